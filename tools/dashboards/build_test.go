@@ -1,7 +1,6 @@
 package dashboards
 
 import (
-	"bytes"
 	"encoding/json"
 	"flag"
 	"os"
@@ -77,16 +76,11 @@ func TestDashboardUIDsAreUnique(t *testing.T) {
 	}
 }
 
-func TestCrosshairIsShared(t *testing.T) {
+// A link or an annotation with a placement would be in a menu.
+func TestCrosshairLinksAndAnnotations(t *testing.T) {
 	eachOnDisk(t, func(t *testing.T, d dashboard.Dashboard) {
 		require.Equal(t, dashboard.DashboardCursorSyncCrosshair, *d.GraphTooltip)
 		require.NotEmpty(t, d.Annotations.List)
-	})
-}
-
-// A field of the SDK's own: who opens a dashboard would have to look for them in a menu.
-func TestLinksAndAnnotations(t *testing.T) {
-	eachOnDisk(t, func(t *testing.T, d dashboard.Dashboard) {
 		for _, link := range d.Links {
 			require.Nil(t, link.Placement, link.Title)
 		}
@@ -114,13 +108,6 @@ func TestAnnotationText(t *testing.T) {
 	}
 }
 
-func TestUnknownFieldIsAnError(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(folder, "soak.json"))
-	require.NoError(t, err)
-	_, err = parse(bytes.Replace(text, []byte(`"titleFormat"`), []byte(`"titelFormat"`), 1))
-	require.ErrorContains(t, err, "titelFormat")
-}
-
 func TestPanelIDsAreUnique(t *testing.T) {
 	eachOnDisk(t, func(t *testing.T, d dashboard.Dashboard) {
 		seen := map[uint32]bool{}
@@ -139,19 +126,12 @@ func TestPanelIDsAreUnique(t *testing.T) {
 	})
 }
 
-func TestPanelKindsExist(t *testing.T) {
-	eachOnDisk(t, func(t *testing.T, d dashboard.Dashboard) {
-		for _, p := range panels(d) {
-			assert.Contains(t, []string{"timeseries", "stat", "heatmap", "table"}, p.Type, *p.Title)
-		}
-	})
-}
-
 func TestEveryPanelIsDescribed(t *testing.T) {
 	eachOnDisk(t, func(t *testing.T, d dashboard.Dashboard) {
 		titles := map[string]bool{}
 		for _, p := range panels(d) {
 			require.NotNil(t, p.Title)
+			assert.Contains(t, []string{"timeseries", "stat", "heatmap", "table"}, p.Type, *p.Title)
 			assert.False(t, titles[*p.Title], "two panels are called %q", *p.Title)
 			titles[*p.Title] = true
 			if assert.NotNil(t, p.Description, *p.Title) {
@@ -233,7 +213,8 @@ func TestQueriesUseTheChosenSource(t *testing.T) {
 
 var recorded = regexp.MustCompile(`\b[a-z]+:\w+:\w+`)
 
-func TestRecordingRulesExist(t *testing.T) {
+// A rule records each name with colons, and no label has a name of ours, which would make a series per device.
+func TestQueriesUseRecordedNamesAndNoDevice(t *testing.T) {
 	files, err := filepath.Glob("../../infra/prometheus/rules/*.yml")
 	require.NoError(t, err)
 	rules := map[string]bool{}
@@ -251,14 +232,6 @@ func TestRecordingRulesExist(t *testing.T) {
 			for _, name := range recorded.FindAllString(expr, -1) {
 				assert.True(t, rules[name], "no rule records %s", name)
 			}
-		}
-	})
-}
-
-// A name of ours in a label would make a series per device.
-func TestQueriesHaveNoDevice(t *testing.T) {
-	eachOnDisk(t, func(t *testing.T, d dashboard.Dashboard) {
-		for _, expr := range expressions(t, d) {
 			assert.NotRegexp(t, `[{,( ](id|device|vu|iter)\s*(=|,|\))`, expr)
 		}
 	})

@@ -2,14 +2,14 @@ package probe
 
 import (
 	"bytes"
-	"net/http"
-	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/service/stream"
+	"github.com/sse-soak/sse-soak/test/hub"
 )
 
 // A service that sends large events without end must not exhaust the memory of the probe.
@@ -40,19 +40,10 @@ func TestPartsOfAStreamUseBoundedMemory(t *testing.T) {
 // The description of a service quotes neither large data nor a large event name.
 func TestDescriptionsDoNotQuoteLargeEvents(t *testing.T) {
 	t.Parallel()
-	large := bytes.Repeat([]byte("x"), 1<<16)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream")
-		for n := 0; r.Context().Err() == nil; n++ {
-			if n%3 == 0 {
-				_, _ = w.Write([]byte("event: " + string(large) + "\n"))
-			}
-			_, _ = w.Write([]byte("data: " + string(large) + "\n\n"))
-			_ = http.NewResponseController(w).Flush()
-			time.Sleep(50 * time.Millisecond)
-		}
-	}))
-	t.Cleanup(server.Close)
-	module, _ := probe(t, server, Config{URL: server.URL + "/sub"})
+	large := strings.Repeat("x", 1<<16)
+	h := &hub.Hub{GenerateInterval: 50 * time.Millisecond, Generate: func(_, n int) string {
+		return []string{"event: " + large + "\n", "", ""}[n%3] + "data: " + large + "\n\n"
+	}}
+	module, _ := probe(t, h.Start(t), Config{})
 	require.Less(t, len(module), 16<<10)
 }

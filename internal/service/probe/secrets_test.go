@@ -119,16 +119,10 @@ func TestEchoedTokenIsNotWritten(t *testing.T) {
 func TestDescriptionsHaveNoControlCharacters(t *testing.T) {
 	t.Parallel()
 	const hostile = "\u009b31m\u202e\x1b]0;x\x07"
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream")
-		for n := 1; r.Context().Err() == nil; n++ {
-			_, _ = fmt.Fprintf(w, ": %s\nevent: a%s\ndata: {\"n\":%d}\n\n", hostile, hostile, n)
-			_ = http.NewResponseController(w).Flush()
-			time.Sleep(50 * time.Millisecond)
-		}
-	}))
-	t.Cleanup(server.Close)
-	module, json := probe(t, server, Config{URL: server.URL + "/sub"})
+	h := &hub.Hub{GenerateInterval: 50 * time.Millisecond, Generate: func(_, n int) string {
+		return fmt.Sprintf(": %s\nevent: a%s\ndata: {\"n\":%d}\n\n", hostile, hostile, n)
+	}}
+	module, json := probe(t, h.Start(t), Config{})
 	require.Equal(t, format.Escape(module), module)
 	require.Contains(t, json, `"event":"a`+"\u009b31m\u202e")
 }

@@ -125,6 +125,14 @@ func TestARequestIsFilledIn(t *testing.T) {
 	require.Equal(t, Request{Request: sseclient.Request{Method: "POST", URL: "http://x/pub/a%20b", Body: `{"seq":3}`, Header: http.Header{"Content-Type": {"application/json"}}}}, Fill(description.Publish, &v))
 }
 
+func TestADescribedAcceptEncodingTakesPrecedence(t *testing.T) {
+	r := get("http://x")
+	r.AcceptEncoding = "gzip"
+	require.True(t, r.Accepts("gzip"))
+	r.Header = http.Header{"Accept-Encoding": {"br"}}
+	require.False(t, r.Accepts("gzip"))
+}
+
 func TestCertificatesAreChecked(t *testing.T) {
 	server := httptest.NewTLSServer(http.NotFoundHandler())
 	defer server.Close()
