@@ -119,7 +119,7 @@ func TestCauses(t *testing.T) {
 			if c.want == CauseTLSAlert {
 				v.state.TLSConfig.MinVersion = tls.VersionTLS13
 			}
-			got := v.js(fmt.Sprintf(`var c = connect(%q, {timeout: 400}); [c.ok, c.cause, c.message !== "", c.status].join(" ")`, c.url(t)))
+			got := v.js(fmt.Sprintf(`var c = connect(%q, {timeout: 3000}); [c.ok, c.cause, c.message !== "", c.status].join(" ")`, c.url(t)))
 			status := 0
 			if c.want == CauseStatus {
 				status = http.StatusServiceUnavailable

@@ -42,7 +42,7 @@ func requireSent(t *testing.T, peer *wire, received float64, end int64) {
 	require.Eventually(t, func() bool {
 		missing := peer.sent.Load() - int64(received)
 		return missing >= 0 && missing <= end
-	}, 10*time.Second, time.Millisecond, "the client received %v bytes, the server sent %d", received, peer.sent.Load())
+	}, time.Minute, time.Millisecond, "the client received %v bytes, the server sent %d", received, peer.sent.Load())
 }
 
 type countingListener struct {

@@ -192,7 +192,7 @@ func TestChurnClient(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, r.Errors)
 		require.Len(t, r.Connect, 500)
-		require.Eventually(t, func() bool { return service.open.Load() == 0 }, 10*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return service.open.Load() == 0 }, time.Minute, time.Millisecond)
 		require.EqualValues(t, service.deletes.Load(), len(r.End))
 		if ask {
 			require.Len(t, r.End, 500)

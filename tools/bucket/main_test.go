@@ -23,7 +23,7 @@ func TestBucketStoresShards(t *testing.T) {
 		go func() { ended <- serve(ctx, "soak", at, dir) }()
 		s, err := store.Open(ctx, "s3://soak/t?endpoint=http://"+at+"&use_path_style=true&region=us-east-1&anonymous=true")
 		require.NoError(t, err)
-		within, cancel := context.WithTimeout(ctx, 20*time.Second)
+		within, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
 		names, err := s.Names(within)
 		require.NoError(t, err)

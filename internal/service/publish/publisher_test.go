@@ -191,7 +191,7 @@ func TestStopWaitsForAnswersAndSendsNothingMore(t *testing.T) {
 	p := start(t, c)
 	<-asked
 	<-asked
-	require.Eventually(t, func() bool { return p.Progress().Lag > 100*time.Millisecond }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return p.Progress().Lag > 100*time.Millisecond }, time.Minute, time.Millisecond)
 	progress := p.Progress()
 	require.EqualValues(t, 2, progress.Sent)
 	require.EqualValues(t, 2, progress.Open)
