@@ -73,6 +73,7 @@ type Response struct {
 	stated         bool
 	unstated       uint64 // chunks that the service stated and that did not arrive, at least
 	halved         bool   // a chunk has half a character, so that the text cannot be compared
+	tokens         uint64 // that the service stated, plus 1; 0: none
 }
 
 // A Chunk is what a block of a response says of itself.
@@ -166,6 +167,18 @@ func (r *Response) StateChunks(n uint64) {
 	r.reset()
 }
 
+// StateTokens bounds the number of chunks: each has at least one of the tokens that the service states. The last statement counts. Fewer
+// chunks show nothing.
+func (r *Response) StateTokens(n uint64) { r.tokens = n + 1 }
+
+// beyondTokens returns the number of chunks with content beyond the stated number of tokens: they were duplicated.
+func (r *Response) beyondTokens() uint64 {
+	if r.tokens == 0 {
+		return 0
+	}
+	return uint64(r.Chunks) - min(r.tokens-1, uint64(r.Chunks))
+}
+
 func (r *Response) reset() { r.sum, r.length, r.sinceStatement, r.stated = 0, 0, 0, true }
 
 // Close ends the response.
@@ -211,6 +224,7 @@ func (r *Response) Counts() (c Totals) {
 		}
 	case !r.wire.started:
 		c = Totals{Received: uint64(r.Chunks), Missed: r.unstated, Duplicated: r.wire.duplicated, Corrupted: min(r.Corrupted, uint64(r.Chunks))}
+		c.Duplicated = max(c.Duplicated, r.beyondTokens())
 		c.Received -= c.Corrupted
 		c.Expected = c.Received + c.Missed + c.Corrupted
 		return c

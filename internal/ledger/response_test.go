@@ -131,6 +131,22 @@ func TestResponseStatedByTheService(t *testing.T) {
 	require.Equal(t, Totals{Received: 1, Missed: 2, Expected: 3}, r.Counts())
 }
 
+// A chunk has one token or more, so that tokens bound the chunks from above only.
+func TestResponseWithMoreChunksThanTokens(t *testing.T) {
+	for tokens, duplicated := range map[uint64]uint64{0: 3, 2: 1, 3: 0, 9: 0} {
+		var r Response
+		for range 3 {
+			r.Block(&Chunk{Content: true})
+			r.StateTokens(1) // an interim statement
+		}
+		r.StateTokens(tokens)
+		r.Block(&Chunk{Done: true})
+		r.Close(0, ClosedInOrder)
+		require.Equal(t, Totals{Received: 3, Expected: 3, Duplicated: duplicated}, r.Counts(), tokens)
+		require.Equal(t, CoversNone, r.Coverage())
+	}
+}
+
 func TestResponseTimes(t *testing.T) {
 	const ms = time.Millisecond
 	var r Response

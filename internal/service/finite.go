@@ -17,6 +17,7 @@ type Finite struct {
 type chunkTotal struct {
 	event, subject *string   // the event that states it, and the events that it is about; nil: any
 	text, chunks   extractor // the whole text, and the number of chunks
+	tokens         extractor // at least as many as chunks
 }
 
 // A condition is a block, or a value in its JSON.
@@ -41,12 +42,15 @@ type Chunk struct {
 	Seq    int64
 	HasSeq bool
 	// IsStated reports whether the content is of those that the service makes a statement about. StatedText is the whole text of those
-	// since the last statement, if HasStatedText; StatedChunks their number, if HasStatedChunks.
+	// since the last statement, if HasStatedText; StatedChunks their number, if HasStatedChunks. StatedTokens is the number of tokens of
+	// the answer, if HasStatedTokens.
 	IsStated        bool
 	StatedText      []byte
 	StatedChunks    int64
 	HasStatedText   bool
 	HasStatedChunks bool
+	StatedTokens    int64
+	HasStatedTokens bool
 	// Err is ErrJSON, ErrNumber or ErrUTF8 if the block does not match the description, and ErrNoData if it would end the response, but
 	// is no event.
 	Err error
@@ -113,6 +117,9 @@ func (s *chunkTotal) read(b *Block, d *document, c *Chunk) {
 	if v, ok := s.chunks.find(b, d); ok && v.scalar {
 		c.StatedChunks, c.HasStatedChunks = parseSeq(v.text)
 	}
+	if v, ok := s.tokens.find(b, d); ok && v.scalar {
+		c.StatedTokens, c.HasStatedTokens = parseSeq(v.text)
+	}
 }
 
 // contentOf returns the content that message.content names. An empty text or list is none.
@@ -171,12 +178,13 @@ func (p *parser) finite(end *fields) {
 	}
 	f.failed = p.conditions(end.valueNode("failed"), "end.failed")
 	f.incomplete = p.conditions(end.valueNode("incomplete"), "end.incomplete")
-	if total := p.fields(end.valueNode("stated"), "end.stated", "event", "of", "text", "chunks"); total != nil {
+	if total := p.fields(end.valueNode("stated"), "end.stated", "event", "of", "text", "chunks", "tokens"); total != nil {
 		f.total.event, f.total.subject = p.optional(total.valueNode("event"), "end.stated.event"), p.optional(total.valueNode("of"), "end.stated.of")
 		f.total.text = p.extractor(total.valueNode("text"), "end.stated.text", &s.paths)
 		f.total.chunks = p.extractor(total.valueNode("chunks"), "end.stated.chunks", &s.paths)
-		if total.valueNode("text") == nil && total.valueNode("chunks") == nil {
-			p.found.add(total.node.at, "end.stated needs text or chunks: where the service states its whole text, or how many chunks it sent")
+		f.total.tokens = p.extractor(total.valueNode("tokens"), "end.stated.tokens", &s.paths)
+		if total.valueNode("text") == nil && total.valueNode("chunks") == nil && total.valueNode("tokens") == nil {
+			p.found.add(total.node.at, "end.stated needs text, chunks or tokens: where the service states its whole text, or how many chunks or tokens it sent")
 		}
 	}
 }

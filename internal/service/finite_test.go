@@ -68,6 +68,15 @@ func TestReadChunkOfADescriptionWithoutContent(t *testing.T) {
 }
 
 // Other events may have a value at the path of the number, such as a total.
+func TestReadChunkReadsStatedTokens(t *testing.T) {
+	s, err := Parse([]byte(`{"name":"x","connect":{"url":"{base}"},"message":{"per":"request","content":"json:$.choices[0].delta.content"},
+		"end":{"by":"event","done":{"data":"[DONE]"},"stated":{"tokens":"json:$.usage.completion_tokens"}}}`))
+	require.NoError(t, err)
+	require.Equal(t, Chunk{StatedTokens: 40, HasStatedTokens: true}, s.ReadChunk(block("", "", `{"choices":[],"usage":{"completion_tokens":40}}`)))
+	require.Equal(t, Chunk{}, s.ReadChunk(block("", "", `{"choices":[],"usage":null}`)))
+	require.False(t, s.Finite.States(), "tokens state neither the text nor the chunks")
+}
+
 func TestReadChunkReadsNumbersOfMessagesAlone(t *testing.T) {
 	s, err := Parse([]byte(`{"name":"x","connect":{"url":"{base}"},"message":{"event":"piece","seq":"json:$.n"},"end":{"by":"event","done":{"event":"finished"}}}`))
 	require.NoError(t, err)

@@ -100,6 +100,9 @@ func (r *response) block(at time.Time, b *eventstream.Block) {
 	if c.HasStatedChunks {
 		r.account.StateChunks(uint64(c.StatedChunks)) // #nosec G115 -- it is not negative
 	}
+	if c.HasStatedTokens {
+		r.account.StateTokens(uint64(c.StatedTokens)) // #nosec G115 -- it is not negative
+	}
 	switch {
 	case c.Failed && r.reason == "":
 		r.reason = "the service reported: " + r.excerpt(b.Data)

@@ -121,6 +121,8 @@ export interface FiniteEnd {
     of?: string;
     text?: Source;
     chunks?: Source;
+    /** The number of tokens, of which each chunk of the answer has at least one: more chunks count as duplicated. */
+    tokens?: Source;
   };
 }
 
