@@ -29,12 +29,12 @@ func actions(v *verdict.Verdict) Section {
 func actionTable(a *verdict.Action) Table {
 	out := facts{Caption: "Action " + a.Name}
 	out.add("command", "%s", a.Command)
-	if !a.Began() {
-		out.add("planned", "%s after the start; %s", format.Duration(a.At), a.Ended())
+	if !a.Started() {
+		out.add("planned", "%s after the start; %s", format.Duration(a.At), a.EndText())
 		return Table(out)
 	}
 	out.add("started", "%s, %s after the start", format.LocalTime(a.StartedUnix), format.Duration(a.At))
-	out.add("ended", "after %s: %s", format.Milliseconds(1000*(a.EndedUnix-a.StartedUnix)), a.Ended())
+	out.add("ended", "after %s: %s", format.Milliseconds(1000*(a.EndedUnix-a.StartedUnix)), a.EndText())
 	if lines := strings.Split(a.Output, "\n"); a.Output != "" {
 		const most = 3
 		out.add("output", "%s", strings.Join(lines[max(len(lines)-most, 0):], " / "))
@@ -60,8 +60,8 @@ func (f *facts) effect(e *verdict.Effect) {
 		}
 		f.add("lost", "%s%s, the first %s after the action started", format.Count(e.Lost, "stream"), outages, format.Milliseconds(1000**e.FirstLost))
 		f.add("back", "50 %% %s, 99 %% %s, 100 %% %s", waitPhrase(e.Back50), waitPhrase(e.Back99), waitPhrase(e.Back100))
-		if e.Never > 0 {
-			f.add("", "%s never reconnected", format.Count(e.Never, "stream"))
+		if e.NeverBack > 0 {
+			f.add("", "%s never reconnected", format.Count(e.NeverBack, "stream"))
 		}
 		f.add("connects", "at most %s in a second", format.Thousands(e.Peak))
 		f.add("refused", "%s", cmp.Or(refusals(e.Refused), "no attempt"))

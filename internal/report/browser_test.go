@@ -27,7 +27,7 @@ func TestBrowser(t *testing.T) {
 	hour, evil := report.MadeUp(1200, 3600), report.MadeUp(20, 600)
 	injectMarkup(evil, `<img src=x onerror=alert(1)></script><script>alert(2)</script>`)
 	for i, name := range []string{"deploy", "at-the-end"} { // the name of the one is right of its line, of the other left
-		hour.Verdict.Actions = append(hour.Verdict.Actions, verdict.Action{Acted: verdict.Acted{Action: plan.Action{Name: name}, StartedUnix: report.MadeUpStart + 1200 + 2390*float64(i)}})
+		hour.Verdict.Actions = append(hour.Verdict.Actions, verdict.Action{ActionResult: verdict.ActionResult{Action: plan.Action{Name: name}, StartedUnix: report.MadeUpStart + 1200 + 2390*float64(i)}})
 	}
 	passed := report.MadeUp(1200, 3600)
 	passed.Verdict.Verdict = verdict.Pass

@@ -137,7 +137,7 @@ func (s *subject) data() Section {
 // lines returns the starts of actions.
 func (s *subject) lines() (out []Line) {
 	for i := range s.v.Actions {
-		if a := &s.v.Actions[i]; a.Began() {
+		if a := &s.v.Actions[i]; a.Started() {
 			out = append(out, Line{Name: a.Name, At: a.StartedUnix})
 		}
 	}

@@ -189,9 +189,9 @@ func (f *facts) processes(v *verdict.Verdict) {
 	switch {
 	case v.Server.Known && v.Stopped(): // they are not compared
 	case v.Server.Known:
-		f.add("server", "%s", v.Server.Compared(v.Messages.Received))
+		f.add("server", "%s", v.Server.Comparison(v.Messages.Received))
 	case v.Evidence.By != "":
-		f.add("judged by", "%s", v.Evidence.Rests())
+		f.add("judged by", "%s", v.Evidence.Text())
 	}
 	r := v.Resources
 	if r.BackendRSSMax > 0 {

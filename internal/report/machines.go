@@ -28,7 +28,7 @@ func machines(v *verdict.Verdict) Section {
 		t.Note += fmt.Sprintf("; %d more are in verdict.json", len(all)-maxMachines)
 		all = all[:maxMachines]
 	}
-	announced := slices.ContainsFunc(all, func(m verdict.Machine) bool { return len(m.Notices) > 0 })
+	announced := slices.ContainsFunc(all, func(m verdict.MachineReport) bool { return len(m.Notices) > 0 })
 	if announced {
 		t.Columns = append(t.Columns, Columns("AWS announced")...)
 	}
@@ -39,10 +39,10 @@ func machines(v *verdict.Verdict) Section {
 			row[2].Text = format.Percent(100 * *m.StealShare)
 		}
 		if c := m.Counter(machine.Sent); c != nil && c.Increase > 0 {
-			row[5].Text = format.Percent(100 * m.Retransmitted())
+			row[5].Text = format.Percent(100 * m.RetransmittedShare())
 		}
 		if c := m.Counter(machine.Tracked); c != nil {
-			row[6].Text = format.Percent(100 * c.Most)
+			row[6].Text = format.Percent(100 * c.HighestShare)
 		}
 		if announced {
 			row = append(row, Cell{Text: notices(m)})
@@ -56,7 +56,7 @@ func machines(v *verdict.Verdict) Section {
 	return out
 }
 
-func machineName(m *verdict.Machine) string {
+func machineName(m *verdict.MachineReport) string {
 	name := m.String()
 	if m.Target && len(m.Runners) > 0 {
 		name += ", target"
@@ -64,7 +64,7 @@ func machineName(m *verdict.Machine) string {
 	return name
 }
 
-func machineCount(m *verdict.Machine, name string) string {
+func machineCount(m *verdict.MachineReport, name string) string {
 	c := m.Counter(name)
 	if c == nil {
 		return "–"
@@ -73,7 +73,7 @@ func machineCount(m *verdict.Machine, name string) string {
 }
 
 // droppedByAWS returns the numbers of packets that AWS dropped, by counter.
-func droppedByAWS(m *verdict.Machine) string {
+func droppedByAWS(m *verdict.MachineReport) string {
 	cell := "–"
 	var moved []string
 	for _, c := range m.Counters {
@@ -92,7 +92,7 @@ func droppedByAWS(m *verdict.Machine) string {
 	return cell
 }
 
-func notices(m *verdict.Machine) string {
+func notices(m *verdict.MachineReport) string {
 	var out []string
 	for _, n := range m.Notices {
 		out = append(out, n.Name+" "+format.LocalTime(float64(n.AtUS)/1e6))

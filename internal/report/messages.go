@@ -64,7 +64,7 @@ func (s *subject) messageBasis(out *Section) {
 	}
 	e := s.v.Evidence
 	if s.countsMessages() {
-		out.Notes = append(out.Notes, "expected = received + missed + corrupted, summed over all streams while each was open. Missed messages are found by "+e.Rests()+".")
+		out.Notes = append(out.Notes, "expected = received + missed + corrupted, summed over all streams while each was open. Missed messages are found by "+e.Text()+".")
 	}
 	for _, why := range e.Why {
 		out.Notes = append(out.Notes, strings.ToUpper(why[:1])+why[1:]+".")

@@ -214,7 +214,7 @@ func TestPageShowsActions(t *testing.T) {
 	evil := `</script><img src=x onerror=alert(1)>`
 	resumed, back := uint64(7), 4.5
 	r.Verdict.Actions = []verdict.Action{{
-		Acted: verdict.Acted{
+		ActionResult: verdict.ActionResult{
 			Action: plan.Action{Name: "deploy", At: time.Minute, Command: evil}, StartedUnix: report.MadeUpStart + 60, EndedUnix: report.MadeUpStart + 62, Output: evil,
 		},
 		Effect: &verdict.Effect{

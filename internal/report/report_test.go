@@ -124,7 +124,7 @@ func handmade() (*shard.Merged, *verdict.Verdict, []resources.Sample) {
 		Rounds: []*shard.Merged{m}, Server: server, OneHost: true,
 		Failures: []verdict.Failure{{Unix: start + 400, Text: "the backend died at 22:20:00 UTC (signal: killed) and was restarted"}},
 		Warnings: []string{"1000 MiB of memory are available, the run may take 2000 MiB: raise CONNECTIONS_PER_VU to share virtual users, or lower CONNECTIONS"},
-		Ran: &verdict.Ran{
+		RunInfo: &verdict.RunInfo{
 			Command: []string{"env", "CONNECTIONS=4", "bin/soak", "run", "--at", "30m reload: true"}, Commit: "0123456789ab+dirty", Soak: "v1.2.3", Go: "go1.26.8", Backend: "devel", Nginx: "nginx/1.22.1",
 			Machine: resources.Machine{Name: "host-a", System: "debian 12.11", Kernel: "6.1", CPU: "Some | CPU", Cores: 2, Memory: 8 << 30},
 		},
@@ -158,8 +158,8 @@ func TestMarkdown(t *testing.T) {
 // What a run did not write down is said to be missing, and never guessed.
 func TestRunInfo(t *testing.T) {
 	t.Parallel()
-	said := func(made *verdict.Ran) (all string) {
-		for _, row := range runInfo(&verdict.Verdict{Ran: made, Runners: []verdict.Runner{{K6Version: "v2.2.0"}, {K6Version: "v2.2.0"}}}).Tables[0].Rows {
+	said := func(made *verdict.RunInfo) (all string) {
+		for _, row := range runInfo(&verdict.Verdict{RunInfo: made, Runners: []verdict.Runner{{K6Version: "v2.2.0"}, {K6Version: "v2.2.0"}}}).Tables[0].Rows {
 			all += row[0].Text + ": " + row[1].Text + "\n"
 		}
 		return all
@@ -175,7 +175,7 @@ commit: not recorded
 versions: soak v1.2.3, k6 v2.2.0, Go 1.26.8, nginx none that soak started
 machine: 1 core of a CPU not recorded
 system: kernel 6.1
-`, said(&verdict.Ran{Command: []string{"bin/soak", "run", "--at", "30m x: y"}, Soak: "v1.2.3", Go: "go1.26.8", Machine: resources.Machine{Cores: 1, Kernel: "6.1"}}))
+`, said(&verdict.RunInfo{Command: []string{"bin/soak", "run", "--at", "30m x: y"}, Soak: "v1.2.3", Go: "go1.26.8", Machine: resources.Machine{Cores: 1, Kernel: "6.1"}}))
 }
 
 func TestConnections(t *testing.T) {
@@ -204,7 +204,7 @@ func injectMarkup(v *verdict.Verdict, text string) {
 	v.ScriptChecks = []verdict.ScriptCheck{{Name: text, Passes: 1}}
 	v.RefusedAttempts, v.LongestOutage = map[string]int{text: 1}, &verdict.Outage{ID: text, Seconds: 1}
 	v.Runners = []verdict.Runner{{Index: 1, Host: text, Segment: text, State: text}}
-	v.Machines = []verdict.Machine{{Name: text, Runners: []int{1}, Unknown: text, Notices: []machine.Notice{{Name: text}}}}
+	v.Machines = []verdict.MachineReport{{Name: text, Runners: []int{1}, Unknown: text, Notices: []machine.Notice{{Name: text}}}}
 }
 
 func TestMarkdownEscapesText(t *testing.T) {

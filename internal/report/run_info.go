@@ -18,9 +18,9 @@ const notRecorded = "not recorded"
 
 // runInfo returns what a run was made with; docs/results keeps runs by it.
 func runInfo(v *verdict.Verdict) Section {
-	r := v.Ran
+	r := v.RunInfo
 	if r == nil {
-		r = &verdict.Ran{}
+		r = &verdict.RunInfo{}
 	}
 	nginx := cmp.Or(r.Nginx, notRecorded)
 	if r.Nginx == "" && len(r.Command) > 0 {
@@ -41,9 +41,9 @@ func runInfo(v *verdict.Verdict) Section {
 }
 
 // WriteRan writes that section as Markdown for a page that is not the report of a run.
-func WriteRan(w io.Writer, r *verdict.Ran) error {
+func WriteRan(w io.Writer, r *verdict.RunInfo) error {
 	var out bytes.Buffer
-	s := runInfo(&verdict.Verdict{Ran: r})
+	s := runInfo(&verdict.Verdict{RunInfo: r})
 	markdownSection(&out, &s)
 	_, err := w.Write(out.Bytes())
 	return err

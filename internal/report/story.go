@@ -103,7 +103,7 @@ func (one *incident) subjectName() string {
 func (s *subject) actionsBefore(one *incident) string {
 	var out []string
 	for i := range s.v.Actions {
-		if a := &s.v.Actions[i]; a.Began() && a.StartedUnix <= one.LastUnix && a.StartedUnix > one.FirstUnix-actionWindow {
+		if a := &s.v.Actions[i]; a.Started() && a.StartedUnix <= one.LastUnix && a.StartedUnix > one.FirstUnix-actionWindow {
 			out = append(out, a.Name+" started "+duration(one.FirstUnix-a.StartedUnix))
 		}
 	}

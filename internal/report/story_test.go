@@ -32,7 +32,7 @@ func TestStoryGroupsFaultsByTime(t *testing.T) {
 		{FirstUnix: at(600), LastUnix: at(612), Kinds: []verdict.KindCount{{Kind: "lost", Count: 1}, {Kind: "dropped", Count: 4}}, Connections: 4, IDs: []string{"d-1", "d-2", "d-3"}},
 		{FirstUnix: at(900), LastUnix: at(900), Kinds: []verdict.KindCount{{Kind: "late", Count: 1}}, Connections: 1, IDs: []string{"d-9"}},
 	}
-	run.Verdict.Actions = []verdict.Action{{Acted: verdict.Acted{Action: plan.Action{Name: "deploy"}, StartedUnix: at(590)}}}
+	run.Verdict.Actions = []verdict.Action{{ActionResult: verdict.ActionResult{Action: plan.Action{Name: "deploy"}, StartedUnix: at(590)}}}
 	s := newSubject(run)
 	rows := storyRows(s)
 	require.Len(t, rows, 2)

@@ -86,7 +86,7 @@ func TestMachinesSection(t *testing.T) {
 	t.Parallel()
 	r := madeUp(20, 600)
 	require.NotContains(t, sectionIDs(r), "machines")
-	r.Verdict.Machines = []verdict.Machine{{Name: "ip-10-0-0-7", Runners: []int{1, 2}, Counters: []verdict.MachineCounter{{Name: "conntrack_allowance_exceeded", Increase: 14}}}}
+	r.Verdict.Machines = []verdict.MachineReport{{Name: "ip-10-0-0-7", Runners: []int{1, 2}, Counters: []verdict.MachineCounter{{Name: "conntrack_allowance_exceeded", Increase: 14}}}}
 	require.Contains(t, sectionIDs(r), "machines")
 	s := machines(r.Verdict)
 	require.Equal(t, "runners 1 and 2 (ip-10-0-0-7)", s.Tables[0].Rows[0][0].Text)

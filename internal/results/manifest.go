@@ -22,7 +22,7 @@ type Manifest struct {
 	Needs []string `json:"needs"`  // files and folders without which there is no verdict
 	// Ran has the programs and the machine of the run, as known before its target starts; run.json has the rest. A
 	// run that is killed leaves this.
-	Ran *verdict.Ran `json:"ran,omitempty"`
+	Ran *verdict.RunInfo `json:"ran,omitempty"`
 }
 
 // ManifestName, RunName and LedgerName are the names of these files in a run, and where it was started in parts on

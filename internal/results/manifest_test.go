@@ -40,8 +40,8 @@ func TestKilledRunHasRunInfo(t *testing.T) {
 	d := begun(t)
 	require.NoError(t, os.Remove(d.Path(RunFile)))
 	v := judge(t, d, verdict.Invalid, "")
-	require.NotNil(t, v.Ran)
-	require.Equal(t, []string{"soak", "run"}, v.Ran.Command)
+	require.NotNil(t, v.RunInfo)
+	require.Equal(t, []string{"soak", "run"}, v.RunInfo.Command)
 }
 
 func TestMissingEvidenceIsInvalid(t *testing.T) {

@@ -14,14 +14,14 @@ import (
 // A Run is what `soak run` saw that the runners could not: run.json.
 type Run struct {
 	report.Circumstances
-	ServiceCores []int             `json:"service_cores,omitempty"` // Cores as numbers
-	RunnerCores  []int             `json:"runner_cores,omitempty"`
-	Problems     []string          `json:"problems,omitempty"` // why the run is incomplete
-	RunnerEnds   []shard.RunnerEnd `json:"runner_ends,omitempty"`
-	Failures     []verdict.Failure `json:"failures,omitempty"` // of the target
-	Unreachable  []string          `json:"gone,omitempty"`     // the parts of the target that did not answer at the end
-	Warnings     []string          `json:"warnings,omitempty"`
-	Actions      []verdict.Acted   `json:"actions,omitempty"` // of --at, in their order
+	ServiceCores []int                  `json:"service_cores,omitempty"` // Cores as numbers
+	RunnerCores  []int                  `json:"runner_cores,omitempty"`
+	Problems     []string               `json:"problems,omitempty"` // why the run is incomplete
+	RunnerEnds   []shard.RunnerEnd      `json:"runner_ends,omitempty"`
+	Failures     []verdict.Failure      `json:"failures,omitempty"` // of the target
+	Unreachable  []string               `json:"gone,omitempty"`     // the parts of the target that did not answer at the end
+	Warnings     []string               `json:"warnings,omitempty"`
+	Actions      []verdict.ActionResult `json:"actions,omitempty"` // of --at, in their order
 }
 
 // Join is Create for one part of a run, with the runner of this index. Parts may share a folder.
@@ -50,7 +50,7 @@ func Rejoin(out, testid string) (Dir, error) {
 }
 
 // Actions are those in run.json; none where there is no such file yet.
-func (d Dir) Actions() []verdict.Acted {
+func (d Dir) Actions() []verdict.ActionResult {
 	var run Run
 	if _, err := d.readJSON(RunFile, &run); err != nil {
 		return nil
@@ -73,7 +73,7 @@ func (d Dir) Run(first int) Run {
 }
 
 // runInfo returns the origin of the run, or nil if it was not recorded. first is the index of its first runner.
-func (d Dir) runInfo(first int) *verdict.Ran {
+func (d Dir) runInfo(first int) *verdict.RunInfo {
 	run := d.Run(first)
 	if ran := run.runInfo(); ran != nil {
 		return ran
@@ -87,11 +87,11 @@ func (d Dir) runInfo(first int) *verdict.Ran {
 }
 
 // runInfo returns the programs and the machine of the run; nil if they were not recorded.
-func (run *Run) runInfo() *verdict.Ran {
+func (run *Run) runInfo() *verdict.RunInfo {
 	if run.Version == "" && len(run.Command) == 0 {
 		return nil
 	}
-	return &verdict.Ran{
+	return &verdict.RunInfo{
 		Command: run.Command, Commit: run.Commit, Soak: run.Version, Go: run.Go, Backend: run.Backend, Nginx: run.Nginx, Machine: run.Machine,
 	}
 }

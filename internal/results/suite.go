@@ -52,7 +52,7 @@ func (d Dir) evidence(merged *shard.Merged, run Run, ledger wholeLedger) (*verdi
 	if len(merged.Runners) > 0 {
 		first = merged.Runners[0].Index
 	}
-	e.Ran = d.runInfo(first)
+	e.RunInfo = d.runInfo(first)
 	if kind.Target.Kind == suite.Model {
 		e.Model, err = d.modelLedger(merged)
 	} else {

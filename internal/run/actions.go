@@ -34,13 +34,13 @@ func (s *session) checkActions() error {
 
 // act runs each action at its time, which counts from the start of the runners, until ctx ends. What still runs then is
 // asked to end, and killed after a moment or when force ends.
-func (s *session) act(ctx, force context.Context, started <-chan struct{}) []verdict.Acted {
+func (s *session) act(ctx, force context.Context, started <-chan struct{}) []verdict.ActionResult {
 	select {
 	case <-started:
 	case <-ctx.Done():
 	}
 	zero := time.Now()
-	out := make([]verdict.Acted, len(s.actions))
+	out := make([]verdict.ActionResult, len(s.actions))
 	var all sync.WaitGroup
 	for i, a := range s.actions {
 		all.Go(func() { out[i] = s.actOne(ctx, force, zero, a) })
@@ -49,8 +49,8 @@ func (s *session) act(ctx, force context.Context, started <-chan struct{}) []ver
 	return out
 }
 
-func (s *session) actOne(ctx, force context.Context, zero time.Time, a plan.Action) verdict.Acted {
-	acted := verdict.Acted{Action: s.shownAction(a), ExitCode: -1}
+func (s *session) actOne(ctx, force context.Context, zero time.Time, a plan.Action) verdict.ActionResult {
+	acted := verdict.ActionResult{Action: s.shownAction(a), ExitCode: -1}
 	select {
 	case <-time.After(time.Until(zero.Add(a.At))):
 	case <-ctx.Done():
@@ -108,8 +108,8 @@ func (s *session) actOne(ctx, force context.Context, zero time.Time, a plan.Acti
 		}
 	}
 	acted.EndedUnix, acted.ExitCode, acted.Output = now(), p.ExitCode(), log.tail()
-	tell(fmt.Sprintf("action %s ended after %s: %s", a.Name, acted.Took(), acted.Ended()))
-	s.watch.Note(fmt.Sprintf("action %s ended after %s: %s", a.Name, acted.Took(), acted.Ended()))
+	tell(fmt.Sprintf("action %s ended after %s: %s", a.Name, acted.Duration(), acted.EndText()))
+	s.watch.Note(fmt.Sprintf("action %s ended after %s: %s", a.Name, acted.Duration(), acted.EndText()))
 	for acted.Problem == "" && p.HasOrphans() { // its background processes continue as long as the run
 		select {
 		case <-time.After(time.Second): // once all has ended the number of the group may be given to another

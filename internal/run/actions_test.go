@@ -48,7 +48,7 @@ func TestDriversRunActions(t *testing.T) {
 				require.NotEmpty(t, v.Actions)
 				a := v.Actions[0]
 				assert.Equal(t, c.code, a.ExitCode)
-				assert.Equal(t, a.Acted, seen.Actions[0])
+				assert.Equal(t, a.ActionResult, seen.Actions[0])
 				assert.Less(t, a.StartedUnix, a.EndedUnix)
 				if c.want == verdict.Pass {
 					dir, err := filepath.Abs(filepath.Join(r.config.Out, "t"))
@@ -86,7 +86,7 @@ func TestCtrlCEndsActions(t *testing.T) {
 	require.Equal(t, verdict.Invalid, outcome)
 	require.Equal(t, []string{"it was stopped when the run ended", "it did not start, because the run ended first"},
 		[]string{seen.Actions[0].Problem, seen.Actions[1].Problem})
-	require.False(t, seen.Actions[1].Began())
+	require.False(t, seen.Actions[1].Started())
 }
 
 func TestBackgroundProcessesOfAnActionEndWithTheRun(t *testing.T) {
@@ -96,7 +96,7 @@ func TestBackgroundProcessesOfAnActionEndWithTheRun(t *testing.T) {
 	outcome, seen, err := drivers["local"](t, r)
 	require.NoError(t, err)
 	require.Equal(t, verdict.Pass, outcome, "%v", r.verdict(t).Reasons)
-	require.Less(t, seen.Actions[0].Took(), 10*time.Second, "the command itself ended at once")
+	require.Less(t, seen.Actions[0].Duration(), 10*time.Second, "the command itself ended at once")
 	pid, err := strconv.Atoi(seen.Actions[0].Output)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {

@@ -25,7 +25,7 @@ func TestReportHasRunInfo(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, verdict.Pass, outcome)
 
-	ran := r.verdict(t).Ran
+	ran := r.verdict(t).RunInfo
 	require.NotNil(t, ran)
 	require.Equal(t, []string{"env", "CONNECTIONS=4", "PUBLISH_TOKEN=[redacted]", os.Args[0]}, ran.Command[:4])
 	require.Equal(t, ran.Command, r.seen(t, results.RunFile).Command, "no secret in run.json either")

@@ -152,9 +152,9 @@ func (f *finiteRun) warnings() (out []string) {
 	}
 	switch {
 	case f.responses.Bursts.Messages <= f.v.Complete: // single chunks
-	case share(f.v.AtOnce, f.v.Complete) > verdict.Buffered:
+	case share(f.v.AtOnce, f.v.Complete) > verdict.MinBufferedShare:
 		out = append(out, sentence("in %s of the complete responses the first chunk arrived together with the last: %s", percent(share(f.v.AtOnce, f.v.Complete)), through))
-	case f.v.ArrivedTogether > verdict.Buffered:
+	case f.v.ArrivedTogether > verdict.MinBufferedShare:
 		out = append(out, sentence("%s of the chunks arrived together with the previous one: %s", percent(f.v.ArrivedTogether), through))
 	}
 	return out

@@ -92,7 +92,7 @@ func (r *Run) fastEnough(stages []StageResult) (out []verdict.Check) {
 		c := check(id, name, limit, actual, len(reasons) == 0, reasons...)
 		if saturated {
 			c.ExplainedBy = verdict.SignalGenerator
-			c = c.InDoubt()
+			c = c.Inconclusive()
 		}
 		out = append(out, c)
 	}

@@ -41,6 +41,6 @@ func TestResumeShowsCuts(t *testing.T) {
 	require.Equal(t, len(soak.Page.Sections)+1, len(resume.Page.Sections))
 	require.Contains(t, resume.Page.Sections, "found")
 	require.NotContains(t, soak.Page.Sections, "found")
-	v := &verdict.Verdict{Counts: verdict.Counts{Cuts: []verdict.Cuts{{Kind: plan.CutHalf, AwayMS: verdict.Quantiles{P50: 1200}}}}}
+	v := &verdict.Verdict{Counts: verdict.Counts{Cuts: []verdict.Cuts{{Kind: plan.CutHalf, OutageMS: verdict.Quantiles{P50: 1200}}}}}
 	require.Equal(t, verdict.Metric{Name: "away after half p50", Unit: "ms", Value: 1200}, resumeMetrics(v)[0])
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// When the load generator is saturated is said here and by verdict.Use, and nowhere else. What was slow or failed is the
+// When the load generator is saturated is said here and by verdict.CPUUse, and nowhere else. What was slow or failed is the
 // generator's where its own waits explain it, at the moment at which it was slow or failed:
 //
 //   - To each answer it can have added shard.WakeUps times the longest that it had to wait meanwhile. What
@@ -270,7 +270,7 @@ func (m Machine) serviceFilled() bool {
 // it. It is no excuse for what was too slow or failed: see above. The waits of threads add up, on an idle
 // machine too, so they count only where the runners wanted half of it.
 func (m Machine) GeneratorLimit() string {
-	u := verdict.Use{CPU: m.Runners / 100, Waited: m.RunDelay, Wall: 1, Stall: m.Stall}
+	u := verdict.CPUUse{CPU: m.Runners / 100, Waited: m.RunDelay, Wall: 1, Stall: m.Stall}
 	switch {
 	case m.Dropped > 0:
 		return m.dropped()

@@ -200,10 +200,10 @@ func (s *slowStreams) accepted() []verdict.Check {
 	case c.Pass:
 	case all == 0:
 		c.Reasons = []string{"no message was published while clients were slow, so nothing filled the service's buffers"}
-		c = c.InDoubt()
+		c = c.Inconclusive()
 	case s.confirmed == 0 && s.broadcasts:
 		c.Reasons = []string{"the service took none of the messages that were to fill its buffers: this suite needs POST BACKEND_URL/event/broadcast (docs/suites.md)"}
-		c = c.InDoubt()
+		c = c.Inconclusive()
 	}
 	return []verdict.Check{c}
 }
@@ -216,7 +216,7 @@ func (s *slowStreams) filledBuffers(r *Run) verdict.Check {
 	}
 	return check(CheckFilled, "slow streams that fell behind", text(s.started), s.filled, s.filled == s.started,
 		sentence("%v of %v slow streams were neither cut nor behind by %v KB (FILL_KB), so the service had nothing to keep for them: %s",
-			s.started-s.filled, s.started, r.number("FILL_KB"), remedy)).InDoubt()
+			s.started-s.filled, s.started, r.number("FILL_KB"), remedy)).Inconclusive()
 }
 
 // delivered returns the checks of broadcasts. If the run publishes, the check of missed messages covers them.
@@ -264,7 +264,7 @@ func (s *slowStreams) growth(r *Run) []verdict.Check {
 	if memory.counter {
 		c.Reasons = []string{counterReason(r.Rounds[0].Suite.Parameters["GAUGE"], "the service's memory, such as process_resident_memory_bytes")}
 	}
-	return []verdict.Check{c.InDoubt()}
+	return []verdict.Check{c.Inconclusive()}
 }
 
 // memory is that of the service while clients are slow, in MiB.

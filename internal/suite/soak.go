@@ -28,9 +28,9 @@ var soak = Suite{
 func assessSoak(r *Run) verdict.Assessment {
 	s := r.streams()
 	return verdict.Assessment{
-		Streams: s, Warnings: s.Warnings, Passed: s.Passed(),
-		Checks: slices.Concat(s.Cut(), s.Faults(), s.HeldThroughout(), []verdict.Check{s.KeptUp()}, s.Agreement()),
-		Doubts: []verdict.Check{s.Unnoticed()}, Tables: endTables(s.Ends),
+		Streams: s, Warnings: s.Warnings, Passed: s.PassSentences(),
+		Checks: slices.Concat(s.CutChecks(), s.Faults(), s.OpenTimeChecks(), []verdict.Check{s.GeneratorCheck()}, s.Agreement()),
+		Doubts: []verdict.Check{s.UndetectableLosses()}, Tables: endTables(s.Ends),
 	}
 }
 
@@ -97,7 +97,7 @@ func assessResume(r *Run) verdict.Assessment {
 // resumeMetrics are those of a soak, and how long clients were without a message.
 func resumeMetrics(v *verdict.Verdict) (out []verdict.Metric) {
 	for _, c := range v.Cuts {
-		out = append(out, verdict.Metric{Name: "away after " + c.Kind + " p50", Unit: "ms", Value: c.AwayMS.P50})
+		out = append(out, verdict.Metric{Name: "away after " + c.Kind + " p50", Unit: "ms", Value: c.OutageMS.P50})
 	}
 	return append(out, soakMetrics(v)...)
 }

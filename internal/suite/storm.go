@@ -103,7 +103,7 @@ func (s *stormStage) dialed(r *Run) verdict.Check {
 	name, limitText := s.Title+": the generator's own delay", sentence("99 %% within %v", limit)
 	if s.waited.Trend == nil || s.waited.Trend.Count() == 0 || len(s.dropTimes) == 0 {
 		return check(CheckDialed, name, limitText, "not known", false,
-			s.Title+": no stream came back with its first attempt, so it is not known when the load generator dialed").InDoubt()
+			s.Title+": no stream came back with its first attempt, so it is not known when the load generator dialed").Inconclusive()
 	}
 	gap, wait := s.dropTimes[(len(s.dropTimes)*99-1)/100], s.waited.Trend.Quantile(.99)
 	c := check(CheckDialed, name, limitText, sentence("dropped within %v, dialed %v late", gap, wait), max(gap, wait) <= limit,
@@ -112,7 +112,7 @@ func (s *stormStage) dialed(r *Run) verdict.Check {
 	if !c.Pass {
 		c.ExplainedBy = verdict.SignalGenerator
 	}
-	return c.InDoubt()
+	return c.Inconclusive()
 }
 
 func (s *stormStage) reconnected() verdict.Check {
@@ -159,12 +159,12 @@ func (s *stormStage) longEnough(r *Run) verdict.Check {
 	}
 	if why := s.backoff(); why != "" {
 		c.Reasons = []string{sentence("whether the service admits %v connects per second was not measured: %s", least, why)}
-		return c.InDoubt()
+		return c.Inconclusive()
 	}
 	if why := s.machine.GeneratorLimit(); why != "" {
 		c.Reasons = []string{sentence("the service took %s connects per second, and %v are wanted; the load generator may be the reason: %s", c.Actual, least, why)}
 		c.ExplainedBy = verdict.SignalGenerator
-		return c.InDoubt()
+		return c.Inconclusive()
 	}
 	return c
 }

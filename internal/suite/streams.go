@@ -61,7 +61,7 @@ func streamFacts(s *verdict.Streams, m *shard.Merged) []verdict.Fact {
 		{Name: "connect", Value: times(s.ConnectMS)},
 	}
 	if s.Server.Known {
-		facts = append(facts, verdict.Fact{Name: "server", Value: s.Server.Compared(n.Received)})
+		facts = append(facts, verdict.Fact{Name: "server", Value: s.Server.Comparison(n.Received)})
 	}
 	return facts
 }
@@ -206,7 +206,7 @@ func (r *Run) bystandersKept(s *verdict.Streams) verdict.Check {
 
 // allOf turns a pass into invalid unless all clients were treated as planned. The sentence is "only 3 of 5 …".
 func allOf(id verdict.CheckID, name string, treated, planned int, reason string) verdict.Check {
-	return check(id, name, text(planned), treated, treated == planned && planned > 0, sentence(reason, treated, planned)).InDoubt()
+	return check(id, name, text(planned), treated, treated == planned && planned > 0, sentence(reason, treated, planned)).Inconclusive()
 }
 
 // reasonCounts writes how often each reason occurred.

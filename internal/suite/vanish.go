@@ -202,7 +202,7 @@ func (w *streamGauge) countsStreams() verdict.Check {
 	var reason string
 	switch {
 	case c.Pass:
-		return c.InDoubt()
+		return c.Inconclusive()
 	case w.name == "":
 		reason = "the gauge was never seen: GAUGE has to name that of a described service, a metric of BACKEND_URL/metrics, or PromQL with PROMETHEUS_URL"
 	case !w.sampled:
@@ -220,7 +220,7 @@ func (w *streamGauge) countsStreams() verdict.Check {
 		reason = sentence("the gauge %s moved by %v right before the clients vanished: others use the service, or it is read too seldom", w.name, w.moved)
 	}
 	c.Reasons = []string{reason}
-	return c.InDoubt()
+	return c.Inconclusive()
 }
 
 func (w *streamGauge) allVanished() verdict.Check {
@@ -236,12 +236,12 @@ func (w *streamGauge) noticed() verdict.Check {
 	case ok:
 	case !w.isGauge() || w.vanished == 0:
 		c.Actual = "not known"
-		return c.InDoubt()
+		return c.Inconclusive()
 	case last < w.lowerBound():
 		c.Actual = "not known"
 		c.Reasons = []string{sentence("the gauge %s fell by %v, and only %v clients had vanished: it was not of all streams, or others used the service, too",
 			w.name, w.before-last, w.vanished)}
-		return c.InDoubt()
+		return c.Inconclusive()
 	default:
 		counted := max(float64(w.vanished)-(w.before-last)/w.unit, 0)
 		c.Actual = count(counted) + " of them still counted"

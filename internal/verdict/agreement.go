@@ -9,7 +9,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// Agreement compares our counts with two others: the server's ledger, and the script's own checks.
+// Agreement returns the checks that compare our counts with the server's ledger, and with the script's own checks.
 func (s *Streams) Agreement() (out []Check) {
 	if s.server != nil {
 		unexplained := s.unexplained.sentences()
@@ -36,7 +36,7 @@ func (s *Streams) Agreement() (out []Check) {
 	script := Check{
 		ID: CheckScript, Name: "script checks", Limit: "all pass", Actual: first(failed, fmt.Sprintf("%d of %d", total, total)),
 		Pass: len(failed) == 0, Why: "connect, disconnect and the script's own count", weight: byClock,
-		faults:  faults{unheld, unchecked(s.m)},
+		faults:  faults{unheld, maxFailedConnections(s.m)},
 		loaded:  true, // a script that looks for the breaking point makes no checks
 		Reasons: failed,
 	}
@@ -54,13 +54,13 @@ func (s *Streams) allEndedEarly() bool {
 	return s.Connections.Planned > 0 && s.Connections.Unwatched == s.Connections.Planned
 }
 
-// unchecked is for how many connections a check did not pass: those that did not open or were cut fail it, or do not come
-// to it.
-func unchecked(m *shard.Merged) (most uint64) {
+// maxFailedConnections returns for how many connections a check did not pass at most. Connections that did not open
+// or were cut fail it, or do not reach it.
+func maxFailedConnections(m *shard.Merged) (count uint64) {
 	for _, c := range m.Checks {
-		most = max(most, uint64(max(int64(m.Plan.Connections)-c.Passes, 0)))
+		count = max(count, uint64(max(int64(m.Plan.Connections)-c.Passes, 0)))
 	}
-	return most
+	return count
 }
 
 // missingChecks finds checks that were not made for every connection: a check that was never made
@@ -103,7 +103,7 @@ func (s *Streams) compare(r *shard.Connection, e *ServerEntry) (sent, unseen uin
 	}
 	s.Server.Sent += e.Sent
 	s.Runners[r.Runner].ServerSent += e.Sent
-	if disconnected(r) && e.Sent >= r.Arrived()+r.Messages {
+	if isDisconnected(r) && e.Sent >= r.Arrived()+r.Messages {
 		return 0, 0, d // noops that were on their way when the client lost its stream count as undetectable
 	}
 	if !r.Numbered && r.Received > 0 {
@@ -125,7 +125,7 @@ func (s *Streams) compare(r *shard.Connection, e *ServerEntry) (sent, unseen uin
 	return sent, sent - min(sent, r.Tail), d
 }
 
-// compareCount is compare for noops without numbers.
+// compareCount compares noops without numbers, as compare does.
 func (s *Streams) compareCount(r *shard.Connection, e *ServerEntry) (sent, unseen uint64, d difference) {
 	arrived := r.Received + r.Corrupted
 	switch {

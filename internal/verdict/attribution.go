@@ -99,7 +99,7 @@ func (e explanations) attribute(c Check) Check {
 		return c
 	}
 	c.ExplainedBy = by
-	return c.InDoubt()
+	return c.Inconclusive()
 }
 
 // attribute returns the check as inconclusive if the control group, or without one the stalls of the runners, explain its faults;
@@ -137,8 +137,8 @@ func (s *Streams) lateByGenerator() uint64 {
 		}
 		return 0
 	}
-	unexplainedLate := c.LateAlone + c.unstalled
-	if rest := late - min(late, c.LateBeside+c.LateAlone+c.LateUnknown); rest > 0 && !s.undecidedStalled() {
+	unexplainedLate := c.LateWithoutGroup + c.unstalled
+	if rest := late - min(late, c.LateWithGroup+c.LateWithoutGroup+c.LateUnknown); rest > 0 && !s.undecidedStalled() {
 		unexplainedLate += rest // of runners without a control group that decides
 	}
 	return late - min(late, unexplainedLate)
@@ -168,7 +168,7 @@ func (s *Streams) whileControlLate(kinds []ledger.Kind) bool {
 				return false
 			}
 			at := runner.At(f.At)
-			if delay, _ := during(group, at.Add(-s.m.Plan.Interval()*3/2), at); !explains(group, delay) || delay < s.minDelay(r, f) {
+			if delay, _ := delayWithin(group, at.Add(-s.m.Plan.Interval()*3/2), at); !explains(group, delay) || delay < s.minDelay(r, f) {
 				return false
 			}
 		}
@@ -214,7 +214,7 @@ func (s *Streams) delayOf(runner int, from, to ledger.Instant) (time.Duration, S
 	if !decides(group) {
 		return time.Duration(r.StallMaxUS) * time.Microsecond, SignalStall
 	}
-	if delay, _ := during(group, r.At(from), r.At(to)); explains(group, delay) {
+	if delay, _ := delayWithin(group, r.At(from), r.At(to)); explains(group, delay) {
 		return delay, SignalControl
 	}
 	return 0, SignalControl

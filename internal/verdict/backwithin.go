@@ -14,12 +14,12 @@ import (
 // mostBack is the share of the streams that have to be back within BACK_WITHIN.
 const mostBack = .999
 
-// backWithin limits for how long streams that were lost are away: all but one in a thousand, each by its own ledger and from
-// the moment at which it was lost. MAX_OUTAGE limits every single one, and its first connect.
-func (s *Streams) backWithin() Check {
+// reconnectCheck limits the outages after a lost stream: all but one in a thousand, each by its own ledger and from
+// the moment of the loss. MAX_OUTAGE limits every single one, and the first connect.
+func (s *Streams) reconnectCheck() Check {
 	var outages []time.Duration
 	for c := range s.Records() {
-		from, to := s.outage(c)
+		from, to := s.longestOutage(c)
 		outages = append(outages, to-from)
 	}
 	slices.Sort(outages)
@@ -38,21 +38,21 @@ func (s *Streams) backWithin() Check {
 		return c
 	}
 	c.Limit = "within " + format.Duration(limit)
-	slow := s.overruns(s.outage, func(c *shard.Connection) (excess time.Duration, sentence string) {
-		from, to := s.outage(c)
+	slow := s.overruns(s.longestOutage, func(c *shard.Connection) (excess time.Duration, sentence string) {
+		from, to := s.longestOutage(c)
 		took := to - from
 		if took <= limit {
 			return 0, ""
 		}
 		return took - limit, fmt.Sprintf("%s was disconnected for %s; %g %% of the clients must reconnect within %s (BACK_WITHIN)", c.ID, format.Duration(took), 100*mostBack, format.Duration(limit))
 	})
-	c = slow.judged(c)
+	c = slow.check(c)
 	c.Pass = float64(len(slow.sentences)) <= (1-mostBack)*float64(s.Connections.Planned)+1e-9
 	return c
 }
 
-// outage is the longest time for which a connection had no stream after it had lost one; zero: it lost none.
-func (s *Streams) outage(c *shard.Connection) (from, to ledger.Instant) {
+// longestOutage returns the longest time without a stream after a lost one; 0 if no stream was lost.
+func (s *Streams) longestOutage(c *shard.Connection) (from, to ledger.Instant) {
 	longest := ledger.Outage{}
 	note := func(o ledger.Outage) {
 		if o.To-o.From > longest.To-longest.From {
@@ -65,7 +65,7 @@ func (s *Streams) outage(c *shard.Connection) (from, to ledger.Instant) {
 	if c.Streams > 0 && c.Longest.From >= c.OpenedAt { // else it is the first connect
 		note(c.Longest)
 	}
-	if finding := s.unreturned(c); finding != nil {
+	if finding := s.lastOutage(c); finding != nil {
 		note(*finding)
 	}
 	if c.MaxOutage > longest.To-longest.From { // it is not listed, and the first connect took longer

@@ -20,7 +20,7 @@ const (
 	ByClock       = "clock"       // on some streams one noop per interval is all that is known
 )
 
-// Basis is what the counts of a run rest on: how many noops may have gone missing unnoticed
+// A Basis is the evidence that the counts of a run rest on: how many noops may be missing without a trace
 // (docs/accounting.md), and why.
 type Basis struct {
 	By        string   `json:"by"`
@@ -28,8 +28,8 @@ type Basis struct {
 	Why       []string `json:"why"`
 }
 
-// Rests states what the counts of messages rest on.
-func (e Basis) Rests() string {
+// Text states what the counts of messages rest on.
+func (e Basis) Text() string {
 	switch e.By {
 	case ByPublisher:
 		return "the publisher: messages that the service confirmed are expected"
@@ -47,15 +47,16 @@ func (e Basis) Rests() string {
 	return "the clock: messages are expected by interval"
 }
 
-// undetectable is how many noops of a connection may be lost without a trace. It is 0 if the server's ledger has the number of
-// the last noop sent. If it has only how many were sent, and as many arrived, a copy may still stand in for a lost noop.
+// undetectable returns how many noops of a connection may be lost without a trace. It is 0 if the server's ledger has
+// the number of the last noop sent. If it has only how many were sent, and as many arrived, a copy may still replace
+// a lost noop.
 func (s *Streams) undetectable(r *shard.Connection) uint64 {
 	if r.Hidden+r.Filled == 0 { // of a million connections mostly all
 		return 0
 	}
 	e, ok := s.server[r.ID]
 	switch {
-	case !ok || idInUse(r) || disconnected(r):
+	case !ok || idInUse(r) || isDisconnected(r):
 		return r.Hidden
 	case r.Numbered:
 		return 0
@@ -154,9 +155,9 @@ func (s *Streams) openEnds() bool {
 	return s.Evidence.By == ByClock || s.Evidence.By == ByNothing || s.Evidence.By == BySubscribers || s.Evidence.By == ByNumbers && !s.m.Service.ByInterval()
 }
 
-// Unnoticed limits how many messages may have gone missing unnoticed: none by default, any number if they are counted by
-// interval alone. A few clients that were reconnecting when the run ended do not make the run invalid.
-func (s *Streams) Unnoticed() Check {
+// UndetectableLosses limits how many messages may be missing without a trace: none by default, any number if they are
+// counted by interval alone. A few clients that were reconnecting when the run ended do not make the run invalid.
+func (s *Streams) UndetectableLosses() Check {
 	e, most, noun := s.Evidence, s.m.Plan.MaxHidden, s.m.Service.Noun()
 	limit, counted, pass := fmt.Sprint(most), e.CouldHide, true
 	if most < 0 {
@@ -176,7 +177,7 @@ func (s *Streams) Unnoticed() Check {
 		ID: CheckUndetectable, Name: "undetectable losses", Limit: limit, Actual: actual,
 		Pass: pass && counted <= uint64(most), Why: "undetected losses would make a pass wrong",
 		Reasons: []string{fmt.Sprintf("%d of %d %ss could be undetectable losses, the limit is %s (MAX_HIDDEN): %s", e.CouldHide, s.Messages.Expected, noun, limit, first(e.Why, ""))},
-	}.InDoubt()
+	}.Inconclusive()
 	if !pass {
 		c.Reasons = s.atEnd.doubts(s.m.Plan.Connections, s.Messages.Expected)
 		return c

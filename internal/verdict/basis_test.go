@@ -10,7 +10,7 @@ func TestEvidence(t *testing.T) {
 	t.Parallel()
 	t.Run("the server's ledger leaves nothing open", func(t *testing.T) {
 		t.Parallel()
-		m, server := clean()
+		m, server := cleanRun()
 		for i := range m.Connections.Len() {
 			m.Connections.Edit(i).Hidden = 1 // one was due at the end, and the server's ledger has its last one
 		}
@@ -20,7 +20,7 @@ func TestEvidence(t *testing.T) {
 	})
 	t.Run("by the clock a pass says what could be undetectable losses", func(t *testing.T) {
 		t.Parallel()
-		m, _ := clean()
+		m, _ := cleanRun()
 		for i := range m.Connections.Len() {
 			m.Connections.Edit(i).Numbered, m.Connections.Edit(i).Last, m.Connections.Edit(i).Hidden = false, 0, 2
 		}
@@ -31,7 +31,7 @@ func TestEvidence(t *testing.T) {
 		require.Len(t, v.Evidence.Why, 1)
 		require.Equal(t, "no noop is known to be missing; up to 6 of 717 could be undetectable losses", v.Reasons[0])
 
-		m, _ = clean()
+		m, _ = cleanRun()
 		for i := range m.Connections.Len() {
 			m.Connections.Edit(i).Numbered, m.Connections.Edit(i).Last, m.Connections.Edit(i).Hidden = false, 0, 2
 		}
@@ -43,7 +43,7 @@ func TestEvidence(t *testing.T) {
 	})
 	t.Run("numbers without a ledger leave nothing open either", func(t *testing.T) {
 		t.Parallel()
-		m, _ := clean()
+		m, _ := cleanRun()
 		m.Connections.Edit(1).Hidden = 1
 		v := judgeSoak(m, nil, Evidence{})
 		require.Equal(t, Invalid, v.Verdict)
@@ -53,7 +53,7 @@ func TestEvidence(t *testing.T) {
 	})
 	t.Run("the server's count does not tell a copy from the noop in whose place it came", func(t *testing.T) {
 		t.Parallel()
-		m, server := clean()
+		m, server := cleanRun()
 		m.Connections.Edit(1).Numbered, m.Connections.Edit(1).Last = false, 0
 		m.Connections.Edit(1).Hidden, m.Connections.Edit(1).Filled = 3, 2
 		v := judgeSoak(m, server, Evidence{})

@@ -8,8 +8,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// Buffered is the share of messages that arrive together if something between service and client buffers them.
-const Buffered = .5
+// MinBufferedShare is the share of messages that arrive together if a proxy between service and client buffers them.
+const MinBufferedShare = .5
 
 // Bursts states how many messages arrived together; "" if none did.
 func Bursts(b *shard.Bursts, noun string) string {
@@ -23,7 +23,7 @@ func Bursts(b *shard.Bursts, noun string) string {
 	return text
 }
 
-// Buffer names what may buffer the messages.
+// Buffer names the program that may buffer the messages.
 func Buffer(b *shard.Bursts) string {
 	text := "something between the service and the client buffers them, such as nginx with proxy_buffering on"
 	if server := b.Server(); server != "" {
@@ -32,11 +32,12 @@ func Buffer(b *shard.Bursts) string {
 	return text
 }
 
-// dueApart is the least time between two messages that are due one by one.
-const dueApart = 20 * time.Millisecond
+// minDueGap is the least time between two messages that are due one by one.
+const minDueGap = 20 * time.Millisecond
 
-// buffered warns if most messages arrived together though they were due one by one; "" otherwise. Compressed streams have a check.
-func (s *Streams) buffered() string {
+// bufferWarning warns if most messages arrived together though they were due one by one; "" otherwise. Compressed
+// streams have their own check.
+func (s *Streams) bufferWarning() string {
 	b, apart := s.m.Bursts, time.Duration(0)
 	switch p := &s.m.Plan; {
 	case s.m.Service.ByInterval():
@@ -44,7 +45,7 @@ func (s *Streams) buffered() string {
 	case p.Published() && p.PublishRate > 0:
 		apart = time.Duration(float64(time.Second) * float64(max(p.Topics, 1)) / p.PublishRate)
 	}
-	if b == nil || apart < dueApart || b.Share() <= Buffered || len(s.Codings) > 0 {
+	if b == nil || apart < minDueGap || b.Share() <= MinBufferedShare || len(s.Codings) > 0 {
 		return ""
 	}
 	return Bursts(b, s.m.Service.Noun()) + ": " + Buffer(b)

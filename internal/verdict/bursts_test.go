@@ -16,7 +16,7 @@ func TestBuffersAreNamed(t *testing.T) {
 		3: nil,
 		9: {`90.0 % of the noops arrived together with the previous one, after a silence of 75 s at p50 and 75 s at most: something between the service and the client buffers them, such as nginx with proxy_buffering on (header Server: "nginx/1.22.1")`},
 	} {
-		m, server := clean()
+		m, server := cleanRun()
 		m.Bursts = shard.NewBursts()
 		m.Bursts.AddServer("nginx/1.22.1", 2)
 		var before uint32

@@ -42,7 +42,7 @@ func ReadModelLedger(to ModelLedger, path string) (ModelLedger, error) {
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			return nil, fmt.Errorf("read the model's ledger %s: line %d: %w", path, n, err)
 		}
-		if e.Sent < 0 || e.Sent > mostSent || e.Left < 0 {
+		if e.Sent < 0 || e.Sent > maxSent || e.Left < 0 {
 			return nil, fmt.Errorf("read the model's ledger %s: line %d has values that cannot be", path, n)
 		}
 		to[e.ID] = append(to[e.ID], e)

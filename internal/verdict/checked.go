@@ -37,11 +37,11 @@ func (v *Verdict) NextStep() string {
 		"soak probe URL --publish-url URL --publish-body BODY --out FILE.js (docs/services.md)"
 }
 
-// Checked returns the check that at least one message was checked. It is not judged if the description has
+// CheckedMessages returns the check that at least one message was checked. It is not judged if the description has
 // message: 'unchecked', unless the plan has REQUIRE_MESSAGES. If it is not met, a pass becomes invalid; a fail stays.
-func (s *Streams) Checked() Check {
+func (s *Streams) CheckedMessages() Check {
 	noun, required := s.m.Service.Noun(), s.m.Plan.RequireMessages
-	n := s.checked()
+	n := s.checkedCount()
 	c := Check{
 		ID: CheckChecked, Name: noun + "s checked", Limit: "at least 1", Actual: fmt.Sprintf("%s, by the %s", format.Thousands(n), s.Evidence.By), Pass: n > 0,
 		Why: "a run that checks no message finds no loss",
@@ -50,7 +50,7 @@ func (s *Streams) Checked() Check {
 	case s.m.Service.Counted() && n == 0:
 		c.Actual, c.Reasons = "none", []string{s.uncheckable()}
 	case s.m.Service.Counted():
-	case s.nothingArrived():
+	case s.hasNoEvidence():
 		c.Actual, c.Reasons = "none", []string{"no stream received an event or a heartbeat, so nothing was tested"}
 	case required:
 		c.Actual, c.Reasons = "none", []string{notChecked + " although REQUIRE_MESSAGES is set: the service description has message: 'unchecked'; set message.seq, message.every, message.same or publish in it"}
@@ -58,12 +58,12 @@ func (s *Streams) Checked() Check {
 		c.Limit = "any"
 		return c.NotJudged("the service description has message: 'unchecked'")
 	}
-	return c.InDoubt()
+	return c.Inconclusive()
 }
 
-// checked returns the number of messages whose loss would have been found. Without a publisher and an interval a loss shows
-// only as a gap after another message of the connection.
-func (s *Streams) checked() uint64 {
+// checkedCount returns the number of messages whose loss would have been found. Without a publisher and an interval a
+// loss shows only as a gap after another message of the connection.
+func (s *Streams) checkedCount() uint64 {
 	if !s.m.Service.Counted() || s.Messages.Received == 0 {
 		return 0
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// described is a clean run of a described service that is counted in that way; each of its streams counted that.
-func described(counts shard.Counts, each ledger.Counts) *shard.Merged {
-	m, _ := clean()
+// describedRun returns a clean run of a described service with these counts, each on every stream.
+func describedRun(counts shard.Counts, each ledger.Counts) *shard.Merged {
+	m, _ := cleanRun()
 	m.Plan.Service = "mine"
 	m.Service = shard.Service{Name: "mine", SHA256: "x", Counts: counts}
 	for i := range m.Connections.Len() {
@@ -32,11 +32,11 @@ func stateOf(t *testing.T, v *Verdict, name string) State {
 	return c.State()
 }
 
-// A run of a description that says message: 'unchecked' is a pass of its connections, and says so.
+// A run with a description of message: 'unchecked' is a pass of its connections, and the verdict states that.
 func TestUncheckedMessagesArePassOfConnectionsOnly(t *testing.T) {
 	t.Parallel()
 	for name, each := range map[string]ledger.Counts{"quiet": {Heartbeats: 5}, "events": {Unchecked: 304}} {
-		m := described(shard.CountsNothing, each)
+		m := describedRun(shard.CountsNothing, each)
 		v := judgeSoak(m, nil, Evidence{})
 		require.Equal(t, Pass, v.Verdict, "%s: %v", name, v.Reasons)
 		require.True(t, v.ConnectionsOnly(), name)
@@ -61,7 +61,7 @@ func TestUncheckedMessagesArePassOfConnectionsOnly(t *testing.T) {
 
 func TestRequiredMessagesThatWereCheckedAreAPass(t *testing.T) {
 	t.Parallel()
-	m, server := clean()
+	m, server := cleanRun()
 	m.Plan.RequireMessages = true
 	v := judgeSoak(m, server, Evidence{})
 	require.Equal(t, Pass, v.Verdict)
@@ -71,7 +71,8 @@ func TestRequiredMessagesThatWereCheckedAreAPass(t *testing.T) {
 	require.Empty(t, v.NextStep())
 }
 
-// A description that says by what messages are checked, and none could be, makes the run invalid. The reason names the field.
+// If the description names fields to check messages by, and no message could be checked, the run is invalid. The
+// reason names the field.
 func TestDescriptionThatChecksNothingIsInvalid(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -85,7 +86,7 @@ func TestDescriptionThatChecksNothingIsInvalid(t *testing.T) {
 		"none has a number":    {shard.CountsNumbers, ledger.Counts{Corrupted: 100, Unnumbered: 100}, []string{"message.seq: ", "none of 300 messages has a number there"}},
 		"nothing by the clock": {shard.CountsInterval, ledger.Counts{Heartbeats: 5}, []string{"no message was received, so nothing was tested"}},
 	} {
-		v := judgeSoak(described(c.counts, c.each), nil, Evidence{})
+		v := judgeSoak(describedRun(c.counts, c.each), nil, Evidence{})
 		require.Equal(t, Invalid, v.Verdict, "%s: %v", name, v.Reasons)
 		require.Len(t, v.Reasons, 1, name)
 		for _, want := range c.want {
@@ -101,18 +102,18 @@ func TestDescriptionThatChecksNothingIsInvalid(t *testing.T) {
 // Some messages without a number are corrupted: others had one.
 func TestMessagesWithoutNumberAmongOthersFail(t *testing.T) {
 	t.Parallel()
-	m := described(shard.CountsNumbers, ledger.Counts{Received: 50})
+	m := describedRun(shard.CountsNumbers, ledger.Counts{Received: 50})
 	m.Connections.Edit(0).Counts = ledger.Counts{Corrupted: 10, Unnumbered: 10}
 	require.Equal(t, Fail, judgeSoak(m, nil, Evidence{}).Verdict)
-	m = described(shard.CountsNumbers, ledger.Counts{Corrupted: 100, Unnumbered: 99})
+	m = describedRun(shard.CountsNumbers, ledger.Counts{Corrupted: 100, Unnumbered: 99})
 	require.Equal(t, Fail, judgeSoak(m, nil, Evidence{}).Verdict, "one had a number")
 }
 
-// Faults of connections outrank what was not checked.
+// Faults of connections outrank unchecked messages.
 func TestDroppedStreamsFailWithUncheckedMessages(t *testing.T) {
 	t.Parallel()
 	for _, counts := range []shard.Counts{shard.CountsNothing, shard.CountsNumbers} {
-		m := described(counts, ledger.Counts{Heartbeats: 5})
+		m := describedRun(counts, ledger.Counts{Heartbeats: 5})
 		m.Plan.RequireMessages = true
 		r := &m.Connections.Edit(0).Record
 		r.State, r.Reason = ledger.Dropped, "reset"
@@ -121,17 +122,17 @@ func TestDroppedStreamsFailWithUncheckedMessages(t *testing.T) {
 	}
 }
 
-// A check that had nothing to judge is not met.
+// A check without evidence is not met.
 func TestChecksWithoutEvidenceAreNotJudged(t *testing.T) {
 	t.Parallel()
-	refused, server := clean()
+	refused, server := cleanRun()
 	refused.Plan.Reconnect = true
 	for i := range refused.Connections.Len() {
 		c := refused.Connections.Edit(i)
 		c.Record = ledger.Record{ID: c.ID, State: ledger.Refused, Reason: "status 404", Attempts: 1, ClosedAt: c.ClosedAt}
 		find(&c.Record, ledger.KindRefused, 1)
 	}
-	silent, _ := clean()
+	silent, _ := cleanRun()
 	for i := range silent.Connections.Len() {
 		r := &silent.Connections.Edit(i).Record
 		r.Received, r.Last, r.Numbered, r.StreamTime, r.OpenTime = 0, 0, false, 0, 0
@@ -165,10 +166,10 @@ func TestChecksWithoutEvidenceAreNotJudged(t *testing.T) {
 	}
 }
 
-// The time that streams were open is judged of connections that were held to the end.
+// The open time is judged for connections that were open to the end.
 func TestOpenTimeOfSomeConnectionsDoesNotContradictItself(t *testing.T) {
 	t.Parallel()
-	m, _ := clean()
+	m, _ := cleanRun()
 	for i := range 2 {
 		r := &m.Connections.Edit(i).Record
 		r.State, r.Reason, r.StreamTime, r.OpenTime = ledger.Dropped, "reset", 0, 0

@@ -8,8 +8,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// Faults are the checks for streams and their noops: every planned stream opened and was held to its end, and every
-// noop came once, in order, intact and in time.
+// Faults returns the checks for streams and their noops: every planned stream opened and stayed open to its end, and
+// every noop arrived once, in order, intact and on time.
 func (s *Streams) Faults() (out []Check) {
 	c, n := s.Connections, s.Messages
 	begun, watched, completed := c.Planned-s.neverOpened, c.Planned-c.Unwatched, max(c.Completed-s.endedBefore, 0)
@@ -32,7 +32,7 @@ func (s *Streams) Faults() (out []Check) {
 	openCheck = openCheck.notJudgedIf(s.allEndedEarly(), allEarly)
 	add(openCheck, s.compressedFirst(append(openCheck.Reasons, s.unheld()...)))
 	if !s.m.Service.Counted() {
-		return append(out, s.Silent()...)
+		return append(out, s.SilenceChecks()...)
 	}
 	if s.m.Service.ByInterval() {
 		out = append(out, s.evenGaps())
@@ -61,7 +61,7 @@ func (s *Streams) Faults() (out []Check) {
 		if s.unreadable() {
 			c = c.NotJudged("no message has a number at message.seq")
 		} else if c.ID != CheckMissed {
-			c = c.notJudgedIf(!s.arrived(), s.noneArrived())
+			c = c.notJudgedIf(!s.hasMessages(), s.noneArrived())
 		}
 		reasons := append(c.Reasons, s.Sentences(f.kinds...)...)
 		if c.ID == CheckMissed {
@@ -70,14 +70,14 @@ func (s *Streams) Faults() (out []Check) {
 		add(c, reasons)
 	}
 	if s.m.Service.ByInterval() {
-		out = append(out, s.floor(), s.keptInterval())
+		out = append(out, s.floorCheck(), s.intervalCheck())
 	}
-	out = append(out, slices.Concat(s.Published(), s.Delivery(), s.Endings(), s.Silent())...)
-	return append(append(out, s.late()), s.unpacked()...)
+	out = append(out, slices.Concat(s.PublishChecks(), s.Delivery(), s.Endings(), s.SilenceChecks())...)
+	return append(append(out, s.lateCheck()), s.compressionChecks()...)
 }
 
-// arrived reports whether any message arrived, intact or not.
-func (s *Streams) arrived() bool { return s.Messages.Received+s.Messages.Corrupted > 0 }
+// hasMessages reports whether any message arrived, intact or not.
+func (s *Streams) hasMessages() bool { return s.Messages.Received+s.Messages.Corrupted > 0 }
 
 // noneArrived returns why checks for messages that arrived are not judged.
 func (s *Streams) noneArrived() string { return "no " + s.m.Service.Noun() + " was received" }
@@ -85,8 +85,8 @@ func (s *Streams) noneArrived() string { return "no " + s.m.Service.Noun() + " w
 // noneOpened states why checks for streams are not judged.
 const noneOpened = "no stream was opened"
 
-// late limits how many messages came late, where anybody knows.
-func (s *Streams) late() Check {
+// lateCheck limits how many messages were late, if lateness is known.
+func (s *Streams) lateCheck() Check {
 	p, n, noops := s.m.Plan, s.Messages, s.m.Service.Noun()+"s "
 	late := "any"
 	if p.MaxLate >= 0 {
@@ -102,7 +102,7 @@ func (s *Streams) late() Check {
 		Pass: pass, Why: "clients receive data too late", weight: byClock, loaded: true, Reasons: s.compressedFirst(reasons),
 		faults: faults{delayed, n.Late - min(n.Late, uint64(max(p.MaxLate, 0)))},
 	}
-	if !s.arrived() {
+	if !s.hasMessages() {
 		return c.notJudgedIf(true, s.noneArrived())
 	}
 	if !s.m.Service.ByInterval() && !s.m.Service.Shared() && s.LatencyMS == nil && n.Received > 0 {
@@ -111,7 +111,7 @@ func (s *Streams) late() Check {
 		}
 		c.Actual, c.Pass = "not known", false
 		c.Reasons = []string{fmt.Sprintf("the lateness of messages is not known, because none contained its publish time (message.sentAt); the limit is %s (MAX_LATE)", late)}
-		return c.InDoubt()
+		return c.Inconclusive()
 	}
 	return s.attribute(c)
 }
@@ -125,8 +125,8 @@ func (s *Streams) unheld() []string {
 	return out
 }
 
-// floor holds the counts against a product, cross-check by time alone.
-func (s *Streams) floor() Check {
+// floorCheck compares the counts with a product, as a cross-check by time alone.
+func (s *Streams) floorCheck() Check {
 	return Check{
 		ID: CheckFloor, Name: "received at least open time ÷ interval", Limit: "every client", Actual: first(s.short, "yes"),
 		Pass: len(s.short) == 0, Why: "cross-check by time alone", weight: byClock,

@@ -8,9 +8,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// unpacked is advisory, and there only where streams came compressed: messages that were due one by one came so. A stall of the
-// load generator makes one burst of many messages, so most of them have to be in bursts.
-func (s *Streams) unpacked() (out []Check) {
+// compressionChecks returns an advisory check for compressed streams: messages that were due one by one arrived one
+// by one. A stall of the load generator makes one burst of many messages, so most of them must arrive in bursts.
+func (s *Streams) compressionChecks() (out []Check) {
 	for _, c := range s.Codings {
 		delay := s.delayedByCompression(&c)
 		check := Check{
@@ -56,7 +56,7 @@ func (s *Streams) compressedFirst(reasons []string) []string {
 	return reasons
 }
 
-// delayedHeaders reports streams that asked for compression and were refused because they got no answer at all.
+// delayedHeaders reports streams that requested compression and received no response.
 func (s *Streams) delayedHeaders() []string {
 	accepted := s.m.Plan.AcceptEncoding
 	if accepted == "" || s.Connections.Refused == 0 {

@@ -15,7 +15,8 @@ const (
 	oneByOne     = "noops in gzip delivered one by one"
 )
 
-// Messages of which most arrive in bursts are attributed to the compressor. One burst, as after a stall, is not.
+// If most messages arrive in bursts, the compressor is the cause. A single burst, as after a stall, is not attributed
+// to it.
 func TestCompressionDelaysMessages(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -27,7 +28,7 @@ func TestCompressionDelaysMessages(t *testing.T) {
 		"a stall":    {shard.Coding{Messages: 717, Bursts: 3, Together: 30}, nil, nil},
 		"bursts":     {shard.Coding{Messages: 717, Bursts: 17, Together: 680}, []string{oneByOne}, []string{inBurstsOf40}},
 	} {
-		m, server := clean()
+		m, server := cleanRun()
 		tt.coding.Name, tt.coding.Streams = "gzip", 3
 		m.Codings = []shard.Coding{tt.coding}
 		v := judgeSoak(m, server, Evidence{})
@@ -38,10 +39,10 @@ func TestCompressionDelaysMessages(t *testing.T) {
 	}
 }
 
-// Where that made noops late, or none came, it is the first reason of what failed.
+// If the compressor delayed or lost noops, it is the first reason of the unmet checks.
 func TestCompressionIsTheFirstReason(t *testing.T) {
 	t.Parallel()
-	m, server := clean()
+	m, server := cleanRun()
 	m.Plan.MaxLate = 0
 	m.Codings = []shard.Coding{{Name: "gzip", Streams: 3, Messages: 717, Bursts: 17, Together: 680}}
 	r := &m.Connections.Edit(0).Record
@@ -51,7 +52,7 @@ func TestCompressionIsTheFirstReason(t *testing.T) {
 	require.Equal(t, Fail, v.Verdict)
 	require.Equal(t, inBurstsOf40, v.Reasons[0])
 
-	m, _ = clean()
+	m, _ = cleanRun()
 	m.Codings = []shard.Coding{{Name: "br", Streams: 3}}
 	for i := range connections {
 		r := &m.Connections.Edit(i).Record
@@ -63,30 +64,30 @@ func TestCompressionIsTheFirstReason(t *testing.T) {
 	require.Contains(t, v.Reasons[0], "no noop arrived on the streams in br: the service or a proxy buffers compressed data")
 }
 
-// A publisher of its own may publish several messages at once.
+// An external publisher may publish several messages at once.
 func TestBurstsOfOtherPublishers(t *testing.T) {
 	t.Parallel()
-	m, _ := clean()
+	m, _ := cleanRun()
 	m.Plan.Service, m.Service = "x", shard.Service{Name: "x", Counts: shard.CountsNumbers}
 	m.Codings = []shard.Coding{{Name: "gzip", Streams: 3, Messages: 717, Bursts: 17, Together: 680}}
 	require.NotContains(t, failedChecks(judgeSoak(m, nil, Evidence{})), "messages in gzip come one by one")
 }
 
-// A proxy may delay the headers with the rest: then only the request shows that there is compression.
+// A proxy may delay the headers with the body: then only the request shows the compression.
 func TestDelayedHeaders(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[string]bool{"connect_timeout": true, ledger.ReasonNoAnswer: true, "status 503": false} {
-		for _, asked := range []string{"gzip", ""} {
-			m, _ := clean()
-			m.Plan.AcceptEncoding = asked
+		for _, coding := range []string{"gzip", ""} {
+			m, _ := cleanRun()
+			m.Plan.AcceptEncoding = coding
 			r := &m.Connections.Edit(0).Record
 			r.State, r.Streams, r.Counts, r.Reason = ledger.Refused, 0, ledger.Counts{}, reason
 			r.Refusals = []ledger.Refusal{{Reason: reason, Count: 1}}
 			find(r, ledger.KindRefused, 1)
 			v := judgeSoak(m, nil, Evidence{})
 			require.Equal(t, Fail, v.Verdict)
-			held := strings.Contains(v.Reasons[0], "streams that requested compression (ACCEPT_ENCODING=gzip) got no response")
-			require.Equal(t, want && asked != "", held, "%s %v", reason, v.Reasons)
+			delayed := strings.Contains(v.Reasons[0], "streams that requested compression (ACCEPT_ENCODING=gzip) got no response")
+			require.Equal(t, want && coding != "", delayed, "%s %v", reason, v.Reasons)
 		}
 	}
 }

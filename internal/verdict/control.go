@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// Control is what the control group of the run saw, and what it says of what was late on the streams.
+// A Control is the result of the control group of the run, and what it shows about late messages.
 type Control struct {
 	URL     string `json:"url,omitempty"` // "" where runners had different ones
 	Remote  bool   `json:"away"`          // a network lies between the runners and the reference target
@@ -25,11 +25,11 @@ type Control struct {
 	LongestMS float64 `json:"longest_ms"`
 	// Decides reports whether the group can separate delays of the generator from delays of the service.
 	Decides bool `json:"decides"`
-	// LateBeside are messages that were late while the group was late too; LateAlone are those that were late while the
-	// group was in time, or by over LATE_MS more than it.
-	LateBeside uint64 `json:"late_beside"`
-	LateAlone  uint64 `json:"late_alone"`
-	// LateUnknown are those that were late while the group told nothing.
+	// LateWithGroup counts messages that were late while the group was late too. LateWithoutGroup counts those that
+	// were late while the group was on time, or by over LATE_MS more than the group.
+	LateWithGroup    uint64 `json:"late_beside"`
+	LateWithoutGroup uint64 `json:"late_alone"`
+	// LateUnknown counts late messages for which the group has no result.
 	LateUnknown uint64 `json:"late_unknown,omitempty"`
 
 	worstDelay time.Duration // of the group, in stretches with late messages
@@ -48,9 +48,10 @@ func decides(c *shard.Controlled) bool {
 // slack is by how much two things that happened at the same time may be counted apart.
 const slack = time.Second
 
-// during is by how much the runner, or the network between it and the reference, may have delayed what came within that
-// time. It is not known where the group was not held or its own reference was late; then the stalls of the runner are it.
-func during(c *shard.Controlled, from, to time.Time) (delay time.Duration, known bool) {
+// delayWithin returns by how much the runner, or the network between it and the reference, may have delayed messages
+// within a time. If the group was not open or its own reference was late, that is unknown; then the stalls of the
+// runner decide.
+func delayWithin(c *shard.Controlled, from, to time.Time) (delay time.Duration, known bool) {
 	from, to = from.Add(-slack), to.Add(slack)
 	known = true
 	var group, stall time.Duration
@@ -72,7 +73,7 @@ func during(c *shard.Controlled, from, to time.Time) (delay time.Duration, known
 // explains reports whether a delay of this length makes a message late that the service sent on time, or nearly so.
 func explains(c *shard.Controlled, delay time.Duration) bool { return 2*delay > c.Limit() }
 
-// controlOf asks the control groups of all runners about what was late; nil where there were none.
+// controlOf compares late messages with the control groups of all runners; nil if there were none.
 func controlOf(m *shard.Merged) *Control {
 	c := m.Control
 	if c == nil {
@@ -104,7 +105,7 @@ func (s *Streams) controlGroup() {
 	}
 }
 
-// addGroup adds what the group of one runner says.
+// addGroup adds the result of the group of one runner.
 func (out *Control) addGroup(group *shard.Controlled) {
 	for _, m := range group.Moments {
 		if m.Longest > out.saturated && explains(group, m.Longest) {
@@ -116,7 +117,7 @@ func (out *Control) addGroup(group *shard.Controlled) {
 		if m.Late == 0 {
 			continue
 		}
-		delay, known := during(group, m.At, m.End())
+		delay, known := delayWithin(group, m.At, m.End())
 		explained := explains(group, delay)
 		switch {
 		case !known:
@@ -126,17 +127,17 @@ func (out *Control) addGroup(group *shard.Controlled) {
 			}
 		case explained:
 			out.worstDelay = max(out.worstDelay, delay)
-			lateAlone := laterThan(m, delay+group.Limit())
-			out.LateAlone += clamp.Uint64(lateAlone)
-			out.LateBeside += clamp.Uint64(m.Late - lateAlone)
+			lateAlone := countLaterThan(m, delay+group.Limit())
+			out.LateWithoutGroup += clamp.Uint64(lateAlone)
+			out.LateWithGroup += clamp.Uint64(m.Late - lateAlone)
 		default:
-			out.LateAlone += clamp.Uint64(m.Late)
+			out.LateWithoutGroup += clamp.Uint64(m.Late)
 		}
 	}
 }
 
-// laterThan is how many of the late messages of a moment were late by more than that.
-func laterThan(m shard.ControlWindow, limit time.Duration) int {
+// countLaterThan returns how many of the late messages of a moment were later than a limit.
+func countLaterThan(m shard.ControlWindow, limit time.Duration) int {
 	if m.LateBy == nil {
 		return 0
 	}
@@ -158,7 +159,7 @@ func (c *Control) signal() Signal {
 	return SignalStall
 }
 
-// suspect names what delays a control group.
+// suspect names the cause of a late control group.
 func (c *Control) suspect() string {
 	if c.Remote {
 		return "the load generator or the network"
@@ -171,14 +172,14 @@ func (c *Control) lateText() string {
 	if !c.decides() {
 		return ""
 	}
-	all := c.LateBeside + c.LateAlone + c.LateUnknown
+	all := c.LateWithGroup + c.LateWithoutGroup + c.LateUnknown
 	var parts []string
 	for _, part := range []struct {
 		n    uint64
 		text string
 	}{
-		{c.LateBeside, fmt.Sprintf("while the control group was late too, by up to %s: %s delayed them", format.Duration(c.worstDelay), c.suspect())},
-		{c.LateAlone, fmt.Sprintf("while the control group was on time, or much less late: %s did not delay them", c.suspect())},
+		{c.LateWithGroup, fmt.Sprintf("while the control group was late too, by up to %s: %s delayed them", format.Duration(c.worstDelay), c.suspect())},
+		{c.LateWithoutGroup, fmt.Sprintf("while the control group was on time, or much less late: %s did not delay them", c.suspect())},
 		{c.LateUnknown, "while the control group had no data, so the stalls of the runner decide"},
 	} {
 		switch {

@@ -11,8 +11,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// controlled gives both runners of a run a control group of 20 streams that was in time but for these moments of the first.
-func controlled(m *shard.Merged, moments ...shard.ControlWindow) {
+// withControlGroups gives both runners of a run a control group of 20 streams that was on time except for these
+// moments of the first.
+func withControlGroups(m *shard.Merged, moments ...shard.ControlWindow) {
 	m.Plan.MaxLate = 0
 	one := shard.Control{URL: "http://127.0.0.1:1", Streams: 20, LateMS: 1000, Opened: 20, ControlCounts: shard.ControlCounts{Expected: 72_000, Received: 72_000, LongestUS: 9000}}
 	for i := range m.Runners {
@@ -65,33 +66,33 @@ func TestControlGroupAttributesLateness(t *testing.T) {
 		says      string
 	}{
 		"late only here: the service's": {func(m *shard.Merged) {
-			controlled(m, minute(1, 3, 2*second))
+			withControlGroups(m, minute(1, 3, 2*second))
 			lateNoops(m, 3)
 		}, Fail, false, "all 3 late messages arrived while the control group was on time, or much less late: the load generator did not delay them (0 of 72,000 events of the control group were late)"},
 		"the same, whatever a probe says of stalls": {func(m *shard.Merged) {
-			controlled(m, minute(1, 3, 2*second))
+			withControlGroups(m, minute(1, 3, 2*second))
 			lateNoops(m, 3)
 			m.Runners[0].StallMaxUS = 8e6
 		}, Fail, false, "the load generator did not delay them"},
 		"late there too: nobody knows": {func(m *shard.Merged) {
-			controlled(m, group(minute(1, 3, 2*second), 3*second))
+			withControlGroups(m, group(minute(1, 3, 2*second), 3*second))
 			lateNoops(m, 3)
 		}, Invalid, true, "all 3 late messages arrived while the control group was late too, by up to 3.05 s: the load generator delayed them (1 of 72,000 events of the control group were late)"},
 		"late there too, on another host": {func(m *shard.Merged) {
-			controlled(m, group(minute(1, 3, 2*second), 3*second))
+			withControlGroups(m, group(minute(1, 3, 2*second), 3*second))
 			m.Control.Remote = true
 			lateNoops(m, 3)
 		}, Invalid, true, "the load generator or the network delayed them"},
 		"late there in another stretch": {func(m *shard.Merged) {
-			controlled(m, group(minute(1, 0, 0), 3*second), minute(2, 3, 2*second))
+			withControlGroups(m, group(minute(1, 0, 0), 3*second), minute(2, 3, 2*second))
 			lateNoops(m, 3)
 		}, Fail, true, "arrived while the control group was on time"},
 		"late there for much less": {func(m *shard.Merged) {
-			controlled(m, group(minute(1, 3, 5*second), 1500*time.Millisecond))
+			withControlGroups(m, group(minute(1, 3, 5*second), 1500*time.Millisecond))
 			lateNoops(m, 3)
 		}, Fail, true, "arrived while the control group was on time"},
 		"late there for a little less": {func(m *shard.Merged) {
-			controlled(m, group(minute(1, 3, 3900*time.Millisecond), 3*second))
+			withControlGroups(m, group(minute(1, 3, 3900*time.Millisecond), 3*second))
 			lateNoops(m, 3)
 		}, Invalid, true, "all 3 late messages arrived while the control group was late too"},
 		"some late there for a little less, one for much less": {func(m *shard.Merged) {
@@ -101,47 +102,47 @@ func TestControlGroupAttributesLateness(t *testing.T) {
 			}
 			at := group(minute(1, 3, 0), 3*second)
 			at.LateBy = both.Pack()
-			controlled(m, at)
+			withControlGroups(m, at)
 			lateNoops(m, 3)
 		}, Fail, true, "2 of 3 late messages arrived while the control group was late too, by up to 3.05 s: the load generator delayed them; 1 of 3 late messages arrived while"},
 		"late there, and noticed in the next stretch": {func(m *shard.Merged) {
 			next := minute(1, 0, 0)
 			next.At, next.Longest = next.At.Add(shard.BucketWidth), 3*second
-			controlled(m, minute(1, 3, 2*second), next)
+			withControlGroups(m, minute(1, 3, 2*second), next)
 			lateNoops(m, 3)
 		}, Invalid, true, "was late too"},
 		"some with it, some without": {func(m *shard.Merged) {
-			controlled(m, group(minute(1, 3, 2*second), 3*second), minute(9, 2, 2*second))
+			withControlGroups(m, group(minute(1, 3, 2*second), 3*second), minute(9, 2, 2*second))
 			lateNoops(m, 5)
 		}, Fail, true, "3 of 5 late messages arrived while the control group was late too, by up to 3.05 s: the load generator delayed them; 2 of 5 late messages arrived while the control group was on time, or much less late"},
 		"some without it, as many as may be": {func(m *shard.Merged) {
-			controlled(m, group(minute(1, 3, 2*second), 3*second), minute(9, 2, 2*second))
+			withControlGroups(m, group(minute(1, 3, 2*second), 3*second), minute(9, 2, 2*second))
 			lateNoops(m, 5)
 			m.Plan.MaxLate = 2
 		}, Invalid, true, "3 of 5 late messages"},
 		"the reference itself was late, and no runner stalled": {func(m *shard.Merged) {
-			controlled(m, silent(minute(1, 3, 2*second), 0))
+			withControlGroups(m, silent(minute(1, 3, 2*second), 0))
 			lateNoops(m, 3)
 		}, Fail, false, "all 3 late messages arrived while the control group had no data, so the stalls of the runner decide"},
 		"the reference itself was late, and so was the runner": {func(m *shard.Merged) {
-			controlled(m, silent(minute(1, 3, 2*second), 2*second))
+			withControlGroups(m, silent(minute(1, 3, 2*second), 2*second))
 			lateNoops(m, 3)
 		}, Invalid, true, "had no data"},
 		"some while it was in time, some while it told nothing and no runner stalled": {func(m *shard.Merged) {
-			controlled(m, minute(1, 2, 2*second), silent(minute(5, 2, 2*second), 0))
+			withControlGroups(m, minute(1, 2, 2*second), silent(minute(5, 2, 2*second), 0))
 			lateNoops(m, 4)
 			m.Plan.MaxLate = 3
 		}, Fail, false, "2 of 4 late messages arrived while the control group had no data"},
 		"the other runner's was late": {func(m *shard.Merged) {
-			controlled(m, minute(1, 3, 2*second))
+			withControlGroups(m, minute(1, 3, 2*second))
 			m.Runners[1].Controlled.Moments = []shard.ControlWindow{group(minute(1, 0, 0), 3*second)}
 			lateNoops(m, 3)
 		}, Fail, true, "the load generator did not delay them"},
 		"it was late, and nothing else": {func(m *shard.Merged) {
-			controlled(m, group(minute(1, 0, 0), 3*second))
+			withControlGroups(m, group(minute(1, 0, 0), 3*second))
 		}, Pass, true, "the load generator was saturated: the control group was up to 3 s late (at 22:14:20 UTC); times may be up to 3 s too long; counts are not affected"},
 		"never held: stalls decide": {func(m *shard.Merged) {
-			controlled(m)
+			withControlGroups(m)
 			for i := range m.Runners {
 				m.Runners[i].Controlled.Received = 0
 			}
@@ -150,7 +151,7 @@ func TestControlGroupAttributesLateness(t *testing.T) {
 			m.Runners[0].StallMaxUS = 8e6
 		}, Invalid, true, "the control group was never open (connection refused)"},
 		"never held, and no stall": {func(m *shard.Merged) {
-			controlled(m)
+			withControlGroups(m)
 			for i := range m.Runners {
 				m.Runners[i].Controlled.Received = 0
 			}
@@ -158,7 +159,7 @@ func TestControlGroupAttributesLateness(t *testing.T) {
 			lateNoops(m, 3)
 		}, Fail, false, "the control group was never open"},
 		"too few streams for the limit": {func(m *shard.Merged) {
-			controlled(m, minute(1, 3, 2*second))
+			withControlGroups(m, minute(1, 3, 2*second))
 			for i := range m.Runners {
 				m.Runners[i].Controlled.Streams = 1
 			}
@@ -166,34 +167,34 @@ func TestControlGroupAttributesLateness(t *testing.T) {
 			m.Runners[0].StallMaxUS = 8e6
 		}, Invalid, true, "raise CONTROL or LATE_MS"},
 		"held by one runner, and the other stalled": {func(m *shard.Merged) {
-			controlled(m)
+			withControlGroups(m)
 			m.Runners[1].Controlled, m.Runners[1].StallMaxUS = nil, 8e6
 			lateNoops(m, 3)
 		}, Invalid, false, ""},
 		"held by one runner, which stalled, and the other did not": {func(m *shard.Merged) {
-			controlled(m)
+			withControlGroups(m)
 			m.Runners[1].Controlled, m.Runners[0].StallMaxUS = nil, 8e6
 			lateNoops(m, 3)
 		}, Fail, false, ""},
 		"held by one runner, and the other stalled for half as long as a noop may be late": {func(m *shard.Merged) {
-			controlled(m)
+			withControlGroups(m)
 			m.Runners[1].Controlled, m.Runners[1].StallMaxUS = nil, 600e3
 			lateNoops(m, 3)
 		}, Invalid, false, ""},
 		"in time, though the runners waited for a core": {func(m *shard.Merged) {
-			controlled(m)
+			withControlGroups(m)
 			lateNoops(m, 3)
 			m.Runners[0].RunDelaySeconds = 3600
 		}, Fail, true, "d-0 received noop 7 late"},
 		"a number lost meanwhile stays lost": {func(m *shard.Merged) {
-			controlled(m, group(minute(1, 3, 2*second), 3*second))
+			withControlGroups(m, group(minute(1, 3, 2*second), 3*second))
 			lateNoops(m, 3)
 			m.Connections.Edit(1).Received, m.Connections.Edit(1).Lost = noopsEach-1, 1
 		}, Fail, true, "was late too"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m, server := clean()
+			m, server := cleanRun()
 			c.edit(m)
 			v := judgeSoak(m, server, Evidence{})
 			require.Equal(t, c.want, v.Verdict, "%q", v.Reasons)
@@ -204,8 +205,8 @@ func TestControlGroupAttributesLateness(t *testing.T) {
 	}
 }
 
-// A fault that only the clock shows may be a delay. A fault by number or by the server remains one, whatever was late
-// at that time.
+// A fault that rests on the interval may be a delay. A fault by number or by the server's ledger remains one,
+// whatever was late at that time.
 func TestLateControlGroupExplainsOnlyFaultsByInterval(t *testing.T) {
 	t.Parallel()
 	at := shard.ControlWindow{At: time.UnixMicro(1_700_000_000_000_000).Add(time.Minute), Longest: 20 * time.Second}
@@ -248,11 +249,11 @@ func TestLateControlGroupExplainsOnlyFaultsByInterval(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, hour := range []time.Duration{0, time.Hour} {
-				m, _ := clean()
+				m, _ := cleanRun()
 				c.fault(m)
 				then := at
 				then.At = then.At.Add(-hour)
-				controlled(m, then)
+				withControlGroups(m, then)
 				v := judgeSoak(m, nil, Evidence{})
 				if hour == 0 {
 					require.Equal(t, c.during, v.Verdict, "%q", v.Reasons)
@@ -268,14 +269,14 @@ func TestLateControlGroupExplainsOnlyFaultsByInterval(t *testing.T) {
 func TestFrozenRunnerIsJudgedByItsControlGroup(t *testing.T) {
 	t.Parallel()
 	for stall, want := range map[time.Duration]Outcome{33 * time.Second: Invalid, 0: Fail} {
-		m, _ := clean()
+		m, _ := cleanRun()
 		r := &m.Connections.Edit(0).Record
 		r.Numbered, r.Received, r.Unsent, r.Unlisted, r.Late = false, noopsEach-1, 1, 2, 6
 		for range 4 {
 			find(r, ledger.KindLate, 1)
 		}
 		r.Findings = append(r.Findings, ledger.Finding{Kind: ledger.KindUnsent, Count: 1, At: time.Minute})
-		controlled(m, shard.ControlWindow{At: m.Runners[0].At(24 * time.Second), Longest: stall, Stall: stall})
+		withControlGroups(m, shard.ControlWindow{At: m.Runners[0].At(24 * time.Second), Longest: stall, Stall: stall})
 		m.Plan.MaxLate = -1
 		v := judgeSoak(m, nil, Evidence{})
 		require.Equal(t, want, v.Verdict, "%q", v.Reasons)
@@ -283,7 +284,7 @@ func TestFrozenRunnerIsJudgedByItsControlGroup(t *testing.T) {
 	}
 }
 
-// A delay that is much shorter than what a stream suffered does not explain it.
+// A delay that is much shorter than the silence of a stream does not explain it.
 func TestShortControlGroupDelayDoesNotExplainALongSilence(t *testing.T) {
 	t.Parallel()
 	const second = time.Second
@@ -315,9 +316,9 @@ func TestShortControlGroupDelayDoesNotExplainALongSilence(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for delay, want := range map[time.Duration]Outcome{c.too: Fail, c.not: Invalid} {
-				m, _ := clean()
+				m, _ := cleanRun()
 				c.fault(&m.Connections.Edit(0).Record)
-				controlled(m, shard.ControlWindow{At: m.Runners[0].At(time.Minute), Longest: delay})
+				withControlGroups(m, shard.ControlWindow{At: m.Runners[0].At(time.Minute), Longest: delay})
 				v := judgeSoak(m, nil, Evidence{})
 				require.Equal(t, want, v.Verdict, "%v: %q", delay, v.Reasons)
 			}
@@ -325,15 +326,15 @@ func TestShortControlGroupDelayDoesNotExplainALongSilence(t *testing.T) {
 	}
 }
 
-// An outage that the generator explains is doubtful, another one is not.
+// An outage that the generator explains is inconclusive, another one is not.
 func TestControlGroupAttributesOutages(t *testing.T) {
 	t.Parallel()
 	for late, want := range map[time.Duration]Outcome{40 * time.Second: Invalid, 5 * time.Second: Fail, 0: Fail} {
-		m, server := clean()
+		m, server := cleanRun()
 		m.Plan.Reconnect = true
 		m.Runners[0].StallMaxUS = 3600e6
 		m.Connections.Edit(0).Longest = ledger.Outage{From: time.Minute, To: time.Minute + 40*time.Second}
-		controlled(m, shard.ControlWindow{At: m.Runners[0].At(time.Minute + 40*time.Second), Longest: late})
+		withControlGroups(m, shard.ControlWindow{At: m.Runners[0].At(time.Minute + 40*time.Second), Longest: late})
 		v := judgeSoak(m, server, Evidence{})
 		require.Equal(t, want, v.Verdict, "%v: %q", late, v.Reasons)
 	}

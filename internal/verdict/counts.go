@@ -13,14 +13,14 @@ type Counts struct {
 	Connections Connections `json:"connections"`
 	Messages    Messages    `json:"messages"`
 	Evidence    Basis       `json:"evidence"`
-	// Service is what the streams were of; zero of a run without streams.
+	// Service is the service of the streams; its zero value stands for a run without streams.
 	Service shard.Service `json:"service,omitzero"`
 
 	// Codings are those of streams that came compressed.
 	Codings []shard.Coding `json:"codings,omitempty"`
 	// Redirects are those of streams that other origins than the target served.
 	Redirects []shard.Redirect `json:"redirects,omitempty"`
-	// Shared are the streams over HTTP/2, and their connections; nil without any.
+	// Shared counts the streams over HTTP/2, and their connections; nil without any.
 	Shared *shard.Shared `json:"http2,omitempty"`
 
 	Interval   Interval    `json:"interval_s,omitzero"` // zero if no message is expected by interval
@@ -34,7 +34,7 @@ type Counts struct {
 	ArrivedTogether float64 `json:"arrived_together,omitempty"`
 	// Ends are the requests that ended the streams; nil without any.
 	Ends *Ends `json:"end_requests,omitempty"`
-	// Cuts are those that the run made of its own streams, by kind.
+	// Cuts counts the disconnects that the run made of its own streams, by kind.
 	Cuts []Cuts `json:"cuts,omitempty"`
 }
 

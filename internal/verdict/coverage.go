@@ -39,8 +39,8 @@ func confirmed(messages []shard.Message) (numbers []uint64) {
 	return numbers
 }
 
-// checked returns how many of the confirmed messages were checked.
-func (a *account) checked(numbers []uint64) (n int) {
+// checkedMessages returns how many of the confirmed messages were checked.
+func (a *account) checkedMessages(numbers []uint64) (n int) {
 	sentFrom := func(us int64) int {
 		return sort.Search(len(numbers), func(i int) bool { return a.messages[numbers[i]-1].SentUS >= us })
 	}
@@ -71,7 +71,7 @@ func (s *Streams) addCoverage(a *account, topic *Topic) {
 	if len(topic.confirmed) == 0 || len(a.r.Spans) == 0 || !s.m.Runners[a.r.Runner].IsComplete() {
 		return
 	}
-	n := a.checked(topic.confirmed)
+	n := a.checkedMessages(topic.confirmed)
 	s.Messages.Checked += clamp.Uint64(n)
 	c, share := &s.coverage, float64(n)/float64(len(topic.confirmed))
 	if c.lowestID == "" || share < c.lowest {
@@ -89,8 +89,8 @@ func (s *Streams) addCoverage(a *account, topic *Topic) {
 	}
 }
 
-// covered returns the check that at least leastChecked of the messages were checked on each client.
-func (s *Streams) covered() Check {
+// coverageCheck returns the check that at least leastChecked of the messages were checked on each client.
+func (s *Streams) coverageCheck() Check {
 	c := &s.coverage
 	out := Check{
 		ID: CheckCoverage, Name: "messages checked per client", Limit: fmt.Sprintf("%g %% of the topic's messages on each client", 100*leastChecked),

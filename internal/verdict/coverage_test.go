@@ -69,8 +69,8 @@ const (
 	undetectable
 )
 
-// missing returns what the loss of a message would mean, by docs/accounting.md: as slowly and plainly as possible.
-func (l *life) missing(number int) int {
+// classify returns the meaning of the loss of a message, by docs/accounting.md: as slowly and plainly as possible.
+func (l *life) classify(number int) int {
 	const window = 1000
 	m, result := l.messages[number], unexpected
 	if !m.confirmed {
@@ -85,14 +85,14 @@ func (l *life) missing(number int) int {
 		if last := l.streams[group-1]; group > first+1 && group == len(l.streams) && last.end-last.open < window {
 			end = l.streams[group-2].end
 		}
-		before, behind := false, false
+		before, replayed := false, false
 		for other, o := range l.messages {
 			if o.stream >= first && o.stream < group {
-				before, behind = before || other < number, behind || other > number
+				before, replayed = before || other < number, replayed || other > number
 			}
 		}
 		switch from, to := l.streams[first].open+window, end-window; {
-		case before && behind && !l.anyOrder, m.sent >= from && m.sent <= to && m.answered <= to:
+		case before && replayed && !l.anyOrder, m.sent >= from && m.sent <= to && m.answered <= to:
 			return missing
 		case m.sent >= from && m.sent <= to:
 			result = undetectable
@@ -102,7 +102,7 @@ func (l *life) missing(number int) int {
 	return result
 }
 
-// account plays the life through a ledger, and returns what a verdict makes of its record.
+// account records the life in a ledger, and returns the account of a verdict.
 func (l *life) account() (a account, confirmedNumbers []uint64) {
 	at := func(ms int) ledger.Instant { return time.Duration(ms) * time.Millisecond }
 	cfg := ledger.Config{Counting: ledger.Numbered, Published: true, ClientEnds: true, AnyOrder: l.anyOrder, Interval: time.Second}
@@ -139,8 +139,8 @@ func (l *life) account() (a account, confirmedNumbers []uint64) {
 	return s.accountOf(&shard.Connection{Record: client.Record()}, messages), confirmed(messages)
 }
 
-// Whatever becomes of the streams of a client, a message counts as checked if and only if it would not go unnoticed if it were
-// lost. STREAMS=1000000 go test -run CheckedMessages ./internal/verdict
+// Whatever happens to the streams of a client, a message counts as checked if and only if its loss would be detected.
+// STREAMS=1000000 go test -run CheckedMessages ./internal/verdict
 func TestCheckedMessagesAreThoseWithDetectableLoss(t *testing.T) {
 	t.Parallel()
 	count := 5000
@@ -153,7 +153,7 @@ func TestCheckedMessagesAreThoseWithDetectableLoss(t *testing.T) {
 		l := drawLife(rand.New(rand.NewPCG(seed, n)))
 		want := map[string]uint64{}
 		for number, m := range l.messages {
-			what := l.missing(number)
+			what := l.classify(number)
 			if what != unexpected {
 				want["checked"]++
 			}
@@ -162,18 +162,19 @@ func TestCheckedMessagesAreThoseWithDetectableLoss(t *testing.T) {
 			}
 		}
 		a, numbers := l.account()
-		got := map[string]uint64{"checked": uint64(a.checked(numbers)), "lost": 0}
+		got := map[string]uint64{"checked": uint64(a.checkedMessages(numbers)), "lost": 0}
 		for _, run := range a.lost() {
 			got["lost"] += run[1] - run[0] + 1
 		}
-		got["not expected"], got["undecided"] = a.unowed, a.undecided
+		got["not expected"], got["undecided"] = a.unexpected, a.undecided
 		for _, name := range []string{"checked", "lost", "not expected", "undecided"} {
 			require.Equal(t, want[name], got[name], "%s, PCG(%d, %d): %+v", name, seed, n, *l)
 		}
 	}
 }
 
-// What was published while a client was disconnected at the end of the run was not checked, however its stream had ended.
+// Messages published while a client was disconnected at the end of the run were not checked, however its stream had
+// ended.
 func TestMessagesOfTheLastOutageAreNotChecked(t *testing.T) {
 	t.Parallel()
 	a := account{r: &shard.Connection{}, spans: []span{{from: 0, to: 6}}, last: 6}
@@ -182,9 +183,9 @@ func TestMessagesOfTheLastOutageAreNotChecked(t *testing.T) {
 		a.messages = append(a.messages, shard.Message{State: shard.Confirmed, SentUS: int64(i) + 1})
 		numbers = append(numbers, i+1)
 	}
-	require.Equal(t, 6, a.checked(numbers))
+	require.Equal(t, 6, a.checkedMessages(numbers))
 	a.waited = true
-	require.Equal(t, 6, a.checked(numbers))
+	require.Equal(t, 6, a.checkedMessages(numbers))
 	a.unsure = true
-	require.Equal(t, 10, a.checked(numbers), "the loss of each would be reported as undetectable")
+	require.Equal(t, 10, a.checkedMessages(numbers), "the loss of each would be reported as undetectable")
 }

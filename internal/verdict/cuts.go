@@ -12,23 +12,24 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// Cuts are those of one kind that the run made of its own streams, and what came of them (docs/suites.md).
+// Cuts are the disconnects of one kind that the run made of its own streams, and their results (docs/suites.md).
 type Cuts struct {
 	Kind    string `json:"kind"`
 	Planned int    `json:"planned"`
 	Count   int    `json:"made"`
-	// Ended is how many of them ended the stream: all but the pauses that the service sat through.
+	// Ended is how many of them ended the stream: all but the pauses during which the service kept it open.
 	Ended int `json:"ended"`
 	// Resumed is the number of these streams that opened again, requested to resume, and got a message.
 	Resumed int `json:"resumed"`
-	// Whole is how many cuts cost the client nothing: every message of the time between came, and none again.
-	Whole     int    `json:"whole"`
-	Lost      uint64 `json:"lost"` // messages; those with a gap that the service announced among them
-	Doubled   uint64 `json:"doubled"`
-	Repeated  uint64 `json:"repeated,omitempty"` // came again, where the service may bring a message again
-	Announced uint64 `json:"announced"`          // times that the service said that messages are missing
-	// AwayMS is from the cut to the first message after it.
-	AwayMS Quantiles `json:"away_ms"`
+	// WithoutLoss is how many cuts cost the client nothing: every message of the time between arrived, and none
+	// twice.
+	WithoutLoss int    `json:"whole"`
+	Lost        uint64 `json:"lost"` // messages; those with a gap that the service announced among them
+	Doubled     uint64 `json:"doubled"`
+	Repeated    uint64 `json:"repeated,omitempty"` // came again, where the service may bring a message again
+	Announced   uint64 `json:"announced"`          // times that the service said that messages are missing
+	// OutageMS is the time from the cut to the first message after it.
+	OutageMS Quantiles `json:"away_ms"`
 
 	outages *shard.Histogram
 }
@@ -41,7 +42,7 @@ type cutAccount struct {
 	announced uint64   // at cuts
 	ended     int      // of all kinds
 	resumed   int      // the same
-	untried   []string // sentences: of cuts after which no resume was seen
+	untested  []string // sentences: of cuts after which no resume was seen
 	broken    []string // sentences: of those that were not whole
 }
 
@@ -73,8 +74,8 @@ func (s *Streams) atCuts(i int, a *account, lost []ledger.Range) (missed []ledge
 	return missed
 }
 
-// cutOf is the cut at which a message was lost, -1 for none: the last one behind which it was, if it was sent before the
-// stream was back for a moment, or is missing before the first message after it.
+// cutOf returns the cut at which a message was lost, -1 for none. It is the last cut after which the message was sent
+// before the stream was back for a moment, or is missing before the first message after it.
 func (a *account) cutOf(number uint64) int {
 	for k, c := range slices.Backward(a.r.Cuts.List) {
 		if number <= c.LastNumber {
@@ -100,7 +101,7 @@ func (s *Streams) addCuts() {
 	for _, c := range s.m.Plan.PlannedCuts() {
 		kinds[c.Kind].Planned++
 	}
-	for i, r := range s.all() {
+	for i, r := range s.allRecords() {
 		if r.Cuts == nil {
 			continue
 		}
@@ -110,12 +111,12 @@ func (s *Streams) addCuts() {
 			}
 		}
 		if r.Cuts.Unlisted > 0 {
-			s.cuts.untried = append(s.cuts.untried, fmt.Sprintf("%s was disconnected so often that the effect of %d disconnects is unknown", r.ID, r.Cuts.Unlisted))
+			s.cuts.untested = append(s.cuts.untested, fmt.Sprintf("%s was disconnected so often that the effect of %d disconnects is unknown", r.ID, r.Cuts.Unlisted))
 		}
 	}
 	for _, kind := range plan.CutKinds() {
 		if sum := kinds[kind]; sum.Planned+sum.Count > 0 {
-			sum.AwayMS = quantiles(sum.outages)
+			sum.OutageMS = quantiles(sum.outages)
 			s.Cuts = append(s.Cuts, *sum)
 		}
 	}
@@ -127,14 +128,14 @@ type JudgedCut struct {
 	Missed uint64
 }
 
-// EachCut are the cuts of the run, each with its connection. A verdict that was read from a file has none.
+// EachCut returns the cuts of the run, each with its connection. A verdict that was read from a file has none.
 func (v *Verdict) EachCut() iter.Seq2[*shard.Connection, JudgedCut] {
 	return func(yield func(*shard.Connection, JudgedCut) bool) {
 		s := v.streams
 		if s == nil {
 			return
 		}
-		for i, r := range s.all() {
+		for i, r := range s.allRecords() {
 			if r.Cuts == nil {
 				continue
 			}
@@ -176,26 +177,26 @@ func (s *Streams) addCut(sum *Cuts, r *shard.Connection, k int, lost uint64) {
 		sum.Ended++
 		s.cuts.ended++
 	}
-	if why := s.whyUntested(c); why != "" {
-		s.cuts.untried = append(s.cuts.untried, s.cutSentence(r, c)+why)
+	if reason := s.untestedReason(c); reason != "" {
+		s.cuts.untested = append(s.cuts.untested, s.cutSentence(r, c)+reason)
 		return
 	}
 	if c.Lost {
 		sum.Resumed++
 		s.cuts.resumed++
 	}
-	anew := s.m.Service.Resumes() && !s.m.Service.AnyOrder && c.LastNumber > 0 && c.Next <= c.LastNumber && c.Duplicated+c.Repeated == 0 // it numbers from 1 again
+	resubscribed := s.m.Service.Resumes() && !s.m.Service.AnyOrder && c.LastNumber > 0 && c.Next <= c.LastNumber && c.Duplicated+c.Repeated == 0 // it numbers from 1 again
 	switch {
-	case lost+c.Duplicated+c.Announced == 0 && !anew:
-		sum.Whole++
-	case c.Announced > 0 && s.m.Plan.AllowGaps && c.Duplicated == 0 && !anew:
+	case lost+c.Duplicated+c.Announced == 0 && !resubscribed:
+		sum.WithoutLoss++
+	case c.Announced > 0 && s.m.Plan.AllowGaps && c.Duplicated == 0 && !resubscribed:
 	default:
-		s.cuts.broken = append(s.cuts.broken, s.cutSentence(r, c)+s.notWhole(c, lost))
+		s.cuts.broken = append(s.cuts.broken, s.cutSentence(r, c)+s.lossText(c, lost))
 	}
 }
 
-// whyUntested explains why a disconnect proves nothing about a resume, "" if it does.
-func (s *Streams) whyUntested(c *ledger.Cut) string {
+// untestedReason explains why a disconnect proves nothing about a resume, "" if it does.
+func (s *Streams) untestedReason(c *ledger.Cut) string {
 	switch {
 	case c.ReconnectedAt == 0:
 		return "the client did not reconnect"
@@ -207,7 +208,7 @@ func (s *Streams) whyUntested(c *ledger.Cut) string {
 	return ""
 }
 
-func (s *Streams) notWhole(c *ledger.Cut, lost uint64) string {
+func (s *Streams) lossText(c *ledger.Cut, lost uint64) string {
 	text := fmt.Sprintf("%s lost, %d received twice", format.Plural(lost, s.m.Service.Noun()+" was", s.m.Service.Noun()+"s were"), c.Duplicated)
 	if c.Announced > 0 {
 		text += ", and the service announced a gap"
@@ -224,9 +225,9 @@ func (s *Streams) cutSentence(r *shard.Connection, c *ledger.Cut) string {
 	return fmt.Sprintf("%s was disconnected at %s UTC (%s) after %s %d: ", r.ID, s.m.Runners[r.Runner].At(c.At).UTC().Format("15:04:05.000"), c.Kind, s.m.Service.Noun(), c.LastNumber)
 }
 
-// Cut are the checks for the cuts that the run made of its own streams: they were made, each stream came back, and
-// nothing was missing or doubled. There are none where the plan has no cuts.
-func (s *Streams) Cut() []Check {
+// CutChecks returns the checks for the cuts that the run made of its own streams: they were made, each stream
+// reconnected, and no message was missing or duplicated. There are none if the plan has no cuts.
+func (s *Streams) CutChecks() []Check {
 	if !s.m.Plan.Cuts() {
 		return nil
 	}
@@ -243,25 +244,25 @@ func (s *Streams) Cut() []Check {
 	}
 	tried := Check{
 		ID: CheckResumed, Name: "streams resumed after a disconnect", Limit: fmt.Sprint(s.cuts.ended), Actual: fmt.Sprint(s.cuts.resumed),
-		Pass: len(s.cuts.untried) == 0, Why: "resume was not tested", Reasons: s.cuts.untried,
+		Pass: len(s.cuts.untested) == 0, Why: "resume was not tested", Reasons: s.cuts.untested,
 	}
 	whole := Check{
 		ID: CheckWhole, Name: "disconnects with lost or repeated messages", Limit: "0", Actual: fmt.Sprint(len(s.cuts.broken)),
 		Pass: len(s.cuts.broken) == 0, Why: "clients lose or repeat data when they resume",
 	}
 	if !whole.Pass {
-		whole.Reasons = append([]string{s.brokenCuts(count)}, s.cuts.broken...)
+		whole.Reasons = append([]string{s.brokenCutsText(count)}, s.cuts.broken...)
 	}
 	cut := Check{
 		ID: CheckCuts, Name: "streams disconnected as planned", Limit: fmt.Sprint(planned), Actual: fmt.Sprint(count), Pass: len(short) == 0,
 		Why: "resume was not tested", Reasons: short,
 	}
 	const empty = "no stream was disconnected"
-	return []Check{cut.InDoubt(), tried.InDoubt().notJudgedIf(count == 0, empty), whole.notJudgedIf(count == 0, empty)}
+	return []Check{cut.Inconclusive(), tried.Inconclusive().notJudgedIf(count == 0, empty), whole.notJudgedIf(count == 0, empty)}
 }
 
-// brokenCuts says of all cuts together what was wrong.
-func (s *Streams) brokenCuts(count int) string {
+// brokenCutsText summarizes the faults of all cuts.
+func (s *Streams) brokenCutsText(count int) string {
 	var lost, doubled uint64
 	for _, c := range s.Cuts {
 		lost, doubled = lost+c.Lost, doubled+c.Doubled
@@ -283,14 +284,14 @@ func (s *Streams) CutTable() Table {
 	}
 	seconds := func(ms float64) string { return fmt.Sprintf("%.3g", ms/1000) }
 	for _, c := range s.Cuts {
-		t.Add(c.Kind, format.Thousands(c.Count), format.Thousands(c.Ended), format.Thousands(c.Resumed), format.Thousands(c.Whole),
-			format.Thousands(c.Lost), format.Thousands(c.Doubled), format.Thousands(c.Announced), seconds(c.AwayMS.P50), seconds(c.AwayMS.P99), seconds(c.AwayMS.Max))
+		t.Add(c.Kind, format.Thousands(c.Count), format.Thousands(c.Ended), format.Thousands(c.Resumed), format.Thousands(c.WithoutLoss),
+			format.Thousands(c.Lost), format.Thousands(c.Doubled), format.Thousands(c.Announced), seconds(c.OutageMS.P50), seconds(c.OutageMS.P99), seconds(c.OutageMS.Max))
 	}
 	return t
 }
 
-// afterCuts is what a pass has shown of the cuts, in a sentence; "" where there were none.
-func (s *Streams) afterCuts() string {
+// cutSummary states what a pass has shown of the cuts; "" if there were none.
+func (s *Streams) cutSummary() string {
 	count, repeated := 0, uint64(0)
 	for _, c := range s.Cuts {
 		count, repeated = count+c.Count, repeated+c.Repeated
@@ -312,7 +313,7 @@ func (s *Streams) afterCuts() string {
 	return text
 }
 
-// wallTime is the wall time of an instant of the runner, in microseconds since 1970.
+// wallTime returns the wall time of an instant of the runner, in microseconds since 1970.
 func (a *account) wallTime(i ledger.Instant) int64 { return a.began + i.Microseconds() }
 
 // appendNumber adds a number to ranges, to the last one where it is the next.

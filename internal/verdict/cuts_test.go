@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A cutRun is a publishedRun of which stream 0 is cut at 10.2 s, behind message 10, and back at 11.7 s.
+// newCutRun returns a publishedRun whose stream 0 is cut at 10.2 s, after message 10, and is back at 11.7 s.
 func newCutRun() *publishedRun {
 	p := newPublishedRun()
 	p.cfg.Cuts, p.plan.Reconnect, p.plan.CutsPerSecond, p.plan.CutShares, p.shapeAt = true, true, .1, "rst", 11
@@ -26,9 +26,9 @@ func newCutRun() *publishedRun {
 }
 
 // cutAt shapes one stream by a cut.
-func cutAt(which int, kind string, asks bool, then func(l *ledger.Ledger)) func(int, *ledger.Ledger) {
+func cutAt(cut int, kind string, resumes bool, then func(l *ledger.Ledger)) func(int, *ledger.Ledger) {
 	return func(stream int, l *ledger.Ledger) {
-		if stream != which {
+		if stream != cut {
 			return
 		}
 		l.Cut(10200*time.Millisecond, kind, false)
@@ -37,15 +37,15 @@ func cutAt(which int, kind string, asks bool, then func(l *ledger.Ledger)) func(
 		if then != nil {
 			then(l)
 		}
-		if asks {
+		if resumes {
 			l.IDReceived()
 		}
 		l.Opened(11700 * time.Millisecond)
 	}
 }
 
-// but replaces what comes to stream 0 as message number.
-func but(number uint64, instead ...uint64) func(int, uint64) []uint64 {
+// replaceMessage replaces the deliveries of a message on stream 0.
+func replaceMessage(number uint64, instead ...uint64) func(int, uint64) []uint64 {
 	return func(stream int, n uint64) []uint64 {
 		if stream == 0 && n == number {
 			return instead
@@ -60,7 +60,7 @@ func TestCutWithoutLossPasses(t *testing.T) {
 	require.Equal(t, Pass, v.Verdict, v.Reasons)
 	require.Len(t, v.Cuts, 1)
 	c := v.Cuts[0]
-	require.Equal(t, []int{1, 1, 1, 1, 1}, []int{c.Planned, c.Count, c.Ended, c.Resumed, c.Whole})
+	require.Equal(t, []int{1, 1, 1, 1, 1}, []int{c.Planned, c.Count, c.Ended, c.Resumed, c.WithoutLoss})
 	require.Zero(t, c.Lost+c.Doubled+c.Announced)
 	require.Zero(t, v.Messages.NotExpected)
 	require.Equal(t, "1 stream was disconnected, 1 resumed by Last-Event-ID, and no message was lost or duplicated", v.Reasons[0])
@@ -72,7 +72,7 @@ func TestCutWithoutLossPasses(t *testing.T) {
 	}
 }
 
-// Each way in which a resume goes wrong is found, at the cut at which it did.
+// Each fault of a resume is found at its cut.
 func TestFailedResumeDoesNotPass(t *testing.T) {
 	t.Parallel()
 	announced := func(l *ledger.Ledger) { l.Announced(11650 * time.Millisecond) }
@@ -85,7 +85,7 @@ func TestFailedResumeDoesNotPass(t *testing.T) {
 		whole         int
 		reason        string
 	}{
-		{"the message in flight at the cut is lost", func(p *publishedRun) { p.deliver = but(11) }, Fail, 1, 0, 0, 0, "after message 10: 1 message was lost"},
+		{"the message in flight at the cut is lost", func(p *publishedRun) { p.deliver = replaceMessage(11) }, Fail, 1, 0, 0, 0, "after message 10: 1 message was lost"},
 		{"it goes on with a later one", func(p *publishedRun) {
 			p.deliver = func(stream int, n uint64) []uint64 {
 				if stream == 0 && (n == 11 || n == 12) {
@@ -94,7 +94,7 @@ func TestFailedResumeDoesNotPass(t *testing.T) {
 				return []uint64{n}
 			}
 		}, Fail, 2, 0, 0, 0, "2 messages were lost"},
-		{"a message between replay and stream is lost", func(p *publishedRun) { p.deliver = but(12) }, Fail, 1, 0, 0, 0, "1 message was lost"},
+		{"a message between replay and stream is lost", func(p *publishedRun) { p.deliver = replaceMessage(12) }, Fail, 1, 0, 0, 0, "1 message was lost"},
 		{"nothing comes until long after it is back", func(p *publishedRun) {
 			p.deliver = func(stream int, n uint64) []uint64 {
 				if stream == 0 && n > 10 && n < 16 {
@@ -108,27 +108,27 @@ func TestFailedResumeDoesNotPass(t *testing.T) {
 				if stream == 0 && n == 11 {
 					return nil
 				}
-				return but(12, 12, 12)(stream, n)
+				return replaceMessage(12, 12, 12)(stream, n)
 			}
 		}, Fail, 1, 1, 0, 0, "1 of 1 disconnects caused a loss or a duplicate: 1 messages were lost, 1 received twice"},
 		{"one comes twice beside an announced gap that is allowed", func(p *publishedRun) {
-			p.plan.AllowGaps, p.deliver, p.shape = true, but(12, 12, 12), cutAt(0, "rst", true, announced)
+			p.plan.AllowGaps, p.deliver, p.shape = true, replaceMessage(12, 12, 12), cutAt(0, "rst", true, announced)
 		}, Fail, 0, 1, 1, 0, "0 messages were lost, 1 received twice; the service announced 1 gap by the header Last-Event-ID: earliest"},
-		{"one long after is lost, and not at the cut", func(p *publishedRun) { p.deliver = but(18) }, Fail, 0, 0, 0, 1, "s-0 missed message 18"},
-		{"the last before the cut comes again", func(p *publishedRun) { p.deliver = but(11, 10, 11) }, Fail, 0, 1, 0, 0, "0 messages were lost, 1 received twice, and the stream continued with 10"},
-		{"one at the seam comes twice", func(p *publishedRun) { p.deliver = but(12, 12, 12) }, Fail, 0, 1, 0, 0, "1 received twice"},
-		{"all is repeated from the beginning", func(p *publishedRun) { p.deliver = but(11, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11) }, Fail, 0, 10, 0, 0, "10 received twice, and the stream continued with 1"},
+		{"one long after is lost, and not at the cut", func(p *publishedRun) { p.deliver = replaceMessage(18) }, Fail, 0, 0, 0, 1, "s-0 missed message 18"},
+		{"the last before the cut comes again", func(p *publishedRun) { p.deliver = replaceMessage(11, 10, 11) }, Fail, 0, 1, 0, 0, "0 messages were lost, 1 received twice, and the stream continued with 10"},
+		{"one at the seam comes twice", func(p *publishedRun) { p.deliver = replaceMessage(12, 12, 12) }, Fail, 0, 1, 0, 0, "1 received twice"},
+		{"all is repeated from the beginning", func(p *publishedRun) { p.deliver = replaceMessage(11, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11) }, Fail, 0, 10, 0, 0, "10 received twice, and the stream continued with 1"},
 		{"a gap is announced", func(p *publishedRun) {
-			p.deliver, p.shape = but(11), cutAt(0, "rst", true, announced)
+			p.deliver, p.shape = replaceMessage(11), cutAt(0, "rst", true, announced)
 		}, Fail, 1, 0, 1, 0, "and the service announced a gap by the header Last-Event-ID: earliest"},
 		{"a gap is announced, and that is allowed", func(p *publishedRun) {
-			p.plan.AllowGaps, p.deliver, p.shape = true, but(11), cutAt(0, "rst", true, announced)
+			p.plan.AllowGaps, p.deliver, p.shape = true, replaceMessage(11), cutAt(0, "rst", true, announced)
 		}, Pass, 1, 0, 1, 0, "1 messages are missing that the service announced"},
 		{"a gap that is not announced is not allowed", func(p *publishedRun) {
-			p.plan.AllowGaps, p.deliver = true, but(11)
+			p.plan.AllowGaps, p.deliver = true, replaceMessage(11)
 		}, Fail, 1, 0, 0, 0, "1 message was lost"},
 		{"what is lost long after an announced gap is not allowed", func(p *publishedRun) {
-			p.plan.AllowGaps, p.deliver, p.shape = true, but(18), cutAt(0, "rst", true, announced)
+			p.plan.AllowGaps, p.deliver, p.shape = true, replaceMessage(18), cutAt(0, "rst", true, announced)
 		}, Fail, 0, 0, 1, 0, "s-0 missed message 18"},
 		{"there was no id to go on behind", func(p *publishedRun) { p.shape = cutAt(0, "rst", false, nil) }, Invalid, 0, 0, 0, 0, "there was no id from which the client could resume"},
 		{"nothing was cut", func(p *publishedRun) { p.shape = func(int, *ledger.Ledger) {} }, Invalid, 0, 0, 0, 0, "0 of 1 disconnects were made by rst"},
@@ -156,7 +156,7 @@ func TestFailedResumeDoesNotPass(t *testing.T) {
 			}
 			got := v.Cuts[i]
 			require.Equal(t, []uint64{c.lost, c.doubled, c.announced}, []uint64{got.Lost, got.Doubled, got.Announced})
-			require.Equal(t, c.whole, got.Whole)
+			require.Equal(t, c.whole, got.WithoutLoss)
 			if c.want == Pass {
 				require.Zero(t, v.Messages.Missed)
 			} else {
@@ -170,7 +170,7 @@ func TestFailedResumeDoesNotPass(t *testing.T) {
 func TestDescriptionAllowsRepetitionAfterACut(t *testing.T) {
 	t.Parallel()
 	p := newCutRun()
-	p.cfg.Repeats, p.deliver = true, but(11, 9, 10, 11)
+	p.cfg.Repeats, p.deliver = true, replaceMessage(11, 9, 10, 11)
 	v := p.judge(t)
 	require.Equal(t, Pass, v.Verdict, v.Reasons)
 	require.EqualValues(t, 2, v.Cuts[0].Repeated)
@@ -181,7 +181,7 @@ func TestDescriptionAllowsRepetitionAfterACut(t *testing.T) {
 		if stream == 0 && n == 9 {
 			return nil
 		}
-		return but(11, 9, 11)(stream, n)
+		return replaceMessage(11, 9, 11)(stream, n)
 	}
 	p.change = func(shards []*shard.Shard) {
 		for _, s := range shards {
@@ -190,10 +190,10 @@ func TestDescriptionAllowsRepetitionAfterACut(t *testing.T) {
 	}
 	v = p.judge(t)
 	require.Equal(t, Pass, v.Verdict, v.Reasons)
-	require.Equal(t, 1, v.Cuts[0].Whole)
+	require.Equal(t, 1, v.Cuts[0].WithoutLoss)
 
 	p = newCutRun()
-	p.deliver, p.shape = but(11), cutAt(0, "rst", false, nil)
+	p.deliver, p.shape = replaceMessage(11), cutAt(0, "rst", false, nil)
 	p.change = func(shards []*shard.Shard) {
 		for _, s := range shards {
 			s.Service.Resume = "none"
@@ -205,7 +205,7 @@ func TestDescriptionAllowsRepetitionAfterACut(t *testing.T) {
 	require.EqualValues(t, 1, v.Messages.NotExpected)
 }
 
-// Noops have no publisher: what was lost over a cut is the hole in their numbers.
+// Noops have no publisher: a loss at a cut is a gap in their numbers.
 func TestNoopsAreCountedByNumberOverACut(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -227,7 +227,7 @@ func TestNoopsAreCountedByNumberOverACut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m, server := clean()
+			m, server := cleanRun()
 			m.Plan.Reconnect, m.Plan.Seconds, m.Plan.NoopInterval, m.Plan.CutsPerSecond, m.Plan.CutShares, m.Plan.AllowGaps = true, 3600, 15, .0003, cmp.Or(c.cut.Kind, "rst"), c.gaps
 			require.Len(t, m.Plan.PlannedCuts(), 1)
 			c.cut.At, c.cut.ReconnectedAt, c.cut.First = time.Minute, 61*time.Second, 61*time.Second

@@ -19,14 +19,14 @@ import (
 // attributed to it.
 const settleTime = time.Minute
 
-// An Effect is what became of the streams from the start of an action until the next one began, or until the command had
-// ended, all streams were back and none was lost for a minute. A stream belongs to the action after which it was lost, also
-// if it came back after the next one began. Times are seconds since the action began.
+// An Effect is what happened to the streams from the start of an action until the next one began, or until the
+// command had ended, all streams were back and none was lost for a minute. A stream belongs to the action after which
+// it was lost, also if it returned after the next one began. Times are seconds since the action began.
 type Effect struct {
-	Until float64 `json:"until_unix_s"`
-	Lost  int     `json:"streams_lost"`
-	Times int     `json:"times_lost"` // one stream may be lost again
-	Never int     `json:"never_back"`
+	Until     float64 `json:"until_unix_s"`
+	Lost      int     `json:"streams_lost"`
+	Times     int     `json:"times_lost"` // one stream may be lost again
+	NeverBack int     `json:"never_back"`
 	// FirstLost is the time of the first lost stream, Back50 the time when half of the lost streams were back for
 	// good, and so on; nil: fewer returned, or none was lost.
 	FirstLost *float64 `json:"first_lost_s,omitempty"`
@@ -44,11 +44,11 @@ type Effect struct {
 	NotResumed uint64  `json:"not_resumed,omitempty"`
 	Doubled    uint64  `json:"duplicated"`
 	Slowest    *Outage `json:"slowest,omitempty"` // the client that was without a stream for longest
-	// Notes say what the counts leave out.
+	// Notes state what the counts omit.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Refusals is how many attempts to connect failed.
+// Refusals returns how many attempts to connect failed.
 func (e *Effect) Refusals() (n int) {
 	for _, count := range e.Refused {
 		n += count
@@ -64,8 +64,9 @@ type loss struct {
 	back           bool
 }
 
-// losses are those of all connections in the order in which they began. served is when other streams ended that the service
-// may end by itself. unlisted is how many there were more, of which no time is known.
+// losses returns the losses of all connections in the order in which they began. served has the times at which other
+// streams ended that the service may end by itself. unlisted is the number of further losses, whose times are
+// unknown.
 func (s *Streams) losses() (all []loss, served []float64, unlisted int) {
 	for c := range s.Records() {
 		r := &s.m.Runners[c.Runner]
@@ -101,11 +102,11 @@ func (s *Streams) losses() (all []loss, served []float64, unlisted int) {
 			}
 		}
 		unlisted += max(c.Survived-known-cutsBeyond(c, cuts), 0)
-		if finding := s.unreturned(c); finding != nil {
+		if finding := s.lastOutage(c); finding != nil {
 			add(finding, finding.From, finding.To, false)
-		} else if o := c.LastOutage; disconnected(c) && o.Planned { // the run ended before the client had reconnected
+		} else if o := c.LastOutage; isDisconnected(c) && o.Planned { // the run ended before the client had reconnected
 			planned(o.From, o.Cut)
-		} else if disconnected(c) {
+		} else if isDisconnected(c) {
 			add(o, o.From, o.To, false)
 		}
 	}
@@ -128,8 +129,9 @@ func cutsBeyond(c *shard.Connection, listed int) int {
 	return max(ended-listed, 0)
 }
 
-// unreturned is the time without a stream at the end of a connection that lost its stream, and had no other; nil: it had.
-func (s *Streams) unreturned(c *shard.Connection) *ledger.Outage {
+// lastOutage returns the time without a stream at the end of a connection that lost its stream, and had no other; nil
+// if it had.
+func (s *Streams) lastOutage(c *shard.Connection) *ledger.Outage {
 	if c.Streams == 0 || c.State != ledger.Dropped && c.State != ledger.Waiting {
 		return nil
 	}
@@ -143,7 +145,7 @@ func (s *Streams) unreturned(c *shard.Connection) *ledger.Outage {
 	return &ledger.Outage{From: c.ClosedAt, To: max(c.ClosedAt, end)}
 }
 
-// effects finds out what each action that began did to the streams.
+// effects returns the effects on the streams of each action that began.
 func (s *Streams) effects(actions []Action) {
 	began := inOrder(actions)
 	if len(began) == 0 {
@@ -176,7 +178,7 @@ func (s *Streams) effects(actions []Action) {
 // inOrder returns the actions that began, in the order of their starts.
 func inOrder(actions []Action) (began []*Action) {
 	for i := range actions {
-		if actions[i].Began() {
+		if actions[i].Started() {
 			began = append(began, &actions[i])
 		}
 	}
@@ -202,7 +204,7 @@ func (s *Streams) lastEnd() (last float64) {
 	return last
 }
 
-// effect is that of one action until that time. What came before counted is an earlier one's.
+// effect returns the effect of one action until a time. Losses before it belong to an earlier action.
 func (s *Streams) effect(a *Action, losses []loss, counted, until float64) *Effect {
 	e := &Effect{Until: until, Times: len(losses)}
 	var returns []float64
@@ -211,7 +213,7 @@ func (s *Streams) effect(a *Action, losses []loss, counted, until float64) *Effe
 		backAt[l.c] = l.to
 		if !l.back {
 			backAt[l.c] = math.Inf(1)
-			e.Never++
+			e.NeverBack++
 		} else {
 			returns = append(returns, l.to)
 		}
@@ -234,13 +236,13 @@ func (s *Streams) effect(a *Action, losses []loss, counted, until float64) *Effe
 	}
 	slices.Sort(returns)
 	e.Peak = MostWithin(returns, 1)
-	e.back(a.StartedUnix, backAt)
+	e.recordReturns(a.StartedUnix, backAt)
 	s.messagesOf(a, losses, e, counted)
 	return e
 }
 
-// back says when how many of the streams were back for good.
-func (e *Effect) back(began float64, at map[*shard.Connection]float64) {
+// recordReturns records when how many of the streams had reconnected for good.
+func (e *Effect) recordReturns(began float64, at map[*shard.Connection]float64) {
 	sorted := make([]float64, 0, len(at))
 	for _, t := range at {
 		sorted = append(sorted, t-began)
@@ -267,7 +269,7 @@ func MostWithin[T float64 | time.Duration](times []T, width T) (most int) {
 
 // messagesOf counts the messages that the streams missed, got afterwards and got twice in the time of an action.
 func (s *Streams) messagesOf(a *Action, losses []loss, e *Effect, counted float64) {
-	more := 0
+	unlisted := 0
 	type client struct { // its record is another one each time it is read
 		runner int
 		id     string
@@ -290,7 +292,7 @@ func (s *Streams) messagesOf(a *Action, losses []loss, e *Effect, counted float6
 				listed += max(f.Count, 1)
 			}
 			if published && f.Kind == ledger.KindLost {
-				e.Missed += sentWithin(messages, f, from, e.Until)
+				e.Missed += countSentWithin(messages, f, from, e.Until)
 				continue
 			}
 			if at := unix(r.At(f.At)); at < a.StartedUnix || at >= e.Until {
@@ -304,11 +306,11 @@ func (s *Streams) messagesOf(a *Action, losses []loss, e *Effect, counted float6
 			}
 		}
 		if c.Unlisted > 0 && c.Missed()+c.Duplicated > listed { // else it is lateness that is not listed
-			more++
+			unlisted++
 		}
 	}
-	if more > 0 {
-		e.Notes = append(e.Notes, fmt.Sprintf("%s more findings than a record lists: counts of missed and duplicate messages are lower bounds", format.Plural(more, "stream had", "streams had")))
+	if unlisted > 0 {
+		e.Notes = append(e.Notes, fmt.Sprintf("%s more findings than a record lists: counts of missed and duplicate messages are lower bounds", format.Plural(unlisted, "stream had", "streams had")))
 	}
 	published := s.Messages.Published != nil
 	if !published && !s.m.Service.ByInterval() {
@@ -319,7 +321,7 @@ func (s *Streams) messagesOf(a *Action, losses []loss, e *Effect, counted float6
 	for _, l := range losses {
 		switch {
 		case published:
-			resumed += s.arrivedAfter(l)
+			resumed += s.countResumed(l)
 		case l.Outage != nil:
 			resumed += l.Resumed
 		}
@@ -327,8 +329,8 @@ func (s *Streams) messagesOf(a *Action, losses []loss, e *Effect, counted float6
 	e.Resumed = &resumed
 }
 
-// sentWithin is how many of the messages that a finding names were sent from one time until another, in Unix seconds.
-func sentWithin(messages []shard.Message, f ledger.Finding, from, until float64) (n uint64) {
+// countSentWithin returns how many of the messages that a finding names were sent in a window, in Unix seconds.
+func countSentWithin(messages []shard.Message, f ledger.Finding, from, until float64) (n uint64) {
 	for number := max(f.From, 1); number <= min(f.To, uint64(len(messages))); number++ {
 		if at := float64(messages[number-1].SentUS) / 1e6; at >= from && at < until {
 			n++
@@ -337,9 +339,9 @@ func sentWithin(messages []shard.Message, f ledger.Finding, from, until float64)
 	return n
 }
 
-// arrivedAfter is how many of the messages that were published and confirmed while the connection had no stream came on a
-// later one.
-func (s *Streams) arrivedAfter(l loss) (n uint64) {
+// countResumed returns how many of the messages that were published and confirmed during an outage of the connection
+// arrived on a later stream.
+func (s *Streams) countResumed(l loss) (n uint64) {
 	_, messages, ok := s.m.Topic(l.c)
 	if !ok || !l.back {
 		return 0
@@ -362,7 +364,7 @@ func (s *Streams) notResumed(losses []loss) (n uint64) {
 		from, to := l.from-joinWindow.Seconds(), l.to+joinWindow.Seconds()
 		i := max(counted[l.c], sort.Search(len(messages), func(i int) bool { return float64(messages[i].SentUS)/1e6 >= from }))
 		for ; i < len(messages) && float64(messages[i].SentUS)/1e6 <= to; i++ {
-			if number := clamp.Uint64(i) + 1; messages[i].State == shard.Confirmed && !hasArrived(l.c, number) && !missed(l.c, number) {
+			if number := clamp.Uint64(i) + 1; messages[i].State == shard.Confirmed && !hasArrived(l.c, number) && !isMissed(l.c, number) {
 				n++
 			}
 		}
@@ -371,8 +373,8 @@ func (s *Streams) notResumed(losses []loss) (n uint64) {
 	return n
 }
 
-// missed reports whether the message with that number was expected and did not arrive.
-func missed(c *shard.Connection, number uint64) bool {
+// isMissed reports whether the message with that number was expected and did not arrive.
+func isMissed(c *shard.Connection, number uint64) bool {
 	return slices.ContainsFunc(c.Findings, func(f ledger.Finding) bool {
 		return f.Kind == ledger.KindLost && f.From <= number && number <= f.To
 	})

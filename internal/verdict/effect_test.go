@@ -12,16 +12,17 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-const began = 1_700_000_000 // the first runner
+// startUnix is the start of the first runner.
+const startUnix = 1_700_000_000 // the first runner
 
-// acted returns an action that succeeded, the given seconds after the start of the first runner.
-func acted(name string, at, took float64) Acted {
-	return Acted{Action: plan.Action{Name: name, At: time.Duration(at) * time.Second, Command: "./" + name}, StartedUnix: began + at, EndedUnix: began + at + took}
+// actionAt returns an action that succeeded, the given seconds after the start of the first runner.
+func actionAt(name string, at, duration float64) ActionResult {
+	return ActionResult{Action: plan.Action{Name: name, At: time.Duration(at) * time.Second, Command: "./" + name}, StartedUnix: startUnix + at, EndedUnix: startUnix + at + duration}
 }
 
 // crowd is a run of n streams of the first runner that reconnect.
 func crowd(n int) *shard.Merged {
-	m, _ := clean()
+	m, _ := cleanRun()
 	m.Plan.Reconnect, m.Plan.Connections, m.Plan.MaxOutageS = true, n, -1
 	m.Checks[0].Passes = int64(n)
 	record := m.Connections.Edit(0).Record
@@ -60,10 +61,10 @@ func TestStreamsLostAfterAnActionAreAttributedToIt(t *testing.T) {
 		{Kind: ledger.KindLost, From: 5, To: 6, Count: 2, At: 62 * time.Second}, {Kind: ledger.KindDuplicated, From: 9, At: 63 * time.Second},
 		{Kind: ledger.KindLost, From: 40, To: 40, Count: 1, At: 400 * time.Second},
 	}
-	v := judgeSoak(m, nil, Evidence{Actions: []Acted{acted("deploy", 60, 5)}})
+	v := judgeSoak(m, nil, Evidence{Actions: []ActionResult{actionAt("deploy", 60, 5)}})
 	require.Len(t, v.Actions, 1)
 	e := v.Actions[0].Effect
-	require.Equal(t, []int{100, 101, 0}, []int{e.Lost, e.Times, e.Never})
+	require.Equal(t, []int{100, 101, 0}, []int{e.Lost, e.Times, e.NeverBack})
 	require.InDelta(t, 50, e.Peak, 1)
 	require.InDelta(t, .5, *e.FirstLost, 1e-6)
 	require.InDelta(t, 3.5, *e.Back50, .05, "of those that were lost, since the action began")
@@ -71,8 +72,8 @@ func TestStreamsLostAfterAnActionAreAttributedToIt(t *testing.T) {
 	require.InDelta(t, 19.5, *e.Back100, 1e-6, "one was lost again")
 	require.Equal(t, map[string]int{"status 502": 3}, e.Refused)
 	require.EqualValues(t, []uint64{2, 4, 1}, []uint64{e.Missed, *e.Resumed, e.Doubled})
-	require.Equal(t, Outage{ID: "d-7", Unix: began + 70, Seconds: 9.5}, *e.Slowest)
-	require.InDelta(t, began+79.5+60, e.Until, 1e-6)
+	require.Equal(t, Outage{ID: "d-7", Unix: startUnix + 70, Seconds: 9.5}, *e.Slowest)
+	require.InDelta(t, startUnix+79.5+60, e.Until, 1e-6)
 	require.Empty(t, e.Notes)
 }
 
@@ -82,11 +83,11 @@ func TestCloseActionsShareTheLostStreams(t *testing.T) {
 	lose(m, 0, 61, 75) // back after the next one began
 	lose(m, 1, 71, 72)
 	lose(m, 2, 120, 121) // while the long action still runs
-	v := judgeSoak(m, nil, Evidence{Actions: []Acted{acted("second", 70, 40), acted("first", 60, 1), {Action: plan.Action{Name: "never"}, ExitCode: -1, Problem: "it did not begin"}}})
+	v := judgeSoak(m, nil, Evidence{Actions: []ActionResult{actionAt("second", 70, 40), actionAt("first", 60, 1), {Action: plan.Action{Name: "never"}, ExitCode: -1, Problem: "it did not begin"}}})
 	second, first := v.Actions[0].Effect, v.Actions[1].Effect
 	require.Equal(t, 1, first.Lost)
 	require.InDelta(t, 15, *first.Back100, 1e-6)
-	require.InDelta(t, began+70, first.Until, 1e-6)
+	require.InDelta(t, startUnix+70, first.Until, 1e-6)
 	require.Equal(t, 2, second.Lost)
 	require.InDelta(t, 51, *second.Back100, 1e-6)
 	require.Nil(t, v.Actions[2].Effect)
@@ -94,8 +95,8 @@ func TestCloseActionsShareTheLostStreams(t *testing.T) {
 
 func TestActionWithoutEffect(t *testing.T) {
 	t.Parallel()
-	m, _ := clean()
-	v := judgeSoak(m, nil, Evidence{Actions: []Acted{acted("reload", 60, 1)}})
+	m, _ := cleanRun()
+	v := judgeSoak(m, nil, Evidence{Actions: []ActionResult{actionAt("reload", 60, 1)}})
 	require.Equal(t, Pass, v.Verdict, v.Reasons)
 	e := v.Actions[0].Effect
 	require.Equal(t, 0, e.Lost+e.Times+e.Peak+e.Refusals())
@@ -107,13 +108,13 @@ func TestStreamsThatDoNotReconnect(t *testing.T) {
 	t.Parallel()
 	m := crowd(4)
 	lose(m, 0, 61, 62)
-	gone := &m.Connections.Edit(1).Record
-	gone.State, gone.ClosedAt, gone.Longest = ledger.Dropped, 61*time.Second, ledger.Outage{From: 61 * time.Second, To: 3595 * time.Second}
+	last := &m.Connections.Edit(1).Record
+	last.State, last.ClosedAt, last.Longest = ledger.Dropped, 61*time.Second, ledger.Outage{From: 61 * time.Second, To: 3595 * time.Second}
 	without := &m.Connections.Edit(2).Record // it did not try, as without RECONNECT
 	without.State, without.ClosedAt = ledger.Dropped, 61*time.Second
-	v := judgeSoak(m, nil, Evidence{Actions: []Acted{acted("deploy", 60, 1)}})
+	v := judgeSoak(m, nil, Evidence{Actions: []ActionResult{actionAt("deploy", 60, 1)}})
 	e := v.Actions[0].Effect
-	require.Equal(t, []int{3, 2}, []int{e.Lost, e.Never})
+	require.Equal(t, []int{3, 2}, []int{e.Lost, e.NeverBack})
 	require.Nil(t, e.Back50)
 	require.Nil(t, e.Back100)
 	require.InDelta(t, 3595-60, e.Slowest.Seconds, 2)
@@ -126,7 +127,7 @@ func TestUnlistedOutagesAreReported(t *testing.T) {
 	m := crowd(2)
 	lose(m, 0, 61, 62)
 	m.Connections.Edit(0).Survived = 20
-	v := judgeSoak(m, nil, Evidence{Actions: []Acted{acted("deploy", 60, 1)}})
+	v := judgeSoak(m, nil, Evidence{Actions: []ActionResult{actionAt("deploy", 60, 1)}})
 	require.Equal(t, []string{"19 outages of streams that were lost often are neither listed nor counted here"}, v.Actions[0].Effect.Notes)
 }
 
@@ -139,7 +140,7 @@ func TestPlannedEndsAreNotAttributedToAnAction(t *testing.T) {
 	lose(m, 1, 61, 62).Planned = true
 	m.Connections.Edit(2).Spans = []ledger.Span{{From: 1, To: 61 * time.Second}, {From: 62 * time.Second, To: 90 * time.Second}}
 	m.Connections.Edit(2).Survived = 1
-	e := judgeSoak(m, nil, Evidence{Actions: []Acted{acted("deploy", 60, 1)}}).Actions[0].Effect
+	e := judgeSoak(m, nil, Evidence{Actions: []ActionResult{actionAt("deploy", 60, 1)}}).Actions[0].Effect
 	require.Equal(t, []int{1, 1}, []int{e.Lost, e.Times})
 	require.Equal(t, []string{
 		"streams ended 1 more time at an age at which the service may end one (end.lifetime, TOKEN_TTL): not counted here, because the action may not be the cause",
@@ -148,8 +149,8 @@ func TestPlannedEndsAreNotAttributedToAnAction(t *testing.T) {
 	require.Nil(t, e.Resumed)
 }
 
-// A stream that was cut so often that not all of its outages are listed is not lost by an action, nor one whose token was
-// over; the one that was is.
+// A stream that was cut so often that not all of its outages are listed is not lost by an action, nor is one whose
+// token had expired. The lost one is.
 func TestUnlistedCutsAreNotAttributedToAnAction(t *testing.T) {
 	t.Parallel()
 	second := func(n int) ledger.Instant { return time.Duration(n) * time.Second }
@@ -164,7 +165,7 @@ func TestUnlistedCutsAreNotAttributedToAnAction(t *testing.T) {
 	of.Survived = 4
 	of = &m.Connections.Edit(1).Record // whose next stream had not opened when the run ended
 	of.ClosedAt, of.LastOutage = second(64), &ledger.Outage{From: second(64), To: second(65), Planned: true}
-	e := judgeSoak(m, nil, Evidence{Actions: []Acted{acted("deploy", 60, 1)}}).Actions[0].Effect
+	e := judgeSoak(m, nil, Evidence{Actions: []ActionResult{actionAt("deploy", 60, 1)}}).Actions[0].Effect
 	require.Equal(t, []int{1, 1}, []int{e.Lost, e.Times})
 	require.InDelta(t, 5, *e.FirstLost, 1e-6)
 	require.Len(t, e.Notes, 1)
@@ -174,18 +175,18 @@ func TestUnlistedCutsAreNotAttributedToAnAction(t *testing.T) {
 	of = &m.Connections.Edit(0).Record
 	of.Outages, of.Survived = []ledger.Outage{{From: second(10), To: second(11), Planned: true, Cut: true}}, 3
 	of.Cuts = &ledger.Cuts{List: []ledger.Cut{{Kind: "fin", Lost: true, ReconnectedAt: second(11)}, {Kind: "rst", Lost: true, ReconnectedAt: second(62)}, {Kind: "pause", ReconnectedAt: second(70)}}}
-	e = judgeSoak(m, nil, Evidence{Actions: []Acted{acted("deploy", 60, 1)}}).Actions[0].Effect
+	e = judgeSoak(m, nil, Evidence{Actions: []ActionResult{actionAt("deploy", 60, 1)}}).Actions[0].Effect
 	require.Zero(t, e.Lost)
 	require.Equal(t, []string{"1 outage of streams that were lost often is neither listed nor counted here"}, e.Notes)
 }
 
-// What was published while a client was away, and came when it was back.
+// Messages published during an outage, which arrived after it.
 func TestMessagesAfterAnActionAreResumed(t *testing.T) {
 	t.Parallel()
 	for lost, want := range map[uint64][2]uint64{0: {3, 0}, 12: {2, 1}} {
 		p := newPublishedRun()
-		p.breaks(10500*time.Millisecond, 13500*time.Millisecond, lost)
-		p.actions = []Acted{acted("deploy", 10, 1)}
+		p.breakStream(10500*time.Millisecond, 13500*time.Millisecond, lost)
+		p.actions = []ActionResult{actionAt("deploy", 10, 1)}
 		e := p.judge(t).Actions[0].Effect
 		require.Equal(t, want, [2]uint64{*e.Resumed, e.Missed}, "11, 12 and 13 were sent meanwhile")
 		require.Equal(t, 1, e.Lost)
@@ -200,12 +201,12 @@ func TestActionReportsUnlistedFindings(t *testing.T) {
 		r := &m.Connections.Edit(0).Record
 		r.Lost, r.Late, r.Unlisted = lost, 40, 36
 		r.Findings = []ledger.Finding{{Kind: ledger.KindLost, From: 5, To: 6, Count: 2, At: 62 * time.Second}}
-		require.Len(t, judgeSoak(m, nil, Evidence{Actions: []Acted{acted("deploy", 60, 5)}}).Actions[0].Effect.Notes, notes)
+		require.Len(t, judgeSoak(m, nil, Evidence{Actions: []ActionResult{actionAt("deploy", 60, 5)}}).Actions[0].Effect.Notes, notes)
 	}
 }
 
-// Of what was lost on a stream that an action ended, some was on its way when the action began: it is the action's, too.
-// What was lost long before is not, nor what another stream lost then.
+// Some messages of a stream that an action ended were in flight when the action began: they belong to the action,
+// too. Earlier losses, and losses of other streams, do not.
 func TestMessagesInFlightAreLostByTheAction(t *testing.T) {
 	t.Parallel()
 	p := newPublishedRun()
@@ -217,28 +218,28 @@ func TestMessagesInFlightAreLostByTheAction(t *testing.T) {
 			l.Opened(12500 * time.Millisecond)
 		}
 	}
-	p.loses(func(stream int, number uint64) bool {
+	p.lose(func(stream int, number uint64) bool {
 		return stream == 0 && (number >= 10 && number <= 12 || number == 4) || stream == 1 && number == 9
 	})
 	p.plan.Reconnect, p.shapeAt = true, 10
-	p.actions = []Acted{acted("deploy", 10.2, .1)}
+	p.actions = []ActionResult{actionAt("deploy", 10.2, .1)}
 	v := p.judge(t)
 	require.EqualValues(t, 5, v.Messages.Missed)
 	require.EqualValues(t, 3, v.Actions[0].Effect.Missed, "10 was sent at 10 s, 11 and 12 meanwhile")
 }
 
-// A run whose action failed did not test what it was to test; but a fault of the service stays one.
+// A run whose action failed did not test what it was to test. A fault of the service remains one.
 func TestFailedActionMakesAPassInvalid(t *testing.T) {
 	t.Parallel()
-	failed := acted("deploy", 60, 1)
+	failed := actionAt("deploy", 60, 1)
 	failed.ExitCode, failed.Output = 3, "building\nno route to host"
-	m, server := clean()
-	v := judgeSoak(m, server, Evidence{Actions: []Acted{acted("fine", 30, 1), failed}})
+	m, server := cleanRun()
+	v := judgeSoak(m, server, Evidence{Actions: []ActionResult{actionAt("fine", 30, 1), failed}})
 	require.Equal(t, Invalid, v.Verdict)
 	require.Equal(t, []string{"the action deploy (./deploy, at 60 s) failed: exit code 3; last line of its output: no route to host"}, v.Reasons)
-	m, _ = clean()
+	m, _ = cleanRun()
 	m.Connections.Edit(0).Lost, m.Connections.Edit(0).Findings = 1, []ledger.Finding{{Kind: ledger.KindLost, From: 5, To: 5, Count: 1, At: 70 * time.Second}}
-	v = judgeSoak(m, nil, Evidence{Actions: []Acted{failed}})
+	v = judgeSoak(m, nil, Evidence{Actions: []ActionResult{failed}})
 	require.Equal(t, Fail, v.Verdict)
 	require.Len(t, v.Reasons, 1)
 	require.Contains(t, v.Warnings[len(v.Warnings)-1], "the action deploy")
@@ -249,7 +250,7 @@ func TestMostStreamsReconnectWithinTheLimit(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		streams, slow int
-		away, limit   float64
+		outage, limit float64
 		want          Outcome
 		actual        string
 	}{
@@ -268,7 +269,7 @@ func TestMostStreamsReconnectWithinTheLimit(t *testing.T) {
 			m := crowd(c.streams)
 			m.Plan.BackWithinS = c.limit
 			for n := range c.slow {
-				lose(m, n, 100, 100+c.away)
+				lose(m, n, 100, 100+c.outage)
 			}
 			v := judgeSoak(m, nil, Evidence{})
 			require.Equal(t, c.want, v.Verdict, v.Reasons)

@@ -35,11 +35,11 @@ func ending(reason, verb string) string {
 	return strings.Replace(text, "%s", verb, 1)
 }
 
-// dropped returns the sentence for a stream that ended early.
-func (w Words) dropped(r *shard.Connection, f ledger.Finding, clock string) string {
+// droppedText returns the sentence for a stream that ended early.
+func (w Formatter) droppedText(r *shard.Connection, f ledger.Finding, clock string) string {
 	reason, detail := r.Reason, ""
-	if rest, ok := strings.CutPrefix(f.Note, reason); ok && endings[reason] != "" {
-		detail = rest
+	if suffix, ok := strings.CutPrefix(f.Note, reason); ok && endings[reason] != "" {
+		detail = suffix
 	} else {
 		reason = f.Note
 	}

@@ -7,7 +7,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// Ends are the requests that ended the streams, over all runners. Times are from the request for a connection to the last byte of the answer.
+// Ends are the requests that ended the streams, over all runners. Times are from the request for a connection to the
+// last byte of the response.
 type Ends struct {
 	Request string `json:"request"` // by the name that its metrics have, too
 	EndTimes
@@ -21,14 +22,14 @@ type Ends struct {
 	Servers     []EndServer      `json:"servers,omitempty"` // where there are several
 }
 
-// EndTimes are those of requests that were answered as they should be.
+// EndTimes are the times of requests with the expected response.
 type EndTimes struct {
 	Count int64     `json:"count"`
 	MinMS float64   `json:"min_ms"`
 	MS    Quantiles `json:"ms"`
 }
 
-// An EndServer is what one of several servers answered.
+// An EndServer counts the responses of one of several servers.
 type EndServer struct {
 	Name string `json:"name"`
 	EndTimes
@@ -83,8 +84,8 @@ func endTimes(o *shard.EndOutcome) EndTimes {
 // slowerThanMessages is how many times as long as messages are late an answer takes that only the ends are slow by.
 const slowerThanMessages = 5
 
-// slowEnds is a sentence where the requests that end streams are slow though messages are not: then it is what the service does for
-// them, not the load of its streams.
+// slowEnds returns a sentence if the requests that end streams are slow though messages are not. Then their cost is
+// that of the request in the service, not of the load of its streams.
 func (s *Streams) slowEnds() string {
 	e, late, noun := s.Ends, s.LatenessMS.P99, s.m.Service.Noun()
 	switch {
@@ -103,14 +104,14 @@ func (s *Streams) slowEnds() string {
 	}
 	text := fmt.Sprintf("the requests that end the streams (%s) are slow, and the %ss are not: half of them took over %s, 5 %% over %s; 99 %% of the %ss were at most %s late",
 		e.Request, noun, format.Milliseconds(e.MS.P50), format.Milliseconds(e.MS.P95), noun, format.Milliseconds(late))
-	if stall := s.stallWhile(e); stall > e.MS.P95/2 {
+	if stall := s.stallDuringEnds(e); stall > e.MS.P95/2 {
 		return text + fmt.Sprintf("; a runner stalled for %s meanwhile, so the load generator may be the cause", format.Milliseconds(stall))
 	}
 	return text + "; check how the service ends a stream: a lock, a search through all streams, a write to a database"
 }
 
-// stallWhile is the longest stall of a runner while the requests were made, in milliseconds.
-func (s *Streams) stallWhile(e *Ends) (longest float64) {
+// stallDuringEnds returns the longest stall of a runner while the requests were made, in milliseconds.
+func (s *Streams) stallDuringEnds(e *Ends) (longest float64) {
 	for _, b := range s.m.Series {
 		from := float64(b.Unix)
 		if from+shard.BucketWidth.Seconds() > e.FirstUnix && from < e.FirstUnix+e.Seconds {

@@ -27,7 +27,7 @@ func endsOf(n int, took time.Duration) *shard.Ends {
 
 func TestRequestsThatEndTheStreams(t *testing.T) {
 	t.Parallel()
-	m, server := clean()
+	m, server := cleanRun()
 	require.Nil(t, judgeSoak(m, server, Evidence{}).Ends, "no request ended a stream")
 	m.Ends = endsOf(2000, time.Millisecond)
 	m.Ends.Add("backend-2", "status-404", time.Unix(1_700_003_595, 0), 20*time.Millisecond)
@@ -56,7 +56,7 @@ func TestRequestsThatEndTheStreams(t *testing.T) {
 	require.Equal(t, "POST /end", StreamsOf(m, nil, false).Ends.Request)
 }
 
-// The bottleneck of the original: its DELETEs took seconds, and its noops came in time.
+// In the original test DELETEs took seconds, and noops arrived on time.
 func TestSlowEndsAreReported(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -69,7 +69,7 @@ func TestSlowEndsAreReported(t *testing.T) {
 		"noops are late":     {20 * time.Second, 2 * time.Second, 0, ""},
 		"a generator stalls": {2 * time.Second, 12 * time.Millisecond, 1500 * time.Millisecond, "a runner stalled for 1.5 s meanwhile"},
 	} {
-		m, _ := clean()
+		m, _ := cleanRun()
 		m.Ends = endsOf(100, c.took)
 		m.Lateness.Reset()
 		m.Lateness.Record(c.late)

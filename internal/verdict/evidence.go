@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// Evidence has the records of a run: of its runners, its target and `soak run`. Judging only reads it.
+// Evidence has the records of a run: of its runners, its target and `soak run`. Judging does not modify it.
 type Evidence struct {
 	Rounds  []*shard.Merged    // the first is the run, others searched further
 	Server  ServerLedger       // nil where the target keeps none
@@ -20,9 +20,9 @@ type Evidence struct {
 	Samples []resources.Sample // of target and host
 	Cores   int                // of the machine
 	OneHost bool               // target and runners share a machine, so their clocks are one
-	// ServiceCores and RunnerCores are how many cores each had of its own there; 0 where they shared all.
+	// ServiceCores and RunnerCores are the numbers of cores reserved for each; 0 if they shared all.
 	ServiceCores, RunnerCores int
-	// Machines are those that a Prometheus watched. The runners have their own in their shards.
+	// Machines are the machines that a Prometheus scraped. Runners have the counters of their own in their shards.
 	Machines []*machine.Record
 
 	Problems []string // why the run is incomplete, beyond what the shards say
@@ -32,9 +32,9 @@ type Evidence struct {
 	Unreachable []string  // of the target, what did not answer any more when the runners had ended
 	Warnings    []string
 
-	Actions []Acted // of --at, in their order
+	Actions []ActionResult // of --at, in their order
 
-	Ran *Ran // the origin of the run; nil: not recorded
+	RunInfo *RunInfo // the origin of the run; nil: not recorded
 }
 
 // An Assessment is what a suite concludes from the evidence.
@@ -97,11 +97,11 @@ func FailureAt(at time.Time, text string) Failure {
 	return f
 }
 
-// planned reports whether a process of the target ended while an action ran, or within a minute after: its streams and responses show
-// what the restart did.
-func (e *Evidence) planned(f Failure) bool {
-	return f.Unix > 0 && slices.ContainsFunc(e.Actions, func(a Acted) bool {
-		return a.Began() && f.Unix >= a.StartedUnix && f.Unix <= max(a.StartedUnix, a.EndedUnix)+settleTime.Seconds()
+// isPlanned reports whether a process of the target ended during an action, or within a minute after it: its streams
+// and responses show the effect of the restart.
+func (e *Evidence) isPlanned(f Failure) bool {
+	return f.Unix > 0 && slices.ContainsFunc(e.Actions, func(a ActionResult) bool {
+		return a.Started() && f.Unix >= a.StartedUnix && f.Unix <= max(a.StartedUnix, a.EndedUnix)+settleTime.Seconds()
 	})
 }
 
@@ -113,8 +113,8 @@ func texts(all []Failure) (out []string) {
 	return out
 }
 
-// Ran is what a run was made with, as `soak run` wrote it down. What is empty is not recorded.
-type Ran struct {
+// RunInfo is the origin of a run, as `soak run` recorded it. Empty fields are not recorded.
+type RunInfo struct {
 	Command []string          `json:"command,omitempty"` // as typed, with the variables that were settings in front of it, without secrets
 	Commit  string            `json:"commit,omitempty"`  // of soak, and +dirty behind it where files of the build had changed
 	Soak    string            `json:"soak,omitempty"`    // version

@@ -60,7 +60,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// A reader of verdict.json must not take a suite for a soak that lost all its noops.
+// A reader of verdict.json must not mistake a suite for a soak that lost all its noops.
 func TestVerdictJSONOfASuite(t *testing.T) {
 	t.Parallel()
 	b, err := json.Marshal(Judge(&Evidence{Rounds: []*shard.Merged{suiteMerged()}}, Assessment{
@@ -84,7 +84,7 @@ func TestVerdictJSONOfASuite(t *testing.T) {
 
 func TestVerdictNamesRedirectOrigins(t *testing.T) {
 	t.Parallel()
-	m, _ := clean()
+	m, _ := cleanRun()
 	require.Empty(t, judgeSoak(m, nil, Evidence{}).Redirected())
 	for want, redirects := range map[string][]shard.Redirect{
 		", which redirected 1 stream to http://b": {{Origin: "http://b", Streams: 1}},
@@ -104,7 +104,7 @@ func TestHTTP2Text(t *testing.T) {
 		"20 streams over 1 connection": {Streams: 20, Connections: 1, Most: 1},
 		"400 streams over 4 connections, at most 2 of one runner": {Streams: 400, Connections: 4, Most: 2},
 	} {
-		m, server := clean()
+		m, server := cleanRun()
 		m.Shared = shared
 		require.Equal(t, want, judgeSoak(m, server, Evidence{}).HTTP2())
 	}

@@ -42,7 +42,7 @@ func (s *Streams) compareWith(i int, r *shard.Connection, messages []shard.Messa
 		a.ordered = false // the first and the last messages of a stream may have been taken for others with the same content
 	}
 	lost := s.atCuts(i, &a, a.lost())
-	s.Messages.NotExpected += a.unowed
+	s.Messages.NotExpected += a.unexpected
 	if a.pending > 0 {
 		s.pending++
 		s.delay = max(s.delay, a.delay)
@@ -60,21 +60,21 @@ func (s *Streams) compareWith(i int, r *shard.Connection, messages []shard.Messa
 
 // An account holds what one connection was expected to receive from the publisher, and what it received.
 type account struct {
-	r         *shard.Connection
-	messages  []shard.Message
-	ordered   bool          // the service keeps the order, so a message that arrived proves that earlier ones were sent
-	window    time.Duration // see joinWindow
-	spans     []span        // times in which messages were expected, microseconds since 1970
-	unsure    bool          // clocks differ by over a quarter of the time that a stream was open
-	began     int64         // when the runner started
-	last      int64         // end of the last known span
-	delay     time.Duration // of the last message that arrived; 0: not known
-	waited    bool          // the client would have resumed, but was disconnected at the end for longer than the window
-	undecided uint64        // missing messages that cannot be called lost or not expected
-	pending   uint64        // those of undecided that may have been on their way at the end of the run
-	early     bool          // the last message arrived before it was published
-	unowed    uint64        // missing messages that were confirmed, but not expected
-	unknown   uint64        // messages that arrived and were not published
+	r          *shard.Connection
+	messages   []shard.Message
+	ordered    bool          // the service keeps the order, so a message that arrived proves that earlier ones were sent
+	window     time.Duration // see joinWindow
+	spans      []span        // times in which messages were expected, microseconds since 1970
+	unsure     bool          // clocks differ by over a quarter of the time that a stream was open
+	began      int64         // when the runner started
+	last       int64         // end of the last known span
+	delay      time.Duration // of the last message that arrived; 0: not known
+	waited     bool          // the client would have resumed, but was disconnected at the end for longer than the window
+	undecided  uint64        // missing messages that cannot be called lost or not expected
+	pending    uint64        // those of undecided that may have been on their way at the end of the run
+	early      bool          // the last message arrived before it was published
+	unexpected uint64        // missing messages that were confirmed, but not expected
+	unknown    uint64        // messages that arrived and were not published
 }
 
 // A span is a time in which messages were expected: on one stream, or on several streams of which each resumed the previous
@@ -104,7 +104,7 @@ func (s *Streams) accountOf(r *shard.Connection, messages []shard.Message) accou
 		window += fastest.Abs()
 	}
 	if s.shared != nil {
-		window = s.joining(r)
+		window = s.joiningTime(r)
 	}
 	a := account{r: r, messages: messages, began: runner.StartedUS, window: window}
 	a.ordered = !s.m.Service.AnyOrder && r.Last <= uint64(len(messages)) // otherwise the service changed a number
@@ -131,7 +131,7 @@ func (s *Streams) accountOf(r *shard.Connection, messages []shard.Message) accou
 		a.delay = min(a.delay, r.MaxLateness)
 	}
 	a.delay = max(a.delay-(a.window-joinWindow), 0)
-	if o := r.LastOutage; disconnected(r) && s.m.Service.Resumes() {
+	if o := r.LastOutage; isDisconnected(r) && s.m.Service.Resumes() {
 		a.waited = o.To-o.From > window
 	}
 	if n := r.Last; n > 0 && n <= uint64(len(messages)) && r.Corrupted == 0 { // otherwise r.Last may be the number of a corrupted message
@@ -172,7 +172,7 @@ func (a *account) lost() (out []ledger.Range) {
 		missing = append(missing, ledger.Range{a.r.Last + 1, published})
 	}
 	sort.Slice(missing, func(i, j int) bool { return missing[i][0] < missing[j][0] })
-	unplaced := a.unplaced()
+	unplaced := a.unplacedTimes()
 	for _, run := range missing {
 		enclosed := a.ordered && slices.ContainsFunc(a.spans, func(s span) bool { return s.encloses(run) })
 		for n := run[0]; n >= 1 && n <= min(run[1], published); n++ {
@@ -189,16 +189,16 @@ func (a *account) lost() (out []ledger.Range) {
 	return out
 }
 
-// unplaced returns the arrival times of the corrupted messages that may be any message missing at that time.
-func (a *account) unplaced() (came []time.Time) {
+// unplacedTimes returns the arrival times of the corrupted messages that may be any message missing at that time.
+func (a *account) unplacedTimes() (times []time.Time) {
 	all := a.r.UnplacedAt
 	if d := a.r.Deviations; d != nil {
 		all = slices.Concat(all, d.UnknownAt)
 	}
 	for _, at := range all {
-		came = append(came, time.UnixMicro(a.began).Add(at))
+		times = append(times, time.UnixMicro(a.began).Add(at))
 	}
-	return came
+	return times
 }
 
 // couldBe reports whether the corrupted message that arrived at came can be the message with that number: then it arrived after
@@ -235,20 +235,20 @@ func (a *account) expects(number uint64, enclosed bool) bool {
 	if a.undecidedFrom() <= m.SentUS {
 		a.undecided++
 	} else {
-		a.unowed++
+		a.unexpected++
 	}
 	return false
 }
 
 // concludePublished returns the record of the ith connection with the results of its account.
 func (s *Streams) concludePublished(i int, a *account, lost []ledger.Range) *shard.Connection {
-	r := s.ownConnection(i, a.r)
+	r := s.mutableConnection(i, a.r)
 	for _, run := range lost {
 		count := run[1] - run[0] + 1
 		r.Lost += count
 		f := ledger.Finding{Kind: ledger.KindLost, From: run[0], To: run[1], Count: count, At: a.instant(run[0]), Source: ledger.SourcePublisher}
 		if s.shared != nil {
-			f.Source, f.Note = ledger.SourceSubscribers, s.reached(a.r, run[0])
+			f.Source, f.Note = ledger.SourceSubscribers, s.recipients(a.r, run[0])
 		}
 		r = s.conclude(i, r, f)
 	}
@@ -256,14 +256,14 @@ func (s *Streams) concludePublished(i int, a *account, lost []ledger.Range) *sha
 		unknown := min(a.unknown, r.Received)
 		r.Received -= unknown
 		r.Corrupted += unknown
-		r = s.conclude(i, r, ledger.Finding{Kind: ledger.KindCorrupted, From: r.Last, At: r.LastAt, Note: unpublished})
+		r = s.conclude(i, r, ledger.Finding{Kind: ledger.KindCorrupted, From: r.Last, At: r.LastAt, Note: unpublishedNote})
 	}
 	r.Hidden += a.undecided
 	return r
 }
 
-// unpublished is the note on a message that arrived and was not published.
-const unpublished = "it was never published"
+// unpublishedNote is the note on a message that arrived and was not published.
+const unpublishedNote = "it was never published"
 
 // notExpected states why messages that were confirmed and did not arrive were not expected.
 var notExpected = fmt.Sprintf("they were published within %s of the start or the end of a stream, or while the client had no stream", format.Duration(joinWindow))
@@ -271,7 +271,7 @@ var notExpected = fmt.Sprintf("they were published within %s of the start or the
 // Delivery returns the checks for the expected messages: none was received before it was published, and most could be checked.
 func (s *Streams) Delivery() []Check {
 	if s.shared != nil {
-		return []Check{s.comparable().InDoubt(), s.covered().InDoubt().notJudgedIf(s.coverage.lowestID == "", "no client was open while others received messages")}
+		return []Check{s.comparabilityCheck().Inconclusive(), s.coverageCheck().Inconclusive().notJudgedIf(s.coverage.lowestID == "", "no client was open while others received messages")}
 	}
 	if s.Messages.Published == nil {
 		return nil
@@ -281,8 +281,8 @@ func (s *Streams) Delivery() []Check {
 		Why: "messages of an earlier run can hide losses", Reasons: s.early,
 	}
 	return []Check{
-		earlyCheck.InDoubt().notJudgedIf(!s.arrived(), s.noneArrived()),
-		s.covered().InDoubt().notJudgedIf(s.coverage.lowestID == "", "no client was open while messages were confirmed"),
+		earlyCheck.Inconclusive().notJudgedIf(!s.hasMessages(), s.noneArrived()),
+		s.coverageCheck().Inconclusive().notJudgedIf(s.coverage.lowestID == "", "no client was open while messages were confirmed"),
 	}
 }
 

@@ -124,12 +124,12 @@ func TestOnlyOpenStreamsExpectMessages(t *testing.T) {
 			l.Opened(13*time.Second + 100*time.Millisecond)
 		}
 	}
-	p.loses(func(stream int, number uint64) bool { return stream == 0 && number >= 10 && number <= 15 })
+	p.lose(func(stream int, number uint64) bool { return stream == 0 && number >= 10 && number <= 15 })
 	p.plan.Reconnect, p.shapeAt = true, 10
 	require.EqualValues(t, 1, p.judge(t).Messages.Missed)
 }
 
-// A message between two that came on one stream is lost, however near that is to the ends of the stream.
+// A message between two that arrived on one stream is lost, however near it is to the ends of the stream.
 func TestMessageMissingBetweenTwoOthersIsExpected(t *testing.T) {
 	t.Parallel()
 	for anyOrder, want := range map[bool]uint64{false: 1, true: 0} {
@@ -142,7 +142,7 @@ func TestMessageMissingBetweenTwoOthersIsExpected(t *testing.T) {
 				l.Opened(8*time.Second + time.Millisecond) // 8 was on its way, and 9 is sent within a second
 			}
 		}
-		p.loses(func(stream int, number uint64) bool { return stream == 0 && (number == 7 || number == 9) })
+		p.lose(func(stream int, number uint64) bool { return stream == 0 && (number == 7 || number == 9) })
 		p.change = func(shards []*shard.Shard) {
 			for _, s := range shards {
 				s.Service.AnyOrder = anyOrder
@@ -159,7 +159,7 @@ func TestResumedStreamExpectsMissedMessages(t *testing.T) {
 	t.Parallel()
 	for lost, want := range map[uint64]Outcome{0: Pass, 9: Fail, 10: Fail, 12: Fail, 14: Fail} {
 		p := newPublishedRun()
-		p.breaks(10*time.Second, 13*time.Second, lost)
+		p.breakStream(10*time.Second, 13*time.Second, lost)
 		v := p.judge(t)
 		require.Equal(t, want, v.Verdict, v.Reasons)
 		require.Equal(t, want == Fail, v.Messages.Missed == 1, lost)
@@ -167,12 +167,12 @@ func TestResumedStreamExpectsMissedMessages(t *testing.T) {
 	}
 }
 
-// A client that reconnects right before the end of the run cannot receive all that it missed. After a short stream in
-// between, the next one must bring it.
+// A client that reconnects right before the end of the run cannot receive everything that it missed. After a short
+// stream in between, the next one must deliver it.
 func TestLateReconnectExpectsNoReplay(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		again  time.Duration // the stream before the last one opens
+		outage time.Duration // the stream before the last one opens
 		back   time.Duration
 		missed uint64
 		notes  uint64
@@ -188,11 +188,11 @@ func TestLateReconnectExpectsNoReplay(t *testing.T) {
 				return
 			}
 			l.Closed(10500*time.Millisecond, "server", true, true)
-			if c.again > 0 {
-				l.Connecting(c.again)
+			if c.outage > 0 {
+				l.Connecting(c.outage)
 				l.IDReceived()
-				l.Opened(c.again)
-				l.Closed(c.again+300*time.Millisecond, "server", true, true)
+				l.Opened(c.outage)
+				l.Closed(c.outage+300*time.Millisecond, "server", true, true)
 			}
 			l.Connecting(c.back)
 			l.IDReceived()
@@ -211,7 +211,7 @@ func TestLateReconnectExpectsNoReplay(t *testing.T) {
 	}
 }
 
-// Clocks of two machines differ: the fastest message says by how much, and only the window at the ends grows.
+// Clocks of two machines differ: the fastest message shows the difference, and only the window at the ends grows.
 func TestClockDifferenceWidensTheWindow(t *testing.T) {
 	t.Parallel()
 	for _, skew := range []time.Duration{-5 * time.Second, 5 * time.Second} {
@@ -222,7 +222,7 @@ func TestClockDifferenceWidensTheWindow(t *testing.T) {
 		require.EqualValues(t, 80, v.Messages.Received)
 		p = newPublishedRun()
 		p.at[1] = p.at[0].Add(skew)
-		p.loses(func(stream int, number uint64) bool { return stream == 1 && number == 12 })
+		p.lose(func(stream int, number uint64) bool { return stream == 1 && number == 12 })
 		require.EqualValues(t, 1, p.judge(t).Messages.Missed)
 	}
 }
@@ -243,7 +243,7 @@ func TestAnotherClockDoesNotHideLosses(t *testing.T) {
 		"two machines, 3 s":  {3 * time.Second, [2]string{"a", "b"}, 2, Fail},
 	} {
 		p := newPublishedRun()
-		p.loses(func(stream int, number uint64) bool { return stream <= 1 && number == 12 })
+		p.lose(func(stream int, number uint64) bool { return stream <= 1 && number == 12 })
 		p.change = func(shards []*shard.Shard) {
 			for i, s := range shards {
 				s.Runner.Host = c.hosts[i]
@@ -256,14 +256,14 @@ func TestAnotherClockDoesNotHideLosses(t *testing.T) {
 		require.Zero(t, v.Evidence.CouldHide, name)
 	}
 	p := newPublishedRun()
-	p.loses(func(stream int, number uint64) bool { return stream == 1 && number == perTopic })
+	p.lose(func(stream int, number uint64) bool { return stream == 1 && number == perTopic })
 	p.change = func(shards []*shard.Shard) { shards[1].Latency.MinUS += time.Hour.Microseconds() }
 	v := p.judge(t)
 	require.Equal(t, Invalid, v.Verdict)
 	require.Contains(t, fmt.Sprint(v.Reasons), "clocks of two machines")
 }
 
-// A message of another topic proves that somebody gets what is not his, though nothing is missing.
+// A message of another topic reached the wrong client, though nothing is missing.
 func TestMessageOfAnotherTopicFails(t *testing.T) {
 	t.Parallel()
 	p := newPublishedRun()
@@ -307,8 +307,8 @@ func TestClientWithoutAnIDCannotResume(t *testing.T) {
 				l.Opened(13 * time.Second)
 			}
 		}
-		p.loses(func(stream int, number uint64) bool { return stream == 0 && number >= 10 && number <= 12 })
-		p.actions = []Acted{acted("deploy", 9.8, .1)}
+		p.lose(func(stream int, number uint64) bool { return stream == 0 && number >= 10 && number <= 12 })
+		p.actions = []ActionResult{actionAt("deploy", 9.8, .1)}
 		v := p.judge(t)
 		require.Equal(t, c.want, v.Verdict, "%s: %v", name, v.Reasons)
 		require.Contains(t, fmt.Sprint(v.Reasons), c.reason, name)
@@ -333,7 +333,7 @@ func TestMessagesInFlightAtTheEndAreNotLost(t *testing.T) {
 	} {
 		p := newPublishedRun()
 		p.delay = 6 * time.Second
-		p.loses(func(stream int, number uint64) bool { return stream == 0 && c.lost(number) })
+		p.lose(func(stream int, number uint64) bool { return stream == 0 && c.lost(number) })
 		p.change = func(shards []*shard.Shard) { shards[1].Runner.Host = shards[0].Runner.Host }
 		v := p.judge(t)
 		require.Equal(t, c.want, v.Verdict, name)

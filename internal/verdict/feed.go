@@ -48,14 +48,14 @@ func (s *Streams) alignFeeds() {
 		if n == 1 {
 			s.align(feeds[0], s.recordsOf(feeds[0]))
 		} else {
-			s.alignTogether(feeds[:n])
+			s.alignTopics(feeds[:n])
 		}
 		feeds = feeds[n:]
 	}
 }
 
-// alignTogether numbers the messages of several topics.
-func (s *Streams) alignTogether(feeds []*shard.Feed) {
+// alignTopics numbers the messages of several topics.
+func (s *Streams) alignTopics(feeds []*shard.Feed) {
 	type record struct {
 		ledger.Record
 		log int
@@ -91,7 +91,7 @@ func (s *Streams) align(f *shard.Feed, records feed.Records) {
 		t.clients++
 	}
 	for n := range t.aligned.Messages {
-		if t.expected(n) {
+		if t.isExpected(n) {
 			t.topic.confirmed = append(t.topic.confirmed, clamp.Uint64(n)+1)
 		}
 	}
@@ -116,8 +116,10 @@ func (s *Streams) recordsOf(f *shard.Feed) feed.Records {
 	}
 }
 
-// expected reports whether the clients of the topic were expected to receive the message with an index.
-func (t *sharedTopic) expected(index int) bool { return t.aligned.Messages[index].Live && !t.unshared }
+// isExpected reports whether the clients of the topic were expected to receive the message with an index.
+func (t *sharedTopic) isExpected(index int) bool {
+	return t.aligned.Messages[index].Live && !t.unshared
+}
 
 // receivedBy returns the messages of the topic by the clock of a runner.
 func (t *sharedTopic) receivedBy(runner *shard.Runner, index int) []shard.Message {
@@ -128,7 +130,7 @@ func (t *sharedTopic) receivedBy(runner *shard.Runner, index int) []shard.Messag
 	for n := range t.messages {
 		us := runner.At(t.aligned.ArrivedAt(n, t.Of[index])).UnixMicro()
 		t.messages[n] = shard.Message{SentUS: us, AnsweredUS: us, State: shard.Open}
-		if t.expected(n) {
+		if t.isExpected(n) {
 			t.messages[n].State = shard.Confirmed
 		}
 	}
@@ -158,9 +160,9 @@ func (s *Streams) compareShared(i int, r *shard.Connection) *shard.Connection {
 	if !ok || t == nil {
 		return r
 	}
-	t.aligned.Joining = s.joining(r)
+	t.aligned.Joining = s.joiningTime(r)
 	if corrected := t.aligned.Correct(t.Of[r.Runner], &r.Record); corrected != &r.Record {
-		r = s.ownConnection(i, r)
+		r = s.mutableConnection(i, r)
 		r.Record = *corrected
 	}
 	r = s.compareWith(i, r, t.receivedBy(&s.m.Runners[r.Runner], r.Runner), t.topic)
@@ -176,9 +178,9 @@ func (s *Streams) compareShared(i int, r *shard.Connection) *shard.Connection {
 	return r
 }
 
-// joining returns the time after the start and before the end of a stream in which no message is expected. If content repeats, a stall
-// of a runner makes it unknown for longer with which message a stream began.
-func (s *Streams) joining(r *shard.Connection) time.Duration {
+// joiningTime returns the time after the start and before the end of a stream in which no message is expected. If
+// content repeats, a stall of a runner makes it unknown for longer with which message a stream began.
+func (s *Streams) joiningTime(r *shard.Connection) time.Duration {
 	name, _ := s.m.FeedTopic(r)
 	if t := s.shared[name]; t != nil && t.aligned.Repeated() {
 		return joinWindow + useOf(s.m).Stall
@@ -200,8 +202,8 @@ func (t *sharedTopic) diverge(at time.Time, id string) {
 // mostDiverged is how many diverged clients of a topic are listed.
 const mostDiverged = 10
 
-// reached returns how many of the clients of a topic received a message.
-func (s *Streams) reached(r *shard.Connection, number uint64) string {
+// recipients returns how many of the clients of a topic received a message.
+func (s *Streams) recipients(r *shard.Connection, number uint64) string {
 	name, _ := s.m.FeedTopic(r)
 	t := s.shared[name]
 	if t == nil || number == 0 || number > clamp.Uint64(len(t.aligned.Messages)) {
@@ -210,8 +212,9 @@ func (s *Streams) reached(r *shard.Connection, number uint64) string {
 	return fmt.Sprintf("%d of %s", t.aligned.Messages[number-1].Count, format.Count(t.clients, "client"))
 }
 
-// comparable is the check that the clients of each topic received enough of the same messages to compare them.
-func (s *Streams) comparable() Check {
+// comparabilityCheck returns the check that the clients of each topic received enough of the same messages to compare
+// them.
+func (s *Streams) comparabilityCheck() Check {
 	c := Check{
 		ID: CheckShared, Name: "messages that clients can be compared by", Limit: "at least as many as clients of each topic", Pass: true,
 		Why: "few messages, or different ones for each client, show no loss",
@@ -243,19 +246,19 @@ func (s *Streams) comparable() Check {
 
 // doubtsOfSubscribers states which losses a comparison of clients cannot show.
 func (s *Streams) doubtsOfSubscribers() []string {
-	why := []string{
+	reasons := []string{
 		"a message that reached no client cannot be noticed",
 		fmt.Sprintf("a message that arrived within %s of the start or the end of a stream is not expected on it", format.Duration(joinWindow)),
 	}
 	if n := s.Messages.NotExpected; n > 0 {
-		why = append(why, fmt.Sprintf("%s not arrive and %s not expected: they arrived at other clients within %s of the start or the end of a stream, or while the client had no stream",
+		reasons = append(reasons, fmt.Sprintf("%s not arrive and %s not expected: they arrived at other clients within %s of the start or the end of a stream, or while the client had no stream",
 			format.Plural(n, "message did", "messages did"), format.Form(n, "was", "were"), format.Duration(joinWindow)))
 	}
 	if s.pending > 0 {
-		why = append([]string{fmt.Sprintf("the last messages of %s may still have been on their way at the end of the run: messages arrived up to %s after those of other clients",
-			format.Plural(s.pending, "client", "clients"), format.Duration(s.delay))}, why...)
+		reasons = append([]string{fmt.Sprintf("the last messages of %s may still have been on their way at the end of the run: messages arrived up to %s after those of other clients",
+			format.Plural(s.pending, "client", "clients"), format.Duration(s.delay))}, reasons...)
 	}
-	return why
+	return reasons
 }
 
 // sameForAll states what the clients of a run that passed received.

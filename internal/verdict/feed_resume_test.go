@@ -10,12 +10,13 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// A client that reconnects without resuming is not expected to receive what was sent meanwhile; one that resumes is.
+// A client that reconnects without resuming is not expected to receive the messages of its outage; one that resumes
+// is.
 func TestReconnectsOfComparedClients(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		resumes bool
-		again   []uint64 // what arrives first on the new stream, of messages 8 to 10
+		replay  []uint64 // what arrives first on the new stream, of messages 8 to 10
 		missed  uint64
 	}{
 		"without resuming":         {false, nil, 0},
@@ -32,7 +33,7 @@ func TestReconnectsOfComparedClients(t *testing.T) {
 			}
 			return []uint64{uint64(message)} // #nosec G115 -- positive
 		}
-		s.before = func(stream, message int, l *ledger.Ledger, at time.Duration) {
+		s.beforeMessage = func(stream, message int, l *ledger.Ledger, at time.Duration) {
 			switch {
 			case stream == 0 && message == 8:
 				l.Closed(at-100*time.Millisecond, "server", true, true)
@@ -42,7 +43,7 @@ func TestReconnectsOfComparedClients(t *testing.T) {
 					l.IDReceived()
 				}
 				l.Opened(at - 500*time.Millisecond)
-				for _, sum := range c.again {
+				for _, sum := range c.replay {
 					l.Printed(ledger.Print{At: at - 490*time.Millisecond, Sum: sum})
 				}
 			}
@@ -53,11 +54,11 @@ func TestReconnectsOfComparedClients(t *testing.T) {
 	}
 }
 
-// What a client loses or receives twice when it resumes is found at its disconnect, also where all clients resume.
+// Losses and duplicates of a resume are found at its disconnect, also if all clients resume.
 func TestResumesOfComparedClients(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		again         []uint64 // what arrives on the new stream, of messages 8 to 10
+		replay        []uint64 // what arrives on the new stream, of messages 8 to 10
 		lost, doubled uint64
 	}{
 		"complete":                  {[]uint64{8, 9, 10}, 0, 0},
@@ -71,8 +72,8 @@ func TestResumesOfComparedClients(t *testing.T) {
 		for clients := 1; clients <= 4; clients++ {
 			s := newSharedRun()
 			s.plan.Reconnect, s.plan.CutsPerSecond, s.plan.CutShares, s.cfg.Resumes, s.cfg.Cuts = true, .1, "rst", true, true
-			s.only(func(stream, message int) bool { return stream < clients && message >= 8 && message <= 10 })
-			s.before = func(stream, message int, l *ledger.Ledger, at time.Duration) {
+			s.setContent(func(stream, message int) bool { return stream < clients && message >= 8 && message <= 10 })
+			s.beforeMessage = func(stream, message int, l *ledger.Ledger, at time.Duration) {
 				switch {
 				case stream < clients && message == 8:
 					l.Cut(at-100*time.Millisecond, "rst", false)
@@ -81,7 +82,7 @@ func TestResumesOfComparedClients(t *testing.T) {
 					l.Connecting(at - 600*time.Millisecond)
 					l.IDReceived()
 					l.Opened(at - 500*time.Millisecond)
-					for _, sum := range c.again {
+					for _, sum := range c.replay {
 						l.Printed(ledger.Print{At: at - 490*time.Millisecond, Sum: sum})
 					}
 				}
@@ -104,9 +105,9 @@ func TestLossesOfClientsThatAllResume(t *testing.T) {
 	t.Parallel()
 	s := newSharedRun()
 	s.plan.Reconnect, s.cfg.Resumes = true, true
-	s.only(func(_, message int) bool { return message >= 8 && message <= 10 })
-	s.only(func(stream, message int) bool { return stream == 2 && message == 11 }) // right after it resumed
-	s.before = func(stream, message int, l *ledger.Ledger, at time.Duration) {
+	s.setContent(func(_, message int) bool { return message >= 8 && message <= 10 })
+	s.setContent(func(stream, message int) bool { return stream == 2 && message == 11 }) // right after it resumed
+	s.beforeMessage = func(stream, message int, l *ledger.Ledger, at time.Duration) {
 		switch message {
 		case 8:
 			l.Closed(at-100*time.Millisecond, "server", true, true)

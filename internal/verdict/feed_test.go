@@ -15,13 +15,13 @@ import (
 
 // A sharedRun is a run of 4 clients of two runners, whose clocks differ by 10 s. Messages without numbers come every second.
 type sharedRun struct {
-	cfg      ledger.Config
-	plan     plan.Plan
-	messages int
-	content  func(stream, message int) []uint64 // what a stream receives of a message, in order
-	lag      func(stream int) time.Duration
-	before   func(stream, message int, l *ledger.Ledger, at time.Duration) // what happens before a message
-	topics   []string
+	cfg           ledger.Config
+	plan          plan.Plan
+	messages      int
+	content       func(stream, message int) []uint64 // what a stream receives of a message, in order
+	lag           func(stream int) time.Duration
+	beforeMessage func(stream, message int, l *ledger.Ledger, at time.Duration) // what happens before a message
+	topics        []string
 }
 
 func newSharedRun() *sharedRun {
@@ -33,9 +33,9 @@ func newSharedRun() *sharedRun {
 			Counting: ledger.Numbered, Published: true, AnyOrder: true, ClientEnds: true, Late: time.Second, Interval: time.Second, IgnoresSilence: true,
 		},
 		plan: p, messages: 20,
-		content: func(_, message int) []uint64 { return []uint64{uint64(message)} }, // #nosec G115 -- positive
-		lag:     func(stream int) time.Duration { return time.Duration(stream) * time.Millisecond },
-		before:  func(int, int, *ledger.Ledger, time.Duration) {},
+		content:       func(_, message int) []uint64 { return []uint64{uint64(message)} }, // #nosec G115 -- positive
+		lag:           func(stream int) time.Duration { return time.Duration(stream) * time.Millisecond },
+		beforeMessage: func(int, int, *ledger.Ledger, time.Duration) {},
 	}
 }
 
@@ -85,7 +85,7 @@ func (s *sharedRun) merged() *shard.Merged {
 	}
 	slices.SortStableFunc(all, func(a, b arrival) int { return int(a.at - b.at) })
 	for _, a := range all {
-		s.before(a.stream, a.message, ledgers[a.stream], a.at)
+		s.beforeMessage(a.stream, a.message, ledgers[a.stream], a.at)
 		for _, sum := range s.content(a.stream, a.message) {
 			ledgers[a.stream].Printed(ledger.Print{At: a.at, Sum: sum})
 		}
@@ -103,8 +103,9 @@ func (s *sharedRun) merged() *shard.Merged {
 	return shard.Merge(s.plan, shards)
 }
 
-// only returns the content of a message on the streams for which of is true, and else what the run had before.
-func (s *sharedRun) only(of func(stream, message int) bool, sums ...uint64) {
+// setContent sets the content of a message on the streams for which of is true, and otherwise keeps what the run had
+// before.
+func (s *sharedRun) setContent(of func(stream, message int) bool, sums ...uint64) {
 	before := s.content
 	s.content = func(stream, message int) []uint64 {
 		if of(stream, message) {
@@ -127,7 +128,7 @@ func TestClientsThatReceivedTheSameMessagesPass(t *testing.T) {
 func TestMessageMissedByOneClientIsFound(t *testing.T) {
 	t.Parallel()
 	s := newSharedRun()
-	s.only(func(stream, message int) bool { return stream == 2 && message == 7 })
+	s.setContent(func(stream, message int) bool { return stream == 2 && message == 7 })
 	v := s.judge(t)
 	require.Equal(t, Fail, v.Verdict)
 	require.Equal(t, [4]uint64{1, 0, 0, 0}, [4]uint64{v.Messages.Missed, v.Messages.Duplicated, v.Messages.Reordered, v.Messages.Corrupted})
@@ -139,7 +140,7 @@ func TestMessageMissedByOneClientIsFound(t *testing.T) {
 func TestMessagesMissedByAllClientsOfARunnerAreFound(t *testing.T) {
 	t.Parallel()
 	s := newSharedRun()
-	s.only(func(stream, message int) bool { return stream%2 == 1 && message >= 7 && message < 10 })
+	s.setContent(func(stream, message int) bool { return stream%2 == 1 && message >= 7 && message < 10 })
 	v := s.judge(t)
 	require.Equal(t, Fail, v.Verdict)
 	require.EqualValues(t, 6, v.Messages.Missed)
@@ -159,8 +160,8 @@ func TestEachFaultOfOneClientIsFound(t *testing.T) {
 	} {
 		for stream := range 4 {
 			s := newSharedRun()
-			s.only(func(of, message int) bool { return of == stream && message == 7 }, c.sums[0]...)
-			s.only(func(of, message int) bool { return of == stream && message == 8 }, c.sums[1]...)
+			s.setContent(func(of, message int) bool { return of == stream && message == 7 }, c.sums[0]...)
+			s.setContent(func(of, message int) bool { return of == stream && message == 8 }, c.sums[1]...)
 			v := s.judge(t)
 			m := v.Messages
 			require.Equal(t, c.want, [4]uint64{m.Missed, m.Duplicated, m.Reordered, m.Corrupted}, "%s on stream %d: %v", name, stream, v.Reasons)
@@ -178,7 +179,7 @@ func TestEachFaultOfOneClientIsFound(t *testing.T) {
 func TestSilentClientMissesTheRest(t *testing.T) {
 	t.Parallel()
 	s := newSharedRun()
-	s.only(func(stream, message int) bool { return stream == 3 && message > 15 })
+	s.setContent(func(stream, message int) bool { return stream == 3 && message > 15 })
 	v := s.judge(t)
 	require.Equal(t, Fail, v.Verdict)
 	require.EqualValues(t, 5, v.Messages.Missed)
@@ -188,13 +189,13 @@ func TestLaggingClientMissesNothing(t *testing.T) {
 	t.Parallel()
 	s := newSharedRun()
 	s.lag = func(stream int) time.Duration { return time.Duration(stream/3) * 3 * time.Second }
-	s.only(func(stream, message int) bool { return stream == 3 && message > 20 })
+	s.setContent(func(stream, message int) bool { return stream == 3 && message > 20 })
 	v := s.judge(t)
 	require.Equal(t, Pass, v.Verdict, v.Reasons)
 	require.Zero(t, v.Messages.Missed)
 }
 
-// Its first messages were sent before the others joined, and arrive later.
+// Its first messages were sent before the other clients joined, and arrive later.
 func TestFirstClientThatLagsPasses(t *testing.T) {
 	t.Parallel()
 	for _, repeats := range []bool{false, true} {
@@ -253,8 +254,8 @@ func TestTooFewMessagesToCompareAreInvalid(t *testing.T) {
 func TestSomeClientsAreComparedWithAll(t *testing.T) {
 	t.Parallel()
 	s := newSharedRun()
-	s.only(func(stream, message int) bool { return stream == 0 && message == 7 }, 7, 7)
-	s.only(func(stream, message int) bool { return stream == 0 && message == 9 })
+	s.setContent(func(stream, message int) bool { return stream == 0 && message == 7 }, 7, 7)
+	s.setContent(func(stream, message int) bool { return stream == 0 && message == 9 })
 	all := s.merged()
 	part := *all
 	part.Compared, part.Connections = &all.Connections, shard.Connections{}

@@ -9,8 +9,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// Use is the CPU time of a load generator, in seconds summed over its threads.
-type Use struct {
+// CPUUse is the CPU time of a load generator, in seconds summed over its threads.
+type CPUUse struct {
 	CPU    float64       // computing
 	Waited float64       // ready to run, without a core
 	Wall   float64       // that passed
@@ -21,10 +21,12 @@ type Use struct {
 const mostWaited = .05
 
 // WaitedLong reports whether threads waited for more than mostWaited of the time, and for longer than they computed.
-func (u Use) WaitedLong() bool { return u.Wall > 0 && u.Waited > mostWaited*u.Wall && u.Waited > u.CPU }
+func (u CPUUse) WaitedLong() bool {
+	return u.Wall > 0 && u.Waited > mostWaited*u.Wall && u.Waited > u.CPU
+}
 
 // useOf returns the use of all runners together.
-func useOf(m *shard.Merged) (u Use) {
+func useOf(m *shard.Merged) (u CPUUse) {
 	for _, r := range m.Runners {
 		u.CPU += r.CPUSeconds
 		u.Waited += r.RunDelaySeconds
@@ -44,12 +46,12 @@ func generator(m *shard.Merged) (g Generator) {
 	return g
 }
 
-// saturated reports whether the runners were delayed, or waited for a CPU.
-func (s *Streams) saturated() bool { return s.ownDelay() > 0 || useOf(s.m).WaitedLong() }
+// isSaturated reports whether the runners were delayed, or waited for a CPU.
+func (s *Streams) isSaturated() bool { return s.generatorDelay() > 0 || useOf(s.m).WaitedLong() }
 
-// ownDelay returns the longest delay by the load generator that alone makes a message late: as the control group shows it, and as
-// the stalls of the runners do without a control group; 0 if there is none.
-func (s *Streams) ownDelay() time.Duration {
+// generatorDelay returns the longest delay by the load generator that alone makes a message late: as the control
+// group shows it, and as the stalls of the runners do without a control group; 0 if there is none.
+func (s *Streams) generatorDelay() time.Duration {
 	if s.Control.decides() {
 		return max(s.Control.saturated, s.Control.stalled)
 	}
@@ -59,8 +61,9 @@ func (s *Streams) ownDelay() time.Duration {
 	return 0
 }
 
-// KeptUp returns the check that the load generator did not delay messages. It is a warning: a client that reads late loses nothing.
-func (s *Streams) KeptUp() Check {
+// GeneratorCheck returns the check that the load generator did not delay messages. It is a warning: a client that
+// reads late loses nothing.
+func (s *Streams) GeneratorCheck() Check {
 	u, limit := useOf(s.m), format.Duration(s.m.Plan.Late()/2)
 	c := Check{
 		ID: CheckGenerator, Name: "load generator on time", Severity: SeverityWarning, Why: "delays of the load generator are not the service's",
@@ -72,7 +75,7 @@ func (s *Streams) KeptUp() Check {
 		c.Limit = fmt.Sprintf("control group under %s late", limit)
 		c.Actual = fmt.Sprintf("control group at most %s late; runners waited %.1f s for a CPU, used %.1f s", format.Milliseconds(s.Control.LongestMS), u.Waited, u.CPU)
 	}
-	delay := s.ownDelay()
+	delay := s.generatorDelay()
 	if c.Pass = delay == 0 && (control || !u.WaitedLong()); c.Pass {
 		return c
 	}

@@ -39,7 +39,7 @@ func TestSaturatedGenerator(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			m, server := clean()
+			m, server := cleanRun()
 			c.edit(m)
 			v := judgeSoak(m, server, Evidence{})
 			require.Equal(t, c.want, v.Verdict)
@@ -53,10 +53,10 @@ func TestSaturatedGenerator(t *testing.T) {
 	}
 }
 
-// "stall 6 ms, limit 500" was shown of a generator that had waited for cores.
+// The reason "stall 6 ms, limit 500" was given for a generator that had waited for cores.
 func TestExceededGeneratorLimitIsNamed(t *testing.T) {
 	t.Parallel()
-	m, server := clean()
+	m, server := cleanRun()
 	m.Runners[0].RunDelaySeconds, m.Runners[0].StallMaxUS = 1800, 6000
 	v := judgeSoak(m, server, Evidence{})
 	c := check(t, v, "load generator on time")

@@ -43,8 +43,8 @@ type Incident struct {
 	last int // the number of the connection that was added last, plus one
 }
 
-// Found holds the findings of all connections: listed, grouped, and counted.
-type Found struct {
+// A FindingSummary holds the findings of all connections: listed, grouped, and counted.
+type FindingSummary struct {
 	Findings  []Finding      `json:"findings,omitempty"`       // the first of each kind; connections.csv has all
 	Groups    []FindingGroup `json:"finding_groups,omitempty"` // in order of time
 	Kinds     []KindCount    `json:"finding_counts,omitempty"`
@@ -114,7 +114,7 @@ func (s seconds) clusters(gap int64) map[int64]int {
 	return out
 }
 
-func sorted(set map[int64]bool) seconds { return slices.Sorted(maps.Keys(set)) }
+func sortedSeconds(set map[int64]bool) seconds { return slices.Sorted(maps.Keys(set)) }
 
 // eachFinding calls f with each finding that a connection lists, and the number of the connection.
 func (s *Streams) eachFinding(f func(n int, r *shard.Connection, f ledger.Finding, at time.Time)) {
@@ -145,9 +145,9 @@ func (s *Streams) group() {
 	}
 	numbers, clusters := map[cause]map[int64]int{}, map[cause][]*cluster{}
 	for c, set := range times {
-		numbers[c] = sorted(set).clusters(sameTime)
+		numbers[c] = sortedSeconds(set).clusters(sameTime)
 	}
-	incident := sorted(all).clusters(SameIncident)
+	incident := sortedSeconds(all).clusters(SameIncident)
 	s.eachFinding(func(n int, r *shard.Connection, f ledger.Finding, at time.Time) {
 		c := causeOf(r, f)
 		k := numbers[c][at.Unix()]
@@ -338,7 +338,7 @@ func (s *Streams) countKinds(all ledger.Counts) {
 }
 
 // Total returns the number of findings of a kind, listed or not.
-func (f *Found) Total(kind ledger.Kind) uint64 {
+func (f *FindingSummary) Total(kind ledger.Kind) uint64 {
 	for _, k := range f.Kinds {
 		if k.Kind == string(kind) {
 			return k.Count

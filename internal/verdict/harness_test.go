@@ -35,7 +35,7 @@ func judgeSoak(m *shard.Merged, server ServerLedger, e Evidence) *Verdict {
 	e.Rounds, e.Server = []*shard.Merged{m}, server
 	s := StreamsOf(m, server, e.OneHost)
 	return mustFitSchema(Judge(&e, Assessment{
-		Streams: s, Warnings: s.Warnings, Passed: s.Passed(), Doubts: []Check{s.Unnoticed()},
-		Checks: slices.Concat(s.Cut(), s.Faults(), s.HeldThroughout(), []Check{s.KeptUp()}, s.Agreement()),
+		Streams: s, Warnings: s.Warnings, Passed: s.PassSentences(), Doubts: []Check{s.UndetectableLosses()},
+		Checks: slices.Concat(s.CutChecks(), s.Faults(), s.OpenTimeChecks(), []Check{s.GeneratorCheck()}, s.Agreement()),
 	}))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// Interval is the time between two messages of a stream, in seconds.
+// An Interval is the time between two messages of a stream, in seconds.
 type Interval struct {
 	Planned float64 `json:"planned"`
 	Actual  float64 `json:"kept"` // the median of the streams on which it could be measured; 0: on none
@@ -45,14 +45,15 @@ func (s *Streams) interval() {
 	s.measured = len(intervals)
 }
 
-// hasOtherInterval reports whether a stream had another interval than planned, beyond what jitter and lateness explain.
+// hasOtherInterval reports whether a stream had another interval than planned, beyond the effect of jitter and
+// lateness.
 func hasOtherInterval(planned time.Duration, c *shard.Connection) bool {
 	return (c.Interval-planned).Abs()-c.IntervalError > time.Duration(mostOff*float64(planned))
 }
 
-// keptInterval makes the run invalid if most streams keep another interval than planned: the plan is wrong then, and
-// only faults that do not depend on the interval still fail it. If only some streams are off, the service is at fault.
-func (s *Streams) keptInterval() Check {
+// intervalCheck makes the run invalid if most streams keep another interval than planned: the plan is wrong then, and
+// only faults that do not depend on the interval still fail it. If only some streams differ, the service is at fault.
+func (s *Streams) intervalCheck() Check {
 	i, noun := s.Interval, s.m.Service.Noun()
 	c := Check{
 		ID: CheckInterval, Name: fmt.Sprintf("interval between %ss", noun), Limit: fmt.Sprintf("%g s, within %g %%", i.Planned, 100*mostOff), Actual: fmt.Sprintf("too few %ss", noun), Pass: i.Off == 0,

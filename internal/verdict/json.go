@@ -6,7 +6,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A Suite is what the script of a run declared of itself, where the plan does not say it.
+// A Suite is what the script of a run declared, if the plan does not have it.
 type Suite struct {
 	Name       string            `json:"name"`
 	Profile    string            `json:"profile"`
@@ -15,8 +15,8 @@ type Suite struct {
 	Stages     []shard.Stage     `json:"stages"`
 }
 
-// declared is what the script of a run declared.
-func declared(m *shard.Merged) *Suite {
+// declaredSuite returns the declaration of the script of a run.
+func declaredSuite(m *shard.Merged) *Suite {
 	out := &Suite{Name: m.Plan.Suite, BackendURL: m.Plan.BackendURL}
 	if s := m.Suite; s != nil { // a runner left a shard
 		out.Profile, out.Parameters, out.Stages = s.Profile, s.Parameters, s.Stages
@@ -24,7 +24,7 @@ func declared(m *shard.Merged) *Suite {
 	return out
 }
 
-// MarshalJSON leaves out the counts that a run does not have whose script declared what it does.
+// MarshalJSON omits the counts of connections and messages if the script declared its load.
 func (v *Verdict) MarshalJSON() ([]byte, error) {
 	type plain Verdict
 	if !v.Layout.Declared {
@@ -50,7 +50,7 @@ func (v *Verdict) MarshalJSON() ([]byte, error) {
 	}})
 }
 
-// declaredPlan is the part of a plan that a run has whose script declares what it does. Runs with the same
+// A declaredPlan is the part of a plan that applies to a run whose script declared its load. Runs with the same
 // declaredPlan can be compared.
 type declaredPlan struct {
 	Suite        string            `json:"suite"`

@@ -17,13 +17,13 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 	m := e.Rounds[0]
 	v := &Verdict{
 		Schema: Schema, TestID: m.Plan.TestID, Plan: m.Plan, Layout: a.Layout, Facts: a.Facts, Tables: a.Tables, Metrics: a.Metrics,
-		Runners: make([]Runner, len(m.Runners)), Warnings: append(slices.Clone(e.Warnings), a.Warnings...), Ran: e.Ran,
+		Runners: make([]Runner, len(m.Runners)), Warnings: append(slices.Clone(e.Warnings), a.Warnings...), RunInfo: e.RunInfo,
 	}
 	if a.Declared {
-		v.Suite = declared(m)
+		v.Suite = declaredSuite(m)
 	}
 	if s := a.Streams; s != nil {
-		v.streams, v.Counts, v.Found, v.Runners = s, s.Counts, s.Found, slices.Clone(s.Runners)
+		v.streams, v.Counts, v.FindingSummary, v.Runners = s, s.Counts, s.FindingSummary, slices.Clone(s.Runners)
 	}
 	if v.Control == nil {
 		v.Control = controlOf(m)
@@ -37,23 +37,23 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 	v.Generator = generator(m)
 	if s := a.Streams; s != nil && !a.Declared {
 		v.Windows = s.windowsOf(e.Samples)
-		v.OpenTime, v.Watched, v.Generator.Saturated = s.OpenTime, s.Watched, s.saturated()
+		v.OpenTime, v.Watched, v.Generator.Saturated = s.OpenTime, s.Watched, s.isSaturated()
 	}
 	v.Failures = e.Failures
 	whole, warnings := complete(e, &a)
 	v.Warnings = append(v.Warnings, warnings...)
 	all := slices.Concat(e.causes(), []Check{whole}, a.Checks, v.memorySlope())
 	if len(e.Actions) > 0 {
-		v.Actions, all = e.actions(a.Streams, a.Responses), append(all, e.acted()...)
+		v.Actions, all = e.actions(a.Streams, a.Responses), append(all, e.actionChecks()...)
 	}
 	if s := a.Streams; s != nil {
-		checked := s.checked() > 0
-		v.MessagesChecked, all = &checked, append(all, s.Checked())
+		checked := s.checkedCount() > 0
+		v.MessagesChecked, all = &checked, append(all, s.CheckedMessages())
 	}
 	if a.Responses != nil {
 		v.addResponses(a.Responses, e.Model)
 	}
-	v.decide(v.machines(e, a.Streams, append(all, a.Doubts...)))
+	v.decide(v.addMachines(e, a.Streams, append(all, a.Doubts...)))
 	if len(v.Reasons) == 0 {
 		v.Reasons = a.Passed
 	}
@@ -65,8 +65,8 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 	}
 	if v.Stopped() && v.Plan.Seconds > 0 {
 		at := slices.IndexFunc(v.Checks, func(c Check) bool { return c.ID == CheckComplete })
-		v.Checks[at].Actual = v.stoppedAfter()
-		v.Reasons = slices.Insert(v.Reasons, 0, v.stoppedAfter())
+		v.Checks[at].Actual = v.stopTime()
+		v.Reasons = slices.Insert(v.Reasons, 0, v.stopTime())
 	}
 	v.Sentence = v.summarize()
 	return v
@@ -76,7 +76,7 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 func (e *Evidence) causes() (out []Check) {
 	if len(e.Failures) > 0 {
 		limit, failures, allowed := "no restart", e.Failures, false
-		unplanned := slices.DeleteFunc(slices.Clone(failures), e.planned)
+		unplanned := slices.DeleteFunc(slices.Clone(failures), e.isPlanned)
 		switch {
 		case e.Rounds[0].Plan.Reconnect:
 			limit, allowed = "any: clients reconnect", true

@@ -22,8 +22,8 @@ const (
 	noopsEach   = 239
 )
 
-// clean is a run in which all went well.
-func clean() (*shard.Merged, ServerLedger) {
+// cleanRun returns a run without faults.
+func cleanRun() (*shard.Merged, ServerLedger) {
 	p := plan.Default()
 	p.TestID, p.Prefix, p.Connections, p.BackendURL = "t", "d-", connections, "http://h"
 	m := &shard.Merged{
@@ -61,7 +61,7 @@ func failedChecks(v *Verdict) (out []string) {
 func TestCleanRunPasses(t *testing.T) {
 	t.Parallel()
 	for _, withLedger := range []bool{true, false} {
-		m, server := clean()
+		m, server := cleanRun()
 		if !withLedger {
 			server = nil
 		}
@@ -89,12 +89,12 @@ func find(r *ledger.Record, kind ledger.Kind, count uint64) {
 	}[kind]})
 }
 
-// A stream that is not held to the end of the run, as in churn, owes nothing once its end was asked for, however late a busy
-// client sees that end.
+// On a stream that is not open to the end of the run, as in churn, no message is expected after the close request,
+// however late a busy client sees the end.
 func TestNoMessageIsExpectedAfterACloseRequest(t *testing.T) {
 	t.Parallel()
 	for open, want := range map[time.Duration]Outcome{90 * time.Second: Pass, 200 * time.Second: Fail} {
-		m, server := clean()
+		m, server := cleanRun()
 		r := &m.Connections.Edit(0).Record
 		r.StreamTime, r.OpenTime, r.Received, r.Last = 200*time.Second, open, 6, 6
 		server[r.ID] = ServerEntry{ID: r.ID, First: 1, Last: 6, Sent: 6}
@@ -269,11 +269,11 @@ func TestEachCheckAlone(t *testing.T) {
 		}, Pass, nil, []string{"3 streams held to the end, 717 of 717 noops received"}},
 		{"an action restarted the backend", func(m *shard.Merged, _ ServerLedger, f *Evidence) {
 			f.Failures = []Failure{{Unix: 1010, Text: "the backend died"}, {Unix: 1069, Text: "the backend died again"}}
-			f.Actions = []Acted{{StartedUnix: 1000, EndedUnix: 1010}}
+			f.Actions = []ActionResult{{StartedUnix: 1000, EndedUnix: 1010}}
 		}, Pass, nil, []string{"3 streams held to the end, 717 of 717 noops received"}},
 		{"the backend died before an action, after its effect, and at a time that is not known", func(m *shard.Merged, _ ServerLedger, f *Evidence) {
 			f.Failures = []Failure{{Unix: 999, Text: "before"}, {Unix: 1010, Text: "by it"}, {Unix: 1071, Text: "after"}, {Text: "at some time"}}
-			f.Actions = []Acted{{StartedUnix: 1000, EndedUnix: 1010}}
+			f.Actions = []ActionResult{{StartedUnix: 1000, EndedUnix: 1010}}
 		}, Fail, []string{"target stayed up"}, []string{"before", "after", "at some time"}},
 		{"the target was gone at the end, and clients may come back", func(m *shard.Merged, _ ServerLedger, f *Evidence) {
 			m.Plan.Reconnect, f.Unreachable = true, []string{"http://h no longer answers"}
@@ -282,7 +282,7 @@ func TestEachCheckAlone(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			m, server := clean()
+			m, server := cleanRun()
 			var facts Evidence
 			c.edit(m, server, &facts)
 			v := judgeSoak(m, server, facts)
@@ -290,15 +290,15 @@ func TestEachCheckAlone(t *testing.T) {
 			require.Equal(t, c.checks, failedChecks(v))
 			require.Equal(t, c.reasons, v.Reasons)
 			require.Equal(t, v.Messages.Received+v.Messages.Missed+v.Messages.Corrupted, v.Messages.Expected)
-			again := judgeSoak(m, server, facts)
-			require.Equal(t, v, again, "a verdict can be made again at any time")
+			second := judgeSoak(m, server, facts)
+			require.Equal(t, v, second, "a verdict can be made again at any time")
 		})
 	}
 }
 
 func TestInvalidOutranksFail(t *testing.T) {
 	t.Parallel()
-	m, server := clean()
+	m, server := cleanRun()
 	m.Connections.Edit(0).Duplicated = 1
 	find(&m.Connections.Edit(0).Record, ledger.KindDuplicated, 1)
 	m.Problems = []string{"runner 2 of 2 left no shard"}
@@ -310,7 +310,7 @@ func TestInvalidOutranksFail(t *testing.T) {
 
 func TestEachRestartOfADeployIsCounted(t *testing.T) {
 	t.Parallel()
-	m, server := clean()
+	m, server := cleanRun()
 	m.Plan.Reconnect = true
 	v := judgeSoak(m, server, Evidence{Failures: []Failure{{Text: "backend 1 died"}, {Text: "backend 2 died"}, {Text: "backend 3 died"}}})
 	i := slices.IndexFunc(v.Checks, func(c Check) bool { return c.Name == "target stayed up" })
@@ -319,7 +319,7 @@ func TestEachRestartOfADeployIsCounted(t *testing.T) {
 
 func TestRunWithoutMessagesIsInvalid(t *testing.T) {
 	t.Parallel()
-	m, _ := clean()
+	m, _ := cleanRun()
 	for i := range m.Connections.Len() {
 		r := &m.Connections.Edit(i).Record
 		r.Received, r.Last, r.StreamTime, r.OpenTime = 0, 0, 0, 0
@@ -340,7 +340,7 @@ func TestRunWithoutRunners(t *testing.T) {
 
 func TestFrequentFindingsDoNotHideOthers(t *testing.T) {
 	t.Parallel()
-	m, server := clean()
+	m, server := cleanRun()
 	m.Connections.Edit(0).Duplicated = 500
 	for range 500 {
 		find(&m.Connections.Edit(0).Record, ledger.KindDuplicated, 1)
@@ -363,7 +363,7 @@ func TestLatencyByTimestampNeedsOneClock(t *testing.T) {
 		above    string
 		p50      float64
 	}{{true, 300, "send", 2.3}, {false, 300, "fastest", 2}, {true, -300, "fastest", 2}} {
-		m, _ := clean()
+		m, _ := cleanRun()
 		m.Latency = &shard.Latency{MinUS: c.minUS, Histogram: shard.NewHistogram()}
 		m.Latency.Histogram.Record(2 * time.Millisecond)
 		v := judgeSoak(m, nil, Evidence{OneHost: c.oneClock})
@@ -372,10 +372,10 @@ func TestLatencyByTimestampNeedsOneClock(t *testing.T) {
 	}
 }
 
-// The names that others rely on, by the contract.
+// The names that readers of verdict.json rely on, by its contract.
 func TestVerdictJSONContract(t *testing.T) {
 	t.Parallel()
-	m, server := clean()
+	m, server := cleanRun()
 	text, err := json.Marshal(judgeSoak(m, server, Evidence{Samples: []resources.Sample{{Unix: 0, BackendRSS: 4}, {Unix: 100, BackendRSS: 3, BackendCPU: 1.5}}}))
 	require.NoError(t, err)
 	var got map[string]any

@@ -18,29 +18,29 @@ const mostLastOutages = .1
 type lastOutages struct {
 	clients      int    // clients, except those disconnected as planned and not refused since
 	unanswered   int    // clients whose last attempt to reconnect was unanswered for over a second
-	all          int    // all such clients
+	total        int    // all such clients
 	undetectable uint64 // undetectable losses of all such clients
 	longest      time.Duration
 }
 
-// disconnected reports whether the client had no stream when its end was requested.
-func disconnected(c *shard.Connection) bool {
+// isDisconnected reports whether the client had no stream when its end was requested.
+func isDisconnected(c *shard.Connection) bool {
 	return c.LastOutage != nil && c.LastOutage.From >= c.ClosedAt
 }
 
 // count adds a client with its number of undetectable losses.
 func (l *lastOutages) count(c *shard.Connection, undetectable uint64) {
 	o := c.LastOutage
-	if o == nil || c.State != ledger.Completed || undetectable == 0 && !disconnected(c) {
+	if o == nil || c.State != ledger.Completed || undetectable == 0 && !isDisconnected(c) {
 		return
 	}
-	l.all++
+	l.total++
 	l.undetectable += undetectable
 	l.longest = max(l.longest, o.To-o.From)
 	if !o.Planned || len(o.Refusals) > 0 {
 		l.clients++
 	}
-	if disconnected(c) && undetectable > 0 && c.Unanswered > joinWindow {
+	if isDisconnected(c) && undetectable > 0 && c.Unanswered > joinWindow {
 		l.unanswered++
 	}
 }
@@ -55,9 +55,9 @@ func (l *lastOutages) reasons() (out []string) {
 	if l.unanswered > 0 {
 		out = append(out, fmt.Sprintf("the service had left the reconnect attempts of %s unanswered for over %s when the run ended", format.Count(l.unanswered, "client"), format.Duration(joinWindow)))
 	}
-	if l.all > 0 {
+	if l.total > 0 {
 		out = append(out, fmt.Sprintf("%s reconnecting when the run ended, or had just reconnected, after outages of up to %s: messages of these outages cannot be checked",
-			format.Plural(l.all, "client was", "clients were"), format.Duration(l.longest)))
+			format.Plural(l.total, "client was", "clients were"), format.Duration(l.longest)))
 	}
 	return out
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// disconnect lets the first n clients be disconnected for a second at the end, in which a message fell due.
+// disconnect disconnects the first n clients for a second at the end, when a message was due.
 func disconnect(m *shard.Merged, n int, change func(r *ledger.Record)) {
 	for i := range n {
 		r := &m.Connections.Edit(i).Record
@@ -64,7 +64,8 @@ func TestClientsThatReconnectAtTheEndAreFew(t *testing.T) {
 	}
 }
 
-// What the service had written when a client lost its stream may have been on its way: the server's ledger proves no loss.
+// Messages that the service had written when a client lost its stream may have been in flight: the server's ledger
+// proves no loss.
 func TestServerLedgerIsIgnoredForDisconnectedClients(t *testing.T) {
 	t.Parallel()
 	m := crowd(100)
@@ -82,7 +83,7 @@ func TestServerLedgerIsIgnoredForDisconnectedClients(t *testing.T) {
 	require.Equal(t, Fail, judgeSoak(m, server, Evidence{}).Verdict, "of one whose stream was open")
 }
 
-// Where messages come further from their schedule than assumed, what only the clock misses may have come.
+// If messages are further from their schedule than assumed, those that are missing only by interval may have arrived.
 func TestJitterBeyondTheAssumptionIsNotAFailure(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -12,22 +12,23 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// machineSignals compares the faults of streams with the counters of their runners' machines. Dropped packets explain a silence only if
-// it ended soon afterwards: TCP sends again at the latest when as much time has passed again.
+// A machineSignals compares the faults of streams with the counters of their runners' machines. Dropped packets
+// explain a silence only if it ended soon afterwards: the longest wait of TCP before a retransmission is the time
+// that has already passed.
 type machineSignals struct {
 	explanations
-	affected []affected // by machine
+	affected []affectedFaults // by machine
 }
 
-// affected counts the faults on a machine's streams while one of its counters moved.
-type affected struct {
+// An affectedFaults counts the faults on a machine's streams while one of its counters increased.
+type affectedFaults struct {
 	refused, dropped, late uint64 // while packets were dropped
 	lateBySteal            uint64 // messages that arrived late while the hypervisor took the CPU
 }
 
-func (a *affected) byPackets() bool { return a.refused+a.dropped+a.late > 0 }
+func (a *affectedFaults) byPackets() bool { return a.refused+a.dropped+a.late > 0 }
 
-func (a *affected) String() string {
+func (a *affectedFaults) String() string {
 	var out []string
 	for _, one := range []struct {
 		n                uint64
@@ -52,7 +53,7 @@ type window struct {
 }
 
 // windows returns the windows of each runner. Packets between a runner and a target on one machine pass no network.
-func windows(all []Machine, runners int) [][]window {
+func windows(all []MachineReport, runners int) [][]window {
 	out := make([][]window, runners)
 	for n := range all {
 		for _, c := range all[n].Counters {
@@ -60,8 +61,8 @@ func windows(all []Machine, runners int) [][]window {
 			if effect != machine.Delays && (effect != machine.Silences || all[n].Target) {
 				continue
 			}
-			for _, at := range all[n].at {
-				for _, moved := range c.moved {
+			for _, at := range all[n].runners {
+				for _, moved := range c.increases {
 					out[at] = append(out[at], window{n, moved, effect})
 				}
 			}
@@ -73,25 +74,25 @@ func windows(all []Machine, runners int) [][]window {
 // DroppedByAWS returns how many packets AWS dropped of the runners' machines between two instants. Slowness and timeouts in that time
 // cannot be attributed to the service.
 func DroppedByAWS(e *Evidence, from, to time.Time) (packets float64) {
-	packets, _ = e.increase(from, to, func(m *Machine) bool { return len(m.at) > 0 && !m.Target }, func(c machine.Counter) bool { return c.Effect == machine.Silences })
+	packets, _ = e.increase(from, to, func(m *MachineReport) bool { return len(m.runners) > 0 && !m.Target }, func(c machine.Counter) bool { return c.Effect == machine.Silences })
 	return packets
 }
 
 // OnTarget returns by how much some counters of the target's machines grew between two instants.
-func OnTarget(e *Evidence, from, to time.Time, which func(machine.Counter) bool) (increase float64, known bool) {
-	return e.increase(from, to, func(m *Machine) bool { return m.Target }, which)
+func OnTarget(e *Evidence, from, to time.Time, match func(machine.Counter) bool) (increase float64, known bool) {
+	return e.increase(from, to, func(m *MachineReport) bool { return m.Target }, match)
 }
 
 // increase returns by how much some counters of some machines grew between two instants. It is not known if none of these
 // machines has such a counter.
-func (e *Evidence) increase(from, to time.Time, selects func(*Machine) bool, which func(machine.Counter) bool) (sum float64, known bool) {
+func (e *Evidence) increase(from, to time.Time, selects func(*MachineReport) bool, match func(machine.Counter) bool) (sum float64, known bool) {
 	for _, m := range MachinesOf(e) {
 		for _, c := range m.Counters {
-			if counter, ok := machine.CounterOf(c.Name); !ok || !selects(&m) || !which(counter) {
+			if counter, ok := machine.CounterOf(c.Name); !ok || !selects(&m) || !match(counter) {
 				continue
 			}
 			known = true
-			for _, moved := range c.moved {
+			for _, moved := range c.increases {
 				if moved.From().Before(to) && moved.To().After(from) {
 					sum += moved.By
 				}
@@ -107,8 +108,8 @@ func effectOf(name string) machine.Effect {
 }
 
 // signalsOf compares the faults of streams with the counters of all machines.
-func signalsOf(all []Machine, s *Streams) *machineSignals {
-	out := &machineSignals{explanations: explanations{}, affected: make([]affected, len(all))}
+func signalsOf(all []MachineReport, s *Streams) *machineSignals {
+	out := &machineSignals{explanations: explanations{}, affected: make([]affectedFaults, len(all))}
 	if s == nil {
 		return out
 	}
@@ -158,7 +159,7 @@ func (m *machineSignals) count(runner *shard.Runner, r *shard.Connection, all []
 func stealWindow(runner *shard.Runner, f ledger.Finding, all []window) *window {
 	from, to := runner.At(f.At-f.Lateness), runner.At(f.At)
 	if group := runner.Controlled; decides(group) {
-		if delay, _ := during(group, from, to); !explains(group, delay) {
+		if delay, _ := delayWithin(group, from, to); !explains(group, delay) {
 			return nil
 		}
 	}

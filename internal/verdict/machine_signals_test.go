@@ -16,10 +16,10 @@ func TestDroppedPacketsDoNotExplainAPassedCheck(t *testing.T) {
 	for name, by := range map[string]float64{"none were dropped": 0, "some were dropped": 14} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m, server := onAWS()
+			m, server := cleanRunOnAWS()
 			if by > 0 {
-				moved(m.Runners[0].Machine, conntrack, by)
-				silent(&m.Connections.Edit(0).Record, dropsAt+20, "idle")
+				addIncrease(m.Runners[0].Machine, conntrack, by)
+				makeSilent(&m.Connections.Edit(0).Record, dropsAt+20, "idle")
 				server["d-0"] = ServerEntry{ID: "d-0", First: 1, Last: noopsEach - 2, Sent: noopsEach - 2}
 			}
 			m.Checks[0] = shard.Check{Name: m.Checks[0].Name, Passes: int64(m.Plan.Connections), Fails: 1}

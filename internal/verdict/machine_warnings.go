@@ -21,8 +21,8 @@ const (
 	mostTracked = .9
 )
 
-// machines adds what was seen of the machines to the verdict, and what it does to the checks.
-func (v *Verdict) machines(e *Evidence, s *Streams, all []Check) []Check {
+// addMachines adds the counters of the machines to the verdict, and applies their effect to the checks.
+func (v *Verdict) addMachines(e *Evidence, s *Streams, all []Check) []Check {
 	v.Machines = MachinesOf(e)
 	signals := signalsOf(v.Machines, s)
 	for i := range all {
@@ -30,8 +30,8 @@ func (v *Verdict) machines(e *Evidence, s *Streams, all []Check) []Check {
 	}
 	for i := range v.Machines {
 		m := &v.Machines[i]
-		for _, warn := range []func(int, *affected) []string{m.stealWarnings, m.overflowed, m.retransmitted, m.fullTable, m.killed, m.announced} {
-			v.Warnings = append(v.Warnings, warn(e.ended(), &signals.affected[i])...)
+		for _, warn := range []func(int, *affectedFaults) []string{m.stealWarnings, m.overflowWarning, m.retransmissionWarning, m.fullTable, m.oomWarning, m.noticeWarnings} {
+			v.Warnings = append(v.Warnings, warn(e.lastEnd(), &signals.affected[i])...)
 		}
 		if c, ok := m.droppedByAWS(&signals.affected[i]); ok {
 			all = append(all, c)
@@ -40,22 +40,22 @@ func (v *Verdict) machines(e *Evidence, s *Streams, all []Check) []Check {
 	return all
 }
 
-// ended is when the last runner did, in seconds since 1970.
-func (e *Evidence) ended() (unix int) {
+// lastEnd returns when the last runner ended, in seconds since 1970.
+func (e *Evidence) lastEnd() (unix int) {
 	for _, r := range e.Rounds[0].Runners {
 		unix = max(unix, int(r.EndedUS/1e6))
 	}
 	return unix
 }
 
-// droppedByAWS is there where AWS dropped packets of the machine. What its runners' streams suffered at that time is in
-// doubt, and so is the run, unless a fault weighs more that this does not explain.
-func (m *Machine) droppedByAWS(s *affected) (c Check, ok bool) {
+// droppedByAWS reports packets of the machine that AWS dropped. Faults of its runners' streams at that time are
+// inconclusive, and so is the run, unless it has a heavier fault that this does not explain.
+func (m *MachineReport) droppedByAWS(s *affectedFaults) (c Check, ok bool) {
 	var packets float64
 	c = Check{
 		ID: CheckPackets, Name: "AWS dropped no packets of " + m.String(), Limit: "0", Severity: SeverityWarning,
 		Why: "delays by the runner's network are not the service's",
-	}.inDoubtIf(s.byPackets())
+	}.inconclusiveIf(s.byPackets())
 	if m.Target {
 		c.Why = "the machine is at a limit of AWS"
 	}
@@ -65,7 +65,7 @@ func (m *Machine) droppedByAWS(s *affected) (c Check, ok bool) {
 			continue
 		}
 		packets += counter.Increase
-		for _, moved := range counter.moved {
+		for _, moved := range counter.increases {
 			text := fmt.Sprintf("AWS %s %s of %s %s: %s (%s): %s", known.AWSAction, format.Count(int(moved.By), "packet"), m, formatStretch(moved), counter.Name, known.Meaning, known.Remedy)
 			c.Reasons = append(c.Reasons, text)
 		}
@@ -78,7 +78,7 @@ func (m *Machine) droppedByAWS(s *affected) (c Check, ok bool) {
 }
 
 // stealWarnings warns of CPU time that the hypervisor took.
-func (m *Machine) stealWarnings(_ int, s *affected) (out []string) {
+func (m *MachineReport) stealWarnings(_ int, s *affectedFaults) (out []string) {
 	c := m.Counter(machine.Steal)
 	if c == nil || m.StealShare == nil {
 		return nil
@@ -89,13 +89,13 @@ func (m *Machine) stealWarnings(_ int, s *affected) (out []string) {
 	}
 	if s.lateBySteal > 0 {
 		out = append(out, fmt.Sprintf("%s late on %s while the hypervisor used its CPU (steal), first %s: the hypervisor may be the cause",
-			format.Plural(s.lateBySteal, "message came", "messages came"), m, formatStretch(c.moved[0])))
+			format.Plural(s.lateBySteal, "message came", "messages came"), m, formatStretch(c.increases[0])))
 	}
 	return out
 }
 
-// overflowed warns of connects that found an accept queue full on the machine of the target.
-func (m *Machine) overflowed(int, *affected) []string {
+// overflowWarning warns of connects that found an accept queue full on the machine of the target.
+func (m *MachineReport) overflowWarning(int, *affectedFaults) []string {
 	overflows, drops := m.increase(machine.Overflows), m.increase(machine.Drops)
 	if !m.Target || overflows+drops == 0 {
 		return nil
@@ -104,15 +104,15 @@ func (m *Machine) overflowed(int, *affected) []string {
 	if overflows == 0 {
 		c = m.Counter(machine.Drops)
 		return []string{fmt.Sprintf("the kernel of %s dropped %s, first %s (ListenDrops), although no accept queue was full: check memory, and the descriptors of the listener",
-			m, format.Count(int(drops), "connect"), formatStretch(c.moved[0]))}
+			m, format.Count(int(drops), "connect"), formatStretch(c.increases[0]))}
 	}
 	return []string{fmt.Sprintf("%s found an accept queue full on %s, first %s (ListenOverflows; ListenDrops %s): the listener accepts too slowly, or its backlog or net.core.somaxconn is too small",
-		format.Count(int(overflows), "connect"), m, formatStretch(c.moved[0]), format.Thousands(int(drops)))}
+		format.Count(int(overflows), "connect"), m, formatStretch(c.increases[0]), format.Thousands(int(drops)))}
 }
 
-// retransmitted warns of a network that loses packets.
-func (m *Machine) retransmitted(int, *affected) []string {
-	share, retransmits := m.Retransmitted(), m.increase(machine.Retrans)
+// retransmissionWarning warns of a network that loses packets.
+func (m *MachineReport) retransmissionWarning(int, *affectedFaults) []string {
+	share, retransmits := m.RetransmittedShare(), m.increase(machine.Retrans)
 	if share <= mostRetransmitted || retransmits < leastRetransmitted {
 		return nil
 	}
@@ -120,8 +120,8 @@ func (m *Machine) retransmitted(int, *affected) []string {
 		m, format.Thousands(int(retransmits)), 100*share, 100*mostRetransmitted)}
 }
 
-// Retransmitted is the share of TCP segments that were sent again.
-func (m *Machine) Retransmitted() float64 {
+// RetransmittedShare returns the share of TCP segments that were retransmitted.
+func (m *MachineReport) RetransmittedShare() float64 {
 	if sent := m.increase(machine.Sent); sent > 0 {
 		return m.increase(machine.Retrans) / sent
 	}
@@ -129,27 +129,27 @@ func (m *Machine) Retransmitted() float64 {
 }
 
 // fullTable warns of a table of tracked connections with little room.
-func (m *Machine) fullTable(int, *affected) []string {
+func (m *MachineReport) fullTable(int, *affectedFaults) []string {
 	c := m.Counter(machine.Tracked)
-	if c == nil || c.Most < mostTracked {
+	if c == nil || c.HighestShare < mostTracked {
 		return nil
 	}
 	return []string{fmt.Sprintf("the table of tracked connections of %s was %.0f %% full at %s UTC (nf_conntrack_count): when it is full the kernel drops new connections; raise net.netfilter.nf_conntrack_max",
-		m, 100*c.Most, time.UnixMicro(c.mostUS).UTC().Format(time.TimeOnly))}
+		m, 100*c.HighestShare, time.UnixMicro(c.mostUS).UTC().Format(time.TimeOnly))}
 }
 
-// killed warns of processes that the kernel killed.
-func (m *Machine) killed(int, *affected) []string {
+// oomWarning warns of processes that the kernel killed.
+func (m *MachineReport) oomWarning(int, *affectedFaults) []string {
 	c := m.Counter(machine.Killed)
 	if c == nil || c.Increase == 0 {
 		return nil
 	}
 	return []string{fmt.Sprintf("the kernel of %s killed %s (out of memory), first %s (oom_kill); see journalctl -k there",
-		m, format.Count(int(c.Increase), "process"), formatStretch(c.moved[0]))}
+		m, format.Count(int(c.Increase), "process"), formatStretch(c.increases[0]))}
 }
 
-// announced warns of notices of AWS that take effect during the run. Terminations without a date always count.
-func (m *Machine) announced(ended int, _ *affected) (out []string) {
+// noticeWarnings warns of notices of AWS that take effect during the run. Terminations without a date always count.
+func (m *MachineReport) noticeWarnings(ended int, _ *affectedFaults) (out []string) {
 	for _, n := range m.Notices {
 		if n.AtUS/1e6 > int64(ended) && !strings.HasPrefix(n.Name, machine.Spot) {
 			continue

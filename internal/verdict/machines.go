@@ -11,8 +11,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A Machine is what was seen of one machine in the time of the run.
-type Machine struct {
+// A MachineReport is what the counters of one machine showed during the run.
+type MachineReport struct {
 	Name       string           `json:"name"`
 	Runners    []int            `json:"runners,omitempty"` // that ran on it
 	Target     bool             `json:"target,omitempty"`  // the service runs on it
@@ -22,19 +22,19 @@ type Machine struct {
 	Notices    []machine.Notice `json:"notices,omitempty"`
 
 	key         string     // of records of one machine
-	at          []int      // the runners whose streams it carried, as indexes into Merged.Runners
+	runners     []int      // the runners whose streams it carried, as indexes into Merged.Runners
 	fromRunners []sighting // by its runners
-	watched     []*machine.Record
+	records     []*machine.Record
 }
 
 // A MachineCounter is one counter of a machine, over all of the run.
 type MachineCounter struct {
-	Name     string  `json:"name"`
-	Increase float64 `json:"grown"`
-	Most     float64 `json:"most,omitempty"` // the highest share of its limit, of a number that has one
+	Name         string  `json:"name"`
+	Increase     float64 `json:"grown"`
+	HighestShare float64 `json:"most,omitempty"` // the highest share of its limit, of a number that has one
 
-	moved  []machine.Stretch
-	mostUS int64
+	increases []machine.Stretch
+	mostUS    int64
 }
 
 // A sighting is the record of a machine by one runner in one round.
@@ -44,7 +44,7 @@ type sighting struct {
 }
 
 // Counter finds a counter that the machine shows; nil: it does not.
-func (m *Machine) Counter(name string) *MachineCounter {
+func (m *MachineReport) Counter(name string) *MachineCounter {
 	for i := range m.Counters {
 		if m.Counters[i].Name == name {
 			return &m.Counters[i]
@@ -54,7 +54,7 @@ func (m *Machine) Counter(name string) *MachineCounter {
 }
 
 // increase returns the increase of a counter, 0 if it is missing.
-func (m *Machine) increase(name string) float64 {
+func (m *MachineReport) increase(name string) float64 {
 	if c := m.Counter(name); c != nil {
 		return c.Increase
 	}
@@ -63,41 +63,41 @@ func (m *Machine) increase(name string) float64 {
 
 // MachinesOf returns the machines of a run. Runners on the same machine are identified by its boot id, so it is
 // counted once; machines of a Prometheus are added to the same machine, or are further ones.
-func MachinesOf(e *Evidence) []Machine {
-	var all []*Machine
+func MachinesOf(e *Evidence) []MachineReport {
+	var all []*MachineReport
 	for round, m := range e.Rounds {
 		for i, r := range m.Runners {
 			if r.Machine == nil {
 				continue
 			}
 			key := cmp.Or(r.Machine.Boot, "host "+r.Host)
-			at := slices.IndexFunc(all, func(have *Machine) bool { return have.key == key })
+			at := slices.IndexFunc(all, func(have *MachineReport) bool { return have.key == key })
 			if at < 0 {
 				at = len(all)
-				all = append(all, &Machine{key: key, Name: r.Host, Unknown: r.Machine.Unknown})
+				all = append(all, &MachineReport{key: key, Name: r.Host, Unknown: r.Machine.Unknown})
 			}
 			one := all[at]
 			one.fromRunners = append(one.fromRunners, sighting{r.Machine, round})
 			one.Target = one.Target || e.OneHost || plan.OnLoopback(m.Plan.BackendOf(r.Index))
 			if round == 0 {
-				one.Runners, one.at = append(one.Runners, r.Index), append(one.at, i)
+				one.Runners, one.runners = append(one.Runners, r.Index), append(one.runners, i)
 			}
 		}
 	}
 	for _, r := range e.Machines {
-		at := slices.IndexFunc(all, func(have *Machine) bool { return have.isSame(r) })
+		at := slices.IndexFunc(all, func(have *MachineReport) bool { return have.isSame(r) })
 		if at < 0 {
-			all = append(all, &Machine{Name: r.Name, Target: !ofRunners(r)})
+			all = append(all, &MachineReport{Name: r.Name, Target: !ofRunners(r)})
 			at = len(all) - 1
 		} else {
 			all[at].Target = all[at].Target || !ofRunners(r)
 		}
-		all[at].watched = append(all[at].watched, r)
+		all[at].records = append(all[at].records, r)
 	}
-	var out []Machine
+	var out []MachineReport
 	for _, m := range all {
 		m.sum()
-		m.carries(e.Rounds[0], all)
+		m.assignRunners(e.Rounds[0], all)
 		out = append(out, *m)
 	}
 	return out
@@ -108,7 +108,7 @@ func ofRunners(r *machine.Record) bool { return strings.HasPrefix(r.Name, "runne
 
 // isSame reports whether a machine of Prometheus is this one: by its boot id, or by its name and the time of its start,
 // which the kernel may report off by a second.
-func (m *Machine) isSame(r *machine.Record) bool {
+func (m *MachineReport) isSame(r *machine.Record) bool {
 	return slices.ContainsFunc(m.fromRunners, func(s sighting) bool {
 		if r.Boot != "" && s.Boot != "" {
 			return r.Boot == s.Boot
@@ -118,27 +118,27 @@ func (m *Machine) isSame(r *machine.Record) bool {
 	})
 }
 
-// carries finds the runners whose streams a machine carries that is only known from Prometheus: any of those whose own
+// assignRunners finds the runners whose streams a machine carries that is only known from Prometheus: any of those whose own
 // machine shows nothing of AWS's network, as in a pod. One that sees its network cards, or whose boot id is another, is on
 // another machine, which a Prometheus of something else may watch.
-func (m *Machine) carries(first *shard.Merged, all []*Machine) {
+func (m *MachineReport) assignRunners(first *shard.Merged, all []*MachineReport) {
 	if len(m.fromRunners) > 0 || m.Target {
 		return
 	}
 	for i := range first.Runners {
-		knows := slices.ContainsFunc(all, func(second *Machine) bool {
+		shown := slices.ContainsFunc(all, func(second *MachineReport) bool {
 			return slices.Contains(second.Runners, first.Runners[i].Index) && (m.differs(second) || slices.ContainsFunc(second.Counters, func(c MachineCounter) bool { return byAWS(c.Name) }))
 		})
-		if !knows {
-			m.at = append(m.at, i)
+		if !shown {
+			m.runners = append(m.runners, i)
 		}
 	}
 }
 
 // differs reports whether the records of a runner cannot be of this machine, which Prometheus watched.
-func (m *Machine) differs(second *Machine) bool {
+func (m *MachineReport) differs(second *MachineReport) bool {
 	return slices.ContainsFunc(second.fromRunners, func(s sighting) bool {
-		return s.Cards || s.Boot != "" && slices.ContainsFunc(m.watched, func(r *machine.Record) bool { return r.Boot != "" })
+		return s.Cards || s.Boot != "" && slices.ContainsFunc(m.records, func(r *machine.Record) bool { return r.Boot != "" })
 	})
 }
 
@@ -147,8 +147,8 @@ func byAWS(name string) bool {
 	return c.ByAWS()
 }
 
-// sum adds up what was seen of the machine.
-func (m *Machine) sum() {
+// sum adds up the records of the machine.
+func (m *MachineReport) sum() {
 	for _, c := range machine.Counters {
 		sum, known := MachineCounter{Name: c.Name}, false
 		var seconds float64
@@ -159,23 +159,23 @@ func (m *Machine) sum() {
 			}
 			known = true
 			sum.Increase += s.Grown
-			sum.moved = append(sum.moved, s.Moved...)
-			if s.Most > sum.Most {
-				sum.Most, sum.mostUS = s.Most, s.MostUS
+			sum.increases = append(sum.increases, s.Moved...)
+			if s.Most > sum.HighestShare {
+				sum.HighestShare, sum.mostUS = s.Most, s.MostUS
 			}
 			seconds += float64(r.Cores) * float64(r.ToUS-r.FromUS) / 1e6
 		}
 		if !known {
 			continue
 		}
-		slices.SortFunc(sum.moved, func(a, b machine.Stretch) int { return cmp.Compare(a.FromUS, b.FromUS) })
+		slices.SortFunc(sum.increases, func(a, b machine.Stretch) int { return cmp.Compare(a.FromUS, b.FromUS) })
 		m.Counters = append(m.Counters, sum)
 		if c.Name == machine.Steal && seconds > 0 {
 			share := sum.Increase / seconds
 			m.StealShare = &share
 		}
 	}
-	for _, r := range m.watched {
+	for _, r := range m.records {
 		m.Notices = append(m.Notices, r.Notices...)
 	}
 	if len(m.Counters) > 0 {
@@ -185,7 +185,7 @@ func (m *Machine) sum() {
 
 // recordsOf are the records that a counter is to be taken from: of those of one namespace, or of the machine if the
 // counter is of all of it, the longest. Prometheus's is taken where no runner shows the counter of the machine itself.
-func (m *Machine) recordsOf(c machine.Counter) (out []*machine.Record) {
+func (m *MachineReport) recordsOf(c machine.Counter) (out []*machine.Record) {
 	longest := map[string]*machine.Record{}
 	var order []string
 	itself := false // a runner shows the counter of the machine itself, not of a container's network
@@ -210,13 +210,13 @@ func (m *Machine) recordsOf(c machine.Counter) (out []*machine.Record) {
 		out = append(out, longest[key])
 	}
 	if !itself {
-		out = append(out, m.watched...)
+		out = append(out, m.records...)
 	}
 	return out
 }
 
-// String names the machine by the runners on it, or by what Prometheus calls it.
-func (m *Machine) String() string {
+// String names the machine by its runners, or by its name in Prometheus.
+func (m *MachineReport) String() string {
 	switch {
 	case len(m.Runners) == 0:
 		return m.Name
@@ -226,8 +226,8 @@ func (m *Machine) String() string {
 	return fmt.Sprintf("%s (%s)", m.Title(), m.Name)
 }
 
-// Title are the runners on the machine, in words: "runner 2", "runners 1 to 4".
-func (m *Machine) Title() string {
+// Title names the runners on the machine: "runner 2", "runners 1 to 4".
+func (m *MachineReport) Title() string {
 	n := len(m.Runners)
 	first, last := slices.Min(m.Runners), slices.Max(m.Runners)
 	switch {

@@ -18,8 +18,8 @@ const (
 	dropsAt   = 1000 // seconds after the start of runner 1
 )
 
-// quiet is a machine of AWS on which nothing happened, and moved what a counter of it did in 5 s from dropsAt on.
-func quiet(boot string) *machine.Record {
+// quietMachine returns a machine of AWS whose counters did not change.
+func quietMachine(boot string) *machine.Record {
 	w := machine.Follow("", time.Second)
 	all := machine.Reading{machine.Tracked: 1, "nf_conntrack_max": 100, machine.Sent: 0}
 	for _, c := range machine.Counters {
@@ -35,7 +35,8 @@ func quiet(boot string) *machine.Record {
 	return r
 }
 
-func moved(r *machine.Record, name string, by float64) *machine.Record {
+// addIncrease adds an increase of a counter over 5 s.
+func addIncrease(r *machine.Record, name string, by float64) *machine.Record {
 	s := r.Series(name)
 	s.Grown, s.End = s.Grown+by, s.End+by
 	from := time.Unix(1_700_000_000+dropsAt, 0)
@@ -43,20 +44,21 @@ func moved(r *machine.Record, name string, by float64) *machine.Record {
 	return r
 }
 
-// onAWS is a clean run of two runners, each on a machine of its own.
-func onAWS() (*shard.Merged, ServerLedger) {
-	m, server := clean()
-	m.Runners[0].Machine, m.Runners[1].Machine = quiet("b-1"), quiet("b-2")
+// cleanRunOnAWS returns a clean run of two runners, each on its own machine.
+func cleanRunOnAWS() (*shard.Merged, ServerLedger) {
+	m, server := cleanRun()
+	m.Runners[0].Machine, m.Runners[1].Machine = quietMachine("b-1"), quietMachine("b-2")
 	return m, server
 }
 
-// suffers changes the first connection of runner 1, the given seconds after its start.
-func late(r *ledger.Record, at int) {
+// makeLate adds a late message, the given seconds after the start of the runner.
+func makeLate(r *ledger.Record, at int) {
 	r.Late++
 	r.Findings = append(r.Findings, ledger.Finding{Kind: ledger.KindLate, From: 7, At: time.Duration(at) * time.Second, Lateness: 1500 * time.Millisecond})
 }
 
-func silent(r *ledger.Record, at int, reason string) {
+// makeSilent ends a stream after a silence, the given seconds after the start of the runner.
+func makeSilent(r *ledger.Record, at int, reason string) {
 	r.State, r.Reason, r.ClosedAt, r.LastAt = ledger.Dropped, reason, time.Duration(at)*time.Second, time.Duration(at-38)*time.Second
 	r.Received, r.Tail, r.Last = noopsEach-2, 2, noopsEach-2
 	r.Findings = append(r.Findings,
@@ -64,7 +66,8 @@ func silent(r *ledger.Record, at int, reason string) {
 		ledger.Finding{Kind: ledger.KindDropped, At: r.ClosedAt, Note: reason})
 }
 
-func refused(r *ledger.Record, at int, reason string) {
+// makeRefused makes a connection refused, the given seconds after the start of the runner.
+func makeRefused(r *ledger.Record, at int, reason string) {
 	*r = ledger.Record{
 		ID: r.ID, State: ledger.Refused, Reason: reason, Attempts: 1, Connect: 10 * time.Second, ClosedAt: time.Duration(at) * time.Second,
 		Findings: []ledger.Finding{{Kind: ledger.KindRefused, At: time.Duration(at) * time.Second, Note: reason}},
@@ -72,7 +75,7 @@ func refused(r *ledger.Record, at int, reason string) {
 	}
 }
 
-// Packets of a runner that AWS dropped make a doubt of what its streams suffered then, and of nothing else.
+// Faults of a runner's streams while AWS dropped its packets are inconclusive; all others are not.
 func TestPacketsDroppedByAWS(t *testing.T) {
 	t.Parallel()
 	const sentence = "AWS dropped 14 packets of runner 1 (h1) between 22:30:00 and 22:30:05 UTC: conntrack_allowance_exceeded"
@@ -82,43 +85,43 @@ func TestPacketsDroppedByAWS(t *testing.T) {
 		says string
 	}{
 		"and nobody suffered":     {func(*shard.Merged, ServerLedger) {}, Pass, ""},
-		"and a message came late": {func(m *shard.Merged, _ ServerLedger) { late(&m.Connections.Edit(0).Record, dropsAt+4) }, Invalid, "1 message arrived late"},
+		"and a message came late": {func(m *shard.Merged, _ ServerLedger) { makeLate(&m.Connections.Edit(0).Record, dropsAt+4) }, Invalid, "1 message arrived late"},
 		"and a message that was due then came late afterwards": {func(m *shard.Merged, _ ServerLedger) {
-			late(&m.Connections.Edit(0).Record, dropsAt+8)
+			makeLate(&m.Connections.Edit(0).Record, dropsAt+8)
 			m.Connections.Edit(0).Findings[0].Lateness = 7 * time.Second
 		}, Invalid, "1 message arrived late"},
-		"and a message had come late before":     {func(m *shard.Merged, _ ServerLedger) { late(&m.Connections.Edit(0).Record, dropsAt-3) }, Pass, ""},
-		"and a message came late elsewhere":      {func(m *shard.Merged, _ ServerLedger) { late(&m.Connections.Edit(1).Record, dropsAt+4) }, Pass, ""},
-		"and a message came late at other times": {func(m *shard.Merged, _ ServerLedger) { late(&m.Connections.Edit(0).Record, dropsAt+60) }, Pass, ""},
+		"and a message had come late before":     {func(m *shard.Merged, _ ServerLedger) { makeLate(&m.Connections.Edit(0).Record, dropsAt-3) }, Pass, ""},
+		"and a message came late elsewhere":      {func(m *shard.Merged, _ ServerLedger) { makeLate(&m.Connections.Edit(1).Record, dropsAt+4) }, Pass, ""},
+		"and a message came late at other times": {func(m *shard.Merged, _ ServerLedger) { makeLate(&m.Connections.Edit(0).Record, dropsAt+60) }, Pass, ""},
 		"lateness is limited": {func(m *shard.Merged, _ ServerLedger) {
 			m.Plan.MaxLate = 0
-			late(&m.Connections.Edit(0).Record, dropsAt+4)
+			makeLate(&m.Connections.Edit(0).Record, dropsAt+4)
 		}, Invalid, "1 message arrived late"},
 		"lateness is limited, and not all was then": {func(m *shard.Merged, _ ServerLedger) {
 			m.Plan.MaxLate = 0
-			late(&m.Connections.Edit(0).Record, dropsAt+4)
-			late(&m.Connections.Edit(1).Record, dropsAt+4)
+			makeLate(&m.Connections.Edit(0).Record, dropsAt+4)
+			makeLate(&m.Connections.Edit(1).Record, dropsAt+4)
 		}, Fail, ""},
 		"and a stream went silent": {func(m *shard.Merged, server ServerLedger) {
 			m.Checks[0] = shard.Check{Name: m.Checks[0].Name, Passes: 2, Fails: 1}
-			silent(&m.Connections.Edit(0).Record, dropsAt+20, "idle")
+			makeSilent(&m.Connections.Edit(0).Record, dropsAt+20, "idle")
 			server["d-0"] = ServerEntry{ID: "d-0", First: 1, Last: noopsEach - 2, Sent: noopsEach - 2}
 		}, Invalid, "1 stream went silent"},
 		"and a stream went silent long after": {func(m *shard.Merged, server ServerLedger) {
-			silent(&m.Connections.Edit(0).Record, dropsAt+35, "idle") // silent for 38 s, of which the drops were over after 8 s
+			makeSilent(&m.Connections.Edit(0).Record, dropsAt+35, "idle") // silent for 38 s, of which the drops were over after 8 s
 		}, Fail, ""},
-		"and a stream was reset": {func(m *shard.Merged, _ ServerLedger) { silent(&m.Connections.Edit(0).Record, dropsAt+4, "reset") }, Fail, ""},
+		"and a stream was reset": {func(m *shard.Merged, _ ServerLedger) { makeSilent(&m.Connections.Edit(0).Record, dropsAt+4, "reset") }, Fail, ""},
 		"and a connect timed out": {func(m *shard.Merged, server ServerLedger) {
 			m.Checks[0] = shard.Check{Name: m.Checks[0].Name, Passes: 2}
-			refused(&m.Connections.Edit(0).Record, dropsAt+10, "connect_timeout")
+			makeRefused(&m.Connections.Edit(0).Record, dropsAt+10, "connect_timeout")
 			delete(server, "d-0")
 		}, Invalid, "1 connect timed out"},
 		"and a connect was answered": {func(m *shard.Merged, server ServerLedger) {
-			refused(&m.Connections.Edit(0).Record, dropsAt+4, "status 503")
+			makeRefused(&m.Connections.Edit(0).Record, dropsAt+4, "status 503")
 			delete(server, "d-0")
 		}, Fail, ""},
 		"and a numbered noop was skipped": {func(m *shard.Merged, _ ServerLedger) {
-			late(&m.Connections.Edit(0).Record, dropsAt+4)
+			makeLate(&m.Connections.Edit(0).Record, dropsAt+4)
 			r := &m.Connections.Edit(0).Record
 			r.Received, r.Lost = noopsEach-1, 1
 			r.Findings = append(r.Findings, ledger.Finding{Kind: ledger.KindLost, From: 67, To: 67, Count: 1, At: (dropsAt + 4) * time.Second})
@@ -126,16 +129,16 @@ func TestPacketsDroppedByAWS(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m, server := onAWS()
-			moved(m.Runners[0].Machine, conntrack, 14)
+			m, server := cleanRunOnAWS()
+			addIncrease(m.Runners[0].Machine, conntrack, 14)
 			c.edit(m, server)
 			v := judgeSoak(m, server, Evidence{})
 			require.Equal(t, c.want, v.Verdict, v.Reasons)
-			told := v.Warnings
+			warnings := v.Warnings
 			if v.Verdict == Invalid {
-				told = v.Reasons
+				warnings = v.Reasons
 			}
-			text := strings.Join(told, "\n")
+			text := strings.Join(warnings, "\n")
 			require.Contains(t, text, sentence)
 			require.Contains(t, text, "use an instance type that is allowed more")
 			require.Contains(t, text, c.says)
@@ -143,12 +146,12 @@ func TestPacketsDroppedByAWS(t *testing.T) {
 	}
 }
 
-// What runner and service say to each other on one machine passes no network of AWS.
+// Traffic between runner and service on one machine does not use the network of AWS.
 func TestPacketsDroppedByAWSWithALocalTarget(t *testing.T) {
 	t.Parallel()
-	m, server := onAWS()
-	moved(m.Runners[0].Machine, conntrack, 14)
-	late(&m.Connections.Edit(0).Record, dropsAt+4)
+	m, server := cleanRunOnAWS()
+	addIncrease(m.Runners[0].Machine, conntrack, 14)
+	makeLate(&m.Connections.Edit(0).Record, dropsAt+4)
 	v := judgeSoak(m, server, Evidence{OneHost: true})
 	require.Equal(t, Pass, v.Verdict, v.Reasons)
 	require.Contains(t, strings.Join(v.Warnings, "\n"), "AWS dropped 14 packets of runner 1 (h1)")
@@ -156,27 +159,27 @@ func TestPacketsDroppedByAWSWithALocalTarget(t *testing.T) {
 
 func TestQuietMachineChangesNothing(t *testing.T) {
 	t.Parallel()
-	m, server := onAWS()
+	m, server := cleanRunOnAWS()
 	v := judgeSoak(m, server, Evidence{OneHost: true})
 	require.Equal(t, Pass, v.Verdict)
 	require.Empty(t, v.Warnings)
 	require.Empty(t, failedChecks(v))
 	require.Len(t, v.Machines, 2)
-	m, server = clean() // whose runners counted nothing
+	m, server = cleanRun() // whose runners counted nothing
 	v = judgeSoak(m, server, Evidence{})
 	require.Equal(t, Pass, v.Verdict)
 	require.Nil(t, v.Machines)
 }
 
-// Runners on one machine see the same counters: they are counted once. In network namespaces of their own they are not the
-// same, but what is of the whole machine is.
+// Runners on one machine see the same counters, which are counted once. Network namespaces have their own counters,
+// except those of the whole machine.
 func TestRunnersOnOneMachineAreCountedOnce(t *testing.T) {
 	t.Parallel()
 	for namespace, want := range map[string]float64{"net:[b]": 14, "net:[other]": 28} {
-		m, server := clean()
+		m, server := cleanRun()
 		for i := range m.Runners {
-			r := quiet("b")
-			moved(moved(moved(r, conntrack, 14), machine.Killed, 1), machine.Steal, 36)
+			r := quietMachine("b")
+			addIncrease(addIncrease(addIncrease(r, conntrack, 14), machine.Killed, 1), machine.Steal, 36)
 			m.Runners[i].Machine, m.Runners[i].Host = r, "h"
 		}
 		m.Runners[1].Machine.Namespace = namespace
@@ -191,7 +194,7 @@ func TestRunnersOnOneMachineAreCountedOnce(t *testing.T) {
 	}
 }
 
-// Steal is a doubt of lateness, as a stall is, and a little of it nothing.
+// Steal explains lateness, as a stall does, if there is enough of it.
 func TestStealExplainsLateness(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -209,11 +212,11 @@ func TestStealExplainsLateness(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m, server := onAWS()
-			moved(m.Runners[0].Machine, machine.Steal, c.seconds)
+			m, server := cleanRunOnAWS()
+			addIncrease(m.Runners[0].Machine, machine.Steal, c.seconds)
 			m.Plan.MaxLate = c.maxLate
 			if c.late > 0 {
-				late(&m.Connections.Edit(0).Record, c.late)
+				makeLate(&m.Connections.Edit(0).Record, c.late)
 			}
 			v := judgeSoak(m, server, Evidence{})
 			require.Equal(t, c.want, v.Verdict, v.Reasons)
@@ -225,34 +228,34 @@ func TestStealExplainsLateness(t *testing.T) {
 	}
 }
 
-// The control group is read by the same process: where it was in time, the hypervisor delayed nothing. That a packet of
-// one stream was dropped it cannot know.
+// The same process reads the control group: if that was on time, the hypervisor delayed nothing. It does not show a
+// dropped packet of another stream.
 func TestControlGroupShowsStealButNotPackets(t *testing.T) {
 	t.Parallel()
 	for counter, want := range map[string]Outcome{machine.Steal: Fail, conntrack: Invalid} {
-		m, server := onAWS()
-		controlled(m, shard.ControlWindow{At: time.Unix(1_700_000_000+dropsAt, 0), Late: 1})
-		moved(m.Runners[0].Machine, counter, 36)
-		late(&m.Connections.Edit(0).Record, dropsAt+4)
+		m, server := cleanRunOnAWS()
+		withControlGroups(m, shard.ControlWindow{At: time.Unix(1_700_000_000+dropsAt, 0), Late: 1})
+		addIncrease(m.Runners[0].Machine, counter, 36)
+		makeLate(&m.Connections.Edit(0).Record, dropsAt+4)
 		v := judgeSoak(m, server, Evidence{})
 		require.Equal(t, want, v.Verdict, "%s: %v", counter, v.Reasons)
 	}
-	m, server := onAWS()
-	controlled(m, shard.ControlWindow{At: time.Unix(1_700_000_000+dropsAt, 0), Late: 1, Longest: 3 * time.Second})
-	moved(m.Runners[0].Machine, machine.Steal, 36)
-	late(&m.Connections.Edit(0).Record, dropsAt+4)
+	m, server := cleanRunOnAWS()
+	withControlGroups(m, shard.ControlWindow{At: time.Unix(1_700_000_000+dropsAt, 0), Late: 1, Longest: 3 * time.Second})
+	addIncrease(m.Runners[0].Machine, machine.Steal, 36)
+	makeLate(&m.Connections.Edit(0).Record, dropsAt+4)
 	require.Equal(t, Invalid, judgeSoak(m, server, Evidence{}).Verdict)
 }
 
-// Of everything else a machine warns, with what to do, and the verdict stays.
+// All other counters of a machine cause warnings with a remedy, and do not change the verdict.
 func TestMachineWarnings(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		edit func(r *machine.Record)
 		want string
 	}{
-		"overflows":                      {func(r *machine.Record) { moved(moved(r, machine.Overflows, 3), machine.Drops, 5) }, "3 connects found an accept queue full on runner 1 (h1), first between 22:30:00 and 22:30:05 UTC (ListenOverflows; ListenDrops 5)"},
-		"drops":                          {func(r *machine.Record) { moved(r, machine.Drops, 5) }, "dropped 5 connects, first between 22:30:00 and 22:30:05 UTC (ListenDrops), although no accept queue was full"},
+		"overflows":                      {func(r *machine.Record) { addIncrease(addIncrease(r, machine.Overflows, 3), machine.Drops, 5) }, "3 connects found an accept queue full on runner 1 (h1), first between 22:30:00 and 22:30:05 UTC (ListenOverflows; ListenDrops 5)"},
+		"drops":                          {func(r *machine.Record) { addIncrease(r, machine.Drops, 5) }, "dropped 5 connects, first between 22:30:00 and 22:30:05 UTC (ListenDrops), although no accept queue was full"},
 		"retransmits":                    {func(r *machine.Record) { r.Series(machine.Retrans).Grown = 201 }, "201 of its TCP segments, 2.0 % (RetransSegs)"},
 		"few retransmits":                {func(r *machine.Record) { r.Series(machine.Retrans).Grown = 200 }, ""},
 		"retransmits of little":          {func(r *machine.Record) { r.Series(machine.Retrans).Grown, r.Series(machine.Sent).Grown = 100, 1000 }, "100 of its TCP segments, 10.0 % (RetransSegs)"},
@@ -260,15 +263,15 @@ func TestMachineWarnings(t *testing.T) {
 		"a full table": {func(r *machine.Record) {
 			r.Series(machine.Tracked).Most, r.Series(machine.Tracked).MostUS = .9, 1_700_001_000_000_000
 		}, "was 90 % full at 22:30:00 UTC (nf_conntrack_count)"},
-		"a kill":     {func(r *machine.Record) { moved(r, machine.Killed, 1) }, "killed 1 process (out of memory)"},
-		"link-local": {func(r *machine.Record) { moved(r, machine.LinkLocal, 9) }, "AWS dropped 9 packets of runner 1 (h1)"},
+		"a kill":     {func(r *machine.Record) { addIncrease(r, machine.Killed, 1) }, "killed 1 process (out of memory)"},
+		"link-local": {func(r *machine.Record) { addIncrease(r, machine.LinkLocal, 9) }, "AWS dropped 9 packets of runner 1 (h1)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m, server := onAWS()
+			m, server := cleanRunOnAWS()
 			m.Plan.BackendURL = "http://127.0.0.1:80"
 			c.edit(m.Runners[0].Machine)
-			late(&m.Connections.Edit(0).Record, dropsAt+4)
+			makeLate(&m.Connections.Edit(0).Record, dropsAt+4)
 			v := judgeSoak(m, server, Evidence{})
 			require.Equal(t, Pass, v.Verdict, v.Reasons)
 			if c.want == "" {
@@ -277,18 +280,18 @@ func TestMachineWarnings(t *testing.T) {
 			require.Contains(t, strings.Join(v.Warnings, "\n"), c.want)
 		})
 	}
-	m, server := onAWS()
-	moved(m.Runners[0].Machine, machine.Overflows, 3)
+	m, server := cleanRunOnAWS()
+	addIncrease(m.Runners[0].Machine, machine.Overflows, 3)
 	require.Empty(t, judgeSoak(m, server, Evidence{}).Warnings, "the target is elsewhere: who listens there is not known")
 }
 
-// The machine of the service is part of what is soaked: what AWS drops there explains a failure and excuses none.
+// The machine of the service is part of the target: packets that AWS drops there explain a failure, and excuse none.
 func TestPacketsDroppedByAWSOnTheStack(t *testing.T) {
 	t.Parallel()
-	m, server := onAWS()
-	late(&m.Connections.Edit(0).Record, dropsAt+4)
+	m, server := cleanRunOnAWS()
+	makeLate(&m.Connections.Edit(0).Record, dropsAt+4)
 	m.Plan.MaxLate = 0
-	stack := moved(quiet("b-3"), conntrack, 14)
+	stack := addIncrease(quietMachine("b-3"), conntrack, 14)
 	stack.Name = "stack"
 	v := judgeSoak(m, server, Evidence{Machines: []*machine.Record{stack}})
 	require.Equal(t, Fail, v.Verdict)
@@ -296,20 +299,20 @@ func TestPacketsDroppedByAWSOnTheStack(t *testing.T) {
 	require.True(t, v.Machines[2].Target)
 }
 
-// A pod sees nothing of its host's network: Prometheus, which watches the host, does. The host is known by its boot id.
+// A pod does not see the network of its host, but Prometheus scrapes the host. The host is found by its boot id.
 func TestHostOfAPodIsFoundInPrometheus(t *testing.T) {
 	t.Parallel()
 	pod := func(boot string) *machine.Record {
-		r := quiet(boot)
+		r := quietMachine(boot)
 		r.Cards = false
 		r.Counters = append([]machine.Series(nil), *r.Series(machine.Steal), *r.Series(machine.Overflows), *r.Series(machine.Sent))
 		return r
 	}
 	for boot, want := range map[string]string{"b-1": "runner 1 (h1)", "": "runner-1"} {
-		m, server := clean()
+		m, server := cleanRun()
 		m.Runners[0].Machine, m.Runners[1].Machine = pod("b-1"), pod("b-2")
-		late(&m.Connections.Edit(0).Record, dropsAt+4)
-		host := moved(moved(moved(quiet(boot), conntrack, 14), machine.Steal, 36), machine.Overflows, 2)
+		makeLate(&m.Connections.Edit(0).Record, dropsAt+4)
+		host := addIncrease(addIncrease(addIncrease(quietMachine(boot), conntrack, 14), machine.Steal, 36), machine.Overflows, 2)
 		host.Name = "runner-1"
 		v := judgeSoak(m, server, Evidence{Machines: []*machine.Record{host}})
 		require.Equal(t, Invalid, v.Verdict, v.Reasons)
@@ -325,7 +328,7 @@ func TestHostOfAPodIsFoundInPrometheus(t *testing.T) {
 	}
 }
 
-// Packets that AWS dropped of an unrelated machine of the Prometheus explain no fault: a laptop sees its own network
+// Packets dropped by AWS on an unrelated machine of the Prometheus explain no fault. A laptop sees its own network
 // cards, and the pods of another host have its boot id.
 func TestMachineOfAnotherDeploymentExplainsNothing(t *testing.T) {
 	t.Parallel()
@@ -333,31 +336,31 @@ func TestMachineOfAnotherDeploymentExplainsNothing(t *testing.T) {
 		cards bool
 		boot  string // as Prometheus has it
 	}{"a laptop": {true, ""}, "a pod elsewhere": {false, "b-9"}} {
-		m, server := clean()
+		m, server := cleanRun()
 		m.Plan.MaxLate = 0
 		for i := range m.Runners {
-			r := quiet("b-1")
+			r := quietMachine("b-1")
 			r.Cards = c.cards
 			r.Counters = slices.DeleteFunc(r.Counters, func(s machine.Series) bool { return byAWS(s.Name) })
 			m.Runners[i].Machine = r
 		}
-		late(&m.Connections.Edit(0).Record, dropsAt+4)
-		other := moved(quiet(c.boot), conntrack, 14)
-		other.Name = "runner-1"
-		require.Equal(t, Fail, judgeSoak(m, server, Evidence{Machines: []*machine.Record{other}}).Verdict, name)
+		makeLate(&m.Connections.Edit(0).Record, dropsAt+4)
+		unrelated := addIncrease(quietMachine(c.boot), conntrack, 14)
+		unrelated.Name = "runner-1"
+		require.Equal(t, Fail, judgeSoak(m, server, Evidence{Machines: []*machine.Record{unrelated}}).Verdict, name)
 	}
 }
 
-// A Prometheus that watches the machine that soak runs on counts what the runners count: it is the same machine, by its name
-// and the time of its start, and stays one. What it knows besides is added.
+// A Prometheus that scrapes the machine of soak has the counters of the runners. It is recognized as the same machine
+// by its name and boot time. Its further counters are added.
 func TestMachineInPrometheusIsCountedOnce(t *testing.T) {
 	t.Parallel()
-	m, server := clean()
+	m, server := cleanRun()
 	for i := range m.Runners {
-		m.Runners[i].Machine, m.Runners[i].Host = moved(quiet("b"), machine.Overflows, 3), "h"
+		m.Runners[i].Machine, m.Runners[i].Host = addIncrease(quietMachine("b"), machine.Overflows, 3), "h"
 		m.Runners[i].Machine.Counters = slices.DeleteFunc(m.Runners[i].Machine.Counters, func(s machine.Series) bool { return byAWS(s.Name) })
 	}
-	stack := moved(moved(quiet(""), machine.Overflows, 3), conntrack, 14)
+	stack := addIncrease(addIncrease(quietMachine(""), machine.Overflows, 3), conntrack, 14)
 	stack.Name, stack.Node, stack.BootedUnix = "stack", "h", stack.BootedUnix+1
 	v := judgeSoak(m, server, Evidence{Machines: []*machine.Record{stack}})
 	require.Len(t, v.Machines, 1)
@@ -371,8 +374,8 @@ func TestMachineInPrometheusIsCountedOnce(t *testing.T) {
 // A notice of AWS counts if it takes effect during the run, and one that terminates a spot instance always.
 func TestAWSNotices(t *testing.T) {
 	t.Parallel()
-	m, server := onAWS()
-	stack := quiet("b-3")
+	m, server := cleanRunOnAWS()
+	stack := quietMachine("b-3")
 	stack.Name = "stack"
 	stack.Notices = []machine.Notice{
 		{Name: "system-reboot", AtUS: 1_700_003_000_000_000},
@@ -389,7 +392,7 @@ func TestAWSNotices(t *testing.T) {
 
 func TestMachineWithoutCounters(t *testing.T) {
 	t.Parallel()
-	m, server := clean()
+	m, server := cleanRun()
 	for i := range m.Runners {
 		m.Runners[i].Machine = &machine.Record{Unknown: "it shows no counters"}
 	}

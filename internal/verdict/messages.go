@@ -36,7 +36,7 @@ type Messages struct {
 	Topics           []*Topic   `json:"topics,omitempty"` // the first mostTopics of Published.Topics, in their order
 }
 
-// Publication is what the publisher of the run sent, and what the service said to it.
+// A Publication counts what the publisher of the run sent, and the responses of the service.
 type Publication struct {
 	Topics    int     `json:"topics"`
 	Rate      float64 `json:"rate"` // messages per second, all topics together
@@ -45,7 +45,7 @@ type Publication struct {
 	Confirmed uint64  `json:"confirmed"`
 	Refused   uint64  `json:"refused"`
 	Open      uint64  `json:"open"` // without an answer
-	// Late were sent over a second behind the schedule, MaxLagMS milliseconds at most.
+	// Late messages were sent over a second behind the schedule, MaxLagMS milliseconds at most.
 	Late     uint64    `json:"late"`
 	MaxLagMS float64   `json:"max_lag_ms"`
 	AnswerMS Quantiles `json:"answer_ms"`
@@ -55,7 +55,7 @@ type Publication struct {
 	ClosedIdle uint64 `json:"closed_idle,omitempty"`
 }
 
-// A Topic is what was published to one topic, and what its streams got of it.
+// A Topic counts the messages published to one topic, and those that its streams received.
 type Topic struct {
 	Name      string `json:"name"`
 	Streams   int    `json:"streams"`
@@ -147,14 +147,14 @@ func publication(all []*shard.Published) *Publication {
 	return &p
 }
 
-// nothingArrived reports whether the streams received nothing that proves anything.
-func (s *Streams) nothingArrived() bool {
+// hasNoEvidence reports whether the streams received nothing that proves anything.
+func (s *Streams) hasNoEvidence() bool {
 	m := &s.Messages
 	return m.Received == 0 && (s.m.Service.Counted() || m.Heartbeats+m.Unchecked+m.Uncounted+m.Foreign == 0)
 }
 
-// Published are the checks for what was published: all of it, on time, and confirmed.
-func (s *Streams) Published() (out []Check) {
+// PublishChecks returns the checks for the publisher: all messages sent, on time, and confirmed.
+func (s *Streams) PublishChecks() (out []Check) {
 	p := s.Messages.Published
 	if p == nil {
 		return nil
@@ -165,7 +165,7 @@ func (s *Streams) Published() (out []Check) {
 	}
 	for _, one := range s.m.Publishers() {
 		for _, f := range append(one.Refusals(), one.Unanswered()...) {
-			confirmed.Reasons = append(confirmed.Reasons, failed(one, f))
+			confirmed.Reasons = append(confirmed.Reasons, failureText(one, f))
 		}
 	}
 	if unsent := p.Planned - min(p.Sent, p.Planned); unsent > 0 {
@@ -178,8 +178,8 @@ func (s *Streams) Published() (out []Check) {
 		Reasons: []string{p.lagText()},
 	}
 	// The service may close an idle connection at any time, and only itself knows whether it had the message.
-	confirmed = confirmed.inDoubtIf(p.ClosedIdle > 0 && p.Confirmed+p.ClosedIdle == p.Planned)
-	return []Check{confirmed, gaps.InDoubt().notJudgedIf(p.Sent == 0, "no message was sent")}
+	confirmed = confirmed.inconclusiveIf(p.ClosedIdle > 0 && p.Confirmed+p.ClosedIdle == p.Planned)
+	return []Check{confirmed, gaps.Inconclusive().notJudgedIf(p.Sent == 0, "no message was sent")}
 }
 
 // A publisher that stalls for a moment makes up for it, and every message is still accounted for. It has fallen behind
@@ -198,19 +198,19 @@ func (p *Publication) maxLag() time.Duration {
 	return time.Duration(p.MaxLagMS * float64(time.Millisecond))
 }
 
-// lagText states how far behind its schedule the publisher was, and what it waited for.
+// lagText states how far behind its schedule the publisher was, and the reason.
 func (p *Publication) lagText() string {
-	why := fmt.Sprintf("the publisher did not keep up, or the service was slow to answer it (p99 %.0f ms)", p.AnswerMS.P99)
+	reason := fmt.Sprintf("the publisher did not keep up, or the service was slow to answer it (p99 %.0f ms)", p.AnswerMS.P99)
 	if p.MaxBodyMS > p.AnswerMS.Max {
-		why = fmt.Sprintf("the publisher waits for the end of each response body, which arrived up to %s after the headers (p99 of the headers: %.0f ms)",
+		reason = fmt.Sprintf("the publisher waits for the end of each response body, which arrived up to %s after the headers (p99 of the headers: %.0f ms)",
 			format.Milliseconds(p.MaxBodyMS), p.AnswerMS.P99)
 	}
 	return fmt.Sprintf("%s sent over 1 s behind the schedule, up to %s: %s",
-		format.Plural(p.Late, "message was", "messages were"), format.Milliseconds(p.MaxLagMS), why)
+		format.Plural(p.Late, "message was", "messages were"), format.Milliseconds(p.MaxLagMS), reason)
 }
 
-// failed puts into words one kind of messages that the service did not confirm.
-func failed(p *shard.Published, f shard.Failure) string {
+// failureText describes one kind of messages that the service did not confirm.
+func failureText(p *shard.Published, f shard.Failure) string {
 	outcome := "not answered"
 	switch {
 	case f.State == shard.Refused && f.Status == 0:
@@ -226,8 +226,9 @@ func failed(p *shard.Published, f shard.Failure) string {
 	return text
 }
 
-// Silent returns the check for the longest silence of a stream, if the description has the interval of heartbeats.
-func (s *Streams) Silent() []Check {
+// SilenceChecks returns the check for the longest silence of a stream, if the description has the interval of
+// heartbeats.
+func (s *Streams) SilenceChecks() []Check {
 	if s.m.Service.Heartbeat() == 0 {
 		return nil
 	}
@@ -244,14 +245,14 @@ func (s *Streams) Silent() []Check {
 		return c.MaxSilence - limit, fmt.Sprintf("%s was silent for %s from %s UTC; a heartbeat is due every %s (heartbeat.every)",
 			c.ID, format.Duration(c.MaxSilence), from.UTC().Format("15:04:05.000"), format.Duration(interval))
 	})
-	return []Check{silent.judged(Check{
+	return []Check{silent.check(Check{
 		ID: CheckSilence, Name: "longest silence of a stream", Limit: format.Duration(limit), Actual: format.Duration(longest), Why: "proxies and clients close silent streams",
 	}).notJudgedIf(s.Connections.Opened == 0, noneOpened)}
 }
 
 // none returns the check that nothing of one kind was found.
-func (s *Streams) none(id CheckID, kind ledger.Kind, name string, n uint64, why string) Check {
-	return Check{ID: id, Name: name, Limit: "0", Actual: fmt.Sprint(n), Pass: n == 0, Why: why, Reasons: s.Sentences(kind)}
+func (s *Streams) none(id CheckID, kind ledger.Kind, name string, n uint64, reason string) Check {
+	return Check{ID: id, Name: name, Limit: "0", Actual: fmt.Sprint(n), Pass: n == 0, Why: reason, Reasons: s.Sentences(kind)}
 }
 
 // Endings returns the checks that no stream ends before its lifetime and that no gap is announced.
@@ -291,7 +292,7 @@ func (s *Streams) withoutID() (out []Check) {
 		const remedy = "write resume: { by: 'none' } in the description if the service does not resume streams"
 		c := s.none(CheckNoID, ledger.KindNoID, "reconnects without an id", n, why)
 		c.Reasons = append(c.Reasons, remedy)
-		out = append(out, c.InDoubt())
+		out = append(out, c.Inconclusive())
 	}
 	return out
 }

@@ -17,7 +17,7 @@ import (
 // the run was not observed, however well it went while the stream was open.
 const leastOpen = .5
 
-// OpenTime is for how long streams were open that were to be so for the whole run, and why they were not.
+// An OpenTime compares how long streams were open with the whole run, with the reasons.
 type OpenTime struct {
 	OpenSeconds *OpenSeconds `json:"held_seconds,omitempty"`
 	// LongestOutage is the longest time that a connection was without a stream; the first connect may be it.
@@ -27,15 +27,15 @@ type OpenTime struct {
 	RefusedAttempts map[string]int `json:"refused_attempts,omitempty"`
 }
 
-// OpenSeconds is how long streams were open, in seconds: from their headers to the request for their end, each
-// at most as long as planned.
+// OpenSeconds is how long streams were open, in seconds: from their headers to the close request, each at most as
+// long as planned.
 type OpenSeconds struct {
 	Planned float64 `json:"planned"`
 	Open    float64 `json:"held"`
 	Share   float64 `json:"share"`
 }
 
-// Percent is the share for people. It is cut, not rounded: what is not whole does not show as 100.
+// Percent returns the share for people. It is truncated, not rounded: an incomplete share does not show as 100.
 func (h OpenSeconds) Percent() string { return fmt.Sprintf("%g %%", math.Floor(h.Share*10000)/100) }
 
 // An Outage is the longest time that a connection was without a stream, from its first dial on.
@@ -48,7 +48,7 @@ type Outage struct {
 // openFor returns for how much of the planned time the connection had a stream.
 func (s *Streams) openFor(r *shard.Connection) time.Duration {
 	open := r.OpenTime
-	if s.leftEarly(r) { // OpenTime lacks a stream that was open at the last checkpoint
+	if s.endedEarly(r) { // OpenTime lacks a stream that was open at the last checkpoint
 		watched := s.watchedOf(r, true)
 		for _, o := range r.Outages {
 			watched -= o.To - o.From
@@ -100,12 +100,12 @@ func (s *Streams) openTime() {
 	}
 }
 
-// HeldThroughout compares the time that streams were open with the plan. Connections that were refused,
-// dropped or not ended are reported by other checks.
-func (s *Streams) HeldThroughout() []Check {
+// OpenTimeChecks compares the time that streams were open with the plan. Connections that were refused, dropped or
+// not ended are reported by other checks.
+func (s *Streams) OpenTimeChecks() []Check {
 	judged := 0
 	short := s.overruns(expectedSpan, func(c *shard.Connection) (excess time.Duration, sentence string) {
-		if c.State != ledger.Completed || s.nothingArrived() { // which proves nothing at all
+		if c.State != ledger.Completed || s.hasNoEvidence() { // which proves nothing at all
 			return 0, ""
 		}
 		judged++
@@ -116,12 +116,12 @@ func (s *Streams) HeldThroughout() []Check {
 		}
 		return least - open, fmt.Sprintf("%s was connected for %s of the planned %s%s", c.ID, format.Duration(open), format.Duration(planned), refusals(", and was refused ", c.Refusals))
 	})
-	open := short.judged(Check{
+	open := short.check(Check{
 		ID: CheckOpenTime, Name: "connected time", Limit: fmt.Sprintf("at least %g %% each", 100*leastOpen), Actual: first(short.sentences, s.OpenSeconds.Percent()+" of the plan"),
 		Why: "messages cannot be checked while disconnected",
 	})
 	switch {
-	case judged == 0 && s.nothingArrived():
+	case judged == 0 && s.hasNoEvidence():
 		open = open.NotJudged("nothing was received")
 	case judged == 0:
 		open = open.NotJudged("no stream stayed open to the end")
@@ -148,11 +148,11 @@ func (s *Streams) HeldThroughout() []Check {
 			return took - limit, s.outageSentence(c)
 		})
 	}
-	return []Check{open, long.judged(c).notJudgedIf(s.Connections.Opened == 0, noneOpened), s.backWithin()}
+	return []Check{open, long.check(c).notJudgedIf(s.Connections.Opened == 0, noneOpened), s.reconnectCheck()}
 }
 
-// Passed is what a pass has shown, in sentences.
-func (s *Streams) Passed() (out []string) {
+// PassSentences returns what a pass has shown, in sentences.
+func (s *Streams) PassSentences() (out []string) {
 	noun, n := s.m.Service.Noun(), s.Messages
 	if s.Evidence.By == BySubscribers {
 		out = append(out, "a message that reached no client could not have been noticed")
@@ -170,14 +170,14 @@ func (s *Streams) Passed() (out []string) {
 		received = fmt.Sprintf("%s and %s received",
 			format.Plural(m.Heartbeats, "heartbeat", "heartbeats"), format.Plural(m.Unchecked+m.Uncounted+m.Foreign, "event", "events"))
 	}
-	if cut := s.afterCuts(); cut != "" {
+	if cut := s.cutSummary(); cut != "" {
 		out = append(out, cut)
 	}
 	return append(out, fmt.Sprintf("%s held to the end, %s%s",
 		format.Count(s.Connections.Completed, "stream"), s.interruptions(), received))
 }
 
-// interruptions is the part of a pass's sentence about streams that were not open all the time.
+// interruptions returns the part of a pass's sentence about streams that were not open all the time.
 func (s *Streams) interruptions() (text string) {
 	if n := s.Connections.Reconnected; n > 0 {
 		text = format.Plural(n, "reconnect", "reconnects") + ", "
@@ -195,24 +195,24 @@ func (s *Streams) interruptions() (text string) {
 	return text + "open for " + s.OpenSeconds.Percent() + " of the planned time, "
 }
 
-// overrun are the connections that exceeded a limit, the worst first.
+// An overrun lists the connections that exceeded a limit, the worst first.
 type overrun struct {
 	sentences []string
 	explanations
 }
 
-// judged is the check that no connection exceeds the limit.
-func (o overrun) judged(c Check) Check {
+// check returns the check that no connection exceeds the limit.
+func (o overrun) check(c Check) Check {
 	c.Pass, c.Reasons, c.weight = len(o.sentences) == 0, o.sentences, provenFault
 	c.faults = faults{outage, uint64(len(o.sentences))}
 	return o.attribute(c)
 }
 
-// expectedSpan is the time in which a connection was to have a stream.
+// expectedSpan returns the time in which a connection was expected to have a stream.
 func expectedSpan(c *shard.Connection) (from, to ledger.Instant) { return 0, c.ClosedAt }
 
-// overruns are the connections of which of has a sentence, and by how much they exceed the limit; when is the time in
-// which they did.
+// overruns returns the connections of which of has a sentence, and by how much they exceed the limit; when is the
+// time in which they did.
 func (s *Streams) overruns(interval func(*shard.Connection) (from, to ledger.Instant), excessOf func(*shard.Connection) (excess time.Duration, sentence string)) (out overrun) {
 	type one struct {
 		excess   time.Duration
@@ -248,11 +248,11 @@ func (s *Streams) outageSentence(c *shard.Connection) string {
 		end, after = "its first stream opened", "its first stream opened"
 	}
 	return fmt.Sprintf("%s had no stream for %s, from %s UTC until %s%s%s", c.ID, format.Duration(o.To-o.From),
-		r.At(o.From).UTC().Format("15:04:05.000"), end, refusals("; meanwhile it was refused ", o.Refusals), lastRefused(o, after))
+		r.At(o.From).UTC().Format("15:04:05.000"), end, refusals("; meanwhile it was refused ", o.Refusals), isLastRefused(o, after))
 }
 
-// lastRefused tells the service's outage from the client's wait for its next attempt.
-func lastRefused(o ledger.Outage, after string) string {
+// isLastRefused tells the service's outage from the client's wait for its next attempt.
+func isLastRefused(o ledger.Outage, after string) string {
 	if len(o.Refusals) == 0 {
 		return ""
 	}

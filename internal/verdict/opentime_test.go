@@ -12,13 +12,13 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// attempts are n that failed for a reason, from the runner's second 1 on, one each second.
+// attempts returns n attempts that failed for a reason, one per second from the runner's second 1 on.
 func attempts(reason string, n int) []ledger.Refusal {
 	return []ledger.Refusal{{Reason: reason, Count: n, First: time.Second, Last: time.Duration(n) * time.Second}}
 }
 
-// lateBy lets the first stream of d-0 open only after some time, in which it was refused.
-func lateBy(r *ledger.Record, d time.Duration, refused int) {
+// delayFirstStream opens the first stream of d-0 only after some time, in which it was refused.
+func delayFirstStream(r *ledger.Record, d time.Duration, refused int) {
 	r.Attempts, r.Connect, r.OutageTime, r.OpenedAt = refused+1, d, d, time.Second+d
 	r.OpenTime = 3595*time.Second - d
 	r.StreamTime = r.OpenTime + time.Second // the server took a moment to end it
@@ -28,7 +28,7 @@ func lateBy(r *ledger.Record, d time.Duration, refused int) {
 
 func TestOpenTimeComparedWithThePlan(t *testing.T) {
 	t.Parallel()
-	away := func(r *ledger.Record, d time.Duration) {
+	addOutage := func(r *ledger.Record, d time.Duration) {
 		r.Streams, r.Survived, r.OutageTime, r.OpenTime, r.StreamTime = 2, 1, d, 3595*time.Second-d, 3595*time.Second-d
 		r.Longest = ledger.Outage{From: 100 * time.Second, To: 100*time.Second + d}
 		r.Outages = []ledger.Outage{r.Longest}
@@ -42,25 +42,25 @@ func TestOpenTimeComparedWithThePlan(t *testing.T) {
 	}{
 		{"refused for a while, and then let in", func(m *shard.Merged) {
 			m.Plan.Reconnect = true
-			lateBy(&m.Connections.Edit(0).Record, 17*time.Second, 12)
+			delayFirstStream(&m.Connections.Edit(0).Record, 17*time.Second, 12)
 		}, Pass, nil, []string{"3 streams held to the end, 12 refused attempts, open for 99.84 % of the planned time, 717 of 717 noops received"}},
 		{"refused for longer than a client may do without", func(m *shard.Merged) {
 			m.Plan.Reconnect = true
-			lateBy(&m.Connections.Edit(0).Record, 31*time.Second, 12)
+			delayFirstStream(&m.Connections.Edit(0).Record, 31*time.Second, 12)
 		}, Fail, []string{"longest outage of a client"}, []string{
 			"d-0 had no stream for 31 s, from 22:13:21.000 UTC until its first stream opened; meanwhile it was refused 12 times (status 503); last refused 11 s after it began, its first stream opened 20 s later",
 		}},
 		{"which may be long", func(m *shard.Merged) {
 			m.Plan.Reconnect, m.Plan.MaxOutageS = true, 60
-			lateBy(&m.Connections.Edit(0).Record, 31*time.Second, 12)
+			delayFirstStream(&m.Connections.Edit(0).Record, 31*time.Second, 12)
 		}, Pass, nil, []string{"3 streams held to the end, 12 refused attempts, open for 99.71 % of the planned time, 717 of 717 noops received"}},
 		{"which may be any", func(m *shard.Merged) {
 			m.Plan.Reconnect, m.Plan.MaxOutageS = true, -1
-			lateBy(&m.Connections.Edit(0).Record, 1000*time.Second, 12)
+			delayFirstStream(&m.Connections.Edit(0).Record, 1000*time.Second, 12)
 		}, Pass, nil, []string{"3 streams held to the end, 12 refused attempts, open for 90.72 % of the planned time, 717 of 717 noops received"}},
 		{"but then most of it was not held", func(m *shard.Merged) {
 			m.Plan.Reconnect, m.Plan.MaxOutageS = true, -1
-			lateBy(&m.Connections.Edit(0).Record, 2000*time.Second, 12)
+			delayFirstStream(&m.Connections.Edit(0).Record, 2000*time.Second, 12)
 		}, Fail, []string{"connected time"}, []string{
 			"d-0 was connected for 26 min 35 s of the planned 59 min 55 s, and was refused 12 times (status 503)",
 		}},
@@ -74,18 +74,18 @@ func TestOpenTimeComparedWithThePlan(t *testing.T) {
 		}, Fail, []string{"connected time"}, []string{"d-0 was connected for 10 s of the planned 59 min 55 s"}},
 		{"two were lost, one for too long", func(m *shard.Merged) {
 			m.Plan.Reconnect = true
-			away(&m.Connections.Edit(0).Record, 2*time.Second)
-			away(&m.Connections.Edit(1).Record, 40*time.Second)
+			addOutage(&m.Connections.Edit(0).Record, 2*time.Second)
+			addOutage(&m.Connections.Edit(1).Record, 40*time.Second)
 		}, Fail, []string{"longest outage of a client"}, []string{"d-1 had no stream for 40 s, from 22:14:59.000 UTC until it reconnected"}},
 		{"while the runner stalled for as long", func(m *shard.Merged) {
 			m.Plan.Reconnect = true
 			m.Runners[1].StallMaxUS = 10e6
-			away(&m.Connections.Edit(1).Record, 40*time.Second)
+			addOutage(&m.Connections.Edit(1).Record, 40*time.Second)
 		}, Invalid, []string{"longest outage of a client", "load generator on time"}, []string{"d-1 had no stream for 40 s, from 22:14:59.000 UTC until it reconnected"}},
 		{"while the runner stalled, but not that long", func(m *shard.Merged) {
 			m.Plan.Reconnect = true
 			m.Runners[1].StallMaxUS = 9e6
-			away(&m.Connections.Edit(1).Record, 40*time.Second)
+			addOutage(&m.Connections.Edit(1).Record, 40*time.Second)
 		}, Fail, []string{"longest outage of a client", "load generator on time"}, []string{"d-1 had no stream for 40 s, from 22:14:59.000 UTC until it reconnected"}},
 		{"a run of before this was kept", func(m *shard.Merged) {
 			m.Plan.Reconnect, m.Plan.MaxOutageS = true, 0
@@ -94,7 +94,7 @@ func TestOpenTimeComparedWithThePlan(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			m, _ := clean()
+			m, _ := cleanRun()
 			c.edit(m)
 			v := judgeSoak(m, nil, Evidence{})
 			require.Equal(t, c.want, v.Verdict, "%q", v.Reasons)
@@ -107,10 +107,10 @@ func TestOpenTimeComparedWithThePlan(t *testing.T) {
 
 func TestRefusedAttemptsInVerdictJSON(t *testing.T) {
 	t.Parallel()
-	m, _ := clean()
+	m, _ := cleanRun()
 	m.Plan.Reconnect = true
-	lateBy(&m.Connections.Edit(0).Record, 17*time.Second, 12)
-	lateBy(&m.Connections.Edit(1).Record, 5*time.Second, 3)
+	delayFirstStream(&m.Connections.Edit(0).Record, 17*time.Second, 12)
+	delayFirstStream(&m.Connections.Edit(1).Record, 5*time.Second, 3)
 	m.Connections.Edit(1).Refusals = append(m.Connections.Edit(1).Refusals, ledger.Refusal{Reason: "connect_timeout", Count: 1})
 	text, err := json.Marshal(judgeSoak(m, nil, Evidence{}))
 	require.NoError(t, err)
@@ -131,7 +131,7 @@ func TestRefusedAttemptsInVerdictJSON(t *testing.T) {
 
 func TestOutagesBeyondTheListAreCounted(t *testing.T) {
 	t.Parallel()
-	m, _ := clean()
+	m, _ := cleanRun()
 	m.Plan.Reconnect = true
 	r := &m.Connections.Edit(0).Record
 	r.Streams, r.Survived, r.MaxOutage, r.Longest = 41, 40, 9*time.Second, ledger.Outage{To: 12 * time.Second} // its connect
@@ -142,8 +142,8 @@ func TestOutagesBeyondTheListAreCounted(t *testing.T) {
 	require.InDelta(t, 12, v.LongestOutage.Seconds, .001)
 }
 
-// What the server says of an id is another client's where ours had no stream of it, and not ours alone
-// where it got in after a 409.
+// The server's entry of an id belongs to another client if ours had no stream, and to both if ours was admitted after
+// a 409.
 func TestServerEntryOfAnotherClient(t *testing.T) {
 	t.Parallel()
 	refused := func(m *shard.Merged, reason string) *ledger.Record {
@@ -153,7 +153,7 @@ func TestServerEntryOfAnotherClient(t *testing.T) {
 		return r
 	}
 	for _, reason := range []string{"status 409", "status 503", "connect_timeout"} {
-		m, server := clean()
+		m, server := cleanRun()
 		refused(m, reason)
 		v := judgeSoak(m, server, Evidence{})
 		require.Equal(t, Fail, v.Verdict)
@@ -163,16 +163,16 @@ func TestServerEntryOfAnotherClient(t *testing.T) {
 		require.Equal(t, reason == "status 409", strings.Contains(v.Reasons[0], "another client uses this PREFIX"), v.Reasons[0])
 	}
 
-	m, server := clean()
+	m, server := cleanRun()
 	m.Plan.Reconnect = true
-	lateBy(&m.Connections.Edit(0).Record, 17*time.Second, 12)
+	delayFirstStream(&m.Connections.Edit(0).Record, 17*time.Second, 12)
 	m.Connections.Edit(0).Refusals[0].Reason = "status 409"
 	server["d-0"] = ServerEntry{ID: "d-0", First: 1, Last: noopsEach + 9, Sent: noopsEach + 9}
 	v := judgeSoak(m, server, Evidence{})
 	require.Equal(t, Pass, v.Verdict, v.Reasons)
 	require.Contains(t, strings.Join(v.Warnings, "\n"), "the server's ledger includes streams of another client for d-0")
 
-	m, server = clean()
+	m, server = cleanRun()
 	m.Plan.Reconnect = true
 	r := &m.Connections.Edit(0).Record
 	r.Streams, r.Refusals = 2, []ledger.Refusal{{Reason: "status 409", Count: 1, First: time.Minute, Last: time.Minute}}
@@ -183,7 +183,7 @@ func TestServerEntryOfAnotherClient(t *testing.T) {
 
 func TestRefusalNamesItsAttempts(t *testing.T) {
 	t.Parallel()
-	m, server := clean()
+	m, server := cleanRun()
 	m.Plan.Reconnect = true
 	r := &m.Connections.Edit(0).Record
 	*r = ledger.Record{ID: "d-0", State: ledger.Connecting, Reason: "status 503", Attempts: 5, Refusals: attempts("status 503", 5)}
@@ -191,8 +191,8 @@ func TestRefusalNamesItsAttempts(t *testing.T) {
 	require.Equal(t, 1, v.Connections.Refused, "also where the run was stopped between two attempts")
 	require.Zero(t, v.Connections.Unfinished)
 	require.Contains(t, v.Reasons, "d-0 was refused at 22:13:25.000 UTC (status 503), as in all 5 attempts of 4 s")
-	again := judgeSoak(m, server, Evidence{})
-	require.Equal(t, v, again)
+	second := judgeSoak(m, server, Evidence{})
+	require.Equal(t, v, second)
 	r.State, r.Findings = ledger.Connecting, nil
 	r.Refusals = append(r.Refusals, ledger.Refusal{Reason: "connect_timeout", Count: 1, First: 16 * time.Second, Last: 16 * time.Second})
 	r.Reason = "connect_timeout"

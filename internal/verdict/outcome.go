@@ -10,7 +10,8 @@ import (
 type weight int
 
 const (
-	nothing     weight = iota // the check is met or a warning; in Check.weight: the default, proven or incomplete
+	// the check is met or a warning; in Check.weight: the default, proven or incomplete
+	noWeight    weight = iota // the check is met or a warning; in Check.weight: the default, proven or incomplete
 	doubt                     // invalid: turns a pass into invalid, never a fail
 	byClock                   // fail: rests on the planned interval alone
 	noInterval                // invalid: the planned interval is not the service's, so what rests on it means nothing
@@ -45,25 +46,25 @@ func (c *Check) State() State {
 	return Broken
 }
 
-// notJudgedIf returns NotJudged(why) if there was nothing to compare with the limit, unless the check is broken.
-func (c Check) notJudgedIf(nothing bool, why string) Check {
-	if !nothing || !c.Pass {
+// notJudgedIf returns NotJudged(reason) if there was nothing to compare with the limit, unless the check is broken.
+func (c Check) notJudgedIf(condition bool, reason string) Check {
+	if !condition || !c.Pass {
 		return c
 	}
-	return c.NotJudged(why)
+	return c.NotJudged(reason)
 }
 
-// NotJudged returns a copy of the check that is not judged; why names what was missing.
-func (c Check) NotJudged(why string) Check {
-	c.Pass, c.Unjudged, c.Actual, c.Reasons = false, true, "not judged: "+why, nil
+// NotJudged returns a copy of the check that is not judged; reason names what was missing.
+func (c Check) NotJudged(reason string) Check {
+	c.Pass, c.Unjudged, c.Actual, c.Reasons = false, true, "not judged: "+reason, nil
 	return c
 }
 
 func (c *Check) weighs() weight {
 	switch {
 	case c.Pass || c.Severity == SeverityWarning || c.Unjudged:
-		return nothing
-	case c.weight != nothing:
+		return noWeight
+	case c.weight != noWeight:
 		return c.weight
 	case c.Severity == SeverityInconclusive:
 		return incomplete
@@ -79,16 +80,17 @@ func InconclusiveIf(condition bool) Severity {
 	return SeverityFail
 }
 
-// InDoubt returns a copy of the check that, if it is not met, turns a pass into invalid, and leaves a fail a fail.
-func (c Check) InDoubt() Check {
+// Inconclusive returns a copy of the check that, if it is not met, turns a pass into invalid, and leaves a fail a
+// fail.
+func (c Check) Inconclusive() Check {
 	c.Severity, c.weight = SeverityInconclusive, doubt
 	return c
 }
 
-// inDoubtIf returns InDoubt if something other than the service may explain the measured value.
-func (c Check) inDoubtIf(explained bool) Check {
+// inconclusiveIf returns Inconclusive if something other than the service may explain the measured value.
+func (c Check) inconclusiveIf(explained bool) Check {
 	if explained {
-		return c.InDoubt()
+		return c.Inconclusive()
 	}
 	return c
 }
@@ -104,12 +106,12 @@ func restsOn(proof bool) weight {
 // decide sets the verdict by the heaviest check that is not met, and collects the reasons. The reasons of lighter
 // invalid checks become warnings.
 func (v *Verdict) decide(all []Check) {
-	heaviest := nothing
+	heaviest := noWeight
 	for i := range all {
 		heaviest = max(heaviest, all[i].weighs())
 	}
 	switch heaviest {
-	case nothing:
+	case noWeight:
 		v.Verdict = Pass
 	case byClock, provenFault:
 		v.Verdict = Fail
@@ -144,5 +146,5 @@ func (c *Check) Sentences() []string {
 	return c.Reasons
 }
 
-// proofs holds which counts are valid whatever the interval is.
+// A proofs holds which counts are valid whatever the interval is.
 type proofs struct{ unheld, missed, duplicated, reordered bool }

@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// What takes a pass back excuses no fault: a run with a lost noop was invalid because a runner had stalled.
+// An inconclusive check does not excuse a fault. A run with a lost noop was invalid because a runner had stalled.
 func TestDoubtDoesNotExcuseFaults(t *testing.T) {
 	t.Parallel()
 	lost := func(m *shard.Merged) {
@@ -39,14 +39,14 @@ func TestDoubtDoesNotExcuseFaults(t *testing.T) {
 	for name, doubt := range map[string]func(*shard.Merged){"late": late, "outage": outage, "short": short, "hidden": hide, "interval": halfAsOften} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m, _ := clean()
+			m, _ := cleanRun()
 			doubt(m)
 			v := judgeSoak(m, nil, Evidence{})
 			require.Equal(t, Invalid, v.Verdict)
 			doubted := v.Reasons
 			require.NotEmpty(t, doubted)
 
-			m, _ = clean()
+			m, _ = cleanRun()
 			doubt(m)
 			lost(m)
 			v = judgeSoak(m, nil, Evidence{})
@@ -69,7 +69,8 @@ func halfAsOften(m *shard.Merged) {
 	}
 }
 
-// Where the planned interval is not the service's, faults that rest on it mean nothing, and all others count.
+// If the service has another interval than planned, faults that rest on the interval mean nothing, and all others
+// count.
 func TestAnotherIntervalExplainsOnlyFaultsByInterval(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -104,18 +105,18 @@ func TestAnotherIntervalExplainsOnlyFaultsByInterval(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			m, server := clean()
+			m, server := cleanRun()
 			halfAsOften(m)
 			e, f := server["d-0"], Evidence{}
 			c.edit(&m.Connections.Edit(0).Record, &e, &f)
 			server["d-0"] = e
 			v := judgeSoak(m, server, f)
 			require.Equal(t, c.want, v.Verdict, "%q", v.Reasons)
-			said := v.Reasons
+			ids := v.Reasons
 			if c.want == Fail {
-				said = v.Warnings
+				ids = v.Warnings
 			}
-			require.Contains(t, strings.Join(said, "\n"), "set NOOP_INTERVAL=30")
+			require.Contains(t, strings.Join(ids, "\n"), "set NOOP_INTERVAL=30")
 			require.Equal(t, v, judgeSoak(m, server, f), "a verdict can be made again at any time")
 		})
 	}

@@ -22,7 +22,7 @@ func TestUnconfirmedMessagesAreNotExpected(t *testing.T) {
 			}
 			return shard.Confirmed
 		}
-		p.loses(func(stream int, number uint64) bool { return stream%2 == 1 && number == 5 && stream > 1 }) // one stream got it all the same
+		p.lose(func(stream int, number uint64) bool { return stream%2 == 1 && number == 5 && stream > 1 }) // one stream got it all the same
 		v := p.judge(t)
 		require.Equal(t, Fail, v.Verdict)
 		require.Zero(t, v.Messages.Missed)
@@ -56,7 +56,8 @@ func TestLatePublisherDoesNotPass(t *testing.T) {
 	require.Contains(t, v.Reasons[0], "over 1 s behind the schedule")
 }
 
-// Over an hour a machine stalls for a second now and then. What was late was made up for, and all is accounted for.
+// Over an hour a machine stalls for a second now and then. The late messages were sent afterwards, and all are
+// accounted for.
 func TestShortPublisherStallIsAWarning(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -69,7 +70,7 @@ func TestShortPublisherStallIsAWarning(t *testing.T) {
 	}
 }
 
-// Messages without a time in them may all have been late: a limit on that cannot be met.
+// Messages without a timestamp may all have been late: a limit on lateness cannot be met.
 func TestLatenessLimitNeedsTimestamps(t *testing.T) {
 	t.Parallel()
 	for limit, want := range map[int]Outcome{-1: Pass, 0: Invalid} {
@@ -88,7 +89,8 @@ func TestLatenessLimitNeedsTimestamps(t *testing.T) {
 	}
 }
 
-// RFC 9112, 9.5: a server may close an idle connection at any time, and only itself knows whether it had the message.
+// RFC 9112, 9.5: a server may close an idle connection at any time, and only the server knows whether it received the
+// message.
 func TestIdleConnectionClosedByTheServerIsNotAFault(t *testing.T) {
 	t.Parallel()
 	for idle, want := range map[bool]Outcome{true: Invalid, false: Fail} {
@@ -129,12 +131,12 @@ type publishedRun struct {
 	answer  func(number uint64) time.Duration
 	outcome func(topic int, number uint64) shard.MessageState
 	// deliver says as what a message comes to a stream: its numbers, in order; nil for nothing, 0 is a corrupted one.
-	deliver func(stream int, number uint64) []uint64
-	shape   func(stream int, l *ledger.Ledger)                // in place of one span from 0.5 s to 25 s; nil
-	shapeAt uint64                                            // before this number comes; 0: before all
-	before  func(stream int, number uint64, l *ledger.Ledger) // what happens before that message; nil: nothing
-	change  func(shards []*shard.Shard)
-	actions []Acted
+	deliver       func(stream int, number uint64) []uint64
+	shape         func(stream int, l *ledger.Ledger)                // in place of one span from 0.5 s to 25 s; nil
+	shapeAt       uint64                                            // before this number comes; 0: before all
+	beforeMessage func(stream int, number uint64, l *ledger.Ledger) // what happens before that message; nil: nothing
+	change        func(shards []*shard.Shard)
+	actions       []ActionResult
 }
 
 const perTopic = 20 // messages, the first sent 1 s after the start
@@ -158,18 +160,19 @@ func newPublishedRun() *publishedRun {
 	}
 }
 
-// loses has the messages not come to a stream of which that is true, and all others come once.
-func (p *publishedRun) loses(that func(stream int, number uint64) bool) {
+// lose loses the messages on the streams for which match is true, and delivers all others once.
+func (p *publishedRun) lose(match func(stream int, number uint64) bool) {
 	p.deliver = func(stream int, number uint64) []uint64 {
-		if that(stream, number) {
+		if match(stream, number) {
 			return nil
 		}
 		return []uint64{number}
 	}
 }
 
-// breaks has stream 0 dropped by the server, and back with its last id a while later. All comes to it but the number lost.
-func (p *publishedRun) breaks(at, back time.Duration, lost uint64) {
+// breakStream makes the server drop stream 0, which resumes with its last id a while later. All messages but the
+// number lost are delivered.
+func (p *publishedRun) breakStream(at, back time.Duration, lost uint64) {
 	p.plan.Reconnect, p.shapeAt = true, uint64((at+time.Second-1)/time.Second)
 	p.shape = func(stream int, l *ledger.Ledger) {
 		if stream == 0 {
@@ -179,7 +182,7 @@ func (p *publishedRun) breaks(at, back time.Duration, lost uint64) {
 			l.Opened(back)
 		}
 	}
-	p.loses(func(stream int, number uint64) bool { return stream == 0 && number == lost })
+	p.lose(func(stream int, number uint64) bool { return stream == 0 && number == lost })
 }
 
 func (p *publishedRun) judge(t *testing.T) *Verdict {
@@ -224,8 +227,8 @@ func (p *publishedRun) judge(t *testing.T) *Verdict {
 			if number == p.shapeAt {
 				p.shape(stream, l)
 			}
-			if p.before != nil {
-				p.before(stream, number, l)
+			if p.beforeMessage != nil {
+				p.beforeMessage(stream, number, l)
 			}
 			for _, n := range p.deliver(stream, number) {
 				d := ledger.Delivery{At: sent(topic, number).Sub(start) + p.delay, Number: n, Timed: true, Lateness: p.delay}

@@ -14,8 +14,8 @@ import (
 // lateFactor decides which responses finish late: they take this many times as long as each response of the minute before the action.
 const lateFactor = 2
 
-// A ResponseEffect is what became of responses from the start of an action until the next one began, or until the command had
-// ended and no response was faulty for a minute. Times are seconds since the action began.
+// A ResponseEffect is what happened to responses from the start of an action until the next one began, or until the
+// command had ended and no response was faulty for a minute. Times are seconds since the action began.
 type ResponseEffect struct {
 	Until    float64 `json:"until_unix_s"`
 	InFlight int     `json:"in_flight"` // when the action began
@@ -33,7 +33,7 @@ type ResponseEffect struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
-// responseEffects finds out what each action that began did to the responses.
+// responseEffects returns the effects of each action that began on the responses.
 func responseEffects(actions []Action, r *shard.Responses) {
 	var all []shard.Answered // in the order of their ends
 	unlisted := int64(0)

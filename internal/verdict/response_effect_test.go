@@ -35,7 +35,7 @@ func TestResponsesAreAttributedToTheActionBeforeTheirEnd(t *testing.T) {
 		require.NoError(t, merged.Merge(one))
 	}
 	actions := []Action{
-		{Acted: Acted{StartedUnix: 220, EndedUnix: 220}}, {Acted: Acted{StartedUnix: 100, EndedUnix: 102}}, {},
+		{ActionResult: ActionResult{StartedUnix: 220, EndedUnix: 220}}, {ActionResult: ActionResult{StartedUnix: 100, EndedUnix: 102}}, {},
 	}
 	responseEffects(actions, merged)
 	deploy := actions[1].Responses

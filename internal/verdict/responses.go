@@ -40,7 +40,7 @@ type Responses struct {
 	Cancellation *Cancellation `json:"cancellation,omitempty"`
 }
 
-// ResponseQuantiles are of a merged histogram, in milliseconds.
+// ResponseQuantiles are quantiles of a merged histogram, in milliseconds.
 type ResponseQuantiles struct {
 	P50 float64 `json:"p50"`
 	P90 float64 `json:"p90"`

@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "write the JSON Schema")
 // schemaFile is the JSON Schema of verdict.json.
 const schemaFile = "../../docs/reference/verdict.schema.json"
 
-// The schema follows from the Go types and their comments, so that neither can change without it.
+// The schema follows from the Go types and their comments, so that neither can change without the other.
 func TestSchemaFileMatchesTheTypes(t *testing.T) {
 	t.Parallel()
 	text, err := json.MarshalIndent(schemaOfVerdict(t), "", "  ")

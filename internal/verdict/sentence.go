@@ -11,45 +11,45 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// Words formats the findings of a run as sentences.
-type Words struct{ m *shard.Merged }
+// A Formatter formats the findings of a run as sentences.
+type Formatter struct{ m *shard.Merged }
 
 // WordsOf returns the formatter for the findings of a run.
-func WordsOf(m *shard.Merged) Words { return Words{m} }
+func WordsOf(m *shard.Merged) Formatter { return Formatter{m} }
 
 // Sentence describes a finding: the client, the fault, the message, the time.
-func (w Words) Sentence(r *shard.Connection, f ledger.Finding, at time.Time) string {
+func (w Formatter) Sentence(r *shard.Connection, f ledger.Finding, at time.Time) string {
 	clock := at.UTC().Format("15:04:05.000") + " UTC"
 	noun := w.m.Service.Noun()
-	which := w.which(r)
+	names := w.messageNames(r)
 	switch f.Kind {
 	case ledger.KindLost:
 		switch f.Source {
 		case ledger.SourcePublisher:
-			return fmt.Sprintf("%s missed %s: sent at %s, published, and confirmed by the service", r.ID, which(f.From, f.To), clock)
+			return fmt.Sprintf("%s missed %s: sent at %s, published, and confirmed by the service", r.ID, names(f.From, f.To), clock)
 		case ledger.SourceSubscribers:
-			return fmt.Sprintf("%s missed %s, which %s received, the first at %s", r.ID, which(f.From, f.To), f.Note, clock)
+			return fmt.Sprintf("%s missed %s, which %s received, the first at %s", r.ID, names(f.From, f.To), f.Note, clock)
 		case ledger.SourceServer:
 			return fmt.Sprintf("%s missed %s: %d arrived, and the server's ledger lists %d more as sent; without numbers it is unknown which",
 				r.ID, format.Plural(f.Count, noun, noun+"s"), r.Arrived(), f.Count)
 		}
-		return fmt.Sprintf("%s missed %s%s, noticed at %s", r.ID, which(f.From, f.To), evidenceOf(f.Source), clock)
+		return fmt.Sprintf("%s missed %s%s, noticed at %s", r.ID, names(f.From, f.To), evidenceOf(f.Source), clock)
 	case ledger.KindUnsent:
 		return fmt.Sprintf("%s %s, until %s%s", r.ID, predicate(f.Kind, format.Count(f.Count, noun)), clock, substitute(r.Record, f))
 	case ledger.KindTail:
-		return r.ID + " missed " + w.tail(r, f) + " before the stream closed at " + clock + listedAsSent(f) + substitute(r.Record, f)
+		return r.ID + " missed " + w.tail(r, f) + " before the stream closed at " + clock + serverText(f) + substitute(r.Record, f)
 	case ledger.KindDuplicated:
-		return fmt.Sprintf("%s %s, again at %s", r.ID, predicate(f.Kind, which(f.From, f.From)), clock)
+		return fmt.Sprintf("%s %s, again at %s", r.ID, predicate(f.Kind, names(f.From, f.From)), clock)
 	case ledger.KindReordered:
-		return fmt.Sprintf("%s %s, at %s", r.ID, predicate(f.Kind, which(f.From, f.From)), clock)
+		return fmt.Sprintf("%s %s, at %s", r.ID, predicate(f.Kind, names(f.From, f.From)), clock)
 	case ledger.KindCorrupted:
-		return fmt.Sprintf("%s %s at %s: %s", r.ID, predicate(f.Kind, which(f.From, f.From)), clock, w.substitute(f.Note))
+		return fmt.Sprintf("%s %s at %s: %s", r.ID, predicate(f.Kind, names(f.From, f.From)), clock, w.substitute(f.Note))
 	case ledger.KindLate:
-		return fmt.Sprintf("%s received %s late by %s, at %s", r.ID, which(f.From, f.From), format.Duration(f.Lateness), clock)
+		return fmt.Sprintf("%s received %s late by %s, at %s", r.ID, names(f.From, f.From), format.Duration(f.Lateness), clock)
 	case ledger.KindDropped:
-		return w.dropped(r, f, clock)
+		return w.droppedText(r, f, clock)
 	case ledger.KindRefused:
-		return fmt.Sprintf("%s was refused at %s (%s)%s", r.ID, clock, f.Note, refusedBefore(r.Record, f))
+		return fmt.Sprintf("%s was refused at %s (%s)%s", r.ID, clock, f.Note, refusalText(r.Record, f))
 	case ledger.KindRestarted:
 		return fmt.Sprintf("%s restarted its numbers at 1 after %s %d, at %s", r.ID, noun, f.From, clock)
 	case ledger.KindCut:
@@ -63,7 +63,7 @@ func (w Words) Sentence(r *shard.Connection, f ledger.Finding, at time.Time) str
 	case ledger.KindIDReset:
 		text := fmt.Sprintf("%s had no id to resume from: the service reset it at %s with an empty id field in the %s", r.ID, clock, f.Note)
 		if f.From > 0 {
-			text += ", after " + which(f.From, f.From)
+			text += ", after " + names(f.From, f.From)
 		}
 		return text
 	case ledger.KindNoID:
@@ -99,7 +99,7 @@ func predicate(kind ledger.Kind, messages string) string {
 }
 
 // group returns the sentence for a group of several findings.
-func (w Words) group(b *bundle, runner int) string {
+func (w Formatter) group(b *bundle, runner int) string {
 	clock := ", " + period(b.first, b.last)
 	if b.connections == 1 {
 		if b.mixed || !b.numbered {
@@ -122,7 +122,7 @@ func (w Words) group(b *bundle, runner int) string {
 }
 
 // phrase returns the predicate of that sentence: what happened to the connections.
-func (w Words) phrase(b *bundle) string {
+func (w Formatter) phrase(b *bundle) string {
 	noun := w.m.Service.Noun()
 	verb := format.Form(b.connections, "was", "were")
 	messages := w.messages(b)
@@ -136,7 +136,7 @@ func (w Words) phrase(b *bundle) string {
 	case ledger.KindLate:
 		return "received " + messages + " late, by up to " + format.Duration(b.longest)
 	case ledger.KindDropped:
-		text := fmt.Sprintf("%s, %s", ending(b.reason, verb), w.after(b))
+		text := fmt.Sprintf("%s, %s", ending(b.reason, verb), w.lastMessages(b))
 		if b.longest > 0 {
 			text += ", and disconnected for up to " + format.Duration(b.longest) + " when the run ended"
 		}
@@ -162,7 +162,7 @@ func (w Words) phrase(b *bundle) string {
 }
 
 // messages names the messages of a group if they are the same on all connections; otherwise it returns their number.
-func (w Words) messages(b *bundle) string {
+func (w Formatter) messages(b *bundle) string {
 	noun := w.m.Service.Noun()
 	switch {
 	case !b.mixed && b.numbered:
@@ -173,8 +173,8 @@ func (w Words) messages(b *bundle) string {
 	return format.Plural(b.count, noun, noun+"s")
 }
 
-// after names the last messages that arrived before connections were dropped.
-func (w Words) after(b *bundle) string {
+// lastMessages names the last messages that arrived before connections were dropped.
+func (w Formatter) lastMessages(b *bundle) string {
 	noun := w.m.Service.Noun()
 	switch {
 	case b.to == 0:
@@ -198,8 +198,8 @@ func period(first, last time.Time) string {
 	return "from " + first.Format(time.TimeOnly) + " to " + last.Format(time.TimeOnly) + " UTC"
 }
 
-// which names messages by their numbers, and by their topic where there is one.
-func (w Words) which(r *shard.Connection) func(from, to uint64) string {
+// messageNames returns a function that names messages by their numbers, and by their topic if there is one.
+func (w Formatter) messageNames(r *shard.Connection) func(from, to uint64) string {
 	topic, _, ok := w.m.Topic(r)
 	if !ok {
 		topic, _ = w.m.FeedTopic(r)
@@ -208,7 +208,7 @@ func (w Words) which(r *shard.Connection) func(from, to uint64) string {
 }
 
 // nameOf returns a function that names messages of a topic by their numbers; the topic is "" if messages have none.
-func (w Words) nameOf(topic string) func(from, to uint64) string {
+func (w Formatter) nameOf(topic string) func(from, to uint64) string {
 	noun := w.m.Service.Noun()
 	if topic != "" {
 		topic = " of topic " + topic
@@ -227,19 +227,19 @@ func (w Words) nameOf(topic string) func(from, to uint64) string {
 }
 
 // tail names the messages that are missing at the end of a stream, and the last one that arrived.
-func (w Words) tail(r *shard.Connection, f ledger.Finding) string {
+func (w Formatter) tail(r *shard.Connection, f ledger.Finding) string {
 	noun := w.m.Service.Noun()
 	switch {
 	case r.Arrived() == 0:
-		return w.which(r)(f.From, f.To) + ": nothing arrived"
+		return w.messageNames(r)(f.From, f.To) + ": nothing arrived"
 	case r.Numbered:
-		return fmt.Sprintf("%s: nothing arrived after %s %d", w.which(r)(f.From, f.To), noun, r.Last)
+		return fmt.Sprintf("%s: nothing arrived after %s %d", w.messageNames(r)(f.From, f.To), noun, r.Last)
 	}
 	return fmt.Sprintf("%s: nothing arrived after the first %d", format.Plural(f.Count, noun, noun+"s"), r.Arrived())
 }
 
-// listedAsSent states how many of the missing messages the server's own ledger lists as sent; "" if none.
-func listedAsSent(f ledger.Finding) string {
+// serverText states how many of the missing messages the server's own ledger lists as sent; "" if none.
+func serverText(f ledger.Finding) string {
 	switch {
 	case f.Sent == 0:
 		return ""
@@ -252,7 +252,7 @@ func listedAsSent(f ledger.Finding) string {
 }
 
 // substitute describes the content of a corrupted message.
-func (w Words) substitute(note string) string {
+func (w Formatter) substitute(note string) string {
 	if data := w.m.Service.Data; data != "" {
 		return fmt.Sprintf("%q instead of %q", note, data)
 	}
@@ -282,8 +282,8 @@ func disconnectedFor(r ledger.Record, f ledger.Finding) string {
 	return fmt.Sprintf(", and was still disconnected when the run ended, %s later%s", format.Duration(f.Lateness), refusals("; it was refused ", r.LastOutage.Refusals))
 }
 
-// refusedBefore adds all attempts if there were several, and what 409 Conflict means.
-func refusedBefore(r ledger.Record, f ledger.Finding) (text string) {
+// refusalText adds all attempts if there were several, and the meaning of 409 Conflict.
+func refusalText(r ledger.Record, f ledger.Finding) (text string) {
 	if n := r.RefusedAttempts(); n > 1 {
 		first := f.At
 		for _, one := range r.Refusals {

@@ -14,7 +14,7 @@ import (
 
 var wordsOfNoops = WordsOf(&shard.Merged{Service: shard.ServiceOf(service.Noop(time.Second))})
 
-// A service that names its noops was said to be silent, and nothing more.
+// A service that names its noops was reported as silent.
 func TestOtherEventsAreNamed(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 31, 15, 4, 5, 0, time.UTC)
@@ -26,10 +26,11 @@ func TestOtherEventsAreNamed(t *testing.T) {
 	require.NotContains(t, wordsOfNoops.Sentence(&shard.Connection{Record: few}, tail, at), "news", "two events took the place of no twelve noops")
 }
 
-// The page once had a red tile about a differing server's count, next to a green check with the text of a red one.
+// The page once had a red tile about a different count of the server, next to a green check with the text of a red
+// one.
 func TestServerCountThatConfirmsAFault(t *testing.T) {
 	t.Parallel()
-	m, server := clean()
+	m, server := cleanRun()
 	c := m.Connections.Edit(1)
 	c.Received--
 	c.Lost++
@@ -43,7 +44,7 @@ func TestServerCountThatConfirmsAFault(t *testing.T) {
 	require.Equal(t, "agrees, except for faults found", count.Limit)
 	require.Equal(t, "differs on 1 stream, where faults were found", count.Actual)
 
-	m, server = clean()
+	m, server = cleanRun()
 	v = judgeSoak(m, server, Evidence{})
 	require.False(t, v.Server.Confirms)
 	require.Equal(t, "agrees", check(t, v, "server's own count").Actual)
@@ -86,7 +87,7 @@ func TestSummary(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m, _ := clean()
+			m, _ := cleanRun()
 			var e Evidence
 			c.edit(m, &e)
 			require.Equal(t, c.want, judgeSoak(m, nil, e).Summary())
@@ -97,7 +98,7 @@ func TestSummary(t *testing.T) {
 
 func TestChecksOfAStoppedRun(t *testing.T) {
 	t.Parallel()
-	m, _ := clean()
+	m, _ := cleanRun()
 	for i := range m.Runners {
 		m.Runners[i].State, m.Runners[i].EndedUS = shard.Interrupted, m.Runners[i].StartedUS+(10*time.Second).Microseconds()
 	}

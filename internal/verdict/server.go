@@ -13,7 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-// ServerEntry is what the server says it did for one id: a line of GET /event/ledger.
+// A ServerEntry is what the server reports for one id: a line of GET /event/ledger.
 type ServerEntry struct {
 	ID    string `json:"id"`
 	First uint64 `json:"first"` // number of the first noop it put on a stream
@@ -22,7 +22,7 @@ type ServerEntry struct {
 	Slow  bool   `json:"slow"`
 }
 
-// ServerLedger has the server's own counts by id; nil if the server keeps none.
+// A ServerLedger has the server's own counts by id; nil if the server keeps none.
 type ServerLedger map[string]ServerEntry
 
 // entry returns the entry of an id, or nil.
@@ -78,15 +78,15 @@ func parseServerLedger(r io.Reader) (ServerLedger, error) {
 	return l, lines.Err()
 }
 
-// mostSent bounds what a server may say of one id, so that the sums of all ids do not overflow.
-const mostSent = 1 << 40
+// maxSent bounds the count that a server may report for one id, so that the sums of all ids do not overflow.
+const maxSent = 1 << 40
 
-// check refuses what no server can have sent. Last is 0 where noops carry no numbers; Sent may be above
-// Last where the numbering began anew.
+// check rejects counts that no server can have sent. Last is 0 if noops have no numbers; Sent may be above Last if
+// the numbering restarted.
 func (e *ServerEntry) check() error {
 	for _, n := range []uint64{e.First, e.Last, e.Sent} {
-		if n > mostSent {
-			return fmt.Errorf("%s has the number %d, above %d", e.ID, n, uint64(mostSent))
+		if n > maxSent {
+			return fmt.Errorf("%s has the number %d, above %d", e.ID, n, uint64(maxSent))
 		}
 	}
 	if e.First > 0 && e.Last > 0 && e.Last < e.First-1 {

@@ -45,8 +45,7 @@ func TestParseServerLedgerRejectsInvalidLines(t *testing.T) {
 	}
 }
 
-// Whatever a server says of itself, a run in which one noop is missing cannot pass by it, and
-// judging it cannot panic.
+// Whatever a server reports, a run in which one noop is missing cannot pass, and judging it cannot panic.
 func FuzzServerLedger(f *testing.F) {
 	f.Add(`{"id":"d-0","first":1,"last":239,"sent":239}`)
 	f.Add("{\"id\":\"d-0\",\"first\":18446744073709551615,\"last\":18446744073709551615,\"sent\":18446744073709551615}\n\n{\"id\":\"d-1\"}")
@@ -60,7 +59,7 @@ func FuzzServerLedger(f *testing.F) {
 			require.NotEmpty(t, id)
 			require.Equal(t, id, e.ID)
 		}
-		m, _ := clean()
+		m, _ := cleanRun()
 		r := &m.Connections.Edit(1).Record
 		r.Received, r.Lost = noopsEach-1, 1
 		v := judgeSoak(m, l, Evidence{})
@@ -78,6 +77,6 @@ func TestServerCountText(t *testing.T) {
 		"its ledger lists 1,001 as sent, and 1,000 arrived":                       {Sent: 1001},
 		"its ledger lists 1,001 as sent; the difference is the faults above":      {Sent: 1001, Confirms: true},
 	} {
-		require.Equal(t, want, s.Compared(1000))
+		require.Equal(t, want, s.Comparison(1000))
 	}
 }

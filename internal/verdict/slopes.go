@@ -39,7 +39,7 @@ func (v *Verdict) memorySlope() []Check {
 	}
 	if !known {
 		c.Reasons = []string{fmt.Sprintf("the growth of the target's memory is not known: MAX_MEMORY_SLOPE needs %d windows with samples of it; shorten WINDOW, or soak longer", resources.LeastPoints+2)}
-		return []Check{c.InDoubt()}
+		return []Check{c.Inconclusive()}
 	}
 	interval := format.Change(slope.Low, unit) + " to " + format.Change(slope.High, unit)
 	c.Actual, c.Pass = format.Change(slope.PerUnit, unit)+" ("+interval+")", slope.Low <= limit

@@ -27,7 +27,7 @@ func TestMemorySlopeHasALimit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m, server := clean()
+			m, server := cleanRun()
 			m.Plan.MaxMemorySlope, m.Plan.WindowS = c.limit, c.windowS
 			var samples []resources.Sample
 			for at := range int64(720) { // an hour

@@ -12,38 +12,38 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// Streams are the counts of the event streams of a run, and the checks that rest on them. A suite takes the checks
-// that fit how it opens and ends its streams.
+// A Streams has the counts of the event streams of a run, and the checks that rest on them. A suite selects the
+// checks that fit how it opens and ends its streams.
 type Streams struct {
 	Counts
 	OpenTime
-	Found
-	Runners  []Runner // the counts of each
-	Watched  *Watched // nil: the whole run
+	FindingSummary
+	Runners  []Runner     // the counts of each
+	Watched  *WatchedTime // nil: the whole run
 	Warnings []string
 
 	m       *shard.Merged
 	server  ServerLedger
 	oneHost bool
 
-	concluded  map[int]*shard.Connection // what Records has instead of the runner's record
-	counts     []ledger.Counts           // of each runner
-	listed     map[ledger.Kind]int
-	measured   int // streams whose interval could be measured
-	topics     map[string]*Topic
-	shared     map[string]*sharedTopic // by name; nil: messages carry numbers, or are not compared
-	unnumbered uint64                  // corrupted messages without a number
-	cut        uint64                  // streams that ended before their lifetime
-	overdue    uint64                  // streams that were open for longer than it
-	early      []string                // sentences about clients that received messages before they were published
-	coverage   coverage                // of the confirmed messages
-	uneven     uint64                  // gaps between messages that the assumed jitter does not explain
-	atEnd      lastOutages
-	pending    int           // connections to which messages may have been on their way at the end of the run
-	delay      time.Duration // the longest delay of messages on these connections
-	floors     int           // streams whose count was compared with floor(open time / interval)
-	short      []string      // ids of clients whose count was below it
-	disagree   differences   // those of all connections
+	corrections map[int]*shard.Connection // what Records has instead of the runner's record
+	counts      []ledger.Counts           // of each runner
+	listed      map[ledger.Kind]int
+	measured    int // streams whose interval could be measured
+	topics      map[string]*Topic
+	shared      map[string]*sharedTopic // by name; nil: messages carry numbers, or are not compared
+	unnumbered  uint64                  // corrupted messages without a number
+	cut         uint64                  // streams that ended before their lifetime
+	overdue     uint64                  // streams that were open for longer than it
+	early       []string                // sentences about clients that received messages before they were published
+	coverage    coverage                // of the confirmed messages
+	uneven      uint64                  // gaps between messages that the assumed jitter does not explain
+	atEnd       lastOutages
+	pending     int           // connections to which messages may have been on their way at the end of the run
+	delay       time.Duration // the longest delay of messages on these connections
+	floors      int           // streams whose count was compared with floor(open time / interval)
+	short       []string      // ids of clients whose count was below it
+	disagree    differences   // those of all connections
 
 	unexplained differences // those of connections without any other fault
 	proofs      proofs
@@ -54,15 +54,15 @@ type Streams struct {
 	watchedTime time.Duration // of all clients
 }
 
-// maxFindings bounds the listed findings of each kind, so that many of one kind, lateness
-// above all, do not crowd out a single one of another. connections.csv has them all.
+// maxFindings bounds the listed findings of each kind, so that frequent ones, lateness above all, do not hide a
+// single one of another kind. connections.csv has all.
 const maxFindings = 50
 
 // StreamsOf adds up the streams of a run, and compares them with the server's own ledger.
 func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 	s := &Streams{
 		m: m, server: server, oneHost: oneHost, Runners: make([]Runner, len(m.Runners)), counts: make([]ledger.Counts, len(m.Runners)),
-		concluded: map[int]*shard.Connection{}, listed: map[ledger.Kind]int{},
+		corrections: map[int]*shard.Connection{}, listed: map[ledger.Kind]int{},
 	}
 	s.Connections.Planned, s.Service, s.Codings, s.Redirects, s.Shared = m.Plan.Connections, m.Service, m.Codings, m.Redirects, m.Shared
 	s.Server.Known = server != nil
@@ -71,7 +71,7 @@ func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 	for i, c := range m.Connections.All() {
 		s.count(i, c)
 	}
-	s.Watched = s.watched()
+	s.Watched = s.sumWatched()
 	s.Connections.Unobserved = max(m.Plan.Connections-m.Connections.Len(), 0)
 	var all ledger.Counts
 	for i, sum := range s.counts {
@@ -99,7 +99,7 @@ func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 	if m.Bursts != nil {
 		s.ArrivedTogether = m.Bursts.Share()
 	}
-	if buffered := s.buffered(); buffered != "" {
+	if buffered := s.bufferWarning(); buffered != "" {
 		s.Warnings = append(s.Warnings, buffered)
 	}
 	s.basis()
@@ -107,11 +107,11 @@ func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 	return s
 }
 
-// Records are the connections as the verdict counts them: the runners' records, corrected by what only the end of the
-// run or the server's ledger shows. One is valid until the next.
+// Records returns the connections as the verdict counts them: the runners' records, corrected by what only the end of
+// the run or the server's ledger shows. One is valid until the next.
 func (s *Streams) Records() iter.Seq[*shard.Connection] {
 	return func(yield func(*shard.Connection) bool) {
-		for _, c := range s.all() {
+		for _, c := range s.allRecords() {
 			if !yield(c) {
 				return
 			}
@@ -119,11 +119,11 @@ func (s *Streams) Records() iter.Seq[*shard.Connection] {
 	}
 }
 
-// all yields the Records with their indexes.
-func (s *Streams) all() iter.Seq2[int, *shard.Connection] {
+// allRecords yields the Records with their indexes.
+func (s *Streams) allRecords() iter.Seq2[int, *shard.Connection] {
 	return func(yield func(int, *shard.Connection) bool) {
 		for i, c := range s.m.Connections.All() {
-			if connection := s.concluded[i]; connection != nil {
+			if connection := s.corrections[i]; connection != nil {
 				c = connection
 			}
 			if !yield(i, c) {
@@ -133,7 +133,8 @@ func (s *Streams) all() iter.Seq2[int, *shard.Connection] {
 	}
 }
 
-// Records are the connections of the run as Streams.Records has them. A verdict that was read from a file has none.
+// Records returns the connections of the run as Streams.Records has them. A verdict that was read from a file has
+// none.
 func (v *Verdict) Records() iter.Seq[*shard.Connection] {
 	if v.streams == nil {
 		return func(func(*shard.Connection) bool) {}
@@ -143,18 +144,18 @@ func (v *Verdict) Records() iter.Seq[*shard.Connection] {
 
 // conclude returns a copy of the ith connection, with one more finding, that the caller may change.
 func (s *Streams) conclude(i int, r *shard.Connection, f ledger.Finding) *shard.Connection {
-	c := s.ownConnection(i, r)
+	c := s.mutableConnection(i, r)
 	c.Findings = append(slices.Clip(c.Findings), f)
 	return c
 }
 
-// ownConnection returns a copy of the ith connection, the same for each call.
-func (s *Streams) ownConnection(i int, r *shard.Connection) *shard.Connection {
-	c := s.concluded[i]
+// mutableConnection returns a copy of the ith connection, the same for each call.
+func (s *Streams) mutableConnection(i int, r *shard.Connection) *shard.Connection {
+	c := s.corrections[i]
 	if c == nil {
 		copied := *r
 		c = &copied
-		s.concluded[i] = c
+		s.corrections[i] = c
 	}
 	return c
 }
@@ -162,7 +163,7 @@ func (s *Streams) ownConnection(i int, r *shard.Connection) *shard.Connection {
 // count adds the ith connection.
 func (s *Streams) count(i int, r *shard.Connection) {
 	r = s.comparePublished(i, r)
-	early := s.leftEarly(r)
+	early := s.endedEarly(r)
 	switch {
 	case early:
 	case r.State == ledger.Connecting && len(r.Refusals) > 0: // stopped between two attempts
@@ -289,7 +290,7 @@ func (s *Streams) latency() {
 		return
 	}
 	h, above := l.Histogram, AboveFastest
-	if (s.oneHost || s.publishedHere()) && l.MinUS >= 0 {
+	if (s.oneHost || s.hasOneClock()) && l.MinUS >= 0 {
 		shifted := shard.NewHistogram()
 		shifted.MergeShifted(h, time.Duration(l.MinUS)*time.Microsecond)
 		h, above = shifted, AboveSend
@@ -297,13 +298,13 @@ func (s *Streams) latency() {
 	s.LatencyMS = &Latency{Quantiles: quantiles(h), Above: above}
 }
 
-// publishedHere reports whether one machine published everything and has all streams: one clock.
-func (s *Streams) publishedHere() bool {
+// hasOneClock reports whether one machine published everything and has all streams.
+func (s *Streams) hasOneClock() bool {
 	return s.Messages.Published != nil && !slices.ContainsFunc(s.m.Runners, func(r shard.Runner) bool { return r.Host != s.m.Runners[0].Host })
 }
 
-// AtAnyLoad are the checks that a service has to meet at any load. A suite that looks for the breaking
+// LoadIndependentChecks returns the checks that a service must meet at any load. A suite that searches the breaking
 // point judges the others step by step.
-func (s *Streams) AtAnyLoad() []Check {
+func (s *Streams) LoadIndependentChecks() []Check {
 	return slices.DeleteFunc(append(s.Faults(), s.Agreement()...), func(c Check) bool { return c.loaded })
 }

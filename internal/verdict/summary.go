@@ -35,8 +35,8 @@ func (v *Verdict) summarize() string {
 	case Fail:
 		text = v.unmet()
 	case Invalid:
-		if text = v.stopped(); text == "" {
-			text = first(v.undecided(), "nothing was judged")
+		if text = v.stopSummary(); text == "" {
+			text = first(v.invalidReasons(), "nothing was judged")
 		}
 	case Pass:
 	}
@@ -71,26 +71,26 @@ func (v *Verdict) Stopped() bool {
 	return v.Verdict == Invalid && slices.ContainsFunc(v.Runners, func(r Runner) bool { return r.State == string(shard.Interrupted) })
 }
 
-// stopped returns the summary of a run that the user stopped; "" for any other run.
-func (v *Verdict) stopped() string {
+// stopSummary returns the summary of a run that the user stopped; "" for any other run.
+func (v *Verdict) stopSummary() string {
 	if !v.Stopped() || v.Plan.Seconds == 0 {
 		return ""
 	}
-	text := v.stoppedAfter()
+	text := v.stopTime()
 	if m := v.Messages; m.Expected > 0 {
 		text += fmt.Sprintf("; until then %s of %s arrived", format.Thousands(m.Received), format.Count(m.Expected, "message"))
 	}
 	return text
 }
 
-// stoppedAfter returns after how much of the planned time the user stopped the run.
-func (v *Verdict) stoppedAfter() string {
+// stopTime returns after how much of the planned time the user stopped the run.
+func (v *Verdict) stopTime() string {
 	took := time.Duration((v.EndedUnix - v.StartedUnix) * float64(time.Second)).Round(time.Second)
 	return fmt.Sprintf("stopped after %s of %s", format.Duration(took), format.Duration(time.Duration(v.Plan.Seconds)*time.Second))
 }
 
-// undecided returns the reasons of the checks that make the run invalid.
-func (v *Verdict) undecided() (out []string) {
+// invalidReasons returns the reasons of the checks that make the run invalid.
+func (v *Verdict) invalidReasons() (out []string) {
 	for i := range v.Checks {
 		if c := &v.Checks[i]; c.State() == Undecided {
 			out = append(out, c.Sentences()...)
@@ -102,7 +102,7 @@ func (v *Verdict) undecided() (out []string) {
 // unmet describes the checks that fail the run, causes first.
 func (v *Verdict) unmet() string {
 	var clauses []string
-	more, dated := 0, false
+	count, dated := 0, false
 	for i := range v.Checks {
 		c := &v.Checks[i]
 		if c.State() != Broken {
@@ -112,7 +112,7 @@ func (v *Verdict) unmet() string {
 		switch {
 		case clause == "":
 		case len(clauses) == mostClauses:
-			more++
+			count++
 		default:
 			clauses, dated = append(clauses, clause), dated || known
 		}
@@ -121,8 +121,8 @@ func (v *Verdict) unmet() string {
 		return first(v.Reasons, "no check was met")
 	}
 	text := strings.Join(clauses, ", ")
-	if more > 0 {
-		text += fmt.Sprintf(", and %s not met", format.Plural(more, "more check", "more checks"))
+	if count > 0 {
+		text += fmt.Sprintf(", and %s not met", format.Plural(count, "more check", "more checks"))
 	}
 	if at := v.firstFault(); dated && at > 0 {
 		text += "; first at " + time.UnixMilli(int64(at*1000)).UTC().Format(time.TimeOnly) + " UTC"

@@ -19,7 +19,7 @@ func (s *Streams) addTail(i int, r *shard.Connection, e *ServerEntry) (*shard.Co
 	if r.Tail+unseen == 0 {
 		return r, differs
 	}
-	r = s.ownConnection(i, r)
+	r = s.mutableConnection(i, r)
 	r.Tail += unseen
 	first := r.Last + 1
 	if !numbersKnown(r) {

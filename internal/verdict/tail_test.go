@@ -10,8 +10,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// Each account of the run, the clock, the numbers and the server's ledger, knows a part of what is missing. Together they
-// name each message once: noops 5 and 6 were reported as noop 5 twice.
+// The clock, the numbers and the server's ledger each show a part of the missing messages. Together they name each
+// message once: noops 5 and 6 were reported as noop 5 twice.
 func TestEachLossIsNamedOnce(t *testing.T) {
 	t.Parallel()
 	end := "23:13:16.000 UTC"
@@ -73,7 +73,7 @@ func TestEachLossIsNamedOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m, server := clean()
+			m, server := cleanRun()
 			r := &m.Connections.Edit(0).Record
 			c.edit(r)
 			c.server.ID = r.ID
@@ -90,7 +90,7 @@ func TestEachLossIsNamedOnce(t *testing.T) {
 // Two streams with the same loss are one line, and each has its own finding.
 func TestLossesOfSeveralStreams(t *testing.T) {
 	t.Parallel()
-	m, server := clean()
+	m, server := cleanRun()
 	for i := range 2 {
 		r := &m.Connections.Edit(2 * i).Record
 		server[r.ID] = ServerEntry{ID: r.ID, First: 1, Last: noopsEach + 2, Sent: noopsEach + 2}
@@ -103,7 +103,7 @@ func TestLossesOfSeveralStreams(t *testing.T) {
 
 // drops ends all streams of a run of n connections at one time, as a service that dies does.
 func drops(n int) *shard.Merged {
-	m, _ := clean()
+	m, _ := cleanRun()
 	m.Connections = shard.Connections{}
 	m.Plan.Connections = n
 	for i := range n {
@@ -182,7 +182,7 @@ func TestFindingsAreGroupedByTheirData(t *testing.T) {
 // A check has at most ten reasons, and the exact total in a further one.
 func TestReasonsOfACheckAreLimited(t *testing.T) {
 	t.Parallel()
-	m, server := clean()
+	m, server := cleanRun()
 	for i := range connections {
 		r := &m.Connections.Edit(i).Record
 		r.Lost, r.Received, r.Duplicated = 14, noopsEach-14, 1

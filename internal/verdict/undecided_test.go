@@ -15,7 +15,7 @@ import (
 func TestUnansweredReconnectAtTheEndDoesNotPass(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		asked  time.Duration
+		wait   time.Duration
 		resume string
 		want   Outcome
 	}{
@@ -28,10 +28,10 @@ func TestUnansweredReconnectAtTheEndDoesNotPass(t *testing.T) {
 		p.shape = func(stream int, l *ledger.Ledger) {
 			if stream == 0 {
 				l.Closed(14900*time.Millisecond, "server", true, true)
-				l.Connecting(c.asked)
+				l.Connecting(c.wait)
 			}
 		}
-		p.loses(func(stream int, number uint64) bool { return stream == 0 && number >= 15 })
+		p.lose(func(stream int, number uint64) bool { return stream == 0 && number >= 15 })
 		p.change = func(shards []*shard.Shard) {
 			for _, s := range shards {
 				s.Service.Resume = c.resume
@@ -66,7 +66,7 @@ func TestLateConfirmationIsUndecided(t *testing.T) {
 	require.Equal(t, Pass, v.Verdict, "all came: %v", v.Reasons)
 	p = newPublishedRun()
 	p.answer = late
-	p.loses(func(stream int, number uint64) bool { return stream == 2 && number == perTopic })
+	p.lose(func(stream int, number uint64) bool { return stream == 2 && number == perTopic })
 	v = p.judge(t)
 	require.Equal(t, Invalid, v.Verdict)
 	require.EqualValues(t, 1, v.Evidence.CouldHide)
@@ -81,7 +81,7 @@ func shortStreams(stream int, number uint64, l *ledger.Ledger) {
 	}
 }
 
-// A pass would prove nothing if a loss of most messages went unnoticed, whether or not they came.
+// A pass would prove nothing if the loss of most messages were undetectable, whether or not they arrived.
 func TestRunWithFewCheckedMessagesIsInvalid(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -93,8 +93,8 @@ func TestRunWithFewCheckedMessagesIsInvalid(t *testing.T) {
 		"a quarter are lost": {func(number uint64) bool { return number%4 == 3 }, 5},
 	} {
 		p := newPublishedRun()
-		p.loses(func(stream int, number uint64) bool { return stream == 1 && c.lost(number) })
-		p.before = shortStreams
+		p.lose(func(stream int, number uint64) bool { return stream == 1 && c.lost(number) })
+		p.beforeMessage = shortStreams
 		v := p.judge(t)
 		require.Equal(t, Invalid, v.Verdict, "%s: %v", name, v.Reasons)
 		require.Equal(t, []string{"1 client could have missed most messages unnoticed (the first: s-1, 0 of 20 messages of topic s-topic-1 were checked): " +
@@ -103,14 +103,14 @@ func TestRunWithFewCheckedMessagesIsInvalid(t *testing.T) {
 	}
 
 	p := newPublishedRun()
-	p.loses(func(_ int, number uint64) bool { return number == 1 }) // 0.5 s after the headers
+	p.lose(func(_ int, number uint64) bool { return number == 1 }) // 0.5 s after the headers
 	v := p.judge(t)
 	require.Equal(t, Pass, v.Verdict, v.Reasons)
 	require.Contains(t, v.Reasons[0], "; 4 more did not arrive and were not expected")
 	require.EqualValues(t, 4*19, v.Messages.Checked)
 }
 
-// Without a marker in it a message may be of another topic, or be left over from a run before.
+// A message without a marker may be of another topic, or of an earlier run.
 func TestMessagesWithoutAMarkerAreUndecided(t *testing.T) {
 	t.Parallel()
 	p := newPublishedRun()
@@ -125,7 +125,7 @@ func TestMessagesWithoutAMarkerAreUndecided(t *testing.T) {
 	require.Contains(t, v.Reasons[0], "messages have no marker of run and topic (message.run)")
 }
 
-// Where somebody else publishes, a stream on which messages stopped is one to which no more were sent.
+// With an external publisher, a stream without further messages may be one to which none were sent.
 func TestLossesAtTheEndsAreUnknownWithoutAPublisher(t *testing.T) {
 	t.Parallel()
 	p := newPublishedRun()
@@ -136,7 +136,8 @@ func TestLossesAtTheEndsAreUnknownWithoutAPublisher(t *testing.T) {
 	require.Equal(t, "no message is known to be missing; losses before the first and after the last one of a stream are undetectable", v.Reasons[0])
 }
 
-// A service with a history brings what a run before published; where that had the same marker it stands in for all.
+// A service with a history replays messages of an earlier run, which count as those of this run if they have the same
+// marker.
 func TestMessagesOfAnEarlierRunAreUndecided(t *testing.T) {
 	t.Parallel()
 	p := newPublishedRun()
@@ -148,7 +149,7 @@ func TestMessagesOfAnEarlierRunAreUndecided(t *testing.T) {
 			l.Delivered(&ledger.Delivery{At: time.Second, Number: number + 1})
 		}
 	}
-	p.loses(func(stream int, number uint64) bool { return stream == 1 })
+	p.lose(func(stream int, number uint64) bool { return stream == 1 })
 	v := p.judge(t)
 	require.Equal(t, Invalid, v.Verdict)
 	require.Equal(t, []string{"s-1 received message 20 of topic s-topic-1 before it was published: the message is from another run with the same marker (t-1)"}, v.Reasons)

@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// Outcome is pass, fail or invalid.
+// An Outcome is pass, fail or invalid.
 type Outcome string
 
 // Invalid means that the run proves nothing, in neither direction: it is never a pass.
@@ -21,7 +21,7 @@ const (
 	Invalid Outcome = "invalid"
 )
 
-// ExitCode is what the command line ends with.
+// ExitCode returns the exit code of the command line.
 func (o Outcome) ExitCode() int {
 	switch o {
 	case Pass:
@@ -36,7 +36,7 @@ func (o Outcome) ExitCode() int {
 // Schema is the version of the format of verdict.json. A reader refuses any other.
 const Schema = 2
 
-// CheckSchema refuses a verdict.json of another version.
+// CheckSchema rejects a verdict.json of another version.
 func CheckSchema(schema int) error {
 	if schema != Schema {
 		return fmt.Errorf("it has schema %d, this version reads schema %d", schema, Schema)
@@ -44,7 +44,7 @@ func CheckSchema(schema int) error {
 	return nil
 }
 
-// Verdict is verdict.json. Fields are only ever added within a schema.
+// A Verdict is the content of verdict.json. Fields are only ever added within a schema.
 type Verdict struct {
 	Schema  int     `json:"schema"`
 	TestID  string  `json:"testid"`
@@ -67,23 +67,23 @@ type Verdict struct {
 	Checks    []Check    `json:"checks"`
 	Actions   []Action   `json:"actions,omitempty"` // of --at, in their order
 	Failures  []Failure  `json:"target_failures,omitempty"`
-	Found
-	ScriptChecks []ScriptCheck `json:"script_checks"`
-	Runners      []Runner      `json:"runners"`
-	Machines     []Machine     `json:"machines,omitempty"`
-	StartedUnix  float64       `json:"started_unix_s"`
-	EndedUnix    float64       `json:"ended_unix_s"`
-	Warnings     []string      `json:"warnings,omitempty"`
-	Ran          *Ran          `json:"ran,omitempty"`
-	OpenTime                   // of streams that were to be open for the whole run
-	Windows      []Window      `json:"windows,omitempty"`         // none if the run was no longer than one
-	Watched      *Watched      `json:"watched_seconds,omitempty"` // nil: the whole run, or the suite does not know
+	FindingSummary
+	ScriptChecks []ScriptCheck   `json:"script_checks"`
+	Runners      []Runner        `json:"runners"`
+	Machines     []MachineReport `json:"machines,omitempty"`
+	StartedUnix  float64         `json:"started_unix_s"`
+	EndedUnix    float64         `json:"ended_unix_s"`
+	Warnings     []string        `json:"warnings,omitempty"`
+	RunInfo      *RunInfo        `json:"ran,omitempty"`
+	OpenTime                     // of streams that were to be open for the whole run
+	Windows      []Window        `json:"windows,omitempty"`         // none if the run was no longer than one
+	Watched      *WatchedTime    `json:"watched_seconds,omitempty"` // nil: the whole run, or the suite does not know
 
 	Layout  Layout   `json:"-"`
 	streams *Streams // see Records
 }
 
-// Connections counts device ids, not streams: a connection that came back counts once.
+// Connections counts device ids, not streams: a connection that reconnected counts once.
 type Connections struct {
 	Planned     int `json:"planned"`
 	Opened      int `json:"opened"`
@@ -96,7 +96,7 @@ type Connections struct {
 	Reconnected int `json:"reconnected"`         // number of reconnects, over all connections
 }
 
-// Quantiles are of a merged histogram, in milliseconds.
+// Quantiles are quantiles of a merged histogram, in milliseconds.
 type Quantiles struct {
 	P50 float64 `json:"p50"`
 	P95 float64 `json:"p95"`
@@ -117,14 +117,14 @@ const (
 	AboveFastest = "fastest"
 )
 
-// Reconnects are the outages that clients came back from: a lost stream to the headers of the
-// next, in milliseconds. Count and maximum are of all, the other quantiles of the first 16 of each connection.
+// Reconnects are the outages that ended with a reconnect: from a lost stream to the headers of the next, in
+// milliseconds. Count and maximum are of all, the other quantiles of the first 16 of each connection.
 type Reconnects struct {
 	Quantiles
 	Count int `json:"count"`
 }
 
-// Generator is how much CPU the runners got: a saturated load generator must not be read as a late server.
+// A Generator is the CPU usage of the runners: a saturated load generator must not be read as a late server.
 // CPUSeconds and RunDelaySeconds are sums over all runners.
 type Generator struct {
 	CPUSeconds      float64 `json:"cpu_seconds"`
@@ -134,7 +134,7 @@ type Generator struct {
 	Saturated       bool    `json:"starved"` // see Streams.saturated
 }
 
-// Server is the server's own count.
+// A Server is the server's own count.
 type Server struct {
 	Known  bool   `json:"known"` // it keeps a ledger, and we have it
 	Sent   uint64 `json:"sent"`
@@ -147,8 +147,8 @@ type Server struct {
 // with the rest.
 func (s Server) Partial(received uint64) bool { return s.Agrees && s.Sent < received }
 
-// Compared returns a sentence that compares its count with the number of messages that arrived.
-func (s Server) Compared(received uint64) string {
+// Comparison returns a sentence that compares its count with the number of messages that arrived.
+func (s Server) Comparison(received uint64) string {
 	text := "its ledger lists " + format.Thousands(s.Sent) + " as sent"
 	switch {
 	case s.Confirms:
@@ -163,7 +163,7 @@ func (s Server) Compared(received uint64) string {
 	return text + ", as many as arrived"
 }
 
-// Resources are the maximum and the average of what the processes used.
+// Resources are the maximum and the average usage of the processes.
 type Resources struct {
 	BackendRSSMax     uint64  `json:"backend_rss_max_bytes"`
 	BackendCPUAverage float64 `json:"backend_cpu_avg_percent"` // of one core
@@ -220,7 +220,7 @@ type ScriptCheck struct {
 	Fails  int64  `json:"fails"`
 }
 
-// Runner is one runner's line.
+// A Runner is the line of one runner.
 type Runner struct {
 	Index       int    `json:"index"`
 	Host        string `json:"host"`

@@ -12,16 +12,16 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// Watched is the client time of a run of which a runner ended early: from the first stream of each client to the end of its stream,
-// or to the last message that is known of it. Nothing is expected of the rest.
-type Watched struct {
+// WatchedTime is the client time of a run of which a runner ended early: from the first stream of each client to the
+// end of its stream, or to the last message that is known of it. Nothing is expected of the rest.
+type WatchedTime struct {
 	Planned float64 `json:"planned"` // seconds
 	Watched float64 `json:"watched"` // seconds
 	Share   float64 `json:"share"`
 }
 
 // String returns the share for people, rounded down: "97.4 % of 28,800 client-hours were watched".
-func (w *Watched) String() string {
+func (w *WatchedTime) String() string {
 	unit, of := "client-hours", w.Planned/3600
 	if of < 10 {
 		unit, of = "client-seconds", w.Planned
@@ -29,8 +29,8 @@ func (w *Watched) String() string {
 	return fmt.Sprintf("%g %% of %s %s were watched", math.Floor(w.Share*1000)/10, format.Thousands(int64(math.Round(of))), unit)
 }
 
-// leftEarly reports whether a client was open, connecting or reconnecting when its runner ended early.
-func (s *Streams) leftEarly(r *shard.Connection) bool {
+// endedEarly reports whether a client was open, connecting or reconnecting when its runner ended early.
+func (s *Streams) endedEarly(r *shard.Connection) bool {
 	runner := &s.m.Runners[r.Runner]
 	if !runner.EndedEarly() {
 		return false
@@ -56,13 +56,13 @@ func (s *Streams) watchedOf(r *shard.Connection, early bool) time.Duration {
 	return max(hold-runner.StartDelay(), 0)
 }
 
-// watched sums up the client time that was watched; nil if all runners ran to their end.
-func (s *Streams) watched() *Watched {
+// sumWatched sums up the client time that was watched; nil if all runners ran to their end.
+func (s *Streams) sumWatched() *WatchedTime {
 	if len(s.m.Early) == 0 {
 		return nil
 	}
 	planned := s.m.Plan.Hold().Seconds() * float64(s.m.Plan.Connections)
-	w := &Watched{Planned: planned, Watched: min(s.watchedTime.Seconds(), planned)}
+	w := &WatchedTime{Planned: planned, Watched: min(s.watchedTime.Seconds(), planned)}
 	w.Share = w.Watched / max(planned, 1)
 	return w
 }
@@ -90,7 +90,7 @@ func complete(e *Evidence, a *Assessment) (c Check, warnings []string) {
 		ID: CheckComplete, Name: "data complete", Limit: "every runner and client", Actual: "complete",
 		Severity: SeverityInconclusive, Why: "a run with missing data cannot be judged",
 	}
-	w, least := a.watched(), e.Rounds[0].Plan.LeastCoverage()
+	w, least := a.watchedTime(), e.Rounds[0].Plan.LeastCoverage()
 	early, causes, problems := e.runnerEnds()
 	switch {
 	case a.Declared:
@@ -112,8 +112,8 @@ func complete(e *Evidence, a *Assessment) (c Check, warnings []string) {
 	return c, warnings
 }
 
-// watched returns the watched client time; nil if it is not known, or if all runners ran to their end.
-func (a *Assessment) watched() *Watched {
+// watchedTime returns the watched client time; nil if it is not known, or if all runners ran to their end.
+func (a *Assessment) watchedTime() *WatchedTime {
 	if a.Declared || a.Streams == nil {
 		return nil
 	}

@@ -12,7 +12,7 @@ import (
 
 // lostRunner is a clean run whose second runner, with one of the three clients, was lost after half of the time.
 func lostRunner() (*shard.Merged, ServerLedger) {
-	m, server := clean()
+	m, server := cleanRun()
 	r := &m.Runners[1]
 	r.State, r.EndedUS = shard.Running, r.StartedUS+1800_000_000
 	m.Early = []string{"runner 2 on h2 did not finish: it was killed"}
@@ -52,7 +52,7 @@ func TestCoverage(t *testing.T) {
 	assert.Equal(t, "the cluster is gone", v.Reasons[0], "causes come before what is missing")
 }
 
-// What was lost while a client was watched fails the run, whether its runner ended early or another one.
+// A loss while a client was watched fails the run, whether its runner ended early or another one.
 func TestLossesInWatchedTimeFail(t *testing.T) {
 	t.Parallel()
 	for client, name := range []string{"of a runner that finished", "of the runner that was lost"} {
@@ -128,7 +128,8 @@ func TestReplacedRunner(t *testing.T) {
 	}
 }
 
-// The service ended a stream before its runner was lost and replaced: the next runner opens another one, and the fault stays.
+// The service ended a stream before its runner was lost and replaced: the next runner opens another one, and the
+// fault remains.
 func TestFaultBeforeARunnerWasReplaced(t *testing.T) {
 	t.Parallel()
 	m, server := replacedRunner()

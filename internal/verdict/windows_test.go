@@ -15,7 +15,7 @@ import (
 func TestWindows(t *testing.T) {
 	t.Parallel()
 	const start = 1_700_000_000
-	m, server := clean()
+	m, server := cleanRun()
 	for at := range int64(720) { // an hour
 		slow := shard.NewHistogram()
 		slow.Record(time.Duration(1+at/240) * time.Millisecond)

@@ -24,21 +24,21 @@ import (
 	"github.com/sse-soak/sse-soak/test/services"
 )
 
-// A reload of nginx costs nothing, its restart and that of the backend cost every stream for a moment: the verdict says so of
-// each, and says it again when it is made again.
+// A reload of nginx costs nothing. Its restart and that of the backend cost every stream for a moment. The verdict
+// reports each effect, also when it is made again.
 func TestActionsAreReported(t *testing.T) {
 	t.Parallel()
 	needNginx(t)
 	const streams = 40
 	r := begin(t, nil, "--connections", "40", "--seconds", "32", "--noop-interval", "0.2", "--reconnect",
 		"--at", "6s reload: PATH=$PATH:/usr/sbin nginx -c $SOAK_NGINX_CONF -s reload", "--at", "9s proxy: kill $SOAK_NGINX_PID", "--at", "18s backend: kill -KILL $SOAK_BACKEND_PID; echo killed")
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Len(t, v.Actions, 3)
 	reload, proxy, backend := v.Actions[0].Effect, v.Actions[1].Effect, v.Actions[2].Effect
-	require.Equal(t, [2]int{0, 0}, [2]int{reload.Lost, reload.Never}, "old workers keep their streams")
+	require.Equal(t, [2]int{0, 0}, [2]int{reload.Lost, reload.NeverBack}, "old workers keep their streams")
 	for _, e := range []*verdict.Effect{proxy, backend} {
-		require.Equal(t, [2]int{streams, 0}, [2]int{e.Lost, e.Never}, r.out.String())
+		require.Equal(t, [2]int{streams, 0}, [2]int{e.Lost, e.NeverBack}, r.out.String())
 		require.Less(t, *e.Back50, *e.Back100)
 		require.LessOrEqual(t, e.Peak, streams)
 		require.Positive(t, e.Slowest.Seconds)
@@ -61,7 +61,7 @@ func TestActionsAreReported(t *testing.T) {
 func TestFailedActionIsInvalid(t *testing.T) {
 	t.Parallel()
 	r := begin(t, []string{"AT=3s deploy: echo no route; exit 7\n4s second: sleep 60"}, "--connections", "10", "--seconds", "10", "--noop-interval", "1")
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, verdict.Invalid, v.Verdict, r.out.String())
 	require.Contains(t, reasons(v), "the action deploy (echo no route; exit 7, at 3 s) failed: exit code 7; last line of its output: no route")
 	require.Contains(t, reasons(v), "the action second (sleep 60, at 4 s) failed: it was stopped when the run ended")
@@ -99,12 +99,12 @@ func TestActionOnADescribedService(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 	})
-	v := r.judged()
+	v := r.verdict()
 	done.Wait()
 	cutStreams()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	e := v.Actions[0].Effect
-	require.Equal(t, [2]int{12, 0}, [2]int{e.Lost, e.Never}, r.out.String())
+	require.Equal(t, [2]int{12, 0}, [2]int{e.Lost, e.NeverBack}, r.out.String())
 	require.Zero(t, e.Missed+e.Doubled)
 	require.Greater(t, *e.Resumed, uint64(12), "10 messages a second on each topic, and clients wait for 1 s at least")
 }
@@ -128,5 +128,5 @@ func TestKilledSoakEndsItsActions(t *testing.T) {
 	require.NoError(t, r.cmd.Process.Kill())
 	_ = r.cmd.Wait()
 	await(t, "nothing is left of the actions", func() bool { return sleeping() == 0 })
-	nothingRuns(t, m)
+	requireNoProcess(t, m)
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// find is the process of a run whose command line holds text.
+// find returns the process of a run whose command line contains text.
 func find(t *testing.T, mark, text string) int {
 	t.Helper()
 	for _, pid := range processes(mark) {
@@ -36,11 +36,11 @@ func find(t *testing.T, mark, text string) int {
 	return 0
 }
 
-// nginxMaster is found by its log in the run's folder: its title hides its environment.
+// nginxMaster finds the process by its log in the run's folder: its title hides its environment.
 func (r *soakRun) nginxMaster() int { return find(r.t, string(r.dir), "nginx: master") }
 
-// holding waits until the progress shows that all streams are open and noops arrive.
-func (r *soakRun) holding(connections string) {
+// awaitStreams waits until the progress shows that all streams are open and noops arrive.
+func (r *soakRun) awaitStreams(connections string) {
 	r.t.Helper()
 	await(r.t, "streams are held", func() bool {
 		at := strings.LastIndex(r.out.String(), connections+"/"+connections+" open")
@@ -61,9 +61,9 @@ func TestNginxReloadLosesNothing(t *testing.T) {
 	t.Parallel()
 	needNginx(t)
 	r := begin(t, nil, "--connections", "50", "--seconds", "18", "--noop-interval", "1")
-	r.holding("50")
+	r.awaitStreams("50")
 	require.NoError(t, syscall.Kill(r.nginxMaster(), syscall.SIGHUP))
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Equal(t, 50, v.Connections.Completed)
 }
@@ -72,22 +72,22 @@ func TestNginxRestartDropsEveryStream(t *testing.T) {
 	t.Parallel()
 	needNginx(t)
 	r := begin(t, nil, "--connections", "20", "--seconds", "15", "--noop-interval", "1")
-	r.holding("20")
+	r.awaitStreams("20")
 	require.NoError(t, syscall.Kill(r.nginxMaster(), syscall.SIGTERM))
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 	require.Equal(t, 20, v.Connections.Dropped)
 	require.Contains(t, reasons(v), "nginx died at")
 }
 
-// The backend keeps numbering while no client listens, and replays: nothing is missed.
+// The backend continues the numbering without a client, and replays: nothing is missed.
 func TestReconnectsSurviveNginxRestart(t *testing.T) {
 	t.Parallel()
 	needNginx(t)
 	r := begin(t, nil, "--connections", "50", "--seconds", "22", "--noop-interval", "1", "--reconnect")
-	r.holding("50")
+	r.awaitStreams("50")
 	require.NoError(t, syscall.Kill(r.nginxMaster(), syscall.SIGTERM))
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Zero(t, v.Messages.Missed)
 	require.GreaterOrEqual(t, v.Connections.Reconnected, 50)
@@ -99,17 +99,17 @@ func TestReconnectsSurviveNginxRestart(t *testing.T) {
 	require.Contains(t, string(report), "reconnects")
 }
 
-// A paused client reads everything afterwards: late, not lost, and it says whose fault it is.
+// A stopped client reads everything afterwards: late, not lost. The verdict names the cause.
 func TestStoppedRunnerIsLate(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
 	r := begin(t, []string{m}, "--connections", "20", "--seconds", "40", "--noop-interval", "1")
-	r.holding("20")
+	r.awaitStreams("20")
 	runner := runnersOf(m)[0]
 	require.NoError(t, syscall.Kill(runner, syscall.SIGSTOP))
 	time.Sleep(20 * time.Second) // the fault itself: twenty silent intervals for this client
 	require.NoError(t, syscall.Kill(runner, syscall.SIGCONT))
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Zero(t, v.Messages.Missed)
 	require.Positive(t, v.Messages.Late)
@@ -122,12 +122,12 @@ func TestSaturatedGeneratorExplainsLateness(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
 	r := begin(t, []string{m}, "--connections", "20", "--seconds", "20", "--noop-interval", "1", "--max-late", "0")
-	r.holding("20")
+	r.awaitStreams("20")
 	runner := runnersOf(m)[0]
 	require.NoError(t, syscall.Kill(runner, syscall.SIGSTOP))
 	time.Sleep(4 * time.Second) // the fault itself
 	require.NoError(t, syscall.Kill(runner, syscall.SIGCONT))
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, verdict.Invalid, v.Verdict, r.out.String())
 }
 
@@ -137,7 +137,7 @@ func TestStalledMachineDropsNothing(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
 	r := begin(t, []string{m}, "--connections", "20", "--seconds", "30", "--noop-interval", "1")
-	r.holding("20")
+	r.awaitStreams("20")
 	all := append(runnersOf(m), find(t, m, "bin/backend"))
 	for _, pid := range all {
 		require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
@@ -147,7 +147,7 @@ func TestStalledMachineDropsNothing(t *testing.T) {
 		require.NoError(t, syscall.Kill(pid, syscall.SIGCONT))
 		time.Sleep(200 * time.Millisecond) // the server wakes up last
 	}
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, 20, v.Connections.Completed, r.out.String())
 	require.Zero(t, v.Connections.Dropped)
 	require.True(t, v.Generator.Saturated)
@@ -167,7 +167,7 @@ func TestBusyCores(t *testing.T) {
 	}
 	t.Run("lose nothing", func(t *testing.T) {
 		t.Parallel()
-		v := begin(t, nil, "--connections", "100", "--seconds", "15", "--noop-interval", "1").judged()
+		v := begin(t, nil, "--connections", "100", "--seconds", "15", "--noop-interval", "1").verdict()
 		require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
 		require.Zero(t, v.Messages.Missed)
 		require.True(t, v.Generator.Saturated, "%+v", v.Generator)
@@ -178,7 +178,7 @@ func TestBusyCores(t *testing.T) {
 		url := backend(t, "NOOP_INTERVAL=1s")
 		// No answer takes less than a nanosecond, so the second stage is bad whatever the machine does.
 		r := smoke(t, "rampup", "--stages", "20,100", "--stage-seconds", "6", "--warmup-seconds", "0", "--max-p95-ms", "0.001", "--backend-url", url)
-		v := r.judged()
+		v := r.verdict()
 		rows := section(v, "What was full").Rows
 		require.NotEmpty(t, rows, r.out.String())
 		for _, row := range rows {
@@ -223,7 +223,7 @@ func TestUnwritableResults(t *testing.T) {
 		t.Parallel()
 		out := mount(t, "size=256k")
 		r := beginIn(t, out, nil, args...)
-		r.holding("20")
+		r.awaitStreams("20")
 		fill, err := os.Create(filepath.Join(out, "fill"))
 		require.NoError(t, err)
 		_, err = fill.Write(make([]byte, 1<<20))
@@ -237,12 +237,12 @@ func TestUnwritableResults(t *testing.T) {
 // Shards that are not all of one run are never a pass.
 func TestIncompleteShardsAreInvalid(t *testing.T) {
 	t.Parallel()
-	whole := begin(t, nil, "--connections", "20", "--seconds", "8", "--noop-interval", "1")
-	require.Equal(t, verdict.Pass, whole.judged().Verdict, whole.out.String())
-	first, second := shardOf(t, whole.dir, 1), shardOf(t, whole.dir, 2)
+	complete := begin(t, nil, "--connections", "20", "--seconds", "8", "--noop-interval", "1")
+	require.Equal(t, verdict.Pass, complete.verdict().Verdict, complete.out.String())
+	first, second := shardOf(t, complete.dir, 1), shardOf(t, complete.dir, 2)
 	cases := map[string]struct {
-		spoil func(t *testing.T, d results.Dir)
-		says  string
+		damage func(t *testing.T, d results.Dir)
+		says   string
 	}{
 		"missing": {func(t *testing.T, d results.Dir) { require.NoError(t, os.Remove(d.Path(second))) }, "runner 2 of 2 left no shard"},
 		"twice": {func(t *testing.T, d results.Dir) {
@@ -293,8 +293,8 @@ func TestIncompleteShardsAreInvalid(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			d := results.Dir(filepath.Join(t.TempDir(), "t"))
-			require.NoError(t, os.CopyFS(string(d), os.DirFS(string(whole.dir))))
-			c.spoil(t, d)
+			require.NoError(t, os.CopyFS(string(d), os.DirFS(string(complete.dir))))
+			c.damage(t, d)
 			text, err := exec.Command(filepath.Join(root, "bin", "soak"), "merge", string(d)).CombinedOutput()
 			exit, ok := err.(*exec.ExitError)
 			require.True(t, ok, string(text))
@@ -305,13 +305,13 @@ func TestIncompleteShardsAreInvalid(t *testing.T) {
 		})
 	}
 	t.Run("merged again", func(t *testing.T) {
-		text, err := exec.Command(filepath.Join(root, "bin", "soak"), "merge", string(whole.dir)).CombinedOutput()
+		text, err := exec.Command(filepath.Join(root, "bin", "soak"), "merge", string(complete.dir)).CombinedOutput()
 		require.NoError(t, err, string(text))
-		require.Equal(t, verdict.Pass, readVerdict(t, whole.dir).Verdict)
+		require.Equal(t, verdict.Pass, readVerdict(t, complete.dir).Verdict)
 	})
 }
 
-// shardOf is the file of a runner, within the folder of the run.
+// shardOf returns the file of a runner, within the folder of the run.
 func shardOf(t *testing.T, d results.Dir, runner int) string {
 	t.Helper()
 	found, err := filepath.Glob(d.Path(filepath.Join(results.ShardsDir, fmt.Sprintf("runner-%d-*.json.gz", runner))))

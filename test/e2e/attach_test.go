@@ -15,7 +15,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-func attaching(killed *soakRun) *exec.Cmd {
+func attachCommand(killed *soakRun) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(root, "bin", "soak"), "attach", "t", "--out", filepath.Dir(string(killed.dir)))
 	cmd.Env = append(os.Environ(), "KUBECONFIG=/dev/null") // the run could be in a cluster
 	return cmd
@@ -24,7 +24,7 @@ func attaching(killed *soakRun) *exec.Cmd {
 // attach runs `soak attach` for a run whose soak was killed, and returns its verdict and output.
 func attach(t *testing.T, killed *soakRun) (v *verdict.Verdict, out string) {
 	t.Helper()
-	text, err := attaching(killed).CombinedOutput()
+	text, err := attachCommand(killed).CombinedOutput()
 	if _, ok := err.(*exec.ExitError); !ok { //nolint:errorlint // it is not wrapped
 		require.NoError(t, err, string(text))
 	}
@@ -35,7 +35,7 @@ func attach(t *testing.T, killed *soakRun) (v *verdict.Verdict, out string) {
 func beginAndKill(t *testing.T, mark string) (killed *soakRun, runners []int) {
 	t.Helper()
 	killed = begin(t, []string{mark}, "--backend-url", backend(t, "NOOP_INTERVAL=1s"), "--connections", "20", "--seconds", "40", "--noop-interval", "1", "--min-coverage", "40")
-	killed.holding("20")
+	killed.awaitStreams("20")
 	require.NoError(t, killed.cmd.Process.Kill())
 	_ = killed.cmd.Wait()
 	await(t, "the control group's target has ended", func() bool { return len(processes(mark)) == 2 })
@@ -54,7 +54,7 @@ func TestAttachFollowsRunnersOfAKilledSoak(t *testing.T) {
 	require.Equal(t, []int{20, 20}, []int{v.Connections.Opened, v.Connections.Completed}, text)
 	require.Nil(t, v.Watched, "all of it was watched")
 	require.Len(t, v.Runners, 2)
-	nothingRuns(t, m)
+	requireNoProcess(t, m)
 	_, text = attach(t, killed)
 	require.Contains(t, text, "it has ended: `soak merge ")
 }
@@ -72,7 +72,7 @@ func TestAttachReplacesRunnersThatEndedEarly(t *testing.T) {
 	require.Equal(t, []int{20, 20, 0}, []int{v.Connections.Opened, v.Connections.Completed, v.Connections.Unwatched}, text)
 	require.Less(t, v.Watched.Share, 1.)
 	require.Len(t, v.Runners, 3)
-	nothingRuns(t, m)
+	requireNoProcess(t, m)
 }
 
 func TestAttachRefusesARunWhoseBackendEndedWithSoak(t *testing.T) {
@@ -82,8 +82,8 @@ func TestAttachRefusesARunWhoseBackendEndedWithSoak(t *testing.T) {
 	await(t, "the runners run", func() bool { return len(runnersOf(m)) == 2 })
 	require.NoError(t, killed.cmd.Process.Kill())
 	_ = killed.cmd.Wait()
-	nothingRuns(t, m)
-	text, err := attaching(killed).CombinedOutput()
+	requireNoProcess(t, m)
+	text, err := attachCommand(killed).CombinedOutput()
 	require.ErrorContains(t, err, "exit status 2", string(text))
 	require.Contains(t, string(text), "ended with soak, because soak started their target or ran actions")
 }

@@ -28,9 +28,9 @@ type turnstile struct {
 	refused atomic.Int64
 }
 
-func (f *turnstile) judged(t *testing.T, args ...string) (*verdict.Verdict, *soakRun) {
+func (f *turnstile) run(t *testing.T, args ...string) (*verdict.Verdict, *soakRun) {
 	t.Helper()
-	spec := bare(800 * time.Millisecond)
+	spec := bareService(800 * time.Millisecond)
 	spec.TLS = f.tls
 	since := sync.OnceValue(time.Now)
 	spec.Admit = func(id string, _ int) (status int) {
@@ -43,16 +43,16 @@ func (f *turnstile) judged(t *testing.T, args ...string) (*verdict.Verdict, *soa
 	service, url := startFake(t, spec, fakeservice.Strike{})
 	f.service = service
 	r := begin(t, []string{fmt.Sprintf("K6_INSECURE_SKIP_TLS_VERIFY=%t", f.tls != nil)}, append([]string{"--backend-url", url, "--connections", "10", "--noop-interval", "0.8", "--prefix", "f-", "--reconnect"}, args...)...)
-	return r.judged(), r
+	return r.verdict(), r
 }
 
-// What was refused at first and then let in was not open all the time, and the verdict says so.
+// A client that was first refused and then accepted was not open all the time, and the verdict reports that.
 func TestRefusedAtFirst(t *testing.T) {
 	t.Parallel()
-	aMoment := func(t *testing.T, secure *tls.Config) {
+	briefly := func(t *testing.T, secure *tls.Config) {
 		t.Parallel()
 		f := &turnstile{closed: 3 * time.Second, tls: secure}
-		v, r := f.judged(t, "--seconds", "25")
+		v, r := f.run(t, "--seconds", "25")
 		require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 		require.Equal(t, map[string]int{"status 503": int(f.refused.Load())}, v.RefusedAttempts)
 		require.GreaterOrEqual(t, f.refused.Load(), int64(5))
@@ -67,26 +67,26 @@ func TestRefusedAtFirst(t *testing.T) {
 			require.Contains(t, string(text), "status 503", name)
 		}
 	}
-	t.Run("for a moment", func(t *testing.T) { aMoment(t, nil) })
-	t.Run("for a moment, over TLS", func(t *testing.T) { aMoment(t, untrusted()) })
+	t.Run("for a moment", func(t *testing.T) { briefly(t, nil) })
+	t.Run("for a moment, over TLS", func(t *testing.T) { briefly(t, untrustedTLS()) })
 	t.Run("for longer than MAX_OUTAGE", func(t *testing.T) {
 		t.Parallel()
 		f := &turnstile{closed: 5 * time.Second}
-		v, r := f.judged(t, "--seconds", "25", "--max-outage", "4")
+		v, r := f.run(t, "--seconds", "25", "--max-outage", "4")
 		require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 		require.Regexp(t, `f-\d had no stream for \d[.\d]* s, from \d\d:\d\d:\d\d\S* UTC until its first stream opened; meanwhile it was refused \d times \(status 503\)`, reasons(v))
 	})
 	t.Run("for most of the run", func(t *testing.T) {
 		t.Parallel()
 		f := &turnstile{closed: 12 * time.Second}
-		v, r := f.judged(t, "--seconds", "25")
+		v, r := f.run(t, "--seconds", "25")
 		require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 		require.Regexp(t, `f-\d was (connected for \d[.\d]* s of the planned 20 s|refused at)`, reasons(v))
 	})
 	t.Run("all the time", func(t *testing.T) {
 		t.Parallel()
 		f := &turnstile{closed: time.Hour}
-		v, r := f.judged(t, "--seconds", "12")
+		v, r := f.run(t, "--seconds", "12")
 		require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 		require.Equal(t, verdict.Connections{Planned: 10, Opened: 5, Completed: 5, Refused: 5}, v.Connections)
 		require.Regexp(t, `f-\d was refused at \S+ UTC \(status 503\S*\), as in all \d attempts of \d`, reasons(v))
@@ -99,13 +99,13 @@ func TestRefusedAtFirst(t *testing.T) {
 	})
 }
 
-// Two soaks of one service with the same PREFIX: the second is refused, is not charged with what the first
-// is sent, and does not end its streams.
+// Two soaks of one service have the same PREFIX. The second is refused, is not charged with the messages of the
+// first, and does not end its streams.
 func TestConcurrentSoakWithTheSameIDs(t *testing.T) {
 	t.Parallel()
 	url := backend(t, "NOOP_INTERVAL=1")
-	args := func(seconds string, more ...string) []string {
-		return append([]string{"--backend-url", url, "--connections", "5", "--noop-interval", "1", "--prefix", "both-", "--seconds", seconds}, more...)
+	args := func(seconds string, args ...string) []string {
+		return append([]string{"--backend-url", url, "--connections", "5", "--noop-interval", "1", "--prefix", "both-", "--seconds", seconds}, args...)
 	}
 	first := begin(t, nil, args("30")...)
 	await(t, "the first soak holds its streams", func() bool {
@@ -119,7 +119,7 @@ func TestConcurrentSoakWithTheSameIDs(t *testing.T) {
 	})
 	second, third := begin(t, nil, args("9")...), begin(t, nil, args("9", "--reconnect")...)
 	for _, r := range []*soakRun{second, third} {
-		v := r.judged()
+		v := r.verdict()
 		require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 		require.Equal(t, verdict.Connections{Planned: 5, Refused: 5}, v.Connections)
 		require.Zero(t, v.Messages.Missed, r.out.String())
@@ -127,6 +127,6 @@ func TestConcurrentSoakWithTheSameIDs(t *testing.T) {
 		require.Regexp(t, `both-\d was refused at .* \(status 409.*another client uses this PREFIX`, reasons(v))
 		require.GreaterOrEqual(t, v.RefusedAttempts["status 409"], 5)
 	}
-	v := first.judged()
+	v := first.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, first.out.String())
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// fullFrom is the load from which on a resource was full, as the report has it; "–": it was not.
+// fullFrom returns the load at which a resource became full, as in the report; "–": it did not.
 func fullFrom(v *verdict.Verdict, resource string) string {
 	for _, row := range section(v, "What was full").Rows {
 		if row[0] == resource {
@@ -52,21 +52,21 @@ func cpuGroup(t *testing.T) string {
 	return filepath.Join(group, "cgroup.procs")
 }
 
-// A backend that may take 20 ms of CPU a second does not answer 1000 requests a second. Of a lower load nothing is asked: on a busy
-// machine it may break for want of a core.
+// A backend with 20 ms of CPU per second cannot serve 1000 requests per second. Lower loads are not asserted: on a
+// busy machine they may fail for lack of a core.
 func TestControlGroupLimitBreaksAService(t *testing.T) {
 	t.Parallel()
-	group, mine := cpuGroup(t), mark(t)
-	r := begin(t, []string{mine}, "rampup", "--profile", "smoke", "--stages", "1000", "--stage-seconds", "4", "--warmup-seconds", "3")
+	group, commandMark := cpuGroup(t), mark(t)
+	r := begin(t, []string{commandMark}, "rampup", "--profile", "smoke", "--stages", "1000", "--stage-seconds", "4", "--warmup-seconds", "3")
 	await(t, "the backend has come", func() bool {
-		for _, pid := range processes(mine) {
+		for _, pid := range processes(commandMark) {
 			if name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); err == nil && string(name) == "backend\n" {
 				return os.WriteFile(group, []byte(fmt.Sprint(pid)), 0o600) == nil
 			}
 		}
 		return false
 	})
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, "1,000/s", fullFrom(v, "CPU limit of its control group"), r.out.String())
 	require.Contains(t, factOf(v, "what broke")+factOf(v, "what was full"), "CPU limit of its control group", r.out.String())
 }
@@ -105,7 +105,8 @@ func copyAfter(to, from net.Conn, delay time.Duration) {
 	}
 }
 
-// An answer takes a tenth of a second, so that 1500 requests a second want 150 connections; the backend has descriptors for fewer.
+// A response needs a tenth of a second, so 1500 requests per second need 150 connections; the backend has descriptors
+// for fewer.
 func TestDescriptorLimitBreaksTheBackend(t *testing.T) { // not parallel: the service breaks in seconds, in which the sampler needs a core
 	listen := address.Reserve(t)
 	startBackend(t, nil, "LISTEN="+listen, "BACKEND_TOKEN=secret")
@@ -121,34 +122,34 @@ func TestDescriptorLimitBreaksTheBackend(t *testing.T) { // not parallel: the se
 	t.Cleanup(func() { _ = l.Close() })
 	go relay(l, listen, 100*time.Millisecond)
 	r := begin(t, []string{"BACKEND_TOKEN=secret"}, "rampup", "--profile", "smoke", "--stages", "20,1500", "--backend-url", "http://"+l.Addr().String())
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, "1,500/s", fullFrom(v, "descriptors of the backend"), r.out.String())
 	require.Contains(t, factOf(v, "what broke")+factOf(v, "what was full"), "descriptors of the backend", r.out.String())
 	require.Contains(t, factOf(v, "what broke")+factOf(v, "what was full"), " of 100 open", r.out.String())
 }
 
-// hesitant takes one connection in 20 ms.
-type hesitant struct{ net.Listener }
+// A delayedListener accepts one connection in 20 ms.
+type delayedListener struct{ net.Listener }
 
-func (l hesitant) Accept() (net.Conn, error) {
+func (l delayedListener) Accept() (net.Conn, error) {
 	time.Sleep(20 * time.Millisecond) // the fault itself
 	return l.Listener.Accept()
 }
 
-// Each request comes on a connection of its own, to a listener that takes 50 a second. Its queue has room for those that come
-// together at 10 a second where the machine stands still for a second, and is full in a moment at 300.
+// Each request has its own connection, to a listener that accepts 50 per second. At 10 per second its queue has room
+// for a stall of a second; at 300 it is full at once.
 func TestAcceptQueueBreaksAService(t *testing.T) { // not parallel: the service breaks in seconds, in which the sampler needs a core
 	s := httptest.NewUnstartedServer(services.New(""))
 	raw, err := s.Listener.(*net.TCPListener).SyscallConn()
 	require.NoError(t, err)
 	require.NoError(t, raw.Control(func(fd uintptr) { err = unix.Listen(int(fd), 16) }))
 	require.NoError(t, err)
-	s.Listener = hesitant{s.Listener}
+	s.Listener = delayedListener{s.Listener}
 	s.Config.SetKeepAlivesEnabled(false)
 	s.Start()
 	t.Cleanup(s.Close)
 	r := begin(t, nil, "rampup", "--profile", "smoke", "--stages", "10,300", "--backend-url", s.URL)
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, "300/s", fullFrom(v, "accept queue of the service"), r.out.String())
 	require.Contains(t, factOf(v, "what broke")+factOf(v, "what was full"), "connects found it full (ListenOverflows)", r.out.String())
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A bucket is an S3 server in this process that can go away, refuse what is written, and spoil what is read.
+// A bucket is an S3 server in this process that can be unreachable, reject writes, and truncate what is read.
 type bucket struct {
 	place string
 	gone  atomic.Bool
@@ -56,17 +56,17 @@ func startBucket(t *testing.T) *bucket {
 			faker.ServeHTTP(w, r)
 			return
 		}
-		whole := httptest.NewRecorder()
-		faker.ServeHTTP(whole, r)
-		w.Header().Set("Last-Modified", whole.Header().Get("Last-Modified"))
-		_, _ = w.Write(whole.Body.Bytes()[:whole.Body.Len()/2])
+		response := httptest.NewRecorder()
+		faker.ServeHTTP(response, r)
+		w.Header().Set("Last-Modified", response.Header().Get("Last-Modified"))
+		_, _ = w.Write(response.Body.Bytes()[:response.Body.Len()/2])
 	}))
 	t.Cleanup(server.Close)
 	b.place = "s3://soaks/all?region=us-east-1&use_path_style=true&endpoint=" + server.URL
 	return b
 }
 
-// Nothing was said of it, and Ctrl-C did not end it.
+// The bucket was once not reported, and Ctrl-C did not end the run.
 func TestUnreachableBucketFailsBeforeTheLoad(t *testing.T) {
 	t.Parallel()
 	r := begin(t, nil, "--connections", "20", "--seconds", "600", "--noop-interval", "1",
@@ -85,20 +85,20 @@ func TestLostBucketIsReported(t *testing.T) {
 	t.Parallel()
 	b := startBucket(t)
 	r := begin(t, nil, "--connections", "20", "--seconds", "8", "--noop-interval", "1", "--runners", "1", "--shards", b.place)
-	r.holding("20")
+	r.awaitStreams("20")
 	b.gone.Store(true)
 	await(t, "it is said", func() bool {
 		return regexp.MustCompile(`runner 1: write s3://soaks/all/t/runner-1-\S+: .*; trying again`).MatchString(r.out.String())
 	})
 	require.NoError(t, r.cmd.Process.Signal(syscall.SIGINT))
 	began := time.Now()
-	v := r.judged()
+	v := r.verdict()
 	require.Less(t, time.Since(began), 40*time.Second)
 	require.Equal(t, verdict.Invalid, v.Verdict)
 	require.Contains(t, reasons(v), "the shards were not collected", r.out.String())
-	kept := regexp.MustCompile(`kept as (\S+\.json\.gz)`).FindStringSubmatch(r.out.String())
-	require.NotNil(t, kept, r.out.String())
-	require.NoError(t, os.Remove(kept[1]))
+	files := regexp.MustCompile(`kept as (\S+\.json\.gz)`).FindStringSubmatch(r.out.String())
+	require.NotNil(t, files, r.out.String())
+	require.NoError(t, os.Remove(files[1]))
 }
 
 // Missing or broken objects of a bucket end with a verdict; and a whole run can be judged from its bucket anywhere.
@@ -107,20 +107,20 @@ func TestMergeFromABucket(t *testing.T) {
 	b := startBucket(t)
 	place := strings.Replace(b.place, "all", "all/t", 1)
 	r := begin(t, nil, "--connections", "20", "--seconds", "8", "--noop-interval", "1", "--shards", b.place)
-	require.Equal(t, verdict.Pass, r.judged().Verdict, r.out.String())
-	again := func(place string) (v *verdict.Verdict, text string) {
+	require.Equal(t, verdict.Pass, r.verdict().Verdict, r.out.String())
+	mergeBucket := func(place string) (v *verdict.Verdict, text string) {
 		out := t.TempDir()
 		code, text := merge(t, place, out)
 		v = readVerdict(t, results.Dir(filepath.Join(out, "t")))
 		require.Equal(t, v.Verdict.ExitCode(), code, text)
 		return v, text
 	}
-	v, text := again(place)
+	v, text := mergeBucket(place)
 	require.Equal(t, verdict.Pass, v.Verdict, text)
 	require.True(t, v.Server.Known)
 
 	b.cut.Store(true)
-	v, text = again(place)
+	v, text = mergeBucket(place)
 	require.Equal(t, verdict.Invalid, v.Verdict, text)
 	require.Contains(t, reasons(v), "not a whole shard")
 	b.cut.Store(false)
@@ -144,7 +144,7 @@ func TestMergeFromABucket(t *testing.T) {
 		data[len(data)/2] ^= 4
 		require.NoError(t, bucket.Put(t.Context(), name, data))
 	}
-	v, text = again(place)
+	v, text = mergeBucket(place)
 	require.Equal(t, verdict.Invalid, v.Verdict, text)
 
 	code, text = merge(t, strings.Replace(place, "soaks", "none", 1), t.TempDir())

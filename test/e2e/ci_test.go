@@ -14,8 +14,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// The step of action.yml that soaks, on the programs of this clone: what it shows on GitHub, its outputs, JUnit's file
-// and its exit code, of a run that passes and of one that loses a noop.
+// The step of action.yml that soaks, with the programs of this clone: its output on GitHub, its outputs, JUnit file
+// and exit code, for a run that passes and for one that loses a noop.
 func TestGitHubAction(t *testing.T) {
 	t.Parallel()
 	var action struct {
@@ -54,14 +54,14 @@ func TestGitHubAction(t *testing.T) {
 			cmd.Dir = folder
 			cmd.Env = append(os.Environ(), "SOAK="+soak, "COMMAND=run", "BACKEND_URL=", "OUT=results", "JUNIT=soak.xml", "BACKEND_FAULT="+c.fault,
 				"ARGS=--connections=10\n--seconds=20\n--noop-interval=1\n--prefix=ci-\n--testid=in-ci", "GITHUB_STEP_SUMMARY="+in("summary"), "GITHUB_OUTPUT="+in("output"))
-			said, _ := cmd.CombinedOutput()
-			require.Equal(t, c.code, cmd.ProcessState.ExitCode(), string(said))
-			first, rest, _ := strings.Cut(string(said), "\n")
+			output, _ := cmd.CombinedOutput()
+			require.Equal(t, c.code, cmd.ProcessState.ExitCode(), string(output))
+			first, suffix, _ := strings.Cut(string(output), "\n")
 			token, stopped := strings.CutPrefix(first, "::stop-commands::")
 			require.True(t, stopped, first)
-			_, told, resumed := strings.Cut(rest, "\n::"+token+"::\n")
-			require.True(t, resumed, rest)
-			require.True(t, strings.HasPrefix(told, c.annotation), told)
+			_, annotations, resumed := strings.Cut(suffix, "\n::"+token+"::\n")
+			require.True(t, resumed, suffix)
+			require.True(t, strings.HasPrefix(annotations, c.annotation), annotations)
 
 			require.Equal(t, "verdict="+c.verdict+"\ntestid=in-ci\nreport="+filepath.Join("results", "in-ci", "report.html")+"\n", content("output"))
 			require.FileExists(t, in(filepath.Join("results", "in-ci", "report.html")))

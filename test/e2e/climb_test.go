@@ -16,7 +16,7 @@ import (
 
 const goodNoop = "data: 0\n\n"
 
-// after50 lets a service be bad to the streams that come when it holds 50.
+// after50 applies a fault to the streams beyond the 50th.
 func after50(bad func(n int) string) func(string, int) string {
 	return func(id string, n int) string {
 		var number int
@@ -27,7 +27,7 @@ func after50(bad func(n int) string) func(string, int) string {
 	}
 }
 
-// always lets a service be bad however few streams it holds.
+// always applies a fault whatever the number of streams.
 func always(bad func(n int) string) func(string, int) string {
 	return func(_ string, n int) string { return bad(n) }
 }
@@ -56,10 +56,10 @@ func TestCapacityOfBadServices(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			spec := bare(time.Second)
+			spec := bareService(time.Second)
 			spec.Text = c.say
 			_, url := startFake(t, spec, fakeservice.Strike{})
-			v := begin(t, nil, "capacity", "--profile", "smoke", "--backend-url", url, "--late-ms", "2000").judged()
+			v := begin(t, nil, "capacity", "--profile", "smoke", "--backend-url", url, "--late-ms", "2000").verdict()
 			require.Equal(t, c.want, v.Verdict, reasons(v))
 			require.Contains(t, factOf(v, "breaks"), c.breaks)
 			require.Contains(t, reasons(v), c.says)
@@ -81,10 +81,10 @@ func TestChurnAndFanoutOfBadServices(t *testing.T) {
 		} {
 			t.Run(suite+" "+name, func(t *testing.T) {
 				t.Parallel()
-				spec := bare(time.Second)
+				spec := bareService(time.Second)
 				spec.Text, spec.Slow = c.say, fakeservice.SlowKeep
 				_, url := startFake(t, spec, fakeservice.Strike{})
-				v := smoke(t, suite, "--backend-url", url).judged()
+				v := smoke(t, suite, "--backend-url", url).verdict()
 				require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
 				require.Contains(t, reasons(v), c.says)
 			})

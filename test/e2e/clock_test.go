@@ -14,14 +14,14 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// The wall clock of the whole machine is stepped by an hour while streams are held. That is
-// rude to everything else on it, so it needs CALIBRATE=1, and is no part of `make test`.
+// The wall clock of the whole machine is stepped by an hour during a soak. That disturbs all other programs, so the
+// test needs CALIBRATE=1, and is not part of `make test`.
 func TestSteppedClock(t *testing.T) {
 	if os.Getenv("CALIBRATE") == "" || os.Geteuid() != 0 {
 		untested.Skip(t, "a clock that is stepped during a run: only `CALIBRATE=1 make e2e` as root steps that of the machine")
 	}
 	r := begin(t, nil, "--connections", "50", "--seconds", "25", "--noop-interval", "1", "--max-late", "0")
-	r.holding("50")
+	r.awaitStreams("50")
 	started := time.Now()
 	step := func(by time.Duration) {
 		now := time.Now().Round(0).Add(by)
@@ -33,7 +33,7 @@ func TestSteppedClock(t *testing.T) {
 	time.Sleep(4 * time.Second) // the fault itself
 	step(-time.Hour)
 	require.Greater(t, stepped, 59*time.Minute, "the step took place")
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Zero(t, v.Messages.Missed)
 	require.Zero(t, v.Messages.Late)

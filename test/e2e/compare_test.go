@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-func compared(t *testing.T, args ...string) (code int, text string) {
+func compareRuns(t *testing.T, args ...string) (code int, text string) {
 	t.Helper()
 	out, err := exec.Command(filepath.Join(root, "bin", "soak"), append([]string{"compare"}, args...)...).CombinedOutput()
 	if exit, ok := err.(*exec.ExitError); ok {
@@ -22,27 +22,27 @@ func compared(t *testing.T, args ...string) (code int, text string) {
 	return 0, string(out)
 }
 
-// The last run loses a noop: that is a regression, whatever else is noise.
+// The last run loses a noop: that is a regression, in spite of all noise.
 func TestCompareFindsARegression(t *testing.T) {
 	t.Parallel()
 	args := []string{"--connections", "20", "--seconds", "9", "--noop-interval", "1"}
 	var dirs []string
 	for range 2 {
 		r := begin(t, nil, args...)
-		require.Equal(t, verdict.Pass, r.judged().Verdict, r.out.String())
+		require.Equal(t, verdict.Pass, r.verdict().Verdict, r.out.String())
 		dirs = append(dirs, string(r.dir))
 	}
 	bad := begin(t, []string{"BACKEND_FAULT=stall:noop=2"}, args...)
-	require.Equal(t, verdict.Fail, bad.judged().Verdict, bad.out.String())
+	require.Equal(t, verdict.Fail, bad.verdict().Verdict, bad.out.String())
 	dirs = append(dirs, string(bad.dir))
 
-	code, text := compared(t, dirs...)
+	code, text := compareRuns(t, dirs...)
 	require.Equal(t, 1, code, text)
 	require.Contains(t, text, "noops missed")
 
 	shorter := begin(t, nil, "--connections", "20", "--seconds", "8", "--noop-interval", "1")
-	require.Equal(t, verdict.Pass, shorter.judged().Verdict, shorter.out.String())
-	code, text = compared(t, dirs[0], dirs[1], string(shorter.dir))
+	require.Equal(t, verdict.Pass, shorter.verdict().Verdict, shorter.out.String())
+	code, text = compareRuns(t, dirs[0], dirs[1], string(shorter.dir))
 	require.Equal(t, 2, code, text)
 	require.Contains(t, text, "seconds is 9 in the one and 8 in the other")
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/hub"
 )
 
-// A real nginx compresses the streams of our backend. With proxy_buffering off it flushes after each noop. Without, it holds them
-// back, and its headers too, unless what it has got so far goes out.
+// A real nginx compresses the streams of our backend. With proxy_buffering off it flushes after each noop. Otherwise
+// it delays them, and its headers too, unless the available output is sent.
 func TestCompressingProxy(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -44,7 +44,7 @@ func TestCompressingProxy(t *testing.T) {
 			t.Parallel()
 			front := "http://" + proxy(t, backend(t, "NOOP_INTERVAL=0.2"), "gzip on; gzip_types text/event-stream; gzip_min_length 0; "+tt.directives)
 			r := begin(t, []string{"ACCEPT_ENCODING=" + tt.accept}, "--connections", "20", "--seconds", "9", "--noop-interval", "0.2", "--backend-url", front, "--prefix", "soak-")
-			tt.judge(t, r.judged(), r.out.String())
+			tt.judge(t, r.verdict(), r.out.String())
 		})
 	}
 }
@@ -64,15 +64,15 @@ const aHub = `export default {
   publish: { url: '{base}/pub/{topic}', body: '{"run":"{run}","seq":{seq},"t":{sentAt}}' },
 };`
 
-// A service flushes its compression every two seconds. Its streams are silent for no longer, so they are held, and most messages
-// are late.
+// A service flushes its compression every two seconds. Its streams are never silent for longer, so they stay open,
+// and most messages are late.
 func TestMessageBursts(t *testing.T) {
 	t.Parallel()
 	h := &hub.Hub{Gzip: 2 * time.Second}
 	service := filepath.Join(t.TempDir(), "hub.js")
 	require.NoError(t, os.WriteFile(service, []byte(aHub), 0o600))
 	r := begin(t, nil, "--service", service, "--backend-url", h.Start(t).URL, "--connections", "10", "--seconds", "15", "--topics", "1", "--publish-rate", "20", "--accept-encoding", "gzip", "--max-late", "0", "--late-ms", "500")
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 	// 40 in a burst, less where the first one began in the middle: the sentence has the mean
 	require.Regexp(t, `^messages arrive in bursts of [34]\d: the service or a proxy buffers compressed data \(gzip\); `, v.Reasons[0])

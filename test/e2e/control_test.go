@@ -12,8 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A runner that is stopped reads its control group late too, a service that stalls does not delay it: the one is in doubt,
-// the other the service's fault, whatever else keeps this machine busy.
+// A stopped runner also reads its control group late; a service that stalls does not delay it. The first is
+// inconclusive, the second a fault of the service, however busy this machine is.
 func TestControlGroupAttributesLateness(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -28,19 +28,19 @@ func TestControlGroupAttributesLateness(t *testing.T) {
 			t.Parallel()
 			m := mark(t)
 			r := begin(t, []string{m}, "--connections", "20", "--runners", "1", "--seconds", "19", "--noop-interval", "2", "--max-late", "0")
-			r.holding("20")
+			r.awaitStreams("20")
 			pid := find(t, m, c.stop)
 			require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
 			time.Sleep(3 * time.Second) // the fault itself: longer than LATE_MS, shorter than a stream may be silent
 			require.NoError(t, syscall.Kill(pid, syscall.SIGCONT))
-			v := r.judged()
+			v := r.verdict()
 			require.Equal(t, c.want, v.Verdict, r.out.String())
 			require.Contains(t, v.Reasons[0], c.says)
 			require.True(t, v.Control.Decides)
 			require.Zero(t, v.Control.Lost)
 			require.Equal(t, 20, v.Connections.Opened, "the control group is counted nowhere else")
 			require.Zero(t, v.Messages.Missed)
-			require.Equal(t, c.want == verdict.Invalid, v.Control.LateAlone == 0, "%+v", v.Control)
+			require.Equal(t, c.want == verdict.Invalid, v.Control.LateWithoutGroup == 0, "%+v", v.Control)
 		})
 	}
 }

@@ -31,7 +31,7 @@ func TestSlowDeletesAreReported(t *testing.T) {
 	}))
 	t.Cleanup(slow.Close)
 	r := begin(t, nil, "--backend-url", slow.URL, "--connections", "20", "--runners", "2", "--seconds", "8", "--noop-interval", "1")
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.EqualValues(t, 20, v.Ends.Count)
 	require.GreaterOrEqual(t, v.Ends.MinMS, 1200.)

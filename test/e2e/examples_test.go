@@ -20,7 +20,7 @@ const finiteExample = "09-finite-stream.js"
 
 // example runs an example as its header has it typed, and returns k6's exit code, its checks and its output. The fault is one of the
 // backend or, for the finite stream, of the model.
-func example(t *testing.T, script, fault string) (code int, checks struct{ Passes, Fails int }, said string) {
+func example(t *testing.T, script, fault string) (code int, checks struct{ Passes, Fails int }, output string) {
 	t.Helper()
 	summary, url, prompt := filepath.Join(t.TempDir(), "summary.json"), "", ""
 	if filepath.Base(script) == finiteExample {
@@ -50,15 +50,15 @@ func TestExamplesPass(t *testing.T) {
 	for _, script := range scripts {
 		t.Run(filepath.Base(script), func(t *testing.T) {
 			t.Parallel()
-			code, checks, said := example(t, script, faults[filepath.Base(script)])
-			require.Zero(t, code, said)
-			require.Zero(t, checks.Fails, said)
-			require.Positive(t, checks.Passes, said)
+			code, checks, output := example(t, script, faults[filepath.Base(script)])
+			require.Zero(t, code, output)
+			require.Zero(t, checks.Fails, output)
+			require.Positive(t, checks.Passes, output)
 		})
 	}
 }
 
-// What a script asserts is worth what it does not let pass.
+// The assertions of an example find the faults of the service.
 func TestExamplesFindFaults(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -73,9 +73,9 @@ func TestExamplesFindFaults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			code, checks, said := example(t, filepath.Join(root, "examples", name), c.fault)
-			require.Equal(t, c.code, code, said)
-			require.Positive(t, checks.Fails, said)
+			code, checks, output := example(t, filepath.Join(root, "examples", name), c.fault)
+			require.Equal(t, c.code, code, output)
+			require.Positive(t, checks.Fails, output)
 		})
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// faultCounts are the counts of a verdict that a fault changes.
+// A faultCounts has the counts of a verdict that a fault changes.
 type faultCounts struct {
 	missed, duplicated, reordered, corrupted, late uint64
 	dropped, refused                               int
@@ -70,7 +70,7 @@ func allFindings(v *verdict.Verdict) string {
 func findsFault(t *testing.T, want faultCounts, found []string, in func(*verdict.Verdict) string, env, args []string) *verdict.Verdict {
 	t.Helper()
 	r := begin(t, env, append([]string{"--connections", "20", "--seconds", "12", "--noop-interval", "1"}, args...)...)
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 	require.Equal(t, want, faultCountsOf(v), allFindings(v)+r.out.String())
 	for _, reason := range found {
@@ -93,7 +93,7 @@ func TestFaultsAreFoundExactly(t *testing.T) {
 	}
 }
 
-// Over TLS and over HTTP/2 all of them are found in one run, each on a connection of its own.
+// Over TLS and over HTTP/2 all faults are found in one run, each on its own connection.
 func TestFaultsAreFoundExactlyOverOtherTransports(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -135,7 +135,7 @@ func TestFaultsAreFoundExactlyOverOtherTransports(t *testing.T) {
 func TestLostNoopsAreNamedOnce(t *testing.T) {
 	t.Parallel()
 	r := begin(t, []string{"BACKEND_FAULT=drop:noop=5,count=3"}, "--connections", "6", "--seconds", "20", "--noop-interval", "1")
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 	named := map[string]uint64{} // of each connection
 	for _, f := range v.Findings {
@@ -160,7 +160,7 @@ func TestCrashingBackendFails(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	r := begin(t, []string{"BACKEND_FAULT=die:noop=3"}, "--connections", "60", "--seconds", "12", "--noop-interval", "1", "--junit", filepath.Join(folder, "junit.xml"))
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 	require.Equal(t, 60, v.Connections.Dropped)
 	require.Regexp(t, `^the backend died at `, v.Reasons[0])
@@ -187,7 +187,7 @@ func TestCrashingBackendFails(t *testing.T) {
 func TestReconnectsSurviveBackendCrash(t *testing.T) {
 	t.Parallel()
 	r := begin(t, []string{"BACKEND_FAULT=die:noop=3"}, "--connections", "20", "--seconds", "20", "--noop-interval", "1", "--reconnect")
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Zero(t, v.Messages.Missed)
 	require.GreaterOrEqual(t, v.Connections.Reconnected, 20)

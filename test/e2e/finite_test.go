@@ -24,7 +24,7 @@ import (
 func TestFinite(t *testing.T) {
 	t.Parallel()
 	r := begin(t, nil, "finite", "--profile", "smoke")
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.EqualValues(t, 200, v.Responses.Complete)
 	require.EqualValues(t, 200*40, v.Messages.Received)
@@ -38,7 +38,7 @@ func TestFinite(t *testing.T) {
 func TestFiniteNamesTruncatedResponses(t *testing.T) {
 	t.Parallel()
 	r := begin(t, []string{"MODEL_FAULT=truncate@20:0.05"}, "finite", "--profile", "smoke", "--seconds", "6", "--runners", "2")
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 	require.Positive(t, v.Responses.Truncated)
 	require.EqualValues(t, 120, v.Responses.Complete+v.Responses.Truncated)
@@ -51,9 +51,9 @@ func TestFiniteNamesTruncatedResponses(t *testing.T) {
 // A service without a description: seven lines are enough for one. Its proxy buffers, and the report has a warning.
 func TestFiniteOfAnotherServiceBehindABuffer(t *testing.T) {
 	t.Parallel()
-	var asked atomic.Int64
+	var requests atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		n := asked.Add(1)
+		n := requests.Add(1)
 		var answer strings.Builder
 		for k := range 8 {
 			if n != 5 || k != 3 {
@@ -73,7 +73,7 @@ func TestFiniteOfAnotherServiceBehindABuffer(t *testing.T) {
 		message: { event: 'piece', seq: 'json:$.n', per: 'request' },
 		end: { by: 'event', done: { event: 'finished' }, failed: { event: 'error' } },
 	};`), 0o600))
-	v := begin(t, nil, "finite", "--profile", "smoke", "--seconds", "3", "--service", module, "--backend-url", server.URL).judged()
+	v := begin(t, nil, "finite", "--profile", "smoke", "--seconds", "3", "--service", module, "--backend-url", server.URL).verdict()
 	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
 	require.EqualValues(t, 60, v.Responses.Complete)
 	require.EqualValues(t, 1, v.Messages.Missed)
@@ -118,7 +118,7 @@ func TestFiniteAttributesResponsesToAnAction(t *testing.T) {
 	})
 	restart := fmt.Sprintf("3s deploy: kill -KILL %d; sleep 0.3; %s model --listen %s >/dev/null 2>&1 &", model.Process.Pid, program, listen)
 	r := begin(t, nil, "finite", "--profile", "smoke", "--seconds", "8", "--backend-url", "http://"+listen, "--at", restart)
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 	e := v.Actions[0].Responses
 	require.NotNil(t, e)
@@ -135,7 +135,7 @@ func TestFiniteAttributesResponsesToAnAction(t *testing.T) {
 func TestFiniteMeasuresWhenTheModelWasCancelled(t *testing.T) {
 	t.Parallel()
 	r := begin(t, nil, "finite", "--profile", "smoke", "--seconds", "4", "--abandon", "30", "--abandon-by", "reset", "--gauge", "model_requests_open")
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	c := v.Responses.Cancellation
 	require.NotNil(t, c, r.out.String())

@@ -14,8 +14,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// bare is a service that speaks the bare protocol and nothing else: no ids, no timestamps, no ledger.
-func bare(interval time.Duration) fakeservice.ServiceSpec {
+// bareService returns a service with the bare protocol: no ids, no timestamps, no ledger.
+func bareService(interval time.Duration) fakeservice.ServiceSpec {
 	return fakeservice.ServiceSpec{
 		IDs: fakeservice.IDsNone, Format: fakeservice.Format{Lines: "\n", Framing: "chunks"},
 		Schedule: fakeservice.Schedule{Factor: 1, Interval: interval, Phase: fakeservice.PhaseConnect},
@@ -36,9 +36,9 @@ func startFake(t *testing.T, spec fakeservice.ServiceSpec, strike fakeservice.St
 	return s, url
 }
 
-// untrusted is TLS with a certificate that no client trusts.
-func untrusted() *tls.Config {
-	return &tls.Config{Certificates: ownCertificates(), MinVersion: tls.VersionTLS12}
+// untrustedTLS returns a configuration with a certificate that no client trusts.
+func untrustedTLS() *tls.Config {
+	return &tls.Config{Certificates: untrustedCertificates(), MinVersion: tls.VersionTLS12}
 }
 
 // A fault hits the device f-3 at its fourth noop.
@@ -60,11 +60,11 @@ func TestForeignBackendIsCountedByInterval(t *testing.T) {
 	} {
 		t.Run("fault="+name, func(t *testing.T) {
 			t.Parallel()
-			_, url := startFake(t, bare(800*time.Millisecond), fakeservice.Strike{
+			_, url := startFake(t, bareService(800*time.Millisecond), fakeservice.Strike{
 				Fault: fakeservice.Fault{Action: c.action, Devices: []string{"f-3"}, From: 4, Count: c.count},
 			})
 			r := begin(t, nil, "--backend-url", url+"/", "--connections", "10", "--seconds", "12", "--noop-interval", "0.8", "--prefix", "f-")
-			v := r.judged()
+			v := r.verdict()
 			want := verdict.Pass
 			if c.action != "" {
 				want = verdict.Fail

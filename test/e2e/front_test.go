@@ -19,21 +19,21 @@ import (
 // The idle timeout of 2.5 intervals ended such a stream before the service did.
 func TestServiceEndsStreamsSlowly(t *testing.T) {
 	t.Parallel()
-	spec := bare(time.Second)
+	spec := bareService(time.Second)
 	spec.Ends = 5 * time.Second
 	_, url := startFake(t, spec, fakeservice.Strike{})
 	args := []string{"--backend-url", url, "--connections", "6", "--seconds", "9", "--noop-interval", "1"}
 	t.Run("within END_TIMEOUT", func(t *testing.T) {
 		t.Parallel()
 		r := begin(t, nil, append(args, "--prefix", "a-")...)
-		v := r.judged()
+		v := r.verdict()
 		require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 		require.Equal(t, 15*time.Second, v.Plan.EndTimeout())
 	})
 	t.Run("beyond it", func(t *testing.T) {
 		t.Parallel()
 		r := begin(t, []string{"END_TIMEOUT=2"}, append(args, "--prefix", "b-")...)
-		v := r.judged()
+		v := r.verdict()
 		require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 		require.Equal(t, 6, v.Connections.Unfinished)
 		require.Contains(t, reasons(v), "the server did not end 6 streams within 2 s of the request (END_TIMEOUT)")
@@ -48,7 +48,7 @@ func TestOtherSpellingsOfAURL(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := begin(t, nil, "--backend-url", url+end, "--connections", "6", "--seconds", "8", "--noop-interval", "1", "--prefix", name+"-")
-			v := r.judged()
+			v := r.verdict()
 			require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 			require.Equal(t, strings.ToLower(url), v.Plan.BackendURL)
 		})
@@ -63,7 +63,7 @@ func TestK6VariablesAreIgnored(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(home, "k6", "config.json"), []byte(`{"vus": 1, "linger": true}`), 0o644))
 	r := begin(t, []string{"K6_VUS=1", "K6_ITERATIONS=1", "K6_NO_THRESHOLDS=true", "K6_EXECUTION_SEGMENT=0:1/2", "XDG_CONFIG_HOME=" + home},
 		"--connections", "12", "--seconds", "8", "--noop-interval", "1")
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Contains(t, r.out.String(), "soak: warning: K6_EXECUTION_SEGMENT, K6_ITERATIONS, K6_NO_THRESHOLDS, K6_VUS in the environment: ignored")
 }
@@ -93,17 +93,17 @@ func TestScriptRejectsShortOptions(t *testing.T) {
 	}
 }
 
-// Such streams were said to be silent.
+// Such streams were once reported as silent.
 func TestReportListsOtherEvents(t *testing.T) {
 	t.Parallel()
-	_, url := startFake(t, bare(time.Second), fakeservice.Strike{Fault: fakeservice.Fault{Action: fakeservice.ActNamed, NeverEnds: true}})
+	_, url := startFake(t, bareService(time.Second), fakeservice.Strike{Fault: fakeservice.Fault{Action: fakeservice.ActNamed, NeverEnds: true}})
 	r := begin(t, []string{"END_TIMEOUT=1"}, "--backend-url", url, "--connections", "5", "--seconds", "8", "--noop-interval", "1")
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 	require.Contains(t, reasons(v), `named "noop", which message.event of the description does not match`)
 }
 
-// PASS was printed without a name.
+// PASS was once printed without a name.
 func TestRunIsNamedByItsFolder(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "laptop")

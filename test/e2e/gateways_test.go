@@ -43,9 +43,9 @@ func TestFiniteThroughLiteLLM(t *testing.T) {
 	prompts := filepath.Join(t.TempDir(), "prompts")
 	faulty := strings.Repeat("\"soak id={id}\"\n", 9) + "\"soak id={id} fault=truncate@10\"\n"
 	require.NoError(t, os.WriteFile(prompts, []byte(faulty), 0o600))
-	finite := func(more ...string) *verdict.Verdict {
+	finite := func(extra ...string) *verdict.Verdict {
 		args := []string{"finite", "--service", gateway.Service, "--backend-url", gateway.URL, "--rate", "4", "--seconds", "15"}
-		v := begin(t, gateway.Env, append(args, more...)...).judged()
+		v := begin(t, gateway.Env, append(args, extra...)...).verdict()
 		require.EqualValues(t, 60, v.Responses.Started)
 		return v
 	}

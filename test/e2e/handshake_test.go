@@ -39,16 +39,16 @@ func certificates(t *testing.T, names ...string) string {
 // backendWith starts a backend that speaks TLS.
 func backendWith(t *testing.T, certs string, env ...string) (url string) {
 	t.Helper()
-	url = backend(t, append(env, pair(certs)...)...)
+	url = backend(t, append(env, tlsVariables(certs)...)...)
 	return strings.Replace(url, "http://127.0.0.1", "https://localhost", 1)
 }
 
-// pair are the variables that have a backend speak TLS.
-func pair(certs string) []string {
+// tlsVariables returns the variables of a backend with TLS.
+func tlsVariables(certs string) []string {
 	return []string{"TLS_CERT=" + filepath.Join(certs, "server", "server.pem"), "TLS_KEY=" + filepath.Join(certs, "server", "server-key.pem")}
 }
 
-// secureBackend is backendWith, and the variable that has k6 trust it.
+// secureBackend calls backendWith, and also returns the variable for k6's trust.
 func secureBackend(t *testing.T, env ...string) (url, trust string) {
 	t.Helper()
 	certs := certificates(t)
@@ -58,7 +58,7 @@ func secureBackend(t *testing.T, env ...string) (url, trust string) {
 func TestHandshake(t *testing.T) {
 	t.Parallel()
 	r := smoke(t, "handshake", "--certs", certificates(t))
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Equal(t, "500 made, 500 good, 0 (0.00 %) failed", factOf(v, "connections"))
 	require.Equal(t, "8 connections open at a time", factOf(v, "peak"))
@@ -76,14 +76,14 @@ func TestHandshake(t *testing.T) {
 
 func TestHandshakeKeepsToItsRate(t *testing.T) {
 	t.Parallel()
-	v := smoke(t, "handshake", "--certs", certificates(t), "--connections", "60", "--rate-limit", "20").judged()
+	v := smoke(t, "handshake", "--certs", certificates(t), "--connections", "60", "--rate-limit", "20").verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
 	require.LessOrEqual(t, v.Metrics[0].Value, 21., "connections/s")
 }
 
 func TestHandshakeLimitsItsRateAndMean(t *testing.T) {
 	t.Parallel()
-	v := smoke(t, "handshake", "--certs", certificates(t), "--connections", "60", "--rate-limit", "20", "--min-rate", "30", "--max-mean-ms", "0.01").judged()
+	v := smoke(t, "handshake", "--certs", certificates(t), "--connections", "60", "--rate-limit", "20", "--min-rate", "30", "--max-mean-ms", "0.01").verdict()
 	require.NotEqual(t, verdict.Pass, v.Verdict)
 	require.Regexp(t, `60 connections: (1?\d|20|21)(\.\d)?/s, the limit is at least 30`, reasons(v))
 	require.Contains(t, reasons(v), "the limit is at most 0.01 ms")
@@ -92,7 +92,7 @@ func TestHandshakeLimitsItsRateAndMean(t *testing.T) {
 func TestHandshakeHoldsConnections(t *testing.T) {
 	t.Parallel()
 	r := smoke(t, "handshake", "--certs", certificates(t), "--connections", "50", "--hold-seconds", "3", "--ask-seconds", "1")
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Equal(t, "50 connections open at a time", factOf(v, "peak"))
 	require.Equal(t, "50", section(v, "Bytes").Rows[0][0])
@@ -106,7 +106,7 @@ func TestHandshakeHoldsConnections(t *testing.T) {
 	}
 }
 
-// What cannot be held is said before anything starts: descriptors count connections, not the eight virtual users that open them.
+// A limit is reported before the start: descriptors count connections, not the eight virtual users that open them.
 func TestHandshakeLimitsHeldConnections(t *testing.T) {
 	t.Parallel()
 	r := smoke(t, "handshake", "--certs", certificates(t), "--connections", "16000000", "--hold-seconds", "1")
@@ -121,14 +121,14 @@ func TestHandshakeFindsAcceptedStrangers(t *testing.T) {
 	certs := certificates(t)
 	url := backendWith(t, certs)
 	r := smoke(t, "handshake", "--certs", certs, "--backend-url", url, "--connections", "20")
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 	require.Contains(t, reasons(v), "a client without a certificate got an answer")
 	require.Equal(t, "20 made, 20 good, 0 (0.00 %) failed", factOf(v, "connections"))
 }
 
-// strangers is a service that takes clients of its authority, and does something else with all others.
-func strangers(t *testing.T, certs string, auth tls.ClientAuthType, with http.HandlerFunc) (url string) {
+// strangerService returns a service that accepts clients of its authority, and handles all others by a function.
+func strangerService(t *testing.T, certs string, auth tls.ClientAuthType, with http.HandlerFunc) (url string) {
 	t.Helper()
 	return secure(t, certs, auth, func(w http.ResponseWriter, r *http.Request, pool *x509.CertPool) {
 		if chain := r.TLS.PeerCertificates; len(chain) > 0 {
@@ -181,7 +181,7 @@ func TestHandshakeFindsOpenServer(t *testing.T) {
 					accepted.Add(1)
 				}
 			})
-			v := smoke(t, "handshake", "--certs", certs, "--backend-url", url, "--connections", "100,400").judged()
+			v := smoke(t, "handshake", "--certs", certs, "--backend-url", url, "--connections", "100,400").verdict()
 			require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
 			require.Positive(t, accepted.Load())
 			require.Contains(t, reasons(v), "a client without a certificate got an answer: ")
@@ -193,35 +193,35 @@ func TestHandshakeFindsOpenServer(t *testing.T) {
 func TestHandshakeFindsIssuerNameCheck(t *testing.T) {
 	t.Parallel()
 	certs := certificates(t)
-	own, err := tls.LoadX509KeyPair(filepath.Join(certs, "clients", "client-1.pem"), filepath.Join(certs, "clients", "client-1-key.pem"))
+	certificate, err := tls.LoadX509KeyPair(filepath.Join(certs, "clients", "client-1.pem"), filepath.Join(certs, "clients", "client-1-key.pem"))
 	require.NoError(t, err)
 	url := secure(t, certs, tls.RequestClientCert, func(w http.ResponseWriter, r *http.Request, _ *x509.CertPool) {
-		if chain := r.TLS.PeerCertificates; len(chain) == 0 || chain[0].Issuer.String() != own.Leaf.Issuer.String() {
+		if chain := r.TLS.PeerCertificates; len(chain) == 0 || chain[0].Issuer.String() != certificate.Leaf.Issuer.String() {
 			w.WriteHeader(http.StatusForbidden)
 		}
 	})
-	v := smoke(t, "handshake", "--certs", certs, "--backend-url", url, "--connections", "20").judged()
+	v := smoke(t, "handshake", "--certs", certs, "--backend-url", url, "--connections", "20").verdict()
 	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
 	require.Contains(t, reasons(v), "a client with a certificate of another authority of the same name got an answer: ")
 }
 
-// A held run tries strangers while its connections are open.
+// The run tries untrusted certificates while its connections are open.
 func TestHandshakeTriesStrangersDuringHold(t *testing.T) {
 	t.Parallel()
 	certs := certificates(t)
 	var connections atomic.Int64
-	url := strangers(t, certs, tls.RequestClientCert, func(w http.ResponseWriter, _ *http.Request) {
+	url := strangerService(t, certs, tls.RequestClientCert, func(w http.ResponseWriter, _ *http.Request) {
 		if connections.Add(1) <= 3 { // those before the load
 			w.WriteHeader(http.StatusForbidden)
 		}
 	})
-	v := smoke(t, "handshake", "--certs", certs, "--backend-url", url, "--connections", "50", "--hold-seconds", "2", "--ask-seconds", "1").judged()
+	v := smoke(t, "handshake", "--certs", certs, "--backend-url", url, "--connections", "50", "--hold-seconds", "2", "--ask-seconds", "1").verdict()
 	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
 	require.Contains(t, reasons(v), "a client without a certificate got an answer: ")
 }
 
-// A client is accepted if it gets an answer. A connection that only ends is inconclusive, and nginx refuses a client
-// by 400.
+// A client is accepted if it gets a response. A connection without one is inconclusive, and nginx refuses a client by
+// 400.
 func TestHandshakeReportsStrangers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -240,20 +240,21 @@ func TestHandshakeReportsStrangers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			certs := certificates(t)
-			r := smoke(t, "handshake", "--certs", certs, "--backend-url", strangers(t, certs, c.auth, c.with), "--connections", "20")
-			v := r.judged()
+			r := smoke(t, "handshake", "--certs", certs, "--backend-url", strangerService(t, certs, c.auth, c.with), "--connections", "20")
+			v := r.verdict()
 			require.Equal(t, c.want, v.Verdict, r.out.String())
 			require.Contains(t, reasons(v), c.says)
 		})
 	}
 }
 
-// Certificates of another authority than the server's: no connection succeeds, and the cause is named.
+// The certificates are of another authority than the server's: no connection succeeds, and the verdict names the
+// cause.
 func TestHandshakeNamesTheCause(t *testing.T) {
 	t.Parallel()
-	server, own := certificates(t), certificates(t)
+	server, certs := certificates(t), certificates(t)
 	url := backendWith(t, server)
-	r := smoke(t, "handshake", "--certs", own, "--backend-url", url)
+	r := smoke(t, "handshake", "--certs", certs, "--backend-url", url)
 	require.Equal(t, 2, r.end())
 	require.Contains(t, r.out.String(), "certificate signed by unknown authority")
 }

@@ -93,7 +93,7 @@ func beginWith(t *testing.T, out string, before, env []string, args ...string) *
 	return r
 }
 
-// prepare is beginWith, but for the start.
+// prepare returns the run of beginWith, not started.
 func prepare(t *testing.T, out string, before, env []string, args ...string) *soakRun {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 6*time.Minute)
@@ -106,7 +106,7 @@ func prepare(t *testing.T, out string, before, env []string, args ...string) *so
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	t.Cleanup(func() {
 		cancel()
-		nothingRuns(t, out)
+		requireNoProcess(t, out)
 	})
 	return r
 }
@@ -127,8 +127,8 @@ func (r *soakRun) end() int {
 	return 0
 }
 
-// judged waits for the run, and compares its exit code with verdict.json.
-func (r *soakRun) judged() *verdict.Verdict {
+// verdict waits for the run, and compares its exit code with verdict.json.
+func (r *soakRun) verdict() *verdict.Verdict {
 	r.t.Helper()
 	code := r.end()
 	require.FileExists(r.t, r.dir.Path(results.VerdictFile), r.out.String())
@@ -153,12 +153,12 @@ func readVerdict(t *testing.T, dir results.Dir) *verdict.Verdict {
 }
 
 // await waits until done is true.
-func await(t *testing.T, what string, done func() bool) {
+func await(t *testing.T, condition string, done func() bool) {
 	t.Helper()
-	require.Eventually(t, done, 2*time.Minute, 20*time.Millisecond, what)
+	require.Eventually(t, done, 2*time.Minute, 20*time.Millisecond, condition)
 }
 
-// processes are the ids of those whose command line or working files name mark.
+// processes returns the ids of those whose command line or working files name mark.
 func processes(mark string) (pids []int) {
 	entries, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
@@ -178,8 +178,8 @@ func processes(mark string) (pids []int) {
 	return pids
 }
 
-// nothingRuns asserts that no process of a run is left.
-func nothingRuns(t *testing.T, mark string) {
+// requireNoProcess asserts that no process of a run is left.
+func requireNoProcess(t *testing.T, mark string) {
 	t.Helper()
 	await(t, "a process of the soak is left", func() bool { return len(processes(mark)) == 0 })
 }

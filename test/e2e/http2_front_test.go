@@ -14,7 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// http2Front is nginx in front of a service, which speaks HTTP/2 over TLS to who wants it.
+// http2Front returns nginx in front of a service, with HTTP/2 over TLS.
 func http2Front(t *testing.T, to string) (url string) {
 	t.Helper()
 	certs := filepath.Join(certificates(t), "server")
@@ -36,7 +36,7 @@ func TestSoakOverHTTP2ThroughNginx(t *testing.T) {
 			t.Parallel()
 			front := http2Front(t, backend(t, "NOOP_INTERVAL=0.5", "BACKEND_TOKEN=secret"))
 			r := begin(t, []string{"K6_INSECURE_SKIP_TLS_VERIFY=true", "BACKEND_TOKEN=secret"}, append([]string{"--connections", "20", "--connections-per-vu", "10", "--seconds", "9", "--noop-interval", "0.5", "--backend-url", front, "--prefix", "soak-"}, tt.args...)...)
-			v := r.judged()
+			v := r.verdict()
 			require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 			require.Equal(t, 20, v.Connections.Completed)
 			if tt.says == "" {
@@ -54,9 +54,9 @@ func TestSoakOverPlainHTTP2(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	t.Cleanup(fakeservice.StartService(fakeservice.Clean(500*time.Millisecond, fakeservice.PhaseRandom, 100), fakeservice.Strike{}, listener).Stop)
+	t.Cleanup(fakeservice.StartService(fakeservice.New(500*time.Millisecond, fakeservice.PhaseRandom, 100), fakeservice.Strike{}, listener).Stop)
 	r := begin(t, nil, "--connections", "100", "--seconds", "9", "--noop-interval", "0.5", "--backend-url", "http://"+listener.Addr().String(), "--http-version", "2", "--streams-per-connection", "10", "--runners", "1", "--connections-per-vu", "50")
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Equal(t, 100, v.Connections.Completed)
 	require.Equal(t, "100 streams over 10 connections", v.HTTP2())

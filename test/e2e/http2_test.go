@@ -17,13 +17,13 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// A counted listener knows how many connections it took.
-type counted struct {
+// A countingListener counts the connections that it accepted.
+type countingListener struct {
 	net.Listener
 	conns atomic.Int32
 }
 
-func (c *counted) Accept() (net.Conn, error) {
+func (c *countingListener) Accept() (net.Conn, error) {
 	conn, err := c.Listener.Accept()
 	if err == nil {
 		c.conns.Add(1)
@@ -36,8 +36,8 @@ func TestHTTP2ExceedsDescriptors(t *testing.T) {
 	t.Parallel()
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	listener := &counted{Listener: inner}
-	service := fakeservice.StartService(fakeservice.Clean(time.Second, fakeservice.PhaseRandom, 25), fakeservice.Strike{}, listener)
+	listener := &countingListener{Listener: inner}
+	service := fakeservice.StartService(fakeservice.New(time.Second, fakeservice.PhaseRandom, 25), fakeservice.Strike{}, listener)
 	defer service.Stop()
 	r := beginWith(t, t.TempDir(), []string{"prlimit", "--nofile=800", "--"}, nil, "--backend-url", "http://"+inner.Addr().String(),
 		"--http-version", "2", "--connections", "1000", "--runners", "1", "--seconds", "15", "--noop-interval", "1", "--control", "0")
@@ -51,7 +51,7 @@ func TestHTTP2ExceedsDescriptors(t *testing.T) {
 		return err == nil && strings.Contains(string(text), "\nbackend_streams_open 1000\n")
 	})
 	require.Less(t, listener.conns.Load(), int32(60), "40 carry the streams")
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.EqualValues(t, 1000, v.Connections.Completed)
 	require.GreaterOrEqual(t, v.Messages.Received, uint64(9000))

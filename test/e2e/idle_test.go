@@ -24,30 +24,30 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// A real nginx with a short proxy_read_timeout stands before a real nchan: the idle probe finds it.
+// The idle probe finds the short proxy_read_timeout of a real nginx in front of a real nchan.
 func TestIdleProbeFindsProxyTimeout(t *testing.T) {
 	t.Parallel()
 	r := startService(t, "nchan", services.Options{})
-	front := "http://" + proxyThatCuts(t, r.URL, 15*time.Second)
+	front := "http://" + idleProxy(t, r.URL, 15*time.Second)
 	flags := r.Flags()
 	for i := range flags {
 		flags[i] = strings.ReplaceAll(flags[i], r.URL, front)
 	}
-	look := exec.Command(filepath.Join(root, "bin", "soak"), append([]string{"probe", "--idle", "--seconds", "40"}, flags...)...)
-	look.Env = append(os.Environ(), r.Env...)
-	said, err := look.CombinedOutput()
-	t.Log(string(said))
+	probe := exec.Command(filepath.Join(root, "bin", "soak"), append([]string{"probe", "--idle", "--seconds", "40"}, flags...)...)
+	probe.Env = append(os.Environ(), r.Env...)
+	output, err := probe.CombinedOutput()
+	t.Log(string(output))
 	require.NoError(t, err)
-	require.Regexp(t, `(after +1[4-7]\.\d s  closed: the connection was closed in the middle of the response\n){2}`, string(said))
-	require.Contains(t, string(said), "Send something on each stream")
+	require.Regexp(t, `(after +1[4-7]\.\d s  closed: the connection was closed in the middle of the response\n){2}`, string(output))
+	require.Contains(t, string(output), "Send something on each stream")
 }
 
-// proxyThatCuts is the address of an nginx that cuts what is silent for so long.
-func proxyThatCuts(t *testing.T, to string, after time.Duration) string {
+// idleProxy returns the address of an nginx that closes connections which are silent for that time.
+func idleProxy(t *testing.T, to string, after time.Duration) string {
 	return proxy(t, to, fmt.Sprintf("proxy_buffering off; proxy_read_timeout %ds;", int(after.Seconds())))
 }
 
-// proxy is the address of an nginx that passes all on, with these directives of a location.
+// proxy returns the address of an nginx that forwards everything, with these directives of a location.
 func proxy(t *testing.T, to, directives string) string { return front(t, to, "", directives) }
 
 // front is a proxy whose address has parameters, as ssl.

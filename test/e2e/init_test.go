@@ -18,7 +18,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/services"
 )
 
-// initialize runs `soak init` of a URL in an empty folder, and returns the folder and what was written to it and to stdout.
+// initialize runs `soak init` with a URL in an empty folder, and returns the folder and the output.
 func initialize(t *testing.T, url, name string, args ...string) (folder, module, stdout string) {
 	t.Helper()
 	soak, err := filepath.Abs(filepath.Join(root, "bin", "soak"))
@@ -26,11 +26,11 @@ func initialize(t *testing.T, url, name string, args ...string) (folder, module,
 	folder = t.TempDir()
 	cmd := exec.CommandContext(t.Context(), soak, append([]string{"init", url, "--name", name, "--seconds", "20"}, args...)...)
 	cmd.Dir = folder
-	said, err := cmd.CombinedOutput()
-	require.NoError(t, err, string(said))
+	output, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(output))
 	text, err := os.ReadFile(filepath.Join(folder, name+".js"))
 	require.NoError(t, err)
-	return folder, string(text), string(said)
+	return folder, string(text), string(output)
 }
 
 // beginInFolder starts `soak run` in a folder, whose soak.yaml has its settings.
@@ -48,15 +48,15 @@ func beginInFolder(t *testing.T, folder string, args ...string) *soakRun {
 func TestSoakInAnEmptyFolder(t *testing.T) {
 	t.Parallel()
 	url := backend(t, "NOOP_INTERVAL=1")
-	folder, _, said := initialize(t, url+"/event/connect?id={id}", "hub")
-	require.Contains(t, said, "which checks every message:\n    soak run\n")
+	folder, _, output := initialize(t, url+"/event/connect?id={id}", "hub")
+	require.Contains(t, output, "which checks every message:\n    soak run\n")
 	require.FileExists(t, filepath.Join(folder, ".github/workflows/soak.yml"))
 	settings, err := os.ReadFile(filepath.Join(folder, "soak.yaml"))
 	require.NoError(t, err)
 	require.Contains(t, string(settings), "\nbackend-url: "+url+"\n")
 
 	r := beginInFolder(t, folder, "--connections", "10", "--seconds", "15")
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Equal(t, "hub", v.Plan.ServiceName())
 	require.Contains(t, r.out.String(), "settings of soak.yaml\n")
@@ -65,9 +65,9 @@ func TestSoakInAnEmptyFolder(t *testing.T) {
 // A service that answers each POST with numbered events and a terminal one, in an empty folder and with two commands.
 func TestInitDescribesFiniteResponses(t *testing.T) {
 	t.Parallel()
-	var asked atomic.Int64
+	var requests atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		n := asked.Add(1)
+		n := requests.Add(1)
 		w.Header().Set("Content-Type", "text/event-stream")
 		for k := range 8 {
 			if n != 10 || k != 3 {
@@ -78,11 +78,11 @@ func TestInitDescribesFiniteResponses(t *testing.T) {
 		fmt.Fprint(w, "event: finished\ndata: {}\n\n")
 	}))
 	t.Cleanup(server.Close)
-	folder, module, said := initialize(t, server.URL+"/ask", "answers", "--method", "POST", "--body", `{"question":"{prompt}"}`)
-	require.Contains(t, said, "    soak run finite --rate 1\n")
+	folder, module, output := initialize(t, server.URL+"/ask", "answers", "--method", "POST", "--body", `{"question":"{prompt}"}`)
+	require.Contains(t, output, "    soak run finite --rate 1\n")
 	require.Contains(t, module, "done: { event: 'finished' },")
 
-	v := beginInFolder(t, folder, "finite", "--rate", "10", "--seconds", "3").judged()
+	v := beginInFolder(t, folder, "finite", "--rate", "10", "--seconds", "3").verdict()
 	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
 	require.EqualValues(t, [2]int64{30, 1}, [2]int64{v.Responses.Complete, int64(v.Messages.Missed)})
 	require.Contains(t, reasons(v), "number 3")
@@ -92,13 +92,13 @@ func TestInitDescribesFiniteResponses(t *testing.T) {
 func TestSoakOfAPlainTextService(t *testing.T) {
 	t.Parallel()
 	service := startService(t, "fastapi", services.Options{})
-	folder, _, said := initialize(t, service.URL+"/api/rooms/news/events", "chat", "--topic", "news",
+	folder, _, output := initialize(t, service.URL+"/api/rooms/news/events", "chat", "--topic", "news",
 		"--publish-url", service.URL+"/api/rooms/news/messages",
 		"--publish-body", `{"author":"soak","text":"run={run} seq={seq} t={sentAt} sum={sum}"}`)
-	require.Contains(t, said, "which checks every message:\n    soak run\n")
+	require.Contains(t, output, "which checks every message:\n    soak run\n")
 
 	r := beginInFolder(t, folder, "--seconds", "20", "--require-messages")
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.EqualValues(t, 10, v.Connections.Planned)
 	require.Positive(t, v.Messages.Received)

@@ -24,14 +24,15 @@ import (
 
 // Services of which the behaviour is known exactly, by their own count. Verdict and figures have to agree with it.
 
-// delayed is a service that takes so long for each answer, whatever the load is.
-func delayed(t *testing.T, delay time.Duration) string {
+// delayedService returns a service that delays each response by a constant time.
+func delayedService(t *testing.T, delay time.Duration) string {
 	t.Helper()
 	return plainServices(t, func(http.ResponseWriter, *http.Request) bool { time.Sleep(delay); return false })
 }
 
-// machineWasFull reports whether others filled this machine during a run: then no verdict rests on what was slow.
-func machineWasFull(v *verdict.Verdict) bool {
+// machineWasBusy reports whether other processes filled this machine during a run: then no verdict rests on slow
+// responses.
+func machineWasBusy(v *verdict.Verdict) bool {
 	text := reasons(v)
 	return strings.Contains(text, "by its own waits") || strings.Contains(text, "machine was full")
 }
@@ -43,10 +44,10 @@ func TestSlowServiceFails(t *testing.T) {
 	for _, delay := range []time.Duration{900 * time.Millisecond, 1200 * time.Millisecond, 3 * time.Second} {
 		t.Run(delay.String(), func(t *testing.T) {
 			t.Parallel()
-			r := smoke(t, "rampup", "--stages", "20,40", "--stage-seconds", "6", "--warmup-seconds", "0", "--timeout-seconds", "10", "--backend-url", delayed(t, delay))
-			v := r.judged()
+			r := smoke(t, "rampup", "--stages", "20,40", "--stage-seconds", "6", "--warmup-seconds", "0", "--timeout-seconds", "10", "--backend-url", delayedService(t, delay))
+			v := r.verdict()
 			require.NotContains(t, r.out.String(), "MAX_CONNECTIONS")
-			if v.Verdict == verdict.Invalid && machineWasFull(v) {
+			if v.Verdict == verdict.Invalid && machineWasBusy(v) {
 				t.Skip("others filled this machine")
 			}
 			require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
@@ -55,7 +56,7 @@ func TestSlowServiceFails(t *testing.T) {
 	}
 }
 
-// A service with exactly 150 answers/s has that rate however many are asked, and does not sustain 300/s.
+// A service with exactly 150 responses per second has that rate at any load, and does not sustain 300 per second.
 func TestRampupReportsTheRateOfTheService(t *testing.T) {
 	t.Parallel()
 	const perSecond = 150
@@ -76,7 +77,7 @@ func TestRampupReportsTheRateOfTheService(t *testing.T) {
 		return false
 	})
 	r := smoke(t, "rampup", "--stages", "100,300", "--stage-seconds", "10", "--warmup-seconds", "0", "--timeout-seconds", "15", "--max-p95-ms", "0", "--backend-url", url)
-	v := r.judged()
+	v := r.verdict()
 	require.NotEqual(t, verdict.Fail, v.Verdict, r.out.String())
 	rows := section(v, "Stages").Rows
 	require.Len(t, rows, 2)
@@ -108,7 +109,7 @@ func TestTruncatedResponsesFail(t *testing.T) {
 				}
 			})
 			r := smoke(t, name, append(args, "--backend-url", plainServices(t, before))...)
-			v := r.judged()
+			v := r.verdict()
 			require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 			require.Positive(t, truncated.Load())
 			require.Contains(t, reasons(v), fmt.Sprintf("answers are right: %s wrong, %s of them truncated", format.Thousands(truncated.Load()), format.Thousands(truncated.Load())))
@@ -153,7 +154,7 @@ func TestUnrequestedResponsesFail(t *testing.T) {
 			t.Parallel()
 			url, sent := chatty(t)
 			r := smoke(t, name, append(args, "--backend-url", url)...)
-			v := r.judged()
+			v := r.verdict()
 			require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 			require.Contains(t, reasons(v), "answers are right: ")
 			require.Greater(t, sent.Load(), int64(20))

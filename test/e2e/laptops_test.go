@@ -57,7 +57,7 @@ func mergeLaptops(t *testing.T, shards string) (v *verdict.Verdict, text string)
 	return v, text
 }
 
-// The laptops of README.md make one verdict, and no shard takes the place of another.
+// The laptops of README.md make one verdict, and no shard replaces another.
 func TestTwoLaptopsMakeOneVerdict(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -116,7 +116,7 @@ func TestLaptopsCompareTheClientsOfAFeed(t *testing.T) {
 	require.Equal(t, [3]uint64{4, 0, 0}, [3]uint64{v.Messages.Missed, v.Messages.Duplicated, v.Messages.Reordered}, text)
 	require.Regexp(t, `laptop-b-\d missed message \d+, which .* of 10 clients received`, reasons(v))
 	require.NotContains(t, reasons(v), "laptop-a-")
-	require.Len(t, proxy.Deeds(), 4)
+	require.Len(t, proxy.Actions(), 4)
 }
 
 func TestKilledLaptopIsInvalid(t *testing.T) {

@@ -23,7 +23,7 @@ import (
 // A liveEvent is one of the page's stream.
 type liveEvent struct{ id, name, data string }
 
-// liveEvents hands on what comes after the event of an id, until use has enough or the stream ends.
+// liveEvents calls use with the events after an id, until use returns false or the stream ends.
 func liveEvents(t *testing.T, page, id string, use func(liveEvent) (more bool)) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, page+"events?viewer=test", nil)
@@ -41,8 +41,8 @@ func liveEvents(t *testing.T, page, id string, use func(liveEvent) (more bool)) 
 	}
 }
 
-// A run is watched from its first second to its verdict, with a network that is away in between; the page has no hole, and
-// becomes the report.
+// The live page follows a run from its first second to its verdict, with a network outage in between. The page has no
+// gap, and becomes the report.
 func TestLivePage(t *testing.T) {
 	t.Parallel()
 	r := prepare(t, t.TempDir(), nil, nil, "--connections", "20", "--seconds", "15", "--noop-interval", "1", "--live", "--at", "6s deploy: true")
@@ -50,10 +50,10 @@ func TestLivePage(t *testing.T) {
 	stdout, err := r.cmd.StdoutPipe()
 	require.NoError(t, err)
 	r.start()
-	said := bufio.NewReader(stdout)
+	progress := bufio.NewReader(stdout)
 	var page string
 	for page == "" {
-		line, err := said.ReadString('\n')
+		line, err := progress.ReadString('\n')
 		require.NoError(t, err, line)
 		if found := regexp.MustCompile(`^live +(http://127\.0\.0\.1:\d+/)$`).FindStringSubmatch(strings.TrimSpace(line)); found != nil {
 			page = found[1]
@@ -61,15 +61,15 @@ func TestLivePage(t *testing.T) {
 	}
 
 	var events []liveEvent
-	look := func(id string, until func(liveEvent) bool) {
+	read := func(id string, until func(liveEvent) bool) {
 		liveEvents(t, page, id, func(e liveEvent) bool {
 			events = append(events, e)
 			return !until(e)
 		})
 	}
-	look("", func(e liveEvent) bool { return strings.Contains(e.data, ">4 s of 10 s") })
+	read("", func(e liveEvent) bool { return strings.Contains(e.data, ">4 s of 10 s") })
 	time.Sleep(3 * time.Second) // the time without a network: nothing can be awaited in it
-	look(events[len(events)-1].id, func(e liveEvent) bool { return e.name == "report" })
+	read(events[len(events)-1].id, func(e liveEvent) bool { return e.name == "report" })
 
 	require.Equal(t, "parts", events[0].name)
 	require.Regexp(t, "STARTING|RUNNING", events[0].data)
@@ -90,20 +90,20 @@ func TestLivePage(t *testing.T) {
 		clocks[clock] = true
 	}
 	require.Greater(t, len(clocks), 5, clocks) // not those of the time without a network: only the last state of a section is sent
-	for _, what := range []string{"nothing lost yet", "action deploy begins", `"id":"connections"`, `"id":"lateness"`, `"id":"target-memory"`} {
-		require.True(t, strings.Contains(all, what), "%s is not in what the page got", what)
+	for _, text := range []string{"nothing lost yet", "action deploy begins", `"id":"connections"`, `"id":"lateness"`, `"id":"target-memory"`} {
+		require.True(t, strings.Contains(all, text), "%s is not in what the page got", text)
 	}
 
 	answer, err := http.Get(page)
 	require.NoError(t, err)
 	defer answer.Body.Close()
-	shown, err := io.ReadAll(answer.Body)
+	pageText, err := io.ReadAll(answer.Body)
 	require.NoError(t, err)
-	rest, err := io.ReadAll(said)
+	body, err := io.ReadAll(progress)
 	require.NoError(t, err)
-	v := r.judged()
-	require.Equal(t, verdict.Pass, v.Verdict, string(rest))
+	v := r.verdict()
+	require.Equal(t, verdict.Pass, v.Verdict, string(body))
 	report, err := os.ReadFile(r.dir.Path(results.PageFile))
 	require.NoError(t, err)
-	require.Equal(t, string(report), string(shown))
+	require.Equal(t, string(report), string(pageText))
 }

@@ -22,7 +22,7 @@ func TestMessagesOfShortStreamsAreNotChecked(t *testing.T) {
 		server := (&hub.Hub{Lifetime: 1900 * time.Millisecond, Preamble: "retry: 100\n\n", Lose: lose}).Start(t)
 		service := describeHub(t, "end: { by: 'server', lifetime: [1.5, 2.5] }, resume: { by: 'none' },")
 		return begin(t, nil, "--service", service, "--backend-url", server.URL, "--topics", "8", "--publish-rate", rate,
-			"--prefix", prefix, "--connections", "16", "--seconds", "17", "--runners", "1").judged()
+			"--prefix", prefix, "--connections", "16", "--seconds", "17", "--runners", "1").verdict()
 	}
 	lossy := func(_, payload string) bool {
 		return strings.Contains(payload, `"seq":4,`) || strings.Contains(payload, `"seq":8,`)
@@ -63,8 +63,8 @@ func TestReconnectsWithoutAnID(t *testing.T) {
 			c.hub.Lifetime, c.hub.Preamble = 3*time.Second, "retry: 500\n\n"
 			server := c.hub.Start(t)
 			service := describeHub(t, "heartbeat: { event: 'ping' }, end: { by: 'server', lifetime: [2.5, 3.5] },")
-			v := begin(t, nil, append(published(service, server.URL),
-				"--prefix", "ids-", "--connections", "16", "--seconds", "17", "--runners", "1")...).judged()
+			v := begin(t, nil, append(publishFlags(service, server.URL),
+				"--prefix", "ids-", "--connections", "16", "--seconds", "17", "--runners", "1")...).verdict()
 			require.Equal(t, c.want, v.Verdict, reasons(v))
 			require.Contains(t, reasons(v), c.reason)
 		})

@@ -17,17 +17,17 @@ import (
 	"github.com/sse-soak/sse-soak/test/netns"
 )
 
-// An accept queue overflows on the machine of runners and target, while a soak holds its streams: two runners see it, it is
-// counted once, and the run passes with a warning that says when it was.
+// An accept queue overflows on the machine of runners and target during a soak. Two runners see it, it is counted
+// once, and the run passes with a warning that names the time.
 func TestAcceptQueueOverflowIsReported(t *testing.T) {
 	t.Parallel()
 	needNginx(t)
 	name := netns.New(t)
 	r := beginWith(t, t.TempDir(), []string{"ip", "netns", "exec", name}, nil, "--connections", "20", "--seconds", "18", "--noop-interval", "1")
-	r.holding("20")
+	r.awaitStreams("20")
 	const connects = 5
 	overflow(t, name, connects)
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Len(t, v.Machines, 1)
 	require.Equal(t, []int{1, 2}, v.Machines[0].Runners)

@@ -16,7 +16,7 @@ func TestPacketLossAndDelayLoseNothing(t *testing.T) {
 	overWires(t, func(t *testing.T, w *wire) {
 		w.delay.Store(int64(30 * time.Millisecond))
 		w.loss.Store(10_000) // 1 %
-		v := w.begin(t, "2", "--seconds", "25").judged()
+		v := w.begin(t, "2", "--seconds", "25").verdict()
 		require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
 		require.Zero(t, v.Messages.Missed)
 		require.GreaterOrEqual(t, v.ConnectMS.P50, 60.0, "the delay was there")
@@ -27,11 +27,11 @@ func TestPacketLossAndDelayLoseNothing(t *testing.T) {
 func TestShortDisconnectLosesNothing(t *testing.T) {
 	overWires(t, func(t *testing.T, w *wire) {
 		r := w.begin(t, "1", "--seconds", "20")
-		r.holding("30")
+		r.awaitStreams("30")
 		w.cut.Store(true)
 		time.Sleep(600 * time.Millisecond) // the fault itself; TCP sends again at 0.2, 0.6, 1.4 s
 		w.cut.Store(false)
-		v := r.judged()
+		v := r.verdict()
 		require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 		require.Zero(t, v.Messages.Missed)
 	})
@@ -41,10 +41,10 @@ func TestShortDisconnectLosesNothing(t *testing.T) {
 func TestHalfOpenConnectionIsDetected(t *testing.T) {
 	overWires(t, func(t *testing.T, w *wire) {
 		r := w.begin(t, "1", "--seconds", "25")
-		r.holding("30")
+		r.awaitStreams("30")
 		cutAt := float64(time.Now().UnixMilli()) / 1000
 		w.cut.Store(true)
-		v := r.judged()
+		v := r.verdict()
 		require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 		require.Equal(t, 30, v.Connections.Dropped)
 		require.Contains(t, reasons(v), "went silent")
@@ -56,16 +56,16 @@ func TestHalfOpenConnectionIsDetected(t *testing.T) {
 	})
 }
 
-// With RECONNECT the clients reconnect after a longer outage, replace their old streams and get what they missed by
-// number.
+// With RECONNECT the clients reconnect after a longer outage, replace their old streams and receive the missed
+// messages by number.
 func TestReconnectsSurviveLongDisconnect(t *testing.T) {
 	overWires(t, func(t *testing.T, w *wire) {
 		r := w.begin(t, "1", "--seconds", "35", "--reconnect")
-		r.holding("30")
+		r.awaitStreams("30")
 		w.cut.Store(true)
 		time.Sleep(5 * time.Second) // the fault itself
 		w.cut.Store(false)
-		v := r.judged()
+		v := r.verdict()
 		require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 		require.Zero(t, v.Messages.Missed)
 		require.GreaterOrEqual(t, v.Connections.Reconnected, 30)

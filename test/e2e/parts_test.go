@@ -20,7 +20,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/address"
 )
 
-// merge is `soak merge` of a place, and the folder that has the verdict.
+// merge runs `soak merge` for a place, and returns the folder of the verdict.
 func merge(t *testing.T, place, out string) (code int, text string) {
 	t.Helper()
 	b, err := exec.Command(filepath.Join(root, "bin", "soak"), "merge", place, "--out", out).CombinedOutput()
@@ -31,8 +31,8 @@ func merge(t *testing.T, place, out string) (code int, text string) {
 	return 0, string(b)
 }
 
-// certain is what of a verdict does not depend on how fast the machine was.
-func certain(v *verdict.Verdict) map[string]any {
+// stablePart returns the parts of a verdict that do not depend on the speed of the machine.
+func stablePart(v *verdict.Verdict) map[string]any {
 	checks := map[string]bool{}
 	for _, c := range v.Checks {
 		checks[string(c.ID)] = c.Pass || c.Severity == verdict.SeverityWarning
@@ -57,7 +57,7 @@ func TestPartsOfARunMakeOneVerdict(t *testing.T) {
 		return []string{"--backend-url", url, "--prefix", prefix, "--connections", "31", "--seconds", "9", "--noop-interval", "1"}
 	}
 	one := begin(t, nil, flags("one-")...)
-	want := one.judged()
+	want := one.verdict()
 	require.Equal(t, verdict.Pass, want.Verdict, one.out.String())
 
 	bucket := startBucket(t).place
@@ -75,11 +75,11 @@ func TestPartsOfARunMakeOneVerdict(t *testing.T) {
 			var parts []*soakRun
 			references := []string{address.Reserve(t), address.Reserve(t)}
 			for i, runner := range []string{"1/2", "2/2"} {
-				more := []string{"--runner", runner, "--shards", c.shards, "--start-at", start}
+				args := []string{"--runner", runner, "--shards", c.shards, "--start-at", start}
 				if c.bucket { // each holds its control group to the other's reference, else to its own
-					more = append(more, "--control-listen", references[i], "--control-url", "http://"+references[1-i])
+					args = append(args, "--control-listen", references[i], "--control-url", "http://"+references[1-i])
 				}
-				parts = append(parts, begin(t, nil, append(flags(c.name+"-"), more...)...))
+				parts = append(parts, begin(t, nil, append(flags(c.name+"-"), args...)...))
 			}
 			for i, p := range parts {
 				require.Equal(t, 0, p.end(), p.out.String())
@@ -95,7 +95,7 @@ func TestPartsOfARunMakeOneVerdict(t *testing.T) {
 				dir = results.Dir(c.merge)
 			}
 			v := readVerdict(t, dir)
-			require.Equal(t, certain(want), certain(v), text)
+			require.Equal(t, stablePart(want), stablePart(v), text)
 			require.True(t, v.Control.Decides && v.Control.URL == "", "%+v", v.Control)
 			require.Equal(t, 40, v.Control.Streams)
 		})
@@ -115,23 +115,23 @@ func TestMissingPartIsInvalid(t *testing.T) {
 	require.Contains(t, reasons(v), "13 of 20 planned connections were not observed")
 }
 
-// A runner that was told to end is replaced by another one, which has its clients for the rest of the run.
+// A runner that is interrupted is replaced by another one, which has its clients for the rest of the run.
 func TestReplacedRunner(t *testing.T) {
 	t.Parallel()
 	url, shared := backend(t, "NOOP_INTERVAL=1s"), t.TempDir()
-	part := func(runner string, more ...string) *soakRun {
+	part := func(runner string, args ...string) *soakRun {
 		return begin(t, nil, append([]string{"--backend-url", url, "--connections", "20", "--seconds", "40", "--noop-interval", "1",
-			"--min-coverage", "40", "--runner", runner, "--shards", shared}, more...)...)
+			"--min-coverage", "40", "--runner", runner, "--shards", shared}, args...)...)
 	}
-	whole, first := part("1/2"), part("2/2")
-	whole.holding("10")
-	first.holding("10")
+	complete, first := part("1/2"), part("2/2")
+	complete.awaitStreams("10")
+	first.awaitStreams("10")
 	require.NoError(t, first.cmd.Process.Signal(syscall.SIGTERM))
 	require.Equal(t, 2, first.end(), first.out.String())
 	second := part("2/2", "--continue")
 	require.Equal(t, 0, second.end(), second.out.String())
 	require.Contains(t, second.out.String(), "its clients continue for")
-	require.Equal(t, 0, whole.end(), whole.out.String())
+	require.Equal(t, 0, complete.end(), complete.out.String())
 	code, text := merge(t, filepath.Join(shared, "t"), "unused")
 	require.Equal(t, 0, code, text)
 	v := readVerdict(t, results.Dir(filepath.Join(shared, "t")))
@@ -153,19 +153,19 @@ func TestDeniedShardIsSavedLocally(t *testing.T) {
 	b := startBucket(t)
 	url := backend(t, "NOOP_INTERVAL=1s")
 	r := begin(t, nil, "--backend-url", url, "--connections", "20", "--seconds", "8", "--noop-interval", "1", "--runners", "1", "--shards", b.place)
-	r.holding("20")
+	r.awaitStreams("20")
 	b.deny.Store(true)
 	require.Equal(t, 2, r.end(), r.out.String())
 	require.Contains(t, r.out.String(), "could not deliver its end")
 	require.Contains(t, r.out.String(), "access denied")
-	kept := regexp.MustCompile(`kept as (\S+\.json\.gz): copy it to s3://soaks/all/t/(runner-1-\S+\.json\.gz),`).FindStringSubmatch(r.out.String())
-	require.NotNil(t, kept, r.out.String())
+	files := regexp.MustCompile(`kept as (\S+\.json\.gz): copy it to s3://soaks/all/t/(runner-1-\S+\.json\.gz),`).FindStringSubmatch(r.out.String())
+	require.NotNil(t, files, r.out.String())
 	t.Cleanup(func() {
 		for _, one := range regexp.MustCompile(`kept as (\S+\.json\.gz):`).FindAllStringSubmatch(r.out.String(), -1) {
 			_ = os.Remove(one[1])
 		}
 	})
-	copyFile(t, kept[1], r.dir.Path(filepath.Join(results.ShardsDir, kept[2])))
+	copyFile(t, files[1], r.dir.Path(filepath.Join(results.ShardsDir, files[2])))
 	code, text := merge(t, string(r.dir), "unused")
 	require.Equal(t, 0, code, text)
 }
@@ -183,7 +183,7 @@ func TestMissingBucketFailsAtTheStart(t *testing.T) {
 func TestSeveralBackends(t *testing.T) {
 	t.Parallel()
 	r := begin(t, nil, "--backends", "2", "--runners", "3", "--connections", "30", "--seconds", "9", "--noop-interval", "1", "--no-nginx")
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Contains(t, r.out.String(), "2 backends started here, without nginx")
 	require.True(t, v.Server.Known && v.Server.Agrees)
@@ -196,7 +196,8 @@ func TestSeveralBackends(t *testing.T) {
 	require.FileExists(t, r.dir.Path("backend-2.log"))
 }
 
-// Each machine sets MAX_LATE for its own part. A merge that took one of two limits could pass what the other fails.
+// Each machine sets MAX_LATE for its own part. A merge with one of two limits could pass a part that the other limit
+// fails.
 func TestPartsWithDifferentLimitsAreInvalid(t *testing.T) {
 	t.Parallel()
 	url, shared := backend(t, "NOOP_INTERVAL=1s"), t.TempDir()

@@ -19,13 +19,13 @@ func TestSoakOfProbedDescription(t *testing.T) {
 	eachService(t, func(t *testing.T, name string) {
 		r := startService(t, name, services.Options{})
 		file := filepath.Join(t.TempDir(), name+".js")
-		look := exec.Command(filepath.Join(root, "bin", "soak"), append([]string{"probe", "--seconds", "20", "--out", file}, r.Flags()...)...)
-		look.Env = append(os.Environ(), r.Env...)
-		said, err := look.CombinedOutput()
-		require.NoError(t, err, string(said))
+		probe := exec.Command(filepath.Join(root, "bin", "soak"), append([]string{"probe", "--seconds", "20", "--out", file}, r.Flags()...)...)
+		probe.Env = append(os.Environ(), r.Env...)
+		output, err := probe.CombinedOutput()
+		require.NoError(t, err, string(output))
 		// A message every 5 s on each stream: some have no heartbeat, and 20 s show no other that comes every 30 s.
 		v := begin(t, r.Env, "--service", file, "--backend-url", r.URL, "--connections", "20", "--runners", "1",
-			"--seconds", "20", "--topics", "10", "--publish-rate", "2").judged()
+			"--seconds", "20", "--topics", "10", "--publish-rate", "2").verdict()
 		require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	})
 }

@@ -25,22 +25,22 @@ import (
 	"github.com/sse-soak/sse-soak/test/hub"
 )
 
-// proxied is a service of which each stream needs a second request, and ends by a third.
-type proxied struct {
+// A proxiedService is a service whose streams need a second request, and end by a third.
+type proxiedService struct {
 	*httptest.Server
 	hub hub.Hub
 
-	mu      sync.Mutex
-	asked   []string // as forward.Proxy says it
-	conns   int
-	streams map[string]context.CancelFunc
+	mu       sync.Mutex
+	requests []string // as forward.Proxy says it
+	conns    int
+	streams  map[string]context.CancelFunc
 }
 
-func (p *proxied) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (p *proxiedService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, end := context.WithCancel(r.Context())
 	defer end()
 	p.mu.Lock()
-	p.asked = append(p.asked, r.Method+" http://"+r.Host+r.URL.Path)
+	p.requests = append(p.requests, r.Method+" http://"+r.Host+r.URL.Path)
 	if id := r.URL.Query().Get("id"); r.Method == http.MethodDelete {
 		defer p.streams[id]()
 	} else if id != "" {
@@ -52,10 +52,10 @@ func (p *proxied) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// startProxied starts the service, and a proxy that finds it under any name. It returns what a run needs to know.
-func startProxied(t *testing.T, secure bool, o forward.Options) (service *proxied, proxy *forward.Proxy, env, args []string) {
+// startProxied starts the service, and a proxy that finds it under any name. It returns the settings of a run.
+func startProxied(t *testing.T, secure bool, o forward.Options) (service *proxiedService, proxy *forward.Proxy, env, args []string) {
 	t.Helper()
-	service = &proxied{hub: hub.Hub{RequireJoin: true}, streams: map[string]context.CancelFunc{}}
+	service = &proxiedService{hub: hub.Hub{RequireJoin: true}, streams: map[string]context.CancelFunc{}}
 	service.hub.Start(t) // it is asked here, not there
 	service.Server = httptest.NewUnstartedServer(service)
 	service.Config.ConnState = func(_ net.Conn, s http.ConnState) {
@@ -87,12 +87,12 @@ func startProxied(t *testing.T, secure bool, o forward.Options) (service *proxie
 		end: { by: 'request', method: 'DELETE', url: '{base}/end?id={id}' },
 	};`), 0o600))
 	env = []string{"http_proxy=" + proxy.URL, "HTTPS_PROXY=" + proxy.URL, "NO_PROXY=", "no_proxy=", "K6_INSECURE_SKIP_TLS_VERIFY=true"}
-	args = append(published(description, base), "--prefix", "px-", "--connections", "16", "--connections-per-vu", "8", "--seconds", "10", "--runners", "1")
+	args = append(publishFlags(description, base), "--prefix", "px-", "--connections", "16", "--connections-per-vu", "8", "--seconds", "10", "--runners", "1")
 	return service, proxy, env, args
 }
 
-// Whatever a run sends to a service goes through the proxy: trial, streams, second requests, messages, DELETE, and what soak
-// asks itself. The control group, whose reference is on this machine, does not. Nothing that is left shows the password.
+// All requests of a run to a service use the proxy: trial, streams, second requests, messages, DELETE, and those of
+// soak itself. The control group, whose reference is on this machine, does not. No file contains the password.
 func TestRunThroughAProxy(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -102,18 +102,18 @@ func TestRunThroughAProxy(t *testing.T) {
 	}{
 		"http":             {false, forward.Options{}, "http"},
 		"https by CONNECT": {true, forward.Options{}, "http"},
-		"https by https":   {true, forward.Options{TLS: &tls.Config{Certificates: ownCertificates()}}, "https"},
+		"https by https":   {true, forward.Options{TLS: &tls.Config{Certificates: untrustedCertificates()}}, "https"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			service, proxy, env, args := startProxied(t, c.secure, c.o)
 			r := begin(t, env, args...)
-			v := r.judged()
+			v := r.verdict()
 			require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 			require.Equal(t, 16, v.Connections.Completed)
 			require.NotNil(t, v.Control)
-			shown := strings.Replace(proxy.URL, "joe:open-sesame%2F7@", "", 1)
-			require.Contains(t, strings.Join(v.Warnings, "\n"), "the runners connect to service.test through the proxy "+shown)
+			files := strings.Replace(proxy.URL, "joe:open-sesame%2F7@", "", 1)
+			require.Contains(t, strings.Join(v.Warnings, "\n"), "the runners connect to service.test through the proxy "+files)
 
 			service.mu.Lock()
 			defer service.mu.Unlock()
@@ -121,10 +121,10 @@ func TestRunThroughAProxy(t *testing.T) {
 				require.Equal(t, []string{"CONNECT service.test:443"}, slices.Compact(proxy.Requests()))
 				require.Len(t, proxy.Requests(), service.conns)
 			} else {
-				require.ElementsMatch(t, service.asked, proxy.Requests())
+				require.ElementsMatch(t, service.requests, proxy.Requests())
 			}
 			for _, kind := range []string{"GET http://service.test/sub/", "POST http://service.test/join", "POST http://service.test/pub/", "DELETE http://service.test/end"} {
-				require.True(t, slices.ContainsFunc(service.asked, func(one string) bool { return strings.HasPrefix(one, kind) }), kind)
+				require.True(t, slices.ContainsFunc(service.requests, func(one string) bool { return strings.HasPrefix(one, kind) }), kind)
 			}
 			require.NotContains(t, r.out.String(), "sesame")
 			require.NoError(t, filepath.WalkDir(string(r.dir), func(path string, d fs.DirEntry, err error) error {
@@ -139,15 +139,15 @@ func TestRunThroughAProxy(t *testing.T) {
 	}
 }
 
-// ownCertificates are some that no client trusts.
-func ownCertificates() []tls.Certificate {
+// untrustedCertificates returns certificates that no client trusts.
+func untrustedCertificates() []tls.Certificate {
 	s := httptest.NewUnstartedServer(nil)
 	s.StartTLS()
 	defer s.Close()
 	return s.TLS.Certificates
 }
 
-// A proxy that dies takes all streams with it; one that cuts what is silent takes those.
+// A proxy that dies closes all streams; one with an idle timeout closes the silent ones.
 func TestProxyClosesStreams(t *testing.T) {
 	t.Parallel()
 	t.Run("it dies", func(t *testing.T) {
@@ -157,7 +157,7 @@ func TestProxyClosesStreams(t *testing.T) {
 		await(t, "the streams are open", func() bool { return proxy.Tunnels() >= 16 })
 		time.Sleep(2 * time.Second)
 		proxy.Stop()
-		v := r.judged()
+		v := r.verdict()
 		require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 		require.Equal(t, 16, v.Connections.Dropped, r.out.String())
 		require.Contains(t, reasons(v), "no longer answers: Get \"https://service.test/healthz\": the proxy http://")
@@ -165,18 +165,19 @@ func TestProxyClosesStreams(t *testing.T) {
 	t.Run("it has an idle timeout", func(t *testing.T) {
 		t.Parallel()
 		_, _, env, args := startProxied(t, false, forward.Options{Idle: time.Second})
-		v := begin(t, env, append(args, "--topics", "4", "--publish-rate", "2")...).judged() // one in 2 s on each topic
+		v := begin(t, env, append(args, "--topics", "4", "--publish-rate", "2")...).verdict() // one in 2 s on each topic
 		require.Equal(t, verdict.Fail, v.Verdict)
 		require.Equal(t, 16, v.Connections.Dropped)
 		require.Regexp(t, `px-\d+ was closed by the server in the middle of a response|clients were closed by the server in the middle of a response`, reasons(v))
 	})
 }
 
-// A service on this machine is reached directly, and what is no URL of a proxy is refused where one would be used.
+// A service on this machine is reached directly, and an invalid URL of a proxy is rejected if the proxy would be
+// used.
 func TestUnusedProxies(t *testing.T) {
 	t.Parallel()
-	dead := "http_proxy=http://joe:open-sesame@127.0.0.1:1"
-	v := begin(t, []string{dead}, "--connections", "4", "--noop-interval", "0.5", "--seconds", "7", "--runners", "1").judged()
+	unreachable := "http_proxy=http://joe:open-sesame@127.0.0.1:1"
+	v := begin(t, []string{unreachable}, "--connections", "4", "--noop-interval", "0.5", "--seconds", "7", "--runners", "1").verdict()
 	require.Equal(t, verdict.Pass, v.Verdict)
 	require.NotContains(t, strings.Join(v.Warnings, "\n"), "proxy")
 
@@ -185,7 +186,7 @@ func TestUnusedProxies(t *testing.T) {
 	require.Contains(t, r.out.String(), "HTTP_PROXY is no URL of a proxy: write http://HOST:PORT")
 	require.NotContains(t, r.out.String(), "sesame")
 
-	r = begin(t, []string{dead, "NO_PROXY=", "no_proxy="}, "--backend-url", "http://service.test", "--noop-interval", "0.5", "--connections", "4", "--seconds", "7")
+	r = begin(t, []string{unreachable, "NO_PROXY=", "no_proxy="}, "--backend-url", "http://service.test", "--noop-interval", "0.5", "--connections", "4", "--seconds", "7")
 	require.NotZero(t, r.end())
 	require.Contains(t, r.out.String(), "the proxy http://127.0.0.1:1 cannot be reached: dial tcp 127.0.0.1:1: connect: connection refused")
 	require.NotContains(t, r.out.String(), "sesame")

@@ -45,7 +45,7 @@ func factOf(v *verdict.Verdict, name string) string {
 	return ""
 }
 
-// plainServices is the backend's own handler, behind whatever the test puts before it.
+// plainServices returns the backend's own handler, behind a handler of the test.
 func plainServices(t *testing.T, before func(w http.ResponseWriter, r *http.Request) (answered bool)) string {
 	t.Helper()
 	h := services.New("")
@@ -61,7 +61,7 @@ func plainServices(t *testing.T, before func(w http.ResponseWriter, r *http.Requ
 func TestRampup(t *testing.T) {
 	t.Parallel()
 	r := smoke(t, "rampup")
-	v := r.judged()
+	v := r.verdict()
 	require.NotEqual(t, verdict.Fail, v.Verdict, r.out.String())
 	require.Equal(t, "rampup", v.Suite.Name)
 	rows := section(v, "Stages").Rows
@@ -82,7 +82,7 @@ func TestRampup(t *testing.T) {
 	require.NotContains(t, string(b), `"messages"`, "a suite of requests has none")
 }
 
-// A service that refuses what is over its capacity, and is searched for it.
+// A service refuses requests over its capacity, which the suite finds.
 func TestRampupFindsTheBreakingPoint(t *testing.T) {
 	t.Parallel()
 	const capacity = 120 // a second
@@ -103,7 +103,7 @@ func TestRampupFindsTheBreakingPoint(t *testing.T) {
 		return false
 	})
 	r := smoke(t, "rampup", "--backend-url", url, "--stages", "20,50,300", "--search", "1")
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Regexp(t, `^between \d+ and \d+ requests/s`, factOf(v, "breaks"))
 	var from, to float64
@@ -113,9 +113,9 @@ func TestRampupFindsTheBreakingPoint(t *testing.T) {
 	require.Less(t, to, 300., "the search came closer")
 	require.Equal(t, []string{"status-503", "status 503"}, section(v, "Errors").Rows[0][:2])
 	require.DirExists(t, r.dir.Path("round-02"))
-	again, _, err := r.dir.Judge()
+	second, _, err := r.dir.Judge()
 	require.NoError(t, err)
-	require.Equal(t, v.Facts, again.Facts, "from the files alone")
+	require.Equal(t, v.Facts, second.Facts, "from the files alone")
 }
 
 func TestWrongResponseIsAFailure(t *testing.T) {
@@ -127,7 +127,7 @@ func TestWrongResponseIsAFailure(t *testing.T) {
 		fmt.Fprint(w, `{"result": 199}`)
 		return true
 	})
-	v := smoke(t, "rampup", "--backend-url", url, "--stages", "20").judged()
+	v := smoke(t, "rampup", "--backend-url", url, "--stages", "20").verdict()
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Contains(t, reasons(v), "answers are right")
 	require.Equal(t, []string{"wrong", "wrong answer"}, section(v, "Errors").Rows[0][:2])
@@ -141,7 +141,7 @@ func TestInterruptedSuiteIsInvalid(t *testing.T) {
 		return err == nil && len(shards) == 2
 	})
 	require.NoError(t, r.cmd.Process.Signal(syscall.SIGINT))
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, verdict.Invalid, v.Verdict)
 	require.Contains(t, reasons(v), "stopped by a signal")
 }

@@ -20,9 +20,9 @@ import (
 func TestTailsAndFailuresAreRegressions(t *testing.T) {
 	t.Parallel()
 	var every, failing atomic.Int64 // 0: never
-	var came atomic.Int64
+	var requests atomic.Int64
 	url := plainServices(t, func(w http.ResponseWriter, _ *http.Request) bool {
-		n := came.Add(1)
+		n := requests.Add(1)
 		if e := every.Load(); e > 0 && n%e == 0 {
 			time.Sleep(3 * time.Second)
 		}
@@ -34,7 +34,7 @@ func TestTailsAndFailuresAreRegressions(t *testing.T) {
 	})
 	run := func() string {
 		r := smoke(t, "rampup", "--stages", "100", "--stage-seconds", "6", "--warmup-seconds", "1", "--timeout-seconds", "10", "--max-p95-ms", "2000", "--backend-url", url, "--runners", "1")
-		v := r.judged()
+		v := r.verdict()
 		require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 		return string(r.dir)
 	}
@@ -49,7 +49,7 @@ func TestTailsAndFailuresAreRegressions(t *testing.T) {
 	failing.Store(120)
 	failed := run()
 	for dir, want := range map[string]string{same: "", tail: `mean at 100/s|p99 at 100/s`, failed: "failed at 100/s"} {
-		code, text := compared(t, append(old, "--", dir)...)
+		code, text := compareRuns(t, append(old, "--", dir)...)
 		if want == "" {
 			require.Empty(t, worse(text), text)
 			continue
@@ -59,8 +59,8 @@ func TestTailsAndFailuresAreRegressions(t *testing.T) {
 	}
 }
 
-// worse returns the metrics that soak compare reports as worse. It leaves out the CPU of the service, which is that of this
-// process with all its tests.
+// worse returns the metrics that soak compare reports as worse. It omits the CPU of the service, which is that of
+// this process with all its tests.
 func worse(text string) (metrics []string) {
 	for _, m := range regexp.MustCompile(`(?m)^  - (.+?): `).FindAllStringSubmatch(text, -1) {
 		if m[1] != "service CPU per request" {
@@ -70,8 +70,8 @@ func worse(text string) (metrics []string) {
 	return metrics
 }
 
-// Three runs of a service that takes three times as long for an answer are found, alone and together, and three that were not
-// slower are not. So slow a service makes the rates those of its own clock, whatever else the machine does.
+// Three runs of a service with three times the response time are found, alone and together; three that were not
+// slower are not. The service is so slow that its own clock limits the rates, not the machine.
 func TestThreeRegressionsInARow(t *testing.T) {
 	t.Parallel()
 	const usual, slower = 50 * time.Millisecond, 150 * time.Millisecond
@@ -93,16 +93,16 @@ func TestThreeRegressionsInARow(t *testing.T) {
 		return dirs[:]
 	}
 	old, same, slow := three(usual), three(usual), three(slower)
-	against := func(now ...string) []string {
+	compare := func(now ...string) []string {
 		return append(append([]string{"--tolerance", "0.3"}, old...), append([]string{"--"}, now...)...)
 	}
 	for _, now := range [][]string{slow[:1], slow[1:2], slow[2:], slow} {
-		code, text := compared(t, against(now...)...)
+		code, text := compareRuns(t, compare(now...)...)
 		require.Equal(t, 1, code, text)
 		require.Contains(t, text, "answers/s with 5 at a time")
 	}
 	for _, now := range [][]string{same[:1], same[1:2], same[2:], same} {
-		_, text := compared(t, against(now...)...)
+		_, text := compareRuns(t, compare(now...)...)
 		require.Empty(t, worse(text), text)
 	}
 }

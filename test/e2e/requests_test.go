@@ -20,11 +20,11 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// everyNth does something in place of every nth answer, and counts how often.
+// everyNth replaces every nth response, and counts them.
 func everyNth(n int64, instead func(w http.ResponseWriter)) (before func(http.ResponseWriter, *http.Request) bool, done *atomic.Int64) {
-	var came, times atomic.Int64
+	var requests, times atomic.Int64
 	return func(w http.ResponseWriter, r *http.Request) bool {
-		if !strings.HasPrefix(r.URL.Path, "/default/") || came.Add(1)%n != 0 { // soak itself asks whether it is there
+		if !strings.HasPrefix(r.URL.Path, "/default/") || requests.Add(1)%n != 0 { // soak itself asks whether it is there
 			return false
 		}
 		times.Add(1)
@@ -44,7 +44,7 @@ func reset(w http.ResponseWriter) {
 	}
 }
 
-// failures are the rows of the table Errors: how many requests failed, by code.
+// failures returns the rows of the table Errors: how many requests failed, by code.
 func failures(v *verdict.Verdict) map[string]string {
 	out := map[string]string{}
 	for _, row := range section(v, "Errors").Rows {
@@ -66,7 +66,7 @@ func TestEachResetIsReported(t *testing.T) {
 			t.Parallel()
 			before, resets := everyNth(20, reset)
 			r := smoke(t, name, append(args, "--backend-url", plainServices(t, before))...)
-			v := r.judged()
+			v := r.verdict()
 			require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 			require.Greater(t, resets.Load(), int64(5))
 			require.Equal(t, map[string]string{"net-1220, connection reset": format.Thousands(resets.Load())}, failures(v), r.out.String())
@@ -95,7 +95,7 @@ func TestStatusesAreNotNetworkErrors(t *testing.T) {
 				w.WriteHeader(status)
 			})
 			r := smoke(t, name, append(args, "--backend-url", plainServices(t, before))...)
-			v := r.judged()
+			v := r.verdict()
 			require.Equal(t, verdict.Fail, v.Verdict, "10 %% failed, and it is the service that said so: %s", r.out.String())
 			require.Greater(t, answers.Load(), all)
 			want := map[string]string{}
@@ -113,7 +113,7 @@ func TestStalledServiceFails(t *testing.T) {
 	t.Parallel()
 	before, stalls := everyNth(50, func(http.ResponseWriter) { time.Sleep(4 * time.Second) }) // the client gives up after 2 s, by a timer that may be late itself
 	r := smoke(t, "rampup", "--warmup-seconds", "0", "--backend-url", plainServices(t, before))
-	v := r.judged()
+	v := r.verdict()
 	require.NotEqual(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Equal(t, map[string]string{"net-1050, timeout": fmt.Sprint(stalls.Load())}, failures(v), r.out.String())
 	if v.Verdict == verdict.Invalid { // others took this machine at that very moment
@@ -126,17 +126,17 @@ func TestStalledServiceFails(t *testing.T) {
 // While other processes take all cores, the service is not to blame for slow answers. The loops have a higher priority
 // where that is allowed: at the same one the scheduler may let 200 requests a second through all the same.
 func TestSaturatedGeneratorExplainsSlowness(t *testing.T) {
-	var came atomic.Int64
-	url := plainServices(t, func(http.ResponseWriter, *http.Request) bool { came.Add(1); return false })
+	var requests atomic.Int64
+	url := plainServices(t, func(http.ResponseWriter, *http.Request) bool { requests.Add(1); return false })
 	r := smoke(t, "rampup", "--stages", "200", "--stage-seconds", "6", "--warmup-seconds", "0", "--max-p95-ms", "5", "--backend-url", url)
-	await(t, "requests come", func() bool { return came.Load() > 100 })
+	await(t, "requests come", func() bool { return requests.Load() > 100 })
 	busy := exec.Command("nice", "-n", "-10", "sh", "-c", "for i in $(seq 30); do (while :; do :; done) & done; wait")
 	busy.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	require.NoError(t, busy.Start())
 	time.Sleep(5 * time.Second) // the fault itself
 	require.NoError(t, syscall.Kill(-busy.Process.Pid, syscall.SIGKILL))
 	_ = busy.Wait()
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, verdict.Invalid, v.Verdict, r.out.String())
 	require.Contains(t, reasons(v), "at the lowest load the load generator was saturated: ")
 }

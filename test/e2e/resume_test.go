@@ -26,25 +26,25 @@ const (
 )
 
 // cutStreams runs `soak run resume`.
-func cutStreams(t *testing.T, env []string, more ...string) *soakRun {
+func cutStreams(t *testing.T, env []string, args ...string) *soakRun {
 	t.Helper()
 	out := t.TempDir()
 	r := prepare(t, out, nil, env, append([]string{
 		"--prefix", "cut-", "--connections", fmt.Sprint(resumeStreams), "--seconds", "17", "--runners", "2",
 		"--cuts-per-second", "4", "--pause", "0.5", "--seed", "7",
-	}, more...)...)
+	}, args...)...)
 	r.cmd.Args = append([]string{r.cmd.Args[0], "run", "resume"}, r.cmd.Args[2:]...)
 	r.start()
 	return r
 }
 
-// published are the flags of a service that is published to.
-func published(service, url string) []string {
+// publishFlags returns the flags of a service with a publisher.
+func publishFlags(service, url string) []string {
 	return []string{"--service", service, "--backend-url", url, "--topics", "8", "--publish-rate", "16"}
 }
 
 // describeHub writes the description of a hub.
-func describeHub(t *testing.T, more string) string {
+func describeHub(t *testing.T, extra string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "mine.js")
 	require.NoError(t, os.WriteFile(path, []byte(`export default {
@@ -52,12 +52,12 @@ func describeHub(t *testing.T, more string) string {
 		connect: { url: '{base}/sub/{topic}' },
 		message: { seq: 'json:$.seq', run: 'json:$.run', sentAt: 'json:$.t', sum: 'json:$.sum' },
 		publish: { url: '{base}/pub/{topic}', body: '{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}' },
-		`+more+`
+		`+extra+`
 	};`), 0o600))
 	return path
 }
 
-// byKind are the cuts of a verdict.
+// byKind returns the cuts of a verdict by kind.
 func byKind(t *testing.T, v *verdict.Verdict) map[string]verdict.Cuts {
 	t.Helper()
 	all := map[string]verdict.Cuts{}
@@ -71,7 +71,7 @@ func byKind(t *testing.T, v *verdict.Verdict) map[string]verdict.Cuts {
 // sum adds up the cuts of all kinds.
 func sum(v *verdict.Verdict) (all verdict.Cuts) {
 	for _, c := range v.Cuts {
-		all.Count, all.Ended, all.Resumed, all.Whole = all.Count+c.Count, all.Ended+c.Ended, all.Resumed+c.Resumed, all.Whole+c.Whole
+		all.Count, all.Ended, all.Resumed, all.WithoutLoss = all.Count+c.Count, all.Ended+c.Ended, all.Resumed+c.Resumed, all.WithoutLoss+c.WithoutLoss
 		all.Lost, all.Doubled, all.Announced = all.Lost+c.Lost, all.Doubled+c.Doubled, all.Announced+c.Announced
 	}
 	return all
@@ -81,19 +81,19 @@ func TestResumePasses(t *testing.T) {
 	t.Parallel()
 	h := &hub.Hub{ID: hub.DecimalID, History: true, HeartbeatInterval: time.Second, Heartbeat: ":\n\n"}
 	server := h.Start(t)
-	r := cutStreams(t, nil, published(describeHub(t, ""), server.URL)...)
-	v := r.judged()
+	r := cutStreams(t, nil, publishFlags(describeHub(t, ""), server.URL)...)
+	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	all := sum(v)
 	require.Equal(t, resumeCuts, all.Count)
-	require.Equal(t, resumeCuts, all.Whole)
+	require.Equal(t, resumeCuts, all.WithoutLoss)
 	require.Equal(t, all.Ended, all.Resumed)
 	for kind, c := range byKind(t, v) {
 		require.Equal(t, c.Planned, c.Count, kind)
 		require.Positive(t, c.Count, kind)
 		if kind == plan.CutPause { // the stream did not end: it continued
 			require.Zero(t, c.Ended)
-			require.GreaterOrEqual(t, c.AwayMS.P50, 500.)
+			require.GreaterOrEqual(t, c.OutageMS.P50, 500.)
 		} else {
 			require.Equal(t, c.Count, c.Ended, kind)
 		}
@@ -119,12 +119,12 @@ func TestPausedReaderResumes(t *testing.T) {
 	t.Parallel()
 	h := &hub.Hub{ID: hub.DecimalID, History: true, Lifetime: 2 * time.Second}
 	server := h.Start(t)
-	r := cutStreams(t, nil, append(published(describeHub(t, "end: { by: 'server', lifetime: [1.5, 6] },"), server.URL), "--seconds", "19", "--pause", "2.5", "--cuts", "pause")...)
-	v := r.judged()
+	r := cutStreams(t, nil, append(publishFlags(describeHub(t, "end: { by: 'server', lifetime: [1.5, 6] },"), server.URL), "--seconds", "19", "--pause", "2.5", "--cuts", "pause")...)
+	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Len(t, v.Cuts, 1)
 	c := v.Cuts[0]
-	require.Equal(t, []int{resumeCuts, resumeCuts, resumeCuts, resumeCuts, resumeCuts}, []int{c.Planned, c.Count, c.Ended, c.Resumed, c.Whole})
+	require.Equal(t, []int{resumeCuts, resumeCuts, resumeCuts, resumeCuts, resumeCuts}, []int{c.Planned, c.Count, c.Ended, c.Resumed, c.WithoutLoss})
 	require.Greater(t, v.Connections.Reconnected, c.Ended, "other streams ended, too")
 }
 
@@ -209,8 +209,8 @@ func TestWrongResumeFails(t *testing.T) {
 				h.ID = hub.DecimalID
 			}
 			server := h.Start(t)
-			r := cutStreams(t, nil, append(published(describeHub(t, c.more), server.URL), c.flags...)...)
-			v := r.judged()
+			r := cutStreams(t, nil, append(publishFlags(describeHub(t, c.more), server.URL), c.flags...)...)
+			v := r.verdict()
 			require.Equal(t, c.want, v.Verdict, r.out.String())
 			require.Contains(t, reasons(v), c.reason)
 			all := sum(v)
@@ -221,20 +221,20 @@ func TestWrongResumeFails(t *testing.T) {
 	}
 }
 
-// Our backend makes the noops of the outage anew, behind nginx as well.
+// Our backend generates the noops of the outage again, also behind nginx.
 func TestNoopsResume(t *testing.T) {
 	t.Parallel()
 	r := cutStreams(t, nil, "--noop-interval", "0.5")
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	all := sum(v)
-	require.Equal(t, []int{resumeCuts, resumeCuts}, []int{all.Count, all.Whole})
+	require.Equal(t, []int{resumeCuts, resumeCuts}, []int{all.Count, all.WithoutLoss})
 	require.Equal(t, all.Ended, all.Resumed)
 	require.Positive(t, all.Ended)
 	require.True(t, v.Server.Agrees)
 }
 
-// nchan has a buffer; a Mercure hub without a history resumes nothing, and says so.
+// nchan has a buffer; a Mercure hub without a history resumes nothing, and announces that.
 func TestResumeOfThirdPartyServices(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -252,8 +252,8 @@ func TestResumeOfThirdPartyServices(t *testing.T) {
 		t.Run(fmt.Sprint(c.name, " ", c.want), func(t *testing.T) {
 			t.Parallel()
 			s := startService(t, c.name, c.options)
-			r := cutStreams(t, s.Env, published(s.Service, s.URL)...)
-			v := r.judged()
+			r := cutStreams(t, s.Env, publishFlags(s.Service, s.URL)...)
+			v := r.verdict()
 			require.Equal(t, c.want, v.Verdict, r.out.String())
 			require.Contains(t, reasons(v), c.reason)
 			all := sum(v)

@@ -15,8 +15,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// The shape of the stack's cluster profile: three backends behind one nginx, which hashes the id. One after the other is
-// restarted while streams are held.
+// The shape of the stack's cluster profile: three backends behind one nginx, which hashes the id. One after the other
+// is restarted during a soak.
 func TestRollingRestart(t *testing.T) {
 	t.Parallel()
 	needNginx(t)
@@ -31,10 +31,10 @@ func TestRollingRestart(t *testing.T) {
 	}
 	r := begin(t, []string{"BACKEND_TOKEN=" + cluster.Token}, "--backend-url", cluster.URL, "--connections", "60", "--seconds", "30", "--noop-interval", "1", "--reconnect",
 		"--at", "6s deploy: "+strings.Join(roll, "; sleep 4; "))
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	e := v.Actions[0].Effect
-	require.Equal(t, [2]int{60, 0}, [2]int{e.Lost, e.Never})
+	require.Equal(t, [2]int{60, 0}, [2]int{e.Lost, e.NeverBack})
 	require.Zero(t, e.Missed+e.Doubled)
 	require.Less(t, e.Peak, 60, "one backend after the other")
 	require.Equal(t, verdict.ByNumbers, v.Evidence.By, "no backend can speak for all")

@@ -17,7 +17,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/services/faulty"
 )
 
-// Each fault hits one message on one stream of a topic of its own, and is found once, by stream, topic and number.
+// Each fault affects one message on one stream of its own topic, and is found once, by stream, topic and number.
 func TestProxyFaultsAreFound(t *testing.T) {
 	eachService(t, func(t *testing.T, name string) {
 		const prefix = "faults-"
@@ -35,9 +35,9 @@ func TestProxyFaultsAreFound(t *testing.T) {
 			o.Faults = append(o.Faults, f)
 		}
 		s := soakService(t, r, prefix, o)
-		v := s.judged()
+		v := s.verdict()
 		require.Equal(t, verdict.Fail, v.Verdict, s.out.String())
-		require.Len(t, s.proxy.Deeds(), len(faults), "what the proxy did")
+		require.Len(t, s.proxy.Actions(), len(faults), "what the proxy did")
 
 		m, cut := v.Messages, uint64(3)
 		const corrupted = 5
@@ -53,24 +53,24 @@ func TestProxyFaultsAreFound(t *testing.T) {
 		require.Equal(t, "publisher", v.Evidence.By)
 		require.Zero(t, v.Evidence.CouldHide)
 
-		s.says(v, ledger.KindLost, 1, "missed message 3 of topic TOPIC: sent at ")
-		s.says(v, ledger.KindDuplicated, 2, "received message 3 of topic TOPIC twice, ")
-		s.says(v, ledger.KindReordered, 3, "received message 2 of topic TOPIC out of order, ")
+		s.requireFinding(v, ledger.KindLost, 1, "missed message 3 of topic TOPIC: sent at ")
+		s.requireFinding(v, ledger.KindDuplicated, 2, "received message 3 of topic TOPIC twice, ")
+		s.requireFinding(v, ledger.KindReordered, 3, "received message 2 of topic TOPIC out of order, ")
 		for k := 4; k <= 8; k++ {
-			s.says(v, ledger.KindCorrupted, k, "received message 3 of topic TOPIC corrupted at ")
+			s.requireFinding(v, ledger.KindCorrupted, k, "received message 3 of topic TOPIC corrupted at ")
 			require.EqualValues(t, 1, s.counts(v, k).Corrupted)
 		}
 		require.Len(t, findings(v, ledger.KindCorrupted), corrupted)
-		gone, back := ledger.KindDropped, 0
+		lossKind, back := ledger.KindDropped, 0
 		if endsStreams(name) {
-			gone, back = ledger.KindCut, int(cut)
+			lossKind, back = ledger.KindCut, int(cut)
 		}
-		require.Len(t, findings(v, gone), int(cut))
+		require.Len(t, findings(v, lossKind), int(cut))
 		for k, text := range map[int]string{9: "was disconnected (reset) after ", 10: "was closed by the server in the middle of a response after ", 11: "was closed by the server after "} {
-			if gone == ledger.KindCut {
+			if lossKind == ledger.KindCut {
 				text = "was closed by the service at "
 			}
-			s.says(v, gone, k, text)
+			s.requireFinding(v, lossKind, k, text)
 		}
 		require.Equal(t, back, v.Connections.Reconnected)
 		require.Equal(t, int(cut)-back, v.Connections.Dropped)
@@ -81,20 +81,21 @@ func TestProxyFaultsAreFound(t *testing.T) {
 	})
 }
 
-// says asserts that one finding of a kind is of a stream of topic k, and what it says behind the name of the stream; TOPIC is that of the topic.
-func (s *serviceSoak) says(v *verdict.Verdict, kind ledger.Kind, k int, text string) {
+// requireFinding asserts that one finding of a kind names a stream of topic k, and its text after the name of the
+// stream; TOPIC is the name of the topic.
+func (s *serviceSoak) requireFinding(v *verdict.Verdict, kind ledger.Kind, k int, text string) {
 	s.t.Helper()
 	var streams []string
 	for n := k; n < serviceStreams; n += serviceTopics {
 		streams = append(streams, fmt.Sprintf("%s%d", s.prefix, n))
 	}
-	ours := slices.DeleteFunc(slices.Clone(v.Findings), func(f verdict.Finding) bool {
+	found := slices.DeleteFunc(slices.Clone(v.Findings), func(f verdict.Finding) bool {
 		return f.Kind != string(kind) || !slices.Contains(streams, f.ID)
 	})
-	require.Len(s.t, ours, 1, s.out.String())
-	require.Regexp(s.t, "^"+ours[0].ID+" "+regexp.QuoteMeta(strings.ReplaceAll(text, "TOPIC", s.topic(k))), ours[0].Text)
+	require.Len(s.t, found, 1, s.out.String())
+	require.Regexp(s.t, "^"+found[0].ID+" "+regexp.QuoteMeta(strings.ReplaceAll(text, "TOPIC", s.topic(k))), found[0].Text)
 	require.True(s.t, slices.ContainsFunc(v.Groups, func(g verdict.FindingGroup) bool { // alone, or with equal ones
-		return g.Kind == string(kind) && (g.Text == ours[0].Text || g.Connections > 1 && g.FirstUnix <= ours[0].Unix && ours[0].Unix <= g.LastUnix) && slices.Contains(v.Reasons, g.Text)
+		return g.Kind == string(kind) && (g.Text == found[0].Text || g.Connections > 1 && g.FirstUnix <= found[0].Unix && found[0].Unix <= g.LastUnix) && slices.Contains(v.Reasons, g.Text)
 	}), s.out.String())
 }
 
@@ -106,14 +107,14 @@ func TestDisconnectedPublisherDoesNotPass(t *testing.T) {
 			{Kind: faulty.Refuse, Status: 401, From: 15, Count: 2}, {Kind: faulty.Refuse, Status: 503, From: 20, Count: 3},
 			{Kind: faulty.CutBefore, From: 30, Count: 2}, {Kind: faulty.CutAfter, From: 40, Count: 2},
 		}})
-		v := s.judged()
+		v := s.verdict()
 		require.Equal(t, verdict.Fail, v.Verdict, s.out.String())
 		m := v.Messages
 		require.Zero(t, m.Missed+m.Duplicated+m.Reordered+m.Corrupted, s.out.String())
 		p := m.Published
 		require.Equal(t, [...]uint64{publishedInAll, publishedInAll - 9, 5, 4}, [...]uint64{p.Sent, p.Confirmed, p.Refused, p.Open})
-		received, first := serviceStreams*perTopic, map[string]faulty.Deed{}
-		for _, d := range s.proxy.Deeds() {
+		received, first := serviceStreams*perTopic, map[string]faulty.Action{}
+		for _, d := range s.proxy.Actions() {
 			kind := fmt.Sprint(d.Publish, d.Status)
 			if _, known := first[kind]; !known {
 				first[kind] = d
@@ -140,9 +141,9 @@ func TestRestartedServiceDoesNotPass(t *testing.T) {
 	eachService(t, func(t *testing.T, name string) {
 		r := startService(t, name, services.Options{})
 		s := soakService(t, r, "restart-", faulty.Options{})
-		await(t, "half is published", func() bool { return s.proxy.Published() > publishedInAll/2 })
+		await(t, "half is published", func() bool { return s.proxy.PublishCount() > publishedInAll/2 })
 		require.NoError(t, r.Restart(t.Context()))
-		v := s.judged()
+		v := s.verdict()
 		require.Equal(t, verdict.Fail, v.Verdict, s.out.String())
 		require.Zero(t, v.Messages.Missed+v.Messages.Duplicated+v.Messages.Reordered+v.Messages.Corrupted, s.out.String())
 		if endsStreams(name) {

@@ -19,8 +19,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/services/faulty"
 )
 
-// changed writes a module of load-tests/services with other text in it, and answers its path.
-func changed(t *testing.T, name string, oldNew ...string) string {
+// changeModule writes a module of load-tests/services with some text replaced, and returns its path.
+func changeModule(t *testing.T, name string, oldNew ...string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "load-tests", "services", name+".js"))
 	require.NoError(t, err)
@@ -50,7 +50,7 @@ func TestClosedStreamsReconnect(t *testing.T) {
 		lifetime [2]string
 		resumes  bool
 		want     verdict.Outcome
-		more     []string
+		args     []string
 	}{
 		// Mercure ends a stream after 80 to 100 % of this, less 5 s.
 		{"mercure", services.Options{Lifetime: 10 * time.Second}, [2]string{"[475, 600]", "[2.5, 6]"}, true, verdict.Pass, nil},
@@ -60,9 +60,9 @@ func TestClosedStreamsReconnect(t *testing.T) {
 		t.Run(fmt.Sprint(c.name, " ", c.want), func(t *testing.T) {
 			t.Parallel()
 			r := startService(t, c.name, c.options)
-			r.Service = changed(t, c.name, c.lifetime[0], c.lifetime[1])
-			s := soakService(t, r, "lifetime-", faulty.Options{}, c.more...)
-			v := s.judged()
+			r.Service = changeModule(t, c.name, c.lifetime[0], c.lifetime[1])
+			s := soakService(t, r, "lifetime-", faulty.Options{}, c.args...)
+			v := s.verdict()
 			require.Equal(t, c.want, v.Verdict, s.out.String())
 			require.GreaterOrEqual(t, v.Connections.Reconnected, serviceStreams)
 			require.Equal(t, serviceStreams, v.Connections.Completed)
@@ -93,7 +93,7 @@ func TestResumedStreamExpectsMissedMessages(t *testing.T) {
 		name        string
 		options     services.Options
 		want        verdict.Outcome
-		more        []string
+		args        []string
 		least, most uint64 // messages that each stream does not receive
 	}{
 		{"nchan", services.Options{}, verdict.Pass, nil, 0, 0},
@@ -107,10 +107,10 @@ func TestResumedStreamExpectsMissedMessages(t *testing.T) {
 			for n := range serviceStreams { // 1 is that of the trial
 				o.Faults = append(o.Faults, faulty.Fault{Kind: faulty.Reset, Stream: n + 2, Message: 3})
 			}
-			s := soakService(t, r, "cut-", o, append([]string{"--reconnect"}, c.more...)...)
-			v := s.judged()
+			s := soakService(t, r, "cut-", o, append([]string{"--reconnect"}, c.args...)...)
+			v := s.verdict()
 			require.Equal(t, c.want, v.Verdict, s.out.String())
-			require.Len(t, s.proxy.Deeds(), serviceStreams)
+			require.Len(t, s.proxy.Actions(), serviceStreams)
 			require.Equal(t, serviceStreams, v.Connections.Reconnected)
 			require.Equal(t, serviceStreams, v.Connections.Completed)
 			m, all := v.Messages, sentToStreams(v)
@@ -143,9 +143,9 @@ func TestPlannedEndsWithinTheLifetime(t *testing.T) {
 			t.Parallel()
 			c.hub.ID = hub.DecimalID
 			server := c.hub.Start(t)
-			r := begin(t, nil, append(published(describeHub(t, "end: { by: 'server', lifetime: [2.5, 3.5] },"), server.URL),
+			r := begin(t, nil, append(publishFlags(describeHub(t, "end: { by: 'server', lifetime: [2.5, 3.5] },"), server.URL),
 				"--prefix", "ends-", "--connections", "16", "--seconds", "16", "--runners", "1")...)
-			v := r.judged()
+			v := r.verdict()
 			require.Equal(t, c.want, v.Verdict, r.out.String())
 			require.Contains(t, reasons(v), c.reason)
 		})

@@ -19,8 +19,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/services/faulty"
 )
 
-// loses is the loss of one message on the only stream of a topic.
-func loses(topic string, number int64) faulty.Options {
+// lossOn returns the loss of one message on the only stream of a topic.
+func lossOn(topic string, number int64) faulty.Options {
 	return faulty.Options{Faults: []faulty.Fault{{Kind: faulty.Lose, Topic: topic, Number: number}}}
 }
 
@@ -44,14 +44,14 @@ func TestRunnersShareAPublisher(t *testing.T) {
 	r := startService(t, "nchan", services.Options{})
 	t.Run("on one machine", func(t *testing.T) {
 		t.Parallel()
-		s := soakService(t, r, "two-", loses("two-topic-10", 4), "--runners", "2")
-		oneLost(t, s.judged(), "two-", s.out.String())
+		s := soakService(t, r, "two-", lossOn("two-topic-10", 4), "--runners", "2")
+		oneLost(t, s.verdict(), "two-", s.out.String())
 	})
 	t.Run("on two machines", func(t *testing.T) {
 		t.Parallel()
 		shared := t.TempDir()
 		start := time.Now().Add(3 * time.Second).UTC().Format(time.RFC3339)
-		proxy := startProxy(t, r, loses("parts-topic-10", 4))
+		proxy := startProxy(t, r, lossOn("parts-topic-10", 4))
 		var parts []*serviceSoak
 		for _, runner := range []string{"1/2", "2/2"} {
 			parts = append(parts, soakThrough(t, r, proxy, "parts-", "--runner", runner, "--shards", shared, "--start-at", start))
@@ -80,7 +80,7 @@ func TestPlainK6SoaksAService(t *testing.T) {
 	r := startService(t, "nchan", services.Options{})
 	shards := t.TempDir()
 	laptops := map[string]*laptop{}
-	proxy := startProxy(t, r, loses("loss-topic-10", 4))
+	proxy := startProxy(t, r, lossOn("loss-topic-10", 4))
 	for _, prefix := range []string{"clean-", "loss-"} {
 		l := &laptop{cmd: exec.Command(filepath.Join(root, "bin", "k6"), "run", filepath.Join(root, "load-tests", "sse", "connectionTest.js"),
 			"--vus", fmt.Sprint(serviceStreams), "--iterations", fmt.Sprint(serviceStreams), "--duration", "60m", "--env", "SERVICE=nchan",
@@ -105,7 +105,7 @@ func TestPlainK6SoaksAService(t *testing.T) {
 	require.Contains(t, reasons(v), "loss-10 missed message 4 of topic loss-topic-10: ")
 }
 
-// k6 only logs what a script throws: without a stream there was no check, so it passed.
+// k6 only logs exceptions of a script: without a stream there was no check, so it passed.
 func TestUnavailableTokenFailsK6(t *testing.T) {
 	t.Parallel()
 	for token, says := range map[string]string{

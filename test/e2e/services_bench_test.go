@@ -12,16 +12,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The table of make services-bench has a row for each service: what it delivered and what it took, whether or not it
-// can be had on this machine.
+// The table of make services-bench has a row for each service with its messages and its cost, whether or not it is
+// available on this machine.
 func TestServicesSideBySide(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	cmd := exec.CommandContext(t.Context(), "go", "run", "-C", "tools", "./thirdparty", "services", "-root", "..", "-only", "nchan,backend",
 		"-connections", "40", "-topics", "4", "-publish-rate", "4", "-seconds", "15", "-runners", "1", "-out", out)
 	cmd.Dir = filepath.Join("..", "..")
-	said, err := cmd.CombinedOutput()
-	require.NoError(t, err, "%s", said)
+	output, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", output)
 	text, err := os.ReadFile(filepath.Join(out, "services.json"))
 	require.NoError(t, err)
 	var report struct {

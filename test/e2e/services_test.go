@@ -27,11 +27,11 @@ const (
 )
 
 // startService starts a service for a test and those in it.
-func startService(t *testing.T, name string, o services.Options) *services.Running {
+func startService(t *testing.T, name string, o services.Options) *services.Instance {
 	t.Helper()
 	o.Dir = t.TempDir()
 	r, err := services.Start(t.Context(), name, o)
-	if missing := (*services.Missing)(nil); errors.As(err, &missing) {
+	if missing := (*services.MissingError)(nil); errors.As(err, &missing) {
 		untested.SkipMissing(t, err.Error())
 	}
 	require.NoError(t, err)
@@ -48,12 +48,12 @@ type serviceSoak struct {
 }
 
 // soakService begins it. Several may be on one service at a time if their prefixes differ.
-func soakService(t *testing.T, r *services.Running, prefix string, o faulty.Options, more ...string) *serviceSoak {
+func soakService(t *testing.T, r *services.Instance, prefix string, o faulty.Options, args ...string) *serviceSoak {
 	t.Helper()
-	return soakThrough(t, r, startProxy(t, r, o), prefix, more...)
+	return soakThrough(t, r, startProxy(t, r, o), prefix, args...)
 }
 
-func startProxy(t *testing.T, r *services.Running, o faulty.Options) *faulty.Proxy {
+func startProxy(t *testing.T, r *services.Instance, o faulty.Options) *faulty.Proxy {
 	t.Helper()
 	proxy, err := faulty.Start(r.URL, o)
 	require.NoError(t, err)
@@ -62,35 +62,35 @@ func startProxy(t *testing.T, r *services.Running, o faulty.Options) *faulty.Pro
 }
 
 // soakThrough begins a soak through a proxy that others may use, too.
-func soakThrough(t *testing.T, r *services.Running, proxy *faulty.Proxy, prefix string, more ...string) *serviceSoak {
+func soakThrough(t *testing.T, r *services.Instance, proxy *faulty.Proxy, prefix string, extra ...string) *serviceSoak {
 	t.Helper()
 	args := append([]string{
 		"--service", r.Service, "--backend-url", proxy.URL, "--prefix", prefix, "--connections", fmt.Sprint(serviceStreams), "--seconds", "14",
 		"--topics", fmt.Sprint(serviceTopics), "--publish-rate", fmt.Sprint(serviceTopics), "--runners", "1",
-	}, more...)
+	}, extra...)
 	return &serviceSoak{begin(t, r.Env, args...), proxy, prefix}
 }
 
 func (s *serviceSoak) topic(k int) string { return fmt.Sprintf("%stopic-%d", s.prefix, k) }
 
-// numberOf is that of a topic by its name.
+// numberOf returns the number of a topic by its name.
 func (s *serviceSoak) numberOf(topic string) (k int) {
 	_, err := fmt.Sscanf(topic, s.prefix+"topic-%d", &k)
 	require.NoError(s.t, err)
 	return k
 }
 
-// streamsOf is how many streams topic k has.
+// streamsOf returns how many streams topic k has.
 func streamsOf(k int) int { return (serviceStreams + serviceTopics - 1 - k) / serviceTopics }
 
-// counts are those of topic k.
+// counts returns the counts of topic k.
 func (s *serviceSoak) counts(v *verdict.Verdict, k int) *verdict.Topic {
 	i := slices.IndexFunc(v.Messages.Topics, func(topic *verdict.Topic) bool { return topic.Name == s.topic(k) })
 	require.GreaterOrEqual(s.t, i, 0, s.topic(k))
 	return v.Messages.Topics[i]
 }
 
-// findings are the sentences of a kind.
+// findings returns the sentences of a kind.
 func findings(v *verdict.Verdict, kind ledger.Kind) []string {
 	out := []string{}
 	for _, f := range v.Findings {
@@ -119,7 +119,7 @@ func TestThirdPartyServicesPass(t *testing.T) {
 	eachService(t, func(t *testing.T, name string) {
 		r := startService(t, name, services.Options{})
 		s := soakService(t, r, "clean-", faulty.Options{})
-		v := s.judged()
+		v := s.verdict()
 		require.Equal(t, verdict.Pass, v.Verdict, s.out.String())
 		m := v.Messages
 		require.EqualValues(t, serviceStreams*perTopic, m.Received)

@@ -41,7 +41,7 @@ func TestUnfitDescriptionFailsBeforeTheLoad(t *testing.T) {
 			t.Parallel()
 			prefix := fmt.Sprintf("unfit-%d-", i)
 			described := *r
-			described.Service = changed(t, "nchan", c.oldNew...)
+			described.Service = changeModule(t, "nchan", c.oldNew...)
 			s := soakService(t, &described, prefix, faulty.Options{Publish: c.publish})
 			require.Equal(t, c.exit, s.end(), s.out.String())
 			require.Contains(t, s.out.String(), strings.ReplaceAll(c.says, "TOPIC", prefix+"topic-0"))
@@ -71,7 +71,7 @@ func TestChangedServiceFails(t *testing.T) {
 		o.Faults = append(o.Faults, faulty.Fault{Kind: faulty.Garble, Number: number})
 	}
 	s := soakService(t, r, "fits-", o)
-	v := s.judged()
+	v := s.verdict()
 	require.Equal(t, verdict.Fail, v.Verdict, s.out.String())
 	require.EqualValues(t, serviceStreams*(perTopic-2), v.Messages.Corrupted)
 	require.EqualValues(t, serviceStreams*2, v.Messages.Received)

@@ -30,24 +30,24 @@ func TestClosedTerminalStopsInOrder(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
 	r := begin(t, []string{m}, "--connections", "20", "--seconds", "60", "--noop-interval", "1")
-	r.holding("20")
+	r.awaitStreams("20")
 	r.hangUp()
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, verdict.Invalid, v.Verdict, r.out.String())
 	require.Contains(t, reasons(v), "stopped by a signal")
 	require.FileExists(t, r.dir.Path(results.PageFile))
-	nothingRuns(t, m)
+	requireNoProcess(t, m)
 }
 
 func TestNohupSurvivesClosedTerminal(t *testing.T) {
 	t.Parallel()
 	r := beginWith(t, t.TempDir(), []string{"nohup"}, nil, "--connections", "20", "--seconds", "12", "--noop-interval", "1")
-	r.holding("20")
+	r.awaitStreams("20")
 	r.hangUp()
-	require.Equal(t, verdict.Pass, r.judged().Verdict, r.out.String())
+	require.Equal(t, verdict.Pass, r.verdict().Verdict, r.out.String())
 }
 
-// terminal is a pseudo terminal: what a window is to its programs.
+// terminal returns a pseudo terminal, as a terminal window does for its programs.
 func terminal(t *testing.T) (window, program *os.File) {
 	t.Helper()
 	window, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
@@ -77,9 +77,9 @@ func TestClosedTerminalLeavesAVerdict(t *testing.T) {
 	_, err := window.Read(buffer)
 	require.NoError(t, err)
 	require.NoError(t, window.Close())
-	require.Equal(t, verdict.Invalid, r.judged().Verdict)
+	require.Equal(t, verdict.Invalid, r.verdict().Verdict)
 	require.FileExists(t, r.dir.Path(results.PageFile))
-	nothingRuns(t, m)
+	requireNoProcess(t, m)
 }
 
 // `soak run | head -1`: the kernel ended it at its next line.
@@ -94,7 +94,7 @@ func TestClosedOutputChangesNothing(t *testing.T) {
 	_, err = read.Read(make([]byte, 1))
 	require.NoError(t, err)
 	require.NoError(t, read.Close())
-	require.Equal(t, verdict.Pass, r.judged().Verdict)
+	require.Equal(t, verdict.Pass, r.verdict().Verdict)
 }
 
 // The folder of sockets of a soak that was killed stayed for ever.
@@ -111,9 +111,9 @@ func TestNextSoakCleansUp(t *testing.T) {
 	await(t, "the runners run", func() bool { return len(runnersOf(m)) == 2 })
 	require.NoError(t, killed.cmd.Process.Kill())
 	_ = killed.cmd.Wait()
-	nothingRuns(t, m)
+	requireNoProcess(t, m)
 	require.Len(t, folders(), 1)
 	next := begin(t, env, "--connections", "10", "--seconds", "8", "--noop-interval", "1")
-	require.Equal(t, verdict.Pass, next.judged().Verdict, next.out.String())
+	require.Equal(t, verdict.Pass, next.verdict().Verdict, next.out.String())
 	require.Empty(t, folders())
 }

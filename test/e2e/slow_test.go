@@ -18,19 +18,19 @@ import (
 	"github.com/sse-soak/sse-soak/test/services"
 )
 
-// slowly lets 4 of 20 clients read nothing for 8 s, in which each is sent some 10 MB.
-func slowly(t *testing.T, args ...string) *verdict.Verdict {
+// runSlow stops 4 of 20 clients from reading for 8 s, while each is sent some 10 MB.
+func runSlow(t *testing.T, args ...string) *verdict.Verdict {
 	t.Helper()
 	return begin(t, nil, append([]string{
 		"slow", "--profile", "smoke", "--connections", "20", "--seconds", "23", "--after-seconds", "4", "--message-rate", "20", "--late-ms", "20000",
-	}, args...)...).judged()
+	}, args...)...).verdict()
 }
 
-// Our backend gives up who leaves over 1 MiB unread. That a stream was closed whose buffers are full its client sees only
-// when it reads on.
+// Our backend disconnects a client with over 1 MiB unread. The client sees the end of a stream with full buffers only
+// when it reads again.
 func TestSlow(t *testing.T) {
 	t.Parallel()
-	v := slowly(t, "--no-nginx", "--cut-slow", "1")
+	v := runSlow(t, "--no-nginx", "--cut-slow", "1")
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
 	require.Equal(t, "4 of 20 streams, which read nothing for 8 s", factOf(v, "slow"))
 	require.Contains(t, factOf(v, "of these"), "4 cut")
@@ -39,18 +39,18 @@ func TestSlow(t *testing.T) {
 	require.NotContains(t, factOf(v, "memory"), "not known")
 }
 
-// nginx keeps a stream for as long as something of it waits here. It copies some 100 MB/s and runs alone, so that no other
-// soak takes the CPU of its publisher.
+// nginx keeps a stream while it buffers data for it. It copies some 100 MB/s and runs alone, so that no other soak
+// uses the CPU of its publisher.
 func TestSlowBehindNginx(t *testing.T) {
 	needNginx(t)
-	v := slowly(t, "--slow-kb", "16")
+	v := runSlow(t, "--slow-kb", "16")
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
 	require.Equal(t, "4 of 20 streams, which read 16 KB/s for 8 s", factOf(v, "slow"))
 	require.Equal(t, 16, v.Connections.Completed)
 }
 
-// describeBackend writes a description of our backend, as of one that somebody else wrote: its broadcasts are the messages,
-// and its noops no more than heartbeats.
+// describeBackend writes a description of our backend as of a third-party service: its broadcasts are the messages,
+// and its noops are heartbeats.
 func describeBackend(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "broadcasts.js")
@@ -66,11 +66,11 @@ func describeBackend(t *testing.T) string {
 	return path
 }
 
-// published by the run, the large messages do to a described service what broadcasts do to ours. How much memory it has is
-// known only of a gauge that is named.
+// Large published messages affect a described service as broadcasts do ours. Its memory is known only if a gauge is
+// named.
 func TestSlowOfADescribedService(t *testing.T) {
 	t.Parallel()
-	v := slowly(t, append(published(describeBackend(t), backend(t, "NOOP_INTERVAL=1")),
+	v := runSlow(t, append(publishFlags(describeBackend(t), backend(t, "NOOP_INTERVAL=1")),
 		"--topics", "1", "--publish-rate", "20", "--gauge", "process_resident_memory_bytes", "--cut-slow", "1", "--max-held-late", "-1")...)
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
 	require.Equal(t, "4 of 20 streams, which read nothing for 10 s", factOf(v, "slow"))
@@ -81,13 +81,13 @@ func TestSlowOfADescribedService(t *testing.T) {
 	require.NotContains(t, factOf(v, "memory"), "not known")
 }
 
-// nginx keeps who reads nothing for a minute, and nchan what was published. Its processes are on this machine.
-// It runs alone, like TestSlowBehindNginx.
+// nginx keeps a client that does not read for a minute, and nchan keeps the messages. Its processes are on this
+// machine. It runs alone, like TestSlowBehindNginx.
 func TestSlowOfNchan(t *testing.T) {
 	s := startService(t, "nchan", services.Options{})
 	pids, err := s.PIDs()
 	require.NoError(t, err)
-	v := slowly(t, append(published(s.Service, s.URL),
+	v := runSlow(t, append(publishFlags(s.Service, s.URL),
 		"--topics", "2", "--publish-rate", "40", "--gauge", fmt.Sprintf("pid:%d", slices.Min(pids)), "--cut-slow", "0", "--max-held-late", "-1")...)
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
 	require.Equal(t, "4 kept, with all messages in the end", factOf(v, "of these"))
@@ -126,7 +126,7 @@ func TestSlowNeedsLongStreams(t *testing.T) {
 // broadcaster starts a bare service that does so with broadcasts for clients that do not read.
 func broadcaster(t *testing.T, slow string) (url string) {
 	t.Helper()
-	spec := bare(time.Second)
+	spec := bareService(time.Second)
 	spec.Slow = slow
 	_, url = startFake(t, spec, fakeservice.Strike{})
 	return url
@@ -135,7 +135,7 @@ func broadcaster(t *testing.T, slow string) (url string) {
 // A service that waits for each of its clients stalls the publisher.
 func TestSlowReadersDelayOthers(t *testing.T) {
 	t.Parallel()
-	v := slowly(t, "--backend-url", broadcaster(t, fakeservice.SlowWait), "--max-growth", "-1")
+	v := runSlow(t, "--backend-url", broadcaster(t, fakeservice.SlowWait), "--max-growth", "-1")
 	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
 	require.Regexp(t, "the service did not take [0-9]+ of [0-9]+ messages while some clients did not read", reasons(v))
 }
@@ -143,14 +143,14 @@ func TestSlowReadersDelayOthers(t *testing.T) {
 // The publisher waits ten seconds for an answer.
 func TestSlowReadersDelayADescribedService(t *testing.T) {
 	t.Parallel()
-	v := slowly(t, append(published(describeBackend(t), broadcaster(t, fakeservice.SlowWait)), "--topics", "1", "--publish-rate", "20", "--max-growth", "-1", "--seconds", "32")...)
+	v := runSlow(t, append(publishFlags(describeBackend(t), broadcaster(t, fakeservice.SlowWait)), "--topics", "1", "--publish-rate", "20", "--max-growth", "-1", "--seconds", "32")...)
 	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
 	require.Regexp(t, "the service did not take [0-9]+ of [0-9]+ messages while some clients did not read", reasons(v))
 }
 
 func TestServiceBuffersUnreadData(t *testing.T) {
 	t.Parallel()
-	v := slowly(t, "--backend-url", broadcaster(t, fakeservice.SlowKeep), "--max-growth", "2", "--gauge", "campaign_kept_bytes", "--cut-slow", "0")
+	v := runSlow(t, "--backend-url", broadcaster(t, fakeservice.SlowKeep), "--max-growth", "2", "--gauge", "campaign_kept_bytes", "--cut-slow", "0")
 	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
 	require.Regexp(t, `the service's memory grew by [0-9.]+ MiB while clients did not read, and 2 MiB is the limit \(MAX_GROWTH\); in the end it was \+0.0 MiB`, reasons(v))
 	require.Equal(t, "4 kept, with all messages in the end", factOf(v, "of these"))
@@ -159,7 +159,7 @@ func TestServiceBuffersUnreadData(t *testing.T) {
 // Who reads has each large message once, and all of it.
 func TestSlowCountsDuplicates(t *testing.T) {
 	t.Parallel()
-	spec := bare(time.Second)
+	spec := bareService(time.Second)
 	spec.Slow = fakeservice.SlowKeep
 	spec.Copies = func(id string, n int) int {
 		if strings.HasSuffix(id, "-7") && n == 5 {
@@ -168,14 +168,14 @@ func TestSlowCountsDuplicates(t *testing.T) {
 		return 1
 	}
 	_, url := startFake(t, spec, fakeservice.Strike{})
-	v := slowly(t, "--backend-url", url, "--max-growth", "-1")
+	v := runSlow(t, "--backend-url", url, "--max-growth", "-1")
 	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
 	require.Contains(t, reasons(v), "1 large message came to streams that were read once more, or behind a later one")
 }
 
 func TestSlowWithoutBroadcasts(t *testing.T) {
 	t.Parallel()
-	v := slowly(t, "--backend-url", broadcaster(t, ""), "--max-growth", "-1")
+	v := runSlow(t, "--backend-url", broadcaster(t, ""), "--max-growth", "-1")
 	require.Equal(t, verdict.Invalid, v.Verdict, reasons(v))
 	require.Contains(t, reasons(v), "the service took none of the messages that were to fill its buffers")
 

@@ -23,7 +23,7 @@ import (
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	r := begin(t, nil, "--connections", "100", "--seconds", "20", "--noop-interval", "1", "--runners", "2", "--prefix", "e2e-")
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Equal(t, verdict.Connections{Planned: 100, Opened: 100, Completed: 100}, v.Connections)
 	require.EqualValues(t, 1500, v.Messages.Floor)
@@ -88,7 +88,7 @@ func requireContract(t *testing.T, dir results.Dir) {
 	}
 }
 
-// cleanRuns is how many clean runs in a row must pass; CLEAN_RUNS sets another number.
+// cleanRuns returns how many clean runs in a row must pass; CLEAN_RUNS sets another number.
 func cleanRuns(t *testing.T) int {
 	n, err := strconv.Atoi(os.Getenv("CLEAN_RUNS"))
 	if err != nil {
@@ -103,7 +103,7 @@ func TestCleanRunsPassInARow(t *testing.T) {
 	t.Parallel()
 	for range cleanRuns(t) {
 		r := begin(t, nil, "--connections", "100", "--seconds", "10", "--noop-interval", "1")
-		v := r.judged()
+		v := r.verdict()
 		require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 		require.Zero(t, v.Messages.Missed)
 	}
@@ -111,7 +111,7 @@ func TestCleanRunsPassInARow(t *testing.T) {
 
 func TestManyConnectionsPerVU(t *testing.T) {
 	t.Parallel()
-	v := begin(t, nil, "--connections", "95", "--connections-per-vu", "10", "--seconds", "10", "--noop-interval", "1", "--runners", "3").judged()
+	v := begin(t, nil, "--connections", "95", "--connections-per-vu", "10", "--seconds", "10", "--noop-interval", "1", "--runners", "3").verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
 	require.Equal(t, 95, v.Connections.Completed)
 }
@@ -124,19 +124,20 @@ func TestKilledRunnerIsInvalid(t *testing.T) {
 		return strings.Contains(r.log("k6-runner-1.log", "backend.log"), "listening") && len(runnersOf(m)) == 2
 	})
 	require.NoError(t, syscall.Kill(runnersOf(m)[0], syscall.SIGKILL))
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, verdict.Invalid, v.Verdict, r.out.String())
 	require.Contains(t, reasons(v), "killed")
 }
 
-// A runner that was told to end, as on a host that is drained, is judged to its end. What its clients did not watch is no fault.
+// A runner that is interrupted, as on a drained host, is judged up to its end. The time that its clients did not
+// watch is not a fault.
 func TestRunnerThatEndsEarly(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
 	r := begin(t, []string{m}, "--connections", "20", "--seconds", "20", "--noop-interval", "0.5", "--min-coverage", "40")
 	await(t, "all streams are open", func() bool { return strings.Contains(r.out.String(), "20/20 open") })
 	require.NoError(t, syscall.Kill(runnersOf(m)[0], syscall.SIGTERM))
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Equal(t, 10, v.Connections.Unwatched)
 	require.Equal(t, 10, v.Connections.Completed)
@@ -153,7 +154,7 @@ func (r *soakRun) log(names ...string) (all string) {
 	return all
 }
 
-// runnersOf are the k6 processes of a run.
+// runnersOf returns the k6 processes of a run.
 func runnersOf(mark string) (pids []int) {
 	for _, pid := range processes(mark) {
 		line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
@@ -171,11 +172,11 @@ func TestCtrlCStopsInOrderAndIsInvalid(t *testing.T) {
 	await(t, "the runners run", func() bool { return len(runnersOf(m)) == 2 })
 	started := time.Now()
 	require.NoError(t, r.cmd.Process.Signal(os.Interrupt))
-	v := r.judged()
+	v := r.verdict()
 	require.Less(t, time.Since(started), 40*time.Second)
 	require.Equal(t, verdict.Invalid, v.Verdict, r.out.String())
 	require.Contains(t, reasons(v), "stopped by a signal")
-	nothingRuns(t, m)
+	requireNoProcess(t, m)
 }
 
 func TestSecondCtrlCKills(t *testing.T) {
@@ -190,7 +191,7 @@ func TestSecondCtrlCKills(t *testing.T) {
 	await(t, "the first is heard", func() bool { return strings.Contains(r.out.String(), "stopping") })
 	require.NoError(t, r.cmd.Process.Signal(os.Interrupt))
 	require.Equal(t, 2, r.end())
-	nothingRuns(t, m)
+	requireNoProcess(t, m)
 }
 
 func TestKilledSoakCleansUp(t *testing.T) {
@@ -200,7 +201,7 @@ func TestKilledSoakCleansUp(t *testing.T) {
 	await(t, "the runners run", func() bool { return len(runnersOf(m)) == 2 })
 	require.NoError(t, r.cmd.Process.Kill())
 	_ = r.cmd.Wait()
-	nothingRuns(t, m)
+	requireNoProcess(t, m)
 }
 
 func TestPlainK6FollowsThePlan(t *testing.T) {

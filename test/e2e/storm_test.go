@@ -25,7 +25,7 @@ import (
 func TestStorm(t *testing.T) {
 	t.Parallel()
 	needNginx(t)
-	v := smoke(t, "storm", patient...).judged()
+	v := smoke(t, "storm", tolerantFlags...).verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
 	require.Equal(t, 360, v.Connections.Reconnected, "180 streams, twice")
 	require.Equal(t, v.Messages.Received, v.Server.Sent, "nothing was lost at any seam")
@@ -51,8 +51,8 @@ func TestStormOfThirdPartyServices(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := startService(t, c.name, c.options)
-			r := beginWith(t, t.TempDir(), nil, s.Env, append([]string{"storm", "--profile", "smoke", "--connections", "100", "--max-held-late", "-1"}, published(s.Service, s.URL)...)...)
-			v := r.judged()
+			r := beginWith(t, t.TempDir(), nil, s.Env, append([]string{"storm", "--profile", "smoke", "--connections", "100", "--max-held-late", "-1"}, publishFlags(s.Service, s.URL)...)...)
+			v := r.verdict()
 			require.Equal(t, c.want, v.Verdict, r.out.String())
 			require.Contains(t, reasons(v), c.reason)
 			require.Equal(t, 180, v.Connections.Reconnected, "90 streams, twice")
@@ -73,18 +73,18 @@ func TestStormIsTooShort(t *testing.T) {
 // storms runs 100 streams, of which 90 are dropped, against a service that answers connects by admit.
 func storms(t *testing.T, admit func(connects int) (status int), args ...string) *verdict.Verdict {
 	t.Helper()
-	return stormsOf(t, bare(time.Second), admit, args...)
+	return stormsOf(t, bareService(time.Second), admit, args...)
 }
 
-// stormsOf is storms of another service.
+// stormsOf calls storms for another service.
 func stormsOf(t *testing.T, spec fakeservice.ServiceSpec, admit func(connects int) (status int), args ...string) *verdict.Verdict {
 	t.Helper()
 	spec.Admit = func(_ string, connects int) int { return admit(connects) }
 	_, url := startFake(t, spec, fakeservice.Strike{})
-	return smoke(t, "storm", append([]string{"--connections", "100", "--backend-url", url}, args...)...).judged()
+	return smoke(t, "storm", append([]string{"--connections", "100", "--backend-url", url}, args...)...).verdict()
 }
 
-// refusal is the status of a service that refuses a connect, or accepts it.
+// refusal returns the status with which a service refuses a connect, or 200.
 func refusal(refuse bool) int {
 	if refuse {
 		return http.StatusServiceUnavailable
@@ -96,16 +96,16 @@ func refusal(refuse bool) int {
 func TestStormWithRefusals(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
-	var begun time.Time
-	taken := 0
+	var start time.Time
+	accepted := 0
 	v := storms(t, func(connects int) int {
 		mu.Lock()
 		defer mu.Unlock()
-		if time.Since(begun) > time.Second {
-			begun, taken = time.Now(), 0
+		if time.Since(start) > time.Second {
+			start, accepted = time.Now(), 0
 		}
-		taken++
-		return refusal(connects > 100+90 && taken > 30) // in the second storm: after the load and the first storm
+		accepted++
+		return refusal(connects > 100+90 && accepted > 30) // in the second storm: after the load and the first storm
 	}, "--seconds", "33")
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
 	require.Contains(t, strings.Join(v.Warnings, "\n"), "reconnects at once: refused: ")
@@ -122,7 +122,7 @@ type limiter struct {
 	last     time.Time   // when the latest one entered, however late this machine let it
 }
 
-// admit answers a connect when it may enter.
+// admit responds to a connect when it may enter.
 func (l *limiter) admit(connects int) (status int) {
 	if connects <= l.after {
 		return 0
@@ -168,7 +168,7 @@ func TestStormDoesNotJudgeTheRateOfRefusedClients(t *testing.T) {
 	require.Contains(t, section(v, "Storms").Rows[1][5], "≥ ")
 }
 
-// A service that makes clients wait is asked all the time, so its rate is measured.
+// A service that makes clients wait always has requests, so its rate is measured.
 func TestStormMeasuresTheRateOfWaitingClients(t *testing.T) {
 	t.Parallel()
 	for least, want := range map[string]verdict.Outcome{"8": verdict.Pass, "20": verdict.Fail} {
@@ -195,7 +195,7 @@ func TestServiceRefusesAfterStorm(t *testing.T) {
 func TestStormDelaysHeldStreams(t *testing.T) {
 	t.Parallel()
 	var until atomic.Int64 // the service stalls
-	spec := bare(time.Second)
+	spec := bareService(time.Second)
 	spec.Text = func(string, int) string {
 		time.Sleep(time.Until(time.UnixMilli(until.Load())))
 		return goodNoop
@@ -217,11 +217,11 @@ func TestStormOverflowsTheAcceptQueue(t *testing.T) {
 	t.Parallel()
 	name := netns.New(t)
 	listener := &slowListener{Listener: listenIn(t, name, 1)}
-	spec := bare(time.Second)
+	spec := bareService(time.Second)
 	spec.Admit = func(string, int) int { return 0 }
 	t.Cleanup(fakeservice.StartService(spec, fakeservice.Strike{}, listener).Stop)
 	v := beginWith(t, t.TempDir(), []string{"ip", "netns", "exec", name}, nil,
-		"storm", "--profile", "smoke", "--connections", "100", "--seconds", "33", "--late-ms", "20000", "--backend-url", "http://"+listener.Addr().String()).judged()
+		"storm", "--profile", "smoke", "--connections", "100", "--seconds", "33", "--late-ms", "20000", "--backend-url", "http://"+listener.Addr().String()).verdict()
 	require.Contains(t, strings.Join(v.Warnings, "\n"), "found an accept queue full")
 	require.Contains(t, strings.Join(v.Warnings, "\n"), "connects took over 1 s")
 	row := section(v, "Accept queues").Rows[0]
@@ -229,15 +229,15 @@ func TestStormOverflowsTheAcceptQueue(t *testing.T) {
 	require.NotEqual(t, "0", row[4], "SYNs that were sent again")
 }
 
-// slowListener takes one connection per 2 ms.
+// A slowListener accepts one connection per 2 ms.
 type slowListener struct {
 	net.Listener
-	one sync.Mutex
+	mu sync.Mutex
 }
 
 func (l *slowListener) Accept() (net.Conn, error) {
-	l.one.Lock()
-	defer l.one.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	time.Sleep(2 * time.Millisecond)
 	return l.Listener.Accept()
 }

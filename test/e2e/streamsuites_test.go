@@ -15,7 +15,7 @@ import (
 func TestChurn(t *testing.T) {
 	t.Parallel()
 	r := smoke(t, "churn", "--seed", "7")
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Greater(t, v.Connections.Planned, 100, "connections")
 	require.Equal(t, v.Connections.Planned, v.Connections.Completed)
@@ -28,7 +28,7 @@ func TestChurn(t *testing.T) {
 func TestChurnNamesTheConnectionWithALoss(t *testing.T) {
 	t.Parallel()
 	r := begin(t, []string{"BACKEND_FAULT=drop:noop=2"}, "churn", "--profile", "smoke", "--mean-hold", "5", "--runners", "1")
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 	require.EqualValues(t, 1, v.Messages.Missed, reasons(v))
 	require.Regexp(t, `churn-\d+ missed noop 2`, reasons(v))
@@ -40,10 +40,10 @@ func TestChurnFailsIfStreamsNeverEnd(t *testing.T) {
 	for _, timeout := range []string{"0", "1"} { // 0: the default, 15 s, which is longer than the run
 		t.Run("END_TIMEOUT="+timeout, func(t *testing.T) {
 			t.Parallel()
-			service, url := startFake(t, bare(time.Second), fakeservice.Strike{Fault: fakeservice.Fault{NeverEnds: true}})
-			v := smoke(t, "churn", "--end-timeout", timeout, "--late-ms", "20000", "--backend-url", url).judged()
+			service, url := startFake(t, bareService(time.Second), fakeservice.Strike{Fault: fakeservice.Fault{NeverEnds: true}})
+			v := smoke(t, "churn", "--end-timeout", timeout, "--late-ms", "20000", "--backend-url", url).verdict()
 			require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
-			opened, _ := service.Opened()
+			opened, _ := service.DeviceCounts()
 			require.Equal(t, v.Connections.Planned, opened, "every planned stream was opened")
 			require.Equal(t, v.Connections.Planned, v.Connections.Unfinished)
 			require.Contains(t, reasons(v), "the server did not end 220 streams within")
@@ -51,13 +51,13 @@ func TestChurnFailsIfStreamsNeverEnd(t *testing.T) {
 	}
 }
 
-// patient keeps a test from finding the limit of this machine while many others run.
-var patient = []string{"--late-ms", "20000"}
+// tolerantFlags keep a test from finding the limit of this machine while many others run.
+var tolerantFlags = []string{"--late-ms", "20000"}
 
 func TestCapacity(t *testing.T) {
 	t.Parallel()
-	r := smoke(t, "capacity", patient...)
-	v := r.judged()
+	r := smoke(t, "capacity", tolerantFlags...)
+	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Len(t, section(v, "Steps").Rows, 3)
 	require.Contains(t, factOf(v, "breaks"), "not reached: 150 connections")
@@ -65,20 +65,20 @@ func TestCapacity(t *testing.T) {
 
 func TestCapacityFindsTheLimit(t *testing.T) {
 	t.Parallel()
-	r := begin(t, []string{"MAX_CONNECTIONS=120"}, append([]string{"capacity", "--profile", "smoke"}, patient...)...)
-	v := r.judged()
+	r := begin(t, []string{"MAX_CONNECTIONS=120"}, append([]string{"capacity", "--profile", "smoke"}, tolerantFlags...)...)
+	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Contains(t, factOf(v, "breaks"), "between 100 and 150 connections (30 connects failed")
 	require.Equal(t, []string{"conservative", "2.5×", "40"}, section(v, "Recommended maximum loads").Rows[0][:3])
 
-	r = begin(t, []string{"MAX_CONNECTIONS=30"}, append([]string{"capacity", "--profile", "smoke"}, patient...)...)
-	require.Equal(t, verdict.Fail, r.judged().Verdict, "not even the first step: %s", r.out.String())
+	r = begin(t, []string{"MAX_CONNECTIONS=30"}, append([]string{"capacity", "--profile", "smoke"}, tolerantFlags...)...)
+	require.Equal(t, verdict.Fail, r.verdict().Verdict, "not even the first step: %s", r.out.String())
 }
 
 func TestFanout(t *testing.T) {
 	t.Parallel()
 	r := smoke(t, "fanout")
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Equal(t, "400", factOf(v, "deliveries"), "5 broadcasts to 20 streams, and 5 to 60")
 	require.Equal(t, v.Messages.Received+400, v.Server.Sent, "both sides count the messages")
@@ -88,7 +88,7 @@ func TestFanout(t *testing.T) {
 // there should be.
 func TestFanoutCountsSubscribers(t *testing.T) {
 	t.Parallel()
-	spec := bare(time.Second)
+	spec := bareService(time.Second)
 	spec.Slow = fakeservice.SlowKeep
 	spec.Copies = func(id string, broadcast int) int {
 		switch {
@@ -100,7 +100,7 @@ func TestFanoutCountsSubscribers(t *testing.T) {
 		return 1
 	}
 	_, url := startFake(t, spec, fakeservice.Strike{})
-	v := begin(t, nil, "fanout", "--profile", "smoke", "--levels", "20", "--delivery-seconds", "2", "--backend-url", url).judged()
+	v := begin(t, nil, "fanout", "--profile", "smoke", "--levels", "20", "--delivery-seconds", "2", "--backend-url", url).verdict()
 	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
 	require.Contains(t, reasons(v), "99 of 100 deliveries arrived in time")
 	require.Contains(t, reasons(v), "1 deliveries were of a broadcast that the subscriber already had")
@@ -111,10 +111,10 @@ func TestFanoutCountsSubscribers(t *testing.T) {
 func TestFanoutMeasuresSinceTheRequest(t *testing.T) {
 	t.Parallel()
 	const delay = 300 * time.Millisecond
-	spec := bare(time.Second)
+	spec := bareService(time.Second)
 	spec.Slow, spec.Stamp = fakeservice.SlowKeep, delay
 	_, url := startFake(t, spec, fakeservice.Strike{})
-	v := smoke(t, "fanout", "--levels", "20", "--late-ms", "20000", "--backend-url", url).judged()
+	v := smoke(t, "fanout", "--levels", "20", "--late-ms", "20000", "--backend-url", url).verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
 	require.Len(t, v.Metrics, 2)
 	byStamp, sinceRequest := v.Metrics[0].Value, v.Metrics[1].Value

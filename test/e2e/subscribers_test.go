@@ -34,7 +34,7 @@ func priceOf(price int) string {
 }
 
 // publishPrice publishes a price to a service, as its own users do.
-func publishPrice(ctx context.Context, r *services.Running, price int) error {
+func publishPrice(ctx context.Context, r *services.Instance, price int) error {
 	path, body, kind, token := "/publish/"+feedTopic, priceOf(price), "application/json", r.PublishToken
 	switch r.Name {
 	case "nchan":
@@ -58,15 +58,15 @@ func publishPrice(ctx context.Context, r *services.Running, price int) error {
 		return err
 	}
 	defer response.Body.Close()
-	said, err := io.ReadAll(response.Body)
+	output, err := io.ReadAll(response.Body)
 	if err == nil && response.StatusCode >= 300 {
-		err = fmt.Errorf("publish to %s: %s: %s", r.Name, response.Status, said)
+		err = fmt.Errorf("publish to %s: %s: %s", r.Name, response.Status, output)
 	}
 	return err
 }
 
-// feed publishes prices until the test ends.
-func feed(t *testing.T, r *services.Running) {
+// startFeed publishes prices until the test ends.
+func startFeed(t *testing.T, r *services.Instance) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -96,8 +96,9 @@ var (
 	publishField = regexp.MustCompile(`(?s)  publish: \{.*?\n  \},\n`)
 )
 
-// comparing writes the description of a service without numbers and publish: its clients are compared with each other.
-func comparing(t *testing.T, r *services.Running, message string) string {
+// describeFeed writes the description of a service without numbers and publish: its clients are compared with each
+// other.
+func describeFeed(t *testing.T, r *services.Instance, message string) string {
 	t.Helper()
 	file := r.Service
 	if !strings.Contains(file, "/") {
@@ -124,10 +125,10 @@ func TestComparedClientsFindLostFrame(t *testing.T) {
 		}
 		r := startService(t, name, services.Options{})
 		proxy := startProxy(t, r, faulty.Options{Marker: "price ", Faults: []faulty.Fault{{Kind: faulty.Lose, Stream: 4, Message: 25}}})
-		feed(t, r)
-		s := begin(t, r.Env, "--service", comparing(t, r, message), "--backend-url", proxy.URL, "--prefix", "gold-", "--topic", feedTopic,
+		startFeed(t, r)
+		s := begin(t, r.Env, "--service", describeFeed(t, r, message), "--backend-url", proxy.URL, "--prefix", "gold-", "--topic", feedTopic,
 			"--connections", "8", "--seconds", "20", "--runners", "2")
-		v := s.judged()
+		v := s.verdict()
 		require.Equal(t, verdict.Fail, v.Verdict, s.out.String())
 		m := v.Messages
 		require.Equal(t, [4]uint64{1, 0, 0, 0}, [4]uint64{m.Missed, m.Duplicated, m.Reordered, m.Corrupted}, s.out.String())
@@ -135,7 +136,7 @@ func TestComparedClientsFindLostFrame(t *testing.T) {
 		lost := findings(v, ledger.KindLost)
 		require.Len(t, lost, 1)
 		require.Regexp(t, `^gold-\d missed message \d+ of topic `+feedTopic+`, which 7 of 8 clients received, the first at `, lost[0])
-		require.Len(t, proxy.Deeds(), 1)
+		require.Len(t, proxy.Actions(), 1)
 	})
 }
 
@@ -148,15 +149,15 @@ func TestInitAndRunPriceFeed(t *testing.T) {
 	require.NoError(t, err)
 	start := exec.CommandContext(t.Context(), soak, "init", r.URL+"/api/prices", "--name", "prices", "--seconds", "20")
 	start.Dir = folder
-	said, err := start.CombinedOutput()
-	require.NoError(t, err, string(said))
+	output, err := start.CombinedOutput()
+	require.NoError(t, err, string(output))
 	module, err := os.ReadFile(filepath.Join(folder, "prices.js"))
 	require.NoError(t, err)
 	require.Contains(t, string(module), "same: 'json:$.price',")
 	run := prepare(t, t.TempDir(), nil, nil, "--connections", "10", "--seconds", "20")
 	run.cmd.Path, run.cmd.Dir = soak, folder
 	run.start()
-	v := run.judged()
+	v := run.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, run.out.String())
 	require.True(t, *v.MessagesChecked)
 	require.Regexp(t, `^PASS: 10 clients received the same \d+ messages( while connected)?; a message that reached no client could not have been noticed$`, v.Sentence)
@@ -195,8 +196,8 @@ func describePrices(t *testing.T) string {
 	return path
 }
 
-// Suites of a feed without numbers, that the run does not publish: what clients lose or receive again when they resume is counted
-// exactly, also if most of them resume at once.
+// The suites run a feed without numbers that the run does not publish. Losses and duplicates of a resume are counted
+// exactly, also if most clients resume at once.
 func TestSuitesOfAFeedCountResumeFaults(t *testing.T) {
 	t.Parallel()
 	for suite, of := range map[string]struct {
@@ -227,7 +228,7 @@ func TestSuitesOfAFeedCountResumeFaults(t *testing.T) {
 				return replayed
 			})
 			r := begin(t, nil, append([]string{suite, "--service", describePrices(t), "--backend-url", url, "--runners", "2", "--late-ms", "20000"}, of.args...)...)
-			v := r.judged()
+			v := r.verdict()
 			require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 			require.Equal(t, verdict.BySubscribers, v.Evidence.By)
 			found, others := of.counts(v)

@@ -20,12 +20,12 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// passes runs a suite's smoke profile against what soak starts itself. On a busy machine a figure
-// may be the generator's, which is a warning; a failure would be ours.
-func passes(t *testing.T, name string) *verdict.Verdict {
+// runSmoke runs a suite's smoke profile against the target that soak starts. On a busy machine a figure may be the
+// generator's, which is a warning; a failure would be ours.
+func runSmoke(t *testing.T, name string) *verdict.Verdict {
 	t.Helper()
 	r := smoke(t, name)
-	v := r.judged()
+	v := r.verdict()
 	require.NotEqual(t, verdict.Fail, v.Verdict, r.out.String())
 	require.FileExists(t, r.dir.Path("report.html"))
 	text, err := os.ReadFile(r.dir.Path("report.txt"))
@@ -38,7 +38,7 @@ func passes(t *testing.T, name string) *verdict.Verdict {
 
 func TestBurst(t *testing.T) {
 	t.Parallel()
-	v := passes(t, "burst")
+	v := runSmoke(t, "burst")
 	rows := section(v, "Bursts").Rows
 	require.Len(t, rows, 2)
 	require.Equal(t, "100", rows[1][0])
@@ -47,15 +47,15 @@ func TestBurst(t *testing.T) {
 
 func TestBurstBreaksAService(t *testing.T) {
 	t.Parallel()
-	var seen atomic.Int64
+	var requests atomic.Int64
 	url := plainServices(t, func(w http.ResponseWriter, _ *http.Request) bool {
-		if seen.Add(1) <= 60 {
+		if requests.Add(1) <= 60 {
 			return false
 		}
 		w.WriteHeader(http.StatusInternalServerError)
 		return true
 	})
-	v := smoke(t, "burst", "--backend-url", url).judged()
+	v := smoke(t, "burst", "--backend-url", url).verdict()
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Contains(t, reasons(v), "after burst-100 the health check was not answered well")
 	require.Contains(t, factOf(v, "breaks"), "between 20 and 100 requests at once")
@@ -63,7 +63,7 @@ func TestBurstBreaksAService(t *testing.T) {
 
 func TestUpload(t *testing.T) {
 	t.Parallel()
-	v := passes(t, "upload")
+	v := runSmoke(t, "upload")
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
 	require.Equal(t, []string{"9 of 9 uploads arrived whole"}, v.Reasons)
 }
@@ -79,14 +79,14 @@ func TestChangedUploadIsFound(t *testing.T) {
 		}
 		return false
 	})
-	v := smoke(t, "upload", "--backend-url", url).judged()
+	v := smoke(t, "upload", "--backend-url", url).verdict()
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Contains(t, reasons(v), "6 × 1 MB in parallel: 5 of 6 arrived whole (wrong answer)")
 }
 
 func TestThroughput(t *testing.T) {
 	t.Parallel()
-	v := passes(t, "throughput")
+	v := runSmoke(t, "throughput")
 	require.Len(t, section(v, "By endpoint").Rows, 8)
 	require.Len(t, section(v, "By requests at a time").Rows, 3)
 	require.Len(t, section(v, "By number of requests").Rows, 2)
@@ -97,7 +97,7 @@ func TestThroughput(t *testing.T) {
 
 func TestCompareOneBackendWithACluster(t *testing.T) {
 	t.Parallel()
-	v := passes(t, "cluster")
+	v := runSmoke(t, "cluster")
 	rows := section(v, "Answers by server").Rows
 	require.Len(t, rows, 4, "one, and three")
 	for i, row := range rows[1:] {
@@ -114,17 +114,17 @@ func TestCompareOneBackendWithACluster(t *testing.T) {
 
 func TestCompareNamesDeadMember(t *testing.T) {
 	t.Parallel()
-	var asked atomic.Int64
+	var requests atomic.Int64
 	cluster := plainServices(t, func(w http.ResponseWriter, _ *http.Request) bool {
-		w.Header().Set("X-Server", []string{"backend-1", "backend-3"}[asked.Add(1)%2]) // evenly, and backend-2 is not there
+		w.Header().Set("X-Server", []string{"backend-1", "backend-3"}[requests.Add(1)%2]) // evenly, and backend-2 is not there
 		return false
 	})
-	v := smoke(t, "cluster", "--backend-url", plainServices(t, nil), "--cluster-url", cluster).judged()
+	v := smoke(t, "cluster", "--backend-url", plainServices(t, nil), "--cluster-url", cluster).verdict()
 	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
 	require.Contains(t, reasons(v), "only 2 of the 3 servers of the cluster answered (backend-1, backend-3)")
 	require.Contains(t, factOf(v, "deploy"), "neither yet")
 
-	v = smoke(t, "cluster", "--backend-url", plainServices(t, nil), "--cluster-url", cluster, "--cluster-size", "2").judged()
+	v = smoke(t, "cluster", "--backend-url", plainServices(t, nil), "--cluster-url", cluster, "--cluster-size", "2").verdict()
 	require.NotContains(t, reasons(v), "servers of the cluster")
 }
 
@@ -147,7 +147,7 @@ func TestCompareNamesCrashedMember(t *testing.T) {
 		return err == nil && bytes.Contains(text, []byte("backend_service_requests"))
 	})
 	require.NoError(t, syscall.Kill(member, syscall.SIGKILL))
-	v := r.judged()
+	v := r.verdict()
 	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 	require.Contains(t, reasons(v), "backend-2-cluster died")
 }

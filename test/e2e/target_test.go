@@ -25,9 +25,9 @@ func backend(t *testing.T, env ...string) string {
 			return false
 		}
 		for line := range strings.Lines(string(text)) {
-			var said struct{ Msg, Addr string }
-			if json.Unmarshal([]byte(line), &said) == nil && said.Msg == "listening" {
-				address = said.Addr
+			var entry struct{ Msg, Addr string }
+			if json.Unmarshal([]byte(line), &entry) == nil && entry.Msg == "listening" {
+				address = entry.Addr
 			}
 		}
 		return address != ""
@@ -38,13 +38,13 @@ func backend(t *testing.T, env ...string) string {
 // backend starts one on the server's side of the wire. env is for its clients.
 func (w *wire) backend(t *testing.T, interval string) (url string, env []string) {
 	t.Helper()
-	own := []string{"LISTEN=" + serverAddress + ":8080", "NOOP_INTERVAL=" + interval}
+	args := []string{"LISTEN=" + serverAddress + ":8080", "NOOP_INTERVAL=" + interval}
 	scheme := "http"
 	if w.secure {
 		certs := certificates(t, serverAddress)
-		scheme, own, env = "https", append(own, pair(certs)...), []string{"SSL_CERT_FILE=" + filepath.Join(certs, "ca.pem")}
+		scheme, args, env = "https", append(args, tlsVariables(certs)...), []string{"SSL_CERT_FILE=" + filepath.Join(certs, "ca.pem")}
 	}
-	startBackend(t, []string{"ip", "netns", "exec", w.server}, own...)
+	startBackend(t, []string{"ip", "netns", "exec", w.server}, args...)
 	await(t, "the backend is ready", func() bool {
 		text, err := exec.Command("ip", "netns", "exec", w.server, "ss", "-Hltn", "sport", "=", "8080").Output()
 		return err == nil && len(text) > 0
@@ -52,7 +52,7 @@ func (w *wire) backend(t *testing.T, interval string) (url string, env []string)
 	return scheme + "://" + serverAddress + ":8080", env
 }
 
-// startBackend returns the file that takes what the backend logs.
+// startBackend returns the log file of the backend.
 func startBackend(t *testing.T, before []string, env ...string) string {
 	t.Helper()
 	log, err := os.Create(filepath.Join(t.TempDir(), "backend.log"))

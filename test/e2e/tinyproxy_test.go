@@ -19,8 +19,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// ownAddress is one of this machine that is not loopback's, which no proxy is used for.
-func ownAddress(t *testing.T) string {
+// hostAddress returns an address of this machine other than loopback, for which no proxy is used.
+func hostAddress(t *testing.T) string {
 	t.Helper()
 	all, err := net.InterfaceAddrs()
 	require.NoError(t, err)
@@ -75,7 +75,7 @@ func TestRunThroughTinyproxy(t *testing.T) {
 		t.Run(scheme, func(t *testing.T) {
 			t.Parallel()
 			service, _, _, args := startProxied(t, scheme == "https", forward.Options{})
-			l, err := net.Listen("tcp", net.JoinHostPort(ownAddress(t), "0"))
+			l, err := net.Listen("tcp", net.JoinHostPort(hostAddress(t), "0"))
 			require.NoError(t, err)
 			t.Cleanup(func() { _ = l.Close() })
 			go relay(l, service.Listener.Addr().String(), 0)
@@ -87,7 +87,7 @@ func TestRunThroughTinyproxy(t *testing.T) {
 				return []string{"http_proxy=" + user + at, "https_proxy=http://" + user + at, "no_proxy=", "K6_INSECURE_SKIP_TLS_VERIFY=true"}
 			}
 			r := begin(t, env("joe:open-sesame@"), args...)
-			v := r.judged()
+			v := r.verdict()
 			require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 			require.Equal(t, 16, v.Connections.Completed)
 			method := map[string]string{"http": "DELETE", "https": "CONNECT"}[scheme]

@@ -19,14 +19,14 @@ import (
 	"github.com/sse-soak/sse-soak/test/services/faulty"
 )
 
-// expiring is a token that is good for the run's TOKEN_TTL: when it is over, in ms since 1970.
-const expiring = "token: (ttl = 60) => `until-${Date.now() + ttl * 1000}-secret`,"
+// expiringToken returns a token that is valid for the run's TOKEN_TTL: its expiry, in ms since 1970.
+const expiringToken = "token: (ttl = 60) => `until-${Date.now() + ttl * 1000}-secret`,"
 
-// once is one that a module asks for only once, as one does that thinks of the first connection alone.
-const once = "token: (() => { let t; return (ttl) => { t ??= `until-${Date.now() + ttl * 1000}-secret`; return t; }; })(),"
+// singleToken returns one token for all connections, as a module may that considers only the first connection.
+const singleToken = "token: (() => { let t; return (ttl) => { t ??= `until-${Date.now() + ttl * 1000}-secret`; return t; }; })(),"
 
-// over is when a token of the two above is over.
-func over(token string) time.Time {
+// expiryOf returns the expiry of a token of the two above.
+func expiryOf(token string) time.Time {
 	ms, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimPrefix(token, "until-"), "-secret"), 10, 64)
 	if err != nil {
 		return time.Time{}
@@ -34,8 +34,8 @@ func over(token string) time.Time {
 	return time.UnixMilli(ms)
 }
 
-// Every attempt to connect asks for a token, so that a service that ends a stream with its token is no fault: it takes the
-// next one, and brings what was missed.
+// Every attempt to connect calls token(), so that a service that ends a stream with its token is not a fault: the
+// client uses the next one, and receives what it missed.
 func TestTokenPerAttempt(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -44,11 +44,11 @@ func TestTokenPerAttempt(t *testing.T) {
 		want        verdict.Outcome
 		reason      string
 	}{
-		"a new one each time":   {token: expiring, ends: true, want: verdict.Pass},
-		"with planned ends too": {token: expiring, ends: true, more: "end: { by: 'server', lifetime: [60, 90] },", want: verdict.Pass},
-		"a service keeps it":    {token: expiring, want: verdict.Pass},
+		"a new one each time":   {token: expiringToken, ends: true, want: verdict.Pass},
+		"with planned ends too": {token: expiringToken, ends: true, more: "end: { by: 'server', lifetime: [60, 90] },", want: verdict.Pass},
+		"a service keeps it":    {token: expiringToken, want: verdict.Pass},
 		"the first one always": {
-			token: once, ends: true, want: verdict.Fail,
+			token: singleToken, ends: true, want: verdict.Fail,
 			reason: `was disconnected \(status 401: the service refused the token at a reconnect: token\(\) gave the same one again, [34]\.[0-9] s old; {token} is over\) after`,
 		},
 		"none at a reconnect": {
@@ -60,7 +60,7 @@ func TestTokenPerAttempt(t *testing.T) {
 			t.Parallel()
 			h := &hub.Hub{ID: hub.DecimalID, History: true, Allow: func(r *http.Request) (until time.Time, err error) {
 				token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
-				switch until = over(token); {
+				switch until = expiryOf(token); {
 				case until.Before(time.Now()):
 					return until, fmt.Errorf("%s is over", token)
 				case !c.ends:
@@ -73,9 +73,9 @@ func TestTokenPerAttempt(t *testing.T) {
 			text, err := os.ReadFile(description)
 			require.NoError(t, err)
 			require.NoError(t, os.WriteFile(description, []byte(strings.Replace(string(text), "{topic}' }", "{topic}', headers: { Authorization: 'Bearer {token}' } }", 1)), 0o600))
-			r := begin(t, nil, append(published(description, server.URL),
+			r := begin(t, nil, append(publishFlags(description, server.URL),
 				"--prefix", "token-", "--connections", "16", "--connections-per-vu", "16", "--seconds", "16", "--runners", "1", "--token-ttl", "3")...)
-			v := r.judged()
+			v := r.verdict()
 			require.Equal(t, c.want, v.Verdict, r.out.String())
 			require.NotContains(t, r.out.String(), "-secret")
 			if c.want == verdict.Pass {
@@ -113,8 +113,8 @@ func TestMercureAcceptsTheNextJWT(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := startService(t, "mercure", services.Options{Tokens: true})
-			r.Service = changed(t, "mercure", "export default", mint+"export default", "token: () => __ENV.SUBSCRIBE_TOKEN || '',", c.token)
-			v := soakService(t, r, "jwt-", faulty.Options{}, "--token-ttl", c.ttl, "--seconds", c.seconds, "--connections-per-vu", fmt.Sprint(serviceStreams)).judged()
+			r.Service = changeModule(t, "mercure", "export default", mint+"export default", "token: () => __ENV.SUBSCRIBE_TOKEN || '',", c.token)
+			v := soakService(t, r, "jwt-", faulty.Options{}, "--token-ttl", c.ttl, "--seconds", c.seconds, "--connections-per-vu", fmt.Sprint(serviceStreams)).verdict()
 			require.Equal(t, c.want, v.Verdict, reasons(v))
 			require.GreaterOrEqual(t, v.Connections.Reconnected, serviceStreams/2)
 			if c.want == verdict.Pass {

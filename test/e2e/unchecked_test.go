@@ -20,7 +20,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// streamOf serves event streams: each writes what text gives it for its nth step, at that pace or slower, until that is "".
+// streamOf serves event streams: each sends the result of text for its nth step, at that pace or slower, until it is
+// "".
 func streamOf(t *testing.T, every time.Duration, text func(stream, n int) string) string {
 	t.Helper()
 	var streams atomic.Int64
@@ -71,7 +72,7 @@ func TestInitAndRunWithoutCheckableMessages(t *testing.T) {
 			require.Contains(t, string(workflow), "\n            --require-messages\n")
 
 			r := beginInFolder(t, folder, "--connections", "4", "--seconds", "15")
-			v := r.judged()
+			v := r.verdict()
 			require.NotNil(t, v.MessagesChecked)
 			require.False(t, *v.MessagesChecked)
 			require.NotContains(t, r.out.String(), "does not name")
@@ -83,7 +84,7 @@ func TestInitAndRunWithoutCheckableMessages(t *testing.T) {
 			require.Contains(t, strings.Join(lines[max(len(lines)-2, 0):], " "), "PASS (connections only)", "the verdict is the last line")
 
 			r = beginInFolder(t, folder, "--connections", "4", "--seconds", "15", "--require-messages")
-			v = r.judged()
+			v = r.verdict()
 			require.Equal(t, verdict.Invalid, v.Verdict, r.out.String())
 			require.Contains(t, reasons(v), "REQUIRE_MESSAGES")
 		})
@@ -108,7 +109,7 @@ func TestTruncatedCompletionsPassWithConnectionsOnly(t *testing.T) {
 	require.NoError(t, os.WriteFile(description, []byte(`export default { name: 'completions', message: 'unchecked', resume: { by: 'none' },
   connect: { method: 'POST', url: '{base}/v1', body: '{"stream":true}' }, end: { by: 'server', lifetime: [0.5, 10] } };`), 0o600))
 	r := begin(t, nil, "--service", description, "--backend-url", url, "--connections", "4", "--seconds", "15")
-	v := r.judged()
+	v := r.verdict()
 	require.True(t, v.ConnectionsOnly(), r.out.String())
 	require.False(t, *v.MessagesChecked)
 }
@@ -124,15 +125,15 @@ func TestMergeWithoutOneLaptop(t *testing.T) {
 	require.Contains(t, reasons(v), `the shards are of 1 laptop (PREFIX "laptop-a-")`)
 
 	merged := exec.Command(filepath.Join(root, "bin", "soak"), "merge", "--expect", "2", shards)
-	said, err := merged.CombinedOutput()
+	output, err := merged.CombinedOutput()
 	require.Error(t, err)
-	require.Equal(t, 2, merged.ProcessState.ExitCode(), string(said))
+	require.Equal(t, 2, merged.ProcessState.ExitCode(), string(output))
 	v = readVerdict(t, results.Dir(shards))
 	require.Equal(t, verdict.Invalid, v.Verdict)
 	require.Contains(t, reasons(v), `the shards of 1 of 2 laptops are missing: 2 expected (--expect), 1 found (PREFIX "laptop-a-")`)
 	code, text := merge(t, shards, "unused")
 	require.Equal(t, 2, code, "it goes on expecting two: %s", text)
 	require.Contains(t, reasons(readVerdict(t, results.Dir(shards))), "--expect 0 removes it")
-	said, err = exec.Command(filepath.Join(root, "bin", "soak"), "merge", "--expect", "0", shards).CombinedOutput()
-	require.NoError(t, err, string(said))
+	output, err = exec.Command(filepath.Join(root, "bin", "soak"), "merge", "--expect", "0", shards).CombinedOutput()
+	require.NoError(t, err, string(output))
 }

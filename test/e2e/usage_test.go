@@ -55,12 +55,12 @@ func TestUsageErrors(t *testing.T) {
 		"two URLs":    {[]string{"run", "rampup", "--backend-url", "http://a,http://b"}, "BACKEND_URL is \"http://a,http://b\": it is not a URL of a service"},
 		"no cluster":  {[]string{"run", "cluster", "--cluster-url", "h"}, "CLUSTER_URL is \"h\": it must begin with http://"},
 		"end":         {[]string{"run", "--end-timeout", "-1"}, "END_TIMEOUT is -1"},
-		"service":     {described("nchann", "5"), `SERVICE must be the path of a .js file, or one of a2a, ag-ui, anthropic-messages, centrifugo,`},
-		"no file":     {described("nosuch/mine.js", "5"), "nosuch/mine.js\": there is no such file."},
+		"service":     {serviceFlags("nchann", "5"), `SERVICE must be the path of a .js file, or one of a2a, ag-ui, anthropic-messages, centrifugo,`},
+		"no file":     {serviceFlags("nosuch/mine.js", "5"), "nosuch/mine.js\": there is no such file."},
 		"no topics":   {[]string{"run", "--service", "nchan", "--backend-url", "http://127.0.0.1:1"}, "nchan delivers what is published to it; set TOPICS and PUBLISH_RATE"},
-		"no publish":  {described("sse", "5"), "TOPICS is 5 and PUBLISH_RATE 2, but the description of sse has no publish"},
-		"mistakes":    {described("testdata/mistaken.js", "5"), "connect.url: nothing fills {tpoic} there: did you mean {topic}?"},
-		"topics":      {described("nchan", "5000"), "TOPICS must be at most CONNECTIONS, got 5000 and 1200"},
+		"no publish":  {serviceFlags("sse", "5"), "TOPICS is 5 and PUBLISH_RATE 2, but the description of sse has no publish"},
+		"mistakes":    {serviceFlags("testdata/mistaken.js", "5"), "connect.url: nothing fills {tpoic} there: did you mean {topic}?"},
+		"topics":      {serviceFlags("nchan", "5000"), "TOPICS must be at most CONNECTIONS, got 5000 and 1200"},
 		"no service":  {[]string{"run", "--service", "nchan", "--topics", "5", "--publish-rate", "2"}, "BACKEND_URL is missing: soak starts only its own backend; set it to the URL of nchan"},
 		"both rates":  {[]string{"plan", "--topics", "5", "--noop-interval", "2"}, "--noop-interval cannot be combined with --topics"},
 	}
@@ -83,7 +83,7 @@ func TestUsageErrors(t *testing.T) {
 	}
 }
 
-func described(service, topics string) []string {
+func serviceFlags(service, topics string) []string {
 	return []string{"run", "--service", service, "--topics", topics, "--publish-rate", "2", "--backend-url", "http://127.0.0.1:1"}
 }
 

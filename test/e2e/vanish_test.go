@@ -12,16 +12,16 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// vanishes lets 20 of 100 clients vanish.
-func vanishes(t *testing.T, env []string, args ...string) *verdict.Verdict {
+// runVanish makes 20 of 100 clients vanish.
+func runVanish(t *testing.T, env []string, args ...string) *verdict.Verdict {
 	t.Helper()
-	return begin(t, env, append([]string{"vanish", "--profile", "smoke", "--late-ms", "20000"}, args...)...).judged()
+	return begin(t, env, append([]string{"vanish", "--profile", "smoke", "--late-ms", "20000"}, args...)...).verdict()
 }
 
 // Our backend gives a client up that acknowledges nothing for USER_TIMEOUT.
 func TestVanish(t *testing.T) {
 	t.Parallel()
-	v := vanishes(t, []string{"USER_TIMEOUT=3"}, "--seconds", "26")
+	v := runVanish(t, []string{"USER_TIMEOUT=3"}, "--seconds", "26")
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
 	require.Equal(t, "20 of 100 clients, at once", factOf(v, "vanished"))
 	require.Equal(t, 80, v.Connections.Completed)
@@ -34,8 +34,8 @@ func TestVanish(t *testing.T) {
 // Of a service that is only described the gauge has to be named.
 func TestVanishOfADescribedService(t *testing.T) {
 	t.Parallel()
-	service := append(published(describeBackend(t), backend(t, "NOOP_INTERVAL=1", "USER_TIMEOUT=3")), "--topics", "1", "--seconds", "26", "--max-held-late", "-1")
-	v := vanishes(t, nil, append(service, "--gauge", "backend_streams_open")...)
+	service := append(publishFlags(describeBackend(t), backend(t, "NOOP_INTERVAL=1", "USER_TIMEOUT=3")), "--topics", "1", "--seconds", "26", "--max-held-late", "-1")
+	v := runVanish(t, nil, append(service, "--gauge", "backend_streams_open")...)
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
 	require.Contains(t, reasons(v), "20 clients had vanished")
 	require.Equal(t, 80, v.Connections.Completed)
@@ -49,7 +49,7 @@ func TestVanishOfADescribedService(t *testing.T) {
 func TestVanishBehindNginx(t *testing.T) {
 	t.Parallel()
 	needNginx(t)
-	v := vanishes(t, []string{"USER_TIMEOUT=3"}, "--no-nginx=false", "--seconds", "21", "--gauge", "backend_streams_open")
+	v := runVanish(t, []string{"USER_TIMEOUT=3"}, "--no-nginx=false", "--seconds", "21", "--gauge", "backend_streams_open")
 	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
 	require.Contains(t, reasons(v), "10 s after 20 clients had vanished the service still counts 20 of them as open (backend_streams_open)")
 	require.Equal(t, 80, v.Connections.Completed, "the others do not notice")
@@ -57,7 +57,7 @@ func TestVanishBehindNginx(t *testing.T) {
 
 func TestUnrelatedGauge(t *testing.T) {
 	t.Parallel()
-	v := vanishes(t, nil, "--seconds", "14", "--connections", "40", "--gauge", "process_start_time_seconds")
+	v := runVanish(t, nil, "--seconds", "14", "--connections", "40", "--gauge", "process_start_time_seconds")
 	require.Equal(t, verdict.Invalid, v.Verdict)
 	require.Contains(t, reasons(v), "the gauge process_start_time_seconds does not count the streams")
 

@@ -19,9 +19,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// A wire joins two network namespaces by a TUN device in each and a relay between them, which
-// can lose, delay and silently swallow packets. It does what `tc netem` does, on kernels that
-// do not have it too.
+// A wire joins two network namespaces by a TUN device in each and a relay between them, which can lose, delay and
+// silently drop packets. It also works on kernels without `tc netem`.
 type wire struct {
 	client, server string        // names of the namespaces
 	loss           atomic.Uint64 // share of packets, in millionths

@@ -22,7 +22,7 @@ const (
 	usualRoom = 8  // messages that may wait for a client
 )
 
-// enter gives a stream the room for broadcasts that wait for it.
+// enter lets a stream wait for broadcasts, within their limit.
 func (s *Service) enter(st *noopStream) {
 	room := usualRoom
 	if s.Slow == SlowKeep {

@@ -21,7 +21,7 @@ func (n *Noop) Lost(cut time.Time) bool {
 	return n.At.IsZero() || n.OtherEvent || !cut.IsZero() && n.At.After(cut)
 }
 
-// A Device is the record of one id: what its client was sent, and how its streams ended. The lock of the service
+// A Device is the record of one id: the messages to its client, and how its streams ended. The lock of the service
 // guards it.
 type Device struct {
 	Client
@@ -60,23 +60,23 @@ func (d *Device) markLost() {
 	d.CutAt = time.Time{}
 }
 
-// disconnected reports whether the client lost its last stream before the service knew.
-func (d *Device) disconnected() bool { return d.disconnectedAt.After(d.Last().From) }
+// isDisconnected reports whether the client lost its last stream before the service knew.
+func (d *Device) isDisconnected() bool { return d.disconnectedAt.After(d.Last().From) }
 
 // EndedOnRequest reports whether the last stream was open when its end was requested. A request may come after the
 // client has given up the stream, or lost it, which a proxy need not report to the service.
 func (d *Device) EndedOnRequest() bool {
 	closed := d.Last().To
-	return !d.disconnected() && !d.EndRequestedAt.IsZero() && (closed.IsZero() || d.EndRequestedAt.Before(closed))
+	return !d.isDisconnected() && !d.EndRequestedAt.IsZero() && (closed.IsZero() || d.EndRequestedAt.Before(closed))
 }
 
-// ExpectedUntil returns the last moment at which a noop could be expected.
-func (d *Device) ExpectedUntil() time.Time {
+// LastExpected returns the last time at which a noop could be expected.
+func (d *Device) LastExpected() time.Time {
 	closed := d.Last().To
 	switch {
 	case d.EndedOnRequest():
 		return d.EndRequestedAt
-	case d.disconnected() && (closed.IsZero() || d.disconnectedAt.Before(closed)):
+	case d.isDisconnected() && (closed.IsZero() || d.disconnectedAt.Before(closed)):
 		return d.disconnectedAt
 	}
 	return closed

@@ -16,9 +16,9 @@ const (
 	GaugeFixed  = "fixed"  // nothing of streams
 )
 
-// metrics shows the gauge, and what the metrics of our backend show of streams and noops.
+// metrics serves the gauge, and the metrics of streams and noops that our backend has.
 func (s *Service) metrics(w http.ResponseWriter, _ *http.Request) {
-	opened, open := s.Opened()
+	opened, open := s.DeviceCounts()
 	value := map[string]int{
 		GaugeOpen: open, GaugeTwice: 2*open + 3, GaugeOpened: opened, GaugeLeaky: (open + opened + 1) / 2, GaugeFixed: 7,
 	}[s.Gauge]

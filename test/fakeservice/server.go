@@ -99,9 +99,9 @@ func (s *Server) NewStream(f Format, w http.ResponseWriter, r *http.Request) *St
 }
 
 // Finish makes the stream end in that way. The caller holds the lock of the service.
-func (s *Stream) Finish(how string) {
+func (s *Stream) Finish(end string) {
 	if s.EndReason == "" {
-		s.EndReason = how
+		s.EndReason = end
 		close(s.Ended)
 	}
 }
@@ -140,7 +140,7 @@ func (s *Stream) Wait(until time.Time, end <-chan struct{}) (ended bool, err err
 	}
 }
 
-// Head writes the response's headers and what the stream begins with. Header fields may have been added before.
+// Head writes the response's headers and the start of the stream. Header fields may have been added before.
 func (s *Stream) Head() error {
 	h := s.W.Header()
 	h.Set("Content-Type", "text/event-stream")

@@ -46,10 +46,11 @@ type ServiceSpec struct {
 // Numbered reports whether each loss can be named.
 func (s *ServiceSpec) Numbered() bool { return s.IDs == IDsNumbers }
 
-// KeepsLedger reports whether the service reports what it sent, which needs numbers.
+// KeepsLedger reports whether the service has a ledger of its noops, which needs numbers.
 func (s *ServiceSpec) KeepsLedger() bool { return s.Ledger && s.Numbered() }
 
-// A Service sends noops: each client has messages of its own, numbered and at an interval. It records what it did: see device.
+// A Service sends noops: each client has its own messages, numbered and at an interval. It records its actions: see
+// Device.
 type Service struct {
 	ServiceSpec
 	Server
@@ -91,9 +92,9 @@ func StartService(spec ServiceSpec, strike Strike, listeners ...net.Listener) *S
 	return s
 }
 
-// Clean returns a service without surprises: numbered noops at an interval, a ledger, and at most `streams` streams
+// New returns a service without surprises: numbered noops at an interval, a ledger, and at most `streams` streams
 // per HTTP/2 connection (0: HTTP/1.1 only). phase is one of the Phase constants.
-func Clean(interval time.Duration, phase string, streams int) ServiceSpec {
+func New(interval time.Duration, phase string, streams int) ServiceSpec {
 	return ServiceSpec{
 		IDs: IDsNumbers, Ledger: true, Format: Format{Lines: "\n", Framing: "chunks"}, Schedule: Schedule{Factor: 1, Interval: interval, Phase: phase}, HTTP2: streams,
 	}
@@ -107,19 +108,19 @@ func (s *Service) device(id string) *Device {
 	return s.Devices[id]
 }
 
-// Opened returns how many devices have had a stream, and how many have one.
-func (s *Service) Opened() (ever, now int) {
+// DeviceCounts returns how many devices have had a stream, and how many have one.
+func (s *Service) DeviceCounts() (total, now int) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	for _, d := range s.Devices {
 		if len(d.Spans) > 0 {
-			ever++
+			total++
 		}
 		if d.Open != nil {
 			now++
 		}
 	}
-	return ever, now
+	return total, now
 }
 
 func (s *Service) forceDisconnect(w http.ResponseWriter, r *http.Request) {
@@ -152,7 +153,7 @@ func (s *Service) connect(w http.ResponseWriter, r *http.Request) {
 	}
 	s.Mu.Lock()
 	d := s.device(r.URL.Query().Get("id"))
-	taken, first := d.Open != nil, len(d.Spans) == 0
+	conflict, first := d.Open != nil, len(d.Spans) == 0
 	if s.began.IsZero() {
 		s.began = time.Now()
 	}
@@ -163,7 +164,7 @@ func (s *Service) connect(w http.ResponseWriter, r *http.Request) {
 	status := 0
 	if s.Admit != nil {
 		status = s.Admit(d.ID, connects)
-	} else if taken {
+	} else if conflict {
 		status = http.StatusConflict
 	}
 	if status != 0 {

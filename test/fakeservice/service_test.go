@@ -34,8 +34,7 @@ func testService(t *testing.T, spec ServiceSpec, s Strike) (*Service, string) {
 	return service, "http://" + l.Addr().String()
 }
 
-// readStream opens the stream of a device, has its end asked for after so long, and returns its data
-// fields and ids.
+// readStream opens the stream of a device, requests its end after a time, and returns its data fields and ids.
 func readStream(t *testing.T, url, id string, after time.Duration) (data, ids []string, err error) {
 	t.Helper()
 	client := http.Client{Timeout: after + 10*time.Second} // where the wire swallows the end
@@ -44,8 +43,8 @@ func readStream(t *testing.T, url, id string, after time.Duration) (data, ids []
 	defer resp.Body.Close()
 	timer := time.AfterFunc(after, func() {
 		req, _ := http.NewRequest(http.MethodDelete, url+"/event/forcedisconnect?id="+id, nil)
-		if gone, err := http.DefaultClient.Do(req); err == nil {
-			_ = gone.Body.Close()
+		if response, err := http.DefaultClient.Do(req); err == nil {
+			_ = response.Body.Close()
 		}
 	})
 	defer timer.Stop()
@@ -61,7 +60,7 @@ func readStream(t *testing.T, url, id string, after time.Duration) (data, ids []
 	return data, ids, lines.Err()
 }
 
-// What the service says it did is what a client sees, for every kind of harm it does to noops.
+// The record of the service matches what a client receives, for every kind of fault of noops.
 func TestRecordMatchesTheStreams(t *testing.T) {
 	const hold = 10*testInterval + testInterval/2
 	for _, c := range []struct {
@@ -98,7 +97,7 @@ func TestRecordMatchesTheStreams(t *testing.T) {
 	}
 }
 
-// Over HTTP/2 streams share connections, and each gets what it would get over HTTP/1.1.
+// Over HTTP/2 streams share connections, and each receives the same as over HTTP/1.1.
 func TestStreamsOverHTTP2(t *testing.T) {
 	t.Parallel()
 	certified := httptest.NewTLSServer(nil)
@@ -117,7 +116,7 @@ func TestStreamsOverHTTP2(t *testing.T) {
 			t.Parallel()
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			require.NoError(t, err)
-			spec := Clean(testInterval, PhaseRandom, 5)
+			spec := New(testInterval, PhaseRandom, 5)
 			spec.TLS = tt.tls
 			service := StartService(spec, Strike{}, l)
 			defer service.Stop()
@@ -188,14 +187,14 @@ func TestLedgerCountsLosses(t *testing.T) {
 func TestRecordIncludesLossesOfTheWire(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		does string
+		kind string
 		err  bool
 		lost int // the first
 	}{{WireReset, true, 0}, {WireMidFrame, true, 3}, {WireVanish, true, 4}, {WirePause, false, 0}, {WireDribble, false, 0}, {WireMerge, false, 0}} {
-		t.Run(c.does, func(t *testing.T) {
+		t.Run(c.kind, func(t *testing.T) {
 			t.Parallel()
 			s, url := testService(t, ServiceSpec{IDs: IDsNumbers, Format: Format{Framing: "chunks"}}, Strike{})
-			spec := WireSpec{Action: c.does, Devices: []string{"a"}, Noop: 3, Delay: testInterval / 3}
+			spec := WireSpec{Action: c.kind, Devices: []string{"a"}, Noop: 3, Delay: testInterval / 3}
 			proxy, err := StartWire(spec, strings.TrimPrefix(url, "http://"), s)
 			require.NoError(t, err)
 			t.Cleanup(proxy.Stop)

@@ -127,7 +127,7 @@ func (s *noopStream) resumeSlot(lastEventID string) int {
 // serve makes the noop of a slot, and applies the fault to it.
 func (s *noopStream) serve(slot int, due time.Time) error {
 	s.Mu.Lock()
-	act := s.strike.at(s.device, &s.Schedule, slot)
+	act := s.strike.actionFor(s.device, &s.Schedule, slot)
 	i := s.device.add(Noop{Slot: slot, Due: due, Unserved: act == ActSkip, Corrupt: act == ActCorrupt, OtherEvent: act == ActNamed})
 	s.Mu.Unlock()
 	switch act {

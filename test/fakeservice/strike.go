@@ -26,7 +26,7 @@ const (
 	ActNamed   = "named" // it gets another event name
 )
 
-// A Fault is what goes wrong with messages of some streams. The zero value does nothing.
+// A Fault changes messages of some streams. The zero value does nothing.
 type Fault struct {
 	Action    string
 	Devices   []string // none: all
@@ -59,8 +59,8 @@ type Strike struct {
 	HeaderDelay time.Duration // how late the headers come
 }
 
-// at returns what to do with the noop of a slot of a device, "" for nothing.
-func (s *Strike) at(d *Device, schedule *Schedule, slot int) string {
+// actionFor returns what to do with the noop of a slot of a device, "" for nothing.
+func (s *Strike) actionFor(d *Device, schedule *Schedule, slot int) string {
 	if s.Action == "" || !s.Matches(d.ID) {
 		return ""
 	}

@@ -16,7 +16,7 @@ const (
 	WireMerge    = "merge"    // several writes become one
 )
 
-// wireFaults are the faults of the proxy, by what the wire does. The others concern all bytes.
+// wireFaults are the faults of the proxy, by kind. The others concern all bytes.
 var wireFaults = map[string]faulty.Kind{
 	WireReset: faulty.ResetAfter, WireMidFrame: faulty.Truncate, WireVanish: faulty.Vanish, WirePause: faulty.Pause,
 }
@@ -32,7 +32,7 @@ type WireSpec struct {
 // StartWire starts the proxy in front of the service s at an address. What the proxy keeps from clients is recorded in s.
 func StartWire(spec WireSpec, address string, s *Service) (*faulty.Proxy, error) {
 	o := faulty.Options{
-		Marker: "data:", ByteByByte: spec.Action == WireDribble, Merged: spec.Action == WireMerge, Did: s.recordWire,
+		Marker: "data:", ByteByByte: spec.Action == WireDribble, Merged: spec.Action == WireMerge, OnAction: s.recordWire,
 	}
 	if kind, ok := wireFaults[spec.Action]; ok {
 		for _, id := range spec.Devices {
@@ -42,18 +42,18 @@ func StartWire(spec WireSpec, address string, s *Service) (*faulty.Proxy, error)
 	return faulty.Start("http://"+address, o)
 }
 
-// recordWire records what the proxy did to a stream.
-func (s *Service) recordWire(did faulty.Deed) {
+// recordWire records the actions of the proxy on a stream.
+func (s *Service) recordWire(action faulty.Action) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	d := s.device(did.Client)
-	switch did.Fault {
+	d := s.device(action.Client)
+	switch action.Fault {
 	case faulty.ResetAfter:
-		d.disconnectedAt = did.At
+		d.disconnectedAt = action.At
 	case faulty.Truncate:
-		d.cutAfter(did.Message - 1)
-		d.disconnectedAt = did.At
+		d.cutAfter(action.Message - 1)
+		d.disconnectedAt = action.At
 	case faulty.Vanish:
-		d.cutAfter(did.Message)
+		d.cutAfter(action.Message)
 	}
 }

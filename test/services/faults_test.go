@@ -12,8 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/services/faulty"
 )
 
-// Through the proxy each service brings what it brings without it, but for the fault of each stream, and each changed
-// message is corrupted by its description.
+// Through the proxy each service sends the same messages as without it, except for the fault of each stream. Each
+// changed message is corrupted by its description.
 func TestProxyRecognizesMessages(t *testing.T) {
 	const topic = "soak-topic-3"
 	faults := []struct {
@@ -36,7 +36,7 @@ func TestProxyRecognizesMessages(t *testing.T) {
 	for _, name := range Names() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, s := up(t, name, Options{})
+			r, s := startService(t, name, Options{})
 			o := faulty.Options{}
 			for i, f := range faults {
 				if f.kind != 0 {
@@ -51,22 +51,22 @@ func TestProxyRecognizesMessages(t *testing.T) {
 			for range faults {
 				streams = append(streams, subscribe(t, r, s, v, ""))
 			}
-			brought := 0
+			messages := 0
 			for i := range 4 {
 				publish(t, r, s, v, int64(i+1))
-				if brought += len(faults); i >= 2 {
-					brought -= 2 // two were cut
+				if messages += len(faults); i >= 2 {
+					messages -= 2 // two were cut
 				}
 				// Not all services keep the order of messages that are under way: PocketBase sends each by itself.
-				require.Eventually(t, func() bool { return proxy.Brought() == brought }, soon, time.Millisecond)
+				require.Eventually(t, func() bool { return proxy.MessageCount() == messages }, deadline, time.Millisecond)
 			}
-			require.Equal(t, 4, proxy.Published())
+			require.Equal(t, 4, proxy.PublishCount())
 			for i, f := range faults {
 				require.Eventually(t, func() bool {
-					return len(streams[i].of(service.Delivery)) == len(f.want) && (f.end == nil || streams[i].end() != nil)
-				}, soon, 5*time.Millisecond, f.kind)
+					return len(streams[i].ofKind(service.Delivery)) == len(f.want) && (f.end == nil || streams[i].end() != nil)
+				}, deadline, 5*time.Millisecond, f.kind)
 				var numbers []int64
-				for _, m := range streams[i].of(service.Delivery) {
+				for _, m := range streams[i].ofKind(service.Delivery) {
 					if m.Err != nil {
 						m.Seq = -1
 					}
@@ -75,9 +75,9 @@ func TestProxyRecognizesMessages(t *testing.T) {
 				require.Equal(t, f.want, numbers, f.kind)
 				require.ErrorIs(t, streams[i].end(), f.end, f.kind)
 			}
-			deeds := proxy.Deeds()
-			require.Len(t, deeds, len(faults)-1)
-			for _, d := range deeds {
+			actions := proxy.Actions()
+			require.Len(t, actions, len(faults)-1)
+			for _, d := range actions {
 				require.Equal(t, topic, d.Topic)
 				require.Equal(t, int64(2), d.Number)
 				require.Equal(t, faults[d.Stream-1].kind, d.Fault)

@@ -36,7 +36,7 @@ const liteLLMConfig = `model_list:
 `
 
 func setLiteLLM(s setup) (command, error) {
-	ready, err := built(s, "litellm", "litellm", "ready")
+	ready, err := buildPath(s, "litellm", "litellm", "ready")
 	if err != nil {
 		return command{}, err
 	}
@@ -83,7 +83,7 @@ func configure(s setup, name string, values map[string]any) (path string, err er
 	return path, nil
 }
 
-// nginxGateway is nginx with its defaults, or with what streams need.
+// nginxGateway returns nginx with its defaults, or with the settings for streams.
 func nginxGateway(s setup, streams bool) (command, error) {
 	nginx, err := find("nginx", "nginx", "nginx-light")
 	if err != nil {
@@ -136,9 +136,9 @@ var aiSDK = definition{name: "ai-sdk", service: "test/services/ai-sdk.js", set: 
 func setAISDK(s setup) (command, error) {
 	node, err := exec.LookPath("node")
 	if err != nil {
-		return command{}, &Missing{"ai-sdk", "node is not installed"}
+		return command{}, &MissingError{"ai-sdk", "node is not installed"}
 	}
-	server, err := built(s, "ai-sdk", "ai-sdk", "server.js")
+	server, err := buildPath(s, "ai-sdk", "ai-sdk", "server.js")
 	if err != nil {
 		return command{}, err
 	}
@@ -152,11 +152,11 @@ func setAISDK(s setup) (command, error) {
 	}, nil
 }
 
-// aiSDKVersion is empty if it cannot be found out.
+// aiSDKVersion returns "" if the version is unknown.
 func aiSDKVersion(node, dir string) string {
-	const ask = `const of = (name) => name + ' ' + require('./node_modules/' + name + '/package.json').version;
+	const script = `const of = (name) => name + ' ' + require('./node_modules/' + name + '/package.json').version;
 console.log([of('ai'), of('@ai-sdk/openai-compatible'), 'Node ' + process.versions.node].join(', '))`
-	command := exec.Command(node, "--input-type=commonjs", "--eval", ask)
+	command := exec.Command(node, "--input-type=commonjs", "--eval", script)
 	command.Dir = dir
 	out, err := command.Output()
 	if err != nil {

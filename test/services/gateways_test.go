@@ -25,7 +25,7 @@ func TestGatewaysForwardResponses(t *testing.T) {
 				Order: model.Order{Chunks: 20, Delay: time.Millisecond}, Keep: 100, Log: slog.New(slog.DiscardHandler),
 			}))
 			t.Cleanup(upstream.Close)
-			r, s := up(t, name, Options{Upstream: upstream.URL})
+			r, s := startService(t, name, Options{Upstream: upstream.URL})
 			answer(t, r, s, "first")
 			require.NoError(t, r.Restart(t.Context()))
 			answer(t, r, s, "second")
@@ -34,7 +34,7 @@ func TestGatewaysForwardResponses(t *testing.T) {
 }
 
 // answer requests one answer with 20 chunks and checks them.
-func answer(t *testing.T, r *Running, s *service.Service, id string) {
+func answer(t *testing.T, r *Instance, s *service.Service, id string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -45,13 +45,13 @@ func answer(t *testing.T, r *Running, s *service.Service, id string) {
 	body, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, response.StatusCode, "%s", body)
-	rest := body
+	remaining := body
 	for k := 1; k <= 20; k++ {
 		var token numbered.Token
 		var found bool
-		token, rest, found = numbered.Next(rest)
+		token, remaining, found = numbered.Next(remaining)
 		require.True(t, found && token.Valid(id) && token.K == k, "chunk %d of:\n%s", k, body)
 	}
-	_, _, found := numbered.Next(rest)
+	_, _, found := numbered.Next(remaining)
 	require.False(t, found, "%s", body)
 }

@@ -22,8 +22,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// soon is more than anything here should take on a busy machine.
-const soon = 20 * time.Second
+// deadline is longer than any operation of these tests on a busy machine.
+const deadline = 20 * time.Second
 
 // These tests wait most of the time: more of them at once than there are cores.
 func TestMain(m *testing.M) {
@@ -34,11 +34,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// up starts a service for a test, and reads its description.
-func up(t *testing.T, name string, o Options) (*Running, *service.Service) {
+// startService starts a service for a test, and reads its description.
+func startService(t *testing.T, name string, o Options) (*Instance, *service.Service) {
 	t.Helper()
 	r, err := Start(t.Context(), name, o)
-	if missing := (*Missing)(nil); errors.As(err, &missing) {
+	if missing := (*MissingError)(nil); errors.As(err, &missing) {
 		untested.SkipMissing(t, err.Error())
 	}
 	require.NoError(t, err)
@@ -61,27 +61,27 @@ func description(t testing.TB, named string) *service.Service {
 	return s
 }
 
-// got is what a stream brought.
-type got struct {
+// A received is an event of a stream, with its time.
+type received struct {
 	service.Reading
 	event string
 	id    string // the last event ID after it
 	at    time.Time
 }
 
-// stream is a subscriber.
+// A stream is a subscriber.
 type stream struct {
 	header http.Header
 	cut    func()
 
-	mutex sync.Mutex
-	got   []got
-	ended error
+	mutex    sync.Mutex
+	received []received
+	ended    error
 }
 
-// subscribe opens a stream as the description says, and answers once it is open: after its second request, where it
-// needs one. lastID is sent where it is not empty.
-func subscribe(t *testing.T, r *Running, s *service.Service, v service.Values, lastID string) *stream {
+// subscribe opens a stream by the description, and returns once it is open: after its second request, if it has one.
+// lastID is sent if it is not empty.
+func subscribe(t *testing.T, r *Instance, s *service.Service, v service.Values, lastID string) *stream {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
@@ -101,12 +101,12 @@ func subscribe(t *testing.T, r *Running, s *service.Service, v service.Values, l
 	go out.read(t, ctx, response.Body, s, v, open)
 	select {
 	case <-open:
-	case <-time.After(soon):
+	case <-time.After(deadline):
 		require.Fail(t, "the second request is not confirmed")
 	}
 	if r.Name == "django-eventstream" {
 		// It sends its headers before it has subscribed.
-		require.Eventually(t, func() bool { return out.has("stream-open") }, soon, time.Millisecond)
+		require.Eventually(t, func() bool { return out.has("stream-open") }, deadline, time.Millisecond)
 	}
 	return out
 }
@@ -115,7 +115,7 @@ func subscribe(t *testing.T, r *Running, s *service.Service, v service.Values, l
 func (s *stream) has(event string) bool {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	return slices.ContainsFunc(s.got, func(g got) bool { return g.event == event })
+	return slices.ContainsFunc(s.received, func(g received) bool { return g.event == event })
 }
 
 func (s *stream) read(t *testing.T, ctx context.Context, body io.ReadCloser, by *service.Service, v service.Values, open chan struct{}) {
@@ -148,16 +148,16 @@ func (s *stream) read(t *testing.T, ctx context.Context, body io.ReadCloser, by 
 		reading := reader.Read(block)
 		reading.ID = nil // lies in the block
 		s.mutex.Lock()
-		s.got = append(s.got, got{reading, string(b.Name), string(b.ID), time.Now()})
+		s.received = append(s.received, received{reading, string(b.Name), string(b.ID), time.Now()})
 		s.mutex.Unlock()
 	}
 }
 
-// of are the readings of a kind so far.
-func (s *stream) of(kind service.Kind) (out []got) {
+// ofKind returns the readings of a kind so far.
+func (s *stream) ofKind(kind service.Kind) (out []received) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	for _, g := range s.got {
+	for _, g := range s.received {
 		if g.Kind == kind {
 			out = append(out, g)
 		}
@@ -165,10 +165,10 @@ func (s *stream) of(kind service.Kind) (out []got) {
 	return out
 }
 
-// numbers are those of the messages so far; 0 stands for one that is corrupted.
+// numbers returns the numbers of the messages so far; 0 stands for a corrupted one.
 func (s *stream) numbers() []int64 {
 	out := []int64{}
-	for _, g := range s.of(service.Delivery) {
+	for _, g := range s.ofKind(service.Delivery) {
 		out = append(out, g.Seq)
 	}
 	return out
@@ -192,7 +192,7 @@ func fill(t *testing.T, ctx context.Context, r *service.Request, v service.Value
 }
 
 // publish publishes a message, and answers the status.
-func publish(t *testing.T, r *Running, s *service.Service, v service.Values, seq int64) int {
+func publish(t *testing.T, r *Instance, s *service.Service, v service.Values, seq int64) int {
 	t.Helper()
 	v.Seq, v.SentAt, v.Token = seq, time.Now().UnixMicro(), r.PublishToken
 	response, err := http.DefaultClient.Do(fill(t, t.Context(), s.Publish, v))

@@ -18,7 +18,7 @@ var mercure = definition{name: "mercure", service: "mercure", set: setMercure}
 const mercureKey = "a key for tests, which is no secret"
 
 func setMercure(s setup) (command, error) {
-	hub, err := built(s, "mercure", "mercure")
+	hub, err := buildPath(s, "mercure", "mercure")
 	if err != nil {
 		return command{}, err
 	}
@@ -37,18 +37,18 @@ func setMercure(s setup) (command, error) {
 	if s.Lifetime > 0 {
 		args = append(args, "-lifetime", s.Lifetime.String())
 	}
-	env, who := []string{"PUBLISHER_JWT_KEY=" + mercureKey}, "anybody may subscribe"
-	var tells []string
+	env, claim := []string{"PUBLISHER_JWT_KEY=" + mercureKey}, "anybody may subscribe"
+	var runEnv []string
 	if s.Tokens {
-		tells, who = []string{"SUBSCRIBER_JWT_KEY=" + mercureKey}, "subscribers need a JWT"
+		runEnv, claim = []string{"SUBSCRIBER_JWT_KEY=" + mercureKey}, "subscribers need a JWT"
 	}
 	return command{
-		path: hub, args: args, env: append(env, tells...), tells: tells, token: mercureToken(),
-		version: moduleVersion(hub, "github.com/dunglas/mercure"), settings: settings + "; " + who,
+		path: hub, args: args, env: append(env, runEnv...), runEnv: runEnv, token: mercureToken(),
+		version: moduleVersion(hub, "github.com/dunglas/mercure"), settings: settings + "; " + claim,
 	}, nil
 }
 
-// mercureToken is the publisher's JWT: it may publish to every topic.
+// mercureToken returns the publisher's JWT, for every topic.
 func mercureToken() string {
 	encode := base64.RawURLEncoding.EncodeToString
 	signed := encode([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." + encode([]byte(`{"mercure":{"publish":["*"]}}`))
@@ -57,7 +57,7 @@ func mercureToken() string {
 	return signed + "." + encode(mac.Sum(nil))
 }
 
-// moduleVersion is that of a module in a program of Go; "" for what cannot be found out.
+// moduleVersion returns the version of a module in a Go program; "" if it is unknown.
 func moduleVersion(program, module string) string {
 	info, err := buildinfo.ReadFile(program)
 	if err != nil {

@@ -24,8 +24,8 @@ func TestOfficialClientsReadTheNumberedModel(t *testing.T) {
 	t.Parallel()
 	root, err := findRoot()
 	require.NoError(t, err)
-	ready, err := built(setup{root: root}, "openai", "python", "ready")
-	if missing := (*Missing)(nil); errors.As(err, &missing) {
+	ready, err := buildPath(setup{root: root}, "openai", "python", "ready")
+	if missing := (*MissingError)(nil); errors.As(err, &missing) {
 		untested.SkipMissing(t, err.Error())
 	}
 	require.NoError(t, err)
@@ -44,7 +44,7 @@ func TestOfficialClientsReadTheNumberedModel(t *testing.T) {
 		"chat/length": "length", "chat_whole/length": "length", "responses_whole/length": "incomplete",
 		"anthropic_stream/length": "max_tokens", "anthropic_whole/length": "max_tokens",
 	}
-	whole := 0
+	completeCount := 0
 	for line := range strings.Lines(string(out)) {
 		var answer struct {
 			Read, Fault, Text, End, Error string
@@ -56,18 +56,18 @@ func TestOfficialClientsReadTheNumberedModel(t *testing.T) {
 			require.NotEmpty(t, answer.Error, line)
 			continue
 		}
-		whole++
+		completeCount++
 		require.Empty(t, answer.Error, line)
 		require.Equal(t, end, answer.End)
 		require.Equal(t, 3, answer.Tokens)
-		rest := answer.Text
+		truncated := answer.Text
 		for k := 1; k <= 3; k++ {
 			var token numbered.Token
 			var found bool
-			token, rest, found = numbered.Next(rest)
+			token, truncated, found = numbered.Next(truncated)
 			require.True(t, found && token.Valid(answer.Read), line)
 			require.Equal(t, fmt.Sprint(k, 3), fmt.Sprint(token.K, token.N))
 		}
 	}
-	require.Equal(t, len(ends), whole)
+	require.Equal(t, len(ends), completeCount)
 }

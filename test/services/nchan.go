@@ -27,7 +27,7 @@ func setNchan(s setup) (command, error) {
 		}
 	}
 	if module == "" {
-		return command{}, &Missing{"nchan", "nginx lacks its module: apt-get install libnginx-mod-nchan"}
+		return command{}, &MissingError{"nchan", "nginx lacks its module: apt-get install libnginx-mod-nchan"}
 	}
 	streams := s.Streams
 	if streams == 0 {
@@ -63,12 +63,12 @@ func find(service, program, packages string) (string, error) {
 		path = filepath.Join("/usr/sbin", program)
 	}
 	if _, err := os.Stat(path); err != nil {
-		return "", &Missing{service, program + " is not installed: apt-get install " + packages}
+		return "", &MissingError{service, program + " is not installed: apt-get install " + packages}
 	}
 	return path, nil
 }
 
-// nchanVersion is empty for what cannot be found out: the module does not say its version, Debian's dpkg does.
+// nchanVersion returns "" if the version is unknown: the module does not report it, Debian's dpkg does.
 func nchanVersion(nginx string) string {
 	var known []string
 	if out, err := exec.Command("dpkg-query", "-W", "-f", "${Version}", "libnginx-mod-nchan").Output(); err == nil {
@@ -80,7 +80,7 @@ func nchanVersion(nginx string) string {
 	return strings.Join(known, ", ")
 }
 
-// nginxVersion is empty if it cannot be found out.
+// nginxVersion returns "" if the version is unknown.
 func nginxVersion(nginx string) string {
 	out, err := exec.Command(nginx, "-v").CombinedOutput()
 	if err != nil {

@@ -6,7 +6,7 @@ import "path/filepath"
 var pocketbase = definition{name: "pocketbase", service: "pocketbase", set: setPocketbase}
 
 func setPocketbase(s setup) (command, error) {
-	program, err := built(s, "pocketbase", "pocketbase")
+	program, err := buildPath(s, "pocketbase", "pocketbase")
 	if err != nil {
 		return command{}, err
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/trial"
 )
 
-// lookedAt is how long the probe looks at each service, and what that is set to, so that there is much to see.
-var lookedAt = map[string]struct {
+// probeOptions has the settings of each service and the duration of its probe, so that it sends enough.
+var probeOptions = map[string]struct {
 	options Options
 	length  time.Duration
 }{
@@ -25,17 +25,17 @@ var lookedAt = map[string]struct {
 	"sse-starlette":      {Options{Heartbeat: 2 * time.Second}, 12 * time.Second},
 }
 
-// What the probe writes, unedited, is a description of the service: a message of it is found as by the one that was
-// written by hand, and so are heartbeats, and what a stream does after a cut.
+// The probe's description of a service works unedited: it recognizes messages, heartbeats and resumes as the manual
+// description does.
 func TestProbeDescribesEachService(t *testing.T) {
 	for _, name := range Names() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := lookedAt[name]
-			r, byHand := up(t, name, c.options)
-			give := r.Probing()
+			c := probeOptions[name]
+			r, byHand := startService(t, name, c.options)
+			give := r.ProbeInput()
 			result, err := probe.Run(t.Context(), probe.Config{
-				URL: r.URL + give.Stream, Publish: give.Publish, Then: give.Then, Name: name + "-probed", PublishToken: r.PublishToken,
+				URL: r.URL + give.Stream, Publish: give.Publish, Then: give.SecondRequest, Name: name + "-probed", PublishToken: r.PublishToken,
 				Streams: 3, Length: c.length, Pace: 300 * time.Millisecond,
 			})
 			require.NoError(t, err)
@@ -45,7 +45,7 @@ func TestProbeDescribesEachService(t *testing.T) {
 			s := description(t, file)
 			for _, field := range []string{"message.seq", "message.run", "message.sentAt", "message.sum", "heartbeat.event", "heartbeat.comment", "resume.gap", "connect.then.event", "connect.then.client", "end.by"} {
 				if name != "mercure" || field != "end.by" { // streams end after 475 s
-					require.Equal(t, either(byHand.Source(field), field), either(s.Source(field), field), field)
+					require.Equal(t, orDefault(byHand.Source(field), field), orDefault(s.Source(field), field), field)
 				}
 			}
 			require.Equal(t, byHand.Resume.Header, s.Resume.Header)
@@ -58,12 +58,12 @@ func TestProbeDescribesEachService(t *testing.T) {
 	}
 }
 
-// either is what is meant where a field is left out.
-func either(said, field string) string {
-	if said == "" && field == "end.by" {
+// orDefault returns the default of an omitted field.
+func orDefault(value, field string) string {
+	if value == "" && field == "end.by" {
 		return `"client"`
 	}
-	return said
+	return value
 }
 
 // withoutHeartbeat is a description whose heartbeats are not waited for: the service was set to others.

@@ -2,15 +2,15 @@ package services
 
 import "github.com/sse-soak/sse-soak/internal/service/probe"
 
-// Probing is what a user gives the probe for a service.
-type Probing struct {
-	Stream        string // behind the URL of the service
-	Publish, Then probe.Request
+// A ProbeInput has the arguments of a probe of a service.
+type ProbeInput struct {
+	Stream                 string // behind the URL of the service
+	Publish, SecondRequest probe.Request
 }
 
 const payload = `{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}`
 
-var probings = map[string]Probing{
+var probings = map[string]ProbeInput{
 	"nchan": {Stream: "/sub/{topic}", Publish: probe.Request{URL: "{base}/pub/{topic}", Body: payload}},
 	"mercure": {
 		Stream: "/.well-known/mercure?topic={topic}",
@@ -22,7 +22,7 @@ var probings = map[string]Probing{
 	"django-eventstream": {Stream: "/events/{topic}/", Publish: probe.Request{URL: "{base}/publish/{topic}", Body: payload}},
 	"pocketbase": {
 		Stream: "/api/realtime",
-		Then: probe.Request{
+		SecondRequest: probe.Request{
 			URL:  "{base}/api/realtime",
 			Body: `{"clientId":"{client}","subscriptions":["soak/*?options=%7B%22query%22%3A%7B%22filter%22%3A%22topic%3D'{topic}'%22%7D%7D"]}`,
 		},
@@ -31,18 +31,18 @@ var probings = map[string]Probing{
 	"sse-starlette": {Stream: "/events/{topic}", Publish: probe.Request{URL: "{base}/publish/{topic}", Body: payload}},
 }
 
-// Probing is what the probe needs to know of the service. It holds for each of Names.
-func (r *Running) Probing() Probing { return probings[r.Name] }
+// ProbeInput is what the probe needs to know of the service. It holds for each of Names.
+func (r *Instance) ProbeInput() ProbeInput { return probings[r.Name] }
 
 // Flags are those of `soak probe`, with the URL in front.
-func (r *Running) Flags() []string {
-	p := r.Probing()
+func (r *Instance) Flags() []string {
+	p := r.ProbeInput()
 	flags := []string{r.URL + p.Stream, "--publish-url", p.Publish.URL, "--publish-body", p.Publish.Body}
 	for _, h := range p.Publish.Headers {
 		flags = append(flags, "--publish-header", h)
 	}
-	if p.Then.URL != "" {
-		flags = append(flags, "--then-url", p.Then.URL, "--then-body", p.Then.Body)
+	if p.SecondRequest.URL != "" {
+		flags = append(flags, "--then-url", p.SecondRequest.URL, "--then-body", p.SecondRequest.Body)
 	}
 	return flags
 }

@@ -38,7 +38,7 @@ var fastapiRooms = definition{
 }
 
 func python(s setup, name, script, settings string, args ...string) (command, error) {
-	ready, err := built(s, name, "python", "ready") // the last thing that is made
+	ready, err := buildPath(s, name, "python", "ready") // the last thing that is made
 	if err != nil {
 		return command{}, err
 	}
@@ -51,11 +51,11 @@ func python(s setup, name, script, settings string, args ...string) (command, er
 	}, nil
 }
 
-// pythonVersion is that of a package, of what serves it and of Python; "" for what cannot be found out.
+// pythonVersion returns the versions of a package, of its server and of Python; "" if they are unknown.
 func pythonVersion(interpreter, name string) string {
-	const ask = `import importlib.metadata as m, platform, sys
+	const script = `import importlib.metadata as m, platform, sys
 print(m.version(sys.argv[1]) + ", uvicorn " + m.version("uvicorn") + ", Python " + platform.python_version())`
-	out, err := exec.Command(interpreter, "-c", ask, name).Output()
+	out, err := exec.Command(interpreter, "-c", script, name).Output()
 	if err != nil {
 		return ""
 	}

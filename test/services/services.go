@@ -23,10 +23,10 @@ import (
 	"github.com/sse-soak/sse-soak/test/address"
 )
 
-// Options change what a service is set to. The zero value is what its description in load-tests/services says.
+// Options are the settings of a service. The zero value is that of its description in load-tests/services.
 type Options struct {
-	// Heartbeat is the interval of heartbeats, in whole seconds; 0: that of the description. django-eventstream keeps to
-	// its 20 s whatever is said here, and PocketBase has none.
+	// Heartbeat is the interval of heartbeats, in whole seconds; 0: that of the description. django-eventstream
+	// always has 20 s, and PocketBase has none.
 	Heartbeat time.Duration
 	// History is how many messages of a topic a stream that was cut can still get; 0: plenty; less: none. nchan,
 	// Mercure (of all topics together) and django-eventstream (all or none) have one.
@@ -43,34 +43,34 @@ type Options struct {
 	Dir string
 }
 
-// A Running service. Its methods are for one goroutine at a time.
-type Running struct {
+// An Instance is a running service. Its methods are for one goroutine at a time.
+type Instance struct {
 	Name string
-	// URL is what --backend-url takes.
+	// URL is the value of --backend-url.
 	URL string
-	// Service is what --service takes: a name, or the path of a module.
+	// Service is the value of --service: a name, or the path of a module.
 	Service string
-	// PublishToken is what publishing needs as PUBLISH_TOKEN; "" where anybody may.
+	// PublishToken is the value of PUBLISH_TOKEN; "" if publishing needs none.
 	PublishToken string
-	// SubscribeToken is what a stream needs as SUBSCRIBE_TOKEN; "" where anybody may open one.
+	// SubscribeToken is the value of SUBSCRIBE_TOKEN; "" if streams need none.
 	SubscribeToken string
-	// Env is what a run needs in its environment: PUBLISH_TOKEN=…, SUBSCRIBE_TOKEN=…, or nothing.
+	// Env is the environment of a run: PUBLISH_TOKEN=…, SUBSCRIBE_TOKEN=…, or nothing.
 	Env []string
-	// Version is of the service, and of what it runs in.
+	// Version has the versions of the service and of its runtime.
 	Version string
-	// Settings are what it is set to, in words, where that decides what it does and costs.
+	// Settings describes the settings that determine behaviour and cost.
 	Settings string
-	// Log is the file with what it says.
+	// Log is the log file.
 	Log string
 
-	command command
-	address string
-	dir     string
-	owned   bool // dir is ours to remove
-	process *process.Process
+	command   command
+	address   string
+	dir       string
+	removeDir bool // dir is ours to remove
+	process   *process.Process
 }
 
-// definition is how a service is set up, without starting anything.
+// A definition is the setup of a service, before its start.
 type definition struct {
 	name    string
 	service string // --service, a path from the repository's root
@@ -83,14 +83,14 @@ type setup struct {
 	root, dir, address string
 }
 
-// command is what to run.
+// A command is a program to run.
 type command struct {
 	path    string
 	args    []string
 	env     []string // added to PATH and HOME
 	token   string   // to publish
 	key     string   // to subscribe
-	tells   []string // what a run needs in its environment
+	runEnv  []string // what a run needs in its environment
 	health  string   // path that answers 200 once the service is ready; "": it is ready once it listens
 	version string
 	// settings are in words.
@@ -99,7 +99,7 @@ type command struct {
 
 var definitions = []definition{nchan, mercure, djangoEventstream, pocketbase, sseStarlette}
 
-// Names are the services, in the order of docs/services.md.
+// Names returns the services, in the order of docs/services.md.
 func Names() []string { return names(definitions) }
 
 func names(of []definition) (out []string) {
@@ -109,17 +109,19 @@ func names(of []definition) (out []string) {
 	return out
 }
 
-// Missing is the error of Start where this machine lacks what a service needs.
-type Missing struct{ Service, What string }
+// A MissingError is the error of Start if this machine lacks a program that a service needs.
+type MissingError struct{ Service, What string }
 
-func (m *Missing) Error() string { return fmt.Sprintf("%s cannot be started: %s", m.Service, m.What) }
+func (m *MissingError) Error() string {
+	return fmt.Sprintf("%s cannot be started: %s", m.Service, m.What)
+}
 
-// patience is how long a service may take to start: LiteLLM on a busy machine.
-const patience = 4 * time.Minute
+// startTimeout limits the start of a service: LiteLLM on a busy machine.
+const startTimeout = 4 * time.Minute
 
 // Start starts a service and waits until it listens. Where it cannot be had on this machine the error is a *Missing.
 // After an error nothing is left.
-func Start(ctx context.Context, name string, o Options) (*Running, error) {
+func Start(ctx context.Context, name string, o Options) (*Instance, error) {
 	all := append(slices.Concat(definitions, gateways), fastapiRooms)
 	i := slices.IndexFunc(all, func(d definition) bool { return d.name == name })
 	if i < 0 {
@@ -130,7 +132,7 @@ func Start(ctx context.Context, name string, o Options) (*Running, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Running{Name: name, Service: d.service, dir: o.Dir}
+	r := &Instance{Name: name, Service: d.service, dir: o.Dir}
 	if strings.Contains(d.service, "/") {
 		r.Service = filepath.Join(root, d.service)
 	}
@@ -142,14 +144,14 @@ func Start(ctx context.Context, name string, o Options) (*Running, error) {
 		if r.dir, err = os.MkdirTemp("", "service-"); err != nil {
 			return nil, fmt.Errorf("start %s: make its folder: %w", name, err)
 		}
-		r.owned = true
+		r.removeDir = true
 	}
 	r.Log = filepath.Join(r.dir, name+".log")
 	if r.command, err = d.set(setup{Options: o, root: root, dir: r.dir, address: r.address}); err != nil {
 		r.Stop()
 		return nil, err
 	}
-	r.Env = r.command.tells
+	r.Env = r.command.runEnv
 	if r.SubscribeToken = r.command.key; r.SubscribeToken != "" {
 		r.Env = append(r.Env, "SUBSCRIBE_TOKEN="+r.SubscribeToken)
 	}
@@ -164,8 +166,8 @@ func Start(ctx context.Context, name string, o Options) (*Running, error) {
 	return r, nil
 }
 
-// Up starts the service again after Down, at the same address and with what it kept.
-func (r *Running) Up(ctx context.Context) error {
+// Up starts the service again after Down, at the same address and with its stored messages.
+func (r *Instance) Up(ctx context.Context) error {
 	env := append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + r.dir}, r.command.env...)
 	p, err := process.Start(process.Spec{
 		Name: r.Name, Path: r.command.path, Args: r.command.args, Env: env, Log: r.Log, Orphan: syscall.SIGTERM,
@@ -174,14 +176,14 @@ func (r *Running) Up(ctx context.Context) error {
 		return err
 	}
 	r.process = p
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	for !r.ready(ctx) {
 		select {
 		case <-p.Done():
-			return fmt.Errorf("start %s: it ended (%w):\n%s", r.Name, p.Err(), r.said())
+			return fmt.Errorf("start %s: it ended (%w):\n%s", r.Name, p.Err(), r.logTail())
 		case <-ctx.Done():
-			return fmt.Errorf("start %s: it is not ready on %s: %w:\n%s", r.Name, r.address, ctx.Err(), r.said())
+			return fmt.Errorf("start %s: it is not ready on %s: %w:\n%s", r.Name, r.address, ctx.Err(), r.logTail())
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
@@ -189,7 +191,7 @@ func (r *Running) Up(ctx context.Context) error {
 }
 
 // ready reports whether the service listens, and answers if it has a path for that.
-func (r *Running) ready(ctx context.Context) bool {
+func (r *Instance) ready(ctx context.Context) bool {
 	if r.command.health == "" {
 		var dialer net.Dialer
 		conn, err := dialer.DialContext(ctx, "tcp", r.address)
@@ -203,19 +205,19 @@ func (r *Running) ready(ctx context.Context) bool {
 	return err == nil && response.Body.Close() == nil && response.StatusCode == http.StatusOK
 }
 
-// said is the end of the log.
-func (r *Running) said() string {
+// logTail returns the end of the log.
+func (r *Instance) logTail() string {
 	text, _ := os.ReadFile(r.Log)
 	return string(text[max(0, len(text)-2000):])
 }
 
-// Down ends the service, and its streams with it. Where it keeps its messages on the disk they stay.
-func (r *Running) Down() { r.end(syscall.SIGTERM) }
+// Down stops the service and its streams. Messages on its disk remain.
+func (r *Instance) Down() { r.end(syscall.SIGTERM) }
 
-// Crash ends it without a word to it.
-func (r *Running) Crash() { r.end(syscall.SIGKILL) }
+// Crash kills the service.
+func (r *Instance) Crash() { r.end(syscall.SIGKILL) }
 
-func (r *Running) end(s syscall.Signal) {
+func (r *Instance) end(s syscall.Signal) {
 	if r.process == nil {
 		return
 	}
@@ -226,21 +228,21 @@ func (r *Running) end(s syscall.Signal) {
 	r.process = nil
 }
 
-// Restart is Down and Up.
-func (r *Running) Restart(ctx context.Context) error {
+// Restart calls Down and Up.
+func (r *Instance) Restart(ctx context.Context) error {
 	r.Down()
 	return r.Up(ctx)
 }
 
 // Stop ends the service, and removes its folder if Start made it.
-func (r *Running) Stop() {
+func (r *Instance) Stop() {
 	r.Down()
-	if r.owned {
+	if r.removeDir {
 		_ = os.RemoveAll(r.dir)
 	}
 }
 
-// findRoot is the repository that the working directory is in: the tests of a package run in its folder.
+// findRoot returns the repository that contains the working directory: the tests of a package run in its folder.
 func findRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -256,18 +258,18 @@ func findRoot() (string, error) {
 	}
 }
 
-// built is the path of what `make services` makes.
-func built(s setup, service string, elements ...string) (string, error) {
+// buildPath returns the path of an artefact of `make services`.
+func buildPath(s setup, service string, elements ...string) (string, error) {
 	path := filepath.Join(append([]string{s.root, "bin", "services"}, elements...)...)
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		return "", &Missing{service, path + " is not there: make services"}
+		return "", &MissingError{service, path + " is not there: make services"}
 	} else if err != nil {
 		return "", err
 	}
 	return path, nil
 }
 
-// seconds are a time in whole seconds, at least one.
+// seconds returns a time in whole seconds, at least one.
 func seconds(d, otherwise time.Duration) int {
 	if d == 0 {
 		d = otherwise

@@ -12,22 +12,22 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service"
 )
 
-// Each service does what its description says: a message that the description publishes comes with its number, its
-// marker and its time, on the streams of its topic and on no other, in order, once.
+// A message published by the description arrives with its number, marker and time, on the streams of its topic only,
+// in order, once.
 func TestServicesMatchTheirDescriptions(t *testing.T) {
 	for _, name := range Names() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, s := up(t, name, Options{})
+			r, s := startService(t, name, Options{})
 			v := service.Values{Base: r.URL, Topic: "soak-topic-0", Run: "20261122-a1b2c3"}
-			other := v
-			other.Topic = "soak-topic-1"
-			first, second, elsewhere := subscribe(t, r, s, v, ""), subscribe(t, r, s, v, ""), subscribe(t, r, s, other, "")
+			otherTopic := v
+			otherTopic.Topic = "soak-topic-1"
+			first, second, otherStream := subscribe(t, r, s, v, ""), subscribe(t, r, s, v, ""), subscribe(t, r, s, otherTopic, "")
 			const n = 5
 			var want []int64
 			for i := int64(1); i <= n; i++ {
 				publish(t, r, s, v, i)
-				publish(t, r, s, other, 100+i)
+				publish(t, r, s, otherTopic, 100+i)
 				want = append(want, i)
 			}
 			// Of another run: it must not be counted.
@@ -35,16 +35,16 @@ func TestServicesMatchTheirDescriptions(t *testing.T) {
 			foreign.Run = "somebody"
 			publish(t, r, s, foreign, 1)
 			for _, stream := range []*stream{first, second} {
-				require.Eventually(t, func() bool { return len(stream.of(service.Foreign)) == 1 }, soon, 5*time.Millisecond)
+				require.Eventually(t, func() bool { return len(stream.ofKind(service.Foreign)) == 1 }, deadline, 5*time.Millisecond)
 				require.Equal(t, want, stream.numbers())
-				for _, m := range stream.of(service.Delivery) {
+				for _, m := range stream.ofKind(service.Delivery) {
 					require.NoError(t, m.Err)
 					require.True(t, m.HasSeq && m.HasSentAt)
-					require.WithinDuration(t, time.Now(), time.UnixMicro(m.SentAt), soon)
+					require.WithinDuration(t, time.Now(), time.UnixMicro(m.SentAt), deadline)
 				}
 			}
-			require.Eventually(t, func() bool { return len(elsewhere.numbers()) == n }, soon, 5*time.Millisecond)
-			require.Equal(t, int64(101), elsewhere.numbers()[0])
+			require.Eventually(t, func() bool { return len(otherStream.numbers()) == n }, deadline, 5*time.Millisecond)
+			require.Equal(t, int64(101), otherStream.numbers()[0])
 			require.NoError(t, first.end())
 		})
 	}
@@ -64,12 +64,12 @@ func TestHeartbeats(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			r, s := up(t, c.name, Options{Heartbeat: c.every})
+			r, s := startService(t, c.name, Options{Heartbeat: c.every})
 			require.NotZero(t, s.HeartbeatEvery)
 			stream := subscribe(t, r, s, service.Values{Base: r.URL, Topic: "quiet"}, "")
 			begin := time.Now()
-			require.Eventually(t, func() bool { return len(stream.of(service.Heartbeat)) >= c.beats }, c.every*time.Duration(c.beats)+soon, 20*time.Millisecond)
-			beats := stream.of(service.Heartbeat)
+			require.Eventually(t, func() bool { return len(stream.ofKind(service.Heartbeat)) >= c.beats }, c.every*time.Duration(c.beats)+deadline, 20*time.Millisecond)
+			beats := stream.ofKind(service.Heartbeat)
 			last, before := beats[len(beats)-1].at, begin
 			if len(beats) > 1 {
 				before = beats[len(beats)-2].at
@@ -80,76 +80,76 @@ func TestHeartbeats(t *testing.T) {
 	require.Zero(t, description(t, "pocketbase").HeartbeatEvery, "PocketBase sends none")
 }
 
-// resumes are the services that send again what a stream missed.
-var resumes = []string{"nchan", "mercure", "django-eventstream"}
+// resumable are the services that replay what a stream missed.
+var resumable = []string{"nchan", "mercure", "django-eventstream"}
 
 func TestDisconnectedStreamResumes(t *testing.T) {
-	for _, name := range resumes {
+	for _, name := range resumable {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, s := up(t, name, Options{})
+			r, s := startService(t, name, Options{})
 			v := service.Values{Base: r.URL, Topic: "soak-topic-0", Run: "r1"}
 			stream := subscribe(t, r, s, v, "")
 			publish(t, r, s, v, 1)
-			require.Eventually(t, func() bool { return len(stream.numbers()) == 1 }, soon, 5*time.Millisecond)
-			id := stream.of(service.Delivery)[0].id
+			require.Eventually(t, func() bool { return len(stream.numbers()) == 1 }, deadline, 5*time.Millisecond)
+			id := stream.ofKind(service.Delivery)[0].id
 			require.NotEmpty(t, id)
 			stream.cut()
 			publish(t, r, s, v, 2)
 			publish(t, r, s, v, 3)
 			stream = subscribe(t, r, s, v, id)
-			require.Eventually(t, func() bool { return len(stream.numbers()) == 2 }, soon, 5*time.Millisecond)
+			require.Eventually(t, func() bool { return len(stream.numbers()) == 2 }, deadline, 5*time.Millisecond)
 			require.Equal(t, []int64{2, 3}, stream.numbers())
-			require.Empty(t, stream.of(service.Gap))
+			require.Empty(t, stream.ofKind(service.Gap))
 		})
 	}
 }
 
-// What was published while a stream was cut is gone where there is no history. Mercure says so; nchan and
-// django-eventstream, as their descriptions say, do not.
+// Messages published while a stream was disconnected are lost without a history. Mercure announces that; nchan and
+// django-eventstream, as their descriptions state, do not.
 func TestWithoutHistory(t *testing.T) {
-	for _, name := range resumes {
+	for _, name := range resumable {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, s := up(t, name, Options{History: -1})
+			r, s := startService(t, name, Options{History: -1})
 			v := service.Values{Base: r.URL, Topic: "soak-topic-0", Run: "r1"}
 			stream := subscribe(t, r, s, v, "")
 			publish(t, r, s, v, 1)
-			require.Eventually(t, func() bool { return len(stream.numbers()) == 1 }, soon, 5*time.Millisecond)
-			id := stream.of(service.Delivery)[0].id
+			require.Eventually(t, func() bool { return len(stream.numbers()) == 1 }, deadline, 5*time.Millisecond)
+			id := stream.ofKind(service.Delivery)[0].id
 			stream.cut()
 			publish(t, r, s, v, 2)
 			stream = subscribe(t, r, s, v, id)
 			publish(t, r, s, v, 3)
-			require.Eventually(t, func() bool { return len(stream.numbers()) == 1 }, soon, 5*time.Millisecond)
+			require.Eventually(t, func() bool { return len(stream.numbers()) == 1 }, deadline, 5*time.Millisecond)
 			require.Equal(t, []int64{3}, stream.numbers())
-			require.Empty(t, stream.of(service.Gap))
+			require.Empty(t, stream.ofKind(service.Gap))
 			require.Equal(t, name == "mercure", s.Resume.Missed(stream.header, []byte(id)))
 		})
 	}
 }
 
-// A Mercure hub of whose history the id is gone names the last event that it has, and brings nothing of what was missed.
+// A Mercure hub whose history no longer has the id names the last event that it has, and replays nothing.
 func TestMercureWithShortHistory(t *testing.T) {
 	t.Parallel()
-	r, s := up(t, "mercure", Options{History: 2})
+	r, s := startService(t, "mercure", Options{History: 2})
 	v := service.Values{Base: r.URL, Topic: "soak-topic-0", Run: "r1"}
 	stream := subscribe(t, r, s, v, "")
 	publish(t, r, s, v, 1)
-	require.Eventually(t, func() bool { return len(stream.numbers()) == 1 }, soon, 5*time.Millisecond)
-	id := stream.of(service.Delivery)[0].id
-	again := subscribe(t, r, s, v, id)
-	require.False(t, s.Resume.Missed(again.header, []byte(id)), "it is there")
-	again.cut()
+	require.Eventually(t, func() bool { return len(stream.numbers()) == 1 }, deadline, 5*time.Millisecond)
+	id := stream.ofKind(service.Delivery)[0].id
+	resumed := subscribe(t, r, s, v, id)
+	require.False(t, s.Resume.Missed(resumed.header, []byte(id)), "it is there")
+	resumed.cut()
 	stream.cut()
-	const more = 60 // the hub forgets what is too old at every third message or so
-	for n := int64(2); n <= more; n++ {
+	const count = 60 // the hub forgets what is too old at every third message or so
+	for n := int64(2); n <= count; n++ {
 		publish(t, r, s, v, n)
 	}
 	stream = subscribe(t, r, s, v, id)
-	publish(t, r, s, v, more+1)
-	require.Eventually(t, func() bool { return len(stream.numbers()) == 1 }, soon, 5*time.Millisecond)
-	require.Equal(t, []int64{more + 1}, stream.numbers())
+	publish(t, r, s, v, count+1)
+	require.Eventually(t, func() bool { return len(stream.numbers()) == 1 }, deadline, 5*time.Millisecond)
+	require.Equal(t, []int64{count + 1}, stream.numbers())
 	require.True(t, s.Resume.Missed(stream.header, []byte(id)))
 	require.NotEqual(t, "earliest", stream.header.Get(s.Resume.GapHeader))
 }
@@ -159,9 +159,9 @@ func TestServicesEndStreams(t *testing.T) {
 	for name, lifetime := range map[string]time.Duration{"mercure": 8 * time.Second, "pocketbase": 2 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, s := up(t, name, Options{Lifetime: lifetime})
+			r, s := startService(t, name, Options{Lifetime: lifetime})
 			stream := subscribe(t, r, s, service.Values{Base: r.URL, Topic: "soak-topic-0", Run: "r1"}, "")
-			require.Eventually(t, func() bool { return stream.end() != nil }, soon, 5*time.Millisecond)
+			require.Eventually(t, func() bool { return stream.end() != nil }, deadline, 5*time.Millisecond)
 			require.ErrorIs(t, stream.end(), io.EOF)
 		})
 	}
@@ -172,7 +172,7 @@ func TestEachServiceRestarts(t *testing.T) {
 	for _, name := range Names() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, s := up(t, name, Options{})
+			r, s := startService(t, name, Options{})
 			v := service.Values{Base: r.URL, Topic: "soak-topic-0", Run: "r1"}
 			for _, end := range []func(){r.Down, r.Crash} {
 				stream := subscribe(t, r, s, v, "")
@@ -183,7 +183,7 @@ func TestEachServiceRestarts(t *testing.T) {
 				require.NoError(t, err)
 				require.NotEmpty(t, pids)
 				end()
-				require.Eventually(t, func() bool { return stream.end() != nil }, soon, 5*time.Millisecond)
+				require.Eventually(t, func() bool { return stream.end() != nil }, deadline, 5*time.Millisecond)
 				_, err = r.Usage()
 				require.ErrorContains(t, err, "it does not run")
 				_, err = http.Get(r.URL)
@@ -191,7 +191,7 @@ func TestEachServiceRestarts(t *testing.T) {
 				require.NoError(t, r.Up(t.Context()))
 				stream = subscribe(t, r, s, v, "")
 				publish(t, r, s, v, 9)
-				require.Eventually(t, func() bool { return len(stream.numbers()) == 1 }, soon, 5*time.Millisecond)
+				require.Eventually(t, func() bool { return len(stream.numbers()) == 1 }, deadline, 5*time.Millisecond)
 			}
 		})
 	}

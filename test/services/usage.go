@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// Usage is what all processes of a service take.
+// A Usage is the CPU and memory usage of all processes of a service.
 type Usage struct {
 	// Memory is resident, in bytes. A page that several processes share counts once (PSS).
 	Memory uint64
@@ -14,8 +14,8 @@ type Usage struct {
 	CPU float64
 }
 
-// PIDs are the processes of the service; none while it is down.
-func (r *Running) PIDs() ([]int, error) {
+// PIDs returns the processes of the service; none while it is down.
+func (r *Instance) PIDs() ([]int, error) {
 	if r.process == nil {
 		return nil, nil
 	}
@@ -34,7 +34,7 @@ func (r *Running) PIDs() ([]int, error) {
 }
 
 // Usage reads it now.
-func (r *Running) Usage() (Usage, error) {
+func (r *Instance) Usage() (Usage, error) {
 	pids, err := r.PIDs()
 	if err != nil {
 		return Usage{}, err
@@ -42,7 +42,7 @@ func (r *Running) Usage() (Usage, error) {
 	return UsageOf(r.Name, pids)
 }
 
-// UsageOf reads what the processes of another service take, such as our backend.
+// UsageOf reads the usage of the processes of another service, such as our backend.
 func UsageOf(name string, pids []int) (out Usage, err error) {
 	if len(pids) == 0 {
 		return out, fmt.Errorf("read what %s takes: it does not run", name)

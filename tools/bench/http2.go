@@ -24,7 +24,7 @@ type http2Options struct {
 // serveHTTP2 serves noops until ctx ends.
 func serveHTTP2(ctx context.Context, o http2Options) (struct{}, error) {
 	interval := time.Duration(cmp.Or(o.Interval, 15) * float64(time.Second))
-	spec := fakeservice.Clean(interval, cmp.Or(o.Phase, fakeservice.PhaseRandom), cmp.Or(o.Streams, 250))
+	spec := fakeservice.New(interval, cmp.Or(o.Phase, fakeservice.PhaseRandom), cmp.Or(o.Streams, 250))
 	if o.Certs != "" {
 		pair, err := tls.LoadX509KeyPair(filepath.Join(o.Certs, "server/server.pem"), filepath.Join(o.Certs, "server/server-key.pem"))
 		if err != nil {

@@ -34,8 +34,8 @@ type measured struct {
 
 // A report is what is kept of benchmarks. Benchmarks that were not run again keep their figures.
 type report struct {
-	Ran     *page.Ran  `json:"ran"` // of the last benchmarks
-	Figures []measured `json:"figures"`
+	Ran     *page.RunInfo `json:"ran"` // of the last benchmarks
+	Figures []measured    `json:"figures"`
 }
 
 // writeTable reads the output of benchmarks, and writes PATH.json and PATH.md. It fails if a benchmark failed or a figure is over
@@ -56,7 +56,7 @@ func writeTable(output io.Reader, path string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("read the figures of an earlier run: %w", err)
 	}
-	ran := page.Here(".")
+	ran := page.ThisProgram(".")
 	r.merge(values, ran)
 	return errors.Join(r.write(os.Stdout), page.Save(path, r, r.write), failed, overLimits(r.Figures))
 }
@@ -85,7 +85,7 @@ func parse(output io.Reader) (values map[string][]float64, failed, err error) {
 }
 
 // merge puts new values in place of earlier ones, in the order of figures.
-func (r *report) merge(values map[string][]float64, ran *page.Ran) {
+func (r *report) merge(values map[string][]float64, ran *page.RunInfo) {
 	var out []measured
 	for _, f := range figures {
 		if all := values[f.Benchmark+" "+f.Metric]; all != nil {
@@ -135,7 +135,7 @@ func (r *report) write(w io.Writer) error {
 	}
 	fmt.Fprintln(w, "\nIn brackets: the smallest and largest of the repetitions. Each stream gets one message per second, and the contenders of a\n"+
 		"benchmark take turns. Peers' figures were measured before, on a machine of the same kind. KB is 1024 bytes.")
-	return page.WriteRan(w, r.Ran)
+	return page.WriteRunInfo(w, r.Ran)
 }
 
 // row returns the cells of a figure.

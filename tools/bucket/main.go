@@ -44,7 +44,7 @@ func serve(ctx context.Context, name, listen, dir string) error {
 	}
 	defer db.Close()
 	backend := s3bolt.New(db)
-	if there, err := backend.BucketExists(name); err != nil || !there {
+	if found, err := backend.BucketExists(name); err != nil || !found {
 		if err = errors.Join(err, backend.CreateBucket(name)); err != nil {
 			return fmt.Errorf("make the bucket %s: %w", name, err)
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/address"
 )
 
-// The bucket of the local overlay is what runners and soak need of S3, also after a restart.
+// The bucket of the local overlay supports the S3 operations of runners and soak, also after a restart.
 func TestBucketStoresShards(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

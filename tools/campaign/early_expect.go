@@ -52,7 +52,7 @@ func (r *run) expectEarly() *expected {
 func (r *run) watchedSpans(d *fakeservice.Device) (out []fakeservice.OpenSpan) {
 	for _, s := range d.Spans {
 		if s.To.IsZero() {
-			s.To = d.ExpectedUntil()
+			s.To = d.LastExpected()
 		}
 		for _, end := range r.endings {
 			if s.From.Before(end.seen) && s.To.After(end.seen) && s.To.Before(end.at.Add(time.Second)) {

@@ -76,14 +76,14 @@ func countsOf(j *verdict.Verdict) map[string]int {
 		counts["cuts lost"] += int(c.Lost)
 		counts["cuts doubled"] += int(c.Doubled)
 		counts["cuts announced"] += int(c.Announced)
-		counts["cuts broken"] += c.Count - c.Whole
+		counts["cuts broken"] += c.Count - c.WithoutLoss
 		counts["cuts not made"] += c.Planned - c.Count
-		counts["cuts broken by "+c.Kind] = c.Count - c.Whole
+		counts["cuts broken by "+c.Kind] = c.Count - c.WithoutLoss
 	}
 	for _, a := range j.Actions {
 		if e := a.Effect; e != nil {
 			counts["action: streams lost"] += e.Lost
-			counts["action: streams not back"] += e.Never
+			counts["action: streams not back"] += e.NeverBack
 			counts["action: missed"] += int(e.Missed)
 			counts["action: duplicated"] += int(e.Doubled)
 			counts["action: not resumed"] += int(e.NotResumed)
@@ -266,11 +266,11 @@ func (sc *scenario) expectDevice(d *fakeservice.Device) counts {
 		c.add("unfinished", exactly(1))
 	}
 	c.add("dropped", sc.expectDrop(d))
-	c.add("reconnected", reconnected(&d.Client, d.ExpectedUntil()))
+	c.add("reconnected", reconnected(&d.Client, d.LastExpected()))
 	c.add("missed", sc.expectMissed(d))
 	for i := range d.Noops {
 		n := &d.Noops[i]
-		if n.Lost(d.CutAt) || n.At.After(d.ExpectedUntil()) {
+		if n.Lost(d.CutAt) || n.At.After(d.LastExpected()) {
 			continue
 		}
 		if !sc.Plan.Reconnect {
@@ -292,7 +292,7 @@ func (sc *scenario) expectDrop(d *fakeservice.Device) span {
 	if !sc.Plan.Reconnect {
 		return exactly(1)
 	}
-	return sc.tooLong(d.Spans[0].From.Add(sc.Plan.hold()).Sub(d.ExpectedUntil()))
+	return sc.tooLong(d.Spans[0].From.Add(sc.Plan.hold()).Sub(d.LastExpected()))
 }
 
 // tooLong returns 1 for a client that was disconnected for so long at the end, if that is longer than MAX_OUTAGE, and 0 otherwise.
@@ -327,7 +327,7 @@ func (sc *scenario) expectLate(n *fakeservice.Noop) span {
 // expectMissed counts the noops that were expected on a device and did not arrive. A loss at the edge of a stream,
 // which only the clock could show, is in the span or not.
 func (sc *scenario) expectMissed(d *fakeservice.Device) (sum span) {
-	over := d.ExpectedUntil()
+	over := d.LastExpected()
 	expected := d.Noops[:0:0]
 	for _, n := range d.Noops {
 		if n.Due.Before(over) {

@@ -53,8 +53,8 @@ func TestExpectationsOfALoss(t *testing.T) {
 func TestStreamOpenedAtTheEnd(t *testing.T) {
 	for age, want := range map[time.Duration]span{time.Second: exactly(2), hubSlack / 2: {1, 2}} {
 		d := truth(time.Second, "00", time.Second)
-		d.Spans = append(d.Spans, fakeservice.OpenSpan{}, fakeservice.OpenSpan{From: d.ExpectedUntil().Add(-age), To: d.Last().To})
-		require.Equal(t, want, reconnected(&d.Client, d.ExpectedUntil()), age)
+		d.Spans = append(d.Spans, fakeservice.OpenSpan{}, fakeservice.OpenSpan{From: d.LastExpected().Add(-age), To: d.Last().To})
+		require.Equal(t, want, reconnected(&d.Client, d.LastExpected()), age)
 	}
 }
 

@@ -27,7 +27,7 @@ type row struct {
 type summary struct {
 	Commit        string
 	Machine       resources.Machine
-	Ran           *page.Ran `json:",omitempty"`
+	Ran           *page.RunInfo `json:",omitempty"`
 	Seed          uint64
 	Runs          int
 	Clean, Faulty *row
@@ -39,7 +39,7 @@ type summary struct {
 func (c *campaign) summary() *summary {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := &summary{Seed: c.seed, Runs: len(c.results), Machine: resources.ThisMachine(), Ran: page.Here(c.root), WallSeconds: time.Since(c.began).Seconds()}
+	s := &summary{Seed: c.seed, Runs: len(c.results), Machine: resources.ThisMachine(), Ran: page.ThisProgram(c.root), WallSeconds: time.Since(c.began).Seconds()}
 	rows := map[[2]string]*row{}
 	of := func(group, kind string) *row {
 		if rows[[2]string{group, kind}] == nil {
@@ -128,7 +128,7 @@ func (s *summary) write(w io.Writer) error {
 		fmt.Fprintf(w, "\n- %s", b.sentence())
 	}
 	fmt.Fprintln(w)
-	return page.WriteRan(w, s.Ran)
+	return page.WriteRunInfo(w, s.Ran)
 }
 
 // dotted is a count whose zero does not catch the eye.

@@ -45,8 +45,8 @@ func (b Board) Annotations() []Annotation {
 	}
 }
 
-// rises has values while the sum or the maximum of a metric grows. rate() has none where all streams opened
-// before k6 first wrote: a counter begins at what it then is, and grows no more.
+// rises has values while the sum or the maximum of a metric grows. rate() has none if all streams opened before the
+// first write of k6: a counter starts at its first value, and grows no more.
 func rises(aggregate, metric string) string {
 	now := aggregate + " (" + metric
 	return now + ") - (" + now + " offset 15s) or " + now + ") * 0) > 0"
@@ -58,26 +58,26 @@ func (a Annotation) builder() cog.Builder[dashboard.AnnotationQuery] {
 		Target(prometheus.NewDataqueryBuilder().Expr(a.Expr).RefId("Anno").Interval("5s").Range().Datasource(source()))
 }
 
-// worded is a dashboard with the words of its annotations, which are fields of the data source
-// Prometheus that the SDK does not know.
-type worded struct {
+// An annotatedDashboard is a dashboard with the texts of its annotations, which are fields of the data source
+// Prometheus that the SDK lacks.
+type annotatedDashboard struct {
 	dashboard.Dashboard
 	Annotations struct {
-		List []wordedAnnotation `json:"list"`
+		List []annotationText `json:"list"`
 	} `json:"annotations"`
 }
 
-type wordedAnnotation struct {
+type annotationText struct {
 	dashboard.AnnotationQuery
 	TitleFormat string `json:"titleFormat"`
 	TextFormat  string `json:"textFormat"`
 }
 
-// withWords is the JSON of a dashboard that has all these annotations, in their order.
-func withWords(d dashboard.Dashboard, all []Annotation) ([]byte, error) {
-	out := worded{Dashboard: d}
+// annotatedJSON returns the JSON of a dashboard with all these annotations, in their order.
+func annotatedJSON(d dashboard.Dashboard, all []Annotation) ([]byte, error) {
+	out := annotatedDashboard{Dashboard: d}
 	for i, a := range d.Annotations.List {
-		out.Annotations.List = append(out.Annotations.List, wordedAnnotation{a, all[i].title, all[i].text})
+		out.Annotations.List = append(out.Annotations.List, annotationText{a, all[i].title, all[i].text})
 	}
 	return json.MarshalIndent(out, "", "  ")
 }

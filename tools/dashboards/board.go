@@ -41,7 +41,7 @@ type Row struct {
 // A line is panels side by side, of one kind and equally wide.
 type line []Panel
 
-// Boards are all dashboards, in the order of the documentation.
+// Boards returns all dashboards, in the order of the documentation.
 func Boards() []Board {
 	return []Board{soak(), machines(), service()}
 }
@@ -64,7 +64,7 @@ const (
 	graphHeight   = 8
 )
 
-// Tiles are all headings and panels, from top to bottom and from left to right.
+// Tiles returns all headings and panels, from top to bottom and from left to right.
 func (b Board) Tiles() (out []Tile) {
 	y := uint32(0)
 	defer func() {
@@ -96,7 +96,7 @@ func (b Board) Tiles() (out []Tile) {
 	return out
 }
 
-// address returns the address of the panel with a title, on whatever board it is; Grafana puts its own prefix before the slash.
+// address returns the address of the panel with a title, on any board; Grafana puts its own prefix before the slash.
 func address(title string) string {
 	for _, b := range Boards() {
 		for _, tile := range b.Tiles() {
@@ -111,7 +111,7 @@ func address(title string) string {
 // tag is on all our dashboards, so that each links to the others.
 const tag = "sse-soak"
 
-// JSON is the file that Grafana reads.
+// JSON returns the file that Grafana reads.
 func (b Board) JSON() ([]byte, error) {
 	d := dashboard.NewDashboardBuilder(b.Title).
 		Uid("sse-soak-"+b.Name).
@@ -166,14 +166,14 @@ func (b Board) JSON() ([]byte, error) {
 	for i := range built.Annotations.List {
 		built.Annotations.List[i].Placement = nil
 	}
-	text, err := withWords(built, b.Annotations())
+	text, err := annotatedJSON(built, b.Annotations())
 	if err != nil {
 		return nil, fmt.Errorf("write the dashboard %s: %w", b.Name, err)
 	}
 	return append(text, '\n'), nil
 }
 
-// source is the data source that was chosen at the top.
+// source returns the data source that the user selects at the top.
 func source() common.DataSourceRef {
 	return common.DataSourceRef{Type: cog.ToPtr("prometheus"), Uid: cog.ToPtr("${datasource}")}
 }

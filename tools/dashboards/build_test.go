@@ -66,13 +66,13 @@ func TestFilesMatchTheCode(t *testing.T) {
 }
 
 func TestDashboardUIDsAreUnique(t *testing.T) {
-	seen := map[string]bool{}
+	uids := map[string]bool{}
 	for _, b := range Boards() {
 		d := onDisk(t, b.Name)
 		require.NotNil(t, d.Uid)
-		assert.False(t, seen[*d.Uid], "twice: %s", *d.Uid)
+		assert.False(t, uids[*d.Uid], "twice: %s", *d.Uid)
 		assert.LessOrEqual(t, len(*d.Uid), 40)
-		seen[*d.Uid] = true
+		uids[*d.Uid] = true
 	}
 }
 
@@ -110,7 +110,7 @@ func TestAnnotationText(t *testing.T) {
 
 func TestPanelIDsAreUnique(t *testing.T) {
 	eachOnDisk(t, func(t *testing.T, d dashboard.Dashboard) {
-		seen := map[uint32]bool{}
+		ids := map[uint32]bool{}
 		for _, p := range d.Panels {
 			id := uint32(0)
 			if p.RowPanel != nil {
@@ -120,8 +120,8 @@ func TestPanelIDsAreUnique(t *testing.T) {
 				id = *p.Panel.Id
 			}
 			assert.NotZero(t, id)
-			assert.False(t, seen[id], "id %d twice", id)
-			seen[id] = true
+			assert.False(t, ids[id], "id %d twice", id)
+			ids[id] = true
 		}
 	})
 }
@@ -143,7 +143,7 @@ func TestEveryPanelIsDescribed(t *testing.T) {
 
 func TestGridHasNoOverlapAndNoHole(t *testing.T) {
 	eachOnDisk(t, func(t *testing.T, d dashboard.Dashboard) {
-		taken := map[[2]uint32]string{}
+		cells := map[[2]uint32]string{}
 		bottom := uint32(0)
 		for _, p := range d.Panels {
 			at, name := (*dashboard.GridPos)(nil), ""
@@ -158,13 +158,13 @@ func TestGridHasNoOverlapAndNoHole(t *testing.T) {
 			for x := at.X; x < at.X+at.W; x++ {
 				for y := at.Y; y < at.Y+at.H; y++ {
 					cell := [2]uint32{x, y}
-					assert.Empty(t, taken[cell], "%q lies on %q", name, taken[cell])
-					taken[cell] = name
+					assert.Empty(t, cells[cell], "%q lies on %q", name, cells[cell])
+					cells[cell] = name
 				}
 			}
 			bottom = max(bottom, at.Y+at.H)
 		}
-		assert.Len(t, taken, int(Columns*bottom), "a hole in the grid")
+		assert.Len(t, cells, int(Columns*bottom), "a hole in the grid")
 	})
 }
 
@@ -211,7 +211,7 @@ func TestQueriesUseTheChosenSource(t *testing.T) {
 	})
 }
 
-var recorded = regexp.MustCompile(`\b[a-z]+:\w+:\w+`)
+var recordingRule = regexp.MustCompile(`\b[a-z]+:\w+:\w+`)
 
 // A rule records each name with colons, and no label has a name of ours, which would make a series per device.
 func TestQueriesUseRecordedNamesAndNoDevice(t *testing.T) {
@@ -229,7 +229,7 @@ func TestQueriesUseRecordedNamesAndNoDevice(t *testing.T) {
 	}
 	eachOnDisk(t, func(t *testing.T, d dashboard.Dashboard) {
 		for _, expr := range expressions(t, d) {
-			for _, name := range recorded.FindAllString(expr, -1) {
+			for _, name := range recordingRule.FindAllString(expr, -1) {
 				assert.True(t, rules[name], "no rule records %s", name)
 			}
 			assert.NotRegexp(t, `[{,( ](id|device|vu|iter)\s*(=|,|\))`, expr)

@@ -50,7 +50,7 @@ func machines() Board {
 					graph("CPU by mode", units.PercentUnit,
 						"Share of all cores. `steal` is time that the hypervisor gave to others. On a burstable "+
 							"instance it means that the CPU credits are used up.",
-						`sum by (mode) (rate(node_cpu_seconds_total{instance=~"$instance",mode!="idle"}[$__rate_interval]))`+` / scalar(count(node_cpu_seconds_total{instance=~"$instance",mode="idle"}))`, "{{mode}}").stacked(),
+						`sum by (mode) (rate(node_cpu_seconds_total{instance=~"$instance",mode!="idle"}[$__rate_interval]))`+` / scalar(count(node_cpu_seconds_total{instance=~"$instance",mode="idle"}))`, "{{mode}}").stack(),
 					graph("Waiting for CPU and memory", units.PercentUnit,
 						"Pressure stall information: share of the time in which a task waited for a core or for "+
 							"memory. Above 20 % the machine makes messages late.",

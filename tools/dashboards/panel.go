@@ -58,7 +58,7 @@ type Query struct{ Expr, Legend string }
 // limit begins the legend of a series that is a limit of others, which is dashed.
 const limit = "limit "
 
-// graph takes pairs of a query and its legend.
+// graph returns a panel of pairs of a query and its legend.
 func graph(title, unit, about string, queries ...string) Panel {
 	p := Panel{Title: title, Unit: unit, About: about}
 	if unit == count {
@@ -76,7 +76,7 @@ func number(title, unit, about, query, legend string) Panel {
 	return p
 }
 
-// heat takes a query of buckets by their label le, each with what those below it have.
+// heat returns a panel of a query of cumulative buckets by their label le.
 func heat(title, unit, about, query string) Panel {
 	p := graph(title, unit, about, query, "{{le}}")
 	p.Heat = true
@@ -89,7 +89,7 @@ type column struct {
 	bad               float64
 }
 
-// table has a row for each series of its columns.
+// table returns a panel with a row for each series of its columns.
 func table(title, about string, columns ...column) Panel {
 	p := Panel{Title: title, Unit: count, About: about, Columns: columns}
 	for _, c := range columns {
@@ -101,16 +101,16 @@ func table(title, about string, columns ...column) Panel {
 // explainedBy links a panel to the one that shows why it is red.
 func (p Panel) explainedBy(title string) Panel { p.ExplainedBy = title; return p }
 
-// named shows names in place of the values 0, 1, 2 …
-func (p Panel) named(names ...string) Panel { p.Names = names; return p }
+// withNames shows names in place of the values 0, 1, 2 …
+func (p Panel) withNames(names ...string) Panel { p.Names = names; return p }
 
 // badFrom draws the first value that is bad, badBelow the lowest that is good.
 func (p Panel) badFrom(at float64) Panel  { p.Limit = &Limit{At: at}; return p }
 func (p Panel) badBelow(at float64) Panel { p.Limit = &Limit{At: at, Below: true}; return p }
-func (p Panel) stacked() Panel            { p.Stacked = true; return p }
+func (p Panel) stack() Panel              { p.Stacked = true; return p }
 
-// ofWhole is for a share of a count: one stream of 100,000 shows, which Grafana would round to 100.0 %.
-func (p Panel) ofWhole() Panel { p.Decimals = cog.ToPtr(3.); return p }
+// asShare shows a share of a count: one stream of 100,000 is visible, which Grafana would round to 100.0 %.
+func (p Panel) asShare() Panel { p.Decimals = cog.ToPtr(3.); return p }
 
 func (p Panel) builder(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel] {
 	if p.Number {
@@ -163,7 +163,7 @@ func (p Panel) stat(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel
 	}
 	b := stat.NewPanelBuilder().
 		Id(id).GridPos(at).Title(p.Title).Description(p.About).Datasource(source()).
-		Unit(p.Unit).Targets(p.targets()).Thresholds(p.Limit.ofNumber()).
+		Unit(p.Unit).Targets(p.targets()).Thresholds(p.Limit.numberSteps()).
 		ColorMode(colour).GraphMode(common.BigValueGraphModeArea).Orientation(common.VizOrientationAuto).
 		ReduceOptions(common.NewReduceDataOptionsBuilder().Calcs([]string{"lastNotNull"}))
 	if p.ExplainedBy != "" {
@@ -205,7 +205,7 @@ func (p Panel) rows(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel
 	return b.WithTransformation(dashboard.DataTransformerConfig{Id: "organize", Options: map[string]any{"excludeByName": hidden, "renameByName": names}})
 }
 
-// heatmap has a row for each bucket, whose bounds are seconds; Grafana takes from each what those below it have.
+// heatmap has a row for each bucket, whose bounds are seconds; Grafana subtracts the lower buckets from each.
 func (p Panel) heatmap(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel] {
 	return heatmap.NewPanelBuilder().
 		Id(id).GridPos(at).Title(p.Title).Description(p.About).Datasource(source()).
@@ -216,7 +216,7 @@ func (p Panel) heatmap(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Pa
 		Tooltip(heatmap.NewHeatmapTooltipBuilder().Mode(common.TooltipDisplayModeSingle).YHistogram(true))
 }
 
-// targets are range queries for numbers as well: their latest value outlives the run.
+// targets returns range queries, also for numbers: their latest value outlives the run.
 func (p Panel) targets() []cog.Builder[variants.Dataquery] {
 	var out []cog.Builder[variants.Dataquery]
 	for i, q := range p.Queries {
@@ -236,7 +236,7 @@ func (p Panel) targets() []cog.Builder[variants.Dataquery] {
 	return out
 }
 
-// steps are the colours of a limit; without one all is neutral.
+// steps returns the colours of a limit; without a limit all is neutral.
 func (l *Limit) steps() cog.Builder[dashboard.ThresholdsConfig] {
 	if l == nil {
 		return thresholds(dashboard.Threshold{Color: "green"})
@@ -245,8 +245,8 @@ func (l *Limit) steps() cog.Builder[dashboard.ThresholdsConfig] {
 	return thresholds(dashboard.Threshold{Color: base}, dashboard.Threshold{Value: &l.At, Color: from})
 }
 
-// ofNumber is steps, and neutral if there is no number or it is below zero.
-func (l *Limit) ofNumber() cog.Builder[dashboard.ThresholdsConfig] {
+// numberSteps returns steps, which are neutral if there is no number or it is below zero.
+func (l *Limit) numberSteps() cog.Builder[dashboard.ThresholdsConfig] {
 	if l == nil {
 		return l.steps()
 	}
@@ -254,7 +254,7 @@ func (l *Limit) ofNumber() cog.Builder[dashboard.ThresholdsConfig] {
 	return thresholds(dashboard.Threshold{Color: "transparent"}, dashboard.Threshold{Value: cog.ToPtr(0.), Color: base}, dashboard.Threshold{Value: &l.At, Color: from})
 }
 
-// colours are those below the limit and from it on.
+// colours returns the colours below the limit and from it on.
 func (l *Limit) colours() (base, from string) {
 	if l.Below {
 		return "red", "green"

@@ -22,9 +22,9 @@ type pair [2]float64
 
 // What is counted is compared by ones, or per second by what one in a minute makes. What is measured is compared by hundredths.
 var (
-	ofCounts = []pair{{0, 1}, {1195, 1204}, {1199, 1200}, {287_999, 288_000}, {1_234_566, 1_234_567}}
-	ofRates  = []pair{{0, 1. / 60}, {79.9, 80}, {1195, 1204}, {23_900, 24_080}}
-	measured = hundredths(.0123, .5, 1, 9.95, 59.9, 120, 1195, 99_500, 1.2e9)
+	ofCounts  = []pair{{0, 1}, {1195, 1204}, {1199, 1200}, {287_999, 288_000}, {1_234_566, 1_234_567}}
+	ofRates   = []pair{{0, 1. / 60}, {79.9, 80}, {1195, 1204}, {23_900, 24_080}}
+	timePairs = hundredths(.0123, .5, 1, 9.95, 59.9, 120, 1195, 99_500, 1.2e9)
 )
 
 func hundredths(values ...float64) (out []pair) {
@@ -35,18 +35,18 @@ func hundredths(values ...float64) (out []pair) {
 }
 
 // The units that these dashboards use. Grafana shows an unknown one as a suffix, without a word.
-var known = map[string][]pair{
+var samplesOfUnit = map[string][]pair{
 	count:           ofCounts,
 	countsPerSecond: ofRates, eventsPerSecond: ofRates, timesPerSecond: ofRates, requestsPerSecond: ofRates, packetsPerSecond: ofRates,
-	units.PercentUnit: hundredths(.0123, .5, .99), units.Seconds: measured,
-	units.BytesIEC: measured[2:], units.BytesSI: measured[2:], units.BytesPerSecondSI: measured[2:],
+	units.PercentUnit: hundredths(.0123, .5, .99), units.Seconds: timePairs,
+	units.BytesIEC: timePairs[2:], units.BytesSI: timePairs[2:], units.BytesPerSecondSI: timePairs[2:],
 }
 
 func TestUnitsAreKnown(t *testing.T) {
 	eachOnDisk(t, func(t *testing.T, d dashboard.Dashboard) {
 		for _, p := range panels(d) {
 			require.NotNil(t, p.FieldConfig.Defaults.Unit, *p.Title)
-			assert.Contains(t, known, *p.FieldConfig.Defaults.Unit, *p.Title)
+			assert.Contains(t, samplesOfUnit, *p.FieldConfig.Defaults.Unit, *p.Title)
 		}
 	})
 }
@@ -58,7 +58,7 @@ func TestDifferentValuesLookDifferent(t *testing.T) {
 			all = append(all, sampleOf(b.Name+"/"+*p.Title, p.FieldConfig.Defaults))
 		}
 	}
-	for _, complaint := range alike(t, all) {
+	for _, complaint := range indistinguishable(t, all) {
 		t.Error(complaint)
 	}
 }
@@ -70,7 +70,7 @@ func TestGrafanaCountUnitsAreAlike(t *testing.T) {
 		`short: 1195 and 1204 both read "1.20 K"`,
 		`eps: 1195 and 1204 both read "1.20K evt/s"`,
 		`share: 1 and 0.99999 both read "100.0%" or "100%"`,
-	}, alike(t, []sample{
+	}, indistinguishable(t, []sample{
 		{"short", config(units.Short), []pair{{0, 1}, {1195, 1204}}},
 		{"eps", config(units.EventsPerSecond), []pair{{1195, 1204}}},
 		{"share", config(units.PercentUnit), []pair{{1, .99999}}},
@@ -84,9 +84,9 @@ type sample struct {
 	pairs  []pair
 }
 
-// sampleOf takes what the unit says, and the value at which the panel changes its colour.
+// sampleOf returns the samples of the unit, and the value at which the panel changes its colour.
 func sampleOf(name string, config dashboard.FieldConfig) sample {
-	pairs := known[*config.Unit]
+	pairs := samplesOfUnit[*config.Unit]
 	if config.Thresholds == nil { // a heat map
 		return sample{name, config, pairs}
 	}
@@ -107,8 +107,8 @@ func sampleOf(name string, config dashboard.FieldConfig) sample {
 	return sample{name, config, pairs}
 }
 
-// alike lists the values of panels that a reader cannot tell apart.
-func alike(t *testing.T, all []sample) (complaints []string) {
+// indistinguishable lists the values of panels that a reader cannot distinguish.
+func indistinguishable(t *testing.T, all []sample) (complaints []string) {
 	t.Helper()
 	texts := asGrafanaWrites(t, all)
 	for i, s := range all {
@@ -117,7 +117,7 @@ func alike(t *testing.T, all []sample) (complaints []string) {
 			switch {
 			case a == b:
 				complaints = append(complaints, fmt.Sprintf("%s: %v and %v both read %q", s.name, p[0], p[1], a))
-			case shortest(a) == shortest(b):
+			case trimZeros(a) == trimZeros(b):
 				complaints = append(complaints, fmt.Sprintf("%s: %v and %v both read %q or %q", s.name, p[0], p[1], b, a))
 			}
 		}
@@ -127,8 +127,8 @@ func alike(t *testing.T, all []sample) (complaints []string) {
 
 var zeros = regexp.MustCompile(`(\.\d*?)0+(\D|$)`)
 
-// shortest is the same number without zeros at its end: 100.0% is no other value than 100%.
-func shortest(text string) string {
+// trimZeros returns the same number without zeros at its end: 100.0% equals 100%.
+func trimZeros(text string) string {
 	return regexp.MustCompile(`\.(\D|$)`).ReplaceAllString(zeros.ReplaceAllString(text, "$1$2"), "$1")
 }
 
@@ -149,15 +149,15 @@ func asGrafanaWrites(t *testing.T, all []sample) (texts [][]string) {
 		Config dashboard.FieldConfig `json:"config"`
 		Values []float64             `json:"values"`
 	}
-	var ask []request
+	var requests []request
 	for _, s := range all {
 		r := request{Config: s.config}
 		for _, p := range s.pairs {
 			r.Values = append(r.Values, p[:]...)
 		}
-		ask = append(ask, r)
+		requests = append(requests, r)
 	}
-	in, err := json.Marshal(ask)
+	in, err := json.Marshal(requests)
 	require.NoError(t, err)
 	node := exec.Command("node", file)
 	node.Stdin = bytes.NewReader(in)

@@ -43,11 +43,11 @@ func service() Board {
 							"client; `slow`: the client did not read; `replaced`: resumed on another connection; "+
 							"`drain`: the service stopped; `error`: the connection broke or a write failed; "+
 							"`fault`: injected.",
-						`sum by (reason) (rate(backend_streams_closed_total{instance=~"$instance"}[$__rate_interval]))`, "{{reason}}").stacked(),
+						`sum by (reason) (rate(backend_streams_closed_total{instance=~"$instance"}[$__rate_interval]))`, "{{reason}}").stack(),
 					graph("Refused per second, by reason", countsPerSecond,
 						"Requests for a stream that were answered with an error. `full`: MAX_CONNECTIONS; "+
 							"`descriptor`: ulimit -n; `duplicate`: the stream of this id is still open.",
-						`sum by (reason) (rate(backend_refused_total{instance=~"$instance"}[$__rate_interval]))`, "{{reason}}").stacked(),
+						`sum by (reason) (rate(backend_refused_total{instance=~"$instance"}[$__rate_interval]))`, "{{reason}}").stack(),
 				},
 				{
 					graph("Time of one broadcast", units.Seconds,

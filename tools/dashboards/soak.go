@@ -28,14 +28,15 @@ var (
 	receivedSince = sinceStart(received, `sum(k6_sse_event_total{testid="$testid"} @ start())`)
 )
 
-const onlyThisRun = "Correct only while no other run uses this backend, and reset when the backend restarts."
+const runFilter = "Correct only while no other run uses this backend, and reset when the backend restarts."
 
-// counted returns the query for a count of the ledgers. A run counts either noops or the messages of a described service.
-func counted(suffix string) string {
+// ledgerQuery returns the query for a count of the ledgers. A run counts either noops or the messages of a described
+// service.
+func ledgerQuery(suffix string) string {
 	return `(k6_soak_noops` + suffix + `{testid="$testid"} or k6_soak_messages` + suffix + `{testid="$testid"})`
 }
 
-var faulty = counted("_duplicated") + ` + ` + counted("_reordered") + ` + ` + counted("_corrupted")
+var faulty = ledgerQuery("_duplicated") + ` + ` + ledgerQuery("_reordered") + ` + ` + ledgerQuery("_corrupted")
 
 // ofRun selects the run. byRunner separates its runners by their tag: `runner` from soak, `instance_id` from the k6-operator.
 const (
@@ -46,8 +47,8 @@ const (
 const (
 	// reports selects the times at which runners reported.
 	reports = `timestamp(k6_soak_runners_planned{testid="$testid"})[12h:30s]`
-	// silent is 1 for runners that match the alert RunnerSilent.
-	silent = `(runner:soak_streams:open{testid="$testid"} > bool 0) * (runner:soak_reports:newest == bool runner:soak_reports:newest offset 20s)`
+	// silentQuery is 1 for runners that match the alert RunnerSilent.
+	silentQuery = `(runner:soak_streams:open{testid="$testid"} > bool 0) * (runner:soak_reports:newest == bool runner:soak_reports:newest offset 20s)`
 )
 
 // ofOperation returns the queries for the median and the p99 of a latency of responses, and their legends.
@@ -80,7 +81,7 @@ func soak() Board {
 					number("Opened, of planned", units.PercentUnit,
 						"Streams opened so far, from k6, as a share of the plan. Clients that reconnect open "+
 							"more than one. In verdict.json: connections opened.",
-						opened+` / `+plannedAll, "opened").badBelow(1).ofWhole().explainedBy("Planned and open streams"),
+						opened+` / `+plannedAll, "opened").badBelow(1).asShare().explainedBy("Planned and open streams"),
 					number("Refused", count,
 						"Connections that never became a stream, from the ledgers. One is enough to fail the "+
 							"run. The panel Ended by cause has the reasons.",
@@ -93,11 +94,11 @@ func soak() Board {
 						"Share of the planned streams that stayed open to the end and were then closed by the "+
 							"server, from the ledgers. It is 0 until the last seconds of the run. In verdict.json: "+
 							"connections held to the end.",
-						`sum(k6_soak_streams_completed{testid="$testid"}) / `+plannedAll, "completed").ofWhole(),
+						`sum(k6_soak_streams_completed{testid="$testid"}) / `+plannedAll, "completed").asShare(),
 					number("Checks passed", units.PercentUnit,
 						"The lowest pass rate of the three checks of connectionTest.js, from k6. The checks run "+
 							"when a stream ends, so there is no value before the end of the run.",
-						`min(k6_checks_rate{testid="$testid"})`, "passed").badBelow(1).ofWhole().explainedBy("Missed and faulty messages"),
+						`min(k6_checks_rate{testid="$testid"})`, "passed").badBelow(1).asShare().explainedBy("Missed and faulty messages"),
 				},
 				{
 					number("Missed", count,
@@ -120,7 +121,7 @@ func soak() Board {
 						"Messages sent, as the backend counts them, minus events received by k6, since the "+
 							"start of the time range. During the run it varies by up to one message per stream, "+
 							"because both counters are read at different times. The rest 10 s after the end is "+
-							"loss. Below 0: the backend was restarted, or has another client. "+onlyThisRun,
+							"loss. Below 0: the backend was restarted, or has another client. "+runFilter,
 						sentSince+` - `+receivedSince, "missing").badFrom(1).explainedBy("Messages per second"),
 					number("Backend restarts", count,
 						"Changes of the start time of the backend process since the start of the time range. A "+
@@ -133,7 +134,7 @@ func soak() Board {
 					number("Phase", count,
 						"Phase of the run: streams are opening, all are open, or the planned end has passed.",
 						`(sum(k6_sse_connection_opened_total{testid="$testid"}) >= bool `+plannedAll+`) + (max(k6_soak_remaining_seconds{testid="$testid"}) <= bool 0)`, "phase").
-						named("opening", "holding", "ending"),
+						withNames("opening", "holding", "ending"),
 					number("Remaining", units.Seconds,
 						"Time until the first streams reach their planned end. Closing them, the merge and the "+
 							"verdict follow.",
@@ -149,7 +150,7 @@ func soak() Board {
 					number("Runners missing", count,
 						"Planned runners without a report in this time range, and runners with open streams "+
 							"that have not reported for 20 s: killed, or disconnected from Prometheus.",
-						`max(k6_soak_runners_planned{testid="$testid"}) - (count(`+byRunner+lastOf("runners_planned")+` unless `+byRunner+`(`+silent+`) > 0) or vector(0))`, "missing").badFrom(1).explainedBy("Runners"),
+						`max(k6_soak_runners_planned{testid="$testid"}) - (count(`+byRunner+lastOf("runners_planned")+` unless `+byRunner+`(`+silentQuery+`) > 0) or vector(0))`, "missing").badFrom(1).explainedBy("Runners"),
 					number("Hosts end in", units.Seconds,
 						"Time until the first host on AWS terminates itself; empty elsewhere. `bin/soak-aws "+
 							"extend` postpones it.",
@@ -164,7 +165,7 @@ func soak() Board {
 						column{"Late p99", units.Seconds, byRunner + lastOf("lateness_p99_seconds"), 1},
 						column{"CPU", units.PercentUnit, byRunner + lastOf("cpu_percent") + ` / 100`, 0},
 						column{"Memory", units.BytesIEC, byRunner + lastOf("rss_bytes"), 0},
-						column{"Silent", count, byRunner + `(` + silent + `)`, 1}),
+						column{"Silent", count, byRunner + `(` + silentQuery + `)`, 1}),
 					table("Firing alerts", "Alerts that fire now; /prometheus/alerts describes the remedies. Empty in a clean run.",
 						column{"Firing", count, `sum by (alertname, severity, instance, testid) (ALERTS{alertstate="firing"})`, 0}),
 				},
@@ -194,7 +195,7 @@ func soak() Board {
 					graph("Ended by cause, server", count,
 						"Streams that ended since the start of the time range, from the backend, by its "+
 							"reasons. `forcedisconnect`: closed by the DELETE of a clean run; `client`: closed by "+
-							"the client; `slow`: the client did not read; `error`: the connection broke. "+onlyThisRun,
+							"the client; `slow`: the client did not read; `error`: the connection broke. "+runFilter,
 						`sum by (reason) (backend_streams_closed_total{instance=~"$instance"}`+` - (backend_streams_closed_total{instance=~"$instance"} @ start() or backend_streams_closed_total{instance=~"$instance"} * 0))`, "{{reason}}"),
 				},
 			}},
@@ -212,9 +213,9 @@ func soak() Board {
 							"has the streams. A message that arrives out of order moves from missed to out of "+
 							"order.",
 						`sum(testid:soak_noops:missed{testid="$testid"})`, "missed",
-						`sum(`+counted("_duplicated")+`)`, "duplicated",
-						`sum(`+counted("_reordered")+`)`, "out of order",
-						`sum(`+counted("_corrupted")+`)`, "corrupted").badFrom(1),
+						`sum(`+ledgerQuery("_duplicated")+`)`, "duplicated",
+						`sum(`+ledgerQuery("_reordered")+`)`, "out of order",
+						`sum(`+ledgerQuery("_corrupted")+`)`, "corrupted").badFrom(1),
 				},
 				{
 					graph("Lateness", units.Seconds,

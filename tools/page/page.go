@@ -98,21 +98,21 @@ func LoadAverage() float64 {
 	return load.Load1
 }
 
-// A Ran is what made the figures of a page.
-type Ran = verdict.Ran
+// A RunInfo is the origin of the figures of a page.
+type RunInfo = verdict.RunInfo
 
-// WriteRan writes the section of a page about it.
-func WriteRan(w io.Writer, ran *Ran) error { return report.WriteRan(w, ran) }
+// WriteRunInfo writes the section of a page about it.
+func WriteRunInfo(w io.Writer, info *RunInfo) error { return report.WriteRan(w, info) }
 
 var release = regexp.MustCompile(`\d+\.\d+\.\d+`)
 
-// Here returns this program with its arguments, on this machine, with the programs of the repository at root. What cannot
-// be found out stays empty.
-func Here(root string) *Ran {
+// ThisProgram returns this program with its arguments, on this machine, with the programs of the repository at root.
+// Unknown fields are empty.
+func ThisProgram(root string) *RunInfo {
 	machine := resources.ThisMachine()
 	machine.Name = "" // pages are published
 	commit := output(exec.Command("git", "-C", root, "describe", "--always", "--abbrev=12", "--exclude=*", "--dirty=+dirty"))
-	return &Ran{
+	return &RunInfo{
 		Command: secret.Command(append([]string{filepath.Base(os.Args[0])}, os.Args[1:]...)),
 		Commit:  commit, Soak: commit, Go: runtime.Version(), Machine: machine,
 		K6:    release.FindString(output(exec.Command(filepath.Join(root, "bin", "k6"), "version"))),
@@ -121,9 +121,9 @@ func Here(root string) *Ran {
 }
 
 // Machine describes the machine of the figures and their time in one sentence.
-func Machine(ran *Ran, at time.Time) string {
-	m := ran.Machine
-	return fmt.Sprintf("%s, %d cores, %s, Linux %s, %s, commit %s, %s", m.CPU, m.Cores, m.System, m.Kernel, ran.Go, ran.Commit, at.UTC().Format("2006-01-02 15:04 UTC"))
+func Machine(info *RunInfo, at time.Time) string {
+	m := info.Machine
+	return fmt.Sprintf("%s, %d cores, %s, Linux %s, %s, commit %s, %s", m.CPU, m.Cores, m.System, m.Kernel, info.Go, info.Commit, at.UTC().Format("2006-01-02 15:04 UTC"))
 }
 
 // CheckBuilt checks that the programs of the repository at root are built.

@@ -39,9 +39,9 @@ func (f file) perm() int64 {
 	return int64(f.mode.Perm())
 }
 
-// archive writes the archive of a platform, in a folder of its own inside, and its bill of materials.
+// archive writes the archive of a platform, with a folder inside, and its bill of materials.
 func (r *release) archive(p platform, programs, common []file) error {
-	base := fmt.Sprintf("%s_%s_%s_%s", name, r.plain(), p.os, p.arch)
+	base := fmt.Sprintf("%s_%s_%s_%s", name, r.bareVersion(), p.os, p.arch)
 	write, suffix := writeTarGz, ".tar.gz"
 	if p.os == "windows" {
 		write, suffix = writeZip, ".zip"
@@ -60,15 +60,15 @@ func (r *release) archive(p platform, programs, common []file) error {
 	return r.bill(base+suffix+".cdx.json", programs)
 }
 
-// sorted are the files by their names: the order of a folder is that of a disk.
-func sorted(files []file) []file {
+// sortByName returns the files in the order of their names, because the order of a folder depends on the disk.
+func sortByName(files []file) []file {
 	return slices.SortedFunc(slices.Values(files), func(a, b file) int { return strings.Compare(a.name, b.name) })
 }
 
 // writeTar writes files as they are the same everywhere: no owner, no time but this one.
 func writeTar(w io.Writer, files []file, at time.Time) error {
 	archive := tar.NewWriter(w)
-	for _, f := range sorted(files) {
+	for _, f := range sortByName(files) {
 		content, err := f.read()
 		if err != nil {
 			return err
@@ -97,7 +97,7 @@ func writeTarGz(w io.Writer, files []file, at time.Time) error {
 func writeZip(w io.Writer, files []file, at time.Time) error {
 	archive := zip.NewWriter(w)
 	archive.RegisterCompressor(zip.Deflate, func(out io.Writer) (io.WriteCloser, error) { return flate.NewWriter(out, flate.BestCompression) })
-	for _, f := range sorted(files) {
+	for _, f := range sortByName(files) {
 		content, err := f.read()
 		if err != nil {
 			return err

@@ -18,9 +18,9 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// modules are those that the linker put into the programs, as it says itself, by path.
+// modules returns the modules that the linker put into the programs, by path.
 func modules(programs []file) (deps []*debug.Module, compiler string, err error) {
-	seen := map[string]bool{}
+	found := map[string]bool{}
 	for _, program := range programs {
 		info, err := buildinfo.ReadFile(program.from)
 		if err != nil {
@@ -31,8 +31,8 @@ func modules(programs []file) (deps []*debug.Module, compiler string, err error)
 			if m.Replace != nil {
 				m = m.Replace
 			}
-			if !seen[m.Path+"@"+m.Version] {
-				seen[m.Path+"@"+m.Version] = true
+			if !found[m.Path+"@"+m.Version] {
+				found[m.Path+"@"+m.Version] = true
 				deps = append(deps, m)
 			}
 		}
@@ -84,17 +84,17 @@ func component(name, version, url, sum string) cdx.Component {
 	return c
 }
 
-// chart is what the report's page has of others, which no linker knows.
+// chart returns the third-party code in the report's page, which the linker does not know.
 func (r *release) chart() (c cdx.Component, err error) {
 	text, err := os.ReadFile(filepath.Join(r.root, "package.json"))
 	if err != nil {
 		return c, fmt.Errorf("find the version of uPlot: %w", err)
 	}
-	var said struct {
+	var packageJSON struct {
 		DevDependencies map[string]string `json:"devDependencies"`
 	}
-	if err := json.Unmarshal(text, &said); err != nil || said.DevDependencies["uplot"] == "" {
+	if err := json.Unmarshal(text, &packageJSON); err != nil || packageJSON.DevDependencies["uplot"] == "" {
 		return c, fmt.Errorf("package.json says no version of uplot, which the report's page has in it: %w", err)
 	}
-	return component("uplot", said.DevDependencies["uplot"], "pkg:npm/uplot@", ""), nil
+	return component("uplot", packageJSON.DevDependencies["uplot"], "pkg:npm/uplot@", ""), nil
 }

@@ -15,7 +15,7 @@ type platform struct{ os, arch string }
 
 func (p platform) String() string { return p.os + "/" + p.arch }
 
-// platforms are those of a release. On Windows k6 runs, and soak merges what it leaves; backend needs unix.
+// platforms are the platforms of a release. On Windows k6 runs, and soak merges shards; backend needs unix.
 var platforms = []platform{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"}}
 
 func all() string {
@@ -37,7 +37,7 @@ func parsePlatforms(list string) (out []platform, err error) {
 	return out, nil
 }
 
-// programs are the packages whose programs a platform gets.
+// programs returns the packages of the programs of a platform.
 func (p platform) programs() []string {
 	if p.os == "windows" {
 		return []string{"./cmd/soak", "./cmd/k6"}
@@ -45,7 +45,7 @@ func (p platform) programs() []string {
 	return []string{"./cmd/soak", "./cmd/k6", "./backend"}
 }
 
-// environment is that of a Go which builds for the platform, whatever else is set here.
+// environment returns the environment of Go for a build of the platform, whatever else is set here.
 func (p platform) environment() []string {
 	return append(os.Environ(), "GOOS="+p.os, "GOARCH="+p.arch, "CGO_ENABLED=0", "GOFLAGS=", "GOEXPERIMENT=", "GOAMD64=v1", "GOARM64=v8.0")
 }
@@ -74,14 +74,15 @@ func (r *release) build(work string, p platform, programs ...string) (out []file
 	return out, nil
 }
 
-// common makes the files of every archive other than the programs and their terms: completions and the manual.
-func (r *release) common(work string) ([]file, error) {
-	here := platform{runtime.GOOS, runtime.GOARCH}
-	own, err := r.build(filepath.Join(work, "own"), here, "./cmd/soak")
+// commonFiles makes the files of every archive other than the programs and their licences: completions and the
+// manual.
+func (r *release) commonFiles(work string) ([]file, error) {
+	host := platform{runtime.GOOS, runtime.GOARCH}
+	extra, err := r.build(filepath.Join(work, "own"), host, "./cmd/soak")
 	if err != nil {
 		return nil, err
 	}
-	soak := own[0].from
+	soak := extra[0].from
 	files := []file{
 		{name: "README.md", from: filepath.Join(r.root, "README.md")},
 		{name: "CHANGELOG.md", from: filepath.Join(r.root, "CHANGELOG.md")},

@@ -12,7 +12,8 @@ import (
 // sums is the file that sha256sum --check reads.
 const sums = "SHA256SUMS"
 
-// checksums writes those of all that lies in the folder, and of the index of an image: that has the sums of its parts.
+// checksums writes the checksums of all files in the folder, and of the index of an image, which has the checksums of
+// its parts.
 func (r *release) checksums() error {
 	var out strings.Builder
 	err := filepath.WalkDir(r.out, func(path string, entry fs.DirEntry, err error) error {

@@ -20,9 +20,8 @@ import (
 // home is the repository on the web, where documentation and source are.
 const home = "https://" + module
 
-// image writes the image of Linux, for each architecture that was built, as a layout of OCI: a folder that `crane push`,
-// skopeo and podman read. Nothing else is in it than the programs, which are static: no shell, and nothing to keep up to
-// date. soak has the certificates of public authorities compiled in, as k6 has.
+// image writes the image of Linux, for each architecture that was built, as an OCI layout: a folder that `crane
+// push`, skopeo and podman read. It contains only the programs, which are static: no shell, and no package to update.
 func (r *release) image(built map[platform][]file) error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	count := 0
@@ -31,7 +30,7 @@ func (r *release) image(built map[platform][]file) error {
 		if !ok || p.os != "linux" {
 			continue
 		}
-		image, err := r.imageOf(p, files)
+		image, err := r.archImage(p, files)
 		if err != nil {
 			return fmt.Errorf("make the image for %s: %w", p, err)
 		}
@@ -49,15 +48,15 @@ func (r *release) image(built map[platform][]file) error {
 	}
 	// Tools want one entry for what has one name.
 	named := mutate.AppendManifests(mutate.IndexMediaType(empty.Index, types.OCIImageIndex), mutate.IndexAddendum{
-		Add: labelled, Descriptor: v1.Descriptor{Annotations: map[string]string{"org.opencontainers.image.ref.name": r.plain()}},
+		Add: labelled, Descriptor: v1.Descriptor{Annotations: map[string]string{"org.opencontainers.image.ref.name": r.bareVersion()}},
 	})
-	if _, err := layout.Write(filepath.Join(r.out, fmt.Sprintf("%s_%s_image", name, r.plain())), named); err != nil {
+	if _, err := layout.Write(filepath.Join(r.out, fmt.Sprintf("%s_%s_image", name, r.bareVersion())), named); err != nil {
 		return fmt.Errorf("write the image: %w", err)
 	}
 	return nil
 }
 
-// labels are those that OCI has names for.
+// labels returns the labels that OCI defines.
 func (r *release) labels() map[string]string {
 	all := map[string]string{
 		"title": name, "description": "Holds Server-Sent-Event streams for hours and accounts for every message",
@@ -73,8 +72,8 @@ func (r *release) labels() map[string]string {
 	return out
 }
 
-// imageOf is the image of one architecture, of a single layer.
-func (r *release) imageOf(p platform, built []file) (v1.Image, error) {
+// archImage returns the image of one architecture, of a single layer.
+func (r *release) archImage(p platform, built []file) (v1.Image, error) {
 	files := slices.Clone(built)
 	for i := range files {
 		if files[i].mode == 0 { // no program
@@ -103,8 +102,8 @@ func (r *release) imageOf(p platform, built []file) (v1.Image, error) {
 	return mutate.ConfigFile(image, r.config(p, image))
 }
 
-// writeFolders writes the folders that anybody may write to, whatever user the container has: what soak keeps for itself
-// goes to /tmp, and results to the working directory. No end of archive follows: files do.
+// writeFolders writes the folders that any user of the container may write to: soak stores temporary files in /tmp,
+// and results in the working directory. No end of archive follows, because files do.
 func (r *release) writeFolders(w io.Writer) error {
 	archive := tar.NewWriter(w)
 	for _, folder := range []string{"tmp/", "work/"} {

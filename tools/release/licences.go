@@ -21,8 +21,8 @@ const (
 
 var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|copyright|patents)([.-].*)?$`)
 
-// licences are the terms of the programs: the licence of this repository, and those of the modules in them, which ask to
-// go along. The licence's text is k6's own copy until the owner adds one (NOTICE).
+// licences returns the licences of the programs: that of this repository, and those of the modules in them, which
+// require to be included. The text of the licence is k6's own copy until the owner adds one (NOTICE).
 func (r *release) licences(p platform, programs []file) ([]file, error) {
 	folders, err := r.sources(p)
 	if err != nil {
@@ -32,15 +32,15 @@ func (r *release) licences(p platform, programs []file) ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
-	own := filepath.Join(r.root, "LICENSE")
+	text := filepath.Join(r.root, "LICENSE")
 	var all bytes.Buffer
 	for _, m := range deps {
 		texts, err := textsIn(folders[m.Path])
 		if err != nil {
 			return nil, err
 		}
-		if _, err := os.Stat(own); m.Path == k6 && len(texts) > 0 && errors.Is(err, os.ErrNotExist) {
-			own = texts[0]
+		if _, err := os.Stat(text); m.Path == k6 && len(texts) > 0 && errors.Is(err, os.ErrNotExist) {
+			text = texts[0]
 		}
 		fmt.Fprintf(&all, "%s\n%s %s\n", strings.Repeat("=", 80), m.Path, m.Version)
 		if len(texts) == 0 { // code that was generated, of buf.build
@@ -54,10 +54,10 @@ func (r *release) licences(p platform, programs []file) ([]file, error) {
 			fmt.Fprintf(&all, "\n%s\n", bytes.TrimSpace(text))
 		}
 	}
-	return []file{{name: "LICENSE", from: own}, {name: "NOTICE", from: filepath.Join(r.root, "NOTICE")}, {name: "LICENSES-OF-OTHERS", text: all.Bytes()}}, nil
+	return []file{{name: "LICENSE", from: text}, {name: "NOTICE", from: filepath.Join(r.root, "NOTICE")}, {name: "LICENSES-OF-OTHERS", text: all.Bytes()}}, nil
 }
 
-// sources are the folders in which Go keeps the modules that a platform's programs are built from, by path.
+// sources returns the folders in which Go stores the modules of a platform's programs, by path.
 func (r *release) sources(p platform) (map[string]string, error) {
 	list := exec.Command("go", append([]string{"list", "-deps", "-f", "{{with .Module}}{{.Path}} {{.Dir}}{{end}}"}, p.programs()...)...)
 	list.Dir, list.Env = r.root, p.environment()

@@ -19,7 +19,7 @@ import (
 // name is that of the project, in the names of files as goreleaser makes them.
 const name = "sse-soak"
 
-// A release is what is made, of which version.
+// A release is the set of files of one version.
 type release struct {
 	root    string // the repository
 	out     string
@@ -51,7 +51,7 @@ func (r *release) make(list string) (err error) {
 		r.out, err = filepath.Abs(r.out)
 	}
 	if err == nil {
-		err = r.empty()
+		err = r.removeOld()
 	}
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ func (r *release) make(list string) (err error) {
 		return fmt.Errorf("make a folder to build in: %w", err)
 	}
 	defer os.RemoveAll(work)
-	common, err := r.common(work)
+	common, err := r.commonFiles(work)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (r *release) make(list string) (err error) {
 	return r.checksums()
 }
 
-// identify finds out which version the tree is, and of when. The commit's time is SOURCE_DATE_EPOCH, unless that is set.
+// identify sets the version of the tree and its time. The commit's time is SOURCE_DATE_EPOCH, unless that is set.
 func (r *release) identify() error {
 	git := func(args ...string) string {
 		out, _ := exec.Command("git", append([]string{"-C", r.root}, args...)...).Output() // a tree without git has neither
@@ -104,21 +104,21 @@ func (r *release) identify() error {
 	return os.Setenv("SOURCE_DATE_EPOCH", epoch) // for the manual's pages
 }
 
-// plain is the version without its v, as names of files and images have it.
-func (r *release) plain() string { return strings.TrimPrefix(r.version, "v") }
+// bareVersion returns the version without its v, as in names of files and images.
+func (r *release) bareVersion() string { return strings.TrimPrefix(r.version, "v") }
 
-// empty removes what an earlier release left, and nothing else.
-func (r *release) empty() error {
-	there, err := os.ReadDir(r.out)
+// removeOld removes the files of an earlier release, and nothing else.
+func (r *release) removeOld() error {
+	entries, err := os.ReadDir(r.out)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("look into %s: %w", r.out, err)
 	}
-	for _, e := range there {
+	for _, e := range entries {
 		if e.Name() != sums && !strings.HasPrefix(e.Name(), name+"_") {
 			return fmt.Errorf("%s holds %s, which is of no release: remove it, or name another folder with -out", r.out, e.Name())
 		}
 	}
-	for _, e := range there {
+	for _, e := range entries {
 		if err := os.RemoveAll(filepath.Join(r.out, e.Name())); err != nil {
 			return fmt.Errorf("remove the last release: %w", err)
 		}

@@ -18,10 +18,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var at = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+var buildTime = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// onDisk is a file of this minute, whatever else a disk says of it.
-func onDisk(t *testing.T, name, text string) file {
+// fileNow returns a file of this minute, whatever time the disk reports.
+func fileNow(t *testing.T, name, text string) file {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "f")
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
@@ -30,17 +30,17 @@ func onDisk(t *testing.T, name, text string) file {
 
 func TestArchivesAreAnonymous(t *testing.T) {
 	t.Parallel()
-	files := []file{onDisk(t, "x/soak", "program"), {name: "x/NOTICE", text: []byte("terms")}, onDisk(t, "x/k6", "other")}
-	again := []file{onDisk(t, "x/k6", "other"), onDisk(t, "x/soak", "program"), files[1]}
+	files := []file{fileNow(t, "x/soak", "program"), {name: "x/NOTICE", text: []byte("terms")}, fileNow(t, "x/k6", "other")}
+	otherOrder := []file{fileNow(t, "x/k6", "other"), fileNow(t, "x/soak", "program"), files[1]}
 	for _, write := range []func(io.Writer, []file, time.Time) error{writeTarGz, writeZip} {
 		var first, second bytes.Buffer
-		require.NoError(t, write(&first, files, at))
-		require.NoError(t, write(&second, again, at))
+		require.NoError(t, write(&first, files, buildTime))
+		require.NoError(t, write(&second, otherOrder, buildTime))
 		require.Equal(t, first.Bytes(), second.Bytes())
 	}
 
 	var out bytes.Buffer
-	require.NoError(t, writeTarGz(&out, files, at))
+	require.NoError(t, writeTarGz(&out, files, buildTime))
 	unpacked, err := gzip.NewReader(&out)
 	require.NoError(t, err)
 	require.True(t, unpacked.ModTime.IsZero())
@@ -51,7 +51,7 @@ func TestArchivesAreAnonymous(t *testing.T) {
 			break
 		}
 		require.NoError(t, err)
-		require.Equal(t, at, h.ModTime.UTC())
+		require.Equal(t, buildTime, h.ModTime.UTC())
 		require.Zero(t, h.Uid+h.Gid)
 		require.Empty(t, h.Uname+h.Gname)
 		names = append(names, h.FileInfo().Mode().String()+" "+h.Name)
@@ -59,21 +59,21 @@ func TestArchivesAreAnonymous(t *testing.T) {
 	require.Equal(t, []string{"-rw-r--r-- x/NOTICE", "-rwxr-xr-x x/k6", "-rwxr-xr-x x/soak"}, names)
 
 	out.Reset()
-	require.NoError(t, writeZip(&out, files, at))
+	require.NoError(t, writeZip(&out, files, buildTime))
 	unzipped, err := zip.NewReader(bytes.NewReader(out.Bytes()), int64(out.Len()))
 	require.NoError(t, err)
 	require.Equal(t, "x/soak", unzipped.File[2].Name)
-	require.Equal(t, at, unzipped.File[2].Modified.UTC())
+	require.Equal(t, buildTime, unzipped.File[2].Modified.UTC())
 }
 
 func TestImageHasBothArchitectures(t *testing.T) {
 	t.Parallel()
 	var digests []string
 	for range 2 {
-		r := release{out: t.TempDir(), version: "v1.2.3", commit: "c0ffee", time: at}
+		r := release{out: t.TempDir(), version: "v1.2.3", commit: "c0ffee", time: buildTime}
 		built := map[platform][]file{{"darwin", "arm64"}: nil}
 		for _, arch := range []string{"amd64", "arm64"} {
-			built[platform{"linux", arch}] = []file{onDisk(t, "soak", arch), {name: "LICENSE", text: []byte("terms")}}
+			built[platform{"linux", arch}] = []file{fileNow(t, "soak", arch), {name: "LICENSE", text: []byte("terms")}}
 		}
 		require.NoError(t, r.image(built))
 		all, err := layout.ImageIndexFromPath(filepath.Join(r.out, "sse-soak_1.2.3_image"))
@@ -126,13 +126,13 @@ func TestOnlyReleasesAreRemoved(t *testing.T) {
 	for _, name := range []string{sums, "sse-soak_1.0.0_linux_amd64.tar.gz"} {
 		require.NoError(t, os.WriteFile(filepath.Join(r.out, name), nil, 0o644))
 	}
-	require.NoError(t, r.empty())
-	there, err := os.ReadDir(r.out)
+	require.NoError(t, r.removeOld())
+	entries, err := os.ReadDir(r.out)
 	require.NoError(t, err)
-	require.Empty(t, there)
+	require.Empty(t, entries)
 
 	require.NoError(t, os.WriteFile(filepath.Join(r.out, "thesis.txt"), nil, 0o644))
-	require.ErrorContains(t, r.empty(), "thesis.txt, which is of no release")
+	require.ErrorContains(t, r.removeOld(), "thesis.txt, which is of no release")
 }
 
 func TestPlatforms(t *testing.T) {

@@ -80,7 +80,7 @@ func newClient(url, token string, p protocol) *client {
 	return &client{url, token, p, &http.Transport{MaxIdleConnsPerHost: 100}}
 }
 
-// behaviour is what a client does other than to read.
+// A behaviour is an action of a client other than reading.
 type behaviour struct {
 	leaveAfter int           // chunks after which it leaves; 0: never
 	pauseAfter int           // chunks after which it stops reading
@@ -110,7 +110,7 @@ func (c *client) request(ctx context.Context, id, order string, n int, b behavio
 	started := time.Now()
 	answer, err := c.transport.RoundTrip(request)
 	if err != nil {
-		out.State, out.Ended = ledger.ResponseRefused, ending(err)
+		out.State, out.Ended = ledger.ResponseRefused, endText(err)
 		return out
 	}
 	defer answer.Body.Close()
@@ -159,7 +159,7 @@ func (r *reading) read(body io.Reader) {
 	r.finish(lines.Err())
 }
 
-// event takes the data of one event.
+// event handles the data of one event.
 func (r *reading) event(data []byte) {
 	r.events++
 	r.after = r.after || r.done > 0
@@ -183,7 +183,7 @@ func (r *reading) event(data []byte) {
 	}
 }
 
-// chunk takes one chunk.
+// chunk handles one chunk.
 func (r *reading) chunk(token numbered.Token) {
 	now := time.Now()
 	if r.last.IsZero() {
@@ -210,7 +210,7 @@ func (r *reading) chunk(token numbered.Token) {
 
 // finish decides on the state at the end of the body.
 func (r *reading) finish(err error) {
-	r.Ended = ending(err)
+	r.Ended = endText(err)
 	r.Lost = r.n - len(r.times)
 	r.Whole = r.Lost == 0 && r.Corrupt == 0
 	timeout := errors.Is(err, context.Canceled)
@@ -232,8 +232,8 @@ func (r *reading) finish(err error) {
 	}
 }
 
-// ending is how a body or a request ended.
-func ending(err error) string {
+// endText describes how a body or a request ended.
+func endText(err error) string {
 	var operation *net.OpError
 	switch {
 	case err == nil:

@@ -142,13 +142,13 @@ func (b *gatewaysBench) write(w io.Writer) error {
 	}{
 		{"scenario, gateway, states, bodies ended, complete (chunks missing), lost, doubled, reordered, upstream requests", b.states()},
 		{"gateway, TTFT (ms: p50 / p99), added TTFT (ms: p50), inter-chunk latency (ms: p50 / p99 / max), chunks that arrived together, KB per stream in flight", b.times()},
-		{"gateway, clients that left, upstream cancelled, time to cancel (ms: p50 / max), chunks sent in vain", b.leaving()},
+		{"gateway, clients that left, upstream cancelled, time to cancel (ms: p50 / max), chunks sent in vain", b.leavingRows()},
 		{"gateway, version, settings", b.versions()},
 	} {
 		fmt.Fprintln(w)
 		page.Table(w, strings.Split(table.columns, ", "), table.rows)
 	}
-	return page.WriteRan(w, b.Ran)
+	return page.WriteRunInfo(w, b.Ran)
 }
 
 // states returns the rows of states and chunks.
@@ -196,8 +196,8 @@ func (b *gatewaysBench) times() (rows [][]string) {
 	return rows
 }
 
-// leaving returns the rows of clients that leave.
-func (b *gatewaysBench) leaving() (rows [][]string) {
+// leavingRows returns the rows of clients that leave.
+func (b *gatewaysBench) leavingRows() (rows [][]string) {
 	for _, g := range b.Gateways {
 		for _, row := range g.Rows {
 			if row.States[ledger.ResponseAbandoned] > 0 {

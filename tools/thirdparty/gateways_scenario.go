@@ -17,19 +17,19 @@ type scenario struct {
 	restart bool // of the gateway, in the middle of the requests
 }
 
-// Chunk at which a fault strikes or a client leaves.
-const at = 20
+// faultChunk is the chunk at which a fault applies or a client leaves.
+const faultChunk = 20
 
 func scenarios() []scenario {
 	return []scenario{
 		{name: "clean", chunks: 40, order: "delay=10ms"},
-		{name: "upstream truncates", chunks: 40, order: fmt.Sprintf("delay=10ms fault=truncate@%d", at)},
-		{name: "upstream resets", chunks: 40, order: fmt.Sprintf("delay=10ms fault=reset@%d", at)},
-		{name: "error inside", chunks: 40, order: fmt.Sprintf("delay=10ms fault=error@%d", at)},
-		{name: "client leaves", chunks: 400, order: "delay=10ms", behaviour: behaviour{leaveAfter: at}},
+		{name: "upstream truncates", chunks: 40, order: fmt.Sprintf("delay=10ms fault=truncate@%d", faultChunk)},
+		{name: "upstream resets", chunks: 40, order: fmt.Sprintf("delay=10ms fault=reset@%d", faultChunk)},
+		{name: "error inside", chunks: 40, order: fmt.Sprintf("delay=10ms fault=error@%d", faultChunk)},
+		{name: "client leaves", chunks: 400, order: "delay=10ms", behaviour: behaviour{leaveAfter: faultChunk}},
 		{
 			name: "slow client", chunks: 400, order: "delay=5ms size=4000", requests: 10,
-			behaviour: behaviour{pauseAfter: at, pause: 5 * time.Second},
+			behaviour: behaviour{pauseAfter: faultChunk, pause: 5 * time.Second},
 		},
 		{name: "gateway restarted", chunks: 100, order: "delay=10ms", restart: true},
 	}

@@ -74,7 +74,7 @@ func TestTableRows(t *testing.T) {
 		g.Rows = append(g.Rows, assess(s, []*response{{ID: "a", State: ledger.ResponseComplete, Ended: "in order", Received: 3}},
 			[]model.Record{{ID: "a", Sent: 4, Started: time.Now().UnixMicro()}}))
 	}
-	r := gatewaysBench{options: &options{Ran: &page.Ran{}}, Gateways: []*gateway{g}}
+	r := gatewaysBench{options: &options{Ran: &page.RunInfo{}}, Gateways: []*gateway{g}}
 	var b strings.Builder
 	require.NoError(t, r.write(&b))
 	cells := "| direct | 1 complete | 1 in order | 1 | 1 | 0 | 0 | 1 |"

@@ -33,8 +33,8 @@ type options struct {
 	root, out, only string
 	more            []string // arguments after the flags
 
-	Date time.Time `json:"date"`
-	Ran  *page.Ran `json:"ran"`
+	Date time.Time     `json:"date"`
+	Ran  *page.RunInfo `json:"ran"`
 }
 
 func main() {
@@ -54,7 +54,7 @@ func (o *options) run(ctx context.Context, kind string, c comparison, args []str
 	if err != nil {
 		return err
 	}
-	o.Date, o.Ran = time.Now().UTC(), page.Here(o.root)
+	o.Date, o.Ran = time.Now().UTC(), page.ThisProgram(o.root)
 	stop, err := c.start(ctx)
 	if err != nil {
 		return err

@@ -9,17 +9,18 @@ import (
 	"github.com/sse-soak/sse-soak/tools/page"
 )
 
-// every is short against a run, and long against the milliseconds that reading the memory of a large process takes.
-const every = time.Second
+// sampleInterval is short compared with a run, and long compared with the milliseconds that reading the memory of a
+// large process needs.
+const sampleInterval = time.Second
 
-// A sample is what a service took until then.
+// A sample is the usage of a service until then.
 type sample struct {
 	at time.Time
 	services.Usage
 	load float64 // of the machine: processes that ran or wanted to, over the last minute
 }
 
-// A sampler watches a service from start to stop.
+// A sampler measures a service from start to stop.
 type sampler struct {
 	usage   func() (services.Usage, error)
 	quit    chan struct{}
@@ -36,7 +37,7 @@ func watch(usage func() (services.Usage, error)) *sampler {
 
 func (s *sampler) run() {
 	defer close(s.done)
-	tick := time.NewTicker(every)
+	tick := time.NewTicker(sampleInterval)
 	defer tick.Stop()
 	for {
 		if u, err := s.usage(); err != nil {
@@ -58,7 +59,7 @@ func (s *sampler) stop() {
 	<-s.done
 }
 
-// Cost is what a service took while its streams were open.
+// A Cost is the usage of a service while its streams were open.
 type Cost struct {
 	IdleBytes  uint64  `json:"idle_bytes"`  // before the first stream
 	HeldBytes  uint64  `json:"held_bytes"`  // the median of the samples
@@ -68,8 +69,8 @@ type Cost struct {
 	Load       float64 `json:"load"` // of the machine, mean
 }
 
-// between is the cost of a window of time.
-func (s *sampler) between(from, to time.Time) (c Cost, err error) {
+// costBetween returns the cost of a window of time.
+func (s *sampler) costBetween(from, to time.Time) (c Cost, err error) {
 	var in []sample
 	for _, one := range s.samples {
 		if !one.at.Before(from) && !one.at.After(to) {

@@ -16,7 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/services"
 )
 
-// A load is what each service gets.
+// A load is the load on each service.
 type load struct {
 	Connections int     `json:"connections"`
 	Topics      int     `json:"topics"`
@@ -49,7 +49,7 @@ func (b *servicesBench) declare(flags *flag.FlagSet) {
 func (b *servicesBench) names() (all, extra []string) {
 	all = append(services.Names(), backend)
 	for _, name := range all {
-		extra = append(extra, name+bare)
+		extra = append(extra, name+bareSuffix)
 	}
 	return all, extra
 }
@@ -73,7 +73,7 @@ func (b *servicesBench) measure(ctx context.Context, name string) string {
 	return r.outcome()
 }
 
-// settle is the time for which a service is left alone before its idle memory is read.
+// settle is the time without load before the idle memory of a service is read.
 const settle = 2 * time.Second
 
 func (b *servicesBench) fill(ctx context.Context, r *row) error {
@@ -102,7 +102,7 @@ func (b *servicesBench) fill(ctx context.Context, r *row) error {
 	if r.started.IsZero() {
 		return nil
 	}
-	r.Cost, err = s.between(r.window())
+	r.Cost, err = s.costBetween(r.window())
 	r.Cost.IdleBytes = idle.Memory
 	return err
 }

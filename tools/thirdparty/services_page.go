@@ -30,21 +30,21 @@ func (b *servicesBench) write(w io.Writer) error {
 			answer = p99(&m.Published.AnswerMS)
 		}
 		return []string{
-			row.named(), row.of(m.Received), row.of(m.Missed), row.of(m.Duplicated + m.Repeated), row.of(m.Reordered),
+			row.title(), row.count(m.Received), row.count(m.Missed), row.count(m.Duplicated + m.Repeated), row.count(m.Reordered),
 			latency, threeOf(m.LastSubscriberMS), answer,
 		}
 	})
-	b.found(w)
+	b.writeTables(w)
 	b.table(w, "KB per stream, idle (MB), % of a core, µs per message, CPU s per stream and hour, connect (ms: p99), load generator (% of a core), load average", (*row).costs)
 	b.table(w, "version, set to, heartbeat, ends streams, resumes", func(row *row) []string {
-		return append([]string{row.Version, row.Settings}, traits[strings.TrimSuffix(row.Service, bare)]...)
+		return append([]string{row.Version, row.Settings}, traits[strings.TrimSuffix(row.Service, bareSuffix)]...)
 	})
 	for _, row := range b.Rows {
 		for _, f := range row.Findings {
 			fmt.Fprintf(w, "- %s: %s\n", row.Service, strings.ReplaceAll(strings.TrimSpace(f), "\n", " "))
 		}
 	}
-	return page.WriteRan(w, b.Ran)
+	return page.WriteRunInfo(w, b.Ran)
 }
 
 // table writes a table with a row for each service.
@@ -57,8 +57,8 @@ func (b *servicesBench) table(w io.Writer, columns string, cells func(*row) []st
 	fmt.Fprintln(w)
 }
 
-// found writes the tables of the suite, each with the rows of all services.
-func (b *servicesBench) found(w io.Writer) {
+// writeTables writes the tables of the suite, each with the rows of all services.
+func (b *servicesBench) writeTables(w io.Writer) {
 	var titles []string
 	for _, of := range b.Rows {
 		for _, t := range of.Tables {
@@ -84,38 +84,38 @@ func (b *servicesBench) found(w io.Writer) {
 	}
 }
 
-func (r *row) named() string {
+func (r *row) title() string {
 	if r.Verdict == "" {
 		return "not measured"
 	}
 	return string(r.Verdict)
 }
 
-// of is a count, or nothing where there was no run.
-func (r *row) of(n uint64) string {
+// count returns a count, or "" if there was no run.
+func (r *row) count(n uint64) string {
 	if r.Verdict == "" {
 		return ""
 	}
 	return format.Thousands(n)
 }
 
-// threeOf is p50, p99 and the largest.
+// threeOf returns p50, p99 and the maximum.
 func threeOf(q *verdict.Quantiles) string {
 	if q == nil {
 		return ""
 	}
-	return short(q.P50) + " / " + short(q.P99) + " / " + short(q.Max)
+	return formatNumber(q.P50) + " / " + formatNumber(q.P99) + " / " + formatNumber(q.Max)
 }
 
 func p99(q *verdict.Quantiles) string {
 	if q == nil {
 		return ""
 	}
-	return short(q.P99)
+	return formatNumber(q.P99)
 }
 
-// short writes two significant digits, or all before the point, in groups of three.
-func short(v float64) string {
+// formatNumber writes two significant digits, or all before the point, in groups of three.
+func formatNumber(v float64) string {
 	switch a := math.Abs(v); {
 	case a >= 1000:
 		return format.Thousands(uint64(math.Round(a)))

@@ -92,7 +92,7 @@ func (r *row) seconds() float64 {
 func (r *row) costs() []string {
 	out := []string{"", "", "", "", "", p99(r.ConnectMS), "", ""}
 	if r.Verdict != "" {
-		out[6] = short(100 * r.Generator.CPUSeconds / r.ended.Sub(r.started).Seconds())
+		out[6] = formatNumber(100 * r.Generator.CPUSeconds / r.ended.Sub(r.started).Seconds())
 		if r.Generator.Saturated {
 			out[6] += ", saturated"
 		}
@@ -102,12 +102,12 @@ func (r *row) costs() []string {
 		return out
 	}
 	cores := c.CPUSeconds / c.WindowS
-	out[1], out[2], out[7] = short(float64(c.IdleBytes)/(1<<20)), short(100*cores), short(c.Load)
+	out[1], out[2], out[7] = formatNumber(float64(c.IdleBytes)/(1<<20)), formatNumber(100*cores), formatNumber(c.Load)
 	if streams := float64(r.Opened); streams > 0 {
-		out[0], out[4] = short((float64(c.HeldBytes)-float64(c.IdleBytes))/streams/1024), short(cores/streams*3600)
+		out[0], out[4] = formatNumber((float64(c.HeldBytes)-float64(c.IdleBytes))/streams/1024), formatNumber(cores/streams*3600)
 	}
 	if r.Messages.Received > 0 {
-		out[3] = short(1e6 * cores * r.seconds() / float64(r.Messages.Received))
+		out[3] = formatNumber(1e6 * cores * r.seconds() / float64(r.Messages.Received))
 	}
 	return out
 }

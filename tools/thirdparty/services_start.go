@@ -16,8 +16,8 @@ import (
 // backend is our own, which is soaked like the services of others.
 const backend = "backend"
 
-// bare follows the name of a service without history: the result of a reconnect is then different.
-const bare = "-without-history"
+// bareSuffix follows the name of a service without history: the result of a reconnect is then different.
+const bareSuffix = "-without-history"
 
 // traits are the heartbeat of each service, how it ends streams and how it resumes them (load-tests/services, and for resuming
 // TestDisconnectedStreamResumes and TestWithoutHistory in test/services).
@@ -47,10 +47,10 @@ type contender struct {
 
 func (b *servicesBench) launch(ctx context.Context, name string) (*contender, error) {
 	if name == backend {
-		return b.startOwn(ctx)
+		return b.startBackend(ctx)
 	}
 	o := services.Options{Streams: b.Load.Connections + 1000}
-	service, without := strings.CutSuffix(name, bare)
+	service, without := strings.CutSuffix(name, bareSuffix)
 	if without {
 		o.History = -1
 	}
@@ -61,8 +61,8 @@ func (b *servicesBench) launch(ctx context.Context, name string) (*contender, er
 	return &contender{r.URL, r.Service, r.Env, r.Version, r.Settings, r.Usage, r.Stop}, nil
 }
 
-// startOwn starts the backend without nginx: the others have no proxy either.
-func (b *servicesBench) startOwn(ctx context.Context) (*contender, error) {
+// startBackend starts the backend without nginx: the others have no proxy either.
+func (b *servicesBench) startBackend(ctx context.Context) (*contender, error) {
 	logs := filepath.Join(b.out, backend+"-log")
 	if err := os.MkdirAll(logs, 0o755); err != nil {
 		return nil, err

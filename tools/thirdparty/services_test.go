@@ -35,12 +35,12 @@ func TestCostOfAWindow(t *testing.T) {
 		}
 		s.samples = append(s.samples, sample{begin.Add(time.Duration(i) * time.Second), services.Usage{Memory: memory, CPU: float64(i * i)}, 2})
 	}
-	c, err := s.between(begin.Add(5*time.Second), begin.Add(10*time.Second))
+	c, err := s.costBetween(begin.Add(5*time.Second), begin.Add(10*time.Second))
 	require.NoError(t, err)
 	require.Equal(t, Cost{HeldBytes: 100, MostBytes: 900, CPUSeconds: 75, WindowS: 5, Load: 2}, c)
 
 	s.failed = errors.New("it does not run")
-	_, err = s.between(begin.Add(time.Minute), begin.Add(2*time.Minute))
+	_, err = s.costBetween(begin.Add(time.Minute), begin.Add(2*time.Minute))
 	require.EqualError(t, err, "0 samples of its memory and CPU in 60 s: it does not run")
 }
 
@@ -66,7 +66,7 @@ func TestRow(t *testing.T) {
 
 	var text strings.Builder
 	whole := servicesBench{
-		options: &options{Ran: &page.Ran{}}, Suite: "resume", Load: load{2000, 20, 20, 300, 2},
+		options: &options{Ran: &page.RunInfo{}}, Suite: "resume", Load: load{2000, 20, 20, 300, 2},
 		Rows: []row{r, {Service: "other", Findings: []string{"it is\nnot there"}}},
 	}
 	require.NoError(t, whole.write(&text))
@@ -87,7 +87,7 @@ func TestOptionsAreCheckedFirst(t *testing.T) {
 		_, err := new(options).parse("services", &servicesBench{options: &options{}}, append(args, "-root", "../..", "-out", t.TempDir()))
 		return err
 	}
-	require.ErrorContains(t, parse("-only", bare), "-only -without-history: choose from nchan, mercure,")
+	require.ErrorContains(t, parse("-only", bareSuffix), "-only -without-history: choose from nchan, mercure,")
 	require.ErrorContains(t, parse("-only", "nchan,nchen"), "-only nchen: choose from nchan, mercure,")
 	for _, bad := range []string{"-connections=0", "-topics=0", "-publish-rate=0", "-runners=0", "-seconds=14"} {
 		require.ErrorContains(t, parse(bad), "must be positive")

@@ -292,7 +292,7 @@ func TestCompareErrors(t *testing.T) {
 	good := readAll(t, 1, 3, nil)
 	other := readAll(t, 9, 1, func(v *verdict.Verdict) { v.Plan.Connections = 7 })
 	deploy := readAll(t, 9, 1, func(v *verdict.Verdict) {
-		v.Actions = []verdict.Action{{Acted: verdict.Acted{Action: plan.Action{Name: "deploy", At: time.Minute, Command: "x"}}}}
+		v.Actions = []verdict.Action{{ActionResult: verdict.ActionResult{Action: plan.Action{Name: "deploy", At: time.Minute, Command: "x"}}}}
 	})
 	for _, c := range []struct {
 		name     string

@@ -38,7 +38,7 @@ func (p *Part) cause() string {
 
 // blocked names a cause that has kept the run from starting for causeWithin, once. It ends the run unless the user chose how long to
 // wait.
-func (m *Machine) blocked(s Snapshot) {
+func (m *Tracker) blocked(s Snapshot) {
 	cause := ""
 	m.blockedBy = ""
 	consider := func(name string, p *Part) {
@@ -75,7 +75,7 @@ func (m *Machine) blocked(s Snapshot) {
 }
 
 // Interrupt notes the cause that kept the run from starting until the user ended it, if one is known.
-func (m *Machine) Interrupt() {
+func (m *Tracker) Interrupt() {
 	if m.phase < Running && !m.GivenUp && m.blockedBy != "" {
 		m.ended(0, "%s", m.blockedBy)
 	}

@@ -8,7 +8,7 @@ import (
 
 // Suspects returns at most five parts that the next Advance may report as stuck. The caller asks the cluster and the container
 // about them.
-func (m *Machine) Suspects(s Snapshot) (out []*Part) {
+func (m *Tracker) Suspects(s Snapshot) (out []*Part) {
 	const most = 5
 	late := s.At.Sub(m.since) > m.limit()
 	consider := func(p *Part, latest *corev1.Pod) {
@@ -32,7 +32,7 @@ func (m *Machine) Suspects(s Snapshot) (out []*Part) {
 }
 
 // timeOut returns the parts that did not finish a phase, and what they wait for.
-func (m *Machine) timeOut(s Snapshot) {
+func (m *Tracker) timeOut(s Snapshot) {
 	limit := m.limit()
 	report := func(name string, p *Part, fallback string) {
 		why := fallback

@@ -66,7 +66,7 @@ func (v *View) Mark(name string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	at := float64(time.Now().UnixMilli()) / 1000
-	v.lines = append(v.lines, verdict.Action{Acted: verdict.Acted{Action: plan.Action{Name: name}, StartedUnix: at}})
+	v.lines = append(v.lines, verdict.Action{ActionResult: verdict.ActionResult{Action: plan.Action{Name: name}, StartedUnix: at}})
 	v.nextDraw = time.Time{}
 }
 

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// slowListener gives out connections that send every byte on its own.
+// A slowListener accepts connections that send each byte separately.
 type slowListener struct{ net.Listener }
 
 func (l slowListener) Accept() (net.Conn, error) {
@@ -28,7 +28,7 @@ func (c slowConn) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// mergedConn joins what comes within a while after the first bytes.
+// A mergedConn merges the bytes that arrive within a short time after the first ones.
 type mergedConn struct{ net.Conn }
 
 func dialMerged(ctx context.Context, network, address string) (net.Conn, error) {
@@ -46,7 +46,7 @@ func (c mergedConn) Read(p []byte) (int, error) {
 	}
 	time.Sleep(30 * time.Millisecond)
 	_ = c.SetReadDeadline(time.Now().Add(time.Millisecond))
-	more, _ := c.Conn.Read(p[n:])
+	extra, _ := c.Conn.Read(p[n:])
 	_ = c.SetReadDeadline(time.Time{})
-	return n + more, nil
+	return n + extra, nil
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Kind is what is done to a stream.
+// A Kind is the effect of a fault on a stream.
 type Kind int
 
 const (
@@ -17,11 +17,11 @@ const (
 	Swap
 	// NoNumber puts a text where its number was; the JSON stays well-formed.
 	NoNumber
-	// OtherDigit adds two to the last digit of its number, modulo ten.
+	// OtherDigit adds two to the last digit of the message's number, modulo ten.
 	OtherDigit
 	// OtherMarker changes the last letter of the run's marker.
 	OtherMarker
-	// OtherTime adds two to the last digit of the time at which it was sent, modulo ten.
+	// OtherTime adds two to the last digit of the message's timestamp, modulo ten.
 	OtherTime
 	// Garble makes the JSON around the number malformed.
 	Garble
@@ -52,8 +52,8 @@ func (k Kind) String() string {
 	return names[k]
 }
 
-// Fault is what is done, and to which message of which stream. Messages count per stream, streams in the order in which
-// the service answered them, both from 1; one that connects again is another stream.
+// A Fault is an effect on one message of one stream. Messages are counted per stream, streams in the order of the
+// service's responses, both from 1; a reconnect is another stream.
 type Fault struct {
 	Kind Kind
 	// Topic, where it is not empty, leaves the streams of other topics alone; Stream then counts those of this one.
@@ -71,7 +71,7 @@ type Fault struct {
 	Wait time.Duration
 }
 
-// PublishKind is what is done to a request that publishes.
+// A PublishKind is the effect of a fault on a publish request.
 type PublishKind int
 
 const (
@@ -95,21 +95,21 @@ func (k PublishKind) String() string {
 	return fmt.Sprintf("publish fault %d", int(k))
 }
 
-// PublishFault is what is done to requests that publish, in the order in which they come.
+// A PublishFault is an effect on publish requests, in the order of their arrival.
 type PublishFault struct {
 	Kind PublishKind
 	// Status is that of Refuse: 401, 503.
 	Status int
-	// From is the first request that is concerned, from 1; 0: the first.
+	// From is the first affected request, from 1; 0: the first.
 	From int
 	// Count is how many are; 0: all from there on.
 	Count int
 }
 
-// Deed is something that the proxy did.
-type Deed struct {
+// An Action is one effect that the proxy applied.
+type Action struct {
 	At time.Time
-	// Fault is what was done to a stream, Publish what was done to a request that publishes.
+	// Fault is the effect on a stream, Publish the effect on a publish request.
 	Fault   Kind
 	Publish PublishKind
 	Status  int // that Refuse answered

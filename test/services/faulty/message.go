@@ -18,7 +18,7 @@ var (
 // topicName is how a run names its topics: PREFIXtopic-K.
 var topicName = regexp.MustCompile(`[A-Za-z0-9._-]*topic-[0-9]+`)
 
-// number is that of a message, 0 where there is none.
+// number returns the number of a message, 0 if it has none.
 func number(message []byte) int64 {
 	found := numberField.FindSubmatch(message)
 	if found == nil {
@@ -31,7 +31,7 @@ func number(message []byte) int64 {
 	return n
 }
 
-// topicOf is the name of a topic in a text that may be encoded as a part of a URL.
+// topicOf returns the name of a topic in a text that may be URL-encoded.
 func topicOf(text string) string {
 	if plain, err := url.QueryUnescape(text); err == nil {
 		text = plain
@@ -39,8 +39,8 @@ func topicOf(text string) string {
 	return topicName.FindString(text)
 }
 
-// changed is a message with another number, marker or time, or without a number.
-func changed(kind Kind, message []byte) []byte {
+// changeMessage returns a message with another number, marker or time, or without a number.
+func changeMessage(kind Kind, message []byte) []byte {
 	field := numberField
 	switch kind {
 	case OtherMarker:
@@ -60,11 +60,11 @@ func changed(kind Kind, message []byte) []byte {
 	case OtherDigit, OtherTime:
 		value = value[:last] + string('0'+(value[last]-'0'+2)%10)
 	case OtherMarker:
-		other := "x"
+		replacement := "x"
 		if value[last] == 'x' {
-			other = "y"
+			replacement = "y"
 		}
-		value = value[:last] + other
+		value = value[:last] + replacement
 	case Garble:
 		value = "x" + value
 	}
@@ -77,11 +77,11 @@ func publishes(r *http.Request, body []byte, marker string) bool {
 	if r.Method != http.MethodPost && r.Method != http.MethodPut {
 		return false
 	}
-	return bytes.Contains(plain(body), []byte(marker))
+	return bytes.Contains(decodeForm(body), []byte(marker))
 }
 
-// plain is a body without the encoding of forms.
-func plain(body []byte) []byte {
+// decodeForm returns a body without the encoding of forms.
+func decodeForm(body []byte) []byte {
 	if text, err := url.QueryUnescape(string(body)); err == nil {
 		return []byte(text)
 	}

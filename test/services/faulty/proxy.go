@@ -22,20 +22,21 @@ import (
 	"time"
 )
 
-// Options say what a proxy does.
+// Options configure a proxy.
 type Options struct {
 	// Marker is a text that all messages have and nothing else, such as the run's marker (MARKER). "" is `"run":`, which
 	// the messages of our descriptions have in them.
 	Marker  string
 	Faults  []Fault
 	Publish []PublishFault
-	// Did, where it is not nil, is called with each deed. It must not call the proxy.
-	Did func(Deed)
-	// ByteByByte sends every byte to clients on its own. Merged joins what the service sends within some milliseconds.
+	// OnAction, if not nil, is called for each action. It must not call the proxy.
+	OnAction func(Action)
+	// ByteByByte sends each byte to clients separately. Merged merges bytes that the service sends within some
+	// milliseconds.
 	ByteByByte, Merged bool
 }
 
-// Proxy is a proxy that runs.
+// A Proxy is a running proxy.
 type Proxy struct {
 	URL string
 
@@ -43,13 +44,13 @@ type Proxy struct {
 	server  *http.Server
 	ended   chan struct{}
 
-	mutex     sync.Mutex   // of what follows
-	struck    map[int]bool // faults with Once that have concerned a stream, by their index
-	streams   int
-	places    map[string]int // streams of each topic
-	published int
-	brought   int
-	deeds     []Deed
+	mutex        sync.Mutex   // of what follows
+	struck       map[int]bool // faults with Once that have concerned a stream, by their index
+	streams      int
+	places       map[string]int // streams of each topic
+	publishCount int
+	messageCount int
+	actions      []Action
 }
 
 // Start starts a proxy on this machine before the service at a URL.
@@ -101,46 +102,47 @@ func (p *Proxy) Stop() {
 	<-p.ended
 }
 
-// Deeds are what it has done so far.
-func (p *Proxy) Deeds() []Deed {
+// Actions returns the actions so far.
+func (p *Proxy) Actions() []Action {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	return slices.Clone(p.deeds)
+	return slices.Clone(p.actions)
 }
 
-// Streams is how many streams were opened so far, Published how many requests came that publish.
+// Streams returns the number of streams opened so far.
 func (p *Proxy) Streams() int {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	return p.streams
 }
 
-// Published is how many requests came that publish, with those that the service did not get.
-func (p *Proxy) Published() int {
+// PublishCount returns the number of publish requests, including those that the service did not receive.
+func (p *Proxy) PublishCount() int {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	return p.published
+	return p.publishCount
 }
 
-// Brought is how many messages the service has brought on all streams, with those that the proxy did not pass on.
-func (p *Proxy) Brought() int {
+// MessageCount returns the number of messages that the service sent on all streams, including those that the proxy
+// did not forward.
+func (p *Proxy) MessageCount() int {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	return p.brought
+	return p.messageCount
 }
 
-func (p *Proxy) came() {
+func (p *Proxy) countMessage() {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	p.brought++
+	p.messageCount++
 }
 
-func (p *Proxy) did(d Deed) {
+func (p *Proxy) record(d Action) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	p.deeds = append(p.deeds, d)
-	if p.options.Did != nil {
-		p.options.Did(d)
+	p.actions = append(p.actions, d)
+	if p.options.OnAction != nil {
+		p.options.OnAction(d)
 	}
 }
 
@@ -153,7 +155,7 @@ func (p *Proxy) first(fault int) bool {
 	return !struck
 }
 
-// place is that of a stream among those of its topic.
+// place returns the position of a stream among those of its topic.
 func (p *Proxy) place(topic string) int {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -161,7 +163,7 @@ func (p *Proxy) place(topic string) int {
 	return p.places[topic]
 }
 
-// cutKey says in the context of a request that its answer is to be kept from the publisher.
+// A cutKey marks the context of a request whose response is withheld from the publisher.
 type cutKey struct{}
 
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, through http.Handler) {
@@ -187,7 +189,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, through http.Handl
 	through.ServeHTTP(w, r)
 }
 
-// publish counts a request that publishes, and finds what is to be done to it.
+// publish counts a publish request, and returns the fault that applies to it.
 func (p *Proxy) publish(r *http.Request, body []byte) PublishFault {
 	topic := topicOf(r.URL.RequestURI())
 	if topic == "" {
@@ -195,23 +197,23 @@ func (p *Proxy) publish(r *http.Request, body []byte) PublishFault {
 	}
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	p.published++
+	p.publishCount++
 	for _, f := range p.options.Publish {
 		from := max(1, f.From)
-		if p.published >= from && (f.Count == 0 || p.published < from+f.Count) {
-			p.deeds = append(p.deeds, Deed{At: time.Now(), Publish: f.Kind, Status: f.Status, Topic: topic, Number: number(plain(body)), Path: r.URL.RequestURI()})
+		if p.publishCount >= from && (f.Count == 0 || p.publishCount < from+f.Count) {
+			p.actions = append(p.actions, Action{At: time.Now(), Publish: f.Kind, Status: f.Status, Topic: topic, Number: number(decodeForm(body)), Path: r.URL.RequestURI()})
 			return f
 		}
 	}
 	return PublishFault{}
 }
 
-var errKept = errors.New("the proxy keeps this answer")
+var errWithheld = errors.New("the proxy keeps this answer")
 
-// response puts the faults into what the service answers.
+// response applies the faults to the response of the service.
 func (p *Proxy) response(r *http.Response) error {
 	if r.Request.Context().Value(cutKey{}) != nil {
-		return errKept
+		return errWithheld
 	}
 	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "text/event-stream" {
 		return nil

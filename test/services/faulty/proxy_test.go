@@ -19,7 +19,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/hub"
 )
 
-const soon = 10 * time.Second
+const deadline = 10 * time.Second
 
 func message(n int) string {
 	return fmt.Sprintf("id: a:%d\r\ndata: {\"run\":\"r1\",\"seq\":%d,\"t\":8}\r\n\r\n", n, n)
@@ -41,7 +41,7 @@ func proxy(t *testing.T, server *httptest.Server, o Options) *Proxy {
 	return p
 }
 
-// subscriber is a stream through the proxy.
+// A subscriber is a stream through the proxy.
 type subscriber struct {
 	mutex sync.Mutex
 	text  strings.Builder
@@ -84,10 +84,10 @@ func (s *subscriber) end() error {
 	return s.ended
 }
 
-func (s *subscriber) gets(t *testing.T, want string) {
+func (s *subscriber) requireText(t *testing.T, want string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return len(s.got()) >= len(want) }, soon, time.Millisecond, "not there: %q", want)
-	require.Equal(t, want, s.got())
+	require.Eventually(t, func() bool { return len(s.received()) >= len(want) }, deadline, time.Millisecond, "not there: %q", want)
+	require.Equal(t, want, s.received())
 }
 
 const last = ": last\n" // after it nothing is on its way
@@ -109,9 +109,9 @@ func TestCuts(t *testing.T) {
 			h.Send("a-topic-1", message(2)+message(3))
 			require.Eventually(t, func() bool { return s.end() != nil }, soon, time.Millisecond)
 			require.ErrorIs(t, s.end(), c.want)
-			require.Equal(t, message(1)+c.rest, s.got())
-			require.Len(t, p.Deeds(), 1)
-			require.Equal(t, int64(2), p.Deeds()[0].Number)
+			require.Equal(t, message(1)+c.rest, s.received())
+			require.Len(t, p.Actions(), 1)
+			require.Equal(t, int64(2), p.Actions()[0].Number)
 			// It connects again, as another stream: the fault was for one.
 			s = subscribe(t, p, "a-topic-1")
 			h.Send("a-topic-1", message(4)+message(5))
@@ -128,7 +128,7 @@ func TestFaultSelection(t *testing.T) {
 		{Kind: Lose, Topic: "soak-topic-2", Number: 9},
 		{Kind: Lose, Topic: "soak-topic-4"},
 	}})
-	other := subscribe(t, p, "soak-topic-0")
+	otherClient := subscribe(t, p, "soak-topic-0")
 	first, second := subscribe(t, p, "soak-topic-1"), subscribe(t, p, "soak-topic-1")
 	named := []*subscriber{subscribe(t, p, "soak-topic-2"), subscribe(t, p, "soak-topic-2")}
 	inside := subscribe(t, p, "any")
@@ -142,10 +142,10 @@ func TestFaultSelection(t *testing.T) {
 	first.gets(t, "data: no message\n\n"+message(1)+last)
 	second.gets(t, "data: no message\n\n"+last)
 	for _, s := range named {
-		s.gets(t, message(8)+message(10)+last)
+		s.requireText(t, message(8)+message(10)+last)
 	}
-	inside.gets(t, record+last)
-	require.Len(t, p.Deeds(), 4)
+	inside.requireText(t, record+last)
+	require.Len(t, p.Actions(), 4)
 }
 
 // A stream that the service ends, ends the same way behind the proxy, with all that was on its way.
@@ -156,8 +156,8 @@ func TestStreamEnd(t *testing.T) {
 	h.Send("a", "")
 	require.Eventually(t, func() bool { return s.end() != nil }, soon, time.Millisecond)
 	require.ErrorIs(t, s.end(), io.EOF)
-	require.Equal(t, message(1)+"data: half", s.got())
-	require.Empty(t, p.Deeds(), "no other message came")
+	require.Equal(t, message(1)+"data: half", s.received())
+	require.Empty(t, p.Actions(), "no other message came")
 
 	s = subscribe(t, p, "b")
 	server.CloseClientConnections()
@@ -165,7 +165,7 @@ func TestStreamEnd(t *testing.T) {
 	require.ErrorIs(t, s.end(), io.ErrUnexpectedEOF)
 }
 
-// publish is the status of a request that publishes, 0 where none came.
+// publish returns the status of a publish request, 0 if there was no response.
 func publish(t *testing.T, p *Proxy, path, body string) int {
 	t.Helper()
 	response, err := http.Post(p.URL+path, "application/json", strings.NewReader(body))
@@ -212,9 +212,9 @@ func TestPublisherFaults(t *testing.T) {
 			for _, d := range p.Deeds() {
 				require.Equal(t, c.fault.Kind, d.Publish)
 				require.Equal(t, "soak-topic-1", d.Topic)
-				did = append(did, d.Number)
+				actionNumbers = append(actionNumbers, d.Number)
 			}
-			require.Equal(t, numbers, did)
+			require.Equal(t, numbers, actionNumbers)
 		})
 	}
 }
@@ -223,9 +223,9 @@ func TestPublisherFaults(t *testing.T) {
 func TestPublisherSendsForms(t *testing.T) {
 	_, _, p := serve(t, Options{Publish: []PublishFault{{Kind: Refuse, Status: 401}}})
 	require.Equal(t, 401, publish(t, p, "/pub/x", "topic=soak-topic-7&data=%7B%22run%22:%22r1%22,%22seq%22:12%7D"))
-	require.Len(t, p.Deeds(), 1)
-	require.Equal(t, "soak-topic-7", p.Deeds()[0].Topic)
-	require.Equal(t, int64(12), p.Deeds()[0].Number)
+	require.Len(t, p.Actions(), 1)
+	require.Equal(t, "soak-topic-7", p.Actions()[0].Topic)
+	require.Equal(t, int64(12), p.Actions()[0].Number)
 }
 
 func TestUnreachableService(t *testing.T) {

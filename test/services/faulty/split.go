@@ -2,8 +2,8 @@ package faulty
 
 import "bytes"
 
-// splitter takes a stream of events apart without changing a byte: joined, what it gives is what it was given. All lines of a stream
-// end like its first one: with \n, \r\n or \r.
+// A splitter splits a stream of events without changing a byte: its parts, joined, equal its input. All lines of a
+// stream end like its first one: with \n, \r\n or \r.
 type splitter struct {
 	rest  []byte // a line or a block that is not whole yet
 	lines int    // bytes of rest that are whole lines
@@ -21,10 +21,10 @@ func (s *splitter) lastOfLine() byte {
 	return '\n'
 }
 
-// add takes bytes as they came, and calls whole for each block that they complete, with the blank line at its end. A
-// comment before the first field of a block, and a blank line after a blank line, come on their own as soon as they are
-// there: a heartbeat may be no more than that. What whole is given is valid until it returns.
-func (s *splitter) add(p []byte, whole func(part []byte)) {
+// add appends bytes, and calls emit for each complete block, with the blank line at its end. A comment before the
+// first field of a block, and a blank line after a blank line, are emitted separately and at once: a heartbeat may be
+// no more than that. A part is valid until emit returns.
+func (s *splitter) add(p []byte, emit func(part []byte)) {
 	s.rest = append(s.rest, p...)
 	if s.last == 0 {
 		s.last = s.lastOfLine()
@@ -40,7 +40,7 @@ func (s *splitter) add(p []byte, whole func(part []byte)) {
 		s.lines += len(line)
 		blank := len(bytes.TrimRight(line, "\r\n")) == 0
 		if blank || first && line[0] == ':' {
-			whole(s.rest[begin:s.lines])
+			emit(s.rest[begin:s.lines])
 			begin = s.lines
 		}
 	}
@@ -48,5 +48,5 @@ func (s *splitter) add(p []byte, whole func(part []byte)) {
 	s.lines -= begin
 }
 
-// end gives what the stream ended in the middle of.
+// end returns the incomplete last part of the stream.
 func (s *splitter) end() []byte { return s.rest }

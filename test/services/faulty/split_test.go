@@ -55,7 +55,7 @@ func FuzzSplitter(f *testing.F) {
 		}
 		got, rest := parts(chunks...)
 		require.Equal(t, stream, strings.Join(got, "")+rest)
-		whole, _ := parts(stream)
-		require.Equal(t, whole, got)
+		complete, _ := parts(stream)
+		require.Equal(t, complete, got)
 	})
 }

@@ -12,7 +12,7 @@ import (
 
 var errCut = errors.New("the proxy cut this stream")
 
-// stream is the body of an event stream on its way to a subscriber.
+// A stream is the body of an event stream to a subscriber.
 type stream struct {
 	proxy  *Proxy
 	from   io.ReadCloser
@@ -26,15 +26,15 @@ type stream struct {
 
 	split    splitter
 	messages int
-	held     []byte // swapped: to be sent after the next message
-	swapped  Deed
+	withheld []byte // swapped: to be sent after the next message
+	swapped  Action
 	ready    []byte // to be read
 	chunk    []byte
 	ended    error  // after what is ready
 	then     func() // called once all that is ready was read
 }
 
-// Read gives what came, whole blocks and comments as soon as they are there.
+// Read returns blocks and comments as soon as they are complete.
 func (s *stream) Read(p []byte) (int, error) {
 	for len(s.ready) == 0 {
 		if s.then != nil {
@@ -46,7 +46,7 @@ func (s *stream) Read(p []byte) (int, error) {
 		n, err := s.from.Read(s.chunk)
 		s.split.add(s.chunk[:n], s.part)
 		if err != nil && s.ended == nil {
-			s.ready = append(append(s.ready, s.held...), s.split.end()...)
+			s.ready = append(append(s.ready, s.withheld...), s.split.end()...)
 			s.ended = err
 		}
 	}
@@ -57,7 +57,7 @@ func (s *stream) Read(p []byte) (int, error) {
 
 func (s *stream) Close() error { return s.from.Close() }
 
-// part sends a block, or does to it what a fault says.
+// part sends a block, or applies a fault to it.
 func (s *stream) part(part []byte) {
 	if s.ended != nil {
 		return
@@ -67,7 +67,7 @@ func (s *stream) part(part []byte) {
 		return
 	}
 	s.messages++
-	s.proxy.came()
+	s.proxy.countMessage()
 	if s.topic == "" {
 		s.topic = topicOf(string(part))
 	}
@@ -77,14 +77,14 @@ func (s *stream) part(part []byte) {
 	n := number(part)
 	fault := s.fault(n)
 	kind := fault.Kind
-	deed := Deed{
+	action := Action{
 		At: time.Now(), Fault: kind, Topic: s.topic, Number: n, Stream: s.number, Path: s.path, Client: s.client, Message: s.messages,
 	}
-	if s.held != nil { // the message that it is swapped with, whatever else was to be done to it
-		s.ready = append(append(s.ready, part...), s.held...)
-		s.held = nil
-		s.swapped.Next = deed.Number
-		s.proxy.did(s.swapped)
+	if s.withheld != nil { // the message that it is swapped with, whatever else was to be done to it
+		s.ready = append(append(s.ready, part...), s.withheld...)
+		s.withheld = nil
+		s.swapped.Next = action.Number
+		s.proxy.record(s.swapped)
 		return
 	}
 	switch kind {
@@ -92,10 +92,10 @@ func (s *stream) part(part []byte) {
 	case Repeat:
 		s.ready = append(append(s.ready, part...), part...)
 	case Swap:
-		s.held, s.swapped = slices.Clone(part), deed
+		s.withheld, s.swapped = slices.Clone(part), action
 		return // told when it is done
 	case NoNumber, OtherDigit, OtherMarker, OtherTime, Garble:
-		s.ready = append(s.ready, changed(kind, part)...)
+		s.ready = append(s.ready, changeMessage(kind, part)...)
 	case Reset:
 		s.reset()
 	case ResetAfter:
@@ -104,8 +104,8 @@ func (s *stream) part(part []byte) {
 		s.then = func() {
 			s.pause(fault.Wait)
 			s.reset()
-			deed.At = time.Now()
-			s.proxy.did(deed)
+			action.At = time.Now()
+			s.proxy.record(action)
 		}
 		return
 	case Truncate:
@@ -126,7 +126,7 @@ func (s *stream) part(part []byte) {
 		s.ready = append(s.ready, part...)
 		return
 	}
-	s.proxy.did(deed)
+	s.proxy.record(action)
 }
 
 // reset ends the connection of the subscriber by a TCP reset.
@@ -145,7 +145,7 @@ func (s *stream) pause(d time.Duration) {
 	}
 }
 
-// fault is the one that concerns the message that has just come, with that number; the zero value: none.
+// fault returns the fault of the message with that number; the zero value: none.
 func (s *stream) fault(n int64) Fault {
 	for i, f := range s.proxy.options.Faults {
 		if f.Client != "" && f.Client != s.client {
@@ -169,7 +169,7 @@ func (s *stream) fault(n int64) Fault {
 	return Fault{}
 }
 
-// connKey is of the connection in the context of a request.
+// A connKey is the key of the connection in the context of a request.
 type connKey struct{}
 
 func connOf(r *http.Request) net.Conn {

@@ -13,7 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-func advance(m *Machine, names ...string) {
+func advance(m *Tracker, names ...string) {
 	for _, name := range names {
 		m.Advance(snapshot(name))
 	}
@@ -21,7 +21,7 @@ func advance(m *Machine, names ...string) {
 
 func TestRunPassesThroughItsPhases(t *testing.T) {
 	t.Parallel()
-	m := NewMachine(3, testLimits(), noon)
+	m := NewTracker(3, testLimits(), noon)
 	for _, step := range []struct {
 		name string
 		want Phase
@@ -39,7 +39,7 @@ func TestRunPassesThroughItsPhases(t *testing.T) {
 func TestAttachAtAnyTime(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]Phase{"initializing": Initializing, "creating": Creating, "unpausing": Starting, "running": Running, "over": Ended} {
-		m := NewMachine(3, testLimits(), noon)
+		m := NewTracker(3, testLimits(), noon)
 		advance(m, name)
 		assert.Equal(t, want, m.Phase(), name)
 		assert.Empty(t, m.Ends, name)
@@ -49,7 +49,7 @@ func TestAttachAtAnyTime(t *testing.T) {
 // A failed threshold is the verdict's business: the runner came to its end and left its shard.
 func TestFailedThresholdIsNotALostRunner(t *testing.T) {
 	t.Parallel()
-	m := NewMachine(3, testLimits(), noon)
+	m := NewTracker(3, testLimits(), noon)
 	advance(m, "running")
 	s := snapshot("over")
 	s.Runners[0] = part(runName+"-1", batchv1.JobFailed, exited(runners.ThresholdsFailed, "Error"))
@@ -81,7 +81,7 @@ func TestLostRunnerHasPodNodeAndReason(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := NewMachine(3, testLimits(), noon)
+			m := NewTracker(3, testLimits(), noon)
 			advance(m, "running")
 			for _, p := range c.steps {
 				s := snapshot("running")
@@ -102,7 +102,7 @@ func TestLostRunnerHasPodNodeAndReason(t *testing.T) {
 
 func TestDeadNodeEndsTheWait(t *testing.T) {
 	t.Parallel()
-	m := NewMachine(3, testLimits(), noon)
+	m := NewTracker(3, testLimits(), noon)
 	advance(m, "running")
 	s := snapshot("running")
 	s.Runners[0] = part(runName+"-1", "", drained)
@@ -159,7 +159,7 @@ func TestRunThatCannotStartTimesOut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := NewMachine(3, testLimits(), noon)
+			m := NewTracker(3, testLimits(), noon)
 			advance(m, c.from)
 			require.False(t, m.Done())
 			s := snapshot(c.from)
@@ -174,7 +174,7 @@ func TestRunThatCannotStartTimesOut(t *testing.T) {
 
 func TestRunThatDoesNotEndTimesOut(t *testing.T) {
 	t.Parallel()
-	m := NewMachine(3, testLimits(), noon)
+	m := NewTracker(3, testLimits(), noon)
 	advance(m, "running")
 	s := snapshot("over")
 	s.Runners[2] = snapshot("running").Runners[2]

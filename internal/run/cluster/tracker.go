@@ -41,9 +41,9 @@ func DefaultLimits(length time.Duration) Limits {
 	return Limits{Start: 10 * time.Minute, Run: length + ending, Unreachable: 5 * time.Minute, Look: lookEvery}
 }
 
-// A Machine turns snapshots into phases, news and problems. It depends only on snapshots, not on its own history, so one
+// A Tracker turns snapshots into phases, news and problems. It depends only on snapshots, not on its own history, so one
 // that attaches in the middle of a run reaches the same result.
-type Machine struct {
+type Tracker struct {
 	limits  Limits
 	phase   Phase
 	since   time.Time
@@ -66,19 +66,19 @@ type runner struct {
 	trouble  string
 }
 
-// NewMachine begins with a run of which nothing is known yet.
-func NewMachine(runners int, l Limits, now time.Time) *Machine {
-	return &Machine{limits: l, since: now, runners: make([]runner, runners)}
+// NewTracker begins with a run of which nothing is known yet.
+func NewTracker(runners int, l Limits, now time.Time) *Tracker {
+	return &Tracker{limits: l, since: now, runners: make([]runner, runners)}
 }
 
 // Phase is where the run is.
-func (m *Machine) Phase() Phase { return m.phase }
+func (m *Tracker) Phase() Phase { return m.phase }
 
 // Done reports whether the run has finished.
-func (m *Machine) Done() bool { return m.phase == Ended || m.GivenUp }
+func (m *Tracker) Done() bool { return m.phase == Ended || m.GivenUp }
 
 // Advance applies a snapshot and returns the news in it.
-func (m *Machine) Advance(s Snapshot) (news []string) {
+func (m *Tracker) Advance(s Snapshot) (news []string) {
 	before := len(m.Ends)
 	for i := range m.runners {
 		m.observe(i, &s.Runners[i], s.At)
@@ -107,7 +107,7 @@ func (m *Machine) Advance(s Snapshot) (news []string) {
 }
 
 // observe notes how a runner fares.
-func (m *Machine) observe(i int, p *Part, at time.Time) {
+func (m *Tracker) observe(i int, p *Part, at time.Time) {
 	r := &m.runners[i]
 	if r.hasEnded {
 		return
@@ -147,7 +147,7 @@ func (p *Part) details() string {
 }
 
 // checkStart finds what keeps a run from ever starting.
-func (m *Machine) checkStart(s Snapshot) {
+func (m *Tracker) checkStart(s Snapshot) {
 	if m.phase >= Running || m.GivenUp {
 		return
 	}
@@ -179,10 +179,10 @@ func (m *Machine) checkStart(s Snapshot) {
 }
 
 // wereStarted reports whether the starter finished.
-func (m *Machine) wereStarted(s Snapshot) bool { return succeeded(s.Starter.Job) }
+func (m *Tracker) wereStarted(s Snapshot) bool { return succeeded(s.Starter.Job) }
 
 // next is the phase that the snapshot shows.
-func (m *Machine) next(s Snapshot) Phase {
+func (m *Tracker) next(s Snapshot) Phase {
 	finished, running, unpaused := 0, 0, 0
 	for i := range m.runners {
 		p := &s.Runners[i]
@@ -210,7 +210,7 @@ func (m *Machine) next(s Snapshot) Phase {
 	return Initializing
 }
 
-func (m *Machine) reached(next Phase, s Snapshot) string {
+func (m *Tracker) reached(next Phase, s Snapshot) string {
 	took := s.At.Sub(m.since).Round(time.Second)
 	switch next {
 	case Creating:
@@ -230,7 +230,7 @@ func (m *Machine) reached(next Phase, s Snapshot) string {
 	return "all runners have ended"
 }
 
-func (m *Machine) limit() time.Duration {
+func (m *Tracker) limit() time.Duration {
 	if m.phase == Running {
 		return m.limits.Run
 	}
@@ -238,11 +238,11 @@ func (m *Machine) limit() time.Duration {
 }
 
 // ended records how a runner ended, or as runner 0 a problem of the run.
-func (m *Machine) ended(runner int, format string, args ...any) {
+func (m *Tracker) ended(runner int, format string, args ...any) {
 	m.Ends = append(m.Ends, shard.RunnerEnd{Runner: runner, Text: fmt.Sprintf(format, args...)})
 }
 
-func (m *Machine) giveUp(format string, args ...any) {
+func (m *Tracker) giveUp(format string, args ...any) {
 	m.ended(0, format, args...)
 	m.GivenUp = true
 }
