@@ -72,7 +72,7 @@ func (s *subscriber) Write(part []byte) (int, error) {
 	return s.text.Write(part)
 }
 
-func (s *subscriber) got() string {
+func (s *subscriber) received() string {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	return s.text.String()
@@ -105,9 +105,9 @@ func TestCuts(t *testing.T) {
 			h, _, p := serve(t, Options{Faults: []Fault{{Kind: c.kind, Message: 2, Once: true, Wait: 50 * time.Millisecond}}})
 			s := subscribe(t, p, "a-topic-1")
 			h.Send("a-topic-1", message(1))
-			s.gets(t, message(1))
+			s.requireText(t, message(1))
 			h.Send("a-topic-1", message(2)+message(3))
-			require.Eventually(t, func() bool { return s.end() != nil }, soon, time.Millisecond)
+			require.Eventually(t, func() bool { return s.end() != nil }, deadline, time.Millisecond)
 			require.ErrorIs(t, s.end(), c.want)
 			require.Equal(t, message(1)+c.rest, s.received())
 			require.Len(t, p.Actions(), 1)
@@ -115,13 +115,13 @@ func TestCuts(t *testing.T) {
 			// It connects again, as another stream: the fault was for one.
 			s = subscribe(t, p, "a-topic-1")
 			h.Send("a-topic-1", message(4)+message(5))
-			s.gets(t, message(4)+message(5))
+			s.requireText(t, message(4)+message(5))
 		})
 	}
 }
 
-// A fault of a topic concerns its streams alone, also where the topic stands in the messages only; a number names a
-// message wherever it comes.
+// A fault of a topic applies to its streams only, also if only messages name the topic. A number names a message on
+// any stream.
 func TestFaultSelection(t *testing.T) {
 	h, _, p := serve(t, Options{Marker: "r1", Faults: []Fault{
 		{Kind: Lose, Topic: "soak-topic-1", Stream: 2},
@@ -138,9 +138,9 @@ func TestFaultSelection(t *testing.T) {
 	const record = `data: {"record":{"topic":"soak-topic-4","run":"r1","seq":5}}` + "\n\n"
 	h.Send("soak-topic-2", message(8)+message(9)+message(10)+last)
 	h.Send("any", record+record+last)
-	other.gets(t, "data: no message\n\n"+message(1)+last)
-	first.gets(t, "data: no message\n\n"+message(1)+last)
-	second.gets(t, "data: no message\n\n"+last)
+	otherClient.requireText(t, "data: no message\n\n"+message(1)+last)
+	first.requireText(t, "data: no message\n\n"+message(1)+last)
+	second.requireText(t, "data: no message\n\n"+last)
 	for _, s := range named {
 		s.requireText(t, message(8)+message(10)+last)
 	}
@@ -154,14 +154,14 @@ func TestStreamEnd(t *testing.T) {
 	s := subscribe(t, p, "a")
 	h.Send("a", message(1)+"data: half")
 	h.Send("a", "")
-	require.Eventually(t, func() bool { return s.end() != nil }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return s.end() != nil }, deadline, time.Millisecond)
 	require.ErrorIs(t, s.end(), io.EOF)
 	require.Equal(t, message(1)+"data: half", s.received())
 	require.Empty(t, p.Actions(), "no other message came")
 
 	s = subscribe(t, p, "b")
 	server.CloseClientConnections()
-	require.Eventually(t, func() bool { return s.end() != nil }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return s.end() != nil }, deadline, time.Millisecond)
 	require.ErrorIs(t, s.end(), io.ErrUnexpectedEOF)
 }
 
@@ -207,9 +207,9 @@ func TestPublisherFaults(t *testing.T) {
 				}
 			}
 			require.EqualValues(t, c.came, came.Load())
-			require.Equal(t, len(c.want), p.Published())
-			var did []int64
-			for _, d := range p.Deeds() {
+			require.Equal(t, len(c.want), p.PublishCount())
+			var actionNumbers []int64
+			for _, d := range p.Actions() {
 				require.Equal(t, c.fault.Kind, d.Publish)
 				require.Equal(t, "soak-topic-1", d.Topic)
 				actionNumbers = append(actionNumbers, d.Number)
