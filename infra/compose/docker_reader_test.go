@@ -84,7 +84,7 @@ func TestDockerIsReadOnly(t *testing.T) {
 			require.NoError(t, err)
 			resp, err = client.Do(r)
 			return err == nil
-		}, 10*time.Second, 10*time.Millisecond)
+		}, time.Minute, 10*time.Millisecond)
 		defer resp.Body.Close()
 		body, err := io.ReadAll(resp.Body)
 		require.NoError(t, err)

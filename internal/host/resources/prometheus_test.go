@@ -34,7 +34,7 @@ func TestFromPrometheus(t *testing.T) {
 		defer answer.Body.Close()
 		text, err := io.ReadAll(answer.Body)
 		return err == nil && strings.Contains(string(text), `"1000"`) && strings.Contains(string(text), `"17"`)
-	}, 30*time.Second, 100*time.Millisecond, "it watches a host of the runners too, which is none of the target's")
+	}, time.Minute, 100*time.Millisecond, "it watches a host of the runners too, which is none of the target's")
 	var samples []Sample
 	var last Sample
 	require.Eventually(t, func() bool {
@@ -44,7 +44,7 @@ func TestFromPrometheus(t *testing.T) {
 		}
 		last = samples[len(samples)-1]
 		return last.BackendRSS != 0
-	}, 30*time.Second, 200*time.Millisecond)
+	}, time.Minute, 200*time.Millisecond)
 	require.Equal(t, uint64(21_000_000), last.BackendRSS)
 	require.InDelta(t, 12.5, last.BackendCPU, 1e-9)
 	require.Equal(t, []int{1200, 14, 1215}, []int{last.Streams, last.Goroutines, last.Files})

@@ -169,7 +169,7 @@ func await(t *testing.T, address, query string, well func(model.Vector) bool) {
 		got, _, err := ask(t, address).Query(context.Background(), query, time.Now())
 		vector, ok := got.(model.Vector)
 		return err == nil && ok && well(vector)
-	}, 30*time.Second, 100*time.Millisecond, query)
+	}, time.Minute, 100*time.Millisecond, query)
 }
 
 func ranged(t *testing.T, address, query string, window prometheus.Range) string {
