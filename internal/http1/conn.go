@@ -9,6 +9,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -49,8 +50,8 @@ func (d *Dialer) Open(ctx context.Context, deadline time.Time, u *url.URL, throu
 		_ = raw.Close()
 		return nil, err
 	}
-	c := NewConn(conn, raw, d.MaxHead)
-	c.ctx, c.stop = ctx, interruptAfter(ctx, raw)
+	c := &Conn{conn: conn, raw: raw, reader: newReader(bufferSize, d.MaxHead), ctx: ctx, stop: interruptAfter(ctx, raw)}
+	c.reader.Reset(conn)
 	_ = c.SetDeadline(deadline) // an error comes again at the write
 	return c, nil
 }
@@ -71,16 +72,6 @@ type Conn struct {
 }
 
 const bufferSize = 4 << 10
-
-// NewConn returns a Conn on an open connection; raw is the connection below TLS, or conn itself.
-func NewConn(conn, raw net.Conn, maxHead int) *Conn {
-	c := &Conn{
-		conn: conn, raw: raw, reader: NewReader(bufferSize, maxHead),
-		ctx: context.Background(), stop: func() bool { return true },
-	}
-	c.reader.Reset(conn)
-	return c
-}
 
 // Write sends a request, or a part of it.
 func (c *Conn) Write(request []byte) (int, error) {
@@ -139,4 +130,20 @@ func (c *Conn) Unrequested() ([]byte, error) {
 	}
 	c.ended = err
 	return nil, err
+}
+
+// WriteRequest writes a request as its server expects it, or a proxy that forwards it. It adds the credentials of the URL and of the
+// proxy to the header.
+func WriteRequest(to io.Writer, r *http.Request, through *proxy.Proxy) error {
+	if user := r.URL.User; user != nil && r.Header.Get("Authorization") == "" {
+		password, _ := user.Password()
+		r.SetBasicAuth(user.Username(), password)
+	}
+	if !through.Forwards() {
+		return r.Write(to)
+	}
+	if authorization := through.Authorization(); authorization != "" {
+		r.Header.Set("Proxy-Authorization", authorization)
+	}
+	return r.WriteProxy(to)
 }

@@ -65,7 +65,7 @@ func TestHeads(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := NewReader(16, dialer.MaxHead)
+			r := newReader(16, dialer.MaxHead)
 			r.Reset(strings.NewReader(tt.says))
 			resp, err := r.Head(nil)
 			require.ErrorIs(t, err, tt.err)

@@ -31,8 +31,8 @@ type Reader struct {
 	first time.Time // when the first byte of the last head arrived
 }
 
-// NewReader returns a Reader with a buffer of that size and a limit for heads.
-func NewReader(size, maxHead int) *Reader {
+// newReader returns a Reader with a buffer of that size and a limit for heads.
+func newReader(size, maxHead int) *Reader {
 	r := &Reader{from: bounded{maxHead: maxHead}}
 	r.in = bufio.NewReaderSize(&r.from, size)
 	return r
@@ -41,7 +41,7 @@ func NewReader(size, maxHead int) *Reader {
 // MaxHead limits the heads that a borrowed Reader reads.
 const MaxHead = 64 << 10
 
-var readers = sync.Pool{New: func() any { return NewReader(1<<10, MaxHead) }}
+var readers = sync.Pool{New: func() any { return newReader(1<<10, MaxHead) }}
 
 // Borrow returns a Reader for one response on a connection, whose owner calls Return after it. So connections that are open for
 // long, of which there may be many, have no buffer of their own.

@@ -35,11 +35,6 @@ type Counts struct {
 	NoIDs      uint64 `json:"no_ids,omitempty"`     // reconnects without an id because the service had sent none
 }
 
-// OtherBlocks returns the number of blocks and comments that are not messages.
-func (c *Counts) OtherBlocks() uint64 {
-	return c.Heartbeats + c.Unchecked + c.Uncounted + c.Foreign + c.Misrouted + c.Gaps
-}
-
 func (c *Counts) list() [24]*uint64 {
 	return [...]*uint64{
 		&c.Received, &c.Lost, &c.Unsent, &c.Tail, &c.Duplicated, &c.Reordered, &c.Corrupted, &c.Late, &c.Messages, &c.Hidden, &c.Filled, &c.Uneven,

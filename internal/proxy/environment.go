@@ -18,7 +18,7 @@ func FromEnvironmentTo(target string) (*Proxy, error) {
 	if err := check(httpproxy.FromEnvironment(), u); err != nil {
 		return nil, err
 	}
-	return Chooser(FromEnvironment).For(u)
+	return Chooser(nil).For(u)
 }
 
 func check(from *httpproxy.Config, target *url.URL) error {

@@ -19,13 +19,11 @@ import (
 // A Chooser says through which proxy a request to a URL goes; nil for none.
 type Chooser func(target *url.URL) (*url.URL, error)
 
-// FromEnvironment is the Chooser of the environment: net/http's own, which reads it once per process, and goes to
+// fromEnvironment is the Chooser of the environment: net/http's own, which reads it once per process, and goes to
 // localhost and to loopback addresses directly.
-func FromEnvironment(target *url.URL) (*url.URL, error) {
+func fromEnvironment(target *url.URL) (*url.URL, error) {
 	return http.ProxyFromEnvironment(&http.Request{URL: target})
 }
-
-var _ Chooser = FromEnvironment
 
 // A Proxy is one that a request goes through. nil is the direct way.
 type Proxy struct {
@@ -41,7 +39,7 @@ var (
 // For is the proxy for requests to a URL. A nil Chooser is that of the environment.
 func (c Chooser) For(target *url.URL) (*Proxy, error) {
 	if c == nil {
-		c = FromEnvironment
+		c = fromEnvironment
 	}
 	found, err := c(target)
 	if err != nil || found == nil {

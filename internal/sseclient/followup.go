@@ -135,7 +135,7 @@ func (f *FollowUp) request(second *SecondRequest) (*request, error) {
 	}
 	crosses := false
 	if err == nil && (second.ByService || Origin(f.base) != Origin(f.url)) {
-		crosses, err = CheckRedirect(f.url, to, o.FollowRedirects, second.Body != "")
+		crosses, err = checkRedirect(f.url, to, o.FollowRedirects, second.Body != "")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("url: %w", err)

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// CheckRedirect reports whether a redirect leads to another origin. A redirect within one origin is followed. One to another origin
+// checkRedirect reports whether a redirect leads to another origin. A redirect within one origin is followed. One to another origin
 // is refused by default: otherwise, the service under test could send the load and the tokens of its users to a third party. If the
 // user allows it, the other origin gets no header of the service description, no body and no Referer.
 //
-// CheckRedirect returns an error if that redirect must not be followed, because
+// checkRedirect returns an error if that redirect must not be followed, because
 // follow is false, or because the request has a body, which may contain a token.
-func CheckRedirect(from, to *url.URL, follow, hasBody bool) (crosses bool, err error) {
+func checkRedirect(from, to *url.URL, follow, hasBody bool) (crosses bool, err error) {
 	origin := Origin(to)
 	switch {
 	case origin == Origin(from):

@@ -48,7 +48,7 @@ func TestOtherOriginsNeedPermission(t *testing.T) {
 		{"http://a/x", "http://b/x", true, false, true, ""},
 		{"http://a/x", "http://b/x", true, true, true, "http://b is another origin, which gets no request with a body; use it as the target"},
 	} {
-		crosses, err := CheckRedirect(parse(t, tt.from), parse(t, tt.to), tt.follow, tt.hasBody)
+		crosses, err := checkRedirect(parse(t, tt.from), parse(t, tt.to), tt.follow, tt.hasBody)
 		require.Equal(t, tt.crosses, crosses, tt)
 		if tt.err == "" {
 			require.NoError(t, err, tt)

@@ -136,7 +136,7 @@ func (r *request) redirect(status int, location string) (*request, error) {
 			next.header.Del(name)
 		}
 	}
-	crosses, err := CheckRedirect(r.url, to, r.followRedirects, next.body != "")
+	crosses, err := checkRedirect(r.url, to, r.followRedirects, next.body != "")
 	if err != nil {
 		return nil, fmt.Errorf("follow the redirect (status %d): %w", status, err)
 	}

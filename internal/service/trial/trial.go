@@ -18,8 +18,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
-// Patience is how long a trial waits for a stream, an event or a message.
-const Patience = 10 * time.Second
+// defaultPatience is how long a trial waits for a stream, an event or a message.
+const defaultPatience = 10 * time.Second
 
 // maxHeartbeat is the longest interval of heartbeats that is waited for, and grace what is added to it.
 const (
@@ -47,7 +47,7 @@ type Config struct {
 	// Dial opens a connection; nil: package net.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	Patience time.Duration // 0: Patience
+	Patience time.Duration // 0: 10 s
 	Note     func(string)  // gets what could not be tried; may be nil
 }
 
@@ -75,7 +75,7 @@ func Connect(ctx context.Context, c Config) error {
 
 func start(ctx context.Context, c Config, run func(*trial, context.Context) error) error {
 	if c.Patience == 0 {
-		c.Patience = Patience
+		c.Patience = defaultPatience
 	}
 	if c.Note == nil {
 		c.Note = func(string) {}

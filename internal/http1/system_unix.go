@@ -37,3 +37,6 @@ func peek(conn net.Conn) (pending bool, err error) {
 	}
 	return pending, err
 }
+
+// number returns the number by which this system reports the error.
+func number(e syscall.Errno) syscall.Errno { return e }

@@ -1,12 +1,14 @@
 package http1
 
 import (
+	"errors"
+	"net"
 	"syscall"
 
 	"golang.org/x/sys/windows"
 )
 
-// Windows has numbers of its own for what befalls a connection; those of package syscall no call there returns.
+// winsock has the numbers that calls on Windows return, which are not those of package syscall.
 var winsock = map[syscall.Errno]syscall.Errno{
 	syscall.EADDRINUSE:    windows.WSAEADDRINUSE,
 	syscall.EADDRNOTAVAIL: windows.WSAEADDRNOTAVAIL,
@@ -18,10 +20,13 @@ var winsock = map[syscall.Errno]syscall.Errno{
 	syscall.ETIMEDOUT:     windows.WSAETIMEDOUT,
 }
 
-// number is the number by which this system says the error.
+// number returns the number by which this system reports the error.
 func number(e syscall.Errno) syscall.Errno {
 	if n, ok := winsock[e]; ok {
 		return n
 	}
 	return e
 }
+
+// peek is not possible here without waiting.
+func peek(net.Conn) (pending bool, err error) { return false, errors.ErrUnsupported }
