@@ -47,7 +47,7 @@ func TestProxyRecognizesMessages(t *testing.T) {
 			require.NoError(t, err)
 			t.Cleanup(proxy.Stop)
 			v := service.Values{Base: proxy.URL, Topic: topic, Run: "r1"}
-			var streams []*stream
+			var streams []*subscriber
 			for range faults {
 				streams = append(streams, subscribe(t, r, s, v, ""))
 			}

@@ -2,6 +2,7 @@ package services
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/model"
 	"github.com/sse-soak/sse-soak/internal/model/numbered"
 	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
 // Each gateway passes a clean answer on whole and in order, also after a restart.
@@ -39,12 +41,19 @@ func answer(t *testing.T, r *Instance, s *service.Service, id string) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	v := service.Values{Base: r.URL, ID: id, Prompt: "soak id=" + id, Token: r.SubscribeToken}
-	response, err := http.DefaultClient.Do(fill(t, ctx, &s.Connect, v))
+	opened, err := new(stream.Client).Open(ctx, stream.Fill(&s.Connect, &v))
 	require.NoError(t, err)
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	require.Equal(t, http.StatusOK, response.StatusCode, "%s", body)
+	defer opened.Close()
+	require.Equal(t, http.StatusOK, opened.Status)
+	var body []byte
+	for {
+		part, err := opened.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		require.NoError(t, err)
+		body = append(body, part.Data...)
+	}
 	remaining := body
 	for k := 1; k <= 20; k++ {
 		var token numbered.Token

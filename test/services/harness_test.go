@@ -1,11 +1,8 @@
 package services
 
 import (
-	"context"
 	"errors"
 	"flag"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/service"
-	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
+	"github.com/sse-soak/sse-soak/internal/service/stream"
 	"github.com/sse-soak/sse-soak/test/module"
 	"github.com/sse-soak/sse-soak/test/untested"
 )
@@ -69,10 +66,9 @@ type received struct {
 	at    time.Time
 }
 
-// A stream is a subscriber.
-type stream struct {
-	header http.Header
-	cut    func()
+// A subscriber reads a stream.
+type subscriber struct {
+	*stream.Stream
 
 	mutex    sync.Mutex
 	received []received
@@ -81,24 +77,21 @@ type stream struct {
 
 // subscribe opens a stream by the description, and returns once it is open: after its second request, if it has one.
 // lastID is sent if it is not empty.
-func subscribe(t *testing.T, r *Instance, s *service.Service, v service.Values, lastID string) *stream {
+func subscribe(t *testing.T, r *Instance, s *service.Service, v service.Values, lastID string) *subscriber {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	t.Cleanup(cancel)
-	request := fill(t, ctx, &s.Connect, v)
-	if lastID != "" {
-		request.Header.Set("Last-Event-ID", lastID)
-	}
-	response, err := http.DefaultClient.Do(request)
+	request := stream.Fill(&s.Connect, &v)
+	request.LastEventID = lastID
+	opened, err := new(stream.Client).Open(t.Context(), request)
 	require.NoError(t, err)
-	require.True(t, s.Connect.Accepts(response.StatusCode), "%s %s", request.URL, response.Status)
-	require.Contains(t, response.Header.Get("Content-Type"), "text/event-stream")
-	out := &stream{header: response.Header, cut: cancel}
+	t.Cleanup(opened.Close)
+	require.True(t, s.Connect.Accepts(opened.Status), "%s %d", request, opened.Status)
+	require.Contains(t, opened.Header.Get("Content-Type"), "text/event-stream")
+	out := &subscriber{Stream: opened}
 	open := make(chan struct{})
 	if s.SecondRequest == nil {
 		close(open)
 	}
-	go out.read(t, ctx, response.Body, s, v, open)
+	go out.read(s, v, open)
 	select {
 	case <-open:
 	case <-time.After(deadline):
@@ -112,49 +105,41 @@ func subscribe(t *testing.T, r *Instance, s *service.Service, v service.Values, 
 }
 
 // has reports whether an event of that name arrived.
-func (s *stream) has(event string) bool {
+func (s *subscriber) has(event string) bool {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	return slices.ContainsFunc(s.received, func(g received) bool { return g.event == event })
 }
 
-func (s *stream) read(t *testing.T, ctx context.Context, body io.ReadCloser, by *service.Service, v service.Values, open chan struct{}) {
-	defer body.Close()
-	parser, reader := eventstream.New(body), by.Reader(v.Run)
+func (s *subscriber) read(by *service.Service, v service.Values, open chan struct{}) {
+	reader := by.Reader(v.Run)
 	for {
-		var b eventstream.Block
-		part, err := parser.NextPart(&b)
+		part, err := s.Next()
 		if err != nil {
 			s.mutex.Lock()
 			defer s.mutex.Unlock()
 			s.ended = err
 			return
 		}
-		if part == eventstream.WholeBlock && len(b.Data) == 0 && len(b.Name) == 0 && b.HasComment {
+		if !part.Line && len(part.Data) == 0 && len(part.Event) == 0 && part.HasComment {
 			continue // its comments came line by line
 		}
-		block := &service.Block{
-			Event: b.Name, Data: b.Data, Comment: b.Comment, ID: b.ID,
-			HasData: b.HasData, HasComment: b.HasComment || part == eventstream.CommentLine, HasID: b.HasID,
-		}
-		if client, ok := by.Client(block); ok {
+		if client, ok := by.Client(&part.Block); ok {
 			v.Client = client
-			response, err := http.DefaultClient.Do(fill(t, ctx, &by.SecondRequest.Request, v))
-			if err == nil && by.SecondRequest.Accepts(response.StatusCode) {
+			answer, err := new(stream.Client).Do(s.Context(), stream.Fill(&by.SecondRequest.Request, &v))
+			if err == nil && by.SecondRequest.Accepts(answer.Status) {
 				close(open)
 			}
-			_ = response.Body.Close()
 		}
-		reading := reader.Read(block)
-		reading.ID = nil // lies in the block
+		reading := reader.Read(&part.Block)
 		s.mutex.Lock()
-		s.received = append(s.received, received{reading, string(b.Name), string(b.ID), time.Now()})
+		s.received = append(s.received, received{reading, string(part.Event), s.LastEventID(), part.At})
 		s.mutex.Unlock()
 	}
 }
 
 // ofKind returns the readings of a kind so far.
-func (s *stream) ofKind(kind service.Kind) (out []received) {
+func (s *subscriber) ofKind(kind service.Kind) (out []received) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	for _, g := range s.received {
@@ -166,7 +151,7 @@ func (s *stream) ofKind(kind service.Kind) (out []received) {
 }
 
 // numbers returns the numbers of the messages so far; 0 stands for a corrupted one.
-func (s *stream) numbers() []int64 {
+func (s *subscriber) numbers() []int64 {
 	out := []int64{}
 	for _, g := range s.ofKind(service.Delivery) {
 		out = append(out, g.Seq)
@@ -174,31 +159,17 @@ func (s *stream) numbers() []int64 {
 	return out
 }
 
-func (s *stream) end() error {
+func (s *subscriber) end() error {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	return s.ended
 }
 
-// fill makes a request of templates.
-func fill(t *testing.T, ctx context.Context, r *service.Request, v service.Values) *http.Request {
-	t.Helper()
-	request, err := http.NewRequestWithContext(ctx, r.Method, string(r.URL.Append(nil, &v)), strings.NewReader(string(r.Body.Append(nil, &v))))
-	require.NoError(t, err)
-	for name, value := range r.FilledHeaders(&v) {
-		request.Header.Set(name, value)
-	}
-	return request
-}
-
-// publish publishes a message, and answers the status.
-func publish(t *testing.T, r *Instance, s *service.Service, v service.Values, seq int64) int {
+// publish publishes a message.
+func publish(t *testing.T, r *Instance, s *service.Service, v service.Values, seq int64) {
 	t.Helper()
 	v.Seq, v.SentAt, v.Token = seq, time.Now().UnixMicro(), r.PublishToken
-	response, err := http.DefaultClient.Do(fill(t, t.Context(), s.Publish, v))
+	answer, err := new(stream.Client).Do(t.Context(), stream.Fill(s.Publish, &v))
 	require.NoError(t, err)
-	defer response.Body.Close()
-	body, _ := io.ReadAll(response.Body)
-	require.True(t, s.Publish.Accepts(response.StatusCode), "%s: %s", response.Status, body)
-	return response.StatusCode
+	require.True(t, s.Publish.Accepts(answer.Status), "%d: %s", answer.Status, answer.Body)
 }

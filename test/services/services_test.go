@@ -34,7 +34,7 @@ func TestServicesMatchTheirDescriptions(t *testing.T) {
 			foreign := v
 			foreign.Run = "somebody"
 			publish(t, r, s, foreign, 1)
-			for _, stream := range []*stream{first, second} {
+			for _, stream := range []*subscriber{first, second} {
 				require.Eventually(t, func() bool { return len(stream.ofKind(service.Foreign)) == 1 }, deadline, 5*time.Millisecond)
 				require.Equal(t, want, stream.numbers())
 				for _, m := range stream.ofKind(service.Delivery) {
@@ -94,7 +94,7 @@ func TestDisconnectedStreamResumes(t *testing.T) {
 			require.Eventually(t, func() bool { return len(stream.numbers()) == 1 }, deadline, 5*time.Millisecond)
 			id := stream.ofKind(service.Delivery)[0].id
 			require.NotEmpty(t, id)
-			stream.cut()
+			stream.Close()
 			publish(t, r, s, v, 2)
 			publish(t, r, s, v, 3)
 			stream = subscribe(t, r, s, v, id)
@@ -117,14 +117,14 @@ func TestWithoutHistory(t *testing.T) {
 			publish(t, r, s, v, 1)
 			require.Eventually(t, func() bool { return len(stream.numbers()) == 1 }, deadline, 5*time.Millisecond)
 			id := stream.ofKind(service.Delivery)[0].id
-			stream.cut()
+			stream.Close()
 			publish(t, r, s, v, 2)
 			stream = subscribe(t, r, s, v, id)
 			publish(t, r, s, v, 3)
 			require.Eventually(t, func() bool { return len(stream.numbers()) == 1 }, deadline, 5*time.Millisecond)
 			require.Equal(t, []int64{3}, stream.numbers())
 			require.Empty(t, stream.ofKind(service.Gap))
-			require.Equal(t, name == "mercure", s.Resume.Missed(stream.header, []byte(id)))
+			require.Equal(t, name == "mercure", s.Resume.Missed(stream.Header, []byte(id)))
 		})
 	}
 }
@@ -139,9 +139,9 @@ func TestMercureWithShortHistory(t *testing.T) {
 	require.Eventually(t, func() bool { return len(stream.numbers()) == 1 }, deadline, 5*time.Millisecond)
 	id := stream.ofKind(service.Delivery)[0].id
 	resumed := subscribe(t, r, s, v, id)
-	require.False(t, s.Resume.Missed(resumed.header, []byte(id)), "it is there")
-	resumed.cut()
-	stream.cut()
+	require.False(t, s.Resume.Missed(resumed.Header, []byte(id)), "it is there")
+	resumed.Close()
+	stream.Close()
 	const count = 60 // the hub forgets what is too old at every third message or so
 	for n := int64(2); n <= count; n++ {
 		publish(t, r, s, v, n)
@@ -150,8 +150,8 @@ func TestMercureWithShortHistory(t *testing.T) {
 	publish(t, r, s, v, count+1)
 	require.Eventually(t, func() bool { return len(stream.numbers()) == 1 }, deadline, 5*time.Millisecond)
 	require.Equal(t, []int64{count + 1}, stream.numbers())
-	require.True(t, s.Resume.Missed(stream.header, []byte(id)))
-	require.NotEqual(t, "earliest", stream.header.Get(s.Resume.GapHeader))
+	require.True(t, s.Resume.Missed(stream.Header, []byte(id)))
+	require.NotEqual(t, "earliest", stream.Header.Get(s.Resume.GapHeader))
 }
 
 func TestServicesEndStreams(t *testing.T) {
