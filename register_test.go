@@ -13,7 +13,7 @@ import (
 
 const module = "github.com/sse-soak/sse-soak"
 
-func TestTheRootRegistersTheWholeExtension(t *testing.T) {
+func TestRootRegistersTheExtension(t *testing.T) {
 	var registered []string
 	for _, e := range ext.GetAll() {
 		registered = append(registered, e.Name+" "+e.Type.String())
@@ -23,7 +23,7 @@ func TestTheRootRegistersTheWholeExtension(t *testing.T) {
 
 // A build of k6 with this extension compiles the imports of the root package. The verdict, reports and the cluster
 // must not be among them.
-func TestTheExtensionDoesNotBringTheCommandLine(t *testing.T) {
+func TestExtensionDoesNotImportTheCommandLine(t *testing.T) {
 	for _, pkg := range strings.Fields(output(t, ".", "go", "list", "-deps", ".")) {
 		for _, foreign := range []string{
 			module + "/backend", module + "/cluster", module + "/cmd", module + "/grafana", module + "/report", module + "/suite", module + "/verdict",
@@ -34,9 +34,9 @@ func TestTheExtensionDoesNotBringTheCommandLine(t *testing.T) {
 	}
 }
 
-// TestAMainOfSomebodyElseGetsTheExtension builds what `xk6 build --with` does: a module of its own, which
+// TestForeignMainGetsTheExtension builds what `xk6 build --with` does: a module of its own, which
 // requires this one and k6. The replacement stands in for a release.
-func TestAMainOfSomebodyElseGetsTheExtension(t *testing.T) {
+func TestForeignMainGetsTheExtension(t *testing.T) {
 	if testing.Short() {
 		t.Skip("links a k6")
 	}

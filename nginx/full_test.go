@@ -14,7 +14,7 @@ import (
 )
 
 // What nginx writes where it runs out of something is what a report of what broke reads.
-func TestTheLogSaysWhatWasFull(t *testing.T) {
+func TestLogNamesTheFullResource(t *testing.T) {
 	t.Parallel()
 	full := func(c Config, of func(resources.NginxLog) int) {
 		var log resources.LogReader

@@ -42,7 +42,7 @@ func TestRender(t *testing.T) {
 	require.Contains(t, b.String(), "\nuser root;")
 }
 
-func TestAStreamMayBeSilentForFourIntervals(t *testing.T) {
+func TestStreamMayBeSilentForFourIntervals(t *testing.T) {
 	t.Parallel()
 	for interval, seconds := range map[time.Duration]int{100 * time.Millisecond: 60, 15 * time.Second: 60, 16 * time.Second: 64, 5 * time.Minute: 1200} {
 		require.Equal(t, seconds, Config{NoopInterval: interval}.ReadTimeout())

@@ -75,7 +75,7 @@ func TestRequestsThatNginxHasInHand(t *testing.T) {
 }
 
 // The backend reads what the client has sent while the client still sends, and no file takes it.
-func TestAnUploadIsNotKeptByNginx(t *testing.T) {
+func TestUploadIsNotBufferedByNginx(t *testing.T) {
 	t.Parallel()
 	c := running(t)
 	const half = 2 << 20 // over the default limit of 1 MB, in each half

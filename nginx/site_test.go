@@ -121,7 +121,7 @@ func TestGrafanaAndPrometheusBehindNginx(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, status)
 }
 
-func TestTheLogIsJSONWithTheTimesOfTheBackend(t *testing.T) {
+func TestLogIsJSONWithBackendTimes(t *testing.T) {
 	t.Parallel()
 	c := site(t, 1)
 	start(t, c)
@@ -144,7 +144,7 @@ func TestTheLogIsJSONWithTheTimesOfTheBackend(t *testing.T) {
 	require.NotContains(t, string(log), token)
 }
 
-func TestAnIDKeepsToItsBackend(t *testing.T) {
+func TestIDStaysOnItsBackend(t *testing.T) {
 	t.Parallel()
 	c := site(t, 3)
 	start(t, c)

@@ -9,7 +9,7 @@ import (
 )
 
 // The images build from the folders that the Dockerfile copies: a package that is new to them is one more.
-func TestTheDockerfileCopiesWhatItsProgramsNeed(t *testing.T) {
+func TestDockerfileCopiesNeededFolders(t *testing.T) {
 	t.Parallel()
 	const module = "github.com/sse-soak/sse-soak/"
 	dockerfile := read(t, "..", "..", "backend", "Dockerfile")

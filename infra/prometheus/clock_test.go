@@ -17,7 +17,7 @@ import (
 )
 
 // Runners on laptops whose clocks are wrong by minutes are missed as soon as one whose clock is right; promtool knows one clock.
-func TestASilentRunnerIsToldWhateverItsClock(t *testing.T) {
+func TestSilentRunnerAlertsWhateverItsClock(t *testing.T) {
 	t.Parallel()
 	rules, err := filepath.Abs("rules")
 	require.NoError(t, err)

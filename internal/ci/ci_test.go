@@ -176,7 +176,7 @@ func TestGitHubShowsTenOfAKind(t *testing.T) {
 	require.Equal(t, "::warning title=Soak::and 7 more, which are in the summary of the step", all[19])
 }
 
-func TestASummaryThatIsTooLargeIsCut(t *testing.T) {
+func TestLargeSummaryIsTruncated(t *testing.T) {
 	t.Parallel()
 	v := judged(verdict.Fail)
 	for range 10_000 {
@@ -189,7 +189,7 @@ func TestASummaryThatIsTooLargeIsCut(t *testing.T) {
 }
 
 // Without a verdict CI gets the reason, and the error is unchanged.
-func TestAnErrorInPlaceOfAVerdict(t *testing.T) { //nolint:paralleltest // GitHub's variables
+func TestErrorWithoutAVerdict(t *testing.T) { //nolint:paralleltest // GitHub's variables
 	summary, outputs := onGitHub(t)
 	file := filepath.Join(t.TempDir(), "soak.xml")
 	was := fmt.Errorf("nothing answers at\nhttp://127.0.0.1:1: %w", io.ErrUnexpectedEOF)
@@ -207,7 +207,7 @@ func TestAnErrorInPlaceOfAVerdict(t *testing.T) { //nolint:paralleltest // GitHu
 }
 
 // Elsewhere than on GitHub there is no such file: the verdict stands.
-func TestAFileThatCannotBeWrittenIsAWarning(t *testing.T) {
+func TestUnwritableFileIsAWarning(t *testing.T) {
 	t.Setenv("GITHUB_STEP_SUMMARY", "")
 	t.Setenv("GITHUB_OUTPUT", "")
 	folder := t.TempDir()
@@ -224,7 +224,7 @@ func TestAFileThatCannotBeWrittenIsAWarning(t *testing.T) {
 	require.ErrorContains(t, To{JUnit: folder}.Check(), "is not a file")
 }
 
-func TestNobodyIsToldWhereNobodyAsked(t *testing.T) {
+func TestNothingIsReportedOutsideOfCI(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	teller := Begin(To{}, &out)

@@ -15,7 +15,7 @@ import (
 )
 
 // The events of a stream come at once and then once a second, numbered, and say that they were sent in time.
-func TestAReferenceSendsOneEventPerSecond(t *testing.T) {
+func TestReferenceSendsOneEventPerSecond(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -42,7 +42,7 @@ func TestAReferenceSendsOneEventPerSecond(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-func TestWhatAnAccountSays(t *testing.T) {
+func TestAccountText(t *testing.T) {
 	t.Parallel()
 	start := time.Now()
 	at := func(seconds float64) time.Time { return start.Add(time.Duration(seconds * float64(time.Second))) }
@@ -94,7 +94,7 @@ func TestWhatAnAccountSays(t *testing.T) {
 
 // A reference can have been late by no more than has passed since it was asked: the events of one that says so would make
 // all others late.
-func TestAReferenceThatWasLateBeforeItWasAsked(t *testing.T) {
+func TestReferenceLateBeforeTheRequest(t *testing.T) {
 	t.Parallel()
 	start := time.Now()
 	a := Account{RequestedAt: start}
@@ -117,7 +117,7 @@ func TestAReferenceThatWasLateBeforeItWasAsked(t *testing.T) {
 	}
 }
 
-func TestWhatIsOwedAndMissing(t *testing.T) {
+func TestExpectedAndMissingEvents(t *testing.T) {
 	t.Parallel()
 	start := time.Now()
 	var a Account

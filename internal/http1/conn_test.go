@@ -82,7 +82,7 @@ func TestHeads(t *testing.T) {
 }
 
 // The parser of net/http takes the part of a line before an error of the connection for a malformed line.
-func TestTheErrorOfTheConnectionIsReported(t *testing.T) {
+func TestConnectionErrorIsReported(t *testing.T) {
 	t.Parallel()
 	c := open(t, serve(t, func(conn net.Conn) {
 		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nCont")
@@ -96,7 +96,7 @@ func TestTheErrorOfTheConnectionIsReported(t *testing.T) {
 	require.True(t, c.FirstByte().IsZero())
 }
 
-func TestAnIdleConnection(t *testing.T) {
+func TestIdleConnection(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		after, unrequested string
@@ -141,7 +141,7 @@ func TestAnIdleConnection(t *testing.T) {
 }
 
 // Over TLS the session tickets that wait to be read are neither an end nor unrequested bytes.
-func TestAnIdleConnectionOverTLS(t *testing.T) {
+func TestIdleConnectionOverTLS(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(s.Close)
@@ -175,7 +175,7 @@ func TestOpenEndsAtItsDeadline(t *testing.T) {
 	}
 }
 
-func TestTheEndOfTheContextEndsAConnection(t *testing.T) {
+func TestContextEndsTheConnection(t *testing.T) {
 	t.Parallel()
 	u := serve(t, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
 	ctx, cancel := context.WithCancel(t.Context())

@@ -65,7 +65,7 @@ func TestCutsThatMakeNoSense(t *testing.T) {
 }
 
 // Only the suite that cuts has the settings for it.
-func TestTheSoakHasNoSettingsOfCuts(t *testing.T) {
+func TestSoakHasNoCutSettings(t *testing.T) {
 	t.Parallel()
 	names := func(suite string) (out []string) {
 		p := Default()

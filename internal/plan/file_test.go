@@ -54,7 +54,7 @@ held-percent: 3 # of another suite
 	require.NotNil(t, l)
 }
 
-func TestAFileOfSettingsThatIsWrong(t *testing.T) {
+func TestInvalidSettingsFile(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"conections: 5":                   "line 1: conections is not a setting; `soak run --help-all` lists them",
@@ -91,7 +91,7 @@ func TestOnlyAFileThatIsNamedHasToBeThere(t *testing.T) {
 }
 
 // What init writes is read back as it was meant, and all of it is there.
-func TestTheFileOfAllSettingsIsRead(t *testing.T) {
+func TestFileOfAllSettingsIsRead(t *testing.T) {
 	t.Parallel()
 	text, err := FileOf(map[string]string{"service": "./hub.js", "backend-url": "https://hub.example:8443", "topics": "4", "publish-rate": "0.5"})
 	require.NoError(t, err)

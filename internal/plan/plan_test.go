@@ -16,7 +16,7 @@ func good() Plan {
 	return p
 }
 
-func TestTheDefaultIsTheOriginalTest(t *testing.T) {
+func TestDefaultIsTheOriginalTest(t *testing.T) {
 	t.Parallel()
 	p := Default()
 	require.NoError(t, p.Check())

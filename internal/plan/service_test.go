@@ -14,7 +14,7 @@ func nchan() Plan {
 }
 
 // Files of a soak of noops are what they were before services were described.
-func TestAPlanOfNoopsDoesNotMentionServices(t *testing.T) {
+func TestNoopPlanDoesNotMentionServices(t *testing.T) {
 	t.Parallel()
 	p := good()
 	for _, s := range p.Settings() {

@@ -123,7 +123,7 @@ func TestValuesOfTheWrongTypeAreRefused(t *testing.T) {
 	}
 }
 
-func TestAFlagOutranksItsVariable(t *testing.T) {
+func TestFlagOverridesItsVariable(t *testing.T) {
 	t.Setenv("CONNECTIONS", "7")
 	t.Setenv("SECONDS", "60")
 	t.Setenv("RECONNECT", "1")

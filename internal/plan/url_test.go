@@ -23,7 +23,7 @@ func urlCases(t *testing.T) (cases []urlCase) {
 	return cases
 }
 
-func TestAURLHasOneForm(t *testing.T) {
+func TestURLHasOneForm(t *testing.T) {
 	t.Parallel()
 	for _, c := range urlCases(t) {
 		got, err := NormalURL("BACKEND_URL", c.URL)

@@ -61,7 +61,7 @@ func TestWhichWay(t *testing.T) {
 }
 
 // net/http goes directly where a variable is no URL, or to a host that is a part of it.
-func TestAVariableThatIsNoURL(t *testing.T) {
+func TestInvalidProxyVariable(t *testing.T) {
 	t.Parallel()
 	for _, wrong := range []string{"http://joe:pass/word@cache.test:3128", "http://cache.test:31x", "http://", "joe:p%@cache.test"} {
 		err := check(&httpproxy.Config{HTTPProxy: wrong, NoProxy: "inside.test"}, to(t, "http://a.test"))

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestACommandIsShownWithoutSecrets(t *testing.T) {
+func TestCommandIsShownWithoutSecrets(t *testing.T) {
 	t.Parallel()
 	got := Command([]string{
 		"env", "PUBLISH_TOKEN=hunter2", "CONNECTIONS=5", "bin/soak", "run", "--api-key", "hunter2", "--token=hunter2", "--backend-url", "https://me:hunter2@host/?token=hunter2",

@@ -26,7 +26,7 @@ func TestHideReplacesASecretInEveryEncoding(t *testing.T) {
 }
 
 // A host name and a content coding are written in lower case.
-func TestALongSecretIsHiddenInAnyCase(t *testing.T) {
+func TestLongSecretIsHiddenInAnyCase(t *testing.T) {
 	t.Parallel()
 	const mixed = "aB3dE5gH7jK9mN"
 	for text, want := range map[string]string{

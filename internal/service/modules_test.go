@@ -69,7 +69,7 @@ func TestNoopIsTheModule(t *testing.T) {
 }
 
 // tools/bench has messages of 100 bytes published.
-func TestTheServiceOfTheBenchCompiles(t *testing.T) {
+func TestBenchServiceCompiles(t *testing.T) {
 	s, err := Parse(exported(t, "../../tools/bench/service.js"))
 	require.NoError(t, err)
 	require.Len(t, s.Publish.Body.Append(nil, &Values{Run: "bench-12345678", Seq: 17, SentAt: 1732250000000000}), 100)
@@ -192,7 +192,7 @@ func TestBlocksOfServices(t *testing.T) {
 	}
 }
 
-func TestTheSecondRequestGetsItsID(t *testing.T) {
+func TestSecondRequestGetsItsID(t *testing.T) {
 	s := load(t, "pocketbase")
 	client, ok := s.Client(block("PB_CONNECT", "c1", `{"clientId":"a\"b\u00e9\ud83d\ude00"}`))
 	require.True(t, ok)

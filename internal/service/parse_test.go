@@ -194,7 +194,7 @@ func TestDescriptionsOfThePageCompile(t *testing.T) {
 	}
 }
 
-func TestAFieldIsQuotedAsItIsWritten(t *testing.T) {
+func TestFieldIsQuotedAsWritten(t *testing.T) {
 	s, err := Parse([]byte(`{"name":"x","connect":{"url":"{base}/x"},"message":{"seq":"json:$.seq","event":["a","b"]}}`))
 	require.NoError(t, err)
 	require.Equal(t, `"json:$.seq"`, s.Source("message.seq"))
@@ -203,7 +203,7 @@ func TestAFieldIsQuotedAsItIsWritten(t *testing.T) {
 	require.Equal(t, "", s.Source("publish.url"))
 }
 
-func TestATokenMayNameItsVariable(t *testing.T) {
+func TestTokenMayNameItsVariable(t *testing.T) {
 	const description = `{"name":"x","token":%q,"connect":{"url":"{base}?t={token}"},"message":"unchecked"}`
 	for _, name := range []string{"SUBSCRIBE_TOKEN", "BACKEND_TOKEN"} {
 		s, err := Parse(fmt.Appendf(nil, description, name))

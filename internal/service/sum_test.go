@@ -139,7 +139,7 @@ func FuzzSum(f *testing.F) {
 }
 
 // If a stream subscribes to one topic, a message of the run to another topic is not foreign.
-func TestAMessageOfAnotherTopicIsAStray(t *testing.T) {
+func TestMessageOfAnotherTopicIsMisrouted(t *testing.T) {
 	const message = `"message":{"seq":"json:$.seq","run":"json:$.run"}`
 	for _, c := range []struct {
 		name, description string

@@ -159,7 +159,7 @@ func TestConnectionsThatStayOpen(t *testing.T) {
 	require.Eventually(t, func() bool { return v.root.open.Load() == 0 }, time.Minute, time.Millisecond, "an iteration leaves nothing open")
 }
 
-func TestAnInterruptedConnectionReturnsAtOnce(t *testing.T) {
+func TestInterruptedConnectionReturnsAtOnce(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t)
 	asked := make(chan struct{}, 1)

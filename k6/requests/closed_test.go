@@ -21,7 +21,7 @@ import (
 
 func direct(*url.URL) (*url.URL, error) { return nil, nil }
 
-func TestAClosedLoopMakesEachRequestOnce(t *testing.T) {
+func TestClosedLoopMakesEachRequestOnce(t *testing.T) {
 	t.Parallel()
 	var served, atATime, most, connections atomic.Int64
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -158,7 +158,7 @@ func TestOutcomes(t *testing.T) {
 }
 
 // A body that is looked at may be as long as the one that is wanted, and is wrong where it is longer.
-func TestALongBody(t *testing.T) {
+func TestLongBody(t *testing.T) {
 	t.Parallel()
 	for surplus, code := range []string{"ok", "wrong"} {
 		s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -193,7 +193,7 @@ func says200(t *testing.T, body string) string {
 }
 
 // Nothing but {unique} is changed in a request.
-func TestARequestIsSentAsItIs(t *testing.T) {
+func TestRequestIsSentUnchanged(t *testing.T) {
 	t.Parallel()
 	seen := make(chan string, 1)
 	s := serve(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -206,7 +206,7 @@ func TestARequestIsSentAsItIs(t *testing.T) {
 }
 
 // A head without end fails at once, and fills no memory.
-func TestAHeadWithoutEnd(t *testing.T) {
+func TestHeadWithoutEnd(t *testing.T) {
 	t.Parallel()
 	field := []byte("X-A: " + strings.Repeat("y", 4000) + "\r\n")
 	u := raw(t, func(conn net.Conn, request func() bool) {
@@ -223,7 +223,7 @@ func TestAHeadWithoutEnd(t *testing.T) {
 	require.Equal(t, map[string]int{"net-1000": 2}, v.codes())
 }
 
-func TestASlowAnswerIsATimeout(t *testing.T) {
+func TestSlowResponseIsATimeout(t *testing.T) {
 	t.Parallel()
 	u := raw(t, func(conn net.Conn, request func() bool) {
 		_ = request()
@@ -328,7 +328,7 @@ func TestNoConnectionReuse(t *testing.T) {
 }
 
 // What a closed loop cannot begin in its time was never made; what it began is waited for.
-func TestAClosedLoopEndsByTime(t *testing.T) {
+func TestClosedLoopEndsByTime(t *testing.T) {
 	t.Parallel()
 	s := serve(t, func(http.ResponseWriter, *http.Request) { time.Sleep(20 * time.Millisecond) })
 	v := newVU(t)
@@ -341,7 +341,7 @@ func TestAClosedLoopEndsByTime(t *testing.T) {
 	require.Zero(t, v.sums()["dropped_iterations"].total, "as many as the time allows")
 }
 
-func TestAnInterruptedStageEndsAtOnce(t *testing.T) {
+func TestInterruptedStageEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, call := range []string{
 		`closed({concurrency: 20, requests: 100, timeout: '10m', operations: [{url: %q}]})`,

@@ -62,7 +62,7 @@ func TestOverTLS(t *testing.T) {
 	}
 }
 
-func TestATLSFailureHasK6sNumber(t *testing.T) {
+func TestTLSFailureHasK6ErrorCode(t *testing.T) {
 	t.Parallel()
 	s, _ := secure(t, func(http.ResponseWriter, *http.Request) {}, func(*http.Server) {})
 	v := newVU(t)
@@ -77,7 +77,7 @@ func TestATLSFailureHasK6sNumber(t *testing.T) {
 	require.Equal(t, map[string]int{"net-1301": 1}, v.codes())
 }
 
-func TestTheNamesOfK6Apply(t *testing.T) {
+func TestK6HostNamesApply(t *testing.T) {
 	t.Parallel()
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte(r.Host)) })
 	u, err := url.Parse(s.URL)

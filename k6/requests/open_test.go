@@ -17,7 +17,7 @@ import (
 	"go.k6.io/k6/v2/lib"
 )
 
-func TestAnOpenLoopKeepsItsRate(t *testing.T) {
+func TestOpenLoopKeepsItsRate(t *testing.T) {
 	t.Parallel()
 	var served atomic.Int64
 	s := serve(t, func(http.ResponseWriter, *http.Request) { served.Add(1) })
@@ -30,7 +30,7 @@ func TestAnOpenLoopKeepsItsRate(t *testing.T) {
 }
 
 // A service that stalls cannot hide: the requests that had to wait for a connection are as late as they would be to a user.
-func TestAStalledServiceCannotHide(t *testing.T) {
+func TestStalledServiceIsMeasured(t *testing.T) {
 	t.Parallel()
 	const stall = 400 * time.Millisecond
 	var first atomic.Bool
@@ -48,7 +48,7 @@ func TestAStalledServiceCannotHide(t *testing.T) {
 }
 
 // What could not be begun within its time was never made, and is counted.
-func TestWhatCannotBeBegunWasNeverMade(t *testing.T) {
+func TestUnstartedRequestsAreNotCounted(t *testing.T) {
 	t.Parallel()
 	u := raw(t, func(_ net.Conn, request func() bool) {
 		for request() { // and no answer
@@ -108,7 +108,7 @@ func TestAnswersAfterTheEndAreLate(t *testing.T) {
 	require.Zero(t, v.sums()["request_late ok"].n, "it lasts as long as its requests")
 }
 
-func TestABurstIsOnTheWireBeforeAnyAnswerIsRead(t *testing.T) {
+func TestBurstIsSentBeforeAnyResponseIsRead(t *testing.T) {
 	t.Parallel()
 	const n = 300
 	var inHand atomic.Int64
@@ -128,7 +128,7 @@ func TestABurstIsOnTheWireBeforeAnyAnswerIsRead(t *testing.T) {
 	require.Equal(t, sum{n, n * n, n}, sums["server_in_flight"])
 }
 
-func TestABurstCountsConnectionsThatDoNotOpen(t *testing.T) {
+func TestBurstCountsConnectionsThatDoNotOpen(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)
 	require.Equal(t, counts{Made: 10, Failed: 10}, v.await(`burst({requests: 10, operations: [{url: %q}]})`, nobody))
@@ -173,7 +173,7 @@ func (d *slowly) DialContext(ctx context.Context, network, address string) (net.
 	return d.DialContexter.DialContext(ctx, network, address) //nolint:wrapcheck // it is the test's
 }
 
-func TestABurstOpensWhatWasClosedBeforeItBegan(t *testing.T) {
+func TestBurstReopensClosedConnections(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	s.Config.ReadHeaderTimeout = time.Second
@@ -204,7 +204,7 @@ func TestSentAfterHasTheTimeOfSending(t *testing.T) {
 }
 
 // The wait for a connection is separate from the time of the service.
-func TestTheWaitForAConnectionIsTold(t *testing.T) {
+func TestWaitForAConnectionIsReported(t *testing.T) {
 	t.Parallel()
 	s := serve(t, func(http.ResponseWriter, *http.Request) { time.Sleep(50 * time.Millisecond) })
 	for concurrency, waiting := range map[int]int{1: 9, 10: 0} {

@@ -6,8 +6,8 @@ import (
 	cuts "github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// expectBreaks adds what a verdict has to say of cuts and of actions, from what it has to say of messages.
-func (sc *scenario) expectBreaks(e *expected) {
+// expectBreaks adds the expectations about cuts and actions to those about messages.
+func (sc *scenario) expectBreaks(e *verdictExpectation) {
 	set := func(name string, s span) { e.Counts[name] = s }
 	switch sc.Family {
 	case "resume":
@@ -20,13 +20,13 @@ func (sc *scenario) expectBreaks(e *expected) {
 		}
 		if sc.HubFault.StreamsOf != "" {
 			for _, kind := range cuts.CutKinds() {
-				if meant := strings.Contains(sc.HubFault.StreamsOf, kind) || sc.HubFault.StreamsOf == "closed" && (kind == cuts.CutFIN || kind == cuts.CutRST); !meant {
+				if planned := strings.Contains(sc.HubFault.StreamsOf, kind) || sc.HubFault.StreamsOf == "closed" && (kind == cuts.CutFIN || kind == cuts.CutRST); !planned {
 					set("cuts broken by "+kind, span{})
 				}
 			}
 		}
 	case "action":
-		set("action: streams lost", exactly(sc.Plan.Connections))
+		set("action: streams lost", exactCount(sc.Plan.Connections))
 		set("action: missed", e.Counts["missed"])
 		set("action: not resumed", e.Counts["not expected"])
 		set("action: duplicated", e.Counts["duplicated"])

@@ -17,39 +17,39 @@ import (
 
 // resumeKinds are faults of services whose streams the run cuts.
 var resumeKinds = []kind{
-	{"resume", "first message lost at the seam", resumed(seamLosesFirst)},
-	{"resume", "last message lost at the seam", resumed(seamLosesLast)},
-	{"resume", "resumed from a later id", resumed(seamSkipsTwo)},
-	{"resume", "resumed from an earlier id", combine(resumed(""), func(r *rand.Rand, sc *scenario) { sc.HubFault.Overlap = 1 + r.IntN(2) })},
-	{"resume", "resumed from the beginning", resumed(seamReplaysAll)},
-	{"resume", "message doubled at the seam", resumed(seamRepeatsLast)},
-	{"resume", "replayed in another order", resumed(seamSwapsFirst)},
-	{"resume", "silent gap", resumed(seamLosesAll)},
-	{"resume", "announced gap", combine(resumed(seamAnnounced), announcesGaps)},
-	{"resume", "lost only where a client vanished", combine(resumed(seamLosesAll), streamsEndedBy("half"))},
-	{"resume", "lost only where a client closed", combine(resumed(seamLosesAll), streamsEndedBy("closed"))},
+	{"resume", "first message lost at the seam", cutAndResume(seamLosesFirst)},
+	{"resume", "last message lost at the seam", cutAndResume(seamLosesLast)},
+	{"resume", "resumed from a later id", cutAndResume(seamSkipsTwo)},
+	{"resume", "resumed from an earlier id", combine(cutAndResume(""), func(r *rand.Rand, sc *scenario) { sc.HubFault.Overlap = 1 + r.IntN(2) })},
+	{"resume", "resumed from the beginning", cutAndResume(seamReplaysAll)},
+	{"resume", "message doubled at the seam", cutAndResume(seamRepeatsLast)},
+	{"resume", "replayed in another order", cutAndResume(seamSwapsFirst)},
+	{"resume", "silent gap", cutAndResume(seamLosesAll)},
+	{"resume", "announced gap", combine(cutAndResume(seamAnnounced), announcesGaps)},
+	{"resume", "lost only where a client vanished", combine(cutAndResume(seamLosesAll), streamsEndedBy("half"))},
+	{"resume", "lost only where a client closed", combine(cutAndResume(seamLosesAll), streamsEndedBy("closed"))},
 	{"resume", "some streams resume wrongly", func(r *rand.Rand, sc *scenario) {
-		resumed(oneOf(r, seamLosesFirst, seamLosesLast, seamLosesAll, seamRepeatsLast))(r, sc)
+		cutAndResume(oneOf(r, seamLosesFirst, seamLosesLast, seamLosesAll, seamRepeatsLast))(r, sc)
 		for n := range sc.Plan.Connections / 2 {
 			sc.HubFault.Devices = append(sc.HubFault.Devices, sc.Plan.id(2*n))
 		}
 	}},
 	{"resume", "message lost outside of the cuts", func(r *rand.Rand, sc *scenario) {
-		resumed("")(r, sc)
+		cutAndResume("")(r, sc)
 		strikeHub(r, sc, fakeservice.ActLose)
 	}},
 }
 
 var cleanResumes = []kind{
-	{"clean", "clean", resumed("")}, {"clean", "clean", resumed("")},
-	{"clean", "clean", combine(resumed(""), func(_ *rand.Rand, sc *scenario) { sc.Hub.Delivery = "at-least-once" })},
-	{"clean", "clean", combine(resumed(seamAnnounced), announcesGaps, func(_ *rand.Rand, sc *scenario) {
+	{"clean", "clean", cutAndResume("")}, {"clean", "clean", cutAndResume("")},
+	{"clean", "clean", combine(cutAndResume(""), func(_ *rand.Rand, sc *scenario) { sc.Hub.Delivery = "at-least-once" })},
+	{"clean", "clean", combine(cutAndResume(seamAnnounced), announcesGaps, func(_ *rand.Rand, sc *scenario) {
 		sc.HubFault.Allowed, sc.Args = true, append(sc.Args, "--allow-announced-gaps")
 	})},
 }
 
-// resumed is a service whose streams are cut, and that does so to what they missed.
-func resumed(seam string) prepare {
+// cutAndResume prepares a service whose streams are cut, and that replays missed messages with a seam.
+func cutAndResume(seam string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		resumable(r, sc)
 		sc.Suite, sc.HubFault.Seam = "resume", seam
@@ -60,12 +60,12 @@ func resumed(seam string) prepare {
 	}
 }
 
-// noopsResume is a service of noops whose streams are disconnected. It replays what they missed or not, with seam
-// noops too many or too few. It has one stream per device, and would refuse one that is left half-open.
+// noopsResume prepares a service of noops whose streams are disconnected. It replays missed noops or not, with seam
+// noops too many or too few. It has one stream per device, and refuses one while another is half-open.
 func noopsResume(replays bool, seam int, outcomes []verdict.Outcome, lost, doubled span) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		streams("resume", fakeservice.Strike{}, outcomes)(r, sc)
-		numbered(r, sc)
+		numberNoops(r, sc)
 		sc.Service.Nginx, sc.Service.EndsLate, sc.Service.Retry = false, false, 700
 		sc.Service.Resume, sc.Service.Seam = replays, seam
 		sc.want.Counts = counts{"cuts lost": lost, "cuts doubled": doubled}
@@ -115,7 +115,7 @@ var stormKinds = []kind{
 		strikeHub(r, sc, fakeservice.ActLose)
 		sc.HubFault.Devices = []string{sc.Plan.id(10 * r.IntN(sc.Plan.Connections/10))}
 	}},
-	{"storm", "takes not all back", combine(stormKind(""), reconnectsRefused(0, "503", "reset"), failing(suites.CheckReturned))},
+	{"storm", "takes not all back", combine(stormKind(""), reconnectsRefused(0, "503", "reset"), failBy(suites.CheckReturned))},
 }
 
 // A storm that some come through later than others is none that fails.
@@ -152,13 +152,13 @@ func reconnectsRefused(times int, actions ...string) prepare {
 }
 
 // breaks returns a step that expects one of these checks not to be met.
-func breaks(broken ...verdict.CheckID) prepare {
-	return func(_ *rand.Rand, sc *scenario) { sc.Broken = broken }
+func breaks(checks ...verdict.CheckID) prepare {
+	return func(_ *rand.Rand, sc *scenario) { sc.Broken = checks }
 }
 
-// failing returns a step that expects a failed run, whatever became of messages, because of one of these checks.
-func failing(broken ...verdict.CheckID) prepare {
-	return combine(breaks(broken...), func(_ *rand.Rand, sc *scenario) { sc.Fails = true })
+// failBy returns a step that expects a failed run because of one of these checks, whatever the counts of messages.
+func failBy(checks ...verdict.CheckID) prepare {
+	return combine(breaks(checks...), func(_ *rand.Rand, sc *scenario) { sc.Fails = true })
 }
 
 // forSome is a fault of some streams, independent of messages.
@@ -170,21 +170,21 @@ func forSome(f hubFault) prepare {
 	}
 }
 
-// disconnected are the checks of clients that do not reconnect.
-var disconnected = []verdict.CheckID{verdict.CheckHeld, verdict.CheckOutage, verdict.CheckOpenTime}
+// reconnectChecks are the checks of clients that do not reconnect.
+var reconnectChecks = []verdict.CheckID{verdict.CheckHeld, verdict.CheckOutage, verdict.CheckOpenTime}
 
 // lifetimeKinds are faults of services that end streams on purpose.
 var lifetimeKinds = []kind{
-	{"lifetime", "stream ends early", combine(rotated(""), forSome(hubFault{Early: true}), failing(verdict.CheckLifetime))},
-	{"lifetime", "stream ends late", combine(rotated(""), forSome(hubFault{Overdue: true}), failing(verdict.CheckOverdue))},
-	{"lifetime", "message lost at the rotation", rotated(seamLosesFirst)},
-	{"lifetime", "silent gap at the rotation", rotated(seamLosesAll)},
-	{"lifetime", "announced gap at the rotation", combine(rotated(seamAnnounced), announcesGaps)},
-	{"lifetime", "message doubled at the rotation", rotated(seamRepeatsLast)},
-	{"lifetime", "other order at the rotation", rotated(seamSwapsFirst)},
+	{"lifetime", "stream ends early", combine(rotate(""), forSome(hubFault{Early: true}), failBy(verdict.CheckLifetime))},
+	{"lifetime", "stream ends late", combine(rotate(""), forSome(hubFault{Overdue: true}), failBy(verdict.CheckOverdue))},
+	{"lifetime", "message lost at the rotation", rotate(seamLosesFirst)},
+	{"lifetime", "silent gap at the rotation", rotate(seamLosesAll)},
+	{"lifetime", "announced gap at the rotation", combine(rotate(seamAnnounced), announcesGaps)},
+	{"lifetime", "message doubled at the rotation", rotate(seamRepeatsLast)},
+	{"lifetime", "other order at the rotation", rotate(seamSwapsFirst)},
 }
 
-var cleanLifetimes = []kind{{"clean", "clean", rotated("")}}
+var cleanLifetimes = []kind{{"clean", "clean", rotate("")}}
 
 // reconnectKinds are correct services whose streams end so late that clients have no time to reconnect.
 var reconnectKinds = []kind{
@@ -194,13 +194,13 @@ var reconnectKinds = []kind{
 		sc.HubFault.MeanLifetime = 30 * time.Second
 	}},
 	{"published reconnect", "refused once after a planned end", func(r *rand.Rand, sc *scenario) {
-		rotated("")(r, sc)
+		rotate("")(r, sc)
 		sc.HubFault.Reconnect, sc.HubFault.Reconnects, sc.HubFault.Devices = "503", 1, []string{sc.Plan.id(0)}
 	}},
 }
 
-// rotated is a service that does so to what streams missed that it ended.
-func rotated(seam string) prepare {
+// rotate prepares a service that ends streams after a lifetime, and replays missed messages with a seam.
+func rotate(seam string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		resumable(r, sc)
 		sc.Hub.End, sc.Hub.Lifetime, sc.HubFault.Seam = "server", 2.5+r.Float64(), seam
@@ -210,17 +210,17 @@ func rotated(seam string) prepare {
 
 // tokenKinds are faults around tokens that are soon over, with which the service ends a stream.
 var tokenKinds = []kind{
-	{"token", "good token refused at a reconnect", combine(tokened("anew", ""), forSome(hubFault{TokenRefused: true}), failing(disconnected...))},
-	{"token", "first token kept", combine(tokened("once", ""), failing(disconnected...))},
-	{"token", "no token at a reconnect", combine(tokened("fails", ""), failing(disconnected...))},
-	{"token", "message lost at the next token", tokened("anew", seamLosesFirst)},
-	{"token", "silent gap at the next token", tokened("anew", seamLosesAll)},
+	{"token", "good token refused at a reconnect", combine(requireToken("anew", ""), forSome(hubFault{TokenRefused: true}), failBy(reconnectChecks...))},
+	{"token", "first token kept", combine(requireToken("once", ""), failBy(reconnectChecks...))},
+	{"token", "no token at a reconnect", combine(requireToken("fails", ""), failBy(reconnectChecks...))},
+	{"token", "message lost at the next token", requireToken("anew", seamLosesFirst)},
+	{"token", "silent gap at the next token", requireToken("anew", seamLosesAll)},
 }
 
 // A service that takes tokens without a look at their time is none that this would find.
-var cleanTokens = []kind{{"clean", "clean", tokened("anew", "")}, {"clean", "clean", combine(tokened("once", ""), func(_ *rand.Rand, sc *scenario) { sc.Hub.TTL = 0 })}}
+var cleanTokens = []kind{{"clean", "clean", requireToken("anew", "")}, {"clean", "clean", combine(requireToken("once", ""), func(_ *rand.Rand, sc *scenario) { sc.Hub.TTL = 0 })}}
 
-func tokened(token, seam string) prepare {
+func requireToken(token, seam string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		resumable(r, sc)
 		sc.Hub.Token, sc.Hub.TTL, sc.HubFault.Seam = token, 3, seam
@@ -234,12 +234,12 @@ var actionKinds = []kind{
 	{"action", "messages lost by the restart", actionKind(seamLosesAll, "")},
 	{"action", "message lost at the seam", actionKind(seamLosesFirst, "")},
 	{"action", "message doubled at the seam", actionKind(seamRepeatsLast, "")},
-	{"action", "not back in time", combine(actionKind("", ""), failing(verdict.CheckBack), func(_ *rand.Rand, sc *scenario) {
+	{"action", "not back in time", combine(actionKind("", ""), failBy(verdict.CheckBack), func(_ *rand.Rand, sc *scenario) {
 		sc.disturb = restartHub(3 * time.Second)
 		sc.Hub.Retry, sc.Plan.Seconds = 300, 20 // all are back in the end
 		sc.Args = append(sc.Args, "--back-within", "1")
 	})},
-	{"action", "some not back at all", combine(actionKind("", ""), reconnectsRefused(0, "503"), failing())},
+	{"action", "some not back at all", combine(actionKind("", ""), reconnectsRefused(0, "503"), failBy())},
 	{"action", "the action fails", combine(actionKind("", "; echo I could not >&2; exit 3"), func(_ *rand.Rand, sc *scenario) {
 		sc.want = invalid(verdict.CheckActions)
 	})},
@@ -250,8 +250,7 @@ var actionKinds = []kind{
 
 var cleanActions = []kind{{"clean", "clean", actionKind("", "")}}
 
-// actionKind returns a run whose action restarts the service, which does so with the messages that streams missed
-// meanwhile.
+// actionKind returns a run whose action restarts the service, which replays missed messages with a seam.
 func actionKind(seam, command string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		resumable(r, sc)

@@ -31,7 +31,7 @@ const (
 
 var classes = []string{foundExactly, undecided, otherwise, missed, falseAlarm, saturated, broken}
 
-// A result is what became of a scenario.
+// A result is the outcome of a scenario.
 type result struct {
 	Scenario    *scenario
 	Class       string
@@ -52,7 +52,7 @@ func (r *result) isBug() bool {
 
 // A campaign is many scenarios.
 type campaign struct {
-	began      time.Time
+	startTime  time.Time
 	seed       uint64
 	runs, jobs int
 	only       string // a kind or a group
@@ -111,13 +111,13 @@ func (c *campaign) attempt(ctx context.Context, seed uint64) *result {
 		run := &run{scenario: sc, root: c.root, dir: dir}
 		var j *verdict.Verdict
 		if j, err = run.execute(ctx); err == nil {
-			want := run.expected()
-			if r.classify(j, want, run.lateness()); sc.clean() && !want.allows(verdict.Pass) {
-				if r.Class = saturated; max(run.lateness(), sc.stall(j)) <= sc.patience() {
+			want := run.expectation()
+			if r.classify(j, want, run.lateness()); sc.isClean() && !want.allows(verdict.Pass) {
+				if r.Class = saturated; max(run.lateness(), sc.stall(j)) <= sc.tolerance() {
 					err = errUnclean
 				}
 			}
-			if run.feed != nil && run.feed.hurried() {
+			if run.feed != nil && run.feed.wasLate() {
 				r.Class = saturated
 			}
 		}
@@ -135,9 +135,9 @@ func (c *campaign) attempt(ctx context.Context, seed uint64) *result {
 	return r
 }
 
-// classify compares the verdict with what was expected. late is by how much the service in this process
-// sent noops later than it was meant to.
-func (r *result) classify(j *verdict.Verdict, want *expected, late time.Duration) {
+// classify compares the verdict with the expected one. late is the longest delay with which the service in this
+// process sent noops.
+func (r *result) classify(j *verdict.Verdict, want *verdictExpectation, late time.Duration) {
 	r.Verdict, r.CouldHide, r.Reasons = j.Verdict, j.Evidence.CouldHide, j.Reasons
 	differences, hidden := want.compare(j)
 	r.Differences = differences
@@ -147,25 +147,25 @@ func (r *result) classify(j *verdict.Verdict, want *expected, late time.Duration
 		r.Class = undecided
 	case len(differences) == 0:
 		r.Class = foundExactly
-	case !sc.clean() && r.Verdict == verdict.Pass && !want.allows(verdict.Pass):
+	case !sc.isClean() && r.Verdict == verdict.Pass && !want.allows(verdict.Pass):
 		r.Class = missed
-	case (r.Verdict == verdict.Invalid || sc.Hub != nil) && j.Generator.Saturated, r.Verdict == verdict.Invalid && explained(j),
-		max(late, sc.stall(j)) > sc.patience():
+	case (r.Verdict == verdict.Invalid || sc.Hub != nil) && j.Generator.Saturated, r.Verdict == verdict.Invalid && isExplained(j),
+		max(late, sc.stall(j)) > sc.tolerance():
 		r.Class = saturated
-	case sc.clean():
+	case sc.isClean():
 		r.Class = falseAlarm
 	default:
 		r.Class = otherwise
 	}
 }
 
-// explained reports whether a check is inconclusive because the load generator may have caused its faults.
-func explained(j *verdict.Verdict) bool {
+// isExplained reports whether a check is inconclusive because the load generator may have caused its faults.
+func isExplained(j *verdict.Verdict) bool {
 	return slices.ContainsFunc(j.Checks, func(c verdict.Check) bool { return c.State() == verdict.Undecided && c.ExplainedBy != "" })
 }
 
-// patience is how late the service in this process may be with what it writes, without an effect on what is expected.
-func (sc *scenario) patience() time.Duration {
+// tolerance returns how late the service in this process may write without an effect on the expectation.
+func (sc *scenario) tolerance() time.Duration {
 	if sc.Hub != nil || sc.Feed != nil {
 		return hubSlack * 2 / 3
 	}

@@ -26,15 +26,16 @@ type earlySpec struct {
 	Suspend bool           // all of its processes do, and CLOCK_BOOTTIME continues, as on a machine that is suspended
 }
 
-// earlyKinds are drawn with -kind early only. In most runs the service loses a noop, while its client is watched or not.
+// earlyKinds are drawn with -kind early only. In most runs the service loses a noop, while its client is watched or
+// not.
 var earlyKinds = []kind{
-	{"early", "drained and replaced", endsEarly(earlySpec{Runner: syscall.SIGTERM, Times: 1})},
-	{"early", "killed and replaced", endsEarly(earlySpec{Runner: syscall.SIGKILL, Times: 1})},
-	{"early", "drained and replaced twice", endsEarly(earlySpec{Runner: syscall.SIGTERM, Times: 2})},
-	{"early", "replaced while it runs", endsEarly(earlySpec{Overlap: true, Times: 1})},
-	{"early", "soak killed, attached", endsEarly(earlySpec{Attach: true})},
-	{"early", "soak killed, runner drained, attached", endsEarly(earlySpec{Attach: true, Runner: syscall.SIGTERM})},
-	{"early", "soak and runner killed, attached", endsEarly(earlySpec{Attach: true, Runner: syscall.SIGKILL})},
+	{"early", "drained and replaced", endEarly(earlySpec{Runner: syscall.SIGTERM, Times: 1})},
+	{"early", "killed and replaced", endEarly(earlySpec{Runner: syscall.SIGKILL, Times: 1})},
+	{"early", "drained and replaced twice", endEarly(earlySpec{Runner: syscall.SIGTERM, Times: 2})},
+	{"early", "replaced while it runs", endEarly(earlySpec{Overlap: true, Times: 1})},
+	{"early", "soak killed, attached", endEarly(earlySpec{Attach: true})},
+	{"early", "soak killed, runner drained, attached", endEarly(earlySpec{Attach: true, Runner: syscall.SIGTERM})},
+	{"early", "soak and runner killed, attached", endEarly(earlySpec{Attach: true, Runner: syscall.SIGKILL})},
 	{"early", "runner stopped, continued", stops(false)},
 	{"early", "machine suspended", stops(true)},
 }
@@ -50,7 +51,7 @@ func drawEarly(seed uint64, only string) *scenario {
 	return sc
 }
 
-func endsEarly(spec earlySpec) prepare {
+func endEarly(spec earlySpec) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		sc.Early = &spec
 		sc.Plan.Connections, sc.Plan.Runners, sc.Plan.Interval, sc.Plan.Seconds = 10+r.IntN(31), 2, oneOf(r, .5, 1), 40
@@ -61,7 +62,7 @@ func endsEarly(spec earlySpec) prepare {
 			sc.Plan.Seconds = 55
 		}
 		sc.Service.Schedule.Jitter, sc.Service.EndsLate = 0, false
-		if numbered(r, sc); r.IntN(3) == 0 {
+		if numberNoops(r, sc); r.IntN(3) == 0 {
 			sc.Service.IDs = fakeservice.IDsNone
 		}
 		if r.IntN(4) > 0 {
@@ -73,16 +74,16 @@ func endsEarly(spec earlySpec) prepare {
 // stops draws for how long the second runner stops, or its machine is suspended.
 func stops(suspend bool) prepare {
 	return func(r *rand.Rand, sc *scenario) {
-		endsEarly(earlySpec{Suspend: suspend, Stopped: time.Duration(2000+r.IntN(10_000)) * time.Millisecond})(r, sc)
+		endEarly(earlySpec{Suspend: suspend, Stopped: time.Duration(2000+r.IntN(10_000)) * time.Millisecond})(r, sc)
 	}
 }
 
-// An ending is the end of a runner: what it saw until then is in its last shard.
-type ending struct{ seen, at time.Time }
+// An ending is the end of a runner: its last shard has everything up to seen.
+type ending struct{ observed, at time.Time }
 
 // soakEarly runs the scenario, and returns the verdict.
 func (r *run) soakEarly(ctx context.Context) (*verdict.Verdict, error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(r.Plan.Seconds)*time.Second+patience)
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(r.Plan.Seconds)*time.Second+maxOverrun)
 	defer cancel()
 	out := filepath.Join(r.dir, "out")
 	flags := append(append([]string{"run"}, r.Plan.flags()...), "--out", out, "--testid", testid, "--backend-url", r.url, "--min-coverage", "20")
@@ -107,7 +108,7 @@ func (r *run) soakEarly(ctx context.Context) (*verdict.Verdict, error) {
 		}
 	}
 	text, err := r.exec(ctx, last...)
-	v, err := judgedBy(err, filepath.Join(out, testid), text)
+	v, err := verdictOf(err, filepath.Join(out, testid), text)
 	if err == nil {
 		err = r.stopShown(v)
 	}
@@ -129,7 +130,7 @@ func (r *run) stopShown(v *verdict.Verdict) error {
 // attackRunner kills a soak, and then ends its second runner.
 func (r *run) attackRunner(ctx context.Context, soak *exec.Cmd) error {
 	var pids []int
-	if !await(ctx, func() bool { pids = runners(soak.Process.Pid); return len(pids) == r.Plan.Runners && r.opened(1) }) {
+	if !await(ctx, func() bool { pids = runners(soak.Process.Pid); return len(pids) == r.Plan.Runners && r.allOpened(1) }) {
 		return errors.New("the streams did not open")
 	}
 	if err := soak.Process.Kill(); err != nil {
@@ -140,12 +141,12 @@ func (r *run) attackRunner(ctx context.Context, soak *exec.Cmd) error {
 		pause(ctx, 3*time.Second)
 		return nil
 	}
-	seen := r.untilSeen(ctx, r.Early.Runner)
+	observed := r.awaitObserved(ctx, r.Early.Runner)
 	if err := syscall.Kill(pids[1], r.Early.Runner); err != nil {
 		return err
 	}
 	await(ctx, func() bool { return syscall.Kill(pids[1], 0) != nil || zombie(pids[1]) })
-	r.ended(seen)
+	r.addEnding(observed)
 	return nil
 }
 
@@ -157,22 +158,22 @@ func (r *run) replaceRunner(ctx context.Context, flags []string) error {
 		return err
 	}
 	for n := range r.Early.Times {
-		if !await(ctx, func() bool { return r.opened(n + 1) }) {
+		if !await(ctx, func() bool { return r.allOpened(n + 1) }) {
 			return errors.New("the streams did not open")
 		}
-		other := second
-		seen := r.untilSeen(ctx, r.Early.Runner)
+		replacement := second
+		observed := r.awaitObserved(ctx, r.Early.Runner)
 		if !r.Early.Overlap {
 			_ = second.Process.Signal(r.Early.Runner)
 			_ = second.Wait()
-			r.ended(seen)
+			r.addEnding(observed)
 		}
 		second = r.command(ctx, append(flags, "--runner", "2/2", "--continue")...)
 		if err := second.Start(); err != nil {
 			return err
 		}
 		if r.Early.Overlap {
-			_ = other.Wait()
+			_ = replacement.Wait()
 		}
 	}
 	_, _ = first.Wait(), second.Wait()
@@ -187,7 +188,7 @@ func (r *run) stopRunner(ctx context.Context, flags []string) error {
 	if err := errors.Join(err, first.Start()); err != nil {
 		return err
 	}
-	if !await(ctx, func() bool { return r.opened(1) }) {
+	if !await(ctx, func() bool { return r.allOpened(1) }) {
 		return errors.New("the streams did not open")
 	}
 	pause(ctx, 6*time.Second) // a runner reads its clocks each 5 s
@@ -209,8 +210,8 @@ func (r *run) stopRunner(ctx context.Context, flags []string) error {
 	return nil
 }
 
-// opened reports whether all clients have had a stream, and those of the second runner that many.
-func (r *run) opened(streams int) bool {
+// allOpened reports whether all clients have had a stream, and those of the second runner that many.
+func (r *run) allOpened(streams int) bool {
 	r.service.Mu.Lock()
 	defer r.service.Mu.Unlock()
 	most := 0
@@ -223,9 +224,9 @@ func (r *run) opened(streams int) bool {
 	return len(r.service.Devices) == r.Plan.Connections && most >= streams
 }
 
-// untilSeen waits until a runner may end by that signal, and returns the time up to which its shard then shows what it saw: its end, or
-// its checkpoint.
-func (r *run) untilSeen(ctx context.Context, signal syscall.Signal) (seen time.Time) {
+// awaitObserved waits until a runner may end by that signal, and returns the time up to which its shard covers the
+// run: its end, or its checkpoint.
+func (r *run) awaitObserved(ctx context.Context, signal syscall.Signal) (observed time.Time) {
 	began := time.Now()
 	if signal != syscall.SIGKILL {
 		pause(ctx, 6*time.Second)
@@ -235,16 +236,18 @@ func (r *run) untilSeen(ctx context.Context, signal syscall.Signal) (seen time.T
 		shards, _ := filepath.Glob(filepath.Join(r.dir, "out", testid, "shards", "runner-2*.json.gz"))
 		for _, path := range shards {
 			if info, err := os.Stat(path); err == nil && info.ModTime().Sub(began) > 10*time.Second {
-				seen = info.ModTime()
+				observed = info.ModTime()
 			}
 		}
-		return !seen.IsZero()
+		return !observed.IsZero()
 	})
 	pause(ctx, 4*time.Second)
-	return seen
+	return observed
 }
 
-func (r *run) ended(seen time.Time) { r.endings = append(r.endings, ending{seen, time.Now()}) }
+func (r *run) addEnding(observed time.Time) {
+	r.endings = append(r.endings, ending{observed, time.Now()})
+}
 
 // zombie reports whether a process has ended, but its parent does not know yet.
 func zombie(pid int) bool {

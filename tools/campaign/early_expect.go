@@ -7,14 +7,15 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// expectEarly returns what a verdict has to find: losses of clients while they were watched, and the watched share of the client time.
-func (r *run) expectEarly() *expected {
+// expectEarly returns the expected verdict: losses of clients while they were watched, and the watched share of the
+// client time.
+func (r *run) expectEarly() *verdictExpectation {
 	if r.Early.Overlap || r.Early.Suspend {
 		return invalid(verdict.CheckComplete)
 	}
 	r.service.Mu.Lock()
 	defer r.service.Mu.Unlock()
-	e := passing()
+	e := expectPass()
 	var watched time.Duration
 	for _, d := range r.service.Devices {
 		spans := r.watchedSpans(d)
@@ -43,7 +44,7 @@ func (r *run) expectEarly() *expected {
 	const slack = 60
 	e.Counts["coverage"] = span{share - slack, share + slack}
 	if len(r.endings) == 0 {
-		e.Counts["coverage"] = exactly(1000)
+		e.Counts["coverage"] = exactCount(1000)
 	}
 	return e
 }
@@ -55,8 +56,8 @@ func (r *run) watchedSpans(d *fakeservice.Device) (out []fakeservice.OpenSpan) {
 			s.To = d.LastExpected()
 		}
 		for _, end := range r.endings {
-			if s.From.Before(end.seen) && s.To.After(end.seen) && s.To.Before(end.at.Add(time.Second)) {
-				s.To = end.seen
+			if s.From.Before(end.observed) && s.To.After(end.observed) && s.To.Before(end.at.Add(time.Second)) {
+				s.To = end.observed
 			}
 		}
 		out = append(out, s)

@@ -15,7 +15,7 @@ import (
 // A span is a count that is known to lie within bounds, both included.
 type span struct{ Min, Max int }
 
-func exactly(n int) span { return span{n, n} }
+func exactCount(n int) span { return span{n, n} }
 
 func (s *span) add(o span) { s.Min, s.Max = s.Min+o.Min, s.Max+o.Max }
 
@@ -29,7 +29,7 @@ var anyCount = span{0, unbounded}
 // The counts of a verdict that are compared, in this order.
 var countNames = []string{"missed", "duplicated", "reordered", "corrupted", "late", "dropped", "refused", "unfinished", "reconnected"}
 
-// counts are spans by their names; one that is not there has to be 0.
+// A counts has spans by their names; a missing name stands for 0.
 type counts map[string]span
 
 func (c counts) add(name string, s span) {
@@ -38,8 +38,8 @@ func (c counts) add(name string, s span) {
 	c[name] = sum
 }
 
-// An expected is what a verdict has to say.
-type expected struct {
+// A verdictExpectation is the verdict that a scenario should have.
+type verdictExpectation struct {
 	Outcomes        []verdict.Outcome
 	Counts          counts
 	ConnectionsOnly bool              // the pass must be one of connections only
@@ -55,15 +55,15 @@ var (
 	fails  = []verdict.Outcome{verdict.Fail}
 )
 
-func passing() *expected {
-	return &expected{Outcomes: passes, Counts: counts{"late": anyCount}, Devices: map[string]bool{}}
+func expectPass() *verdictExpectation {
+	return &verdictExpectation{Outcomes: passes, Counts: counts{"late": anyCount}, Devices: map[string]bool{}}
 }
 
-func (e *expected) allows(o verdict.Outcome) bool { return slices.Contains(e.Outcomes, o) }
+func (e *verdictExpectation) allows(o verdict.Outcome) bool { return slices.Contains(e.Outcomes, o) }
 
 // invalid is a run that proves nothing because one of these checks is not met.
-func invalid(broken ...verdict.CheckID) *expected {
-	return &expected{Outcomes: []verdict.Outcome{verdict.Invalid}, AnyCounts: true, Broken: broken}
+func invalid(checks ...verdict.CheckID) *verdictExpectation {
+	return &verdictExpectation{Outcomes: []verdict.Outcome{verdict.Invalid}, AnyCounts: true, Broken: checks}
 }
 
 func countsOf(j *verdict.Verdict) map[string]int {
@@ -105,9 +105,9 @@ func countsOf(j *verdict.Verdict) map[string]int {
 	return counts
 }
 
-// compare lists in sentences how a verdict differs from what is expected. undecided: it passed, and says
-// that it could not have noticed the loss.
-func (e *expected) compare(j *verdict.Verdict) (differences []string, undecided bool) {
+// compare lists in sentences how a verdict differs from the expectation. undecided: it passed, and states that the
+// loss was undetectable.
+func (e *verdictExpectation) compare(j *verdict.Verdict) (differences []string, undecided bool) {
 	if j.Verdict == verdict.Pass && !e.allows(verdict.Pass) {
 		if e.Hidden > 0 && int(j.Evidence.CouldHide) >= e.Hidden {
 			return nil, true
@@ -117,8 +117,8 @@ func (e *expected) compare(j *verdict.Verdict) (differences []string, undecided 
 	if !e.allows(j.Verdict) {
 		differences = append(differences, fmt.Sprintf("the verdict is %s instead of %v", j.Verdict, e.Outcomes))
 	}
-	if broken := brokenChecks(j); len(e.Broken) > 0 && !slices.ContainsFunc(e.Broken, func(id verdict.CheckID) bool { return slices.Contains(broken, id) }) {
-		differences = append(differences, fmt.Sprintf("the checks %q are met; not met are %q", e.Broken, broken))
+	if unmet := brokenChecks(j); len(e.Broken) > 0 && !slices.ContainsFunc(e.Broken, func(id verdict.CheckID) bool { return slices.Contains(unmet, id) }) {
+		differences = append(differences, fmt.Sprintf("the checks %q are met; not met are %q", e.Broken, unmet))
 	}
 	if j.ConnectionsOnly() != e.ConnectionsOnly {
 		differences = append(differences, "the verdict is "+j.Word())
@@ -144,7 +144,8 @@ func (e *expected) compare(j *verdict.Verdict) (differences []string, undecided 
 	return append(differences, e.compareDevices(j)...), false
 }
 
-// brokenChecks returns the checks of a verdict that are not met, whatever that means for it. A run without a verdict is incomplete.
+// brokenChecks returns the checks of a verdict that are not met, whatever their effect. A run without a verdict is
+// incomplete.
 func brokenChecks(j *verdict.Verdict) (ids []verdict.CheckID) {
 	for _, c := range j.Checks {
 		if !c.Pass && !c.Unjudged {
@@ -154,7 +155,7 @@ func brokenChecks(j *verdict.Verdict) (ids []verdict.CheckID) {
 	return ids
 }
 
-func (e *expected) compareDevices(j *verdict.Verdict) (differences []string) {
+func (e *verdictExpectation) compareDevices(j *verdict.Verdict) (differences []string) {
 	if e.Devices == nil {
 		return nil
 	}
@@ -204,11 +205,11 @@ func (s span) String() string {
 	return fmt.Sprintf("%d to %d", s.Min, s.Max)
 }
 
-// expectTruth is the verdict that follows from what the service did.
-func expectTruth(sc *scenario, s *fakeservice.Service) *expected {
+// expectTruth returns the verdict that follows from the actions of the service.
+func expectTruth(sc *scenario, s *fakeservice.Service) *verdictExpectation {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	e := passing()
+	e := expectPass()
 	for _, d := range s.Devices {
 		c := sc.expectDevice(d)
 		sure, possible, named := false, false, false
@@ -255,18 +256,18 @@ func btoi(b bool) int {
 	return 0
 }
 
-// expectDevice is what a verdict has to find on one device.
+// expectDevice returns the expected findings on one device.
 func (sc *scenario) expectDevice(d *fakeservice.Device) counts {
 	c := counts{}
 	if len(d.Spans) == 0 {
-		c.add("refused", exactly(1))
+		c.add("refused", exactCount(1))
 		return c
 	}
 	if sc.Strike.NeverEnds && sc.Strike.Matches(d.ID) {
-		c.add("unfinished", exactly(1))
+		c.add("unfinished", exactCount(1))
 	}
 	c.add("dropped", sc.expectDrop(d))
-	c.add("reconnected", reconnected(&d.Client, d.LastExpected()))
+	c.add("reconnected", reconnectCount(&d.Client, d.LastExpected()))
 	c.add("missed", sc.expectMissed(d))
 	for i := range d.Noops {
 		n := &d.Noops[i]
@@ -274,10 +275,10 @@ func (sc *scenario) expectDevice(d *fakeservice.Device) counts {
 			continue
 		}
 		if !sc.Plan.Reconnect {
-			c.add("duplicated", exactly(n.Copies-1))
+			c.add("duplicated", exactCount(n.Copies-1))
 		}
-		c.add("reordered", exactly(btoi(n.Overtaken && sc.Service.Numbered())))
-		c.add("corrupted", exactly(btoi(n.Corrupt)))
+		c.add("reordered", exactCount(btoi(n.Overtaken && sc.Service.Numbered())))
+		c.add("corrupted", exactCount(btoi(n.Corrupt)))
 		c.add("late", sc.expectLate(n))
 	}
 	return c
@@ -290,7 +291,7 @@ func (sc *scenario) expectDrop(d *fakeservice.Device) span {
 		return span{}
 	}
 	if !sc.Plan.Reconnect {
-		return exactly(1)
+		return exactCount(1)
 	}
 	return sc.tooLong(d.Spans[0].From.Add(sc.Plan.hold()).Sub(d.LastExpected()))
 }
@@ -305,17 +306,17 @@ func longer(d, limit, slack time.Duration) span {
 	return span{btoi(d > limit+slack), btoi(d > limit-slack)}
 }
 
-// reconnected returns how many streams followed the first one. The last one ended at a time: the run may have ended before its headers
-// arrived at the client.
-func reconnected(c *fakeservice.Client, over time.Time) span {
-	again := exactly(len(c.Spans) - 1)
-	if again.Max > 0 && over.Sub(c.Last().From) < hubSlack {
-		again.Min--
+// reconnectCount returns how many streams followed the first one. The last one ended at a time: the run may have
+// ended before its headers arrived at the client.
+func reconnectCount(c *fakeservice.Client, over time.Time) span {
+	count := exactCount(len(c.Spans) - 1)
+	if count.Max > 0 && over.Sub(c.Last().From) < hubSlack {
+		count.Min--
 	}
-	return again
+	return count
 }
 
-// slack is how far the times of client and service may differ.
+// slack returns how far the times of client and service may differ.
 func (sc *scenario) slack() time.Duration {
 	return time.Duration((sc.Service.Schedule.Jitter+0.08)*float64(sc.Service.Schedule.Interval)) + 80*time.Millisecond
 }
@@ -350,7 +351,7 @@ func (sc *scenario) expectMissed(d *fakeservice.Device) (sum span) {
 		begins := n.Disconnected && (i == 0 || !expected[i-1].Disconnected)
 		switch known := sc.Service.Numbered() && !n.Unserved && !n.OtherEvent; {
 		case i > last && known && sc.Service.KeepsLedger():
-			sum.add(exactly(1))
+			sum.add(exactCount(1))
 		case i > last:
 			sum.add(sc.atEnd(over, n))
 		case i < first && !known && i == 0:
@@ -358,7 +359,7 @@ func (sc *scenario) expectMissed(d *fakeservice.Device) (sum span) {
 		case begins && !sc.Service.Numbered(): // the next stream may have a phase of its own
 			sum.add(span{0, 1})
 		default:
-			sum.add(exactly(1))
+			sum.add(exactCount(1))
 		}
 	}
 	if first < 0 && sum.Min > 0 && !sc.Service.KeepsLedger() {

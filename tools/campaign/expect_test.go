@@ -36,14 +36,14 @@ func TestExpectationsOfALoss(t *testing.T) {
 		tail    time.Duration
 		want    span
 	}{
-		"in the middle":                      {fakeservice.IDsNone, false, "00-00", second / 2, exactly(1)},
-		"the last, long ago":                 {fakeservice.IDsNone, false, "0000-", second * 8 / 10, exactly(1)},
+		"in the middle":                      {fakeservice.IDsNone, false, "00-00", second / 2, exactCount(1)},
+		"the last, long ago":                 {fakeservice.IDsNone, false, "0000-", second * 8 / 10, exactCount(1)},
 		"the last, just now, by the clock":   {fakeservice.IDsNone, false, "0000-", second / 10, span{0, 1}},
 		"the last, at the edge":              {fakeservice.IDsNone, false, "0000-", second / 2, span{0, 1}},
-		"the last, just now, by the ledger":  {fakeservice.IDsNumbers, true, "0000-", second / 10, exactly(1)},
-		"the first, by number":               {fakeservice.IDsNumbers, false, "-0000", second / 2, exactly(1)},
-		"the first, by the clock":            {fakeservice.IDsNone, false, "-0000", second / 2, exactly(1)},
-		"the last but one, however it ended": {fakeservice.IDsNone, false, "000-0", second / 100, exactly(1)},
+		"the last, just now, by the ledger":  {fakeservice.IDsNumbers, true, "0000-", second / 10, exactCount(1)},
+		"the first, by number":               {fakeservice.IDsNumbers, false, "-0000", second / 2, exactCount(1)},
+		"the first, by the clock":            {fakeservice.IDsNone, false, "-0000", second / 2, exactCount(1)},
+		"the last but one, however it ended": {fakeservice.IDsNone, false, "000-0", second / 100, exactCount(1)},
 	} {
 		sc := &scenario{Plan: plan{Interval: 1, LateMS: 1000}, Service: &fakeservice.ServiceSpec{IDs: c.ids, Ledger: c.ledger, Schedule: fakeservice.Schedule{Interval: second}}}
 		require.Equal(t, c.want, sc.expectMissed(truth(second, c.arrived, c.tail)), name)
@@ -51,15 +51,15 @@ func TestExpectationsOfALoss(t *testing.T) {
 }
 
 func TestStreamOpenedAtTheEnd(t *testing.T) {
-	for age, want := range map[time.Duration]span{time.Second: exactly(2), hubSlack / 2: {1, 2}} {
+	for age, want := range map[time.Duration]span{time.Second: exactCount(2), hubSlack / 2: {1, 2}} {
 		d := truth(time.Second, "00", time.Second)
 		d.Spans = append(d.Spans, fakeservice.OpenSpan{}, fakeservice.OpenSpan{From: d.LastExpected().Add(-age), To: d.Last().To})
-		require.Equal(t, want, reconnected(&d.Client, d.LastExpected()), age)
+		require.Equal(t, want, reconnectCount(&d.Client, d.LastExpected()), age)
 	}
 }
 
 func TestPassWithALossIsAMissedFault(t *testing.T) {
-	e := expected{Outcomes: []verdict.Outcome{verdict.Fail}, Counts: counts{"missed": exactly(1)}}
+	e := verdictExpectation{Outcomes: []verdict.Outcome{verdict.Fail}, Counts: counts{"missed": exactCount(1)}}
 	j := &verdict.Verdict{}
 	j.Verdict = verdict.Pass
 	differences, undecided := e.compare(j)

@@ -59,7 +59,7 @@ func drawFinite(seed uint64, only string) *scenario {
 	return sc
 }
 
-// finiteFaults gives some of the responses one of these faults each, in the middle of the answer.
+// finiteFaults gives some of the responses one of these faults each, in the middle of the response.
 func finiteFaults(faults ...string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		f := &finiteSpec{
@@ -98,19 +98,19 @@ func (r *run) startFinite(l net.Listener) error {
 	return nil
 }
 
-// expectFinite is the verdict that follows from the ledger of the model.
-func (r *run) expectFinite() (*expected, error) {
+// expectFinite returns the verdict that follows from the ledger of the model.
+func (r *run) expectFinite() (*verdictExpectation, error) {
 	resp, err := http.Get(r.url + "/ledger")
 	if err != nil {
 		return nil, err
 	}
 	defer resp.Body.Close()
-	e := &expected{Outcomes: passes, Counts: counts{}, Devices: map[string]bool{}}
+	e := &verdictExpectation{Outcomes: passes, Counts: counts{}, Devices: map[string]bool{}}
 	for _, name := range []string{"missed", "duplicated", "reordered", "corrupted"} {
-		e.Counts[name] = exactly(0)
+		e.Counts[name] = exactCount(0)
 	}
 	for _, state := range ledger.ResponseStates {
-		e.Counts["responses "+string(state)] = exactly(0)
+		e.Counts["responses "+string(state)] = exactCount(0)
 	}
 	for decoder := json.NewDecoder(resp.Body); decoder.More(); {
 		var one model.Record
@@ -121,9 +121,9 @@ func (r *run) expectFinite() (*expected, error) {
 			continue
 		}
 		state, chunk := stateOf(&one)
-		e.Counts.add("responses "+string(state), exactly(1))
+		e.Counts.add("responses "+string(state), exactCount(1))
 		if chunk != "" {
-			e.Counts.add(chunk, exactly(1))
+			e.Counts.add(chunk, exactCount(1))
 		}
 		if state != ledger.ResponseComplete || chunk != "" {
 			e.Devices[one.ID] = true
@@ -135,7 +135,7 @@ func (r *run) expectFinite() (*expected, error) {
 	return e, nil
 }
 
-// stateOf returns how a response ended by the ledger of the model, and what became of one of its chunks; "": nothing.
+// stateOf returns how a response ended by the ledger of the model, and the fault of one of its chunks; "": none.
 func stateOf(one *model.Record) (state ledger.ResponseState, chunk string) {
 	kind := nameOf(one.Fault)
 	switch kind {

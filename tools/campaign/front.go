@@ -16,7 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/nginx"
 )
 
-// listen is a listener at a loopback address of its own: no two runs meet at one.
+// listen returns a listener at its own loopback address, which no other run uses.
 func listen() (net.Listener, error) {
 	var octets [3]byte
 	_, _ = rand.Read(octets[:]) // which never fails

@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// A hub is a service that is published to, with its fault. It records what it did in hubClient and message.
+// A hub is a service with a publisher, with its fault. It records its actions in hubClient and message.
 type hub struct {
 	hubSpec
 	fakeservice.Server
@@ -27,7 +27,7 @@ type hub struct {
 	random       *rand.Rand // with mu
 }
 
-// A hubTopic is what was published to one topic.
+// A hubTopic has the messages published to one topic.
 type hubTopic struct {
 	name       string
 	n          int            // of the run's topics
@@ -64,7 +64,7 @@ func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// topicOf is the topic that a request names; nil: there is none.
+// topicOf returns the topic that a request names; nil: there is none.
 func (h *hub) topicOf(r *http.Request) *hubTopic {
 	name := r.URL.Query().Get("topic")
 	if h.Path {
@@ -78,18 +78,18 @@ func (h *hub) topicOf(r *http.Request) *hubTopic {
 	return nil
 }
 
-// number is which stream of the run has that id, -1 for a stranger's, such as a trial's.
+// number returns the number of the run's stream with that id, -1 for other ids, such as a trial's.
 func (h *hub) number(id string) int {
-	rest, ok := strings.CutPrefix(id, h.plan.Prefix)
-	n, err := strconv.Atoi(rest)
+	suffix, ok := strings.CutPrefix(id, h.plan.Prefix)
+	n, err := strconv.Atoi(suffix)
 	if !ok || err != nil || n < 0 || n >= h.plan.Connections {
 		return -1
 	}
 	return n
 }
 
-// published is how many messages of the run came.
-func (h *hub) published() (n int) {
+// publishCount returns how many messages of the run arrived.
+func (h *hub) publishCount() (n int) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
 	for _, t := range h.topics {

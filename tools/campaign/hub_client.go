@@ -6,7 +6,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// A hubClient is the record of one client of a hub: when its streams were open, and what was written to them.
+// A hubClient is the record of one client of a hub: when its streams were open, and the frames written to them.
 type hubClient struct {
 	fakeservice.Client
 	n              int // of the run; -1: of another run

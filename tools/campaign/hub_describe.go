@@ -42,17 +42,17 @@ func (h *hubSpec) description() object {
 	}
 	out := object{"name": "campaign", "connect": connect, "message": h.Message}
 	if h.Message == nil {
-		out["message"], out["publish"] = h.messages(), h.publishing()
+		out["message"], out["publish"] = h.messages(), h.publishField()
 	}
 	if h.Token != "" {
 		out["token"] = true // a function: see describe
 	}
 	if h.Heartbeat != "" {
-		beat := maps.Clone(heartbeats[h.Heartbeat].described)
+		heartbeat := maps.Clone(heartbeats[h.Heartbeat].described)
 		if h.StatedInterval > 0 {
-			beat["every"] = h.StatedInterval
+			heartbeat["every"] = h.StatedInterval
 		}
-		out["heartbeat"] = beat
+		out["heartbeat"] = heartbeat
 	}
 	switch h.End {
 	case "request":
@@ -77,7 +77,7 @@ func (h *hubSpec) description() object {
 	return out
 }
 
-// url is one of the hub's, with these parameters; the topic may be in its path.
+// url returns a URL of the hub with these parameters; the topic may be in its path.
 func (h *hubSpec) url(path string, parameters map[string]string) string {
 	url := "{base}/" + path
 	var query []string
@@ -94,7 +94,7 @@ func (h *hubSpec) url(path string, parameters map[string]string) string {
 	return url
 }
 
-// messages is message of the description.
+// messages returns the field message of the description.
 func (h *hubSpec) messages() object {
 	out := object{"seq": h.source("seq")}
 	if h.Marked {
@@ -122,7 +122,7 @@ func (h *hubSpec) messages() object {
 	return out
 }
 
-// source is where a value is in a block: see hub_payload.go.
+// source returns where a value is in a block: see hub_payload.go.
 func (h *hubSpec) source(name string) string {
 	switch {
 	case h.Form == formID && name == "seq" && h.IDs == hubNumber:
@@ -141,8 +141,8 @@ func (h *hubSpec) source(name string) string {
 	return "json:$." + name
 }
 
-// publishing is publish of the description.
-func (h *hubSpec) publishing() object {
+// publishField returns the field publish of the description.
+func (h *hubSpec) publishField() object {
 	values := map[string]string{"seq": "{seq}"}
 	if h.Marked {
 		values["run"] = "{run}"

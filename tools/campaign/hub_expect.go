@@ -16,19 +16,19 @@ const streamMargin = time.Second
 // hubSlack is how far the times of client and hub may differ.
 const hubSlack = 300 * time.Millisecond
 
-// expectHub is what a verdict has to say of what a hub did.
-func (sc *scenario) expectHub(h *hub) *expected {
+// expectHub returns the expected verdict of a run of a hub.
+func (sc *scenario) expectHub(h *hub) *verdictExpectation {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
-	e := &expected{Counts: counts{"late": anyCount}, Devices: map[string]bool{}, Broken: sc.Broken}
+	e := &verdictExpectation{Counts: counts{"late": anyCount}, Devices: map[string]bool{}, Broken: sc.Broken}
 	if sc.Plan.MaxLate >= 0 {
 		e.Counts["late"] = span{}
 	}
 	e.Counts["could_hide"] = span{}
-	sure, maybe, hidden, vain := sc.Fails, sc.Fails, false, false // vain: the run proves nothing
+	sure, uncertain, hidden, vain := sc.Fails, sc.Fails, false, false // vain: the run proves nothing
 	for _, t := range h.topics {
 		for _, l := range t.messages {
-			e.Counts.add(answerTo(l, h.Status), exactly(1))
+			e.Counts.add(answerTo(l, h.Status), exactCount(1))
 			sure = sure || l.status != h.Status
 		}
 	}
@@ -64,7 +64,7 @@ func (sc *scenario) expectHub(h *hub) *expected {
 		if named || noID.Max > 0 || sc.Fails && h.fault.Matches(d.ID) { // a reason may name it
 			e.Devices[d.ID] = listed || noID.Min > 0
 		}
-		sure, maybe, hidden = sure || surely, maybe || named, hidden || sums["could_hide"].Max > 0
+		sure, uncertain, hidden = sure || surely, uncertain || named, hidden || sums["could_hide"].Max > 0
 		for name, one := range sums {
 			if name != "late" || sc.Plan.MaxLate >= 0 {
 				e.Counts.add(name, one)
@@ -84,13 +84,13 @@ func (sc *scenario) expectHub(h *hub) *expected {
 	switch {
 	case sure:
 		e.Outcomes = fails
-	case maybe:
+	case uncertain:
 		e.Outcomes = []verdict.Outcome{verdict.Pass, verdict.Fail}
 	default:
 		e.Outcomes = passes
 	}
 	switch {
-	case vain && !maybe:
+	case vain && !uncertain:
 		e.Outcomes = []verdict.Outcome{verdict.Invalid}
 	case vain && !sure:
 		e.Outcomes = []verdict.Outcome{verdict.Invalid, verdict.Fail}
@@ -100,7 +100,7 @@ func (sc *scenario) expectHub(h *hub) *expected {
 	return e
 }
 
-// faults are the counts that a good run has none of.
+// faults are the counts that are 0 in a good run.
 var faults = []string{"missed", "duplicated", "reordered", "corrupted", "late", "dropped", "refused", "unfinished", "announced", "strayed", "id resets"}
 
 func answerTo(l *message, ok int) string {
@@ -113,7 +113,7 @@ func answerTo(l *message, ok int) string {
 	return "messages refused"
 }
 
-// expectClient is what a verdict has to find on one stream.
+// expectClient returns the expected findings on one stream.
 func (sc *scenario) expectClient(h *hub, d *hubClient) counts {
 	c := counts{}
 	if len(d.Spans) == 0 {
@@ -121,18 +121,18 @@ func (sc *scenario) expectClient(h *hub, d *hubClient) counts {
 		if h.fault.Join != 0 && d.joinRefused {
 			name = "dropped"
 		}
-		c.add(name, exactly(1))
+		c.add(name, exactCount(1))
 		for _, l := range d.topic.messages {
-			c.add("not expected", exactly(btoi(l.status == h.Status)))
+			c.add("not expected", exactCount(btoi(l.status == h.Status)))
 		}
 		return c
 	}
-	c.add("reconnected", reconnected(&d.Client, d.Last().To))
+	c.add("reconnected", reconnectCount(&d.Client, d.Last().To))
 	if h.fault.NeverEnds && h.fault.Matches(d.ID) {
-		c.add("unfinished", exactly(1))
+		c.add("unfinished", exactCount(1))
 	}
 	c.add("dropped", sc.expectDropped(d))
-	seen := sc.expectFrames(h, d, c)
+	certain := sc.expectFrames(h, d, c)
 	sc.expectIDs(d, c)
 	for _, l := range d.topic.messages {
 		if l.status != h.Status {
@@ -146,14 +146,14 @@ func (sc *scenario) expectClient(h *hub, d *hubClient) counts {
 			missed = sc.boundLoss(d, l, missed)
 		}
 		c.add("checked", span{missed.Min, max(missed.Max, hidden.Max)})
-		if sure, came := seen[l.number]; came {
+		if sure, arrived := certain[l.number]; arrived {
 			c.add("not expected", span{0, btoi(!sure)})
 			continue
 		}
 		at, dropped := d.dropped[l.number]
 		if dropped && sc.Suite == "resume" {
 			d.broken[at] = true
-			c.add("cuts lost", exactly(1))
+			c.add("cuts lost", exactCount(1))
 		}
 		if dropped && sc.HubFault.Allowed {
 			continue
@@ -164,14 +164,14 @@ func (sc *scenario) expectClient(h *hub, d *hubClient) counts {
 	}
 	if sc.Suite == "resume" {
 		delete(d.broken, 0)
-		c.add("cuts broken", exactly(len(d.broken)))
+		c.add("cuts broken", exactCount(len(d.broken)))
 		c.add("cuts doubled", c["duplicated"])
 		c.add("cuts announced", c["announced"])
 	}
 	return c
 }
 
-// expectDropped tells a stream that its client gave up, or lost, from one that was open to the end.
+// expectDropped distinguishes a stream that its client closed, or lost, from one that was open to the end.
 func (sc *scenario) expectDropped(d *hubClient) span {
 	last := d.Last()
 	before := d.firstRequestAt.Add(sc.Plan.hold()).Sub(last.To)
@@ -179,7 +179,7 @@ func (sc *scenario) expectDropped(d *hubClient) span {
 	case last.EndReason == fakeservice.EndInOrder || last.EndReason == fakeservice.EndReset:
 		switch {
 		case !sc.Plan.Reconnect:
-			return exactly(1)
+			return exactCount(1)
 		case sc.reconnectsOnce(d.ID):
 			return span{btoi(before > time.Duration(sc.Hub.Retry)*time.Millisecond+2*hubSlack), 1}
 		}
@@ -202,20 +202,20 @@ func (sc *scenario) isSimulated(number int) bool {
 	return number <= 0 || float64(number) > most
 }
 
-// sure reports whether the client has surely read what was written at a time of a span.
-func sure(s fakeservice.OpenSpan, at time.Time) bool {
+// isSure reports whether the client has surely read a frame written at a time of a span.
+func isSure(s fakeservice.OpenSpan, at time.Time) bool {
 	return s.Reported || s.EndReason == fakeservice.EndInOrder || s.To.Sub(at) > hubSlack
 }
 
-// expectFrames counts what was written to a stream. It returns which numbers arrived in it, or would have without a
-// harm, and whether that is sure.
+// expectFrames counts the frames written to a stream. It returns the numbers that arrived in it, or would have
+// without a fault, and whether that is sure.
 func (sc *scenario) expectFrames(h *hub, d *hubClient, c counts) map[int]bool {
 	d.broken = map[int]bool{}
-	seen, came, doubtful := map[int]bool{}, map[int]bool{}, map[int]bool{}
+	certain, arrived, doubtful := map[int]bool{}, map[int]bool{}, map[int]bool{}
 	highest := 0
 	for _, f := range d.frames {
-		one := exactly(1)
-		sure := !f.unsure && sure(d.Spans[f.span], f.at)
+		one := exactCount(1)
+		sure := !f.unsure && isSure(d.Spans[f.span], f.at)
 		if !sure {
 			one = span{0, 1}
 		}
@@ -236,15 +236,15 @@ func (sc *scenario) expectFrames(h *hub, d *hubClient, c counts) map[int]bool {
 			switch {
 			case sc.isSimulated(f.reads):
 				c.add("corrupted", one)
-				seen[f.number] = true
+				certain[f.number] = true
 				continue
 			case f.reads > len(d.topic.messages):
 				c.add("corrupted", one)
-			case came[f.reads]:
+			case arrived[f.reads]:
 				if doubtful[f.reads] {
 					one.Min = 0
 				}
-				seen[f.reads] = seen[f.reads] || sure
+				certain[f.reads] = certain[f.reads] || sure
 				c.add(map[bool]string{true: "duplicated", false: "repeated"}[h.Delivery == ""], one)
 				if h.Delivery == "" {
 					d.broken[f.span] = true
@@ -254,7 +254,7 @@ func (sc *scenario) expectFrames(h *hub, d *hubClient, c counts) map[int]bool {
 				if f.reads < highest && h.Order == "" {
 					c.add("reordered", one)
 				}
-				came[f.reads], seen[f.reads], doubtful[f.reads] = true, sure, !sure
+				arrived[f.reads], certain[f.reads], doubtful[f.reads] = true, sure, !sure
 				if h.Timed {
 					c.add("late", longer(f.at.Sub(f.sent), sc.Plan.lateLimit(), hubSlack))
 				}
@@ -262,7 +262,7 @@ func (sc *scenario) expectFrames(h *hub, d *hubClient, c counts) map[int]bool {
 			highest = max(highest, f.reads)
 		}
 	}
-	return seen
+	return certain
 }
 
 // expectation reports whether a message that did not arrive was expected on a stream. If it was confirmed only when the
@@ -284,25 +284,25 @@ func expectation(d *hubClient, l *message) (missed, hidden span) {
 // stream.
 func (sc *scenario) boundLoss(d *hubClient, l *message, by span) span {
 	group, before := -1, false
-	came := map[int]bool{}
+	arrived := map[int]bool{}
 	for _, f := range d.frames {
 		if !d.Spans[f.span].Resumed && f.span != group {
 			group, before = f.span, false
 		} else if f.span > group {
 			group = f.span
 		}
-		if f.kind != frameMessage || sc.isSimulated(f.reads) || came[f.reads] {
+		if f.kind != frameMessage || sc.isSimulated(f.reads) || arrived[f.reads] {
 			continue
 		}
-		came[f.reads] = true
+		arrived[f.reads] = true
 		switch {
 		case f.reads == l.number: // its own
 		case f.reads > len(d.topic.messages): // the number was changed, and proves nothing
 			return span{0, 1}
 		case f.reads < l.number:
 			before = true
-		case before && sure(d.Spans[f.span], f.at):
-			by = exactly(1)
+		case before && isSure(d.Spans[f.span], f.at):
+			by = exactCount(1)
 		case before:
 			by.Max = 1
 		}

@@ -34,12 +34,12 @@ func (h *hub) writeForeign() {
 }
 
 // foreignBlock returns one block of another publisher, and the kind of frame that it counts as.
-func (h *hub) foreignBlock(what string, n int) (text, kind string) {
+func (h *hub) foreignBlock(variant string, n int) (text, kind string) {
 	l := &message{run: "t-0ther1", number: n + 1, index: 100_000 + n, t: strconv.FormatInt(time.Now().UnixMicro(), 10)}
 	if h.Form == formID { // an id belongs to one message only
 		l.number += 100_000
 	}
-	switch what {
+	switch variant {
 	case "comment":
 		kind = frameOther
 		if k := heartbeats[h.Heartbeat]; k.described["comment"] == true {
@@ -61,13 +61,13 @@ func (h *hub) foreignBlock(what string, n int) (text, kind string) {
 	if !ok {
 		return "", ""
 	}
-	switch what {
+	switch variant {
 	case "longer marker":
 		l.run = of + "-trial-a0b1c2"
 	case "shorter marker":
 		l.run = of
 	}
-	if what != "run" && h.Summed {
+	if variant != "run" && h.Summed {
 		l.sum = sumOf(l.run, l.number, l.t)
 	}
 	text, _, _ = h.block(l, "", 0)

@@ -13,11 +13,11 @@ import (
 // publishedGroup is the group of the faults of services that are published to.
 const publishedGroup = "published"
 
-// cleanPublished are runs of hubs in which nothing is wrong: what a hub is and does was drawn.
+// cleanPublished are clean runs of hubs: the properties of a hub are drawn.
 var cleanPublished = []kind{
 	{"clean", "clean", asDrawn}, {"clean", "clean", asDrawn}, {"clean", "clean", asDrawn}, {"clean", "clean", asDrawn}, {"clean", "clean", asDrawn},
-	{"clean", "clean", byAnotherClock},
-	{"clean", "clean", func(r *rand.Rand, sc *scenario) { reconnectsToHub(r, sc); strikeHub(r, sc, fakeservice.ActClose) }},
+	{"clean", "clean", useOtherClock},
+	{"clean", "clean", func(r *rand.Rand, sc *scenario) { reconnectToHub(r, sc); strikeHub(r, sc, fakeservice.ActClose) }},
 }
 
 // publishedKinds are the faults of hubs.
@@ -34,7 +34,7 @@ var publishedKinds = []kind{
 	}},
 	{publishedGroup, "last message lost", func(r *rand.Rand, sc *scenario) {
 		strikeHub(r, sc, fakeservice.ActLose)
-		sc.HubFault.From = sc.Plan.published(sc.Hub, 0)
+		sc.HubFault.From = sc.Plan.messagesPerTopic(sc.Hub, 0)
 	}},
 	{publishedGroup, "message lost on all", func(r *rand.Rand, sc *scenario) { strikeHub(r, sc, fakeservice.ActLose); sc.HubFault.Devices = nil }},
 	{publishedGroup, "all messages of a stream lost", func(r *rand.Rand, sc *scenario) {
@@ -43,7 +43,7 @@ var publishedKinds = []kind{
 	}},
 	{publishedGroup, "message lost, by another clock", func(r *rand.Rand, sc *scenario) {
 		strikeHub(r, sc, fakeservice.ActLose)
-		byAnotherClock(r, sc)
+		useOtherClock(r, sc)
 	}},
 	{publishedGroup, "message lost, of those in any order", func(r *rand.Rand, sc *scenario) {
 		sc.Hub.Delivery = oneOf(r, "at-least-once", "")
@@ -51,31 +51,31 @@ var publishedKinds = []kind{
 		sc.Hub.Delay = 200 * time.Millisecond
 		strikeHub(r, sc, fakeservice.ActLose)
 	}},
-	{publishedGroup, "message repeated", exact(fakeservice.ActRepeat)},
-	{publishedGroup, "message repeated later", exact(hubRepeatLater)},
-	{publishedGroup, "messages swapped", exact(fakeservice.ActHold)},
+	{publishedGroup, "message repeated", expectOrder(fakeservice.ActRepeat)},
+	{publishedGroup, "message repeated later", expectOrder(hubRepeatLater)},
+	{publishedGroup, "messages swapped", expectOrder(fakeservice.ActHold)},
 	{publishedGroup, "message delayed", func(r *rand.Rand, sc *scenario) {
 		sc.Hub.Timed, sc.Hub.Delay, sc.Hub.Slow, sc.Plan.LateMS, sc.Plan.MaxLate = true, 0, 0, 800, 0
-		exact(fakeservice.ActDelay)(r, sc)
+		expectOrder(fakeservice.ActDelay)(r, sc)
 		sc.HubFault.From, sc.HubFault.Wait = 2, 1500*time.Millisecond
 	}},
-	{publishedGroup, "number corrupted", exact(corruptNumber)},
-	{publishedGroup, "marker corrupted", exact(corruptMarker)},
-	{publishedGroup, "time corrupted", summed(corruptTime)},
-	{publishedGroup, "checksum corrupted", summed(corruptSum)},
+	{publishedGroup, "number corrupted", expectOrder(corruptNumber)},
+	{publishedGroup, "marker corrupted", expectOrder(corruptMarker)},
+	{publishedGroup, "time corrupted", withChecksum(corruptTime)},
+	{publishedGroup, "checksum corrupted", withChecksum(corruptSum)},
 	{publishedGroup, "data cut", func(r *rand.Rand, sc *scenario) {
 		if sc.Hub.Form == formWords {
 			sc.Hub.Form, sc.Hub.IDs = formFlat, hubUUID
 		}
-		exact(corruptTruncated)(r, sc)
+		expectOrder(corruptTruncated)(r, sc)
 	}},
 	{publishedGroup, "number changed", func(r *rand.Rand, sc *scenario) {
-		exact(corruptShift)(r, sc)
+		expectOrder(corruptShift)(r, sc)
 		sc.HubFault.Offset = oneOf(r, 1, -1, 1000)
 		sc.HubFault.From = max(sc.HubFault.From, 2)
 	}},
-	{publishedGroup, "message on another topic", misrouted(hubOtherTopic)},
-	{publishedGroup, "message on another topic, too", misrouted(hubLeaks)},
+	{publishedGroup, "message on another topic", misroute(hubOtherTopic)},
+	{publishedGroup, "message on another topic, too", misroute(hubLeaks)},
 	{publishedGroup, "stream falls silent", func(r *rand.Rand, sc *scenario) {
 		sc.Plan.Seconds = lead + 9
 		if sc.Hub.StatedInterval > 1 {
@@ -89,7 +89,7 @@ var publishedKinds = []kind{
 	{publishedGroup, "stream reset", endsStreams(fakeservice.ActReset)},
 	{publishedGroup, "stream ends in a message", endsStreams(fakeservice.ActTruncate)},
 	{publishedGroup, "resumed too far back", func(r *rand.Rand, sc *scenario) {
-		reconnectsToHub(r, sc)
+		reconnectToHub(r, sc)
 		sc.Hub.IDs, sc.Hub.Resume = hubUUID, oneOf(r, "header", "query")
 		if sc.Hub.Form == formID {
 			sc.Hub.IDs = hubNumber
@@ -97,7 +97,7 @@ var publishedKinds = []kind{
 		if sc.Hub.Heartbeat == "after a line" { // it has an id
 			sc.Hub.Heartbeat = "event"
 		}
-		exact(fakeservice.ActClose)(r, sc)
+		expectOrder(fakeservice.ActClose)(r, sc)
 		sc.HubFault.From, sc.HubFault.Overlap = max(sc.HubFault.From, 3), 1+r.IntN(2)
 	}},
 	{publishedGroup, "gap announced", func(r *rand.Rand, sc *scenario) {
@@ -111,7 +111,7 @@ var publishedKinds = []kind{
 		if sc.Hub.Heartbeat == "after a line" { // it resets the id
 			sc.Hub.Heartbeat = "event"
 		}
-		exact(hubGap)(r, sc)
+		expectOrder(hubGap)(r, sc)
 	}},
 
 	{publishedGroup, "message refused", publishKind(publishRefused)},
@@ -143,10 +143,10 @@ var publishedKinds = []kind{
 	}},
 	{publishedGroup, "stream ends before its lifetime", func(r *rand.Rand, sc *scenario) {
 		sc.Hub.End, sc.Hub.Lifetime, sc.Hub.Retry, sc.Plan.Reconnect = "server", 3, 50, true
-		combine(forSome(hubFault{Early: true}), failing(verdict.CheckLifetime))(r, sc)
+		combine(forSome(hubFault{Early: true}), failBy(verdict.CheckLifetime))(r, sc)
 	}},
-	{publishedGroup, "heartbeats reset the id", combine(rotated(""), resetsIDs)},
-	{publishedGroup, "no ids to resume from", combine(rotated(""), sendsNoIDs)},
+	{publishedGroup, "heartbeats reset the id", combine(rotate(""), resetsIDs)},
+	{publishedGroup, "no ids to resume from", combine(rotate(""), sendsNoIDs)},
 	{publishedGroup, "streams too short", shortLived(hubFault{})},
 	{publishedGroup, "streams too short, and messages lost", shortLived(hubFault{Fault: fakeservice.Fault{Action: fakeservice.ActLose, From: 1}, Every: 4})},
 	{publishedGroup, "stream never ends", func(r *rand.Rand, sc *scenario) {
@@ -194,15 +194,15 @@ func shortLived(f hubFault) prepare {
 	}
 }
 
-// byAnotherClock has the service write its own time into messages, by a clock that is wrong.
-func byAnotherClock(r *rand.Rand, sc *scenario) {
+// useOtherClock makes the service write its own time into messages, by a wrong clock.
+func useOtherClock(r *rand.Rand, sc *scenario) {
 	sc.Hub.Timed, sc.Hub.Summed = true, false
 	sc.Hub.Skew = time.Duration(oneOf(r, -1, 1.) * oneOf(r, .4, 1.5, 3, 20, 4000) * float64(time.Second))
 }
 
 // strikeHub is a fault that hits messages in the middle of some streams.
 func strikeHub(r *rand.Rand, sc *scenario, act string) {
-	last := sc.Plan.published(sc.Hub, sc.Hub.Topics-1)
+	last := sc.Plan.messagesPerTopic(sc.Hub, sc.Hub.Topics-1)
 	sc.HubFault = hubFault{Fault: fakeservice.Fault{Action: act, Devices: sc.Plan.randomIDs(r), From: 2 + r.IntN(max(last-3, 1)), Count: 1}}
 }
 
@@ -210,8 +210,8 @@ func hubKind(act string) prepare {
 	return func(r *rand.Rand, sc *scenario) { strikeHub(r, sc, act) }
 }
 
-// exact is such a fault of a service whose description promises order and that nothing comes twice.
-func exact(act string) prepare {
+// expectOrder prepares such a fault of a service whose description promises order and no duplicates.
+func expectOrder(act string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		sc.Hub.Order, sc.Hub.Delivery = "", ""
 		strikeHub(r, sc, act)
@@ -227,14 +227,14 @@ func exact(act string) prepare {
 	}
 }
 
-// summed is such a fault of one with a checksum.
-func summed(act string) prepare {
+// withChecksum prepares such a fault of a service with a checksum.
+func withChecksum(act string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		sc.Hub.Marked, sc.Hub.Timed, sc.Hub.Summed = true, true, true
 		if sc.Hub.Time == "millis" {
 			sc.Hub.Time = "whole"
 		}
-		exact(act)(r, sc)
+		expectOrder(act)(r, sc)
 	}
 }
 
@@ -249,20 +249,20 @@ func endsStreams(act string) prepare {
 	}
 }
 
-// reconnectsToHub lets clients reconnect.
-func reconnectsToHub(r *rand.Rand, sc *scenario) {
+// reconnectToHub lets clients reconnect.
+func reconnectToHub(r *rand.Rand, sc *scenario) {
 	sc.Hub.End, sc.Hub.Retry, sc.Plan.Reconnect = "client", oneOf(r, 50, 300), true
 }
 
-// misrouted returns a message on the streams of another topic.
-func misrouted(act string) prepare {
+// misroute prepares a message on the streams of another topic.
+func misroute(act string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		h := sc.Hub
 		if h.Topics == 1 {
 			h.Topics, h.Rate = 2, 2*h.Rate
 			sc.Plan.Connections = max(sc.Plan.Connections, 2)
 		}
-		exact(act)(r, sc)
+		expectOrder(act)(r, sc)
 		sc.HubFault.Devices, sc.HubFault.Topics = nil, []int{r.IntN(h.Topics)}
 	}
 }
@@ -270,7 +270,7 @@ func misrouted(act string) prepare {
 // publishKind returns a fault of the publisher's requests.
 func publishKind(take string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
-		last := sc.Plan.published(sc.Hub, sc.Hub.Topics-1)
+		last := sc.Plan.messagesPerTopic(sc.Hub, sc.Hub.Topics-1)
 		sc.HubFault = hubFault{
 			Publish: take, Topics: []int{r.IntN(sc.Hub.Topics)}, Fault: fakeservice.Fault{From: 1 + r.IntN(max(last-1, 1)), Count: 1},
 			Status: oneOf(r, http.StatusServiceUnavailable, 500, 429, 401, 413, 302),
@@ -287,6 +287,6 @@ func publisherFault(signal syscall.Signal) prepare {
 		endlessStreams(sc)
 		sc.Plan.Seconds, sc.Plan.Runners = lead+9, 1
 		sc.Strike.Wait = 2200 * time.Millisecond
-		sc.disturb = publisherDisturbed(signal)
+		sc.disturb = disturbPublisher(signal)
 	}
 }

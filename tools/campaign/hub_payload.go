@@ -30,8 +30,8 @@ const (
 	corruptTruncated = "half" // its data ends in the middle
 )
 
-// block returns a letter as it is sent on a stream, with that harm. reads is the number that the description finds in
-// it, 0 if the message is corrupted; ours: it still belongs to the run.
+// block returns a letter as it is sent on a stream, with that fault. reads is the number that the description finds
+// in it, 0 if the message is corrupted; valid: it still belongs to the run.
 func (h *hubSpec) block(l *message, corruption string, by int) (text string, reads int, valid bool) {
 	run, seq, t, sum := l.run, strconv.Itoa(l.number), l.t, l.sum
 	reads, valid = l.number, true
@@ -82,7 +82,7 @@ func (h *hubSpec) event(name, id, data string) string {
 	return text + "data: " + strings.ReplaceAll(data, "\n", "\ndata: ") + "\n\n"
 }
 
-// eventOf is the name of a message.
+// eventOf returns the name of a message.
 func (h *hubSpec) eventOf(l *message) string {
 	if len(h.Events) == 0 {
 		return []string{"", "message", "whatever"}[l.number%3]
@@ -110,7 +110,7 @@ func (h *hubSpec) idOf(l *message, seq string) string {
 	return ""
 }
 
-// data is the data of a message of these values.
+// data returns the data of a message of these values.
 func (h *hubSpec) data(run, seq, t, sum string, l *message) string {
 	if h.Form == formWords {
 		return h.text(run, seq, t, sum)
@@ -193,14 +193,14 @@ func (h *hubSpec) formatTime(t string) string {
 	return strconv.FormatInt(us, 10)
 }
 
-// pad is text that looks like what it is not.
+// pad returns text that resembles other parts of a message.
 func (h *hubSpec) pad(l *message) string {
 	const one = `\"seq\":17,{ö\n} \u00e9\\ \ud83d\ude00 data: id: \/`
 	n := h.Pad / len(one)
 	return strings.Repeat(one, n) + strings.Repeat("x", l.number%3)
 }
 
-// sumOf is the checksum that docs/services.md promises, as 8 digits.
+// sumOf returns the checksum that docs/services.md defines, as 8 digits.
 func sumOf(run string, number int, t string) string {
 	text := run + "\x00" + strconv.Itoa(number) + "\x00" + t
 	return fmt.Sprintf("%08x", crc32.Checksum([]byte(text), crc32.MakeTable(crc32.Castagnoli)))

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// publish takes a message.
+// publish stores a message.
 func (h *hub) publish(w http.ResponseWriter, r *http.Request) {
 	topic := h.topicOf(r)
 	l, ok := h.read(r)
@@ -50,7 +50,7 @@ func (h *hub) publish(w http.ResponseWriter, r *http.Request) {
 	answer()
 }
 
-// answer answers the request that publishes a message.
+// answer responds to a publish request.
 func (h *hub) answer(w http.ResponseWriter, r *http.Request, l *message, take string, slow time.Duration) {
 	time.Sleep(slow)
 	status := h.Status
@@ -116,7 +116,7 @@ func (h *hub) read(r *http.Request) (l *message, ok bool) {
 	return l, err == nil
 }
 
-// deliver puts a message on the streams of its topic, or of another one.
+// deliver writes a message to the streams of its topic, or of another one.
 func (h *hub) deliver(l *message, take string) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()

@@ -39,7 +39,7 @@ func (h *hub) readToken(w http.ResponseWriter, r *http.Request, id string) (unti
 	return until, true
 }
 
-// refuseReconnect answers a client that reconnects according to the fault; false: it gets its stream, maybe later.
+// refuseReconnect responds to a reconnect according to the fault; false: the client gets its stream, maybe later.
 func (h *hub) refuseReconnect(w http.ResponseWriter, d *hubClient) bool {
 	h.Mu.Lock()
 	refused := d.n >= 0 && h.fault.Reconnect != "" && h.fault.Matches(d.ID) && len(d.Spans) > 0 && (h.fault.Reconnects == 0 || d.refusals < h.fault.Reconnects)
@@ -64,7 +64,7 @@ func (h *hub) refuseReconnect(w http.ResponseWriter, d *hubClient) bool {
 	return true
 }
 
-// restartFile is what an action makes in the folder of the run to have the hub restart.
+// restartFile is the file that an action creates in the folder of the run to restart the hub.
 const restartFile = "restart"
 
 // restartHub ends all streams on request of the action, and accepts no client for the given time.
@@ -92,14 +92,14 @@ func (h *hubSpec) resumesByID() bool { return h.Resume == "header" || h.Resume =
 func (h *hubSpec) sendsIDs() bool { return h.resumesByID() && (h.IDs != hubNone || h.Form == formID) }
 
 // receivedBefore reports whether the client received a message on an earlier stream.
-func (d *hubClient) receivedBefore(before int) (came span) {
+func (d *hubClient) receivedBefore(before int) (arrived span) {
 	for _, f := range d.frames {
 		if f.kind == frameMessage && f.span < before {
-			came.Max = 1
-			came.Min = max(came.Min, btoi(sure(d.Spans[f.span], f.at)))
+			arrived.Max = 1
+			arrived.Min = max(arrived.Min, btoi(isSure(d.Spans[f.span], f.at)))
 		}
 	}
-	return came
+	return arrived
 }
 
 // expectIDs counts the reconnects of clients that had received messages but had no id to resume from.

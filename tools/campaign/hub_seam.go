@@ -21,7 +21,7 @@ const (
 	seamReplaysAll  = "start"   // all messages ever published
 )
 
-// seam returns what the fault does with a stream that resumes now. half: the one before was never closed.
+// seam returns the effect of the fault on a stream that resumes now. half: the one before was never closed.
 func (f *hubFault) seam(id string, half bool) string {
 	if !f.Matches(id) || f.StreamsOf != "" && (f.StreamsOf == "half") != half {
 		return ""
@@ -30,40 +30,40 @@ func (f *hubFault) seam(id string, half bool) string {
 }
 
 // resumedMessages returns the first messages of a stream that resumes after the message of that index. With the lock.
-func (f *hubStream) resumedMessages(behind int, half bool) []*message {
+func (f *hubStream) resumedMessages(position int, half bool) []*message {
 	all := func(letters []*message) []*message {
 		return slices.DeleteFunc(slices.Clone(letters), func(l *message) bool { return !l.delivered })
 	}
 	d := f.client
-	missed := all(d.topic.messages[behind:])
-	came := slices.Clone(missed)
+	missed := all(d.topic.messages[position:])
+	messages := slices.Clone(missed)
 	switch n := len(missed); f.fault.seam(d.ID, half) {
 	case seamLosesFirst:
-		came = came[min(1, n):]
+		messages = messages[min(1, n):]
 	case seamLosesLast:
-		came = came[:max(n-1, 0)]
+		messages = messages[:max(n-1, 0)]
 	case seamSkipsTwo:
-		came = came[min(2, n):]
+		messages = messages[min(2, n):]
 	case seamLosesAll, seamAnnounced:
-		came = nil
+		messages = nil
 	case seamRepeatsLast:
-		came = append(came, came[max(n-1, 0):]...)
+		messages = append(messages, messages[max(n-1, 0):]...)
 	case seamSwapsFirst:
 		if n > 1 {
-			came[0], came[1] = came[1], came[0]
+			messages[0], messages[1] = messages[1], messages[0]
 		}
 	case seamReplaysAll:
-		came = all(d.topic.messages)
+		messages = all(d.topic.messages)
 	}
 	for _, l := range missed {
-		if !slices.Contains(came, l) {
+		if !slices.Contains(messages, l) {
 			if d.dropped == nil {
 				d.dropped = map[int]int{}
 			}
 			d.dropped[l.number] = f.span
 		}
 	}
-	return came
+	return messages
 }
 
 // announces notes whether the stream will say that messages are missing, and reports whether a header says so.
@@ -115,16 +115,16 @@ func (t *hubTopic) last(f *hubStream, last string) int {
 	return 0
 }
 
-// readUpTo records what the client had read of a span when it came back: up to the message of that number, and none behind it.
-// Where messages come more than once, that may also have been an earlier copy.
-func (d *hubClient) readUpTo(span, number int, again bool) {
+// readUpTo records what the client had read of a span when it reconnected: up to the message of that number, and none
+// after it. If messages arrive more than once, that may also have been an earlier copy.
+func (d *hubClient) readUpTo(span, number int, repeated bool) {
 	if span < 0 || number == 0 || d.Spans[span].EndReason == fakeservice.EndInOrder {
 		return
 	}
 	last := -1
 	for i := range d.frames {
 		f := &d.frames[i]
-		f.unsure = f.unsure || again && last >= 0 && f.span == span
+		f.unsure = f.unsure || repeated && last >= 0 && f.span == span
 		if f.kind == frameMessage && f.number == number {
 			last = i
 		}

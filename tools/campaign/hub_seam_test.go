@@ -10,11 +10,11 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// returning is a hub whose stream was cut after 5 s and came back 2 s later, as its client had read up to message 8 of the
-// nine that were written.
-func returning(t *testing.T, fault hubFault, half bool) (*scenario, *hub) {
+// newResumingHub returns a hub whose stream was cut after 5 s and resumed 2 s later, when its client had read up to
+// message 8 of the nine that were written.
+func newResumingHub(t *testing.T, fault hubFault, half bool) (*scenario, *hub) {
 	t.Helper()
-	sc, h := listened(t, func(number int) []int {
+	sc, h := newTestHub(t, func(number int) []int {
 		if number > 9 {
 			return nil
 		}
@@ -27,16 +27,16 @@ func returning(t *testing.T, fault hubFault, half bool) (*scenario, *hub) {
 	back := end.From.Add(7 * time.Second)
 	d.Spans = []fakeservice.OpenSpan{{From: end.From, To: end.From.Add(5 * time.Second), EndReason: fakeservice.EndClient}, {From: back, To: end.To, EndReason: fakeservice.EndClient, Resumed: true}}
 	f := &hubStream{hub: h, client: d, span: 1}
-	said := f.resumeID(d.topic.messages[7])
-	d.readUpTo(0, d.topic.last(f, said), false)
+	announcement := f.resumeID(d.topic.messages[7])
+	d.readUpTo(0, d.topic.last(f, announcement), false)
 	published := d.topic.messages
 	d.topic.messages = published[:13]
 	for _, l := range published {
 		l.delivered = true
 	}
-	came := f.resumedMessages(d.topic.resumeIndex(f, said), half)
+	messages := f.resumedMessages(d.topic.resumeIndex(f, announcement), half)
 	d.topic.messages = published
-	for _, l := range append(came, published[13:]...) {
+	for _, l := range append(messages, published[13:]...) {
 		d.frames = append(d.frames, frame{kind: frameMessage, number: l.number, reads: l.number, sent: l.got, at: back, span: 1})
 	}
 	return sc, h
@@ -50,20 +50,20 @@ func TestExpectationsOfReconnects(t *testing.T) {
 		want   []verdict.Outcome
 	}{
 		"nothing is wrong":                {hubFault{}, false, counts{}, passes},
-		"the first is lost":               {hubFault{Seam: seamLosesFirst}, false, counts{"missed": exactly(1), "cuts lost": exactly(1), "cuts broken": exactly(1)}, fails},
-		"the last is lost":                {hubFault{Seam: seamLosesLast}, false, counts{"missed": exactly(1), "cuts lost": exactly(1), "cuts broken": exactly(1)}, fails},
-		"all are lost":                    {hubFault{Seam: seamLosesAll}, false, counts{"missed": exactly(5), "cuts lost": exactly(5), "cuts broken": exactly(1)}, fails},
-		"a gap is announced, and allowed": {hubFault{Seam: seamAnnounced, Allowed: true}, false, counts{"cuts lost": exactly(5), "cuts broken": exactly(1)}, passes},
-		"another id":                      {hubFault{Seam: seamSkipsTwo}, false, counts{"missed": exactly(2), "cuts lost": exactly(2), "cuts broken": exactly(1)}, fails},
-		"an earlier id":                   {hubFault{Overlap: 2}, false, counts{"duplicated": exactly(2), "cuts doubled": exactly(2), "cuts broken": exactly(1)}, fails},
-		"one twice":                       {hubFault{Seam: seamRepeatsLast}, false, counts{"duplicated": exactly(1), "cuts doubled": exactly(1), "cuts broken": exactly(1)}, fails},
-		"all again":                       {hubFault{Seam: seamReplaysAll}, false, counts{"duplicated": exactly(8), "cuts doubled": exactly(8), "cuts broken": exactly(1)}, fails},
-		"swapped":                         {hubFault{Seam: seamSwapsFirst}, false, counts{"reordered": exactly(1)}, fails},
+		"the first is lost":               {hubFault{Seam: seamLosesFirst}, false, counts{"missed": exactCount(1), "cuts lost": exactCount(1), "cuts broken": exactCount(1)}, fails},
+		"the last is lost":                {hubFault{Seam: seamLosesLast}, false, counts{"missed": exactCount(1), "cuts lost": exactCount(1), "cuts broken": exactCount(1)}, fails},
+		"all are lost":                    {hubFault{Seam: seamLosesAll}, false, counts{"missed": exactCount(5), "cuts lost": exactCount(5), "cuts broken": exactCount(1)}, fails},
+		"a gap is announced, and allowed": {hubFault{Seam: seamAnnounced, Allowed: true}, false, counts{"cuts lost": exactCount(5), "cuts broken": exactCount(1)}, passes},
+		"another id":                      {hubFault{Seam: seamSkipsTwo}, false, counts{"missed": exactCount(2), "cuts lost": exactCount(2), "cuts broken": exactCount(1)}, fails},
+		"an earlier id":                   {hubFault{Overlap: 2}, false, counts{"duplicated": exactCount(2), "cuts doubled": exactCount(2), "cuts broken": exactCount(1)}, fails},
+		"one twice":                       {hubFault{Seam: seamRepeatsLast}, false, counts{"duplicated": exactCount(1), "cuts doubled": exactCount(1), "cuts broken": exactCount(1)}, fails},
+		"all again":                       {hubFault{Seam: seamReplaysAll}, false, counts{"duplicated": exactCount(8), "cuts doubled": exactCount(8), "cuts broken": exactCount(1)}, fails},
+		"swapped":                         {hubFault{Seam: seamSwapsFirst}, false, counts{"reordered": exactCount(1)}, fails},
 		"not of this kind of cut":         {hubFault{Seam: seamLosesAll, StreamsOf: "half"}, false, counts{}, passes},
-		"only of this kind of cut":        {hubFault{Seam: seamLosesAll, StreamsOf: "half"}, true, counts{"missed": exactly(5), "cuts lost": exactly(5), "cuts broken": exactly(1)}, fails},
+		"only of this kind of cut":        {hubFault{Seam: seamLosesAll, StreamsOf: "half"}, true, counts{"missed": exactCount(5), "cuts lost": exactCount(5), "cuts broken": exactCount(1)}, fails},
 		"nor of another stream":           {hubFault{Seam: seamLosesAll, Fault: fakeservice.Fault{Devices: []string{"h-1"}}}, false, counts{}, passes},
 	} {
-		sc, h := returning(t, c.fault, c.half)
+		sc, h := newResumingHub(t, c.fault, c.half)
 		e := sc.expectHub(h)
 		require.Equal(t, c.want, e.Outcomes, name)
 		for _, count := range []string{"missed", "duplicated", "reordered", "cuts lost", "cuts doubled", "cuts broken"} {

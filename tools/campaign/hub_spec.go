@@ -9,8 +9,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// A hubSpec is a service that is published to: how that is done, what its streams look like, and what its description
-// says of both.
+// A hubSpec is a service with a publisher: its requests, its streams, and its description.
 type hubSpec struct {
 	Topics int
 	Rate   float64 // messages per second, all topics together
@@ -78,7 +77,7 @@ const (
 	hubPrefixed = "prefixed" // that number behind a text
 )
 
-// heartbeats are what keeps streams alive, by their kind: the description of them, and what is written.
+// heartbeats keep streams alive, by their kind: the description of them, and the written text.
 var heartbeats = map[string]struct {
 	described map[string]any
 	text      string // with LF
@@ -181,8 +180,8 @@ func (h *hubSpec) drawForeign(r *rand.Rand) {
 	}
 }
 
-// drawReturn draws how a stream resumes after its end. A client with an id gets what it missed, as the description
-// promises.
+// drawReturn draws how a stream resumes after its end. A client with an id gets the missed messages, as the
+// description promises.
 func (h *hubSpec) drawReturn(r *rand.Rand) {
 	switch {
 	case h.Heartbeat == "after a line": // it resets the id
@@ -207,7 +206,7 @@ func (h *hubSpec) drawReturn(r *rand.Rand) {
 	}
 }
 
-// interval is how far apart the messages of a topic are.
+// interval returns the time between messages of a topic.
 func (h *hubSpec) interval() time.Duration {
 	return time.Duration(float64(h.Topics) / h.Rate * float64(time.Second))
 }
@@ -229,8 +228,8 @@ func drawHubPlan(r *rand.Rand, h *hubSpec) plan {
 	return p
 }
 
-// published is how many messages each topic will have.
-func (p *plan) published(h *hubSpec, topic int) int {
+// messagesPerTopic returns how many messages each topic will have.
+func (p *plan) messagesPerTopic(h *hubSpec, topic int) int {
 	hold := p.hold().Seconds()
 	all := int(max(hold-4, hold/2)*h.Rate - 1e-6)
 	if float64(all) < max(hold-4, hold/2)*h.Rate-1e-6 {

@@ -125,7 +125,7 @@ func (h *hub) admit(id string, topic *hubTopic) (*hubClient, bool) {
 	return d, true
 }
 
-// join is the second request of a stream.
+// join handles the second request of a stream.
 func (h *hub) join(w http.ResponseWriter, r *http.Request) {
 	client := strings.TrimPrefix(r.URL.Path, "/join/")
 	h.Mu.Lock()
@@ -184,20 +184,20 @@ func (f *hubStream) run(last string) {
 	f.Mu.Lock()
 	f.begin(last)
 	f.Mu.Unlock()
-	how := f.serve()
+	end := f.serve()
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
 	delete(d.topic.streams, f)
 	if d.stream == f {
 		d.stream, d.Open = nil, nil
 	}
-	if how == fakeservice.EndClient && !d.EndRequestedAt.IsZero() && f.EndReason != "" {
-		how = fakeservice.EndRequested
+	if end == fakeservice.EndClient && !d.EndRequestedAt.IsZero() && f.EndReason != "" {
+		end = fakeservice.EndRequested
 	}
 	if d.n >= 0 {
-		d.Spans[f.span].To, d.Spans[f.span].EndReason = time.Now(), how
+		d.Spans[f.span].To, d.Spans[f.span].EndReason = time.Now(), end
 	}
-	if how == fakeservice.EndReset {
+	if end == fakeservice.EndReset {
 		fakeservice.Reset(f.W)
 	}
 }
@@ -221,7 +221,8 @@ func (f *hubStream) awaitSecondRequest() bool {
 	}
 }
 
-// begin puts the stream on the list of its topic, and brings back what its client missed. With the lock of the hub.
+// begin adds the stream to the list of its topic, and returns the messages that its client missed. The caller holds
+// the lock of the hub.
 func (f *hubStream) begin(last string) {
 	d := f.client
 	d.topic.streams[f] = true
@@ -271,14 +272,14 @@ func (t *hubTopic) resumeIndex(f *hubStream, last string) int {
 }
 
 // serve writes items until the stream ends. It returns how the stream ended.
-func (f *hubStream) serve() (how string) {
+func (f *hubStream) serve() (end string) {
 	if lifetime := f.lifetime(); f.EndAt.IsZero() && lifetime > 0 {
 		f.EndAt = time.Now().Add(lifetime)
 	}
-	beat := time.Now().Add(f.heartbeatDelay())
+	nextHeartbeat := time.Now().Add(f.heartbeatDelay())
 	for {
 		due := f.nextDue()
-		ended, err := f.Wait(earliest(due, f.EndAt, beat), f.Ended)
+		ended, err := f.Wait(earliest(due, f.EndAt, nextHeartbeat), f.Ended)
 		now := time.Now()
 		switch {
 		case err != nil:
@@ -292,8 +293,8 @@ func (f *hubStream) serve() (how string) {
 			if f.writeItem(f.dequeue()) != nil {
 				return f.endReason()
 			}
-		case !now.Before(beat):
-			beat = now.Add(f.heartbeatDelay())
+		case !now.Before(nextHeartbeat):
+			nextHeartbeat = now.Add(f.heartbeatDelay())
 			if f.heartbeat() != nil {
 				return fakeservice.EndClient
 			}

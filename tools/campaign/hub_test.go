@@ -13,8 +13,8 @@ import (
 	compiler "github.com/sse-soak/sse-soak/internal/service"
 )
 
-// parsed are the fields of one block, as a client finds them.
-func parsed(text string) (b compiler.Block) {
+// parseBlock returns the fields of one block, as a client finds them.
+func parseBlock(text string) (b compiler.Block) {
 	var data []string
 	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n\n"), "\n") {
 		name, value, _ := strings.Cut(line, ":")
@@ -35,7 +35,7 @@ func parsed(text string) (b compiler.Block) {
 	return b
 }
 
-func compiled(t *testing.T, h *hubSpec) *compiler.Service {
+func compile(t *testing.T, h *hubSpec) *compiler.Service {
 	t.Helper()
 	text, err := json.Marshal(h.description())
 	require.NoError(t, err)
@@ -44,7 +44,7 @@ func compiled(t *testing.T, h *hubSpec) *compiler.Service {
 	return s
 }
 
-// What a hub says of its own blocks is what its description makes of them.
+// The description of a hub recognizes its own blocks.
 func TestHubMatchesItsDescription(t *testing.T) {
 	for seed := range uint64(1800) {
 		family := families[max(0, int(seed)-1200)%len(families)] // the first two thirds are of the first
@@ -53,7 +53,7 @@ func TestHubMatchesItsDescription(t *testing.T) {
 		if h.Message != nil { // it is not published to
 			continue
 		}
-		s := compiled(t, h)
+		s := compile(t, h)
 		const run = "t-a0b1c2.0"
 		reader := s.Reader(run).WithFamily("t-a0b1c2.")
 		l := &message{run: run, number: 17, index: 3, t: "1763000000123456"}
@@ -66,17 +66,17 @@ func TestHubMatchesItsDescription(t *testing.T) {
 		if sc.HubFault.Action != "" {
 			harms = append(harms, sc.HubFault.Action)
 		}
-		for _, harm := range harms {
-			text, reads, ours := h.block(l, harm, 1000)
-			b := parsed(text)
+		for _, fault := range harms {
+			text, reads, belongs := h.block(l, fault, 1000)
+			b := parseBlock(text)
 			if h.Order == "" {
 				require.LessOrEqual(t, len(b.Data), 66_000)
 			}
 			got := reader.Read(&b)
-			about := fmt.Sprintf("seed %d, %s: %.300s", seed, harm, text)
-			require.Equal(t, ours, got.Kind == compiler.Delivery, about)
+			about := fmt.Sprintf("seed %d, %s: %.300s", seed, fault, text)
+			require.Equal(t, belongs, got.Kind == compiler.Delivery, about)
 			switch {
-			case !ours:
+			case !belongs:
 			case reads == 0:
 				require.Error(t, got.Err, about)
 			default:
@@ -89,18 +89,18 @@ func TestHubMatchesItsDescription(t *testing.T) {
 			}
 		}
 		if h.Heartbeat != "" {
-			b := parsed(strings.TrimPrefix(heartbeats[h.Heartbeat].text, ":\nid\n"))
+			b := parseBlock(strings.TrimPrefix(heartbeats[h.Heartbeat].text, ":\nid\n"))
 			require.Equal(t, compiler.Heartbeat, reader.Read(&b).Kind, "seed %d: %s", seed, h.Heartbeat)
 		}
 		hub := hub{hubSpec: *h, marker: run}
-		for _, what := range h.Foreign {
-			text, kind := hub.foreignBlock(what, 5)
-			b := parsed(text)
+		for _, name := range h.Foreign {
+			text, kind := hub.foreignBlock(name, 5)
+			b := parseBlock(text)
 			want := map[string]compiler.Kind{frameForeign: compiler.Foreign, frameOther: compiler.Other, frameHeartbeat: compiler.Heartbeat, frameUncounted: compiler.Other}[kind]
 			if slices.Contains(h.Events, b.EventName()) && want == compiler.Other && b.HasData {
 				want = compiler.Unmarked
 			}
-			require.Equal(t, want, reader.Read(&b).Kind, "seed %d, %s: %.300s", seed, what, text)
+			require.Equal(t, want, reader.Read(&b).Kind, "seed %d, %s: %.300s", seed, name, text)
 		}
 	}
 }

@@ -39,13 +39,13 @@ var soakKinds = []kind{
 	{"service", "duplicate all", func(_ *rand.Rand, sc *scenario) {
 		sc.Strike = fakeservice.Strike{Fault: fakeservice.Fault{Action: fakeservice.ActRepeat, From: fakeservice.EveryNoop}}
 	}},
-	{"service", "swap", combine(numbered, struck(fakeservice.ActHold, 1))},
+	{"service", "swap", combine(numberNoops, struck(fakeservice.ActHold, 1))},
 	{"service", "corrupt", struck(fakeservice.ActCorrupt, 1)},
 	{"service", "corrupt all", func(_ *rand.Rand, sc *scenario) {
 		sc.Strike = fakeservice.Strike{Fault: fakeservice.Fault{Action: fakeservice.ActCorrupt, From: fakeservice.EveryNoop}}
 	}},
 	{"service", "delay", delay},
-	{"service", "never-served slot", combine(numbered, struck(fakeservice.ActSkip, 1))},
+	{"service", "never-served slot", combine(numberNoops, struck(fakeservice.ActSkip, 1))},
 	{"service", "silence with comments", struck(fakeservice.ActQuiet, 0)},
 	{"service", "stall", func(r *rand.Rand, sc *scenario) {
 		sc.Plan.lengthen(9, 0)
@@ -62,37 +62,37 @@ var soakKinds = []kind{
 	{"service", "named events", func(r *rand.Rand, sc *scenario) {
 		sc.Strike = fakeservice.Strike{Fault: fakeservice.Fault{Action: fakeservice.ActNamed, Devices: sc.Plan.randomIDs(r)}}
 	}},
-	{"service", "end early, and back", combine(lengthened(8, 6), struck(fakeservice.ActClose, 1), reconnects)},
+	{"service", "end early, and back", combine(lengthen(8, 6), struck(fakeservice.ActClose, 1), allowReconnect)},
 
-	{"reconnect", "clean random ends", combine(reconnecting, randomLifetimes)},
-	{"reconnect", "clean random ends, schedule anew", combine(reconnecting, randomLifetimes, newSchedules)},
-	{"reconnect", "clean random ends, by the clock", combine(reconnecting, randomLifetimes, unnumbered)},
-	{"reconnect", "clean random ends, schedule anew, by the clock", combine(reconnecting, randomLifetimes, newSchedules, unnumbered)},
-	{"reconnect", "in the last interval", combine(reconnecting, endsLast)},
-	{"reconnect", "in the last interval, schedule anew", combine(reconnecting, endsLast, newSchedules)},
-	{"reconnect", "in the last interval, by the clock", combine(reconnecting, endsLast, unnumbered)},
-	{"reconnect", "refused, within MAX_OUTAGE at the end", combine(reconnecting, endsLast, refusedBack(0))},
-	{"reconnect", "refused for longer than MAX_OUTAGE at the end", combine(reconnecting, refusedBack(2), func(r *rand.Rand, sc *scenario) {
+	{"reconnect", "clean random ends", combine(reconnectWithReplay, randomLifetimes)},
+	{"reconnect", "clean random ends, schedule anew", combine(reconnectWithReplay, randomLifetimes, newSchedules)},
+	{"reconnect", "clean random ends, by the clock", combine(reconnectWithReplay, randomLifetimes, omitIDs)},
+	{"reconnect", "clean random ends, schedule anew, by the clock", combine(reconnectWithReplay, randomLifetimes, newSchedules, omitIDs)},
+	{"reconnect", "in the last interval", combine(reconnectWithReplay, endsLast)},
+	{"reconnect", "in the last interval, schedule anew", combine(reconnectWithReplay, endsLast, newSchedules)},
+	{"reconnect", "in the last interval, by the clock", combine(reconnectWithReplay, endsLast, omitIDs)},
+	{"reconnect", "refused, within MAX_OUTAGE at the end", combine(reconnectWithReplay, endsLast, refusedBack(0))},
+	{"reconnect", "refused for longer than MAX_OUTAGE at the end", combine(reconnectWithReplay, refusedBack(2), func(r *rand.Rand, sc *scenario) {
 		sc.Strike.EndIn = sc.Plan.hold() - 4500*time.Millisecond
 		sc.Fails = true
 	})},
-	{"reconnect", "a loss, then in the last interval", combine(reconnecting, func(r *rand.Rand, sc *scenario) {
+	{"reconnect", "a loss, then in the last interval", combine(reconnectWithReplay, func(r *rand.Rand, sc *scenario) {
 		sc.strike(r, fakeservice.ActLose, 1, 3)
 		sc.Strike.EndIn, sc.Strike.Within = sc.Plan.hold()-2*sc.Plan.interval(), sc.Plan.interval()
 	})},
-	{"jitter", "30 % early or late", jittered(.6)},
-	{"jitter", "30 % early or late, one lost", combine(jittered(.6), struck(fakeservice.ActLose, 1), func(_ *rand.Rand, sc *scenario) {
-		sc.want = &expected{Outcomes: []verdict.Outcome{verdict.Fail, verdict.Invalid}, AnyCounts: true}
+	{"jitter", "30 % early or late", addJitter(.6)},
+	{"jitter", "30 % early or late, one lost", combine(addJitter(.6), struck(fakeservice.ActLose, 1), func(_ *rand.Rand, sc *scenario) {
+		sc.want = &verdictExpectation{Outcomes: []verdict.Outcome{verdict.Fail, verdict.Invalid}, AnyCounts: true}
 	})},
 
-	{"connect", "refuse 503", answered(http.StatusServiceUnavailable)},
-	{"connect", "refuse 409", answered(http.StatusConflict)},
-	{"connect", "refuse 500", answered(http.StatusInternalServerError)},
-	{"connect", "refuse 404", answered(http.StatusNotFound)},
-	{"connect", "answer 204", answered(http.StatusNoContent)},
-	{"connect", "answer 201", answered(http.StatusCreated)},
-	{"connect", "wrong content type", answered(http.StatusOK)},
-	{"connect", "slow headers", combine(answered(http.StatusServiceUnavailable), func(_ *rand.Rand, sc *scenario) {
+	{"connect", "refuse 503", answerWith(http.StatusServiceUnavailable)},
+	{"connect", "refuse 409", answerWith(http.StatusConflict)},
+	{"connect", "refuse 500", answerWith(http.StatusInternalServerError)},
+	{"connect", "refuse 404", answerWith(http.StatusNotFound)},
+	{"connect", "answer 204", answerWith(http.StatusNoContent)},
+	{"connect", "answer 201", answerWith(http.StatusCreated)},
+	{"connect", "wrong content type", answerWith(http.StatusOK)},
+	{"connect", "slow headers", combine(answerWith(http.StatusServiceUnavailable), func(_ *rand.Rand, sc *scenario) {
 		sc.Plan.Seconds, sc.Strike.HeaderDelay = 19, 15*time.Second
 	})},
 	{"connect", "refused at first, and back", func(r *rand.Rand, sc *scenario) {
@@ -106,17 +106,17 @@ var soakKinds = []kind{
 
 	{"wire", "reset", wireKind(fakeservice.WireReset)},
 	{"wire", "cut in a frame", wireKind(fakeservice.WireMidFrame)},
-	{"wire", "half-open", combine(lengthened(9, 0), wireKind(fakeservice.WireVanish))},
+	{"wire", "half-open", combine(lengthen(9, 0), wireKind(fakeservice.WireVanish))},
 	{"wire", "pause, then burst", wireKind(fakeservice.WirePause)},
-	{"wire", "reset, and back", combine(lengthened(8, 6), wireKind(fakeservice.WireReset), reconnects)},
-	{"wire", "half-open, and back", combine(lengthened(12, 8), wireKind(fakeservice.WireVanish), reconnects)},
+	{"wire", "reset, and back", combine(lengthen(8, 6), wireKind(fakeservice.WireReset), allowReconnect)},
+	{"wire", "half-open, and back", combine(lengthen(12, 8), wireKind(fakeservice.WireVanish), allowReconnect)},
 }
 
-// cleanSuites are suites of streams against a good service: our own, or one that is here.
+// cleanSuites are suites of streams against a good service: our own, or one that is installed here.
 var cleanSuites = []kind{
 	{"clean", "clean", suite("fanout")}, {"clean", "clean", suite("capacity")}, {"clean", "clean", suite("churn")},
-	{"clean", "clean", noopsResume(true, 0, passes, exactly(0), exactly(0))},
-	{"clean", "clean", noticing(2*time.Second, fakeservice.GaugeOpen, 10, passes)}, {"clean", "clean", noticing(2*time.Second, fakeservice.GaugeTwice, 10, passes)},
+	{"clean", "clean", noopsResume(true, 0, passes, exactCount(0), exactCount(0))},
+	{"clean", "clean", detectVanished(2*time.Second, fakeservice.GaugeOpen, 10, passes)}, {"clean", "clean", detectVanished(2*time.Second, fakeservice.GaugeTwice, 10, passes)},
 	{"clean", "clean", slowKind(fakeservice.SlowCut, passes, nil, "--cut-slow", "1")}, {"clean", "clean", slowKind(fakeservice.SlowDrop, passes, nil)},
 	{"clean", "clean", slowKind(fakeservice.SlowKeep, passes, nil, "--cut-slow", "0", "--max-growth", "-1")},
 	{"clean", "clean", streams("capacity", fakeservice.Strike{}, passes)}, {"clean", "clean", streams("churn", fakeservice.Strike{}, passes)},
@@ -124,17 +124,17 @@ var cleanSuites = []kind{
 
 // suiteKinds are suites against a bad one.
 var suiteKinds = []kind{
-	{"suite", "resume: noops not replayed", noopsResume(false, 0, fails, span{1, unbounded}, exactly(0))},
-	{"suite", "resume: a noop lost at the seam", noopsResume(true, 1, fails, span{1, unbounded}, exactly(0))},
-	{"suite", "resume: a noop doubled at the seam", noopsResume(true, -1, fails, exactly(0), span{1, unbounded})},
-	{"suite", "vanish: never noticed", noticing(0, fakeservice.GaugeOpen, 4, fails, suites.CheckNoticed)},
-	{"suite", "vanish: noticed too late", noticing(8*time.Second, fakeservice.GaugeOpen, 4, fails, suites.CheckNoticed)},
-	{"suite", "vanish: half of them noticed", noticing(2*time.Second, fakeservice.GaugeLeaky, 9, fails, suites.CheckNoticed)},
-	{"suite", "vanish: the gauge only rises", noticing(2*time.Second, fakeservice.GaugeOpened, 9, fails, suites.CheckNoticed)},
-	{"suite", "vanish: another gauge", noticing(2*time.Second, fakeservice.GaugeFixed, 4, []verdict.Outcome{verdict.Invalid}, suites.CheckGauge)},
+	{"suite", "resume: noops not replayed", noopsResume(false, 0, fails, span{1, unbounded}, exactCount(0))},
+	{"suite", "resume: a noop lost at the seam", noopsResume(true, 1, fails, span{1, unbounded}, exactCount(0))},
+	{"suite", "resume: a noop doubled at the seam", noopsResume(true, -1, fails, exactCount(0), span{1, unbounded})},
+	{"suite", "vanish: never noticed", detectVanished(0, fakeservice.GaugeOpen, 4, fails, suites.CheckNoticed)},
+	{"suite", "vanish: noticed too late", detectVanished(8*time.Second, fakeservice.GaugeOpen, 4, fails, suites.CheckNoticed)},
+	{"suite", "vanish: half of them noticed", detectVanished(2*time.Second, fakeservice.GaugeLeaky, 9, fails, suites.CheckNoticed)},
+	{"suite", "vanish: the gauge only rises", detectVanished(2*time.Second, fakeservice.GaugeOpened, 9, fails, suites.CheckNoticed)},
+	{"suite", "vanish: another gauge", detectVanished(2*time.Second, fakeservice.GaugeFixed, 4, []verdict.Outcome{verdict.Invalid}, suites.CheckGauge)},
 	{"suite", "vanish: noop lost by one that is held", func(r *rand.Rand, sc *scenario) {
-		noticing(2*time.Second, fakeservice.GaugeOpen, 9, fails, verdict.CheckMissed, suites.CheckBystanders)(r, sc)
-		numbered(r, sc)
+		detectVanished(2*time.Second, fakeservice.GaugeOpen, 9, fails, verdict.CheckMissed, suites.CheckBystanders)(r, sc)
+		numberNoops(r, sc)
 		sc.Service.Schedule.Phase = fakeservice.PhaseConnect
 		sc.Strike.Fault = fakeservice.Fault{Action: fakeservice.ActLose, From: 3 + r.IntN(8), Count: 1, Devices: []string{sc.Plan.id(1)}}
 	}},
@@ -155,10 +155,10 @@ func combine(steps ...prepare) prepare {
 	}
 }
 
-// numbered makes the service number its noops.
-func numbered(_ *rand.Rand, sc *scenario) { sc.Service.IDs = fakeservice.IDsNumbers }
+// numberNoops makes the service number its noops.
+func numberNoops(_ *rand.Rand, sc *scenario) { sc.Service.IDs = fakeservice.IDsNumbers }
 
-func lengthened(intervals, seconds float64) prepare {
+func lengthen(intervals, seconds float64) prepare {
 	return func(_ *rand.Rand, sc *scenario) { sc.Plan.lengthen(intervals, seconds) }
 }
 
@@ -186,17 +186,17 @@ func (sc *scenario) intervals(r *rand.Rand, from, to float64) time.Duration {
 	return time.Duration((from + (to-from)*r.Float64()) * float64(sc.Plan.interval()))
 }
 
-// otherInterval is a service that does not send as often as planned.
+// otherInterval makes the service send at another interval than planned.
 func otherInterval(r *rand.Rand, sc *scenario) {
 	sc.Plan.lengthen(8, 0)
 	sc.Service.Schedule.Factor = oneOf(r, 0.5, 0.8, 0.9, 1.1, 1.25, 2)
 	sc.want = invalid(verdict.CheckInterval)
 	if sc.Service.Schedule.Factor > 1 { // then slots stay empty, too
-		sc.want = &expected{Outcomes: []verdict.Outcome{verdict.Invalid, verdict.Fail}, AnyCounts: true}
+		sc.want = &verdictExpectation{Outcomes: []verdict.Outcome{verdict.Invalid, verdict.Fail}, AnyCounts: true}
 	}
 }
 
-func answered(status int) prepare {
+func answerWith(status int) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		sc.Strike = fakeservice.Strike{Status: status, Fault: fakeservice.Fault{Devices: sc.Plan.randomIDs(r)}}
 	}
@@ -218,24 +218,24 @@ func wireKind(action string) prepare {
 	}
 }
 
-// reconnects lets clients reconnect, to a service that replays or does not.
-func reconnects(r *rand.Rand, sc *scenario) {
+// allowReconnect lets clients reconnect, to a service that replays or does not.
+func allowReconnect(r *rand.Rand, sc *scenario) {
 	sc.Plan.Reconnect = true
 	sc.Service.Retry, sc.Service.EndsLate = 200, false
 	sc.Service.Resume = r.IntN(2) == 0
 	if sc.Service.IDs != fakeservice.IDsNone {
-		numbered(r, sc)
+		numberNoops(r, sc)
 	}
 }
 
-// reconnecting makes clients reconnect to a service that replays missed noops.
-func reconnecting(r *rand.Rand, sc *scenario) {
+// reconnectWithReplay makes clients reconnect to a service that replays missed noops.
+func reconnectWithReplay(r *rand.Rand, sc *scenario) {
 	sc.Plan.Connections, sc.Plan.Reconnect, sc.Plan.Seconds = 60+r.IntN(41), true, 20
 	sc.Plan.Interval = oneOf(r, 1, 1.5, 2.0)
 	s := sc.Service
 	s.Retry, s.Resume, s.EndsLate, s.Nginx, s.Framing = 300, true, false, false, "chunks"
 	s.Schedule.Phase, s.Schedule.Jitter = oneOf(r, fakeservice.PhaseConnect, fakeservice.PhaseRandom), 0
-	numbered(r, sc)
+	numberNoops(r, sc)
 }
 
 // randomLifetimes makes the service end its streams at random.
@@ -254,8 +254,9 @@ func newSchedules(_ *rand.Rand, sc *scenario) {
 	sc.Service.NewSchedule, sc.Service.Resume = true, false
 }
 
-// unnumbered sends no ids, so noops are counted by the clock. Streams end right after a noop, and outages are shorter than an interval.
-func unnumbered(_ *rand.Rand, sc *scenario) {
+// omitIDs sends no ids, so noops are counted by the clock. Streams end right after a noop, and outages are shorter
+// than an interval.
+func omitIDs(_ *rand.Rand, sc *scenario) {
 	sc.Service.IDs, sc.Plan.Interval = fakeservice.IDsNone, 2
 	sc.Service.Schedule.Phase = fakeservice.PhaseConnect
 }
@@ -270,29 +271,29 @@ func refusedBack(maxOutage float64) prepare {
 	}
 }
 
-// jittered spreads noops around their schedule, over a share of the interval.
-func jittered(share float64) prepare {
+// addJitter spreads noops around their schedule, over a share of the interval.
+func addJitter(share float64) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		sc.Plan.Seconds, sc.Plan.Interval, sc.Plan.Connections = 20, .8, 40+r.IntN(40)
 		sc.Service.Schedule.Jitter, sc.Service.Schedule.Factor, sc.Service.Schedule.Phase = share, 1, fakeservice.PhaseConnect
 		sc.Service.IDs, sc.Service.EndsLate = oneOf(r, fakeservice.IDsNumbers, fakeservice.IDsNone), false
-		sc.want = &expected{Outcomes: []verdict.Outcome{verdict.Pass, verdict.Invalid}, AnyCounts: true}
+		sc.want = &verdictExpectation{Outcomes: []verdict.Outcome{verdict.Pass, verdict.Invalid}, AnyCounts: true}
 	}
 }
 
 // ownBackend soaks bin/backend.
 func ownBackend(r *rand.Rand, sc *scenario) {
-	sc.Service, sc.want = nil, passing()
+	sc.Service, sc.want = nil, expectPass()
 	if r.IntN(2) == 0 {
 		sc.Args = []string{"--no-nginx"}
 	}
 }
 
-// suite is one against our own backend.
+// suite returns a suite against our own backend.
 func suite(name string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		ownBackend(r, sc)
-		sc.Suite, sc.Plan.Seconds, sc.want = name, 20, &expected{Outcomes: passes, AnyCounts: true}
+		sc.Suite, sc.Plan.Seconds, sc.want = name, 20, &verdictExpectation{Outcomes: passes, AnyCounts: true}
 		switch name {
 		case "capacity":
 			sc.Args = append([]string{"--late-ms", "20000"}, sc.Args...) // the limit of this machine is not wanted

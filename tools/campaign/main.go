@@ -20,10 +20,10 @@ func main() {
 		fmt.Fprintln(os.Stderr, "campaign:", execSuspendable(os.Args[2:]))
 		os.Exit(2)
 	}
-	c := &campaign{began: time.Now()}
+	c := &campaign{startTime: time.Now()}
 	flag.IntVar(&c.runs, "runs", 100, "scenarios to run")
 	flag.IntVar(&c.jobs, "jobs", 4, "scenarios that run at a time")
-	flag.Uint64Var(&c.seed, "seed", uint64(c.began.Unix()), "seed of the first scenario; each further scenario has the next seed")
+	flag.Uint64Var(&c.seed, "seed", uint64(c.startTime.Unix()), "seed of the first scenario; each further scenario has the next seed")
 	flag.StringVar(&c.only, "kind", "", "draw only this kind of fault, or this group of kinds")
 	flag.StringVar(&c.root, "root", ".", "the repository, with bin/ built")
 	flag.StringVar(&c.out, "out", "results/campaign", "folder for the table, and for the files that explain each mismatch")

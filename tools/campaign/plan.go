@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A plan is what one soak is asked to do.
+// A plan has the settings of one soak.
 type plan struct {
 	Connections int
 	Seconds     int
@@ -22,7 +22,7 @@ type plan struct {
 	Prefix      string
 }
 
-// lead is how many seconds before its end a soak asks for the end of its streams.
+// lead is how many seconds before its end a soak requests the end of its streams.
 const lead = 5
 
 func drawPlan(r *rand.Rand) plan {
@@ -56,7 +56,7 @@ func (p *plan) lengthen(intervals, seconds float64) {
 	}
 }
 
-// maxOutage is for how long a client may be disconnected when the run ends.
+// maxOutage returns for how long a client may be disconnected when the run ends.
 func (p *plan) maxOutage() time.Duration {
 	if !p.Reconnect {
 		return 0
@@ -67,13 +67,13 @@ func (p *plan) maxOutage() time.Duration {
 func (p *plan) interval() time.Duration  { return time.Duration(p.Interval * float64(time.Second)) }
 func (p *plan) lateLimit() time.Duration { return time.Duration(p.LateMS) * time.Millisecond }
 
-// hold is how long a stream stays open.
+// hold returns how long a stream stays open.
 func (p *plan) hold() time.Duration { return time.Duration(p.Seconds-lead) * time.Second }
 
-// noops is how many each stream will surely get.
+// noops returns how many noops each stream will surely get.
 func (p *plan) noops() int { return int(float64(p.Seconds-lead)/p.Interval) - 1 }
 
-// tolerance is how long before the end a noop may be due and still be on its way.
+// tolerance returns how long before the end a noop may be due and still be in flight.
 func (p *plan) tolerance() time.Duration { return min(p.lateLimit(), p.interval()/2) }
 
 func (p *plan) id(n int) string { return p.Prefix + strconv.Itoa(n) }
@@ -89,7 +89,7 @@ func (p *plan) randomIDs(r *rand.Rand) (ids []string) {
 // middle is a noop that has others before and after it.
 func (p *plan) middle(r *rand.Rand) int { return 2 + r.IntN(max(p.noops()-4, 1)) }
 
-// flags are those of `soak run`.
+// flags returns the flags of `soak run`.
 func (p *plan) flags() []string {
 	flags := []string{
 		"--connections", fmt.Sprint(p.Connections), "--seconds", fmt.Sprint(p.Seconds), "--noop-interval", fmt.Sprint(p.Interval),

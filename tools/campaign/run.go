@@ -31,13 +31,13 @@ type run struct {
 	hub            *hub
 	model          *http.Server
 	feed           *feedService
-	finiteExpected *expected // of a finite run: by the ledger of its model
-	endings        []ending  // of runners that ended early
-	stops          []func()  // of all that was started, the last first
-	url            string    // of the service; "": soak starts it
+	finiteExpected *verdictExpectation // of a finite run: by the ledger of its model
+	endings        []ending            // of runners that ended early
+	stops          []func()            // of all that was started, the last first
+	url            string              // of the service; "": soak starts it
 }
 
-// testid names each run: the folder makes it its own.
+// testid names each run, within its own folder.
 const testid = "t"
 
 // execute runs the scenario, and returns its verdict.
@@ -57,8 +57,8 @@ func (r *run) execute(ctx context.Context) (*verdict.Verdict, error) {
 	return j, err
 }
 
-// expected is what was to be found, once all has ended.
-func (r *run) expected() *expected {
+// expectation returns the expected verdict, once all processes have ended.
+func (r *run) expectation() *verdictExpectation {
 	switch {
 	case r.want != nil:
 		return r.want
@@ -69,14 +69,14 @@ func (r *run) expected() *expected {
 	case r.hub != nil:
 		return r.expectHub(r.hub)
 	case r.service == nil:
-		return passing()
+		return expectPass()
 	case r.Early != nil:
 		return r.expectEarly()
 	}
 	return expectTruth(r.scenario, r.service)
 }
 
-// lateness is by how much the service in this process sent a noop later than it was meant to.
+// lateness returns the longest delay with which the service in this process sent a noop.
 func (r *run) lateness() time.Duration {
 	if r.hub != nil {
 		return time.Duration(r.hub.Late.Load())
@@ -90,7 +90,7 @@ func (r *run) lateness() time.Duration {
 	return time.Duration(r.service.Late.Load())
 }
 
-// start starts what is soaked.
+// start starts the service.
 func (r *run) start(ctx context.Context) error {
 	if r.Service == nil && r.Hub == nil && r.Finite == nil && r.Feed == nil {
 		return nil
@@ -154,12 +154,12 @@ func (r *run) stop() {
 	r.stops = nil
 }
 
-// patience is how long a run may take beyond its plan.
-const patience = 100 * time.Second
+// maxOverrun limits how long a run may last beyond its plan.
+const maxOverrun = 100 * time.Second
 
 // soak runs bin/soak to its end.
 func (r *run) soak(ctx context.Context) (*verdict.Verdict, error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(r.Plan.Seconds)*time.Second+patience)
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(r.Plan.Seconds)*time.Second+maxOverrun)
 	defer cancel()
 	args := append([]string{"run"}, r.Plan.flags()...)
 	if r.Suite != "" && r.Hub == nil {
@@ -168,7 +168,7 @@ func (r *run) soak(ctx context.Context) (*verdict.Verdict, error) {
 		args = append([]string{"run", r.Suite, "--profile", "smoke"}, r.Plan.flags()...)
 	}
 	if r.Hub != nil {
-		described, err := r.described()
+		described, err := r.describe()
 		if err != nil {
 			return nil, err
 		}
@@ -179,11 +179,11 @@ func (r *run) soak(ctx context.Context) (*verdict.Verdict, error) {
 		args = append(args, "--backend-url", r.url)
 	}
 	text, err := r.exec(ctx, append(args, r.Args...)...)
-	return judgedBy(err, filepath.Join(r.dir, "out", testid), text)
+	return verdictOf(err, filepath.Join(r.dir, "out", testid), text)
 }
 
-// described writes the description of the hub, and returns the flags that soak it.
-func (r *run) described() ([]string, error) {
+// describe writes the description of the hub, and returns the flags that soak it.
+func (r *run) describe() ([]string, error) {
 	path := filepath.Join(r.dir, "service.js")
 	flags := []string{"--service", path, "--topics", fmt.Sprint(r.Hub.Topics), "--publish-rate", fmt.Sprint(r.Hub.Rate)}
 	if r.Hub.Message != nil {
@@ -226,9 +226,9 @@ func (r *run) exec(ctx context.Context, args ...string) (string, error) {
 	return text.String(), err
 }
 
-// judgedBy is the verdict of a program that ended with err. One that left no verdict.json has its exit
-// code, and what it said.
-func judgedBy(err error, dir, text string) (*verdict.Verdict, error) {
+// verdictOf returns the verdict of a program that ended with err. Without a verdict.json it has the exit code and the
+// output.
+func verdictOf(err error, dir, text string) (*verdict.Verdict, error) {
 	code := 0
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// runners are the k6 processes that this soak has started.
+// runners returns the k6 processes that this soak has started.
 func runners(soak int) (pids []int) {
 	all, _ := procfs.AllProcs()
 	for _, p := range all {
@@ -22,11 +22,11 @@ func runners(soak int) (pids []int) {
 	return pids
 }
 
-// publisherDisturbed sends a signal to the first runner of a soak, which publishes, while it does. One that was stopped goes
-// on after Strike.Wait.
-func publisherDisturbed(signal syscall.Signal) func(context.Context, *run, int) {
+// disturbPublisher sends a signal to the first runner of a soak, which publishes, while it does. A stopped one
+// continues after Strike.Wait.
+func disturbPublisher(signal syscall.Signal) func(context.Context, *run, int) {
 	return func(ctx context.Context, r *run, soak int) {
-		if !await(ctx, func() bool { return r.hub.published() > 0 }) {
+		if !await(ctx, func() bool { return r.hub.publishCount() > 0 }) {
 			return
 		}
 		pids := runners(soak)

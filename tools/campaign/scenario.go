@@ -10,8 +10,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// A scenario is one run of the campaign. Everything but the timing follows from its seed; what is not in
-// its JSON follows from its kind.
+// A scenario is one run of the campaign. Everything but the timing follows from its seed; properties outside its JSON
+// follow from its kind.
 type scenario struct {
 	Seed     uint64
 	Group    string // of the kind
@@ -33,10 +33,10 @@ type scenario struct {
 
 	// Each of these is nil where it is not meant.
 	disturb func(ctx context.Context, r *run, program int) // acts on a program by its process id
-	want    *expected                                      // nil: it follows from what the service did
+	want    *verdictExpectation                            // nil: it follows from what the service did
 }
 
-func (sc *scenario) clean() bool { return sc.Kind == "clean" }
+func (sc *scenario) isClean() bool { return sc.Kind == "clean" }
 
 // A kind is a kind of fault. prepare adapts the scenario that was drawn to the fault, and adds the fault.
 type kind struct {
@@ -84,7 +84,7 @@ func draw(seed uint64, only string) *scenario {
 	return sc
 }
 
-// A family are the faults of hubs of one group, and clean runs that resemble them.
+// A family has the faults of hubs of one group, and clean runs that resemble them.
 type family struct{ faulty, clean []kind }
 
 // families are all of them. Services that are published to are the first, and drawn as often as the others together.
@@ -93,20 +93,20 @@ var families = []family{
 	{tokenKinds, cleanTokens}, {actionKinds, cleanActions}, {uncheckedKinds, cleanUnchecked}, {reconnectKinds, reconnectKinds},
 }
 
-// breaking are all families but the first, as a name for a campaign of these.
+// breaking names all families but the first, for a campaign of these.
 const breaking = "breaking"
 
-// familyOf is the one that a kind or a group belongs to, or one that is drawn where there is no such limit; nil: no hub.
+// familyOf returns the family of a kind or a group, or a drawn one without such a limit; nil: no hub.
 func familyOf(r *rand.Rand, only string) *family {
-	which := 1
+	index := 1
 	if only == "" {
-		which = r.IntN(4)
+		index = r.IntN(4)
 	}
 	switch {
 	case only != "" && only != breaking:
-	case which == 0:
+	case index == 0:
 		return &families[0]
-	case which == 1:
+	case index == 1:
 		return &families[1+r.IntN(len(families)-1)]
 	default:
 		return nil

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func written(t *testing.T, sc *scenario) string {
+func encode(t *testing.T, sc *scenario) string {
 	t.Helper()
 	b, err := json.Marshal(sc)
 	require.NoError(t, err)
@@ -17,9 +17,9 @@ func written(t *testing.T, sc *scenario) string {
 
 func TestSeedsAreReproducible(t *testing.T) {
 	for seed := range uint64(500) {
-		require.Equal(t, written(t, draw(seed, "")), written(t, draw(seed, "")))
+		require.Equal(t, encode(t, draw(seed, "")), encode(t, draw(seed, "")))
 	}
-	require.NotEqual(t, written(t, draw(1, "")), written(t, draw(2, "")))
+	require.NotEqual(t, encode(t, draw(1, "")), encode(t, draw(2, "")))
 }
 
 func TestKindsAndPlansAreValid(t *testing.T) {
@@ -28,9 +28,9 @@ func TestKindsAndPlansAreValid(t *testing.T) {
 		sc := draw(seed, "")
 		drawn[sc.Group+"/"+sc.Kind]++
 		p := sc.Plan
-		require.GreaterOrEqual(t, float64(p.Seconds-lead), 2*p.Interval, written(t, sc))
-		require.True(t, p.Seconds >= 8 && p.Seconds <= 20, written(t, sc))
-		require.True(t, p.Connections >= 5 && p.Connections <= 150, written(t, sc))
+		require.GreaterOrEqual(t, float64(p.Seconds-lead), 2*p.Interval, encode(t, sc))
+		require.True(t, p.Seconds >= 8 && p.Seconds <= 20, encode(t, sc))
+		require.True(t, p.Connections >= 5 && p.Connections <= 150, encode(t, sc))
 		require.True(t, sc.Service != nil || sc.Wire.Action == "", "a wire goes to a service of ours")
 	}
 	all := slices.Concat(soakKinds, suiteKinds)
@@ -48,8 +48,8 @@ func TestKindsAndPlansAreValid(t *testing.T) {
 func TestMiddleFaultHasNoopsAroundIt(t *testing.T) {
 	for seed := range uint64(2000) {
 		sc := draw(seed, "lose")
-		require.GreaterOrEqual(t, sc.Strike.From, 2, written(t, sc))
-		require.Less(t, sc.Strike.From, sc.Plan.noops(), written(t, sc))
+		require.GreaterOrEqual(t, sc.Strike.From, 2, encode(t, sc))
+		require.Less(t, sc.Strike.From, sc.Plan.noops(), encode(t, sc))
 	}
 }
 

@@ -8,10 +8,10 @@ import (
 )
 
 // slowKind returns a service with clients that do not read, and how it handles them.
-func slowKind(action string, outcomes []verdict.Outcome, broken []verdict.CheckID, args ...string) prepare {
+func slowKind(action string, outcomes []verdict.Outcome, checks []verdict.CheckID, args ...string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		streams("slow", fakeservice.Strike{}, outcomes)(r, sc)
-		sc.Service.Nginx, sc.Service.Slow, sc.want.Broken = false, action, broken
+		sc.Service.Nginx, sc.Service.Slow, sc.want.Broken = false, action, checks
 		sc.Args = append([]string{
 			"--prefix", sc.Plan.Prefix, "--connections", "20", "--slow-percent", "20", "--seconds", "22", "--after-seconds", "3", "--message-rate", "12", "--max-held-late", "-1",
 			"--gauge", "campaign_kept_bytes",

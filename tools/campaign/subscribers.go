@@ -129,11 +129,11 @@ func (f *feedSpec) hits(p *plan, client int) bool {
 	return client == f.Client
 }
 
-// expectFeed is the verdict that follows from the fault.
-func (sc *scenario) expectFeed() *expected {
-	e, f := passing(), sc.Feed
+// expectFeed returns the verdict that follows from the fault.
+func (sc *scenario) expectFeed() *verdictExpectation {
+	e, f := expectPass(), sc.Feed
 	if f.Cut != "" {
-		e.Counts["reconnected"] = exactly(1)
+		e.Counts["reconnected"] = exactCount(1)
 	}
 	if f.Fault == "" {
 		return e
@@ -150,15 +150,15 @@ func (sc *scenario) expectFeed() *expected {
 	case feedSilent:
 		e.Counts["missed"] = span{1, unbounded}
 	case feedSeveral:
-		e.Counts["missed"] = exactly(feedBurst)
+		e.Counts["missed"] = exactCount(feedBurst)
 	case feedDoubled:
-		e.Counts["duplicated"] = exactly(1)
+		e.Counts["duplicated"] = exactCount(1)
 	case feedSwapped:
-		e.Counts["reordered"] = exactly(1)
+		e.Counts["reordered"] = exactCount(1)
 	case feedChanged:
-		e.Counts["corrupted"] = exactly(1)
+		e.Counts["corrupted"] = exactCount(1)
 	default:
-		e.Counts["missed"] = exactly(clients)
+		e.Counts["missed"] = exactCount(clients)
 	}
 	return e
 }

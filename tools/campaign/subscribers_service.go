@@ -28,7 +28,7 @@ type feedService struct {
 	faultAt, backAt, endAt time.Time // of the fault, the reconnect, and the first stream that a client ended
 }
 
-// A priceTopic is what was sent to the clients of one topic, and those that are connected.
+// A priceTopic has the messages to the clients of one topic, and those that are connected.
 type priceTopic struct {
 	price   int
 	sent    []int
@@ -68,7 +68,7 @@ func (f *feedService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for {
 		select {
 		case <-r.Context().Done():
-			f.ended(s)
+			f.recordEnd(s)
 			return
 		case i := <-s.queue:
 			if i.n < 0 {
@@ -77,7 +77,7 @@ func (f *feedService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			select {
 			case <-time.After(time.Until(i.due)):
 			case <-r.Context().Done():
-				f.ended(s)
+				f.recordEnd(s)
 				return
 			}
 			for _, text := range f.messages(t, s, i) {
@@ -135,16 +135,16 @@ func (f *feedService) text(s *priceStream, n, price int) (text string) {
 	return fmt.Sprintf("event: price\n%sdata: {\"price\":%d,\"client\":%d}\n\n", text, price, client)
 }
 
-// messages are what a client receives at a message.
+// messages returns the content that a client receives at a message.
 func (f *feedService) messages(t *priceTopic, s *priceStream, i feedItem) []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n := i.n
 	f.latest = max(f.latest, time.Since(i.due))
-	own := f.text(s, n, t.sent[n])
+	text := f.text(s, n, t.sent[n])
 	at := t.faulty
 	if at < 0 || !f.hits(f.plan, s.client) {
-		return []string{own}
+		return []string{text}
 	}
 	switch f.Fault {
 	case feedSilent:
@@ -157,7 +157,7 @@ func (f *feedService) messages(t *priceTopic, s *priceStream, i feedItem) []stri
 		}
 	case feedDoubled:
 		if n == at {
-			return []string{own, own}
+			return []string{text, text}
 		}
 	case feedChanged:
 		if n == at {
@@ -168,14 +168,14 @@ func (f *feedService) messages(t *priceTopic, s *priceStream, i feedItem) []stri
 		case at:
 			return nil
 		case at + 1:
-			return []string{own, f.text(s, at, t.sent[at])}
+			return []string{text, f.text(s, at, t.sent[at])}
 		}
 	default:
 		if n == at {
 			return nil
 		}
 	}
-	return []string{own}
+	return []string{text}
 }
 
 // run sends messages until the run ends.
@@ -222,8 +222,8 @@ func (f *feedService) send(which int, t *priceTopic) {
 	}
 }
 
-// ended records that a client ended its stream.
-func (f *feedService) ended(s *priceStream) {
+// recordEnd records that a client ended its stream.
+func (f *feedService) recordEnd(s *priceStream) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if s.client >= 0 && !f.ready.IsZero() && f.endAt.IsZero() {
@@ -238,13 +238,14 @@ func (f *feedService) lateness() time.Duration {
 	return f.latest
 }
 
-// hurried reports whether the machine was so busy that the fault or the reconnect came too late to be checked, or not at all.
-func (f *feedService) hurried() bool {
+// wasLate reports whether the machine was so busy that the fault or the reconnect was too late to be checked, or did
+// not occur.
+func (f *feedService) wasLate() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	const least = 2 * time.Second // messages of the last second are not expected
-	early := func(at time.Time) bool { return !at.IsZero() && f.endAt.Sub(at) >= least }
-	return f.Fault != "" && !early(f.faultAt) || f.Cut != "" && !early(f.backAt)
+	isEarly := func(at time.Time) bool { return !at.IsZero() && f.endAt.Sub(at) >= least }
+	return f.Fault != "" && !isEarly(f.faultAt) || f.Cut != "" && !isEarly(f.backAt)
 }
 
 // sinceReady returns for how long all clients have been connected; 0: they are not.

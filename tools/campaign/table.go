@@ -39,7 +39,7 @@ type summary struct {
 func (c *campaign) summary() *summary {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := &summary{Seed: c.seed, Runs: len(c.results), Machine: resources.ThisMachine(), Ran: page.ThisProgram(c.root), WallSeconds: time.Since(c.began).Seconds()}
+	s := &summary{Seed: c.seed, Runs: len(c.results), Machine: resources.ThisMachine(), Ran: page.ThisProgram(c.root), WallSeconds: time.Since(c.startTime).Seconds()}
 	rows := map[[2]string]*row{}
 	of := func(group, kind string) *row {
 		if rows[[2]string{group, kind}] == nil {
@@ -50,7 +50,7 @@ func (c *campaign) summary() *summary {
 	s.Clean, s.Faulty = of("", "clean"), of("", "faulty")
 	for _, r := range c.results {
 		all, kind := s.Faulty, r.Scenario.Kind
-		if r.Scenario.clean() {
+		if r.Scenario.isClean() {
 			all, kind = s.Clean, cmp.Or(r.Scenario.Family, r.Scenario.Suite, "soak")
 		}
 		for _, sum := range []*row{all, of(r.Scenario.Group, kind)} {
@@ -79,7 +79,7 @@ func (s *summary) isAcceptable() bool {
 	return s.Runs > 0 && faulty[missed] == 0 && clean[falseAlarm] == 0 && clean[broken] == 0 && 100*faulty[foundExactly] >= 99*decided
 }
 
-// line is the progress of a campaign with the given number of runs.
+// line returns the progress of a campaign with the given number of runs.
 func (s *summary) line(runs int) string {
 	text := fmt.Sprintf("campaign %d of %d", s.Runs, runs)
 	for _, w := range []*row{s.Faulty, s.Clean} {
@@ -119,9 +119,9 @@ func (s *summary) write(w io.Writer) error {
 	for _, k := range append(slices.Clone(s.Kinds), s.Faulty, s.Clean) {
 		cells := []string{k.Group, k.Kind, strconv.Itoa(k.PutIn)}
 		for _, class := range classes {
-			cells = append(cells, dotted(k.Classes[class]))
+			cells = append(cells, formatCount(k.Classes[class]))
 		}
-		rows = append(rows, append(cells, dotted(k.Repeated)))
+		rows = append(rows, append(cells, formatCount(k.Repeated)))
 	}
 	page.Table(w, slices.Concat([]string{"group", "kind", "put in"}, classes, []string{"repeated"}), rows)
 	for _, b := range s.Bad {
@@ -131,8 +131,8 @@ func (s *summary) write(w io.Writer) error {
 	return page.WriteRunInfo(w, s.Ran)
 }
 
-// dotted is a count whose zero does not catch the eye.
-func dotted(n int) string {
+// formatCount returns a count, with a dot in place of zero.
+func formatCount(n int) string {
 	if n == 0 {
 		return "·"
 	}

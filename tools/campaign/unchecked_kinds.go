@@ -19,20 +19,21 @@ var cleanUnchecked = []kind{
 // uncheckedKinds are runs that check no message and must not pass, or that have other faults.
 var uncheckedKinds = []kind{
 	{uncheckedGroup, "messages required", func(_ *rand.Rand, sc *scenario) {
-		unpublished(sc, "unchecked")
+		omitPublisher(sc, "unchecked")
 		sc.Args, sc.want = append(sc.Args, "--require-messages"), invalid(verdict.CheckChecked)
 	}},
 	{uncheckedGroup, "quiet service", uncheckable(false)},
 	{uncheckedGroup, "named events without the marker", uncheckable(true, "text", "large")},
 	{uncheckedGroup, "named events without a number", uncheckable(false, "text", "large")},
 	{uncheckedGroup, "unchecked, and a stream refused", func(r *rand.Rand, sc *scenario) {
-		unpublished(sc, "unchecked")
+		omitPublisher(sc, "unchecked")
 		forSome(hubFault{Answer: oneOf(r, 503, 500, 404)})(r, sc)
 	}},
 }
 
-// unpublished makes a hub that the run does not publish to. Its streams carry heartbeats, and messages of other publishers.
-func unpublished(sc *scenario, message any, strangers ...string) {
+// omitPublisher makes a hub that the run does not publish to. Its streams carry heartbeats, and messages of other
+// publishers.
+func omitPublisher(sc *scenario, message any, strangers ...string) {
 	h := sc.Hub
 	endlessStreams(sc)
 	h.Topics, h.Then, h.Message, h.Foreign = 1, false, message, strangers
@@ -43,8 +44,8 @@ func unpublished(sc *scenario, message any, strangers ...string) {
 // connectionsOnly returns a run that must pass with connections only.
 func connectionsOnly(strangers []string) prepare {
 	return func(_ *rand.Rand, sc *scenario) {
-		unpublished(sc, "unchecked", strangers...)
-		sc.want = passing()
+		omitPublisher(sc, "unchecked", strangers...)
+		sc.want = expectPass()
 		sc.want.ConnectionsOnly = true
 	}
 }
@@ -56,7 +57,7 @@ func uncheckable(marked bool, strangers ...string) prepare {
 		if marked {
 			message["run"] = "json:$.run"
 		}
-		unpublished(sc, message, strangers...)
+		omitPublisher(sc, message, strangers...)
 		sc.want = invalid(verdict.CheckChecked)
 	}
 }

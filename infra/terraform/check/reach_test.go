@@ -35,7 +35,7 @@ func setTo(body, name string) string {
 }
 
 // By default no port is open to the internet.
-func TestNothingIsReachedFromTheInternet(t *testing.T) {
+func TestHostsAreNotReachableFromTheInternet(t *testing.T) {
 	t.Parallel()
 	rules := 0
 	for address, body := range planned(t) {
@@ -67,9 +67,9 @@ func TestDescriptionsOfRules(t *testing.T) {
 	assert.Greater(t, described, 10)
 }
 
-// TestWhoReachesTheMetadata: on the stack's host no container with a network of its own; pods on the runners' hosts, which
+// TestMetadataAccess: on the stack's host no container with a network of its own; pods on the runners' hosts, which
 // write shards in the role of their host.
-func TestWhoReachesTheMetadata(t *testing.T) {
+func TestMetadataAccess(t *testing.T) {
 	t.Parallel()
 	hosts := 0
 	for address, body := range planned(t) {

@@ -24,7 +24,7 @@ func add(w *Watch, readings ...Reading) *Record {
 
 func at(seconds int) int64 { return start.Add(time.Duration(seconds) * time.Second).UnixMicro() }
 
-func TestARecordSaysByHowMuchACounterGrewAndWhen(t *testing.T) {
+func TestRecordHasIncreasesWithTimes(t *testing.T) {
 	t.Parallel()
 	const dropped = "conntrack_allowance_exceeded"
 	r := add(Follow("stack", time.Second),
@@ -37,7 +37,7 @@ func TestARecordSaysByHowMuchACounterGrewAndWhen(t *testing.T) {
 	require.NoError(t, r.Check())
 }
 
-func TestACounterThatBeginsAnewLosesNothing(t *testing.T) {
+func TestRestartedCounterLosesNothing(t *testing.T) {
 	t.Parallel()
 	r := add(Follow("", time.Second), Reading{Killed: 3}, Reading{Killed: 4}, Reading{Killed: 0}, Reading{}, Reading{Killed: 2})
 	require.Equal(t, Series{Name: Killed, Begin: 3, End: 2, Grown: 3, Moved: []Stretch{{at(0), at(5), 1}, {at(15), at(20), 2}}}, *r.Series(Killed))
@@ -53,14 +53,14 @@ func TestStealIsKeptWhereItMayDelayAMessage(t *testing.T) {
 	require.Equal(t, []int64{at(5), at(10)}, []int64{s.Moved[0].FromUS, s.Moved[0].ToUS})
 }
 
-func TestTheFullestATableWas(t *testing.T) {
+func TestHighestShareOfATable(t *testing.T) {
 	t.Parallel()
 	r := add(Follow("", time.Second), Reading{Tracked: 10, "nf_conntrack_max": 100}, Reading{Tracked: 95, "nf_conntrack_max": 100}, Reading{Tracked: 20, "nf_conntrack_max": 100})
 	require.Equal(t, Series{Name: Tracked, Begin: 10, End: 20, Most: .95, MostUS: at(5)}, *r.Series(Tracked))
 }
 
 // A record stays small however long a run is and however often a counter moves.
-func TestARecordIsBounded(t *testing.T) {
+func TestRecordIsBounded(t *testing.T) {
 	t.Parallel()
 	w := Follow("", time.Second)
 	const samples = 20_000
@@ -84,7 +84,7 @@ func TestARecordIsBounded(t *testing.T) {
 	require.NoError(t, r.Check())
 }
 
-func TestANoticeIsToldOnce(t *testing.T) {
+func TestNoticeIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	w := Follow("", time.Second)
 	all := []Notice{{Name: "system-reboot", AtUS: 5}, {Name: "system-reboot", AtUS: 9}, {Name: "spot", AtUS: 9}}
@@ -96,7 +96,7 @@ func TestANoticeIsToldOnce(t *testing.T) {
 	require.Equal(t, all, w.Record().Notices)
 }
 
-func TestWhatNoRunnerWritesIsRefused(t *testing.T) {
+func TestImpossibleRecordsAreRejected(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, (*Record)(nil).Check())
 	long := make([]byte, mostText+1)
@@ -166,7 +166,7 @@ func TestCountersAreReadFromTheKernelAndFromAWSsDriver(t *testing.T) {
 	require.Equal(t, r.Series("conntrack_allowance_exceeded"), w.Record().Series("conntrack_allowance_exceeded"), "a reading that fails is a gap")
 }
 
-func TestAMachineThatShowsNothingSaysSo(t *testing.T) {
+func TestMachineWithoutCountersHasAReason(t *testing.T) {
 	t.Parallel()
 	s := source{proc: filepath.Join(t.TempDir(), "none"), devices: func() (map[string]uint64, bool, error) { return nil, false, nil }, suspended: func() (time.Duration, bool) { return 0, false }}
 	w := newWatch(s, time.Second)

@@ -46,7 +46,7 @@ func TestEachLimitIsCheckedByItself(t *testing.T) {
 	}
 }
 
-func TestAProgramSaysWhatItIsOrWhy(t *testing.T) {
+func TestProgramVersionOrReason(t *testing.T) {
 	t.Parallel()
 	script := func(text string) []string {
 		path := filepath.Join(t.TempDir(), "program")

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAProcessStaysOnItsCores(t *testing.T) {
+func TestProcessStaysOnItsCores(t *testing.T) {
 	t.Parallel()
 	all := Allowed()
 	require.NotEmpty(t, all)

@@ -145,7 +145,7 @@ func gone(pid int) bool {
 	return strings.HasPrefix(rest, "Z")
 }
 
-func TestAChildHasAGroupOfItsOwn(t *testing.T) {
+func TestChildHasItsOwnProcessGroup(t *testing.T) {
 	t.Parallel()
 	c, _ := start(t, "exec sleep 60")
 	group, err := syscall.Getpgid(c.PID())

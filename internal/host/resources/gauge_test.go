@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAGaugeOfAPage(t *testing.T) {
+func TestGaugeOfAPage(t *testing.T) {
 	t.Parallel()
 	const page = "# TYPE subscribers gauge\nsubscribers{topic=\"a\"} 3\nsubscribers{topic=\"b\"} 4\n# TYPE other gauge\nother 9\n"
 	var s Sample
@@ -24,7 +24,7 @@ func TestAGaugeOfAPage(t *testing.T) {
 }
 
 // A counter of the streams that were opened rises with each of them, as a gauge of the open ones does.
-func TestACounterIsNoGauge(t *testing.T) {
+func TestCounterIsNotAGauge(t *testing.T) {
 	t.Parallel()
 	const page = "# TYPE opened counter\nopened 7\n# TYPE open gauge\nopen 7\nopened_total 7\n"
 	for name, is := range map[string]bool{"opened": true, "open": false, "opened_total": true} {
@@ -40,7 +40,7 @@ func TestACounterIsNoGauge(t *testing.T) {
 	}
 }
 
-func TestAGaugeOfPrometheus(t *testing.T) {
+func TestGaugeOfPrometheus(t *testing.T) {
 	t.Parallel()
 	for query, want := range map[string]struct {
 		answer string
@@ -69,7 +69,7 @@ func TestAGaugeOfPrometheus(t *testing.T) {
 	require.Error(t, s.FromQuery(t.Context(), "http://127.0.0.1:1", "a"))
 }
 
-func TestAGaugeThatNobodyCanRead(t *testing.T) {
+func TestUnreadableGauge(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, CheckGauge("", ""))
 	require.NoError(t, CheckGauge("hub:subscribers_total", ""))
@@ -79,7 +79,7 @@ func TestAGaugeThatNobodyCanRead(t *testing.T) {
 	require.ErrorContains(t, CheckGauge("pid:2147483647", ""), "read the memory of process 2147483647")
 }
 
-func TestAGaugeOfAProcess(t *testing.T) {
+func TestGaugeOfAProcess(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, CheckGauge(fmt.Sprintf("pid:%d", os.Getpid()), "http://p"))
 	var s Sample

@@ -29,7 +29,7 @@ func TestListenerOf(t *testing.T) {
 	require.Empty(t, (*Listener)(nil).PIDs())
 }
 
-// TestHelperListener listens at LISTEN for TestTheProcessThatListensIsFound and prints its address. It is a separate
+// TestHelperListener listens at LISTEN for TestListeningProcessIsFound and prints its address. It is a separate
 // process.
 func TestHelperListener(t *testing.T) {
 	address, set := os.LookupEnv("TEST_LISTEN")
@@ -53,7 +53,7 @@ func TestHelperListener(t *testing.T) {
 }
 
 // The processes of a service are those that listen, and their children; nothing else on the machine is.
-func TestTheProcessThatListensIsFound(t *testing.T) {
+func TestListeningProcessIsFound(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("there is no /proc")

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTheSystemOfARun(t *testing.T) {
+func TestSystemOfARun(t *testing.T) {
 	t.Parallel()
 	sample := func(received, sent uint64, threads int, lookup float64) Sample {
 		return Sample{BackendThreads: threads, NginxThreads: 2, Host: Host{System: System{Received: received, Transmitted: sent, LookupMS: lookup}}}

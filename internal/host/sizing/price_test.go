@@ -40,7 +40,7 @@ func TestNoPriceIsInvented(t *testing.T) {
 	}
 }
 
-func TestAFileOverridesThePrices(t *testing.T) {
+func TestFileOverridesThePrices(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "prices.json")
 	write := func(text string) { require.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }
@@ -65,7 +65,7 @@ func TestAFileOverridesThePrices(t *testing.T) {
 	require.ErrorContains(t, err, "read the prices")
 }
 
-func TestAnAmountOverTheLimitIsRefused(t *testing.T) {
+func TestAmountOverTheLimitIsRejected(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, CheckBudget(5, 0, "it"))
 	require.NoError(t, CheckBudget(5, 5, "it"))
@@ -74,7 +74,7 @@ func TestAnAmountOverTheLimitIsRefused(t *testing.T) {
 }
 
 // A limit that limits nothing is worse than none: somebody relies on it.
-func TestALimitThatIsNoAmountIsRefused(t *testing.T) {
+func TestInvalidLimitIsRejected(t *testing.T) {
 	t.Parallel()
 	for _, most := range []float64{math.NaN(), -1, math.Inf(-1)} {
 		require.ErrorContains(t, CheckBudget(1, most, "a run"), "it must be an amount, or 0 for no limit")
@@ -85,7 +85,7 @@ func TestALimitThatIsNoAmountIsRefused(t *testing.T) {
 	require.NoError(t, CheckBudget(1, 0, "a run"))
 }
 
-func TestATableWithMoreThanATableIsRefused(t *testing.T) {
+func TestTableWithOtherContentIsRejected(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		string(builtIn) + "{}": "trailing data after its end",

@@ -44,7 +44,7 @@ func TestNeedGrowsWithTheStreams(t *testing.T) {
 }
 
 // A noop a second to a million streams is more than the cores of the hosts that hold them could take in.
-func TestWhatReachesTheStreamsTakesCores(t *testing.T) {
+func TestDeliveredMessagesNeedCores(t *testing.T) {
 	t.Parallel()
 	slow, err := Load{Interval: 15 * time.Second}.Need(1_000_000)
 	require.NoError(t, err)
@@ -83,7 +83,7 @@ func TestNeedOfNothingIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "NOOP_INTERVAL is 0")
 }
 
-func TestAPublishedMessageReachesTheStreamsOfItsTopic(t *testing.T) {
+func TestPublishedMessageReachesTheStreamsOfItsTopic(t *testing.T) {
 	t.Parallel()
 	n, err := Load{Topics: 12, Rate: 6}.Need(1200)
 	require.NoError(t, err)

@@ -48,7 +48,7 @@ func TestValidRefusesAnotherRequestAndAnotherNumber(t *testing.T) {
 	require.False(t, token.Valid("a"))
 }
 
-func TestNothingAllocates(t *testing.T) {
+func TestNumberingAllocatesNothing(t *testing.T) {
 	buffer := make([]byte, 0, 256)
 	id := "run-17"
 	require.Zero(t, testing.AllocsPerRun(100, func() {

@@ -11,7 +11,7 @@ import (
 
 const root = "../../.."
 
-func TestTheFilesAreWhatTheTableMakes(t *testing.T) {
+func TestFilesMatchTheTable(t *testing.T) {
 	t.Parallel()
 	for file := range ends {
 		want, err := generated(root, file)
@@ -23,7 +23,7 @@ func TestTheFilesAreWhatTheTableMakes(t *testing.T) {
 }
 
 // make hands these on, so that `make help` can show them.
-func TestTheMakefileHasTheSameDefaults(t *testing.T) {
+func TestMakefileHasTheSameDefaults(t *testing.T) {
 	t.Parallel()
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
 	require.NoError(t, err)

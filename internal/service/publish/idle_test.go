@@ -16,7 +16,7 @@ import (
 )
 
 // A server may close an idle connection at any time (RFC 9112, 9.5).
-func TestAConnectionIdleForASecondIsNotReused(t *testing.T) {
+func TestConnectionIdleForASecondIsNotReused(t *testing.T) {
 	t.Parallel()
 	base, dials := counting(t, fine, true)
 	c := configured(t, base)
@@ -26,7 +26,7 @@ func TestAConnectionIdleForASecondIsNotReused(t *testing.T) {
 	require.EqualValues(t, 2, dials.Load())
 }
 
-func TestTheKeepAliveTimeoutOfTheServerIsKept(t *testing.T) {
+func TestServerKeepAliveTimeoutIsUsed(t *testing.T) {
 	t.Parallel()
 	base, dials := counting(t, strings.Replace(fine, "\r\n", "\r\nKeep-Alive: timeout=0\r\n", 1), true)
 	c := configured(t, base)
@@ -45,7 +45,7 @@ func TestTheKeepAliveTimeoutOfTheServerIsKept(t *testing.T) {
 
 // Only the service knows whether it had received a message when it closed an idle connection. The message is not sent
 // again, and recorded as such.
-func TestAConnectionThatIsClosedAsIdleIsRecorded(t *testing.T) {
+func TestConnectionClosedAsIdleIsRecorded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		rate float64
@@ -89,7 +89,7 @@ func TestAConnectionThatIsClosedAsIdleIsRecorded(t *testing.T) {
 }
 
 // The next message of a topic waits for the end of the body.
-func TestTheTimeToTheEndOfABodyIsRecorded(t *testing.T) {
+func TestTimeToTheEndOfABodyIsRecorded(t *testing.T) {
 	t.Parallel()
 	const late = 300 * time.Millisecond
 	base := raw(t, func(c net.Conn, in *bufio.Reader) {

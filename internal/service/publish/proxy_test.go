@@ -54,7 +54,7 @@ func TestMessagesGoThroughAProxy(t *testing.T) {
 }
 
 // Faults of a proxy are attributed to the proxy.
-func TestAProxyThatRefusesMessages(t *testing.T) {
+func TestProxyRefusesMessages(t *testing.T) {
 	t.Parallel()
 	through, err := forward.Start(forward.Options{Refuse: func(*http.Request) string { return "not from here" }})
 	require.NoError(t, err)

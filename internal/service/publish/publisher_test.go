@@ -79,7 +79,7 @@ func TestRefusedMessagesAreCountedByStatus(t *testing.T) {
 	require.EqualValues(t, 401, p.Topic(1)[49].Status)
 }
 
-func TestARedirectIsRefused(t *testing.T) {
+func TestRedirectIsRejected(t *testing.T) {
 	t.Parallel()
 	var elsewhere atomic.Int32
 	mux := http.NewServeMux()
@@ -137,7 +137,7 @@ func TestWithoutAnOrderATopicDoesNotWait(t *testing.T) {
 	require.Greater(t, most.Load(), int32(5))
 }
 
-func TestASilentServiceLeavesMessagesOpen(t *testing.T) {
+func TestSilentServiceLeavesMessagesOpen(t *testing.T) {
 	t.Parallel()
 	var h *hub
 	h = newHub(t, func(topic string, seq int) int {
@@ -293,7 +293,7 @@ func TestStartRefusesInvalidConfigurations(t *testing.T) {
 
 // Ten thousand topics at ten thousand messages per second, of a service that takes its time for each: as many are
 // in flight as there is room for, and nothing is left out.
-func TestTheWidestPublisher(t *testing.T) {
+func TestLargestPublisher(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes seconds")

@@ -24,7 +24,7 @@ const fine = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 // A service that takes a request and closes its connection may have the message: it is never sent again, by
 // whichever method, for net/http does so with some.
-func TestNothingIsEverSentTwice(t *testing.T) {
+func TestMessagesAreSentOnce(t *testing.T) {
 	t.Parallel()
 	for _, publish := range []string{
 		"",
@@ -73,7 +73,7 @@ func TestNothingIsEverSentTwice(t *testing.T) {
 var number = regexp.MustCompile(`seq\D+[0-9]+`)
 
 // A connection that the service closes while it is idle costs nothing: that is seen before the next message.
-func TestAConnectionClosedWhileIdleIsNotUsed(t *testing.T) {
+func TestConnectionClosedWhileIdleIsNotUsed(t *testing.T) {
 	t.Parallel()
 	base, dials := counting(t, fine, false)
 	c := configured(t, base)
@@ -204,7 +204,7 @@ func TestRequestFollowsTheDescription(t *testing.T) {
 
 var aTime = regexp.MustCompile(`[0-9]{16}`)
 
-func TestANameAndPasswordInTheURLAreSent(t *testing.T) {
+func TestURLCredentialsAreSent(t *testing.T) {
 	t.Parallel()
 	var auth atomic.Value
 	h := newHub(t, nil)
@@ -245,7 +245,7 @@ func TestOverTLS(t *testing.T) {
 	require.EqualValues(t, 1, dials.Load())
 }
 
-func TestARefusalDoesNotShowTheToken(t *testing.T) {
+func TestRefusalDoesNotShowTheToken(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "who is "+r.URL.Query().Get("k")+"?", http.StatusForbidden)

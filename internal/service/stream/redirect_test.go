@@ -75,7 +75,7 @@ func TestAnotherOriginGetsNoBody(t *testing.T) {
 	require.Empty(t, got)
 }
 
-func TestTheSameOriginGetsTheHeadersButNoReferer(t *testing.T) {
+func TestSameOriginGetsHeadersButNoReferer(t *testing.T) {
 	t.Parallel()
 	hops := make(chan *http.Request, 20)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

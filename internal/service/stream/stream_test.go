@@ -43,7 +43,7 @@ func text(p Part) string {
 	return fmt.Sprintf("line %t event %q id %t %q data %t %q comment %t %q", p.Line, p.Event, p.HasID, p.ID, p.HasData, p.Data, p.HasComment, p.Comment)
 }
 
-func TestAStreamIsReadPartByPart(t *testing.T) {
+func TestStreamIsReadPartByPart(t *testing.T) {
 	h := &hub.Hub{Preamble: ":\nretry: 5\nid: 7\nevent: a\ndata: x\ndata: y\n\nevent: ping\n\n", Lifetime: 200 * time.Millisecond}
 	s := open(t, get(h.Start(t).URL+"/sub/t"))
 	require.Equal(t, http.StatusOK, s.Status)
@@ -60,7 +60,7 @@ func TestAStreamIsReadPartByPart(t *testing.T) {
 	require.WithinDuration(t, time.Now(), at, time.Minute)
 }
 
-func TestAStreamThatIsClosedEnds(t *testing.T) {
+func TestClosedStreamEnds(t *testing.T) {
 	h := &hub.Hub{}
 	url := h.Start(t).URL + "/sub/t"
 	ctx, cancel := context.WithCancel(t.Context())
@@ -77,7 +77,7 @@ func TestAStreamThatIsClosedEnds(t *testing.T) {
 	cancel()
 }
 
-func TestARefusalIsTold(t *testing.T) {
+func TestRefusalIsReported(t *testing.T) {
 	h := &hub.Hub{Token: "secret"}
 	s := open(t, get(h.Start(t).URL+"/sub/t"))
 	require.Equal(t, http.StatusUnauthorized, s.Status)
@@ -85,7 +85,7 @@ func TestARefusalIsTold(t *testing.T) {
 	require.Equal(t, "who are you?", s.Beginning())
 }
 
-func TestAFailureNamesTheRequestAndNoToken(t *testing.T) {
+func TestFailureNamesTheRequestWithoutToken(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
 	_, err := new(Client).Open(t.Context(), get(server.URL+"/sub?token=secret"))
@@ -115,7 +115,7 @@ func TestTheResponseToHEADHasNoBody(t *testing.T) {
 	require.ErrorIs(t, err, io.EOF)
 }
 
-func TestARequestIsFilledIn(t *testing.T) {
+func TestRequestTemplateIsFilled(t *testing.T) {
 	description, err := service.Parse([]byte(`{"name":"x","token":true,"connect":{"url":"{base}/sub/{topic}","headers":{"Authorization":"Bearer {token}"}},
 		"message":{"seq":"json:$.seq"},"publish":{"url":"{base}/pub/{topic}","body":"{\"seq\":{seq}}","headers":{"Authorization":"Bearer {token}"}}}`))
 	require.NoError(t, err)
@@ -152,7 +152,7 @@ func TestTextIsShortened(t *testing.T) {
 }
 
 // Services with HTTP/2 only: over TLS it is negotiated, over http:// the version is set.
-func TestAServiceOfHTTP2(t *testing.T) {
+func TestHTTP2Service(t *testing.T) {
 	t.Setenv("K6_INSECURE_SKIP_TLS_VERIFY", "true")
 	for _, secure := range []bool{true, false} {
 		var client Client

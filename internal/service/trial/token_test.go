@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/hub"
 )
 
-func TestAURLThatAFunctionGivesIsNotTried(t *testing.T) {
+func TestURLFromAFunctionIsNotTried(t *testing.T) {
 	h := &hub.Hub{}
 	var notes []string
 	require.NoError(t, try(t, h.Start(t).URL, Config{Note: func(s string) { notes = append(notes, s) }}, `"token":true`, `"token":true,"url":true`, `"url":"{base}/sub/{topic}",`, ``))
@@ -20,7 +20,7 @@ func TestAURLThatAFunctionGivesIsNotTried(t *testing.T) {
 	require.Zero(t, opened)
 }
 
-func TestATokenThatAFunctionGivesIsNotTried(t *testing.T) {
+func TestTokenFromAFunctionIsNotTried(t *testing.T) {
 	h := &hub.Hub{Token: "of its own"}
 	base := h.Start(t).URL
 	require.ErrorContains(t, try(t, base, Config{}), "set SUBSCRIBE_TOKEN")
@@ -30,7 +30,7 @@ func TestATokenThatAFunctionGivesIsNotTried(t *testing.T) {
 }
 
 // A service may say back what it was sent.
-func TestTheTrialDoesNotShowATokenThatTheServiceSaysBack(t *testing.T) {
+func TestTrialHidesATokenInTheResponse(t *testing.T) {
 	for name, handler := range map[string]http.HandlerFunc{
 		"refused": func(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, "who is "+r.Header.Get("Authorization")+"?", http.StatusUnauthorized)

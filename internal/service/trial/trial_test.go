@@ -38,7 +38,7 @@ func try(t *testing.T, base string, c Config, replace ...string) error {
 	return Run(t.Context(), c)
 }
 
-func TestADescriptionThatFitsPasses(t *testing.T) {
+func TestMatchingDescriptionPasses(t *testing.T) {
 	for name, c := range map[string]struct {
 		hub     *hub.Hub
 		replace []string
@@ -74,7 +74,7 @@ func TestADescriptionThatFitsPasses(t *testing.T) {
 	}
 }
 
-func TestADescriptionThatDoesNotFitNamesTheField(t *testing.T) {
+func TestMismatchNamesTheField(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		hub     *hub.Hub
@@ -201,7 +201,7 @@ func TestTokensAreSent(t *testing.T) {
 	require.ErrorContains(t, try(t, base, Config{SubscribeToken: "c", Patience: time.Minute}), "connect.headers: ")
 }
 
-func TestAnAnswerThatIsNoEventStreamIsTold(t *testing.T) {
+func TestOtherContentTypeIsReported(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		_, _ = w.Write([]byte("<p>\nhello"))
@@ -211,7 +211,7 @@ func TestAnAnswerThatIsNoEventStreamIsTold(t *testing.T) {
 		"connect.url: GET "+server.URL+"/sub/soak-topic-0 answered 200 with text/html, which is no event stream: it must be text/event-stream (<p> hello)")
 }
 
-func TestAServiceThatDoesNotAnswerIsTold(t *testing.T) {
+func TestUnresponsiveServiceIsReported(t *testing.T) {
 	done := make(chan bool)
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-done }))
 	defer server.Close()
@@ -247,7 +247,7 @@ func TestTrialsOfSeveralMachinesDoNotMixUp(t *testing.T) {
 	require.Equal(t, [4]error{}, failed)
 }
 
-func TestATrialEndsWithItsContext(t *testing.T) {
+func TestTrialEndsWithItsContext(t *testing.T) {
 	h := &hub.Hub{Lose: func(string, string) bool { return true }}
 	s, err := service.Parse([]byte(mine))
 	require.NoError(t, err)
@@ -258,7 +258,7 @@ func TestATrialEndsWithItsContext(t *testing.T) {
 }
 
 // streams that end by a request: the hub has none, so a server of its own.
-func TestTheRequestThatEndsAStreamIsTried(t *testing.T) {
+func TestEndRequestIsTried(t *testing.T) {
 	end := make(chan bool, 1)
 	status := http.StatusOK
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -287,7 +287,7 @@ func TestTheRequestThatEndsAStreamIsTried(t *testing.T) {
 }
 
 // A service may know no more than one stream of an id: the last.
-func TestATrialHasNoTwoStreamsOfOneID(t *testing.T) {
+func TestTrialHasOneStreamPerID(t *testing.T) {
 	var mu sync.Mutex
 	open := map[string]chan string{} // by id
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -340,7 +340,7 @@ func TestATrialHasNoTwoStreamsOfOneID(t *testing.T) {
 }
 
 // As a run does, a trial tells no other origin the token.
-func TestATrialFollowsNoRedirectToAnotherOrigin(t *testing.T) {
+func TestTrialFollowsNoRedirectToAnotherOrigin(t *testing.T) {
 	h := (&hub.Hub{}).Start(t)
 	got := make(chan http.Header, 10)
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -371,7 +371,7 @@ func TestATrialFollowsNoRedirectToAnotherOrigin(t *testing.T) {
 }
 
 // The answer to the request that ends a stream counts as it is, as in a run.
-func TestARedirectOfTheEndIsNotFollowed(t *testing.T) {
+func TestRedirectOfTheEndRequestIsNotFollowed(t *testing.T) {
 	h := (&hub.Hub{}).Start(t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodDelete {
@@ -386,7 +386,7 @@ func TestARedirectOfTheEndIsNotFollowed(t *testing.T) {
 }
 
 // The publisher of a run follows no redirect: all of its messages were refused.
-func TestARedirectOfThePublisherDoesNotFit(t *testing.T) {
+func TestRedirectOfThePublisherFails(t *testing.T) {
 	h := (&hub.Hub{}).Start(t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, h.URL+r.URL.Path, http.StatusTemporaryRedirect)
@@ -397,7 +397,7 @@ func TestARedirectOfThePublisherDoesNotFit(t *testing.T) {
 }
 
 // The trial's stream is compressed as those of the run are, unless the description says otherwise.
-func TestATrialAsksForCompressionAsTheRunDoes(t *testing.T) {
+func TestTrialRequestsCompressionAsTheRunDoes(t *testing.T) {
 	h := &hub.Hub{Gzip: 10 * time.Millisecond}
 	behind := h.Start(t)
 	var asked string
@@ -418,7 +418,7 @@ func TestATrialAsksForCompressionAsTheRunDoes(t *testing.T) {
 	require.ErrorContains(t, try(t, h.Start(t).URL, Config{AcceptEncoding: "gzip", SubscribeToken: "t"}), "or the service or a proxy buffers compressed data (gzip)")
 }
 
-func TestATooLargeEventNamesTheField(t *testing.T) {
+func TestLargeEventNamesTheField(t *testing.T) {
 	err := try(t, (&hub.Hub{}).Start(t).URL, Config{}, `"connect":{`, `"connect":{"maxEventSize":20,`)
 	require.ErrorContains(t, err, "event exceeds the size limit of 20 bytes (one line); set connect.maxEventSize to a larger one")
 }
