@@ -285,7 +285,7 @@ func TestForceDisconnectNamesItsServer(t *testing.T) {
 // ends the stream as soon as it is attached.
 func TestDeleteBeforeItsConnect(t *testing.T) {
 	t.Parallel()
-	s := startTest(t, "--backend-fault=slow-headers=100ms")
+	s := startTest(t, "--backend-fault=slow-headers=1s")
 	got := make(chan *stream)
 	go func() {
 		conn, err := net.Dial("tcp", s.addr)
