@@ -54,6 +54,9 @@ type Plan struct {
 	MinCoverage      float64 `json:"min_coverage,omitempty"`           // percent; 0: 100. See LeastCoverage
 	WindowS          float64 `json:"window_s,omitempty"`               // 0: an hour. See Window
 	MaxMemorySlope   float64 `json:"max_memory_slope,omitempty"`       // of the target, in MiB per hour; 0: any
+	MaxLateSlope     float64 `json:"max_lateness_slope,omitempty"`     // of the p99, in ms per hour; 0: any
+	MaxReopenSlope   float64 `json:"max_reconnect_slope,omitempty"`    // of the streams opened per hour, per hour; 0: any
+	MaxConnectSlope  float64 `json:"max_connect_slope,omitempty"`      // of the average, in ms per hour; 0: any
 	MaxOutageS       float64 `json:"max_outage_s"`                     // -1: any
 	Control          int     `json:"control,omitempty"`                // streams of each runner to ControlURL
 	ControlURL       string  `json:"control_url,omitempty"`            // "": no control group

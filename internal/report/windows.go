@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/verdict"
@@ -16,19 +17,8 @@ func windows(v *verdict.Verdict) Section {
 	}
 	strips := Table{Columns: Columns("figure", "windows", "#highest", "#per hour", "95 % interval, per hour")}
 	rows := Table{Columns: Columns("from", "#messages", "#faulty", "#late", "#lateness p99", "#opened", "#closed", "#open at its end", "#backend", "#runners", "#CPU of the runners")}
-	for _, f := range []struct {
-		name, unit string
-		of         func(w *verdict.Window) float64
-	}{
-		{"faulty messages", "", func(w *verdict.Window) float64 { return float64(w.Faults) }},
-		{"late messages", "", func(w *verdict.Window) float64 { return float64(w.Late) }},
-		{"lateness p99", "ms", func(w *verdict.Window) float64 { return w.Lateness }},
-		{"streams opened", "", func(w *verdict.Window) float64 { return float64(w.Opened) }},
-		{"memory of the backend", "MiB", (*verdict.Window).MemoryMiB},
-		{"memory of the runners", "MiB", func(w *verdict.Window) float64 { return float64(w.RunnerMem) / (1 << 20) }},
-		{"CPU of the runners", "%", func(w *verdict.Window) float64 { return w.RunnerCPU }},
-	} {
-		strips.Rows = append(strips.Rows, strip(v, f.name, f.unit, f.of))
+	for i := range verdict.Figures {
+		strips.Rows = append(strips.Rows, strip(v, &verdict.Figures[i]))
 	}
 	for i := range v.Windows {
 		w := &v.Windows[i]
@@ -45,19 +35,24 @@ func windows(v *verdict.Verdict) Section {
 	}
 	out.Tables = []Table{strips, rows}
 	out.Notes = []string{fmt.Sprintf("A window has %s (WINDOW). The slope is Theil and Sen's over whole windows, without the first and the last one.", format.Duration(v.Plan.Window()))}
+	if trends := v.Trends(); len(trends) > 0 {
+		out.Notes = append(out.Notes, "Significant over the whole run (by chance, one figure in twenty is): "+strings.Join(trends, "; ")+".")
+	}
 	return out
 }
 
 // strip returns the row of one figure.
-func strip(v *verdict.Verdict, name, unit string, of func(w *verdict.Window) float64) Row {
-	s, highest := &Spark{Label: name + " by window"}, 0.0
+func strip(v *verdict.Verdict, f *verdict.Figure) Row {
+	s, highest := &Spark{Label: f.Name + " by window"}, math.NaN()
 	for i := range v.Windows {
-		value := of(&v.Windows[i])
-		s.Values, highest = append(s.Values, value), math.Max(highest, value)
+		value := f.Of(&v.Windows[i])
+		if s.Values = append(s.Values, value); !math.IsNaN(value) && !(highest >= value) {
+			highest = value
+		}
 	}
-	row := append(Row{{Text: name}, {Spark: s}}, Cells(format.Quantity(highest, unit), "", "")...)
-	if slope, ok := v.Slope(of); ok {
-		row[3].Text, row[4].Text = format.Change(slope.PerUnit, unit), format.Change(slope.Low, unit)+" to "+format.Change(slope.High, unit)
+	row := append(Row{{Text: f.Name}, {Spark: s}}, Cells(format.Quantity(highest, f.Unit), "", "")...)
+	if slope, ok := v.Slope(f); ok {
+		row[3].Text, row[4].Text = format.Change(slope.PerUnit, f.Unit), f.Interval(slope)
 	}
 	return row
 }

@@ -34,6 +34,7 @@ func SumBuckets(of []Bucket) (sum Bucket, err error) {
 func (b *Bucket) add(o Bucket, room *[]byte) error {
 	b.Open += o.Open
 	b.Opened += o.Opened
+	b.ConnectUS += o.ConnectUS
 	b.Closed += o.Closed
 	b.Noops += o.Noops
 	b.Late += o.Late

@@ -174,6 +174,7 @@ type Bucket struct {
 	Unix        int64   `json:"unix_s"` // start, a multiple of BucketWidth
 	Open        int     `json:"open"`   // open streams at the end
 	Opened      int     `json:"opened"`
+	ConnectUS   int64   `json:"connect_us,omitempty"` // summed over the streams that opened, from the dial to the headers
 	Closed      int     `json:"closed"`
 	Noops       int     `json:"noops"`
 	Late        int     `json:"late"`

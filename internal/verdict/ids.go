@@ -31,8 +31,13 @@ const (
 	CheckNoID       CheckID = "resume.no-id"
 )
 
-// The check of the target's memory.
-const CheckMemorySlope CheckID = "target.memory-slope"
+// The checks of growth over the windows.
+const (
+	CheckMemorySlope    CheckID = "target.memory-slope"
+	CheckLatenessSlope  CheckID = "messages.lateness-slope"
+	CheckReconnectSlope CheckID = "streams.reconnect-slope"
+	CheckConnectSlope   CheckID = "streams.connect-slope"
+)
 
 // The checks of messages.
 const (

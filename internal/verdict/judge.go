@@ -42,7 +42,7 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 	v.Failures = e.Failures
 	whole, warnings := complete(e, &a)
 	v.Warnings = append(v.Warnings, warnings...)
-	all := slices.Concat(e.causes(), []Check{whole}, a.Checks, v.memorySlope())
+	all := slices.Concat(e.causes(), []Check{whole}, a.Checks, v.slopeChecks())
 	if len(e.Actions) > 0 {
 		v.Actions, all = e.actions(a.Streams, a.Responses), append(all, e.actionChecks()...)
 	}

@@ -2,49 +2,131 @@ package verdict
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/host/resources"
+	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// Slope returns by how much a figure of the windows grows per hour. It leaves out the first window, in which streams open, and the last,
-// in which they end. It is not ok for fewer than LeastPoints windows between them.
-func (v *Verdict) Slope(of func(w *Window) float64) (s resources.Slope, ok bool) {
+// A Figure is a number of each window. A setting may limit its growth per hour.
+type Figure struct {
+	Name, Unit string
+	Of         func(w *Window) float64 // NaN: not known
+	limit      *slopeLimit             // nil: there is no setting
+}
+
+// A slopeLimit is the setting that limits the growth of a figure, and its check.
+type slopeLimit struct {
+	check   CheckID
+	setting string
+	of      func(p *plan.Plan) float64 // per hour; 0: no limit
+	delay   bool                       // a delay of the load generator may cause the growth
+	why     string
+}
+
+// Figures are the figures of a window that the report shows.
+var Figures = []Figure{
+	{Name: "faulty messages", Of: func(w *Window) float64 { return float64(w.Faults) }},
+	{Name: "late messages", Of: func(w *Window) float64 { return float64(w.Late) }},
+	{"lateness p99", "ms", func(w *Window) float64 { return knownIf(w.Messages > 0, w.Lateness) }, &slopeLimit{
+		CheckLatenessSlope, "MAX_LATENESS_SLOPE", func(p *plan.Plan) float64 { return p.MaxLateSlope }, true, "messages arrive later each hour",
+	}},
+	controlLateness,
+	{"streams opened per hour", "", func(w *Window) float64 { return float64(w.Opened) / w.Seconds * 3600 }, &slopeLimit{
+		CheckReconnectSlope, "MAX_RECONNECT_SLOPE", func(p *plan.Plan) float64 { return p.MaxReopenSlope }, false, "clients are disconnected more often each hour",
+	}},
+	{"average connect time", "ms", func(w *Window) float64 { return knownIf(w.Connect > 0, w.Connect) }, &slopeLimit{
+		CheckConnectSlope, "MAX_CONNECT_SLOPE", func(p *plan.Plan) float64 { return p.MaxConnectSlope }, true, "clients wait longer for a stream each hour",
+	}},
+	{"memory of the target", "MiB", func(w *Window) float64 { return knownIf(w.Memory > 0, float64(w.Memory)/(1<<20)) }, &slopeLimit{
+		CheckMemorySlope, "MAX_MEMORY_SLOPE", func(p *plan.Plan) float64 { return p.MaxMemorySlope }, false, "a process that grows is killed in the end",
+	}},
+	{Name: "memory of the runners", Unit: "MiB", Of: func(w *Window) float64 { return float64(w.RunnerMem) / (1 << 20) }},
+	{Name: "CPU of the runners", Unit: "%", Of: func(w *Window) float64 { return w.RunnerCPU }},
+}
+
+// controlLateness is the delay of the load generator.
+var controlLateness = Figure{Name: "longest lateness of the control group", Unit: "ms", Of: func(w *Window) float64 {
+	return knownIf(w.ControlLate > 0, w.ControlLate)
+}}
+
+// knownIf returns the value, or NaN.
+func knownIf(known bool, value float64) float64 {
+	if known {
+		return value
+	}
+	return math.NaN()
+}
+
+// Slope returns by how much a figure grows per hour. It leaves out the first window, in which streams open, and the last, in which they
+// end. It is not ok if the figure is known in fewer than LeastPoints windows between them.
+func (v *Verdict) Slope(f *Figure) (s resources.Slope, ok bool) {
 	var hours, values []float64
 	for i := 1; i < len(v.Windows)-1; i++ {
 		w := &v.Windows[i]
-		hours, values = append(hours, w.StartUnix/3600), append(values, of(w))
+		if value := f.Of(w); !math.IsNaN(value) {
+			hours, values = append(hours, w.StartUnix/3600), append(values, value)
+		}
 	}
 	return resources.SlopeOf(hours, values)
 }
 
-// MemoryMiB returns the largest memory of the target in a window.
-func (w *Window) MemoryMiB() float64 { return float64(w.Memory) / (1 << 20) }
+// Trends describes the figures that grow or shrink: 0 is outside of the interval of their slope.
+func (v *Verdict) Trends() (out []string) {
+	for i := range Figures {
+		f := &Figures[i]
+		if slope, ok := v.Slope(f); ok && (slope.Low > 0 || slope.High < 0) {
+			out = append(out, f.Name+" changes by "+f.perHour(slope))
+		}
+	}
+	return out
+}
 
-// memorySlope returns the check of MAX_MEMORY_SLOPE; nothing without a limit. Growth counts if all of its interval is above the limit.
-func (v *Verdict) memorySlope() []Check {
-	const unit = "MiB"
-	limit := v.Plan.MaxMemorySlope
-	if limit == 0 {
-		return nil
+// Interval returns the interval of a slope.
+func (f *Figure) Interval(s resources.Slope) string {
+	return format.Change(s.Low, f.Unit) + " to " + format.Change(s.High, f.Unit)
+}
+
+// perHour returns a slope with its interval.
+func (f *Figure) perHour(s resources.Slope) string {
+	return fmt.Sprintf("%s per hour (95 %% interval: %s)", format.Change(s.PerUnit, f.Unit), f.Interval(s))
+}
+
+// slopeChecks returns the checks of the growth that the plan limits.
+func (v *Verdict) slopeChecks() (out []Check) {
+	for i := range Figures {
+		if l := Figures[i].limit; l != nil && l.of(&v.Plan) > 0 {
+			out = append(out, v.slopeCheck(&Figures[i], l))
+		}
 	}
-	c := Check{
-		ID: CheckMemorySlope, Name: "growth of the target's memory per hour", Limit: format.Quantity(limit, unit), Actual: "not known",
-		Why: "a process that grows is killed in the end",
+	return out
+}
+
+// slopeCheck returns the check of one figure, which fails if all of the interval is above the limit.
+func (v *Verdict) slopeCheck(f *Figure, l *slopeLimit) Check {
+	limit := l.of(&v.Plan)
+	c := Check{ID: l.check, Name: "growth per hour: " + f.Name, Limit: format.Quantity(limit, f.Unit), Actual: "not known", Why: l.why}
+	slope, ok := v.Slope(f)
+	if !ok {
+		c.Reasons = []string{fmt.Sprintf("the growth is not known (%s): %s needs %d windows in which it is known; shorten WINDOW, or soak longer", f.Name, l.setting, resources.LeastPoints+2)}
+		return c.Inconclusive()
 	}
-	slope, ok := v.Slope((*Window).MemoryMiB)
-	known := ok
-	for i := 1; known && i < len(v.Windows)-1; i++ {
-		known = v.Windows[i].Memory > 0
+	c.Actual, c.Pass = format.Change(slope.PerUnit, f.Unit)+" ("+f.Interval(slope)+")", slope.Low <= limit
+	if c.Pass {
+		return c
 	}
-	if !known {
-		c.Reasons = []string{fmt.Sprintf("the growth of the target's memory is not known: MAX_MEMORY_SLOPE needs %d windows with samples of it; shorten WINDOW, or soak longer", resources.LeastPoints+2)}
-		return []Check{c.Inconclusive()}
+	c.Reasons = []string{fmt.Sprintf("the %s grew by %s; the limit is %s (%s)", f.Name, f.perHour(slope), c.Limit, l.setting)}
+	if l.delay && v.generatorGrew(slope.PerUnit-limit) {
+		c.Reasons[0] += "; the load generator was late too, so its own delay may be the cause"
+		return c.Inconclusive()
 	}
-	interval := format.Change(slope.Low, unit) + " to " + format.Change(slope.High, unit)
-	c.Actual, c.Pass = format.Change(slope.PerUnit, unit)+" ("+interval+")", slope.Low <= limit
-	if !c.Pass {
-		c.Reasons = []string{fmt.Sprintf("the memory of the target grew by %s per hour (95 %% interval: %s); the limit is %s (MAX_MEMORY_SLOPE)", format.Change(slope.PerUnit, unit), interval, c.Limit)}
-	}
-	return []Check{c}
+	return c
+}
+
+// generatorGrew reports whether the delay of the load generator may have grown by that many milliseconds per hour: it was saturated, or
+// its control group was later each hour.
+func (v *Verdict) generatorGrew(by float64) bool {
+	slope, ok := v.Slope(&controlLateness)
+	return v.Generator.Saturated || ok && slope.Low > 0 && slope.PerUnit >= by
 }

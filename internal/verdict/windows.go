@@ -23,12 +23,15 @@ type Window struct {
 	Messages  int     `json:"messages"`
 	// Faults are the messages that were lost, duplicated, reordered or corrupted, by the time of detection. If a client has more findings
 	// than are listed, the messages are counted at which a runner noticed a fault: a gap of several is one.
-	Faults    int     `json:"faults"`
-	Late      int     `json:"late"`
-	Lateness  float64 `json:"lateness_p99_ms"`
-	Memory    uint64  `json:"backend_rss_max_bytes,omitempty"`
-	RunnerMem uint64  `json:"runner_rss_max_bytes"` // of all runners together
-	RunnerCPU float64 `json:"runner_cpu_avg_percent"`
+	Faults   int     `json:"faults"`
+	Late     int     `json:"late"`
+	Lateness float64 `json:"lateness_p99_ms"`
+	Connect  float64 `json:"connect_avg_ms,omitempty"` // 0: no stream opened
+	// ControlLate is the longest lateness of an event of the control group, without the delay of its reference.
+	ControlLate float64 `json:"control_lateness_max_ms,omitempty"`
+	Memory      uint64  `json:"backend_rss_max_bytes,omitempty"`
+	RunnerMem   uint64  `json:"runner_rss_max_bytes"` // of all runners together
+	RunnerCPU   float64 `json:"runner_cpu_avg_percent"`
 }
 
 // mostWindows bounds the windows of a run whose shards have times that cannot be.
@@ -70,6 +73,7 @@ func (s *Streams) windowsOf(samples []resources.Sample) []Window {
 			out[i].Lateness = format.InMilliseconds(h.Quantile(.99))
 		}
 		out[i].RunnerCPU /= out[i].Seconds / shard.BucketWidth.Seconds()
+		out[i].Connect /= float64(max(out[i].Opened, 1))
 	}
 	for i := range samples {
 		w := &out[number(samples[i].Unix)]
@@ -96,11 +100,15 @@ func (s *Streams) faultsBy(number func(unix int64) int64, windows int) []int {
 	return faults
 }
 
-// add adds a bucket.
+// add adds a bucket, and to Connect the sum of its connect times.
 func (w *Window) add(b *shard.Bucket) {
 	w.Open, w.Opened, w.Closed = b.Open, w.Opened+b.Opened, w.Closed+b.Closed
 	w.Messages, w.Faults, w.Late = w.Messages+b.Noops, w.Faults+b.Faults, w.Late+b.Late
 	w.RunnerMem, w.RunnerCPU = max(w.RunnerMem, b.RSS), w.RunnerCPU+b.CPUPercent
+	w.Connect += float64(b.ConnectUS) / 1000
+	if b.Control != nil {
+		w.ControlLate = max(w.ControlLate, float64(b.Control.LongestUS)/1000)
+	}
 }
 
 // worstWindow describes the window with the most faults, or the most late messages; "" if there were none in any window.

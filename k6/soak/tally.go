@@ -62,6 +62,7 @@ func (t *tally) opened(took time.Duration) {
 	defer t.mu.Unlock()
 	t.open++
 	t.bucket.Opened++
+	t.bucket.ConnectUS += took.Microseconds()
 	t.connect.Record(took)
 }
 
