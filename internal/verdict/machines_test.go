@@ -35,7 +35,6 @@ func quietMachine(boot string) *machine.Record {
 	return r
 }
 
-// addIncrease adds an increase of a counter over 5 s.
 func addIncrease(r *machine.Record, name string, by float64) *machine.Record {
 	s := r.Series(name)
 	s.Grown, s.End = s.Grown+by, s.End+by
@@ -57,7 +56,6 @@ func makeLate(r *ledger.Record, at int) {
 	r.Findings = append(r.Findings, ledger.Finding{Kind: ledger.KindLate, From: 7, At: time.Duration(at) * time.Second, Lateness: 1500 * time.Millisecond})
 }
 
-// makeSilent ends a stream after a silence, the given seconds after the start of the runner.
 func makeSilent(r *ledger.Record, at int, reason string) {
 	r.State, r.Reason, r.ClosedAt, r.LastAt = ledger.Dropped, reason, time.Duration(at)*time.Second, time.Duration(at-38)*time.Second
 	r.Received, r.Tail, r.Last = noopsEach-2, 2, noopsEach-2
@@ -66,7 +64,6 @@ func makeSilent(r *ledger.Record, at int, reason string) {
 		ledger.Finding{Kind: ledger.KindDropped, At: r.ClosedAt, Note: reason})
 }
 
-// makeRefused makes a connection refused, the given seconds after the start of the runner.
 func makeRefused(r *ledger.Record, at int, reason string) {
 	*r = ledger.Record{
 		ID: r.ID, State: ledger.Refused, Reason: reason, Attempts: 1, Connect: 10 * time.Second, ClosedAt: time.Duration(at) * time.Second,

@@ -146,7 +146,7 @@ func TestOutcomes(t *testing.T) {
 			_ = request()
 			_ = conn.(*net.TCPConn).SetLinger(0)
 		}), `{}`, "net-1220"},
-		"refuses": {nobody, `{}`, "net-1212"},
+		"refuses": {closedURL, `{}`, "net-1212"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

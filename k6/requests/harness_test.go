@@ -136,8 +136,8 @@ func (v *vu) codes() map[string]int {
 	return out
 }
 
-// nobody is a URL where nothing listens. A port that was just closed may be that of another test.
-const nobody = "http://127.0.0.1:1"
+// closedURL is a URL without a listener. A port that was just closed may be that of another test.
+const closedURL = "http://127.0.0.1:1"
 
 func serve(t *testing.T, handler http.HandlerFunc) *httptest.Server {
 	t.Helper()

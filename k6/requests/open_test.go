@@ -131,7 +131,7 @@ func TestBurstIsSentBeforeAnyResponseIsRead(t *testing.T) {
 func TestBurstCountsConnectionsThatDoNotOpen(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)
-	require.Equal(t, counts{Made: 10, Failed: 10}, v.await(`burst({requests: 10, operations: [{url: %q}]})`, nobody))
+	require.Equal(t, counts{Made: 10, Failed: 10}, v.await(`burst({requests: 10, operations: [{url: %q}]})`, closedURL))
 	require.Equal(t, map[string]int{"net-1212": 10}, v.codes())
 }
 
