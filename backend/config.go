@@ -83,7 +83,7 @@ func (c *Config) shareDescriptors(fileLimit uint64) error {
 	}
 	c.httpConnections = min(limit-c.MaxConnections, cmp.Or(c.MaxPlain, mostHTTPConnections))
 	if least := cmp.Or(c.MaxPlain, minHTTPConnections); c.httpConnections < least {
-		return fmt.Errorf("MAX_CONNECTIONS=%d and %d connections that are no streams do not fit into %d file descriptors; raise the limit (ulimit -n %d) or lower MAX_CONNECTIONS or MAX_PLAIN_CONNECTIONS",
+		return fmt.Errorf("MAX_CONNECTIONS=%d and %d connections without a stream do not fit into %d file descriptors; raise the limit (ulimit -n %d) or lower MAX_CONNECTIONS or MAX_PLAIN_CONNECTIONS",
 			c.MaxConnections, least, fileLimit, c.MaxConnections+reservedDescriptors+least)
 	}
 	return nil

@@ -29,18 +29,18 @@ func (c *modelConfig) settings() *pflag.FlagSet {
 	fs, add := newSettings("backend model")
 	add("listen", "127.0.0.1:8090", "HOST:PORT or unix:/path", "address of the server", parseText(&c.Listen, checkListen))
 	add("socket-mode", "0660", "octal", "permissions of the unix socket", fileMode(&c.SocketMode))
-	add("chunks", "40", "chunks", "chunks of an answer", parseInt(&c.Chunks, 1, model.MaxChunks))
-	add("size", "0", "bytes", "text of a chunk, padded with whole words; 0: the number only",
+	add("chunks", "40", "chunks", "number of chunks of a response", parseInt(&c.Chunks, 1, model.MaxChunks))
+	add("size", "0", "bytes", "size of a chunk, padded with whole words; 0: the chunk number only",
 		parseInt(&c.Size, 0, model.MaxSize))
 	add("delay", "10ms", "seconds or 10ms", "time between two chunks", duration(&c.Delay, 0, model.MaxWait))
 	add("ttft", "50ms", "seconds or 50ms", "time before the first chunk", duration(&c.TTFT, 0, model.MaxWait))
-	add("fault", "", "NAME@K:SHARE", "fault of a share of the requests, see below; repeatable", c.addFaults)
-	add("seed", "1", "number", "decides together with its id which request has a fault", parseUint(&c.Seed))
+	add("fault", "", "NAME@K:SHARE", "fault of a share of the requests (see below); repeatable", c.addFaults)
+	add("seed", "1", "number", "seed that selects, with the id of a request, whether it has a fault", parseUint(&c.Seed))
 	add("retry-after", "1", "seconds", "Retry-After of the status 429", duration(&c.RetryAfter, 0, model.MaxWait))
-	add("ledger-keep", "1000000", "requests", "requests in the ledger; the oldest go first", parseInt(&c.Keep, 1, 1<<26))
-	add("drain-timeout", "10", "seconds or 500ms", "time that open answers have to end after SIGTERM",
+	add("ledger-keep", "1000000", "requests", "maximum of requests in the ledger; the oldest are removed first", parseInt(&c.Keep, 1, 1<<26))
+	add("drain-timeout", "10", "seconds or 500ms", "time after SIGTERM for open responses to end",
 		duration(&c.DrainWait, 0, time.Hour))
-	add("log-level", "info", "debug|info|warn|error", "least level that is logged to stderr", func(v string) error {
+	add("log-level", "info", "debug|info|warn|error", "minimum level of the log on stderr", func(v string) error {
 		return remedy(c.LogLevel.UnmarshalText([]byte(v)), "choose debug, info, warn or error")
 	})
 	return fs
@@ -78,10 +78,10 @@ func runModel(
 	}
 	switch verb {
 	case "help":
-		fmt.Fprint(stdout, "backend model answers as a language model does: numbered chunks, faults, a ledger.\n\n"+
+		fmt.Fprint(stdout, "backend model serves the APIs of a language model, with numbered chunks, faults and a ledger.\n\n"+
 			"Usage: backend model [flags]     every flag is also an environment variable; the flag wins\n\n"+
 			settingsText(new(modelConfig).settings(), modelVariable)+
-			"  --healthcheck      ask the server at MODEL_LISTEN whether it is ready; exit 0 if it is, else 1\n\n"+model.Help)
+			"  --healthcheck      check that the server at MODEL_LISTEN is ready; exit code 0 if it is, else 1\n\n"+model.Help)
 		return exitOK
 	case "version":
 		fmt.Fprintln(stdout, "backend", buildVersion())

@@ -98,7 +98,7 @@ func (s *service) guard(table routeTable) http.Handler {
 func (s *service) find(table routeTable, w http.ResponseWriter, r *http.Request) (endpoint, error) {
 	methods, ok := table[r.URL.EscapedPath()]
 	if !ok {
-		return endpoint{}, answer.Refuse(http.StatusNotFound, "there is no such route; the routes are "+strings.Join(slices.Sorted(maps.Keys(table)), ", "))
+		return endpoint{}, answer.Refuse(http.StatusNotFound, "unknown route; the routes are "+strings.Join(slices.Sorted(maps.Keys(table)), ", "))
 	}
 	end, ok := methods[r.Method]
 	if !ok {

@@ -22,30 +22,30 @@ import (
 // variable is unset.
 func (c *Config) settings() *pflag.FlagSet {
 	fs, add := newSettings("backend")
-	add("listen", "127.0.0.1:8080", "HOST:PORT or unix:/path", "where the service listens", parseText(&c.Listen, checkListen))
+	add("listen", "127.0.0.1:8080", "HOST:PORT or unix:/path", "address to listen on", parseText(&c.Listen, checkListen))
 	add("socket-mode", "0660", "octal", "permissions of the unix socket", fileMode(&c.SocketMode))
 	add("noop-interval", "15", "seconds or 500ms", "time between two noops of one stream", duration(&c.NoopInterval, time.Millisecond, 24*time.Hour))
 	add("noop-schedule", scheduleBroadcast, "broadcast|staggered", "all noops at the same instant, or spread evenly over the interval", parseText(&c.NoopSchedule, checkSchedule))
 	add("noop-timestamps", "on", "on|off", "a comment line `: sent=UNIX_MICROSECONDS` inside each event", onOff(&c.NoopTimestamps))
-	add("max-connections", "0", "streams", "most streams at a time; 0 takes three quarters of the descriptor limit", parseInt(&c.MaxConnections, 0, 1<<24))
-	add("max-plain-connections", "0", "connections", "most connections at a time that are no streams; 0 takes what max-connections leaves of the descriptors, 4096 at most", parseInt(&c.MaxPlain, 0, 1<<24))
-	add("write-timeout", "10", "seconds or 500ms", "a client that leaves a frame unread this long is cut off as slow", duration(&c.WriteTimeout, time.Millisecond, time.Hour))
-	add("max-pending", "64", "frames", "a client with more frames waiting than this is cut off as slow", parseInt(&c.MaxPending, 1, 1<<16))
-	add("resume-window", "60", "seconds or 500ms", "how long the numbering of a broken stream continues for Last-Event-ID; 0 is off", duration(&c.ResumeWindow, 0, 24*time.Hour))
-	add("header-timeout", "10", "seconds or 500ms", "a request whose headers take longer is closed", duration(&c.HeaderTimeout, time.Millisecond, time.Hour))
-	add("idle-timeout", "75", "seconds or 500ms", "a kept-alive connection without a request is closed", duration(&c.IdleTimeout, time.Millisecond, time.Hour))
-	add("user-timeout", "20", "seconds or 500ms", "TCP_USER_TIMEOUT: unacknowledged this long, the peer is gone; 0 is the kernel's default", duration(&c.UserTimeout, 0, time.Hour))
+	add("max-connections", "0", "streams", "maximum of open streams; 0: three quarters of the descriptor limit", parseInt(&c.MaxConnections, 0, 1<<24))
+	add("max-plain-connections", "0", "connections", "maximum of connections without a stream; 0: the descriptors that max-connections leaves, at most 4096", parseInt(&c.MaxPlain, 0, 1<<24))
+	add("write-timeout", "10", "seconds or 500ms", "time after which a client that has not read a frame is disconnected as slow", duration(&c.WriteTimeout, time.Millisecond, time.Hour))
+	add("max-pending", "64", "frames", "maximum of unread frames; a client with more is disconnected as slow", parseInt(&c.MaxPending, 1, 1<<16))
+	add("resume-window", "60", "seconds or 500ms", "time for which Last-Event-ID resumes the numbers of a broken stream; 0: never", duration(&c.ResumeWindow, 0, 24*time.Hour))
+	add("header-timeout", "10", "seconds or 500ms", "maximum time for the headers of a request", duration(&c.HeaderTimeout, time.Millisecond, time.Hour))
+	add("idle-timeout", "75", "seconds or 500ms", "time after which a connection without a request is closed", duration(&c.IdleTimeout, time.Millisecond, time.Hour))
+	add("user-timeout", "20", "seconds or 500ms", "TCP_USER_TIMEOUT: maximum time without an acknowledgement; 0: the kernel's default", duration(&c.UserTimeout, 0, time.Hour))
 	add("backend-token", "", "text", "bearer token for forcedisconnect, send, broadcast, ledger and fault; prefer the variable, flags are visible in ps", parseText(&c.Token, checkToken))
-	add("tls-cert", "", "PEM file", "certificate chain; with tls-key the service speaks TLS", parseText(&c.TLSCert))
+	add("tls-cert", "", "PEM file", "certificate chain; with tls-key, the service uses TLS", parseText(&c.TLSCert))
 	add("tls-key", "", "PEM file", "private key of tls-cert", parseText(&c.TLSKey))
-	add("tls-client-ca", "", "PEM file", "clients must show a certificate of this authority (mTLS)", parseText(&c.TLSClientCA))
-	add("ledger-keep", "200000", "ids", "closed ids the ledger remembers, the oldest go first", parseInt(&c.LedgerKeep, 0, 1<<24))
-	add("ledger-file", "", "file", "the ledger is written here at exit (NDJSON)", parseText(&c.LedgerFile))
-	add("drain-timeout", "0", "seconds or 500ms", "after SIGTERM, with all streams ended, answer the ledger this much longer", duration(&c.DrainTimeout, 0, time.Hour))
-	add("admin-listen", "", "HOST:PORT or unix:/path", "loopback listener for /fault; off when empty", parseText(&c.AdminListen, checkLoopback))
-	add("server-name", "", "text", "value of the header X-Server of the plain services and of forcedisconnect, to tell servers of a cluster apart", parseText(&c.ServerName, checkToken))
-	add("backend-fault", "", "fault;fault", "faults to inject, see below; dangerous by design", func(v string) (err error) { c.Faults, err = fault.Parse(v); return err })
-	add("log-level", "info", "debug|info|warn|error", "least level that is logged to stderr",
+	add("tls-client-ca", "", "PEM file", "certificate authority that client certificates must come from (mTLS)", parseText(&c.TLSClientCA))
+	add("ledger-keep", "200000", "ids", "maximum of closed ids in the ledger; the oldest are removed first", parseInt(&c.LedgerKeep, 0, 1<<24))
+	add("ledger-file", "", "file", "file to write the ledger to at exit (NDJSON)", parseText(&c.LedgerFile))
+	add("drain-timeout", "0", "seconds or 500ms", "time after SIGTERM, when all streams have ended, for which the ledger is still served", duration(&c.DrainTimeout, 0, time.Hour))
+	add("admin-listen", "", "HOST:PORT or unix:/path", "loopback address that serves /fault; empty: off", parseText(&c.AdminListen, checkLoopback))
+	add("server-name", "", "text", "value of the header X-Server of plain services and of forcedisconnect, to identify the servers of a cluster", parseText(&c.ServerName, checkToken))
+	add("backend-fault", "", "fault;fault", "faults to inject (see below); for tests only", func(v string) (err error) { c.Faults, err = fault.Parse(v); return err })
+	add("log-level", "info", "debug|info|warn|error", "minimum level of the log on stderr",
 		func(v string) error {
 			return remedy(c.LogLevel.UnmarshalText([]byte(v)), "choose debug, info, warn or error")
 		})
@@ -132,12 +132,12 @@ func invalidSetting(name, value string, reason error) error {
 
 // helpText lists every setting with its variable, unit and default.
 func helpText() string {
-	return "backend holds server-sent event streams and sends each a numbered noop every NOOP_INTERVAL.\n\n" +
+	return "backend serves event streams, and sends a numbered noop on each every NOOP_INTERVAL.\n\n" +
 		"Usage: backend [flags]     every flag is also an environment variable; the flag wins\n" +
-		"       backend model       answers as a language model does (backend model --help)\n\n" +
+		"       backend model       serves the APIs of a language model (backend model --help)\n\n" +
 		settingsText(new(Config).settings(), variable) +
-		"  --healthcheck      ask the service at LISTEN whether it is ready; exit 0 if it is, else 1\n" +
-		"  --version          print the version\n  --help             print this\n\n" + fault.Help
+		"  --healthcheck      check that the service at LISTEN is ready; exit code 0 if it is, else 1\n" +
+		"  --version          print the version\n  --help             print this help\n\n" + fault.Help
 }
 
 // settingsText lists settings with their variable, unit and default.

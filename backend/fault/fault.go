@@ -53,10 +53,10 @@ const (
 const Help = `Faults: kind[=value][:key=value[,key=value]], several separated by ";"
   at a noop:    drop duplicate reorder corrupt delay=2s truncate stall reset die
   at a connect: refuse wrong-type slow-headers[=30s]
-  keys:         id=ID      only this device id (default: the first stream that qualifies)
+  keys:         id=ID      only this client id (default: the first matching stream)
                 noop=N     the first noop numbered N or higher (default 3; kinds at a noop only)
                 count=N    how many noops or connections (default 1)
-  die happens again after each restart, until BACKEND_FAULT no longer names it
+  die is repeated after each restart while BACKEND_FAULT names it
   example:      drop:id=a-7,noop=5;delay=2s:count=3
 `
 

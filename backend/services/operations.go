@@ -58,14 +58,14 @@ func operate(w http.ResponseWriter, r *http.Request, path string) error {
 	}
 	operation, ok := operations[name]
 	if !ok {
-		return answer.Refuse(http.StatusNotFound, "there is no such operation; there are "+registerName+", "+strings.Join(slices.Sorted(maps.Keys(operations)), ", "))
+		return answer.Refuse(http.StatusNotFound, "unknown operation; use one of "+registerName+", "+strings.Join(slices.Sorted(maps.Keys(operations)), ", "))
 	}
 	if r.Method != http.MethodGet {
 		return answer.NotAllowed(w, http.MethodGet)
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return errors.New("the query cannot be read; escape what is not a letter or a digit")
+		return errors.New("the query cannot be parsed; escape characters that are not letters or digits")
 	}
 	result, err := operation(query)
 	if err != nil {
@@ -88,7 +88,7 @@ func calculate(q url.Values, do func(a, b float64) float64) (any, error) {
 	}
 	result := do(numbers[0], numbers[1])
 	if math.IsNaN(result) || math.IsInf(result, 0) {
-		return nil, errors.New("the result is no finite number; take smaller ones")
+		return nil, errors.New("the result is not a finite number; use smaller numbers")
 	}
 	return result, nil
 }
@@ -104,7 +104,7 @@ func numberOf(text string) (float64, error) {
 func textOf(q url.Values) (string, error) {
 	text := q.Get("text")
 	if !q.Has("text") || len(text) > maxText {
-		return "", fmt.Errorf("text must be there and have at most %d bytes, for example ?text=hello", maxText)
+		return "", fmt.Errorf("text is required and may have at most %d bytes, for example ?text=hello", maxText)
 	}
 	return text, nil
 }
@@ -112,13 +112,13 @@ func textOf(q url.Values) (string, error) {
 func valuesOf(q url.Values) ([]float64, error) {
 	parts := strings.Split(q.Get("values"), ",")
 	if len(parts) > maxValues {
-		return nil, fmt.Errorf("values may be at most %d", maxValues)
+		return nil, fmt.Errorf("values must have at most %d numbers", maxValues)
 	}
 	values := make([]float64, len(parts))
 	for i, part := range parts {
 		v, err := numberOf(part)
 		if err != nil {
-			return nil, errors.New("values must be numbers with commas between, for example ?values=3,1,2")
+			return nil, errors.New("values must be numbers separated by commas, for example ?values=3,1,2")
 		}
 		values[i] = v
 	}

@@ -91,5 +91,5 @@ func (h *Handler) route(w http.ResponseWriter, r *http.Request, path string) err
 		h.generic.ServeHTTP(w, r)
 		return nil
 	}
-	return answer.Refuse(http.StatusNotFound, "there is no such route; there are "+servicePrefix+"{service}/{operation}, "+uploadPath+" and "+httpbinPrefix+"/")
+	return answer.Refuse(http.StatusNotFound, "unknown route; the routes are "+servicePrefix+"{service}/{operation}, "+uploadPath+" and "+httpbinPrefix+"/")
 }

@@ -57,7 +57,7 @@ func TestRefusalsHaveAReason(t *testing.T) {
 		{"GET", "/default/services/s/math.multiply?a=NaN&b=1", 400, "a must be a number"},
 		{"GET", "/default/services/s/math.power?a=10&b=400", 400, "no finite number"},
 		{"GET", "/default/services/s/math.add?a=%zz", 400, "the query cannot be read"},
-		{"GET", "/default/services/s/echo", 400, "text must be there"},
+		{"GET", "/default/services/s/echo", 400, "text is required"},
 		{"GET", "/default/services/s/string.upper?text=" + strings.Repeat("x", maxText+1), 400, "at most 4096 bytes"},
 		{"GET", "/default/services/s/array.sort?values=1,,2", 400, "numbers with commas"},
 		{"GET", "/default/services/s/array.sort?values=" + strings.Repeat("1,", maxValues) + "1", 400, "at most 1000"},
@@ -67,7 +67,7 @@ func TestRefusalsHaveAReason(t *testing.T) {
 		{"POST", "/default/services/s/status", 405, "GET only"},
 		{"GET", "/default/services/s/account.register", 405, "POST only"},
 		{"GET", "/default/upload", 405, "answers POST only"},
-		{"GET", "/default/nothing", 404, "there is no such route"},
+		{"GET", "/default/nothing", 404, "unknown route"},
 	} {
 		status, header, body := request(t, h, c.method, c.path, "")
 		require.Equal(t, c.status, status, c.path)

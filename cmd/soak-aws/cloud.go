@@ -42,7 +42,7 @@ func connect(ctx context.Context, region string) (*cloud, error) {
 	c := &cloud{region: region}
 	var caller struct{ Account, Arn string }
 	if err := c.call(ctx, &caller, "sts", "get-caller-identity"); err != nil { // every user may ask
-		return nil, fmt.Errorf("there are no valid AWS credentials: log in (aws sso login), or set AWS_PROFILE or AWS_ACCESS_KEY_ID (%w)", err)
+		return nil, fmt.Errorf("no valid AWS credentials; log in (aws sso login), or set AWS_PROFILE or AWS_ACCESS_KEY_ID (%w)", err)
 	}
 	c.account, c.arn = caller.Account, caller.Arn
 	return c, nil

@@ -102,5 +102,5 @@ func TestNoCredentials(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
 	_, err := connect(context.Background(), "eu-central-1")
-	require.ErrorContains(t, err, "there are no valid AWS credentials: log in")
+	require.ErrorContains(t, err, "no valid AWS credentials; log in")
 }

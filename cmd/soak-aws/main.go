@@ -60,12 +60,12 @@ func run(args []string) int {
 
 func (d *deployment) commands() *cobra.Command {
 	root := &cobra.Command{
-		Use: "soak-aws", Short: "Soak on AWS: make the stack and the runners, run, destroy all",
+		Use: "soak-aws", Short: "Soak on AWS: create the stack and the runners, run, destroy everything",
 		SilenceErrors: true, SilenceUsage: true,
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&d.dir, "dir", "infra/terraform", "folder of the Terraform code")
-	flags.BoolVar(&d.skipConfirm, "yes", os.Getenv("AUTO_APPROVE") == "1", "do not ask before making or destroying [AUTO_APPROVE=1]")
+	flags.BoolVar(&d.skipConfirm, "yes", os.Getenv("AUTO_APPROVE") == "1", "do not ask before creating or destroying [AUTO_APPROVE=1]")
 	flags.StringVar(&d.name, "name", "", "name of a further deployment with its own state (default: the name in the settings)")
 	flags.StringVar(&d.program, "soak", "bin/soak", "the program soak")
 	flags.StringVar(&d.prices, "prices", os.Getenv("PRICES"),
@@ -82,36 +82,36 @@ func (d *deployment) commands() *cobra.Command {
 		return add(use, short, cobra.NoArgs, func(ctx context.Context, _ []string) error { return run(ctx) })
 	}
 
-	plain("check", "Check what can be checked before anything costs money", d.inspect)
+	plain("check", "Check settings, programs and permissions before anything costs money", d.inspect)
 	plain("arch", "Print the architecture of the runners' hosts, which their image must have", d.arch)
 	add("soak -- [FLAG of `soak run`]...", "Run a soak from the runners' hosts against the stack, and judge it", cobra.ArbitraryArgs, d.soak)
 	add("attach TESTID -- [FLAG of `soak attach`]...", "Follow an interrupted soak to its verdict", cobra.MinimumNArgs(1), d.attach)
 
 	var u streams
-	c := plain("up", "Make the stack and the runners, and wait until they are set up", func(ctx context.Context) error { return d.up(ctx, u) })
-	c.Flags().IntVar(&u.connections, "connections", 0, "streams that the stack is to hold (0: as it is, or 1200)")
-	c.Flags().Float64Var(&u.interval, "noop-interval", 0, "seconds between two noops of one stream (0: as it is, or 15)")
+	c := plain("up", "Create the stack and the runners, and wait until they are ready", func(ctx context.Context) error { return d.up(ctx, u) })
+	c.Flags().IntVar(&u.connections, "connections", 0, "streams that the stack must hold (0: unchanged, or 1200)")
+	c.Flags().Float64Var(&u.interval, "noop-interval", 0, "seconds between two noops of one stream (0: unchanged, or 15)")
 
 	var port int
 	c = plain("open", "Open a tunnel to Grafana and Prometheus until Ctrl-C", func(ctx context.Context) error { return d.open(ctx, port) })
-	c.Flags().IntVar(&port, "port", openPort, "port of this machine; Grafana's own links name the default")
+	c.Flags().IntVar(&port, "port", openPort, "local port; links of Grafana need the default")
 
 	var minutes int
-	c = plain("extend", "Move the end of all hosts without making new ones", func(ctx context.Context) error { return d.extend(ctx, minutes) })
-	c.Flags().IntVar(&minutes, "minutes", 60, "how much later they end")
+	c = plain("extend", "Postpone the end of all hosts", func(ctx context.Context) error { return d.extend(ctx, minutes) })
+	c.Flags().IntVar(&minutes, "minutes", 60, "minutes by which the end is postponed")
 
 	k := downOptions{lag: 3 * time.Minute}
-	c = plain("down", "Archive the runs, destroy all, and check that nothing with the tag is left",
+	c = plain("down", "Archive the runs, destroy everything, and check that no resource with the tag is left",
 		func(ctx context.Context) error { return d.down(ctx, k) })
 	c.Flags().StringVar(&k.results, "results", "results", "folder of results")
-	c.Flags().BoolVar(&k.withoutArchive, "no-archive", false, "make no archive of the runs; archives in the bucket stay")
-	c.Flags().BoolVar(&k.withBucket, "all", false, "make no archive, and delete the bucket with the archives in it")
+	c.Flags().BoolVar(&k.withoutArchive, "no-archive", false, "do not archive the runs; keep the archives in the bucket")
+	c.Flags().BoolVar(&k.withBucket, "all", false, "do not archive the runs, and delete the bucket with its archives")
 
 	var region string
 	var endHosts bool
-	c = plain("sweep", "Find resources by their tag, also if the state is lost",
+	c = plain("sweep", "Find resources by their tag, even if the state is lost",
 		func(ctx context.Context) error { return d.sweep(ctx, region, endHosts) })
 	c.Flags().StringVar(&region, "region", os.Getenv("AWS_REGION"), "region (default: that of the settings)")
-	c.Flags().BoolVar(&endHosts, "end-hosts", false, "terminate the hosts of --name, after a question")
+	c.Flags().BoolVar(&endHosts, "end-hosts", false, "terminate the hosts of --name, after a confirmation")
 	return root
 }

@@ -36,7 +36,7 @@ func TestWorkingDirectoryCommandsNeedPermission(t *testing.T) {
 	}
 	for _, args := range [][]string{{"run"}, {"run", "storm"}, {"run", "churn"}, {"run", "--allow-actions=false"}} {
 		output, err := run(strings.NewReader("y\n"), args...)
-		require.ErrorContains(t, err, "there is no terminal to ask on; pass --allow-actions to allow them", args)
+		require.ErrorContains(t, err, "no terminal to confirm them; pass --allow-actions to allow them", args)
 		require.Contains(t, output, `"0s a: touch ran\x1b[2K"`)
 	}
 	for _, args := range [][]string{{"run", "--allow-actions"}, {"run", "--at", "0s b: true"}, {"run", "--config", "soak.yaml"}} {

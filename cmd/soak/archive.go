@@ -56,7 +56,7 @@ func archiveCommand() *cobra.Command {
 	}
 	plan.AddFlags(cmd.Flags(), []plan.Setting{{Name: "OUT", Value: &out, Help: "folder of all runs, for one that is named by its test id"}})
 	cmd.Flags().StringVar(&prometheus, "prometheus", "", "address of the Prometheus that watched the run (default: PROMETHEUS_URL)")
-	cmd.Flags().StringVar(&without, "without-prometheus", "", "do not read Prometheus, for this reason, which the archive states")
+	cmd.Flags().StringVar(&without, "without-prometheus", "", "reason to leave out the data of Prometheus, which the archive states")
 	return cmd
 }
 

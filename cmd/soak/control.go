@@ -33,7 +33,7 @@ func controlCommand() *cobra.Command {
 			return control.Serve(ctx, listener)
 		},
 	}
-	cmd.Flags().StringVar(&listen, "listen", "", "address to listen on (default: the socket that is descriptor 3)")
+	cmd.Flags().StringVar(&listen, "listen", "", "address to listen on (default: the socket at descriptor 3)")
 	return cmd
 }
 

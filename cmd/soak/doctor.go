@@ -70,8 +70,8 @@ func doctorCommand(outcome *verdict.Outcome) *cobra.Command {
 	}
 	f := cmd.Flags()
 	plan.AddFlags(f, slices.DeleteFunc(append(p.Settings(), c.Local.Settings()...), func(s plan.Setting) bool { return !slices.Contains(relevantSettings, s.Name) }))
-	f.IntVar(&c.Backends, "backends", 1, "number of backends that the run would start here")
-	f.BoolVar(&c.NoNginx, "no-nginx", false, "the run would connect to the local backend directly")
+	f.IntVar(&c.Backends, "backends", 1, "number of backends that the run will start here")
+	f.BoolVar(&c.NoNginx, "no-nginx", false, "the run will connect to the local backend directly, without nginx")
 	f.String("config", plan.SettingsFile, "file of settings, overridden by variables and flags; the default may be absent")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
@@ -102,7 +102,7 @@ func tryTarget(ctx context.Context, c run.Config) (preflight.Finding, error) {
 func repositoryPrograms(explicit bool) []preflight.Program {
 	return []preflight.Program{
 		{Name: "k6", Find: func() (string, error) { return run.Program("k6") }, Version: []string{"version"}, For: "nothing can be run", Needed: true, Remedy: "make build, or the archive of a release (docs/getting-started.md)"},
-		{Name: "backend", Find: func() (string, error) { return run.Program("backend") }, Version: []string{"--version"}, For: "there is no service to try out here", Needed: explicit, Remedy: "make build, or name a service by BACKEND_URL"},
+		{Name: "backend", Find: func() (string, error) { return run.Program("backend") }, Version: []string{"--version"}, For: "no local service", Needed: explicit, Remedy: "make build, or name a service by BACKEND_URL"},
 	}
 }
 

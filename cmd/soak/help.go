@@ -81,7 +81,9 @@ func runHelp(cmd *cobra.Command, groups []helpGroup) error {
 			fmt.Fprintf(&b, "  %-12s%s\n", sub.Name(), strings.ReplaceAll(wrap(sub.Short, helpWidth-14), "\n", "\n"+strings.Repeat(" ", 14)))
 		}
 	}
-	fmt.Fprintf(&b, "\n%s --help-all shows every setting by topic.\n", cmd.CommandPath())
+	if len(groups) < len(allFlags) {
+		fmt.Fprintf(&b, "\n%s --help-all shows every setting by topic.\n", cmd.CommandPath())
+	}
 	_, err := io.WriteString(cmd.OutOrStdout(), b.String())
 	return err //nolint:wrapcheck // of standard output
 }

@@ -86,9 +86,9 @@ func planCommand() *cobra.Command {
 	f.Float64Var(&load.Rate, "publish-rate", 0, "messages per second to publish over all topics (with --topics)")
 	f.BoolVar(&load.TLS, "tls", false, "TLS between runners and service")
 	f.BoolVar(&load.HTTP2, "http2", false, "HTTP/2 between runners and service: streams share connections")
-	secondsFlag(f, &seconds, 3600, "length of the run in seconds, for its price")
-	f.StringVar(&region, "region", "us-east-1", "region of AWS, for the price")
-	f.StringVar(&pricesFile, "prices", os.Getenv("PRICES"), "table of prices in place of the built-in one [PRICES]")
+	secondsFlag(f, &seconds, 3600, "length of the run in seconds, for the price")
+	f.StringVar(&region, "region", "us-east-1", "AWS region of the prices")
+	f.StringVar(&pricesFile, "prices", os.Getenv("PRICES"), "file with prices, in place of the built-in table [PRICES]")
 	f.Float64Var(&maxUSD, "max-usd", 0, "maximum price of the run in US dollars (0: no limit)")
 	f.BoolVar(&asJSON, "json", false, "print JSON, memory in bytes")
 	return cmd

@@ -51,8 +51,8 @@ const exitCodes = "Exit codes: 0 pass, 1 fail, 2 invalid (cannot be judged), 64 
 // soakFlags defines the flags of a run whose plan is that of a soak.
 func soakFlags(f *pflag.FlagSet, c *run.Config) {
 	plan.AddFlags(f, plan.Of(c.Suite.InPlan(), append(c.Plan.Settings(), c.Local.Settings()...)))
-	f.IntVar(&c.Backends, "backends", 1, "how many backends to start here, for more streams than one process holds; each runner uses one")
-	f.BoolVar(&c.NoNginx, "no-nginx", c.Suite.Target.Kind == suite.Direct, "connect to the local backend directly, even where nginx is installed")
+	f.IntVar(&c.Backends, "backends", 1, "number of backends to start here; each runner uses one")
+	f.BoolVar(&c.NoNginx, "no-nginx", c.Suite.Target.Kind == suite.Direct, "connect to the local backend directly, without nginx")
 	remoteFlags(f, c)
 	ciFlags(f, &c.CI, &c.Look)
 }
@@ -79,8 +79,8 @@ func plannedCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 		Use:   kind.Name,
 		Short: strings.ToUpper(kind.Short[:1]) + kind.Short[1:],
 		Long: strings.ToUpper(kind.Short[:1]) + kind.Short[1:] + ".\n\n" +
-			"It is a soak with its settings, evidence and checks. Defaults are those of the profile full.\n" +
-			kind.Page.Doc + " describes what is expected and how it is judged.\n\n" + exitCodes,
+			"It has the settings and checks of a soak. Defaults are those of the profile full.\n" +
+			kind.Page.Doc + " describes its expectations and its verdict.\n\n" + exitCodes,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c.Variables = plan.GivenByEnvironment(cmd.Flags())
@@ -154,8 +154,8 @@ func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 		Use:   kind.Name,
 		Short: short,
 		Long: short + ".\n\n" +
-			"The load is made by " + strings.Join(kind.Script, "/") + ", whose profile (smoke, full) has a default for each setting; a flag or " +
-			"the environment variable in brackets changes it. " + kind.Page.Doc + " describes how the figures are judged.\n\n" + exitCodes,
+			"The script " + strings.Join(kind.Script, "/") + " has the profiles smoke and full, with a default for each setting. A flag, or the " +
+			"environment variable in brackets, overrides it. " + kind.Page.Doc + " describes how results are judged.\n\n" + exitCodes,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return start(cmd, &c, ofScript, outcome) },
 	}
@@ -166,7 +166,7 @@ func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 		plan.AddFlags(f, []plan.Setting{{Name: "CLUSTER_URL", Value: &c.ClusterURL, Help: "URL of the cluster to compare; empty: start CLUSTER_SIZE backends behind nginx here"}})
 	}
 	plan.AddFlags(f, plan.OfSuites(append(c.Plan.Settings(), c.Local.Settings()...)))
-	f.BoolVar(&c.NoNginx, "no-nginx", kind.Target.Kind == suite.Direct, "connect to the local backend directly, even where nginx is installed")
+	f.BoolVar(&c.NoNginx, "no-nginx", kind.Target.Kind == suite.Direct, "connect to the local backend directly, without nginx")
 	remote := pflag.NewFlagSet("", pflag.ContinueOnError)
 	plan.AddFlags(remote, c.Local.Settings())
 	remoteFlags(remote, &c)
@@ -178,10 +178,10 @@ func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 
 // remoteFlags defines the flags for runners that are not all on this machine.
 func remoteFlags(f *pflag.FlagSet, c *run.Config) {
-	f.String("config", plan.SettingsFile, "file of settings, which flags and variables win over; the default is read where it is there")
+	f.String("config", plan.SettingsFile, "file of settings, overridden by variables and flags; the default may be absent")
 	f.Bool(plan.AllowActions, false, "permission to run at: commands of soak.yaml in the working directory")
-	f.StringVar(&c.Runner, "runner", "", "run only the Kth of N runners on this machine, written K/N; the others run elsewhere (needs --testid and --backend-url)")
-	f.BoolVar(&c.Continue, "continue", false, "replace the runner of --runner, which was killed or interrupted: its clients continue for the rest of the run")
+	f.StringVar(&c.Runner, "runner", "", "runner K of N to run on this machine, as K/N; the others run elsewhere (needs --testid and --backend-url)")
+	f.BoolVar(&c.Continue, "continue", false, "replace the runner of --runner that was killed or interrupted; its clients continue for the rest of the run")
 	clusterFlags(f, &c.Kubernetes)
 }
 

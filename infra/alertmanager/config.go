@@ -28,7 +28,7 @@ func Config(webhook, topicARN string) ([]byte, error) {
 	if webhook != "" {
 		u, err := url.Parse(webhook)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return nil, errors.New("ALERT_WEBHOOK_URL is no http or https address of a webhook") // which may hold a secret
+			return nil, errors.New("ALERT_WEBHOOK_URL must be an http or https address of a webhook") // which may hold a secret
 		}
 		switch {
 		case u.Hostname() == "hooks.slack.com":

@@ -121,7 +121,7 @@ func (t *Teller) End(err error, warn func(string)) error {
 
 func (t *Teller) warn(err error, warn func(string)) {
 	if err != nil {
-		warn("the verdict stands, but CI was not told all of it: " + harmless(err.Error()))
+		warn("the verdict is valid, but reporting it to CI failed in part: " + harmless(err.Error()))
 	}
 }
 

@@ -178,7 +178,7 @@ func (c *deliveries) anchorWaiting() {
 	c.claim(start + uint64(len(f.waiting)))
 }
 
-// claim gives waiting messages their numbers: they are those before the message with the given number.
+// claim numbers the waiting messages as those right before the message with the given number.
 func (c *deliveries) claim(before uint64) {
 	f := c.cursor
 	if len(f.waiting) == 0 {
@@ -286,7 +286,7 @@ func (c *deliveries) candidate(first uint64, p *Print) uint64 {
 	return 0
 }
 
-// leads reports whether the connection alone received all its messages so far: it joined before the others, and lags.
+// leads reports whether no other connection received any of its messages so far: it joined before the others, and lags.
 func (c *deliveries) leads() bool {
 	if !c.hasNumber || c.numbers.highest-c.first > lookahead {
 		return false
@@ -302,7 +302,7 @@ func (c *deliveries) leads() bool {
 // skipped reports whether the connection has not received a message below the highest one, which may still arrive.
 func (c *deliveries) skipped(number uint64, at Instant) bool {
 	sent := c.cursor.log.at(number).At
-	joined := number >= c.first || number+lookback >= c.cursor.last || sent >= c.openedAt() || c.leads() // when it was sent
+	joined := number >= c.first || number+lookback >= c.cursor.last || sent >= c.openedAt() || c.leads() // it was connected when the message was sent
 	return joined && !c.has(number) && (sent >= at-recent || number == c.cursor.last+1)
 }
 
@@ -324,7 +324,7 @@ func (c *deliveries) addEntry(p *Print, a *Arrival) {
 	last := c.cursor.last
 	lags := last > 0 && last+2*lookback < log.last()
 	c.receive(log.add(p.Sum, p.At), p.At, a)
-	if lags { // the others lost the message: what follows is where the stream was before
+	if lags { // the others lost the message: the next one continues from the previous place
 		c.cursor.last = last
 	}
 }

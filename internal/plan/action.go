@@ -71,7 +71,7 @@ func parseAction(line string) (a Action, err error) {
 		return a, fmt.Errorf("--at is %q: write TIME [NAME]: COMMAND, such as '60s deploy: systemctl restart hub'", line)
 	}
 	if a.At, err = time.ParseDuration(words[0]); err != nil || a.At < 0 {
-		return a, fmt.Errorf("--at is %q: %q is no time after the start, such as 60s, 1m30s or 2h", line, words[0])
+		return a, fmt.Errorf("--at is %q: %q is not a time after the start, such as 60s, 1m30s or 2h", line, words[0])
 	}
 	if len(words) == 2 {
 		if a.Name = words[1]; !actionName.MatchString(a.Name) {

@@ -102,7 +102,7 @@ func repeats(flag *pflag.Flag) bool {
 	return ok
 }
 
-var fileTemplate = template.Must(template.New("").Parse(`# Settings of ` + "`soak run`" + ` in this folder. A flag wins over its variable, and that over this file.
+var fileTemplate = template.Must(template.New("").Parse(`# Settings of ` + "`soak run`" + ` in this folder. A flag overrides its variable, which overrides this file.
 {{range .}}
 # {{.Help}}
 {{.Line}}

@@ -132,7 +132,7 @@ func (p *Plan) checkStreams() error {
 	}
 	switch {
 	case p.Service == "" && float64(p.Seconds-DisconnectLead) < 2*p.NoopInterval:
-		return fmt.Errorf("SECONDS is %d and NOOP_INTERVAL %v: a stream held for %d s sees less than two noops; lengthen the run or shorten the interval",
+		return fmt.Errorf("SECONDS is %d and NOOP_INTERVAL %v: a stream of %d s receives fewer than two noops; lengthen the run or shorten the interval",
 			p.Seconds, p.NoopInterval, p.Seconds-DisconnectLead)
 	case p.Iterations() < p.Runners:
 		return fmt.Errorf("RUNNERS is %d, but there are only %d virtual users to share out; lower RUNNERS or CONNECTIONS_PER_VU",

@@ -103,10 +103,10 @@ func (p *Plan) checkService() error {
 	case p.Published() && len(p.BackendURLs()) > 1:
 		return fmt.Errorf("BACKEND_URL names %d services, but what is published to one reaches no stream of another: name one, or leave TOPICS and PUBLISH_RATE out", len(p.BackendURLs()))
 	case p.Published() && holdSeconds < 2*p.PublishInterval():
-		return fmt.Errorf("TOPICS is %d and PUBLISH_RATE %v: a message for each stream every %.4g s, so one held for %v s sees less than two; lower TOPICS, or raise PUBLISH_RATE or SECONDS",
+		return fmt.Errorf("TOPICS is %d and PUBLISH_RATE %v: a message for each stream every %.4g s, so a stream of %v s receives fewer than two; lower TOPICS, or raise PUBLISH_RATE or SECONDS",
 			p.Topics, p.PublishRate, p.PublishInterval(), holdSeconds)
 	case holdSeconds < 2*p.NoopInterval:
-		return fmt.Errorf("SECONDS is %d, but the service sends something only every %v s: a stream held for %v s sees less than two; lengthen the run",
+		return fmt.Errorf("SECONDS is %d, but the service sends something only every %v s: a stream of %v s receives fewer than two; lengthen the run",
 			p.Seconds, p.NoopInterval, holdSeconds)
 	}
 	return nil

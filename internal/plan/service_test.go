@@ -73,7 +73,7 @@ func TestCheckOfAService(t *testing.T) {
 		{"a rate below the bounds", func(p *Plan) { p.PublishRate = .001 }, "PUBLISH_RATE is 0.001: it must be from 0.01 to 10000"},
 		{"a rate above them", func(p *Plan) { p.Topics, p.PublishRate = 100, 10001 }, "PUBLISH_RATE is 10001: it must be from 0.01 to 10000"},
 		{"an interval that is too short", func(p *Plan) { p.Topics, p.PublishRate, p.NoopInterval = 1, 10000, .0001 }, "TOPICS is 1 and PUBLISH_RATE 10000: a topic takes at most 1000 messages per second"},
-		{"an interval that is too long", func(p *Plan) { p.Topics = 50 }, "TOPICS is 50 and PUBLISH_RATE 2: a message for each stream every 25 s, so one held for 25 s sees less than two; lower TOPICS"},
+		{"an interval that is too long", func(p *Plan) { p.Topics = 50 }, "TOPICS is 50 and PUBLISH_RATE 2: a message for each stream every 25 s, so a stream of 25 s receives fewer than two; lower TOPICS"},
 		{"heartbeats that are too rare", func(p *Plan) { p.Topics, p.PublishRate, p.NoopInterval = 0, 0, 30 }, "the service sends something only every 30 s"},
 		{"several services", func(p *Plan) { p.BackendURL = "http://a,http://b" }, "BACKEND_URL names 2 services"},
 		{"several services that publish by themselves", func(p *Plan) { p.BackendURL, p.Topics, p.PublishRate = "http://a,http://b", 0, 0 }, ""},

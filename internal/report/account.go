@@ -75,7 +75,7 @@ func (s *subject) findings() (t Table, ok bool) {
 		t.Caption = fmt.Sprintf("Findings: the first %d of %s; connections.csv has each finding", most, format.Count(n, "group"))
 	}
 	for _, g := range s.v.Groups[:min(n, most)] {
-		t.Rows = append(t.Rows, Row{{Text: format.Clock(g.FirstUnix), At: g.FirstUnix}, {Text: g.Kind}, {Text: format.Thousands(g.Connections)}, {Text: g.Text}})
+		t.Rows = append(t.Rows, Row{{Text: format.Clock(g.FirstUnix), At: g.FirstUnix}, {Text: s.kind(ledger.Kind(g.Kind))}, {Text: format.Thousands(g.Connections)}, {Text: g.Text}})
 	}
 	return t, n > 0
 }
@@ -91,12 +91,12 @@ func (s *subject) arithmetic() Section {
 	duration := p.Hold().Seconds()
 	t := Table{Columns: Columns("what", "how", "#this run")}
 	add := func(name, method, value string) { t.Rows = append(t.Rows, Cells(name, method, value)) }
-	add("held", fmt.Sprintf("%d s − %d s before the end", p.Seconds, p.Seconds-int(duration)), format.Milliseconds(1000*duration))
-	add(nouns+" of a connection, at least", fmt.Sprintf("floor(%.0f / %v)", duration, p.NoopInterval), format.Thousands(per))
-	add(nouns+" of all, at least", fmt.Sprintf("%s × %s", format.Thousands(p.Connections), format.Thousands(per)), format.Thousands(product))
-	add(nouns+" that were expected", "summed over all streams, while each was open", format.Thousands(n.Expected))
+	add("time held", fmt.Sprintf("%d s − %d s before the end", p.Seconds, p.Seconds-int(duration)), format.Milliseconds(1000*duration))
+	add(nouns+" per connection, at least", fmt.Sprintf("floor(%.0f / %v)", duration, p.NoopInterval), format.Thousands(per))
+	add(nouns+" of all connections, at least", fmt.Sprintf("%s × %s", format.Thousands(p.Connections), format.Thousands(per)), format.Thousands(product))
+	add(nouns+" expected", "sum over all streams while each was open", format.Thousands(n.Expected))
 	difference := clamp.Int(n.Expected) - clamp.Int(product)
-	add("beyond the product", explain(difference, p.Connections), format.Plus(format.Thousands(difference), float64(difference)))
+	add("difference from the product", explain(difference, p.Connections), format.Plus(format.Thousands(difference), float64(difference)))
 	rate := float64(p.Connections) / p.NoopInterval
 	add("rate", fmt.Sprintf("%s / %v s", format.Count(p.Connections, "connection"), p.NoopInterval), fmt.Sprintf("%.1f %s/s", rate, nouns))
 	if data := s.v.Service.Data; data != "" {

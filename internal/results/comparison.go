@@ -72,7 +72,7 @@ func fillComparison(out *report.Section, old []compare.Run, current compare.Run)
 	changes := map[string]compare.Change{}
 	c, err := compare.Compare(old, []compare.Run{current}, compare.Tolerance)
 	if err == nil {
-		out.Notes = []string{fmt.Sprintf("The noise is the range in which a further run falls with 95 %% probability, by %s of this plan. A regression is outside of it, and worse by over %.0f %%.",
+		out.Notes = []string{fmt.Sprintf("The noise is the range that contains another run with 95 %% probability, from %s of this plan. A regression is outside of that range, and worse by over %.0f %%.",
 			format.Count(len(old), "earlier run"), 100*compare.Tolerance)}
 		for _, metric := range c.Blind {
 			out.Notes = append(out.Notes, "Not visible: "+metric+".")
@@ -84,7 +84,7 @@ func fillComparison(out *report.Section, old []compare.Run, current compare.Run)
 			changes[change.Name] = change
 		}
 	} else {
-		out.Notes = []string{fmt.Sprintf("The noise is not known: %v.", err)}
+		out.Notes = []string{fmt.Sprintf("The noise is unknown: %v.", err)}
 	}
 	t := report.Table{Columns: report.Columns("figure", "#"+name, "#this run", "#difference", "noise of this plan", "result")}
 	before := suite.Metrics(against.Verdict)

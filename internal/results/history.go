@@ -66,7 +66,7 @@ type History struct {
 func ReadHistory(folder string) (*History, error) {
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("there is no folder %s: soak run makes it with its first run, and OUT or --out names another", folder)
+		return nil, fmt.Errorf("there is no folder %s: the first run creates it; OUT or --out names another", folder)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the folder of all runs: %w", err)

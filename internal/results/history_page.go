@@ -144,7 +144,7 @@ func (r *Entry) mark() (mark string, tone report.Tone) {
 func (h *History) banner() report.Banner {
 	b := report.Banner{Word: format.Count(len(h.Runs), "run"), Name: "Runs in " + h.name(), Tone: report.Doubt}
 	if len(h.Runs) == 0 {
-		b.Sentence = "There is no run here yet: soak run makes one."
+		b.Sentence = "No runs yet; start one with soak run."
 		return b
 	}
 	last := h.Runs[0]

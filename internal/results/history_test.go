@@ -273,7 +273,7 @@ func TestEmptyFolderHasAPage(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	doc, _ := page(t, out)
-	require.Contains(t, doc.Find(".banner h1").Text(), "There is no run here yet")
+	require.Contains(t, doc.Find(".banner h1").Text(), "No runs yet")
 	_, err := ReadHistory(filepath.Join(out, "none"))
 	require.ErrorContains(t, err, "--out names another")
 }

@@ -73,7 +73,7 @@ func TestPageComparesWithEarlierRuns(t *testing.T) {
 	two := reported(t, out, 2, 11*time.Millisecond, 20)
 	text, row = comparison(t, two, "connect p50")
 	require.Contains(t, text, "Compared with run-1 (pass, 2001-09-09 02:46:40 UTC)")
-	require.Contains(t, text, "The noise is not known: a comparison takes at least 3 runs")
+	require.Contains(t, text, "The noise is unknown: a comparison needs at least 3 runs")
 	require.Equal(t, []string{"10 ms", "11 ms", "+1 ms", "–", ""}, row)
 
 	reported(t, out, 3, time.Second, 30) // another plan

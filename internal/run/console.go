@@ -42,12 +42,23 @@ func (c *console) draw(lines []string) {
 	text := c.clear()
 	c.block = nil
 	for _, line := range lines {
-		if runes := []rune(line); len(runes) >= c.width() {
-			line = string(runes[:max(c.width()-1, 0)])
-		}
-		c.block = append(c.block, line)
+		c.block = append(c.block, fitted(line, c.width()))
 	}
 	_, _ = io.WriteString(c.out, text+strings.Join(c.block, "\n")) // a terminal that is gone is no reason to end a run
+}
+
+// fitted returns the start of a line that is narrower than width, without the part after a "·" that does not fit.
+func fitted(line string, width int) string {
+	const separator = " · "
+	runes := []rune(line)
+	if len(runes) < width {
+		return line
+	}
+	start, rest := string(runes[:max(width-1, 0)]), string(runes[max(width-1, 0):])
+	if at := strings.LastIndex(start, separator); at > 0 && !strings.HasPrefix(rest, separator) {
+		return start[:at]
+	}
+	return start
 }
 
 // leave ends the block. It stays on the screen.

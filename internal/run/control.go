@@ -16,7 +16,7 @@ import (
 // that it inherits.
 const ControlCommand = "control"
 
-const noControl = "there is no control group, so only stalls of the runners show delays of the load generator"
+const noControl = "no control group, so only stalls of the runners show delays of the load generator"
 
 // serveControl starts the reference target of the control group, in a process of its own so that it does not stall
 // with a runner. A run continues without.

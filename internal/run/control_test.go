@@ -59,7 +59,7 @@ func TestControlGroupInACluster(t *testing.T) {
 			})
 			require.NoError(t, err)
 			assert.Equal(t, c.url, source.Text("CONTROL_URL"))
-			assert.Equal(t, !c.allowed, strings.Contains(strings.Join(r.seen(t, results.RunFile).Warnings, "\n"), "there is no control group"))
+			assert.Equal(t, !c.allowed, strings.Contains(strings.Join(r.seen(t, results.RunFile).Warnings, "\n"), "no control group"))
 		})
 	}
 }

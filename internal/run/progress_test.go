@@ -87,3 +87,14 @@ func TestProgressIsLineOrFull(t *testing.T) {
 	r.config.Progress = plan.ProgressFull
 	require.NoError(t, newSession(r.config).complete(time.Now()))
 }
+
+func TestANarrowTerminalShowsWholeParts(t *testing.T) {
+	t.Parallel()
+	const line = "00:03/00:15 20/20 open · 40/300 noops · 0 missed"
+	require.Equal(t, line, fitted(line, 80))
+	require.Equal(t, "00:03/00:15 20/20 open · 40/300 noops", fitted(line, 45))
+	require.Equal(t, "00:03/00:15 20/20 open · 40/300 noops", fitted(line, 38))
+	require.Equal(t, "00:03/00:15 20/20 open", fitted(line, 37))
+	require.Equal(t, "00:03", fitted(line, 6))
+	require.Empty(t, fitted(line, 0))
+}

@@ -276,7 +276,7 @@ func TestServiceWithItsOwnToken(t *testing.T) {
 	r.letGo()
 	_, seen, err := drivers["local"](t, r)
 	require.NoError(t, err)
-	require.Contains(t, seen.Warnings, "token() does not return SUBSCRIBE_TOKEN: no stream of it was tried before the load")
+	require.Contains(t, seen.Warnings, "token() does not return SUBSCRIBE_TOKEN: no stream was tried before the load")
 }
 
 func TestCtrlCDuringTheTrialIsOneSentence(t *testing.T) {

@@ -61,7 +61,7 @@ func (p *parser) publisher(root *fields, n *node) {
 	case sends && !asks:
 		p.found.add(root.position("connect"), "connect names no {topic}, and publish sends to topics: a stream must say which one it wants")
 	case !sends && asks && !s.HasURL:
-		p.found.add(n.at, "publish sends no {topic}, and connect asks for one: a message must say which topic it is for")
+		p.found.add(n.at, "publish sends no {topic}, but connect has one: a message must name its topic")
 	}
 }
 

@@ -10,10 +10,10 @@ import (
 // The errors of a Reading or a Chunk.
 var (
 	ErrMissing = errors.New("it is not there")
-	ErrNumber  = errors.New("it is no whole number from 0 on")
+	ErrNumber  = errors.New("it is not a whole number of at least 0")
 	ErrJSON    = errors.New("the data is no JSON")
 	ErrUTF8    = errors.New("the data is not UTF-8")
-	ErrNoData  = errors.New("the terminal event has no data, so by the HTML standard it is no event; send a data field with it")
+	ErrNoData  = errors.New("the terminal event has no data, so it is not an event by the HTML standard; send a data field with it")
 	ErrData    = errors.New("the data is not what the description says")
 	ErrSum     = errors.New("the checksum is not there, or not that of its marker, number and time")
 	ErrMarker  = errors.New("the marker is not there, or not the one that its checksum is of")

@@ -67,7 +67,7 @@ func (p *parser) headers(f *fields, r *Request, rules requestRules) {
 		lower := strings.ToLower(m.name)
 		switch {
 		case !headerName.MatchString(m.name):
-			p.found.add(m.at, "%s is no name of a header", name)
+			p.found.add(m.at, "%s is not the name of a header", name)
 		case names[lower]:
 			p.found.add(m.at, "%s is there twice", name)
 		case slices.Contains([]string{"host", "content-length", "transfer-encoding", "connection"}, lower):

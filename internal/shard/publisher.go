@@ -48,7 +48,7 @@ func (m *Merged) checkPublisher(g *group, runners []Runner) {
 	case g.plan.Published() && count == 0:
 		m.problem("no record of the published messages%s: runner 1 writes it", m.groupName(g))
 	case g.plan.Published() && count > 1:
-		m.problem("%d runners%s published, so what they sent cannot be told apart: only runner 1 does that", count, m.groupName(g))
+		m.problem("%d runners%s published, so their messages cannot be distinguished; only runner 1 may publish", count, m.groupName(g))
 	}
 }
 

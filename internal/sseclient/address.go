@@ -40,7 +40,7 @@ func ParseURL(raw string) (*url.URL, error) {
 		return nil, fmt.Errorf("invalid URL %q: its port is over 65535", raw)
 	}
 	if u.Host, err = inASCII(u.Host); err != nil {
-		return nil, fmt.Errorf("invalid URL %q: its host is no domain name: %w", raw, err)
+		return nil, fmt.Errorf("invalid URL %q: its host is not a domain name: %w", raw, err)
 	}
 	return u, nil
 }

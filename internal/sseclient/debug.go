@@ -9,7 +9,7 @@ import (
 // A Debug logs one request and the header of its response. The body of a stream is not logged: it has no end.
 type Debug struct {
 	Log  func(text string)
-	Body bool // also the body of the request
+	Body bool // log the body of the request too
 }
 
 func (d *exchange) newDebug() *Debug {
@@ -25,7 +25,7 @@ func (d *Debug) request(r *request) {
 		return
 	}
 	var text bytes.Buffer
-	_ = r.send(&text, nil) // an error comes again when it is sent
+	_ = r.send(&text, nil) // sending the request reports the error
 	head, body, _ := bytes.Cut(text.Bytes(), []byte("\r\n\r\n"))
 	if !d.Body {
 		body = nil
@@ -38,7 +38,7 @@ func (d *Debug) response(r *Response) {
 		return
 	}
 	var head bytes.Buffer
-	_ = r.Header.Write(&head) // to a buffer: it has no error
+	_ = r.Header.Write(&head) // writing to a buffer does not fail
 	lines := bytes.ReplaceAll(head.Bytes(), []byte("\r\n"), []byte("\n"))
 	d.Log(fmt.Sprintf("Response:\n%s %d %s\n%s\n", r.Proto, r.Status, http.StatusText(r.Status), lines))
 }

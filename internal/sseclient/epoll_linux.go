@@ -16,36 +16,35 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// poller reads all streams of the process in one goroutine, by epoll. What it spares
-// each of them: a goroutine with its stack of 4 KB, or 8 for TLS, a read buffer, Go's own
-// record of the connection, and a second read per event, which finds nothing. The
-// goroutine runs only while there are streams.
+// A poller reads all streams of the process in one goroutine, by epoll. Compared with a goroutine per stream, each stream
+// saves a stack of 4 KB (8 KB with TLS), a read buffer, the connection's state in Go's network poller, and a second read per event, which
+// would find nothing. The goroutine runs only while there are streams.
 type poller struct {
 	mu      sync.Mutex
 	epoll   int       // valid while it is running
 	wake    int       // an eventfd
-	conns   []*polled // by descriptor, nil for others: a map of thousands is three lines of cache for each turn
-	streams int       // how many there are
+	conns   []*polled // by descriptor, nil if not polled; a lookup in a map of thousands costs three cache lines per turn
+	streams int       // number of conns that are not nil
 	nudged  []*polled
 	running bool
 }
 
 var processPoller poller
 
-// polled is a connection that the poller reads. Its descriptor is the poller's alone,
-// so none is closed while it is read, and no number is mixed up with a later one.
+// A polled connection is read by the poller. Only the poller closes its descriptor, so a descriptor is never closed during a
+// read, nor confused with a later connection that gets the same number.
 type polled struct {
 	source   turner
-	tls      *tls.Conn // nil for a plain one
+	tls      *tls.Conn // nil for a plain connection
 	received *int64    // k6's data_received
 	fd       int32     // -1 once closed
-	left     int32     // bytes that it may still read in this turn, where it is limited
+	left     int32     // bytes that it may still read in this turn, if limited
 	reads    int16     // in this turn
-	started  bool      // the poller has it; guarded by the poller's mu
-	drained  bool      // the last read has taken all that there was
-	ending   bool      // the peer has ended the connection: a read that leaves room may not be the last
-	limited  bool      // it may read only what is left
-	called   bool      // its turn is in this round
+	started  bool      // registered with the poller; guarded by the poller's mu
+	drained  bool      // the last read emptied the socket
+	ending   bool      // the peer has ended the connection: a short read does not mean that the socket is empty
+	limited  bool      // it may read only left bytes
+	called   bool      // it has its turn in this round
 }
 
 var (
@@ -58,13 +57,13 @@ const (
 	pollBuffer    = 32 << 10 // shared by all streams
 	// readsPerTurn bounds how long one busy stream keeps the others waiting.
 	readsPerTurn = 16
-	// incoming are the events of each connection, edge-triggered: a turn reads all that has arrived, or asks for
-	// another one. With level-triggered events epoll would look at each connection twice.
+	// incoming are the events of each connection, edge-triggered: a turn reads everything that has arrived, or requests
+	// another turn. With level-triggered events epoll would check each connection twice.
 	incoming = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET
 )
 
-// poll takes a connection over from Go's own poller, which closes it. It returns nil
-// for what is to be read by a goroutine: connections of a kind unknown here.
+// poll takes a connection over from Go's network poller, and closes it there. It returns nil for connections of other
+// types, which a goroutine must read.
 func poll(conn net.Conn, s turner) *polled {
 	secure, under := (*tls.Conn)(nil), below(conn)
 	if under != nil {
@@ -82,7 +81,7 @@ func poll(conn net.Conn, s turner) *polled {
 	return c
 }
 
-// pollTCP is poll for a connection whose bytes are counted elsewhere than in k6's own record of it.
+// pollTCP is poll for a TCP connection; received counts its bytes.
 func pollTCP(conn net.Conn, s turner, received *int64) *polled {
 	tcp, ok := conn.(*net.TCPConn)
 	if !ok {
@@ -90,7 +89,7 @@ func pollTCP(conn net.Conn, s turner, received *int64) *polled {
 	}
 	fd, err := duplicate(tcp)
 	if err != nil {
-		return nil // no descriptor left, or closed meanwhile: the read says so
+		return nil // no free descriptor, or closed: the next read returns the error
 	}
 	_ = tcp.Close()
 	return &polled{source: s, fd: int32(fd), received: received} // #nosec G115 -- a descriptor
@@ -109,8 +108,7 @@ func duplicate(conn syscall.Conn) (fd int, err error) {
 	return fd, err
 }
 
-// start hands the connection to the poller, whose first turn takes what came with the
-// response head.
+// start hands the connection to the poller, whose first turn reads the bytes that arrived with the response head.
 func (c *polled) start() error {
 	p := &processPoller
 	p.mu.Lock()
@@ -140,7 +138,7 @@ func (c *polled) start() error {
 	return nil
 }
 
-// open makes the descriptors that the poller needs.
+// open opens the epoll and event descriptors.
 func (p *poller) open() (err error) {
 	if p.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return os.NewSyscallError("epoll_create1", err)
@@ -159,13 +157,13 @@ func (p *poller) open() (err error) {
 
 func (p *poller) close() { _, _ = unix.Close(p.epoll), unix.Close(p.wake) }
 
-// scratch is what the streams share while it is their turn.
+// A scratch has the buffers that a stream uses during its turn.
 type scratch struct {
 	buf   [pollBuffer]byte
 	block eventstream.Block
 }
 
-// run reads until no connection is left.
+// run reads until there are no connections.
 func (p *poller) run(epoll, wake int) {
 	events := make([]unix.EpollEvent, eventsPerWait)
 	var ready []*polled
@@ -173,7 +171,7 @@ func (p *poller) run(epoll, wake int) {
 	for {
 		n, err := unix.EpollWait(epoll, events, -1)
 		if err != nil && err != unix.EINTR {
-			panic(os.NewSyscallError("epoll_wait", err)) // its arguments are wrong
+			panic(os.NewSyscallError("epoll_wait", err)) // only wrong arguments cause it
 		}
 		ready = p.gather(ready[:0], events[:max(n, 0)], wake)
 		for i, c := range ready {
@@ -186,8 +184,8 @@ func (p *poller) run(epoll, wake int) {
 	}
 }
 
-// gather finds the connections of some events, and those that were nudged. Each has one turn in a round: a stream that is always
-// full would get one more in each, by the event and by what it asked for in every turn of the last.
+// gather returns the connections of events and those that were nudged, each once per round. A stream whose socket is always full would
+// otherwise have two turns per round: one by its event, and one that it requested in the previous round.
 func (p *poller) gather(ready []*polled, events []unix.EpollEvent, wake int) []*polled {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -219,7 +217,7 @@ func (p *poller) gather(ready []*polled, events []unix.EpollEvent, wake int) []*
 	return ready
 }
 
-// isClosed ends the poller if no connection is left.
+// isClosed ends the poller if there are no connections, and reports whether it did.
 func (p *poller) isClosed() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -231,7 +229,7 @@ func (p *poller) isClosed() bool {
 	return true
 }
 
-// nudge gives a connection a turn soon. The caller holds mu.
+// nudge gives a connection a turn in the next round. The caller holds mu.
 func (p *poller) nudge(c *polled) {
 	p.nudged = append(p.nudged, c)
 	if len(p.nudged) == 1 {
@@ -247,7 +245,7 @@ func (p *poller) forget(c *polled) {
 	}
 }
 
-// turn lets the stream take what there is, unless it has ended: a nudge may come late.
+// turn lets the stream read, unless its connection is closed, because a nudge may come after that.
 func (c *polled) turn(shared *scratch) {
 	if c.called = false; c.fd < 0 {
 		return
@@ -255,12 +253,12 @@ func (c *polled) turn(shared *scratch) {
 	c.drained, c.reads = false, 0
 	c.source.turn(shared.buf[:], &shared.block)
 	if c.reads == readsPerTurn && !c.drained {
-		_ = c.Close() // another turn, after those of the others
+		_ = c.Close() // requests another turn, after those of the others
 	}
 }
 
-// Read takes what has come, by way of TLS where the stream is encrypted. That keeps the start of a record whose end has not
-// come, and nothing else: a record that is there is always read before errNotReady.
+// Read reads the bytes that have arrived, decrypted if the stream uses TLS. TLS keeps only the start of an incomplete record:
+// every complete record is read before errNotReady.
 func (c *polled) Read(p []byte) (int, error) {
 	if c.tls == nil {
 		return c.take(p)
@@ -268,8 +266,7 @@ func (c *polled) Read(p []byte) (int, error) {
 	return c.tls.Read(p) //nolint:wrapcheck // errNotReady and io.EOF as they are
 }
 
-// take takes what is in the socket. A read that leaves room has taken all, which spares the
-// next one; epoll tells of what came since.
+// take reads from the socket. A short read has emptied it, so there is no further read until the next event.
 func (c *polled) take(p []byte) (int, error) {
 	if c.drained || c.reads == readsPerTurn {
 		return 0, errNotReady
@@ -300,7 +297,7 @@ func (c *polled) take(p []byte) (int, error) {
 	}
 }
 
-// readNow is a read of a descriptor that never waits, so that Go's scheduler need not hear of it, which takes as long as the call.
+// readNow reads from a descriptor that never blocks. It does not notify Go's scheduler, which would cost as much as the read.
 func readNow(fd int32, p []byte) (int, unix.Errno) {
 	n, _, err := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p))) // #nosec G103 G115 -- as package unix does
 	return int(n), err
@@ -310,9 +307,8 @@ func (c *polled) interrupt() { _ = c.Close() }
 
 func (c *polled) resume(time.Time) {}
 
-// Close gives the stream a turn, in which it sees that it has been stopped, or that it
-// is silent. From any goroutine: only the poller closes the descriptor. A stream that has
-// not been started has its first turn still to come.
+// Close gives the stream a turn, in which it notices that it was stopped or is silent. Any goroutine may call it: only the poller
+// closes the descriptor. A stream that was not started has its first turn later.
 func (c *polled) Close() error {
 	p := &processPoller
 	p.mu.Lock()
@@ -329,7 +325,7 @@ func (c *polled) hangUp() {
 	}
 	p := &processPoller
 	p.mu.Lock()
-	p.forget(c) // before another connection can get its number
+	p.forget(c) // before another connection can get the same descriptor
 	p.mu.Unlock()
 	_ = unix.Close(int(c.fd))
 	c.fd = -1

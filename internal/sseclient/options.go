@@ -64,7 +64,7 @@ func ParseProtocol(version string) (Protocol, error) {
 	case "2":
 		return HTTP2, nil
 	}
-	return 0, fmt.Errorf("%q is no version of HTTP: write 'auto', '1.1' or '2'", version)
+	return 0, fmt.Errorf("%q is not a version of HTTP: write 'auto', '1.1' or '2'", version)
 }
 
 // ALPN names of the versions (RFC 7301, section 6).

@@ -15,10 +15,10 @@ var burst = Suite{
 	Short:  "send many requests at once, and check that the service recovers",
 	Script: []string{"load-tests", "http", "burst.js"},
 	Settings: append([]Setting{
-		{"BURSTS", "sizes of the bursts, with commas between"},
-		{"BURST_SECONDS", "seconds that a burst may take at most"},
-		{"SEQUENCE", "requests one after the other, at the end"},
-		{"SEQUENCE_SECONDS", "seconds that the sequence may take at most"},
+		{"BURSTS", "sizes of the bursts, separated by commas"},
+		{"BURST_SECONDS", "maximum duration of a burst in seconds"},
+		{"SEQUENCE", "number of sequential requests after the bursts"},
+		{"SEQUENCE_SECONDS", "maximum duration of the sequential requests in seconds"},
 	}, limitSettings...),
 	Runners: Runners{Default: 1}, // each runner has a barrier of its own
 	Target:  Target{OwnCores: true},

@@ -17,8 +17,8 @@ var churn = Suite{
 	Short:  "open and close streams continuously, and check every message of each",
 	Script: []string{"load-tests", "sse", "churn.js"},
 	Settings: slices.Concat([]Setting{
-		{"CONNECTIONS", "streams at a time"},
-		{"MEAN_HOLD", "seconds that a stream is held, on average (exponential)"},
+		{"CONNECTIONS", "concurrent streams"},
+		{"MEAN_HOLD", "mean time that a stream stays open in seconds (exponential distribution)"},
 		{"SECONDS", "length of the run"},
 	}, streamSettings, []Setting{{"SEED", "seed of the random hold times: the same seed draws the same ones"}}),
 	Target: Target{Streams: true},

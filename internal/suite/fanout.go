@@ -14,11 +14,11 @@ var fanout = Suite{
 	Short:  "measure how long a broadcast takes to reach every event stream",
 	Script: []string{"load-tests", "sse", "fanout.js"},
 	Settings: slices.Concat([]Setting{
-		{"LEVELS", "numbers of connections, rising, with commas between"},
+		{"LEVELS", "numbers of connections in ascending order, separated by commas"},
 		{"BROADCASTS", "broadcasts sent at each level"},
-		{"EVERY_MS", "milliseconds between two broadcasts"},
+		{"EVERY_MS", "time between two broadcasts in milliseconds"},
 	}, streamSettings, []Setting{
-		{"DELIVERY_SECONDS", "seconds within which a broadcast has to reach every connection"},
+		{"DELIVERY_SECONDS", "time within which a broadcast must reach every connection in seconds"},
 	}),
 	Target:  Target{Streams: true},
 	Runners: oneRunner,
@@ -86,7 +86,7 @@ func deliveries(m *shard.Merged) []verdict.Check {
 	return []verdict.Check{
 		all,
 		zeroCheck(CheckDeliveredOnce, "broadcasts doubled", "fanout_twice", "deliveries were of a broadcast that the subscriber already had"),
-		zeroCheck(CheckIntact, "strange broadcasts", "fanout_strange", "deliveries were of no broadcast that was sent to the subscriber: damaged, or of somebody else"),
+		zeroCheck(CheckIntact, "strange broadcasts", "fanout_strange", "deliveries did not match any broadcast sent to the subscriber: damaged, or from another sender"),
 		inconclusive(zeroCheck(CheckTimed, "deliveries without a send time", "fanout_untimed",
 			"deliveries say no time at which they were sent, or one in the future: the clocks of server and runners differ")),
 	}

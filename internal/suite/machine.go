@@ -17,21 +17,21 @@ import (
 type Machine struct {
 	Runners, Backend, Nginx float64
 	Host                    float64       // the whole machine, other programs included
-	Peak                    float64       // the same in its busiest second
-	RunDelay                float64       // seconds for which the runners' threads waited for a core, of each second
+	Peak                    float64       // Host in its busiest second
+	RunDelay                float64       // seconds per second that the runners' threads waited for a core
 	Stall                   time.Duration // longest time by which a runner woke up late
 	Wait                    time.Duration // longest wait for a core in a runner
 	Dropped                 float64       // packets of the runners' machines that AWS dropped
-	Cores                   int           // 0: not known
-	Control                 time.Duration // longest delay by the generator that its control group saw, where Controlled
-	Controlled              bool          // the control group was held by all runners, all the time
+	Cores                   int           // 0: unknown
+	Control                 time.Duration // longest delay of the generator that its control group measured, if Controlled
+	Controlled              bool          // all runners had their control group open all the time
 	Shared                  bool          // target and runners share the machine
 	Short                   bool          // the stage was too short for figures that are taken every second
-	SeparateCores           bool          // service and runners have cores of their own there
-	ServiceBusy             float64       // where they have: how much of the service's was taken, by whomever, 0 to 1
-	GeneratorBusy           float64       // of the runners'
+	SeparateCores           bool          // service and runners have separate cores
+	ServiceBusy             float64       // used share of the service's cores, by any process, 0 to 1; if SeparateCores
+	GeneratorBusy           float64       // used share of the runners' cores, likewise
 	Usage                   Usage
-	Foreign                 bool // it was not the service that took most of its cores
+	Foreign                 bool // other processes than the service used most of its cores
 }
 
 // headroom states how busy the cores of each side were.
@@ -154,13 +154,13 @@ func (r *Run) percent(from, to time.Time, value func(resources.Sample) float64) 
 	for _, now := range r.Samples[1:] {
 		width := now.At().Sub(before.At()).Seconds()
 		if width <= 0 {
-			continue // at the same time: the next sample has its share
+			continue // two samples at the same time
 		}
 		if value(now) == 0 && value(before) > 0 {
 			continue // a process without free descriptors does not report it
 		}
 		w := overlap(before.At(), now.At(), from, to)
-		if delta := value(now) - value(before); delta >= 0 { // one that falls is of a new process
+		if delta := value(now) - value(before); delta >= 0 { // a counter that falls is of a new process
 			growth += delta * w / width
 			seconds += w
 		}
@@ -191,25 +191,25 @@ type Usage struct {
 	Proxy  bool // nginx among them
 	Host   bool // the machine of the target was sampled
 
-	Periods, Throttled float64 // of the target's control groups: with a limit of CPU, and over it
-	Procs              float64 // cores that the backends compute on at most; 0: not known
-	Files, MaxFiles    float64 // open files of the backends, at most; no MaxFiles: not known
-	NginxFull          float64 // share of its descriptors that the fullest process of nginx had open
+	Periods, Throttled float64 // periods of the target's cgroups with a CPU limit, and those that exceeded it
+	Procs              float64 // maximum of cores that the backends use; 0: unknown
+	Files, MaxFiles    float64 // open files of the backends, and their limit; 0: unknown
+	NginxFull          float64 // highest share of its descriptors that a process of nginx had open
 	Log                resources.NginxLog
 
-	Memory, Available float64 // of the target's machine; the least that was available
-	Killed            float64 // processes there, as memory ran out
+	Memory, Available float64 // of the target's machine: total, and lowest available
+	Killed            float64 // processes killed there by the OOM killer
 	Queue             bool    // Overflows is known
-	Overflows         float64 // connects that found an accept queue full
+	Overflows         float64 // connects to a full accept queue
 
-	Loopback  bool    // requests crossed no network
-	Link      float64 // use of this machine's network cards in the busier direction, 0 to 1; below 0: not known
+	Loopback  bool    // requests used the loopback interface
+	Link      float64 // use of this machine's network cards in the busier direction, 0 to 1; below 0: unknown
 	Allowance float64 // packets of the target's machine that AWS delayed or dropped
 	Allowed   bool    // AWS reports these
 
-	TargetCores, GeneratorCores float64 // of their own, or of their machines; 0: not known
+	TargetCores, GeneratorCores float64 // reserved for them, or of their machines; 0: unknown
 
-	PerRequest         bool    // the next three are known
+	PerRequest         bool    // the next three fields are known
 	CPU, Accepts, Runs float64 // per request: CPU seconds of backend and nginx, connections to nginx, times that a thread was scheduled
 }
 

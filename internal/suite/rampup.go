@@ -14,13 +14,13 @@ var rampup = Suite{
 	Short:  "raise the request rate in stages until the service breaks",
 	Script: []string{"load-tests", "http", "rampUp.js"},
 	Settings: append([]Setting{
-		{"STAGES", "requests/s of the stages, with commas between"},
-		{"STAGE_SECONDS", "length of a stage"},
-		{"WARMUP_SECONDS", "length of the warm-up, which is not counted"},
-		{"CEILING", "stages above this rate are left out; 0: none"},
-		{"SEARCH", "1: run again between the last good and the first bad stage, until the two are within a tenth, and the good one once more"},
-		{"MAX_CONNECTIONS", "connections at a time at most; there are as many as requests/s, and more where MAX_P95_MS is over half a second"},
-		{"MIN_RATE", "requests/s that must be sustained for a pass; 0: any"},
+		{"STAGES", "requests per second of each stage, separated by commas"},
+		{"STAGE_SECONDS", "duration of a stage in seconds"},
+		{"WARMUP_SECONDS", "duration of the warm-up in seconds, which is not counted"},
+		{"CEILING", "highest rate; stages above it are skipped (0: no limit)"},
+		{"SEARCH", "1: narrow the limit down to a tenth between the last good and the first bad stage, then repeat the good one"},
+		{"MAX_CONNECTIONS", "maximum of concurrent connections; a stage has one per request/s, more if MAX_P95_MS is over 500"},
+		{"MIN_RATE", "requests per second that must be sustained for a pass (0: any rate)"},
 	}, limitSettings...),
 	Target: Target{OwnCores: true},
 	Page:   Page{Doc: httpDoc},
@@ -30,10 +30,10 @@ var rampup = Suite{
 
 // limitSettings are those of every suite that looks for a breaking point.
 var limitSettings = []Setting{
-	{"MAX_FAILED_PERCENT", "a load is bad if more than this share of its requests fails"},
-	{"MAX_P95_MS", "a load is bad if the 95th percentile of its good answers is above this"},
-	{"MIN_ANSWERED_PERCENT", "a load is bad if fewer than this share of the offered requests are answered well"},
-	{"TIMEOUT_SECONDS", "how long a client waits for an answer"},
+	{"MAX_FAILED_PERCENT", "maximum percentage of failed requests of a good load"},
+	{"MAX_P95_MS", "maximum 95th percentile of successful responses of a good load in milliseconds"},
+	{"MIN_ANSWERED_PERCENT", "minimum percentage of offered requests with a successful response, of a good load"},
+	{"TIMEOUT_SECONDS", "maximum time that a client waits for a response in seconds"},
 }
 
 func (r *Run) limits() Limits {

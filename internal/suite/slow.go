@@ -18,14 +18,14 @@ var slowReaders = Suite{
 	Short:  "let some clients read slowly or not at all, and measure the effect on others and on memory",
 	Script: []string{"load-tests", "sse", "slow.js"},
 	Settings: []Setting{
-		{"SLOW_PERCENT", "share of the streams that is slow, 1 to 50 percent (default: 10, smoke: 20)"},
-		{"SLOW_KB", "KB per second that a slow stream reads; 0: nothing (default: 0)"},
-		{"AFTER_SECONDS", "seconds at the end, in which they read all there is (default: 20, smoke: 3)"},
-		{"MESSAGE_RATE", "such messages per second to every stream; of a described service PUBLISH_RATE and TOPICS say that (default: 4, smoke: 10)"},
-		{"FILL_KB", "KB by which a slow stream has to fall behind, unless it is cut; else the run is invalid (default: 4096)"},
-		{"CUT_SLOW", "1: the service has to cut slow streams, 0: it must not, -1: either (default: -1)"},
-		{"MAX_GROWTH", "MiB by which the service's memory may grow; -1: any number (default: 200)"},
-		{"GAUGE", "the service's memory in bytes: a metric of BACKEND_URL/metrics, pid:N for process N of this machine and its children, or PromQL with PROMETHEUS_URL (default: that of our backend and nginx)"},
+		{"SLOW_PERCENT", "percentage of slow streams, 1 to 50 (default: 10, smoke: 20)"},
+		{"SLOW_KB", "KB per second that a slow stream reads (0: nothing; default: 0)"},
+		{"AFTER_SECONDS", "time at the end in which slow streams read everything, in seconds (default: 20, smoke: 3)"},
+		{"MESSAGE_RATE", "broadcasts per second; described services use PUBLISH_RATE and TOPICS (default: 4, smoke: 10)"},
+		{"FILL_KB", "KB that a slow stream must fall behind unless it is disconnected, or the run is invalid (default: 4096)"},
+		{"CUT_SLOW", "1: the service must disconnect slow streams, 0: it must not, -1: either (default: -1)"},
+		{"MAX_GROWTH", "maximum growth of the service's memory in MiB (-1: no limit; default: 200)"},
+		{"GAUGE", "the service's memory in bytes: a metric of BACKEND_URL/metrics, pid:N for a process here and its children, or PromQL with PROMETHEUS_URL (default: backend and nginx)"},
 		bystanderSetting,
 	},
 	Target:  Target{Streams: true},
@@ -260,7 +260,7 @@ func (s *slowStreams) growth(r *Run) []verdict.Check {
 	}
 	c.Actual = "not known"
 	c.Reasons = []string{"the service's memory was not seen before, after, and most of the time while clients were slow: name it by GAUGE, " +
-		"such as process_resident_memory_bytes, or let it be with MAX_GROWTH=-1"}
+		"such as process_resident_memory_bytes, or set MAX_GROWTH=-1"}
 	if memory.counter {
 		c.Reasons = []string{counterReason(r.Rounds[0].Suite.Parameters["GAUGE"], "the service's memory, such as process_resident_memory_bytes")}
 	}

@@ -108,8 +108,8 @@ func endTables(e *verdict.Ends) []verdict.Table {
 	if e == nil {
 		return nil
 	}
-	t := newTable("Requests that end the streams", sentence("%s; from the first to the end of the last %s, at most %v in one second. "+
-		"Times in ms, from the request for a connection to the last byte", e.Request, format.Milliseconds(1000*e.Seconds), e.MostASecond),
+	t := newTable("Requests that end the streams", sentence("%s: %s from the first request to the end of the last one, at most %v in one second. "+
+		"Times in ms, from the start of the connect to the last byte", e.Request, format.Milliseconds(1000*e.Seconds), e.MostASecond),
 		"requests|count|per second|min|p50|p95|p99|max")
 	rate := func(n int64) string {
 		if e.Seconds <= 0 {

@@ -19,11 +19,11 @@ var storm = Suite{
 	Short:  "drop most streams at once, and measure the reconnects and the effect on others",
 	Script: []string{"load-tests", "sse", "storm.js"},
 	Settings: []Setting{
-		{"HELD_PERCENT", "share of the streams that is held through the storms, 1 to 50 percent (default: 10)"},
+		{"HELD_PERCENT", "percentage of streams that stay open through the storms, 1 to 50 (default: 10)"},
 		bystanderSetting,
-		{"MIN_RATE", "minimum connects per second in the second storm, 0 for any (default: 0)"},
-		{"SLOW_MS", "milliseconds from the dial to the headers above which a connect counts as slow (default: 1000)"},
-		{"DIAL_MS", "milliseconds within which the load generator has to have dialed, or the run is invalid (default: 1000)"},
+		{"MIN_RATE", "minimum of connects per second in the second storm (0: any rate; default: 0)"},
+		{"SLOW_MS", "time from the dial to the headers above which a connect is slow, in milliseconds (default: 1000)"},
+		{"DIAL_MS", "time within which the load generator must have dialed, or the run is invalid, in milliseconds (default: 1000)"},
 	},
 	Target: Target{Streams: true},
 	Page:   Page{Doc: "docs/suites.md"},
@@ -48,7 +48,7 @@ func assessStorm(r *Run) verdict.Assessment {
 	for _, s := range storms {
 		a.Facts = append(a.Facts, verdict.Fact{Name: s.Title, Value: s.String()})
 		a.Checks = append(a.Checks, s.droppedAtOnce(), s.dialed(r), s.reconnected(), s.unrefused(), s.quick())
-		a.Passed = append(a.Passed, sentence("%s: all %v streams came back within %s", s.Title, s.dropped, s.backText(1)))
+		a.Passed = append(a.Passed, sentence("%s: all %v streams reconnected within %s", s.Title, s.dropped, s.backText(1)))
 		a.Metrics = append(a.Metrics, verdict.Metric{Name: "99 % back, " + s.Title, Unit: "ms", Value: float64(s.backIn(.99).Milliseconds())})
 		t.Add(row(s.Title, s.dropped, s.backText(.5), s.backText(.99), s.backText(1), s.rateText(), s.peak(),
 			trend(s.connect, .5), trend(s.connect, .99), trend(s.connect, 1), s.slow, s.refusals(), trend(s.waited, .99))...)
@@ -103,7 +103,7 @@ func (s *stormStage) dialed(r *Run) verdict.Check {
 	name, limitText := s.Title+": the generator's own delay", sentence("99 %% within %v", limit)
 	if s.waited.Trend == nil || s.waited.Trend.Count() == 0 || len(s.dropTimes) == 0 {
 		return check(CheckDialed, name, limitText, "not known", false,
-			s.Title+": no stream came back with its first attempt, so it is not known when the load generator dialed").Inconclusive()
+			s.Title+": no stream reconnected at its first attempt, so it is not known when the load generator dialed").Inconclusive()
 	}
 	gap, wait := s.dropTimes[(len(s.dropTimes)*99-1)/100], s.waited.Trend.Quantile(.99)
 	c := check(CheckDialed, name, limitText, sentence("dropped within %v, dialed %v late", gap, wait), max(gap, wait) <= limit,

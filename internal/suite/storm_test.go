@@ -62,7 +62,7 @@ func TestStorm(t *testing.T) {
 	r.Rounds[0].Runners[0].Machine = &machine.Record{Counters: []machine.Series{{Name: machine.Overflows, Grown: 3, Moved: []machine.Stretch{{FromUS: 1, ToUS: 2, By: 3}}}, {Name: machine.Repeated, Grown: 7}}}
 	v := judged(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
-	require.Equal(t, []string{"spread: all 90 streams came back within 900 ms", "at once: all 90 streams came back within 900 ms"}, v.Reasons)
+	require.Equal(t, []string{"spread: all 90 streams reconnected within 900 ms", "at once: all 90 streams reconnected within 900 ms"}, v.Reasons)
 	require.Equal(t, []string{"at once", "90", "450 ms", "900 ms", "900 ms", "99", "90", "20.0", "20.0", "20.0", "0", "0", "20.0"}, table(v, "Storms").Rows[1])
 	require.Equal(t, []string{"runner 1 (box)", "service and runners", "3", "–", "7"}, table(v, "Accept queues").Rows[0])
 	require.Equal(t, "10 streams through the storms, 0 of their noops late", fact(v, "held"))
@@ -92,9 +92,9 @@ func TestStormFindsFaults(t *testing.T) {
 				}
 			}
 		}, verdict.Invalid, "at once: the load generator was saturated: it dropped 99 % of the streams within 2."},
-		{"nobody came back with the first attempt", func(r *Run) { r.Rounds[0].Metrics[1].Trend = shard.NewHistogram() }, verdict.Invalid, "spread: no stream came back with its first attempt"},
+		{"nobody came back with the first attempt", func(r *Run) { r.Rounds[0].Metrics[1].Trend = shard.NewHistogram() }, verdict.Invalid, "spread: no stream reconnected at its first attempt"},
 		{"a stream came back too late", func(r *Run) { r.Rounds[0].Connections.Edit(55).Outages[0].To = 20*second + 500*time.Millisecond }, verdict.Fail, "spread: 1 of 90 streams were not back within 10 s"},
-		{"a stream came back at the last moment", func(r *Run) { r.Rounds[0].Connections.Edit(55).Outages[0].To = 20 * second }, verdict.Pass, "spread: all 90 streams came back within 10 s"},
+		{"a stream came back at the last moment", func(r *Run) { r.Rounds[0].Connections.Edit(55).Outages[0].To = 20 * second }, verdict.Pass, "spread: all 90 streams reconnected within 10 s"},
 		{"a stream did not come back", func(r *Run) {
 			c := r.Rounds[0].Connections.Edit(55)
 			c.Longest = ledger.Outage{From: c.Outages[1].From, Refusals: []ledger.Refusal{{Reason: "status 503", Count: 4, First: 21 * second}}}
@@ -120,13 +120,13 @@ func TestStormFindsFaults(t *testing.T) {
 			r.Rounds[0].Service = shard.Service{Name: "mine", LifetimeS: 6, Counts: shard.CountsInterval}
 			c := r.Rounds[0].Connections.Edit(10)
 			c.Outages = append(c.Outages, ledger.Outage{From: 27 * second, To: 28 * second})
-		}, verdict.Pass, "at once: all 90 streams came back within 900 ms"},
+		}, verdict.Pass, "at once: all 90 streams reconnected within 900 ms"},
 		{"the service ended streams after their lifetime", func(r *Run) {
 			for n := range 100 {
 				c := r.Rounds[0].Connections.Edit(n)
 				c.Outages = append(c.Outages, ledger.Outage{From: 27*second + ledger.Instant(n)*20*time.Millisecond, To: 31 * second, Planned: true})
 			}
-		}, verdict.Pass, "at once: all 90 streams came back within 900 ms"},
+		}, verdict.Pass, "at once: all 90 streams reconnected within 900 ms"},
 		{"nobody knows what is late", func(r *Run) { r.Rounds[0].Service = shard.Service{Name: "mine", Counts: shard.CountsNumbers} }, verdict.Invalid, "the limit is 0 (MAX_HELD_LATE)"},
 		{"a held stream was late", func(r *Run) { r.late(10, 1, 21*second) }, verdict.Fail, "d-10"},
 		{"a held stream without numbers missed a noop", func(r *Run) {

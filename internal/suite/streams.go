@@ -16,12 +16,12 @@ import (
 // streamSettings belong to every suite whose script states the plan of its streams.
 var streamSettings = []Setting{
 	{"NOOP_INTERVAL", "seconds between two noops of one stream"},
-	{"LATE_MS", "milliseconds above which a noop counts as late"},
-	{"ACCEPT_ENCODING", "compression that streams ask for: none, gzip, or browser (gzip, deflate, br, zstd)"},
-	{"HTTP_VERSION", "HTTP that streams speak: auto (over TLS HTTP/2 where the server wants it), 1.1, or 2 (over http:// by prior knowledge)"},
+	{"LATE_MS", "lateness in milliseconds above which a noop counts as late"},
+	{"ACCEPT_ENCODING", "compression that streams accept: none, gzip or browser (gzip, deflate, br, zstd)"},
+	{"HTTP_VERSION", "HTTP version of streams: auto (negotiated over TLS), 1.1 or 2 (h2c over http://)"},
 	{"STREAMS_PER_CONNECTION", "maximum of streams per HTTP/2 connection (0: limit of the server)"},
 	{"FOLLOW_REDIRECTS", "follow redirects of streams to another origin"},
-	{"END_TIMEOUT", "seconds that a stream may take to end after the server answered the DELETE"},
+	{"END_TIMEOUT", "seconds for a stream to end after the DELETE was answered"},
 }
 
 // streams returns the event streams of the run.
@@ -123,7 +123,7 @@ func stagesOf(m *shard.Merged) []shard.Stage {
 }
 
 // bystanderSetting belongs to every suite that drops or slows a share of its streams and leaves the others alone.
-var bystanderSetting = Setting{"MAX_HELD_LATE", "how many noops of the held streams may be late; -1: any number (default: 0)"}
+var bystanderSetting = Setting{"MAX_HELD_LATE", "maximum of late noops on the streams that stay open (-1: no limit; default: 0)"}
 
 // shareEvery returns n if each nth stream is of the share that is treated differently (load-tests/lib/share.js).
 func (r *Run) shareEvery() int { return max(int(r.number("EVERY")), 1) }

@@ -18,9 +18,9 @@ var vanish = Suite{
 	Short:  "let clients disappear without closing, and measure when the service notices",
 	Script: []string{"load-tests", "sse", "vanish.js"},
 	Settings: []Setting{
-		{"VANISH_PERCENT", "share of the streams that vanishes, 1 to 50 percent (default: 20)"},
-		{"STEADY_SECONDS", "seconds for which all are open before some vanish: with PROMETHEUS_URL more than its scrape interval (default: 2)"},
-		{"GAUGE", "the service's gauge of open streams: a metric of BACKEND_URL/metrics, or PromQL with PROMETHEUS_URL (default: that of our backend)"},
+		{"VANISH_PERCENT", "percentage of streams that vanish, 1 to 50 (default: 20)"},
+		{"STEADY_SECONDS", "time that all streams are open before some vanish in seconds; above the scrape interval of PROMETHEUS_URL (default: 2)"},
+		{"GAUGE", "the service's gauge of open streams: a metric of BACKEND_URL/metrics, or PromQL with PROMETHEUS_URL (default: that of the backend)"},
 		bystanderSetting,
 	},
 	Target: Target{Kind: Direct, Streams: true},

@@ -104,8 +104,16 @@ func (s *Streams) basis() {
 			format.Plural(byClock, "stream", "streams")))
 	}
 	if byClock < hiding {
-		e.Why = append(e.Why, fmt.Sprintf("on %s a noop was due right before the end and may still have been on its way", format.Plural(hiding-byClock, "numbered stream", "numbered streams")))
+		e.Why = append(e.Why, fmt.Sprintf("on %s a noop was due right before the end and may have been in transit", format.Plural(hiding-byClock, "numbered stream", "numbered streams")))
 	}
+}
+
+// sourceName returns the source of counts in words.
+func sourceName(by string) string {
+	if by == ByServer {
+		return "server's ledger"
+	}
+	return by
 }
 
 // basisOfNumbers sets the source of the counts of messages that are published at any time.
@@ -172,11 +180,11 @@ func (s *Streams) UndetectableLosses() Check {
 		pass = pass && s.atEnd.undetectable <= s.Messages.Expected
 		most = 0
 	}
-	actual := fmt.Sprintf("%d, by the %s", e.CouldHide, e.By)
+	actual := fmt.Sprintf("%d, by the %s", e.CouldHide, sourceName(e.By))
 	c := Check{
 		ID: CheckUndetectable, Name: "undetectable losses", Limit: limit, Actual: actual,
 		Pass: pass && counted <= uint64(most), Why: "undetected losses would make a pass wrong",
-		Reasons: []string{fmt.Sprintf("%d of %d %ss could be undetectable losses, the limit is %s (MAX_HIDDEN): %s", e.CouldHide, s.Messages.Expected, noun, limit, first(e.Why, ""))},
+		Reasons: []string{fmt.Sprintf("%d of %d %ss could be undetectable losses (MAX_HIDDEN allows %s): %s", e.CouldHide, s.Messages.Expected, noun, limit, first(e.Why, ""))},
 	}.Inconclusive()
 	if !pass {
 		c.Reasons = s.atEnd.doubts(s.m.Plan.Connections, s.Messages.Expected)

@@ -39,7 +39,7 @@ func TestEvidence(t *testing.T) {
 		v = judgeSoak(m, nil, Evidence{})
 		require.Equal(t, Invalid, v.Verdict)
 		require.Equal(t, []string{"undetectable losses"}, failedChecks(v))
-		require.Contains(t, v.Reasons[0], "6 of 717 noops could be undetectable losses, the limit is 5 (MAX_HIDDEN): 3 streams had no ids that count")
+		require.Contains(t, v.Reasons[0], "6 of 717 noops could be undetectable losses (MAX_HIDDEN allows 5): 3 streams had no ids that count")
 	})
 	t.Run("numbers without a ledger leave nothing open either", func(t *testing.T) {
 		t.Parallel()

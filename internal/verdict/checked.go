@@ -43,7 +43,7 @@ func (s *Streams) CheckedMessages() Check {
 	noun, required := s.m.Service.Noun(), s.m.Plan.RequireMessages
 	n := s.checkedCount()
 	c := Check{
-		ID: CheckChecked, Name: noun + "s checked", Limit: "at least 1", Actual: fmt.Sprintf("%s, by the %s", format.Thousands(n), s.Evidence.By), Pass: n > 0,
+		ID: CheckChecked, Name: noun + "s checked", Limit: "at least 1", Actual: fmt.Sprintf("%s, by the %s", format.Thousands(n), sourceName(s.Evidence.By)), Pass: n > 0,
 		Why: "a run that checks no message finds no loss",
 	}
 	switch {

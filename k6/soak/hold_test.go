@@ -220,7 +220,7 @@ func TestHoldErrors(t *testing.T) {
 		{"", `hold(null, {from: 2, to: 1, openFor: 1, idleTimeout: 1, endTimeout: 1})`, "the streams from 2 to 1"},
 		{`var described = service({name: "any", url: (n) => "ftp://x/" + n, connect: {}, message: "unchecked"})`, holdDescribed, `stream d-0 cannot be asked for: invalid URL "ftp://x/0"`},
 		{"", strings.Replace(holdTen, "from", `acceptEncoding: "zip", from`, 1), `option acceptEncoding: "zip", which is neither none, gzip nor browser`},
-		{"", strings.Replace(holdTen, "from", `httpVersion: "3", from`, 1), `option http: "3" is no version of HTTP: write 'auto', '1.1' or '2'`},
+		{"", strings.Replace(holdTen, "from", `httpVersion: "3", from`, 1), `option http: "3" is not a version of HTTP: write 'auto', '1.1' or '2'`},
 		{`__ENV.BACKEND_TOKEN = "a\r\nb: c"`, holdTen, "BACKEND_TOKEN must not contain line breaks"},
 		{throwing, holdDescribed, "token() of the service mine: Error: no login"},
 		{strings.Replace(throwing, `{ throw new Error("no login") }`, "3", 1), holdDescribed, "token() of the service mine: it returned 3: it must return a text"},

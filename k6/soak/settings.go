@@ -153,7 +153,7 @@ func parseAs(fallback any, name, text string) (any, error) {
 		for part := range strings.SplitSeq(text, ",") {
 			n, err := strconv.Atoi(strings.TrimSpace(part))
 			if err != nil || n < 1 {
-				return nil, errors.New("it must be whole numbers over 0 with commas between, such as 20,50,100")
+				return nil, errors.New("it must be whole numbers over 0, separated by commas, such as 20,50,100")
 			}
 			all = append(all, n)
 		}

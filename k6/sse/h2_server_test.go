@@ -190,7 +190,7 @@ func TestProtocols(t *testing.T) {
 	}
 	v := newVU(t)
 	for option, want := range map[string]string{
-		`http: "3"`: `option http: "3" is no version of HTTP: write 'auto', '1.1' or '2'`, `streamsPerConnection: -1`: "option streamsPerConnection: -1 is not a whole number of at least 0",
+		`http: "3"`: `option http: "3" is not a version of HTTP: write 'auto', '1.1' or '2'`, `streamsPerConnection: -1`: "option streamsPerConnection: -1 is not a whole number of at least 0",
 		`streamsPerConnection: 70000`: "option streamsPerConnection: 70000 is over 65535",
 	} {
 		_, err := v.run(`new EventSource("http://127.0.0.1:1", { ` + option + ` })`)

@@ -242,7 +242,7 @@ func parseLedger(v sobek.Value) (Ledger, error) {
 	}
 	ledger, ok := v.Export().(Ledger)
 	if !ok {
-		return nil, fmt.Errorf("%s is no ledger: give it a Ledger of k6/x/soak", v)
+		return nil, fmt.Errorf("%s is not a ledger: pass a Ledger of k6/x/soak", v)
 	}
 	return ledger, nil
 }

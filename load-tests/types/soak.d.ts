@@ -76,7 +76,7 @@ declare module 'k6/x/soak' {
     connectionsPerVU: number;
     /** `BACKEND_URL`: the service, `http://` or `https://`. */
     backendUrl: string;
-    /** `PREFIX`: of the device ids: `PREFIX0`, `PREFIX1`, … Letters, digits, `.`, `_`, `-`. */
+    /** `PREFIX`: of the client ids: `PREFIX0`, `PREFIX1`, … Letters, digits, `.`, `_`, `-`. */
     prefix: string;
     /** `TESTID`: name of the run, '' for none. */
     testid: string;
@@ -84,7 +84,7 @@ declare module 'k6/x/soak' {
     lateMs: number;
     /** `RECONNECT`: clients reconnect and resume by Last-Event-ID (always on if the service ends streams). */
     reconnect: boolean;
-    /** `END_TIMEOUT`: seconds for a stream to end after the DELETE was answered. Left out or 0: 15 or 1.5 intervals, the longer. */
+    /** `END_TIMEOUT`: seconds for a stream to end after the DELETE was answered. Left out or 0: the longer of 15 s and 1.5 intervals. */
     endTimeout?: number;
     /** `TOPICS`: topics that the run publishes to, 0 for none. */
     topics?: number;

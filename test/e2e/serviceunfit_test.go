@@ -29,8 +29,8 @@ func TestUnfitDescriptionFailsBeforeTheLoad(t *testing.T) {
 	}{
 		{"publish is refused", nil, []faulty.PublishFault{{Kind: faulty.Refuse, Status: 401}}, 2, "/pub/TOPIC answered 401 Unauthorized (Unauthorized): it sends no token: add a header with {token}, and set PUBLISH_TOKEN"},
 		{"publish is not answered", nil, []faulty.PublishFault{{Kind: faulty.CutBefore}}, 2, "publish.url: POST http"},
-		{"another path", []string{"'json:$.seq'", "'json:$.number'"}, nil, 2, `message.seq is "json:$.number", but the message that came has no such value: `},
-		{"another marker", []string{"'json:$.run'", "'json:$.marker'"}, nil, 2, `message.run is "json:$.marker", but in the message that came the run's marker is not there: `},
+		{"another path", []string{"'json:$.seq'", "'json:$.number'"}, nil, 2, `message.seq is "json:$.number", but the received message has no such value: `},
+		{"another marker", []string{"'json:$.run'", "'json:$.marker'"}, nil, 2, `message.run is "json:$.marker", but the received message does not have the run's marker there: `},
 		{"no topic", []string{"/sub/{topic}", "/sub/news"}, nil, 64, "connect names no {topic}, and publish sends to topics: a stream must say which one it wants"},
 		{"another topic", []string{"/sub/{topic}", "/sub/{topic}x"}, nil, 2, "publish.url: POST http"},
 		{"no heartbeat", []string{"every: 30", "every: 1"}, nil, 2, `heartbeat is { "event": "ping", "every": 1 }, but none came within 3 s: `},

@@ -11,7 +11,7 @@ type Watch struct {
 	source       source
 	record       Record
 	last         Reading
-	stealSeconds float64 // least seconds of Steal between two readings that make a stretch
+	stealSeconds float64 // Steal between two readings, in seconds, above which a stretch is recorded
 }
 
 // New returns a Watch of the machine of this process. late is the delay from which a message is late: the record has the times at
@@ -55,7 +55,7 @@ func (w *Watch) Add(now time.Time, r Reading) {
 			continue
 		}
 		increase := v - s.End
-		if increase < 0 { // a reset: the machine was restarted, or a card was removed
+		if increase < 0 { // a reset: the machine restarted, or a network card was removed
 			increase = 0
 		}
 		s.End = v
@@ -111,7 +111,7 @@ func (w *Watch) Record() *Record {
 		r.Counters[i].Moved = slices.Clone(r.Counters[i].Moved)
 	}
 	if len(r.Counters) == 0 {
-		r.Unknown = "it shows no counters: they are read from /proc and the network cards of Linux, and this is " + runtime.GOOS
+		r.Unknown = "no counters: they need /proc and the network cards of Linux, and this machine runs " + runtime.GOOS
 	}
 	return &r
 }

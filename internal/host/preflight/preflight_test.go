@@ -35,7 +35,7 @@ func TestCheck(t *testing.T) {
 			p.Connections, p.ConnectionsPerVU, p.HTTPVersion, m.Files = 200_000, 1000, "2", 1000
 		}, false, []string{"a runner with 1000 connections needs 1532"}, nil},
 		{"memory", func(_ *plan.Plan, m *Machine) { m.Available = 100 << 20 }, false, nil,
-			[]string{"100 MiB of memory are available, the run may take 617 MiB: raise CONNECTIONS_PER_VU"}},
+			[]string{"100 MiB of memory are available, the run may use 617 MiB: raise CONNECTIONS_PER_VU"}},
 		{"memory that shared virtual users save", func(p *plan.Plan, m *Machine) { p.ConnectionsPerVU, m.Available = 100, 200<<20 }, false, nil, nil},
 		{"the accept queue", func(_ *plan.Plan, m *Machine) { m.Backlog = 128 }, true, nil,
 			[]string{"the accept queue is capped at 128, and 1200 clients connect at once"}},

@@ -13,28 +13,28 @@ import (
 // A Program is one that soak starts, or that a user needs in addition.
 type Program struct {
 	Name    string
-	Names   []string               // under which it is looked for; none: Name
-	Find    func() (string, error) // in place of looking on the PATH
-	Version []string               // arguments that make it say that, and where it talks to a service whether that answers
-	For     string                 // what is not to be had without it
-	Needed  bool                   // by every run
-	Remedy  string                 // how it is had
-	Start   string                 // what to do where it is there and does not answer
+	Names   []string               // names of the executable; none: Name
+	Find    func() (string, error) // replaces the search on the PATH
+	Version []string               // arguments that print its version, or connect to its service
+	For     string                 // what is unavailable without it
+	Needed  bool                   // every run needs it
+	Remedy  string                 // how to install it
+	Start   string                 // remedy if it is installed and does not answer
 }
 
 // optionalPrograms are third-party programs.
 var optionalPrograms = []Program{
-	{Name: "nginx", Names: []string{"nginx", "/usr/sbin/nginx"}, Version: []string{"-v"}, For: "our backend is tested without a proxy before it", Remedy: "apt-get install nginx-light"},
-	{Name: "docker", Version: []string{"info", "--format", "Docker {{.ServerVersion}}, Compose and images of the stack"}, For: "no `make up`, no images", Remedy: "https://docs.docker.com/engine/install/", Start: "systemctl start docker, as a user who may ask it"},
+	{Name: "nginx", Names: []string{"nginx", "/usr/sbin/nginx"}, Version: []string{"-v"}, For: "local runs have no proxy in front of the backend", Remedy: "apt-get install nginx-light"},
+	{Name: "docker", Version: []string{"info", "--format", "Docker {{.ServerVersion}}, Compose and images of the stack"}, For: "no `make up`, no images", Remedy: "https://docs.docker.com/engine/install/", Start: "systemctl start docker, as a member of the group docker"},
 	{Name: "prometheus", Version: []string{"--version"}, For: "`soak open` needs docker to show metrics of the past", Remedy: "apt-get install prometheus"},
-	{Name: "kubectl", Version: []string{"version", "--request-timeout=3s"}, For: "no shell on Kubernetes; `--on k8s` needs a cluster, not kubectl", Remedy: "https://kubernetes.io/docs/tasks/tools/", Start: "kubectl config use-context NAME: its cluster does not answer"},
+	{Name: "kubectl", Version: []string{"version", "--request-timeout=3s"}, For: "no shell on Kubernetes; `--on k8s` needs a cluster, not kubectl", Remedy: "https://kubernetes.io/docs/tasks/tools/", Start: "kubectl config use-context NAME, for a cluster that answers"},
 	{Name: "terraform", Version: []string{"version"}, For: "no machines on AWS (`make aws-up`)", Remedy: "https://developer.hashicorp.com/terraform/install"},
 	{Name: "aws", Version: []string{"--version"}, For: "no machines on AWS", Remedy: "https://docs.aws.amazon.com/cli/latest/userguide/getting-started-install.html"},
 	{Name: "session-manager-plugin", Version: []string{"--version"}, For: "no tunnel to machines on AWS", Remedy: "https://docs.aws.amazon.com/systems-manager/latest/userguide/session-manager-working-with-install-plugin.html"},
-	{Name: "browser", Names: []string{"chromium", "chromium-browser", "google-chrome", "firefox"}, Version: []string{"--version"}, For: "the report opens only elsewhere", Remedy: "apt-get install chromium"},
+	{Name: "browser", Names: []string{"chromium", "chromium-browser", "google-chrome", "firefox"}, Version: []string{"--version"}, For: "reports cannot be opened on this machine", Remedy: "apt-get install chromium"},
 }
 
-// answersWithin is how long a program may take to say what it is.
+// answersWithin is the time limit for a program to print its version.
 const answersWithin = 5 * time.Second
 
 func (p Program) find(ctx context.Context) Finding {

@@ -41,7 +41,7 @@ func (u Users) Check(m Machine) (errs, warnings []string) {
 			m.Ports*u.Sources, ports))
 	}
 	if bytes := u.Memory(); m.Available > 0 && m.Available < bytes {
-		sentence := fmt.Sprintf("%d MiB of memory are available, the run may take %d MiB: ask for less at a time", m.Available>>20, bytes>>20)
+		sentence := fmt.Sprintf("%d MiB of memory are available, the run may use %d MiB: ask for less at a time", m.Available>>20, bytes>>20)
 		if u.Connections > u.VUs { // which stay open: there is no way back
 			return append(errs, sentence), nil
 		}

@@ -31,11 +31,11 @@ func TestUsers(t *testing.T) {
 		"ports of one address":         {func(u *Users, _ *Machine) { u.Sources, u.Connections = 1, 28_233 }, []string{"there are 28232 ephemeral ports for 28233 connections of a runner at a time to one address"}, nil},
 		"ports of sixteen addresses":   {func(u *Users, _ *Machine) { u.Connections = 28_233 }, nil, nil},
 		"addresses that nobody knows":  {func(u *Users, _ *Machine) { u.Sources, u.Connections = 0, 28_233 }, nil, nil},
-		"memory of what is held":       {func(_ *Users, m *Machine) { m.Available = 100 << 20 }, []string{"100 MiB of memory are available, the run may take 851 MiB: ask for less"}, nil},
+		"memory of what is held":       {func(_ *Users, m *Machine) { m.Available = 100 << 20 }, []string{"100 MiB of memory are available, the run may use 851 MiB: ask for less"}, nil},
 		"fewer cores than there are":   {func(u *Users, m *Machine) { u.Handshakes, m.Cores, m.Procs = true, 8, 2 }, nil, []string{"at most 2 of 8 cores; unset GOMAXPROCS"}},
 		"one core for both ends":       {func(u *Users, m *Machine) { u.Handshakes, m.Cores, m.Procs = true, 1, 1 }, nil, []string{"share one core"}},
 		"requests on fewer cores":      {func(_ *Users, m *Machine) { m.Cores, m.Procs = 8, 2 }, nil, nil},
-		"memory of virtual users only": {func(u *Users, m *Machine) { *u, m.Available = Users{VUs: 2000, Runners: 1}, 100<<20 }, nil, []string{"the run may take 845 MiB: ask for less"}},
+		"memory of virtual users only": {func(u *Users, m *Machine) { *u, m.Available = Users{VUs: 2000, Runners: 1}, 100<<20 }, nil, []string{"the run may use 845 MiB: ask for less"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -41,7 +41,7 @@ func CheckGauge(gauge, prometheus string) error {
 		return fmt.Errorf("GAUGE is %q: behind pid: stands the number of a process of this machine, such as pid:1234", gauge)
 	}
 	if prometheus == "" && gauge != "" && !metricName.MatchString(gauge) {
-		return fmt.Errorf("GAUGE is %q, and that is no name of a metric: PromQL needs PROMETHEUS_URL, the Prometheus that knows the answer", gauge)
+		return fmt.Errorf("GAUGE is %q, which is not the name of a metric; PromQL needs PROMETHEUS_URL", gauge)
 	}
 	return nil
 }

@@ -74,7 +74,7 @@ func TestUnreadableGauge(t *testing.T) {
 	require.NoError(t, CheckGauge("", ""))
 	require.NoError(t, CheckGauge("hub:subscribers_total", ""))
 	require.NoError(t, CheckGauge("sum(a)", "http://p"))
-	require.EqualError(t, CheckGauge("sum(a)", ""), `GAUGE is "sum(a)", and that is no name of a metric: PromQL needs PROMETHEUS_URL, the Prometheus that knows the answer`)
+	require.EqualError(t, CheckGauge("sum(a)", ""), `GAUGE is "sum(a)", which is not the name of a metric; PromQL needs PROMETHEUS_URL`)
 	require.EqualError(t, CheckGauge("pid:x", ""), `GAUGE is "pid:x": behind pid: stands the number of a process of this machine, such as pid:1234`)
 	require.ErrorContains(t, CheckGauge("pid:2147483647", ""), "read the memory of process 2147483647")
 }

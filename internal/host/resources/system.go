@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// System has the network load and DNS lookups of a machine. Bytes count from its start.
+// System has the network load and DNS lookups of a machine. Bytes are counted since boot.
 type System struct {
 	Received    uint64  `json:"host_network_received_bytes,omitempty"` // by all interfaces, loopback included
 	Transmitted uint64  `json:"host_network_sent_bytes,omitempty"`
@@ -47,7 +47,7 @@ func LookupsOf(address string) *Lookups {
 	return &Lookups{host: u.Hostname()}
 }
 
-// Run resolves the name once per Every until ctx ends. It records no time for a name that is not found.
+// Run resolves the name once per Interval until ctx ends. It records no time if the name is not found.
 func (l *Lookups) Run(ctx context.Context) {
 	tick := time.NewTicker(Interval)
 	defer tick.Stop()

@@ -54,7 +54,7 @@ func ReadPrices(file string) (t Prices, err error) {
 		err = errors.New("trailing data after its end")
 	}
 	if err != nil {
-		return t, fmt.Errorf("%s is no table of prices: %w; internal/host/sizing/prices.json is one", file, err)
+		return t, fmt.Errorf("%s is not a table of prices: %w; see internal/host/sizing/prices.json", file, err)
 	}
 	return t, t.check(file)
 }

@@ -53,9 +53,9 @@ func TestFileOverridesThePrices(t *testing.T) {
 	require.Equal(t, "our contract", rate.Source)
 
 	for want, text := range map[string]string{
-		"cannot be checked":  `{"schema": 1, "regions": {}}`,
-		"over 0":             `{"schema": 1, "as_of": "2027-01-31", "source": "x", "regions": {"a": {"instance_hour": {"b": 0}, "ipv4_hour": 1, "gp3_gib_month": 1}}}`,
-		"no table of prices": `{"c5.large": 1}`,
+		"cannot be checked":     `{"schema": 1, "regions": {}}`,
+		"over 0":                `{"schema": 1, "as_of": "2027-01-31", "source": "x", "regions": {"a": {"instance_hour": {"b": 0}, "ipv4_hour": 1, "gp3_gib_month": 1}}}`,
+		"not a table of prices": `{"c5.large": 1}`,
 	} {
 		write(text)
 		_, err := ReadPrices(file)

@@ -44,7 +44,7 @@ func Differ(old, now []float64) (Difference, error) {
 	if LeastP(len(old), len(now)) > Alpha {
 		band, ok := NoiseBand(old, len(now))
 		if !ok {
-			return Difference{}, errors.New("it takes at least two old runs and a new one to say what is noise")
+			return Difference{}, errors.New("noise is known from at least two old runs and a new one")
 		}
 		return Difference{Band: &band, Significant: !band.Holds(stats.Mean(now))}, nil
 	}

@@ -67,7 +67,7 @@ func Compare(old, now []Run, tolerance float64) (*Comparison, error) {
 	all := append(slices.Clone(old), now...)
 	switch {
 	case len(all) < leastAll || len(old) < leastOld:
-		return nil, fmt.Errorf("a comparison takes at least %d runs, %d of them old ones: fewer do not show what is noise", leastAll, leastOld)
+		return nil, fmt.Errorf("a comparison needs at least %d runs of one plan, %d of them old ones", leastAll, leastOld)
 	case len(now) == 0:
 		return nil, errors.New("name at least one new run behind --")
 	case !(tolerance >= 0):

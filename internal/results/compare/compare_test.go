@@ -324,7 +324,7 @@ func TestReadNeedsAJudgedRun(t *testing.T) {
 	require.ErrorContains(t, err, "is invalid (runner 2 left no shard): it proves nothing")
 	dir := t.TempDir()
 	for content, says := range map[string]string{
-		"{": "read ", "null": "is no verdict", "{}": "is no verdict",
+		"{": "read ", "null": "is not a verdict", "{}": "is not a verdict",
 		`{"schema": 7, "plan": {"testid": "t"}}`: "verdict.json: it has schema 7, this version reads schema 2; delete it and run `soak merge " + dir + "`",
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "verdict.json"), []byte(content), 0o600))

@@ -86,7 +86,7 @@ func Open(dir string) (Run, error) {
 		}
 	}
 	if r.Verdict == nil || len(whole.Plan) == 0 {
-		return r, fmt.Errorf("%s is no verdict: it holds no plan", path)
+		return r, fmt.Errorf("%s is not a verdict: it has no plan", path)
 	}
 	if err := plan.CheckTestID(r.Verdict.TestID); err != nil {
 		return r, fmt.Errorf("read %s: %w", path, err)

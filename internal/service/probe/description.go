@@ -186,11 +186,11 @@ func (f *findings) addEnd(o *object) {
 	least, most := slices.Min(ended), slices.Max(ended)
 	note := fmt.Sprintf("%s ended that the probe had not closed, after %s.%s", format.Count(len(ended), "stream"), formatRange(least, most), how)
 	if most < leastLifetime {
-		f.missing = append(f.missing, fmt.Sprintf("end: %s That is no lifetime: there is nothing to hold.", note))
+		f.missing = append(f.missing, fmt.Sprintf("end: %s That is not a lifetime: no stream stays open.", note))
 		return
 	}
 	if float64(longest) > 1.5*float64(most) {
-		f.missing = append(f.missing, fmt.Sprintf("end: %s Others were open for %s, so that is no lifetime.", note, inSeconds(longest)))
+		f.missing = append(f.missing, fmt.Sprintf("end: %s Others were open for %s, so that is not a lifetime.", note, inSeconds(longest)))
 		return
 	}
 	// A few streams do not show the whole range.
@@ -219,14 +219,14 @@ func unitOf(d time.Duration) float64 {
 // header returns the comment at the top of the description.
 func (f *findings) header() []string {
 	s := f.session
-	out := []string{fmt.Sprintf("Written by `soak probe` on %s: it looked at %s for %s with %s at a time.",
+	out := []string{fmt.Sprintf("Written by `soak probe` on %s: %s, for %s, with %s at a time.",
 		s.started.UTC().Format("2006-01-02"), s.requests.base, inSeconds(time.Since(s.started)), format.Count(s.Streams, "stream"))}
 	if s.requests.uses("{topic}") {
 		out = append(out, fmt.Sprintf("{topic} was %s.", quoteJS(excerptOf(s.Topic))))
 	}
 	out = append(out, s.notes...)
 	if len(f.missing) > 0 {
-		out = append(out, "What it could not find out:")
+		out = append(out, "Not found:")
 		for _, sentence := range f.missing {
 			out = append(out, "- "+sentence)
 		}

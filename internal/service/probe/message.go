@@ -115,7 +115,7 @@ func (f *findings) keepCounted(m *message, all []series) ([]series, []*unit) {
 	for _, name := range order[:min(len(order), 8)] {
 		told = append(told, fmt.Sprintf("%s (%d)", quoteJS(excerptOf(name)), names[name]))
 	}
-	note := "Events came by the names " + strings.Join(told, ", ")
+	note := "Names of the events: " + strings.Join(told, ", ")
 	if source, _ := f.findSequence(all); source != "" {
 		m.notes = append(m.notes, note+".")
 		return all, units(all)
@@ -276,7 +276,7 @@ func (f *findings) describeIDs(came []*unit) string {
 	case len(came) == 0:
 		return ""
 	case len(ids) == 0:
-		return "They had no id."
+		return "The messages had no id."
 	case len(distinct) <= len(f.session.tracks) && len(ids) > 2*len(distinct) && f.onePerStream():
 		return fmt.Sprintf("The id was the same in all messages of a stream (%s): no sequence.", excerpt([]byte(ids[0])))
 	case uuid.MatchString(ids[0]):

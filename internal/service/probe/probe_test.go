@@ -66,7 +66,7 @@ func TestPublishedMessages(t *testing.T) {
 			"without ids",
 			&hub.Hub{Wrap: func(p string) string { return `{"a b":[1,` + p + `]}` }},
 			[]string{`"message":{"seq":"json:$['a b'][1].seq","run":"json:$['a b'][1].run","sentAt":"json:$['a b'][1].t","sum":"json:$['a b'][1].sum"}`, `"resume":{"by":"none"}`},
-			[]string{"They had no id.", "heartbeat: none was seen, and the longest silence"},
+			[]string{"The messages had no id.", "heartbeat: none was seen, and the longest silence"},
 			[]string{`"heartbeat"`},
 		},
 		{
@@ -205,7 +205,7 @@ func TestUnpublishedMessages(t *testing.T) {
 				return fmt.Sprintf("event: news\nid: 77:%d\ndata: {\"v\":%d}\n\n", n-n/3, n)
 			}, GenerateInterval: 50 * time.Millisecond},
 			[]string{`"event":"news"`, `"seq":"id:^[0-9]+:([0-9]+)$"`},
-			[]string{"Events came by the names 'news'"},
+			[]string{"Names of the events: 'news'"},
 		},
 		{
 			"a heartbeat that is data",
@@ -304,15 +304,15 @@ func TestProbeErrors(t *testing.T) {
 		give Config
 		want string
 	}{
-		{Config{URL: base + "/sub/t"}, "GET " + base + "/sub/t answered 401 Unauthorized (who are you?): give it what it asks for, such as --header 'Authorization: Bearer {token}' with SUBSCRIBE_TOKEN set"},
+		{Config{URL: base + "/sub/t"}, "GET " + base + "/sub/t answered 401 Unauthorized (who are you?); pass its credentials, such as --header 'Authorization: Bearer {token}' with SUBSCRIBE_TOKEN set"},
 		{Config{URL: base + "/nothing"}, "GET " + base + "/nothing answered 404 Not Found (404 page not found): give the URL of an event stream"},
 		{Config{URL: "http://127.0.0.1:1/x"}, "GET http://127.0.0.1:1/x: nothing listens there (connection refused)"},
-		{Config{URL: other + "/sub/{topic}", Publish: publishing}, "POST " + other + "/pub/soak-probe answered 401 Unauthorized (may you?): give what it asks for, such as --publish-header 'Authorization: Bearer {token}' with PUBLISH_TOKEN set"},
+		{Config{URL: other + "/sub/{topic}", Publish: publishing}, "POST " + other + "/pub/soak-probe answered 401 Unauthorized (may you?); pass its credentials, such as --publish-header 'Authorization: Bearer {token}' with PUBLISH_TOKEN set"},
 		{Config{URL: other + "/sub/t", Publish: publishing}, "wrong: connect names no {topic}, and publish sends to topics: a stream must say which one it wants"},
 		{Config{URL: other + "/sub/{tpoic}"}, "wrong: connect.url: nothing fills {tpoic} there: did you mean {topic}? (known: {base}, {topic}, {n}, {id}, {run}, {token})"},
 		{Config{URL: "localhost:8080"}, `wrong: "localhost:8080" is no URL of a stream: it must begin with http:// or https:// and have a host`},
 		{Config{URL: "http://a:b@x/"}, "wrong: a user in the URL would be written into the description: give it as --header 'Authorization: Basic …'"},
-		{Config{URL: "http://x/", Connect: Request{Headers: []string{"X"}}}, `wrong: "X" is no header: write it as 'Name: value'`},
+		{Config{URL: "http://x/", Connect: Request{Headers: []string{"X"}}}, `wrong: "X" is not a header: write it as 'Name: value'`},
 		{Config{URL: "http://x/", Connect: Request{Headers: []string{"Authorization: a", "Cookie: b"}}}, "wrong: two secrets are given, in headers or in the URL: a description has one {token} for each request"},
 		{Config{URL: "http://x/", Publish: Request{Body: "{seq}"}}, "wrong: --publish-url is missing: the request needs a URL"},
 		{Config{URL: "http://x/", Publish: Request{URL: "{base}/x", Body: "hello"}}, "wrong: publish sends no {seq}: the number that message.seq finds must be in its url, headers or body"},
@@ -394,5 +394,5 @@ func TestStreamsThatEndImmediately(t *testing.T) {
 	t.Cleanup(server.Close)
 	module, json := probe(t, server, Config{URL: server.URL})
 	require.NotContains(t, json, `"end"`)
-	require.Contains(t, strings.Join(strings.Fields(strings.ReplaceAll(module, "//", "")), " "), "That is no lifetime: there is nothing to hold.")
+	require.Contains(t, strings.Join(strings.Fields(strings.ReplaceAll(module, "//", "")), " "), "That is not a lifetime: no stream stays open.")
 }

@@ -26,7 +26,9 @@ func (s *session) publish(ctx context.Context, n int) error {
 		if err := s.send(ctx, 0); err != nil {
 			return err
 		}
-		s.Progress("published " + format.Count(s.confirmed(), "message"))
+		if i%3 == 0 {
+			s.Progress("published " + format.Count(s.confirmed(), "message"))
+		}
 		s.sleep(ctx, s.Pace)
 	}
 	return nil
@@ -71,7 +73,7 @@ func refusalError(r stream.Request, answer stream.Answer) error {
 		what += " (" + answer.Body + ")"
 	}
 	if answer.Status == http.StatusUnauthorized || answer.Status == http.StatusForbidden {
-		what += ": give what it asks for, such as --publish-header 'Authorization: Bearer {token}' with PUBLISH_TOKEN set"
+		what += "; pass its credentials, such as --publish-header 'Authorization: Bearer {token}' with PUBLISH_TOKEN set"
 	}
 	return errors.New(what)
 }

@@ -109,7 +109,7 @@ func (a *requests) build(c *Config, r Request, s *tokenHider, flag string) (o ob
 		name, value, ok := strings.Cut(h, ":")
 		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
 		if !ok || name == "" {
-			return nil, fmt.Errorf("%q is no header: write it as 'Name: value'", h)
+			return nil, fmt.Errorf("%q is not a header: write it as 'Name: value'", h)
 		}
 		if secret.IsSecretName(name) {
 			if value, err = s.hide(value); err != nil {

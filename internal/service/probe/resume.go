@@ -25,7 +25,7 @@ func (f *findings) findResume() (r resume) {
 		f.missing = append(f.missing, "resume: the probe was over before a stream was cut and opened again.")
 		return r
 	case s.disconnectedID == "":
-		r.notes = append(r.notes, "No event had an id before the disconnect, so there is nothing to resume from. If a parameter of the URL does it, write by: { query: 'NAME' }.")
+		r.notes = append(r.notes, "No event had an id before the disconnect, so there is nothing to resume from. If the service resumes by a URL parameter, write by: { query: 'NAME' }.")
 		return by("none")
 	case again == nil:
 		f.missing = append(f.missing, fmt.Sprintf("resume: the stream could not be opened again with Last-Event-ID: %s (%s).", s.quote(s.disconnectedID), f.refusal(resumed)))

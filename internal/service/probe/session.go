@@ -184,9 +184,9 @@ func (s *session) checkFirst(t *track) error {
 		}
 		return fmt.Errorf("%s: %w", r, t.err)
 	case t.status == http.StatusOK:
-		return fmt.Errorf("%s answered with %q, which is no event stream%s: give the URL of one", r, kind, answer)
+		return fmt.Errorf("%s answered with %q, which is not an event stream%s: give the URL of one", r, kind, answer)
 	case t.status == http.StatusUnauthorized || t.status == http.StatusForbidden:
-		return fmt.Errorf("%s answered %d %s%s: give it what it asks for, such as --header 'Authorization: Bearer {token}' with SUBSCRIBE_TOKEN set", r, t.status, http.StatusText(t.status), answer)
+		return fmt.Errorf("%s answered %d %s%s; pass its credentials, such as --header 'Authorization: Bearer {token}' with SUBSCRIBE_TOKEN set", r, t.status, http.StatusText(t.status), answer)
 	}
 	return fmt.Errorf("%s answered %d %s%s: give the URL of an event stream", r, t.status, http.StatusText(t.status), answer)
 }
@@ -276,7 +276,7 @@ func (s *session) watch(ctx, life context.Context) {
 				s.dial(life, &track{role: plain})
 			}
 		}
-		if time.Since(reported) >= 10*time.Second {
+		if time.Since(reported) >= 3*time.Second {
 			reported = time.Now()
 			s.Progress(fmt.Sprintf("%s of %s: %s", inSeconds(time.Since(s.started)), inSeconds(s.Length), s.progress()))
 		}
@@ -296,7 +296,7 @@ func (s *session) progress() string {
 		}
 		t.mu.Unlock()
 	}
-	return fmt.Sprintf("%d blocks and %d comment lines on %d streams", blocks, comments, s.streams)
+	return fmt.Sprintf("%d events and %d comments on %d streams", blocks, comments, s.streams)
 }
 
 var (

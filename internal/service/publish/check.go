@@ -52,7 +52,7 @@ func (c *Config) checkURL(topic, run string) error {
 	case at >= 0:
 		return fmt.Errorf("publish.url is %.200q for the topic %s: a URL has no spaces and only characters of ASCII, correct the URL of the service", display, topic)
 	case err != nil:
-		return fmt.Errorf("publish.url is %.200q for the topic %s, which is no URL (%w): correct it, or the URL of the service", display, topic, reason(err))
+		return fmt.Errorf("publish.url is %.200q for the topic %s, which is not a URL (%w): correct it, or the URL of the service", display, topic, reason(err))
 	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 		return fmt.Errorf("publish.url is %.200q for the topic %s: it must begin with http:// or https:// and a host", display, topic)
 	case u.Fragment != "":

@@ -275,7 +275,7 @@ func TestStartRefusesInvalidConfigurations(t *testing.T) {
 		"no base":        {func(c *Config) { c.Base = "" }, `publish.url is "/pub/a" for the topic a: it must begin with http:// or https://`},
 		"another scheme": {func(c *Config) { c.Base = "ftp://h" }, `it must begin with http:// or https://`},
 		"no host":        {func(c *Config) { c.Base = "http://" }, `publish.url is "http:/pub/a" for the topic a: it must begin`},
-		"no port":        {func(c *Config) { c.Base = "http://h:x" }, "which is no URL"},
+		"no port":        {func(c *Config) { c.Base = "http://h:x" }, "which is not a URL"},
 		"a space":        {func(c *Config) { c.Base = "http://h/a b" }, "a URL has no spaces"},
 		"a line break":   {func(c *Config) { c.Base = "http://h/\r\nX: 1" }, "a URL has no spaces"},
 		"a fragment":     {func(c *Config) { c.Base = "http://h/#x" }, "has no fragment"},

@@ -103,17 +103,17 @@ func (t *trial) judge(p stream.Part, sent []int64) (ours bool, invalid error) {
 func (t *trial) overlooked(p stream.Part, kind service.Kind) error {
 	switch {
 	case kind == service.Heartbeat:
-		return fmt.Errorf("%s, but the message that came is taken for one: %s", t.field("heartbeat"), t.quote(p))
+		return fmt.Errorf("%s, but the received message matches it: %s", t.field("heartbeat"), t.quote(p))
 	case kind == service.Gap:
-		return fmt.Errorf("%s, but the message that came is taken for one: %s", t.field("resume.gap"), t.quote(p))
+		return fmt.Errorf("%s, but the received message matches it: %s", t.field("resume.gap"), t.quote(p))
 	case !t.hasName(p):
-		return fmt.Errorf("%s, but the message that came has the event %q: %s", t.field("message.event"), p.EventName(), t.quote(p))
+		return fmt.Errorf("%s, but the received message has the event %q: %s", t.field("message.event"), p.EventName(), t.quote(p))
 	case t.s.SecondRequest != nil && t.s.SecondRequest.Event == p.EventName():
-		return fmt.Errorf("%s, but the message that came has that event too: %s", t.field("connect.then.event"), t.quote(p))
+		return fmt.Errorf("%s, but the received message has that event too: %s", t.field("connect.then.event"), t.quote(p))
 	case kind == service.Foreign:
-		return fmt.Errorf("%s, but in the message that came something else than the run's marker is there: %s", t.field("message.run"), t.quote(p))
+		return fmt.Errorf("%s, but the received message has another value than the run's marker there: %s", t.field("message.run"), t.quote(p))
 	}
-	return fmt.Errorf("%s, but the message that came has no such value: %s", t.field("message.run"), t.quote(p))
+	return fmt.Errorf("%s, but the received message has no such value: %s", t.field("message.run"), t.quote(p))
 }
 
 // hasName reports whether a message may have that event.
@@ -133,25 +133,25 @@ func (t *trial) hasName(p stream.Part) bool {
 func (t *trial) misread(p stream.Part, r service.Reading, sent []int64) error {
 	switch {
 	case errors.Is(r.Err, service.ErrData):
-		return fmt.Errorf("%s, but the message that came has other data: %s", t.field("message.data"), t.quote(p))
+		return fmt.Errorf("%s, but the received message has other data: %s", t.field("message.data"), t.quote(p))
 	case errors.Is(r.Err, service.ErrJSON):
-		return fmt.Errorf("%s, but the data of the message that came is no JSON: %s", t.field(t.inJSON()), t.quote(p))
+		return fmt.Errorf("%s, but the data of the received message is not JSON: %s", t.field(t.inJSON()), t.quote(p))
 	case errors.Is(r.Err, service.ErrMarker):
-		return fmt.Errorf("%s, but in the message that came the run's marker is not there: %s", t.field("message.run"), t.quote(p))
+		return fmt.Errorf("%s, but the received message does not have the run's marker there: %s", t.field("message.run"), t.quote(p))
 	case errors.Is(r.Err, service.ErrMissing), errors.Is(r.Err, service.ErrSum) && !r.HasSeq:
-		return fmt.Errorf("%s, but the message that came has no such value: %s", t.field("message.seq"), t.quote(p))
+		return fmt.Errorf("%s, but the received message has no such value: %s", t.field("message.seq"), t.quote(p))
 	case errors.Is(r.Err, service.ErrNumber):
-		return fmt.Errorf("%s, but what the message that came has there is no whole number from 0 on: %s", t.field("message.seq"), t.quote(p))
+		return fmt.Errorf("%s, but the received message has no whole number of at least 0 there: %s", t.field("message.seq"), t.quote(p))
 	case r.Err != nil && !errors.Is(r.Err, service.ErrSum):
 		return fmt.Errorf("message: %w: %s", r.Err, t.quote(p))
 	case t.s.Publish != nil && r.HasSeq && r.Seq != 1:
 		return fmt.Errorf("%s, and finds %d in the message that was published with the number 1: %s", t.field("message.seq"), r.Seq, t.quote(p))
 	case t.s.Message.Timed && !r.HasSentAt:
-		return fmt.Errorf("%s, but the message that came has no time there: %s", t.field("message.sentAt"), t.quote(p))
+		return fmt.Errorf("%s, but the received message has no time there: %s", t.field("message.sentAt"), t.quote(p))
 	case t.sendsTime() && !slices.ContainsFunc(sent, func(at int64) bool { return max(at-r.SentAt, r.SentAt-at) < 1e6 }):
 		return fmt.Errorf("%s, and finds another time in the message than the one that was published with it: %s", t.field("message.sentAt"), t.quote(p))
 	case r.Err != nil: // and number and time are there
-		return fmt.Errorf("%s, but in the message that came the checksum is not there, or it is of another number or time than came with it: %s", t.field("message.sum"), t.quote(p))
+		return fmt.Errorf("%s, but the received message has no checksum there, or that of another number or time: %s", t.field("message.sum"), t.quote(p))
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ func (t *trial) replay(ctx context.Context) error {
 		return !p.Line && r.Kind == service.Delivery && r.HasSeq && r.Seq == 1
 	})
 	if err == nil {
-		return fmt.Errorf("message.run is left out, and a new stream brings messages that were published before it: those of another run cannot be told from this one's (%s)", f.summary())
+		return fmt.Errorf("message.run is missing, and a new stream gets messages that were published before it: messages of other runs cannot be distinguished (%s)", f.summary())
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ func TestURLFromAFunctionIsNotTried(t *testing.T) {
 	h := &hub.Hub{}
 	var notes []string
 	require.NoError(t, try(t, h.Start(t).URL, Config{Note: func(s string) { notes = append(notes, s) }}, `"token":true`, `"token":true,"url":true`, `"url":"{base}/sub/{topic}",`, ``))
-	require.Equal(t, []string{"url(n) is a function: no stream of it was tried before the load"}, notes)
+	require.Equal(t, []string{"url(n) is a function: no stream was tried before the load"}, notes)
 	opened, _ := h.StreamCounts()
 	require.Zero(t, opened)
 }
@@ -26,7 +26,7 @@ func TestTokenFromAFunctionIsNotTried(t *testing.T) {
 	require.ErrorContains(t, try(t, base, Config{}), "set SUBSCRIBE_TOKEN")
 	var notes []string
 	require.NoError(t, try(t, base, Config{OwnToken: true, Note: func(s string) { notes = append(notes, s) }}))
-	require.Equal(t, []string{"token() does not return SUBSCRIBE_TOKEN: no stream of it was tried before the load"}, notes)
+	require.Equal(t, []string{"token() does not return SUBSCRIBE_TOKEN: no stream was tried before the load"}, notes)
 }
 
 // A service may say back what it was sent.

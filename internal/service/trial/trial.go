@@ -128,7 +128,7 @@ func (t *trial) run(ctx context.Context) error {
 		untried = "token() does not return SUBSCRIBE_TOKEN"
 	}
 	if untried != "" {
-		t.Note(untried + ": no stream of it was tried before the load")
+		t.Note(untried + ": no stream was tried before the load")
 		return t.publish(ctx)
 	}
 	if err := t.connect(ctx); err != nil {
@@ -180,7 +180,7 @@ func (t *trial) connect(ctx context.Context) error {
 	defer answer.Close()
 	switch answer.Status {
 	case http.StatusOK:
-		return mismatch("connect.url", "%s answered 200 with %s, which is no event stream: it must be text/event-stream%s",
+		return mismatch("connect.url", "%s answered 200 with %s, which is not an event stream; expected text/event-stream%s",
 			r, typeOf(answer.Header), quoteBody(answer.Beginning()))
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return mismatch("connect.headers", "%s answered %s%s: %s", r, inWords(answer.Status), quoteBody(answer.Beginning()), t.subscribeRemedy())
@@ -251,9 +251,9 @@ func (t *trial) secondRequest(ctx context.Context) error {
 	switch {
 	case err == nil:
 	case errors.Is(err, errLate) && nameSent:
-		return fmt.Errorf("%s, but the event %q that came has no such value: %s", t.field("connect.then.client"), second.Event, t.open.last(func(p stream.Part) bool { return p.EventName() == second.Event }))
+		return fmt.Errorf("%s, but the received event %q has no such value: %s", t.field("connect.then.client"), second.Event, t.open.last(func(p stream.Part) bool { return p.EventName() == second.Event }))
 	case errors.Is(err, errLate):
-		return fmt.Errorf("%s, but no such event came within %s: %s", t.field("connect.then.event"), seconds(t.Patience), t.open.summary())
+		return fmt.Errorf("%s, but no such event arrived within %s: %s", t.field("connect.then.event"), seconds(t.Patience), t.open.summary())
 	default:
 		return fmt.Errorf("connect.then.event: %w", err)
 	}

@@ -98,13 +98,13 @@ func TestMismatchNamesTheField(t *testing.T) {
 			"number",
 			&hub.Hub{},
 			[]string{"json:$.seq", "json:$.number"},
-			`message.seq is "json:$.number", but the message that came has no such value: data: {"run":"run-1-trial-…`,
+			`message.seq is "json:$.number", but the received message has no such value: data: {"run":"run-1-trial-…`,
 		},
 		{
 			"text as number",
 			&hub.Hub{ID: func(int) string { return "x1" }},
 			[]string{"json:$.seq", "id"},
-			`message.seq is "id", but what the message that came has there is no whole number from 0 on: id: x1, data: {"run":"run-1-trial-…`,
+			`message.seq is "id", but the received message has no whole number of at least 0 there: id: x1, data: {"run":"run-1-trial-…`,
 		},
 		{
 			"another number",
@@ -112,24 +112,24 @@ func TestMismatchNamesTheField(t *testing.T) {
 			[]string{"json:$.seq", "id"},
 			`message.seq is "id", and finds 7 in the message that was published with the number 1: id: 7, data: …`,
 		},
-		{"marker", &hub.Hub{}, []string{"json:$.run", "json:$.marker"}, `message.run is "json:$.marker", but the message that came has no such value: data: {"run":"run-1-trial-…`},
-		{"another marker", &hub.Hub{}, []string{"json:$.run", "json:$.seq"}, `message.run is "json:$.seq", but in the message that came something else than the run's marker is there: data: {"run":"run-1-trial-…`},
-		{"time", &hub.Hub{}, []string{"json:$.t", "json:$.time"}, `message.sentAt is "json:$.time", but the message that came has no time there: data: …`},
-		{"number as time", &hub.Hub{}, []string{"json:$.t", "json:$.seq"}, `message.sentAt is "json:$.seq", but the message that came has no time there: data: …`},
+		{"marker", &hub.Hub{}, []string{"json:$.run", "json:$.marker"}, `message.run is "json:$.marker", but the received message has no such value: data: {"run":"run-1-trial-…`},
+		{"another marker", &hub.Hub{}, []string{"json:$.run", "json:$.seq"}, `message.run is "json:$.seq", but the received message has another value than the run's marker there: data: {"run":"run-1-trial-…`},
+		{"time", &hub.Hub{}, []string{"json:$.t", "json:$.time"}, `message.sentAt is "json:$.time", but the received message has no time there: data: …`},
+		{"number as time", &hub.Hub{}, []string{"json:$.t", "json:$.seq"}, `message.sentAt is "json:$.seq", but the received message has no time there: data: …`},
 		{
 			"another time",
 			&hub.Hub{Wrap: func(p string) string { return strings.Replace(p, `"t":1`, `"t":2`, 1) }},
 			nil,
 			`message.sentAt is "json:$.t", and finds another time in the message than the one that was published with it: data: …`,
 		},
-		{"checksum", &hub.Hub{}, summed("json:$.crc"), `message.sum is "json:$.crc", but in the message that came the checksum is not there, or it is of another number or time than came with it: data: …`},
-		{"number, with a checksum", &hub.Hub{}, summed("json:$.sum", "json:$.seq", "json:$.number"), `message.seq is "json:$.number", but the message that came has no such value: data: …`},
-		{"marker, with a checksum", &hub.Hub{}, summed("json:$.sum", "json:$.run", "json:$.marker"), `message.run is "json:$.marker", but in the message that came the run's marker is not there: data: …`},
-		{"time, with a checksum", &hub.Hub{}, summed("json:$.sum", `"sentAt":"json:$.t"}`, `"sentAt":"json:$.time","sum":"json:$.sum"}`), `message.sentAt is "json:$.time", but the message that came has no time there: data: …`},
-		{"event", &hub.Hub{Event: "news"}, []string{`"message":{`, `"message":{"event":"new",`}, `message.event is "new", but the message that came has the event "news": event: news, data: …`},
-		{"taken for a heartbeat", &hub.Hub{Event: "news"}, []string{`"name"`, `"heartbeat":{"event":"news"},"name"`}, `heartbeat is {"event":"news"}, but the message that came is taken for one: event: news, data: …`},
-		{"taken for a gap", &hub.Hub{Event: "news"}, []string{`"name"`, `"resume":{"by":"header","gap":{"event":"news"}},"name"`}, `resume.gap is {"event":"news"}, but the message that came is taken for one: event: news, data: …`},
-		{"no JSON", &hub.Hub{Wrap: func(p string) string { return p + "]" }}, nil, `message.seq is "json:$.seq", but the data of the message that came is no JSON: data: …`},
+		{"checksum", &hub.Hub{}, summed("json:$.crc"), `message.sum is "json:$.crc", but the received message has no checksum there, or that of another number or time: data: …`},
+		{"number, with a checksum", &hub.Hub{}, summed("json:$.sum", "json:$.seq", "json:$.number"), `message.seq is "json:$.number", but the received message has no such value: data: …`},
+		{"marker, with a checksum", &hub.Hub{}, summed("json:$.sum", "json:$.run", "json:$.marker"), `message.run is "json:$.marker", but the received message does not have the run's marker there: data: …`},
+		{"time, with a checksum", &hub.Hub{}, summed("json:$.sum", `"sentAt":"json:$.t"}`, `"sentAt":"json:$.time","sum":"json:$.sum"}`), `message.sentAt is "json:$.time", but the received message has no time there: data: …`},
+		{"event", &hub.Hub{Event: "news"}, []string{`"message":{`, `"message":{"event":"new",`}, `message.event is "new", but the received message has the event "news": event: news, data: …`},
+		{"taken for a heartbeat", &hub.Hub{Event: "news"}, []string{`"name"`, `"heartbeat":{"event":"news"},"name"`}, `heartbeat is {"event":"news"}, but the received message matches it: event: news, data: …`},
+		{"taken for a gap", &hub.Hub{Event: "news"}, []string{`"name"`, `"resume":{"by":"header","gap":{"event":"news"}},"name"`}, `resume.gap is {"event":"news"}, but the received message matches it: event: news, data: …`},
+		{"no JSON", &hub.Hub{Wrap: func(p string) string { return p + "]" }}, nil, `message.seq is "json:$.seq", but the data of the received message is not JSON: data: …`},
 		{
 			"no heartbeat",
 			&hub.Hub{Heartbeat: ":\n\n", HeartbeatInterval: 100 * time.Millisecond},
@@ -147,25 +147,25 @@ func TestMismatchNamesTheField(t *testing.T) {
 			"replayed, without a marker",
 			&hub.Hub{Newcomers: true},
 			[]string{`"run":"json:$.run",`, ``, `\"run\":\"{run}\",`, ``},
-			"message.run is left out, and a new stream brings messages that were published before it: …",
+			"message.run is missing, and a new stream gets messages that were published before it: …",
 		},
 		{
 			"wrong path without a marker",
 			&hub.Hub{},
 			[]string{`"run":"json:$.run",`, ``, `\"run\":\"{run}\",`, ``, "json:$.seq", "json:$.n"},
-			`message.seq is "json:$.n", but the message that came has no such value: data: …`,
+			`message.seq is "json:$.n", but the received message has no such value: data: …`,
 		},
 		{
 			"another first event",
 			&hub.Hub{RequireJoin: true},
 			[]string{`"connect":{`, `"connect":{"then":{"event":"hello","url":"{base}/join"},`},
-			`connect.then.event is "hello", but no such event came within 2 s: another block came, with event: HELLO, data: …`,
+			`connect.then.event is "hello", but no such event arrived within 2 s: another block came, with event: HELLO, data: …`,
 		},
 		{
 			"no client in the first event",
 			&hub.Hub{RequireJoin: true},
 			[]string{`"connect":{`, `"connect":{"then":{"event":"HELLO","client":"json:$.id","url":"{base}/join"},`},
-			`connect.then.client is "json:$.id", but the event "HELLO" that came has no such value: event: HELLO, data: …`,
+			`connect.then.client is "json:$.id", but the received event "HELLO" has no such value: event: HELLO, data: …`,
 		},
 		{
 			"second request",
@@ -208,7 +208,7 @@ func TestOtherContentTypeIsReported(t *testing.T) {
 	}))
 	defer server.Close()
 	require.EqualError(t, try(t, server.URL, Config{}),
-		"connect.url: GET "+server.URL+"/sub/soak-topic-0 answered 200 with text/html, which is no event stream: it must be text/event-stream (<p> hello)")
+		"connect.url: GET "+server.URL+"/sub/soak-topic-0 answered 200 with text/html, which is not an event stream; expected text/event-stream (<p> hello)")
 }
 
 func TestUnresponsiveServiceIsReported(t *testing.T) {
@@ -229,7 +229,7 @@ func TestMessagesThatAreDueAreAwaited(t *testing.T) {
 		return []string{mine[strings.Index(mine, `"message"`):], `"message":` + message + `}`}
 	}
 	require.NoError(t, try(t, base, Config{}, replace(`{"data":"0","seq":"id","every":0.1}`)...))
-	require.ErrorContains(t, try(t, base, Config{}, replace(`{"data":"1","seq":"id","every":0.1}`)...), `message.data is "1", but the message that came has other data: id: 1, data: 0`)
+	require.ErrorContains(t, try(t, base, Config{}, replace(`{"data":"1","seq":"id","every":0.1}`)...), `message.data is "1", but the received message has other data: id: 1, data: 0`)
 	quiet := &hub.Hub{}
 	require.EqualError(t, try(t, quiet.Start(t).URL, Config{}, replace(`{"data":"0","seq":"id","every":0.1}`)...), "message.every is 0.1, but no message came within 2.1 s: nothing came")
 }

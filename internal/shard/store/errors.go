@@ -96,7 +96,7 @@ func explain(err error) error {
 	case noRegion(err):
 		return explained("the region is unknown; set AWS_REGION or ?region=", err)
 	case noCredentials(err) && !assumesRole(err):
-		return explained("there are no credentials; set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the machine a role", err)
+		return explained("no credentials; set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the machine a role", err)
 	}
 	return explained("", err)
 }

@@ -57,7 +57,7 @@ func Download(ctx context.Context, location, file string) (err error) {
 func openFile(ctx context.Context, location string) (*blob.Bucket, string, error) {
 	u, err := url.Parse(location)
 	if err != nil || u.Scheme != "s3" || u.Host == "" || strings.Trim(u.Path, "/") == "" {
-		return nil, "", fmt.Errorf("%q is no file in a bucket: write s3://BUCKET/NAME", location)
+		return nil, "", fmt.Errorf("%q is not a file in a bucket: write s3://BUCKET/NAME", location)
 	}
 	var opener s3blob.URLOpener
 	b, err := opener.OpenBucketURL(ctx, &url.URL{Scheme: u.Scheme, Host: u.Host, RawQuery: u.RawQuery})

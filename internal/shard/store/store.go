@@ -35,7 +35,7 @@ func Open(ctx context.Context, location string) (Store, error) {
 	}
 	u, err := url.Parse(location)
 	if err != nil {
-		return nil, fmt.Errorf("%q is no location for shards: %w", location, err)
+		return nil, fmt.Errorf("%q is not a location for shards: %w", location, err)
 	}
 	switch scheme {
 	case "file":
@@ -43,7 +43,7 @@ func Open(ctx context.Context, location string) (Store, error) {
 	case "s3":
 		return openBucket(ctx, u)
 	}
-	return nil, fmt.Errorf("%q is no location for shards: name a folder, file:///FOLDER or s3://BUCKET/PREFIX", location)
+	return nil, fmt.Errorf("%q is not a location for shards: name a folder, file:///FOLDER or s3://BUCKET/PREFIX", location)
 }
 
 func openFileURL(u *url.URL) (Store, error) {

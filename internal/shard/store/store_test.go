@@ -65,7 +65,7 @@ func TestInvalidLocationsAreRejected(t *testing.T) {
 		"file:///x?create_dir=1":      "takes no parameters",
 		"s3:///x":                     "names no bucket",
 		"s3://bucket/x?regoin=here":   "regoin",
-		"s3://%zz":                    "no location for shards",
+		"s3://%zz":                    "not a location for shards",
 		"s3://b?use_path_style=maybe": "maybe",
 	} {
 		_, err := Create(t.Context(), location)
@@ -94,7 +94,7 @@ func TestMissingCredentialsAndRegionAreNamed(t *testing.T) {
 	server := startS3(t)
 	t.Setenv("AWS_ACCESS_KEY_ID", "")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
-	require.ErrorContains(t, server.open(t, "soaks/t").Put(within(t, time.Minute), "x", nil), "there are no credentials; set AWS_PROFILE")
+	require.ErrorContains(t, server.open(t, "soaks/t").Put(within(t, time.Minute), "x", nil), "no credentials; set AWS_PROFILE")
 	t.Setenv("AWS_ACCESS_KEY_ID", "test")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
 	s, err := Create(t.Context(), "s3://soaks/t")
