@@ -22,8 +22,8 @@ const (
 	Duplicate Kind = "duplicate" // written twice
 	Reorder   Kind = "reorder"   // written after the next one
 	Corrupt   Kind = "corrupt"   // its data is x
-	Delay     Kind = "delay"     // it and all later ones wait
-	Truncate  Kind = "truncate"  // half of it, then the connection closes
+	Delay     Kind = "delay"     // written late, with all later ones
+	Truncate  Kind = "truncate"  // half of it is written, then the connection closes
 	Stall     Kind = "stall"     // no more bytes are written
 	Reset     Kind = "reset"     // TCP RST instead of it
 	Die       Kind = "die"       // the process kills itself instead
@@ -168,7 +168,7 @@ func (f *Fault) setKey(key, value string) error {
 	case "noop":
 		n, err := strconv.ParseUint(value, 10, 62)
 		if err != nil || n == 0 {
-			return fmt.Errorf("noop is a number from 1 on")
+			return fmt.Errorf("noop must be a number of at least 1")
 		}
 		if f.AtConnect() {
 			return fmt.Errorf("%s strikes at a connect and takes no noop; leave the key out", f.Kind)
@@ -177,7 +177,7 @@ func (f *Fault) setKey(key, value string) error {
 	case "count":
 		n, err := strconv.Atoi(value)
 		if err != nil || n < 1 || n > maxCount {
-			return fmt.Errorf("count is a number from 1 to %d", maxCount)
+			return fmt.Errorf("count must be a number from 1 to %d", maxCount)
 		}
 		f.Count = n
 	default:

@@ -70,8 +70,8 @@ func TestPageShowsCounts(t *testing.T) {
 	require.Equal(t, []string{"1", "1.0 %", "22:15:00", "22:15:00", "1.5 s", "1.5 s", "1.5 s"}, row(t, doc, "ends", "reconnected"))
 	require.Equal(t, "1", row(t, doc, "ends", "lost: a number was skipped")[0])
 
-	require.Equal(t, []string{"floor(3595 / 15)", "239"}, row(t, doc, "arithmetic", "noops of a connection, at least"))
-	require.Equal(t, []string{"100 × 239", "23,900"}, row(t, doc, "arithmetic", "noops of all, at least"))
+	require.Equal(t, []string{"floor(3595 / 15)", "239"}, row(t, doc, "arithmetic", "noops per connection, at least"))
+	require.Equal(t, []string{"100 × 239", "23,900"}, row(t, doc, "arithmetic", "noops of all connections, at least"))
 	require.Equal(t, "−239", row(t, doc, "arithmetic", "difference from the product")[1])
 	require.Equal(t, "47 bytes at noop 239, with id, timestamp and chunk × received", row(t, doc, "arithmetic", "events on the wire")[0], "docs/accounting.md says so too")
 	require.Zero(t, doc.Find("#comparison").Length(), "without an earlier run")

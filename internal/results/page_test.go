@@ -80,7 +80,7 @@ func TestPageComparesWithEarlierRuns(t *testing.T) {
 	four := reported(t, out, 4, 300*time.Millisecond, 20)
 	text, row = comparison(t, four, "connect p50")
 	require.Contains(t, text, "Compared with run-2 ")
-	require.Contains(t, text, "by 2 earlier runs of this plan")
+	require.Contains(t, text, "from 2 earlier runs of this plan")
 	require.Equal(t, []string{"11 ms", "300 ms", "+289 ms"}, row[:3])
 	require.Equal(t, "regression", row[4])
 	_, row = comparison(t, four, "noops missed")

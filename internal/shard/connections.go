@@ -30,8 +30,8 @@ func (m *Merged) CheckConnections() (problems []string) {
 
 func (m *Merged) checkIDs(p plan.Plan, connections iter.Seq2[int, *Connection]) (problems []string) {
 	problem := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
-	times := make([]uint8, p.Connections)   // number of records of each, up to 2
-	replaced := make([]bool, p.Connections) // and whether a runner that was replaced has one
+	times := make([]uint8, p.Connections)   // number of records per connection, up to 2
+	replaced := make([]bool, p.Connections) // connections with a record of a runner that was replaced
 	foreign := map[string]bool{}
 	for _, c := range connections {
 		if n, ok := p.Number(c.ID); ok {
@@ -65,7 +65,7 @@ func (m *Merged) checkIDs(p plan.Plan, connections iter.Seq2[int, *Connection]) 
 	return problems
 }
 
-// ids count ids, and list the first of them, for some.
+// An ids counts ids, and lists the first ones.
 type ids struct {
 	count int
 	first []string

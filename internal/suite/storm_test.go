@@ -149,7 +149,7 @@ func TestStormFindsFaults(t *testing.T) {
 		{"refused clients waited, and the rate suffices", func(r *Run) {
 			r.Rounds[0].Suite.Parameters["MIN_RATE"] = "90"
 			r.Rounds[0].Connections.Edit(51).Outages[1].Refusals = []ledger.Refusal{{Reason: "status 503", Count: 1, First: 20*second + 100*time.Millisecond}}
-		}, verdict.Pass, "all 90 streams came back"},
+		}, verdict.Pass, "all 90 streams reconnected"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

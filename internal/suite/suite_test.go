@@ -75,7 +75,7 @@ func TestRecordsMatchTheVerdict(t *testing.T) {
 // The help of a setting has the default that is in the script.
 func TestHelpShowsScriptDefaults(t *testing.T) {
 	t.Parallel()
-	said := regexp.MustCompile(`\(default: (-?\d+)(?:, smoke: (\d+))?\)`)
+	said := regexp.MustCompile(`[(;] ?default: (-?\d+)(?:, smoke: (\d+))?\)`)
 	for _, s := range []Suite{slowReaders, storm, vanish} {
 		script, err := os.ReadFile(filepath.Join(append([]string{"..", ".."}, s.Script...)...))
 		require.NoError(t, err)

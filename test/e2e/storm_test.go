@@ -45,7 +45,7 @@ func TestStormOfThirdPartyServices(t *testing.T) {
 		want    verdict.Outcome
 		reason  string
 	}{
-		{"nchan", services.Options{}, verdict.Pass, "reconnects at once: all 90 streams came back"},
+		{"nchan", services.Options{}, verdict.Pass, "reconnects at once: all 90 streams reconnected"},
 		{"mercure", services.Options{History: -1}, verdict.Fail, " missed "},
 	} {
 		t.Run(c.name, func(t *testing.T) {

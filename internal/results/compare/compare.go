@@ -281,7 +281,7 @@ func (c *Comparison) undetectable() (out []string) {
 	compared := func(name string) bool {
 		return slices.ContainsFunc(c.Changes, func(f Change) bool { return f.Name == name })
 	}
-	const alike = "a delay that every message has alike, however long: "
+	const alike = "an equal delay of every message: "
 	switch {
 	case compared(latencyP50) && clockOf(c.New[0]) != verdict.AboveSend:
 		out = append(out, alike+"service and runners have no clock in common, so latency counts from the fastest message")
@@ -292,7 +292,7 @@ func (c *Comparison) undetectable() (out []string) {
 	}
 	unknown := func(m verdict.Metric) bool { return m.Name == "backend memory" && m.Value == 0 }
 	if slices.ContainsFunc(append(slices.Clone(c.Old), c.New...), func(r Run) bool { return slices.ContainsFunc(suite.Metrics(r.Verdict), unknown) }) {
-		out = append(out, "what the service takes of memory and CPU: not every run has it")
+		out = append(out, "memory and CPU of the service: not every run has them")
 	}
 	return out
 }

@@ -118,10 +118,10 @@ func TestCompareListsUndetectableChanges(t *testing.T) {
 		says     string
 	}{
 		"one clock":                         {above(verdict.AboveSend), above(verdict.AboveSend), verdict.Fail, "latency p50: 7.5 ms"},
-		"no common clock":                   {above(verdict.AboveFastest), above(verdict.AboveFastest), verdict.Pass, "not seen: a delay that every message has alike, however long: service and runners have no clock in common"},
-		"no time of sending":                {none, none, verdict.Pass, "not seen: a delay that every message has alike, however long: no time of sending is compared"},
+		"no common clock":                   {above(verdict.AboveFastest), above(verdict.AboveFastest), verdict.Pass, "not seen: an equal delay of every message: service and runners have no clock in common"},
+		"no time of sending":                {none, none, verdict.Pass, "not seen: an equal delay of every message: no time of sending is compared"},
 		"a clock in the old only":           {above(verdict.AboveSend), above(verdict.AboveFastest), verdict.Pass, "latency p99 counts from the time of sending in some runs and not in others"},
-		"a service that shows no resources": {hidden, hidden, verdict.Pass, "not seen: what the service takes of memory and CPU"},
+		"a service that shows no resources": {hidden, hidden, verdict.Pass, "not seen: memory and CPU of the service"},
 	} {
 		result, err := Compare(readAll(t, 1, 4, c.old), readAll(t, 50, 4, c.now), .1)
 		require.NoError(t, err)

@@ -5,41 +5,40 @@ import (
 	"time"
 )
 
-// A Part is what NextPart has read.
+// A Part is the kind of input that NextPart has read.
 type Part uint8
 
 const (
-	// CommentLine is one line that begins with a colon, told when its line end has been read: some services
-	// send such a line as their heartbeat, and no blank line after it for as long as there is no event.
+	// CommentLine is a line that begins with a colon, returned at its line end. Some services send such a line as their
+	// heartbeat, without a blank line after it.
 	CommentLine Part = iota + 1
-	// WholeBlock is all between two blank lines, told at the second.
+	// WholeBlock is everything between two blank lines, returned at the second.
 	WholeBlock
 )
 
-// Block is a group of lines that a blank line has ended, whether it dispatches an event or not. A blank
-// line that follows another is no block.
+// A Block is a group of lines up to a blank line, whether or not it dispatches an event. Two successive blank lines do not
+// make a block.
 type Block struct {
-	// Event is the block as Next would fill it in; of a block without data ID is the last event ID after it.
+	// Event is the block as Next would return it. Without data, ID is the last event ID after the block.
 	// Its slices are valid until the next call.
 	Event
 	// HasData reports whether the block had a data field, even an empty one, and so dispatches an event.
 	HasData bool
 	// HasComment reports whether it had a comment line, even an empty one.
 	HasComment bool
-	// At is when the bytes came that ended it, where the reader of the stream sets it: no parser does.
+	// At is the time at which its last bytes arrived. The reader of the stream sets it; the parser does not.
 	At time.Time
 
 	work *work // see [Parser.Borrow]
 }
 
-// NextPart reads as Next does, and returns at the end of every comment line and of every block. Of a
-// [CommentLine] it fills in b.Comment alone; the comments of a block come again with it.
+// NextPart reads as Next does, but returns at the end of every comment line and of every block. For a [CommentLine] it sets only
+// b.Comment; the block that follows contains its comments again.
 //
-// It differs from Next in one thing more, for services whose heartbeat is a comment line with no blank line
-// after it: of the comments before the first field of a block the oldest are dropped where there are over
-// 512 bytes of them, so that a stream of heartbeats does not grow.
+// Some services send comment lines as heartbeats, without a blank line. NextPart therefore drops the oldest comments
+// before the first field of a block if there are over 512 bytes of them; Next does not.
 //
-// Like Next it allocates nothing per part.
+// Like Next, it does not allocate per part.
 func (p *Parser) NextPart(b *Block) (Part, error) {
 	p.begin()
 	for {
@@ -80,7 +79,7 @@ func (p *Parser) NextPart(b *Block) (Part, error) {
 	}
 }
 
-// endBlock fills b at a blank line; false where no block has begun.
+// endBlock fills b at a blank line, and reports whether there was a block.
 func (p *Parser) endBlock(b *Block) bool {
 	if !p.partial {
 		p.line = p.recycle(p.line) // it may hold a byte order mark
