@@ -55,7 +55,7 @@ func TestRefusalsHaveAReason(t *testing.T) {
 	}{
 		{"GET", "/default/services/s/math.multiply?a=9", 400, "b must be a number"},
 		{"GET", "/default/services/s/math.multiply?a=NaN&b=1", 400, "a must be a number"},
-		{"GET", "/default/services/s/math.power?a=10&b=400", 400, "no finite number"},
+		{"GET", "/default/services/s/math.power?a=10&b=400", 400, "not a finite number"},
 		{"GET", "/default/services/s/math.add?a=%zz", 400, "the query cannot be read"},
 		{"GET", "/default/services/s/echo", 400, "text is required"},
 		{"GET", "/default/services/s/string.upper?text=" + strings.Repeat("x", maxText+1), 400, "at most 4096 bytes"},

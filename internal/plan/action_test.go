@@ -42,10 +42,10 @@ func TestActionsThatMakeNoSenseAreRefused(t *testing.T) {
 		"60: true":                          `"60" is not a time after the start`,
 		"-1s: true":                         `"-1s" is not a time after the start`,
 		"60s ../x: true":                    "a name has up to 40 letters",
-		"http://host/x":                     `"http" is no time`,
+		"http://host/x":                     `"http" is not a time`,
 		"5s action-1: a\n":                  "",
 		"5s a/b: rm -rf \"$X\"":             "a name has up to 40 letters",
-		"deploy 60s: systemctl restart hub": `"deploy" is no time`,
+		"deploy 60s: systemctl restart hub": `"deploy" is not a time`,
 	} {
 		_, err := ParseActions([]string{line})
 		if says == "" {

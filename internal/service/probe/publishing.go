@@ -26,8 +26,8 @@ func (s *session) publish(ctx context.Context, n int) error {
 		if err := s.send(ctx, 0); err != nil {
 			return err
 		}
-		if i%3 == 0 {
-			s.Progress("published " + format.Count(s.confirmed(), "message"))
+		if confirmed := s.confirmed(); confirmed%3 == 0 {
+			s.Progress("published " + format.Count(confirmed, "message"))
 		}
 		s.sleep(ctx, s.Pace)
 	}
