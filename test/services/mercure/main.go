@@ -1,7 +1,7 @@
-// Command mercure is a Mercure hub for the tests: the hub's Go module with its default settings, changed by the flags.
-// Publishers need a JWT; subscribers need one if SUBSCRIBER_JWT_KEY is set.
+// Command mercure is a Mercure hub for the tests: the hub's own module with what a hub of its users is set to, apart
+// from what the flags say. Who publishes needs a JWT, and who subscribes where SUBSCRIBER_JWT_KEY is set.
 //
-// It is a separate module, so that sse-soak does not depend on Mercure.
+// It is a module of its own, so that its dependencies are none of sse-soak's.
 package main
 
 import (
@@ -28,10 +28,10 @@ type settings struct {
 func main() {
 	var s settings
 	flag.StringVar(&s.listen, "listen", "127.0.0.1:3000", "address:port")
-	flag.StringVar(&s.history, "history", "", "file of the history (transport bolt); empty: no history (transport local)")
-	flag.Uint64Var(&s.events, "events", 0, "maximum of events in the history; 0: no limit")
-	flag.DurationVar(&s.heartbeat, "heartbeat", mercure.DefaultHeartbeat, "time without an event after which a stream gets a comment")
-	flag.DurationVar(&s.lifetime, "lifetime", mercure.DefaultWriteTimeout, "maximum lifetime of a stream; 0: no limit")
+	flag.StringVar(&s.history, "history", "", "file that keeps what was published (transport bolt); without it nothing is kept (transport local)")
+	flag.Uint64Var(&s.events, "events", 0, "how many events the history keeps; 0: all")
+	flag.DurationVar(&s.heartbeat, "heartbeat", mercure.DefaultHeartbeat, "after so long without an event a stream gets a comment")
+	flag.DurationVar(&s.lifetime, "lifetime", mercure.DefaultWriteTimeout, "the longest life of a stream; 0: no end")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -63,7 +63,7 @@ func run(ctx context.Context, s settings, key, subscribers string) error {
 		}
 		options = append(options, mercure.WithTransport(bolt))
 	}
-	// At the end of this context the hub ends only streams without a lifetime; server.Close ends the others.
+	// The hub ends its streams when this context ends only where they have no lifetime; server.Close ends the others.
 	hub, err := mercure.NewHub(ctx, options...)
 	if err != nil {
 		return err
