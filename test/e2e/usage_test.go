@@ -145,13 +145,13 @@ func TestOtherIntervalIsInvalid(t *testing.T) {
 func TestScriptErrors(t *testing.T) {
 	t.Parallel()
 	for says, env := range map[string][]string{
-		"BACKEND_URL is missing":             {"BACKEND_URL="},
-		"SECONDS is 5: it must be over 5":    {"BACKEND_URL=http://127.0.0.1:1", "SECONDS=5"},
-		"NOOP_INTERVAL is 0":                 {"BACKEND_URL=http://127.0.0.1:1", "NOOP_INTERVAL=0"},
-		"SECONDS is \\\"x\\\"":               {"BACKEND_URL=http://127.0.0.1:1", "SECONDS=x"},
-		"it must begin with http://":         {"BACKEND_URL=ftp://127.0.0.1"},
+		"BACKEND_URL is missing":                  {"BACKEND_URL="},
+		"SECONDS is 5: it must be over 5":         {"BACKEND_URL=http://127.0.0.1:1", "SECONDS=5"},
+		"NOOP_INTERVAL is 0":                      {"BACKEND_URL=http://127.0.0.1:1", "NOOP_INTERVAL=0"},
+		"SECONDS is \\\"x\\\"":                    {"BACKEND_URL=http://127.0.0.1:1", "SECONDS=x"},
+		"it must begin with http://":              {"BACKEND_URL=ftp://127.0.0.1"},
 		"receives fewer than two noops; lengthen": {"BACKEND_URL=http://127.0.0.1:1", "SECONDS=10"},
-		"PREFIX is":                          {"BACKEND_URL=http://127.0.0.1:1", "PREFIX=a/b"},
+		"PREFIX is":                               {"BACKEND_URL=http://127.0.0.1:1", "PREFIX=a/b"},
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
