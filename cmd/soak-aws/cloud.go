@@ -120,6 +120,8 @@ func poll(ctx context.Context, pause, limit time.Duration, ready func() (bool, e
 }
 
 // remedies has a line for each error of AWS that occurs in a first run: a pattern of its text, a tab, and the remedy.
+//
+//go:embed remedies.txt
 var remedies string
 
 // explain returns the remedy for an error of terraform or AWS, "" if none is known.
