@@ -14,12 +14,6 @@ type cursor struct {
 	waiting    []waiting // messages of a stream that has just opened, whose numbers are not known yet
 }
 
-// A waiting message may be part of a history, or a message that no other stream has received yet.
-type waiting struct {
-	print uint64
-	at    Instant
-}
-
 // Deviations are the differences between the messages of a connection and the Log, in addition to its holes.
 type Deviations struct {
 	// Overtaken lists the messages that arrived after one with a higher number.
@@ -91,124 +85,6 @@ func (c *deliveries) deviate(p *Print, a *Arrival) {
 		return
 	}
 	c.place(p, a)
-}
-
-// joins reports whether the stream has just opened, so a known message may be part of a history.
-func (c *deliveries) joins() bool {
-	span := c.openSpan()
-	return c.cursor.joined != c.stream.count && (span == nil || !span.Resumed)
-}
-
-// join counts a message of a stream that has just opened: the number of one with known content is only certain if it is recent.
-func (c *deliveries) join(p *Print, a *Arrival) {
-	f := c.cursor
-	first, known := f.log.index[p.Sum]
-	if !known {
-		c.claim(f.log.last() + 1)
-		c.addEntry(p, a)
-		return
-	}
-	c.anchorWaiting()
-	if !c.joins() {
-		c.place(p, a)
-		return
-	}
-	number, live := c.firstMissing(p.Sum)
-	switch {
-	case live && c.sawNoop:
-		c.place(p, a)
-		return
-	case number > 0:
-		c.claim(number)
-		c.receive(number, p.At, a)
-		return
-	case c.has(uint64(first)) && !f.log.at(uint64(first)).repeatedLater: // the history repeats it
-		c.fault().Repeated++
-		return
-	}
-	c.Received++
-	a.Counted = true
-	c.recordGap(p.At, p.At-c.lastAt)
-	if len(f.waiting) == maxRanges {
-		c.forgetWaiting(1)
-	}
-	f.waiting = append(f.waiting, waiting{p.Sum, p.At})
-}
-
-// firstMissing returns the number of the first message with this content that the connection has not received, of those that arrived after
-// its stream had opened; 0: there is none. It reports whether there are any with this content.
-func (c *deliveries) firstMissing(print uint64) (number uint64, live bool) {
-	log := c.cursor.log
-	from := c.openedAt() - skew
-	for n := log.last(); n > 0 && log.at(n).At >= from; n-- {
-		if log.at(n).Print != print {
-			continue
-		}
-		if live = true; !c.has(n) {
-			number = n
-		}
-	}
-	return number, live
-}
-
-// openedAt returns when the present stream opened.
-func (c *deliveries) openedAt() Instant {
-	if span := c.openSpan(); span != nil {
-		return span.From
-	}
-	return c.stream.openedAt
-}
-
-// anchorWaiting finds the numbers of the waiting messages, once other streams have received all but the last.
-func (c *deliveries) anchorWaiting() {
-	f := c.cursor
-	if len(f.waiting) == 0 {
-		return
-	}
-	start, _ := c.firstMissing(f.waiting[0].print)
-	if start == 0 {
-		return
-	}
-	for i := range f.waiting {
-		n := start + uint64(i)
-		if n > f.log.last() || f.log.at(n).Print != f.waiting[i].print {
-			return
-		}
-	}
-	c.claim(start + uint64(len(f.waiting)))
-}
-
-// claim numbers the waiting messages as those right before the message with the given number.
-func (c *deliveries) claim(before uint64) {
-	f := c.cursor
-	if len(f.waiting) == 0 {
-		return
-	}
-	known := 0
-	for known < len(f.waiting) {
-		n := before - 1 - uint64(known)
-		if uint64(known)+1 >= before || f.log.at(n).Print != f.waiting[len(f.waiting)-1-known].print || c.has(n) {
-			break
-		}
-		known++
-	}
-	c.forgetWaiting(len(f.waiting) - known)
-	for i, w := range f.waiting {
-		number := before - uint64(known) + uint64(i)
-		c.Received-- // receive counts it
-		var a Arrival
-		c.receive(number, w.at, &a)
-	}
-	f.waiting = nil
-}
-
-// forgetWaiting lists the first waiting messages as unknown.
-func (c *deliveries) forgetWaiting(count int) {
-	f := c.cursor
-	for _, w := range f.waiting[:count] {
-		list(f.deviate(), &f.deviate().UnknownAt, w.at)
-	}
-	f.waiting = slices.Delete(f.waiting, 0, count)
 }
 
 func (f *cursor) deviate() *Deviations {
@@ -302,7 +178,14 @@ func (c *deliveries) leads() bool {
 // skipped reports whether the connection has not received a message below the highest one, which may still arrive.
 func (c *deliveries) skipped(number uint64, at Instant) bool {
 	sent := c.cursor.log.at(number).At
-	joined := number >= c.first || number+lookback >= c.cursor.last || sent >= c.openedAt() || c.leads() // it was connected when the message was sent
+	earliest := c.openedAt() // of the messages that the stream can receive
+	switch {
+	case c.cursor.log.repeated(number):
+		earliest += skew
+	case number+lookback >= c.cursor.last:
+		earliest -= skew
+	}
+	joined := number >= c.first || sent >= earliest || c.leads() // when it was sent
 	return joined && !c.has(number) && (sent >= at-recent || number == c.cursor.last+1)
 }
 

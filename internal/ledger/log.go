@@ -67,6 +67,12 @@ func (l *Log) Entries() (entries []Entry, extras []Extra, dropped uint64) {
 // at returns an entry by its number.
 func (l *Log) at(number uint64) *Entry { return &l.entries[number-1] }
 
+// repeated reports whether a message may be another one with the same content.
+func (l *Log) repeated(number uint64) bool {
+	e := l.at(number)
+	return l.repeats || e.Repeat || e.repeatedLater
+}
+
 func (l *Log) last() uint64 { return uint64(len(l.entries)) }
 
 // add appends a message.

@@ -136,7 +136,7 @@ func (l *life) account() (a account, confirmedNumbers []uint64) {
 		}
 	}
 	s := &Streams{m: &shard.Merged{Runners: []shard.Runner{{StartedUS: started}}, Service: shard.Service{AnyOrder: l.anyOrder}}}
-	return s.accountOf(&shard.Connection{Record: client.Record()}, messages), confirmed(messages)
+	return s.accountOf(&shard.Connection{Record: client.Record()}, messages, nil), confirmed(messages)
 }
 
 // Whatever happens to the streams of a client, a message counts as checked if and only if its loss would be detected.

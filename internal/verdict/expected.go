@@ -32,12 +32,13 @@ func (s *Streams) comparePublished(i int, r *shard.Connection) *shard.Connection
 	if !ok {
 		return r
 	}
-	return s.compareWith(i, r, messages, s.topics[topic])
+	return s.compareWith(i, r, messages, s.topics[topic], nil)
 }
 
-// compareWith compares the messages that the ith connection received with those of its topic.
-func (s *Streams) compareWith(i int, r *shard.Connection, messages []shard.Message, sum *Topic) *shard.Connection {
-	a := s.accountOf(r, messages)
+// compareWith compares the messages that the ith connection received with those of its topic. certain is when the place of each of its
+// streams was known, where it was not from the start: see feed.Certain.
+func (s *Streams) compareWith(i int, r *shard.Connection, messages []shard.Message, sum *Topic, certain []ledger.Instant) *shard.Connection {
+	a := s.accountOf(r, messages, certain)
 	if t := s.shared[sum.Name]; t != nil && t.aligned.Repeated() {
 		a.ordered = false // the first and the last messages of a stream may have been taken for others with the same content
 	}
@@ -97,7 +98,7 @@ func (s *span) receive(open *ledger.Span) {
 	s.last = max(s.last, open.Last)
 }
 
-func (s *Streams) accountOf(r *shard.Connection, messages []shard.Message) account {
+func (s *Streams) accountOf(r *shard.Connection, messages []shard.Message, certain []ledger.Instant) account {
 	runner := &s.m.Runners[r.Runner]
 	window := joinWindow
 	if fastest, ok := runner.Fastest(); ok && s.shared == nil && s.m.PublisherOf(r.Runner).Host != runner.Host {
@@ -113,7 +114,11 @@ func (s *Streams) accountOf(r *shard.Connection, messages []shard.Message) accou
 		if to == 0 { // a runner that was killed; the run is invalid
 			to = r.LastAt
 		}
-		at := span{from: runner.At(open.From + window).UnixMicro(), to: runner.At(to - window).UnixMicro()}
+		from := open.From + window
+		if certain != nil {
+			from = max(from, certain[i])
+		}
+		at := span{from: runner.At(from).UnixMicro(), to: runner.At(to - window).UnixMicro()}
 		tooShort := i == len(r.Spans)-1 && to-open.From < window // the run ended before the missed messages could arrive
 		if last := len(a.spans) - 1; !open.Resumed || last < 0 {
 			a.spans = append(a.spans, at)

@@ -161,11 +161,12 @@ func (s *Streams) compareShared(i int, r *shard.Connection) *shard.Connection {
 		return r
 	}
 	t.aligned.Joining = s.joiningTime(r)
+	certain := t.aligned.Certain(t.Of[r.Runner], &r.Record)
 	if corrected := t.aligned.Correct(t.Of[r.Runner], &r.Record); corrected != &r.Record {
 		r = s.mutableConnection(i, r)
 		r.Record = *corrected
 	}
-	r = s.compareWith(i, r, t.receivedBy(&s.m.Runners[r.Runner], r.Runner), t.topic)
+	r = s.compareWith(i, r, t.receivedBy(&s.m.Runners[r.Runner], r.Runner), t.topic, certain)
 	if t.topic.Streams == 1 || r.Arrived() < t.topic.Fewest {
 		t.topic.Fewest = r.Arrived()
 	}

@@ -8,11 +8,12 @@ import (
 
 // Correct returns the record of a connection in the numbers of the feed, with its copies and its messages out of order.
 func (f *Feed) Correct(log int, r *ledger.Record) *ledger.Record {
+	certain := f.Certain(log, r)
 	r = repairRecord(f.logs[log], r, f.Repeats)
 	if f.sameNumbers[log] && r.Deviations == nil {
 		return r
 	}
-	c := correction{Feed: f, log: log, source: r, record: *r}
+	c := correction{Feed: f, log: log, source: r, record: *r, certain: certain}
 	c.record.Findings, c.record.Cuts = slices.Clone(r.Findings), cutsOf(r)
 	c.countRepeats()
 	c.copies()
@@ -28,6 +29,7 @@ type correction struct {
 	log      int
 	source   *ledger.Record
 	record   ledger.Record
+	certain  []ledger.Instant // see Certain
 	received []uint64         // numbers of messages that the log has as extras, or changed
 	findings []ledger.Finding // by the numbers of the feed
 }
@@ -163,9 +165,15 @@ func (c *correction) numbersOf(sequence []uint64) []uint64 {
 // uncertain reports whether the place of a message that arrived at an instant is uncertain: content repeats, and a stream that did not
 // resume had just started.
 func (c *correction) uncertain(at ledger.Instant) bool {
-	return c.Repeated() && slices.ContainsFunc(c.source.Spans, func(s ledger.Span) bool {
-		return !s.Resumed && at >= s.From && at < s.From+c.Joining+c.source.MaxLateness
-	})
+	if !c.Repeated() {
+		return false
+	}
+	for i, s := range c.source.Spans {
+		if !s.Resumed && at >= s.From && at < max(s.From+c.Joining, c.certain[i])+c.source.MaxLateness {
+			return true
+		}
+	}
+	return false
 }
 
 // Repeated reports whether messages have the content of earlier ones.

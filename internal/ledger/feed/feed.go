@@ -20,6 +20,9 @@ type Log struct {
 	Dropped uint64 // messages beyond the bound of the log
 	// StartedUS is when the runner started, in microseconds since 1970 by its clock.
 	StartedUS int64
+
+	repeated   map[uint64]bool // contents of several messages; nil: no streams received more than one of them
+	monotonous bool            // see fewContents
 }
 
 // Records yields the records of the connections of the topic, with the indexes of their logs.
@@ -63,6 +66,7 @@ type Message struct {
 // A node is a message that may turn out to be a copy. Nodes form a list in the order of the messages.
 type node struct {
 	print         uint64
+	at            ledger.Instant // first arrival at the first log that has it, by the clock of log 0
 	next          uint32
 	previous      uint32
 	count         uint32
@@ -83,6 +87,9 @@ type window struct {
 // Align aligns the logs of the runners.
 func Align(logs []*Log, anyOrder, repeats bool, records Records) *Feed {
 	f := &Feed{AnyOrder: anyOrder, Repeats: repeats, Joining: time.Second, logs: logs, nodes: make([]node, 1), windowOf: map[uint32]int{}}
+	for _, l := range logs {
+		l.setRepeated()
+	}
 	records = repairAll(logs, repeats, records)
 	index := map[uint64]uint32{}
 	for i := range logs {

@@ -3,7 +3,6 @@ package feed
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
@@ -24,6 +23,7 @@ func (f *Feed) link(log int, order []uint32, index map[uint64]uint32) {
 	l := linker{Feed: f, log: int32(log), entries: entries, ids: make([]uint32, len(entries)), index: index} // #nosec G115 -- few runners
 	if log > 0 && len(f.nodes) > 1 {
 		l.unique()
+		l.setShift()
 		l.dropOutliers()
 		l.neighbours()
 		l.gaps()
@@ -73,6 +73,7 @@ type linker struct {
 	entries []ledger.Entry
 	ids     []uint32
 	index   map[uint64]uint32 // first message with a print
+	shift   ledger.Instant    // from the clock of the log to that of the first one
 }
 
 // assign sets the message of an entry.
@@ -102,32 +103,42 @@ func (l *linker) unique() {
 	}
 }
 
-// byContext finds messages that, with those before them, are unique in the log and in the list.
+// byContext finds messages that, with those before them, are unique in the log and in the list. Of few contents, more of those before
+// are needed.
 func (l *linker) byContext() {
 	order := l.order()
 	prints := make([]uint64, len(order))
 	for i, id := range order {
 		prints[i] = l.nodes[id].print
 	}
-	there := contexts(prints)
 	here := make([]uint64, len(l.entries))
 	for i := range l.entries {
 		here[i] = l.entries[i].Print
 	}
-	for sum, i := range contexts(here) {
-		if at, known := there[sum]; known && i >= 0 && at >= 0 {
-			l.assign(i, order[at])
+	var found map[int]uint32
+	for length := context / 2; length <= 8*context; length *= 2 {
+		there, more := contexts(prints, length), map[int]uint32{}
+		for sum, i := range contexts(here, length) {
+			if at, known := there[sum]; known && i >= 0 && at >= 0 {
+				more[i] = order[at]
+			}
 		}
+		if len(more) > len(found) {
+			found = more
+		}
+	}
+	for i, id := range found {
+		l.assign(i, id)
 	}
 }
 
 // contexts returns the places of the messages by the content of them and of those before; -1: several have it.
-func contexts(prints []uint64) map[uint64]int {
+func contexts(prints []uint64, length int) map[uint64]int {
 	const prime = 0x100000001b3
 	places := map[uint64]int{}
-	for i := context - 1; i < len(prints); i++ {
+	for i := length - 1; i < len(prints); i++ {
 		sum := uint64(0xcbf29ce484222325)
-		for _, p := range prints[i-context+1 : i+1] {
+		for _, p := range prints[i-length+1 : i+1] {
 			sum = (sum ^ p) * prime
 		}
 		if _, known := places[sum]; known {
@@ -167,7 +178,7 @@ func (l *linker) dropOutliers() {
 		case id == 0:
 		case i == kept:
 			kept = before[i]
-		case max(far, -far) > nearby:
+		case max(far, -far) > nearby || !l.near(i, id):
 			l.ids[i], l.nodes[id].log = 0, -1
 		}
 	}
@@ -205,12 +216,17 @@ func (l *linker) gaps() {
 // mostCells limits the work for one gap.
 const mostCells = 1 << 20
 
-// gap finds the messages of the entries from one that is found to the next.
+// gap finds the messages of the entries from one that is found to the next. Before the first one that is found, the last of neighbours
+// with the same content are preferred: the log may begin among them.
 func (l *linker) gap(from, to int) {
 	list := l.candidates(from, to)
 	count := to - from
 	if len(list) == 0 || (count+1)*(len(list)+1) > mostCells {
 		return
+	}
+	at := func(i, j int) (int, uint32) { return from + i, list[j] }
+	if from == 0 && to < len(l.ids) {
+		at = func(i, j int) (int, uint32) { return to - 1 - i, list[len(list)-1-j] }
 	}
 	// best[i][j] is the number of messages in common between the entries from i on and the list from j on.
 	best := make([][]uint32, count+1)
@@ -219,15 +235,15 @@ func (l *linker) gap(from, to int) {
 	}
 	for i := count - 1; i >= 0; i-- {
 		for j := len(list) - 1; j >= 0; j-- {
-			if best[i][j] = max(best[i+1][j], best[i][j+1]); l.fits(from+i, list[j]) {
+			if best[i][j] = max(best[i+1][j], best[i][j+1]); l.fits(at(i, j)) {
 				best[i][j] = max(best[i][j], best[i+1][j+1]+1)
 			}
 		}
 	}
 	for i, j := 0, 0; i < count && j < len(list); {
 		switch {
-		case l.fits(from+i, list[j]) && best[i][j] == best[i+1][j+1]+1:
-			l.assign(from+i, list[j])
+		case l.fits(at(i, j)) && best[i][j] == best[i+1][j+1]+1:
+			l.assign(at(i, j))
 			i, j = i+1, j+1
 		case best[i][j] == best[i][j+1]:
 			j++
@@ -273,7 +289,7 @@ func (l *linker) preferFirst() {
 }
 
 func (l *linker) first(i int) {
-	for id := l.ids[i]; id != 0 && l.fits(i, l.nodes[id].previous); id = l.ids[i] {
+	for id := l.ids[i]; id != 0 && l.fits(i, l.nodes[id].previous) && l.distance(i, l.nodes[id].previous) <= max(l.distance(i, id), maxSpread); id = l.ids[i] {
 		l.nodes[id].log = -1
 		l.assign(i, l.nodes[id].previous)
 	}
@@ -286,7 +302,7 @@ func (l *linker) insertOthers() {
 		if l.ids[i] == 0 {
 			id := l.findNearby(i, at)
 			if id == 0 {
-				id = l.insert(at, l.entries[i].Print)
+				id = l.insert(at, i)
 			}
 			l.assign(i, id)
 			l.first(i)
@@ -298,19 +314,22 @@ func (l *linker) insertOthers() {
 // nearby is the number of messages around the one before an entry in which it may be, in another order than in the log.
 const nearby = 64
 
-// findNearby returns the message closest to another one that an entry with repeated content can be; 0: none.
+// findNearby returns the message around another one that an entry with repeated content can be, and that arrived closest to it in time;
+// 0: none.
 func (l *linker) findNearby(i int, at uint32) uint32 {
 	if _, known := l.index[l.entries[i].Print]; l.log == 0 || !known {
 		return 0
 	}
+	found := uint32(0)
+	consider := func(id uint32) {
+		if l.fits(i, id) && l.near(i, id) && (found == 0 || l.distance(i, id) < l.distance(i, found)) {
+			found = id
+		}
+	}
 	after, ahead := at, l.nodes[at].next
 	for range nearby {
-		switch {
-		case l.fits(i, after):
-			return after
-		case l.fits(i, ahead):
-			return ahead
-		}
+		consider(after)
+		consider(ahead)
 		if after != 0 { // the list ends there
 			after = l.nodes[after].previous
 		}
@@ -318,24 +337,28 @@ func (l *linker) findNearby(i int, at uint32) uint32 {
 			ahead = l.nodes[ahead].next
 		}
 	}
-	return 0
+	return found
 }
 
-// start returns the message before the first entry: the one before the first that is found, or the last of the list.
+// start returns the message before the first entry: the one before the first that is found, or the last one that is not later.
 func (l *linker) start() uint32 {
 	for _, id := range l.ids {
 		if id != 0 {
 			return l.nodes[id].previous
 		}
 	}
-	return l.nodes[0].previous
+	at := l.nodes[0].previous
+	for at != 0 && len(l.entries) > 0 && l.nodes[at].at > l.entries[0].At+l.shift {
+		at = l.nodes[at].previous
+	}
+	return at
 }
 
-// insert adds a message behind another one. The head, 0, precedes the first and follows the last.
-func (l *linker) insert(at uint32, print uint64) uint32 {
-	id := uint32(len(l.nodes)) // #nosec G115 -- bounded by the logs
+// insert adds the message of an entry behind another one. The head, 0, precedes the first and follows the last.
+func (l *linker) insert(at uint32, i int) uint32 {
+	id, print := uint32(len(l.nodes)), l.entries[i].Print // #nosec G115 -- bounded by the logs
 	next := l.nodes[at].next
-	n := node{print: print, next: next, previous: at, log: -1}
+	n := node{print: print, at: l.entries[i].At + l.shift, next: next, previous: at, log: -1}
 	if first, known := l.index[print]; known {
 		n.repeated, l.nodes[first].repeatedLater = true, true
 	} else {
@@ -344,54 +367,4 @@ func (l *linker) insert(at uint32, print uint64) uint32 {
 	l.nodes = append(l.nodes, n)
 	l.nodes[at].next, l.nodes[next].previous = id, id
 	return id
-}
-
-// An offset is the difference between the instants of two logs at one moment.
-type offset struct {
-	difference ledger.Instant
-	known      bool
-}
-
-// offset returns what to add to an instant of one log for that of another one: the median difference of the messages that both have.
-// If they share none, their clocks are trusted.
-func (f *Feed) offset(from, to int) ledger.Instant {
-	if from == to {
-		return 0
-	}
-	if f.offsets[from] == nil {
-		f.offsets[from] = make([]offset, len(f.logs))
-	}
-	o := &f.offsets[from][to]
-	if !o.known {
-		*o = offset{f.difference(from, to), true}
-	}
-	return o.difference
-}
-
-// samples is the number of messages from which the difference of two clocks is known.
-const samples = 1001
-
-func (f *Feed) difference(from, to int) ledger.Instant {
-	at := map[uint32]ledger.Instant{}
-	step := max(len(f.ids[from])/samples, 1)
-	for i := 0; i < len(f.ids[from]); i += step {
-		at[f.ids[from][i]] = f.logs[from].Entries[i].At
-	}
-	var all []ledger.Instant
-	for i, id := range f.ids[to] {
-		if there, both := at[id]; both {
-			all = append(all, f.logs[to].Entries[i].At-there)
-		}
-	}
-	if len(all) == 0 {
-		return time.Duration(f.logs[from].StartedUS-f.logs[to].StartedUS) * time.Microsecond
-	}
-	slices.Sort(all)
-	return all[len(all)/2]
-}
-
-// ArrivedAt returns when the message with an index first arrived, as an instant of a log.
-func (f *Feed) ArrivedAt(index, log int) ledger.Instant {
-	m := &f.Messages[index]
-	return m.At + f.offset(m.Log, log)
 }

@@ -1,0 +1,156 @@
+package feed
+
+import (
+	"slices"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+)
+
+// mostShifts limits the messages before and after a stream's first one that are compared with it.
+const mostShifts = 4096
+
+// Certain returns for each stream of a connection when it had received enough to know with which message it began; 0: from its start on.
+// If content repeats, its first messages may be others with the same content, and a deviation from other streams may be none.
+func (f *Feed) Certain(log int, r *ledger.Record) []ledger.Instant { return f.logs[log].certain(r) }
+
+func (l *Log) certain(r *ledger.Record) []ledger.Instant {
+	certain := make([]ledger.Instant, len(r.Spans))
+	if l.repeated == nil {
+		return certain
+	}
+	for i, s := range r.Spans {
+		switch {
+		case s.Resumed || s.First == 0:
+		case l.monotonous:
+			certain[i] = end(r, s)
+		default:
+			certain[i] = l.certainFrom(r, s)
+		}
+	}
+	return certain
+}
+
+// setRepeated finds the contents of several messages, if streams received more than one of these.
+func (l *Log) setRepeated() {
+	repeated, shared, contents := map[uint64]bool{}, false, 0
+	for i := range l.Entries {
+		e := &l.Entries[i]
+		if !e.Repeat {
+			contents++
+			continue
+		}
+		repeated[e.Print], shared = true, shared || e.Count > 1
+	}
+	if !shared {
+		return
+	}
+	l.repeated = repeated
+	last := len(l.Entries) - 1
+	interval := (l.Entries[last].At - l.Entries[0].At) / time.Duration(last)
+	l.monotonous = contents > 1 && contents <= fewContents && interval < shortInterval
+}
+
+// A log of so few contents at such a mean interval is monotonous: several messages are on their way to different streams at a time, and
+// nothing shows which of them a stream lacks.
+const (
+	fewContents   = 5
+	shortInterval = 60 * time.Millisecond
+)
+
+// dropUncertain returns the record of a connection without the messages with repeated content that arrived out of order before the place
+// of their stream was certain.
+func dropUncertain(l *Log, r *ledger.Record) *ledger.Record {
+	if l.repeated == nil || r.Deviations == nil || len(r.Deviations.Overtaken) == 0 {
+		return r
+	}
+	certain := l.certain(r)
+	out, d := *r, *r.Deviations
+	out.Deviations = &d
+	d.Overtaken = slices.DeleteFunc(slices.Clone(d.Overtaken), func(o ledger.Overtaken) bool {
+		return l.repeated[l.Entries[o.Number-1].Print] && startsBefore(r.Spans, certain, o.At)
+	})
+	return &out
+}
+
+// startsBefore reports whether the place of the stream that was open at an instant was not certain yet.
+func startsBefore(spans []ledger.Span, certain []ledger.Instant, at ledger.Instant) bool {
+	for i, s := range spans {
+		if at >= s.From && at < certain[i] {
+			return true
+		}
+	}
+	return false
+}
+
+// certainFrom returns when the messages of a stream no longer fit at another place of the log: not at one that is some messages
+// earlier or later, unless all messages in between have the same content.
+func (l *Log) certainFrom(r *ledger.Record, s ledger.Span) ledger.Instant {
+	entries := l.Entries
+	late := map[uint64]bool{}
+	if r.Deviations != nil {
+		for _, o := range r.Deviations.Overtaken {
+			late[o.Number] = true
+		}
+	}
+	var shifts []int
+	run, least := 0, 1 // messages in order
+	for n := s.First; n <= s.Last; n++ {
+		if !hasReceived(r, n) || late[n] {
+			if l.repeated[entries[n-1].Print] {
+				run, least = 0, context
+			}
+			continue
+		}
+		if run == 0 {
+			shifts = l.shifts(int(n) - 1) // #nosec G115 -- bounded by the log
+		} else {
+			shifts = fitting(entries, shifts, int(n)-1) // #nosec G115 -- bounded by the log
+		}
+		if len(shifts) > 0 {
+			least = context
+		}
+		if run++; run >= least && len(shifts) == 0 {
+			return entries[n-1].At
+		}
+	}
+	return end(r, s)
+}
+
+// end returns when a stream ended, or received its last message if its runner was killed.
+func end(r *ledger.Record, s ledger.Span) ledger.Instant {
+	if s.To == 0 {
+		return r.LastAt
+	}
+	return s.To
+}
+
+// shifts returns the distances to messages nearby with the same content, apart from neighbours.
+func (l *Log) shifts(at int) []int {
+	entries := l.Entries
+	shifts := []int{}
+	for _, step := range []int{-1, 1} {
+		neighbour := true
+		for i := at + step; i >= 0 && i < len(entries) && (i-at)*step <= mostShifts; i += step {
+			if (entries[i].At - entries[at].At).Abs() > maxDelay {
+				break
+			}
+			same := entries[i].Print == entries[at].Print
+			if neighbour = neighbour && same; same && !neighbour {
+				shifts = append(shifts, i-at)
+			}
+		}
+	}
+	return shifts
+}
+
+// fitting returns those of the distances at which the messages have the same content, too.
+func fitting(entries []ledger.Entry, shifts []int, at int) []int {
+	kept := shifts[:0]
+	for _, d := range shifts {
+		if i := at + d; i >= 0 && i < len(entries) && entries[i].Print == entries[at].Print {
+			kept = append(kept, d)
+		}
+	}
+	return kept
+}

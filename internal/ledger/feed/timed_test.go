@@ -1,0 +1,149 @@
+package feed
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+)
+
+// A timedFeed sends messages with random content for ten seconds to streams that open in its first two seconds and end in its last two.
+type timedFeed struct {
+	contents int
+	interval time.Duration
+	spread   time.Duration // limits the time by which a message arrives later on one stream than on another one
+	lost     func(stream, message int) bool
+}
+
+// timedStep is what happens on a stream at an instant: it opens, ends, or receives content.
+type timedStep struct {
+	at      ledger.Instant
+	stream  int
+	content int
+}
+
+const (
+	opens = 0
+	ends  = -1
+)
+
+// run returns the ledgers of the streams, each of which is on a runner.
+func (f *timedFeed) run(seed uint64, runners ...int) *simulation {
+	const length, margin = 10 * time.Second, 2 * time.Second
+	random := rand.New(rand.NewPCG(seed, 7)) // #nosec G404 -- no secret
+	within := func(limit time.Duration) time.Duration { return time.Duration(random.Int64N(int64(limit))) }
+	contents := make([]int, length/f.interval)
+	for n := range contents {
+		contents[n] = 1 + random.IntN(f.contents)
+	}
+	var steps []timedStep
+	for stream := range runners {
+		from, to := within(margin), length-within(margin)
+		steps = append(steps, timedStep{from, stream, opens}, timedStep{to, stream, ends})
+		last := from
+		for n, content := range contents {
+			sent := time.Duration(n) * f.interval
+			if sent < from || f.lost != nil && f.lost(stream, n) {
+				continue
+			}
+			if last = max(sent+time.Millisecond+within(f.spread), last+1); last >= to {
+				break
+			}
+			steps = append(steps, timedStep{last, stream, content})
+		}
+	}
+	slices.SortStableFunc(steps, func(a, b timedStep) int { return cmp.Compare(a.at, b.at) })
+	w := newSimulation(runners)
+	for _, s := range steps {
+		l, at := w.ledgers[s.stream], s.at+time.Second
+		switch s.content {
+		case opens:
+			l.Connecting(at)
+			l.Opened(at)
+		case ends:
+			l.Closed(at, ledger.ReasonClient, false, false)
+		default:
+			l.Printed(ledger.Print{At: at, Sum: uint64(s.content)}) // #nosec G115 -- positive
+		}
+	}
+	return w
+}
+
+// faults returns what the streams missed, of messages that arrived elsewhere while they were open and their place was certain, and what they
+// received twice or out of order.
+func faults(w *simulation) (lost, others uint64) {
+	records, f := w.end()
+	for i, r := range records {
+		log := w.runner[i]
+		certain, c := f.Certain(log, r), f.Correct(log, r)
+		others += c.Duplicated + c.Reordered + c.Corrupted
+		for n := range f.Messages {
+			at := f.ArrivedAt(n, log)
+			if f.Messages[n].Live && !hasReceived(c, uint64(n)+1) && at >= certain[0] && wasOpen(c, at, time.Second) { // #nosec G115 -- positive
+				lost++
+			}
+		}
+	}
+	return lost, others
+}
+
+// Streams join and leave a feed whose messages have one of a few contents.
+func TestTimedFeedWithoutFaults(t *testing.T) {
+	t.Parallel()
+	for _, contents := range []int{1, 2, 3, 5, 20} {
+		for _, interval := range []time.Duration{10 * time.Millisecond, 50 * time.Millisecond, 200 * time.Millisecond} {
+			for _, spread := range []time.Duration{2 * time.Millisecond, 30 * time.Millisecond} {
+				for seed := range uint64(10) {
+					feed := timedFeed{contents: contents, interval: interval, spread: spread}
+					lost, others := faults(feed.run(seed, 0, 0, 0, 1, 1, 2))
+					require.Zero(t, lost+others, "%d contents, one each %v, spread %v, seed %d: %d lost, %d other faults", contents, interval, spread, seed, lost, others)
+				}
+			}
+		}
+	}
+}
+
+// A message that one stream loses long after its start is found, if not all have the same content.
+func TestTimedFeedWithOneLoss(t *testing.T) {
+	t.Parallel()
+	const runs = 30
+	for _, contents := range []int{2, 3, 5, 20} {
+		exact := 0
+		for seed := range uint64(runs) {
+			feed := timedFeed{contents: contents, interval: 100 * time.Millisecond, spread: 5 * time.Millisecond}
+			feed.lost = func(stream, message int) bool { return stream == 1 && message == 60 }
+			lost, others := faults(feed.run(seed, 0, 0, 0, 1, 1, 2))
+			require.NotZero(t, lost+others, "%d contents, seed %d: no fault was found", contents, seed)
+			if lost == 1 && others == 0 {
+				exact++
+			}
+		}
+		t.Logf("%d contents: %d of %d runs are exact", contents, exact, runs)
+		if contents >= 5 {
+			require.GreaterOrEqual(t, exact, runs*3/4, "%d contents", contents)
+		}
+	}
+}
+
+// A client that is alone on its runner reconnects, and no other stream of the runner shows which messages follow.
+func TestTimedFeedOfSingleClients(t *testing.T) {
+	t.Parallel()
+	b := newBroadcast(1, 0, 1, 2)
+	b.lag = 0
+	for n := range 200 {
+		if n == 100 {
+			b.reconnect(0)
+		}
+		b.send(1+b.random.IntN(7), single)
+	}
+	records, f := b.end()
+	require.Len(t, f.Messages, 200)
+	r := f.Correct(0, records[0])
+	require.Equal(t, uint64(200), r.Last)
+	require.Less(t, len(r.Deviations.UnknownAt), 25, "about two seconds")
+}
