@@ -114,9 +114,9 @@ RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 unit: node_modules ## unit tests, with the race detector where there are goroutines
 	$(TRY_SERVICES)
 	@test -n '$(RACE)' || printf 'data races, because there is no C compiler: apt-get install gcc libc6-dev\tunit\n' >>"$${NOT_TESTED:-/dev/null}"
-	$(GO) test $(SOME) $(SEQUENTIAL:%=./%)
-	$(GO) test $(RACE) $(SOME) $$($(GO) list ./... | grep -v $(SEQUENTIAL:%=-e '/%$$'))
-	cd tools && $(GO) test $(RACE) $(SOME) ./...
+	.ci/gotest '$(SEQUENTIAL:%=./%)' $(SOME)
+	.ci/gotest "$$($(GO) list ./... | grep -v $(SEQUENTIAL:%=-e '/%$$') | tr '\n' ' ')" $(RACE) $(SOME)
+	cd tools && ../.ci/gotest ./... $(RACE) $(SOME)
 
 .PHONY: fuzz
 fuzz: ## each fuzz target for FUZZTIME (8s), with what other processes leave of the cores
@@ -150,7 +150,7 @@ bin/services/python/ready bin/services/litellm/ready: bin/services/%/ready: test
 .PHONY: e2e
 e2e: build ## soaks from end to end: clean ones, every fault, a foreign backend
 	$(TRY_SERVICES)
-	$(GO) test -count=1 -tags e2e -timeout 60m -parallel 8 ./test/e2e
+	.ci/gotest ./test/e2e -count=1 -tags e2e -timeout 60m -parallel 8
 
 .PHONY: release-test
 release-test: build ## build the archives of a release for all platforms and run one of them
