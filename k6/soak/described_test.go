@@ -265,6 +265,28 @@ func TestStreamWithoutMessagesPassesItsCheck(t *testing.T) {
 	require.True(t, o.faultless(&sums))
 }
 
+// Whether a message of a compared feed is a copy shows only the comparison of all clients, not the check of a script.
+func TestRepetitionOfAComparedFeedPassesItsCheck(t *testing.T) {
+	t.Parallel()
+	rt, r := ofService(t, `service({name: "mine", connect: {url: "{base}"}, message: {same: "data"}})`)
+	js(t, rt, `var first = new Ledger("d-0"), second = new Ledger("d-2")`)
+	receive := func(name, text string) *jsLedger {
+		o, ok := rt.VU.Runtime().Get(name).Export().(*jsLedger)
+		require.True(t, ok)
+		o.connecting(r.start)
+		openStreams(o, r.start.Add(time.Second))
+		feed(t, &o.observer, r.start.Add(5*time.Second), text)
+		o.ledger.CloseRequested(r.instant(r.start.Add(20 * time.Second)))
+		o.closed(r.start.Add(20*time.Second), sseclient.Close{Reason: sseclient.ReasonClient, Retry: -1})
+		return o
+	}
+	receive("first", "data: a\n\ndata: b\n\ndata: c\n\n")
+	second := receive("second", "data: a\n\ndata: b\n\ndata: a\n\n")
+	sums := second.ledger.Sums()
+	require.NotZero(t, sums.Duplicated)
+	require.True(t, second.faultless(&sums))
+}
+
 // The second request contains values of the first event, and messages are expected from its response on.
 func TestSecondRequestOfAStream(t *testing.T) {
 	t.Parallel()

@@ -115,6 +115,9 @@ func (o *observer) faultless(r *ledger.Record) bool {
 		if p.AllowGaps { // and which gaps the service announced
 			faultless.Lost = 0
 		}
+		if o.topic.log != nil { // and which messages are copies, only the comparison of all clients shows
+			faultless.Duplicated, faultless.Reordered = 0, 0
+		}
 		if !p.Published() && r.Received == 0 {
 			faultless.Corrupted -= faultless.Unnumbered
 		}
