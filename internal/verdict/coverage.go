@@ -109,6 +109,11 @@ func (s *Streams) coverageCheck() Check {
 // moreCoverage returns the change of settings with which most messages are checked.
 func (s *Streams) moreCoverage() string {
 	c, p := &s.coverage, s.Messages.Published
+	for _, t := range s.shared {
+		if t.monotonous() != "" {
+			return "set message.same to a part that differs between messages"
+		}
+	}
 	if p == nil {
 		return "hold streams for longer (SECONDS), so that each client receives more messages"
 	}

@@ -213,6 +213,16 @@ func (s *Streams) recipients(r *shard.Connection, number uint64) string {
 	return fmt.Sprintf("%d of %s", t.aligned.Messages[number-1].Count, format.Count(t.clients, "client"))
 }
 
+// monotonous returns a sentence if the contents of the topic are too few to compare its clients; otherwise "".
+func (t *sharedTopic) monotonous() string {
+	contents, interval := t.aligned.Monotonous()
+	if contents == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the messages%s have %d different contents and arrive every %s on average, so it is unknown which of them a client lacks: set message.same to a part that differs between messages",
+		t.topic.subject(), contents, format.Duration(interval))
+}
+
 // comparabilityCheck returns the check that the clients of each topic received enough of the same messages to compare
 // them.
 func (s *Streams) comparabilityCheck() Check {
@@ -227,6 +237,8 @@ func (s *Streams) comparabilityCheck() Check {
 		switch {
 		case s.shared[t.Name].unshared:
 			c.Reasons = append(c.Reasons, fmt.Sprintf("the clients%s received different messages, most of which reached one client: set message.same to the part that is the same for all, or write message: 'unchecked'", topic))
+		case s.shared[t.Name].monotonous() != "":
+			c.Reasons = append(c.Reasons, s.shared[t.Name].monotonous())
 		case t.Streams < 2:
 			c.Reasons = append(c.Reasons, fmt.Sprintf("%s%s cannot be compared with others: set CONNECTIONS to at least 2 for each topic", format.Count(t.Streams, "client"), topic))
 		case t.Messages < clamp.Uint64(t.Streams):
@@ -252,7 +264,7 @@ func (s *Streams) doubtsOfSubscribers() []string {
 		fmt.Sprintf("a message that arrived within %s of the start or the end of a stream is not expected on it", format.Duration(joinWindow)),
 	}
 	if n := s.Messages.NotExpected; n > 0 {
-		reasons = append(reasons, fmt.Sprintf("%s not arrive and %s not expected: they arrived at other clients within %s of the start or the end of a stream, or while the client had no stream",
+		reasons = append(reasons, fmt.Sprintf("%s not arrive and %s not expected: they arrived at other clients within %s of the start or the end of a stream, while the client had no stream, or before it was certain with which message its stream began",
 			format.Plural(n, "message did", "messages did"), format.Form(n, "was", "were"), format.Duration(joinWindow)))
 	}
 	if s.pending > 0 {

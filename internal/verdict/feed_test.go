@@ -3,6 +3,7 @@ package verdict
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -226,6 +227,22 @@ func TestGreetingsAndRepeatedContentPass(t *testing.T) {
 	}
 	v := s.judge(t)
 	require.Equal(t, Pass, v.Verdict, v.Reasons)
+}
+
+// Of two contents in quick succession, several of which are on their way to different clients, nothing shows which one a client lacks.
+func TestMonotonousFeedIsInvalid(t *testing.T) {
+	t.Parallel()
+	s := newSharedRun()
+	s.content = func(_, message int) []uint64 {
+		var many []uint64
+		for n := range 40 {
+			many = append(many, uint64(1+(message*message+n*n*n)%3%2)) // #nosec G115 -- positive
+		}
+		return many
+	}
+	v := s.judge(t)
+	require.Equal(t, Invalid, v.Verdict, v.Reasons)
+	require.Contains(t, strings.Join(v.Reasons, "; "), "the messages have 2 different contents and arrive every 23.8 ms on average")
 }
 
 func TestTooFewMessagesToCompareAreInvalid(t *testing.T) {

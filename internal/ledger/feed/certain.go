@@ -14,6 +14,23 @@ const mostShifts = 4096
 // If content repeats, its first messages may be others with the same content, and a deviation from other streams may be none.
 func (f *Feed) Certain(log int, r *ledger.Record) []ledger.Instant { return f.logs[log].certain(r) }
 
+// Monotonous returns the number of different contents and the mean interval of a runner's messages if they are too few and too short to
+// compare streams; otherwise 0.
+func (f *Feed) Monotonous() (contents int, interval time.Duration) {
+	for _, l := range f.logs {
+		if l.monotonous > 0 {
+			return l.monotonous, l.interval()
+		}
+	}
+	return 0, 0
+}
+
+// interval returns the mean time between two messages.
+func (l *Log) interval() time.Duration {
+	last := len(l.Entries) - 1
+	return (l.Entries[last].At - l.Entries[0].At) / time.Duration(last)
+}
+
 func (l *Log) certain(r *ledger.Record) []ledger.Instant {
 	certain := make([]ledger.Instant, len(r.Spans))
 	if l.repeated == nil {
@@ -22,7 +39,7 @@ func (l *Log) certain(r *ledger.Record) []ledger.Instant {
 	for i, s := range r.Spans {
 		switch {
 		case s.Resumed || s.First == 0:
-		case l.monotonous:
+		case l.monotonous > 0:
 			certain[i] = end(r, s)
 		default:
 			certain[i] = l.certainFrom(r, s)
@@ -46,9 +63,9 @@ func (l *Log) setRepeated() {
 		return
 	}
 	l.repeated = repeated
-	last := len(l.Entries) - 1
-	interval := (l.Entries[last].At - l.Entries[0].At) / time.Duration(last)
-	l.monotonous = contents > 1 && contents <= fewContents && interval < shortInterval
+	if contents > 1 && contents <= fewContents && l.interval() < shortInterval {
+		l.monotonous = contents
+	}
 }
 
 // A log of so few contents at such a mean interval is monotonous: several messages are on their way to different streams at a time, and

@@ -22,7 +22,7 @@ type Log struct {
 	StartedUS int64
 
 	repeated   map[uint64]bool // contents of several messages; nil: no streams received more than one of them
-	monotonous bool            // see fewContents
+	monotonous int             // number of contents, if they are too few to place streams: see fewContents
 }
 
 // Records yields the records of the connections of the topic, with the indexes of their logs.
