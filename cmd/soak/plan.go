@@ -15,6 +15,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/host/sizing"
 	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
 // usualSizes are the numbers of streams that `soak plan` shows by default.
@@ -49,6 +50,8 @@ func planCommand() *cobra.Command {
 			if seconds < 1 {
 				return usageError{Err: fmt.Errorf("--seconds must be at least 1, got %d", seconds)}
 			}
+			length := time.Duration(seconds) * time.Second
+			load.Length, load.Checkpoint = length, shard.CheckpointInterval(length)
 			prices, err := sizing.ReadPrices(pricesFile)
 			if err != nil {
 				return usageError{Err: err}
@@ -62,7 +65,6 @@ func planCommand() *cobra.Command {
 					return usageError{Err: err}
 				}
 			}
-			length := time.Duration(seconds) * time.Second
 			if asJSON {
 				out := json.NewEncoder(cmd.OutOrStdout())
 				out.SetIndent("", "  ")
@@ -86,7 +88,7 @@ func planCommand() *cobra.Command {
 	f.Float64Var(&load.Rate, "publish-rate", 0, "messages per second to publish over all topics (with --topics)")
 	f.BoolVar(&load.TLS, "tls", false, "TLS between runners and service")
 	f.BoolVar(&load.HTTP2, "http2", false, "HTTP/2 between runners and service: streams share connections")
-	secondsFlag(f, &seconds, 3600, "length of the run in seconds, for the price")
+	secondsFlag(f, &seconds, 3600, "length of the run, such as 3600 or 72h, for the price and the bytes of shards")
 	f.StringVar(&region, "region", "us-east-1", "AWS region of the prices")
 	f.StringVar(&pricesFile, "prices", os.Getenv("PRICES"), "file with prices, in place of the built-in table [PRICES]")
 	f.Float64Var(&maxUSD, "max-usd", 0, "maximum price of the run in US dollars (0: no limit)")
@@ -111,6 +113,8 @@ func printNeeds(w io.Writer, needs []sizing.Need, length time.Duration) error {
 		{"  memory of each, MiB", func(n sizing.Need) string { return strconv.FormatUint(n.RunnerMemory>>20, 10) }},
 		{"  open files of each", func(n sizing.Need) string { return strconv.Itoa(n.RunnerFiles) }},
 		{"  cores for what all receive", func(n sizing.Need) string { return fmt.Sprintf("%.2f", n.RunnerCores) }},
+		{"  shard of each at the end, MiB", func(n sizing.Need) string { return fmt.Sprintf("%.1f", float64(n.ShardBytes)/(1<<20)) }},
+		{"  checkpoints of each, MiB/h", func(n sizing.Need) string { return fmt.Sprintf("%.0f", float64(n.CheckpointBytes)/(1<<20)) }},
 		{"hosts for runners", func(n sizing.Need) string { return strconv.Itoa(n.RunnerHosts) }},
 		{"  ephemeral ports of each", func(n sizing.Need) string { return strconv.Itoa(n.Ports) }},
 		{"  source addresses of each", func(n sizing.Need) string { return strconv.Itoa(n.SourceAddresses) }},
@@ -120,7 +124,7 @@ func printNeeds(w io.Writer, needs []sizing.Need, length time.Duration) error {
 		{"$ per hour", func(n sizing.Need) string { return fmt.Sprintf("%.2f", n.DollarsPerHour) }},
 		{fmt.Sprintf("$ for a run of %.0f s", length.Seconds()), func(n sizing.Need) string { return fmt.Sprintf("%.2f", n.DollarsPerHour*length.Hours()) }},
 	} {
-		fmt.Fprintf(t, "%-28s", row.name)
+		fmt.Fprintf(t, "%-31s", row.name)
 		for _, n := range needs {
 			fmt.Fprint(t, "\t", row.value(n))
 		}

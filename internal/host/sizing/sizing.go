@@ -23,6 +23,8 @@ const (
 	HostMemory       = 4 << 30
 	UsableMemory     = HostMemory / 4 * 3 // the rest is the kernel's: sockets, page cache
 	HostType         = "c5.large"
+	ShardBase        = 256 << 10 // bytes of a shard without streams
+	ShardPerHour     = 160       // bytes of a shard for each stream and hour
 	RunnerDiskGiB    = 20
 	TargetDiskGiB    = 30
 )
@@ -34,9 +36,11 @@ type Need struct {
 	Topics          int     `json:"topics,omitempty"`
 	PublishRate     float64 `json:"published_per_second,omitempty"` // each reaches the streams of its topic
 	Runners         int     `json:"runners"`
-	RunnerMemory    uint64  `json:"runner_memory_bytes"` // of each
-	RunnerCores     float64 `json:"runner_cores"`        // for what reaches the streams, all runners together
-	RunnerFiles     int     `json:"runner_open_files"`   // of each
+	RunnerMemory    uint64  `json:"runner_memory_bytes"`       // of each
+	RunnerCores     float64 `json:"runner_cores"`              // for what reaches the streams, all runners together
+	RunnerFiles     int     `json:"runner_open_files"`         // of each
+	ShardBytes      uint64  `json:"shard_bytes"`               // of each runner, at the end
+	CheckpointBytes uint64  `json:"checkpoint_bytes_per_hour"` // that each runner writes, at most
 	RunnerHosts     int     `json:"runner_hosts"`
 	Ports           int     `json:"ports_per_host"`            // ephemeral, of a runner's host
 	SourceAddresses int     `json:"source_addresses_per_host"` // to one address of the target
@@ -54,6 +58,8 @@ type Load struct {
 	Rate     float64       // messages per second, all topics together
 	TLS      bool
 	HTTP2    bool // streams share connections
+	// Length is that of the run, and Checkpoint the time between the last two checkpoints of a runner.
+	Length, Checkpoint time.Duration
 }
 
 // Need returns the resources for the given number of streams.
@@ -73,7 +79,17 @@ func (l Load) Need(connections int) (Need, error) {
 	if l.HTTP2 {
 		p.HTTPVersion = plan.HTTP2
 	}
-	return needOf(connections, p)
+	n, err := needOf(connections, p)
+	if err == nil {
+		n.store(l.Length, l.Checkpoint)
+	}
+	return n, err
+}
+
+// store fills in the bytes of shards. A checkpoint is the whole shard.
+func (n *Need) store(length, checkpoint time.Duration) {
+	n.ShardBytes = ShardBase + uint64(float64(ShardPerHour*ceil(n.Connections, n.Runners))*length.Hours())
+	n.CheckpointBytes = uint64(float64(n.ShardBytes) * float64(time.Hour) / float64(max(checkpoint, time.Second)))
 }
 
 // perRunner is the most streams that a runner of a plan holds.

@@ -141,6 +141,9 @@ func TestSizesMatchTheBench(t *testing.T) {
 		{"CPU-s per 1000 noops over TLS", 1000 * secure.Noop, figure("tls, TLS 1.3, CPU-s per 1000 noops")},
 		{"MB of a runner with 5000 streams", memory(5000, 1) / 1e6, figure("runner, soak script, RSS at 5000")},
 	}
+	days, err := Load{Interval: 15 * time.Second, Length: 72 * time.Hour}.Need(1200) // on two runners
+	require.NoError(t, err)
+	steady = append(steady, figures{"MB of a shard of 72 hours", float64(days.ShardBytes) / 1e6, figure("days, a shard of 72 hours")})
 	plain100k, shared200k := scale(t, "scale-100k"), scale(t, "scale-200k-http2")
 	shared := preflight.WireOf(&shared200k.Plan)
 	steady = append(steady,
