@@ -53,9 +53,9 @@ func TestReceiversOfChats(t *testing.T) {
 func TestRefuses(t *testing.T) {
 	t.Parallel()
 	for want, to := range map[string][2]string{
-		"alerts, which go nowhere":                        {},
-		"ALERT_WEBHOOK_URL is no":                         {"example.com/alerts", ""},
-		"ALERT_SNS_TOPIC is \"soak\": it must be the ARN": {"", "soak"},
+		"alerts, which go nowhere":                           {},
+		"ALERT_WEBHOOK_URL must be an http or https address": {"example.com/alerts", ""},
+		"ALERT_SNS_TOPIC is \"soak\": it must be the ARN":    {"", "soak"},
 	} {
 		_, err := Config(to[0], to[1])
 		require.ErrorContains(t, err, want)

@@ -133,7 +133,7 @@ func (c *deliveries) claim(before uint64) {
 		return
 	}
 	known := c.waitingBefore(before, 0)
-	start := before - uint64(known)
+	start := before - uint64(known) // #nosec G115 -- at most maxRanges
 	if overlap := c.overlap(); known < len(f.waiting) && before > f.log.last() && overlap > 0 {
 		known, start = len(f.waiting), before-uint64(overlap)
 	}

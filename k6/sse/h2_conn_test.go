@@ -400,5 +400,5 @@ func TestSharedStreamsInGo(t *testing.T) {
 		require.EqualValues(t, 3, first.Load())
 	})
 	_, err := sseclient.ParseProtocol("3")
-	require.ErrorContains(t, err, "\"3\" is no version of HTTP")
+	require.ErrorContains(t, err, "\"3\" is not a version of HTTP")
 }
