@@ -18,7 +18,7 @@ func (f *Feed) Certain(log int, r *ledger.Record) []ledger.Instant { return f.lo
 // compare streams; otherwise 0.
 func (f *Feed) Monotonous() (contents int, interval time.Duration) {
 	for _, l := range f.logs {
-		if l.monotonous > 0 {
+		if l.monotonous > 0 && len(l.Entries) > 1 {
 			return l.monotonous, l.interval()
 		}
 	}
@@ -33,13 +33,13 @@ func (l *Log) interval() time.Duration {
 
 func (l *Log) certain(r *ledger.Record) []ledger.Instant {
 	certain := make([]ledger.Instant, len(r.Spans))
-	if l.repeated == nil {
+	if l.repeated == nil && l.monotonous == 0 {
 		return certain
 	}
 	for i, s := range r.Spans {
 		switch {
 		case s.Resumed || s.First == 0:
-		case l.monotonous > 0:
+		case l.monotonous > 0, l.short && s.From > l.Entries[0].At:
 			certain[i] = end(r, s)
 		default:
 			certain[i] = l.certainFrom(r, s)
@@ -48,7 +48,19 @@ func (l *Log) certain(r *ledger.Record) []ledger.Instant {
 	return certain
 }
 
-// setRepeated finds the contents of several messages, if streams received more than one of these.
+// setRepeated finds the repeated contents of all logs. If one log is monotonous, the topic is.
+func setRepeated(logs []*Log) {
+	monotonous := 0
+	for _, l := range logs {
+		l.setRepeated()
+		monotonous = max(monotonous, l.monotonous)
+	}
+	for _, l := range logs {
+		l.monotonous = monotonous
+	}
+}
+
+// setRepeated finds the contents of several messages, if streams received more than one of these, unless all have the same.
 func (l *Log) setRepeated() {
 	repeated, shared, contents := map[uint64]bool{}, false, 0
 	for i := range l.Entries {
@@ -59,19 +71,22 @@ func (l *Log) setRepeated() {
 		}
 		repeated[e.Print], shared = true, shared || e.Count > 1
 	}
-	if !shared {
+	if !shared || contents == 1 {
 		return
 	}
 	l.repeated = repeated
-	if contents > 1 && contents <= fewContents && l.interval() < shortInterval {
+	few := contents <= fewContents
+	if few && l.interval() < shortInterval {
 		l.monotonous = contents
 	}
+	l.short = few && len(l.Entries) < fewMessages
 }
 
 // A log of so few contents at such a mean interval is monotonous: several messages are on their way to different streams at a time, and
-// nothing shows which of them a stream lacks.
+// nothing shows which of them a stream lacks. With so few messages it is short: they show no place of a stream that opened after the first.
 const (
 	fewContents   = 5
+	fewMessages   = 32
 	shortInterval = 60 * time.Millisecond
 )
 
@@ -101,7 +116,7 @@ func startsBefore(spans []ledger.Span, certain []ledger.Instant, at ledger.Insta
 }
 
 // certainFrom returns when the messages of a stream no longer fit at another place of the log: not at one that is some messages
-// earlier or later, unless all messages in between have the same content.
+// earlier or later.
 func (l *Log) certainFrom(r *ledger.Record, s ledger.Span) ledger.Instant {
 	entries := l.Entries
 	late := map[uint64]bool{}
@@ -142,18 +157,16 @@ func end(r *ledger.Record, s ledger.Span) ledger.Instant {
 	return s.To
 }
 
-// shifts returns the distances to messages nearby with the same content, apart from neighbours.
+// shifts returns the distances to messages nearby with the same content.
 func (l *Log) shifts(at int) []int {
 	entries := l.Entries
 	shifts := []int{}
 	for _, step := range []int{-1, 1} {
-		neighbour := true
 		for i := at + step; i >= 0 && i < len(entries) && (i-at)*step <= mostShifts; i += step {
 			if (entries[i].At - entries[at].At).Abs() > maxDelay {
 				break
 			}
-			same := entries[i].Print == entries[at].Print
-			if neighbour = neighbour && same; same && !neighbour {
+			if entries[i].Print == entries[at].Print {
 				shifts = append(shifts, i-at)
 			}
 		}

@@ -67,16 +67,17 @@ func (c *correction) copies() {
 			continue
 		}
 		c.record.Received--
-		if other, is := c.changed[c.ids[c.log][n-1]]; is {
-			c.change(uint64(c.nodes[other].number), n)
-			continue
-		}
-		if c.Repeats {
+		e := &c.logs[c.log].Entries[n-1]
+		other, changed := c.changed[c.ids[c.log][n-1]]
+		if c.Repeats && !changed || changed && c.uncertain(e.At) {
 			c.record.Repeated++
 			continue
 		}
+		if changed {
+			c.change(uint64(c.nodes[other].number), n)
+			continue
+		}
 		c.record.Duplicated++
-		e := &c.logs[c.log].Entries[n-1]
 		if c.record.Cuts != nil {
 			c.record.Cuts.CountCopies(e.At, 1)
 		}

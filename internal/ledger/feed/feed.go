@@ -23,6 +23,7 @@ type Log struct {
 
 	repeated   map[uint64]bool // contents of several messages; nil: no streams received more than one of them
 	monotonous int             // number of contents, if they are too few to place streams: see fewContents
+	short      bool
 }
 
 // Records yields the records of the connections of the topic, with the indexes of their logs.
@@ -87,9 +88,7 @@ type window struct {
 // Align aligns the logs of the runners.
 func Align(logs []*Log, anyOrder, repeats bool, records Records) *Feed {
 	f := &Feed{AnyOrder: anyOrder, Repeats: repeats, Joining: time.Second, logs: logs, nodes: make([]node, 1), windowOf: map[uint32]int{}}
-	for _, l := range logs {
-		l.setRepeated()
-	}
+	setRepeated(logs)
 	records = repairAll(logs, repeats, records)
 	index := map[uint64]uint32{}
 	for i := range logs {

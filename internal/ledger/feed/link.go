@@ -280,6 +280,9 @@ func (l *linker) candidates(from, to int) (list []uint32) {
 func (l *linker) preferFirst() {
 	for i := range l.ids {
 		for at := i; at > 0 && l.ids[at] != 0 && l.ids[at-1] == 0 && l.entries[at].Print == l.entries[at-1].Print; at-- {
+			if l.distance(at-1, l.ids[at]) > max(l.distance(at, l.ids[at]), maxSpread) {
+				break
+			}
 			l.ids[at-1], l.ids[at] = l.ids[at], 0
 		}
 	}

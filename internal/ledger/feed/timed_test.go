@@ -96,9 +96,9 @@ func faults(w *simulation) (lost, others uint64) {
 func TestTimedFeedWithoutFaults(t *testing.T) {
 	t.Parallel()
 	for _, contents := range []int{1, 2, 3, 5, 20} {
-		for _, interval := range []time.Duration{10 * time.Millisecond, 50 * time.Millisecond, 200 * time.Millisecond} {
+		for _, interval := range []time.Duration{10 * time.Millisecond, 50 * time.Millisecond, 200 * time.Millisecond, time.Second} {
 			for _, spread := range []time.Duration{2 * time.Millisecond, 30 * time.Millisecond} {
-				for seed := range uint64(10) {
+				for seed := range uint64(12) {
 					feed := timedFeed{contents: contents, interval: interval, spread: spread}
 					lost, others := faults(feed.run(seed, 0, 0, 0, 1, 1, 2))
 					require.Zero(t, lost+others, "%d contents, one each %v, spread %v, seed %d: %d lost, %d other faults", contents, interval, spread, seed, lost, others)
@@ -108,22 +108,30 @@ func TestTimedFeedWithoutFaults(t *testing.T) {
 	}
 }
 
-// A message that one stream loses long after its start is found, if not all have the same content.
+// A message that one stream loses long after its start is found, if not all have the same content, unless the place of the stream was
+// uncertain until then. The verdict is invalid where most messages are.
 func TestTimedFeedWithOneLoss(t *testing.T) {
 	t.Parallel()
-	const runs = 30
+	const runs, stream, message, interval = 30, 1, 60, 100 * time.Millisecond
 	for _, contents := range []int{2, 3, 5, 20} {
-		exact := 0
+		exact, uncertain := 0, 0
 		for seed := range uint64(runs) {
-			feed := timedFeed{contents: contents, interval: 100 * time.Millisecond, spread: 5 * time.Millisecond}
-			feed.lost = func(stream, message int) bool { return stream == 1 && message == 60 }
-			lost, others := faults(feed.run(seed, 0, 0, 0, 1, 1, 2))
-			require.NotZero(t, lost+others, "%d contents, seed %d: no fault was found", contents, seed)
-			if lost == 1 && others == 0 {
+			feed := timedFeed{contents: contents, interval: interval, spread: 5 * time.Millisecond}
+			feed.lost = func(s, m int) bool { return s == stream && m == message }
+			w := feed.run(seed, 0, 0, 0, 1, 1, 2)
+			lost, others := faults(w)
+			records, f := w.end()
+			switch {
+			case lost == 1 && others == 0:
 				exact++
+			case lost+others > 0:
+			default:
+				require.Greater(t, f.Certain(0, records[stream])[0], message*interval+time.Second, "%d contents, seed %d: no fault was found", contents, seed)
+				uncertain++
 			}
 		}
-		t.Logf("%d contents: %d of %d runs are exact", contents, exact, runs)
+		t.Logf("%d contents: %d of %d runs are exact, %d uncertain", contents, exact, runs, uncertain)
+		require.LessOrEqual(t, uncertain, runs/10, "%d contents", contents)
 		if contents >= 5 {
 			require.GreaterOrEqual(t, exact, runs*3/4, "%d contents", contents)
 		}
