@@ -24,7 +24,7 @@ func (f *Feed) changes(order []uint32, copies map[uint32]bool, records Records) 
 	for log, r := range records {
 		for _, n := range singles[log] {
 			if hasReceived(r, n) {
-				c.compare(log, r, f.ids[log][n-1])
+				c.compare(log, r, n)
 			}
 		}
 	}
@@ -41,10 +41,14 @@ type changes struct {
 	originals map[uint32]uint32
 }
 
-// compare finds the message that a connection lacks next to one that it alone received.
-func (c *changes) compare(log int, r *ledger.Record, id uint32) {
-	at := int(c.place[id])
-	first, last := int(c.place[c.ids[log][r.First-1]]), int(c.place[c.ids[log][r.Last-1]])
+// compare finds the message that a connection lacks next to one, n, that it alone received on the same stream.
+func (c *changes) compare(log int, r *ledger.Record, n uint64) {
+	id := c.ids[log][n-1]
+	at, from, to := int(c.place[id]), r.First, r.Last
+	if low, high := streamOf(r, n); low > 0 {
+		from, to = low, high
+	}
+	first, last := int(c.place[c.ids[log][from-1]]), int(c.place[c.ids[log][to-1]])
 	for distance := 1; distance <= lookback; distance++ {
 		for _, i := range []int{at - distance, at + distance} {
 			if i <= first || i >= last {
@@ -71,4 +75,30 @@ func (c *changes) lacks(log int, r *ledger.Record, id uint32) bool {
 		return false
 	}
 	return r.Deviations == nil || !slices.ContainsFunc(r.Deviations.Repeats, func(a ledger.Repeat) bool { return c.extras[log][a.Extra] == id })
+}
+
+// streamOf returns the lowest and the highest number of the stream that received a message, and of those that it resumed or that resumed
+// it; 0: it is not listed.
+func streamOf(r *ledger.Record, n uint64) (low, high uint64) {
+	found := false
+	for _, s := range r.Spans {
+		if !s.Resumed {
+			if found {
+				return low, high
+			}
+			low, high = 0, 0
+		}
+		if s.First == 0 {
+			continue
+		}
+		if low == 0 || s.First < low {
+			low = s.First
+		}
+		high = max(high, s.Last)
+		found = found || n >= s.First && n <= s.Last
+	}
+	if !found {
+		return 0, 0
+	}
+	return low, high
 }

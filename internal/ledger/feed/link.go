@@ -305,7 +305,7 @@ func (l *linker) insertOthers() {
 		if l.ids[i] == 0 {
 			id := l.findNearby(i, at)
 			if id == 0 {
-				id = l.insert(at, i)
+				id = l.insert(l.before(at, i), i)
 			}
 			l.assign(i, id)
 			l.first(i)
@@ -353,6 +353,14 @@ func (l *linker) start() uint32 {
 	at := l.nodes[0].previous
 	for at != 0 && len(l.entries) > 0 && l.nodes[at].at > l.entries[0].At+l.shift {
 		at = l.nodes[at].previous
+	}
+	return at
+}
+
+// before returns the last message behind another one that this log lacks and that arrived before an entry; the other one if there is none.
+func (l *linker) before(at uint32, i int) uint32 {
+	for next := l.nodes[at].next; next != 0 && l.nodes[next].log != l.log && l.nodes[next].at < l.entries[i].At+l.shift; next = l.nodes[next].next {
+		at = next
 	}
 	return at
 }

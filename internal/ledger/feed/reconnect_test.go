@@ -1,0 +1,56 @@
+package feed
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+)
+
+// receive lets streams receive messages, one after another.
+func (w *simulation) receive(stream int, contents ...int) {
+	for _, content := range contents {
+		w.perform(stream, step{message: content})
+	}
+}
+
+// After a restart no stream resumes. Each of the two runners receives a message that the other one lacks.
+func TestMessagesOfOneRunnerInAnOutageOfAnother(t *testing.T) {
+	t.Parallel()
+	for _, runners := range [][]int{{0, 1, 1}, {1, 0, 0}, {0, 0, 0}} {
+		w := newSimulation(runners)
+		for stream := range runners {
+			w.open(stream)
+		}
+		w.now += 2 * time.Second
+		for content := 1; content <= 5; content++ {
+			for stream := range runners {
+				w.receive(stream, content)
+			}
+		}
+		w.perform(1, step{})
+		w.perform(2, step{})
+		w.receive(0, 6)
+		w.now += 100 * time.Millisecond
+		w.receive(1, 8)
+		w.receive(2, 8)
+		w.perform(0, step{})
+		w.now += 2 * time.Second
+		for content := 9; content <= 15; content++ {
+			for stream := range runners {
+				w.receive(stream, content)
+			}
+		}
+		records, f := w.end()
+		require.Len(t, f.Messages, 14, "runners %v", runners)
+		for stream, r := range records {
+			c := f.Correct(runners[stream], r)
+			require.Zero(t, c.Corrupted+c.Duplicated+c.Reordered, "runners %v, stream %d: %v", runners, stream, c.Findings)
+		}
+		c := f.Correct(runners[0], records[0])
+		require.Equal(t, []ledger.Range{{7, 7}}, c.Holes, "runners %v", runners)
+		require.Equal(t, uint64(6), c.Spans[0].Last, "runners %v", runners)
+	}
+}
