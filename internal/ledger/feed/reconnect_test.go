@@ -54,3 +54,41 @@ func TestMessagesOfOneRunnerInAnOutageOfAnother(t *testing.T) {
 		require.Equal(t, uint64(6), c.Spans[0].Last, "runners %v", runners)
 	}
 }
+
+// Message B is not in the log yet when stream 0 receives it before A, and a message with the content of B is.
+func TestSwapOfRepeatedContent(t *testing.T) {
+	t.Parallel()
+	for _, runners := range [][]int{{0, 0, 0, 0}, {0, 0, 1, 1}} {
+		w := newSimulation(runners)
+		for stream := range runners {
+			w.open(stream)
+		}
+		w.now += 2 * time.Second
+		all := func(contents ...int) {
+			for _, content := range contents {
+				for _, stream := range []int{3, 2, 1, 0} {
+					w.receive(stream, content)
+				}
+			}
+		}
+		all(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 3, 13, 14, 2, 15)
+		const a, b = 20, 5
+		w.receive(1, a)
+		w.receive(0, b, a)
+		w.receive(1, b)
+		w.receive(2, a, b)
+		w.receive(3, a, b)
+		all(6, 16, 17, 18, 19)
+		records, f := w.end()
+		require.Len(t, f.Messages, 24, "runners %v", runners)
+		for stream, r := range records {
+			c := f.Correct(runners[stream], r)
+			want := uint64(0)
+			if stream == 0 {
+				want = 1
+			}
+			require.Equal(t, want, c.Reordered, "runners %v, stream %d", runners, stream)
+			require.Zero(t, c.Duplicated+c.Corrupted+missing(c), "runners %v, stream %d: %v", runners, stream, c.Findings)
+		}
+	}
+}

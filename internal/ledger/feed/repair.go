@@ -33,6 +33,7 @@ func repairRecord(l *Log, r *ledger.Record, repeats bool) *ledger.Record {
 		out.Holes = removeNumber(out.Holes, other)
 		out.Holes = append(out.Holes, ledger.Range{o.Number, o.Number})
 	}
+	received := map[uint64]bool{} // numbers of Repeats
 	for _, a := range r.Deviations.Repeats {
 		x := l.Extras[a.Extra]
 		other := missingCopy(l, &out, x.Print, x.After, nearby)
@@ -40,6 +41,12 @@ func repairRecord(l *Log, r *ledger.Record, repeats bool) *ledger.Record {
 			d.Repeats = append(d.Repeats, a)
 			continue
 		}
+		for n := x.After + 1; n < other && other <= x.After+lookback; n++ {
+			if hasReceived(&out, n) && !received[n] && !slices.ContainsFunc(d.Overtaken, func(o ledger.Overtaken) bool { return o.Number == n }) {
+				d.Overtaken = append(d.Overtaken, ledger.Overtaken{Number: n, By: other, At: a.At})
+			}
+		}
+		received[other] = true
 		out.Holes = removeNumber(out.Holes, other)
 		uncount(&out, a, repeats)
 	}
