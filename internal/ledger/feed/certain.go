@@ -134,6 +134,9 @@ func (l *Log) certainFrom(r *ledger.Record, s ledger.Span) ledger.Instant {
 			}
 			continue
 		}
+		if !l.repeated[entries[n-1].Print] { // no other message has this content
+			return entries[n-1].At
+		}
 		if run == 0 {
 			shifts = l.shifts(int(n) - 1) // #nosec G115 -- bounded by the log
 		} else {

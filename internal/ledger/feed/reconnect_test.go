@@ -92,3 +92,28 @@ func TestSwapOfRepeatedContent(t *testing.T) {
 		}
 	}
 }
+
+// A message with unique content shows the place of a stream, however many messages it loses.
+func TestUniqueContentShowsThePlace(t *testing.T) {
+	t.Parallel()
+	w := newSimulation([]int{0, 0, 0})
+	for stream := range 3 {
+		w.open(stream)
+	}
+	w.now += 2 * time.Second
+	for n := range 60 {
+		content := 100 + n
+		if n%2 == 0 {
+			content = 1 + n/2%3
+		}
+		for stream := range 3 {
+			if stream > 0 || n == 0 || n%4 != 0 { // stream 0 loses every second message with repeated content
+				w.receive(stream, content)
+			}
+		}
+	}
+	records, f := w.end()
+	require.Len(t, f.Messages, 60)
+	certain := f.Certain(0, records[0])
+	require.Less(t, certain[0], 3050*time.Millisecond, "the second message has unique content")
+}
