@@ -37,7 +37,7 @@ func (c *deliveries) join(p *Print, a *Arrival) {
 		c.claim(number)
 		c.receive(number, p.At, a)
 		return
-	case !live && c.has(uint64(first)) && !f.log.at(uint64(first)).repeatedLater: // the history repeats it
+	case !live && c.has(uint64(first)) && !f.log.at(uint64(first)).repeatedLater && (!f.log.similar || p.At-c.openedAt() < joining): // the history repeats it
 		c.fault().Repeated++
 		return
 	}

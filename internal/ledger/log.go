@@ -30,6 +30,7 @@ type Log struct {
 	index   map[uint64]uint32 // number of the first entry with a fingerprint
 	extras  []Extra
 	dropped uint64
+	similar bool // a message has the content of an earlier one; it may be a copy
 	repeats bool // several streams received a message with the content of an earlier one
 }
 
@@ -80,7 +81,7 @@ func (l *Log) add(print uint64, at Instant) (number uint64) {
 	e := Entry{Print: print, At: at}
 	number = l.last() + 1
 	if first, known := l.index[print]; known {
-		e.Repeat, l.at(uint64(first)).repeatedLater = true, true
+		e.Repeat, l.at(uint64(first)).repeatedLater, l.similar = true, true, true
 	} else {
 		l.index[print] = uint32(number) // #nosec G115 -- at most MostEntries
 	}

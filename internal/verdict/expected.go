@@ -17,6 +17,9 @@ import (
 // delay of the fastest message bounds the difference.
 const joinWindow = time.Second
 
+// arrivalSpread limits how much earlier a client may receive a message than the client whose arrival time shows when it was sent.
+const arrivalSpread = 100 * time.Millisecond
+
 // comparePublished compares the messages that the ith connection received with those published to its topic. A message is
 // expected if the service confirmed it and one of these holds:
 //   - a stream was open when it was published;
@@ -66,6 +69,7 @@ type account struct {
 	ordered    bool          // the service keeps the order, so a message that arrived proves that earlier ones were sent
 	window     time.Duration // see joinWindow
 	spans      []span        // times in which messages were expected, microseconds since 1970
+	tolerance  time.Duration // see arrivalSpread; 0: the publisher knows when messages were sent
 	unsure     bool          // clocks differ by over a quarter of the time that a stream was open
 	began      int64         // when the runner started
 	last       int64         // end of the last known span
@@ -104,10 +108,11 @@ func (s *Streams) accountOf(r *shard.Connection, messages []shard.Message, certa
 	if fastest, ok := runner.Fastest(); ok && s.shared == nil && s.m.PublisherOf(r.Runner).Host != runner.Host {
 		window += fastest.Abs()
 	}
-	if s.shared != nil {
-		window = s.joiningTime(r)
-	}
 	a := account{r: r, messages: messages, began: runner.StartedUS, window: window}
+	if s.shared != nil {
+		a.window, a.tolerance = s.joiningTime(r), arrivalSpread
+		window = a.window
+	}
 	a.ordered = !s.m.Service.AnyOrder && r.Last <= uint64(len(messages)) // otherwise the service changed a number
 	for i, open := range r.Spans {
 		to := open.To
@@ -210,7 +215,7 @@ func (a *account) unplacedTimes() (times []time.Time) {
 // that message was published, and took at most a second longer than the last message.
 func (a *account) couldBe(number uint64, came time.Time) bool {
 	took := came.Sub(time.UnixMicro(a.messages[number-1].SentUS))
-	return took >= joinWindow-a.window && took <= a.delay+a.window
+	return took >= joinWindow-a.window-a.tolerance && took <= a.delay+a.window
 }
 
 // expects reports whether a message that did not arrive was expected. It is enclosed if a message before it and one after it

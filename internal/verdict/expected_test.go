@@ -383,3 +383,21 @@ func TestCorruptedMessageDoesNotHideLosses(t *testing.T) {
 		require.EqualValues(t, 1, v.Messages.Corrupted, name)
 	}
 }
+
+// Of compared clients, the arrival at another client shows when a message was sent.
+func TestMessageOfUnknownPlaceArrivesBeforeOtherClients(t *testing.T) {
+	t.Parallel()
+	sent := time.UnixMicro(1_700_000_000_000_000)
+	for _, c := range []struct {
+		tolerance, took time.Duration
+		want            bool
+	}{
+		{0, time.Millisecond, true},
+		{0, -time.Millisecond, false},
+		{arrivalSpread, -time.Millisecond, true},
+		{arrivalSpread, -time.Second, false},
+	} {
+		a := account{messages: []shard.Message{{SentUS: sent.UnixMicro()}}, window: joinWindow, tolerance: c.tolerance}
+		require.Equal(t, c.want, a.couldBe(1, sent.Add(c.took)), "%+v", c)
+	}
+}
