@@ -117,7 +117,7 @@ func (c *deliveries) place(p *Print, a *Arrival) {
 	}
 	span := c.openSpan()
 	resumed := span != nil && span.Resumed && (p.At-span.From < joining || !c.sawNoop) && c.has(uint64(first))
-	last := f.last == f.log.last() || c.numbers.highest == f.log.last() && !f.log.hasNearby(f.last, p.Sum)
+	last := c.atEnd(p.At) || c.numbers.highest == f.log.last() && !f.log.hasNearby(f.last, p.Sum)
 	if last && (f.log.repeats || !resumed) {
 		c.addEntry(p, a) // no stream shows whether it is a copy or a new message: see Entry.Repeat
 		return
@@ -134,6 +134,18 @@ func (c *deliveries) place(p *Print, a *Arrival) {
 	}
 	c.fault().Duplicated++
 	c.findAt(KindDuplicated, uint64(first), p.At)
+}
+
+// atEnd reports whether no message follows the last one of the connection, apart from greetings of other streams: messages that
+// one stream received in its first second, and no other one soon after.
+func (c *deliveries) atEnd(at Instant) bool {
+	log := c.cursor.log
+	for n := log.last(); n > c.cursor.last; n-- {
+		if e := log.at(n); e.Live || e.At > at-skew || e.Count > 1 || n+lookahead < log.last() {
+			return false
+		}
+	}
+	return true
 }
 
 // candidate returns the number of the message with this content that arrived now: the next one that the connection has not received, or

@@ -117,3 +117,31 @@ func TestUniqueContentShowsThePlace(t *testing.T) {
 	certain := f.Certain(0, records[0])
 	require.Less(t, certain[0], 3050*time.Millisecond, "the second message has unique content")
 }
+
+// The greetings of streams that join are the last entries of the log, and no other stream receives them.
+func TestGreetingsOfStreamsThatJoin(t *testing.T) {
+	t.Parallel()
+	runners := []int{0, 0, 0}
+	w := newSimulation(runners)
+	for n := range 60 {
+		for stream := range runners {
+			switch {
+			case n == 3*stream:
+				w.open(stream)
+				w.receive(stream, 1000, 1001+stream)
+			case n > 3*stream:
+				w.receive(stream, 1+n%2)
+			}
+		}
+		w.now += 100 * time.Millisecond
+	}
+	records, f := w.end()
+	require.Greater(t, len(f.Messages), 59)
+	for stream, r := range records {
+		c := f.Correct(0, r)
+		require.Zero(t, c.Duplicated+c.Reordered+c.Corrupted, "stream %d: %v", stream, c.Findings)
+		if c.Deviations != nil {
+			require.Less(t, len(c.Deviations.UnknownAt), 20, "stream %d", stream)
+		}
+	}
+}
