@@ -50,8 +50,8 @@ func (c *deliveries) join(p *Print, a *Arrival) {
 	f.waiting = append(f.waiting, waiting{p.Sum, p.At})
 }
 
-// anchor returns the number of a message with known content, of those that arrived after its stream had opened, or the next one, if it is
-// new; 0: there is none, or it is not certain yet. It reports whether there are any with this content.
+// anchor returns the number of the entry that a message with known content is: one since its stream opened, or the next one for a new
+// message. It returns 0 if the place is not certain. live reports whether entries since then have this content.
 func (c *deliveries) anchor(p *Print) (number uint64, live bool) {
 	log := c.cursor.log
 	waiting := len(c.cursor.waiting)
@@ -61,7 +61,7 @@ func (c *deliveries) anchor(p *Print) (number uint64, live bool) {
 		from = opened
 	}
 	best, places := -1, 0 // messages in the same order, and the number of places with as many
-	for n := log.last(); n > 0 && log.at(n).At >= from; n-- {
+	for n := log.last(); n > 0 && log.at(n).At >= from && log.last()-n < mostAnchors; n-- {
 		if log.at(n).Print != p.Sum {
 			continue
 		}
@@ -81,13 +81,13 @@ func (c *deliveries) anchor(p *Print) (number uint64, live bool) {
 	if number == 0 || !log.repeated(number) {
 		return number, live
 	}
-	first := c.waitingBefore(log.last()+1, from) == waiting // of all streams that received the message
-	certain := places == 1 && best == waiting && !first
+	ahead := c.waitingBefore(log.last()+1, from) == waiting // no other stream may have received the message yet
+	certain := places == 1 && best == waiting && !ahead
 	switch {
 	case certain:
 	case p.At-opened < joining && waiting < maxWaiting:
 		return 0, live
-	case first && best < waiting:
+	case ahead && best < waiting:
 		return log.last() + 1, live
 	}
 	return number, live
@@ -100,8 +100,12 @@ func (c *deliveries) alone(p *Print) bool {
 	return p.At-opened >= 2*joining && log.at(log.last()).At <= opened && log.repeated(uint64(log.index[p.Sum]))
 }
 
-// maxWaiting is the number of messages after which the place of a stream is certain enough.
-const maxWaiting = 64
+const (
+	// maxWaiting is the number of messages after which the place of a stream is certain enough.
+	maxWaiting = 64
+	// mostAnchors limits the messages among which the place of a stream is looked for.
+	mostAnchors = 8192
+)
 
 // waitingBefore returns how many of the waiting messages the log has before a number, in the same order, if they arrived from an instant
 // on.
@@ -176,7 +180,7 @@ func (c *deliveries) overlap() int {
 	return 0
 }
 
-// neighboursBefore returns how many messages before one have the same content, of those that arrived after the stream had opened.
+// neighboursBefore counts the entries directly before a number that have its content and arrived after the stream opened.
 func (c *deliveries) neighboursBefore(number uint64) (count uint64) {
 	log := c.cursor.log
 	if number > log.last() {

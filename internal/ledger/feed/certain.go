@@ -7,11 +7,15 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// mostShifts limits the messages before and after a stream's first one that are compared with it.
-const mostShifts = 4096
+const (
+	// mostShifts limits the messages before and after a stream's first one that are compared with it.
+	mostShifts = 4096
+	// mostCompared limits the messages of a stream that are compared with those at other places.
+	mostCompared = 1024
+)
 
 // Certain returns for each stream of a connection when it had received enough to know with which message it began; 0: from its start on.
-// If content repeats, its first messages may be others with the same content, and a deviation from other streams may be none.
+// If content repeats, its first messages may be others with the same content. Until then, a deviation from other streams may not be a fault.
 func (f *Feed) Certain(log int, r *ledger.Record) []ledger.Instant { return f.logs[log].certain(r) }
 
 // Monotonous returns the number of different contents and the mean interval of a runner's messages if they are too few and too short to
@@ -39,7 +43,7 @@ func (l *Log) certain(r *ledger.Record) []ledger.Instant {
 	for i, s := range r.Spans {
 		switch {
 		case s.Resumed || s.First == 0:
-		case l.monotonous > 0, l.short && s.From > l.Entries[0].At:
+		case l.monotonous > 0, l.few && len(l.Entries) < fewMessages && s.From > l.Entries[0].At:
 			certain[i] = end(r, s)
 		default:
 			certain[i] = l.certainFrom(r, s)
@@ -75,15 +79,14 @@ func (l *Log) setRepeated() {
 		return
 	}
 	l.repeated = repeated
-	few := contents <= fewContents
-	if few && l.interval() < shortInterval {
+	l.few = contents <= fewContents
+	if l.few && l.interval() < shortInterval {
 		l.monotonous = contents
 	}
-	l.short = few && len(l.Entries) < fewMessages
 }
 
-// A log of so few contents at such a mean interval is monotonous: several messages are on their way to different streams at a time, and
-// nothing shows which of them a stream lacks. With so few messages it is short: they show no place of a stream that opened after the first.
+// A log of so few contents and such a short mean interval is monotonous: several messages with the same content are on their way at once,
+// so it is unknown which one a stream lacks. So few messages show no place of a stream that opened after the first one.
 const (
 	fewContents   = 5
 	fewMessages   = 32
@@ -126,11 +129,11 @@ func (l *Log) certainFrom(r *ledger.Record, s ledger.Span) ledger.Instant {
 		}
 	}
 	var shifts []int
-	run, least := 0, 1 // messages in order
+	run, needed := 0, 1 // messages in order
 	for n := s.First; n <= s.Last; n++ {
 		if !hasReceived(r, n) || late[n] {
-			if l.repeated[entries[n-1].Print] {
-				run, least = 0, context
+			if l.few && l.repeated[entries[n-1].Print] { // it may be at a wrong place
+				run, needed = 0, context
 			}
 			continue
 		}
@@ -143,10 +146,14 @@ func (l *Log) certainFrom(r *ledger.Record, s ledger.Span) ledger.Instant {
 			shifts = fitting(entries, shifts, int(n)-1) // #nosec G115 -- bounded by the log
 		}
 		if len(shifts) > 0 {
-			least = context
+			needed = context
 		}
-		if run++; run >= least && len(shifts) == 0 {
+		run++
+		switch {
+		case run >= needed && len(shifts) == 0:
 			return entries[n-1].At
+		case run >= mostCompared: // the content is periodic
+			return end(r, s)
 		}
 	}
 	return end(r, s)

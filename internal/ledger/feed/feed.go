@@ -23,7 +23,7 @@ type Log struct {
 
 	repeated   map[uint64]bool // contents of several messages; nil: no streams received more than one of them
 	monotonous int             // number of contents, if they are too few to place streams: see fewContents
-	short      bool
+	few        bool            // it has at most fewContents
 }
 
 // Records yields the records of the connections of the topic, with the indexes of their logs.
