@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -97,7 +98,7 @@ func (b *servicesBench) fill(ctx context.Context, r *row) error {
 	s.stop()
 	if err := r.read(filepath.Join(b.out, "runs", r.Service)); err != nil {
 		lines := bytes.Split(bytes.TrimSpace(output), []byte("\n"))
-		return fmt.Errorf("the soak ended without a verdict (%w): %s", exit, bytes.TrimSpace(lines[len(lines)-1]))
+		return fmt.Errorf("the soak ended without a verdict (%w): %s", cmp.Or(exit, errors.New("exit status 0")), bytes.TrimSpace(lines[len(lines)-1]))
 	}
 	if r.started.IsZero() {
 		return nil
