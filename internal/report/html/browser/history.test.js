@@ -77,4 +77,4 @@ test('a hundred runs are a page that opens', () =>
   }));
 
 test('a folder without runs has a page', () =>
-  open('none/index.html', {}, async (page) => assert(await page.getByText('There is no run here yet').isVisible())));
+  open('none/index.html', {}, async (page) => assert(await page.getByText('No runs yet').isVisible())));
