@@ -41,12 +41,6 @@ func cases(t testing.TB) map[string]func() {
 	reading("heartbeat", "nchan", &Block{Event: []byte("ping")}, Heartbeat)
 	reading("tags", "ntfy", block("", "", `{"id":"SLiKI64DOt","time":1732250000,"event":"message","topic":"t","message":"soak","tags":["run-1234567890","17","1732250000000000","`+sum(run)+`"]}`), Delivery)
 
-	chat := load(t, "openai-chat")
-	chunk := block("", "", `{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1732250000,"model":"numbered","choices":[{"index":0,`+
-		`"delta":{"content":"[17/40:0123abcd] "},"finish_reason":null}]}`)
-	require.True(t, func() bool { c := chat.ReadChunk(chunk); return c.Content }())
-	out["json chunk of an answer"] = func() { chat.ReadChunk(chunk) }
-
 	s, err := Parse([]byte(`{"name":"x","connect":{"url":"{base}"},"message":{"seq":"id:^[0-9]+:([0-9]+)$","run":"data:run=(\\S+)"}}`))
 	require.NoError(t, err)
 	r := s.Reader("r1")

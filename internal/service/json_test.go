@@ -51,7 +51,7 @@ func TestPathsFindValues(t *testing.T) {
 	}
 }
 
-// Names have no wildcards, modifiers, queries or escapes.
+// Names have no wildcards, modifiers, queries or escapes, which paths of gjson have.
 func TestNamesInPathsAreLiteral(t *testing.T) {
 	const data = `{"abc":1,"list":[{"x":1},{"x":2}],"a.b":2,"@this":3,"#":4,"?":5,"|":6,"a\\":7,"!\"x\"":8,"0":9,"{a,b}":10}`
 	for path, want := range map[string]string{
@@ -173,8 +173,7 @@ func TestStringsAreDecoded(t *testing.T) {
 		`abc`: "abc", `a\u0062c`: "abc", `\ud83d\ude00`: "😀", `\ud83d`: "\ufffd", `\ud83dx`: "\ufffdx", `\ud83d\u0041`: "\ufffdA",
 		`\/\b\f\n\r\t\"\\`: "/\b\f\n\r\t\"\\", ``: "", "\xff\xff": "\ufffd\ufffd",
 	} {
-		text, _ := unquote([]byte(`"` + raw + `"`))
-		require.Equal(t, want, string(text), raw)
+		require.Equal(t, want, unquote(`"`+raw+`"`), raw)
 	}
 }
 
@@ -189,8 +188,8 @@ func TestPathsInCommon(t *testing.T) {
 	d := new(document)
 	require.True(t, parseJSON(d, []byte(`{"d":1,"a":{"b":2,"c":[3,4]},"a":{"c":[5,6],"b":7}}`), branches(paths)))
 	for i, want := range []string{"7", `{"c":[5,6],"b":7}`, "6", "1", "7"} {
-		require.Equal(t, want, string(d.data[d.found[i].from:d.found[i].to]))
+		require.Equal(t, want, d.found[i].Raw)
 	}
 	require.True(t, parseJSON(d, []byte(`{"a":{"b":2},"a":0}`), branches(paths)))
-	require.Zero(t, d.found[0], "of the member that does not count")
+	require.Empty(t, d.found[0].Raw, "of the member that does not count")
 }
