@@ -162,7 +162,7 @@ func (s *Streams) compareShared(i int, r *shard.Connection) *shard.Connection {
 	}
 	t.aligned.Joining = s.joiningTime(r)
 	certain := t.aligned.Certain(t.Of[r.Runner], &r.Record)
-	if corrected := t.aligned.Correct(t.Of[r.Runner], &r.Record); corrected != &r.Record {
+	if corrected := t.aligned.Correct(t.Of[r.Runner], &r.Record, certain); corrected != &r.Record {
 		r = s.mutableConnection(i, r)
 		r.Record = *corrected
 	}

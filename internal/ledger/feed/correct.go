@@ -6,9 +6,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// Correct returns the record of a connection in the numbers of the feed, with its copies and its messages out of order.
-func (f *Feed) Correct(log int, r *ledger.Record) *ledger.Record {
-	certain := f.Certain(log, r)
+// Correct returns the record of a connection in the numbers of the feed, with its copies and its messages out of order. certain is what
+// Certain returned for it.
+func (f *Feed) Correct(log int, r *ledger.Record, certain []ledger.Instant) *ledger.Record {
 	r = repairRecord(f.logs[log], r, f.Repeats)
 	if f.sameNumbers[log] && r.Deviations == nil {
 		return r

@@ -66,7 +66,7 @@ func (b *broadcast) requireNoFault(t *testing.T, format string, args ...any) {
 	b.deliver(0)
 	records, f := b.end()
 	for i, r := range records {
-		c := f.Correct(b.runner[i], r)
+		c := correct(f, b.runner[i], r)
 		require.Zerof(t, c.Duplicated+c.Reordered+c.Corrupted, "stream %d, "+format, append([]any{i}, args...)...)
 	}
 }
@@ -97,7 +97,7 @@ func TestRepeatedContentWithoutFaults(t *testing.T) {
 		records, f := b.end()
 		require.Len(t, f.Messages, 300, "seed %d", seed)
 		for i, r := range records {
-			c := f.Correct(b.runner[i], r)
+			c := correct(f, b.runner[i], r)
 			require.Equal(t, [5]uint64{300, 0, 0, 1, 300}, [5]uint64{c.Received, c.Duplicated, c.Reordered, c.First, c.Last}, "seed %d, stream %d", seed, i)
 			require.Empty(t, c.Holes)
 		}
@@ -125,7 +125,7 @@ func TestRepeatedContentWithOneFault(t *testing.T) {
 		records, f := b.end()
 		good, faults := len(f.Messages) == 300, uint64(0)
 		for i, r := range records {
-			c := f.Correct(b.runner[i], r)
+			c := correct(f, b.runner[i], r)
 			lost, again := uint64(0), uint64(0)
 			if i == who {
 				lost, again = uint64(1-times/2), uint64(times/2) // #nosec G115 -- 0 or 1
@@ -169,7 +169,7 @@ func TestRepeatedContentAfterSeveralLosses(t *testing.T) {
 		records, f := b.end()
 		good, faults := len(f.Messages) == count, uint64(0)
 		for i, r := range records {
-			c, want := f.Correct(b.runner[i], r), uint64(0)
+			c, want := correct(f, b.runner[i], r), uint64(0)
 			if (i == who) != most {
 				want = lost
 			}
@@ -208,7 +208,7 @@ func TestStreamWithOtherContent(t *testing.T) {
 			t.Fatal("seed", seed, len(f.Messages))
 		}
 		for i, r := range records {
-			c := f.Correct(b.runner[i], r)
+			c := correct(f, b.runner[i], r)
 			require.Zero(t, missing(c)+c.Duplicated+c.Reordered, "seed %d", seed)
 			if i != who {
 				require.Zero(t, c.Corrupted)
@@ -232,7 +232,7 @@ func TestMessagesMissedByOneRunner(t *testing.T) {
 	records, f := b.end()
 	require.Len(t, f.Messages, 100)
 	for i, r := range records {
-		require.Equal(t, uint64(10*b.runner[i]), missing(f.Correct(b.runner[i], r))) // #nosec G115 -- positive
+		require.Equal(t, uint64(10*b.runner[i]), missing(correct(f, b.runner[i], r))) // #nosec G115 -- positive
 	}
 }
 
@@ -266,7 +266,7 @@ func TestHistoryAtJoining(t *testing.T) {
 		}
 	}
 	require.Equal(t, 59, live, "all but the greeting and the first")
-	c := f.Correct(0, records[2])
+	c := correct(f, 0, records[2])
 	require.Zero(t, c.Duplicated+c.Reordered)
 	require.Empty(t, c.Holes)
 }
@@ -362,7 +362,7 @@ func TestLongHistoryAfterReconnect(t *testing.T) {
 		records, f := b.end()
 		require.Len(t, f.Messages, 120)
 		for i, r := range records {
-			c := f.Correct(b.runner[i], r)
+			c := correct(f, b.runner[i], r)
 			require.Zero(t, c.Duplicated+c.Reordered+c.Corrupted, "runners %v, stream %d: %+v", runners, i, c)
 			require.Zero(t, missing(c), "runners %v, stream %d", runners, i)
 			require.Equal(t, uint64(120), c.Received, "runners %v, stream %d", runners, i)

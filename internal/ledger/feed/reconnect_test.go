@@ -46,10 +46,10 @@ func TestMessagesOfOneRunnerInAnOutageOfAnother(t *testing.T) {
 		records, f := w.end()
 		require.Len(t, f.Messages, 14, "runners %v", runners)
 		for stream, r := range records {
-			c := f.Correct(runners[stream], r)
+			c := correct(f, runners[stream], r)
 			require.Zero(t, c.Corrupted+c.Duplicated+c.Reordered, "runners %v, stream %d: %v", runners, stream, c.Findings)
 		}
-		c := f.Correct(runners[0], records[0])
+		c := correct(f, runners[0], records[0])
 		require.Equal(t, []ledger.Range{{7, 7}}, c.Holes, "runners %v", runners)
 		require.Equal(t, uint64(6), c.Spans[0].Last, "runners %v", runners)
 	}
@@ -82,7 +82,7 @@ func TestSwapOfRepeatedContent(t *testing.T) {
 		records, f := w.end()
 		require.Len(t, f.Messages, 24, "runners %v", runners)
 		for stream, r := range records {
-			c := f.Correct(runners[stream], r)
+			c := correct(f, runners[stream], r)
 			want := uint64(0)
 			if stream == 0 {
 				want = 1
@@ -138,7 +138,7 @@ func TestGreetingsOfStreamsThatJoin(t *testing.T) {
 	records, f := w.end()
 	require.Greater(t, len(f.Messages), 59)
 	for stream, r := range records {
-		c := f.Correct(0, r)
+		c := correct(f, 0, r)
 		require.Zero(t, c.Duplicated+c.Reordered+c.Corrupted, "stream %d: %v", stream, c.Findings)
 		if c.Deviations != nil {
 			require.Less(t, len(c.Deviations.UnknownAt), 20, "stream %d", stream)

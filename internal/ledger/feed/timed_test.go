@@ -80,7 +80,7 @@ func faults(w *simulation) (lost, others uint64) {
 	records, f := w.end()
 	for i, r := range records {
 		log := w.runner[i]
-		certain, c := f.Certain(log, r), f.Correct(log, r)
+		certain, c := f.Certain(log, r), correct(f, log, r)
 		others += c.Duplicated + c.Reordered + c.Corrupted
 		for n := range f.Messages {
 			at := f.ArrivedAt(n, log)
@@ -151,7 +151,7 @@ func TestTimedFeedOfSingleClients(t *testing.T) {
 	}
 	records, f := b.end()
 	require.Len(t, f.Messages, 200)
-	r := f.Correct(0, records[0])
+	r := correct(f, 0, records[0])
 	require.Equal(t, uint64(200), r.Last)
 	require.Less(t, len(r.Deviations.UnknownAt), 25, "about two seconds")
 }
