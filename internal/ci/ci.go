@@ -1,5 +1,5 @@
-// Package ci tells a verdict to somebody's CI: to GitHub Actions by annotations, a summary and outputs of the step, to
-// any other by a file in JUnit's format. What it tells changes no verdict and no exit code.
+// Package ci reports a verdict to a CI system: to GitHub Actions by annotations, a summary and outputs of the step, to others by
+// a file in JUnit's format. It changes no verdict and no exit code.
 package ci
 
 import (
@@ -58,7 +58,7 @@ func replaceable(path string) bool {
 	return err == nil && (len(head) == 0 || bytes.Contains(head, []byte("<testsuite")))
 }
 
-// A Teller tells one verdict, or that there is none.
+// A Teller reports one verdict, or the lack of one.
 type Teller struct {
 	to      To
 	out     io.Writer // standard output, where GitHub's runner reads commands
@@ -84,8 +84,8 @@ func (t *Teller) Judged(v *verdict.Verdict, report string) {
 	}
 }
 
-// End tells the verdict, or the error in its place, and returns what is to be said of err behind it: the same in one
-// line, which GitHub's runner reads as text. warn gets what could not be told.
+// End reports the verdict, or the error in its place, and returns the error to print after it: the same in one
+// line, which GitHub's runner reads as text. warn receives what could not be reported.
 func (t *Teller) End(err error, warn func(string)) error {
 	v := t.verdict
 	if v == nil {
@@ -131,16 +131,16 @@ type reportedError struct{ error }
 func (e reportedError) Error() string { return harmless(e.error.Error()) }
 func (e reportedError) Unwrap() error { return e.error }
 
-// harmless is a text in one line in which GitHub's runner finds no command.
+// harmless returns a text as one line that GitHub's runner does not read as a workflow command.
 func harmless(text string) string {
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 	return strings.ReplaceAll(text, "##[", "# #[")
 }
 
-// name is what the checks of a run go by: the kind of run.
+// name returns the name under which CI systems list the checks: the kind of run.
 func name(v *verdict.Verdict) string { return cmp.Or(v.Layout.Title, "Soak") }
 
-// broken are the checks that decided the verdict, if it is not a pass. Where none did, one stands for all reasons.
+// broken returns the checks that decided a verdict other than pass. If none did, one check stands for all reasons.
 func broken(v *verdict.Verdict) (out []verdict.Check) {
 	for _, c := range v.Checks {
 		if s := c.State(); s == verdict.Broken || s == verdict.Undecided {
@@ -153,7 +153,7 @@ func broken(v *verdict.Verdict) (out []verdict.Check) {
 	return out
 }
 
-// appendTo adds text to the file that GitHub names in a variable; without the variable nothing can be told that way.
+// appendTo adds text to the file that GitHub names in a variable; without the variable it does nothing.
 func appendTo(variable, text string) error {
 	path := os.Getenv(variable)
 	if path == "" {

@@ -8,11 +8,11 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// mostAnnotations is how many of each kind GitHub shows of a step.
+// mostAnnotations is the number of annotations of each kind that GitHub shows per step.
 const mostAnnotations = 10
 
-// annotations are workflow commands: an error for each check that decided the verdict, with its findings, or a notice
-// of what passed, and the warnings.
+// annotations returns the workflow commands: an error for each check that decided the verdict, with its findings, or a
+// notice of the pass; then the warnings.
 func annotations(v *verdict.Verdict) (out []string) {
 	word := name(v) + " " + v.Word()
 	var errs, warnings []string
@@ -48,7 +48,7 @@ var (
 	escapeProperty = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
 )
 
-// command is a workflow command. Nothing in title or message ends it, or begins another one.
+// command returns a workflow command. Title and message are escaped, so neither can end it or start another one.
 func command(kind, title, message string) string {
 	return fmt.Sprintf("::%s title=%s::%s", kind, escapeProperty.Replace(title), escapeMessage.Replace(message))
 }
@@ -67,12 +67,12 @@ func summary(v *verdict.Verdict) string {
 	return text + "\n"
 }
 
-// noVerdict is the summary where there is none: why, as text that is no Markdown.
+// noVerdict returns the summary of a run without a verdict: the reason, as plain text in Markdown.
 func noVerdict(v *verdict.Verdict) string {
 	return "# ⚠️ soak: no verdict\n\n    " + harmless(strings.Join(v.Reasons, "\n")) + "\n\n"
 }
 
-// outputs are those of the step.
+// outputs returns the outputs of the step.
 func outputs(v *verdict.Verdict, report string) string {
 	return fmt.Sprintf("verdict=%s\ntestid=%s\nreport=%s\n", v.Verdict, harmless(v.TestID), harmless(report))
 }

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// rise is by how much of the time that passes the earliest arrival may be forgotten: clocks of two machines differ by less.
+// rise is the drift, as a share of the elapsed time, by which the earliest arrival may be forgotten: the clocks of two
+// machines differ by less.
 const rise = 1e-3
 
 // longest is the largest delay that a reference reports: a stream is an hour behind at most.

@@ -75,7 +75,7 @@ func (e *escaping) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// escapeBytes is Escape for text that may not be UTF-8.
+// escapeBytes returns Escape of a text that may not be UTF-8.
 func escapeBytes(text []byte) string {
 	if utf8.Valid(text) {
 		return Escape(string(text))

@@ -67,7 +67,7 @@ func Duration(d time.Duration) string {
 	return fmt.Sprint(float64(d)/float64(time.Millisecond)) + " ms"
 }
 
-// inHours is a duration to the second, without the parts that are zero.
+// inHours formats a duration to the second, without the parts that are zero.
 func inHours(d time.Duration) string {
 	var parts []string
 	rest := d.Round(time.Second)

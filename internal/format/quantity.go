@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// unknown is shown in place of a number that is not known, which is NaN.
+// unknown is the text for a number that is not known (NaN).
 const unknown = "–"
 
 // MiB returns a size that is given in MiB, in the unit that fits.

@@ -56,7 +56,7 @@ func (d *Dialer) Open(ctx context.Context, deadline time.Time, u *url.URL, throu
 	return c, nil
 }
 
-// interruptAfter makes reads and writes fail from the end of ctx on, also those in progress, until stop is called.
+// interruptAfter makes reads and writes fail once ctx is done, also those in progress, until stop is called.
 func interruptAfter(ctx context.Context, conn net.Conn) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { _ = conn.SetDeadline(past) })
 }
@@ -104,7 +104,7 @@ func (c *Conn) Close() error {
 	return c.raw.Close()
 }
 
-// ticketTime is how long Unrequested waits for the data of a TLS record that has arrived.
+// ticketTime is the time for which Unrequested waits for the data of a TLS record that has arrived.
 const ticketTime = time.Millisecond
 
 // Unrequested examines an idle connection: it returns the first bytes that the server sent after the last response, up to the

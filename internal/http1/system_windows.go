@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// winsock has the numbers that calls on Windows return, which are not those of package syscall.
+// winsock maps the numbers of package syscall to those that Windows returns.
 var winsock = map[syscall.Errno]syscall.Errno{
 	syscall.EADDRINUSE:    windows.WSAEADDRINUSE,
 	syscall.EADDRNOTAVAIL: windows.WSAEADDRNOTAVAIL,
@@ -28,5 +28,5 @@ func number(e syscall.Errno) syscall.Errno {
 	return e
 }
 
-// peek is not possible here without waiting.
+// peek returns ErrUnsupported: Windows has no read that neither waits nor consumes.
 func peek(net.Conn) (pending bool, err error) { return false, errors.ErrUnsupported }

@@ -1,6 +1,6 @@
 package model
 
-// anthropic is Anthropic's API /v1/messages.
+// An anthropic writes responses of Anthropic's API /v1/messages.
 type anthropic struct{}
 
 func (anthropic) name() string { return "anthropic-messages" }

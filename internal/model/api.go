@@ -11,7 +11,7 @@ import (
 // An api writes answers as one of the APIs has them. Each method appends to b and returns it. The text of a chunk needs no
 // escape.
 type api interface {
-	// name is that of the API's description in load-tests/services.
+	// name returns the name of the API's description in load-tests/services.
 	name() string
 	// head appends the events before the first chunk.
 	head(b []byte, a *answer) []byte
@@ -61,13 +61,13 @@ func (a *answer) text(b []byte) []byte {
 	return b
 }
 
-// promptTokens is what every answer reports as the length of its prompt.
+// promptTokens is the length of the prompt that each response reports.
 const promptTokens = 10
 
 // failureMessage is the message of every error that a fault makes.
 const failureMessage = "fault injected by the numbered model"
 
-// errorType is the type that OpenAI and Anthropic give an error with a status.
+// errorType returns the error type with which OpenAI and Anthropic answer a status.
 func errorType(status int) string {
 	switch status {
 	case http.StatusTooManyRequests:

@@ -2,7 +2,7 @@ package model
 
 import "strconv"
 
-// chat is OpenAI's API /v1/chat/completions.
+// A chat writes responses of OpenAI's API /v1/chat/completions.
 type chat struct{}
 
 func (chat) name() string { return "openai-chat" }

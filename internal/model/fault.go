@@ -59,7 +59,7 @@ Faults: NAME or NAME@K, where K is the number of a chunk (default: half of them)
 // String returns the name of the kind.
 func (k Kind) String() string { return kinds[k] }
 
-// status is the status of the response. An answer that is no stream has no other place for an error.
+// status returns the status of the response. A response that is not a stream can report an error only by its status.
 func (k Kind) status(stream bool) int {
 	switch {
 	case k == Busy:

@@ -23,7 +23,7 @@ type Order struct {
 	Delay  time.Duration // time between two chunks
 	TTFT   time.Duration // time before the first chunk
 	Fault  Fault
-	faulty bool // the request names its fault, even if that is none
+	faulty bool // the request names its fault, even `none`
 }
 
 // applyText returns the order changed by the lines of a text that start with "soak ": words KEY=VALUE follow.

@@ -129,7 +129,7 @@ func (r *response) count(chunks int) {
 	r.server.metrics.chunks.Add(float64(chunks))
 }
 
-// end ends an answer that has no terminal event.
+// end closes a response that has no terminal event.
 func (r *response) end() {
 	switch r.a.Fault.Kind {
 	case Error:
@@ -193,7 +193,7 @@ func (r *response) sendWhole() {
 	}
 }
 
-// wait waits until a time.
+// wait blocks until a time. It returns false if the client left before.
 func (r *response) wait(until time.Time) bool {
 	left := time.Until(until)
 	if left > 0 {

@@ -52,7 +52,7 @@ func ActionTimes(actions []Action) string {
 	return strings.Join(list, ",")
 }
 
-// ParseActionTimes reads such a list. It ignores what is none.
+// ParseActionTimes parses such a list. It ignores entries that are not actions.
 func ParseActionTimes(list string) (out []Action) {
 	for one := range strings.SplitSeq(list, ",") {
 		text, name, _ := strings.Cut(one, "=")

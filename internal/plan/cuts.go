@@ -39,7 +39,7 @@ func (p *Plan) Pause() time.Duration {
 	return time.Duration(cmp.Or(p.PauseS, usualPause) * float64(time.Second))
 }
 
-// shares are how many of the cuts in a row are of which kind, in the order of CutKinds.
+// shares returns how many of a row of cuts are of each kind, in the order of CutKinds.
 func (p *Plan) shares() (out []int, err error) {
 	kinds := CutKinds()
 	out = make([]int, len(kinds))
@@ -121,7 +121,7 @@ func deal(shares []int, count int) (out []string) {
 	return out
 }
 
-// checkCuts is what the settings of cuts have to be to each other, and to the rest.
+// checkCuts validates the settings of cuts against each other and against the rest of the plan.
 func (p *Plan) checkCuts() error {
 	if !p.Cuts() {
 		return nil

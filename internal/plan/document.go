@@ -11,7 +11,7 @@ import (
 // DocumentVariable is the environment variable of a runner that has its Document.
 const DocumentVariable = "K6_SOAK_PLAN"
 
-// A Document is all that `soak run` tells a runner: the plan, and the settings that only the script of its suite has.
+// A Document is the input of a runner from `soak run`: the plan, and the settings that only the script of its suite has.
 type Document struct {
 	Plan     Plan              `json:"plan"`
 	Settings map[string]string `json:"settings,omitempty"` // by name
@@ -49,7 +49,7 @@ func (d Document) PodVariables() map[string]string {
 // A Source is where the script of a runner finds the plan and its settings: in the document, or in the variables of a `k6 run`
 // without soak.
 type Source struct {
-	document *Document // nil: there is none
+	document *Document // nil without one
 	variable func(name string) string
 }
 

@@ -16,7 +16,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// SettingsFile is the file of settings that `soak run` reads where it is in the working directory.
+// SettingsFile is the name of the settings file that `soak run` reads from the working directory, if it exists.
 const SettingsFile = "soak.yaml"
 
 const (
@@ -134,7 +134,7 @@ func FileOf(values map[string]string) (string, error) {
 	return out.String(), err
 }
 
-// scalar is a value as YAML writes it best: a number without quotes.
+// scalar returns the YAML value of a text: numbers without quotes.
 func scalar(text string) any {
 	var v any
 	if yaml.Unmarshal([]byte(text), &v) != nil {

@@ -1,5 +1,5 @@
-// Package plan is what a soak promises to do: one record that the command line makes, the scripts
-// carry out, the shards repeat and the verdict compares with what happened.
+// Package plan defines all settings of a run. The command line makes a Plan, the scripts carry it out, the shards contain it, and
+// the verdict compares it with the results.
 package plan
 
 import (
@@ -62,7 +62,7 @@ type Plan struct {
 	ControlURL       string  `json:"control_url,omitempty"`            // "": no control group
 	BackWithinS      float64 `json:"back_within_s,omitempty"`          // -1: any
 	AcceptEncoding   string  `json:"accept_encoding,omitempty"`        // gzip or browser; "": none
-	HTTPVersion      string  `json:"http_version,omitempty"`           // 1.1 or 2; "": what the server wants
+	HTTPVersion      string  `json:"http_version,omitempty"`           // 1.1 or 2; "": chosen by the server
 	FollowRedirects  bool    `json:"follow_redirects,omitempty"`       // of streams, to other origins
 	PerConnection    int     `json:"streams_per_connection,omitempty"` // over HTTP/2; 0: as many as the server allows
 
@@ -125,7 +125,7 @@ func (p *Plan) check(settings []Setting) error {
 	return cmp.Or(p.CheckControl(), p.checkURL())
 }
 
-// checkStreams is what the settings of a soak have to be to each other.
+// checkStreams validates the settings of a soak against each other.
 func (p *Plan) checkStreams() error {
 	if err := p.checkService(); err != nil {
 		return err
@@ -145,7 +145,7 @@ func (p *Plan) checkStreams() error {
 	return p.checkCuts()
 }
 
-// longestURL is less than a shard may hold.
+// longestURL is the maximum length of a URL in bytes, below the limit of a shard.
 const longestURL = 1000
 
 // CheckControl validates the address of the reference target, so that an impossible one is reported at the start of a
@@ -214,7 +214,7 @@ func (p *Plan) PerBackend(services int) (connections int) {
 // HTTP2 is the HTTPVersion of which it is known that streams share connections.
 const HTTP2 = "2"
 
-// usualPerConnection is how many streams a server of HTTP/2 allows on a connection at least, as RFC 9113 recommends (6.5.2).
+// usualPerConnection is the number of streams that RFC 9113 (6.5.2) recommends a server to allow per HTTP/2 connection.
 const usualPerConnection = 100
 
 // Sockets returns the largest number of connections for the streams. Virtual users share none.
@@ -242,10 +242,10 @@ func (p *Plan) Iterations() int {
 	return (p.Connections-1)/max(p.ConnectionsPerVU, 1) + 1
 }
 
-// noEncoding is how a stream asks for no compression.
+// noEncoding is the value that requests uncompressed streams.
 const noEncoding = "none"
 
-// anyHTTP is over TLS what the server wants, and HTTP/1.1 over http://.
+// anyHTTP is the value that leaves the HTTP version to the server over TLS, and means HTTP/1.1 over http://.
 const anyHTTP = "auto"
 
 var httpVersions = []string{anyHTTP, "1.1", HTTP2}

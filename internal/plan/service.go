@@ -62,7 +62,7 @@ func (p *Plan) checkTopicNames() error {
 // Padding is what makes each message that is published as large as MESSAGE_KB says.
 func (p *Plan) Padding() string { return strings.Repeat("x", p.MessageKB<<10) }
 
-// checkRate keeps the interval of a stream, which follows from these, within its bounds.
+// checkRate limits the interval between messages of a stream, which follows from rate and topics.
 func (p *Plan) checkRate() error {
 	if p.Published() && p.PublishInterval() < shortestInterval {
 		return fmt.Errorf("TOPICS is %d and PUBLISH_RATE %v: a topic takes at most %v messages per second; raise TOPICS, or lower PUBLISH_RATE",
@@ -75,7 +75,7 @@ func (p *Plan) checkRate() error {
 // none of that stream's.
 func (p *Plan) MarkerOf(k int) string { return p.Marker + "." + strconv.Itoa(k) }
 
-// checkService is what the settings of a described service have to be to each other.
+// checkService validates the settings of a described service against each other.
 func (p *Plan) checkService() error {
 	if err := p.checkTopicNames(); err != nil {
 		return err

@@ -25,11 +25,11 @@ type Setting struct {
 
 	Min, Max    float64 // bounds of a number; Max 0: none
 	Any         bool    // −1 stands for any number
-	Bare        string  // value of the flag where none is written behind it; "": one must be
+	Bare        string  // value of the flag without an argument; "": the argument is required
 	Unset       string  // how the zero value is written, which then is within the bounds: "noop" for no service
 	OutOfBounds string  // the error for a value out of bounds
 
-	Help       string // of the flag; "": there is none, `soak run` chooses the value
+	Help       string // of the flag; "": no flag, `soak run` chooses the value
 	SuiteHelp  string // help of the same flag of `soak run SUITE`; "": suites have no such flag
 	Script     string // property that a script states (k6/x/soak), with a question mark if it may be left out
 	ScriptHelp string // help in load-tests/types/soak.d.ts; "": Help
@@ -125,7 +125,7 @@ func ParseNumber(name, text string) (float64, error) {
 	return 0, errors.New("it must be a number")
 }
 
-// parseWhole is ParseNumber for a whole number.
+// parseWhole parses a whole number, with the rules of ParseNumber.
 func parseWhole(name, text string) (int, error) {
 	if d, ok := duration(name, text); ok && d%time.Second == 0 {
 		return int(d / time.Second), nil

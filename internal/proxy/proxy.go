@@ -19,8 +19,8 @@ import (
 // A Chooser says through which proxy a request to a URL goes; nil for none.
 type Chooser func(target *url.URL) (*url.URL, error)
 
-// fromEnvironment is the Chooser of the environment: net/http's own, which reads it once per process, and goes to
-// localhost and to loopback addresses directly.
+// fromEnvironment chooses the proxy by the environment, as net/http does: it reads the variables once per process, and
+// connects to localhost and loopback addresses directly.
 func fromEnvironment(target *url.URL) (*url.URL, error) {
 	return http.ProxyFromEnvironment(&http.Request{URL: target})
 }
@@ -70,7 +70,7 @@ func (p *Proxy) URL() *url.URL {
 	return p.url
 }
 
-// Address is host:port to dial for a target: that of the proxy, where there is one.
+// Address returns host:port to dial for a target: that of the proxy, if there is one.
 func (p *Proxy) Address(target *url.URL) string {
 	if p != nil {
 		target = p.url
@@ -129,7 +129,7 @@ func (e *Error) Unwrap() error { return e.err }
 // fault returns an Error of the proxy; err describes its answer: "refused …".
 func (p *Proxy) fault(err error) error { return &Error{p.String(), err} }
 
-// Undialed is the error of a dial, which names the proxy where it was one that was dialed.
+// Undialed returns the error of a dial. It names the proxy if the proxy was dialed.
 func (p *Proxy) Undialed(err error) error {
 	if p == nil {
 		return err

@@ -18,12 +18,12 @@ import (
 
 const (
 	mostHead = 64 << 10               // of the answer to CONNECT
-	saidFor  = 250 * time.Millisecond // at most is waited for what a refusal says
+	saidFor  = 250 * time.Millisecond // maximum wait for the text of a refusal
 )
 
-// Reach makes a connection that has been dialed to Address one to send requests on: to the server, or to a proxy that
-// Forwards them. secure is a client of TLS for a server's name. What is sent and waited for here ends with ctx or with the
-// deadline of the connection, which stays open where it fails. The direct way is the connection itself.
+// Reach turns a connection that was dialed to Address into one for requests: to the server, or to a proxy that Forwards them.
+// secure returns a TLS client for the name of a server. Without a proxy, Reach returns conn itself. It ends with ctx or at the
+// deadline of the connection. If it fails, conn stays open.
 func (p *Proxy) Reach(ctx context.Context, conn net.Conn, secure func(conn net.Conn, name string) *tls.Conn) (net.Conn, error) {
 	switch {
 	case p == nil:
@@ -43,7 +43,7 @@ func (p *Proxy) Reach(ctx context.Context, conn net.Conn, secure func(conn net.C
 	return p.tunnel(conn)
 }
 
-// throughSOCKS has the proxy connect, by SOCKS 5. It resolves the name of the server.
+// throughSOCKS makes the proxy connect by SOCKS 5. The proxy resolves the name of the server.
 func (p *Proxy) throughSOCKS(ctx context.Context, conn net.Conn) error {
 	var auth *proxy.Auth
 	if user := p.url.User; user != nil {
@@ -69,10 +69,10 @@ func (p *Proxy) throughSOCKS(ctx context.Context, conn net.Conn) error {
 	return nil
 }
 
-// server is host:port of the target.
+// server returns host:port of the target.
 func (p *Proxy) server() string { return (*Proxy)(nil).Address(p.target) }
 
-// tunnel has the proxy connect, by CONNECT (RFC 9110, section 9.3.6).
+// tunnel makes the proxy connect by CONNECT (RFC 9110, section 9.3.6).
 func (p *Proxy) tunnel(conn net.Conn) (net.Conn, error) {
 	request := "CONNECT " + p.server()
 	r := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: p.server()}, Host: p.server(), Header: http.Header{}}
@@ -104,8 +104,8 @@ func (p *Proxy) tunnel(conn net.Conn) (net.Conn, error) {
 	return conn, nil
 }
 
-// after is a connection of which more was read than the proxy's answer: a server of TLS waits for its client to begin, so
-// that is rare.
+// An after is a connection with bytes that were read together with the proxy's response. That is rare: a TLS server
+// waits for its client.
 type after struct {
 	net.Conn
 	buffered []byte

@@ -48,7 +48,8 @@ func ErrorHeader(header http.Header) string {
 
 var title = regexp.MustCompile(`(?is)<title[^>]*>\s*([^<]{1,200}?)\s*</title`)
 
-// pageOf is Sentence, or the title of a page, as Squid and tinyproxy refuse by, where it says more than the status.
+// pageOf returns the title of an HTML page if it is more specific than the status, as with Squid and tinyproxy, or else
+// Sentence.
 func pageOf(body io.Reader, status string) string {
 	line, whole := sentence(body)
 	if found := title.FindStringSubmatch(whole); line == "" && found != nil {

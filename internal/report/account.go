@@ -80,7 +80,8 @@ func (s *subject) findings() (t Table, ok bool) {
 	return t, n > 0
 }
 
-// arithmetic is docs/accounting.md with the numbers of this run, if messages are expected by interval.
+// arithmetic returns the calculation of docs/accounting.md with the numbers of this run, if messages are expected by
+// interval.
 func (s *subject) arithmetic() Section {
 	if !s.v.Service.ByInterval() {
 		return Section{}

@@ -51,7 +51,7 @@ const maxFindings = 5
 // sentence returns the result in one sentence, without its first word.
 func sentence(v *verdict.Verdict) string { return strings.TrimPrefix(v.Summary(), v.Heading()+": ") }
 
-// findings returns at most maxFindings reasons: what makes a run invalid and failures of the target first, then findings in
+// findings returns at most maxFindings reasons: first the causes of an invalid run and failures of the target, then findings in
 // order of time, then reasons without a time.
 func findings(v *verdict.Verdict) []string {
 	type finding struct {

@@ -87,8 +87,8 @@ func attempts(c *shard.Connection) string {
 	return strings.Join(out, "; ")
 }
 
-// SeriesCSV writes a row for each bucket of five seconds: what the clients saw, and what the
-// processes took at that time.
+// SeriesCSV writes a row for each bucket of five seconds: the observations of the clients, and the
+// use of CPU and memory by the processes.
 func SeriesCSV(w io.Writer, m *shard.Merged, samples []resources.Sample) error {
 	out := csv.NewWriter(w)
 	late := "lateness"

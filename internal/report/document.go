@@ -16,7 +16,7 @@ type Run struct {
 	Merged  *shard.Merged
 	Samples []resources.Sample
 	Circumstances
-	Comparison Section // with earlier runs; empty: there are none
+	Comparison Section // with earlier runs; empty without any
 	Files      []File
 }
 
@@ -100,7 +100,8 @@ var sections = map[string]func(*subject) Section{
 // Full returns the document of a run with its charts: report.html.
 func Full(r *Run) *Page { return newSubject(r).page() }
 
-// page puts the sections of the run's suite together. Pages of runs that passed show the charts first, others what failed.
+// page returns the sections of the run's suite. Pages of runs that passed start with the charts, others with what
+// failed.
 func (s *subject) page() *Page {
 	p := &Page{
 		Title: fmt.Sprintf("%s %s", s.v.TestID, s.v.Verdict), Made: "soak report", Banner: banner(s.v),

@@ -20,7 +20,7 @@ type group struct {
 	took        *shard.Histogram
 }
 
-// groups are in the order of their first events.
+// groups is ordered by the first event of each group.
 type groups []*group
 
 func (g *groups) add(event string, tone Tone, n int, at float64, took time.Duration) {
@@ -35,7 +35,7 @@ func (g *groups) add(event string, tone Tone, n int, at float64, took time.Durat
 	have.took.Record(took)
 }
 
-// sortByCount puts the most frequent first.
+// sortByCount sorts the groups by size, largest first.
 func (g groups) sortByCount() groups {
 	slices.SortStableFunc(g, func(a, b *group) int { return b.n - a.n })
 	return g

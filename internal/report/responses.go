@@ -54,7 +54,7 @@ func (s *subject) responses() Section {
 	return out
 }
 
-// setQuantiles puts two percentiles of a bucket on the time axis.
+// setQuantiles sets two percentiles of a bucket at its point of the time axis.
 func (s *subject) setQuantiles(packed *shard.Packed, at int64, p50, p99 *[]float64) {
 	if packed == nil {
 		return

@@ -162,8 +162,8 @@ func (s *series) addSamples(samples []resources.Sample) {
 	}
 }
 
-// addRates puts what happened from the last sample of one point to that of the next: samples may be closer than points. A counter
-// that falls is of a new process.
+// addRates sets the rates between the last samples of consecutive points: samples may be closer than points. A counter
+// that falls belongs to a new process.
 func (s *series) addRates(samples []resources.Sample, cores int) {
 	latest := 0
 	for i := 1; i < len(samples); i++ {

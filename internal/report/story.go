@@ -46,7 +46,7 @@ func incidents(v *verdict.Verdict) (out []*incident) {
 	return out
 }
 
-// story returns the section for a run that did not pass: what failed, on which clients, when, and after which actions.
+// story returns the section for a run that did not pass: the failures with their clients, times and preceding actions.
 func (s *subject) story() Section {
 	out := Section{ID: "story", Title: "What happened"}
 	all := incidents(s.v)

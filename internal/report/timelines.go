@@ -20,7 +20,7 @@ func Timelines(r *Run) (Section, Axis) {
 	return s.timelines(), axis
 }
 
-// sampleGap is how many points of a sampled series may be missing within a line.
+// sampleGap is the number of points of a sampled series that may be missing within a line.
 const sampleGap = 3
 
 // timelines returns the charts over time.
@@ -83,7 +83,7 @@ func (s *subject) processes(out *Section) {
 	}
 }
 
-// add leaves out lines without points, and charts without lines.
+// add appends a chart with the lines that have points; a chart without lines is left out.
 func (s *Section) add(c *Chart, lines ...Series) {
 	c.Kind = Timeline
 	for _, line := range lines {

@@ -123,8 +123,8 @@ type baselineName struct {
 	Folder string `json:"folder"` // of the run that was named, without the folders above it
 }
 
-// nameBaseline keeps which run was named to compare this one with. A report that is made again without one ("") says
-// nothing against the run that was named before.
+// nameBaseline stores the run that was named as the baseline. A later report without a baseline ("") keeps the stored
+// one.
 func (d Dir) nameBaseline(against Dir) error {
 	if against == "" {
 		return nil

@@ -62,7 +62,7 @@ func (d Dir) FetchShards(ctx context.Context, from store.Store) error {
 	return err
 }
 
-// runFiles are the names of the files that a verdict is made of.
+// runFiles returns the names of the files that a verdict is made from.
 func runFiles(ctx context.Context, from store.Store) (names []string, err error) {
 	all, err := from.Names(ctx)
 	if err != nil {
@@ -126,7 +126,7 @@ func (d Dir) download(ctx context.Context, from store.Store, names []string, pro
 	return problems, err
 }
 
-// testID is of the first shard that can be read, or else the name of the folder it comes from.
+// testID returns the test id of the first readable shard, or else the name of the source folder.
 func (d Dir) testID(folder string) (string, error) {
 	paths, err := d.shardFiles()
 	if err != nil {

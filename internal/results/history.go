@@ -1,6 +1,3 @@
-// Package past is what a folder of results holds: every run with its verdict, what changed from one to the next, and
-// whether it got worse by the rule of `soak compare`. Of a run that was judged it reads verdict.json and run.json alone,
-// so hundreds of them take less than a second.
 package results
 
 import (
@@ -22,28 +19,28 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A State is what became of a folder, where it is not the verdict.
+// A State describes a folder without a verdict.
 type State string
 
 // Folders without a verdict.
 const (
-	Unfinished State = "unfinished" // there is none yet, or never will be
-	Damaged    State = "damaged"    // there is one that cannot be read
+	Unfinished State = "unfinished" // no verdict yet
+	Damaged    State = "damaged"    // the verdict cannot be read
 )
 
 // An Entry is the folder of one run.
 type Entry struct {
-	compare.Run           // Verdict is nil where it was not judged
+	compare.Run           // Verdict is nil without a verdict
 	Name        string    // of the folder
-	State       State     // "": it was judged
-	Reason      string    // where it was not, in a sentence
+	State       State     // "" with a verdict
+	Reason      string    // for the state, as a sentence; "" with a verdict
 	Started     time.Time // or the folder's own time, where nothing says when
-	Record      Run       // empty where there is none
+	Record      Run       // run.json; empty if missing
 	Page        bool      // it has a report.html
 
-	Plan       *PlanRuns           // of the runs that can be compared with it; nil where it was not judged
-	Previous   *Entry              // the run before: of the same plan, else of the same suite; nil: there is none
-	Comparison *compare.Comparison // with earlier ones; nil where there are too few
+	Plan       *PlanRuns           // the runs that can be compared with it; nil without a verdict
+	Previous   *Entry              // the run before: of the same plan, or else of the same suite; nil for the first
+	Comparison *compare.Comparison // with earlier runs; nil if they are too few
 	metrics    map[string]float64
 }
 
@@ -131,7 +128,7 @@ func readEntry(folder string) *Entry {
 	return r
 }
 
-// unfinished is the folder as that of a run which has no verdict; nil where it is of no run.
+// unfinished returns the entry of a run without a verdict, nil if the folder is not of a run.
 func (r *Entry) unfinished(d Dir) *Entry {
 	names := []string{PlanFile, ManifestFile, ShardsDir}
 	i := slices.IndexFunc(names, func(name string) bool { return d.exists(name) })
@@ -143,7 +140,7 @@ func (r *Entry) unfinished(d Dir) *Entry {
 	return r
 }
 
-// changed is the time of a file, to the second.
+// changed returns the modification time of a file, to the second.
 func (d Dir) changed(name string) time.Time {
 	info, err := os.Stat(d.Path(name))
 	if err != nil {
@@ -152,7 +149,7 @@ func (d Dir) changed(name string) time.Time {
 	return info.ModTime().UTC().Truncate(time.Second)
 }
 
-// reason is the innermost error: the outer ones name the file.
+// reason returns the innermost error: the outer ones name the file.
 func reason(err error) string {
 	var file *fs.PathError
 	if errors.As(err, &file) {
@@ -164,7 +161,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// relate finds the runs of each plan, and what came before each run.
+// relate groups the runs by plan, and finds the predecessor of each run.
 func (h *History) relate() {
 	plans, last := map[string]*PlanRuns{}, map[string]*Entry{}
 	for _, r := range slices.Backward(h.Runs) {
@@ -191,7 +188,7 @@ func (h *History) relate() {
 	}
 }
 
-// compare holds a run against those of its plan before it.
+// compare compares a run with the earlier runs of its plan.
 func (p *PlanRuns) compare(r *Entry) {
 	if r.Verdict.Verdict == verdict.Invalid {
 		return
@@ -206,7 +203,7 @@ func (p *PlanRuns) compare(r *Entry) {
 	r.Comparison, _ = compare.Compare(compare.EarlierOf(normal, r.Run), []compare.Run{r.Run}, compare.Tolerance)
 }
 
-// outcome is what became of a run, in a word.
+// outcome returns the outcome of a run as one word.
 func (r *Entry) outcome() string {
 	if r.Verdict == nil {
 		return string(r.State)
@@ -214,8 +211,8 @@ func (r *Entry) outcome() string {
 	return r.Verdict.Word()
 }
 
-// regressions are the sentences on the metrics that got worse. That it failed is said by the fault of which it did, where
-// that is one.
+// regressions returns a sentence for each metric that got worse. A failed verdict is left out if one of its faults is
+// among them.
 func (r *Entry) regressions() (out []string) {
 	if r.Comparison == nil {
 		return nil

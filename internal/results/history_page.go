@@ -101,7 +101,7 @@ func (h *History) page() *report.Page {
 	return p
 }
 
-// name is that of the folder.
+// name returns the name of the folder.
 func (h *History) name() string {
 	if path, err := filepath.Abs(h.Folder); err == nil {
 		return filepath.Base(path)
@@ -109,7 +109,7 @@ func (h *History) name() string {
 	return h.Folder
 }
 
-// count is how many runs came to what.
+// count returns the number of runs of each outcome.
 func (h *History) count() map[string]int {
 	out := map[string]int{}
 	for _, r := range h.Runs {
@@ -162,7 +162,7 @@ func (h *History) banner() report.Banner {
 	return b
 }
 
-// runs are all runs, the newest first.
+// runs returns the section with all runs, newest first.
 func (h *History) runs() report.Section {
 	t := report.Table{Columns: report.Columns("run", "verdict", "plan", "figures", "against earlier runs", "changed since the run before")}
 	for _, r := range h.Runs {
@@ -199,7 +199,7 @@ func (h *History) runs() report.Section {
 	return out
 }
 
-// id is where the page has the metrics of a plan over its runs; "" for one with a single run.
+// id returns the anchor of a plan's metrics on the page; "" for a plan with one run.
 func (h *History) id(p *PlanRuns) string {
 	if len(p.Runs) < 2 {
 		return ""
@@ -207,10 +207,10 @@ func (h *History) id(p *PlanRuns) string {
 	return fmt.Sprintf("plan-%d", slices.Index(h.Plans, p)+1)
 }
 
-// mostDrawn is how many runs of a plan an eye can tell apart in a line.
+// mostDrawn is the number of runs of a plan that a line chart can show distinctly.
 const mostDrawn = 60
 
-// plans are the metrics of each plan over its runs.
+// plans returns the section with the metrics of each plan over its runs.
 func (h *History) plans() report.Section {
 	out := report.Section{ID: "plans", Title: "Plans, and their metrics over the runs", Short: "Plans"}
 	for _, p := range h.Plans {
@@ -244,7 +244,7 @@ type line struct {
 	tones  map[int]report.Tone
 }
 
-// lines are the metrics of a plan that were ever other than 0.
+// lines returns the metrics of a plan that were ever other than 0.
 func (p *PlanRuns) lines() (out []line) {
 	runs := p.Runs[max(len(p.Runs)-mostDrawn, 0):]
 	names := map[string]bool{}

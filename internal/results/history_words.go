@@ -19,7 +19,7 @@ const failedVerdict = "failed verdict"
 // mostFigures limits the metrics that describe a run, without its faults.
 const mostFigures = 4
 
-// faults are what a run had of what must not be.
+// faults returns the non-zero fault counters of a run.
 func (r *Entry) faults() (out []string) {
 	for _, m := range suite.Metrics(r.Verdict) {
 		if m.Fault && m.Value > 0 && m.Name != failedVerdict {
@@ -29,7 +29,7 @@ func (r *Entry) faults() (out []string) {
 	return out
 }
 
-// trouble is why a run did not pass, in short; "" where it did and had no fault.
+// trouble returns in short why a run did not pass; "" for a pass without faults.
 func (r *Entry) trouble() string {
 	v := r.Verdict
 	if faults := r.faults(); len(faults) > 0 {
@@ -41,7 +41,7 @@ func (r *Entry) trouble() string {
 	return ""
 }
 
-// figures are what arrived, and the first of the other metrics.
+// figures returns the message counts, and the first of the other metrics.
 func (r *Entry) figures() (out []string) {
 	v := r.Verdict
 	if n := v.Messages; n.Expected > 0 {
@@ -55,7 +55,7 @@ func (r *Entry) figures() (out []string) {
 	return out
 }
 
-// figure is a metric with its name.
+// figure returns a metric with its name.
 func figure(m verdict.Metric, v float64) string { return m.Name + " " + number(m, v) }
 
 // number returns a value of a metric with its unit, unless its name has the unit.
@@ -118,7 +118,7 @@ func changes(before, after *Entry) (out []string) {
 	return out
 }
 
-// short is a value as people write it: of a hash the beginning.
+// short abbreviates a value for people: of a hash, the beginning.
 func short(value string) string {
 	if value == "not there" || value == "empty" {
 		return "none"

@@ -86,7 +86,7 @@ func (d Dir) JudgeExpecting(expect int, problems ...string) (*verdict.Verdict, *
 	return v, merged, nil
 }
 
-// name is that of the folder.
+// name returns the name of the folder.
 func (d Dir) name() string {
 	if path, err := filepath.Abs(string(d)); err == nil {
 		return filepath.Base(path)
@@ -115,8 +115,8 @@ func (d Dir) shardFiles() ([]string, error) {
 	return paths, nil
 }
 
-// merge adds up all shards of the plan, or of the one that the files tell where it is nil. A
-// shard that cannot be read is a problem of the run, not the end; known problems come first.
+// merge adds up all shards of the known plan, or of the plan in the files if known is nil. A shard that cannot be read is a
+// problem of the run and does not end the merge; problems come first in the result.
 func (d Dir) merge(known *plan.Plan, problems ...string) (m *shard.Merged, all []string, err error) {
 	paths, err := d.shardFiles()
 	if err != nil {
@@ -209,7 +209,7 @@ func (d Dir) Plan() (plan.Plan, error) {
 	return p, err
 }
 
-// plan is plan.json, where `soak run` wrote one that can be read.
+// plan reads plan.json. exists is false if `soak run` wrote none, or none that can be read.
 func (d Dir) plan() (p plan.Plan, exists bool, err error) {
 	exists, err = d.readJSON(PlanFile, &p)
 	if err == nil && exists {

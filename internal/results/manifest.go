@@ -20,13 +20,13 @@ const ManifestFile = "manifest.json"
 type Manifest struct {
 	RunID string   `json:"run_id"` // as the shards of its runners have it
 	Needs []string `json:"needs"`  // files and folders without which there is no verdict
-	// Ran has the programs and the machine of the run, as known before its target starts; run.json has the rest. A
-	// run that is killed leaves this.
+	// Ran describes the programs and the machine of the run, as known before its target starts; run.json has the rest. It remains
+	// if a run is killed.
 	Ran *verdict.RunInfo `json:"ran,omitempty"`
 }
 
-// ManifestName, RunName and LedgerName are the names of these files in a run, and where it was started in parts on
-// several machines, in the part with the runner of this index: then they are numbered. Part 0 is the whole run.
+// ManifestName, RunName and LedgerName return the names of these files. If the parts of a run were started on several machines,
+// each part has files of its own, numbered by its runner. Part 0 is the whole run.
 func ManifestName(part int) string { return numbered(ManifestFile, part) }
 func RunName(part int) string      { return numbered(RunFile, part) }
 func LedgerName(part int) string   { return numbered(LedgerFile, part) }
@@ -52,7 +52,7 @@ func Evidence(part int) []string {
 // NewManifest returns the manifest of a run, or of a part of it, that is about to start. ledger reports whether its
 // service must have a ledger.
 func NewManifest(part int, runID string, ledger bool, run *Run) Manifest {
-	needs := 2 // of its evidence: what was planned, and what `soak run` saw
+	needs := 2 // files of evidence: the plan, and the observations of `soak run`
 	if ledger {
 		needs = 3
 	}

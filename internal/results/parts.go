@@ -49,7 +49,7 @@ func Rejoin(out, testid string) (Dir, error) {
 	return d, nil
 }
 
-// Actions are those in run.json; none where there is no such file yet.
+// Actions returns the actions in run.json; none without such a file.
 func (d Dir) Actions() []verdict.ActionResult {
 	var run Run
 	if _, err := d.readJSON(RunFile, &run); err != nil {
@@ -58,8 +58,8 @@ func (d Dir) Actions() []verdict.ActionResult {
 	return run.Actions
 }
 
-// Run is run.json. Of a run in parts it is that of the runner with this index: its host stands for all. It is empty
-// where there is none that can be read.
+// Run returns the content of run.json; in a run in parts, that of the runner with this index. It is empty if no such file can
+// be read.
 func (d Dir) Run(first int) Run {
 	var run Run
 	exists, err := d.readJSON(RunFile, &run)
@@ -96,7 +96,7 @@ func (run *Run) runInfo() *verdict.RunInfo {
 	}
 }
 
-// readRun is run.json, and what the parts of the run saw, each in the name of its runner.
+// readRun reads run.json and adds the observations of the run's parts, each under the name of its runner.
 func (d Dir) readRun(runners []shard.Runner) (run Run, err error) {
 	if _, err := d.readJSON(RunFile, &run); err != nil {
 		return run, err
@@ -125,7 +125,7 @@ func (d Dir) readRun(runners []shard.Runner) (run Run, err error) {
 	return run, nil
 }
 
-// A wholeLedger is the server's ledger of a run in one piece, read once; nil where there is none.
+// A wholeLedger is the server's ledger of a run in one piece, read once; nil without a ledger.
 type wholeLedger func() (verdict.ServerLedger, error)
 
 func (d Dir) serverLedger() wholeLedger {
@@ -144,9 +144,9 @@ func (d Dir) modelLedger(m *shard.Merged) (verdict.ModelLedger, error) {
 	return l, err
 }
 
-// ledgerOf is the server's own ledger. Of a run in parts, each part asked for it when its
-// own streams were over, so each entry is taken from the part that held the stream. Where not
-// every part has one there is none: half a ledger would accuse the server of the rest.
+// ledgerOf returns the server's own ledger. In a run in parts, each part read the ledger when its own streams had
+// ended, so each entry comes from the part that had the stream open. If a part has none, the run has none: with half a
+// ledger, the rest would count as lost by the server.
 func (d Dir) ledgerOf(m *shard.Merged, ledger wholeLedger) (verdict.ServerLedger, error) {
 	whole, err := ledger()
 	if whole != nil || err != nil {

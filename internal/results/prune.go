@@ -18,7 +18,8 @@ type Decision struct {
 	Reason string
 }
 
-// removedPrefix begins the name of a folder that is being removed: one that was half removed is no run any more.
+// removedPrefix starts the name of a folder that is being removed: a folder that was removed in part is no longer a
+// run.
 const removedPrefix = ".removed-"
 
 // Prune decides which runs go, so that the newest ones stay, as many as keep says, and every one that somebody may still
@@ -58,7 +59,7 @@ func (h *History) Prune(keep int) ([]Decision, error) {
 	return all, nil
 }
 
-// baselines are the runs that others are compared with by name (`soak report --baseline`), with one of those.
+// baselines returns the runs that others name as their baseline (`soak report --baseline`), each with one of those.
 func (h *History) baselines() (map[string]string, error) {
 	out := map[string]string{}
 	for _, r := range h.Runs {

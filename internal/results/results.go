@@ -1,5 +1,5 @@
-// Package results is the folder of one run, results/TESTID: which file holds what, and how a
-// verdict and its reports are made from them, as often as anyone likes.
+// Package results defines the files in the folder of a run, results/TESTID, makes the verdict and its reports from them, and
+// lists the runs of a folder with the changes from one run to the next.
 package results
 
 import (
@@ -38,7 +38,7 @@ type Dir string
 // Path is the path of a file in it.
 func (d Dir) Path(name string) string { return filepath.Join(string(d), name) }
 
-// NewTestID is the time, with a number behind it where that folder exists already.
+// NewTestID returns the time, with a number appended if that folder exists.
 func NewTestID(out string, now time.Time) string {
 	id := now.UTC().Format("20060102-150405")
 	for n, try := 2, id; ; n++ {
@@ -49,8 +49,8 @@ func NewTestID(out string, now time.Time) string {
 	}
 }
 
-// makeFolder makes a folder of results, which other users may read unless the umask forbids it: who merges need not be
-// who fetched.
+// makeFolder makes a folder of results that other users may read unless the umask forbids it: the user who merges may
+// not be the one who fetched.
 func makeFolder(path string) error {
 	return os.MkdirAll(path, 0o755) // #nosec G301 -- see above
 }

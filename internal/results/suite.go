@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// roundPrefix begins the name of the folder of a further round of a suite.
+// roundPrefix starts the name of the folder of each later round of a suite.
 const roundPrefix = "round-"
 
 // Round is the folder of a round of a suite, counted from 0; the first is the run's own.
@@ -92,7 +92,7 @@ func (d Dir) evidence(merged *shard.Merged, run Run, ledger wholeLedger) (*verdi
 	return e, nil
 }
 
-// machines are those that a Prometheus watched; none where none did.
+// machines returns the machines that a Prometheus watched; none without a Prometheus.
 func (d Dir) machines() (all []*machine.Record, err error) {
 	if _, err := d.readJSON(MachinesFile, &all); err != nil {
 		return nil, err

@@ -203,7 +203,7 @@ func (v *Values) next(text []byte, at int) (from, to int, found form) {
 	return -1, -1, form{}
 }
 
-// special holds the bytes that start an escape, a line break or a colour sequence.
+// special marks the bytes that start an escape, a line break or a colour sequence.
 var special = [256]bool{'%': true, '\\': true, '&': true, '+': true, '\n': true, '\r': true, '\x1b': true}
 
 // escapeBefore matches an escape whose last character looks like part of the word after it.

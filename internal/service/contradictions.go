@@ -1,6 +1,6 @@
 package service
 
-// contradictions finds fields that are valid by themselves and contradict each other.
+// contradictions reports fields that are valid by themselves and contradict each other.
 func (p *parser) contradictions(root *fields) {
 	p.interval(root)
 	p.notFinite(root)

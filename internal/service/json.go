@@ -24,7 +24,7 @@ type document struct {
 	found [maxPaths]gjson.Result // value at each path
 }
 
-// documents are reused: they are large, and one is needed for each message.
+// documents reuses documents: they are large, and each message needs one.
 var documents = sync.Pool{New: func() any { return new(document) }}
 
 // parse parses the data of a block where the description has paths. The caller puts the document back after its last use.
@@ -60,8 +60,9 @@ func branches(paths [][]segment) (out []branch) {
 	return out
 }
 
-// parseJSON looks paths up in a payload, and reports whether it is valid JSON. It walks the members itself: a path of gjson has wildcards and queries, and finds the first member of a name, whereas in browsers and
-// in encoding/json the last one counts.
+// parseJSON looks up paths in a payload, and reports whether the payload is valid JSON. It walks the members itself: a path
+// of gjson has wildcards and queries, and gjson finds the first member of a name, but the last one counts in browsers and in
+// encoding/json.
 func parseJSON(d *document, data []byte, paths []branch) (ok bool) {
 	if !validJSON(data) {
 		return false

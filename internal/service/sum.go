@@ -35,7 +35,7 @@ func parseSum(text []byte) (sum uint32, ok bool) {
 	return uint32(n), err == nil && fmt.Sprintf("%08x", n) == string(text)
 }
 
-// summed holds what the checksum of a message is compared with.
+// A summed holds the values that the checksum of a message is computed from.
 type summed struct {
 	seq, sent value
 	sum       uint32

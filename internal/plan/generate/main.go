@@ -68,7 +68,7 @@ func all() []plan.Setting {
 	return append(p.Settings(), l.Settings()...)
 }
 
-// modules are the names of the services that are described. A script cannot list a folder.
+// modules returns the names of the service descriptions; a k6 script cannot list a folder.
 func modules(root string) ([]string, error) {
 	files, err := filepath.Glob(filepath.Join(root, "load-tests", "services", "*.js"))
 	for i, file := range files {
@@ -77,7 +77,7 @@ func modules(root string) ([]string, error) {
 	return files, err
 }
 
-// generated is what a file has to be.
+// generated returns the expected content of a file.
 func generated(root, file string) (string, error) {
 	t, err := template.New(path.Base(file)+".tmpl").Funcs(words).ParseFS(templates, "templates/*.tmpl")
 	if err != nil {

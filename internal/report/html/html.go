@@ -26,7 +26,7 @@ var layout string
 //go:embed page/page.css
 var style string
 
-// bundledFiles has page.js and page.css, which `make build` makes. The folder itself always exists.
+// bundledFiles holds page.js and page.css, which `make build` generates. The folder itself always exists.
 //
 //go:embed all:bundle
 var bundledFiles embed.FS

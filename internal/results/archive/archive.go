@@ -26,7 +26,7 @@ const (
 	ExportFile   = "prometheus.pb" // see Export
 )
 
-// Contents is archive.json: what is in the archive, and what is not.
+// Contents is archive.json: the list of what the archive contains and omits.
 type Contents struct {
 	Schema     int       `json:"schema"`
 	TestID     string    `json:"testid"`

@@ -271,5 +271,6 @@ func readContents(root *os.Root) (c Contents, err error) {
 	return c, nil
 }
 
-// oneLine keeps a text from forging lines of the output. Other control characters are escaped when it is printed.
+// oneLine replaces line breaks and tabs, so that a text cannot forge lines of the output. Other control characters are
+// escaped when it is printed.
 var oneLine = strings.NewReplacer("\n", " ", "\t", " ")

@@ -55,7 +55,7 @@ func StartPrometheus(ctx context.Context, dir string) (*Server, error) {
 	return s, s.await(ctx)
 }
 
-// await waits until the server is ready. After an error it has stopped the server.
+// await waits until the server is ready. If it returns an error, the server is stopped.
 func (s *Server) await(ctx context.Context) error {
 	caller := ctx
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)

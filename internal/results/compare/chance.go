@@ -20,7 +20,7 @@ func Summarize(values []float64) Summary {
 	return Summary{Median: stats.Sample{Xs: values}.Quantile(.5), Min: low, Max: high}
 }
 
-// Spread is how far the runs are apart, as a share of their median; 0 where that is 0.
+// Spread returns the range of the runs as a share of their median; 0 if the median is 0.
 func (s Summary) Spread() float64 {
 	if s.Median == 0 {
 		return 0
@@ -28,8 +28,8 @@ func (s Summary) Spread() float64 {
 	return (s.Max - s.Min) / math.Abs(s.Median)
 }
 
-// A Difference is whether two sets of runs differ by more than chance: by the p of a test, or by a
-// band where there are too few runs for one.
+// A Difference states whether two sets of runs differ by more than chance: by the p-value of a test, or by a band if there are
+// too few runs for a test.
 type Difference struct {
 	P           float64
 	Band        *Band // nil: P holds

@@ -186,7 +186,7 @@ func metricsNamed(runs []Run, name string) (out []verdict.Metric) {
 	return out
 }
 
-// columns are the values of each metric, by run.
+// columns returns the values of each metric by run.
 func columns(runs []Run) map[string][]float64 {
 	out := map[string][]float64{}
 	for _, r := range runs {
@@ -199,7 +199,7 @@ func columns(runs []Run) map[string][]float64 {
 
 func changeOf(f verdict.Metric, old, now []float64, tolerance float64) (Change, error) {
 	c := Change{Metric: f, Old: Summarize(old), New: Summarize(now), Outcome: Same}
-	if f.Fault && c.Old.Max == 0 { // no statistics: what must not be was not, and now is
+	if f.Fault && c.Old.Max == 0 { // no statistics: a fault that never occurred before
 		if c.New.Max > 0 {
 			c.Outcome = Worse
 		}
@@ -297,7 +297,7 @@ func (c *Comparison) undetectable() (out []string) {
 	return out
 }
 
-// clockOf is what the latency of a run counts from, "" where it has none.
+// clockOf returns the start of the latency of a run, "" without a latency.
 func clockOf(r Run) string {
 	if r.Verdict.LatencyMS == nil {
 		return ""

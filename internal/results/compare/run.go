@@ -120,7 +120,7 @@ func Open(dir string) (Run, error) {
 	return r, nil
 }
 
-// actions are what was done to the service, and when: a run with a deploy is not held against one without.
+// actions returns the actions on the service with their times: a run with a deploy is not compared with one without.
 func (r Run) actions() string {
 	var all []string
 	for _, a := range r.Verdict.Actions {
@@ -228,7 +228,7 @@ func setting(plan map[string]any, key string) string {
 	return cmp.Or(fmt.Sprint(value), "empty")
 }
 
-// machines are the hosts on which the runners of a run were.
+// machines returns the hosts of the runners.
 func (r Run) machines() string {
 	var hosts []string
 	for _, runner := range r.Verdict.Runners {

@@ -93,7 +93,7 @@ func (f *findings) delay(t *track, reference []*track) string {
 	return "it holds nothing back"
 }
 
-// batches are events that arrived together on a compressed stream, and one by one on another.
+// A batches counts events that arrived together on a compressed stream, and one by one on another.
 type batches struct {
 	sent, arrived time.Time // the last one
 	together      bool      // it came together with the one before

@@ -170,7 +170,7 @@ func (i *idleProbe) check(ctx context.Context, s *silentStream) (came bool, err 
 	return arrived(), nil
 }
 
-// follow waits for the fate of a stream, until limit. Any byte starts a new silence.
+// follow waits until a stream ends, or until limit. Any byte starts a new silence.
 func (i *idleProbe) follow(ctx, limit context.Context, s *silentStream) {
 	for limit.Err() == nil {
 		last := s.lastByte()

@@ -127,7 +127,7 @@ func (a *requests) build(c *Config, r Request, s *tokenHider, flag string) (o ob
 	return o, nil
 }
 
-// normalizeURL puts {base}, {topic} and {token} into a URL.
+// normalizeURL replaces the base, the topic and the token of a URL by {base}, {topic} and {token}.
 func (a *requests) normalizeURL(c *Config, raw string, s *tokenHider) (string, error) {
 	raw, _, _ = strings.Cut(raw, "#")
 	rest, ours := strings.CutPrefix(raw, "{base}")

@@ -61,7 +61,7 @@ func (c *Config) checkURL(topic, run string) error {
 	return nil
 }
 
-// reason is the error of url.Parse without the URL, which may have a token in it.
+// reason returns the error of url.Parse without the URL, which may contain a token.
 func reason(err error) error {
 	var bad *url.Error
 	if errors.As(err, &bad) {

@@ -37,7 +37,7 @@ type pool struct {
 	origins map[string]*origin
 }
 
-// origin is a scheme with a host, and its idle connections, the most recently used last.
+// An origin is a scheme with a host, and its idle connections, the most recently used last.
 type origin struct {
 	url     *url.URL
 	through *proxy.Proxy

@@ -43,8 +43,7 @@ func (p *Publisher) queue(topic int) {
 	}
 }
 
-// enqueue has a worker send a message of a topic: one that waits, or else a new one. The caller holds
-// mu.
+// enqueue passes a message of a topic to a waiting worker, or else to a new one. The caller holds mu.
 func (p *Publisher) enqueue(topic int) {
 	p.ready = append(p.ready, int32(topic)) // #nosec G115 -- an index of topics
 	if p.idle >= len(p.ready) || p.running >= mostInFlight {
@@ -101,7 +100,7 @@ func (p *Publisher) stopped() bool {
 	return p.ended
 }
 
-// settle records how a message ended, and tells Config.Say of the first of each kind of trouble.
+// settle records the result of a message, and reports the first problem of each kind to Config.Say.
 func (p *Publisher) settle(topic int, number uint64, o shard.Outcome) {
 	p.log.Settle(topic, number, o)
 	switch o.State {

@@ -69,7 +69,7 @@ func (s *sender) exchange(v *service.Values) shard.Outcome {
 	}
 }
 
-// encode makes the request of a message and encodes it whole, so that it leaves in one packet.
+// encode returns the request of a message as bytes, so that it is sent in one packet.
 func (s *sender) encode(v *service.Values, through *proxy.Proxy) (*http.Request, error) {
 	description := s.p.c.Service.Publish
 	s.url = description.URL.Append(s.url[:0], v) // it may contain the time
@@ -158,7 +158,7 @@ func (p *Publisher) describe(resp *http.Response, body []byte, through *proxy.Pr
 	return clean(secret.Hide(text, p.c.Token))
 }
 
-// clean takes control characters out of what a service said.
+// clean removes control characters from the text of a service.
 func clean(text string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {

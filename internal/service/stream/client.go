@@ -34,7 +34,7 @@ var ErrNoAnswer = errors.New("no answer")
 // maxRedirects is the default of k6.
 const maxRedirects = 10
 
-// send makes a request, and returns when the head of the response is complete.
+// send sends a request, and returns when the head of the response is complete.
 func (c *Client) send(ctx context.Context, r Request) (*sseclient.Response, error) {
 	o := sseclient.Options{
 		ConnectTimeout: c.Timeout, FollowRedirects: c.FollowRedirects, MaxRedirects: maxRedirects,

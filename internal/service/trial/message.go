@@ -14,7 +14,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
-// attempts is how often the message is published: a service may take a moment until a stream is subscribed.
+// attempts is the number of times that the message is published: a service may take a moment until a stream is
+// subscribed.
 const attempts = 3
 
 // publish publishes the trial's message, if the description has `publish`.
@@ -156,7 +157,7 @@ func (t *trial) misread(p stream.Part, r service.Reading, sent []int64) error {
 	return nil
 }
 
-// inJSON is the field that makes the data be read as JSON.
+// inJSON returns the first field that requires the data to be JSON.
 func (t *trial) inJSON() string {
 	for _, name := range []string{"message.seq", "message.run", "message.sentAt"} {
 		if strings.HasPrefix(t.s.Source(name), `"json:`) {

@@ -11,14 +11,14 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
-// heartbeat waits for one, where they are frequent.
+// heartbeat waits for a heartbeat, if their interval is short.
 func (t *trial) heartbeat(ctx context.Context) error {
 	return t.regular(ctx, t.s.HeartbeatEvery, "heartbeat", "none", func(p stream.Part) bool {
 		return t.reader.Read(&p.Block).Kind == service.Heartbeat
 	})
 }
 
-// due waits for a message that comes by itself, where they are frequent.
+// due waits for a message that the service sends by itself, if their interval is short.
 func (t *trial) due(ctx context.Context) error {
 	if t.s.Publish != nil {
 		return nil
@@ -39,8 +39,8 @@ func (t *trial) due(ctx context.Context) error {
 	return invalid
 }
 
-// regular waits for what arrives at an interval, unless it arrived already. field names the interval, none the error
-// without an arrival.
+// regular waits for a part that arrives at an interval, unless one has arrived already. field names the interval,
+// missing the part in the error.
 func (t *trial) regular(ctx context.Context, interval time.Duration, field, missing string, matches func(stream.Part) bool) error {
 	if interval == 0 || interval > maxHeartbeat || slices.ContainsFunc(t.open.received, matches) {
 		return nil

@@ -12,7 +12,7 @@ import (
 // errLate reports that the expected part did not arrive in time.
 var errLate = errors.New("it did not come in time")
 
-// subscription is a stream that is read all the time. It keeps what came.
+// A subscription is a stream that is read continuously. It keeps the received parts.
 type subscription struct {
 	stream   *stream.Stream
 	parts    chan stream.Part
@@ -51,7 +51,7 @@ func (f *subscription) close() {
 	}
 }
 
-// await looks at parts until one is what is wanted. The error is errLate, how the stream ended, or that of ctx.
+// await waits for the first part that wanted accepts. The error is errLate, the end of the stream, or that of ctx.
 func (f *subscription) await(ctx context.Context, patience time.Duration, wanted func(stream.Part) bool) error {
 	late := time.NewTimer(patience)
 	defer late.Stop()

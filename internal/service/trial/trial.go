@@ -1,5 +1,5 @@
-// Package trial tries a description out on its service before a load: one stream, and one message where the
-// description publishes. What does not fit is one sentence that names the field.
+// Package trial checks a service description against its service before the load, with one stream, and one message if the
+// description publishes. A mismatch is one sentence that names the field.
 package trial
 
 import (
@@ -18,37 +18,37 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
-// defaultPatience is how long a trial waits for a stream, an event or a message.
+// defaultPatience is the time for which a trial waits for a stream, an event or a message.
 const defaultPatience = 10 * time.Second
 
-// maxHeartbeat is the longest interval of heartbeats that is waited for, and grace what is added to it.
+// maxHeartbeat is the longest interval of heartbeats for which a trial waits; it waits for the interval and grace.
 const (
 	maxHeartbeat = 5 * time.Second
 	grace        = 2 * time.Second
 )
 
-// Config is what a trial needs.
+// Config configures a trial.
 type Config struct {
 	Service *service.Service
 	Base    string // URL of the service
 	Topic   string // of the first stream of the run
-	ID      string // of the trial's stream; none of the run's
+	ID      string // of the trial's stream; not one of the run's
 	Padding string // of the run's messages
 	Prompt  string // of the request of Answer
-	Marker  string // of the run; the trial adds "-trial-" and a random part, since each machine of a run makes a trial
+	Marker  string // of the run; the trial adds "-trial-" and a random part, because each machine of a run makes a trial
 
-	SubscribeToken string // what token() returns, where the description has it
-	OwnToken       bool   // it returns another one, which only a script can tell
+	SubscribeToken string // return value of token(), if the description has it
+	OwnToken       bool   // token() returns another one, which only a script can compute
 	PublishToken   string
-	HTTPVersion    string // that requests speak: 1.1 or 2; "": what the server wants
-	AcceptEncoding string // what streams say in it, where the description does not; "": nothing
+	HTTPVersion    string // of requests: 1.1 or 2; "": chosen by the server
+	AcceptEncoding string // of streams, if the description has none; "": no header
 
 	FollowRedirects bool // of streams, to other origins
 	// Dial opens a connection; nil: package net.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	Patience time.Duration // 0: 10 s
-	Note     func(string)  // gets what could not be tried; may be nil
+	Note     func(string)  // receives a sentence on each part that could not be tried; may be nil
 }
 
 // ErrNoAnswer is the cause of the error of Run and Connect if no headers arrive in time.
@@ -92,7 +92,8 @@ func start(ctx context.Context, c Config, run func(*trial, context.Context) erro
 	return err
 }
 
-// random tells the trials of machines apart that begin one run together: they publish to the same topic.
+// random returns the suffix that distinguishes the trials of several machines in one run: they publish to the same
+// topic.
 func random() string {
 	b := make([]byte, 3)
 	_, _ = rand.Read(b) // it never fails
@@ -145,7 +146,7 @@ func (t *trial) run(ctx context.Context) error {
 	return nil
 }
 
-// field is what the description says there, as a sentence begins.
+// field returns what the description has in a field, as the start of a sentence.
 func (t *trial) field(name string) string {
 	if source := t.s.Source(name); source != "" {
 		return name + " is " + stream.Shorten(source, 120)
@@ -153,7 +154,7 @@ func (t *trial) field(name string) string {
 	return name + " is left out"
 }
 
-// subscribe is the request for a stream, as those of the run are.
+// subscribe returns the request for a stream, equal to those of the run.
 func (t *trial) subscribe(v *service.Values) stream.Request {
 	r := stream.Fill(&t.s.Connect, v)
 	r.MaxEventSize = t.s.MaxEventSize
@@ -161,7 +162,7 @@ func (t *trial) subscribe(v *service.Values) stream.Request {
 	return r
 }
 
-// connect opens the stream.
+// connect opens the stream, and checks status and type of its response.
 func (t *trial) connect(ctx context.Context) error {
 	r := t.subscribe(&t.values)
 	answer, err := t.openPublishing(ctx, r)
@@ -231,7 +232,7 @@ func (t *trial) subscribeRemedy() string {
 	return "the service does not accept that token for this topic"
 }
 
-// secondRequest makes the second request, if streams need one.
+// secondRequest sends the second request, if streams need one.
 func (t *trial) secondRequest(ctx context.Context) error {
 	second := t.s.SecondRequest
 	if second == nil {
@@ -263,7 +264,7 @@ func (t *trial) secondRequest(ctx context.Context) error {
 	return err
 }
 
-// request makes a request of the description, and wants it confirmed.
+// request sends a request of the description. A response that does not confirm it is an error.
 func (t *trial) request(ctx context.Context, field string, request *service.Request, v service.Values, remedy func() string) (stream.Answer, error) {
 	r := stream.Fill(request, &v)
 	r.NoRedirect = request == t.s.Publish || request == t.s.End.Request
@@ -284,7 +285,7 @@ func (t *trial) request(ctx context.Context, field string, request *service.Requ
 	return answer, fmt.Errorf("%s: %s answered %s%s", field, r, inWords(answer.Status), quoteBody(answer.Body))
 }
 
-// end has the service end the stream, where that is how streams end.
+// end makes the service end the stream, if a request does that.
 func (t *trial) end(ctx context.Context) error {
 	if t.s.End.By != service.ByRequest {
 		return nil

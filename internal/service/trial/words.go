@@ -30,7 +30,7 @@ func typeOf(h http.Header) string {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3g s", d.Seconds()) }
 
-// quote is a block as a sentence shows it.
+// quote returns a block for a sentence.
 func (t *trial) quote(p stream.Part) string {
 	var parts []string
 	add := func(name string, has bool, value []byte) {
