@@ -107,7 +107,7 @@ func handmade() (*shard.Merged, *verdict.Verdict, []resources.Sample) {
 	group := shard.Control{URL: "http://host-b:7070", Remote: true, Streams: 20, LateMS: 1000, Opened: 20, ControlCounts: shard.ControlCounts{Expected: 72_000, Received: 72_000, Late: 20, LongestUS: 1_300_000}}
 	m.Control = &group
 	for i := range m.Runners {
-		m.Runners[i].Controlled = &shard.Controlled{Control: group}
+		m.Runners[i].Controlled = &shard.RunnerControl{Control: group}
 	}
 	m.Runners[0].Controlled.Moments = []shard.ControlWindow{{At: time.Unix(start+150, 0), Longest: 1300 * time.Millisecond, Late: 1}}
 	m.Ends = new(shard.Ends)

@@ -11,8 +11,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// Bounds that no runner exceeds. A shard may come from another machine, and its file may be damaged or hostile. Within
-// these bounds memory stays limited, no sum overflows, and nothing takes long.
+// Bounds that no runner exceeds. A shard may come from another machine, and its file may be damaged or hostile.
+// Within these bounds memory and time stay limited, and no sum overflows.
 const (
 	mostUnpacked = 1 << 30   // bytes of JSON
 	packedBase   = 64 << 20  // and no more than this
@@ -23,7 +23,7 @@ const (
 	emptyRecord  = 16        // bytes of a packed record without content; apart from these, packing makes no record longer
 	mostKeys     = 100       // of the object
 
-	mostConnections = 1 << 20 // as many as Linux lets a process have descriptors
+	mostConnections = 1 << 20 // the maximum number of descriptors of a Linux process
 	mostBuckets     = 1 << 19 // 30 days
 	mostSeconds     = 1 << 20
 	mostMetrics     = 6144 // a runner keeps 5001; a histogram costs 26 KB

@@ -19,16 +19,16 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// many is a list of n times the same element.
-func many(element string, n int) string {
+// repeatElement returns a list of n equal elements.
+func repeatElement(element string, n int) string {
 	return strings.TrimSuffix(strings.Repeat(element+",", n), ",")
 }
 
-// hostile are shards that no runner writes, as JSON, with what is said of them.
-func hostile(t testing.TB) map[string]struct{ text, want string } {
+// hostileShards returns shards that no runner writes, as JSON, with the expected errors.
+func hostileShards(t testing.TB) map[string]struct{ text, want string } {
 	t.Helper()
 	text := func(change func(s *Shard)) string {
-		s := small()
+		s := newSmallShard()
 		s.Checks, s.Metrics, s.Connections = nil, nil, nil
 		change(s)
 		b, err := json.Marshal(s)
@@ -37,10 +37,10 @@ func hostile(t testing.TB) map[string]struct{ text, want string } {
 	}
 	with := func(list, element string, n int) string {
 		t.Helper()
-		whole := text(func(s *Shard) { s.Series = nil })
+		original := text(func(s *Shard) { s.Series = nil })
 		old := fmt.Sprintf("%q:null", list)
-		require.Contains(t, whole, old)
-		return strings.Replace(whole, old, fmt.Sprintf("%q:[%s]", list, many(element, n)), 1)
+		require.Contains(t, original, old)
+		return strings.Replace(original, old, fmt.Sprintf("%q:[%s]", list, repeatElement(element, n)), 1)
 	}
 	return map[string]struct{ text, want string }{
 		"a bucket in 1970":         {text(func(s *Shard) { s.Series = []Bucket{{Unix: 5}} }), "its series tells of 1970-01-01 00:00:05 UTC, but its runner ran from 2023-11-14"},
@@ -64,7 +64,7 @@ func hostile(t testing.TB) map[string]struct{ text, want string } {
 		"half a million buckets and more":     {with("series", `{}`, mostBuckets+1), "it holds over 524288 series"},
 		"a million connections and more":      {with("connections", `{"id":"a"}`, mostConnections+1), "it holds over 1048576 connections"},
 		"ten thousand histograms":             {with("metrics", `{"trend":{"max_us":0,"counts":""}}`, 10_000), "it holds over 6144 metrics"},
-		"four million findings":               {with("connections", `{"id":"a","findings":[`+many(`{"at_ns":1}`, 50_000)+`]}`, 84), "it holds over 4194304 findings"},
+		"four million findings":               {with("connections", `{"id":"a","findings":[`+repeatElement(`{"at_ns":1}`, 50_000)+`]}`, 84), "it holds over 4194304 findings"},
 		"a hundred kinds of findings":         {text(func(s *Shard) { s.Connections = []ledger.Record{{ID: "a", Findings: kinds(101)}} }), "too many kinds of findings"},
 		"a machine whose counters ran back": {text(func(s *Shard) {
 			s.Machine = &machine.Record{FromUS: s.Runner.StartedUS, ToUS: s.Runner.EndedUS, Counters: []machine.Series{{Name: "steal", Grown: -1}}}
@@ -99,10 +99,10 @@ func kinds(n int) (out []ledger.Finding) {
 	return out
 }
 
-// A hostile shard, some of which are bombs of gzip, costs a sentence and bounded memory. Not
-// parallel: it measures what is allocated.
+// A hostile shard, such as a gzip bomb, results in one sentence and limited memory. Not parallel: the test measures
+// allocations.
 func TestHostileShardsAreRejectedWithAReason(t *testing.T) {
-	for name, c := range hostile(t) {
+	for name, c := range hostileShards(t) {
 		t.Run(name, func(t *testing.T) {
 			file := pack(t, []byte(c.text))
 			var before, after runtime.MemStats
@@ -120,7 +120,7 @@ func TestHostileShardsAreRejectedWithAReason(t *testing.T) {
 	}
 }
 
-// sixMegabytes is a list of as many connections as a shard may hold, whose ids compress to 6 MB.
+// sixMegabytes returns a list of as many connections as a shard may hold, whose ids compress to 6 MB.
 func sixMegabytes() string {
 	random, list := rand.New(rand.NewPCG(1, 2)), new(strings.Builder)
 	for i := range mostConnections {
@@ -129,7 +129,7 @@ func sixMegabytes() string {
 	return list.String()
 }
 
-// Each shard is read by a process of its own: the heap of this one is as large as its largest test.
+// A separate process reads each shard: the heap of this one is as large as its largest test.
 func TestHostileShardsUseLittleMemory(t *testing.T) {
 	const variable = "SOAK_TEST_HOSTILE_SHARD"
 	if path := os.Getenv(variable); path != "" {
@@ -147,24 +147,24 @@ func TestHostileShardsUseLittleMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	unix := small().Runner.StartedUS / 1e6
+	unix := newSmallShard().Runner.StartedUS / 1e6
 	for name, c := range map[string]struct{ list, elements, want string }{
 		"a million ids":              {"connections", sixMegabytes(), "1048576 connections"},
-		"a million times one id":     {"connections", many(`{"id":"a"}`, mostConnections), "1048576 connections"},
-		"four million findings":      {"connections", many(`{"id":"a","findings":[`+many(`{}`, 100_000)+`]}`, 41), "lists have empty elements"},
-		"thirty million disconnects": {"connections", many(`{"id":"a","cuts":{"list":[`+many(`{}`, 100_000)+`]}}`, 300), "lists have empty elements"},
-		"half a million buckets":     {"series", many(fmt.Sprintf(`{"unix_s":%d,"held":{}}`, unix), mostBuckets), "0 connections"},
-		"six thousand histograms":    {"metrics", many(`{"name":"a","trend":{"max_us":0,"counts":""}}`, mostMetrics), "0 connections"},
+		"a million times one id":     {"connections", repeatElement(`{"id":"a"}`, mostConnections), "1048576 connections"},
+		"four million findings":      {"connections", repeatElement(`{"id":"a","findings":[`+repeatElement(`{}`, 100_000)+`]}`, 41), "lists have empty elements"},
+		"thirty million disconnects": {"connections", repeatElement(`{"id":"a","cuts":{"list":[`+repeatElement(`{}`, 100_000)+`]}}`, 300), "lists have empty elements"},
+		"half a million buckets":     {"series", repeatElement(fmt.Sprintf(`{"unix_s":%d,"held":{}}`, unix), mostBuckets), "0 connections"},
+		"six thousand histograms":    {"metrics", repeatElement(`{"name":"a","trend":{"max_us":0,"counts":""}}`, mostMetrics), "0 connections"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := small()
+			s := newSmallShard()
 			s.Checks, s.Metrics, s.Connections, s.Series = nil, nil, nil, nil
 			text, err := json.Marshal(s)
 			require.NoError(t, err)
-			whole := strings.Replace(string(text), fmt.Sprintf("%q:null", c.list), fmt.Sprintf("%q:[%s]", c.list, c.elements), 1)
+			hostile := strings.Replace(string(text), fmt.Sprintf("%q:null", c.list), fmt.Sprintf("%q:[%s]", c.list, c.elements), 1)
 			path := filepath.Join(t.TempDir(), "hostile.json.gz")
-			file := pack(t, []byte(whole))
+			file := pack(t, []byte(hostile))
 			require.NoError(t, os.WriteFile(path, file, 0o600))
 			reader := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestHostileShardsUseLittleMemory$") // #nosec G204 -- this test
 			reader.Env = append(os.Environ(), variable+"="+path)
@@ -176,7 +176,7 @@ func TestHostileShardsUseLittleMemory(t *testing.T) {
 			var heap int
 			_, err = fmt.Sscan(after, &heap)
 			require.NoError(t, err)
-			t.Logf("%d KB packed, %d MB unpacked: %d MB of heap", len(file)>>10, len(whole)>>20, heap>>20)
+			t.Logf("%d KB packed, %d MB unpacked: %d MB of heap", len(file)>>10, len(hostile)>>20, heap>>20)
 			require.Less(t, heap, 300<<20)
 		})
 	}
@@ -185,17 +185,17 @@ func TestHostileShardsUseLittleMemory(t *testing.T) {
 // A record that no ledger writes is refused before it is decoded.
 func TestConnectionOfOneMegabyteIsRejected(t *testing.T) {
 	t.Parallel()
-	s := small()
+	s := newSmallShard()
 	s.Connections = []ledger.Record{{ID: "a", Findings: make([]ledger.Finding, mostRecord/len(`{"kind":"","at_ns":0},`))}}
-	_, err := Read(bytes.NewReader(encoded(t, s)))
+	_, err := Read(bytes.NewReader(encode(t, s)))
 	require.ErrorContains(t, err, "it holds a connection of over 1024 KiB")
 }
 
-// A segment whose number would have a billion digits is refused before it is computed.
+// A segment with a number of a billion digits is rejected before the number is computed.
 func TestHugeSegmentsAreRejected(t *testing.T) {
 	t.Parallel()
 	for _, segment := range []string{"1e999999999:1", "0:1/1e99999999", "0:" + strings.Repeat("9", 1<<20), "1/0:1", "-1:1", "0x1p999999999:1", "0:1:1"} {
-		s := small()
+		s := newSmallShard()
 		s.Runner.Segment = segment
 		m := Merge(planFor(1, 2), []*Shard{s})
 		require.Len(t, m.Problems, 1, segment)

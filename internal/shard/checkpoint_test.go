@@ -10,10 +10,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// holding is a shard of a runner whose streams each brought ten noops.
-func holding(streams int) *Shard {
+// newHoldingShard returns a shard of a runner whose streams each received ten noops.
+func newHoldingShard(streams int) *Shard {
 	config := &ledger.Config{Interval: time.Second, Late: time.Second}
-	s := small()
+	s := newSmallShard()
 	s.Connections = nil
 	for n := range streams {
 		l, at := ledger.New(fmt.Sprintf("soak-%d", n), config), time.Duration(n)*time.Millisecond
@@ -28,18 +28,18 @@ func holding(streams int) *Shard {
 	return s
 }
 
-// Every 30 s all streams are written down: that makes no garbage for each of them.
+// Every 30 s all streams are written. That must not allocate for each of them.
 func TestCheckpointAllocatesNothingPerStream(t *testing.T) { //nolint:paralleltest // it counts the allocations of the process
 	allocations := func(streams int) float64 {
-		s, e := holding(streams), new(Encoder)
+		s, e := newHoldingShard(streams), new(Encoder)
 		return testing.AllocsPerRun(10, func() { _, _ = e.Encode(s) })
 	}
 	require.InDelta(t, allocations(1), allocations(1000), 50)
 }
 
-// What a checkpoint of 5000 streams takes.
+// BenchmarkCheckpoint measures a checkpoint of 5000 streams.
 func BenchmarkCheckpoint(b *testing.B) {
-	s, e := holding(5000), new(Encoder)
+	s, e := newHoldingShard(5000), new(Encoder)
 	b.ReportAllocs()
 	for b.Loop() {
 		file, err := e.Encode(s)

@@ -13,8 +13,8 @@ const (
 	mostStatus = 999
 )
 
-// A coded is a message in units.
-type coded struct {
+// A codedMessage is a message whose times are counted in units.
+type codedMessage struct {
 	lag, answer uint64
 	status      uint16
 	state       MessageState
@@ -27,7 +27,7 @@ type column struct {
 	lags, answers []byte
 }
 
-func (c *column) append(m coded) {
+func (c *column) append(m codedMessage) {
 	c.count++
 	c.lags = binary.AppendUvarint(c.lags, m.lag<<2|uint64(m.state))
 	if m.state == Refused {
@@ -39,8 +39,8 @@ func (c *column) append(m coded) {
 }
 
 // all yields the messages up to the first that cannot be read.
-func (c *column) all() iter.Seq[coded] {
-	return func(yield func(coded) bool) {
+func (c *column) all() iter.Seq[codedMessage] {
+	return func(yield func(codedMessage) bool) {
 		for rest := *c; len(rest.lags) > 0; {
 			if m, ok := rest.next(); !ok || !yield(m) {
 				return
@@ -50,7 +50,7 @@ func (c *column) all() iter.Seq[coded] {
 }
 
 // next removes the first message, and reports whether it can be read.
-func (c *column) next() (m coded, ok bool) {
+func (c *column) next() (m codedMessage, ok bool) {
 	lag, ok := cutNumber(&c.lags, mostUnits<<2|3)
 	m.lag, m.state = lag>>2, MessageState(lag&3)
 	if !ok || m.state > Refused {

@@ -13,8 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// Connections are the records of a run in the order of their runners. A run may have a million. Each needs a hundred bytes here
-// instead of the 650 of a ledger.Record, most of whose fields are 0. The zero value is ready.
+// Connections is the list of a run's records in the order of their runners. A run may have a million. Each needs a
+// hundred bytes here instead of the 650 of a ledger.Record, most of whose fields are 0. The zero value is ready.
 type Connections struct {
 	parts  []*compactPart
 	count  int
@@ -45,7 +45,7 @@ func (c *Connections) add(runner int, records []ledger.Record) {
 	if last := len(c.parts) - 1; last < 0 || c.parts[last].runner != runner || c.parts[last].text.Len() > compactSize {
 		c.parts = append(c.parts, &compactPart{runner: runner, text: new(strings.Builder)})
 	}
-	f := allFields.Get().(*fields) //nolint:forcetypeassert // nothing else is put there
+	f := allFields.Get().(*recordFields) //nolint:forcetypeassert // the pool contains nothing else
 	defer allFields.Put(f)
 	f.out = f.out[:0]
 	for i := range records {
@@ -54,7 +54,7 @@ func (c *Connections) add(runner int, records []ledger.Record) {
 	}
 	part := c.parts[len(c.parts)-1]
 	if part.text.Len() == 0 {
-		part.text.Grow(len(f.out)) // exactly: it is kept
+		part.text.Grow(len(f.out)) // exactly, because the text is kept
 	}
 	part.text.Write(f.out)
 	part.count += len(records)
@@ -81,7 +81,7 @@ func (c *Connections) All() iter.Seq2[int, *Connection] {
 // between yields the records of the runners from first to end − 1; to the last one if end is negative.
 func (c *Connections) between(first, end int) iter.Seq2[int, *Connection] {
 	return func(yield func(int, *Connection) bool) {
-		f := allFields.Get().(*fields) //nolint:forcetypeassert // nothing else is put there
+		f := allFields.Get().(*recordFields) //nolint:forcetypeassert // the pool contains nothing else
 		defer allFields.Put(f)
 		i := 0
 		for _, part := range c.parts {
@@ -131,9 +131,9 @@ func (c *Connections) renumber(position []int) {
 	slices.SortStableFunc(c.parts, func(a, b *compactPart) int { return a.runner - b.runner })
 }
 
-// fields are a record and pointers to its fields, which reflection finds once: a new field needs no line here. For each type of
-// field, a bit mask of the values that are not 0 precedes these. Lists and pointers come last.
-type fields struct {
+// A recordFields is a record and pointers to its fields, which reflection finds once: a new field needs no line here.
+// For each type of field, a bit mask of the values that are not 0 precedes these. Lists and pointers come last.
+type recordFields struct {
 	Connection
 	spans  []*int64
 	counts []*uint64
@@ -147,12 +147,12 @@ type fields struct {
 }
 
 var allFields = sync.Pool{New: func() any {
-	f := &fields{}
+	f := &recordFields{}
 	f.find(reflect.ValueOf(&f.Record).Elem())
 	return f
 }}
 
-func (f *fields) find(v reflect.Value) {
+func (f *recordFields) find(v reflect.Value) {
 	switch v.Kind() { //nolint:exhaustive // other types are packed as a whole
 	case reflect.Struct:
 		for i := range v.NumField() {
@@ -178,7 +178,7 @@ func at[T any](v reflect.Value) *T {
 	return v.Addr().Convert(reflect.TypeFor[*T]()).Interface().(*T) //nolint:forcetypeassert // it was converted to that
 }
 
-func (f *fields) pack() {
+func (f *recordFields) pack() {
 	packEach(f, f.spans, func(n int64) { f.out = binary.AppendVarint(f.out, n) })
 	packEach(f, f.counts, f.number)
 	packEach(f, f.ints, func(n int) { f.out = binary.AppendVarint(f.out, int64(n)) })
@@ -195,7 +195,7 @@ func (f *fields) pack() {
 	}
 }
 
-func packEach[T comparable](f *fields, all []*T, put func(T)) {
+func packEach[T comparable](f *recordFields, all []*T, put func(T)) {
 	var none T
 	var mask uint64
 	for i, p := range all {
@@ -209,7 +209,7 @@ func packEach[T comparable](f *fields, all []*T, put func(T)) {
 }
 
 // unpack reads the next record. Its texts share the memory of the packed text.
-func (f *fields) unpack() {
+func (f *recordFields) unpack() {
 	f.Record = ledger.Record{}
 	for mask := f.nextNumber(); mask != 0; mask &= mask - 1 {
 		*f.spans[bits.TrailingZeros64(mask)] = f.nextInt()
@@ -231,14 +231,14 @@ func (f *fields) unpack() {
 	}
 }
 
-func (f *fields) number(n uint64) { f.out = binary.AppendUvarint(f.out, n) }
+func (f *recordFields) number(n uint64) { f.out = binary.AppendUvarint(f.out, n) }
 
-func (f *fields) text(s string) {
+func (f *recordFields) text(s string) {
 	f.number(uint64(len(s)))
 	f.out = append(f.out, s...)
 }
 
-func (f *fields) nextNumber() (n uint64) {
+func (f *recordFields) nextNumber() (n uint64) {
 	for shift := 0; ; shift += 7 {
 		c := f.in[0]
 		f.in = f.in[1:]
@@ -249,19 +249,19 @@ func (f *fields) nextNumber() (n uint64) {
 	}
 }
 
-func (f *fields) nextInt() int64 {
+func (f *recordFields) nextInt() int64 {
 	n := f.nextNumber()
 	return int64(n>>1) ^ -int64(n&1)
 }
 
-func (f *fields) nextText() (s string) {
+func (f *recordFields) nextText() (s string) {
 	n := f.nextNumber()
 	s, f.in = f.in[:n], f.in[n:]
 	return s
 }
 
 // put packs a value of any type in the lists of a record.
-func (f *fields) put(v reflect.Value) {
+func (f *recordFields) put(v reflect.Value) {
 	switch v.Kind() { //nolint:exhaustive // a record has no others: TestPackedRecordRoundTrip
 	case reflect.Int, reflect.Int64:
 		f.out = binary.AppendVarint(f.out, v.Int())
@@ -291,7 +291,7 @@ func (f *fields) put(v reflect.Value) {
 	}
 }
 
-func (f *fields) get(v reflect.Value) {
+func (f *recordFields) get(v reflect.Value) {
 	switch v.Kind() { //nolint:exhaustive // see put
 	case reflect.Int, reflect.Int64:
 		v.SetInt(f.nextInt())

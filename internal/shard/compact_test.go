@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// fill gives every field, and every element of two in each list, a value of its own.
+// fill sets every field, and every element of two in each list, to a different value.
 func fill(v reflect.Value, n *int) {
 	*n++
 	switch v.Kind() {
@@ -45,14 +45,14 @@ func fill(v reflect.Value, n *int) {
 	}
 }
 
-// Whatever a record will hold: none of it gets lost in a merge.
+// A merge preserves every field of a record, also of fields added later.
 func TestPackedRecordRoundTrip(t *testing.T) {
 	t.Parallel()
 	var full ledger.Record
 	n := 0
 	fill(reflect.ValueOf(&full).Elem(), &n)
 	all := []ledger.Record{full, {}, {ID: "d-1", State: ledger.Completed, StreamTime: -time.Second}, full}
-	for i := range full.Findings { // each field alone, in the order in which they stand
+	for i := range full.Findings { // each field alone, in the order of declaration
 		all = append(all, ledger.Record{Findings: full.Findings[:i]}, ledger.Record{Cuts: &ledger.Cuts{}})
 	}
 	for i := range reflect.TypeFor[ledger.Record]().NumField() {
@@ -66,9 +66,9 @@ func TestPackedRecordRoundTrip(t *testing.T) {
 		c.Add(&Connection{Record: r, Runner: 1})
 	}
 	require.Equal(t, len(all), c.Len())
-	require.Less(t, len(allFields.New().(*fields).counts), 64, "a bit each")
+	require.Less(t, len(allFields.New().(*recordFields).counts), 64, "a bit each")
 	for range 2 {
-		seen := 0
+		count := 0
 		for i, one := range c.All() {
 			want := all[i]
 			if len(want.Findings) == 0 {
@@ -76,13 +76,13 @@ func TestPackedRecordRoundTrip(t *testing.T) {
 			}
 			require.Equal(t, want, one.Record)
 			require.Equal(t, min(i/2, 1), one.Runner)
-			seen++
+			count++
 		}
-		require.Equal(t, len(all), seen)
+		require.Equal(t, len(all), count)
 	}
 }
 
-// A million streams of which nothing is to be said fit into a tenth of the memory that their records take.
+// A million streams without findings need a tenth of the memory of their records.
 func TestPackedRecordSize(t *testing.T) {
 	t.Parallel()
 	var c Connections

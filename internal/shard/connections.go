@@ -44,20 +44,20 @@ func (m *Merged) checkIDs(p plan.Plan, connections iter.Seq2[int, *Connection]) 
 			foreign[c.ID] = true
 		}
 	}
-	var missing, twice ids
+	var missing, duplicates ids
 	for n, seen := range times {
 		switch {
 		case seen == 0 && !replaced[n]:
 			missing.add(p, n)
 		case seen == 2:
-			twice.add(p, n)
+			duplicates.add(p, n)
 		}
 	}
 	if missing.count > 0 {
 		problem("%d of %s not observed: %s", missing.count, format.Plural(p.Connections, "planned connection was", "planned connections were"), shortList(missing.first))
 	}
-	if twice.count > 0 {
-		problem("%s observed twice: %s", format.Plural(twice.count, "connection was", "connections were"), shortList(twice.first))
+	if duplicates.count > 0 {
+		problem("%s observed twice: %s", format.Plural(duplicates.count, "connection was", "connections were"), shortList(duplicates.first))
 	}
 	if len(foreign) > 0 {
 		problem("%s not of this plan: %s", format.Plural(len(foreign), "connection is", "connections are"), shortList(slices.Sorted(maps.Keys(foreign))))
@@ -65,7 +65,7 @@ func (m *Merged) checkIDs(p plan.Plan, connections iter.Seq2[int, *Connection]) 
 	return problems
 }
 
-// An ids counts ids, and lists the first ones.
+// An ids counts ids, and lists the first of them.
 type ids struct {
 	count int
 	first []string

@@ -12,7 +12,7 @@ import (
 // streams under test. They are counted nowhere else.
 type Control struct {
 	URL     string `json:"url"`
-	Remote  bool   `json:"away,omitempty"`  // a network lies between runner and reference
+	Remote  bool   `json:"away,omitempty"`  // there is a network between runner and reference
 	Streams int    `json:"streams"`         // planned
 	LateMS  int    `json:"late_ms"`         // above which an event counts as late
 	Opened  int    `json:"opened"`          // opened streams, with reconnects
@@ -23,7 +23,7 @@ type Control struct {
 	ControlCounts
 }
 
-// ControlCounts count events of a control group, in a bucket or in all.
+// ControlCounts counts events of a control group, in a bucket or in all.
 type ControlCounts struct {
 	Expected uint64 `json:"owed"`
 	Received uint64 `json:"received"`
@@ -61,23 +61,23 @@ func (m *Merged) addControl(s *Shard) {
 	if s.Control == nil {
 		return
 	}
-	own := *s.Control
-	control := &Controlled{Control: own}
-	if own.HasEvents() {
+	group := *s.Control
+	control := &RunnerControl{Control: group}
+	if group.HasEvents() {
 		control.Moments = momentsOf(s)
 	}
 	m.Runners[len(m.Runners)-1].Controlled = control
 	if m.Control == nil {
-		m.Control = &own
+		m.Control = &group
 		return
 	}
 	c := m.Control
-	c.Remote, c.Streams, c.Opened, c.Refused, c.Cut, c.Lost = c.Remote || own.Remote, c.Streams+own.Streams, c.Opened+own.Opened, c.Refused+own.Refused, c.Cut+own.Cut, c.Lost+own.Lost
-	c.ControlCounts.Add(own.ControlCounts)
+	c.Remote, c.Streams, c.Opened, c.Refused, c.Cut, c.Lost = c.Remote || group.Remote, c.Streams+group.Streams, c.Opened+group.Opened, c.Refused+group.Refused, c.Cut+group.Cut, c.Lost+group.Lost
+	c.ControlCounts.Add(group.ControlCounts)
 	if c.Error == "" {
-		c.Error = own.Error
+		c.Error = group.Error
 	}
-	if c.URL != own.URL {
+	if c.URL != group.URL {
 		c.URL = ""
 	}
 }
@@ -110,8 +110,8 @@ func (s *Shard) checkControl() error {
 	return nil
 }
 
-// A Controlled is the control group of one runner with its relevant moments.
-type Controlled struct {
+// A RunnerControl is the control group of one runner with its relevant moments.
+type RunnerControl struct {
 	Control
 	Moments []ControlWindow // by time; none if the group received no event
 }
@@ -132,7 +132,7 @@ func (m *ControlWindow) End() time.Time { return m.At.Add(BucketWidth + m.Stall)
 
 // Undisturbed returns the group with the moments of the undisturbed streams alone: lateness on a stream that is read
 // slowly is no evidence for the others.
-func (c *Controlled) Undisturbed() *Controlled {
+func (c *RunnerControl) Undisturbed() *RunnerControl {
 	if c == nil {
 		return nil
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Ends are the requests of a runner that end streams.
+// Ends counts the requests of a runner that end streams.
 type Ends struct {
 	Outcomes []EndOutcome `json:"outcomes"`
 	// Seconds are pairs of a second of Unix time and the number of requests that were answered in it, or failed, by time.
@@ -190,8 +190,8 @@ func (e *Ends) Servers() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// Of adds the outcomes that a filter selects; nil: there are none.
-func (e *Ends) Of(wanted func(o *EndOutcome) bool) *EndOutcome {
+// Sum returns the sum of the outcomes that a filter selects; nil: there are none.
+func (e *Ends) Sum(wanted func(o *EndOutcome) bool) *EndOutcome {
 	var sum Ends
 	for _, o := range e.Outcomes {
 		if wanted(&o) {

@@ -16,7 +16,7 @@ func TestRequestsThatEndStreamsAddUp(t *testing.T) {
 	at := time.Unix(1_700_000_000, 500e6)
 	one, two, old := withControl(1, nil), withControl(2, nil), withControl(3, nil)
 	one.Ends, two.Ends = new(Ends), new(Ends)
-	whole := new(Ends)
+	all := new(Ends)
 	for n := range 1000 {
 		took, server := time.Duration(n+1)*time.Millisecond, "backend-1"
 		part, code := one.Ends, CodeOK
@@ -28,28 +28,28 @@ func TestRequestsThatEndStreamsAddUp(t *testing.T) {
 		}
 		ended := at.Add(took)
 		part.Add(server, code, ended, took)
-		whole.Add(server, code, ended, took)
+		all.Add(server, code, ended, took)
 	}
 	first := one.Ends.Copy()
 	for _, order := range [][]*Shard{{one, two, old}, {old, two, one}} {
 		m := Merge(plan.Plan{}, order)
-		require.Equal(t, whole, m.Ends, "the merged parts are the whole, whatever the order")
+		require.Equal(t, all, m.Ends, "the merged parts are the whole, whatever the order")
 	}
 	require.Equal(t, first, one.Ends, "what was merged stays")
 	require.Nil(t, Merge(plan.Plan{}, []*Shard{old}).Ends)
 
-	require.Equal(t, [][2]int64{{1_700_000_000, 499}, {1_700_000_001, 501}}, whole.Seconds)
-	require.Equal(t, map[string]int64{"status-404": 1}, whole.Codes())
-	require.Equal(t, []string{"backend-1", "backend-2"}, whole.Servers())
-	good := whole.Of(func(o *EndOutcome) bool { return o.Code == CodeOK })
+	require.Equal(t, [][2]int64{{1_700_000_000, 499}, {1_700_000_001, 501}}, all.Seconds)
+	require.Equal(t, map[string]int64{"status-404": 1}, all.Codes())
+	require.Equal(t, []string{"backend-1", "backend-2"}, all.Servers())
+	good := all.Sum(func(o *EndOutcome) bool { return o.Code == CodeOK })
 	require.EqualValues(t, 999, good.Took.Count())
 	require.EqualValues(t, 1000, good.MinUS)
 	require.Equal(t, time.Second, good.Took.Max())
 	require.EqualValues(t, 1_000_000, good.LastUS-good.FirstUS, "all began at one time")
-	require.Nil(t, whole.Of(func(o *EndOutcome) bool { return o.Code == CodeWrongContent }))
+	require.Nil(t, all.Sum(func(o *EndOutcome) bool { return o.Code == CodeWrongContent }))
 }
 
-// A server may call itself anew in each answer: a shard keeps what can be shown, and every request is counted.
+// A server may send another name in each response: a shard keeps a limited number of names, and counts every request.
 func TestServersBeyondTheLimitAreGrouped(t *testing.T) {
 	t.Parallel()
 	var e Ends
@@ -60,14 +60,14 @@ func TestServersBeyondTheLimitAreGrouped(t *testing.T) {
 	e.Add("", CodeNet+"1212", time.Unix(1, 0), time.Millisecond)
 	require.Len(t, e.Outcomes, MostServers+2)
 	require.Contains(t, e.Servers(), Other)
-	require.EqualValues(t, 4*MostServers+1, e.Of(func(*EndOutcome) bool { return true }).Took.Count())
+	require.EqualValues(t, 4*MostServers+1, e.Sum(func(*EndOutcome) bool { return true }).Took.Count())
 	for n := range 3 * mostEndOutcomes { // and any status
 		e.Add(fmt.Sprint("s", n%50), fmt.Sprint(CodeStatus, n%800), time.Unix(1, 0), time.Millisecond)
 	}
 	s := withControl(1, nil)
 	s.Ends = &e
 	require.NoError(t, s.checkEnds())
-	require.EqualValues(t, 4*MostServers+1+3*mostEndOutcomes, e.Of(func(*EndOutcome) bool { return true }).Took.Count())
+	require.EqualValues(t, 4*MostServers+1+3*mostEndOutcomes, e.Sum(func(*EndOutcome) bool { return true }).Took.Count())
 }
 
 func TestEndsAreStoredAndHostileOnesRejected(t *testing.T) {

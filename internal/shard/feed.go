@@ -79,7 +79,7 @@ func (p *feedPiece) add(e, before ledger.Entry) {
 }
 
 // feeds reads the messages that carry no numbers.
-func (in *bounded) feeds(s *Shard) error {
+func (in *boundedReader) feeds(s *Shard) error {
 	extras := 0
 	return in.elements("feeds", mostPieces, func() error {
 		var piece feedPiece

@@ -13,8 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// hourly returns a shard with an hour of 100 messages per second.
-func hourly() *Shard {
+// newHourShard returns a shard with an hour of 100 messages per second.
+func newHourShard() *Shard {
 	random := rand.New(rand.NewPCG(1, 2)) // #nosec G404 -- no secret
 	l := &feed.Log{Extras: []ledger.Extra{{After: 7, Print: 1 << 63, At: 5, Count: 2}}, Dropped: 3}
 	at := time.Duration(0)
@@ -35,7 +35,7 @@ func hourly() *Shard {
 
 func TestHourOfAFeedNeedsLessThan4MB(t *testing.T) {
 	t.Parallel()
-	s := hourly()
+	s := newHourShard()
 	file, err := new(Encoder).Encode(s)
 	require.NoError(t, err)
 	require.Less(t, len(file), 4_000_000)
@@ -50,15 +50,15 @@ func TestHourOfAFeedNeedsLessThan4MB(t *testing.T) {
 
 func TestReadRejectsMessagesThatAFeedLacks(t *testing.T) {
 	t.Parallel()
-	for name, spoil := range map[string]func(s *Shard){
+	for name, damage := range map[string]func(s *Shard){
 		"a higher number": func(s *Shard) { s.Connections[0].Last = 360_001 },
 		"an extra":        func(s *Shard) { s.Connections[0].Deviations.Repeats[0].Extra = 1 },
 		"a topic":         func(s *Shard) { s.Feeds = nil },
 		"a place":         func(s *Shard) { s.Feeds[0].Extras[0].After = 360_001 },
 		"a hole":          func(s *Shard) { s.Connections[0].Holes[0][1] = 360_000 },
 	} {
-		s := hourly()
-		spoil(s)
+		s := newHourShard()
+		damage(s)
 		file, err := new(Encoder).Encode(s)
 		require.NoError(t, err, name)
 		_, err = Read(bytes.NewReader(file))

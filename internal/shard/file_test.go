@@ -22,8 +22,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-func small() *Shard {
-	parts, _ := run(rand.New(rand.NewPCG(3, 4)), planFor(1, 2))
+func newSmallShard() *Shard {
+	parts, _ := randomRun(rand.New(rand.NewPCG(3, 4)), planFor(1, 2))
 	parts[0].Latency = &Latency{MinUS: 7, Histogram: NewHistogram()}
 	parts[0].Latency.Histogram.Record(time.Millisecond)
 	return parts[0]
@@ -39,7 +39,7 @@ func pack(t testing.TB, text []byte) []byte {
 	return b.Bytes()
 }
 
-func encoded(t testing.TB, s *Shard) []byte {
+func encode(t testing.TB, s *Shard) []byte {
 	t.Helper()
 	b, err := new(Encoder).Encode(s)
 	require.NoError(t, err)
@@ -53,12 +53,12 @@ func jsonOf(t testing.TB, s *Shard) string {
 	return b.String()
 }
 
-// A kept encoder keeps its compressor, not the file it made last: that grows with the run.
+// An encoder keeps its compressor, but not its last output, which grows with the run.
 func TestEncoderDoesNotKeepItsOutput(t *testing.T) {
 	t.Parallel()
 	var e Encoder
 	for range 2 {
-		b, err := e.Encode(small())
+		b, err := e.Encode(newSmallShard())
 		require.NoError(t, err)
 		file := weak.Make(&b[0])
 		runtime.GC()
@@ -67,11 +67,11 @@ func TestEncoderDoesNotKeepItsOutput(t *testing.T) {
 	runtime.KeepAlive(&e)
 }
 
-// A runner gives its ledgers, and the file is that of their records.
+// A file with ledgers equals the file with their records.
 func TestLedgersAreWrittenAsRecords(t *testing.T) {
 	t.Parallel()
 	var ledgers []*ledger.Ledger
-	s := small()
+	s := newSmallShard()
 	s.Connections = nil
 	for n := range 3 {
 		l := ledger.New(fmt.Sprintf("d-%d", n), &ledger.Config{Interval: time.Second, Late: time.Second})
@@ -83,14 +83,14 @@ func TestLedgersAreWrittenAsRecords(t *testing.T) {
 	}
 	of := *s
 	of.Connections, of.Ledgers = nil, ledgers
-	require.Equal(t, encoded(t, s), encoded(t, &of))
+	require.Equal(t, encode(t, s), encode(t, &of))
 }
 
 func TestWriteAndRead(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), FileName(Runner{Index: 1}))
 	require.Equal(t, "runner-1.json.gz", filepath.Base(path))
-	s := small()
+	s := newSmallShard()
 	from, to := s.Runner.StartedUS, s.Runner.EndedUS
 	s.Machine = &machine.Record{Boot: "b", FromUS: from, ToUS: to, Counters: []machine.Series{{Name: "steal", Grown: 1.5, Moved: []machine.Stretch{{FromUS: from, ToUS: to, By: 1.5}}}}}
 	require.NoError(t, Write(path, s))
@@ -98,7 +98,7 @@ func TestWriteAndRead(t *testing.T) {
 	require.NoError(t, Write(path, s), "over the one before")
 	got, err := ReadFile(path)
 	require.NoError(t, err)
-	require.Equal(t, encoded(t, s), encoded(t, got))
+	require.Equal(t, encode(t, s), encode(t, got))
 	info, err := os.Stat(path)
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o644), info.Mode().Perm(), "who merges need not be who ran")
@@ -116,10 +116,10 @@ func TestFailedWriteKeepsTheOldFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, FileName(Runner{Index: 1}))
-	require.NoError(t, Write(path, small()))
+	require.NoError(t, Write(path, newSmallShard()))
 	before, err := os.ReadFile(path)
 	require.NoError(t, err)
-	bad := small()
+	bad := newSmallShard()
 	bad.Runner.CPUSeconds = math.NaN() // JSON cannot hold it
 	err = Write(path, bad)
 	require.ErrorContains(t, err, "write "+path)
@@ -135,14 +135,14 @@ func TestWriteNamesThePathItCannotWrite(t *testing.T) {
 	t.Run("no folder", func(t *testing.T) {
 		t.Parallel()
 		path := filepath.Join(t.TempDir(), "none", FileName(Runner{Index: 1}))
-		require.ErrorContains(t, Write(path, small()), path)
+		require.ErrorContains(t, Write(path, newSmallShard()), path)
 	})
 	t.Run("a folder in its place", func(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()
 		path := filepath.Join(dir, FileName(Runner{Index: 1}))
 		require.NoError(t, os.MkdirAll(filepath.Join(path, "full"), 0o755))
-		require.ErrorContains(t, Write(path, small()), path)
+		require.ErrorContains(t, Write(path, newSmallShard()), path)
 		onlyFile(t, dir)
 	})
 	t.Run("a folder that is read-only", func(t *testing.T) {
@@ -154,13 +154,13 @@ func TestWriteNamesThePathItCannotWrite(t *testing.T) {
 			require.NoError(t, os.Chmod(dir, 0o555))
 		}
 		path := filepath.Join(dir, FileName(Runner{Index: 1}))
-		require.ErrorContains(t, Write(path, small()), path)
+		require.ErrorContains(t, Write(path, newSmallShard()), path)
 	})
 }
 
 func TestReadRejectsATruncatedFile(t *testing.T) {
 	t.Parallel()
-	b := encoded(t, small())
+	b := encode(t, newSmallShard())
 	for n := range len(b) {
 		_, err := Read(bytes.NewReader(b[:n]))
 		require.Error(t, err, "the first %d of %d bytes", n, len(b))
@@ -171,12 +171,12 @@ func TestReadRejectsATruncatedFile(t *testing.T) {
 
 func TestReadRejectsAFlippedBit(t *testing.T) {
 	t.Parallel()
-	b := encoded(t, small())
+	b := encode(t, newSmallShard())
 	want := bytes.Clone(b)
-	for n := 10; n < len(b); n++ { // behind gzip's header, whose time and system mean nothing
+	for n := 10; n < len(b); n++ { // after gzip's header, whose time and system have no effect
 		b[n] ^= 16
 		if got, err := Read(bytes.NewReader(b)); err == nil { // a bit without meaning
-			require.Equal(t, want, encoded(t, got), "byte %d of %d", n, len(b))
+			require.Equal(t, want, encode(t, got), "byte %d of %d", n, len(b))
 		}
 		b[n] ^= 16
 	}
@@ -184,7 +184,7 @@ func TestReadRejectsAFlippedBit(t *testing.T) {
 
 func TestReadRejectsInvalidFiles(t *testing.T) {
 	t.Parallel()
-	text, err := json.Marshal(small())
+	text, err := json.Marshal(newSmallShard())
 	require.NoError(t, err)
 	edit := func(old, new string) []byte {
 		require.Contains(t, string(text), old)
@@ -231,39 +231,39 @@ func TestReadFileNamesTheFile(t *testing.T) {
 	require.ErrorContains(t, err, "read shard "+path)
 }
 
-// What is read can be merged and written again.
+// A shard that can be read can be merged and written again.
 func FuzzRead(f *testing.F) {
-	text, err := json.Marshal(small())
+	text, err := json.Marshal(newSmallShard())
 	require.NoError(f, err)
 	f.Add(string(text))
 	f.Add(`{"schema":2,"runner":{"index":1,"execution_segment":"0:1"},"connect":{"max_us":0,"counts":""}}`)
 	f.Add(strings.Replace(string(text), `"counts":"`, `"counts":"AQEB`, 1))
 	f.Add(strings.Replace(string(text), `"execution_segment":"0:1"`, `"execution_segment":"1e999999999:1"`, 1))
-	published := small()
+	published := newSmallShard()
 	published.Published = publishedSample(f)
 	f.Add(jsonOf(f, published))
-	for _, c := range hostile(f) {
+	for _, c := range hostileShards(f) {
 		if len(c.text) < 4<<10 {
 			f.Add(c.text)
 		}
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if raw, err := Read(strings.NewReader(text)); err == nil { // as it is: hardly ever gzip
-			encoded(t, raw)
+		if raw, err := Read(strings.NewReader(text)); err == nil { // without packing: rarely valid gzip
+			encode(t, raw)
 		}
 		s, err := Read(bytes.NewReader(pack(t, []byte(text))))
 		if err != nil {
 			return
 		}
-		again, err := Read(bytes.NewReader(encoded(t, s)))
+		second, err := Read(bytes.NewReader(encode(t, s)))
 		require.NoError(t, err)
-		require.Equal(t, encoded(t, s), encoded(t, again))
+		require.Equal(t, encode(t, s), encode(t, second))
 		p := planFor(1, 2)
 		m := Merge(p, []*Shard{s})
 		require.Equal(t, len(slices.Collect(s.Records())), m.Connections.Len())
 		require.GreaterOrEqual(t, m.Lateness.Count(), int64(0))
 		m.Lateness.Quantile(.99)
-		for _, b := range m.Series { // what would make an axis long
+		for _, b := range m.Series { // a time far away would make an axis long
 			require.WithinDuration(t, s.Runner.Started(), time.Unix(b.Unix, 0), mostLength+time.Minute)
 		}
 		if s.Plan.Check() == nil {

@@ -63,7 +63,7 @@ func (h *Histogram) Less(d time.Duration) *Histogram {
 
 // MergeShifted adds the counts of other, each value plus d and limited to the range.
 func (h *Histogram) MergeShifted(other *Histogram, d time.Duration) {
-	for bar, n := range other.filled() {
+	for bar, n := range other.nonEmpty() {
 		us := min(max(min(bar.To, other.max)+d.Microseconds(), 0), highestMicros)
 		_ = h.h.RecordValues(us, n)
 	}
@@ -117,7 +117,7 @@ func (h *Histogram) Quantile(q float64) time.Duration {
 func (h *Histogram) CountBy(edges []time.Duration) []int64 {
 	out := make([]int64, len(edges)+1)
 	row := 0
-	for bar, n := range h.filled() {
+	for bar, n := range h.nonEmpty() {
 		for row < len(edges) && bar.From > edges[row].Microseconds() {
 			row++
 		}
@@ -126,8 +126,8 @@ func (h *Histogram) CountBy(edges []time.Duration) []int64 {
 	return out
 }
 
-// filled yields the buckets that are not empty, and their counts.
-func (h *Histogram) filled() iter.Seq2[hdrhistogram.Bar, int64] {
+// nonEmpty yields the buckets that are not empty, and their counts.
+func (h *Histogram) nonEmpty() iter.Seq2[hdrhistogram.Bar, int64] {
 	return func(yield func(hdrhistogram.Bar, int64) bool) {
 		bars := bars()
 		for i, n := range h.h.Export().Counts {
@@ -167,7 +167,7 @@ func (h *Histogram) pack(width int64) *Packed {
 	if sum > 0 {
 		w.write(at, sum)
 	}
-	return &Packed{Max: h.max, Counts: append([]byte{}, w.text...)} // exactly as long as needed: it is kept
+	return &Packed{Max: h.max, Counts: append([]byte{}, w.text...)} // exact capacity, because the result is kept
 }
 
 // MarshalJSON stores the packed form.

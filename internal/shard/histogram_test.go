@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// worst is the largest error of a value: 1 %, or the microsecond that is the smallest unit.
-func worst(d time.Duration) float64 { return max(.01*float64(d), float64(time.Microsecond)) }
+// maxError returns the largest error of a value: 1 %, or the microsecond that is the smallest unit.
+func maxError(d time.Duration) float64 { return max(.01*float64(d), float64(time.Microsecond)) }
 
 func random(r *rand.Rand) time.Duration { // even over the orders of magnitude
 	return time.Duration(math.Exp(r.Float64() * math.Log(float64(2*time.Hour))))
@@ -41,7 +41,7 @@ func TestHistogramErrorIsBelowOnePercent(t *testing.T) {
 		h.Reset()
 		h.Record(d)
 		h.Record(2 * time.Hour) // or Max would make it exact
-		require.InDelta(t, d, h.Quantile(.5), worst(d))
+		require.InDelta(t, d, h.Quantile(.5), maxError(d))
 		require.Equal(t, 2*time.Hour, h.Max())
 	}
 }
@@ -66,7 +66,7 @@ func TestQuantilesOfMergedHistograms(t *testing.T) {
 		slices.Sort(all)
 		for _, q := range []float64{.5, .95, .99, 1} {
 			exact := all[int(math.Ceil(q*float64(len(all))))-1]
-			require.InDelta(t, exact, merged.Quantile(q), worst(exact), "q=%v of %d", q, len(all))
+			require.InDelta(t, exact, merged.Quantile(q), maxError(exact), "q=%v of %d", q, len(all))
 		}
 		require.Equal(t, all[len(all)-1].Truncate(time.Microsecond), merged.Max())
 	}
@@ -84,7 +84,7 @@ func TestQuantilesOfFewValuesUseNearestRank(t *testing.T) {
 	} {
 		h := NewHistogram()
 		for i := range c.n {
-			h.Record(time.Duration(i+1) * time.Microsecond) // so short that each has a bucket of its own
+			h.Record(time.Duration(i+1) * time.Microsecond) // so short that each has its own bucket
 		}
 		require.Equal(t, time.Duration(c.rank)*time.Microsecond, h.Quantile(c.q), "q=%v of %d", c.q, c.n)
 	}
@@ -114,7 +114,7 @@ func TestMergeShifted(t *testing.T) {
 		require.Equal(t, from.Count(), h.Count())
 		require.Equal(t, min(max(from.Max()+shift, 0), 2*time.Hour), h.Max(), "shift %v", shift)
 		exact := min(max(time.Second+shift, 0), 2*time.Hour)
-		require.InDelta(t, exact, h.Quantile(.75), worst(time.Second)+worst(exact), "shift %v", shift)
+		require.InDelta(t, exact, h.Quantile(.75), maxError(time.Second)+maxError(exact), "shift %v", shift)
 		_, err := h.Pack().Unpack()
 		require.NoError(t, err, "shift %v", shift)
 	}

@@ -14,9 +14,9 @@ import (
 type group struct {
 	plan           plan.Plan
 	first, runners int // its part of Merged.Runners
-	declared       int // runners by plan; 0 with k6 alone, which does not know
+	declared       int // runners by plan; 0 with k6 alone, which has no such number
 
-	refused bool // for the reason that a problem states; nothing more is checked
+	refused bool // a problem states the reason; no further checks
 }
 
 // runnersOf returns the runners of a group that left shards.

@@ -9,19 +9,19 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// laptop is what the runners of one laptop leave that ran k6 alone.
-func laptop(prefix string, runners, connections int) []*Shard {
+// laptopShards returns the shards of one laptop that ran k6 without soak.
+func laptopShards(prefix string, runners, connections int) []*Shard {
 	p := planFor(runners, connections)
-	p.Prefix, p.Marker = prefix, prefix // which k6 alone takes for a marker
-	parts, _ := run(rand.New(rand.NewPCG(7, 8)), p)
+	p.Prefix, p.Marker = prefix, prefix // k6 alone uses the prefix as marker
+	parts, _ := randomRun(rand.New(rand.NewPCG(7, 8)), p)
 	for i := range parts {
-		parts[i].Plan.Runners = 1 // k6 alone does not know
+		parts[i].Plan.Runners = 1 // k6 alone has no such number
 		parts[i].Runner.Host, parts[i].Runner.Process = "host-of-"+prefix, NewProcess()
 	}
 	return parts
 }
 
-func alone(groups ...[]*Shard) *Merged {
+func mergeWithoutPlan(groups ...[]*Shard) *Merged {
 	var g Merger
 	for _, group := range groups {
 		for _, s := range group {
@@ -33,8 +33,8 @@ func alone(groups ...[]*Shard) *Merged {
 
 func TestShardsOfLaptopsMerge(t *testing.T) {
 	t.Parallel()
-	b := laptop("laptop-b-", 1, 3)
-	m := alone(b, laptop("laptop-a-", 2, 4))
+	b := laptopShards("laptop-b-", 1, 3)
+	m := mergeWithoutPlan(b, laptopShards("laptop-a-", 2, 4))
 	require.Empty(t, m.Problems)
 	require.Equal(t, 7, m.Plan.Connections)
 	require.Equal(t, 3, m.Plan.Runners)
@@ -43,8 +43,8 @@ func TestShardsOfLaptopsMerge(t *testing.T) {
 	require.Equal(t, "laptop-b-2", m.Connections.Edit(6).ID)
 	require.Equal(t, 3, m.Runners[2].Index, "no two runners of a verdict have one number")
 	require.Equal(t, "host-of-laptop-b-, PREFIX laptop-b-", m.Laptop(m.Connections.Edit(6).Runner))
-	require.Empty(t, alone(b).Laptop(0), "there is one only")
-	require.Equal(t, "laptop-b-", alone(b).Plan.Prefix)
+	require.Empty(t, mergeWithoutPlan(b).Laptop(0), "there is one only")
+	require.Equal(t, "laptop-b-", mergeWithoutPlan(b).Plan.Prefix)
 }
 
 func TestAloneReportsIncompatibleLaptops(t *testing.T) {
@@ -59,38 +59,38 @@ func TestAloneReportsIncompatibleLaptops(t *testing.T) {
 		groups [][]*Shard
 		want   []string
 	}{
-		"one PREFIX for two": {[][]*Shard{laptop("a-", 1, 3), laptop("a-", 1, 5)}, []string{
+		"one PREFIX for two": {[][]*Shard{laptopShards("a-", 1, 3), laptopShards("a-", 1, 5)}, []string{
 			`two runs have the PREFIX "a-": runner 1 on host-of-a- from 2023-11-14 22:13:20 UTC on, and runner 1 on host-of-a- from`,
 		}},
-		"ids that overlap": {[][]*Shard{laptop("a", 1, 20), laptop("a1", 1, 5)}, []string{
+		"ids that overlap": {[][]*Shard{laptopShards("a", 1, 20), laptopShards("a1", 1, 5)}, []string{
 			`the device ids of PREFIX "a" with 20 connections and of "a1" with 5 overlap: a10 is in both; choose prefixes of which none begins with another`,
 		}},
-		"ids that would overlap with more": {[][]*Shard{laptop("a", 1, 10), laptop("a1", 1, 5)}, nil},
-		"prefixes that only look like it":  {[][]*Shard{laptop("a", 1, 20), laptop("a0", 1, 5)}, nil},
-		"another length": {[][]*Shard{laptop("a-", 1, 3), change(laptop("b-", 1, 3), func(s *Shard) { s.Plan.Seconds = 60 })}, []string{
+		"ids that would overlap with more": {[][]*Shard{laptopShards("a", 1, 10), laptopShards("a1", 1, 5)}, nil},
+		"prefixes that only look like it":  {[][]*Shard{laptopShards("a", 1, 20), laptopShards("a0", 1, 5)}, nil},
+		"another length": {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Plan.Seconds = 60 })}, []string{
 			"b- ran another plan than a-: SECONDS is 60, planned was 3600",
 		}},
-		"another tolerance": {[][]*Shard{laptop("a-", 1, 3), change(laptop("b-", 1, 3), func(s *Shard) { s.Plan.MaxLate = 0 })}, []string{
+		"another tolerance": {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Plan.MaxLate = 0 })}, []string{
 			"b- ran another plan than a-: MAX_LATE is 0, planned was -1",
 		}},
-		"half a laptop": {[][]*Shard{laptop("a-", 1, 3), laptop("b-", 2, 4)[:1]}, []string{
+		"half a laptop": {[][]*Shard{laptopShards("a-", 1, 3), laptopShards("b-", 2, 4)[:1]}, []string{
 			"the execution segments of b- do not cover the plan once: they end at 1/2, not at 1", "2 of 4 planned connections were not observed: b-2, b-3",
 		}},
-		"one that was killed": {[][]*Shard{laptop("a-", 1, 3), change(laptop("b-", 1, 3), func(s *Shard) { s.Runner.State = Running })}, []string{
+		"one that was killed": {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Runner.State = Running })}, []string{
 			"runner 1 of b- on host-of-b- did not finish: it was killed",
 		}},
-		"another run": {[][]*Shard{laptop("a-", 1, 3), change(laptop("b-", 1, 3), func(s *Shard) { s.Runner.TestID = "y" })}, []string{`is of the run "y", not of "t"`}},
-		"another k6":  {[][]*Shard{laptop("a-", 1, 3), change(laptop("b-", 1, 3), func(s *Shard) { s.Runner.K6Version = "v9" })}, []string{"runner 1 on host-of-b- ran k6 v9"}},
-		"an hour later": {[][]*Shard{laptop("a-", 1, 3), change(laptop("b-", 1, 3), func(s *Shard) { s.Runner.StartedUS += 3600e6; s.Runner.EndedUS += 3600e6 })}, []string{
+		"another run": {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Runner.TestID = "y" })}, []string{`is of the run "y", not of "t"`}},
+		"another k6":  {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Runner.K6Version = "v9" })}, []string{"runner 1 on host-of-b- ran k6 v9"}},
+		"an hour later": {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Runner.StartedUS += 3600e6; s.Runner.EndedUS += 3600e6 })}, []string{
 			"runner 1 on host-of-a- ended at 2023-11-14 22:14:20 UTC, before runner 1 on host-of-b- began at 2023-11-14 23:13:20 UTC: they are not of one run",
 		}},
-		"hardly at the same time": {[][]*Shard{change(laptop("a-", 1, 3), func(s *Shard) { s.Runner.EndedUS += 3540e6 }), change(laptop("b-", 1, 3), func(s *Shard) { s.Runner.StartedUS += 3120e6; s.Runner.EndedUS += 7200e6 })}, []string{
+		"hardly at the same time": {[][]*Shard{change(laptopShards("a-", 1, 3), func(s *Shard) { s.Runner.EndedUS += 3540e6 }), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Runner.StartedUS += 3120e6; s.Runner.EndedUS += 7200e6 })}, []string{
 			"runner 1 on host-of-a- and runner 1 on host-of-b- ran at the same time for only 8 min of the planned 59 min 55 s",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := alone(c.groups...)
+			m := mergeWithoutPlan(c.groups...)
 			found := append(m.Early, m.Problems...)
 			require.Len(t, found, len(c.want), "%q", found)
 			for i, want := range c.want {
@@ -100,13 +100,13 @@ func TestAloneReportsIncompatibleLaptops(t *testing.T) {
 	}
 }
 
-// Of 15 s that two laptops were to hold, 13 s apart left 7 s. A runner that ended early, because the service
-// cut its streams off, ran with the other one all the same.
+// Two laptops planned to hold for 15 s, and started 13 s apart: 7 s were common. A runner that ended early because
+// the service closed its streams still counts as simultaneous.
 func TestShardsOfDifferentTimesAreAProblem(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name        string
-		start, took float64 // of the second; the first starts at 0 and takes 20 s
+		start, took float64 // of the second; the first starts at 0 and runs for 20 s
 		state       RunState
 		suite       string
 		problems    int
@@ -115,14 +115,14 @@ func TestShardsOfDifferentTimesAreAProblem(t *testing.T) {
 		{"a little later", 5, 20, Finished, "", 0},
 		{"much later", 13, 20, Finished, "", 1},
 		{"cut off early", 2, 3, Finished, "", 0},
-		{"killed", 13, 3, Running, "", 1}, // by its own sentence
+		{"killed", 13, 3, Running, "", 1}, // another problem reports it
 		{"of a suite", 13, 20, Finished, "rampup", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			p := planFor(2, 4)
 			p.Seconds, p.Suite = 20, c.suite
-			parts, _ := run(rand.New(rand.NewPCG(1, 2)), p)
+			parts, _ := randomRun(rand.New(rand.NewPCG(1, 2)), p)
 			for i, r := range []*Runner{&parts[0].Runner, &parts[1].Runner} {
 				r.EndedUS = r.StartedUS + 20e6
 				if i == 1 {
@@ -155,7 +155,7 @@ func TestShardsOfDifferentTimesAreAProblem(t *testing.T) {
 func TestStaleShardDoesNotReplaceAMissingOne(t *testing.T) {
 	t.Parallel()
 	stale := func(p plan.Plan) []*Shard {
-		parts, _ := run(rand.New(rand.NewPCG(1, 2)), p)
+		parts, _ := randomRun(rand.New(rand.NewPCG(1, 2)), p)
 		parts[1].Runner.StartedUS -= 7200e6
 		parts[1].Runner.EndedUS -= 7200e6
 		return parts
@@ -169,7 +169,7 @@ func TestStaleShardDoesNotReplaceAMissingOne(t *testing.T) {
 	require.Len(t, Merge(p, stale(p)).Problems, 1)
 
 	p.RunID = "this one"
-	parts, _ := run(rand.New(rand.NewPCG(1, 2)), p)
+	parts, _ := randomRun(rand.New(rand.NewPCG(1, 2)), p)
 	for i, id := range []string{"this one", "this one", "that one"} {
 		parts[i].Runner.RunID = id
 	}
@@ -180,14 +180,14 @@ func TestStaleShardDoesNotReplaceAMissingOne(t *testing.T) {
 
 func TestMergeExpectsANumberOfParts(t *testing.T) {
 	t.Parallel()
-	a, b := laptop("laptop-a-", 2, 4), laptop("laptop-b-", 1, 3)
-	require.Empty(t, alone(a, b).Expect(2))
-	require.Equal(t, []string{`"laptop-a-"`, `"laptop-b-"`}, alone(a, b).Prefixes())
-	require.Equal(t, `the shards of 1 of 2 laptops are missing: 2 expected (--expect), 1 found (PREFIX "laptop-a-")`, alone(a).Expect(2), "it has two runners")
-	require.Contains(t, alone(a, b).Expect(1), "shards of 2 laptops were found, but 1 expected")
+	a, b := laptopShards("laptop-a-", 2, 4), laptopShards("laptop-b-", 1, 3)
+	require.Empty(t, mergeWithoutPlan(a, b).Expect(2))
+	require.Equal(t, []string{`"laptop-a-"`, `"laptop-b-"`}, mergeWithoutPlan(a, b).Prefixes())
+	require.Equal(t, `the shards of 1 of 2 laptops are missing: 2 expected (--expect), 1 found (PREFIX "laptop-a-")`, mergeWithoutPlan(a).Expect(2), "it has two runners")
+	require.Contains(t, mergeWithoutPlan(a, b).Expect(1), "shards of 2 laptops were found, but 1 expected")
 
 	p := planFor(2, 4)
-	shards, _ := run(rand.New(rand.NewPCG(7, 8)), p)
+	shards, _ := randomRun(rand.New(rand.NewPCG(7, 8)), p)
 	m := Merge(p, shards)
 	require.Empty(t, m.Expect(2))
 	require.Nil(t, m.Prefixes())

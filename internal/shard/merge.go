@@ -14,7 +14,7 @@ type Merged struct {
 	Plan        plan.Plan
 	Suite       *Suite     // nil: the scripts declare none
 	Service     Service    // zero: there were no streams, or no shard
-	Reach       *Reach     // nil: nothing was published
+	Reach       *Reach     // nil: no publisher
 	Control     *Control   // of all runners that had one; URL is "" if they differ
 	Codings     []Coding   // by name, of compressed streams
 	Redirects   []Redirect // by the number of streams; origins other than the target
@@ -26,7 +26,7 @@ type Merged struct {
 	Connect     *Histogram
 	FirstNoop   *Histogram
 	Lateness    *Histogram
-	Latency     *Latency // Offset 0: each difference above the fastest of its own runner, plus Min where the clocks agree
+	Latency     *Latency // Offset 0: each difference above the fastest of its own runner, plus Min if the clocks agree
 	Series      []Bucket // by time; sums over the runners, RSS and CPU as well
 	Seconds     []Second // of all runners; those of one do not overlap
 	Checks      []Check
@@ -43,7 +43,7 @@ type Merged struct {
 	published   bool    // by any runner
 }
 
-// A Connection is a record with its runner, whose instants it has.
+// A Connection is a record and its runner.
 type Connection struct {
 	ledger.Record
 	Runner int // index into Merged.Runners

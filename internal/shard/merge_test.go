@@ -12,8 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// meaning is a merged run without who saw what.
-func meaning(m *Merged) map[string]any {
+// withoutRunners returns the content of a merged run that does not depend on the number of runners.
+func withoutRunners(m *Merged) map[string]any {
 	ids := map[string]uint64{}
 	for _, c := range m.Connections.All() {
 		ids[c.ID] = c.Received
@@ -37,19 +37,19 @@ func TestMergedPartsEqualOneRun(t *testing.T) {
 	for n := range uint64(5) {
 		r := rand.New(rand.NewPCG(seed, n))
 		p := planFor(1+r.IntN(6), 20+r.IntN(60))
-		parts, whole := run(r, p)
+		parts, single := randomRun(r, p)
 		one := p
 		one.Runners = 1
-		want := Merge(one, []*Shard{whole})
+		want := Merge(one, []*Shard{single})
 		require.Empty(t, want.Problems)
 		first := Merge(p, parts)
-		require.Equal(t, meaning(want), meaning(first), "seed %d %d", seed, n)
+		require.Equal(t, withoutRunners(want), withoutRunners(first), "seed %d %d", seed, n)
 		for range 3 {
 			r.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
-			again := Merge(p, parts)
-			require.Equal(t, first.Runners, again.Runners)
-			require.Equal(t, first.Connections, again.Connections)
-			require.Equal(t, meaning(first), meaning(again), "the order matters, or an earlier merge left its mark: seed %d %d", seed, n)
+			reordered := Merge(p, parts)
+			require.Equal(t, first.Runners, reordered.Runners)
+			require.Equal(t, first.Connections, reordered.Connections)
+			require.Equal(t, withoutRunners(first), withoutRunners(reordered), "the order matters, or an earlier merge left its mark: seed %d %d", seed, n)
 		}
 	}
 }
@@ -76,7 +76,7 @@ func TestMergeProblems(t *testing.T) {
 			"runner 2 left two shards", "an overlap between 2/3 and 1/3", "2 connections were observed twice: d-2, d-3",
 		}},
 		{"one too many", func(_ *plan.Plan, s []*Shard) []*Shard {
-			more := empty(s[0].Plan, 3)
+			more := newEmptyShard(s[0].Plan, 3)
 			more.Runner.Index, more.Runner.Segment = 4, "1:1"
 			return append(s, more)
 		}, []string{"runner 4 is not one of the 3 runners of the plan"}},
@@ -146,7 +146,7 @@ func TestMergeProblems(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			p := planFor(3, 6)
-			parts, _ := run(rand.New(rand.NewPCG(1, 2)), p)
+			parts, _ := randomRun(rand.New(rand.NewPCG(1, 2)), p)
 			m := Merge(p, c.edit(&p, parts))
 			found := append(m.Early, m.Problems...)
 			require.Len(t, found, len(c.want), "%q", found)
@@ -160,7 +160,7 @@ func TestMergeProblems(t *testing.T) {
 func TestLatencyAcrossClocksIsRelativeToTheFastestMessage(t *testing.T) {
 	t.Parallel()
 	p := planFor(2, 2)
-	a, b := empty(p, 1), empty(p, 2)
+	a, b := newEmptyShard(p, 1), newEmptyShard(p, 2)
 	fill := func(s *Shard, skew time.Duration) {
 		s.Latency = &Latency{MinUS: (skew + time.Millisecond).Microseconds(), OffsetUS: -skew.Microseconds(), Histogram: NewHistogram()}
 		for ms := range 100 {
@@ -179,7 +179,7 @@ func TestLatencyAcrossClocksIsRelativeToTheFastestMessage(t *testing.T) {
 func TestMetricsOfRunnersAddUp(t *testing.T) {
 	t.Parallel()
 	p := planFor(2, 2)
-	a, b := empty(p, 1), empty(p, 2)
+	a, b := newEmptyShard(p, 1), newEmptyShard(p, 2)
 	a.Metrics = []Metric{{Name: "z", Sum: 1, Count: 1, Min: 1, Max: 1}, {Name: "t", Trend: NewHistogram()}}
 	b.Metrics = []Metric{{Name: "z", Sum: 5, Count: 2, Min: -1, Max: 4}}
 	a.Checks, b.Checks = []Check{{"x", 1, 2}}, []Check{{"y", 3, 4}, {"x", 10, 20}}
@@ -207,7 +207,7 @@ func TestMergeOfAReplacedRunner(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := planFor(3, 6)
-			parts, _ := run(rand.New(rand.NewPCG(1, 2)), p)
+			parts, _ := randomRun(rand.New(rand.NewPCG(1, 2)), p)
 			lost, next := parts[1], *parts[1]
 			lost.Runner.State, lost.Runner.EndedUS = Interrupted, lost.Runner.StartedUS+20e6
 			next.Runner.BegunUS, next.Runner.StartedUS = lost.Runner.StartedUS, lost.Runner.EndedUS+1e6

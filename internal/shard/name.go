@@ -39,7 +39,8 @@ func FileName(r Runner) string {
 
 var fileName = regexp.MustCompile(`^runner-([0-9]{1,9})(-.*)?\.json\.gz$`)
 
-// IndexOf returns the index of the runner with a file name; ok is false for other names, whose runner only the content shows.
+// IndexOf returns the index of the runner with a file name. ok is false for other names: then only the content has
+// the index.
 func IndexOf(name string) (index int, ok bool) {
 	found := fileName.FindStringSubmatch(name)
 	if found == nil {

@@ -57,8 +57,8 @@ func (p *Packed) check() error {
 	return nil
 }
 
-// add adds the counts of other in the memory of one of them: a large run has a million. The caller keeps room from one call to the
-// next.
+// add adds the counts of other. It reuses room, which the caller keeps between calls, because a large run has a
+// million histograms.
 func (p *Packed) add(other *Packed, room *[]byte) error {
 	if err := other.check(); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (p *Packed) add(other *Packed, room *[]byte) error {
 	return nil
 }
 
-// bucketReader reads Packed.Counts.
+// A bucketReader reads Packed.Counts.
 type bucketReader struct {
 	rest         []byte
 	index, count int64
@@ -106,11 +106,11 @@ func (r *bucketReader) next() bool {
 	}
 	r.rest = r.rest[n+m:]
 	r.index += int64(distance) // #nosec G115 -- below the number of buckets
-	r.count = int64(count)     // #nosec G115 -- check refuses what is negative
+	r.count = int64(count)     // #nosec G115 -- check rejects negative counts
 	return true
 }
 
-// bucketWriter writes Packed.Counts.
+// A bucketWriter writes Packed.Counts.
 type bucketWriter struct {
 	text []byte
 	last int64

@@ -62,7 +62,7 @@ func (p *Progress) Count(r *ledger.Record) {
 	}
 }
 
-// CountSteady is like Count, for a connection without faults.
+// CountSteady counts a connection without faults.
 func (p *Progress) CountSteady(s ledger.Steady) {
 	p.Opened++
 	p.Received += s.Received

@@ -32,7 +32,7 @@ type Published struct {
 	Messages  uint64   `json:"sent"`            // messages that were sent
 	Finished  bool     `json:"finished"`        // the publisher has sent all of them, and waited for each answer
 
-	Lag    *Histogram `json:"lag"`              // sent − due, of messages that were answered or given up
+	Lag    *Histogram `json:"lag"`              // sent − due, of messages with a response or an error
 	Answer *Histogram `json:"answer"`           // answered − sent, of messages that were answered
 	Failed []Failure  `json:"failed,omitempty"` // unconfirmed messages by kind, without those in flight at a checkpoint
 	// MaxBodyUS is the longest time from the headers of a response to the end of its body. The next message of the topic waits

@@ -18,11 +18,11 @@ type PublishLog struct {
 	sums     PublishSums
 }
 
-// An inFlight is a message that was begun. It goes into its column once all messages before it are settled.
+// An inFlight is a message that was started. It is added to its column once all messages before it are settled.
 type inFlight struct {
 	sentUS  int64
 	settled bool
-	coded
+	codedMessage
 }
 
 // NewPublishLog returns the log of a publisher that has sent nothing yet.
@@ -55,7 +55,7 @@ type Outcome struct {
 	State  MessageState
 	Status uint16
 	SentUS int64 // when it was really sent: Begin may have been before a connection was there
-	AtUS   int64 // when it was answered or given up
+	AtUS   int64 // when the response or the error arrived
 	BodyUS int64 // from the headers of the response to the end of its body
 	Idle   bool  // the connection was closed as idle while the message was being sent
 	Text   string
@@ -90,13 +90,13 @@ func (l *PublishLog) Settle(topic int, number uint64, o Outcome) {
 	}
 	settled, waiting := 0, l.inFlight[topic]
 	for settled < len(waiting) && waiting[settled].settled {
-		l.p.sent[topic].append(waiting[settled].coded)
+		l.p.sent[topic].append(waiting[settled].codedMessage)
 		settled++
 	}
 	l.inFlight[topic] = slices.Delete(waiting, 0, settled)
 }
 
-// encode gives a message its times in units, and returns its lag behind the schedule in microseconds.
+// encode sets the times of a message in units, and returns its lag behind the schedule in microseconds.
 func (l *PublishLog) encode(m *inFlight, topic, n int, answeredUS int64) (lagUS int64) {
 	lagUS = max(m.sentUS-l.p.due(topic, n), 0)
 	m.lag = min(uint64(lagUS/unitUS), mostUnits)
@@ -149,7 +149,7 @@ func (l *PublishLog) Published(finished bool) *Published {
 			if !one.settled {
 				l.encode(&one, topic, c.count, one.sentUS)
 			}
-			c.append(one.coded)
+			c.append(one.codedMessage)
 		}
 	}
 	return p

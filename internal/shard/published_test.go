@@ -23,7 +23,8 @@ func topics(n int) (names []string) {
 	return names
 }
 
-// publish makes a log of count messages, and what Topic is to make of it: with times as they were.
+// publish returns the log of count messages, and the messages that Topic is expected to return, with their exact
+// times.
 func publish(r *rand.Rand, names, count int, rate float64, lag, answer func() time.Duration) (*PublishLog, [][]Message) {
 	l := NewPublishLog(topics(names), rate, started, uint64(count))
 	want := make([][]Message, names)
@@ -52,7 +53,7 @@ func jitter(r *rand.Rand, from, to time.Duration) func() time.Duration {
 	return func() time.Duration { return from + time.Duration(r.Int64N(int64(to-from))) }
 }
 
-func same(t *testing.T, want, got []Message) {
+func requireSameMessages(t *testing.T, want, got []Message) {
 	t.Helper()
 	require.Len(t, got, len(want))
 	for i, w := range want {
@@ -79,9 +80,9 @@ func TestPublishedMessagesAreReadExactly(t *testing.T) {
 	} {
 		l, want := publish(r, c.topics, c.count, c.rate, jitter(r, 0, c.lag), jitter(r, 0, c.answer))
 		p := l.Published(true)
-		s := empty(planFor(1, 1), 1)
+		s := newEmptyShard(planFor(1, 1), 1)
 		s.Published = p
-		read, err := Read(bytes.NewReader(encoded(t, s)))
+		read, err := Read(bytes.NewReader(encode(t, s)))
 		require.NoError(t, err)
 		for _, p := range []*Published{p, read.Published} {
 			require.EqualValues(t, c.count, p.Messages)
@@ -93,7 +94,7 @@ func TestPublishedMessagesAreReadExactly(t *testing.T) {
 			require.Equal(t, sums, p.Sums())
 			require.EqualValues(t, c.count, p.Lag.Count())
 			for i := range c.topics {
-				same(t, want[i], p.Topic(i))
+				requireSameMessages(t, want[i], p.Topic(i))
 			}
 		}
 		require.Equal(t, p.Failed, read.Published.Failed)
@@ -113,12 +114,12 @@ func TestHourOfThousandMessagesPerSecondNeedsLessThan6MB(t *testing.T) {
 			sent := l.Due(uint64(i)) + lag().Microseconds()
 			l.Settle(i%names, l.Begin(i%names, sent), Outcome{State: Confirmed, SentUS: sent, AtUS: sent + answer().Microseconds()})
 		}
-		s := empty(planFor(1, 1), 1)
-		before := len(encoded(t, s))
+		s := newEmptyShard(planFor(1, 1), 1)
+		before := len(encode(t, s))
 		begin := time.Now()
 		s.Published = l.Published(true)
-		taken := time.Since(begin)
-		file := encoded(t, s)
+		snapshot := time.Since(begin)
+		file := encode(t, s)
 		encode := time.Since(begin)
 		require.Less(t, len(file)-before, 6_000_000)
 		begin = time.Now()
@@ -126,7 +127,7 @@ func TestHourOfThousandMessagesPerSecondNeedsLessThan6MB(t *testing.T) {
 		require.NoError(t, err)
 		read := time.Since(begin)
 		require.EqualValues(t, 3_600_000, got.Published.Sums().Confirmed)
-		t.Logf("%d topics: %d bytes; a snapshot takes %s, the file %s, reading it %s", names, len(file)-before, taken, encode, read)
+		t.Logf("%d topics: %d bytes; a snapshot takes %s, the file %s, reading it %s", names, len(file)-before, snapshot, encode, read)
 	}
 }
 
@@ -139,9 +140,9 @@ func TestConstantPublisherStaysWithinTheBounds(t *testing.T) {
 	l := NewPublishLog(topics(1), MostRate, started, MostPublished)
 	l.p.sent[0] = column{count: MostPublished, lags: bytes.Repeat([]byte{1}, MostPublished), answers: bytes.Repeat([]byte{1}, MostPublished)}
 	l.sums.Sent = MostPublished
-	s := empty(planFor(1, 1), 1)
+	s := newEmptyShard(planFor(1, 1), 1)
 	s.Published = l.Published(true)
-	got, err := Read(bytes.NewReader(encoded(t, s)))
+	got, err := Read(bytes.NewReader(encode(t, s)))
 	require.NoError(t, err)
 	require.EqualValues(t, MostPublished, got.Published.Messages)
 }
@@ -206,19 +207,19 @@ func publishedSample(t testing.TB) *Published {
 	return l.Published(true)
 }
 
-// reread returns what is read from the file of a shard with published messages.
+// reread returns the shard with published messages that its file contains.
 func reread(t testing.TB, p *Published) *Published {
 	t.Helper()
-	s := empty(planFor(1, 1), 1)
+	s := newEmptyShard(planFor(1, 1), 1)
 	s.Published = p
-	read, err := Read(bytes.NewReader(encoded(t, s)))
+	read, err := Read(bytes.NewReader(encode(t, s)))
 	require.NoError(t, err)
 	return read.Published
 }
 
 func TestReadRejectsImpossiblePublishedMessages(t *testing.T) {
 	t.Parallel()
-	s := empty(planFor(1, 1), 1)
+	s := newEmptyShard(planFor(1, 1), 1)
 	s.Published = publishedSample(t)
 	text := jsonOf(t, s)
 	for _, c := range []struct{ old, new, want string }{
@@ -266,10 +267,10 @@ func FuzzPublishedRoundTrip(f *testing.F) {
 		if p.check() != nil {
 			return
 		}
-		s := empty(planFor(1, 1), 1)
+		s := newEmptyShard(planFor(1, 1), 1)
 		s.Published = &p
 		s.Runner.StartedUS, s.Runner.EndedUS = from, from
-		read, err := Read(bytes.NewReader(encoded(t, s)))
+		read, err := Read(bytes.NewReader(encode(t, s)))
 		require.NoError(t, err)
 		q := read.Published
 		require.Equal(t, p.Sums(), q.Sums())

@@ -18,7 +18,7 @@ func TestLargestShardStaysWithinTheBounds(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	p := planFor(1, 300_000)
-	s := empty(p, 1)
+	s := newEmptyShard(p, 1)
 	for i := range p.Connections {
 		s.Connections = append(s.Connections, ledger.Record{
 			ID: p.DeviceID(i), State: ledger.Completed, Reason: "server_closed", Numbered: true, Attempts: 1, Streams: 1,
@@ -26,7 +26,7 @@ func TestLargestShardStaysWithinTheBounds(t *testing.T) {
 			Counts: ledger.Counts{Received: 239},
 		})
 	}
-	file := encoded(t, s)
+	file := encode(t, s)
 	var text int
 	for i := range s.Connections {
 		text += len(s.Connections[i].ID) + 300

@@ -30,15 +30,15 @@ func ReadFile(path string) (*Shard, error) {
 	return s, nil
 }
 
-// Read reads one shard. A truncated file, trailing data and another version are errors. It trusts nothing in the file: values that
-// no runner writes (bounds.go) are errors, too, and cost limited memory.
+// Read reads one shard. A truncated file, trailing data and another version are errors. It does not trust the file:
+// values that no runner writes (bounds.go) are errors, too, and cost limited memory.
 func Read(r io.Reader) (*Shard, error) {
 	packed := &counter{from: r}
 	z, err := gzip.NewReader(packed)
 	if err != nil {
 		return nil, fmt.Errorf("not a whole gzip file: %w", err)
 	}
-	in := newBounded(z, packed)
+	in := newBoundedReader(z, packed)
 	s, err := in.shard()
 	var other schemaError
 	if errors.As(err, &other) {
@@ -71,7 +71,7 @@ func orTrailing(err error) error {
 }
 
 // shard reads the object: its long lists element by element, so that they are bounded while they are read, and the rest at once.
-func (in *bounded) shard() (*Shard, error) {
+func (in *boundedReader) shard() (*Shard, error) {
 	var s Shard
 	first, err := in.json.ReadToken()
 	if err != nil || first.Kind() == 'n' {
@@ -90,7 +90,7 @@ func (in *bounded) shard() (*Shard, error) {
 }
 
 // members reads the rest of an object. read reads the value of each key, which must be unique.
-func (in *bounded) members(object string, read func(key string) error) error {
+func (in *boundedReader) members(object string, read func(key string) error) error {
 	seen := map[string]bool{}
 	for in.json.PeekKind() != '}' {
 		token, err := in.json.ReadToken()
@@ -110,7 +110,7 @@ func (in *bounded) members(object string, read func(key string) error) error {
 	return err
 }
 
-func (in *bounded) value(s *Shard, key string, rest *bytes.Buffer) error {
+func (in *boundedReader) value(s *Shard, key string, rest *bytes.Buffer) error {
 	if key != "schema" && s.Schema != Schema { // it is the first key
 		return schemaError(s.Schema)
 	}
@@ -142,7 +142,7 @@ func (in *bounded) value(s *Shard, key string, rest *bytes.Buffer) error {
 }
 
 // keep adds a raw value to an object that is decoded at the end.
-func (in *bounded) keep(key string, rest *bytes.Buffer) error {
+func (in *boundedReader) keep(key string, rest *bytes.Buffer) error {
 	raw, err := in.json.ReadValue()
 	if err != nil {
 		return err
@@ -165,7 +165,7 @@ func (in *bounded) keep(key string, rest *bytes.Buffer) error {
 
 // list reads one of the long lists. It doubles the capacity each time: append grows by a quarter, which allocates five times the
 // memory of a long list in all.
-func list[T any](in *bounded, name string, most int, to *[]T) error {
+func list[T any](in *boundedReader, name string, most int, to *[]T) error {
 	return in.elements(name, most, func() error {
 		if len(*to) == cap(*to) {
 			*to = append(make([]T, 0, min(max(2*len(*to), 16), most)), *to...)
@@ -176,7 +176,7 @@ func list[T any](in *bounded, name string, most int, to *[]T) error {
 }
 
 // elements reads a list. read reads each element; null is an empty list.
-func (in *bounded) elements(name string, most int, read func() error) error {
+func (in *boundedReader) elements(name string, most int, read func() error) error {
 	token, err := in.json.ReadToken()
 	if err != nil || token.Kind() == 'n' {
 		return err
@@ -197,7 +197,7 @@ func (in *bounded) elements(name string, most int, read func() error) error {
 }
 
 // records reads the connections. It packs each before it reads the next: a million records of 650 bytes would be too large.
-func (in *bounded) records(s *Shard) error {
+func (in *boundedReader) records(s *Shard) error {
 	s.packed = &Connections{}
 	details, one := 0, make([]ledger.Record, 1)
 	return in.elements("connections", mostConnections, func() error {
@@ -228,7 +228,7 @@ func (in *bounded) records(s *Shard) error {
 }
 
 // messages reads the columns of the publisher.
-func (in *bounded) messages(p *Published) error {
+func (in *boundedReader) messages(p *Published) error {
 	size := 0
 	return in.elements("messages", mostPieces, func() error {
 		var part piece
@@ -259,8 +259,8 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// bounded reads the unpacked text of a shard within limits.
-type bounded struct {
+// A boundedReader reads the unpacked text of a shard within limits.
+type boundedReader struct {
 	from   io.Reader
 	packed *counter
 	json   *jsontext.Decoder
@@ -271,13 +271,13 @@ type bounded struct {
 // Errors have the words of version 2; for those of version 1 it would parse each value twice.
 var legacyJSON = jsonv2.JoinOptions(jsonv1.DefaultOptionsV1(), jsonv1.ReportErrorsWithLegacySemantics(false))
 
-func newBounded(from io.Reader, packed *counter) *bounded {
-	in := &bounded{from: from, packed: packed}
+func newBoundedReader(from io.Reader, packed *counter) *boundedReader {
+	in := &boundedReader{from: from, packed: packed}
 	in.json = jsontext.NewDecoder(in, legacyJSON)
 	return in
 }
 
-func (in *bounded) Read(p []byte) (int, error) {
+func (in *boundedReader) Read(p []byte) (int, error) {
 	switch {
 	case in.n > mostUnpacked || in.n > packedBase+packedTimes*in.packed.n:
 		return 0, fmt.Errorf("it unpacks to over %d MiB", in.n>>20)

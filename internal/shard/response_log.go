@@ -15,8 +15,8 @@ const mostLogged = 2 << 20
 
 // A ResponseLog lists the responses of a runner in the order of their ends. The effect of an action is found in it.
 type ResponseLog struct {
-	// Data has two numbers for each response, in milliseconds: its end since the end of the one before (of the first: since 1970),
-	// and how long it took. The second one is multiplied by stateBase and has the index of the state added.
+	// Data has two numbers for each response, in milliseconds: the time between its end and the previous one (for the
+	// first: since 1970), and its duration. The second one is multiplied by stateBase, plus the index of the state.
 	Data     []byte `json:"data,omitempty"`
 	Unlisted int64  `json:"unlisted,omitempty"`
 
@@ -25,13 +25,13 @@ type ResponseLog struct {
 
 const stateBase = 16
 
-// An Answered is one response of a log. Times are Unix seconds; From is the intended start of its request.
-type Answered struct {
+// A LoggedResponse is one response of a log. Times are Unix seconds; From is the intended start of its request.
+type LoggedResponse struct {
 	State    ledger.ResponseState
 	From, To float64
 }
 
-// add adds a response that took so long.
+// add adds a response with its duration.
 func (l *ResponseLog) add(state ledger.ResponseState, ended time.Time, took time.Duration) {
 	index := slices.Index(ledger.ResponseStates, state)
 	if len(l.Data) >= mostLogged || index < 0 {
@@ -45,11 +45,11 @@ func (l *ResponseLog) add(state ledger.ResponseState, ended time.Time, took time
 }
 
 // All yields the responses up to the first that cannot be read.
-func (l *ResponseLog) All() iter.Seq[Answered] {
-	return func(yield func(Answered) bool) {
+func (l *ResponseLog) All() iter.Seq[LoggedResponse] {
+	return func(yield func(LoggedResponse) bool) {
 		rest, at := l.Data, int64(0)
 		for len(rest) > 0 {
-			one, err := cutAnswered(&rest, &at)
+			one, err := cutResponse(&rest, &at)
 			if err != nil || !yield(one) {
 				return
 			}
@@ -59,8 +59,8 @@ func (l *ResponseLog) All() iter.Seq[Answered] {
 
 var errLog = errors.New("its log of responses cannot be read")
 
-// cutAnswered removes the first response from data. at is the end of the one before.
-func cutAnswered(data *[]byte, at *int64) (a Answered, err error) {
+// cutResponse removes the first response from data. at is the end of the one before.
+func cutResponse(data *[]byte, at *int64) (a LoggedResponse, err error) {
 	later, n := binary.Varint(*data)
 	if n <= 0 || later > mostCount || later < -mostCount {
 		return a, errLog
@@ -84,7 +84,7 @@ func (l *ResponseLog) check() error {
 	}
 	at := int64(0)
 	for rest := l.Data; len(rest) > 0; {
-		if _, err := cutAnswered(&rest, &at); err != nil {
+		if _, err := cutResponse(&rest, &at); err != nil {
 			return err
 		}
 	}

@@ -16,7 +16,7 @@ func TestResponseLogRoundTrip(t *testing.T) {
 	l.add(ledger.ResponseComplete, at, 1234*time.Millisecond)
 	l.add(ledger.ResponseUnfinished, at.Add(-time.Second), 0) // the clock was set back
 	l.add("unknown", at, 0)
-	require.Equal(t, []Answered{
+	require.Equal(t, []LoggedResponse{
 		{ledger.ResponseComplete, 1_699_999_998.889, 1_700_000_000.123}, {ledger.ResponseUnfinished, 1_699_999_999.123, 1_699_999_999.123},
 	}, slices.Collect(l.All()))
 	require.EqualValues(t, 1, l.Unlisted)

@@ -29,7 +29,7 @@ type Responses struct {
 	Uncovered int64 `json:"uncovered"`
 	OpenTails int64 `json:"open_tails"`
 	Numbered  int64 `json:"numbered"` // with chunk numbers in the text
-	// FromZero and FromOne are responses whose lowest number is 0, and 1.
+	// FromZero and FromOne count responses whose lowest number is 0 or 1.
 	FromZero int64         `json:"from_zero"`
 	FromOne  int64         `json:"from_one"`
 	Chunks   ledger.Totals `json:"chunks"`
@@ -46,8 +46,8 @@ type Responses struct {
 	Total   *Histogram `json:"total"`   // to the end of the response
 
 	// Abandoned responses by the chunks that had arrived, and the first of them.
-	AbandonedChunks int64       `json:"abandoned_chunks,omitempty"`
-	Abandoned       []Abandoned `json:"abandoned,omitempty"`
+	AbandonedChunks int64               `json:"abandoned_chunks,omitempty"`
+	Abandoned       []AbandonedResponse `json:"abandoned,omitempty"`
 
 	Series   []ResponseBucket  `json:"series"`
 	Findings []ResponseFinding `json:"findings"`
@@ -64,14 +64,14 @@ type ResponseBucket struct {
 	Gap      *Packed                        `json:"gap,omitempty"`
 }
 
-// An Abandoned is one response whose client left on purpose.
-type Abandoned struct {
+// An AbandonedResponse is one response whose client left on purpose.
+type AbandonedResponse struct {
 	ID     string `json:"id"`         // of the request
 	AtUS   int64  `json:"at_unix_us"` // when the client left
 	Chunks int64  `json:"chunks"`     // that had arrived
 }
 
-// A ResponseFinding is one response that did not complete, or whose chunks are not those that were sent.
+// A ResponseFinding is one response that did not complete, or whose chunks differ from those that were sent.
 type ResponseFinding struct {
 	ID     string               `json:"id"` // of the request
 	State  ledger.ResponseState `json:"state"`
@@ -99,7 +99,7 @@ func (r *Responses) Started() (n int64) {
 	return n
 }
 
-// ResponseLimits are what a complete response has to keep to count as good; 0: any.
+// ResponseLimits is the set of limits of a complete response that counts as good; 0: any.
 type ResponseLimits struct{ First, Gap, Total time.Duration }
 
 // Add adds a response that has ended, with the wall time of its end.
@@ -136,7 +136,7 @@ func (r *Responses) Add(one *ledger.Response, id, reason string, ended time.Time
 	case ledger.ResponseAbandoned:
 		r.AbandonedChunks += int64(one.Chunks)
 		if len(r.Abandoned) < mostAbandoned {
-			r.Abandoned = append(r.Abandoned, Abandoned{ID: id, AtUS: ended.UnixMicro(), Chunks: int64(one.Chunks)})
+			r.Abandoned = append(r.Abandoned, AbandonedResponse{ID: id, AtUS: ended.UnixMicro(), Chunks: int64(one.Chunks)})
 		}
 	}
 	if one.State != ledger.ResponseAbandoned && (faulty || one.State != ledger.ResponseComplete) {

@@ -72,7 +72,7 @@ func (m *Merged) checkGroup(g *group, runners []Runner, parts []part) {
 		m.problem("%d more runners left no shard", missing-mostMissing)
 	}
 	if len(runners) > 0 {
-		if gap := tile(runners); gap != "" {
+		if gap := describeGap(runners); gap != "" {
 			m.problem("the execution segments%s do not cover the plan once: %s", m.groupName(g), gap)
 		}
 	}
@@ -113,8 +113,8 @@ func (m *Merged) checkOneRun() {
 	m.checkOverlap()
 }
 
-// suspension describes for how long the machine of a runner was suspended; "" if it was not. A suspended runner receives nothing, does
-// not notice it, and loses its streams; nothing of that is a fault of the service.
+// suspension describes for how long the machine of a runner was suspended; "" if it was not. A suspended runner
+// receives nothing, does not notice it, and loses its streams, without any fault of the service.
 func suspension(r *Runner) string {
 	if r.Machine == nil {
 		return ""
@@ -148,8 +148,8 @@ func planDifference(want, got plan.Plan, runner int, scope plan.Scope) string {
 	return plan.Difference(want, got, scope)
 }
 
-// tile describes the first gap or overlap of the segments; "": there is none.
-func tile(runners []Runner) string {
+// describeGap describes the first gap or overlap of the segments; "": there is none.
+func describeGap(runners []Runner) string {
 	type segment struct{ from, to *big.Rat }
 	var all []segment
 	for _, r := range runners {

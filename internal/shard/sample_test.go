@@ -9,7 +9,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// segmentOf is the nth of count segments, from 1.
+// segmentOf returns the nth of count segments, from 1.
 func segmentOf(n, count int) string {
 	cut := func(i int) string {
 		switch i {
@@ -29,8 +29,8 @@ func planFor(runners, connections int) plan.Plan {
 	return p
 }
 
-// empty is the shard of runner n that saw nothing.
-func empty(p plan.Plan, n int) *Shard {
+// newEmptyShard returns the shard of runner n without any observation.
+func newEmptyShard(p plan.Plan, n int) *Shard {
 	return &Shard{
 		Schema: Schema, Plan: p,
 		Runner: Runner{
@@ -41,19 +41,18 @@ func empty(p plan.Plan, n int) *Shard {
 	}
 }
 
-// run is what p.Runners runners saw of one random run, and the same as one runner would have
-// seen it.
-func run(r *rand.Rand, p plan.Plan) (parts []*Shard, whole *Shard) {
+// randomRun returns the shards of p.Runners runners of one random run, and that of one runner of the same run.
+func randomRun(r *rand.Rand, p plan.Plan) (parts []*Shard, single *Shard) {
 	one := p
 	one.Runners = 1
-	whole = empty(one, 1)
-	whole.Runner.Host = "whole"
+	single = newEmptyShard(one, 1)
+	single.Runner.Host = "whole"
 	for n := 1; n <= p.Runners; n++ {
-		parts = append(parts, empty(p, n))
+		parts = append(parts, newEmptyShard(p, n))
 	}
 	both := func(n int, do func(s *Shard)) {
 		do(parts[n])
-		do(whole)
+		do(single)
 	}
 	for i := range p.Connections {
 		n := i * p.Runners / p.Connections
@@ -76,7 +75,7 @@ func run(r *rand.Rand, p plan.Plan) (parts []*Shard, whole *Shard) {
 		b.Lateness = h.Pack()
 		both(n, func(s *Shard) { s.Series = append(s.Series, b) })
 	}
-	return parts, whole
+	return parts, single
 }
 
 func (s *Shard) check2(name string, pass bool) {

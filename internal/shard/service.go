@@ -66,8 +66,8 @@ func countsOf(m *service.Message) Counts {
 // Noun returns the word for a message in reports.
 func (s *Service) Noun() string { return cmp.Or(s.Message, "message") }
 
-// ByInterval reports whether messages are expected at an interval. A service of which nothing is known is taken as one that
-// sends messages at the interval of the plan.
+// ByInterval reports whether messages are expected at an interval. An unknown service is treated as one that sends
+// messages at the interval of the plan.
 func (s *Service) ByInterval() bool { return s.Counts == CountsInterval || s.Counts == "" }
 
 // Counted reports whether messages are counted at all.

@@ -10,11 +10,11 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// describedShard is one of a run that publishes, on whose only stream 2 of 3 messages came.
+// describedShard returns a shard of a run with a publisher, on whose only stream 2 of 3 messages arrived.
 func describedShard() *Shard {
 	p := planFor(1, 1)
 	p.Service, p.Topics, p.PublishRate = "mine", 1, 1
-	s := empty(p, 1)
+	s := newEmptyShard(p, 1)
 	s.Service = Service{Name: "mine", SHA256: "x", Counts: CountsNumbers}
 	log := NewPublishLog([]string{p.TopicName(0)}, 1, s.Runner.StartedUS, 3)
 	for range 3 {

@@ -113,7 +113,7 @@ type Runner struct {
 	Replaced bool `json:"-"` // in Merged: it ended early, and another runner has its clients
 
 	Machine    *machine.Record `json:"-"` // of its shard, in Merged
-	Controlled *Controlled     `json:"-"` // in Merged: its control group; nil: it had none
+	Controlled *RunnerControl  `json:"-"` // in Merged: its control group; nil: it had none
 
 	fastest   *time.Duration // latency of its fastest message; nil: no message has a time
 	published *Published     // nil: it did not publish

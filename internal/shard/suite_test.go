@@ -9,13 +9,13 @@ import (
 
 func suiteShard(index int, name string) *Shard {
 	p := planFor(2, 1)
-	p.Suite, p.Connections = "rampup", 0 // as `soak run` writes it: the scripts say the rest
-	s := empty(p, index)
+	p.Suite, p.Connections = "rampup", 0 // as `soak run` writes it: the scripts have the other settings
+	s := newEmptyShard(p, index)
 	s.Suite = &Suite{Name: name, SplitBy: []string{TagStage}, Stages: []Stage{{Name: "r20", Rate: 20}}}
 	return s
 }
 
-func timed(scenario string, at int64, values ...float64) Metric {
+func timedMetric(scenario string, at int64, values ...float64) Metric {
 	m := Metric{Name: RequestDuration, Tags: map[string]string{TagStage: scenario, TagCode: CodeOK}, Type: "trend", Trend: NewHistogram(), Own: NewHistogram(), FirstUS: at, LastUS: at + 9}
 	for _, v := range values {
 		m.Count++
@@ -26,11 +26,11 @@ func timed(scenario string, at int64, values ...float64) Metric {
 	return m
 }
 
-// A plan that named a suite and stated connections was not compared with what the scripts had run.
+// A shard without a suite does not belong to a plan with one.
 func TestSoakAndSuiteShardsDoNotMerge(t *testing.T) {
 	t.Parallel()
 	p := planFor(1, 1)
-	s := empty(p, 1)
+	s := newEmptyShard(p, 1)
 	p.Suite = "churn"
 	require.Contains(t, Merge(p, []*Shard{s}).Problems, `runner 1 ran no suite, planned was "churn"`)
 }
@@ -38,8 +38,8 @@ func TestSoakAndSuiteShardsDoNotMerge(t *testing.T) {
 func TestMergeOfASuite(t *testing.T) {
 	t.Parallel()
 	a, b := suiteShard(1, "rampup"), suiteShard(2, "rampup")
-	a.Metrics = []Metric{timed("r20", 100, 3, 4), timed("r50", 200, 7)}
-	b.Metrics = []Metric{timed("r20", 90, 5)}
+	a.Metrics = []Metric{timedMetric("r20", 100, 3, 4), timedMetric("r50", 200, 7)}
+	b.Metrics = []Metric{timedMetric("r20", 90, 5)}
 	m := Merge(a.Plan, []*Shard{a, b})
 	require.Empty(t, m.Problems, "no connection is planned in a suite")
 	require.Equal(t, a.Suite, m.Suite)
@@ -62,7 +62,7 @@ func TestMergeOfASuite(t *testing.T) {
 // Own times add up as the times do.
 func TestMergeOfOwnTimes(t *testing.T) {
 	t.Parallel()
-	own := func(m Metric) Metric {
+	withOwnTimes := func(m Metric) Metric {
 		m.Own = m.Trend.Less(2 * time.Millisecond)
 		return m
 	}
@@ -70,7 +70,7 @@ func TestMergeOfOwnTimes(t *testing.T) {
 		a, b Metric
 		want []time.Duration // 10 %, 50 % and 90 % of the times 3, 5 and 9 ms
 	}{
-		"both": {own(timed("r20", 1, 3, 5)), own(timed("r20", 1, 9)), []time.Duration{1, 3, 7}},
+		"both": {withOwnTimes(timedMetric("r20", 1, 3, 5)), withOwnTimes(timedMetric("r20", 1, 9)), []time.Duration{1, 3, 7}},
 	} {
 		a, b := suiteShard(1, "rampup"), suiteShard(2, "rampup")
 		a.Metrics, b.Metrics = []Metric{c.a}, []Metric{c.b}
@@ -93,7 +93,7 @@ func TestRunnersOfASuiteMustAgree(t *testing.T) {
 		{"a soak", func(s *Shard) { s.Suite = nil }, `runner 2 ran no suite, planned was "rampup"`},
 		{"another", func(s *Shard) { s.Suite.Name = "burst" }, `runner 2 ran the suite "burst", planned was "rampup"`},
 		{"other settings", func(s *Shard) { s.Suite.Stages[0].Rate = 21 }, "runner 2 ran the suite with other settings than runner 1"},
-		{"too many tags", func(s *Shard) { s.Metrics = []Metric{timed(Other, 1, 2)}; delete(s.Metrics[0].Tags, TagCode) }, "too many combinations of tags"},
+		{"too many tags", func(s *Shard) { s.Metrics = []Metric{timedMetric(Other, 1, 2)}; delete(s.Metrics[0].Tags, TagCode) }, "too many combinations of tags"},
 		{"killed", func(s *Shard) { s.Runner.State = Running }, "runner 2 on h2 did not finish: it was killed"},
 	} {
 		a, b := suiteShard(1, "rampup"), suiteShard(2, "rampup")

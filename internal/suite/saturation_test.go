@@ -107,7 +107,7 @@ func TestWaitingThreadsOnAnIdleMachine(t *testing.T) {
 func (r *Run) controlled(late time.Duration) *Run {
 	m := r.Rounds[0]
 	m.Control = &shard.Control{Streams: 20, LateMS: 1000, ControlCounts: shard.ControlCounts{Received: 400}}
-	m.Runners[0].Controlled = &shard.Controlled{Control: *m.Control}
+	m.Runners[0].Controlled = &shard.RunnerControl{Control: *m.Control}
 	for at := began.Unix(); at <= began.Unix()+30; at += 5 {
 		b := shard.Bucket{Unix: at, Control: &shard.ControlCounts{Expected: 100, Received: 100, LongestUS: 2000}}
 		if at == began.Unix()+15 {
@@ -132,15 +132,15 @@ func TestTimelyControlGroupExcusesNoTimeout(t *testing.T) {
 	*away.Rounds[0].Series[3].Control = shard.ControlCounts{}
 	ofOne := run(300).controlled(0) // others were held meanwhile
 	ofOne.Rounds[0].Runners[0].Controlled.Moments = []shard.ControlWindow{{At: began.Add(15 * time.Second), Silent: true}}
-	with := func(edit func(during *shard.ControlCounts, runner *shard.Controlled)) *Run {
+	with := func(edit func(during *shard.ControlCounts, runner *shard.RunnerControl)) *Run {
 		r := run(300).controlled(0)
 		edit(r.Rounds[0].Series[3].Control, r.Rounds[0].Runners[0].Controlled)
 		return r
 	}
-	few := with(func(during *shard.ControlCounts, _ *shard.Controlled) { during.Received = 49 })
-	half := with(func(during *shard.ControlCounts, _ *shard.Controlled) { during.Received = 50 })
-	late := with(func(during *shard.ControlCounts, _ *shard.Controlled) { during.ReferenceUS = 300_000 })
-	before := with(func(_ *shard.ControlCounts, runner *shard.Controlled) {
+	few := with(func(during *shard.ControlCounts, _ *shard.RunnerControl) { during.Received = 49 })
+	half := with(func(during *shard.ControlCounts, _ *shard.RunnerControl) { during.Received = 50 })
+	late := with(func(during *shard.ControlCounts, _ *shard.RunnerControl) { during.ReferenceUS = 300_000 })
+	before := with(func(_ *shard.ControlCounts, runner *shard.RunnerControl) {
 		runner.Moments = []shard.ControlWindow{{At: began.Add(5 * time.Second), Silent: true}, {At: began.Add(15 * time.Second)}}
 	})
 	for name, c := range map[string]struct {

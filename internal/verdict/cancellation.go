@@ -61,7 +61,7 @@ type Cancellation struct {
 }
 
 // cancellation joins the abandoned responses with the ledger of the model; nil if there are none in both.
-func cancellation(abandoned []shard.Abandoned, l ModelLedger) *Cancellation {
+func cancellation(abandoned []shard.AbandonedResponse, l ModelLedger) *Cancellation {
 	c, after := Cancellation{}, shard.NewHistogram()
 	for _, one := range abandoned {
 		entries := l[one.ID]

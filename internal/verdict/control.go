@@ -41,7 +41,7 @@ type Control struct {
 
 // decides reports whether the control group of a runner is conclusive: it was open, and no delay fits between its
 // events.
-func decides(c *shard.Controlled) bool {
+func decides(c *shard.RunnerControl) bool {
 	return c != nil && c.HasEvents() && 2*c.Resolution() < c.Limit()
 }
 
@@ -51,7 +51,7 @@ const slack = time.Second
 // delayWithin returns by how much the runner, or the network between it and the reference, may have delayed messages
 // within a time. If the group was not open or its own reference was late, that is unknown; then the stalls of the
 // runner decide.
-func delayWithin(c *shard.Controlled, from, to time.Time) (delay time.Duration, known bool) {
+func delayWithin(c *shard.RunnerControl, from, to time.Time) (delay time.Duration, known bool) {
 	from, to = from.Add(-slack), to.Add(slack)
 	known = true
 	var group, stall time.Duration
@@ -71,7 +71,7 @@ func delayWithin(c *shard.Controlled, from, to time.Time) (delay time.Duration, 
 }
 
 // explains reports whether a delay of this length makes a message late that the service sent on time, or nearly so.
-func explains(c *shard.Controlled, delay time.Duration) bool { return 2*delay > c.Limit() }
+func explains(c *shard.RunnerControl, delay time.Duration) bool { return 2*delay > c.Limit() }
 
 // controlOf compares late messages with the control groups of all runners; nil if there were none.
 func controlOf(m *shard.Merged) *Control {
@@ -106,7 +106,7 @@ func (s *Streams) controlGroup() {
 }
 
 // addGroup adds the result of the group of one runner.
-func (out *Control) addGroup(group *shard.Controlled) {
+func (out *Control) addGroup(group *shard.RunnerControl) {
 	for _, m := range group.Moments {
 		if m.Longest > out.saturated && explains(group, m.Longest) {
 			out.saturated, out.worstAt = m.Longest, m.At

@@ -17,7 +17,7 @@ func withControlGroups(m *shard.Merged, moments ...shard.ControlWindow) {
 	m.Plan.MaxLate = 0
 	one := shard.Control{URL: "http://127.0.0.1:1", Streams: 20, LateMS: 1000, Opened: 20, ControlCounts: shard.ControlCounts{Expected: 72_000, Received: 72_000, LongestUS: 9000}}
 	for i := range m.Runners {
-		m.Runners[i].Controlled = &shard.Controlled{Control: one}
+		m.Runners[i].Controlled = &shard.RunnerControl{Control: one}
 	}
 	m.Runners[0].Controlled.Moments = moments
 	sum := one
@@ -368,7 +368,7 @@ func TestControlGroupAttributesOverdueStreams(t *testing.T) {
 				for i, one := range shards {
 					one.Service.LifetimeS = 10
 					if c.group {
-						one.Runner.Controlled = &shard.Controlled{Control: shard.Control{URL: "http://127.0.0.1:1", Streams: 20, LateMS: 1000, Opened: 20, ControlCounts: shard.ControlCounts{Expected: 600, Received: 600}}}
+						one.Runner.Controlled = &shard.RunnerControl{Control: shard.Control{URL: "http://127.0.0.1:1", Streams: 20, LateMS: 1000, Opened: 20, ControlCounts: shard.ControlCounts{Expected: 600, Received: 600}}}
 					}
 					if i == 0 {
 						one.Connections[0].Overdue = 1

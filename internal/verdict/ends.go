@@ -41,7 +41,7 @@ func (c *Counts) addEnds(m *shard.Merged) {
 	if e == nil || len(e.Outcomes) == 0 {
 		return
 	}
-	good, all, failed := e.Of(isGood), e.Of(func(*shard.EndOutcome) bool { return true }), e.Of(isBad)
+	good, all, failed := e.Sum(isGood), e.Sum(func(*shard.EndOutcome) bool { return true }), e.Sum(isBad)
 	out := &Ends{
 		Request: m.Service.EndRequest, EndTimes: endTimes(good), FirstUnix: float64(all.FirstUS) / 1e6,
 		Seconds: float64(all.LastUS-all.FirstUS) / 1e6,
@@ -59,7 +59,7 @@ func (c *Counts) addEnds(m *shard.Merged) {
 	if names := e.Servers(); len(names) > 1 {
 		for _, name := range names {
 			outcome := func(selects func(*shard.EndOutcome) bool) *shard.EndOutcome {
-				return e.Of(func(o *shard.EndOutcome) bool { return o.Server == name && selects(o) })
+				return e.Sum(func(o *shard.EndOutcome) bool { return o.Server == name && selects(o) })
 			}
 			server := EndServer{Name: name, EndTimes: endTimes(outcome(isGood))}
 			if failed := outcome(isBad); failed != nil {

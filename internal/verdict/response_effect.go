@@ -35,13 +35,13 @@ type ResponseEffect struct {
 
 // responseEffects returns the effects of each action that began on the responses.
 func responseEffects(actions []Action, r *shard.Responses) {
-	var all []shard.Answered // in the order of their ends
+	var all []shard.LoggedResponse // in the order of their ends
 	unlisted := int64(0)
 	for i := range r.Logs {
 		all = slices.AppendSeq(all, r.Logs[i].All())
 		unlisted += r.Logs[i].Unlisted
 	}
-	slices.SortStableFunc(all, func(a, b shard.Answered) int { return cmp.Compare(a.To, b.To) })
+	slices.SortStableFunc(all, func(a, b shard.LoggedResponse) int { return cmp.Compare(a.To, b.To) })
 	began := inOrder(actions)
 	for i, a := range began {
 		next := math.Inf(1)
@@ -56,7 +56,7 @@ func responseEffects(actions []Action, r *shard.Responses) {
 }
 
 // effectOnResponses returns the effect of one action, before the next one.
-func effectOnResponses(a *Action, next float64, all []shard.Answered) *ResponseEffect {
+func effectOnResponses(a *Action, next float64, all []shard.LoggedResponse) *ResponseEffect {
 	e := &ResponseEffect{Faulty: map[ledger.ResponseState]int{}}
 	began := a.StartedUnix
 	from := sort.Search(len(all), func(i int) bool { return all[i].To >= began })

@@ -63,9 +63,9 @@ func TestAbandonedResponsesAreJoinedWithTheModelLedger(t *testing.T) {
 		"r-2": {{ID: "r-2", Sent: 40}},
 		"r-3": {{ID: "r-3", Sent: 1, Left: 1_000_500}, {ID: "r-3", Sent: 6, Left: 1_100_000}}, // the gateway repeated it
 	}
-	var left []shard.Abandoned
+	var left []shard.AbandonedResponse
 	for _, id := range []string{"r-1", "r-2", "r-3", "other"} {
-		left = append(left, shard.Abandoned{ID: id, AtUS: 1_000_000, Chunks: 5})
+		left = append(left, shard.AbandonedResponse{ID: id, AtUS: 1_000_000, Chunks: 5})
 	}
 	c := cancellation(left, l)
 	require.EqualValues(t, []int64{3, 2, 2 + 35 + 2}, []int64{c.Checked, c.Cancelled, c.InVain})

@@ -109,7 +109,7 @@ func TestUnansweredEndRequests(t *testing.T) {
 	require.True(t, h.run(t, strings.Replace(holdTen, "endTimeout: 5", "endTimeout: 0.2", 1)))
 	ends := filled(h.r).Ends
 	require.Equal(t, []string{strings.TrimPrefix(url, "http://")}, ends.Servers(), "who was asked")
-	require.EqualValues(t, 10, ends.Of(func(o *shard.EndOutcome) bool { return strings.HasPrefix(o.Code, shard.CodeNet) }).Took.Count())
+	require.EqualValues(t, 10, ends.Sum(func(o *shard.EndOutcome) bool { return strings.HasPrefix(o.Code, shard.CodeNet) }).Took.Count())
 }
 
 // A redirect to another origin would take the load and the tokens there.

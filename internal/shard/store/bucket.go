@@ -113,7 +113,7 @@ func (b *bucket) read(ctx context.Context, name string) (data []byte, err error)
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	if r.Size() > mostBytes {
-		return nil, tooLarge(r.Size())
+		return nil, tooLargeError(r.Size())
 	}
 	return io.ReadAll(io.LimitReader(r, mostBytes))
 }
@@ -144,7 +144,7 @@ func (b *bucket) try(ctx context.Context, verb, name string, do func(context.Con
 		}
 		return struct{}{}, err
 	}, backoff.WithBackOff(pauses), backoff.WithMaxElapsedTime(0), backoff.WithNotify(func(err error, _ time.Duration) {
-		tellRetry(ctx, fmt.Sprintf("%s %s: %v; trying again", verb, b.At(name), explain(err)))
+		reportRetry(ctx, fmt.Sprintf("%s %s: %v; trying again", verb, b.At(name), explain(err)))
 	}))
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", verb, b.At(name), explain(last))

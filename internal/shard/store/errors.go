@@ -15,30 +15,31 @@ import (
 // mostBytes limits the size of a file that a store returns. No run leaves a larger one.
 const mostBytes = 2 << 30
 
-// tooLarge is the error of a file in a bucket that exceeds mostBytes.
-type tooLarge int64
+// A tooLargeError is the error of a file in a bucket that exceeds mostBytes.
+type tooLargeError int64
 
-func (size tooLarge) Error() string {
+func (size tooLargeError) Error() string {
 	return fmt.Sprintf("it has %d GB, which no file of a run has", int64(size)/1e9)
 }
 
 type retryKey struct{}
 
-// OnRetry returns a context with which a store passes a sentence to tell before each retry. tell must be safe for concurrent use.
-func OnRetry(ctx context.Context, tell func(sentence string)) context.Context {
-	return context.WithValue(ctx, retryKey{}, tell)
+// OnRetry returns a context with which a store passes a sentence to report before each retry. report must be safe for
+// concurrent use.
+func OnRetry(ctx context.Context, report func(sentence string)) context.Context {
+	return context.WithValue(ctx, retryKey{}, report)
 }
 
-func tellRetry(ctx context.Context, sentence string) {
-	if tell, ok := ctx.Value(retryKey{}).(func(string)); ok {
-		tell(sentence)
+func reportRetry(ctx context.Context, sentence string) {
+	if report, ok := ctx.Value(retryKey{}).(func(string)); ok {
+		report(sentence)
 	}
 }
 
 // permanent reports whether a retry would fail in the same way: the server refused, or there are no credentials to sign a request.
 // Network errors may be transient.
 func permanent(err error) bool {
-	var large tooLarge
+	var large tooLargeError
 	if errors.As(err, &large) {
 		return true
 	}
@@ -71,7 +72,7 @@ func apiCode(err error) string {
 	return ""
 }
 
-// The SDK has no types for these two.
+// noCredentials reports whether the SDK found no credentials. It has no type for this error.
 func noCredentials(err error) bool {
 	return strings.Contains(err.Error(), "get credentials:")
 }
@@ -84,21 +85,21 @@ func noRegion(err error) bool {
 func explain(err error) error {
 	switch code := apiCode(err); {
 	case assumesRole(err) && permanent(err):
-		return explained("the role of the service account is refused; its trust policy has to name this cluster and the account soak-runner (docs/distributed.md)", err)
+		return withCause("the role of the service account is refused; its trust policy has to name this cluster and the account soak-runner (docs/distributed.md)", err)
 	case strings.Contains(err.Error(), "retrieve jwt from provide source"):
-		return explained("the token of the service account cannot be read (AWS_WEB_IDENTITY_TOKEN_FILE)", err)
+		return withCause("the token of the service account cannot be read (AWS_WEB_IDENTITY_TOKEN_FILE)", err)
 	case code == "NoSuchBucket":
-		return explained("the bucket does not exist; create it, or correct its name and region", err)
+		return withCause("the bucket does not exist; create it, or correct its name and region", err)
 	case code == "AccessDenied" || code == "Forbidden":
-		return explained("access denied; the credentials need s3:PutObject to run, s3:GetObject and s3:ListBucket to merge", err)
+		return withCause("access denied; the credentials need s3:PutObject to run, s3:GetObject and s3:ListBucket to merge", err)
 	case code == "ExpiredToken" || code == "InvalidAccessKeyId" || code == "SignatureDoesNotMatch":
-		return explained("the server does not accept the credentials; renew AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", err)
+		return withCause("the server does not accept the credentials; renew AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", err)
 	case noRegion(err):
-		return explained("the region is unknown; set AWS_REGION or ?region=", err)
+		return withCause("the region is unknown; set AWS_REGION or ?region=", err)
 	case noCredentials(err) && !assumesRole(err):
-		return explained("no credentials; set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the machine a role", err)
+		return withCause("no credentials; set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the machine a role", err)
 	}
-	return explained("", err)
+	return withCause("", err)
 }
 
 // A sentence is an error without the layers of the SDK in its text.
@@ -107,7 +108,8 @@ type sentence struct {
 	error
 }
 
-func explained(advice string, err error) error {
+// withCause returns err with a text that starts with the advice and has no layers of the SDK.
+func withCause(advice string, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -32,7 +32,7 @@ func Upload(ctx context.Context, file, location string) error {
 	}
 	err = b.Upload(ctx, name, in, &blob.WriterOptions{ContentType: "application/gzip"})
 	if err := errors.Join(err, b.Close()); err != nil {
-		return fmt.Errorf("write %s: %w", shownAs(location), explain(err))
+		return fmt.Errorf("write %s: %w", withoutParameters(location), explain(err))
 	}
 	return nil
 }
@@ -49,7 +49,7 @@ func Download(ctx context.Context, location, file string) (err error) {
 	}
 	err = cmp.Or(b.Download(ctx, name, io.Writer(out), nil), out.Close(), b.Close())
 	if err != nil {
-		return fmt.Errorf("read %s: %w", shownAs(location), explain(err))
+		return fmt.Errorf("read %s: %w", withoutParameters(location), explain(err))
 	}
 	return nil
 }
@@ -64,8 +64,8 @@ func openFile(ctx context.Context, location string) (*blob.Bucket, string, error
 	return b, path.Clean(strings.Trim(u.Path, "/")), err
 }
 
-// shownAs returns a location without its parameters.
-func shownAs(location string) string {
+// withoutParameters returns a location without its parameters.
+func withoutParameters(location string) string {
 	before, _ := cutQuery(location)
 	return before
 }

@@ -26,7 +26,7 @@ func (f Folder) Put(ctx context.Context, name string, data []byte) error {
 	})
 }
 
-// Write is like Put, for a file that is written in parts.
+// Write stores a file that fill writes in parts.
 func (f Folder) Write(name string, fill func(io.Writer) error) error {
 	return safefile.Write(f.At(name), fill)
 }

@@ -16,18 +16,18 @@ import (
 
 // An stsServer is the Security Token Service: it grants a role for the token of a service account.
 type stsServer struct {
-	t       *testing.T
-	token   atomic.Value // what it takes, a string
-	lasts   time.Duration
-	asked   atomic.Int64
-	refuses bool
-	absent  atomic.Int64 // how many requests it hangs up on
+	t        *testing.T
+	token    atomic.Value // the accepted token, a string
+	lasts    time.Duration
+	requests atomic.Int64
+	refuses  bool
+	absent   atomic.Int64 // how many requests it hangs up on
 }
 
 const runnersRole = "arn:aws:iam::123456789012:role/sse-soak-runner"
 
-// podOfEKS gives this process what a pod has whose service account is annotated with a role: EKS adds these variables and
-// the file to it. Nothing else opens the bucket.
+// podOfEKS sets the environment of a pod whose service account is annotated with a role: EKS adds these variables and
+// the file. The bucket accepts no other credentials.
 func podOfEKS(t *testing.T, sts *stsServer) (tokenFile string) {
 	t.Helper()
 	sts.t = t
@@ -47,7 +47,7 @@ func (s *stsServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.absent.Add(-1) >= 0 {
 		panic(http.ErrAbortHandler)
 	}
-	n := s.asked.Add(1)
+	n := s.requests.Add(1)
 	w.Header().Set("Content-Type", "text/xml")
 	if s.refuses || r.FormValue("Action") != "AssumeRoleWithWebIdentity" || r.FormValue("RoleArn") != runnersRole || r.FormValue("WebIdentityToken") != s.token.Load() {
 		w.WriteHeader(http.StatusForbidden)
@@ -59,8 +59,8 @@ func (s *stsServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		`</Credentials></AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>`, n, n, time.Now().Add(s.lasts).UTC().Format(time.RFC3339))
 }
 
-// inEKS opens a location as a pod does. The address of this server comes by the environment: endpoint= in the location
-// would be that of STS as well.
+// inEKS opens a location as a pod does. The environment has the address of this server, because endpoint= in the
+// location would apply to STS as well.
 func (s *s3Server) inEKS(t *testing.T, path string) Store {
 	t.Helper()
 	t.Setenv("AWS_ENDPOINT_URL_S3", s.url)
@@ -71,10 +71,10 @@ func (s *s3Server) inEKS(t *testing.T, path string) Store {
 	return b
 }
 
-// runnersOnly allows what the policy in docs/distributed.md allows runners, to requests with the role.
+// runnersOnly makes the server accept only requests with the role that the policy in docs/distributed.md allows.
 func (s *s3Server) runnersOnly(sts *stsServer) {
 	before := func(w http.ResponseWriter, r *http.Request) bool {
-		n := sts.asked.Load()
+		n := sts.requests.Load()
 		inRole := strings.Contains(r.Header.Get("Authorization"), fmt.Sprintf("Credential=ASIA%d/", n)) &&
 			r.Header.Get("X-Amz-Security-Token") == fmt.Sprintf("session-%d", n)
 		if inRole && r.Method == http.MethodPut && strings.HasPrefix(r.URL.Path, "/soaks/soak/") {
@@ -86,7 +86,8 @@ func (s *s3Server) runnersOnly(sts *stsServer) {
 	s.before.Store(&before)
 }
 
-// podInRole is a pod with a token that STS takes: the file of the token, and a location that only the role may write to.
+// podInRole returns the parts of a pod with a token that STS accepts: the file of the token, and a location that only
+// the role may write to.
 func podInRole(t *testing.T, sts *stsServer, token string) (file string, server *s3Server, b Store) {
 	t.Helper()
 	sts.token.Store(token)
@@ -98,31 +99,30 @@ func podInRole(t *testing.T, sts *stsServer, token string) (file string, server 
 	return file, server, b
 }
 
-// TestServiceAccountRole: a pod of EKS writes its shard in the role of its service account (IRSA), which may write
-// below one prefix and nothing else.
+// A pod of EKS writes its shard in the role of its service account (IRSA), which may write below one prefix only.
 func TestServiceAccountRole(t *testing.T) {
 	sts := &stsServer{lasts: time.Hour}
 	_, server, b := podInRole(t, sts, "token of the pod")
-	require.NoError(t, b.Put(within(t, time.Minute), "shard", []byte("one")))
-	require.NoError(t, b.Put(within(t, time.Minute), "shard", []byte("a checkpoint")))
-	require.EqualValues(t, 1, sts.asked.Load(), "the credentials are kept while they last")
-	require.ErrorContains(t, server.inEKS(t, "soaks/elsewhere").Put(within(t, time.Minute), "shard", nil), "access denied; the credentials need s3:PutObject")
-	_, err := b.Names(within(t, time.Minute))
+	require.NoError(t, b.Put(withTimeout(t, time.Minute), "shard", []byte("one")))
+	require.NoError(t, b.Put(withTimeout(t, time.Minute), "shard", []byte("a checkpoint")))
+	require.EqualValues(t, 1, sts.requests.Load(), "the credentials are kept while they last")
+	require.ErrorContains(t, server.inEKS(t, "soaks/elsewhere").Put(withTimeout(t, time.Minute), "shard", nil), "access denied; the credentials need s3:PutObject")
+	_, err := b.Names(withTimeout(t, time.Minute))
 	require.ErrorContains(t, err, "access denied")
 	server.before.Store(nil)
 	require.Equal(t, "a checkpoint", get(t, b, "shard"))
 }
 
-// A token lasts for a day and credentials for an hour: a soak outlives both.
+// A token is valid for a day and credentials for an hour: a soak may run longer than both.
 func TestRoleIsRenewedWhenItsCredentialsExpire(t *testing.T) {
 	sts := &stsServer{lasts: time.Second}
 	file, _, b := podInRole(t, sts, "first")
-	require.NoError(t, b.Put(within(t, time.Minute), "shard", []byte("one")))
+	require.NoError(t, b.Put(withTimeout(t, time.Minute), "shard", []byte("one")))
 	sts.token.Store("second") // the kubelet writes another one
 	require.NoError(t, os.WriteFile(file, []byte("second"), 0o600))
 	time.Sleep(1100 * time.Millisecond) // the clock of the SDK cannot be moved
-	require.NoError(t, b.Put(within(t, time.Minute), "shard", []byte("two")))
-	require.Greater(t, sts.asked.Load(), int64(1))
+	require.NoError(t, b.Put(withTimeout(t, time.Minute), "shard", []byte("two")))
+	require.Greater(t, sts.requests.Load(), int64(1))
 }
 
 // The shard of an hour must not be lost because STS did not answer for some seconds at its end.
@@ -131,7 +131,7 @@ func TestRoleRequestsAreRetried(t *testing.T) {
 	_, _, b := podInRole(t, sts, "token")
 	sts.absent.Store(4) // of which the SDK tries three by itself
 	var retries []string
-	ctx := OnRetry(within(t, time.Minute), func(sentence string) { retries = append(retries, sentence) })
+	ctx := OnRetry(withTimeout(t, time.Minute), func(sentence string) { retries = append(retries, sentence) })
 	require.NoError(t, b.Put(ctx, "shard", []byte("one")))
 	require.Len(t, retries, 1)
 }
@@ -140,11 +140,11 @@ func TestRefusedRole(t *testing.T) {
 	sts := &stsServer{refuses: true}
 	file := podOfEKS(t, sts)
 	require.NoError(t, os.WriteFile(file, []byte("token"), 0o600))
-	err := startS3(t).inEKS(t, "soaks/soak/aws-1").Put(within(t, time.Minute), "shard", nil)
+	err := startS3(t).inEKS(t, "soaks/soak/aws-1").Put(withTimeout(t, time.Minute), "shard", nil)
 	require.ErrorContains(t, err, "the role of the service account is refused; its trust policy has to name this cluster and the account soak-runner (docs/distributed.md)")
-	require.EqualValues(t, 1, sts.asked.Load(), "nothing changes by trying again")
+	require.EqualValues(t, 1, sts.requests.Load(), "nothing changes by trying again")
 
 	require.NoError(t, os.Remove(file))
-	err = startS3(t).inEKS(t, "soaks/soak/aws-1").Put(within(t, time.Minute), "shard", nil)
+	err = startS3(t).inEKS(t, "soaks/soak/aws-1").Put(withTimeout(t, time.Minute), "shard", nil)
 	require.ErrorContains(t, err, "the token of the service account cannot be read")
 }

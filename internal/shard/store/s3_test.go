@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An s3Server is an S3 server in this process, with what is in front of it.
+// An s3Server is an S3 server in this process, with a handler in front of it.
 type s3Server struct {
 	url      string
 	requests atomic.Int64
@@ -39,7 +39,7 @@ func startS3(t *testing.T) *s3Server {
 	return s
 }
 
-// location is a URL of this server; credentials come from the environment, see TestMain.
+// location returns a URL of this server. The environment has its credentials, see TestMain.
 func (s *s3Server) location(path string) string {
 	return "s3://" + path + "?region=us-east-1&use_path_style=true&endpoint=" + s.url
 }
@@ -53,7 +53,7 @@ func (s *s3Server) open(t *testing.T, path string) Store {
 	return b
 }
 
-// answer makes the server answer the first n requests itself, all of them where n is negative.
+// answer makes the given handler respond to the first n requests, or to all if n is negative.
 func (s *s3Server) answer(n int64, with http.HandlerFunc) {
 	var left atomic.Int64
 	left.Store(n)
@@ -67,7 +67,7 @@ func (s *s3Server) answer(n int64, with http.HandlerFunc) {
 	s.before.Store(&before)
 }
 
-// refuse is an error as S3 writes it.
+// refuse returns a handler that responds with an error in S3's format.
 func refuse(status int, code string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/xml")
@@ -78,7 +78,7 @@ func refuse(status int, code string) http.HandlerFunc {
 	}
 }
 
-func within(t *testing.T, d time.Duration) context.Context {
+func withTimeout(t *testing.T, d time.Duration) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	t.Cleanup(cancel)
@@ -87,7 +87,7 @@ func within(t *testing.T, d time.Duration) context.Context {
 
 func get(t *testing.T, s Store, name string) string {
 	t.Helper()
-	data, err := s.Get(within(t, time.Minute), name)
+	data, err := s.Get(withTimeout(t, time.Minute), name)
 	require.NoError(t, err)
 	return string(data)
 }
@@ -146,11 +146,11 @@ func TestTransientErrorsOfABucketAreRetried(t *testing.T) {
 			server := startS3(t)
 			b := server.open(t, "soaks/t")
 			server.answer(c.times, c.with)
-			require.NoError(t, b.Put(within(t, time.Minute), "x", []byte("whole")))
+			require.NoError(t, b.Put(withTimeout(t, time.Minute), "x", []byte("whole")))
 			require.Greater(t, server.requests.Load(), c.times)
 			require.Equal(t, "whole", get(t, b, "x"))
 			server.answer(c.times, c.with)
-			names, err := b.Names(within(t, time.Minute))
+			names, err := b.Names(withTimeout(t, time.Minute))
 			require.NoError(t, err)
 			require.Equal(t, []string{"x"}, names, "a server that hangs up has not come to the end of its list")
 		})
@@ -162,11 +162,11 @@ func TestRetriesOfABucketAreReported(t *testing.T) {
 	server := startS3(t)
 	b := server.open(t, "soaks/t")
 	server.answer(2, refuse(503, "SlowDown"))
-	var said []string
-	require.NoError(t, b.Put(OnRetry(within(t, time.Minute), func(s string) { said = append(said, s) }), "x", nil))
+	var sentences []string
+	require.NoError(t, b.Put(OnRetry(withTimeout(t, time.Minute), func(s string) { sentences = append(sentences, s) }), "x", nil))
 	require.Equal(t, []string{
 		"write s3://soaks/t/x: SlowDown: as the test wants it; trying again", "write s3://soaks/t/x: SlowDown: as the test wants it; trying again",
-	}, said)
+	}, sentences)
 
 	none, err := Create(t.Context(), "s3://soaks/t?region=us-east-1&use_path_style=true&endpoint=http://127.0.0.1:1")
 	require.NoError(t, err)
@@ -188,7 +188,7 @@ func TestHugeObjectsAreRejected(t *testing.T) {
 		w.Header().Set("Last-Modified", time.Now().UTC().Format(http.TimeFormat))
 		_, _ = w.Write([]byte("who"))
 	})
-	_, err := b.Get(within(t, time.Minute), "x")
+	_, err := b.Get(withTimeout(t, time.Minute), "x")
 	require.ErrorContains(t, err, "read s3://soaks/t/x: it has 99 GB, which no file of a run has")
 	require.EqualValues(t, 1, server.requests.Load())
 }
@@ -212,13 +212,13 @@ func TestPermanentErrorsOfABucketAreNamed(t *testing.T) {
 			if c.with != nil {
 				server.answer(-1, c.with)
 			}
-			err := b.Put(within(t, time.Minute), "x", []byte("whole"))
+			err := b.Put(withTimeout(t, time.Minute), "x", []byte("whole"))
 			require.ErrorContains(t, err, "write s3://"+c.bucket+"/t/x: "+c.want)
 			require.NotContains(t, err.Error(), "\n")
 			require.EqualValues(t, 1, server.requests.Load(), "it was tried again")
-			_, err = b.Names(within(t, time.Minute))
+			_, err = b.Names(withTimeout(t, time.Minute))
 			require.ErrorContains(t, err, "list s3://"+c.bucket+"/t/: "+c.want)
-			_, err = b.Get(within(t, time.Minute), "x")
+			_, err = b.Get(withTimeout(t, time.Minute), "x")
 			require.ErrorContains(t, err, c.want)
 		})
 	}
@@ -229,7 +229,7 @@ func TestUnresponsiveBucketEndsWithTheContext(t *testing.T) {
 	server := startS3(t)
 	b := server.open(t, "soaks/t")
 	server.answer(-1, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-	err := b.Put(within(t, 500*time.Millisecond), "x", nil)
+	err := b.Put(withTimeout(t, 500*time.Millisecond), "x", nil)
 	require.ErrorContains(t, err, "write s3://soaks/t/x: ")
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
@@ -239,7 +239,7 @@ func TestTimeoutKeepsTheServersReason(t *testing.T) {
 	server := startS3(t)
 	b := server.open(t, "soaks/t")
 	server.answer(-1, refuse(500, "InternalError"))
-	require.ErrorContains(t, b.Put(within(t, 3*time.Second), "x", nil), "InternalError")
+	require.ErrorContains(t, b.Put(withTimeout(t, 3*time.Second), "x", nil), "InternalError")
 	require.Greater(t, server.requests.Load(), int64(3))
 }
 
@@ -255,7 +255,7 @@ func TestSlowBucketGetsTheWholeFile(t *testing.T) {
 		return false
 	}
 	server.before.Store(&slow)
-	require.NoError(t, b.Put(within(t, time.Minute), "x", []byte("whole")))
+	require.NoError(t, b.Put(withTimeout(t, time.Minute), "x", []byte("whole")))
 	require.EqualValues(t, 1, server.requests.Load(), "slow is not failed")
 	require.Equal(t, "whole", get(t, b, "x"))
 }
@@ -264,13 +264,13 @@ func TestInterruptedReadIsRetried(t *testing.T) {
 	t.Parallel()
 	server := startS3(t)
 	b := server.open(t, "soaks/t")
-	require.NoError(t, b.Put(within(t, time.Minute), "x", []byte("whole")))
+	require.NoError(t, b.Put(withTimeout(t, time.Minute), "x", []byte("whole")))
 	server.answer(2, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "1000")
 		w.Header().Set("Last-Modified", time.Now().UTC().Format(http.TimeFormat))
 		_, _ = w.Write([]byte("who"))
 	})
 	require.Equal(t, "whole", get(t, b, "x"))
-	_, err := b.Get(within(t, time.Minute), "y")
+	_, err := b.Get(withTimeout(t, time.Minute), "y")
 	require.ErrorContains(t, err, "read s3://soaks/t/y: ")
 }

@@ -56,7 +56,7 @@ func openFileURL(u *url.URL) (Store, error) {
 	return Folder(filepath.FromSlash(u.Path)), nil
 }
 
-// Create is like Open, for a writer: it creates a missing folder, but no bucket.
+// Create opens a location for writing: it creates a missing folder, but no bucket.
 func Create(ctx context.Context, location string) (Store, error) {
 	s, err := Open(ctx, location)
 	if err != nil {
