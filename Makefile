@@ -26,7 +26,7 @@ GOLANGCI = $(LAST) $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-l
 GOVULNCHECK = $(LAST) $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0
 VALE = CGO_ENABLED=1 $(LAST) $(GO) run github.com/vale-cli/vale/v3/cmd/vale@v3.22.0
 ACTIONLINT = $(LAST) $(GO) run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
-FUZZTIME ?= 8s
+FUZZTIME ?= 4s
 
 .PHONY: help
 help: ## list the targets
@@ -119,7 +119,7 @@ unit: node_modules ## unit tests, with the race detector where there are gorouti
 	cd tools && ../.ci/gotest ./... $(RACE) $(SOME)
 
 .PHONY: fuzz
-fuzz: ## each fuzz target for FUZZTIME (8s), with what other processes leave of the cores
+fuzz: ## each fuzz target for FUZZTIME (4s), with what other processes leave of the cores
 	@.ci/fuzz '$(FUZZTIME)'
 
 # Services that others wrote, for the tests: test/services. nchan is Debian's. Tests skip a service that cannot be built.
