@@ -72,8 +72,8 @@ func (b *batch) work() {
 	}
 }
 
-// deliver puts an item on a stream: in the batch if the stream has no backlog, otherwise separately. Batched items
-// are written by flushBatch.
+// deliver queues an item for a stream: in the batch if the stream has no backlog, otherwise separately. flushBatch
+// writes the batch.
 func (h *hub) deliver(d *device, next item) {
 	if d.queue != nil || d.tls != nil || d.stalled || d.swapped != nil {
 		h.push(d, next)

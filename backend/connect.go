@@ -40,7 +40,7 @@ func (s *service) connect(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// refusal is a problem that answers a connect and is counted under reason.
+// refusal returns the problem that answers a connect. It is counted under reason.
 func refusal(status int, reason, detail string) error {
 	p := answer.Refuse(status, detail)
 	p.Reason = reason

@@ -18,7 +18,7 @@ var (
 	errNoStream = answer.Refuse(http.StatusNotFound, "no stream has this id; connect it first with GET /event/connect?id=ID")
 )
 
-// forceDisconnect ends a stream and answers with its line of the ledger.
+// forceDisconnect closes a stream and answers with its row of the ledger.
 func (s *service) forceDisconnect(w http.ResponseWriter, r *http.Request) error {
 	if s.cfg.ServerName != "" {
 		w.Header().Set("X-Server", s.cfg.ServerName)
@@ -50,8 +50,8 @@ func readMessage(r *http.Request) ([]byte, error) {
 	return eventBody(name, data), nil
 }
 
-// send puts a message on one stream: 200 when it is on its way, 202 when it is kept for an id that may reconnect
-// within RESUME_WINDOW.
+// send sends a message on one stream: 200 if it was queued on the stream, 202 if it is kept for an id that may
+// reconnect within RESUME_WINDOW.
 func (s *service) send(w http.ResponseWriter, r *http.Request) error {
 	id, err := parseDeviceID(r.URL.RawQuery)
 	if err != nil {
@@ -71,7 +71,7 @@ func (s *service) send(w http.ResponseWriter, r *http.Request) error {
 	return answer.JSON(w, http.StatusOK, out)
 }
 
-// broadcast puts a message on every stream.
+// broadcast sends a message on every stream.
 func (s *service) broadcast(w http.ResponseWriter, r *http.Request) error {
 	body, err := readMessage(r)
 	if err != nil {
@@ -135,7 +135,7 @@ func (s *service) readyz(w http.ResponseWriter, _ *http.Request) error {
 	return answer.JSON(w, http.StatusOK, map[string]string{"status": "ready"})
 }
 
-// listFaults shows which faults are armed and which fired.
+// listFaults lists the armed faults and how often each fired.
 func (s *service) listFaults(w http.ResponseWriter, _ *http.Request) error {
 	return s.changeFaults(w, http.StatusOK, func() {})
 }

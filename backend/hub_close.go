@@ -75,8 +75,7 @@ func (h *hub) detach(d *device, reason closeReason, reset bool) bool {
 	return true
 }
 
-// finish ends the numbering of an id without a stream. The ledger remembers
-// it, within LEDGER_KEEP.
+// finish ends the numbering of an id without a stream. The ledger keeps its row for LEDGER_KEEP.
 func (h *hub) finish(d *device) {
 	if d.numbered {
 		d.numbered = false
@@ -150,7 +149,7 @@ type departure struct {
 	gen uint32
 }
 
-// depart ends the streams whose clients went away, as epoll reported.
+// depart closes the streams of clients that have disconnected, as epoll reported.
 func (h *hub) depart(departures []departure) {
 	for _, g := range departures {
 		if int(g.fd) >= len(h.slots) {
@@ -164,7 +163,7 @@ func (h *hub) depart(departures []departure) {
 	}
 }
 
-// forceDisconnect ends the stream of an id for good, or the one on its way.
+// forceDisconnect closes the stream of an id, or its pending connect, without a way to resume.
 func (h *hub) forceDisconnect(id string) (ledgerRow, error) {
 	d := h.devices[id]
 	if d == nil || !d.reserved && (!d.open || d.ending != stillOpen) {
@@ -175,8 +174,8 @@ func (h *hub) forceDisconnect(id string) (ledgerRow, error) {
 	return d.row(), nil
 }
 
-// drain ends every stream and takes no more. The streams of clients that read
-// are closed when it returns; the others within WRITE_TIMEOUT.
+// drain closes every stream and accepts no more. When it returns, the streams of clients that read are closed; the
+// others follow within WRITE_TIMEOUT.
 func (h *hub) drain() {
 	h.draining = true
 	for _, d := range h.order {

@@ -70,8 +70,8 @@ func (h *hub) release(r *reservation) {
 	}
 }
 
-// attach gives an id its stream: it writes the response headers, then the missed noops. The scheduler then owns the
-// descriptor.
+// attach writes the response headers and the missed noops of an id's new stream, then passes the descriptor to the
+// scheduler.
 func (h *hub) attach(r *reservation, c claim) {
 	d := r.d
 	d.reserved = false

@@ -10,8 +10,7 @@ type delivery struct {
 	Kept      int    `json:"kept"`      // ids without a stream it waits for
 }
 
-// send puts a message on the stream of one id, or keeps it for the id's
-// return.
+// send queues a message for the stream of one id, or keeps it until the id reconnects.
 func (h *hub) send(id string, body []byte) (delivery, error) {
 	d := h.devices[id]
 	if d == nil || !d.takesMessages() {
@@ -26,7 +25,7 @@ func (h *hub) send(id string, body []byte) (delivery, error) {
 	return out, nil
 }
 
-// broadcast puts a message on every stream.
+// broadcast queues a message for every stream.
 func (h *hub) broadcast(body []byte) delivery {
 	began := time.Now()
 	var frames frameCache
@@ -52,7 +51,7 @@ func (d *device) takesMessages() bool {
 	return d.numbered || d.open && d.ending == stillOpen
 }
 
-// message gives a message the id's next number.
+// message assigns the id's next number to a message.
 func (h *hub) message(d *device, frames *frameCache, body *keptBody, out *delivery) {
 	d.seq++
 	if h.cfg.ResumeWindow > 0 {

@@ -14,9 +14,10 @@ func (h *hub) serveTicks() {
 	}
 }
 
-// pass gives every id of the tick's bucket its noop. It handles the inbox in between, so a connect waits for a part
-// of a pass and not for all of it. The inbox may change the bucket: the pass runs from its end, new ids are behind, a
-// removal only moves the last one forward, and a device knows the last tick that counted for it.
+// pass sends every id of the tick's bucket its noop. It handles the inbox in between, so that a connect waits for a
+// part of a pass only. The inbox may change the bucket. So the pass starts at the end of the bucket: new ids are
+// appended behind it, a removal only moves the last id forward, and each device stores the last tick that counted for
+// it.
 func (h *hub) pass(tick int64) {
 	began, wrote := time.Now(), 0
 	h.frames.begin([]byte(noopData), h.timestamp())
@@ -48,7 +49,7 @@ func (h *hub) pass(tick int64) {
 	}
 }
 
-// noop puts the number d.seq on the stream.
+// noop writes the number d.seq to the stream.
 func (h *hub) noop(d *device) {
 	next := item{wire: h.frames.get(d.seq).bytes(d.chunked), seq: d.seq, count: 1}
 	if !h.faults.Empty() && d.swapped == nil {

@@ -51,8 +51,8 @@ func takeDescriptor(conn syscall.Conn) (int, error) {
 	return fd, os.NewSyscallError("fcntl F_DUPFD", err)
 }
 
-// setUserTimeout makes the kernel give up on a TCP peer that acknowledges
-// nothing for that long. Other sockets have no such option: no error.
+// setUserTimeout makes the kernel close a TCP connection whose peer acknowledges nothing for that long. Other sockets
+// lack the option, which is not an error.
 func setUserTimeout(fd int, d time.Duration) {
 	if d > 0 {
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(d/time.Millisecond))

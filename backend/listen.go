@@ -62,8 +62,8 @@ type gate struct {
 	closed chan struct{}
 	once   sync.Once
 	tight  atomic.Bool
-	// pressure is called with true when the gate is full, so that idle
-	// connections make room, and with false when half of it is free again.
+	// pressure is called with true when the gate is full, so that idle connections are closed, and with false when half
+	// of it is free again.
 	pressure func(bool)
 }
 

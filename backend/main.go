@@ -34,8 +34,8 @@ func main() {
 	os.Exit(run(os.Args[1:], os.LookupEnv, signals, os.Stdout, os.Stderr))
 }
 
-// run is main without the process: arguments, environment and signals are parameters, and it returns the exit code.
-// It returns after the first signal once the drain is done, and at once after the second.
+// run is main with arguments, environment and signals as parameters. It returns the exit code: after the first signal
+// when the drain is done, after a second one at once.
 func run(args []string, env func(string) (string, bool), signals <-chan os.Signal, stdout, stderr io.Writer) int {
 	raiseFileLimit()
 	if len(args) > 0 && args[0] == "model" {

@@ -43,7 +43,7 @@ type metrics struct {
 	broadcastSeconds prometheus.Histogram
 }
 
-// newMetrics makes all metrics. Gauges of the scheduler are read at each scrape.
+// newMetrics registers all metrics. Gauges of the scheduler are read at each scrape.
 func newMetrics(cfg *Config, clk clock, h *hub, plain *services.Handler) *metrics {
 	m := &metrics{registry: prometheus.NewRegistry()}
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

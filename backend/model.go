@@ -66,7 +66,7 @@ func parseUint(to *uint64) func(string) error {
 	}
 }
 
-// runModel is `backend model` without the process.
+// runModel runs `backend model` and returns its exit code.
 func runModel(
 	args []string, env func(string) (string, bool), signals <-chan os.Signal, stdout, stderr io.Writer,
 ) int {

@@ -84,8 +84,7 @@ func (s *service) serve(address string, mode os.FileMode, h http.Handler, connec
 	return server, l.Addr(), nil
 }
 
-// newServer makes an HTTP/1 server with bounds on everything a client can
-// stretch.
+// newServer returns an HTTP/1 server with limits on everything that a client can prolong or enlarge.
 func (s *service) newServer(h http.Handler) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -127,9 +126,8 @@ func loadTLS(cfg *Config) (*tls.Config, error) {
 	return conf, nil
 }
 
-// drain ends the service in order: not ready, no new streams, every open
-// stream ended, the ledger answered for DRAIN_TIMEOUT and saved, then the
-// listeners. Cancelling ctx skips the waits.
+// drain stops the service in order: not ready, no new streams, every open stream closed, the ledger served for
+// DRAIN_TIMEOUT and saved, then the listeners closed. Cancelling ctx skips the waits.
 func (s *service) drain(ctx context.Context) error {
 	s.draining.Store(true)
 	close(s.stopping)
@@ -161,7 +159,7 @@ func (s *service) drain(ctx context.Context) error {
 	return errors.Join(err, ctx.Err())
 }
 
-// abort ends the service without ceremony.
+// abort stops the service without a drain.
 func (s *service) abort() {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -70,7 +70,7 @@ func (o *tlsWriter) end(abort, reset bool) {
 	close(o.queue)
 }
 
-// tlsFailed ends the stream of a broken TLS writer.
+// tlsFailed closes the stream of a broken TLS writer.
 func (h *hub) tlsFailed(d *device, o *tlsWriter, err error) {
 	h.post(func() {
 		if d.open && d.tls == o {

@@ -43,8 +43,8 @@ func (w *wheel) dueAt(tick int64) time.Duration {
 // bucketOf returns the bucket that a tick serves.
 func (w *wheel) bucketOf(tick int64) int { return int(tick % int64(len(w.buckets))) }
 
-// add puts a device into the emptiest bucket. Ties go to a bucket far from the
-// last choice, so that few ids are spread as evenly as many.
+// add puts a device into the emptiest bucket. Of equal buckets it prefers one far from the last choice, so that a few
+// ids are spread as evenly as many.
 func (w *wheel) add(d *device) {
 	n := len(w.buckets)
 	best := w.next % n

@@ -124,7 +124,8 @@ func archiveFile(results, to, name string) string {
 	return to
 }
 
-// uploadArchive makes an archive in file and uploads it, unless it has no data and the one in the bucket has.
+// uploadArchive makes an archive in file and uploads it, unless the one in the bucket has Prometheus data and this one
+// has none.
 func uploadArchive(ctx context.Context, from archive.Source, file, to string) (archive.Contents, error) {
 	contents, err := archive.Make(ctx, from, file)
 	if err != nil {

@@ -28,7 +28,7 @@ var commonFlags = []helpGroup{
 	{"Results", []string{"out"}},
 }
 
-// allFlags has the flags of a run by topic. Flags of a suite that are in no group belong to the suite.
+// allFlags lists the flags of a run by topic. A suite's flags that are in no group belong to the suite.
 var allFlags = []helpGroup{
 	{"The service", []string{"backend-url", "service", "topic", "ca", "insecure", "follow-redirects", "accept-encoding", "http-version",
 		"streams-per-connection", "token-ttl", "backends", "no-nginx", "cluster-url", "pin"}},

@@ -153,7 +153,7 @@ func forSuite(workflow string, found probe.Result) string {
 		"            --require-messages\n        # --require-messages: a run that checked no message is invalid, not a pass of its connections.\n", "").Replace(workflow)
 }
 
-// workflowFile is where GitHub looks for it.
+// workflowFile is the path at which GitHub looks for workflows.
 var workflowFile = filepath.Join(".github", "workflows", "soak.yml")
 
 // The settings of a first run: few streams, for a short time.

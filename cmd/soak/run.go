@@ -65,7 +65,7 @@ func ciFlags(f *pflag.FlagSet, to *ci.To, appearance *report.Look) {
 	f.StringVar(&to.JUnit, "junit", "", "file to write the checks to in JUnit's format (docs/ci.md)")
 }
 
-// profileHelp is of the flag that every suite has.
+// profileHelp is the help of a flag that every suite has.
 const profileHelp = "smoke (seconds) or full (the default)"
 
 // plannedCommand returns the command of a suite whose plan is that of a soak; its profile gives some settings other

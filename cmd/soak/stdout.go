@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// surviveClosedPipes keeps a closed pipe (`soak run | head`) from ending the process: without it SIGPIPE does, and
-// there is no verdict. The signal is not ignored, as child processes would inherit that.
+// surviveClosedPipes keeps a closed pipe (`soak run | head`) from ending the process by SIGPIPE before there is a
+// verdict. The signal is not ignored, because child processes would inherit that.
 func surviveClosedPipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 // A closedOutput is stdout, whose reader may exit, with its pipe or its terminal. Further output is lost; the run

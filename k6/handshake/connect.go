@@ -44,7 +44,7 @@ type Connection struct {
 	closing  sync.Once
 }
 
-// connect is the function of that name: it blocks the VU until the server has answered.
+// connect is the exported function: it blocks the VU until the server has answered.
 func (m *module) connect(rawURL string, params sobek.Value) *Connection {
 	state := network.State(m.vu, importPath)
 	r, err := m.parse(rawURL, params)
@@ -69,7 +69,7 @@ func (m *module) connect(rawURL string, params sobek.Value) *Connection {
 	return c
 }
 
-// establish goes through the phases until one fails.
+// establish runs the phases until one fails.
 func (c *Connection) establish(ctx context.Context, state *lib.State) {
 	began := time.Now()
 	raw, err := state.Dialer.DialContext(ctx, "tcp", c.request.address)
@@ -97,8 +97,8 @@ func (c *Connection) establish(ctx context.Context, state *lib.State) {
 	c.OK = c.exchange(ctx)
 }
 
-// tlsConfig is k6's own (tlsAuth, tlsVersion, insecureSkipTLSVerify …), without resumption and
-// with the certificate of this connection where it names one.
+// tlsConfig returns k6's own configuration (tlsAuth, tlsVersion, insecureSkipTLSVerify …), without resumption, and with
+// the certificate of this connection if it names one.
 func (c *Connection) tlsConfig(state *lib.State) *tls.Config {
 	conf := network.TLSConfig(state, c.request.url.Hostname())
 	conf.ClientSessionCache, conf.SessionTicketsDisabled = nil, true
@@ -113,8 +113,8 @@ func (c *Connection) tlsConfig(state *lib.State) *tls.Config {
 	return conf
 }
 
-// exchange asks the server for the path of the URL and wants a 200: only an answer proves that
-// it took the client's certificate.
+// exchange requests the path of the URL and requires a 200: only a response proves that the server accepted the
+// client's certificate.
 func (c *Connection) exchange(ctx context.Context) bool {
 	began := time.Now()
 	stop := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(began) }) // ends a blocked read

@@ -13,13 +13,13 @@ import (
 )
 
 type (
-	// rootModule is what all virtual users of the process share.
+	// A rootModule is shared by all virtual users of the process.
 	rootModule struct {
 		open  atomic.Int64 // connections that are open now
 		pairs sync.Map     // certificate and key in PEM to *tls.Certificate
 	}
 
-	// module is what one VU has of k6/x/handshake.
+	// A module is the k6/x/handshake of one virtual user.
 	module struct {
 		root    *rootModule
 		vu      modules.VU

@@ -12,7 +12,7 @@ import (
 	"go.k6.io/k6/v2/lib/types"
 )
 
-// request is a call of connect, checked.
+// A request holds the validated parameters of connect.
 type request struct {
 	url         *url.URL
 	address     string // HOST:PORT

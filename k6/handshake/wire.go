@@ -14,7 +14,7 @@ type wire struct {
 // traffic counts the bytes in each direction.
 type traffic struct{ sent, received int64 }
 
-// bytes are those so far; none of no connection.
+// bytes returns the traffic so far; zero without a connection.
 func (w *wire) bytes() traffic {
 	if w == nil {
 		return traffic{}
@@ -22,7 +22,7 @@ func (w *wire) bytes() traffic {
 	return traffic{w.sent.Load(), w.received.Load()}
 }
 
-// since is what went over the wire after another reading.
+// since returns the traffic after another reading.
 func (t traffic) since(before traffic) traffic {
 	return traffic{t.sent - before.sent, t.received - before.received}
 }

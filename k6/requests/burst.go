@@ -10,7 +10,8 @@ import (
 // dialing bounds how many connections are opened at a time: the server's queue of connections is not what a burst tests.
 const dialing = 250
 
-// mostAtOnce is up to how many bytes a request goes out at once. A longer one takes as long as the server takes to read it.
+// mostAtOnce is the size in bytes up to which a request is written in one call. A longer one takes as long as the
+// server needs to read it.
 const mostAtOnce = 64 << 10
 
 // burst opens a connection for each request first. Then all of them are sent, and only when the last one is on the wire is the

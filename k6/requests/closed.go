@@ -44,7 +44,7 @@ func (s *stage) closed() {
 	s.drop(max(requests-started.Load(), 0))
 }
 
-// allowed waits for k6's --rps; false: it allows no request before ctx ends.
+// allowed waits for k6's --rps. It returns false if no request is allowed before ctx is done.
 func (s *stage) allowed(ctx context.Context) bool {
 	return s.state.RPSLimit == nil || s.state.RPSLimit.Wait(ctx) == nil
 }

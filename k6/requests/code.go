@@ -15,8 +15,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// codeOf is the outcome of a request that had no whole answer: k6's number of the error, which k6 keeps to itself
-// (TestCodesAreThoseOfK6 compares them).
+// codeOf returns the outcome of a request without a whole response: k6's error number. k6 does not export these
+// numbers; TestCodesAreThoseOfK6 compares them.
 func codeOf(err error) string { return shard.CodeNet + strconv.Itoa(number(err)) }
 
 func number(err error) int {
@@ -36,7 +36,7 @@ func number(err error) int {
 	return 1000
 }
 
-// numberOf is the number of an error itself, 0 for none.
+// numberOf returns the number of one error without its causes, 0 for none.
 func numberOf(err error) int {
 	switch e := err.(type) { //nolint:errorlint // number unwraps
 	case *net.DNSError:

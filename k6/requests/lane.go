@@ -42,7 +42,7 @@ type lane struct {
 	text    []byte // that text, in filled
 }
 
-// lanes are those of a stage that may have a connection.
+// A lanes holds the lanes of a stage that may have a connection.
 type lanes struct {
 	mu  sync.Mutex
 	all map[*lane]struct{}
@@ -109,7 +109,7 @@ func (s *stage) closeLanes() {
 	}
 }
 
-// close ends the lane.
+// close closes the connection of the lane.
 func (l *lane) close() {
 	l.hangUp()
 	l.s.lanes.mu.Lock()
@@ -138,7 +138,7 @@ type exchange struct {
 	waited   time.Duration // until a lane was free
 }
 
-// do makes a request, whose time counts from an instant and may last until another.
+// do makes a request. Its time counts from an instant and is limited by a deadline.
 func (l *lane) do(op *operation, from, deadline time.Time) exchange {
 	x := exchange{op: op, from: from, deadline: deadline}
 	err := l.connect(&x)
@@ -172,7 +172,7 @@ func (l *lane) finish(x *exchange, err error) {
 	l.s.tell(x, err)
 }
 
-// connect makes sure that there is a connection to the target of an exchange.
+// connect opens a connection to the target of an exchange, unless one is open.
 func (l *lane) connect(x *exchange) error {
 	// Within a millisecond after an answer the lane does not check: it would cost a system call, and bytes on their way would not be
 	// found yet.

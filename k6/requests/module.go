@@ -26,7 +26,7 @@ import (
 type (
 	rootModule struct{}
 
-	// module is what one VU has of k6/x/requests.
+	// A module is the k6/x/requests of one virtual user.
 	module struct {
 		vu      modules.VU
 		metrics *requestMetrics
@@ -73,7 +73,7 @@ func (*rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
 // Exports are the names that a script imports from k6/x/requests.
 func (m *module) Exports() modules.Exports { return m.exports }
 
-// call makes the function of a model: it returns a promise of the stage's counts.
+// call returns the JavaScript function of a load model. The function returns a promise of the stage's counts.
 func (m *module) call(name string, model func(*stage)) func(sobek.Value) *sobek.Promise {
 	return func(v sobek.Value) *sobek.Promise {
 		state := network.State(m.vu, importPath)
@@ -108,8 +108,8 @@ type stage struct {
 	record
 }
 
-// run goes through a stage. It returns when all of its requests have an end and all of their samples are pushed: once ctx
-// is done, at once.
+// run runs a stage. It returns when all of its requests have ended and all of their samples are pushed, or at once when
+// ctx is done.
 func (s *stage) run(ctx context.Context, model func(*stage)) {
 	s.ctx, s.began = ctx, time.Now()
 	flushed := make(chan struct{})

@@ -8,9 +8,8 @@ import (
 	"go.k6.io/k6/v2/lib"
 )
 
-// open makes requests at a constant rate, whether the service keeps up or not. The time of each counts from its intended
-// start: where no lane was free then, the wait for one is part of it. A request for which none was within its timeout
-// is never made.
+// open makes requests at a constant rate, whether the service keeps up or not. The time of each counts from its
+// intended start: a wait for a free lane is part of it. A request that gets no lane within its timeout is never made.
 func (s *stage) open() {
 	n, tuple := s.share(s.concurrency)
 	if n == 0 {
@@ -44,7 +43,7 @@ type ticket struct {
 	waited time.Duration // until a lane was free
 }
 
-// advance goes to the next arrival of this runner.
+// advance moves to the next arrival of this runner.
 func (a *arrivals) advance() {
 	_, n := a.index.Next()
 	after := time.Duration(float64(n-1) / a.stage.rate * float64(time.Second))
@@ -111,7 +110,8 @@ func (a *arrivals) deal() (wait time.Duration, full bool) {
 	}
 }
 
-// take is the next request for a lane that is free: one that is due, or the one that it is woken for. false: there is none.
+// take returns the next request for a free lane: one that is due, or the one for which the lane is woken. It returns
+// false if there is none.
 func (a *arrivals) take(wake chan ticket) (ticket, bool) {
 	a.mu.Lock()
 	now := time.Now()
@@ -145,7 +145,7 @@ func (a *arrivals) tell() {
 	}
 }
 
-// dismiss ends the lanes that are idle, and with ctx those that are not.
+// dismiss ends the idle lanes, and when ctx is done also the others.
 func (a *arrivals) dismiss() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -156,7 +156,7 @@ func (a *arrivals) dismiss() {
 	a.idle = nil
 }
 
-// allowedBy is allowed until an instant.
+// allowedBy waits for k6's --rps until an instant.
 func (s *stage) allowedBy(end time.Time) bool {
 	if s.state.RPSLimit == nil {
 		return true
@@ -166,7 +166,7 @@ func (s *stage) allowedBy(end time.Time) bool {
 	return s.allowed(ctx)
 }
 
-// work makes requests until there are none.
+// work makes requests until none is left.
 func (a *arrivals) work(t ticket) {
 	s, l, wake := a.stage, a.stage.newLane(), make(chan ticket, 1)
 	for ok := true; ok && s.ctx.Err() == nil; t, ok = a.take(wake) {

@@ -38,7 +38,7 @@ type target struct {
 	through *proxy.Proxy
 }
 
-// want is what an answer must be.
+// A want holds the expected properties of a response.
 type want struct {
 	status int
 	body   []byte // nil: any, unless json
@@ -93,7 +93,7 @@ func (m *module) compile(v sobek.Value, state *lib.State) ([]*operation, error) 
 	return out, nil
 }
 
-// listed are the values of a list of a script.
+// listed returns the elements of a JavaScript array.
 func (m *module) listed(v sobek.Value) (out []sobek.Value) {
 	m.vu.Runtime().ForOf(v, func(one sobek.Value) bool {
 		out = append(out, one)
@@ -168,8 +168,8 @@ func (m *module) compileOne(o *spec, state *lib.State, targets map[string]*targe
 // In a request unique stands for a text that no other one has, and in what it wants for the same.
 const unique = "{unique}"
 
-// placeholder stands for unique while requests are compiled. It is as long as any of the texts, and nothing that a script
-// would send.
+// placeholder stands for the unique text while requests are compiled. It has the length of the unique texts, and no
+// script would send it.
 var placeholder = strings.ToLower(rand.Text()[:20])
 
 func placed(text []byte) []byte {
@@ -247,7 +247,7 @@ func (w *want) set(o *spec) (err error) {
 	return nil
 }
 
-// jsonOf is a value of a script as JSON.stringify writes it.
+// jsonOf returns a JavaScript value as JSON.stringify writes it.
 func jsonOf(v sobek.Value) ([]byte, error) {
 	if object, ok := v.(*sobek.Object); ok {
 		return object.MarshalJSON() //nolint:wrapcheck // set says the rest
@@ -255,7 +255,7 @@ func jsonOf(v sobek.Value) ([]byte, error) {
 	return json.Marshal(v.Export()) //nolint:wrapcheck // set says the rest
 }
 
-// most is how long a body may be to be looked at; a longer one is wrong.
+// most returns the maximum length of a body that is compared; a longer one is wrong.
 func (w *want) most() int64 { return max(maxKept, int64(len(w.body))) }
 
 // looks reports whether the body of an answer matters.
@@ -290,7 +290,7 @@ func (w *want) matches(body []byte) bool {
 	return true
 }
 
-// bytesOf are those of a text or an ArrayBuffer of a script.
+// bytesOf returns the bytes of a JavaScript string or ArrayBuffer.
 func bytesOf(v any) ([]byte, error) {
 	switch b := v.(type) {
 	case nil:

@@ -15,7 +15,7 @@ import (
 	"go.k6.io/k6/v2/lib/types"
 )
 
-// options are those of a call, checked.
+// An options holds the validated options of a call.
 type options struct {
 	operations  []*operation
 	concurrency int64
@@ -79,7 +79,7 @@ func (m *module) parse(model string, v sobek.Value, state *lib.State) (*stage, e
 	return s, nil
 }
 
-// ownRate is this runner's part of the rate.
+// ownRate returns this runner's part of the rate.
 func (s *stage) ownRate() float64 {
 	n, tuple := s.share(s.concurrency)
 	if n == 0 {

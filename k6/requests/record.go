@@ -18,7 +18,7 @@ const (
 	maxSeries  = 1000 // servers name themselves: what is beyond is shard.Other
 )
 
-// record is what came of a stage's requests. Its lanes write to it.
+// A record holds the results of a stage's requests. Its lanes write to it.
 type record struct {
 	stage  *stage
 	mu     sync.Mutex
@@ -142,18 +142,18 @@ func (r *record) drop(n int64) {
 	r.add(r.stage.state.BuiltinMetrics.DroppedIterations, r.stage.tags.Tags, time.Now(), float64(n))
 }
 
-// sample is one more of an exchange, with the tags of the stage.
+// sample returns a further sample of an exchange, with the tags of the stage.
 func (r *record) sample(m *metrics.Metric, at time.Time, value float64) metrics.Sample {
 	return metrics.Sample{TimeSeries: metrics.TimeSeries{Metric: m, Tags: r.stage.tags.Tags}, Time: at, Metadata: r.stage.tags.Metadata, Value: value}
 }
 
-// inHand is what the server says of its work, where it does: how many requests it had in hand.
+// inHand returns the number of requests in progress that the server reports, if it does.
 func (r *record) inHand(x *exchange) (metrics.Sample, bool) {
 	n, err := strconv.ParseInt(x.inFlight, 10, 64)
 	return r.sample(r.stage.m.metrics.inFlight, x.end, float64(n)), err == nil && n > 0
 }
 
-// push gives the batch to k6. The VU lives as long as a stage, and k6 accepts the samples of any VU that has not
+// push passes the batch to k6. The VU lives as long as a stage, and k6 accepts the samples of any VU that has not
 // returned.
 func (r *record) push() {
 	if len(r.batch) == 0 {

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// coarse is how late a timer may be: Go's wait for the network at the same time, in whole milliseconds.
+// coarse is the maximum lateness of a timer: Go's wait for the network is in whole milliseconds.
 const coarse = 2 * time.Millisecond
 
-// sleep waits as exactly as the system does: the lateness of a request that is begun late counts as its service's.
+// sleep sleeps as exactly as the system can: the lateness of a request that starts late counts as the service's.
 func sleep(ctx context.Context, d time.Duration) {
 	end := time.Now().Add(d)
 	if d > coarse {

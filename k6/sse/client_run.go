@@ -53,7 +53,7 @@ func (c *Client) run() error {
 	}
 }
 
-// post has open run a task; false once it runs none any more.
+// post runs a task in open. It returns false once open runs no more tasks.
 func (c *Client) post(t func() error) bool {
 	select {
 	case c.tasks <- t:
@@ -63,7 +63,7 @@ func (c *Client) post(t func() error) bool {
 	}
 }
 
-// read makes the request and reads the stream, in a goroutine of its own, until ctx ends.
+// read sends the request and reads the stream in its own goroutine until ctx is done.
 func (c *Client) read(ctx context.Context) {
 	r, end := c.client.Open(ctx, &c.params.Options, c.params.request())
 	if end != nil {
@@ -132,7 +132,7 @@ func (c *Client) event(ctx context.Context, at time.Time, e *Event) error {
 	return c.call("event", c.m.vu.Runtime().ToValue(e))
 }
 
-// contentTypeWarning is logged once per test, for scripts for xk6-sse, which reads responses of any type.
+// contentTypeWarning is logged once per test: scripts for xk6-sse read responses of any type.
 var contentTypeWarning sync.Once
 
 // finish reports how the stream ended, unless the script has closed it.

@@ -11,7 +11,7 @@ const (
 	eventClasses
 )
 
-// eventPrototype has what is the same for all events of a class, once per VU.
+// eventPrototype returns the properties that all events of a class share, made once per VU.
 func (m *module) eventPrototype(class eventClass) *sobek.Object {
 	if m.events[class] == nil {
 		m.events = m.eventPrototypes()
@@ -38,7 +38,7 @@ func (m *module) eventPrototypes() (prototypes [eventClasses]*sobek.Object) {
 	return prototypes
 }
 
-// nameClass has Object.prototype.toString tell what an object is.
+// nameClass sets the class name that Object.prototype.toString returns for an object.
 func nameClass(rt *sobek.Runtime, prototype *sobek.Object, name string) {
 	must(rt, prototype.DefineDataPropertySymbol(sobek.SymToStringTag, rt.ToValue(name), sobek.FLAG_FALSE, sobek.FLAG_TRUE, sobek.FLAG_FALSE))
 }

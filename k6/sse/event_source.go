@@ -17,7 +17,7 @@ import (
 	"github.com/sse-soak/sse-soak/k6/network"
 )
 
-// readyState is section 9.2.2 of the HTML standard.
+// A readyState is a state of an EventSource (WHATWG HTML 9.2.2).
 type readyState uint8
 
 const (
@@ -45,7 +45,8 @@ type eventSource struct {
 	listeners listeners
 }
 
-// newEventSource is the constructor, section 9.2.2. The dial starts at once; its result arrives in later turns of the event loop.
+// newEventSource is the constructor (WHATWG HTML 9.2.2). The dial starts at once; its result arrives in later turns of
+// the event loop.
 func (m *module) newEventSource(call sobek.ConstructorCall) *sobek.Object {
 	rt, state := m.vu.Runtime(), network.State(m.vu, importPath)
 	if len(call.Arguments) == 0 {
@@ -156,7 +157,7 @@ func (s *eventSource) answered(at time.Time, r *sseclient.Response) {
 	})
 }
 
-// ended is the last callback. The session lasts until its task is done.
+// ended handles the last callback. The session lasts until its task is done.
 func (s *eventSource) ended() {
 	s.post(func() error {
 		s.ready = stateClosed
@@ -165,13 +166,13 @@ func (s *eventSource) ended() {
 	s.session.release()
 }
 
-// close is the method close(), section 9.2.2. On the event loop: no event is dispatched after it.
+// close implements close() (WHATWG HTML 9.2.2). It runs on the event loop: no event is dispatched after it.
 func (s *eventSource) close() {
 	s.ready = stateClosed
 	s.Stop(sseclient.ReasonClient)
 }
 
-// drop is the method drop(atOnce).
+// drop implements drop(atOnce).
 func (s *eventSource) drop(atOnce bool) bool {
 	if s.ready != stateOpen || !s.Drop(atOnce) {
 		return false

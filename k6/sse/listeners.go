@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// listener is called for one type of event.
+// A listener is called for one type of event.
 type listener struct {
 	kind    string
 	value   *sobek.Object // a function, or an object with handleEvent
@@ -18,12 +18,12 @@ type listener struct {
 	once    bool
 }
 
-// listeners are those of one EventSource in the order in which they run. They change
-// on the event loop, each time by a new list: a reader looks at it meanwhile, and a listener may
-// remove another while an event is dispatched.
+// A listeners holds the listeners of one EventSource in the order in which they run. They change only on the event
+// loop, each time by a new list, because readers use the old one meanwhile, and a listener may remove another one
+// during a dispatch.
 type listeners struct{ list atomic.Pointer[[]listener] }
 
-// all are the listeners of this moment.
+// all returns the present listeners.
 func (l *listeners) all() []listener {
 	if list := l.list.Load(); list != nil {
 		return *list
@@ -54,8 +54,8 @@ func (l *listeners) handler(kind string) *sobek.Object {
 	return nil
 }
 
-// now is what is called for a listener that was there when an event was dispatched: nil where one before it has removed it,
-// and of a handler the one that is set by now.
+// now returns the function to call for a listener that existed when the event was dispatched. It is nil if an earlier
+// listener removed it; a handler may have been replaced.
 func (l *listeners) now(current listener) *sobek.Object {
 	if current.handler {
 		return l.handler(current.kind)
@@ -101,7 +101,7 @@ func (l *listeners) removed(drop func(listener) bool) []listener {
 	return slices.DeleteFunc(slices.Clone(l.all()), drop)
 }
 
-// added tells a listener that was added by addEventListener.
+// added returns a filter for a listener that addEventListener added.
 func added(kind string, value *sobek.Object) func(listener) bool {
 	return func(have listener) bool { return !have.handler && have.kind == kind && have.value == value }
 }

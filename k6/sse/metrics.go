@@ -34,7 +34,7 @@ func registerMetrics(vu modules.VU) *sseMetrics {
 	}
 }
 
-// streamOpened are the samples of a stream that has opened, after a dial that began at begun.
+// streamOpened returns the samples of a stream that has opened, after a dial that started at start.
 func (m *sseMetrics) streamOpened(tm *metrics.TagsAndMeta, start, at time.Time) metrics.Samples {
 	return metrics.Samples{
 		sample(m.connecting, tm, at, metrics.D(at.Sub(start))),
@@ -42,14 +42,14 @@ func (m *sseMetrics) streamOpened(tm *metrics.TagsAndMeta, start, at time.Time) 
 	}
 }
 
-// streamClosed is the sample of an attempt or a stream that has ended.
+// streamClosed returns the sample of an attempt or a stream that has ended.
 func (m *sseMetrics) streamClosed(tm metrics.TagsAndMeta, at time.Time, why sseclient.Reason, opened bool) metrics.Sample {
 	tm.SetTag("reason", string(why))
 	tm.SetTag("opened", strconv.FormatBool(opened))
 	return sample(m.closed, &tm, at, 1)
 }
 
-// sample makes one sample of metric m.
+// sample returns one sample of metric m.
 func sample(m *metrics.Metric, tm *metrics.TagsAndMeta, at time.Time, value float64) metrics.Sample {
 	return metrics.Sample{
 		TimeSeries: metrics.TimeSeries{Metric: m, Tags: tm.Tags},

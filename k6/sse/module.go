@@ -99,8 +99,8 @@ func dial(ctx context.Context, state *lib.State, network, address string) (net.C
 	return conn, err //nolint:wrapcheck // the client names the phase
 }
 
-// awaitRate waits until the option rps of k6 allows one more request, until ctx ends: as in k6/http a redirected request counts
-// once.
+// awaitRate waits until k6's option rps allows one more request, or until ctx is done. A redirected request counts
+// once, as in k6/http.
 func awaitRate(ctx context.Context, state *lib.State) bool {
 	if state.RPSLimit == nil || state.RPSLimit.Wait(ctx) == nil {
 		return true

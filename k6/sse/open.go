@@ -18,8 +18,8 @@ type OpenResponse struct {
 	Error   string            `js:"error"`
 }
 
-// open is sse.open(url, [params], fn) of xk6-sse: it blocks the VU until the stream
-// has ended. fn runs first, before the dial, so that its handlers see every error.
+// open implements sse.open(url, [params], fn) of xk6-sse: it blocks the VU until the stream has ended. fn runs before
+// the dial, so that its handlers receive every error.
 func (m *module) open(rawURL string, args ...sobek.Value) (*OpenResponse, error) {
 	rt, state := m.vu.Runtime(), network.State(m.vu, importPath)
 	p, err := parseOpen(rt, state, rawURL, args)

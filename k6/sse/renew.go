@@ -9,7 +9,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// renew asks the script for what the next attempt sends, as a token that is still valid. A busy event loop delays the attempt.
+// renew calls the script for the parameters of the next attempt, such as a valid token. A busy event loop delays the
+// attempt.
 func (s *eventSource) renew(proceed func(error)) {
 	s.post(func() error {
 		if s.Stopped() {

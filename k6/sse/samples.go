@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// flushEvery is how long a counted event may wait to become part of a sample.
+// flushEvery is the maximum time after which a counted event becomes part of a sample.
 const flushEvery = time.Second
 
 // A meter makes the samples of one stream.
@@ -138,7 +138,7 @@ func (s *session) flush() {
 	}
 }
 
-// collect takes the pending samples, and one per counter that counted.
+// collect removes and returns the pending samples, and one for each counter that has counted.
 func (s *session) collect() metrics.Samples {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -44,14 +44,14 @@ func (m *module) currentSession() *session {
 	return m.session
 }
 
-// hold makes the session last until release is called. On the event loop.
+// hold keeps the session alive until release is called. It must be called on the event loop.
 func (s *session) hold() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.open++
 }
 
-// release ends a hold. Any goroutine may call it.
+// release undoes a hold. Any goroutine may call it.
 func (s *session) release() {
 	s.mu.Lock()
 	s.open--

@@ -6,7 +6,7 @@ import (
 	"github.com/grafana/sobek"
 )
 
-// classInJS makes a class of a constructor in Go, to which a call without new would look like one with it.
+// classInJS wraps a Go constructor in a class: a call without new would otherwise look like one with it.
 var classInJS = sobek.MustCompile("EventSource", "(native) => class EventSource extends native {}", true)
 
 // eventSourceClass returns the constructor, made once per VU.

@@ -65,7 +65,7 @@ func (s *eventSource) call(l, ev *sobek.Object) error {
 	return err
 }
 
-// epochMs is a time as scripts have it: milliseconds since 1970, with a fraction.
+// epochMs returns a time as scripts use it: milliseconds since 1970, with a fraction.
 func epochMs(t time.Time) float64 { return float64(t.UnixMicro()) / 1000 }
 
 // queueMessage posts the dispatch of one event, copied: e is not valid later.

@@ -6,7 +6,7 @@ import (
 	"github.com/grafana/sobek"
 )
 
-// property is one that a script added to its EventSource, as in source.device = id.
+// A property is one that a script added to its EventSource, as in source.device = id.
 type property struct {
 	name  string
 	value sobek.Value
@@ -58,7 +58,7 @@ func (s *eventSource) find(name string) int {
 	return slices.IndexFunc(s.properties, func(p property) bool { return p.name == name })
 }
 
-// defineAttributes puts the attributes of section 9.2.2, and ours, on the prototype.
+// defineAttributes defines the attributes of WHATWG HTML 9.2.2, and those of this module, on the prototype.
 func (m *module) defineAttributes(rt *sobek.Runtime, proto *sobek.Object) {
 	attribute := func(name string, get func(s *eventSource) any, set func(s *eventSource, v sobek.Value)) {
 		getter := rt.ToValue(func(c sobek.FunctionCall) sobek.Value { return rt.ToValue(get(m.sourceOf(c.This))) })

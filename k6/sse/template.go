@@ -15,8 +15,8 @@ type firstEvent struct {
 	Data string `js:"data"`
 }
 
-// template is a text with placeholders for parts of the first event: {first.id}, {first.name} and
-// {first.data}. Other braces stand for themselves, so that JSON needs no escapes.
+// A template is a text with placeholders for parts of the first event: {first.id}, {first.name} and {first.data}. Other
+// braces are literal, so JSON needs no escapes.
 type template struct {
 	before []string // the text before each placeholder
 	fields []func(*firstEvent) string
@@ -61,7 +61,7 @@ func (t *template) isPlaceholder() bool {
 	return len(t.fields) == 1 && t.before[0] == "" && t.rest == ""
 }
 
-// fill puts the parts of an event in, each as escape makes it.
+// fill returns the text with the parts of an event, each escaped.
 func (t *template) fill(e *firstEvent, escape func(string) string) string {
 	var b strings.Builder
 	for i, field := range t.fields {
@@ -72,19 +72,19 @@ func (t *template) fill(e *firstEvent, escape func(string) string) string {
 	return b.String()
 }
 
-// asIs is for headers, and for a body of which nothing is known.
+// asIs escapes nothing: for headers, and for bodies of an unknown type.
 func asIs(s string) string { return s }
 
-// inURL is encodeURIComponent of a value: it cannot leave its place in a path or a query.
+// inURL escapes a value as encodeURIComponent does, so that it stays within its path segment or query parameter.
 func inURL(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
 
-// inJSON is for a place between quotes.
+// inJSON escapes a value for a place between quotes.
 func inJSON(s string) string {
 	quoted, _ := json.Marshal(s) // never fails on a string
 	return string(quoted[1 : len(quoted)-1])
 }
 
-// escapeFor is how a value is written into a body of a media type.
+// escapeFor returns the escape of values in a body of a media type.
 func escapeFor(contentType string) func(string) string {
 	media, _, _ := mime.ParseMediaType(contentType)
 	switch {

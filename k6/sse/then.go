@@ -31,7 +31,7 @@ type secondRequester interface {
 	FollowUp(e *eventstream.Event, f *sseclient.FollowUp) bool
 }
 
-// text is a template, or a function of the first event that returns a string.
+// A text is a template, or a function of the first event that returns a string.
 type text struct {
 	template *template
 	fn       sobek.Callable
@@ -135,13 +135,13 @@ func parseStatuses(rt *sobek.Runtime, v sobek.Value) (out []int, err error) {
 	return out, nil
 }
 
-// literal is a text without placeholders, whatever is in it.
+// literal returns a text without placeholders.
 func literal(s string) *text { return &text{template: &template{rest: s}} }
 
 // awaits reports whether it waits for an event of this name.
 func (o *secondRequest) awaits(name []byte) bool { return o.event == "" || o.event == string(name) }
 
-// texts are all parts of the request.
+// texts returns all parts of the request.
 func (o *secondRequest) texts() []*text {
 	all := []*text{o.url}
 	for _, h := range o.header {
@@ -206,7 +206,8 @@ func (o *secondRequest) fill(e *firstEvent) *sseclient.SecondRequest {
 	return r
 }
 
-// followUp makes the second request of a stream from its first event, on the event loop if a part of it is a function.
+// followUp prepares the second request of a stream from its first event, on the event loop if a part of it is a
+// function.
 func (s *eventSource) followUp(e *eventstream.Event, f *sseclient.FollowUp) bool {
 	second := s.opts.secondRequest
 	if !second.awaits(e.Name) {
