@@ -18,8 +18,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// judged is a verdict with a check of each kind.
-func judged(outcome verdict.Outcome) *verdict.Verdict {
+// newVerdict returns a verdict with a check of each kind.
+func newVerdict(outcome verdict.Outcome) *verdict.Verdict {
 	v := &verdict.Verdict{
 		TestID: "20260131-120000", Verdict: outcome, Plan: plan.Default(), StartedUnix: 1_700_000_000, EndedUnix: 1_700_003_600.5,
 		Reasons: []string{"1200 connections held to the end"}, Warnings: []string{"the load generator was saturated"},
@@ -51,8 +51,9 @@ var (
 	oldCommand  = regexp.MustCompile(`##\[[a-z-]+`) // which the runner finds anywhere in a line
 )
 
-// reads does as the runner: it obeys commands, but none from stop-commands to its token.
-func reads(said string) (s step) {
+// runStep interprets an output as GitHub's runner does: it obeys commands, except between stop-commands and its
+// token.
+func runStep(said string) (s step) {
 	stopped := ""
 	for _, line := range strings.FieldsFunc(said, func(r rune) bool { return r == '\n' || r == '\r' }) {
 		command := commandLine.FindStringSubmatch(line)
@@ -108,9 +109,9 @@ func TestAnnotationsHaveTheFindings(t *testing.T) { //nolint:paralleltest // Git
 		var out strings.Builder
 		teller := Begin(To{GitHub: true}, &out)
 		fmt.Fprintln(&out, "the report")
-		teller.Judged(judged(outcome), "results/x/report.html")
+		teller.Judged(newVerdict(outcome), "results/x/report.html")
 		require.NoError(t, teller.End(nil, quiet(t)))
-		got := reads(out.String())
+		got := runStep(out.String())
 		require.Equal(t, want, got.obeyed)
 		require.Equal(t, []string{"the report"}, got.text)
 		require.Contains(t, summary(), " "+strings.ToUpper(string(outcome))+": ")
@@ -126,7 +127,7 @@ func TestTextsFromOutsideAreNoCommands(t *testing.T) { //nolint:paralleltest // 
 		"x\n::add-mask::a", "x\r::error::b", "x\r\n  ::stop-commands::c", "::set-env name=PATH::d", "##[add-matcher]e", "50% ::error::", "a,file=/etc/passwd:b", "x\nverdict=pass",
 	} {
 		summary, outputs := onGitHub(t)
-		v := judged(verdict.Fail)
+		v := newVerdict(verdict.Fail)
 		v.TestID, v.Warnings = evil, []string{evil}
 		v.Checks = []verdict.Check{{Name: evil, Limit: evil, Actual: evil, Why: evil, Reasons: []string{evil}}}
 		var out strings.Builder
@@ -135,7 +136,7 @@ func TestTextsFromOutsideAreNoCommands(t *testing.T) { //nolint:paralleltest // 
 		teller.Judged(v, evil)
 		err := teller.End(errors.New(evil), quiet(t))
 		fmt.Fprintf(&out, "soak: %v\n", err)
-		got := reads(out.String())
+		got := runStep(out.String())
 		require.Len(t, got.obeyed, 2, "%q", got.obeyed)
 		require.True(t, strings.HasPrefix(got.obeyed[0], "::error title=Soak fail%3A "), got.obeyed[0])
 		require.True(t, strings.HasPrefix(got.obeyed[1], "::warning title=Soak::"), got.obeyed[1])
@@ -150,7 +151,7 @@ func TestTextsFromOutsideAreNoCommands(t *testing.T) { //nolint:paralleltest // 
 
 func TestSummaryEscapesControlCharacters(t *testing.T) { //nolint:paralleltest // GitHub's variables
 	summary, _ := onGitHub(t)
-	v := judged(verdict.Fail)
+	v := newVerdict(verdict.Fail)
 	v.Reasons = []string{"the service sent \x1b]0;title\x07 and \u202e"}
 	for i := range v.Checks {
 		v.Checks[i].Name += "\x1b\u202e"
@@ -165,7 +166,7 @@ func TestSummaryEscapesControlCharacters(t *testing.T) { //nolint:paralleltest /
 
 func TestGitHubShowsTenOfAKind(t *testing.T) {
 	t.Parallel()
-	v := judged(verdict.Fail)
+	v := newVerdict(verdict.Fail)
 	for i := range 15 {
 		v.Checks = append(v.Checks, verdict.Check{Name: fmt.Sprint("check ", i)})
 		v.Warnings = append(v.Warnings, fmt.Sprint("warning ", i))
@@ -178,7 +179,7 @@ func TestGitHubShowsTenOfAKind(t *testing.T) {
 
 func TestLargeSummaryIsTruncated(t *testing.T) {
 	t.Parallel()
-	v := judged(verdict.Fail)
+	v := newVerdict(verdict.Fail)
 	for range 10_000 {
 		v.Warnings = append(v.Warnings, strings.Repeat("é", 50))
 	}
@@ -197,7 +198,7 @@ func TestErrorWithoutAVerdict(t *testing.T) { //nolint:paralleltest // GitHub's 
 	err := Begin(To{GitHub: true, JUnit: file}, &out).End(was, quiet(t))
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	require.EqualError(t, err, "nothing answers at; http://127.0.0.1:1: unexpected EOF")
-	require.Equal(t, []string{"::error title=Soak invalid%3A a verdict::nothing answers at%0Ahttp://127.0.0.1:1: unexpected EOF"}, reads(out.String()).obeyed)
+	require.Equal(t, []string{"::error title=Soak invalid%3A a verdict::nothing answers at%0Ahttp://127.0.0.1:1: unexpected EOF"}, runStep(out.String()).obeyed)
 	require.Contains(t, summary(), "no verdict")
 	require.Contains(t, summary(), "\n    nothing answers at; http://127.0.0.1:1")
 	require.Contains(t, outputs(), "verdict=invalid\n")
@@ -213,7 +214,7 @@ func TestUnwritableFileIsAWarning(t *testing.T) {
 	folder := t.TempDir()
 	var said []string
 	teller := Begin(To{GitHub: true, JUnit: filepath.Join(folder, "gone", "soak.xml")}, io.Discard)
-	teller.Judged(judged(verdict.Pass), "")
+	teller.Judged(newVerdict(verdict.Pass), "")
 	require.NoError(t, teller.End(nil, func(text string) { said = append(said, text) }))
 	require.Len(t, said, 2)
 	require.Contains(t, said[0], "soak.xml")
@@ -228,12 +229,12 @@ func TestNothingIsReportedOutsideOfCI(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	teller := Begin(To{}, &out)
-	teller.Judged(judged(verdict.Fail), "")
+	teller.Judged(newVerdict(verdict.Fail), "")
 	was := errors.New("one\ntwo")
 	require.Equal(t, was, teller.End(was, quiet(t)))
 	require.Empty(t, out.String())
 	var nobody *Teller
-	nobody.Judged(judged(verdict.Pass), "")
+	nobody.Judged(newVerdict(verdict.Pass), "")
 }
 
 // parse reads a file as strictly as XML is.
@@ -252,7 +253,7 @@ func TestJUnitHasACaseForEachCheck(t *testing.T) {
 	for outcome, want := range map[verdict.Outcome][3]int{verdict.Pass: {2, 0, 0}, verdict.Fail: {3, 1, 0}, verdict.Invalid: {3, 0, 1}} {
 		file := filepath.Join(t.TempDir(), "soak.xml")
 		teller := Begin(To{JUnit: file}, io.Discard)
-		teller.Judged(judged(outcome), "")
+		teller.Judged(newVerdict(outcome), "")
 		require.NoError(t, teller.End(nil, quiet(t)))
 		s := parse(t, file)
 		require.Equal(t, want, [3]int{s.Tests, s.Failures, s.Errors}, outcome)
@@ -273,7 +274,7 @@ func TestJUnitHasACaseForEachCheck(t *testing.T) {
 func TestJUnitIsXMLWhateverIsInIt(t *testing.T) {
 	t.Parallel()
 	const evil = "]]></failure><script>&amp;\"'\x00\x1b[31m\xff\n\ufffe<!-- é"
-	v := judged(verdict.Fail)
+	v := newVerdict(verdict.Fail)
 	v.TestID, v.Plan.BackendURL = evil, evil
 	v.Checks = []verdict.Check{{Name: evil, Limit: evil, Actual: evil, Reasons: []string{evil}}, {Name: evil, Actual: evil, Pass: true}}
 	file := filepath.Join(t.TempDir(), "soak.xml")
@@ -289,7 +290,7 @@ func TestJUnitIsXMLWhateverIsInIt(t *testing.T) {
 // What was not judged is skipped, and a pass of connections only is a warning.
 func TestConnectionsOnlyIsAWarning(t *testing.T) { //nolint:paralleltest // GitHub's variables
 	summary, outputs := onGitHub(t)
-	v, checked := judged(verdict.Pass), false
+	v, checked := newVerdict(verdict.Pass), false
 	v.Plan.Service, v.Evidence.By, v.MessagesChecked = "sse", verdict.ByNothing, &checked
 	v.Checks = append(v.Checks, verdict.Check{Name: "messages checked", Limit: "any"}.NotJudged("nothing says how"))
 	file := filepath.Join(t.TempDir(), "soak.xml")
@@ -297,7 +298,7 @@ func TestConnectionsOnlyIsAWarning(t *testing.T) { //nolint:paralleltest // GitH
 	teller := Begin(To{GitHub: true, JUnit: file}, &out)
 	teller.Judged(v, "")
 	require.NoError(t, teller.End(nil, quiet(t)))
-	require.Contains(t, reads(out.String()).obeyed, "::warning title=Soak pass (connections only)::1200 connections held to the end")
+	require.Contains(t, runStep(out.String()).obeyed, "::warning title=Soak pass (connections only)::1200 connections held to the end")
 	require.Contains(t, summary(), "PASS (connections only): messages were not checked")
 	require.Contains(t, outputs(), "verdict=pass\n")
 	s := parse(t, file)

@@ -23,8 +23,8 @@ import (
 // patience limits every wait of the tests.
 const patience = time.Minute
 
-// fast is a model without delays.
-func fast() Config {
+// noDelays returns the configuration of a model without delays.
+func noDelays() Config {
 	return Config{Order: Order{Chunks: 6}, Keep: 1000, RetryAfter: 2 * time.Second, Log: slog.New(slog.DiscardHandler)}
 }
 
@@ -38,7 +38,7 @@ func start(t testing.TB, config Config) (*Server, string) {
 	return s, server.URL
 }
 
-// body is a request of any API with an order.
+// body returns a request body of any API with an order.
 func body(t testing.TB, order string, stream bool) io.Reader {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{

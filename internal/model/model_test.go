@@ -40,7 +40,7 @@ func FuzzRead(f *testing.F) {
 	f.Add(`{"messages":[{"role":"user","content":"soak id=a fault=swap@1 chunks=1"}]}`)
 	f.Add(`{"input":"soak fault=length@3"}`)
 	f.Fuzz(func(t *testing.T, body string) {
-		a, err := New(fast()).read([]byte(body))
+		a, err := New(noDelays()).read([]byte(body))
 		if err != nil {
 			return
 		}
@@ -105,7 +105,7 @@ func TestLedgerKeepsTheLast(t *testing.T) {
 
 // Stopping ends stalled answers at once and lets the others end.
 func TestServeDrains(t *testing.T) {
-	config := fast()
+	config := noDelays()
 	config.DrainWait = patience
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -15,7 +15,7 @@ import (
 )
 
 func TestEachFaultOnTheWire(t *testing.T) {
-	_, url := start(t, fast())
+	_, url := start(t, noDelays())
 	all := []int{1, 2, 3, 4, 5, 6}
 	three := all[:3]
 	for _, test := range []struct {
@@ -71,7 +71,7 @@ func TestEachFaultOnTheWire(t *testing.T) {
 }
 
 func TestStatusFaults(t *testing.T) {
-	_, url := start(t, fast())
+	_, url := start(t, noDelays())
 	for _, stream := range []bool{true, false} {
 		for _, path := range paths {
 			for fault, status := range map[string]int{"429": 429, "500": 500} {
@@ -89,7 +89,7 @@ func TestStatusFaults(t *testing.T) {
 
 // A stalled or lingering stream stays open until its client leaves, and the ledger has the time of that.
 func TestOpenStreamsAndClientsThatLeave(t *testing.T) {
-	_, url := start(t, fast())
+	_, url := start(t, noDelays())
 	for _, path := range paths {
 		for fault, want := range map[string]struct {
 			account
@@ -120,7 +120,7 @@ func TestOpenStreamsAndClientsThatLeave(t *testing.T) {
 }
 
 func TestLedgerNamesTheChunkAfterWhichAClientLeft(t *testing.T) {
-	_, url := start(t, fast())
+	_, url := start(t, noDelays())
 	r := post(t, url, paths[0], "id=early chunks=1000 delay=20ms", true)
 	require.Eventually(t, func() bool { return len(count(r.body(), paths[0], "early").Numbers) >= 3 }, patience, time.Millisecond)
 	r.cancel()
@@ -133,7 +133,7 @@ func TestLedgerNamesTheChunkAfterWhichAClientLeft(t *testing.T) {
 }
 
 func TestWholeAnswers(t *testing.T) {
-	_, url := start(t, fast())
+	_, url := start(t, noDelays())
 	for _, path := range paths {
 		for fault, want := range map[string][]int{"none": {1, 2, 3, 4, 5, 6}, "swap@2": {1, 3, 2, 4, 5, 6}, "drop@6": {1, 2, 3, 4, 5}} {
 			r := post(t, url, path, "id=w fault="+fault, false)
@@ -156,7 +156,7 @@ func TestWholeAnswers(t *testing.T) {
 
 // Every event is JSON, OpenAI Responses number theirs without a gap, and the events come in the order of the real APIs.
 func TestEventsOfEachAPI(t *testing.T) {
-	_, url := start(t, fast())
+	_, url := start(t, noDelays())
 	for path, want := range map[string]string{
 		"/v1/responses": "response.created response.in_progress response.output_item.added response.content_part.added " +
 			"response.output_text.delta response.output_text.delta response.output_text.done response.content_part.done " +
@@ -185,7 +185,7 @@ func TestEventsOfEachAPI(t *testing.T) {
 }
 
 func TestChatReportsUsageIfAsked(t *testing.T) {
-	_, url := start(t, fast())
+	_, url := start(t, noDelays())
 	for options, want := range map[string]int{``: 0, `,"stream_options":{"include_usage":true}`: 1} {
 		request := `{"messages":[{"role":"user","content":"soak chunks=3"}],"stream":true` + options + `}`
 		response, err := http.Post(url+paths[0], "application/json", strings.NewReader(request))
@@ -200,7 +200,7 @@ func TestChatReportsUsageIfAsked(t *testing.T) {
 }
 
 func TestBadRequests(t *testing.T) {
-	_, url := start(t, fast())
+	_, url := start(t, noDelays())
 	for text, want := range map[string]string{
 		`{`:                           "must be JSON",
 		`{"stream":true}`:             "must have",
@@ -225,7 +225,7 @@ func TestBadRequests(t *testing.T) {
 }
 
 func TestChunksKeepTheirTimes(t *testing.T) {
-	_, url := start(t, fast())
+	_, url := start(t, noDelays())
 	r := post(t, url, paths[0], "id=timed chunks=4 ttft=60ms delay=20ms", true)
 	require.Equal(t, "in order", r.ending(t))
 	record := ended(t, url, "timed")
@@ -234,7 +234,7 @@ func TestChunksKeepTheirTimes(t *testing.T) {
 }
 
 func TestMetricsAndModels(t *testing.T) {
-	_, url := start(t, fast())
+	_, url := start(t, noDelays())
 	post(t, url, paths[2], "id=one", true).ending(t)
 	ended(t, url, "one")
 	for path, want := range map[string]string{

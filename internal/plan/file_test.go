@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// flagsOf are the flags of `soak run`, and the plan that they set.
+// flagsOf returns the flags of `soak run`, and the plan that they set.
 func flagsOf(t *testing.T) (*pflag.FlagSet, *Plan, *Local) {
 	t.Helper()
 	p, l := Default(), DefaultLocal()

@@ -76,8 +76,9 @@ func TestInvalidProxyVariable(t *testing.T) {
 	}
 }
 
-// socks is a proxy of SOCKS 5 (RFC 1928, 1929) for one connection. It says on its channel where it was asked to connect to.
-func socks(t *testing.T, password string) (address string, asked <-chan string) {
+// serveSOCKS starts a SOCKS 5 proxy (RFC 1928, 1929) for one connection. It sends the requested destination on its
+// channel.
+func serveSOCKS(t *testing.T, password string) (address string, asked <-chan string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -123,7 +124,7 @@ func reach(t *testing.T, proxyURL, target string) (net.Conn, error) {
 // The name is resolved by the proxy, and the connection is the one that was dialed: it can be polled.
 func TestSOCKS(t *testing.T) {
 	t.Parallel()
-	address, asked := socks(t, "pass")
+	address, asked := serveSOCKS(t, "pass")
 	conn, err := reach(t, "socks5://joe:pass@"+address, "http://service.test/")
 	require.NoError(t, err)
 	require.IsType(t, (*net.TCPConn)(nil), conn)
@@ -132,7 +133,7 @@ func TestSOCKS(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "hello", string(said))
 
-	address, _ = socks(t, "another")
+	address, _ = serveSOCKS(t, "another")
 	_, err = reach(t, "socks5h://joe:pass@"+address, "http://service.test/")
 	var fault *Error
 	require.ErrorAs(t, err, &fault)

@@ -12,8 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// someActions are one that cost streams, one that cost none, and one that did not begin.
-func someActions() []verdict.Action {
+// newActions returns an action that disconnected streams, one that disconnected none, and one that did not start.
+func newActions() []verdict.Action {
 	seconds := func(s float64) *float64 { return &s }
 	resumed := uint64(1234)
 	begun := func(name string, at time.Duration, took float64) verdict.ActionResult {
@@ -36,8 +36,8 @@ func someActions() []verdict.Action {
 
 func TestActionSentences(t *testing.T) {
 	t.Parallel()
-	_, v, _ := handmade()
-	v.Actions = someActions()
+	_, v, _ := newRun()
+	v.Actions = newActions()
 	p := &Page{Sections: []Section{actions(v)}}
 	var text, page strings.Builder
 	require.NoError(t, Text(&text, p))
@@ -48,7 +48,7 @@ func TestActionSentences(t *testing.T) {
 
 func TestCutsHaveAChart(t *testing.T) {
 	t.Parallel()
-	r := madeUp(20, 600)
+	r := simulatedRun(20, 600)
 	charts := func() (ids []string) {
 		for _, c := range newSubject(r).timelines().Charts {
 			ids = append(ids, c.ID)

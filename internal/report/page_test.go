@@ -104,7 +104,7 @@ func TestHeadroom(t *testing.T) {
 	require.Equal(t, "≈ 50,000", backend[5])
 }
 
-// injectMarkup puts text from outside wherever it can come from.
+// injectMarkup replaces every text of outside origin by a text.
 func injectMarkup(r *report.Run, text string) {
 	v := r.Verdict
 	v.TestID, v.Plan.BackendURL, v.Plan.Prefix = text, text, text

@@ -40,8 +40,8 @@ func golden(t *testing.T, name string, got []byte) {
 	require.Equal(t, string(want), string(got))
 }
 
-// handmade is a run with a bit of everything.
-func handmade() (*shard.Merged, *verdict.Verdict, []resources.Sample) {
+// newRun returns a run with some of each kind of result.
+func newRun() (*shard.Merged, *verdict.Verdict, []resources.Sample) {
 	const start = 1_700_000_000
 	p := plan.Default()
 	p.TestID, p.Prefix, p.Connections, p.BackendURL, p.MaxLate, p.Reconnect = "20231114-221320", "d-", 4, "http://127.0.0.1:41234", 3, true
@@ -141,7 +141,7 @@ func handmade() (*shard.Merged, *verdict.Verdict, []resources.Sample) {
 
 func TestText(t *testing.T) {
 	t.Parallel()
-	_, v, _ := handmade()
+	_, v, _ := newRun()
 	var b strings.Builder
 	require.NoError(t, Text(&b, Brief(v)))
 	golden(t, "report.txt", []byte(b.String()))
@@ -149,7 +149,7 @@ func TestText(t *testing.T) {
 
 func TestMarkdown(t *testing.T) {
 	t.Parallel()
-	_, v, _ := handmade()
+	_, v, _ := newRun()
 	var b strings.Builder
 	require.NoError(t, Markdown(&b, Brief(v)))
 	golden(t, "report.md", []byte(b.String()))
@@ -180,7 +180,7 @@ system: kernel 6.1
 
 func TestConnections(t *testing.T) {
 	t.Parallel()
-	m, v, _ := handmade()
+	m, v, _ := newRun()
 	var b strings.Builder
 	require.NoError(t, ConnectionsCSV(&b, m, v))
 	golden(t, "connections.csv", []byte(b.String()))
@@ -188,7 +188,7 @@ func TestConnections(t *testing.T) {
 
 func TestSeries(t *testing.T) {
 	t.Parallel()
-	m, _, samples := handmade()
+	m, _, samples := newRun()
 	var b strings.Builder
 	require.NoError(t, SeriesCSV(&b, m, samples))
 	golden(t, "series.csv", []byte(b.String()))
@@ -196,7 +196,7 @@ func TestSeries(t *testing.T) {
 	require.NoError(t, SeriesCSV(&b, m, nil), "without samples")
 }
 
-// injectMarkup puts text from outside wherever text from outside can come.
+// injectMarkup replaces every text of outside origin by a text.
 func injectMarkup(v *verdict.Verdict, text string) {
 	v.TestID, v.Plan.BackendURL = text, text
 	v.Reasons, v.Warnings = []string{text}, []string{text}
@@ -209,7 +209,7 @@ func injectMarkup(v *verdict.Verdict, text string) {
 
 func TestMarkdownEscapesText(t *testing.T) {
 	t.Parallel()
-	_, v, _ := handmade()
+	_, v, _ := newRun()
 	injectMarkup(v, "a|b\n# c\r\n- d <img src=x> **e** _f_ `g` [h](i) \\| j & ~~k~~ http://l www.m n@o #1")
 	var b strings.Builder
 	require.NoError(t, Markdown(&b, Brief(v)))
@@ -232,7 +232,7 @@ func TestTextFitsEightyColumns(t *testing.T) {
 		strings.Repeat("some words of a sentence ", 12),
 		"tabs\tand\nlines\r\nand \x1b[31mcolours\x1b[0m and " + strings.Repeat("ü", 60) + " and more of it",
 	} {
-		_, v, _ := handmade()
+		_, v, _ := newRun()
 		url := v.Plan.BackendURL
 		injectMarkup(v, text)
 		v.Plan.BackendURL, v.TestID = url, "20231114-221320"
@@ -245,7 +245,7 @@ func TestTextFitsEightyColumns(t *testing.T) {
 			require.LessOrEqual(t, utf8.RuneCountInString(line), 80, line)
 		}
 	}
-	_, v, _ := handmade()
+	_, v, _ := newRun()
 	long := "http://" + strings.Repeat("x", 100)
 	v.Reasons = []string{"see " + long + " for more"}
 	var b strings.Builder
@@ -260,7 +260,7 @@ func TestTextFitsEightyColumns(t *testing.T) {
 func TestFormulaCellsAreQuoted(t *testing.T) {
 	t.Parallel()
 	for _, evil := range []string{"=1+1", "+1", "-1+cmd|' /C calc'!A0", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1+1"} {
-		m, v, _ := handmade()
+		m, v, _ := newRun()
 		m.Connections.Edit(0).ID, m.Connections.Edit(0).Reason, m.Connections.Edit(0).State = evil, evil, ledger.State(evil)
 		m.Connections.Edit(0).Findings = []ledger.Finding{{Kind: ledger.KindRefused, Note: evil}}
 		m.Connections.Edit(0).Refusals = []ledger.Refusal{{Reason: evil, Count: 1}}
@@ -285,7 +285,7 @@ func (f *failingWriter) Write(b []byte) (int, error) {
 
 func TestWriteErrorsAreReturned(t *testing.T) {
 	t.Parallel()
-	m, v, samples := handmade()
+	m, v, samples := newRun()
 	for name, write := range map[string]func(io.Writer) error{
 		"text":        func(w io.Writer) error { return Text(w, Brief(v)) },
 		"markdown":    func(w io.Writer) error { return Markdown(w, Brief(v)) },
@@ -317,8 +317,8 @@ func TestShellQuotes(t *testing.T) {
 	require.Equal(t, "bin/soak run --out=results", Shell("bin/soak", "run", "--out=results"))
 }
 
-// unchecked is a pass of a run that checked no message.
-func unchecked() *verdict.Verdict {
+// uncheckedVerdict returns the pass of a run that checked no message.
+func uncheckedVerdict() *verdict.Verdict {
 	v := &verdict.Verdict{TestID: "t", Verdict: verdict.Pass, Plan: plan.Default(), Reasons: []string{"messages were not checked: the service description has message: 'unchecked'"}}
 	v.Plan.Service = "sse"
 	v.Service, v.Evidence.By = shard.Service{Name: "sse", Counts: shard.CountsNothing}, verdict.ByNothing
@@ -329,7 +329,7 @@ func unchecked() *verdict.Verdict {
 
 func TestPassOfConnectionsOnlyIsMarked(t *testing.T) {
 	t.Parallel()
-	v := unchecked()
+	v := uncheckedVerdict()
 	var text, markdown strings.Builder
 	require.NoError(t, Text(&text, Brief(v)))
 	require.True(t, strings.HasPrefix(text.String(), "PASS (connections only): messages were not checked"), text.String())

@@ -97,7 +97,7 @@ func TestTheBackendsStreamsAreOpenUntilTheEnd(t *testing.T) {
 
 func TestReplacedRunnerDoesNotExtendTheConnectPhase(t *testing.T) {
 	t.Parallel()
-	r := madeUp(100, 3600)
+	r := simulatedRun(100, 3600)
 	want := phasesOf(r.Merged, r.Verdict).open
 	second := &r.Merged.Runners[1]
 	second.BegunUS = second.StartedUS

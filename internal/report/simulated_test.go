@@ -28,16 +28,16 @@ const (
 
 // Exported for the tests of pages, in package report_test.
 var (
-	MadeUp = madeUp
-	Judged = judged
+	MadeUp = simulatedRun
+	Judged = newVerdict
 )
 
 // MadeUpStart is when the made-up run starts.
 const MadeUpStart = madeUpStart
 
-// madeUp is a run of two runners with late messages and TCP retransmits at one time, a
-// backend that leaks, one lost noop, one refused connection and one outage. It is the same each time.
-func madeUp(connections, seconds int) *Run {
+// simulatedRun returns a run of two runners with late messages and TCP retransmits at one time, a backend that leaks,
+// one lost noop, one refused connection and one outage. It is the same each time.
+func simulatedRun(connections, seconds int) *Run {
 	p := plan.Default()
 	p.TestID, p.Prefix, p.Connections, p.Seconds, p.BackendURL, p.Reconnect = "madeup", "d-", connections, seconds, "http://127.0.0.1:41234", true
 	p.ConnectionsPerVU = 50
@@ -64,8 +64,8 @@ func madeUp(connections, seconds int) *Run {
 	}}
 }
 
-// judged is the verdict on shards alone.
-func judged(t *testing.T, m *shard.Merged) *verdict.Verdict {
+// newVerdict returns the verdict from shards alone.
+func newVerdict(t *testing.T, m *shard.Merged) *verdict.Verdict {
 	t.Helper()
 	v, err := suite.Judge(&verdict.Evidence{Rounds: []*shard.Merged{m}})
 	require.NoError(t, err)

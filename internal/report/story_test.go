@@ -26,7 +26,7 @@ func storyRows(s *subject) (rows []string) {
 
 func TestStoryGroupsFaultsByTime(t *testing.T) {
 	t.Parallel()
-	run := madeUp(100, 1200)
+	run := simulatedRun(100, 1200)
 	at := func(seconds float64) float64 { return madeUpStart + seconds }
 	run.Verdict.Incidents = []verdict.Incident{
 		{FirstUnix: at(600), LastUnix: at(612), Kinds: []verdict.KindCount{{Kind: "lost", Count: 1}, {Kind: "dropped", Count: 4}}, Connections: 4, IDs: []string{"d-1", "d-2", "d-3"}},
@@ -45,18 +45,18 @@ func TestStoryGroupsFaultsByTime(t *testing.T) {
 
 func TestPassedRunHasNoStory(t *testing.T) {
 	t.Parallel()
-	run := madeUp(100, 600)
+	run := simulatedRun(100, 600)
 	require.Equal(t, "story", newSubject(run).page().Sections[0].ID)
 	run.Verdict.Verdict = verdict.Pass
 	require.Equal(t, "timelines", newSubject(run).page().Sections[0].ID)
-	run = madeUp(100, 600)
+	run = simulatedRun(100, 600)
 	run.Verdict.Incidents = nil
 	require.Equal(t, "checks", newSubject(run).page().Sections[0].ID)
 }
 
 func TestLongStoryIsTruncated(t *testing.T) {
 	t.Parallel()
-	run := madeUp(20, 1200)
+	run := simulatedRun(20, 1200)
 	run.Verdict.Incidents = nil
 	for i := range 20 {
 		at := madeUpStart + float64(50*i)
@@ -70,7 +70,7 @@ func TestLongStoryIsTruncated(t *testing.T) {
 // "The backend died" was missing from what happened, and 60 drops were "50 × dropped".
 func TestStoryBeginsWithTargetFailure(t *testing.T) {
 	t.Parallel()
-	run := madeUp(100, 1200)
+	run := simulatedRun(100, 1200)
 	at := func(seconds float64) float64 { return madeUpStart + seconds }
 	run.Verdict.Failures = []verdict.Failure{{Unix: at(601), Text: "the backend died"}, {Unix: at(900), Text: "nginx died"}}
 	run.Verdict.Incidents = []verdict.Incident{{

@@ -16,9 +16,9 @@ import (
 // SuiteRun is exported for the tests of pages.
 var SuiteRun = suiteRun
 
-// suiteRun is a run of a suite that found this and that; its processes are those of a soak.
+// suiteRun returns a run of a suite with findings; its processes are those of a soak.
 func suiteRun() *Run {
-	r := madeUp(20, 600)
+	r := simulatedRun(20, 600)
 	p := plan.Plan{TestID: "s", Suite: "rampup", Runners: 2, BackendURL: "http://h"}
 	m := &shard.Merged{Plan: p, Runners: r.Merged.Runners, Series: r.Merged.Series, Suite: &shard.Suite{
 		Name: "rampup", Profile: "full", Parameters: map[string]string{"STAGES": "20,50"},
@@ -84,7 +84,7 @@ func TestSuiteSectionsExist(t *testing.T) {
 // A page shows the machines where the runners looked at them, and has no such section otherwise.
 func TestMachinesSection(t *testing.T) {
 	t.Parallel()
-	r := madeUp(20, 600)
+	r := simulatedRun(20, 600)
 	require.NotContains(t, sectionIDs(r), "machines")
 	r.Verdict.Machines = []verdict.MachineReport{{Name: "ip-10-0-0-7", Runners: []int{1, 2}, Counters: []verdict.MachineCounter{{Name: "conntrack_allowance_exceeded", Increase: 14}}}}
 	require.Contains(t, sectionIDs(r), "machines")

@@ -70,7 +70,7 @@ func TestSuiteFiles(t *testing.T) {
 	}
 }
 
-// rows are those of a CSV file, with its head.
+// rows returns the rows of a CSV file, with its head.
 func rows(t *testing.T, path string) [][]string {
 	t.Helper()
 	f, err := os.Open(path)

@@ -15,8 +15,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// left is a store with the shards of two runners, and what else a run leaves there.
-func left(t *testing.T) store.Folder {
+// newStore returns a store with the shards of two runners, and the other files of a run.
+func newStore(t *testing.T) store.Folder {
 	t.Helper()
 	from := store.Folder(t.TempDir())
 	p := thePlan()
@@ -43,7 +43,7 @@ func fetch(t *testing.T, from store.Store, out string) Dir {
 
 func TestFetchedFolderIsARun(t *testing.T) {
 	t.Parallel()
-	from, out := left(t), filepath.Join(t.TempDir(), "results")
+	from, out := newStore(t), filepath.Join(t.TempDir(), "results")
 	require.NoError(t, from.Put(t.Context(), "report.html", []byte("someone's own")))
 	d := fetch(t, from, out)
 	require.Equal(t, filepath.Join(out, "t"), string(d))
@@ -71,7 +71,7 @@ func TestShardsOfAnySuiteAreFetched(t *testing.T) {
 
 func TestFetchReplacesShards(t *testing.T) {
 	t.Parallel()
-	from, out := left(t), t.TempDir()
+	from, out := newStore(t), t.TempDir()
 	fetch(t, from, out)
 	require.NoError(t, os.Remove(from.At(shard.FileName(shard.Runner{Index: 2}))))
 	judge(t, fetch(t, from, out), verdict.Invalid, "runner 2 of 2 left no shard")
@@ -135,7 +135,7 @@ func TestPartialFetchIsInvalid(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			from, out := left(t), t.TempDir()
+			from, out := newStore(t), t.TempDir()
 			d, problems, err := Fetch(t.Context(), c.spoil(t, from), out, func(int, int) {})
 			require.NoError(t, err)
 			judge(t, d, verdict.Invalid, c.want, problems...)
@@ -146,7 +146,7 @@ func TestPartialFetchIsInvalid(t *testing.T) {
 // Whatever a manifest can want is fetched: a file that stayed behind would make the run invalid.
 func TestAllEvidenceIsFetched(t *testing.T) {
 	t.Parallel()
-	from := left(t)
+	from := newStore(t)
 	for _, part := range []int{0, 1, 2} {
 		for _, name := range append(Evidence(part), ManifestName(part)) {
 			require.NoError(t, from.Put(t.Context(), name, []byte("{}")))

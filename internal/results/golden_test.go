@@ -68,7 +68,7 @@ func TestSuiteWithoutShardsIsInvalid(t *testing.T) {
 	judge(t, d, verdict.Invalid, "")
 }
 
-// restore makes the folder of a run: its shards are kept as text.
+// restore creates the folder of a run from shards that are kept as text.
 func restore(t *testing.T, from string, d Dir) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(d.Path(ShardsDir), 0o755))

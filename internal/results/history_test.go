@@ -49,8 +49,8 @@ func made(t *testing.T, out string, n int, edit func(*verdict.Verdict)) Dir {
 	return d
 }
 
-// late is a run whose noops came late.
-func late(v *verdict.Verdict) { v.LatenessMS.P99 = 90 }
+// setLate makes the noops of a run late.
+func setLate(v *verdict.Verdict) { v.LatenessMS.P99 = 90 }
 
 func read(t *testing.T, out string) *History {
 	t.Helper()
@@ -140,7 +140,7 @@ func TestHistoryMarksRegressions(t *testing.T) {
 	for n := range 4 {
 		made(t, out, n, nil)
 	}
-	made(t, out, 4, late)
+	made(t, out, 4, setLate)
 	made(t, out, 5, func(v *verdict.Verdict) { v.Verdict = verdict.Invalid })
 	doc, rows := page(t, out)
 	against := column(rows, "against earlier runs")
@@ -175,7 +175,7 @@ func TestBaselineExcludesRegressions(t *testing.T) {
 		made(t, out, n, nil)
 	}
 	for n := range 12 {
-		made(t, out, 4+n, late)
+		made(t, out, 4+n, setLate)
 	}
 	_, rows := page(t, out)
 	for _, text := range column(rows, "against earlier runs")[:12] {
@@ -189,7 +189,7 @@ func TestSaturatedGeneratorIsNoRegression(t *testing.T) {
 	for n := range 4 {
 		made(t, out, n, nil)
 	}
-	made(t, out, 4, func(v *verdict.Verdict) { late(v); v.Generator.Saturated = true })
+	made(t, out, 4, func(v *verdict.Verdict) { setLate(v); v.Generator.Saturated = true })
 	doc, rows := page(t, out)
 	require.Equal(t, "unsure, as a load generator was saturated: lateness p99", rows[0]["against earlier runs"])
 	require.Zero(t, doc.Find(".spark circle.bad").Length())

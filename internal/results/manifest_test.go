@@ -13,8 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// begun is the folder of a run that `soak run` started.
-func begun(t *testing.T) Dir {
+// newUnfinished returns the folder of a run that `soak run` started.
+func newUnfinished(t *testing.T) Dir {
 	t.Helper()
 	d, err := Create(t.TempDir(), "t")
 	require.NoError(t, err)
@@ -37,7 +37,7 @@ func begun(t *testing.T) Dir {
 // A run that was killed before it wrote run.json still has its origin.
 func TestKilledRunHasRunInfo(t *testing.T) {
 	t.Parallel()
-	d := begun(t)
+	d := newUnfinished(t)
 	require.NoError(t, os.Remove(d.Path(RunFile)))
 	v := judge(t, d, verdict.Invalid, "")
 	require.NotNil(t, v.RunInfo)
@@ -46,7 +46,7 @@ func TestKilledRunHasRunInfo(t *testing.T) {
 
 func TestMissingEvidenceIsInvalid(t *testing.T) {
 	t.Parallel()
-	judge(t, begun(t), verdict.Fail, "")
+	judge(t, newUnfinished(t), verdict.Fail, "")
 	for name, gone := range map[string][]string{
 		"run.json":               {RunFile},
 		"backend-ledger.ndjson":  {LedgerFile},
@@ -59,7 +59,7 @@ func TestMissingEvidenceIsInvalid(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := begun(t)
+			d := newUnfinished(t)
 			for _, file := range gone {
 				require.NoError(t, os.Remove(d.Path(file)))
 			}
@@ -72,7 +72,7 @@ func TestPartsHaveTheirOwnManifests(t *testing.T) {
 	t.Parallel()
 	parts := func(t *testing.T) Dir {
 		t.Helper()
-		d := inParts(t)
+		d := newParts(t)
 		for i := 1; i <= 2; i++ {
 			id := []string{"one", "two"}[i-1]
 			require.NoError(t, d.Begin(i, NewManifest(i, id, false, &Run{})))
@@ -108,7 +108,7 @@ func TestPartsHaveTheirOwnManifests(t *testing.T) {
 
 func TestMissingRound(t *testing.T) {
 	t.Parallel()
-	d := begun(t)
+	d := newUnfinished(t)
 	round, err := d.Round(1)
 	require.NoError(t, err)
 	require.NoError(t, os.RemoveAll(string(round)))

@@ -46,7 +46,7 @@ func judged(t *testing.T, d, against Dir) {
 	require.NoError(t, d.Report(v, m, against))
 }
 
-// comparison is the section of the page: its sentences, and the row of a figure.
+// comparison returns the sentences of the section of the page, and the row of a figure.
 func comparison(t *testing.T, d Dir, figure string) (text string, row []string) {
 	t.Helper()
 	f, err := os.Open(d.Path(PageFile))

@@ -13,10 +13,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// inParts is a run of two machines, each with its own shard and its own part of the server's ledger.
-func inParts(t *testing.T) Dir {
+// newParts returns a run of two machines, each with its own shard and its own part of the server's ledger.
+func newParts(t *testing.T) Dir {
 	t.Helper()
-	d := written(t)
+	d := newPass(t)
 	require.NoError(t, os.Remove(d.Path(RunFile)))
 	for i := 1; i <= 2; i++ {
 		require.NoError(t, d.WriteJSON(RunName(i), Run{}))
@@ -33,28 +33,28 @@ func entry(connection, last int) string {
 
 func TestPartsMakeOneVerdict(t *testing.T) {
 	t.Parallel()
-	v := judge(t, inParts(t), verdict.Pass, "")
+	v := judge(t, newParts(t), verdict.Pass, "")
 	require.True(t, v.Server.Known)
 	require.EqualValues(t, 30, v.Server.Sent)
 }
 
 func TestServerLedgerOfEachPart(t *testing.T) {
 	t.Parallel()
-	d := inParts(t)
+	d := newParts(t)
 	put(t, d, LedgerName(2), entry(1, 16)+entry(0, 15))
 	require.Contains(t, judge(t, d, verdict.Fail, "").Reasons[0], "d-1 missed noop 16")
 }
 
 func TestPartsNeedAllServerLedgers(t *testing.T) {
 	t.Parallel()
-	d := inParts(t)
+	d := newParts(t)
 	require.NoError(t, os.Remove(d.Path(LedgerName(2))))
 	judge(t, d, verdict.Invalid, "1 of 2 runners brought the backend's ledger, so the last noops cannot be checked")
 }
 
 func TestWarningsNameTheirPart(t *testing.T) {
 	t.Parallel()
-	d := inParts(t)
+	d := newParts(t)
 	require.NoError(t, d.WriteJSON(RunName(2), Run{Problems: []string{"it was cold"}, Warnings: []string{"mind the step"}}))
 	v := judge(t, d, verdict.Invalid, "runner 2: it was cold")
 	require.Contains(t, v.Warnings, "runner 2: mind the step")
@@ -70,7 +70,7 @@ func TestMachinesFromPrometheus(t *testing.T) {
 	w.Add(time.Unix(100, 0), machine.Reading{"pps_allowance_exceeded": 1})
 	w.Add(time.Unix(105, 0), machine.Reading{"pps_allowance_exceeded": 15})
 	watched := func() Dir {
-		d := begun(t)
+		d := newUnfinished(t)
 		require.NoError(t, d.WriteJSON(MachinesFile, []*machine.Record{w.Record()}))
 		require.NoError(t, d.Seal(0))
 		return d

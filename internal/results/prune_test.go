@@ -10,8 +10,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// whys are what pruning decided, by run; "" is a run that goes.
-func whys(all []Decision) map[string]string {
+// decisions returns the reason for which pruning keeps each run; "" for a run that is removed.
+func decisions(all []Decision) map[string]string {
 	out := map[string]string{}
 	for _, d := range all {
 		if out[d.Name] = d.Reason; d.Remove {
@@ -50,12 +50,12 @@ func TestPruneKeepsReferencedRuns(t *testing.T) {
 		"run-006": "it is invalid, but found faults",
 		"run-004": "its verdict cannot be read, so it may have failed",
 		"run-002": "it failed",
-	}, whys(all))
+	}, decisions(all))
 	require.DirExists(t, filepath.Join(out, "run-009"), "to decide removes nothing")
 
 	require.NoError(t, os.Mkdir(filepath.Join(out, removedPrefix+"before"), 0o700))
 	require.NoError(t, h.Remove(all))
-	for name, why := range whys(all) {
+	for name, why := range decisions(all) {
 		if why == "" {
 			require.NoDirExists(t, filepath.Join(out, name))
 		} else {
@@ -75,7 +75,7 @@ func TestPruneKeepsActiveRuns(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Join(out, "going", ShardsDir), 0o700))
 	all, err := read(t, out).Prune(1)
 	require.NoError(t, err)
-	require.Equal(t, map[string]string{"run-500000": "one of the newest 1", "going": "it has no verdict, and may be running"}, whys(all))
+	require.Equal(t, map[string]string{"run-500000": "one of the newest 1", "going": "it has no verdict, and may be running"}, decisions(all))
 }
 
 // A verdict that a newer soak gave, or somebody's own, may be a failure.
@@ -91,7 +91,7 @@ func TestPruneKeepsUnknownVerdicts(t *testing.T) {
 		"run-003": "one of the newest 1",
 		"run-002": `its verdict, "aborted", is not known here, so it may have failed`,
 		"run-001": `its verdict, "", is not known here, so it may have failed`,
-	}, whys(all))
+	}, decisions(all))
 }
 
 func TestPruneNeedsTheBaseline(t *testing.T) {
@@ -114,5 +114,5 @@ func TestPruneReportsKeptRuns(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.RemoveAll(filepath.Join(out, "run-001"))) // by somebody else
 	require.ErrorContains(t, h.Remove(all), "remove run-001")
-	require.Equal(t, map[string]string{"run-002": "one of the newest 1", "run-001": "it cannot be removed"}, whys(all))
+	require.Equal(t, map[string]string{"run-002": "one of the newest 1", "run-001": "it cannot be removed"}, decisions(all))
 }

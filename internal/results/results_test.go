@@ -41,8 +41,8 @@ func theShard(p plan.Plan, index int) *shard.Shard {
 	}
 }
 
-// written is the folder of a run that went well.
-func written(t *testing.T) Dir {
+// newPass returns the folder of a run that passed.
+func newPass(t *testing.T) Dir {
 	t.Helper()
 	d, err := Create(t.TempDir(), "t")
 	require.NoError(t, err)
@@ -128,7 +128,7 @@ func TestWriteIsAtomic(t *testing.T) {
 
 func TestJudgeAndReport(t *testing.T) {
 	t.Parallel()
-	d := written(t)
+	d := newPass(t)
 	put(t, d, LedgerFile, `{"id":"d-0","first":1,"last":15,"sent":15}`+"\n"+`{"id":"d-1","first":1,"last":15,"sent":15}`+"\n")
 	put(t, d, ResourcesFile, `{"unix_s":1,"backend_rss_bytes":5}`+"\n")
 	v, m, err := d.Judge()
@@ -181,7 +181,7 @@ func TestMissingFilesAreInvalid(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			d := written(t)
+			d := newPass(t)
 			c.edit(t, d)
 			judge(t, d, c.want, c.reason)
 		})
@@ -190,7 +190,7 @@ func TestMissingFilesAreInvalid(t *testing.T) {
 
 func TestUnreadableSamplesWarn(t *testing.T) {
 	t.Parallel()
-	d := written(t)
+	d := newPass(t)
 	put(t, d, ResourcesFile, "{")
 	v, m, err := d.Judge()
 	require.NoError(t, err)
@@ -216,7 +216,7 @@ func TestFolderOfShards(t *testing.T) {
 func TestHiddenFilesAreIgnored(t *testing.T) {
 	t.Parallel()
 	for _, folder := range []string{ShardsDir, "."} {
-		d := written(t)
+		d := newPass(t)
 		if folder == "." {
 			d = Dir(d.Path(ShardsDir))
 		}
@@ -233,7 +233,7 @@ func TestFoldersWithoutRuns(t *testing.T) {
 		want string
 	}{
 		{"nothing there", func(t *testing.T) Dir { return Dir(t.TempDir()).sub("none") }, "is not a folder of a run"},
-		{"a file", func(t *testing.T) Dir { d := written(t); return d.sub(PlanFile) }, "is not a folder of a run"},
+		{"a file", func(t *testing.T) Dir { d := newPass(t); return d.sub(PlanFile) }, "is not a folder of a run"},
 		{"an empty folder", func(t *testing.T) Dir { return Dir(t.TempDir()) }, "holds neither plan.json nor a shard"},
 		{"a shard of a script without a plan", func(t *testing.T) Dir {
 			d := Dir(t.TempDir())
@@ -261,7 +261,7 @@ func TestRelative(t *testing.T) {
 
 func TestVerdictOfAnotherSchemaIsRejected(t *testing.T) {
 	t.Parallel()
-	d := written(t)
+	d := newPass(t)
 	put(t, d, VerdictFile, `{"schema": 7}`)
 	_, _, err := d.Judge()
 	require.EqualError(t, err, fmt.Sprintf("read %s: it has schema 7, this version reads schema 2; delete it and run `soak merge %s`", d.Path(VerdictFile), d))

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// written is text as a Writer leaves it that gets it in parts of a size.
-func written(t *testing.T, v *Values, text string, size int) string {
+// writeInParts returns the output of a Writer that receives a text in parts of a size.
+func writeInParts(t *testing.T, v *Values, text string, size int) string {
 	t.Helper()
 	var out bytes.Buffer
 	w := v.Writer(&out)
@@ -46,7 +46,7 @@ func TestWriterReplacesASecretThatIsSplitOverWrites(t *testing.T) {
 	} {
 		want, _ := v.Clean([]byte(text))
 		for size := 1; size <= len(text); size++ {
-			require.Equal(t, string(want), written(t, v, text, size), "in parts of %d: %q", size, text)
+			require.Equal(t, string(want), writeInParts(t, v, text, size), "in parts of %d: %q", size, text)
 		}
 	}
 }
@@ -59,7 +59,7 @@ func TestWriterCleansLongLinesInParts(t *testing.T) {
 		fmt.Fprintf(&line, `{"n": %d, "url": "http://me:pass-%d@host/?token=%s", "%s": "%s"},`, n, n, token, strings.Repeat("ab ", n%4000), token)
 	}
 	want, _ := v.Clean([]byte(line.String()))
-	require.Equal(t, string(want), written(t, v, line.String(), 100_000))
+	require.Equal(t, string(want), writeInParts(t, v, line.String(), 100_000))
 }
 
 // A secret that no part may end in has no bound: the whole part is replaced.
@@ -101,7 +101,7 @@ func TestWriterReplacesASecretAcrossAHiddenPart(t *testing.T) {
 	limit := longestLine + v.overlap()
 	for before := limit - len(token) - 1; before < limit+3; before += 9 {
 		text := strings.Repeat("Cookie: ", limit/8+1)[:before] + token + strings.Repeat("Cookie: ", 8) + "\nend\n"
-		out := written(t, v, text, limit+1)
+		out := writeInParts(t, v, text, limit+1)
 		for i := range len(token) - 7 {
 			require.NotContains(t, out, token[i:i+8], "the secret is at %d", before)
 		}
@@ -129,7 +129,7 @@ func TestWriterAndLeftInFindALongSecretAcrossParts(t *testing.T) {
 	for _, before := range []int{100 << 10, longestLine - 60<<10, longestLine - 20<<10, longestLine, 2 * longestLine, 3*longestLine + 30<<10, 700 << 10} {
 		text := strings.Repeat("x ", before/2) + key.String() + strings.Repeat(" y", longestLine)
 		want, _ := v.Clean([]byte(text))
-		require.True(t, string(want) == written(t, v, text, 100_000), "the secret is at %d", before)
+		require.True(t, string(want) == writeInParts(t, v, text, 100_000), "the secret is at %d", before)
 		left, err := v.LeftIn(strings.NewReader(text))
 		require.NoError(t, err)
 		require.Equal(t, "TLS_PRIVATE_KEY", left)

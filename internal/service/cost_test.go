@@ -9,10 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// cases are blocks as a soak of each service reads them.
+// cases returns blocks, as a soak of each service reads them.
 func cases(t testing.TB) map[string]func() {
 	const run = "run-1234567890"
-	summed := `"sum":"` + sum(run) + `"}`
+	summed := `"sum":"` + checksum(run) + `"}`
 	small := `{"run":"run-1234567890","seq":17,"t":1732250000000000,"text":"` + strings.Repeat("x", 19) + `",` + summed
 	require.Len(t, small, 100)
 	large := func(fill string) string {
@@ -24,30 +24,30 @@ func cases(t testing.TB) map[string]func() {
 		require.Equal(t, want, r.Read(b).Kind, name)
 		out[name] = func() { r.Read(b) }
 	}
-	noop := block("", "17", "0")
+	noop := newBlock("", "17", "0")
 	noop.Comment, noop.HasComment = []byte("sent=1732250000000000"), true
 	reading("noop", "noop", noop, Delivery)
-	reading("json 100 B", "nchan", block("", "1732250000:0", small), Delivery)
-	reading("json 64 KB of text", "nchan", block("", "1732250000:0", large("x")), Delivery)
-	reading("json 64 KB of escapes", "nchan", block("", "1732250000:0", large(`\n`)), Delivery)
-	reading("json 64 KB of numbers", "nchan", block("", "1732250000:0", `{"text":[`+strings.Repeat("123,", 16<<10)+`0],`+small[1:]), Delivery)
-	other := strings.NewReplacer("run-1", "run-2", sum(run), sum("run-2234567890"))
-	reading("json foreign", "nchan", block("", "1732250000:0", other.Replace(small)), Foreign)
-	reading("json foreign, escaped", "nchan", block("", "1732250000:0", strings.Replace(other.Replace(small), "run-2", `run\u002d2`, 1)), Foreign)
-	reading("json changed", "nchan", block("", "1732250000:0", strings.Replace(small, "17,", "18,", 1)), Delivery)
-	reading("json written anew", "nchan", block("", "1732250000:0", strings.Replace(small, "1732250000000000", "1.73225e+15", 1)), Delivery)
-	reading("json cut", "nchan", block("", "1732250000:0", small[:60]), Delivery)
-	reading("escaped key", "nchan", block("", "1732250000:0", strings.Replace(small, `"seq"`, `"\u0073eq"`, 1)), Delivery)
+	reading("json 100 B", "nchan", newBlock("", "1732250000:0", small), Delivery)
+	reading("json 64 KB of text", "nchan", newBlock("", "1732250000:0", large("x")), Delivery)
+	reading("json 64 KB of escapes", "nchan", newBlock("", "1732250000:0", large(`\n`)), Delivery)
+	reading("json 64 KB of numbers", "nchan", newBlock("", "1732250000:0", `{"text":[`+strings.Repeat("123,", 16<<10)+`0],`+small[1:]), Delivery)
+	other := strings.NewReplacer("run-1", "run-2", checksum(run), checksum("run-2234567890"))
+	reading("json foreign", "nchan", newBlock("", "1732250000:0", other.Replace(small)), Foreign)
+	reading("json foreign, escaped", "nchan", newBlock("", "1732250000:0", strings.Replace(other.Replace(small), "run-2", `run\u002d2`, 1)), Foreign)
+	reading("json changed", "nchan", newBlock("", "1732250000:0", strings.Replace(small, "17,", "18,", 1)), Delivery)
+	reading("json written anew", "nchan", newBlock("", "1732250000:0", strings.Replace(small, "1732250000000000", "1.73225e+15", 1)), Delivery)
+	reading("json cut", "nchan", newBlock("", "1732250000:0", small[:60]), Delivery)
+	reading("escaped key", "nchan", newBlock("", "1732250000:0", strings.Replace(small, `"seq"`, `"\u0073eq"`, 1)), Delivery)
 	reading("heartbeat", "nchan", &Block{Event: []byte("ping")}, Heartbeat)
-	reading("tags", "ntfy", block("", "", `{"id":"SLiKI64DOt","time":1732250000,"event":"message","topic":"t","message":"soak","tags":["run-1234567890","17","1732250000000000","`+sum(run)+`"]}`), Delivery)
+	reading("tags", "ntfy", newBlock("", "", `{"id":"SLiKI64DOt","time":1732250000,"event":"message","topic":"t","message":"soak","tags":["run-1234567890","17","1732250000000000","`+checksum(run)+`"]}`), Delivery)
 
 	s, err := Parse([]byte(`{"name":"x","connect":{"url":"{base}"},"message":{"seq":"id:^[0-9]+:([0-9]+)$","run":"data:run=(\\S+)"}}`))
 	require.NoError(t, err)
 	r := s.Reader("r1")
-	b := block("", "1732250000:17", "run=r1 and more")
+	b := newBlock("", "1732250000:17", "run=r1 and more")
 	require.Equal(t, Reading{Kind: Delivery, Seq: 17, HasSeq: true}, r.Read(b))
 	out["regexp of id and data"] = func() { r.Read(b) }
-	long := block("", "1732250000:17", strings.Repeat("some text ", 6<<10)+" run=r1")
+	long := newBlock("", "1732250000:17", strings.Repeat("some text ", 6<<10)+" run=r1")
 	require.Equal(t, Delivery, r.Read(long).Kind)
 	out["regexp 64 KB"] = func() { r.Read(long) }
 
@@ -98,7 +98,7 @@ func TestReadersShareNothingThatChanges(t *testing.T) {
 	wrong := make([]int, 8)
 	for i := range wrong {
 		all.Go(func() {
-			r, b := s.Reader("r1"), block("", fmt.Sprintf("ab%d", i), `{"run":"r1"}`)
+			r, b := s.Reader("r1"), newBlock("", fmt.Sprintf("ab%d", i), `{"run":"r1"}`)
 			for range 500 {
 				if got := r.Read(b); got.Seq != int64(i) || got.Err != nil || got.Kind != Delivery {
 					wrong[i]++

@@ -52,19 +52,19 @@ func TestReadChunk(t *testing.T) {
 		{"graphql-sse", "complete", ``, Chunk{Done: true}},
 	} {
 		s := load(t, c.service)
-		require.Equal(t, c.want, s.ReadChunk(block(c.event, "", c.data)), "%s %s %s", c.service, c.event, c.data)
+		require.Equal(t, c.want, s.ReadChunk(newBlock(c.event, "", c.data)), "%s %s %s", c.service, c.event, c.data)
 	}
 }
 
 func TestReadChunkOfADescriptionWithoutContent(t *testing.T) {
 	s, err := Parse([]byte(`{"name":"x","connect":{"url":"{base}"},"message":{"event":"piece","seq":"json:$.n"},"end":{"by":"event","done":{"event":"finished"}}}`))
 	require.NoError(t, err)
-	require.Equal(t, Chunk{Content: true, IsStated: true, HasSeq: true}, s.ReadChunk(block("piece", "", `{"n":0}`)))
-	require.Equal(t, Chunk{Done: true}, s.ReadChunk(block("finished", "", `{}`)))
+	require.Equal(t, Chunk{Content: true, IsStated: true, HasSeq: true}, s.ReadChunk(newBlock("piece", "", `{"n":0}`)))
+	require.Equal(t, Chunk{Done: true}, s.ReadChunk(newBlock("finished", "", `{}`)))
 	require.Equal(t, Chunk{Heartbeat: true}, s.ReadChunk(&Block{Comment: []byte("x"), HasComment: true}))
 	require.Equal(t, Chunk{Heartbeat: true}, s.ReadChunk(&Block{Event: []byte("piece")}), "no data: no event")
 	require.Equal(t, Chunk{Heartbeat: true, Err: ErrNoData}, s.ReadChunk(&Block{Event: []byte("finished")}))
-	require.Equal(t, Chunk{Content: true, Err: ErrUTF8}, s.ReadChunk(block("piece", "", "{\"n\":1,\"text\":\"\xc3\"}")))
+	require.Equal(t, Chunk{Content: true, Err: ErrUTF8}, s.ReadChunk(newBlock("piece", "", "{\"n\":1,\"text\":\"\xc3\"}")))
 }
 
 // Other events may have a value at the path of the number, such as a total.
@@ -72,17 +72,17 @@ func TestReadChunkReadsStatedTokens(t *testing.T) {
 	s, err := Parse([]byte(`{"name":"x","connect":{"url":"{base}"},"message":{"per":"request","content":"json:$.choices[0].delta.content"},
 		"end":{"by":"event","done":{"data":"[DONE]"},"stated":{"tokens":"json:$.usage.completion_tokens"}}}`))
 	require.NoError(t, err)
-	require.Equal(t, Chunk{StatedTokens: 40, HasStatedTokens: true}, s.ReadChunk(block("", "", `{"choices":[],"usage":{"completion_tokens":40}}`)))
-	require.Equal(t, Chunk{}, s.ReadChunk(block("", "", `{"choices":[],"usage":null}`)))
+	require.Equal(t, Chunk{StatedTokens: 40, HasStatedTokens: true}, s.ReadChunk(newBlock("", "", `{"choices":[],"usage":{"completion_tokens":40}}`)))
+	require.Equal(t, Chunk{}, s.ReadChunk(newBlock("", "", `{"choices":[],"usage":null}`)))
 	require.False(t, s.Finite.States(), "tokens state neither the text nor the chunks")
 }
 
 func TestReadChunkReadsNumbersOfMessagesAlone(t *testing.T) {
 	s, err := Parse([]byte(`{"name":"x","connect":{"url":"{base}"},"message":{"event":"piece","seq":"json:$.n"},"end":{"by":"event","done":{"event":"finished"}}}`))
 	require.NoError(t, err)
-	require.Equal(t, Chunk{}, s.ReadChunk(block("status", "", `{"n":0}`)))
-	require.Equal(t, Chunk{Done: true}, s.ReadChunk(block("finished", "", `{"n":20}`)))
-	require.Equal(t, Chunk{}, s.ReadChunk(block("status", "", `ready`)))
+	require.Equal(t, Chunk{}, s.ReadChunk(newBlock("status", "", `{"n":0}`)))
+	require.Equal(t, Chunk{Done: true}, s.ReadChunk(newBlock("finished", "", `{"n":20}`)))
+	require.Equal(t, Chunk{}, s.ReadChunk(newBlock("status", "", `ready`)))
 }
 
 // They would have no effect.
@@ -97,20 +97,20 @@ func TestReadChunkOfPlainText(t *testing.T) {
 	s, err := Parse([]byte(`{"name":"x","connect":{"url":"{base}"},"message":{"content":"data","per":"request"},
 		"end":{"by":"event","done":{"data":"[DONE]"},"failed":{"json":"$.error"}}}`))
 	require.NoError(t, err)
-	require.Equal(t, Chunk{Content: true, IsStated: true, Text: []byte("Hi {")}, s.ReadChunk(block("", "", "Hi {")))
-	require.Equal(t, Chunk{Failed: true}, s.ReadChunk(block("", "", `{"error":"overloaded"}`)))
+	require.Equal(t, Chunk{Content: true, IsStated: true, Text: []byte("Hi {")}, s.ReadChunk(newBlock("", "", "Hi {")))
+	require.Equal(t, Chunk{Failed: true}, s.ReadChunk(newBlock("", "", `{"error":"overloaded"}`)))
 }
 
 func TestReadChunkDoesNotAllocate(t *testing.T) {
 	s := load(t, "openai-chat")
-	b := block("", "", `{"id":"chatcmpl-1","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"[1/40:00000000] lorem "},"finish_reason":null}]}`)
+	b := newBlock("", "", `{"id":"chatcmpl-1","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"[1/40:00000000] lorem "},"finish_reason":null}]}`)
 	require.True(t, s.ReadChunk(b).Content)
 	require.Zero(t, testing.AllocsPerRun(100, func() { s.ReadChunk(b) }))
 }
 
 func BenchmarkReadChunk(b *testing.B) {
 	s := load(b, "openai-chat")
-	chunk := block("", "", `{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1764115200,"model":"numbered","choices":[{"index":0,"delta":{"content":"[1/40:00000000] lorem "},"finish_reason":null}]}`)
+	chunk := newBlock("", "", `{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1764115200,"model":"numbered","choices":[{"index":0,"delta":{"content":"[1/40:00000000] lorem "},"finish_reason":null}]}`)
 	for b.Loop() {
 		s.ReadChunk(chunk)
 	}
@@ -127,7 +127,7 @@ func TestParseAcceptsAValueForTheNextRequest(t *testing.T) {
 	require.True(t, s.Connect.Headers[0].Omitted(&Values{}))
 	s, err = describe("json:$.id", finite)
 	require.NoError(t, err)
-	client, ok := s.Client(block("", "", `{"id":"a"}`))
+	client, ok := s.Client(newBlock("", "", `{"id":"a"}`))
 	require.Equal(t, "a true", fmt.Sprint(client, " ", ok))
 	_, err = describe("header:a b", finite)
 	require.ErrorContains(t, err, `"a b" is not the name of a header`)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// find looks a path up in a payload, and writes what it leads to as JSON; "" for nothing.
+// find looks up a path in a payload, and returns the value as JSON; "" for nothing.
 func find(t testing.TB, data, path string) string {
 	t.Helper()
 	steps, err := parsePath(path)
@@ -91,7 +91,7 @@ func TestNestingIsBounded(t *testing.T) {
 	require.False(t, validJSON(bytes.Repeat([]byte(`{"a":`), 1<<18)))
 }
 
-// lookUp goes the same way in what encoding/json made of the payload.
+// lookUp follows the same path in the value that encoding/json decoded.
 func lookUp(v any, steps []segment) (any, bool) {
 	for _, step := range steps {
 		switch in := v.(type) {

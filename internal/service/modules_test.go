@@ -79,8 +79,8 @@ var values = Values{
 	Base: "http://localhost:8080", Topic: "t 1/é", ID: "a-7", Run: `r"1`, Token: "secret", Client: "c\n1", N: 6, Seq: 17, SentAt: 1732250000000000,
 }
 
-// sends is a request in one text: method, URL, headers, body.
-func sends(r *Request, v Values) string {
+// requestText returns a request as one text: method, URL, headers, body.
+func requestText(r *Request, v Values) string {
 	out := r.Method + " " + string(r.URL.Append(nil, &v)) + "\n"
 	for name, value := range r.FilledHeaders(&v) {
 		out += name + ": " + value + "\n"
@@ -90,29 +90,29 @@ func sends(r *Request, v Values) string {
 
 func TestRequestsOfModules(t *testing.T) {
 	s := load(t, "noop")
-	require.Equal(t, "GET http://localhost:8080/event/connect?id=a-7\nAuthorization: Bearer secret\n", sends(&s.Connect, values))
+	require.Equal(t, "GET http://localhost:8080/event/connect?id=a-7\nAuthorization: Bearer secret\n", requestText(&s.Connect, values))
 	require.Equal(t, ByRequest, s.End.By)
 	without := values
 	without.Token = ""
-	require.Equal(t, "DELETE http://localhost:8080/event/forcedisconnect?id=a-7\n", sends(s.End.Request, without))
+	require.Equal(t, "DELETE http://localhost:8080/event/forcedisconnect?id=a-7\n", requestText(s.End.Request, without))
 	require.True(t, s.End.Request.Accepts(200))
 	require.False(t, s.End.Request.Accepts(404))
 	require.Equal(t, 15*time.Second, s.Message.Interval)
 	require.False(t, s.Message.PerTopic)
 
 	s = load(t, "nchan")
-	require.Equal(t, "GET http://localhost:8080/sub/t%201%2F%C3%A9\nAccept: text/event-stream\n", sends(&s.Connect, values))
+	require.Equal(t, "GET http://localhost:8080/sub/t%201%2F%C3%A9\nAccept: text/event-stream\n", requestText(&s.Connect, values))
 	require.Equal(t, "POST http://localhost:8080/pub/t%201%2F%C3%A9\nContent-Type: application/json\n"+
-		`{"run":"r\"1","seq":17,"t":1732250000000000,"sum":"`+sum(`r"1`)+`","pad":""}`, sends(s.Publish, values))
+		`{"run":"r\"1","seq":17,"t":1732250000000000,"sum":"`+checksum(`r"1`)+`","pad":""}`, requestText(s.Publish, values))
 	padded := values
 	padded.Padding = "xxx"
-	require.Contains(t, sends(s.Publish, padded), `,"pad":"xxx"}`)
+	require.Contains(t, requestText(s.Publish, padded), `,"pad":"xxx"}`)
 	require.True(t, s.Message.PerTopic)
 	require.Equal(t, 30*time.Second, s.HeartbeatEvery)
 
 	s = load(t, "mercure")
 	require.Equal(t, "POST http://localhost:8080/.well-known/mercure\nAuthorization: Bearer secret\nContent-Type: application/x-www-form-urlencoded\n"+
-		`topic=t%201%2F%C3%A9&data=%7B%22run%22:%22r%5C%221%22,%22seq%22:17,%22t%22:1732250000000000,%22sum%22:%22`+sum(`r"1`)+`%22,%22pad%22:%22%22%7D`, sends(s.Publish, values))
+		`topic=t%201%2F%C3%A9&data=%7B%22run%22:%22r%5C%221%22,%22seq%22:17,%22t%22:1732250000000000,%22sum%22:%22`+checksum(`r"1`)+`%22,%22pad%22:%22%22%7D`, requestText(s.Publish, values))
 	require.Equal(t, "Last-Event-ID", s.Resume.GapHeader)
 	require.Equal(t, AnotherID, s.Resume.GapValue)
 	require.Equal(t, "the header Last-Event-ID with another id than was asked for", s.Gap())
@@ -123,32 +123,32 @@ func TestRequestsOfModules(t *testing.T) {
 	topic := values
 	topic.Topic = "t1"
 	require.Equal(t, "POST http://localhost:8080/api/realtime\nAuthorization: secret\nContent-Type: application/json\n"+
-		`{"clientId":"c\n1","subscriptions":["soak/*?options=%7B%22query%22%3A%7B%22filter%22%3A%22topic%3D't1'%22%7D%7D"]}`, sends(&s.SecondRequest.Request, topic))
+		`{"clientId":"c\n1","subscriptions":["soak/*?options=%7B%22query%22%3A%7B%22filter%22%3A%22topic%3D't1'%22%7D%7D"]}`, requestText(&s.SecondRequest.Request, topic))
 
 	s = load(t, "centrifugo")
-	require.Equal(t, "GET http://localhost:8080/connection/uni_sse?cf_connect=%7B%22token%22:%22secret%22,%22subs%22:%7B%22t1%22:%7B%7D%7D%7D\n", sends(&s.Connect, topic))
+	require.Equal(t, "GET http://localhost:8080/connection/uni_sse?cf_connect=%7B%22token%22:%22secret%22,%22subs%22:%7B%22t1%22:%7B%7D%7D%7D\n", requestText(&s.Connect, topic))
 
 	s = load(t, "ntfy")
-	require.Contains(t, sends(s.Publish, topic), "\nX-Tags: r\"1,17,1732250000000000,"+sum(`r"1`)+"\n")
+	require.Contains(t, requestText(s.Publish, topic), "\nX-Tags: r\"1,17,1732250000000000,"+checksum(`r"1`)+"\n")
 	require.Equal(t, "since", s.Resume.Query)
 	require.True(t, s.Resume.SendsReadingID)
 	require.True(t, s.Message.AnyOrder)
 }
 
-// sum is the checksum of message 17 of a run, as others would compute it.
-func sum(run string) string {
+// checksum returns the checksum of message 17 of a run, computed independently.
+func checksum(run string) string {
 	return fmt.Sprintf("%08x", crc32.Checksum([]byte(run+"\x0017\x001732250000000000"), crc32.MakeTable(crc32.Castagnoli)))
 }
 
-// block is a block as a service sends it, line by line.
-func block(event, id, data string) *Block {
+// newBlock returns a block as a service sends it.
+func newBlock(event, id, data string) *Block {
 	return &Block{Event: []byte(event), ID: []byte(id), HasID: id != "", Data: []byte(data), HasData: true}
 }
 
 // What each service sends (from its source, as the module says), and what that is.
 func TestBlocksOfServices(t *testing.T) {
 	const at = 1732250000000000
-	noop := block("", "17", "0")
+	noop := newBlock("", "17", "0")
 	noop.Comment, noop.HasComment = []byte("sent=1732250000000000"), true
 	comment := &Block{HasComment: true}
 	for _, c := range []struct {
@@ -157,32 +157,32 @@ func TestBlocksOfServices(t *testing.T) {
 		want          Reading
 	}{
 		{"ours", "noop", noop, Reading{Kind: Delivery, Seq: 17, HasSeq: true, SentAt: at, HasSentAt: true}},
-		{"bare", "noop", block("", "", "0"), Reading{Kind: Delivery, Err: ErrMissing}},
-		{"changed", "noop", block("", "17", "1"), Reading{Kind: Delivery, Seq: 17, HasSeq: true, Err: ErrData}},
-		{"id", "noop", block("", "x", "0"), Reading{Kind: Delivery, OtherID: true}},
-		{"zero", "noop", block("", "0", "0"), Reading{Kind: Delivery, OtherID: true}},
+		{"bare", "noop", newBlock("", "", "0"), Reading{Kind: Delivery, Err: ErrMissing}},
+		{"changed", "noop", newBlock("", "17", "1"), Reading{Kind: Delivery, Seq: 17, HasSeq: true, Err: ErrData}},
+		{"id", "noop", newBlock("", "x", "0"), Reading{Kind: Delivery, OtherID: true}},
+		{"zero", "noop", newBlock("", "0", "0"), Reading{Kind: Delivery, OtherID: true}},
 		{"empty id", "noop", &Block{Data: []byte("0"), HasData: true, HasID: true}, Reading{Kind: Delivery}},
-		{"named", "noop", block("news", "18", "x"), Reading{Seq: 18, HasSeq: true}},
+		{"named", "noop", newBlock("news", "18", "x"), Reading{Seq: 18, HasSeq: true}},
 		{"ping", "nchan", &Block{Event: []byte("ping")}, Reading{Kind: Heartbeat}},
-		{"message", "nchan", block("", "1732250000:3", `{"run":"r1","seq":17,"t":1732250000000000,"sum":"`+sum("r1")+`"}`), Reading{Kind: Delivery, Seq: 17, HasSeq: true, SentAt: at, HasSentAt: true}},
-		{"another run", "nchan", block("", "1:3", `{"run":"r2","seq":17,"t":1732250000000000,"sum":"`+sum("r2")+`"}`), Reading{Kind: Foreign}},
-		{"somebody", "nchan", block("", "1:3", `hello`), Reading{}},
-		{"cut", "nchan", block("", "1:3", `{"run":"r1","seq":17,"t":17322500000`), Reading{Kind: Delivery, Err: ErrJSON}},
-		{"no number", "nchan", block("", "1:3", `{"run":"r1","seq":"x","t":1732250000000000,"sum":"`+sum("r1")+`"}`), Reading{Kind: Delivery, Err: ErrNumber, SentAt: at, HasSentAt: true}},
+		{"message", "nchan", newBlock("", "1732250000:3", `{"run":"r1","seq":17,"t":1732250000000000,"sum":"`+checksum("r1")+`"}`), Reading{Kind: Delivery, Seq: 17, HasSeq: true, SentAt: at, HasSentAt: true}},
+		{"another run", "nchan", newBlock("", "1:3", `{"run":"r2","seq":17,"t":1732250000000000,"sum":"`+checksum("r2")+`"}`), Reading{Kind: Foreign}},
+		{"somebody", "nchan", newBlock("", "1:3", `hello`), Reading{}},
+		{"cut", "nchan", newBlock("", "1:3", `{"run":"r1","seq":17,"t":17322500000`), Reading{Kind: Delivery, Err: ErrJSON}},
+		{"no number", "nchan", newBlock("", "1:3", `{"run":"r1","seq":"x","t":1732250000000000,"sum":"`+checksum("r1")+`"}`), Reading{Kind: Delivery, Err: ErrNumber, SentAt: at, HasSentAt: true}},
 		{"heartbeat", "mercure", comment, Reading{Kind: Heartbeat}},
-		{"keep-alive", "django-eventstream", block("keep-alive", "", ""), Reading{Kind: Heartbeat}},
-		{"stream-open", "django-eventstream", block("stream-open", "", ""), Reading{}},
-		{"stream-reset", "django-eventstream", block("stream-reset", "t:9", `{"channels":["t"]}`), Reading{Kind: Gap}},
-		{"message", "django-eventstream", block("message", "t:9", `{"run": "r1", "seq": 17, "t": 1732250000000000, "sum": "`+sum("r1")+`"}`), Reading{Kind: Delivery, Seq: 17, HasSeq: true, SentAt: at, HasSentAt: true}},
-		{"connect", "pocketbase", block("PB_CONNECT", "c1", `{"clientId":"c1"}`), Reading{}},
-		{"record", "pocketbase", block("soak/*?options=x", "c1", `{"record":{"collectionName":"soak","id":"x","run":"r1","seq":17,"sum":"`+sum("r1")+`","t":1732250000000000,"topic":"t"},"action":"create"}`), Reading{Kind: Delivery, Seq: 17, HasSeq: true, SentAt: at, HasSentAt: true}},
-		{"ping", "centrifugo", block("", "", "{}"), Reading{Kind: Heartbeat}},
-		{"connected", "centrifugo", block("", "", `{"connect":{"client":"x","version":"6.9.1","subs":{"t":{}},"ping":25}}`), Reading{}},
-		{"publication", "centrifugo", block("", "", `{"channel":"t","pub":{"data":{"run":"r1","seq":17,"t":1732250000000000,"sum":"`+sum("r1")+`"},"offset":3}}`), Reading{Kind: Delivery, Seq: 17, HasSeq: true, SentAt: at, HasSentAt: true}},
-		{"open", "ntfy", block("open", "", `{"id":"a","time":1732250000,"event":"open","topic":"t"}`), Reading{}},
-		{"keepalive", "ntfy", block("keepalive", "", `{"id":"a","time":1732250000,"event":"keepalive","topic":"t"}`), Reading{Kind: Heartbeat}},
-		{"message", "ntfy", block("", "", `{"id":"SLiKI64DOt","time":1732250000,"event":"message","topic":"t","message":"soak","tags":["r1","17","1732250000000000","`+sum("r1")+`"]}`), Reading{Kind: Delivery, Seq: 17, HasSeq: true, SentAt: at, HasSentAt: true, ID: []byte("SLiKI64DOt")}},
-		{"any", "sse", block("x", "y", "z"), Reading{Kind: Delivery}},
+		{"keep-alive", "django-eventstream", newBlock("keep-alive", "", ""), Reading{Kind: Heartbeat}},
+		{"stream-open", "django-eventstream", newBlock("stream-open", "", ""), Reading{}},
+		{"stream-reset", "django-eventstream", newBlock("stream-reset", "t:9", `{"channels":["t"]}`), Reading{Kind: Gap}},
+		{"message", "django-eventstream", newBlock("message", "t:9", `{"run": "r1", "seq": 17, "t": 1732250000000000, "sum": "`+checksum("r1")+`"}`), Reading{Kind: Delivery, Seq: 17, HasSeq: true, SentAt: at, HasSentAt: true}},
+		{"connect", "pocketbase", newBlock("PB_CONNECT", "c1", `{"clientId":"c1"}`), Reading{}},
+		{"record", "pocketbase", newBlock("soak/*?options=x", "c1", `{"record":{"collectionName":"soak","id":"x","run":"r1","seq":17,"sum":"`+checksum("r1")+`","t":1732250000000000,"topic":"t"},"action":"create"}`), Reading{Kind: Delivery, Seq: 17, HasSeq: true, SentAt: at, HasSentAt: true}},
+		{"ping", "centrifugo", newBlock("", "", "{}"), Reading{Kind: Heartbeat}},
+		{"connected", "centrifugo", newBlock("", "", `{"connect":{"client":"x","version":"6.9.1","subs":{"t":{}},"ping":25}}`), Reading{}},
+		{"publication", "centrifugo", newBlock("", "", `{"channel":"t","pub":{"data":{"run":"r1","seq":17,"t":1732250000000000,"sum":"`+checksum("r1")+`"},"offset":3}}`), Reading{Kind: Delivery, Seq: 17, HasSeq: true, SentAt: at, HasSentAt: true}},
+		{"open", "ntfy", newBlock("open", "", `{"id":"a","time":1732250000,"event":"open","topic":"t"}`), Reading{}},
+		{"keepalive", "ntfy", newBlock("keepalive", "", `{"id":"a","time":1732250000,"event":"keepalive","topic":"t"}`), Reading{Kind: Heartbeat}},
+		{"message", "ntfy", newBlock("", "", `{"id":"SLiKI64DOt","time":1732250000,"event":"message","topic":"t","message":"soak","tags":["r1","17","1732250000000000","`+checksum("r1")+`"]}`), Reading{Kind: Delivery, Seq: 17, HasSeq: true, SentAt: at, HasSentAt: true, ID: []byte("SLiKI64DOt")}},
+		{"any", "sse", newBlock("x", "y", "z"), Reading{Kind: Delivery}},
 		{"comment", "sse", comment, Reading{Kind: Heartbeat}},
 		{"a comment in an event", "sse", noop, Reading{Kind: Delivery}},
 	} {
@@ -194,13 +194,13 @@ func TestBlocksOfServices(t *testing.T) {
 
 func TestSecondRequestGetsItsID(t *testing.T) {
 	s := load(t, "pocketbase")
-	client, ok := s.Client(block("PB_CONNECT", "c1", `{"clientId":"a\"b\u00e9\ud83d\ude00"}`))
+	client, ok := s.Client(newBlock("PB_CONNECT", "c1", `{"clientId":"a\"b\u00e9\ud83d\ude00"}`))
 	require.True(t, ok)
 	require.Equal(t, "a\"bé😀", client)
-	for _, b := range []*Block{block("x", "", `{"clientId":"a"}`), block("PB_CONNECT", "", `{"clientId":"a"`), block("PB_CONNECT", "", `{}`), block("PB_CONNECT", "", `{"clientId":{}}`)} {
+	for _, b := range []*Block{newBlock("x", "", `{"clientId":"a"}`), newBlock("PB_CONNECT", "", `{"clientId":"a"`), newBlock("PB_CONNECT", "", `{}`), newBlock("PB_CONNECT", "", `{"clientId":{}}`)} {
 		_, ok = s.Client(b)
 		require.False(t, ok)
 	}
-	_, ok = load(t, "sse").Client(block("PB_CONNECT", "", "x"))
+	_, ok = load(t, "sse").Client(newBlock("PB_CONNECT", "", "x"))
 	require.False(t, ok)
 }

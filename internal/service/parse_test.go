@@ -30,8 +30,8 @@ func check(description []byte) Mistakes {
 	return nil
 }
 
-// right is a description with all that can be in one.
-const right = `{
+// fullDescription is a description with every field.
+const fullDescription = `{
   "name": "mine", "token": true,
   "connect": { "maxEventSize": 4000000, "method": "POST", "url": "{base}/s/{topic}?n={n}&id={id}", "headers": { "Authorization": "Bearer {token}", "Accept": "text/event-stream" },
     "body": "{\"run\":\"{run}\"}", "then": { "event": "hello", "client": "id", "url": "{base}/go/{client}", "ok": [204] } },
@@ -43,9 +43,9 @@ const right = `{
 }`
 
 func TestParse(t *testing.T) {
-	s, err := Parse([]byte(right))
+	s, err := Parse([]byte(fullDescription))
 	require.NoError(t, err)
-	require.Nil(t, check([]byte(right)))
+	require.Nil(t, check([]byte(fullDescription)))
 	require.True(t, s.HasToken)
 	require.False(t, s.HasURL)
 	require.Equal(t, []string{"a", "b"}, s.Message.event)
@@ -109,12 +109,12 @@ func TestEachFieldIsChecked(t *testing.T) {
 		}
 	}
 	var whole any
-	require.NoError(t, json.Unmarshal([]byte(right), &whole))
+	require.NoError(t, json.Unmarshal([]byte(fullDescription), &whole))
 	walk("", whole)
 	require.Greater(t, len(paths), 35)
 	change := func(path string, do func(in map[string]any, name string)) Mistakes {
 		var v map[string]any
-		require.NoError(t, json.Unmarshal([]byte(right), &v))
+		require.NoError(t, json.Unmarshal([]byte(fullDescription), &v))
 		steps, in := strings.Split(path, "."), v
 		for _, step := range steps[:len(steps)-1] {
 			in = in[step].(map[string]any)
@@ -153,7 +153,7 @@ func TestHashIgnoresOrderAndSpace(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	f.Add([]byte(right))
+	f.Add([]byte(fullDescription))
 	f.Add([]byte(`{"a\n\nb":1,"connect":{"headers":{"\n":""}},"message":{"seq":"id:(\n"}}`))
 	f.Add([]byte(`{"name":"a","connect":{"url":"{base}?a={\"b\":\"{topic}\"}&c=%2"},"message":{"seq":"id:(a|b)*"}}`))
 	for _, name := range shipped {
@@ -170,9 +170,9 @@ func FuzzParse(f *testing.F) {
 		again, err := Parse(text)
 		require.NoError(t, err)
 		require.Equal(t, s.Hash(), again.Hash())
-		require.NotContains(t, sends(&s.Connect, values), "\x00")
+		require.NotContains(t, requestText(&s.Connect, values), "\x00")
 		reader := s.Reader("r1")
-		for _, b := range []*Block{block("", "1", "0"), block("ping", "x:1", `{"run":"r1","seq":1}`), {HasComment: true}} {
+		for _, b := range []*Block{newBlock("", "1", "0"), newBlock("ping", "x:1", `{"run":"r1","seq":1}`), {HasComment: true}} {
 			reader.Read(b)
 		}
 	})

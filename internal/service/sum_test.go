@@ -35,7 +35,7 @@ func TestChangedMessageIsCorrupted(t *testing.T) {
 	reader := s.Reader(run)
 	whole := published(s, run, seq, at)
 	good := Reading{Kind: Delivery, Seq: seq, HasSeq: true, SentAt: at, HasSentAt: true}
-	require.Equal(t, good, reader.Read(block("", "", string(whole))))
+	require.Equal(t, good, reader.Read(newBlock("", "", string(whole))))
 	seen := map[error]int{}
 	for i := range whole {
 		for c := range 256 {
@@ -72,28 +72,28 @@ func TestChecksumDecidesTheKind(t *testing.T) {
 		name, data string
 		want       Reading
 	}{
-		{"as it was published", message("r1", seq, at, sum("r1")), good},
-		{"written anew, as numbers that may have a fraction", message("r1", "1.7e1", "1.73225e+15", sum("r1")), good},
-		{"written anew, as texts", message("r1", `"17"`, `"1732250000000000.0"`, sum("r1")), good},
-		{"with a date", message("r1", seq, `"2024-11-22T04:33:20.000000Z"`, sum("r1")), good},
-		{"another number", message("r1", "17", at, sum("r2")), bad},
+		{"as it was published", message("r1", seq, at, checksum("r1")), good},
+		{"written anew, as numbers that may have a fraction", message("r1", "1.7e1", "1.73225e+15", checksum("r1")), good},
+		{"written anew, as texts", message("r1", `"17"`, `"1732250000000000.0"`, checksum("r1")), good},
+		{"with a date", message("r1", seq, `"2024-11-22T04:33:20.000000Z"`, checksum("r1")), good},
+		{"another number", message("r1", "17", at, checksum("r2")), bad},
 		{"no checksum", none, bad},
 		{"no text", strings.Replace(message("r1", seq, at, "x"), `"x"`, "[]", 1), bad},
-		{"capitals", message("r1", seq, at, strings.ToUpper(sum("r1"))), bad},
-		{"too long", message("r1", seq, at, "0"+sum("r1")), bad},
-		{"no number", strings.Replace(message("r1", seq, at, sum("r1")), "seq", "sex", 1), unnumbered},
-		{"no marker", strings.Replace(message("r1", seq, at, sum("r1")), "run", "rum", 1), marker},
-		{"another run's", message("r2", seq, at, sum("r2")), Reading{Kind: Foreign}},
-		{"another run's, escaped", strings.Replace(message("r2", seq, at, sum("r2")), "r2", `r\u0032`, 1), Reading{Kind: Foreign}},
+		{"capitals", message("r1", seq, at, strings.ToUpper(checksum("r1"))), bad},
+		{"too long", message("r1", seq, at, "0"+checksum("r1")), bad},
+		{"no number", strings.Replace(message("r1", seq, at, checksum("r1")), "seq", "sex", 1), unnumbered},
+		{"no marker", strings.Replace(message("r1", seq, at, checksum("r1")), "run", "rum", 1), marker},
+		{"another run's", message("r2", seq, at, checksum("r2")), Reading{Kind: Foreign}},
+		{"another run's, escaped", strings.Replace(message("r2", seq, at, checksum("r2")), "r2", `r\u0032`, 1), Reading{Kind: Foreign}},
 		{"somebody's without a checksum", strings.Replace(none, "r1", "r2", 1), Reading{Kind: Foreign}},
-		{"our marker was changed", message("r2", seq, at, sum("r1")), marker},
+		{"our marker was changed", message("r2", seq, at, checksum("r1")), marker},
 		{"a message without a marker", `{"seq":17,"t":1732250000000000,"sum":"00000000"}`, Reading{}},
 	} {
-		require.Equal(t, c.want, s.Reader("r1").Read(block("", "", c.data)), c.name)
+		require.Equal(t, c.want, s.Reader("r1").Read(newBlock("", "", c.data)), c.name)
 	}
 	// Without a marker to expect the checksum is that of the marker that is there.
-	require.Equal(t, good, s.Reader("").Read(block("", "", message("r2", seq, at, sum("r2")))))
-	require.Equal(t, bad, s.Reader("").Read(block("", "", message("r2", seq, at, sum("r1")))))
+	require.Equal(t, good, s.Reader("").Read(newBlock("", "", message("r2", seq, at, checksum("r2")))))
+	require.Equal(t, bad, s.Reader("").Read(newBlock("", "", message("r2", seq, at, checksum("r1")))))
 }
 
 // A marker that broke the JSON is still seen as ours.
@@ -102,7 +102,7 @@ func TestHalfAMarkerInBrokenJSON(t *testing.T) {
 	for data, want := range map[string]Kind{
 		`{"run":"run-123"567890"}`: Delivery, `{"run":"ru"-1234567890"}`: Delivery, `{"run":"ru"-12345"7890"}`: Other, `{"run":"somebody`: Other,
 	} {
-		require.Equal(t, want, reader.Read(block("", "", data)).Kind, data)
+		require.Equal(t, want, reader.Read(newBlock("", "", data)).Kind, data)
 	}
 }
 

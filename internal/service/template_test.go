@@ -34,7 +34,7 @@ func TestTemplates(t *testing.T) {
 		{`{client}|{topic}`, plain, "c\n1|t 1/é"},
 		{`x {client} {topic}`, ofHeader, "x c1 t 1/é"},
 		{`a={client}&b={run}`, ofForm, "a=c%0A1&b=r%221"},
-		{`{"a":"{sum}"} {sum}`, plain, `{"a":"` + sum(v.Run) + `"} ` + sum(v.Run)},
+		{`{"a":"{sum}"} {sum}`, plain, `{"a":"` + checksum(v.Run) + `"} ` + checksum(v.Run)},
 		{``, plain, ""},
 	} {
 		require.Equal(t, c.want, fill(t, c.text, c.l, v), c.text)

@@ -24,7 +24,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/watcher"
 )
 
-// folder is that of a run that ended now.
+// folder returns the folder of a run that ended now.
 func folder(t *testing.T, more map[string]string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "run-1")
@@ -53,8 +53,8 @@ func made(t *testing.T, from Source) (file string, c Contents) {
 	return file, c
 }
 
-// opened is the content of an archive, by name.
-func opened(t *testing.T, file string) (map[string]string, Contents) {
+// archiveFiles returns the content of an archive, by name.
+func archiveFiles(t *testing.T, file string) (map[string]string, Contents) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "new")
 	c, err := Open(t.Context(), file, dir)
@@ -83,7 +83,7 @@ func TestArchiveContents(t *testing.T) {
 		Results: run, Prometheus: "http://me:pass-word@" + address, Version: "v-test",
 		Secrets: NewSecrets([]string{"BACKEND_TOKEN=of-the-service"}, ""),
 	})
-	files, again := opened(t, file)
+	files, again := archiveFiles(t, file)
 	require.Equal(t, c, again)
 	require.Empty(t, c.Prometheus.Missing)
 	require.Positive(t, c.Prometheus.Samples)
@@ -114,7 +114,7 @@ func TestUnreachablePrometheus(t *testing.T) {
 	} {
 		file, c := made(t, Source{Results: folder(t, nil), Prometheus: address})
 		require.Contains(t, c.Prometheus.Missing, want)
-		files, again := opened(t, file)
+		files, again := archiveFiles(t, file)
 		require.Equal(t, c.Prometheus, again.Prometheus)
 		require.NotContains(t, files["archive.json"], "pass-word")
 		require.Contains(t, files, "verdict.json")
@@ -152,7 +152,7 @@ func TestArchiveHasNoSecrets(t *testing.T) {
 	})
 	require.NoError(t, os.Symlink("/etc/passwd", filepath.Join(run, "link.json")))
 	file, c := made(t, Source{Results: run, Secrets: secrets})
-	files, _ := opened(t, file)
+	files, _ := archiveFiles(t, file)
 	for name, text := range files {
 		for _, secret := range []string{"hunter2", "b/secret", "b%2Fsecret", "g-secret", "x-secret", "aws-secret-key", "p&secret", "p%26secret", "q-secret", "other-secret", "YTpiLXNlY3JldA", "AKIAABCDEFGH"} {
 			assert.NotContains(t, text, secret, name)
@@ -211,7 +211,7 @@ func TestEscapedSecretIsReplaced(t *testing.T) {
 	run := folder(t, map[string]string{"run.json": string(text), "verdict.json": string(text), "action-e.log": "ready\n" + password + "\n"})
 	file, c := made(t, Source{Results: run, Secrets: NewSecrets([]string{"GRAFANA_PASSWORD=" + password}, "")})
 	require.ElementsMatch(t, []string{"run.json", "verdict.json", "action-e.log"}, c.Redacted)
-	files, _ := opened(t, file)
+	files, _ := archiveFiles(t, file)
 	for name, text := range files {
 		require.NotContains(t, text, password, name)
 	}
@@ -338,7 +338,7 @@ func packed(t *testing.T, entries []entry) []byte {
 	return out.Bytes()
 }
 
-// entriesOf are the entries of an archive.
+// entriesOf returns the entries of an archive.
 func entriesOf(t *testing.T, file string) (entries []entry) {
 	t.Helper()
 	in, err := os.Open(file)

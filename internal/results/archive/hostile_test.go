@@ -138,7 +138,7 @@ func TestMadeArchiveOpens(t *testing.T) {
 		"bidi\u202e.json": "{}", "c1\u009b.pem": "", "tab\t.json": "{}", "two\nlines.json": "{}", `back\slash.json`: "{}", "\xff.json": "{}", "ü ü.json": "{}", "-rf.json": "{}",
 		"k6.log": strings.Repeat("level=warning msg=\"Request Failed\" error=\"connection refused\"\n", ratioFrom/40), // packs to a 300th
 	})})
-	files, again := opened(t, file)
+	files, again := archiveFiles(t, file)
 	require.Equal(t, c, again)
 	require.Contains(t, files, "ü ü.json")
 	require.Contains(t, files, "-rf.json")
@@ -168,8 +168,8 @@ func TestOpenIsInterruptible(t *testing.T) {
 	}
 }
 
-// planted is a run with large files that another user put into its folder.
-func planted(t *testing.T, size int64) string {
+// plantFiles returns a run with large files that another user put into its folder.
+func plantFiles(t *testing.T, size int64) string {
 	t.Helper()
 	run := folder(t, nil)
 	sparse, err := os.Create(filepath.Join(run, "k6.log"))
@@ -190,8 +190,8 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// heap is the most memory that do uses.
-func heap(do func()) (most uint64) {
+// maxHeap returns the maximum heap while do runs.
+func maxHeap(do func()) (most uint64) {
 	done, sampled := make(chan struct{}), make(chan uint64)
 	go func() {
 		var most uint64
@@ -213,8 +213,8 @@ func heap(do func()) (most uint64) {
 }
 
 func TestLargeFilesCostLittleMemory(t *testing.T) { //nolint:paralleltest // memory of the process
-	run := planted(t, 128<<20)
-	most := heap(func() {
+	run := plantFiles(t, 128<<20)
+	most := maxHeap(func() {
 		_, c := made(t, Source{Results: run, Secrets: NewSecrets([]string{"BACKEND_TOKEN=0f3b9c1d5e7a48b29c6d1e0f2a3b4c5d"}, "")})
 		require.Empty(t, c.LeftOut)
 	})

@@ -134,8 +134,8 @@ func TestCompareListsUndetectableChanges(t *testing.T) {
 	}
 }
 
-// described makes a run of a service that is published to. Its marker is drawn anew for each run.
-func described(v *verdict.Verdict) {
+// addService turns a run into one of a service that is published to. Its marker is new in each run.
+func addService(v *verdict.Verdict) {
 	v.Plan.Service, v.Plan.Topics, v.Plan.PublishRate, v.Plan.NoopInterval, v.Plan.Marker = "/home/a/mine.js", 12, 12, 1, v.TestID+"-abcdef"
 	v.Service = shard.Service{Name: "mine", SHA256: "of the description", Counts: shard.CountsNumbers}
 	v.LatencyMS.Above = verdict.AboveSend
@@ -170,7 +170,7 @@ func TestCompareRunsOfADescribedService(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			result, err := Compare(readAll(t, 1, 4, described), readAll(t, 50, 4, func(v *verdict.Verdict) { described(v); c.edit(v) }), .1)
+			result, err := Compare(readAll(t, 1, 4, addService), readAll(t, 50, 4, func(v *verdict.Verdict) { addService(v); c.edit(v) }), .1)
 			if c.refuses != "" {
 				require.ErrorContains(t, err, c.refuses)
 				return
@@ -185,7 +185,8 @@ func TestCompareRunsOfADescribedService(t *testing.T) {
 	}
 }
 
-// requests makes a run of a ramp-up: its times in milliseconds by metric, and what failed of 6,000 requests.
+// requests returns a function that makes a run of a ramp-up: its times in milliseconds by metric, and the failures of
+// 6,000 requests.
 func requests(failed int, times map[string]float64) func(*verdict.Verdict) {
 	return func(v *verdict.Verdict) {
 		v.Plan.Suite = "rampup"

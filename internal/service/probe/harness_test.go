@@ -13,8 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/module"
 )
 
-// publishing is how the hub is published to.
-var publishing = Request{URL: "{base}/pub/{topic}", Body: `{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}`}
+// publishRequest publishes to the hub.
+var publishRequest = Request{URL: "{base}/pub/{topic}", Body: `{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}`}
 
 type dialer = func(ctx context.Context, network, address string) (net.Conn, error)
 

@@ -143,7 +143,7 @@ func TestIdleTimeouts(t *testing.T) {
 			if c.path != nil {
 				to = c.path.start(t, to)
 			}
-			publish := publishing
+			publish := publishRequest
 			if c.no {
 				publish = Request{}
 			}
@@ -212,6 +212,6 @@ func TestCheckTimesFitTheProbe(t *testing.T) {
 func TestIdleProbeRejectsLostMessages(t *testing.T) {
 	t.Parallel()
 	h := &hub.Hub{Lose: func(string, string) bool { return true }}
-	_, err := Idle(t.Context(), Config{URL: h.Start(t).URL + "/sub/{topic}", Publish: publishing, Pace: 20 * time.Millisecond, Length: time.Second, checkTimes: silentFor})
+	_, err := Idle(t.Context(), Config{URL: h.Start(t).URL + "/sub/{topic}", Publish: publishRequest, Pace: 20 * time.Millisecond, Length: time.Second, checkTimes: silentFor})
 	require.ErrorContains(t, err, "was confirmed, and did not arrive on the stream of that topic")
 }

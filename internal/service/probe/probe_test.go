@@ -123,7 +123,7 @@ func TestPublishedMessages(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				server, dial := inMemory(t, c.hub)
-				module, json := probe(t, server, Config{Publish: publishing, Dial: dial})
+				module, json := probe(t, server, Config{Publish: publishRequest, Dial: dial})
 				plain := strings.Join(strings.Fields(strings.ReplaceAll(module, "//", "")), " ")
 				for _, want := range c.want {
 					require.Contains(t, json, want)
@@ -163,7 +163,7 @@ func TestSecondRequest(t *testing.T) {
 	h := &hub.Hub{RequireJoin: true, ID: func(int) string { return "c1" }}
 	server := h.Start(t)
 	module, json := probe(t, server, Config{
-		URL: server.URL + "/sub/all", Publish: publishing,
+		URL: server.URL + "/sub/all", Publish: publishRequest,
 		Then: Request{URL: "{base}/join", Body: `{"client":"{client}","topic":"{topic}"}`},
 	})
 	require.Contains(t, json, `"connect":{"url":"{base}/sub/all","then":{"event":"HELLO","client":"json:$.client","url":"{base}/join","body":"{\"client\":\"{client}\",\"topic\":\"{topic}\"}"}}`)
@@ -287,7 +287,7 @@ func TestStreamLifetime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hub.Hub{Lifetime: 400 * time.Millisecond, Heartbeat: ":\n\n", HeartbeatInterval: 100 * time.Millisecond}
 		server, dial := inMemory(t, h)
-		module, json := probe(t, server, Config{Publish: publishing, Dial: dial})
+		module, json := probe(t, server, Config{Publish: publishRequest, Dial: dial})
 		require.Contains(t, json, `"end":{"by":"server","lifetime":[0.3,0.5]}`)
 		require.Contains(t, module, "ended that the probe had not closed, after 0.4")
 		opened, _ := h.StreamCounts()
@@ -307,8 +307,8 @@ func TestProbeErrors(t *testing.T) {
 		{Config{URL: base + "/sub/t"}, "GET " + base + "/sub/t answered 401 Unauthorized (who are you?); pass its credentials, such as --header 'Authorization: Bearer {token}' with SUBSCRIBE_TOKEN set"},
 		{Config{URL: base + "/nothing"}, "GET " + base + "/nothing answered 404 Not Found (404 page not found): give the URL of an event stream"},
 		{Config{URL: "http://127.0.0.1:1/x"}, "GET http://127.0.0.1:1/x: nothing listens there (connection refused)"},
-		{Config{URL: other + "/sub/{topic}", Publish: publishing}, "POST " + other + "/pub/soak-probe answered 401 Unauthorized (may you?); pass its credentials, such as --publish-header 'Authorization: Bearer {token}' with PUBLISH_TOKEN set"},
-		{Config{URL: other + "/sub/t", Publish: publishing}, "wrong: connect names no {topic}, and publish sends to topics: a stream must say which one it wants"},
+		{Config{URL: other + "/sub/{topic}", Publish: publishRequest}, "POST " + other + "/pub/soak-probe answered 401 Unauthorized (may you?); pass its credentials, such as --publish-header 'Authorization: Bearer {token}' with PUBLISH_TOKEN set"},
+		{Config{URL: other + "/sub/t", Publish: publishRequest}, "wrong: connect names no {topic}, and publish sends to topics: a stream must say which one it wants"},
 		{Config{URL: other + "/sub/{tpoic}"}, "wrong: connect.url: nothing fills {tpoic} there: did you mean {topic}? (known: {base}, {topic}, {n}, {id}, {run}, {token})"},
 		{Config{URL: "localhost:8080"}, `wrong: "localhost:8080" is no URL of a stream: it must begin with http:// or https:// and have a host`},
 		{Config{URL: "http://a:b@x/"}, "wrong: a user in the URL would be written into the description: give it as --header 'Authorization: Basic …'"},
@@ -334,7 +334,7 @@ func TestStoppedProbeWritesDescription(t *testing.T) {
 			cancel()
 		}
 	}
-	result, err := Run(ctx, Config{URL: h.Start(t).URL + "/sub/{topic}", Publish: publishing, Streams: 2, Length: time.Minute, Pace: 60 * time.Millisecond, Progress: stop})
+	result, err := Run(ctx, Config{URL: h.Start(t).URL + "/sub/{topic}", Publish: publishRequest, Streams: 2, Length: time.Minute, Pace: 60 * time.Millisecond, Progress: stop})
 	require.NoError(t, err)
 	require.Contains(t, result.Module, "The probe was stopped after ")
 	require.Contains(t, string(module.Evaluate(t, result.Module)), published)

@@ -19,7 +19,7 @@ func TestSecretsAreNotWritten(t *testing.T) {
 	t.Parallel()
 	h := &hub.Hub{Token: "s3cret", PubToken: "publisher's"}
 	server := h.Start(t)
-	give := publishing
+	give := publishRequest
 	give.Headers = []string{"Authorization: Bearer publisher's"}
 	module, json := probe(t, server, Config{
 		URL: server.URL + "/sub/{topic}?access_token=s3cret&x=1", Connect: Request{Headers: []string{"Authorization: Bearer s3cret", "X-Kind: a"}},

@@ -19,9 +19,9 @@ func cpu() time.Duration {
 func BenchmarkPublish(b *testing.B) {
 	for name, rate := range map[string]float64{"1000": 1000, "10000": 10_000} {
 		b.Run(name, func(b *testing.B) {
-			base, _ := counting(b, "HTTP/1.1 201 Created\r\nServer: nginx\r\nDate: Sun, 22 Nov 2026 06:00:00 GMT\r\nContent-Type: text/plain\r\n"+
+			base, _ := serveCounting(b, "HTTP/1.1 201 Created\r\nServer: nginx\r\nDate: Sun, 22 Nov 2026 06:00:00 GMT\r\nContent-Type: text/plain\r\n"+
 				"Content-Length: 24\r\n\r\nqueued messages: 1234567", true)
-			c := configured(b, base)
+			c := newConfig(b, base)
 			c.Topics = nil
 			for i := range 100 {
 				c.Topics = append(c.Topics, "soak-topic-"+string(rune('a'+i%26))+string(rune('a'+i/26)))
@@ -32,7 +32,7 @@ func BenchmarkPublish(b *testing.B) {
 			runtime.ReadMemStats(&before)
 			used := cpu()
 			b.ResetTimer()
-			p := finished(b, c)
+			p := publishAll(b, c)
 			b.StopTimer()
 			used = cpu() - used
 			runtime.ReadMemStats(&after)

@@ -22,8 +22,9 @@ import (
 	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
-// described is a service that is published to like nchan; edit is JSON that replaces publish, or "".
-func described(t testing.TB, publish, more string) *service.Service {
+// newService returns the description of a service that is published to like nchan; publish is JSON that replaces its
+// publish, or "".
+func newService(t testing.TB, publish, more string) *service.Service {
 	t.Helper()
 	s, err := service.Parse([]byte(`{"name":"test","connect":{"url":"{base}/sub/{topic}"},
 		"message":{"seq":"json:$.seq","run":"json:$.run","sentAt":"json:$.t"` + more + `},
@@ -32,27 +33,27 @@ func described(t testing.TB, publish, more string) *service.Service {
 	return s
 }
 
-// received is one message as the service had it.
-type received struct {
+// A receivedMessage is a message as the service received it.
+type receivedMessage struct {
 	Run  string `json:"run"`
 	Seq  int    `json:"seq"`
 	Sent int64  `json:"t"`
 	at   int64
 }
 
-// hub is a service that takes down what is published to it.
+// A hub is a service that records the messages that are published to it.
 type hub struct {
 	*httptest.Server
 	mu     sync.Mutex
-	topics map[string][]received
+	topics map[string][]receivedMessage
 	ended  chan struct{} // the test is over
-	// before is asked before a message is answered, and what it returns is the answer's status.
+	// before is called before a message is answered; it returns the status of the response.
 	before func(topic string, seq int) int
 }
 
 func newHub(t testing.TB, before func(topic string, seq int) int) *hub {
 	t.Helper()
-	h := &hub{topics: map[string][]received{}, before: before, ended: make(chan struct{})}
+	h := &hub{topics: map[string][]receivedMessage{}, before: before, ended: make(chan struct{})}
 	h.Server = httptest.NewServer(http.HandlerFunc(h.serve))
 	t.Cleanup(h.Close)
 	t.Cleanup(func() { close(h.ended) })
@@ -60,7 +61,7 @@ func newHub(t testing.TB, before func(topic string, seq int) int) *hub {
 }
 
 func (h *hub) serve(w http.ResponseWriter, r *http.Request) {
-	m := received{at: time.Now().UnixMicro()}
+	m := receivedMessage{at: time.Now().UnixMicro()}
 	topic := r.URL.Path[len("/pub/"):]
 	body, _ := io.ReadAll(r.Body)
 	_ = json.Unmarshal(body, &m)
@@ -94,10 +95,10 @@ func upTo(n int) (out []int) {
 	return out
 }
 
-func configured(t testing.TB, base string) Config {
+func newConfig(t testing.TB, base string) Config {
 	t.Helper()
 	return Config{
-		Service: described(t, "", ""), Base: base, Run: marked("r1"), Topics: []string{"a", "b"}, Rate: 200, Start: time.Now(), For: time.Second / 2,
+		Service: newService(t, "", ""), Base: base, Run: fixedMarker("r1"), Topics: []string{"a", "b"}, Rate: 200, Start: time.Now(), For: time.Second / 2,
 		Timeout: 2 * time.Minute, // on a busy machine with the race detector answers take more than 10 s
 	}
 }
@@ -106,11 +107,12 @@ func start(t testing.TB, c Config) *Publisher {
 	t.Helper()
 	p, err := Start(t.Context(), c)
 	require.NoError(t, err)
-	t.Cleanup(func() { within(t, p.Done()) }) // the context of a test ends before its cleanups
+	t.Cleanup(func() { await(t, p.Done()) }) // the context of a test ends before its cleanups
 	return p
 }
 
-func within(t testing.TB, done <-chan struct{}) {
+// await waits until a channel is closed.
+func await(t testing.TB, done <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-done:
@@ -119,27 +121,28 @@ func within(t testing.TB, done <-chan struct{}) {
 	}
 }
 
-// finished is what a publisher did that ran to its end.
-func finished(t testing.TB, c Config) *shard.Published {
+// publishAll runs a publisher to its end, and returns its results.
+func publishAll(t testing.TB, c Config) *shard.Published {
 	t.Helper()
 	p := start(t, c)
-	within(t, p.Done())
+	await(t, p.Done())
 	out := p.Published()
 	require.True(t, out.Finished)
 	return out
 }
 
-// raw is a server that does as it likes with each connection.
-func raw(t testing.TB, serve func(c net.Conn, in *bufio.Reader)) (base string) {
+// serve starts a server that calls a function for each connection.
+func serve(t testing.TB, serve func(c net.Conn, in *bufio.Reader)) (base string) {
 	t.Helper()
 	return "http://" + sockets.Serve(t, func(c net.Conn) { serve(c, bufio.NewReader(c)) })
 }
 
-// counting is a server that gives the same bytes for each request, of one on each connection or of all, and counts connections.
-func counting(t testing.TB, answer string, keep bool) (base string, dials *atomic.Int32) {
+// serveCounting starts a server that sends the same bytes for each request, of one or all requests of a connection,
+// and counts connections.
+func serveCounting(t testing.TB, answer string, keep bool) (base string, dials *atomic.Int32) {
 	t.Helper()
 	dials = new(atomic.Int32)
-	return raw(t, func(c net.Conn, in *bufio.Reader) {
+	return serve(t, func(c net.Conn, in *bufio.Reader) {
 		dials.Add(1)
 		for next := true; next; next = keep {
 			if _, _, err := request(in); err != nil {
@@ -171,8 +174,8 @@ func sorted(numbers []int) []int {
 	return numbers
 }
 
-// quiet returns a log without output.
-func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
+// discardLog returns a log without output.
+func discardLog() *log.Logger { return log.New(io.Discard, "", 0) }
 
-// marked is a run that marks the messages of all topics alike.
-func marked(run string) func(int) string { return func(int) string { return run } }
+// fixedMarker marks the messages of all topics alike.
+func fixedMarker(run string) func(int) string { return func(int) string { return run } }

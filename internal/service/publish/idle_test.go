@@ -18,20 +18,20 @@ import (
 // A server may close an idle connection at any time (RFC 9112, 9.5).
 func TestConnectionIdleForASecondIsNotReused(t *testing.T) {
 	t.Parallel()
-	base, dials := counting(t, fine, true)
-	c := configured(t, base)
+	base, dials := serveCounting(t, fine, true)
+	c := newConfig(t, base)
 	c.Rate, c.For, c.Topics = 0.4, 4800*time.Millisecond, []string{"a"}
-	p := finished(t, c)
+	p := publishAll(t, c)
 	require.Equal(t, shard.PublishSums{Sent: 2, Confirmed: 2}, without(p.Sums()))
 	require.EqualValues(t, 2, dials.Load())
 }
 
 func TestServerKeepAliveTimeoutIsUsed(t *testing.T) {
 	t.Parallel()
-	base, dials := counting(t, strings.Replace(fine, "\r\n", "\r\nKeep-Alive: timeout=0\r\n", 1), true)
-	c := configured(t, base)
+	base, dials := serveCounting(t, strings.Replace(fine, "\r\n", "\r\nKeep-Alive: timeout=0\r\n", 1), true)
+	c := newConfig(t, base)
 	c.Rate, c.Topics = 20, []string{"a"}
-	p := finished(t, c)
+	p := publishAll(t, c)
 	require.Equal(t, shard.PublishSums{Sent: 10, Confirmed: 10}, without(p.Sums()))
 	require.EqualValues(t, 10, dials.Load())
 
@@ -60,7 +60,7 @@ func TestConnectionClosedAsIdleIsRecorded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var requests atomic.Int32
-			base := raw(t, func(conn net.Conn, in *bufio.Reader) {
+			base := serve(t, func(conn net.Conn, in *bufio.Reader) {
 				for {
 					if _, _, err := request(in); err != nil {
 						return
@@ -74,9 +74,9 @@ func TestConnectionClosedAsIdleIsRecorded(t *testing.T) {
 					_, _ = io.WriteString(conn, fine)
 				}
 			})
-			config := configured(t, base)
+			config := newConfig(t, base)
 			config.Rate, config.For, config.Topics = c.rate, time.Duration(3/c.rate*float64(time.Second)), []string{"a"}
-			p := finished(t, config)
+			p := publishAll(t, config)
 			require.EqualValues(t, 3, p.Sums().Sent)
 			require.EqualValues(t, 3, requests.Load(), "each once")
 			require.Len(t, p.Unanswered(), 1)
@@ -92,7 +92,7 @@ func TestConnectionClosedAsIdleIsRecorded(t *testing.T) {
 func TestTimeToTheEndOfABodyIsRecorded(t *testing.T) {
 	t.Parallel()
 	const late = 300 * time.Millisecond
-	base := raw(t, func(c net.Conn, in *bufio.Reader) {
+	base := serve(t, func(c net.Conn, in *bufio.Reader) {
 		for {
 			if _, _, err := request(in); err != nil {
 				return
@@ -102,9 +102,9 @@ func TestTimeToTheEndOfABodyIsRecorded(t *testing.T) {
 			_, _ = io.WriteString(c, "ok")
 		}
 	})
-	c := configured(t, base)
+	c := newConfig(t, base)
 	c.Rate, c.Topics = 4, []string{"a"}
-	p := finished(t, c)
+	p := publishAll(t, c)
 	require.EqualValues(t, 2, p.Sums().Confirmed)
 	require.GreaterOrEqual(t, p.MaxBodyUS, late.Microseconds())
 	require.Less(t, p.MaxBodyUS, 10*late.Microseconds())

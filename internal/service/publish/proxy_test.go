@@ -34,10 +34,10 @@ func TestMessagesGoThroughAProxy(t *testing.T) {
 			through, err := forward.Start(o)
 			require.NoError(t, err)
 			t.Cleanup(through.Stop)
-			c := configured(t, scheme+"://joe:x@service.test")
+			c := newConfig(t, scheme+"://joe:x@service.test")
 			c.InsecureSkipVerify, c.For = true, time.Second/4
 			c.Proxies = (&httpproxy.Config{HTTPProxy: through.URL, HTTPSProxy: through.URL}).ProxyFunc()
-			p := finished(t, c)
+			p := publishAll(t, c)
 			require.EqualValues(t, 50, p.Sums().Confirmed, p.Refusals())
 			require.Equal(t, upTo(25), h.numbers("a"))
 			went := through.Requests()
@@ -66,8 +66,8 @@ func TestProxyRefusesMessages(t *testing.T) {
 		{through.URL, "http://service.test", "403 Forbidden (through the proxy " + through.URL + "): not from here"},
 		{strings.Replace(closed.URL, "//", "//joe:sesame@", 1), "http://service.test", "no connection: the proxy " + closed.URL + " cannot be reached: dial tcp "},
 	} {
-		c := configured(t, tt.base)
+		c := newConfig(t, tt.base)
 		c.For, c.Proxies = time.Second/20, (&httpproxy.Config{HTTPProxy: tt.proxy, HTTPSProxy: tt.proxy}).ProxyFunc()
-		require.True(t, strings.HasPrefix(finished(t, c).Refusals()[0].Text, tt.want), finished(t, c).Refusals()[0].Text)
+		require.True(t, strings.HasPrefix(publishAll(t, c).Refusals()[0].Text, tt.want), publishAll(t, c).Refusals()[0].Text)
 	}
 }

@@ -20,9 +20,9 @@ import (
 func TestEachMessageIsSentOnceInOrderAndConfirmed(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, nil)
-	c := configured(t, h.URL+"/")
+	c := newConfig(t, h.URL+"/")
 	begin := c.Start.UnixMicro()
-	p := finished(t, c)
+	p := publishAll(t, c)
 	require.Equal(t, upTo(50), h.numbers("a"))
 	require.Equal(t, upTo(50), h.numbers("b"))
 	sums := p.Sums()
@@ -57,7 +57,7 @@ func TestRefusedMessagesAreCountedByStatus(t *testing.T) {
 		}
 		return http.StatusAccepted
 	})
-	c := configured(t, h.URL)
+	c := newConfig(t, h.URL)
 	var said []string
 	var mu sync.Mutex
 	c.Say = func(text string) {
@@ -65,7 +65,7 @@ func TestRefusedMessagesAreCountedByStatus(t *testing.T) {
 		defer mu.Unlock()
 		said = append(said, text)
 	}
-	p := finished(t, c)
+	p := publishAll(t, c)
 	require.Equal(t, upTo(50), h.numbers("b"), "none is sent again")
 	require.EqualValues(t, 11, p.Sums().Refused)
 	require.EqualValues(t, 89, p.Sums().Confirmed)
@@ -87,7 +87,7 @@ func TestRedirectIsRejected(t *testing.T) {
 	mux.HandleFunc("/else", func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) })
 	h := newHub(t, nil)
 	h.Config.Handler = mux
-	p := finished(t, configured(t, h.URL))
+	p := publishAll(t, newConfig(t, h.URL))
 	require.EqualValues(t, 100, p.Sums().Refused)
 	require.Equal(t, "307 Temporary Redirect, to /else, which is not followed", p.Refusals()[0].Text)
 	require.Zero(t, elsewhere.Load())
@@ -101,8 +101,8 @@ func TestSlowTopicFallsBehindWithoutOmittingMessages(t *testing.T) {
 		}
 		return http.StatusOK
 	})
-	c := configured(t, h.URL)
-	p := finished(t, c)
+	c := newConfig(t, h.URL)
+	p := publishAll(t, c)
 	require.Equal(t, upTo(50), h.numbers("a"))
 	require.EqualValues(t, 100, p.Sums().Confirmed)
 	require.EqualValues(t, 50, p.Sent(0))
@@ -129,9 +129,9 @@ func TestWithoutAnOrderATopicDoesNotWait(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		return http.StatusOK
 	})
-	c := configured(t, h.URL)
-	c.Service, c.Topics = described(t, "", `,"order":"any"`), []string{"a"}
-	p := finished(t, c)
+	c := newConfig(t, h.URL)
+	c.Service, c.Topics = newService(t, "", `,"order":"any"`), []string{"a"}
+	p := publishAll(t, c)
 	require.Equal(t, upTo(100), sorted(h.numbers("a")))
 	require.EqualValues(t, 100, p.Sums().Confirmed)
 	require.Greater(t, most.Load(), int32(5))
@@ -146,9 +146,9 @@ func TestSilentServiceLeavesMessagesOpen(t *testing.T) {
 		}
 		return http.StatusOK
 	})
-	c := configured(t, h.URL)
+	c := newConfig(t, h.URL)
 	c.Timeout = 2 * time.Second
-	p := finished(t, c)
+	p := publishAll(t, c)
 	require.Equal(t, shard.PublishSums{Sent: 100, Confirmed: 99, Open: 1}, without(p.Sums()))
 	require.Equal(t, shard.Open, p.Topic(0)[2].State)
 	require.Zero(t, p.Topic(0)[2].AnsweredUS)
@@ -168,7 +168,7 @@ func TestUnreachableServiceRefusesMessages(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, nil)
 	h.Close()
-	p := finished(t, configured(t, h.URL))
+	p := publishAll(t, newConfig(t, h.URL))
 	require.Equal(t, shard.PublishSums{Sent: 100, Refused: 100}, without(p.Sums()))
 	require.Contains(t, p.Refusals()[0].Text, "no connection: dial tcp")
 	require.Zero(t, p.Refusals()[0].Status)
@@ -186,7 +186,7 @@ func TestStopWaitsForAnswersAndSendsNothingMore(t *testing.T) {
 		}
 		return http.StatusOK
 	})
-	c := configured(t, h.URL)
+	c := newConfig(t, h.URL)
 	c.For = time.Hour
 	p := start(t, c)
 	<-asked
@@ -207,7 +207,7 @@ func TestStopWaitsForAnswersAndSendsNothingMore(t *testing.T) {
 	case <-time.After(50 * time.Millisecond):
 	}
 	close(answer)
-	within(t, stopped)
+	await(t, stopped)
 	out := p.Published()
 	require.False(t, out.Finished)
 	require.Equal(t, shard.PublishSums{Sent: 2, Confirmed: 2}, without(out.Sums()))
@@ -224,7 +224,7 @@ func TestItEndsWithItsContext(t *testing.T) {
 		<-h.ended
 		return http.StatusOK
 	})
-	c := configured(t, h.URL)
+	c := newConfig(t, h.URL)
 	c.For, c.Timeout = time.Hour, time.Hour
 	ctx, cancel := context.WithCancel(t.Context())
 	p, err := Start(ctx, c)
@@ -232,14 +232,14 @@ func TestItEndsWithItsContext(t *testing.T) {
 	<-asked
 	<-asked
 	cancel()
-	within(t, p.Done()) // it does not wait for answers
+	await(t, p.Done()) // it does not wait for answers
 	require.Equal(t, shard.PublishSums{Sent: 2, Open: 2}, without(p.Published().Sums()))
 	require.Equal(t, "the publisher was stopped", p.Published().Unanswered()[0].Text)
 }
 
 func TestItEndsBeforeTheFirstIsDue(t *testing.T) {
 	t.Parallel()
-	c := configured(t, "http://127.0.0.1:1")
+	c := newConfig(t, "http://127.0.0.1:1")
 	c.Start = time.Now().Add(time.Hour)
 	p := start(t, c)
 	p.Stop()
@@ -251,9 +251,9 @@ func TestItEndsBeforeTheFirstIsDue(t *testing.T) {
 func TestLateStartCatchesUp(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, nil)
-	c := configured(t, h.URL)
+	c := newConfig(t, h.URL)
 	c.Rate, c.For, c.Start = 1000, 2*time.Second, time.Now().Add(-2*time.Second)
-	p := finished(t, c)
+	p := publishAll(t, c)
 	require.EqualValues(t, 2000, p.Sums().Confirmed)
 	require.Equal(t, upTo(1000), h.numbers("a"))
 	require.GreaterOrEqual(t, p.Sums().MaxLagUS, int64(1_999_000))
@@ -282,7 +282,7 @@ func TestStartRefusesInvalidConfigurations(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			config := configured(t, "http://h")
+			config := newConfig(t, "http://h")
 			c.edit(&config)
 			_, err := Start(t.Context(), config)
 			require.ErrorContains(t, err, c.want)
@@ -299,7 +299,7 @@ func TestLargestPublisher(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	var together, most atomic.Int32
-	base := raw(t, func(c net.Conn, in *bufio.Reader) {
+	base := serve(t, func(c net.Conn, in *bufio.Reader) {
 		for {
 			if _, _, err := request(in); err != nil {
 				return
@@ -312,12 +312,12 @@ func TestLargestPublisher(t *testing.T) {
 			_, _ = io.WriteString(c, fine)
 		}
 	})
-	c := configured(t, base)
+	c := newConfig(t, base)
 	c.Rate, c.For, c.Start, c.Topics = shard.MostRate, time.Second, time.Now(), nil
 	for i := range shard.MostTopics {
 		c.Topics = append(c.Topics, fmt.Sprintf("soak-topic-%d", i))
 	}
-	p := finished(t, c)
+	p := publishAll(t, c)
 	require.EqualValues(t, 10_000, p.Sums().Confirmed)
 	require.LessOrEqual(t, most.Load(), int32(mostInFlight))
 	t.Logf("%d in flight at most, lag p99 %s, max %s", most.Load(), p.Lag.Quantile(.99), p.Lag.Max())

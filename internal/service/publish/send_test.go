@@ -36,7 +36,7 @@ func TestMessagesAreSentOnce(t *testing.T) {
 			t.Parallel()
 			var mu sync.Mutex
 			times := map[string]int{}
-			base := raw(t, func(c net.Conn, in *bufio.Reader) {
+			base := serve(t, func(c net.Conn, in *bufio.Reader) {
 				for n := 1; ; n++ {
 					r, body, err := request(in)
 					if err != nil {
@@ -52,9 +52,9 @@ func TestMessagesAreSentOnce(t *testing.T) {
 					_, _ = io.WriteString(c, fine)
 				}
 			})
-			c := configured(t, base)
-			c.Service, c.Topics = described(t, publish, ""), []string{"a"}
-			p := finished(t, c)
+			c := newConfig(t, base)
+			c.Service, c.Topics = newService(t, publish, ""), []string{"a"}
+			p := publishAll(t, c)
 			mu.Lock()
 			defer mu.Unlock()
 			require.Len(t, times, 100)
@@ -75,10 +75,10 @@ var number = regexp.MustCompile(`seq\D+[0-9]+`)
 // A connection that the service closes while it is idle costs nothing: that is seen before the next message.
 func TestConnectionClosedWhileIdleIsNotUsed(t *testing.T) {
 	t.Parallel()
-	base, dials := counting(t, fine, false)
-	c := configured(t, base)
+	base, dials := serveCounting(t, fine, false)
+	c := newConfig(t, base)
 	c.Rate, c.Topics = 20, []string{"a"}
-	p := finished(t, c)
+	p := publishAll(t, c)
 	require.Equal(t, shard.PublishSums{Sent: 10, Confirmed: 10}, without(p.Sums()))
 	require.EqualValues(t, 10, dials.Load())
 }
@@ -95,10 +95,10 @@ func TestConnectionsAreKept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			base, dials := counting(t, answer, true)
-			c := configured(t, base)
+			base, dials := serveCounting(t, answer, true)
+			c := newConfig(t, base)
 			c.Topics = []string{"a"}
-			p := finished(t, c)
+			p := publishAll(t, c)
 			require.EqualValues(t, 1, dials.Load())
 			require.EqualValues(t, 100, p.Sums().Confirmed+p.Sums().Refused)
 		})
@@ -127,10 +127,10 @@ func TestAnswersThatEndTheirConnection(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			base, dials := counting(t, c.answer, false)
-			config := configured(t, base)
+			base, dials := serveCounting(t, c.answer, false)
+			config := newConfig(t, base)
 			config.Rate, config.Topics = 20, []string{"a"}
-			p := finished(t, config)
+			p := publishAll(t, config)
 			require.EqualValues(t, 10, dials.Load())
 			for _, m := range p.Topic(0) {
 				require.Equal(t, c.state, m.State)
@@ -172,7 +172,7 @@ func TestRequestFollowsTheDescription(t *testing.T) {
 			t.Parallel()
 			got := make(chan *http.Request, 1)
 			bodies := make(chan string, 1)
-			base := raw(t, func(conn net.Conn, in *bufio.Reader) {
+			base := serve(t, func(conn net.Conn, in *bufio.Reader) {
 				r, body, err := request(in)
 				if err == nil {
 					got <- r
@@ -180,10 +180,10 @@ func TestRequestFollowsTheDescription(t *testing.T) {
 					_, _ = io.WriteString(conn, fine)
 				}
 			})
-			config := configured(t, base+c.path)
-			config.Service, config.Token, config.Topics, config.Run = described(t, c.publish, ""), c.token, []string{"a b/c"}, marked(`r"1`)
+			config := newConfig(t, base+c.path)
+			config.Service, config.Token, config.Topics, config.Run = newService(t, c.publish, ""), c.token, []string{"a b/c"}, fixedMarker(`r"1`)
 			config.Rate, config.For = 1, time.Second
-			p := finished(t, config)
+			p := publishAll(t, config)
 			require.EqualValues(t, 1, p.Sums().Confirmed)
 			r, body := <-got, <-bodies
 			require.Equal(t, c.method, r.Method)
@@ -212,9 +212,9 @@ func TestURLCredentialsAreSent(t *testing.T) {
 		user, password, _ := r.BasicAuth()
 		auth.Store(user + " " + password + " " + r.Host)
 	})
-	c := configured(t, strings.Replace(h.URL, "://", "://me:p%40ss@", 1))
+	c := newConfig(t, strings.Replace(h.URL, "://", "://me:p%40ss@", 1))
 	c.For = time.Second / 20
-	require.EqualValues(t, 10, finished(t, c).Sums().Confirmed)
+	require.EqualValues(t, 10, publishAll(t, c).Sums().Confirmed)
 	require.Equal(t, "me p@ss "+strings.TrimPrefix(h.URL, "http://"), auth.Load())
 }
 
@@ -229,18 +229,18 @@ func TestOverTLS(t *testing.T) {
 			dials.Add(1)
 		}
 	}
-	server.Config.ErrorLog = quiet()
+	server.Config.ErrorLog = discardLog()
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	c := configured(t, server.URL)
+	c := newConfig(t, server.URL)
 	c.Topics, c.For = []string{"a"}, time.Second/20 // each message makes a handshake
-	p := finished(t, c)
+	p := publishAll(t, c)
 	require.EqualValues(t, 10, p.Sums().Refused)
 	require.Contains(t, p.Refusals()[0].Text, "no connection: tls: failed to verify certificate")
 	dials.Store(0)
 	c.InsecureSkipVerify, c.Start, c.For = true, time.Now(), time.Second/2
-	p = finished(t, c)
+	p = publishAll(t, c)
 	require.EqualValues(t, 100, p.Sums().Confirmed)
 	require.EqualValues(t, 1, dials.Load())
 }
@@ -251,8 +251,8 @@ func TestRefusalDoesNotShowTheToken(t *testing.T) {
 		http.Error(w, "who is "+r.URL.Query().Get("k")+"?", http.StatusForbidden)
 	}))
 	t.Cleanup(server.Close)
-	c := configured(t, server.URL)
+	c := newConfig(t, server.URL)
 	c.Token, c.For = "a publisher", time.Second/20
-	c.Service = described(t, `{"url":"{base}/pub/{topic}?k={token}","body":"{\"run\":\"{run}\",\"seq\":{seq},\"t\":{sentAt}}"}`, "")
-	require.Equal(t, "403 Forbidden: who is {token}?", finished(t, c).Refusals()[0].Text)
+	c.Service = newService(t, `{"url":"{base}/pub/{topic}?k={token}","body":"{\"run\":\"{run}\",\"seq\":{seq},\"t\":{sentAt}}"}`, "")
+	require.Equal(t, "403 Forbidden: who is {token}?", publishAll(t, c).Refusals()[0].Text)
 }
