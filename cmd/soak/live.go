@@ -8,7 +8,7 @@ import (
 )
 
 func liveCommand() *cobra.Command {
-	var w run.Watching
+	var w run.WatchConfig
 	cmd := &cobra.Command{
 		Use:   "live DIR | s3://BUCKET/PREFIX",
 		Short: "Show a run of another terminal or machine in a browser",

@@ -18,22 +18,22 @@ import (
 )
 
 const (
-	actionGrace = 5 * time.Second // between being asked to end and being killed
+	actionGrace = 5 * time.Second // between interrupt and kill
 	mostOutput  = 4 << 10         // bytes of an action's output in run.json
 )
 
 // checkActions refuses actions that would begin when the streams are ended already.
 func (s *session) checkActions() error {
 	for _, a := range s.actions {
-		if a.At >= s.length() {
-			return fmt.Errorf("--at: the action %[1]s must start before %[3]s, when the streams end, got %[2]s", a.Name, a.At, s.length())
+		if a.At >= s.duration() {
+			return fmt.Errorf("--at: the action %[1]s must start before %[3]s, when the streams end, got %[2]s", a.Name, a.At, s.duration())
 		}
 	}
 	return nil
 }
 
-// act runs each action at its time, which counts from the start of the runners, until ctx ends. What still runs then is
-// asked to end, and killed after a moment or when force ends.
+// act runs each action at its time, which counts from the start of the runners, until ctx ends. Then it interrupts
+// the remaining actions, and kills them after actionGrace or when force ends.
 func (s *session) act(ctx, force context.Context, started <-chan struct{}) []verdict.ActionResult {
 	select {
 	case <-started:
@@ -66,7 +66,7 @@ func (s *session) actOne(ctx, force context.Context, zero time.Time, a plan.Acti
 	log, err := openActionLog(path, s.secrets)
 	if err != nil {
 		acted.Problem = "it could not be started: " + err.Error()
-		tell(fmt.Sprintf("action %s: %s", a.Name, acted.Problem))
+		printMessage(fmt.Sprintf("action %s: %s", a.Name, acted.Problem))
 		return acted
 	}
 	defer func() {
@@ -74,7 +74,7 @@ func (s *session) actOne(ctx, force context.Context, zero time.Time, a plan.Acti
 			s.warn(fmt.Sprintf("the log of the action %s is incomplete: %v", a.Name, err))
 		}
 	}()
-	tell(fmt.Sprintf("action %s starts: %s", a.Name, acted.Command))
+	printMessage(fmt.Sprintf("action %s starts: %s", a.Name, acted.Command))
 	if s.page != nil {
 		s.page.view.Mark(a.Name)
 	}
@@ -83,12 +83,12 @@ func (s *session) actOne(ctx, force context.Context, zero time.Time, a plan.Acti
 	now := func() float64 { return float64(zero.Add(time.Since(zero)).UnixMicro()) / 1e6 } // a stepped clock moves none
 	began := now()
 	p, err := process.Start(process.Spec{
-		Name: "action " + a.Name, Path: "/bin/sh", Args: []string{"-c", a.Command}, Env: append(s.passed(os.Environ()), s.forActions()...),
+		Name: "action " + a.Name, Path: "/bin/sh", Args: []string{"-c", a.Command}, Env: append(s.actionVariables(os.Environ()), s.actionEnvironment()...),
 		Output: log.raw, Orphan: syscall.SIGKILL,
 	})
 	if err != nil {
 		acted.Problem = "it could not be started: " + err.Error()
-		tell(fmt.Sprintf("action %s: %s", a.Name, acted.Problem))
+		printMessage(fmt.Sprintf("action %s: %s", a.Name, acted.Problem))
 		return acted
 	}
 	acted.StartedUnix = began
@@ -108,7 +108,7 @@ func (s *session) actOne(ctx, force context.Context, zero time.Time, a plan.Acti
 		}
 	}
 	acted.EndedUnix, acted.ExitCode, acted.Output = now(), p.ExitCode(), log.tail()
-	tell(fmt.Sprintf("action %s ended after %s: %s", a.Name, acted.Duration(), acted.EndText()))
+	printMessage(fmt.Sprintf("action %s ended after %s: %s", a.Name, acted.Duration(), acted.EndText()))
 	s.watch.Note(fmt.Sprintf("action %s ended after %s: %s", a.Name, acted.Duration(), acted.EndText()))
 	for acted.Problem == "" && p.HasOrphans() { // its background processes continue as long as the run
 		select {
@@ -130,21 +130,21 @@ func (s *session) shownAction(a plan.Action) plan.Action {
 // usualVariables are the environment variables that an action gets without --at-env.
 var usualVariables = []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TERM", "TMPDIR"}
 
-// passed returns the part of an environment that actions get.
-func (s *session) passed(environment []string) (out []string) {
-	more := strings.Split(s.AtEnv, ",")
+// actionVariables returns the part of an environment that actions get.
+func (s *session) actionVariables(environment []string) (out []string) {
+	extra := strings.Split(s.AtEnv, ",")
 	for _, setting := range environment {
 		name, _, _ := strings.Cut(setting, "=")
-		if s.AtEnv == plan.AllVariables || slices.Contains(usualVariables, name) || strings.HasPrefix(name, "LC_") || slices.Contains(more, name) {
+		if s.AtEnv == plan.AllVariables || slices.Contains(usualVariables, name) || strings.HasPrefix(name, "LC_") || slices.Contains(extra, name) {
 			out = append(out, setting)
 		}
 	}
 	return out
 }
 
-// forActions is what an action finds in its environment besides ours: the run, and the processes of a target that was
-// started here, as they are now.
-func (s *session) forActions() []string {
+// actionEnvironment returns the environment of an action: ours, the run, and the present processes of a target that
+// was started here.
+func (s *session) actionEnvironment() []string {
 	folder, err := filepath.Abs(string(s.dir))
 	if err != nil {
 		folder = string(s.dir)

@@ -41,14 +41,14 @@ func TestDriversRunActions(t *testing.T) {
 				t.Parallel()
 				r := newRig(t, "")
 				r.config.At = []string{"200ms deploy: " + strings.ReplaceAll(c.command, "$GO", filepath.Join(r.folder, "go"))}
-				outcome, seen, err := drive(t, r)
+				outcome, record, err := drive(t, r)
 				require.NoError(t, err)
 				v := r.verdict(t)
 				require.Equal(t, c.want, outcome, "%v", v.Reasons)
 				require.NotEmpty(t, v.Actions)
 				a := v.Actions[0]
 				assert.Equal(t, c.code, a.ExitCode)
-				assert.Equal(t, a.ActionResult, seen.Actions[0])
+				assert.Equal(t, a.ActionResult, record.Actions[0])
 				assert.Less(t, a.StartedUnix, a.EndedUnix)
 				if c.want == verdict.Pass {
 					dir, err := filepath.Abs(filepath.Join(r.config.Out, "t"))
@@ -79,33 +79,33 @@ func TestCtrlCEndsActions(t *testing.T) {
 		r.stop()
 	})
 	began := time.Now()
-	outcome, seen, err := drivers["local"](t, r)
+	outcome, record, err := drivers["local"](t, r)
 	during.Wait()
 	require.NoError(t, err)
 	require.Less(t, time.Since(began), 30*time.Second)
 	require.Equal(t, verdict.Invalid, outcome)
 	require.Equal(t, []string{"it was stopped when the run ended", "it did not start, because the run ended first"},
-		[]string{seen.Actions[0].Problem, seen.Actions[1].Problem})
-	require.False(t, seen.Actions[1].Started())
+		[]string{record.Actions[0].Problem, record.Actions[1].Problem})
+	require.False(t, record.Actions[1].Started())
 }
 
 func TestBackgroundProcessesOfAnActionEndWithTheRun(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")
 	r.config.At = []string{"0s new: sleep 60 & echo $!; (sleep .3; touch " + filepath.Join(r.folder, "go") + ") &"}
-	outcome, seen, err := drivers["local"](t, r)
+	outcome, record, err := drivers["local"](t, r)
 	require.NoError(t, err)
 	require.Equal(t, verdict.Pass, outcome, "%v", r.verdict(t).Reasons)
-	require.Less(t, seen.Actions[0].Duration(), 10*time.Second, "the command itself ended at once")
-	pid, err := strconv.Atoi(seen.Actions[0].Output)
+	require.Less(t, record.Actions[0].Duration(), 10*time.Second, "the command itself ended at once")
+	pid, err := strconv.Atoi(record.Actions[0].Output)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
-		stat, err := os.ReadFile(filepath.Join("/proc", seen.Actions[0].Output, "stat"))
+		stat, err := os.ReadFile(filepath.Join("/proc", record.Actions[0].Output, "stat"))
 		return err != nil || strings.Contains(string(stat), ") Z ")
 	}, 10*time.Second, time.Millisecond, "process %d is left", pid)
 }
 
-// An action that prints what it sends, as curl -v does, or its environment leaves no secret in the folder of the run.
+// An action that prints its request, as curl -v does, or its environment leaves no secret in the folder of the run.
 func TestActionOutputHasNoSecrets(t *testing.T) {
 	t.Setenv("SUBSCRIBE_TOKEN", "to/read-1")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "0f3b9c1d5e7a48b29c6d1e0f2a3b4c5d")
@@ -115,7 +115,7 @@ func TestActionOutputHasNoSecrets(t *testing.T) {
 	r.config.Stdout = &stdout
 	r.config.AtEnv = "AWS_SECRET_ACCESS_KEY,NOT_SET"
 	r.config.At = []string{"0s env: env; echo token=to%2Fread-1, aa$AWS_SECRET_ACCESS_KEY; : curl -H 'Authorization: Bearer ATsekret7' -u a:0f3b9c1d5e7a48b29c6d1e0f2a3b4c5d; (sleep .3; touch " + filepath.Join(r.folder, "go") + ") &"}
-	outcome, seen, err := drivers["local"](t, r)
+	outcome, record, err := drivers["local"](t, r)
 	require.NoError(t, err)
 	require.Equal(t, verdict.Pass, outcome)
 	dir := filepath.Join(r.config.Out, "t")
@@ -124,9 +124,9 @@ func TestActionOutputHasNoSecrets(t *testing.T) {
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 	log, err := os.ReadFile(filepath.Join(dir, "action-env.log"))
 	require.NoError(t, err)
-	require.Equal(t, string(log), seen.Actions[0].Output+"\n")
+	require.Equal(t, string(log), record.Actions[0].Output+"\n")
 	require.Contains(t, string(log), "token=[redacted], aa[redacted]\n")
-	require.Contains(t, seen.Actions[0].Command, ": curl -H 'Authorization: [redacted]' -u a:[redacted];")
+	require.Contains(t, record.Actions[0].Command, ": curl -H 'Authorization: [redacted]' -u a:[redacted];")
 	var names []string
 	for line := range strings.Lines(string(log)) {
 		if name, _, isVariable := strings.Cut(line, "="); isVariable && name != "token" {
@@ -148,12 +148,12 @@ func TestActionOutputHasNoSecrets(t *testing.T) {
 	require.Contains(t, stdout.String(), "Authorization: [redacted]")
 
 	s := newSession(Config{Local: plan.Local{AtEnv: plan.AllVariables}})
-	require.Equal(t, os.Environ(), s.passed(os.Environ()))
+	require.Equal(t, os.Environ(), s.actionVariables(os.Environ()))
 	r.config.AtEnv = "A B"
 	require.ErrorContains(t, newSession(r.config).complete(time.Now()), `AT_ENV must be comma-separated names of variables or all, got "A B"`)
 }
 
-// logOf writes to the log of an action, and returns what it has and its tail.
+// logOf writes to the log of an action, and returns its content and its tail.
 func logOf(t *testing.T, write func(raw *os.File)) (log, tail string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "log")
@@ -211,7 +211,7 @@ func TestLogLinesHaveNoSecrets(t *testing.T) {
 	require.Equal(t, strings.TrimSpace(log), tail)
 }
 
-// What makes no sense is refused before anything is started.
+// Invalid actions are refused before anything is started.
 func TestActionsAreValidatedBeforeTheStart(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")
@@ -227,8 +227,8 @@ func TestActionsAreValidatedBeforeTheStart(t *testing.T) {
 	require.Equal(t, plan.Action{Name: "late", At: 15 * time.Second, Command: "touch " + filepath.Join(r.folder, "acted")}, r.session(r.config).actions[0])
 }
 
-// A lostRun is one whose contact is lost after its action.
-type lostRun struct{ running }
+// A lostRun loses the connection to its runners after its action.
+type lostRun struct{ roundRun }
 
 func (lostRun) Started() <-chan struct{} {
 	now := make(chan struct{})
@@ -248,11 +248,12 @@ func (lostRun) Progress() (shard.Progress, *shard.Histogram) {
 	return shard.Progress{}, shard.NewHistogram()
 }
 
-type losing struct{ kubernetes }
+type lostRunDriver struct{ kubernetes }
 
-func (*losing) start(context.Context, round) (running, error) { return lostRun{}, nil }
+func (*lostRunDriver) start(context.Context, round) (roundRun, error) { return lostRun{}, nil }
 
-// Where the contact with a run is lost its actions are kept, and the verdict of who attaches to it tells of them.
+// After a lost connection the record keeps the actions of the run, and the verdict of a session that attaches to it
+// shows them.
 func TestActionsSurviveALostConnection(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")
@@ -261,16 +262,16 @@ func TestActionsSurviveALostConnection(t *testing.T) {
 	s := d.session
 	require.NoError(t, d.check(t.Context()))
 	require.NoError(t, d.prepare(t.Context()))
-	s.driver = &losing{*d}
+	s.driver = &lostRunDriver{*d}
 	require.ErrorIs(t, s.hold(r.graceful, r.force, round{dir: s.dir}, newMeter(s)), cluster.ErrLost)
 
 	_, err := d.start(t.Context(), round{dir: s.dir, shards: s.location, env: map[string]string{}})
 	require.NoError(t, err)
 	r.bothRun(t)
-	r.letGo()
-	other := newSession(Config{Local: r.config.Local, Plan: plan.Plan{TestID: "t"}, Stdout: &bytes.Buffer{}, Kubernetes: Kubernetes{Namespace: namespace, StartTimeout: time.Minute}})
-	other.driver = &attached{kubernetes{session: other, client: d.client, look: 5 * time.Millisecond}}
-	outcome, err := other.run(r.graceful, r.force)
+	r.release()
+	second := newSession(Config{Local: r.config.Local, Plan: plan.Plan{TestID: "t"}, Stdout: &bytes.Buffer{}, Kubernetes: Kubernetes{Namespace: namespace, StartTimeout: time.Minute}})
+	second.driver = &attachedDriver{kubernetes{session: second, client: d.client, pollInterval: 5 * time.Millisecond}}
+	outcome, err := second.run(r.graceful, r.force)
 	require.NoError(t, err)
 	v := r.verdict(t)
 	require.Equal(t, verdict.Invalid, outcome, "%v", v.Reasons)

@@ -9,7 +9,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/suite"
 )
 
-// announce prints what is about to run.
+// announce prints the header of the run.
 func (s *session) announce() {
 	p, load := s.Plan, format.Count(s.needs.VUs, "virtual user")
 	if s.needs.Connections > 0 {
@@ -19,7 +19,7 @@ func (s *session) announce() {
 		format.Count(p.Runners, "runner"), load, format.Duration(s.needs.Duration.Round(time.Second)))
 	if s.Suite.Plan.DeclaredLoad {
 		line = fmt.Sprintf("%s %s: %s for %s, %s, %s", s.Suite.Name, p.TestID,
-			format.Count(p.Connections, "connection"), format.Duration(time.Duration(p.Seconds)*time.Second), s.rhythm(), format.Count(p.Runners, "runner"))
+			format.Count(p.Connections, "connection"), format.Duration(time.Duration(p.Seconds)*time.Second), s.intervalText(), format.Count(p.Runners, "runner"))
 	}
 	if s.part > 0 {
 		line += fmt.Sprintf(", here only number %d", s.part)

@@ -22,22 +22,22 @@ func Attach(ctx context.Context, c Config) (verdict.Outcome, error) {
 	} else if err := cluster.CheckTestID(c.Plan.TestID); err != nil {
 		return "", UsageError{err}
 	}
-	return tellCI(c.CI, c.Stdout, func(t *ci.Teller) (verdict.Outcome, error) {
+	return reportToCI(c.CI, c.Stdout, func(t *ci.Teller) (verdict.Outcome, error) {
 		graceful, force, stop := interrupts(ctx)
 		defer stop()
 		s := newSession(c)
-		s.ci, s.driver = t, &attached{kubernetes{session: s}}
+		s.ci, s.driver = t, &attachedDriver{kubernetes{session: s}}
 		if c.On == "local" {
-			s.driver = &reattached{local: local{session: s}}
+			s.driver = &reattachedDriver{local: local{session: s}}
 		}
 		return s.run(graceful, force)
 	})
 }
 
-// An attached driver finds the run in the cluster.
-type attached struct{ kubernetes }
+// An attachedDriver finds the run in the cluster.
+type attachedDriver struct{ kubernetes }
 
-func (d *attached) check(ctx context.Context) error {
+func (d *attachedDriver) check(ctx context.Context) error {
 	err := d.connect()
 	var found cluster.Job
 	if err == nil {
@@ -45,7 +45,7 @@ func (d *attached) check(ctx context.Context) error {
 		found, err = d.client.Find(ctx, d.namespace, d.Plan.TestID)
 	}
 	if err != nil {
-		return notFound(results.Dir(filepath.Join(d.Out, d.Plan.TestID)), err)
+		return notFoundError(results.Dir(filepath.Join(d.Out, d.Plan.TestID)), err)
 	}
 	d.Plan, d.location, d.Shards = found.Plan, found.Shards, found.Shards
 	if d.Suite, err = suite.ByName(d.Plan); err != nil {
@@ -61,8 +61,9 @@ func (d *attached) check(ctx context.Context) error {
 	return nil
 }
 
-// notFound adds to the error about a run that is not in the cluster what the folder of a run on this machine shows.
-func notFound(d results.Dir, err error) error {
+// notFoundError adds the folder of a run on this machine, if there is one, to the error about a run that is not in
+// the cluster.
+func notFoundError(d results.Dir, err error) error {
 	if _, missing := os.Stat(d.Path(results.PlanFile)); missing != nil {
 		return fmt.Errorf("attach: this machine has no run %s; on Kubernetes: %w", d.Relative(), err)
 	}
@@ -72,7 +73,7 @@ func notFound(d results.Dir, err error) error {
 	return fmt.Errorf("%w; if it ran on this machine, its runners ended with soak, because soak started their target or ran actions; start the service by itself, pass BACKEND_URL, and repeat the run", err)
 }
 
-func (d *attached) prepare(ctx context.Context) (err error) {
+func (d *attachedDriver) prepare(ctx context.Context) (err error) {
 	if d.dir, err = results.Create(d.Out, d.Plan.TestID); err != nil {
 		d.dir = results.Dir(filepath.Join(d.Out, d.Plan.TestID)) // of the soak that was cut off
 		d.record.Actions = d.dir.Actions()

@@ -34,15 +34,15 @@ func (d *local) forget() {
 	}
 }
 
-// A reattached driver continues a run of this machine whose soak was killed: it follows runners that still run, and replaces those that
-// ended early.
-type reattached struct {
+// A reattachedDriver continues a run of this machine whose soak was killed: it follows runners that still run, and
+// replaces those that ended early.
+type reattachedDriver struct {
 	local
 	group *runners.Group
 	early []*shard.Shard // the last shards of runners to replace
 }
 
-func (d *reattached) check(ctx context.Context) (err error) {
+func (d *reattachedDriver) check(ctx context.Context) (err error) {
 	d.dir = results.Dir(filepath.Join(d.Out, d.Plan.TestID))
 	if d.Plan, err = d.dir.Plan(); err != nil {
 		return UsageError{fmt.Errorf("attach to %s: %w", d.dir.Relative(), err)}
@@ -67,7 +67,7 @@ func (d *reattached) check(ctx context.Context) (err error) {
 }
 
 // find looks for the runners of the run: some still run, others ended early or finished.
-func (d *reattached) find(ctx context.Context) error {
+func (d *reattachedDriver) find(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(withProgress(ctx), claimWithin)
 	defer cancel()
 	d.group = new(runners.Group)
@@ -79,7 +79,7 @@ func (d *reattached) find(ctx context.Context) error {
 		if d.began.IsZero() {
 			d.began = time.UnixMicro(cmp.Or(last.Runner.BegunUS, last.Runner.StartedUS))
 		}
-		running, err := d.group.Attach(runners.Config{Dir: string(d.dir), Say: tell, Hear: d.watch.Hear}, last.Runner)
+		running, err := d.group.Attach(runners.Config{Dir: string(d.dir), OnRetry: printMessage, OnReport: d.watch.Hear}, last.Runner)
 		switch {
 		case err != nil:
 			return err
@@ -92,7 +92,7 @@ func (d *reattached) find(ctx context.Context) error {
 	return nil
 }
 
-func (d *reattached) prepare(context.Context) (err error) {
+func (d *reattachedDriver) prepare(context.Context) (err error) {
 	if d.targets, err = target.Remotes(d.Plan.BackendURLs(), os.Getenv("BACKEND_TOKEN"), ""); err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (d *reattached) prepare(context.Context) (err error) {
 }
 
 // restartControl serves the reference target of the control group at its address, if that is free: it ended with the other soak.
-func (d *reattached) restartControl() {
+func (d *reattachedDriver) restartControl() {
 	reference, err := url.Parse(d.Plan.ControlURL)
 	if err != nil || d.Self == "" || reference.Host == "" {
 		return
@@ -113,10 +113,10 @@ func (d *reattached) restartControl() {
 }
 
 // start replaces the runners that ended early. One that cannot be replaced leaves the verdict to MIN_COVERAGE.
-func (d *reattached) start(_ context.Context, r round) (running, error) {
+func (d *reattachedDriver) start(_ context.Context, r round) (roundRun, error) {
 	for _, last := range d.early {
 		config := d.runnersOf(r)
-		replaced, seconds, err := d.rest(last, d.location, time.Now())
+		replaced, seconds, err := d.remaining(last, d.location, time.Now())
 		if err != nil {
 			d.warn(err.Error())
 			continue

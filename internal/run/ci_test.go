@@ -16,14 +16,14 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// However the runners of a run were run, its verdict reaches CI, and a merge tells the same.
+// Each driver reports its verdict to CI, and a merge reports the same.
 func TestVerdictIsReportedToCI(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"local", "local with a bucket", "kubernetes"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "")
-			r.letGo()
+			r.release()
 			_, _, err := drivers[name](t, r)
 			require.NoError(t, err)
 			file := filepath.Join(t.TempDir(), "soak.xml")
@@ -33,7 +33,7 @@ func TestVerdictIsReportedToCI(t *testing.T) {
 			assertJUnit(t, file, `<property name="verdict" value="pass">`)
 
 			file = filepath.Join(t.TempDir(), "soak.xml")
-			outcome, err = tellCI(ci.To{JUnit: file}, &bytes.Buffer{}, func(teller *ci.Teller) (verdict.Outcome, error) {
+			outcome, err = reportToCI(ci.To{JUnit: file}, &bytes.Buffer{}, func(teller *ci.Teller) (verdict.Outcome, error) {
 				s := newSession(r.config)
 				s.dir, s.ci = results.Dir(filepath.Join(r.config.Out, "t")), teller
 				return s.conclude()
@@ -69,7 +69,7 @@ func TestMissingVerdictIsReportedToCI(t *testing.T) {
 func TestVerdictWithUnwritableReportsIsReportedToCI(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")
-	r.letGo()
+	r.release()
 	_, _, err := drivers["local"](t, r)
 	require.NoError(t, err)
 	d := results.Dir(filepath.Join(r.config.Out, "t"))
@@ -80,7 +80,7 @@ func TestVerdictWithUnwritableReportsIsReportedToCI(t *testing.T) {
 	require.ErrorContains(t, err, "`soak report "+string(d))
 }
 
-// A part of a run has no verdict that CI could be told.
+// A part of a run has no verdict to report to CI.
 func TestPartReportsNothingToCI(t *testing.T) {
 	t.Parallel()
 	c := newRig(t, "").config

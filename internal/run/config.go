@@ -23,10 +23,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/suite"
 )
 
-// A Config is a run as the command line asks for it.
+// A Config has the settings of a run from the command line.
 type Config struct {
 	Suite    suite.Suite
-	Plan     plan.Plan // what it leaves open Run fills in: TestID, Prefix, ConnectionsPerVU, RunID
+	Plan     plan.Plan // Run fills in open settings: TestID, Prefix, ConnectionsPerVU, RunID
 	Settings []string  // NAME=value for the script of a suite that states its plan itself
 	Script   string    // path of a k6 script in the place of the suite's own
 
@@ -48,7 +48,7 @@ type Config struct {
 	Self      string    // path of soak, which serves the control group's reference target; "": there is none
 	Version   string    // of soak
 	Commit    string    // that it was built of, +dirty behind it where files had changed; "": not known
-	Variables []string  // settings that came from variables, as NAME=value
+	Variables []string  // settings from environment variables, as NAME=value
 	Stdout    io.Writer // the plan and the verdict; warnings and progress go to stderr
 }
 
@@ -70,7 +70,7 @@ type UsageError struct{ Err error }
 func (e UsageError) Error() string { return e.Err.Error() }
 func (e UsageError) Unwrap() error { return e.Err }
 
-// complete checks what was asked for, and fills in what was left open.
+// complete checks the settings, and fills in the open ones.
 func (s *session) complete(now time.Time) (err error) {
 	if err := s.parsePart(); err != nil {
 		return err
@@ -149,7 +149,7 @@ func (s *session) trust() error {
 	return proxy.Trust(s.CA, s.Insecure)
 }
 
-// checkURLs brings the URLs into their normal form, since a merge compares them as text.
+// checkURLs normalizes the URLs, because a merge compares them as text.
 func (s *session) checkURLs() (err error) {
 	normal := plan.NormalURLs
 	if !s.Suite.Plan.DeclaredLoad && s.Plan.BackendURL != "" {
@@ -196,7 +196,7 @@ func (s *session) completePlan() error {
 	return nil
 }
 
-// completeSettings fills in what the target of a suite needs before the script states the plan.
+// completeSettings fills in what the target of a suite needs before the script declares its plan.
 func (s *session) completeSettings() error {
 	if name := s.setting("SERVICE", plan.NoopService); s.Suite.Target.Streams && name != plan.NoopService {
 		return fmt.Errorf("SERVICE is %q: %s supports %s only; use `soak run` for other services", name, s.Suite.Name, plan.NoopService)
@@ -228,7 +228,7 @@ func (s *session) completeSettings() error {
 	return nil
 }
 
-// gauge is what a suite that watches one is asked to watch; "": what our backend shows.
+// gauge returns the gauge that a suite watches; "": the gauge of our backend.
 func (s *session) gauge() string {
 	if !slices.ContainsFunc(s.Suite.Settings, func(one suite.Setting) bool { return one.Name == "GAUGE" }) {
 		return ""
@@ -236,7 +236,7 @@ func (s *session) gauge() string {
 	return s.setting("GAUGE", "")
 }
 
-// setting is what the script will find under that name: a flag, or the environment.
+// setting returns the value that the script finds under a name: a flag, or the environment.
 func (s *session) setting(name, fallback string) string {
 	for _, setting := range s.Settings {
 		if value, ok := strings.CutPrefix(setting, name+"="); ok {

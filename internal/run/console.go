@@ -10,7 +10,7 @@ import (
 	"golang.org/x/term"
 )
 
-// A console is an output at whose end a block of lines can be redrawn. Text that is written to it appears above the block.
+// A console is an output that redraws a block of lines at its end. Other text appears above the block.
 type console struct {
 	out   io.Writer
 	width func() int // of a line of the block
@@ -71,7 +71,7 @@ func (c *console) leave() {
 	c.block = nil
 }
 
-// clear returns what removes the block from the screen, and whatever a key has written behind it.
+// clear returns the control sequence that removes the block from the screen, and any echoed keys behind it.
 func (c *console) clear() string {
 	switch n := len(c.block); {
 	case n > 1:

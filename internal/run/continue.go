@@ -15,8 +15,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard/store"
 )
 
-// A replaced runner ended early; this session runs its clients for the rest of the run (--continue).
-type replaced struct {
+// A replacedRunner ended early; this session runs its clients for the rest of the run (--continue).
+type replacedRunner struct {
 	seconds int   // length of the whole run; 0: nothing is replaced
 	begunUS int64 // when the first of the replaced runners began
 }
@@ -36,7 +36,7 @@ func (s *session) replace(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("continue runner %d: %w", s.part, err)
 	}
-	replaced, seconds, err := s.rest(last, location, now)
+	replaced, seconds, err := s.remaining(last, location, now)
 	if err != nil {
 		return err
 	}
@@ -44,8 +44,9 @@ func (s *session) replace(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// rest returns what a runner that ended early leaves to one that replaces it, for the seconds until the end of the run.
-func (s *session) rest(last *shard.Shard, location string, now time.Time) (r replaced, seconds int, err error) {
+// remaining returns the load that a runner that ended early leaves to its replacement, for the seconds until the end
+// of the run.
+func (s *session) remaining(last *shard.Shard, location string, now time.Time) (r replacedRunner, seconds int, err error) {
 	index := last.Runner.Index
 	end := last.Runner.Started().Add(time.Duration(last.Plan.Seconds) * time.Second)
 	left := int(end.Sub(now) / time.Second)
@@ -65,7 +66,7 @@ func (s *session) rest(last *shard.Shard, location string, now time.Time) (r rep
 	seconds = min(left, s.Plan.Seconds)
 	fmt.Fprintf(s.Stdout, "runner %d of %s ended at %s UTC; its clients continue for %d s\n",
 		index, s.Plan.TestID, time.UnixMicro(last.Runner.EndedUS).UTC().Format(time.TimeOnly), seconds)
-	return replaced{seconds: s.Plan.Seconds, begunUS: cmp.Or(last.Runner.BegunUS, last.Runner.StartedUS)}, seconds, nil
+	return replacedRunner{seconds: s.Plan.Seconds, begunUS: cmp.Or(last.Runner.BegunUS, last.Runner.StartedUS)}, seconds, nil
 }
 
 // lastShard returns the shard of the runner with this index that began last.
@@ -103,7 +104,7 @@ func (s *session) checkContinue() error {
 }
 
 // variables returns the environment variables of a runner that replaces another one.
-func (r replaced) variables() map[string]string {
+func (r replacedRunner) variables() map[string]string {
 	if r.seconds == 0 {
 		return nil
 	}

@@ -49,7 +49,7 @@ func TestReplaceableRunners(t *testing.T) {
 				return
 			}
 			require.NoError(t, err)
-			require.Equal(t, replaced{seconds: 3600, begunUS: began.UnixMicro()}, s.replaced)
+			require.Equal(t, replacedRunner{seconds: 3600, begunUS: began.UnixMicro()}, s.replaced)
 			require.Equal(t, 2400, s.Plan.Seconds, "the rest of the run")
 		})
 	}

@@ -32,24 +32,24 @@ import (
 type rig struct {
 	config          Config
 	k6              string
-	folder          string // where the runners say that they run
+	folder          string // where the runners show that they run
 	service         *httptest.Server
 	graceful, force context.Context
 	stop, kill      func()
 }
 
-// drivers are all ways to run the runners of a rig, each with what one has to know to say what came of it.
+// drivers lists all ways to run the runners of a rig, each with the data to check its result.
 var drivers = map[string]func(t *testing.T, r *rig) (outcome verdict.Outcome, seen results.Run, err error){
 	"local": func(t *testing.T, r *rig) (verdict.Outcome, results.Run, error) {
 		t.Helper()
 		outcome, err := r.session(r.config).run(r.graceful, r.force)
-		return outcome, r.seen(t, results.RunFile), err
+		return outcome, r.record(t, results.RunFile), err
 	},
 	"local with a bucket": func(t *testing.T, r *rig) (verdict.Outcome, results.Run, error) {
 		t.Helper()
 		r.config.Shards = bucket(t)
 		outcome, err := r.session(r.config).run(r.graceful, r.force)
-		return outcome, r.seen(t, results.RunFile), err
+		return outcome, r.record(t, results.RunFile), err
 	},
 	"parts": func(t *testing.T, r *rig) (outcome verdict.Outcome, seen results.Run, err error) {
 		t.Helper()
@@ -58,14 +58,14 @@ var drivers = map[string]func(t *testing.T, r *rig) (outcome verdict.Outcome, se
 			c := r.config
 			c.Runner, c.Stdout = fmt.Sprintf("%d/2", k), &bytes.Buffer{}
 			if k > 1 {
-				c.At = nil // one part is given them
+				c.At = nil // only one part gets them
 			}
 			both.Go(func() { _, _ = r.session(c).run(r.graceful, r.force) })
 		}
 		both.Wait()
 		outcome, err = Merge(filepath.Join(r.config.Out, "t"), "unused", 0, &bytes.Buffer{}, report.Look{}, ci.To{})
-		seen = r.seen(t, results.RunName(1))
-		other := r.seen(t, results.RunName(2))
+		seen = r.record(t, results.RunName(1))
+		other := r.record(t, results.RunName(2))
 		assert.Empty(t, other.ResourcesFrom, "of several machines one asks")
 		seen.Problems, seen.Failures = append(seen.Problems, other.Problems...), append(seen.Failures, other.Failures...)
 		seen.RunnerEnds = append(seen.RunnerEnds, other.RunnerEnds...)
@@ -79,15 +79,15 @@ var drivers = map[string]func(t *testing.T, r *rig) (outcome verdict.Outcome, se
 		require.NoError(t, listErr)
 		assert.Empty(t, left, "what the run made is removed")
 		assert.Equal(t, d.created, operator.deleted)
-		return outcome, r.seen(t, results.RunFile), err
+		return outcome, r.record(t, results.RunFile), err
 	},
 }
 
-func newRig(t *testing.T, does string) *rig {
+func newRig(t *testing.T, script string) *rig {
 	t.Helper()
 	r := &rig{service: httptest.NewServer(http.HandlerFunc(silentStream))}
 	t.Cleanup(r.service.Close)
-	r.k6, r.folder = fakeK6(t, does)
+	r.k6, r.folder = fakeK6(t, script)
 	r.force, r.kill = context.WithCancel(t.Context())
 	r.graceful, r.stop = context.WithCancel(r.force)
 	t.Cleanup(r.kill)
@@ -98,7 +98,7 @@ func newRig(t *testing.T, does string) *rig {
 	return r
 }
 
-// silentStream answers requests of the noop protocol with a stream, and all others with 404.
+// silentStream responds to requests of the noop protocol with a stream, and to all others with 404.
 func silentStream(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/event/connect" {
 		http.NotFound(w, r)
@@ -109,7 +109,7 @@ func silentStream(w http.ResponseWriter, r *http.Request) {
 	<-r.Context().Done()
 }
 
-// session is one that has read what was asked for, with the fakes in their places.
+// session returns a session with complete settings and with fake parts.
 func (r *rig) session(c Config) *session {
 	s := newSession(c)
 	s.k6, s.script = r.k6, "connectionTest.js"
@@ -123,7 +123,8 @@ func (r *rig) session(c Config) *session {
 	return s
 }
 
-func (r *rig) seen(t *testing.T, name string) (seen results.Run) {
+// record returns the record of a run.
+func (r *rig) record(t *testing.T, name string) (seen results.Run) {
 	t.Helper()
 	if text, err := os.ReadFile(filepath.Join(r.config.Out, "t", name)); err == nil {
 		require.NoError(t, json.Unmarshal(text, &seen))
@@ -139,8 +140,8 @@ func (r *rig) verdict(t *testing.T) (v verdict.Verdict) {
 	return v
 }
 
-// letGo lets the runners continue to their end.
-func (r *rig) letGo() { _ = os.WriteFile(filepath.Join(r.folder, "go"), nil, 0o600) }
+// release lets the runners continue to their end.
+func (r *rig) release() { _ = os.WriteFile(filepath.Join(r.folder, "go"), nil, 0o600) }
 
 // bothRun waits until both runners run.
 func (r *rig) bothRun(t *testing.T) {
@@ -159,15 +160,15 @@ func (r *rig) pids() (pids []int) {
 	return pids
 }
 
-// The contract of a driver, held by each: the same event has the same word.
+// The contract of all drivers: the same event has the same outcome.
 func TestDrivers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name   string
-		does   string
+		script string
 		during func(t *testing.T, r *rig) // while the runners run; nil: nothing happens
 		want   verdict.Outcome
-		says   string // in what the session saw
+		says   string // in the record of the session
 	}{
 		{"all runners end in order", "", nil, verdict.Pass, `"resources_from"`},
 		{"a runner crashes", crashes, nil, verdict.Invalid, "exit code 3"},
@@ -178,26 +179,26 @@ func TestDrivers(t *testing.T) {
 		for name, drive := range drivers {
 			t.Run(c.name+"/"+name, func(t *testing.T) {
 				t.Parallel()
-				r := newRig(t, c.does)
+				r := newRig(t, c.script)
 				var during sync.WaitGroup
 				during.Go(func() {
 					r.bothRun(t)
 					if c.during != nil {
 						c.during(t, r)
 					}
-					r.letGo()
+					r.release()
 				})
-				outcome, seen, err := drive(t, r)
+				outcome, record, err := drive(t, r)
 				during.Wait()
 				require.NoError(t, err)
-				text, err := json.Marshal(seen)
+				text, err := json.Marshal(record)
 				require.NoError(t, err)
 				assert.Equal(t, c.want, outcome, "%s", text)
 				assert.Contains(t, string(text), c.says)
 				for _, pid := range r.pids() {
 					assert.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH, "runner %d is left", pid)
 				}
-				if c.does == holds && r.force.Err() == nil {
+				if c.script == holds && r.force.Err() == nil {
 					shards, _ := filepath.Glob(filepath.Join(r.config.Out, "t", results.ShardsDir, "*"))
 					assert.Len(t, shards, 2)
 					assert.NotContains(t, string(text), "were not collected")
@@ -219,7 +220,7 @@ func TestDriversRunSuites(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "")
-			r.letGo()
+			r.release()
 			r.config.Suite, r.config.Plan, r.config.Settings = suiteOf("churn"), plan.Plan{TestID: "t", Runners: 2, BackendURL: r.service.URL}, []string{"PROFILE=smoke", "SECONDS=7"}
 			outcome, _, err := drive(t, r)
 			require.NoError(t, err)
@@ -238,7 +239,7 @@ func TestDriversRunSuitesWithASoakPlan(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "")
-			r.letGo()
+			r.release()
 			r.config.Suite = suiteOf("resume")
 			r.config.Plan.Seconds, r.config.Plan.NoopInterval, r.config.Plan.CutsPerSecond = 30, 1, .5
 			outcome, _, err := drive(t, r)
@@ -262,17 +263,17 @@ func TestAttach(t *testing.T) {
 	_, err := d.start(t.Context(), round{dir: d.session.dir, shards: d.session.location})
 	require.NoError(t, err)
 	r.bothRun(t)
-	r.letGo()
+	r.release()
 	r.config.Out = t.TempDir()
-	other := newSession(Config{Local: r.config.Local, Plan: plan.Plan{TestID: "t"}, Stdout: &bytes.Buffer{}, Kubernetes: Kubernetes{Namespace: namespace, StartTimeout: time.Minute}})
-	other.driver = &attached{kubernetes{session: other, client: d.client, look: 5 * time.Millisecond}}
-	outcome, err := other.run(r.graceful, r.force)
+	second := newSession(Config{Local: r.config.Local, Plan: plan.Plan{TestID: "t"}, Stdout: &bytes.Buffer{}, Kubernetes: Kubernetes{Namespace: namespace, StartTimeout: time.Minute}})
+	second.driver = &attachedDriver{kubernetes{session: second, client: d.client, pollInterval: 5 * time.Millisecond}}
+	outcome, err := second.run(r.graceful, r.force)
 	require.NoError(t, err)
 	assert.Equal(t, verdict.Pass, outcome, "%v", r.verdict(t).Reasons)
 	assert.True(t, operator.deleted)
 }
 
-// What makes no sense is said before anything is written.
+// Invalid settings are reported before anything is written.
 func TestFailedStartLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for name, drive := range drivers {
@@ -309,15 +310,15 @@ func TestCtrlCBeforeTheStartRunsNothing(t *testing.T) {
 func TestRunIsAnnounced(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")
-	r.letGo()
+	r.release()
 	_, _, err := drivers["local"](t, r)
 	require.NoError(t, err)
-	said := r.config.Stdout.(*bytes.Buffer).String()
-	assert.True(t, strings.HasPrefix(said, "soak t: 4 connections for 20 s, a noop every 1 s, 2 runners\ntrying one stream of "+r.service.URL+"\ntarget "+r.service.URL+"\n"), said)
-	assert.Contains(t, said, "report.html")
+	output := r.config.Stdout.(*bytes.Buffer).String()
+	assert.True(t, strings.HasPrefix(output, "soak t: 4 connections for 20 s, a noop every 1 s, 2 runners\ntrying one stream of "+r.service.URL+"\ntarget "+r.service.URL+"\n"), output)
+	assert.Contains(t, output, "report.html")
 }
 
-// The name is drawn before what takes time, such as the trial of a description.
+// The name is chosen before longer steps, such as the trial of a description.
 func TestRunsOfTheSameSecondHaveSeparateFolders(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")

@@ -18,8 +18,8 @@ const ControlCommand = "control"
 
 const noControl = "no control group, so only stalls of the runners show delays of the load generator"
 
-// serveControl starts the reference target of the control group, in a process of its own so that it does not stall
-// with a runner. A run continues without.
+// serveControl starts the reference target of the control group, in its own process so that it does not stall with a
+// runner. Without it a run continues.
 func (d *local) serveControl() {
 	if d.Self == "" || d.Plan.Control == 0 || d.Plan.ControlURL != "" && d.part == 0 {
 		return
@@ -69,7 +69,7 @@ func (d *local) stopControl(force context.Context) {
 
 // makeControl makes the reference target in the cluster. A run continues without.
 func (d *kubernetes) makeControl(ctx context.Context) {
-	if !d.ownControl {
+	if !d.startReference {
 		return
 	}
 	if err := d.client.CreateControl(ctx, d.manifests.TestRun, d.Plan.TestID); err != nil {

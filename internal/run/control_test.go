@@ -28,7 +28,7 @@ func TestControlGroupInACluster(t *testing.T) {
 	for name, c := range map[string]struct {
 		named, url string
 		allowed    bool
-		made       int // Deployments that the cluster is asked for
+		made       int // requested Deployments
 	}{
 		"made":      {url: own, allowed: true, made: 1},
 		"forbidden": {url: own, made: 1},
@@ -37,7 +37,7 @@ func TestControlGroupInACluster(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "")
-			r.letGo()
+			r.release()
 			r.config.Plan.ControlURL = c.named
 			d, operator := r.inCluster(t)
 			made := 0
@@ -51,7 +51,7 @@ func TestControlGroupInACluster(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, verdict.Pass, outcome)
 			assert.Equal(t, c.made, made)
-			env, _, err := unstructured.NestedSlice(operator.made, "spec", "runner", "env")
+			env, _, err := unstructured.NestedSlice(operator.objects, "spec", "runner", "env")
 			require.NoError(t, err)
 			source, err := plan.SourceOf(func(name string) string {
 				i := slices.IndexFunc(env, func(e any) bool { return e.(map[string]any)["name"] == name })
@@ -59,7 +59,7 @@ func TestControlGroupInACluster(t *testing.T) {
 			})
 			require.NoError(t, err)
 			assert.Equal(t, c.url, source.Text("CONTROL_URL"))
-			assert.Equal(t, !c.allowed, strings.Contains(strings.Join(r.seen(t, results.RunFile).Warnings, "\n"), "no control group"))
+			assert.Equal(t, !c.allowed, strings.Contains(strings.Join(r.record(t, results.RunFile).Warnings, "\n"), "no control group"))
 		})
 	}
 }
@@ -67,9 +67,9 @@ func TestControlGroupInACluster(t *testing.T) {
 // A reference that cannot be served costs a warning, not the run; a part that holds its streams to another machine's serves one all the same.
 func TestReferenceAddress(t *testing.T) {
 	t.Parallel()
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = taken.Close() })
+	t.Cleanup(func() { _ = listener.Close() })
 	sleep, err := exec.LookPath("sleep")
 	require.NoError(t, err)
 	for name, c := range map[string]struct {
@@ -81,7 +81,7 @@ func TestReferenceAddress(t *testing.T) {
 		"here":                     {func(*Config) {}, true, "", ""},
 		"nowhere":                  {func(c *Config) { c.Plan.Control = 0 }, false, "none", ""},
 		"at another place":         {func(c *Config) { c.Plan.ControlURL = "http://other:7070" }, false, "http://other:7070", ""},
-		"at an address in use":     {func(c *Config) { c.ControlListen = taken.Addr().String() }, false, "none", "CONTROL_LISTEN: listen tcp"},
+		"at an address in use":     {func(c *Config) { c.ControlListen = listener.Addr().String() }, false, "none", "CONTROL_LISTEN: listen tcp"},
 		"by a program that is not": {func(c *Config) { c.Self = "/none/soak" }, false, "none", "start reference: "},
 		"in a part":                {func(c *Config) { c.Runner = "1/2" }, true, "", ""},
 		"in a part, for others": {func(c *Config) {
@@ -91,7 +91,7 @@ func TestReferenceAddress(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "")
-			r.config.Self = sleep // it ends at once, since it is not told for how long
+			r.config.Self = sleep // it ends at once, because it has no argument
 			c.edit(&r.config)
 			s := r.session(r.config)
 			d, ok := s.driver.(*local)

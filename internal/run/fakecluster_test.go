@@ -31,12 +31,12 @@ import (
 
 const namespace = "ns"
 
-// A fakeOperator makes of a TestRun what the k6-operator does, with processes in the place of pods.
+// A fakeOperator handles a TestRun as the k6-operator does, with processes in place of pods.
 type fakeOperator struct {
-	typed *fake.Clientset
-	k6    string
-	run   string // name of the TestRun
-	made  map[string]any
+	typed   *fake.Clientset
+	k6      string
+	run     string // name of the TestRun
+	objects map[string]any
 
 	mu      sync.Mutex
 	deleted bool
@@ -44,7 +44,7 @@ type fakeOperator struct {
 	waiting sync.WaitGroup
 }
 
-// fakeCluster is a cluster with an operator whose runners are fakes, and the overlay for it.
+// fakeCluster returns a cluster with an operator whose runners are fakes, and the overlay for it.
 func fakeCluster(t *testing.T, k6 string) (client *cluster.Client, overlay string, operator *fakeOperator) {
 	t.Helper()
 	o := &fakeOperator{typed: fake.NewClientset(), k6: k6, runners: map[string]*exec.Cmd{}}
@@ -75,19 +75,19 @@ func fakeCluster(t *testing.T, k6 string) (client *cluster.Client, overlay strin
 	return client, overlay, o
 }
 
-// inCluster is the driver of a session on such a cluster, with the configuration as it is now.
+// inCluster returns the driver of a session on such a cluster, with the present configuration.
 func (r *rig) inCluster(t *testing.T) (*kubernetes, *fakeOperator) {
 	t.Helper()
 	client, overlay, operator := fakeCluster(t, r.k6)
 	r.config.On, r.config.Overlay, r.config.Shards, r.config.Kubernetes.StartTimeout = "k8s", overlay, bucket(t), time.Minute
 	d := r.session(r.config).driver.(*kubernetes)
-	d.client, d.look = client, 5*time.Millisecond
+	d.client, d.pollInterval = client, 5*time.Millisecond
 	return d, operator
 }
 
 // start runs every runner as a process, and shows it as a pod that was started.
 func (o *fakeOperator) start(run *unstructured.Unstructured) {
-	o.run, o.made = run.GetName(), run.Object
+	o.run, o.objects = run.GetName(), run.Object
 	n, _, _ := unstructured.NestedInt64(run.Object, "spec", "parallelism")
 	args, _, _ := unstructured.NestedStringSlice(run.Object, "spec", "args")
 	list, _, _ := unstructured.NestedSlice(run.Object, "spec", "runner", "env")
@@ -148,7 +148,7 @@ func (o *fakeOperator) show(part string, phase corev1.PodPhase, code int32) {
 	}
 }
 
-// delete ends all runners and removes their pods, as the cluster does when the TestRun goes.
+// delete ends all runners and removes their pods, as the cluster does when the TestRun is deleted.
 func (o *fakeOperator) delete() {
 	o.mu.Lock()
 	o.deleted = true
@@ -163,7 +163,7 @@ func (o *fakeOperator) delete() {
 	o.waiting.Wait()
 }
 
-// api is k6's REST API in a pod: it reports the start, and ends the runner on request.
+// api serves k6's REST API in a pod: it reports the start, and ends the runner on request.
 func (o *fakeOperator) api(pod string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPatch {
@@ -175,7 +175,7 @@ func (o *fakeOperator) api(pod string) http.Handler {
 	})
 }
 
-// bucket is the URL of a bucket of this process.
+// bucket returns the URL of a bucket of this process.
 func bucket(t *testing.T) string {
 	t.Helper()
 	memory := s3mem.New()

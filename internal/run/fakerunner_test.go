@@ -22,7 +22,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard/store"
 )
 
-// TestMain is k6 where it is called by that name, and has a Prometheus that knows one figure of everything.
+// TestMain acts as k6 if the binary has that name, and serves a Prometheus with one value for every query.
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == "k6" {
 		os.Exit(fakeRunner(os.Args))
@@ -37,29 +37,29 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// What the fake runner does, by the name of a file in its folder.
+// Behaviour of the fake runner, by the name of a file in its folder.
 const (
-	holds   = "holds"   // until it is asked to end
+	holds   = "holds"   // until an interrupt
 	crashes = "crashes" // without its last shard
 )
 
-// What its script reports when it is inspected, by the name of a file in its folder: the description of the service,
-// and the error about its settings.
+// Results of inspecting its script, by the name of a file in its folder: the description of the service, and the
+// error about its settings.
 const (
 	description = "description"
 	refuses     = "refuses"
 )
 
 // fakeK6 returns the path of a fake k6, and the folder where each runner records its start.
-func fakeK6(t *testing.T, does string) (k6, folder string) {
+func fakeK6(t *testing.T, script string) (k6, folder string) {
 	t.Helper()
 	folder = t.TempDir()
 	self, err := os.Executable()
 	if err == nil {
 		err = os.Symlink(self, filepath.Join(folder, "k6"))
 	}
-	if err == nil && does != "" {
-		err = os.WriteFile(filepath.Join(folder, does), nil, 0o600)
+	if err == nil && script != "" {
+		err = os.WriteFile(filepath.Join(folder, script), nil, 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -84,14 +84,14 @@ func fakeRunner(args []string) int {
 		fmt.Printf(`{"totalDuration": "20s", "maxVUs": 4, "ext": %s}`, ext)
 		return 0
 	}
-	is := func(what string) bool { _, err := os.Stat(filepath.Join(folder, what)); return err == nil }
+	is := func(action string) bool { _, err := os.Stat(filepath.Join(folder, action)); return err == nil }
 	index, _ := strconv.Atoi(os.Getenv("RUNNER"))
 	source, err := plan.SourceOf(os.Getenv)
 	if err != nil {
 		return 107
 	}
 	p := source.Base()
-	if p.Suite != "" && source.Setting("SECONDS") != "" { // its script declares what it does
+	if p.Suite != "" && source.Setting("SECONDS") != "" { // its script declares its load
 		p.Connections, p.Seconds, p.NoopInterval = 4, 20, 1
 	}
 	s := shardOf(p, index)
@@ -144,7 +144,7 @@ func deliver(args []string, s *shard.Shard) error {
 	return os.ErrInvalid
 }
 
-// shardOf is what one runner of the plan sees, with two streams for each.
+// shardOf returns the shard of one runner of the plan, with two streams for each.
 func shardOf(p plan.Plan, index int) *shard.Shard {
 	h := shard.NewHistogram()
 	h.Record(time.Millisecond)

@@ -22,17 +22,17 @@ func interrupts(parent context.Context) (graceful, force context.Context, stop f
 	go func() {
 		select {
 		case <-hangups:
-			tell("the terminal was closed: stopping the runners. Their results are kept; the run is incomplete. Under nohup a run continues.")
+			printMessage("the terminal was closed: stopping the runners. Their results are kept; the run is incomplete. Under nohup a run continues.")
 			stopGracefully()
 		case <-signals:
-			tell("stopping the runners. Their results are kept; the run is incomplete. Press Ctrl-C again to kill them.")
+			printMessage("stopping the runners. Their results are kept; the run is incomplete. Press Ctrl-C again to kill them.")
 			stopGracefully()
 		case <-done:
 			return
 		}
 		select {
 		case <-signals:
-			tell("killing everything")
+			printMessage("killing everything")
 			forceNow()
 		case <-done:
 		}

@@ -20,7 +20,7 @@ import (
 // Kubernetes has the settings for runners on Kubernetes.
 type Kubernetes struct {
 	Namespace    string        // of a run to attach to
-	Via          string        // HOST or HOST:PORT at which this machine asks the service; "": at its URL
+	Via          string        // HOST or HOST:PORT at which this machine reaches the service; "": at its URL
 	Context      string        // of the kubeconfig; "": its current one
 	StartTimeout time.Duration // for each of initializer, runners and starter
 	Keep         bool          // leave TestRun and pods in the cluster
@@ -30,18 +30,18 @@ type Kubernetes struct {
 // closes, unless the connection to the cluster was lost: then the run continues there.
 type kubernetes struct {
 	*session
-	client      *cluster.Client
-	manifests   *cluster.Manifests // nil: the run is there already
-	module      string             // source of the description that the pods do not have; "": they have it
-	remoteWrite map[string]string  // k6's variables for the Prometheus that the runners write to; nil: to none
-	namespace   string
-	backend     *cluster.Watched // the target's pod, nil where it is not in the cluster
-	look        time.Duration    // between two looks at the cluster; 0: as long as is usual
-	answers     bool             // the target answered this machine before the run
-	created     bool
-	ownControl  bool // the reference target of the control group is made with the run
-	lost        bool
-	closers     []func()
+	client         *cluster.Client
+	manifests      *cluster.Manifests // nil: the run is there already
+	module         string             // source of the description that the pods do not have; "": they have it
+	remoteWrite    map[string]string  // k6's variables for the Prometheus that the runners write to; nil: to none
+	namespace      string
+	backend        *cluster.WatchedPod // the target's pod, nil where it is not in the cluster
+	pollInterval   time.Duration       // between two looks at the cluster; 0: as long as is usual
+	answers        bool                // the target answered this machine before the run
+	created        bool
+	startReference bool // the reference target of the control group is made with the run
+	connectionLost bool
+	closers        []func()
 }
 
 func newKubernetes(s *session) (*kubernetes, error) {
@@ -73,7 +73,7 @@ func (d *kubernetes) check(ctx context.Context) (err error) {
 	if d.manifests, err = buildOverlay(d.Overlay); err != nil {
 		return err
 	}
-	if d.Suite.Declares() || d.isModule { // it is asked here what it needs, before pods are
+	if d.Suite.Declares() || d.isModule { // inspected here, before there are pods
 		if err := d.findScript(); err != nil {
 			return err
 		}
@@ -92,7 +92,7 @@ func (d *kubernetes) connect() (err error) {
 }
 
 // start makes the TestRun, unless it is there already, and follows it.
-func (d *kubernetes) start(ctx context.Context, r round) (running, error) {
+func (d *kubernetes) start(ctx context.Context, r round) (roundRun, error) {
 	if d.manifests != nil {
 		tokens := d.tokens(d.targets[0].Token)
 		maps.Copy(tokens, d.remoteWrite)
@@ -111,33 +111,33 @@ func (d *kubernetes) start(ctx context.Context, r round) (running, error) {
 		}
 		d.makeControl(ctx)
 		if d.Live == "" {
-			d.say("the runners write their shards to the bucket; watch them: " + liveCommand(d.location))
+			d.report("the runners write their shards to the bucket; watch them: " + liveCommand(d.location))
 		}
 	}
 	d.created = true
 	limits := cluster.DefaultLimits(d.needs.Duration)
 	limits.Patient = d.Kubernetes.StartTimeout != limits.Start
-	limits.Start, limits.Look = d.Kubernetes.StartTimeout, cmp.Or(d.look, limits.Look)
+	limits.Start, limits.PollInterval = d.Kubernetes.StartTimeout, cmp.Or(d.pollInterval, limits.PollInterval)
 	run := cluster.Follow(d.client, d.namespace, d.Plan, limits, string(r.dir))
 	run.Hear = d.watch.Hear
-	return &followed{run, d}, nil
+	return &followedRun{run, d}, nil
 }
 
-// A followed run is in the cluster, and continues there if this machine loses the connection.
-type followed struct {
+// A followedRun is in the cluster, and continues there if this machine loses the connection.
+type followedRun struct {
 	*cluster.Run
 	driver *kubernetes
 }
 
-// stopGrace is how long runners may take to end after they were asked to.
+// stopGrace limits how long runners may need to end after an interrupt.
 const stopGrace = 90 * time.Second
 
-func (f *followed) Wait(graceful, force context.Context) error {
+func (f *followedRun) Wait(graceful, force context.Context) error {
 	defer f.Close()
 	d := f.driver
-	err := f.Run.Wait(graceful, d.say)
+	err := f.Run.Wait(graceful, d.report)
 	if errors.Is(err, cluster.ErrLost) {
-		d.lost = true
+		d.connectionLost = true
 		return fmt.Errorf("%w; the run continues there; follow it with `soak attach %s`", err, d.Plan.TestID)
 	}
 	if phase := f.Phase(); graceful.Err() == nil || phase != cluster.Running {
@@ -146,15 +146,15 @@ func (f *followed) Wait(graceful, force context.Context) error {
 	ctx, cancel := context.WithTimeout(force, stopGrace)
 	defer cancel()
 	if err = f.Stop(ctx); err != nil {
-		d.warn(err.Error()) // what they wrote last is collected all the same
-	} else if err = f.Run.Wait(ctx, d.say); err != nil && force.Err() == nil {
+		d.warn(err.Error()) // their last files are collected anyway
+	} else if err = f.Run.Wait(ctx, d.report); err != nil && force.Err() == nil {
 		d.warn("some runners did not end in time after the request to end")
 	}
 	return nil
 }
 
-// targetState connects to the target anew: the connection from before the run may be broken, without any fault of
-// the target.
+// targetState opens a new connection to the target: the connection from before the run may be broken, without any
+// fault of the target.
 func (d *kubernetes) targetState(ctx context.Context) (failures []verdict.Failure, unreachable []string) {
 	if d.backend != nil {
 		if text, at := d.client.Restarts(ctx, d.backend); text != "" {
@@ -195,19 +195,19 @@ func (d *kubernetes) close(context.Context) {
 		c()
 	}
 	switch {
-	case !d.created || d.lost:
+	case !d.created || d.connectionLost:
 		return
 	case d.Kubernetes.Keep:
-		d.say(fmt.Sprintf("kept: kubectl get testrun,job,pod -n %s -l k6_cr=%s", d.namespace, cluster.Name(d.Plan.TestID)))
+		d.report(fmt.Sprintf("kept: kubectl get testrun,job,pod -n %s -l k6_cr=%s", d.namespace, cluster.Name(d.Plan.TestID)))
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := d.client.Delete(ctx, d.namespace, cluster.Name(d.Plan.TestID)); err != nil {
-		tell("warning: " + err.Error())
+		printMessage("warning: " + err.Error())
 	}
 }
 
-func (d *kubernetes) say(news string) {
+func (d *kubernetes) report(news string) {
 	fmt.Fprintln(stderr, time.Now().UTC().Format(time.TimeOnly), news)
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A soak under another operator than the tested one is judged, and says so.
+// A soak under another operator than the tested one has a verdict with a warning.
 func TestUntestedOperatorVersionIsAWarning(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")
-	r.letGo()
+	r.release()
 	k, operator := r.inCluster(t)
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "k6-operator-controller-manager", Namespace: "k6-operator-system"}}
 	d.Spec.Template.Spec.Containers = []corev1.Container{{Image: "ghcr.io/grafana/k6-operator:controller-v1.4.0"}}

@@ -30,8 +30,7 @@ func buildOverlay(overlay string) (*cluster.Manifests, error) {
 	return cluster.Build(filepath.Dir(file))
 }
 
-// prepare brings the cluster to where a TestRun can be made: the objects of the overlay, a fresh
-// backend, a bucket that answers.
+// prepare prepares the cluster for a TestRun: the objects of the overlay, a restarted backend, a reachable bucket.
 func (d *kubernetes) prepare(ctx context.Context) (err error) {
 	m := d.manifests
 	d.namespace = m.TestRun.GetNamespace()
@@ -43,7 +42,7 @@ func (d *kubernetes) prepare(ctx context.Context) (err error) {
 	}
 	d.location = store.Join(d.Shards, d.Plan.TestID)
 	if d.Plan.Control > 0 && d.Plan.ControlURL == "" {
-		d.Plan.ControlURL, d.ownControl = cluster.ControlURL(d.namespace, d.Plan.TestID), true
+		d.Plan.ControlURL, d.startReference = cluster.ControlURL(d.namespace, d.Plan.TestID), true
 	}
 	if err := d.readModule(); err != nil {
 		return err
@@ -57,7 +56,7 @@ func (d *kubernetes) prepare(ctx context.Context) (err error) {
 	if err := d.dir.Begin(0, d.manifest()); err != nil {
 		return err
 	}
-	d.lookAtOperator(ctx)
+	d.checkOperator(ctx)
 	if err := d.apply(ctx); err != nil {
 		return err
 	}
@@ -114,38 +113,38 @@ func (d *kubernetes) chooseBackend(ctx context.Context) (err error) {
 	return err
 }
 
-// apply brings the objects of the overlay that stay between runs, and waits until what they start is there.
+// apply creates the objects of the overlay that stay between runs, and waits until their pods are ready.
 func (d *kubernetes) apply(ctx context.Context) error {
-	d.say("preparing the namespace " + d.namespace)
+	d.report("preparing the namespace " + d.namespace)
 	left, err := d.client.Apply(ctx, d.manifests.Setup)
 	if err != nil {
 		return err
 	}
 	if len(left) > 0 {
-		d.say(fmt.Sprintf("this user has no permission to change %d objects of the overlay; assuming that they exist", len(left)))
+		d.report(fmt.Sprintf("this user has no permission to change %d objects of the overlay; assuming that they exist", len(left)))
 	}
 	for _, o := range d.manifests.Setup {
 		if o.GetKind() != "Deployment" {
 			continue
 		}
-		if err := d.client.Await(ctx, o.GetNamespace(), o.GetName(), d.Kubernetes.StartTimeout, d.say); err != nil {
+		if err := d.client.Await(ctx, o.GetNamespace(), o.GetName(), d.Kubernetes.StartTimeout, d.report); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// lookAtOperator warns if the k6-operator is another release than the one that was tested. If it cannot be read, the
-// run continues.
-func (d *kubernetes) lookAtOperator(ctx context.Context) {
+// checkOperator warns if the k6-operator is another release than the tested one. If it cannot be read, the run
+// continues.
+func (d *kubernetes) checkOperator(ctx context.Context) {
 	version, warning, err := d.client.Operator(ctx)
 	switch {
 	case err != nil:
-		d.say(fmt.Sprintf("%v; %s was tested", err, cluster.TestedOperator))
+		d.report(fmt.Sprintf("%v; %s was tested", err, cluster.TestedOperator))
 	case warning != "":
 		d.warn(warning)
 	default:
-		d.say("the k6-operator is " + version)
+		d.report("the k6-operator is " + version)
 	}
 }
 
@@ -153,7 +152,7 @@ func (d *kubernetes) lookAtOperator(ctx context.Context) {
 func (d *kubernetes) reachTarget(ctx context.Context) (err error) {
 	token := os.Getenv("BACKEND_TOKEN")
 	if via := d.Kubernetes.Via; via != "" {
-		d.targets = target.Several{target.Through(d.Plan.BackendURL, token, via)}
+		d.targets = target.Targets{target.NewWithLedgerAt(d.Plan.BackendURL, token, via)}
 		return nil
 	}
 	if d.targets, err = target.Remotes([]string{d.Plan.BackendURL}, token, ""); err != nil {
@@ -168,7 +167,7 @@ func (d *kubernetes) reachTarget(ctx context.Context) (err error) {
 		return err
 	}
 	d.closers = append(d.closers, forward.Close)
-	d.targets = target.Several{target.Through(d.Plan.BackendURL, token, forward.Address)}
+	d.targets = target.Targets{target.NewWithLedgerAt(d.Plan.BackendURL, token, forward.Address)}
 	if d.backend == nil {
 		d.backend, err = d.client.WatchPod(ctx, service.Namespace, forward.Pod)
 	}

@@ -55,7 +55,7 @@ func TestRunnersGetTheTimesOfActions(t *testing.T) {
 	require.Equal(t, "1m0s=deploy", s.environment()[plan.ActionsVariable])
 }
 
-// The progress of streams on Kubernetes is what k6 aggregates.
+// On Kubernetes the progress of streams comes from k6's metrics.
 func TestStreamsOnKubernetesKeepTheMetricsOfK6(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string][2]string{"storm": {"true", ""}, "throughput": {"true", "true"}} {

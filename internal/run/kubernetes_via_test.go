@@ -16,9 +16,9 @@ import (
 // On AWS the runners go by an address that the machine of soak does not reach.
 func TestBackendVia(t *testing.T) {
 	t.Setenv("BACKEND_TOKEN", "secret")
-	asked := make(chan string, 1)
+	requests := make(chan string, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked <- r.URL.Path + " " + r.Header.Get("Authorization")
+		requests <- r.URL.Path + " " + r.Header.Get("Authorization")
 		http.NotFound(w, r)
 	}))
 	defer server.Close()
@@ -28,5 +28,5 @@ func TestBackendVia(t *testing.T) {
 	require.NoError(t, d.reachTarget(context.Background()))
 	assert.Equal(t, "http://10.20.0.10", d.targets[0].URL, "for the runners")
 	_ = d.targets.Probe(context.Background(), d.Plan.Interval())
-	assert.Equal(t, "/healthz Bearer secret", <-asked)
+	assert.Equal(t, "/healthz Bearer secret", <-requests)
 }

@@ -12,8 +12,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/run/target"
 )
 
-// saveLedger asks the target for its own ledger of this run's streams, and stores it. Without one the verdict rests on
-// numbers and clock, and says so. Our own backend always has one, so there a missing ledger makes the run invalid.
+// saveLedger requests the target's own ledger of this run's streams, and stores it. Without one the verdict rests on
+// numbers and clock, and states that. Our own backend always has one, so there a missing ledger makes the run
+// invalid.
 func (s *session) saveLedger(ctx context.Context) {
 	var found bool
 	var askErr error

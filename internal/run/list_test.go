@@ -21,7 +21,7 @@ func TestRunIsListed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "")
-			r.letGo()
+			r.release()
 			_, _, err := drivers[name](t, r)
 			require.NoError(t, err)
 			page, err := os.ReadFile(filepath.Join(r.config.Out, results.HistoryFile))
@@ -31,19 +31,19 @@ func TestRunIsListed(t *testing.T) {
 	}
 }
 
-// The verdict of a run stands, whatever lies where the list of all runs would be.
+// A list that cannot be written does not change the verdict of a run.
 func TestUnwritableListDoesNotFailTheRun(t *testing.T) {
 	t.Parallel()
-	for name, lies := range map[string]func(path string) error{
+	for name, fail := range map[string]func(path string) error{
 		"a page of somebody else": func(path string) error { return os.WriteFile(path, []byte("<h1>mine</h1>"), 0o600) },
 		"a folder":                func(path string) error { return os.Mkdir(path, 0o700) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "")
-			r.letGo()
+			r.release()
 			path := filepath.Join(r.config.Out, results.HistoryFile)
-			require.NoError(t, lies(path))
+			require.NoError(t, fail(path))
 			outcome, _, err := drivers["local"](t, r)
 			require.NoError(t, err)
 			assert.Equal(t, verdict.Pass, outcome)
@@ -56,7 +56,7 @@ func TestUnwritableListDoesNotFailTheRun(t *testing.T) {
 func TestMergeWritesOnlyToItsFolder(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")
-	r.letGo()
+	r.release()
 	_, _, err := drivers["local"](t, r)
 	require.NoError(t, err)
 	page := filepath.Join(r.config.Out, results.HistoryFile)

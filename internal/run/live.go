@@ -22,7 +22,7 @@ type livePage struct {
 	tick   *time.Ticker
 }
 
-// show serves the page of the run where --live asks for one.
+// show serves the live page of the run, if --live is set.
 func (s *session) show() error {
 	if s.Live == "" {
 		return nil
@@ -30,7 +30,7 @@ func (s *session) show() error {
 	p := s.localPlan()
 	view := &live.View{Watch: s.watch, About: live.About{
 		Plan: p, Title: s.Suite.Name + " " + p.TestID, Service: s.service, Declared: s.Suite.Declares(),
-		Total: s.length(), Machine: s.record.Machine, Prometheus: os.Getenv("PROMETHEUS_URL"), Written: runners.Watched(),
+		Total: s.duration(), Machine: s.record.Machine, Prometheus: os.Getenv("PROMETHEUS_URL"), Written: runners.HasRemoteWrite(),
 	}}
 	tick := time.NewTicker(time.Second)
 	server, err := live.Listen(s.Live, view, tick.C)
@@ -54,13 +54,13 @@ func offerLive(stdout io.Writer, url string, open func(string) error) {
 	if keys {
 		go onEnter(func() { // ends with the program: a read of the terminal cannot be ended
 			if err := open(url); err != nil {
-				tell(fmt.Sprintf("no browser could be started (%v); open %s", err, url))
+				printMessage(fmt.Sprintf("no browser could be started (%v); open %s", err, url))
 			}
 		})
 	}
 }
 
-// stage says on the page what becomes of the run.
+// stage shows the stage of the run on the live page.
 func (s *session) stage(word, sentence string) {
 	if s.page != nil {
 		s.page.view.Stage(word, sentence)
@@ -84,7 +84,7 @@ func (s *session) hide(graceful, force context.Context) {
 	s.page.server.Finish(graceful, report)
 }
 
-// liveAddress is what --live asks for: "" for nothing. By default only this machine can look.
+// liveAddress returns the address of --live; "" for none. By default it is reachable from this machine only.
 func liveAddress(text string) string {
 	switch text {
 	case "", "0", "false":

@@ -13,7 +13,7 @@ func TestLivePageAddress(t *testing.T) {
 	}
 }
 
-// An address that is taken is found before the load.
+// An address that is in use is reported before the load.
 func TestRunWithoutALivePageDoesNotStart(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")
@@ -27,9 +27,9 @@ func TestRunWithoutALivePageDoesNotStart(t *testing.T) {
 func TestLivePageEndsWithTheVerdict(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")
-	out := new(shared)
+	out := new(syncBuffer)
 	r.config.Live, r.config.Stdout = "1", out
-	r.letGo()
+	r.release()
 	outcome, err := r.session(r.config).run(r.graceful, r.force)
 	require.NoError(t, err)
 	require.NotEmpty(t, outcome)

@@ -65,7 +65,7 @@ func (d *local) check(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// services are the services that this machine's runners go to.
+// services returns the services that this machine's runners connect to.
 func (d *local) services() preflight.Services {
 	if d.Plan.BackendURL == "" {
 		return preflight.Services{Count: d.Backends, Local: true, Proxied: !d.NoNginx}
@@ -73,7 +73,7 @@ func (d *local) services() preflight.Services {
 	return preflight.Services{Count: min(len(d.Plan.BackendURLs()), d.localPlan().Runners)}
 }
 
-// users are what this machine's runners of a script ask for.
+// users returns the virtual users that this machine's runners of a script need.
 func (d *local) users() preflight.Users {
 	part := func(all int) int { return (all*d.localPlan().Runners + d.Plan.Runners - 1) / d.Plan.Runners }
 	u := preflight.Users{VUs: part(d.needs.VUs), Runners: d.localPlan().Runners, Connections: part(d.needs.Connections), Sources: 1, Local: d.Plan.BackendURL == "", Handshakes: d.Suite.Target.Kind == suite.MutualTLS}
@@ -120,7 +120,7 @@ func (d *local) makeRoom(ctx context.Context) (err error) {
 				d.drawMarker()
 			}
 			d.dir, err = results.Create(d.Out, d.Plan.TestID)
-			tell("another run has this test id; this one is " + d.Plan.TestID)
+			printMessage("another run has this test id; this one is " + d.Plan.TestID)
 		}
 	}
 	if err != nil {
@@ -130,7 +130,7 @@ func (d *local) makeRoom(ctx context.Context) (err error) {
 	return d.dir.Begin(d.part, d.manifest())
 }
 
-// targetConfig is that of a target that starts on this machine.
+// targetConfig returns the configuration of a target on this machine.
 func (d *local) targetConfig() target.LocalConfig {
 	config := target.LocalConfig{
 		Connections: unplannedConnections, NoopInterval: cmp.Or(d.interval, unplannedInterval),
@@ -171,7 +171,7 @@ func (d *local) openTargets(ctx context.Context) (err error) {
 }
 
 // openTarget returns the services at urls or, if there are none, starts count of them here.
-func (d *local) openTarget(ctx context.Context, config target.LocalConfig, urls []string, count int) (all target.Several, err error) {
+func (d *local) openTarget(ctx context.Context, config target.LocalConfig, urls []string, count int) (all target.Targets, err error) {
 	if len(urls) == 0 {
 		if config.Backend, err = Program("backend"); err != nil {
 			return nil, err
@@ -184,7 +184,7 @@ func (d *local) openTarget(ctx context.Context, config target.LocalConfig, urls 
 	return all, all.Probe(ctx, d.interval)
 }
 
-func (d *local) start(_ context.Context, r round) (running, error) {
+func (d *local) start(_ context.Context, r round) (roundRun, error) {
 	if d.certificates != "" {
 		maps.Copy(r.env, d.targets[0].RunnerEnv(d.certificates))
 	}
@@ -197,7 +197,7 @@ func (d *local) start(_ context.Context, r round) (running, error) {
 func (d *local) runnersOf(r round) runners.Config {
 	return runners.Config{
 		K6: d.k6, Script: d.script, Plan: d.Plan, Only: d.part, Token: d.targets[0].Token,
-		Dir: string(r.dir), Shards: r.shards, Settings: r.settings, Env: r.env, Say: tell, Hear: d.watch.Hear, Cores: d.runnerCores,
+		Dir: string(r.dir), Shards: r.shards, Settings: r.settings, Env: r.env, OnRetry: printMessage, OnReport: d.watch.Hear, Cores: d.runnerCores,
 	}
 }
 
@@ -229,7 +229,7 @@ func (d *local) judge(graceful, force context.Context) (verdict.Outcome, error) 
 		return outcome, nil
 	}
 	if err := d.deliver(graceful, force); err != nil {
-		tell("warning: " + err.Error())
+		printMessage("warning: " + err.Error())
 	}
 	return outcome, nil
 }
@@ -238,6 +238,6 @@ func (d *local) close(force context.Context) {
 	d.stopControl(force)
 	d.targets.Stop(force)
 	if d.cluster != nil {
-		target.Several{d.cluster}.Stop(force)
+		target.Targets{d.cluster}.Stop(force)
 	}
 }

@@ -38,8 +38,8 @@ func Program(name string) (string, error) {
 	return Locate(name)
 }
 
-// Script finds a script of load-tests. A file in the folder of the binary, which the user may have changed, comes
-// first. Otherwise the embedded one is written into this user's cache.
+// Script returns the path of a script of load-tests. It prefers a file in the folder of the binary, which the user
+// may have changed. Otherwise it writes the embedded one into this user's cache.
 func Script(elements ...string) (string, error) {
 	if path, err := Locate(elements...); err == nil {
 		return path, nil

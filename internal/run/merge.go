@@ -19,19 +19,19 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// mergeMemory is the soft memory limit of a merge. Without it the garbage collector would let a large merge grow to
-// twice what it needs; a million connections need two thirds of the limit.
+// mergeMemory is the soft memory limit of a merge. Without it the garbage collector would let a large merge use twice
+// the memory; a million connections need two thirds of the limit.
 const mergeMemory = 400 << 20
 
 // Merge makes the verdict of the shards in a folder, or in a bucket, from which they are fetched to out first. It
 // writes the reports into the same folder, and the verdict in words to stdout. expect is the required number of
 // laptops, or of runners if the run has a plan; 0: the number in an existing verdict, or any number.
 func Merge(location, out string, expect int, stdout io.Writer, look report.Look, to ci.To) (verdict.Outcome, error) {
-	return tellCI(to, stdout, func(t *ci.Teller) (verdict.Outcome, error) { return merge(location, out, expect, stdout, look, t) })
+	return reportToCI(to, stdout, func(t *ci.Teller) (verdict.Outcome, error) { return merge(location, out, expect, stdout, look, t) })
 }
 
 func merge(location, out string, expect int, stdout io.Writer, look report.Look, t *ci.Teller) (verdict.Outcome, error) {
-	d, problems, err := bring(location, out)
+	d, problems, err := fetchRun(location, out)
 	var usage UsageError
 	switch {
 	case errors.As(err, &usage):
@@ -43,16 +43,15 @@ func merge(location, out string, expect int, stdout io.Writer, look report.Look,
 	}
 	v, err := Judge(d, "", expect, problems...)
 	if err != nil {
-		return "", unreported(d, v, err)
+		return "", reportError(d, v, err)
 	}
 	list(d, out)
 	t.Judged(v, d.Path(results.PageFile))
 	return v.Verdict, report.Terminal(stdout, v, look, filesOf(d, "", v)...)
 }
 
-// bring is the folder of a run, which comes to out first where it is in a bucket. problems are
-// what did not come.
-func bring(location, out string) (d results.Dir, problems []string, err error) {
+// fetchRun returns the folder of a run. It copies a run in a bucket to out first; problems are the missing files.
+func fetchRun(location, out string) (d results.Dir, problems []string, err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	from, err := store.Open(ctx, location)
@@ -74,20 +73,20 @@ func bring(location, out string) (d results.Dir, problems []string, err error) {
 	})
 }
 
-// Judge makes the verdict of a run from its files, and every report. against is the run to
-// compare with, "" for the last that passed; expect is that of Merge; problems are what made the files incomplete before.
-func Judge(d, against results.Dir, expect int, problems ...string) (*verdict.Verdict, error) {
+// Judge makes the verdict of a run from its files, and every report. against is the run to compare with, "" for the
+// last that passed; expect is that of Merge; problems make the files incomplete.
+func Judge(d, baseline results.Dir, expect int, problems ...string) (*verdict.Verdict, error) {
 	debug.SetMemoryLimit(mergeMemory)
 	v, m, err := d.JudgeExpecting(expect, problems...)
 	if err != nil {
 		return nil, err
 	}
-	return v, d.Report(v, m, against)
+	return v, d.Report(v, m, baseline)
 }
 
-// unreported is why reports were not written, as on a disk that is full. The verdict of hours is not lost with them: v is nil
-// where there is none.
-func unreported(d results.Dir, v *verdict.Verdict, err error) error {
+// reportError returns why reports were not written, for example because the disk is full. It keeps the verdict; v is
+// nil if there is none.
+func reportError(d results.Dir, v *verdict.Verdict, err error) error {
 	if v == nil {
 		return err
 	}
@@ -101,21 +100,21 @@ func List(d results.Dir) { list(d, "") }
 // was copied elsewhere gets none. An error becomes a warning, because the verdict exists. page is the path of that
 // page, "" without one.
 func list(d results.Dir, out string) (page string) {
-	folder := filepath.Dir(unlinked(string(d)))
-	if (out == "" || unlinked(out) != folder) && !results.HasHistory(folder) {
+	folder := filepath.Dir(resolveLink(string(d)))
+	if (out == "" || resolveLink(out) != folder) && !results.HasHistory(folder) {
 		return ""
 	}
 	if err := results.WriteHistory(folder); err != nil {
-		tell(fmt.Sprintf("warning: the list of all runs was not renewed: %v", err))
+		printMessage(fmt.Sprintf("warning: the list of all runs was not renewed: %v", err))
 		return ""
 	}
 	return filepath.Join(folder, results.HistoryFile)
 }
 
-// unlinked is a path without links, such as results/latest.
-func unlinked(path string) string {
-	if whole, err := filepath.Abs(path); err == nil {
-		path = whole
+// resolveLink returns a path without links, for a path such as results/latest.
+func resolveLink(path string) string {
+	if resolved, err := filepath.Abs(path); err == nil {
+		path = resolved
 	}
 	if to, err := filepath.EvalSymlinks(path); err == nil {
 		path = to
@@ -135,11 +134,11 @@ func filesOf(d results.Dir, history string, v *verdict.Verdict) []string {
 	return lines
 }
 
-// conclude judges the run, tells its verdict and where the report is, and lists it with the others.
+// conclude judges the run, prints its verdict and the location of the report, and lists it with the others.
 func (s *session) conclude() (verdict.Outcome, error) {
 	v, err := Judge(s.dir, "", 0)
 	if err != nil {
-		return "", unreported(s.dir, v, err)
+		return "", reportError(s.dir, v, err)
 	}
 	all := list(s.dir, s.Out)
 	s.ci.Judged(v, s.dir.Path(results.PageFile))

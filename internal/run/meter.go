@@ -20,13 +20,13 @@ import (
 
 // A meter samples CPU and memory of target and host, and keeps the last sample for the progress line.
 type meter struct {
-	targets                   target.Several // to read all of
-	shows                     target.Several // where a gauge of the service is
+	targets                   target.Targets // to read all of
+	shows                     target.Targets // where a gauge of the service is
 	path                      string
 	every                     time.Duration
-	serviceCores, runnerCores []int                                  // that each has of its own; none: they share all
+	serviceCores, runnerCores []int                                  // reserved for each; none: they share all
 	gauge                     string                                 // of the service, in addition to the usual ones; "": none
-	hear                      func(resources.Sample)                 // gets each sample, too; may be nil
+	onSample                  func(resources.Sample)                 // gets each sample, too; may be nil
 	logs                      map[*target.Local]*resources.LogReader // of nginx
 	lookups                   *resources.Lookups                     // of the target's name; nil: it has none, or a proxy looks it up
 	listeners                 map[*target.Target]*resources.Listener // of targets at a loopback address that soak did not start
@@ -40,13 +40,13 @@ type meter struct {
 	trouble string
 }
 
-// newMeter is one of all processes of the target and of the cluster next to it: the first of each with its nginx. Of a
-// service that our backend does not speak, only the host and the named gauge are sampled.
+// newMeter returns a meter of all processes of the target and of its cluster: the first of each with its nginx. For a
+// service with another protocol than our backend's, it samples only the host and the named gauge.
 func newMeter(s *session) *meter {
 	m := &meter{lookups: s.lookups(), path: s.dir.Path(results.ResourcesFile), every: cmp.Or(s.Suite.Sampling.Interval, time.Second), gauge: s.gauge(), sampled: make(chan struct{}), start: time.Now(), serviceCores: s.record.ServiceCores, runnerCores: s.record.RunnerCores}
 	m.shows = s.targets
 	if model := s.setting("MODEL_URL", ""); s.Suite.Target.Kind == suite.Model && model != "" { // the target is a gateway
-		m.shows = target.Several{target.Remote(model, "")}
+		m.shows = target.Targets{target.Remote(model, "")}
 	}
 	if !s.service.Backend {
 		return m
@@ -68,7 +68,7 @@ func newMeter(s *session) *meter {
 	return m
 }
 
-// lookups are of the name of the service, where runners look it up themselves.
+// lookups returns the DNS lookups of the name of the service, if runners make them.
 func (s *session) lookups() *resources.Lookups {
 	if len(s.record.Proxies) > 0 || len(s.Plan.BackendURLs()) == 0 {
 		return nil
@@ -97,8 +97,8 @@ func (m *meter) run(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		now := m.sample(ctx, min(m.every, resources.Interval))
-		if m.hear != nil {
-			m.hear(now)
+		if m.onSample != nil {
+			m.onSample(now)
 		}
 		if err := out.Encode(now); err != nil {
 			m.note(err)
@@ -115,8 +115,8 @@ func (m *meter) run(ctx context.Context) {
 	}
 }
 
-// sample takes one of the target, if it answers within the time, and of this host. A target that breaks does not
-// answer, and the values of the host matter most then.
+// sample samples the target, if it responds within the time, and this host. A broken target does not respond, and
+// then the values of the host matter most.
 func (m *meter) sample(ctx context.Context, timeout time.Duration) (s resources.Sample) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -130,7 +130,7 @@ func (m *meter) sample(ctx context.Context, timeout time.Duration) (s resources.
 		m.read(ctx, s.FromMetrics, t.Metrics)
 		l := t.Local
 		if l == nil {
-			m.listen(&s, t, s.BackendCPU > before)
+			m.sampleListeners(&s, t, s.BackendCPU > before)
 			continue
 		}
 		s.FromService(l.BackendPIDs(), l.NginxPID())
@@ -150,9 +150,10 @@ func (m *meter) sample(ctx context.Context, timeout time.Duration) (s resources.
 	return s
 }
 
-// listen adds the system's counts for the processes of a target that soak did not start. shown reports whether the target's own metrics
-// have its CPU time. Once they did, the system's count of CPU time is not used any more, because the two differ.
-func (m *meter) listen(s *resources.Sample, t *target.Target, visible bool) {
+// sampleListeners adds the system's counts for the processes of a target that soak did not start. shown reports
+// whether the target's own metrics have its CPU time. Once they did, the system's count of CPU time is not used any
+// more, because the two differ.
+func (m *meter) sampleListeners(s *resources.Sample, t *target.Target, visible bool) {
 	pids := m.listeners[t].PIDs()
 	s.FromService(pids, 0)
 	if visible {
@@ -174,8 +175,8 @@ func (m *meter) read(ctx context.Context, take func(io.Reader) error, show func(
 	}
 }
 
-// readGauge adds the gauge that the run watches: of a process of this machine, from Prometheus where there is one, else from the
-// service's own page.
+// readGauge adds the gauge that the run watches: of a process of this machine, from Prometheus if it is configured,
+// else from the service's own page.
 func (m *meter) readGauge(ctx context.Context, s *resources.Sample) {
 	address := os.Getenv("PROMETHEUS_URL")
 	switch {
@@ -210,7 +211,7 @@ func (m *meter) warnings() []string {
 	return []string{"the target's resources could not all be sampled: " + m.trouble}
 }
 
-// backend is the last sample in words, "" before there is one.
+// backend returns the last sample as text, "" before there is one.
 func (m *meter) backend() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -22,18 +22,18 @@ func (d *part) judge(graceful, force context.Context) (verdict.Outcome, error) {
 	if err := s.deliver(graceful, force); err != nil {
 		return "", err
 	}
-	ctx, cancel := waiting(graceful, force, deliverWithin)
+	ctx, cancel := storageContext(graceful, force, deliverWithin)
 	defer cancel()
 	all, err := store.Open(ctx, s.location)
 	if err != nil {
 		return "", err
 	}
 	defer all.Close()
-	name, shardData, err := ownShard(ctx, all, s.part, s.Plan.RunID)
+	name, shardData, err := findShard(ctx, all, s.part, s.Plan.RunID)
 	if err != nil {
 		return "", err
 	}
-	outcome := s.sayPart(shardData)
+	outcome := s.reportPart(shardData)
 	from := s.location
 	if s.Shards == "" {
 		from = s.dir.Relative()
@@ -43,8 +43,8 @@ func (d *part) judge(graceful, force context.Context) (verdict.Outcome, error) {
 	return outcome, nil
 }
 
-// ownShard finds the shard of the runner with this index among those of all runs.
-func ownShard(ctx context.Context, all store.Store, index int, runID string) (name string, shardData *shard.Shard, err error) {
+// findShard returns the shard of the runner with this index among those of all runs.
+func findShard(ctx context.Context, all store.Store, index int, runID string) (name string, shardData *shard.Shard, err error) {
 	err = shardsOf(ctx, all, index, func(n string, one *shard.Shard) {
 		if one.Runner.RunID == runID {
 			name, shardData = n, one
@@ -79,8 +79,8 @@ func shardsOf(ctx context.Context, all store.Store, index int, read func(name st
 	return nil
 }
 
-// sayPart prints what this machine saw. The outcome is that of this part alone.
-func (s *session) sayPart(result *shard.Shard) verdict.Outcome {
+// reportPart prints the counts of this machine. The outcome is that of this part alone.
+func (s *session) reportPart(result *shard.Shard) verdict.Outcome {
 	var sum shard.Progress
 	outcome := verdict.Pass
 	for r := range result.Records() {

@@ -8,13 +8,13 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// pin gives the service that is started here and the runners cores of their own, so that neither takes the other's time, and
-// what each had left can be told.
+// pin reserves cores for the service that is started here and cores for the runners, so that neither delays the other
+// and the idle time of each is known.
 //
-// Each gets half, however many there are. An answer costs the service more than it costs k6/x/requests, so with as
-// many cores as the service the runners have some to spare when those of the service are full; but a handshake, or a script of
-// one's own, costs both alike. nginx and the backends share theirs: any share of nginx's would be the limit of some load and
-// idle at another, and one backend and three have to be compared on the same cores.
+// Each gets half of the cores. A response costs the service more than it costs k6/x/requests, so the runners have idle
+// time when the cores of the service are busy. A handshake, or a user's own script, costs both the same. nginx and the
+// backends share their cores: with cores of its own nginx would be the limit at some loads and idle at others, and one
+// backend and three have to be compared on the same cores.
 func (d *local) pin() {
 	auto := d.Pin == plan.PinAuto
 	switch {
@@ -29,7 +29,7 @@ func (d *local) pin() {
 	var threads bool
 	d.targetCores, d.runnerCores, threads = process.Allowed().Halves(process.CoreOf)
 	if d.targetCores == nil {
-		d.record.Cores = sharing()
+		d.record.Cores = sharingReason()
 		if auto {
 			d.warn("PIN=auto: " + d.record.Cores)
 		}
@@ -42,8 +42,8 @@ func (d *local) pin() {
 	d.record.ServiceCores, d.record.RunnerCores = d.targetCores, d.runnerCores
 }
 
-// sharing explains why service and runners share cores.
-func sharing() string {
+// sharingReason returns why service and runners share cores.
+func sharingReason() string {
 	if runtime.GOOS != "linux" {
 		return "service and runners share all cores: pinning requires Linux"
 	}

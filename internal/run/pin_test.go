@@ -11,11 +11,11 @@ import (
 	"github.com/sse-soak/sse-soak/internal/suite"
 )
 
-// A pinned driver records what it did.
-func pinned(t *testing.T, kind suite.Suite, how string, own bool) *local {
+// newPinnedDriver returns a driver that records its actions.
+func newPinnedDriver(t *testing.T, kind suite.Suite, mode string, own bool) *local {
 	t.Helper()
 	r := newRig(t, "")
-	r.config.Suite, r.config.Pin = kind, how
+	r.config.Suite, r.config.Pin = kind, mode
 	d := &local{session: newSession(r.config)}
 	d.ownTarget = own
 	d.pin()
@@ -27,15 +27,15 @@ func TestTargetAndRunnersGetSeparateCores(t *testing.T) {
 	compare, err := suite.ByName(plan.Plan{Suite: "cluster"})
 	require.NoError(t, err)
 	for _, d := range []*local{
-		pinned(t, suite.Default(), "", true), pinned(t, suite.Default(), plan.PinNone, true), pinned(t, compare, plan.PinNone, true),
+		newPinnedDriver(t, suite.Default(), "", true), newPinnedDriver(t, suite.Default(), plan.PinNone, true), newPinnedDriver(t, compare, plan.PinNone, true),
 	} {
 		require.Empty(t, d.targetCores)
 		require.Empty(t, d.runnerCores)
 		require.Empty(t, d.record.Cores)
 	}
-	for _, d := range []*local{pinned(t, suite.Default(), plan.PinAuto, true), pinned(t, compare, "", true)} {
+	for _, d := range []*local{newPinnedDriver(t, suite.Default(), plan.PinAuto, true), newPinnedDriver(t, compare, "", true)} {
 		if len(process.Allowed()) < 2 {
-			require.Equal(t, sharing(), d.record.Cores)
+			require.Equal(t, sharingReason(), d.record.Cores)
 			require.Empty(t, d.record.ServiceCores)
 			continue
 		}
@@ -50,12 +50,12 @@ func TestTargetAndRunnersGetSeparateCores(t *testing.T) {
 
 func TestRunnersOfARemoteTargetGetAllCores(t *testing.T) {
 	t.Parallel()
-	d := pinned(t, suite.Default(), plan.PinAuto, false)
+	d := newPinnedDriver(t, suite.Default(), plan.PinAuto, false)
 	require.Empty(t, d.runnerCores)
 	require.Equal(t, []string{"PIN=auto: the target is not started here, so the runners use all cores"}, d.record.Warnings)
 	compare, err := suite.ByName(plan.Plan{Suite: "cluster"})
 	require.NoError(t, err)
-	d = pinned(t, compare, "", false)
+	d = newPinnedDriver(t, compare, "", false)
 	require.Empty(t, d.runnerCores)
 	require.Empty(t, d.record.Warnings, "nobody asked for it")
 }

@@ -28,9 +28,9 @@ type display struct {
 	full     *fullDisplay  // nil: only that line
 }
 
-func (s *session) display(group running, m *meter) *display {
+func (s *session) display(group roundRun, m *meter) *display {
 	d := &display{
-		out: stderr, terminal: term.IsTerminal(int(os.Stderr.Fd())), total: s.length(), started: time.Now(),
+		out: stderr, terminal: term.IsTerminal(int(os.Stderr.Fd())), total: s.duration(), started: time.Now(),
 		line: func() string { return s.progress(group, m) },
 	}
 	if !s.began.IsZero() {
@@ -74,7 +74,7 @@ func (d *display) show(ctx context.Context) {
 // news writes the findings since the last call.
 func (d *display) news() {
 	if d.full != nil {
-		d.full.tell(d.out)
+		d.full.writeFindings(d.out)
 	}
 }
 
@@ -96,7 +96,7 @@ func (d *display) redraw() {
 }
 
 // progress returns the line of all runners. It begins with the counts, because a narrow terminal cuts off the end.
-func (s *session) progress(group running, m *meter) string {
+func (s *session) progress(group roundRun, m *meter) string {
 	sum, lateness := group.Progress()
 	var parts []string
 	switch p := s.localPlan(); {

@@ -12,11 +12,11 @@ import (
 	"github.com/sse-soak/sse-soak/internal/run/live"
 )
 
-// A fullDisplay has what --progress full shows in addition to the line of all runners: a line for each, and findings.
+// A fullDisplay has the part of --progress full beyond the line of all runners: a line for each runner, and findings.
 type fullDisplay struct {
 	watch    *live.Watch
 	runners  []int
-	noun     string // what messages are called
+	noun     string // the word for messages
 	listed   int    // findings that were written
 	unlisted int    // findings that were counted
 }
@@ -59,19 +59,19 @@ func (f *fullDisplay) line(index int, now time.Time) string {
 	return name + " " + strings.Join(parts, " · ")
 }
 
-// tell writes the findings since the last call, a line each.
-func (f *fullDisplay) tell(out io.Writer) {
+// writeFindings writes the findings since the last call, a line each.
+func (f *fullDisplay) writeFindings(out io.Writer) {
 	found, next, unlisted := f.watch.Findings(f.listed)
 	f.listed = next
 	var lines strings.Builder
 	for _, one := range found {
 		if one.Runner == 0 {
-			continue // this session said it already
+			continue // this session has printed it
 		}
 		fmt.Fprintf(&lines, "%s %s\n", one.At.UTC().Format(time.TimeOnly), one.Words())
 	}
-	if more := unlisted - f.unlisted; more > 0 {
-		fmt.Fprintf(&lines, "%s and %d more connections in the same moment\n", time.Now().UTC().Format(time.TimeOnly), more)
+	if count := unlisted - f.unlisted; count > 0 {
+		fmt.Fprintf(&lines, "%s and %d more connections in the same moment\n", time.Now().UTC().Format(time.TimeOnly), count)
 	}
 	f.unlisted = unlisted
 	if lines.Len() > 0 {

@@ -33,19 +33,19 @@ func TestProgressHasALineForEachRunner(t *testing.T) {
 	require.Contains(t, f.line(2, time.Now()), " · ended")
 }
 
-// A buffer that a display writes to while a test reads.
-type shared struct {
+// A syncBuffer is a buffer that a display writes to while a test reads.
+type syncBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
 }
 
-func (s *shared) Write(p []byte) (int, error) {
+func (s *syncBuffer) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.b.Write(p)
 }
 
-func (s *shared) String() string {
+func (s *syncBuffer) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.b.String()
@@ -54,13 +54,13 @@ func (s *shared) String() string {
 func TestProgressInALogIsPlain(t *testing.T) {
 	t.Parallel()
 	for _, full := range []bool{false, true} {
-		out, watch := &shared{}, new(live.Watch)
+		out, watch := &syncBuffer{}, new(live.Watch)
 		d := &display{out: &console{out: out}, total: 6 * time.Second, started: time.Now(), line: func() string { return "4/4 open" }}
 		if full {
 			d.full = &fullDisplay{watch: watch}
 		}
 		watch.Hear(1, &shard.Progress{Found: []shard.FoundFault{{AtMS: 1000, ID: "soak-3", What: "2 missed"}}, Unlisted: 7})
-		watch.Note("action deploy begins") // which was told when it was noted
+		watch.Note("action deploy begins") // which was printed when it was recorded
 		ctx, stop := context.WithCancel(t.Context())
 		var shown sync.WaitGroup
 		shown.Go(func() { d.show(ctx) })

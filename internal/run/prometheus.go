@@ -12,20 +12,20 @@ import (
 	"github.com/sse-soak/sse-soak/internal/results"
 )
 
-// prometheusWithin bounds how long PROMETHEUS_URL may take: the target is asked for its ledger after it.
-const prometheusWithin = 15 * time.Second
+// prometheusTimeout limits how long PROMETHEUS_URL may need: the ledger of the target is requested after it.
+const prometheusTimeout = 15 * time.Second
 
-// askPrometheus puts what PROMETHEUS_URL knows of the run into the file of our own samples, which stay where it does not
-// answer or does not know the backend. They stay, too, where a check rests on them: Prometheus samples less often,
-// counts no requests, and may watch another service than the one that was started here.
-func (s *session) askPrometheus(graceful, force context.Context, started time.Time) {
+// queryPrometheus replaces the target's samples in our file by those of PROMETHEUS_URL, if it responds and has the
+// backend. It keeps ours if a check is based on them: Prometheus samples less often, counts no requests, and may
+// watch another service than the one that was started here.
+func (s *session) queryPrometheus(graceful, force context.Context, started time.Time) {
 	address := os.Getenv("PROMETHEUS_URL")
 	if address == "" {
 		return
 	}
-	ctx, cancel := waiting(graceful, force, prometheusWithin)
+	ctx, cancel := storageContext(graceful, force, prometheusTimeout)
 	defer cancel()
-	s.askMachines(ctx, address, started)
+	s.queryMachines(ctx, address, started)
 	ownSamples, ownErr := resources.Read(s.dir.Path(results.ResourcesFile))
 	if !s.Suite.Sampling.Optional && slices.ContainsFunc(ownSamples, func(sample resources.Sample) bool { return sample.BackendRSS > 0 || sample.Gauge != nil }) {
 		return
@@ -53,9 +53,9 @@ func (s *session) askPrometheus(graceful, force context.Context, started time.Ti
 	s.record.ResourcesFrom = from
 }
 
-// askMachines keeps what PROMETHEUS_URL saw of the machines of the run, those of the target among them: their counters, and
-// what AWS announced for them. A Prometheus that watches none leaves no file.
-func (s *session) askMachines(ctx context.Context, address string, started time.Time) {
+// queryMachines stores the counters and notices of AWS that PROMETHEUS_URL has of the machines of the run, those of
+// the target among them. A Prometheus without any leaves no file.
+func (s *session) queryMachines(ctx context.Context, address string, started time.Time) {
 	found, err := resources.MachinesFromPrometheus(ctx, address, started, time.Now(), s.Plan.Late())
 	if err == nil && len(found) > 0 {
 		err = s.dir.WriteJSON(results.MachinesFile, found)

@@ -14,22 +14,22 @@ import (
 	"github.com/sse-soak/sse-soak/internal/suite"
 )
 
-// A Prometheus that watched another backend took the place of the samples that showed a leak.
+// Samples of a Prometheus that watches another backend must not replace the samples that show a leak.
 func TestPrometheusDoesNotReplaceSamplesOfChecks(t *testing.T) {
-	asked := false
+	queried := false
 	watcher := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked = asked || strings.Contains(r.FormValue("query"), `job="backend"`)
+		queried = queried || strings.Contains(r.FormValue("query"), `job="backend"`)
 		http.Error(w, "no", http.StatusInternalServerError)
 	}))
 	t.Cleanup(watcher.Close)
 	t.Setenv("PROMETHEUS_URL", watcher.URL)
 	for _, kind := range append(suite.All(), suite.Default()) {
-		asked = false
+		queried = false
 		s := newSession(Config{Suite: kind})
 		s.dir = results.Dir(t.TempDir())
 		const own = `{"unix":1,"backend_rss_bytes":1}`
 		require.NoError(t, os.WriteFile(s.dir.Path(results.ResourcesFile), []byte(own+"\n"), 0o600))
-		s.askPrometheus(t.Context(), t.Context(), time.Now().Add(-time.Minute))
-		require.Equal(t, kind.Sampling.Optional, asked, kind.Name)
+		s.queryPrometheus(t.Context(), t.Context(), time.Now().Add(-time.Minute))
+		require.Equal(t, kind.Sampling.Optional, queried, kind.Name)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/suite"
 )
 
-// findProxies finds the proxies that runners here go through, which become a part of what is measured.
+// findProxies returns the proxies of the runners here, which are a part of the measured system.
 func (s *session) findProxies() error {
 	if s.Suite.Target.Kind == suite.MutualTLS { // it measures handshakes with the server: they go directly
 		return nil
@@ -29,7 +29,7 @@ func (s *session) findProxies() error {
 	return nil
 }
 
-// hostOf is the host of a URL, without what may be secret in it.
+// hostOf returns the host of a URL, without any secrets.
 func hostOf(target string) string {
 	u, err := url.Parse(target)
 	if err != nil {

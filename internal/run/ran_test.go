@@ -12,14 +12,14 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Who reads a result later finds in its report what made it: the command with its variables, commit, versions and machine.
+// The report names how the result was produced: the command with its variables, commit, versions and machine.
 func TestReportHasRunInfo(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")
 	r.config.Commit, r.config.Version, r.config.Variables = "0123456789ab+dirty", "v1.2.3", []string{"CONNECTIONS=4", "PUBLISH_TOKEN=hunter2"}
 	go func() {
 		r.bothRun(t)
-		r.letGo()
+		r.release()
 	}()
 	outcome, err := r.session(r.config).run(r.graceful, r.force)
 	require.NoError(t, err)
@@ -28,7 +28,7 @@ func TestReportHasRunInfo(t *testing.T) {
 	ran := r.verdict(t).RunInfo
 	require.NotNil(t, ran)
 	require.Equal(t, []string{"env", "CONNECTIONS=4", "PUBLISH_TOKEN=[redacted]", os.Args[0]}, ran.Command[:4])
-	require.Equal(t, ran.Command, r.seen(t, results.RunFile).Command, "no secret in run.json either")
+	require.Equal(t, ran.Command, r.record(t, results.RunFile).Command, "no secret in run.json either")
 	require.Equal(t, []string{"0123456789ab+dirty", "v1.2.3", runtime.Version()}, []string{ran.Commit, ran.Soak, ran.Go})
 	require.Equal(t, runtime.NumCPU(), ran.Machine.Cores)
 	for _, name := range []string{"report.md", results.PageFile} {

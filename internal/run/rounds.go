@@ -12,13 +12,13 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// rounds runs the script, and again while the suite asks for another round.
+// rounds runs the script, and repeats it while the suite requests another round.
 func (s *session) rounds(graceful, force context.Context) error {
 	watching, stop := context.WithCancel(force)
 	var watcher sync.WaitGroup
 	meter := newMeter(s)
 	if s.page != nil {
-		meter.hear = s.page.view.Sample
+		meter.onSample = s.page.view.Sample
 	}
 	if s.part <= 1 { // of several machines only the first samples the target
 		watcher.Go(func() { meter.run(watching) })
@@ -29,7 +29,7 @@ func (s *session) rounds(graceful, force context.Context) error {
 		s.waiting("sampling the target", watcher.Wait)
 		s.record.Warnings = append(s.record.Warnings, meter.warnings()...)
 		if s.part <= 1 {
-			s.askPrometheus(graceful, force, meter.start)
+			s.queryPrometheus(graceful, force, meter.start)
 		}
 	}()
 	var more map[string]string
@@ -109,26 +109,26 @@ func (s *session) hold(graceful, force context.Context, r round, m *meter) error
 		s.warn(failed)
 	}
 	if graceful.Err() != nil {
-		s.record.RunnerEnds = append(s.record.RunnerEnds, s.stopped())
+		s.record.RunnerEnds = append(s.record.RunnerEnds, s.stopEnd())
 	}
 	s.record.RunnerEnds = append(s.record.RunnerEnds, group.Ends()...)
 	return nil
 }
 
-// stopped returns what a signal to `soak run` ended: the run, or the runner that is a part of it.
-func (s *session) stopped() shard.RunnerEnd {
-	what := "the run"
+// stopEnd returns the end that a signal to `soak run` caused: of the run, or of the runner that is a part of it.
+func (s *session) stopEnd() shard.RunnerEnd {
+	part := "the run"
 	if s.part > 0 {
-		what = fmt.Sprintf("runner %d", s.part)
+		part = fmt.Sprintf("runner %d", s.part)
 	}
-	return shard.RunnerEnd{Runner: s.part, Text: what + " was stopped by a signal before its end"}
+	return shard.RunnerEnd{Runner: s.part, Text: part + " was stopped by a signal before its end"}
 }
 
 // incomplete reports whether the run cannot pass, whatever its shards contain.
 func (s *session) incomplete() bool { return len(s.record.Problems)+len(s.record.RunnerEnds) > 0 }
 
-// length is how long the runners are at work.
-func (s *session) length() time.Duration {
+// duration returns how long the runners run.
+func (s *session) duration() time.Duration {
 	if s.Suite.Plan.DeclaredLoad {
 		return s.Plan.Hold()
 	}

@@ -32,7 +32,7 @@ func (s *session) setService(described *service.Service) {
 	s.described, s.service = described, shard.ServiceOf(described)
 }
 
-// completeService fills in what the settings alone say of a service, before its description is loaded.
+// completeService fills in the settings of a service that do not depend on its description.
 func (s *session) completeService() (err error) {
 	p := &s.Plan
 	if err := s.checkServiceName(); err != nil {
@@ -120,8 +120,8 @@ func (s *session) checkServiceName() error {
 	return fmt.Errorf("SERVICE must be the path of a .js file, or one of %[2]s, got %[1]q%[3]s", name, strings.Join(names, ", "), hint)
 }
 
-// checkService is Suite.Check before the description is read. Where the run publishes nothing, the interval is in the
-// description, so that a very short one stands in for it until then.
+// checkService calls Suite.Check before the description is read. If the run publishes nothing, the description has
+// the interval, so a very short one replaces it until then.
 func (s *session) checkService() error {
 	p := s.Plan
 	if !p.Published() {
@@ -130,8 +130,8 @@ func (s *session) checkService() error {
 	return s.Suite.Check(p)
 }
 
-// drawMarker draws what tells the messages of this run from those of others. The parts of a run on several machines
-// have to have the same one.
+// drawMarker draws the marker of the messages of this run. All parts of a run on several machines must have the same
+// one.
 func (s *session) drawMarker() {
 	s.Plan.Marker = s.Plan.TestID
 	if s.part == 0 {
@@ -141,8 +141,8 @@ func (s *session) drawMarker() {
 	}
 }
 
-// ask loads the script with the plan and the settings of its suite. What it refuses is wrong usage.
-func (s *session) ask(ctx context.Context) (runners.Requirements, error) {
+// loadScript loads the script with the plan and the settings of its suite. A refusal of the script is wrong usage.
+func (s *session) loadScript(ctx context.Context) (runners.Requirements, error) {
 	planned := s.Plan
 	planned.BackendURL = cmp.Or(planned.BackendOf(1), nowhere) // a script knows one
 	return s.load(ctx, planned, s.settings(nil), nil)
@@ -158,10 +158,10 @@ func (s *session) load(ctx context.Context, p plan.Plan, settings, env map[strin
 	return needs, err
 }
 
-// describe has the script load the description, and fills in what follows from it.
+// describe loads the description through the script, and fills in the settings that follow from it.
 func (s *session) describe(ctx context.Context) error {
 	p := &s.Plan
-	needs, err := s.ask(ctx)
+	needs, err := s.loadScript(ctx)
 	switch {
 	case err != nil:
 		return err
@@ -188,13 +188,13 @@ func (s *session) describe(ctx context.Context) error {
 	return nil
 }
 
-// messages is the word for messages in reports.
+// messages returns the word for messages in reports.
 func (s *session) messages() string { return s.service.Noun() + "s" }
 
-// rhythm states how often a message arrives on each stream.
-func (s *session) rhythm() string { return verdict.Rhythm(&s.Plan, &s.service) }
+// intervalText states how often a message arrives on each stream.
+func (s *session) intervalText() string { return verdict.Rhythm(&s.Plan, &s.service) }
 
-// tokens are the secrets that pods get, by variable. Processes of this machine inherit theirs.
+// tokens returns the secrets that pods get, by variable. Processes of this machine inherit theirs.
 func (s *session) tokens(backend string) map[string]string {
 	all := map[string]string{"BACKEND_TOKEN": backend}
 	if s.isModule { // it may read them

@@ -31,8 +31,8 @@ const (
 		`"publish":{"url":"{base}/{topic}","body":"{\"seq\":{seq}}"}}`
 )
 
-// described is a rig whose script loads that description.
-func described(t *testing.T, text string) *rig {
+// newDescribedRig returns a rig whose script loads that description.
+func newDescribedRig(t *testing.T, text string) *rig {
 	t.Helper()
 	r := newRig(t, "")
 	r.config.Plan.Service = "mine"
@@ -57,7 +57,7 @@ func TestDescriptionCompletesThePlan(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			r := described(t, c.text)
+			r := newDescribedRig(t, c.text)
 			c.edit(&r.config.Plan)
 			s := r.session(r.config)
 			require.NoError(t, s.inspect(t.Context()))
@@ -66,16 +66,16 @@ func TestDescriptionCompletesThePlan(t *testing.T) {
 			require.Equal(t, c.reconnect, s.Plan.Reconnect)
 			require.Equal(t, "mine", s.described.Name)
 			require.Positive(t, s.needs.Duration)
-			require.Equal(t, c.announced, s.rhythm())
+			require.Equal(t, c.announced, s.intervalText())
 		})
 	}
 }
 
-// It can be known before the hour that it will prove nothing.
+// A run that can prove nothing warns before it starts.
 func TestPublisherWithoutMarkerIsAWarning(t *testing.T) {
 	t.Parallel()
 	for hidden, warned := range map[int]int{-1: 1, 1000: 0} {
-		r := described(t, publishes)
+		r := newDescribedRig(t, publishes)
 		r.config.Plan.Topics, r.config.Plan.PublishRate, r.config.Plan.MaxHidden = 3, 2, hidden
 		s := r.session(r.config)
 		require.NoError(t, s.inspect(t.Context()))
@@ -99,7 +99,7 @@ func TestUnsuitableServiceIsAUsageError(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			r := described(t, c.text)
+			r := newDescribedRig(t, c.text)
 			c.edit(r)
 			err := r.session(r.config).inspect(t.Context())
 			require.ErrorContains(t, err, c.want)
@@ -136,12 +136,12 @@ func TestPublishedSoakIsComplete(t *testing.T) {
 	t.Parallel()
 	p := plan.Default()
 	p.Service, p.BackendURL, p.Connections, p.Seconds, p.Topics, p.PublishRate, p.ConnectionsPerVU = "../nchan.js", "http://h", 100, 30, 5, 2, 0
-	whole := newSession(Config{Suite: suite.Default(), Plan: p, Local: plan.DefaultLocal(), Backends: 1})
-	require.NoError(t, whole.complete(time.Now()))
-	require.InDelta(t, 2.5, whole.Plan.NoopInterval, 0)
-	require.True(t, filepath.IsAbs(whole.Plan.Service))
-	require.Regexp(t, "^"+whole.Plan.TestID+"-[0-9a-f]{6}$", whole.Plan.Marker)
-	require.Zero(t, whole.interval, "the target is no backend of ours, whose interval has to be the plan's")
+	all := newSession(Config{Suite: suite.Default(), Plan: p, Local: plan.DefaultLocal(), Backends: 1})
+	require.NoError(t, all.complete(time.Now()))
+	require.InDelta(t, 2.5, all.Plan.NoopInterval, 0)
+	require.True(t, filepath.IsAbs(all.Plan.Service))
+	require.Regexp(t, "^"+all.Plan.TestID+"-[0-9a-f]{6}$", all.Plan.Marker)
+	require.Zero(t, all.interval, "the target is no backend of ours, whose interval has to be the plan's")
 
 	p.TestID = "t"
 	part := newSession(Config{Suite: suite.Default(), Plan: p, Local: plan.DefaultLocal(), Backends: 1, Runner: "2/2"})
@@ -167,18 +167,18 @@ func TestNoopSuiteRejectsOtherServices(t *testing.T) {
 	}
 }
 
-// A service of others is asked for nothing that only our backend has.
+// A described service gets no request for paths that only our backend has.
 func TestDriversRunADescribedService(t *testing.T) {
 	t.Parallel()
 	for name, drive := range drivers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := described(t, clocked)
+			r := newDescribedRig(t, clocked)
 			var mu sync.Mutex
-			asked := map[string]bool{}
+			requests := map[string]bool{}
 			foreign := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 				mu.Lock()
-				asked[req.URL.Path] = true
+				requests[req.URL.Path] = true
 				mu.Unlock()
 				if req.URL.Path == "/healthz" {
 					fmt.Fprint(w, `{"noop_interval_s": 15, "version": "of something else"}`)
@@ -191,23 +191,23 @@ func TestDriversRunADescribedService(t *testing.T) {
 			}))
 			t.Cleanup(foreign.Close)
 			r.config.Plan.BackendURL = foreign.URL
-			said := &bytes.Buffer{}
-			r.config.Stdout = said
+			output := &bytes.Buffer{}
+			r.config.Stdout = output
 			var during sync.WaitGroup
 			during.Go(func() {
 				r.bothRun(t)
-				r.letGo()
+				r.release()
 			})
-			_, seen, err := drive(t, r)
+			_, record, err := drive(t, r)
 			during.Wait()
 			require.NoError(t, err)
-			assert.Empty(t, seen.Backend)
+			assert.Empty(t, record.Backend)
 			mu.Lock()
 			want := map[string]bool{"/healthz": true}
 			if name != "kubernetes" { // a service that pods reach, this machine may not
 				want["/soak-topic-0"] = true // the trial
 			}
-			assert.Equal(t, want, asked)
+			assert.Equal(t, want, requests)
 			mu.Unlock()
 			var p plan.Plan
 			text, err := os.ReadFile(filepath.Join(r.config.Out, "t", results.PlanFile))
@@ -225,9 +225,9 @@ func TestDriversRunADescribedService(t *testing.T) {
 				require.NoError(t, err)
 				assert.Equal(t, []string{"mine", p.Marker}, []string{of.Plan.Service, of.Plan.Marker}, "the settings reach the runner")
 			}
-			if name != "parts" { // each says it to its own terminal
-				assert.Contains(t, said.String(), "for 20 s, a message every 2 s, 2 runners\n")
-				assert.Contains(t, said.String(), "\ntarget mine at http://127.0.0.1:")
+			if name != "parts" { // each prints it to its own terminal
+				assert.Contains(t, output.String(), "for 20 s, a message every 2 s, 2 runners\n")
+				assert.Contains(t, output.String(), "\ntarget mine at http://127.0.0.1:")
 			}
 		})
 	}
@@ -256,7 +256,7 @@ func TestProgressCountsMessagesOfADescribedService(t *testing.T) {
 // Each attempt at a description left a folder, and latest was the last of them.
 func TestUnfitDescriptionLeavesNoFolder(t *testing.T) {
 	t.Parallel()
-	r := described(t, clocked)
+	r := newDescribedRig(t, clocked)
 	foreign := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(foreign.Close)
 	r.config.Plan.BackendURL = foreign.URL
@@ -266,23 +266,23 @@ func TestUnfitDescriptionLeavesNoFolder(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(r.config.Out, "latest"))
 }
 
-// token() may log in: what the environment says is not what a stream sends.
+// token() may log in: a stream then sends another token than the environment has.
 func TestServiceWithItsOwnToken(t *testing.T) {
 	t.Parallel()
-	r := described(t, `{"name":"mine","token":true,"connect":{"url":"{base}/{topic}?t={token}"},"message":{"every":2}},"ownToken":true`) // in the same folder
+	r := newDescribedRig(t, `{"name":"mine","token":true,"connect":{"url":"{base}/{topic}?t={token}"},"message":{"every":2}},"ownToken":true`) // in the same folder
 	foreign := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
 	t.Cleanup(foreign.Close)
 	r.config.Plan.BackendURL = foreign.URL
-	r.letGo()
-	_, seen, err := drivers["local"](t, r)
+	r.release()
+	_, record, err := drivers["local"](t, r)
 	require.NoError(t, err)
-	require.Contains(t, seen.Warnings, "token() does not return SUBSCRIBE_TOKEN: no stream was tried before the load")
+	require.Contains(t, record.Warnings, "token() does not return SUBSCRIBE_TOKEN: no stream was tried before the load")
 }
 
 func TestCtrlCDuringTheTrialIsOneSentence(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"/healthz", "/soak-topic-0"} {
-		r := described(t, clocked)
+		r := newDescribedRig(t, clocked)
 		foreign := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
 			if req.URL.Path == path {
 				r.stop()

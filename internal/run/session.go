@@ -34,12 +34,12 @@ type session struct {
 	Config
 	driver driver
 
-	part         int           // K of --runner K/N; 0: the whole run
-	generatedID  bool          // the test id was not given
-	startAt      time.Time     // zero: at once
-	began        time.Time     // of a run that another soak started; zero: this one starts it
-	replaced     replaced      // by this part
-	actions      []plan.Action // of --at
+	part         int            // K of --runner K/N; 0: the whole run
+	generatedID  bool           // the test id was generated
+	startAt      time.Time      // zero: at once
+	began        time.Time      // of a run that another soak started; zero: this one starts it
+	replaced     replacedRunner // by this part
+	actions      []plan.Action  // of --at
 	secrets      *secret.Values
 	interval     time.Duration // of the noops that the target sends; 0: not known
 	clusterSize  int
@@ -50,24 +50,24 @@ type session struct {
 	service    shard.Service    // zero until the description is known
 	described  *service.Service // the description; nil until it is known
 	isModule   bool             // the description is a module, which the script has to load
-	ownToken   bool             // the service's token() gives another token than SUBSCRIBE_TOKEN
+	ownToken   bool             // the service's token() returns another token than SUBSCRIBE_TOKEN
 	dir        results.Dir
 	location   string // of this run's shards
-	targets    target.Several
+	targets    target.Targets
 	cluster    *target.Target // that the suite compares with, or nil
 	announced  bool           // the header line was printed
 	ownTarget  bool           // the target is our backend, started for this run
 	collected  bool           // the shards of the run are in its folder
-	record     results.Run    // what this session saw; it becomes run.json
+	record     results.Run    // the observations of this session, for run.json
 	ci         *ci.Teller     // gets the verdict; may be nil
-	watch      *live.Watch    // what the runners say meanwhile, for people
+	watch      *live.Watch    // the reports of the runners, for display
 	page       *livePage      // nil: on no page
 }
 
-// Run runs what c asks for. An error means that there is no verdict, and that nothing runs any more unless it says so.
-// The first Ctrl-C stops the runners in order, a second one ends everything at once.
+// Run runs a session with the settings of c. An error means that there is no verdict, and that no process runs any
+// more unless the error states it. The first Ctrl-C stops the runners in order, a second one ends everything at once.
 func Run(ctx context.Context, c Config) (verdict.Outcome, error) {
-	return tellCI(c.CI, c.Stdout, func(t *ci.Teller) (verdict.Outcome, error) {
+	return reportToCI(c.CI, c.Stdout, func(t *ci.Teller) (verdict.Outcome, error) {
 		s := newSession(c)
 		s.ci = t
 		if err := s.complete(time.Now()); err != nil {
@@ -79,14 +79,14 @@ func Run(ctx context.Context, c Config) (verdict.Outcome, error) {
 	})
 }
 
-// tellCI has the verdict that judge comes to told to CI, or why there is none. Neither changes by that.
-func tellCI(to ci.To, stdout io.Writer, judge func(*ci.Teller) (verdict.Outcome, error)) (verdict.Outcome, error) {
+// reportToCI calls judge, and reports its verdict, or its error, to the CI system. It returns both unchanged.
+func reportToCI(to ci.To, stdout io.Writer, judge func(*ci.Teller) (verdict.Outcome, error)) (verdict.Outcome, error) {
 	if err := to.Check(); err != nil {
 		return "", UsageError{err}
 	}
 	t := ci.Begin(to, stdout)
 	outcome, err := judge(t)
-	return outcome, t.End(secret.Error(err), func(sentence string) { tell("warning: " + sentence) })
+	return outcome, t.End(secret.Error(err), func(sentence string) { printMessage("warning: " + sentence) })
 }
 
 func newSession(c Config) *session {
@@ -107,7 +107,7 @@ func (s *session) run(graceful, force context.Context) (outcome verdict.Outcome,
 	if err := s.replace(graceful, time.Now()); err != nil {
 		return "", err
 	}
-	switch err := s.reporting("checking the script and this machine", func() error { return s.driver.check(graceful) }); {
+	switch err := s.withProgressReports("checking the script and this machine", func() error { return s.driver.check(graceful) }); {
 	case err != nil && errors.Is(err, context.Canceled):
 		return "", errStopped
 	case err != nil:
@@ -119,9 +119,9 @@ func (s *session) run(graceful, force context.Context) (outcome verdict.Outcome,
 	}
 	s.announce()
 	defer s.driver.close(force)
-	err = s.reporting("waiting for the service", func() error { return s.tryService(graceful) }) // what does not fit leaves no folder of a run
+	err = s.withProgressReports("waiting for the service", func() error { return s.tryService(graceful) }) // a service that does not fit leaves no folder of a run
 	if err == nil {
-		err = s.reporting("preparing the target", func() error { return s.driver.prepare(graceful) })
+		err = s.withProgressReports("preparing the target", func() error { return s.driver.prepare(graceful) })
 	}
 	switch {
 	case err != nil && graceful.Err() != nil && s.On == "local" && errors.Is(err, context.Canceled):
@@ -153,13 +153,13 @@ func (s *session) run(graceful, force context.Context) (outcome verdict.Outcome,
 		failures, unreachable := s.driver.targetState(force)
 		s.record.Failures, s.record.Unreachable = append(s.record.Failures, failures...), append(s.record.Unreachable, unreachable...)
 	})
-	if err := s.reporting("reading the ledger of the service", func() error { return s.keep(force) }); err != nil {
+	if err := s.withProgressReports("reading the ledger of the service", func() error { return s.storeRecords(force) }); err != nil {
 		return "", err
 	}
 	return s.driver.judge(graceful, force)
 }
 
-// savePlan writes down what was planned. That of a run in parts is the same for all of them.
+// savePlan stores the plan. It is the same for all parts of a run.
 func (s *session) savePlan() error {
 	p := s.Plan
 	if s.part > 0 {
@@ -182,14 +182,14 @@ func (s *session) findScript() (err error) {
 // nowhere is the URL that a script gets while no target runs yet.
 const nowhere = "http://127.0.0.1:1"
 
-// inspect finds out what the script needs: from the plan if the suite has one, else by loading the script, which also
-// refuses settings that make no sense. A description that is a module is loaded by the script.
+// inspect returns the requirements of the script: from the plan if the suite has one, else by loading the script,
+// which also rejects invalid settings. The script loads a description that is a module.
 func (s *session) inspect(ctx context.Context) (err error) {
 	switch {
 	case s.isModule:
 		err = s.describe(ctx)
 	case s.Suite.Plan.DeclaredLoad && s.Suite.Declares(): // it has settings outside of the plan
-		_, err = s.ask(ctx)
+		_, err = s.loadScript(ctx)
 	}
 	if err != nil {
 		return err
@@ -219,14 +219,14 @@ func (s *session) inspect(ctx context.Context) (err error) {
 	return err
 }
 
-// planNeeds are the needs of a script whose plan says them.
+// planNeeds returns the requirements of a script whose plan has them.
 func (s *session) planNeeds() {
 	p := &s.Plan
 	s.needs = runners.Requirements{VUs: p.Iterations(), Duration: time.Duration(p.Seconds)*time.Second + p.Teardown()}
 }
 
-// settings are those that only the script of the suite has. more are those of a further round.
-func (s *session) settings(more map[string]string) map[string]string {
+// settings returns the settings that only the script of the suite has. extra are those of a further round.
+func (s *session) settings(extra map[string]string) map[string]string {
 	all := map[string]string{}
 	names := []string{"PROFILE"}
 	for _, one := range s.Suite.Settings {
@@ -250,12 +250,12 @@ func (s *session) settings(more map[string]string) map[string]string {
 		name, value, _ := strings.Cut(setting, "=")
 		all[name] = value
 	}
-	maps.Copy(all, more)
+	maps.Copy(all, extra)
 	return all
 }
 
-// environment has the variables of k6 that every runner gets. Without summary and thresholds k6 aggregates no metrics, which saves the
-// memory of one value per request; but on Kubernetes its aggregates are the progress.
+// environment returns the variables of k6 that every runner gets. Without summary and thresholds k6 aggregates no
+// metrics, which saves the memory of one value per request; but on Kubernetes its aggregates are the progress.
 func (s *session) environment() map[string]string {
 	env := map[string]string{}
 	if s.Suite.Declares() {
@@ -297,9 +297,9 @@ func (s *session) awaitStart(ctx context.Context) error {
 
 var errStopped = errors.New("stopped before the start; no load was generated")
 
-// keep stores what a verdict needs in addition to shards: the target's ledger, and the records of this session. Only
-// a service with our protocol may have a ledger.
-func (s *session) keep(ctx context.Context) error {
+// storeRecords stores the evidence of a verdict in addition to shards: the target's ledger, and the records of this
+// session. Only a service with our protocol may have a ledger.
+func (s *session) storeRecords(ctx context.Context) error {
 	if s.Suite.Target.Streams && s.service.Backend {
 		s.saveLedger(ctx)
 	}
@@ -317,14 +317,14 @@ func (s *session) warn(text string) {
 	s.record.Warnings = append(s.record.Warnings, text)
 	s.watch.Note("warning: " + text)
 	if s.announced {
-		tell("warning: " + text)
+		printMessage("warning: " + text)
 	}
 }
 
 // printWarnings prints the warnings that were waiting for the header line.
 func (s *session) printWarnings() {
 	for _, text := range s.record.Warnings {
-		tell("warning: " + text)
+		printMessage("warning: " + text)
 	}
 	s.announced = true
 }

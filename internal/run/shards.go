@@ -25,10 +25,10 @@ const (
 	deliverWithin   = 3 * time.Minute
 )
 
-// tell prints a message on the terminal, outside of progress and verdict.
-func tell(sentence string) { fmt.Fprintln(stderr, "soak:", sentence) }
+// printMessage prints a message on the terminal, outside of progress and verdict.
+func printMessage(sentence string) { fmt.Fprintln(stderr, "soak:", sentence) }
 
-// withProgress is a context under which stores say what they try again, each thing once in a while.
+// withProgress returns a context in which stores report their retries, each at most once in a while.
 func withProgress(ctx context.Context) context.Context {
 	const reportEvery = 10 * time.Second
 	var mu sync.Mutex
@@ -38,14 +38,14 @@ func withProgress(ctx context.Context) context.Context {
 		defer mu.Unlock()
 		if time.Since(reportedAt[sentence]) > reportEvery {
 			reportedAt[sentence] = time.Now()
-			tell(sentence)
+			printMessage(sentence)
 		}
 	})
 }
 
-// waiting is the context for the location of the shards when the run is over: it ends at the first Ctrl-C or, if that
-// already ended the run, after impatientWithin.
-func waiting(graceful, force context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+// storageContext returns the context for access to the location of the shards after the run: it ends at the first
+// Ctrl-C or, if that already ended the run, after impatientWithin.
+func storageContext(graceful, force context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	if graceful.Err() != nil {
 		graceful, limit = force, impatientWithin
 	}
@@ -110,7 +110,7 @@ func (s *session) collect(graceful, force context.Context) {
 		s.collected = true
 		return
 	}
-	ctx, cancel := waiting(graceful, force, fetchWithin)
+	ctx, cancel := storageContext(graceful, force, fetchWithin)
 	defer cancel()
 	const tries = 3
 	for n := 1; ; n++ {
@@ -122,7 +122,7 @@ func (s *session) collect(graceful, force context.Context) {
 			s.record.Problems = append(s.record.Problems, "the shards were not collected: "+err.Error())
 			return
 		}
-		tell(fmt.Sprintf("%v; trying again", err))
+		printMessage(fmt.Sprintf("%v; trying again", err))
 	}
 }
 
@@ -141,7 +141,7 @@ func (s *session) deliver(graceful, force context.Context) error {
 	if s.Shards == "" {
 		return nil
 	}
-	ctx, cancel := waiting(graceful, force, deliverWithin)
+	ctx, cancel := storageContext(graceful, force, deliverWithin)
 	defer cancel()
 	to, err := store.Open(ctx, s.location)
 	if err != nil {

@@ -44,7 +44,7 @@ func (s *session) tryService(ctx context.Context) error {
 		described.Publish = nil
 	}
 	if config := s.trialOf(&described); described.Finite != nil {
-		config.Patience, config.Prompt = s.answerPatience(), s.firstPrompt()
+		config.Patience, config.Prompt = s.answerTimeout(), s.firstPrompt()
 		err = tryAnswer(ctx, config)
 	} else {
 		err = trial.Run(ctx, config)
@@ -85,7 +85,7 @@ func tryAnswer(ctx context.Context, c trial.Config) (err error) {
 		c.Prompt = "soak id=" + c.ID + " chunks=3 fault=none\nSay hello." // the first line is for the numbered model
 	}
 	waiting := time.AfterFunc(3*time.Second, func() {
-		tell(fmt.Sprintf("waiting for the end of the response, for up to %s per attempt", c.Patience))
+		printMessage(fmt.Sprintf("waiting for the end of the response, for up to %s per attempt", c.Patience))
 	})
 	defer waiting.Stop()
 	for range attempts {
@@ -113,8 +113,9 @@ func (s *session) firstPrompt() (prompt string) {
 	return prompt
 }
 
-// answerPatience returns how long a trial waits for the header of a response, and for its end: a minute, or less if FIRST_TIMEOUT is.
-func (s *session) answerPatience() time.Duration {
+// answerTimeout returns how long a trial waits for the header of a response, and for its end: a minute, or less if
+// FIRST_TIMEOUT is.
+func (s *session) answerTimeout() time.Duration {
 	if first, err := strconv.ParseFloat(s.setting("FIRST_TIMEOUT", ""), 64); err == nil && first > 0 {
 		return min(time.Minute, time.Duration(first*float64(time.Second)))
 	}
@@ -131,30 +132,30 @@ func (s *session) trialOf(described *service.Service) trial.Config {
 	}
 }
 
-// The headers of a noop stream must arrive within noopPatience. A service may send them with its first noop; then /healthz, or any
-// other answer, must arrive within healthPatience.
+// The headers of a noop stream must arrive within noopTimeout. A service may send them with its first noop; then /healthz, or any
+// other answer, must arrive within healthTimeout.
 const (
-	noopPatience   = 7 * time.Second
-	healthPatience = 3 * time.Second
+	noopTimeout   = 7 * time.Second
+	healthTimeout = 3 * time.Second
 )
 
 // tryNoop opens one stream by the noop protocol. It does not wait for a noop: noops that are missing are a failure of the service.
-func (s *session) tryNoop(ctx context.Context, at target.Several) error {
+func (s *session) tryNoop(ctx context.Context, at target.Targets) error {
 	c := s.trialOf(s.described)
 	c.ID = "trial-" + shard.NewProcess() // an id with the prefix of the run would be in the backend's ledger of it
 	if strings.HasPrefix(c.ID, s.Plan.Prefix) {
 		c.ID = "_" + c.ID
 	}
-	c.Patience = noopPatience
+	c.Patience = noopTimeout
 	err := trial.Connect(ctx, c)
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	if late := errors.Is(err, trial.ErrNoAnswer) && s.interval+time.Second > noopPatience; late {
-		asking, stop := context.WithTimeout(ctx, healthPatience)
+	if late := errors.Is(err, trial.ErrNoAnswer) && s.interval+time.Second > noopTimeout; late {
+		asking, stop := context.WithTimeout(ctx, healthTimeout)
 		defer stop()
 		if at.Probe(asking, 0) == nil {
-			s.warn(fmt.Sprintf("no headers of a stream arrived within %s, so the trial was inconclusive; a service may send them with its first noop", noopPatience))
+			s.warn(fmt.Sprintf("no headers of a stream arrived within %s, so the trial was inconclusive; a service may send them with its first noop", noopTimeout))
 			return nil
 		}
 	}
@@ -166,13 +167,14 @@ func (s *session) tryNoop(ctx context.Context, at target.Several) error {
 		err, plan.NoopService, s.Plan.BackendURLs()[0])
 }
 
-// waiting is reporting for a function without an error.
+// waiting is withProgressReports for a function without an error.
 func (s *session) waiting(activity string, f func()) {
-	_ = s.reporting(activity, func() error { f(); return nil })
+	_ = s.withProgressReports(activity, func() error { f(); return nil })
 }
 
-// reporting runs f and prints every 3 s that the run still waits for it. The driver of Kubernetes prints its own progress.
-func (s *session) reporting(activity string, f func() error) error {
+// withProgressReports runs f and prints every 3 s that the run still waits for it. The driver of Kubernetes prints
+// its own progress.
+func (s *session) withProgressReports(activity string, f func() error) error {
 	const interval = 3 * time.Second
 	if s.On != "local" {
 		return f()
@@ -186,7 +188,7 @@ func (s *session) reporting(activity string, f func() error) error {
 		case err := <-done:
 			return err
 		case <-tick.C:
-			tell(fmt.Sprintf("%s: %s", activity, waited))
+			printMessage(fmt.Sprintf("%s: %s", activity, waited))
 		}
 	}
 }

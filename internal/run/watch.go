@@ -22,16 +22,16 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// How often the files of a run elsewhere are looked at: a folder costs next to nothing, a bucket its requests. To read them
-// takes at most a twentieth of a core.
+// Intervals between two polls of the files of a remote run: a poll of a folder costs little, one of a bucket its
+// requests. Reading them uses at most a twentieth of a core.
 const (
-	lookAtFolder = 5 * time.Second
-	lookAtBucket = 15 * time.Second
-	lookShare    = 20
+	folderInterval = 5 * time.Second
+	bucketInterval = 15 * time.Second
+	maxPollShare   = 20
 )
 
-// A Watching is a run elsewhere that somebody wants to look at.
-type Watching struct {
+// A WatchConfig selects a run on other machines to show.
+type WatchConfig struct {
 	Location string // of its shards, or its folder
 	Address  string // to show it at; "": a free port of this machine
 	OpenURL  func(url string) error
@@ -41,10 +41,10 @@ type Watching struct {
 
 // Watch shows a run in progress elsewhere until it is over, by the checkpoints of its runners. It changes nothing in
 // the location. Ctrl-C ends it, without an error.
-func Watch(ctx context.Context, w Watching) error {
+func Watch(ctx context.Context, w WatchConfig) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	e := &elsewhere{Watching: w, page: &live.Files{Location: w.Location}}
+	e := &remoteRun{WatchConfig: w, page: &live.Files{Location: w.Location}}
 	if err := e.open(ctx); err != nil {
 		return UsageError{err}
 	}
@@ -78,9 +78,9 @@ func Watch(ctx context.Context, w Watching) error {
 	return nil
 }
 
-// An elsewhere is a run that others hold.
-type elsewhere struct {
-	Watching
+// A remoteRun is a run of another session.
+type remoteRun struct {
+	WatchConfig
 	page    *live.Files
 	from    store.Store
 	dir     results.Dir // "": the files are fetched to scratch
@@ -89,7 +89,7 @@ type elsewhere struct {
 	warned  bool   // that there are none
 }
 
-func (e *elsewhere) open(ctx context.Context) (err error) {
+func (e *remoteRun) open(ctx context.Context) (err error) {
 	if e.from, err = store.Open(ctx, e.Location); err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (e *elsewhere) open(ctx context.Context) (err error) {
 	return err
 }
 
-func (e *elsewhere) close() {
+func (e *remoteRun) close() {
 	_ = e.from.Close()
 	if e.scratch != "" {
 		_ = os.RemoveAll(e.scratch)
@@ -112,7 +112,7 @@ func (e *elsewhere) close() {
 }
 
 // find returns the path of a permanent report. A run in a bucket has none before it is merged.
-func (e *elsewhere) find(path string) string {
+func (e *remoteRun) find(path string) string {
 	if e.dir != "" {
 		return path
 	}
@@ -120,11 +120,11 @@ func (e *elsewhere) find(path string) string {
 }
 
 // follow looks at the files until the run is over, and returns the path of its report; "" when ctx ends.
-func (e *elsewhere) follow(ctx context.Context) string {
+func (e *remoteRun) follow(ctx context.Context) string {
 	end := time.Now() // or later
 	for {
 		began := time.Now()
-		err := e.look(ctx)
+		err := e.poll(ctx)
 		if !e.page.Ended() {
 			end = time.Now()
 		}
@@ -132,32 +132,32 @@ func (e *elsewhere) follow(ctx context.Context) string {
 		case ctx.Err() != nil:
 			return ""
 		case err != nil:
-			e.page.Say(err.Error() + "; trying again")
+			e.page.SetNotice(err.Error() + "; trying again")
 		case e.page.Ended() && e.dir == "":
-			if path, sound, err := e.judge(); err == nil && (sound || time.Since(end) > cmp.Or(10*e.Every, deliverWithin)) {
+			if path, complete, err := e.judge(); err == nil && (complete || time.Since(end) > cmp.Or(10*e.Every, deliverWithin)) {
 				return path
 			}
-			e.page.Say("all runners have ended; counters of their machines follow")
+			e.page.SetNotice("all runners have ended; counters of their machines follow")
 		case e.page.Ended():
-			e.page.Say("all runners have ended; without a waiting soak run, write verdict and report with `soak merge " + report.Shell(e.Location) + "`")
+			e.page.SetNotice("all runners have ended; without a waiting soak run, write verdict and report with `soak merge " + report.Shell(e.Location) + "`")
 		}
 		if path := e.report(); path != "" {
 			return path
 		}
-		interval := cmp.Or(e.Every, lookAtFolder)
+		interval := cmp.Or(e.Every, folderInterval)
 		if e.dir == "" {
-			interval = cmp.Or(e.Every, lookAtBucket)
+			interval = cmp.Or(e.Every, bucketInterval)
 		}
 		select {
 		case <-ctx.Done():
 			return ""
-		case <-time.After(max(interval, lookShare*time.Since(began))):
+		case <-time.After(max(interval, maxPollShare*time.Since(began))):
 		}
 	}
 }
 
-// report is the path of the report in the folder of the run; "" where there is none yet.
-func (e *elsewhere) report() string {
+// report returns the path of the report in the folder of the run; "" if there is none yet.
+func (e *remoteRun) report() string {
 	if e.dir == "" {
 		return ""
 	}
@@ -168,8 +168,8 @@ func (e *elsewhere) report() string {
 	return path
 }
 
-// look shows the current content of the files. A missing file is not an error.
-func (e *elsewhere) look(ctx context.Context) error {
+// poll shows the current content of the files. A missing file is not an error.
+func (e *remoteRun) poll(ctx context.Context) error {
 	dir := e.dir
 	if dir == "" {
 		names, err := e.from.Names(ctx)
@@ -222,9 +222,9 @@ func stampOf(dir results.Dir) (stamp string) {
 	return stamp
 }
 
-// judge makes verdict and report of the fetched files, in their folder: they are for the page only. One that is not
-// sound may lack files that come after the shards.
-func (e *elsewhere) judge() (path string, sound bool, err error) {
+// judge makes verdict and report of the fetched files, in their folder, for the page only. complete is false if files
+// that come after the shards may be missing.
+func (e *remoteRun) judge() (path string, complete bool, err error) {
 	dirs, err := filepath.Glob(filepath.Join(e.scratch, "*", results.ShardsDir))
 	if err != nil || len(dirs) != 1 {
 		return "", false, fmt.Errorf("%s holds the files of %d runs", e.Location, len(dirs))

@@ -19,12 +19,12 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard/store"
 )
 
-// watched is Watch of a location, and its page.
-func watched(t *testing.T, location string) (page func() string, out *shared, done chan error) {
+// watchPage calls Watch for a location, and returns its page.
+func watchPage(t *testing.T, location string) (page func() string, out *syncBuffer, done chan error) {
 	t.Helper()
-	out, done = new(shared), make(chan error, 1)
+	out, done = new(syncBuffer), make(chan error, 1)
 	go func() {
-		done <- Watch(t.Context(), Watching{Location: location, Stdout: out, Every: 20 * time.Millisecond})
+		done <- Watch(t.Context(), WatchConfig{Location: location, Stdout: out, Every: 20 * time.Millisecond})
 	}()
 	var address string
 	require.Eventually(t, func() bool {
@@ -44,12 +44,12 @@ func watched(t *testing.T, location string) (page func() string, out *shared, do
 	}, out, done
 }
 
-func shows(t *testing.T, page func() string, what string) {
+func shows(t *testing.T, page func() string, text string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return strings.Contains(page(), what) }, time.Minute, 10*time.Millisecond, what)
+	require.Eventually(t, func() bool { return strings.Contains(page(), text) }, time.Minute, 10*time.Millisecond, text)
 }
 
-// write has a runner write its shard.
+// write writes the shard of a runner.
 func write(t *testing.T, location string, p plan.Plan, index int, state shard.RunState) {
 	t.Helper()
 	s := shardOf(p, index)
@@ -73,7 +73,7 @@ func TestWatchARunInAFolder(t *testing.T) {
 	t.Parallel()
 	dir, err := results.Create(t.TempDir(), "t")
 	require.NoError(t, err)
-	page, out, done := watched(t, string(dir))
+	page, out, done := watchPage(t, string(dir))
 	shows(t, page, "WAITING")
 	write(t, dir.Path(results.ShardsDir), watchedPlan(), 1, shard.Running)
 	shows(t, page, "1 runner of the plan wrote no data yet")
@@ -87,15 +87,15 @@ func TestWatchARunInAFolder(t *testing.T) {
 	require.NoError(t, <-done)
 	require.Contains(t, out.String(), "the run is over: "+dir.Path(results.PageFile))
 
-	var said bytes.Buffer
-	require.NoError(t, Watch(t.Context(), Watching{Location: string(dir), Stdout: &said}))
-	require.Equal(t, "the run is over: "+dir.Path(results.PageFile)+"\n", said.String(), "there is nothing to watch any more")
+	var output bytes.Buffer
+	require.NoError(t, Watch(t.Context(), WatchConfig{Location: string(dir), Stdout: &output}))
+	require.Equal(t, "the run is over: "+dir.Path(results.PageFile)+"\n", output.String(), "there is nothing to watch any more")
 }
 
 func TestWatchARunInABucket(t *testing.T) {
 	t.Parallel()
 	location := store.Join(bucket(t), "t")
-	page, out, done := watched(t, location)
+	page, out, done := watchPage(t, location)
 	shows(t, page, "WAITING")
 	write(t, location, watchedPlan(), 1, shard.Running)
 	shows(t, page, "1 runner of the plan wrote no data yet")
@@ -108,7 +108,7 @@ func TestWatchARunInABucket(t *testing.T) {
 
 func TestUnwatchableRunsAreReported(t *testing.T) {
 	t.Parallel()
-	err := Watch(t.Context(), Watching{Location: filepath.Join(t.TempDir(), "none"), Stdout: io.Discard})
+	err := Watch(t.Context(), WatchConfig{Location: filepath.Join(t.TempDir(), "none"), Stdout: io.Discard})
 	require.ErrorAs(t, err, &UsageError{})
 	require.ErrorContains(t, err, "is not a folder; name the folder of a run")
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // failedWrites names the runners whose metrics did not reach their Prometheus, by the runners' logs in a folder; ""
-// if all did, or none were to.
+// if there are none.
 func failedWrites(dir results.Dir) string {
 	logs, _ := filepath.Glob(dir.Path("k6-runner-*.log")) // no pattern of ours is malformed
 	writes, failing, reason := 0, 0, ""
@@ -48,7 +48,7 @@ func watchWrites(ctx context.Context, dir results.Dir) {
 			return
 		case <-tick.C:
 			if failure := failedWrites(dir); failure != "" {
-				tell("warning: " + failure)
+				printMessage("warning: " + failure)
 				return
 			}
 		}

@@ -28,19 +28,19 @@ func TestFailedWritesAreReported(t *testing.T) {
 		failedWrites(dir))
 }
 
-// Of what is made in a cluster only the secret has the password, and nothing of the results has.
+// Of the objects in a cluster only the secret has the password, and no file of the results has it.
 func TestPrometheusPasswordIsOnlyInTheSecret(t *testing.T) {
 	for name, value := range map[string]string{"SERVER_URL": "http://p.example/api/v1/write", "USERNAME": "soak", "PASSWORD": "hush-hush"} {
 		t.Setenv("K6_PROMETHEUS_RW_"+name, value)
 	}
 	r := newRig(t, "")
-	r.letGo()
+	r.release()
 	d, operator := r.inCluster(t)
 	outcome, err := d.session.run(r.graceful, r.force)
 	require.NoError(t, err)
 	assert.Equal(t, verdict.Pass, outcome)
 
-	made, err := json.Marshal(operator.made)
+	made, err := json.Marshal(operator.objects)
 	require.NoError(t, err)
 	assert.Contains(t, string(made), `"--out","experimental-prometheus-rw","--tag","testid=t"`)
 	assert.NotContains(t, string(made), "hush-hush")

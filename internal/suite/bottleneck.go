@@ -17,8 +17,8 @@ type resource struct {
 	measure func(*StageResult) measurement
 }
 
-// limitedResources lists what is measured. Causes come before their effects: a service without CPU is slow, so more connections
-// are open at a time, and they wait in accept queues. docs/http.md has the same table.
+// limitedResources lists the measured resources. Causes precede their effects: a service without CPU is slow, so more
+// connections are open at a time, and they wait in accept queues. docs/http.md has the same table.
 var limitedResources = []resource{
 	{"CPU that other programs take", machineFull, "stop other programs on the service's cores, or move them to other cores, and run again: " +
 		"the service did not break, unless these programs are part of it", cpuOf(byPrograms)},
@@ -187,7 +187,7 @@ const (
 	medianOfMany = 100
 )
 
-// fasterUnderLoad explains why answers at a higher load came sooner than those at the lowest one, if they did.
+// fasterUnderLoad explains why answers at a higher load arrived sooner than those at the lowest one, if they did.
 // docs/http.md explains each cause.
 func fasterUnderLoad(stages []StageResult, levels []Level, limits Limits) []verdict.Fact {
 	var good []*StageResult

@@ -15,7 +15,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// stageAt is one of a thousand requests, on a service of which everything is known and nothing full, as edited.
+// stageAt returns a stage of a thousand requests, with known and free resources, as edited.
 func stageAt(rate float64, edit func(*StageResult)) StageResult {
 	st := StageResult{Stage: shard.Stage{Title: count(rate) + "/s", Rate: rate, Seconds: 10}, Requests: NewRequests()}
 	st.Machine = Machine{
@@ -242,7 +242,7 @@ func TestResourcesAreDocumented(t *testing.T) {
 func (r *Run) withSamples(seconds int64, edit func(at int64, s *resources.Sample)) *Run {
 	r.OneHost = true
 	for i := range seconds {
-		s := resources.Sample{Unix: began.Unix() + i, BackendCPU: .1 * float64(i+1), NginxCPU: .05 * float64(i), Procs: 2, Files: 11, MaxFiles: 30, Served: uint64(20 * i)}
+		s := resources.Sample{Unix: start.Unix() + i, BackendCPU: .1 * float64(i+1), NginxCPU: .05 * float64(i), Procs: 2, Files: 11, MaxFiles: 30, Served: uint64(20 * i)}
 		s.BackendRuns, s.NginxRuns, s.NginxAccepted, s.Ran = uint64(60*i)+1, uint64(40*i)+1, uint64(2*i), .15*float64(i)
 		s.BusySeconds, s.Memory, s.Available, s.NetworkKnown = .4*float64(i), 4<<30, 3<<30, true
 		if edit != nil {
@@ -255,10 +255,10 @@ func (r *Run) withSamples(seconds int64, edit func(at int64, s *resources.Sample
 
 func TestUsageOfAStage(t *testing.T) {
 	t.Parallel()
-	stage := ramp(rampupParameters, 20).withSamples(60, func(at int64, s *resources.Sample) {
+	stage := newRampRun(rampupParameters, 20).withSamples(60, func(at int64, s *resources.Sample) {
 		s.Periods, s.Throttled, s.Overflows = uint64(10*at), uint64(3*at), uint64(at)
 		s.QueueFull = int(at)
-		if at == 15 { // in the stage, from 10 to 20: without descriptors a backend tells no more than this
+		if at == 15 { // in the stage, from 10 to 20: a backend without descriptors reports nothing after this
 			s.Files, s.MaxFiles, s.BackendCPU, s.Available = 30, 0, 0, 1<<30
 		}
 	}).stages()[1]
@@ -281,13 +281,13 @@ func TestUsageOfAServiceElsewhere(t *testing.T) {
 			for _, c := range counters {
 				reading[c] = float64(7 * i)
 			}
-			w.Add(began.Add(time.Duration(5+5*i)*time.Second), reading)
+			w.Add(start.Add(time.Duration(5+5*i)*time.Second), reading)
 		}
 		r := w.Record()
 		r.Cores = cores
 		return r
 	}
-	r := ramp(rampupParameters, 20).withSamples(60, func(at int64, s *resources.Sample) {
+	r := newRampRun(rampupParameters, 20).withSamples(60, func(at int64, s *resources.Sample) {
 		s.LinkRate, s.LinkSent, s.LinkReceived = 1000, uint64(100*at), uint64(900*at)
 	})
 	r.OneHost = false

@@ -8,7 +8,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-const atOnce = "requests at once"
+const atOneTime = "requests at once"
 
 var burst = Suite{
 	Name:   "burst",
@@ -20,7 +20,7 @@ var burst = Suite{
 		{"SEQUENCE", "number of sequential requests after the bursts"},
 		{"SEQUENCE_SECONDS", "maximum duration of the sequential requests in seconds"},
 	}, limitSettings...),
-	Runners: Runners{Default: 1}, // each runner has a barrier of its own
+	Runners: Runners{Default: 1}, // each runner has its own barrier
 	Target:  Target{OwnCores: true},
 	Page:    Page{Doc: httpDoc},
 	Assess:  assessBurst,
@@ -51,7 +51,7 @@ func assessBurst(r *Run) verdict.Assessment {
 		health := "–"
 		if h, ok := checks[st.Name]; ok {
 			health = "good"
-			if h.OK.Count() == 0 { // a service that does not recover broke, whatever it answered before
+			if h.OK.Count() == 0 { // a service that does not recover has failed, even if it responded before
 				health = "bad"
 				levels[i].FailedShare, levels[i].OwnFailed, levels[i].HardFailures = 1, 1, 1
 			}
@@ -60,40 +60,41 @@ func assessBurst(r *Run) verdict.Assessment {
 		t.Add(row(float64(st.Concurrency), st.Failed.Count(), fmt.Sprintf("%.0f ms", sentWithin(sentAfter[st.Name])), inHand(st, inFlight[st.Name]),
 			st.PerSecond(), p95Cell(st.Requests), health, status)...)
 	}
-	tried := limits.Trials(levels)
-	breaking, sum := FindBreaking(tried), total(all)
+	trials := limits.Trials(levels)
+	breaking, sum := FindBreaking(trials), total(all)
 	a := verdict.Assessment{
-		Facts: append([]verdict.Fact{sum.fact()}, breaking.facts(atOnce, "up to limit")...),
+		Facts: append([]verdict.Fact{sum.fact()}, breaking.facts(atOneTime, "up to limit")...),
 		Checks: []verdict.Check{
-			correctResponses(sum, all), recovered(all), lowestSustained("the lowest load is sustained", tried), sustained("at every load", "", tried),
+			checkResponses(sum, all), checkRecovery(all), lowestSustained("the lowest load is sustained", trials), checkGeneratorAtLoads("at every load", "", trials),
 		},
 		Tables:  []verdict.Table{t},
 		Metrics: []verdict.Metric{{Name: "requests at once sustained", Value: breaking.Sustained, HigherIsBetter: true}},
-		Passed:  []string{breaking.Summary(atOnce) + "; the service recovered after each"},
+		Passed:  []string{breaking.Summary(atOneTime) + "; the service recovered after each"},
 	}
 	stages := append(bursts, ofKinds(all, kindSequence)...)
-	r.addRequests(&a, all, stages, sum, breaking.recommendations(atOnce))
+	r.addRequests(&a, all, stages, sum, breaking.recommendations(atOneTime))
 	for _, st := range stages {
 		a.Metrics = append(a.Metrics, st.timeMetrics("of "+st.Title, st.limited())...)
 	}
 	return a
 }
 
-// recovered fails a service that does not answer after a burst.
-func recovered(all []StageResult) verdict.Check {
+// checkRecovery fails a service that does not respond after a burst.
+func checkRecovery(all []StageResult) verdict.Check {
 	var reasons []string
-	checks := ofKinds(all, kindHealth)
-	for _, st := range checks {
+	stages := ofKinds(all, kindHealth)
+	for _, st := range stages {
 		if st.OK.Count() == 0 {
 			reasons = append(reasons, fmt.Sprintf("after %s the health check was not answered well", st.Target))
 		}
 	}
-	actual := fmt.Sprintf("%d of %d", len(checks)-len(reasons), len(checks))
-	return check(CheckHealth, "well after each burst", "always", actual, len(checks) > 0 && len(reasons) == 0, reasons...)
+	actual := fmt.Sprintf("%d of %d", len(stages)-len(reasons), len(stages))
+	return check(CheckHealth, "well after each burst", "always", actual, len(stages) > 0 && len(reasons) == 0, reasons...)
 }
 
-// sentWithin returns the milliseconds in which the requests of a burst were sent. Each runner measures from its own start,
-// which may be later than that of another by the time that its connections took to open, so the times of the samples decide.
+// sentWithin returns the milliseconds in which the requests of a burst were sent. Each runner measures from its own
+// start, which may be later than that of another because its connections took longer to open. So the times of the
+// samples decide.
 func sentWithin(sent shard.Metric) float64 {
 	if sent.FirstUS == 0 {
 		return sent.Max - sent.Min

@@ -12,27 +12,27 @@ import (
 
 var burstParameters = map[string]string{"MAX_FAILED_PERCENT": "1", "MAX_P95_MS": "5000", "MIN_ANSWERED_PERCENT": "99"}
 
-// bursts is a run in which both bursts were answered in 100 ms, and the service was well after each.
-func bursts() *Run {
+// newBurstRun returns a run in which both bursts got responses within 100 ms, and the service was healthy after each.
+func newBurstRun() *Run {
 	r := runOf("burst", burstParameters,
 		shard.Stage{Name: "burst-100", Title: "100 at once", Kind: kindLoad, Seconds: 10, Concurrency: 100, Requests: 100},
 		shard.Stage{Name: "health-burst-100", Kind: kindHealth, Target: "burst-100", Start: 11, Seconds: 1, Requests: 1},
 		shard.Stage{Name: "burst-200", Title: "200 at once", Kind: kindLoad, Start: 13, Seconds: 10, Concurrency: 200, Requests: 200},
 		shard.Stage{Name: "health-burst-200", Kind: kindHealth, Target: "burst-200", Start: 24, Seconds: 1, Requests: 1},
 	)
-	r.answers("burst-100", 100, 100).answers("health-burst-100", 1, 1)
+	r.addAnswers("burst-100", 100, 100).addAnswers("health-burst-100", 1, 1)
 	return r
 }
 
 func TestBurst(t *testing.T) {
 	t.Parallel()
-	v := judged(bursts().answers("burst-200", 200, 100).answers("health-burst-200", 1, 1))
+	v := judge(newBurstRun().addAnswers("burst-200", 200, 100).addAnswers("health-burst-200", 1, 1))
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Contains(t, fact(v, "breaks"), "not reached: 200 requests at once were sustained")
 	require.Equal(t, []string{"200", "0", "0 ms", "0", "20", "100", "good", "good"}, table(v, "Bursts").Rows[1])
 	require.Equal(t, []string{"conservative", "2.5×", "80", "loads that must not fail"}, table(v, "Recommended maximum loads").Rows[0])
 
-	v = judged(bursts().answers("burst-200", 150, 100).answers("burst-200", 50, 1, shard.TagCode, "status-502").answers("health-burst-200", 1, 1))
+	v = judge(newBurstRun().addAnswers("burst-200", 150, 100).addAnswers("burst-200", 50, 1, shard.TagCode, "status-502").addAnswers("health-burst-200", 1, 1))
 	require.Equal(t, verdict.Pass, v.Verdict, "what is refused in a burst is a limit: %v", v.Reasons)
 	require.Contains(t, fact(v, "breaks"), "between 100 and 200 requests at once (25.00 % failed, mostly by status 502, 75.0 % answered)")
 	require.Equal(t, "bad", table(v, "Bursts").Rows[1][7])
@@ -41,28 +41,29 @@ func TestBurst(t *testing.T) {
 func TestServiceUnhealthyAfterABurst(t *testing.T) {
 	t.Parallel()
 	for name, r := range map[string]*Run{
-		"it answers with an error": bursts().answers("burst-200", 200, 100).answers("health-burst-200", 1, 1, shard.TagCode, "status-500"),
-		"it does not answer":       bursts().answers("burst-200", 200, 100),
+		"it answers with an error": newBurstRun().addAnswers("burst-200", 200, 100).addAnswers("health-burst-200", 1, 1, shard.TagCode, "status-500"),
+		"it does not answer":       newBurstRun().addAnswers("burst-200", 200, 100),
 	} {
-		v := judged(r)
+		v := judge(r)
 		require.Equal(t, verdict.Fail, v.Verdict, name)
 		require.Contains(t, v.Reasons, "after burst-200 the health check was not answered well", name)
 		require.Contains(t, fact(v, "breaks"), "between 100 and 200", name)
 	}
 }
 
-// Each runner counts from its own start. Half a burst that came a second after the other half was not at once.
+// Each runner measures from its own start. If half a burst came a second after the other half, it was not sent at one
+// time.
 func TestSentWithinOfAllRunners(t *testing.T) {
 	t.Parallel()
 	for _, apart := range []int64{0, 1000} {
-		r := bursts()
+		r := newBurstRun()
 		m := shard.Metric{Name: "sent_after", Type: "trend", Tags: map[string]string{shard.TagStage: "burst-100"}, Count: 50, Sum: 250, Min: 1, Max: 13, Trend: shard.NewHistogram()}
 		for i := range int64(2) {
-			m.FirstUS = began.UnixMicro() + i*apart*1000
+			m.FirstUS = start.UnixMicro() + i*apart*1000
 			m.LastUS = m.FirstUS + 13_000
 			r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, m)
 		}
-		require.Equal(t, fmt.Sprintf("%d ms", 12+apart), table(judged(r), "Bursts").Rows[0][2])
+		require.Equal(t, fmt.Sprintf("%d ms", 12+apart), table(judge(r), "Bursts").Rows[0][2])
 	}
 }
 
@@ -70,8 +71,8 @@ func TestSentWithinOfAllRunners(t *testing.T) {
 func TestMoreInFlightThanSent(t *testing.T) {
 	t.Parallel()
 	for inHand, says := range map[float64]string{100: "100", 101: "101 (more than these)"} {
-		r := bursts()
+		r := newBurstRun()
 		r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, shard.Metric{Name: "server_in_flight", Type: "trend", Tags: map[string]string{shard.TagStage: "burst-100"}, Count: 100, Min: 1, Max: inHand, Trend: shard.NewHistogram()})
-		require.Equal(t, says, table(judged(r), "Bursts").Rows[0][3])
+		require.Equal(t, says, table(judge(r), "Bursts").Rows[0][3])
 	}
 }

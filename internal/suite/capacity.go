@@ -37,7 +37,7 @@ func assessCapacity(r *Run) verdict.Assessment {
 		"held|connect p50|connect p99|late p50|late p99|late max|refused|dropped|missed|late|wrong|status")
 	cpu := r.cpuTable("step", "runner", "")
 	cpu.Columns[0] = "held"
-	tried := make([]Trial, 0, len(steps))
+	trials := make([]Trial, 0, len(steps))
 	for _, s := range steps {
 		try := s.trial()
 		late := []string{"–", "–", "–"}
@@ -47,11 +47,11 @@ func assessCapacity(r *Run) verdict.Assessment {
 		t.Add(row(s.Concurrency, trend(s.connect, .5), trend(s.connect, .99), late[0], late[1], late[2],
 			s.refused, s.dropped, s.missed, s.late, s.faults, try.Status)...)
 		cpu.Rows = append(cpu.Rows, s.machine.row(text(s.Concurrency)))
-		tried = append(tried, try)
+		trials = append(trials, try)
 	}
-	b, stages := FindBreaking(tried), stagesOf(m)
-	first := lowestSustained("the first step is sustained", tried)
-	if len(tried) > 0 && tried[0].Reason != "" {
+	b, stages := FindBreaking(trials), stagesOf(m)
+	first := lowestSustained("the first step is sustained", trials)
+	if len(trials) > 0 && trials[0].Reason != "" {
 		first.Reasons = streams.Sentences(ledger.KindRefused, ledger.KindDropped, ledger.KindLost, ledger.KindUnsent, ledger.KindTail, ledger.KindLate)
 	}
 	ended := check(CheckClimb, "the climb ended for a reason", "a breaking point, or the ceiling",
@@ -64,7 +64,7 @@ func assessCapacity(r *Run) verdict.Assessment {
 		Metrics: []verdict.Metric{{Name: "connections sustained", Unit: streamsUnit, Value: b.Sustained, HigherIsBetter: true}},
 		Checks: slices.Concat([]verdict.Check{
 			everyStream(m), first, b.longEnough(r, "MIN_CONNECTIONS", "connections sustained"), endedOnRequest(streams, m, b), inconclusive(ended),
-		}, streams.LoadIndependentChecks(), []verdict.Check{sustained("at every step", " "+streamsUnit, tried)}),
+		}, streams.LoadIndependentChecks(), []verdict.Check{checkGeneratorAtLoads("at every step", " "+streamsUnit, trials)}),
 	}
 }
 

@@ -147,7 +147,7 @@ func Compare(one, several []float64, lower bool, incomparable Reason) Comparison
 		return Comparison{Interval: "–", None: Reason{"it takes two rounds or more, with an answer in each, to tell a difference from chance", "few rounds"}}
 	}
 	mean, low, high := stats.MeanCI(logs, confidence)
-	c := Comparison{Interval: signed(low) + " … " + signed(high)}
+	c := Comparison{Interval: signedPercent(low) + " … " + signedPercent(high)}
 	factor := math.Exp(math.Abs(mean))
 	switch {
 	case incomparable.Sentence != "":
@@ -176,8 +176,8 @@ func compareFailures(one, several float64) Comparison {
 	return Comparison{Interval: "–", None: Reason{Word: "little"}}
 }
 
-// signed writes a difference of logarithms in percent.
-func signed(log float64) string {
+// signedPercent formats a difference of logarithms in percent.
+func signedPercent(log float64) string {
 	share := 100 * (math.Exp(log) - 1)
 	if math.IsInf(share, 0) || share >= 1000 {
 		return ">+999 %"
@@ -262,9 +262,9 @@ func assessCluster(r *Run) verdict.Assessment {
 			{Name: "deploy", Value: choice + ": " + reason},
 		},
 		Checks: append([]verdict.Check{
-			correctResponses(sum, stages), lowestSustained("the lowest load is sustained", limits.Trials(limits.fixedLevels(one.stages()))),
-			everyServer(several.stages(), manyTotal, size), notTheGenerator(all),
-		}, r.ownCount(stages)...),
+			checkResponses(sum, stages), lowestSustained("the lowest load is sustained", limits.Trials(limits.fixedLevels(one.stages()))),
+			everyServer(several.stages(), manyTotal, size), checkGeneratorOfStages(all),
+		}, r.checkServerCount(stages)...),
 		Passed: []string{sentence("single %v answers/s, cluster %v; %s; deploy %s: %s", one.Peak, several.Peak, peaks.Sentence(), choice, reason)},
 		Tables: slices.Concat([]verdict.Table{
 			levelTable(one, several), sideTable(one, several, peaks, size), serverTable(oneTotal, manyTotal),
@@ -330,7 +330,7 @@ func levelTable(one, several Side) verdict.Table {
 		"a winner is better by %s or more (else little), the interval leaves 0 out (else chance), and the load generator was the limit of neither; "+
 		"failed: by over %s of the requests", percent(confidence), percent(leastGain), percent(failureMargin)), "at a time|figure"+comparedColumns)
 	for _, a := range one.levels {
-		i := slices.IndexFunc(several.levels, func(other roundLevel) bool { return other.Concurrency == a.Concurrency })
+		i := slices.IndexFunc(several.levels, func(rest roundLevel) bool { return rest.Concurrency == a.Concurrency })
 		if i < 0 {
 			continue
 		}

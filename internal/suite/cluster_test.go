@@ -42,7 +42,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// Of equal targets that differ by chance alone somebody wins in less than one case of twenty.
+// Among equal targets that differ by chance alone, one wins in less than one case of twenty.
 func TestChanceRarelyWins(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -81,15 +81,15 @@ func TestDeployment(t *testing.T) {
 		{"the cluster is a little faster", side(100, 0, 1), side(115, 0, 1), Comparison{Winner: cluster, Margin: "15 %"}, single, "not over a fifth faster"},
 		{"the single backend is faster", side(155, 0, 1), side(110, 0, 1), Comparison{Winner: single, Margin: "41 %"}, single, "41 % more a second"},
 	} {
-		choice, why := Deployment(c.one, c.many, c.peaks)
+		choice, reason := Deployment(c.one, c.many, c.peaks)
 		require.Equal(t, c.want, choice, c.name)
-		require.Contains(t, why, c.says, c.name)
+		require.Contains(t, reason, c.says, c.name)
 	}
 }
 
-// rounded returns a comparison of three rounds, in which the targets alternate for 10 s with 5 at a time: the single
-// backend answers 1000 requests, the cluster the given numbers.
-func rounded(ofCluster ...int) *Run {
+// newComparisonRun returns a comparison of three rounds, in which the targets alternate for 10 s with 5 at a time:
+// the single backend responds to 1000 requests, the cluster to the given numbers.
+func newComparisonRun(ofCluster ...int) *Run {
 	var stages []shard.Stage
 	for i := range ofCluster {
 		for n, target := range []string{single, cluster} {
@@ -98,9 +98,9 @@ func rounded(ofCluster ...int) *Run {
 	}
 	r := runOf("cluster", fixedParameters, stages...)
 	for i, n := range ofCluster {
-		r.answers(fmt.Sprintf("level-5-single-%d", i), 999+i, 10, shard.TagServer, "backend-1")
+		r.addAnswers(fmt.Sprintf("level-5-single-%d", i), 999+i, 10, shard.TagServer, "backend-1")
 		for member := range 3 {
-			r.answers(fmt.Sprintf("level-5-cluster-%d", i), n/3, 4, shard.TagServer, fmt.Sprint("backend-", member))
+			r.addAnswers(fmt.Sprintf("level-5-cluster-%d", i), n/3, 4, shard.TagServer, fmt.Sprint("backend-", member))
 		}
 	}
 	return r
@@ -108,7 +108,7 @@ func rounded(ofCluster ...int) *Run {
 
 func TestClusterByRounds(t *testing.T) {
 	t.Parallel()
-	v := judged(rounded(1500, 1530, 1470).apart(.97, .61))
+	v := judge(newComparisonRun(1500, 1530, 1470).setCores(.97, .61))
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Contains(t, fact(v, "peak"), "single 100 answers/s with 5 at a time; the service was the limit: the service's cores were 97 % busy, the generator's 61 %; cluster 150 with")
 	require.Contains(t, fact(v, "winner"), "winner: cluster by 50 %")
@@ -123,7 +123,7 @@ func TestClusterByRounds(t *testing.T) {
 
 func TestNoisyRoundsDecideNothing(t *testing.T) {
 	t.Parallel()
-	v := judged(rounded(900, 1500, 1050).apart(.97, .61))
+	v := judge(newComparisonRun(900, 1500, 1050).setCores(.97, .61))
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Contains(t, fact(v, "winner"), "no winner: the interval of the difference is -")
 	require.Contains(t, fact(v, "winner"), "chance explains it")
@@ -132,22 +132,22 @@ func TestNoisyRoundsDecideNothing(t *testing.T) {
 
 func TestSaturatedGeneratorDecidesNothing(t *testing.T) {
 	t.Parallel()
-	v := judged(rounded(1500, 1530, 1470).apart(.61, .97))
+	v := judge(newComparisonRun(1500, 1530, 1470).setCores(.61, .97))
 	require.Contains(t, fact(v, "winner"), "no winner: the interval of the difference is +43 % … +58 %; the load generator was saturated at the single backend (the service's cores were 61 % busy, the generator's 97 %)")
 	require.Equal(t, "none", table(v, "Level by level").Rows[0][5])
 	require.Contains(t, table(v, "In all: gains and costs").Rows[1][5], "generator")
 }
 
-// One round in which the generator stalled widens the interval, and does not stand for the others.
+// One round in which the generator stalled widens the interval, and does not invalidate the other rounds.
 func TestStallInOneRound(t *testing.T) {
 	t.Parallel()
 	stalled := func(rounds ...int64) string {
-		r := rounded(1500, 1530, 1470).apart(.97, .61)
+		r := newComparisonRun(1500, 1530, 1470).setCores(.97, .61)
 		for _, i := range rounds {
-			at := began.Unix() + 22*i + 3
+			at := start.Unix() + 22*i + 3
 			r.Rounds[0].Seconds = append(r.Rounds[0].Seconds, shard.Second{FromUS: at * 1e6, ToUS: (at + 1) * 1e6, StallMS: 900})
 		}
-		return fact(judged(r), "winner")
+		return fact(judge(r), "winner")
 	}
 	require.Contains(t, stalled(1), "winner: cluster")
 	require.Contains(t, stalled(0, 1), "the load generator was saturated at the single backend (a runner stalled for 900 ms)")
@@ -157,13 +157,13 @@ func compared() *Run {
 	return runOf("cluster", fixedParameters,
 		shard.Stage{Name: "level-5-single", Title: "5 at a time, single", Kind: kindLoad, Target: single, Seconds: 10, Concurrency: 5, Requests: 1000},
 		shard.Stage{Name: "level-5-cluster", Title: "5 at a time, cluster", Kind: kindLoad, Target: cluster, Start: 20, Seconds: 10, Concurrency: 5, Requests: 1500},
-	).answers("level-5-single", 1000, 10, shard.TagServer, "backend-1")
+	).addAnswers("level-5-single", 1000, 10, shard.TagServer, "backend-1")
 }
 
 // A load of a second or two has no figures of the limit: there is no winner.
 func TestShortLevelsDecideNothing(t *testing.T) {
 	t.Parallel()
-	r := rounded(1500, 1530, 1470)
+	r := newComparisonRun(1500, 1530, 1470)
 	for i := range r.Rounds[0].Metrics {
 		m := &r.Rounds[0].Metrics[i]
 		m.LastUS = m.FirstUS + 1_900_000
@@ -171,7 +171,7 @@ func TestShortLevelsDecideNothing(t *testing.T) {
 	for i := range r.Rounds[0].Suite.Stages {
 		r.Rounds[0].Suite.Stages[i].Seconds = 1.9
 	}
-	v := judged(r)
+	v := judge(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Contains(t, fact(v, "deploy"), "throughput decides nothing")
 	require.Equal(t, "none", table(v, "Level by level").Rows[0][5])
@@ -187,10 +187,10 @@ func TestShortLevelsDecideNothing(t *testing.T) {
 
 func TestUnbalancedCluster(t *testing.T) {
 	t.Parallel()
-	v := judged(compared().answers("level-5-cluster", 1500, 4, shard.TagServer, "backend-1"))
+	v := judge(compared().addAnswers("level-5-cluster", 1500, 4, shard.TagServer, "backend-1"))
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Equal(t, "only 1 of the 3 servers of the cluster answered (backend-1): CLUSTER_SIZE has their number", v.Reasons[0])
-	v = judged(compared().answers("level-5-cluster", 1500, 4))
+	v = judge(compared().addAnswers("level-5-cluster", 1500, 4))
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Contains(t, v.Reasons[0], "every server of the cluster answers: 0 named themselves, the limit is 3")
 }
@@ -198,7 +198,7 @@ func TestUnbalancedCluster(t *testing.T) {
 // All that are left share the load evenly, which must not hide the one that is gone.
 func TestClusterWithAServerDown(t *testing.T) {
 	t.Parallel()
-	v := judged(compared().answers("level-5-cluster", 750, 4, shard.TagServer, "backend-1").answers("level-5-cluster", 750, 4, shard.TagServer, "backend-3"))
+	v := judge(compared().addAnswers("level-5-cluster", 750, 4, shard.TagServer, "backend-1").addAnswers("level-5-cluster", 750, 4, shard.TagServer, "backend-3"))
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Contains(t, fmt.Sprint(v.Reasons), "only 2 of the 3 servers of the cluster answered (backend-1, backend-3)")
 	require.Contains(t, fact(v, "deploy"), "neither yet")
@@ -207,14 +207,14 @@ func TestClusterWithAServerDown(t *testing.T) {
 	r := compared()
 	r.Rounds[0].Suite.Parameters = maps.Clone(fixedParameters)
 	r.Rounds[0].Suite.Parameters["CLUSTER_SIZE"] = "2"
-	v = judged(r.answers("level-5-cluster", 750, 4, shard.TagServer, "backend-1").answers("level-5-cluster", 750, 4, shard.TagServer, "backend-3"))
+	v = judge(r.addAnswers("level-5-cluster", 750, 4, shard.TagServer, "backend-1").addAnswers("level-5-cluster", 750, 4, shard.TagServer, "backend-3"))
 	require.Equal(t, verdict.Pass, v.Verdict, "a cluster of two: %s", v.Reasons)
 
 	r = compared()
 	for n := range 4 {
-		r.answers("level-5-cluster", 500, 4, shard.TagServer, fmt.Sprint("backend-", n))
+		r.addAnswers("level-5-cluster", 500, 4, shard.TagServer, fmt.Sprint("backend-", n))
 	}
-	v = judged(r)
+	v = judge(r)
 	require.Equal(t, verdict.Invalid, v.Verdict)
 	require.Contains(t, fmt.Sprint(v.Reasons), "4 servers answered (backend-0, backend-1, backend-2, backend-3), CLUSTER_SIZE is 3")
 }
@@ -225,9 +225,9 @@ func TestClusterMemberSilentAtOneLevel(t *testing.T) {
 	stages := &r.Rounds[0].Suite.Stages
 	*stages = append(*stages, shard.Stage{Name: "level-9-cluster", Kind: kindLoad, Target: cluster, Start: 40, Seconds: 10, Concurrency: 9, Requests: 300})
 	for n := range 3 {
-		r.answers("level-5-cluster", 500, 4, shard.TagServer, fmt.Sprint("backend-", n))
+		r.addAnswers("level-5-cluster", 500, 4, shard.TagServer, fmt.Sprint("backend-", n))
 	}
-	v := judged(r.answers("level-9-cluster", 150, 4, shard.TagServer, "backend-0").answers("level-9-cluster", 150, 4, shard.TagServer, "backend-2"))
+	v := judge(r.addAnswers("level-9-cluster", 150, 4, shard.TagServer, "backend-0").addAnswers("level-9-cluster", 150, 4, shard.TagServer, "backend-2"))
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Contains(t, fmt.Sprint(v.Reasons), "backend-1 answered none of 300 requests to the cluster at 9 at a time")
 }
@@ -238,15 +238,15 @@ func TestCrashOutranksCount(t *testing.T) {
 	run := func() *Run {
 		r := compared()
 		for n := range 3 {
-			r.answers("level-5-cluster", 500, 4, shard.TagServer, fmt.Sprint("backend-", n))
+			r.addAnswers("level-5-cluster", 500, 4, shard.TagServer, fmt.Sprint("backend-", n))
 		}
-		r.OneHost, r.Samples = true, []resources.Sample{{Unix: began.Unix(), Served: 10}, {Unix: began.Unix() + 40, Served: 2100}}
+		r.OneHost, r.Samples = true, []resources.Sample{{Unix: start.Unix(), Served: 10}, {Unix: start.Unix() + 40, Served: 2100}}
 		return r
 	}
-	require.Equal(t, verdict.Invalid, judged(run()).Verdict, "nobody knows who asked")
+	require.Equal(t, verdict.Invalid, judge(run()).Verdict, "nobody knows who asked")
 	r := run()
 	r.Failures = []verdict.Failure{{Text: "backend-2-cluster died at 10:00:00 UTC (signal: killed) and was restarted"}}
-	v := judged(r)
+	v := judge(r)
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Equal(t, []string{r.Failures[0].Text}, v.Reasons)
 	require.Contains(t, fmt.Sprint(v.Warnings), "the count of a process is lost when it dies")

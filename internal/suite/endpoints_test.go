@@ -8,14 +8,14 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// What was asked has its own rate, minimum and maximum in each suite that asks more than one thing.
+// Each endpoint has its own rate, minimum and maximum in a suite with several endpoints.
 func TestEndpointRows(t *testing.T) {
 	t.Parallel()
 	for suite, kind := range map[string]string{"rampup": kindLoad, "burst": kindLoad, "throughput": kindLoad, "cluster": kindLoad} {
 		r := runOf(suite, fixedParameters, shard.Stage{Name: "a", Title: "a", Kind: kind, Seconds: 10, Rate: 30, Concurrency: 5, Requests: 300}).
-			answers("a", 100, 5).answers("a", 100, 50).answers("a", 90, 8, shard.TagEndpoint, "math.add").
-			answers("a", 10, 1, shard.TagEndpoint, "math.add", shard.TagCode, shard.CodeWrongContent).answers("a", 3, 1, shard.TagEndpoint, "status", shard.TagCode, "status-503")
-		v := judged(r)
+			addAnswers("a", 100, 5).addAnswers("a", 100, 50).addAnswers("a", 90, 8, shard.TagEndpoint, "math.add").
+			addAnswers("a", 10, 1, shard.TagEndpoint, "math.add", shard.TagCode, shard.CodeWrongContent).addAnswers("a", 3, 1, shard.TagEndpoint, "status", shard.TagCode, "status-503")
+		v := judge(r)
 		require.Equal(t, [][]string{{"echo", "200", "0", "0", "20"}, {"math.add", "100", "10", "10", "9"}, {"status", "3", "3", "0", "0"}}, table(v, "By endpoint").Rows, suite)
 		require.Equal(t, [][]string{
 			{"echo", "200", "5.00", "27.5", "22.5", "5.02", "50.0", "50.0", "50.0", "50.0"},
@@ -25,11 +25,11 @@ func TestEndpointRows(t *testing.T) {
 	}
 }
 
-// Uploads ask one thing: a table of one row would repeat the one above it.
+// Uploads have one endpoint: a table of one row would repeat the one above it.
 func TestOneEndpointHasNoTable(t *testing.T) {
 	t.Parallel()
-	r := runOf("rampup", fixedParameters, shard.Stage{Name: "a", Title: "a", Kind: kindLoad, Seconds: 10, Rate: 30}).answers("a", 300, 5)
-	require.Empty(t, table(judged(r), "By endpoint").Rows)
+	r := runOf("rampup", fixedParameters, shard.Stage{Name: "a", Title: "a", Kind: kindLoad, Seconds: 10, Rate: 30}).addAnswers("a", 300, 5)
+	require.Empty(t, table(judge(r), "By endpoint").Rows)
 }
 
 // Of two targets each has its own rows, over its own time.
@@ -40,9 +40,9 @@ func TestEndpointsOfTwoTargets(t *testing.T) {
 		shard.Stage{Name: "b", Title: "b", Kind: kindLoad, Target: cluster, Start: 10, Seconds: 20, Concurrency: 5, Requests: 200},
 	)
 	for _, stage := range []string{"a", "b"} {
-		r.answers(stage, 100, 5).answers(stage, 100, 7, shard.TagEndpoint, "math.add")
+		r.addAnswers(stage, 100, 5).addAnswers(stage, 100, 7, shard.TagEndpoint, "math.add")
 	}
-	v := judged(r)
+	v := judge(r)
 	for target, rate := range map[string]string{single: "10", cluster: "5"} {
 		for _, row := range table(v, "By endpoint, "+target).Rows {
 			require.Equal(t, rate, row[4], target+": "+row[0])

@@ -54,13 +54,13 @@ var finite = Suite{
 func assessFinite(r *Run) verdict.Assessment {
 	m := r.Rounds[0]
 	responses := m.Responses
-	if responses == nil { // no runner left a shard, which is a problem of its own
+	if responses == nil { // no runner left a shard, which another problem reports
 		responses = shard.NewResponses()
 	}
 	f := &finiteRun{Run: r, m: m, responses: responses, v: verdict.ResponsesOf(responses, r.Model), chunks: verdict.Chunks(responses)}
 	f.gauge = f.requestGauge()
 	return verdict.Assessment{
-		Responses: responses, Facts: f.facts(), Passed: []string{f.passed()}, Warnings: f.warnings(),
+		Responses: responses, Facts: f.facts(), Passed: []string{f.summary()}, Warnings: f.warnings(),
 		Checks: f.checks(), Metrics: f.metrics(),
 		Tables: append([]verdict.Table{f.stateTable(), f.figureTable(), f.timeTable()}, f.findingTables()...),
 	}
@@ -76,7 +76,7 @@ type finiteRun struct {
 	gauge     requestGauge
 }
 
-func (f *finiteRun) passed() string {
+func (f *finiteRun) summary() string {
 	text := sentence("%v of %v responses complete, %v of %v chunks received", f.v.Complete, f.v.Started, f.chunks.Received, f.chunks.Expected)
 	if n := f.responses.Uncovered; n > 0 {
 		text += sentence("; chunks of %s have no numbers, so losses inside them could not have been detected", format.Count(n, "response"))
@@ -108,8 +108,8 @@ func (f *finiteRun) facts() []verdict.Fact {
 	if bursts := f.bursts(); bursts != "" {
 		facts = append(facts, verdict.Fact{Name: "bursts", Value: bursts})
 	}
-	if f.limited() {
-		facts = append(facts, verdict.Fact{Name: "goodput", Value: sentence("%s of the responses complete and within the limits", ratio(f.v.Good, f.judged()))})
+	if f.hasLimits() {
+		facts = append(facts, verdict.Fact{Name: "goodput", Value: sentence("%s of the responses complete and within the limits", ratio(f.v.Good, f.expectedComplete()))})
 	}
 	if f.v.Incomplete > 0 {
 		facts = append(facts, verdict.Fact{Name: "incomplete", Value: sentence("%s cut short by the service, as it said", format.Count(f.v.Incomplete, "response"))})
@@ -119,13 +119,13 @@ func (f *finiteRun) facts() []verdict.Fact {
 			format.Count(f.v.Abandoned, "response"), float64(f.responses.AbandonedChunks)/float64(f.v.Abandoned))})
 	}
 	if c := f.v.Cancellation; c != nil {
-		facts = append(facts, verdict.Fact{Name: "cancelled", Value: f.cancelled(c)})
+		facts = append(facts, verdict.Fact{Name: "cancelled", Value: f.cancellationText(c)})
 	}
 	return append(facts, f.gauge.facts()...)
 }
 
-// cancelled states when the numbered model learned that clients had left.
-func (f *finiteRun) cancelled(c *verdict.Cancellation) string {
+// cancellationText states when the numbered model learned that clients had left.
+func (f *finiteRun) cancellationText(c *verdict.Cancellation) string {
 	text := sentence("%v of %v abandoned requests were cancelled at the model", c.Cancelled, c.Checked)
 	if c.Cancelled > 0 {
 		text += sentence(", after %s at p50 and %s at most", ms(c.After.P50), ms(c.After.Max))
@@ -163,10 +163,10 @@ func (f *finiteRun) warnings() (out []string) {
 // faulty returns the number of responses that fail the run by their state.
 func (f *finiteRun) faulty() int64 { return f.v.Started - f.v.Complete - f.v.Lingering - f.v.Abandoned }
 
-// judged returns the number of responses that were to complete.
-func (f *finiteRun) judged() int64 { return f.v.Started - f.v.Abandoned }
+// expectedComplete returns the number of responses that were expected to complete.
+func (f *finiteRun) expectedComplete() int64 { return f.v.Started - f.v.Abandoned }
 
-func (f *finiteRun) limited() bool {
+func (f *finiteRun) hasLimits() bool {
 	return f.number("MAX_TTFT_MS") > 0 || f.number("MAX_GAP_MS") > 0 || f.number("MAX_TOTAL_S") > 0
 }
 
@@ -198,7 +198,7 @@ func (f *finiteRun) checks() []verdict.Check {
 		f.chunkCheck(CheckChunksCorrupted, "chunks corrupted", f.chunks.Corrupted, func(c ledger.Totals) uint64 { return c.Corrupted }),
 		inconclusive(skipped),
 	}
-	if f.limited() {
+	if f.hasLimits() {
 		out = append(out, f.goodput(), f.onTime())
 	}
 	return append(out, f.allNumbered())
@@ -242,10 +242,10 @@ func (f *finiteRun) sentences(state ledger.ResponseState) []string {
 
 // goodput requires that responses are complete and within the limits.
 func (f *finiteRun) goodput() verdict.Check {
-	least, good := f.number("MIN_GOODPUT"), 100*share(f.v.Good, f.judged())
+	least, good := f.number("MIN_GOODPUT"), 100*share(f.v.Good, f.expectedComplete())
 	return check(CheckGoodput, "goodput", fmt.Sprintf("at least %g %%", least), percentOf(good/100), good >= least,
 		sentence("%v of %v responses were complete and within the limits (ttft p99 %s, inter-chunk p99 %s, e2e p99 %s)",
-			f.v.Good, f.judged(), ms(f.v.TTFT.P99), ms(f.v.InterChunkLatency.P99), ms(f.v.E2E.P99)))
+			f.v.Good, f.expectedComplete(), ms(f.v.TTFT.P99), ms(f.v.InterChunkLatency.P99), ms(f.v.E2E.P99)))
 }
 
 // mostDelay is by how much the generator may make requests late, in milliseconds at p99.
@@ -351,7 +351,8 @@ func unpackInto(h *shard.Histogram, p *shard.Packed) {
 // mostFindings is the number of responses that the report lists.
 const mostFindings = 50
 
-// findingTables lists the first responses that did not complete, or whose chunks are not those that were sent; none if there are none.
+// findingTables lists the first responses that did not complete, or whose chunks differ from those that were sent;
+// none if there are none.
 func (f *finiteRun) findingTables() []verdict.Table {
 	if len(f.responses.Findings) == 0 {
 		return nil
@@ -364,7 +365,7 @@ func (f *finiteRun) findingTables() []verdict.Table {
 }
 
 func (f *finiteRun) metrics() []verdict.Metric {
-	faulty := f.judged() - f.v.Complete
+	faulty := f.expectedComplete() - f.v.Complete
 	metrics := []verdict.Metric{
 		{Name: "responses not complete", Value: float64(faulty), Fault: true},
 		{Name: "chunks missed", Value: float64(f.chunks.Missed), Fault: true},

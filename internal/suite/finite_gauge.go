@@ -44,7 +44,7 @@ func (f *finiteRun) requestGauge() (g requestGauge) {
 	for i := range samples {
 		s := &samples[i]
 		at := float64(s.At().UnixMicro()) / 1e6
-		extra := *s.Gauge - base - float64(timesUntil(starts, at)-timesUntil(ends, at))
+		extra := *s.Gauge - base - float64(countUntil(starts, at)-countUntil(ends, at))
 		if i > 0 {
 			sum += (previous + extra) / 2 * s.At().Sub(samples[i-1].At()).Seconds()
 		}
@@ -68,8 +68,8 @@ func (f *finiteRun) responseTimes() (starts, ends []float64, whole bool) {
 	return starts, ends, whole
 }
 
-// timesUntil returns how many of some sorted times are not after another one.
-func timesUntil(times []float64, at float64) int {
+// countUntil returns how many of some sorted times are not after another one.
+func countUntil(times []float64, at float64) int {
 	n, _ := slices.BinarySearchFunc(times, at, func(one, at float64) int {
 		if one <= at {
 			return -1
@@ -79,7 +79,7 @@ func timesUntil(times []float64, at float64) int {
 	return n
 }
 
-// facts returns what the gauge shows; none without a gauge.
+// facts returns the values of the gauge; none without a gauge.
 func (g *requestGauge) facts() []verdict.Fact {
 	if g.name == "" || g.problem != "" {
 		return nil

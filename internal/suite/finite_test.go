@@ -13,8 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// answered is a run with responses that end in these states, each with its chunks 10 ms apart.
-func answered(t *testing.T, parameters map[string]string, states ...ledger.ResponseState) *Run {
+// finiteWith returns a run with responses that end in these states, each with its chunks 10 ms apart.
+func finiteWith(t *testing.T, parameters map[string]string, states ...ledger.ResponseState) *Run {
 	t.Helper()
 	r := runOf("finite", parameters, shard.Stage{Name: "finite", Title: "20/s", Kind: "load", Seconds: 60, Rate: 20})
 	m := r.Rounds[0]
@@ -29,7 +29,7 @@ func answered(t *testing.T, parameters map[string]string, states ...ledger.Respo
 		one.Block(&ledger.Chunk{Done: true})
 		one.Close(due+100*time.Millisecond, ledger.ClosedInOrder)
 		one.State = state
-		m.Responses.Add(&one, "r-1", "", began.Add(due), shard.ResponseLimits{First: 100 * time.Millisecond})
+		m.Responses.Add(&one, "r-1", "", start.Add(due), shard.ResponseLimits{First: 100 * time.Millisecond})
 	}
 	return r
 }
@@ -41,7 +41,7 @@ func TestFiniteFailsForEachBadState(t *testing.T) {
 		ledger.ResponseEmpty: verdict.Fail, ledger.ResponseIdle: verdict.Fail, ledger.ResponseAfterDone: verdict.Fail, ledger.ResponseUnfinished: verdict.Fail,
 		ledger.ResponseLingering: verdict.Pass, ledger.ResponseAbandoned: verdict.Pass,
 	} {
-		v := judged(answered(t, nil, ledger.ResponseComplete, state))
+		v := judge(finiteWith(t, nil, ledger.ResponseComplete, state))
 		require.Equal(t, want, v.Verdict, "%s: %v", state, v.Reasons)
 		require.EqualValues(t, 2, v.Responses.Started)
 	}
@@ -49,14 +49,14 @@ func TestFiniteFailsForEachBadState(t *testing.T) {
 
 func TestFiniteWithoutACompleteResponseIsInvalid(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, verdict.Invalid, judged(answered(t, nil)).Verdict)
-	require.Equal(t, verdict.Invalid, judged(answered(t, nil, ledger.ResponseLingering)).Verdict)
-	require.Equal(t, verdict.Fail, judged(answered(t, nil, ledger.ResponseTruncated)).Verdict)
+	require.Equal(t, verdict.Invalid, judge(finiteWith(t, nil)).Verdict)
+	require.Equal(t, verdict.Invalid, judge(finiteWith(t, nil, ledger.ResponseLingering)).Verdict)
+	require.Equal(t, verdict.Fail, judge(finiteWith(t, nil, ledger.ResponseTruncated)).Verdict)
 }
 
 func TestFiniteJudgesGoodputOnlyWithLimits(t *testing.T) {
 	t.Parallel()
-	v := judged(answered(t, map[string]string{"MAX_TTFT_MS": "10", "MIN_GOODPUT": "100"}, ledger.ResponseComplete))
+	v := judge(finiteWith(t, map[string]string{"MAX_TTFT_MS": "10", "MIN_GOODPUT": "100"}, ledger.ResponseComplete))
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.EqualValues(t, 1, v.Responses.Good)
 	require.InDelta(t, 50, v.Responses.TTFT.P50, 1)
@@ -74,13 +74,13 @@ func TestFiniteReadsAGaugeOfOpenRequests(t *testing.T) {
 			one := ledger.Response{Due: due, Started: due}
 			one.Block(&ledger.Chunk{At: due, Content: true})
 			one.Close(due+time.Second, ledger.ClosedOnPurpose)
-			r.Rounds[0].Responses.Add(&one, "r", "", began.Add(due+time.Second), shard.ResponseLimits{})
+			r.Rounds[0].Responses.Add(&one, "r", "", start.Add(due+time.Second), shard.ResponseLimits{})
 		}
 		for second := -1.; second < 70; second++ {
-			at := began.Add(time.Duration(second * float64(time.Second)))
+			at := start.Add(time.Duration(second * float64(time.Second)))
 			r.Samples = append(r.Samples, resources.Sample{Unix: at.Unix(), AtUS: at.UnixMicro(), Gauge: gauge(second)})
 		}
-		return judged(r)
+		return judge(r)
 	}
 	factOf := func(v *verdict.Verdict) (text string) {
 		for _, fact := range v.Facts {
@@ -105,6 +105,6 @@ func TestFiniteReadsAGaugeOfOpenRequests(t *testing.T) {
 func TestFiniteLimitsRefusals(t *testing.T) {
 	t.Parallel()
 	states := []ledger.ResponseState{ledger.ResponseComplete, ledger.ResponseComplete, ledger.ResponseComplete, ledger.ResponseRefused}
-	require.Equal(t, verdict.Pass, judged(answered(t, map[string]string{"MAX_REFUSED": "25"}, states...)).Verdict)
-	require.Equal(t, verdict.Fail, judged(answered(t, map[string]string{"MAX_REFUSED": "24"}, states...)).Verdict)
+	require.Equal(t, verdict.Pass, judge(finiteWith(t, map[string]string{"MAX_REFUSED": "25"}, states...)).Verdict)
+	require.Equal(t, verdict.Fail, judge(finiteWith(t, map[string]string{"MAX_REFUSED": "24"}, states...)).Verdict)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// count writes a whole number with commas, and a small one with what it needs.
+// count formats a whole number with commas, and a small one with as many digits as needed.
 func count(v float64) string {
 	if v < 10 && v != float64(int64(v)) {
 		return strconv.FormatFloat(v, 'f', 1, 64)
@@ -57,7 +57,7 @@ func change(from, to float64) string {
 
 func megabytes(bytes float64) string { return fmt.Sprintf("%.1f MB", bytes/1e6) }
 
-// quantiles are those of a histogram in milliseconds, without a unit; 1 is the maximum.
+// quantiles returns quantiles of a histogram in milliseconds, without a unit; 1 is the maximum.
 func quantiles(h *shard.Histogram, at ...float64) (out []string) {
 	for _, q := range at {
 		out = append(out, figure(quantile(h, q)))
@@ -65,7 +65,7 @@ func quantiles(h *shard.Histogram, at ...float64) (out []string) {
 	return out
 }
 
-// p95Cell is the 95th percentile of the good answers, where there are any.
+// p95Cell returns the 95th percentile of the good answers, if there are any.
 func p95Cell(q *Requests) string {
 	if q.OK.Count() == 0 {
 		return "–"

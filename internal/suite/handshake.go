@@ -51,10 +51,10 @@ func assessHandshake(r *Run) verdict.Assessment {
 		},
 		Passed: []string{sentence("%v of %v connections came about, each with a full handshake; strangers were refused", sum.OK.Count(), sum.Total())},
 	}
-	a.Checks = append([]verdict.Check{allTried(stages), failedShare(r, stages), untrustedRefused(m)}, r.fastEnough(stages)...)
+	a.Checks = append([]verdict.Check{checkAllTried(stages), failedShare(r, stages), untrustedRefused(m)}, r.fastEnough(stages)...)
 	memory, flat := r.memoryByScale(m, stages)
 	if r.number("HOLD_SECONDS") > 0 {
-		a.Checks = append(append(a.Checks, openToTheEnd(m)), openAtOnce(m, stages[0])...)
+		a.Checks = append(append(a.Checks, checkOpenToTheEnd(m)), checkOpenTogether(m, stages[0])...)
 		memory, a.Metrics = r.memoryOfOpen(m, stages[0])
 	}
 	a.Checks = append(a.Checks, flat...)
@@ -107,8 +107,8 @@ func (r *Run) fastEnough(stages []StageResult) (out []verdict.Check) {
 	return out
 }
 
-// allTried makes a run invalid that ended before all connections were tried: MAX_SECONDS was over, for example.
-func allTried(stages []StageResult) verdict.Check {
+// checkAllTried makes a run invalid that ended before all connections were tried, for example at MAX_SECONDS.
+func checkAllTried(stages []StageResult) verdict.Check {
 	var planned, handshakes int64
 	for _, st := range stages {
 		planned += int64(st.Stage.Requests)
@@ -137,8 +137,8 @@ func failedShare(r *Run, stages []StageResult) verdict.Check {
 // untrustedClients are the kinds of clients that a server must refuse, as the script names them.
 var untrustedClients = []string{"without a certificate", "with a foreign certificate", "with a certificate of another authority of the same name"}
 
-// untrustedRefused reads the script's checks before and during the load. The script checks an attempt only if the server
-// answered, which accepts the stranger, or refused it by an alert or a status.
+// untrustedRefused reads the script's checks before and during the load. The script checks an attempt only if the
+// server responded (it accepts untrusted certificates), or refused it by an alert or a status.
 func untrustedRefused(m *shard.Merged) verdict.Check {
 	c := check(CheckUntrusted, "strangers are refused", "each attempt, before and during the load", "", true)
 	var attempts int64
@@ -150,7 +150,7 @@ func untrustedRefused(m *shard.Merged) verdict.Check {
 		case fails > 0 && answered:
 			c.Pass, c.Severity, c.Actual = false, verdict.SeverityFail, "let in"
 			c.Reasons = append(c.Reasons, sentence("a client %s got an answer: %v of %v attempts", credentials, fails, passes+fails))
-			return c // one accepted stranger decides
+			return c // one accepted untrusted certificate decides
 		case fails > 0 || passes == 0 && len(ends) > 0:
 			c.Pass, c.Severity, c.Actual = false, verdict.SeverityInconclusive, "not known"
 			c.Reasons = append(c.Reasons, fmt.Sprintf("it is not known whether a client %s is refused: %s", credentials, strings.Join(ends, ", ")))
@@ -182,14 +182,14 @@ func untrustedResult(m *shard.Merged, credentials string) (answered bool, ends [
 	return answered, ends
 }
 
-func openToTheEnd(m *shard.Merged) verdict.Check {
+func checkOpenToTheEnd(m *shard.Merged) verdict.Check {
 	passes, fails := scriptCheck(m, "held to the end")
 	return check(verdict.CheckHeld, "connections held to the end", text(passes+fails), passes, fails == 0 && passes > 0)
 }
 
-// openAtOnce makes a run invalid in which the first worker closed its connections before the last one had opened its own: that
-// many were never open at a time.
-func openAtOnce(m *shard.Merged, st StageResult) []verdict.Check {
+// checkOpenTogether makes a run invalid in which the first worker closed its connections before the last one had
+// opened its own: not all were open at one time.
+func checkOpenTogether(m *shard.Merged, st StageResult) []verdict.Check {
 	released := sumsByStage(m, "handshake_released")[st.Name]
 	if released.Count == 0 || st.OK.Count() == 0 {
 		return nil
@@ -272,7 +272,7 @@ func scaleTable(m *shard.Merged, stages []StageResult) verdict.Table {
 	return t
 }
 
-// phaseTable has the phases of a connection.
+// phaseTable returns the phases of a connection.
 func phaseTable(m *shard.Merged, stages []StageResult) verdict.Table {
 	t := newTable("Phases, ms", "", "connections|phase|n|mean|p50|p99|max")
 	for _, st := range stages {
@@ -290,7 +290,7 @@ func phaseTable(m *shard.Merged, stages []StageResult) verdict.Table {
 	return t
 }
 
-// bytesTable has the bytes on the wire.
+// bytesTable returns the bytes on the wire.
 func bytesTable(m *shard.Merged, stages []StageResult) verdict.Table {
 	t := newTable("Bytes", "on the wire as the runners saw it: records of TLS, without the headers of TCP and IP; each: over all connections, "+
 		"with their requests and answers; handshake: of completed handshakes; expected: the good connections times the bytes of a connection "+

@@ -99,14 +99,14 @@ func (r *Run) memoryOverTime(m *shard.Merged, stages []StageResult) verdict.Tabl
 				backend, files, waiting = max(backend, s.BackendRSS), max(files, s.Files), max(waiting, s.TimeWait)
 			}
 		}
-		t.Add(fmt.Sprintf("%.2f", min(end.Sub(from), to.Sub(from)).Minutes()), during(m, stages, start, end), sampledBytes(runners.RSS), sampledBytes(runners.HeapLive),
+		t.Add(fmt.Sprintf("%.2f", min(end.Sub(from), to.Sub(from)).Minutes()), scalesDuring(m, stages, start, end), sampledBytes(runners.RSS), sampledBytes(runners.HeapLive),
 			format.Thousands(runners.Files), sampledBytes(backend), format.Thousands(files), format.Thousands(waiting))
 	}
 	return t
 }
 
-// during returns the titles of the scales in a stretch of time, – for none. Open connections last to their last answer.
-func during(m *shard.Merged, stages []StageResult, from, to time.Time) string {
+// scalesDuring returns the titles of the scales in a stretch of time, – for none. Open connections last to their last answer.
+func scalesDuring(m *shard.Merged, stages []StageResult, from, to time.Time) string {
 	titles, answers := "", sumsByStage(m, "handshake_answer")
 	for _, st := range stages {
 		if overlap(from, to, st.First, time.UnixMicro(max(st.Last.UnixMicro(), answers[st.Name].LastUS))) > 0 {

@@ -11,9 +11,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// holding is a run of two runners that hold 1,000 connections: quiet for 10 s, 10 s of connects, 20 s in which they answer. Each
-// runner takes 20 MiB and then 30, the backend 10 and then 50, with a peak while connections come.
-func holding() *Run {
+// newMemoryRun returns a run of two runners with 1,000 open connections: idle for 10 s, 10 s of connects, and 20 s in
+// which they receive responses. Each runner uses 20 MiB and then 30, the backend 10 and then 50, with a peak during
+// the connects.
+func newMemoryRun() *Run {
 	r := runOf("handshake", map[string]string{"MAX_FAILED_PERCENT": "1", "HOLD_SECONDS": "20"},
 		shard.Stage{Name: "scale-1", Title: "1000", Kind: "held", Start: 10, Seconds: 100, Requests: 1000, Concurrency: 1000})
 	m := r.Rounds[0]
@@ -28,7 +29,7 @@ func holding() *Run {
 		}
 		return held << 20
 	}
-	at := began.Unix()
+	at := start.Unix()
 	for range 2 {
 		for i := range int64(40) {
 			m.Seconds = append(m.Seconds, shard.Second{FromUS: (at + i) * 1e6, ToUS: (at + i + 1) * 1e6, RSS: memory(i+1, 20, 40, 30)})
@@ -45,7 +46,7 @@ func holding() *Run {
 	for name, sum := range map[string]float64{"handshake_sent": 2.5e6, "handshake_received": 3e6, "handshake_tls_sent": 2e6, "handshake_tls_received": 1e6} {
 		m.Metrics = append(m.Metrics, shard.Metric{Name: name, Tags: map[string]string{shard.TagStage: "scale-1"}, Count: 1000, Sum: sum})
 	}
-	r.answers("scale-1", 1000, 10)
+	r.addAnswers("scale-1", 1000, 10)
 	for i := range m.Metrics {
 		if m.Metrics[i].Name == shard.RequestDuration {
 			m.Metrics[i].FirstUS, m.Metrics[i].LastUS = (at+10)*1e6, (at+20)*1e6
@@ -56,7 +57,7 @@ func holding() *Run {
 
 func TestMemoryAndBytesOfHeldConnections(t *testing.T) {
 	t.Parallel()
-	v := judged(holding())
+	v := judge(newMemoryRun())
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Equal(t, [][]string{
 		{"runners, together", "1,000", "40.0 MiB", "80.0 MiB", "60.0 MiB", "20.5"},
@@ -73,23 +74,23 @@ func TestMemoryAndBytesOfHeldConnections(t *testing.T) {
 // Without a sample from before, or of a runner, the memory of a connection is unknown.
 func TestMemoryOfUnobservedConnections(t *testing.T) {
 	t.Parallel()
-	r := holding()
+	r := newMemoryRun()
 	r.Rounds[0].Seconds = r.Rounds[0].Seconds[:40] // of one runner only
 	r.Samples = r.Samples[15:]
-	rows := table(judged(r), "Memory of held connections").Rows
+	rows := table(judge(r), "Memory of held connections").Rows
 	require.Equal(t, []string{"runners, together", "1,000", "–", "–", "–", "–"}, rows[0])
 	require.Equal(t, []string{"backend", "1,000", "–", "60.0 MiB", "50.0 MiB", "–"}, rows[1])
 }
 
-// A long run has as many rows as fit on a page, whose stretches are longer.
+// A long run has as many rows as fit on a page, each for a longer stretch.
 func TestMemoryOverTimeOfALongRun(t *testing.T) {
 	t.Parallel()
-	r := handshaking(nil, [2]uint64{60, 70}, [2]uint64{20, 20}).answers("scale-1", 100, 15).answers("scale-2", 1000, 15)
+	r := newHandshakeRun(nil, [2]uint64{60, 70}, [2]uint64{20, 20}).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15)
 	m := r.Rounds[0]
 	for i := range int64(1000) {
-		m.Series = append(m.Series, shard.Bucket{Unix: began.Add(120*time.Second).Unix() + 5*i, Process: shard.Process{RSS: 70 << 20}})
+		m.Series = append(m.Series, shard.Bucket{Unix: start.Add(120*time.Second).Unix() + 5*i, Process: shard.Process{RSS: 70 << 20}})
 	}
-	rows := table(judged(r), "Memory over time").Rows
+	rows := table(judge(r), "Memory over time").Rows
 	require.InDelta(t, mostStretches, len(rows), 1)
 	require.Equal(t, "100, 1000", rows[0][1])
 	require.Equal(t, "70.0 MiB", rows[0][2])

@@ -13,9 +13,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// handshaking is a run of two scales, 100 connections in 10 s and 1,000 in 100 s, in which runner
-// and backend take those MiB of memory at each scale.
-func handshaking(parameters map[string]string, runner, backend [2]uint64) *Run {
+// newHandshakeRun returns a run of two scales, 100 connections in 10 s and 1,000 in 100 s, with the memory of runner
+// and backend at each scale in MiB.
+func newHandshakeRun(parameters map[string]string, runner, backend [2]uint64) *Run {
 	all := map[string]string{"MAX_FAILED_PERCENT": "1", "HOLD_SECONDS": "0"}
 	maps.Copy(all, parameters)
 	r := runOf("handshake", all,
@@ -29,8 +29,8 @@ func handshaking(parameters map[string]string, runner, backend [2]uint64) *Run {
 		if i < 2 {
 			scale = 0
 		}
-		m.Series = append(m.Series, shard.Bucket{Unix: began.Unix() + 5*i, Process: shard.Process{RSS: runner[scale] << 20, CPUPercent: 50}})
-		r.Samples = append(r.Samples, resources.Sample{Unix: began.Unix() + 5*i, BackendRSS: backend[scale] << 20, BackendCPU: float64(i)})
+		m.Series = append(m.Series, shard.Bucket{Unix: start.Unix() + 5*i, Process: shard.Process{RSS: runner[scale] << 20, CPUPercent: 50}})
+		r.Samples = append(r.Samples, resources.Sample{Unix: start.Unix() + 5*i, BackendRSS: backend[scale] << 20, BackendCPU: float64(i)})
 	}
 	m.Metrics = append(m.Metrics, shard.Metric{Name: "handshake_open", Tags: map[string]string{shard.TagStage: "scale-2"}, Max: 8})
 	tls := shard.Metric{Name: "handshake_tls", Tags: map[string]string{shard.TagStage: "scale-2"}, Trend: shard.NewHistogram(), Count: 2, Sum: 30}
@@ -42,7 +42,7 @@ func handshaking(parameters map[string]string, runner, backend [2]uint64) *Run {
 
 func TestHandshakesPass(t *testing.T) {
 	t.Parallel()
-	v := judged(handshaking(nil, [2]uint64{60, 70}, [2]uint64{20, 20}).answers("scale-1", 100, 15).answers("scale-2", 1000, 15))
+	v := judge(newHandshakeRun(nil, [2]uint64{60, 70}, [2]uint64{20, 20}).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15))
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Equal(t, "1,100 made, 1,100 good, 0 (0.00 %) failed", fact(v, "connections"))
 	require.Equal(t, "none failed", fact(v, "failed by"))
@@ -54,13 +54,13 @@ func TestHandshakesPass(t *testing.T) {
 
 func TestHandshakesReceiveTheExpectedBytes(t *testing.T) {
 	t.Parallel()
-	r := handshaking(nil, [2]uint64{60, 70}, [2]uint64{20, 20}).answers("scale-1", 100, 15).answers("scale-2", 1000, 15)
+	r := newHandshakeRun(nil, [2]uint64{60, 70}, [2]uint64{20, 20}).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15)
 	for stage, sum := range map[string]int64{"alone": 8000, "scale-1": 200_000, "scale-2": 1_900_000} {
 		for _, name := range []string{"handshake_sent", "handshake_received"} {
 			r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, shard.Metric{Name: name, Type: "counter", Tags: map[string]string{shard.TagStage: stage}, Sum: float64(sum), Count: sum / 2000})
 		}
 	}
-	rows := table(judged(r), "Bytes").Rows
+	rows := table(judge(r), "Bytes").Rows
 	require.Equal(t, []string{"195.3 KiB", "195.3 KiB", "100.00 %"}, rows[0][2:5])
 	require.Equal(t, []string{"1.8 MiB", "1.9 MiB", "95.00 %"}, rows[1][2:5])
 }
@@ -75,99 +75,99 @@ func TestFailedHandshakes(t *testing.T) {
 		says string
 	}{
 		{"more than a hundredth failed", func() *Run {
-			r := handshaking(nil, flat, flat).answers("scale-1", 100, 15).answers("scale-2", 980, 15)
-			return r.answers("scale-2", 15, 1, shard.TagCode, "tls_timeout").answers("scale-2", 5, 1, shard.TagCode, "no_ports")
+			r := newHandshakeRun(nil, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 980, 15)
+			return r.addAnswers("scale-2", 15, 1, shard.TagCode, "tls_timeout").addAnswers("scale-2", 5, 1, shard.TagCode, "no_ports")
 		}, verdict.Fail, "of 1000 connections 2.00 % failed; dominant cause: no TLS in time (15 of 20 failed)"},
 		{"a stranger gets in", func() *Run {
-			r := handshaking(nil, flat, flat).answers("scale-1", 100, 15).answers("scale-2", 1000, 15)
+			r := newHandshakeRun(nil, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15)
 			r.Rounds[0].Checks[0].Fails, r.Rounds[0].Checks[0].Passes = 1, 0
 			r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, shard.Metric{Name: "handshake_answer", Count: 1, Tags: map[string]string{shard.TagStage: "stranger with a foreign certificate"}})
 			return r
 		}, verdict.Fail, "a client with a foreign certificate got an answer"},
 		{"a stranger's connections are reset", func() *Run {
-			r := handshaking(nil, flat, flat).answers("scale-1", 100, 15).answers("scale-2", 1000, 15)
+			r := newHandshakeRun(nil, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15)
 			r.Rounds[0].Checks = r.Rounds[0].Checks[1:]
 			r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, shard.Metric{Name: "handshake_failed", Count: 5, Tags: map[string]string{shard.TagStage: "stranger with a foreign certificate", "cause": "tls_reset"}})
 			return r
 		}, verdict.Invalid, "it is not known whether a client with a foreign certificate is refused: the server hung up during TLS"},
 		{"a stranger's connection was reset before its answer", func() *Run {
-			r := handshaking(nil, flat, flat).answers("scale-1", 100, 15).answers("scale-2", 1000, 15)
+			r := newHandshakeRun(nil, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15)
 			r.Rounds[0].Checks[0].Fails, r.Rounds[0].Checks[0].Passes = 1, 0
 			r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, shard.Metric{Name: "handshake_failed", Count: 1, Tags: map[string]string{shard.TagStage: "stranger with a foreign certificate", "cause": "answer_reset"}})
 			return r
 		}, verdict.Invalid, "it is not known whether a client with a foreign certificate is refused: hung up before the answer"},
 		{"strangers were not tried", func() *Run {
-			r := handshaking(nil, flat, flat).answers("scale-1", 100, 15).answers("scale-2", 1000, 15)
+			r := newHandshakeRun(nil, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15)
 			r.Rounds[0].Checks = nil
 			return r
 		}, verdict.Invalid, "strangers are refused"},
 		{"the runner's memory grows", func() *Run {
-			return handshaking(nil, [2]uint64{60, 100}, flat).answers("scale-1", 100, 15).answers("scale-2", 1000, 15)
+			return newHandshakeRun(nil, [2]uint64{60, 100}, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15)
 		}, verdict.Fail, "memory of the runners is flat: 100.0 MiB, the limit is at most 91.0 MiB"},
 		{"the backend's memory grows", func() *Run {
-			return handshaking(nil, flat, [2]uint64{20, 60}).answers("scale-1", 100, 15).answers("scale-2", 1000, 15)
+			return newHandshakeRun(nil, flat, [2]uint64{20, 60}).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15)
 		}, verdict.Fail, "memory of the backend is flat"},
 		{"an impostor got in late in the run", func() *Run {
-			r := handshaking(nil, flat, flat).answers("scale-1", 100, 15).answers("scale-2", 1000, 15)
+			r := newHandshakeRun(nil, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15)
 			r.Rounds[0].Checks[2].Fails, r.Rounds[0].Checks[2].Passes = 3, 8
 			r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, shard.Metric{Name: "handshake_answer", Count: 3, Tags: map[string]string{shard.TagStage: "stranger with a certificate of another authority of the same name"}})
 			return r
 		}, verdict.Fail, "a client with a certificate of another authority of the same name got an answer: 3 of 11 attempts"},
 		{"one stranger was not tried", func() *Run {
-			r := handshaking(nil, flat, flat).answers("scale-1", 100, 15).answers("scale-2", 1000, 15)
+			r := newHandshakeRun(nil, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15)
 			r.Rounds[0].Checks = r.Rounds[0].Checks[:2]
 			return r
 		}, verdict.Invalid, "strangers are refused: not tried"},
 		{"it is too slow", func() *Run {
-			return handshaking(map[string]string{"MIN_RATE": "20"}, flat, flat).answers("scale-1", 100, 15).answers("scale-2", 1000, 15)
+			return newHandshakeRun(map[string]string{"MIN_RATE": "20"}, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15)
 		}, verdict.Fail, "1000 connections: 10/s, the limit is at least 20"},
 		{"it is too slow, or the generator", func() *Run {
-			r := handshaking(map[string]string{"MIN_RATE": "20"}, flat, flat).answers("scale-1", 100, 15).answers("scale-2", 1000, 15)
+			r := newHandshakeRun(map[string]string{"MIN_RATE": "20"}, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15)
 			r.Rounds[0].Series[5].StallMS = 900
 			return r
 		}, verdict.Invalid, "the load generator may be the reason: a runner stalled for 900 ms"},
 		{"a connection takes too long", func() *Run {
-			return handshaking(map[string]string{"MAX_MEAN_MS": "10"}, flat, flat).answers("scale-1", 100, 9).answers("scale-2", 1000, 15)
+			return newHandshakeRun(map[string]string{"MAX_MEAN_MS": "10"}, flat, flat).addAnswers("scale-1", 100, 9).addAnswers("scale-2", 1000, 15)
 		}, verdict.Fail, "1000 connections: 15.0 ms, the limit is at most 10.0 ms"},
 		{"it was cut short", func() *Run {
-			return handshaking(nil, flat, flat).answers("scale-1", 100, 15).answers("scale-2", 400, 15)
+			return newHandshakeRun(nil, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 400, 15)
 		}, verdict.Invalid, "connections tried: 500, the limit is 1,100"},
 		{"a held connection is lost", func() *Run {
-			r := handshaking(map[string]string{"HOLD_SECONDS": "60"}, flat, flat).answers("scale-1", 100, 15).answers("scale-2", 1000, 15)
+			r := newHandshakeRun(map[string]string{"HOLD_SECONDS": "60"}, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15)
 			r.Rounds[0].Checks = append(r.Rounds[0].Checks, shard.Check{Name: "held to the end", Passes: 1099, Fails: 1})
 			return r
 		}, verdict.Fail, "connections held to the end: 1,099, the limit is 1,100"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			v := judged(c.run())
+			v := judge(c.run())
 			require.Equal(t, c.want, v.Verdict, v.Reasons)
 			require.Contains(t, fmt.Sprint(v.Reasons), c.says)
 		})
 	}
 }
 
-// Of 100 connections the first worker lets its share go before the last worker has opened its own.
+// The first worker of 100 connections closes its share before the last worker has opened its own.
 func TestHeldConnectionsAreConcurrent(t *testing.T) {
 	t.Parallel()
 	for after, want := range map[time.Duration]verdict.Outcome{10500 * time.Millisecond: verdict.Pass, 8 * time.Second: verdict.Invalid} {
 		r := runOf("handshake", map[string]string{"MAX_FAILED_PERCENT": "1", "HOLD_SECONDS": "1"},
-			shard.Stage{Name: "scale-1", Title: "100", Kind: "held", Seconds: 10, Requests: 100, Concurrency: 100}).answers("scale-1", 100, 15)
+			shard.Stage{Name: "scale-1", Title: "100", Kind: "held", Seconds: 10, Requests: 100, Concurrency: 100}).addAnswers("scale-1", 100, 15)
 		m := r.Rounds[0]
 		m.Checks = []shard.Check{{Name: "refused with a foreign certificate", Passes: 1}, {Name: "refused without a certificate", Passes: 1}, {Name: "refused with a certificate of another authority of the same name", Passes: 1}, {Name: "held to the end", Passes: 100}}
-		require.Equal(t, verdict.Pass, judged(r).Verdict, "no connection was let go")
-		m.Metrics = append(m.Metrics, shard.Metric{Name: "handshake_released", Tags: map[string]string{shard.TagStage: "scale-1"}, Count: 2, Sum: 100, FirstUS: began.Add(after).UnixMicro()})
-		v := judged(r)
+		require.Equal(t, verdict.Pass, judge(r).Verdict, "no connection was let go")
+		m.Metrics = append(m.Metrics, shard.Metric{Name: "handshake_released", Tags: map[string]string{shard.TagStage: "scale-1"}, Count: 2, Sum: 100, FirstUS: start.Add(after).UnixMicro()})
+		v := judge(r)
 		require.Equal(t, want, v.Verdict, v.Reasons)
 		if want == verdict.Invalid {
 			require.Contains(t, fmt.Sprint(v.Reasons), "the first connections were let go 2 s before the last one was open")
 		}
 		m.Runners = append(m.Runners, m.Runners[0])
-		require.Contains(t, fact(judged(r), "peak"), "in one of 2 runners")
+		require.Contains(t, fact(judge(r), "peak"), "in one of 2 runners")
 	}
 }
 
-// Every cause that k6/x/handshake knows is said in words.
+// Every cause of k6/x/handshake has a text.
 func TestCausesHaveText(t *testing.T) {
 	t.Parallel()
 	require.Len(t, causes, 19)

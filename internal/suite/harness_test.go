@@ -12,24 +12,24 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// began is when the first stage of every run here began.
-var began = time.UnixMicro(1_700_000_000_000_000)
+// start is the start of the first stage of every run in these tests.
+var start = time.UnixMicro(1_700_000_000_000_000)
 
-// runOf is a run whose script declared these stages, one after the other.
+// runOf returns a run whose script declared these stages, one after the other.
 func runOf(name string, parameters map[string]string, stages ...shard.Stage) *Run {
 	m := &shard.Merged{
 		Plan:    plan.Plan{Suite: name, TestID: "t", Runners: 1, BackendURL: "http://h"},
 		Service: shard.ServiceOf(service.Noop(time.Second)),
 		Suite:   &shard.Suite{Name: name, Profile: "full", Parameters: parameters, Stages: stages},
 		Runners: []shard.Runner{{
-			Index: 1, Segment: "0:1", State: shard.Finished, StartedUS: began.UnixMicro(), EndedUS: began.Add(time.Hour).UnixMicro(), RSSMax: 9 << 20, CPUSeconds: 36,
+			Index: 1, Segment: "0:1", State: shard.Finished, StartedUS: start.UnixMicro(), EndedUS: start.Add(time.Hour).UnixMicro(), RSSMax: 9 << 20, CPUSeconds: 36,
 		}},
 	}
 	return &Run{Rounds: []*shard.Merged{m}, Cores: 2}
 }
 
-// answers adds n requests to a stage, each of which took ms, spread evenly over the stage.
-func (r *Run) answers(stage string, n int, ms float64, tags ...string) *Run {
+// addAnswers adds n requests of ms milliseconds to a stage, spread evenly over it.
+func (r *Run) addAnswers(stage string, n int, ms float64, tags ...string) *Run {
 	m := r.Rounds[len(r.Rounds)-1]
 	st, ok := m.Suite.Stage(stage)
 	if !ok {
@@ -39,7 +39,7 @@ func (r *Run) answers(stage string, n int, ms float64, tags ...string) *Run {
 	for i := 0; i+1 < len(tags); i += 2 {
 		all[tags[i]] = tags[i+1]
 	}
-	from := began.Add(time.Duration(st.Start * float64(time.Second)))
+	from := start.Add(time.Duration(st.Start * float64(time.Second)))
 	metric := shard.Metric{
 		Name: shard.RequestDuration, Type: "trend", Tags: all, Trend: shard.NewHistogram(), Min: ms, Max: ms,
 		FirstUS: from.UnixMicro(), LastUS: from.Add(time.Duration(st.Seconds * float64(time.Second))).UnixMicro(),
@@ -55,15 +55,15 @@ func (r *Run) answers(stage string, n int, ms float64, tags ...string) *Run {
 	return r
 }
 
-// counted adds a counter to a stage.
-func (r *Run) counted(name, stage string, value float64) *Run {
+// addCounter adds a counter to a stage.
+func (r *Run) addCounter(name, stage string, value float64) *Run {
 	m := r.Rounds[len(r.Rounds)-1]
 	m.Metrics = append(m.Metrics, shard.Metric{Name: name, Type: "counter", Tags: map[string]string{shard.TagStage: stage}, Sum: value, Count: int64(value)})
 	return r
 }
 
-// answeredLate makes n of the good answers of a stage come so much after its end.
-func (r *Run) answeredLate(stage string, n int, ms float64) *Run {
+// delayAnswers moves n of the good answers of a stage after its end, by ms milliseconds.
+func (r *Run) delayAnswers(stage string, n int, ms float64) *Run {
 	h := shard.NewHistogram()
 	for range n {
 		h.Record(time.Duration(ms * float64(time.Millisecond)))
@@ -75,12 +75,12 @@ func (r *Run) answeredLate(stage string, n int, ms float64) *Run {
 	return r
 }
 
-// judgedLevel is how the lowest load with a constant rate was sustained.
-func (r *Run) judgedLevel() (Status, string) {
+// levelStatus returns the status of the lowest load with a constant rate, with its reason.
+func (r *Run) levelStatus() (Status, string) {
 	return r.limits().Judge(r.limits().arrivalLevels(ofKinds(r.stages(), kindLoad))[0])
 }
 
-func judged(r *Run) *verdict.Verdict {
+func judge(r *Run) *verdict.Verdict {
 	v, err := Judge((*verdict.Evidence)(r))
 	if err != nil {
 		panic(err)
@@ -88,7 +88,7 @@ func judged(r *Run) *verdict.Verdict {
 	return v
 }
 
-// table is the section of that title.
+// table returns the section with that title.
 func table(v *verdict.Verdict, title string) verdict.Table {
 	for _, t := range v.Tables {
 		if t.Title == title {

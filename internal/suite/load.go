@@ -36,7 +36,7 @@ type Level struct {
 // A Status states how a load was sustained.
 type Status string
 
-// The statuses. At ByGenerator the load generator was saturated, so nothing is known of the service.
+// The statuses. At ByGenerator the load generator was saturated, so the result says nothing about the service.
 const (
 	Good        Status = "good"
 	Bad         Status = "bad"
@@ -68,11 +68,11 @@ func (l Limits) Trials(levels []Level) []Trial {
 // was answered. A bad level is attributed to the generator if it would be good without the delays that the generator can have
 // added, if the machine was full and slowness explains the failures, or if only the wait for a connection was slow.
 func (l Limits) Judge(v Level) (Status, string) {
-	reason := l.missed(v.FailedShare, v.P95, v.Answered, v.Failure)
+	reason := l.exceeded(v.FailedShare, v.P95, v.Answered, v.Failure)
 	switch {
 	case reason == "":
 		return Good, ""
-	case l.missed(v.OwnFailed, v.OwnP95, v.OwnAnswered, "") == "":
+	case l.exceeded(v.OwnFailed, v.OwnP95, v.OwnAnswered, "") == "":
 		return ByGenerator, reason + "; " + v.GeneratorDelay
 	case v.MachineLimit != "" && v.HardFailures <= l.FailedShare:
 		return ByGenerator, reason + "; " + v.MachineLimit
@@ -82,8 +82,8 @@ func (l Limits) Judge(v Level) (Status, string) {
 	return Bad, reason
 }
 
-// missed names the exceeded limits, "" if there are none.
-func (l Limits) missed(failed, p95, answered float64, failure string) string {
+// exceeded names the exceeded limits, "" if there are none.
+func (l Limits) exceeded(failed, p95, answered float64, failure string) string {
 	var reason []string
 	if failed > l.FailedShare {
 		text := fmt.Sprintf("%.2f %% failed", 100*failed)
@@ -224,10 +224,11 @@ func (b Breaking) longEnough(r *Run, setting, name string) verdict.Check {
 	return c
 }
 
-// sustained warns of loads at which the load generator was saturated, which are not attributed to the service.
-func sustained(limit, unit string, tried []Trial) verdict.Check {
+// checkGeneratorAtLoads warns of loads at which the load generator was saturated, which are not attributed to the
+// service.
+func checkGeneratorAtLoads(limit, unit string, trials []Trial) verdict.Check {
 	var at, reasons []string
-	for _, v := range tried {
+	for _, v := range trials {
 		if v.Status == ByGenerator {
 			at = append(at, count(v.Load))
 			reasons = append(reasons, sentence("at %v%s the load generator was saturated, not the service: %s", v.Load, unit, v.Reason))
@@ -240,8 +241,8 @@ func sustained(limit, unit string, tried []Trial) verdict.Check {
 	return advisory(check(verdict.CheckGenerator, "load generator on time", limit, actual, len(at) == 0, reasons...))
 }
 
-// notTheGenerator warns of throughputs that the load generator limited.
-func notTheGenerator(stages []StageResult) verdict.Check {
+// checkGeneratorOfStages warns of throughputs that the load generator limited.
+func checkGeneratorOfStages(stages []StageResult) verdict.Check {
 	at := map[Limit]int{}
 	because := map[Limit]string{}
 	for _, st := range stages {
@@ -291,19 +292,19 @@ func (q *Requests) wrongResponses() int64 {
 	return q.Codes[shard.CodeWrongContent] + q.Codes[shard.CodeTruncated]
 }
 
-// unrequested returns the number of connections with unrequested bytes after an answer.
-func unrequested(all []StageResult) (n int64) {
+// countUnrequested returns the number of connections with unrequested bytes after an answer.
+func countUnrequested(all []StageResult) (n int64) {
 	for _, st := range all {
 		n += st.Unrequested
 	}
 	return n
 }
 
-// correctResponses fails a run with a wrong answer, or with unrequested bytes, at any load and in a warm-up. counted holds the
-// requests that the other checks count.
-func correctResponses(counted Total, all []StageResult) verdict.Check {
+// checkResponses fails a run with a wrong answer, or with unrequested bytes, at any load and in a warm-up. counted
+// holds the requests that the other checks count.
+func checkResponses(counted Total, all []StageResult) verdict.Check {
 	sum := total(all)
-	count, cases := sum.wrongResponses(), unrequested(all)
+	count, cases := sum.wrongResponses(), countUnrequested(all)
 	c := check(CheckCorrect, "answers are right", "all", sentence("%v wrong", count), count+cases == 0 && counted.Total() > 0)
 	if counted.Total() == 0 {
 		c.Actual = "no request was made"
@@ -324,9 +325,9 @@ func correctResponses(counted Total, all []StageResult) verdict.Check {
 	return c
 }
 
-// ownCount compares the backends' count of requests with the runners', if the backends are ours and were started for this
-// run. A failed request may or may not have reached them.
-func (r *Run) ownCount(stages []StageResult) []verdict.Check {
+// checkServerCount compares the backends' count of requests with the runners', if the backends are ours and were
+// started for this run. A failed request may or may not have reached them.
+func (r *Run) checkServerCount(stages []StageResult) []verdict.Check {
 	if !r.OneHost || len(r.Samples) == 0 || r.Samples[len(r.Samples)-1].Served == 0 {
 		return nil
 	}

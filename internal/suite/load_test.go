@@ -10,7 +10,7 @@ import (
 
 var limits = Limits{FailedShare: .01, P95: 500, Answered: .95}
 
-// level is one that was sustained, as edited; the generator has added nothing, unless an edit says so.
+// level returns a sustained load, as edited. The generator adds no delay unless an edit sets one.
 func level(load float64, edit func(*Level)) Level {
 	v := Level{Load: load, Answered: 1, P95: 20}
 	if edit != nil {
@@ -22,19 +22,19 @@ func level(load float64, edit func(*Level)) Level {
 	return v
 }
 
-func refused(v *Level)  { v.FailedShare, v.HardFailures, v.Answered = .2, .2, .8 }
-func slow(v *Level)     { v.P95 = 800 }
-func timeouts(v *Level) { v.FailedShare, v.Answered = .05, .95 }
-func fewer(v *Level)    { v.Answered = .7 }
-func full(v *Level)     { v.MachineLimit = "the machine was full" }
+func setRefused(v *Level) { v.FailedShare, v.HardFailures, v.Answered = .2, .2, .8 }
+func slow(v *Level)       { v.P95 = 800 }
+func timeouts(v *Level)   { v.FailedShare, v.Answered = .05, .95 }
+func fewer(v *Level)      { v.Answered = .7 }
+func setFull(v *Level)    { v.MachineLimit = "the machine was full" }
 
-// saturated is a generator that can have added all of it, but no refusal.
-func saturated(v *Level) {
+// setSaturated makes the generator explain everything but refusals.
+func setSaturated(v *Level) {
 	v.GeneratorDelay = "it waited up to 300 ms to run"
 	v.OwnP95, v.OwnFailed, v.OwnAnswered = 10, v.HardFailures, 1-v.HardFailures
 }
 
-func both(a, b func(*Level)) func(*Level) { return func(v *Level) { a(v); b(v) } }
+func inOrder(a, b func(*Level)) func(*Level) { return func(v *Level) { a(v); b(v) } }
 
 func TestStatusOfALevel(t *testing.T) {
 	t.Parallel()
@@ -46,23 +46,23 @@ func TestStatusOfALevel(t *testing.T) {
 	}{
 		{"all well", nil, Good, ""},
 		{"at the limits", func(v *Level) { v.FailedShare, v.P95, v.Answered = .01, 500, .95 }, Good, ""},
-		{"saturated, but all well", saturated, Good, ""},
-		{"refused", refused, Bad, "20.00 % failed, 80.0 % answered"},
+		{"saturated, but all well", setSaturated, Good, ""},
+		{"refused", setRefused, Bad, "20.00 % failed, 80.0 % answered"},
 		{"slow", slow, Bad, "p95 800 ms"},
 		{"timeouts", timeouts, Bad, "5.00 % failed"},
 		{"requests were never made, and the generator did not wait", fewer, Bad, "70.0 % answered"},
-		{"slow by what the generator may have added", both(slow, saturated), ByGenerator, "p95 800 ms; it waited up to 300 ms to run"},
-		{"slow by itself, whatever the generator added", both(slow, both(saturated, func(v *Level) { v.OwnP95 = 770 })), Bad, "p95 800 ms"},
-		{"timeouts of a saturated generator", both(timeouts, saturated), ByGenerator, "5.00 % failed"},
-		{"never made by a saturated generator", both(fewer, saturated), ByGenerator, "70.0 % answered"},
-		{"the server refused, saturated generator or not", both(refused, saturated), Bad, "20.00 % failed"},
-		{"slow on a full machine", both(slow, full), ByGenerator, "p95 800 ms; the machine was full"},
-		{"timeouts on a full machine", both(timeouts, full), ByGenerator, "the machine was full"},
-		{"the server refused, on a full machine", both(refused, full), Bad, "20.00 % failed"},
+		{"slow by what the generator may have added", inOrder(slow, setSaturated), ByGenerator, "p95 800 ms; it waited up to 300 ms to run"},
+		{"slow by itself, whatever the generator added", inOrder(slow, inOrder(setSaturated, func(v *Level) { v.OwnP95 = 770 })), Bad, "p95 800 ms"},
+		{"timeouts of a saturated generator", inOrder(timeouts, setSaturated), ByGenerator, "5.00 % failed"},
+		{"never made by a saturated generator", inOrder(fewer, setSaturated), ByGenerator, "70.0 % answered"},
+		{"the server refused, saturated generator or not", inOrder(setRefused, setSaturated), Bad, "20.00 % failed"},
+		{"slow on a full machine", inOrder(slow, setFull), ByGenerator, "p95 800 ms; the machine was full"},
+		{"timeouts on a full machine", inOrder(timeouts, setFull), ByGenerator, "the machine was full"},
+		{"the server refused, on a full machine", inOrder(setRefused, setFull), Bad, "20.00 % failed"},
 	} {
-		status, why := limits.Judge(level(100, c.edit))
+		status, reason := limits.Judge(level(100, c.edit))
 		require.Equal(t, c.want, status, c.name)
-		require.Contains(t, why, c.says, c.name)
+		require.Contains(t, reason, c.says, c.name)
 	}
 }
 
@@ -78,17 +78,17 @@ func TestFindBreaking(t *testing.T) {
 	}{
 		{"none was tried", nil, 0, 0, "", "not reached", 0},
 		{"never", []Level{level(100, nil), level(20, nil)}, 100, 0, "", "not reached: 100 requests/s were sustained", 0},
-		{"between two", []Level{level(500, nil), level(1000, refused), level(20, nil)}, 500, 1000, Bad, "between 500 and 1,000 requests/s (20.00 % failed", 750},
+		{"between two", []Level{level(500, nil), level(1000, setRefused), level(20, nil)}, 500, 1000, Bad, "between 500 and 1,000 requests/s (20.00 % failed", 750},
 		{"at once", []Level{level(20, slow), level(50, nil)}, 0, 20, Bad, "below 20 requests/s", 0},
-		{"a good one above a bad one does not count", []Level{level(20, nil), level(50, refused), level(100, nil)}, 20, 50, Bad, "between 20 and 50", 35},
-		{"the generator", []Level{level(500, nil), level(1000, both(fewer, saturated))}, 500, 1000, ByGenerator, "not found: at 1,000 requests/s the load generator was saturated", 0},
-		{"the generator, below a load that the service did not bear", []Level{level(500, nil), level(750, both(fewer, saturated)), level(1000, refused)}, 500, 1000, Bad, "between 500 and 1,000 requests/s (20.00 % failed, 80.0 % answered); at 750 the load generator was saturated, so it is not known closer", 625},
-		{"a good one above one of the generator does not count", []Level{level(500, nil), level(750, both(fewer, saturated)), level(800, nil), level(1000, refused)}, 500, 1000, Bad, "between 500 and 1,000", 625},
-		{"the generator at once", []Level{level(500, both(fewer, saturated)), level(1000, refused)}, 0, 1000, Bad, "between 0 and 1,000 requests/s", 0},
-		{"known to a tenth below the generator", []Level{level(500, nil), level(550, both(fewer, saturated)), level(1000, refused)}, 500, 1000, Bad, "at 550 the load generator was saturated", 0},
+		{"a good one above a bad one does not count", []Level{level(20, nil), level(50, setRefused), level(100, nil)}, 20, 50, Bad, "between 20 and 50", 35},
+		{"the generator", []Level{level(500, nil), level(1000, inOrder(fewer, setSaturated))}, 500, 1000, ByGenerator, "not found: at 1,000 requests/s the load generator was saturated", 0},
+		{"the generator, below a load that the service did not bear", []Level{level(500, nil), level(750, inOrder(fewer, setSaturated)), level(1000, setRefused)}, 500, 1000, Bad, "between 500 and 1,000 requests/s (20.00 % failed, 80.0 % answered); at 750 the load generator was saturated, so it is not known closer", 625},
+		{"a good one above one of the generator does not count", []Level{level(500, nil), level(750, inOrder(fewer, setSaturated)), level(800, nil), level(1000, setRefused)}, 500, 1000, Bad, "between 500 and 1,000", 625},
+		{"the generator at once", []Level{level(500, inOrder(fewer, setSaturated)), level(1000, setRefused)}, 0, 1000, Bad, "between 0 and 1,000 requests/s", 0},
+		{"known to a tenth below the generator", []Level{level(500, nil), level(550, inOrder(fewer, setSaturated)), level(1000, setRefused)}, 500, 1000, Bad, "at 550 the load generator was saturated", 0},
 		{"no whole number between", []Level{level(4, nil), level(5, slow)}, 4, 5, Bad, "between 4 and 5", 0},
 		{"good again", []Level{level(100, nil), level(110, slow), level(100, nil)}, 100, 110, Bad, "between 100 and 110", 0},
-		{"again, with a saturated generator", []Level{level(100, nil), level(110, slow), level(100, both(fewer, saturated))}, 100, 110, Bad, "between 100 and 110 requests/s (p95 800 ms)", 0},
+		{"again, with a saturated generator", []Level{level(100, nil), level(110, slow), level(100, inOrder(fewer, setSaturated))}, 100, 110, Bad, "between 100 and 110 requests/s (p95 800 ms)", 0},
 		{"no longer good", []Level{level(100, nil), level(110, slow), level(100, slow)}, 100, 100, BadAgain, "not found: 100 requests/s were borne at first", 0},
 		{"known to a tenth", []Level{level(100, nil), level(110, slow)}, 100, 110, Bad, "between 100 and 110", 0},
 	} {
@@ -115,7 +115,8 @@ func TestRecommendations(t *testing.T) {
 	require.Equal(t, "none, none", ranges(Breaking{Failed: 20}))
 }
 
-// A rate between what was sustained and what was bad is neither promised nor refuted where the generator was saturated there.
+// If the generator was saturated at a rate between a sustained one and a bad one, that rate is neither confirmed nor
+// refuted.
 func TestMinimumRateWithSaturatedGenerator(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -26,7 +26,7 @@ type Machine struct {
 	Control                 time.Duration // longest delay of the generator that its control group measured, if Controlled
 	Controlled              bool          // all runners had their control group open all the time
 	Shared                  bool          // target and runners share the machine
-	Short                   bool          // the stage was too short for figures that are taken every second
+	Short                   bool          // the stage was too short for figures with one sample per second
 	SeparateCores           bool          // service and runners have separate cores
 	ServiceBusy             float64       // used share of the service's cores, by any process, 0 to 1; if SeparateCores
 	GeneratorBusy           float64       // used share of the runners' cores, likewise
@@ -76,8 +76,8 @@ func (r *Run) machine(m *shard.Merged, from, to time.Time) Machine {
 	return out
 }
 
-// waiting returns the machine with the longest waits of a longer time, in which requests of the same load were in progress.
-func (m Machine) waiting(longer Machine) Machine {
+// withWaitsOf returns the machine with the longest waits of a longer time, in which requests of this stage were open.
+func (m Machine) withWaitsOf(longer Machine) Machine {
 	m.Stall, m.Wait, m.Control, m.Controlled = longer.Stall, longer.Wait, longer.Control, longer.Controlled
 	return m
 }

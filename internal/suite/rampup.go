@@ -60,8 +60,8 @@ func searchRampup(r *Run) map[string]string {
 	return map[string]string{"STAGES": strconv.FormatFloat(next, 'f', -1, 64), "CEILING": "0"}
 }
 
-// Recovered returns the load to try once more at the end, 0 for none: the highest that was sustained, unless it was tried last. A
-// service that gets slower with time, or does not recover, fails whatever is tried last.
+// Recovered returns the load to repeat at the end, 0 for none: the highest sustained one, unless it was the last. A
+// service that gets slower with time, or does not recover, fails at any last load.
 func (b Breaking) Recovered(stages []StageResult) float64 {
 	if b.Status != Bad || b.Sustained == 0 || stages[len(stages)-1].Rate == b.Sustained {
 		return 0
@@ -83,8 +83,8 @@ func assessRampup(r *Run) verdict.Assessment {
 	stages := ofKinds(all, kindLoad)
 	limits := r.limits()
 	levels := limits.arrivalLevels(stages)
-	tried := limits.Trials(levels)
-	breaking, sum := FindBreaking(tried), total(stages)
+	trials := limits.Trials(levels)
+	breaking, sum := FindBreaking(trials), total(stages)
 	bottleneck := FindBottleneck(stages, breaking)
 	t := newTable("Stages", limits.goodMeans()+"; answered/s: good answers between the earliest possible answer and the end of the stage",
 		"stage|requests|failed|never made|answered/s|p95 ms|status")
@@ -102,8 +102,8 @@ func assessRampup(r *Run) verdict.Assessment {
 		Facts: slices.Concat([]verdict.Fact{sum.fact(), {Name: "received", Value: megabytes(bytes)}},
 			breaking.facts(perSecond, "in bursts"), bottleneck.facts(), fasterUnderLoad(stages, levels, limits)),
 		Checks: []verdict.Check{
-			correctResponses(sum, all), lowestSustained("the lowest load is sustained", tried), breaking.longEnough(r, "MIN_RATE", "requests/s sustained"),
-			sustained("at every load", "", tried),
+			checkResponses(sum, all), lowestSustained("the lowest load is sustained", trials), breaking.longEnough(r, "MIN_RATE", "requests/s sustained"),
+			checkGeneratorAtLoads("at every load", "", trials),
 		},
 		Tables: []verdict.Table{t}, Metrics: metrics, Passed: []string{breaking.Summary(perSecond)},
 	}

@@ -23,22 +23,22 @@ func with(name, value string) map[string]string {
 	return p
 }
 
-// ramp is a run in which every stage of 10 s was answered in 10 ms.
-func ramp(parameters map[string]string, rates ...float64) *Run {
+// newRampRun returns a run in which every stage of 10 s had responses after 10 ms.
+func newRampRun(parameters map[string]string, rates ...float64) *Run {
 	stages := []shard.Stage{{Name: "warmup", Title: "warm-up", Kind: kindWarmup, Seconds: 5, Rate: 20}}
 	for i, rate := range rates {
 		stages = append(stages, shard.Stage{Name: fmt.Sprint("rate-", rate), Title: fmt.Sprint(rate, "/s"), Kind: kindLoad, Start: float64(10 + 20*i), Seconds: 10, Rate: rate, Connections: 100})
 	}
-	r := runOf("rampup", parameters, stages...).answers("warmup", 100, 900)
+	r := runOf("rampup", parameters, stages...).addAnswers("warmup", 100, 900)
 	for _, rate := range rates {
-		r.answers(fmt.Sprint("rate-", rate), int(rate)*10, 10)
+		r.addAnswers(fmt.Sprint("rate-", rate), int(rate)*10, 10)
 	}
 	return r
 }
 
 func TestRampupPasses(t *testing.T) {
 	t.Parallel()
-	v := judged(ramp(rampupParameters, 20, 50).counted("data_received", "rate-20", 3e6))
+	v := judge(newRampRun(rampupParameters, 20, 50).addCounter("data_received", "rate-20", 3e6))
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Equal(t, "700 made, 700 good, 0 (0.00 %) failed, 0 never made", fact(v, "requests"), "the warm-up is not counted")
 	require.Equal(t, "3.0 MB", fact(v, "received"))
@@ -56,10 +56,10 @@ func TestRampupPasses(t *testing.T) {
 
 func TestRampupBreaks(t *testing.T) {
 	t.Parallel()
-	r := ramp(rampupParameters, 20, 50)
+	r := newRampRun(rampupParameters, 20, 50)
 	r.Rounds[0].Suite.Stages = append(r.Rounds[0].Suite.Stages, shard.Stage{Name: "rate-100", Title: "100/s", Kind: kindLoad, Start: 60, Seconds: 10, Rate: 100, Connections: 100})
-	r.answers("rate-100", 600, 40).answers("rate-100", 300, 1, shard.TagCode, "status-503").answers("rate-100", 100, 10_000, shard.TagCode, "net-1050")
-	v := judged(r)
+	r.addAnswers("rate-100", 600, 40).addAnswers("rate-100", 300, 1, shard.TagCode, "status-503").addAnswers("rate-100", 100, 10_000, shard.TagCode, "net-1050")
+	v := judge(r)
 	require.Equal(t, verdict.Pass, v.Verdict, "that a service has a limit is no fault: %v", v.Reasons)
 	require.Contains(t, fact(v, "breaks"), "between 50 and 100 requests/s (40.00 % failed, mostly by status 503, 60.0 % answered)")
 	require.Equal(t, []string{"100/s", "1,000", "400", "0", "60", "40.0", "bad"}, table(v, "Stages").Rows[2])
@@ -73,7 +73,7 @@ func TestRampupBreaks(t *testing.T) {
 	require.Equal(t, "the service refuses faster than it answers: at 100/s status 503 came after 1.00 ms (p50), a good answer after 40.0 ms; "+
 		"clients that retry at once add to the load, so let them wait, longer each time", fact(v, "refusals"))
 	r.Rounds[0].Suite.Parameters = with("MIN_RATE", "80")
-	v = judged(r)
+	v = judge(r)
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Contains(t, v.Reasons[0], "requests/s sustained: 50, the limit is at least 80")
 }
@@ -94,12 +94,12 @@ func TestCodeText(t *testing.T) {
 func TestFirstByteTime(t *testing.T) {
 	t.Parallel()
 	const title = "Time to the first byte of good answers, ms"
-	r := ramp(rampupParameters, 20)
-	first := r.answers("rate-20", 600, 4).Rounds[0]
+	r := newRampRun(rampupParameters, 20)
+	first := r.addAnswers("rate-20", 600, 4).Rounds[0]
 	first.Metrics[len(first.Metrics)-1].Name = shard.FirstByte
-	failed := r.answers("rate-20", 6, 900, shard.TagCode, "status-503").Rounds[0]
+	failed := r.addAnswers("rate-20", 6, 900, shard.TagCode, "status-503").Rounds[0]
 	failed.Metrics[len(failed.Metrics)-1].Name = shard.FirstByte
-	v := judged(r)
+	v := judge(r)
 	require.Equal(t, []string{"20/s", "600"}, table(v, title).Rows[0][:2])
 	require.Equal(t, "4.00", table(v, title).Rows[0][3], "of those that failed none")
 	require.NotEqual(t, "4.00", table(v, "Latency of good answers, ms").Rows[0][3])
@@ -107,13 +107,13 @@ func TestFirstByteTime(t *testing.T) {
 
 func TestWrongResponseFails(t *testing.T) {
 	t.Parallel()
-	v := judged(ramp(rampupParameters, 20, 50).answers("rate-50", 1, 5, shard.TagCode, shard.CodeWrongContent))
+	v := judge(newRampRun(rampupParameters, 20, 50).addAnswers("rate-50", 1, 5, shard.TagCode, shard.CodeWrongContent))
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Contains(t, v.Reasons[0], "answers are right: 1 wrong")
-	v = judged(ramp(rampupParameters, 20, 50).answers("warmup", 2, 5, shard.TagCode, shard.CodeWrongContent).answers("rate-50", 1, 5, shard.TagCode, shard.CodeWrongContent))
+	v = judge(newRampRun(rampupParameters, 20, 50).addAnswers("warmup", 2, 5, shard.TagCode, shard.CodeWrongContent).addAnswers("rate-50", 1, 5, shard.TagCode, shard.CodeWrongContent))
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Contains(t, v.Reasons[0], "answers are right: 3 wrong, 2 of them in the warm-up")
-	v = judged(ramp(rampupParameters, 20, 50).answers("warmup", 1, 5, shard.TagCode, shard.CodeWrongContent))
+	v = judge(newRampRun(rampupParameters, 20, 50).addAnswers("warmup", 1, 5, shard.TagCode, shard.CodeWrongContent))
 	require.Equal(t, verdict.Fail, v.Verdict, "a warm-up is not counted, but judged")
 }
 
@@ -121,43 +121,43 @@ func TestRunWithoutResultIsInvalid(t *testing.T) {
 	t.Parallel()
 	for name, r := range map[string]*Run{
 		"no request": runOf("rampup", rampupParameters),
-		"no stage":   ramp(rampupParameters),
-		"no shard":   func() *Run { r := ramp(rampupParameters, 20); r.Rounds[0].Suite = nil; return r }(),
+		"no stage":   newRampRun(rampupParameters),
+		"no shard":   func() *Run { r := newRampRun(rampupParameters, 20); r.Rounds[0].Suite = nil; return r }(),
 		"lost runner": func() *Run {
-			r := ramp(rampupParameters, 20)
+			r := newRampRun(rampupParameters, 20)
 			r.Rounds[0].Problems = []string{"runner 2 left no shard"}
 			return r
 		}(),
 	} {
-		v := judged(r)
+		v := judge(r)
 		require.Equal(t, verdict.Invalid, v.Verdict, name)
 		require.NotEmpty(t, v.Reasons, name)
 	}
 }
 
-// A machine on which the runners took nearly all is no proof against the service.
+// A machine that the runners nearly filled is no evidence against the service.
 func TestFullMachineLimitsTheGenerator(t *testing.T) {
 	t.Parallel()
-	r := ramp(rampupParameters, 20)
+	r := newRampRun(rampupParameters, 20)
 	r.Rounds[0].Suite.Stages = append(r.Rounds[0].Suite.Stages, shard.Stage{Name: "rate-100", Title: "100/s", Kind: kindLoad, Start: 30, Seconds: 10, Rate: 100, Connections: 30})
-	r.answers("rate-100", 500, 600).counted(shard.Dropped, "rate-100", 500)
+	r.addAnswers("rate-100", 500, 600).addCounter(shard.Dropped, "rate-100", 500)
 	r.OneHost = true
-	at := began.Unix() + 30
+	at := start.Unix() + 30
 	for i := range int64(11) {
 		r.Samples = append(r.Samples, resources.Sample{Unix: at + i, BackendCPU: .2 * float64(i), Host: resources.Host{BusySeconds: 1.95 * float64(i)}})
 	}
 	for i := range int64(10) {
 		r.Rounds[0].Seconds = append(r.Rounds[0].Seconds, shard.Second{FromUS: (at + i) * 1e6, ToUS: (at + i + 1) * 1e6, CPUSeconds: 1.5})
 	}
-	v := judged(r)
+	v := judge(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Contains(t, fact(v, "breaks"), "not found: at 100 requests/s the load generator was saturated")
 	require.Contains(t, fact(v, "breaks"), "the machine was full: of 195 % of a core the runners took 150 % and the service 20 %")
 	require.Len(t, v.Warnings, 1)
 	require.Equal(t, []string{"100/s", "150", "0", "20", "195", "0", "0 ms"}, table(v, "CPU by stage, % of one core").Rows[1])
-	r.Samples = nil // on a machine of its own
+	r.Samples = nil // on its own machine
 	r.OneHost = false
-	require.Contains(t, fact(judged(r), "breaks"), "between 20 and 100")
+	require.Contains(t, fact(judge(r), "breaks"), "between 20 and 100")
 }
 
 // A slow service leaves many requests in hand, which makes the runners wait for cores and leave
@@ -165,11 +165,11 @@ func TestFullMachineLimitsTheGenerator(t *testing.T) {
 func TestSlowServiceIsNotTheGenerator(t *testing.T) {
 	t.Parallel()
 	slow := func(edit func(*shard.Second), host float64) *Run {
-		r := ramp(rampupParameters, 20)
+		r := newRampRun(rampupParameters, 20)
 		r.Rounds[0].Suite.Stages = append(r.Rounds[0].Suite.Stages, shard.Stage{Name: "rate-100", Title: "100/s", Kind: kindLoad, Start: 30, Seconds: 10, Rate: 100, Connections: 1000})
-		r.answers("rate-100", 900, 1100)
+		r.addAnswers("rate-100", 900, 1100)
 		r.OneHost, r.Cores = true, 2
-		at := began.Unix() + 30
+		at := start.Unix() + 30
 		for i := range int64(11) {
 			r.Samples = append(r.Samples, resources.Sample{Unix: at + i, Host: resources.Host{BusySeconds: host * float64(i)}})
 		}
@@ -179,19 +179,19 @@ func TestSlowServiceIsNotTheGenerator(t *testing.T) {
 			r.Rounds[0].Seconds = append(r.Rounds[0].Seconds, second)
 		}
 		wait := time.Duration(r.Rounds[0].Seconds[0].WaitMS) * time.Millisecond
-		return r.withOwn(wait).counted(shard.Dropped, "rate-100", 100)
+		return r.withOwnTimes(wait).addCounter(shard.Dropped, "rate-100", 100)
 	}
 	keep := func(*shard.Second) {}
-	require.Contains(t, fact(judged(slow(keep, .6)), "breaks"), "between 20 and 100 requests/s (p95 1.1 s")
-	require.Contains(t, fact(judged(slow(func(s *shard.Second) { s.CPUSeconds, s.RunDelayMS = .9, 950 }, .6)), "breaks"), "between 20 and 100", "the waits of threads add up")
-	require.Contains(t, fact(judged(slow(func(s *shard.Second) { s.StallMS, s.WaitMS = 115, 115 }, .6)), "breaks"), "between 20 and 100")
-	require.Contains(t, fact(judged(slow(keep, 1.9)), "breaks"), "between 20 and 100", "on a full machine, but nobody waited for long")
+	require.Contains(t, fact(judge(slow(keep, .6)), "breaks"), "between 20 and 100 requests/s (p95 1.1 s")
+	require.Contains(t, fact(judge(slow(func(s *shard.Second) { s.CPUSeconds, s.RunDelayMS = .9, 950 }, .6)), "breaks"), "between 20 and 100", "the waits of threads add up")
+	require.Contains(t, fact(judge(slow(func(s *shard.Second) { s.StallMS, s.WaitMS = 115, 115 }, .6)), "breaks"), "between 20 and 100")
+	require.Contains(t, fact(judge(slow(keep, 1.9)), "breaks"), "between 20 and 100", "on a full machine, but nobody waited for long")
 	for name, r := range map[string]*Run{
 		"woke up late":         slow(func(s *shard.Second) { s.StallMS, s.WaitMS = 200, 200 }, .6),
 		"was busy":             slow(func(s *shard.Second) { s.CPUSeconds, s.WaitMS = .9, 200 }, .6),
 		"the machine was full": slow(func(s *shard.Second) { s.StallMS, s.WaitMS = 115, 115 }, 1.9),
 	} {
-		require.Contains(t, fact(judged(r), "breaks"), "at 100 requests/s the load generator was saturated", name)
+		require.Contains(t, fact(judge(r), "breaks"), "at 100 requests/s the load generator was saturated", name)
 	}
 }
 
@@ -206,52 +206,52 @@ func TestServerCount(t *testing.T) {
 		{300, 1, verdict.Pass}, {301, 1, verdict.Pass}, {302, 1, verdict.Invalid},
 		{0, 0, verdict.Pass}, // it shows none
 	} {
-		r := ramp(rampupParameters, 20) // 100 of warm-up and 200
+		r := newRampRun(rampupParameters, 20) // 100 of warm-up and 200
 		if c.failed > 0 {
-			r.answers("rate-20", c.failed, 1, shard.TagCode, "net-1050")
+			r.addAnswers("rate-20", c.failed, 1, shard.TagCode, "net-1050")
 		}
 		r.OneHost, r.Samples = true, []resources.Sample{{Unix: 1}, {Unix: 2, Served: c.served}}
-		v := judged(r)
+		v := judge(r)
 		require.Equal(t, c.want, v.Verdict, "%+v %v", c, v.Reasons)
 		r.OneHost = false
-		require.Equal(t, verdict.Pass, judged(r).Verdict, "others may ask a service that is somewhere else")
+		require.Equal(t, verdict.Pass, judge(r).Verdict, "others may ask a service that is somewhere else")
 	}
 }
 
 func TestSearch(t *testing.T) {
 	t.Parallel()
-	r := ramp(with("SEARCH", "1"), 20, 50)
+	r := newRampRun(with("SEARCH", "1"), 20, 50)
 	require.Nil(t, searchRampup(r), "nothing broke")
-	r.answers("rate-50", 500, 1, shard.TagCode, "status-500")
+	r.addAnswers("rate-50", 500, 1, shard.TagCode, "status-500")
 	require.Equal(t, map[string]string{"STAGES": "35", "CEILING": "0"}, searchRampup(r))
-	again := ramp(with("SEARCH", "1"), 35)
+	again := newRampRun(with("SEARCH", "1"), 35)
 	r.Rounds = append(r.Rounds, again.Rounds[0])
 	require.Equal(t, "42", searchRampup(r)["STAGES"])
-	v := judged(r)
+	v := judge(r)
 	require.Contains(t, fact(v, "breaks"), "between 35 and 50")
 	for len(r.Rounds) <= searchRounds {
 		r.Rounds = append(r.Rounds, again.Rounds[0])
 	}
 	require.Nil(t, searchRampup(r), "it ends")
-	r = ramp(rampupParameters, 20, 50).answers("rate-50", 500, 1, shard.TagCode, "status-500")
+	r = newRampRun(rampupParameters, 20, 50).addAnswers("rate-50", 500, 1, shard.TagCode, "status-500")
 	require.Nil(t, searchRampup(r), "nobody asked for it")
 }
 
-// A service that gets slower with time is bad at whatever is tried last, so the search ends with the load that was good.
+// A service that gets slower with time is bad at any last load, so the search ends with the load that was good.
 func TestSearchRetriesTheGoodLoad(t *testing.T) {
 	t.Parallel()
 	broken := func(least string, again ...float64) *Run {
-		r := ramp(with("MIN_RATE", least), 20, 40, 43).answers("rate-43", 400, 1, shard.TagCode, "status-500")
+		r := newRampRun(with("MIN_RATE", least), 20, 40, 43).addAnswers("rate-43", 400, 1, shard.TagCode, "status-500")
 		r.Rounds[0].Suite.Parameters["SEARCH"] = "1"
 		require.Equal(t, "40", searchRampup(r)["STAGES"])
 		for _, rate := range again {
-			r.Rounds = append(r.Rounds, ramp(rampupParameters, rate).Rounds[0])
+			r.Rounds = append(r.Rounds, newRampRun(rampupParameters, rate).Rounds[0])
 		}
 		return r
 	}
 	r := broken("0", 40)
 	require.Nil(t, searchRampup(r))
-	v := judged(r)
+	v := judge(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Contains(t, fact(v, "breaks"), "between 40 and 43 requests/s")
 	once := 0
@@ -264,10 +264,10 @@ func TestSearchRetriesTheGoodLoad(t *testing.T) {
 
 	for least, want := range map[string]verdict.Outcome{"0": verdict.Pass, "30": verdict.Invalid, "40": verdict.Fail, "41": verdict.Fail} {
 		r = broken(least)
-		last := ramp(rampupParameters, 40).answers("rate-40", 400, 1, shard.TagCode, "status-500")
+		last := newRampRun(rampupParameters, 40).addAnswers("rate-40", 400, 1, shard.TagCode, "status-500")
 		r.Rounds = append(r.Rounds, last.Rounds[0])
 		require.Nil(t, searchRampup(r))
-		v = judged(r)
+		v = judge(r)
 		require.Equal(t, want, v.Verdict, least)
 		require.Equal(t, "not found: 40 requests/s were borne at first, and no longer when they were tried again at the end (50.00 % failed, mostly by status 500); "+
 			"not the load alone decides, but also time, or what came before", fact(v, "breaks"))
@@ -281,9 +281,9 @@ func TestSpread(t *testing.T) {
 	t.Parallel()
 	q := NewRequests()
 	for _, ms := range []float64{10, 20, 30} {
-		r := ramp(rampupParameters, 20)
+		r := newRampRun(rampupParameters, 20)
 		r.Rounds[0].Metrics = nil
-		r.answers("rate-20", 1, ms)
+		r.addAnswers("rate-20", 1, ms)
 		q.Add(r.Rounds[0].Metrics[0])
 	}
 	require.InDelta(t, 20, q.Mean(), 1e-9)
@@ -293,18 +293,19 @@ func TestSpread(t *testing.T) {
 	require.Equal(t, 30*time.Millisecond, q.OK.Max())
 }
 
-// waits makes n good answers of a stage wait for a connection first. With one they took so long.
-func (r *Run) waits(stage string, n int, waited, took float64) *Run {
-	r.answers(stage, n, waited+took, shard.TagWaited, "yes")
-	r.answers(stage, n, took).answers(stage, n, waited)
+// addWaits makes n good answers of a stage wait for a connection first, and then take took milliseconds.
+func (r *Run) addWaits(stage string, n int, waited, took float64) *Run {
+	r.addAnswers(stage, n, waited+took, shard.TagWaited, "yes")
+	r.addAnswers(stage, n, took).addAnswers(stage, n, waited)
 	m := r.Rounds[0]
 	last := m.Metrics[len(m.Metrics)-2:]
 	last[0].Name, last[1].Name = shard.Connected, shard.Waited
 	return r
 }
 
-// A service that always takes 1.5 s sustains any rate with connections enough, if the limit of p95 allows 1.5 s. One that takes longer
-// under load is full, and one that breaks the limit without the wait for a connection is too slow.
+// With enough connections, a service with a constant time of 1.5 s sustains any rate, if the limit of p95 allows 1.5
+// s. One that gets slower under load is saturated, and one that exceeds the limit without the wait for a connection
+// is too slow.
 func TestTooFewConnectionsLimitTheGenerator(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -326,9 +327,9 @@ func TestTooFewConnectionsLimitTheGenerator(t *testing.T) {
 		r := runOf("rampup", with("MAX_P95_MS", c.limit),
 			shard.Stage{Name: "warmup", Kind: kindWarmup, Seconds: 10, Rate: 20, Connections: 20},
 			shard.Stage{Name: "rate-20", Title: "20/s", Kind: kindLoad, Start: 20, Seconds: 10, Rate: 20, Connections: 20, Patience: 10})
-		r.answers("warmup", 1, c.fastest).answers("rate-20", 170-c.waiting, c.took).waits("rate-20", c.waiting, c.waited, c.took)
+		r.addAnswers("warmup", 1, c.fastest).addAnswers("rate-20", 170-c.waiting, c.took).addWaits("rate-20", c.waiting, c.waited, c.took)
 		if c.failed > 0 {
-			r.answers("rate-20", c.failed, 10, shard.TagCode, "status-503")
+			r.addAnswers("rate-20", c.failed, 10, shard.TagCode, "status-503")
 		}
 		all := r.stages()
 		stages := ofKinds(all, kindLoad)
@@ -346,8 +347,8 @@ func TestTooFewConnectionsLimitTheGenerator(t *testing.T) {
 	}
 }
 
-// 150 answers/s of 200 are 150 however late the others come, and are no load that was sustained. A service that takes 0.9 s for each
-// answer has as many under way when the stage ends, and keeps up.
+// 150 answers/s of 200 are 150, whenever the others arrive: the load was not sustained. A service with 0.9 s per
+// answer has that many in flight when the stage ends, and sustains the load.
 func TestRateOfResponsesInsideAWindow(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -367,19 +368,19 @@ func TestRateOfResponsesInsideAWindow(t *testing.T) {
 		"late by more than the service ever takes": {"0", 10, 180, 600, "182", Bad},
 	} {
 		r := runOf("rampup", with("MAX_P95_MS", c.limit), shard.Stage{Name: "rate-200", Title: "200/s", Kind: kindLoad, Seconds: 10, Rate: 200, Connections: 200})
-		r.answers("rate-200", 2000, c.ms).answeredLate("rate-200", c.late, c.lateness)
-		row := table(judged(r), "Stages").Rows[0]
+		r.addAnswers("rate-200", 2000, c.ms).delayAnswers("rate-200", c.late, c.lateness)
+		row := table(judge(r), "Stages").Rows[0]
 		require.Equal(t, []string{c.perSecond, string(c.status)}, []string{row[4], row[6]}, name)
 	}
 }
 
-// A truncated answer is a wrong one, and so are bytes that no request asked for.
+// A truncated answer is wrong, and so are bytes that no request asked for.
 func TestTruncatedAndUnrequestedBytesFail(t *testing.T) {
 	t.Parallel()
-	v := judged(ramp(rampupParameters, 20, 50).answers("rate-50", 1, 5, shard.TagCode, shard.CodeTruncated))
+	v := judge(newRampRun(rampupParameters, 20, 50).addAnswers("rate-50", 1, 5, shard.TagCode, shard.CodeTruncated))
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Contains(t, v.Reasons[0], "answers are right: 1 wrong, 1 of them truncated")
-	v = judged(ramp(rampupParameters, 20, 50).counted(shard.Unrequested, "rate-50", 2))
+	v = judge(newRampRun(rampupParameters, 20, 50).addCounter(shard.Unrequested, "rate-50", 2))
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Contains(t, v.Reasons[0], "answers are right: 0 wrong, 2 cases of unrequested bytes after an answer")
 }

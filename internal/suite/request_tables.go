@@ -29,7 +29,7 @@ func (r *Run) addRequests(a *verdict.Assessment, all, listed []StageResult, sum 
 		}
 	}
 	a.Facts = append(a.Facts, refusals(listed)...)
-	a.Checks = append(a.Checks, r.ownCount(all)...)
+	a.Checks = append(a.Checks, r.checkServerCount(all)...)
 	a.Tables = append(a.Tables, append(endpointTables(listed), latencyTable("Latency of good answers, ms", "stage", append(times, part{"all", sum.Requests})))...)
 	if len(firstBytes) > 0 {
 		a.Tables = append(a.Tables, latencyTable("Time to the first byte of good answers, ms", "stage", firstBytes))
@@ -240,8 +240,8 @@ func (r *Run) processTable(requests int64) verdict.Table {
 	return t
 }
 
-// cpuMetric returns the CPU of the service, nginx included, for a request, to be compared with other runs. Other programs on
-// the machine lower a rate, but hardly change this. It is not ok for a service whose CPU is not known.
+// cpuMetric returns the CPU time of the service for one request, nginx included, to compare runs. Other programs on
+// the machine lower a rate, but hardly change this. ok is false if the CPU time of the service is unknown.
 func (r *Run) cpuMetric(requests int64) (m verdict.Metric, ok bool) {
 	var seconds float64
 	for i := range r.Samples {
@@ -256,7 +256,7 @@ func (r *Run) cpuMetric(requests int64) (m verdict.Metric, ok bool) {
 	return verdict.Metric{Name: "service CPU per request", Unit: "µs", Value: 1e6 * seconds / float64(requests)}, true
 }
 
-// cpuTable returns a table of the CPU of the processes by part of the run, to be filled with rows of Machine.row.
+// cpuTable returns an empty table of the CPU of the processes by part of the run; Machine.row makes its rows.
 func (r *Run) cpuTable(part, runners, more string) verdict.Table {
 	return newTable("CPU by "+part+", % of one core",
 		fmt.Sprintf("the machine has %d cores, and others may work on it; waited: the runners' threads, for a core%s", r.Cores, more),

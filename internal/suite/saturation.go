@@ -10,28 +10,28 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// When the load generator is saturated is said here and by verdict.CPUUse, and nowhere else. What was slow or failed is the
-// generator's where its own waits explain it, at the moment at which it was slow or failed:
+// This file and verdict.CPUUse alone decide when the load generator was saturated. Slowness and failures are attributed
+// to the generator if its own waits, at the moment of the slowness or failure, explain them:
 //
-//   - To each answer it can have added shard.WakeUps times the longest that it had to wait meanwhile. What
-//     is left is the service's own time. A load that is too slow with the services' own times is too slow.
-//   - A timeout is the generator's where it can have added at least half of what the request took; and that
-//     no connection was made because this host has no addresses, ports or descriptors left, always.
-//     Every other failure is an answer of the service, or the end of a connection: no wait explains it.
-//     Where its control group was in time, and the requests of the stage were small, it can have added no more than the
-//     group saw: such a request does nothing but wait, as the streams of the group do.
-//   - Requests that were never made are the generator's where it waited, before it left them out, for half
-//     of the time for which a request waits for a connection; or where more of its connections' time went into
-//     its own waits than into the service's times.
-//   - Where service and runners share a machine that is full, and the service took less than half of it,
-//     it may have waited for a core as the runners did. Slowness and timeouts are not the service's there
-//     where the runners took more than half of the machine, or waited at any moment of that load for so
-//     long that it explains them.
-//   - Where each has cores of its own, these say it in place of the last rule: the one whose cores were full is the limit, and
-//     of two the fuller one. Of cores that others filled nothing is known.
-//   - If requests of a constant rate waited for a connection, and took no longer with one than in an idle service and kept the
-//     limit of p95, the generator had too few connections. A saturated service is slower.
-//   - Nor are they where AWS dropped packets of a runner's machine during that load.
+//   - The generator can have added shard.WakeUps times its longest wait to each answer. The rest is the service's own
+//     time. A load that is too slow with the services' own times is too slow.
+//   - A timeout is attributed to the generator if it can have added at least half of the duration of the request. A
+//     failed connect because this host has no addresses, ports or descriptors left always is. Every other failure is an
+//     answer of the service, or the end of a connection: no wait explains it. If the control group was on time, and the
+//     requests of the stage were small, the generator can have added no more than the group measured: such a request
+//     only waits, as the streams of the group do.
+//   - Requests that were never made are attributed to the generator if, before it left them out, it waited for half of
+//     the time for which a request waits for a connection; or if its connections spent more time on its own waits than
+//     on the service's times.
+//   - If service and runners share a machine that is full, and the service used less than half of it, the service may
+//     have waited for a core as the runners did. Slowness and timeouts are then not attributed to the service if the
+//     runners used more than half of the machine, or at any moment of that load waited long enough to explain them.
+//   - If each has its own cores, these replace the last rule: the one whose cores were full is the limit; if both were
+//     full, the fuller one. If other programs filled the cores, the limit is unknown.
+//   - If requests of a constant rate waited for a connection, and with one were as fast as in an idle service and within
+//     the limit of p95, the generator had too few connections. A saturated service is slower.
+//   - Slowness and timeouts are not attributed to the service if AWS dropped packets of a runner's machine during that
+//     load.
 
 // isTimeout reports whether the generator can have caused a failure of that code by its delays.
 func isTimeout(code string) bool {
@@ -42,7 +42,8 @@ func isTimeout(code string) bool {
 // descriptor.
 func isGeneratorFailure(code string) bool { return code == shard.CodeNet+"1213" }
 
-// attributeToGenerator looks, when all of a stage's requests have been added, for what the waits of the generator explain.
+// attributeToGenerator attributes failures of a stage to the waits of the generator. All requests of the stage must
+// have been added before.
 func (st *StageResult) attributeToGenerator(dropped shard.Metric) {
 	for _, f := range st.metrics {
 		switch {
@@ -50,7 +51,7 @@ func (st *StageResult) attributeToGenerator(dropped shard.Metric) {
 			st.Attributed += f.Count
 		case isTimeout(f.Tags[shard.TagCode]):
 			half := time.Duration(f.Min / 2 * float64(time.Millisecond))
-			if st.waited() && shard.WakeUps*st.Machine.Control < half {
+			if st.onlyWaited() && shard.WakeUps*st.Machine.Control < half {
 				continue
 			}
 			st.Attributed += f.Own.CountBy([]time.Duration{half})[0]
@@ -64,23 +65,24 @@ func (st *StageResult) attributeToGenerator(dropped shard.Metric) {
 // mostSent is up to how many bytes a request is no work to send.
 const mostSent = 64 << 10
 
-// waited reports whether the stage's requests only waited for their answers, and the control group shows how promptly
-// the generator can have noticed these.
-func (st *StageResult) waited() bool {
+// onlyWaited reports whether the stage's requests only waited for their answers, and the control group shows how
+// promptly the generator can have noticed these.
+func (st *StageResult) onlyWaited() bool {
 	return st.Machine.Controlled && st.Sent > 0 && st.Sent <= mostSent*float64(st.Total())
 }
 
-// unhindered reports whether other programs filled the generator's cores and the control group was on time
-// nevertheless: a delay of that length did not wait for them. Runners that compute for half of the time may have
-// requests in a queue of their own.
-func (st *StageResult) unhindered(took time.Duration) bool {
+// hadFreeCores reports whether the generator's cores, although other programs filled them, cannot explain a delay of
+// this length: the control group was on time. Runners that compute for half of the time may have requests in a queue
+// of their own.
+func (st *StageResult) hadFreeCores(duration time.Duration) bool {
 	m := st.Machine
-	return st.waited() && m.Runners < 50*m.Usage.GeneratorCores && 2*shard.WakeUps*m.Control < took
+	return st.onlyWaited() && m.Runners < 50*m.Usage.GeneratorCores && 2*shard.WakeUps*m.Control < duration
 }
 
-// patience is the time for which a request waits for a connection before it is left out; where it does not wait, the time that a
-// connection has for a request before there is none for the next one; of a closed model, the stage's.
-func (st *StageResult) patience() time.Duration {
+// maxWait returns the time for which a request waits for a connection before it is left out. If it does not wait, it
+// is the time that a connection has for a request before there is none for the next one; in a closed model, the
+// length of the stage.
+func (st *StageResult) maxWait() time.Duration {
 	seconds := st.Seconds
 	switch {
 	case st.Patience > 0:
@@ -93,9 +95,9 @@ func (st *StageResult) patience() time.Duration {
 
 // waitedBefore reports whether a runner waited long before it left requests out.
 func (st *StageResult) waitedBefore(dropped shard.Metric) bool {
-	from, to := time.UnixMicro(dropped.FirstUS).Add(-st.patience()), time.UnixMicro(dropped.LastUS)
+	from, to := time.UnixMicro(dropped.FirstUS).Add(-st.maxWait()), time.UnixMicro(dropped.LastUS)
 	for _, s := range st.seconds {
-		if overlap(time.UnixMicro(s.FromUS), time.UnixMicro(s.ToUS), from, to) > 0 && 2*waitOf(s) >= st.patience() {
+		if overlap(time.UnixMicro(s.FromUS), time.UnixMicro(s.ToUS), from, to) > 0 && 2*waitOf(s) >= st.maxWait() {
 			return true
 		}
 	}
@@ -114,10 +116,10 @@ func totalTime(h *shard.Histogram) time.Duration {
 	return time.Duration(float64(h.Mean()) * float64(h.Count()))
 }
 
-// How held tells a service that is full from connections that are too few for its answers.
+// Limits with which tooFewConnections distinguishes a saturated service from too few connections.
 const (
 	someWaited = .05 // share of requests that waited for a connection; more failures than that are another fault
-	noSlower   = 2   // times what the fastest answers took
+	noSlower   = 2   // times the duration of the fastest answers
 )
 
 // fastestOf returns the shortest good answer of each endpoint in any stage of the run, in milliseconds.
@@ -154,12 +156,12 @@ func (st *StageResult) tooFewConnections(fastest map[string]float64, limit float
 			idle += fastest[m.Tags[shard.TagEndpoint]] * float64(m.Count) / float64(good)
 		}
 	}
-	took := (all - st.WaitMS) / float64(st.Total())
-	if took > noSlower*idle {
+	duration := (all - st.WaitMS) / float64(st.Total())
+	if duration > noSlower*idle {
 		return ""
 	}
 	return fmt.Sprintf("all %s were in use, and with a connection a request took %s on average, at most %d times the fastest; raise MAX_CONNECTIONS",
-		format.Count(st.Connections, "connection"), ms(took), noSlower)
+		format.Count(st.Connections, "connection"), ms(duration), noSlower)
 }
 
 // grace returns how long after the end of a stage its answers still count: the longest time that the limits allow for an answer.
@@ -181,13 +183,13 @@ func (st *StageResult) level(load, offered float64, l Limits) Level {
 	if len(st.Codes) > 0 {
 		v.Failure = codeText(st.codesByCount()[0])
 	}
-	took := st.OK.Quantile(.95)
+	duration := st.OK.Quantile(.95)
 	for _, f := range st.metrics {
 		if isTimeout(f.Tags[shard.TagCode]) {
-			took = max(took, f.Trend.Max())
+			duration = max(duration, f.Trend.Max())
 		}
 	}
-	v.MachineLimit = st.Machine.crowded(took, st.unhindered(took))
+	v.MachineLimit = st.Machine.machineLimit(duration, st.hadFreeCores(duration))
 	v.TooFewConnections = st.connectionLimit
 	var hard int64
 	for code, n := range st.Codes {
@@ -223,15 +225,15 @@ const (
 // A Limit is the side that limited a stage, such as the load generator.
 type Limit string
 
-// Of a stage that was over too soon nothing is known: the figures are taken once a second.
+// A very short stage has an unknown limit: the figures have one sample per second.
 const (
 	NoLimit        Limit = "–"
 	LimitUnknown   Limit = "not known"
 	LimitGenerator Limit = "generator"
-	LimitService   Limit = "service" // where it had cores of its own, and filled them
+	LimitService   Limit = "service" // it had its own cores, and filled them
 )
 
-// Limit is which of the two was the limit, and why. That it was the service is known only where each has cores of its own.
+// Limit returns which of the two was the limit, and why. The service can be named only if each has its own cores.
 func (m Machine) Limit() (limit Limit, reason string) {
 	if m.Short {
 		return LimitUnknown, fmt.Sprintf("less than %.0f seconds is too short to tell whether the load generator was saturated", shortest)
@@ -243,13 +245,13 @@ func (m Machine) Limit() (limit Limit, reason string) {
 	case !m.SeparateCores || m.ServiceBusy < machineFull:
 		return NoLimit, ""
 	case m.Foreign:
-		return LimitUnknown, m.byOthers()
+		return LimitUnknown, m.foreignLoadText()
 	}
 	return LimitService, m.headroom()
 }
 
-// byOthers reports whether other programs filled the cores of the service.
-func (m Machine) byOthers() string {
+// foreignLoadText states that other programs filled the cores of the service.
+func (m Machine) foreignLoadText() string {
 	return fmt.Sprintf("others took most of the service's cores: these were %.0f %% busy, and it took %.0f %% of one", 100*m.ServiceBusy, m.Backend+m.Nginx)
 }
 
@@ -266,14 +268,14 @@ func (m Machine) serviceFilled() bool {
 	return service > 0 && m.Backend+m.Nginx >= 100*machineFull*service && m.Runners < 100*machineFull*runners
 }
 
-// GeneratorLimit says in a sentence why a throughput may be the generator's own, "" if nothing speaks for
-// it. It is no excuse for what was too slow or failed: see above. The waits of threads add up, on an idle
-// machine too, so they count only where the runners wanted half of it.
+// GeneratorLimit returns why the generator may have limited a throughput, "" if nothing indicates it. It does not
+// explain slow or failed requests: see above. The waits of threads add up, on an idle machine too, so they count only
+// if the runners needed half of it.
 func (m Machine) GeneratorLimit() string {
 	u := verdict.CPUUse{CPU: m.Runners / 100, Waited: m.RunDelay, Wall: 1, Stall: m.Stall}
 	switch {
 	case m.Dropped > 0:
-		return m.dropped()
+		return m.dropText()
 	case m.Controlled && m.Control > longestStall:
 		return fmt.Sprintf("the control group was late too, by up to %s", format.Duration(m.Control))
 	case !m.Controlled && u.Stall > longestStall:
@@ -284,39 +286,40 @@ func (m Machine) GeneratorLimit() string {
 		return ""
 	case u.WaitedLong() && u.CPU+u.Waited > float64(max(m.Cores, 1))/2:
 		return fmt.Sprintf("the runners waited %.1f s for a core in each second, and computed for %.1f s", u.Waited, u.CPU)
-	case m.full(m.Host) && m.Runners > m.Host/2:
+	case m.isFull(m.Host) && m.Runners > m.Host/2:
 		return fmt.Sprintf("the machine was full, and the runners took %.0f %% of a core of %.0f %%", m.Runners, m.Host)
 	}
 	return ""
 }
 
-// full reports whether this is all of the machine that service and runners share.
-func (m Machine) full(host float64) bool {
+// isFull reports whether this CPU time is all of the machine that service and runners share.
+func (m Machine) isFull(host float64) bool {
 	return m.Shared && m.Cores > 0 && host > 100*machineFull*float64(m.Cores)
 }
 
-func (m Machine) dropped() string {
+func (m Machine) dropText() string {
 	return fmt.Sprintf("AWS dropped %s of the runners' machines", format.Count(int(m.Dropped), "packet"))
 }
 
-// crowded says in a sentence that AWS dropped packets of the runners, or that others than the service filled the machine that
-// it shares with them, so that what took that long may have waited for a core there; "" if not. The waits of the
-// service are not known, but those of the runners are, on the same cores; unhindered speaks for runners with cores of their own.
-func (m Machine) crowded(took time.Duration, unhindered bool) string {
+// machineLimit returns a sentence if AWS dropped packets of the runners, or if programs other than the service filled
+// the machine that it shares with them, so that a request of this duration may have waited for a core; "" if not. The
+// waits of the service are unknown, but the waits of the runners on the same cores are known. freeCores is the result
+// of hadFreeCores, for runners with their own cores.
+func (m Machine) machineLimit(duration time.Duration, freeCores bool) string {
 	if m.Dropped > 0 {
-		return m.dropped()
+		return m.dropText()
 	}
 	switch {
-	case m.generatorFull() && !unhindered:
+	case m.generatorFull() && !freeCores:
 		return m.headroom()
 	case m.SeparateCores && m.Foreign && m.ServiceBusy >= machineFull:
-		return m.byOthers()
+		return m.foreignLoadText()
 	case m.SeparateCores:
 		return ""
 	}
 	service := m.Backend + m.Nginx
-	byRunners := m.full(m.Host) && m.Runners > m.Host/2
-	if service >= m.Host/2 || !byRunners && !(m.full(m.Peak) && m.Explains(took)) {
+	byRunners := m.isFull(m.Host) && m.Runners > m.Host/2
+	if service >= m.Host/2 || !byRunners && !(m.isFull(m.Peak) && m.Explains(duration)) {
 		return ""
 	}
 	text := fmt.Sprintf("the machine was full: of %.0f %% of a core the runners took %.0f %%", max(m.Host, m.Peak), m.Runners)
@@ -326,7 +329,7 @@ func (m Machine) crowded(took time.Duration, unhindered bool) string {
 	return text
 }
 
-// Explains reports whether the generator can have caused a delay: half of it or more is what it can have added.
+// Explains reports whether the generator can have caused a delay: it can have added at least half of it.
 func (m Machine) Explains(late time.Duration) bool {
 	return m.Wait > 0 && 2*shard.WakeUps*m.Wait >= late
 }

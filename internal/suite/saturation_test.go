@@ -10,17 +10,17 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// withOwn gives every answer of the last series of a run what is left of it after such a wait.
-func (r *Run) withOwn(wait time.Duration) *Run {
+// withOwnTimes sets the own time of every answer of the last series of a run to its time without this wait.
+func (r *Run) withOwnTimes(wait time.Duration) *Run {
 	m := &r.Rounds[0].Metrics[len(r.Rounds[0].Metrics)-1]
 	m.Own = m.Trend.Less(shard.WakeUps * wait)
 	return r
 }
 
-// waiting are the seconds from 10 to 20 of a run, one of them with that wait.
-func (r *Run) waiting(in int64, wait time.Duration) *Run {
+// withWait sets the seconds from 10 to 20 of a run, one of them with that wait.
+func (r *Run) withWait(in int64, wait time.Duration) *Run {
 	for i := range int64(10) {
-		at := began.Unix() + 10 + i
+		at := start.Unix() + 10 + i
 		second := shard.Second{FromUS: at * 1e6, ToUS: (at + 1) * 1e6, CPUSeconds: .1}
 		if i == in {
 			second.WaitMS = wait.Milliseconds()
@@ -34,15 +34,15 @@ func TestGeneratorFaults(t *testing.T) {
 	t.Parallel()
 	fewer := func(missing int) *Run { // a stage of 10 s at 20/s, of which some have gone another way
 		r := runOf("rampup", rampupParameters, shard.Stage{Name: "rate-20", Kind: kindLoad, Start: 10, Seconds: 10, Rate: 20, Connections: 20})
-		return r.answers("rate-20", 200-missing, 10).withOwn(0)
+		return r.addAnswers("rate-20", 200-missing, 10).withOwnTimes(0)
 	}
 	timeouts := func(wait time.Duration, code string) *Run {
-		return fewer(20).answers("rate-20", 20, 2100, shard.TagCode, code).withOwn(wait)
+		return fewer(20).addAnswers("rate-20", 20, 2100, shard.TagCode, code).withOwnTimes(wait)
 	}
 	dropped := func(at int64) *Run {
-		r := fewer(20).counted(shard.Dropped, "rate-20", 20)
+		r := fewer(20).addCounter(shard.Dropped, "rate-20", 20)
 		m := &r.Rounds[0].Metrics[len(r.Rounds[0].Metrics)-1]
-		m.FirstUS = (began.Unix() + 10 + at) * 1e6
+		m.FirstUS = (start.Unix() + 10 + at) * 1e6
 		m.LastUS = m.FirstUS + 100_000
 		return r
 	}
@@ -53,7 +53,7 @@ func TestGeneratorFaults(t *testing.T) {
 	counted := func(run *Run, counter string, at time.Duration) *Run { // on the machine of a runner, in 5 s from then on in the stage
 		w := machine.Follow("", time.Second)
 		for i, n := range []float64{0, 0, 14} {
-			w.Add(began.Add(5*time.Second+at+time.Duration(i)*5*time.Second), machine.Reading{counter: n})
+			w.Add(start.Add(5*time.Second+at+time.Duration(i)*5*time.Second), machine.Reading{counter: n})
 		}
 		run.Rounds[0].Runners[0].Machine = w.Record()
 		return run
@@ -69,32 +69,32 @@ func TestGeneratorFaults(t *testing.T) {
 		"a timeout of 2.1 s and waits of 20 ms":                    {timeouts(20*time.Millisecond, "net-1050"), Bad, "10.00 % failed"},
 		"a timeout of 2.1 s and a wait of 300 ms at that moment":   {timeouts(300*time.Millisecond, "net-1050"), ByGenerator, "20 of them by its own waits"},
 		"a connect that timed out":                                 {timeouts(300*time.Millisecond, "net-1211"), ByGenerator, "20 of them by its own waits"},
-		"a wait of 300 ms at another moment":                       {timeouts(0, "net-1050").waiting(3, 300*time.Millisecond), Bad, "10.00 % failed"},
+		"a wait of 300 ms at another moment":                       {timeouts(0, "net-1050").withWait(3, 300*time.Millisecond), Bad, "10.00 % failed"},
 		"a timeout, and AWS dropped packets then":                  {packets(timeouts(0, "net-1050"), 0), ByGenerator, "90.0 % answered; AWS dropped 14 packets of the runners' machines"},
 		"a timeout, and AWS dropped packets before":                {packets(timeouts(0, "net-1050"), -30*time.Second), Bad, "10.00 % failed"},
 		"a timeout, and AWS dropped packets afterwards":            {packets(timeouts(0, "net-1050"), 30*time.Second), Bad, "10.00 % failed"},
 		"a timeout, and AWS dropped packets, but not to a target":  {local, Bad, "10.00 % failed"},
 		"a timeout, and an accept queue overflowed then":           {counted(timeouts(0, "net-1050"), machine.Overflows, 0), Bad, "10.00 % failed"},
 		"resets, and AWS dropped packets then":                     {packets(timeouts(0, "net-1220"), 0), Bad, "10.00 % failed"},
-		"resets, whatever the waits":                               {timeouts(300*time.Millisecond, "net-1220").waiting(3, 300*time.Millisecond), Bad, "10.00 % failed"},
-		"204s, whatever the waits":                                 {timeouts(300*time.Millisecond, "status-204").waiting(3, 300*time.Millisecond), Bad, "10.00 % failed"},
+		"resets, whatever the waits":                               {timeouts(300*time.Millisecond, "net-1220").withWait(3, 300*time.Millisecond), Bad, "10.00 % failed"},
+		"204s, whatever the waits":                                 {timeouts(300*time.Millisecond, "status-204").withWait(3, 300*time.Millisecond), Bad, "10.00 % failed"},
 		"no ports left on this host":                               {timeouts(0, "net-1213"), ByGenerator, "for want of ports or descriptors"},
-		"answers of 600 ms and waits of 20 ms":                     {fewer(180).answers("rate-20", 180, 600).withOwn(19 * time.Millisecond), Bad, "p95 600 ms"},
-		"answers of 600 ms and waits of 40 ms":                     {fewer(180).answers("rate-20", 180, 600).withOwn(40 * time.Millisecond), ByGenerator, "p95 600 ms"},
-		"left out, and nothing waited":                             {dropped(5).waiting(4, 20*time.Millisecond), Bad, "90.0 % answered"},
-		"left out after the runner waited for 700 ms":              {dropped(5).waiting(4, 700*time.Millisecond), ByGenerator, "it left 20 requests out"},
-		"left out before the runner waited for 700 ms":             {dropped(5).waiting(8, 700*time.Millisecond), Bad, "90.0 % answered"},
-		"left out after 4 s, and the runner had waited for 700 ms": {patient(dropped(5).waiting(4, 700*time.Millisecond)), Bad, "90.0 % answered"},
-		"left out after 4 s, and the runner had waited for 2.1 s":  {patient(dropped(5).waiting(2, 2100*time.Millisecond)), ByGenerator, "it left 20 requests out"},
-		"left out while the runner's own waits held its users":     {fewer(200).answers("rate-20", 180, 900).withOwn(150*time.Millisecond).counted(shard.Dropped, "rate-20", 20), ByGenerator, "90.0 % answered"},
+		"answers of 600 ms and waits of 20 ms":                     {fewer(180).addAnswers("rate-20", 180, 600).withOwnTimes(19 * time.Millisecond), Bad, "p95 600 ms"},
+		"answers of 600 ms and waits of 40 ms":                     {fewer(180).addAnswers("rate-20", 180, 600).withOwnTimes(40 * time.Millisecond), ByGenerator, "p95 600 ms"},
+		"left out, and nothing waited":                             {dropped(5).withWait(4, 20*time.Millisecond), Bad, "90.0 % answered"},
+		"left out after the runner waited for 700 ms":              {dropped(5).withWait(4, 700*time.Millisecond), ByGenerator, "it left 20 requests out"},
+		"left out before the runner waited for 700 ms":             {dropped(5).withWait(8, 700*time.Millisecond), Bad, "90.0 % answered"},
+		"left out after 4 s, and the runner had waited for 700 ms": {patient(dropped(5).withWait(4, 700*time.Millisecond)), Bad, "90.0 % answered"},
+		"left out after 4 s, and the runner had waited for 2.1 s":  {patient(dropped(5).withWait(2, 2100*time.Millisecond)), ByGenerator, "it left 20 requests out"},
+		"left out while the runner's own waits held its users":     {fewer(200).addAnswers("rate-20", 180, 900).withOwnTimes(150*time.Millisecond).addCounter(shard.Dropped, "rate-20", 20), ByGenerator, "90.0 % answered"},
 	} {
-		status, why := c.run.judgedLevel()
-		require.Equal(t, c.want, status, "%s: %s", name, why)
-		require.Contains(t, why, c.says, name)
+		status, reason := c.run.levelStatus()
+		require.Equal(t, c.want, status, "%s: %s", name, reason)
+		require.Contains(t, reason, c.says, name)
 	}
 }
 
-// The waits of threads add up: on an idle machine they say nothing.
+// The waits of threads add up: on an idle machine they mean nothing.
 func TestWaitingThreadsOnAnIdleMachine(t *testing.T) {
 	t.Parallel()
 	require.Empty(t, Machine{Cores: 2, Runners: 10, RunDelay: .5}.GeneratorLimit())
@@ -103,14 +103,15 @@ func TestWaitingThreadsOnAnIdleMachine(t *testing.T) {
 	require.False(t, Machine{Wait: 20 * time.Millisecond}.Explains(2*time.Second))
 }
 
-// controlled gives the runner of a run a control group of 20 streams, which was late by so much in the stage at 10 s.
-func (r *Run) controlled(late time.Duration) *Run {
+// withControlGroup adds a control group of 20 streams to the runner of a run, which was late by this much in the
+// stage at 10 s.
+func (r *Run) withControlGroup(late time.Duration) *Run {
 	m := r.Rounds[0]
 	m.Control = &shard.Control{Streams: 20, LateMS: 1000, ControlCounts: shard.ControlCounts{Received: 400}}
 	m.Runners[0].Controlled = &shard.RunnerControl{Control: *m.Control}
-	for at := began.Unix(); at <= began.Unix()+30; at += 5 {
+	for at := start.Unix(); at <= start.Unix()+30; at += 5 {
 		b := shard.Bucket{Unix: at, Control: &shard.ControlCounts{Expected: 100, Received: 100, LongestUS: 2000}}
-		if at == began.Unix()+15 {
+		if at == start.Unix()+15 {
 			b.Control.LongestUS = late.Microseconds()
 		}
 		m.Series = append(m.Series, b)
@@ -118,22 +119,23 @@ func (r *Run) controlled(late time.Duration) *Run {
 	return r
 }
 
-// A control group that was in time excuses no timeout of a request that did nothing but wait, whatever the process guesses
-// of its own waits. A request with a body to send is work, which the group does not see.
+// If the control group was on time, the timeout of a request that only waited is attributed to the service, whatever
+// the process estimates for its own waits. A request with a body to send needs CPU time, which the group does not
+// measure.
 func TestTimelyControlGroupExcusesNoTimeout(t *testing.T) {
 	t.Parallel()
 	run := func(sent float64) *Run {
 		r := runOf("rampup", rampupParameters, shard.Stage{Name: "rate-20", Kind: kindLoad, Start: 10, Seconds: 10, Rate: 20, Connections: 20})
-		return r.answers("rate-20", 180, 10).withOwn(0).answers("rate-20", 20, 2100, shard.TagCode, "net-1050").withOwn(300*time.Millisecond).counted("data_sent", "rate-20", 200*sent)
+		return r.addAnswers("rate-20", 180, 10).withOwnTimes(0).addAnswers("rate-20", 20, 2100, shard.TagCode, "net-1050").withOwnTimes(300*time.Millisecond).addCounter("data_sent", "rate-20", 200*sent)
 	}
-	silent := run(300).controlled(0)
+	silent := run(300).withControlGroup(0)
 	silent.Rounds[0].Series[3].Control.Received = 0
-	away := run(300).controlled(0) // none of its streams is open, so it owes nothing
-	*away.Rounds[0].Series[3].Control = shard.ControlCounts{}
-	ofOne := run(300).controlled(0) // others were held meanwhile
-	ofOne.Rounds[0].Runners[0].Controlled.Moments = []shard.ControlWindow{{At: began.Add(15 * time.Second), Silent: true}}
+	closedGroup := run(300).withControlGroup(0) // no stream of the group is open, so no event is expected
+	*closedGroup.Rounds[0].Series[3].Control = shard.ControlCounts{}
+	ofOne := run(300).withControlGroup(0) // other streams were open at that time
+	ofOne.Rounds[0].Runners[0].Controlled.Moments = []shard.ControlWindow{{At: start.Add(15 * time.Second), Silent: true}}
 	with := func(edit func(during *shard.ControlCounts, runner *shard.RunnerControl)) *Run {
-		r := run(300).controlled(0)
+		r := run(300).withControlGroup(0)
 		edit(r.Rounds[0].Series[3].Control, r.Rounds[0].Runners[0].Controlled)
 		return r
 	}
@@ -141,7 +143,7 @@ func TestTimelyControlGroupExcusesNoTimeout(t *testing.T) {
 	half := with(func(during *shard.ControlCounts, _ *shard.RunnerControl) { during.Received = 50 })
 	late := with(func(during *shard.ControlCounts, _ *shard.RunnerControl) { during.ReferenceUS = 300_000 })
 	before := with(func(_ *shard.ControlCounts, runner *shard.RunnerControl) {
-		runner.Moments = []shard.ControlWindow{{At: began.Add(5 * time.Second), Silent: true}, {At: began.Add(15 * time.Second)}}
+		runner.Moments = []shard.ControlWindow{{At: start.Add(5 * time.Second), Silent: true}, {At: start.Add(15 * time.Second)}}
 	})
 	for name, c := range map[string]struct {
 		run  *Run
@@ -151,17 +153,17 @@ func TestTimelyControlGroupExcusesNoTimeout(t *testing.T) {
 		"it told half of it":         {half, Bad},
 		"its own reference was late": {late, ByGenerator},
 		"it told nothing before":     {before, Bad},
-		"not known what was sent":    {run(0).controlled(0), ByGenerator},
+		"not known what was sent":    {run(0).withControlGroup(0), ByGenerator},
 		"no control group":           {run(300), ByGenerator},
-		"in time":                    {run(300).controlled(0), Bad},
-		"late too":                   {run(300).controlled(300 * time.Millisecond), ByGenerator},
-		"in time, beside large ones": {run(10e6).controlled(0), ByGenerator},
+		"in time":                    {run(300).withControlGroup(0), Bad},
+		"late too":                   {run(300).withControlGroup(300 * time.Millisecond), ByGenerator},
+		"in time, beside large ones": {run(10e6).withControlGroup(0), ByGenerator},
 		"it told nothing":            {silent, ByGenerator},
-		"it was not held meanwhile":  {away, ByGenerator},
+		"it was not held meanwhile":  {closedGroup, ByGenerator},
 		"that of a runner was not":   {ofOne, ByGenerator},
 	} {
-		status, why := c.run.judgedLevel()
-		require.Equal(t, c.want, status, "%s: %s", name, why)
+		status, reason := c.run.levelStatus()
+		require.Equal(t, c.want, status, "%s: %s", name, reason)
 	}
 }
 

@@ -52,7 +52,7 @@ func assessSlow(r *Run) verdict.Assessment {
 	a := verdict.Assessment{
 		Streams: open, Warnings: open.Warnings,
 		Checks: slices.Concat([]verdict.Check{everyStream(m)}, bystanderFaults(open), open.Agreement(),
-			[]verdict.Check{r.bystandersKept(open), s.allSlow()}, s.accepted(), []verdict.Check{s.filledBuffers(r)}, s.delivered(), s.policy(r), s.growth(r)),
+			[]verdict.Check{r.checkBystandersKept(open), s.allSlow()}, s.checkAccepted(), []verdict.Check{s.filledBuffers(r)}, s.checkDelivered(), s.policy(r), s.growth(r)),
 		Facts: append([]verdict.Fact{
 			{Name: "slow", Value: sentence("%v of %v streams, which read %s for %v", s.started, m.Plan.Connections, s.rate, s.lasted)},
 			{Name: "of these", Value: s.outcome()},
@@ -188,8 +188,9 @@ func (s *slowStreams) allSlow() verdict.Check {
 		"only %v of %v clients were slow: the streams of the others were not open, or cannot be read slowly (k6's log says)")
 }
 
-// accepted fails a service that accepted only some of the messages. One that accepts none has no broadcasts; a feed is sent none.
-func (s *slowStreams) accepted() []verdict.Check {
+// checkAccepted fails a service that accepted only some of the messages. One that accepts none has no broadcasts; a
+// feed has no publisher.
+func (s *slowStreams) checkAccepted() []verdict.Check {
 	if s.feed {
 		return nil
 	}
@@ -219,8 +220,8 @@ func (s *slowStreams) filledBuffers(r *Run) verdict.Check {
 			s.started-s.filled, s.started, r.number("FILL_KB"), remedy)).Inconclusive()
 }
 
-// delivered returns the checks of broadcasts. If the run publishes, the check of missed messages covers them.
-func (s *slowStreams) delivered() []verdict.Check {
+// checkDelivered returns the checks of broadcasts. If the run publishes, the check of missed messages covers them.
+func (s *slowStreams) checkDelivered() []verdict.Check {
 	if s.due == 0 {
 		return nil
 	}
@@ -269,7 +270,7 @@ func (s *slowStreams) growth(r *Run) []verdict.Check {
 
 // memory is that of the service while clients are slow, in MiB.
 type memory struct {
-	sampled     bool // it was sampled before, after, and most of the time meanwhile
+	sampled     bool // there were samples before, after, and most of the time in between
 	counter     bool // it never falls
 	before      float64
 	peak, after float64 // growth
@@ -279,7 +280,7 @@ type memory struct {
 // memoryWhile reads the samples. They are a second wide: a reading is noted when its second is over.
 func (r *Run) memoryWhile(gauge string, began time.Time, lasts time.Duration) (out memory) {
 	before, after := false, false
-	known, unknown := 0, 0 // meanwhile: a service close to its limit may not report its memory
+	known, unknown := 0, 0 // in between: a service close to its limit may not report its memory
 	for _, s := range r.Samples {
 		v, ok := float64(s.BackendRSS+s.NginxRSS)/(1<<20), s.BackendRSS > 0
 		if gauge != "" {
@@ -316,7 +317,7 @@ func (m *memory) String() string {
 	return fmt.Sprintf("%.0f MiB before, %+.0f MiB at most, %+.0f MiB in the end", m.before, m.peak, m.after)
 }
 
-// table has a reading of each stretch, and the last one.
+// table returns a reading of each stretch, and the last one.
 func (m *memory) table() verdict.Table {
 	t := newTable("The service's memory", "in MiB; seconds from when clients were slow", "seconds after|memory")
 	if !m.sampled {

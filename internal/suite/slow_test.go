@@ -13,12 +13,13 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// slowed is a run of 100 streams, of which every tenth does not read from 10 s until 40 s. The service cuts 4 of them after 12 s
-// to 15 s and keeps 6, which get all they missed; its memory grows by 50 MiB meanwhile.
-func slowed() *Run {
+// newSlowRun returns a run of 100 streams, of which every tenth does not read from 10 s until 40 s. The service
+// closes 4 of them after 12 s to 15 s and keeps 6, which receive all they missed. Its memory grows by 50 MiB in
+// between.
+func newSlowRun() *Run {
 	r := runOf("slow", map[string]string{
 		"EVERY": "10", "SLOW_SECONDS": "30", "SLOW_KB": "0", "FILL_KB": "4096", "MAX_HELD_LATE": "0", "MAX_GROWTH": "100", "CUT_SLOW": "-1", "GAUGE": "",
-	}, shard.Stage{Name: "slow", Start: 10, Seconds: 30, Requests: 10}).holding(100, 40*time.Second)
+	}, shard.Stage{Name: "slow", Start: 10, Seconds: 30, Requests: 10}).addStreams(100, 40*time.Second)
 	m := r.Rounds[0]
 	for n := 0; n < 100; n += 10 {
 		if c := r.stream(n); n < 40 {
@@ -27,9 +28,9 @@ func slowed() *Run {
 	}
 	m.Checks[0].Passes = 90
 	for name, value := range map[string]float64{"begun": 10, "taken": 120, "due": 90 * 120, "arrived": 90 * 120, "filled": 10, "whole": 6} {
-		r.counted("slow_"+name, "slow", value)
+		r.addCounter("slow_"+name, "slow", value)
 	}
-	r.metric("slow_begun").FirstUS = began.Add(10 * time.Second).UnixMicro()
+	r.metric("slow_begun").FirstUS = start.Add(10 * time.Second).UnixMicro()
 	cut, behind := shard.NewHistogram(), shard.NewHistogram()
 	for range 4 {
 		cut.Record(15 * time.Second)
@@ -49,12 +50,12 @@ func slowed() *Run {
 		case i >= 20:
 			rss = 70
 		}
-		r.Samples = append(r.Samples, resources.Sample{Unix: began.Unix() + i, BackendRSS: rss << 20, Streams: 100})
+		r.Samples = append(r.Samples, resources.Sample{Unix: start.Unix() + i, BackendRSS: rss << 20, Streams: 100})
 	}
 	return r
 }
 
-// metric is the first one of that name.
+// metric returns the first metric with that name.
 func (r *Run) metric(name string) *shard.Metric {
 	all := r.Rounds[0].Metrics
 	for i := range all {
@@ -67,9 +68,9 @@ func (r *Run) metric(name string) *shard.Metric {
 
 func TestSlow(t *testing.T) {
 	t.Parallel()
-	r := slowed()
+	r := newSlowRun()
 	r.Rounds[0].Connections.Edit(0).MaxLateness, r.Rounds[0].Connections.Edit(1).MaxLateness = 30*time.Second, 20*time.Millisecond
-	v := judged(r)
+	v := judge(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Equal(t, "at most 20.0 ms on the streams that are read", fact(v, "lateness"))
 	const fate = "4 cut, the first after 12.0 s, the last after 15.0 s; 6 kept, with all messages in the end"
@@ -83,25 +84,25 @@ func TestSlow(t *testing.T) {
 	require.Equal(t, []string{"50.0", "30.0"}, rows[len(rows)-1])
 }
 
-// Who does not read does not see either that the service closed the stream; our backend's own gauge tells.
+// A client that does not read does not notice that the service closed the stream; our backend's own gauge shows it.
 func TestSlowStreamsNoticeDisconnectsLater(t *testing.T) {
 	t.Parallel()
-	r := slowed()
+	r := newSlowRun()
 	r.metric("slow_cut").Count, r.metric("slow_whole").Sum = 0, 0
-	r.counted("slow_cut_unseen", "slow", 9)
+	r.addCounter("slow_cut_unseen", "slow", 9)
 	for i := 25; i < len(r.Samples); i++ {
 		r.Samples[i].Streams = 90
 	}
-	v := judged(r)
+	v := judge(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Equal(t, "9 cut, which they saw only when they read on: the backend had closed the last after 16 s; 1 kept, but with messages missing in the end", fact(v, "of these"))
 }
 
-// Of what the run publishes only that counts which was sent while some were slow.
+// Only messages that were published while some clients were slow count.
 func TestMessagesWithSlowClients(t *testing.T) {
 	t.Parallel()
 	at := func(seconds float64) int64 {
-		return began.Add(time.Duration(seconds * float64(time.Second))).UnixMicro()
+		return start.Add(time.Duration(seconds * float64(time.Second))).UnixMicro()
 	}
 	log := shard.NewPublishLog([]string{"a", "b"}, 1, at(0), 60)
 	for i, state := range map[float64]shard.MessageState{5: shard.Refused, 12: shard.Confirmed, 20: shard.Open, 41: shard.Open} {
@@ -110,7 +111,7 @@ func TestMessagesWithSlowClients(t *testing.T) {
 	s := slowStreams{lasted: 30 * time.Second}
 	s.count(log.Published(true), at(10))
 	require.Equal(t, []int{1, 1}, []int{s.confirmed, s.unconfirmed})
-	require.Equal(t, []string{"the service did not take 1 of 2 messages while some clients did not read"}, s.accepted()[0].Reasons)
+	require.Equal(t, []string{"the service did not take 1 of 2 messages while some clients did not read"}, s.checkAccepted()[0].Reasons)
 }
 
 func TestSlowFindsFaults(t *testing.T) {
@@ -129,16 +130,16 @@ func TestSlowFindsFaults(t *testing.T) {
 		{"nothing was filled", sum("slow_filled", 3), verdict.Invalid, "7 of 10 slow streams were neither cut nor behind by 4,096 KB"},
 		{"the service has no broadcasts", func(r *Run) {
 			sum("slow_taken", 0)(r)
-			r.counted("slow_untaken", "slow", 120)
+			r.addCounter("slow_untaken", "slow", 120)
 		}, verdict.Invalid, "the service took none of the messages"},
-		{"the service refuses messages meanwhile", func(r *Run) { r.counted("slow_untaken", "slow", 2) }, verdict.Fail, "the service did not take 2 of 122 messages while some clients did not read"},
+		{"the service refuses messages meanwhile", func(r *Run) { r.addCounter("slow_untaken", "slow", 2) }, verdict.Fail, "the service did not take 2 of 122 messages while some clients did not read"},
 		{"large messages do not come to others", sum("slow_arrived", 10_790), verdict.Fail, "10 of 10,800 large messages did not come to streams that were read"},
-		{"large messages come twice to others", func(r *Run) { r.counted("slow_again", "slow", 3) }, verdict.Fail, "3 large messages came to streams that were read once more, or behind a later one"},
-		{"a stream that is read is late", func(r *Run) { r.late(7, 1, 30*time.Second) }, verdict.Fail, "d-7"},
-		{"a stream that is read is cut", func(r *Run) { r.cut(7, 30*time.Second, "reset") }, verdict.Fail, "d-7 was disconnected"},
+		{"large messages come twice to others", func(r *Run) { r.addCounter("slow_again", "slow", 3) }, verdict.Fail, "3 large messages came to streams that were read once more, or behind a later one"},
+		{"a stream that is read is late", func(r *Run) { r.delayNoops(7, 1, 30*time.Second) }, verdict.Fail, "d-7"},
+		{"a stream that is read is cut", func(r *Run) { r.endEarly(7, 30*time.Second, "reset") }, verdict.Fail, "d-7 was disconnected"},
 		{"nothing was filled, and a stream that is read is cut", func(r *Run) {
 			sum("slow_filled", 0)(r)
-			r.cut(7, 30*time.Second, "reset")
+			r.endEarly(7, 30*time.Second, "reset")
 		}, verdict.Fail, "d-7 was disconnected"},
 		{"memory grows", set("MAX_GROWTH", "49"), verdict.Fail, "the service's memory grew by 50.0 MiB while clients did not read, and 49 MiB is the limit (MAX_GROWTH); in the end it was +10.0 MiB"},
 		{"memory is not known", func(r *Run) { r.Samples = nil }, verdict.Invalid, "the service's memory was not seen"},
@@ -174,9 +175,9 @@ func TestSlowFindsFaults(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			r := slowed()
+			r := newSlowRun()
 			c.edit(r)
-			v := judged(r)
+			v := judge(r)
 			require.Equal(t, c.want, v.Verdict, v.Reasons)
 			require.Contains(t, fmt.Sprint(v.Reasons), c.says)
 		})

@@ -94,7 +94,7 @@ func assessResume(r *Run) verdict.Assessment {
 	return a
 }
 
-// resumeMetrics are those of a soak, and how long clients were without a message.
+// resumeMetrics returns the metrics of a soak, and how long clients were without a message.
 func resumeMetrics(v *verdict.Verdict) (out []verdict.Metric) {
 	for _, c := range v.Cuts {
 		out = append(out, verdict.Metric{Name: "away after " + c.Kind + " p50", Unit: "ms", Value: c.OutageMS.P50})

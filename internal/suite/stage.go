@@ -170,7 +170,7 @@ func (r *Run) stages() []StageResult {
 		for _, i := range index {
 			out[i].Machine, out[i].seconds = r.machine(m, out[i].First, out[i].Last), m.Seconds
 			if out[i].endAtLength() {
-				out[i].Machine = r.machine(m, out[i].First, out[i].Last).waiting(out[i].Machine)
+				out[i].Machine = r.machine(m, out[i].First, out[i].Last).withWaitsOf(out[i].Machine)
 			}
 			out[i].attributeToGenerator(dropped[i])
 		}
@@ -236,12 +236,12 @@ func (st *StageResult) answeredBy(grace time.Duration) int64 {
 	return st.inTime() + st.Late.CountBy([]time.Duration{grace})[0]
 }
 
-// rateMetric returns the stage's answers/s, to be compared with other runs.
+// rateMetric returns the stage's answers/s, to compare runs.
 func (st *StageResult) rateMetric(name string) verdict.Metric {
 	return verdict.Metric{Name: name, Unit: perSecond, Value: st.PerSecond(), HigherIsBetter: true, Bound: st.limited()}
 }
 
-// timeMetrics returns the times of the good answers and the share of failures, to be compared with other runs. of names the
+// timeMetrics returns the times of the good answers and the share of failures, to compare runs. subject names the
 // stage. bound: the load generator was the limit, so the values are bounds.
 func (st *StageResult) timeMetrics(subject string, bound bool) []verdict.Metric {
 	failed := verdict.Metric{Name: "failed " + subject, Unit: OfRequests, Value: 100 * st.FailedShare(), Requests: st.Total(), Bound: bound}
@@ -363,9 +363,9 @@ func (l *roundLevel) values(figure func(*StageResult) float64) (out []float64) {
 	return out
 }
 
-// typical returns the machine of the median round, by whether the generator was the limit and by the CPU of the runners. A
-// fault of one round does not stand for the others: its effect widens the interval of the difference. If most rounds were too
-// short for figures, all count as too short.
+// typical returns the machine of the median round, ordered by whether the generator was the limit and by the CPU of
+// the runners. A fault of one round does not decide: its effect widens the interval of the difference. If most rounds
+// were too short for figures, all count as too short.
 func typical(all []Machine) Machine {
 	known := slices.DeleteFunc(slices.Clone(all), func(m Machine) bool { return m.Short })
 	if 2*len(known) <= len(all) {

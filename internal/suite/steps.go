@@ -42,7 +42,7 @@ func (s step) trial() Trial {
 	switch {
 	case len(reason) == 0:
 		return Trial{float64(s.Concurrency), Good, ""}
-	case s.refused+s.faults == 0 && s.dropped == s.idle && (s.missed == 0 || s.idle > 0) && s.explained():
+	case s.refused+s.faults == 0 && s.dropped == s.idle && (s.missed == 0 || s.idle > 0) && s.hasExplanation():
 		return Trial{float64(s.Concurrency), ByGenerator, strings.Join(append(reason, s.generatorDelay()), "; ")}
 	}
 	return Trial{float64(s.Concurrency), Bad, strings.Join(reason, ", ")}
@@ -51,8 +51,8 @@ func (s step) trial() Trial {
 // leastSilence is the shortest silence after which a client drops its stream as idle.
 const leastSilence = 10 * time.Second
 
-// explained reports whether the generator's own waits are long enough to explain late noops and idle streams.
-func (s step) explained() bool {
+// hasExplanation reports whether the generator's own waits are long enough to explain late noops and idle streams.
+func (s step) hasExplanation() bool {
 	late := s.tolerance
 	if s.lateness != nil {
 		late = max(late, s.lateness.Max())
@@ -60,13 +60,13 @@ func (s step) explained() bool {
 	if s.idle > 0 {
 		late = max(late, leastSilence)
 	}
-	return s.machine.Explains(late) || s.machine.crowded(late, false) != ""
+	return s.machine.Explains(late) || s.machine.machineLimit(late, false) != ""
 }
 
 // generatorDelay states the delay of the generator that explains a step.
 func (s step) generatorDelay() string {
 	if s.machine.Dropped > 0 {
-		return s.machine.dropped()
+		return s.machine.dropText()
 	}
 	return fmt.Sprintf("a runner waited up to %s to run", ms(1000*s.machine.Wait.Seconds()))
 }
@@ -100,7 +100,7 @@ func (r *Run) steps(streams *verdict.Streams) (out []step) {
 func charge(steps []step, n int, c *shard.Connection, runner *shard.Runner, interval time.Duration) {
 	opening := opener(steps, n)
 	if c.Streams == 0 || runner.At(c.OpenedAt).After(opening.to) {
-		opening.refused++ // a response that takes longer than the step counts as none
+		opening.refused++ // a response slower than the step counts as none
 	}
 	switch {
 	case c.State != ledger.Dropped:

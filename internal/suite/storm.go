@@ -47,7 +47,7 @@ func assessStorm(r *Run) verdict.Assessment {
 	}
 	for _, s := range storms {
 		a.Facts = append(a.Facts, verdict.Fact{Name: s.Title, Value: s.String()})
-		a.Checks = append(a.Checks, s.droppedAtOnce(), s.dialed(r), s.reconnected(), s.unrefused(), s.quick())
+		a.Checks = append(a.Checks, s.checkDropped(), s.checkDialDelay(r), s.checkReconnected(), s.checkRefusals(), s.checkConnectTimes())
 		a.Passed = append(a.Passed, sentence("%s: all %v streams reconnected within %s", s.Title, s.dropped, s.backText(1)))
 		a.Metrics = append(a.Metrics, verdict.Metric{Name: "99 % back, " + s.Title, Unit: "ms", Value: float64(s.backIn(.99).Milliseconds())})
 		t.Add(row(s.Title, s.dropped, s.backText(.5), s.backText(.99), s.backText(1), s.rateText(), s.peak(),
@@ -55,7 +55,7 @@ func assessStorm(r *Run) verdict.Assessment {
 		cpu.Rows = append(cpu.Rows, s.machine.row(s.Title))
 	}
 	if len(storms) > 0 {
-		a.Checks = append(a.Checks, storms[len(storms)-1].longEnough(r))
+		a.Checks = append(a.Checks, storms[len(storms)-1].checkConnectRate(r))
 	}
 	a.Facts = append(a.Facts, verdict.Fact{Name: "held", Value: sentence("%v streams through the storms, %v of their %ss late",
 		untouched.Connections.Planned, untouched.Messages.Late, m.Service.Noun())})
@@ -92,13 +92,13 @@ func stormFaults(streams *verdict.Streams) []verdict.Check {
 	return all
 }
 
-// droppedAtOnce turns a pass into invalid unless all streams were dropped, and together.
-func (s *stormStage) droppedAtOnce() verdict.Check {
+// checkDropped turns a pass into invalid unless all streams were dropped, and together.
+func (s *stormStage) checkDropped() verdict.Check {
 	return allOf(CheckDropped, s.Title+": dropped at once", s.dropped, s.Requests, s.Title+": only %v of %v streams were dropped, the others were not open")
 }
 
-// dialed turns a pass into invalid if the load generator was too slow for a storm.
-func (s *stormStage) dialed(r *Run) verdict.Check {
+// checkDialDelay turns a pass into invalid if the load generator was too slow for a storm.
+func (s *stormStage) checkDialDelay(r *Run) verdict.Check {
 	limit := time.Duration(r.number("DIAL_MS") * float64(time.Millisecond))
 	name, limitText := s.Title+": the generator's own delay", sentence("99 %% within %v", limit)
 	if s.waited.Trend == nil || s.waited.Trend.Count() == 0 || len(s.dropTimes) == 0 {
@@ -115,7 +115,7 @@ func (s *stormStage) dialed(r *Run) verdict.Check {
 	return c.Inconclusive()
 }
 
-func (s *stormStage) reconnected() verdict.Check {
+func (s *stormStage) checkReconnected() verdict.Check {
 	limit := time.Duration(s.Seconds * float64(time.Second))
 	inTime, _ := slices.BinarySearch(s.back, limit+1)
 	missing := max(s.dropped-len(s.back), 0) + len(s.back) - inTime
@@ -135,14 +135,14 @@ func (s *stormStage) reconnected() verdict.Check {
 	return c
 }
 
-// unrefused warns of refusals: a service may survive a storm by refusing some clients for a while.
-func (s *stormStage) unrefused() verdict.Check {
+// checkRefusals warns of refusals: a service may survive a storm by refusing some clients for a while.
+func (s *stormStage) checkRefusals() verdict.Check {
 	n := s.refusals()
 	return advisory(check(CheckUnrefused, s.Title+": attempts refused", "0", n, n == 0, s.Title+": "+s.beforeRefusal()))
 }
 
-// quick warns of slow connects.
-func (s *stormStage) quick() verdict.Check {
+// checkConnectTimes warns of slow connects.
+func (s *stormStage) checkConnectTimes() verdict.Check {
 	reason := sentence("%s: %v of %v connects took over %s, the longest %s", s.Title, s.slow, s.connect.Count, ms(s.slowMS), ms(s.connect.Max))
 	if why := s.machine.GeneratorLimit(); why != "" {
 		reason += "; the load generator may be the reason: " + why
@@ -150,8 +150,8 @@ func (s *stormStage) quick() verdict.Check {
 	return advisory(check(CheckQuick, s.Title+": connects over "+ms(s.slowMS), "0", s.slow, s.slow == 0, reason))
 }
 
-// longEnough compares the rate of the storm in which no client waits with the minimum of a setting.
-func (s *stormStage) longEnough(r *Run) verdict.Check {
+// checkConnectRate compares the rate of the storm in which no client waits with the minimum of a setting.
+func (s *stormStage) checkConnectRate(r *Run) verdict.Check {
 	least := r.number("MIN_RATE")
 	c := check(CheckRate, "connects per second", atLeast(least), s.rateText(), s.rate() >= least)
 	if c.Pass {
@@ -200,7 +200,7 @@ type stormStage struct {
 	dropped   int             // streams
 	dropTimes []time.Duration // when each was dropped, since the first one; sorted
 	back      []time.Duration // when each was back, since the first drop; sorted
-	lost      int             // streams, held ones included, that ended meanwhile although neither client nor service ended them on purpose
+	lost      int             // streams, held ones included, that ended in between although neither client nor service ended them on purpose
 	refused   map[string]int  // attempts, by reason
 	delayed   int             // streams with a refused attempt: their clients wait longer before each further attempt
 	first     time.Duration   // when the first of these failed, 0 where none did
@@ -243,7 +243,7 @@ func (r *Run) storms(streams *verdict.Streams) (out []stormStage) {
 	return out
 }
 
-// sooner is the time by which a ledger may date an event before the script, whose clock is rounded.
+// sooner is the maximum time by which a ledger may date an event before the script, whose clock is rounded.
 const sooner = 100_000 // µs
 
 // follow reads the streams from the ledgers that this client dropped from one instant until another, in µs, and those that were
@@ -313,7 +313,7 @@ func (s *stormStage) backText(share float64) string {
 	return "–"
 }
 
-// rate returns the connects per second until 99 % of the streams were back; 0 if fewer came back.
+// rate returns the connects per second until 99 % of the streams had reconnected; 0 if fewer did.
 func (s *stormStage) rate() float64 {
 	took := s.backIn(.99)
 	if took == 0 {
@@ -343,7 +343,7 @@ func (s *stormStage) backoff() string {
 		s.delayed, s.dropped)
 }
 
-// peak returns the most streams that came back within a second.
+// peak returns the maximum number of streams that reconnected within a second.
 func (s *stormStage) peak() int { return verdict.MostWithin(s.back, time.Second) }
 
 func (s *stormStage) refusals() (n int) {
@@ -353,7 +353,7 @@ func (s *stormStage) refusals() (n int) {
 	return n
 }
 
-// beforeRefusal states what the service accepted before it first refused; "" if it refused nothing.
+// beforeRefusal states what the service accepted before its first refusal; "" if it refused nothing.
 func (s *stormStage) beforeRefusal() string {
 	if s.refusals() == 0 {
 		return ""

@@ -13,18 +13,18 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// dropping returns a run of 100 streams. Every tenth stays open, the others are dropped after 10 s and after 20 s.
+// newStormRun returns a run of 100 streams. Every tenth stays open, the others are dropped after 10 s and after 20 s.
 // They reconnect in sequence, 10 ms apart.
-func dropping() *Run {
+func newStormRun() *Run {
 	r := runOf("storm", map[string]string{"EVERY": "10", "STORM_SECONDS": "10", "SLOW_MS": "1000", "DIAL_MS": "1000", "MIN_RATE": "0", "MAX_HELD_LATE": "0"},
 		shard.Stage{Name: "spread", Title: "spread", Start: 10, Seconds: 10, Requests: 90},
-		shard.Stage{Name: "at-once", Title: "at once", Start: 20, Seconds: 10, Requests: 90}).holding(100, 40*time.Second)
+		shard.Stage{Name: "at-once", Title: "at once", Start: 20, Seconds: 10, Requests: 90}).addStreams(100, 40*time.Second)
 	m := r.Rounds[0]
 	for _, st := range m.Suite.Stages {
 		at := ledger.Instant(st.Start * float64(time.Second))
-		begun := began.Add(at).UnixMicro()
-		r.counted("storm_dropped", st.Name, 90)
-		m.Metrics[len(m.Metrics)-1].FirstUS = begun
+		started := start.Add(at).UnixMicro()
+		r.addCounter("storm_dropped", st.Name, 90)
+		m.Metrics[len(m.Metrics)-1].FirstUS = started
 		for _, name := range []string{"storm_waited", "storm_connect"} {
 			h := shard.NewHistogram()
 			for range 90 {
@@ -44,8 +44,8 @@ func dropping() *Run {
 	return r
 }
 
-// waited makes the load generator dial late in a storm.
-func (r *Run) waited(storm string, by time.Duration) {
+// setDialDelay makes the load generator dial late in a storm.
+func (r *Run) setDialDelay(storm string, by time.Duration) {
 	for _, metric := range r.Rounds[0].Metrics {
 		if metric.Name == "storm_waited" && metric.Tags[shard.TagStage] == storm {
 			metric.Trend.Record(by)
@@ -56,11 +56,11 @@ func (r *Run) waited(storm string, by time.Duration) {
 
 func TestStorm(t *testing.T) {
 	t.Parallel()
-	r := dropping()
+	r := newStormRun()
 	r.Rounds[0].Plan.BackendURL = "http://127.0.0.1:1"
 	r.Rounds[0].Runners[0].Host = "box"
 	r.Rounds[0].Runners[0].Machine = &machine.Record{Counters: []machine.Series{{Name: machine.Overflows, Grown: 3, Moved: []machine.Stretch{{FromUS: 1, ToUS: 2, By: 3}}}, {Name: machine.Repeated, Grown: 7}}}
-	v := judged(r)
+	v := judge(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Equal(t, []string{"spread: all 90 streams reconnected within 900 ms", "at once: all 90 streams reconnected within 900 ms"}, v.Reasons)
 	require.Equal(t, []string{"at once", "90", "450 ms", "900 ms", "900 ms", "99", "90", "20.0", "20.0", "20.0", "0", "0", "20.0"}, table(v, "Storms").Rows[1])
@@ -79,10 +79,10 @@ func TestStormFindsFaults(t *testing.T) {
 	}{
 		{"a stream was not dropped", func(r *Run) { r.Rounds[0].Metrics[0].Sum = 89 }, verdict.Invalid, "spread: only 89 of 90 streams were dropped"},
 		{"nothing was dropped", func(r *Run) { r.Rounds[0].Metrics = nil }, verdict.Invalid, "at once: only 0 of 90 streams were dropped"},
-		{"the generator dialed late", func(r *Run) { r.waited("at-once", 3*second) }, verdict.Invalid, "at once: the load generator was saturated: it dropped 99 % of the streams within 0 ms and dialed up to 3 s late, and 1 s is the limit (DIAL_MS)"},
+		{"the generator dialed late", func(r *Run) { r.setDialDelay("at-once", 3*second) }, verdict.Invalid, "at once: the load generator was saturated: it dropped 99 % of the streams within 0 ms and dialed up to 3 s late, and 1 s is the limit (DIAL_MS)"},
 		{"the generator dialed late, and a noop was lost", func(r *Run) {
-			r.waited("at-once", 3*second)
-			r.silent(3, 38*second)
+			r.setDialDelay("at-once", 3*second)
+			r.silence(3, 38*second)
 		}, verdict.Fail, "d-3 missed"},
 		{"runners dropped their streams one after the other", func(r *Run) {
 			for i := range r.Rounds[0].Connections.Len() {
@@ -128,17 +128,17 @@ func TestStormFindsFaults(t *testing.T) {
 			}
 		}, verdict.Pass, "at once: all 90 streams reconnected within 900 ms"},
 		{"nobody knows what is late", func(r *Run) { r.Rounds[0].Service = shard.Service{Name: "mine", Counts: shard.CountsNumbers} }, verdict.Invalid, "the limit is 0 (MAX_HELD_LATE)"},
-		{"a held stream was late", func(r *Run) { r.late(10, 1, 21*second) }, verdict.Fail, "d-10"},
+		{"a held stream was late", func(r *Run) { r.delayNoops(10, 1, 21*second) }, verdict.Fail, "d-10"},
 		{"a held stream without numbers missed a noop", func(r *Run) {
 			c := r.stream(10)
 			c.Numbered, c.Unsent, c.Received = false, 1, c.Received-1
 			c.Findings = []ledger.Finding{{Kind: ledger.KindUnsent, From: 21, Count: 1, At: 22 * second}}
 		}, verdict.Fail, "d-10 missed 1"},
-		{"a held stream was cut", func(r *Run) { r.cut(10, 21*second, "reset") }, verdict.Fail, "d-10 was disconnected"},
+		{"a held stream was cut", func(r *Run) { r.endEarly(10, 21*second, "reset") }, verdict.Fail, "d-10 was disconnected"},
 		{"the service is too slow", func(r *Run) { r.Rounds[0].Suite.Parameters["MIN_RATE"] = "200" }, verdict.Fail, "connects per second: 99, the limit is at least 200"},
 		{"the service is too slow, or the generator", func(r *Run) {
 			r.Rounds[0].Suite.Parameters["MIN_RATE"] = "200"
-			r.Rounds[0].Series = []shard.Bucket{{Unix: began.Unix() + 20, Process: shard.Process{StallMS: 900}}}
+			r.Rounds[0].Series = []shard.Bucket{{Unix: start.Unix() + 20, Process: shard.Process{StallMS: 900}}}
 		}, verdict.Invalid, "the service took 99 connects per second, and 200 are wanted; the load generator may be the reason: a runner stalled for 900 ms"},
 		{"refused clients waited", func(r *Run) {
 			r.Rounds[0].Suite.Parameters["MIN_RATE"] = "200"
@@ -153,26 +153,26 @@ func TestStormFindsFaults(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			r := dropping()
+			r := newStormRun()
 			c.edit(r)
-			v := judged(r)
+			v := judge(r)
 			require.Equal(t, c.want, v.Verdict, v.Reasons)
 			require.Contains(t, fmt.Sprint(v.Reasons), c.says)
 		})
 	}
 }
 
-// A storm in which some are turned away, or wait, and are all served in the end is a pass that says so. That the streams
-// that came back had late noops is no fault.
+// A storm in which some clients are refused, or wait, and all reconnect in the end is a pass that states it. Late
+// noops of the reconnected streams are not a fault.
 func TestStormPasses(t *testing.T) {
 	t.Parallel()
-	r := dropping()
-	r.late(11, 2, 21*time.Second)
+	r := newStormRun()
+	r.delayNoops(11, 2, 21*time.Second)
 	c := r.stream(12)
 	c.Numbered, c.Unsent, c.Received = false, 1, c.Received-1
 	r.Rounds[0].Connections.Edit(55).Outages[1].Refusals = []ledger.Refusal{{Reason: "status 503", Count: 2, First: 20*time.Second + 100*time.Millisecond}}
 	r.Rounds[0].Metrics[5].Trend.Record(3 * time.Second)
-	v := judged(r)
+	v := judge(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Equal(t, []string{"1 were missed, most of them by streams that were dropped: the service does not number them, so clients cannot resume", "at once: refused: 2 × status 503, the first after 100 ms and 9 connects", "at once: 1 of 90 connects took over 1 s, the longest 20.0 ms"}, v.Warnings)
 	require.Contains(t, fact(v, "at once"), "≥ 99 connects/s, at most 90 in a second; 1 of 90 clients were refused and waited before the next attempt, so the rate is a lower bound")

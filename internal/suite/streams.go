@@ -156,7 +156,7 @@ func (r *Run) streamsOf(selects func(n int) bool) *verdict.Streams {
 	return verdict.StreamsOf(&part, r.Server, r.OneHost)
 }
 
-// bystanderFaults returns the checks of the bystanders, whose limit of late messages has a setting of its own.
+// bystanderFaults returns the checks of the bystanders, whose limit of late messages has its own setting.
 func bystanderFaults(s *verdict.Streams) []verdict.Check {
 	all := s.Faults()
 	for _, c := range all {
@@ -176,15 +176,15 @@ func counterReason(gauge, subject string) string {
 	return fmt.Sprintf("%s is a counter, which never falls: let GAUGE name a gauge of %s", gauge, subject)
 }
 
-// lostStream reports whether a stream was lost and came back, although neither its client nor the service ended it on purpose. If a
-// service ends streams on purpose, other checks find those that it ended too early.
+// lostStream reports whether a stream was lost and reconnected, although neither its client nor the service ended it
+// on purpose. If a service ends streams on purpose, other checks find those that it ended too early.
 func (r *Run) lostStream(o ledger.Outage) bool {
 	m := r.Rounds[0]
 	return !o.Planned && m.Plan.TokenTTL == 0 && !m.Service.EndsStreams()
 }
 
-// bystandersKept requires that no bystander lost its stream, even if it reconnected.
-func (r *Run) bystandersKept(s *verdict.Streams) verdict.Check {
+// checkBystandersKept requires that no bystander lost its stream, even if it reconnected.
+func (r *Run) checkBystandersKept(s *verdict.Streams) verdict.Check {
 	const most = 10 // names
 	lost, reasons := 0, []string(nil)
 	for one := range s.Records() {

@@ -14,8 +14,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// holding adds n streams that were held for that long, and got a noop every second.
-func (r *Run) holding(n int, held time.Duration) *Run {
+// addStreams adds n streams that stayed open for this duration, and received a noop every second.
+func (r *Run) addStreams(n int, duration time.Duration) *Run {
 	m := r.Rounds[0]
 	m.Plan.NoopInterval, m.Plan.Seconds, m.Plan.LateMS, m.Plan.MaxLate, m.Plan.Prefix = 1, 60, 1000, -1, "d-"
 	if m.Connect == nil {
@@ -24,10 +24,10 @@ func (r *Run) holding(n int, held time.Duration) *Run {
 	}
 	for range n {
 		id := m.Plan.DeviceID(m.Plan.Connections)
-		noops := uint64(held / time.Second)
+		noops := uint64(duration / time.Second)
 		m.Plan.Connections++
 		m.Connections.Add(&shard.Connection{Record: ledger.Record{
-			ID: id, State: ledger.Completed, Numbered: true, Streams: 1, Attempts: 1, StreamTime: held, OpenTime: held, Last: noops,
+			ID: id, State: ledger.Completed, Numbered: true, Streams: 1, Attempts: 1, StreamTime: duration, OpenTime: duration, Last: noops,
 			Counts: ledger.Counts{Received: noops},
 		}})
 		r.Server[id] = verdict.ServerEntry{ID: id, First: 1, Last: noops, Sent: noops}
@@ -36,29 +36,29 @@ func (r *Run) holding(n int, held time.Duration) *Run {
 	return r
 }
 
-func churning() *Run {
+func newChurnRun() *Run {
 	r := runOf("churn", map[string]string{"CONNECTIONS": "10", "MEAN_HOLD": "4", "SECONDS": "60"}, shard.Stage{Name: "churn", Seconds: 60}).
-		holding(20, 500*time.Millisecond).holding(30, 2500*time.Millisecond).holding(5, 40*time.Second)
-	r.Rounds[0].Runners[0].EndedUS = began.Add(time.Minute).UnixMicro()
+		addStreams(20, 500*time.Millisecond).addStreams(30, 2500*time.Millisecond).addStreams(5, 40*time.Second)
+	r.Rounds[0].Runners[0].EndedUS = start.Add(time.Minute).UnixMicro()
 	for i := range int64(60) {
-		r.Samples = append(r.Samples, resources.Sample{Unix: began.Unix() + i, BackendRSS: 20 << 20, Streams: 10, Files: 24, Goroutines: 12})
+		r.Samples = append(r.Samples, resources.Sample{Unix: start.Unix() + i, BackendRSS: 20 << 20, Streams: 10, Files: 24, Goroutines: 12})
 	}
 	return r
 }
 
-// It said that nothing leaked, where a Prometheus had taken two samples and nothing was compared.
+// If a Prometheus has only two samples, no values are compared, and the report must not claim that nothing leaked.
 func TestChurnClaimsNoLeakFreedomWithoutSamples(t *testing.T) {
 	t.Parallel()
-	r := churning()
+	r := newChurnRun()
 	r.Samples = r.Samples[:10]
-	v := judged(r)
+	v := judge(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Equal(t, []string{"55 connections came and went, 260 of 260 noops received"}, v.Reasons)
 }
 
 func TestChurnPasses(t *testing.T) {
 	t.Parallel()
-	v := judged(churning())
+	v := judge(newChurnRun())
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Equal(t, []string{"55 connections came and went, 260 of 260 noops received, nothing leaked"}, v.Reasons)
 	require.Equal(t, 55, v.Connections.Completed)
@@ -81,7 +81,7 @@ func TestChurnFindsFaults(t *testing.T) {
 		{"a noop that the server sent as the last of a stream", func(r *Run) {
 			r.Server["d-3"] = verdict.ServerEntry{ID: "d-3", First: 1, Last: 1, Sent: 1}
 		}, verdict.Fail, "d-3 missed noop 1: nothing arrived before the stream closed"},
-		{"a connection that nobody saw", func(r *Run) { r.Rounds[0].Connections = between(r.Rounds[0], 1, 1000) }, verdict.Invalid, "1 of 55 planned connections were not observed: d-0"},
+		{"a connection that nobody saw", func(r *Run) { r.Rounds[0].Connections = connectionsBetween(r.Rounds[0], 1, 1000) }, verdict.Invalid, "1 of 55 planned connections were not observed: d-0"},
 		{"a connection that was cut off", func(r *Run) {
 			c := r.Rounds[0].Connections.Edit(40)
 			c.State = ledger.Dropped
@@ -105,41 +105,40 @@ func TestChurnFindsFaults(t *testing.T) {
 		}, verdict.Fail, "MiB of memory of the backend grew from 43 to 73, and 8 are in order"},
 		{"connections so short that not one owes a noop", func(r *Run) {
 			m := r.Rounds[0]
-			m.Connections, m.Plan.Connections = between(m, 0, 20), 20
+			m.Connections, m.Plan.Connections = connectionsBetween(m, 0, 20), 20
 			m.Checks[0].Passes = 20
 		}, verdict.Invalid, "no noop was received"},
 		{"no plan", func(r *Run) { r.Rounds[0].Plan.Connections, r.Rounds[0].Connections = 0, shard.Connections{} }, verdict.Invalid, "the script planned no stream"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			r := churning()
+			r := newChurnRun()
 			c.edit(r)
-			v := judged(r)
+			v := judge(r)
 			require.Equal(t, c.want, v.Verdict, v.Reasons)
 			require.Contains(t, fmt.Sprint(v.Reasons), c.says)
 		})
 	}
 }
 
-// climbing is a capacity run of these steps, each of which took 10 s, with a noop every second on
-// each stream.
-func climbing(held ...int) *Run {
+// newCapacityRun returns a capacity run of these steps of 10 s, with a noop every second on each stream.
+func newCapacityRun(steps ...int) *Run {
 	var stages []shard.Stage
-	for i, n := range held {
+	for i, n := range steps {
 		stages = append(stages, shard.Stage{Name: fmt.Sprint("held-", n), Title: fmt.Sprint(n), Start: float64(10 * i), Seconds: 10, Concurrency: n})
 	}
 	r := runOf("capacity", map[string]string{}, stages...)
 	m := r.Rounds[0]
-	total := time.Duration(len(held)) * 10 * time.Second
-	for i, n := range held {
+	total := time.Duration(len(steps)) * 10 * time.Second
+	for i, n := range steps {
 		opened := time.Duration(i) * 10 * time.Second
-		r.holding(n-m.Connections.Len(), total-opened)
+		r.addStreams(n-m.Connections.Len(), total-opened)
 		for k := range m.Connections.Len() {
 			if c := m.Connections.Edit(k); c.LastAt == 0 {
 				c.OpenedAt, c.LastAt, c.ClosedAt = opened, total, total
 			}
 		}
-		from := began.Add(opened)
+		from := start.Add(opened)
 		m.Metrics = append(m.Metrics, shard.Metric{
 			Name: "capacity_streams", Type: "gauge", Tags: map[string]string{shard.TagStage: stages[i].Name},
 			FirstUS: from.UnixMicro(), LastUS: from.Add(10 * time.Second).UnixMicro(),
@@ -148,19 +147,19 @@ func climbing(held ...int) *Run {
 	m.Checks = nil
 	h := shard.NewHistogram()
 	h.Record(20 * time.Millisecond)
-	m.Series = []shard.Bucket{{Unix: began.Unix(), Lateness: h.Pack(), Process: shard.Process{CPUPercent: 30}}, {Unix: began.Unix() + 15, Lateness: h.Pack(), Process: shard.Process{CPUPercent: 60}}}
+	m.Series = []shard.Bucket{{Unix: start.Unix(), Lateness: h.Pack(), Process: shard.Process{CPUPercent: 30}}, {Unix: start.Unix() + 15, Lateness: h.Pack(), Process: shard.Process{CPUPercent: 60}}}
 	return r
 }
 
-// stream is the nth stream of a run; what is wrong with it the server's ledger does not show.
+// stream returns the nth stream of a run. The server's ledger does not show its faults.
 func (r *Run) stream(n int) *shard.Connection {
 	c := r.Rounds[0].Connections.Edit(n)
 	delete(r.Server, c.ID)
 	return c
 }
 
-// late makes count noops of a stream late, from the one due at that instant.
-func (r *Run) late(n, count int, due time.Duration) {
+// delayNoops makes count noops of a stream late, from the one due at that instant.
+func (r *Run) delayNoops(n, count int, due time.Duration) {
 	c := r.Rounds[0].Connections.Edit(n)
 	for i := range count {
 		c.Late++
@@ -169,8 +168,8 @@ func (r *Run) late(n, count int, due time.Duration) {
 	}
 }
 
-// silent lets a stream of the run bring nothing after an instant.
-func (r *Run) silent(n int, after time.Duration) {
+// silence removes the noops of a stream after an instant.
+func (r *Run) silence(n int, after time.Duration) {
 	c := r.Rounds[0].Connections.Edit(n)
 	c.LastAt = max(after, c.OpenedAt)
 	c.Tail = uint64((c.ClosedAt - c.LastAt) / time.Second)
@@ -180,8 +179,8 @@ func (r *Run) silent(n int, after time.Duration) {
 	r.Server[c.ID] = verdict.ServerEntry{ID: c.ID, First: 1, Last: c.Last, Sent: c.Last}
 }
 
-// cut lets a stream end too early.
-func (r *Run) cut(n int, at time.Duration, reason string) {
+// endEarly ends a stream too early.
+func (r *Run) endEarly(n int, at time.Duration, reason string) {
 	c := r.Rounds[0].Connections.Edit(n)
 	c.State, c.Reason, c.ClosedAt, c.StreamTime = ledger.Dropped, reason, at, at-c.OpenedAt
 	c.Findings = append(c.Findings, ledger.Finding{Kind: ledger.KindDropped, At: at, Note: reason})
@@ -197,8 +196,8 @@ func (r *Run) refuse(n int) {
 	c.Record = ledger.Record{ID: c.ID, State: ledger.Refused, Reason: "status 503", Attempts: 1, ClosedAt: c.OpenedAt}
 }
 
-// between are the connections of a run from the one of an index on, and before another.
-func between(m *shard.Merged, from, to int) (some shard.Connections) {
+// connectionsBetween returns the connections of a run from one index to before another.
+func connectionsBetween(m *shard.Merged, from, to int) (some shard.Connections) {
 	for i, c := range m.Connections.All() {
 		if i >= from && i < to {
 			some.Add(c)
@@ -207,10 +206,10 @@ func between(m *shard.Merged, from, to int) (some shard.Connections) {
 	return some
 }
 
-// climbed takes back the steps after the nth, which were not begun.
-func (r *Run) climbed(n int) {
+// removeSteps removes the steps after the nth.
+func (r *Run) removeSteps(n int) {
 	m := r.Rounds[0]
-	m.Connections = between(m, 0, m.Suite.Stages[n-1].Concurrency)
+	m.Connections = connectionsBetween(m, 0, m.Suite.Stages[n-1].Concurrency)
 	m.Metrics = m.Metrics[:n]
 }
 
@@ -225,13 +224,13 @@ func TestCapacity(t *testing.T) {
 		standard string
 	}{
 		{"it never breaks", func(*Run) {}, verdict.Pass, "not reached: 300 connections were sustained", "214"},
-		{"a noop is late", func(r *Run) { r.late(3, 7, 21*second) }, verdict.Pass, "between 200 and 300 connections (7 noops late)", "143"},
-		{"a noop is late that was due before the step in which it came", func(r *Run) { r.late(3, 1, 19*second) }, verdict.Pass, "between 100 and 200 connections (1 noops late)", "71"},
+		{"a noop is late", func(r *Run) { r.delayNoops(3, 7, 21*second) }, verdict.Pass, "between 200 and 300 connections (7 noops late)", "143"},
+		{"a noop is late that was due before the step in which it came", func(r *Run) { r.delayNoops(3, 1, 19*second) }, verdict.Pass, "between 100 and 200 connections (1 noops late)", "71"},
 		{"a noop is missed, which is never the generator's", func(r *Run) {
-			r.silent(3, 28*second)
+			r.silence(3, 28*second)
 			r.Rounds[0].Series[1].StallMS = 900
 		}, verdict.Pass, "between 200 and 300 connections (2 noops missed)", "143"},
-		{"what a stream missed counts when it was due, not when it ended", func(r *Run) { r.silent(3, 18*second) }, verdict.Pass, "between 100 and 200 connections (1 noops missed)", "71"},
+		{"what a stream missed counts when it was due, not when it ended", func(r *Run) { r.silence(3, 18*second) }, verdict.Pass, "between 100 and 200 connections (1 noops missed)", "71"},
 		{"what was skipped counts when it was due, not when the next one came", func(r *Run) {
 			c := r.stream(3)
 			c.Lost, c.Received = 4, c.Received-4
@@ -242,30 +241,30 @@ func TestCapacity(t *testing.T) {
 			r.Server["d-250"] = verdict.ServerEntry{ID: "d-250", First: 1, Last: 12, Sent: 12}
 		}, verdict.Pass, "between 200 and 300 connections (2 noops missed)", "143"},
 		{"a miss that is not listed counts where the last one that is was due", func(r *Run) {
-			r.silent(3, 25*second)
+			r.silence(3, 25*second)
 			c := r.Rounds[0].Connections.Edit(3)
 			c.Unsent, c.Received, c.Unlisted = 1, c.Received-1, 1
 		}, verdict.Pass, "between 200 and 300 connections (6 noops missed)", "143"},
 		{"silence beyond 100", func(r *Run) {
 			for n := 100; n < 200; n++ {
-				r.silent(n, 0)
+				r.silence(n, 0)
 			}
-			r.climbed(2)
+			r.removeSteps(2)
 		}, verdict.Pass, "between 100 and 200 connections (2,000 noops missed)", "71"},
 		{"a noop is late while the load generator stalled", func(r *Run) {
-			r.late(3, 2, 16*second)
+			r.delayNoops(3, 2, 16*second)
 			r.Rounds[0].Series[1].StallMS = 900
 		}, verdict.Pass, "not found: at 200 connections the load generator was saturated", "71"},
 		{"a saturated load generator gave a stream up", func(r *Run) {
-			r.silent(7, 12*second)
+			r.silence(7, 12*second)
 			c := r.Rounds[0].Connections.Edit(7)
 			c.State, c.Reason = ledger.Dropped, "idle"
-			r.climbed(2)
+			r.removeSteps(2)
 			r.Rounds[0].Series[1].StallMS = 6000
 		}, verdict.Pass, "not found: at 200 connections the load generator was saturated", "71"},
 		{"the server cut a stream off meanwhile", func(r *Run) {
 			r.Rounds[0].Series[1].StallMS = 900
-			r.cut(7, 15*second, "reset")
+			r.endEarly(7, 15*second, "reset")
 		}, verdict.Pass, "between 100 and 200 connections (1 streams dropped)", "71"},
 		{"connects fail in the first step", func(r *Run) {
 			for n := range 50 {
@@ -273,32 +272,31 @@ func TestCapacity(t *testing.T) {
 			}
 		}, verdict.Fail, "below 100 connections, the lowest load that was tried (50 connects failed)", "0"},
 		{"a connect that was answered in the next step", func(r *Run) { r.Rounds[0].Connections.Edit(150).OpenedAt = 21 * second }, verdict.Pass, "between 100 and 200 connections (1 connects failed)", "71"},
-		{"a noop is missed at the first step", func(r *Run) { r.silent(3, 5*second); r.climbed(1) }, verdict.Fail, "below 100 connections", "0"},
+		{"a noop is missed at the first step", func(r *Run) { r.silence(3, 5*second); r.removeSteps(1) }, verdict.Fail, "below 100 connections", "0"},
 		{"less than is wanted", func(r *Run) {
 			r.Rounds[0].Suite.Parameters["MIN_CONNECTIONS"] = "250"
-			r.cut(7, 25*second, "reset")
+			r.endEarly(7, 25*second, "reset")
 		}, verdict.Fail, "between 200 and 300", "143"},
 		{"nothing was measured", func(r *Run) { r.Rounds[0].Metrics = nil }, verdict.Invalid, "", "0"},
-		{"the climb ended for no reason", func(r *Run) { r.climbed(2) }, verdict.Invalid, "", "143"},
-		{"a stream that nobody saw", func(r *Run) { r.Rounds[0].Connections = between(r.Rounds[0], 1, 1000) }, verdict.Invalid, "", "214"},
+		{"the climb ended for no reason", func(r *Run) { r.removeSteps(2) }, verdict.Invalid, "", "143"},
+		{"a stream that nobody saw", func(r *Run) { r.Rounds[0].Connections = connectionsBetween(r.Rounds[0], 1, 1000) }, verdict.Invalid, "", "214"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			r := climbing(100, 200, 300)
+			r := newCapacityRun(100, 200, 300)
 			c.edit(r)
-			v := judged(r)
+			v := judge(r)
 			require.Equal(t, c.want, v.Verdict, v.Reasons)
 			require.Contains(t, fact(v, "breaks"), c.breaks)
 			require.Equal(t, c.standard, table(v, "Recommended maximum loads").Rows[1][2])
 		})
 	}
-	v := judged(climbing(100, 200))
+	v := judge(newCapacityRun(100, 200))
 	require.Equal(t, []string{"100", "–", "–", "20.0", "20.0", "20.0", "0", "0", "0", "0", "0", "good"}, table(v, "Steps").Rows[0])
 	require.Equal(t, 200.0, v.Metrics[0].Value)
 }
 
-// No load makes a good service send what is wrong: where it does at a step that is not sustained
-// either, the run fails all the same.
+// No load makes a correct service send wrong messages: they fail the run even at a step that is not sustained.
 func TestCapacityFailsOnFaults(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -323,25 +321,25 @@ func TestCapacityFailsOnFaults(t *testing.T) {
 		"the server does not know of a stream": {func(r *Run, c *shard.Connection) { delete(r.Server, c.ID) }, "the server's ledger has no entry for d-250"},
 		"a stream goes on":                     {func(_ *Run, c *shard.Connection) { c.State = ledger.Unfinished }, "1 of 300 sustained streams went on"},
 	} {
-		r := climbing(100, 200, 300)
+		r := newCapacityRun(100, 200, 300)
 		c.edit(r, r.Rounds[0].Connections.Edit(250))
-		v := judged(r)
+		v := judge(r)
 		require.Equal(t, verdict.Fail, v.Verdict, name)
 		require.Contains(t, fmt.Sprint(v.Reasons), c.says, name)
 		if strings.HasPrefix(name, "a noop") {
 			require.Contains(t, fact(v, "breaks"), "between 200 and 300 connections (1 noops doubled, overtaken or damaged)", name)
 		}
 	}
-	r := climbing(100, 200, 300)
-	r.silent(299, 25*time.Second) // what one stream missed does not excuse what the server says of another
+	r := newCapacityRun(100, 200, 300)
+	r.silence(299, 25*time.Second) // missed messages of one stream do not excuse the server's result for another
 	r.Server["d-7"] = verdict.ServerEntry{ID: "d-7", First: 1, Last: 30, Sent: 31}
-	v := judged(r)
+	v := judge(r)
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Contains(t, fmt.Sprint(v.Reasons), "the server's ledger lists 31 noops as sent to d-7, but 30 arrived")
 }
 
-// spreading is a fan-out of 10 broadcasts to each number of streams.
-func spreading(to ...int) *Run {
+// newFanoutRun returns a fan-out of 10 broadcasts to each number of streams.
+func newFanoutRun(to ...int) *Run {
 	var stages []shard.Stage
 	for _, n := range to {
 		stages = append(stages, shard.Stage{Name: fmt.Sprint("to-", n), Title: fmt.Sprint(n), Seconds: 10, Concurrency: n, Requests: 10})
@@ -349,7 +347,7 @@ func spreading(to ...int) *Run {
 	r := runOf("fanout", nil, stages...)
 	for _, n := range to {
 		name := fmt.Sprint("to-", n)
-		r.holding(n-r.Rounds[0].Plan.Connections, 30*time.Second).counted("fanout_due", name, float64(10*n)).counted("fanout_arrived", name, float64(10*n))
+		r.addStreams(n-r.Rounds[0].Plan.Connections, 30*time.Second).addCounter("fanout_due", name, float64(10*n)).addCounter("fanout_arrived", name, float64(10*n))
 		latency := shard.Metric{Name: "fanout_latency", Tags: map[string]string{shard.TagStage: name}, Trend: shard.NewHistogram()}
 		for range 10 * n {
 			latency.Count++
@@ -362,7 +360,7 @@ func spreading(to ...int) *Run {
 
 func TestFanout(t *testing.T) {
 	t.Parallel()
-	v := judged(spreading(10, 50))
+	v := judge(newFanoutRun(10, 50))
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Equal(t, "600", fact(v, "deliveries"))
 	require.Equal(t, []string{"10", "100", "3.00", "3.00", "3.00", "3.00"}, table(v, "Broadcasts").Rows[0][:6])
@@ -372,18 +370,18 @@ func TestFanout(t *testing.T) {
 		want verdict.Outcome
 		says string
 	}{
-		"one delivery is missing":        {func(r *Run) { r.counted("fanout_due", "to-10", 1) }, verdict.Fail, "100 of 101 deliveries arrived in time, 0 came later"},
-		"one came twice, and one never":  {func(r *Run) { r.counted("fanout_due", "to-10", 1).counted("fanout_twice", "to-10", 1) }, verdict.Fail, "1 deliveries were of a broadcast that the subscriber already had"},
-		"one came after its time":        {func(r *Run) { r.counted("fanout_due", "to-10", 1).counted("fanout_overdue", "to-10", 1) }, verdict.Fail, "100 of 101 deliveries arrived in time, 1 came later"},
-		"one came twice":                 {func(r *Run) { r.counted("fanout_twice", "to-10", 1) }, verdict.Fail, "1 deliveries were of a broadcast that the subscriber already had"},
-		"one came that nobody sent":      {func(r *Run) { r.counted("fanout_strange", "", 1) }, verdict.Fail, "1 deliveries did not match any broadcast sent to the subscriber"},
-		"one does not say when it began": {func(r *Run) { r.counted("fanout_untimed", "to-10", 1) }, verdict.Invalid, "1 deliveries say no time at which they were sent"},
-		"the server left one out":        {func(r *Run) { r.counted("fanout_short", "to-10", 1) }, verdict.Fail, "the server reports that it did not put 1 broadcasts"},
+		"one delivery is missing":        {func(r *Run) { r.addCounter("fanout_due", "to-10", 1) }, verdict.Fail, "100 of 101 deliveries arrived in time, 0 came later"},
+		"one came twice, and one never":  {func(r *Run) { r.addCounter("fanout_due", "to-10", 1).addCounter("fanout_twice", "to-10", 1) }, verdict.Fail, "1 deliveries were of a broadcast that the subscriber already had"},
+		"one came after its time":        {func(r *Run) { r.addCounter("fanout_due", "to-10", 1).addCounter("fanout_overdue", "to-10", 1) }, verdict.Fail, "100 of 101 deliveries arrived in time, 1 came later"},
+		"one came twice":                 {func(r *Run) { r.addCounter("fanout_twice", "to-10", 1) }, verdict.Fail, "1 deliveries were of a broadcast that the subscriber already had"},
+		"one came that nobody sent":      {func(r *Run) { r.addCounter("fanout_strange", "", 1) }, verdict.Fail, "1 deliveries did not match any broadcast sent to the subscriber"},
+		"one does not say when it began": {func(r *Run) { r.addCounter("fanout_untimed", "to-10", 1) }, verdict.Invalid, "1 deliveries say no time at which they were sent"},
+		"the server left one out":        {func(r *Run) { r.addCounter("fanout_short", "to-10", 1) }, verdict.Fail, "the server reports that it did not put 1 broadcasts"},
 		"there was none":                 {func(r *Run) { r.Rounds[0].Metrics = nil }, verdict.Invalid, "broadcasts are everywhere"},
 	} {
-		r := spreading(10)
+		r := newFanoutRun(10)
 		c.edit(r)
-		v := judged(r)
+		v := judge(r)
 		require.Equal(t, c.want, v.Verdict, name)
 		require.Contains(t, fmt.Sprint(v.Reasons), c.says, name)
 	}

@@ -1,6 +1,6 @@
-// Package suite has the kinds of run: which script makes the load, what it needs, and what its metrics mean. No other
-// package depends on the kind of a run. Assessing is a pure function of the files of the runners, so that a verdict
-// can be made again at any time. docs/architecture.md has the parts of a suite.
+// Package suite has the kinds of run: the script that makes the load, its requirements, and the meaning of its
+// metrics. No other package depends on the kind of a run. Assessing is a pure function of the files of the runners,
+// so that a verdict can be made again at any time. docs/architecture.md has the parts of a suite.
 package suite
 
 import (
@@ -129,10 +129,10 @@ func (s *Suite) Declares() bool { return !s.Plan.DeclaredLoad || len(s.Settings)
 // all are the suites of `soak run NAME`, sorted by name.
 var all = []Suite{burst, capacity, churn, clusterSuite, fanout, finite, handshake, rampup, resume, slowReaders, storm, throughput, upload, vanish}
 
-// Default is the suite of a run that names none.
+// Default returns the suite of a run without a name.
 func Default() Suite { return soak }
 
-// All are the suites that `soak run NAME` names, by name; Default is not among them.
+// All returns the suites that `soak run NAME` names, by name, without Default.
 func All() []Suite { return slices.Clone(all) }
 
 // ByName returns the suite of a plan. A plan of the default suite has no name of a suite.
@@ -145,7 +145,7 @@ func ByName(p plan.Plan) (Suite, error) {
 	return Suite{}, fmt.Errorf("it is a run of the suite %q, which this version does not know", p.Suite)
 }
 
-// InPlan is the name as plan.json has it in the field suite: "" for the default suite.
+// InPlan returns the name in the field suite of plan.json: "" for the default suite.
 func (s *Suite) InPlan() string {
 	if s.Name == soak.Name {
 		return ""
@@ -153,7 +153,7 @@ func (s *Suite) InPlan() string {
 	return s.Name
 }
 
-// Check says in one sentence what is wrong with a plan of this suite, nil if nothing is.
+// Check returns an error, one sentence, if a plan is not valid for this suite.
 func (s *Suite) Check(p plan.Plan) error {
 	if s.Plan.DeclaredLoad {
 		return p.Check()
@@ -170,7 +170,7 @@ func Declared(s *shard.Shard, runners int) (p plan.Plan, ok bool) {
 	return plan.Plan{Suite: s.Suite.Name, TestID: s.Runner.TestID, Runners: runners}, true
 }
 
-// number is a setting as the script understood it, 0 where it has none.
+// number returns the value of a setting as the script parsed it, 0 if it has none.
 func (r *Run) number(name string) float64 {
 	if r.Rounds[0].Suite == nil {
 		return 0
@@ -179,7 +179,7 @@ func (r *Run) number(name string) float64 {
 	return v
 }
 
-// Title says in a line what was planned.
+// Title describes the plan of a run in one line.
 func Title(v *verdict.Verdict) string {
 	p := v.Plan
 	name := cmp.Or(p.Suite, soak.Name)
@@ -202,8 +202,8 @@ func Title(v *verdict.Verdict) string {
 	return name + ": " + strings.Join(append(parts, format.Count(p.Runners, "runner")), ", ")
 }
 
-// Metrics are the numbers of a run that can be held against those of another one, always the same in the same order
-// for the same plan. Their units are "ms", "MiB", "%" (of a core) or what the suite says.
+// Metrics returns the numbers of a run that can be compared with those of another one, always the same in the same
+// order for the same plan. Their units are "ms", "MiB", "%" (of a core) or a unit of the suite.
 func Metrics(v *verdict.Verdict) []verdict.Metric {
 	failed := 0
 	if v.Verdict == verdict.Fail {

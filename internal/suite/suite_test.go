@@ -17,36 +17,37 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// soaking returns a soak of which one stream was never opened, one did not return, and one lost its last noop, which
+// newSoakRun returns a soak of which one stream was never opened, one did not return, and one lost its last noop, which
 // only the server's ledger shows.
-func soaking() *Run {
+func newSoakRun() *Run {
 	r := runOf("", nil)
 	m := r.Rounds[0]
 	m.Suite, m.Plan = nil, plan.Default()
 	m.Plan.TestID, m.Plan.Prefix, m.Plan.Connections, m.Plan.Seconds, m.Plan.NoopInterval = "t", "d-", 0, 15, 1
-	r.holding(4, 10*time.Second)
+	r.addStreams(4, 10*time.Second)
 	c := m.Connections.Edit
 	c(0).Record = ledger.Record{ID: "d-0", State: ledger.Connecting, Attempts: 2, Refusals: []ledger.Refusal{{Reason: "status 503", Count: 2}}}
 	c(1).State, c(1).Reason = ledger.Waiting, "reset"
-	c(2).Findings = make([]ledger.Finding, 0, 9) // room behind what it holds
+	c(2).Findings = make([]ledger.Finding, 0, 9) // spare capacity behind the elements
 	e := r.Server["d-2"]
 	e.Last, e.Sent = e.Last+1, e.Sent+1
 	r.Server["d-2"] = e
 	return r
 }
 
-// A verdict is made again at any time, and several readers share the evidence: Judge writes to nothing that it is given.
+// A verdict can be made again at any time, and several readers share the evidence: Judge modifies none of its
+// arguments.
 func TestJudgeDoesNotModifyEvidence(t *testing.T) {
 	t.Parallel()
 	dump := spew.ConfigState{Indent: " ", SortKeys: true, DisableMethods: true, DisablePointerAddresses: true}
 	for name, r := range map[string]*Run{
-		"soak": soaking(), "churn": churning(), "capacity": climbing(10, 20), "fanout": spreading(5, 10), "cluster": compared(), "burst": bursts(), "throughput": levels(), "rampup": ramp(nil, 20, 50), "upload": uploads(nil), "storm": dropping(), "vanish": vanishing(), "slow": slowed(),
+		"soak": newSoakRun(), "churn": newChurnRun(), "capacity": newCapacityRun(10, 20), "fanout": newFanoutRun(5, 10), "cluster": compared(), "burst": newBurstRun(), "throughput": levels(), "rampup": newRampRun(nil, 20, 50), "upload": uploads(nil), "storm": newStormRun(), "vanish": newVanishRun(), "slow": newSlowRun(),
 	} {
 		r.Warnings = append(make([]string, 0, 9), "known before")
 		before := dump.Sdump(r)
-		v := judged(r)
+		v := judge(r)
 		require.Equal(t, before, dump.Sdump(r), name)
-		require.Equal(t, v, judged(r), name)
+		require.Equal(t, v, judge(r), name)
 		for _, c := range r.Rounds[0].Connections.All() {
 			for _, behind := range c.Findings[len(c.Findings):cap(c.Findings)] {
 				require.Zero(t, behind, "%s: nor behind what a record holds", name)
@@ -55,10 +56,11 @@ func TestJudgeDoesNotModifyEvidence(t *testing.T) {
 	}
 }
 
-// What only the end of a stream or the server's ledger shows is in the verdict, and in its records for the reports.
+// Faults that only the end of a stream or the server's ledger shows are in the verdict, and in its records for the
+// reports.
 func TestRecordsMatchTheVerdict(t *testing.T) {
 	t.Parallel()
-	v := judged(soaking())
+	v := judge(newSoakRun())
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Equal(t, verdict.Connections{Planned: 4, Opened: 3, Completed: 2, Refused: 1, Dropped: 1}, v.Connections)
 	var states []string
@@ -107,8 +109,8 @@ func questions() *regexp.Regexp {
 		`|(==|!=) ` + name + `|` + name + ` (==|!=)|case .*` + name + `|\{\{-? *(if|with|else if)[^}]*\.Suite\b`)
 }
 
-// No other package asks which suite a run is of: what differs between suites is a field of Suite or verdict.Layout.
-// Developers' tools and tests are exempt, since they choose what they run.
+// No other package compares suites: their differences are fields of Suite or verdict.Layout. Developers' tools and
+// tests are exempt, because they choose what they run.
 func TestOnlyThisPackageComparesSuites(t *testing.T) {
 	t.Parallel()
 	asked := questions()

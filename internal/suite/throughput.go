@@ -53,7 +53,7 @@ func assessThroughput(r *Run) verdict.Assessment {
 	a := verdict.Assessment{
 		Facts: []verdict.Fact{sum.fact()},
 		Checks: []verdict.Check{
-			correctResponses(sum, all), lowestSustained("the lowest load is sustained", limits.Trials(limits.fixedLevels(levels))), notTheGenerator(counted),
+			checkResponses(sum, all), lowestSustained("the lowest load is sustained", limits.Trials(limits.fixedLevels(levels))), checkGeneratorOfStages(counted),
 		},
 		Tables: []verdict.Table{fixedTable("By requests at a time", limits, levels), fixedTable("By number of requests", limits, volumes)},
 	}

@@ -18,12 +18,12 @@ func levels() *Run {
 		shard.Stage{Name: "volume-1000", Title: "1000 requests", Kind: kindVolume, Start: 10, Seconds: 10, Concurrency: 50, Requests: 1000},
 		shard.Stage{Name: "level-5", Title: "5 at a time", Kind: kindLoad, Start: 30, Seconds: 10, Concurrency: 5, Requests: 1900},
 		shard.Stage{Name: "level-10", Title: "10 at a time", Kind: kindLoad, Start: 50, Seconds: 10, Concurrency: 10, Requests: 2000},
-	).answers("warmup", 10, 99).answers("volume-1000", 500, 5).answers("volume-1000", 500, 7, shard.TagEndpoint, "math.add").answers("level-5", 1900, 10)
+	).addAnswers("warmup", 10, 99).addAnswers("volume-1000", 500, 5).addAnswers("volume-1000", 500, 7, shard.TagEndpoint, "math.add").addAnswers("level-5", 1900, 10)
 }
 
 func TestThroughput(t *testing.T) {
 	t.Parallel()
-	v := judged(levels().answers("level-10", 2000, 20))
+	v := judge(levels().addAnswers("level-10", 2000, 20))
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Equal(t, "4,900 made, 4,900 good, 0 (0.00 %) failed, 0 never made", fact(v, "requests"), "the warm-up is not counted")
 	require.Equal(t, "200 answers/s with 10 at a time", fact(v, "peak"))
@@ -37,8 +37,8 @@ func TestThroughput(t *testing.T) {
 
 func TestServiceWithoutResponses(t *testing.T) {
 	t.Parallel()
-	v := judged(runOf("throughput", fixedParameters, shard.Stage{Name: "level-5", Title: "5 at a time", Kind: kindLoad, Start: 30, Seconds: 10, Concurrency: 5, Requests: 1900}).
-		answers("level-5", 1900, 10, shard.TagCode, "status-404"))
+	v := judge(runOf("throughput", fixedParameters, shard.Stage{Name: "level-5", Title: "5 at a time", Kind: kindLoad, Start: 30, Seconds: 10, Concurrency: 5, Requests: 1900}).
+		addAnswers("level-5", 1900, 10, shard.TagCode, "status-404"))
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Contains(t, v.Reasons, "the lowest load was not sustained: 100.00 % failed, mostly by status 404, 0.0 % answered")
 	require.Equal(t, "1,900 made, 0 good, 1,900 (100.00 %) failed, 0 never made", fact(v, "requests"))
@@ -48,10 +48,10 @@ func TestServiceWithoutResponses(t *testing.T) {
 
 func TestPeakWithSaturatedGeneratorIsALowerBound(t *testing.T) {
 	t.Parallel()
-	r := levels().answers("level-10", 2000, 20)
-	at := began.Unix() + 50
+	r := levels().addAnswers("level-10", 2000, 20)
+	at := start.Unix() + 50
 	r.Rounds[0].Seconds = []shard.Second{{FromUS: at * 1e6, ToUS: (at + 1) * 1e6, CPUSeconds: .9, StallMS: 900}}
-	v := judged(r)
+	v := judge(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Contains(t, fact(v, "peak"), "a lower bound, the load generator was saturated: a runner stalled for 900 ms")
 	require.Equal(t, "generator", table(v, "By requests at a time").Rows[1][6])
@@ -72,11 +72,11 @@ func TestHangingRequestsAreExcluded(t *testing.T) {
 	} {
 		st := c.stage
 		st.Name, st.Kind, st.Seconds = "a", kindLoad, 10
-		r := runOf("throughput", fixedParameters, st).answers("a", 1000, 5).answers("a", 1, 10_000, shard.TagCode, "net-1050")
+		r := runOf("throughput", fixedParameters, st).addAnswers("a", 1000, 5).addAnswers("a", 1, 10_000, shard.TagCode, "net-1050")
 		m := r.Rounds[0]
 		m.Metrics[1].LastUS += 10e6
 		for i := range int64(20) {
-			at := began.Unix() + i
+			at := start.Unix() + i
 			second := shard.Second{FromUS: at * 1e6, ToUS: (at + 1) * 1e6, CPUSeconds: 1}
 			if i >= 10 {
 				second.CPUSeconds, second.WaitMS = 0, 300
@@ -90,7 +90,7 @@ func TestHangingRequestsAreExcluded(t *testing.T) {
 		require.EqualValues(t, 1001, got.Total(), name)
 	}
 	for late, perSecond := range map[int]float64{0: 100, 5: 99.5, 500: 50, 1000: 0} {
-		r := runOf("throughput", fixedParameters, shard.Stage{Name: "a", Kind: kindLoad, Seconds: 10, Concurrency: 500}).answers("a", 1000, 5).answeredLate("a", late, 300)
+		r := runOf("throughput", fixedParameters, shard.Stage{Name: "a", Kind: kindLoad, Seconds: 10, Concurrency: 500}).addAnswers("a", 1000, 5).delayAnswers("a", late, 300)
 		r.Rounds[0].Metrics[0].LastUS += 10e6
 		require.InDelta(t, perSecond, r.stages()[0].PerSecond(), .01, "%d of the answers came late", late)
 	}

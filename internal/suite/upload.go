@@ -26,8 +26,8 @@ var upload = Suite{
 	Assess: assessUpload,
 }
 
-// uploadRate returns the bytes that arrived in a stage, and the seconds that they took. In a sequence only the time of the
-// uploads themselves counts, not what the client does between them.
+// uploadRate returns the bytes that arrived in a stage, and the duration of the uploads in seconds. In a sequence
+// only the uploads themselves count, not the time between them.
 func (r *Run) uploadRate(st *StageResult) (bytes, seconds, mbPerSecond float64) {
 	switch st.Kind {
 	case kindSequence:
@@ -66,7 +66,7 @@ func assessUpload(r *Run) verdict.Assessment {
 		a.Metrics = append(a.Metrics, verdict.Metric{Name: "MB/s in " + st.Kind, Unit: "MB/s", Value: rate, HigherIsBetter: true})
 		a.Metrics = append(a.Metrics, st.timeMetrics("in "+st.Kind, st.limited())...)
 	}
-	if n := unrequested(all); n > 0 {
+	if n := countUnrequested(all); n > 0 {
 		lost = append(lost, "the server sent unrequested bytes after its answer in "+format.Plural(n, "case", "cases"))
 	}
 	limit := "any"

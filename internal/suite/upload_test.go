@@ -16,30 +16,30 @@ func uploads(parameters map[string]string) *Run {
 	return runOf("upload", parameters,
 		shard.Stage{Name: "sequence", Title: "2 × 10 MB in sequence", Kind: kindSequence, Seconds: 60, Concurrency: 1, Requests: 2},
 		shard.Stage{Name: "parallel", Title: "4 × 5 MB in parallel", Kind: kindParallel, Start: 61, Seconds: 4, Concurrency: 4, Requests: 4},
-	).answers("sequence", 2, 500)
+	).addAnswers("sequence", 2, 500)
 }
 
 func TestUpload(t *testing.T) {
 	t.Parallel()
-	v := judged(uploads(uploadParameters).answers("parallel", 4, 900))
+	v := judge(uploads(uploadParameters).addAnswers("parallel", 4, 900))
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Equal(t, [][]string{
 		{"2 × 10 MB in sequence", "2", "2", "0", "20", "1.00", "20.0"}, // two of half a second, however long the client paused
 		{"4 × 5 MB in parallel", "4", "4", "0", "20", "4.00", "5.0"},
 	}, table(v, "Uploads").Rows)
 
-	v = judged(uploads(uploadParameters).answers("parallel", 3, 900).answers("parallel", 1, 900, shard.TagCode, shard.CodeWrongContent))
+	v = judge(uploads(uploadParameters).addAnswers("parallel", 3, 900).addAnswers("parallel", 1, 900, shard.TagCode, shard.CodeWrongContent))
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Equal(t, []string{"4 × 5 MB in parallel: 3 of 4 arrived whole (wrong answer)"}, v.Reasons)
 
-	v = judged(uploads(uploadParameters).answers("parallel", 3, 900).counted(shard.Dropped, "parallel", 1))
+	v = judge(uploads(uploadParameters).addAnswers("parallel", 3, 900).addCounter(shard.Dropped, "parallel", 1))
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Contains(t, v.Reasons[0], "3 of 4 arrived whole (the others were not finished in time)")
 
 	p := maps.Clone(uploadParameters)
 	p["MIN_MB_PER_SECOND"] = "10"
-	v = judged(uploads(p).answers("parallel", 4, 900))
+	v = judge(uploads(p).addAnswers("parallel", 4, 900))
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Equal(t, []string{"4 × 5 MB in parallel: 5.0 MB/s"}, v.Reasons)
-	require.Equal(t, verdict.Fail, judged(runOf("upload", uploadParameters)).Verdict, "nothing was uploaded")
+	require.Equal(t, verdict.Fail, judge(runOf("upload", uploadParameters)).Verdict, "nothing was uploaded")
 }

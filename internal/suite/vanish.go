@@ -38,7 +38,7 @@ func assessVanish(r *Run) verdict.Assessment {
 	a := verdict.Assessment{
 		Streams: open, Warnings: open.Warnings,
 		Checks: slices.Concat([]verdict.Check{everyStream(m)}, bystanderFaults(open), open.Agreement(),
-			[]verdict.Check{r.bystandersKept(open), w.allVanished(), w.countsStreams(), w.noticed()}),
+			[]verdict.Check{r.checkBystandersKept(open), w.allVanished(), w.countsStreams(), w.checkNoticed()}),
 		Facts: append([]verdict.Fact{
 			{Name: "vanished", Value: sentence("%v of %v clients, at once", w.vanished, m.Plan.Connections)},
 			{Name: "noticed", Value: fmt.Sprintf("half of them after %s, 99 %% after %s, all after %s", w.fallText(.5), w.fallText(.99), w.fallText(1))},
@@ -167,14 +167,14 @@ func (w *streamGauge) fallText(share float64) string {
 const rises = .95
 
 func (w *streamGauge) isGauge() bool {
-	return w.sampled && !w.counter && w.unit >= rises && w.moved < w.slack() && !w.rose() && !w.stopped()
+	return w.sampled && !w.counter && w.unit >= rises && w.moved < w.slack() && !w.hasRisen() && !w.isStale()
 }
 
 // longestGap is the longest time without a reading before the end.
 const longestGap = 10 * time.Second
 
-// stopped reports whether there were no readings at the end.
-func (w *streamGauge) stopped() bool { return len(w.readings) == 0 || w.limit-w.lastAt() > longestGap }
+// isStale reports whether there were no readings at the end.
+func (w *streamGauge) isStale() bool { return len(w.readings) == 0 || w.limit-w.lastAt() > longestGap }
 
 // lastAt returns the time of the last reading after clients vanished.
 func (w *streamGauge) lastAt() time.Duration {
@@ -184,8 +184,8 @@ func (w *streamGauge) lastAt() time.Duration {
 	return 0
 }
 
-// rose reports whether the gauge rose after clients vanished: it had not been read with all streams.
-func (w *streamGauge) rose() bool {
+// hasRisen reports whether the gauge rose after clients vanished: it had not been read with all streams.
+func (w *streamGauge) hasRisen() bool {
 	most := w.slack()
 	if w.unit < rises {
 		most = rises
@@ -209,9 +209,9 @@ func (w *streamGauge) countsStreams() verdict.Check {
 		reason = fmt.Sprintf("the gauge %s was never seen: name one of BACKEND_URL/metrics, or PromQL with PROMETHEUS_URL (GAUGE)", w.name)
 	case w.counter:
 		reason = counterReason(w.name, "the streams that are open")
-	case w.stopped():
+	case w.isStale():
 		reason = sentence("the gauge %s was last seen %v before the end, so its last value is not known", w.name, w.limit-w.lastAt())
-	case w.rose():
+	case w.hasRisen():
 		reason = sentence("the gauge %s was %v when the clients vanished, and rose after that: it is read too seldom, so let the streams be open before "+
 			"for longer than Prometheus's scrape interval (STEADY_SECONDS), or others use the service too", w.name, w.before)
 	case w.unit < rises:
@@ -228,7 +228,7 @@ func (w *streamGauge) allVanished() verdict.Check {
 		"only %v of %v clients vanished: the streams of the others were not open, or this system cannot do it (k6's log says)")
 }
 
-func (w *streamGauge) noticed() verdict.Check {
+func (w *streamGauge) checkNoticed() verdict.Check {
 	_, ok := w.fallTime(1)
 	last := w.last()
 	c := check(CheckNoticed, "noticed that they vanished", sentence("all within %v", w.limit), "after "+w.fallText(1), ok)
@@ -254,7 +254,7 @@ func (w *streamGauge) noticed() verdict.Check {
 // mostReadings bounds a table of readings.
 const mostReadings = 30
 
-// table has each reading at which the gauge changed.
+// table returns each reading at which the gauge changed.
 func (w *streamGauge) table() verdict.Table {
 	t := newTable("The gauge after clients vanished", cmp.Or(w.name, "not known")+", read once a second, or as often as Prometheus scrapes it", "seconds after|gauge")
 	t.Add("before", count(w.before))

@@ -14,11 +14,11 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// vanishing is a run of 100 streams, of which every fifth vanishes after 10 s. The service notices half of them after 20 s,
-// and the others after 25 s.
-func vanishing() *Run {
+// newVanishRun returns a run of 100 streams, of which every fifth vanishes after 10 s. The service notices half of
+// them after 20 s, and the others after 25 s.
+func newVanishRun() *Run {
 	r := runOf("vanish", map[string]string{"EVERY": "5", "NOTICE_SECONDS": "60", "MAX_HELD_LATE": "0", "GAUGE": ""},
-		shard.Stage{Name: "vanished", Start: 10, Seconds: 60, Requests: 20}).holding(100, 40*time.Second)
+		shard.Stage{Name: "vanished", Start: 10, Seconds: 60, Requests: 20}).addStreams(100, 40*time.Second)
 	m := r.Rounds[0]
 	for n := 0; n < 100; n += 5 {
 		c := r.stream(n)
@@ -26,8 +26,8 @@ func vanishing() *Run {
 		c.Findings = []ledger.Finding{{Kind: ledger.KindDropped, At: 10 * time.Second, Note: "cut"}}
 	}
 	m.Checks[0].Passes = 80
-	r.counted("vanish_vanished", "vanished", 20)
-	m.Metrics[0].FirstUS = began.Add(10 * time.Second).UnixMicro()
+	r.addCounter("vanish_vanished", "vanished", 20)
+	m.Metrics[0].FirstUS = start.Add(10 * time.Second).UnixMicro()
 	for i := range int64(80) {
 		streams := 100
 		switch {
@@ -38,7 +38,7 @@ func vanishing() *Run {
 		case i >= 29:
 			streams = 90
 		}
-		r.Samples = append(r.Samples, resources.Sample{Unix: began.Unix() + i, BackendRSS: 1, Streams: streams})
+		r.Samples = append(r.Samples, resources.Sample{Unix: start.Unix() + i, BackendRSS: 1, Streams: streams})
 	}
 	return r
 }
@@ -53,7 +53,7 @@ func (r *Run) gauge(value func(s resources.Sample) *float64) {
 
 func TestVanish(t *testing.T) {
 	t.Parallel()
-	v := judged(vanishing())
+	v := judge(newVanishRun())
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Equal(t, []string{"the service noticed after 25 s that 20 clients had vanished"}, v.Reasons)
 	require.Equal(t, "half of them after 20 s, 99 % after 25 s, all after 25 s", fact(v, "noticed"))
@@ -61,15 +61,15 @@ func TestVanish(t *testing.T) {
 	require.Equal(t, 80, v.Connections.Planned, "only those that are held are judged")
 }
 
-// A proxy's gauge may count two for a stream, and something of its own.
+// The gauge of a proxy may count two connections for a stream, and some of its own.
 func TestGaugeCountsTwoPerStream(t *testing.T) {
 	t.Parallel()
-	r := vanishing()
+	r := newVanishRun()
 	r.gauge(func(s resources.Sample) *float64 {
 		v := float64(2*s.Streams + 3)
 		return &v
 	})
-	v := judged(r)
+	v := judge(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Equal(t, "half of them after 20 s, 99 % after 25 s, all after 25 s", fact(v, "noticed"))
 }
@@ -77,11 +77,11 @@ func TestGaugeCountsTwoPerStream(t *testing.T) {
 // A killed runner leaves streams that were not observed: the merge reports it, and the suite does not repeat it.
 func TestUnobservedValuesAreListedOnce(t *testing.T) {
 	t.Parallel()
-	r := vanishing()
+	r := newVanishRun()
 	m := r.Rounds[0]
-	m.Connections = between(m, 20, 1000)
+	m.Connections = connectionsBetween(m, 20, 1000)
 	m.Problems = m.CheckConnections()
-	v := judged(r)
+	v := judge(r)
 	require.Equal(t, verdict.Invalid, v.Verdict)
 	said := 0
 	for _, reason := range v.Reasons {
@@ -171,16 +171,16 @@ func TestVanishFindsFaults(t *testing.T) {
 		{"the gauge is not seen in the end", func(r *Run) {
 			r.gauge(func(s resources.Sample) *float64 {
 				v := float64(s.Streams)
-				if s.Unix > began.Unix()+40 {
+				if s.Unix > start.Unix()+40 {
 					return nil
 				}
 				return &v
 			})
 		}, verdict.Invalid, "the gauge clients was last seen 29 s before the end"},
-		{"the gauge falls because held streams are cut", func(r *Run) { r.cut(7, 30*time.Second, "reset") }, verdict.Fail, "d-7 was disconnected"},
+		{"the gauge falls because held streams are cut", func(r *Run) { r.endEarly(7, 30*time.Second, "reset") }, verdict.Fail, "d-7 was disconnected"},
 		{"no gauge, and a held stream is cut", func(r *Run) {
 			r.gauge(func(resources.Sample) *float64 { return nil })
-			r.cut(7, 30*time.Second, "reset")
+			r.endEarly(7, 30*time.Second, "reset")
 		}, verdict.Fail, "d-7 was disconnected"},
 		{"a held stream is cut, and comes back at once", func(r *Run) {
 			r.stream(7).Outages = []ledger.Outage{{From: 20 * time.Second, To: 21 * time.Second, Planned: true}, {From: 30 * time.Second, To: 30*time.Second + 200*time.Millisecond}}
@@ -189,13 +189,13 @@ func TestVanishFindsFaults(t *testing.T) {
 			r.Rounds[0].Plan.TokenTTL = 20
 			r.Rounds[0].Connections.Edit(7).Outages = []ledger.Outage{{From: 30 * time.Second, To: 31 * time.Second}}
 		}, verdict.Pass, "20 clients had vanished"},
-		{"a held stream is late", func(r *Run) { r.late(7, 1, 30*time.Second) }, verdict.Fail, "d-7"},
+		{"a held stream is late", func(r *Run) { r.delayNoops(7, 1, 30*time.Second) }, verdict.Fail, "d-7"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			r := vanishing()
+			r := newVanishRun()
 			c.edit(r)
-			v := judged(r)
+			v := judge(r)
 			require.Equal(t, c.want, v.Verdict, v.Reasons)
 			require.Contains(t, fmt.Sprint(v.Reasons), c.says)
 		})

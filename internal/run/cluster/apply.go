@@ -18,11 +18,11 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// manager is who owns the fields that are applied.
+// manager is the owner of the applied fields.
 const manager = "sse-soak"
 
-// Apply brings the objects that stay between runs into the cluster. One that this user may not
-// change is assumed to exist, applied by an administrator, and returned by name.
+// Apply creates the objects that stay between runs in the cluster. An object that this user may not change is assumed
+// to exist, applied by an administrator, and returned by name.
 func (c *Client) Apply(ctx context.Context, setup []*unstructured.Unstructured) (left []string, err error) {
 	for _, o := range setup {
 		resource, _ := meta.UnsafeGuessKindToResource(o.GroupVersionKind())
@@ -41,12 +41,12 @@ func (c *Client) Apply(ctx context.Context, setup []*unstructured.Unstructured) 
 	return left, nil
 }
 
-// Await waits until a Deployment has all its pods ready, and no older ones. say gets what the
-// pods wait for, and a timeout's error has it too.
-func (c *Client) Await(ctx context.Context, namespace, name string, limit time.Duration, say func(string)) error {
+// Await waits until a Deployment has all its pods ready, and no older ones. report is called with the reason of the
+// wait, which the error of a timeout also has.
+func (c *Client) Await(ctx context.Context, namespace, name string, limit time.Duration, report func(string)) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	why, reported := "", ""
+	reason, reported := "", ""
 	for {
 		d, err := c.AppsV1().Deployments(namespace).Get(ctx, name, metav1.GetOptions{})
 		if err == nil {
@@ -58,32 +58,32 @@ func (c *Client) Await(ctx context.Context, namespace, name string, limit time.D
 			if s.ObservedGeneration >= d.Generation && s.UpdatedReplicas == want && s.Replicas == want && s.AvailableReplicas == want {
 				return nil
 			}
-			why = c.whyUnready(ctx, namespace, d.Spec.Selector)
+			reason = c.unreadyReason(ctx, namespace, d.Spec.Selector)
 		} else if ctx.Err() == nil {
-			why = err.Error()
+			reason = err.Error()
 		}
-		if ctx.Err() == nil && why != reported {
-			say(fmt.Sprintf("waiting for %s: %s", name, why))
-			reported = why
+		if ctx.Err() == nil && reason != reported {
+			report(fmt.Sprintf("waiting for %s: %s", name, reason))
+			reported = reason
 		}
 		select {
 		case <-ctx.Done():
 			if errors.Is(ctx.Err(), context.Canceled) {
 				return ctx.Err()
 			}
-			return fmt.Errorf("%s in %s was not ready after %v: %s", name, namespace, limit, why)
-		case <-time.After(lookEvery):
+			return fmt.Errorf("%s in %s was not ready after %v: %s", name, namespace, limit, reason)
+		case <-time.After(pollInterval):
 		}
 	}
 }
 
-func (c *Client) whyUnready(ctx context.Context, namespace string, selector *metav1.LabelSelector) string {
+func (c *Client) unreadyReason(ctx context.Context, namespace string, selector *metav1.LabelSelector) string {
 	pods, err := c.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(selector)})
 	if err != nil {
 		return err.Error()
 	}
 	for i := range pods.Items {
-		if w := waiting(&pods.Items[i]); w != "" {
+		if w := waitReason(&pods.Items[i]); w != "" {
 			return fmt.Sprintf("pod %s: %s", pods.Items[i].Name, w)
 		}
 	}
@@ -163,12 +163,12 @@ func (c *Client) Delete(ctx context.Context, namespace, name string) error {
 		}
 		failed := fmt.Errorf("clean up the run: %[3]w; do it with `kubectl delete testrun -n %[1]s %[2]s`", namespace, name, err)
 		if apierrors.IsForbidden(err) {
-			return failed // what this user may not do now it may not do later either
+			return failed // permission errors are permanent
 		}
 		select {
 		case <-ctx.Done():
 			return failed
-		case <-time.After(lookEvery):
+		case <-time.After(pollInterval):
 		}
 	}
 }
@@ -193,7 +193,7 @@ func (c *Client) Find(ctx context.Context, namespace, id string) (j Job, err err
 	return j, nil
 }
 
-// selector finds what the operator made for a TestRun.
+// selector selects the objects that the operator made for a TestRun.
 func selector(name string) string {
 	return labels.SelectorFromSet(labels.Set{"app": "k6", "k6_cr": name}).String()
 }

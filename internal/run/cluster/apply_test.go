@@ -76,7 +76,8 @@ func TestMissingOperatorErrorHasARemedy(t *testing.T) {
 	require.ErrorContains(t, err, "install the k6-operator v1.6 (docs/distributed.md)")
 }
 
-// A pipeline's service account may create TestRuns, but not the namespace and its policies. It takes those as applied by an administrator.
+// A pipeline's service account may create TestRuns, but not the namespace and its policies. Apply assumes that an
+// administrator applied those.
 func TestForbiddenObjectsAreAssumedToExist(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -96,14 +97,14 @@ func TestForbiddenObjectsAreAssumedToExist(t *testing.T) {
 	assert.Contains(t, applied, "deployments/bucket")
 }
 
-// A user who may make TestRuns and not look at pods waited for ever, and was told nothing.
+// A user who may create TestRuns but not list pods gets an error instead of an endless wait.
 func TestCleanupEndsWithoutPermission(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.typed.PrependReactor("list", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", errors.New("not you"))
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*lookEvery)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*pollInterval)
 	defer cancel()
 	require.ErrorContains(t, w.Delete(ctx, "ns", runName), "not you")
 	require.NoError(t, ctx.Err())

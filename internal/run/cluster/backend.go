@@ -16,7 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// backendName is Deployment and Service of the backend that overlays may bring along.
+// backendName is the name of the Deployment and the Service of the backend that an overlay may contain.
 const backendName = "backend"
 
 // FreshBackend restarts the backend of the overlay for this run, with the interval of the plan. It returns the backend's URL
@@ -70,19 +70,19 @@ func (m *Manifests) find(kind, name string) *unstructured.Unstructured {
 	return nil
 }
 
-// Watched is a pod as it was when the run began.
-type Watched struct {
+// A WatchedPod is a pod in its state at the start of the run.
+type WatchedPod struct {
 	namespace, name string
 	restarts        int32
 }
 
 // WatchPod remembers a pod of the target, for Restarts.
-func (c *Client) WatchPod(ctx context.Context, namespace, name string) (*Watched, error) {
+func (c *Client) WatchPod(ctx context.Context, namespace, name string) (*WatchedPod, error) {
 	pod, err := c.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("read the target's pod: %w", err)
 	}
-	return &Watched{namespace: namespace, name: name, restarts: restarts(pod)}, nil
+	return &WatchedPod{namespace: namespace, name: name, restarts: restarts(pod)}, nil
 }
 
 func restarts(pod *corev1.Pod) (n int32) {
@@ -92,9 +92,9 @@ func restarts(pod *corev1.Pod) (n int32) {
 	return n
 }
 
-// Restarts says in sentences whether the pod was restarted or replaced since. That is a fault of the target: it fails the
+// Restarts returns sentences if the pod was restarted or replaced since. That is a fault of the target: it fails the
 // run, and does not make it invalid.
-func (c *Client) Restarts(ctx context.Context, w *Watched) (text string, at time.Time) {
+func (c *Client) Restarts(ctx context.Context, w *WatchedPod) (text string, at time.Time) {
 	pod, err := c.CoreV1().Pods(w.namespace).Get(ctx, w.name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -106,12 +106,12 @@ func (c *Client) Restarts(ctx context.Context, w *Watched) (text string, at time
 	if n <= 0 {
 		return "", at
 	}
-	why := ""
+	reason := ""
 	for _, s := range pod.Status.ContainerStatuses {
 		if t := s.LastTerminationState.Terminated; t != nil {
 			at = t.FinishedAt.Time
-			why = fmt.Sprintf(", at last at %s UTC (%s, exit code %d)", t.FinishedAt.UTC().Format("15:04:05"), t.Reason, t.ExitCode)
+			reason = fmt.Sprintf(", at last at %s UTC (%s, exit code %d)", t.FinishedAt.UTC().Format("15:04:05"), t.Reason, t.ExitCode)
 		}
 	}
-	return fmt.Sprintf("the target's %s was restarted %d times%s", location(pod), n, why), at
+	return fmt.Sprintf("the target's %s was restarted %d times%s", location(pod), n, reason), at
 }

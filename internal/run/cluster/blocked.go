@@ -11,20 +11,20 @@ import (
 const (
 	// causeWithin is how long a cause that does not pass by itself may keep a run from starting, before it is named.
 	causeWithin = 25 * time.Second
-	// podWithin is how long a Job may have no pod before the cluster is asked why.
-	podWithin = 10 * time.Second
+	// podTimeout is how long a Job may have no pod before its reason is looked up.
+	podTimeout = 10 * time.Second
 )
 
 // permanent are the reasons of a waiting container that do not pass by themselves.
 var permanent = []string{"ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError"}
 
-// cause returns what keeps a part from running and does not pass by itself, "" if nothing is known.
+// cause returns what keeps a part from running and is not temporary, "" if nothing is known.
 func (p *Part) cause() string {
 	if p.Pod != nil {
-		why := waiting(p.Pod)
-		word, _, _ := strings.Cut(why, ":")
+		reason := waitReason(p.Pod)
+		word, _, _ := strings.Cut(reason, ":")
 		if slices.Contains(permanent, word) {
-			return why
+			return reason
 		}
 		return ""
 	}
@@ -36,19 +36,19 @@ func (p *Part) cause() string {
 	return ""
 }
 
-// blocked names a cause that has kept the run from starting for causeWithin, once. It ends the run unless the user chose how long to
-// wait.
-func (m *Tracker) blocked(s Snapshot) {
+// checkBlocked reports once that a cause has kept the run from starting for causeWithin. It ends the run unless the
+// user chose how long to wait.
+func (m *Tracker) checkBlocked(s Snapshot) {
 	cause := ""
 	m.blockedBy = ""
 	consider := func(name string, p *Part) {
 		if p.Pod != nil && m.blockedBy == "" {
-			if why := waiting(p.Pod); why != "" {
-				m.blockedBy = fmt.Sprintf("the %s (%s) has not started: %s", name, location(p.Pod), why)
+			if reason := waitReason(p.Pod); reason != "" {
+				m.blockedBy = fmt.Sprintf("the %s (%s) has not started: %s", name, location(p.Pod), reason)
 			}
 		}
-		if why := p.cause(); cause == "" && why != "" {
-			cause = fmt.Sprintf("the %s (%s) cannot start: %s", name, location(p.Pod), why)
+		if reason := p.cause(); cause == "" && reason != "" {
+			cause = fmt.Sprintf("the %s (%s) cannot start: %s", name, location(p.Pod), reason)
 		}
 	}
 	consider("initializer", &s.Initializer)
@@ -74,9 +74,9 @@ func (m *Tracker) blocked(s Snapshot) {
 	}
 }
 
-// Interrupt notes the cause that kept the run from starting until the user ended it, if one is known.
+// Interrupt records the cause that kept the run from starting until the user ended it, if one is known.
 func (m *Tracker) Interrupt() {
 	if m.phase < Running && !m.GivenUp && m.blockedBy != "" {
-		m.ended(0, "%s", m.blockedBy)
+		m.recordEnd(0, "%s", m.blockedBy)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// badImage is a snapshot of a run whose runners cannot get their image.
+// badImage returns a snapshot of a run whose runners cannot pull their image.
 func badImage(at time.Time) Snapshot {
 	s := snapshot("creating")
 	s.At = at
@@ -42,7 +42,7 @@ func TestPersistentCauseEndsTheRun(t *testing.T) {
 	assert.Contains(t, m.Ends[0].Text, `cannot start: ImagePullBackOff: Back-off pulling image "nowhere/k6"`)
 }
 
-// The user ends a run that does not start: the verdict has the cause that is known by then.
+// If the user ends a run that does not start, the verdict has the cause.
 func TestInterruptedStartNamesItsCause(t *testing.T) {
 	t.Parallel()
 	m := NewTracker(3, testLimits(), noon)

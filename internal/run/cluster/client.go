@@ -1,11 +1,10 @@
-// Package cluster runs the runners of a soak on Kubernetes, under the k6-operator (v1.6): it
-// renders the TestRun from the plan, applies it, follows initializer, runners and starter through
-// their phases, and says in sentences what went wrong with which pod on which node.
+// Package cluster runs the runners of a soak on Kubernetes, under the k6-operator (v1.6): it renders the TestRun from
+// the plan, applies it, follows initializer, runners and starter through their phases, and reports which pod on which
+// node failed, and why.
 //
-// The operator's stage is no verdict: it says `finished` when runners failed, and `started` while
-// they are paused for ever. So everything rests on Jobs, pods and k6's own REST API, and each phase
-// has a deadline. Nothing is kept in memory that the cluster does not show: a run can be attached to
-// at any time, from anywhere.
+// The operator's stage is not enough: it is `finished` if runners failed, and `started` while they are paused for good.
+// So the package relies on Jobs, pods and k6's own REST API, and each phase has a deadline. It keeps no state that the
+// cluster does not have: any machine can attach to a run at any time.
 package cluster
 
 import (
@@ -25,7 +24,7 @@ import (
 // testRuns is the operator's resource.
 var testRuns = schema.GroupVersionResource{Group: "k6.io", Version: "v1alpha1", Resource: "testruns"}
 
-// A Client speaks with one cluster.
+// A Client is a client of one cluster.
 type Client struct {
 	kubernetes.Interface
 	Dynamic dynamic.Interface

@@ -22,13 +22,13 @@ const (
 
 func controlName(id string) string { return Name(id) + "-control" }
 
-// ControlURL is where runners reach the reference target of a run.
+// ControlURL returns the URL at which runners reach the reference target of a run.
 func ControlURL(namespace, id string) string {
 	return fmt.Sprintf("http://%s.%s.svc:%d", controlName(id), namespace, controlPort)
 }
 
-// CreateControl makes the reference target of a run's control group, with the image of its runners and, where there are
-// several nodes, on another one than theirs. It goes with the TestRun: the cluster deletes all together.
+// CreateControl creates the reference target of a run's control group, with the image of its runners and, if there
+// are several nodes, on a node without runners. The TestRun owns it: the cluster deletes all together.
 func (c *Client) CreateControl(ctx context.Context, run *unstructured.Unstructured, id string) error {
 	current, err := c.Dynamic.Resource(testRuns).Namespace(run.GetNamespace()).Get(ctx, run.GetName(), metav1.GetOptions{})
 	if err != nil {
@@ -67,7 +67,7 @@ func controlPod(run *unstructured.Unstructured) corev1.PodSpec {
 			},
 			SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
 		}},
-		// Preferred also when a runner comes later: the scheduler heeds it the other way round.
+		// A preference also keeps later runners off this node: the scheduler applies it in both directions.
 		Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{
 			Weight: 100, PodAffinityTerm: corev1.PodAffinityTerm{
 				TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "k6", "runner": "true"}},

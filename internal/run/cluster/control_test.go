@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// The reference target is where the runners look for it, goes with the TestRun, and is let through by the base's policy.
+// The reference target has the address that the runners use, is deleted with the TestRun, and is allowed by the
+// base's policy.
 func TestControlGroupReference(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

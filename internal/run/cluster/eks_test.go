@@ -80,11 +80,11 @@ func TestEKSFitsItsOverlay(t *testing.T) {
 	// The page has the policy too, for existing clusters.
 	page, err := os.ReadFile("../../../docs/distributed.md")
 	require.NoError(t, err)
-	shown := regexp.MustCompile(`(?s)\n +(\{"Version": "2012-10-17", "Statement": \[\{"Sid".*?\}\]\})\n`).FindSubmatch(page)
-	require.NotNil(t, shown)
+	manifests := regexp.MustCompile(`(?s)\n +(\{"Version": "2012-10-17", "Statement": \[\{"Sid".*?\}\]\})\n`).FindSubmatch(page)
+	require.NotNil(t, manifests)
 	policy, err := json.Marshal(role.AttachPolicy)
 	require.NoError(t, err)
-	assert.JSONEq(t, string(policy), string(shown[1]))
+	assert.JSONEq(t, string(policy), string(manifests[1]))
 	assert.Contains(t, string(page), "system:serviceaccount:"+role.Metadata.Namespace+":"+role.Metadata.Name)
 	assert.Contains(t, m.Output(), "/soak?", "runners write below the prefix that the policy names")
 }

@@ -21,8 +21,8 @@ import (
 	"k8s.io/client-go/transport/spdy"
 )
 
-// A Forward is a port of this machine that leads to a port of a pod, through API server and
-// kubelet: no network policy and no firewall of the cluster is in its way.
+// A Forward is a port of this machine that leads to a port of a pod, through API server and kubelet, past any network
+// policy and firewall of the cluster.
 type Forward struct {
 	Address string // HOST:PORT here
 	Pod     string
@@ -81,8 +81,8 @@ type Service struct {
 	Port            int
 }
 
-// ServiceOf is the service that a URL names, such as http://backend.sse-soak.svc:8080. It is not ok
-// for a URL that is reachable from outside of the cluster.
+// ServiceOf returns the service that a URL names, such as http://backend.sse-soak.svc:8080. ok is false for a URL
+// that is reachable from outside of the cluster.
 func ServiceOf(text string) (s Service, ok bool) {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -126,7 +126,7 @@ func (e NotReadyError) Error() string {
 	return fmt.Sprintf("no pod of the service %s in %s is ready to answer on port %d", e.Name, e.Namespace, e.Port)
 }
 
-// targetPort is the pod's port behind a port of the service, 0 if there is none.
+// targetPort returns the pod's port behind a port of the service, 0 if there is none.
 func targetPort(service *corev1.Service, pod *corev1.Pod, port int) int {
 	for _, p := range service.Spec.Ports {
 		switch {

@@ -21,8 +21,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// A world is a cluster of which the test decides what it shows, with a k6 behind each pod.
-type world struct {
+// A fakeCluster is a Kubernetes API with a state that the test sets, and a k6 behind each pod.
+type fakeCluster struct {
 	*Client
 	typed   *fake.Clientset
 	dynamic *dynamicfake.FakeDynamicClient
@@ -36,7 +36,7 @@ func testPlan() plan.Plan {
 	return p
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T) *fakeCluster {
 	t.Helper()
 	run := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"stage": "started"}}}
 	run.SetGroupVersionKind(schema.GroupVersionKind{Group: "k6.io", Version: "v1alpha1", Kind: "TestRun"})
@@ -45,15 +45,15 @@ func newWorld(t *testing.T) *world {
 	text, err := json.Marshal(testPlan())
 	require.NoError(t, err)
 	run.SetAnnotations(map[string]string{planAnnotation: string(text), shardsAnnotation: "s3://soak/t", lengthAnnotation: "1h0m0s"})
-	w := &world{typed: fake.NewClientset(), k6: newFakeK6(t)}
+	w := &fakeCluster{typed: fake.NewClientset(), k6: newFakeK6(t)}
 	w.dynamic = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{testRuns: "TestRunList"}, run)
 	w.Client = &Client{Interface: w.typed, Dynamic: w.dynamic, Open: w.k6.open}
 	return w
 }
 
-// show puts the parts of a snapshot into the cluster in the place of what it showed before. What
-// stays is never gone in between: the run looks all the time.
-func (w *world) show(t *testing.T, s Snapshot) {
+// show replaces the objects of the cluster by the parts of a snapshot. Objects in both remain, because the run polls
+// all the time.
+func (w *fakeCluster) show(t *testing.T, s Snapshot) {
 	t.Helper()
 	pods, jobs := corev1.SchemeGroupVersion.WithResource("pods"), batchv1.SchemeGroupVersion.WithResource("jobs")
 	put := func(resource schema.GroupVersionResource, o runtime.Object) {

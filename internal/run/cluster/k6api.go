@@ -27,8 +27,8 @@ type runnerAPI struct {
 
 var k6Client = &http.Client{Timeout: 10 * time.Second}
 
-// ask makes one request; a connection that failed is opened anew by the next.
-func (r *runnerAPI) ask(ctx context.Context, method, path string, body, answer any) error {
+// request makes one request; after a failed connection the next request opens another one.
+func (r *runnerAPI) request(ctx context.Context, method, path string, body, answer any) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.forward == nil {
@@ -38,7 +38,7 @@ func (r *runnerAPI) ask(ctx context.Context, method, path string, body, answer a
 		}
 		r.forward = f
 	}
-	if err := ask(ctx, method, "http://"+r.forward.Address+path, body, answer); err != nil {
+	if err := doRequest(ctx, method, "http://"+r.forward.Address+path, body, answer); err != nil {
 		r.forward.Close()
 		r.forward = nil
 		return err
@@ -55,7 +55,7 @@ func (r *runnerAPI) close() {
 	}
 }
 
-func ask(ctx context.Context, method, url string, body, answer any) error {
+func doRequest(ctx context.Context, method, url string, body, answer any) error {
 	var text io.Reader
 	if body != nil {
 		b, err := json.Marshal(body)
@@ -94,23 +94,24 @@ type k6Status struct {
 	} `json:"data"`
 }
 
-// paused asks k6 whether it still waits to be started.
-func (r *runnerAPI) paused(ctx context.Context) (bool, error) {
+// isPaused reports whether k6 still waits to be started.
+func (r *runnerAPI) isPaused(ctx context.Context) (bool, error) {
 	var s k6Status
-	if err := r.ask(ctx, http.MethodGet, "/v1/status", nil, &s); err != nil {
+	if err := r.request(ctx, http.MethodGet, "/v1/status", nil, &s); err != nil {
 		return false, err
 	}
 	return s.Data.Attributes.Paused != nil && *s.Data.Attributes.Paused, nil
 }
 
-// stop asks k6 to end its run: it closes its streams and still writes its shard.
+// stop makes k6 end its run: it closes its streams and still writes its shard.
 func (r *runnerAPI) stop(ctx context.Context) error {
 	var s k6Status
 	s.Data.Type, s.Data.ID, s.Data.Attributes.Stopped = "status", "default", true
-	return r.ask(ctx, http.MethodPatch, "/v1/status", s, &s)
+	return r.request(ctx, http.MethodPatch, "/v1/status", s, &s)
 }
 
-// count reads the counters of k6/x/sse and k6/x/soak, and k6's own of requests; gauges are of the whole runner.
+// count reads the counters of k6/x/sse and k6/x/soak, and k6's own of requests. Gauges are values of the whole
+// runner.
 func (r *runnerAPI) count(ctx context.Context) (n shard.Progress, err error) {
 	var all struct {
 		Data []struct {
@@ -123,7 +124,7 @@ func (r *runnerAPI) count(ctx context.Context) (n shard.Progress, err error) {
 			} `json:"attributes"`
 		} `json:"data"`
 	}
-	if err := r.ask(ctx, http.MethodGet, "/v1/metrics", nil, &all); err != nil {
+	if err := r.request(ctx, http.MethodGet, "/v1/metrics", nil, &all); err != nil {
 		return n, err
 	}
 	counts := map[string]float64{}
@@ -132,7 +133,7 @@ func (r *runnerAPI) count(ctx context.Context) (n shard.Progress, err error) {
 	}
 	return shard.Progress{
 		Opened: int(counts["sse_connection_opened"]), Open: int(counts["sse_connection_opened"] - counts["sse_connection_closed"]),
-		// Which of the missed noops were lost it does not tell apart.
+		// The API does not distinguish which of the missed noops were lost.
 		Counts: ledger.Counts{
 			Received: uint64(counts["soak_noops"] + counts["soak_messages"]), Lost: uint64(counts["soak_noops_missed"] + counts["soak_messages_missed"]),
 			Late: uint64(counts["soak_noops_late"] + counts["soak_messages_late"]),

@@ -32,7 +32,7 @@ func newLogKeeper(c *Client, namespace, dir string) *logKeeper {
 	return k
 }
 
-// follow begins to keep the logs of all pods of the snapshot that have begun to run.
+// follow starts to store the logs of all pods of the snapshot that have started.
 func (k *logKeeper) follow(run string, s Snapshot) {
 	for _, p := range append([]Part{s.Initializer, s.Starter}, s.Runners...) {
 		if p.Pod == nil || p.Pod.Status.Phase == corev1.PodPending || p.Job == nil {
@@ -42,11 +42,11 @@ func (k *logKeeper) follow(run string, s Snapshot) {
 		if part[0] >= '0' && part[0] <= '9' {
 			part = "runner-" + part
 		}
-		k.one(p.Pod.Name, filepath.Join(k.dir, "k6-"+part+".log"))
+		k.followPod(p.Pod.Name, filepath.Join(k.dir, "k6-"+part+".log"))
 	}
 }
 
-func (k *logKeeper) one(pod, path string) {
+func (k *logKeeper) followPod(pod, path string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.following[pod] || k.ctx.Err() != nil {
@@ -79,13 +79,13 @@ func (k *logKeeper) copy(pod, path string) error {
 	return err
 }
 
-// finish waits until all logs have come to their end, but not for long.
-func (k *logKeeper) finish(patience time.Duration) {
+// finish waits until all logs are complete, but not longer than timeout.
+func (k *logKeeper) finish(timeout time.Duration) {
 	done := make(chan struct{})
 	go func() { k.running.Wait(); close(done) }()
 	select {
 	case <-done:
-	case <-time.After(patience):
+	case <-time.After(timeout):
 	}
 	k.stop()
 	<-done

@@ -18,11 +18,11 @@ import (
 	"github.com/sse-soak/sse-soak/internal/run/runners"
 )
 
-// lookEvery is the time between two polls of the cluster. Each poll reads the whole state, so a failed one loses nothing.
-// A podWatch sees pods that end and vanish between two polls.
-const lookEvery = 2 * time.Second
+// pollInterval is the time between two polls of the cluster. Each poll reads the whole state, so a failed one loses
+// nothing. A podWatch sees pods that end and vanish between two polls.
+const pollInterval = 2 * time.Second
 
-// A Snapshot is what the cluster shows of a run at one moment.
+// A Snapshot is the state of a run in the cluster at one moment.
 type Snapshot struct {
 	At          time.Time
 	Deleted     bool   // there is no TestRun any more
@@ -36,14 +36,14 @@ type Snapshot struct {
 type Part struct {
 	Job    *batchv1.Job
 	Pod    *corev1.Pod
-	Last   *corev1.Pod // how a pod that is gone was last seen, if it was
-	Paused *bool       // what k6 says of itself; nil: not known
-	Events []string    // what the cluster said of it, the last ones; only looked up when something is wrong
+	Last   *corev1.Pod // the last known state of a pod that is gone; nil: unknown
+	Paused *bool       // whether k6 waits to be started; nil: unknown
+	Events []string    // the last events of the cluster; only looked up in case of trouble
 	Log    string      // the last error that it printed; only looked up when it failed
 }
 
-// Look returns a snapshot of a run.
-func (c *Client) Look(ctx context.Context, namespace, name string, runners int) (s Snapshot, err error) {
+// Snapshot returns a snapshot of a run.
+func (c *Client) Snapshot(ctx context.Context, namespace, name string, runners int) (s Snapshot, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	run, err := c.Dynamic.Resource(testRuns).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
@@ -53,11 +53,11 @@ func (c *Client) Look(ctx context.Context, namespace, name string, runners int) 
 	case err != nil:
 		return s, fmt.Errorf("read the TestRun: %w", err)
 	default:
-		s.Stage, _, _ = unstructured.NestedString(run.Object, "status", "stage") // "" until the operator has seen it
+		s.Stage, _, _ = unstructured.NestedString(run.Object, "status", "stage") // "" until the operator has handled it
 	}
 	s.Runners = make([]Part, runners)
-	ours := metav1.ListOptions{LabelSelector: selector(name)}
-	jobs, err := c.BatchV1().Jobs(namespace).List(ctx, ours)
+	options := metav1.ListOptions{LabelSelector: selector(name)}
+	jobs, err := c.BatchV1().Jobs(namespace).List(ctx, options)
 	if err != nil {
 		return s, fmt.Errorf("read the Jobs: %w", err)
 	}
@@ -66,7 +66,7 @@ func (c *Client) Look(ctx context.Context, namespace, name string, runners int) 
 			p.Job = &jobs.Items[i]
 		}
 	}
-	pods, err := c.CoreV1().Pods(namespace).List(ctx, ours)
+	pods, err := c.CoreV1().Pods(namespace).List(ctx, options)
 	if err != nil {
 		return s, fmt.Errorf("read the pods: %w", err)
 	}
@@ -79,7 +79,7 @@ func (c *Client) Look(ctx context.Context, namespace, name string, runners int) 
 	return s, nil
 }
 
-// part is where a Job is in the snapshot, nil if it is not one of the run's.
+// part returns the part of a Job in the snapshot, nil if it is not one of the run's.
 func (s *Snapshot) part(run, job string) *Part {
 	switch suffix, _ := strings.CutPrefix(job, run+"-"); suffix {
 	case "initializer":
@@ -96,8 +96,8 @@ func (s *Snapshot) part(run, job string) *Part {
 	return nil
 }
 
-// explain looks up what the cluster and the container itself say of a part in trouble. It is for
-// messages only: if that fails, the part stays as it is.
+// explain looks up the events and the container log of a part in trouble. They are for messages only: if that fails,
+// the part remains unchanged.
 func (c *Client) explain(ctx context.Context, namespace string, p *Part) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -121,7 +121,7 @@ func (c *Client) explain(ctx context.Context, namespace string, p *Part) {
 			}
 		}
 	}
-	if p.Pod != nil && terminated(p.Pod) != nil {
+	if p.Pod != nil && terminatedState(p.Pod) != nil {
 		tail := int64(50)
 		if text, err := c.CoreV1().Pods(namespace).GetLogs(p.Pod.Name, &corev1.PodLogOptions{TailLines: &tail}).DoRaw(ctx); err == nil {
 			message, ok := runners.LastError(bytes.NewReader(text))

@@ -9,10 +9,10 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// Manifests are what an overlay of infra/k6-operator describes.
+// Manifests are the objects of an overlay of infra/k6-operator.
 type Manifests struct {
-	TestRun *unstructured.Unstructured   // what the plan is filled into
-	Setup   []*unstructured.Unstructured // what stays between runs: namespace, rights, policies, store
+	TestRun *unstructured.Unstructured   // the template for the plan
+	Setup   []*unstructured.Unstructured // the objects that stay between runs: namespace, rights, policies, store
 }
 
 // Build builds the overlay in a folder, as `kubectl kustomize` does.

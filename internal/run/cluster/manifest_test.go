@@ -30,9 +30,9 @@ func buildOverlay(t *testing.T, name string) *Manifests {
 	return buildTestOverlay(t, filepath.Join("overlays", name))
 }
 
-// each calls a test for the base, each overlay, and each overlay with a plan filled in.
-func each(t *testing.T, check func(t *testing.T, m *Manifests)) {
-	for _, name := range []string{"base", "overlays/local", "overlays/aws", "overlays/scale", "overlays/k3s", watched} {
+// eachOverlay runs a test for the base, each overlay, and each overlay with a plan.
+func eachOverlay(t *testing.T, check func(t *testing.T, m *Manifests)) {
+	for _, name := range []string{"base", "overlays/local", "overlays/aws", "overlays/scale", "overlays/k3s", prometheusOverlay} {
 		for _, filled := range []bool{false, true} {
 			t.Run(name+map[bool]string{true: " with a plan"}[filled], func(t *testing.T) {
 				t.Parallel()
@@ -52,13 +52,13 @@ func each(t *testing.T, check func(t *testing.T, m *Manifests)) {
 
 func TestTestRunsPassKubeconform(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, m *Manifests) {
-		assert.Empty(t, conform(t, m.TestRun))
+	eachOverlay(t, func(t *testing.T, m *Manifests) {
+		assert.Empty(t, kubeconformErrors(t, m.TestRun))
 	})
 }
 
-// conform is what kubeconform has against a TestRun.
-func conform(t *testing.T, o *unstructured.Unstructured) (errs []string) {
+// kubeconformErrors returns the errors of kubeconform for a TestRun.
+func kubeconformErrors(t *testing.T, o *unstructured.Unstructured) (errs []string) {
 	t.Helper()
 	v, err := validator.New([]string{infra + "/schema/{{.ResourceKind}}_{{.ResourceAPIVersion}}.json"}, validator.Opts{Strict: true})
 	require.NoError(t, err)
@@ -81,16 +81,15 @@ func TestKubeconformFindsMistakes(t *testing.T) {
 	} {
 		m := buildOverlay(t, "local")
 		require.NoError(t, unstructured.SetNestedField(m.TestRun.Object, "sse-soak/k6:latest", path...))
-		assert.NotEmpty(t, conform(t, m.TestRun), name)
+		assert.NotEmpty(t, kubeconformErrors(t, m.TestRun), name)
 	}
 }
 
-// The built-in kinds have their types: what these do not know, the API server would refuse or, worse,
-// drop.
+// The built-in kinds have Go types: the API server rejects, or silently drops, fields that these do not have.
 func TestBuiltInKindsDecodeStrictly(t *testing.T) {
 	t.Parallel()
 	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
-	each(t, func(t *testing.T, m *Manifests) {
+	eachOverlay(t, func(t *testing.T, m *Manifests) {
 		for _, o := range m.Setup {
 			text, err := o.MarshalJSON()
 			require.NoError(t, err)
@@ -103,7 +102,7 @@ func TestBuiltInKindsDecodeStrictly(t *testing.T) {
 	})
 }
 
-// The CRD as published with the operator's v1.6.0 knows every field that is used.
+// The CRD published with the operator's v1.6.0 has every field in use.
 func TestTestRunsMatchThePublishedCRD(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("testdata/k6.io_testruns.yaml")
@@ -116,15 +115,15 @@ func TestTestRunsMatchThePublishedCRD(t *testing.T) {
 	require.True(t, ok)
 	schema, _, err := unstructured.NestedMap(version, "schema", "openAPIV3Schema")
 	require.NoError(t, err)
-	each(t, func(t *testing.T, m *Manifests) {
+	eachOverlay(t, func(t *testing.T, m *Manifests) {
 		spec, _, err := unstructured.NestedMap(schema, "properties", "spec")
 		require.NoError(t, err)
-		assert.Empty(t, unknown(spec, m.TestRun.Object["spec"], "spec"))
+		assert.Empty(t, unknownFields(spec, m.TestRun.Object["spec"], "spec"))
 	})
 }
 
-// unknown lists the fields of a value that a structural schema does not have.
-func unknown(schema map[string]any, value any, path string) (out []string) {
+// unknownFields lists the fields of a value that a structural schema does not have.
+func unknownFields(schema map[string]any, value any, path string) (out []string) {
 	switch v := value.(type) {
 	case map[string]any:
 		properties, _ := schema["properties"].(map[string]any)
@@ -132,9 +131,9 @@ func unknown(schema map[string]any, value any, path string) (out []string) {
 		for name, field := range v {
 			switch known, ok := properties[name].(map[string]any); {
 			case ok:
-				out = append(out, unknown(known, field, path+"."+name)...)
+				out = append(out, unknownFields(known, field, path+"."+name)...)
 			case hasFree:
-				out = append(out, unknown(free, field, path+"."+name)...)
+				out = append(out, unknownFields(free, field, path+"."+name)...)
 			default:
 				out = append(out, path+"."+name)
 			}
@@ -142,7 +141,7 @@ func unknown(schema map[string]any, value any, path string) (out []string) {
 	case []any:
 		items, _ := schema["items"].(map[string]any)
 		for _, item := range v {
-			out = append(out, unknown(items, item, path+"[]")...)
+			out = append(out, unknownFields(items, item, path+"[]")...)
 		}
 	}
 	return out

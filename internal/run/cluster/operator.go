@@ -18,11 +18,12 @@ const (
 	operatorNamespace = "k6-operator-system"
 )
 
-// operatorImage is the image that bundle and chart name, maybe in a registry of one's own: …/k6-operator:controller-v1.6.0.
+// operatorImage matches the image that bundle and chart name, maybe in a private registry:
+// …/k6-operator:controller-v1.6.0.
 var operatorImage = regexp.MustCompile(`(?:^|/)k6-operator:(?:controller-)?(v?(\d+)\.(\d+)[^@]*)`)
 
-// Operator is the version of the k6-operator that is installed, and a sentence about it where it is another release than
-// the one that was tested. Patches of that release are taken for it.
+// Operator returns the version of the installed k6-operator, and a sentence if it is another release than the tested
+// one. Patches of that release count as tested.
 func (c *Client) Operator(ctx context.Context) (version, warning string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -36,15 +37,15 @@ func (c *Client) Operator(ctx context.Context) (version, warning string, err err
 				if d.Spec.Replicas != nil && *d.Spec.Replicas == 0 || d.Status.UnavailableReplicas > 0 && d.Status.AvailableReplicas == 0 {
 					return found[1], "the k6-operator " + found[1] + " has no pod that runs; kubectl get pods -n " + operatorNamespace, nil
 				}
-				return found[1], otherOperator(found), nil
+				return found[1], operatorWarning(found), nil
 			}
 		}
 	}
 	return "", "", errors.New("read the version of the k6-operator: no Deployment in " + operatorNamespace + " has an image of it with a version")
 }
 
-// otherOperator is the sentence about a version, which is a match of operatorImage.
-func otherOperator(found []string) string {
+// operatorWarning returns the sentence about a version, which is a match of operatorImage.
+func operatorWarning(found []string) string {
 	tested := operatorImage.FindStringSubmatch("k6-operator:" + TestedOperator)
 	for _, i := range []int{2, 3} { // major, minor
 		have, _ := strconv.Atoi(found[i])

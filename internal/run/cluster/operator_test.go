@@ -16,7 +16,7 @@ import (
 )
 
 // install adds an operator with a sidecar to the cluster.
-func (w *world) install(t *testing.T, image string) {
+func (w *fakeCluster) install(t *testing.T, image string) {
 	t.Helper()
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "k6-operator-controller-manager", Namespace: operatorNamespace}}
 	d.Spec.Template.Spec.Containers = []corev1.Container{{Image: "quay.io/brancz/kube-rbac-proxy:v0.18.2"}, {Image: image}}
@@ -61,7 +61,7 @@ func TestVersionOfAnUnreadableOperator(t *testing.T) {
 	require.True(t, apierrors.IsForbidden(err), err)
 }
 
-// What is installed by default, here and on AWS, is what was tested.
+// The version installed by default, here and on AWS, is the tested one.
 func TestOperatorVersionIsTheSameEverywhere(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{"../../../docs/distributed.md", "../../../infra/terraform/files", "../../../test/cluster/offline"} {

@@ -10,12 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// watched is an overlay with the component for a Prometheus.
-const watched = "../../test/cluster/testdata/watched"
+// prometheusOverlay is an overlay with the component for a Prometheus.
+const prometheusOverlay = "../../test/cluster/testdata/watched"
 
 func TestRunnersWriteToPrometheus(t *testing.T) {
 	t.Parallel()
-	for overlay, write := range map[string]bool{"overlays/local": true, "overlays/aws": true, watched: false, watched + "/": true} {
+	for overlay, write := range map[string]bool{"overlays/local": true, "overlays/aws": true, prometheusOverlay: false, prometheusOverlay + "/": true} {
 		m := buildTestOverlay(t, overlay)
 		env, _, err := unstructured.NestedSlice(m.TestRun.Object, "spec", "runner", "env")
 		require.NoError(t, err)

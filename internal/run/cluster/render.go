@@ -21,7 +21,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/run/runners"
 )
 
-// What a TestRun carries so that any machine can attach to its run.
+// Annotations of a TestRun with which any machine can attach to its run.
 const (
 	planAnnotation   = "sse-soak/plan"
 	shardsAnnotation = "sse-soak/shards"
@@ -36,7 +36,7 @@ const maxTestID = 40
 
 var testID = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
 
-// CheckTestID says in a sentence why a test id cannot name objects of a cluster.
+// CheckTestID returns an error if a test id cannot name objects of a cluster.
 func CheckTestID(id string) error {
 	if len(id) > maxTestID || !testID.MatchString(id) {
 		return fmt.Errorf("TESTID must have at most %[2]d lower-case letters, digits and '-' on Kubernetes, where it names objects, got %[1]q", id, maxTestID)
@@ -44,14 +44,14 @@ func CheckTestID(id string) error {
 	return nil
 }
 
-// Name is the name of the TestRun of a test.
+// Name returns the name of the TestRun of a test.
 func Name(id string) string { return namePrefix + id }
 
-// tokenSecret is the name of the secret with BACKEND_TOKEN, PUBLISH_TOKEN, SUBSCRIBE_TOKEN, and what k6 needs to know of a
-// Prometheus.
+// tokenSecret returns the name of the secret with BACKEND_TOKEN, PUBLISH_TOKEN, SUBSCRIBE_TOKEN, and the settings of
+// a Prometheus for k6.
 func tokenSecret(id string) string { return Name(id) + "-token" }
 
-// moduleMap is the name of the config map with the module of the service.
+// moduleMap returns the name of the config map with the module of the service.
 func moduleMap(id string) string { return Name(id) + "-service" }
 
 // moduleFolder is the folder of that module in the pods, and moduleKey its key in the config map.
@@ -63,17 +63,17 @@ const (
 // ModulePath returns the path in the pods of a module that their image does not have.
 func ModulePath(file string) string { return path.Join(moduleFolder, filepath.Base(file)) }
 
-// A Job is what one start of the runners is to do.
+// A Job is one start of the runners.
 type Job struct {
 	Plan     plan.Plan
 	Shards   string            // URL that runners write to, as they reach it
-	Secrets  map[string]string // variables of the runners that nothing else may read, such as tokens
+	Secrets  map[string]string // variables that only the runners may read, such as tokens
 	Module   string            // source of the module at the path that the plan names; "": the image has it
 	Write    bool              // the runners write metrics to a Prometheus, which the secret names
 	Settings map[string]string // that only the script of the suite has
 	Env      map[string]string // further variables
 	Script   []string          // path from the repository's root; nil: the overlay's
-	Memory   uint64            // that a runner may take, in bytes; 0: what the plan takes
+	Memory   uint64            // maximum of a runner, in bytes; 0: the estimate for the plan
 	Length   time.Duration     // that the runners are at work
 }
 
@@ -121,7 +121,7 @@ func (m *Manifests) Render(j Job) error {
 	return raiseMemory(run, runnerMemory(j))
 }
 
-// annotate notes in the TestRun what another machine needs to attach to its run.
+// annotate stores in the TestRun what another machine needs to attach to its run.
 func annotate(run *unstructured.Unstructured, j Job) error {
 	text, err := json.Marshal(j.Plan)
 	if err != nil {
@@ -147,7 +147,7 @@ func setScript(run *unstructured.Unstructured, script []string) error {
 	return unstructured.SetNestedField(run.Object, root+strings.Join(script, "/"), field...)
 }
 
-// withOutput is the TestRun's args, with the location of the shards put into them.
+// withOutput returns the TestRun's args, with the location of the shards.
 func withOutput(run *unstructured.Unstructured, shards string) ([]string, error) {
 	args, _, err := unstructured.NestedStringSlice(run.Object, "spec", "args")
 	if err != nil {
@@ -163,14 +163,14 @@ func withOutput(run *unstructured.Unstructured, shards string) ([]string, error)
 	return args, nil
 }
 
-// withRemoteWrite has the runners write metrics to a Prometheus, where the run is known by its test id, also if the overlay
-// has them write already. The operator gives each runner a tag of its own, instance_id.
+// withRemoteWrite makes the runners write metrics to a Prometheus, with the test id of the run, also if the overlay
+// configures that already. The operator gives each runner its own tag, instance_id.
 func withRemoteWrite(args []string, id string) []string {
-	ours := runners.RemoteWriteArgs(id)
+	variables := runners.RemoteWriteArgs(id)
 	if !slices.Contains(args, runners.RemoteWrite) {
-		return append(args, ours...)
+		return append(args, variables...)
 	}
-	tag := ours[len(ours)-1]
+	tag := variables[len(variables)-1]
 	name, _, _ := strings.Cut(tag, "=")
 	if i := slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, name+"=") }); i >= 0 {
 		args[i] = tag
@@ -179,9 +179,9 @@ func withRemoteWrite(args []string, id string) []string {
 	return append(args, "--tag", tag)
 }
 
-// Output is the location for shards that the overlay names, "" for none.
+// Output returns the location for shards that the overlay names, "" for none.
 func (m *Manifests) Output() string {
-	args, _, _ := unstructured.NestedStringSlice(m.TestRun.Object, "spec", "args") // what is malformed Render says
+	args, _, _ := unstructured.NestedStringSlice(m.TestRun.Object, "spec", "args") // Render reports malformed arguments
 	for _, a := range args {
 		if _, location, ok := strings.Cut(a, "soak="); ok && strings.Contains(location, "://") {
 			return location
@@ -190,7 +190,7 @@ func (m *Manifests) Output() string {
 	return ""
 }
 
-// setEnvironment sets variables of a pod and leaves the others as they are, but for the overlay's settings of a plan.
+// setEnvironment sets variables of a pod. It removes the overlay's settings of a plan, and keeps all other variables.
 func setEnvironment(run *unstructured.Unstructured, pod string, j Job) error {
 	list, _, err := unstructured.NestedSlice(run.Object, "spec", pod, "env")
 	if err != nil {
@@ -201,9 +201,9 @@ func setEnvironment(run *unstructured.Unstructured, pod string, j Job) error {
 	list = slices.DeleteFunc(list, func(e any) bool {
 		entry, ok := e.(map[string]any)
 		name, _ := entry["name"].(string)
-		_, ours := values[name]
-		// What stands here would win over the secret.
-		return ok && (ours || j.Write && strings.HasPrefix(name, runners.RemoteWritePrefix) || slices.ContainsFunc(j.Plan.Settings(), func(s plan.Setting) bool { return s.Name == name }))
+		_, replaced := values[name]
+		// A variable here would override the secret.
+		return ok && (replaced || j.Write && strings.HasPrefix(name, runners.RemoteWritePrefix) || slices.ContainsFunc(j.Plan.Settings(), func(s plan.Setting) bool { return s.Name == name }))
 	})
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		list = append(list, map[string]any{"name": name, "value": values[name]})
@@ -234,7 +234,7 @@ func extend(run *unstructured.Unstructured, entry any, pod, list string) error {
 	return unstructured.SetNestedSlice(run.Object, append(entries, entry), "spec", pod, list)
 }
 
-// runnerMemory is what one runner may take, and half as much again, in bytes.
+// runnerMemory returns 1.5 times the memory of one runner, in bytes.
 func runnerMemory(j Job) int64 {
 	share := j.Plan
 	share.Connections, share.Runners = j.Plan.PerRunner(), 1

@@ -24,7 +24,7 @@ func variable(t *testing.T, m *Manifests, pod, name string) (values []string) {
 	return values
 }
 
-// sourceOf returns what the script of a pod reads.
+// sourceOf returns the input of the script of a pod.
 func sourceOf(t *testing.T, m *Manifests, pod string) *plan.Source {
 	t.Helper()
 	source, err := plan.SourceOf(func(name string) string {
@@ -45,7 +45,7 @@ func jobOf(p plan.Plan, shards string, token bool) Job {
 	return job
 }
 
-// The overlays' settings are those of a soak: none of them may reach the script of another suite.
+// The overlays' settings are settings of a soak: none of them may reach the script of another suite.
 func TestSuiteHasItsScriptAndSettings(t *testing.T) {
 	t.Parallel()
 	m := buildOverlay(t, "local")
@@ -149,7 +149,7 @@ func TestMemoryRequestGrowsWithThePlan(t *testing.T) {
 	assert.Equal(t, "858Mi", memory(t, m, "requests"))
 }
 
-// The scale overlay stands for itself, without soak: its figures are those that soak would fill in.
+// The scale overlay also works without soak: its figures are the ones that soak would fill in.
 func TestScaleOverlayFitsItsPlan(t *testing.T) {
 	t.Parallel()
 	m := buildOverlay(t, "scale")
@@ -200,7 +200,7 @@ func TestRunWithItsOwnTargetAppliesNoBackend(t *testing.T) {
 // The operator's default liveness probe kills a runner that has no CPU for 30 s.
 func TestRunnersHaveLenientProbes(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, m *Manifests) {
+	eachOverlay(t, func(t *testing.T, m *Manifests) {
 		for probe, least := range map[string]int64{"livenessProbe": 600, "readinessProbe": 600} {
 			p, found, err := unstructured.NestedMap(m.TestRun.Object, "spec", "runner", probe)
 			require.NoError(t, err)

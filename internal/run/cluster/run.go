@@ -19,7 +19,7 @@ var ErrLost = errors.New("the cluster does not answer")
 
 // A Run follows one TestRun.
 type Run struct {
-	// Hear, if not nil, gets what each runner has counted, whenever it is asked. It is set before Wait.
+	// Hear, if not nil, is called with the counts of each runner after each request for them. Set it before Wait.
 	Hear func(index int, p *shard.Progress)
 
 	client    *Client
@@ -39,7 +39,7 @@ type Run struct {
 	started chan struct{}
 }
 
-// Follow prepares to follow the run of a plan; dir takes its logs.
+// Follow prepares to follow the run of a plan. The logs of its pods are stored in dir.
 func Follow(c *Client, namespace string, p plan.Plan, l Limits, dir string) *Run {
 	r := &Run{
 		client: c, namespace: namespace, name: Name(p.TestID), limits: l,
@@ -59,21 +59,21 @@ func Follow(c *Client, namespace string, p plan.Plan, l Limits, dir string) *Run
 	return r
 }
 
-// Wait follows the run until it is over, cannot come to its end, or ctx ends; say gets the
-// news. The error is ErrLost, or that of ctx.
-func (r *Run) Wait(ctx context.Context, say func(string)) error {
+// Wait follows the run until it is over, cannot complete, or ctx ends. It passes news to report. The error is
+// ErrLost, or that of ctx.
+func (r *Run) Wait(ctx context.Context, report func(string)) error {
 	watchCtx, stop := context.WithCancel(ctx)
 	var helpers sync.WaitGroup
 	first, _ := r.watch.open(watchCtx) // where it cannot be had yet it is tried again
-	helpers.Go(func() { r.watch.keep(watchCtx, first, r.limits.Look) })
+	helpers.Go(func() { r.watch.follow(watchCtx, first, r.limits.PollInterval) })
 	helpers.Go(func() { r.count(watchCtx) })
 	defer helpers.Wait()
 	defer stop()
 	lastAnswer, silent := time.Now(), false
-	tick := time.NewTicker(r.limits.Look)
+	tick := time.NewTicker(r.limits.PollInterval)
 	defer tick.Stop()
 	for {
-		s, err := r.look(ctx)
+		s, err := r.poll(ctx)
 		switch {
 		case ctx.Err() != nil:
 			r.machine.Interrupt()
@@ -82,16 +82,16 @@ func (r *Run) Wait(ctx context.Context, say func(string)) error {
 			return fmt.Errorf("%w for %v: %w", ErrLost, r.limits.Unreachable, err)
 		case err != nil:
 			if !silent {
-				say(fmt.Sprintf("the cluster does not answer (%v); the run continues; retrying", err))
+				report(fmt.Sprintf("the cluster does not answer (%v); the run continues; retrying", err))
 			}
 			silent = true
 		default:
 			if silent {
-				say("the cluster answers again")
+				report("the cluster answers again")
 			}
 			lastAnswer, silent = time.Now(), false
 			for _, news := range r.machine.Advance(s) {
-				say(news)
+				report(news)
 			}
 			r.setPhase()
 			if r.machine.Done() {
@@ -107,20 +107,20 @@ func (r *Run) Wait(ctx context.Context, say func(string)) error {
 	}
 }
 
-// look takes a snapshot. Once the starter has ended it also asks each k6 whether it is still paused, until all run. If
-// something seems wrong it looks up why.
-func (r *Run) look(ctx context.Context) (Snapshot, error) {
+// poll takes a snapshot. Once the starter has ended it also checks whether each k6 is still paused, until all run. In
+// case of trouble it looks up the reason.
+func (r *Run) poll(ctx context.Context) (Snapshot, error) {
 	known := r.watch.knownNames()
-	s, err := r.client.Look(ctx, r.namespace, r.name, len(r.apis))
+	s, err := r.client.Snapshot(ctx, r.namespace, r.name, len(r.apis))
 	if err != nil {
 		return s, err
 	}
 	r.watch.fill(&s, known)
 	r.note(s)
 	r.logs.follow(r.name, s)
-	if r.machine.Phase() < Running && succeeded(s.Starter.Job) {
+	if r.machine.Phase() < Running && isComplete(s.Starter.Job) {
 		_ = r.eachRunner(ctx, func(ctx context.Context, i int) error {
-			paused, err := r.apis[i].paused(ctx)
+			paused, err := r.apis[i].isPaused(ctx)
 			if err == nil {
 				s.Runners[i].Paused = &paused
 			}
@@ -172,7 +172,7 @@ func (r *Run) setPhase() {
 	r.phase = r.machine.Phase()
 }
 
-// Started is closed when all runners have started.
+// Started returns a channel that is closed when all runners have started.
 func (r *Run) Started() <-chan struct{} { return r.started }
 
 // countEvery is the time between two readings of k6's counters.
@@ -184,7 +184,7 @@ func (r *Run) count(ctx context.Context) {
 	for {
 		if r.Phase() == Running {
 			_ = r.eachRunner(ctx, func(ctx context.Context, i int) error {
-				if n, err := r.apis[i].count(ctx); err == nil { // for people only, who see the last value
+				if n, err := r.apis[i].count(ctx); err == nil { // for display only; the last value stays visible
 					r.mu.Lock()
 					r.counts[i] = n
 					r.mu.Unlock()
@@ -203,14 +203,14 @@ func (r *Run) count(ctx context.Context) {
 	}
 }
 
-// Phase is how far the run has come.
+// Phase returns the phase of the run.
 func (r *Run) Phase() Phase {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.phase
 }
 
-// Progress is what all runners have counted so far; k6's REST API knows no lateness.
+// Progress returns the counts of all runners so far; k6's REST API has no lateness.
 func (r *Run) Progress() (sum shard.Progress, lateness *shard.Histogram) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -223,7 +223,7 @@ func (r *Run) Progress() (sum shard.Progress, lateness *shard.Histogram) {
 	return sum, shard.NewHistogram()
 }
 
-// Stop asks all runners to end in order: each closes its streams and still writes its shard.
+// Stop makes all runners end in order: each closes its streams and still writes its shard.
 func (r *Run) Stop(ctx context.Context) error {
 	return r.eachRunner(ctx, func(ctx context.Context, i int) error {
 		if err := r.apis[i].stop(ctx); err != nil {
@@ -233,15 +233,15 @@ func (r *Run) Stop(ctx context.Context) error {
 	})
 }
 
-// Ends returns how runners ended that did not run to their end, and as runner 0 what else makes the run incomplete.
+// Ends returns how runners ended that did not complete and, as runner 0, other reasons why the run is incomplete.
 func (r *Run) Ends() []shard.RunnerEnd { return r.machine.Ends }
 
-// logPatience is how long the last lines of a log may take to come.
-const logPatience = 10 * time.Second
+// logTimeout limits how long the last lines of a log may need to arrive.
+const logTimeout = 10 * time.Second
 
-// Close ends what follows the run; the run itself stays as it is.
+// Close ends the goroutines that follow the run; the run itself continues.
 func (r *Run) Close() {
-	r.logs.finish(logPatience)
+	r.logs.finish(logTimeout)
 	for _, api := range r.apis {
 		api.close()
 	}

@@ -21,22 +21,22 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// patience is how long a test waits for what has to come.
-const patience = time.Minute
+// testTimeout limits the waits of a test.
+const testTimeout = time.Minute
 
-// said collects what a run tells, and lets a test wait for it.
-type said struct {
+// A newsRecorder collects the news of a run, and lets a test wait for them.
+type newsRecorder struct {
 	mu  sync.Mutex
 	all []string
 }
 
-func (s *said) say(news string) {
+func (s *newsRecorder) record(news string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all = append(s.all, news)
 }
 
-func (s *said) contains(t *testing.T, text string) {
+func (s *newsRecorder) contains(t *testing.T, text string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		s.mu.Lock()
@@ -47,13 +47,13 @@ func (s *said) contains(t *testing.T, text string) {
 			}
 		}
 		return false
-	}, patience, time.Millisecond, "%s", text)
+	}, testTimeout, time.Millisecond, "%s", text)
 }
 
 // begin waits for a run in the background.
-func begin(ctx context.Context, r *Run) (*said, <-chan error) {
-	news, done := &said{}, make(chan error, 1)
-	go func() { done <- r.Wait(ctx, news.say) }()
+func begin(ctx context.Context, r *Run) (*newsRecorder, <-chan error) {
+	news, done := &newsRecorder{}, make(chan error, 1)
+	go func() { done <- r.Wait(ctx, news.record) }()
 	return news, done
 }
 
@@ -62,7 +62,7 @@ func end(t *testing.T, done <-chan error) error {
 	select {
 	case err := <-done:
 		return err
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		require.Fail(t, "the run does not end")
 		return nil
 	}
@@ -79,7 +79,7 @@ func TestFollowFromTheFirstPodToTheLast(t *testing.T) {
 	news.contains(t, "the script is valid")
 	w.show(t, snapshot("starting"))
 	news.contains(t, "3 runners are ready on 1 nodes")
-	w.show(t, snapshot("running")) // the cluster shows no difference: only k6 knows
+	w.show(t, snapshot("running")) // the cluster shows no difference: only k6's API does
 	select {
 	case <-r.Started():
 		require.Fail(t, "a paused runner has not started")
@@ -90,7 +90,7 @@ func TestFollowFromTheFirstPodToTheLast(t *testing.T) {
 	require.Eventually(t, func() bool {
 		n, _ := r.Progress()
 		return assert.ObjectsAreEqual(shard.Progress{Open: 1200, Opened: 1200, Counts: ledger.Counts{Received: 3702, Lost: 3}}, n)
-	}, patience, time.Millisecond)
+	}, testTimeout, time.Millisecond)
 	w.show(t, snapshot("over"))
 	require.NoError(t, end(t, done))
 	r.Close()
@@ -122,12 +122,12 @@ func TestLostRunnerIsReportedDuringTheRun(t *testing.T) {
 	assert.Contains(t, r.Ends()[0].Text, "its output: fake logs")
 }
 
-// A pod may be evicted, end and be deleted between two polls. Only the watch sees why.
+// A pod may be evicted, end and be deleted between two polls. Only the watch receives the reason.
 func TestPodDeletedBetweenPollsIsExplained(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	limits := testLimits()
-	limits.Look = time.Second
+	limits.PollInterval = time.Second
 	r := Follow(w.Client, "ns", testPlan(), limits, t.TempDir())
 	w.show(t, snapshot("running"))
 	news, done := begin(t.Context(), r)
@@ -156,7 +156,7 @@ func TestPodCreatedDuringAPollIsNotLost(t *testing.T) {
 		return true, &corev1.PodList{}, nil
 	})
 	look := func() []shard.RunnerEnd {
-		s, err := r.look(t.Context())
+		s, err := r.poll(t.Context())
 		require.NoError(t, err)
 		r.machine.Advance(s)
 		return r.Ends()
@@ -168,7 +168,7 @@ func TestPodCreatedDuringAPollIsNotLost(t *testing.T) {
 // The laptop's connection is cut for a while, or for good. The run does not depend on it.
 func TestLostConnectionIsRetriedUntilATimeout(t *testing.T) {
 	t.Parallel()
-	for name, comesBack := range map[string]bool{"for a while": true, "for good": false} {
+	for name, recovers := range map[string]bool{"for a while": true, "for good": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
@@ -178,7 +178,7 @@ func TestLostConnectionIsRetriedUntilATimeout(t *testing.T) {
 				return is, nil, errors.New("connection refused")
 			})
 			limits := testLimits()
-			if !comesBack {
+			if !recovers {
 				limits.Unreachable = 100 * time.Millisecond
 			}
 			r := Follow(w.Client, "ns", testPlan(), limits, t.TempDir())
@@ -187,7 +187,7 @@ func TestLostConnectionIsRetriedUntilATimeout(t *testing.T) {
 			<-r.Started()
 			cut.Store("cut", true)
 			news.contains(t, "the cluster does not answer (read the Jobs: connection refused); the run continues")
-			if !comesBack {
+			if !recovers {
 				require.ErrorIs(t, end(t, done), ErrLost)
 				r.Close()
 				return

@@ -15,10 +15,10 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 const runName = "soak-t"
 
 func testLimits() Limits {
-	return Limits{Start: time.Minute, Run: 10 * time.Minute, Unreachable: time.Minute, Look: time.Millisecond}
+	return Limits{Start: time.Minute, Run: 10 * time.Minute, Unreachable: time.Minute, PollInterval: time.Millisecond}
 }
 
-// pod is the pod of a Job, as changed by the functions given.
+// pod returns the pod of a Job, as changed by the given functions.
 func pod(job string, change ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: job + "-x7", Namespace: "ns", Labels: map[string]string{"app": "k6", "k6_cr": runName, "job-name": job}},

@@ -6,21 +6,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Suspects returns at most five parts that the next Advance may report as stuck. The caller asks the cluster and the container
-// about them.
+// Suspects returns at most five parts that the next Advance may report as stuck. The caller looks up their events and
+// logs.
 func (m *Tracker) Suspects(s Snapshot) (out []*Part) {
 	const most = 5
 	late := s.At.Sub(m.since) > m.limit()
 	consider := func(p *Part, latest *corev1.Pod) {
-		trouble, hasEnded := p.ended(latest, s.At)
-		noPod := m.phase < Running && p.Job != nil && p.Pod == nil && s.At.Sub(m.since) > podWithin
+		trouble, hasEnded := p.end(latest, s.At)
+		noPod := m.phase < Running && p.Job != nil && p.Pod == nil && s.At.Sub(m.since) > podTimeout
 		if len(out) < most && (hasEnded && trouble != "" || !hasEnded && (late || noPod)) {
 			out = append(out, p)
 		}
 	}
 	for i := range m.runners {
 		if r := &m.runners[i]; !r.hasEnded {
-			r.see(&s.Runners[i])
+			r.update(&s.Runners[i])
 			consider(&s.Runners[i], r.pod)
 		}
 	}
@@ -31,17 +31,17 @@ func (m *Tracker) Suspects(s Snapshot) (out []*Part) {
 	return out
 }
 
-// timeOut returns the parts that did not finish a phase, and what they wait for.
+// timeOut reports the parts that did not finish a phase, with the reasons of their waits.
 func (m *Tracker) timeOut(s Snapshot) {
 	limit := m.limit()
 	report := func(name string, p *Part, fallback string) {
-		why := fallback
+		reason := fallback
 		if p.Pod != nil {
-			if w := waiting(p.Pod); w != "" {
-				why = w
+			if w := waitReason(p.Pod); w != "" {
+				reason = w
 			}
 		}
-		m.giveUp("the phase %q took over %v: the %s (%s) is stuck: %s%s", m.phase, limit, name, location(p.Pod), why, p.details())
+		m.giveUp("the phase %q took over %v: the %s (%s) is stuck: %s%s", m.phase, limit, name, location(p.Pod), reason, p.details())
 	}
 	switch m.phase {
 	case Initializing:

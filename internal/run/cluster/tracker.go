@@ -9,7 +9,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A Phase is how far a run has come.
+// A Phase is a phase of a run.
 type Phase int
 
 // The phases, in their order.
@@ -25,20 +25,20 @@ func (p Phase) String() string {
 	return [...]string{"initializer", "runners", "starter", "run", "over"}[p]
 }
 
-// Limits are how long the phases may take.
+// Limits are the maximum durations of the phases.
 type Limits struct {
-	Start       time.Duration // each of initializer, runners and starter
-	Patient     bool          // the user chose Start: a cause that does not pass by itself is reported and does not end the run
-	Run         time.Duration // from the start to the end of the last runner
-	Unreachable time.Duration // how long the API server may be silent before soak gives up looking
-	Look        time.Duration // between two looks at the cluster
+	Start        time.Duration // each of initializer, runners and starter
+	Patient      bool          // the user chose Start: a cause that does not pass by itself is reported and does not end the run
+	Run          time.Duration // from the start to the end of the last runner
+	Unreachable  time.Duration // how long the API server may be unreachable before soak gives up
+	PollInterval time.Duration // between two looks at the cluster
 }
 
-// DefaultLimits are those of runners that are at work for some time. They leave time for images to be pulled, nodes to
-// be added and shards to be uploaded.
+// DefaultLimits returns the limits for runners that run for some time. They leave time for pulling images, adding
+// nodes and uploading shards.
 func DefaultLimits(length time.Duration) Limits {
 	const ending = 10*time.Second + 2*time.Minute
-	return Limits{Start: 10 * time.Minute, Run: length + ending, Unreachable: 5 * time.Minute, Look: lookEvery}
+	return Limits{Start: 10 * time.Minute, Run: length + ending, Unreachable: 5 * time.Minute, PollInterval: pollInterval}
 }
 
 // A Tracker turns snapshots into phases, news and problems. It depends only on snapshots, not on its own history, so one
@@ -48,30 +48,30 @@ type Tracker struct {
 	phase   Phase
 	since   time.Time
 	runners []runner
-	// Ends are how runners ended that did not run to their end, and as runner 0 what else makes the run incomplete.
+	// Ends lists how runners ended that did not complete and, as runner 0, other reasons why the run is incomplete.
 	Ends []shard.RunnerEnd
 	// GivenUp reports whether the run cannot finish.
 	GivenUp bool
 
-	blockedBy    string    // what the run waits for before it starts; "": nothing is known
+	blockedBy    string    // why the run does not start yet; "": unknown
 	blockedSince time.Time // since when; zero: none does
 	reported     bool      // it was reported
 	news         []string
 }
 
-// runner is what is known of a runner, also when the cluster has forgotten it.
+// A runner is the known state of a runner, also when the cluster has forgotten it.
 type runner struct {
 	pod      *corev1.Pod
 	hasEnded bool
 	trouble  string
 }
 
-// NewTracker begins with a run of which nothing is known yet.
+// NewTracker returns the tracker of a run before its first snapshot.
 func NewTracker(runners int, l Limits, now time.Time) *Tracker {
 	return &Tracker{limits: l, since: now, runners: make([]runner, runners)}
 }
 
-// Phase is where the run is.
+// Phase returns the phase of the run.
 func (m *Tracker) Phase() Phase { return m.phase }
 
 // Done reports whether the run has finished.
@@ -85,11 +85,11 @@ func (m *Tracker) Advance(s Snapshot) (news []string) {
 	}
 	m.checkStart(s)
 	if m.news = nil; m.phase < Running && !m.GivenUp && !s.Deleted {
-		m.blocked(s)
+		m.checkBlocked(s)
 		news = m.news
 	}
 	if next := m.next(s); next > m.phase {
-		news = append(news, m.reached(next, s))
+		news = append(news, m.enterPhase(next, s))
 		m.phase, m.since = next, s.At
 	}
 	switch {
@@ -112,8 +112,8 @@ func (m *Tracker) observe(i int, p *Part, at time.Time) {
 	if r.hasEnded {
 		return
 	}
-	r.see(p)
-	trouble, hasEnded := p.ended(r.pod, at)
+	r.update(p)
+	trouble, hasEnded := p.end(r.pod, at)
 	if !hasEnded {
 		return
 	}
@@ -121,11 +121,11 @@ func (m *Tracker) observe(i int, p *Part, at time.Time) {
 	if trouble == "" {
 		return
 	}
-	m.ended(i+1, "runner %d of %d (%s): %s%s", i+1, len(m.runners), location(r.pod), trouble, p.details())
+	m.recordEnd(i+1, "runner %d of %d (%s): %s%s", i+1, len(m.runners), location(r.pod), trouble, p.details())
 }
 
-// see keeps the newest that is known of the pod.
-func (r *runner) see(p *Part) {
+// update stores the newest state of the pod.
+func (r *runner) update(p *Part) {
 	switch {
 	case p.Pod != nil:
 		r.pod = p.Pod
@@ -146,7 +146,7 @@ func (p *Part) details() string {
 	return text
 }
 
-// checkStart finds what keeps a run from ever starting.
+// checkStart reports a cause that keeps a run from starting for good.
 func (m *Tracker) checkStart(s Snapshot) {
 	if m.phase >= Running || m.GivenUp {
 		return
@@ -156,9 +156,9 @@ func (m *Tracker) checkStart(s Snapshot) {
 		*Part
 	}{{"initializer", &s.Initializer}, {"starter", &s.Starter}} {
 		p := helper.Part
-		trouble, hasEnded := p.ended(nil, s.At)
-		if why, bad := failed(p.Job); hasEnded && trouble == "" && bad {
-			trouble = why
+		trouble, hasEnded := p.end(nil, s.At)
+		if reason, bad := jobFailure(p.Job); hasEnded && trouble == "" && bad {
+			trouble = reason
 		}
 		if hasEnded && trouble != "" {
 			m.giveUp("the %s failed (%s): %s%s", helper.name, location(p.Pod), trouble, p.details())
@@ -179,9 +179,9 @@ func (m *Tracker) checkStart(s Snapshot) {
 }
 
 // wereStarted reports whether the starter finished.
-func (m *Tracker) wereStarted(s Snapshot) bool { return succeeded(s.Starter.Job) }
+func (m *Tracker) wereStarted(s Snapshot) bool { return isComplete(s.Starter.Job) }
 
-// next is the phase that the snapshot shows.
+// next returns the phase in the snapshot.
 func (m *Tracker) next(s Snapshot) Phase {
 	finished, running, unpaused := 0, 0, 0
 	for i := range m.runners {
@@ -204,17 +204,17 @@ func (m *Tracker) next(s Snapshot) Phase {
 		return Running
 	case finished+running == all:
 		return Starting
-	case succeeded(s.Initializer.Job) || finished+running > 0:
+	case isComplete(s.Initializer.Job) || finished+running > 0:
 		return Creating
 	}
 	return Initializing
 }
 
-func (m *Tracker) reached(next Phase, s Snapshot) string {
-	took := s.At.Sub(m.since).Round(time.Second)
+func (m *Tracker) enterPhase(next Phase, s Snapshot) string {
+	duration := s.At.Sub(m.since).Round(time.Second)
 	switch next {
 	case Creating:
-		return fmt.Sprintf("the script is valid (%v); waiting for %d runners", took, len(m.runners))
+		return fmt.Sprintf("the script is valid (%v); waiting for %d runners", duration, len(m.runners))
 	case Starting:
 		nodes := map[string]bool{}
 		for _, r := range m.runners {
@@ -222,9 +222,9 @@ func (m *Tracker) reached(next Phase, s Snapshot) string {
 				nodes[r.pod.Spec.NodeName] = true
 			}
 		}
-		return fmt.Sprintf("%d runners are ready on %d nodes (%v); waiting for their start", len(m.runners), len(nodes), took)
+		return fmt.Sprintf("%d runners are ready on %d nodes (%v); waiting for their start", len(m.runners), len(nodes), duration)
 	case Running:
-		return fmt.Sprintf("all runners have started (%v)", took)
+		return fmt.Sprintf("all runners have started (%v)", duration)
 	case Initializing, Ended:
 	}
 	return "all runners have ended"
@@ -237,12 +237,12 @@ func (m *Tracker) limit() time.Duration {
 	return m.limits.Start
 }
 
-// ended records how a runner ended, or as runner 0 a problem of the run.
-func (m *Tracker) ended(runner int, format string, args ...any) {
+// recordEnd records how a runner ended, or as runner 0 a problem of the run.
+func (m *Tracker) recordEnd(runner int, format string, args ...any) {
 	m.Ends = append(m.Ends, shard.RunnerEnd{Runner: runner, Text: fmt.Sprintf(format, args...)})
 }
 
 func (m *Tracker) giveUp(format string, args ...any) {
-	m.ended(0, format, args...)
+	m.recordEnd(0, format, args...)
 	m.GivenUp = true
 }

@@ -46,7 +46,7 @@ func TestAttachAtAnyTime(t *testing.T) {
 	}
 }
 
-// A failed threshold is the verdict's business: the runner came to its end and left its shard.
+// Only the verdict judges a failed threshold: the runner completed and left its shard.
 func TestFailedThresholdIsNotALostRunner(t *testing.T) {
 	t.Parallel()
 	m := NewTracker(3, testLimits(), noon)
@@ -114,7 +114,7 @@ func TestDeadNodeEndsTheWait(t *testing.T) {
 	assert.Contains(t, m.Ends[0].Text, "its node has not reported its end")
 }
 
-// What keeps a run from starting: it is given up, with the reason.
+// A run that cannot start is given up, with the reason.
 func TestRunThatCannotStartTimesOut(t *testing.T) {
 	t.Parallel()
 	late := func(s *Snapshot) { s.At = noon.Add(61 * time.Second) }

@@ -11,8 +11,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/run/runners"
 )
 
-// terminated is how the container of a pod ended, nil while it has not.
-func terminated(pod *corev1.Pod) *corev1.ContainerStateTerminated {
+// terminatedState returns the state of the container of a pod that ended, nil if it has not.
+func terminatedState(pod *corev1.Pod) *corev1.ContainerStateTerminated {
 	for _, c := range pod.Status.ContainerStatuses {
 		if c.State.Terminated != nil {
 			return c.State.Terminated
@@ -21,8 +21,8 @@ func terminated(pod *corev1.Pod) *corev1.ContainerStateTerminated {
 	return nil
 }
 
-// waiting returns what keeps a pod from running, "" if it runs.
-func waiting(pod *corev1.Pod) string {
+// waitReason returns what keeps a pod from running, "" if it runs.
+func waitReason(pod *corev1.Pod) string {
 	for _, c := range append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...) {
 		if w := c.State.Waiting; w != nil && w.Reason != "" && w.Reason != "PodInitializing" && w.Reason != "ContainerCreating" {
 			return reason(w.Reason, w.Message)
@@ -57,8 +57,8 @@ func location(pod *corev1.Pod) string {
 	return fmt.Sprintf("pod %s on node %s", pod.Name, pod.Spec.NodeName)
 }
 
-// failed reports whether a Job failed for good, and why.
-func failed(job *batchv1.Job) (why string, ok bool) {
+// jobFailure returns why a Job failed; ok is false unless it failed for good.
+func jobFailure(job *batchv1.Job) (why string, ok bool) {
 	if job == nil {
 		return "", false
 	}
@@ -70,8 +70,8 @@ func failed(job *batchv1.Job) (why string, ok bool) {
 	return "", false
 }
 
-// succeeded reports whether a Job succeeded.
-func succeeded(job *batchv1.Job) bool {
+// isComplete reports whether a Job succeeded.
+func isComplete(job *batchv1.Job) bool {
 	if job == nil {
 		return false
 	}
@@ -83,38 +83,39 @@ func succeeded(job *batchv1.Job) bool {
 	return job.Status.Succeeded > 0
 }
 
-// graceSlack is how long a deleted pod may outlive its grace before its node is taken for dead.
+// graceSlack is how long a deleted pod may exist after its grace period before its node counts as dead.
 const graceSlack = 30 * time.Second
 
-// ended reports whether a part has ended, and returns a sentence if it failed. seen is the last known state of a pod that is gone.
-func (p *Part) ended(latest *corev1.Pod, at time.Time) (trouble string, ok bool) {
+// end reports whether a part has ended, and returns a sentence if it failed. latest is the last known state of a pod
+// that is gone.
+func (p *Part) end(latest *corev1.Pod, at time.Time) (trouble string, ok bool) {
 	pod := p.Pod
 	if pod == nil {
-		why, failed := failed(p.Job)
+		reason, failed := jobFailure(p.Job)
 		switch {
-		case succeeded(p.Job):
+		case isComplete(p.Job):
 			return "", true
 		case latest == nil && !failed:
 			return "", false // not made yet
 		case latest == nil:
-			return why, true
-		case terminated(latest) != nil || latest.DeletionTimestamp != nil:
-			return fate(latest), true
+			return reason, true
+		case terminatedState(latest) != nil || latest.DeletionTimestamp != nil:
+			return podFailure(latest), true
 		}
 		return "its pod is gone: the pod or its node was deleted", true
 	}
 	switch {
-	case pod.Status.Phase == corev1.PodSucceeded, pod.Status.Phase == corev1.PodFailed, terminated(pod) != nil:
-		return fate(pod), true
+	case pod.Status.Phase == corev1.PodSucceeded, pod.Status.Phase == corev1.PodFailed, terminatedState(pod) != nil:
+		return podFailure(pod), true
 	case pod.DeletionTimestamp != nil && at.Sub(pod.DeletionTimestamp.Time) > graceSlack:
-		return fate(pod) + ", and its node has not reported its end", true
+		return podFailure(pod) + ", and its node has not reported its end", true
 	}
 	return "", false
 }
 
-// fate returns why a pod failed, "" if it did not.
-func fate(pod *corev1.Pod) string {
-	end := terminated(pod)
+// podFailure returns why a pod failed, "" if it did not.
+func podFailure(pod *corev1.Pod) string {
+	end := terminatedState(pod)
 	detail := ""
 	if end != nil {
 		detail = fmt.Sprintf(" (exit code %d)", end.ExitCode)
@@ -141,7 +142,7 @@ func fate(pod *corev1.Pod) string {
 	return fmt.Sprintf("it ended with exit code %d", end.ExitCode)
 }
 
-// deletedAt is when the deletion was asked for: the time stamp is that of the end of the grace.
+// deletedAt returns when the deletion was requested: the time stamp is that of the end of the grace period.
 func deletedAt(pod *corev1.Pod) time.Time {
 	grace := time.Duration(0)
 	if g := pod.DeletionGracePeriodSeconds; g != nil {

@@ -26,9 +26,8 @@ func (w *podWatch) open(ctx context.Context) (watch.Interface, error) {
 	return w.client.CoreV1().Pods(w.namespace).Watch(ctx, metav1.ListOptions{LabelSelector: selector(w.run)})
 }
 
-// keep takes in what the watch tells until ctx ends; one that breaks is opened anew after a pause.
-// first may be nil.
-func (w *podWatch) keep(ctx context.Context, first watch.Interface, pause time.Duration) {
+// follow handles the events of the watch until ctx ends. It reopens a broken watch after a pause. first may be nil.
+func (w *podWatch) follow(ctx context.Context, first watch.Interface, pause time.Duration) {
 	for open := first; ctx.Err() == nil; open, _ = w.open(ctx) {
 		if open != nil {
 			w.read(ctx, open)
@@ -67,15 +66,15 @@ func (w *podWatch) note(pod *corev1.Pod, deleted bool) {
 	w.last[pod.Labels["job-name"]] = pod
 }
 
-// knownNames are the Jobs of which a pod was seen so far.
+// knownNames returns the Jobs of which a pod was seen so far.
 func (w *podWatch) knownNames() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Collect(maps.Keys(w.last))
 }
 
-// fill gives the parts whose pod is gone its last state: of the Jobs that were known before the snapshot was taken. A pod
-// of another one may have been made since.
+// fill sets the last state of parts whose pod is gone, of the Jobs that were known before the snapshot. A pod of
+// another Job may have been created since.
 func (w *podWatch) fill(s *Snapshot, known []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

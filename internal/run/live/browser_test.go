@@ -19,7 +19,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// A network is between the browser and the server. A cut one takes no connection, and those it had say nothing any more.
+// A network connects the browser and the server. While it is down it accepts no connection, and transfers no data on
+// existing ones.
 type network struct {
 	listener net.Listener
 	to       string
@@ -38,7 +39,7 @@ func newNetwork(t *testing.T, to string) *network {
 	served.Go(n.serve)
 	t.Cleanup(func() {
 		_ = l.Close()
-		n.set(false) // which ends what is open
+		n.set(false) // ends open connections
 		served.Wait()
 	})
 	return n
@@ -84,7 +85,7 @@ type gate struct {
 func (n *network) copyWhile(c net.Conn) io.Reader { return gate{n, c} }
 func (n *network) whileTo(c net.Conn) io.Writer   { return gate{n, c} }
 
-// Write swallows what a cut network does not bring.
+// Write discards the data that a disconnected network does not deliver.
 func (g gate) Write(p []byte) (int, error) {
 	g.n.mu.Lock()
 	cut := g.n.cut
@@ -108,7 +109,7 @@ func (n *network) set(cut bool) {
 	}
 }
 
-// TestBrowserFollowsARun leads a run on as browser/live.test.js asks for it.
+// TestBrowserFollowsARun advances a run on the requests of browser/live.test.js.
 func TestBrowserFollowsARun(t *testing.T) {
 	t.Parallel()
 	browser := untested.Browser(t)
@@ -131,12 +132,12 @@ func TestBrowserFollowsARun(t *testing.T) {
 				h.second()
 				seconds++
 				if seconds%5 == 0 {
-					what := "1 missed"
+					condition := "1 missed"
 					if seconds == 5 {
-						what = "<img src=x onerror=alert(1)>"
+						condition = "<img src=x onerror=alert(1)>"
 					}
 					h.Watch.mu.Lock()
-					h.Watch.note(Finding{At: h.at, Runner: 2, ID: fmt.Sprintf("soak-%d", seconds), Text: what})
+					h.Watch.note(Finding{At: h.at, Runner: 2, ID: fmt.Sprintf("soak-%d", seconds), Text: condition})
 					h.Watch.mu.Unlock()
 				}
 				tick <- time.Time{}

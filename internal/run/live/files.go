@@ -14,8 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Files is the page of a run of another session, from the files that its runners write. The zero value shows that
-// there are none yet.
+// Files is the page of a run of another session, from the files of its runners. The zero value has no files.
 type Files struct {
 	Location string // of the files, as the user wrote it
 
@@ -29,10 +28,11 @@ type Files struct {
 	note    string
 }
 
-// checkpointPatience is the time by which a checkpoint may be later than planned.
-const checkpointPatience = 45 * time.Second
+// checkpointTolerance is the time by which a checkpoint may be later than planned.
+const checkpointTolerance = 45 * time.Second
 
-// Show sets what the files contain now. The verdict of a run that is not over proves nothing, and is not shown.
+// Show sets the present content of the files. It does not show the verdict of a run that is not over, because that
+// proves nothing.
 func (f *Files) Show(v *verdict.Verdict, m *shard.Merged, samples []resources.Sample) {
 	charts, axis := report.Timelines(&report.Run{Verdict: v, Merged: m, Samples: samples})
 	f.mu.Lock()
@@ -41,8 +41,8 @@ func (f *Files) Show(v *verdict.Verdict, m *shard.Merged, samples []resources.Sa
 	f.runners = runnersOf(m)
 }
 
-// Say shows a sentence; "" for none.
-func (f *Files) Say(sentence string) {
+// SetNotice shows a sentence; "" for none.
+func (f *Files) SetNotice(sentence string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.note = sentence
@@ -92,13 +92,13 @@ func (f *Files) fill(s *state) {
 	}
 }
 
-// runnersOf returns what each runner had counted when it wrote its file.
+// runnersOf returns the counts of each runner at the time when it wrote its file.
 func runnersOf(m *shard.Merged) []Runner {
 	out := make([]Runner, len(m.Runners))
 	for i := range m.Runners {
 		r := &m.Runners[i]
-		patience := checkpointPatience + shard.CheckpointInterval(time.Duration(r.EndedUS-r.StartedUS)*time.Microsecond)
-		out[i] = Runner{Index: r.Index, Host: r.Host, ReportedAt: time.UnixMicro(r.EndedUS), Patience: patience, Ended: r.State == shard.Finished}
+		tolerance := checkpointTolerance + shard.CheckpointInterval(time.Duration(r.EndedUS-r.StartedUS)*time.Microsecond)
+		out[i] = Runner{Index: r.Index, Host: r.Host, ReportedAt: time.UnixMicro(r.EndedUS), Patience: tolerance, Ended: r.State == shard.Finished}
 		out[i].Process = shard.Process{RSS: r.RSSMax}
 		if wall := float64(r.EndedUS-r.StartedUS) / 1e6; wall > 0 {
 			out[i].Process.CPUPercent = 100 * r.CPUSeconds / wall

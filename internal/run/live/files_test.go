@@ -15,7 +15,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// checkpoint is what a runner of two wrote after it had held a stream for a minute, which was silent since half of it.
+// checkpoint returns the shard of a runner of two after a minute with an open stream, which was silent for its second
+// half.
 func checkpoint(p plan.Plan, index int, state shard.RunState, ended time.Time) *shard.Shard {
 	h := shard.NewHistogram()
 	h.Record(time.Millisecond)
@@ -62,7 +63,7 @@ func TestPageOfFiles(t *testing.T) {
 	l = show(checkpoint(p, 1, shard.Running, now), checkpoint(p, 2, shard.Running, now.Add(-2*time.Minute)))
 	require.Equal(t, "runner 2: silent for 2 min", l.Banner.Findings[0])
 	require.Equal(t, report.Doubt, l.Banner.Tone)
-	f.Say("the bucket does not answer; trying again")
+	f.SetNotice("the bucket does not answer; trying again")
 	require.Contains(t, f.Page().Banner.Findings, "the bucket does not answer; trying again")
 
 	l = show(checkpoint(p, 1, shard.Finished, now), checkpoint(p, 2, shard.Interrupted, now))

@@ -29,7 +29,7 @@ func (s *Server) handler() http.Handler {
 			w.WriteHeader(http.StatusNoContent)
 			return
 		}
-		if fromAnotherSite(r) {
+		if isCrossSite(r) {
 			http.Error(w, "requests from pages of other sites are rejected; open the address in a browser tab", http.StatusForbidden)
 			return
 		}
@@ -49,13 +49,13 @@ func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	if _, err := w.Write(content); err == nil && r.Method == http.MethodGet {
-		s.delivered()
+		s.recordDelivery()
 	}
 }
 
-// delivered records that a viewer has the report. A page that is loaded again has no key: it counts as the viewer that was seen
-// last.
-func (s *Server) delivered() {
+// recordDelivery records that a viewer has the report. A page that is loaded again has no key: it counts as the most
+// recent viewer.
+func (s *Server) recordDelivery() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.report == nil {
@@ -63,11 +63,11 @@ func (s *Server) delivered() {
 	}
 	var last string
 	for key, at := range s.lastViews {
-		if !s.took[key] && (last == "" || at.After(s.lastViews[last])) {
+		if !s.delivered[key] && (last == "" || at.After(s.lastViews[last])) {
 			last = key
 		}
 	}
-	s.took[last] = true
+	s.delivered[last] = true
 }
 
 func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
@@ -90,7 +90,7 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 			if control.SetWriteDeadline(time.Now().Add(writeTimeout)) != nil {
 				return
 			}
-			if _, err := w.Write(text); err != nil || control.Flush() != nil { // #nosec G705 -- an event stream: no browser takes it for a page
+			if _, err := w.Write(text); err != nil || control.Flush() != nil { // #nosec G705 -- an event stream: no browser interprets it as a page
 				return
 			}
 		}

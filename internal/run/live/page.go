@@ -206,8 +206,8 @@ func (s *state) findingsSection() report.Section {
 		t.Rows = append(t.Rows, row)
 	}
 	out.Tables = []report.Table{t}
-	if more := s.omitted + len(s.findings) - len(findings); more > 0 {
-		out.Notes = []string{format.Count(more, "finding") + " more: the report has all."}
+	if unlisted := s.omitted + len(s.findings) - len(findings); unlisted > 0 {
+		out.Notes = []string{format.Count(unlisted, "finding") + " more: the report has all."}
 	}
 	return out
 }
@@ -250,7 +250,7 @@ func (s *state) health(requests bool) report.Section {
 	return out
 }
 
-// counts returns the cells of what a runner counted.
+// counts returns the cells with the counts of a runner.
 func (r *Runner) counts() report.Row {
 	row := report.Cells(format.Thousands(max(r.Open, 0)), format.Thousands(r.Received), format.Thousands(r.Missed()), format.Thousands(r.Undecided), "–")
 	if r.Missed() > 0 {

@@ -31,8 +31,8 @@ const (
 	maxConnections = 4 * mostViewers
 	// idle is how long after the last viewer the page is still updated.
 	idle = time.Minute
-	// awaited is how long before the end a viewer may have disconnected for Finish to wait for it.
-	awaited = 30 * time.Second
+	// viewerGrace is how long before the end a viewer may have disconnected for Finish to wait for it.
+	viewerGrace = 30 * time.Second
 	// lingers is how long Finish waits for viewers to load the report.
 	lingers = 15 * time.Second
 )
@@ -60,7 +60,7 @@ type Server struct {
 	lastView  time.Time     // when a viewer was last there
 	viewers   int
 	lastViews map[string]time.Time // when each viewer's page was last there, by its key
-	took      map[string]bool      // viewers that have the report
+	delivered map[string]bool      // viewers that have the report
 	report    []byte               // nil: the run is in progress
 	ended     bool
 }
@@ -80,7 +80,7 @@ func Listen(address string, source Source, tick <-chan time.Time) (*Server, erro
 	listener = netutil.LimitListener(listener, maxConnections)
 	s := &Server{
 		source: source, listener: listener, epoch: random(4), done: make(chan struct{}), news: make(chan struct{}),
-		lastViews: map[string]time.Time{}, took: map[string]bool{},
+		lastViews: map[string]time.Time{}, delivered: map[string]bool{},
 	}
 	if at, ok := listener.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() {
 		s.token = random(16)
@@ -129,7 +129,7 @@ func (s *Server) publish() {
 		s.lastView = time.Now()
 	}
 	if !s.ended && time.Since(s.lastView) <= idle {
-		_, _ = s.update() // a page that cannot be laid out is no reason to end the run
+		_, _ = s.update() // the run continues without a page
 	}
 }
 
@@ -193,7 +193,7 @@ func (s *Server) changesSince(id string) []byte {
 func (s *Server) recordVisit(key string) {
 	s.lastViews[key] = time.Now()
 	if len(s.lastViews) > 10*mostViewers {
-		maps.DeleteFunc(s.lastViews, func(_ string, at time.Time) bool { return time.Since(at) > awaited })
+		maps.DeleteFunc(s.lastViews, func(_ string, at time.Time) bool { return time.Since(at) > viewerGrace })
 	}
 }
 
@@ -210,7 +210,7 @@ func (s *Server) Finish(ctx context.Context, report []byte) {
 		defer cancel()
 		poll := time.NewTicker(50 * time.Millisecond)
 		defer poll.Stop()
-		for !s.allTook() && ctx.Err() == nil {
+		for !s.allDelivered() && ctx.Err() == nil {
 			select {
 			case <-ctx.Done():
 			case <-poll.C:
@@ -220,11 +220,11 @@ func (s *Server) Finish(ctx context.Context, report []byte) {
 	s.Close()
 }
 
-func (s *Server) allTook() bool {
+func (s *Server) allDelivered() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key, at := range s.lastViews {
-		if !s.took[key] && time.Since(at) < awaited {
+		if !s.delivered[key] && time.Since(at) < viewerGrace {
 			return false
 		}
 	}
@@ -271,9 +271,9 @@ func (s *Server) page() (content []byte, err error) {
 
 var errOver = errors.New("the run is over, and has no report")
 
-// fromAnotherSite reports whether a web page of another site makes the request (Fetch Metadata, section 2.3): such requests would
-// load the machine and disturb the measurement. Links that the user follows may come from any site.
-func fromAnotherSite(r *http.Request) bool {
+// isCrossSite reports whether a web page of another site makes the request (Fetch Metadata, section 2.3): such
+// requests would load the machine and disturb the measurement. Links that the user follows may come from any site.
+func isCrossSite(r *http.Request) bool {
 	if r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document" {
 		return false
 	}

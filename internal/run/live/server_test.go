@@ -46,8 +46,8 @@ func newStage(t *testing.T, address string) *stage {
 	return s
 }
 
-// goOn has a runner say something, and the page take it.
-func (s *stage) goOn() {
+// update makes a runner report, and the page update.
+func (s *stage) update() {
 	s.n++
 	s.view.Watch.Hear(1, &shard.Progress{
 		Open: 600, Counts: ledger.Counts{Received: uint64(600 * s.n)}, Buckets: []shard.Bucket{bucket(s.unix, 600, time.Millisecond)},
@@ -55,10 +55,10 @@ func (s *stage) goOn() {
 	})
 	s.unix += 5
 	s.tick <- time.Now()
-	s.tick <- time.Now() // which is taken when the one before is over; nothing is new in it
+	s.tick <- time.Now() // received after the previous update; the tick itself changes nothing
 }
 
-// liveEvent is one event of the stream.
+// A liveEvent is one event of the stream.
 type liveEvent struct{ id, name, data string }
 
 // listen reads the stream after the event of that id.
@@ -122,17 +122,17 @@ func TestReconnectedViewerMissesNothing(t *testing.T) {
 	all := []liveEvent{nextEvent(t, events)}
 	require.ElementsMatch(t, []string{"now", "tiles", "found", "timelines", "runners"}, partsOf(t, all[0]), "all of the page")
 	for n := range 4 {
-		s.goOn()
+		s.update()
 		for !strings.Contains(all[len(all)-1].data, fmt.Sprintf("soak-%d<", n+1)) {
 			all = append(all, nextEvent(t, events))
 		}
 	}
 	stop()
-	s.goOn() // without a viewer
-	s.goOn()
+	s.update() // without a viewer
+	s.update()
 	for _, e := range all {
-		again, stop := s.listen(t, e.id)
-		missed := nextEvent(t, again)
+		second, stop := s.listen(t, e.id)
+		missed := nextEvent(t, second)
 		require.Contains(t, missed.data, "soak-6<")
 		require.Contains(t, missed.data, "soak-1<", "a changed section is sent whole")
 		stop()
@@ -174,11 +174,11 @@ func TestUnknownEventGetsAllParts(t *testing.T) {
 	defer stop()
 	nextEvent(t, events)
 	for range 3 {
-		s.goOn()
+		s.update()
 	}
 	for _, id := range []string{"", "nonsense", "00000000-1", s.epoch + "-99999", s.epoch + "-x", finalID} {
-		other, stop := s.listen(t, id)
-		e := nextEvent(t, other)
+		second, stop := s.listen(t, id)
+		e := nextEvent(t, second)
 		require.Len(t, partsOf(t, e), 5, id)
 		require.Contains(t, e.data, "soak-1<")
 		require.Contains(t, e.data, `"id":"connections"`)
@@ -205,7 +205,7 @@ func TestPageAndEventsEscapeControlCharacters(t *testing.T) {
 func TestPageHasAnEventID(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "127.0.0.1:0")
-	s.goOn()
+	s.update()
 	page := fetchPage(t, s.URL(), http.StatusOK)
 	require.Contains(t, page, "soak-1<")
 	_, id, _ := strings.Cut(page, `"live":"`)
@@ -213,7 +213,7 @@ func TestPageHasAnEventID(t *testing.T) {
 	require.Contains(t, page, "connect-src &#39;self&#39;")
 	events, stop := s.listen(t, id)
 	defer stop()
-	s.goOn()
+	s.update()
 	e := nextEvent(t, events)
 	for !strings.Contains(e.data, "soak-2<") {
 		e = nextEvent(t, events)
@@ -244,7 +244,7 @@ func TestRemoteViewersNeedTheToken(t *testing.T) {
 	fetchPage(t, base+"/?token="+s.token, http.StatusOK)
 }
 
-// A page of another origin whose name leads to this machine must not read the run.
+// A page of another origin whose name resolves to this machine must not read the run.
 func TestLoopbackPageRejectsOtherHosts(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "127.0.0.1:0")
@@ -295,7 +295,7 @@ func TestPageBecomesReport(t *testing.T) {
 	var finished sync.WaitGroup
 	finished.Go(func() { s.Finish(t.Context(), []byte("<p>the report")) })
 	require.Equal(t, "report", nextEvent(t, events).name)
-	late, stopLate := s.listen(t, "any-1") // whose network was cut then
+	late, stopLate := s.listen(t, "any-1") // whose network then fails
 	defer stopLate()
 	require.Equal(t, "report", nextEvent(t, late).name)
 	require.Equal(t, "<p>the report", fetchPage(t, s.URL(), http.StatusOK))
@@ -321,12 +321,12 @@ func TestFinishWithoutViewers(t *testing.T) {
 	s.Finish(ctx, []byte("x"))
 }
 
-// Without a viewer the page costs nothing.
+// Without a viewer no page is rendered.
 func TestNoPageIsMadeWithoutAViewer(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "127.0.0.1:0")
 	for range 3 {
-		s.goOn()
+		s.update()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -340,7 +340,7 @@ func TestAddressInUse(t *testing.T) {
 	require.ErrorContains(t, err, "name another address")
 }
 
-// Each key is kept for the whole run.
+// Each key is stored for the whole run.
 func TestLongViewerKeyIsRejected(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "127.0.0.1:0")

@@ -97,7 +97,7 @@ func (v *View) Page() *html.Live {
 // drawnPart is the part of a run after which its charts are drawn again. It keeps the cost of the charts of a long run low.
 const drawnPart = 200
 
-// draw makes the charts of the report, of the points that are known, when a bucket of the runners has ended.
+// draw draws the charts of the report from the known points when a bucket of the runners has ended.
 func (v *View) draw(now time.Time) {
 	if len(v.charts.Charts) > 0 && now.Before(v.nextDraw) {
 		return

@@ -38,7 +38,7 @@ func (h *simulatedHour) second() {
 	unix := h.at.Unix()
 	for runner := 1; runner <= 2; runner++ {
 		if h.rand.IntN(10) == 0 {
-			continue // it is busy, and says it later
+			continue // busy: it reports in the next second
 		}
 		p := &shard.Progress{Open: 300}
 		for start := max(unix/5*5-5, 1_700_000_000); start <= unix; start += 5 { // the one that ended, and the present one

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	mostFindings = 300              // that are kept; all are counted
+	mostFindings = 300              // findings that are kept; all are counted
 	settleTime   = 60 * time.Second // after this no runner updates a bucket
-	sparks       = 24               // buckets of which the lateness of a runner is kept
+	sparks       = 24               // buckets with the lateness of a runner
 )
 
 // A Finding is a fault or an action during the run.
@@ -50,7 +50,7 @@ type Watch struct {
 	complete   []shard.Bucket
 	recent     map[int64]map[int]shard.Bucket // by time and runner
 	findings   []Finding                      // the newest
-	foundCount int                            // how many were listed, ever
+	foundCount int                            // number of all findings so far
 	unlisted   int                            // how many runners only counted
 	responses  map[int][]shard.ResponseBucket // by runner
 }
@@ -174,17 +174,17 @@ func (r *Runner) spark(b shard.Bucket) {
 
 // settle moves the buckets before a time to whole.
 func (w *Watch) settle(before int64) {
-	for _, b := range w.summed(func(unix int64) bool { return unix < before }) {
+	for _, b := range w.recentBuckets(func(unix int64) bool { return unix < before }) {
 		w.complete = append(w.complete, b)
 		delete(w.recent, b.Unix)
 	}
 }
 
-// summed returns the recent buckets, each the sum over the runners.
-func (w *Watch) summed(which func(unix int64) bool) []shard.Bucket {
+// recentBuckets returns the recent buckets, each the sum over the runners.
+func (w *Watch) recentBuckets(match func(unix int64) bool) []shard.Bucket {
 	var out []shard.Bucket
 	for unix, second := range w.recent {
-		if which(unix) {
+		if match(unix) {
 			sum, _ := shard.SumBuckets(slices.Collect(maps.Values(second))) // a histogram that cannot be read is a problem of its shard
 			out = append(out, sum)
 		}
@@ -197,7 +197,7 @@ func (w *Watch) summed(which func(unix int64) bool) []shard.Bucket {
 func (w *Watch) Series() []shard.Bucket {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return append(slices.Clone(w.complete), w.summed(func(int64) bool { return true })...)
+	return append(slices.Clone(w.complete), w.recentBuckets(func(int64) bool { return true })...)
 }
 
 // Runners returns the last report of each runner, by index.
@@ -233,9 +233,10 @@ func (f *Finding) Words() string {
 }
 
 const (
-	// silentAfter is the time after which a runner is silent. It reports each second; on Kubernetes it is asked every 5 s.
+	// silentAfter is the time after which a runner counts as silent. It reports each second; on Kubernetes soak
+	// requests its counts every 5 s.
 	silentAfter = 15 * time.Second
-	stallMS     = 100 // from which a stall is shown; verdicts have their own limit
+	stallMS     = 100 // minimum stall on the page; verdicts have their own limit
 )
 
 // Health returns the state of a runner at that time in words, and whether it is well.

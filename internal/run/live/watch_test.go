@@ -63,12 +63,12 @@ func TestResponsesOfAllRunnersAddUp(t *testing.T) {
 func TestFindingsAreListedOnce(t *testing.T) {
 	t.Parallel()
 	var w Watch
-	told := 0
+	count := 0
 	for i := range mostFindings + 10 {
 		w.Hear(1, &shard.Progress{Found: []shard.FoundFault{{AtMS: int64(i), ID: fmt.Sprint(i), What: "1 missed"}}})
 		if i%7 == 0 {
 			var news []Finding
-			news, told, _ = w.Findings(told)
+			news, count, _ = w.Findings(count)
 			require.Len(t, news, min(i+1, 7))
 			require.Equal(t, fmt.Sprint(i), news[len(news)-1].ID)
 		}

@@ -32,10 +32,10 @@ func (g *Group) Attach(c Config, last shard.Runner) (running bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("attach to runner %d: %w", last.Index, err)
 	}
-	if closed(listen) {
+	if isClosed(listen) {
 		return false, listen.Close()
 	}
-	r := &runner{index: last.Index, say: c.Say, hear: c.Hear, log: logPath(c.Dir, last.Index)}
+	r := &runner{index: last.Index, onRetry: c.OnRetry, onReport: c.OnReport, log: logPath(c.Dir, last.Index)}
 	var ended func()
 	if r.Process, ended, err = process.Adopt(fmt.Sprintf("runner %d", last.Index), last.PID); err != nil {
 		_ = listen.Close()
@@ -44,16 +44,16 @@ func (g *Group) Attach(c Config, last shard.Runner) (running bool, err error) {
 	r.reading.Add(1)
 	go func() {
 		defer ended()
-		r.listen(listen)
+		r.readReports(listen)
 	}()
 	g.runners = append(g.runners, r)
 	return true, nil
 }
 
-// closed reports whether no process can write to a pipe. A line that it reads is lost.
-func closed(pipe *os.File) bool {
-	const patience = 100 * time.Millisecond // the end of a pipe without a writer is read at once
-	_ = pipe.SetReadDeadline(time.Now().Add(patience))
+// isClosed reports whether no process can write to a pipe. A line that it reads is lost.
+func isClosed(pipe *os.File) bool {
+	const timeout = 100 * time.Millisecond // the end of a pipe without a writer is read at once
+	_ = pipe.SetReadDeadline(time.Now().Add(timeout))
 	_, err := pipe.Read(make([]byte, 1))
 	_ = pipe.SetReadDeadline(time.Time{})
 	return errors.Is(err, io.EOF)

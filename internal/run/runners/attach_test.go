@@ -13,8 +13,8 @@ import (
 
 func TestAttachFollowsARunnerToItsEnd(t *testing.T) {
 	t.Parallel()
-	heard := make(chan *shard.Progress, 1)
-	c := Config{Dir: t.TempDir(), Survive: true, Hear: func(_ int, p *shard.Progress) { heard <- p }}
+	reports := make(chan *shard.Progress, 1)
+	c := Config{Dir: t.TempDir(), Survive: true, OnReport: func(_ int, p *shard.Progress) { reports <- p }}
 	last := shard.Runner{Index: 1, PID: os.Getpid()}
 	attach := func() (*Group, bool, error) {
 		g := new(Group)
@@ -37,11 +37,11 @@ func TestAttachFollowsARunnerToItsEnd(t *testing.T) {
 	require.True(t, running)
 	_, err = speak.WriteString("\n" + `{"open": 7}` + "\n")
 	require.NoError(t, err)
-	require.Equal(t, 7, (<-heard).Open)
+	require.Equal(t, 7, (<-reports).Open)
 	sum, _ := g.Progress()
 	require.Equal(t, 7, sum.Open)
 	require.NoError(t, speak.Close())
-	require.Nil(t, <-heard)
+	require.Nil(t, <-reports)
 	require.NoError(t, g.Wait(t.Context(), t.Context()))
 	require.Empty(t, g.Ends())
 

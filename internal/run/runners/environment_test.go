@@ -11,8 +11,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// Not parallel, as it sets the environment. A runner that took K6_VUS or K6_ITERATIONS from the
-// environment held fewer streams than planned, and K6_OUT or K6_NO_THRESHOLDS lost what it saw.
+// Not parallel, because it sets the environment. With K6_VUS or K6_ITERATIONS from the environment a runner would
+// hold fewer streams than planned; with K6_OUT or K6_NO_THRESHOLDS its results would be lost.
 func TestRunnerIgnoresLoadInTheEnvironment(t *testing.T) {
 	require.Empty(t, Ignored())
 	for _, name := range []string{"K6_VUS", "K6_ITERATIONS", "K6_DURATION", "K6_STAGES", "K6_EXECUTION_SEGMENT", "K6_NO_SETUP", "K6_NO_THRESHOLDS", "K6_OUT", "K6_RPS", "K6_CONFIG", "K6_LINGER"} {

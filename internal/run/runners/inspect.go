@@ -13,10 +13,11 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// Requirements are what a script asks for with the settings that it finds in its environment.
+// Requirements are the needs of a script with the settings in its environment.
 type Requirements struct {
 	VUs int // at a time, over all runners
-	// Connections are those open at a time over all runners, where the script says so: 0 is one of each virtual user.
+	// Connections is the number of connections that are open at a time over all runners, if the script declares it.
+	// 0: one of each virtual user.
 	Connections int
 	Duration    time.Duration // at most
 	// Service is the description of the service, as internal/service reads it; nil where the script names none.
@@ -25,7 +26,7 @@ type Requirements struct {
 	OwnToken bool
 }
 
-// ErrSettings is a script's own refusal of its settings, in its sentence.
+// An ErrSettings is the sentence with which a script rejects its settings.
 type ErrSettings struct{ Sentence string }
 
 func (e ErrSettings) Error() string { return e.Sentence }
@@ -39,7 +40,7 @@ func Inspect(ctx context.Context, k6, script string, d plan.Document, env map[st
 	ctx, cancel := context.WithTimeout(ctx, inspectWithin)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, k6, "inspect", "--execution-requirements", "--include-system-env-vars", "--log-format", "json", script) // #nosec G204 -- k6 with a script of the user, without a shell
-	cmd.Env = withVariables(inherited(), d.Variables(), env)
+	cmd.Env = withVariables(inheritedEnvironment(), d.Variables(), env)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -47,7 +48,7 @@ func Inspect(ctx context.Context, k6, script string, d plan.Document, env map[st
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return r, ErrSettings{fmt.Sprintf("%s was not loaded within %s; check it and its description for endless loops", script, inspectWithin)}
 	case ctx.Err() != nil:
-		return r, ctx.Err() //nolint:wrapcheck // the caller's own
+		return r, ctx.Err() //nolint:wrapcheck // the error of the caller's context
 	}
 	if err != nil {
 		if sentence := refusal(stderr.Bytes()); sentence != "" {
@@ -77,8 +78,8 @@ func Inspect(ctx context.Context, k6, script string, d plan.Document, env map[st
 	return r, nil
 }
 
-// refusal is what an exception in k6's log says, without its stack trace: one sentence, or one in a line for each mistake
-// in the description of a service.
+// refusal returns the text of an exception in k6's log, without its stack trace: one sentence, or a line for each
+// mistake in the description of a service.
 func refusal(log []byte) string {
 	for line := range bytes.Lines(log) {
 		var entry struct{ Level, Msg string }

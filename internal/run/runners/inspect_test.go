@@ -24,7 +24,7 @@ func TestScriptRefusal(t *testing.T) {
 	}
 }
 
-// A description may run in a circle: nothing was said of it, for ever.
+// A description may contain an endless loop: Inspect ends with an error.
 func TestScriptThatNeverLoads(t *testing.T) {
 	before := inspectWithin
 	inspectWithin = 50 * time.Millisecond

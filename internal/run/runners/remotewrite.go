@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// RemoteWrite is k6's output for a Prometheus. It is on where K6_PROMETHEUS_RW_SERVER_URL, k6's own variable for it, is set.
+// RemoteWrite is k6's output for a Prometheus. It is enabled if K6_PROMETHEUS_RW_SERVER_URL, k6's own variable for
+// it, is set.
 const RemoteWrite = "experimental-prometheus-rw"
 
 // RemoteWritePrefix begins each of k6's variables for that output.
@@ -24,25 +25,25 @@ const (
 	remoteWriteStats  = RemoteWritePrefix + "TREND_STATS"
 )
 
-// trendStats are what the dashboards ask for.
+// trendStats are the statistics that the dashboards need.
 const trendStats = "p(50),p(99),max"
 
 // remoteWriteFiles name files, of which a pod has none.
 var remoteWriteFiles = []string{RemoteWritePrefix + "CLIENT_CERTIFICATE", RemoteWritePrefix + "CLIENT_CERTIFICATE_KEY"}
 
-// Watched reports whether the runners send metrics to a Prometheus.
-func Watched() bool { return os.Getenv(remoteWriteURL) != "" }
+// HasRemoteWrite reports whether the runners send metrics to a Prometheus.
+func HasRemoteWrite() bool { return os.Getenv(remoteWriteURL) != "" }
 
-// RemoteWriteArgs are the arguments of a k6 that sends metrics to a Prometheus. Dashboards know the run by the tag. Each
-// runner needs a further one of its own, or it would overwrite the counters of the others.
+// RemoteWriteArgs returns the arguments of a k6 that sends metrics to a Prometheus. Dashboards select the run by the
+// tag. Each runner needs its own tag too, or it would overwrite the counters of the others.
 func RemoteWriteArgs(testID string) []string {
 	return []string{"--out", RemoteWrite, "--tag", "testid=" + testID}
 }
 
-// RemoteWriteSettings are k6's variables for a Prometheus as a runner elsewhere needs them, nil where our environment asks
-// for none. Any of them may be a credential: they are for a secret.
+// RemoteWriteSettings returns k6's variables for a Prometheus as a remote runner needs them, nil if our environment
+// has none. Any of them may be a credential: they are for a secret.
 func RemoteWriteSettings() (map[string]string, error) {
-	if !Watched() {
+	if !HasRemoteWrite() {
 		return nil, nil
 	}
 	settings := map[string]string{remoteWriteStats: trendStats}
@@ -61,7 +62,7 @@ func RemoteWriteSettings() (map[string]string, error) {
 	if err != nil || address.Scheme != "http" && address.Scheme != "https" || address.Host == "" {
 		return nil, errors.New(remoteWriteURL + " must begin with http:// or https:// and name a host") // it may hold a password: not shown
 	}
-	// k6 prints the URL, so no password may stand in it.
+	// k6 prints the URL, so it must not contain a password.
 	if user := address.User; user != nil {
 		if settings[remoteWriteUser] == "" {
 			settings[remoteWriteUser] = user.Username()
@@ -76,7 +77,7 @@ func RemoteWriteSettings() (map[string]string, error) {
 // ofRemoteWrite is in each line of a k6's log that its output for a Prometheus wrote.
 const ofRemoteWrite = `output="Prometheus remote write"`
 
-// FailedWrites is how often a k6 could not write to Prometheus, by its log, and what it said of the last time.
+// FailedWrites returns how often a k6 could not write to Prometheus, by its log, and its last error.
 func FailedWrites(log io.Reader) (count int, last string) {
 	lines := bufio.NewScanner(log)
 	lines.Buffer(nil, 1<<20)

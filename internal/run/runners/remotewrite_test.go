@@ -41,23 +41,23 @@ func TestPrometheusSettingsOfARemoteRunner(t *testing.T) {
 }
 
 // As k6 v2.2.0 writes them.
-const failed = `time="2026-11-22T09:00:00Z" level=warning msg="a warning" error=x output="Prometheus remote write"
+const failedWrites = `time="2026-11-22T09:00:00Z" level=warning msg="a warning" error=x output="Prometheus remote write"
 time="2026-11-22T09:00:00Z" level=error msg="Failed to send the time series data to the endpoint" error="got status code: 401 instead expected a 2xx successful status code" output="Prometheus remote write"
 time="2026-11-22T09:00:05Z" level=error msg="Failed to send the time series data to the endpoint" error="HTTP POST request failed: Post \"http://h:1/w\": connection refused" output="Prometheus remote write"
 `
 
 func TestFailedWritesDoNotFailTheRun(t *testing.T) {
 	t.Parallel()
-	count, last := FailedWrites(strings.NewReader(failed))
+	count, last := FailedWrites(strings.NewReader(failedWrites))
 	require.Equal(t, 2, count)
 	require.Equal(t, `HTTP POST request failed: Post "http://h:1/w": connection refused`, last)
-	_, found := LastError(strings.NewReader(failed))
+	_, found := LastError(strings.NewReader(failedWrites))
 	require.False(t, found)
 
 	const other = `time="2026-11-22T09:00:00Z" level=error msg="the shard was not delivered"` + "\n"
 	count, _ = FailedWrites(strings.NewReader(other))
 	require.Zero(t, count)
-	why, found := LastError(strings.NewReader(other + failed))
+	reason, found := LastError(strings.NewReader(other + failedWrites))
 	require.True(t, found)
-	require.Equal(t, `"the shard was not delivered"`, why)
+	require.Equal(t, `"the shard was not delivered"`, reason)
 }

@@ -1,5 +1,4 @@
-// Package runners runs the k6 processes of a soak on this machine and listens to what they say
-// while they run.
+// Package runners runs the k6 processes of a soak on this machine and reads their reports while they run.
 package runners
 
 import (
@@ -21,7 +20,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// Config is what the runners need.
+// A Config has the settings of the runners.
 type Config struct {
 	K6       string // path of the binary
 	Script   string
@@ -34,10 +33,10 @@ type Config struct {
 	Settings map[string]string // that only the script of the suite has, by name
 	Env      map[string]string // further variables
 	Survive  bool              // they continue when soak is killed, and another soak can attach to them
-	// Say, if not nil, gets what a runner is retrying, once for each cause.
-	Say func(sentence string)
-	// Hear, if not nil, gets each thing that a runner says of itself, as it comes; nil when it has ended.
-	Hear func(index int, p *shard.Progress)
+	// OnRetry, if not nil, is called when a runner retries, once for each cause.
+	OnRetry func(sentence string)
+	// OnReport, if not nil, is called at once with each report of a runner; nil when the runner has ended.
+	OnReport func(index int, p *shard.Progress)
 }
 
 // A Group is the runners of one soak.
@@ -50,17 +49,17 @@ type runner struct {
 	*process.Process
 	index      int
 	log        string
-	say        func(string)
-	hear       func(int, *shard.Progress)
+	onRetry    func(string)
+	onReport   func(int, *shard.Progress)
 	mu         sync.Mutex
 	lastReport shard.Progress
 	reading    sync.WaitGroup
 }
 
-// Segment is the share of runner index of n, as k6 writes it.
+// Segment returns the share of runner index of n, as k6 writes it.
 func Segment(index, n int) string { return fraction(index-1, n) + ":" + fraction(index, n) }
 
-// Sequence is the cut of the whole into n segments.
+// Sequence returns the sequence of n segments of the whole.
 func Sequence(n int) string {
 	cuts := make([]string, 0, n+1)
 	for i := range n + 1 {
@@ -79,7 +78,7 @@ func fraction(i, n int) string {
 	return strconv.Itoa(i) + "/" + strconv.Itoa(n)
 }
 
-// Start starts all runners. After an error none is left.
+// Start starts all runners. After an error no process is left.
 func Start(c Config) (*Group, error) {
 	g := &Group{}
 	for i := 1; i <= c.Plan.Runners; i++ {
@@ -102,7 +101,7 @@ func startRunner(c Config, index int) (*runner, error) {
 		return nil, fmt.Errorf("start runner %d: %w", index, err)
 	}
 	defer speak.Close()
-	r := &runner{index: index, say: c.Say, hear: c.Hear, log: logPath(c.Dir, index)}
+	r := &runner{index: index, onRetry: c.OnRetry, onReport: c.OnReport, log: logPath(c.Dir, index)}
 	r.Process, err = process.Start(process.Spec{
 		Name: fmt.Sprintf("runner %d", index), Path: c.K6, Log: r.log, Extra: []*os.File{speak},
 		Args: arguments(c, index), Env: environment(c, index), Orphan: orphan, Cores: c.Cores,
@@ -112,7 +111,7 @@ func startRunner(c Config, index int) (*runner, error) {
 		return nil, fmt.Errorf("%w; `make build` makes k6", err)
 	}
 	r.reading.Add(1)
-	go r.listen(listen)
+	go r.readReports(listen)
 	return r, nil
 }
 
@@ -126,7 +125,7 @@ func arguments(c Config, index int) []string {
 		"--execution-segment", Segment(index, c.Plan.Runners),
 		"--execution-segment-sequence", Sequence(c.Plan.Runners),
 	}
-	if Watched() {
+	if HasRemoteWrite() {
 		args = append(append(args, RemoteWriteArgs(c.Plan.TestID)...), "--tag", "runner="+strconv.Itoa(index))
 	}
 	return append(args, c.Script)
@@ -136,8 +135,8 @@ func arguments(c Config, index int) []string {
 func environment(c Config, index int) []string {
 	p := c.Plan
 	p.BackendURL = p.BackendOf(index)
-	env := append(inherited(), "PROGRESS_FD=3", "RUNNER="+strconv.Itoa(index), "BACKEND_TOKEN="+c.Token)
-	if Watched() && os.Getenv(remoteWriteStats) == "" {
+	env := append(inheritedEnvironment(), "PROGRESS_FD=3", "RUNNER="+strconv.Itoa(index), "BACKEND_TOKEN="+c.Token)
+	if HasRemoteWrite() && os.Getenv(remoteWriteStats) == "" {
 		env = append(env, remoteWriteStats+"="+trendStats)
 	}
 	return withVariables(env, p.Document(c.Settings).Variables(), c.Env)
@@ -153,11 +152,11 @@ func withVariables(env []string, all ...map[string]string) []string {
 	return env
 }
 
-func (r *runner) listen(f *os.File) {
+func (r *runner) readReports(f *os.File) {
 	defer r.reading.Done()
 	defer f.Close()
-	if r.hear != nil {
-		defer r.hear(r.index, nil)
+	if r.onReport != nil {
+		defer r.onReport(r.index, nil)
 	}
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<20)
@@ -168,17 +167,17 @@ func (r *runner) listen(f *os.File) {
 			before := r.lastReport.Trouble
 			r.lastReport = p
 			r.mu.Unlock()
-			if r.hear != nil {
-				r.hear(r.index, &p)
+			if r.onReport != nil {
+				r.onReport(r.index, &p)
 			}
-			if r.say != nil && p.Trouble != "" && p.Trouble != before {
-				r.say(fmt.Sprintf("runner %d: %s", r.index, p.Trouble))
+			if r.onRetry != nil && p.Trouble != "" && p.Trouble != before {
+				r.onRetry(fmt.Sprintf("runner %d: %s", r.index, p.Trouble))
 			}
 		}
 	}
 }
 
-// Progress is what all runners said last, together, and the lateness of all noops so far.
+// Progress returns the sum of the last reports of all runners, and the lateness of all noops so far.
 func (g *Group) Progress() (shard.Progress, *shard.Histogram) {
 	var sum shard.Progress
 	all := shard.NewHistogram()
@@ -197,7 +196,7 @@ func (g *Group) Progress() (shard.Progress, *shard.Histogram) {
 	return sum, all
 }
 
-// Started is closed: processes that were started run.
+// Started returns a closed channel: started processes run.
 func (g *Group) Started() <-chan struct{} {
 	now := make(chan struct{})
 	close(now)
@@ -218,8 +217,8 @@ func (g *Group) Wait(graceful, force context.Context) error {
 	for _, r := range g.runners {
 		<-r.Done()
 		r.reading.Wait()
-		if last, ok := lastError(r.log); ok && r.say != nil && r.ExitCode() == 0 {
-			r.say(fmt.Sprintf("runner %d: %s", r.index, last)) // such as a shard that was not delivered
+		if last, ok := lastError(r.log); ok && r.onRetry != nil && r.ExitCode() == 0 {
+			r.onRetry(fmt.Sprintf("runner %d: %s", r.index, last)) // such as a shard that was not delivered
 		}
 	}
 	g.interrupted = graceful.Err() != nil
@@ -235,7 +234,7 @@ func (g *Group) Kill() {
 	}
 }
 
-// PIDs are the process ids, by runner.
+// PIDs returns the process ids, by runner.
 func (g *Group) PIDs() (out []int) {
 	for _, r := range g.runners {
 		out = append(out, r.PID())

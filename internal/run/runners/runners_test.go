@@ -25,7 +25,7 @@ func TestSegmentsMatchK6AndTile(t *testing.T) {
 		require.NoError(t, err, Sequence(n))
 		require.Len(t, sequence, n)
 		p := plan.Default()
-		p.Suite, p.Runners, p.Connections = "any", n, 0 // without streams, of which each would have to be observed
+		p.Suite, p.Runners, p.Connections = "any", n, 0 // without streams, because each stream would have to be observed
 		var shards []*shard.Shard
 		for i := 1; i <= n; i++ {
 			segment, err := lib.NewExecutionSegmentFromString(Segment(i, n))
@@ -53,7 +53,7 @@ func TestSegmentsMatchK6AndTile(t *testing.T) {
 	require.Equal(t, "0,1/3,2/3,1", Sequence(3))
 }
 
-// fake is a shell script in place of k6: it prints its arguments.
+// fake returns a configuration with a shell script in place of k6, which prints its arguments.
 func fake(t *testing.T, runners int, script string) Config {
 	t.Helper()
 	dir := t.TempDir()
@@ -138,20 +138,20 @@ func TestProgressSumsTheLastReportsOfRunners(t *testing.T) {
 func TestEachRunnerReportIsHandledOnce(t *testing.T) {
 	t.Parallel()
 	c := fake(t, 2, `echo '{"open":1,"found":[{"id":"d-1","what":"1 missed"}]}' >&3; echo '{"open":2}' >&3`)
-	heard := make(chan string, 6)
-	c.Hear = func(index int, p *shard.Progress) {
+	reports := make(chan string, 6)
+	c.OnReport = func(index int, p *shard.Progress) {
 		if p == nil {
-			heard <- fmt.Sprintf("%d ended", index)
+			reports <- fmt.Sprintf("%d ended", index)
 			return
 		}
-		heard <- fmt.Sprintf("%d has %d open, %d found", index, p.Open, len(p.Found))
+		reports <- fmt.Sprintf("%d has %d open, %d found", index, p.Open, len(p.Found))
 	}
 	g, err := Start(c)
 	require.NoError(t, err)
 	wait(t, g)
-	close(heard)
+	close(reports)
 	var all []string
-	for one := range heard {
+	for one := range reports {
 		all = append(all, one)
 	}
 	require.ElementsMatch(t, []string{"1 has 1 open, 1 found", "1 has 2 open, 0 found", "1 ended", "2 has 1 open, 1 found", "2 has 2 open, 0 found", "2 ended"}, all)

@@ -22,12 +22,12 @@ const (
 // A backend is one of the processes behind nginx, or the only one without.
 type backend struct {
 	*service
-	name   string // as X-Server says it
+	name   string // the value of X-Server
 	listen string
 	client *http.Client
 }
 
-// addBackend starts the nth backend, from 1, on a socket of its own or where the runners go.
+// addBackend starts the nth backend, from 1, on its own socket or at the address for the runners.
 func (l *Local) addBackend(ctx context.Context, n int, atPort bool) error {
 	b := &backend{name: fmt.Sprintf("backend-%d", n)}
 	if atPort {
@@ -60,7 +60,7 @@ func (l *Local) socket(n int) string {
 	return filepath.Join(l.dir, fmt.Sprintf("backend-%d.sock", n))
 }
 
-// startBackend starts a backend, one that died without the faults it was given.
+// startBackend starts a backend. A restarted one does not get the faults of the first.
 func (l *Local) startBackend(b *backend, restart bool) (*process.Process, error) {
 	var args []string
 	if l.config.Model {
@@ -107,13 +107,12 @@ func (l *Local) ready(ctx context.Context) error {
 	return nil
 }
 
-// Backends are the processes behind this one, each asked past nginx; of a target that is somewhere
-// else, itself.
-func (t *Target) Backends() Several {
+// Backends returns the processes behind this one, each reached past nginx; for a remote target, itself.
+func (t *Target) Backends() Targets {
 	if t.Local == nil {
-		return Several{t}
+		return Targets{t}
 	}
-	var out Several
+	var out Targets
 	for _, b := range t.Local.backends {
 		out = append(out, &Target{URL: t.URL, Token: t.Token, base: t.base, client: b.client})
 	}

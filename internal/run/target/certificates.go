@@ -17,11 +17,11 @@ import (
 	"github.com/sse-soak/sse-soak/internal/proxy"
 )
 
-// Certificates is a folder as `make certs` makes it: an authority, a server's certificate and
-// those of clients. "" stands for none: no TLS.
+// Certificates is a folder of `make certs`: an authority, a server's certificate and those of clients. "" stands for
+// none: no TLS.
 type Certificates string
 
-// secureName is the host that the server's certificate is for, whatever address it listens on.
+// secureName is the host of the server's certificate, whatever address it listens on.
 const secureName = "localhost"
 
 func (c Certificates) path(elements ...string) string {
@@ -38,14 +38,14 @@ func (c Certificates) Check() error {
 	return nil
 }
 
-// backendEnv makes a backend speak TLS, and want a certificate of its clients.
+// backendEnv returns the variables that make a backend use TLS and require a certificate of its clients.
 func (c Certificates) backendEnv() []string {
 	return []string{
 		"TLS_CERT=" + c.path("server", "server.pem"), "TLS_KEY=" + c.path("server", "server-key.pem"), "TLS_CLIENT_CA=" + c.path("ca.pem"),
 	}
 }
 
-// config is that of a client with a certificate.
+// config returns the configuration of a client with a certificate.
 func (c Certificates) config() (*tls.Config, error) {
 	pem, err := os.ReadFile(c.path("ca.pem"))
 	if err != nil {
@@ -62,7 +62,7 @@ func (c Certificates) config() (*tls.Config, error) {
 	return &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
 }
 
-// direct is a client that asks the backend itself. It speaks TLS for an http:// URL, so that callers need not
+// direct returns a client for the backend itself. It uses TLS for an http:// URL, so that callers need not
 // distinguish.
 func (c Certificates) direct(address string) (*http.Client, error) {
 	conf, err := c.config()
@@ -87,17 +87,18 @@ func (t *Target) secure(c Certificates) error {
 	return err
 }
 
-// localAddresses are enough for 300,000 connections in the minute for which a closed one keeps
-// its port: each has ephemeral ports of its own.
+// localAddresses are enough for 300,000 connections in the minute for which a closed one keeps its port: each has its
+// own ephemeral ports.
 const localAddresses = "127.0.0.2-127.0.0.33"
 
 // sources are how many localAddresses are.
 const sources = 32
 
-// Sources is from how many addresses a runner on this machine connects to a local target: k6 gives each virtual user one.
+// Sources returns from how many addresses a runner on this machine connects to a local target: k6 gives each virtual
+// user one.
 func Sources(vus int) int { return min(max(vus, 1), sources) }
 
-// RunnerEnv is what a runner needs to connect to the target with these certificates.
+// RunnerEnv returns the environment with which a runner connects to the target with these certificates.
 func (t *Target) RunnerEnv(c Certificates) map[string]string {
 	env := map[string]string{"CERTS": string(c), "SSL_CERT_FILE": c.path("ca.pem")}
 	if t.Local != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-// A folder holds what a local target leaves on the disk while it runs: sockets, nginx's configuration
-// and pid file. The kernel frees its lock when this process ends, however it ends.
+// A folder holds the files of a running local target: sockets, nginx's configuration and pid file. The kernel frees
+// its lock when this process ends, however it ends.
 type folder struct {
 	path string
 	lock *os.File
@@ -21,7 +21,7 @@ const (
 	lockName      = "soak.lock"
 )
 
-// newFolder makes one, and removes those that no process owns any more: `kill -9` leaves them.
+// newFolder creates a folder, and removes those that no process owns any more: `kill -9` leaves them.
 func newFolder() (*folder, error) {
 	removeOrphans(os.TempDir())
 	path, err := os.MkdirTemp("", folderPattern)
@@ -35,10 +35,10 @@ func newFolder() (*folder, error) {
 	return f, nil
 }
 
-// claim takes the lock before the file has its name, so that no other process can take it in between.
+// claim takes the lock before the folder has its name, so that no other process can take it in between.
 func (f *folder) claim() (err error) {
 	unnamed := filepath.Join(f.path, "."+lockName)
-	if f.lock, err = os.OpenFile(unnamed, os.O_CREATE|os.O_RDWR, 0o600); err != nil { // #nosec G304 -- in a new folder of our own
+	if f.lock, err = os.OpenFile(unnamed, os.O_CREATE|os.O_RDWR, 0o600); err != nil { // #nosec G304 -- in our new folder
 		return err
 	}
 	if err := lock(f.lock); err != nil {
@@ -52,8 +52,8 @@ func (f *folder) remove() {
 	_ = f.lock.Close()
 }
 
-// removeOrphans removes our folders in parent whose lock is free. A folder without a lock file may be about to get
-// one, or belong to another program.
+// removeOrphans removes our folders in parent whose lock is free. It keeps a folder without a lock file: another
+// process may be creating it, or it belongs to another program.
 func removeOrphans(parent string) {
 	locks, _ := filepath.Glob(filepath.Join(parent, folderPattern, lockName)) // the pattern is right
 	for _, path := range locks {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Not parallel, as it sets the environment. A soak that was killed left its folder for ever.
+// Not parallel, because it sets the environment. A soak that was killed cannot remove its folder.
 func TestNextTargetRemovesOrphanedFolders(t *testing.T) {
 	parent := t.TempDir()
 	t.Setenv("TMPDIR", parent)
@@ -34,7 +34,7 @@ func TestNextTargetRemovesOrphanedFolders(t *testing.T) {
 	require.Len(t, entries, 1, "only what was not ours")
 }
 
-// macOS has 127.0.0.1 alone; an address of a link that is not there is as unknown here.
+// macOS has 127.0.0.1 only. An address of a network that does not exist is as unknown here.
 func TestFreePortUsesALocalAddress(t *testing.T) {
 	t.Parallel()
 	address, err := freePortOf("fe80::1%none", "127.0.0.1")

@@ -36,12 +36,12 @@ type LocalConfig struct {
 	Token        string        // required by the backend; "": a random one
 	Suffix       string        // of the names of its processes and logs, if there are several
 	Cores        process.Cores // for its processes
-	Certificates Certificates  // with them the backend itself speaks mutual TLS, without nginx
+	Certificates Certificates  // if set, the backend itself uses mutual TLS, without nginx
 	Model        bool          // the backend is the numbered model, without nginx
 }
 
-// Local is the backend on a unix socket, with nginx in front of it if nginx is installed.
-// What else the backend reads (BACKEND_FAULT, NOOP_SCHEDULE, …) it reads from our environment.
+// A Local is the backend on a unix socket, with nginx in front of it if nginx is installed. The backend reads its
+// other settings (BACKEND_FAULT, NOOP_SCHEDULE, …) from our environment.
 type Local struct {
 	Nginx string // version; "": the runners connect to the backend itself
 
@@ -54,7 +54,7 @@ type Local struct {
 	nginx    *service // nil without nginx
 }
 
-// StartLocal starts the target and waits until it is ready. After an error nothing is left.
+// StartLocal starts the target and waits until it is ready. After an error no process is left.
 func StartLocal(ctx context.Context, c LocalConfig) (*Target, error) {
 	if c.Token == "" {
 		var err error
@@ -125,7 +125,7 @@ func (c LocalConfig) direct() bool {
 	return nginxBinary() == "" || c.NoNginx || c.Certificates != "" || c.Model
 }
 
-// nginxBinary returns the path of nginx, "" if it is not installed. Debian keeps it off a user's PATH.
+// nginxBinary returns the path of nginx, "" if it is not installed. Debian installs it outside of a user's PATH.
 func nginxBinary() string {
 	for _, name := range []string{"nginx", "/usr/sbin/nginx"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -164,8 +164,8 @@ func (l *Local) log(name string) string {
 }
 
 func (l *Local) startNginx(ctx context.Context, binary string) error {
-	conf := filepath.Join(l.dir, "nginx.conf") // as NginxConfiguration says
-	f, err := os.Create(conf)                  // #nosec G304 -- in our own folder
+	conf := filepath.Join(l.dir, "nginx.conf") // see NginxConfiguration
+	f, err := os.Create(conf)                  // #nosec G304 -- in our folder
 	if err != nil {
 		return fmt.Errorf("write the configuration of nginx: %w", err)
 	}
@@ -210,8 +210,8 @@ func (l *Local) await(ctx context.Context, s *service, client *http.Client, url 
 			return nil
 		}
 		select {
-		case <-s.present().Done():
-			return fmt.Errorf("%s ended before it was ready (%s); see the logs in %s", s.name, ending(s.present().Err()), l.config.LogDir)
+		case <-s.current().Done():
+			return fmt.Errorf("%s ended before it was ready (%s); see the logs in %s", s.name, exitText(s.current().Err()), l.config.LogDir)
 		case <-ctx.Done():
 			return fmt.Errorf("%s was not ready in time: %w", s.name, err)
 		case <-time.After(20 * time.Millisecond):
@@ -237,10 +237,10 @@ func answers(ctx context.Context, client *http.Client, url string) error {
 // Crashes returns the crashes of the processes of the target.
 func (l *Local) Crashes() (crashes []Crash) {
 	for _, b := range l.backends {
-		crashes = append(crashes, b.crashed()...)
+		crashes = append(crashes, b.crashList()...)
 	}
 	if l.nginx != nil {
-		crashes = append(crashes, l.nginx.crashed()...)
+		crashes = append(crashes, l.nginx.crashList()...)
 	}
 	return crashes
 }
@@ -250,7 +250,7 @@ func (l *Local) NginxPID() int {
 	if l.nginx == nil {
 		return 0
 	}
-	return l.nginx.present().PID()
+	return l.nginx.current().PID()
 }
 
 // NginxLog returns the path of the error log of nginx.
@@ -267,7 +267,7 @@ func (l *Local) NginxConfiguration() string {
 // BackendPIDs returns the current process ids of the backends.
 func (l *Local) BackendPIDs() (out []int) {
 	for _, b := range l.backends {
-		out = append(out, b.present().PID())
+		out = append(out, b.current().PID())
 	}
 	return out
 }
@@ -280,8 +280,7 @@ func (l *Local) NginxStatus(ctx context.Context) (page io.ReadCloser, ok bool) {
 	return show(ctx, http.DefaultClient, "http://"+l.port+"/nginx-status", "")
 }
 
-// Stop ends the target in order, nginx first, and leaves nothing behind. When ctx ends it
-// does not wait any longer and kills.
+// Stop ends the target in order, nginx first, and removes its files. When ctx ends it kills the remaining processes.
 func (l *Local) Stop(ctx context.Context) {
 	if l.nginx != nil {
 		l.nginx.stop(ctx, 5*time.Second)

@@ -9,5 +9,5 @@ import (
 
 func lock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX) }
 
-// tryLock fails where another process has the lock.
+// tryLock fails if another process has the lock.
 func tryLock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }

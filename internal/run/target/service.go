@@ -16,8 +16,7 @@ const (
 	maxCrashes   = 10 // a process that crashes this often will not stay up
 )
 
-// A service is one process of the target. One that dies is started again, as any service
-// manager would: a soak has to survive that, and to tell of it.
+// A service is one process of the target. A crashed one is restarted, as any service manager would, and reported.
 type service struct {
 	name  string
 	begin func(restart bool) (*process.Process, error)
@@ -57,8 +56,8 @@ func (s *service) watch(p *process.Process) {
 	default:
 	}
 	died := time.Now()
-	s.note(died, fmt.Sprintf("%s died at %s UTC (%s) and was restarted", s.name, died.UTC().Format(time.TimeOnly), ending(p.Err())))
-	if len(s.crashed()) > maxCrashes {
+	s.note(died, fmt.Sprintf("%s died at %s UTC (%s) and was restarted", s.name, died.UTC().Format(time.TimeOnly), exitText(p.Err())))
+	if len(s.crashList()) > maxCrashes {
 		return
 	}
 	select {
@@ -71,7 +70,7 @@ func (s *service) watch(p *process.Process) {
 	}
 }
 
-func ending(err error) string {
+func exitText(err error) string {
 	if err == nil {
 		return "exit code 0"
 	}
@@ -90,14 +89,14 @@ func (s *service) note(at time.Time, text string) {
 	s.crashes = append(s.crashes, Crash{at, text})
 }
 
-func (s *service) crashed() []Crash {
+func (s *service) crashList() []Crash {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.crashes)
 }
 
-// present is the process as it is now, nil before the first start.
-func (s *service) present() *process.Process {
+// current returns the current process, nil before the first start.
+func (s *service) current() *process.Process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.process
@@ -107,8 +106,8 @@ func (s *service) present() *process.Process {
 // started service stays as it is.
 func (s *service) stop(ctx context.Context, grace time.Duration) {
 	close(s.stopping)
-	s.watched.Wait() // no restart can come any more
-	if p := s.present(); p != nil {
+	s.watched.Wait() // no further restart is possible
+	if p := s.current(); p != nil {
 		p.Stop(ctx, syscall.SIGTERM, grace)
 	}
 }

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// Several are targets at different addresses, which the runners share out (plan.BackendOf), because one process, or
-// one address, has a limited number of streams. They have one token.
-type Several []*Target
+// Targets is the list of the targets of a run at different addresses, which the runners share (plan.BackendOf),
+// because one process, or one address, has a limited number of streams. They have one token.
+type Targets []*Target
 
-// Remotes are targets that run elsewhere; with certificates they want one of their clients.
-func Remotes(urls []string, token string, c Certificates) (all Several, err error) {
+// Remotes returns targets on other machines; with certificates, clients must have one.
+func Remotes(urls []string, token string, c Certificates) (all Targets, err error) {
 	for _, url := range urls {
 		t := Remote(url, token)
 		if c != "" {
@@ -27,9 +27,8 @@ func Remotes(urls []string, token string, c Certificates) (all Several, err erro
 	return all, nil
 }
 
-// StartLocals starts that many targets here, each for the connections that c says. After an
-// error nothing is left.
-func StartLocals(ctx context.Context, c LocalConfig, count int) (all Several, err error) {
+// StartLocals starts a number of targets here, each for the connections of c. After an error none of them is left.
+func StartLocals(ctx context.Context, c LocalConfig, count int) (all Targets, err error) {
 	if c.Token, err = newToken(); err != nil {
 		return nil, err
 	}
@@ -48,8 +47,8 @@ func StartLocals(ctx context.Context, c LocalConfig, count int) (all Several, er
 	return all, nil
 }
 
-// URL is what a plan says of them.
-func (s Several) URL() string {
+// URL returns the URL for a plan.
+func (s Targets) URL() string {
 	urls := make([]string, len(s))
 	for i, t := range s {
 		urls[i] = t.URL
@@ -57,11 +56,11 @@ func (s Several) URL() string {
 	return strings.Join(urls, ",")
 }
 
-// Local is whether they run here.
-func (s Several) Local() bool { return len(s) > 0 && s[0].Local != nil }
+// Local reports whether they run here.
+func (s Targets) Local() bool { return len(s) > 0 && s[0].Local != nil }
 
 // Nginx returns the version of the nginx in front of each, "" if soak started none.
-func (s Several) Nginx() string {
+func (s Targets) Nginx() string {
 	if !s.Local() {
 		return ""
 	}
@@ -69,7 +68,7 @@ func (s Several) Nginx() string {
 }
 
 // Probe probes each; see Target.Probe.
-func (s Several) Probe(ctx context.Context, interval time.Duration) error {
+func (s Targets) Probe(ctx context.Context, interval time.Duration) error {
 	for _, t := range s {
 		if err := t.Probe(ctx, interval); err != nil {
 			return err
@@ -78,8 +77,9 @@ func (s Several) Probe(ctx context.Context, interval time.Duration) error {
 	return nil
 }
 
-// Ledger copies the ledgers of all to w. kept is false unless all keep one: a part of the ledger would accuse the others.
-func (s Several) Ledger(ctx context.Context, prefix string, w io.Writer) (hasLedger bool, err error) {
+// Ledger copies the ledgers of all targets to w. kept is false unless all have one: with a part of them, streams of
+// the others would seem lost.
+func (s Targets) Ledger(ctx context.Context, prefix string, w io.Writer) (hasLedger bool, err error) {
 	for _, t := range s {
 		one, oneErr := t.Ledger(ctx, prefix, w)
 		err = errors.Join(err, oneErr)
@@ -90,8 +90,8 @@ func (s Several) Ledger(ctx context.Context, prefix string, w io.Writer) (hasLed
 	return true, err
 }
 
-// Ready waits until each answers, which after a crash takes a moment.
-func (s Several) Ready(ctx context.Context) (err error) {
+// Ready waits until all targets are ready, for example after a crash.
+func (s Targets) Ready(ctx context.Context) (err error) {
 	for _, t := range s {
 		err = errors.Join(err, t.Ready(ctx))
 	}
@@ -99,7 +99,7 @@ func (s Several) Ready(ctx context.Context) (err error) {
 }
 
 // Crashes returns the crashes of the processes that soak started.
-func (s Several) Crashes() (crashes []Crash) {
+func (s Targets) Crashes() (crashes []Crash) {
 	for _, t := range s {
 		if t.Local != nil {
 			crashes = append(crashes, t.Local.Crashes()...)
@@ -109,7 +109,7 @@ func (s Several) Crashes() (crashes []Crash) {
 }
 
 // Stop ends those that are ours; see Local.Stop.
-func (s Several) Stop(ctx context.Context) {
+func (s Targets) Stop(ctx context.Context) {
 	for _, t := range s {
 		if t.Local != nil {
 			t.Local.Stop(ctx)

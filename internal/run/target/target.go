@@ -19,7 +19,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/proxy"
 )
 
-// A Target can be soaked, and asked for its own ledger.
+// A Target is a service under test, which may have its own ledger.
 type Target struct {
 	URL   string
 	Token string
@@ -29,7 +29,7 @@ type Target struct {
 	base   string
 }
 
-// Remote is a target that runs elsewhere.
+// Remote returns a target on another machine.
 func Remote(url, token string) *Target {
 	return &Target{URL: url, Token: token, base: url, client: &http.Client{
 		Timeout: time.Minute, Transport: asRunnersConnect(),
@@ -37,25 +37,25 @@ func Remote(url, token string) *Target {
 	}}
 }
 
-// asRunnersConnect is a transport that goes by the proxies of runners, and trusts whom they trust: they heed
+// asRunnersConnect returns a transport with the proxies of the runners and their trust in certificates: they obey
 // K6_INSECURE_SKIP_TLS_VERIFY.
 func asRunnersConnect() http.RoundTripper {
 	insecure, _ := strconv.ParseBool(os.Getenv("K6_INSECURE_SKIP_TLS_VERIFY"))
 	return proxy.Chooser(nil).Transport(&http.Transport{
-		TLSClientConfig:   &tls.Config{InsecureSkipVerify: insecure}, // #nosec G402 -- as k6 does where its user says so
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: insecure}, // #nosec G402 -- as k6 does if its user sets it
 		ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute,
 	})
 }
 
-// Through is a target that runs elsewhere and is asked for its own ledger at another address
-// than its clients use: one that is only to be had from here.
-func Through(url, token, address string) *Target {
+// NewWithLedgerAt returns a remote target whose own ledger has another address than that of its clients: one that
+// only this machine reaches.
+func NewWithLedgerAt(url, token, address string) *Target {
 	t := Remote(url, token)
 	t.base = "http://" + address
 	return t
 }
 
-// direct is a client that asks the backend itself, past nginx.
+// direct returns a client for the backend itself, past nginx.
 func direct(network, address string) *http.Client {
 	return &http.Client{
 		Timeout: time.Minute,
@@ -81,7 +81,7 @@ func get(ctx context.Context, client *http.Client, url, token string) (*http.Res
 	return client.Do(req)
 }
 
-// health is the part of /healthz of our backend that soak reads.
+// A health is the part of /healthz of our backend that soak reads.
 type health struct {
 	Version  string  `json:"version"`
 	Interval float64 `json:"noop_interval_s"`
@@ -106,8 +106,8 @@ func (t *Target) health(ctx context.Context) (h health, err error) {
 	return h, nil
 }
 
-// Probe returns an error if nothing answers at the target's address, or if a backend of ours sends noops at another interval. A
-// foreign service need not have any path but its own, so every HTTP answer is one. Interval 0 is any.
+// Probe returns an error if nothing answers at the target's address, or if a backend of ours sends noops at another
+// interval. Another service need not have any other path, so every HTTP response is accepted. Interval 0 accepts any.
 func (t *Target) Probe(ctx context.Context, interval time.Duration) error {
 	h, err := t.health(ctx)
 	if err != nil {
@@ -125,8 +125,8 @@ func (t *Target) Probe(ctx context.Context, interval time.Duration) error {
 // ReadyWithin is how long a target may take to answer. Tests shorten it.
 var ReadyWithin = 10 * time.Second
 
-// Ready waits until the target answers, for some seconds at most. Our own backend must report that it is ready; of
-// another service any answer is enough.
+// Ready waits until the target answers, for some seconds at most. Our own backend must report that it is ready; for
+// another service any response is enough.
 func (t *Target) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, ReadyWithin)
 	defer cancel()
@@ -142,9 +142,9 @@ func (t *Target) Ready(ctx context.Context) error {
 	})
 }
 
-// awaitAnswer asks until there is no error or ctx ends.
-func awaitAnswer(ctx context.Context, name string, ask func() error) error {
-	for err := ask(); err != nil; err = ask() {
+// awaitAnswer repeats a request until there is no error or ctx ends.
+func awaitAnswer(ctx context.Context, name string, request func() error) error {
+	for err := request(); err != nil; err = request() {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%s no longer answers: %w", name, err)
@@ -154,7 +154,7 @@ func awaitAnswer(ctx context.Context, name string, ask func() error) error {
 	return nil
 }
 
-// host is where clients go, for people.
+// host returns the address for clients, for display.
 func (t *Target) host() string {
 	u, err := url.Parse(t.URL)
 	if err != nil {
@@ -163,8 +163,8 @@ func (t *Target) host() string {
 	return u.Host
 }
 
-// Ledger copies the server's own ledger of the ids that begin with prefix to w. It reports
-// false where the service keeps none, with a sentence if it has one but does not show it.
+// Ledger copies the server's own ledger of the ids that begin with prefix to w. It returns false if the service has
+// none, with a sentence if it has one but does not show it.
 func (t *Target) Ledger(ctx context.Context, prefix string, w io.Writer) (hasLedger bool, err error) {
 	resp, err := t.get(ctx, "/event/ledger?prefix="+url.QueryEscape(prefix))
 	if err != nil {
@@ -198,7 +198,7 @@ func (t *Target) ModelLedger(ctx context.Context, prefix string, w io.Writer) (h
 	return err == nil, err
 }
 
-// Metrics is the backend's metrics page. ok is false where there is none.
+// Metrics returns the backend's metrics page. ok is false if there is none.
 func (t *Target) Metrics(ctx context.Context) (page io.ReadCloser, ok bool) {
 	return show(ctx, t.client, t.base+"/metrics", t.Token)
 }

@@ -135,7 +135,7 @@ func TestCertificateIsVerifiedAsByRunners(t *testing.T) {
 	require.NoError(t, Remote(s.URL, "").Probe(t.Context(), 0))
 }
 
-// What takes nginx is refused before a process is started.
+// Settings that need nginx are refused before a process is started.
 func TestTargetsThatNeedNginx(t *testing.T) {
 	t.Parallel()
 	for want, c := range map[string]LocalConfig{
