@@ -25,7 +25,7 @@ var awsCLI struct {
 	cmd    *exec.Cmd
 }
 
-// useCommandLine puts the real AWS command line into the PATH.
+// useCommandLine adds the real AWS command line to the PATH.
 func useCommandLine(t *testing.T) {
 	t.Helper()
 	real, err := exec.LookPath("aws")

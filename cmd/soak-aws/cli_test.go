@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fakePlugin is the Session Manager plugin, as the AWS command line calls it. Its arguments are the response to
+// fakePlugin acts as the Session Manager plugin, which the AWS command line calls. Its arguments are the response to
 // StartSession (or the name of a variable with it), region, "StartSession", profile, the request, and the address of
 // the service.
 func fakePlugin(args []string) int {

@@ -12,7 +12,7 @@ import (
 
 const tick = time.Millisecond
 
-// siteWith is a deployment in eu-central-1 with hosts by the parameter of their state.
+// siteWith returns a deployment in eu-central-1 with hosts by the parameter of their state.
 func siteWith(t *testing.T, statuses map[string]string) site {
 	t.Helper()
 	c, err := connect(context.Background(), "eu-central-1")

@@ -58,8 +58,8 @@ func startStack(t *testing.T) *recordingServer {
 	})
 }
 
-// startCluster is an API server whose user may make TestRuns, look, and do nothing else, so that a run ends where the
-// secret for its runners is made.
+// startCluster starts an API server whose user may create TestRuns and read, so that a run ends when it creates the
+// secret for its runners.
 func startCluster(t *testing.T) *recordingServer {
 	return record(t, func(w http.ResponseWriter, r *http.Request, body string) {
 		w.Header().Set("Content-Type", "application/json")
@@ -80,7 +80,7 @@ func startCluster(t *testing.T) *recordingServer {
 	})
 }
 
-// kubeconfig is that of k3s, as its host sees it.
+// kubeconfig is the file that k3s writes on its host.
 const kubeconfig = `{"apiVersion":"v1","kind":"Config","current-context":"c","clusters":[{"name":"c","cluster":{"server":"http://127.0.0.1:6443"}}],` +
 	`"users":[{"name":"c","user":{}}],"contexts":[{"name":"c","context":{"cluster":"c","user":"c"}}]}`
 

@@ -22,7 +22,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// smallSettings is a deployment without hosts: its only resource takes some seconds, and has no provider to download.
+// smallSettings describes a deployment without hosts: its only resource takes some seconds, and needs no provider to
+// download.
 const smallSettings = `
 locals {
   settings = {
@@ -111,7 +112,7 @@ func startOnTerminal(t *testing.T, args ...string) session {
 	return s
 }
 
-// await waits for a moment.
+// await waits until a condition is true.
 func (s session) await(t *testing.T, condition func() bool) {
 	t.Helper()
 	require.Eventually(t, condition, 3*time.Minute, 20*time.Millisecond)

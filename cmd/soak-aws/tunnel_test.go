@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// fakeSession is `aws ssm start-session` for a port: it forwards connections until SIGINT, or until the file cut
+// fakeSession acts as `aws ssm start-session` for a port: it forwards connections until SIGINT, or until the file cut
 // exists.
 func fakeSession(args []string) int {
 	if args[1] != "start-session" {
@@ -68,7 +68,7 @@ func fakeSession(args []string) int {
 	return forward(port, os.Getenv("FAKE_AWS_STACK"))
 }
 
-// leavePlugin ends at a cut, as one that is killed does, and leaves the process that holds the port.
+// leavePlugin ends when the file cut exists, like a killed session, and leaves the process that holds the port.
 func leavePlugin(port string) int {
 	cut := os.Getenv("FAKE_AWS_CUT")
 	plugin := exec.Command(os.Args[0], "ssm", "start-session", "localPortNumber="+port)
@@ -128,8 +128,8 @@ func forward(port, to string) int {
 	}
 }
 
-// withSessions puts an AWS command line into the PATH whose tunnels lead to a stack. It returns the file of its
-// calls, one line for each session, and a function that disconnects the open one.
+// withSessions adds an AWS command line to the PATH whose tunnels lead to a stack. It returns the file of its calls,
+// one line for each session, and a function that disconnects the open one.
 func withSessions(t *testing.T, stack string) (log string, cut func()) {
 	t.Helper()
 	bin := t.TempDir()

@@ -14,7 +14,7 @@ import (
 
 func TestOnlyCountedConnectionsArePolled(t *testing.T) {
 	t.Parallel()
-	ours, theirs := pair(t)
+	ours, theirs := connPair(t)
 	require.Nil(t, poll(tls.Client(ours, &tls.Config{}), nil), "TLS that the poller cannot get under")
 	require.Nil(t, poll(tls.Client(&underTLS{Conn: theirs}, &tls.Config{}), nil))
 	require.Nil(t, poll(theirs, nil), "no Conn: its bytes are not counted")
@@ -60,14 +60,14 @@ func (s *sipper) turn([]byte, *eventstream.Block) {
 	}
 }
 
-// holdsUp has the poller wait in its turn, until it hangs up.
-type holdsUp struct {
+// A slowReader blocks the poller in its turn until it closes.
+type slowReader struct {
 	of    *polled
 	begun chan bool
 	over  chan bool
 }
 
-func (h *holdsUp) turn([]byte, *eventstream.Block) {
+func (h *slowReader) turn([]byte, *eventstream.Block) {
 	h.begun <- true
 	<-h.over
 	h.of.hangUp()
@@ -78,12 +78,12 @@ func TestAvailableDataIsReadInOneTurn(t *testing.T) {
 	t.Parallel()
 	const bytes = 3*readsPerTurn + 1
 	for _, sip := range []int{1, 2 * bytes} {
-		ours, theirs := pair(t)
+		ours, theirs := connPair(t)
 		s := &sipper{sip: make([]byte, sip), ended: make(chan int, 1)}
 		s.of = poll(ours, s)
 		require.NoError(t, s.of.start())
-		other, _ := pair(t)
-		busy := &holdsUp{begun: make(chan bool), over: make(chan bool)}
+		other, _ := connPair(t)
+		busy := &slowReader{begun: make(chan bool), over: make(chan bool)}
 		busy.of = poll(other, busy)
 		require.NoError(t, busy.of.start())
 		<-busy.begun // and the other one has had its first turn

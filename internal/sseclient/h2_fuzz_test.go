@@ -14,15 +14,15 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// nowhere is a connection on which anything can be said.
-type nowhere struct{ net.Conn }
+// A discardConn is a connection that accepts every write.
+type discardConn struct{ net.Conn }
 
-func (nowhere) Write(p []byte) (int, error)      { return len(p), nil }
-func (nowhere) Close() error                     { return nil }
-func (nowhere) SetReadDeadline(time.Time) error  { return nil }
-func (nowhere) SetWriteDeadline(time.Time) error { return nil }
+func (discardConn) Write(p []byte) (int, error)      { return len(p), nil }
+func (discardConn) Close() error                     { return nil }
+func (discardConn) SetReadDeadline(time.Time) error  { return nil }
+func (discardConn) SetWriteDeadline(time.Time) error { return nil }
 
-// collector is a reader that keeps what it reads, and hangs up at the end.
+// A collector is a reader that keeps what it reads, and closes at the end.
 type collector struct {
 	st  *h2Stream
 	got strings.Builder
@@ -44,10 +44,10 @@ func (r *collector) turn(buf []byte, _ *eventstream.Block) {
 	}
 }
 
-// heard has a connection with two streams take what a server said, in pieces, and then its end: what each stream read, and
-// how it ended.
-func heard(t *testing.T, said, pieces []byte) (all []string) {
-	c := newH2Conn(&Response{conn: nowhere{}}, new(h2Pool), 0)
+// readSplit passes the output of a server to a connection with two streams, in pieces, and then its end. It returns
+// what each stream read, and how it ended.
+func readSplit(t *testing.T, said, pieces []byte) (all []string) {
+	c := newH2Conn(&Response{conn: discardConn{}}, new(h2Pool), 0)
 	var readers []*collector
 	for range 2 {
 		st := &h2Stream{conn: c, id: c.next}
@@ -122,6 +122,6 @@ func FuzzH2Frames(f *testing.F) {
 		func() error { return server.WriteData(3, false, nil) }, func() error { return server.WriteRawFrame(99, 0, 3, head) })
 	f.Add([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"), []byte{})
 	f.Fuzz(func(t *testing.T, said, pieces []byte) {
-		require.Equal(t, heard(t, said, nil), heard(t, said, pieces))
+		require.Equal(t, readSplit(t, said, nil), readSplit(t, said, pieces))
 	})
 }

@@ -15,7 +15,7 @@ const patience = 10 * time.Second
 
 const twoEvents = "data: a\n\ndata: b\n\n"
 
-// serverTLS is a server's configuration with a certificate for 127.0.0.1, which no client trusts.
+// serverTLS returns a server's configuration with a certificate for 127.0.0.1, which no client trusts.
 var serverTLS = sync.OnceValue(func() *tls.Config {
 	s := httptest.NewUnstartedServer(nil)
 	s.StartTLS()

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pair is both ends of a connection, ours as a Client dials it.
-func pair(t *testing.T) (ours, theirs net.Conn) {
+// connPair returns both ends of a connection, ours as a Client dials it.
+func connPair(t *testing.T) (ours, theirs net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -23,8 +23,8 @@ func pair(t *testing.T) (ours, theirs net.Conn) {
 	return &Conn{Conn: ours, Received: new(int64), Sent: new(int64)}, theirs
 }
 
-// silentBody is a body as a process finds it that did not run for longer than its
-// idleTimeout: the sweep has come first and interrupted the read.
+// silentBody returns a body in the state that a process finds after it was stopped for longer than its idleTimeout:
+// the sweep has interrupted the read before.
 func silentBody(ours net.Conn) *body {
 	b := new(body)
 	b.transport = blocking{ours}
@@ -47,7 +47,7 @@ func TestInterruptedReadReturnsAvailableData(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ours, theirs := pair(t)
+			ours, theirs := connPair(t)
 			bring.do(theirs)
 			b := silentBody(ours)
 			p := make([]byte, 64)
@@ -61,7 +61,7 @@ func TestInterruptedReadReturnsAvailableData(t *testing.T) {
 
 func TestInterruptedReadWithoutDataIsIdle(t *testing.T) {
 	t.Parallel()
-	ours, _ := pair(t)
+	ours, _ := connPair(t)
 	_, err := silentBody(ours).Read(make([]byte, 64))
 	require.ErrorIs(t, err, errIdle)
 }
@@ -69,7 +69,7 @@ func TestInterruptedReadWithoutDataIsIdle(t *testing.T) {
 // The bytes came between the sweep's look and its interruption.
 func TestOutdatedInterruptIsIgnored(t *testing.T) {
 	t.Parallel()
-	ours, theirs := pair(t)
+	ours, theirs := connPair(t)
 	b := silentBody(ours)
 	b.touch(time.Now())
 	time.AfterFunc(20*time.Millisecond, func() { _, _ = io.WriteString(theirs, "data: 0\n\n") })
@@ -83,7 +83,7 @@ func TestSweepEndsWithItsLastStream(t *testing.T) {
 	var w idleSweep
 	marks := make([]*idleMark, 5)
 	for i := range marks {
-		ours, _ := pair(t)
+		ours, _ := connPair(t)
 		marks[i] = markOf(ours, time.Hour)
 		w.watch(marks[i], time.Now())
 	}
@@ -104,8 +104,8 @@ func TestSweepEndsWithItsLastStream(t *testing.T) {
 func TestSweepIsPunctual(t *testing.T) {
 	t.Parallel()
 	var w idleSweep
-	slow, _ := pair(t)
-	quick, _ := pair(t)
+	slow, _ := connPair(t)
+	quick, _ := connPair(t)
 	long := markOf(slow, time.Hour)
 	short := markOf(quick, 500*time.Millisecond)
 	w.watch(long, time.Now())
@@ -138,7 +138,7 @@ func TestStallIsNotSilence(t *testing.T) {
 	for _, c := range []struct{ late, waits time.Duration }{
 		{timeout / 20, 0}, {timeout / 10, timeout / 10}, {timeout / 4, timeout / 4}, {10 * timeout, timeout / 2},
 	} {
-		ours, _ := pair(t)
+		ours, _ := connPair(t)
 		m := markOf(ours, timeout)
 		now := time.Since(processStart)
 		m.last.Store(int64(now - timeout - c.late))
@@ -151,7 +151,7 @@ func TestStallIsNotSilence(t *testing.T) {
 	}
 }
 
-// markOf is that of a stream which may be silent for so long.
+// markOf returns the mark of a stream that may be silent for a time.
 func markOf(conn net.Conn, timeout time.Duration) *idleMark {
 	m := &idleMark{transport: blocking{conn}}
 	m.timeout.Store(int64(timeout))

@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// endlessStream is a wire on which one text comes over and over, all that fits at a time.
+// An endlessStream is a connection that repeats one text, as much as fits at a time.
 type endlessStream struct {
 	transport
 	text string

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// socket is a connection as TLS sees that of the poller: bytes that have come, and then errNotReady.
+// A socket is a connection as TLS reads it from the poller: bytes that have arrived, and then errNotReady.
 type socket struct {
 	net.Conn
 	come []byte
@@ -27,8 +27,8 @@ func (s *socket) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// spoken is a client behind its handshake, and what the server says then, encrypted.
-func spoken(t testing.TB, version uint16, say func(w io.Writer)) (client *tls.Conn, from *socket, said []byte) {
+// connectTLS returns a client after its handshake, and the encrypted output of the server after it.
+func connectTLS(t testing.TB, version uint16, say func(w io.Writer)) (client *tls.Conn, from *socket, said []byte) {
 	ours, theirs := net.Pipe()
 	t.Cleanup(func() { _, _ = ours.Close(), theirs.Close() })
 	config := serverTLS().Clone()
@@ -52,7 +52,7 @@ func spoken(t testing.TB, version uint16, say func(w io.Writer)) (client *tls.Co
 func TestTLSReleasesHandshake(t *testing.T) {
 	t.Parallel()
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
-		client, from, said := spoken(t, version, func(w io.Writer) { _, _ = io.WriteString(w, twoEvents) })
+		client, from, said := connectTLS(t, version, func(w io.Writer) { _, _ = io.WriteString(w, twoEvents) })
 		releaseHandshake(client)
 		for _, name := range []string{"rawInput", "hand"} {
 			buffer, ok := bufferOf(client, name)
@@ -79,7 +79,7 @@ func FuzzTLSInPieces(f *testing.F) {
 		if older {
 			version = tls.VersionTLS12
 		}
-		client, from, said := spoken(t, version, func(w io.Writer) {
+		client, from, said := connectTLS(t, version, func(w io.Writer) {
 			for rest := text; rest != ""; {
 				n := min(len(rest), 40<<10) // many records
 				_, _ = io.WriteString(w, rest[:n])

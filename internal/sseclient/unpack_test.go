@@ -26,7 +26,7 @@ var packers = map[string]func(io.Writer) packer{
 	},
 }
 
-// pack is a text in a coding, whole.
+// pack encodes a text in a coding.
 func pack(coding, text string) string {
 	var out bytes.Buffer
 	z := packers[coding](&out)

@@ -25,7 +25,7 @@ import (
 	"go.k6.io/k6/v2/metrics"
 )
 
-// vu is a VU with the module in it, as a script sees it.
+// A vu is a virtual user with the module, as a script uses it.
 type vu struct {
 	*modulestest.Runtime
 	t       *testing.T
@@ -34,7 +34,7 @@ type vu struct {
 	samples chan metrics.SampleContainer
 }
 
-// newVU makes one that trusts ca and, unless client is nil, shows that certificate.
+// newVU returns a virtual user that trusts ca and, unless client is nil, presents that certificate.
 func newVU(t *testing.T, ca *authority, client *tls.Certificate) *vu {
 	t.Helper()
 	rt := modulestest.NewRuntime(t)
@@ -137,7 +137,7 @@ func (a *authority) server() *tls.Certificate {
 	})
 }
 
-// inPEM is the pair as a script would read it from two files.
+// inPEM returns the pair as a script reads it from two files.
 func inPEM(t *testing.T, pair *tls.Certificate) (cert, key string) {
 	t.Helper()
 	raw, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)

@@ -35,8 +35,8 @@ func TestBytesAreThoseOfTheWire(t *testing.T) {
 	requireSent(t, peer, sums["handshake_received"], 0)
 }
 
-// requireSent waits until the server has counted the bytes that the client received: it counts them after they are on their way.
-// Of the end of TLS the client may not have received all.
+// requireSent waits until the server has counted the bytes that the client received: it counts them after they are
+// sent. The client may not have received the whole end of TLS.
 func requireSent(t *testing.T, peer *wire, received float64, end int64) {
 	t.Helper()
 	require.Eventually(t, func() bool {

@@ -111,38 +111,38 @@ func TestOutcomes(t *testing.T) {
 	for name, c := range map[string]struct {
 		url, want, code string
 	}{
-		"right":                          {says(t, ok), `{body: 'ok'}`, "ok"},
-		"wrong body":                     {says(t, ok), `{body: 'no'}`, "wrong"},
-		"no JSON":                        {says(t, ok), `{json: 'ok'}`, "wrong"},
-		"JSON":                           {says(t, "HTTP/1.1 200 OK\r\nContent-Length: 17\r\n\r\n{\"a\":{\"b\":[1,2]}}"), `{json: [1, 2], at: 'a.b'}`, "ok"},
-		"JSON without the name":          {says(t, "HTTP/1.1 200 OK\r\nContent-Length: 17\r\n\r\n{\"a\":{\"b\":[1,2]}}"), `{json: null, at: 'a.c'}`, "wrong"},
-		"any body":                       {says(t, ok), `{}`, "ok"},
-		"chunked":                        {says(t, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\no\r\n1\r\nk\r\n0\r\n\r\n"), `{body: 'ok'}`, "ok"},
-		"interim answers":                {says(t, "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n"+ok), `{body: 'ok'}`, "ok"},
-		"interim answers for ever":       {says(t, strings.Repeat("HTTP/1.1 102 P\r\n\r\n", 11)), `{}`, "net-1000"},
-		"no content":                     {says(t, "HTTP/1.1 204 No Content\r\n\r\n"), `{status: 204}`, "ok"},
-		"no content, unasked":            {says(t, "HTTP/1.1 204 No Content\r\n\r\n"), `{}`, "status-204"},
-		"busy":                           {says(t, "HTTP/1.1 503 S\r\nContent-Length: 0\r\n\r\n"), `{}`, "status-503"},
-		"redirect":                       {says(t, "HTTP/1.1 302 F\r\nLocation: /\r\nContent-Length: 0\r\n\r\n"), `{}`, "status-302"},
-		"other protocol":                 {says(t, "HTTP/1.1 101 S\r\nUpgrade: x\r\n\r\n"), `{}`, "status-101"},
-		"to the end of the connection":   {truncated(t, "HTTP/1.1 200 OK\r\n\r\nok"), `{body: 'ok'}`, "ok"},
-		"half a body":                    {truncated(t, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no"), `{body: 'ok'}`, "truncated"},
-		"half a body that no want names": {truncated(t, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no"), `{}`, "truncated"},
-		"chunks without an end":          {truncated(t, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n"), `{body: 'ok'}`, "truncated"},
-		"half a body, then a reset": {raw(t, func(conn net.Conn, request func() bool) {
+		"right":                          {serveBytes(t, ok), `{body: 'ok'}`, "ok"},
+		"wrong body":                     {serveBytes(t, ok), `{body: 'no'}`, "wrong"},
+		"no JSON":                        {serveBytes(t, ok), `{json: 'ok'}`, "wrong"},
+		"JSON":                           {serveBytes(t, "HTTP/1.1 200 OK\r\nContent-Length: 17\r\n\r\n{\"a\":{\"b\":[1,2]}}"), `{json: [1, 2], at: 'a.b'}`, "ok"},
+		"JSON without the name":          {serveBytes(t, "HTTP/1.1 200 OK\r\nContent-Length: 17\r\n\r\n{\"a\":{\"b\":[1,2]}}"), `{json: null, at: 'a.c'}`, "wrong"},
+		"any body":                       {serveBytes(t, ok), `{}`, "ok"},
+		"chunked":                        {serveBytes(t, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\no\r\n1\r\nk\r\n0\r\n\r\n"), `{body: 'ok'}`, "ok"},
+		"interim answers":                {serveBytes(t, "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n"+ok), `{body: 'ok'}`, "ok"},
+		"interim answers for ever":       {serveBytes(t, strings.Repeat("HTTP/1.1 102 P\r\n\r\n", 11)), `{}`, "net-1000"},
+		"no content":                     {serveBytes(t, "HTTP/1.1 204 No Content\r\n\r\n"), `{status: 204}`, "ok"},
+		"no content, unasked":            {serveBytes(t, "HTTP/1.1 204 No Content\r\n\r\n"), `{}`, "status-204"},
+		"busy":                           {serveBytes(t, "HTTP/1.1 503 S\r\nContent-Length: 0\r\n\r\n"), `{}`, "status-503"},
+		"redirect":                       {serveBytes(t, "HTTP/1.1 302 F\r\nLocation: /\r\nContent-Length: 0\r\n\r\n"), `{}`, "status-302"},
+		"other protocol":                 {serveBytes(t, "HTTP/1.1 101 S\r\nUpgrade: x\r\n\r\n"), `{}`, "status-101"},
+		"to the end of the connection":   {serveTruncated(t, "HTTP/1.1 200 OK\r\n\r\nok"), `{body: 'ok'}`, "ok"},
+		"half a body":                    {serveTruncated(t, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no"), `{body: 'ok'}`, "truncated"},
+		"half a body that no want names": {serveTruncated(t, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no"), `{}`, "truncated"},
+		"chunks without an end":          {serveTruncated(t, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n"), `{body: 'ok'}`, "truncated"},
+		"half a body, then a reset": {serveRaw(t, func(conn net.Conn, request func() bool) {
 			_ = request()
 			_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no"))
 			time.Sleep(200 * time.Millisecond) // a reset discards what the client has not read
 			_ = conn.(*net.TCPConn).SetLinger(0)
 		}), `{body: 'ok'}`, "truncated"},
-		"half a body of a refusal": {truncated(t, "HTTP/1.1 503 S\r\nContent-Length: 2\r\n\r\no"), `{}`, "net-1000"},
-		"half a head":              {truncated(t, "HTTP/1.1 200 OK\r\nContent-"), `{}`, "net-1000"},
-		"longer than it says":      {says(t, ok+"!"), `{}`, "wrong"},
-		"two answers":              {says(t, ok+ok), `{body: 'ok'}`, "wrong"},
-		"a bad status, and longer": {says(t, "HTTP/1.1 503 S\r\nContent-Length: 0\r\n\r\n!"), `{}`, "status-503"},
-		"no HTTP":                  {says(t, "ok\r\n"), `{}`, "net-1000"},
-		"hangs up":                 {truncated(t, ""), `{}`, "net-1000"},
-		"resets": {raw(t, func(conn net.Conn, request func() bool) {
+		"half a body of a refusal": {serveTruncated(t, "HTTP/1.1 503 S\r\nContent-Length: 2\r\n\r\no"), `{}`, "net-1000"},
+		"half a head":              {serveTruncated(t, "HTTP/1.1 200 OK\r\nContent-"), `{}`, "net-1000"},
+		"longer than it says":      {serveBytes(t, ok+"!"), `{}`, "wrong"},
+		"two answers":              {serveBytes(t, ok+ok), `{body: 'ok'}`, "wrong"},
+		"a bad status, and longer": {serveBytes(t, "HTTP/1.1 503 S\r\nContent-Length: 0\r\n\r\n!"), `{}`, "status-503"},
+		"no HTTP":                  {serveBytes(t, "ok\r\n"), `{}`, "net-1000"},
+		"hangs up":                 {serveTruncated(t, ""), `{}`, "net-1000"},
+		"resets": {serveRaw(t, func(conn net.Conn, request func() bool) {
 			_ = request()
 			_ = conn.(*net.TCPConn).SetLinger(0)
 		}), `{}`, "net-1220"},
@@ -189,7 +189,7 @@ func TestWantedJSON(t *testing.T) {
 }
 
 func says200(t *testing.T, body string) string {
-	return says(t, fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(body), body))
+	return serveBytes(t, fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(body), body))
 }
 
 // Nothing but {unique} is changed in a request.
@@ -209,7 +209,7 @@ func TestRequestIsSentUnchanged(t *testing.T) {
 func TestHeadWithoutEnd(t *testing.T) {
 	t.Parallel()
 	field := []byte("X-A: " + strings.Repeat("y", 4000) + "\r\n")
-	u := raw(t, func(conn net.Conn, request func() bool) {
+	u := serveRaw(t, func(conn net.Conn, request func() bool) {
 		_ = request()
 		_, err := conn.Write([]byte("HTTP/1.1 200 OK\r\n"))
 		for err == nil {
@@ -225,7 +225,7 @@ func TestHeadWithoutEnd(t *testing.T) {
 
 func TestSlowResponseIsATimeout(t *testing.T) {
 	t.Parallel()
-	u := raw(t, func(conn net.Conn, request func() bool) {
+	u := serveRaw(t, func(conn net.Conn, request func() bool) {
 		_ = request()
 		_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\n"))
 		_ = request() // never comes
@@ -252,7 +252,7 @@ func TestConnectionsAreOpenedAnew(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var opened atomic.Int64
-			u := raw(t, func(conn net.Conn, request func() bool) {
+			u := serveRaw(t, func(conn net.Conn, request func() bool) {
 				opened.Add(1)
 				_ = request()
 				_, _ = conn.Write([]byte(says))
@@ -286,7 +286,7 @@ func TestUnrequestedBytesAreCounted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var sent, prompt atomic.Int64
-			u := raw(t, func(conn net.Conn, request func() bool) {
+			u := serveRaw(t, func(conn net.Conn, request func() bool) {
 				for request() {
 					answered := time.Now()
 					_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"))
@@ -317,7 +317,7 @@ func TestUnrequestedBytesAreCounted(t *testing.T) {
 func TestNoConnectionReuse(t *testing.T) {
 	t.Parallel()
 	var opened atomic.Int64
-	u := raw(t, func(conn net.Conn, request func() bool) {
+	u := serveRaw(t, func(conn net.Conn, request func() bool) {
 		for opened.Add(1); request(); {
 			_, _ = conn.Write([]byte("HTTP/1.1 204 N\r\n\r\n"))
 		}
@@ -350,7 +350,7 @@ func TestInterruptedStageEndsAtOnce(t *testing.T) {
 	} {
 		var asked atomic.Int64
 		all := make(chan struct{})
-		u := raw(t, func(_ net.Conn, request func() bool) {
+		u := serveRaw(t, func(_ net.Conn, request func() bool) {
 			_ = request()
 			if asked.Add(1) == 20 {
 				close(all)
@@ -370,7 +370,7 @@ func TestInterruptedStageEndsAtOnce(t *testing.T) {
 }
 
 func TestNoGoroutineIsLeft(t *testing.T) { //nolint:paralleltest // it counts those of the process
-	u := says(t, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+	u := serveBytes(t, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 	v := newVU(t)
 	before := runtime.NumGoroutine()
 	for _, call := range []string{

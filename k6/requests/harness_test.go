@@ -23,7 +23,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
-// vu is a VU with the module in it, as a script sees it.
+// A vu is a virtual user with the module, as a script uses it.
 type vu struct {
 	*modulestest.Runtime
 	t       *testing.T
@@ -55,7 +55,7 @@ func newVU(t *testing.T, change ...func(*lib.State)) *vu {
 	return v
 }
 
-// counts is what a stage resolves to.
+// A counts is the result of a stage.
 type counts struct{ Made, Failed, Dropped int64 }
 
 // await runs a call of the module, and returns what it resolves to.
@@ -69,7 +69,7 @@ func (v *vu) await(format string, args ...any) (c counts) {
 	return c
 }
 
-// lane is one of a closed stage with one operation, to be asked step by step.
+// lane returns a lane of a closed stage with one operation, and a function that makes one request.
 func (v *vu) lane(operation string, args ...any) (l *lane, ask func() string) {
 	v.t.Helper()
 	options, err := v.VU.Runtime().RunString("({concurrency: 1, requests: 1, operations: [" + fmt.Sprintf(operation, args...) + "]})")
@@ -85,7 +85,7 @@ func (v *vu) lane(operation string, args ...any) (l *lane, ask func() string) {
 	}
 }
 
-// idle waits until the server's end of a connection that is not used has arrived, and long enough for the lane to look.
+// idle waits until the server's end of an unused connection has arrived, and long enough for the lane to look.
 func (l *lane) idle(t *testing.T) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -124,7 +124,7 @@ func (v *vu) sums() map[string]sum {
 	}
 }
 
-// codes are the outcomes of the requests so far.
+// codes returns the outcomes of the requests so far.
 func (v *vu) codes() map[string]int {
 	out := map[string]int{}
 	for name, s := range v.sums() {
@@ -136,7 +136,7 @@ func (v *vu) codes() map[string]int {
 	return out
 }
 
-// closedURL is a URL without a listener. A port that was just closed may be that of another test.
+// closedURL has no listener. A port that was just closed may be that of another test.
 const closedURL = "http://127.0.0.1:1"
 
 func serve(t *testing.T, handler http.HandlerFunc) *httptest.Server {
@@ -146,8 +146,8 @@ func serve(t *testing.T, handler http.HandlerFunc) *httptest.Server {
 	return s
 }
 
-// raw is a server that calls with on each connection; request reads the next whole request.
-func raw(t *testing.T, with func(conn net.Conn, request func() bool)) (url string) {
+// serveRaw starts a server that calls a function for each connection; request reads the next whole request.
+func serveRaw(t *testing.T, with func(conn net.Conn, request func() bool)) (url string) {
 	t.Helper()
 	return "http://" + sockets.Serve(t, func(conn net.Conn) {
 		r := bufio.NewReader(conn)
@@ -158,9 +158,9 @@ func raw(t *testing.T, with func(conn net.Conn, request func() bool)) (url strin
 	})
 }
 
-// says is a server that gives the same bytes for each request.
-func says(t *testing.T, answer string) string {
-	return raw(t, func(conn net.Conn, request func() bool) {
+// serveBytes starts a server that sends the same bytes for each request.
+func serveBytes(t *testing.T, answer string) string {
+	return serveRaw(t, func(conn net.Conn, request func() bool) {
 		for request() {
 			if _, err := conn.Write([]byte(answer)); err != nil {
 				return
@@ -169,9 +169,9 @@ func says(t *testing.T, answer string) string {
 	})
 }
 
-// truncated is a server that answers each connection once and closes it.
-func truncated(t *testing.T, answer string) string {
-	return raw(t, func(conn net.Conn, request func() bool) {
+// serveTruncated starts a server that answers each connection once and closes it.
+func serveTruncated(t *testing.T, answer string) string {
+	return serveRaw(t, func(conn net.Conn, request func() bool) {
 		_ = request()
 		_, _ = io.WriteString(conn, answer)
 	})

@@ -50,7 +50,7 @@ func TestStalledServiceIsMeasured(t *testing.T) {
 // What could not be begun within its time was never made, and is counted.
 func TestUnstartedRequestsAreNotCounted(t *testing.T) {
 	t.Parallel()
-	u := raw(t, func(_ net.Conn, request func() bool) {
+	u := serveRaw(t, func(_ net.Conn, request func() bool) {
 		for request() { // and no answer
 		}
 	})
@@ -139,7 +139,7 @@ func TestBurstCountsConnectionsThatDoNotOpen(t *testing.T) {
 func TestLongRequestsOfABurstDoNotWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	var first atomic.Bool
-	u := raw(t, func(conn net.Conn, _ func() bool) {
+	u := serveRaw(t, func(conn net.Conn, _ func() bool) {
 		r := bufio.NewReader(conn)
 		req, err := http.ReadRequest(r)
 		if err != nil {

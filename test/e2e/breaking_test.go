@@ -32,7 +32,7 @@ func fullFrom(v *verdict.Verdict, resource string) string {
 	return "no such row"
 }
 
-// cpuGroup makes a control group with 1 ms of CPU in 50, and returns the file that takes processes.
+// cpuGroup creates a control group with 1 ms of CPU in 50, and returns the file to which processes are added.
 func cpuGroup(t *testing.T) string {
 	t.Helper()
 	folder, limit := "/sys/fs/cgroup/cpu", map[string]string{"cpu.cfs_period_us": "50000", "cpu.cfs_quota_us": "1000"}

@@ -24,7 +24,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// certificates makes a folder as `make certs` does, for these names too.
+// certificates creates a folder as `make certs` does, for these names too.
 func certificates(t *testing.T, names ...string) string {
 	t.Helper()
 	if _, err := exec.LookPath("openssl"); err != nil {
@@ -130,7 +130,7 @@ func TestHandshakeFindsAcceptedStrangers(t *testing.T) {
 // strangerService returns a service that accepts clients of its authority, and handles all others by a function.
 func strangerService(t *testing.T, certs string, auth tls.ClientAuthType, with http.HandlerFunc) (url string) {
 	t.Helper()
-	return secure(t, certs, auth, func(w http.ResponseWriter, r *http.Request, pool *x509.CertPool) {
+	return serveTLS(t, certs, auth, func(w http.ResponseWriter, r *http.Request, pool *x509.CertPool) {
 		if chain := r.TLS.PeerCertificates; len(chain) > 0 {
 			if _, err := chain[0].Verify(x509.VerifyOptions{Roots: pool, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err == nil {
 				return
@@ -140,8 +140,8 @@ func strangerService(t *testing.T, certs string, auth tls.ClientAuthType, with h
 	})
 }
 
-// secure is a TLS server that passes the pool of its authority to its handler.
-func secure(t *testing.T, certs string, auth tls.ClientAuthType, with func(http.ResponseWriter, *http.Request, *x509.CertPool)) (url string) {
+// serveTLS starts a TLS server that passes the pool of its authority to its handler.
+func serveTLS(t *testing.T, certs string, auth tls.ClientAuthType, with func(http.ResponseWriter, *http.Request, *x509.CertPool)) (url string) {
 	t.Helper()
 	pair, err := tls.LoadX509KeyPair(filepath.Join(certs, "server", "server.pem"), filepath.Join(certs, "server", "server-key.pem"))
 	require.NoError(t, err)
@@ -165,7 +165,7 @@ func TestHandshakeFindsOpenServer(t *testing.T) {
 			t.Parallel()
 			certs := certificates(t)
 			var connections, accepted atomic.Int64
-			url := secure(t, certs, tls.RequestClientCert, func(w http.ResponseWriter, r *http.Request, pool *x509.CertPool) {
+			url := serveTLS(t, certs, tls.RequestClientCert, func(w http.ResponseWriter, r *http.Request, pool *x509.CertPool) {
 				checked := connections.Add(1) <= after
 				chain := r.TLS.PeerCertificates
 				trusted := len(chain) > 0
@@ -195,7 +195,7 @@ func TestHandshakeFindsIssuerNameCheck(t *testing.T) {
 	certs := certificates(t)
 	certificate, err := tls.LoadX509KeyPair(filepath.Join(certs, "clients", "client-1.pem"), filepath.Join(certs, "clients", "client-1-key.pem"))
 	require.NoError(t, err)
-	url := secure(t, certs, tls.RequestClientCert, func(w http.ResponseWriter, r *http.Request, _ *x509.CertPool) {
+	url := serveTLS(t, certs, tls.RequestClientCert, func(w http.ResponseWriter, r *http.Request, _ *x509.CertPool) {
 		if chain := r.TLS.PeerCertificates; len(chain) == 0 || chain[0].Issuer.String() != certificate.Leaf.Issuer.String() {
 			w.WriteHeader(http.StatusForbidden)
 		}

@@ -79,13 +79,13 @@ func begin(t *testing.T, env []string, args ...string) *soakRun {
 	return beginIn(t, t.TempDir(), env, args...)
 }
 
-// beginIn puts the results into out.
+// beginIn starts a run with its results in out.
 func beginIn(t *testing.T, out string, env []string, args ...string) *soakRun {
 	t.Helper()
 	return beginWith(t, out, nil, env, args...)
 }
 
-// beginWith puts a command before bin/soak, such as one that enters a namespace.
+// beginWith starts a run by a command before bin/soak, such as one that enters a namespace.
 func beginWith(t *testing.T, out string, before, env []string, args ...string) *soakRun {
 	t.Helper()
 	r := prepare(t, out, before, env, args...)
@@ -116,7 +116,7 @@ func (r *soakRun) start() {
 	require.NoError(r.t, r.cmd.Start())
 }
 
-// end waits and returns the exit code.
+// end waits for the run and returns its exit code.
 func (r *soakRun) end() int {
 	defer r.cancel()
 	err := r.cmd.Wait()
@@ -184,7 +184,7 @@ func requireNoProcess(t *testing.T, mark string) {
 	await(t, "a process of the soak is left", func() bool { return len(processes(mark)) == 0 })
 }
 
-// mark is an environment variable by which every process of a run can be found.
+// mark returns an environment variable by which every process of a run can be found.
 func mark(t *testing.T) string {
 	return "SOAK_E2E_MARK=" + strings.NewReplacer("/", "-", " ", "-").Replace(t.Name()) + fmt.Sprint(os.Getpid())
 }

@@ -50,7 +50,7 @@ func idleProxy(t *testing.T, to string, after time.Duration) string {
 // proxy returns the address of an nginx that forwards everything, with these directives of a location.
 func proxy(t *testing.T, to, directives string) string { return front(t, to, "", directives) }
 
-// front is a proxy whose address has parameters, as ssl.
+// front starts a proxy whose address has parameters, such as ssl.
 func front(t *testing.T, to, parameters, directives string) string {
 	t.Helper()
 	u, err := url.Parse(to)

@@ -117,8 +117,8 @@ func TestTruncatedResponsesFail(t *testing.T) {
 	}
 }
 
-// chatty is a service that sends a second, wrong answer 3 ms after each answer. sent counts these.
-func chatty(t *testing.T) (url string, sent *atomic.Int64) {
+// serveTwice starts a service that sends a second, wrong response 3 ms after each response. sent counts these.
+func serveTwice(t *testing.T) (url string, sent *atomic.Int64) {
 	t.Helper()
 	sent, h := new(atomic.Int64), services.New("")
 	return "http://" + sockets.Serve(t, func(conn net.Conn) {
@@ -152,7 +152,7 @@ func TestUnrequestedResponsesFail(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			url, sent := chatty(t)
+			url, sent := serveTwice(t)
 			r := smoke(t, name, append(args, "--backend-url", url)...)
 			v := r.verdict()
 			require.Equal(t, verdict.Fail, v.Verdict, r.out.String())

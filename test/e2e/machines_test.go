@@ -41,7 +41,7 @@ func TestAcceptQueueOverflowIsReported(t *testing.T) {
 	require.Regexp(t, fmt.Sprintf(`overflows(.*\n)+?.* %.0f `, counted), string(text))
 }
 
-// overflow makes connects to a listener in a namespace that takes two and accepts none.
+// overflow connects to a listener in a namespace that accepts none and queues two.
 func overflow(t *testing.T, namespace string, connects int) {
 	t.Helper()
 	listener := listenIn(t, namespace, 1)

@@ -21,7 +21,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// smoke begins a suite with its smoke profile.
+// smoke starts a suite with its smoke profile.
 func smoke(t *testing.T, name string, args ...string) *soakRun {
 	t.Helper()
 	return begin(t, nil, append([]string{name, "--profile", "smoke"}, args...)...)

@@ -33,7 +33,7 @@ func everyNth(n int64, instead func(w http.ResponseWriter)) (before func(http.Re
 	}, &times
 }
 
-// reset ends the connection of an answer by RST.
+// reset ends the connection of a response by RST.
 func reset(w http.ResponseWriter) {
 	if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
 		if secure, ok := conn.(*tls.Conn); ok {

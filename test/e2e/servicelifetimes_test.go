@@ -32,7 +32,8 @@ func changeModule(t *testing.T, name string, oldNew ...string) string {
 	return path
 }
 
-// mostlyOpen are settings for services that do not resume: streams are open long enough for most messages to be checked.
+// mostlyOpen holds settings for services that do not resume: streams are open long enough for most messages to be
+// checked.
 var mostlyOpen = []string{"--seconds", "22", "--publish-rate", fmt.Sprint(2 * serviceTopics)}
 
 // sentToStreams returns how many messages all streams together were sent, if none was lost.

@@ -47,7 +47,7 @@ type serviceSoak struct {
 	prefix string
 }
 
-// soakService begins it. Several may be on one service at a time if their prefixes differ.
+// soakService starts a soak of a service. Several may run on one service at a time if their prefixes differ.
 func soakService(t *testing.T, r *services.Instance, prefix string, o faulty.Options, args ...string) *serviceSoak {
 	t.Helper()
 	return soakThrough(t, r, startProxy(t, r, o), prefix, args...)
@@ -61,7 +61,7 @@ func startProxy(t *testing.T, r *services.Instance, o faulty.Options) *faulty.Pr
 	return proxy
 }
 
-// soakThrough begins a soak through a proxy that others may use, too.
+// soakThrough starts a soak through a proxy that others may use, too.
 func soakThrough(t *testing.T, r *services.Instance, proxy *faulty.Proxy, prefix string, extra ...string) *serviceSoak {
 	t.Helper()
 	args := append([]string{

@@ -28,14 +28,14 @@ import (
 
 const feedTopic = "feed-topic-1"
 
-// priceOf is a message without a number.
-func priceOf(price int) string {
+// priceMessage returns a message without a number.
+func priceMessage(price int) string {
 	return fmt.Sprintf(`{"topic":%q,"run":"price %d","seq":0,"t":0,"sum":"x"}`, feedTopic, price)
 }
 
 // publishPrice publishes a price to a service, as its own users do.
 func publishPrice(ctx context.Context, r *services.Instance, price int) error {
-	path, body, kind, token := "/publish/"+feedTopic, priceOf(price), "application/json", r.PublishToken
+	path, body, kind, token := "/publish/"+feedTopic, priceMessage(price), "application/json", r.PublishToken
 	switch r.Name {
 	case "nchan":
 		path = "/pub/" + feedTopic

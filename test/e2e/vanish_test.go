@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// runVanish makes 20 of 100 clients vanish.
+// runVanish runs a soak in which 20 of 100 clients vanish.
 func runVanish(t *testing.T, env []string, args ...string) *verdict.Verdict {
 	t.Helper()
 	return begin(t, env, append([]string{"vanish", "--profile", "smoke", "--late-ms", "20000"}, args...)...).verdict()

@@ -76,7 +76,7 @@ func run(t *testing.T, name string, args ...string) {
 	require.NoError(t, err, "%s %s: %s", name, strings.Join(args, " "), text)
 }
 
-// tun makes the device soak0 in a namespace and returns its packets as a file.
+// tun creates the device soak0 in a namespace and returns its packets as a file.
 func tun(t *testing.T, namespace string) *os.File {
 	t.Helper()
 	var file *os.File

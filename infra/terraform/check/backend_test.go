@@ -51,7 +51,7 @@ func (b *stateBucket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // TestStateInABucket uncomments what backend.tf has, and makes a deployment's workspace in such a bucket.
 func TestStateInABucket(t *testing.T) {
-	dir := initialized(t)
+	dir := initCopy(t)
 	bucket := &stateBucket{objects: map[string][]byte{}}
 	server := httptest.NewServer(bucket)
 	t.Cleanup(server.Close)

@@ -61,15 +61,15 @@ func TestBoot(t *testing.T) {
 		await(t, 20*time.Minute, "the host says nothing", m, func() bool { return !strings.HasPrefix(c.parameter(status), "pending") })
 		require.Equal(t, "ready "+instanceID, c.parameter(status))
 		t.Logf("ready after %v", time.Since(begun).Round(time.Second))
-		m.isSetUp(c)
+		m.checkSetup(c)
 		m.outlivesAReboot(begun)
 		m.isExtended(c)
 		m.ends()
 	})
 }
 
-// isSetUp looks at what setup.sh is to leave.
-func (m *machine) isSetUp(c *cloud) {
+// checkSetup asserts the results of setup.sh.
+func (m *machine) checkSetup(c *cloud) {
 	t := m.t
 	assert.Empty(t, c.refused)
 	assert.Contains(t, m.sh("cat /var/log/cloud-init-output.log"), "SOAK-SETUP DONE")
@@ -88,8 +88,8 @@ func (m *machine) isSetUp(c *cloud) {
 	m.answers(strings.TrimPrefix(stored[0], "BACKEND_TOKEN="))
 }
 
-// shippedImage is the id of the backend's image in its archive. Its tag may be another image's by now: the stack's tests run next
-// to this one, and build one of their own.
+// shippedImage returns the id of the backend's image in its archive. Its tag may belong to another image: the tests
+// of the stack run at the same time, and build one of their own.
 func shippedImage(t *testing.T) string {
 	t.Helper()
 	manifest := run(t, root, "tar", "-xzOf", "bin/aws-test/stack/image-sse-soak-backend-local.tar.gz", "manifest.json")
@@ -187,9 +187,9 @@ func await(t *testing.T, patience time.Duration, what string, m *machine, done f
 	}
 }
 
-// stackFiles are what `make aws-up` collects for the stack's host of this repository as it lies here, but without Grafana where its
-// image cannot be had, with no more files than this machine may open, and where the images are stand-ins without what only the real
-// Prometheus can do.
+// stackFiles returns the folder of files that `make aws-up` collects for the stack's host. Grafana is left out if its
+// image is unavailable, the limit of open files is that of this machine, and settings that only the real Prometheus
+// accepts are left out if its image is a stand-in.
 func stackFiles(t *testing.T) (folder string) {
 	run(t, root, "make", "--no-print-directory", "stack-images")
 	env := filepath.Join(t.TempDir(), ".env")

@@ -63,7 +63,7 @@ func (s *site) cloud(t *testing.T, parameters ...string) *cloud {
 // instanceID is the id of every host of these tests.
 const instanceID = "i-0123456789abcdef0"
 
-// serveMetadata is version 2 of the service: nothing without a token.
+// serveMetadata serves version 2 of the metadata service: no response without a token.
 func (c *cloud) serveMetadata(w http.ResponseWriter, r *http.Request) {
 	const token = "token-of-the-metadata-service"
 	if r.Method == http.MethodPut && r.URL.Path == "/latest/api/token" {
@@ -92,7 +92,7 @@ func (c *cloud) serveMetadata(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveAPI is what is asked for by TLS: files of a bucket, and parameters.
+// serveAPI serves the requests over TLS: files of a bucket, and parameters.
 func (c *cloud) serveAPI(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPost {
 		c.serveParameters(w, r)
@@ -112,7 +112,7 @@ func (c *cloud) serveAPI(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, file)
 }
 
-// serveParameters is Systems Manager's parameter store.
+// serveParameters serves the parameter store of Systems Manager.
 func (c *cloud) serveParameters(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err == nil {
@@ -156,7 +156,7 @@ func (c *cloud) refuse(w http.ResponseWriter, status int, kind, why string) {
 	_ = json.NewEncoder(w).Encode(map[string]string{"__type": kind, "message": why})
 }
 
-// parameter is what is stored.
+// parameter returns the value of a parameter.
 func (c *cloud) parameter(name string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

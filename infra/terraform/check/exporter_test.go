@@ -62,7 +62,7 @@ func areFound(t *testing.T, hosts map[string]string) {
 	t.Cleanup(ec2.Close)
 	t.Setenv("AWS_ACCESS_KEY_ID", "test")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
-	address := "http://" + watcher.Run(t, onTheStack(t, ec2.URL))
+	address := "http://" + watcher.Run(t, prometheusConfig(t, ec2.URL))
 	instances := func() (names []string) {
 		view := grafana.View{Prometheus: address, Range: v1.Range{Start: time.Now().Add(-time.Minute), End: time.Now(), Step: time.Second}}
 		found, err := view.Ask(t.Context(), `up{job="node"}`)
@@ -103,9 +103,9 @@ func areFound(t *testing.T, hosts map[string]string) {
 	assert.Positive(t, shown)
 }
 
-// onTheStack is the configuration of Prometheus as setup.sh leaves it on the stack's host, without what is scraped on that
-// host itself, and with EC2 at another address.
-func onTheStack(t *testing.T, ec2 string) string {
+// prometheusConfig returns the configuration of Prometheus as setup.sh writes it on the stack's host, without the
+// targets on that host itself, and with EC2 at another address.
+func prometheusConfig(t *testing.T, ec2 string) string {
 	t.Helper()
 	setup, err := os.ReadFile(filepath.Join(source, "modules/stack/setup.sh"))
 	require.NoError(t, err)

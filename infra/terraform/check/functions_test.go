@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// function is the text of a function of a host's script.
+// function returns the text of a function in a host's script.
 func function(t *testing.T, script, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(source, "modules", script))

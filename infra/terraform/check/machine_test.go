@@ -45,18 +45,18 @@ func (s *site) boot(t *testing.T, c *cloud, userData string) *machine {
 		"--tmpfs", "/run", "--tmpfs", "/run/lock", "--add-host", apiHost + ":" + apiAddr, "--add-host", bucketHost + ":" + apiAddr}, groups...)
 	run(t, ".", "docker", append(args, s.image)...)
 	t.Cleanup(m.remove)
-	m.lay(map[string][]byte{
+	m.writeFiles(map[string][]byte{
 		"etc/ssl/certs/ca-certificates.crt":          s.trusted,
 		"var/lib/cloud/seed/nocloud/user-data":       []byte(userData),
 		"var/lib/cloud/seed/nocloud/meta-data":       []byte("instance-id: i-0123456789abcdef0\n"),
-		"etc/systemd/system/cloud-addresses.service": addresses(c),
+		"etc/systemd/system/cloud-addresses.service": addressUnit(c),
 	})
 	m.start()
 	return m
 }
 
-// addresses is a unit that leads AWS's addresses to the cloud.
-func addresses(c *cloud) []byte {
+// addressUnit returns a systemd unit that leads AWS's addresses to the cloud.
+func addressUnit(c *cloud) []byte {
 	var b strings.Builder
 	b.WriteString("[Unit]\nBefore=cloud-final.service\n[Service]\nType=oneshot\nRemainAfterExit=yes\n")
 	for from, to := range map[string]net.Addr{"169.254.169.254 --dport 80": c.metadata.Listener.Addr(), apiAddr + " --dport 443": c.api.Listener.Addr()} {
@@ -67,8 +67,8 @@ func addresses(c *cloud) []byte {
 	return []byte(b.String())
 }
 
-// lay puts files on the disk; a name that ends in .service is enabled too.
-func (m *machine) lay(files map[string][]byte) {
+// writeFiles writes files to the disk; it also enables a name that ends in .service.
+func (m *machine) writeFiles(files map[string][]byte) {
 	m.t.Helper()
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)
@@ -101,7 +101,7 @@ func (m *machine) sh(command string) string {
 	return strings.TrimSpace(run(m.t, ".", "docker", "exec", m.name, "sh", "-c", command))
 }
 
-// log is what the setup said.
+// log returns the output of the setup.
 func (m *machine) log() string {
 	said, err := exec.Command("docker", "exec", m.name, "sh", "-c", "tail -n 60 /var/log/cloud-init-output.log; systemctl --failed --no-pager").CombinedOutput()
 	if err != nil {
@@ -110,7 +110,7 @@ func (m *machine) log() string {
 	return string(said)
 }
 
-// remove takes it down as a host goes down, so that its own containers end in order.
+// remove stops the machine as a host shuts down, so that its own containers end in order.
 func (m *machine) remove() {
 	if m.t.Failed() {
 		m.t.Log(m.log())
@@ -119,7 +119,7 @@ func (m *machine) remove() {
 	run(m.t, ".", "docker", "rm", "-fv", m.name)
 }
 
-// state is what Docker calls it: running, exited.
+// state returns Docker's name for the state: running, exited.
 func (m *machine) state() string {
 	return strings.TrimSpace(run(m.t, ".", "docker", "inspect", "-f", "{{.State.Status}}", m.name))
 }

@@ -17,7 +17,7 @@ var update = flag.Bool("update", false, "write docs/results/terraform-plan.txt a
 
 // TestPlan keeps the plan that people read equal to the one that terraform makes.
 func TestPlan(t *testing.T) {
-	dir := initialized(t)
+	dir := initCopy(t)
 	plan := run(t, dir, "terraform", "plan", "-no-color", "-input=false",
 		"-var", `alert_emails=["you@example.com"]`,
 		"-var", "stack_dir=tests/files/stack", "-var", "runner_dir=tests/files/runner")

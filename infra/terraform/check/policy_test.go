@@ -95,8 +95,8 @@ var callRights = map[string]string{
 	"ssm start-session": "ssm:StartSession ssm:TerminateSession ssm:ResumeSession ssmmessages:OpenDataChannel",
 }
 
-// asked is what soak-aws asks of AWS, by its sources: the actions that it needs, each with the command.
-func asked(t *testing.T) map[string]string {
+// requestedActions returns the actions that soak-aws needs by its sources, each with the command.
+func requestedActions(t *testing.T) map[string]string {
 	t.Helper()
 	needed := map[string]string{}
 	files, err := filepath.Glob("../../../cmd/soak-aws/*.go")
@@ -125,8 +125,9 @@ func asked(t *testing.T) map[string]string {
 	return needed
 }
 
-// made is what Terraform's code makes and looks up: the actions that this needs, each with the kind of resource.
-func made(t *testing.T) map[string]string {
+// createdActions returns the actions that Terraform's code needs to create and look up resources, each with the kind
+// of resource.
+func createdActions(t *testing.T) map[string]string {
 	t.Helper()
 	needed := map[string]string{}
 	files, err := filepath.Glob("../modules/*/*.tf")
@@ -146,15 +147,15 @@ func made(t *testing.T) map[string]string {
 	return needed
 }
 
-// readShards is what `soak` itself needs of the bucket.
+// readShards lists the permissions that `soak` itself needs on the bucket.
 const readShards = "s3:GetObject s3:ListBucket"
 
 // TestDeployerPolicy checks that the policy has exactly the rights to create, use and destroy the deployment.
 func TestDeployerPolicy(t *testing.T) {
 	t.Parallel()
 	p, text := deployerPolicy(t)
-	needed := made(t)
-	maps.Copy(needed, asked(t))
+	needed := createdActions(t)
+	maps.Copy(needed, requestedActions(t))
 	for right := range strings.FieldsSeq(readShards) {
 		needed[right] = "soak reads shards"
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// planned are the resources of the committed plan (TestPlan keeps it), by their address.
-func planned(t *testing.T) map[string]string {
+// plannedResources returns the resources of the committed plan (TestPlan writes it), by their address.
+func plannedResources(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../../..", "docs/results/terraform-plan.txt"))
 	require.NoError(t, err)
@@ -38,7 +38,7 @@ func setTo(body, name string) string {
 func TestHostsAreNotReachableFromTheInternet(t *testing.T) {
 	t.Parallel()
 	rules := 0
-	for address, body := range planned(t) {
+	for address, body := range plannedResources(t) {
 		if !strings.Contains(address, "ingress_rule") || strings.Contains(address, "egress_rule") {
 			continue
 		}
@@ -47,7 +47,7 @@ func TestHostsAreNotReachableFromTheInternet(t *testing.T) {
 		assert.Contains(t, body, "+ referenced_security_group_id", address)
 	}
 	assert.Greater(t, rules, 3)
-	reference := planned(t)[`module.runners[0].aws_vpc_security_group_ingress_rule.between["reference"]`]
+	reference := plannedResources(t)[`module.runners[0].aws_vpc_security_group_ingress_rule.between["reference"]`]
 	assert.Equal(t, "7070 7070", setTo(reference, "from_port")+" "+setTo(reference, "to_port"))
 }
 
@@ -55,7 +55,7 @@ func TestHostsAreNotReachableFromTheInternet(t *testing.T) {
 func TestDescriptionsOfRules(t *testing.T) {
 	t.Parallel()
 	described := 0
-	for address, body := range planned(t) {
+	for address, body := range plannedResources(t) {
 		if !strings.Contains(address, ".aws_security_group.") && !strings.Contains(address, ".aws_vpc_security_group_") {
 			continue
 		}
@@ -72,7 +72,7 @@ func TestDescriptionsOfRules(t *testing.T) {
 func TestMetadataAccess(t *testing.T) {
 	t.Parallel()
 	hosts := 0
-	for address, body := range planned(t) {
+	for address, body := range plannedResources(t) {
 		if !strings.Contains(address, ".aws_instance.") && !strings.Contains(address, ".aws_launch_template.") {
 			continue
 		}

@@ -51,7 +51,7 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-// network makes a network of the test's own, and gives the address by which this machine is in it.
+// network creates a network for the test, and returns the address of this machine in it.
 func network(t *testing.T) (name, gateway string) {
 	t.Helper()
 	name = fmt.Sprintf("soak-aws-test-%d", time.Now().UnixNano())
@@ -61,7 +61,7 @@ func network(t *testing.T) (name, gateway string) {
 	return name, gateway
 }
 
-// buildHost makes the image of an empty host, once for each version of its Dockerfile.
+// buildHost builds the image of an empty host, once for each version of its Dockerfile.
 func buildHost(t *testing.T, network string) (image string) {
 	t.Helper()
 	begun := time.Now()
@@ -91,7 +91,7 @@ func buildHost(t *testing.T, network string) (image string) {
 	return image
 }
 
-// packagePlugin makes NAME.deb, with a plugin of this machine's Docker in it.
+// packagePlugin builds NAME.deb, with a plugin of this machine's Docker in it.
 func packagePlugin(t *testing.T, dir, name, plugin string) {
 	t.Helper()
 	var from string

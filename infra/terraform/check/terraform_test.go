@@ -46,8 +46,8 @@ func needs(t *testing.T, tool, remedy string) {
 	untested.SkipMissing(t, tool+" is not installed: "+remedy)
 }
 
-// copied is a copy of the Terraform code, so that neither state nor lock file gets into the repository.
-func copied(t *testing.T) string {
+// copyCode returns a copy of the Terraform code, so that neither state nor lock file gets into the repository.
+func copyCode(t *testing.T) string {
 	t.Helper()
 	offline.NeedTerraform(t)
 	dir := t.TempDir()
@@ -56,10 +56,10 @@ func copied(t *testing.T) string {
 	return dir
 }
 
-// initialized is a copy that is ready to use, with the stand-in of the provider.
-func initialized(t *testing.T) string {
+// initCopy returns a copy after `terraform init`, with the stand-in of the provider.
+func initCopy(t *testing.T) string {
 	t.Helper()
-	dir := copied(t)
+	dir := copyCode(t)
 	require.NoError(t, os.RemoveAll(filepath.Join(dir, ".terraform.lock.hcl"))) // of the real provider
 	offline.Terraform(t, root)
 	run(t, dir, "terraform", "init", "-backend=false", "-input=false", "-no-color")
@@ -68,14 +68,14 @@ func initialized(t *testing.T) string {
 }
 
 func TestTerraform(t *testing.T) {
-	dir := initialized(t)
+	dir := initCopy(t)
 	run(t, dir, "terraform", "fmt", "-check", "-diff", "-recursive")
 	isValid(t, dir)
 }
 
 // TestRealProvider compares the code with the schema that the provider has itself.
 func TestRealProvider(t *testing.T) {
-	dir := copied(t)
+	dir := copyCode(t)
 	init := exec.CommandContext(t.Context(), "terraform", "init", "-backend=false", "-input=false", "-no-color")
 	init.Dir = dir
 	if said, err := init.CombinedOutput(); err != nil {
@@ -99,13 +99,13 @@ func isValid(t *testing.T, dir string) {
 // rendered caches the result of userData, which is the same for each test. Tests that use it do not run in parallel.
 var rendered map[string]string
 
-// userData is that of each host, by the name of its module, as `terraform test` renders it.
+// userData returns the user data of each host, by the name of its module, as `terraform test` renders it.
 func userData(t *testing.T) map[string]string {
 	t.Helper()
 	if rendered != nil {
 		return rendered
 	}
-	said := run(t, initialized(t), "terraform", "test", "-json", "-verbose", "-filter=tests/plan.tftest.hcl")
+	said := run(t, initCopy(t), "terraform", "test", "-json", "-verbose", "-filter=tests/plan.tftest.hcl")
 	found := map[string]string{}
 	for line := range strings.SplitSeq(said, "\n") {
 		var message struct {

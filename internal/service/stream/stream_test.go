@@ -38,8 +38,8 @@ func next(t *testing.T, s *Stream) Part {
 	return p
 }
 
-// text is a part in one line.
-func text(p Part) string {
+// partText returns a part as one line.
+func partText(p Part) string {
 	return fmt.Sprintf("line %t event %q id %t %q data %t %q comment %t %q", p.Line, p.Event, p.HasID, p.ID, p.HasData, p.Data, p.HasComment, p.Comment)
 }
 
@@ -48,9 +48,9 @@ func TestStreamIsReadPartByPart(t *testing.T) {
 	s := open(t, get(h.Start(t).URL+"/sub/t"))
 	require.Equal(t, http.StatusOK, s.Status)
 	require.True(t, s.IsEventStream())
-	require.Equal(t, `line true event "" id false "" data false "" comment true ""`, text(next(t, s)))
-	require.Equal(t, `line false event "a" id true "7" data true "x\ny" comment true ""`, text(next(t, s)))
-	require.Equal(t, `line false event "ping" id false "" data false "" comment false ""`, text(next(t, s)))
+	require.Equal(t, `line true event "" id false "" data false "" comment true ""`, partText(next(t, s)))
+	require.Equal(t, `line false event "a" id true "7" data true "x\ny" comment true ""`, partText(next(t, s)))
+	require.Equal(t, `line false event "ping" id false "" data false "" comment false ""`, partText(next(t, s)))
 	require.Equal(t, "7", s.LastEventID())
 	_, err := s.Next()
 	require.ErrorIs(t, err, io.EOF)

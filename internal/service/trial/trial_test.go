@@ -15,21 +15,21 @@ import (
 	"github.com/sse-soak/sse-soak/test/hub"
 )
 
-// mine is a description of the hub. Its fields are changed by name, as in the sentence of a test.
-const mine = `{"name":"mine","token":true,
+// hubDescription describes the hub. Tests replace its fields by name.
+const hubDescription = `{"name":"mine","token":true,
 "connect":{"url":"{base}/sub/{topic}","headers":{"Authorization":"Bearer {token}"}},
 "message":{"seq":"json:$.seq","run":"json:$.run","sentAt":"json:$.t"},
 "publish":{"url":"{base}/pub/{topic}","body":"{\"run\":\"{run}\",\"seq\":{seq},\"t\":{sentAt}}","headers":{"Authorization":"Bearer {token}"}}}`
 
-// summed are the texts to replace where messages have a checksum, which is looked for there.
-func summed(where string, replace ...string) []string {
+// withChecksum returns the replacements for messages with a checksum at a place.
+func withChecksum(where string, replace ...string) []string {
 	return append(replace, `"sentAt":"json:$.t"}`, `"sentAt":"json:$.t","sum":"`+where+`"}`, `{sentAt}}`, `{sentAt},\"sum\":\"{sum}\"}`)
 }
 
 // try runs the trial of a description, mine with some texts replaced.
 func try(t *testing.T, base string, c Config, replace ...string) error {
 	t.Helper()
-	s, err := service.Parse([]byte(strings.NewReplacer(replace...).Replace(mine)))
+	s, err := service.Parse([]byte(strings.NewReplacer(replace...).Replace(hubDescription)))
 	require.NoError(t, err)
 	c.Service, c.Base, c.Topic, c.ID, c.Marker = s, base, "soak-topic-0", "trial", "run-1"
 	if c.Patience == 0 {
@@ -60,7 +60,7 @@ func TestMatchingDescriptionPasses(t *testing.T) {
 		"headers with the first event": {&hub.Hub{LateHeaders: true}, nil},
 		"headers with the first event, no marker": {&hub.Hub{LateHeaders: true}, []string{`"run":"json:$.run",`, ``, `\"run\":\"{run}\",`, ``}},
 		"large events": {&hub.Hub{Wrap: func(p string) string { return strings.Replace(p, "{", `{"x":"`+strings.Repeat("x", 2<<20)+`",`, 1) }}, []string{`"connect":{`, `"connect":{"maxEventSize":3000000,`}},
-		"checksum":     {&hub.Hub{}, summed("json:$.sum")},
+		"checksum":     {&hub.Hub{}, withChecksum("json:$.sum")},
 		"no marker":    {&hub.Hub{}, []string{`"run":"json:$.run",`, ``, `\"run\":\"{run}\",`, ``}},
 		"by a second request": {&hub.Hub{RequireJoin: true}, []string{
 			`"connect":{`, `"connect":{"then":{"event":"HELLO","client":"json:$.client","url":"{base}/join","body":"{\"client\":\"{client}\",\"topic\":\"{topic}\"}"},`,
@@ -122,10 +122,10 @@ func TestMismatchNamesTheField(t *testing.T) {
 			nil,
 			`message.sentAt is "json:$.t", and finds another time in the message than the one that was published with it: data: …`,
 		},
-		{"checksum", &hub.Hub{}, summed("json:$.crc"), `message.sum is "json:$.crc", but the received message has no checksum there, or that of another number or time: data: …`},
-		{"number, with a checksum", &hub.Hub{}, summed("json:$.sum", "json:$.seq", "json:$.number"), `message.seq is "json:$.number", but the received message has no such value: data: …`},
-		{"marker, with a checksum", &hub.Hub{}, summed("json:$.sum", "json:$.run", "json:$.marker"), `message.run is "json:$.marker", but the received message does not have the run's marker there: data: …`},
-		{"time, with a checksum", &hub.Hub{}, summed("json:$.sum", `"sentAt":"json:$.t"}`, `"sentAt":"json:$.time","sum":"json:$.sum"}`), `message.sentAt is "json:$.time", but the received message has no time there: data: …`},
+		{"checksum", &hub.Hub{}, withChecksum("json:$.crc"), `message.sum is "json:$.crc", but the received message has no checksum there, or that of another number or time: data: …`},
+		{"number, with a checksum", &hub.Hub{}, withChecksum("json:$.sum", "json:$.seq", "json:$.number"), `message.seq is "json:$.number", but the received message has no such value: data: …`},
+		{"marker, with a checksum", &hub.Hub{}, withChecksum("json:$.sum", "json:$.run", "json:$.marker"), `message.run is "json:$.marker", but the received message does not have the run's marker there: data: …`},
+		{"time, with a checksum", &hub.Hub{}, withChecksum("json:$.sum", `"sentAt":"json:$.t"}`, `"sentAt":"json:$.time","sum":"json:$.sum"}`), `message.sentAt is "json:$.time", but the received message has no time there: data: …`},
 		{"event", &hub.Hub{Event: "news"}, []string{`"message":{`, `"message":{"event":"new",`}, `message.event is "new", but the received message has the event "news": event: news, data: …`},
 		{"taken for a heartbeat", &hub.Hub{Event: "news"}, []string{`"name"`, `"heartbeat":{"event":"news"},"name"`}, `heartbeat is {"event":"news"}, but the received message matches it: event: news, data: …`},
 		{"taken for a gap", &hub.Hub{Event: "news"}, []string{`"name"`, `"resume":{"by":"header","gap":{"event":"news"}},"name"`}, `resume.gap is {"event":"news"}, but the received message matches it: event: news, data: …`},
@@ -226,7 +226,7 @@ func TestMessagesThatAreDueAreAwaited(t *testing.T) {
 	own := &hub.Hub{Generate: func(_, n int) string { return "id: " + hub.DecimalID(n) + "\ndata: 0\n\n" }, GenerateInterval: 50 * time.Millisecond}
 	base := own.Start(t).URL
 	replace := func(message string) []string {
-		return []string{mine[strings.Index(mine, `"message"`):], `"message":` + message + `}`}
+		return []string{hubDescription[strings.Index(hubDescription, `"message"`):], `"message":` + message + `}`}
 	}
 	require.NoError(t, try(t, base, Config{}, replace(`{"data":"0","seq":"id","every":0.1}`)...))
 	require.ErrorContains(t, try(t, base, Config{}, replace(`{"data":"1","seq":"id","every":0.1}`)...), `message.data is "1", but the received message has other data: id: 1, data: 0`)
@@ -249,7 +249,7 @@ func TestTrialsOfSeveralMachinesDoNotMixUp(t *testing.T) {
 
 func TestTrialEndsWithItsContext(t *testing.T) {
 	h := &hub.Hub{Lose: func(string, string) bool { return true }}
-	s, err := service.Parse([]byte(mine))
+	s, err := service.Parse([]byte(hubDescription))
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -278,7 +278,7 @@ func TestEndRequestIsTried(t *testing.T) {
 	}))
 	defer server.Close()
 	replace := func(url string) []string {
-		return []string{mine[strings.Index(mine, `"message"`):], `"message":"unchecked","end":{"by":"request","url":"{base}/` + url + `"}}`}
+		return []string{hubDescription[strings.Index(hubDescription, `"message"`):], `"message":"unchecked","end":{"by":"request","url":"{base}/` + url + `"}}`}
 	}
 	require.NoError(t, try(t, server.URL, Config{}, replace("{id}")...))
 	require.EqualError(t, try(t, server.URL, Config{Patience: 2 * time.Second}, replace("x")...), "end.url: the request was confirmed, but the stream was still open 2 s later")

@@ -25,7 +25,8 @@ type encoder interface {
 	Flush() error
 }
 
-// encoders are those of the standard library where it has one: two implementations that agree are no mistake of one.
+// encoders are the encoders of the standard library, or else of another library than the decoder's: agreement of two
+// implementations excludes an error of one.
 var encoders = []struct {
 	name, coding string
 	start        func(io.Writer) encoder

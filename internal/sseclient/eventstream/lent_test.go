@@ -11,13 +11,13 @@ import (
 
 var errNothingYet = errors.New("nothing has come yet")
 
-// turns is a stream of which a part comes in each turn of its parser.
-type turns struct {
+// A splitStream is a stream of which one part arrives in each turn of its parser.
+type splitStream struct {
 	rest string
 	left int // bytes that have come
 }
 
-func (s *turns) Read(p []byte) (int, error) {
+func (s *splitStream) Read(p []byte) (int, error) {
 	n := copy(p, s.rest[:min(s.left, len(s.rest))])
 	if n == 0 {
 		return 0, errNothingYet
@@ -37,7 +37,7 @@ func TestParsersShareABlock(t *testing.T) {
 			strings.Repeat("data: "+strings.Repeat("d", n*2000)+"\n\n", 3) + "id: last\n\n"
 	}
 	var all [streams]Parser
-	var from [streams]turns
+	var from [streams]splitStream
 	var told [streams][]string
 	var shared Block
 	buf := make([]byte, 512)
@@ -87,7 +87,7 @@ func tell(part Part, b *Block) string {
 
 // A parser that waits for its next event keeps nothing of what it was lent, and what comes whole is read without an allocation.
 func TestWaitingParserHasNoBuffer(t *testing.T) {
-	from := &turns{rest: strings.Repeat("id: 1\nevent: x\ndata: a\n: b\n\n", 2000)}
+	from := &splitStream{rest: strings.Repeat("id: 1\nevent: x\ndata: a\n: b\n\n", 2000)}
 	event := len(from.rest) / 2000
 	p, buf, b := New(from), make([]byte, 512), new(Block)
 	read := func(bytes int) {
@@ -113,7 +113,7 @@ func TestWaitingParserHasNoBuffer(t *testing.T) {
 	from.left = 3
 	require.ErrorIs(t, p.Next(&b.Event), errNothingYet)
 	p.Release() // in the middle of a line, of which the next parser sees nothing
-	other := New(&turns{rest: "data: o\n\n", left: 9})
+	other := New(&splitStream{rest: "data: o\n\n", left: 9})
 	other.Borrow(buf, b)
 	require.NoError(t, other.Next(&b.Event))
 	require.Equal(t, "o", string(b.Data))

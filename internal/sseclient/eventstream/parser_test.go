@@ -13,23 +13,23 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// got is an Event as strings, to be kept and compared.
-type got struct {
+// A receivedEvent is an Event as strings, to be kept and compared.
+type receivedEvent struct {
 	ID, Name, Data, Comment string
 	HasID                   bool
 	Retry                   time.Duration
 	HasRetry                bool
 }
 
-func copyEvent(e *Event) got {
-	return got{
+func copyEvent(e *Event) receivedEvent {
+	return receivedEvent{
 		ID: string(e.ID), Name: string(e.Name), Data: string(e.Data), Comment: string(e.Comment),
 		HasID: e.HasID, Retry: e.Retry, HasRetry: e.HasRetry,
 	}
 }
 
 // parseAll reads every event of r and the error that ended it.
-func parseAll(p *Parser) (events []got, err error) {
+func parseAll(p *Parser) (events []receivedEvent, err error) {
 	var e Event
 	for {
 		if err = p.Next(&e); err != nil {
@@ -41,15 +41,15 @@ func parseAll(p *Parser) (events []got, err error) {
 
 func TestParser(t *testing.T) {
 	t.Parallel()
-	data := func(values ...string) (out []got) {
+	data := func(values ...string) (out []receivedEvent) {
 		for _, v := range values {
-			out = append(out, got{Data: v})
+			out = append(out, receivedEvent{Data: v})
 		}
 		return out
 	}
 	tests := []struct {
 		name, in string
-		want     []got
+		want     []receivedEvent
 		err      error
 	}{
 		// The examples of section 9.2.6, as printed there.
@@ -57,13 +57,13 @@ func TestParser(t *testing.T) {
 		{
 			"spec: four blocks, the last one unfinished",
 			": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third event\n",
-			[]got{{Data: "first event", ID: "1", HasID: true}, {Data: "second event", HasID: true}},
+			[]receivedEvent{{Data: "first event", ID: "1", HasID: true}, {Data: "second event", HasID: true}},
 			io.ErrUnexpectedEOF,
 		},
 		{
 			"spec: four blocks, the last one finished",
 			": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third event\n\n",
-			[]got{{Data: "first event", ID: "1", HasID: true}, {Data: "second event", HasID: true}, {Data: " third event"}},
+			[]receivedEvent{{Data: "first event", ID: "1", HasID: true}, {Data: "second event", HasID: true}, {Data: " third event"}},
 			io.EOF,
 		},
 		{"spec: data without values", "data\n\ndata\ndata\n\ndata:", data("", "\n"), io.ErrUnexpectedEOF},
@@ -88,17 +88,17 @@ func TestParser(t *testing.T) {
 		{"a tab stays", "data:\ta\n\n", data("\ta"), io.EOF},
 		{"colons in the value", "data:a:b: c\n\n", data("a:b: c"), io.EOF},
 		{"unknown and case-sensitive fields", "Data: x\nfoo: y\n data: z\ndata: a\n\n", data("a"), io.EOF},
-		{"event name", "event: noop\ndata: 0\n\ndata: 1\n\n", []got{{Name: "noop", Data: "0"}, {Data: "1"}}, io.EOF},
-		{"the last event field wins", "event: a\nevent: b\ndata\n\n", []got{{Name: "b"}}, io.EOF},
+		{"event name", "event: noop\ndata: 0\n\ndata: 1\n\n", []receivedEvent{{Name: "noop", Data: "0"}, {Data: "1"}}, io.EOF},
+		{"the last event field wins", "event: a\nevent: b\ndata\n\n", []receivedEvent{{Name: "b"}}, io.EOF},
 		{"no data: no event, name reset", "event: a\n\ndata: b\n\n", data("b"), io.EOF},
-		{"no data: the id is remembered", "id: 7\n\ndata: b\n\n", []got{{ID: "7", Data: "b"}}, io.EOF},
-		{"id persists", "id: 7\ndata: a\n\ndata: b\n\n", []got{{ID: "7", HasID: true, Data: "a"}, {ID: "7", Data: "b"}}, io.EOF},
-		{"id with NUL is ignored", "id: 7\ndata: a\n\nid: 8\x00\ndata: b\n\n", []got{{ID: "7", HasID: true, Data: "a"}, {ID: "7", Data: "b"}}, io.EOF},
-		{"retry", "retry: 1500\ndata: a\n\n", []got{{Data: "a", Retry: 1500 * time.Millisecond, HasRetry: true}}, io.EOF},
-		{"retry 0", "retry:0\ndata: a\n\n", []got{{Data: "a", HasRetry: true}}, io.EOF},
+		{"no data: the id is remembered", "id: 7\n\ndata: b\n\n", []receivedEvent{{ID: "7", Data: "b"}}, io.EOF},
+		{"id persists", "id: 7\ndata: a\n\ndata: b\n\n", []receivedEvent{{ID: "7", HasID: true, Data: "a"}, {ID: "7", Data: "b"}}, io.EOF},
+		{"id with NUL is ignored", "id: 7\ndata: a\n\nid: 8\x00\ndata: b\n\n", []receivedEvent{{ID: "7", HasID: true, Data: "a"}, {ID: "7", Data: "b"}}, io.EOF},
+		{"retry", "retry: 1500\ndata: a\n\n", []receivedEvent{{Data: "a", Retry: 1500 * time.Millisecond, HasRetry: true}}, io.EOF},
+		{"retry 0", "retry:0\ndata: a\n\n", []receivedEvent{{Data: "a", HasRetry: true}}, io.EOF},
 		{"retry not of digits only", "retry: 15a\nretry: -1\nretry: 1.5\nretry\nretry:  1\ndata: a\n\n", data("a"), io.EOF},
-		{"retry beyond reason", "retry: 99999999999999999999999\ndata: a\n\n", []got{{Data: "a", Retry: 876000 * time.Hour, HasRetry: true}}, io.EOF},
-		{"comments of the block", ": sent=1\nid: 1\n:x\ndata: 0\n\n", []got{{ID: "1", HasID: true, Data: "0", Comment: "sent=1\nx"}}, io.EOF},
+		{"retry beyond reason", "retry: 99999999999999999999999\ndata: a\n\n", []receivedEvent{{Data: "a", Retry: 876000 * time.Hour, HasRetry: true}}, io.EOF},
+		{"comments of the block", ": sent=1\nid: 1\n:x\ndata: 0\n\n", []receivedEvent{{ID: "1", HasID: true, Data: "0", Comment: "sent=1\nx"}}, io.EOF},
 		{"a comment-only block is no event", ": keep-alive\n\n:\n\ndata: a\n\n", data("a"), io.EOF},
 		{"blank lines", "\n\n\r\n\r\rdata: a\n\n\n\n", data("a"), io.EOF},
 
@@ -195,7 +195,7 @@ func TestParserResetKeepsIDAndReconnectionTime(t *testing.T) {
 	p.Reset(strings.NewReader("data: b\n\n"), 0)
 	events, err := parseAll(p)
 	require.Equal(t, io.EOF, err)
-	require.Equal(t, []got{{ID: "4", Data: "b"}}, events)
+	require.Equal(t, []receivedEvent{{ID: "4", Data: "b"}}, events)
 	retry, known := p.ReconnectionTime()
 	require.True(t, known)
 	require.Equal(t, 20*time.Millisecond, retry)
@@ -231,7 +231,7 @@ func TestHugeCommentsAreSkipped(t *testing.T) {
 	huge := ":" + strings.Repeat("x", 300)
 	in := "\xEF\xBB\xBF" + huge + "\r\n" + huge + "\r" + huge + "\n: a\nid: 1\ndata: 0\n\n" +
 		"data: 1\n" + strings.Repeat(": 0123456789\n", 11) + ": z\n\n" + huge
-	want := []got{{ID: "1", HasID: true, Data: "0", Comment: "\n\n\na"}, {ID: "1", Data: "1", Comment: strings.Repeat("0123456789\n", 2) + "z"}}
+	want := []receivedEvent{{ID: "1", HasID: true, Data: "0", Comment: "\n\n\na"}, {ID: "1", Data: "1", Comment: strings.Repeat("0123456789\n", 2) + "z"}}
 	for name, r := range map[string]func() io.Reader{
 		"whole":    func() io.Reader { return strings.NewReader(in) },
 		"bytewise": func() io.Reader { return iotest.OneByteReader(strings.NewReader(in)) },

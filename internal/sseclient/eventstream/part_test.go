@@ -12,7 +12,7 @@ import (
 )
 
 // parts reads every part of r, each as one line of text, and the error that ended it.
-func parts(p *Parser) (all []string, events []got, err error) {
+func parts(p *Parser) (all []string, events []receivedEvent, err error) {
 	var b Block
 	for {
 		part, err := p.NextPart(&b)
@@ -23,16 +23,16 @@ func parts(p *Parser) (all []string, events []got, err error) {
 			all = append(all, fmt.Sprintf(":%s", b.Comment))
 			continue
 		}
-		all = append(all, describe(copyEvent(&b.Event), b.HasData, b.HasComment))
+		all = append(all, eventText(copyEvent(&b.Event), b.HasData, b.HasComment))
 		if b.HasData {
 			events = append(events, copyEvent(&b.Event))
 		}
 	}
 }
 
-// describe is a block as a test writes it down: data=, name=, id= (in brackets where an earlier block set
-// it), retry=, comment=.
-func describe(e got, hasData, hasComment bool) string {
+// eventText returns a block as tests write it: data=, name=, id= (in brackets if an earlier block set it), retry=,
+// comment=.
+func eventText(e receivedEvent, hasData, hasComment bool) string {
 	var out []string
 	if hasData {
 		out = append(out, "data="+e.Data)
@@ -140,7 +140,7 @@ func TestPartsHaveTheLimitsOfEvents(t *testing.T) {
 	}
 }
 
-// referenceParts is what NextPart promises, slow and obvious.
+// referenceParts implements the contract of NextPart, slow and obvious.
 func referenceParts(stream string) (all []string, unfinished bool) {
 	stream = strings.TrimPrefix(stream, "\xEF\xBB\xBF")
 	stream = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(stream)
@@ -152,7 +152,7 @@ func referenceParts(stream string) (all []string, unfinished bool) {
 	for _, line := range lines[:len(lines)-1] {
 		switch {
 		case line == "" && block != nil:
-			e := got{ID: id}
+			e := receivedEvent{ID: id}
 			var data []string
 			comment, hasComment := "", false
 			for _, line := range block {
@@ -176,7 +176,7 @@ func referenceParts(stream string) (all []string, unfinished bool) {
 			}
 			id = e.ID
 			e.Data, e.Comment = strings.Join(data, "\n"), comment
-			all = append(all, describe(e, data != nil, hasComment))
+			all = append(all, eventText(e, data != nil, hasComment))
 			block, event = nil, false
 		case line == "":
 		default:

@@ -11,7 +11,7 @@ import (
 
 var errWait = errors.New("nothing has come")
 
-// pieces brings a text in pieces of n bytes, and then nothing more.
+// A pieces is a reader that returns a text in pieces of n bytes, and then nothing more.
 type pieces struct {
 	text string
 	n    int

@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// reference is sections 9.2.5 and 9.2.6 word by word over a whole stream, slow and
-// obvious. It returns the events and whether the end came inside a line or an event.
-func reference(stream string) (events []got, unfinished bool) {
+// reference implements sections 9.2.5 and 9.2.6 word by word over a whole stream, slow and obvious. It returns the
+// events and whether the end came inside a line or an event.
+func reference(stream string) (events []receivedEvent, unfinished bool) {
 	stream = strings.TrimPrefix(stream, "\xEF\xBB\xBF")
 	stream = strings.ReplaceAll(stream, "\r\n", "\n")
 	stream = strings.ReplaceAll(stream, "\r", "\n")
@@ -22,7 +22,7 @@ func reference(stream string) (events []got, unfinished bool) {
 
 	var data, name, id string
 	var comments []string
-	var block got
+	var block receivedEvent
 	event := false
 	for _, line := range lines {
 		if line == "" { // dispatch the event
@@ -31,7 +31,7 @@ func reference(stream string) (events []got, unfinished bool) {
 				block.Comment = strings.Join(comments, "\n")
 				events = append(events, block)
 			}
-			data, name, comments, block, event = "", "", nil, got{}, false
+			data, name, comments, block, event = "", "", nil, receivedEvent{}, false
 			continue
 		}
 		event = event || ofEvent(line)
