@@ -115,7 +115,7 @@ func openSources(b *testing.B, url string, n int, opened, event func()) func() {
 func openWith(b *testing.B, url string, n int, opened, event func(), option string) func() {
 	v := newVU(b)
 	v.state.TLSConfig = &tls.Config{InsecureSkipVerify: true}
-	v.set("newLedger", func() any { return observed{&countingLedger{opened: opened, event: event}} })
+	v.set("newLedger", func() any { return testObserver{&countingLedger{opened: opened, event: event}} })
 	return v.background(b, fmt.Sprintf(`
 		for (let i = 0; i < %d; i++) {
 			new EventSource(%q + "/event/connect?id=bench-" + i, { reconnect: false, ledger: newLedger(), %s });
@@ -319,7 +319,7 @@ func runBenchServer() {
 	}
 }
 
-// benchFramed is a connection of HTTP/2 as that server has it.
+// A benchFramed is the server's side of an HTTP/2 connection.
 type benchFramed struct {
 	conn net.Conn
 	out  bytes.Buffer

@@ -19,7 +19,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// cutter is a recorder that has its stream cut.
+// A cutter is a recorder whose stream a script can disconnect.
 type cutter struct {
 	recorder
 	stream *sseclient.Stream
@@ -38,8 +38,8 @@ func (c *cutter) cut(how Cut, ms int) bool {
 	return c.stream.Cut(how, time.Duration(ms)*time.Millisecond)
 }
 
-// script gives a script cut(ms), which cuts the stream.
-func (c *cutter) script(v *vu, how Cut) {
+// addCut defines cut(ms) in a script, which disconnects the stream.
+func (c *cutter) addCut(v *vu, how Cut) {
 	v.set("cut", func(ms int) bool { return c.cut(how, ms) })
 }
 
@@ -74,7 +74,7 @@ func TestCutStreamResumes(t *testing.T) {
 				saw := make(chan string, 1)
 				back := make(chan struct{})
 				v.set("ledger", c)
-				c.script(v, how)
+				c.addCut(v, how)
 				v.set("url", v.serve(func(p *peer) {
 					if p.n > 0 {
 						p.say(streamHead + "id: 2\ndata: behind " + p.req.Header.Get("Last-Event-ID") + "\n\n")
@@ -86,7 +86,7 @@ func TestCutStreamResumes(t *testing.T) {
 						<-back
 						p.say("id: 9\ndata: nobody reads it\n\n")
 						end := whatEnds(p.Conn, 300*time.Millisecond)
-						assert.Positive(t, unacknowledgedOn(t, p.tcp))
+						assert.Positive(t, unacknowledged(t, p.tcp))
 						saw <- end // ends the test, and so the connection
 						return
 					}
@@ -112,7 +112,7 @@ func TestCutStreamWithASecondRequestResumes(t *testing.T) {
 	t.Parallel()
 	v, c, b := newVU(t), &cutter{}, newBucket()
 	v.set("ledger", c)
-	c.script(v, CutFIN)
+	c.addCut(v, CutFIN)
 	v.set("url", b.serve(v))
 	require.Equal(t, "true notes notes", v.log(`
 		const s = new EventSource(url, { ledger, reconnectDelay: 5, then: { event: "PB_CONNECT", ok: [200, 204], `+subscribe+` } });
@@ -122,8 +122,8 @@ func TestCutStreamWithASecondRequestResumes(t *testing.T) {
 	require.Regexp(t, `^connecting opened event:\{\} event:1 cut:fin closed:cut\+retry connecting opened event:\{\} event:1 closed:client$`, c.String())
 }
 
-// unacknowledgedOn is how many segments the peer has not acknowledged.
-func unacknowledgedOn(t *testing.T, conn *net.TCPConn) (n uint32) {
+// unacknowledged returns the number of segments that the peer has not acknowledged.
+func unacknowledged(t *testing.T, conn *net.TCPConn) (n uint32) {
 	onDescriptor(t, conn, func(fd int) error {
 		info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
 		if err == nil {
@@ -150,7 +150,7 @@ func TestPausedReaderContinues(t *testing.T) {
 				t.Parallel()
 				v, c := w.vu(t), &cutter{}
 				v.set("ledger", c)
-				c.script(v, CutPause)
+				c.addCut(v, CutPause)
 				asked := make(chan struct{})
 				v.set("asked", func() { close(asked) })
 				v.set("last", map[bool]string{false: "c", true: "d3"}[ends])
@@ -201,7 +201,7 @@ func TestPauseEndsWithTheStream(t *testing.T) {
 	over(t, ways, func(t *testing.T, w way) {
 		v, c := w.vu(t), &cutter{}
 		v.set("ledger", c)
-		c.script(v, CutPause)
+		c.addCut(v, CutPause)
 		v.set("url", v.serveHTTP(func(w http.ResponseWriter, r *http.Request) {
 			for n := 0; r.Context().Err() == nil; n++ {
 				say(w, fmt.Sprintf("data: %d\n\n", n))
@@ -230,7 +230,7 @@ func TestEndedStreamIsNotCut(t *testing.T) {
 	over(t, ways, func(t *testing.T, w way) {
 		v, c := w.vu(t), &cutter{}
 		v.set("ledger", c)
-		c.script(v, CutFIN)
+		c.addCut(v, CutFIN)
 		v.set("url", v.serveHTTP(func(w http.ResponseWriter, _ *http.Request) { say(w, "data: a\n\n") }))
 		require.Equal(t, "server false", v.log(`
 			const s = new EventSource(url, { ledger, reconnect: false });

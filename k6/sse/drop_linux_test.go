@@ -9,8 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// behind says the last event ID of the request in its first event, whose own is 1, and sets a reconnection time in ms.
-func behind(retryMS int) http.HandlerFunc {
+// lateHandler returns a handler that sends the last event ID of the request in its first event, whose own id is 1,
+// and sets a reconnection time in ms.
+func lateHandler(retryMS int) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		say(w, fmt.Sprintf("retry: %d\nid: 1\ndata: behind %s\n\n", retryMS, r.Header.Get("Last-Event-ID")))
 		<-r.Context().Done()
@@ -32,7 +33,7 @@ func TestDroppedSourceReconnects(t *testing.T) {
 				if r.Header.Get("Last-Event-ID") != "" {
 					back <- struct{}{}
 				}
-				behind(retry)(w, r)
+				lateHandler(retry)(w, r)
 			}))
 			begun := time.Now()
 			require.Equal(t, "behind  true 0 false cut true behind 1", v.log(`
@@ -57,7 +58,7 @@ func TestDroppedSourceReconnects(t *testing.T) {
 func TestDropNeedsAnOpenStream(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)
-	v.set("url", v.serveHTTP(behind(1)))
+	v.set("url", v.serveHTTP(lateHandler(1)))
 	require.Equal(t, "false true cut false false", v.log(`
 		const s = new EventSource(url, { reconnect: false });
 		log.push(s.drop(true));

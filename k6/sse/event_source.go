@@ -172,7 +172,7 @@ func (s *eventSource) close() {
 	s.Stop(sseclient.ReasonClient)
 }
 
-// drop implements drop(atOnce).
+// drop implements drop(unbuffered).
 func (s *eventSource) drop(atOnce bool) bool {
 	if s.ready != stateOpen || !s.Drop(atOnce) {
 		return false

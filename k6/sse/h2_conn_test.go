@@ -35,9 +35,9 @@ func TestLostConnectionDropsAllStreams(t *testing.T) {
 		_ = p.tcp.Close()
 	}, func(t *testing.T, v *vu) {
 		var ledgers []*recorder
-		v.set("ledger", func() observed {
+		v.set("ledger", func() testObserver {
 			ledgers = append(ledgers, new(recorder))
-			return observed{ledgers[len(ledgers)-1]}
+			return testObserver{ledgers[len(ledgers)-1]}
 		})
 		require.Equal(t, "10", v.log(`
 			let back = 0;
@@ -342,7 +342,7 @@ func TestNoConnectionReuse(t *testing.T) {
 	})
 }
 
-// sharer is a recorder that also records which streams share a connection.
+// A sharer is a recorder that also records which streams share a connection.
 type sharer struct {
 	recorder
 	first, rest *atomic.Int32
@@ -376,7 +376,7 @@ func TestSharedStreamsInGo(t *testing.T) {
 			for range 10 {
 				k := newKeeper("", sseclient.Request{URL: url})
 				on := k.callbacks()
-				on.Opened = observed{&sharer{first: &first, rest: &rest}}.Callbacks().Opened
+				on.Opened = testObserver{&sharer{first: &first, rest: &rest}}.Callbacks().Opened
 				all, open = append(all, k), append(open, g.Add(on))
 			}
 			go func() {

@@ -21,7 +21,7 @@ func TestCutOverH2(t *testing.T) {
 				v, c := w.vu(t), &cutter{}
 				saw := make(chan string, 1)
 				v.set("ledger", c)
-				c.script(v, how)
+				c.addCut(v, how)
 				v.set("url", w.url(serveFrames(t, func(p *framed) {
 					id := p.accepted()
 					if p.n > 0 {

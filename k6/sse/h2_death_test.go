@@ -10,22 +10,23 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// slowWitness takes its time: a stream that opens is not ready when its connection dies, whose other streams end one by one.
-type slowWitness struct{ recorder }
+// A slowRecorder is slow: a stream that opens is not ready when its connection dies, whose other streams end one by
+// one.
+type slowRecorder struct{ recorder }
 
-func (w *slowWitness) Opened(at time.Time) {
+func (w *slowRecorder) Opened(at time.Time) {
 	w.recorder.Opened(at)
 	time.Sleep(20 * time.Millisecond)
 }
 
-func (w *slowWitness) Event(at time.Time, e *eventstream.Event) {
+func (w *slowRecorder) Event(at time.Time, e *eventstream.Event) {
 	w.recorder.Event(at, e)
 	if string(e.Data) == "last" {
 		time.Sleep(50 * time.Millisecond)
 	}
 }
 
-func (w *slowWitness) Closed(at time.Time, c Close) {
+func (w *slowRecorder) Closed(at time.Time, c Close) {
 	time.Sleep(5 * time.Millisecond)
 	w.recorder.Closed(at, c)
 }
@@ -44,10 +45,10 @@ func TestStreamOpensOnADyingConnection(t *testing.T) {
 			time.Sleep(30 * time.Millisecond) // so that this one is open
 		}
 	}, func(t *testing.T, v *vu) {
-		var ledgers []*slowWitness
-		v.set("ledger", func() observed {
-			ledgers = append(ledgers, new(slowWitness))
-			return observed{ledgers[len(ledgers)-1]}
+		var ledgers []*slowRecorder
+		v.set("ledger", func() testObserver {
+			ledgers = append(ledgers, new(slowRecorder))
+			return testObserver{ledgers[len(ledgers)-1]}
 		})
 		v.log(`for (let i = 0; i < 10; i++) new EventSource(url, { http: "2", ledger: ledger(), reconnect: false });`)
 		for _, r := range ledgers {
@@ -76,9 +77,9 @@ func TestDataBeforeAFailedWriteIsRead(t *testing.T) {
 		_ = p.tcp.SetLinger(0)
 	}, func(t *testing.T, v *vu) {
 		var ledgers []*slowReader
-		v.set("ledger", func() observed {
+		v.set("ledger", func() testObserver {
 			ledgers = append(ledgers, new(slowReader))
-			return observed{ledgers[len(ledgers)-1]}
+			return testObserver{ledgers[len(ledgers)-1]}
 		})
 		v.log(`
 			const open = () => new EventSource(url, { http: "2", ledger: ledger(), reconnect: false });

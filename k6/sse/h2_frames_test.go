@@ -9,7 +9,7 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// socketNames are those in an error of net's.
+// socketNames matches the addresses in an error of package net.
 var socketNames = regexp.MustCompile(` read tcp .*:\d+->.*:\d+:`)
 
 const oneStream = `
@@ -249,7 +249,7 @@ func TestH2Frames(t *testing.T) {
 	}
 }
 
-// settle waits until the client has read what was said.
+// settle waits until the client has read what was sent.
 func (p *framed) settle() {
 	_ = p.WritePing(false, [8]byte{})
 	_, _ = p.next(http2.FramePing)

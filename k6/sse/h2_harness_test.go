@@ -16,7 +16,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// framed is one connection as a scripted server of HTTP/2 sees it: it says whatever its test wants.
+// A framed is one connection of a scripted HTTP/2 server.
 type framed struct {
 	*http2.Framer
 	t      testing.TB
@@ -38,7 +38,7 @@ func serveFrames(t testing.TB, handle func(p *framed)) string {
 	})
 }
 
-// serveSilent is serveFrames where not even SETTINGS were said. It speaks TLS to who does that.
+// serveSilent is serveFrames without SETTINGS. It speaks TLS to clients that do.
 func serveSilent(t testing.TB, handle func(p *framed)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -158,7 +158,7 @@ func over2(t *testing.T, handle func(p *framed), test func(t *testing.T, v *vu))
 	})
 }
 
-// url is that of a server for this way.
+// url returns the URL of a server for this way.
 func (w way) url(of string) string {
 	if w.tls {
 		return strings.Replace(of, "http:", "https:", 1)

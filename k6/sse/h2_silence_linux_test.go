@@ -41,9 +41,9 @@ func TestBusyReaderDoesNotReportSilence(t *testing.T) {
 		v := w.vu(t)
 		v.set("url", w.url(serveFrames(t, handle)))
 		var ledgers []*busyReader
-		v.set("ledger", func() observed {
+		v.set("ledger", func() testObserver {
 			ledgers = append(ledgers, new(busyReader))
-			return observed{ledgers[len(ledgers)-1]}
+			return testObserver{ledgers[len(ledgers)-1]}
 		})
 		v.log(`for (let i = 0; i < 3; i++) new EventSource(url, { http: "2", ledger: ledger(), reconnect: false, idleTimeout: 1000 });`)
 		for _, r := range ledgers {

@@ -48,7 +48,7 @@ func serveFromHTTP1(t testing.TB, handle func(p *peer)) string {
 		}
 		w.WriteHeader(answer.StatusCode)
 		_ = http.NewResponseController(w).Flush()
-		if _, err := io.Copy(atOnce{w}, answer.Body); err != nil || aborted.Load() {
+		if _, err := io.Copy(unbuffered{w}, answer.Body); err != nil || aborted.Load() {
 			panic(http.ErrAbortHandler)
 		}
 	}))
@@ -60,10 +60,10 @@ func serveFromHTTP1(t testing.TB, handle func(p *peer)) string {
 	return s.URL
 }
 
-// atOnce is a response that is sent as it is written.
-type atOnce struct{ http.ResponseWriter }
+// An unbuffered is a response that is flushed after each write.
+type unbuffered struct{ http.ResponseWriter }
 
-func (f atOnce) Write(p []byte) (int, error) {
+func (f unbuffered) Write(p []byte) (int, error) {
 	n, err := f.ResponseWriter.Write(p)
 	_ = http.NewResponseController(f.ResponseWriter).Flush()
 	return n, err

@@ -33,7 +33,7 @@ import (
 // patience bounds whatever a test waits for.
 const patience = time.Minute
 
-// vu is a VU with the module in it, as a script sees it.
+// A vu is a virtual user with the module, as a script uses it.
 type vu struct {
 	*modulestest.Runtime
 	t       testing.TB
@@ -86,16 +86,16 @@ func (v *vu) set(name string, value any) {
 	}, interface {
 		Block(at time.Time, b *eventstream.Block)
 	}:
-		value = observed{value}
+		value = testObserver{value}
 	}
 	require.NoError(v.t, v.VU.Runtime().Set(name, value))
 }
 
-// observed is an observer of a test as a Ledger, and as a secondRequester.
-type observed struct{ observer any }
+// A testObserver is the observer of a test as a Ledger, and as a secondRequester.
+type testObserver struct{ observer any }
 
 // Callbacks calls the methods that the observer has.
-func (o observed) Callbacks() (on sseclient.Callbacks) {
+func (o testObserver) Callbacks() (on sseclient.Callbacks) {
 	type (
 		connecting interface{ Connecting(at time.Time) }
 		response   interface{ Response(r *sseclient.Response) }
@@ -150,7 +150,7 @@ func (o observed) Callbacks() (on sseclient.Callbacks) {
 	return on
 }
 
-func (o observed) FollowUp(e *eventstream.Event, f *sseclient.FollowUp) bool {
+func (o testObserver) FollowUp(e *eventstream.Event, f *sseclient.FollowUp) bool {
 	r, err := o.observer.(interface {
 		SecondRequest(e *eventstream.Event) (*sseclient.SecondRequest, error)
 	}).SecondRequest(e)
@@ -185,7 +185,7 @@ func (v *vu) run(script string) (sobek.Value, error) {
 	return value, err
 }
 
-// iterate is run for a function.
+// iterate runs a function as an iteration.
 func (v *vu) iterate(what string, f func() error) error {
 	v.t.Helper()
 	guard := time.AfterFunc(patience, func() {
@@ -254,7 +254,7 @@ func (v *vu) drainSamples() (all []metrics.Sample) {
 	return all
 }
 
-// peer is one connection as a test's server sees it.
+// A peer is the server's side of one connection.
 type peer struct {
 	net.Conn // perhaps of TLS
 	tcp      *net.TCPConn
@@ -278,7 +278,7 @@ func (p *peer) reset() {
 	_ = p.tcp.Close() // without TLS's close_notify
 }
 
-// hold waits until the client has gone.
+// hold waits until the client has disconnected.
 func (p *peer) hold() { _, _ = io.Copy(io.Discard, p.Conn) }
 
 // serve starts a server that hands each connection, its request read, to handle and
@@ -308,7 +308,7 @@ func serveText(t testing.TB, text string) string {
 	return serve(t, func(p *peer) { p.say(text) })
 }
 
-// recorder is an Observer that records its calls.
+// A recorder is an Observer that records its calls.
 type recorder struct {
 	mu    sync.Mutex
 	lines []string

@@ -298,7 +298,7 @@ func TestEventsAreCountedExactly(t *testing.T) {
 		}))
 		var seen atomic.Int64
 		v.set("ledger", func() any {
-			return observed{&countingLedger{opened: func() {}, event: func() { seen.Add(1) }}}
+			return testObserver{&countingLedger{opened: func() {}, event: func() { seen.Add(1) }}}
 		})
 		v.set("cancel", v.CancelContext)
 		v.set("counted", seen.Load)

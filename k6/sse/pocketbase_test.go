@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// bucket stands in for PocketBase: its first event names the client, who subscribes by a second request.
+// A bucket is a fake PocketBase: its first event names the client, which subscribes by a second request.
 type bucket struct {
 	// second answers second requests in its place, where it returns true. n counts from 1.
 	second func(w http.ResponseWriter, r *http.Request, n int) bool
@@ -89,7 +89,7 @@ func (b *bucket) String() string {
 // serve starts it and returns the URL of its streams.
 func (b *bucket) serve(v *vu) string { return v.serveHTTP(b.ServeHTTP) + "/api/realtime" }
 
-// answers is a recorder of second requests too.
+// An answers is a recorder that also records second requests.
 type answers struct{ recorder }
 
 func (r *answers) Answered(at time.Time, response *sseclient.Response) {

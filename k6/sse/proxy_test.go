@@ -18,8 +18,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/forward"
 )
 
-// through has a VU's streams go through a proxy, but for those to *.direct.test.
-func (v *vu) through(proxyURL string) {
+// useProxy sends a VU's streams through a proxy, except those to *.direct.test.
+func (v *vu) useProxy(proxyURL string) {
 	v.m.proxies = (&httpproxy.Config{HTTPProxy: proxyURL, HTTPSProxy: proxyURL, NoProxy: ".direct.test"}).ProxyFunc()
 }
 
@@ -66,7 +66,7 @@ func TestStreamsGoThroughAProxy(t *testing.T) {
 			tt.proxy.User = proxyUser
 			proxy := somewhere(t, tt.proxy, server)
 			v := newVU(t)
-			v.through(proxy.URL)
+			v.useProxy(proxy.URL)
 			v.state.TLSConfig = &tls.Config{InsecureSkipVerify: true}
 			v.set("url", tt.scheme+"://service.test/events?id=1")
 			v.set("then", func() { close(then) })
@@ -128,7 +128,7 @@ func TestFailuresOfAProxy(t *testing.T) {
 			t.Parallel()
 			v := newVU(t)
 			address := strings.TrimPrefix(serve(t, tt.proxy), "http://")
-			v.through("http://joe:open%20sesame@" + address)
+			v.useProxy("http://joe:open%20sesame@" + address)
 			v.set("url", tt.scheme+"://service.test/")
 			v.set("connectTimeout", map[bool]int{true: 1000, false: 0}[tt.name == "silence"])
 			said := v.log(`new EventSource(url, { reconnect: false, connectTimeout }).onerror = (e) => log.push(e.reason + ": " + e.message)`)
@@ -152,7 +152,7 @@ func TestUnreachableProxy(t *testing.T) {
 		"ftp://joe:sesame@" + address:  "proxy: the proxy ftp://" + address + " is of no kind that is known: HTTP_PROXY, which names it, has to begin with",
 	} {
 		v := newVU(t)
-		v.through(proxyURL)
+		v.useProxy(proxyURL)
 		said := v.log(`new EventSource("http://service.test/", { reconnect: false }).onerror = (e) => log.push(e.reason + ": " + e.message)`)
 		require.Contains(t, said, want)
 		require.NotRegexp(t, `joe|sesame`, said)
@@ -165,7 +165,7 @@ func TestOptionsOfK6AndNoProxy(t *testing.T) {
 	server := serveText(t, streamHead+"data: 0\n\n")
 	proxy := somewhere(t, forward.Options{}, server)
 	v := newVU(t)
-	v.through(proxy.URL)
+	v.useProxy(proxy.URL)
 	v.set("port", server[strings.LastIndex(server, ":"):])
 	const script = `
 		for (const host of ["service.test", "127.0.0.1", "x.direct.test"]) {
@@ -186,7 +186,7 @@ func TestHTTPDebugShowsNoCredentialsOfAProxy(t *testing.T) {
 	t.Parallel()
 	proxy := somewhere(t, forward.Options{User: proxyUser}, serveText(t, streamHead+"data: 0\n\n"))
 	v := newVU(t)
-	v.through(proxy.URL)
+	v.useProxy(proxy.URL)
 	var said bytes.Buffer
 	v.state.Logger.(*logrus.Logger).SetOutput(&said)
 	v.state.Options.HTTPDebug = null.StringFrom("full")
@@ -202,7 +202,7 @@ func TestRedirectPastAProxy(t *testing.T) {
 	end := serveText(t, streamHead+"data: 0\n\n")
 	proxy := somewhere(t, forward.Options{}, serveText(t, "HTTP/1.1 307 There\r\nLocation: "+end+"\r\nContent-Length: 0\r\n\r\n"))
 	v := newVU(t)
-	v.through(proxy.URL)
+	v.useProxy(proxy.URL)
 	require.Equal(t, "0", v.log(`new EventSource("http://service.test/", { reconnect: false, followRedirects: true }).onmessage = (e) => log.push(e.data)`))
 	require.Len(t, proxy.Requests(), 1)
 }
@@ -218,7 +218,7 @@ func TestProxyThatDiesOrIsIdle(t *testing.T) {
 			})
 			proxy := somewhere(t, forward.Options{Idle: idle}, server)
 			v := newVU(t)
-			v.through(proxy.URL)
+			v.useProxy(proxy.URL)
 			v.state.TLSConfig = &tls.Config{InsecureSkipVerify: true}
 			v.set("url", scheme+"://service.test/")
 			v.set("kill", func() {
@@ -253,7 +253,7 @@ func TestStreamsOfHTTP2ShareATunnel(t *testing.T) {
 				<-r.Context().Done()
 			})
 			proxy := somewhere(t, o, v.str("url"))
-			v.through(proxy.URL)
+			v.useProxy(proxy.URL)
 			v.set("kill", proxy.Stop)
 			require.Equal(t, "30 HTTP/2.0", v.log(`
 				const said = new Set();
@@ -270,7 +270,7 @@ func TestStreamsOfHTTP2ShareATunnel(t *testing.T) {
 	// By prior knowledge it cannot go through one that takes the requests.
 	v := newVU(t)
 	proxy := somewhere(t, forward.Options{}, serveText(t, ""))
-	v.through(proxy.URL)
+	v.useProxy(proxy.URL)
 	require.Regexp(t, `^proxy requests to http:// URLs go to the proxy in HTTP/1.1.*\(through the proxy `+proxy.URL+`\)$`, v.log(`
 		new EventSource("http://service.test/", { http: "2", reconnect: false }).onerror = (e) => log.push(e.reason, e.message)`))
 }

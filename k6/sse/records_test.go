@@ -48,7 +48,7 @@ func (r *records) say(text string) { r.write(typeData, []byte(text)) }
 
 func (r *records) write(kind byte, content []byte) { _, _ = r.to.Write(r.seal(kind, content)) }
 
-// seal makes a record (RFC 8446, section 5.2; RFC 5246, section 6.2.3.3).
+// seal returns an encrypted record (RFC 8446, section 5.2; RFC 5246, section 6.2.3.3).
 func (r *records) seal(kind byte, content []byte) []byte {
 	seq := binary.BigEndian.AppendUint64(nil, r.seq)
 	r.seq++
@@ -61,7 +61,7 @@ func (r *records) seal(kind byte, content []byte) []byte {
 	return append(append(header(kind, len(seq)+len(sealed)), seq...), sealed...)
 }
 
-// ticket is a NewSessionTicket message of TLS 1.3 that is valid for an hour.
+// ticket returns a NewSessionTicket message of TLS 1.3 that is valid for an hour.
 func ticket() []byte {
 	body := []byte{0, 0, 14, 16, 1, 2, 3, 4, 1, 9, 0, 200}
 	body = append(body, make([]byte, 200)...)
@@ -90,7 +90,7 @@ func (r *records) updateKey(t *testing.T, answer bool) {
 	r.aead, r.seq = maskedNonces{gcm, expand("iv", 12)}, 0
 }
 
-// maskedNonces takes a number of 8 bytes for a nonce, as TLS 1.3 does.
+// A maskedNonces derives a nonce from a number of 8 bytes, as TLS 1.3 does.
 type maskedNonces struct {
 	cipher.AEAD
 	mask []byte

@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// blockRecorder is a recorder that sees every block.
+// A blockRecorder is a recorder of every block.
 type blockRecorder struct{ recorder }
 
 func (r *blockRecorder) Comment(at time.Time, text []byte) { r.note(at, ":%s", text) }
@@ -21,7 +21,7 @@ func (r *blockRecorder) Block(at time.Time, b *eventstream.Block) {
 	r.note(at, "[%s|%s|%s|%v %v %v %v]", b.ID, b.Name, b.Data, b.HasID, b.HasData, b.HasComment, b.Retry)
 }
 
-// serveHTTP is serve for a server of net/http.
+// serveHTTP is serve for a handler of net/http.
 func (v *vu) serveHTTP(handler http.HandlerFunc) string {
 	v.t.Helper()
 	srv := httptest.NewUnstartedServer(handler)
@@ -87,7 +87,7 @@ func TestHeartbeatsOutsideOfEvents(t *testing.T) {
 	})
 }
 
-// beats tells each block without data, and each comment line.
+// A beats receives each block without data, and each comment line.
 type beats chan struct{}
 
 func (beats) Connecting(time.Time)                {}

@@ -224,7 +224,7 @@ func TestSecondRequestDoesNotBlockOthers(t *testing.T) {
 	}
 }
 
-// mustSetLog is for scripts whose iteration may fail.
+// mustSetLog defines log for scripts whose iteration may fail.
 func (v *vu) mustSetLog() { v.mustRun("var log = []") }
 
 // The stream ends before the event loop has come to make the request: none is sent for it.
@@ -290,7 +290,7 @@ func TestStreamsEndDuringSecondRequests(t *testing.T) {
 	const sources = 60
 	v := newVU(t)
 	recs := make([]*answers, sources)
-	v.set("newLedger", func(i int) any { recs[i] = &answers{}; return observed{recs[i]} })
+	v.set("newLedger", func(i int) any { recs[i] = &answers{}; return testObserver{recs[i]} })
 	v.set("url", serve(t, handle))
 	v.mustRun(fmt.Sprintf(`
 		const all = [];

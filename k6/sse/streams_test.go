@@ -36,9 +36,9 @@ func (k *keeper) request() sseclient.Request {
 	return k.requests[min(k.asked, len(k.requests))-1]
 }
 
-// callbacks are those of the recorder, with the request and the end.
+// callbacks returns the callbacks of the recorder, with the request and the end.
 func (k *keeper) callbacks() sseclient.Callbacks {
-	on := observed{k}.Callbacks()
+	on := testObserver{k}.Callbacks()
 	on.Request, on.Renew, on.Ended = k.request, k.renew, func() { close(k.ended) }
 	return on
 }

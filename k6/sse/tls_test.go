@@ -175,7 +175,7 @@ func TestTLSRecords(t *testing.T) {
 	}
 }
 
-// awaitEnd waits for the client to end the connection: the server's end is not to be what ends the stream.
+// awaitEnd waits until the client ends the connection, so that the server's end is not the cause.
 func (p *peer) awaitEnd() { _, _ = io.Copy(io.Discard, p.line) }
 
 // Servers that want a certificate get that of k6's option tlsAuth.

@@ -41,7 +41,7 @@ func packedHead(coding string) string {
 	return strings.Replace(streamHead, "\r\n\r\n", "\r\nContent-Encoding: "+coding+"\r\n\r\n", 1)
 }
 
-// pack is a text in a coding, whole.
+// pack encodes a text in a coding.
 func pack(coding, text string) string {
 	var out bytes.Buffer
 	z := packers[coding](&out)
@@ -93,7 +93,7 @@ func TestPackedEventsArriveWhenFlushed(t *testing.T) {
 	})
 }
 
-// arrivals is an Observer that passes events on while they come.
+// An arrivals is an Observer that passes on events as they arrive.
 type arrivals struct {
 	recorder
 	came chan string
@@ -101,7 +101,7 @@ type arrivals struct {
 
 func (a *arrivals) Event(_ time.Time, e *eventstream.Event) { a.came <- string(e.Data) }
 
-// addresses are those of a connection in an error of Go's own poller.
+// addresses matches the addresses of a connection in an error of Go's own poller.
 var addresses = regexp.MustCompile(` tcp [0-9.:>-]+: read`)
 
 // How a compressed stream ends, and the error of a response that is not compressed.
@@ -231,7 +231,7 @@ func TestOpenReadsPackedStreams(t *testing.T) {
 	require.ErrorContains(t, err, `option acceptEncoding: "true", which is neither none, gzip nor browser`)
 }
 
-// codings is an Observer of the codings of streams.
+// A codings is an Observer of the codings of streams.
 type codings struct{ recorder }
 
 func (c *codings) Response(r *sseclient.Response) {

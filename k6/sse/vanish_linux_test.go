@@ -14,7 +14,7 @@ func TestVanishedSource(t *testing.T) {
 		v.set("url", v.serve(func(p *peer) {
 			_ = p.tcp.SetNoDelay(true)
 			p.say(streamHead + "data: a\n\n")
-			for unacknowledgedOn(t, p.tcp) == 0 { // the client vanishes meanwhile
+			for unacknowledged(t, p.tcp) == 0 { // the client vanishes meanwhile
 				p.say("data: b\n\n")
 				time.Sleep(50 * time.Millisecond)
 			}

@@ -22,7 +22,7 @@ type way struct {
 
 var ways = []way{{name: "plain"}, {name: "TLS", tls: true}, {name: "plain, goroutine", parked: true}, {name: "TLS, goroutine", tls: true, parked: true}}
 
-// polledWays are those of Linux.
+// polledWays are the ways of Linux.
 var polledWays = ways[:2]
 
 // over runs a test of streams once for each of some ways.
@@ -36,7 +36,7 @@ func over(t *testing.T, some []way, test func(t *testing.T, w way)) {
 	}
 }
 
-// vu is a VU whose streams go this way.
+// vu returns a virtual user whose streams use this way.
 func (w way) vu(t testing.TB) *vu {
 	t.Helper()
 	v := newVU(t)
@@ -48,7 +48,7 @@ func (w way) vu(t testing.TB) *vu {
 	return v
 }
 
-// serve is serve for the VU's way.
+// serve starts a server for the virtual user's way.
 func (v *vu) serve(handle func(p *peer)) string {
 	v.t.Helper()
 	if v.way.h2 {
@@ -66,7 +66,7 @@ func (v *vu) serveText(text string) string {
 	return v.serve(func(p *peer) { p.say(text) })
 }
 
-// serverTLS is a server's configuration with a certificate for 127.0.0.1, which no client trusts.
+// serverTLS returns a server's configuration with a certificate for 127.0.0.1, which no client trusts.
 var serverTLS = sync.OnceValue(func() *tls.Config {
 	s := httptest.NewUnstartedServer(nil)
 	s.StartTLS()
@@ -81,7 +81,7 @@ type line struct {
 	held *bytes.Buffer // what is written, until inPieces sends it; mostly nil
 }
 
-// accept looks at the first byte of a connection, and speaks TLS where the client does.
+// accept reads the first byte of a connection, and speaks TLS if the client does.
 func accept(conn net.Conn, config *tls.Config) (net.Conn, *line) {
 	l := &line{Conn: conn, r: bufio.NewReader(conn)}
 	if b, err := l.r.Peek(1); err == nil && b[0] == typeHandshake {
