@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Latest a noop may come while the backend is under attack, apart from what this machine holds up.
+// Maximum lateness of a noop while the backend is under attack, apart from delays of this machine.
 const attackLateness = 250 * time.Millisecond
 
 // underAttack opens streams while attack runs, and asserts that none is affected: no number missing, no noop late, no
@@ -104,8 +104,8 @@ func TestSlowloris(t *testing.T) {
 	})
 }
 
-// TestFullGate: with every slot for plain requests taken by idle ones, a
-// connect still gets in, because idle connections make room.
+// With every slot for plain requests occupied by idle ones, a connect still succeeds, because idle connections are
+// closed.
 func TestFullGate(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -173,7 +173,7 @@ func TestHugeHeaders(t *testing.T) {
 			conn := dial(t, s.addr)
 			fmt.Fprintf(conn, "GET /event/connect?id=x HTTP/1.1\r\nHost: x\r\n%s\r\n\r\n", huge)
 			data, _ := io.ReadAll(io.LimitReader(conn, 12))
-			if len(data) == 12 { // else a reset came first
+			if len(data) == 12 { // otherwise a reset arrived first
 				require.Equal(t, "HTTP/1.1 431", string(data))
 			}
 			conn.Close()
@@ -233,7 +233,7 @@ func TestClientThatNeverReads(t *testing.T) {
 		row := s.rows("deaf")["deaf"]
 		require.Equal(t, "slow", row.Closed)
 		require.True(t, row.Slow)
-		// What the ledger calls sent is what the kernel had for the client.
+		// In the ledger, sent means accepted by the kernel.
 		events, _ := c.readAll()
 		require.Equal(t, row.Sent, uint64(len(events)))
 	})
@@ -247,7 +247,7 @@ func TestPendingLimit(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--noop-interval=1h", "--max-pending=3")
 	s.open("a")
-	// Again where the kernel has found room meanwhile for what waited.
+	// Again after the kernel has accepted the waiting data.
 	require.Eventually(t, func() bool {
 		s.fill("a")
 		s.hub.call(func() {

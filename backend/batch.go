@@ -6,8 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// Writes per batch, writes a goroutine takes at a time, and the size from
-// which on a batch is shared.
+// Writes per batch, writes that a goroutine fetches at a time, and the minimum size of a shared batch.
 const (
 	batchSize  = 1024
 	batchShare = 16

@@ -53,7 +53,8 @@ type Config struct {
 // Descriptors kept for the process itself: logs, epoll, listeners, ledger file.
 const reservedDescriptors = 64
 
-// Least number of descriptors for connections that are not streams, and the most unless MAX_PLAIN_CONNECTIONS says so.
+// Minimum number of descriptors for connections that are not streams, and the maximum unless MAX_PLAIN_CONNECTIONS is
+// set.
 const (
 	minHTTPConnections  = 64
 	mostHTTPConnections = 4096

@@ -12,9 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/backend/fault"
 )
 
-// connect opens an event stream: it checks the request, reserves the id, takes
-// the connection away from net/http and hands it to the scheduler, which sends
-// the headers at once.
+// connect opens an event stream: it checks the request, reserves the id, claims the connection from net/http and
+// passes it to the scheduler, which sends the headers at once.
 func (s *service) connect(w http.ResponseWriter, r *http.Request) error {
 	id, last, err := parseConnect(r)
 	if err != nil {
@@ -86,7 +85,7 @@ func (s *service) connectFault(w http.ResponseWriter, r *http.Request, id string
 	return false, nil
 }
 
-// claim takes the connection over from net/http: as a bare descriptor, or under TLS with its own writer.
+// claim takes the connection over from net/http: as a bare descriptor, or with its own writer for TLS.
 func (s *service) claim(w http.ResponseWriter, r *http.Request, d *device) (claim, error) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {

@@ -30,7 +30,7 @@ func TestWireFormat(t *testing.T) {
 		require.NoError(t, err)
 		all := regexp.MustCompile(`Date: [^\r]+ GMT`).ReplaceAllString(string(data), "Date: D")
 		all = regexp.MustCompile(`sent=\d{16}\n`).ReplaceAllString(all, "sent=S\n")
-		// Later noops may have come meanwhile: keep the first and the end.
+		// Later noops may have arrived: compare the first and the end.
 		second := strings.Index(all, "id: 2")
 		if second > 0 {
 			end := strings.LastIndex(all, "data: 0\n\n") + len("data: 0\n\n")
@@ -47,7 +47,7 @@ func TestWireFormat(t *testing.T) {
 		"Connection: close\r\n\r\nid: 1\n: sent=S\ndata: 0\n\n", read("1.0", "identity"))
 }
 
-// TestHeadersPrecedeTheFirstNoop makes the interval so long that only headers can come.
+// The interval is so long that only headers can arrive.
 func TestHeadersPrecedeTheFirstNoop(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--noop-interval=1h")

@@ -139,7 +139,7 @@ func BenchmarkIdleMemory(b *testing.B) {
 		before := rssOf(b, p.cmd.Process.Pid)
 		join(b, p.addr, streams)
 		peak := rssOf(b, p.cmd.Process.Pid)
-		time.Sleep(rampQuiet + 2*time.Second) // memory of the ramp is given back
+		time.Sleep(rampQuiet + 2*time.Second) // the memory of the ramp is returned to the system
 		after := rssOf(b, p.cmd.Process.Pid)
 		b.ReportMetric(float64(after-before)/streams, "B/stream")
 		b.ReportMetric(float64(peak-before)/streams, "B/stream-at-peak")

@@ -13,7 +13,7 @@ const (
 	closedByCall                  // DELETE /event/forcedisconnect
 	closedByClient                // the client closed or reset the connection
 	closedSlow                    // the client did not read
-	closedReplaced                // a resumed stream took over
+	closedReplaced                // replaced by a resumed stream
 	closedByDrain                 // the service ends
 	closedByError                 // the connection failed, or the peer fell silent
 	closedByFault                 // injected
@@ -30,7 +30,7 @@ func (r closeReason) String() string { return closeReasonNames[r] }
 // there are many, and belongs to the scheduler alone.
 type device struct {
 	id       string
-	seq      uint64 // last number given to a noop or message
+	seq      uint64 // last number of a noop or message
 	first    uint64 // lowest and
 	last     uint64 // highest number put on a stream, of the present numbering
 	sent     uint64 // how many numbers were put on a stream
@@ -40,10 +40,10 @@ type device struct {
 	queue    *backlog
 	tls      *tlsWriter    // instead of fd's own writes
 	swapped  *item         // a noop that a fault sends after the next one
-	messages []keptMessage // messages that a resume could ask for, oldest first
+	messages []keptMessage // messages that a resume can replay, oldest first
 	blurred  uint64        // nothing up to this number can be replayed
 	fd       int32         // descriptor of the stream, -1 without
-	gen      uint32        // tells this use of the descriptor from others
+	gen      uint32        // distinguishes this use of the descriptor from others
 	bucket   int32         // of the wheel, -1 when its noops are not counted
 	index    int32         // in that bucket
 	eviction uint64        // which eviction from the ledger this id was; 0 for none
@@ -81,14 +81,13 @@ type backlog struct {
 
 type queuedItem struct {
 	item
-	since time.Duration // elapsed time from when on it could have been taken
+	since time.Duration // elapsed time from which on the kernel could have accepted it
 }
 
 // maxBacklogBytes limits the bytes that wait for one client, in addition to its socket buffer.
 const maxBacklogBytes = 1 << 20
 
-// count counts numbers that went to the kernel. A number that was there before
-// (a replay) counts once.
+// count counts numbers that the kernel accepted. A replayed number counts once.
 func (d *device) count(sent item) bool {
 	if sent.seq == 0 || sent.seq <= d.last {
 		return false

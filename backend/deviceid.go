@@ -9,8 +9,8 @@ import (
 	"github.com/sse-soak/sse-soak/backend/answer"
 )
 
-// parseName reads a query parameter that holds a name of the protocol, "" where it is not given or
-// empty. Twice is refused, because two parties could each believe in another one.
+// parseName reads a query parameter with a name of the protocol, "" if it is missing or empty. It rejects a repeated
+// parameter, because two programs could each use another value.
 func parseName(rawQuery, parameter string) (string, error) {
 	query, err := url.ParseQuery(rawQuery)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDrain: the signal ends every stream with the terminator, nothing new is
-// let in, the ledger is complete and still answered, the exit code is 0.
+// The signal ends every stream with the terminator. No new one is accepted, the ledger is complete and still
+// available, and the exit code is 0.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	file := t.TempDir() + "/ledger.ndjson"
@@ -168,7 +168,7 @@ func TestSettings(t *testing.T) {
 	require.Equal(t, exitOK, run([]string{"--version"}, noEnv, nil, &out, &out))
 }
 
-// TestPortInUse is an error with a sentence, not a usage error.
+// A port in use is an error in one sentence, not a usage error.
 func TestPortInUse(t *testing.T) {
 	t.Parallel()
 	s := startTest(t)

@@ -105,7 +105,7 @@ func (s *service) ledger(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// A deadlineWriter gives the client responseTimeout for each write.
+// A deadlineWriter limits each write to the client to responseTimeout.
 type deadlineWriter struct {
 	w  io.Writer
 	rc *http.ResponseController

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// testTimeout limits every wait in the tests; none takes that long in a passing test.
+// testTimeout limits every wait in the tests; none needs that long in a passing test.
 const testTimeout = 30 * time.Second
 
 // A testService is a backend inside the test, on a free port.

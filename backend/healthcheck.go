@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// Time a service has to say that it is ready.
+// Maximum duration of the health request.
 const healthTimeout = 3 * time.Second
 
 // checkHealth requests the health of the service that listens at the address of this configuration. It is the health
-// check of a container whose image has no other program. The certificate is not verified, because the address is not
-// the name in it.
+// check of a container whose image has no other program. It does not verify the certificate, whose name is not the
+// address.
 func checkHealth(cfg *Config) error {
 	network, address := "tcp", cfg.Listen
 	if path, ok := strings.CutPrefix(cfg.Listen, "unix:"); ok {

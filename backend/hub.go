@@ -31,10 +31,10 @@ type hub struct {
 	done    chan struct{} // closed when the scheduler has ended
 
 	// All below belongs to the scheduler.
-	work         []func() // taken from inbox
+	work         []func() // functions from inbox
 	batch        *batch
 	devices      map[string]*device
-	order        []*device // ids in the order they came, for the ledger
+	order        []*device // ids in the order of their connects, for the ledger
 	orderEvicted int       // how many of order are evicted
 	evicted      uint64    // ids the ledger lost, in all
 	slots        []*device // by descriptor
@@ -50,8 +50,8 @@ type hub struct {
 	replay       replayLog
 	faults       fault.Set
 	tally        tally
-	attached     int           // streams since memory was last given back
-	lastRamp     time.Duration // when the latest stream came
+	attached     int           // streams since memory was last returned to the system
+	lastRamp     time.Duration // when the latest stream was attached
 	draining     bool
 	stopping     bool
 }
@@ -155,7 +155,7 @@ func (h *hub) run() {
 	h.tally.publish(h.metrics)
 }
 
-// finishInbox runs the functions posted before the end, so that no call waits for ever.
+// finishInbox runs the functions posted before the end, so that no call waits forever.
 func (h *hub) finishInbox() {
 	h.mu.Lock()
 	h.closed = true

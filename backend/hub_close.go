@@ -91,8 +91,7 @@ func (h *hub) finish(d *device) {
 	}
 }
 
-// evict drops an id from the ledger. An id whose connect is on its way stays:
-// attach or release put it where it belongs.
+// evict drops an id from the ledger. It keeps an id with a pending connect: attach or release moves it to its list.
 func (h *hub) evict(d *device) {
 	d.ended = false
 	h.ended.Remove(d.lapse)

@@ -65,8 +65,7 @@ func (h *hub) message(d *device, frames *frameCache, body *keptBody, out *delive
 	h.deliver(d, item{wire: frames.get(d.seq).bytes(d.chunked), seq: d.seq, count: 1, message: true})
 }
 
-// Most numbers that one resume replays. A client that was away longer than
-// that many events sees a gap.
+// maxReplay limits the numbers that one resume replays. A client that missed more has a gap.
 const maxReplay = 1024
 
 // replayTo sends an id its missed messages from that number on. Noops are generated again, with the time of the

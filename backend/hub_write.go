@@ -14,7 +14,7 @@ const (
 // blocks. It may close the stream.
 func (h *hub) push(d *device, next item) {
 	if d.swapped != nil && next.seq != 0 {
-		// The noop held back by a reorder fault follows the one after it.
+		// A reorder fault holds a noop back until the next one is written.
 		swapped := *d.swapped
 		d.swapped = nil
 		both := next

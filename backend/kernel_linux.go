@@ -41,8 +41,8 @@ func descriptorOf(conn syscall.Conn) (fd int, err error) {
 	return fd, err
 }
 
-// takeDescriptor duplicates the descriptor of a connection. The duplicate is not known to Go's poller: no goroutine
-// can wait on it, and closing conn leaves it open. No other goroutine may close conn meanwhile.
+// takeDescriptor duplicates the descriptor of a connection. Go's poller does not have the duplicate: no goroutine can
+// wait on it, and closing conn leaves it open. No other goroutine may close conn during the call.
 func takeDescriptor(conn syscall.Conn) (int, error) {
 	fd, err := descriptorOf(conn)
 	if err == nil {
@@ -59,9 +59,9 @@ func setUserTimeout(fd int, d time.Duration) {
 	}
 }
 
-// sendNow hands bytes (at least one) to the kernel and never waits. It returns
-// how many were taken; errNoRoom when not all were. The raw system call spares
-// the Go scheduler's bookkeeping for calls that may block, which this cannot.
+// sendNow passes bytes (at least one) to the kernel and never waits. It returns how many the kernel accepted, and
+// errNoRoom if these are not all. The raw system call saves the Go scheduler's bookkeeping for calls that may block,
+// which this one cannot.
 func sendNow(fd int, p []byte) (int, error) {
 	for {
 		n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), // #nosec G103 -- the kernel reads it, and keeps nothing
@@ -92,7 +92,7 @@ func closeNow(fd int) {
 	_ = unix.Close(fd)
 }
 
-// resetNow closes a descriptor so that a TCP peer sees a reset.
+// resetNow closes a descriptor so that a TCP peer receives a reset.
 func resetNow(fd int) {
 	_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 0})
 	_ = unix.Close(fd)

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestUserTimeout: a peer that falls silent is given up after USER_TIMEOUT.
+// A peer that stops responding is disconnected after USER_TIMEOUT.
 func TestUserTimeout(t *testing.T) {
 	t.Parallel()
 	s := startTest(t)

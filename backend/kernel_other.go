@@ -19,8 +19,8 @@ func raiseFileLimit() {}
 // fileLimit returns how many files the process may have open.
 func fileLimit() uint64 { return 1024 }
 
-// takeDescriptor duplicates the descriptor of a connection. The duplicate is not known to Go's poller: no goroutine
-// can wait on it, and closing conn leaves it open. No other goroutine may close conn meanwhile.
+// takeDescriptor duplicates the descriptor of a connection. Go's poller does not have the duplicate: no goroutine can
+// wait on it, and closing conn leaves it open. No other goroutine may close conn during the call.
 func takeDescriptor(syscall.Conn) (int, error) { return -1, errNeedsLinux }
 
 // descriptorOf returns the connection's own descriptor, for watching only.

@@ -10,9 +10,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-// A ledgerRow is one id in the ledger: what this process put on its streams. First and Last are numbers of the
-// present numbering, Sent counts those that the kernel accepted (a replay counts once). Times are microseconds since
-// 1970, 0 for none.
+// A ledgerRow is one id in the ledger: the noops that this process wrote to its streams. First and Last are numbers
+// of the present numbering, Sent counts those that the kernel accepted (a replay counts once). Times are microseconds
+// since 1970, 0 for none.
 type ledgerRow struct {
 	ID       string `json:"id"`
 	First    uint64 `json:"first"`

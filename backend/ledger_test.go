@@ -55,8 +55,7 @@ func TestLedgerKeep(t *testing.T) {
 	require.Equal(t, "3", header.Get("X-Ledger-Evicted"))
 }
 
-// TestExpiredIDsKeepOnlyTheirLedger: ids that come and go by the thousand leave nothing
-// behind but the ledger's lines.
+// Thousands of ids that connect and expire leave only the lines of the ledger.
 func TestExpiredIDsKeepOnlyTheirLedger(t *testing.T) {
 	t.Parallel()
 	cfg, _, err := parseConfig([]string{"--ledger-keep=10", "--max-connections=5", "--noop-interval=1h"}, noEnv)
@@ -80,8 +79,8 @@ func TestExpiredIDsKeepOnlyTheirLedger(t *testing.T) {
 	require.Equal(t, uint64(20000-15), h.evicted)
 }
 
-// TestLargeLedger: a ledger of 20,000 ids is written in pages, so that the scheduler can do something else between two: here it
-// takes back the last of its ids while the first ones are written.
+// A ledger of 20,000 ids is written in pages, so that the scheduler can do other work between two. Here it evicts the
+// last of its ids while the first ones are written.
 func TestLargeLedger(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--noop-interval=100ms")

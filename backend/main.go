@@ -3,12 +3,10 @@
 // hundred bytes each, sends every stream a numbered noop at a fixed interval,
 // and keeps the ledger of what it sent.
 //
-// How it is built: net/http parses and refuses requests; a stream that is
-// accepted is taken away from net/http as a bare descriptor (connect.go) and
-// from then on belongs to one goroutine, the scheduler (hub.go), which alone
-// writes and closes descriptors. A second goroutine waits in epoll for clients
-// that go away (watch_linux.go). Nothing else runs per stream, except under
-// TLS (tls_writer.go).
+// net/http parses and refuses requests. An accepted stream is claimed from net/http as a bare descriptor (connect.go).
+// From then on one goroutine, the scheduler (hub.go), owns it: only the scheduler writes and closes descriptors. A second
+// goroutine waits in epoll for clients that disconnect (watch_linux.go). Streams have no goroutines of their own, except
+// under TLS (tls_writer.go).
 package main
 
 import (

@@ -34,7 +34,7 @@ var countedAs = [countedKinds]struct{ name, help string }{
 	replayed:      {"replayed_total", "Events sent again or late to a resumed stream."},
 }
 
-// A metrics has everything that /metrics shows. No label ever holds an id.
+// A metrics has all series of /metrics. No label ever holds an id.
 type metrics struct {
 	registry         *prometheus.Registry
 	counters         [countedKinds]prometheus.Counter

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestResumeReplays: after a disconnect, everything since the last number the client saw arrives at once, noops and
-// messages, in order, then the stream continues.
+// After a disconnect, everything since the last number that the client received arrives at once, noops and messages,
+// in order. Then the stream continues.
 func TestResumeReplays(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--noop-interval=50ms")
@@ -58,8 +58,8 @@ func TestRepeatedReplayIsCountedOnce(t *testing.T) {
 	require.Equal(t, row.Last, row.Sent)
 }
 
-// TestTakeover: a connect with Last-Event-ID replaces a stream that the server
-// still believes in; without it the id is taken.
+// A connect with Last-Event-ID replaces a stream that is still open for the server. Without the header the id is in
+// use.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	s := startTest(t)
@@ -82,7 +82,7 @@ func TestNumbering(t *testing.T) {
 	cases := []struct {
 		name   string
 		flags  []string
-		before func(*testService) // what happened to the id first
+		before func(*testService) // earlier events of the id
 		header string
 		first  uint64 // of the stream then opened
 	}{
@@ -119,15 +119,14 @@ func TestNumbering(t *testing.T) {
 	}
 }
 
-// drop breaks the stream of an id as a client that goes away does.
+// drop breaks the stream of an id as a disconnecting client does.
 func (s *testService) drop(id string) {
 	s.t.Helper()
 	s.hub.call(func() { s.hub.shut(s.hub.devices[id], closedByClient) })
 	require.Zero(s.t, s.hub.openStreams())
 }
 
-// TestWindowExpires: when RESUME_WINDOW is over the numbering ends; a later client continues after it and sees the
-// gap.
+// At the end of RESUME_WINDOW the numbering ends. A later client continues after it and has a gap.
 func TestWindowExpires(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--noop-interval=50ms", "--resume-window=200ms")
@@ -156,7 +155,7 @@ func TestLongReplay(t *testing.T) {
 	require.Equal(t, uint64(maxReplay), s.disconnect("a").Sent)
 }
 
-// The replay log is bounded, and a number whose message is gone is never replayed as something else.
+// The replay log is bounded, and a number whose message is gone is never replayed with another content.
 func TestReplayBounds(t *testing.T) {
 	t.Parallel()
 	var l replayLog

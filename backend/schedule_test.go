@@ -93,7 +93,7 @@ func TestStaggeredSlots(t *testing.T) {
 	quarters := [4]int{}
 	for _, c := range list {
 		var first int64
-		var quarter []int64 // the middle one is right even if the process was held up once
+		var quarter []int64 // the median is right even if the process was delayed once
 		for n := uint64(1); n <= noops; n++ {
 			e := c.next()
 			require.Equal(t, n, e.id)
@@ -131,7 +131,7 @@ func TestMissedSlotsAreServedAfterAPause(t *testing.T) {
 	require.InDelta(t, 50*time.Millisecond, mean, float64(30*time.Millisecond))
 }
 
-// Each of a thousand streams receives what the ledger has as sent.
+// Each of a thousand streams receives the noops that the ledger has as sent.
 func TestManyStreams(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--noop-interval=200ms")

@@ -22,7 +22,7 @@ type service struct {
 	clk      clock
 	log      *slog.Logger
 	hub      *hub
-	plain    *services.Handler // what is no event stream
+	plain    *services.Handler // all responses but event streams
 	server   *http.Server
 	admin    *http.Server // nil without ADMIN_LISTEN
 	addr     net.Addr

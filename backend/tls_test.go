@@ -47,8 +47,8 @@ func certificate(t *testing.T) (certFile, keyFile string, pair tls.Certificate, 
 	return certFile, keyFile, pair, pool
 }
 
-// TestTLS: the same promises hold under TLS: noops, forcedisconnect with the
-// terminator, a client that goes away, resume, and a client that never reads.
+// Under TLS the service behaves the same: noops, forcedisconnect with the terminator, a client that disconnects,
+// resume, and a client that never reads.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	cert, key, pair, pool := certificate(t)

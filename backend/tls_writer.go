@@ -10,10 +10,10 @@ import (
 // Frames handed to a TLS writer ahead of the one it writes.
 const tlsAhead = 8
 
-// A tlsWriter writes one TLS stream. A TLS stream cannot be a bare descriptor: its keys and record state live in Go,
-// and its Write may wait. So each has a goroutine and a short bounded queue, which cost some tens of kilobytes in
+// A tlsWriter writes one TLS stream. A TLS stream cannot be a bare descriptor: Go has its keys and record state, and
+// its Write may wait. So each has a goroutine and a short bounded queue, which need some tens of kilobytes in
 // addition to the few hundred bytes of a plain stream; put nginx in front if that matters. In the ledger a frame
-// counts as sent when this writer took it, at most tlsAhead frames before the kernel has it.
+// counts as sent when this writer accepted it, at most tlsAhead frames before the kernel does.
 type tlsWriter struct {
 	conn    *tls.Conn
 	raw     net.Conn

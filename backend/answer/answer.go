@@ -1,5 +1,5 @@
-// Package answer is how the backend answers whatever is no event stream: with JSON, or with a problem
-// as RFC 9457 puts it. It knows which names the protocol allows, too.
+// Package answer has the backend's responses other than event streams: JSON, and problems as of RFC 9457. It also
+// checks the names that the protocol allows.
 package answer
 
 import (

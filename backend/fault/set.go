@@ -89,7 +89,7 @@ func (s *Set) strike(a *ArmedFault, id string, number uint64, now int64) *Fault 
 	return &a.Fault
 }
 
-// Status copies what was armed and what fired, in the order it was added.
+// Status returns the armed and the fired faults, in the order in which they were added.
 func (s *Set) Status() []ArmedFault {
 	list := make([]ArmedFault, len(s.armed))
 	for i, a := range s.armed {

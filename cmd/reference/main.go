@@ -1,5 +1,5 @@
 // Command reference serves the reference target of the control group at the address LISTEN, as `soak control` does.
-// It has an image of its own for the stack of compose.yaml, for runners on other machines.
+// It has its own image for the stack of compose.yaml, for runners on other machines.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/control"
 )
 
-// healthTimeout is how long a stream may take to bring its first event, which is due at once.
+// healthTimeout is the maximum time until the first event of a stream, which is due at once.
 const healthTimeout = 3 * time.Second
 
 func main() {
@@ -29,7 +29,7 @@ func main() {
 	}
 }
 
-// run serves until ctx ends, or with --healthcheck asks the reference that does.
+// run serves until ctx ends or, with --healthcheck, checks the reference that does.
 func run(ctx context.Context, address string, args []string) error {
 	switch {
 	case len(args) == 0:
@@ -44,7 +44,7 @@ func run(ctx context.Context, address string, args []string) error {
 	return fmt.Errorf("unexpected arguments %q: there is --healthcheck, and the variable LISTEN", args)
 }
 
-// checkHealth is the health check of a container whose image holds nothing but this program.
+// checkHealth checks the health of a container whose image has no other program.
 func checkHealth(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()

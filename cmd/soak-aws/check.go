@@ -162,8 +162,8 @@ func isStandard(instanceType string) bool {
 	return slices.Contains(strings.Fields("a c d h i im is m r t z"), letters)
 }
 
-// checkDryRun asks EC2 whether these credentials may create a resource with the tags of the deployment. It creates
-// nothing and does not check capacity.
+// checkDryRun checks by a dry run whether EC2 lets these credentials create a resource with the tags of the
+// deployment. It creates nothing and does not check capacity.
 func (s site) checkDryRun(resource string, command ...string) check {
 	var tags []string
 	for _, key := range slices.Sorted(maps.Keys(s.settings.Tags)) {

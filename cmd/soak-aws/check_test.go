@@ -30,7 +30,7 @@ func runCheck(t *testing.T, settings, outputs string) (string, error) {
 	return output, err
 }
 
-// captureStdout returns what a function writes to standard output.
+// captureStdout returns the standard output of a function.
 func captureStdout(t *testing.T, f func()) string {
 	t.Helper()
 	r, w, err := os.Pipe()

@@ -41,7 +41,7 @@ func connect(ctx context.Context, region string) (*cloud, error) {
 	}
 	c := &cloud{region: region}
 	var caller struct{ Account, Arn string }
-	if err := c.call(ctx, &caller, "sts", "get-caller-identity"); err != nil { // every user may ask
+	if err := c.call(ctx, &caller, "sts", "get-caller-identity"); err != nil { // every user may call it
 		return nil, fmt.Errorf("no valid AWS credentials; log in (aws sso login), or set AWS_PROFILE or AWS_ACCESS_KEY_ID (%w)", err)
 	}
 	c.account, c.arn = caller.Account, caller.Arn

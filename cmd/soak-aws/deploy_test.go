@@ -86,7 +86,7 @@ func TestDeployment(t *testing.T) {
 	require.Equal(t, exitError(2), d.soak(ctx, []string{"--out", t.TempDir()}))
 	assert.Contains(t, cluster.lastCreated("testruns"), "s3://", "the bucket is the one that terraform made")
 
-	// A second deployment with a state of its own: destroying it leaves the first.
+	// A second deployment with its own state: destroying it leaves the first.
 	foreign := newDeployment(dir)
 	foreign.name = "second"
 	f.hosts = nil
@@ -117,7 +117,7 @@ func TestDeployment(t *testing.T) {
 		assert.Regexp(t, `^module\.storage\.aws_s3_bucket|(^|\.)data\.`, address)
 	}
 
-	// What is left goes when somebody says so.
+	// The rest is destroyed on an explicit request.
 	require.NoError(t, d.down(ctx, downOptions{lag: time.Minute}), "it stays until then")
 	f.tagResponses, f.buckets = nil, nil
 	require.NoError(t, d.down(ctx, downOptions{lag: time.Minute, withBucket: true}))
@@ -140,8 +140,8 @@ func hostsOf(t *testing.T, dir string) map[string]string {
 	return state.Outputs.Deployment.Value.Statuses
 }
 
-// boot plays the hosts: each one stores its state some questions after it was made, and parameters keep their values over its
-// end. A host in failing stores that it failed, with the given details.
+// boot plays the hosts: each one stores its state some requests after its creation, and parameters keep their values
+// after its end. A host in failing stores its failure, with the given details.
 func (f *fakeAWS) boot(t *testing.T, dir string, failing map[string]string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An appliedDeployment is a deployment that terraform created, with the log of what it destroys.
+// An appliedDeployment is a deployment that terraform created, with the log of its destroy.
 type appliedDeployment struct {
 	*deployment
 	bin, results string
@@ -53,7 +53,7 @@ func (m appliedDeployment) down(t *testing.T, k downOptions) (output string, err
 	return output, err
 }
 
-// The evidence of a run goes to the bucket before its hosts are destroyed, and the bucket stays with it.
+// The archives of a run are copied to the bucket before its hosts are destroyed, and the bucket is kept.
 func TestDownKeepsArchives(t *testing.T) {
 	f := startAWS(t)
 	m := withRun(t, f)
@@ -79,7 +79,7 @@ func TestDownKeepsArchives(t *testing.T) {
 	assert.Len(t, lines(t, filepath.Join(m.bin, "asked")), 2)
 	assert.Equal(t, lines(t, filepath.Join(m.bin, "destroyed"))[0], lines(t, filepath.Join(m.bin, "destroyed"))[1])
 
-	// Until somebody wants it gone.
+	// Until the user deletes it.
 	f.tagResponses = nil
 	output, err = m.down(t, downOptions{withBucket: true})
 	require.NoError(t, err)

@@ -34,7 +34,7 @@ type fakeAWS struct {
 	objects           map[string]time.Time // BUCKET/KEY
 	denied            bool
 	cut               int      // answers that get lost with their connection
-	sessions          []string // what StartSession was asked
+	sessions          []string // requests of StartSession
 
 	arn          string   // of the caller
 	quota        float64  // of vCPU
@@ -55,7 +55,7 @@ func startAWS(t *testing.T) *fakeAWS {
 	} {
 		t.Setenv(name, value)
 	}
-	for _, name := range []string{"AWS_REGION", "AWS_PROFILE", "AWS_SESSION_TOKEN"} { // which it takes for named where they are empty
+	for _, name := range []string{"AWS_REGION", "AWS_PROFILE", "AWS_SESSION_TOKEN"} { // which counts as set even if it is empty
 		t.Setenv(name, "")
 		require.NoError(t, os.Unsetenv(name))
 	}

@@ -52,13 +52,13 @@ func TestExtend(t *testing.T) {
 		assert.Equal(t, map[string]any{"Arn": "terminate", "Input": "{}", "RoleArn": "arn:aws:iam::123456789012:role/end-of-hosts"}, s["Target"], "the rest stays as it is")
 	}
 
-	// Once more, from where it is now; but not for ever.
+	// Another extension counts from the present end, up to a limit.
 	require.NoError(t, d.extend(context.Background(), 60))
 	assert.Equal(t, want.Add(time.Hour).Format(time.RFC3339), f.parameters["/sse-soak/end"])
 	require.ErrorContains(t, d.extend(context.Background(), -3), "--minutes must be positive, got -3")
 	require.ErrorContains(t, d.extend(context.Background(), 24*60), "an end may be 24h0m0s ahead at most")
 
-	// What ends them from outside comes first: hosts that believed in a later end would be terminated in their soak.
+	// The schedule has priority: hosts with a later end would be terminated in their soak.
 	f.schedules = nil
 	require.ErrorContains(t, d.extend(context.Background(), 60), "the hosts still end at")
 	assert.Equal(t, want.Add(time.Hour).Format(time.RFC3339), f.parameters["/sse-soak/end"])

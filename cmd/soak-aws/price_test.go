@@ -43,7 +43,7 @@ func TestApplyWithinBudget(t *testing.T) {
 	}
 }
 
-// Terraform is a program here that leaves a file when it makes something.
+// Terraform is a program here that creates a file when it creates a resource.
 func TestUpWithinBudget(t *testing.T) {
 	startAWS(t)
 	bin := t.TempDir()

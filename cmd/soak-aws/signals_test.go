@@ -48,7 +48,7 @@ output "deployment" {
 }
 `
 
-// A screen collects what a terminal shows.
+// A screen collects the output of a terminal.
 type screen struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -81,7 +81,7 @@ func openTerminal(t *testing.T) (keyboard, terminal *os.File) {
 	return keyboard, terminal
 }
 
-// A session is soak-aws on a terminal of its own.
+// A session is soak-aws on its own terminal.
 type session struct {
 	cmd      *exec.Cmd
 	keyboard *os.File

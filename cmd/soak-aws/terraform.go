@@ -18,8 +18,8 @@ import (
 // A deployment is one state of the Terraform code in dir.
 type deployment struct {
 	dir         string
-	name        string   // NAME, for a state of its own; "": the name in the settings
-	skipConfirm bool     // ask no question
+	name        string   // NAME, for a separate state; "": the name in the settings
+	skipConfirm bool     // do not ask for confirmation
 	program     string   // soak
 	env         []string // variables for terraform; the user's variables override them
 	prices      string   // file with prices in place of the built-in ones; "": none

@@ -172,7 +172,7 @@ func TestOpen(t *testing.T) {
 			return err == nil && resp.Body.Close() == nil
 		}, time.Minute, 10*time.Millisecond)
 		require.Eventually(t, func() bool { return len(stack.targets()) > 1 }, time.Minute, 10*time.Millisecond)
-		time.Sleep(time.Second) // what is printed comes after the first answer
+		time.Sleep(time.Second) // the output appears after the first response
 		interrupt()
 		require.NoError(t, <-ended)
 	})
@@ -343,7 +343,7 @@ func TestTunnelErrors(t *testing.T) {
 	t.Run("no tools", func(t *testing.T) {
 		terraform, err := exec.LookPath("terraform")
 		require.NoError(t, err)
-		cat, err := exec.LookPath("cat") // which the stand-in calls
+		cat, err := exec.LookPath("cat") // called by the stand-in
 		require.NoError(t, err)
 		require.NoError(t, os.Symlink(cat, filepath.Join(filepath.Dir(terraform), "cat")))
 		t.Setenv("PATH", filepath.Dir(terraform))

@@ -15,7 +15,7 @@ import (
 // setupTimeout is the time limit for the setup of hosts.
 const setupTimeout = 25 * time.Minute
 
-// A streams has the numbers that a stack is set up for; 0: not given.
+// A streams has the numbers of streams for which a stack is set up; 0: not set.
 type streams struct {
 	connections int
 	interval    float64 // seconds

@@ -134,9 +134,8 @@ func serviceName(c *probe.Config) (string, error) {
 //go:embed init_workflow.yml
 var workflow string
 
-// workflowOf pins the action to the commit of a build: a branch or a tag would let others change the code that runs
-// with the secrets of a repository. A build that records no commit leaves COMMIT to fill in, which GitHub refuses to
-// run.
+// workflowOf pins the action to the commit of a build: with a branch or a tag, others could change the code that runs
+// with the secrets of a repository. A build without a commit leaves COMMIT to fill in, which GitHub refuses to run.
 func workflowOf(release, id string) string {
 	if id == "" {
 		return strings.Replace(workflow, "VERSION", "the full hash of a release; this build of soak does not record its own", 1)

@@ -1,6 +1,5 @@
-// Command soak proves, or disproves, that a service keeps Server-Sent-Event streams alive
-// without losing a message: it plans a run, starts target and runners, merges what they saw
-// and judges it.
+// Command soak proves, or disproves, that a service keeps Server-Sent-Event streams alive without losing a message:
+// it plans a run, starts target and runners, merges their shards and judges them.
 package main
 
 import (
@@ -70,8 +69,8 @@ func hint(cmd *cobra.Command) string {
 	return fmt.Sprintf("`%s --help` describes its flags", cmd.CommandPath())
 }
 
-// inWords rewrites an error of the parser: with the rule for a value, which the parser has in the words of strconv, and with the flag
-// that an unknown one may stand for.
+// inWords rewrites an error of the parser: with the rule for a value instead of the error of strconv, and with the
+// flag that an unknown one may stand for.
 func inWords(cmd *cobra.Command, err error) error {
 	var invalid *pflag.InvalidValueError
 	var unknown *pflag.NotExistError

@@ -68,8 +68,8 @@ func ciFlags(f *pflag.FlagSet, to *ci.To, appearance *report.Look) {
 // profileHelp is the help of a flag that every suite has.
 const profileHelp = "smoke (seconds) or full (the default)"
 
-// plannedCommand returns the command of a suite whose plan is that of a soak; its profile gives some settings other
-// defaults.
+// plannedCommand returns the command of a suite whose plan is that of a soak. Its profile changes the defaults of
+// some settings.
 func plannedCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 	c := run.Config{Suite: kind, Plan: plan.Default(), Local: plan.DefaultLocal(), Version: version(), Commit: commit()}
 	c.Plan.ConnectionsPerVU = 0 // chosen by the number of streams
@@ -97,7 +97,7 @@ func plannedCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 	soakFlags(cmd.Flags(), &c)
 	for _, setting := range kind.Plan.Profiles["full"] {
 		name, value, _ := strings.Cut(setting, "=")
-		flagOf(cmd.Flags(), name).DefValue = value // what --help shows
+		flagOf(cmd.Flags(), name).DefValue = value // for --help
 	}
 	addRunHelp(cmd, suiteExample(kind))
 	return cmd
@@ -193,7 +193,8 @@ func clusterFlags(f *pflag.FlagSet, k *run.Kubernetes) {
 	f.BoolVar(&k.Keep, "keep", false, "k8s: keep TestRun and pods in the cluster after the run")
 }
 
-// settle sets the flags that were not given from variables and from the file of settings, whose path it returns.
+// settle sets the flags that are not on the command line from variables and from the file of settings, whose path it
+// returns.
 func settle(f *pflag.FlagSet) (file string, err error) {
 	if err := plan.FlagsFromEnvironment(f); err != nil {
 		return "", usageError{Err: err}

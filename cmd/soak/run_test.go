@@ -25,7 +25,7 @@ func TestRunReadsItsVariables(t *testing.T) {
 	}
 }
 
-// One file is for all commands of a folder: settings of one suite have no effect on the others.
+// One file serves all commands of a folder: settings of one suite have no effect on the others.
 func TestSettingsOfOtherCommandsAreIgnored(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.WriteFile("soak.yaml", []byte("backends: 2\nscript: x.js\nheld-percent: 20\ncuts: fin:1\nvolume-concurrency: 5\nrunner: 1/2\n"), 0o600))

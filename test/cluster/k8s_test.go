@@ -1,8 +1,8 @@
 //go:build k8s
 
-// Package cluster soaks on a real cluster with a real k6-operator (docs/distributed.md): a clean run, and
-// every way to lose one that can be brought about from outside. Soaks run as the service account
-// `soak`, so that they also prove that its rights are enough.
+// Package cluster runs soaks on a real cluster with a real k6-operator (docs/distributed.md): a clean run, and every
+// failure of a run that can be caused from outside. They use the service account `soak`, which also tests that its
+// rights are sufficient.
 package cluster
 
 import (
@@ -94,7 +94,7 @@ func TestLostRunnerIsInvalid(t *testing.T) {
 func TestUnstartableRunIsInvalid(t *testing.T) {
 	c := connect(t)
 	for overlay, want := range map[string]string{
-		"testdata/no-starter": "cannot start: ErrImageNeverPull", // without --start-timeout a run does not wait for what never passes
+		"testdata/no-starter": "cannot start: ErrImageNeverPull", // without --start-timeout a run does not wait for a permanent cause
 		"testdata/no-image":   "cannot start: (ErrImagePull|ImagePullBackOff)",
 		"testdata/no-room":    "is stuck: no node accepts it: Unschedulable",
 	} {

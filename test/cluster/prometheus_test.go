@@ -31,7 +31,7 @@ import (
 	prom "github.com/sse-soak/sse-soak/test/watcher"
 )
 
-// What the Prometheus of these tests takes, and the same as it keeps it.
+// The metric as the Prometheus of these tests receives it, and as it stores it.
 const (
 	user           = "soak"
 	password       = "a-password/of+the=test"
@@ -170,7 +170,7 @@ func set(t *testing.T, run *unstructured.Unstructured, pod string, values map[st
 	require.NoError(t, unstructured.SetNestedSlice(run.Object, list, "spec", pod, "env"))
 }
 
-// publicObjects returns TestRuns, Jobs and pods as an account sees them that may not read secrets.
+// publicObjects returns the TestRuns, Jobs and pods that an account without access to secrets can read.
 func (k *kube) publicObjects(t *testing.T) string {
 	t.Helper()
 	runs, err := k.Dynamic.Resource(schema.GroupVersionResource{Group: "k6.io", Version: "v1alpha1", Resource: "testruns"}).Namespace(namespace).List(t.Context(), metav1.ListOptions{})

@@ -1,5 +1,5 @@
-// Command contract lets a harness for SSE clients drive internal/sseclient: it speaks the service protocol of LaunchDarkly's
-// sse-contract-tests (docs/service_spec.md there). CONTRIBUTING has the commands.
+// Command contract lets a harness for SSE clients drive internal/sseclient: it implements the service protocol of
+// LaunchDarkly's sse-contract-tests (docs/service_spec.md there). CONTRIBUTING has the commands.
 package main
 
 import (

@@ -23,7 +23,7 @@ import (
 )
 
 // A soak with remote write is archived, and the archive is opened. Every query of every dashboard has the same values
-// at the same times, to the last digit, also for a backend that died meanwhile.
+// at the same times, to the last digit, also for a backend that died during the run.
 func TestArchiveShowsTheSameDashboards(t *testing.T) {
 	t.Parallel()
 	s := startStack(t)

@@ -1,6 +1,6 @@
 //go:build dashboards
 
-// Package live asks every query of every dashboard of a real Prometheus that watched a real soak.
+// Package live runs every query of every dashboard on a real Prometheus that watched a real soak.
 package live
 
 import (
@@ -45,7 +45,7 @@ func TestFaultsShow(t *testing.T) {
 		s.await(fmt.Sprintf(`sum(testid:k6_streams:held) == %d and on () sum(backend_noops_sent_total) > 0`, streams-refused))
 		s.killBackend()
 		wait(99) // k6's exit code for thresholds that were not kept
-		// An alert reads what a rule recorded: on busy cores that takes more rounds than watch waits.
+		// An alert reads a recording rule: on busy cores that needs more rounds than watch waits.
 		s.await(`ALERTS{alertstate="firing",alertname="StreamLost"}`)
 	})
 	for title, want := range map[string]float64{
@@ -88,7 +88,7 @@ func (s *stack) watch(soak func()) querier {
 	s.await(`min(count_over_time(up[1m])) >= 2`) // counters have a value before the run
 	a := s.querier(2 * time.Second)
 	soak()
-	// The last counts arrive, and the rules see them: what k6 wrote is there since it ended.
+	// The last counts arrive, and the rules record them: Prometheus has the writes of k6 since its end.
 	s.await(fmt.Sprintf(`min(timestamp(up)) > %d`, time.Now().Add(2*scrapeInterval).Unix()))
 	a.Range.End = time.Now()
 	return a
@@ -205,7 +205,7 @@ func highest(s grafana.Series) (most float64) {
 
 var (
 	// inBraces matches the parts of a query that may contain words other than metrics.
-	inBraces = regexp.MustCompile(`\{[^}]*\}`) // what may hold words that are no metric
+	inBraces = regexp.MustCompile(`\{[^}]*\}`) // parts whose words are not metrics
 	word     = regexp.MustCompile(`[A-Za-z_:][\w:]*`)
 	metric   = regexp.MustCompile(`^(?:k6|backend|process|go|node|nginx|container)_`)
 )

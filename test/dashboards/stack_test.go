@@ -32,10 +32,10 @@ const (
 	root     = "../.."
 	testID   = "live"
 	streams  = 100
-	interval = 5 // seconds between two noops: half of it a noop may come late on a busy machine
+	interval = 5 // seconds between two noops: on a busy machine a noop may be late by half of it
 	runners  = 2
 
-	scrapeInterval = 2 * time.Second // of scrapes and rules; the stack has 5 s, which takes longer to wait for
+	scrapeInterval = 2 * time.Second // of scrapes and rules; the stack has 5 s, which would need longer waits
 )
 
 // length returns the seconds of the run. Longer runs give better pictures.

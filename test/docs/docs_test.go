@@ -1,5 +1,5 @@
-// Package docs checks what the Markdown of this repository and the texts of its programs name: files, headings, make
-// targets, tests, environment variables and flags.
+// Package docs checks the names in the Markdown of this repository and in the texts of its programs: files, headings,
+// make targets, tests, environment variables and flags.
 package docs
 
 import (
@@ -199,7 +199,7 @@ func TestMarkdownNamesExist(t *testing.T) {
 	require.Empty(t, strings.Join(missing, "\n"))
 }
 
-// What programs print has names in it, too: `make up`, docs/aws.md.
+// The output of programs also has names in it: `make up`, docs/aws.md.
 func TestNamesInProgramTextsExist(t *testing.T) {
 	t.Parallel()
 	all := readTree(t)

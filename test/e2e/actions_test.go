@@ -68,7 +68,7 @@ func TestFailedActionIsInvalid(t *testing.T) {
 	require.Equal(t, 10, v.Connections.Completed)
 }
 
-// What nchan kept for its clients while a proxy had cut them off came afterwards, each message once.
+// Messages that nchan kept while a proxy had disconnected its clients arrive afterwards, each once.
 func TestActionOnADescribedService(t *testing.T) {
 	t.Parallel()
 	nchan := startService(t, "nchan", services.Options{})
@@ -77,7 +77,7 @@ func TestActionOnADescribedService(t *testing.T) {
 	before, cutStreams := context.WithCancel(t.Context())
 	through := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }, FlushInterval: -1}
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodGet && before.Err() == nil { // a stream of before the cut; what is published goes through
+		if r.Method == http.MethodGet && before.Err() == nil { // a stream from before the disconnect; publishing still works
 			ctx, cancel := context.WithCancel(r.Context())
 			defer cancel()
 			defer context.AfterFunc(before, cancel)()

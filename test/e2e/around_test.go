@@ -156,7 +156,7 @@ func TestStalledMachineDropsNothing(t *testing.T) {
 
 // Other processes fill every core. It runs alone: it leaves no core to any other test.
 func TestBusyCores(t *testing.T) {
-	for range 8 * runtime.NumCPU() { // enough that runners wait for over 5 % of the time, whatever else runs here
+	for range 8 * runtime.NumCPU() { // enough that runners wait for over 5 % of the time, independent of other programs
 		burner := exec.Command("sh", "-c", "while :; do :; done")
 		burner.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		require.NoError(t, burner.Start())
@@ -176,7 +176,7 @@ func TestBusyCores(t *testing.T) {
 	t.Run("are not the service's", func(t *testing.T) {
 		t.Parallel()
 		url := backend(t, "NOOP_INTERVAL=1s")
-		// No answer takes less than a nanosecond, so the second stage is bad whatever the machine does.
+		// No answer needs less than a nanosecond, so the second stage is bad on any machine.
 		r := smoke(t, "rampup", "--stages", "20,100", "--stage-seconds", "6", "--warmup-seconds", "0", "--max-p95-ms", "0.001", "--backend-url", url)
 		v := r.verdict()
 		rows := section(v, "What was full").Rows
@@ -272,7 +272,7 @@ func TestIncompleteShardsAreInvalid(t *testing.T) {
 			edit(t, d.Path(second), func(s *shard.Shard) {
 				s.Runner.StartedUS -= 1e9
 				s.Runner.EndedUS -= 1e9
-				s.Machine, s.Ends = nil, nil // whose times would be none of the run's
+				s.Machine, s.Ends = nil, nil // whose times would not be times of the run
 				for i := range s.Series {
 					s.Series[i].Unix -= 1000
 				}

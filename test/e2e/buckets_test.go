@@ -23,12 +23,12 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A bucket is an S3 server in this process that can be unreachable, reject writes, and truncate what is read.
+// A bucket is an S3 server in this process that can be unreachable, reject writes, and truncate downloads.
 type bucket struct {
 	place string
 	gone  atomic.Bool
 	deny  atomic.Bool // nothing is written
-	cut   atomic.Bool // shards come in half
+	cut   atomic.Bool // downloads end after half of the shard
 	lost  atomic.Bool // shards are listed, and missing
 }
 
@@ -66,7 +66,7 @@ func startBucket(t *testing.T) *bucket {
 	return b
 }
 
-// The bucket was once not reported, and Ctrl-C did not end the run.
+// An unreachable bucket is reported, and Ctrl-C ends the run.
 func TestUnreachableBucketFailsBeforeTheLoad(t *testing.T) {
 	t.Parallel()
 	r := begin(t, nil, "--connections", "20", "--seconds", "600", "--noop-interval", "1",

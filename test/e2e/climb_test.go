@@ -27,7 +27,7 @@ func after50(bad func(n int) string) func(string, int) string {
 	}
 }
 
-// always applies a fault whatever the number of streams.
+// always applies a fault for any number of streams.
 func always(bad func(n int) string) func(string, int) string {
 	return func(_ string, n int) string { return bad(n) }
 }

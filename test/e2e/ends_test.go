@@ -16,7 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// The bottleneck of the original: the streams get their noops in time, but to end them takes long. That is a warning,
+// The bottleneck of the original: the streams get their noops on time, but ending them is slow. That is a warning,
 // not a fault.
 func TestSlowDeletesAreReported(t *testing.T) {
 	t.Parallel()

@@ -20,7 +20,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/address"
 )
 
-// Without a service the run starts the numbered model, whose chunks are all accounted for.
+// Without a service the run starts the numbered model, and counts every chunk.
 func TestFinite(t *testing.T) {
 	t.Parallel()
 	r := begin(t, nil, "finite", "--profile", "smoke")

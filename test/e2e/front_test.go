@@ -40,7 +40,7 @@ func TestServiceEndsStreamsSlowly(t *testing.T) {
 	})
 }
 
-// Such a run went to its end, and was invalid then: the runners "ran another plan".
+// Another spelling of the same URL is not another plan.
 func TestOtherSpellingsOfAURL(t *testing.T) {
 	t.Parallel()
 	url := strings.Replace(backend(t, "NOOP_INTERVAL=1"), "http://", "HTTP://", 1)
@@ -55,7 +55,7 @@ func TestOtherSpellingsOfAURL(t *testing.T) {
 	}
 }
 
-// With K6_VUS=1 each runner held one stream, and the run was invalid.
+// K6_VUS=1 would make each runner hold one stream, and the run invalid.
 func TestK6VariablesAreIgnored(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
@@ -93,7 +93,7 @@ func TestScriptRejectsShortOptions(t *testing.T) {
 	}
 }
 
-// Such streams were once reported as silent.
+// A stream with other events is not silent.
 func TestReportListsOtherEvents(t *testing.T) {
 	t.Parallel()
 	_, url := startFake(t, bareService(time.Second), fakeservice.Strike{Fault: fakeservice.Fault{Action: fakeservice.ActNamed, NeverEnds: true}})
@@ -103,7 +103,7 @@ func TestReportListsOtherEvents(t *testing.T) {
 	require.Contains(t, reasons(v), `named "noop", which message.event of the description does not match`)
 }
 
-// PASS was once printed without a name.
+// A run without TEST_ID has the name of its folder.
 func TestRunIsNamedByItsFolder(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "laptop")

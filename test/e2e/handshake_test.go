@@ -36,7 +36,7 @@ func certificates(t *testing.T, names ...string) string {
 	return folder
 }
 
-// backendWith starts a backend that speaks TLS.
+// backendWith starts a backend with TLS.
 func backendWith(t *testing.T, certs string, env ...string) (url string) {
 	t.Helper()
 	url = backend(t, append(env, tlsVariables(certs)...)...)
@@ -115,7 +115,7 @@ func TestHandshakeLimitsHeldConnections(t *testing.T) {
 	require.NotContains(t, r.out.String(), "target https://")
 }
 
-// A service that takes everybody is found out, though every connection comes about.
+// A service that accepts any client fails the run, although every connection succeeds.
 func TestHandshakeFindsAcceptedStrangers(t *testing.T) {
 	t.Parallel()
 	certs := certificates(t)

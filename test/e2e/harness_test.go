@@ -55,7 +55,7 @@ type soakRun struct {
 	cancel context.CancelFunc
 }
 
-// An output is what a program writes, which a test reads meanwhile.
+// An output is the output of a program, which a test reads while it runs.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -158,7 +158,7 @@ func await(t *testing.T, condition string, done func() bool) {
 	require.Eventually(t, done, 2*time.Minute, 20*time.Millisecond, condition)
 }
 
-// processes returns the ids of those whose command line or working files name mark.
+// processes returns the ids of the processes whose command line or working files name mark.
 func processes(mark string) (pids []int) {
 	entries, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {

@@ -44,7 +44,7 @@ func beginInFolder(t *testing.T, folder string, args ...string) *soakRun {
 	return r
 }
 
-// What a newcomer does: an empty folder, the URL of a stream, and two commands.
+// The first steps of a new user: an empty folder, the URL of a stream, and two commands.
 func TestSoakInAnEmptyFolder(t *testing.T) {
 	t.Parallel()
 	url := backend(t, "NOOP_INTERVAL=1")

@@ -37,8 +37,8 @@ func machineWasBusy(v *verdict.Verdict) bool {
 	return strings.Contains(text, "by its own waits") || strings.Contains(text, "machine was full")
 }
 
-// A service that takes longer than the limit for each answer fails, however much longer it is. The connections that wait for it are no
-// fault of the generator.
+// A service that is slower than the limit for each answer fails, however much slower. The connections that wait for
+// it are not a fault of the generator.
 func TestSlowServiceFails(t *testing.T) {
 	t.Parallel()
 	for _, delay := range []time.Duration{900 * time.Millisecond, 1200 * time.Millisecond, 3 * time.Second} {

@@ -96,7 +96,7 @@ func TestTwoLaptopsMakeOneVerdict(t *testing.T) {
 	}
 }
 
-// What all clients of one laptop missed of a feed without numbers shows on the other one.
+// If all clients of one laptop miss a message of a feed without numbers, the other laptop's clients show it.
 func TestLaptopsCompareTheClientsOfAFeed(t *testing.T) {
 	t.Parallel()
 	var faults []faulty.Fault

@@ -44,7 +44,7 @@ func TestMessagesOfShortStreamsAreNotChecked(t *testing.T) {
 	}
 }
 
-// The description promises that streams resume, and the service lets clients forget the id or never sends one.
+// The description states that streams resume, but the service makes clients forget the id or never sends one.
 func TestReconnectsWithoutAnID(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -49,7 +49,7 @@ func stablePart(v *verdict.Verdict) map[string]any {
 	}
 }
 
-// Two machines with a runner each come to the verdict that one machine with two runners comes to.
+// Two machines with a runner each have the same verdict as one machine with two runners.
 func TestPartsOfARunMakeOneVerdict(t *testing.T) {
 	t.Parallel()
 	url := backend(t, "NOOP_INTERVAL=1s")
@@ -146,8 +146,7 @@ func TestReplacedRunner(t *testing.T) {
 	require.Contains(t, third.out.String(), "continue runner 2: it has finished")
 }
 
-// A shard that does not get through at the end is kept, and the run is whole again once it is
-// brought to its place.
+// A shard that cannot be stored at the end is kept, and the run is complete once it is copied to its place.
 func TestDeniedShardIsSavedLocally(t *testing.T) {
 	t.Parallel()
 	b := startBucket(t)

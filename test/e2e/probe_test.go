@@ -14,7 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/services"
 )
 
-// What the probe writes of a service soaks it, unedited.
+// The description that the probe writes works unedited.
 func TestSoakOfProbedDescription(t *testing.T) {
 	eachService(t, func(t *testing.T, name string) {
 		r := startService(t, name, services.Options{})
@@ -23,7 +23,8 @@ func TestSoakOfProbedDescription(t *testing.T) {
 		probe.Env = append(os.Environ(), r.Env...)
 		output, err := probe.CombinedOutput()
 		require.NoError(t, err, string(output))
-		// A message every 5 s on each stream: some have no heartbeat, and 20 s show no other that comes every 30 s.
+		// A message every 5 s on each stream: some services have no heartbeat, and 20 s are too short for one every
+		// 30 s.
 		v := begin(t, r.Env, "--service", file, "--backend-url", r.URL, "--connections", "20", "--runners", "1",
 			"--seconds", "20", "--topics", "10", "--publish-rate", "2").verdict()
 		require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)

@@ -31,7 +31,7 @@ type proxiedService struct {
 	hub hub.Hub
 
 	mu       sync.Mutex
-	requests []string // as forward.Proxy says it
+	requests []string // as forward.Proxy reports them
 	conns    int
 	streams  map[string]context.CancelFunc
 }
@@ -56,7 +56,7 @@ func (p *proxiedService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func startProxied(t *testing.T, secure bool, o forward.Options) (service *proxiedService, proxy *forward.Proxy, env, args []string) {
 	t.Helper()
 	service = &proxiedService{hub: hub.Hub{RequireJoin: true}, streams: map[string]context.CancelFunc{}}
-	service.hub.Start(t) // it is asked here, not there
+	service.hub.Start(t) // it starts on this side of the proxy
 	service.Server = httptest.NewUnstartedServer(service)
 	service.Config.ConnState = func(_ net.Conn, s http.ConnState) {
 		if s == http.StateNew {

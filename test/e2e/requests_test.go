@@ -24,7 +24,7 @@ import (
 func everyNth(n int64, instead func(w http.ResponseWriter)) (before func(http.ResponseWriter, *http.Request) bool, done *atomic.Int64) {
 	var requests, times atomic.Int64
 	return func(w http.ResponseWriter, r *http.Request) bool {
-		if !strings.HasPrefix(r.URL.Path, "/default/") || requests.Add(1)%n != 0 { // soak itself asks whether it is there
+		if !strings.HasPrefix(r.URL.Path, "/default/") || requests.Add(1)%n != 0 { // soak itself checks whether it is reachable
 			return false
 		}
 		times.Add(1)
@@ -74,7 +74,7 @@ func TestEachResetIsReported(t *testing.T) {
 	}
 }
 
-// A status is not one of k6's error numbers: reports once called 201 a broken pipe, and 204 an error of k6.
+// A status is not one of k6's error numbers: 201 is not a broken pipe, and 204 not an error of k6.
 func TestStatusesAreNotNetworkErrors(t *testing.T) {
 	t.Parallel()
 	statuses := []int{101, 201, 204, 310, 311, 404, 503}
@@ -111,20 +111,20 @@ func TestStatusesAreNotNetworkErrors(t *testing.T) {
 // the generator is long enough to explain that.
 func TestStalledServiceFails(t *testing.T) {
 	t.Parallel()
-	before, stalls := everyNth(50, func(http.ResponseWriter) { time.Sleep(4 * time.Second) }) // the client gives up after 2 s, by a timer that may be late itself
+	before, stalls := everyNth(50, func(http.ResponseWriter) { time.Sleep(4 * time.Second) }) // the client times out after 2 s, by a timer that may be late itself
 	r := smoke(t, "rampup", "--warmup-seconds", "0", "--backend-url", plainServices(t, before))
 	v := r.verdict()
 	require.NotEqual(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Equal(t, map[string]string{"net-1050, timeout": fmt.Sprint(stalls.Load())}, failures(v), r.out.String())
-	if v.Verdict == verdict.Invalid { // others took this machine at that very moment
+	if v.Verdict == verdict.Invalid { // other programs used this machine at that moment
 		require.Regexp(t, "by its\\s+own\\s+waits|the\\s+machine\\s+was\\s+full", reasons(v), r.out.String())
 		return
 	}
 	require.Contains(t, reasons(v), "the lowest load was not sustained: ")
 }
 
-// While other processes take all cores, the service is not to blame for slow answers. The loops have a higher priority
-// where that is allowed: at the same one the scheduler may let 200 requests a second through all the same.
+// While other processes use all cores, slow answers are not attributed to the service. The loops have a higher
+// priority if that is allowed: at the same one the scheduler may let 200 requests a second through anyway.
 func TestSaturatedGeneratorExplainsSlowness(t *testing.T) {
 	var requests atomic.Int64
 	url := plainServices(t, func(http.ResponseWriter, *http.Request) bool { requests.Add(1); return false })

@@ -234,7 +234,7 @@ func TestNoopsResume(t *testing.T) {
 	require.True(t, v.Server.Agrees)
 }
 
-// nchan has a buffer; a Mercure hub without a history resumes nothing, and announces that.
+// nchan has a buffer; a Mercure hub without a history resumes nothing, and states that.
 func TestResumeOfThirdPartyServices(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

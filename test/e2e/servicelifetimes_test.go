@@ -87,7 +87,8 @@ func TestClosedStreamsReconnect(t *testing.T) {
 	}
 }
 
-// With RECONNECT a disconnected client may return. Then the service must send what it missed, if it resumes streams.
+// With RECONNECT a disconnected client may return. If the service resumes streams, it must then send the missed
+// messages.
 func TestResumedStreamExpectsMissedMessages(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -127,7 +128,7 @@ func TestResumedStreamExpectsMissedMessages(t *testing.T) {
 	}
 }
 
-// Each planned end has to come within the lifetime that the description gives a stream, and to cost no message.
+// Each planned end must occur within the lifetime that the description states, and lose no message.
 func TestPlannedEndsWithinTheLifetime(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -25,7 +25,7 @@ func (r *soakRun) hangUp() {
 	}
 }
 
-// It ended without a verdict.
+// A closed terminal does not lose the verdict.
 func TestClosedTerminalStopsInOrder(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
@@ -97,7 +97,7 @@ func TestClosedOutputChangesNothing(t *testing.T) {
 	require.Equal(t, verdict.Pass, r.verdict().Verdict)
 }
 
-// The folder of sockets of a soak that was killed stayed for ever.
+// The next soak removes the folder of sockets of a soak that was killed.
 func TestNextSoakCleansUp(t *testing.T) {
 	t.Parallel()
 	m, tmp := mark(t), t.TempDir()

@@ -156,7 +156,7 @@ func TestServiceBuffersUnreadData(t *testing.T) {
 	require.Equal(t, "4 kept, with all messages in the end", factOf(v, "of these"))
 }
 
-// Who reads has each large message once, and all of it.
+// A client that reads receives each large message once, and completely.
 func TestSlowCountsDuplicates(t *testing.T) {
 	t.Parallel()
 	spec := bareService(time.Second)

@@ -36,7 +36,8 @@ func TestStorm(t *testing.T) {
 	require.Len(t, section(v, "Accept queues").Rows, 1)
 }
 
-// What nchan confirmed while its streams were away comes once they are back. A hub without a history has lost it.
+// Messages that nchan confirmed while its streams were disconnected arrive after they reconnect. A hub without a
+// history loses them.
 func TestStormOfThirdPartyServices(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -62,7 +63,7 @@ func TestStormOfThirdPartyServices(t *testing.T) {
 	}
 }
 
-// What its script refuses is wrong usage, also of a suite whose plan is that of a soak.
+// Settings that the script refuses are wrong usage, also in a suite with the plan of a soak.
 func TestStormIsTooShort(t *testing.T) {
 	t.Parallel()
 	r := begin(t, nil, "storm", "--profile", "smoke", "--seconds", "10")
@@ -119,7 +120,7 @@ type limiter struct {
 	waits    bool // a connect that is too early is delayed, otherwise refused
 	mu       sync.Mutex
 	admitted []time.Time // when it was its turn
-	last     time.Time   // when the latest one entered, however late this machine let it
+	last     time.Time   // when the latest one entered, including delays of this machine
 }
 
 // admit responds to a connect when it may enter.
@@ -156,7 +157,7 @@ func (l *limiter) rate() float64 {
 	return float64(n) / l.last.Sub(l.admitted[0]).Seconds()
 }
 
-// A refused client waits ever longer, so the rate of reconnects is not the one that the service admits.
+// A refused client waits longer each time, so the rate of reconnects is not the one that the service admits.
 func TestStormDoesNotJudgeTheRateOfRefusedClients(t *testing.T) {
 	t.Parallel()
 	l := &limiter{after: 40 + 36} // the ramp, the first storm

@@ -84,8 +84,7 @@ func TestFanout(t *testing.T) {
 	require.Equal(t, v.Messages.Received+400, v.Server.Sent, "both sides count the messages")
 }
 
-// One subscriber gets the second broadcast twice, another one never: together they have as many as
-// there should be.
+// One subscriber gets the second broadcast twice, another one never: their sum is correct.
 func TestFanoutCountsSubscribers(t *testing.T) {
 	t.Parallel()
 	spec := bareService(time.Second)

@@ -140,7 +140,7 @@ func TestComparedClientsFindLostFrame(t *testing.T) {
 	})
 }
 
-// What a newcomer does with a feed of prices: init, and run.
+// The first steps of a new user with a feed of prices: init, and run.
 func TestInitAndRunPriceFeed(t *testing.T) {
 	t.Parallel()
 	r := startService(t, "fastapi", services.Options{})

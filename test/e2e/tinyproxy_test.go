@@ -91,7 +91,7 @@ func TestRunThroughTinyproxy(t *testing.T) {
 			require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 			require.Equal(t, 16, v.Connections.Completed)
 			method := map[string]string{"http": "DELETE", "https": "CONNECT"}[scheme]
-			require.Contains(t, log(), "(file descriptor ") // of each request it says so
+			require.Contains(t, log(), "(file descriptor ") // it logs this for each request
 			require.Contains(t, log(), method+" ")
 
 			r = begin(t, env(""), args...)

@@ -34,8 +34,8 @@ func expiryOf(token string) time.Time {
 	return time.UnixMilli(ms)
 }
 
-// Every attempt to connect calls token(), so that a service that ends a stream with its token is not a fault: the
-// client uses the next one, and receives what it missed.
+// Every attempt to connect calls token(). So a service that ends a stream when its token expires is correct: the
+// client uses the next token, and receives the messages that it missed.
 func TestTokenPerAttempt(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

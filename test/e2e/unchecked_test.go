@@ -47,7 +47,7 @@ func streamOf(t *testing.T, every time.Duration, text func(stream, n int) string
 	return server.URL
 }
 
-// What a newcomer does with a service of which no message can be checked. None of these runs is a plain pass.
+// The first steps of a new user with a service whose messages cannot be checked. None of these runs is a plain pass.
 func TestInitAndRunWithoutCheckableMessages(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

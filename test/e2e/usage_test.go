@@ -96,7 +96,7 @@ func TestSuiteNeedsNoops(t *testing.T) {
 	require.Contains(t, string(text), `SERVICE is "nchan": capacity supports noop only`)
 }
 
-// A service that does not speak the noop protocol is one sentence within 10 s, and no report.
+// A service with another protocol is reported in one sentence within 10 s, without a report.
 func TestUnknownServiceError(t *testing.T) {
 	t.Parallel()
 	mux := http.NewServeMux()

@@ -18,7 +18,7 @@ func runVanish(t *testing.T, env []string, args ...string) *verdict.Verdict {
 	return begin(t, env, append([]string{"vanish", "--profile", "smoke", "--late-ms", "20000"}, args...)...).verdict()
 }
 
-// Our backend gives a client up that acknowledges nothing for USER_TIMEOUT.
+// Our backend disconnects a client that acknowledges nothing for USER_TIMEOUT.
 func TestVanish(t *testing.T) {
 	t.Parallel()
 	v := runVanish(t, []string{"USER_TIMEOUT=3"}, "--seconds", "26")
@@ -31,7 +31,7 @@ func TestVanish(t *testing.T) {
 	require.Equal(t, "80", rows[len(rows)-1][1])
 }
 
-// Of a service that is only described the gauge has to be named.
+// A described service needs the name of its gauge.
 func TestVanishOfADescribedService(t *testing.T) {
 	t.Parallel()
 	service := append(publishFlags(describeBackend(t), backend(t, "NOOP_INTERVAL=1", "USER_TIMEOUT=3")), "--topics", "1", "--seconds", "26", "--max-held-late", "-1")

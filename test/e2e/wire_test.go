@@ -26,7 +26,7 @@ type wire struct {
 	loss           atomic.Uint64 // share of packets, in millionths
 	delay          atomic.Int64  // nanoseconds each way
 	cut            atomic.Bool   // swallow everything silently
-	secure         bool          // the backend behind it speaks TLS
+	secure         bool          // the backend behind it uses TLS
 }
 
 const (
@@ -56,7 +56,7 @@ func newWire(t *testing.T) *wire {
 	return w
 }
 
-// overWires runs a test on a wire to a backend that speaks plain HTTP, and on one to a backend that speaks TLS.
+// overWires runs a test on a wire to a backend with plain HTTP, and on one to a backend with TLS.
 func overWires(t *testing.T, test func(t *testing.T, w *wire)) {
 	t.Helper()
 	t.Parallel()

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// What a service does with a broadcast for a client that does not read.
+// Effects of a broadcast on a client that does not read.
 const (
 	SlowCut  = "cut"  // the client
 	SlowDrop = "drop" // the message
@@ -22,7 +22,7 @@ const (
 	usualRoom = 8  // messages that may wait for a client
 )
 
-// enter lets a stream wait for broadcasts, within their limit.
+// enter registers a stream for broadcasts, within their limit.
 func (s *Service) enter(st *noopStream) {
 	room := usualRoom
 	if s.Slow == SlowKeep {

@@ -16,7 +16,7 @@ type OpenSpan struct {
 	EndReason string    // it ended
 	Resumed   bool      // it continues the stream before, or would if the service had not reset the client's id
 	WithID    bool      // its client named the last message that it had
-	Reported  bool      // the client reported afterwards what it had read of it
+	Reported  bool      // the client reported afterwards how much it had read
 }
 
 // How a stream ended.

@@ -12,8 +12,8 @@ type Noop struct {
 	Corrupt      bool
 	Overtaken    bool
 	Unserved     bool // no noop and no number was made for this slot
-	Disconnected bool // it came due while the client was away
-	OtherEvent   bool // it went as an event of another name, so it was no noop
+	Disconnected bool // it was due while the client was disconnected
+	OtherEvent   bool // it had another event name, so it was no noop
 }
 
 // Lost reports whether the noop did not reach a client that was disconnected at that time.
@@ -63,8 +63,8 @@ func (d *Device) markLost() {
 // isDisconnected reports whether the client lost its last stream before the service knew.
 func (d *Device) isDisconnected() bool { return d.disconnectedAt.After(d.Last().From) }
 
-// EndedOnRequest reports whether the last stream was open when its end was requested. A request may come after the
-// client has given up the stream, or lost it, which a proxy need not report to the service.
+// EndedOnRequest reports whether the last stream was open when its end was requested. A client may request it after
+// it has closed the stream, or lost it, which a proxy need not report to the service.
 func (d *Device) EndedOnRequest() bool {
 	closed := d.Last().To
 	return !d.isDisconnected() && !d.EndRequestedAt.IsZero() && (closed.IsZero() || d.EndRequestedAt.Before(closed))

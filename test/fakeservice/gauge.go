@@ -7,7 +7,7 @@ import (
 	"net/http"
 )
 
-// What the gauge of a service shows.
+// Values of the gauge of a service.
 const (
 	GaugeOpen   = "open"   // its streams
 	GaugeTwice  = "twice"  // two for each, and some more

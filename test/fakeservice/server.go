@@ -1,5 +1,6 @@
-// Package fakeservice is an SSE service for tests, with faults and a record of what it did. Service sends noops by a schedule, over
-// HTTP/1.1 and HTTP/2; Server and Stream are the parts that other services are made of, such as that of tools/campaign.
+// Package fakeservice is an SSE service for tests, with faults and a record of its actions. Service sends noops by a
+// schedule, over HTTP/1.1 and HTTP/2; Server and Stream are the parts of other services, such as that of
+// tools/campaign.
 package fakeservice
 
 import (
@@ -17,7 +18,7 @@ import (
 // A Server serves the streams of one fake service.
 type Server struct {
 	Late     lateness
-	Mu       sync.Mutex     // guards what the service records
+	Mu       sync.Mutex     // guards the records of the service
 	Handlers sync.WaitGroup // handlers of streams
 	Stopped  chan struct{}  // closed when the server stops
 	http     *http.Server
@@ -84,7 +85,7 @@ type Stream struct {
 	serverStopped <-chan struct{} // closed when the server stops
 	Wake          chan struct{}   // receives when there is something new to write; nil: never
 	inbox         chan string     // texts to send as they are; nil: none
-	cut           chan struct{}   // closed when the service gives the client up; nil: never
+	cut           chan struct{}   // closed when the service disconnects the client; nil: never
 	Ended         chan struct{}   // closed when the stream shall end
 	EndReason     string          // it shall end; "" while end is open
 	EndAt         time.Time       // the service ends the stream then; zero: it does not
@@ -106,7 +107,7 @@ func (s *Stream) Finish(end string) {
 	}
 }
 
-// ErrOver ends a stream that a fault has ended, or whose client has gone.
+// ErrOver ends a stream that a fault has ended, or whose client has disconnected.
 var ErrOver = errors.New("the stream is over")
 
 // Wait waits until a time (zero: no limit), or until the stream is woken. ended reports whether end was closed before; a nil end is

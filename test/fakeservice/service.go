@@ -21,7 +21,7 @@ type ServiceSpec struct {
 	Schedule Schedule
 	IDs      string // numbers, none, or a name in foreignIDs
 	Ledger   bool   // serves GET /event/ledger
-	Resume   bool   // replays what a client missed while it was disconnected
+	Resume   bool   // replays the noops that a client missed while it was disconnected
 	Seam     int    `json:",omitempty"` // number of noops that a replay starts too late
 	Format
 	Comments     bool          // a comment between noops

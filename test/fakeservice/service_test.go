@@ -82,7 +82,7 @@ func TestRecordMatchesTheStreams(t *testing.T) {
 					Strike{Fault: Fault{Action: c.act, From: 3, Count: 1}})
 				data, ids, err := readStream(t, url, "a", hold)
 				require.NoError(t, err)
-				require.True(t, strings.HasPrefix(strings.Join(ids, " "), c.ids), ids) // a busy machine asks for the end late
+				require.True(t, strings.HasPrefix(strings.Join(ids, " "), c.ids), ids) // a busy machine requests the end late
 				require.True(t, strings.HasPrefix(strings.Join(data, ""), c.data), data)
 				s.Stop()
 				var lost []uint64
@@ -231,7 +231,7 @@ func TestReconnectReplaysMissedNoops(t *testing.T) {
 		if id, ok := strings.CutPrefix(lines.Text(), "id: "); ok {
 			require.Equal(t, strconv.Itoa(next), id)
 			s.Mu.Lock()
-			live = !d.Noops[next-1].Disconnected && next > 3 // the third was due before the client went
+			live = !d.Noops[next-1].Disconnected && next > 3 // the third was due before the client disconnected
 			s.Mu.Unlock()
 			next++
 		}

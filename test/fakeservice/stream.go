@@ -36,7 +36,7 @@ func (s *noopStream) run(lastEventID string) {
 		case err != nil:
 			return
 		case ended:
-			if !time.Now().Before(due) && s.serve(slot, due) != nil { // a noop that is due comes before the end
+			if !time.Now().Before(due) && s.serve(slot, due) != nil { // a noop that is due precedes the end
 				return
 			}
 			_ = s.putDelayed()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// What a fault does with a message on a stream.
+// Effects of a fault on a message of a stream.
 const (
 	ActLose     = "lose"
 	ActRepeat   = "repeat"
@@ -20,7 +20,7 @@ const (
 
 // Other effects of a fault on a noop.
 const (
-	ActSkip    = "skip"  // no noop is made for the slot, and no number taken
+	ActSkip    = "skip"  // no noop for the slot, and no number used
 	ActQuiet   = "quiet" // a comment is written instead
 	ActCorrupt = "corrupt"
 	ActNamed   = "named" // it gets another event name
@@ -42,7 +42,7 @@ func (f *Fault) Matches(id string) bool { return len(f.Devices) == 0 || slices.C
 // Values of strike.From other than a number from 1.
 const (
 	EveryNoop  = 0
-	LastNoop   = -1 // before the end is asked for
+	LastNoop   = -1 // before the end is requested
 	LastButOne = -2
 )
 
@@ -52,14 +52,14 @@ type Strike struct {
 	Hold time.Duration // how long a stream will be open, to know its last noop
 
 	Status      int           // answer to a connect; 200: of another content type
-	Duration    time.Duration // after the start; 0: for ever
+	Duration    time.Duration // after the start; 0: unlimited
 	OnReconnect bool          // the Status is for clients that reconnect
 	EndIn       time.Duration // the first stream ends then, or up to Within later
 	Within      time.Duration
-	HeaderDelay time.Duration // how late the headers come
+	HeaderDelay time.Duration // delay of the headers
 }
 
-// actionFor returns what to do with the noop of a slot of a device, "" for nothing.
+// actionFor returns the action for the noop of a slot of a device, "" for none.
 func (s *Strike) actionFor(d *Device, schedule *Schedule, slot int) string {
 	if s.Action == "" || !s.Matches(d.ID) {
 		return ""

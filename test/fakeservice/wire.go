@@ -6,12 +6,12 @@ import (
 	"github.com/sse-soak/sse-soak/test/services/faulty"
 )
 
-// What the wire does to a stream.
+// Effects of the wire on a stream.
 const (
 	WireReset    = "reset"    // a TCP reset, between two noops
 	WireMidFrame = "midframe" // the connection ends within a noop
 	WireVanish   = "vanish"   // the connection stays open, and nothing passes
-	WirePause    = "pause"    // everything is delayed for a while, and comes at once
+	WirePause    = "pause"    // everything is delayed for a while, and then arrives at once
 	WireDribble  = "dribble"  // byte for byte
 	WireMerge    = "merge"    // several writes become one
 )

@@ -1,5 +1,4 @@
-// Package forward is a forward proxy for tests, as a company has one: by CONNECT and by requests with absolute URLs. It
-// counts what goes through it.
+// Package forward is a forward proxy for tests, with CONNECT and requests with absolute URLs. It counts the traffic.
 package forward
 
 import (
@@ -20,11 +19,11 @@ import (
 
 // Options configure a proxy.
 type Options struct {
-	User    *url.Userinfo                // that it lets through; nil lets everybody
-	TLS     *tls.Config                  // clients are to speak TLS to it
-	Resolve func(address string) string  // where host:port is; nil takes it as it is
+	User    *url.Userinfo                // the accepted user; nil accepts everybody
+	TLS     *tls.Config                  // clients must use TLS
+	Resolve func(address string) string  // the address of host:port; nil: unchanged
 	Refuse  func(r *http.Request) string // the sentence by which it refuses a request (403), or ""
-	Idle    time.Duration                // it cuts what is silent for so long, 0: nothing
+	Idle    time.Duration                // it closes connections that are silent for this time, 0: none
 }
 
 // A Proxy is a running forward proxy.

@@ -41,7 +41,7 @@ func (v View) Ask(ctx context.Context, expr string) (out []Series, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("ask Prometheus %s: %w", filled, err)
 	}
-	matrix, _ := answer.(model.Matrix) // what a range query returns
+	matrix, _ := answer.(model.Matrix) // the result of a range query
 	for _, s := range matrix {
 		s.Values = slices.DeleteFunc(s.Values, func(p model.SamplePair) bool {
 			return math.IsNaN(float64(p.Value)) || math.IsInf(float64(p.Value), 0)

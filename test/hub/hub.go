@@ -1,4 +1,4 @@
-// Package hub is a small SSE service for tests. Its fields make it speak as one or another service does.
+// Package hub is a small SSE service for tests. Its fields select the behaviour of different services.
 package hub
 
 import (
@@ -23,26 +23,26 @@ import (
 // A Hub serves GET /sub/TOPIC, an event stream, and POST /pub/TOPIC, whose body is a message of it. With RequireJoin
 // a stream carries no messages before POST /join with {"client":…,"topic":…}.
 type Hub struct {
-	Preamble          string        // what each stream begins with, as it is sent
+	Preamble          string        // start of each stream, as text on the wire
 	Heartbeat         string        // as it is sent, such as ":\n" or "event: ping\n\n"
 	HeartbeatInterval time.Duration // between two heartbeats
 	WhenSilent        bool          // so long after the last message, not after the last heartbeat alone
 
 	ID    func(n int) string          // of the nth message of the hub; nil: none
 	Event string                      // of messages
-	Wrap  func(payload string) string // what arrives; nil: what was published
+	Wrap  func(payload string) string // the data of a message; nil: the published one
 
-	Generate         func(stream, n int) string // what each stream brings by itself, as it is sent: its nth block, from 1
+	Generate         func(stream, n int) string // each stream's own blocks as text on the wire: its nth, from 1
 	GenerateInterval time.Duration
 
-	History   bool                                  // Last-Event-ID brings what came since
+	History   bool                                  // Last-Event-ID replays the messages since then
 	Replay    func(all []string, from int) []string // with History: in place of all[from:], of a topic's messages as they are sent
 	Newcomers bool                                  // and a stream without one gets all
 	GapEvent  string                                // as it is sent, where Last-Event-ID is not known
 	GapHeader string                                // the response header Last-Event-ID, where it is not known
 
 	Lifetime    time.Duration                                      // after which the hub ends a stream
-	Gzip        time.Duration                                      // what it compresses is flushed so long afterwards; 0: no compression
+	Gzip        time.Duration                                      // delay between compression and flush; 0: no compression
 	Token       string                                             // that both requests need, as Authorization: Bearer
 	PubToken    string                                             // that publishing needs
 	Allow       func(r *http.Request) (until time.Time, err error) // of a stream: when the hub ends it, zero for never; or why it is refused

@@ -1,4 +1,4 @@
-// Package netns gives tests network namespaces of their own.
+// Package netns gives tests their own network namespaces.
 package netns
 
 import (

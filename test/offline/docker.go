@@ -1,5 +1,5 @@
-// Package offline gives tests what they need where neither a registry nor AWS can be reached: stand-ins of images and
-// of Terraform's AWS provider. What is a program of its own is a module of its own, below this folder.
+// Package offline replaces registries and AWS in tests without access to them: stand-ins of images and of Terraform's
+// AWS provider. Each separate program is a module below this folder.
 package offline
 
 import (

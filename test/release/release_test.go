@@ -1,6 +1,6 @@
 //go:build e2e
 
-// Package release takes what a user downloads, and does with it what docs/getting-started.md says.
+// Package release installs the files of a release as docs/getting-started.md describes.
 package release
 
 import (

@@ -22,7 +22,7 @@ import (
 // deadline is longer than any operation of these tests on a busy machine.
 const deadline = 20 * time.Second
 
-// These tests wait most of the time: more of them at once than there are cores.
+// These tests mostly wait, so more of them run at once than there are cores.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", "10"); err != nil {
@@ -44,7 +44,7 @@ func startService(t *testing.T, name string, o Options) (*Instance, *service.Ser
 	return r, description(t, r.Service)
 }
 
-// description loads a module as k6 does: a name stands for one of load-tests/services.
+// description loads a module as k6 does: a name selects one of load-tests/services.
 func description(t testing.TB, named string) *service.Service {
 	t.Helper()
 	file := named
@@ -98,7 +98,7 @@ func subscribe(t *testing.T, r *Instance, s *service.Service, v service.Values, 
 		require.Fail(t, "the second request is not confirmed")
 	}
 	if r.Name == "django-eventstream" {
-		// It sends its headers before it has subscribed.
+		// It sends its headers before its subscription is complete.
 		require.Eventually(t, func() bool { return out.has("stream-open") }, deadline, time.Millisecond)
 	}
 	return out
@@ -122,7 +122,7 @@ func (s *subscriber) read(by *service.Service, v service.Values, open chan struc
 			return
 		}
 		if !part.Line && len(part.Data) == 0 && len(part.Event) == 0 && part.HasComment {
-			continue // its comments came line by line
+			continue // its comments arrive line by line
 		}
 		if client, ok := by.Client(&part.Block); ok {
 			v.Client = client

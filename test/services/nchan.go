@@ -43,7 +43,7 @@ func setNchan(s setup) (command, error) {
 	const workers = 1
 	path, err := configure(s, "nchan.conf", map[string]any{
 		"Module": module, "Dir": s.dir, "Address": s.address, "Root": os.Geteuid() == 0, "Workers": workers,
-		// What is not a stream: publishers, and nchan's own.
+		// Other connections: publishers, and nchan's own.
 		"Connections": streams + 512, "Files": streams + 1024,
 		"Ping": seconds(s.Heartbeat, 30*time.Second), "Buffer": buffer,
 	})

@@ -20,7 +20,7 @@ var probeOptions = map[string]struct {
 }{
 	"nchan":              {Options{Heartbeat: 2 * time.Second}, 12 * time.Second},
 	"mercure":            {Options{Heartbeat: 2 * time.Second}, 12 * time.Second},
-	"django-eventstream": {Options{}, 32 * time.Second}, // its heartbeat comes after 20 s without a message
+	"django-eventstream": {Options{}, 32 * time.Second}, // its heartbeat arrives after 20 s without a message
 	"pocketbase":         {Options{Lifetime: 5 * time.Second}, 12 * time.Second},
 	"sse-starlette":      {Options{Heartbeat: 2 * time.Second}, 12 * time.Second},
 }
@@ -66,7 +66,7 @@ func orDefault(value, field string) string {
 	return value
 }
 
-// withoutHeartbeat is a description whose heartbeats are not waited for: the service was set to others.
+// withoutHeartbeat returns a description without its heartbeats: the service has other settings.
 func withoutHeartbeat(s *service.Service) *service.Service {
 	out := *s
 	out.HeartbeatEvery = 0

@@ -31,10 +31,10 @@ var probings = map[string]ProbeInput{
 	"sse-starlette": {Stream: "/events/{topic}", Publish: probe.Request{URL: "{base}/publish/{topic}", Body: payload}},
 }
 
-// ProbeInput is what the probe needs to know of the service. It holds for each of Names.
+// ProbeInput returns the probe's settings for the service, which apply to each of Names.
 func (r *Instance) ProbeInput() ProbeInput { return probings[r.Name] }
 
-// Flags are those of `soak probe`, with the URL in front.
+// Flags returns the flags of `soak probe`, after the URL.
 func (r *Instance) Flags() []string {
 	p := r.ProbeInput()
 	flags := []string{r.URL + p.Stream, "--publish-url", p.Publish.URL, "--publish-body", p.Publish.Body}

@@ -1,9 +1,9 @@
-// Package services starts SSE services that others wrote, each as its users run it, from what the registries have:
+// Package services starts third-party SSE services, each as its users run it, from the packages of the registries:
 // Debian's nginx with nchan, a Mercure hub and PocketBase from their Go modules, django-eventstream and sse-starlette
-// from PyPI. Versions are pinned where each is described: .ci/run, a go.mod, a requirements.txt. `make services` builds
-// them into bin/services/.
+// from PyPI. .ci/run, a go.mod or a requirements.txt pins their versions. `make services` builds them into
+// bin/services/.
 //
-// The tests start them, and so does what measures them. The package itself tests nothing.
+// Tests and tools/thirdparty use the package.
 package services
 
 import (
@@ -39,7 +39,7 @@ type Options struct {
 	Streams int
 	// Upstream is the URL of the server behind a gateway. Only gateways have one.
 	Upstream string
-	// Dir takes configuration, data and log; "": a folder that Stop removes.
+	// Dir is the folder of configuration, data and log; "": a folder that Stop removes.
 	Dir string
 }
 
@@ -90,7 +90,7 @@ type command struct {
 	env     []string // added to PATH and HOME
 	token   string   // to publish
 	key     string   // to subscribe
-	runEnv  []string // what a run needs in its environment
+	runEnv  []string // variables that a run needs in its environment
 	health  string   // path that answers 200 once the service is ready; "": it is ready once it listens
 	version string
 	// settings are in words.

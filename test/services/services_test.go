@@ -80,7 +80,7 @@ func TestHeartbeats(t *testing.T) {
 	require.Zero(t, description(t, "pocketbase").HeartbeatEvery, "PocketBase sends none")
 }
 
-// resumable are the services that replay what a stream missed.
+// resumable are the services that replay missed messages.
 var resumable = []string{"nchan", "mercure", "django-eventstream"}
 
 func TestDisconnectedStreamResumes(t *testing.T) {
@@ -129,7 +129,7 @@ func TestWithoutHistory(t *testing.T) {
 	}
 }
 
-// A Mercure hub whose history no longer has the id names the last event that it has, and replays nothing.
+// If a Mercure hub's history no longer has the id, it names the last event that it has, and replays nothing.
 func TestMercureWithShortHistory(t *testing.T) {
 	t.Parallel()
 	r, s := startService(t, "mercure", Options{History: 2})
@@ -142,7 +142,7 @@ func TestMercureWithShortHistory(t *testing.T) {
 	require.False(t, s.Resume.Missed(resumed.Header, []byte(id)), "it is there")
 	resumed.Close()
 	stream.Close()
-	const count = 60 // the hub forgets what is too old at every third message or so
+	const count = 60 // the hub removes old messages at about every third message
 	for n := int64(2); n <= count; n++ {
 		publish(t, r, s, v, n)
 	}
@@ -167,7 +167,7 @@ func TestServicesEndStreams(t *testing.T) {
 	}
 }
 
-// Restarted, a service ends its streams and takes new ones and messages at the same address.
+// After a restart, a service ends its streams and accepts new streams and messages at the same address.
 func TestEachServiceRestarts(t *testing.T) {
 	for _, name := range Names() {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,6 @@
 //go:build stack
 
-// Package stack starts the stack of compose.yaml for real, soaks it and takes it down.
+// Package stack starts the stack of compose.yaml with Docker, runs soaks against it and removes it.
 package stack
 
 import (
@@ -41,7 +41,7 @@ type stack struct {
 	env     map[string]string
 	file    string // of env
 	grafana bool   // the real image is here
-	url     string // what clients use, by an address of this host that is not loopback
+	url     string // URL for clients, at an address of this host that is not loopback
 }
 
 // start makes images and settings, and starts all services.
@@ -76,7 +76,7 @@ func start(t *testing.T, settings map[string]string) *stack {
 		}
 		s.down()
 	})
-	// All images come from one build, which is made once if they are not asked for at once.
+	// All images come from one build, which Docker repeats unless they are requested together.
 	t.Logf("the backend's image is built in %v, the others in %v", s.measure("build", "--quiet", "backend-1"), s.measure("build", "--quiet"))
 	port := free(t) // not before the builds: they leave others a minute to take it
 	s.set(map[string]string{"HTTP_PORT": port})

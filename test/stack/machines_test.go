@@ -73,7 +73,7 @@ func TestTwoMachines(t *testing.T) {
 	for expr, want := range map[string]string{
 		`sum(k6_soak_noops_total{testid="machines"})`:             fmt.Sprint(v.Messages.Received),
 		`sum(k6_soak_streams_completed{testid="machines"})`:       streams,
-		`count(k6_soak_streams_completed{testid="machines"} > 0)`: "2", // each runner with a series of its own
+		`count(k6_soak_streams_completed{testid="machines"} > 0)`: "2", // each runner with its own series
 	} {
 		await(t, expr+" is not "+want, func() bool { return s.value(expr) == want })
 	}

@@ -1,5 +1,5 @@
-// Package untested lists what the tests could not test on a machine, so that a run that passes does not look like one
-// that tested everything.
+// Package untested lists the parts that the tests could not test on a machine, so that such a run does not look like
+// one that tested everything.
 package untested
 
 import (
@@ -45,7 +45,7 @@ func Note(t testing.TB, part string) {
 		return
 	}
 	defer f.Close()
-	// One write, since the tests of several packages write at the same time.
+	// One write, because the tests of several packages write at the same time.
 	if _, err := fmt.Fprintf(f, "%s\t%s\n", part, t.Name()); err != nil {
 		t.Errorf("the list of what is not tested: %v", err)
 	}

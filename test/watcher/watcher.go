@@ -1,4 +1,4 @@
-// Package watcher starts a real Prometheus for tests that ask one.
+// Package watcher starts a real Prometheus for tests that query one.
 package watcher
 
 import (

@@ -60,7 +60,8 @@ func TestLowest(t *testing.T) {
 	require.Equal(t, []float64{4, 7}, y)
 }
 
-// What a benchmark prints becomes figures. Others keep those of an earlier run, and a figure over its limit is an error.
+// The output of a benchmark becomes figures. Other benchmarks keep the figures of an earlier run, and a figure over
+// its limit is an error.
 func TestTable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bench")
 	output := "goos: linux\nBenchmarkMerge-2  1  9000000 ns/op  431 RSS-MB  14.4 wall-s\nBenchmarkMerge-2  1  440 RSS-MB  14.8 wall-s\n" +
@@ -93,7 +94,7 @@ func TestReaderCountsLines(t *testing.T) {
 	require.EqualValues(t, 2, c.missed)
 }
 
-// Streams end with noops that the service sends when the client has said goodbye: these count, too.
+// At the end of a stream the service sends the remaining noops: these count, too.
 func TestHoldCountsEveryNoop(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("epoll is Linux's")
@@ -149,7 +150,7 @@ func TestMergedRunPasses(t *testing.T) {
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 }
 
-// endless is a service whose streams are ended by a DELETE, or by their clients.
+// An endless is a service whose streams end by a DELETE, or by their clients.
 type endless struct {
 	streams       sync.Map // of channels, by id
 	open, deletes atomic.Int64
@@ -201,7 +202,7 @@ func TestChurnClient(t *testing.T) {
 	}
 }
 
-// What is refused is no result, and is not asked for again and again.
+// A refused request is not a result, and is not repeated.
 func TestChurnClientReportsRefusals(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("elsewhere 127.0.0.1 is the only address of loopback")

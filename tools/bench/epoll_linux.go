@@ -43,7 +43,7 @@ func holdEpoll(ctx context.Context, o holdOptions) (r holdResult, err error) {
 	return r, err
 }
 
-// connectAll opens the connections one after the other, which on loopback takes a moment.
+// connectAll opens the connections one after the other, which needs little time on loopback.
 func (o holdOptions) connectAll(ctx context.Context) (fds []int, err error) {
 	address, err := net.ResolveTCPAddr("tcp4", o.Address)
 	if err != nil {

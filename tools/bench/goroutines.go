@@ -35,7 +35,7 @@ type holdOptions struct {
 	Epoll   bool   // by one epoll loop, which only counts; otherwise by a goroutine for each stream
 }
 
-// A holdResult is what such a client prints when it ends.
+// A holdResult is the output of such a client when it ends.
 type holdResult struct {
 	Received uint64
 	Missed   uint64         // numbers skipped
@@ -70,7 +70,7 @@ func hold(ctx context.Context, o holdOptions) (holdResult, error) {
 	}
 	<-ctx.Done()
 	_ = dials.Wait()
-	// Half-closed, so that the client reads what the service has written before it closes the stream.
+	// Half-closed, so that the client still reads the data of the service before it closes the stream.
 	for i := range conns {
 		if half, ok := conns[i].conn.(*net.TCPConn); ok {
 			_ = half.CloseWrite()
@@ -141,7 +141,7 @@ type churnOptions struct {
 	Most    int64         // or after that number
 }
 
-// A churnResult is what the churn client prints when it ends.
+// A churnResult is the output of the churn client when it ends.
 type churnResult struct {
 	Seconds      float64   // from the first stream to the end of the last
 	Connect, End []float64 // milliseconds to the headers of each stream, and of each DELETE
@@ -228,8 +228,9 @@ func do(ctx context.Context, client *http.Client, method, url, token string) (*h
 	return resp, nil
 }
 
-// resettingClient returns a client that connects from a hundred addresses of its own in turn and closes by RST. A closed
-// connection would keep its port for a minute, and its entry in a connection tracking table for two; both would run out.
+// resettingClient returns a client that connects from its own hundred addresses in turn and closes by RST. A closed
+// connection would keep its port for a minute, and its entry in a connection tracking table for two; both would run
+// out.
 func resettingClient(worker int, fresh bool) *http.Client {
 	const addresses = 100
 	dials := 0
@@ -255,7 +256,8 @@ type handshakeOptions struct {
 	Workers     int
 }
 
-// handshakes makes requests with a client's certificate, each on a new connection, and returns the seconds that they took.
+// handshakes makes requests with a client's certificate, each on a new connection, and returns their duration in
+// seconds.
 func handshakes(ctx context.Context, o handshakeOptions) (float64, error) {
 	conf, err := clientTLS(o.Certs)
 	if err != nil {

@@ -33,7 +33,7 @@ func BenchmarkNginx(b *testing.B) {
 	}
 }
 
-var growthMeasured bool // once is enough: it takes -growth twice
+var growthMeasured bool // once is enough: it needs twice -growth
 
 // BenchmarkGrowth watches the memory of a runner that only holds streams: no collection is forced.
 func BenchmarkGrowth(b *testing.B) {
@@ -46,7 +46,7 @@ func BenchmarkGrowth(b *testing.B) {
 		before, perVU := s.counts(), 50 // as `make soak` plans
 		c := s.run(soakScript, size.whole, perVU, nil)
 		s.await(size.whole)
-		// The heap has to reach its size, and rarely used code to be loaded, before a slope means anything.
+		// A slope is meaningful only after the heap has reached its size, and rarely used code is loaded.
 		time.Sleep(min(*growth, 10*time.Minute))
 		var hours, used []float64
 		for began := time.Now(); time.Since(began) < *growth; time.Sleep(2 * time.Second) {

@@ -22,7 +22,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// writeRun writes what a run leaves in its folder, as it is after a run without a fault.
+// writeRun writes the folder of a run without a fault.
 func writeRun(ctx context.Context, d results.Dir, p plan.Plan) error {
 	if err := os.MkdirAll(d.Path(results.ShardsDir), 0o755); err != nil {
 		return err
@@ -106,7 +106,7 @@ func BenchmarkMerge(b *testing.B) {
 	}
 }
 
-// BenchmarkDays merges a run of 72 hours: what its shards and its page need.
+// BenchmarkDays measures the merge of a run of 72 hours: shards and page.
 func BenchmarkDays(b *testing.B) {
 	for b.Loop() {
 		p := plan.Default()

@@ -32,7 +32,7 @@ type measured struct {
 	High     float64 `json:"high"`
 }
 
-// A report is what is kept of benchmarks. Benchmarks that were not run again keep their figures.
+// A report is the stored form of benchmarks. Benchmarks that were not run again keep their figures.
 type report struct {
 	Ran     *page.RunInfo `json:"ran"` // of the last benchmarks
 	Figures []measured    `json:"figures"`

@@ -57,7 +57,7 @@ func serve(ctx context.Context, name, listen, dir string) error {
 	ended := context.AfterFunc(ctx, func() {
 		grace, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		_ = server.Shutdown(grace) // what is not done by then is cut
+		_ = server.Shutdown(grace) // remaining requests are closed
 	})
 	defer ended()
 	fmt.Fprintf(os.Stderr, "bucket: s3://%s is at http://%s\n", name, listener.Addr())

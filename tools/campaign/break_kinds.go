@@ -15,7 +15,7 @@ import (
 
 // The kinds of this file are of streams that break and resume behind their last message.
 
-// resumeKinds are faults of services whose streams the run cuts.
+// resumeKinds are faults of services whose streams the run disconnects.
 var resumeKinds = []kind{
 	{"resume", "first message lost at the seam", cutAndResume(seamLosesFirst)},
 	{"resume", "last message lost at the seam", cutAndResume(seamLosesLast)},
@@ -48,7 +48,7 @@ var cleanResumes = []kind{
 	})},
 }
 
-// cutAndResume prepares a service whose streams are cut, and that replays missed messages with a seam.
+// cutAndResume prepares a service whose streams are disconnected, and that replays missed messages with a seam.
 func cutAndResume(seam string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		resumable(r, sc)
@@ -60,8 +60,9 @@ func cutAndResume(seam string) prepare {
 	}
 }
 
-// noopsResume prepares a service of noops whose streams are disconnected. It replays missed noops or not, with seam
-// noops too many or too few. It has one stream per device, and refuses one while another is half-open.
+// noopsResume prepares a service of noops whose streams are disconnected. It replays missed noops if replays is set,
+// with seam noops too many or too few. It has one stream per device, and refuses a second while the first is
+// half-open.
 func noopsResume(replays bool, seam int, outcomes []verdict.Outcome, lost, doubled span) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		streams("resume", fakeservice.Strike{}, outcomes)(r, sc)
@@ -118,7 +119,7 @@ var stormKinds = []kind{
 	{"storm", "takes not all back", combine(stormKind(""), reconnectsRefused(0, "503", "reset"), failBy(suites.CheckReturned))},
 }
 
-// A storm that some come through later than others is none that fails.
+// A storm in which some clients reconnect later than others does not fail.
 var cleanStorms = []kind{
 	{"clean", "clean", stormKind("")},
 	{"clean", "clean", combine(stormKind(""), reconnectsRefused(1, "503", "429", "reset"), breaks(suites.CheckUnrefused))},
@@ -144,7 +145,7 @@ func reconnectsRefused(times int, actions ...string) prepare {
 			sc.Plan.MaxOutage = 3
 		}
 		for n := 1; n < sc.Plan.Connections; n += 3 {
-			if n%10 != 0 { // which is held
+			if n%10 != 0 { // which stays open
 				sc.HubFault.Devices = append(sc.HubFault.Devices, sc.Plan.id(n))
 			}
 		}
@@ -156,12 +157,13 @@ func breaks(checks ...verdict.CheckID) prepare {
 	return func(_ *rand.Rand, sc *scenario) { sc.Broken = checks }
 }
 
-// failBy returns a step that expects a failed run because of one of these checks, whatever the counts of messages.
+// failBy returns a step that expects a failed run because of one of these checks, independent of the counts of
+// messages.
 func failBy(checks ...verdict.CheckID) prepare {
 	return combine(breaks(checks...), func(_ *rand.Rand, sc *scenario) { sc.Fails = true })
 }
 
-// forSome is a fault of some streams, independent of messages.
+// forSome returns a fault of some streams, independent of messages.
 func forSome(f hubFault) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		f := f // a scenario may change its own
@@ -210,15 +212,15 @@ func rotate(seam string) prepare {
 
 // tokenKinds are faults around tokens that are soon over, with which the service ends a stream.
 var tokenKinds = []kind{
-	{"token", "good token refused at a reconnect", combine(requireToken("anew", ""), forSome(hubFault{TokenRefused: true}), failBy(reconnectChecks...))},
+	{"token", "good token refused at a reconnect", combine(requireToken("fresh", ""), forSome(hubFault{TokenRefused: true}), failBy(reconnectChecks...))},
 	{"token", "first token kept", combine(requireToken("once", ""), failBy(reconnectChecks...))},
 	{"token", "no token at a reconnect", combine(requireToken("fails", ""), failBy(reconnectChecks...))},
-	{"token", "message lost at the next token", requireToken("anew", seamLosesFirst)},
-	{"token", "silent gap at the next token", requireToken("anew", seamLosesAll)},
+	{"token", "message lost at the next token", requireToken("fresh", seamLosesFirst)},
+	{"token", "silent gap at the next token", requireToken("fresh", seamLosesAll)},
 }
 
-// A service that takes tokens without a look at their time is none that this would find.
-var cleanTokens = []kind{{"clean", "clean", requireToken("anew", "")}, {"clean", "clean", combine(requireToken("once", ""), func(_ *rand.Rand, sc *scenario) { sc.Hub.TTL = 0 })}}
+// A service that accepts tokens without checking their time passes here.
+var cleanTokens = []kind{{"clean", "clean", requireToken("fresh", "")}, {"clean", "clean", combine(requireToken("once", ""), func(_ *rand.Rand, sc *scenario) { sc.Hub.TTL = 0 })}}
 
 func requireToken(token, seam string) prepare {
 	return func(r *rand.Rand, sc *scenario) {

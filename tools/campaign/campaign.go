@@ -172,8 +172,8 @@ func (sc *scenario) tolerance() time.Duration {
 	return sc.Plan.interval() / 4
 }
 
-// stall returns the longest stall of a runner of a hub or a feed. Within that time of either end of a stream it is unknown what
-// it read.
+// stall returns the longest stall of a runner of a hub or a feed. Within that time of either end of a stream it is
+// unknown which messages the runner read.
 func (sc *scenario) stall(j *verdict.Verdict) time.Duration {
 	if sc.Hub == nil && sc.Feed == nil || sc.disturb != nil { // which stops the runner on purpose
 		return 0

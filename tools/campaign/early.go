@@ -78,7 +78,7 @@ func stops(suspend bool) prepare {
 	}
 }
 
-// An ending is the end of a runner: its last shard has everything up to seen.
+// An ending is the end of a runner: its last shard has everything up to observed.
 type ending struct{ observed, at time.Time }
 
 // soakEarly runs the scenario, and returns the verdict.

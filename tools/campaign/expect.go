@@ -61,7 +61,7 @@ func expectPass() *verdictExpectation {
 
 func (e *verdictExpectation) allows(o verdict.Outcome) bool { return slices.Contains(e.Outcomes, o) }
 
-// invalid is a run that proves nothing because one of these checks is not met.
+// invalid returns the expectation of an invalid run because one of these checks is not met.
 func invalid(checks ...verdict.CheckID) *verdictExpectation {
 	return &verdictExpectation{Outcomes: []verdict.Outcome{verdict.Invalid}, AnyCounts: true, Broken: checks}
 }
@@ -144,7 +144,7 @@ func (e *verdictExpectation) compare(j *verdict.Verdict) (differences []string, 
 	return append(differences, e.compareDevices(j)...), false
 }
 
-// brokenChecks returns the checks of a verdict that are not met, whatever their effect. A run without a verdict is
+// brokenChecks returns the unmet checks of a verdict, independent of their effect. A run without a verdict is
 // incomplete.
 func brokenChecks(j *verdict.Verdict) (ids []verdict.CheckID) {
 	for _, c := range j.Checks {
@@ -231,7 +231,7 @@ func expectTruth(sc *scenario, s *fakeservice.Service) *verdictExpectation {
 		}
 	}
 	if e.Hidden > 0 && len(e.Devices) > 0 && e.allows(verdict.Pass) {
-		e.Outcomes = fails // or a pass that lists what it could not detect
+		e.Outcomes = fails // or a pass that lists undetectable losses
 	}
 	if sc.Fails {
 		e.Outcomes = fails
@@ -284,8 +284,8 @@ func (sc *scenario) expectDevice(d *fakeservice.Device) counts {
 	return c
 }
 
-// expectDrop returns 1 for a client whose stream ended early and which was disconnected for longer than MAX_OUTAGE at the end, and 0
-// for other clients.
+// expectDrop returns 1 for a client whose stream ended early and which was disconnected for longer than MAX_OUTAGE at
+// the end, and 0 for other clients.
 func (sc *scenario) expectDrop(d *fakeservice.Device) span {
 	if d.EndedOnRequest() {
 		return span{}
@@ -363,7 +363,7 @@ func (sc *scenario) expectMissed(d *fakeservice.Device) (sum span) {
 		}
 	}
 	if first < 0 && sum.Min > 0 && !sc.Service.KeepsLedger() {
-		sum.Min-- // not one noop told when they are due
+		sum.Min-- // without a noop the interval is unknown
 	}
 	return sum
 }
@@ -373,8 +373,8 @@ func (sc *scenario) atEnd(over time.Time, n *fakeservice.Noop) span {
 	return span{btoi(over.Sub(n.Due) > sc.Plan.tolerance()+sc.slack()), 1}
 }
 
-// atBegin is a first loss that only the clock could tell: had the first noop come a whole interval
-// after the headers, it would look the same.
+// atBegin returns the number of first losses that only the clock can show: a first noop a whole interval after the
+// headers would look the same.
 func (sc *scenario) atBegin(d *fakeservice.Device, next *fakeservice.Noop) span {
 	head := next.Due.Sub(d.Spans[0].From) - time.Duration(next.Slot-2)*sc.Service.Schedule.Interval
 	return span{btoi(head > sc.Plan.interval()*3/2+sc.slack()), 1}

@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// truth is a device whose noops came an interval apart; those of which the text has a "-" were lost.
+// truth returns a device whose noops arrived an interval apart; each "-" of the text is a lost one.
 func truth(every time.Duration, arrived string, tail time.Duration) *fakeservice.Device {
 	began := time.Now()
 	d := &fakeservice.Device{Client: fakeservice.Client{ID: "a", Spans: []fakeservice.OpenSpan{{From: began}}}, First: began.Add(every)}

@@ -59,7 +59,7 @@ func drawFinite(seed uint64, only string) *scenario {
 	return sc
 }
 
-// finiteFaults gives some of the responses one of these faults each, in the middle of the response.
+// finiteFaults adds each of these faults to some of the responses, in the middle of the response.
 func finiteFaults(faults ...string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		f := &finiteSpec{

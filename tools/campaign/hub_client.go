@@ -18,7 +18,7 @@ type hubClient struct {
 	frames         []frame
 	refusals       int          // refused requests since its last stream
 	dropped        map[int]int  // numbers that a fault kept from a stream that continued: its span
-	broken         map[int]bool // spans before which a message was lost, or came again
+	broken         map[int]bool // spans before which a message was lost or repeated
 }
 
 // A frame is a block that was written.
@@ -32,7 +32,7 @@ type frame struct {
 	unsure bool // whether it was read
 }
 
-// What blocks are.
+// Kinds of blocks.
 const (
 	frameMessage    = "message"
 	frameForeign    = "foreign"

@@ -71,14 +71,14 @@ func (sc *scenario) expectHub(h *hub) *verdictExpectation {
 			}
 		}
 	}
-	switch { // a restart may come before the first message
+	switch { // a restart may precede the first message
 	case e.Counts["id resets"].Min > 0:
 		e.Broken = []verdict.CheckID{verdict.CheckIDReset}
 	case e.Counts["no ids"].Min > 0:
 		e.Broken = []verdict.CheckID{verdict.CheckNoID}
 	}
 	sc.expectBreaks(e)
-	if !h.Marked { // a message of anybody else could stand in for each
+	if !h.Marked { // a message of another publisher may replace each
 		e.Counts.add("could_hide", e.Counts["received"])
 	}
 	switch {
@@ -195,8 +195,8 @@ func (sc *scenario) reconnectsOnce(id string) bool {
 	return sc.Hub.TTL > 0 && (sc.Hub.Token == "once" || sc.Hub.Token == "fails" || sc.HubFault.TokenRefused && sc.HubFault.Matches(id))
 }
 
-// isSimulated reports whether a client can tell at once that no message has that number, so that it takes the message for
-// the next one.
+// isSimulated reports whether a client can detect at once that no message has that number, so that it counts the
+// message as the next one.
 func (sc *scenario) isSimulated(number int) bool {
 	most := math.Ceil(sc.Hub.Rate*sc.Plan.hold().Seconds()/float64(sc.Hub.Topics)) + 1
 	return number <= 0 || float64(number) > most

@@ -16,7 +16,7 @@ const (
 	hubGap         = "gap"   // announces missing messages; the message arrives
 )
 
-// What a fault does with the request that publishes a message.
+// Effects of a fault on the request that publishes a message.
 const (
 	publishRefused          = "refuse"    // with its Status
 	publishRefusedDelivered = "anyway"    // refused, and delivered
@@ -48,7 +48,7 @@ type hubFault struct {
 
 	Answer       int           // to a stream's connect
 	Join         int           // to its second request
-	NoHeartbeats bool          // no heartbeat comes
+	NoHeartbeats bool          // the service sends no heartbeats
 	MeanLifetime time.Duration // mean lifetime of a stream, which the service then ends; 0: until its end is requested
 	Early        bool          // streams end before their lifetime
 	Overdue      bool          // they end long behind it

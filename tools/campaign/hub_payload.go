@@ -20,7 +20,7 @@ type message struct {
 	delivered   bool // to the streams that were open then, whether a fault kept it from one or not
 }
 
-// What may be changed in a message on its way.
+// Changes of a message on its way.
 const (
 	corruptNumber    = "number" // to one that is none; with a checksum to the next
 	corruptShift     = "shift"  // to another number
@@ -70,7 +70,7 @@ func (h *hubSpec) block(l *message, corruption string, by int) (text string, rea
 	return h.event(h.eventOf(l), h.idOf(l, seq), data), reads, valid
 }
 
-// event is a block of these fields, with LF.
+// event returns a block of these fields, with LF.
 func (h *hubSpec) event(name, id, data string) string {
 	text := ""
 	if name != "" {

@@ -12,9 +12,9 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// tokens are the ways in which a description comes by a token: when it is over, in milliseconds since 1970.
+// tokens has the token functions of a description. A token contains its expiry in milliseconds since 1970.
 var tokens = map[string]string{
-	"anew":  "(ttl = 60) => `until-${Date.now() + ttl * 1000}-x`",
+	"fresh": "(ttl = 60) => `until-${Date.now() + ttl * 1000}-x`",
 	"once":  "(ttl = 60) => first ??= `until-${Date.now() + ttl * 1000}-x`",
 	"fails": "(ttl = 60) => { first ??= Date.now(); if (Date.now() - first > 2500) throw new Error('no login'); return `until-${Date.now() + ttl * 1000}-x`; }",
 }

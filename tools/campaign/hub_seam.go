@@ -8,7 +8,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// What a fault does with the messages that a client has missed when it reconnects, and the id from which the stream
+// Effects of a fault on the messages that a client missed when it reconnects, and on the id from which the stream
 // continues.
 const (
 	seamLosesFirst  = "first"   // without the first
@@ -66,7 +66,7 @@ func (f *hubStream) resumedMessages(position int, half bool) []*message {
 	return messages
 }
 
-// announces notes whether the stream will say that messages are missing, and reports whether a header says so.
+// announces records whether the stream will state that messages are missing, and reports whether a header states it.
 func (f *hubStream) announces(last string) bool {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// newResumingHub returns a hub whose stream was cut after 5 s and resumed 2 s later, when its client had read up to
-// message 8 of the nine that were written.
+// newResumingHub returns a hub whose stream was disconnected after 5 s and resumed 2 s later, when its client had
+// read up to message 8 of the nine that were written.
 func newResumingHub(t *testing.T, fault hubFault, half bool) (*scenario, *hub) {
 	t.Helper()
 	sc, h := newTestHub(t, func(number int) []int {

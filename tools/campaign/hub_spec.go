@@ -35,8 +35,8 @@ type hubSpec struct {
 	Pad      int           // bytes of additional text
 	Events   []string      // names of messages; none: any, and the description names none
 	IDs      string        // of the field id
-	Delay    time.Duration // so long a message is on its way at most
-	Order    string        // what the description says, and the service makes use of: any, or ""
+	Delay    time.Duration // maximum delay of a message
+	Order    string        // the order of the description, which the service uses: any, or ""
 	Delivery string        // likewise: at-least-once, or ""
 
 	Heartbeat         string        // its kind, a key of heartbeats; "": none
@@ -44,30 +44,30 @@ type hubSpec struct {
 	StatedInterval    float64       // in the description; 0: none
 	Foreign           []string      // kinds of foreign blocks
 
-	Start    time.Duration // so late headers come at most
+	Start    time.Duration // maximum delay of the headers
 	Then     bool          // a stream needs a second request
 	End      string        // client, request or server
-	Ends     time.Duration // so long the service takes to end a stream
+	Ends     time.Duration // time that the service needs to end a stream
 	Lifetime float64       // of a stream in seconds at least, with server
-	Token    string        // how the description comes by one, a key of tokens; "": there is none
-	TTL      float64       // seconds that a token is good for
+	Token    string        // how the description gets a token, a key of tokens; "": there is none
+	TTL      float64       // seconds for which a token is valid
 	Resume   string        // how a stream resumes: header, query, data (an id that is in the data), none
 	Gap      string        // how the service announces missing messages: event, header, or "": it does not
 	fakeservice.Format
-	Skew time.Duration // of the clock that the time in messages is from
+	Skew time.Duration // of the clock of the times in messages
 }
 
-// What data looks like.
+// Formats of the data.
 const (
 	formFlat   = "flat"   // JSON
 	formNested = "nested" // JSON with objects and lists in it
-	formText   = "text"   // JSON whose numbers are texts
+	formText   = "text"   // JSON whose numbers are strings
 	formTags   = "tags"   // JSON with a list of texts
 	formID     = "id"     // JSON without the number, which is in the field id
 	formWords  = "words"  // no JSON
 )
 
-// What ids of blocks are.
+// Forms of the ids of blocks.
 const (
 	hubNone     = "none"
 	hubConstant = "constant"
@@ -198,7 +198,7 @@ func (h *hubSpec) drawReturn(r *rand.Rand) {
 	switch h.End {
 	case "server":
 		h.Lifetime, h.Retry = 2.5+2*r.Float64(), oneOf(r, 50, 300)
-		if h.Resume == "none" { // most messages come between two others
+		if h.Resume == "none" { // most messages are between two others
 			h.Lifetime = max(h.Lifetime, 8*h.interval().Seconds())
 		}
 	case "request":

@@ -30,7 +30,7 @@ type hubStream struct {
 // An item is to be written to a stream.
 type item struct {
 	message *message
-	text    string // of what is no message
+	text    string // of a block that is not a message
 	kind    string
 	due     time.Time
 }

@@ -162,7 +162,7 @@ func lengthen(intervals, seconds float64) prepare {
 	return func(_ *rand.Rand, sc *scenario) { sc.Plan.lengthen(intervals, seconds) }
 }
 
-// struck is a fault that hits some devices in the middle of their streams.
+// struck prepares a fault that affects some devices in the middle of their streams.
 func struck(act string, count int) prepare {
 	return func(r *rand.Rand, sc *scenario) { sc.strike(r, act, count, sc.Plan.middle(r)) }
 }
@@ -303,7 +303,7 @@ func suite(name string) prepare {
 	}
 }
 
-// streams is a suite of event streams against a service of this process.
+// streams returns a suite of event streams against a service of this process.
 func streams(name string, fault fakeservice.Strike, outcomes []verdict.Outcome) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		service := sc.Service

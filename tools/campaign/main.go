@@ -38,7 +38,7 @@ func main() {
 	}
 }
 
-// start checks what the campaign needs, runs it, and reports whether its result is good.
+// start checks the requirements of the campaign, runs it, and reports whether its result is good.
 func (c *campaign) start() (good bool, err error) {
 	if c.only != "" && c.only != breaking && len(kindsNamed(c.only)) == 0 {
 		return false, fmt.Errorf("there is no kind %q", c.only)

@@ -86,7 +86,7 @@ func (p *plan) randomIDs(r *rand.Rand) (ids []string) {
 	return ids
 }
 
-// middle is a noop that has others before and after it.
+// middle returns a noop that has others before and after it.
 func (p *plan) middle(r *rand.Rand) int { return 2 + r.IntN(max(p.noops()-4, 1)) }
 
 // flags returns the flags of `soak run`.

@@ -251,6 +251,6 @@ func verdictOf(err error, dir, text string) (*verdict.Verdict, error) {
 		return nil, fmt.Errorf("exit code %d and no verdict: %s", code, lines[len(lines)-1])
 	}
 	j.Verdict, j.Reasons = verdict.Invalid, lines
-	j.Checks = []verdict.Check{{ID: verdict.CheckComplete}} // what was not judged is not complete
+	j.Checks = []verdict.Check{{ID: verdict.CheckComplete}} // a run without a verdict is incomplete
 	return j, nil
 }

@@ -13,7 +13,7 @@ import (
 func runners(soak int) (pids []int) {
 	all, _ := procfs.AllProcs()
 	for _, p := range all {
-		if s, err := p.Stat(); err == nil && s.PPID == soak { // others end meanwhile
+		if s, err := p.Stat(); err == nil && s.PPID == soak { // other processes end in between
 			if line, err := p.CmdLine(); err == nil && slices.Contains(line, "--execution-segment") {
 				pids = append(pids, p.PID)
 			}

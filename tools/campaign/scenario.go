@@ -33,7 +33,7 @@ type scenario struct {
 
 	// Each of these is nil where it is not meant.
 	disturb func(ctx context.Context, r *run, program int) // acts on a program by its process id
-	want    *verdictExpectation                            // nil: it follows from what the service did
+	want    *verdictExpectation                            // nil: derived from the actions of the service
 }
 
 func (sc *scenario) isClean() bool { return sc.Kind == "clean" }

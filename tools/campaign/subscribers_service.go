@@ -120,7 +120,7 @@ func (f *feedService) enqueue(s *priceStream, n int, in time.Duration) {
 	s.queue <- feedItem{n, time.Now().Add(in)}
 }
 
-// text is a message for one client.
+// text returns a message for one client.
 func (f *feedService) text(s *priceStream, n, price int) (text string) {
 	if f.Cut == cutResumed || f.SharedSource == "id" {
 		text = fmt.Sprintf("id: m%d\n", n)

@@ -54,7 +54,7 @@ func startWithBootClock(cmd *exec.Cmd) (*bootClock, error) {
 // suspend puts the clock ahead.
 func (c *bootClock) suspend(d time.Duration) { c.suspended.Add(int64(d)) }
 
-// answer answers calls until all programs with the clock have ended.
+// answer handles calls until all programs with the clock have ended.
 func (c *bootClock) answer() {
 	defer c.listener.Close()
 	fd := int(c.listener.Fd())

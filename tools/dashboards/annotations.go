@@ -45,8 +45,8 @@ func (b Board) Annotations() []Annotation {
 	}
 }
 
-// rises has values while the sum or the maximum of a metric grows. rate() has none if all streams opened before the
-// first write of k6: a counter starts at its first value, and grows no more.
+// rises returns a query with values while the sum or the maximum of a metric grows. rate() has none if all streams
+// opened before the first write of k6: a counter starts at its first value, and does not grow any more.
 func rises(aggregate, metric string) string {
 	now := aggregate + " (" + metric
 	return now + ") - (" + now + " offset 15s) or " + now + ") * 0) > 0"

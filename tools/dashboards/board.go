@@ -34,7 +34,7 @@ type Variable struct {
 // A Row is a heading with lines of panels below it.
 type Row struct {
 	Title     string
-	Collapsed bool // for what is empty in most runs, or looked up when the row above is red
+	Collapsed bool // for rows that are empty in most runs, or needed only when the row above is red
 	lines     []line
 }
 
@@ -55,7 +55,7 @@ type Tile struct {
 	ID        uint32
 }
 
-// Columns of Grafana's grid, and the heights of what is in it.
+// Columns of Grafana's grid, and the heights of its panels.
 const (
 	Columns       = 24
 	headingHeight = 1

@@ -16,10 +16,10 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/units"
 )
 
-// Units of what is counted. Grafana's own shorten: with units.Short 1195 and 1204 both read "1.20 K", and with
+// Units of counts. Grafana's own units shorten: with units.Short 1195 and 1204 both read "1.20 K", and with
 // units.EventsPerSecond "1.20K evt/s". A test reads values of every panel with Grafana's formatters.
 const (
-	count             = units.NoUnit // whole, unless its panel says otherwise
+	count             = units.NoUnit // whole, unless its panel sets another number of decimals
 	countsPerSecond   = "suffix:/s"
 	eventsPerSecond   = "suffix:events/s"
 	timesPerSecond    = "suffix:times/s"
@@ -46,7 +46,7 @@ type Panel struct {
 	Decimals *float64
 }
 
-// A Limit is drawn as a line, and colours what is beyond it.
+// A Limit is drawn as a line, and colours values beyond it.
 type Limit struct {
 	At    float64
 	Below bool // values under it are bad, not those from it on
@@ -182,7 +182,7 @@ func (p Panel) stat(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel
 	return b
 }
 
-// rows is a table: one row per machine or runner, worst values coloured.
+// rows returns a table: one row per machine or runner, worst values coloured.
 func (p Panel) rows(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel] {
 	b := tables.NewPanelBuilder().
 		Id(id).GridPos(at).Title(p.Title).Description(p.About).Datasource(source()).Unit(p.Unit).Targets(p.targets()).MinWidth(60).
@@ -205,7 +205,8 @@ func (p Panel) rows(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel
 	return b.WithTransformation(dashboard.DataTransformerConfig{Id: "organize", Options: map[string]any{"excludeByName": hidden, "renameByName": names}})
 }
 
-// heatmap has a row for each bucket, whose bounds are seconds; Grafana subtracts the lower buckets from each.
+// heatmap returns a heatmap with a row for each bucket, whose bounds are seconds; Grafana subtracts the lower buckets
+// from each.
 func (p Panel) heatmap(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel] {
 	return heatmap.NewPanelBuilder().
 		Id(id).GridPos(at).Title(p.Title).Description(p.About).Datasource(source()).

@@ -20,7 +20,8 @@ import (
 // A pair has two values that must look different.
 type pair [2]float64
 
-// What is counted is compared by ones, or per second by what one in a minute makes. What is measured is compared by hundredths.
+// Counts are compared by ones, or per second by the effect of one in a minute. Measurements are compared by
+// hundredths.
 var (
 	ofCounts  = []pair{{0, 1}, {1195, 1204}, {1199, 1200}, {287_999, 288_000}, {1_234_566, 1_234_567}}
 	ofRates   = []pair{{0, 1. / 60}, {79.9, 80}, {1195, 1204}, {23_900, 24_080}}
@@ -63,7 +64,7 @@ func TestDifferentValuesLookDifferent(t *testing.T) {
 	}
 }
 
-// What this is about: a criterion is that of 1204 streams all are there.
+// The reason for the units: a check compares 1204 with 1204, so the panel must show each of them.
 func TestGrafanaCountUnitsAreAlike(t *testing.T) {
 	config := func(unit string) dashboard.FieldConfig { return dashboard.FieldConfig{Unit: &unit} }
 	require.Equal(t, []string{

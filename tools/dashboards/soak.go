@@ -6,8 +6,8 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/units"
 )
 
-// Queries that several panels share. Those of the client sum what the k6 of each runner writes by remote write. Each runner
-// needs a tag of its own, or their counters overwrite each other (docs/stack.md).
+// Queries that several panels share. Those of the client add up the remote writes of the k6 of each runner. Each
+// runner needs its own tag, or the counters overwrite each other (docs/stack.md).
 const (
 	opened      = `sum(k6_sse_connection_opened_total{testid="$testid"})`
 	clientOpen  = `sum(testid:k6_streams:held{testid="$testid"})`

@@ -39,7 +39,7 @@ func Main(name string, run func(context.Context) error) {
 	}
 }
 
-// Progress reports on stderr what a tool does.
+// Progress prints the progress of a tool on stderr.
 func Progress(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, time.Now().Format(time.TimeOnly)+" "+format+"\n", args...)
 }

@@ -75,7 +75,7 @@ func (r *release) bill(file string, programs []file) error {
 	return nil
 }
 
-// component is a part by its name, version and package URL. sum is Go's of the module's files.
+// component returns a component with name, version and package URL. sum is Go's checksum of the module's files.
 func component(name, version, url, sum string) cdx.Component {
 	c := cdx.Component{BOMRef: url + version, Type: cdx.ComponentTypeLibrary, Name: name, Version: version, PackageURL: url + version}
 	if raw, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(sum, "h1:")); err == nil && len(raw) > 0 {

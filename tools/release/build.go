@@ -45,7 +45,7 @@ func (p platform) programs() []string {
 	return []string{"./cmd/soak", "./cmd/k6", "./backend"}
 }
 
-// environment returns the environment of Go for a build of the platform, whatever else is set here.
+// environment returns the environment of Go for a build of the platform, independent of other variables here.
 func (p platform) environment() []string {
 	return append(os.Environ(), "GOOS="+p.os, "GOARCH="+p.arch, "CGO_ENABLED=0", "GOFLAGS=", "GOEXPERIMENT=", "GOAMD64=v1", "GOARM64=v8.0")
 }
@@ -56,8 +56,8 @@ func (r *release) build(work string, p platform, programs ...string) (out []file
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return nil, fmt.Errorf("build for %s: %w", p, err)
 	}
-	// One after the other: linking k6 takes 1.3 GB. The build ID stays: it is a hash of what is built, and macOS wants a UUID, which
-	// the linker makes of it.
+	// One after the other, because linking k6 uses 1.3 GB. The build ID stays: it is a hash of the program, and macOS
+	// requires a UUID, which the linker derives from it.
 	for _, program := range programs {
 		flags := "-s -w -X main.version=" + r.version + " -X main.linked=" + r.version + " -X main.revision=" + r.commit
 		build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", folder, program)

@@ -46,7 +46,7 @@ func (r *release) image(built map[platform][]file) error {
 	if !ok {
 		return fmt.Errorf("label the image: %T is no index", labelled)
 	}
-	// Tools want one entry for what has one name.
+	// Tools require a single entry for a name.
 	named := mutate.AppendManifests(mutate.IndexMediaType(empty.Index, types.OCIImageIndex), mutate.IndexAddendum{
 		Add: labelled, Descriptor: v1.Descriptor{Annotations: map[string]string{"org.opencontainers.image.ref.name": r.bareVersion()}},
 	})

@@ -21,7 +21,7 @@ const (
 
 var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|copyright|patents)([.-].*)?$`)
 
-// licences returns the licences of the programs: that of this repository, and those of the modules in them, which
+// licences returns the licences of the programs: that of this repository, and those of the modules in them that
 // require to be included. The text of the licence is k6's own copy until the owner adds one (NOTICE).
 func (r *release) licences(p platform, programs []file) ([]file, error) {
 	folders, err := r.sources(p)

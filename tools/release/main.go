@@ -1,5 +1,5 @@
-// Command release makes what a release consists of from the working tree, in dist/: an archive for each platform with a
-// bill of its materials, an image for Linux, and the checksums of all. The same tree and the same Go make the same bytes.
+// Command release builds a release from the working tree, in dist/: an archive for each platform with a bill of its
+// materials, an image for Linux, and the checksums of all. The same tree and the same Go produce the same bytes.
 package main
 
 import (

@@ -20,7 +20,7 @@ import (
 
 var buildTime = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// fileNow returns a file of this minute, whatever time the disk reports.
+// fileNow returns a file with the current minute as its time, independent of the disk.
 func fileNow(t *testing.T, name, text string) file {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "f")

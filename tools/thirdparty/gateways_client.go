@@ -23,7 +23,7 @@ const (
 	lingerLimit = 2 * time.Second  // after the terminal event
 )
 
-// A protocol is how clients speak to a gateway.
+// A protocol is the protocol between clients and a gateway.
 type protocol struct {
 	path   string
 	body   func(order string) any
@@ -53,7 +53,7 @@ var protocols = map[string]protocol{
 	},
 }
 
-// A response is what a client received.
+// A response is the part of a response that a client received.
 type response struct {
 	ID       string
 	State    ledger.ResponseState
@@ -66,7 +66,7 @@ type response struct {
 	TTFT     time.Duration   // to the first content, from the start
 	Gaps     []time.Duration // between two chunks
 	Left     time.Time       // when our client left
-	Whole    bool            // all chunks came
+	Whole    bool            // all chunks arrived
 }
 
 // A client requests answers of one gateway.
@@ -132,12 +132,12 @@ type reading struct {
 	last     time.Time // of the last chunk
 	n        int
 	watchdog *time.Timer
-	times    map[int]int // how often each chunk came
+	times    map[int]int // number of arrivals of each chunk
 	highest  int
 	events   int
 	done     int
 	failure  bool
-	after    bool // something came after the terminal event
+	after    bool // data arrived after the terminal event
 }
 
 func (r *reading) read(body io.Reader) {

@@ -14,7 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/tools/page"
 )
 
-// A gateway is what was found out about one of them.
+// A gateway has the results for one gateway.
 type gateway struct {
 	Name        string        `json:"name"`
 	Version     string        `json:"version,omitempty"`
@@ -63,7 +63,7 @@ func quantilesOf(times []time.Duration) (q quantiles) {
 // togetherLimit is a gap between chunks that arrived together.
 const togetherLimit = time.Millisecond
 
-// assess compares what clients received with what the upstream sent.
+// assess compares the chunks that clients received with those that the upstream sent.
 func assess(s scenario, responses []*response, records []model.Record) scenarioRow {
 	r := scenarioRow{Scenario: s.name, States: map[ledger.ResponseState]int{}, Ended: map[string]int{}, Upstream: len(records)}
 	sent := map[string]model.Record{}

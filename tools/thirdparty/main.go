@@ -21,7 +21,7 @@ type comparison interface {
 	declare(*flag.FlagSet)
 	names() (all, extra []string) // that -only accepts; all are the default
 	check() error
-	// start prepares what all of them need, and returns the function that ends it.
+	// start prepares the common requirements, and returns the function that ends them.
 	start(context.Context) (stop func(), err error)
 	// measure measures one of them, and returns the outcome in one line.
 	measure(ctx context.Context, name string) (outcome string)

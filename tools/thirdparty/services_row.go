@@ -72,7 +72,7 @@ func (r *row) window() (from, to time.Time) {
 	return r.started.Add(min(30*time.Second, r.ended.Sub(r.started)/4)), r.ended.Add(-3 * time.Second)
 }
 
-// outcome is a row in one line.
+// outcome returns a row in one line.
 func (r *row) outcome() string {
 	if len(r.Findings) == 0 {
 		return fmt.Sprintf("%s, %d of %d messages", r.Verdict, r.Messages.Received, r.Messages.Expected)

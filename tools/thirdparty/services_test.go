@@ -24,7 +24,7 @@ func TestTraits(t *testing.T) {
 	require.Len(t, traits, len(all))
 }
 
-// The cost is that of the time in which all streams were open, without what came before and after.
+// The cost covers the time in which all streams were open, without the time before and after.
 func TestCostOfAWindow(t *testing.T) {
 	begin := time.Unix(1000, 0)
 	var s sampler

@@ -13,7 +13,7 @@ const (
 	Lose Kind = iota + 1
 	// Repeat sends it twice, one after the other.
 	Repeat
-	// Swap sends it after the next message of the stream; where none comes, when the service ends the stream.
+	// Swap sends it after the next message of the stream or, without one, when the service ends the stream.
 	Swap
 	// NoNumber puts a text where its number was; the JSON stays well-formed.
 	NoNumber
@@ -116,7 +116,7 @@ type Action struct {
 	// Topic and Number are those of the message that was concerned. Of Swap, Next is the number of the other one.
 	Topic        string
 	Number, Next int64
-	// Stream and Path say which stream it was, in the order of all streams.
+	// Stream and Path identify the stream, in the order of all streams.
 	Stream int
 	Path   string
 	// Client is the parameter id of the stream's URL, Message the place of the message in the stream, from 1.

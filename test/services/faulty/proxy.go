@@ -1,8 +1,8 @@
 // Package faulty is a proxy between an SSE service and its clients. It passes everything through unchanged, byte by
 // byte and at once, except for its faults: it loses, repeats, swaps or changes one message of a stream, or closes the
-// stream there; it refuses requests that publish, or leaves them without an answer. It records what it did.
+// stream there; it refuses requests that publish, or does not respond to them. It records its faults.
 //
-// It is for tests, which compare that with the findings of a run.
+// Tests compare these records with the findings of a run.
 package faulty
 
 import (
@@ -44,7 +44,7 @@ type Proxy struct {
 	server  *http.Server
 	ended   chan struct{}
 
-	mutex        sync.Mutex   // of what follows
+	mutex        sync.Mutex   // guards the fields below
 	struck       map[int]bool // faults with Once that have concerned a stream, by their index
 	streams      int
 	places       map[string]int // streams of each topic
@@ -79,7 +79,7 @@ func Start(service string, o Options) (*Proxy, error) {
 		Transport:      transport,
 		FlushInterval:  -1,
 		ModifyResponse: p.response,
-		// What the service does not answer, the proxy does not either.
+		// The proxy does not respond if the service does not.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 		ErrorLog:     log.New(io.Discard, "", 0),
 	}
@@ -96,7 +96,7 @@ func Start(service string, o Options) (*Proxy, error) {
 	return p, nil
 }
 
-// Stop ends the proxy and all that goes through it.
+// Stop ends the proxy and all its connections.
 func (p *Proxy) Stop() {
 	_ = p.server.Close()
 	<-p.ended

@@ -112,7 +112,7 @@ func TestCuts(t *testing.T) {
 			require.Equal(t, message(1)+c.rest, s.received())
 			require.Len(t, p.Actions(), 1)
 			require.Equal(t, int64(2), p.Actions()[0].Number)
-			// It connects again, as another stream: the fault was for one.
+			// It reconnects, as another stream: the fault was for one.
 			s = subscribe(t, p, "a-topic-1")
 			h.Send("a-topic-1", message(4)+message(5))
 			s.requireText(t, message(4)+message(5))

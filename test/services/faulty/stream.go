@@ -30,7 +30,7 @@ type stream struct {
 	swapped  Action
 	ready    []byte // to be read
 	chunk    []byte
-	ended    error  // after what is ready
+	ended    error  // after the ready blocks
 	then     func() // called once all that is ready was read
 }
 
@@ -80,7 +80,7 @@ func (s *stream) part(part []byte) {
 	action := Action{
 		At: time.Now(), Fault: kind, Topic: s.topic, Number: n, Stream: s.number, Path: s.path, Client: s.client, Message: s.messages,
 	}
-	if s.withheld != nil { // the message that it is swapped with, whatever else was to be done to it
+	if s.withheld != nil { // the message that it is swapped with, independent of other faults
 		s.ready = append(append(s.ready, part...), s.withheld...)
 		s.withheld = nil
 		s.swapped.Next = action.Number
@@ -93,7 +93,7 @@ func (s *stream) part(part []byte) {
 		s.ready = append(append(s.ready, part...), part...)
 	case Swap:
 		s.withheld, s.swapped = slices.Clone(part), action
-		return // told when it is done
+		return // reported when it is done
 	case NoNumber, OtherDigit, OtherMarker, OtherTime, Garble:
 		s.ready = append(s.ready, changeMessage(kind, part)...)
 	case Reset:
@@ -137,7 +137,7 @@ func (s *stream) reset() {
 	s.ended = errCut
 }
 
-// pause waits, unless the subscriber goes.
+// pause waits, unless the subscriber disconnects.
 func (s *stream) pause(d time.Duration) {
 	select {
 	case <-time.After(d):
