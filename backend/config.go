@@ -56,8 +56,8 @@ const reservedDescriptors = 64
 // Minimum number of descriptors for connections that are not streams, and the maximum unless MAX_PLAIN_CONNECTIONS is
 // set.
 const (
-	minHTTPConnections  = 64
-	mostHTTPConnections = 4096
+	minHTTPConnections = 64
+	maxHTTPConnections = 4096
 )
 
 // check judges the settings that only make sense together.
@@ -80,9 +80,9 @@ func (c *Config) check(fileLimit uint64) error {
 func (c *Config) shareDescriptors(fileLimit uint64) error {
 	limit := int(min(fileLimit, 1<<24)) - reservedDescriptors
 	if c.MaxConnections == 0 {
-		c.MaxConnections = max(1, limit-cmp.Or(c.MaxPlain, max(minHTTPConnections, min(limit/4, mostHTTPConnections))))
+		c.MaxConnections = max(1, limit-cmp.Or(c.MaxPlain, max(minHTTPConnections, min(limit/4, maxHTTPConnections))))
 	}
-	c.httpConnections = min(limit-c.MaxConnections, cmp.Or(c.MaxPlain, mostHTTPConnections))
+	c.httpConnections = min(limit-c.MaxConnections, cmp.Or(c.MaxPlain, maxHTTPConnections))
 	if least := cmp.Or(c.MaxPlain, minHTTPConnections); c.httpConnections < least {
 		return fmt.Errorf("MAX_CONNECTIONS=%d and %d connections without a stream do not fit into %d file descriptors; raise the limit (ulimit -n %d) or lower MAX_CONNECTIONS or MAX_PLAIN_CONNECTIONS",
 			c.MaxConnections, least, fileLimit, c.MaxConnections+reservedDescriptors+least)

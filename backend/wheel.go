@@ -5,8 +5,8 @@ import "time"
 // Buckets of the staggered schedule: at most this many, at least this far
 // apart.
 const (
-	maxBuckets    = 1024
-	leastTickTime = 5 * time.Millisecond
+	maxBuckets  = 1024
+	minTickTime = 5 * time.Millisecond
 )
 
 // A wheel schedules the noops of ids. Time is cut into ticks; tick t serves bucket t mod len(buckets), so each bucket
@@ -20,7 +20,7 @@ type wheel struct {
 func newWheel(interval time.Duration, schedule string) *wheel {
 	n := 1
 	if schedule == scheduleStaggered {
-		n = max(1, min(maxBuckets, int(interval/leastTickTime)))
+		n = max(1, min(maxBuckets, int(interval/minTickTime)))
 	}
 	return &wheel{interval: interval, buckets: make([][]*device, n)}
 }

@@ -134,8 +134,8 @@ func checkProbe(c *probe.Config, out string, idle bool) error {
 	switch {
 	case idle && out != "":
 		return errors.New("--out cannot be combined with --idle, which writes no description")
-	case c.Streams < 1 || c.Streams > probe.MostStreams:
-		return fmt.Errorf("--streams is %d: a probe looks at 1 to %d, and never loads a service", c.Streams, probe.MostStreams)
+	case c.Streams < 1 || c.Streams > probe.MaxStreams:
+		return fmt.Errorf("--streams is %d: a probe looks at 1 to %d, and never loads a service", c.Streams, probe.MaxStreams)
 	case c.Length < probe.Shortest || c.Length > longest:
 		return fmt.Errorf("--seconds is %.0f: it must be from %.0f to %.0f", c.Length.Seconds(), probe.Shortest.Seconds(), longest.Seconds())
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// mostAnnotations is the number of annotations of each kind that GitHub shows per step.
-const mostAnnotations = 10
+// maxAnnotations is the number of annotations of each kind that GitHub shows per step.
+const maxAnnotations = 10
 
 // annotations returns the workflow commands: an error for each check that decided the verdict, with its findings, or a
 // notice of the pass; then the warnings.
@@ -35,11 +35,11 @@ func annotations(v *verdict.Verdict) (out []string) {
 
 // first returns as many messages as GitHub shows; the last one has the number of the others.
 func first(all []string, kind, title string) []string {
-	if len(all) <= mostAnnotations {
+	if len(all) <= maxAnnotations {
 		return all
 	}
-	more := command(kind, title, fmt.Sprintf("and %d more, which are in the summary of the step", len(all)-mostAnnotations+1))
-	return append(all[:mostAnnotations-1:mostAnnotations-1], more)
+	more := command(kind, title, fmt.Sprintf("and %d more, which are in the summary of the step", len(all)-maxAnnotations+1))
+	return append(all[:maxAnnotations-1:maxAnnotations-1], more)
 }
 
 // GitHub's own escapes: of a message, and of a property, which also ends at a colon or a comma.
@@ -53,16 +53,16 @@ func command(kind, title, message string) string {
 	return fmt.Sprintf("::%s title=%s::%s", kind, escapeProperty.Replace(title), escapeMessage.Replace(message))
 }
 
-// mostSummary is the size of a summary in bytes: GitHub takes 1 MiB of all steps of a job.
-const mostSummary = 200 << 10
+// maxSummary is the size of a summary in bytes: GitHub takes 1 MiB of all steps of a job.
+const maxSummary = 200 << 10
 
 // summary returns report.md, up to the limit of GitHub.
 func summary(v *verdict.Verdict) string {
 	var b strings.Builder
 	_ = report.Markdown(&b, report.Brief(v)) // to memory; what a template could not write is missing
 	text := b.String()
-	if len(text) > mostSummary {
-		text = text[:strings.LastIndexByte(text[:mostSummary], '\n')+1] + "\n> The rest is in report.md, in the folder of the run.\n"
+	if len(text) > maxSummary {
+		text = text[:strings.LastIndexByte(text[:maxSummary], '\n')+1] + "\n> The rest is in report.md, in the folder of the run.\n"
 	}
 	return text + "\n"
 }

@@ -20,15 +20,15 @@ const Interval = time.Second
 // of a reference, and their rhythm for delays.
 const mark = "late_us="
 
-// mostStreams bounds what a stranger can make a reference hold.
-const mostStreams = 10_000
+// maxStreams bounds what a stranger can make a reference hold.
+const maxStreams = 10_000
 
 // Serve sends events to each client until ctx ends: one when a stream opens, and one every Every after that. The id
 // of an event is its number on its stream, from 1. Its data has the delay of this process in microseconds, so that a
 // stalled reference can be told apart from a stalled reader. The schedule does not drift.
 func Serve(ctx context.Context, listener net.Listener) error {
 	s := &http.Server{
-		Handler: limited(mostStreams, http.HandlerFunc(stream)), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 8 << 10,
+		Handler: limited(maxStreams, http.HandlerFunc(stream)), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 8 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	ended := context.AfterFunc(ctx, func() { _ = s.Close() })

@@ -25,8 +25,8 @@ func CutKinds() []string { return []string{CutFIN, CutRST, CutHalf, CutPause} }
 const (
 	everyCut     = "fin:1,rst:1,half:1,pause:1"
 	usualPause   = 5
-	mostShare    = 1000
-	mostCuts     = 1000 // per second
+	maxShare     = 1000
+	maxCuts      = 1000 // per second
 	firstMessage = 2    // seconds: nothing is published before (k6/soak/publishing.go)
 	comesBack    = 3    // seconds that a stream is given to connect again: the standard's second, spread, and a connect
 )
@@ -48,8 +48,8 @@ func (p *Plan) shares() (out []int, err error) {
 		name, text, hasValue := strings.Cut(strings.TrimSpace(part), ":")
 		share, known := 1, false
 		if hasValue {
-			if share, err = strconv.Atoi(text); err != nil || share < 0 || share > mostShare {
-				return nil, fmt.Errorf("CUTS is %q: the share of %s must be a whole number up to %d", p.CutShares, name, mostShare)
+			if share, err = strconv.Atoi(text); err != nil || share < 0 || share > maxShare {
+				return nil, fmt.Errorf("CUTS is %q: the share of %s must be a whole number up to %d", p.CutShares, name, maxShare)
 			}
 		}
 		for i, kind := range kinds {
@@ -148,5 +148,5 @@ func (p *Plan) checkCuts() error {
 // outageOf returns the number of seconds for which a disconnected stream cannot be disconnected again.
 func (p *Plan) outageOf() float64 { return comesBack + p.NoopInterval }
 
-// LeastForCuts is how many streams the cuts need at least.
-func (p *Plan) LeastForCuts() int { return int(math.Ceil(p.CutsPerSecond * p.outageOf())) }
+// MinStreamsForCuts is how many streams the cuts need at least.
+func (p *Plan) MinStreamsForCuts() int { return int(math.Ceil(p.CutsPerSecond * p.outageOf())) }

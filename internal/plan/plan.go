@@ -51,7 +51,7 @@ type Plan struct {
 	EndTimeoutS      float64 `json:"end_timeout_s"`                    // 0: see EndTimeout
 	MaxHidden        int     `json:"max_hidden"`                       // -1: 0, or any by the clock alone
 	RequireMessages  bool    `json:"require_messages,omitempty"`       // a run that checked no message is invalid
-	MinCoverage      float64 `json:"min_coverage,omitempty"`           // percent; 0: 100. See LeastCoverage
+	MinCoverage      float64 `json:"min_coverage,omitempty"`           // percent; 0: 100. See RequiredCoverage
 	WindowS          float64 `json:"window_s,omitempty"`               // 0: an hour. See Window
 	MaxMemorySlope   float64 `json:"max_memory_slope,omitempty"`       // of the target, in MiB per hour; 0: any
 	MaxLateSlope     float64 `json:"max_lateness_slope,omitempty"`     // of the p99, in ms per hour; 0: any
@@ -232,9 +232,9 @@ func (p *Plan) Sockets(streams int) int {
 // that its cores are used and one that fails takes few streams with it; and not too many, since
 // each has requests of its own under way when it ends its streams.
 func (p *Plan) Density() int {
-	const most, fewestUsers, mostUsers = 50, 8, 100
+	const most, fewestUsers, maxUsers = 50, 8, 100
 	perRunner := p.Connections / max(p.Runners, 1)
-	return max(min(perRunner/fewestUsers, most), perRunner/mostUsers, 1)
+	return max(min(perRunner/fewestUsers, most), perRunner/maxUsers, 1)
 }
 
 // Iterations is how many virtual users hold the connections.
@@ -307,8 +307,8 @@ func (p *Plan) MaxLastOutage() time.Duration {
 // allWatched is the default of MIN_COVERAGE, in percent.
 const allWatched = 100
 
-// LeastCoverage returns the share of the planned client time that a run must have watched, up to 1.
-func (p *Plan) LeastCoverage() float64 { return cmp.Or(p.MinCoverage, allWatched) / allWatched }
+// RequiredCoverage returns the share of the planned client time that a run must have watched, up to 1.
+func (p *Plan) RequiredCoverage() float64 { return cmp.Or(p.MinCoverage, allWatched) / allWatched }
 
 // defaultWindow is the default of WINDOW.
 const defaultWindow = time.Hour

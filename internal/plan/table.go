@@ -8,9 +8,9 @@ const (
 	year             = 366 * 24 * 3600 // seconds
 	usualConnections = 1200
 	shortestInterval = .001 // seconds
-	mostMessageKB    = 1024
+	maxMessageKB     = 1024
 
-	mostPerConnection = 65535
+	maxPerConnection = 65535
 )
 
 // The suites that have settings which the soak does not have.
@@ -94,7 +94,7 @@ func (p *Plan) Settings() []Setting {
 		{Name: "HTTP_VERSION", Value: &p.HTTPVersion, Unset: anyHTTP, WithoutSoak: anyHTTP, Doc: "docs/services.md",
 			Help:   "HTTP version of streams: auto (negotiated over TLS), 1.1 or 2 (h2c over http://)",
 			Script: "httpVersion?", ScriptHelp: "HTTP version of streams: `auto`, `1.1` or `2`"},
-		{Name: "STREAMS_PER_CONNECTION", Value: &p.PerConnection, Max: mostPerConnection, OutOfBounds: fmt.Sprintf("it must be a whole number, up to %d, or 0 for as many as the server allows", mostPerConnection), Doc: "docs/services.md",
+		{Name: "STREAMS_PER_CONNECTION", Value: &p.PerConnection, Max: maxPerConnection, OutOfBounds: fmt.Sprintf("it must be a whole number, up to %d, or 0 for as many as the server allows", maxPerConnection), Doc: "docs/services.md",
 			Help:   "maximum of streams per HTTP/2 connection (0: limit of the server)",
 			Script: "streamsPerConnection?", ScriptHelp: "maximum of streams per HTTP/2 connection, 0: limit of the server"},
 		{Name: "FOLLOW_REDIRECTS", Value: &p.FollowRedirects, Doc: "docs/services.md",
@@ -104,7 +104,7 @@ func (p *Plan) Settings() []Setting {
 			Help: group, SuiteHelp: group},
 		{Name: "CONTROL_URL", Value: &p.ControlURL, Doc: "docs/distributed.md", Holds: Runners,
 			Help: reference, SuiteHelp: reference},
-		{Name: "CUTS_PER_SECOND", Value: &p.CutsPerSecond, Unset: "0", Min: .001, Max: mostCuts, Only: resume, Doc: "docs/suites.md", OutOfBounds: fmt.Sprintf("it must be a number of cuts per second, up to %d", mostCuts),
+		{Name: "CUTS_PER_SECOND", Value: &p.CutsPerSecond, Unset: "0", Min: .001, Max: maxCuts, Only: resume, Doc: "docs/suites.md", OutOfBounds: fmt.Sprintf("it must be a number of cuts per second, up to %d", maxCuts),
 			Help: "streams to disconnect per second over all runners"},
 		{Name: "CUTS", Value: &p.CutShares, Unset: everyCut, Only: resume, Doc: "docs/suites.md",
 			Help: "shares of disconnects: closed (fin), reset (rst), half-open (half), not read (pause)"},
@@ -113,7 +113,7 @@ func (p *Plan) Settings() []Setting {
 		{Name: "SEED", Value: &p.Seed, Only: resume, Help: "seed of the times and kinds of disconnects"},
 		{Name: "ALLOW_ANNOUNCED_GAPS", Value: &p.AllowGaps, Only: resume, Doc: "docs/suites.md",
 			Help: "allow messages missing after a disconnect if the service announces it (resume.gap)"},
-		{Name: "MESSAGE_KB", Value: &p.MessageKB, Max: mostMessageKB, Only: slow, Doc: "docs/suites.md", OutOfBounds: fmt.Sprintf("it must be a whole number of KB, up to %d", mostMessageKB),
+		{Name: "MESSAGE_KB", Value: &p.MessageKB, Max: maxMessageKB, Only: slow, Doc: "docs/suites.md", OutOfBounds: fmt.Sprintf("it must be a whole number of KB, up to %d", maxMessageKB),
 			Help: "size of broadcast messages in KB; the bundled backend accepts up to 63", Script: "messageKB?"},
 		{Name: "MARKER", Value: &p.Marker, Holds: Parts},
 		{Name: "SOAK_RUN_ID", Value: &p.RunID, Holds: Runners},

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	mostHead = 64 << 10               // of the answer to CONNECT
-	saidFor  = 250 * time.Millisecond // maximum wait for the text of a refusal
+	maxHead = 64 << 10               // of the answer to CONNECT
+	saidFor = 250 * time.Millisecond // maximum wait for the text of a refusal
 )
 
 // Reach turns a connection that was dialed to Address into one for requests: to the server, or to a proxy that Forwards them.
@@ -84,7 +84,7 @@ func (p *Proxy) tunnel(conn net.Conn) (net.Conn, error) {
 	if _, err := conn.Write(out.Bytes()); err != nil {
 		return nil, p.fault(fmt.Errorf("did not take %s: %w", request, err))
 	}
-	in := bufio.NewReaderSize(io.LimitReader(conn, mostHead), 1<<10)
+	in := bufio.NewReaderSize(io.LimitReader(conn, maxHead), 1<<10)
 	answer, err := http.ReadResponse(in, r)
 	if err != nil {
 		outcome := "gave no answer to"

@@ -194,7 +194,7 @@ func (h *History) runs() report.Section {
 	if len(t.Rows) > 0 {
 		out.Tables = []report.Table{t}
 		out.Notes = []string{fmt.Sprintf("A regression, as in soak compare, is a metric that got worse by over %.0f %% and by more than chance explains, or a fault that no earlier run of the plan had. Each run is compared with the last %d of its plan that passed before it.",
-			100*compare.Tolerance, compare.MostEarlier)}
+			100*compare.Tolerance, compare.MaxEarlier)}
 	}
 	return out
 }
@@ -207,8 +207,8 @@ func (h *History) id(p *PlanRuns) string {
 	return fmt.Sprintf("plan-%d", slices.Index(h.Plans, p)+1)
 }
 
-// mostDrawn is the number of runs of a plan that a line chart can show distinctly.
-const mostDrawn = 60
+// maxDrawn is the number of runs of a plan that a line chart can show distinctly.
+const maxDrawn = 60
 
 // plans returns the section with the metrics of each plan over its runs.
 func (h *History) plans() report.Section {
@@ -219,7 +219,7 @@ func (h *History) plans() report.Section {
 		}
 	}
 	if len(out.Tables) > 0 {
-		out.Notes = []string{fmt.Sprintf("Lines begin at 0, and go from the oldest run to the newest, over the last %d. Red is a regression; an invalid run is a gap.", mostDrawn)}
+		out.Notes = []string{fmt.Sprintf("Lines begin at 0, and go from the oldest run to the newest, over the last %d. Red is a regression; an invalid run is a gap.", maxDrawn)}
 	}
 	return out
 }
@@ -246,7 +246,7 @@ type line struct {
 
 // lines returns the metrics of a plan that were ever other than 0.
 func (p *PlanRuns) lines() (out []line) {
-	runs := p.Runs[max(len(p.Runs)-mostDrawn, 0):]
+	runs := p.Runs[max(len(p.Runs)-maxDrawn, 0):]
 	names := map[string]bool{}
 	for _, newest := range slices.Backward(runs) {
 		for _, m := range suite.Metrics(newest.Verdict) {

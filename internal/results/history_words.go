@@ -16,8 +16,8 @@ import (
 // failedVerdict is the metric that is 1 for a run that failed.
 const failedVerdict = "failed verdict"
 
-// mostFigures limits the metrics that describe a run, without its faults.
-const mostFigures = 4
+// maxFigures limits the metrics that describe a run, without its faults.
+const maxFigures = 4
 
 // faults returns the non-zero fault counters of a run.
 func (r *Entry) faults() (out []string) {
@@ -48,7 +48,7 @@ func (r *Entry) figures() (out []string) {
 		out = append(out, fmt.Sprintf("%s of %s received", format.Thousands(n.Received), format.Count(n.Expected, v.Service.Noun())))
 	}
 	for _, m := range suite.Metrics(v) {
-		if !m.Fault && len(out) < mostFigures {
+		if !m.Fault && len(out) < maxFigures {
 			out = append(out, figure(m, m.Value))
 		}
 	}
@@ -130,8 +130,8 @@ func short(value string) string {
 	return value
 }
 
-// mostChanges limits the changes that describe a run: with more of them the runs have little in common.
-const mostChanges = 10
+// maxChanges limits the changes that describe a run: with more of them the runs have little in common.
+const maxChanges = 10
 
 // changesSincePrevious describes the changes since the run before.
 func (r *Entry) changesSincePrevious() string {
@@ -142,8 +142,8 @@ func (r *Entry) changesSincePrevious() string {
 		return "the first of its suite"
 	}
 	all := changes(r.Previous, r)
-	if n := len(all); n > mostChanges {
-		all = append(all[:mostChanges], fmt.Sprintf("and %d more", n-mostChanges))
+	if n := len(all); n > maxChanges {
+		all = append(all[:maxChanges], fmt.Sprintf("and %d more", n-maxChanges))
 	}
 	return cmp.Or(strings.Join(all, "; "), "nothing")
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// mostInPage is the largest file, in bytes, that a page embeds: with the table of 100,000 connections in it no
+// maxInPage is the largest file, in bytes, that a page embeds: with the table of 100,000 connections in it no
 // browser would open it fast. The file is in the same folder.
-const mostInPage = 8 << 20
+const maxInPage = 8 << 20
 
 // page collects what report.html shows. verdict.json and the tables must exist.
 func (d Dir) page(v *verdict.Verdict, m *shard.Merged, samples []resources.Sample, against Dir) (*report.Run, error) {
@@ -34,7 +34,7 @@ func (d Dir) page(v *verdict.Verdict, m *shard.Merged, samples []resources.Sampl
 		names = append(names, CutsFile)
 	}
 	for _, name := range names {
-		content, err := safefile.Read(d.Path(name), mostInPage)
+		content, err := safefile.Read(d.Path(name), maxInPage)
 		if errors.Is(err, safefile.ErrTooLarge) {
 			continue
 		}

@@ -83,7 +83,7 @@ func (l *actionLog) copy() {
 // write writes text without secrets to the log, and keeps its end.
 func (l *actionLog) write(text []byte) (int, error) {
 	l.last = append(l.last, text...)
-	l.last = l.last[max(0, len(l.last)-mostOutput):]
+	l.last = l.last[max(0, len(l.last)-maxOutput):]
 	return l.out.Write(text)
 }
 
@@ -97,7 +97,7 @@ func (l *actionLog) tail() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	text := string(l.last) + string(l.clean.Rest())
-	return strings.ToValidUTF8(strings.TrimSpace(text[max(len(text)-mostOutput, 0):]), "")
+	return strings.ToValidUTF8(strings.TrimSpace(text[max(len(text)-maxOutput, 0):]), "")
 }
 
 // close copies the remaining output and closes the files.

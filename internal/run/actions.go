@@ -19,7 +19,7 @@ import (
 
 const (
 	actionGrace = 5 * time.Second // between interrupt and kill
-	mostOutput  = 4 << 10         // bytes of an action's output in run.json
+	maxOutput   = 4 << 10         // bytes of an action's output in run.json
 )
 
 // checkActions refuses actions that would begin when the streams are ended already.

@@ -172,10 +172,10 @@ func logOf(t *testing.T, write func(raw *os.File)) (log, tail string) {
 
 func TestActionOutputIsBounded(t *testing.T) {
 	t.Parallel()
-	written := strings.Repeat("é", mostOutput) + "x\n"
+	written := strings.Repeat("é", maxOutput) + "x\n"
 	log, text := logOf(t, func(raw *os.File) { _, _ = raw.WriteString(written) })
 	require.Equal(t, written, log)
-	require.LessOrEqual(t, len(text), mostOutput)
+	require.LessOrEqual(t, len(text), maxOutput)
 	require.True(t, strings.HasPrefix(text, "é") && strings.HasSuffix(text, "éx"))
 }
 

@@ -13,8 +13,8 @@ const idleIntervals = 2.5
 // FiniteSuite is the suite that soaks responses that end by themselves.
 const FiniteSuite = "finite"
 
-// leastIdle is the shortest idle timeout of a run that publishes: nothing is published in its first and last seconds.
-const leastIdle = 10 * time.Second
+// minIdle is the shortest idle timeout of a run that publishes: nothing is published in its first and last seconds.
+const minIdle = 10 * time.Second
 
 // Complete sets what follows from the description: the interval between two messages of a stream, and whether clients reconnect.
 // It returns an error if the plan publishes to a service without publish, or if nothing else makes the service send.
@@ -65,7 +65,7 @@ func (s *Service) IdleTimeout(p *plan.Plan) time.Duration {
 	}
 	timeout := time.Duration(silence * idleIntervals * float64(time.Second))
 	if p.Published() {
-		timeout = max(timeout, leastIdle)
+		timeout = max(timeout, minIdle)
 	}
 	return timeout
 }

@@ -14,27 +14,27 @@ import (
 // Bounds that no runner exceeds. A shard may come from another machine, and its file may be damaged or hostile.
 // Within these bounds memory and time stay limited, and no sum overflows.
 const (
-	mostUnpacked = 1 << 30   // bytes of JSON
-	packedBase   = 64 << 20  // and no more than this
-	packedTimes  = 400       // and times the size of the file: those of runners pack to a tenth, of the most monotonous to a 75th
-	mostValue    = 8 << 20   // bytes of JSON of one value
-	mostRecord   = 1 << 20   // bytes of JSON of one connection: a ledger lists at most 1000 spans and 1000 cuts
-	mostRecords  = 256 << 20 // bytes of all connections, packed
-	emptyRecord  = 16        // bytes of a packed record without content; apart from these, packing makes no record longer
-	mostKeys     = 100       // of the object
+	maxUnpacked = 1 << 30   // bytes of JSON
+	packedBase  = 64 << 20  // and no more than this
+	packedTimes = 400       // and times the size of the file: those of runners pack to a tenth, of the most monotonous to a 75th
+	maxValue    = 8 << 20   // bytes of JSON of one value
+	maxRecord   = 1 << 20   // bytes of JSON of one connection: a ledger lists at most 1000 spans and 1000 cuts
+	maxRecords  = 256 << 20 // bytes of all connections, packed
+	emptyRecord = 16        // bytes of a packed record without content; apart from these, packing makes no record longer
+	maxKeys     = 100       // of the object
 
-	mostConnections = 1 << 20 // the maximum number of descriptors of a Linux process
-	mostBuckets     = 1 << 19 // 30 days
-	mostSeconds     = 1 << 20
-	mostMetrics     = 6144 // a runner keeps 5001; a histogram costs 26 KB
-	mostChecks      = 1 << 10
+	maxConnections = 1 << 20 // the maximum number of descriptors of a Linux process
+	maxBuckets     = 1 << 19 // 30 days
+	maxSeconds     = 1 << 20
+	maxMetrics     = 6144 // a runner keeps 5001; a histogram costs 26 KB
+	maxChecks      = 1 << 10
 
-	mostFindings = 1 << 22 // and outages, of all connections
-	mostKinds    = 100
-	mostText     = 4096    // bytes
-	mostCount    = 1 << 48 // messages, durations in microseconds
-	mostNoops    = 1 << 37 // of a connection: the sum of all counts of all connections stays below 1 << 64
-	mostLength   = 400 * 24 * time.Hour
+	maxFindings = 1 << 22 // and outages, of all connections
+	maxKinds    = 100
+	maxText     = 4096    // bytes
+	maxNumber   = 1 << 48 // messages, durations in microseconds
+	maxNoops    = 1 << 37 // of a connection: the sum of all counts of all connections stays below 1 << 64
+	maxLength   = 400 * 24 * time.Hour
 )
 
 // check refuses values beyond the bounds, so that later steps need not check.
@@ -65,13 +65,13 @@ func (s *Shard) checkRunner() error {
 		return fmt.Errorf("its runner has index %d of %d, which no plan has", r.Index, s.Plan.Runners)
 	case s.Plan.Connections < 0 || s.Plan.Connections > plan.MaxConnections:
 		return fmt.Errorf("its plan has %d connections, which no plan has", s.Plan.Connections)
-	case r.EndedUS < r.StartedUS || r.EndedUS-r.StartedUS > mostLength.Microseconds() || r.StartedUS < 0 || r.EndedUS > mostCount*64:
+	case r.EndedUS < r.StartedUS || r.EndedUS-r.StartedUS > maxLength.Microseconds() || r.StartedUS < 0 || r.EndedUS > maxNumber*64:
 		return fmt.Errorf("its runner started at %d µs and ended at %d µs, which cannot be", r.StartedUS, r.EndedUS)
 	}
 	for _, text := range []string{
 		r.TestID, r.RunID, r.Process, r.Segment, r.Script, r.ScriptHash, r.K6Version, r.Host, string(r.State), s.Plan.Prefix, s.Plan.TestID, s.Plan.BackendURL, s.Plan.ControlURL,
 	} {
-		if len(text) > mostText {
+		if len(text) > maxText {
 			return tooLong(text)
 		}
 	}
@@ -107,25 +107,25 @@ func (s *Shard) checkTimes() error {
 
 func (s *Shard) checkSums() error {
 	for _, c := range s.Checks {
-		if len(c.Name) > mostText {
+		if len(c.Name) > maxText {
 			return tooLong(c.Name)
 		}
-		if c.Passes < 0 || c.Fails < 0 || c.Passes > mostCount || c.Fails > mostCount {
+		if c.Passes < 0 || c.Fails < 0 || c.Passes > maxNumber || c.Fails > maxNumber {
 			return fmt.Errorf("it holds a check that passed %d times and failed %d times", c.Passes, c.Fails)
 		}
 	}
 	for _, m := range s.Metrics {
-		if len(m.Name) > mostText || len(m.Type) > mostText {
+		if len(m.Name) > maxText || len(m.Type) > maxText {
 			return tooLong(m.Name + m.Type)
 		}
-		if m.Count < 0 || m.Count > mostCount {
+		if m.Count < 0 || m.Count > maxNumber {
 			return fmt.Errorf("it holds a metric with a count of %d", m.Count)
 		}
 		if m.Name == RequestDuration && (m.Trend == nil || m.Own == nil) {
 			return fmt.Errorf("it holds a metric %s without its times", m.Name)
 		}
 		for name, value := range m.Tags {
-			if len(name)+len(value) > mostText || len(m.Tags) > mostKinds {
+			if len(name)+len(value) > maxText || len(m.Tags) > maxKinds {
 				return tooLong(name + value)
 			}
 		}
@@ -139,20 +139,20 @@ func (s *Shard) checkConnections() error {
 		if c.ID == "" {
 			return errors.New("it holds a connection without id")
 		}
-		if len(c.ID)+len(c.State)+len(c.Reason) > mostText {
+		if len(c.ID)+len(c.State)+len(c.Reason) > maxText {
 			return tooLong(c.ID + string(c.State) + c.Reason)
 		}
-		if max(c.Largest(), c.Last-min(c.First, c.Last)) > mostNoops || c.Streams < 0 || c.Streams > mostCount || c.Attempts < 0 || c.Attempts > mostCount || c.Unlisted < 0 {
+		if max(c.Largest(), c.Last-min(c.First, c.Last)) > maxNoops || c.Streams < 0 || c.Streams > maxNumber || c.Attempts < 0 || c.Attempts > maxNumber || c.Unlisted < 0 {
 			return fmt.Errorf("it holds a connection (%s) with a count that cannot be", c.ID)
 		}
 		if err := s.checkNumbers(c); err != nil {
 			return err
 		}
 		for _, f := range c.Findings {
-			if kinds[f.Kind] = true; len(f.Kind) > mostText || len(kinds) > mostKinds {
+			if kinds[f.Kind] = true; len(f.Kind) > maxText || len(kinds) > maxKinds {
 				return fmt.Errorf("it holds too many kinds of findings, or one of a long name, %.20q", f.Kind)
 			}
-			if len(f.Note) > mostText {
+			if len(f.Note) > maxText {
 				return tooLong(f.Note)
 			}
 		}

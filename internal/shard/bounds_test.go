@@ -61,8 +61,8 @@ func hostileShards(t testing.TB) map[string]struct{ text, want string } {
 		"a host of a megabyte":                {text(func(s *Shard) { s.Runner.Host = strings.Repeat("h", 1<<20) }), "it holds a text of 1048576 characters"},
 		"a text of a gigabyte":                {`{"schema":2,"runner":{"host":"` + strings.Repeat("h", 64<<20) + `"}}`, "it holds a value of over 8 MiB"},
 		"blanks":                              {strings.Repeat(" ", 80<<20), "it holds a value of over 8 MiB"},
-		"half a million buckets and more":     {with("series", `{}`, mostBuckets+1), "it holds over 524288 series"},
-		"a million connections and more":      {with("connections", `{"id":"a"}`, mostConnections+1), "it holds over 1048576 connections"},
+		"half a million buckets and more":     {with("series", `{}`, maxBuckets+1), "it holds over 524288 series"},
+		"a million connections and more":      {with("connections", `{"id":"a"}`, maxConnections+1), "it holds over 1048576 connections"},
 		"ten thousand histograms":             {with("metrics", `{"trend":{"max_us":0,"counts":""}}`, 10_000), "it holds over 6144 metrics"},
 		"four million findings":               {with("connections", `{"id":"a","findings":[`+repeatElement(`{"at_ns":1}`, 50_000)+`]}`, 84), "it holds over 4194304 findings"},
 		"a hundred kinds of findings":         {text(func(s *Shard) { s.Connections = []ledger.Record{{ID: "a", Findings: kinds(101)}} }), "too many kinds of findings"},
@@ -123,7 +123,7 @@ func TestHostileShardsAreRejectedWithAReason(t *testing.T) {
 // sixMegabytes returns a list of as many connections as a shard may hold, whose ids compress to 6 MB.
 func sixMegabytes() string {
 	random, list := rand.New(rand.NewPCG(1, 2)), new(strings.Builder)
-	for i := range mostConnections {
+	for i := range maxConnections {
 		fmt.Fprintf(list, `%s{"id":"%011x"}`, strings.Repeat(",", min(i, 1)), random.Uint64N(1<<44))
 	}
 	return list.String()
@@ -150,11 +150,11 @@ func TestHostileShardsUseLittleMemory(t *testing.T) {
 	unix := newSmallShard().Runner.StartedUS / 1e6
 	for name, c := range map[string]struct{ list, elements, want string }{
 		"a million ids":              {"connections", sixMegabytes(), "1048576 connections"},
-		"a million times one id":     {"connections", repeatElement(`{"id":"a"}`, mostConnections), "1048576 connections"},
+		"a million times one id":     {"connections", repeatElement(`{"id":"a"}`, maxConnections), "1048576 connections"},
 		"four million findings":      {"connections", repeatElement(`{"id":"a","findings":[`+repeatElement(`{}`, 100_000)+`]}`, 41), "lists have empty elements"},
 		"thirty million disconnects": {"connections", repeatElement(`{"id":"a","cuts":{"list":[`+repeatElement(`{}`, 100_000)+`]}}`, 300), "lists have empty elements"},
-		"half a million buckets":     {"series", repeatElement(fmt.Sprintf(`{"unix_s":%d,"held":{}}`, unix), mostBuckets), "0 connections"},
-		"six thousand histograms":    {"metrics", repeatElement(`{"name":"a","trend":{"max_us":0,"counts":""}}`, mostMetrics), "0 connections"},
+		"half a million buckets":     {"series", repeatElement(fmt.Sprintf(`{"unix_s":%d,"held":{}}`, unix), maxBuckets), "0 connections"},
+		"six thousand histograms":    {"metrics", repeatElement(`{"name":"a","trend":{"max_us":0,"counts":""}}`, maxMetrics), "0 connections"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -186,7 +186,7 @@ func TestHostileShardsUseLittleMemory(t *testing.T) {
 func TestConnectionOfOneMegabyteIsRejected(t *testing.T) {
 	t.Parallel()
 	s := newSmallShard()
-	s.Connections = []ledger.Record{{ID: "a", Findings: make([]ledger.Finding, mostRecord/len(`{"kind":"","at_ns":0},`))}}
+	s.Connections = []ledger.Record{{ID: "a", Findings: make([]ledger.Finding, maxRecord/len(`{"kind":"","at_ns":0},`))}}
 	_, err := Read(bytes.NewReader(encode(t, s)))
 	require.ErrorContains(t, err, "it holds a connection of over 1024 KiB")
 }
@@ -208,6 +208,6 @@ func TestMissingRunnersAreCountedBeyondTheFirst(t *testing.T) {
 	t.Parallel()
 	p := planFor(1_000_000, 1_000_000)
 	m := Merge(p, nil)
-	require.Len(t, m.Problems, mostMissing+2)
-	require.Equal(t, "999990 more runners left no shard", m.Problems[mostMissing])
+	require.Len(t, m.Problems, maxMissing+2)
+	require.Equal(t, "999990 more runners left no shard", m.Problems[maxMissing])
 }

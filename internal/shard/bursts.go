@@ -16,8 +16,8 @@ type Bursts struct {
 	Servers  map[string]int64 `json:"servers,omitempty"` // streams by the header Server
 }
 
-// mostBefore is the longest silence in microseconds; callers use the numbers above it.
-const mostBefore = math.MaxUint32 - 2
+// maxBefore is the longest silence in microseconds; callers use the numbers above it.
+const maxBefore = math.MaxUint32 - 2
 
 // NewBursts returns the sum of no messages.
 func NewBursts() *Bursts { return &Bursts{Held: NewHistogram(), Servers: map[string]int64{}} }
@@ -27,7 +27,7 @@ func NewBursts() *Bursts { return &Bursts{Held: NewHistogram(), Servers: map[str
 func (b *Bursts) Add(gap time.Duration, before *uint32) {
 	b.Messages++
 	if gap >= ledger.TogetherLimit {
-		*before = uint32(min(gap.Microseconds(), mostBefore)) // #nosec G115 -- bounded in this expression
+		*before = uint32(min(gap.Microseconds(), maxBefore)) // #nosec G115 -- bounded in this expression
 		return
 	}
 	b.Together++
@@ -39,12 +39,12 @@ func (b *Bursts) Add(gap time.Duration, before *uint32) {
 
 // AddServer counts streams with a name in the header Server. Names beyond mostServerNames are Other.
 func (b *Bursts) AddServer(name string, n int64) {
-	const mostServerNames = 20
+	const maxServerNames = 20
 	if name == "" {
 		return
 	}
-	name = name[:min(len(name), mostServerName)]
-	if _, known := b.Servers[name]; !known && len(b.Servers) >= mostServerNames {
+	name = name[:min(len(name), maxServerName)]
+	if _, known := b.Servers[name]; !known && len(b.Servers) >= maxServerNames {
 		name = Other
 	}
 	b.Servers[name] += n
@@ -87,11 +87,11 @@ func (b *Bursts) check() error {
 	switch {
 	case b == nil:
 		return nil
-	case b.Held == nil || b.Together < 0 || b.Together > b.Messages || b.Messages > mostCount:
+	case b.Held == nil || b.Together < 0 || b.Together > b.Messages || b.Messages > maxNumber:
 		return wrong
 	}
 	for name, n := range b.Servers {
-		if len(name) > mostText || n < 0 || n > mostCount {
+		if len(name) > maxText || n < 0 || n > maxNumber {
 			return wrong
 		}
 	}

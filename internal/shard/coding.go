@@ -15,8 +15,8 @@ type Coding struct {
 	Together uint64 `json:"together,omitempty"` // messages in these
 }
 
-// mostCodings exceeds the number of known codings.
-const mostCodings = 10
+// maxCodings exceeds the number of known codings.
+const maxCodings = 10
 
 // addCodings adds the codings of another runner.
 func (m *Merged) addCodings(s *Shard) {
@@ -35,7 +35,7 @@ func (m *Merged) addCodings(s *Shard) {
 
 func (s *Shard) checkCodings() error {
 	for _, c := range s.Codings {
-		if len(s.Codings) > mostCodings || len(c.Name) > 100 || c.Streams < 0 || c.Streams > mostCount || max(c.Messages, c.Bursts, c.Together) > mostCount {
+		if len(s.Codings) > maxCodings || len(c.Name) > 100 || c.Streams < 0 || c.Streams > maxNumber || max(c.Messages, c.Bursts, c.Together) > maxNumber {
 			return errors.New("it holds compressed streams that cannot be")
 		}
 	}

@@ -18,10 +18,10 @@ func TestCodingsAddUp(t *testing.T) {
 	require.Equal(t, want, Merge(plan.Plan{}, []*Shard{two, one}).Codings)
 	require.EqualValues(t, 40, one.Codings[1].Messages, "what was merged stays")
 	require.NoError(t, one.checkCodings())
-	for _, hostile := range []Coding{{Streams: -1}, {Messages: mostCount + 1}, {Together: 1 << 63}, {Name: string(make([]byte, 101))}} {
+	for _, hostile := range []Coding{{Streams: -1}, {Messages: maxNumber + 1}, {Together: 1 << 63}, {Name: string(make([]byte, 101))}} {
 		one.Codings[0] = hostile
 		require.ErrorContains(t, one.check(), "compressed streams that cannot be")
 	}
-	two.Codings = make([]Coding, mostCodings+1)
+	two.Codings = make([]Coding, maxCodings+1)
 	require.Error(t, two.checkCodings())
 }

@@ -9,8 +9,8 @@ const (
 	// unitUS is the unit of lags and answer times in microseconds. Lags are rounded down to it, answer times up.
 	unitUS = 500
 
-	mostUnits  = uint64(mostLength / (unitUS * 1000))
-	mostStatus = 999
+	maxUnits  = uint64(maxLength / (unitUS * 1000))
+	maxStatus = 999
 )
 
 // A codedMessage is a message whose times are counted in units.
@@ -51,20 +51,20 @@ func (c *column) all() iter.Seq[codedMessage] {
 
 // next removes the first message, and reports whether it can be read.
 func (c *column) next() (m codedMessage, ok bool) {
-	lag, ok := cutNumber(&c.lags, mostUnits<<2|3)
+	lag, ok := cutNumber(&c.lags, maxUnits<<2|3)
 	m.lag, m.state = lag>>2, MessageState(lag&3)
 	if !ok || m.state > Refused {
 		return m, false
 	}
 	if m.state == Refused {
-		status, ok := cutNumber(&c.answers, mostStatus)
+		status, ok := cutNumber(&c.answers, maxStatus)
 		if !ok {
 			return m, false
 		}
-		m.status = uint16(status) // #nosec G115 -- at most mostStatus
+		m.status = uint16(status) // #nosec G115 -- at most maxStatus
 	}
 	if m.state != Open {
-		m.answer, ok = cutNumber(&c.answers, mostUnits)
+		m.answer, ok = cutNumber(&c.answers, maxUnits)
 	}
 	return m, ok
 }
@@ -97,11 +97,11 @@ type piece struct {
 }
 
 const (
-	pieceSize  = 1 << 20 // bytes of a column
-	mostPieces = MostTopics + mostColumns/pieceSize
-	// mostColumns is the size of all columns in bytes. Most messages need two bytes; one that was refused seconds after it was
+	pieceSize = 1 << 20 // bytes of a column
+	maxPieces = MaxTopics + maxColumns/pieceSize
+	// maxColumns is the size of all columns in bytes. Most messages need two bytes; one that was refused seconds after it was
 	// due, and a day late, needs twelve.
-	mostColumns = 12 * MostPublished
+	maxColumns = 12 * MaxPublished
 )
 
 // pieces yields the messages as they are written into a file.

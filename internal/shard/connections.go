@@ -72,16 +72,16 @@ type ids struct {
 }
 
 func (i *ids) add(p plan.Plan, number int) {
-	if i.count++; len(i.first) <= mostNamed {
+	if i.count++; len(i.first) <= maxNamed {
 		i.first = append(i.first, p.DeviceID(number))
 	}
 }
 
-const mostNamed = 5
+const maxNamed = 5
 
 func shortList(ids []string) string {
-	if len(ids) <= mostNamed {
+	if len(ids) <= maxNamed {
 		return strings.Join(ids, ", ")
 	}
-	return strings.Join(ids[:mostNamed], ", ") + ", …"
+	return strings.Join(ids[:maxNamed], ", ") + ", …"
 }

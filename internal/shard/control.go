@@ -87,7 +87,7 @@ func (s *Shard) checkControl() error {
 	if c == nil {
 		return nil
 	}
-	if len(c.URL)+len(c.Error) > mostText {
+	if len(c.URL)+len(c.Error) > maxText {
 		return tooLong(c.URL + c.Error)
 	}
 	counts := []ControlCounts{c.ControlCounts, {Expected: c.Lost}}
@@ -97,14 +97,14 @@ func (s *Shard) checkControl() error {
 		}
 	}
 	for _, n := range counts {
-		if max(n.Expected, n.Received, n.Late) > mostCount || max(n.LongestUS, n.ReferenceUS) > mostCount || min(n.LongestUS, n.ReferenceUS) < 0 {
+		if max(n.Expected, n.Received, n.Late) > maxNumber || max(n.LongestUS, n.ReferenceUS) > maxNumber || min(n.LongestUS, n.ReferenceUS) < 0 {
 			return errors.New("it holds a control group with a count that cannot be")
 		}
 	}
-	if int64(c.LateMS) > mostLength.Milliseconds() {
+	if int64(c.LateMS) > maxLength.Milliseconds() {
 		return errors.New("it holds a control group with a limit of lateness that cannot be")
 	}
-	if numbers := []int{c.Streams, c.Opened, c.Refused, c.Cut, c.LateMS}; slices.Min(numbers) < 0 || slices.Max(numbers) > mostCount {
+	if numbers := []int{c.Streams, c.Opened, c.Refused, c.Cut, c.LateMS}; slices.Min(numbers) < 0 || slices.Max(numbers) > maxNumber {
 		return errors.New("it holds a control group with a count that cannot be")
 	}
 	return nil
@@ -156,8 +156,8 @@ func (c *ControlCounts) isEvidence(streams int, whole bool) bool {
 	return c.Received > 0 && 2*c.Received >= least
 }
 
-// mostMoments limits the moments of each of a thousand runners.
-const mostMoments = 1 << 12
+// maxMoments limits the moments of each of a thousand runners.
+const maxMoments = 1 << 12
 
 // momentsOf returns the moments of a shard, without the buckets on time.
 func momentsOf(s *Shard) (out []ControlWindow) {
@@ -175,7 +175,7 @@ func momentsOf(s *Shard) (out []ControlWindow) {
 		if quiet := s.Control.Resolution(); m.Longest+quiet > half || m.Silent || m.Late > 0 || m.Stall > half {
 			out = append(out, m)
 		}
-		if len(out) == mostMoments {
+		if len(out) == maxMoments {
 			break
 		}
 	}

@@ -27,21 +27,21 @@ type EndOutcome struct {
 	Took    *Histogram `json:"took"`
 }
 
-// MostServers is the number of servers that a shard lists by name. The rest is Other, so that a header that is new in each response
+// MaxServers is the number of servers that a shard lists by name. The rest is Other, so that a header that is new in each response
 // does not fill the memory.
-const MostServers = 100
+const MaxServers = 100
 
 const (
-	mostEndOutcomes = 2000 // of a shard; beyond half of them, outcomes are listed by status only, of which there are under 1000
-	mostServerName  = 100  // bytes
+	maxEndOutcomes = 2000 // of a shard; beyond half of them, outcomes are listed by status only, of which there are under 1000
+	maxServerName  = 100  // bytes
 )
 
 // Add adds a request that was answered, or failed.
 func (e *Ends) Add(server, code string, ended time.Time, took time.Duration) {
-	server = server[:min(len(server), mostServerName)]
+	server = server[:min(len(server), maxServerName)]
 	o := e.outcome(server, code)
 	if o == nil {
-		if servers := e.Servers(); len(e.Outcomes) >= mostEndOutcomes/2 || len(servers) >= MostServers && !slices.Contains(servers, server) {
+		if servers := e.Servers(); len(e.Outcomes) >= maxEndOutcomes/2 || len(servers) >= MaxServers && !slices.Contains(servers, server) {
 			server = Other
 		}
 		e.addOutcome(EndOutcome{Server: server, Code: code, FirstUS: math.MaxInt64, MinUS: math.MaxInt64, Took: NewHistogram()})
@@ -147,22 +147,22 @@ func (s *Shard) checkEnds() error {
 	answered, seconds, servers := int64(0), int64(0), map[string]bool{}
 	for _, o := range s.Ends.Outcomes {
 		servers[o.Server] = true
-		if o.Took == nil || o.Took.Count() < 1 || o.Took.Count() > mostCount || o.FirstUS < from || o.LastUS > to || o.FirstUS > o.LastUS ||
-			o.MinUS < 0 || o.MinUS > o.Took.Max().Microseconds() || len(o.Server)+len(o.Code) > mostText {
+		if o.Took == nil || o.Took.Count() < 1 || o.Took.Count() > maxNumber || o.FirstUS < from || o.LastUS > to || o.FirstUS > o.LastUS ||
+			o.MinUS < 0 || o.MinUS > o.Took.Max().Microseconds() || len(o.Server)+len(o.Code) > maxText {
 			return wrong
 		}
 		answered += o.Took.Count()
 	}
 	last := int64(0)
 	for _, second := range s.Ends.Seconds {
-		if second[0] < from/1e6-1 || second[0] > to/1e6 || second[0] <= last || second[1] < 1 || second[1] > mostCount {
+		if second[0] < from/1e6-1 || second[0] > to/1e6 || second[0] <= last || second[1] < 1 || second[1] > maxNumber {
 			return wrong
 		}
 		last = second[0]
 		seconds += second[1]
 	}
-	// In addition to MostServers there is Other, and "" for requests without a response.
-	if len(s.Ends.Outcomes) > mostEndOutcomes || len(s.Ends.Seconds) > mostSeconds || len(servers) > MostServers+2 || answered != seconds {
+	// In addition to MaxServers there is Other, and "" for requests without a response.
+	if len(s.Ends.Outcomes) > maxEndOutcomes || len(s.Ends.Seconds) > maxSeconds || len(servers) > MaxServers+2 || answered != seconds {
 		return wrong
 	}
 	return nil

@@ -53,21 +53,21 @@ func TestRequestsThatEndStreamsAddUp(t *testing.T) {
 func TestServersBeyondTheLimitAreGrouped(t *testing.T) {
 	t.Parallel()
 	var e Ends
-	for n := range 2 * MostServers {
+	for n := range 2 * MaxServers {
 		e.Add(fmt.Sprintf("%0*d", 200+n%2, n), CodeOK, time.Unix(1, 0), time.Millisecond)
 		e.Add(fmt.Sprint("s", n), CodeOK, time.Unix(1, 0), time.Millisecond)
 	}
 	e.Add("", CodeNet+"1212", time.Unix(1, 0), time.Millisecond)
-	require.Len(t, e.Outcomes, MostServers+2)
+	require.Len(t, e.Outcomes, MaxServers+2)
 	require.Contains(t, e.Servers(), Other)
-	require.EqualValues(t, 4*MostServers+1, e.Sum(func(*EndOutcome) bool { return true }).Took.Count())
-	for n := range 3 * mostEndOutcomes { // and any status
+	require.EqualValues(t, 4*MaxServers+1, e.Sum(func(*EndOutcome) bool { return true }).Took.Count())
+	for n := range 3 * maxEndOutcomes { // and any status
 		e.Add(fmt.Sprint("s", n%50), fmt.Sprint(CodeStatus, n%800), time.Unix(1, 0), time.Millisecond)
 	}
 	s := withControl(1, nil)
 	s.Ends = &e
 	require.NoError(t, s.checkEnds())
-	require.EqualValues(t, 4*MostServers+1+3*mostEndOutcomes, e.Sum(func(*EndOutcome) bool { return true }).Took.Count())
+	require.EqualValues(t, 4*MaxServers+1+3*maxEndOutcomes, e.Sum(func(*EndOutcome) bool { return true }).Took.Count())
 }
 
 func TestEndsAreStoredAndHostileOnesRejected(t *testing.T) {
@@ -93,12 +93,12 @@ func TestEndsAreStoredAndHostileOnesRejected(t *testing.T) {
 		"backwards":      func(e *Ends) { e.Outcomes[0].FirstUS += 1e6 },
 		"too short":      func(e *Ends) { e.Outcomes[0].MinUS = -1 },
 		"shortest above": func(e *Ends) { e.Outcomes[0].MinUS = 1e6 },
-		"a long name":    func(e *Ends) { e.Outcomes[0].Server = string(make([]byte, mostText+1)) },
+		"a long name":    func(e *Ends) { e.Outcomes[0].Server = string(make([]byte, maxText+1)) },
 		"another count":  func(e *Ends) { e.Seconds[0][1]++ },
 		"another second": func(e *Ends) { e.Seconds[0][0] += 1000 },
 		"a second twice": func(e *Ends) { e.Seconds = append(e.Seconds, e.Seconds[0]) },
 		"many servers": func(e *Ends) {
-			for n := range MostServers + 2 {
+			for n := range MaxServers + 2 {
 				e.addOutcome(EndOutcome{Server: fmt.Sprint(n), Code: CodeOK, FirstUS: e.Outcomes[0].FirstUS, LastUS: e.Outcomes[0].LastUS, MinUS: 1, Took: e.Outcomes[0].Took})
 			}
 		},

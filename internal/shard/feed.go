@@ -29,7 +29,7 @@ type feedPiece struct {
 // feedPieceSize is the number of messages of a piece, which is one value of JSON.
 const feedPieceSize = 1 << 17
 
-const mostExtras = 1 << 20 // of all topics
+const maxExtras = 1 << 20 // of all topics
 
 // AddFeed adds the messages of the next topic; nil: they carry numbers.
 func (s *Shard) AddFeed(l *ledger.Log) {
@@ -81,19 +81,19 @@ func (p *feedPiece) add(e, before ledger.Entry) {
 // feeds reads the messages that carry no numbers.
 func (in *boundedReader) feeds(s *Shard) error {
 	extras := 0
-	return in.elements("feeds", mostPieces, func() error {
+	return in.elements("feeds", maxPieces, func() error {
 		var piece feedPiece
 		if err := jsonv2.UnmarshalDecode(in.json, &piece, legacyJSON); err != nil {
 			return err
 		}
 		switch {
-		case piece.Topic == len(s.Feeds) && piece.Topic < MostTopics:
+		case piece.Topic == len(s.Feeds) && piece.Topic < MaxTopics:
 			s.Feeds = append(s.Feeds, &feed.Log{})
 		case len(s.Feeds) == 0 || piece.Topic != len(s.Feeds)-1:
 			return errors.New("it holds the topics of its feeds in another order")
 		}
-		if extras += len(piece.Extras); extras > mostExtras {
-			return fmt.Errorf("it holds over %d extras", mostExtras)
+		if extras += len(piece.Extras); extras > maxExtras {
+			return fmt.Errorf("it holds over %d extras", maxExtras)
 		}
 		l := s.Feeds[piece.Topic]
 		l.Extras, l.Dropped = append(l.Extras, piece.Extras...), l.Dropped+piece.Dropped
@@ -119,7 +119,7 @@ func (p *feedPiece) appendTo(l *feed.Log) error {
 		}
 		p.Times, p.Counts = p.Times[after:], p.Counts[more:]
 		at, total := before.At.Milliseconds()+time, int64(before.Count)+count>>2
-		if at < 0 || at > mostLength.Milliseconds() || total < 0 || total > mostConnections {
+		if at < 0 || at > maxLength.Milliseconds() || total < 0 || total > maxConnections {
 			return fmt.Errorf("it holds message %d of a feed at %d ms on %d streams", len(l.Entries)+1, at, total)
 		}
 		e := ledger.Entry{
@@ -148,7 +148,7 @@ func (s *Shard) feedOf(id string) *feed.Log {
 func (s *Shard) checkFeeds() error {
 	for _, l := range s.Feeds {
 		for _, x := range l.Extras {
-			if x.After > clamp.Uint64(len(l.Entries)) || x.Count > mostConnections {
+			if x.After > clamp.Uint64(len(l.Entries)) || x.Count > maxConnections {
 				return fmt.Errorf("it holds a message after number %d of a feed with %d", x.After, len(l.Entries))
 			}
 		}

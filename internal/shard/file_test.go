@@ -264,12 +264,12 @@ func FuzzRead(f *testing.F) {
 		require.GreaterOrEqual(t, m.Lateness.Count(), int64(0))
 		m.Lateness.Quantile(.99)
 		for _, b := range m.Series { // a time far away would make an axis long
-			require.WithinDuration(t, s.Runner.Started(), time.Unix(b.Unix, 0), mostLength+time.Minute)
+			require.WithinDuration(t, s.Runner.Started(), time.Unix(b.Unix, 0), maxLength+time.Minute)
 		}
 		if s.Plan.Check() == nil {
 			var g Merger
 			g.Add(s)
-			require.LessOrEqual(t, len(g.MergeWithoutPlan().Problems), 2*mostMissing)
+			require.LessOrEqual(t, len(g.MergeWithoutPlan().Problems), 2*maxMissing)
 		}
 	})
 }

@@ -22,17 +22,17 @@ func NewProcess() string {
 var noFileName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
 // Limits of the names of host and process in a file name.
-const mostHost, mostProcess = 40, 8
+const maxHost, maxProcess = 40, 8
 
 // FileName returns the name of the file of a runner. It is unique per process: the runners of two laptops may write to one folder.
 // The host is for people. Without a process it is runner-1.json.gz.
 func FileName(r Runner) string {
 	name := "runner-" + strconv.Itoa(r.Index)
 	if host := noFileName.ReplaceAllString(r.Host, "-"); host != "" && r.Process != "" {
-		name += "-" + host[:min(len(host), mostHost)]
+		name += "-" + host[:min(len(host), maxHost)]
 	}
 	if r.Process != "" {
-		name += "-" + r.Process[:min(len(r.Process), mostProcess)]
+		name += "-" + r.Process[:min(len(r.Process), maxProcess)]
 	}
 	return name + Suffix
 }

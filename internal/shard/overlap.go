@@ -8,8 +8,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/format"
 )
 
-// leastShared is the part of the planned hold in which all runners of a soak must run at the same time.
-const leastShared = .75
+// minShared is the part of the planned hold in which all runners of a soak must run at the same time.
+const minShared = .75
 
 // checkOverlap finds a runner that ran before or after another one: a shard of an earlier run must not replace a missing one. Runners
 // that hardly overlap are not one soak: the service never had all of their streams. The end of an unfinished runner is unknown.
@@ -55,11 +55,11 @@ func (m *Merged) checkShared(last *Runner) {
 			first, shared = r, d
 		}
 	}
-	if float64(shared) >= leastShared*float64(planned) {
+	if float64(shared) >= minShared*float64(planned) {
 		return
 	}
 	m.problem("%s and %s ran at the same time for only %s of the planned %s, and %g %% are required; start them together, and check their clocks",
-		first.String(), last.String(), format.Duration(shared), format.Duration(planned), 100*leastShared)
+		first.String(), last.String(), format.Duration(shared), format.Duration(planned), 100*minShared)
 }
 
 // begunUS returns when the runner began, or the first of those that it replaces.

@@ -13,9 +13,9 @@ import (
 
 // Bounds of one publisher. A message needs two bytes of memory, and 24 during the verdict.
 const (
-	MostPublished = 36_000_000 // messages: ten hours at 1000/s
-	MostTopics    = 10_000
-	MostRate      = 10_000 // messages per second
+	MaxPublished = 36_000_000 // messages: ten hours at 1000/s
+	MaxTopics    = 10_000
+	MaxRate      = 10_000 // messages per second
 )
 
 // LateAfter is the lag behind its schedule at which a message counts as sent late.
@@ -127,7 +127,7 @@ func (p *Published) Confirmed(topic int) (n uint64) {
 func (p *Published) Sums() (sums PublishSums) {
 	for i := range p.sent {
 		for m := range p.sent[i].all() {
-			lag := int64(m.lag) * unitUS // #nosec G115 -- at most mostUnits
+			lag := int64(m.lag) * unitUS // #nosec G115 -- at most maxUnits
 			sums.Sent++
 			sums.MaxLagUS = max(sums.MaxLagUS, lag)
 			if lag >= LateAfter.Microseconds() {
@@ -162,10 +162,10 @@ func (p *Published) Topic(i int) []Message {
 func (p *Published) decode(topic int) []Message {
 	out := make([]Message, 0, p.sent[topic].count)
 	for m := range p.sent[topic].all() {
-		sent := p.due(topic, len(out)) + int64(m.lag)*unitUS // #nosec G115 -- at most mostUnits
+		sent := p.due(topic, len(out)) + int64(m.lag)*unitUS // #nosec G115 -- at most maxUnits
 		message := Message{SentUS: sent, Status: m.status, State: m.state}
 		if m.state == Confirmed || m.status != 0 {
-			message.AnsweredUS = sent + int64(m.answer)*unitUS // #nosec G115 -- at most mostUnits
+			message.AnsweredUS = sent + int64(m.answer)*unitUS // #nosec G115 -- at most maxUnits
 		}
 		out = append(out, message)
 	}
@@ -190,24 +190,24 @@ func (p *Published) failed(state MessageState) (out []Failure) {
 // check refuses values that no publisher sends, and counts the messages.
 func (p *Published) check() error {
 	switch {
-	case len(p.Topics) == 0 || len(p.Topics) > MostTopics:
-		return fmt.Errorf("topics must be 1 to %d, got %d", MostTopics, len(p.Topics))
-	case !(p.Rate > 0 && p.Rate <= MostRate):
-		return fmt.Errorf("rate must be above 0 and at most %d messages per second, got %g", MostRate, p.Rate)
-	case p.Planned > MostPublished || float64(p.Planned)/p.Rate > mostLength.Seconds():
+	case len(p.Topics) == 0 || len(p.Topics) > MaxTopics:
+		return fmt.Errorf("topics must be 1 to %d, got %d", MaxTopics, len(p.Topics))
+	case !(p.Rate > 0 && p.Rate <= MaxRate):
+		return fmt.Errorf("rate must be above 0 and at most %d messages per second, got %g", MaxRate, p.Rate)
+	case p.Planned > MaxPublished || float64(p.Planned)/p.Rate > maxLength.Seconds():
 		return fmt.Errorf("%d messages at %g per second exceed every plan", p.Planned, p.Rate)
 	case p.StartedUS < 0 || p.StartedUS > math.MaxInt64/4:
 		return fmt.Errorf("started_unix_us must be a time, got %d", p.StartedUS)
-	case p.MaxBodyUS < 0 || p.MaxBodyUS > mostLength.Microseconds():
-		return fmt.Errorf("max_body_us must be from 0 to %d, got %d", mostLength.Microseconds(), p.MaxBodyUS)
+	case p.MaxBodyUS < 0 || p.MaxBodyUS > maxLength.Microseconds():
+		return fmt.Errorf("max_body_us must be from 0 to %d, got %d", maxLength.Microseconds(), p.MaxBodyUS)
 	case p.Lag == nil || p.Answer == nil:
 		return errors.New("a histogram is missing")
-	case len(p.Failed) > mostKinds:
-		return fmt.Errorf("%d kinds of failures exceed the maximum of %d", len(p.Failed), mostKinds)
+	case len(p.Failed) > maxKinds:
+		return fmt.Errorf("%d kinds of failures exceed the maximum of %d", len(p.Failed), maxKinds)
 	}
 	sent := uint64(0)
 	for i, name := range p.Topics {
-		if len(name) > mostText {
+		if len(name) > maxText {
 			return tooLong(name)
 		}
 		if !p.sent[i].readable() {
@@ -228,11 +228,11 @@ func (p *Published) check() error {
 func (p *Published) checkFailures() error {
 	for _, f := range p.Failed {
 		switch {
-		case f.State != Open && f.State != Refused || f.Status > mostStatus:
+		case f.State != Open && f.State != Refused || f.Status > maxStatus:
 			return fmt.Errorf("a failure has the state %s and the status %d", f.State, f.Status)
 		case f.Topic < 0 || f.Topic >= len(p.Topics) || f.Number < 1 || f.Number > clamp.Uint64(p.Sent(f.Topic)) || f.Count < 1 || f.Count > p.Planned:
 			return fmt.Errorf("%d failures began with message %d of topic %d, which was not sent", f.Count, f.Number, f.Topic)
-		case len(f.Text) > mostText:
+		case len(f.Text) > maxText:
 			return tooLong(f.Text)
 		}
 	}

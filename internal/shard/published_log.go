@@ -99,9 +99,9 @@ func (l *PublishLog) Settle(topic int, number uint64, o Outcome) {
 // encode sets the times of a message in units, and returns its lag behind the schedule in microseconds.
 func (l *PublishLog) encode(m *inFlight, topic, n int, answeredUS int64) (lagUS int64) {
 	lagUS = max(m.sentUS-l.p.due(topic, n), 0)
-	m.lag = min(uint64(lagUS/unitUS), mostUnits)
-	sent := l.p.due(topic, n) + int64(m.lag)*unitUS // #nosec G115 -- at most mostUnits
-	m.answer = min(uint64(max(answeredUS-sent+unitUS-1, 0)/unitUS), mostUnits)
+	m.lag = min(uint64(lagUS/unitUS), maxUnits)
+	sent := l.p.due(topic, n) + int64(m.lag)*unitUS // #nosec G115 -- at most maxUnits
+	m.answer = min(uint64(max(answeredUS-sent+unitUS-1, 0)/unitUS), maxUnits)
 	return lagUS
 }
 
@@ -111,7 +111,7 @@ func (l *PublishLog) fail(topic int, number uint64, o Outcome) {
 	switch {
 	case i >= 0:
 		l.p.Failed[i].Count++
-	case len(l.p.Failed) < mostKinds:
+	case len(l.p.Failed) < maxKinds:
 		l.p.Failed = append(l.p.Failed, Failure{
 			State: o.State, Status: o.Status, Idle: o.Idle, Count: 1, Topic: topic, Number: number, Text: excerpt(o.Text),
 		})

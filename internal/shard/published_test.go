@@ -137,14 +137,14 @@ func TestConstantPublisherStaysWithinTheBounds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	l := NewPublishLog(topics(1), MostRate, started, MostPublished)
-	l.p.sent[0] = column{count: MostPublished, lags: bytes.Repeat([]byte{1}, MostPublished), answers: bytes.Repeat([]byte{1}, MostPublished)}
-	l.sums.Sent = MostPublished
+	l := NewPublishLog(topics(1), MaxRate, started, MaxPublished)
+	l.p.sent[0] = column{count: MaxPublished, lags: bytes.Repeat([]byte{1}, MaxPublished), answers: bytes.Repeat([]byte{1}, MaxPublished)}
+	l.sums.Sent = MaxPublished
 	s := newEmptyShard(planFor(1, 1), 1)
 	s.Published = l.Published(true)
 	got, err := Read(bytes.NewReader(encode(t, s)))
 	require.NoError(t, err)
-	require.EqualValues(t, MostPublished, got.Published.Messages)
+	require.EqualValues(t, MaxPublished, got.Published.Messages)
 }
 
 func TestMessagesInFlightAreOpenInASnapshot(t *testing.T) {

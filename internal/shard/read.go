@@ -18,7 +18,7 @@ import (
 
 // ReadFile reads the shard at path.
 func ReadFile(path string) (*Shard, error) {
-	f, err := safefile.Open(path, mostUnpacked)
+	f, err := safefile.Open(path, maxUnpacked)
 	if err != nil {
 		return nil, fmt.Errorf("read shard: %w", err)
 	}
@@ -98,7 +98,7 @@ func (in *boundedReader) members(object string, read func(key string) error) err
 			return err
 		}
 		key := token.String()
-		if seen[key] || len(seen) > mostKeys {
+		if seen[key] || len(seen) > maxKeys {
 			return fmt.Errorf("%s says %.40q twice, or too much", object, key)
 		}
 		seen[key] = true
@@ -118,19 +118,19 @@ func (in *boundedReader) value(s *Shard, key string, rest *bytes.Buffer) error {
 	case "schema":
 		return jsonv2.UnmarshalDecode(in.json, &s.Schema)
 	case "series":
-		return list(in, key, mostBuckets, &s.Series)
+		return list(in, key, maxBuckets, &s.Series)
 	case "seconds":
-		return list(in, key, mostSeconds, &s.Seconds)
+		return list(in, key, maxSeconds, &s.Seconds)
 	case "checks":
-		return list(in, key, mostChecks, &s.Checks)
+		return list(in, key, maxChecks, &s.Checks)
 	case "metrics":
-		return list(in, key, mostMetrics, &s.Metrics)
+		return list(in, key, maxMetrics, &s.Metrics)
 	case "connections":
 		return in.records(s)
 	case "published":
 		err := jsonv2.UnmarshalDecode(in.json, &s.Published)
 		if p := s.Published; err == nil && p != nil {
-			p.sent = make([]column, min(len(p.Topics), MostTopics))
+			p.sent = make([]column, min(len(p.Topics), MaxTopics))
 		}
 		return err
 	case "messages":
@@ -157,8 +157,8 @@ func (in *boundedReader) keep(key string, rest *bytes.Buffer) error {
 	rest.Write(name)
 	rest.WriteByte(':')
 	rest.Write(raw)
-	if rest.Len() > mostValue {
-		return fmt.Errorf("it holds over %d MiB without its lists", mostValue>>20)
+	if rest.Len() > maxValue {
+		return fmt.Errorf("it holds over %d MiB without its lists", maxValue>>20)
 	}
 	return nil
 }
@@ -200,28 +200,28 @@ func (in *boundedReader) elements(name string, most int, read func() error) erro
 func (in *boundedReader) records(s *Shard) error {
 	s.packed = &Connections{}
 	details, one := 0, make([]ledger.Record, 1)
-	return in.elements("connections", mostConnections, func() error {
+	return in.elements("connections", maxConnections, func() error {
 		text, err := in.json.ReadValue()
 		if err != nil {
 			return err
 		}
-		if len(text) > mostRecord {
-			return fmt.Errorf("it holds a connection of over %d KiB", mostRecord>>10)
+		if len(text) > maxRecord {
+			return fmt.Errorf("it holds a connection of over %d KiB", maxRecord>>10)
 		}
 		one[0] = ledger.Record{}
 		if err := jsonv2.Unmarshal(text, &one[0], legacyJSON); err != nil {
 			return err
 		}
-		if details += len(one[0].Findings) + len(one[0].Outages); details > mostFindings {
-			return fmt.Errorf("it holds over %d findings and outages", mostFindings)
+		if details += len(one[0].Findings) + len(one[0].Outages); details > maxFindings {
+			return fmt.Errorf("it holds over %d findings and outages", maxFindings)
 		}
 		before := s.packed.bytes
 		s.packed.add(0, one)
 		if s.packed.bytes-before > len(text)+emptyRecord {
 			return errors.New("it holds a connection whose lists have empty elements")
 		}
-		if s.packed.bytes > mostRecords {
-			return fmt.Errorf("its connections need over %d MiB", mostRecords>>20)
+		if s.packed.bytes > maxRecords {
+			return fmt.Errorf("its connections need over %d MiB", maxRecords>>20)
 		}
 		return nil
 	})
@@ -230,7 +230,7 @@ func (in *boundedReader) records(s *Shard) error {
 // messages reads the columns of the publisher.
 func (in *boundedReader) messages(p *Published) error {
 	size := 0
-	return in.elements("messages", mostPieces, func() error {
+	return in.elements("messages", maxPieces, func() error {
 		var part piece
 		if err := jsonv2.UnmarshalDecode(in.json, &part, legacyJSON); err != nil {
 			return err
@@ -238,8 +238,8 @@ func (in *boundedReader) messages(p *Published) error {
 		if p == nil || part.Topic < 0 || part.Topic >= len(p.sent) {
 			return errors.New("it holds messages of a topic that was not published to")
 		}
-		if size += len(part.Lags) + len(part.Answers); size > mostColumns {
-			return fmt.Errorf("its messages are over %d MiB", mostColumns>>20)
+		if size += len(part.Lags) + len(part.Answers); size > maxColumns {
+			return fmt.Errorf("its messages are over %d MiB", maxColumns>>20)
 		}
 		c := &p.sent[part.Topic]
 		c.lags, c.answers = append(c.lags, part.Lags...), append(c.answers, part.Answers...)
@@ -279,10 +279,10 @@ func newBoundedReader(from io.Reader, packed *counter) *boundedReader {
 
 func (in *boundedReader) Read(p []byte) (int, error) {
 	switch {
-	case in.n > mostUnpacked || in.n > packedBase+packedTimes*in.packed.n:
+	case in.n > maxUnpacked || in.n > packedBase+packedTimes*in.packed.n:
 		return 0, fmt.Errorf("it unpacks to over %d MiB", in.n>>20)
-	case in.n-in.json.InputOffset() > mostValue:
-		return 0, fmt.Errorf("it holds a value of over %d MiB", mostValue>>20)
+	case in.n-in.json.InputOffset() > maxValue:
+		return 0, fmt.Errorf("it holds a value of over %d MiB", maxValue>>20)
 	}
 	n, err := in.from.Read(p)
 	in.n += int64(n)

@@ -14,14 +14,14 @@ type Redirect struct {
 }
 
 const (
-	mostOrigins   = 100
+	maxOrigins    = 100
 	longestOrigin = 300 // a DNS name has up to 253 characters
 )
 
 // AddRedirect counts one stream of a runner.
 func AddRedirect(redirects []Redirect, origin string) []Redirect {
 	known := slices.ContainsFunc(redirects, func(r Redirect) bool { return r.Origin == origin })
-	if len(origin) > longestOrigin || !known && len(redirects) >= mostOrigins {
+	if len(origin) > longestOrigin || !known && len(redirects) >= maxOrigins {
 		origin = ""
 	}
 	return addRedirect(redirects, Redirect{Origin: origin, Streams: 1})
@@ -49,9 +49,9 @@ func (m *Merged) addRedirects(s *Shard) {
 func (s *Shard) checkRedirects() error {
 	wrong := func(r Redirect) bool {
 		notPrintable := func(c rune) bool { return c <= ' ' || c >= 0x7f }
-		return len(r.Origin) > longestOrigin || strings.ContainsFunc(r.Origin, notPrintable) || r.Streams < 0 || r.Streams > mostCount
+		return len(r.Origin) > longestOrigin || strings.ContainsFunc(r.Origin, notPrintable) || r.Streams < 0 || r.Streams > maxNumber
 	}
-	if len(s.Redirects) > mostOrigins+1 || slices.ContainsFunc(s.Redirects, wrong) {
+	if len(s.Redirects) > maxOrigins+1 || slices.ContainsFunc(s.Redirects, wrong) {
 		return errors.New("it holds redirected streams that cannot be")
 	}
 	return nil

@@ -26,15 +26,15 @@ func TestRedirectsAddUp(t *testing.T) {
 func TestRedirectOriginsAreBounded(t *testing.T) {
 	t.Parallel()
 	s := new(Shard)
-	for i := range 2 * mostOrigins {
+	for i := range 2 * maxOrigins {
 		s.Redirects = AddRedirect(s.Redirects, fmt.Sprintf("http://h%d", i))
 	}
 	s.Redirects = AddRedirect(s.Redirects, strings.Repeat("x", longestOrigin+1))
-	require.Len(t, s.Redirects, mostOrigins+1)
-	require.Equal(t, Redirect{"", mostOrigins + 1}, s.Redirects[mostOrigins])
+	require.Len(t, s.Redirects, maxOrigins+1)
+	require.Equal(t, Redirect{"", maxOrigins + 1}, s.Redirects[maxOrigins])
 	require.NoError(t, s.checkRedirects())
-	for _, hostile := range []Redirect{{"http://a", -1}, {"http://a", mostCount + 1}, {strings.Repeat("x", longestOrigin+1), 1}, {"\x1b[2J", 1}, {"http://\u202e", 1}} {
+	for _, hostile := range []Redirect{{"http://a", -1}, {"http://a", maxNumber + 1}, {strings.Repeat("x", longestOrigin+1), 1}, {"\x1b[2J", 1}, {"http://\u202e", 1}} {
 		require.Error(t, (&Shard{Redirects: []Redirect{hostile}}).checkRedirects(), hostile)
 	}
-	require.Error(t, (&Shard{Redirects: make([]Redirect, mostOrigins+2)}).checkRedirects())
+	require.Error(t, (&Shard{Redirects: make([]Redirect, maxOrigins+2)}).checkRedirects())
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// mostLogged is the size of the log of a runner in bytes: about 500,000 responses.
-const mostLogged = 2 << 20
+// maxLogged is the size of the log of a runner in bytes: about 500,000 responses.
+const maxLogged = 2 << 20
 
 // A ResponseLog lists the responses of a runner in the order of their ends. The effect of an action is found in it.
 type ResponseLog struct {
@@ -34,7 +34,7 @@ type LoggedResponse struct {
 // add adds a response with its duration.
 func (l *ResponseLog) add(state ledger.ResponseState, ended time.Time, took time.Duration) {
 	index := slices.Index(ledger.ResponseStates, state)
-	if len(l.Data) >= mostLogged || index < 0 {
+	if len(l.Data) >= maxLogged || index < 0 {
 		l.Unlisted++
 		return
 	}
@@ -62,13 +62,13 @@ var errLog = errors.New("its log of responses cannot be read")
 // cutResponse removes the first response from data. at is the end of the one before.
 func cutResponse(data *[]byte, at *int64) (a LoggedResponse, err error) {
 	later, n := binary.Varint(*data)
-	if n <= 0 || later > mostCount || later < -mostCount {
+	if n <= 0 || later > maxNumber || later < -maxNumber {
 		return a, errLog
 	}
 	*data = (*data)[n:]
 	*at += later
-	took, ok := cutNumber(data, mostCount)
-	if index := took % stateBase; !ok || *at < 0 || *at > mostCount || index >= uint64(len(ledger.ResponseStates)) {
+	took, ok := cutNumber(data, maxNumber)
+	if index := took % stateBase; !ok || *at < 0 || *at > maxNumber || index >= uint64(len(ledger.ResponseStates)) {
 		return a, errLog
 	}
 	a.State = ledger.ResponseStates[took%stateBase]
@@ -79,7 +79,7 @@ func cutResponse(data *[]byte, at *int64) (a LoggedResponse, err error) {
 
 // check refuses a log that no runner writes.
 func (l *ResponseLog) check() error {
-	if len(l.Data) > mostLogged+2*binary.MaxVarintLen64 || l.Unlisted < 0 || l.Unlisted > mostCount {
+	if len(l.Data) > maxLogged+2*binary.MaxVarintLen64 || l.Unlisted < 0 || l.Unlisted > maxNumber {
 		return errLog
 	}
 	at := int64(0)

@@ -27,8 +27,8 @@ func TestResponseLogRoundTrip(t *testing.T) {
 	} {
 		require.Error(t, (&ResponseLog{Data: data}).check(), name)
 	}
-	l.Data = make([]byte, mostLogged)
+	l.Data = make([]byte, maxLogged)
 	l.add(ledger.ResponseComplete, at, 0)
-	require.Len(t, l.Data, mostLogged)
+	require.Len(t, l.Data, maxLogged)
 	require.EqualValues(t, 2, l.Unlisted)
 }

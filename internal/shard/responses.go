@@ -10,11 +10,11 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// mostResponseFindings is the number of faulty responses that a runner lists of each state; the counts are exact.
-const mostResponseFindings = 200
+// maxResponseFindings is the number of faulty responses that a runner lists of each state; the counts are exact.
+const maxResponseFindings = 200
 
-// mostAbandoned is the number of abandoned responses that a runner lists.
-const mostAbandoned = 20_000
+// maxAbandoned is the number of abandoned responses that a runner lists.
+const maxAbandoned = 20_000
 
 // latestUS is the latest time of an abandoned response, in microseconds since 1970.
 const latestUS = 1 << 53
@@ -135,7 +135,7 @@ func (r *Responses) Add(one *ledger.Response, id, reason string, ended time.Time
 		r.addComplete(one, limits)
 	case ledger.ResponseAbandoned:
 		r.AbandonedChunks += int64(one.Chunks)
-		if len(r.Abandoned) < mostAbandoned {
+		if len(r.Abandoned) < maxAbandoned {
 			r.Abandoned = append(r.Abandoned, AbandonedResponse{ID: id, AtUS: ended.UnixMicro(), Chunks: int64(one.Chunks)})
 		}
 	}
@@ -168,7 +168,7 @@ func (r *Responses) addFinding(f ResponseFinding) {
 			listed++
 		}
 	}
-	if listed < mostResponseFindings {
+	if listed < maxResponseFindings {
 		r.Findings = append(r.Findings, f)
 	}
 }
@@ -307,14 +307,14 @@ func (s *Shard) checkResponses() error {
 		return wrong
 	}
 	for state, n := range r.States {
-		if !slices.Contains(ledger.ResponseStates, state) || n < 0 || n > mostCount {
+		if !slices.Contains(ledger.ResponseStates, state) || n < 0 || n > maxNumber {
 			return wrong
 		}
 	}
 	complete := r.States[ledger.ResponseComplete]
 	c := r.Chunks
 	if r.First.Count() != complete || r.Total.Count() != complete || r.Good < 0 || r.Good > complete || r.Skipped < 0 || r.Uncovered+r.OpenTails > complete ||
-		c.Expected > mostCount || c.Expected != c.Received+c.Missed+c.Corrupted {
+		c.Expected > maxNumber || c.Expected != c.Received+c.Missed+c.Corrupted {
 		return wrong
 	}
 	return r.checkLists()
@@ -322,7 +322,7 @@ func (s *Shard) checkResponses() error {
 
 // checkLists refuses lists that no runner writes.
 func (r *Responses) checkLists() error {
-	if len(r.Findings) > mostResponseFindings*len(ledger.ResponseStates) || len(r.Logs) > 1 || len(r.Abandoned) > mostAbandoned {
+	if len(r.Findings) > maxResponseFindings*len(ledger.ResponseStates) || len(r.Logs) > 1 || len(r.Abandoned) > maxAbandoned {
 		return errors.New("it lists more responses than a runner does")
 	}
 	for i := range r.Logs {
@@ -331,12 +331,12 @@ func (r *Responses) checkLists() error {
 		}
 	}
 	for _, one := range r.Abandoned {
-		if len(one.ID) > mostText || one.AtUS < 0 || one.AtUS > latestUS || one.Chunks < 0 || one.Chunks > mostCount {
+		if len(one.ID) > maxText || one.AtUS < 0 || one.AtUS > latestUS || one.Chunks < 0 || one.Chunks > maxNumber {
 			return errors.New("it lists an abandoned response that cannot be")
 		}
 	}
 	for _, f := range r.Findings {
-		if len(f.ID)+len(f.Reason) > mostText {
+		if len(f.ID)+len(f.Reason) > maxText {
 			return tooLong(f.ID + f.Reason)
 		}
 	}

@@ -62,14 +62,14 @@ func (m *Merged) checkGroup(g *group, runners []Runner, parts []part) {
 			missing--
 		}
 	}
-	for i, named := 1, 0; named < min(missing, mostMissing); i++ {
+	for i, named := 1, 0; named < min(missing, maxMissing); i++ {
 		if seen[i] == nil {
 			m.problem("%s of %d left no shard", m.runnerName(g, i), g.plan.Runners)
 			named++
 		}
 	}
-	if missing > mostMissing {
-		m.problem("%d more runners left no shard", missing-mostMissing)
+	if missing > maxMissing {
+		m.problem("%d more runners left no shard", missing-maxMissing)
 	}
 	if len(runners) > 0 {
 		if gap := describeGap(runners); gap != "" {
@@ -90,8 +90,8 @@ func (m *Merged) replace(who string, before, r *Runner) {
 	}
 }
 
-// mostMissing is the number of runners without a shard that are named.
-const mostMissing = 10
+// maxMissing is the number of runners without a shard that are named.
+const maxMissing = 10
 
 // checkOneRun checks that the runners of all groups belong to one run.
 func (m *Merged) checkOneRun() {

@@ -24,7 +24,7 @@ func (m *Merged) addShared(s *Shard) {
 }
 
 func (s *Shard) checkShared() error {
-	if h := s.Shared; h != nil && (h.Streams < 0 || h.Streams > mostCount || h.Connections < 0 || h.Connections > h.Streams || h.Most != 0) {
+	if h := s.Shared; h != nil && (h.Streams < 0 || h.Streams > maxNumber || h.Connections < 0 || h.Connections > h.Streams || h.Most != 0) {
 		return errors.New("it holds streams over HTTP/2 that cannot be")
 	}
 	return nil

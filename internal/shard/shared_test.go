@@ -17,7 +17,7 @@ func TestSharedConnectionsAddUp(t *testing.T) {
 	require.Equal(t, want, Merge(plan.Plan{}, []*Shard{none, two, one}).Shared)
 	require.Nil(t, Merge(plan.Plan{}, []*Shard{none}).Shared)
 	require.NoError(t, one.checkShared())
-	for _, hostile := range []Shared{{Streams: -1}, {Connections: 1}, {Streams: mostCount + 1}, {Streams: 2, Connections: 1, Most: 5}} {
+	for _, hostile := range []Shared{{Streams: -1}, {Connections: 1}, {Streams: maxNumber + 1}, {Streams: 2, Connections: 1, Most: 5}} {
 		one.Shared = &hostile
 		require.ErrorContains(t, one.check(), "streams over HTTP/2 that cannot be")
 	}

@@ -229,8 +229,8 @@ func (s *Stream) pause(c *cutting) {
 
 // Limits of the connections that a CutHalf left half-open: each uses a descriptor here, and a stream of the server.
 const (
-	halfOpenFor  = time.Minute
-	mostHalfOpen = 1000
+	halfOpenFor = time.Minute
+	maxHalfOpen = 1000
 )
 
 // A vanishedConns keeps connections that the client vanished from, and does not read them. Those of a CutHalf are reset after
@@ -256,7 +256,7 @@ func (v *vanishedConns) add(conn *os.File, kind Cut) {
 		v.conns = append(v.conns, conn)
 		return
 	}
-	if len(v.half) >= mostHalfOpen {
+	if len(v.half) >= maxHalfOpen {
 		_ = v.half[0].Close()
 		v.half = v.half[1:]
 	}

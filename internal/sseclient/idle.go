@@ -47,7 +47,7 @@ func (m *idleMark) due(now time.Duration) time.Duration {
 }
 
 // grain is by how much a silence may be noticed late.
-func grain(limit time.Duration) time.Duration { return max(limit/idleGrain, leastIdleGrain) }
+func grain(limit time.Duration) time.Duration { return max(limit/idleGrain, minIdleGrain) }
 
 // forgive gives the server as long to be heard as the sweep came late, up to half of its
 // timeout. This process did not run, and perhaps neither did its machine, with the server
@@ -65,8 +65,8 @@ func (m *idleMark) forgive(now, late time.Duration) {
 
 const (
 	// idleGrain is which part of a timeout its grain is.
-	idleGrain      = 16
-	leastIdleGrain = 10 * time.Millisecond
+	idleGrain    = 16
+	minIdleGrain = 10 * time.Millisecond
 	// unwatchedLook is when a stream is looked at again whose timeout was taken back.
 	unwatchedLook = time.Minute
 )

@@ -124,7 +124,7 @@ func TestSweepIsPunctual(t *testing.T) {
 		m.last.Store(int64(now - timeout + 1)) // silent in a moment
 		require.LessOrEqual(t, m.due(now)-now, max(timeout/10, 50*time.Millisecond))
 		m.last.Store(int64(now))
-		require.LessOrEqual(t, m.due(now)-now, max(timeout, leastIdleGrain))
+		require.LessOrEqual(t, m.due(now)-now, max(timeout, minIdleGrain))
 	}
 	w.forget(short)
 	w.forget(long)

@@ -80,9 +80,9 @@ func (s *Stream) retryIn(f *failure) time.Duration {
 // client add. Each failed attempt in a row after the first doubles it, up to 30 s; a random factor in [1, 2) spreads the reconnects
 // of many clients. It is not shorter than Retry-After times a factor in [1, 1.5).
 func delay(base time.Duration, failures int, retryAfter time.Duration) time.Duration {
-	const leastBackoff = 50 * time.Millisecond // also for retry: 0
+	const minBackoff = 50 * time.Millisecond // also for retry: 0
 	if failures > 0 {
-		base = max(base, leastBackoff)
+		base = max(base, minBackoff)
 	}
 	for range failures - 1 {
 		if base >= longestBackoff {

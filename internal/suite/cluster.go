@@ -37,10 +37,10 @@ var clusterSuite = Suite{
 
 const (
 	clusterSize   = 3   // backends, unless CLUSTER_SIZE is set
-	leastGain     = .1  // difference that a winner has to exceed, however certain it is
+	minGain       = .1  // difference that a winner has to exceed, however certain it is
 	confidence    = .95 // of the interval of a difference
 	failureMargin = .01 // share of the requests by which a worse target fails more of them
-	leastEven     = .8  // requests of the least busy server ÷ those of the busiest
+	minEven       = .8  // requests of the least busy server ÷ those of the busiest
 	worthCluster  = 1.2 // peak of a cluster ÷ peak of a single backend that makes up for its costs
 )
 
@@ -154,8 +154,8 @@ func Compare(one, several []float64, lower bool, incomparable Reason) Comparison
 		c.None = incomparable
 	case low <= 0 && high >= 0:
 		c.None = Reason{"chance explains it", "chance"}
-	case factor-1 < leastGain:
-		c.None = Reason{"under " + percent(leastGain), "little"}
+	case factor-1 < minGain:
+		c.None = Reason{"under " + percent(minGain), "little"}
 	default:
 		c.Margin = percent(factor - 1)
 		if c.Winner = cluster; (mean > 0) == lower {
@@ -228,7 +228,7 @@ func Deployment(one, several Side, peaks Comparison) (choice, reason string) {
 		return single, fmt.Sprintf("the cluster failed %s of its requests, the single backend %s", percentOf(several.FailedShare), percentOf(one.FailedShare))
 	case failures.Winner == cluster:
 		return cluster, fmt.Sprintf("the single backend failed %s of its requests, the cluster %s", percentOf(one.FailedShare), percentOf(several.FailedShare))
-	case several.Evenness < leastEven:
+	case several.Evenness < minEven:
 		return "neither yet", fmt.Sprintf("the cluster's least busy server got %s of what its busiest got: fix the balancing first", percent(several.Evenness))
 	case peaks.Winner == cluster && several.Peak > worthCluster*one.Peak:
 		return cluster, fmt.Sprintf("it answers %s more a second", peaks.Margin)
@@ -328,7 +328,7 @@ func (c Comparison) row(one, several string) []string {
 func levelTable(one, several Side) verdict.Table {
 	t := newTable("Level by level", fmt.Sprintf("difference: of the cluster from the single backend, %s interval by Student's t over the rounds; "+
 		"a winner is better by %s or more (else little), the interval leaves 0 out (else chance), and the load generator was the limit of neither; "+
-		"failed: by over %s of the requests", percent(confidence), percent(leastGain), percent(failureMargin)), "at a time|figure"+comparedColumns)
+		"failed: by over %s of the requests", percent(confidence), percent(minGain), percent(failureMargin)), "at a time|figure"+comparedColumns)
 	for _, a := range one.levels {
 		i := slices.IndexFunc(several.levels, func(rest roundLevel) bool { return rest.Concurrency == a.Concurrency })
 		if i < 0 {

@@ -144,7 +144,7 @@ func (f *finiteRun) bursts() string {
 
 func (f *finiteRun) warnings() (out []string) {
 	through := verdict.Buffer(f.responses.Bursts)
-	if late := f.v.StartDelay.P99; late > mostDelay {
+	if late := f.v.StartDelay.P99; late > maxDelay {
 		through = sentence("the generator, which made requests up to %s late, could not read them in time, or ", ms(f.v.StartDelay.Max)) + through
 	}
 	if f.gauge.problem != "" {
@@ -179,8 +179,8 @@ func (f *finiteRun) checks() []verdict.Check {
 		100*share(v.Refused, v.Started) <= f.number("MAX_REFUSED"), f.sentences(ledger.ResponseRefused)...)
 	complete := check(CheckResponsesComplete, "complete responses", "at least 1", v.Complete, v.Complete > 0 || f.faulty() > 0,
 		sentence("none of %v responses was complete", v.Started))
-	skipped := check(CheckResponsesSkipped, "requests skipped", fmt.Sprintf("at most %g %%", 100*mostSkipped), ratio(v.Skipped, v.Started+v.Skipped),
-		share(v.Skipped, v.Started+v.Skipped) <= mostSkipped,
+	skipped := check(CheckResponsesSkipped, "requests skipped", fmt.Sprintf("at most %g %%", 100*maxSkipped), ratio(v.Skipped, v.Started+v.Skipped),
+		share(v.Skipped, v.Started+v.Skipped) <= maxSkipped,
 		sentence("%v of %v requests were skipped, because %s were in flight (MAX_IN_FLIGHT): the load was not the planned one", v.Skipped, v.Started+v.Skipped, f.parameter("MAX_IN_FLIGHT")))
 	out := []verdict.Check{
 		inconclusive(complete),
@@ -204,8 +204,8 @@ func (f *finiteRun) checks() []verdict.Check {
 	return append(out, f.allNumbered())
 }
 
-// mostSkipped is the share of requests that may be skipped.
-const mostSkipped = .01
+// maxSkipped is the share of requests that may be skipped.
+const maxSkipped = .01
 
 // chunkCheck requires that no response has chunks of one kind.
 func (f *finiteRun) chunkCheck(id verdict.CheckID, name string, n uint64, countOf func(ledger.Totals) uint64) verdict.Check {
@@ -248,13 +248,13 @@ func (f *finiteRun) goodput() verdict.Check {
 			f.v.Good, f.expectedComplete(), ms(f.v.TTFT.P99), ms(f.v.InterChunkLatency.P99), ms(f.v.E2E.P99)))
 }
 
-// mostDelay is by how much the generator may make requests late, in milliseconds at p99.
-const mostDelay = 100
+// maxDelay is by how much the generator may make requests late, in milliseconds at p99.
+const maxDelay = 100
 
 // onTime requires that the generator made the requests when it intended to, where limits of times are judged.
 func (f *finiteRun) onTime() verdict.Check {
 	late := f.v.StartDelay.P99
-	return inconclusive(check(verdict.CheckGenerator, "requests made on time", sentence("p99 at most %s late", ms(mostDelay)), ms(late), late <= mostDelay,
+	return inconclusive(check(verdict.CheckGenerator, "requests made on time", sentence("p99 at most %s late", ms(maxDelay)), ms(late), late <= maxDelay,
 		sentence("the generator made requests up to %s late (p99 %s): its machine was full, or connects were slow", ms(f.v.StartDelay.Max), ms(late))))
 }
 
@@ -348,8 +348,8 @@ func unpackInto(h *shard.Histogram, p *shard.Packed) {
 	}
 }
 
-// mostFindings is the number of responses that the report lists.
-const mostFindings = 50
+// maxFindings is the number of responses that the report lists.
+const maxFindings = 50
 
 // findingTables lists the first responses that did not complete, or whose chunks differ from those that were sent;
 // none if there are none.
@@ -357,8 +357,8 @@ func (f *finiteRun) findingTables() []verdict.Table {
 	if len(f.responses.Findings) == 0 {
 		return nil
 	}
-	t := newTable("Findings", fmt.Sprintf("the first %d; verdict.json has more", mostFindings), "request")
-	for i := range f.responses.Findings[:min(len(f.responses.Findings), mostFindings)] {
+	t := newTable("Findings", fmt.Sprintf("the first %d; verdict.json has more", maxFindings), "request")
+	for i := range f.responses.Findings[:min(len(f.responses.Findings), maxFindings)] {
 		t.Add(strings.TrimPrefix(verdict.ResponseSentence(&f.responses.Findings[i]), "request "))
 	}
 	return []verdict.Table{t}

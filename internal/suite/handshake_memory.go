@@ -67,8 +67,8 @@ func (r *Run) memory(m *shard.Merged, from, to time.Time) (runners, backend uint
 	return runners, backend
 }
 
-// mostStretches is the most rows of memory over time.
-const mostStretches = 20
+// maxMemoryRows limits the rows of memory over time.
+const maxMemoryRows = 20
 
 // memoryOverTime returns memory, descriptors and closed connections in stretches of the run: a leak of connections shows there.
 func (r *Run) memoryOverTime(m *shard.Merged, stages []StageResult) verdict.Table {
@@ -79,8 +79,8 @@ func (r *Run) memoryOverTime(m *shard.Merged, stages []StageResult) verdict.Tabl
 		return t
 	}
 	from, to := time.Unix(m.Series[0].Unix, 0), time.Unix(m.Series[len(m.Series)-1].Unix, 0).Add(shard.BucketWidth)
-	width := max(to.Sub(from)/mostStretches, shard.BucketWidth).Truncate(shard.BucketWidth)
-	if width*mostStretches < to.Sub(from) {
+	width := max(to.Sub(from)/maxMemoryRows, shard.BucketWidth).Truncate(shard.BucketWidth)
+	if width*maxMemoryRows < to.Sub(from) {
 		width += shard.BucketWidth
 	}
 	for start := from; start.Before(to); start = start.Add(width) {

@@ -62,13 +62,13 @@ func (st *StageResult) attributeToGenerator(dropped shard.Metric) {
 	}
 }
 
-// mostSent is up to how many bytes a request is no work to send.
-const mostSent = 64 << 10
+// maxSmallRequest is the size in bytes up to which sending a request costs no time.
+const maxSmallRequest = 64 << 10
 
 // onlyWaited reports whether the stage's requests only waited for their answers, and the control group shows how
 // promptly the generator can have noticed these.
 func (st *StageResult) onlyWaited() bool {
-	return st.Machine.Controlled && st.Sent > 0 && st.Sent <= mostSent*float64(st.Total())
+	return st.Machine.Controlled && st.Sent > 0 && st.Sent <= maxSmallRequest*float64(st.Total())
 }
 
 // hadFreeCores reports whether the generator's cores, although other programs filled them, cannot explain a delay of

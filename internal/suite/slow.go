@@ -324,7 +324,7 @@ func (m *memory) table() verdict.Table {
 		return t
 	}
 	t.Add("before", fmt.Sprintf("%.1f", m.before))
-	step := (len(m.readings) + mostReadings - 1) / mostReadings
+	step := (len(m.readings) + maxReadings - 1) / maxReadings
 	for i, r := range m.readings {
 		if i%step == step-1 || i == len(m.readings)-1 {
 			t.Add(fmt.Sprintf("%.1f", r.after.Seconds()), fmt.Sprintf("%.1f", r.value))

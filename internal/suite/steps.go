@@ -48,8 +48,8 @@ func (s step) trial() Trial {
 	return Trial{float64(s.Concurrency), Bad, strings.Join(reason, ", ")}
 }
 
-// leastSilence is the shortest silence after which a client drops its stream as idle.
-const leastSilence = 10 * time.Second
+// minSilence is the shortest silence after which a client drops its stream as idle.
+const minSilence = 10 * time.Second
 
 // hasExplanation reports whether the generator's own waits are long enough to explain late noops and idle streams.
 func (s step) hasExplanation() bool {
@@ -58,7 +58,7 @@ func (s step) hasExplanation() bool {
 		late = max(late, s.lateness.Max())
 	}
 	if s.idle > 0 {
-		late = max(late, leastSilence)
+		late = max(late, minSilence)
 	}
 	return s.machine.Explains(late) || s.machine.machineLimit(late, false) != ""
 }

@@ -251,8 +251,8 @@ func (w *streamGauge) checkNoticed() verdict.Check {
 	return c
 }
 
-// mostReadings bounds a table of readings.
-const mostReadings = 30
+// maxReadings bounds a table of readings.
+const maxReadings = 30
 
 // table returns each reading at which the gauge changed.
 func (w *streamGauge) table() verdict.Table {
@@ -260,7 +260,7 @@ func (w *streamGauge) table() verdict.Table {
 	t.Add("before", count(w.before))
 	last := w.before
 	for i, r := range w.readings {
-		if len(t.Rows) < mostReadings && (r.value != last || i == len(w.readings)-1) {
+		if len(t.Rows) < maxReadings && (r.value != last || i == len(w.readings)-1) {
 			t.Add(row(r.after.Seconds(), r.value)...)
 		}
 		last = r.value

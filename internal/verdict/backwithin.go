@@ -11,8 +11,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// mostBack is the share of the streams that have to be back within BACK_WITHIN.
-const mostBack = .999
+// minBackShare is the share of the streams that have to be back within BACK_WITHIN.
+const minBackShare = .999
 
 // reconnectCheck limits the outages after a lost stream: all but one in a thousand, each by its own ledger and from
 // the moment of the loss. MAX_OUTAGE limits every single one, and the first connect.
@@ -24,14 +24,14 @@ func (s *Streams) reconnectCheck() Check {
 	}
 	slices.Sort(outages)
 	c := Check{
-		ID: CheckBack, Name: fmt.Sprintf("%g %% of clients reconnected", 100*mostBack), Limit: "any time", Actual: "none was lost", Pass: true,
+		ID: CheckBack, Name: fmt.Sprintf("%g %% of clients reconnected", 100*minBackShare), Limit: "any time", Actual: "none was lost", Pass: true,
 		Why: "clients stay disconnected after a deploy",
 	}
 	if s.Connections.Opened == 0 {
 		return c.NotJudged(noneOpened)
 	}
 	if n := len(outages); n > 0 && outages[n-1] > 0 {
-		c.Actual = fmt.Sprintf("within %s; all within %s", format.Duration(outages[int(math.Ceil(mostBack*float64(n)))-1]), format.Duration(outages[n-1]))
+		c.Actual = fmt.Sprintf("within %s; all within %s", format.Duration(outages[int(math.Ceil(minBackShare*float64(n)))-1]), format.Duration(outages[n-1]))
 	}
 	limit, ok := s.m.Plan.BackWithin()
 	if !ok {
@@ -44,10 +44,10 @@ func (s *Streams) reconnectCheck() Check {
 		if took <= limit {
 			return 0, ""
 		}
-		return took - limit, fmt.Sprintf("%s was disconnected for %s; %g %% of the clients must reconnect within %s (BACK_WITHIN)", c.ID, format.Duration(took), 100*mostBack, format.Duration(limit))
+		return took - limit, fmt.Sprintf("%s was disconnected for %s; %g %% of the clients must reconnect within %s (BACK_WITHIN)", c.ID, format.Duration(took), 100*minBackShare, format.Duration(limit))
 	})
 	c = slow.check(c)
-	c.Pass = float64(len(slow.sentences)) <= (1-mostBack)*float64(s.Connections.Planned)+1e-9
+	c.Pass = float64(len(slow.sentences)) <= (1-minBackShare)*float64(s.Connections.Planned)+1e-9
 	return c
 }
 

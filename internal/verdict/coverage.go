@@ -12,9 +12,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// leastChecked is the smallest share of a topic's confirmed messages that must be checked on each client of the topic. A
+// minChecked is the smallest share of a topic's confirmed messages that must be checked on each client of the topic. A
 // message is checked if its loss would be reported, as missed or as undetectable.
-const leastChecked = .5
+const minChecked = .5
 
 // enoughPerStream is the number of messages per stream of which most are checked: all but the first and the last.
 const enoughPerStream = 6
@@ -23,7 +23,7 @@ const enoughPerStream = 6
 type coverage struct {
 	lowest   float64 // the lowest share of any client
 	lowestID string
-	clients  int           // clients with a share below leastChecked
+	clients  int           // clients with a share below minChecked
 	first    string        // a description of the first of these clients
 	open     time.Duration // the total duration of their streams
 	streams  int           // the number of their streams
@@ -77,7 +77,7 @@ func (s *Streams) addCoverage(a *account, topic *Topic) {
 	if c.lowestID == "" || share < c.lowest {
 		c.lowest, c.lowestID = share, a.r.ID
 	}
-	if share >= leastChecked {
+	if share >= minChecked {
 		return
 	}
 	if c.clients++; c.clients == 1 {
@@ -89,11 +89,11 @@ func (s *Streams) addCoverage(a *account, topic *Topic) {
 	}
 }
 
-// coverageCheck returns the check that at least leastChecked of the messages were checked on each client.
+// coverageCheck returns the check that at least minChecked of the messages were checked on each client.
 func (s *Streams) coverageCheck() Check {
 	c := &s.coverage
 	out := Check{
-		ID: CheckCoverage, Name: "messages checked per client", Limit: fmt.Sprintf("%g %% of the topic's messages on each client", 100*leastChecked),
+		ID: CheckCoverage, Name: "messages checked per client", Limit: fmt.Sprintf("%g %% of the topic's messages on each client", 100*minChecked),
 		Actual: "none", Pass: c.clients == 0, Why: "losses of messages that were not checked are undetectable",
 	}
 	if c.lowestID != "" {

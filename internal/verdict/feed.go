@@ -100,7 +100,7 @@ func (s *Streams) align(f *shard.Feed, records feed.Records) {
 		s.shared = map[string]*sharedTopic{}
 	}
 	s.shared[f.Topic], s.topics[f.Topic] = t, t.topic
-	if len(s.Messages.Topics) < mostTopics {
+	if len(s.Messages.Topics) < maxTopics {
 		s.Messages.Topics = append(s.Messages.Topics, t.topic)
 	}
 }

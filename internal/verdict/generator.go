@@ -17,12 +17,12 @@ type CPUUse struct {
 	Stall  time.Duration // longest time by which one of its processes woke up late
 }
 
-// mostWaited is the share of the time for which threads may wait for a core.
-const mostWaited = .05
+// maxWaited is the share of the time for which threads may wait for a core.
+const maxWaited = .05
 
-// WaitedLong reports whether threads waited for more than mostWaited of the time, and for longer than they computed.
+// WaitedLong reports whether threads waited for more than maxWaited of the time, and for longer than they computed.
 func (u CPUUse) WaitedLong() bool {
-	return u.Wall > 0 && u.Waited > mostWaited*u.Wall && u.Waited > u.CPU
+	return u.Wall > 0 && u.Waited > maxWaited*u.Wall && u.Waited > u.CPU
 }
 
 // useOf returns the use of all runners together.
@@ -67,7 +67,7 @@ func (s *Streams) GeneratorCheck() Check {
 	u, limit := useOf(s.m), format.Duration(s.m.Plan.Late()/2)
 	c := Check{
 		ID: CheckGenerator, Name: "load generator on time", Severity: SeverityWarning, Why: "delays of the load generator are not the service's",
-		Limit:  fmt.Sprintf("stall under %s, CPU wait under %.0f %% or below CPU used", limit, 100*mostWaited),
+		Limit:  fmt.Sprintf("stall under %s, CPU wait under %.0f %% or below CPU used", limit, 100*maxWaited),
 		Actual: fmt.Sprintf("stall %s; runners waited %.1f s for a CPU, used %.1f s", format.Duration(u.Stall), u.Waited, u.CPU),
 	}
 	control := s.Control.decides()

@@ -57,7 +57,7 @@ const (
 
 	sameTime   = 2 // the longest time between two successive findings of one group, in seconds
 	maxSimilar = 3 // the maximum number of groups that differ only in their message
-	mostIDs    = 3 // the maximum number of connections that a group or an incident names
+	maxIDs     = 3 // the maximum number of connections that a group or an incident names
 )
 
 // A cause is what all findings of one group have in common.
@@ -210,7 +210,7 @@ func (s *Streams) addTo(b *bundle, c cause, about subject, n int, r *shard.Conne
 	if b.visited != n+1 {
 		b.visited = n + 1
 		b.connections++
-		if len(b.ids) < mostIDs {
+		if len(b.ids) < maxIDs {
 			b.ids = append(b.ids, r.ID)
 		}
 	}
@@ -232,7 +232,7 @@ func (s *Streams) incident(k, n int, r *shard.Connection, f ledger.Finding, at t
 	if i.last != n+1 {
 		i.last = n + 1
 		i.Connections++
-		if len(i.IDs) < mostIDs {
+		if len(i.IDs) < maxIDs {
 			i.IDs = append(i.IDs, r.ID)
 		}
 	}

@@ -17,8 +17,8 @@ type Interval struct {
 	Off     int     `json:"off"`  // streams that are over 1 % off the plan
 }
 
-// mostOff is how far the interval of a stream may be off the plan, as a share of it.
-const mostOff = .01
+// maxDeviation is how far the interval of a stream may be off the plan, as a share of it.
+const maxDeviation = .01
 
 // interval adds up the intervals that the ledgers measured.
 func (s *Streams) interval() {
@@ -48,7 +48,7 @@ func (s *Streams) interval() {
 // hasOtherInterval reports whether a stream had another interval than planned, beyond the effect of jitter and
 // lateness.
 func hasOtherInterval(planned time.Duration, c *shard.Connection) bool {
-	return (c.Interval-planned).Abs()-c.IntervalError > time.Duration(mostOff*float64(planned))
+	return (c.Interval-planned).Abs()-c.IntervalError > time.Duration(maxDeviation*float64(planned))
 }
 
 // intervalCheck makes the run invalid if most streams keep another interval than planned: the plan is wrong then, and
@@ -56,7 +56,7 @@ func hasOtherInterval(planned time.Duration, c *shard.Connection) bool {
 func (s *Streams) intervalCheck() Check {
 	i, noun := s.Interval, s.m.Service.Noun()
 	c := Check{
-		ID: CheckInterval, Name: fmt.Sprintf("interval between %ss", noun), Limit: fmt.Sprintf("%g s, within %g %%", i.Planned, 100*mostOff), Actual: fmt.Sprintf("too few %ss", noun), Pass: i.Off == 0,
+		ID: CheckInterval, Name: fmt.Sprintf("interval between %ss", noun), Limit: fmt.Sprintf("%g s, within %g %%", i.Planned, 100*maxDeviation), Actual: fmt.Sprintf("too few %ss", noun), Pass: i.Off == 0,
 		Why: "counts by interval assume the planned one", loaded: true,
 	}
 	if s.measured == 0 {
@@ -83,23 +83,23 @@ func (s *Streams) intervalCheck() Check {
 	return c
 }
 
-// mostUneven is the largest share of gaps between two messages that may differ from a multiple of the interval by more than
+// maxUneven is the largest share of gaps between two messages that may differ from a multiple of the interval by more than
 // the assumed jitter. If messages arrive up to a quarter of the interval early or late, the share is 16 %.
-const mostUneven = .1
+const maxUneven = .1
 
 // unevenShare returns the share of gaps between two messages that are further off the schedule than the assumed jitter.
 func (s *Streams) unevenShare() float64 {
 	return float64(s.uneven) / float64(max(s.Messages.Received, 1))
 }
 
-func (s *Streams) isUneven() bool { return s.unevenShare() >= mostUneven }
+func (s *Streams) isUneven() bool { return s.unevenShare() >= maxUneven }
 
 // evenGaps returns a check that makes the run invalid if messages are further off their schedule than counting by interval
 // assumes, and that count found a fault: the fault may be false. Faults that do not depend on the interval still fail the run.
 func (s *Streams) evenGaps() Check {
 	n, noun, uneven := s.Messages, s.m.Service.Noun(), s.unevenShare()
 	c := Check{
-		ID: CheckSchedule, Name: fmt.Sprintf("irregular gaps between %ss", noun), Limit: fmt.Sprintf("%g %%", 100*mostUneven),
+		ID: CheckSchedule, Name: fmt.Sprintf("irregular gaps between %ss", noun), Limit: fmt.Sprintf("%g %%", 100*maxUneven),
 		Actual: fmt.Sprintf("%.2g %%", 100*uneven), Why: "messages off the schedule are miscounted as missed or duplicated", loaded: true,
 		Pass: !s.isUneven(),
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// mostLastOutages is the largest share of clients with an outage at the end of a valid run. A service that ends each stream
+// maxLastOutages is the largest share of clients with an outage at the end of a valid run. A service that ends each stream
 // after 30 s has about 2 % of its clients reconnecting at any time.
-const mostLastOutages = .1
+const maxLastOutages = .1
 
 // lastOutages counts the clients that received no message after their last outage. They were disconnected when their end was
 // requested, or had reconnected so shortly before that no message was due.
@@ -47,7 +47,7 @@ func (l *lastOutages) count(c *shard.Connection, undetectable uint64) {
 
 // isFew reports whether a correct service can have that many such clients at any time.
 func (l *lastOutages) isFew(planned int) bool {
-	return l.unanswered == 0 && l.clients <= max(int(mostLastOutages*float64(planned)), 1)
+	return l.unanswered == 0 && l.clients <= max(int(maxLastOutages*float64(planned)), 1)
 }
 
 // reasons returns sentences that state why losses of these clients are undetectable.
@@ -68,7 +68,7 @@ func (l *lastOutages) doubts(planned int, expected uint64) []string {
 	if l.undetectable > expected {
 		out[0] += fmt.Sprintf("; %d messages could not be checked, and %d could", l.undetectable, expected)
 	} else if l.unanswered == 0 {
-		out[0] += fmt.Sprintf("; the limit is %g %% of %d clients, not counting those whose stream the service had ended as planned", 100*mostLastOutages, planned)
+		out[0] += fmt.Sprintf("; the limit is %g %% of %d clients, not counting those whose stream the service had ended as planned", 100*maxLastOutages, planned)
 	}
 	return out[:1]
 }

@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// mostStolen is the share of its CPU time that a machine may lose to the hypervisor, as mostWaited.
-	mostStolen = mostWaited
-	// mostRetransmitted is the share of segments that may be sent again, and leastRetransmitted how many that have to be:
+	// maxStolen is the share of its CPU time that a machine may lose to the hypervisor, as maxWaited.
+	maxStolen = maxWaited
+	// maxRetransmitted is the share of segments that may be sent again, and minRetransmitted how many that have to be:
 	// a quarter of the traces of the Internet that K. Pentikousis and others compared had more than that ("A comparative
 	// study of aggregate TCP retransmission rates"), and a network of one's own has far less.
-	mostRetransmitted  = .02
-	leastRetransmitted = 100
-	// mostTracked is how full the table of tracked connections may be. When it is full new connections are dropped.
-	mostTracked = .9
+	maxRetransmitted = .02
+	minRetransmitted = 100
+	// maxTracked is how full the table of tracked connections may be. When it is full new connections are dropped.
+	maxTracked = .9
 )
 
 // addMachines adds the counters of the machines to the verdict, and applies their effect to the checks.
@@ -83,7 +83,7 @@ func (m *MachineReport) stealWarnings(_ int, s *affectedFaults) (out []string) {
 	if c == nil || m.StealShare == nil {
 		return nil
 	}
-	if *m.StealShare > mostStolen {
+	if *m.StealShare > maxStolen {
 		out = append(out, fmt.Sprintf("the hypervisor used %.1f s of the CPU time of %s, %.0f %% of it (steal): use an instance type with dedicated cores, not a burstable one",
 			c.Increase, m, 100**m.StealShare))
 	}
@@ -113,11 +113,11 @@ func (m *MachineReport) overflowWarning(int, *affectedFaults) []string {
 // retransmissionWarning warns of a network that loses packets.
 func (m *MachineReport) retransmissionWarning(int, *affectedFaults) []string {
 	share, retransmits := m.RetransmittedShare(), m.increase(machine.Retrans)
-	if share <= mostRetransmitted || retransmits < leastRetransmitted {
+	if share <= maxRetransmitted || retransmits < minRetransmitted {
 		return nil
 	}
 	return []string{fmt.Sprintf("%s retransmitted %s of its TCP segments, %.1f %% (RetransSegs): the network loses packets; most paths of the Internet have under %.0f %%",
-		m, format.Thousands(int(retransmits)), 100*share, 100*mostRetransmitted)}
+		m, format.Thousands(int(retransmits)), 100*share, 100*maxRetransmitted)}
 }
 
 // RetransmittedShare returns the share of TCP segments that were retransmitted.
@@ -131,7 +131,7 @@ func (m *MachineReport) RetransmittedShare() float64 {
 // fullTable warns of a table of tracked connections with little room.
 func (m *MachineReport) fullTable(int, *affectedFaults) []string {
 	c := m.Counter(machine.Tracked)
-	if c == nil || c.HighestShare < mostTracked {
+	if c == nil || c.HighestShare < maxTracked {
 		return nil
 	}
 	return []string{fmt.Sprintf("the table of tracked connections of %s was %.0f %% full at %s UTC (nf_conntrack_count): when it is full the kernel drops new connections; raise net.netfilter.nf_conntrack_max",

@@ -33,7 +33,7 @@ type Messages struct {
 	Published *Publication `json:"published,omitempty"`
 	// LastSubscriberMS is from the sending of a message until its last subscriber had it.
 	LastSubscriberMS *Quantiles `json:"last_subscriber_ms,omitempty"`
-	Topics           []*Topic   `json:"topics,omitempty"` // the first mostTopics of Published.Topics, in their order
+	Topics           []*Topic   `json:"topics,omitempty"` // the first maxTopics of Published.Topics, in their order
 }
 
 // A Publication counts what the publisher of the run sent, and the responses of the service.
@@ -74,8 +74,8 @@ type Topic struct {
 	confirmed []uint64 // the numbers of the messages that the service confirmed
 }
 
-// mostTopics is how many topics are listed one by one.
-const mostTopics = 50
+// maxTopics is how many topics are listed one by one.
+const maxTopics = 50
 
 // listTopics makes a record of each topic, in the order of the publisher: a topic that no stream saw is one of them.
 func (s *Streams) listTopics() {
@@ -87,7 +87,7 @@ func (s *Streams) listTopics() {
 			}
 			t := &Topic{Name: name, Published: clamp.Uint64(p.Sent(i)), confirmed: confirmed(p.Topic(i))}
 			s.topics[name] = t
-			if len(s.Messages.Topics) < mostTopics {
+			if len(s.Messages.Topics) < maxTopics {
 				s.Messages.Topics = append(s.Messages.Topics, t)
 			}
 		}

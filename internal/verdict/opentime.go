@@ -13,9 +13,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// leastOpen is the share of the planned time for which a connection has to have a stream. Below it most of
+// minOpen is the share of the planned time for which a connection has to have a stream. Below it most of
 // the run was not observed, however well it went while the stream was open.
-const leastOpen = .5
+const minOpen = .5
 
 // An OpenTime compares how long streams were open with the whole run, with the reasons.
 type OpenTime struct {
@@ -110,14 +110,14 @@ func (s *Streams) OpenTimeChecks() []Check {
 		}
 		judged++
 		open, planned := s.openFor(c), s.m.Plan.Hold()-s.m.Runners[c.Runner].StartDelay()
-		least := time.Duration(leastOpen * float64(planned))
+		least := time.Duration(minOpen * float64(planned))
 		if open >= least {
 			return 0, ""
 		}
 		return least - open, fmt.Sprintf("%s was connected for %s of the planned %s%s", c.ID, format.Duration(open), format.Duration(planned), refusals(", and was refused ", c.Refusals))
 	})
 	open := short.check(Check{
-		ID: CheckOpenTime, Name: "connected time", Limit: fmt.Sprintf("at least %g %% each", 100*leastOpen), Actual: first(short.sentences, s.OpenSeconds.Percent()+" of the plan"),
+		ID: CheckOpenTime, Name: "connected time", Limit: fmt.Sprintf("at least %g %% each", 100*minOpen), Actual: first(short.sentences, s.OpenSeconds.Percent()+" of the plan"),
 		Why: "messages cannot be checked while disconnected",
 	})
 	switch {
@@ -125,9 +125,9 @@ func (s *Streams) OpenTimeChecks() []Check {
 		open = open.NotJudged("nothing was received")
 	case judged == 0:
 		open = open.NotJudged("no stream stayed open to the end")
-	case open.Pass && s.OpenSeconds.Share < leastOpen:
+	case open.Pass && s.OpenSeconds.Share < minOpen:
 		open.Actual = fmt.Sprintf("%s of %s, each at least %g %%; the others did not stay open to the end",
-			format.Thousands(judged), format.Count(s.Connections.Planned, "client"), 100*leastOpen)
+			format.Thousands(judged), format.Count(s.Connections.Planned, "client"), 100*minOpen)
 	}
 	if !s.m.Plan.Reconnect {
 		return []Check{open}

@@ -11,8 +11,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// mostClauses is the maximum number of unmet checks that a summary describes.
-const mostClauses = 4
+// maxClauses is the maximum number of unmet checks that a summary describes.
+const maxClauses = 4
 
 // Summary returns the verdict in one sentence, with the numbers that decide: "FAIL: 2 of 2,016 messages lost on 2 of 60 clients;
 // first at 06:54:42 UTC".
@@ -111,7 +111,7 @@ func (v *Verdict) unmet() string {
 		clause, known := v.clause(c)
 		switch {
 		case clause == "":
-		case len(clauses) == mostClauses:
+		case len(clauses) == maxClauses:
 			count++
 		default:
 			clauses, dated = append(clauses, clause), dated || known

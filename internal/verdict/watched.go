@@ -90,7 +90,7 @@ func complete(e *Evidence, a *Assessment) (c Check, warnings []string) {
 		ID: CheckComplete, Name: "data complete", Limit: "every runner and client", Actual: "complete",
 		Severity: SeverityInconclusive, Why: "a run with missing data cannot be judged",
 	}
-	w, least := a.watchedTime(), e.Rounds[0].Plan.LeastCoverage()
+	w, least := a.watchedTime(), e.Rounds[0].Plan.RequiredCoverage()
 	early, causes, problems := e.runnerEnds()
 	switch {
 	case a.Declared:

@@ -34,8 +34,8 @@ type Window struct {
 	RunnerCPU   float64 `json:"runner_cpu_avg_percent"`
 }
 
-// mostWindows bounds the windows of a run whose shards have times that cannot be.
-const mostWindows = 10_000
+// maxWindows bounds the windows of a run whose shards have times that cannot be.
+const maxWindows = 10_000
 
 // windowsOf divides a run into windows; nil if it is no longer than one, or has too many.
 func (s *Streams) windowsOf(samples []resources.Sample) []Window {
@@ -44,7 +44,7 @@ func (s *Streams) windowsOf(samples []resources.Sample) []Window {
 		return nil
 	}
 	start, end := series[0].Unix, series[len(series)-1].Unix+int64(shard.BucketWidth/time.Second)
-	if int64(s.m.Plan.Seconds) <= length || end-start <= length || (end-start)/length > mostWindows {
+	if int64(s.m.Plan.Seconds) <= length || end-start <= length || (end-start)/length > maxWindows {
 		return nil
 	}
 	out := make([]Window, (end-start+length-1)/length)

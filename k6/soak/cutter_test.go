@@ -126,7 +126,7 @@ func TestCutsWithoutPlannedConnections(t *testing.T) {
 	require.NoError(t, r.setPlan(p))
 	r.planIterations(100)
 	require.Equal(t, 100, r.plan.Connections)
-	p.Connections = p.LeastForCuts()
+	p.Connections = p.MinStreamsForCuts()
 	require.Equal(t, 16, p.Connections)
 	require.NoError(t, p.Check())
 	p.Connections--

@@ -66,7 +66,7 @@ func newRecorder() *recorder {
 func (r *recorder) setPlan(p plan.Plan) error {
 	checked := p
 	if p.Connections == 0 { // as many as the options of the run say; see planIterations
-		checked.Connections = max(p.ConnectionsPerVU*max(p.Runners, 1), p.Topics, p.LeastForCuts())
+		checked.Connections = max(p.ConnectionsPerVU*max(p.Runners, 1), p.Topics, p.MinStreamsForCuts())
 	}
 	if err := checked.Check(); err != nil {
 		return err

@@ -41,7 +41,7 @@ type Difference struct {
 // granted. That needs at least four runs against four: of three against three the most extreme outcome
 // has p = 2/20, which is not under Alpha. For fewer it takes the NoiseBand.
 func Differ(old, now []float64) (Difference, error) {
-	if LeastP(len(old), len(now)) > Alpha {
+	if MinP(len(old), len(now)) > Alpha {
 		band, ok := NoiseBand(old, len(now))
 		if !ok {
 			return Difference{}, errors.New("noise is known from at least two old runs and a new one")
@@ -76,8 +76,8 @@ func DifferByFactor(old, now []float64) (Difference, error) {
 	return d, err
 }
 
-// LeastP is the smallest two-sided p that a rank-sum test of n against m runs can come to.
-func LeastP(n, m int) float64 { return min(2/mathx.Choose(n+m, n), 1) }
+// MinP is the smallest two-sided p that a rank-sum test of n against m runs can come to.
+func MinP(n, m int) float64 { return min(2/mathx.Choose(n+m, n), 1) }
 
 // A Band is where the mean of further runs of the same plan should fall, with the
 // probability 1 − Alpha: a prediction interval by Student's t, so it takes for granted that

@@ -44,7 +44,7 @@ func TestLeastP(t *testing.T) {
 		n, m int
 		want float64
 	}{{3, 3, 2. / 20}, {4, 4, 2. / 70}, {3, 1, .5}, {1, 1, 1}, {5, 3, 2. / 56}, {38, 1, 2. / 39}, {39, 1, 2. / 40}, {5000, 5000, 0}} {
-		require.InDelta(t, c.want, LeastP(c.n, c.m), 1e-12, "%d against %d", c.n, c.m)
+		require.InDelta(t, c.want, MinP(c.n, c.m), 1e-12, "%d against %d", c.n, c.m)
 	}
 }
 

@@ -55,8 +55,8 @@ type Comparison struct {
 
 // Least numbers of runs: two of them have a spread, with which a third can be compared.
 const (
-	leastOld = 2
-	leastAll = 3
+	minOld = 2
+	minAll = 3
 )
 
 // Tolerance is the default share of the old median by which a metric may get worse.
@@ -66,8 +66,8 @@ const Tolerance = .1
 func Compare(old, now []Run, tolerance float64) (*Comparison, error) {
 	all := append(slices.Clone(old), now...)
 	switch {
-	case len(all) < leastAll || len(old) < leastOld:
-		return nil, fmt.Errorf("a comparison needs at least %d runs of one plan, %d of them old ones", leastAll, leastOld)
+	case len(all) < minAll || len(old) < minOld:
+		return nil, fmt.Errorf("a comparison needs at least %d runs of one plan, %d of them old ones", minAll, minOld)
 	case len(now) == 0:
 		return nil, errors.New("name at least one new run behind --")
 	case !(tolerance >= 0):

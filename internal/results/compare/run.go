@@ -143,11 +143,11 @@ func manifest(dir string) (run circumstances) {
 	return run
 }
 
-// MostEarlier is how many earlier runs say what is normal: the latest ones.
-const MostEarlier = 10
+// MaxEarlier is how many earlier runs say what is normal: the latest ones.
+const MaxEarlier = 10
 
 // Earlier are the runs in the folder out that passed, had the plan of run and started before it,
-// the latest first, at most MostEarlier. Runs that were regressions themselves are left out. What cannot be read is no run.
+// the latest first, at most MaxEarlier. Runs that were regressions themselves are left out. What cannot be read is no run.
 func Earlier(out string, run Run) ([]Run, error) {
 	entries, err := os.ReadDir(out)
 	if err != nil {
@@ -181,7 +181,7 @@ func EarlierOf(all []Run, run Run) []Run {
 		}
 	}
 	slices.SortFunc(found, func(a, b Run) int { return cmp.Compare(b.Verdict.StartedUnix, a.Verdict.StartedUnix) })
-	return found[:min(len(found), MostEarlier)]
+	return found[:min(len(found), MaxEarlier)]
 }
 
 // SamePlan says in what two runs differ that has to be the same to compare them.

@@ -78,7 +78,7 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}
 	id := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("id"))
 	if !s.enter(key) {
-		http.Error(w, fmt.Sprintf("%d pages of this run are already open; close one", mostViewers), http.StatusServiceUnavailable)
+		http.Error(w, fmt.Sprintf("%d pages of this run are already open; close one", maxViewers), http.StatusServiceUnavailable)
 		return
 	}
 	defer s.leave(key)
@@ -115,7 +115,7 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 func (s *Server) enter(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.viewers >= mostViewers {
+	if s.viewers >= maxViewers {
 		return false
 	}
 	s.viewers++

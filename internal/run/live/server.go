@@ -26,9 +26,9 @@ import (
 )
 
 const (
-	mostViewers = 50
+	maxViewers = 50
 	// maxConnections limits the descriptors of viewers: each page needs two, and a few more while it loads.
-	maxConnections = 4 * mostViewers
+	maxConnections = 4 * maxViewers
 	// idle is how long after the last viewer the page is still updated.
 	idle = time.Minute
 	// viewerGrace is how long before the end a viewer may have disconnected for Finish to wait for it.
@@ -192,7 +192,7 @@ func (s *Server) changesSince(id string) []byte {
 // recordVisit records that a page is open, or was until now.
 func (s *Server) recordVisit(key string) {
 	s.lastViews[key] = time.Now()
-	if len(s.lastViews) > 10*mostViewers {
+	if len(s.lastViews) > 10*maxViewers {
 		maps.DeleteFunc(s.lastViews, func(_ string, at time.Time) bool { return time.Since(at) > viewerGrace })
 	}
 }

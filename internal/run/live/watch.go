@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	mostFindings = 300              // findings that are kept; all are counted
-	settleTime   = 60 * time.Second // after this no runner updates a bucket
-	sparks       = 24               // buckets with the lateness of a runner
+	maxFindings = 300              // findings that are kept; all are counted
+	settleTime  = 60 * time.Second // after this no runner updates a bucket
+	sparks      = 24               // buckets with the lateness of a runner
 )
 
 // A Finding is a fault or an action during the run.
@@ -120,7 +120,7 @@ func (w *Watch) Note(text string) {
 func (w *Watch) note(f Finding) {
 	w.foundCount++
 	w.findings = append(w.findings, f)
-	if excess := len(w.findings) - mostFindings; excess > 0 {
+	if excess := len(w.findings) - maxFindings; excess > 0 {
 		w.findings = slices.Delete(w.findings, 0, excess)
 	}
 }

@@ -64,7 +64,7 @@ func TestFindingsAreListedOnce(t *testing.T) {
 	t.Parallel()
 	var w Watch
 	count := 0
-	for i := range mostFindings + 10 {
+	for i := range maxFindings + 10 {
 		w.Hear(1, &shard.Progress{Found: []shard.FoundFault{{AtMS: int64(i), ID: fmt.Sprint(i), What: "1 missed"}}})
 		if i%7 == 0 {
 			var news []Finding
@@ -76,8 +76,8 @@ func TestFindingsAreListedOnce(t *testing.T) {
 	w.Note("action deploy begins")
 	w.Hear(2, &shard.Progress{Unlisted: 30})
 	news, next, unlisted := w.Findings(0)
-	require.Len(t, news, mostFindings)
-	require.Equal(t, []int{mostFindings + 11, 30}, []int{next, unlisted})
+	require.Len(t, news, maxFindings)
+	require.Equal(t, []int{maxFindings + 11, 30}, []int{next, unlisted})
 	require.Equal(t, "action deploy begins", news[len(news)-1].Text)
 }
 

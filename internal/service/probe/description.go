@@ -162,8 +162,8 @@ func (f *findings) thenNotes() []string {
 	return []string{fmt.Sprintf("%s. Answered %d.", note, f.session.thenStatus)}
 }
 
-// leastLifetime is the shortest time that a stream must be open to have a lifetime.
-const leastLifetime = 100 * time.Millisecond
+// minLifetime is the shortest time that a stream must be open to have a lifetime.
+const minLifetime = 100 * time.Millisecond
 
 // addEnd adds which side ends a stream.
 func (f *findings) addEnd(o *object) {
@@ -185,7 +185,7 @@ func (f *findings) addEnd(o *object) {
 	}
 	least, most := slices.Min(ended), slices.Max(ended)
 	note := fmt.Sprintf("%s ended that the probe had not closed, after %s.%s", format.Count(len(ended), "stream"), formatRange(least, most), how)
-	if most < leastLifetime {
+	if most < minLifetime {
 		f.missing = append(f.missing, fmt.Sprintf("end: %s That is not a lifetime: no stream stays open.", note))
 		return
 	}

@@ -159,7 +159,7 @@ func (f *finite) chunks(event string) []series {
 // findSeq returns where the numbers of the blocks are, which begin at 0 or 1 in each response; "" for nowhere.
 func findSeq(all []series) string {
 	longest := slices.MaxFunc(all, func(a, b series) int { return len(a.units) - len(b.units) })
-	if len(longest.units) < leastNumbers {
+	if len(longest.units) < minNumbers {
 		return ""
 	}
 	for _, option := range sources(longest.units[0].Block) {
@@ -170,8 +170,8 @@ func findSeq(all []series) string {
 	return ""
 }
 
-// leastNumbers is the number of blocks below which numbers may count up by chance.
-const leastNumbers = 3
+// minNumbers is the number of blocks below which numbers may count up by chance.
+const minNumbers = 3
 
 func countsUp(all []series, read reader) bool {
 	for _, one := range all {

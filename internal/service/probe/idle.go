@@ -101,7 +101,7 @@ func (c *Config) checkTimesWithin(all []time.Duration) (out []time.Duration) {
 			out = append(out, age)
 		}
 	}
-	return append(out[:min(len(out), MostStreams-1)], last)
+	return append(out[:min(len(out), MaxStreams-1)], last)
 }
 
 func (i *idleProbe) watchSilence(ctx context.Context) error {

@@ -204,7 +204,7 @@ func TestCheckTimesFitTheProbe(t *testing.T) {
 	require.Equal(t, []time.Duration{30 * time.Second, 55 * time.Second, 65 * time.Second, 115 * time.Second, 119 * time.Second}, c.checkTimesWithin(checkTimes))
 	c.Length = LongestIdle
 	all := c.checkTimesWithin(checkTimes)
-	require.Len(t, all, MostStreams)
+	require.Len(t, all, MaxStreams)
 	require.Equal(t, 899*time.Second, all[len(all)-1])
 }
 

@@ -47,9 +47,9 @@ type Config struct {
 // The probe is no load: these bound it.
 const (
 	// These limits keep the load of a probe low.
-	MostStreams = 10
-	Shortest    = 20 * time.Second
-	Longest     = 10 * time.Minute
+	MaxStreams = 10
+	Shortest   = 20 * time.Second
+	Longest    = 10 * time.Minute
 )
 
 // requestTimeout is the time limit of a request.

@@ -257,8 +257,8 @@ func (s *session) await(ctx context.Context, most time.Duration, n int) {
 	}
 }
 
-// mostReopened limits how often a stream is opened again after the service ended one.
-const mostReopened = 6
+// maxReopened limits how often a stream is opened again after the service ended one.
+const maxReopened = 6
 
 // watch waits for the end of the probe, so that heartbeats arrive. It replaces streams that the service ends, to see
 // whether the next one ends after the same time.
@@ -271,7 +271,7 @@ func (s *session) watch(ctx, life context.Context) {
 			if t.role != plain || t == s.disconnected || seen[t] || !t.endedByService() {
 				continue
 			}
-			if seen[t] = true; reopened < mostReopened && ctx.Err() == nil {
+			if seen[t] = true; reopened < maxReopened && ctx.Err() == nil {
 				reopened++
 				s.dial(life, &track{role: plain})
 			}

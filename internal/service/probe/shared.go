@@ -10,8 +10,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service"
 )
 
-// leastShared is the number of messages that streams must have in common to be compared with each other.
-const leastShared = 3
+// minShared is the number of messages that streams must have in common to be compared with each other.
+const minShared = 3
 
 // findShared returns the message of a description by which clients are compared with each other: the events, and the
 // part of them, that all streams received in the same order; nil if there is none.
@@ -145,7 +145,7 @@ func countShared(all [][]sighting, from, to time.Time) int {
 			distinct[m.print] = true
 		}
 	}
-	if len(distinct) < leastShared || 3*changes < len(first) {
+	if len(distinct) < minShared || 3*changes < len(first) {
 		return 0
 	}
 	for _, other := range all[1:] {

@@ -13,8 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service"
 )
 
-// mostSources bounds the places that are tried.
-const mostSources = 300
+// maxSources bounds the places that are tried.
+const maxSources = 300
 
 // sources returns the places of a block that may contain a value, as a description writes them, the likeliest first.
 func sources(b service.Block) (out []string) {
@@ -38,7 +38,7 @@ func sources(b service.Block) (out []string) {
 	if b.HasData {
 		out = append(out, "data")
 	}
-	return out[:min(len(out), mostSources)]
+	return out[:min(len(out), maxSources)]
 }
 
 // identifier matches a name that follows a dot in a path.

@@ -24,13 +24,13 @@ func (c *Config) check() (planned uint64, err error) {
 		return 0, errors.New("no service is described, so nothing can be published: say which one with --service")
 	case c.Service.Publish == nil:
 		return 0, fmt.Errorf("the description of %s has no publish: add it, or leave the publishing to others with PUBLISH_RATE=0", c.Service.Name)
-	case len(c.Topics) == 0 || len(c.Topics) > shard.MostTopics:
-		return 0, fmt.Errorf("there are %d topics to publish to: set TOPICS to 1 to %d", len(c.Topics), shard.MostTopics)
-	case !(c.Rate > 0 && c.Rate <= shard.MostRate):
-		return 0, fmt.Errorf("%g messages per second cannot be published: set PUBLISH_RATE to more than 0 and at most %d", c.Rate, shard.MostRate)
-	case !(messages >= 1 && messages <= shard.MostPublished):
+	case len(c.Topics) == 0 || len(c.Topics) > shard.MaxTopics:
+		return 0, fmt.Errorf("there are %d topics to publish to: set TOPICS to 1 to %d", len(c.Topics), shard.MaxTopics)
+	case !(c.Rate > 0 && c.Rate <= shard.MaxRate):
+		return 0, fmt.Errorf("%g messages per second cannot be published: set PUBLISH_RATE to more than 0 and at most %d", c.Rate, shard.MaxRate)
+	case !(messages >= 1 && messages <= shard.MaxPublished):
 		return 0, fmt.Errorf("%g messages per second for %s are %.0f messages, and a run can have 1 to %d: set a lower PUBLISH_RATE or a shorter run",
-			c.Rate, c.For, messages, shard.MostPublished)
+			c.Rate, c.For, messages, shard.MaxPublished)
 	}
 	for k, topic := range c.Topics {
 		if err := c.checkURL(topic, c.Run(k)); err != nil {

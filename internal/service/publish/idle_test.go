@@ -52,9 +52,9 @@ func TestConnectionClosedAsIdleIsRecorded(t *testing.T) {
 		part string // of an answer, before the end
 		idle bool
 	}{
-		"idle for 500 ms":      {rate: 2, idle: true}, // between leastIdle and keepIdle, far from both
+		"idle for 500 ms":      {rate: 2, idle: true}, // between minIdle and keepIdle, far from both
 		"an answer began":      {rate: 2, part: "HTTP/1.1 2"},
-		"on a busy connection": {rate: shard.MostRate}, // the second message is due before the first answer
+		"on a busy connection": {rate: shard.MaxRate}, // the second message is due before the first answer
 		"on a new connection":  {rate: 2, part: "new"},
 	} {
 		t.Run(name, func(t *testing.T) {

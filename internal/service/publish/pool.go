@@ -22,8 +22,8 @@ const (
 	// keepIdle is the longest time for which a connection may be idle before it is reused. A server may close an idle connection at
 	// any time (RFC 9112, 9.5). A message that is sent at that moment may be lost, and must not be sent twice.
 	keepIdle = time.Second
-	// leastIdle is the shortest idle time after which a server may have closed a connection as idle.
-	leastIdle = 100 * time.Millisecond
+	// minIdle is the shortest idle time after which a server may have closed a connection as idle.
+	minIdle = 100 * time.Millisecond
 	// maxResponse limits the head of a response and its body. A longer one ends its connection.
 	maxResponse = 256 << 10
 )
@@ -157,7 +157,7 @@ func idleLimit(response http.Header) time.Duration {
 // response arrived, and the connection ended within keepIdle.
 func (c *conn) closedIdle(err error, sent time.Duration) bool {
 	ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
-	return ended && c.FirstByte().IsZero() && c.idle >= leastIdle && sent < keepIdle
+	return ended && c.FirstByte().IsZero() && c.idle >= minIdle && sent < keepIdle
 }
 
 // close closes the idle connections.

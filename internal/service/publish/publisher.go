@@ -18,8 +18,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// mostInFlight limits the connections. With that many unanswered messages, further ones wait.
-const mostInFlight = 1000
+// maxInFlight limits the connections. With that many unanswered messages, further ones wait.
+const maxInFlight = 1000
 
 // Config configures a publisher; for Topics and Rate see shard.Published.
 type Config struct {

@@ -313,12 +313,12 @@ func TestLargestPublisher(t *testing.T) {
 		}
 	})
 	c := newConfig(t, base)
-	c.Rate, c.For, c.Start, c.Topics = shard.MostRate, time.Second, time.Now(), nil
-	for i := range shard.MostTopics {
+	c.Rate, c.For, c.Start, c.Topics = shard.MaxRate, time.Second, time.Now(), nil
+	for i := range shard.MaxTopics {
 		c.Topics = append(c.Topics, fmt.Sprintf("soak-topic-%d", i))
 	}
 	p := publishAll(t, c)
 	require.EqualValues(t, 10_000, p.Sums().Confirmed)
-	require.LessOrEqual(t, most.Load(), int32(mostInFlight))
+	require.LessOrEqual(t, most.Load(), int32(maxInFlight))
 	t.Logf("%d in flight at most, lag p99 %s, max %s", most.Load(), p.Lag.Quantile(.99), p.Lag.Max())
 }

@@ -46,7 +46,7 @@ func (p *Publisher) queue(topic int) {
 // enqueue passes a message of a topic to a waiting worker, or else to a new one. The caller holds mu.
 func (p *Publisher) enqueue(topic int) {
 	p.ready = append(p.ready, int32(topic)) // #nosec G115 -- an index of topics
-	if p.idle >= len(p.ready) || p.running >= mostInFlight {
+	if p.idle >= len(p.ready) || p.running >= maxInFlight {
 		p.work.Signal()
 		return
 	}

@@ -112,10 +112,10 @@ func (b *bucket) read(ctx context.Context, name string) (data []byte, err error)
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	if r.Size() > mostBytes {
+	if r.Size() > maxBytes {
 		return nil, tooLargeError(r.Size())
 	}
-	return io.ReadAll(io.LimitReader(r, mostBytes))
+	return io.ReadAll(io.LimitReader(r, maxBytes))
 }
 
 // At implements Store.

@@ -12,10 +12,10 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// mostBytes limits the size of a file that a store returns. No run leaves a larger one.
-const mostBytes = 2 << 30
+// maxBytes limits the size of a file that a store returns. No run leaves a larger one.
+const maxBytes = 2 << 30
 
-// A tooLargeError is the error of a file in a bucket that exceeds mostBytes.
+// A tooLargeError is the error of a file in a bucket that exceeds maxBytes.
 type tooLargeError int64
 
 func (size tooLargeError) Error() string {

@@ -48,7 +48,7 @@ func (f Folder) Names(context.Context) ([]string, error) {
 
 // Get implements Store.
 func (f Folder) Get(_ context.Context, name string) ([]byte, error) {
-	return safefile.Read(f.At(name), mostBytes)
+	return safefile.Read(f.At(name), maxBytes)
 }
 
 // At implements Store.
