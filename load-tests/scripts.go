@@ -39,9 +39,9 @@ func Write(folder string) error {
 	})
 }
 
-// Cached returns a folder of this user with all embedded scripts. Each version has its own folder, and changed files
+// CacheFolder returns a folder of this user with all embedded scripts. Each version has its own folder, and changed files
 // are restored.
-func Cached() (string, error) {
+func CacheFolder() (string, error) {
 	caches, err := os.UserCacheDir()
 	if err != nil {
 		return "", fmt.Errorf("find a folder for the k6 scripts: %w: set XDG_CACHE_HOME to one that can be written to", err)

@@ -13,13 +13,13 @@ import (
 // What another version or somebody's editor left in the cache must not be what is run.
 func TestCachedScriptsAreThoseOfThisFolder(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	folder, err := Cached()
+	folder, err := CacheFolder()
 	require.NoError(t, err)
 	changed := filepath.Join(folder, "lib", "config.js")
 	require.NoError(t, os.WriteFile(changed, []byte("throw 1"), 0o644))
 	require.NoError(t, os.Remove(filepath.Join(folder, "services", "nchan.js")))
 
-	again, err := Cached()
+	again, err := CacheFolder()
 	require.NoError(t, err)
 	require.Equal(t, folder, again)
 	names := []string{"lib/config.js", "services/nchan.js", "types/index.d.ts"}
@@ -41,12 +41,12 @@ func TestCachedScriptsAreThoseOfThisFolder(t *testing.T) {
 func TestNoCacheIsSaidWithTheRemedy(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", "")
 	t.Setenv("HOME", "")
-	_, err := Cached()
+	_, err := CacheFolder()
 	require.ErrorContains(t, err, "set XDG_CACHE_HOME")
 
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o644))
 	t.Setenv("XDG_CACHE_HOME", file)
-	_, err = Cached()
+	_, err = CacheFolder()
 	require.ErrorContains(t, err, "set XDG_CACHE_HOME")
 }

@@ -31,7 +31,7 @@ func TestLogNamesTheFullResource(t *testing.T) {
 			return of(log.Read(c.ErrorLog)) > 0
 		}, time.Minute, 100*time.Millisecond)
 	}
-	c := running(t)
+	c := newConfig(t)
 	l, err := net.Listen("unix", filepath.Join(c.Dir, "1.sock"))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
@@ -42,7 +42,7 @@ func TestLogNamesTheFullResource(t *testing.T) {
 	start(t, c)
 	full(c, func(l resources.NginxLog) int { return l.QueueFull })
 
-	few := running(t)
+	few := newConfig(t)
 	few.Connections = -250 // 12 for both sides
 	start(t, few)
 	silent, err := net.Listen("unix", filepath.Join(few.Dir, "1.sock"))

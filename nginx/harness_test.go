@@ -81,8 +81,8 @@ func start(t *testing.T, c Config, edits ...string) {
 	t.Fatalf("nginx does not listen: %s%s", said.String(), log)
 }
 
-// running is a configuration for start.
-func running(t *testing.T) Config {
+// newConfig returns a configuration for start.
+func newConfig(t *testing.T) Config {
 	t.Helper()
 	dir := shortDir(t)
 	return Config{

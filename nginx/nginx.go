@@ -15,7 +15,7 @@ import (
 //go:embed nginx.conf.tmpl
 var source string
 
-var parsed = template.Must(template.New("nginx.conf").Funcs(template.FuncMap{
+var configTemplate = template.Must(template.New("nginx.conf").Funcs(template.FuncMap{
 	"quoted": regexp.QuoteMeta,
 	"inc":    func(n int) int { return n + 1 },
 }).Parse(source))
@@ -84,7 +84,7 @@ func Render(w io.Writer, c Config) (err error) {
 	if c.Site != nil && !bearer.MatchString(c.Site.Token) {
 		err = errors.New("a token for nginx is made of A-Z a-z 0-9 . _ ~ + / - and may end with =")
 	} else {
-		err = parsed.Execute(w, c)
+		err = configTemplate.Execute(w, c)
 	}
 	if err != nil {
 		return fmt.Errorf("render the configuration of nginx: %w", err)

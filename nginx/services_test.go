@@ -17,7 +17,7 @@ import (
 
 func TestPlainRequestsGoRoundTheServers(t *testing.T) {
 	t.Parallel()
-	c := running(t)
+	c := newConfig(t)
 	for n := 2; n <= 3; n++ {
 		c.Sockets = append(c.Sockets, filepath.Join(c.Dir, fmt.Sprintf("%d.sock", n)))
 	}
@@ -28,7 +28,7 @@ func TestPlainRequestsGoRoundTheServers(t *testing.T) {
 	got := map[string]int{}
 	const requests = 30
 	for range requests {
-		status, server := ask(t, "GET", "http://"+c.Listen+"/default/services/x/echo?text=a", "")
+		status, server := request(t, "GET", "http://"+c.Listen+"/default/services/x/echo?text=a", "")
 		require.Equal(t, http.StatusOK, status)
 		got[server]++
 	}
@@ -39,7 +39,7 @@ func TestPlainRequestsGoRoundTheServers(t *testing.T) {
 // requests in hand. What waits for it, nginx knows.
 func TestRequestsThatNginxHasInHand(t *testing.T) {
 	t.Parallel()
-	c := running(t)
+	c := newConfig(t)
 	const atOnce = 20
 	var arrived atomic.Int32
 	release := make(chan struct{})
@@ -77,7 +77,7 @@ func TestRequestsThatNginxHasInHand(t *testing.T) {
 // The backend reads what the client has sent while the client still sends, and no file takes it.
 func TestUploadIsNotBufferedByNginx(t *testing.T) {
 	t.Parallel()
-	c := running(t)
+	c := newConfig(t)
 	const half = 2 << 20 // over the default limit of 1 MB, in each half
 	arrived := make(chan int64)
 	serve(t, "unix", c.Sockets[0], func(_ http.ResponseWriter, r *http.Request) {
@@ -121,10 +121,10 @@ func TestPlainServicesOfASiteNeedTheToken(t *testing.T) {
 	c := site(t, 3)
 	start(t, c)
 	for _, path := range []string{"/default/upload", "/default/services/x/status", "/httpbin/get"} {
-		status, body := ask(t, "GET", "http://"+c.Listen+path, "")
+		status, body := request(t, "GET", "http://"+c.Listen+path, "")
 		require.Equal(t, http.StatusUnauthorized, status, path)
 		require.Contains(t, body, "BACKEND_TOKEN")
-		status, _ = ask(t, "GET", "http://"+c.Listen+path, "Bearer "+token)
+		status, _ = request(t, "GET", "http://"+c.Listen+path, "Bearer "+token)
 		require.Equal(t, http.StatusOK, status, path)
 	}
 }

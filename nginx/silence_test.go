@@ -85,7 +85,7 @@ func TestSilenceDoesNotCutAStream(t *testing.T) {
 	if os.Getenv("CALIBRATE") != "" {
 		silence, allowed = 100*time.Second, time.Hour
 	}
-	c := running(t)
+	c := newConfig(t)
 	c.Silence = allowed
 	serve(t, "unix", c.Sockets[0], silentStream(silence))
 	start(t, c)
@@ -94,7 +94,7 @@ func TestSilenceDoesNotCutAStream(t *testing.T) {
 
 func TestSilenceOverTheTimeoutCutsAStream(t *testing.T) {
 	t.Parallel()
-	c := running(t)
+	c := newConfig(t)
 	c.Silence = time.Second
 	serve(t, "unix", c.Sockets[0], silentStream(3*time.Second))
 	start(t, c)
@@ -112,7 +112,7 @@ func TestBufferingIsNoticed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := running(t)
+			c := newConfig(t)
 			c.Silence = 10 * time.Second
 			oldStream(t, c.Sockets[0], silence)
 			start(t, c, edits...)

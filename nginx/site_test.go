@@ -26,7 +26,7 @@ const token = "T0ken-._~+/="
 // and the token that came to it.
 func site(t *testing.T, backends int) Config {
 	t.Helper()
-	c := running(t)
+	c := newConfig(t)
 	for n := 2; n <= backends; n++ {
 		c.Sockets = append(c.Sockets, filepath.Join(c.Dir, fmt.Sprintf("%d.sock", n)))
 	}
@@ -48,8 +48,8 @@ func site(t *testing.T, backends int) Config {
 	return c
 }
 
-// ask sends a request and returns the status and the body.
-func ask(t *testing.T, method, url, authorization string) (status int, body string) {
+// request sends a request and returns the status and the body.
+func request(t *testing.T, method, url, authorization string) (status int, body string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, nil)
 	require.NoError(t, err)
@@ -74,16 +74,16 @@ func TestOnlyTheTokenOpensWhatIsNotForEveryone(t *testing.T) {
 		"/metrics/", "/%6detrics", "//metrics", "/x/../metrics", "/event/ledger?prefix=a", "/event//ledger", "/event/%6cedger",
 	} {
 		for _, wrong := range []string{"", "Bearer", "Bearer " + token + "x", "Bearer x" + token, "Bearer " + strings.ToUpper(token), "Basic " + token} {
-			status, body := ask(t, http.MethodGet, outside+path, wrong)
+			status, body := request(t, http.MethodGet, outside+path, wrong)
 			require.Equal(t, http.StatusUnauthorized, status, "%s with %q: %s", path, wrong, body)
 			require.Contains(t, body, "BACKEND_TOKEN", "it says what to do")
 		}
 	}
-	status, body := ask(t, http.MethodGet, outside+"/metrics", "bearer "+token)
+	status, body := request(t, http.MethodGet, outside+"/metrics", "bearer "+token)
 	require.Equal(t, http.StatusOK, status)
 	require.Equal(t, "backend-1 /metrics bearer "+token, body)
 	for _, path := range []string{"/event/connect?id=a", "/healthz", "/readyz"} {
-		status, _ := ask(t, http.MethodGet, outside+path, "")
+		status, _ := request(t, http.MethodGet, outside+path, "")
 		require.Equal(t, http.StatusOK, status, path)
 	}
 }
@@ -94,7 +94,7 @@ func TestDisconnectIsOpenOnlyIfSaidSo(t *testing.T) {
 		c := site(t, 1)
 		c.Site.OpenDisconnect = open
 		start(t, c)
-		_, body := ask(t, http.MethodDelete, "http://"+c.Listen+"/event/forcedisconnect?id=a", "")
+		_, body := request(t, http.MethodDelete, "http://"+c.Listen+"/event/forcedisconnect?id=a", "")
 		require.Equal(t, open, strings.HasSuffix(body, " Bearer "+token), body)
 	}
 }
@@ -104,20 +104,20 @@ func TestGrafanaAndPrometheusBehindNginx(t *testing.T) {
 	c := site(t, 1)
 	start(t, c)
 	outside := "http://" + c.Listen
-	_, body := ask(t, http.MethodGet, outside+"/grafana/d/soak", "")
+	_, body := request(t, http.MethodGet, outside+"/grafana/d/soak", "")
 	require.Equal(t, "grafana /grafana/d/soak ", body)
-	status, _ := ask(t, http.MethodGet, outside+"/prometheus/api/v1/query", "Bearer "+token)
+	status, _ := request(t, http.MethodGet, outside+"/prometheus/api/v1/query", "Bearer "+token)
 	require.Equal(t, http.StatusUnauthorized, status)
-	status, body = ask(t, http.MethodGet, strings.Replace(outside, "//", "//prometheus:secret@", 1)+"/prometheus/api/v1/query", "")
+	status, body = request(t, http.MethodGet, strings.Replace(outside, "//", "//prometheus:secret@", 1)+"/prometheus/api/v1/query", "")
 	require.Equal(t, http.StatusOK, status)
 	require.Equal(t, "prometheus /prometheus/api/v1/query ", body, "the password goes no further")
 
 	inside := "http://" + c.Site.Internal
-	_, body = ask(t, http.MethodGet, inside+"/nginx-status", "")
+	_, body = request(t, http.MethodGet, inside+"/nginx-status", "")
 	require.Contains(t, body, "Active connections")
-	_, body = ask(t, http.MethodGet, inside+"/backend-1/metrics", "")
+	_, body = request(t, http.MethodGet, inside+"/backend-1/metrics", "")
 	require.Equal(t, "backend-1 /metrics ", body)
-	status, _ = ask(t, http.MethodGet, inside+"/event/ledger", "")
+	status, _ = request(t, http.MethodGet, inside+"/event/ledger", "")
 	require.Equal(t, http.StatusNotFound, status)
 }
 
@@ -125,7 +125,7 @@ func TestLogIsJSONWithBackendTimes(t *testing.T) {
 	t.Parallel()
 	c := site(t, 1)
 	start(t, c)
-	ask(t, http.MethodGet, "http://"+c.Listen+`/event/connect?id=a"b`, "")
+	request(t, http.MethodGet, "http://"+c.Listen+`/event/connect?id=a"b`, "")
 	var log []byte
 	require.Eventually(t, func() bool {
 		log, _ = os.ReadFile(c.Site.AccessLog)
@@ -152,8 +152,8 @@ func TestIDStaysOnItsBackend(t *testing.T) {
 	share := map[string]int{}
 	for n := range 300 {
 		id := fmt.Sprintf("soak-%d", n)
-		_, connected := ask(t, http.MethodGet, outside+"/event/connect?id="+id, "")
-		_, ended := ask(t, http.MethodDelete, outside+"/event/forcedisconnect?id="+id, "")
+		_, connected := request(t, http.MethodGet, outside+"/event/connect?id="+id, "")
+		_, ended := request(t, http.MethodDelete, outside+"/event/forcedisconnect?id="+id, "")
 		name, _, _ := strings.Cut(connected, " ")
 		require.True(t, strings.HasPrefix(ended, name+" "), "%s connects to %q and ends at %q", id, connected, ended)
 		share[name]++
@@ -162,10 +162,10 @@ func TestIDStaysOnItsBackend(t *testing.T) {
 		require.Greater(t, share[fmt.Sprintf("backend-%d", n+1)], 50, "%v", share)
 	}
 	for _, path := range []string{"/metrics", "/event/ledger", "/event/broadcast"} {
-		status, body := ask(t, http.MethodGet, outside+path, "Bearer "+token)
+		status, body := request(t, http.MethodGet, outside+path, "Bearer "+token)
 		require.Equal(t, http.StatusNotFound, status, "one backend must not speak for three: %s", body)
 	}
-	_, body := ask(t, http.MethodGet, "http://"+c.Site.Internal+"/backend-3/metrics", "")
+	_, body := request(t, http.MethodGet, "http://"+c.Site.Internal+"/backend-3/metrics", "")
 	require.Equal(t, "backend-3 /metrics ", body)
 }
 

@@ -46,7 +46,7 @@ func execute(args []string) int {
 	wrapHelp(root)
 	root.SetArgs(args)
 	surviveClosedPipes()
-	root.SetOut(format.Escaping(closedOutput{os.Stdout}))
+	root.SetOut(format.NewEscaper(closedOutput{os.Stdout}))
 	cmd, err := root.ExecuteC()
 	err = secret.Error(err)
 	var usage usageError
@@ -54,10 +54,10 @@ func execute(args []string) int {
 	case err == nil:
 		return outcome.ExitCode()
 	case errors.As(err, &usage), isCobraUsage(err):
-		fmt.Fprintf(format.Escaping(os.Stderr), "soak: %v\n%s\n", err, hint(cmd))
+		fmt.Fprintf(format.NewEscaper(os.Stderr), "soak: %v\n%s\n", err, hint(cmd))
 		return exitUsage
 	}
-	fmt.Fprintf(format.Escaping(os.Stderr), "soak: %v\n", err)
+	fmt.Fprintf(format.NewEscaper(os.Stderr), "soak: %v\n", err)
 	return verdict.Invalid.ExitCode()
 }
 
@@ -80,13 +80,13 @@ func inWords(cmd *cobra.Command, err error) error {
 	case errors.As(err, &unknown):
 		var names []string
 		cmd.Flags().VisitAll(func(flag *pflag.Flag) { names = append(names, "--"+flag.Name) })
-		return didYouMean(err, "--"+unknown.GetSpecifiedName(), names)
+		return suggestName(err, "--"+unknown.GetSpecifiedName(), names)
 	}
 	return err
 }
 
-// didYouMean adds the name that a user most likely meant to an error, if there is one.
-func didYouMean(err error, name string, names []string) error {
+// suggestName adds the name that a user most likely meant to an error, if there is one.
+func suggestName(err error, name string, names []string) error {
 	if suggestion := service.Nearest(name, names); suggestion != "" {
 		return fmt.Errorf("%w; did you mean %s?", err, suggestion)
 	}
@@ -125,7 +125,7 @@ func runArgs(cmd *cobra.Command, args []string) error {
 	for _, sub := range cmd.Commands() {
 		suites = append(suites, sub.Name())
 	}
-	return usageError{Err: didYouMean(fmt.Errorf("unexpected argument %q: it is not a suite", args[0]), args[0], suites)}
+	return usageError{Err: suggestName(fmt.Errorf("unexpected argument %q: it is not a suite", args[0]), args[0], suites)}
 }
 
 // isCobraUsage recognizes an unknown command, for which cobra has no type.

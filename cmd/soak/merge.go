@@ -15,7 +15,7 @@ import (
 
 func mergeCommand(outcome *verdict.Outcome) *cobra.Command {
 	out := plan.DefaultLocal().Out
-	var to ci.To
+	var to ci.Targets
 	var appearance report.Look
 	var expect int
 	cmd := &cobra.Command{

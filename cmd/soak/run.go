@@ -50,7 +50,7 @@ const exitCodes = "Exit codes: 0 pass, 1 fail, 2 invalid (cannot be judged), 64 
 
 // soakFlags defines the flags of a run whose plan is that of a soak.
 func soakFlags(f *pflag.FlagSet, c *run.Config) {
-	plan.AddFlags(f, plan.Of(c.Suite.InPlan(), append(c.Plan.Settings(), c.Local.Settings()...)))
+	plan.AddFlags(f, plan.ForSuite(c.Suite.InPlan(), append(c.Plan.Settings(), c.Local.Settings()...)))
 	f.IntVar(&c.Backends, "backends", 1, "number of backends to start here; each runner uses one")
 	f.BoolVar(&c.NoNginx, "no-nginx", c.Suite.Target.Kind == suite.Direct, "connect to the local backend directly, without nginx")
 	remoteFlags(f, c)
@@ -58,7 +58,7 @@ func soakFlags(f *pflag.FlagSet, c *run.Config) {
 }
 
 // ciFlags defines the flags of every command that ends with a verdict.
-func ciFlags(f *pflag.FlagSet, to *ci.To, appearance *report.Look) {
+func ciFlags(f *pflag.FlagSet, to *ci.Targets, appearance *report.Look) {
 	f.BoolVar(&appearance.Verbose, "verbose", false, "print the whole report.txt")
 	appearance.Colour = term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == ""
 	f.BoolVar(&to.GitHub, "github", false, "on GitHub Actions: annotations, summary and outputs of the step (docs/ci.md)")
@@ -83,7 +83,7 @@ func plannedCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 			kind.Page.Doc + " describes its expectations and its verdict.\n\n" + exitCodes,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c.Variables = plan.GivenByEnvironment(cmd.Flags())
+			c.Variables = plan.EnvironmentSettings(cmd.Flags())
 			if _, err := settle(cmd.Flags()); err != nil {
 				return err
 			}
@@ -219,7 +219,7 @@ func ofRuns(name string) bool {
 // start runs a suite with the settings of the flags. ofScript are settings that the script reads and the plan does
 // not have.
 func start(cmd *cobra.Command, c *run.Config, ofScript []plan.Setting, outcome *verdict.Outcome) (err error) {
-	c.Variables = append(c.Variables, plan.GivenByEnvironment(cmd.Flags())...)
+	c.Variables = append(c.Variables, plan.EnvironmentSettings(cmd.Flags())...)
 	file, err := settle(cmd.Flags())
 	if err != nil {
 		return err

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// refreshed runs the script with a docker that writes down what it is asked, and in which some services run.
-func refreshed(t *testing.T, env, services, viewer string) (said, asked string) {
+// runRefresh runs the script with a docker that writes down what it is asked, and in which some services run.
+func runRefresh(t *testing.T, env, services, viewer string) (said, asked string) {
 	t.Helper()
 	bin := t.TempDir()
 	docker := "#!/bin/sh\ncase \"$2\" in ps) case ' " + services + " ' in *\" $4 \"*) echo id;; esac;; *) echo \"$@\" >>'" + bin + "/asked';; esac\n" +
@@ -34,7 +34,7 @@ func refreshed(t *testing.T, env, services, viewer string) (said, asked string) 
 
 func TestUpRefreshesWhatKeptRunning(t *testing.T) {
 	t.Parallel()
-	said, asked := refreshed(t, "GRAFANA_PASSWORD=new\nPUBLIC_URL=http://soak.example\nHTTPS_PORT=\n", "prometheus grafana alertmanager", "")
+	said, asked := runRefresh(t, "GRAFANA_PASSWORD=new\nPUBLIC_URL=http://soak.example\nHTTPS_PORT=\n", "prometheus grafana alertmanager", "")
 	require.Contains(t, asked, "compose kill --signal SIGHUP prometheus\n")
 	require.Contains(t, asked, "reset-admin-password --password-from-stdin\nnew\n", "no argument that others see")
 	require.Contains(t, asked, "amtool alert add --alertmanager.url=http://127.0.0.1:9093 alertname=StackStarted")
@@ -42,7 +42,7 @@ func TestUpRefreshesWhatKeptRunning(t *testing.T) {
 	require.NotContains(t, asked, "admin/users")
 	require.Contains(t, said, "warning: passwords and BACKEND_TOKEN cross the network in clear")
 
-	said, asked = refreshed(t, "GRAFANA_PASSWORD=new\nPUBLIC_URL=https://soak.example\nHTTPS_PORT=443\n", "prometheus", "")
+	said, asked = runRefresh(t, "GRAFANA_PASSWORD=new\nPUBLIC_URL=https://soak.example\nHTTPS_PORT=443\n", "prometheus", "")
 	require.Equal(t, "compose kill --signal SIGHUP prometheus\n", asked)
 	require.NotContains(t, said, "warning")
 }
@@ -51,10 +51,10 @@ func TestUpRefreshesWhatKeptRunning(t *testing.T) {
 func TestUpMakesAViewer(t *testing.T) {
 	t.Parallel()
 	env := "GRAFANA_PASSWORD=secret\nGRAFANA_VIEWER_PASSWORD=look\n"
-	_, asked := refreshed(t, env, "grafana", "")
+	_, asked := runRefresh(t, env, "grafana", "")
 	require.Contains(t, asked, `user = "admin:secret"`+"\n"+`{"name":"viewer","login":"viewer","password":"look"}`+
 		"--silent --show-error --fail --request POST --header Content-Type: application/json --config FILE --data @FILE http://127.0.0.1:3000/grafana/api/admin/users\n")
-	_, asked = refreshed(t, env, "grafana", `{"id":7,"login":"viewer"}`)
+	_, asked = runRefresh(t, env, "grafana", `{"id":7,"login":"viewer"}`)
 	require.Contains(t, asked, `{"password":"look"}`)
 	require.Contains(t, asked, "--request PUT ")
 	require.Contains(t, asked, "/grafana/api/admin/users/7/password\n")

@@ -19,17 +19,17 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// To names the CI systems that get the result. The zero value names none.
-type To struct {
+// Targets are the CI systems that get the result. The zero value has none.
+type Targets struct {
 	GitHub bool
 	JUnit  string // path of a file; "": none
 }
 
-// Anybody reports whether a CI system gets the result.
-func (t To) Anybody() bool { return t != To{} }
+// Any reports whether a CI system gets the result.
+func (t Targets) Any() bool { return t != Targets{} }
 
-// Check says in a sentence what would keep the file from being written.
-func (t To) Check() error {
+// Check returns an error if the file cannot be written.
+func (t Targets) Check() error {
 	if t.JUnit == "" {
 		return nil
 	}
@@ -58,35 +58,35 @@ func replaceable(path string) bool {
 	return err == nil && (len(head) == 0 || bytes.Contains(head, []byte("<testsuite")))
 }
 
-// A Teller reports one verdict, or the lack of one.
-type Teller struct {
-	to      To
+// A Reporter reports one verdict, or that there is none.
+type Reporter struct {
+	targets Targets
 	out     io.Writer // standard output, where GitHub's runner reads commands
 	token   string    // ends a time without commands
 	verdict *verdict.Verdict
 	report  string
 }
 
-// Begin is called before anything else is said. From then on GitHub's runner obeys nothing in what soak prints, since that has
-// texts from services in it, until End.
-func Begin(to To, out io.Writer) *Teller {
-	t := &Teller{to: to, out: out, token: rand.Text()}
+// Begin must be called before any other output. From then until End, GitHub's runner executes no commands in the
+// output of soak, which contains texts of services.
+func Begin(to Targets, out io.Writer) *Reporter {
+	t := &Reporter{targets: to, out: out, token: rand.Text()}
 	if to.GitHub {
 		fmt.Fprintf(out, "::stop-commands::%s\n", t.token)
 	}
 	return t
 }
 
-// Judged reports the verdict, and the path of the report. A nil Teller does nothing.
-func (t *Teller) Judged(v *verdict.Verdict, report string) {
+// SetVerdict sets the verdict to report, and the path of the report. A nil Reporter does nothing.
+func (t *Reporter) SetVerdict(v *verdict.Verdict, report string) {
 	if t != nil {
 		t.verdict, t.report = v, report
 	}
 }
 
-// End reports the verdict, or the error in its place, and returns the error to print after it: the same in one
-// line, which GitHub's runner reads as text. warn receives what could not be reported.
-func (t *Teller) End(err error, warn func(string)) error {
+// End reports the verdict, or the error in its place, and returns the error to print after it: the same in one line,
+// which GitHub's runner reads as text. warn is called if a report cannot be written.
+func (t *Reporter) End(err error, warn func(string)) error {
 	v := t.verdict
 	if v == nil {
 		v = &verdict.Verdict{Verdict: verdict.Invalid, Reasons: []string{"there is no verdict"}}
@@ -94,11 +94,11 @@ func (t *Teller) End(err error, warn func(string)) error {
 			v.Reasons = []string{err.Error()}
 		}
 	}
-	if t.to.JUnit != "" {
-		failed := safefile.Write(t.to.JUnit, func(w io.Writer) error { return junit(format.Escaping(w), v) })
+	if t.targets.JUnit != "" {
+		failed := safefile.Write(t.targets.JUnit, func(w io.Writer) error { return junit(format.NewEscaper(w), v) })
 		t.warn(failed, warn)
 	}
-	if !t.to.GitHub {
+	if !t.targets.GitHub {
 		return err
 	}
 	text := noVerdict(v)
@@ -119,7 +119,7 @@ func (t *Teller) End(err error, warn func(string)) error {
 	return nil
 }
 
-func (t *Teller) warn(err error, warn func(string)) {
+func (t *Reporter) warn(err error, warn func(string)) {
 	if err != nil {
 		warn("the verdict is valid, but reporting it to CI failed in part: " + harmless(err.Error()))
 	}

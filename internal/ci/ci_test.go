@@ -44,7 +44,7 @@ func newVerdict(outcome verdict.Outcome) *verdict.Verdict {
 }
 
 // A step is what GitHub's runner made of what a command said: the commands that it obeyed, and the text between them.
-type step struct{ obeyed, text []string }
+type step struct{ commands, text []string }
 
 var (
 	commandLine = regexp.MustCompile(`^\s*::([a-zA-Z-]+)[^:]*::(.*)$`)
@@ -67,7 +67,7 @@ func runStep(said string) (s step) {
 		case command != nil && command[1] == "stop-commands":
 			stopped = command[2]
 		case command != nil || oldCommand.MatchString(line):
-			s.obeyed = append(s.obeyed, strings.TrimSpace(line))
+			s.commands = append(s.commands, strings.TrimSpace(line))
 		default:
 			s.text = append(s.text, line)
 		}
@@ -90,8 +90,8 @@ func onGitHub(t *testing.T) (summary, outputs func() string) {
 	return content("GITHUB_STEP_SUMMARY"), content("GITHUB_OUTPUT")
 }
 
-// quiet fails the test where something could not be told.
-func quiet(t *testing.T) func(string) {
+// failOnWarning returns a function for warnings that fails the test.
+func failOnWarning(t *testing.T) func(string) {
 	t.Helper()
 	return func(text string) { t.Error(text) }
 }
@@ -107,12 +107,12 @@ func TestAnnotationsHaveTheFindings(t *testing.T) { //nolint:paralleltest // Git
 	} {
 		summary, outputs := onGitHub(t)
 		var out strings.Builder
-		teller := Begin(To{GitHub: true}, &out)
+		teller := Begin(Targets{GitHub: true}, &out)
 		fmt.Fprintln(&out, "the report")
-		teller.Judged(newVerdict(outcome), "results/x/report.html")
-		require.NoError(t, teller.End(nil, quiet(t)))
+		teller.SetVerdict(newVerdict(outcome), "results/x/report.html")
+		require.NoError(t, teller.End(nil, failOnWarning(t)))
 		got := runStep(out.String())
-		require.Equal(t, want, got.obeyed)
+		require.Equal(t, want, got.commands)
 		require.Equal(t, []string{"the report"}, got.text)
 		require.Contains(t, summary(), " "+strings.ToUpper(string(outcome))+": ")
 		require.Contains(t, summary(), "20260131-120000 · ")
@@ -131,16 +131,16 @@ func TestTextsFromOutsideAreNoCommands(t *testing.T) { //nolint:paralleltest // 
 		v.TestID, v.Warnings = evil, []string{evil}
 		v.Checks = []verdict.Check{{Name: evil, Limit: evil, Actual: evil, Why: evil, Reasons: []string{evil}}}
 		var out strings.Builder
-		teller := Begin(To{GitHub: true}, &out)
+		teller := Begin(Targets{GitHub: true}, &out)
 		fmt.Fprintln(&out, evil)
-		teller.Judged(v, evil)
-		err := teller.End(errors.New(evil), quiet(t))
+		teller.SetVerdict(v, evil)
+		err := teller.End(errors.New(evil), failOnWarning(t))
 		fmt.Fprintf(&out, "soak: %v\n", err)
 		got := runStep(out.String())
-		require.Len(t, got.obeyed, 2, "%q", got.obeyed)
-		require.True(t, strings.HasPrefix(got.obeyed[0], "::error title=Soak fail%3A "), got.obeyed[0])
-		require.True(t, strings.HasPrefix(got.obeyed[1], "::warning title=Soak::"), got.obeyed[1])
-		for _, line := range got.obeyed {
+		require.Len(t, got.commands, 2, "%q", got.commands)
+		require.True(t, strings.HasPrefix(got.commands[0], "::error title=Soak fail%3A "), got.commands[0])
+		require.True(t, strings.HasPrefix(got.commands[1], "::warning title=Soak::"), got.commands[1])
+		for _, line := range got.commands {
 			properties, _, _ := strings.Cut(strings.TrimPrefix(line, "::"), "::")
 			require.NotContains(t, properties, ",", "one property, which nothing ends")
 		}
@@ -156,9 +156,9 @@ func TestSummaryEscapesControlCharacters(t *testing.T) { //nolint:paralleltest /
 	for i := range v.Checks {
 		v.Checks[i].Name += "\x1b\u202e"
 	}
-	teller := Begin(To{GitHub: true}, io.Discard)
-	teller.Judged(v, "")
-	require.NoError(t, teller.End(nil, quiet(t)))
+	teller := Begin(Targets{GitHub: true}, io.Discard)
+	teller.SetVerdict(v, "")
+	require.NoError(t, teller.End(nil, failOnWarning(t)))
 	require.Contains(t, summary(), `\u001b\u202e`)
 	require.NotContains(t, summary(), "\x1b")
 	require.NotContains(t, summary(), "\u202e")
@@ -195,10 +195,10 @@ func TestErrorWithoutAVerdict(t *testing.T) { //nolint:paralleltest // GitHub's 
 	file := filepath.Join(t.TempDir(), "soak.xml")
 	was := fmt.Errorf("nothing answers at\nhttp://127.0.0.1:1: %w", io.ErrUnexpectedEOF)
 	var out strings.Builder
-	err := Begin(To{GitHub: true, JUnit: file}, &out).End(was, quiet(t))
+	err := Begin(Targets{GitHub: true, JUnit: file}, &out).End(was, failOnWarning(t))
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	require.EqualError(t, err, "nothing answers at; http://127.0.0.1:1: unexpected EOF")
-	require.Equal(t, []string{"::error title=Soak invalid%3A a verdict::nothing answers at%0Ahttp://127.0.0.1:1: unexpected EOF"}, runStep(out.String()).obeyed)
+	require.Equal(t, []string{"::error title=Soak invalid%3A a verdict::nothing answers at%0Ahttp://127.0.0.1:1: unexpected EOF"}, runStep(out.String()).commands)
 	require.Contains(t, summary(), "no verdict")
 	require.Contains(t, summary(), "\n    nothing answers at; http://127.0.0.1:1")
 	require.Contains(t, outputs(), "verdict=invalid\n")
@@ -213,28 +213,28 @@ func TestUnwritableFileIsAWarning(t *testing.T) {
 	t.Setenv("GITHUB_OUTPUT", "")
 	folder := t.TempDir()
 	var said []string
-	teller := Begin(To{GitHub: true, JUnit: filepath.Join(folder, "gone", "soak.xml")}, io.Discard)
-	teller.Judged(newVerdict(verdict.Pass), "")
+	teller := Begin(Targets{GitHub: true, JUnit: filepath.Join(folder, "gone", "soak.xml")}, io.Discard)
+	teller.SetVerdict(newVerdict(verdict.Pass), "")
 	require.NoError(t, teller.End(nil, func(text string) { said = append(said, text) }))
 	require.Len(t, said, 2)
 	require.Contains(t, said[0], "soak.xml")
 	require.Contains(t, said[1], "GITHUB_STEP_SUMMARY is not set")
 
-	require.NoError(t, To{JUnit: filepath.Join(folder, "new.xml")}.Check())
-	require.ErrorContains(t, To{JUnit: filepath.Join(folder, "gone", "new.xml")}.Check(), "there is no folder")
-	require.ErrorContains(t, To{JUnit: folder}.Check(), "is not a file")
+	require.NoError(t, Targets{JUnit: filepath.Join(folder, "new.xml")}.Check())
+	require.ErrorContains(t, Targets{JUnit: filepath.Join(folder, "gone", "new.xml")}.Check(), "there is no folder")
+	require.ErrorContains(t, Targets{JUnit: folder}.Check(), "is not a file")
 }
 
 func TestNothingIsReportedOutsideOfCI(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	teller := Begin(To{}, &out)
-	teller.Judged(newVerdict(verdict.Fail), "")
+	teller := Begin(Targets{}, &out)
+	teller.SetVerdict(newVerdict(verdict.Fail), "")
 	was := errors.New("one\ntwo")
-	require.Equal(t, was, teller.End(was, quiet(t)))
+	require.Equal(t, was, teller.End(was, failOnWarning(t)))
 	require.Empty(t, out.String())
-	var nobody *Teller
-	nobody.Judged(newVerdict(verdict.Pass), "")
+	var nobody *Reporter
+	nobody.SetVerdict(newVerdict(verdict.Pass), "")
 }
 
 // parse reads a file as strictly as XML is.
@@ -252,9 +252,9 @@ func TestJUnitHasACaseForEachCheck(t *testing.T) {
 	t.Parallel()
 	for outcome, want := range map[verdict.Outcome][3]int{verdict.Pass: {2, 0, 0}, verdict.Fail: {3, 1, 0}, verdict.Invalid: {3, 0, 1}} {
 		file := filepath.Join(t.TempDir(), "soak.xml")
-		teller := Begin(To{JUnit: file}, io.Discard)
-		teller.Judged(newVerdict(outcome), "")
-		require.NoError(t, teller.End(nil, quiet(t)))
+		teller := Begin(Targets{JUnit: file}, io.Discard)
+		teller.SetVerdict(newVerdict(outcome), "")
+		require.NoError(t, teller.End(nil, failOnWarning(t)))
 		s := parse(t, file)
 		require.Equal(t, want, [3]int{s.Tests, s.Failures, s.Errors}, outcome)
 		require.Equal(t, []string{"Soak", "3600.500", "2023-11-14T22:13:20"}, []string{s.Name, s.Time, s.Timestamp})
@@ -278,9 +278,9 @@ func TestJUnitIsXMLWhateverIsInIt(t *testing.T) {
 	v.TestID, v.Plan.BackendURL = evil, evil
 	v.Checks = []verdict.Check{{Name: evil, Limit: evil, Actual: evil, Reasons: []string{evil}}, {Name: evil, Actual: evil, Pass: true}}
 	file := filepath.Join(t.TempDir(), "soak.xml")
-	teller := Begin(To{JUnit: file}, io.Discard)
-	teller.Judged(v, "")
-	require.NoError(t, teller.End(nil, quiet(t)))
+	teller := Begin(Targets{JUnit: file}, io.Discard)
+	teller.SetVerdict(v, "")
+	require.NoError(t, teller.End(nil, failOnWarning(t)))
 	s := parse(t, file)
 	require.Equal(t, 2, s.Tests)
 	require.Contains(t, s.Cases[0].Failure.Text, "]]></failure><script>&amp;\"'")
@@ -295,10 +295,10 @@ func TestConnectionsOnlyIsAWarning(t *testing.T) { //nolint:paralleltest // GitH
 	v.Checks = append(v.Checks, verdict.Check{Name: "messages checked", Limit: "any"}.NotJudged("nothing says how"))
 	file := filepath.Join(t.TempDir(), "soak.xml")
 	var out strings.Builder
-	teller := Begin(To{GitHub: true, JUnit: file}, &out)
-	teller.Judged(v, "")
-	require.NoError(t, teller.End(nil, quiet(t)))
-	require.Contains(t, runStep(out.String()).obeyed, "::warning title=Soak pass (connections only)::1200 connections held to the end")
+	teller := Begin(Targets{GitHub: true, JUnit: file}, &out)
+	teller.SetVerdict(v, "")
+	require.NoError(t, teller.End(nil, failOnWarning(t)))
+	require.Contains(t, runStep(out.String()).commands, "::warning title=Soak pass (connections only)::1200 connections held to the end")
 	require.Contains(t, summary(), "PASS (connections only): messages were not checked")
 	require.Contains(t, outputs(), "verdict=pass\n")
 	s := parse(t, file)
@@ -311,7 +311,7 @@ func TestConnectionsOnlyIsAWarning(t *testing.T) { //nolint:paralleltest // GitH
 func TestJUnitReplacesNoFileOfAnotherFormat(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "main.go")
-	to := To{JUnit: path}
+	to := Targets{JUnit: path}
 	require.NoError(t, to.Check())
 	require.NoError(t, os.WriteFile(path, nil, 0o600))
 	require.NoError(t, to.Check())

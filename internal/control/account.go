@@ -71,11 +71,11 @@ func (a *Account) Due(now time.Time) uint64 {
 	return n
 }
 
-// Missing is how many events were due more than patience ago and have not come.
-func (a *Account) Missing(now time.Time, patience time.Duration) uint64 {
+// Missing returns how many events were due more than a tolerance ago and have not arrived.
+func (a *Account) Missing(now time.Time, tolerance time.Duration) uint64 {
 	if a.number == 0 {
 		return 0
 	}
-	due := uint64(max((now.Sub(a.base)-patience)/Interval, 0))
+	due := uint64(max((now.Sub(a.base)-tolerance)/Interval, 0))
 	return due - min(a.number, due)
 }

@@ -28,7 +28,7 @@ const maxStreams = 10_000
 // stalled reference can be told apart from a stalled reader. The schedule does not drift.
 func Serve(ctx context.Context, listener net.Listener) error {
 	s := &http.Server{
-		Handler: limited(maxStreams, http.HandlerFunc(stream)), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 8 << 10,
+		Handler: limitStreams(maxStreams, http.HandlerFunc(stream)), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 8 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	ended := context.AfterFunc(ctx, func() { _ = s.Close() })
@@ -39,8 +39,8 @@ func Serve(ctx context.Context, listener net.Listener) error {
 	return nil
 }
 
-func limited(most int, h http.Handler) http.Handler {
-	places := make(chan struct{}, most)
+func limitStreams(limit int, h http.Handler) http.Handler {
+	places := make(chan struct{}, limit)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case places <- struct{}{}:

@@ -11,12 +11,12 @@ import (
 // Escape returns text with each control and format character (Unicode categories Cc and Cf) written as \uXXXX, so that
 // a terminal, an editor or a log viewer does not interpret text from a service. Line feeds, tabs and zero-width joiners stay.
 func Escape(text string) string {
-	if strings.IndexFunc(text, interpreted) < 0 {
+	if strings.IndexFunc(text, isInterpreted) < 0 {
 		return text
 	}
 	var out strings.Builder
 	for _, r := range text {
-		if interpreted(r) {
+		if isInterpreted(r) {
 			writeEscape(&out, r)
 		} else {
 			out.WriteRune(r)
@@ -25,8 +25,8 @@ func Escape(text string) string {
 	return out.String()
 }
 
-// interpreted reports whether a terminal may interpret r instead of showing it.
-func interpreted(r rune) bool {
+// isInterpreted reports whether a terminal may interpret r instead of displaying it.
+func isInterpreted(r rune) bool {
 	const zeroWidthJoiner = 0x200d
 	return r != '\n' && r != '\t' && r != zeroWidthJoiner && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r))
 }
@@ -40,25 +40,25 @@ func writeEscape(out *strings.Builder, r rune) {
 	fmt.Fprintf(out, `\u%04x`, r)
 }
 
-// Escaping returns a writer that escapes text as Escape does and writes it to w. Bytes that are not UTF-8 pass unchanged,
-// except C1 control characters. A character may be split over several writes.
-func Escaping(w io.Writer) io.Writer { return &escaping{w: w} }
+// NewEscaper returns a writer that escapes text as Escape does and writes it to w. Bytes that are not UTF-8 pass
+// unchanged.
+func NewEscaper(w io.Writer) io.Writer { return &escaper{w: w} }
 
-// Unescaped returns the writer below Escaping; w itself if it is another writer.
-func Unescaped(w io.Writer) io.Writer {
-	if e, ok := w.(*escaping); ok {
+// WithoutEscaper returns the writer below NewEscaper; w itself if it is another writer.
+func WithoutEscaper(w io.Writer) io.Writer {
+	if e, ok := w.(*escaper); ok {
 		return e.w
 	}
 	return w
 }
 
-type escaping struct {
-	w    io.Writer
-	rest []byte // the first bytes of an incomplete character
+type escaper struct {
+	w          io.Writer
+	incomplete []byte // the first bytes of an incomplete character
 }
 
-func (e *escaping) Write(p []byte) (int, error) {
-	text := append(e.rest, p...) //nolint:gocritic // rest is replaced below
+func (e *escaper) Write(p []byte) (int, error) {
+	text := append(e.incomplete, p...) //nolint:gocritic // rest is replaced below
 	end := len(text)
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
 		if utf8.RuneStart(text[len(text)-n]) {
@@ -68,7 +68,7 @@ func (e *escaping) Write(p []byte) (int, error) {
 			break
 		}
 	}
-	e.rest = append([]byte(nil), text[end:]...)
+	e.incomplete = append([]byte(nil), text[end:]...)
 	if _, err := e.w.Write([]byte(escapeBytes(text[:end]))); err != nil {
 		return 0, err
 	}
@@ -88,7 +88,7 @@ func escapeBytes(text []byte) string {
 			writeEscape(&out, rune(text[0]))
 		case r == utf8.RuneError && size == 1:
 			out.WriteByte(text[0])
-		case interpreted(r):
+		case isInterpreted(r):
 			writeEscape(&out, r)
 		default:
 			out.Write(text[:size])

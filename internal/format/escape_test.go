@@ -28,11 +28,11 @@ func TestEscapingJoinsCharactersThatAreSplit(t *testing.T) {
 	t.Parallel()
 	const text = "{\"name\": \"é\u009b\u202e日\U0001f600\"}\n"
 	var whole bytes.Buffer
-	_, err := Escaping(&whole).Write([]byte(text))
+	_, err := NewEscaper(&whole).Write([]byte(text))
 	require.NoError(t, err)
 	require.Equal(t, Escape(text), whole.String())
 	var pieces bytes.Buffer
-	w := Escaping(&pieces)
+	w := NewEscaper(&pieces)
 	for i := range len(text) {
 		n, err := w.Write([]byte{text[i]})
 		require.NoError(t, err)
@@ -47,7 +47,7 @@ func TestEscapingJoinsCharactersThatAreSplit(t *testing.T) {
 func TestEscapingOfBytesThatAreNotUTF8(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	_, err := Escaping(&out).Write([]byte("a\x9b31m\xffb\x1b"))
+	_, err := NewEscaper(&out).Write([]byte("a\x9b31m\xffb\x1b"))
 	require.NoError(t, err)
 	require.Equal(t, "a\\u009b31m\xffb\\u001b", out.String())
 }

@@ -18,11 +18,11 @@ func MiB(v float64) string {
 	case size < 0.1/1024/2:
 		return "0 MiB"
 	case size >= 1024:
-		return signed("%.2f GiB", v/1024)
+		return withSign("%.2f GiB", v/1024)
 	case size < 1:
-		return signed("%.1f KiB", v*1024)
+		return withSign("%.1f KiB", v*1024)
 	}
-	return signed("%.1f MiB", v)
+	return withSign("%.1f MiB", v)
 }
 
 // Bytes returns a size in memory.
@@ -36,11 +36,11 @@ func Percent(v float64) string {
 	case v != 0 && size < .01:
 		return "< 0.01 %"
 	case v != 0 && size < .1:
-		return signed("%.2f %%", v)
+		return withSign("%.2f %%", v)
 	case size >= 100:
-		return signed("%.0f %%", v)
+		return withSign("%.0f %%", v)
 	}
-	return signed("%.1f %%", v)
+	return withSign("%.1f %%", v)
 }
 
 // Share returns a part of a whole in percent.
@@ -86,8 +86,8 @@ func Plus(text string, v float64) string {
 	return text
 }
 
-// signed writes a minus sign that is as long as a plus sign.
-func signed(format string, v float64) string {
+// withSign formats a value with a minus sign that is as long as a plus sign.
+func withSign(format string, v float64) string {
 	if v < 0 {
 		return "−" + fmt.Sprintf(format, -v)
 	}

@@ -26,7 +26,7 @@ type Dialer struct {
 	MaxHead int                                          // bytes of a response head, interim responses included
 }
 
-var past = time.Unix(1, 0)
+var pastTime = time.Unix(1, 0)
 
 // Open connects to the server of a URL, or to a proxy that forwards requests to it, until the deadline. When ctx ends, the opening
 // fails, and so do all reads and writes on the connection later.
@@ -35,7 +35,7 @@ func (d *Dialer) Open(ctx context.Context, deadline time.Time, u *url.URL, throu
 	defer cancel()
 	raw, err := d.Dial(opening, "tcp", through.Address(u))
 	if err != nil {
-		return nil, through.Undialed(err)
+		return nil, through.DialError(err)
 	}
 	stop := interruptAfter(opening, raw)
 	conn, err := through.Reach(opening, raw, d.TLS)
@@ -58,7 +58,7 @@ func (d *Dialer) Open(ctx context.Context, deadline time.Time, u *url.URL, throu
 
 // interruptAfter makes reads and writes fail once ctx is done, also those in progress, until stop is called.
 func interruptAfter(ctx context.Context, conn net.Conn) (stop func() bool) {
-	return context.AfterFunc(ctx, func() { _ = conn.SetDeadline(past) })
+	return context.AfterFunc(ctx, func() { _ = conn.SetDeadline(pastTime) })
 }
 
 // A Conn is a connection for one request at a time. One goroutine uses it; any goroutine may call Close.
@@ -93,7 +93,7 @@ func (c *Conn) SetDeadline(t time.Time) error {
 	_ = c.raw.SetDeadline(t) // an error comes again at the read or write
 	err := c.ctx.Err()
 	if err != nil {
-		_ = c.raw.SetDeadline(past) // t may have replaced the interruption
+		_ = c.raw.SetDeadline(pastTime) // t may have replaced the interruption
 	}
 	return err
 }
@@ -121,7 +121,7 @@ func (c *Conn) Unrequested() ([]byte, error) {
 		return nil, c.ended
 	}
 	_ = c.raw.SetDeadline(time.Now().Add(ticketTime)) // an error comes again at the read
-	begin, err := c.reader.in.Peek(len("HTTP/1.1 200"))
+	begin, err := c.reader.buffer.Peek(len("HTTP/1.1 200"))
 	switch {
 	case len(begin) > 0:
 		return begin, nil

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// NoSuchName reports whether an error of a dial is one of name resolution.
-func NoSuchName(err error) bool {
+// IsUnknownName reports whether the error of a dial is an error of name resolution.
+func IsUnknownName(err error) bool {
 	var dns *net.DNSError
 	return errors.As(err, &dns) || strings.HasPrefix(err.Error(), "lookup ") // the resolver of k6 has no type for it
 }

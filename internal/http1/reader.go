@@ -26,15 +26,15 @@ func (e HeadTooLongError) Error() string {
 
 // A Reader reads responses from a connection.
 type Reader struct {
-	from  bounded
-	in    *bufio.Reader
-	first time.Time // when the first byte of the last head arrived
+	source limitedReader
+	buffer *bufio.Reader
+	first  time.Time // when the first byte of the last head arrived
 }
 
 // newReader returns a Reader with a buffer of that size and a limit for heads.
 func newReader(size, maxHead int) *Reader {
-	r := &Reader{from: bounded{maxHead: maxHead}}
-	r.in = bufio.NewReaderSize(&r.from, size)
+	r := &Reader{source: limitedReader{maxHead: maxHead}}
+	r.buffer = bufio.NewReaderSize(&r.source, size)
 	return r
 }
 
@@ -59,13 +59,13 @@ func (r *Reader) Return() {
 
 // Reset makes the Reader read from another connection; nil releases the last one.
 func (r *Reader) Reset(conn io.Reader) {
-	r.from.Reader, r.from.left = conn, math.MaxInt
-	r.in.Reset(&r.from)
+	r.source.Reader, r.source.left = conn, math.MaxInt
+	r.buffer.Reset(&r.source)
 }
 
 // Buffered returns the bytes that were read beyond the last head or body.
 func (r *Reader) Buffered() []byte {
-	buffered, _ := r.in.Peek(r.in.Buffered())
+	buffered, _ := r.buffer.Peek(r.buffer.Buffered())
 	return buffered
 }
 
@@ -74,16 +74,16 @@ func (r *Reader) Buffered() []byte {
 // connection.
 func (r *Reader) Head(req *http.Request) (resp *http.Response, err error) {
 	r.first = time.Time{}
-	r.from.left, r.from.err = r.from.maxHead, nil
-	defer func() { r.from.left = math.MaxInt }()
+	r.source.left, r.source.err = r.source.maxHead, nil
+	defer func() { r.source.left = math.MaxInt }()
 	for range MaxInterim {
-		if _, err := r.in.Peek(1); err != nil {
+		if _, err := r.buffer.Peek(1); err != nil {
 			return nil, err
 		}
 		r.first = time.Now()
-		resp, err = http.ReadResponse(r.in, req)
+		resp, err = http.ReadResponse(r.buffer, req)
 		if err != nil {
-			return nil, cmp.Or(r.from.err, err)
+			return nil, cmp.Or(r.source.err, err)
 		}
 		if resp.StatusCode >= http.StatusOK || resp.StatusCode == http.StatusSwitchingProtocols {
 			return resp, nil
@@ -92,14 +92,14 @@ func (r *Reader) Head(req *http.Request) (resp *http.Response, err error) {
 	return resp, ErrInterim
 }
 
-// A bounded reader reads no more bytes than are left.
-type bounded struct {
+// A limitedReader reads no more bytes than are left.
+type limitedReader struct {
 	io.Reader
 	left, maxHead int
 	err           error // the first one, which the parser of net/http may replace by its own
 }
 
-func (b *bounded) Read(p []byte) (int, error) {
+func (b *limitedReader) Read(p []byte) (int, error) {
 	if b.left <= 0 {
 		b.err = HeadTooLongError(b.maxHead)
 		return 0, b.err

@@ -40,7 +40,7 @@ func (m anthropic) failure(b []byte, _ *answer) []byte {
 	return append(m.refusal(append(b, "event: error\ndata: "...), 500, failureMessage), "\n\n"...)
 }
 
-func (m anthropic) whole(b []byte, a *answer) []byte {
+func (m anthropic) appendComplete(b []byte, a *answer) []byte {
 	b = append(m.message(b, a), `,"content":[{"type":"text","text":"`...)
 	b = append(a.text(b), `"}],"stop_reason":`...)
 	b = append(append(b, m.reason(a)...), `,"stop_sequence":null,"usage":{"input_tokens":`...)

@@ -23,8 +23,8 @@ type api interface {
 	terminal(b []byte, a *answer) []byte
 	// failure appends an error event.
 	failure(b []byte, a *answer) []byte
-	// whole appends the answer to a request without "stream".
-	whole(b []byte, a *answer) []byte
+	// appendComplete appends the answer to a request without "stream".
+	appendComplete(b []byte, a *answer) []byte
 	// refusal appends the body of an error with a status.
 	refusal(b []byte, status int, message string) []byte
 }
@@ -53,7 +53,7 @@ func (a *answer) text(b []byte) []byte {
 		fault = Fault{}
 	}
 	for i := 1; i <= a.Chunks; i++ {
-		numbers, count := fault.at(i, a.Chunks)
+		numbers, count := fault.numbersAt(i, a.Chunks)
 		for _, k := range numbers[:count] {
 			b = a.token(b, k, fault)
 		}

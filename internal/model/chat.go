@@ -7,8 +7,8 @@ type chat struct{}
 
 func (chat) name() string { return "openai-chat" }
 
-// open appends the fields that all objects have. kind is the value of "object".
-func (chat) open(b []byte, a *answer, kind string) []byte {
+// appendHead appends the fields that all objects have. kind is the value of "object".
+func (chat) appendHead(b []byte, a *answer, kind string) []byte {
 	b = append(append(b, `{"id":"chatcmpl-`...), a.ID...)
 	b = append(append(b, `","object":"`...), kind...)
 	b = strconv.AppendInt(append(b, `","created":`...), a.created, 10)
@@ -17,7 +17,7 @@ func (chat) open(b []byte, a *answer, kind string) []byte {
 
 // choice opens an event with a choice; closeChoice closes it.
 func (c chat) choice(b []byte, a *answer) []byte {
-	b = c.open(append(b, "data: "...), a, "chat.completion.chunk")
+	b = c.appendHead(append(b, "data: "...), a, "chat.completion.chunk")
 	return append(b, `,"choices":[{"index":0,"delta":`...)
 }
 
@@ -44,7 +44,7 @@ func (c chat) chunk(b []byte, a *answer, k int) []byte {
 func (c chat) tail(b []byte, a *answer) []byte {
 	b = c.closeChoice(append(c.choice(b, a), "{}"...), a, c.reason(a))
 	if a.usage {
-		b = c.open(append(b, "data: "...), a, "chat.completion.chunk")
+		b = c.appendHead(append(b, "data: "...), a, "chat.completion.chunk")
 		b = append(c.counts(append(b, `,"choices":[],"usage":`...), a), "}\n\n"...)
 	}
 	return b
@@ -56,8 +56,8 @@ func (c chat) failure(b []byte, _ *answer) []byte {
 	return append(c.refusal(append(b, "data: "...), 500, failureMessage), "\n\n"...)
 }
 
-func (c chat) whole(b []byte, a *answer) []byte {
-	b = append(c.open(b, a, "chat.completion"), `,"choices":[{"index":0,"message":{"role":"assistant","content":"`...)
+func (c chat) appendComplete(b []byte, a *answer) []byte {
+	b = append(c.appendHead(b, a, "chat.completion"), `,"choices":[{"index":0,"message":{"role":"assistant","content":"`...)
 	b = append(a.text(b), `","refusal":null},"logprobs":null,"finish_reason":`...)
 	b = append(append(b, c.reason(a)...), `}],"usage":`...)
 	return append(c.counts(b, a), '}')

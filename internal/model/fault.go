@@ -132,8 +132,8 @@ func (f Fault) String() string {
 	return f.Kind.String() + "@" + strconv.Itoa(f.K)
 }
 
-// at returns the numbers of the chunks to send in place i (from 1) of n.
-func (f Fault) at(i, n int) (numbers [2]int, count int) {
+// numbersAt returns the numbers of the chunks to send in place i (from 1) of n.
+func (f Fault) numbersAt(i, n int) (numbers [2]int, count int) {
 	switch {
 	case f.Kind == Drop && i == f.K:
 		return numbers, 0

@@ -20,8 +20,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/model/numbered"
 )
 
-// patience limits every wait of the tests.
-const patience = time.Minute
+// testTimeout limits every wait of the tests.
+const testTimeout = time.Minute
 
 // noDelays returns the configuration of a model without delays.
 func noDelays() Config {
@@ -49,8 +49,8 @@ func body(t testing.TB, order string, stream bool) io.Reader {
 	return bytes.NewReader(text)
 }
 
-// A reading is a response as a client sees it.
-type reading struct {
+// A clientResponse is a response as a client receives it.
+type clientResponse struct {
 	*http.Response
 	cancel context.CancelFunc
 	done   chan struct{} // closed at the end of the body
@@ -61,14 +61,14 @@ type reading struct {
 }
 
 // post sends a request and reads its response in the background.
-func post(t testing.TB, url, path, order string, stream bool) *reading {
+func post(t testing.TB, url, path, order string, stream bool) *clientResponse {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url+path, body(t, order, stream))
 	require.NoError(t, err)
 	response, err := http.DefaultClient.Do(request)
 	require.NoError(t, err)
-	r := &reading{Response: response, cancel: cancel, done: make(chan struct{})}
+	r := &clientResponse{Response: response, cancel: cancel, done: make(chan struct{})}
 	t.Cleanup(func() { cancel(); <-r.done })
 	go func() {
 		defer close(r.done)
@@ -82,25 +82,25 @@ func post(t testing.TB, url, path, order string, stream bool) *reading {
 }
 
 // Write takes a part of the body.
-func (r *reading) Write(part []byte) (int, error) {
+func (r *clientResponse) Write(part []byte) (int, error) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	return r.text.Write(part)
 }
 
 // body returns what has arrived so far.
-func (r *reading) body() string {
+func (r *clientResponse) body() string {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	return r.text.String()
 }
 
-// ending returns how the body ended.
-func (r *reading) ending(t testing.TB) string {
+// endText returns how the body ended.
+func (r *clientResponse) endText(t testing.TB) string {
 	t.Helper()
 	select {
 	case <-r.done:
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		require.Fail(t, "the response does not end")
 	}
 	switch {
@@ -179,10 +179,10 @@ func records(t testing.TB, url, prefix string) (out []Record) {
 	}
 }
 
-// ended returns the only record of an id once its request has ended.
-func ended(t testing.TB, url, id string) Record {
+// awaitRecord returns the only record of an id once its request has ended.
+func awaitRecord(t testing.TB, url, id string) Record {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; {
+	for deadline := time.Now().Add(testTimeout); ; {
 		if found := records(t, url, id); len(found) == 1 && found[0].Ended != 0 {
 			return found[0]
 		} else if time.Now().After(deadline) {

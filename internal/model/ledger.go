@@ -77,22 +77,22 @@ func (e *entry) record() Record {
 
 // A ledger remembers the last requests: a ring, as long as keep.
 type ledger struct {
-	keep  int
-	mutex sync.Mutex
-	ring  []entry // of request number n at n % keep
-	total int     // requests so far
+	capacity int
+	mutex    sync.Mutex
+	ring     []entry // of request number n at n % keep
+	total    int     // requests so far
 }
 
-// open adds a request and returns its number.
-func (l *ledger) open(e entry) int {
+// add adds a request and returns its number.
+func (l *ledger) add(e entry) int {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	n := l.total
 	l.total++
-	if len(l.ring) < l.keep {
+	if len(l.ring) < l.capacity {
 		l.ring = append(l.ring, e)
 	} else {
-		l.ring[n%l.keep] = e
+		l.ring[n%l.capacity] = e
 	}
 	return n
 }
@@ -102,7 +102,7 @@ func (l *ledger) put(n int, e entry) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	if n >= l.total-len(l.ring) {
-		l.ring[n%l.keep] = e
+		l.ring[n%l.capacity] = e
 	}
 }
 
@@ -130,7 +130,7 @@ func (l *ledger) batch(to []entry, next int) ([]entry, int) {
 	defer l.mutex.Unlock()
 	next = max(next, l.total-len(l.ring))
 	for ; next < l.total && len(to) < cap(to); next++ {
-		to = append(to, l.ring[next%l.keep])
+		to = append(to, l.ring[next%l.capacity])
 	}
 	return to, next
 }

@@ -90,9 +90,9 @@ func TestKindsHaveTheirNames(t *testing.T) {
 }
 
 func TestLedgerKeepsTheLast(t *testing.T) {
-	l := ledger{keep: 3}
+	l := ledger{capacity: 3}
 	for i := range 5 {
-		l.open(entry{id: fmt.Sprint(i)})
+		l.add(entry{id: fmt.Sprint(i)})
 	}
 	l.put(1, entry{id: "too old"})
 	l.put(3, entry{id: "3", outcome: Complete})
@@ -106,7 +106,7 @@ func TestLedgerKeepsTheLast(t *testing.T) {
 // Stopping ends stalled answers at once and lets the others end.
 func TestServeDrains(t *testing.T) {
 	config := noDelays()
-	config.DrainWait = patience
+	config.DrainWait = testTimeout
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	url := "http://" + l.Addr().String()
@@ -117,8 +117,8 @@ func TestServeDrains(t *testing.T) {
 	stalled := post(t, url, paths[0], "id=stalled fault=stall@1", true)
 	slow := post(t, url, paths[0], "id=slow chunks=5 delay=50ms", true)
 	stop()
-	require.Equal(t, "in order", stalled.ending(t))
-	require.Equal(t, "in order", slow.ending(t))
+	require.Equal(t, "in order", stalled.endText(t))
+	require.Equal(t, "in order", slow.endText(t))
 	require.Equal(t, account{Numbers: []int{1, 2, 3, 4, 5}, Terminals: 1}, count(slow.body(), paths[0], "slow"))
 	require.NoError(t, <-served)
 	require.Equal(t, Interrupted, server.ledger.ring[0].outcome)

@@ -35,7 +35,7 @@ func (r *response) send() {
 		r.entry.outcome = Refused
 		refuse(r.w, r.api, status, failureMessage)
 	case !r.a.stream:
-		r.sendWhole()
+		r.sendAtOnce()
 	default:
 		header.Set("Content-Type", "text/event-stream; charset=utf-8")
 		header.Set("Cache-Control", "no-cache")
@@ -93,7 +93,7 @@ func (r *response) sendChunks() bool {
 		if !r.wait(r.due(i)) {
 			return false
 		}
-		numbers, count := a.Fault.at(i, a.Chunks)
+		numbers, count := a.Fault.numbersAt(i, a.Chunks)
 		for _, k := range numbers[:count] {
 			r.b = r.api.chunk(r.b, a, k)
 		}
@@ -165,13 +165,13 @@ func (r *response) disconnect() {
 	_ = conn.Close()
 }
 
-// sendWhole sends the answer as one JSON object, after the time that the stream would take.
-func (r *response) sendWhole() {
+// sendAtOnce sends the answer as one JSON object, after the time that the stream would take.
+func (r *response) sendAtOnce() {
 	if !r.wait(r.due(r.a.Chunks)) {
 		return
 	}
 	kind := r.a.Fault.Kind
-	r.b = r.api.whole(r.b, r.a)
+	r.b = r.api.appendComplete(r.b, r.a)
 	if kind.last() {
 		r.b = r.b[:len(r.b)/2]
 	}

@@ -106,7 +106,7 @@ func (r responses) failure(b []byte, a *answer) []byte {
 	return append(appendString(b, failureMessage), ",\"param\":null}\n\n"...)
 }
 
-func (r responses) whole(b []byte, a *answer) []byte { return r.response(b, a, r.status(a)) }
+func (r responses) appendComplete(b []byte, a *answer) []byte { return r.response(b, a, r.status(a)) }
 
 func (responses) status(a *answer) string {
 	if a.Fault.Kind == Length {

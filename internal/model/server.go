@@ -59,7 +59,7 @@ type Server struct {
 // New returns a server.
 func New(config Config) *Server {
 	s := &Server{
-		config: config, ledger: ledger{keep: max(config.Keep, 1)}, metrics: newMetrics(), routes: http.NewServeMux(),
+		config: config, ledger: ledger{capacity: max(config.Keep, 1)}, metrics: newMetrics(), routes: http.NewServeMux(),
 		created: time.Now().Unix(), stopping: make(chan struct{}),
 	}
 	s.buffers.New = func() any { b := make([]byte, 0, 1024); return &b }
@@ -140,7 +140,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, at int) {
 		id: a.ID, api: uint8(at), stream: a.stream, started: micro(started), // #nosec G115 -- an index of apis
 		kind: a.Fault.Kind, k: int32(a.Fault.K), total: int32(a.Chunks), // #nosec G115 -- at most MaxChunks
 	}
-	number := s.ledger.open(e)
+	number := s.ledger.add(e)
 	s.metrics.open.Inc()
 	buffer := s.buffers.Get().(*[]byte)
 	out := &response{server: s, api: apis[at], a: a, w: w, ctx: r.Context(), b: (*buffer)[:0], entry: e, started: started}

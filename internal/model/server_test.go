@@ -51,9 +51,9 @@ func TestEachFaultOnTheWire(t *testing.T) {
 				id := strings.ReplaceAll(t.Name(), "/", "-")
 				r := post(t, url, path, "id="+id+" fault="+test.fault, true)
 				require.Equal(t, http.StatusOK, r.StatusCode)
-				require.Equal(t, test.ending, r.ending(t), r.body())
+				require.Equal(t, test.ending, r.endText(t), r.body())
 				require.Equal(t, test.want, count(r.body(), path, id), r.body())
-				record := ended(t, url, id)
+				record := awaitRecord(t, url, id)
 				require.Equal(t, test.outcome, record.Outcome)
 				require.Equal(t, test.sent, record.Sent)
 				require.Equal(t, apis[at].name(), record.API)
@@ -79,9 +79,9 @@ func TestStatusFaults(t *testing.T) {
 				r := post(t, url, path, "id="+id+" fault="+fault, stream)
 				require.Equal(t, status, r.StatusCode)
 				require.Equal(t, map[string]string{"429": "2"}[fault], r.Header.Get("Retry-After"))
-				r.ending(t)
+				r.endText(t)
 				require.True(t, json.Valid([]byte(r.body())), r.body())
-				require.Equal(t, "refused", ended(t, url, id).Outcome)
+				require.Equal(t, "refused", awaitRecord(t, url, id).Outcome)
 			}
 		}
 	}
@@ -103,13 +103,13 @@ func TestOpenStreamsAndClientsThatLeave(t *testing.T) {
 				r := post(t, url, path, "id="+id+" fault="+fault, true)
 				got := func() account { return count(r.body(), path, id) }
 				require.Eventually(t, func() bool { return len(got().Numbers) == len(want.Numbers) && got().Terminals == want.Terminals },
-					patience, time.Millisecond)
+					testTimeout, time.Millisecond)
 				open := records(t, url, id)
 				require.Len(t, open, 1)
 				require.Equal(t, "open", open[0].Outcome)
 				before := time.Now()
 				r.cancel()
-				record := ended(t, url, id)
+				record := awaitRecord(t, url, id)
 				require.Equal(t, want.outcome, record.Outcome)
 				require.GreaterOrEqual(t, record.Left, before.UnixMicro())
 				require.Equal(t, int32(len(want.Numbers)), record.LeftAfter)
@@ -122,9 +122,9 @@ func TestOpenStreamsAndClientsThatLeave(t *testing.T) {
 func TestLedgerNamesTheChunkAfterWhichAClientLeft(t *testing.T) {
 	_, url := start(t, noDelays())
 	r := post(t, url, paths[0], "id=early chunks=1000 delay=20ms", true)
-	require.Eventually(t, func() bool { return len(count(r.body(), paths[0], "early").Numbers) >= 3 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return len(count(r.body(), paths[0], "early").Numbers) >= 3 }, testTimeout, time.Millisecond)
 	r.cancel()
-	record := ended(t, url, "early")
+	record := awaitRecord(t, url, "early")
 	require.Equal(t, "left", record.Outcome)
 	require.GreaterOrEqual(t, record.LeftAfter, int32(3))
 	require.Less(t, record.LeftAfter, int32(1000))
@@ -137,7 +137,7 @@ func TestWholeAnswers(t *testing.T) {
 	for _, path := range paths {
 		for fault, want := range map[string][]int{"none": {1, 2, 3, 4, 5, 6}, "swap@2": {1, 3, 2, 4, 5, 6}, "drop@6": {1, 2, 3, 4, 5}} {
 			r := post(t, url, path, "id=w fault="+fault, false)
-			require.Equal(t, "in order", r.ending(t))
+			require.Equal(t, "in order", r.endText(t))
 			require.Equal(t, "application/json", r.Header.Get("Content-Type"))
 			require.True(t, json.Valid([]byte(r.body())), r.body())
 			var got []int
@@ -148,9 +148,9 @@ func TestWholeAnswers(t *testing.T) {
 			require.Equal(t, want, got)
 		}
 		r := post(t, url, path, "id=w fault=truncate", false)
-		require.Equal(t, "in order", r.ending(t))
+		require.Equal(t, "in order", r.endText(t))
 		require.False(t, json.Valid([]byte(r.body())))
-		require.Equal(t, "reset", post(t, url, path, "id=w fault=reset", false).ending(t))
+		require.Equal(t, "reset", post(t, url, path, "id=w fault=reset", false).endText(t))
 	}
 }
 
@@ -165,7 +165,7 @@ func TestEventsOfEachAPI(t *testing.T) {
 			"message_delta message_stop",
 	} {
 		r := post(t, url, path, "id=e chunks=2", true)
-		require.Equal(t, "in order", r.ending(t))
+		require.Equal(t, "in order", r.endText(t))
 		var got []string
 		for i, event := range events(r.body()) {
 			name, data, _ := strings.Cut(event, "\ndata: ")
@@ -227,16 +227,16 @@ func TestBadRequests(t *testing.T) {
 func TestChunksKeepTheirTimes(t *testing.T) {
 	_, url := start(t, noDelays())
 	r := post(t, url, paths[0], "id=timed chunks=4 ttft=60ms delay=20ms", true)
-	require.Equal(t, "in order", r.ending(t))
-	record := ended(t, url, "timed")
+	require.Equal(t, "in order", r.endText(t))
+	record := awaitRecord(t, url, "timed")
 	require.GreaterOrEqual(t, record.First-record.Started, int64(60_000))
 	require.GreaterOrEqual(t, record.Last-record.Started, int64(120_000))
 }
 
 func TestMetricsAndModels(t *testing.T) {
 	_, url := start(t, noDelays())
-	post(t, url, paths[2], "id=one", true).ending(t)
-	ended(t, url, "one")
+	post(t, url, paths[2], "id=one", true).endText(t)
+	awaitRecord(t, url, "one")
 	for path, want := range map[string]string{
 		"/metrics":   `model_requests_total{api="anthropic-messages",outcome="complete"} 1`,
 		"/v1/models": `"id":"numbered"`,

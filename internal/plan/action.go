@@ -36,9 +36,9 @@ func ParseActions(lines []string) (out []Action, err error) {
 	return out, nil
 }
 
-// BegunVariable is the environment variable of a runner that replaces another one, with the start of the first one that was replaced,
+// StartVariable is the environment variable of a runner that replaces another one, with the start of the first one that was replaced,
 // in microseconds since 1970.
-const BegunVariable = "SOAK_BEGUN_US"
+const StartVariable = "SOAK_BEGUN_US"
 
 // ActionsVariable is the environment variable of a runner that has the ActionTimes, for its metrics.
 const ActionsVariable = "K6_SOAK_ACTIONS"

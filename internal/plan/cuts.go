@@ -28,7 +28,8 @@ const (
 	maxShare     = 1000
 	maxCuts      = 1000 // per second
 	firstMessage = 2    // seconds: nothing is published before (k6/soak/publishing.go)
-	comesBack    = 3    // seconds that a stream is given to connect again: the standard's second, spread, and a connect
+	// reconnectSeconds is the time for a stream to reconnect: the standard's second, spread, and a connect.
+	reconnectSeconds = 3 // seconds that a stream is given to connect again: the standard's second, spread, and a connect
 )
 
 // Cuts reports whether the run disconnects streams.
@@ -73,7 +74,7 @@ func (p *Plan) shares() (out []int, err error) {
 func (p *Plan) CutWindow() (from, to time.Duration) {
 	interval := p.Interval()
 	from = firstMessage*time.Second + interval + time.Second
-	to = p.Hold() - firstMessage*time.Second - interval - comesBack*time.Second
+	to = p.Hold() - firstMessage*time.Second - interval - reconnectSeconds*time.Second
 	if shares, err := p.shares(); err == nil && shares[3] > 0 {
 		to -= p.Pause()
 	}
@@ -146,7 +147,7 @@ func (p *Plan) checkCuts() error {
 }
 
 // outageOf returns the number of seconds for which a disconnected stream cannot be disconnected again.
-func (p *Plan) outageOf() float64 { return comesBack + p.NoopInterval }
+func (p *Plan) outageOf() float64 { return reconnectSeconds + p.NoopInterval }
 
 // MinStreamsForCuts is how many streams the cuts need at least.
 func (p *Plan) MinStreamsForCuts() int { return int(math.Ceil(p.CutsPerSecond * p.outageOf())) }

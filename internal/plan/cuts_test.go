@@ -8,7 +8,7 @@ import (
 )
 
 func cut() Plan {
-	p := good()
+	p := validPlan()
 	p.Connections, p.Seconds, p.NoopInterval, p.Reconnect, p.CutsPerSecond = 600, 600, 1, true, 4
 	return p
 }
@@ -69,7 +69,7 @@ func TestSoakHasNoCutSettings(t *testing.T) {
 	t.Parallel()
 	names := func(suite string) (out []string) {
 		p := Default()
-		for _, s := range Of(suite, p.Settings()) {
+		for _, s := range ForSuite(suite, p.Settings()) {
 			out = append(out, s.Name)
 		}
 		return out

@@ -114,7 +114,7 @@ func FileOf(values map[string]string) (string, error) {
 	p, l := Default(), DefaultLocal()
 	p.ConnectionsPerVU = 0 // `soak run` chooses it
 	var rows []row
-	for _, s := range Of("", append(p.Settings(), l.Settings()...)) {
+	for _, s := range ForSuite("", append(p.Settings(), l.Settings()...)) {
 		if s.Help == "" {
 			continue
 		}

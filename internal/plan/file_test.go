@@ -14,7 +14,7 @@ func flagsOf(t *testing.T) (*pflag.FlagSet, *Plan, *Local) {
 	t.Helper()
 	p, l := Default(), DefaultLocal()
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	AddFlags(f, Of("", append(p.Settings(), l.Settings()...)))
+	AddFlags(f, ForSuite("", append(p.Settings(), l.Settings()...)))
 	f.Int("backends", 1, "")
 	f.String("config", SettingsFile, "")
 	return f, &p, &l

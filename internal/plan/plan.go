@@ -266,8 +266,8 @@ func (p *Plan) Hold() time.Duration {
 	return time.Duration(p.Seconds-DisconnectLead) * time.Second
 }
 
-// Late is the lateness above which a noop counts as late.
-func (p *Plan) Late() time.Duration { return time.Duration(p.LateMS) * time.Millisecond }
+// LateLimit returns the lateness above which a noop counts as late.
+func (p *Plan) LateLimit() time.Duration { return time.Duration(p.LateMS) * time.Millisecond }
 
 // EndTimeout is how long a stream may take to end after the server has answered the request to end
 // it: by default 15 s or 1.5 intervals, so that a service that looks for it at its next tick has time.

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func good() Plan {
+func validPlan() Plan {
 	p := Default()
 	p.TestID, p.Prefix, p.BackendURL = "t", "soak-", "http://127.0.0.1:8080"
 	return p
@@ -24,7 +24,7 @@ func TestDefaultIsTheOriginalTest(t *testing.T) {
 	require.Equal(t, 15*time.Second, p.Interval())
 	require.Equal(t, 3595*time.Second, p.Hold())
 	require.Equal(t, 239, p.NoopsPerConnection())
-	require.Equal(t, time.Second, p.Late())
+	require.Equal(t, time.Second, p.LateLimit())
 	p.Prefix = "a-"
 	require.Equal(t, "a-0", p.DeviceID(0))
 }
@@ -107,7 +107,7 @@ func TestCheck(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			p := good()
+			p := validPlan()
 			c.edit(&p)
 			err := p.Check()
 			if c.want == "" {
@@ -122,7 +122,7 @@ func TestCheck(t *testing.T) {
 
 // A plan that passes has values that those who use them need not check again.
 func FuzzPlan(f *testing.F) {
-	ok, err := json.Marshal(good())
+	ok, err := json.Marshal(validPlan())
 	require.NoError(f, err)
 	f.Add(string(ok))
 	f.Add(`{"connections":1,"seconds":9223372036854775807,"noop_interval_s":1e-300,"runners":1,"connections_per_vu":1,"late_ms":1}`)
@@ -135,7 +135,7 @@ func FuzzPlan(f *testing.F) {
 		}
 		require.Positive(t, p.Interval())
 		require.Positive(t, p.Hold())
-		require.Positive(t, p.Late())
+		require.Positive(t, p.LateLimit())
 		require.Positive(t, p.EndTimeout())
 		require.Greater(t, p.Hold(), p.Interval())
 		require.GreaterOrEqual(t, p.NoopsPerConnection(), 2)

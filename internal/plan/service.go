@@ -59,7 +59,7 @@ func (p *Plan) checkTopicNames() error {
 	return nil
 }
 
-// Padding is what makes each message that is published as large as MESSAGE_KB says.
+// Padding returns the text that makes each published message as large as MESSAGE_KB.
 func (p *Plan) Padding() string { return strings.Repeat("x", p.MessageKB<<10) }
 
 // checkRate limits the interval between messages of a stream, which follows from rate and topics.

@@ -8,7 +8,7 @@ import (
 )
 
 func nchan() Plan {
-	p := good()
+	p := validPlan()
 	p.Service, p.Topics, p.PublishRate, p.Connections, p.Seconds, p.NoopInterval = "nchan", 5, 2, 100, 30, 2.5
 	return p
 }
@@ -16,13 +16,13 @@ func nchan() Plan {
 // Files of a soak of noops are what they were before services were described.
 func TestNoopPlanDoesNotMentionServices(t *testing.T) {
 	t.Parallel()
-	p := good()
+	p := validPlan()
 	for _, s := range p.Settings() {
 		if s.Name == "SERVICE" {
 			require.NoError(t, s.Set("noop"))
 		}
 	}
-	require.Equal(t, good(), p)
+	require.Equal(t, validPlan(), p)
 	text, err := json.Marshal(p)
 	require.NoError(t, err)
 	for _, field := range []string{"service", "topics", "publish_rate", "marker"} {

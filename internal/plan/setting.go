@@ -61,7 +61,7 @@ func (s Setting) Type() string {
 
 func (s Setting) value() any { return reflect.ValueOf(s.Value).Elem().Interface() }
 
-// String is the value as Set reads it.
+// String returns the value in the form that Set reads.
 func (s Setting) String() string {
 	if s.Unset != "" && reflect.ValueOf(s.Value).Elem().IsZero() {
 		return s.Unset
@@ -237,8 +237,9 @@ func FlagsFromEnvironment(flags *pflag.FlagSet) (err error) {
 	return err
 }
 
-// GivenByEnvironment are the settings that FlagsFromEnvironment sets, as NAME=value: with them a command line is whole.
-func GivenByEnvironment(flags *pflag.FlagSet) (out []string) {
+// EnvironmentSettings returns the settings that FlagsFromEnvironment sets, as NAME=value: with them a command line is
+// complete.
+func EnvironmentSettings(flags *pflag.FlagSet) (out []string) {
 	flags.VisitAll(func(flag *pflag.Flag) {
 		if s, ok := flag.Value.(Setting); ok && !flag.Changed && os.Getenv(s.Name) != "" {
 			out = append(out, s.Name+"="+os.Getenv(s.Name))
@@ -258,8 +259,8 @@ func OfSuites(settings []Setting) (out []Setting) {
 	return out
 }
 
-// Of are the settings that a suite with the plan of a soak has; "" is the soak itself.
-func Of(suite string, settings []Setting) []Setting {
+// ForSuite returns the settings of a suite with the plan of a soak; "" is the soak itself.
+func ForSuite(suite string, settings []Setting) []Setting {
 	return slices.DeleteFunc(settings, func(s Setting) bool { return s.Only != "" && s.Only != suite })
 }
 

@@ -45,7 +45,7 @@ func TestEveryFieldOfThePlanIsTransportedAndCompared(t *testing.T) {
 		seen[name] = true
 	}
 	for i, s := range p.Settings() {
-		changed := good()
+		changed := validPlan()
 		another(t, changed.Settings()[i])
 		for _, variables := range []map[string]string{changed.Document(nil).Variables(), changed.Document(nil).PodVariables()} {
 			source, err := SourceOf(func(name string) string { return variables[name] })
@@ -55,12 +55,12 @@ func TestEveryFieldOfThePlanIsTransportedAndCompared(t *testing.T) {
 			require.Equal(t, changed, read, "%s does not arrive", s.Name)
 		}
 
-		require.Contains(t, Difference(good(), changed, Runners), s.Name+" is ")
+		require.Contains(t, Difference(validPlan(), changed, Runners), s.Name+" is ")
 		if s.Holds > Laptops {
-			require.Empty(t, Difference(good(), changed, s.Holds-1))
+			require.Empty(t, Difference(validPlan(), changed, s.Holds-1))
 		}
 	}
-	require.Empty(t, Difference(good(), good(), Runners))
+	require.Empty(t, Difference(validPlan(), validPlan(), Runners))
 }
 
 // The script of a suite declares the rest of its plan: it has the defaults of scripts, and the settings of the suite precede them.
@@ -131,9 +131,9 @@ func TestFlagOverridesItsVariable(t *testing.T) {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	AddFlags(flags, p.Settings())
 	require.NoError(t, flags.Parse([]string{"--seconds", "90"}))
-	require.Equal(t, []string{"CONNECTIONS=7", "RECONNECT=1"}, GivenByEnvironment(flags))
+	require.Equal(t, []string{"CONNECTIONS=7", "RECONNECT=1"}, EnvironmentSettings(flags))
 	require.NoError(t, FlagsFromEnvironment(flags))
-	require.Empty(t, GivenByEnvironment(flags), "they are set already")
+	require.Empty(t, EnvironmentSettings(flags), "they are set already")
 	require.Equal(t, []int{7, 90, 2}, []int{p.Connections, p.Seconds, p.Runners})
 	require.True(t, p.Reconnect)
 	require.Nil(t, flags.Lookup("soak-run-id"), "what `soak run` chooses has no flag")

@@ -12,7 +12,7 @@ import (
 type urlCase struct {
 	URL    string `json:"url"`
 	Normal string `json:"normal"`
-	Says   string `json:"says"`
+	Error  string `json:"says"`
 }
 
 func urlCases(t *testing.T) (cases []urlCase) {
@@ -27,8 +27,8 @@ func TestURLHasOneForm(t *testing.T) {
 	t.Parallel()
 	for _, c := range urlCases(t) {
 		got, err := NormalURL("BACKEND_URL", c.URL)
-		if c.Says != "" {
-			require.ErrorContains(t, err, c.Says, c.URL)
+		if c.Error != "" {
+			require.ErrorContains(t, err, c.Error, c.URL)
 			require.NotContains(t, err.Error(), "\n", c.URL)
 			continue
 		}
@@ -43,7 +43,7 @@ func TestURLHasOneForm(t *testing.T) {
 // What a runner understood is compared with what was planned: other spellings are no other plan.
 func TestSpellingsOfAURLAreOnePlan(t *testing.T) {
 	t.Parallel()
-	p := good()
+	p := validPlan()
 	for _, spelling := range []string{"HTTP://127.0.0.1:8080//", "http://127.0.0.1:8080/?", "http://127.0.0.1:8080/#", " http://127.0.0.1:8080 "} {
 		p.BackendURL = spelling
 		require.NoError(t, p.Check(), spelling)

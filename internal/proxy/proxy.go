@@ -59,7 +59,7 @@ func (p *Proxy) check() error {
 // Variable is the one that names the proxy.
 func (p *Proxy) Variable() string { return strings.ToUpper(p.target.Scheme) + "_PROXY" }
 
-// String is the proxy without credentials.
+// String returns the URL of the proxy without credentials.
 func (p *Proxy) String() string { return p.url.Scheme + "://" + p.url.Host }
 
 // URL is that of the proxy, credentials included; nil for none.
@@ -97,7 +97,7 @@ func (p *Proxy) Secure() bool { return p != nil && p.url.Scheme == "https" }
 
 func (p *Proxy) socks() bool { return strings.HasPrefix(p.url.Scheme, "socks5") }
 
-// Authorization is the value of Proxy-Authorization, "" where the proxy's URL names no user. It is a secret.
+// Authorization returns the value of Proxy-Authorization, "" if the proxy's URL names no user. It is a secret.
 func (p *Proxy) Authorization() string {
 	if p.url.User == nil {
 		return ""
@@ -106,7 +106,7 @@ func (p *Proxy) Authorization() string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(p.url.User.Username()+":"+password))
 }
 
-// Through is what a sentence about a request says of its proxy: " (through the proxy …)", or "".
+// Through returns the part of a sentence about a request that names its proxy: " (through the proxy …)", or "".
 func (p *Proxy) Through() string {
 	if p == nil {
 		return ""
@@ -114,7 +114,7 @@ func (p *Proxy) Through() string {
 	return " (through the proxy " + p.String() + ")"
 }
 
-// An Error is what failed between us and a proxy. It names the proxy, and no credentials.
+// An Error is a failure between us and a proxy. It names the proxy, without credentials.
 type Error struct {
 	Proxy string
 	err   error
@@ -129,17 +129,17 @@ func (e *Error) Unwrap() error { return e.err }
 // fault returns an Error of the proxy; err describes its answer: "refused …".
 func (p *Proxy) fault(err error) error { return &Error{p.String(), err} }
 
-// Undialed returns the error of a dial. It names the proxy if the proxy was dialed.
-func (p *Proxy) Undialed(err error) error {
+// DialError returns the error of a dial. It names the proxy if the proxy was dialed.
+func (p *Proxy) DialError(err error) error {
 	if p == nil {
 		return err
 	}
 	return p.fault(fmt.Errorf("cannot be reached: %w", err))
 }
 
-// Refused is an answer by which the proxy refused what was asked: its status, as "407 What It Says", and its body, which is
-// read where the header does not tell.
-func (p *Proxy) Refused(request, status string, header http.Header, body io.Reader) error {
+// RefusalError returns the error for a response by which the proxy refused a request. It has the status, such as "407
+// Proxy Authentication Required", and a reason from the header or, without one, from the body.
+func (p *Proxy) RefusalError(request, status string, header http.Header, body io.Reader) error {
 	reason := ErrorHeader(header)
 	if reason == "" {
 		reason = pageOf(body, status)

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/net/http/httpproxy"
 )
 
-func to(t *testing.T, text string) *url.URL {
+func mustParse(t *testing.T, text string) *url.URL {
 	t.Helper()
 	u, err := url.Parse(text)
 	require.NoError(t, err)
@@ -43,9 +43,9 @@ func TestWhichWay(t *testing.T) {
 		"http://[::1]":            {"[::1]:80", "", false},
 		"http://bücher.test:8080": {"cache.test:3128", "http://cache.test:3128", true},
 	} {
-		p, err := choose.For(to(t, target))
+		p, err := choose.For(mustParse(t, target))
 		require.NoError(t, err)
-		assert.Equal(t, want.address, p.Address(to(t, target)), target)
+		assert.Equal(t, want.address, p.Address(mustParse(t, target)), target)
 		assert.Equal(t, want.forwards, p.Forwards(), target)
 		if want.name == "" {
 			assert.Nil(t, p, target)
@@ -55,7 +55,7 @@ func TestWhichWay(t *testing.T) {
 		assert.Equal(t, want.name, p.String(), target)
 	}
 	for _, kind := range []string{"ftp://x", "socks4://x", "http:x"} {
-		_, err := Chooser(func(*url.URL) (*url.URL, error) { return to(t, kind), nil }).For(to(t, "https://a.test"))
+		_, err := Chooser(func(*url.URL) (*url.URL, error) { return mustParse(t, kind), nil }).For(mustParse(t, "https://a.test"))
 		require.ErrorContains(t, err, "HTTPS_PROXY, which names it, has to begin with http://, https:// or socks5:// and a host")
 	}
 }
@@ -64,15 +64,15 @@ func TestWhichWay(t *testing.T) {
 func TestInvalidProxyVariable(t *testing.T) {
 	t.Parallel()
 	for _, wrong := range []string{"http://joe:pass/word@cache.test:3128", "http://cache.test:31x", "http://", "joe:p%@cache.test"} {
-		err := check(&httpproxy.Config{HTTPProxy: wrong, NoProxy: "inside.test"}, to(t, "http://a.test"))
+		err := check(&httpproxy.Config{HTTPProxy: wrong, NoProxy: "inside.test"}, mustParse(t, "http://a.test"))
 		require.ErrorContains(t, err, "HTTP_PROXY is no URL of a proxy", wrong)
 		require.NotContains(t, err.Error(), "joe")
 		for _, target := range []string{"https://a.test", "http://inside.test", "http://localhost:8080"} {
-			require.NoError(t, check(&httpproxy.Config{HTTPProxy: wrong, NoProxy: "inside.test"}, to(t, target)), target)
+			require.NoError(t, check(&httpproxy.Config{HTTPProxy: wrong, NoProxy: "inside.test"}, mustParse(t, target)), target)
 		}
 	}
 	for _, right := range []string{"", "cache.test:3128", "http://joe:pass%2Fword@cache.test", "socks5://cache.test"} {
-		require.NoError(t, check(&httpproxy.Config{HTTPSProxy: right}, to(t, "https://a.test")), right)
+		require.NoError(t, check(&httpproxy.Config{HTTPSProxy: right}, mustParse(t, "https://a.test")), right)
 	}
 }
 
@@ -111,11 +111,11 @@ func serveSOCKS(t *testing.T, password string) (address string, asked <-chan str
 
 func reach(t *testing.T, proxyURL, target string) (net.Conn, error) {
 	t.Helper()
-	p, err := Chooser(func(*url.URL) (*url.URL, error) { return to(t, proxyURL), nil }).For(to(t, target))
+	p, err := Chooser(func(*url.URL) (*url.URL, error) { return mustParse(t, proxyURL), nil }).For(mustParse(t, target))
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	t.Cleanup(cancel)
-	raw, err := new(net.Dialer).DialContext(ctx, "tcp", p.Address(to(t, target)))
+	raw, err := new(net.Dialer).DialContext(ctx, "tcp", p.Address(mustParse(t, target)))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = raw.Close() })
 	return p.Reach(ctx, raw, func(c net.Conn, name string) *tls.Conn { return tls.Client(c, &tls.Config{ServerName: name}) })
@@ -164,7 +164,7 @@ func TestSentences(t *testing.T) {
 func TestErrorsBehindAProxyNameIt(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
-	client := &http.Client{Transport: Chooser(func(*url.URL) (*url.URL, error) { return to(t, "http://p.test:1"), nil }).Transport(&http.Transport{
+	client := &http.Client{Transport: Chooser(func(*url.URL) (*url.URL, error) { return mustParse(t, "http://p.test:1"), nil }).Transport(&http.Transport{
 		DialContext: func(context.Context, string, string) (net.Conn, error) {
 			ours, theirs := net.Pipe()
 			_ = theirs.Close()

@@ -17,8 +17,9 @@ import (
 )
 
 const (
-	maxHead = 64 << 10               // of the answer to CONNECT
-	saidFor = 250 * time.Millisecond // maximum wait for the text of a refusal
+	maxHead = 64 << 10 // of the answer to CONNECT
+	// refusalTimeout limits the wait for the text of a refusal.
+	refusalTimeout = 250 * time.Millisecond // maximum wait for the text of a refusal
 )
 
 // Reach turns a connection that was dialed to Address into one for requests: to the server, or to a proxy that Forwards them.
@@ -95,23 +96,23 @@ func (p *Proxy) tunnel(conn net.Conn) (net.Conn, error) {
 	}
 	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode < 200 || answer.StatusCode > 299 {
-		_ = conn.SetReadDeadline(time.Now().Add(saidFor)) // an error comes at the read
-		return nil, p.Refused(request, answer.Status, answer.Header, answer.Body)
+		_ = conn.SetReadDeadline(time.Now().Add(refusalTimeout)) // an error comes at the read
+		return nil, p.RefusalError(request, answer.Status, answer.Header, answer.Body)
 	}
 	if more, _ := in.Peek(in.Buffered()); len(more) > 0 {
-		return &after{conn, bytes.Clone(more)}, nil
+		return &bufferedConn{conn, bytes.Clone(more)}, nil
 	}
 	return conn, nil
 }
 
-// An after is a connection with bytes that were read together with the proxy's response. That is rare: a TLS server
+// An bufferedConn is a connection with bytes that were read together with the proxy's response. That is rare: a TLS server
 // waits for its client.
-type after struct {
+type bufferedConn struct {
 	net.Conn
 	buffered []byte
 }
 
-func (a *after) Read(p []byte) (int, error) {
+func (a *bufferedConn) Read(p []byte) (int, error) {
 	if len(a.buffered) > 0 {
 		n := copy(p, a.buffered)
 		a.buffered = a.buffered[n:]

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	readOf = 1 << 10 // bytes of a refusal
-	toldOf = 300
+	readOf    = 1 << 10 // bytes of a refusal
+	maxCauses = 300
 )
 
 // Sentence returns the reason in the body of a refusal as one line: the detail or title of a problem (RFC 9457), or
@@ -34,8 +34,8 @@ func sentence(body io.Reader) (line, whole string) {
 	if strings.HasPrefix(line, "<") {
 		return "", whole
 	}
-	if len(line) > toldOf {
-		line = strings.ToValidUTF8(line[:toldOf], "") + "…"
+	if len(line) > maxCauses {
+		line = strings.ToValidUTF8(line[:maxCauses], "") + "…"
 	}
 	return strings.TrimSpace(line), whole
 }

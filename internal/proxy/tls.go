@@ -37,8 +37,8 @@ func Trust(ca string, insecure bool) error {
 	return err
 }
 
-// Explained returns an error of a connection with the remedy, if its cause is that the certificate or the scheme of the URL is wrong.
-func Explained(err error) error {
+// WithRemedy returns an error of a connection with the remedy, if its cause is that the certificate or the scheme of the URL is wrong.
+func WithRemedy(err error) error {
 	var untrusted *tls.CertificateVerificationError
 	var plain tls.RecordHeaderError
 	switch {

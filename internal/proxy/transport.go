@@ -20,7 +20,7 @@ func (c Chooser) Transport(t *http.Transport) http.RoundTripper {
 			return nil
 		}
 		p := &Proxy{url: through, target: &url.URL{Scheme: "https", Host: req.Host}}
-		return p.Refused("CONNECT "+req.Host, answer.Status, answer.Header, answer.Body) // net/http would say the status
+		return p.RefusalError("CONNECT "+req.Host, answer.Status, answer.Header, answer.Body) // net/http would say the status
 	}
 	return transport{t, c}
 }
@@ -40,7 +40,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if err == nil && p.Forwards() && answer.StatusCode == http.StatusProxyAuthRequired {
 		defer func() { _ = answer.Body.Close() }()
-		return nil, p.Refused("the request", answer.Status, answer.Header, answer.Body)
+		return nil, p.RefusalError("the request", answer.Status, answer.Header, answer.Body)
 	}
 	var op *net.OpError
 	var refusal *Error
@@ -48,7 +48,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	case err == nil, errors.As(err, &refusal):
 		return answer, err //nolint:wrapcheck // names the proxy
 	case errors.As(err, &op) && op.Op == "proxyconnect":
-		return nil, p.Undialed(op.Err)
+		return nil, p.DialError(op.Err)
 	default:
 		return nil, fmt.Errorf("%w%s", err, p.Through())
 	}

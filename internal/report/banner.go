@@ -29,7 +29,7 @@ func banner(v *verdict.Verdict) Banner {
 	if v.Layout.Declared {
 		about[3] = fmt.Sprintf("suite %s, profile %s, %s, %s", v.Suite.Name, v.Suite.Profile, format.Count(len(v.Suite.Stages), "stage"), format.Count(v.Plan.Runners, "runner"))
 	} else if v.Plan.Connections > 0 {
-		about[3] = fmt.Sprintf("%s, %s, %s", format.Count(v.Plan.Connections, "connection"), verdict.Rhythm(&v.Plan, &v.Service), format.Count(v.Plan.Runners, "runner"))
+		about[3] = fmt.Sprintf("%s, %s, %s", format.Count(v.Plan.Connections, "connection"), verdict.IntervalText(&v.Plan, &v.Service), format.Count(v.Plan.Runners, "runner"))
 	}
 	b.About = slices.DeleteFunc(about, func(s string) bool { return s == "" })
 	return b

@@ -125,7 +125,7 @@ func SeriesCSV(w io.Writer, m *shard.Merged, samples []resources.Sample) error {
 		p50, p99, most := latenessCells(b)
 		values := []any{
 			b.Unix, b.Open, b.Opened, b.Closed, b.Noops, b.Late, b.Faults, p50, p99, most,
-			b.RSS, b.HeapLive, fixed(b.CPUPercent), b.Goroutines, b.GCPauseUS, b.RunDelayMS, b.StallMS,
+			b.RSS, b.HeapLive, oneDecimal(b.CPUPercent), b.Goroutines, b.GCPauseUS, b.RunDelayMS, b.StallMS,
 			now.BackendRSS, rate(before.BackendCPU, now.BackendCPU, before.Unix, now.Unix), now.Streams, now.Goroutines, now.Files,
 			now.NginxRSS, rate(before.NginxCPU, now.NginxCPU, before.Unix, now.Unix),
 			b.Threads, now.BackendThreads, now.NginxThreads, now.Received, now.Transmitted, now.LookupMS,
@@ -170,11 +170,11 @@ func rate(before, now float64, from, to int64) string {
 	if to <= from || from == 0 || now < before {
 		return ""
 	}
-	return fixed(100 * (now - before) / float64(to-from))
+	return oneDecimal(100 * (now - before) / float64(to-from))
 }
 
-// fixed returns a number with one decimal.
-func fixed(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
+// oneDecimal formats a number with one decimal.
+func oneDecimal(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
 
 func decimals(d, unit time.Duration) string {
 	return strconv.FormatFloat(float64(d)/float64(unit), 'f', 3, 64)

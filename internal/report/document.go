@@ -111,7 +111,7 @@ func (s *subject) page() *Page {
 		p.Banner.Tiles = s.metricTiles()
 	}
 	charts := &Page{}
-	p.add(s.story())
+	p.add(s.failureSection())
 	for _, name := range s.v.Layout.Page {
 		to := p
 		if isChart := name == "timelines" || name == "processes" || name == "curves" || name == "responses"; isChart && s.v.Verdict == verdict.Pass {

@@ -29,12 +29,12 @@ func (s *subject) headroom() Section {
 		{"nginx", s.series.nginxCPU, s.series.nginxRSS},
 		{"runners, all", s.series.runnerCPU, s.series.runnerRSS},
 	} {
-		cpu, rss := stats.Mean(measured(p.cpu, from, to)), stats.Mean(measured(p.memory, from, to))
-		if len(measured(p.memory, from, to)) == 0 {
+		cpu, rss := stats.Mean(numbersOf(p.cpu, from, to)), stats.Mean(numbersOf(p.memory, from, to))
+		if len(numbersOf(p.memory, from, to)) == 0 {
 			continue
 		}
 		most := "–"
-		if all := measured(p.cpu, 0, len(p.cpu)); len(all) > 0 {
+		if all := numbersOf(p.cpu, 0, len(p.cpu)); len(all) > 0 {
 			most = format.Percent(slices.Max(all))
 		}
 		base, fill := rise(p.memory, from, rss), "–"
@@ -48,9 +48,9 @@ func (s *subject) headroom() Section {
 		return out
 	}
 	out.Tables = []Table{t}
-	if busy := stats.Mean(measured(s.series.hostCPU, from, to)); busy > 0 {
+	if busy := stats.Mean(numbersOf(s.series.hostCPU, from, to)); busy > 0 {
 		sentence := fmt.Sprintf("During the hold the CPU of %s was %s busy, other programs included", hostName(s.Circumstances), format.Percent(busy))
-		if free := measured(s.series.available, from, to); len(free) > 0 {
+		if free := numbersOf(s.series.available, from, to); len(free) > 0 {
 			sentence += fmt.Sprintf("; at least %s of its memory was free", format.MiB(slices.Min(free)))
 		}
 		out.Lead = []string{sentence + "."}
@@ -62,7 +62,7 @@ func (s *subject) headroom() Section {
 // rise returns the growth of memory in the hold since the first sample, or all of it if the first sample came too
 // late.
 func rise(values []float64, held int, inHold float64) float64 {
-	if before := measured(values, 0, min(held, 2)); len(before) > 0 && before[0] < inHold {
+	if before := numbersOf(values, 0, min(held, 2)); len(before) > 0 && before[0] < inHold {
 		return inHold - before[0]
 	}
 	return inHold

@@ -62,7 +62,7 @@ func (s *subject) leak(name string, values []float64, from, to int) Row {
 		return nil
 	}
 	quarter := (to - from) / 4
-	first, last := resources.Median(measured(values, from, from+quarter)), resources.Median(measured(values, to-quarter, to))
+	first, last := resources.Median(numbersOf(values, from, from+quarter)), resources.Median(numbersOf(values, to-quarter, to))
 	change := last - first
 	reads, tone := "flat", Good
 	switch significant := math.Abs(change) > max(leakMiB, leakShare*first); {

@@ -183,7 +183,7 @@ func (s *subject) messagesOverTime(out *Section, width int) {
 func perWindow(values []float64, width int) []float64 {
 	out := slices.Repeat([]float64{math.NaN()}, len(values))
 	for from := 0; from+width < len(values); from += width {
-		if all := measured(values, from+1, from+width+1); len(all) > 0 {
+		if all := numbersOf(values, from+1, from+width+1); len(all) > 0 {
 			out[from] = 0
 			for _, v := range all {
 				out[from] += v

@@ -40,8 +40,8 @@ func runInfo(v *verdict.Verdict) Section {
 	return out.section("ran", "What ran")
 }
 
-// WriteRan writes that section as Markdown for a page that is not the report of a run.
-func WriteRan(w io.Writer, r *verdict.RunInfo) error {
+// WriteRunInfo writes the section about the run as Markdown, for a page that is not the report of a run.
+func WriteRunInfo(w io.Writer, r *verdict.RunInfo) error {
 	var out bytes.Buffer
 	s := runInfo(&verdict.Verdict{RunInfo: r})
 	markdownSection(&out, &s)

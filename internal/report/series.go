@@ -210,8 +210,8 @@ func (s *series) index(unix float64) int {
 	return int(min(max((unix-float64(s.from))/float64(step), 0), float64(s.n-1)))
 }
 
-// measured returns the values of column[from:to] that are numbers.
-func measured(column []float64, from, to int) []float64 {
+// numbersOf returns the values of column[from:to] that are numbers.
+func numbersOf(column []float64, from, to int) []float64 {
 	if column == nil || from >= to {
 		return nil
 	}

@@ -55,7 +55,7 @@ func TestOutlyingTimestampsDoNotStretchTheAxis(t *testing.T) {
 	for i := range int64(20) {
 		require.InDelta(t, 7, s.open[(began+(i+1)*step-s.from)/step], 0)
 	}
-	require.Len(t, measured(s.open, 0, s.n), 20)
+	require.Len(t, numbersOf(s.open, 0, s.n), 20)
 
 	gap := &shard.Merged{Series: []shard.Bucket{{Unix: began}, {Unix: began + 3600}}}
 	require.Equal(t, 722, newSeries(gap, nil, 1).n, "a gap of an hour is no reason to leave anything out")

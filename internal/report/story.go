@@ -46,8 +46,9 @@ func incidents(v *verdict.Verdict) (out []*incident) {
 	return out
 }
 
-// story returns the section for a run that did not pass: the failures with their clients, times and preceding actions.
-func (s *subject) story() Section {
+// failureSection returns the section for a run that did not pass: the failures with their clients, times and
+// preceding actions.
+func (s *subject) failureSection() Section {
 	out := Section{ID: "story", Title: "What happened"}
 	all := incidents(s.v)
 	if len(all) == 0 || s.v.Verdict == verdict.Pass {
@@ -75,7 +76,7 @@ func (s *subject) story() Section {
 	}
 	out.Tables = []Table{t}
 	out.Notes = []string{fmt.Sprintf("Faults at most %d s apart form one incident. An action before it is not necessarily its cause.", verdict.SameIncident)}
-	if n := unlisted(s.v); n > 0 {
+	if n := countUnlisted(s.v); n > 0 {
 		out.Notes = append(out.Notes, fmt.Sprintf("The time of %s more faults is not known, because each connection lists only its first findings.", format.Thousands(n)))
 	}
 	return out
@@ -118,8 +119,8 @@ func duration(seconds float64) string {
 	return format.Milliseconds(1000*seconds) + " before"
 }
 
-// unlisted returns the number of faults that are in no group.
-func unlisted(v *verdict.Verdict) (n uint64) {
+// countUnlisted returns the number of faults that are in no group.
+func countUnlisted(v *verdict.Verdict) (n uint64) {
 	listed := map[string]uint64{}
 	for _, g := range v.Groups {
 		listed[g.Kind] += g.Count

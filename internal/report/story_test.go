@@ -12,7 +12,7 @@ import (
 
 // storyRows returns the rows of the story: when, what, who, and after which actions.
 func storyRows(s *subject) (rows []string) {
-	for _, t := range s.story().Tables {
+	for _, t := range s.failureSection().Tables {
 		for _, row := range t.Rows {
 			var texts []string
 			for _, c := range row {
@@ -39,8 +39,8 @@ func TestStoryGroupsFaultsByTime(t *testing.T) {
 	require.Regexp(t, `^22:23:20 to 22:23:32 \| 1 × lost: a number was skipped; 4 × dropped \| d-1, d-2, d-3 and 1 more \| deploy started 10 s before$`, rows[0])
 	require.Regexp(t, `^22:28:20 \| 1 × late \| d-9 \| `, rows[1])
 	require.NotContains(t, rows[1], "deploy")
-	require.Equal(t, "2 incidents, the first at 22:23:20 UTC: 1 × lost: a number was skipped; 4 × dropped.", s.story().Lead[0])
-	require.Equal(t, at(600), s.story().Tables[0].Rows[0][0].At, "the charts show that moment")
+	require.Equal(t, "2 incidents, the first at 22:23:20 UTC: 1 × lost: a number was skipped; 4 × dropped.", s.failureSection().Lead[0])
+	require.Equal(t, at(600), s.failureSection().Tables[0].Rows[0][0].At, "the charts show that moment")
 }
 
 func TestPassedRunHasNoStory(t *testing.T) {
@@ -64,7 +64,7 @@ func TestLongStoryIsTruncated(t *testing.T) {
 	}
 	s := newSubject(run)
 	require.Len(t, storyRows(s), maxIncidents)
-	require.Equal(t, "the first 12 of 20", s.story().Tables[0].Note)
+	require.Equal(t, "the first 12 of 20", s.failureSection().Tables[0].Note)
 }
 
 // "The backend died" was missing from what happened, and 60 drops were "50 × dropped".

@@ -21,7 +21,7 @@ const maxWarnings = 3
 // where more is. The result is the first line and the last.
 func Terminal(w io.Writer, v *verdict.Verdict, look Look, files ...string) error {
 	if look.Colour {
-		w = format.Unescaped(w) // the texts are escaped one by one
+		w = format.WithoutEscaper(w) // the texts are escaped one by one
 	}
 	out := NewText(w, look.Colour)
 	b := banner(v)

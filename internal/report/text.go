@@ -42,8 +42,8 @@ func NewText(w io.Writer, colour bool) *TextWriter { return &TextWriter{bufio.Ne
 
 var colours = map[Tone]string{Good: "\x1b[32m", Bad: "\x1b[31m", Doubt: "\x1b[33m"}
 
-// coloured returns a text in the colour of a tone.
-func (t *TextWriter) coloured(tone Tone, text string) string {
+// withColour returns a text in the colour of a tone.
+func (t *TextWriter) withColour(tone Tone, text string) string {
 	if colour := colours[tone]; t.colour && colour != "" {
 		return colour + text + "\x1b[0m"
 	}
@@ -58,7 +58,7 @@ func (t *TextWriter) verdict(b *Banner) {
 	word := escapeControls(b.Word)
 	for i, line := range lines {
 		if rest, ok := strings.CutPrefix(line, word); ok && i == 0 {
-			line = t.coloured(b.Tone, word) + rest
+			line = t.withColour(b.Tone, word) + rest
 		}
 		t.line(line)
 	}
@@ -144,8 +144,8 @@ func (t *TextWriter) facts(table *Table) {
 	}
 }
 
-// marked returns the text of a cell with its mark as a terminal without Unicode shows it.
-func (c *Cell) marked() string {
+// withMark returns the text of a cell with its mark as a terminal without Unicode displays it.
+func (c *Cell) withMark() string {
 	text := escapeControls(c.Text)
 	if c.Mark != "" {
 		text = plainMarks[c.Mark] + "  " + text
@@ -172,7 +172,7 @@ func (table *Table) widths() []int {
 		widths[i] = utf8.RuneCountInString(escapeControls(c.Name))
 		for _, row := range table.Rows {
 			if i < len(row) {
-				widths[i] = max(widths[i], utf8.RuneCountInString(row[i].marked()))
+				widths[i] = max(widths[i], utf8.RuneCountInString(row[i].withMark()))
 			}
 		}
 		sum += widths[i] + 2
@@ -235,7 +235,7 @@ func (t *TextWriter) row(table *Table, columns, widths []int, row Row) {
 		if i >= len(row) {
 			continue
 		}
-		text := row[i].marked()
+		text := row[i].withMark()
 		indent := len(text) - len(strings.TrimLeft(text, " "))
 		if row[i].Mark != "" {
 			indent = len("ok  ")
@@ -268,7 +268,7 @@ func (t *TextWriter) cell(table *Table, widths []int, row Row, lines []string, i
 	line = fmt.Sprintf("%*s", width, line)
 	if n == 0 && i < len(row) && row[i].Mark != "" {
 		const mark = len("ok")
-		line = t.coloured(row[i].Tone, line[:mark]) + line[mark:]
+		line = t.withColour(row[i].Tone, line[:mark]) + line[mark:]
 	}
 	return line
 }

@@ -21,12 +21,12 @@ func TestBrowser(t *testing.T) {
 	out := t.TempDir()
 	mess(t, out)
 	for n := 6; n < 9; n++ {
-		made(t, out, n, nil)
+		writeRun(t, out, n, nil)
 	}
-	made(t, out, 9, setLate)
+	writeRun(t, out, 9, setLate)
 	many, none := filepath.Join(out, "many"), filepath.Join(out, "none")
 	for n := range 100 {
-		made(t, many, n, func(v *verdict.Verdict) {
+		writeRun(t, many, n, func(v *verdict.Verdict) {
 			if v.Plan.Connections += n % 3; n%20 == 19 {
 				setLate(v)
 			}

@@ -108,7 +108,7 @@ func readEntry(folder string) *Entry {
 	var err error
 	if r.Run, err = compare.Open(string(d)); err != nil {
 		r.Run = compare.Run{Dir: string(d)}
-		r.State, r.Started = Damaged, d.changed(VerdictFile)
+		r.State, r.Started = Damaged, d.modified(VerdictFile)
 		r.Reason = fmt.Sprintf("its %s cannot be read (%s): delete it, and soak merge makes it again from the shards", VerdictFile, reason(err))
 		return r
 	}
@@ -119,7 +119,7 @@ func readEntry(folder string) *Entry {
 	r.Record = d.Run(first)
 	r.Started = time.UnixMicro(int64(1e6 * r.Verdict.StartedUnix)).UTC()
 	if r.Verdict.StartedUnix <= 0 { // no runner left a shard
-		r.Started = d.changed(VerdictFile)
+		r.Started = d.modified(VerdictFile)
 	}
 	r.metrics = map[string]float64{}
 	for _, m := range suite.Metrics(r.Verdict) {
@@ -135,13 +135,13 @@ func (r *Entry) unfinished(d Dir) *Entry {
 	if i < 0 {
 		return nil
 	}
-	r.Run, r.State, r.Started = compare.Run{Dir: string(d)}, Unfinished, d.changed(names[i])
+	r.Run, r.State, r.Started = compare.Run{Dir: string(d)}, Unfinished, d.modified(names[i])
 	r.Reason = "it has no verdict: it is running, was interrupted, or is one part of a distributed run; soak merge judges the data"
 	return r
 }
 
-// changed returns the modification time of a file, to the second.
-func (d Dir) changed(name string) time.Time {
+// modified returns the modification time of a file, to the second.
+func (d Dir) modified(name string) time.Time {
 	info, err := os.Stat(d.Path(name))
 	if err != nil {
 		return time.Time{}

@@ -62,7 +62,7 @@ func (h *History) Write() error {
 	if isOurs, err := isGenerated(path); err != nil || !isOurs {
 		return errors.Join(err, fmt.Errorf("%s was not made by `%s`, so it stays as it is: move it away", path, madeBy))
 	}
-	return safefile.Write(path, func(w io.Writer) error { return html.Write(format.Escaping(w), h.page()) })
+	return safefile.Write(path, func(w io.Writer) error { return html.Write(format.NewEscaper(w), h.page()) })
 }
 
 // HasHistory reports whether the folder has a page of all runs.

@@ -22,12 +22,12 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-const began = 1_700_000_000
+const start = 1_700_000_000
 
-// made writes the files of a run that the history reads: run n began n hours after the first.
-func made(t *testing.T, out string, n int, edit func(*verdict.Verdict)) Dir {
+// writeRun writes the files of a run that the history reads: run n started n hours after the first.
+func writeRun(t *testing.T, out string, n int, edit func(*verdict.Verdict)) Dir {
 	t.Helper()
-	v := &verdict.Verdict{Schema: verdict.Schema, Counts: verdict.Counts{Service: shard.Service{Name: "noop", Counts: shard.CountsInterval, Message: "noop"}}, TestID: fmt.Sprintf("run-%03d", n), Verdict: verdict.Pass, StartedUnix: float64(began + 3600*n)}
+	v := &verdict.Verdict{Schema: verdict.Schema, Counts: verdict.Counts{Service: shard.Service{Name: "noop", Counts: shard.CountsInterval, Message: "noop"}}, TestID: fmt.Sprintf("run-%03d", n), Verdict: verdict.Pass, StartedUnix: float64(start + 3600*n)}
 	v.Plan = plan.Default()
 	v.Plan.BackendURL, v.Plan.TestID = fmt.Sprintf("http://127.0.0.1:%d", 4000+n), v.TestID
 	v.Messages.Received, v.Messages.Expected = 286_800, 286_800
@@ -86,14 +86,14 @@ func column(rows []map[string]string, name string) (out []string) {
 // mess fills a folder with all that a folder of results may hold.
 func mess(t *testing.T, out string) {
 	t.Helper()
-	made(t, out, 1, nil)
-	made(t, out, 2, func(v *verdict.Verdict) { v.Verdict, v.Messages.Missed, v.Messages.Received = verdict.Fail, 1, 286_799 })
-	made(t, out, 3, func(v *verdict.Verdict) { v.Verdict, v.Reasons = verdict.Invalid, []string{"a runner left no shard"} })
-	cut := made(t, out, 4, nil)
+	writeRun(t, out, 1, nil)
+	writeRun(t, out, 2, func(v *verdict.Verdict) { v.Verdict, v.Messages.Missed, v.Messages.Received = verdict.Fail, 1, 286_799 })
+	writeRun(t, out, 3, func(v *verdict.Verdict) { v.Verdict, v.Reasons = verdict.Invalid, []string{"a runner left no shard"} })
+	cut := writeRun(t, out, 4, nil)
 	whole, err := os.ReadFile(cut.Path(VerdictFile))
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(cut.Path(VerdictFile), whole[:len(whole)/2], 0o600))
-	when := time.Unix(began+3600*4, 0)
+	when := time.Unix(start+3600*4, 0)
 	require.NoError(t, os.Chtimes(cut.Path(VerdictFile), when, when))
 
 	going := Dir(filepath.Join(out, "run-005"))
@@ -138,10 +138,10 @@ func TestHistoryMarksRegressions(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	for n := range 4 {
-		made(t, out, n, nil)
+		writeRun(t, out, n, nil)
 	}
-	made(t, out, 4, setLate)
-	made(t, out, 5, func(v *verdict.Verdict) { v.Verdict = verdict.Invalid })
+	writeRun(t, out, 4, setLate)
+	writeRun(t, out, 5, func(v *verdict.Verdict) { v.Verdict = verdict.Invalid })
 	doc, rows := page(t, out)
 	against := column(rows, "against earlier runs")
 	require.Equal(t, "an invalid run is not compared", against[0])
@@ -172,10 +172,10 @@ func TestBaselineExcludesRegressions(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	for n := range 4 {
-		made(t, out, n, nil)
+		writeRun(t, out, n, nil)
 	}
 	for n := range 12 {
-		made(t, out, 4+n, setLate)
+		writeRun(t, out, 4+n, setLate)
 	}
 	_, rows := page(t, out)
 	for _, text := range column(rows, "against earlier runs")[:12] {
@@ -187,9 +187,9 @@ func TestSaturatedGeneratorIsNoRegression(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	for n := range 4 {
-		made(t, out, n, nil)
+		writeRun(t, out, n, nil)
 	}
-	made(t, out, 4, func(v *verdict.Verdict) { setLate(v); v.Generator.Saturated = true })
+	writeRun(t, out, 4, func(v *verdict.Verdict) { setLate(v); v.Generator.Saturated = true })
 	doc, rows := page(t, out)
 	require.Equal(t, "unsure, as a load generator was saturated: lateness p99", rows[0]["against earlier runs"])
 	require.Zero(t, doc.Find(".spark circle.bad").Length())
@@ -198,11 +198,11 @@ func TestSaturatedGeneratorIsNoRegression(t *testing.T) {
 func TestChangesSincePreviousRun(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
-	made(t, out, 8, nil)
-	made(t, out, 9, nil)
-	made(t, out, 10, nil)
-	made(t, out, 11, func(v *verdict.Verdict) { v.Plan.NoopInterval, v.Plan.MaxOutageS, v.Plan.Prefix = 30, 60, "other-" })
-	made(t, out, 12, func(v *verdict.Verdict) { v.Runners[0].K6Version = "v2.3.0" })
+	writeRun(t, out, 8, nil)
+	writeRun(t, out, 9, nil)
+	writeRun(t, out, 10, nil)
+	writeRun(t, out, 11, func(v *verdict.Verdict) { v.Plan.NoopInterval, v.Plan.MaxOutageS, v.Plan.Prefix = 30, 60, "other-" })
+	writeRun(t, out, 12, func(v *verdict.Verdict) { v.Runners[0].K6Version = "v2.3.0" })
 	_, rows := page(t, out)
 	require.Equal(t, []string{
 		"k6 v2.2.0 → v2.3.0", "noop_interval_s 15 → 30; max_outage_s 30 → 60", "soak commit-0 → commit-1", "nothing", "the first of its suite",
@@ -214,7 +214,7 @@ func TestHistoryEscapesMarkup(t *testing.T) {
 	const evil = `<img src=x onerror=alert(1)></script><svg onload=alert(2)>`
 	out := t.TempDir()
 	for n := range 2 {
-		made(t, out, n, func(v *verdict.Verdict) {
+		writeRun(t, out, n, func(v *verdict.Verdict) {
 			v.Plan.Suite, v.Runners[0].K6Version = evil, fmt.Sprint(evil, n)
 			v.Metrics = []verdict.Metric{{Name: evil, Unit: evil, Value: 1}}
 		})
@@ -233,7 +233,7 @@ func TestHistoryEscapesMarkup(t *testing.T) {
 func TestForeignIndexIsKept(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
-	made(t, out, 1, nil)
+	writeRun(t, out, 1, nil)
 	path := filepath.Join(out, HistoryFile)
 	require.NoError(t, os.WriteFile(path, []byte("<h1>mine</h1>"), 0o600))
 	require.ErrorContains(t, WriteHistory(out), "was not made by `soak history`")
@@ -251,16 +251,16 @@ func TestForeignIndexIsKept(t *testing.T) {
 func TestSimultaneousRunsAreListed(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
-	made(t, out, 0, nil)
+	writeRun(t, out, 0, nil)
 	h := read(t, out)
 	require.False(t, h.isStale())
-	made(t, out, 1, nil)
+	writeRun(t, out, 1, nil)
 	require.True(t, h.isStale(), "another run was judged meanwhile")
 
 	const runs = 8
 	var all sync.WaitGroup
 	for n := range runs {
-		made(t, out, n+2, nil)
+		writeRun(t, out, n+2, nil)
 		all.Go(func() { assert.NoError(t, WriteHistory(out)) })
 	}
 	all.Wait()
@@ -305,7 +305,7 @@ func TestFiveHundredRunsAreReadFast(t *testing.T) {
 		padding[i] = verdict.Finding{Kind: "lost", ID: fmt.Sprint("soak-", i), Text: strings.Repeat("x", 80)}
 	}
 	for n := range 500 {
-		made(t, out, n, func(v *verdict.Verdict) { v.Findings, v.Plan.Connections = padding, 1000+n%5 })
+		writeRun(t, out, n, func(v *verdict.Verdict) { v.Findings, v.Plan.Connections = padding, 1000+n%5 })
 	}
 	begin := time.Now()
 	require.NoError(t, WriteHistory(out))
@@ -321,7 +321,7 @@ func TestDuplicateSettingsAreNamedOnce(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	for n, connections := range []int{500, 800} {
-		d := made(t, out, n, nil)
+		d := writeRun(t, out, n, nil)
 		var v map[string]any
 		content, err := os.ReadFile(d.Path(VerdictFile))
 		require.NoError(t, err)
@@ -337,8 +337,8 @@ func TestDuplicateSettingsAreNamedOnce(t *testing.T) {
 func TestPairListsChanges(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
-	first := made(t, out, 9, nil)
-	second := made(t, out, 10, func(v *verdict.Verdict) {
+	first := writeRun(t, out, 9, nil)
+	second := writeRun(t, out, 10, func(v *verdict.Verdict) {
 		v.Verdict, v.Messages.Missed, v.Plan.NoopInterval = verdict.Fail, 3, 30
 	})
 	p, err := ReadPair(string(first), string(second)+"/")
@@ -363,8 +363,8 @@ func TestPairListsChanges(t *testing.T) {
 func TestConnectionsOnlyInHistory(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
-	made(t, out, 1, nil)
-	made(t, out, 2, func(v *verdict.Verdict) { v.Plan.Service, v.Evidence.By = "sse", verdict.ByNothing })
+	writeRun(t, out, 1, nil)
+	writeRun(t, out, 2, func(v *verdict.Verdict) { v.Plan.Service, v.Evidence.By = "sse", verdict.ByNothing })
 	doc, rows := page(t, out)
 	require.Equal(t, []string{"pass (connections only)", "pass"}, column(rows, "verdict"))
 	require.True(t, doc.Find(".banner").HasClass("doubt"))

@@ -112,14 +112,14 @@ func changes(before, after *Entry) (out []string) {
 	for _, s := range settings {
 		inPlan := strings.ToLower(s.Name) // what a script declares of itself may also be in its plan
 		if s.Name == inPlan || !slices.ContainsFunc(settings, func(other compare.Setting) bool { return other.Name == inPlan }) {
-			add(s.Name, short(s.In), short(s.Other))
+			add(s.Name, abbreviate(s.In), abbreviate(s.Other))
 		}
 	}
 	return out
 }
 
-// short abbreviates a value for people: of a hash, the beginning.
-func short(value string) string {
+// abbreviate shortens a value for display: of a hash, it returns the beginning.
+func abbreviate(value string) string {
 	if value == "not there" || value == "empty" {
 		return "none"
 	}

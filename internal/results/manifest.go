@@ -27,11 +27,11 @@ type Manifest struct {
 
 // ManifestName, RunName and LedgerName return the names of these files. If the parts of a run were started on several machines,
 // each part has files of its own, numbered by its runner. Part 0 is the whole run.
-func ManifestName(part int) string { return numbered(ManifestFile, part) }
-func RunName(part int) string      { return numbered(RunFile, part) }
-func LedgerName(part int) string   { return numbered(LedgerFile, part) }
+func ManifestName(part int) string { return partName(ManifestFile, part) }
+func RunName(part int) string      { return partName(RunFile, part) }
+func LedgerName(part int) string   { return partName(LedgerFile, part) }
 
-func numbered(name string, part int) string {
+func partName(name string, part int) string {
 	if part == 0 {
 		return name
 	}
@@ -70,10 +70,10 @@ func (d Dir) Seal(part int) error {
 			present = append(present, name)
 		}
 	}
-	return d.need(part, present...)
+	return d.require(part, present...)
 }
 
-func (d Dir) need(part int, names ...string) error {
+func (d Dir) require(part int, names ...string) error {
 	var m Manifest
 	if _, err := d.readJSON(ManifestName(part), &m); err != nil {
 		return err

@@ -16,9 +16,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// reported writes a run with reports into out. The run began the given hours after the first and connected in the
+// writeReportedRun writes a run with reports into out. The run began the given hours after the first and connected in the
 // given milliseconds.
-func reported(t *testing.T, out string, hours int, connect time.Duration, seconds int) Dir {
+func writeReportedRun(t *testing.T, out string, hours int, connect time.Duration, seconds int) Dir {
 	t.Helper()
 	p := thePlan()
 	p.TestID, p.Seconds = fmt.Sprintf("run-%d", hours), seconds
@@ -34,11 +34,11 @@ func reported(t *testing.T, out string, hours int, connect time.Duration, second
 		s.Connect.Record(connect)
 		require.NoError(t, shard.Write(d.Path(filepath.Join(ShardsDir, shard.FileName(shard.Runner{Index: i}))), s))
 	}
-	judged(t, d, "")
+	judgeAgainst(t, d, "")
 	return d
 }
 
-func judged(t *testing.T, d, against Dir) {
+func judgeAgainst(t *testing.T, d, against Dir) {
 	t.Helper()
 	v, m, err := d.Judge()
 	require.NoError(t, err)
@@ -65,19 +65,19 @@ func comparison(t *testing.T, d Dir, figure string) (text string, row []string) 
 func TestPageComparesWithEarlierRuns(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
-	one := reported(t, out, 1, 10*time.Millisecond, 20)
+	one := writeReportedRun(t, out, 1, 10*time.Millisecond, 20)
 	text, row := comparison(t, one, "connect p50")
 	require.Empty(t, text)
 	require.Nil(t, row)
 
-	two := reported(t, out, 2, 11*time.Millisecond, 20)
+	two := writeReportedRun(t, out, 2, 11*time.Millisecond, 20)
 	text, row = comparison(t, two, "connect p50")
 	require.Contains(t, text, "Compared with run-1 (pass, 2001-09-09 02:46:40 UTC)")
 	require.Contains(t, text, "The noise is unknown: a comparison needs at least 3 runs")
 	require.Equal(t, []string{"10 ms", "11 ms", "+1 ms", "–", ""}, row)
 
-	reported(t, out, 3, time.Second, 30) // another plan
-	four := reported(t, out, 4, 300*time.Millisecond, 20)
+	writeReportedRun(t, out, 3, time.Second, 30) // another plan
+	four := writeReportedRun(t, out, 4, 300*time.Millisecond, 20)
 	text, row = comparison(t, four, "connect p50")
 	require.Contains(t, text, "Compared with run-2 ")
 	require.Contains(t, text, "from 2 earlier runs of this plan")
@@ -86,7 +86,7 @@ func TestPageComparesWithEarlierRuns(t *testing.T) {
 	_, row = comparison(t, four, "noops missed")
 	require.Equal(t, []string{"0", "0", "0", "0 to 0", "same"}, row)
 
-	judged(t, four, one)
+	judgeAgainst(t, four, one)
 	text, row = comparison(t, four, "connect p50")
 	require.Contains(t, text, "Compared with run-1 ")
 	require.Equal(t, []string{"10 ms", "300 ms", "+290 ms"}, row[:3])
@@ -95,7 +95,7 @@ func TestPageComparesWithEarlierRuns(t *testing.T) {
 func TestUnfitBaselineIsRejected(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
-	one, other := reported(t, out, 1, time.Millisecond, 20), reported(t, out, 2, time.Millisecond, 30)
+	one, other := writeReportedRun(t, out, 1, time.Millisecond, 20), writeReportedRun(t, out, 2, time.Millisecond, 30)
 	v, m, err := one.Judge()
 	require.NoError(t, err)
 	err = one.Report(v, m, other)
@@ -152,21 +152,21 @@ func TestPageOfADescribedService(t *testing.T) {
 func TestNamedBaseline(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
-	reported(t, out, 1, 10*time.Millisecond, 20)
-	two := reported(t, out, 2, 10*time.Millisecond, 20)
+	writeReportedRun(t, out, 1, 10*time.Millisecond, 20)
+	two := writeReportedRun(t, out, 2, 10*time.Millisecond, 20)
 	name, err := two.Baseline()
 	require.NoError(t, err)
 	require.Empty(t, name, "the last run before is a choice of the report")
 	require.NoError(t, os.Symlink("run-1", filepath.Join(out, "old")))
-	judged(t, two, Dir(filepath.Join(out, "run-1")))
+	judgeAgainst(t, two, Dir(filepath.Join(out, "run-1")))
 	name, err = two.Baseline()
 	require.NoError(t, err)
 	require.Equal(t, "run-1", name)
-	judged(t, two, Dir(filepath.Join(out, "old")))
+	judgeAgainst(t, two, Dir(filepath.Join(out, "old")))
 	name, err = two.Baseline()
 	require.NoError(t, err)
 	require.Equal(t, "run-1", name, "a link is the folder that it leads to")
-	judged(t, two, "")
+	judgeAgainst(t, two, "")
 	name, err = two.Baseline()
 	require.NoError(t, err)
 	require.Equal(t, "run-1", name)

@@ -125,10 +125,10 @@ func (d Dir) readRun(runners []shard.Runner) (run Run, err error) {
 	return run, nil
 }
 
-// A wholeLedger is the server's ledger of a run in one piece, read once; nil without a ledger.
-type wholeLedger func() (verdict.ServerLedger, error)
+// A fullLedger is the server's ledger of a run in one piece, read once; nil without a ledger.
+type fullLedger func() (verdict.ServerLedger, error)
 
-func (d Dir) serverLedger() wholeLedger {
+func (d Dir) serverLedger() fullLedger {
 	return sync.OnceValues(func() (verdict.ServerLedger, error) { return verdict.ReadServerLedger(d.Path(LedgerFile)) })
 }
 
@@ -147,7 +147,7 @@ func (d Dir) modelLedger(m *shard.Merged) (verdict.ModelLedger, error) {
 // ledgerOf returns the server's own ledger. In a run in parts, each part read the ledger when its own streams had
 // ended, so each entry comes from the part that had the stream open. If a part has none, the run has none: with half a
 // ledger, the rest would count as lost by the server.
-func (d Dir) ledgerOf(m *shard.Merged, ledger wholeLedger) (verdict.ServerLedger, error) {
+func (d Dir) ledgerOf(m *shard.Merged, ledger fullLedger) (verdict.ServerLedger, error) {
 	whole, err := ledger()
 	if whole != nil || err != nil {
 		return whole, err

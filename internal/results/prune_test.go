@@ -28,13 +28,13 @@ func TestPruneKeepsReferencedRuns(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(out, "latest")))
 	require.NoError(t, os.RemoveAll(filepath.Join(out, "run-005")))
 	require.NoError(t, os.MkdirAll(filepath.Join(out, "run-000", ShardsDir), 0o700)) // unfinished, and old
-	made(t, out, 6, func(v *verdict.Verdict) {
+	writeRun(t, out, 6, func(v *verdict.Verdict) {
 		v.Verdict, v.Findings = verdict.Invalid, []verdict.Finding{{Kind: "lost", ID: "soak-1"}}
 	})
-	made(t, out, 7, nil)
-	made(t, out, 8, nil)
-	made(t, out, 9, nil)
-	newest := made(t, out, 10, nil)
+	writeRun(t, out, 7, nil)
+	writeRun(t, out, 8, nil)
+	writeRun(t, out, 9, nil)
+	newest := writeRun(t, out, 10, nil)
 	require.NoError(t, newest.WriteJSON(BaselineFile, map[string]string{"folder": "run-007"}))
 	require.NoError(t, os.Symlink("run-008", filepath.Join(out, "latest")))
 
@@ -71,7 +71,7 @@ func TestPruneKeepsReferencedRuns(t *testing.T) {
 func TestPruneKeepsActiveRuns(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
-	made(t, out, 500_000, nil) // in the far future
+	writeRun(t, out, 500_000, nil) // in the far future
 	require.NoError(t, os.MkdirAll(filepath.Join(out, "going", ShardsDir), 0o700))
 	all, err := read(t, out).Prune(1)
 	require.NoError(t, err)
@@ -82,9 +82,9 @@ func TestPruneKeepsActiveRuns(t *testing.T) {
 func TestPruneKeepsUnknownVerdicts(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
-	made(t, out, 1, func(v *verdict.Verdict) { v.Verdict = "" })
-	made(t, out, 2, func(v *verdict.Verdict) { v.Verdict = "aborted" })
-	made(t, out, 3, nil)
+	writeRun(t, out, 1, func(v *verdict.Verdict) { v.Verdict = "" })
+	writeRun(t, out, 2, func(v *verdict.Verdict) { v.Verdict = "aborted" })
+	writeRun(t, out, 3, nil)
 	all, err := read(t, out).Prune(1)
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{
@@ -97,8 +97,8 @@ func TestPruneKeepsUnknownVerdicts(t *testing.T) {
 func TestPruneNeedsTheBaseline(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
-	made(t, out, 1, nil)
-	d := made(t, out, 2, nil)
+	writeRun(t, out, 1, nil)
+	d := writeRun(t, out, 2, nil)
 	require.NoError(t, os.WriteFile(d.Path(BaselineFile), []byte("{"), 0o600))
 	_, err := read(t, out).Prune(1)
 	require.ErrorContains(t, err, "nothing is removed")
@@ -107,8 +107,8 @@ func TestPruneNeedsTheBaseline(t *testing.T) {
 func TestPruneReportsKeptRuns(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
-	made(t, out, 1, nil)
-	made(t, out, 2, nil)
+	writeRun(t, out, 1, nil)
+	writeRun(t, out, 2, nil)
 	h := read(t, out)
 	all, err := h.Prune(1)
 	require.NoError(t, err)

@@ -103,7 +103,7 @@ func (d Dir) WriteJSON(name string, v any) error {
 
 // Write stores a text file, whole or not at all. Control characters of services, shards and hosts are escaped in it.
 func (d Dir) Write(name string, fill func(io.Writer) error) error {
-	return store.Folder(d).Write(name, func(w io.Writer) error { return fill(format.Escaping(w)) })
+	return store.Folder(d).Write(name, func(w io.Writer) error { return fill(format.NewEscaper(w)) })
 }
 
 func (d Dir) readJSON(name string, v any) (exists bool, err error) {

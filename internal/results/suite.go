@@ -24,7 +24,7 @@ func (d Dir) Round(n int) (Dir, error) {
 	if err := makeFolder(round.Path(ShardsDir)); err != nil {
 		return "", fmt.Errorf("make the folder of a round: %w", err)
 	}
-	return round, d.need(0, filepath.Base(string(round)))
+	return round, d.require(0, filepath.Base(string(round)))
 }
 
 // SuiteRun is the evidence of all rounds so far.
@@ -39,7 +39,7 @@ func (d Dir) SuiteRun(run Run) (*suite.Run, error) {
 }
 
 // evidence returns the evidence of the verdict other than the sum of the shards. Unreadable files are problems.
-func (d Dir) evidence(merged *shard.Merged, run Run, ledger wholeLedger) (*verdict.Evidence, error) {
+func (d Dir) evidence(merged *shard.Merged, run Run, ledger fullLedger) (*verdict.Evidence, error) {
 	kind, err := suite.ByName(merged.Plan)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", d, err)

@@ -22,7 +22,7 @@ func Attach(ctx context.Context, c Config) (verdict.Outcome, error) {
 	} else if err := cluster.CheckTestID(c.Plan.TestID); err != nil {
 		return "", UsageError{err}
 	}
-	return reportToCI(c.CI, c.Stdout, func(t *ci.Teller) (verdict.Outcome, error) {
+	return reportToCI(c.CI, c.Stdout, func(t *ci.Reporter) (verdict.Outcome, error) {
 		graceful, force, stop := interrupts(ctx)
 		defer stop()
 		s := newSession(c)

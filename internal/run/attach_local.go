@@ -79,7 +79,7 @@ func (d *reattachedDriver) find(ctx context.Context) error {
 		if d.began.IsZero() {
 			d.began = time.UnixMicro(cmp.Or(last.Runner.BegunUS, last.Runner.StartedUS))
 		}
-		running, err := d.group.Attach(runners.Config{Dir: string(d.dir), OnRetry: printMessage, OnReport: d.watch.Hear}, last.Runner)
+		running, err := d.group.Attach(runners.Config{Dir: string(d.dir), OnRetry: printMessage, OnReport: d.watch.Add}, last.Runner)
 		switch {
 		case err != nil:
 			return err

@@ -27,13 +27,13 @@ func TestVerdictIsReportedToCI(t *testing.T) {
 			_, _, err := drivers[name](t, r)
 			require.NoError(t, err)
 			file := filepath.Join(t.TempDir(), "soak.xml")
-			outcome, err := Merge(filepath.Join(r.config.Out, "t"), r.config.Out, 0, &bytes.Buffer{}, report.Look{}, ci.To{JUnit: file})
+			outcome, err := Merge(filepath.Join(r.config.Out, "t"), r.config.Out, 0, &bytes.Buffer{}, report.Look{}, ci.Targets{JUnit: file})
 			require.NoError(t, err)
 			require.Equal(t, verdict.Pass, outcome)
 			assertJUnit(t, file, `<property name="verdict" value="pass">`)
 
 			file = filepath.Join(t.TempDir(), "soak.xml")
-			outcome, err = reportToCI(ci.To{JUnit: file}, &bytes.Buffer{}, func(teller *ci.Teller) (verdict.Outcome, error) {
+			outcome, err = reportToCI(ci.Targets{JUnit: file}, &bytes.Buffer{}, func(teller *ci.Reporter) (verdict.Outcome, error) {
 				s := newSession(r.config)
 				s.dir, s.ci = results.Dir(filepath.Join(r.config.Out, "t")), teller
 				return s.conclude()
@@ -48,12 +48,12 @@ func TestVerdictIsReportedToCI(t *testing.T) {
 func TestMissingVerdictIsReportedToCI(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "soak.xml")
-	_, err := Merge(t.TempDir(), "unused", 0, &bytes.Buffer{}, report.Look{}, ci.To{JUnit: file})
+	_, err := Merge(t.TempDir(), "unused", 0, &bytes.Buffer{}, report.Look{}, ci.Targets{JUnit: file})
 	require.ErrorContains(t, err, "it is not a folder of a run")
 	assertJUnit(t, file, "it is not a folder of a run")
 
 	c := newRig(t, "").config
-	c.CI = ci.To{JUnit: file}
+	c.CI = ci.Targets{JUnit: file}
 	c.On = "moon"
 	_, err = Run(t.Context(), c)
 	require.ErrorAs(t, err, &UsageError{})
@@ -75,7 +75,7 @@ func TestVerdictWithUnwritableReportsIsReportedToCI(t *testing.T) {
 	d := results.Dir(filepath.Join(r.config.Out, "t"))
 	require.NoError(t, os.Remove(d.Path(results.PageFile)))
 	require.NoError(t, os.MkdirAll(filepath.Join(d.Path(results.PageFile), "in the way"), 0o700))
-	_, err = Merge(string(d), r.config.Out, 0, &bytes.Buffer{}, report.Look{}, ci.To{})
+	_, err = Merge(string(d), r.config.Out, 0, &bytes.Buffer{}, report.Look{}, ci.Targets{})
 	require.ErrorContains(t, err, "the verdict is pass, but not all of its reports were written: ")
 	require.ErrorContains(t, err, "`soak report "+string(d))
 }
@@ -84,7 +84,7 @@ func TestVerdictWithUnwritableReportsIsReportedToCI(t *testing.T) {
 func TestPartReportsNothingToCI(t *testing.T) {
 	t.Parallel()
 	c := newRig(t, "").config
-	c.Runner, c.CI = "1/2", ci.To{GitHub: true}
+	c.Runner, c.CI = "1/2", ci.Targets{GitHub: true}
 	err := newSession(c).complete(time.Now())
 	require.ErrorContains(t, err, "pass them to `soak merge`")
 }

@@ -40,7 +40,7 @@ type Config struct {
 	ClusterURL string // of a suite that compares with a cluster; "": start one here
 
 	Kubernetes Kubernetes
-	CI         ci.To // which CI systems get the verdict
+	CI         ci.Targets // which CI systems get the verdict
 	Look       report.Look
 
 	OpenURL func(url string) error // shows a page in a browser; nil: none
@@ -52,8 +52,8 @@ type Config struct {
 	Stdout    io.Writer // the plan and the verdict; warnings and progress go to stderr
 }
 
-// typed returns the command line, preceded by the variables that are settings, without secrets.
-func (c *Config) typed(args []string, known *secret.Values) []string {
+// commandLine returns the command line, preceded by the variables that are settings, without secrets.
+func (c *Config) commandLine(args []string, known *secret.Values) []string {
 	if len(c.Variables) > 0 {
 		args = slices.Concat([]string{"env"}, c.Variables, args)
 	}
@@ -87,7 +87,7 @@ func (s *session) complete(now time.Time) (err error) {
 	if err := plan.CheckVariables(s.AtEnv); err != nil {
 		return err
 	}
-	if s.part > 0 && s.CI.Anybody() {
+	if s.part > 0 && s.CI.Any() {
 		return errors.New("--github and --junit cannot be combined with --runner; pass them to `soak merge`")
 	}
 	if s.On != "local" && s.On != "k8s" {

@@ -42,13 +42,13 @@ func (c *console) draw(lines []string) {
 	text := c.clear()
 	c.block = nil
 	for _, line := range lines {
-		c.block = append(c.block, fitted(line, c.width()))
+		c.block = append(c.block, fit(line, c.width()))
 	}
 	_, _ = io.WriteString(c.out, text+strings.Join(c.block, "\n")) // a terminal that is gone is no reason to end a run
 }
 
-// fitted returns the start of a line that is narrower than width, without the part after a "·" that does not fit.
-func fitted(line string, width int) string {
+// fit returns the start of a line that is narrower than width, without the part after a "·" that does not fit.
+func fit(line string, width int) string {
 	const separator = " · "
 	runes := []rune(line)
 	if len(runes) < width {

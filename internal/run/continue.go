@@ -108,5 +108,5 @@ func (r replacedRunner) variables() map[string]string {
 	if r.seconds == 0 {
 		return nil
 	}
-	return map[string]string{plan.BegunVariable: strconv.FormatInt(r.begunUS, 10)}
+	return map[string]string{plan.StartVariable: strconv.FormatInt(r.begunUS, 10)}
 }

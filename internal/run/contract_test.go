@@ -63,7 +63,7 @@ var drivers = map[string]func(t *testing.T, r *rig) (outcome verdict.Outcome, se
 			both.Go(func() { _, _ = r.session(c).run(r.graceful, r.force) })
 		}
 		both.Wait()
-		outcome, err = Merge(filepath.Join(r.config.Out, "t"), "unused", 0, &bytes.Buffer{}, report.Look{}, ci.To{})
+		outcome, err = Merge(filepath.Join(r.config.Out, "t"), "unused", 0, &bytes.Buffer{}, report.Look{}, ci.Targets{})
 		seen = r.record(t, results.RunName(1))
 		other := r.record(t, results.RunName(2))
 		assert.Empty(t, other.ResourcesFrom, "of several machines one asks")

@@ -62,7 +62,7 @@ func TestMergeWritesOnlyToItsFolder(t *testing.T) {
 	page := filepath.Join(r.config.Out, results.HistoryFile)
 	require.NoError(t, os.Remove(page))
 	merge := func(out string) {
-		_, err := Merge(filepath.Join(r.config.Out, "latest"), out, 0, &bytes.Buffer{}, report.Look{}, ci.To{})
+		_, err := Merge(filepath.Join(r.config.Out, "latest"), out, 0, &bytes.Buffer{}, report.Look{}, ci.Targets{})
 		require.NoError(t, err)
 	}
 	merge("elsewhere")

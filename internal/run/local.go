@@ -56,7 +56,7 @@ func (d *local) check(ctx context.Context) error {
 		errs = append(errs, d.targetConfig().Check())
 	}
 	errs = append(errs, d.findProxies())
-	if ignored := runners.Ignored(); ignored != "" {
+	if ignored := runners.IgnoredVariables(); ignored != "" {
 		warnings = append(warnings, ignored)
 	}
 	for _, w := range warnings {
@@ -197,7 +197,7 @@ func (d *local) start(_ context.Context, r round) (roundRun, error) {
 func (d *local) runnersOf(r round) runners.Config {
 	return runners.Config{
 		K6: d.k6, Script: d.script, Plan: d.Plan, Only: d.part, Token: d.targets[0].Token,
-		Dir: string(r.dir), Shards: r.shards, Settings: r.settings, Env: r.env, OnRetry: printMessage, OnReport: d.watch.Hear, Cores: d.runnerCores,
+		Dir: string(r.dir), Shards: r.shards, Settings: r.settings, Env: r.env, OnRetry: printMessage, OnReport: d.watch.Add, Cores: d.runnerCores,
 	}
 }
 

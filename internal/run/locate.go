@@ -44,7 +44,7 @@ func Script(elements ...string) (string, error) {
 	if path, err := Locate(elements...); err == nil {
 		return path, nil
 	}
-	folder, err := scripts.Cached()
+	folder, err := scripts.CacheFolder()
 	if err != nil {
 		return "", err
 	}

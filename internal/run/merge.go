@@ -26,18 +26,18 @@ const mergeMemory = 400 << 20
 // Merge makes the verdict of the shards in a folder, or in a bucket, from which they are fetched to out first. It
 // writes the reports into the same folder, and the verdict in words to stdout. expect is the required number of
 // laptops, or of runners if the run has a plan; 0: the number in an existing verdict, or any number.
-func Merge(location, out string, expect int, stdout io.Writer, look report.Look, to ci.To) (verdict.Outcome, error) {
-	return reportToCI(to, stdout, func(t *ci.Teller) (verdict.Outcome, error) { return merge(location, out, expect, stdout, look, t) })
+func Merge(location, out string, expect int, stdout io.Writer, look report.Look, to ci.Targets) (verdict.Outcome, error) {
+	return reportToCI(to, stdout, func(t *ci.Reporter) (verdict.Outcome, error) { return merge(location, out, expect, stdout, look, t) })
 }
 
-func merge(location, out string, expect int, stdout io.Writer, look report.Look, t *ci.Teller) (verdict.Outcome, error) {
+func merge(location, out string, expect int, stdout io.Writer, look report.Look, t *ci.Reporter) (verdict.Outcome, error) {
 	d, problems, err := fetchRun(location, out)
 	var usage UsageError
 	switch {
 	case errors.As(err, &usage):
 		return "", err
 	case err != nil: // there is no folder to put the verdict into
-		t.Judged(&verdict.Verdict{TestID: location, Verdict: verdict.Invalid, Reasons: []string{err.Error()}}, "")
+		t.SetVerdict(&verdict.Verdict{TestID: location, Verdict: verdict.Invalid, Reasons: []string{err.Error()}}, "")
 		fmt.Fprintf(stdout, "INVALID: %s: %v\n", location, err)
 		return verdict.Invalid, nil
 	}
@@ -46,7 +46,7 @@ func merge(location, out string, expect int, stdout io.Writer, look report.Look,
 		return "", reportError(d, v, err)
 	}
 	list(d, out)
-	t.Judged(v, d.Path(results.PageFile))
+	t.SetVerdict(v, d.Path(results.PageFile))
 	return v.Verdict, report.Terminal(stdout, v, look, filesOf(d, "", v)...)
 }
 
@@ -141,7 +141,7 @@ func (s *session) conclude() (verdict.Outcome, error) {
 		return "", reportError(s.dir, v, err)
 	}
 	all := list(s.dir, s.Out)
-	s.ci.Judged(v, s.dir.Path(results.PageFile))
+	s.ci.SetVerdict(v, s.dir.Path(results.PageFile))
 	fmt.Fprintln(s.Stdout)
 	return v.Verdict, report.Terminal(s.Stdout, v, s.Look, filesOf(s.dir, all, v)...)
 }

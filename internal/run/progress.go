@@ -104,7 +104,7 @@ func (s *session) progress(group roundRun, m *meter) string {
 		parts = append(parts, fmt.Sprintf("%d/%d open", sum.Open, p.Connections), fmt.Sprintf("%d heartbeats", sum.Heartbeats))
 	case s.Suite.Plan.DeclaredLoad:
 		parts = append(parts, fmt.Sprintf("%d/%d open", sum.Open, p.Connections),
-			s.received(sum.Received, p.Connections*p.NoopsPerConnection()), fmt.Sprintf("%d missed", sum.Missed()))
+			s.receivedText(sum.Received, p.Connections*p.NoopsPerConnection()), fmt.Sprintf("%d missed", sum.Missed()))
 	case s.Suite.Target.Streams:
 		parts = append(parts, fmt.Sprintf("%d open · %d noops · %d missed · %d late", sum.Open, sum.Received, sum.Missed(), sum.Late))
 	default:
@@ -133,8 +133,8 @@ func (s *session) progress(group roundRun, m *meter) string {
 	return strings.Join(parts, " · ")
 }
 
-// received returns how many messages were received, and how many are planned if that follows from the interval.
-func (s *session) received(count uint64, planned int) string {
+// receivedText states how many messages were received, and how many are planned if that follows from the interval.
+func (s *session) receivedText(count uint64, planned int) string {
 	if s.service.Counts != shard.CountsInterval || s.Plan.Published() {
 		return fmt.Sprintf("%d %s", count, s.messages())
 	}

@@ -22,13 +22,13 @@ func TestProgressHasALineForEachRunner(t *testing.T) {
 	require.Equal(t, "runner 2   starting", f.line(2, time.Now()))
 	h := shard.NewHistogram()
 	h.Record(100 * time.Millisecond)
-	f.watch.Hear(2, &shard.Progress{
+	f.watch.Add(2, &shard.Progress{
 		Open: 600, Undecided: 3, Counts: ledger.Counts{Received: 7200, Lost: 2},
 		Buckets: []shard.Bucket{{Unix: 5, Process: shard.Process{RSS: 80 << 20, CPUPercent: 12}}, {Unix: 10, Lateness: h.Pack()}},
 	})
 	require.Equal(t, "runner 2   600 open · 7200 noops · 2 missed · 3 undecided · late p99 100 ms  ▆ · 12% 80 MiB", f.line(2, time.Now()))
 	require.Contains(t, f.line(2, time.Now().Add(time.Minute)), " · silent for 60 s")
-	f.watch.Hear(2, nil)
+	f.watch.Add(2, nil)
 	require.Contains(t, f.line(2, time.Now()), "0 open · 7200 noops")
 	require.Contains(t, f.line(2, time.Now()), " · ended")
 }
@@ -59,7 +59,7 @@ func TestProgressInALogIsPlain(t *testing.T) {
 		if full {
 			d.full = &fullDisplay{watch: watch}
 		}
-		watch.Hear(1, &shard.Progress{Found: []shard.FoundFault{{AtMS: 1000, ID: "soak-3", What: "2 missed"}}, Unlisted: 7})
+		watch.Add(1, &shard.Progress{Found: []shard.FoundFault{{AtMS: 1000, ID: "soak-3", What: "2 missed"}}, Unlisted: 7})
 		watch.Note("action deploy begins") // which was printed when it was recorded
 		ctx, stop := context.WithCancel(t.Context())
 		var shown sync.WaitGroup
@@ -91,10 +91,10 @@ func TestProgressIsLineOrFull(t *testing.T) {
 func TestANarrowTerminalShowsWholeParts(t *testing.T) {
 	t.Parallel()
 	const line = "00:03/00:15 20/20 open · 40/300 noops · 0 missed"
-	require.Equal(t, line, fitted(line, 80))
-	require.Equal(t, "00:03/00:15 20/20 open · 40/300 noops", fitted(line, 45))
-	require.Equal(t, "00:03/00:15 20/20 open · 40/300 noops", fitted(line, 38))
-	require.Equal(t, "00:03/00:15 20/20 open", fitted(line, 37))
-	require.Equal(t, "00:03", fitted(line, 6))
-	require.Empty(t, fitted(line, 0))
+	require.Equal(t, line, fit(line, 80))
+	require.Equal(t, "00:03/00:15 20/20 open · 40/300 noops", fit(line, 45))
+	require.Equal(t, "00:03/00:15 20/20 open · 40/300 noops", fit(line, 38))
+	require.Equal(t, "00:03/00:15 20/20 open", fit(line, 37))
+	require.Equal(t, "00:03", fit(line, 6))
+	require.Empty(t, fit(line, 0))
 }

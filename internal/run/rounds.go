@@ -22,11 +22,11 @@ func (s *session) rounds(graceful, force context.Context) error {
 	}
 	if s.part <= 1 { // of several machines only the first samples the target
 		watcher.Go(func() { meter.run(watching) })
-		s.waiting("sampling the target", func() { <-meter.sampled }) // before the first stream opens: suites compare with it
+		s.reportWait("sampling the target", func() { <-meter.sampled }) // before the first stream opens: suites compare with it
 	}
 	defer func() {
 		stop()
-		s.waiting("sampling the target", watcher.Wait)
+		s.reportWait("sampling the target", watcher.Wait)
 		s.record.Warnings = append(s.record.Warnings, meter.warnings()...)
 		if s.part <= 1 {
 			s.queryPrometheus(graceful, force, meter.start)

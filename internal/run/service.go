@@ -192,7 +192,7 @@ func (s *session) describe(ctx context.Context) error {
 func (s *session) messages() string { return s.service.Noun() + "s" }
 
 // intervalText states how often a message arrives on each stream.
-func (s *session) intervalText() string { return verdict.Rhythm(&s.Plan, &s.service) }
+func (s *session) intervalText() string { return verdict.IntervalText(&s.Plan, &s.service) }
 
 // tokens returns the secrets that pods get, by variable. Processes of this machine inherit theirs.
 func (s *session) tokens(backend string) map[string]string {

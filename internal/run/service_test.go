@@ -23,11 +23,11 @@ import (
 )
 
 const (
-	clocked   = `{"name":"mine","connect":{"url":"{base}/{topic}"},"message":{"every":2}}`
-	heartbeat = `{"name":"mine","connect":{"url":"{base}/{topic}"},"heartbeat":{"comment":true,"every":4},"message":"unchecked"}`
-	bare      = `{"name":"mine","connect":{"url":"{base}/{topic}"},"message":"unchecked"}`
-	ending    = `{"name":"mine","connect":{"url":"{base}/{topic}"},"message":{"every":2},"end":{"by":"server","lifetime":600}}`
-	publishes = `{"name":"mine","connect":{"url":"{base}/{topic}"},"heartbeat":{"comment":true,"every":40},"message":{"seq":"json:$.seq"},` +
+	intervalService = `{"name":"mine","connect":{"url":"{base}/{topic}"},"message":{"every":2}}`
+	heartbeat       = `{"name":"mine","connect":{"url":"{base}/{topic}"},"heartbeat":{"comment":true,"every":4},"message":"unchecked"}`
+	minimalService  = `{"name":"mine","connect":{"url":"{base}/{topic}"},"message":"unchecked"}`
+	endingService   = `{"name":"mine","connect":{"url":"{base}/{topic}"},"message":{"every":2},"end":{"by":"server","lifetime":600}}`
+	publishes       = `{"name":"mine","connect":{"url":"{base}/{topic}"},"heartbeat":{"comment":true,"every":40},"message":{"seq":"json:$.seq"},` +
 		`"publish":{"url":"{base}/{topic}","body":"{\"seq\":{seq}}"}}`
 )
 
@@ -49,11 +49,11 @@ func TestDescriptionCompletesThePlan(t *testing.T) {
 		reconnect  bool
 		announced  string
 	}{
-		{"messages by the clock", clocked, func(*plan.Plan) {}, 2, false, "a message every 2 s"},
+		{"messages by the clock", intervalService, func(*plan.Plan) {}, 2, false, "a message every 2 s"},
 		{"heartbeats alone", heartbeat, func(*plan.Plan) {}, 4, false, "no message counted"},
-		{"nothing is said", bare, func(p *plan.Plan) { p.NoopInterval = 3 }, 3, false, "no message counted"},
+		{"nothing is said", minimalService, func(p *plan.Plan) { p.NoopInterval = 3 }, 3, false, "no message counted"},
 		{"a publisher", publishes, func(p *plan.Plan) { p.Topics, p.PublishRate = 3, 2 }, 1.5, false, "a message every 1.5 s on each stream, published at 2/s to 3 topics"},
-		{"streams that end by themselves", ending, func(*plan.Plan) {}, 2, true, "a message every 2 s"},
+		{"streams that end by themselves", endingService, func(*plan.Plan) {}, 2, true, "a message every 2 s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -90,10 +90,10 @@ func TestUnsuitableServiceIsAUsageError(t *testing.T) {
 		edit       func(r *rig)
 		want       string
 	}{
-		{"the script says what", clocked, func(r *rig) {
+		{"the script says what", intervalService, func(r *rig) {
 			_ = os.WriteFile(filepath.Join(r.folder, refuses), []byte("the description of mine has no publish"), 0o600)
 		}, "the description of mine has no publish"},
-		{"a script that knows no services", clocked, func(r *rig) { _ = os.Remove(filepath.Join(r.folder, description)) }, "connectionTest.js does not load it"},
+		{"a script that knows no services", intervalService, func(r *rig) { _ = os.Remove(filepath.Join(r.folder, description)) }, "connectionTest.js does not load it"},
 		{"a description of another version", `{"name":"mine"}`, func(*rig) {}, "the description of mine: connect"},
 		{"too short for the heartbeats", strings.Replace(heartbeat, `"every":4`, `"every":40`, 1), func(*rig) {}, "the service sends something only every 40 s"},
 	} {
@@ -173,7 +173,7 @@ func TestDriversRunADescribedService(t *testing.T) {
 	for name, drive := range drivers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newDescribedRig(t, clocked)
+			r := newDescribedRig(t, intervalService)
 			var mu sync.Mutex
 			requests := map[string]bool{}
 			foreign := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -244,19 +244,19 @@ func TestPodsGetTheTokensOfAService(t *testing.T) {
 func TestProgressCountsMessagesOfADescribedService(t *testing.T) {
 	t.Parallel()
 	s := newSession(Config{Suite: suite.Default()})
-	require.Equal(t, "3/9 noops", s.received(3, 9))
+	require.Equal(t, "3/9 noops", s.receivedText(3, 9))
 	s.Plan, s.service = plan.Plan{Service: "mine"}, shard.Service{}
-	require.Equal(t, "3 messages", s.received(3, 9), "others publish when they like")
+	require.Equal(t, "3 messages", s.receivedText(3, 9), "others publish when they like")
 	s.service.Counts = shard.CountsInterval
-	require.Equal(t, "3/9 messages", s.received(3, 9))
+	require.Equal(t, "3/9 messages", s.receivedText(3, 9))
 	s.Plan.Topics, s.Plan.PublishRate = 1, 1
-	require.Equal(t, "3 messages", s.received(3, 9), "the publisher begins later than the streams")
+	require.Equal(t, "3 messages", s.receivedText(3, 9), "the publisher begins later than the streams")
 }
 
 // Each attempt at a description left a folder, and latest was the last of them.
 func TestUnfitDescriptionLeavesNoFolder(t *testing.T) {
 	t.Parallel()
-	r := newDescribedRig(t, clocked)
+	r := newDescribedRig(t, intervalService)
 	foreign := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(foreign.Close)
 	r.config.Plan.BackendURL = foreign.URL
@@ -282,7 +282,7 @@ func TestServiceWithItsOwnToken(t *testing.T) {
 func TestCtrlCDuringTheTrialIsOneSentence(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"/healthz", "/soak-topic-0"} {
-		r := newDescribedRig(t, clocked)
+		r := newDescribedRig(t, intervalService)
 		foreign := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
 			if req.URL.Path == path {
 				r.stop()

@@ -59,7 +59,7 @@ type session struct {
 	ownTarget  bool           // the target is our backend, started for this run
 	collected  bool           // the shards of the run are in its folder
 	record     results.Run    // the observations of this session, for run.json
-	ci         *ci.Teller     // gets the verdict; may be nil
+	ci         *ci.Reporter   // gets the verdict; may be nil
 	watch      *live.Watch    // the reports of the runners, for display
 	page       *livePage      // nil: on no page
 }
@@ -67,7 +67,7 @@ type session struct {
 // Run runs a session with the settings of c. An error means that there is no verdict, and that no process runs any
 // more unless the error states it. The first Ctrl-C stops the runners in order, a second one ends everything at once.
 func Run(ctx context.Context, c Config) (verdict.Outcome, error) {
-	return reportToCI(c.CI, c.Stdout, func(t *ci.Teller) (verdict.Outcome, error) {
+	return reportToCI(c.CI, c.Stdout, func(t *ci.Reporter) (verdict.Outcome, error) {
 		s := newSession(c)
 		s.ci = t
 		if err := s.complete(time.Now()); err != nil {
@@ -80,7 +80,7 @@ func Run(ctx context.Context, c Config) (verdict.Outcome, error) {
 }
 
 // reportToCI calls judge, and reports its verdict, or its error, to the CI system. It returns both unchanged.
-func reportToCI(to ci.To, stdout io.Writer, judge func(*ci.Teller) (verdict.Outcome, error)) (verdict.Outcome, error) {
+func reportToCI(to ci.Targets, stdout io.Writer, judge func(*ci.Reporter) (verdict.Outcome, error)) (verdict.Outcome, error) {
 	if err := to.Check(); err != nil {
 		return "", UsageError{err}
 	}
@@ -92,7 +92,7 @@ func reportToCI(to ci.To, stdout io.Writer, judge func(*ci.Teller) (verdict.Outc
 func newSession(c Config) *session {
 	known := secret.Environment(os.Environ())
 	s := &session{Config: c, secrets: known, watch: new(live.Watch), record: results.Run{Circumstances: report.Circumstances{
-		Command: c.typed(os.Args, known), Version: c.Version, Commit: c.Commit, Go: runtime.Version(), Machine: resources.ThisMachine(),
+		Command: c.commandLine(os.Args, known), Version: c.Version, Commit: c.Commit, Go: runtime.Version(), Machine: resources.ThisMachine(),
 	}}}
 	s.chooseService()
 	return s
@@ -149,7 +149,7 @@ func (s *session) run(graceful, force context.Context) (outcome verdict.Outcome,
 		return "", err
 	}
 	s.stage("JUDGING", "the runners have ended; computing the verdict")
-	s.waiting("checking the target", func() {
+	s.reportWait("checking the target", func() {
 		failures, unreachable := s.driver.targetState(force)
 		s.record.Failures, s.record.Unreachable = append(s.record.Failures, failures...), append(s.record.Unreachable, unreachable...)
 	})

@@ -167,8 +167,8 @@ func (s *session) tryNoop(ctx context.Context, at target.Targets) error {
 		err, plan.NoopService, s.Plan.BackendURLs()[0])
 }
 
-// waiting is withProgressReports for a function without an error.
-func (s *session) waiting(activity string, f func()) {
+// reportWait is withProgressReports for a function without an error.
+func (s *session) reportWait(activity string, f func()) {
 	_ = s.withProgressReports(activity, func() error { f(); return nil })
 }
 

@@ -31,7 +31,7 @@ var (
 // path, and does not wait for the writer of a pipe.
 func Open(path string, limit int64) (*os.File, error) {
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() { // opening a device may have side effects
-		return nil, failed(path, ErrNotRegular)
+		return nil, withPath(path, ErrNotRegular)
 	}
 	f, err := os.OpenFile(path, os.O_RDONLY|NoFollow|nonBlock, 0) // #nosec G304 -- a file of a run; it is checked below
 	if err != nil {
@@ -39,7 +39,7 @@ func Open(path string, limit int64) (*os.File, error) {
 	}
 	if err := check(f, limit); err != nil {
 		_ = f.Close()
-		return nil, failed(path, err)
+		return nil, withPath(path, err)
 	}
 	return f, nil
 }
@@ -74,7 +74,7 @@ func Read(path string, limit int64) ([]byte, error) {
 		err = tooLarge(n, limit)
 	}
 	if err != nil {
-		return nil, failed(path, err)
+		return nil, withPath(path, err)
 	}
 	return content.Bytes(), nil
 }
@@ -89,7 +89,7 @@ func JSON(path string, limit int64, value any) error {
 		return err
 	}
 	if n := bytes.Count(content, []byte{','}); int64(n) > limit/bytesPerValue {
-		return failed(path, fmt.Errorf("%w: it must have at most %d values, got %d; move it away", ErrTooLarge, limit/bytesPerValue, n))
+		return withPath(path, fmt.Errorf("%w: it must have at most %d values, got %d; move it away", ErrTooLarge, limit/bytesPerValue, n))
 	}
 	if err := json.Unmarshal(content, value); err != nil {
 		return fmt.Errorf("read %s: %w", path, err)
@@ -101,4 +101,4 @@ func tooLarge(size, limit int64) error {
 	return fmt.Errorf("%w: it must be at most %s, got %s; move it away", ErrTooLarge, format.Bytes(limit), format.Bytes(size))
 }
 
-func failed(path string, err error) error { return &fs.PathError{Op: "read", Path: path, Err: err} }
+func withPath(path string, err error) error { return &fs.PathError{Op: "read", Path: path, Err: err} }

@@ -47,8 +47,8 @@ var harmless = regexp.MustCompile(`^(?:-?[0-9.]+|true|false|null)$`)
 
 // A secret with its name is at most this far before and behind a hint, in bytes. Servers accept no longer header.
 const (
-	before     = 256
-	lookBehind = 8 << 10
+	before          = 256
+	lookBehindBytes = 8 << 10
 )
 
 // Redact replaces all text in a line that looks like a secret.
@@ -97,7 +97,7 @@ func (l *lookalike) isSecret(text []byte, at []int) bool {
 
 // matches returns the parts of a line around hints as [from, to), sorted and not overlapping.
 func (l *lookalike) matches(line []byte) (parts [][2]int) {
-	lower := lowered(line)
+	lower := toLower(line)
 	var hits []int
 	for _, hint := range l.hints {
 		for at := 0; ; at++ {
@@ -111,7 +111,7 @@ func (l *lookalike) matches(line []byte) (parts [][2]int) {
 	}
 	slices.Sort(hits)
 	for _, hit := range hits {
-		from, to := max(0, hit-before), min(len(line), hit+lookBehind)
+		from, to := max(0, hit-before), min(len(line), hit+lookBehindBytes)
 		if last := len(parts) - 1; last >= 0 && from <= parts[last][1] {
 			parts[last][1] = to
 			continue
@@ -121,8 +121,8 @@ func (l *lookalike) matches(line []byte) (parts [][2]int) {
 	return parts
 }
 
-// lowered returns text in lower case. Unlike bytes.ToLower, it keeps the offset of every byte.
-func lowered(text []byte) []byte {
+// toLower returns text in lower case. Unlike bytes.ToLower, it keeps the offset of every byte.
+func toLower(text []byte) []byte {
 	lower := slices.Clone(text)
 	for i, c := range lower {
 		if 'A' <= c && c <= 'Z' {

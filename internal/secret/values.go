@@ -87,7 +87,7 @@ func (v *Values) add(name, value string, word bool) {
 	}
 	all := []form{{name: name, text: value, word: word}}
 	if len(value) >= minLengthAnywhere {
-		all[0].text, all[0].fold = string(lowered([]byte(value))), true
+		all[0].text, all[0].fold = string(toLower([]byte(value))), true
 		all = append(all, form{name: name, text: hex.EncodeToString([]byte(value)), fold: true})
 		for _, text := range inBase64(value) {
 			all = append(all, form{name: name, text: text, loose: true})
@@ -134,8 +134,9 @@ func (v *Values) Replace(text []byte, by string) []byte {
 	return append(out, text[done:]...)
 }
 
-// Left returns the variable of the first value in the text that is long enough to match anywhere; "" if there is none.
-func (v *Values) Left(text []byte) string {
+// FindRemaining returns the variable of the first value in the text that is long enough to match anywhere; "" if
+// there is none.
+func (v *Values) FindRemaining(text []byte) string {
 	for at := 0; at < len(text); {
 		from, to, f := v.next(text, at)
 		if from < 0 {
@@ -175,7 +176,7 @@ func (v *Values) next(text []byte, at int) (from, to int, found form) {
 				if at+1 < len(text) && len(f.text) > 1 && f.char(text[at+1]) != f.text[1] && !special[text[at+1]] && !special[text[at]] {
 					continue
 				}
-				if end := f.end(text, at, 0); end > to && f.bounded(text, at, end) {
+				if end := f.end(text, at, 0); end > to && f.isWord(text, at, end) {
 					to, found = end, *f
 				}
 			}
@@ -209,8 +210,8 @@ var special = [256]bool{'%': true, '\\': true, '&': true, '+': true, '\n': true,
 // escapeBefore matches an escape whose last character looks like part of the word after it.
 var escapeBefore = regexp.MustCompile(`(?:\\[bfnrtv]|\\u[0-9A-Fa-f]{4}|\\x[0-9A-Fa-f]{2}|%[0-9A-Fa-f]{2}|\x1b\[[0-9;]*[A-Za-z])$`)
 
-// bounded reports whether text[from:to] is a whole word, if the form must be one.
-func (f *form) bounded(text []byte, from, to int) bool {
+// isWord reports whether text[from:to] is a whole word, if the form must be one.
+func (f *form) isWord(text []byte, from, to int) bool {
 	if !f.word {
 		return true
 	}

@@ -42,8 +42,8 @@ func TestLongValuesMatchInEveryContext(t *testing.T) {
 			text := strings.ReplaceAll(context, "T", form)
 			clean, found := v.Clean([]byte(text))
 			assert.True(t, found, name)
-			assert.Empty(t, v.Left(clean), name)
-			assert.Equal(t, "GRAFANA_PASSWORD", v.Left([]byte(text)), name)
+			assert.Empty(t, v.FindRemaining(clean), name)
+			assert.Equal(t, "GRAFANA_PASSWORD", v.FindRemaining([]byte(text)), name)
 			assert.Equal(t, strings.ReplaceAll(context, "T", Redacted), string(v.Replace([]byte(text), Redacted)), "%s: %s", name, text)
 		}
 	}
@@ -87,11 +87,11 @@ func TestLongValuesMatchInEveryForm(t *testing.T) {
 		}
 		for name, form := range forms {
 			text := []byte("x=" + form + ";")
-			assert.Equal(t, "GRAFANA_PASSWORD", v.Left(text), "%s: %s", name, text)
+			assert.Equal(t, "GRAFANA_PASSWORD", v.FindRemaining(text), "%s: %s", name, text)
 			clean := v.Replace(text, Redacted)
 			assert.Contains(t, string(clean), Redacted, name)
 			assert.NotContains(t, string(clean), secret[len(secret)-6:], name)
-			assert.Empty(t, v.Left(clean), name)
+			assert.Empty(t, v.FindRemaining(clean), name)
 		}
 		for _, other := range []string{"", "x", secret[:len(secret)-1], secret[1:], strings.Repeat("%25", 100), strings.Repeat(`\`, 100), "%", "%2", `\u00`, `\ud83d\u0041`, "&#;", "&#x;"} {
 			assert.Equal(t, other, string(v.Replace([]byte(other), Redacted)))
@@ -108,7 +108,7 @@ func TestShortValuesMatchAsWords(t *testing.T) {
 		"\x1b[31ms0ak\x1b[0m": "\x1b[31m[redacted]\x1b[0m", `\u0026s0ak`: `\u0026[redacted]`, "v4lue-8c s0ak s0ak": "[redacted] [redacted] [redacted]", "s0\nak": "s0\nak",
 	} {
 		assert.Equal(t, want, string(v.Replace([]byte(text), Redacted)), text)
-		assert.Empty(t, v.Left([]byte(text)), "only certain matches refuse an archive")
+		assert.Empty(t, v.FindRemaining([]byte(text)), "only certain matches refuse an archive")
 	}
 }
 
@@ -119,6 +119,6 @@ func BenchmarkClean(b *testing.B) {
 	text := []byte(strings.Repeat(string(line)+",", 1000))
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
-		_ = v.Left(text)
+		_ = v.FindRemaining(text)
 	}
 }

@@ -122,7 +122,7 @@ func (v *Values) LeftIn(text io.Reader) (string, error) {
 	for {
 		n, err := io.ReadFull(text, part[len(part):cap(part)])
 		part = part[:len(part)+n]
-		if left := v.Left(part); left != "" {
+		if left := v.FindRemaining(part); left != "" {
 			return left, nil
 		}
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -187,9 +187,9 @@ func (v *Values) spans(text []byte) (open int, closed [][2]int) {
 	for at := 0; at < len(text); {
 		from, to, _ := v.next(text, at)
 		if from < 0 {
-			return v.unfinished(text, at, len(text)), closed
+			return v.partialStart(text, at, len(text)), closed
 		}
-		if open := v.unfinished(text, at, from); open < from || to == len(text) {
+		if open := v.partialStart(text, at, from); open < from || to == len(text) {
 			return open, closed
 		}
 		closed, at = append(closed, [2]int{from, to}), to
@@ -197,9 +197,9 @@ func (v *Values) spans(text []byte) (open int, closed [][2]int) {
 	return len(text), closed
 }
 
-// unfinished returns the first offset in text[from:to] at which a secret may start that continues behind the text; to if there
+// partialStart returns the first offset in text[from:to] at which a secret may start that continues behind the text; to if there
 // is none.
-func (v *Values) unfinished(text []byte, from, to int) int {
+func (v *Values) partialStart(text []byte, from, to int) int {
 	for at := from; at < to; at++ {
 		if v.startsUnfinished(text, at) {
 			return at

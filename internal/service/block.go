@@ -234,7 +234,7 @@ func (r *Reader) containsSum(data []byte) bool {
 }
 
 // read reads the number, time, checksum and id of a message.
-func (s *Service) read(b *Block, d *document, out *Reading) (m summed) {
+func (s *Service) read(b *Block, d *document, out *Reading) (m checksumInput) {
 	ok := false
 	if s.Message.Numbered {
 		m.seq, ok = s.Message.seq.find(b, d)

@@ -16,8 +16,8 @@ import (
 
 const modules = "../../load-tests/services"
 
-// exported returns the description in a module.
-func exported(t testing.TB, file string) []byte {
+// exportedDescription returns the description in a module.
+func exportedDescription(t testing.TB, file string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
@@ -27,13 +27,13 @@ func exported(t testing.TB, file string) []byte {
 // load compiles one of load-tests/services.
 func load(t testing.TB, name string) *Service {
 	t.Helper()
-	s, err := Parse(exported(t, filepath.Join(modules, name+".js")))
+	s, err := Parse(exportedDescription(t, filepath.Join(modules, name+".js")))
 	require.NoError(t, err, name)
 	require.Equal(t, name, s.Name)
 	return s
 }
 
-var shipped = []string{
+var includedModules = []string{
 	"noop", "nchan", "mercure", "django-eventstream", "pocketbase", "centrifugo", "ntfy", "sse",
 	"openai-chat", "openai-responses", "anthropic-messages", "ag-ui", "a2a", "mcp", "graphql-sse",
 }
@@ -54,7 +54,7 @@ func TestEachModuleCompiles(t *testing.T) {
 			hashes[s.Hash()] = name
 		})
 	}
-	for _, name := range shipped {
+	for _, name := range includedModules {
 		require.True(t, names[name], name)
 	}
 }
@@ -70,7 +70,7 @@ func TestNoopIsTheModule(t *testing.T) {
 
 // tools/bench has messages of 100 bytes published.
 func TestBenchServiceCompiles(t *testing.T) {
-	s, err := Parse(exported(t, "../../tools/bench/service.js"))
+	s, err := Parse(exportedDescription(t, "../../tools/bench/service.js"))
 	require.NoError(t, err)
 	require.Len(t, s.Publish.Body.Append(nil, &Values{Run: "bench-12345678", Seq: 17, SentAt: 1732250000000000}), 100)
 }

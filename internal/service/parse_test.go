@@ -156,8 +156,8 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(fullDescription))
 	f.Add([]byte(`{"a\n\nb":1,"connect":{"headers":{"\n":""}},"message":{"seq":"id:(\n"}}`))
 	f.Add([]byte(`{"name":"a","connect":{"url":"{base}?a={\"b\":\"{topic}\"}&c=%2"},"message":{"seq":"id:(a|b)*"}}`))
-	for _, name := range shipped {
-		f.Add(exported(f, filepath.Join(modules, name+".js")))
+	for _, name := range includedModules {
+		f.Add(exportedDescription(f, filepath.Join(modules, name+".js")))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		s, err := Parse(text)

@@ -35,15 +35,15 @@ func parseSum(text []byte) (sum uint32, ok bool) {
 	return uint32(n), err == nil && fmt.Sprintf("%08x", n) == string(text)
 }
 
-// A summed holds the values that the checksum of a message is computed from.
-type summed struct {
+// A checksumInput holds the values from which the checksum of a message is computed.
+type checksumInput struct {
 	seq, sent value
 	sum       uint32
 	present   bool
 }
 
 // fits reports whether the checksum is that of number and time after that marker.
-func (m *summed) fits(marker uint32, reading *Reading) bool {
+func (m *checksumInput) fits(marker uint32, reading *Reading) bool {
 	if !m.present || !reading.HasSeq || !reading.HasSentAt {
 		return false
 	}
@@ -54,7 +54,7 @@ func (m *summed) fits(marker uint32, reading *Reading) bool {
 
 // verify compares a message with its checksum. kind follows from the marker, which may itself be corrupted: a message of another run
 // has the checksum of that run, or none.
-func (r *Reader) verify(kind Kind, marker value, m *summed, out *Reading) Kind {
+func (r *Reader) verify(kind Kind, marker value, m *checksumInput, out *Reading) Kind {
 	switch {
 	case kind == Delivery && r.run == "" && m.fits(markerSum(marker.text), out),
 		kind == Delivery && r.run != "" && m.fits(r.sum, out),

@@ -23,8 +23,8 @@ func summedService(t testing.TB) *Service {
 	return s
 }
 
-// published is the body of a message.
-func published(s *Service, run string, seq, sentAt int64) []byte {
+// publishedBody returns the body of a message.
+func publishedBody(s *Service, run string, seq, sentAt int64) []byte {
 	return s.Publish.Body.Append(nil, &Values{Run: run, Seq: seq, SentAt: sentAt})
 }
 
@@ -33,7 +33,7 @@ func TestChangedMessageIsCorrupted(t *testing.T) {
 	s := summedService(t)
 	const run, seq, at = "20260722-0615-ab12cd", 108, 1732250000123456
 	reader := s.Reader(run)
-	whole := published(s, run, seq, at)
+	whole := publishedBody(s, run, seq, at)
 	good := Reading{Kind: Delivery, Seq: seq, HasSeq: true, SentAt: at, HasSentAt: true}
 	require.Equal(t, good, reader.Read(newBlock("", "", string(whole))))
 	seen := map[error]int{}
@@ -117,7 +117,7 @@ func FuzzSum(f *testing.F) {
 		}
 		s := summedService(t)
 		reader := s.Reader(run)
-		whole := published(s, run, seq, sentAt)
+		whole := publishedBody(s, run, seq, sentAt)
 		good := Reading{Kind: Delivery, Seq: seq, HasSeq: true, SentAt: sentAt, HasSentAt: true}
 		require.Equal(t, good, reader.Read(&Block{Data: whole, HasData: true}))
 		require.Equal(t, Foreign, s.Reader(run+"x").Read(&Block{Data: whole, HasData: true}).Kind)

@@ -159,22 +159,22 @@ func (f *recordFields) find(v reflect.Value) {
 			f.find(v.Field(i))
 		}
 	case reflect.Int64:
-		f.spans = append(f.spans, at[int64](v))
+		f.spans = append(f.spans, pointerTo[int64](v))
 	case reflect.Uint64:
-		f.counts = append(f.counts, at[uint64](v))
+		f.counts = append(f.counts, pointerTo[uint64](v))
 	case reflect.Int:
-		f.ints = append(f.ints, at[int](v))
+		f.ints = append(f.ints, pointerTo[int](v))
 	case reflect.Bool:
-		f.flags = append(f.flags, at[bool](v))
+		f.flags = append(f.flags, pointerTo[bool](v))
 	case reflect.String:
-		f.texts = append(f.texts, at[string](v))
+		f.texts = append(f.texts, pointerTo[string](v))
 	default:
 		f.rest = append(f.rest, v)
 	}
 }
 
-// at returns a pointer to a value, whatever the name of its type.
-func at[T any](v reflect.Value) *T {
+// pointerTo returns a pointer to a value, independent of the name of its type.
+func pointerTo[T any](v reflect.Value) *T {
 	return v.Addr().Convert(reflect.TypeFor[*T]()).Interface().(*T) //nolint:forcetypeassert // it was converted to that
 }
 

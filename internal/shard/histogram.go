@@ -54,8 +54,8 @@ func (h *Histogram) Copy() *Histogram {
 	return &Histogram{h: h.h.Clone(), max: h.max}
 }
 
-// Less returns a histogram of each value minus d, at least 0.
-func (h *Histogram) Less(d time.Duration) *Histogram {
+// Subtract returns a histogram of each value minus d, at least 0.
+func (h *Histogram) Subtract(d time.Duration) *Histogram {
 	out := NewHistogram()
 	out.MergeShifted(h, -d)
 	return out

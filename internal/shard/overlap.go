@@ -20,7 +20,7 @@ func (m *Merged) checkOverlap() {
 		if r.State != Finished {
 			continue
 		}
-		if began == nil || r.begunUS() > began.begunUS() {
+		if began == nil || r.firstStartUS() > began.firstStartUS() {
 			began = r
 		}
 		if ended == nil || r.EndedUS < ended.EndedUS {
@@ -30,7 +30,7 @@ func (m *Merged) checkOverlap() {
 	if began == nil {
 		return
 	}
-	if began.begunUS() <= ended.EndedUS {
+	if began.firstStartUS() <= ended.EndedUS {
 		if m.Plan.Connections > 0 {
 			m.checkShared(began)
 		}
@@ -50,8 +50,8 @@ func (m *Merged) checkShared(last *Runner) {
 		if r.State != Finished {
 			continue
 		}
-		end := max(r.EndedUS, r.begunUS()+planned.Microseconds())
-		if d := time.Duration(end-last.begunUS()) * time.Microsecond; d < shared {
+		end := max(r.EndedUS, r.firstStartUS()+planned.Microseconds())
+		if d := time.Duration(end-last.firstStartUS()) * time.Microsecond; d < shared {
 			first, shared = r, d
 		}
 	}
@@ -62,5 +62,5 @@ func (m *Merged) checkShared(last *Runner) {
 		first.String(), last.String(), format.Duration(shared), format.Duration(planned), 100*minShared)
 }
 
-// begunUS returns when the runner began, or the first of those that it replaces.
-func (r *Runner) begunUS() int64 { return cmp.Or(r.BegunUS, r.StartedUS) }
+// firstStartUS returns when the runner started, or the first of those that it replaces.
+func (r *Runner) firstStartUS() int64 { return cmp.Or(r.BegunUS, r.StartedUS) }

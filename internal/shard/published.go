@@ -173,12 +173,12 @@ func (p *Published) decode(topic int) []Message {
 }
 
 // Refusals returns the kinds of refused messages, the earliest first.
-func (p *Published) Refusals() []Failure { return p.failed(Refused) }
+func (p *Published) Refusals() []Failure { return p.failures(Refused) }
 
 // Unanswered returns the kinds of open messages, the earliest first, without those in flight at a checkpoint.
-func (p *Published) Unanswered() []Failure { return p.failed(Open) }
+func (p *Published) Unanswered() []Failure { return p.failures(Open) }
 
-func (p *Published) failed(state MessageState) (out []Failure) {
+func (p *Published) failures(state MessageState) (out []Failure) {
 	for _, f := range p.Failed {
 		if f.State == state {
 			out = append(out, f)

@@ -63,7 +63,7 @@ func TestMergeOfASuite(t *testing.T) {
 func TestMergeOfOwnTimes(t *testing.T) {
 	t.Parallel()
 	withOwnTimes := func(m Metric) Metric {
-		m.Own = m.Trend.Less(2 * time.Millisecond)
+		m.Own = m.Trend.Subtract(2 * time.Millisecond)
 		return m
 	}
 	for name, c := range map[string]struct {

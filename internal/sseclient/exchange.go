@@ -58,7 +58,7 @@ func (d *exchange) do(ctx context.Context, req *request) (*Response, *failure) {
 			continue
 		}
 		if a.proxyRefused() {
-			err := a.proxy.Refused("the request", fmt.Sprintf("%d %s", a.Status, http.StatusText(a.Status)), a.Header, a.refusal())
+			err := a.proxy.RefusalError("the request", fmt.Sprintf("%d %s", a.Status, http.StatusText(a.Status)), a.Header, a.refusal())
 			hangUp(a.conn)
 			return a, &failure{reason: ReasonProxy, err: err, status: a.Status}
 		}
@@ -87,7 +87,7 @@ func (d *exchange) connect(ctx context.Context, req *request) (*Response, *failu
 	}
 	raw, err := d.client.dial(ctx, through.Address(req.url))
 	if err != nil {
-		return nil, dialFailure(ctx, through.Undialed(err))
+		return nil, dialFailure(ctx, through.DialError(err))
 	}
 	fail := func(f *failure) (*Response, *failure) {
 		hangUp(raw)

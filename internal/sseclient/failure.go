@@ -31,7 +31,7 @@ func dialFailure(ctx context.Context, err error) *failure {
 		return &failure{reason: ReasonConnectTimeout, err: fmt.Errorf("%w (dial): %w", errConnectTimeout, err)}
 	case errors.As(err, &proxied):
 		return &failure{reason: ReasonProxy, err: err}
-	case http1.NoSuchName(err):
+	case http1.IsUnknownName(err):
 		return &failure{reason: ReasonDNS, err: err}
 	default:
 		return &failure{reason: ReasonRefused, err: err}

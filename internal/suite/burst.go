@@ -74,7 +74,7 @@ func assessBurst(r *Run) verdict.Assessment {
 	stages := append(bursts, ofKinds(all, kindSequence)...)
 	r.addRequests(&a, all, stages, sum, breaking.recommendations(atOneTime))
 	for _, st := range stages {
-		a.Metrics = append(a.Metrics, st.timeMetrics("of "+st.Title, st.limited())...)
+		a.Metrics = append(a.Metrics, st.timeMetrics("of "+st.Title, st.isGeneratorLimited())...)
 	}
 	return a
 }

@@ -153,7 +153,7 @@ func TestStallInOneRound(t *testing.T) {
 	require.Contains(t, stalled(0, 1), "the load generator was saturated at the single backend (a runner stalled for 900 ms)")
 }
 
-func compared() *Run {
+func compareRun() *Run {
 	return runOf("cluster", fixedParameters,
 		shard.Stage{Name: "level-5-single", Title: "5 at a time, single", Kind: kindLoad, Target: single, Seconds: 10, Concurrency: 5, Requests: 1000},
 		shard.Stage{Name: "level-5-cluster", Title: "5 at a time, cluster", Kind: kindLoad, Target: cluster, Start: 20, Seconds: 10, Concurrency: 5, Requests: 1500},
@@ -187,10 +187,10 @@ func TestShortLevelsDecideNothing(t *testing.T) {
 
 func TestUnbalancedCluster(t *testing.T) {
 	t.Parallel()
-	v := judge(compared().addAnswers("level-5-cluster", 1500, 4, shard.TagServer, "backend-1"))
+	v := judge(compareRun().addAnswers("level-5-cluster", 1500, 4, shard.TagServer, "backend-1"))
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Equal(t, "only 1 of the 3 servers of the cluster answered (backend-1): CLUSTER_SIZE has their number", v.Reasons[0])
-	v = judge(compared().addAnswers("level-5-cluster", 1500, 4))
+	v = judge(compareRun().addAnswers("level-5-cluster", 1500, 4))
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Contains(t, v.Reasons[0], "every server of the cluster answers: 0 named themselves, the limit is 3")
 }
@@ -198,19 +198,19 @@ func TestUnbalancedCluster(t *testing.T) {
 // All that are left share the load evenly, which must not hide the one that is gone.
 func TestClusterWithAServerDown(t *testing.T) {
 	t.Parallel()
-	v := judge(compared().addAnswers("level-5-cluster", 750, 4, shard.TagServer, "backend-1").addAnswers("level-5-cluster", 750, 4, shard.TagServer, "backend-3"))
+	v := judge(compareRun().addAnswers("level-5-cluster", 750, 4, shard.TagServer, "backend-1").addAnswers("level-5-cluster", 750, 4, shard.TagServer, "backend-3"))
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Contains(t, fmt.Sprint(v.Reasons), "only 2 of the 3 servers of the cluster answered (backend-1, backend-3)")
 	require.Contains(t, fact(v, "deploy"), "neither yet")
 	require.Equal(t, []string{"least ÷ most busy", "–", "0.00 %", "–", "–", "–"}, table(v, "In all: gains and costs").Rows[3])
 
-	r := compared()
+	r := compareRun()
 	r.Rounds[0].Suite.Parameters = maps.Clone(fixedParameters)
 	r.Rounds[0].Suite.Parameters["CLUSTER_SIZE"] = "2"
 	v = judge(r.addAnswers("level-5-cluster", 750, 4, shard.TagServer, "backend-1").addAnswers("level-5-cluster", 750, 4, shard.TagServer, "backend-3"))
 	require.Equal(t, verdict.Pass, v.Verdict, "a cluster of two: %s", v.Reasons)
 
-	r = compared()
+	r = compareRun()
 	for n := range 4 {
 		r.addAnswers("level-5-cluster", 500, 4, shard.TagServer, fmt.Sprint("backend-", n))
 	}
@@ -221,7 +221,7 @@ func TestClusterWithAServerDown(t *testing.T) {
 
 func TestClusterMemberSilentAtOneLevel(t *testing.T) {
 	t.Parallel()
-	r := compared()
+	r := compareRun()
 	stages := &r.Rounds[0].Suite.Stages
 	*stages = append(*stages, shard.Stage{Name: "level-9-cluster", Kind: kindLoad, Target: cluster, Start: 40, Seconds: 10, Concurrency: 9, Requests: 300})
 	for n := range 3 {
@@ -236,7 +236,7 @@ func TestClusterMemberSilentAtOneLevel(t *testing.T) {
 func TestCrashOutranksCount(t *testing.T) {
 	t.Parallel()
 	run := func() *Run {
-		r := compared()
+		r := compareRun()
 		for n := range 3 {
 			r.addAnswers("level-5-cluster", 500, 4, shard.TagServer, fmt.Sprint("backend-", n))
 		}

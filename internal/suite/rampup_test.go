@@ -17,7 +17,7 @@ var rampupParameters = map[string]string{
 	"STAGES": "20,50", "MAX_FAILED_PERCENT": "1", "MAX_P95_MS": "500", "MIN_ANSWERED_PERCENT": "95", "SEARCH": "0", "MIN_RATE": "0",
 }
 
-func with(name, value string) map[string]string {
+func withSetting(name, value string) map[string]string {
 	p := maps.Clone(rampupParameters)
 	p[name] = value
 	return p
@@ -72,7 +72,7 @@ func TestRampupBreaks(t *testing.T) {
 	}, table(v, "How long failed requests took, ms").Rows)
 	require.Equal(t, "the service refuses faster than it answers: at 100/s status 503 came after 1.00 ms (p50), a good answer after 40.0 ms; "+
 		"clients that retry at once add to the load, so let them wait, longer each time", fact(v, "refusals"))
-	r.Rounds[0].Suite.Parameters = with("MIN_RATE", "80")
+	r.Rounds[0].Suite.Parameters = withSetting("MIN_RATE", "80")
 	v = judge(r)
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Contains(t, v.Reasons[0], "requests/s sustained: 50, the limit is at least 80")
@@ -220,11 +220,11 @@ func TestServerCount(t *testing.T) {
 
 func TestSearch(t *testing.T) {
 	t.Parallel()
-	r := newRampRun(with("SEARCH", "1"), 20, 50)
+	r := newRampRun(withSetting("SEARCH", "1"), 20, 50)
 	require.Nil(t, searchRampup(r), "nothing broke")
 	r.addAnswers("rate-50", 500, 1, shard.TagCode, "status-500")
 	require.Equal(t, map[string]string{"STAGES": "35", "CEILING": "0"}, searchRampup(r))
-	again := newRampRun(with("SEARCH", "1"), 35)
+	again := newRampRun(withSetting("SEARCH", "1"), 35)
 	r.Rounds = append(r.Rounds, again.Rounds[0])
 	require.Equal(t, "42", searchRampup(r)["STAGES"])
 	v := judge(r)
@@ -241,7 +241,7 @@ func TestSearch(t *testing.T) {
 func TestSearchRetriesTheGoodLoad(t *testing.T) {
 	t.Parallel()
 	broken := func(least string, again ...float64) *Run {
-		r := newRampRun(with("MIN_RATE", least), 20, 40, 43).addAnswers("rate-43", 400, 1, shard.TagCode, "status-500")
+		r := newRampRun(withSetting("MIN_RATE", least), 20, 40, 43).addAnswers("rate-43", 400, 1, shard.TagCode, "status-500")
 		r.Rounds[0].Suite.Parameters["SEARCH"] = "1"
 		require.Equal(t, "40", searchRampup(r)["STAGES"])
 		for _, rate := range again {
@@ -324,7 +324,7 @@ func TestTooFewConnectionsLimitTheGenerator(t *testing.T) {
 		"answers fail, too":                  {1500, 1600, 5000, 150, 50, "2000", Bad},
 		"no request waits, and all are slow": {7000, 7000, 0, 0, 0, "2000", Bad},
 	} {
-		r := runOf("rampup", with("MAX_P95_MS", c.limit),
+		r := runOf("rampup", withSetting("MAX_P95_MS", c.limit),
 			shard.Stage{Name: "warmup", Kind: kindWarmup, Seconds: 10, Rate: 20, Connections: 20},
 			shard.Stage{Name: "rate-20", Title: "20/s", Kind: kindLoad, Start: 20, Seconds: 10, Rate: 20, Connections: 20, Patience: 10})
 		r.addAnswers("warmup", 1, c.fastest).addAnswers("rate-20", 170-c.waiting, c.took).addWaits("rate-20", c.waiting, c.waited, c.took)
@@ -367,7 +367,7 @@ func TestRateOfResponsesInsideAWindow(t *testing.T) {
 		"late by less than p95 may be":             {"1000", 10, 180, 600, "182", Good},
 		"late by more than the service ever takes": {"0", 10, 180, 600, "182", Bad},
 	} {
-		r := runOf("rampup", with("MAX_P95_MS", c.limit), shard.Stage{Name: "rate-200", Title: "200/s", Kind: kindLoad, Seconds: 10, Rate: 200, Connections: 200})
+		r := runOf("rampup", withSetting("MAX_P95_MS", c.limit), shard.Stage{Name: "rate-200", Title: "200/s", Kind: kindLoad, Seconds: 10, Rate: 200, Connections: 200})
 		r.addAnswers("rate-200", 2000, c.ms).delayAnswers("rate-200", c.late, c.lateness)
 		row := table(judge(r), "Stages").Rows[0]
 		require.Equal(t, []string{c.perSecond, string(c.status)}, []string{row[4], row[6]}, name)

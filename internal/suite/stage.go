@@ -238,7 +238,7 @@ func (st *StageResult) answeredBy(grace time.Duration) int64 {
 
 // rateMetric returns the stage's answers/s, to compare runs.
 func (st *StageResult) rateMetric(name string) verdict.Metric {
-	return verdict.Metric{Name: name, Unit: perSecond, Value: st.PerSecond(), HigherIsBetter: true, Bound: st.limited()}
+	return verdict.Metric{Name: name, Unit: perSecond, Value: st.PerSecond(), HigherIsBetter: true, Bound: st.isGeneratorLimited()}
 }
 
 // timeMetrics returns the times of the good answers and the share of failures, to compare runs. subject names the
@@ -260,8 +260,8 @@ func (st *StageResult) timeMetrics(subject string, bound bool) []verdict.Metric 
 	return append(out, failed)
 }
 
-// limited reports whether the load generator was the limit of the stage.
-func (st *StageResult) limited() bool {
+// isGeneratorLimited reports whether the load generator was the limit of the stage.
+func (st *StageResult) isGeneratorLimited() bool {
 	limit, _ := st.Machine.Limit()
 	return limit == LimitGenerator
 }

@@ -197,7 +197,7 @@ func Title(v *verdict.Verdict) string {
 		parts = append(parts, format.Duration(time.Duration(p.Seconds)*time.Second))
 	}
 	if p.NoopInterval > 0 || v.Service.Name != "" {
-		parts = append(parts, verdict.Rhythm(&p, &v.Service))
+		parts = append(parts, verdict.IntervalText(&p, &v.Service))
 	}
 	return name + ": " + strings.Join(append(parts, format.Count(p.Runners, "runner")), ", ")
 }

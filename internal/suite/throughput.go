@@ -74,7 +74,7 @@ func assessThroughput(r *Run) verdict.Assessment {
 	}
 	for _, st := range levels {
 		a.Metrics = append(a.Metrics, st.rateMetric("answers/s with "+st.Title))
-		a.Metrics = append(a.Metrics, st.timeMetrics("with "+st.Title, st.limited())...)
+		a.Metrics = append(a.Metrics, st.timeMetrics("with "+st.Title, st.isGeneratorLimited())...)
 	}
 	if cpu, ok := r.cpuMetric(total(all).Total()); ok {
 		a.Metrics = append(a.Metrics, cpu)

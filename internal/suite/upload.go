@@ -64,7 +64,7 @@ func assessUpload(r *Run) verdict.Assessment {
 		rates = append(rates, text)
 		a.Facts = append(a.Facts, verdict.Fact{Name: st.Kind, Value: st.Title + ": " + text + " MB/s"})
 		a.Metrics = append(a.Metrics, verdict.Metric{Name: "MB/s in " + st.Kind, Unit: "MB/s", Value: rate, HigherIsBetter: true})
-		a.Metrics = append(a.Metrics, st.timeMetrics("in "+st.Kind, st.limited())...)
+		a.Metrics = append(a.Metrics, st.timeMetrics("in "+st.Kind, st.isGeneratorLimited())...)
 	}
 	if n := countUnrequested(all); n > 0 {
 		lost = append(lost, "the server sent unrequested bytes after its answer in "+format.Plural(n, "case", "cases"))

@@ -54,11 +54,11 @@ func byFailures(st *StageResult, failures float64, text string) measurement {
 
 // The possible main users of the service's cores.
 const (
-	byUnknown   = ""
-	byService   = "the service"
-	byGenerator = "the load generator"
-	byPrograms  = "other programs"
-	othersName  = "others and the kernel" // the kernel's share is its work for packets
+	byUnknown     = ""
+	byService     = "the service"
+	byGenerator   = "the load generator"
+	byPrograms    = "other programs"
+	otherPrograms = "others and the kernel" // the kernel's share is its work for packets
 )
 
 // mostCPU returns the user of at least half of the CPU time spent on the service's cores. CPU time of unknown processes is
@@ -115,7 +115,7 @@ func cpuOf(user string) func(*StageResult) measurement {
 		}
 		switch {
 		case user == byPrograms:
-			return usageOf(share, "%s busy, %.0f %% of a core by %s", percent(busy), raw(max(100*otherUse, 0)), othersName)
+			return usageOf(share, "%s busy, %.0f %% of a core by %s", percent(busy), raw(max(100*otherUse, 0)), otherPrograms)
 		case most == user:
 			return usageOf(share, "%s busy%s", percent(busy), m.coreUsers())
 		case user == byService:
@@ -136,7 +136,7 @@ func (m Machine) coreUsers() string {
 	}
 	add("backend", m.Backend, m.Backend > 0)
 	add("nginx", m.Nginx, m.Nginx > 0)
-	add(othersName, 100*otherUse, m.Usage.Inside && otherUse > .1)
+	add(otherPrograms, 100*otherUse, m.Usage.Inside && otherUse > .1)
 	text := ""
 	if len(parts) > 0 {
 		text = " (" + strings.Join(parts, ", ") + " of a core)"

@@ -118,7 +118,7 @@ func (s *Streams) attribute(c Check, kinds ...ledger.Kind) Check {
 	case overdue:
 		for r := range s.Records() {
 			for _, f := range r.Findings {
-				if delay, signal := s.delayOf(r.Runner, f.At, f.At); f.Kind == ledger.KindOverdue && delay > s.m.Plan.Late()/2 {
+				if delay, signal := s.delayOf(r.Runner, f.At, f.At); f.Kind == ledger.KindOverdue && delay > s.m.Plan.LateLimit()/2 {
 					e.add(signal, overdue, 1)
 				}
 			}
@@ -132,7 +132,7 @@ func (s *Streams) attribute(c Check, kinds ...ledger.Kind) Check {
 func (s *Streams) lateByGenerator() uint64 {
 	c, late := s.Control, s.Messages.Late
 	if !c.decides() {
-		if useOf(s.m).Stall > s.m.Plan.Late()/2 {
+		if useOf(s.m).Stall > s.m.Plan.LateLimit()/2 {
 			return late
 		}
 		return 0
@@ -147,7 +147,7 @@ func (s *Streams) lateByGenerator() uint64 {
 // undecidedStalled reports whether a runner stalled whose control group does not decide.
 func (s *Streams) undecidedStalled() bool {
 	return slices.ContainsFunc(s.m.Runners, func(r shard.Runner) bool {
-		return !decides(r.Controlled) && time.Duration(r.StallMaxUS)*time.Microsecond > s.m.Plan.Late()/2
+		return !decides(r.Controlled) && time.Duration(r.StallMaxUS)*time.Microsecond > s.m.Plan.LateLimit()/2
 	})
 }
 

@@ -118,7 +118,7 @@ func (s *Streams) lateCheck() Check {
 
 // unheld describes the connections that were not open to the end.
 func (s *Streams) unheld() []string {
-	out := append(s.Sentences(ledger.KindDropped), s.unfinished()...)
+	out := append(s.Sentences(ledger.KindDropped), s.unfinishedText()...)
 	if n := s.Connections.Refused; len(out) == 0 && n > 0 {
 		out = append(out, format.Plural(n, "client was", "clients were")+" refused")
 	}

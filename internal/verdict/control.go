@@ -101,7 +101,7 @@ func (s *Streams) controlGroup() {
 		s.Warnings = append(s.Warnings, fmt.Sprintf("the control group was never open (%s), so only stalls of the runners show delays of the generator",
 			cmp.Or(c.Error, "no event arrived")))
 	default:
-		s.Warnings = append(s.Warnings, fmt.Sprintf("the control group cannot detect delays of %s: raise CONTROL or LATE_MS", format.Duration(s.m.Plan.Late())))
+		s.Warnings = append(s.Warnings, fmt.Sprintf("the control group cannot detect delays of %s: raise CONTROL or LATE_MS", format.Duration(s.m.Plan.LateLimit())))
 	}
 }
 

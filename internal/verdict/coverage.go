@@ -29,8 +29,8 @@ type coverage struct {
 	streams  int           // the number of their streams
 }
 
-// confirmed returns the numbers of the messages that the service confirmed.
-func confirmed(messages []shard.Message) (numbers []uint64) {
+// numbersConfirmed returns the numbers of the messages that the service confirmed.
+func numbersConfirmed(messages []shard.Message) (numbers []uint64) {
 	for i := range messages {
 		if messages[i].State == shard.Confirmed {
 			numbers = append(numbers, uint64(i)+1)

@@ -13,8 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A life is one client over several streams, made up. Times are in milliseconds since the runner started.
-type life struct {
+// A clientLife is a made-up client with several streams. Times are in milliseconds since the runner started.
+type clientLife struct {
 	anyOrder bool
 	streams  []lifeStream
 	messages []lifeMessage // by number − 1
@@ -33,8 +33,8 @@ type lifeMessage struct {
 
 // drawLife makes up a client whose streams live as long as one another, roughly. Each message comes on the stream that is open,
 // or on the next one if that resumes; some are lost.
-func drawLife(r *rand.Rand) *life {
-	l := &life{anyOrder: r.IntN(4) == 0}
+func drawLife(r *rand.Rand) *clientLife {
+	l := &clientLife{anyOrder: r.IntN(4) == 0}
 	lifetime, interval, loss := 500+r.IntN(6000), 100+r.IntN(1500), r.Float64()*float64(r.IntN(2))
 	at := 1 + r.IntN(3000)
 	for at < 20_000 {
@@ -70,7 +70,7 @@ const (
 )
 
 // classify returns the meaning of the loss of a message, by docs/accounting.md: as slowly and plainly as possible.
-func (l *life) classify(number int) int {
+func (l *clientLife) classify(number int) int {
 	const window = 1000
 	m, result := l.messages[number], unexpected
 	if !m.confirmed {
@@ -103,7 +103,7 @@ func (l *life) classify(number int) int {
 }
 
 // account records the life in a ledger, and returns the account of a verdict.
-func (l *life) account() (a account, confirmedNumbers []uint64) {
+func (l *clientLife) account() (a account, confirmedNumbers []uint64) {
 	at := func(ms int) ledger.Instant { return time.Duration(ms) * time.Millisecond }
 	cfg := ledger.Config{Counting: ledger.Numbered, Published: true, ClientEnds: true, AnyOrder: l.anyOrder, Interval: time.Second}
 	client := ledger.New("s-0", &cfg)
@@ -136,7 +136,7 @@ func (l *life) account() (a account, confirmedNumbers []uint64) {
 		}
 	}
 	s := &Streams{m: &shard.Merged{Runners: []shard.Runner{{StartedUS: started}}, Service: shard.Service{AnyOrder: l.anyOrder}}}
-	return s.accountOf(&shard.Connection{Record: client.Record()}, messages, nil), confirmed(messages)
+	return s.accountOf(&shard.Connection{Record: client.Record()}, messages, nil), numbersConfirmed(messages)
 }
 
 // Whatever happens to the streams of a client, a message counts as checked if and only if its loss would be detected.
@@ -163,7 +163,7 @@ func TestCheckedMessagesAreThoseWithDetectableLoss(t *testing.T) {
 		}
 		a, numbers := l.account()
 		got := map[string]uint64{"checked": uint64(a.checkedMessages(numbers)), "lost": 0}
-		for _, run := range a.lost() {
+		for _, run := range a.lostNumbers() {
 			got["lost"] += run[1] - run[0] + 1
 		}
 		got["not expected"], got["undecided"] = a.unexpected, a.undecided

@@ -26,8 +26,8 @@ var endings = map[string]string{
 	"truncated": "%s closed by the server in the middle of a response",
 }
 
-// ending describes how one or more streams ended.
-func ending(reason, verb string) string {
+// endText describes how one or more streams ended.
+func endText(reason, verb string) string {
 	text, ok := endings[reason]
 	if !ok {
 		return fmt.Sprintf("%s disconnected (%s)", verb, reason)
@@ -48,7 +48,7 @@ func (w Formatter) droppedText(r *shard.Connection, f ledger.Finding, clock stri
 	if r.Received == 0 {
 		after = "before the first " + noun
 	}
-	text := fmt.Sprintf("%s %s %s%s", r.ID, ending(reason, "was"), after, detail)
+	text := fmt.Sprintf("%s %s %s%s", r.ID, endText(reason, "was"), after, detail)
 	if reason == idle {
 		text += fmt.Sprintf("; closed by soak after %s without data", format.Duration((f.At - max(r.LastAt, r.OpenedAt)).Round(time.Millisecond)))
 	}
@@ -80,8 +80,8 @@ func endOf(r *shard.Connection) end {
 	return endedByError
 }
 
-// unfinished describes the streams that the server did not end when requested.
-func (s *Streams) unfinished() (out []string) {
+// unfinishedText describes the streams that the server did not end when requested.
+func (s *Streams) unfinishedText() (out []string) {
 	count, errs := map[end]int{}, map[string]int{}
 	for c := range s.Records() {
 		e := endOf(c)

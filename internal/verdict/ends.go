@@ -98,7 +98,7 @@ func (s *Streams) slowEnds() string {
 	case s.m.Lateness.Count() == 0:
 		return ""
 	}
-	limit := format.InMilliseconds(s.m.Plan.Late())
+	limit := format.InMilliseconds(s.m.Plan.LateLimit())
 	if e.MS.P95 < limit || late >= limit || e.MS.P95 < slowerThanMessages*late {
 		return ""
 	}

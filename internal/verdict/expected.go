@@ -45,7 +45,7 @@ func (s *Streams) compareWith(i int, r *shard.Connection, messages []shard.Messa
 	if t := s.shared[sum.Name]; t != nil && t.aligned.Repeated() {
 		a.ordered = false // the first and the last messages of a stream may have been taken for others with the same content
 	}
-	lost := s.atCuts(i, &a, a.lost())
+	lost := s.atCuts(i, &a, a.lostNumbers())
 	s.Messages.NotExpected += a.unexpected
 	if a.pending > 0 {
 		s.pending++
@@ -173,8 +173,8 @@ func (a *account) mayBePending(number uint64) bool {
 	return number > a.r.Last && a.messages[number-1].SentUS > a.last+(a.window-a.delay*3/2).Microseconds()
 }
 
-// lost returns the numbers of the expected messages that did not arrive.
-func (a *account) lost() (out []ledger.Range) {
+// lostNumbers returns the numbers of the expected messages that did not arrive.
+func (a *account) lostNumbers() (out []ledger.Range) {
 	published := uint64(len(a.messages))
 	missing := []ledger.Range{{1, published}} // nothing arrived
 	if a.r.First > 0 || a.r.Last > 0 {

@@ -55,7 +55,7 @@ func (s *Streams) generatorDelay() time.Duration {
 	if s.Control.decides() {
 		return max(s.Control.saturated, s.Control.stalled)
 	}
-	if stall := useOf(s.m).Stall; stall > s.m.Plan.Late()/2 {
+	if stall := useOf(s.m).Stall; stall > s.m.Plan.LateLimit()/2 {
 		return stall
 	}
 	return 0
@@ -64,7 +64,7 @@ func (s *Streams) generatorDelay() time.Duration {
 // GeneratorCheck returns the check that the load generator did not delay messages. It is a warning: a client that
 // reads late loses nothing.
 func (s *Streams) GeneratorCheck() Check {
-	u, limit := useOf(s.m), format.Duration(s.m.Plan.Late()/2)
+	u, limit := useOf(s.m), format.Duration(s.m.Plan.LateLimit()/2)
 	c := Check{
 		ID: CheckGenerator, Name: "load generator on time", Severity: SeverityWarning, Why: "delays of the load generator are not the service's",
 		Limit:  fmt.Sprintf("stall under %s, CPU wait under %.0f %% or below CPU used", limit, 100*maxWaited),

@@ -116,8 +116,8 @@ func (s *Streams) evenGaps() Check {
 	return c.notJudgedIf(n.Received == 0, s.noneArrived())
 }
 
-// Rhythm states how often a message arrives on each stream.
-func Rhythm(p *plan.Plan, s *shard.Service) string {
+// IntervalText states how often a message arrives on each stream.
+func IntervalText(p *plan.Plan, s *shard.Service) string {
 	switch {
 	case p.Published():
 		return fmt.Sprintf("a message every %.4g s on each stream, published at %v/s to %s", p.NoopInterval, p.PublishRate, format.Count(p.Topics, "topic"))

@@ -18,8 +18,8 @@ const (
 	dropsAt   = 1000 // seconds after the start of runner 1
 )
 
-// quietMachine returns a machine of AWS whose counters did not change.
-func quietMachine(boot string) *machine.Record {
+// newMachine returns a machine of AWS whose counters did not change.
+func newMachine(boot string) *machine.Record {
 	w := machine.Follow("", time.Second)
 	all := machine.Reading{machine.Tracked: 1, "nf_conntrack_max": 100, machine.Sent: 0}
 	for _, c := range machine.Counters {
@@ -46,7 +46,7 @@ func addIncrease(r *machine.Record, name string, by float64) *machine.Record {
 // cleanRunOnAWS returns a clean run of two runners, each on its own machine.
 func cleanRunOnAWS() (*shard.Merged, ServerLedger) {
 	m, server := cleanRun()
-	m.Runners[0].Machine, m.Runners[1].Machine = quietMachine("b-1"), quietMachine("b-2")
+	m.Runners[0].Machine, m.Runners[1].Machine = newMachine("b-1"), newMachine("b-2")
 	return m, server
 }
 
@@ -175,7 +175,7 @@ func TestRunnersOnOneMachineAreCountedOnce(t *testing.T) {
 	for namespace, want := range map[string]float64{"net:[b]": 14, "net:[other]": 28} {
 		m, server := cleanRun()
 		for i := range m.Runners {
-			r := quietMachine("b")
+			r := newMachine("b")
 			addIncrease(addIncrease(addIncrease(r, conntrack, 14), machine.Killed, 1), machine.Steal, 36)
 			m.Runners[i].Machine, m.Runners[i].Host = r, "h"
 		}
@@ -288,7 +288,7 @@ func TestPacketsDroppedByAWSOnTheStack(t *testing.T) {
 	m, server := cleanRunOnAWS()
 	makeLate(&m.Connections.Edit(0).Record, dropsAt+4)
 	m.Plan.MaxLate = 0
-	stack := addIncrease(quietMachine("b-3"), conntrack, 14)
+	stack := addIncrease(newMachine("b-3"), conntrack, 14)
 	stack.Name = "stack"
 	v := judgeSoak(m, server, Evidence{Machines: []*machine.Record{stack}})
 	require.Equal(t, Fail, v.Verdict)
@@ -300,7 +300,7 @@ func TestPacketsDroppedByAWSOnTheStack(t *testing.T) {
 func TestHostOfAPodIsFoundInPrometheus(t *testing.T) {
 	t.Parallel()
 	pod := func(boot string) *machine.Record {
-		r := quietMachine(boot)
+		r := newMachine(boot)
 		r.Cards = false
 		r.Counters = append([]machine.Series(nil), *r.Series(machine.Steal), *r.Series(machine.Overflows), *r.Series(machine.Sent))
 		return r
@@ -309,7 +309,7 @@ func TestHostOfAPodIsFoundInPrometheus(t *testing.T) {
 		m, server := cleanRun()
 		m.Runners[0].Machine, m.Runners[1].Machine = pod("b-1"), pod("b-2")
 		makeLate(&m.Connections.Edit(0).Record, dropsAt+4)
-		host := addIncrease(addIncrease(addIncrease(quietMachine(boot), conntrack, 14), machine.Steal, 36), machine.Overflows, 2)
+		host := addIncrease(addIncrease(addIncrease(newMachine(boot), conntrack, 14), machine.Steal, 36), machine.Overflows, 2)
 		host.Name = "runner-1"
 		v := judgeSoak(m, server, Evidence{Machines: []*machine.Record{host}})
 		require.Equal(t, Invalid, v.Verdict, v.Reasons)
@@ -336,13 +336,13 @@ func TestMachineOfAnotherDeploymentExplainsNothing(t *testing.T) {
 		m, server := cleanRun()
 		m.Plan.MaxLate = 0
 		for i := range m.Runners {
-			r := quietMachine("b-1")
+			r := newMachine("b-1")
 			r.Cards = c.cards
 			r.Counters = slices.DeleteFunc(r.Counters, func(s machine.Series) bool { return byAWS(s.Name) })
 			m.Runners[i].Machine = r
 		}
 		makeLate(&m.Connections.Edit(0).Record, dropsAt+4)
-		unrelated := addIncrease(quietMachine(c.boot), conntrack, 14)
+		unrelated := addIncrease(newMachine(c.boot), conntrack, 14)
 		unrelated.Name = "runner-1"
 		require.Equal(t, Fail, judgeSoak(m, server, Evidence{Machines: []*machine.Record{unrelated}}).Verdict, name)
 	}
@@ -354,10 +354,10 @@ func TestMachineInPrometheusIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	m, server := cleanRun()
 	for i := range m.Runners {
-		m.Runners[i].Machine, m.Runners[i].Host = addIncrease(quietMachine("b"), machine.Overflows, 3), "h"
+		m.Runners[i].Machine, m.Runners[i].Host = addIncrease(newMachine("b"), machine.Overflows, 3), "h"
 		m.Runners[i].Machine.Counters = slices.DeleteFunc(m.Runners[i].Machine.Counters, func(s machine.Series) bool { return byAWS(s.Name) })
 	}
-	stack := addIncrease(addIncrease(quietMachine(""), machine.Overflows, 3), conntrack, 14)
+	stack := addIncrease(addIncrease(newMachine(""), machine.Overflows, 3), conntrack, 14)
 	stack.Name, stack.Node, stack.BootedUnix = "stack", "h", stack.BootedUnix+1
 	v := judgeSoak(m, server, Evidence{Machines: []*machine.Record{stack}})
 	require.Len(t, v.Machines, 1)
@@ -372,7 +372,7 @@ func TestMachineInPrometheusIsCountedOnce(t *testing.T) {
 func TestAWSNotices(t *testing.T) {
 	t.Parallel()
 	m, server := cleanRunOnAWS()
-	stack := quietMachine("b-3")
+	stack := newMachine("b-3")
 	stack.Name = "stack"
 	stack.Notices = []machine.Notice{
 		{Name: "system-reboot", AtUS: 1_700_003_000_000_000},

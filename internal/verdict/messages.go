@@ -85,7 +85,7 @@ func (s *Streams) listTopics() {
 			if s.topics[name] != nil {
 				continue
 			}
-			t := &Topic{Name: name, Published: clamp.Uint64(p.Sent(i)), confirmed: confirmed(p.Topic(i))}
+			t := &Topic{Name: name, Published: clamp.Uint64(p.Sent(i)), confirmed: numbersConfirmed(p.Topic(i))}
 			s.topics[name] = t
 			if len(s.Messages.Topics) < maxTopics {
 				s.Messages.Topics = append(s.Messages.Topics, t)
@@ -233,7 +233,7 @@ func (s *Streams) SilenceChecks() []Check {
 		return nil
 	}
 	interval := s.m.Service.Heartbeat()
-	limit := interval + max(s.m.Plan.Late(), interval/10)
+	limit := interval + max(s.m.Plan.LateLimit(), interval/10)
 	var longest time.Duration
 	silence := func(c *shard.Connection) (from, to ledger.Instant) { return c.SilentFrom, c.SilentFrom + c.MaxSilence }
 	silent := s.overruns(silence, func(c *shard.Connection) (excess time.Duration, sentence string) {

@@ -136,7 +136,7 @@ func (w Formatter) phrase(b *bundle) string {
 	case ledger.KindLate:
 		return "received " + messages + " late, by up to " + format.Duration(b.longest)
 	case ledger.KindDropped:
-		text := fmt.Sprintf("%s, %s", ending(b.reason, verb), w.lastMessages(b))
+		text := fmt.Sprintf("%s, %s", endText(b.reason, verb), w.lastMessages(b))
 		if b.longest > 0 {
 			text += ", and disconnected for up to " + format.Duration(b.longest) + " when the run ended"
 		}

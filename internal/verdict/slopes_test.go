@@ -48,8 +48,8 @@ func latenessOf(ms float64) *shard.Packed {
 	return h.Pack()
 }
 
-// soaked judges an hour in windows, whose series has a value of the figure of a case for each bucket.
-func soaked(t *testing.T, name string, limit, windowS float64, value func(hour float64) float64, more func(b *shard.Bucket)) *Verdict {
+// judgeHour judges an hour in windows, whose series has a value of the figure of a case for each bucket.
+func judgeHour(t *testing.T, name string, limit, windowS float64, value func(hour float64) float64, more func(b *shard.Bucket)) *Verdict {
 	t.Helper()
 	const start = 1_700_000_000
 	c := slopeCases[name]
@@ -89,7 +89,7 @@ func TestSlopesHaveLimits(t *testing.T) {
 		for figure := range slopeCases {
 			t.Run(figure+"/"+name, func(t *testing.T) {
 				t.Parallel()
-				v := soaked(t, figure, c.limit, c.windowS, c.value, nil)
+				v := judgeHour(t, figure, c.limit, c.windowS, c.value, nil)
 				require.Equal(t, c.want, v.Verdict, v.Reasons)
 				if c.limit > 0 {
 					at := slices.IndexFunc(v.Checks, func(check Check) bool { return check.ID == slopeCases[figure].check })
@@ -107,7 +107,7 @@ func TestSlopesHaveLimits(t *testing.T) {
 func TestSlopeOfAnUnknownFigure(t *testing.T) {
 	t.Parallel()
 	for _, figure := range []string{"memory", "connect time"} {
-		v := soaked(t, figure, 5, 300, func(float64) float64 { return 0 }, nil)
+		v := judgeHour(t, figure, 5, 300, func(float64) float64 { return 0 }, nil)
 		require.Equal(t, Invalid, v.Verdict)
 		require.Contains(t, v.Reasons[0], "the growth is not known")
 	}
@@ -115,7 +115,7 @@ func TestSlopeOfAnUnknownFigure(t *testing.T) {
 
 func TestSlopeIsNamed(t *testing.T) {
 	t.Parallel()
-	v := soaked(t, "memory", 5, 300, func(hour float64) float64 { return 300 + 90*hour }, nil)
+	v := judgeHour(t, "memory", 5, 300, func(hour float64) float64 { return 300 + 90*hour }, nil)
 	require.Equal(t, "the memory of the target grew by +90.0 MiB per hour (95 % interval: +90.0 MiB to +90.0 MiB); the limit is 5.0 MiB (MAX_MEMORY_SLOPE)", v.Reasons[0])
 	require.Equal(t, []string{"memory of the target changes by +90.0 MiB per hour (95 % interval: +90.0 MiB to +90.0 MiB)"}, v.Trends())
 }
@@ -125,11 +125,11 @@ func TestGeneratorThatSlowsDownLeavesLatenessUndecided(t *testing.T) {
 	t.Parallel()
 	rises := func(hour float64) float64 { return 300 + 90*hour }
 	for limit, want := range map[float64]Outcome{5: Invalid, 120: Pass} {
-		v := soaked(t, "lateness", limit, 300, rises, func(b *shard.Bucket) {
+		v := judgeHour(t, "lateness", limit, 300, rises, func(b *shard.Bucket) {
 			b.Control = &shard.ControlCounts{Expected: 1, Received: 1, LongestUS: int64(1000 * rises(float64(b.Unix-1_700_000_000)/3600))}
 		})
 		require.Equal(t, want, v.Verdict, v.Reasons)
 	}
-	v := soaked(t, "lateness", 5, 300, rises, func(b *shard.Bucket) { b.Control = &shard.ControlCounts{Expected: 1, Received: 1, LongestUS: 5000} })
+	v := judgeHour(t, "lateness", 5, 300, rises, func(b *shard.Bucket) { b.Control = &shard.ControlCounts{Expected: 1, Received: 1, LongestUS: 5000} })
 	require.Equal(t, Fail, v.Verdict, "the control group was on time")
 }

@@ -275,7 +275,7 @@ func (s *Streams) checkFloor(r *shard.Connection) {
 	}
 	s.floors++
 	planned := s.m.Plan.Interval()
-	tolerance := min(s.m.Plan.Late(), planned/2)
+	tolerance := min(s.m.Plan.LateLimit(), planned/2)
 	open := min(r.OpenTime, s.m.Plan.Hold()) // nothing is expected while the stream ends
 	expected := max(open-tolerance-planned/2, 0) / max(planned, r.Interval)
 	if r.Expected() < clamp.Uint64(int64(expected)) {

@@ -176,7 +176,7 @@ func (v *Verdict) clause(c *Check) (text string, dated bool) {
 	case CheckCorrupted:
 		return messages(m.Corrupted, "corrupted")
 	case CheckLate:
-		return messages(m.Late, fmt.Sprintf("over %s late", format.Duration(v.Plan.Late())))
+		return messages(m.Late, fmt.Sprintf("over %s late", format.Duration(v.Plan.LateLimit())))
 	case CheckLifetime:
 		return streams(int(min(v.Total(ledger.KindCut), 1<<31)), "closed before the end of their lifetime")
 	case CheckOverdue:

@@ -49,7 +49,7 @@ func dialCause(ctx context.Context, err error) Cause {
 		return CauseFiles
 	case http1.TimedOut(ctx, err):
 		return CauseTCPTimeout
-	case http1.NoSuchName(err):
+	case http1.IsUnknownName(err):
 		return CauseDNS
 	case http1.Reset(err):
 		return CauseTCPReset

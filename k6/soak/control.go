@@ -69,7 +69,7 @@ func newControlGroup(environment map[string]string, late time.Duration) (*contro
 	if err := p.CheckControl(); err != nil {
 		return nil, err
 	}
-	late = cmp.Or(late, p.Late())
+	late = cmp.Or(late, p.LateLimit())
 	ctx, stop := context.WithCancel(context.Background())
 	g := &controlGroup{
 		url: p.ControlURL, limit: late, started: time.Now(), client: new(sseclient.Client).Group(ctx), stop: stop,
@@ -242,7 +242,7 @@ func (g *controlGroup) close() {
 // holdControl opens the control group of the run.
 func (r *recorder) holdControl(environment map[string]string) error {
 	plan := r.thePlan()
-	group, err := newControlGroup(environment, plan.Late())
+	group, err := newControlGroup(environment, plan.LateLimit())
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.control = group

@@ -60,5 +60,5 @@ func TestRecorderOfThreeDays(t *testing.T) {
 	}
 	require.Equal(t, []uint64{clients*uint64(noop) - 72, 72}, []uint64{received, missed})
 	require.EqualValues(t, 72, lost)
-	require.Zero(t, m.Lateness.CountBy([]time.Duration{p.Late()})[1], "none was late")
+	require.Zero(t, m.Lateness.CountBy([]time.Duration{p.LateLimit()})[1], "none was late")
 }

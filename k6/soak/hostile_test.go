@@ -79,12 +79,12 @@ func FuzzHostileService(f *testing.F) {
 	f.Fuzz(func(t *testing.T, status, header, body, refusal, coding, location string) {
 		h := &hostileService{repeatSecret(status), repeatSecret(header), repeatSecret(body), repeatSecret(refusal), repeatSecret(coding), repeatSecret(location)}
 		for name, text := range h.outputs(t) {
-			assert.Empty(t, knownSecrets.Left([]byte(text)), "%s contains the token: %.2000q", name, lineWithToken(text))
+			assert.Empty(t, knownSecrets.FindRemaining([]byte(text)), "%s contains the token: %.2000q", name, lineWithToken(text))
 			if filepath.Ext(name) == ".gz" { // data, which no terminal shows
 				continue
 			}
 			var escaped bytes.Buffer
-			_, _ = io.WriteString(format.Escaping(&escaped), text)
+			_, _ = io.WriteString(format.NewEscaper(&escaped), text)
 			assert.True(t, strings.HasPrefix(text, escaped.String()), "%s contains a control character: %q", name, differingParts(text, escaped.String()))
 		}
 	})
@@ -102,7 +102,7 @@ func differingParts(text, other string) string {
 // lineWithToken returns the line that contains the token.
 func lineWithToken(text string) string {
 	for line := range strings.Lines(text) {
-		if knownSecrets.Left([]byte(line)) != "" {
+		if knownSecrets.FindRemaining([]byte(line)) != "" {
 			return line
 		}
 	}
@@ -197,13 +197,13 @@ func (h *hostileService) run(t *testing.T, described bool, out map[string]string
 	require.NoError(t, results.WriteHistory(filepath.Dir(string(d))))
 
 	var text, annotations bytes.Buffer
-	require.NoError(t, report.Text(format.Escaping(&text), report.Brief(v))) // as main.go does with standard output
+	require.NoError(t, report.Text(format.NewEscaper(&text), report.Brief(v))) // as main.go does with standard output
 	out[of+"text"] = text.String()
 	summary := filepath.Join(t.TempDir(), "summary.md")
 	t.Setenv("GITHUB_STEP_SUMMARY", summary)
 	t.Setenv("GITHUB_OUTPUT", filepath.Join(filepath.Dir(summary), "outputs"))
-	teller := ci.Begin(ci.To{GitHub: true, JUnit: filepath.Join(filepath.Dir(summary), "junit.xml")}, format.Escaping(&annotations))
-	teller.Judged(v, d.Path(results.PageFile))
+	teller := ci.Begin(ci.Targets{GitHub: true, JUnit: filepath.Join(filepath.Dir(summary), "junit.xml")}, format.NewEscaper(&annotations))
+	teller.SetVerdict(v, d.Path(results.PageFile))
 	_ = teller.End(errors.New(h.refusalShown(t, r)), func(sentence string) { t.Error(sentence) })
 	out[of+"annotations"] = annotations.String()
 

@@ -74,7 +74,7 @@ func newOutput(p output.Params, r *recorder) (output.Output, error) {
 	planned, base := r.thePlan(), source.Base()
 	r.telemetry.setActions(p.Environment[plan.ActionsVariable])
 	o := &outputSoak{
-		location: p.ConfigArgument, log: p.Logger, recorder: r, environment: p.Environment, sums: newSums(), sampler: newSampler(), machine: machine.New(planned.Late()),
+		location: p.ConfigArgument, log: p.Logger, recorder: r, environment: p.Environment, sums: newSums(), sampler: newSampler(), machine: machine.New(planned.LateLimit()),
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	host, _ := os.Hostname() // only for people; it may be ""
@@ -83,9 +83,9 @@ func newOutput(p output.Params, r *recorder) (output.Output, error) {
 		Iterations: plannedIterations(p.ScriptOptions.Scenarios), K6Version: k6Version(),
 		Host: host, PID: os.Getpid(), StartedUS: r.start.UnixMicro(), State: shard.Running,
 	}
-	if v := p.Environment[plan.BegunVariable]; v != "" {
+	if v := p.Environment[plan.StartVariable]; v != "" {
 		if o.runner.BegunUS, err = strconv.ParseInt(v, 10, 64); err != nil {
-			return nil, fmt.Errorf("%s is %q: it is a time in microseconds since 1970", plan.BegunVariable, v)
+			return nil, fmt.Errorf("%s is %q: it is a time in microseconds since 1970", plan.StartVariable, v)
 		}
 	}
 	r.planIterations(o.runner.Iterations)

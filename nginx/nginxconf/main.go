@@ -61,11 +61,11 @@ func write(to folders, env func(string) string) error {
 	if err != nil {
 		return err
 	}
-	list, err := json.Marshal(scraped(c))
+	list, err := json.Marshal(scrapeTargets(c))
 	if err != nil {
 		return err
 	}
-	receivers, routes, err := alerting(env)
+	receivers, routes, err := alertmanagers(env)
 	if err != nil {
 		return err
 	}
@@ -114,8 +114,9 @@ func profile(env func(string) string, name string) bool {
 	return slices.Contains(strings.Split(env("COMPOSE_PROFILES"), ","), name)
 }
 
-// alerting is the list of Alertmanagers that Prometheus tells, and the configuration of the one there is.
-func alerting(env func(string) string) (receivers, routes string, err error) {
+// alertmanagers returns the list of Alertmanagers to which Prometheus sends alerts, and the configuration of the one
+// of the stack, if there is one.
+func alertmanagers(env func(string) string) (receivers, routes string, err error) {
 	if !profile(env, "alerts") {
 		return "[]", "", nil
 	}
@@ -125,9 +126,9 @@ func alerting(env func(string) string) (receivers, routes string, err error) {
 
 func socket(n int) string { return fmt.Sprintf("/run/backend/backend-%d.sock", n) }
 
-// scraped are the backends as Prometheus's file discovery reads them: all through nginx, since they listen
-// on sockets only, each at a path of its own.
-func scraped(c nginx.Config) (list []map[string]any) {
+// scrapeTargets returns the backends for Prometheus's file discovery: all through nginx, because they listen on
+// sockets.
+func scrapeTargets(c nginx.Config) (list []map[string]any) {
 	for n := range c.Sockets {
 		name := fmt.Sprintf("backend-%d", n+1)
 		list = append(list, map[string]any{

@@ -102,7 +102,7 @@ func LoadAverage() float64 {
 type RunInfo = verdict.RunInfo
 
 // WriteRunInfo writes the section of a page about it.
-func WriteRunInfo(w io.Writer, info *RunInfo) error { return report.WriteRan(w, info) }
+func WriteRunInfo(w io.Writer, info *RunInfo) error { return report.WriteRunInfo(w, info) }
 
 var release = regexp.MustCompile(`\d+\.\d+\.\d+`)
 

@@ -51,7 +51,7 @@ func initial(s plan.Setting) string {
 
 func main() {
 	for file := range ends {
-		text, err := generated(os.Args[1], file)
+		text, err := generate(os.Args[1], file)
 		if err == nil {
 			err = os.WriteFile(filepath.Join(os.Args[1], file), []byte(text), 0o644) // #nosec G306 G703 -- a source file
 		}
@@ -77,8 +77,8 @@ func modules(root string) ([]string, error) {
 	return files, err
 }
 
-// generated returns the expected content of a file.
-func generated(root, file string) (string, error) {
+// generate returns the expected content of a file.
+func generate(root, file string) (string, error) {
 	t, err := template.New(path.Base(file)+".tmpl").Funcs(words).ParseFS(templates, "templates/*.tmpl")
 	if err != nil {
 		return "", err

@@ -14,7 +14,7 @@ const root = "../../.."
 func TestFilesMatchTheTable(t *testing.T) {
 	t.Parallel()
 	for file := range ends {
-		want, err := generated(root, file)
+		want, err := generate(root, file)
 		require.NoError(t, err)
 		got, err := os.ReadFile(filepath.Join(root, file))
 		require.NoError(t, err)

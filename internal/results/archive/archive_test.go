@@ -45,7 +45,7 @@ func folder(t *testing.T, more map[string]string) string {
 	return dir
 }
 
-func made(t *testing.T, from Source) (file string, c Contents) {
+func makeArchive(t *testing.T, from Source) (file string, c Contents) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "it.tar.gz")
 	c, err := Make(t.Context(), from, file)
@@ -78,8 +78,8 @@ func TestArchiveContents(t *testing.T) {
 	}))
 	t.Cleanup(target.Close)
 	address := watcher.Start(t, target.Listener.Addr().String())
-	run := folder(t, map[string]string{"shards/runner-1.json.gz": zipped(t, "{}"), "connections.csv": "a,b\n"})
-	file, c := made(t, Source{
+	run := folder(t, map[string]string{"shards/runner-1.json.gz": zip(t, "{}"), "connections.csv": "a,b\n"})
+	file, c := makeArchive(t, Source{
 		Results: run, Prometheus: "http://me:pass-word@" + address, Version: "v-test",
 		Secrets: NewSecrets([]string{"BACKEND_TOKEN=of-the-service"}, ""),
 	})
@@ -112,7 +112,7 @@ func TestUnreachablePrometheus(t *testing.T) {
 		"http://me:pass-word@" + gone: "connection refused",
 		"http://me:pass-word@" + denied.Listener.Addr().String(): ": 401 Unauthorized: who are you?",
 	} {
-		file, c := made(t, Source{Results: folder(t, nil), Prometheus: address})
+		file, c := makeArchive(t, Source{Results: folder(t, nil), Prometheus: address})
 		require.Contains(t, c.Prometheus.Missing, want)
 		files, again := archiveFiles(t, file)
 		require.Equal(t, c.Prometheus, again.Prometheus)
@@ -122,12 +122,12 @@ func TestUnreachablePrometheus(t *testing.T) {
 	for answer, want := range map[string]string{"": "check that this is the address of a Prometheus server", "\x00": "check that this is the address of a Prometheus server", "<html>log in</html>": "check that this is the address of a Prometheus server"} {
 		other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, answer) }))
 		t.Cleanup(other.Close)
-		_, c := made(t, Source{Results: folder(t, nil), Prometheus: other.URL})
+		_, c := makeArchive(t, Source{Results: folder(t, nil), Prometheus: other.URL})
 		require.Contains(t, c.Prometheus.Missing, want, "%q", answer)
 	}
 	elsewhere := httptest.NewServer(http.NotFoundHandler()) // a Prometheus at a path
 	t.Cleanup(elsewhere.Close)
-	_, c := made(t, Source{Results: folder(t, nil), Prometheus: "http://a-token@" + elsewhere.Listener.Addr().String() + "/?apikey=a-key"})
+	_, c := makeArchive(t, Source{Results: folder(t, nil), Prometheus: "http://a-token@" + elsewhere.Listener.Addr().String() + "/?apikey=a-key"})
 	require.Contains(t, c.Prometheus.Missing, "and its path if it has one")
 	require.NotRegexp(t, "a-token|a-key", c.Prometheus.Missing)
 	_, err := Make(t.Context(), Source{Results: folder(t, nil), Prometheus: "prometheus:9090"}, filepath.Join(t.TempDir(), "x"))
@@ -147,11 +147,11 @@ func TestArchiveHasNoSecrets(t *testing.T) {
 		"run.json":         `{"command": ["soak", "--backend-url", "http://u:hunter2@host", "--env", "BACKEND_TOKEN=other-secret"], "port": 8080, "ok": "yes"}`,
 		"k6.log":           "Authorization: Bearer b/secret\nX-Token b/secret b/secret\nGET /x?access_token=q-secret&id=5\n\"authorization\": \"Basic YTpiLXNlY3JldA==\"\n",
 		"backend.log":      "g-secret, x-secret, p&secret, p%26secret, b%2Fsecret, aws-secret-key and AKIAABCDEFGHIJKLMNOP",
-		"shards/a.json.gz": zipped(t, `{"url": "http://u:hunter2@host"}`), "shards/b.json.gz": zipped(t, `{}`), "shards/c.json.gz": "no gzip",
+		"shards/a.json.gz": zip(t, `{"url": "http://u:hunter2@host"}`), "shards/b.json.gz": zip(t, `{}`), "shards/c.json.gz": "no gzip",
 		".env": "BACKEND_TOKEN=b/secret", "certs/server-key.pem": "KEY",
 	})
 	require.NoError(t, os.Symlink("/etc/passwd", filepath.Join(run, "link.json")))
-	file, c := made(t, Source{Results: run, Secrets: secrets})
+	file, c := makeArchive(t, Source{Results: run, Secrets: secrets})
 	files, _ := archiveFiles(t, file)
 	for name, text := range files {
 		for _, secret := range []string{"hunter2", "b/secret", "b%2Fsecret", "g-secret", "x-secret", "aws-secret-key", "p&secret", "p%26secret", "q-secret", "other-secret", "YTpiLXNlY3JldA", "AKIAABCDEFGH"} {
@@ -170,7 +170,7 @@ func TestArchiveHasNoSecrets(t *testing.T) {
 
 	// The page has data of redacted files, some of it in a form that no search finds.
 	for name, kept := range map[string]bool{"connections.csv": false, "run.json": false, "k6.log": true} {
-		_, c = made(t, Source{Results: folder(t, map[string]string{name: "id,b/secret\n"}), Secrets: secrets})
+		_, c = makeArchive(t, Source{Results: folder(t, map[string]string{name: "id,b/secret\n"}), Secrets: secrets})
 		require.Equal(t, kept, !strings.Contains(fmt.Sprint(c.LeftOut), "report.html has data of files in which secrets were replaced"), name)
 	}
 }
@@ -209,7 +209,7 @@ func TestEscapedSecretIsReplaced(t *testing.T) {
 	text, err := json.MarshalIndent(echo, "", "  ")
 	require.NoError(t, err)
 	run := folder(t, map[string]string{"run.json": string(text), "verdict.json": string(text), "action-e.log": "ready\n" + password + "\n"})
-	file, c := made(t, Source{Results: run, Secrets: NewSecrets([]string{"GRAFANA_PASSWORD=" + password}, "")})
+	file, c := makeArchive(t, Source{Results: run, Secrets: NewSecrets([]string{"GRAFANA_PASSWORD=" + password}, "")})
 	require.ElementsMatch(t, []string{"run.json", "verdict.json", "action-e.log"}, c.Redacted)
 	files, _ := archiveFiles(t, file)
 	for name, text := range files {
@@ -235,7 +235,7 @@ func TestSecretPreventsArchive(t *testing.T) {
 		require.NotContains(t, err.Error(), token)
 		require.NoFileExists(t, to)
 	}
-	_, c := made(t, Source{Results: folder(t, map[string]string{token + ".pem": ""}), Secrets: secrets})
+	_, c := makeArchive(t, Source{Results: folder(t, map[string]string{token + ".pem": ""}), Secrets: secrets})
 	require.Contains(t, fmt.Sprint(c.LeftOut), "[redacted].pem is not a file that a run writes")
 }
 
@@ -301,7 +301,7 @@ func TestSecretsInLongLines(t *testing.T) {
 	}
 }
 
-func zipped(t *testing.T, text string) string {
+func zip(t *testing.T, text string) string {
 	t.Helper()
 	var out bytes.Buffer
 	zip := gzip.NewWriter(&out)
@@ -317,7 +317,7 @@ type entry struct {
 	text string
 }
 
-func packed(t *testing.T, entries []entry) []byte {
+func packEntries(t *testing.T, entries []entry) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	zip := gzip.NewWriter(&out)

@@ -35,7 +35,7 @@ const (
 )
 
 // addExport stores the Prometheus data of the run's time. If Prometheus cannot be read, the contents state the reason.
-func (m *making) addExport(address, without string) error {
+func (m *maker) addExport(address, without string) error {
 	export := &m.contents.Prometheus
 	if without != "" {
 		export.Missing = m.secrets.String(without)
@@ -80,7 +80,7 @@ func (m *making) addExport(address, without string) error {
 }
 
 // export writes the series of a Prometheus, with secrets in label values replaced, and counts them.
-func (m *making) export(remote *Remote, found *Export, out io.Writer) (readErr, writeErr error) {
+func (m *maker) export(remote *Remote, found *Export, out io.Writer) (readErr, writeErr error) {
 	names := map[string]bool{}      // of all series
 	replaced := map[string]string{} // label values
 	readErr = remote.Read(m.ctx, found.From, found.To, func(series []*Series) error {

@@ -98,9 +98,9 @@ func TestArchivedDataMatchesPrometheus(t *testing.T) {
 	}
 	window := prometheus.Range{Start: start, End: now, Step: 700 * time.Millisecond}
 	for _, query := range []string{`odd`, `leaves`, `rate(seen_total[10s])`, `count_over_time(odd[1m])`, `up`} {
-		asked := ranged(t, address, query, window)
+		asked := queryRange(t, address, query, window)
 		assert.NotEmpty(t, asked, query)
-		assert.Equal(t, asked, ranged(t, opened.URL, query, window), query)
+		assert.Equal(t, asked, queryRange(t, opened.URL, query, window), query)
 	}
 
 	process := opened.process
@@ -124,7 +124,7 @@ func TestNativeHistogramsAreArchived(t *testing.T) {
 		Count: &prompb.Histogram_CountInt{CountInt: 3}, Sum: 1.5, Schema: 3, ZeroThreshold: 1e-128, ZeroCount: &prompb.Histogram_ZeroCountInt{ZeroCountInt: 1},
 		PositiveSpans: []*prompb.BucketSpan{{Length: 2}}, PositiveDeltas: []int64{1, 0}, Timestamp: now.UnixMilli(),
 	}}}}))
-	require.Contains(t, ranged(t, opened.URL, `histogram_count(native)`, prometheus.Range{Start: now, End: now, Step: time.Second}), "\n3 @[")
+	require.Contains(t, queryRange(t, opened.URL, `histogram_count(native)`, prometheus.Range{Start: now, End: now, Step: time.Second}), "\n3 @[")
 	require.NoError(t, to.Read(t.Context(), now.Add(-10*time.Second), now.Add(10*time.Second), func(series []*Series) error {
 		for _, s := range series {
 			require.Positive(t, samplesOf(s), "a series with nothing in it, as 2.42 tells of this one")
@@ -156,7 +156,7 @@ func TestPrometheusMustBeInstalled(t *testing.T) {
 	require.ErrorContains(t, err, "the program is not installed; install it")
 }
 
-func ask(t *testing.T, address string) prometheus.API {
+func newAPI(t *testing.T, address string) prometheus.API {
 	t.Helper()
 	client, err := api.NewClient(api.Config{Address: address})
 	require.NoError(t, err)
@@ -166,15 +166,15 @@ func ask(t *testing.T, address string) prometheus.API {
 func await(t *testing.T, address, query string, well func(model.Vector) bool) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		got, _, err := ask(t, address).Query(context.Background(), query, time.Now())
+		got, _, err := newAPI(t, address).Query(context.Background(), query, time.Now())
 		vector, ok := got.(model.Vector)
 		return err == nil && ok && well(vector)
 	}, time.Minute, 100*time.Millisecond, query)
 }
 
-func ranged(t *testing.T, address, query string, window prometheus.Range) string {
+func queryRange(t *testing.T, address, query string, window prometheus.Range) string {
 	t.Helper()
-	got, _, err := ask(t, address).QueryRange(t.Context(), query, window)
+	got, _, err := newAPI(t, address).QueryRange(t.Context(), query, window)
 	require.NoError(t, err)
 	return got.String()
 }

@@ -25,7 +25,7 @@ func inPage(name string) bool { return filepath.Ext(name) != ".log" && filepath.
 const page = "report.html"
 
 // addFiles copies the folder of a run, without secrets.
-func (m *making) addFiles(folder string) error {
+func (m *maker) addFiles(folder string) error {
 	var hasPage bool
 	var stale bool // the page has a copy of a redacted file
 	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
@@ -73,7 +73,7 @@ func packable(name string) bool {
 }
 
 // addFile copies one file without secrets. found reports whether there was one. A compressed file with a secret is left out.
-func (m *making) addFile(path, name string) (found bool, err error) {
+func (m *maker) addFile(path, name string) (found bool, err error) {
 	if err := m.checkName(name); err != nil {
 		return false, err
 	}
@@ -134,16 +134,16 @@ func sizeOf(file *os.File) string {
 	return format.Bytes(info.Size())
 }
 
-func (m *making) packedSecret(packed io.Reader) (bool, error) {
-	text, err := unpacked(packed)
+func (m *maker) packedSecret(packed io.Reader) (bool, error) {
+	text, err := unpack(packed)
 	if err != nil {
 		return false, err
 	}
 	return m.secrets.copy(io.Discard, text)
 }
 
-// unpacked returns a reader of the content of a compressed file. It fails with errUnpacked after maxFile bytes.
-func unpacked(packed io.Reader) (io.Reader, error) {
+// unpack returns a reader of the content of a compressed file. It fails with errUnpacked after maxFile bytes.
+func unpack(packed io.Reader) (io.Reader, error) {
 	in, err := gzip.NewReader(packed)
 	if err != nil {
 		return nil, err

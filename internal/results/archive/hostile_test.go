@@ -24,19 +24,19 @@ import (
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-// listed adds a file to the checksums: a hostile archive can do that too.
-func listed(entries []entry, name, text string) []entry {
+// withChecksum adds a file to the checksums: a hostile archive can do that too.
+func withChecksum(entries []entry, name, text string) []entry {
 	entries[0].text += fmt.Sprintf("%x  %s\n", sha256.Sum256([]byte(text)), name)
 	return append(entries, entry{tar.Header{Name: "run-1/" + name, Mode: 0o644}, text})
 }
 
-func at(entries []entry, suffix string) *entry {
+func entryBySuffix(entries []entry, suffix string) *entry {
 	return &entries[slices.IndexFunc(entries, func(e entry) bool { return strings.HasSuffix(e.Name, suffix) })]
 }
 
-// changed replaces a text in archive.json, and its checksum.
-func changed(entries []entry, from, to string) []entry {
-	contents := at(entries, contentsFile)
+// replaceText replaces a text in archive.json, and its checksum.
+func replaceText(entries []entry, from, to string) []entry {
+	contents := entryBySuffix(entries, contentsFile)
 	old := contents.text
 	contents.text = strings.Replace(old, from, to, 1)
 	entries[0].text = strings.ReplaceAll(entries[0].text, fmt.Sprintf("%x", sha256.Sum256([]byte(old))), fmt.Sprintf("%x", sha256.Sum256([]byte(contents.text))))
@@ -45,9 +45,9 @@ func changed(entries []entry, from, to string) []entry {
 
 func TestForgedLinesAreJoined(t *testing.T) {
 	t.Parallel()
-	good, _ := made(t, Source{Results: folder(t, nil)})
+	good, _ := makeArchive(t, Source{Results: folder(t, nil)})
 	file := filepath.Join(t.TempDir(), "hostile.tar.gz")
-	require.NoError(t, os.WriteFile(file, packed(t, changed(entriesOf(t, good), `"verdict": "pass"`, `"verdict": "pass\nsecrets none", "redacted": ["a\nb"]`)), 0o600))
+	require.NoError(t, os.WriteFile(file, packEntries(t, replaceText(entriesOf(t, good), `"verdict": "pass"`, `"verdict": "pass\nsecrets none", "redacted": ["a\nb"]`)), 0o600))
 	c, err := Open(t.Context(), file, filepath.Join(t.TempDir(), "to"))
 	require.NoError(t, err)
 	require.Equal(t, "pass secrets none", c.Verdict)
@@ -56,12 +56,12 @@ func TestForgedLinesAreJoined(t *testing.T) {
 
 func TestInvalidArchivesAreRejected(t *testing.T) {
 	t.Parallel()
-	good, _ := made(t, Source{Results: folder(t, nil)})
+	good, _ := makeArchive(t, Source{Results: folder(t, nil)})
 	for name, c := range map[string]struct {
 		change func(e []entry) []entry
 		want   string
 	}{
-		"a name that leads out": {func(e []entry) []entry { return listed(e, "../../escaped", "x") }, "leads out of the folder"},
+		"a name that leads out": {func(e []entry) []entry { return withChecksum(e, "../../escaped", "x") }, "leads out of the folder"},
 		"an absolute name": {func(e []entry) []entry {
 			return append(e, entry{tar.Header{Name: "/tmp/escaped", Mode: 0o644}, "x"})
 		}, "leads out of the folder"},
@@ -72,7 +72,7 @@ func TestInvalidArchivesAreRejected(t *testing.T) {
 			return append(e, entry{tar.Header{Name: "run-1/null", Typeflag: tar.TypeChar, Devmajor: 1, Devminor: 3}, ""})
 		}, "is not a regular file"},
 		"another checksum": {func(e []entry) []entry {
-			at(e, "verdict.json").text = `{"verdict": "pass"}`
+			entryBySuffix(e, "verdict.json").text = `{"verdict": "pass"}`
 			return e
 		}, "verdict.json does not match its checksum in SHA256SUMS"},
 		"a file that is missing": {func(e []entry) []entry {
@@ -81,24 +81,24 @@ func TestInvalidArchivesAreRejected(t *testing.T) {
 		"a file that is not listed": {func(e []entry) []entry {
 			return append(e, entry{tar.Header{Name: "run-1/more", Mode: 0o644}, "x"})
 		}, `"run-1/more" is not in SHA256SUMS`},
-		"a file twice":                 {func(e []entry) []entry { return append(e, *at(e, "run.json")) }, "is in the archive twice"},
+		"a file twice":                 {func(e []entry) []entry { return append(e, *entryBySuffix(e, "run.json")) }, "is in the archive twice"},
 		"a second folder":              {func(e []entry) []entry { e[1].Name = "other/" + filepath.Base(e[1].Name); return e }, "is not in SHA256SUMS"},
 		"checksums that are none":      {func(e []entry) []entry { e[0].text = "abc  run.json\n"; return e }, "has an invalid line"},
 		"checksums that are missing":   {func(e []entry) []entry { return e[1:] }, "its first file must be SHA256SUMS"},
-		"a name of control characters": {func(e []entry) []entry { return listed(e, "\u009b31m.json", "x") }, "has an invalid line"},
-		"a test id of two lines": {func(e []entry) []entry { return changed(e, `"testid": "run-1"`, `"testid": "run-1\nverdict pass"`) },
+		"a name of control characters": {func(e []entry) []entry { return withChecksum(e, "\u009b31m.json", "x") }, "has an invalid line"},
+		"a test id of two lines": {func(e []entry) []entry { return replaceText(e, `"testid": "run-1"`, `"testid": "run-1\nverdict pass"`) },
 			`names the run "run-1\nverdict pass"`},
 		"nothing": {func([]entry) []entry { return nil }, "it is empty"},
-		"a bomb":  {func(e []entry) []entry { return listed(e, "zeros", strings.Repeat("\x00", ratioFrom+16<<20)) }, "would exceed the limits: 100 times the size"},
+		"a bomb":  {func(e []entry) []entry { return withChecksum(e, "zeros", strings.Repeat("\x00", ratioFrom+16<<20)) }, "would exceed the limits: 100 times the size"},
 		"a later format": {func(e []entry) []entry {
-			return changed(e, `"schema": 1`, `"schema": 2`)
+			return replaceText(e, `"schema": 1`, `"schema": 2`)
 		}, "version 2, and this soak reads versions up to 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			file := filepath.Join(dir, "hostile.tar.gz")
-			require.NoError(t, os.WriteFile(file, packed(t, c.change(entriesOf(t, good))), 0o600))
+			require.NoError(t, os.WriteFile(file, packEntries(t, c.change(entriesOf(t, good))), 0o600))
 			_, err := Open(t.Context(), file, filepath.Join(dir, "in", "to"))
 			require.ErrorContains(t, err, c.want)
 			require.ErrorContains(t, err, "is not a valid archive; no file of it was kept")
@@ -120,7 +120,7 @@ func TestInvalidArchivesAreRejected(t *testing.T) {
 
 func TestOpenOverwritesNothing(t *testing.T) {
 	t.Parallel()
-	file, _ := made(t, Source{Results: folder(t, nil)})
+	file, _ := makeArchive(t, Source{Results: folder(t, nil)})
 	dir := t.TempDir()
 	mine := filepath.Join(dir, "mine")
 	require.NoError(t, os.WriteFile(mine, nil, 0o600))
@@ -134,7 +134,7 @@ func TestOpenOverwritesNothing(t *testing.T) {
 // What Make makes Open opens, whatever a run left.
 func TestMadeArchiveOpens(t *testing.T) {
 	t.Parallel()
-	file, c := made(t, Source{Results: folder(t, map[string]string{
+	file, c := makeArchive(t, Source{Results: folder(t, map[string]string{
 		"bidi\u202e.json": "{}", "c1\u009b.pem": "", "tab\t.json": "{}", "two\nlines.json": "{}", `back\slash.json`: "{}", "\xff.json": "{}", "ü ü.json": "{}", "-rf.json": "{}",
 		"k6.log": strings.Repeat("level=warning msg=\"Request Failed\" error=\"connection refused\"\n", ratioFrom/40), // packs to a 300th
 	})})
@@ -151,7 +151,7 @@ func TestMadeArchiveOpens(t *testing.T) {
 
 func TestOpenIsInterruptible(t *testing.T) {
 	t.Parallel()
-	file, _ := made(t, Source{Results: folder(t, nil)})
+	file, _ := makeArchive(t, Source{Results: folder(t, nil)})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	dir := filepath.Join(t.TempDir(), "to")
@@ -215,7 +215,7 @@ func maxHeap(do func()) (most uint64) {
 func TestLargeFilesCostLittleMemory(t *testing.T) { //nolint:paralleltest // memory of the process
 	run := plantFiles(t, 128<<20)
 	most := maxHeap(func() {
-		_, c := made(t, Source{Results: run, Secrets: NewSecrets([]string{"BACKEND_TOKEN=0f3b9c1d5e7a48b29c6d1e0f2a3b4c5d"}, "")})
+		_, c := makeArchive(t, Source{Results: run, Secrets: NewSecrets([]string{"BACKEND_TOKEN=0f3b9c1d5e7a48b29c6d1e0f2a3b4c5d"}, "")})
 		require.Empty(t, c.LeftOut)
 	})
 	require.Less(t, most, uint64(64<<20))
@@ -227,7 +227,7 @@ func TestLargeFileIsLeftOut(t *testing.T) {
 	sparse, err := os.Create(filepath.Join(run, "k6.log"))
 	require.NoError(t, err)
 	require.NoError(t, errors.Join(sparse.Truncate(maxFile+1<<20), sparse.Close()))
-	_, c := made(t, Source{Results: run})
+	_, c := makeArchive(t, Source{Results: run})
 	require.Contains(t, c.LeftOut, "k6.log was left out: the file is too large: it must be at most 1.00 GiB, got 1.00 GiB; move it away")
 	_, err = io.Copy(io.Discard, &limited{from: zeros{}, remaining: 1 << 20})
 	require.ErrorIs(t, err, errUnpacked)
@@ -245,11 +245,11 @@ func TestMakeIsInterruptible(t *testing.T) {
 
 func TestLargeContentsFileIsRejected(t *testing.T) {
 	t.Parallel()
-	good, _ := made(t, Source{Results: folder(t, nil)})
+	good, _ := makeArchive(t, Source{Results: folder(t, nil)})
 	entries := entriesOf(t, good)
-	changed(entries, `"schema": 1`, `"left_out": [`+strings.Repeat(`"",`, maxContents)+`""], "schema": 1`)
+	replaceText(entries, `"schema": 1`, `"left_out": [`+strings.Repeat(`"",`, maxContents)+`""], "schema": 1`)
 	file := filepath.Join(t.TempDir(), "hostile.tar.gz")
-	require.NoError(t, os.WriteFile(file, packed(t, entries), 0o600))
+	require.NoError(t, os.WriteFile(file, packEntries(t, entries), 0o600))
 	_, err := Open(t.Context(), file, filepath.Join(t.TempDir(), "to"))
 	require.ErrorContains(t, err, "archive.json must have at most 4.0 MiB, got 12.0 MiB")
 }

@@ -26,8 +26,8 @@ type Source struct {
 	Version    string // of soak
 }
 
-// A making is an archive under construction, in a folder.
-type making struct {
+// A maker builds an archive in a folder.
+type maker struct {
 	ctx      context.Context //nolint:containedctx // of Make, for every read
 	dir      string
 	secrets  Secrets
@@ -52,7 +52,7 @@ func Make(ctx context.Context, from Source, file string) (Contents, error) {
 	if from.Secrets.Values == nil {
 		from.Secrets = NewSecrets(nil, "")
 	}
-	m := &making{ctx: ctx, dir: dir, secrets: from.Secrets, contents: Contents{
+	m := &maker{ctx: ctx, dir: dir, secrets: from.Secrets, contents: Contents{
 		Schema: Schema, TestID: run.TestID, Verdict: run.Verdict, Started: instant(run.Started), Ended: instant(run.Ended),
 		Made: time.Now().UTC().Truncate(time.Second), Soak: from.Version,
 	}}
@@ -75,7 +75,7 @@ func Make(ctx context.Context, from Source, file string) (Contents, error) {
 }
 
 // scan refuses an archive that still contains a secret, whatever file or name it is in.
-func (m *making) scan() error {
+func (m *maker) scan() error {
 	return filepath.WalkDir(m.dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -99,8 +99,8 @@ func (m *making) scan() error {
 }
 
 // checkName refuses the name of a file that contains a secret.
-func (m *making) checkName(name string) error {
-	left := m.secrets.Left([]byte(filepath.ToSlash(name)))
+func (m *maker) checkName(name string) error {
+	left := m.secrets.FindRemaining([]byte(filepath.ToSlash(name)))
 	if left == "" {
 		return nil
 	}
@@ -109,7 +109,7 @@ func (m *making) checkName(name string) error {
 }
 
 // remainingSecret returns the variable of a secret in a file, in a compressed one too; "" if there is none.
-func (m *making) remainingSecret(path string) (string, error) {
+func (m *maker) remainingSecret(path string) (string, error) {
 	limit := int64(maxFile)
 	if filepath.Base(path) == ExportFile {
 		limit = maxBytes
@@ -121,7 +121,7 @@ func (m *making) remainingSecret(path string) (string, error) {
 	defer file.Close()
 	var text io.Reader = &interruptible{m.ctx, file}
 	if filepath.Ext(path) == ".gz" {
-		if text, err = unpacked(text); err != nil {
+		if text, err = unpack(text); err != nil {
 			return "", err
 		}
 	}
@@ -129,7 +129,7 @@ func (m *making) remainingSecret(path string) (string, error) {
 }
 
 // copy stores a file that fill writes.
-func (m *making) copy(name string, fill func(io.Writer) error) error {
+func (m *maker) copy(name string, fill func(io.Writer) error) error {
 	path := filepath.Join(m.dir, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -142,7 +142,7 @@ func (m *making) copy(name string, fill func(io.Writer) error) error {
 }
 
 // addContents stores archive.json. Its secrets are replaced already; it names files such as token.log, whose names look like secrets.
-func (m *making) addContents() error {
+func (m *maker) addContents() error {
 	text, err := json.MarshalIndent(m.contents, "", "  ")
 	if err != nil {
 		return err
@@ -158,7 +158,7 @@ func (m *making) addContents() error {
 	})
 }
 
-func (m *making) leaveOut(format string, args ...any) {
+func (m *maker) leaveOut(format string, args ...any) {
 	sentence := string(m.secrets.Replace(fmt.Appendf(nil, format, args...), secret.Redacted))
 	if !slices.Contains(m.contents.LeftOut, sentence) {
 		m.contents.LeftOut = append(m.contents.LeftOut, sentence)

@@ -122,8 +122,8 @@ func (r *interruptible) Read(p []byte) (int, error) {
 	return r.from.Read(p)
 }
 
-// An unpacking checks the files that it unpacks.
-type unpacking struct {
+// An unpacker checks the files that it unpacks.
+type unpacker struct {
 	root   *os.Root
 	top    string            // the folder in the archive
 	sums   map[string]string // of the files that are not unpacked yet
@@ -140,7 +140,7 @@ func unpackAll(in io.Reader, dir string, most int64) (c Contents, err error) {
 	if err != nil {
 		return c, fmt.Errorf("it is not a tar.gz: %w", err)
 	}
-	u := &unpacking{root: root, budget: most}
+	u := &unpacker{root: root, budget: most}
 	files := tar.NewReader(zip)
 	for err == nil {
 		var h *tar.Header
@@ -169,7 +169,7 @@ func unpackAll(in io.Reader, dir string, most int64) (c Contents, err error) {
 }
 
 // file unpacks one file.
-func (u *unpacking) file(h *tar.Header, content io.Reader) error {
+func (u *unpacker) file(h *tar.Header, content io.Reader) error {
 	top, name, _ := strings.Cut(h.Name, "/")
 	switch {
 	case h.Typeflag != tar.TypeReg:
@@ -210,7 +210,7 @@ func (u *unpacking) file(h *tar.Header, content io.Reader) error {
 }
 
 // readSums reads the checksums, as sha256sum writes them.
-func (u *unpacking) readSums(h *tar.Header, content io.Reader) error {
+func (u *unpacker) readSums(h *tar.Header, content io.Reader) error {
 	if h.Size > maxSums {
 		return fmt.Errorf("%s is larger than in any run", sumsFile)
 	}

@@ -33,7 +33,7 @@ func TestPersistentCauseEndsTheRun(t *testing.T) {
 	m := NewTracker(3, limits, noon)
 	for _, after := range []time.Duration{0, 10 * time.Second, 24 * time.Second} {
 		m.Advance(badImage(noon.Add(after)))
-		require.False(t, m.Done(), after)
+		require.False(t, m.IsDone(), after)
 	}
 	m.Advance(badImage(noon.Add(26 * time.Second)))
 	require.True(t, m.GivenUp)
@@ -65,7 +65,7 @@ func TestConfiguredTimeoutIsUsed(t *testing.T) {
 	for after := time.Duration(0); after < 2*time.Minute; after += 10 * time.Second {
 		news = append(news, m.Advance(badImage(noon.Add(after)))...)
 	}
-	require.False(t, m.Done())
+	require.False(t, m.IsDone())
 	require.Len(t, news, 2, "the phase, and the cause once")
 	assert.Regexp(t, `^the runner 1 \(pod .* cannot start: ImagePullBackOff: .*; waiting for up to 10m0s$`, news[1])
 }

@@ -94,7 +94,7 @@ func (r *Run) Wait(ctx context.Context, report func(string)) error {
 				report(news)
 			}
 			r.setPhase()
-			if r.machine.Done() {
+			if r.machine.IsDone() {
 				return nil
 			}
 		}

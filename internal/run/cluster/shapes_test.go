@@ -33,7 +33,7 @@ func pod(job string, change ...func(*corev1.Pod)) *corev1.Pod {
 	return p
 }
 
-func unscheduled(p *corev1.Pod) {
+func setUnscheduled(p *corev1.Pod) {
 	p.Spec.NodeName, p.Status.Phase = "", corev1.PodPending
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available: 3 Insufficient memory."}}
 }
@@ -43,7 +43,7 @@ func noImage(p *corev1.Pod) {
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: `Back-off pulling image "sse-soak/k6:none"`}}}}
 }
 
-func exited(code int32, reason string) func(*corev1.Pod) {
+func setExited(code int32, reason string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Status.Phase = corev1.PodSucceeded
 		if code != 0 {
@@ -53,17 +53,17 @@ func exited(code int32, reason string) func(*corev1.Pod) {
 	}
 }
 
-func deleting(p *corev1.Pod) {
+func setDeleting(p *corev1.Pod) {
 	grace := int64(30)
 	p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &metav1.Time{Time: noon.Add(30 * time.Second)}, &grace
 }
 
-func evicted(p *corev1.Pod) {
+func setEvicted(p *corev1.Pod) {
 	p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "The node was low on resource: memory."
 }
 
-func drained(p *corev1.Pod) {
-	deleting(p)
+func setDrained(p *corev1.Pod) {
+	setDeleting(p)
 	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting"})
 }
 
@@ -84,7 +84,7 @@ func snapshot(name string) Snapshot {
 	s := Snapshot{At: noon, Stage: "started", Runners: make([]Part, 3)}
 	no, yes := false, true
 	fill := func(paused *bool) {
-		s.Initializer = part(runName+"-initializer", batchv1.JobComplete, exited(0, "Completed"))
+		s.Initializer = part(runName+"-initializer", batchv1.JobComplete, setExited(0, "Completed"))
 		for i := range s.Runners {
 			s.Runners[i] = part(fmt.Sprintf("%s-%d", runName, i+1), "")
 			s.Runners[i].Paused = paused
@@ -99,7 +99,7 @@ func snapshot(name string) Snapshot {
 	case "creating":
 		s.Stage = "created"
 		fill(nil)
-		s.Runners[2].Pod = pod(runName+"-3", unscheduled)
+		s.Runners[2].Pod = pod(runName+"-3", setUnscheduled)
 	case "no pod":
 		fill(nil)
 		s.Runners[2].Pod = nil
@@ -108,15 +108,15 @@ func snapshot(name string) Snapshot {
 		s.Starter = part(runName+"-starter", "")
 	case "unpausing":
 		fill(&yes)
-		s.Starter = part(runName+"-starter", batchv1.JobComplete, exited(0, "Completed"))
+		s.Starter = part(runName+"-starter", batchv1.JobComplete, setExited(0, "Completed"))
 	case "running":
 		fill(&no)
-		s.Starter = part(runName+"-starter", batchv1.JobComplete, exited(0, "Completed"))
+		s.Starter = part(runName+"-starter", batchv1.JobComplete, setExited(0, "Completed"))
 	case "over":
 		fill(nil)
-		s.Starter = part(runName+"-starter", batchv1.JobComplete, exited(0, "Completed"))
+		s.Starter = part(runName+"-starter", batchv1.JobComplete, setExited(0, "Completed"))
 		for i := range s.Runners {
-			s.Runners[i] = part(fmt.Sprintf("%s-%d", runName, i+1), batchv1.JobComplete, exited(0, "Completed"))
+			s.Runners[i] = part(fmt.Sprintf("%s-%d", runName, i+1), batchv1.JobComplete, setExited(0, "Completed"))
 		}
 	}
 	return s

@@ -74,8 +74,8 @@ func NewTracker(runners int, l Limits, now time.Time) *Tracker {
 // Phase returns the phase of the run.
 func (m *Tracker) Phase() Phase { return m.phase }
 
-// Done reports whether the run has finished.
-func (m *Tracker) Done() bool { return m.phase == Ended || m.GivenUp }
+// IsDone reports whether the run has finished.
+func (m *Tracker) IsDone() bool { return m.phase == Ended || m.GivenUp }
 
 // Advance applies a snapshot and returns the news in it.
 func (m *Tracker) Advance(s Snapshot) (news []string) {
@@ -93,7 +93,7 @@ func (m *Tracker) Advance(s Snapshot) (news []string) {
 		m.phase, m.since = next, s.At
 	}
 	switch {
-	case m.Done():
+	case m.IsDone():
 	case s.Deleted:
 		m.giveUp("the TestRun was deleted while it was in the phase %q", m.phase)
 	case s.At.Sub(m.since) > m.limit():

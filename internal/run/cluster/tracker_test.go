@@ -32,7 +32,7 @@ func TestRunPassesThroughItsPhases(t *testing.T) {
 		advance(m, step.name)
 		assert.Equal(t, step.want, m.Phase(), step.name)
 	}
-	assert.True(t, m.Done())
+	assert.True(t, m.IsDone())
 	assert.Empty(t, m.Ends)
 }
 
@@ -52,7 +52,7 @@ func TestFailedThresholdIsNotALostRunner(t *testing.T) {
 	m := NewTracker(3, testLimits(), noon)
 	advance(m, "running")
 	s := snapshot("over")
-	s.Runners[0] = part(runName+"-1", batchv1.JobFailed, exited(runners.ThresholdsFailed, "Error"))
+	s.Runners[0] = part(runName+"-1", batchv1.JobFailed, setExited(runners.ThresholdsFailed, "Error"))
 	m.Advance(s)
 	assert.Equal(t, Ended, m.Phase())
 	assert.Empty(t, m.Ends)
@@ -66,15 +66,15 @@ func TestLostRunnerHasPodNodeAndReason(t *testing.T) {
 		steps []Part
 		want  string
 	}{
-		"out of memory": {[]Part{part(runName+"-2", batchv1.JobFailed, exited(137, "OOMKilled"))}, "it ran out of memory (OOMKilled); its limit is 128Mi; raise it, or the number of runners"},
-		"evicted":       {[]Part{part(runName+"-2", batchv1.JobFailed, evicted)}, "it was ended: Evicted: The node was low on resource: memory"},
-		"drained":       {[]Part{part(runName+"-2", "", drained), {Job: job(runName+"-2", batchv1.JobFailed)}}, "it was evicted: EvictionByEvictionAPI: Eviction API: evicting"},
-		"deleted":       {[]Part{part(runName+"-2", "", deleting), part(runName+"-2", "", deleting, exited(105, "Error"))}, "its pod was deleted at 12:00:00 UTC (exit code 105)"},
+		"out of memory": {[]Part{part(runName+"-2", batchv1.JobFailed, setExited(137, "OOMKilled"))}, "it ran out of memory (OOMKilled); its limit is 128Mi; raise it, or the number of runners"},
+		"evicted":       {[]Part{part(runName+"-2", batchv1.JobFailed, setEvicted)}, "it was ended: Evicted: The node was low on resource: memory"},
+		"drained":       {[]Part{part(runName+"-2", "", setDrained), {Job: job(runName+"-2", batchv1.JobFailed)}}, "it was evicted: EvictionByEvictionAPI: Eviction API: evicting"},
+		"deleted":       {[]Part{part(runName+"-2", "", setDeleting), part(runName+"-2", "", setDeleting, setExited(105, "Error"))}, "its pod was deleted at 12:00:00 UTC (exit code 105)"},
 		"deleted, not seen to": {[]Part{{Job: job(runName+"-2", batchv1.JobFailed), Events: []string{"Killing: Stopping container k6"}}},
 			"its pod is gone: the pod or its node was deleted; message of the cluster: Killing: Stopping container k6"},
 		"deleted with its Job": {[]Part{{}}, "its pod is gone: the pod or its node was deleted"},
 		"crashed": {[]Part{func() Part {
-			p := part(runName+"-2", batchv1.JobFailed, exited(2, "Error"))
+			p := part(runName+"-2", batchv1.JobFailed, setExited(2, "Error"))
 			p.Log = "fatal error: all goroutines are asleep"
 			return p
 		}()}, "it ended with exit code 2; its output: fatal error: all goroutines are asleep"},
@@ -105,7 +105,7 @@ func TestDeadNodeEndsTheWait(t *testing.T) {
 	m := NewTracker(3, testLimits(), noon)
 	advance(m, "running")
 	s := snapshot("running")
-	s.Runners[0] = part(runName+"-1", "", drained)
+	s.Runners[0] = part(runName+"-1", "", setDrained)
 	m.Advance(s)
 	assert.Empty(t, m.Ends, "it may still write its shard")
 	s.At = noon.Add(30*time.Second + graceSlack + time.Second)
@@ -127,7 +127,7 @@ func TestRunThatCannotStartTimesOut(t *testing.T) {
 		"the operator refuses": {"made", func(s *Snapshot) { s.Stage = "error" },
 			"the operator rejected the TestRun (stage error); see its log"},
 		"the script is wrong": {"initializing", func(s *Snapshot) {
-			s.Initializer = part(runName+"-initializer", batchv1.JobFailed, exited(1, "Error"))
+			s.Initializer = part(runName+"-initializer", batchv1.JobFailed, setExited(1, "Error"))
 			s.Initializer.Log = "BACKEND_URL is missing"
 		}, "the initializer failed (pod soak-t-initializer-x7 on node node-a): it ended with exit code 1; its output: BACKEND_URL is missing"},
 		"no image for the initializer": {"initializing", func(s *Snapshot) {
@@ -145,7 +145,7 @@ func TestRunThatCannotStartTimesOut(t *testing.T) {
 			s.Starter.Pod = pod(runName+"-starter", noImage)
 		}, `the phase "starter" took over 1m0s: the starter (pod soak-t-starter-x7 on node node-a) is stuck: ImagePullBackOff`},
 		"the starter fails": {"starting", func(s *Snapshot) {
-			s.Starter = part(runName+"-starter", batchv1.JobFailed, exited(127, "Error"))
+			s.Starter = part(runName+"-starter", batchv1.JobFailed, setExited(127, "Error"))
 			s.Starter.Log = "sh: curl: not found"
 		}, "the starter failed (pod soak-t-starter-x7 on node node-a): it ended with exit code 127; its output: sh: curl: not found"},
 		"the starter is ignored": {"unpausing", late,
@@ -153,7 +153,7 @@ func TestRunThatCannotStartTimesOut(t *testing.T) {
 		"k6 does not answer": {"unpausing", func(s *Snapshot) { late(s); s.Runners[1].Paused = nil },
 			"the runner 2 (pod soak-t-2-x7 on node node-a) is stuck: k6's REST API does not answer"},
 		"a runner dies before the start": {"starting", func(s *Snapshot) {
-			s.Runners[0] = part(runName+"-1", batchv1.JobFailed, exited(107, "Error"))
+			s.Runners[0] = part(runName+"-1", batchv1.JobFailed, setExited(107, "Error"))
 		}, "runner 1 ended before all had started"},
 		"the TestRun is deleted": {"creating", func(s *Snapshot) { s.Deleted = true }, `the TestRun was deleted while it was in the phase "runners"`},
 	} {
@@ -161,7 +161,7 @@ func TestRunThatCannotStartTimesOut(t *testing.T) {
 			t.Parallel()
 			m := NewTracker(3, testLimits(), noon)
 			advance(m, c.from)
-			require.False(t, m.Done())
+			require.False(t, m.IsDone())
 			s := snapshot(c.from)
 			c.change(&s)
 			m.Advance(s)

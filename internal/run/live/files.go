@@ -118,7 +118,7 @@ func runnersOf(m *shard.Merged) []Runner {
 			continue
 		}
 		to.Open++
-		silent := time.Duration(r.EndedUS-r.StartedUS)*time.Microsecond - c.LastAt - m.Plan.Late()
+		silent := time.Duration(r.EndedUS-r.StartedUS)*time.Microsecond - c.LastAt - m.Plan.LateLimit()
 		if r.State == shard.Running && m.Service.ByInterval() && interval > 0 && silent >= interval {
 			to.Undecided += clamp.Uint64(int64(silent / interval))
 		}

@@ -16,8 +16,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// maxShown is the maximum number of findings of the page; the report has all.
-const maxShown = 100
+// maxListed is the maximum number of findings of the page; the report has all.
+const maxListed = 100
 
 // About is the part of the page that does not change during a run.
 type About struct {
@@ -193,7 +193,7 @@ func (s *state) findingsSection() report.Section {
 		return out
 	}
 	t := report.Table{Columns: report.Columns("UTC", "runner", "connection", "finding")}
-	findings := s.findings[:min(len(s.findings), maxShown)]
+	findings := s.findings[:min(len(s.findings), maxListed)]
 	for _, f := range findings {
 		row := report.Cells(f.At.UTC().Format(time.TimeOnly), "–", "–", f.Text)
 		row[0].At = float64(f.At.Unix())

@@ -265,7 +265,7 @@ func (s *Server) page() (content []byte, err error) {
 		return nil, err
 	}
 	var b bytes.Buffer
-	err = html.WriteLive(format.Escaping(&b), l, s.id())
+	err = html.WriteLive(format.NewEscaper(&b), l, s.id())
 	return b.Bytes(), err
 }
 

@@ -49,7 +49,7 @@ func newStage(t *testing.T, address string) *stage {
 // update makes a runner report, and the page update.
 func (s *stage) update() {
 	s.n++
-	s.view.Watch.Hear(1, &shard.Progress{
+	s.view.Watch.Add(1, &shard.Progress{
 		Open: 600, Counts: ledger.Counts{Received: uint64(600 * s.n)}, Buckets: []shard.Bucket{bucket(s.unix, 600, time.Millisecond)},
 		Found: []shard.FoundFault{{AtMS: s.unix * 1000, ID: fmt.Sprintf("soak-%d", s.n), What: "1 missed"}},
 	})
@@ -190,7 +190,7 @@ func TestPageAndEventsEscapeControlCharacters(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "127.0.0.1:0")
 	s.view.About.Title = "soak \u009b31m\u202e"
-	s.view.Watch.Hear(1, &shard.Progress{Found: []shard.FoundFault{{AtMS: s.unix * 1000, ID: "soak-1", What: "\u009b31m\u202e"}}})
+	s.view.Watch.Add(1, &shard.Progress{Found: []shard.FoundFault{{AtMS: s.unix * 1000, ID: "soak-1", What: "\u009b31m\u202e"}}})
 	events, stop := s.listen(t, "")
 	defer stop()
 	event := nextEvent(t, events).data

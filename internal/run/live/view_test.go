@@ -52,7 +52,7 @@ func (h *simulatedHour) second() {
 		}
 		h.sent[runner] += 5
 		p.Counts = ledger.Counts{Received: h.sent[runner]}
-		h.Watch.Hear(runner, p)
+		h.Watch.Add(runner, p)
 	}
 	h.Sample(resources.Sample{Unix: unix, BackendRSS: uint64(unix%50+1) << 20, BackendCPU: float64(unix-1_700_000_000) * .1, Files: 5, Goroutines: 7, Streams: 600})
 }
@@ -88,7 +88,7 @@ func TestInterimResult(t *testing.T) {
 		"1,200 refused":                      {Refused: 1200},
 	} {
 		h := newHour(15)
-		h.Watch.Hear(1, &p)
+		h.Watch.Add(1, &p)
 		l := h.Page()
 		require.Equal(t, want, l.Banner.Sentence)
 		require.Equal(t, want[0] != 'n', l.Banner.Tone == report.Bad, want)

@@ -55,8 +55,8 @@ type Watch struct {
 	responses  map[int][]shard.ResponseBucket // by runner
 }
 
-// Hear adds a report of a runner; nil when it has ended.
-func (w *Watch) Hear(index int, p *shard.Progress) {
+// Add adds a report of a runner; nil when it has ended.
+func (w *Watch) Add(index int, p *shard.Progress) {
 	now := time.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()

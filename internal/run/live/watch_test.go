@@ -23,7 +23,7 @@ func TestBucketsOfAllRunnersAddUp(t *testing.T) {
 	for unix := int64(1000); unix <= 1200; unix += 5 {
 		for _, half := range []int{1, 2} { // the present state of each bucket is reported twice
 			for runner := 1; runner <= 2; runner++ {
-				w.Hear(runner, &shard.Progress{Buckets: []shard.Bucket{bucket(unix, half, time.Duration(runner)*time.Millisecond)}})
+				w.Add(runner, &shard.Progress{Buckets: []shard.Bucket{bucket(unix, half, time.Duration(runner)*time.Millisecond)}})
 			}
 		}
 	}
@@ -48,9 +48,9 @@ func TestResponsesOfAllRunnersAddUp(t *testing.T) {
 	require.Nil(t, w.Responses())
 	for runner := 1; runner <= 2; runner++ {
 		for _, states := range []map[ledger.ResponseState]int64{{ledger.ResponseComplete: 1}, {ledger.ResponseComplete: 3, ledger.ResponseTruncated: 1}} {
-			w.Hear(runner, &shard.Progress{Responses: []shard.ResponseBucket{{Unix: 1000, Started: 4, States: states}}})
+			w.Add(runner, &shard.Progress{Responses: []shard.ResponseBucket{{Unix: 1000, Started: 4, States: states}}})
 		}
-		w.Hear(runner, &shard.Progress{Responses: []shard.ResponseBucket{{Unix: 1005, Started: 2, InFlight: 2}}})
+		w.Add(runner, &shard.Progress{Responses: []shard.ResponseBucket{{Unix: 1005, Started: 2, InFlight: 2}}})
 	}
 	got := w.Responses()
 	want := map[ledger.ResponseState]int64{ledger.ResponseComplete: 6, ledger.ResponseTruncated: 2}
@@ -65,7 +65,7 @@ func TestFindingsAreListedOnce(t *testing.T) {
 	var w Watch
 	count := 0
 	for i := range maxFindings + 10 {
-		w.Hear(1, &shard.Progress{Found: []shard.FoundFault{{AtMS: int64(i), ID: fmt.Sprint(i), What: "1 missed"}}})
+		w.Add(1, &shard.Progress{Found: []shard.FoundFault{{AtMS: int64(i), ID: fmt.Sprint(i), What: "1 missed"}}})
 		if i%7 == 0 {
 			var news []Finding
 			news, count, _ = w.Findings(count)
@@ -74,7 +74,7 @@ func TestFindingsAreListedOnce(t *testing.T) {
 		}
 	}
 	w.Note("action deploy begins")
-	w.Hear(2, &shard.Progress{Unlisted: 30})
+	w.Add(2, &shard.Progress{Unlisted: 30})
 	news, next, unlisted := w.Findings(0)
 	require.Len(t, news, maxFindings)
 	require.Equal(t, []int{maxFindings + 11, 30}, []int{next, unlisted})

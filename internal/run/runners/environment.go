@@ -16,8 +16,8 @@ func isIgnored(variable string) bool {
 	return strings.HasPrefix(name, "K6_") && !strings.HasPrefix(name, RemoteWritePrefix) && !slices.Contains(inheritable, name)
 }
 
-// Ignored lists the variables of k6 in our environment that no runner gets, "" if there are none.
-func Ignored() string {
+// IgnoredVariables lists the variables of k6 in our environment that no runner gets, "" if there are none.
+func IgnoredVariables() string {
 	var names []string
 	for _, variable := range os.Environ() {
 		name, value, _ := strings.Cut(variable, "=")

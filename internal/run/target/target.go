@@ -111,7 +111,7 @@ func (t *Target) health(ctx context.Context) (h health, err error) {
 func (t *Target) Probe(ctx context.Context, interval time.Duration) error {
 	h, err := t.health(ctx)
 	if err != nil {
-		if explained := proxy.Explained(err); explained != err {
+		if explained := proxy.WithRemedy(err); explained != err {
 			return fmt.Errorf("connect to %s: %w", t.host(), explained)
 		}
 		return fmt.Errorf("connect to %s: %w; check that the service runs, and BACKEND_URL", t.host(), err)

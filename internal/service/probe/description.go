@@ -41,7 +41,7 @@ func (f *findings) description() (o object) {
 		return f.withCheckedMessage(o, f.message.match)
 	}
 	with := slices.Clone(o)
-	with.add("publish", f.publishRequest(), fmt.Sprintf("%s were confirmed with %s, one every %s; the first before there was a stream.", format.Count(s.confirmed(), "message"), joinNumbers(s.statuses), inSeconds(s.Pace)))
+	with.add("publish", f.publishRequest(), fmt.Sprintf("%s were confirmed with %s, one every %s; the first before there was a stream.", format.Count(s.countConfirmed(), "message"), joinNumbers(s.statuses), inSeconds(s.Pace)))
 	_, err := service.Parse(toJSON(with))
 	if err == nil {
 		return with

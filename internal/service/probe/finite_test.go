@@ -20,8 +20,9 @@ import (
 	"github.com/sse-soak/sse-soak/test/module"
 )
 
-// answering returns a server that answers each POST with blocks, in which %d is the number of the request.
-func answering(t *testing.T, blocks ...string) *httptest.Server {
+// newAnsweringServer returns a server that responds to each POST with blocks, in which %d is the number of the
+// request.
+func newAnsweringServer(t *testing.T, blocks ...string) *httptest.Server {
 	t.Helper()
 	var asked atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -70,7 +71,7 @@ data: {"n":2,"text":"c"}`, "event: finished\ndata: {}"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			server := answering(t, c.blocks...)
+			server := newAnsweringServer(t, c.blocks...)
 			module, described := probe(t, server, Config{URL: server.URL + "/ask", Connect: ask, Length: 20 * time.Second})
 			for _, part := range c.want {
 				require.Contains(t, described, part)

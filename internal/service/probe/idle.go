@@ -41,21 +41,21 @@ var knownLimits = []struct {
 	{350 * time.Second, "a security group on Nitro v6 (https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_ConnectionTrackingSpecificationRequest.html)"},
 }
 
-// A fate is the outcome of a silent stream.
-type fate int
+// A silenceOutcome is the outcome of a silent stream.
+type silenceOutcome int
 
 const (
-	open   fate = iota // the probe ended first
-	alive              // the message that was published after the silence arrived
-	closed             // the stream ended
-	lost               // the message did not arrive, and the stream did not end
+	open   silenceOutcome = iota // the probe ended first
+	alive                        // the message that was published after the silence arrived
+	closed                       // the stream ended
+	lost                         // the message did not arrive, and the stream did not end
 )
 
 // A silentStream is a stream on which nothing is published until its check.
 type silentStream struct {
 	*track
 	checkAfter time.Duration // silence after which it is checked; 0: never
-	fate       fate
+	fate       silenceOutcome
 	silence    time.Duration // at the time of its fate
 	longest    time.Duration // the longest silence that it survived
 }
@@ -197,7 +197,7 @@ func (i *idleProbe) follow(ctx, limit context.Context, s *silentStream) {
 	}
 }
 
-func (i *idleProbe) decide(s *silentStream, f fate, after time.Duration) {
+func (i *idleProbe) decide(s *silentStream, f silenceOutcome, after time.Duration) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	s.fate, s.silence = f, after
@@ -205,7 +205,7 @@ func (i *idleProbe) decide(s *silentStream, f fate, after time.Duration) {
 }
 
 // withFate returns the streams with a fate, by their silence.
-func (i *idleProbe) withFate(f fate) []*silentStream {
+func (i *idleProbe) withFate(f silenceOutcome) []*silentStream {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	out := slices.DeleteFunc(slices.Clone(i.streams), func(s *silentStream) bool { return s.fate != f })
@@ -248,7 +248,7 @@ func (i *idleProbe) report() string {
 		b.WriteString("Only streams that are closed are found. To find a NAT, add --publish-url, with {topic} in both URLs.\n")
 	}
 	b.WriteString("\n")
-	for _, f := range []fate{alive, closed, lost} {
+	for _, f := range []silenceOutcome{alive, closed, lost} {
 		for _, s := range i.withFate(f) {
 			what := "alive"
 			switch f {

@@ -157,7 +157,7 @@ func TestIdleTimeouts(t *testing.T) {
 
 func TestKnownLimits(t *testing.T) {
 	t.Parallel()
-	at := func(f fate, after ...time.Duration) (out []*silentStream) {
+	at := func(f silenceOutcome, after ...time.Duration) (out []*silentStream) {
 		for _, d := range after {
 			out = append(out, &silentStream{track: &track{ended: io.ErrUnexpectedEOF}, fate: f, silence: d})
 		}
@@ -176,7 +176,7 @@ func TestKnownLimits(t *testing.T) {
 	soon := conclude(at(lost, 30*time.Second, 55*time.Second)...)
 	require.Contains(t, soon, "A silence of less than 30 s is too long; probe again with --seconds 20.")
 	require.NotContains(t, soon, "at least every")
-	for _, f := range []fate{closed, lost} {
+	for _, f := range []silenceOutcome{closed, lost} {
 		one := conclude(append(at(alive, 30*time.Second, 345*time.Second), at(f, 60*time.Second)...)...)
 		require.Equal(t, "One stream ended, and another was alive after a longer silence, so the silence was not the reason. Probe again.", one)
 		require.Contains(t, conclude(append(at(alive, 30*time.Second, 345*time.Second), at(f, 60*time.Second, 60*time.Second)...)...), "Known limit of 60 s")

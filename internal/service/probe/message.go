@@ -82,7 +82,7 @@ func (f *findings) findMessage() (m message) {
 
 // noMessage records that there is nothing to count.
 func (f *findings) noMessage(m *message) {
-	if n := f.session.confirmed(); n > 0 {
+	if n := f.session.countConfirmed(); n > 0 {
 		f.missing = append(f.missing, fmt.Sprintf("message: %s were confirmed (%s), and none came on any stream. Check that the URL and --publish-url name one topic (--topic %s).", format.Count(n, "published message"), joinNumbers(f.session.statuses), f.session.Topic))
 		return
 	}

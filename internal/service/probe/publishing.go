@@ -26,7 +26,7 @@ func (s *session) publish(ctx context.Context, n int) error {
 		if err := s.send(ctx, 0); err != nil {
 			return err
 		}
-		if confirmed := s.confirmed(); confirmed%3 == 0 {
+		if confirmed := s.countConfirmed(); confirmed%3 == 0 {
 			s.Progress("published " + format.Count(confirmed, "message"))
 		}
 		s.sleep(ctx, s.Pace)
@@ -56,7 +56,7 @@ func (s *session) send(ctx context.Context, n int) error {
 	case err == nil:
 		err = refusalError(r, answer)
 	}
-	if err == nil || s.confirmed() == 0 {
+	if err == nil || s.countConfirmed() == 0 {
 		return err
 	}
 	s.notes = append(s.notes, fmt.Sprintf("Message %d was not published: %v.", v.Seq, err))
@@ -78,8 +78,8 @@ func refusalError(r stream.Request, answer stream.Answer) error {
 	return errors.New(what)
 }
 
-// confirmed counts the messages that the service has confirmed.
-func (s *session) confirmed() (n int) {
+// countConfirmed returns the number of messages that the service has confirmed.
+func (s *session) countConfirmed() (n int) {
 	for _, p := range s.published {
 		if p.confirmed {
 			n++

@@ -188,7 +188,7 @@ func withTopic(text, topic string) string {
 			}
 			i += from
 			out.WriteString(text[from:i])
-			if from = i + len(name); isolated(text, i, from) {
+			if from = i + len(name); isSeparateWord(text, i, from) {
 				out.WriteString("{topic}")
 			} else {
 				out.WriteString(name)
@@ -199,8 +199,8 @@ func withTopic(text, topic string) string {
 	return text
 }
 
-// isolated reports whether text[from:to] is neither part of a longer word nor a placeholder.
-func isolated(text string, from, to int) bool {
+// isSeparateWord reports whether text[from:to] is neither part of a longer word nor a placeholder.
+func isSeparateWord(text string, from, to int) bool {
 	isWord := func(i int) bool {
 		if i < 0 || i >= len(text) {
 			return false

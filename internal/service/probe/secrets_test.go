@@ -55,8 +55,8 @@ func TestRepeatedTokensAreNotWritten(t *testing.T) {
 	require.NotContains(t, module, "s3cret-token")
 }
 
-// redirecting starts a server whose streams another one serves, and returns it, the other, and the headers that the other got.
-func redirecting(t *testing.T) (server, other *httptest.Server, got chan http.Header) {
+// newRedirectingServer starts a server whose streams another one serves, and returns it, the other, and the headers that the other got.
+func newRedirectingServer(t *testing.T) (server, other *httptest.Server, got chan http.Header) {
 	t.Helper()
 	got = make(chan http.Header, 100)
 	other = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -73,7 +73,7 @@ func redirecting(t *testing.T) (server, other *httptest.Server, got chan http.He
 
 func TestSecretsStayWithTheOrigin(t *testing.T) {
 	t.Parallel()
-	server, other, got := redirecting(t)
+	server, other, got := newRedirectingServer(t)
 	c := Config{
 		URL: server.URL + "/sub?access_token=s3cret", Connect: Request{Headers: []string{"X-Api-Key: s3cret"}},
 		Streams: 3, Pace: 40 * time.Millisecond, Length: 1600 * time.Millisecond,

@@ -157,7 +157,7 @@ func (s *session) answer(life context.Context, t *track) {
 	}
 	t.status, t.header = open.Status, open.Header
 	if !open.IsEventStream() {
-		t.refusal = open.Beginning()
+		t.refusal = open.Excerpt()
 		open.Close()
 		close(t.done)
 		return

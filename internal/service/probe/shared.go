@@ -21,7 +21,7 @@ func (f *findings) findShared(is object) object {
 	}
 	names := f.sharedNames()
 	for _, source := range f.sharedSources() {
-		shared := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return f.shared(source, name) == 0 })
+		shared := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return f.countShared(source, name) == 0 })
 		if len(shared) == 0 {
 			continue
 		}
@@ -35,7 +35,7 @@ func (f *findings) findShared(is object) object {
 		}
 		count := 0
 		for _, name := range shared {
-			count += f.shared(source, name)
+			count += f.countShared(source, name)
 		}
 		out.add("same", source, f.sharedNotes(source, count)...)
 		for _, one := range is {
@@ -52,7 +52,7 @@ func (f *findings) findShared(is object) object {
 // start of a stream.
 func (f *findings) sharedNames() (names []string) {
 	for _, u := range units(f.messages(plain)) {
-		if name := u.EventName(); !slices.Contains(names, name) && len(name) <= maxQuoted && f.steady(name) {
+		if name := u.EventName(); !slices.Contains(names, name) && len(name) <= maxQuoted && f.isSteady(name) {
 			names = append(names, name)
 		}
 	}
@@ -60,8 +60,8 @@ func (f *findings) sharedNames() (names []string) {
 	return names
 }
 
-// steady reports whether events of a name arrived later than at the start of streams.
-func (f *findings) steady(name string) bool {
+// isSteady reports whether events of a name arrived later than at the start of streams.
+func (f *findings) isSteady(name string) bool {
 	return slices.ContainsFunc(f.messages(plain), func(one series) bool {
 		return slices.ContainsFunc(one.units, func(u *unit) bool { return u.EventName() == name && u.at.Sub(one.track.headersAt) > f.session.Pace })
 	})
@@ -94,9 +94,9 @@ type sighting struct {
 	at    time.Time
 }
 
-// shared returns how many messages of a name all streams that were open together received, in the same order; 0: they differ, or are
+// countShared returns how many messages of a name all streams that were open together received, in the same order; 0: they differ, or are
 // too few, or mostly the same.
-func (f *findings) shared(source, name string) int {
+func (f *findings) countShared(source, name string) int {
 	s := compile(`{"url":"{base}"}`, string(toJSON(object{{name: "same", value: source}})), "")
 	if s == nil {
 		return 0

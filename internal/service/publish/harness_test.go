@@ -169,7 +169,7 @@ func states(messages []shard.Message) (out []shard.MessageState) {
 	return out
 }
 
-func sorted(numbers []int) []int {
+func sortNumbers(numbers []int) []int {
 	slices.Sort(numbers)
 	return numbers
 }

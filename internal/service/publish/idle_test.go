@@ -22,7 +22,7 @@ func TestConnectionIdleForASecondIsNotReused(t *testing.T) {
 	c := newConfig(t, base)
 	c.Rate, c.For, c.Topics = 0.4, 4800*time.Millisecond, []string{"a"}
 	p := publishAll(t, c)
-	require.Equal(t, shard.PublishSums{Sent: 2, Confirmed: 2}, without(p.Sums()))
+	require.Equal(t, shard.PublishSums{Sent: 2, Confirmed: 2}, withoutMachine(p.Sums()))
 	require.EqualValues(t, 2, dials.Load())
 }
 
@@ -32,7 +32,7 @@ func TestServerKeepAliveTimeoutIsUsed(t *testing.T) {
 	c := newConfig(t, base)
 	c.Rate, c.Topics = 20, []string{"a"}
 	p := publishAll(t, c)
-	require.Equal(t, shard.PublishSums{Sent: 10, Confirmed: 10}, without(p.Sums()))
+	require.Equal(t, shard.PublishSums{Sent: 10, Confirmed: 10}, withoutMachine(p.Sums()))
 	require.EqualValues(t, 10, dials.Load())
 
 	for header, want := range map[string]time.Duration{

@@ -132,7 +132,7 @@ func TestWithoutAnOrderATopicDoesNotWait(t *testing.T) {
 	c := newConfig(t, h.URL)
 	c.Service, c.Topics = newService(t, "", `,"order":"any"`), []string{"a"}
 	p := publishAll(t, c)
-	require.Equal(t, upTo(100), sorted(h.numbers("a")))
+	require.Equal(t, upTo(100), sortNumbers(h.numbers("a")))
 	require.EqualValues(t, 100, p.Sums().Confirmed)
 	require.Greater(t, most.Load(), int32(5))
 }
@@ -149,7 +149,7 @@ func TestSilentServiceLeavesMessagesOpen(t *testing.T) {
 	c := newConfig(t, h.URL)
 	c.Timeout = 2 * time.Second
 	p := publishAll(t, c)
-	require.Equal(t, shard.PublishSums{Sent: 100, Confirmed: 99, Open: 1}, without(p.Sums()))
+	require.Equal(t, shard.PublishSums{Sent: 100, Confirmed: 99, Open: 1}, withoutMachine(p.Sums()))
 	require.Equal(t, shard.Open, p.Topic(0)[2].State)
 	require.Zero(t, p.Topic(0)[2].AnsweredUS)
 	const unit = 500 // the log rounds each time down to units of it, in microseconds
@@ -158,8 +158,8 @@ func TestSilentServiceLeavesMessagesOpen(t *testing.T) {
 	require.Equal(t, upTo(50), h.numbers("a"))
 }
 
-// without is the sums without what depends on the machine.
-func without(s shard.PublishSums) shard.PublishSums {
+// withoutMachine returns the sums without those that depend on the machine.
+func withoutMachine(s shard.PublishSums) shard.PublishSums {
 	s.Late, s.MaxLagUS = 0, 0
 	return s
 }
@@ -169,7 +169,7 @@ func TestUnreachableServiceRefusesMessages(t *testing.T) {
 	h := newHub(t, nil)
 	h.Close()
 	p := publishAll(t, newConfig(t, h.URL))
-	require.Equal(t, shard.PublishSums{Sent: 100, Refused: 100}, without(p.Sums()))
+	require.Equal(t, shard.PublishSums{Sent: 100, Refused: 100}, withoutMachine(p.Sums()))
 	require.Contains(t, p.Refusals()[0].Text, "no connection: dial tcp")
 	require.Zero(t, p.Refusals()[0].Status)
 }
@@ -210,7 +210,7 @@ func TestStopWaitsForAnswersAndSendsNothingMore(t *testing.T) {
 	await(t, stopped)
 	out := p.Published()
 	require.False(t, out.Finished)
-	require.Equal(t, shard.PublishSums{Sent: 2, Confirmed: 2}, without(out.Sums()))
+	require.Equal(t, shard.PublishSums{Sent: 2, Confirmed: 2}, withoutMachine(out.Sums()))
 	require.EqualValues(t, 720_000, out.Planned)
 	p.Stop()
 }
@@ -233,7 +233,7 @@ func TestItEndsWithItsContext(t *testing.T) {
 	<-asked
 	cancel()
 	await(t, p.Done()) // it does not wait for answers
-	require.Equal(t, shard.PublishSums{Sent: 2, Open: 2}, without(p.Published().Sums()))
+	require.Equal(t, shard.PublishSums{Sent: 2, Open: 2}, withoutMachine(p.Published().Sums()))
 	require.Equal(t, "the publisher was stopped", p.Published().Unanswered()[0].Text)
 }
 

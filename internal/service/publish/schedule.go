@@ -60,12 +60,12 @@ func (p *Publisher) worker() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for {
-		for len(p.ready) == 0 && !p.stopped() {
+		for len(p.ready) == 0 && !p.isStopped() {
 			p.idle++
 			p.work.Wait()
 			p.idle--
 		}
-		if p.stopped() {
+		if p.isStopped() {
 			return
 		}
 		topic := int(p.ready[0])
@@ -88,8 +88,8 @@ func (p *Publisher) worker() {
 	}
 }
 
-// stopped reports whether nothing more is to be sent. The caller holds mu.
-func (p *Publisher) stopped() bool {
+// isStopped reports whether no further message is sent. The caller holds mu.
+func (p *Publisher) isStopped() bool {
 	select {
 	case <-p.quit:
 		p.ended = true

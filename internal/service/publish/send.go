@@ -63,7 +63,7 @@ func (s *sender) exchange(v *service.Values) shard.Outcome {
 			if n == 0 && reused && p.ctx.Err() == nil { // closed while it was idle: nothing has left
 				continue
 			}
-			return p.unanswered(c, v.SentAt, err)
+			return p.failedOutcome(c, v.SentAt, err)
 		}
 		return s.read(c, r, v.SentAt)
 	}
@@ -86,8 +86,8 @@ func (s *sender) encode(v *service.Values, through *proxy.Proxy) (*http.Request,
 	return r, http1.WriteRequest(&s.out, r, through)
 }
 
-// unanswered returns the outcome of a message whose connection failed after it was sent.
-func (p *Publisher) unanswered(c *conn, sentUS int64, err error) shard.Outcome {
+// failedOutcome returns the outcome of a message whose connection failed after it was sent.
+func (p *Publisher) failedOutcome(c *conn, sentUS int64, err error) shard.Outcome {
 	o := shard.Outcome{State: shard.Open, SentUS: sentUS, AtUS: p.now(), Text: p.reasonOf(err)}
 	if c.closedIdle(err, time.Duration(o.AtUS-sentUS)*time.Microsecond) && p.ctx.Err() == nil {
 		o.Idle = true
@@ -121,7 +121,7 @@ func (s *sender) read(c *conn, r *http.Request, sentUS int64) shard.Outcome {
 	resp, err := c.Head(r) //nolint:bodyclose // Close would read an endless body; the connection is closed
 	if err != nil && !errors.Is(err, http1.ErrInterim) {
 		_ = c.Close()
-		return p.unanswered(c, sentUS, err)
+		return p.failedOutcome(c, sentUS, err)
 	}
 	o := shard.Outcome{State: shard.Confirmed, SentUS: sentUS, AtUS: p.now()}
 	body := io.LimitReader(resp.Body, maxResponse)
@@ -152,14 +152,14 @@ func (p *Publisher) describe(resp *http.Response, body []byte, through *proxy.Pr
 		text += ", to " + location + ", which is not followed"
 	}
 	line, _, _ := strings.Cut(strings.TrimSpace(string(body)), "\n")
-	if line = clean(line); line != "" {
+	if line = withoutControls(line); line != "" {
 		text += ": " + line
 	}
-	return clean(secret.Hide(text, p.c.Token))
+	return withoutControls(secret.Hide(text, p.c.Token))
 }
 
-// clean removes control characters from the text of a service.
-func clean(text string) string {
+// withoutControls removes control characters from the text of a service.
+func withoutControls(text string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return -1

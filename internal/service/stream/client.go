@@ -61,7 +61,7 @@ func (c *Client) send(ctx context.Context, r Request) (*sseclient.Response, erro
 	case end != nil && ctx.Err() == nil && c.Timeout > 0 && time.Since(started) >= c.Timeout:
 		err = fmt.Errorf("%w within %.3g s", ErrNoAnswer, c.Timeout.Seconds())
 	case end != nil:
-		err = cmp.Or(ctx.Err(), explained(end.Err))
+		err = cmp.Or(ctx.Err(), withRemedy(end.Err))
 	case response.Location() != "" && !r.NoRedirect:
 		_ = response.Body(0).Close()
 		err = fmt.Errorf("it was redirected more than %d times", maxRedirects)
@@ -72,13 +72,13 @@ func (c *Client) send(ctx context.Context, r Request) (*sseclient.Response, erro
 	return response, nil
 }
 
-// explained returns an error of a connection with its remedy, if that is known.
-func explained(err error) error {
+// withRemedy returns an error of a connection with its remedy, if that is known.
+func withRemedy(err error) error {
 	var proxied *proxy.Error
 	if errors.Is(err, syscall.ECONNREFUSED) && !errors.As(err, &proxied) {
 		return errors.New("nothing listens there (connection refused)")
 	}
-	return proxy.Explained(err)
+	return proxy.WithRemedy(err)
 }
 
 // An Answer is a response that is not a stream.
@@ -96,7 +96,7 @@ func (c *Client) Do(ctx context.Context, r Request) (Answer, error) {
 		return Answer{}, err
 	}
 	defer s.Close()
-	return Answer{s.Status, s.Header, s.Beginning()}, nil
+	return Answer{s.Status, s.Header, s.Excerpt()}, nil
 }
 
 // Open makes the request and returns when the head of the response is complete. The stream ends with ctx.

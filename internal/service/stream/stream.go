@@ -27,8 +27,8 @@ type Stream struct {
 	parser  *eventstream.Parser // nil before the first Next
 }
 
-// Beginning returns the beginning of the body of a response that is not a stream, in one line.
-func (s *Stream) Beginning() string {
+// Excerpt returns the beginning of the body of a response that is not a stream, in one line.
+func (s *Stream) Excerpt() string {
 	const maxLength = 300
 	stop := time.AfterFunc(2*time.Second, s.Close) // it may be a stream after all
 	defer stop.Stop()
@@ -99,5 +99,5 @@ func EndInWords(err error) string {
 	case errors.Is(err, eventstream.ErrTooLong):
 		return fmt.Sprintf("%v; set connect.maxEventSize to a larger one", err)
 	}
-	return fmt.Sprintf("it broke: %v", explained(err))
+	return fmt.Sprintf("it broke: %v", withRemedy(err))
 }

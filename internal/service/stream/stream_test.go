@@ -82,7 +82,7 @@ func TestRefusalIsReported(t *testing.T) {
 	s := open(t, get(h.Start(t).URL+"/sub/t"))
 	require.Equal(t, http.StatusUnauthorized, s.Status)
 	require.False(t, s.IsEventStream())
-	require.Equal(t, "who are you?", s.Beginning())
+	require.Equal(t, "who are you?", s.Excerpt())
 }
 
 func TestFailureNamesTheRequestWithoutToken(t *testing.T) {

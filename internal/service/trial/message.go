@@ -89,7 +89,7 @@ func (t *trial) judge(p stream.Part, sent []int64) (ours bool, invalid error) {
 	has := bytes.Contains(slices.Concat(p.Event, []byte{0}, p.ID, []byte{0}, p.Data, []byte{0}, p.Comment), []byte(t.marker))
 	switch {
 	case r.Kind != service.Delivery && has:
-		t.mismatch = t.overlooked(p, r.Kind)
+		t.mismatch = t.explainKind(p, r.Kind)
 		return false, nil
 	case r.Kind != service.Delivery:
 		return false, nil
@@ -100,8 +100,8 @@ func (t *trial) judge(p stream.Part, sent []int64) (ours bool, invalid error) {
 	return true, t.misread(p, r, sent)
 }
 
-// overlooked explains why our message is classified as something else.
-func (t *trial) overlooked(p stream.Part, kind service.Kind) error {
+// explainKind explains why our message is classified as something else.
+func (t *trial) explainKind(p stream.Part, kind service.Kind) error {
 	switch {
 	case kind == service.Heartbeat:
 		return fmt.Errorf("%s, but the received message matches it: %s", t.field("heartbeat"), t.quote(p))

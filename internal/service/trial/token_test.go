@@ -14,7 +14,7 @@ import (
 func TestURLFromAFunctionIsNotTried(t *testing.T) {
 	h := &hub.Hub{}
 	var notes []string
-	require.NoError(t, try(t, h.Start(t).URL, Config{Note: func(s string) { notes = append(notes, s) }}, `"token":true`, `"token":true,"url":true`, `"url":"{base}/sub/{topic}",`, ``))
+	require.NoError(t, runTrial(t, h.Start(t).URL, Config{Note: func(s string) { notes = append(notes, s) }}, `"token":true`, `"token":true,"url":true`, `"url":"{base}/sub/{topic}",`, ``))
 	require.Equal(t, []string{"url(n) is a function: no stream was tried before the load"}, notes)
 	opened, _ := h.StreamCounts()
 	require.Zero(t, opened)
@@ -23,9 +23,9 @@ func TestURLFromAFunctionIsNotTried(t *testing.T) {
 func TestTokenFromAFunctionIsNotTried(t *testing.T) {
 	h := &hub.Hub{Token: "of its own"}
 	base := h.Start(t).URL
-	require.ErrorContains(t, try(t, base, Config{}), "set SUBSCRIBE_TOKEN")
+	require.ErrorContains(t, runTrial(t, base, Config{}), "set SUBSCRIBE_TOKEN")
 	var notes []string
-	require.NoError(t, try(t, base, Config{OwnToken: true, Note: func(s string) { notes = append(notes, s) }}))
+	require.NoError(t, runTrial(t, base, Config{OwnToken: true, Note: func(s string) { notes = append(notes, s) }}))
 	require.Equal(t, []string{"token() does not return SUBSCRIBE_TOKEN: no stream was tried before the load"}, notes)
 }
 
@@ -45,7 +45,7 @@ func TestTrialHidesATokenInTheResponse(t *testing.T) {
 		},
 	} {
 		server := httptest.NewServer(handler)
-		err := try(t, server.URL, Config{SubscribeToken: "a-subscriber", PublishToken: "a-publisher"})
+		err := runTrial(t, server.URL, Config{SubscribeToken: "a-subscriber", PublishToken: "a-publisher"})
 		require.ErrorContains(t, err, "{token}", name)
 		require.NotContains(t, err.Error(), "a-sub", name)
 		require.NotContains(t, err.Error(), "a-pub", name)

@@ -18,8 +18,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
-// defaultPatience is the time for which a trial waits for a stream, an event or a message.
-const defaultPatience = 10 * time.Second
+// defaultTimeout is the time for which a trial waits for a stream, an event or a message.
+const defaultTimeout = 10 * time.Second
 
 // maxHeartbeat is the longest interval of heartbeats for which a trial waits; it waits for the interval and grace.
 const (
@@ -75,7 +75,7 @@ func Connect(ctx context.Context, c Config) error {
 
 func start(ctx context.Context, c Config, run func(*trial, context.Context) error) error {
 	if c.Patience == 0 {
-		c.Patience = defaultPatience
+		c.Patience = defaultTimeout
 	}
 	if c.Note == nil {
 		c.Note = func(string) {}
@@ -182,11 +182,11 @@ func (t *trial) connect(ctx context.Context) error {
 	switch answer.Status {
 	case http.StatusOK:
 		return mismatch("connect.url", "%s answered 200 with %s, which is not an event stream; expected text/event-stream%s",
-			r, typeOf(answer.Header), quoteBody(answer.Beginning()))
+			r, typeOf(answer.Header), quoteBody(answer.Excerpt()))
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return mismatch("connect.headers", "%s answered %s%s: %s", r, inWords(answer.Status), quoteBody(answer.Beginning()), t.subscribeRemedy())
+		return mismatch("connect.headers", "%s answered %s%s: %s", r, inWords(answer.Status), quoteBody(answer.Excerpt()), t.subscribeRemedy())
 	}
-	return mismatch("connect.url", "%s answered %s%s", r, inWords(answer.Status), quoteBody(answer.Beginning()))
+	return mismatch("connect.url", "%s answered %s%s", r, inWords(answer.Status), quoteBody(answer.Excerpt()))
 }
 
 func mismatch(field, format string, args ...any) error {

@@ -26,8 +26,8 @@ func withChecksum(where string, replace ...string) []string {
 	return append(replace, `"sentAt":"json:$.t"}`, `"sentAt":"json:$.t","sum":"`+where+`"}`, `{sentAt}}`, `{sentAt},\"sum\":\"{sum}\"}`)
 }
 
-// try runs the trial of a description, mine with some texts replaced.
-func try(t *testing.T, base string, c Config, replace ...string) error {
+// runTrial runs the trial of a description, mine with some texts replaced.
+func runTrial(t *testing.T, base string, c Config, replace ...string) error {
 	t.Helper()
 	s, err := service.Parse([]byte(strings.NewReplacer(replace...).Replace(hubDescription)))
 	require.NoError(t, err)
@@ -67,7 +67,7 @@ func TestMatchingDescriptionPasses(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.NoError(t, try(t, c.hub.Start(t).URL, Config{}, c.replace...))
+			require.NoError(t, runTrial(t, c.hub.Start(t).URL, Config{}, c.replace...))
 			opened, _ := c.hub.StreamCounts()
 			require.LessOrEqual(t, opened, 2)
 		})
@@ -181,7 +181,7 @@ func TestMismatchNamesTheField(t *testing.T) {
 			if strings.Contains(c.want, "within 2 s") { // it waits for all of it
 				config.Patience = 2 * time.Second
 			}
-			err := try(t, base, config, c.replace...)
+			err := runTrial(t, base, config, c.replace...)
 			require.Error(t, err)
 			want, cut := strings.CutSuffix(strings.ReplaceAll(c.want, "{base}", base), "…")
 			if cut {
@@ -196,9 +196,9 @@ func TestMismatchNamesTheField(t *testing.T) {
 func TestTokensAreSent(t *testing.T) {
 	h := &hub.Hub{Token: "a", PubToken: "b"}
 	base := h.Start(t).URL
-	require.NoError(t, try(t, base, Config{SubscribeToken: "a", PublishToken: "b", Patience: time.Minute}))
-	require.ErrorContains(t, try(t, base, Config{SubscribeToken: "a", PublishToken: "c", Patience: time.Minute}), "the service does not accept PUBLISH_TOKEN for this topic")
-	require.ErrorContains(t, try(t, base, Config{SubscribeToken: "c", Patience: time.Minute}), "connect.headers: ")
+	require.NoError(t, runTrial(t, base, Config{SubscribeToken: "a", PublishToken: "b", Patience: time.Minute}))
+	require.ErrorContains(t, runTrial(t, base, Config{SubscribeToken: "a", PublishToken: "c", Patience: time.Minute}), "the service does not accept PUBLISH_TOKEN for this topic")
+	require.ErrorContains(t, runTrial(t, base, Config{SubscribeToken: "c", Patience: time.Minute}), "connect.headers: ")
 }
 
 func TestOtherContentTypeIsReported(t *testing.T) {
@@ -207,7 +207,7 @@ func TestOtherContentTypeIsReported(t *testing.T) {
 		_, _ = w.Write([]byte("<p>\nhello"))
 	}))
 	defer server.Close()
-	require.EqualError(t, try(t, server.URL, Config{}),
+	require.EqualError(t, runTrial(t, server.URL, Config{}),
 		"connect.url: GET "+server.URL+"/sub/soak-topic-0 answered 200 with text/html, which is not an event stream; expected text/event-stream (<p> hello)")
 }
 
@@ -216,9 +216,9 @@ func TestUnresponsiveServiceIsReported(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-done }))
 	defer server.Close()
 	defer close(done)
-	require.EqualError(t, try(t, server.URL, Config{Patience: 2 * time.Second}),
+	require.EqualError(t, runTrial(t, server.URL, Config{Patience: 2 * time.Second}),
 		"connect.url: GET "+server.URL+"/sub/soak-topic-0: no answer within 2 s; publish.url: POST "+server.URL+"/pub/soak-topic-0: no answer within 2 s")
-	require.ErrorContains(t, try(t, "http://127.0.0.1:1", Config{}), "connect.url: GET http://127.0.0.1:1/sub/soak-topic-0: nothing listens there")
+	require.ErrorContains(t, runTrial(t, "http://127.0.0.1:1", Config{}), "connect.url: GET http://127.0.0.1:1/sub/soak-topic-0: nothing listens there")
 }
 
 // What a service sends by itself is looked at where it is frequent.
@@ -228,10 +228,10 @@ func TestMessagesThatAreDueAreAwaited(t *testing.T) {
 	replace := func(message string) []string {
 		return []string{hubDescription[strings.Index(hubDescription, `"message"`):], `"message":` + message + `}`}
 	}
-	require.NoError(t, try(t, base, Config{}, replace(`{"data":"0","seq":"id","every":0.1}`)...))
-	require.ErrorContains(t, try(t, base, Config{}, replace(`{"data":"1","seq":"id","every":0.1}`)...), `message.data is "1", but the received message has other data: id: 1, data: 0`)
+	require.NoError(t, runTrial(t, base, Config{}, replace(`{"data":"0","seq":"id","every":0.1}`)...))
+	require.ErrorContains(t, runTrial(t, base, Config{}, replace(`{"data":"1","seq":"id","every":0.1}`)...), `message.data is "1", but the received message has other data: id: 1, data: 0`)
 	quiet := &hub.Hub{}
-	require.EqualError(t, try(t, quiet.Start(t).URL, Config{}, replace(`{"data":"0","seq":"id","every":0.1}`)...), "message.every is 0.1, but no message came within 2.1 s: nothing came")
+	require.EqualError(t, runTrial(t, quiet.Start(t).URL, Config{}, replace(`{"data":"0","seq":"id","every":0.1}`)...), "message.every is 0.1, but no message came within 2.1 s: nothing came")
 }
 
 // Machines of one run try at the same time, with the same marker.
@@ -241,7 +241,7 @@ func TestTrialsOfSeveralMachinesDoNotMixUp(t *testing.T) {
 	var failed [4]error
 	var all sync.WaitGroup
 	for i := range failed {
-		all.Go(func() { failed[i] = try(t, base, Config{}) })
+		all.Go(func() { failed[i] = runTrial(t, base, Config{}) })
 	}
 	all.Wait()
 	require.Equal(t, [4]error{}, failed)
@@ -280,10 +280,10 @@ func TestEndRequestIsTried(t *testing.T) {
 	replace := func(url string) []string {
 		return []string{hubDescription[strings.Index(hubDescription, `"message"`):], `"message":"unchecked","end":{"by":"request","url":"{base}/` + url + `"}}`}
 	}
-	require.NoError(t, try(t, server.URL, Config{}, replace("{id}")...))
-	require.EqualError(t, try(t, server.URL, Config{Patience: 2 * time.Second}, replace("x")...), "end.url: the request was confirmed, but the stream was still open 2 s later")
+	require.NoError(t, runTrial(t, server.URL, Config{}, replace("{id}")...))
+	require.EqualError(t, runTrial(t, server.URL, Config{Patience: 2 * time.Second}, replace("x")...), "end.url: the request was confirmed, but the stream was still open 2 s later")
 	status = http.StatusNotFound
-	require.EqualError(t, try(t, server.URL, Config{}, replace("x")...), "end: DELETE "+server.URL+"/x answered 404 Not Found")
+	require.EqualError(t, runTrial(t, server.URL, Config{}, replace("x")...), "end: DELETE "+server.URL+"/x answered 404 Not Found")
 }
 
 // A service may know no more than one stream of an id: the last.
@@ -357,10 +357,10 @@ func TestTrialFollowsNoRedirectToAnotherOrigin(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	replace := []string{`/sub/{topic}","headers":{`, `/sub/{topic}?access_token={token}","headers":{"X-Api-Key":"{token}",`}
-	require.EqualError(t, try(t, server.URL, Config{SubscribeToken: "s3cret"}, replace...),
+	require.EqualError(t, runTrial(t, server.URL, Config{SubscribeToken: "s3cret"}, replace...),
 		"connect.url: GET "+server.URL+"/sub/soak-topic-0?…: follow the redirect (status 302): "+other.URL+" is another origin; pass --follow-redirects to allow it")
 	require.Empty(t, got)
-	require.NoError(t, try(t, server.URL, Config{SubscribeToken: "s3cret", FollowRedirects: true}, replace...))
+	require.NoError(t, runTrial(t, server.URL, Config{SubscribeToken: "s3cret", FollowRedirects: true}, replace...))
 	require.NotEmpty(t, got)
 	for len(got) > 0 {
 		header := <-got
@@ -381,7 +381,7 @@ func TestRedirectOfTheEndRequestIsNotFollowed(t *testing.T) {
 		h.Config.Handler.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
-	require.EqualError(t, try(t, server.URL, Config{}, `"publish":{`, `"end":{"by":"request","method":"DELETE","url":"{base}/end"},"publish":{`),
+	require.EqualError(t, runTrial(t, server.URL, Config{}, `"publish":{`, `"end":{"by":"request","method":"DELETE","url":"{base}/end"},"publish":{`),
 		"end.url: DELETE "+server.URL+"/end answered 303 See Other, to /elsewhere, which a run does not follow: write the URL that it leads to")
 }
 
@@ -392,7 +392,7 @@ func TestRedirectOfThePublisherFails(t *testing.T) {
 		http.Redirect(w, r, h.URL+r.URL.Path, http.StatusTemporaryRedirect)
 	}))
 	t.Cleanup(server.Close)
-	require.EqualError(t, try(t, server.URL, Config{FollowRedirects: true}), "publish.url: POST "+server.URL+"/pub/soak-topic-0 answered 307 Temporary Redirect, to "+h.URL+
+	require.EqualError(t, runTrial(t, server.URL, Config{FollowRedirects: true}), "publish.url: POST "+server.URL+"/pub/soak-topic-0 answered 307 Temporary Redirect, to "+h.URL+
 		"/pub/soak-topic-0, which a run does not follow: write the URL that it leads to")
 }
 
@@ -408,17 +408,17 @@ func TestTrialRequestsCompressionAsTheRunDoes(t *testing.T) {
 		behind.Config.Handler.ServeHTTP(w, r)
 	}))
 	defer front.Close()
-	require.NoError(t, try(t, front.URL, Config{AcceptEncoding: "gzip", SubscribeToken: "t"}))
+	require.NoError(t, runTrial(t, front.URL, Config{AcceptEncoding: "gzip", SubscribeToken: "t"}))
 	require.Equal(t, "gzip", asked)
-	require.NoError(t, try(t, front.URL, Config{AcceptEncoding: "gzip", SubscribeToken: "t"}, `"headers":{`, `"headers":{"Accept-Encoding":"br",`))
+	require.NoError(t, runTrial(t, front.URL, Config{AcceptEncoding: "gzip", SubscribeToken: "t"}, `"headers":{`, `"headers":{"Accept-Encoding":"br",`))
 	require.Equal(t, "br", asked)
-	require.NoError(t, try(t, front.URL, Config{SubscribeToken: "t"}))
+	require.NoError(t, runTrial(t, front.URL, Config{SubscribeToken: "t"}))
 	require.Empty(t, asked)
 	h = &hub.Hub{Gzip: time.Minute}
-	require.ErrorContains(t, try(t, h.Start(t).URL, Config{AcceptEncoding: "gzip", SubscribeToken: "t"}), "or the service or a proxy buffers compressed data (gzip)")
+	require.ErrorContains(t, runTrial(t, h.Start(t).URL, Config{AcceptEncoding: "gzip", SubscribeToken: "t"}), "or the service or a proxy buffers compressed data (gzip)")
 }
 
 func TestLargeEventNamesTheField(t *testing.T) {
-	err := try(t, (&hub.Hub{}).Start(t).URL, Config{}, `"connect":{`, `"connect":{"maxEventSize":20,`)
+	err := runTrial(t, (&hub.Hub{}).Start(t).URL, Config{}, `"connect":{`, `"connect":{"maxEventSize":20,`)
 	require.ErrorContains(t, err, "event exceeds the size limit of 20 bytes (one line); set connect.maxEventSize to a larger one")
 }
