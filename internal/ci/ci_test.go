@@ -43,7 +43,8 @@ func newVerdict(outcome verdict.Outcome) *verdict.Verdict {
 	return v
 }
 
-// A step is what GitHub's runner made of what a command said: the commands that it obeyed, and the text between them.
+// A step is the result of a step with the given output: the commands that GitHub's runner executes, and the text
+// between them.
 type step struct{ commands, text []string }
 
 var (
@@ -207,7 +208,7 @@ func TestErrorWithoutAVerdict(t *testing.T) { //nolint:paralleltest // GitHub's 
 	require.Contains(t, got.Cases[0].Error.Text, "nothing answers at")
 }
 
-// Elsewhere than on GitHub there is no such file: the verdict stands.
+// Outside of GitHub there is no such file, and the verdict is valid.
 func TestUnwritableFileIsAWarning(t *testing.T) {
 	t.Setenv("GITHUB_STEP_SUMMARY", "")
 	t.Setenv("GITHUB_OUTPUT", "")
@@ -287,7 +288,7 @@ func TestJUnitIsXMLWhateverIsInIt(t *testing.T) {
 	require.Contains(t, s.Cases[0].Failure.Text, "<!-- é")
 }
 
-// What was not judged is skipped, and a pass of connections only is a warning.
+// A check that was not judged is skipped, and a pass of connections only is a warning.
 func TestConnectionsOnlyIsAWarning(t *testing.T) { //nolint:paralleltest // GitHub's variables
 	summary, outputs := onGitHub(t)
 	v, checked := newVerdict(verdict.Pass), false

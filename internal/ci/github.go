@@ -53,7 +53,7 @@ func command(kind, title, message string) string {
 	return fmt.Sprintf("::%s title=%s::%s", kind, escapeProperty.Replace(title), escapeMessage.Replace(message))
 }
 
-// maxSummary is the size of a summary in bytes: GitHub takes 1 MiB of all steps of a job.
+// maxSummary limits a summary in bytes: GitHub accepts 1 MiB from all steps of a job.
 const maxSummary = 200 << 10
 
 // summary returns report.md, up to the limit of GitHub.

@@ -51,8 +51,8 @@ type (
 	}
 )
 
-// junit writes a test case for each check. One that fails the run is a failure, one that makes it invalid an error;
-// one that is only a warning has passed, and says so; one that was not judged is skipped.
+// junit writes a test case for each check. One that fails the run is a failure, and one that makes it invalid an
+// error. A warning has passed, with its text. One that was not judged is skipped.
 func junit(w io.Writer, v *verdict.Verdict) error {
 	s := testSuite{
 		Name: name(v), Time: fmt.Sprintf("%.3f", max(v.EndedUnix-v.StartedUnix, 0)),

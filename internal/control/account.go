@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// rise is the drift, as a share of the elapsed time, by which the earliest arrival may be forgotten: the clocks of two
+// rise is the drift, as a share of the elapsed time, at which the earliest arrival is adjusted: the clocks of two
 // machines differ by less.
 const rise = 1e-3
 
@@ -16,12 +16,12 @@ const longest = time.Hour
 // An Account counts the expected and received events of one stream, by the reader's own clock. The zero value is a
 // stream without events.
 type Account struct {
-	// Asked is when the stream was asked for: no reference has begun to count before that. Zero: not known.
+	// RequestedAt is when the stream was requested: no reference starts to count before that. Zero: unknown.
 	RequestedAt time.Time
 
-	number uint64    // the last that came
-	base   time.Time // when event 0 would have come, by the fastest event so far
-	last   time.Time // when the last event came
+	number uint64    // of the last event
+	base   time.Time // when event 0 would have arrived, by the fastest event so far
+	last   time.Time // when the last event arrived
 	counts uint64    // events that were counted as expected
 }
 

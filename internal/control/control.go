@@ -24,8 +24,8 @@ const mark = "late_us="
 const maxStreams = 10_000
 
 // Serve sends events to each client until ctx ends: one when a stream opens, and one every Every after that. The id
-// of an event is its number on its stream, from 1. Its data has the delay of this process in microseconds, so that a
-// stalled reference can be told apart from a stalled reader. The schedule does not drift.
+// of an event is its number on its stream, from 1. Its data has the delay of this process in microseconds, which
+// distinguishes a stalled reference from a stalled reader. The schedule does not drift.
 func Serve(ctx context.Context, listener net.Listener) error {
 	s := &http.Server{
 		Handler: limitStreams(maxStreams, http.HandlerFunc(stream)), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 8 << 10,

@@ -14,7 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// The events of a stream come at once and then once a second, numbered, and say that they were sent in time.
+// The events of a stream arrive at once and then once a second, numbered, with no delay of the reference.
 func TestReferenceSendsOneEventPerSecond(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -49,7 +49,7 @@ func TestAccountText(t *testing.T) {
 	type event struct {
 		at    float64
 		id    int
-		own   time.Duration // by which the reference was late
+		own   time.Duration // lateness of the reference
 		late  time.Duration
 		lost  uint64
 		noise bool
@@ -85,15 +85,14 @@ func TestAccountText(t *testing.T) {
 		_, ok = a.Note(start, []byte("1"), []byte("late_us="+text))
 		require.False(t, ok, text)
 	}
-	// Those of any other service that numbers its events, and what no reference can say.
+	// Data of other services that number their events, and values that no reference sends.
 	for _, data := range []string{"0", "1700000000000", "late_us=3600000001", "late_us=9007199254740991"} {
 		_, ok := a.Note(start, []byte("1"), []byte(data))
 		require.False(t, ok, data)
 	}
 }
 
-// A reference can have been late by no more than has passed since it was asked: the events of one that says so would make
-// all others late.
+// A reference cannot be later than the time since the request: such a value would make all other events late.
 func TestReferenceLateBeforeTheRequest(t *testing.T) {
 	t.Parallel()
 	start := time.Now()

@@ -1,4 +1,4 @@
-// Package format writes numbers, sizes and times as people read them, alike in all reports.
+// Package format formats numbers, sizes and times for display, the same way in all reports.
 package format
 
 import (
@@ -10,7 +10,7 @@ import (
 
 type number interface{ int | int64 | uint64 }
 
-// Thousands is a whole number with a comma between each three digits.
+// Thousands formats a whole number with a comma between each three digits.
 func Thousands[N number](n N) string {
 	s, sign := fmt.Sprint(n), ""
 	if n < 0 {
@@ -22,7 +22,7 @@ func Thousands[N number](n N) string {
 	return sign + s
 }
 
-// Count is a number of things, whose plural is regular.
+// Count formats a number of things whose plural is regular.
 func Count[N number](n N, thing string) string {
 	switch {
 	case n == 1:
@@ -34,12 +34,12 @@ func Count[N number](n N, thing string) string {
 	return Thousands(n) + " " + thing
 }
 
-// Plural is a number of things for a sentence, in the form that goes with it: "1 connection was".
+// Plural formats a number of things for a sentence, in the form that matches it: "1 connection was".
 func Plural[N number](n N, one, many string) string {
 	return fmt.Sprintf("%d %s", n, Form(n, one, many))
 }
 
-// Form is the one of two forms that goes with a number.
+// Form returns the one of two forms that matches a number.
 func Form[N number](n N, one, many string) string {
 	if n == 1 {
 		return one
@@ -47,8 +47,7 @@ func Form[N number](n N, one, many string) string {
 	return many
 }
 
-// Duration is a time that something takes, to three or four digits: in one unit below two minutes, in parts of an hour from
-// there on.
+// Duration formats a duration with three or four digits: in one unit below two minutes, in parts of an hour above.
 func Duration(d time.Duration) string {
 	if d >= 2*time.Minute {
 		return inHours(d)
@@ -86,7 +85,7 @@ func inHours(d time.Duration) string {
 // InMilliseconds returns a duration as a number of milliseconds, to the microsecond.
 func InMilliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// Milliseconds returns a duration that is given in milliseconds.
+// Milliseconds formats a duration in milliseconds.
 func Milliseconds(v float64) string {
 	if math.IsNaN(v) {
 		return unknown
@@ -94,7 +93,7 @@ func Milliseconds(v float64) string {
 	return Duration(time.Duration(v * float64(time.Millisecond)))
 }
 
-// Time is an instant to the second, in UTC.
+// Time formats an instant to the second, in UTC.
 func Time(t time.Time) string { return t.UTC().Format(time.DateTime) + " UTC" }
 
 // LocalTime formats seconds since 1970, "" for 0.

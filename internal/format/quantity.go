@@ -10,7 +10,7 @@ import (
 // unknown is the text for a number that is not known (NaN).
 const unknown = "–"
 
-// MiB returns a size that is given in MiB, in the unit that fits.
+// MiB formats a size in MiB, in the unit that fits.
 func MiB(v float64) string {
 	switch size := math.Abs(v); {
 	case math.IsNaN(v):

@@ -52,7 +52,7 @@ func (d *Dialer) Open(ctx context.Context, deadline time.Time, u *url.URL, throu
 	}
 	c := &Conn{conn: conn, raw: raw, reader: newReader(bufferSize, d.MaxHead), ctx: ctx, stop: interruptAfter(ctx, raw)}
 	c.reader.Reset(conn)
-	_ = c.SetDeadline(deadline) // an error comes again at the write
+	_ = c.SetDeadline(deadline) // the write returns the same error
 	return c, nil
 }
 
@@ -90,7 +90,7 @@ func (c *Conn) Buffered() []byte { return c.reader.Buffered() }
 
 // SetDeadline sets the time at which reads and writes fail. Its error is that of the context of Open.
 func (c *Conn) SetDeadline(t time.Time) error {
-	_ = c.raw.SetDeadline(t) // an error comes again at the read or write
+	_ = c.raw.SetDeadline(t) // the read or write returns the same error
 	err := c.ctx.Err()
 	if err != nil {
 		_ = c.raw.SetDeadline(pastTime) // t may have replaced the interruption
@@ -107,9 +107,10 @@ func (c *Conn) Close() error {
 // ticketTime is the time for which Unrequested waits for the data of a TLS record that has arrived.
 const ticketTime = time.Millisecond
 
-// Unrequested examines an idle connection: it returns the first bytes that the server sent after the last response, up to the
-// status of an HTTP response, or an error if the connection has ended. A connection with neither can be used again. The error is
-// errors.ErrUnsupported if the operating system cannot tell. The caller sets a new deadline afterwards.
+// Unrequested examines an idle connection: it returns the first bytes that the server sent after the last response,
+// up to the status of an HTTP response, or an error if the connection has ended. A connection with neither can be
+// used again. The error is errors.ErrUnsupported if the operating system does not support it. The caller sets a new
+// deadline afterwards.
 func (c *Conn) Unrequested() ([]byte, error) {
 	if len(c.Buffered()) == 0 && c.ended == nil {
 		pending, err := peek(c.raw)
@@ -120,7 +121,7 @@ func (c *Conn) Unrequested() ([]byte, error) {
 	if c.ended != nil {
 		return nil, c.ended
 	}
-	_ = c.raw.SetDeadline(time.Now().Add(ticketTime)) // an error comes again at the read
+	_ = c.raw.SetDeadline(time.Now().Add(ticketTime)) // the read returns the same error
 	begin, err := c.reader.buffer.Peek(len("HTTP/1.1 200"))
 	switch {
 	case len(begin) > 0:

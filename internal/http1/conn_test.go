@@ -81,7 +81,7 @@ func TestHeads(t *testing.T) {
 	}
 }
 
-// The parser of net/http takes the part of a line before an error of the connection for a malformed line.
+// The parser of net/http reports a line that a connection error truncates as malformed.
 func TestConnectionErrorIsReported(t *testing.T) {
 	t.Parallel()
 	c := open(t, serve(t, func(conn net.Conn) {

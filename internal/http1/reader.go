@@ -43,8 +43,8 @@ const MaxHead = 64 << 10
 
 var readers = sync.Pool{New: func() any { return newReader(1<<10, MaxHead) }}
 
-// Borrow returns a Reader for one response on a connection, whose owner calls Return after it. So connections that are open for
-// long, of which there may be many, have no buffer of their own.
+// Borrow returns a Reader for one response on a connection, whose owner calls Return after it. So the many long-lived
+// connections have no buffers of their own.
 func Borrow(conn io.Reader) *Reader {
 	r := readers.Get().(*Reader) // only these are put there
 	r.Reset(conn)

@@ -38,5 +38,5 @@ func peek(conn net.Conn) (pending bool, err error) {
 	return pending, err
 }
 
-// number returns the number by which this system reports the error.
+// number returns the error number of this system.
 func number(e syscall.Errno) syscall.Errno { return e }

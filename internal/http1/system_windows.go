@@ -20,7 +20,7 @@ var winsock = map[syscall.Errno]syscall.Errno{
 	syscall.ETIMEDOUT:     windows.WSAETIMEDOUT,
 }
 
-// number returns the number by which this system reports the error.
+// number returns the error number of this system.
 func number(e syscall.Errno) syscall.Errno {
 	if n, ok := winsock[e]; ok {
 		return n

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// A Kind is a way in which an answer goes wrong.
+// A Kind is a kind of faulty answer.
 type Kind uint8
 
 // The kinds of faults. K is the number in a Fault.

@@ -81,7 +81,7 @@ func post(t testing.TB, url, path, order string, stream bool) *clientResponse {
 	return r
 }
 
-// Write takes a part of the body.
+// Write receives a part of the body.
 func (r *clientResponse) Write(part []byte) (int, error) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()

@@ -97,7 +97,7 @@ func (l *ledger) add(e entry) int {
 	return n
 }
 
-// put replaces the entry of request n, unless newer requests have taken its place.
+// put replaces the entry of request n, unless a newer request uses its place.
 func (l *ledger) put(n int, e entry) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// metrics holds the values of /metrics. No label contains an id.
+// A metrics holds the values of /metrics. No label contains an id.
 type metrics struct {
 	registry *prometheus.Registry
 	requests *prometheus.CounterVec // by API and outcome

@@ -15,7 +15,7 @@ const (
 	maxID     = 128       // bytes
 )
 
-// An Order is how one request is to be answered.
+// An Order has the settings of the answer to one request.
 type Order struct {
 	ID     string        // marker of the request; part of each chunk's checksum
 	Chunks int           // number of chunks

@@ -19,7 +19,7 @@ type request struct {
 	text   string // text of the last user message
 }
 
-// readRequest reads the body of a request of any of the APIs: they differ in where the messages are.
+// readRequest reads the body of a request of any of the APIs, which differ in the place of the messages.
 func readRequest(body []byte) (request, error) {
 	if !gjson.ValidBytes(body) {
 		return request{}, errors.New("the body must be JSON")

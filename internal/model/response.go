@@ -148,7 +148,7 @@ func (r *response) end() {
 	}
 }
 
-// disconnect closes the connection if the fault says so.
+// disconnect closes the connection if the fault requires it.
 func (r *response) disconnect() {
 	kind := r.a.Fault.Kind
 	if kind != Cut && kind != Reset {

@@ -64,7 +64,7 @@ func (responses) part(b []byte, a *answer, ended bool) []byte {
 	return append(b, `"}`...)
 }
 
-// place appends the fields that say which part of which message an event is about.
+// place appends the fields that identify the message, and the part of it, that an event is about.
 func (responses) place(b []byte, a *answer) []byte {
 	b = append(append(b, `,"item_id":"msg_`...), a.ID...)
 	return append(b, `","output_index":0,"content_index":0`...)

@@ -24,7 +24,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Config is what the server runs with.
+// A Config is the configuration of a server.
 type Config struct {
 	Order              // of a request that orders nothing
 	Shares     []Share // faults of requests that name none
@@ -38,7 +38,7 @@ type Config struct {
 // maxBody limits the body of a request.
 const maxBody = 16 << 20
 
-// apis are the APIs that the server speaks; paths are theirs.
+// apis has the APIs of the server; paths has their paths.
 var (
 	apis  = [...]api{chat{}, responses{}, anthropic{}}
 	paths = [...]string{"/v1/chat/completions", "/v1/responses", "/v1/messages"}
@@ -75,10 +75,11 @@ func New(config Config) *Server {
 	return s
 }
 
-// ServeHTTP answers one request.
+// ServeHTTP handles one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.routes.ServeHTTP(w, r) }
 
-// Serve answers on a listener until ctx ends. Open answers then have DrainWait to end; stalled ones end at once.
+// Serve handles requests on a listener until ctx ends. Open answers then have DrainWait to end; stalled ones end at
+// once.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{
 		Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
@@ -122,7 +123,7 @@ func (s *Server) writeLedger(w http.ResponseWriter, r *http.Request) {
 // Records yields the requests in the ledger whose id has a prefix, the oldest first.
 func (s *Server) Records(prefix string) iter.Seq[Record] { return s.ledger.records(prefix) }
 
-// answer answers one request of an API.
+// answer handles one request of an API.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, at int) {
 	started := time.Now()
 	body := new(bytes.Buffer)
@@ -183,7 +184,7 @@ func (s *Server) read(body []byte) (*answer, error) {
 	return &answer{Order: order, request: request}, nil
 }
 
-// refuse answers with an error that is no fault.
+// refuse responds with an error that is not a fault.
 func refuse(w http.ResponseWriter, api api, status int, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

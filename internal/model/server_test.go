@@ -154,7 +154,8 @@ func TestWholeAnswers(t *testing.T) {
 	}
 }
 
-// Every event is JSON, OpenAI Responses number theirs without a gap, and the events come in the order of the real APIs.
+// Every event is JSON, the events of OpenAI Responses are numbered without a gap, and all have the order of the real
+// APIs.
 func TestEventsOfEachAPI(t *testing.T) {
 	_, url := start(t, noDelays())
 	for path, want := range map[string]string{

@@ -16,7 +16,8 @@ type Action struct {
 
 var actionName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$`)
 
-// ParseActions reads what --at was given: TIME [NAME]: COMMAND. One without a name is called by its place in the list.
+// ParseActions parses the values of --at: TIME [NAME]: COMMAND. The name of an action without one is its place in the
+// list.
 func ParseActions(lines []string) (out []Action, err error) {
 	names := map[string]bool{}
 	for i, line := range lines {

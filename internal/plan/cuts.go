@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// The kinds of cuts that a run makes of its own streams, as the setting CUTS names them.
+// The kinds of disconnects that a run makes of its own streams, with their names in CUTS.
 const (
 	CutFIN   = "fin"   // the client closes the connection
 	CutRST   = "rst"   // it resets it
-	CutHalf  = "half"  // it vanishes: whatever comes is dropped unread and unacknowledged, and nothing is sent
+	CutHalf  = "half"  // it vanishes: data is dropped unread and unacknowledged, and nothing is sent
 	CutPause = "pause" // its reader stops for some time, and continues on the same connection
 )
 
-// CutKinds are all of them, in the order of tables.
+// CutKinds returns all kinds, in the order of tables.
 func CutKinds() []string { return []string{CutFIN, CutRST, CutHalf, CutPause} }
 
 const (
@@ -29,13 +29,13 @@ const (
 	maxCuts      = 1000 // per second
 	firstMessage = 2    // seconds: nothing is published before (k6/soak/publishing.go)
 	// reconnectSeconds is the time for a stream to reconnect: the standard's second, spread, and a connect.
-	reconnectSeconds = 3 // seconds that a stream is given to connect again: the standard's second, spread, and a connect
+	reconnectSeconds = 3 // seconds for a stream to reconnect: the standard's second, spread, and a connect
 )
 
 // Cuts reports whether the run disconnects streams.
 func (p *Plan) Cuts() bool { return p.CutsPerSecond > 0 }
 
-// Pause is for how long a reader stops.
+// Pause returns for how long a reader stops.
 func (p *Plan) Pause() time.Duration {
 	return time.Duration(cmp.Or(p.PauseS, usualPause) * float64(time.Second))
 }
@@ -87,7 +87,7 @@ type Cut struct {
 	Kind string
 }
 
-// PlannedCuts are the cuts of all runners in the order of their times. The same SEED draws the same ones.
+// PlannedCuts returns the disconnects of all runners, ordered by time. The same SEED draws the same ones.
 func (p *Plan) PlannedCuts() (out []Cut) {
 	shares, err := p.shares()
 	if err != nil || !p.Cuts() {
@@ -149,5 +149,5 @@ func (p *Plan) checkCuts() error {
 // outageOf returns the number of seconds for which a disconnected stream cannot be disconnected again.
 func (p *Plan) outageOf() float64 { return reconnectSeconds + p.NoopInterval }
 
-// MinStreamsForCuts is how many streams the cuts need at least.
+// MinStreamsForCuts returns the minimum number of streams for the disconnects.
 func (p *Plan) MinStreamsForCuts() int { return int(math.Ceil(p.CutsPerSecond * p.outageOf())) }

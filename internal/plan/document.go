@@ -39,15 +39,15 @@ func (d Document) Variables() map[string]string {
 	return map[string]string{DocumentVariable: string(text), "NOOP_INTERVAL": number(d.Plan.NoopInterval)}
 }
 
-// PodVariables is Variables for pods, whose operator writes variables into a line of shell.
+// PodVariables returns Variables for pods, whose operator writes variables into a line of shell.
 func (d Document) PodVariables() map[string]string {
 	all := d.Variables()
 	all[DocumentVariable] = base64.RawURLEncoding.EncodeToString([]byte(all[DocumentVariable]))
 	return all
 }
 
-// A Source is where the script of a runner finds the plan and its settings: in the document, or in the variables of a `k6 run`
-// without soak.
+// A Source is the place where the script of a runner finds the plan and its settings: the document, or the variables
+// of a `k6 run` without soak.
 type Source struct {
 	document *Document // nil without one
 	variable func(name string) string

@@ -26,9 +26,9 @@ const (
 	AllowActions = "allow-actions"
 )
 
-// FlagsFromFile sets each flag that was neither given nor set from its variable from a YAML file, whose keys are the
-// names of flags. A file that the user names (named) must exist. The file is for all commands of a folder: unknown
-// keys are ignored if another command has such a flag (others).
+// FlagsFromFile sets each flag that was set neither on the command line nor by its variable from a YAML file, whose
+// keys are the names of flags. If the user names the file (named), it must exist. All commands of a folder use the
+// file: a key for a flag of another command (others) is ignored.
 func FlagsFromFile(flags *pflag.FlagSet, path string, explicit bool, unknownKey func(name string) bool) (read bool, err error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return false, fmt.Errorf("the file of settings: %s is not a regular file; remove it", path)
@@ -108,7 +108,7 @@ var fileTemplate = template.Must(template.New("").Parse(`# Settings of ` + "`soa
 {{.Line}}
 {{end}}`))
 
-// FileOf is a file of all settings, in which those that are not given are comments that say the default.
+// FileOf returns a file of all settings, in which the missing ones are comments with the default.
 func FileOf(values map[string]string) (string, error) {
 	type row struct{ Help, Line string }
 	p, l := Default(), DefaultLocal()

@@ -90,7 +90,7 @@ func TestOnlyAFileThatIsNamedHasToBeThere(t *testing.T) {
 	require.True(t, read)
 }
 
-// What init writes is read back as it was meant, and all of it is there.
+// The file that init writes is read back unchanged and completely.
 func TestFileOfAllSettingsIsRead(t *testing.T) {
 	t.Parallel()
 	text, err := FileOf(map[string]string{"service": "./hub.js", "backend-url": "https://hub.example:8443", "topics": "4", "publish-rate": "0.5"})

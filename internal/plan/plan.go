@@ -15,8 +15,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/coding"
 )
 
-// DisconnectLead is how many seconds before the end of the run each connection asks the
-// server to end its stream, so that the end is seen within the run.
+// DisconnectLead is how many seconds before the end of the run each connection requests the end of its stream, so
+// that the end is observed within the run.
 const DisconnectLead = 5
 
 // How long streams may take to end.
@@ -66,18 +66,18 @@ type Plan struct {
 	FollowRedirects  bool    `json:"follow_redirects,omitempty"`       // of streams, to other origins
 	PerConnection    int     `json:"streams_per_connection,omitempty"` // over HTTP/2; 0: as many as the server allows
 
-	// Of a service that is described (internal/service); left out of the JSON of a soak of noops. See service.go.
+	// Settings of a described service (internal/service); not in the JSON of a soak of noops. See service.go.
 	Service     string   `json:"service,omitempty"`      // a name, or the absolute path of a module; "": noop
-	Topics      int      `json:"topics,omitempty"`       // that are published to; 0: nothing is published
+	Topics      int      `json:"topics,omitempty"`       // number of topics with a publisher; 0: none
 	TopicNames  []string `json:"topic_names,omitempty"`  // of topics that exist on the service; empty: see TopicName
 	PublishRate float64  `json:"publish_rate,omitempty"` // messages per second, all topics together
 	MessageKB   int      `json:"message_kb,omitempty"`   // of padding in each message that is published
-	TokenTTL    int      `json:"token_ttl_s,omitempty"`  // how long a token is good that token() gives; 0: nothing is said
+	TokenTTL    int      `json:"token_ttl_s,omitempty"`  // lifetime of a token, passed to token(); 0: not passed
 	Marker      string   `json:"marker,omitempty"`       // value of {run}, which identifies the messages of this run
 
-	// Of a run that cuts its own streams; left out of the JSON of others. See cuts.go.
+	// Settings of a run that disconnects its own streams; not in the JSON of others. See cuts.go.
 	CutsPerSecond float64 `json:"cuts_per_second,omitempty"` // of all runners together; 0: none
-	CutShares     string  `json:"cuts,omitempty"`            // of the kinds; "": all alike
+	CutShares     string  `json:"cuts,omitempty"`            // of the kinds; "": equal shares
 	PauseS        float64 `json:"pause_s,omitempty"`         // 0: the usual one
 	Seed          int     `json:"seed,omitempty"`            // of the cuts
 	AllowGaps     bool    `json:"allow_announced_gaps,omitempty"`
@@ -85,7 +85,7 @@ type Plan struct {
 
 var idPart = regexp.MustCompile(`^[A-Za-z0-9._-]*$`)
 
-// Check says in one sentence what is wrong with the plan, nil if nothing is.
+// Check returns an error, one sentence, if the plan is not valid.
 func (p *Plan) Check() error {
 	if err := p.checkRate(); err != nil {
 		return err
@@ -96,7 +96,7 @@ func (p *Plan) Check() error {
 	return p.checkStreams()
 }
 
-// CheckDeclared is Check for a plan of which the script states the rest: only what every run has is checked.
+// CheckDeclared checks the part of the plan that every run has. The script declares the rest.
 func (p *Plan) CheckDeclared() error { return p.check(OfSuites(p.Settings())) }
 
 // CheckTestID returns an error unless id can name a folder.
@@ -171,7 +171,7 @@ func (p *Plan) checkURL() error {
 	return nil
 }
 
-// BackendURLs are the services, in their normal form if the plan passes Check.
+// BackendURLs returns the URLs of the services, in their normal form if the plan passes Check.
 func (p *Plan) BackendURLs() []string {
 	normal, err := NormalURLs("BACKEND_URL", p.BackendURL)
 	if err != nil {
@@ -180,17 +180,17 @@ func (p *Plan) BackendURLs() []string {
 	return strings.Split(normal, ",")
 }
 
-// BackendOf is the service that this runner (from 1) soaks: each runner the next one of them.
+// BackendOf returns the service of a runner (from 1): the runners use the services in turn.
 func (p *Plan) BackendOf(runner int) string {
 	all := p.BackendURLs()
 	return all[max(runner-1, 0)%len(all)]
 }
 
-// PerRunner is the most connections that one runner holds.
+// PerRunner returns the maximum number of connections of one runner.
 func (p *Plan) PerRunner() int { return p.Share(1) }
 
-// Share is how many connections this runner (from 1) holds: k6 deals the virtual users out in turn, and the last of them
-// may hold fewer connections than the others.
+// Share returns the number of connections of a runner (from 1): k6 assigns the virtual users in turn, and the last of
+// them may hold fewer connections than the others.
 func (p *Plan) Share(runner int) int {
 	users, each := p.Iterations(), max(p.ConnectionsPerVU, 1)
 	if runner > users {
@@ -211,7 +211,7 @@ func (p *Plan) PerBackend(services int) (connections int) {
 	return connections
 }
 
-// HTTP2 is the HTTPVersion of which it is known that streams share connections.
+// HTTP2 is the HTTPVersion in which streams share connections.
 const HTTP2 = "2"
 
 // usualPerConnection is the number of streams that RFC 9113 (6.5.2) recommends a server to allow per HTTP/2 connection.
@@ -227,17 +227,16 @@ func (p *Plan) Sockets(streams int) int {
 	return whole*((each-1)/per+1) + (rest+per-1)/per
 }
 
-// Density is how many streams a virtual user of this plan best holds. A virtual user takes
-// twenty times the memory of a stream, so they are shared; but each runner gets several, so
-// that its cores are used and one that fails takes few streams with it; and not too many, since
-// each has requests of its own under way when it ends its streams.
+// Density returns how many streams a virtual user of this plan holds. A virtual user needs twenty times the memory of
+// a stream, so streams share it. But each runner has several, so that it uses all its cores and a failed one affects
+// few streams; and not too many, because each has its own requests in flight when it ends its streams.
 func (p *Plan) Density() int {
 	const most, fewestUsers, maxUsers = 50, 8, 100
 	perRunner := p.Connections / max(p.Runners, 1)
 	return max(min(perRunner/fewestUsers, most), perRunner/maxUsers, 1)
 }
 
-// Iterations is how many virtual users hold the connections.
+// Iterations returns how many virtual users hold the connections.
 func (p *Plan) Iterations() int {
 	return (p.Connections-1)/max(p.ConnectionsPerVU, 1) + 1
 }
@@ -250,18 +249,18 @@ const anyHTTP = "auto"
 
 var httpVersions = []string{anyHTTP, "1.1", HTTP2}
 
-// Accept is what each stream says in Accept-Encoding, "" for nothing, if the plan passes Check.
+// Accept returns the Accept-Encoding of each stream, "" for none, if the plan passes Check.
 func (p *Plan) Accept() string {
 	accept, _ := coding.Setting(p.AcceptEncoding)
 	return accept
 }
 
-// Interval is the promised distance between two noops.
+// Interval returns the promised time between two noops.
 func (p *Plan) Interval() time.Duration {
 	return time.Duration(p.NoopInterval * float64(time.Second))
 }
 
-// Hold is how long each stream is held before its end is asked for.
+// Hold returns how long each stream is held before its end is requested.
 func (p *Plan) Hold() time.Duration {
 	return time.Duration(p.Seconds-DisconnectLead) * time.Second
 }
@@ -269,8 +268,8 @@ func (p *Plan) Hold() time.Duration {
 // LateLimit returns the lateness above which a noop counts as late.
 func (p *Plan) LateLimit() time.Duration { return time.Duration(p.LateMS) * time.Millisecond }
 
-// EndTimeout is how long a stream may take to end after the server has answered the request to end
-// it: by default 15 s or 1.5 intervals, so that a service that looks for it at its next tick has time.
+// EndTimeout returns how long a stream may need to end after the server has responded to the request to end it: by
+// default 15 s or 1.5 intervals, so that a service that checks at its next tick has time.
 func (p *Plan) EndTimeout() time.Duration {
 	if p.EndTimeoutS > 0 {
 		return time.Duration(p.EndTimeoutS * float64(time.Second))
@@ -283,8 +282,8 @@ func (p *Plan) Teardown() time.Duration {
 	return teardownSeconds*time.Second + p.EndTimeout() + time.Duration(p.Connections/p.Runners/endsPerSecond+1)*time.Second
 }
 
-// MaxOutage is the longest time that a stream may be lost; not limited where ok is false: by -1, or
-// because a stream that is lost stays lost.
+// MaxOutage returns the maximum outage of a stream. ok is false if it is not limited: by -1, or because a lost stream
+// stays lost.
 func (p *Plan) MaxOutage() (limit time.Duration, ok bool) {
 	switch {
 	case !p.Reconnect || p.MaxOutageS < 0:
@@ -313,12 +312,13 @@ func (p *Plan) RequiredCoverage() float64 { return cmp.Or(p.MinCoverage, allWatc
 // defaultWindow is the default of WINDOW.
 const defaultWindow = time.Hour
 
-// Window returns the length of the windows by which a run that is longer than one is shown.
+// Window returns the length of the windows of a run that is longer than one.
 func (p *Plan) Window() time.Duration {
 	return cmp.Or(time.Duration(p.WindowS*float64(time.Second)), defaultWindow)
 }
 
-// BackWithin is within how long of being lost 99.9 % of the streams have to be back; as MaxOutage it may not be limited.
+// BackWithin returns the time within which 99.9 % of the lost streams must reconnect. Like MaxOutage it may be
+// unlimited.
 func (p *Plan) BackWithin() (limit time.Duration, ok bool) {
 	switch {
 	case !p.Reconnect || p.BackWithinS < 0:
@@ -329,8 +329,8 @@ func (p *Plan) BackWithin() (limit time.Duration, ok bool) {
 	return time.Duration(p.BackWithinS * float64(time.Second)), true
 }
 
-// NoopsPerConnection is floor(held / interval), the original's arithmetic; 0 without an interval, as
-// in the plan of a suite of which no shard came.
+// NoopsPerConnection returns floor(held / interval), the original's arithmetic; 0 without an interval, as in the plan
+// of a suite without shards.
 func (p *Plan) NoopsPerConnection() int {
 	if p.Interval() <= 0 {
 		return 0
@@ -338,10 +338,10 @@ func (p *Plan) NoopsPerConnection() int {
 	return int(p.Hold() / p.Interval())
 }
 
-// DeviceID is the id of the nth connection, from 0.
+// DeviceID returns the id of the nth connection, from 0.
 func (p *Plan) DeviceID(n int) string { return p.Prefix + strconv.Itoa(n) }
 
-// Number is which connection has this id, from 0; not ok for an id that is not of this plan.
+// Number returns the connection with this id, from 0. ok is false for an id that is not of this plan.
 func (p *Plan) Number(id string) (n int, ok bool) {
 	digits, ok := strings.CutPrefix(id, p.Prefix)
 	if !ok {

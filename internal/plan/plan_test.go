@@ -178,7 +178,7 @@ func TestRunnersShareTheServices(t *testing.T) {
 	require.ErrorContains(t, p.Check(), `BACKEND_URL is "b": it must begin with http://`)
 }
 
-// Of 100 connections, 6 to a virtual user, there are 17 users; the last holds 4.
+// 100 connections, 6 per virtual user, need 17 users; the last holds 4.
 func TestRunnersShareTheVirtualUsers(t *testing.T) {
 	t.Parallel()
 	p := Default()

@@ -21,7 +21,7 @@ func IsServiceFile(text string) bool {
 	return strings.HasSuffix(text, ".js") || strings.ContainsRune(text, filepath.Separator)
 }
 
-// ServiceName is the service as people name it: without the folder of a module of one's own.
+// ServiceName returns the name of the service for display: without the folder of a user's module.
 func (p *Plan) ServiceName() string {
 	return strings.TrimSuffix(filepath.Base(cmp.Or(p.Service, NoopService)), ".js")
 }
@@ -29,7 +29,7 @@ func (p *Plan) ServiceName() string {
 // Published reports whether the run publishes the messages that its streams should receive.
 func (p *Plan) Published() bool { return p.Topics > 0 && p.PublishRate > 0 }
 
-// PublishInterval is how many seconds apart the messages of one topic are, and so of one stream.
+// PublishInterval returns the seconds between the messages of one topic, and so of one stream.
 func (p *Plan) PublishInterval() float64 { return float64(p.Topics) / p.PublishRate }
 
 // TopicCount returns the number of topics that the streams subscribe to.
@@ -71,8 +71,8 @@ func (p *Plan) checkRate() error {
 	return nil
 }
 
-// MarkerOf is what {run} stands for in the messages of the kth topic: a message that comes on a stream of another topic is
-// none of that stream's.
+// MarkerOf returns the value of {run} in the messages of the kth topic. A stream does not count a message of another
+// topic.
 func (p *Plan) MarkerOf(k int) string { return p.Marker + "." + strconv.Itoa(k) }
 
 // checkService validates the settings of a described service against each other.

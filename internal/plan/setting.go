@@ -24,7 +24,7 @@ type Setting struct {
 	WithoutSoak any    // default of a script under `k6 run` without soak; nil: Default
 
 	Min, Max    float64 // bounds of a number; Max 0: none
-	Any         bool    // −1 stands for any number
+	Any         bool    // −1 means any number
 	Bare        string  // value of the flag without an argument; "": the argument is required
 	Unset       string  // how the zero value is written, which then is within the bounds: "noop" for no service
 	OutOfBounds string  // the error for a value out of bounds
@@ -38,8 +38,8 @@ type Setting struct {
 	Holds      Scope
 }
 
-// A Scope says on which machines a setting has to be the same. The zero value is the widest, so that a merge compares a
-// new setting unless its row says otherwise.
+// A Scope defines on which machines a setting must be the same. The zero value is the widest, so that a merge
+// compares a new setting unless its row limits that.
 type Scope int
 
 const (
@@ -51,10 +51,10 @@ const (
 
 var _ pflag.Value = Setting{}
 
-// Flag is the name of the flag.
+// Flag returns the name of the flag.
 func (s Setting) Flag() string { return strings.ToLower(strings.ReplaceAll(s.Name, "_", "-")) }
 
-// Type is the kind of value, as pflag names it.
+// Type returns the kind of value, with pflag's name.
 func (s Setting) Type() string {
 	return strings.TrimPrefix(reflect.TypeOf(s.Value).Elem().String(), "[]")
 }
@@ -147,7 +147,7 @@ func isSeconds(name string) bool {
 	return strings.HasSuffix(name, "SECONDS") || slices.Contains(inSeconds, name)
 }
 
-// Normalize leaves a value at zero that stands for it, as "5.0" of 5.
+// Normalize sets a value to its normal form, such as 5 for "5.0".
 func (s Setting) Normalize() {
 	if s.Unset != "" && s.String() == s.Unset {
 		s.Clear()
@@ -223,7 +223,7 @@ func AddFlags(flags *pflag.FlagSet, settings []Setting) {
 	}
 }
 
-// FlagsFromEnvironment sets each flag of a setting that was not given from its variable.
+// FlagsFromEnvironment sets each flag of a setting that is not on the command line from its variable.
 func FlagsFromEnvironment(flags *pflag.FlagSet) (err error) {
 	flags.VisitAll(func(flag *pflag.Flag) {
 		s, ok := flag.Value.(Setting)
@@ -248,7 +248,7 @@ func EnvironmentSettings(flags *pflag.FlagSet) (out []string) {
 	return out
 }
 
-// OfSuites are the settings that `soak run SUITE` has too, with their help there.
+// OfSuites returns the settings that `soak run SUITE` has too, with their help there.
 func OfSuites(settings []Setting) (out []Setting) {
 	for _, s := range settings {
 		if s.SuiteHelp != "" {
@@ -264,7 +264,7 @@ func ForSuite(suite string, settings []Setting) []Setting {
 	return slices.DeleteFunc(settings, func(s Setting) bool { return s.Only != "" && s.Only != suite })
 }
 
-// Default is the original test: 1200 connections for an hour, one noop every 15 s.
+// Default returns the original test: 1200 connections for an hour, one noop every 15 s.
 func Default() (p Plan) {
 	reset(p.Settings())
 	p.ConnectionsPerVU = 1

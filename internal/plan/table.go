@@ -19,12 +19,13 @@ const (
 	slow   = "slow"
 )
 
-// MaxConnections is a bound that no soak comes near; within the bounds no sum and no duration overflows.
+// MaxConnections is beyond any soak; within the bounds no sum and no duration overflows.
 const MaxConnections = 10_000_000
 
-// Settings is the table of all settings of a plan, bound to the fields of p. Flags and their help, the
-// environment of runners and pods, the bounds, what a merge compares, what scripts read (soak.settings),
-// docs/reference/settings.md and load-tests/types/soak.d.ts come from it: `go generate ./internal/plan` writes the last two.
+// Settings returns the table of all settings of a plan, bound to the fields of p. Sources of it: flags and their
+// help, the environment of runners and pods, the bounds, the comparison of a merge, the settings of scripts
+// (soak.settings), docs/reference/settings.md and load-tests/types/soak.d.ts; `go generate ./internal/plan` writes
+// the last two.
 func (p *Plan) Settings() []Setting {
 	const (
 		group     = "streams per runner to a reference target, which show delays of the generator (0: none)"
@@ -121,7 +122,7 @@ func (p *Plan) Settings() []Setting {
 	}
 }
 
-// Local has the settings of `soak run` that are not part of the plan: neither runners nor a merge see them.
+// A Local has the settings of `soak run` that are not part of the plan: neither runners nor a merge have them.
 type Local struct {
 	Out, Shards, StartAt, On, Overlay  string
 	ControlListen, Progress, Pin, Live string
@@ -131,22 +132,22 @@ type Local struct {
 	AtEnv                              string
 }
 
-// LiveHere is where a run is shown if no other address is given: a free port of this machine, for this machine only.
+// LiveHere is the default address of the live page: a free port, reachable from this machine only.
 const LiveHere = "127.0.0.1:0"
 
-// What PROGRESS may be.
+// Values of PROGRESS.
 const (
 	ProgressLine = "line"
 	ProgressFull = "full"
 )
 
-// What PIN may be.
+// Values of PIN.
 const (
 	PinAuto = "auto"
 	PinNone = "none"
 )
 
-// Settings is the table of these settings.
+// Settings returns the table of these settings.
 func (l *Local) Settings() []Setting {
 	const (
 		out      = "folder of all runs; this one gets a folder in it"
@@ -185,7 +186,7 @@ type Constant struct {
 	Comment string
 }
 
-// Constants are those that are no settings.
+// Constants returns the constants that are not settings.
 func Constants() []Constant {
 	return []Constant{
 		{"USUAL_CONNECTIONS", usualConnections, "How many streams a soak holds where neither CONNECTIONS nor an option of k6 says."},

@@ -43,7 +43,7 @@ func NormalURL(name, text string) (string, error) {
 	return normal, nil
 }
 
-// NormalURLs is the normal form of several URLs with commas between; "" stays "".
+// NormalURLs returns the normal form of several URLs with commas between; "" stays "".
 func NormalURLs(name, text string) (string, error) {
 	if strings.TrimSpace(text) == "" {
 		return "", nil

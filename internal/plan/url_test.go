@@ -40,7 +40,7 @@ func TestURLHasOneForm(t *testing.T) {
 	}
 }
 
-// What a runner understood is compared with what was planned: other spellings are no other plan.
+// The plan of a runner is compared with the one of the run: another spelling of a URL is not a difference.
 func TestSpellingsOfAURLAreOnePlan(t *testing.T) {
 	t.Parallel()
 	p := validPlan()

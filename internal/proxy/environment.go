@@ -8,12 +8,12 @@ import (
 	"golang.org/x/net/http/httpproxy"
 )
 
-// FromEnvironmentTo is the proxy that the environment names for a URL, nil for none. Where a variable is no URL, which
-// net/http takes for none or for another one, it is an error: somebody wants a proxy.
+// FromEnvironmentTo returns the proxy of the environment for a URL, nil for none. A variable that is not a URL is an
+// error, because its user wants a proxy. net/http would use none, or another one.
 func FromEnvironmentTo(target string) (*Proxy, error) {
 	u, err := url.Parse(target)
 	if err != nil {
-		return nil, nil //nolint:nilerr // no request can be sent to it, which is another's to say
+		return nil, nil //nolint:nilerr // no request can be sent to it; the caller reports that
 	}
 	if err := check(httpproxy.FromEnvironment(), u); err != nil {
 		return nil, err

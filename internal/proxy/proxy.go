@@ -1,5 +1,6 @@
-// Package proxy finds the way of a request to its service: directly, or through the proxy that HTTP_PROXY, HTTPS_PROXY and
-// NO_PROXY name, as net/http reads them. k6's own requests go by net/http; what connects by itself goes the same way by this.
+// Package proxy finds the way of a request to its service: directly, or through the proxy that HTTP_PROXY,
+// HTTPS_PROXY and NO_PROXY name, as net/http reads them. k6's own requests use net/http; code that connects by itself
+// uses this package for the same way.
 package proxy
 
 import (
@@ -16,7 +17,7 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// A Chooser says through which proxy a request to a URL goes; nil for none.
+// A Chooser returns the proxy for a request to a URL; nil for none.
 type Chooser func(target *url.URL) (*url.URL, error)
 
 // fromEnvironment chooses the proxy by the environment, as net/http does: it reads the variables once per process, and
@@ -25,7 +26,7 @@ func fromEnvironment(target *url.URL) (*url.URL, error) {
 	return http.ProxyFromEnvironment(&http.Request{URL: target})
 }
 
-// A Proxy is one that a request goes through. nil is the direct way.
+// A Proxy is a proxy for requests. nil is the direct way.
 type Proxy struct {
 	url    *url.URL
 	target *url.URL // of the request
@@ -36,7 +37,7 @@ var (
 	ports   = map[string]string{"http": "80", "https": "443", "socks5": "1080", "socks5h": "1080"}
 )
 
-// For is the proxy for requests to a URL. A nil Chooser is that of the environment.
+// For returns the proxy for requests to a URL. A nil Chooser reads the environment.
 func (c Chooser) For(target *url.URL) (*Proxy, error) {
 	if c == nil {
 		c = fromEnvironment
@@ -56,13 +57,13 @@ func (p *Proxy) check() error {
 	return nil
 }
 
-// Variable is the one that names the proxy.
+// Variable returns the environment variable that names the proxy.
 func (p *Proxy) Variable() string { return strings.ToUpper(p.target.Scheme) + "_PROXY" }
 
 // String returns the URL of the proxy without credentials.
 func (p *Proxy) String() string { return p.url.Scheme + "://" + p.url.Host }
 
-// URL is that of the proxy, credentials included; nil for none.
+// URL returns the URL of the proxy, credentials included; nil for none.
 func (p *Proxy) URL() *url.URL {
 	if p == nil {
 		return nil
@@ -120,10 +121,10 @@ type Error struct {
 	err   error
 }
 
-// Error is a sentence without its end.
+// Error returns a sentence without its final stop.
 func (e *Error) Error() string { return "the proxy " + e.Proxy + " " + e.err.Error() }
 
-// Unwrap is the error itself.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.err }
 
 // fault returns an Error of the proxy; err describes its answer: "refused …".

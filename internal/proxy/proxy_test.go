@@ -24,7 +24,7 @@ func mustParse(t *testing.T, text string) *url.URL {
 	return u
 }
 
-// The cases of NO_PROXY are httpproxy's; these show that it is asked, and with what.
+// httpproxy tests the cases of NO_PROXY; this test checks that it is called, and with which values.
 func TestWhichWay(t *testing.T) {
 	t.Parallel()
 	choose := Chooser((&httpproxy.Config{
@@ -60,7 +60,7 @@ func TestWhichWay(t *testing.T) {
 	}
 }
 
-// net/http goes directly where a variable is no URL, or to a host that is a part of it.
+// net/http would connect directly if a variable is not a URL, or to a host that is a part of it.
 func TestInvalidProxyVariable(t *testing.T) {
 	t.Parallel()
 	for _, wrong := range []string{"http://joe:pass/word@cache.test:3128", "http://cache.test:31x", "http://", "joe:p%@cache.test"} {
@@ -121,7 +121,7 @@ func reach(t *testing.T, proxyURL, target string) (net.Conn, error) {
 	return p.Reach(ctx, raw, func(c net.Conn, name string) *tls.Conn { return tls.Client(c, &tls.Config{ServerName: name}) })
 }
 
-// The name is resolved by the proxy, and the connection is the one that was dialed: it can be polled.
+// The proxy resolves the name, and the connection is the dialed one: it can be polled.
 func TestSOCKS(t *testing.T) {
 	t.Parallel()
 	address, asked := serveSOCKS(t, "pass")

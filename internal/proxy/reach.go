@@ -64,7 +64,7 @@ func (p *Proxy) throughSOCKS(ctx context.Context, conn net.Conn) error {
 	if _, err := on.DialWithConn(ctx, conn, "tcp", p.server()); err != nil {
 		return p.fault(fmt.Errorf("did not connect to %s: %w", p.server(), err))
 	}
-	if deadline, ok := ctx.Deadline(); ok { // which it has taken off
+	if deadline, ok := ctx.Deadline(); ok { // which it has removed
 		_ = conn.SetDeadline(deadline)
 	}
 	return nil
@@ -96,7 +96,7 @@ func (p *Proxy) tunnel(conn net.Conn) (net.Conn, error) {
 	}
 	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode < 200 || answer.StatusCode > 299 {
-		_ = conn.SetReadDeadline(time.Now().Add(refusalTimeout)) // an error comes at the read
+		_ = conn.SetReadDeadline(time.Now().Add(refusalTimeout)) // the read returns the same error
 		return nil, p.RefusalError(request, answer.Status, answer.Header, answer.Body)
 	}
 	if more, _ := in.Peek(in.Buffered()); len(more) > 0 {

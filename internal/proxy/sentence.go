@@ -40,8 +40,8 @@ func sentence(body io.Reader) (line, whole string) {
 	return strings.TrimSpace(line), whole
 }
 
-// ErrorHeader returns the reason that a proxy gives in a header field: Proxy-Status (RFC 9209), or Squid's. It is "" without
-// one, for example if the answer is the service's.
+// ErrorHeader returns the reason of a proxy in a header field: Proxy-Status (RFC 9209), or Squid's. It is "" without
+// one, for example in a response of the service.
 func ErrorHeader(header http.Header) string {
 	return strings.TrimSpace(cmp.Or(header.Get("Proxy-Status"), header.Get("X-Squid-Error")))
 }

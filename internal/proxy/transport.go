@@ -9,7 +9,7 @@ import (
 	"net/url"
 )
 
-// Transport has a transport of net/http go the way of the Chooser. Its errors and refusals name the proxy.
+// Transport makes a transport of net/http use the Chooser. Its errors and refusals name the proxy.
 func (c Chooser) Transport(t *http.Transport) http.RoundTripper {
 	t.Proxy = func(r *http.Request) (*url.URL, error) {
 		p, err := c.For(r.URL)
@@ -20,7 +20,7 @@ func (c Chooser) Transport(t *http.Transport) http.RoundTripper {
 			return nil
 		}
 		p := &Proxy{url: through, target: &url.URL{Scheme: "https", Host: req.Host}}
-		return p.RefusalError("CONNECT "+req.Host, answer.Status, answer.Header, answer.Body) // net/http would say the status
+		return p.RefusalError("CONNECT "+req.Host, answer.Status, answer.Header, answer.Body) // net/http would return only the status
 	}
 	return transport{t, c}
 }

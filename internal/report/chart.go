@@ -50,8 +50,8 @@ type Chart struct {
 	Heat   *Heat    `json:"heat,omitempty"`
 }
 
-// Series is one line. At are indices into the time axis, or the x values of a chart that has
-// another; Values are NaN (null) where the line breaks.
+// A Series is one line. At are indices into the time axis, or the x values of a chart with another axis; Values are
+// NaN (null) where the line has a gap.
 type Series struct {
 	Name   string  `json:"name"`
 	Style  string  `json:"style,omitempty"` // "": line, "area", "dashed", "steps" (dashed), "bars"
@@ -67,10 +67,10 @@ type Heat struct {
 	Counts [][]int  `json:"counts"` // by column, then row
 }
 
-// Numbers are written with five digits, which no screen can tell from more.
+// Numbers are written with five digits; more are not visible on a screen.
 type Numbers []float64
 
-// MarshalJSON writes NaN and what is not finite as null.
+// MarshalJSON writes NaN and infinite values as null.
 func (n Numbers) MarshalJSON() ([]byte, error) {
 	out := make([]byte, 0, 6*len(n)+2)
 	out = append(out, '[')

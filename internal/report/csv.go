@@ -187,7 +187,8 @@ func stamp(known bool, t time.Time) string {
 	return strconv.FormatFloat(float64(t.UnixMicro())/1e6, 'f', 6, 64)
 }
 
-// CutsCSV writes a row for each cut that the run made of its own streams, by connection. A time is empty where nothing came.
+// CutsCSV writes a row for each disconnect that the run made of its own streams, by connection. The time of a missing
+// event is empty.
 func CutsCSV(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 	out := csv.NewWriter(w)
 	row(out, "id", "runner", "cut", "at_unix_s", "behind", "ended_the_stream", "back_unix_s", "asked", "first_unix_s", "first_message", "away_s",
@@ -234,7 +235,7 @@ func number(n uint64) any {
 	return n
 }
 
-// publishedIn is the number of messages sent in a bucket of the series, and of those that the service confirmed.
+// A publishedIn is the number of messages sent in a bucket of the series, and of those that the service confirmed.
 type publishedIn struct{ sent, confirmed int }
 
 // publishedByBucket returns what was published, by the start of a bucket; nil if nothing was.
@@ -261,7 +262,7 @@ func publishedByBucket(m *shard.Merged) map[int64]publishedIn {
 	return out
 }
 
-// TableFile is the name of the file that has a table of a suite: "Latency of good answers, ms" is in
+// TableFile returns the name of the file with a table of a suite: "Latency of good answers, ms" is in
 // latency-of-good-answers-ms.csv.
 func TableFile(t *verdict.Table) string {
 	words := strings.FieldsFunc(strings.ToLower(t.Title), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })

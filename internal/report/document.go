@@ -33,7 +33,7 @@ type Circumstances struct {
 	Backend  string            `json:"backend,omitempty"` // version, if it is one of ours
 	Machine  resources.Machine `json:"machine"`           // of `soak run`
 	Limits   preflight.Machine `json:"limits"`            // of `soak run`
-	// ResourcesFrom is the Prometheus that the samples come from; "": soak itself.
+	// ResourcesFrom is the Prometheus with the samples; "": soak itself.
 	ResourcesFrom string `json:"resources_from,omitempty"`
 }
 

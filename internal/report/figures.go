@@ -147,7 +147,7 @@ func (f *facts) latency(v *verdict.Verdict) {
 	}
 }
 
-// latencyBasis states what latency is measured from, and by which clocks.
+// latencyBasis states the start of latencies, and the clocks.
 func latencyBasis(v *verdict.Verdict) string {
 	from := "from the send time in the message to its receipt"
 	if v.Messages.Published != nil {

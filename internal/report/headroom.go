@@ -59,7 +59,7 @@ func (s *subject) headroom() Section {
 	return out
 }
 
-// rise returns the growth of memory in the hold since the first sample, or all of it if the first sample came too
+// rise returns the growth of memory in the hold since the first sample, or the total if the first sample was too
 // late.
 func rise(values []float64, held int, inHold float64) float64 {
 	if before := numbersOf(values, 0, min(held, 2)); len(before) > 0 && before[0] < inHold {

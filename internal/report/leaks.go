@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// leakMeans is the number of means to which a memory series is averaged before its slope is taken: neighbouring
-	// samples are much the same, and would make the interval of confidence too narrow.
+	// leakMeans is the number of means to which a memory series is averaged before its slope is computed:
+	// neighbouring samples are similar, and would make the confidence interval too narrow.
 	leakMeans = 60
 	// leakWarmUp is the share of the hold that is left out at its start, where heaps settle.
 	leakWarmUp = 0.1

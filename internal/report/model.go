@@ -1,5 +1,6 @@
-// Package report makes the documents of runs. A Page is data: a banner and sections of sentences, tables and charts. Text,
-// Markdown, report.html (package html) and the live page are laid out from it. CSV files are written from the shards.
+// Package report makes the documents of runs. A Page is data: a banner and sections of sentences, tables and charts.
+// Text, Markdown, report.html (package html) and the live page are rendered from it. CSV files are written from the
+// shards.
 package report
 
 import "strings"
@@ -14,7 +15,7 @@ type Page struct {
 	Files    []File
 }
 
-// Tone is the colour of a text.
+// A Tone is the colour of a text.
 type Tone string
 
 // The tones. Neutral is that of a banner without a result.
@@ -25,7 +26,7 @@ const (
 	Neutral Tone = "neutral"
 )
 
-// A Banner is the result of a run, and the few numbers that people ask for first.
+// A Banner is the result of a run, and the most important numbers.
 type Banner struct {
 	Word     string
 	Tone     Tone

@@ -27,7 +27,7 @@ func render(t *testing.T, r *report.Run) (page string, doc *goquery.Document) {
 	return b.String(), doc
 }
 
-// table is a table of a section as text: the row that begins with name, without the name.
+// row returns a row of a table in a section as text: the row that begins with name, without the name.
 func row(t *testing.T, doc *goquery.Document, section, name string) []string {
 	t.Helper()
 	var out []string
@@ -168,7 +168,7 @@ func TestPageOfEightHoursIsUnderTwoMegabytes(t *testing.T) {
 	require.NotContains(t, page, "http-equiv=\"refresh\"")
 }
 
-// A page has to come out of whatever a run left.
+// Any remains of a run result in a page.
 func TestPageWithoutData(t *testing.T) {
 	t.Parallel()
 	p := plan.Default()
@@ -232,7 +232,7 @@ func TestPageShowsActions(t *testing.T) {
 	require.True(t, strings.Contains(doc.Find("nav").Text(), "Actions"))
 }
 
-// Nothing is green of a run that checked no message, but its connections.
+// In a run that checked no message, only the connections are green.
 func TestPageOfConnectionsOnlyIsYellow(t *testing.T) {
 	t.Parallel()
 	r := report.MadeUp(20, 60)

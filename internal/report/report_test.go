@@ -94,7 +94,7 @@ func newRun() (*shard.Merged, *verdict.Verdict, []resources.Sample) {
 		},
 		{Unix: start + 11, BackendRSS: 19 << 20, BackendCPU: .1, NginxRSS: 8 << 20, NginxCPU: .6}, // a new backend
 	}
-	for i := range m.Runners { // each on a machine of its own, the second of which has a full table of connections
+	for i := range m.Runners { // each on its own machine, the second of which has a full table of connections
 		w := machine.Follow("", time.Second)
 		w.Add(m.Runners[i].Started(), machine.Reading{machine.Steal: 0, machine.Sent: 0, machine.Retrans: 0, machine.Overflows: 7, machine.Drops: 7, "pps_allowance_exceeded": 0, machine.Killed: 2})
 		w.Add(m.Runners[i].Started().Add(time.Hour), machine.Reading{
@@ -155,7 +155,7 @@ func TestMarkdown(t *testing.T) {
 	golden(t, "report.md", []byte(b.String()))
 }
 
-// What a run did not write down is said to be missing, and never guessed.
+// Missing information is stated as missing, and never guessed.
 func TestRunInfo(t *testing.T) {
 	t.Parallel()
 	said := func(made *verdict.RunInfo) (all string) {

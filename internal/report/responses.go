@@ -16,7 +16,7 @@ func (s *subject) responses() Section {
 	states := map[ledger.ResponseState]*[]float64{}
 	var started, inFlight, ttft50, ttft99, gap50, gap99 []float64
 	for _, b := range responses.Series {
-		at := b.Unix + step // a point stands for the step that ends there
+		at := b.Unix + step // a point represents the step that ends there
 		s.series.set(&started, at, float64(b.Started))
 		s.series.set(&inFlight, at, float64(b.InFlight))
 		for _, state := range ledger.ResponseStates {

@@ -13,7 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// notRecorded replaces values that are not recorded: a guess could be taken for evidence.
+// notRecorded replaces missing values, because a guess would look like evidence.
 const notRecorded = "not recorded"
 
 // runInfo returns what a run was made with; docs/results keeps runs by it.

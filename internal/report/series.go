@@ -14,9 +14,8 @@ import (
 
 const step = int64(shard.BucketWidth / time.Second)
 
-// series are the samples of a run on one time axis, a point each step; NaN is not known, and a column
-// of which nothing is known is nil. A point stands for the step that ends there: the value at its
-// end, or what happened in it.
+// A series has the samples of a run on one time axis, a point each step. NaN is unknown, and an unknown column is
+// nil. A point represents the step that ends there: the value at its end, or the events in it.
 type series struct {
 	from int64
 	n    int

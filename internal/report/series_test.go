@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Samples of every second, on an axis of a point every five: each point has what happened since the one before it.
+// Samples of every second, on an axis with a point every five: each point has the events since the previous one.
 func TestRatesOfWholeSteps(t *testing.T) {
 	t.Parallel()
 	from := int64(1_800_000_000)
@@ -39,7 +39,7 @@ func TestRatesOfWholeSteps(t *testing.T) {
 	require.InDelta(t, 20, s.backendCPU[1], 0.001, s.backendCPU)
 }
 
-// One bucket of 1970 in a run of today made an axis of eleven million steps a year.
+// A bucket of 1970 in a run of today must not make an axis of millions of steps.
 func TestOutlyingTimestampsDoNotStretchTheAxis(t *testing.T) {
 	t.Parallel()
 	const began = 1_800_000_000

@@ -16,8 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Of the made-up run: when it starts, how long connecting and disconnecting take, and what
-// happens in it.
+// The simulated run: its start, the durations of connecting and disconnecting, and its events.
 const (
 	madeUpStart      = 1_700_000_000
 	madeUpConnect    = 10 // seconds
@@ -96,7 +95,7 @@ func madeUpShard(p plan.Plan, index int, random *rand.Rand, server verdict.Serve
 		server[r.ID] = verdict.ServerEntry{ID: r.ID, First: 1, Last: per, Sent: per}
 		s.Connections = append(s.Connections, r)
 	}
-	if index == 2 { // what goes wrong
+	if index == 2 { // faults
 		lost, refused, back := &s.Connections[0], &s.Connections[1], &s.Connections[2]
 		lost.Received, lost.Lost = per-1, 1
 		lost.Findings = []ledger.Finding{{Kind: ledger.KindLost, From: 7, To: 7, Count: 1, At: 121 * time.Second}}
@@ -129,7 +128,7 @@ func madeUpBuckets(s *shard.Shard, p plan.Plan, connections int, random *rand.Ra
 		if at%int(p.NoopInterval) == 0 && at > 0 && at < end {
 			b.Noops = connections
 			h := shard.NewHistogram()
-			for range min(connections, 50) { // lateness of some stands for all
+			for range min(connections, 50) { // the lateness of some represents all
 				late := time.Duration(random.ExpFloat64() * float64(time.Millisecond))
 				if at == retransmitsAt {
 					late += 400 * time.Millisecond

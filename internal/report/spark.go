@@ -8,7 +8,7 @@ import (
 
 // A Spark is a row of small bars, from 0 to the largest value.
 type Spark struct {
-	Label  string    // what it shows, in words
+	Label  string    // description of the values
 	Values []float64 // NaN: a gap
 	Top    float64   // of the scale; 0: the largest value
 	Tones  map[int]Tone

@@ -99,7 +99,7 @@ func (t *TextWriter) section(s *Section) {
 	}
 }
 
-// Wrap writes a text in lines after a prefix. Further lines begin where the text of the first one does.
+// Wrap writes a text in lines after a prefix. Further lines are aligned with the text of the first one.
 func (t *TextWriter) Wrap(prefix, text string) {
 	for _, line := range fold(text, textWidth-utf8.RuneCountInString(prefix), false) {
 		t.line(prefix + line)
@@ -188,7 +188,7 @@ func (table *Table) widths() []int {
 				widest = i
 			}
 		}
-		if widths[widest] <= minColumnWidth { // it takes several tables
+		if widths[widest] <= minColumnWidth { // several tables are needed
 			return natural
 		}
 		widths[widest]--
@@ -196,7 +196,7 @@ func (table *Table) widths() []int {
 	return widths
 }
 
-// blocks divides the columns into as many tables as it takes to fit them. Each has the first column.
+// blocks divides the columns into as many tables as needed to fit them. Each has the first column.
 func (table *Table) blocks(widths []int) [][]int {
 	blocks := [][]int{{0}}
 	left := textWidth - widths[0]

@@ -132,7 +132,8 @@ func (s *subject) planned() []float64 {
 // minBars is the number of bars that a chart of messages has at least, if the run is long enough.
 const minBars = 8
 
-// window returns over how many steps messages are counted: one if they come when somebody publishes them, or if the run is short.
+// window returns over how many steps messages are counted: one if a publisher determines their times, or if the run
+// is short.
 func (s *subject) window() int {
 	if s.sinceSent() && s.v.Messages.Published == nil {
 		return 1

@@ -17,8 +17,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Each table of a suite is a file for a spreadsheet. connections.csv is one only where there were connections: a head
-// without rows looks like a run whose streams were lost.
+// Each table of a suite is a file for a spreadsheet. connections.csv is written only if there were connections: a
+// header without rows looks like a run whose streams were lost.
 func TestSuiteFiles(t *testing.T) {
 	t.Parallel()
 	for _, kind := range append(suite.All(), suite.Default()) {

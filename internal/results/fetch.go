@@ -22,8 +22,8 @@ import (
 // fetchConcurrency limits how many files of a bucket are fetched at a time.
 const fetchConcurrency = 8
 
-// Fetch brings the files of a run from a store to out/TESTID. What an earlier fetch left there is
-// replaced. progress is called after each file. A file that does not come is a problem of the run.
+// Fetch copies the files of a run from a store to out/TESTID. It replaces the files of an earlier fetch. progress is
+// called after each file. A file that cannot be copied is a problem of the run.
 func Fetch(ctx context.Context, from store.Store, out string, progress func(done, total int)) (d Dir, problems []string, err error) {
 	names, err := runFiles(ctx, from)
 	if err != nil {
@@ -49,7 +49,7 @@ func Fetch(ctx context.Context, from store.Store, out string, progress func(done
 	return d, problems, arrived.moveTo(d)
 }
 
-// FetchShards brings the shards of a run to its folder from where its runners left them.
+// FetchShards copies the shards of a run to its folder from the place where its runners stored them.
 func (d Dir) FetchShards(ctx context.Context, from store.Store) error {
 	all, err := from.Names(ctx)
 	if err != nil {

@@ -106,7 +106,7 @@ func TestFetchErrors(t *testing.T) {
 	}
 }
 
-// A deafStore lists what it does not give.
+// A deafStore lists a file that it does not return.
 type deafStore struct{ store.Folder }
 
 func (deafStore) Get(context.Context, string) ([]byte, error) {

@@ -17,8 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// A verdict is a pure function of the files of a run: what four real ones left (a soak that lost a noop
-// on one stream, one of nchan that lost a message and repeated another, a capacity, a ramp-up) gives the same verdict,
+// A verdict is a pure function of the files of a run: the files of four real runs (a soak that lost a noop on one
+// stream, one of nchan that lost a message and repeated another, a capacity, a ramp-up) result in the same verdict,
 // reports and table today.
 func TestFilesReproduceTheVerdict(t *testing.T) {
 	t.Parallel()
@@ -59,7 +59,7 @@ func TestFilesReproduceTheVerdict(t *testing.T) {
 	}
 }
 
-// A plan of a suite has no interval of noops: its script says it, in the shards.
+// A plan of a suite has no interval of noops: the script declares it in the shards.
 func TestSuiteWithoutShardsIsInvalid(t *testing.T) {
 	t.Parallel()
 	d := Dir(filepath.Join(t.TempDir(), "capacity"))

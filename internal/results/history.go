@@ -34,7 +34,7 @@ type Entry struct {
 	Name        string    // of the folder
 	State       State     // "" with a verdict
 	Reason      string    // for the state, as a sentence; "" with a verdict
-	Started     time.Time // or the folder's own time, where nothing says when
+	Started     time.Time // or the folder's own time, if no file has the start
 	Record      Run       // run.json; empty if missing
 	Page        bool      // it has a report.html
 
@@ -199,7 +199,7 @@ func (p *PlanRuns) compare(r *Entry) {
 			normal = append(normal, other.Run)
 		}
 	}
-	// An error means that there are too few runs, or that one is a copy of another: then nothing is known.
+	// An error means that there are too few runs, or that one is a copy of another: then the comparison is unknown.
 	r.Comparison, _ = compare.Compare(compare.EarlierOf(normal, r.Run), []compare.Run{r.Run}, compare.Tolerance)
 }
 

@@ -96,7 +96,7 @@ func (r *Entry) status() (text string, tone report.Tone) {
 	return "no worse than " + against + " before", ""
 }
 
-// changes say what is not the same in two runs: versions, the machine, settings.
+// changes describes the differences between two runs: versions, the machine, settings.
 func changes(before, after *Entry) (out []string) {
 	add := func(name, before, now string) {
 		if before != now {
@@ -110,7 +110,7 @@ func changes(before, after *Entry) (out []string) {
 	add("machine", before.Record.Machine.Name, after.Record.Machine.Name)
 	settings := compare.Settings(before.Run, after.Run)
 	for _, s := range settings {
-		inPlan := strings.ToLower(s.Name) // what a script declares of itself may also be in its plan
+		inPlan := strings.ToLower(s.Name) // a declaration of a script may also be in its plan
 		if s.Name == inPlan || !slices.ContainsFunc(settings, func(other compare.Setting) bool { return other.Name == inPlan }) {
 			add(s.Name, abbreviate(s.In), abbreviate(s.Other))
 		}

@@ -30,8 +30,8 @@ func (d Dir) Judge(problems ...string) (*verdict.Verdict, *shard.Merged, error) 
 // ExpectAny is the number for JudgeExpecting that requires no number of laptops or runners.
 const ExpectAny = -1
 
-// JudgeExpecting is Judge of a run that requires a number of laptops, or of runners if it has a plan. 0 requires the number of the
-// verdict that the folder has.
+// JudgeExpecting judges a run that requires a number of laptops, or of runners if it has a plan. 0 requires the
+// number of the present verdict of the folder.
 func (d Dir) JudgeExpecting(expect int, problems ...string) (*verdict.Verdict, *shard.Merged, error) {
 	stored := expect == 0
 	if stored {
@@ -48,7 +48,7 @@ func (d Dir) JudgeExpecting(expect int, problems ...string) (*verdict.Verdict, *
 	}
 	expect = max(expect, 0)
 	ledger := d.serverLedger()
-	go func() { _, _ = ledger() }() // meanwhile
+	go func() { _, _ = ledger() }() // concurrently
 	merged, problems, err := d.merge(nil, problems...)
 	if err != nil {
 		return nil, nil, err
@@ -97,7 +97,7 @@ func (d Dir) name() string {
 // shardFiles returns the paths of all shards, in the order of their runners if names show it.
 func (d Dir) shardFiles() ([]string, error) {
 	var paths []string
-	for _, folder := range []string{ShardsDir, "."} { // or a bare folder of shards, as two laptops would bring together
+	for _, folder := range []string{ShardsDir, "."} { // or a folder of shards only, as two laptops would collect them
 		found, err := filepath.Glob(d.Path(filepath.Join(folder, "*"+shard.Suffix)))
 		if err != nil {
 			return nil, err

@@ -25,8 +25,8 @@ type Manifest struct {
 	Ran *verdict.RunInfo `json:"ran,omitempty"`
 }
 
-// ManifestName, RunName and LedgerName return the names of these files. If the parts of a run were started on several machines,
-// each part has files of its own, numbered by its runner. Part 0 is the whole run.
+// ManifestName, RunName and LedgerName return the names of these files. If the parts of a run were started on several
+// machines, each part has its own files, numbered by its runner. Part 0 is the whole run.
 func ManifestName(part int) string { return partName(ManifestFile, part) }
 func RunName(part int) string      { return partName(RunFile, part) }
 func LedgerName(part int) string   { return partName(LedgerFile, part) }
@@ -62,7 +62,7 @@ func NewManifest(part int, runID string, ledger bool, run *Run) Manifest {
 // Begin writes it down.
 func (d Dir) Begin(part int, m Manifest) error { return d.WriteJSON(ManifestName(part), m) }
 
-// Seal adds to the manifest what has come to be there, when the run is over and about to be judged.
+// Seal adds the files of the finished run to the manifest before the run is judged.
 func (d Dir) Seal(part int) error {
 	var present []string
 	for _, name := range Evidence(part) {
@@ -102,7 +102,7 @@ func (d Dir) checkManifests(p plan.Plan, runners []shard.Runner) (problems []str
 		problems = append(problems, d.Path(ManifestFile)+" is missing, which lists the files of this run")
 	}
 	if exists {
-		return problems // whose run the shards are of the plan says
+		return problems // the plan states the run of the shards
 	}
 	checked := map[int]bool{}
 	for _, r := range runners {

@@ -105,7 +105,7 @@ func TestUnfitBaselineIsRejected(t *testing.T) {
 	require.ErrorContains(t, one.Report(v, m, Dir(t.TempDir())), "holds no verdict.json")
 }
 
-// The page of a described service speaks of its messages: of what was published, and from when to when they took how long.
+// The page of a described service is about its messages: the published ones, and the latencies with their clocks.
 func TestPageOfADescribedService(t *testing.T) {
 	t.Parallel()
 	d := Dir(filepath.Join(t.TempDir(), "described"))
@@ -148,7 +148,7 @@ func TestPageOfADescribedService(t *testing.T) {
 	}
 }
 
-// What somebody named as a baseline stays known when the report is made again, as by a merge.
+// A baseline that the user named is kept when the report is made again, for example by a merge.
 func TestNamedBaseline(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()

@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A Run is what `soak run` saw that the runners could not: run.json.
+// A Run has the observations of `soak run` that the runners cannot make: run.json.
 type Run struct {
 	report.Circumstances
 	ServiceCores []int                  `json:"service_cores,omitempty"` // Cores as numbers
@@ -24,7 +24,7 @@ type Run struct {
 	Actions      []verdict.ActionResult `json:"actions,omitempty"` // of --at, in their order
 }
 
-// Join is Create for one part of a run, with the runner of this index. Parts may share a folder.
+// Join creates the folder for one part of a run, with the runner of this index. Parts may share a folder.
 func Join(out, testid string, runner int) (Dir, error) {
 	d := Dir(filepath.Join(out, testid))
 	mine, err := d.shardFiles()
@@ -40,7 +40,7 @@ func Join(out, testid string, runner int) (Dir, error) {
 	return Rejoin(out, testid)
 }
 
-// Rejoin is Join for a runner that replaces an earlier one, whose files may be there.
+// Rejoin opens the folder for a runner that replaces an earlier one, whose files may be there.
 func Rejoin(out, testid string) (Dir, error) {
 	d := Dir(filepath.Join(out, testid))
 	if err := makeFolder(d.Path(ShardsDir)); err != nil {
@@ -144,9 +144,9 @@ func (d Dir) modelLedger(m *shard.Merged) (verdict.ModelLedger, error) {
 	return l, err
 }
 
-// ledgerOf returns the server's own ledger. In a run in parts, each part read the ledger when its own streams had
-// ended, so each entry comes from the part that had the stream open. If a part has none, the run has none: with half a
-// ledger, the rest would count as lost by the server.
+// ledgerOf returns the server's own ledger. In a run in parts, each part read the ledger after the end of its own
+// streams, so each entry comes from the part that had the stream open. If a part has none, the run has none: with
+// half a ledger, the rest would count as lost by the server.
 func (d Dir) ledgerOf(m *shard.Merged, ledger fullLedger) (verdict.ServerLedger, error) {
 	whole, err := ledger()
 	if whole != nil || err != nil {

@@ -21,7 +21,7 @@ func newParts(t *testing.T) Dir {
 	for i := 1; i <= 2; i++ {
 		require.NoError(t, d.WriteJSON(RunName(i), Run{}))
 	}
-	// Each asked when its own streams were over; those of the other were not, or not yet.
+	// Each part read it after its own streams had ended; the entries of the other are missing or incomplete.
 	put(t, d, LedgerName(1), entry(0, 15)+entry(1, 7))
 	put(t, d, LedgerName(2), entry(1, 15)+entry(0, 3))
 	return d
@@ -62,8 +62,8 @@ func TestWarningsNameTheirPart(t *testing.T) {
 	judge(t, d, verdict.Invalid, "run-1.json")
 }
 
-// What Prometheus saw of the machines is evidence: it is read again by a merge, its absence is noticed, and what is no
-// such file makes a run invalid and nothing worse.
+// The machine counters from Prometheus are evidence: a merge reads them again and reports a missing file. A damaged
+// file makes a run invalid.
 func TestMachinesFromPrometheus(t *testing.T) {
 	t.Parallel()
 	w := machine.Follow("stack", time.Second)

@@ -22,9 +22,9 @@ type Decision struct {
 // run.
 const removedPrefix = ".removed-"
 
-// Prune decides which runs go, so that the newest ones stay, as many as keep says, and every one that somebody may still
-// want: one that failed or found faults, one that another is compared with by name, one without a verdict, and the one
-// that `latest` leads to.
+// Prune decides which runs to remove. It keeps the newest ones, as many as keep, and every one that may still be
+// needed: one that failed or found faults, a named baseline of another one, one without a verdict, and the one that
+// `latest` links to.
 func (h *History) Prune(keep int) ([]Decision, error) {
 	baselines, err := h.baselines()
 	if err != nil {
@@ -72,8 +72,8 @@ func (h *History) baselines() (map[string]string, error) {
 	return out, nil
 }
 
-// Remove removes the folders of the runs that are to go, and what a removal before left half done. A run that cannot be
-// removed is kept, and its decision says so.
+// Remove removes the folders of these runs, and the rest of an interrupted removal. A run that cannot be removed is
+// kept, with the reason in its decision.
 func (h *History) Remove(all []Decision) error {
 	errs := []error{h.clear()}
 	for i, d := range all {

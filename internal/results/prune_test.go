@@ -42,7 +42,7 @@ func TestPruneKeepsReferencedRuns(t *testing.T) {
 	all, err := h.Prune(2)
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{
-		"run-000": "one of the newest 2", // nothing says when it was but the folder
+		"run-000": "one of the newest 2", // only the folder has its time
 		"run-010": "one of the newest 2",
 		"run-009": "", "run-003": "", "run-001": "",
 		"run-008": "latest leads to it",
@@ -78,7 +78,7 @@ func TestPruneKeepsActiveRuns(t *testing.T) {
 	require.Equal(t, map[string]string{"run-500000": "one of the newest 1", "going": "it has no verdict, and may be running"}, decisions(all))
 }
 
-// A verdict that a newer soak gave, or somebody's own, may be a failure.
+// An unknown verdict, of a newer soak or of a user, may be a failure.
 func TestPruneKeepsUnknownVerdicts(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
@@ -112,7 +112,7 @@ func TestPruneReportsKeptRuns(t *testing.T) {
 	h := read(t, out)
 	all, err := h.Prune(1)
 	require.NoError(t, err)
-	require.NoError(t, os.RemoveAll(filepath.Join(out, "run-001"))) // by somebody else
+	require.NoError(t, os.RemoveAll(filepath.Join(out, "run-001"))) // by another program
 	require.ErrorContains(t, h.Remove(all), "remove run-001")
 	require.Equal(t, map[string]string{"run-002": "one of the newest 1", "run-001": "it cannot be removed"}, decisions(all))
 }

@@ -35,7 +35,7 @@ const (
 // A Dir is the folder of a run.
 type Dir string
 
-// Path is the path of a file in it.
+// Path returns the path of a file in the folder.
 func (d Dir) Path(name string) string { return filepath.Join(string(d), name) }
 
 // NewTestID returns the time, with a number appended if that folder exists.
@@ -117,7 +117,7 @@ func (d Dir) readJSON(name string, v any) (exists bool, err error) {
 	return true, nil
 }
 
-// Relative is the folder as a person would type it.
+// Relative returns the path relative to the working directory if the folder is below it, else the full path.
 func (d Dir) Relative() string {
 	wd, err := os.Getwd()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // roundPrefix starts the name of the folder of each later round of a suite.
 const roundPrefix = "round-"
 
-// Round is the folder of a round of a suite, counted from 0; the first is the run's own.
+// Round creates the folder of a round of a suite, counted from 0; the first is the run's own.
 func (d Dir) Round(n int) (Dir, error) {
 	if n == 0 {
 		return d, nil
@@ -27,7 +27,7 @@ func (d Dir) Round(n int) (Dir, error) {
 	return round, d.require(0, filepath.Base(string(round)))
 }
 
-// SuiteRun is the evidence of all rounds so far.
+// SuiteRun returns the evidence of all rounds so far.
 func (d Dir) SuiteRun(run Run) (*suite.Run, error) {
 	first, problems, err := d.merge(nil)
 	if err != nil {
@@ -78,7 +78,7 @@ func (d Dir) evidence(merged *shard.Merged, run Run, ledger fullLedger) (*verdic
 	}
 	slices.Sort(rounds)
 	open := merged.Plan
-	open.Connections = 0 // what the scripts of a round hold, they state themselves
+	open.Connections = 0 // the scripts of a round declare their own load
 	for i, dir := range rounds {
 		m, problems, err := Dir(dir).merge(&open)
 		if err != nil {

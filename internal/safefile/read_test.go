@@ -52,7 +52,7 @@ func TestReadStopsAtTheLimitOfAFileThatHasNoSize(t *testing.T) {
 	require.ErrorIs(t, err, ErrTooLarge)
 }
 
-// A list of empty objects takes a hundred times its size in memory.
+// In memory, a list of empty objects needs a hundred times its size.
 func TestJSONLimitsSizeAndValues(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "verdict.json")

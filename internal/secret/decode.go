@@ -17,8 +17,8 @@ var entities = []struct {
 	char byte
 }{{"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&apos;", '\''}}
 
-// longestEscape limits the backslashes and percent signs of an escape. Without a limit a long run of them takes quadratic time.
-// JSON in JSON doubles them: 64 are enough for six levels.
+// longestEscape limits the backslashes and percent signs of an escape. Without a limit a long run of them needs
+// quadratic time. JSON in JSON doubles them: 64 are enough for six levels.
 const longestEscape = 64
 
 // decode decodes the escape at the start of text. It returns the character as n bytes of UTF-8, and the length of the escape. n is

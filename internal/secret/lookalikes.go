@@ -30,7 +30,7 @@ var lookalikes = []lookalike{
 	{Words, regexp.MustCompile(`(?i)\b(?P<name>\w+-[\w-]+)` + headerValue)},
 }
 
-// scheme may stand before a token.
+// scheme matches a scheme that may precede a token.
 const scheme = `(?:(?:bearer|basic|digest|token|apikey|key) +)?`
 
 // headerValue matches the text after the name of a header.

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Values holds known values of secrets, and finds and replaces them in text.
+// A Values holds known values of secrets, and finds and replaces them in text.
 type Values struct {
 	// Common lists the variables whose values are common words or numbers. These values are replaced only next to the name
 	// of a secret: elsewhere, names and numbers would vanish from the evidence.
@@ -159,7 +159,7 @@ func (v *Values) Clean(text []byte) (clean []byte, found bool) {
 	return out.Bytes(), !bytes.Equal(out.Bytes(), text)
 }
 
-// String is Clean for one string.
+// String applies Clean to one string.
 func (v *Values) String(text string) string {
 	clean, _ := v.Clean([]byte(text))
 	return string(clean)
@@ -333,7 +333,7 @@ func Hide(text string, tokens ...string) string {
 // malformed header. It wraps err. Error returns nil if err is nil.
 func Error(err error) error { return replacedIn(err, Environment(os.Environ()).String) }
 
-// HideInError is Hide for the text of an error, which it wraps. It returns nil if err is nil.
+// HideInError applies Hide to the text of an error, which it wraps. It returns nil if err is nil.
 func HideInError(err error, tokens ...string) error {
 	return replacedIn(err, func(text string) string { return Hide(text, tokens...) })
 }

@@ -109,13 +109,13 @@ func (w *Writer) Rest() []byte {
 	return clean
 }
 
-// Close is Flush. It does not close the other writer.
+// Close flushes. It does not close the other writer.
 func (w *Writer) Close() error { return w.Flush() }
 
 // Flush writes the text so far. A secret is not found if it continues in the next write.
 func (w *Writer) Flush() error { return w.next(len(w.rest)) }
 
-// LeftIn is Left for a text of any length.
+// LeftIn applies FindRemaining to a text of any length.
 func (v *Values) LeftIn(text io.Reader) (string, error) {
 	overlap := v.overlap()
 	part := make([]byte, 0, longestLine+overlap)

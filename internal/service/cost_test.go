@@ -78,7 +78,7 @@ func TestAllocationsPerMessage(t *testing.T) {
 	}
 }
 
-// BenchmarkRead is the cost per block: what it is, its marker, its number and its time.
+// BenchmarkRead measures the cost per block: its kind, marker, number and time.
 func BenchmarkRead(b *testing.B) {
 	for name, run := range cases(b) {
 		b.Run(name, func(b *testing.B) {
@@ -90,7 +90,7 @@ func BenchmarkRead(b *testing.B) {
 	}
 }
 
-// One service is read by all streams of a runner at once.
+// All streams of a runner read one service concurrently.
 func TestReadersShareNothingThatChanges(t *testing.T) {
 	s, err := Parse([]byte(`{"name":"x","connect":{"url":"{base}"},"message":{"seq":"id:(?:a|b)+([0-9]+)","run":"json:$.run"}}`))
 	require.NoError(t, err)

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// escape is the way in which a text becomes part of another: in a JSON string, then in a URL or a form; or in a header.
+// An escape is the way in which a text becomes part of another: in a JSON string, then in a URL or a form; or in a
+// header.
 type escape struct{ json, url, header bool }
 
 func (e escape) append(dst []byte, text string) []byte {

@@ -13,7 +13,7 @@ type Finite struct {
 	total                    chunkTotal
 }
 
-// chunkTotal describes how a service states the size of its own answer.
+// A chunkTotal describes how a service states the size of its own answer.
 type chunkTotal struct {
 	event, subject *string   // the event that states it, and the events that it is about; nil: any
 	text, chunks   extractor // the whole text, and the number of chunks
@@ -106,7 +106,7 @@ func (s *Service) needsJSON() bool {
 	return isJSON(s.Message.seq) || len(content) > 0 && !slices.ContainsFunc(content, func(e extractor) bool { return !isJSON(e) })
 }
 
-// read reads what the service states of its own answer.
+// read reads the size that the service states in its own answer.
 func (s *chunkTotal) read(b *Block, d *document, c *Chunk) {
 	if s.event != nil && !isEvent(b.Event, *s.event) {
 		return

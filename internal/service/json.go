@@ -18,7 +18,7 @@ const maxDepth = 1000
 // maxPaths is the number of paths that one description can have.
 const maxPaths = 24
 
-// document is the payload of a block as JSON.
+// A document is the payload of a block as JSON.
 type document struct {
 	data  []byte
 	found [maxPaths]gjson.Result // value at each path
@@ -27,7 +27,8 @@ type document struct {
 // documents reuses documents: they are large, and each message needs one.
 var documents = sync.Pool{New: func() any { return new(document) }}
 
-// parse parses the data of a block where the description has paths. The caller puts the document back after its last use.
+// parse parses the data of a block if the description has paths. The caller returns the document to the pool after
+// its last use.
 func (s *Service) parse(data []byte) (d *document, valid bool) {
 	d = documents.Get().(*document) // only these are put there
 	clear(d.found[:len(s.paths)])
@@ -37,7 +38,7 @@ func (s *Service) parse(data []byte) (d *document, valid bool) {
 // A branch is a step of one or more paths: paths of one description have steps in common, and each value is visited once.
 type branch struct {
 	segment
-	paths []int // that end here
+	paths []int // paths that end here
 	below []branch
 }
 

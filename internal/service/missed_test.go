@@ -21,7 +21,7 @@ func TestGapInAHeader(t *testing.T) {
 		{AnotherID, "b", "a", true},
 		{AnotherID, "earliest", "a", true},
 		{AnotherID, "", "a", false},
-		{AnotherID, "b", "", false}, // it asked for none
+		{AnotherID, "b", "", false}, // the client did not request to resume
 	} {
 		header := http.Header{}
 		if c.said != "" {

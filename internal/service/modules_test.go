@@ -38,7 +38,7 @@ var includedModules = []string{
 	"openai-chat", "openai-responses", "anthropic-messages", "ag-ui", "a2a", "mcp", "graphql-sse",
 }
 
-// Also one that somebody has put there: docs/services.md.
+// Includes modules that a user has added: docs/services.md.
 func TestEachModuleCompiles(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(modules, "*.js"))
 	require.NoError(t, err)
@@ -145,7 +145,7 @@ func newBlock(event, id, data string) *Block {
 	return &Block{Event: []byte(event), ID: []byte(id), HasID: id != "", Data: []byte(data), HasData: true}
 }
 
-// What each service sends (from its source, as the module says), and what that is.
+// The blocks of each service (from its source, as the module states), and their kinds.
 func TestBlocksOfServices(t *testing.T) {
 	const at = 1732250000000000
 	noop := newBlock("", "17", "0")

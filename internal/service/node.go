@@ -11,7 +11,7 @@ import (
 // deepest is the maximum nesting of a description. The documented fields need five levels.
 const deepest = 32
 
-// A node is a JSON value of a description with the offset of its end, by which mistakes are sorted.
+// A node is a JSON value of a description with the offset of its end, by which errors are sorted.
 type node struct {
 	at      int64
 	value   any // nil, bool, json.Number or string

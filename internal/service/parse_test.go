@@ -178,7 +178,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// docs/services.md shows a description and what is said of wrong ones: both are true.
+// docs/services.md shows a description and the errors of wrong ones: both are correct.
 func TestDescriptionsOfThePageCompile(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "services.md"))
 	require.NoError(t, err)

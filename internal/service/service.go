@@ -110,8 +110,8 @@ func (h Header) Omitted(v *Values) bool {
 	return v.Token == "" && h.Value.Uses(Token) || v.Client == "" && h.Value.Uses(Client)
 }
 
-// SecondRequest is a request that a stream needs before messages arrive. It is sent at the first block with Event, with the value that
-// [Service.Client] finds in that block.
+// A SecondRequest is a request that a stream needs before messages arrive. It is sent at the first block with Event,
+// with the value that [Service.Client] finds in that block.
 type SecondRequest struct {
 	Event string
 	Request
@@ -160,7 +160,7 @@ const (
 	ByEvent
 )
 
-// End describes how a stream ends.
+// An End describes how a stream ends.
 type End struct {
 	By      Ending
 	Request *Request // of ByRequest
@@ -168,7 +168,7 @@ type End struct {
 	Shortest, Longest time.Duration
 }
 
-// Resume describes how a client resumes a stream.
+// A Resume describes how a client resumes a stream.
 type Resume struct {
 	Header bool   // by Last-Event-ID
 	Query  string // name of the parameter in the URL; "": none

@@ -7,7 +7,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// idleIntervals is the number of intervals without data after which a client gives up a stream.
+// idleIntervals is the number of intervals without data after which a client closes a stream.
 const idleIntervals = 2.5
 
 // FiniteSuite is the suite that soaks responses that end by themselves.
@@ -53,7 +53,7 @@ func (s *Service) interval(p *plan.Plan) float64 {
 	return min(p.NoopInterval, float64(p.Seconds-plan.DisconnectLead)/2)
 }
 
-// IdleTimeout returns the time without data after which a client of a completed plan gives up a stream.
+// IdleTimeout returns the time without data after which a client of a completed plan closes a stream.
 func (s *Service) IdleTimeout(p *plan.Plan) time.Duration {
 	interval := s.Message.Interval.Seconds()
 	if p.Published() {

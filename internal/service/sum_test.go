@@ -96,7 +96,7 @@ func TestChecksumDecidesTheKind(t *testing.T) {
 	require.Equal(t, bad, s.Reader("").Read(newBlock("", "", message("r2", seq, at, checksum("r1")))))
 }
 
-// A marker that broke the JSON is still seen as ours.
+// A marker that broke the JSON is still recognized as ours.
 func TestHalfAMarkerInBrokenJSON(t *testing.T) {
 	reader := summedService(t).Reader("run-1234567890")
 	for data, want := range map[string]Kind{
@@ -106,8 +106,8 @@ func TestHalfAMarkerInBrokenJSON(t *testing.T) {
 	}
 }
 
-// FuzzSum: what is published is read with its values, also when a service writes it anew; what is changed is not taken
-// for something else.
+// FuzzSum checks that a published message is read with its values, also if a service encodes it again, and that a
+// changed one is not recognized as another one.
 func FuzzSum(f *testing.F) {
 	f.Add("run-1", int64(17), int64(1732250000000000), uint16(20), byte('x'), uint16(3), byte(0))
 	f.Add("r\"\n😀", int64(1)<<62, int64(1e14), uint16(0), byte(1), uint16(0), byte(1))

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A Field is the value that a placeholder stands for.
+// A Field is the value of a placeholder.
 type Field int
 
 // The fields of placeholders; docs/services.md lists those of each request.
@@ -146,7 +146,7 @@ type compiler struct {
 	inQuery bool   // after the ? of a URL
 	json    bool   // in JSON: the whole text, or one parameter
 	quoted  bool   // in a string of that JSON
-	sample  []byte // that JSON, filled with examples
+	sample  []byte // that JSON with examples as values
 	place   string // the place of that JSON, for errors
 }
 

@@ -63,8 +63,8 @@ func maxFailedConnections(m *shard.Merged) (count uint64) {
 	return count
 }
 
-// missingChecks finds checks that were not made for every connection: a check that was never made
-// cannot fail. Runners that ended early may not have come to it.
+// missingChecks returns the checks that were not made for every connection: a check that was never made cannot fail.
+// Runners that ended early may not have reached it.
 func (s *Streams) missingChecks() (out []string) {
 	all := int64(s.m.Plan.Connections)
 	for _, c := range s.m.Checks {
@@ -158,7 +158,7 @@ func differsBy(e *ServerEntry, noun string, arrived uint64) difference {
 	return difference{differsSent, fmt.Sprintf("the server's ledger lists %d %s as sent to %s, but %d arrived", e.Sent, noun, e.ID, arrived)}
 }
 
-// differences counts the differences of each kind, and keeps the text of the first.
+// A differences counts the differences of each kind, and keeps the text of the first.
 type differences struct {
 	count [differenceKinds]int
 	first [differenceKinds]string

@@ -22,7 +22,8 @@ const (
 	SignalStall Signal = "stall"
 	// SignalPackets: AWS dropped packets of the runner's machine in at least half of the time.
 	SignalPackets Signal = "dropped-packets"
-	// SignalSteal: the hypervisor took the CPU of the runner's machine in at least half of the time, and no control group was on time.
+	// SignalSteal means that the hypervisor used the CPU of the runner's machine in at least half of the time, and
+	// that no control group was on time.
 	SignalSteal Signal = "steal"
 	// SignalWait: threads of the runners waited for a CPU for over 5 % of the time, and for longer than they computed.
 	SignalWait Signal = "cpu-wait"
@@ -36,7 +37,7 @@ type fault int
 const (
 	noFault  fault = iota
 	unopened       // a connect that timed out
-	unheld         // that, or a stream that went silent
+	unheld         // such a connect, or a stream that became silent
 	unserved       // messages that such a stream was expected to receive
 	delayed        // a message that arrived late
 	outage         // a time without a stream, or without an event, over its limit
@@ -64,7 +65,7 @@ var rules = []struct {
 	{SignalWait, nil},
 }
 
-// explanations counts the faults that each signal explains.
+// An explanations counts the faults that each signal explains.
 type explanations map[Signal]*[faultKinds]uint64
 
 // add counts faults if a rule permits the signal to explain them.

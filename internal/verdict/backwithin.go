@@ -68,7 +68,7 @@ func (s *Streams) longestOutage(c *shard.Connection) (from, to ledger.Instant) {
 	if finding := s.lastOutage(c); finding != nil {
 		note(*finding)
 	}
-	if c.MaxOutage > longest.To-longest.From { // it is not listed, and the first connect took longer
+	if c.MaxOutage > longest.To-longest.From { // it is not listed, and the first connect was slower
 		return 0, c.MaxOutage
 	}
 	return longest.From, longest.To

@@ -17,7 +17,7 @@ const (
 	BySubscribers = "subscribers" // the clients of a topic are compared with each other
 	ByStatement   = "statement"   // the service states how many chunks, or what text, it sent
 	ByNothing     = "nothing"     // messages are not checked
-	ByClock       = "clock"       // on some streams one noop per interval is all that is known
+	ByClock       = "clock"       // on some streams only one noop per interval is known
 )
 
 // A Basis is the evidence that the counts of a run rest on: how many noops may be missing without a trace

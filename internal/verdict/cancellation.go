@@ -20,7 +20,7 @@ type ModelEntry struct {
 	Started int64  `json:"started"`
 }
 
-// A ModelLedger has the requests of the numbered model by id; nil if it was not asked.
+// A ModelLedger has the requests of the numbered model by id; nil if it was not read.
 type ModelLedger map[string][]ModelEntry
 
 // ReadModelLedger adds the entries of an NDJSON file; no file is no ledger.
@@ -69,7 +69,7 @@ func cancellation(abandoned []shard.AbandonedResponse, l ModelLedger) *Cancellat
 			continue
 		}
 		c.Checked++
-		sent, left := int64(0), int64(0) // of the repeated requests, the last one to be cancelled counts
+		sent, left := int64(0), int64(0) // among repeated requests, the one cancelled last counts
 		for _, e := range entries {
 			sent += e.Sent
 			left = max(left, e.Left)

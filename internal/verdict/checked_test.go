@@ -20,7 +20,7 @@ func describedRun(counts shard.Counts, each ledger.Counts) *shard.Merged {
 		r := &m.Connections.Edit(i).Record
 		r.Counts, r.Numbered, r.First, r.Last = each, false, 0, 0
 		if counts == shard.CountsInterval {
-			r.StreamTime, r.OpenTime = 0, 0 // so that none was due
+			r.StreamTime, r.OpenTime = 0, 0 // so that no noop was due
 		}
 	}
 	return m

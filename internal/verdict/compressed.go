@@ -46,7 +46,7 @@ func (s *Streams) delayedByCompression(c *shard.Coding) string {
 	return ""
 }
 
-// compressedFirst puts before the reasons of a check that messages came late, or not, because of compression.
+// compressedFirst adds, before the reasons of a check, that messages were late or missing because of compression.
 func (s *Streams) compressedFirst(reasons []string) []string {
 	for _, c := range s.Codings {
 		if delay := s.delayedByCompression(&c); delay != "" {

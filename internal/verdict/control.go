@@ -14,7 +14,7 @@ import (
 // A Control is the result of the control group of the run, and what it shows about late messages.
 type Control struct {
 	URL     string `json:"url,omitempty"` // "" where runners had different ones
-	Remote  bool   `json:"away"`          // a network lies between the runners and the reference target
+	Remote  bool   `json:"away"`          // there is a network between the runners and the reference target
 	Streams int    `json:"streams"`
 	Refused int    `json:"refused"` // attempts to open one
 	Cut     int    `json:"cut"`
@@ -33,7 +33,7 @@ type Control struct {
 	LateUnknown uint64 `json:"late_unknown,omitempty"`
 
 	worstDelay time.Duration // of the group, in stretches with late messages
-	saturated  time.Duration // the longest by which it was late at all, where that is over half of the limit
+	saturated  time.Duration // its maximum lateness, if that is over half of the limit
 	worstAt    time.Time     // when that was
 	stalled    time.Duration // the longest stall of a runner while the group is inconclusive
 	unstalled  uint64        // those of LateUnknown that no stall explains

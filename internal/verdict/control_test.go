@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// withControlGroups gives both runners of a run a control group of 20 streams that was on time except for these
+// withControlGroups adds a control group of 20 streams to both runners of a run. It was on time except for these
 // moments of the first.
 func withControlGroups(m *shard.Merged, moments ...shard.ControlWindow) {
 	m.Plan.MaxLate = 0
@@ -40,7 +40,7 @@ func minute(n int, late int, by time.Duration) shard.ControlWindow {
 	return shard.ControlWindow{At: time.UnixMicro(1_700_000_000_000_000).Add(time.Duration(n) * time.Minute), Late: late, LateBy: h.Pack()}
 }
 
-// lateNoop makes noops of the first connection late, as the moments say.
+// lateNoops makes noops of the first connection late, at the times of the moments.
 func lateNoops(m *shard.Merged, n int) {
 	m.Connections.Edit(0).Late = uint64(n)
 	for i := range n {
@@ -340,7 +340,7 @@ func TestControlGroupAttributesOutages(t *testing.T) {
 	}
 }
 
-// A stream that is open for longer than its lifetime may have been seen to end late, if the generator was late just then.
+// If the generator was late, a stream that exceeds its lifetime may only seem to end late.
 func TestControlGroupAttributesOverdueStreams(t *testing.T) {
 	t.Parallel()
 	const ended = 20 * time.Second

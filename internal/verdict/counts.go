@@ -16,7 +16,7 @@ type Counts struct {
 	// Service is the service of the streams; its zero value stands for a run without streams.
 	Service shard.Service `json:"service,omitzero"`
 
-	// Codings are those of streams that came compressed.
+	// Codings has the codings of compressed streams.
 	Codings []shard.Coding `json:"codings,omitempty"`
 	// Redirects are those of streams that other origins than the target served.
 	Redirects []shard.Redirect `json:"redirects,omitempty"`

@@ -28,11 +28,11 @@ type lifeStream struct {
 type lifeMessage struct {
 	sent, answered int
 	confirmed      bool
-	stream         int // that received it; -1: none
+	stream         int // the stream that received it; -1: none
 }
 
-// drawLife makes up a client whose streams live as long as one another, roughly. Each message comes on the stream that is open,
-// or on the next one if that resumes; some are lost.
+// drawLife draws a client whose streams have about equal lengths. Each message arrives on the open stream, or on the
+// next one if that resumes; some are lost.
 func drawLife(r *rand.Rand) *clientLife {
 	l := &clientLife{anyOrder: r.IntN(4) == 0}
 	lifetime, interval, loss := 500+r.IntN(6000), 100+r.IntN(1500), r.Float64()*float64(r.IntN(2))
@@ -62,7 +62,7 @@ func drawLife(r *rand.Rand) *clientLife {
 	return l
 }
 
-// What a missing message is.
+// Kinds of missing messages.
 const (
 	unexpected = iota
 	missing

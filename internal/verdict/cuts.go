@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// Cuts are the disconnects of one kind that the run made of its own streams, and their results (docs/suites.md).
+// A Cuts has the disconnects of one kind that the run made of its own streams, and their results (docs/suites.md).
 type Cuts struct {
 	Kind    string `json:"kind"`
 	Planned int    `json:"planned"`
@@ -27,7 +27,7 @@ type Cuts struct {
 	Lost        uint64 `json:"lost"` // messages; those with a gap that the service announced among them
 	Doubled     uint64 `json:"doubled"`
 	Repeated    uint64 `json:"repeated,omitempty"` // came again, where the service may bring a message again
-	Announced   uint64 `json:"announced"`          // times that the service said that messages are missing
+	Announced   uint64 `json:"announced"`          // announcements of missing messages by the service
 	// OutageMS is the time from the cut to the first message after it.
 	OutageMS Quantiles `json:"away_ms"`
 
@@ -42,12 +42,12 @@ type cutAccount struct {
 	announced uint64   // at cuts
 	ended     int      // of all kinds
 	resumed   int      // the same
-	untested  []string // sentences: of cuts after which no resume was seen
+	untested  []string // sentences about disconnects without an observed resume
 	broken    []string // sentences: of those that were not whole
 }
 
-// atCuts finds out which messages that a connection lost it lost at a cut, and returns those that are missed: where the
-// service announced the gap, and that is allowed, they are not.
+// atCuts finds which lost messages of a connection were lost at a disconnect, and returns the ones that count as
+// missed. Those of an announced gap do not count if such gaps are allowed.
 func (s *Streams) atCuts(i int, a *account, lost []ledger.Range) (missed []ledger.Range) {
 	if a.r.Cuts == nil {
 		return lost
@@ -74,8 +74,9 @@ func (s *Streams) atCuts(i int, a *account, lost []ledger.Range) (missed []ledge
 	return missed
 }
 
-// cutOf returns the cut at which a message was lost, -1 for none. It is the last cut after which the message was sent
-// before the stream was back for a moment, or is missing before the first message after it.
+// cutOf returns the disconnect at which a message was lost, -1 for none: the last one before which the client had not
+// received that number, and after which the message is missing before the first received one, or was sent at most the
+// resume window after the reconnect.
 func (a *account) cutOf(number uint64) int {
 	for k, c := range slices.Backward(a.r.Cuts.List) {
 		if number <= c.LastNumber {
@@ -316,7 +317,7 @@ func (s *Streams) cutSummary() string {
 // wallTime returns the wall time of an instant of the runner, in microseconds since 1970.
 func (a *account) wallTime(i ledger.Instant) int64 { return a.began + i.Microseconds() }
 
-// appendNumber adds a number to ranges, to the last one where it is the next.
+// appendNumber adds a number to ranges, to the last one if it is the next number.
 func appendNumber(all []ledger.Range, n uint64) []ledger.Range {
 	if last := len(all) - 1; last >= 0 && all[last][1] == n-1 {
 		all[last][1] = n

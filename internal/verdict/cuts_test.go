@@ -205,7 +205,7 @@ func TestDescriptionAllowsRepetitionAfterACut(t *testing.T) {
 	require.EqualValues(t, 1, v.Messages.NotExpected)
 }
 
-// Noops have no publisher: a loss at a cut is a gap in their numbers.
+// Noops have no publisher: a loss at a disconnect is a gap in their numbers.
 func TestNoopsAreCountedByNumberOverACut(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

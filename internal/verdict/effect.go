@@ -33,7 +33,7 @@ type Effect struct {
 	Back50    *float64 `json:"back_50_s,omitempty"`
 	Back99    *float64 `json:"back_99_s,omitempty"`
 	Back100   *float64 `json:"back_100_s,omitempty"`
-	// Peak is the most streams that came back within a second.
+	// Peak is the maximum number of streams that reconnected within a second.
 	Peak    int            `json:"connects_per_second_peak"`
 	Refused map[string]int `json:"refused_attempts,omitempty"` // of the streams that were lost, by reason
 	Missed  uint64         `json:"missed"`
@@ -58,7 +58,7 @@ func (e *Effect) Refusals() (n int) {
 
 // A loss is a time in which a connection had no stream, after it had one. Times are Unix seconds.
 type loss struct {
-	*ledger.Outage                   // nil: of this one only the time is known
+	*ledger.Outage                   // nil: only its time is known
 	c              *shard.Connection // a copy
 	from, to       float64
 	back           bool
@@ -139,7 +139,7 @@ func (s *Streams) lastOutage(c *shard.Connection) *ledger.Outage {
 		longest := c.Longest
 		return &longest
 	}
-	// It did not try, or its first connect took longer: it was to have a stream until the end of the hold.
+	// It did not try, or its first connect took longer: it was planned to have a stream until the end of the hold.
 	r := &s.m.Runners[c.Runner]
 	end := min(c.OpenedAt-c.Connect+s.m.Plan.Hold(), time.Duration(r.EndedUS-r.StartedUS)*time.Microsecond)
 	return &ledger.Outage{From: c.ClosedAt, To: max(c.ClosedAt, end)}
@@ -285,9 +285,9 @@ func (s *Streams) messagesOf(a *Action, losses []loss, e *Effect, counted float6
 		if lost[client{c.Runner, c.ID}] { // with what was on its way to it
 			from = max(from-joinWindow.Seconds(), counted)
 		}
-		var listed uint64 // of what was missed or came twice
+		var listed uint64 // of missed and duplicated messages
 		for _, f := range c.Findings {
-			switch f.Kind { //nolint:exhaustive // what else was found is no message's
+			switch f.Kind { //nolint:exhaustive // other findings are not about messages
 			case ledger.KindLost, ledger.KindUnsent, ledger.KindTail, ledger.KindDuplicated:
 				listed += max(f.Count, 1)
 			}
@@ -298,7 +298,7 @@ func (s *Streams) messagesOf(a *Action, losses []loss, e *Effect, counted float6
 			if at := unix(r.At(f.At)); at < a.StartedUnix || at >= e.Until {
 				continue
 			}
-			switch f.Kind { //nolint:exhaustive // what else was found is listed elsewhere
+			switch f.Kind { //nolint:exhaustive // other findings are listed elsewhere
 			case ledger.KindLost, ledger.KindUnsent, ledger.KindTail:
 				e.Missed += max(f.Count, 1)
 			case ledger.KindDuplicated:

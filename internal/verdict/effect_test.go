@@ -20,7 +20,7 @@ func actionAt(name string, at, duration float64) ActionResult {
 	return ActionResult{Action: plan.Action{Name: name, At: time.Duration(at) * time.Second, Command: "./" + name}, StartedUnix: startUnix + at, EndedUnix: startUnix + at + duration}
 }
 
-// crowd is a run of n streams of the first runner that reconnect.
+// crowd returns a run of n streams of the first runner that reconnect.
 func crowd(n int) *shard.Merged {
 	m, _ := cleanRun()
 	m.Plan.Reconnect, m.Plan.Connections, m.Plan.MaxOutageS = true, n, -1
@@ -163,7 +163,7 @@ func TestUnlistedCutsAreNotAttributedToAnAction(t *testing.T) {
 		{From: second(62), To: second(63), Planned: true}, {From: second(64), To: second(65)}, {From: second(66), To: second(70)},
 	}
 	of.Survived = 4
-	of = &m.Connections.Edit(1).Record // whose next stream had not opened when the run ended
+	of = &m.Connections.Edit(1).Record // a connection whose next stream had not opened when the run ended
 	of.ClosedAt, of.LastOutage = second(64), &ledger.Outage{From: second(64), To: second(65), Planned: true}
 	e := judgeSoak(m, nil, Evidence{Actions: []ActionResult{actionAt("deploy", 60, 1)}}).Actions[0].Effect
 	require.Equal(t, []int{1, 1}, []int{e.Lost, e.Times})

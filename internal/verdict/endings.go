@@ -60,8 +60,8 @@ type end int
 
 const (
 	otherEnd     end = iota // it was completed, dropped or refused
-	endTimedOut             // the client asked for the end and gave up waiting
-	endedByError            // the stream broke after the client had asked for its end
+	endTimedOut             // the client requested the end and its wait timed out
+	endedByError            // the stream broke after the client had requested its end
 	endStopped              // the run was stopped, or the script closed the stream without asking for its end
 )
 

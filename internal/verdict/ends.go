@@ -81,7 +81,8 @@ func endTimes(o *shard.EndOutcome) EndTimes {
 	return EndTimes{Count: o.Took.Count(), MinMS: float64(o.MinUS) / 1000, MS: quantiles(o.Took)}
 }
 
-// slowerThanMessages is how many times as long as messages are late an answer takes that only the ends are slow by.
+// slowerThanMessages is the minimum ratio of the durations of ends to the lateness of messages at which only the ends
+// are slow.
 const slowerThanMessages = 5
 
 // slowEnds returns a sentence if the requests that end streams are slow though messages are not. Then their cost is

@@ -12,20 +12,21 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// Evidence has the records of a run: of its runners, its target and `soak run`. Judging does not modify it.
+// An Evidence has the records of a run: of its runners, its target and `soak run`. Judging does not modify it.
 type Evidence struct {
 	Rounds  []*shard.Merged    // the first is the run, others searched further
-	Server  ServerLedger       // nil where the target keeps none
-	Model   ModelLedger        // of the numbered model behind the service; nil: not asked
+	Server  ServerLedger       // nil if the target has none
+	Model   ModelLedger        // of the numbered model behind the service; nil: not read
 	Samples []resources.Sample // of target and host
 	Cores   int                // of the machine
 	OneHost bool               // target and runners share a machine, so their clocks are one
 	// ServiceCores and RunnerCores are the numbers of cores reserved for each; 0 if they shared all.
 	ServiceCores, RunnerCores int
-	// Machines are the machines that a Prometheus scraped. Runners have the counters of their own in their shards.
+	// Machines are the machines that a Prometheus scraped. The shards of runners have the counters of their own
+	// machines.
 	Machines []*machine.Record
 
-	Problems []string // why the run is incomplete, beyond what the shards say
+	Problems []string // why the run is incomplete, in addition to the shards
 	// RunnerEnds are of the runners that did not run to their end.
 	RunnerEnds  []shard.RunnerEnd
 	Failures    []Failure // of the target's processes, in a complete run; their own counts are lost
@@ -41,12 +42,12 @@ type Evidence struct {
 type Assessment struct {
 	Layout
 	Checks   []Check
-	Doubts   []Check // checks that come last: they only take a pass back
+	Doubts   []Check // checks after all others: they can only revoke a pass
 	Facts    []Fact
 	Tables   []Table
 	Metrics  []Metric
 	Warnings []string
-	Passed   []string // what a pass has shown, in sentences
+	Passed   []string // results of a pass, in sentences
 	Streams  *Streams // the counts of the event streams; nil if there were none
 	// Responses are those that end by themselves; nil if there were none.
 	Responses *shard.Responses
@@ -113,15 +114,15 @@ func texts(all []Failure) (out []string) {
 	return out
 }
 
-// RunInfo is the origin of a run, as `soak run` recorded it. Empty fields are not recorded.
+// A RunInfo is the origin of a run, as `soak run` recorded it. Empty fields are not recorded.
 type RunInfo struct {
 	Command []string          `json:"command,omitempty"` // as typed, with the variables that were settings in front of it, without secrets
 	Commit  string            `json:"commit,omitempty"`  // of soak, and +dirty behind it where files of the build had changed
 	Soak    string            `json:"soak,omitempty"`    // version
-	K6      string            `json:"k6,omitempty"`      // version, where there are no runners that say it
-	Go      string            `json:"go,omitempty"`      // that soak was built with
+	K6      string            `json:"k6,omitempty"`      // version, if no runner has it
+	Go      string            `json:"go,omitempty"`      // of the build of soak
 	Backend string            `json:"backend,omitempty"` // version of our own backend
-	Nginx   string            `json:"nginx,omitempty"`   // that soak started
+	Nginx   string            `json:"nginx,omitempty"`   // started by soak
 	Machine resources.Machine `json:"machine"`           // of `soak run`
 }
 

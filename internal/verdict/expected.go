@@ -43,7 +43,7 @@ func (s *Streams) comparePublished(i int, r *shard.Connection) *shard.Connection
 func (s *Streams) compareWith(i int, r *shard.Connection, messages []shard.Message, sum *Topic, certain []ledger.Instant) *shard.Connection {
 	a := s.accountOf(r, messages, certain)
 	if t := s.shared[sum.Name]; t != nil && t.aligned.Repeated() {
-		a.ordered = false // the first and the last messages of a stream may have been taken for others with the same content
+		a.ordered = false // the first and the last messages of a stream may be others with the same content
 	}
 	lost := s.atCuts(i, &a, a.lostNumbers())
 	s.Messages.NotExpected += a.unexpected
@@ -137,7 +137,7 @@ func (s *Streams) accountOf(r *shard.Connection, messages []shard.Message, certa
 		}
 	}
 	a.delay = a.lastDelay(runner)
-	if s.shared == nil && r.MaxLateness > 0 { // it comes from the publish time in messages, perhaps by another clock
+	if s.shared == nil && r.MaxLateness > 0 { // from the publish time in messages, perhaps by another clock
 		a.delay = min(a.delay, r.MaxLateness)
 	}
 	a.delay = max(a.delay-(a.window-joinWindow), 0)
@@ -211,8 +211,8 @@ func (a *account) unplacedTimes() (times []time.Time) {
 	return times
 }
 
-// couldBe reports whether the corrupted message that arrived at came can be the message with that number: then it arrived after
-// that message was published, and took at most a second longer than the last message.
+// couldBe reports whether the corrupted message that arrived at came can be the message with that number: then it
+// arrived after that message was published, with a delay of at most a second more than the last message.
 func (a *account) couldBe(number uint64, came time.Time) bool {
 	took := came.Sub(time.UnixMicro(a.messages[number-1].SentUS))
 	return took >= joinWindow-a.window-a.tolerance && took <= a.delay+a.window

@@ -343,13 +343,13 @@ func TestMessagesInFlightAtTheEndAreNotLost(t *testing.T) {
 	}
 }
 
-// A corrupted message stands for a missing one of its time at most: an extra copy stands for none.
+// A corrupted message replaces at most one missing one of its time. An extra copy replaces none.
 func TestCorruptedMessageDoesNotHideLosses(t *testing.T) {
 	t.Parallel()
 	const stream, at, lost = 0, 5, 12
 	for name, c := range map[string]struct {
 		anyOrder  bool
-		corrupted []uint64 // what comes in place of the message at
+		corrupted []uint64 // replacements of message at
 		at        uint64
 		missed    uint64
 	}{
@@ -384,7 +384,7 @@ func TestCorruptedMessageDoesNotHideLosses(t *testing.T) {
 	}
 }
 
-// Of compared clients, the arrival at another client shows when a message was sent.
+// Among compared clients, the arrival at another client shows when a message was sent.
 func TestMessageOfUnknownPlaceArrivesBeforeOtherClients(t *testing.T) {
 	t.Parallel()
 	sent := time.UnixMicro(1_700_000_000_000_000)

@@ -9,12 +9,12 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// CPUUse is the CPU time of a load generator, in seconds summed over its threads.
+// A CPUUse is the CPU time of a load generator, in seconds summed over its threads.
 type CPUUse struct {
 	CPU    float64       // computing
 	Waited float64       // ready to run, without a core
-	Wall   float64       // that passed
-	Stall  time.Duration // longest time by which one of its processes woke up late
+	Wall   float64       // elapsed
+	Stall  time.Duration // maximum delay with which one of its processes woke up
 }
 
 // maxWaited is the share of the time for which threads may wait for a core.

@@ -53,7 +53,7 @@ func TestSaturatedGenerator(t *testing.T) {
 	}
 }
 
-// The reason "stall 6 ms, limit 500" was given for a generator that had waited for cores.
+// The reason of a generator that waited for cores names the wait, not its stall.
 func TestExceededGeneratorLimitIsNamed(t *testing.T) {
 	t.Parallel()
 	m, server := cleanRun()

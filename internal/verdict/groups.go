@@ -99,7 +99,7 @@ type cluster struct {
 	byMessage map[subject]*bundle // by message; nil: more than maxSimilar
 }
 
-// seconds holds the Unix seconds of findings, in order.
+// A seconds holds the Unix seconds of findings, in order.
 type seconds []int64
 
 // clusters numbers the seconds. Two neighbours that are at most gap apart have the same number.

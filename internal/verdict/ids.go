@@ -10,7 +10,7 @@ const (
 	CheckUp         CheckID = "target.up"        // no process of the target crashed
 	CheckAnswers    CheckID = "target.answers"   // the target answered at the end
 	CheckPackets    CheckID = "machines.packets" // AWS dropped no packets of a machine
-	CheckVerdict    CheckID = "run.verdict"      // stands for all checks of a run that was not judged
+	CheckVerdict    CheckID = "run.verdict"      // represents all checks of a run that was not judged
 	CheckGenerator  CheckID = "generator.kept-up"
 	CheckOwnCount   CheckID = "server.count"  // the server's own count agrees
 	CheckScript     CheckID = "script.checks" // the checks of the k6 script

@@ -13,8 +13,8 @@ import (
 // after 30 s has about 2 % of its clients reconnecting at any time.
 const maxLastOutages = .1
 
-// lastOutages counts the clients that received no message after their last outage. They were disconnected when their end was
-// requested, or had reconnected so shortly before that no message was due.
+// A lastOutages counts the clients that received no message after their last outage. They were disconnected when
+// their end was requested, or had reconnected so shortly before that no message was due.
 type lastOutages struct {
 	clients      int    // clients, except those disconnected as planned and not refused since
 	unanswered   int    // clients whose last attempt to reconnect was unanswered for over a second

@@ -23,7 +23,7 @@ type machineSignals struct {
 // An affectedFaults counts the faults on a machine's streams while one of its counters increased.
 type affectedFaults struct {
 	refused, dropped, late uint64 // while packets were dropped
-	lateBySteal            uint64 // messages that arrived late while the hypervisor took the CPU
+	lateBySteal            uint64 // messages that arrived late while the hypervisor used the CPU
 }
 
 func (a *affectedFaults) byPackets() bool { return a.refused+a.dropped+a.late > 0 }
@@ -83,7 +83,7 @@ func OnTarget(e *Evidence, from, to time.Time, match func(machine.Counter) bool)
 	return e.increase(from, to, func(m *MachineReport) bool { return m.Target }, match)
 }
 
-// increase returns by how much some counters of some machines grew between two instants. It is not known if none of these
+// increase returns by how much some counters of some machines grew between two instants. ok is false if none of these
 // machines has such a counter.
 func (e *Evidence) increase(from, to time.Time, selects func(*MachineReport) bool, match func(machine.Counter) bool) (sum float64, known bool) {
 	for _, m := range MachinesOf(e) {
@@ -154,8 +154,9 @@ func (m *machineSignals) count(runner *shard.Runner, r *shard.Connection, all []
 	}
 }
 
-// stealWindow returns a window in which the hypervisor took the CPU while a message was late; nil if the control group, which the same
-// process reads, was on time meanwhile. A dropped packet delays one stream only, so the control group shows nothing of it.
+// stealWindow returns a window in which the hypervisor used the CPU while a message was late; nil if the control
+// group, which the same process reads, was on time in the window. A dropped packet delays one stream only, so the
+// control group does not show it.
 func stealWindow(runner *shard.Runner, f ledger.Finding, all []window) *window {
 	from, to := runner.At(f.At-f.Lateness), runner.At(f.At)
 	if group := runner.Controlled; decides(group) {

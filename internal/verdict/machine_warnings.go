@@ -12,9 +12,9 @@ import (
 const (
 	// maxStolen is the share of its CPU time that a machine may lose to the hypervisor, as maxWaited.
 	maxStolen = maxWaited
-	// maxRetransmitted is the share of segments that may be sent again, and minRetransmitted how many that have to be:
-	// a quarter of the traces of the Internet that K. Pentikousis and others compared had more than that ("A comparative
-	// study of aggregate TCP retransmission rates"), and a network of one's own has far less.
+	// maxRetransmitted is the maximum share of retransmitted segments, and minRetransmitted their minimum number for
+	// a warning. A quarter of the traces of the Internet that K. Pentikousis and others compared had more than that
+	// ("A comparative study of aggregate TCP retransmission rates"), and a private network has far less.
 	maxRetransmitted = .02
 	minRetransmitted = 100
 	// maxTracked is how full the table of tracked connections may be. When it is full new connections are dropped.
@@ -77,7 +77,7 @@ func (m *MachineReport) droppedByAWS(s *affectedFaults) (c Check, ok bool) {
 	return c, packets > 0
 }
 
-// stealWarnings warns of CPU time that the hypervisor took.
+// stealWarnings warns of CPU time that the hypervisor used.
 func (m *MachineReport) stealWarnings(_ int, s *affectedFaults) (out []string) {
 	c := m.Counter(machine.Steal)
 	if c == nil || m.StealShare == nil {

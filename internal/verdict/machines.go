@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A MachineReport is what the counters of one machine showed during the run.
+// A MachineReport has the counters of one machine during the run.
 type MachineReport struct {
 	Name       string           `json:"name"`
 	Runners    []int            `json:"runners,omitempty"` // that ran on it
@@ -118,9 +118,9 @@ func (m *MachineReport) isSame(r *machine.Record) bool {
 	})
 }
 
-// assignRunners finds the runners whose streams a machine carries that is only known from Prometheus: any of those whose own
-// machine shows nothing of AWS's network, as in a pod. One that sees its network cards, or whose boot id is another, is on
-// another machine, which a Prometheus of something else may watch.
+// assignRunners finds the runners whose streams use a machine that only Prometheus reports: any of those whose own
+// machine has no counters of AWS's network, as in a pod. A runner with such counters, or with another boot id, is on
+// another machine, and the Prometheus may watch something else.
 func (m *MachineReport) assignRunners(first *shard.Merged, all []*MachineReport) {
 	if len(m.fromRunners) > 0 || m.Target {
 		return
@@ -183,8 +183,8 @@ func (m *MachineReport) sum() {
 	}
 }
 
-// recordsOf are the records that a counter is to be taken from: of those of one namespace, or of the machine if the
-// counter is of all of it, the longest. Prometheus's is taken where no runner shows the counter of the machine itself.
+// recordsOf returns the records with a counter: among those of one namespace, or of the machine if the counter covers
+// all of it, the longest. It uses Prometheus's if no runner has the counter of the machine itself.
 func (m *MachineReport) recordsOf(c machine.Counter) (out []*machine.Record) {
 	longest := map[string]*machine.Record{}
 	var order []string

@@ -162,7 +162,7 @@ func TestQuietMachineChangesNothing(t *testing.T) {
 	require.Empty(t, v.Warnings)
 	require.Empty(t, failedChecks(v))
 	require.Len(t, v.Machines, 2)
-	m, server = cleanRun() // whose runners counted nothing
+	m, server = cleanRun() // whose runners have no counters
 	v = judgeSoak(m, server, Evidence{})
 	require.Equal(t, Pass, v.Verdict)
 	require.Nil(t, v.Machines)
@@ -282,7 +282,8 @@ func TestMachineWarnings(t *testing.T) {
 	require.Empty(t, judgeSoak(m, server, Evidence{}).Warnings, "the target is elsewhere: who listens there is not known")
 }
 
-// The machine of the service is part of the target: packets that AWS drops there explain a failure, and excuse none.
+// The machine of the service is part of the target: packets that AWS drops there explain a failure, but do not excuse
+// it.
 func TestPacketsDroppedByAWSOnTheStack(t *testing.T) {
 	t.Parallel()
 	m, server := cleanRunOnAWS()
@@ -325,7 +326,7 @@ func TestHostOfAPodIsFoundInPrometheus(t *testing.T) {
 	}
 }
 
-// Packets dropped by AWS on an unrelated machine of the Prometheus explain no fault. A laptop sees its own network
+// Packets dropped by AWS on an unrelated machine of the Prometheus explain no fault. A laptop has its own network
 // cards, and the pods of another host have its boot id.
 func TestMachineOfAnotherDeploymentExplainsNothing(t *testing.T) {
 	t.Parallel()
@@ -368,7 +369,7 @@ func TestMachineInPrometheusIsCountedOnce(t *testing.T) {
 	require.Len(t, judgeSoak(m, server, Evidence{Machines: []*machine.Record{stack}}).Machines, 2, "another machine of that name")
 }
 
-// A notice of AWS counts if it takes effect during the run, and one that terminates a spot instance always.
+// A notice of AWS counts if it is effective during the run; the termination of a spot instance always counts.
 func TestAWSNotices(t *testing.T) {
 	t.Parallel()
 	m, server := cleanRunOnAWS()

@@ -10,12 +10,12 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// Messages holds the counts of all messages.
+// A Messages holds the counts of all messages.
 type Messages struct {
 	ledger.Totals
 	// Floor is connections × floor(held / interval), for comparison (docs/accounting.md); 0 if no message is expected by interval.
 	Floor      uint64 `json:"floor,omitempty"`
-	Repeated   uint64 `json:"repeated,omitempty"`   // came again, where the service may bring a message again
+	Repeated   uint64 `json:"repeated,omitempty"`   // duplicates of a service that allows them
 	Foreign    uint64 `json:"foreign,omitempty"`    // of other publishers, or of another run
 	Misrouted  uint64 `json:"strayed,omitempty"`    // of this run, on streams of other topics
 	Heartbeats uint64 `json:"heartbeats,omitempty"` // which are no messages
@@ -62,8 +62,9 @@ type Topic struct {
 	Published uint64 `json:"published"`
 	ledger.Totals
 
-	// Of clients that are compared with each other: the messages that any of them received, the fewest and the most of a client, and
-	// the first clients that received others than most, with the time from which on.
+	// For topics whose clients are compared with each other: the messages that any client received, the minimum and
+	// maximum of a client, and the first clients that received other messages than most, with the start of the
+	// difference.
 	Messages     uint64   `json:"messages,omitempty"`
 	Fewest       uint64   `json:"fewest,omitempty"`
 	Most         uint64   `json:"most,omitempty"`
@@ -77,7 +78,7 @@ type Topic struct {
 // maxTopics is how many topics are listed one by one.
 const maxTopics = 50
 
-// listTopics makes a record of each topic, in the order of the publisher: a topic that no stream saw is one of them.
+// listTopics makes a record of each topic, in the order of the publisher, including topics without a stream.
 func (s *Streams) listTopics() {
 	s.topics = map[string]*Topic{}
 	for _, p := range s.m.Publishers() {
@@ -182,8 +183,8 @@ func (s *Streams) PublishChecks() (out []Check) {
 	return []Check{confirmed, gaps.Inconclusive().notJudgedIf(p.Sent == 0, "no message was sent")}
 }
 
-// A publisher that stalls for a moment makes up for it, and every message is still accounted for. It has fallen behind
-// where more than this share of the messages were sent over a second late, or one was so late.
+// A publisher that stalls shortly catches up, and every message is still counted. It has fallen behind if more than
+// this share of the messages were sent over a second late, or one was late by this time.
 const (
 	maxLagShare = .01
 	maxLag      = 10 * time.Second

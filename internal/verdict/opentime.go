@@ -13,8 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// minOpen is the share of the planned time for which a connection has to have a stream. Below it most of
-// the run was not observed, however well it went while the stream was open.
+// minOpen is the minimum share of the planned time for which a connection must have a stream. Below it most of the
+// run was not observed, even if the stream had no faults.
 const minOpen = .5
 
 // An OpenTime compares how long streams were open with the whole run, with the reasons.

@@ -20,7 +20,7 @@ type Live struct {
 // A Link leads to another page.
 type Link struct{ Name, URL string }
 
-// WriteLive writes the page for a new viewer. The page asks for the events after id.
+// WriteLive writes the page for a new viewer. The page requests the events after id.
 func WriteLive(w io.Writer, l *Live, id string) error {
 	d := document{Page: &l.Page, Live: l, Data: map[string]any{
 		"time": l.Time, "charts": chartsOf(l.Sections...), "files": map[string]string{}, "live": id,

@@ -175,7 +175,7 @@ func TestArchiveHasNoSecrets(t *testing.T) {
 	}
 }
 
-// A value has other forms where a program writes it down, and one may be what stands in the place of secrets.
+// A program may write a value in other forms, and one form may look like the replacement of secrets.
 func TestSecretsInEveryForm(t *testing.T) {
 	t.Parallel()
 	for _, token := range []string{`a<b&c>d"e`, `back\slash1`, "ü-password", "$1-password", "with space"} {
@@ -197,7 +197,7 @@ func TestSecretsInEveryForm(t *testing.T) {
 	require.Equal(t, `{"password":"[redacted]"}`, NewSecrets(nil, "").String(`{"password":"ab\"cdefgh"}`), "to its end")
 }
 
-// An action printed GRAFANA_PASSWORD on a line of its own, and JSON has a letter before it there: ready\n0f3b….
+// An action printed GRAFANA_PASSWORD on a separate line; JSON then has a letter directly before it: ready\n0f3b….
 func TestEscapedSecretIsReplaced(t *testing.T) {
 	t.Parallel()
 	const password = "0f3b9c1d5e7a48b29c6d1e0f2a3b4c5d"
@@ -218,7 +218,7 @@ func TestEscapedSecretIsReplaced(t *testing.T) {
 	require.JSONEq(t, strings.ReplaceAll(string(text), password, secret.Redacted), files["run.json"])
 }
 
-// What cannot be replaced is refused: the name of a file, and what no rule of a kind of file looks at.
+// Secrets that cannot be replaced prevent the archive: in the name of a file, and in kinds of files without a rule.
 func TestSecretPreventsArchive(t *testing.T) {
 	t.Parallel()
 	const token = "0f3b9c1d5e7a48b29c6d1e0f2a3b4c5d"

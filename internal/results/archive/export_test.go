@@ -27,8 +27,8 @@ import (
 // staleMarker is the NaN with which Prometheus ends a series.
 const staleMarker uint64 = 0x7ff0000000000002
 
-// What one Prometheus knew another one knows: values to the bit, timestamps to the millisecond, ends of series, also of
-// hours ago and of more than one window.
+// The data of one Prometheus arrives unchanged in another: values to the bit, timestamps to the millisecond, ends of
+// series, also hours ago and across windows.
 func TestArchivedDataMatchesPrometheus(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -131,7 +131,7 @@ func TestOpenOverwritesNothing(t *testing.T) {
 	require.ErrorContains(t, err, "there is no archive")
 }
 
-// What Make makes Open opens, whatever a run left.
+// Open accepts everything that Make makes, of any run.
 func TestMadeArchiveOpens(t *testing.T) {
 	t.Parallel()
 	file, c := makeArchive(t, Source{Results: folder(t, map[string]string{

@@ -30,7 +30,8 @@ type Server struct {
 	log     string
 }
 
-// StartPrometheus starts the program prometheus, empty. It accepts remote writes and scrapes nothing. dir is a folder of its own.
+// StartPrometheus starts the program prometheus, empty. It accepts remote writes and scrapes nothing. dir is its own
+// folder.
 func StartPrometheus(ctx context.Context, dir string) (*Server, error) {
 	program, err := exec.LookPath("prometheus")
 	if err != nil {

@@ -36,10 +36,10 @@ type Difference struct {
 	Significant bool
 }
 
-// Differ compares new values with old ones, of which it needs at least two. It takes the test of Mann
-// and Whitney, two-sided, exact for up to 50 runs (25 where values are equal), which takes nothing for
-// granted. That needs at least four runs against four: of three against three the most extreme outcome
-// has p = 2/20, which is not under Alpha. For fewer it takes the NoiseBand.
+// Differ compares new values with old ones, of which it needs at least two. It uses the test of Mann and Whitney,
+// two-sided, exact for up to 50 runs (25 with equal values), which makes no assumptions. That needs at least four
+// runs against four: with three against three the most extreme outcome has p = 2/20, which is not under Alpha. For
+// fewer runs it uses the NoiseBand.
 func Differ(old, now []float64) (Difference, error) {
 	if MinP(len(old), len(now)) > Alpha {
 		band, ok := NoiseBand(old, len(now))
@@ -59,8 +59,8 @@ func Differ(old, now []float64) (Difference, error) {
 	return Difference{P: p, Significant: p <= Alpha}, nil
 }
 
-// DifferByFactor is Differ of the logarithms of values above 0. Times scatter by factors: a band over their logarithms has room for the
-// long tail that times have, and is never below 0.
+// DifferByFactor compares the logarithms of values above 0 with Differ. Times scatter by factors: a band over their
+// logarithms covers their long tail, and is never below 0.
 func DifferByFactor(old, now []float64) (Difference, error) {
 	logs := func(values []float64) []float64 {
 		out := make([]float64, len(values))
@@ -76,16 +76,16 @@ func DifferByFactor(old, now []float64) (Difference, error) {
 	return d, err
 }
 
-// MinP is the smallest two-sided p that a rank-sum test of n against m runs can come to.
+// MinP returns the smallest possible two-sided p of a rank-sum test of n against m runs.
 func MinP(n, m int) float64 { return min(2/mathx.Choose(n+m, n), 1) }
 
-// A Band is where the mean of further runs of the same plan should fall, with the
-// probability 1 − Alpha: a prediction interval by Student's t, so it takes for granted that
-// runs scatter about normally. Few runs make a wide band, which is the truth about few runs.
+// A Band is the range of the mean of further runs of the same plan, with the probability 1 − Alpha: a prediction
+// interval by Student's t, which assumes that runs scatter about normally. Few runs have a wide band, because they
+// show little.
 type Band struct{ Low, High float64 }
 
-// NoiseBand is the band of values for the mean of `further` runs. ok is false for less than two
-// values, which have no spread.
+// NoiseBand returns the band for the mean of `further` runs. ok is false for less than two values, which have no
+// spread.
 func NoiseBand(values []float64, further int) (b Band, ok bool) {
 	if len(values) < 2 || further < 1 {
 		return Band{}, false

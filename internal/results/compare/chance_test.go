@@ -77,8 +77,7 @@ func TestDiffer(t *testing.T) {
 	require.ErrorContains(t, err, "at least two old runs")
 }
 
-// What is called significance must be it: equal runs differ in about one case of twenty, or
-// less, whichever method had to be used.
+// Equal runs differ significantly in about one case of twenty, or less, with each method.
 func TestFalsePositiveRate(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))

@@ -13,7 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Outcome is what became of a metric.
+// An Outcome is the result for a metric.
 type Outcome string
 
 // A metric is Worse, and the comparison a regression, when the median got worse by more than
@@ -34,7 +34,7 @@ type Change struct {
 	Outcome Outcome
 }
 
-// Relative is by how much the median changed, as a share of the old one; infinite from 0.
+// Relative returns the change of the median, as a share of the old one; infinite from 0.
 func (c Change) Relative() float64 {
 	if c.Old.Median == c.New.Median {
 		return 0
@@ -48,7 +48,7 @@ type Comparison struct {
 	Tolerance float64 // share of the old median
 	Changes   []Change
 	Warnings  []string
-	Blind     []string // what may have changed without a metric that shows it
+	Blind     []string // possible changes that no metric shows
 
 	saturated bool // a load generator was
 }
@@ -59,7 +59,7 @@ const (
 	minAll = 3
 )
 
-// Tolerance is the default share of the old median by which a metric may get worse.
+// Tolerance is the default maximum by which a metric may get worse, as a share of the old median.
 const Tolerance = .1
 
 // Compare compares new runs with old ones of the same plan.
@@ -123,7 +123,7 @@ func (c *Comparison) generators(f verdict.Metric, old []float64) bool {
 	return err != nil || without.Outcome != Worse
 }
 
-// checkPlans rejects runs of several plans, and a run that is given twice: it would make a spread of 0.
+// checkPlans rejects runs of several plans, and a repeated run, which would make a spread of 0.
 func checkPlans(runs []Run) error {
 	byKey := map[string]string{}
 	for _, r := range runs {
@@ -244,7 +244,7 @@ func byChance(old, now []verdict.Metric) bool {
 	return 1-d.CDF(after-1) > Alpha
 }
 
-// Regressions are the metrics that got worse.
+// Regressions returns the metrics that got worse.
 func (c *Comparison) Regressions() (out []Change) {
 	for _, change := range c.Changes {
 		if change.Outcome == Worse {
@@ -254,7 +254,7 @@ func (c *Comparison) Regressions() (out []Change) {
 	return out
 }
 
-// Verdict is fail where anything got worse, else pass.
+// Verdict returns fail if any metric got worse, else pass.
 func (c *Comparison) Verdict() verdict.Outcome {
 	if len(c.Regressions()) > 0 {
 		return verdict.Fail
@@ -265,7 +265,7 @@ func (c *Comparison) Verdict() verdict.Outcome {
 // negligible is the change of a metric that is too small to matter, by unit.
 var negligible = map[string]float64{"ms": 5, "µs": 1, "MiB": 1, "%": 1}
 
-// Metrics of how long a message takes.
+// Metrics of the latency of messages.
 const (
 	latencyP50  = "latency p50"
 	latencyP99  = "latency p99"

@@ -98,8 +98,8 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// 5 ms more on every message are in every gap alike: without a common clock no metric shows them, and
-// the comparison has to say so.
+// 5 ms more for every message change no gap: without a common clock no metric shows them, and the comparison must
+// state that.
 func TestCompareListsUndetectableChanges(t *testing.T) {
 	t.Parallel()
 	above := func(from string) func(*verdict.Verdict) {
@@ -364,7 +364,7 @@ func TestGeneratorLimitedRate(t *testing.T) {
 	}
 }
 
-// A service with cores of its own is another service than one that shares them with the runners.
+// A service with its own cores is not comparable with one that shares them with the runners.
 func TestPlanIncludesCores(t *testing.T) {
 	t.Parallel()
 	runs := readAll(t, 1, 2, nil)

@@ -23,7 +23,7 @@ type Run struct {
 	Dir     string
 	Verdict *verdict.Verdict
 
-	plan          map[string]any // what has to be the same
+	plan          map[string]any // the values that must be equal
 	otherSettings map[string]any // settings that change no metric
 }
 
@@ -96,7 +96,7 @@ func Open(dir string) (Run, error) {
 		delete(r.plan, "parameters")
 		maps.Copy(r.plan, parameters)
 	}
-	for _, random := range []string{"testid", "run_id", "prefix", "marker", "control_url"} { // anew for every run
+	for _, random := range []string{"testid", "run_id", "prefix", "marker", "control_url"} { // random for every run
 		delete(r.plan, random)
 	}
 	for _, name := range []string{"end_timeout_s", "max_outage_s", "back_within_s", "max_hidden", "control"} {
@@ -105,7 +105,7 @@ func Open(dir string) (Run, error) {
 			delete(r.plan, name)
 		}
 	}
-	if v := r.Verdict; v.Service.Name != "" { // wherever its description lies
+	if v := r.Verdict; v.Service.Name != "" { // independent of the place of its description
 		r.plan["service"], r.plan["description"] = v.Plan.ServiceName(), v.Service.SHA256
 	}
 	if actions := r.actions(); actions != "" {
@@ -132,10 +132,10 @@ func (r Run) actions() string {
 // circumstances are the parts of run.json that must be equal, in addition to the plan.
 type circumstances struct {
 	OneClock bool   `json:"one_clock"` // soak started the target itself: its address is drawn at random
-	Cores    string `json:"cores"`     // that target and runners had of their own
+	Cores    string `json:"cores"`     // reserved for target or runners
 }
 
-// manifest reads run.json; it is empty where there is none that can be read.
+// manifest reads run.json. It returns an empty value if the file cannot be read.
 func manifest(dir string) (run circumstances) {
 	if safefile.JSON(filepath.Join(dir, "run.json"), safefile.Verdict, &run) != nil {
 		return circumstances{}
@@ -143,11 +143,11 @@ func manifest(dir string) (run circumstances) {
 	return run
 }
 
-// MaxEarlier is how many earlier runs say what is normal: the latest ones.
+// MaxEarlier is the number of earlier runs that define the normal range: the latest ones.
 const MaxEarlier = 10
 
-// Earlier are the runs in the folder out that passed, had the plan of run and started before it,
-// the latest first, at most MaxEarlier. Runs that were regressions themselves are left out. What cannot be read is no run.
+// Earlier returns the runs in the folder out that passed, had the plan of run and started before it, the latest
+// first, at most MaxEarlier. It omits runs that were regressions themselves, and folders that cannot be read.
 func Earlier(out string, run Run) ([]Run, error) {
 	entries, err := os.ReadDir(out)
 	if err != nil {
@@ -172,7 +172,7 @@ func Earlier(out string, run Run) ([]Run, error) {
 	return EarlierOf(normal, run), nil
 }
 
-// EarlierOf is Earlier for runs that are read already, all of them of the plan of run.
+// EarlierOf is Earlier for loaded runs, all of them of the plan of run.
 func EarlierOf(all []Run, run Run) []Run {
 	var found []Run
 	for _, r := range all {
@@ -184,7 +184,7 @@ func EarlierOf(all []Run, run Run) []Run {
 	return found[:min(len(found), MaxEarlier)]
 }
 
-// SamePlan says in what two runs differ that has to be the same to compare them.
+// SamePlan returns an error with the difference that keeps two runs from being compared.
 func SamePlan(a, b Run) error {
 	for _, d := range differences(a.plan, b.plan) {
 		return fmt.Errorf("%s and %s are not of one plan: %s is %s in the one and %s in the other", a.Dir, b.Dir, d.Name, d.In, d.Other)
@@ -192,7 +192,8 @@ func SamePlan(a, b Run) error {
 	return nil
 }
 
-// Plan is what has to be the same to compare runs, as text: two runs with the same are of one plan.
+// Plan returns the settings that must be equal to compare runs, as text: two runs with the same text have the same
+// plan.
 func (r Run) Plan() string {
 	var b strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(r.plan)) {
@@ -204,7 +205,7 @@ func (r Run) Plan() string {
 // A Setting that is not the same in two runs.
 type Setting struct{ Name, In, Other string }
 
-// Settings are those in which two runs differ, whether that keeps them from being compared or not.
+// Settings returns the settings in which two runs differ, including those that do not keep them from being compared.
 func Settings(a, b Run) []Setting {
 	return append(differences(a.plan, b.plan), differences(a.otherSettings, b.otherSettings)...)
 }

@@ -36,7 +36,7 @@ var apis = map[string]api{
 	literal(eventIs("complete")):               {module: "graphql-sse", failed: valueAt("$.errors")},
 }
 
-// doneOr returns the terminal events of the API, given the one that was seen.
+// doneOr returns the terminal events of the API in addition to the observed one.
 func (a *api) doneOr(seen object) any {
 	if a.done != nil {
 		return a.done

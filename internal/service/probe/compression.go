@@ -96,7 +96,7 @@ func (f *findings) delay(t *track, reference []*track) string {
 // A batches counts events that arrived together on a compressed stream, and one by one on another.
 type batches struct {
 	sent, arrived time.Time // the last one
-	together      bool      // it came together with the one before
+	together      bool      // it arrived together with the previous one
 	number, count int
 }
 

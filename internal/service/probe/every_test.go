@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The times are given: a machine that stalls makes messages of a real stream come irregularly.
+// The times are fixed: on a machine that stalls, messages of a real stream are irregular.
 func TestMessageInterval(t *testing.T) {
 	t.Parallel()
 	for want, at := range map[string][]time.Duration{

@@ -21,7 +21,7 @@ var (
 	notContent    = regexp.MustCompile(`(?i)(id|type|time|date|created|role|model|object|sum|hash|fingerprint|obfuscation|signature|status|kind)['\]]*$`)
 )
 
-// finite holds the responses of a service that ends each of them with a terminal event.
+// A finite holds the responses of a service that ends each of them with a terminal event.
 type finite struct {
 	responses []series // their blocks without heartbeats, the terminal event last
 	heartbeat string   // name of the event; "" for none
@@ -156,7 +156,7 @@ func (f *finite) chunks(event string) []series {
 	return out
 }
 
-// findSeq returns where the numbers of the blocks are, which begin at 0 or 1 in each response; "" for nowhere.
+// findSeq returns the place of the numbers of blocks, which begin at 0 or 1 in each response; "" if there is none.
 func findSeq(all []series) string {
 	longest := slices.MaxFunc(all, func(a, b series) int { return len(a.units) - len(b.units) })
 	if len(longest.units) < minNumbers {
@@ -186,7 +186,8 @@ func countsUp(all []series, read reader) bool {
 	return true
 }
 
-// findContent returns where the text of the answer is: in the JSON, at the place with the most different texts in a response.
+// findContent returns the place of the text of the answer in the JSON: the one with the most different texts in a
+// response.
 func (f *finite) findContent() string {
 	different := map[string]map[string]bool{}
 	var places []string

@@ -18,8 +18,8 @@ var publishRequest = Request{URL: "{base}/pub/{topic}", Body: `{"run":"{run}","s
 
 type dialer = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// inMemory starts a hub in a bubble of testing/synctest, in which nothing takes time but what waits. dial connects to it, which
-// takes a millisecond, so that no message comes at the moment at which it was sent.
+// inMemory starts a hub in a bubble of testing/synctest, in which only waits need time. dial connects to it, which
+// needs a millisecond, so that no message arrives at the instant of its sending.
 func inMemory(t *testing.T, h *hub.Hub) (server *httptest.Server, dial dialer) {
 	t.Helper()
 	server, connect := h.StartInMemory(t)

@@ -267,7 +267,7 @@ func (i *idleProbe) report() string {
 	return b.String()
 }
 
-// conclusion returns the range of the limit, what is known to have such a limit, and the remedy.
+// conclusion returns the range of the limit, the known sources of such a limit, and the remedy.
 func (i *idleProbe) conclusion() string {
 	dead := append(i.withFate(closed), i.withFate(lost)...)
 	survived := time.Duration(0)

@@ -18,7 +18,7 @@ import (
 // A network is a path between client and service that drops connections after a silence.
 type network struct {
 	limit  time.Duration
-	closes bool // it closes them; else it drops what comes, as a NAT does
+	closes bool // it closes them; otherwise it drops data, as a NAT does
 	reset  bool
 }
 
@@ -208,7 +208,7 @@ func TestCheckTimesFitTheProbe(t *testing.T) {
 	require.Equal(t, 899*time.Second, all[len(all)-1])
 }
 
-// A service that confirms and brings nothing would make every stream look dead.
+// If a service confirms messages but delivers none, every stream would look dead.
 func TestIdleProbeRejectsLostMessages(t *testing.T) {
 	t.Parallel()
 	h := &hub.Hub{Lose: func(string, string) bool { return true }}

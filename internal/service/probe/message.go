@@ -10,12 +10,12 @@ import (
 	"github.com/sse-soak/sse-soak/internal/format"
 )
 
-// message is the message of a description: its fields, and the notes on them.
+// A message is the message of a description: its fields, and the notes on them.
 type message struct {
 	match  object
 	seq    string
 	notes  []string // of the whole
-	idNote string   // what the ids are, in words
+	idNote string   // description of the ids
 }
 
 // A series is the messages of one stream in the order of arrival.

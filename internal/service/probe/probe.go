@@ -17,13 +17,13 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
-// Config is the configuration of a probe. URLs, headers and bodies may contain the placeholders of a description.
+// A Config is the configuration of a probe. URLs, headers and bodies may contain the placeholders of a description.
 type Config struct {
 	URL     string  // of a stream
 	Connect Request // the rest of that request
 	Then    Request // the second request that a stream needs; empty: none
 	Publish Request // publishes a message; empty: the probe publishes nothing
-	Topic   string  // the text in URLs that is a topic; {topic} stands for it as well
+	Topic   string  // the topic as it occurs in URLs; {topic} may replace it
 	Name    string  // of the description
 
 	Streams int
@@ -61,7 +61,7 @@ const defaultTopic = "soak-probe"
 // A Result is the outcome of a probe.
 type Result struct {
 	Module    string   // the description, as a JavaScript module
-	Missing   []string // what was not found, in sentences that name the remedy
+	Missing   []string // missing facts, in sentences that name the remedy
 	Publishes bool     // the description has publish
 	Topics    bool     // its requests name {topic}
 	Checked   bool     // a run with it checks messages

@@ -172,7 +172,7 @@ func TestSecondRequest(t *testing.T) {
 	require.Contains(t, module, "Answered 204.")
 }
 
-// What a service sends by itself.
+// Messages that a service sends by itself.
 func TestUnpublishedMessages(t *testing.T) {
 	t.Parallel()
 	var tick atomic.Int64
@@ -245,7 +245,7 @@ func TestUnpublishedMessages(t *testing.T) {
 	}
 }
 
-// A chat passes on the text of a message, and adds fields of its own.
+// A chat forwards the text of a message, and adds its own fields.
 func TestMessagesOfPlainText(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ text, want string }{
@@ -330,7 +330,7 @@ func TestStoppedProbeWritesDescription(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	stop := func(said string) {
-		if strings.HasPrefix(said, "published 6 ") { // to one stream at least, and they came one Pace apart
+		if strings.HasPrefix(said, "published 6 ") { // to one stream at least, and they arrived one Pace apart
 			cancel()
 		}
 	}
@@ -340,7 +340,7 @@ func TestStoppedProbeWritesDescription(t *testing.T) {
 	require.Contains(t, string(module.Evaluate(t, result.Module)), published)
 }
 
-// Whatever a service sends stands in a comment or in a text of the module, and changes nothing else of it.
+// Data of a service is only in comments or strings of the module, and changes no other part of it.
 func TestModuleEscapesData(t *testing.T) {
 	t.Parallel()
 	evil := "'};\u2028alert(1)//*/\\"

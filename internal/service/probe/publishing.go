@@ -47,7 +47,7 @@ func (s *session) send(ctx context.Context, n int) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		err = fmt.Errorf("%s: no answer within %s", r, inSeconds(time.Since(s.published[len(s.published)-1].at)))
 	case errors.Is(err, context.Canceled):
-		err = nil // the probe was stopped: it may have come all the same
+		err = nil // the probe was stopped: the message may have arrived anyway
 	case err == nil && answer.Status >= 200 && answer.Status <= 299:
 		if !slices.Contains(s.statuses, answer.Status) {
 			s.statuses = append(s.statuses, answer.Status)

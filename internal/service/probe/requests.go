@@ -173,7 +173,7 @@ func (a *requests) normalizeURL(c *Config, raw string, s *tokenHider) (string, e
 
 func schemeOf(start string) string { scheme, _, _ := strings.Cut(start, ":"); return scheme }
 
-// withTopic replaces a topic that stands alone by {topic}, as it is or encoded.
+// withTopic replaces a topic that is a separate word by {topic}, unchanged or encoded.
 func withTopic(text, topic string) string {
 	if topic == "" {
 		return text

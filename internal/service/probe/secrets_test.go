@@ -14,7 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/hub"
 )
 
-// Nothing that was given as a secret is written down.
+// No secret of the settings is written to a file.
 func TestSecretsAreNotWritten(t *testing.T) {
 	t.Parallel()
 	h := &hub.Hub{Token: "s3cret", PubToken: "publisher's"}
@@ -97,7 +97,7 @@ func TestSecretsStayWithTheOrigin(t *testing.T) {
 	}
 }
 
-// A service may say back what it was sent.
+// A service may echo the request.
 func TestEchoedTokenIsNotWritten(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// A stream brings a price every 300 ms and greets; content makes the data of a message.
+// A stream sends a price every 300 ms and greets; content returns the data of a message.
 func sharedFindings(content func(client, message int) string) *findings {
 	f := &findings{session: &session{Config: Config{Pace: 100 * time.Millisecond}}, units: map[*track][]unit{}}
 	f.heartbeat.matches = func(*unit) bool { return false }

@@ -17,7 +17,7 @@ type role int
 
 const (
 	plain      role = iota // observed from start to end
-	compressed             // asks for a compression
+	compressed             // requests compression
 	resumed                // resumes a disconnected stream
 	fresh                  // opened at the same time as resumed, without a last event ID
 	unknown                // opened with an event ID that no event had

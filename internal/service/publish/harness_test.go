@@ -177,5 +177,5 @@ func sortNumbers(numbers []int) []int {
 // discardLog returns a log without output.
 func discardLog() *log.Logger { return log.New(io.Discard, "", 0) }
 
-// fixedMarker marks the messages of all topics alike.
+// fixedMarker returns the same marker for the messages of all topics.
 func fixedMarker(run string) func(int) string { return func(int) string { return run } }

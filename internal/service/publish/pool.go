@@ -59,7 +59,7 @@ func newPool(insecure bool, proxies proxy.Chooser) *pool {
 		TLS: func(conn net.Conn, server string) *tls.Conn {
 			return tls.Client(conn, &tls.Config{
 				ServerName: server, NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12,
-				InsecureSkipVerify: insecure, // #nosec G402 -- as the user asked for, like that of the streams
+				InsecureSkipVerify: insecure, // #nosec G402 -- the user's choice, as for the streams
 			})
 		},
 		MaxHead: maxResponse,
@@ -86,8 +86,8 @@ func (p *pool) connect(ctx context.Context, u *url.URL, deadline time.Time) (c *
 	return &conn{Conn: opened, origin: o}, false, nil
 }
 
-// usable reports whether an idle connection can be used again. Where the system cannot tell whether it has ended, each message has
-// a connection of its own: a message that is sent on one that has ended is in doubt.
+// usable reports whether an idle connection can be used again. If the system cannot show whether it has ended, each
+// message has its own connection: a message that is sent on an ended one is in doubt.
 func (c *conn) usable() bool {
 	if c.idle >= c.maxIdle {
 		return false

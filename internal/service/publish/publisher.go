@@ -21,7 +21,7 @@ import (
 // maxInFlight limits the connections. With that many unanswered messages, further ones wait.
 const maxInFlight = 1000
 
-// Config configures a publisher; for Topics and Rate see shard.Published.
+// A Config configures a publisher; for Topics and Rate see shard.Published.
 type Config struct {
 	Service *service.Service
 	Base    string // URL of the service
@@ -64,7 +64,7 @@ type Publisher struct {
 	mu            sync.Mutex // of all below
 	work          sync.Cond  // ready is not empty, or over is set
 	ended         bool
-	finish        bool    // all planned messages were answered or given up
+	finish        bool    // all planned messages have a response or an error
 	topics        []queue // by topic
 	ready         []int32 // topics with a message that can be sent
 	idle          int     // workers that wait
@@ -73,7 +73,7 @@ type Publisher struct {
 	reported      [3]bool // by trouble
 }
 
-// queue counts the messages of a topic.
+// A queue counts the messages of a topic.
 type queue struct {
 	due     uint32 // due, not started
 	started uint32 // sent, or being sent

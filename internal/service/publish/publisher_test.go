@@ -97,7 +97,7 @@ func TestSlowTopicFallsBehindWithoutOmittingMessages(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, func(topic string, _ int) int {
 		if topic == "a" {
-			time.Sleep(40 * time.Millisecond) // where one is due every 10 ms
+			time.Sleep(40 * time.Millisecond) // with one due every 10 ms
 		}
 		return http.StatusOK
 	})
@@ -291,8 +291,8 @@ func TestStartRefusesInvalidConfigurations(t *testing.T) {
 	}
 }
 
-// Ten thousand topics at ten thousand messages per second, of a service that takes its time for each: as many are
-// in flight as there is room for, and nothing is left out.
+// Ten thousand topics at ten thousand messages per second, of a slow service: the maximum number is in flight, and no
+// message is omitted.
 func TestLargestPublisher(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -77,7 +77,7 @@ func (p *Publisher) worker() {
 		s.send(topic)
 		p.mu.Lock()
 		if !p.c.Service.Message.AnyOrder {
-			if q.busy = q.due > 0; q.busy { // it goes to the end of the queue, and this worker takes the first
+			if q.busy = q.due > 0; q.busy { // it moves to the end of the queue, and this worker continues with the first
 				p.ready = append(p.ready, int32(topic)) // #nosec G115 -- an index of topics
 			}
 		}

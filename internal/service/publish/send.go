@@ -115,7 +115,7 @@ func (p *Publisher) reasonOf(err error) string {
 	return err.Error()
 }
 
-// read reads the response. What its head says counts, even if its body never ends.
+// read reads the response. Its head decides, even if its body never ends.
 func (s *sender) read(c *conn, r *http.Request, sentUS int64) shard.Outcome {
 	p := s.p
 	resp, err := c.Head(r) //nolint:bodyclose // Close would read an endless body; the connection is closed

@@ -22,8 +22,8 @@ import (
 
 const fine = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
-// A service that takes a request and closes its connection may have the message: it is never sent again, by
-// whichever method, for net/http does so with some.
+// A service that receives a request and closes its connection may have the message: it is never sent again, with any
+// method. net/http repeats some.
 func TestMessagesAreSentOnce(t *testing.T) {
 	t.Parallel()
 	for _, publish := range []string{
@@ -72,7 +72,8 @@ func TestMessagesAreSentOnce(t *testing.T) {
 
 var number = regexp.MustCompile(`seq\D+[0-9]+`)
 
-// A connection that the service closes while it is idle costs nothing: that is seen before the next message.
+// A connection that the service closes while it is idle costs no message: the publisher detects it before the next
+// one.
 func TestConnectionClosedWhileIdleIsNotUsed(t *testing.T) {
 	t.Parallel()
 	base, dials := serveCounting(t, fine, false)

@@ -48,7 +48,7 @@ func (c *Client) send(ctx context.Context, r Request) (*sseclient.Response, erro
 	client := &sseclient.Client{
 		Dial: c.Dial, Proxies: c.Proxies, UserAgent: "sse-soak", Unshared: true,
 		TLS: func(string) *tls.Config {
-			return &tls.Config{InsecureSkipVerify: insecure} // #nosec G402 -- as k6 does where its user says so
+			return &tls.Config{InsecureSkipVerify: insecure} // #nosec G402 -- the user's choice, as in k6
 		},
 	}
 	if r.NoKeepAlive && c.Dial == nil {

@@ -23,7 +23,7 @@ func secretive(t *testing.T, base, more string) Request {
 	return r
 }
 
-// origins starts two servers. The first redirects to the second, which redirects to a path of its own.
+// origins starts two servers. The first redirects to the second, which redirects to another path of its own.
 func origins(t *testing.T, status int) (first, second *httptest.Server, got chan *http.Request) {
 	t.Helper()
 	got = make(chan *http.Request, 10)

@@ -36,7 +36,7 @@ func Fill(r *service.Request, v *service.Values) Request {
 	return out
 }
 
-// Accepts reports whether the request asks for a content coding.
+// Accepts reports whether the request accepts a content coding.
 func (r Request) Accepts(name string) bool {
 	if own, ok := r.Header["Accept-Encoding"]; ok {
 		return coding.Accepts(own[0], name)

@@ -39,8 +39,8 @@ func (s *Stream) Excerpt() string {
 // Received returns the number of bytes of the body that arrived, before decompression, and when the last one did.
 func (s *Stream) Received() (n int64, at time.Time) { return s.body.Received() }
 
-// Part is a block, or one comment line of a block that has not ended yet: its comments come again with the block.
-// Its slices are the caller's.
+// A Part is a block, or one comment line of a block that has not ended yet: the block repeats its comments. Its
+// slices are the caller's.
 type Part struct {
 	service.Block
 	At   time.Time // of arrival

@@ -14,7 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
-// attempts is the number of times that the message is published: a service may take a moment until a stream is
+// attempts is the number of times that the message is published: a service may need some time until a stream is
 // subscribed.
 const attempts = 3
 
@@ -40,7 +40,7 @@ func (t *trial) publish(ctx context.Context) error {
 	return err
 }
 
-// message publishes a message and wants it back, as the description says.
+// message publishes a message and waits for it, as the description defines it.
 func (t *trial) message(ctx context.Context) error {
 	if t.s.Publish == nil {
 		return nil
@@ -94,7 +94,7 @@ func (t *trial) judge(p stream.Part, sent []int64) (ours bool, invalid error) {
 	case r.Kind != service.Delivery:
 		return false, nil
 	case !t.s.Message.Marked && !has && (r.Err != nil || r.HasSeq && r.Seq != 1):
-		t.mismatch = t.misread(p, r, sent) // or somebody else's
+		t.mismatch = t.misread(p, r, sent) // or from another publisher
 		return false, nil                  //nolint:nilerr // misread has it
 	}
 	return true, t.misread(p, r, sent)

@@ -29,7 +29,7 @@ func TestTokenFromAFunctionIsNotTried(t *testing.T) {
 	require.Equal(t, []string{"token() does not return SUBSCRIBE_TOKEN: no stream was tried before the load"}, notes)
 }
 
-// A service may say back what it was sent.
+// A service may echo the request.
 func TestTrialHidesATokenInTheResponse(t *testing.T) {
 	for name, handler := range map[string]http.HandlerFunc{
 		"refused": func(w http.ResponseWriter, r *http.Request) {

@@ -27,7 +27,7 @@ const (
 	grace        = 2 * time.Second
 )
 
-// Config configures a trial.
+// A Config configures a trial.
 type Config struct {
 	Service *service.Service
 	Base    string // URL of the service
@@ -109,7 +109,7 @@ type trial struct {
 	reader      *service.Reader
 	open        *subscription
 	began       time.Time // when the stream opened, or the last message arrived: the start of the wait for a heartbeat
-	lateHeaders bool      // the headers of a stream come with its first event
+	lateHeaders bool      // the headers of a stream arrive with its first event
 	sent        []int64   // the times at which the message was published, in microseconds since 1970
 	mismatch    error     // the mismatch of a block that may be the message; reported if no matching block arrives
 }

@@ -221,7 +221,7 @@ func TestUnresponsiveServiceIsReported(t *testing.T) {
 	require.ErrorContains(t, runTrial(t, "http://127.0.0.1:1", Config{}), "connect.url: GET http://127.0.0.1:1/sub/soak-topic-0: nothing listens there")
 }
 
-// What a service sends by itself is looked at where it is frequent.
+// The trial reads messages that a service sends by itself if they are frequent.
 func TestMessagesThatAreDueAreAwaited(t *testing.T) {
 	own := &hub.Hub{Generate: func(_, n int) string { return "id: " + hub.DecimalID(n) + "\ndata: 0\n\n" }, GenerateInterval: 50 * time.Millisecond}
 	base := own.Start(t).URL
@@ -257,7 +257,7 @@ func TestTrialEndsWithItsContext(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
-// streams that end by a request: the hub has none, so a server of its own.
+// Streams that end by a request: the hub has none, so the test has its own server.
 func TestEndRequestIsTried(t *testing.T) {
 	end := make(chan bool, 1)
 	status := http.StatusOK
@@ -339,7 +339,7 @@ func TestTrialHasOneStreamPerID(t *testing.T) {
 	require.NoError(t, Run(t.Context(), Config{Service: s, Base: server.URL, Topic: "t", ID: "trial", Marker: "m", Patience: time.Second}))
 }
 
-// As a run does, a trial tells no other origin the token.
+// A trial, like a run, sends the token to no other origin.
 func TestTrialFollowsNoRedirectToAnotherOrigin(t *testing.T) {
 	h := (&hub.Hub{}).Start(t)
 	got := make(chan http.Header, 10)
@@ -396,7 +396,7 @@ func TestRedirectOfThePublisherFails(t *testing.T) {
 		"/pub/soak-topic-0, which a run does not follow: write the URL that it leads to")
 }
 
-// The trial's stream is compressed as those of the run are, unless the description says otherwise.
+// The trial's stream is compressed like the streams of the run, unless the description disables it.
 func TestTrialRequestsCompressionAsTheRunDoes(t *testing.T) {
 	h := &hub.Hub{Gzip: 10 * time.Millisecond}
 	behind := h.Start(t)
