@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/results"
@@ -135,10 +137,11 @@ func (d *kubernetes) apply(ctx context.Context) error {
 }
 
 // checkOperator warns if the k6-operator is another release than the tested one. If it cannot be read, the run
-// continues.
+// continues. The service account soak has no permission in the namespace of the operator and needs none.
 func (d *kubernetes) checkOperator(ctx context.Context) {
 	version, warning, err := d.client.Operator(ctx)
 	switch {
+	case apierrors.IsForbidden(err):
 	case err != nil:
 		d.report(fmt.Sprintf("%v; %s was tested", err, cluster.TestedOperator))
 	case warning != "":

@@ -21,8 +21,8 @@ import (
 // manager is the owner of the applied fields.
 const manager = "sse-soak"
 
-// Apply creates the objects that stay between runs in the cluster. An object that this user may not change is assumed
-// to exist, applied by an administrator, and returned by name.
+// Apply creates the objects that stay between runs in the cluster. An administrator may have applied one that this user may not
+// change; such objects are returned by name. If one does not exist, that is an error, because this user cannot create it.
 func (c *Client) Apply(ctx context.Context, setup []*unstructured.Unstructured) (left []string, err error) {
 	for _, o := range setup {
 		resource, _ := meta.UnsafeGuessKindToResource(o.GroupVersionKind())
@@ -33,6 +33,9 @@ func (c *Client) Apply(ctx context.Context, setup []*unstructured.Unstructured) 
 		_, err := at.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: manager, Force: true})
 		switch {
 		case apierrors.IsForbidden(err):
+			if _, missing := at.Get(ctx, o.GetName(), metav1.GetOptions{}); apierrors.IsNotFound(missing) {
+				return nil, fmt.Errorf("apply %s %s: %w; an administrator must apply the overlay once, with kubectl apply -k", o.GetKind(), o.GetName(), err)
+			}
 			left = append(left, o.GetKind()+" "+o.GetName())
 		case err != nil:
 			return nil, fmt.Errorf("apply %s %s: %w", o.GetKind(), o.GetName(), err)

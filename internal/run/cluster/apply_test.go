@@ -78,9 +78,16 @@ func TestMissingOperatorErrorHasARemedy(t *testing.T) {
 
 // A pipeline's service account may create TestRuns, but not the namespace and its policies. Apply assumes that an
 // administrator applied those.
-func TestForbiddenObjectsAreAssumedToExist(t *testing.T) {
+func TestForbiddenObjectsMustExist(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	exists := true
+	w.dynamic.PrependReactor("get", "namespaces", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		if !exists {
+			return true, nil, apierrors.NewNotFound(a.GetResource().GroupResource(), "sse-soak")
+		}
+		return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "sse-soak", errors.New("not to be read"))
+	})
 	var applied []string
 	w.dynamic.PrependReactor("patch", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		patch, ok := a.(clienttesting.PatchAction)
@@ -95,6 +102,10 @@ func TestForbiddenObjectsAreAssumedToExist(t *testing.T) {
 	assert.Equal(t, []string{"Namespace sse-soak"}, left)
 	assert.Contains(t, applied, "networkpolicies/deny")
 	assert.Contains(t, applied, "deployments/bucket")
+	exists = false
+	_, err = w.Apply(t.Context(), buildOverlay(t, "local").Setup)
+	require.ErrorContains(t, err, "apply Namespace sse-soak: ")
+	require.ErrorContains(t, err, "not you; an administrator must apply the overlay once")
 }
 
 // A user who may create TestRuns but not list pods gets an error instead of an endless wait.

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/sse-soak/sse-soak/internal/run/runners"
 	"github.com/sse-soak/sse-soak/internal/shard"
@@ -56,6 +57,26 @@ func TestFailedThresholdIsNotALostRunner(t *testing.T) {
 	m.Advance(s)
 	assert.Equal(t, Ended, m.Phase())
 	assert.Empty(t, m.Ends)
+}
+
+// Two soaks may be attached to one run: the first to finish removes the pods, between two polls of the other.
+func TestRemovalAfterTheEndIsNotALostRunner(t *testing.T) {
+	t.Parallel()
+	for name, removed := range map[string][]func(*corev1.Pod){
+		"deleted":                     {setExited(0, "Completed"), setDeleting},
+		"drained":                     {setExited(0, "Completed"), setDrained},
+		"deleted, a threshold failed": {setExited(runners.ThresholdsFailed, "Error"), setDeleting},
+	} {
+		m := NewTracker(3, testLimits(), noon)
+		advance(m, "running")
+		s := Snapshot{At: noon, Deleted: true, Runners: make([]Part, 3)}
+		for i := range s.Runners {
+			s.Runners[i].Last = pod(fmt.Sprintf("%s-%d", runName, i+1), removed...)
+		}
+		m.Advance(s)
+		assert.Equal(t, Ended, m.Phase(), name)
+		assert.Empty(t, m.Ends, name)
+	}
 }
 
 // Failures of a runner during the run: the others continue, and the loss is reported.

@@ -113,11 +113,15 @@ func (p *Part) end(latest *corev1.Pod, at time.Time) (trouble string, ok bool) {
 	return "", false
 }
 
-// podFailure returns why a pod failed, "" if it did not.
+// podFailure returns why a pod failed, "" if it did not. A pod that completed may be deleted or evicted afterwards: another soak
+// that is attached to the run removes it.
 func podFailure(pod *corev1.Pod) string {
 	end := terminatedState(pod)
 	detail := ""
 	if end != nil {
+		if end.ExitCode == 0 || end.ExitCode == runners.ThresholdsFailed {
+			return ""
+		}
 		detail = fmt.Sprintf(" (exit code %d)", end.ExitCode)
 	}
 	for _, c := range pod.Status.Conditions {
@@ -134,7 +138,7 @@ func podFailure(pod *corev1.Pod) string {
 		return fmt.Sprintf("its pod was deleted at %s UTC%s", deletedAt(pod).UTC().Format(time.TimeOnly), detail)
 	case end == nil && pod.Status.Phase == corev1.PodFailed:
 		return "it failed"
-	case end == nil || end.ExitCode == 0 || end.ExitCode == runners.ThresholdsFailed:
+	case end == nil:
 		return ""
 	case end.Signal != 0:
 		return fmt.Sprintf("it was ended by signal %d", end.Signal)
