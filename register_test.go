@@ -34,9 +34,9 @@ func TestExtensionDoesNotImportTheCommandLine(t *testing.T) {
 	}
 }
 
-// TestForeignMainGetsTheExtension builds what `xk6 build --with` does: a module of its own, which
+// TestMainOfAnotherModuleHasTheExtension builds what `xk6 build --with` does: a module of its own, which
 // requires this one and k6. The replacement stands in for a release.
-func TestForeignMainGetsTheExtension(t *testing.T) {
+func TestMainOfAnotherModuleHasTheExtension(t *testing.T) {
 	if testing.Short() {
 		t.Skip("links a k6")
 	}

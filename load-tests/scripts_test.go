@@ -38,7 +38,7 @@ func TestCachedScriptsAreThoseOfThisFolder(t *testing.T) {
 }
 
 // A machine without a home is a container; the error names the variable to set.
-func TestNoCacheIsSaidWithTheRemedy(t *testing.T) {
+func TestMissingCacheFolderNamesTheRemedy(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", "")
 	t.Setenv("HOME", "")
 	_, err := CacheFolder()

@@ -53,12 +53,12 @@ type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 
-func TestRenderSaysWhatFailed(t *testing.T) {
+func TestRenderErrorsNameTheCause(t *testing.T) {
 	t.Parallel()
 	require.ErrorContains(t, Render(broken{}, config("/d")), "render the configuration of nginx: disk full")
 }
 
-func TestNginxAcceptsIt(t *testing.T) {
+func TestNginxAcceptsTheConfiguration(t *testing.T) {
 	t.Parallel()
 	binary, err := exec.LookPath("nginx")
 	if err != nil {

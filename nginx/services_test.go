@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestPlainRequestsGoRoundTheServers(t *testing.T) {
+func TestPlainRequestsAreSpreadOverServers(t *testing.T) {
 	t.Parallel()
 	c := newConfig(t)
 	for n := 2; n <= 3; n++ {
@@ -37,7 +37,7 @@ func TestPlainRequestsGoRoundTheServers(t *testing.T) {
 
 // A handler runs to its end before the next one begins, as long as it waits for nothing: a backend on two cores never has more than two
 // requests in hand. What waits for it, nginx knows.
-func TestRequestsThatNginxHasInHand(t *testing.T) {
+func TestRequestsInFlightInNginx(t *testing.T) {
 	t.Parallel()
 	c := newConfig(t)
 	const atOnce = 20

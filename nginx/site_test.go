@@ -64,7 +64,7 @@ func request(t *testing.T, method, url, authorization string) (status int, body 
 	return resp.StatusCode, string(b)
 }
 
-func TestOnlyTheTokenOpensWhatIsNotForEveryone(t *testing.T) {
+func TestPrivatePathsNeedTheToken(t *testing.T) {
 	t.Parallel()
 	c := site(t, 1)
 	start(t, c)
@@ -88,7 +88,7 @@ func TestOnlyTheTokenOpensWhatIsNotForEveryone(t *testing.T) {
 	}
 }
 
-func TestDisconnectIsOpenOnlyIfSaidSo(t *testing.T) {
+func TestOpenDisconnectNeedsItsSetting(t *testing.T) {
 	t.Parallel()
 	for _, open := range []bool{false, true} {
 		c := site(t, 1)

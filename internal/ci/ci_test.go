@@ -123,7 +123,7 @@ func TestAnnotationsHaveTheFindings(t *testing.T) { //nolint:paralleltest // Git
 }
 
 // Whatever a service or a script put into a text, the runner obeys the commands of soak alone.
-func TestTextsFromOutsideAreNoCommands(t *testing.T) { //nolint:paralleltest // GitHub's variables
+func TestForeignTextsAreNotCommands(t *testing.T) { //nolint:paralleltest // GitHub's variables
 	for _, evil := range []string{
 		"x\n::add-mask::a", "x\r::error::b", "x\r\n  ::stop-commands::c", "::set-env name=PATH::d", "##[add-matcher]e", "50% ::error::", "a,file=/etc/passwd:b", "x\nverdict=pass",
 	} {

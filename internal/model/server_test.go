@@ -132,7 +132,7 @@ func TestLedgerNamesTheChunkAfterWhichAClientLeft(t *testing.T) {
 	require.Less(t, record.First, record.Last)
 }
 
-func TestWholeAnswers(t *testing.T) {
+func TestCompleteAnswers(t *testing.T) {
 	_, url := start(t, noDelays())
 	for _, path := range paths {
 		for fault, want := range map[string][]int{"none": {1, 2, 3, 4, 5, 6}, "swap@2": {1, 3, 2, 4, 5, 6}, "drop@6": {1, 2, 3, 4, 5}} {
@@ -185,7 +185,7 @@ func TestEventsOfEachAPI(t *testing.T) {
 	}
 }
 
-func TestChatReportsUsageIfAsked(t *testing.T) {
+func TestChatReportsUsageOnRequest(t *testing.T) {
 	_, url := start(t, noDelays())
 	for options, want := range map[string]int{``: 0, `,"stream_options":{"include_usage":true}`: 1} {
 		request := `{"messages":[{"role":"user","content":"soak chunks=3"}],"stream":true` + options + `}`

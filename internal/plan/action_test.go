@@ -31,7 +31,7 @@ func TestRunnersReadTimesOfActionsWithoutCommands(t *testing.T) {
 	require.Empty(t, ParseActionTimes("deploy,1s,x=y"))
 }
 
-func TestActionsThatMakeNoSenseAreRefused(t *testing.T) {
+func TestInvalidActionsAreRefused(t *testing.T) {
 	t.Parallel()
 	for line, says := range map[string]string{
 		"":                                  "write TIME [NAME]: COMMAND",

@@ -41,7 +41,7 @@ func TestCutsArePlanned(t *testing.T) {
 	require.Empty(t, p.PlannedCuts())
 }
 
-func TestCutsThatMakeNoSense(t *testing.T) {
+func TestInvalidCuts(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(p *Plan){
 		"": func(*Plan) {},

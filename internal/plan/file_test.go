@@ -76,7 +76,7 @@ func TestInvalidSettingsFile(t *testing.T) {
 	}
 }
 
-func TestOnlyAFileThatIsNamedHasToBeThere(t *testing.T) {
+func TestOnlyANamedFileMustExist(t *testing.T) {
 	t.Parallel()
 	f, _, _ := flagsOf(t)
 	path := filepath.Join(t.TempDir(), SettingsFile)

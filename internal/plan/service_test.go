@@ -32,7 +32,7 @@ func TestNoopPlanDoesNotMentionServices(t *testing.T) {
 	require.False(t, p.Published())
 }
 
-func TestTopicsAreDealtRound(t *testing.T) {
+func TestTopicsAreDistributedInTurn(t *testing.T) {
 	t.Parallel()
 	p := nchan()
 	require.NoError(t, p.Check())

@@ -25,7 +25,7 @@ func mustParse(t *testing.T, text string) *url.URL {
 }
 
 // httpproxy tests the cases of NO_PROXY; this test checks that it is called, and with which values.
-func TestWhichWay(t *testing.T) {
+func TestProxySelection(t *testing.T) {
 	t.Parallel()
 	choose := Chooser((&httpproxy.Config{
 		HTTPProxy: "joe:sesame@cache.test:3128", HTTPSProxy: "https://secure.test", NoProxy: "inside.test,10.0.0.0/8",

@@ -88,7 +88,7 @@ func TestProgressIsLineOrFull(t *testing.T) {
 	require.NoError(t, newSession(r.config).complete(time.Now()))
 }
 
-func TestANarrowTerminalShowsWholeParts(t *testing.T) {
+func TestNarrowTerminalShowsCompleteParts(t *testing.T) {
 	t.Parallel()
 	const line = "00:03/00:15 20/20 open · 40/300 noops · 0 missed"
 	require.Equal(t, line, fit(line, 80))

@@ -69,7 +69,7 @@ func TestDefaultsOfADescription(t *testing.T) {
 
 // Each file in testdata has descriptions, one per line or more, separated by blank lines; the golden file of the same
 // name has the messages about each.
-func TestMistakes(t *testing.T) {
+func TestInvalidDescriptions(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("testdata", "mistakes.txt"))
 	require.NoError(t, err)
 	var out strings.Builder

@@ -47,7 +47,7 @@ func TestShardsOfLaptopsMerge(t *testing.T) {
 	require.Equal(t, "laptop-b-", mergeWithoutPlan(b).Plan.Prefix)
 }
 
-func TestAloneReportsIncompatibleLaptops(t *testing.T) {
+func TestMergeWithoutPlanReportsIncompatibleLaptops(t *testing.T) {
 	t.Parallel()
 	change := func(parts []*Shard, do func(s *Shard)) []*Shard {
 		for _, s := range parts {

@@ -272,7 +272,7 @@ func TestUsageOfAStage(t *testing.T) {
 	require.InDelta(t, 10, stage.Machine.Backend, 1e-6, "a sample without the CPU is none")
 }
 
-func TestUsageOfAServiceElsewhere(t *testing.T) {
+func TestUsageOfARemoteService(t *testing.T) {
 	t.Parallel()
 	record := func(name string, cores int, counters ...string) *machine.Record {
 		w := machine.Follow(name, time.Second)

@@ -36,7 +36,7 @@ type Level struct {
 // A Status states how a load was sustained.
 type Status string
 
-// The statuses. At ByGenerator the load generator was saturated, so the result says nothing about the service.
+// The statuses. At ByGenerator the load generator was saturated, so the result does not apply to the service.
 const (
 	Good        Status = "good"
 	Bad         Status = "bad"

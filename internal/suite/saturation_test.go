@@ -122,7 +122,7 @@ func (r *Run) withControlGroup(late time.Duration) *Run {
 // If the control group was on time, the timeout of a request that only waited is attributed to the service, whatever
 // the process estimates for its own waits. A request with a body to send needs CPU time, which the group does not
 // measure.
-func TestTimelyControlGroupExcusesNoTimeout(t *testing.T) {
+func TestTimelyControlGroupDoesNotExplainTimeouts(t *testing.T) {
 	t.Parallel()
 	run := func(sent float64) *Run {
 		r := runOf("rampup", rampupParameters, shard.Stage{Name: "rate-20", Kind: kindLoad, Start: 10, Seconds: 10, Rate: 20, Connections: 20})

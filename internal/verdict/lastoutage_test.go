@@ -24,7 +24,7 @@ func disconnect(m *shard.Merged, n int, change func(r *ledger.Record)) {
 
 // A service whose streams end at random always has a few clients that are reconnecting, at the end of a run too. If many are,
 // or if it does not answer them, a pass would prove nothing.
-func TestClientsThatReconnectAtTheEndAreFew(t *testing.T) {
+func TestFewClientsMayReconnectAtTheEnd(t *testing.T) {
 	t.Parallel()
 	refused := []ledger.Refusal{{Reason: "status 503", Count: 1}}
 	byClock := func(r *ledger.Record) { r.Numbered = false }

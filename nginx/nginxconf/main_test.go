@@ -56,7 +56,7 @@ func TestClusterAndTLS(t *testing.T) {
 	require.Contains(t, read(t, dir, "backend.json"), `"/backend-3/metrics"`)
 }
 
-func TestAlertsGoWhereTheyAreWanted(t *testing.T) {
+func TestAlertReceivers(t *testing.T) {
 	t.Parallel()
 	to := folders{t.TempDir(), t.TempDir(), t.TempDir()}
 	require.NoError(t, write(to, environment(nil)))

@@ -36,7 +36,7 @@ func TestEveryQueryReturnsData(t *testing.T) {
 }
 
 // Panels that a clean soak leaves empty show the faults of a run that has some.
-func TestFaultsShow(t *testing.T) {
+func TestDashboardsShowFaults(t *testing.T) {
 	t.Parallel()
 	const refused = 10
 	s := startStack(t, "MAX_CONNECTIONS="+strconv.Itoa(streams-refused))
@@ -67,7 +67,7 @@ func TestFaultsShow(t *testing.T) {
 }
 
 // A lost noop reaches the alert through backend, ledger, k6, Prometheus and rule.
-func TestFaultsShowPerNoop(t *testing.T) {
+func TestDashboardsShowFaultsPerNoop(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, "BACKEND_FAULT=drop:id=live-7,noop=2;duplicate:id=live-8,noop=2;reorder:id=live-9,noop=2;corrupt:id=live-60,noop=2")
 	a := s.watch(func() { s.soak(30)(99) })

@@ -116,7 +116,7 @@ func TestHandshakeLimitsHeldConnections(t *testing.T) {
 }
 
 // A service that accepts any client fails the run, although every connection succeeds.
-func TestHandshakeFindsAcceptedStrangers(t *testing.T) {
+func TestHandshakeFindsAcceptedUntrustedClients(t *testing.T) {
 	t.Parallel()
 	certs := certificates(t)
 	url := backendWith(t, certs)
@@ -206,7 +206,7 @@ func TestHandshakeFindsIssuerNameCheck(t *testing.T) {
 }
 
 // The run tries untrusted certificates while its connections are open.
-func TestHandshakeTriesStrangersDuringHold(t *testing.T) {
+func TestHandshakeTriesUntrustedClientsDuringHold(t *testing.T) {
 	t.Parallel()
 	certs := certificates(t)
 	var connections atomic.Int64
@@ -222,7 +222,7 @@ func TestHandshakeTriesStrangersDuringHold(t *testing.T) {
 
 // A client is accepted if it gets a response. A connection without one is inconclusive, and nginx refuses a client by
 // 400.
-func TestHandshakeReportsStrangers(t *testing.T) {
+func TestHandshakeReportsUntrustedClients(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		auth tls.ClientAuthType

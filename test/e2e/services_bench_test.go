@@ -14,7 +14,7 @@ import (
 
 // The table of make services-bench has a row for each service with its messages and its cost, whether or not it is
 // available on this machine.
-func TestServicesSideBySide(t *testing.T) {
+func TestCompareServices(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	cmd := exec.CommandContext(t.Context(), "go", "run", "-C", "tools", "./thirdparty", "services", "-root", "..", "-only", "nchan,backend",

@@ -107,7 +107,7 @@ func TestDisconnectedStreamResumes(t *testing.T) {
 
 // Messages published while a stream was disconnected are lost without a history. Mercure announces that; nchan and
 // django-eventstream, as their descriptions state, do not.
-func TestWithoutHistory(t *testing.T) {
+func TestDisconnectWithoutHistory(t *testing.T) {
 	for _, name := range resumable {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

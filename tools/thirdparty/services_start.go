@@ -20,7 +20,7 @@ const backend = "backend"
 const bareSuffix = "-without-history"
 
 // traits are the heartbeat of each service, how it ends streams and how it resumes them (load-tests/services, and for resuming
-// TestDisconnectedStreamResumes and TestWithoutHistory in test/services).
+// TestDisconnectedStreamResumes and TestDisconnectWithoutHistory in test/services).
 var traits = map[string][]string{
 	"nchan":   {"event `ping`, 30 s", "no", "by `Last-Event-ID`; silent where its buffer is too short"},
 	"mercure": {"comment, 40 s", "after 475 to 600 s", "by `Last-Event-ID`, says when it cannot"},

@@ -38,7 +38,7 @@ func TestNoiseBand(t *testing.T) {
 	require.Equal(t, Band{7, 7}, b)
 }
 
-func TestLeastP(t *testing.T) {
+func TestMinP(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		n, m int

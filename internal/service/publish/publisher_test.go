@@ -215,7 +215,7 @@ func TestStopWaitsForAnswersAndSendsNothingMore(t *testing.T) {
 	p.Stop()
 }
 
-func TestItEndsWithItsContext(t *testing.T) {
+func TestPublisherEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	asked := make(chan struct{}, 100)
 	var h *hub
@@ -237,7 +237,7 @@ func TestItEndsWithItsContext(t *testing.T) {
 	require.Equal(t, "the publisher was stopped", p.Published().Unanswered()[0].Text)
 }
 
-func TestItEndsBeforeTheFirstIsDue(t *testing.T) {
+func TestPublisherEndsBeforeTheFirstMessageIsDue(t *testing.T) {
 	t.Parallel()
 	c := newConfig(t, "http://127.0.0.1:1")
 	c.Start = time.Now().Add(time.Hour)

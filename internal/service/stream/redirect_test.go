@@ -51,7 +51,7 @@ func TestRedirectsToAnotherOriginAreRefused(t *testing.T) {
 	require.Empty(t, got)
 }
 
-func TestAnotherOriginGetsNothingOfTheDescription(t *testing.T) {
+func TestDescriptionIsNotSentToAnotherOrigin(t *testing.T) {
 	t.Parallel()
 	first, second, got := origins(t, http.StatusFound)
 	s, err := (&Client{FollowRedirects: true}).Open(t.Context(), secretive(t, first.URL, ""))

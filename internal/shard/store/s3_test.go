@@ -243,7 +243,7 @@ func TestTimeoutKeepsTheServersReason(t *testing.T) {
 	require.Greater(t, server.requests.Load(), int64(3))
 }
 
-func TestSlowBucketGetsTheWholeFile(t *testing.T) {
+func TestSlowBucketReceivesTheCompleteFile(t *testing.T) {
 	t.Parallel()
 	server := startS3(t)
 	b := server.open(t, "soaks/t")
