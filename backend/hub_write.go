@@ -17,9 +17,9 @@ func (h *hub) push(d *device, next item) {
 		// A reorder fault holds a noop back until the next one is written.
 		swapped := *d.swapped
 		d.swapped = nil
-		both := next
-		both.seq, both.count = 0, 0
-		h.push(d, both)
+		uncounted := next
+		uncounted.seq, uncounted.count = 0, 0
+		h.push(d, uncounted)
 		swapped.seq, swapped.count = next.seq, swapped.count+next.count
 		next = swapped
 	}

@@ -16,13 +16,13 @@ import (
 	"github.com/sse-soak/sse-soak/backend/services"
 )
 
-// Largest message, and largest list of faults, in bytes.
+// maxBody limits a message, and a list of faults, in bytes.
 const maxBody = 64 << 10
 
 // An endpoint handles one method of one path.
 type endpoint struct {
-	serve     func(http.ResponseWriter, *http.Request) error // an error is answered as answer.Refused has it
-	protected bool                                           // needs BACKEND_TOKEN where one is set
+	serve     func(http.ResponseWriter, *http.Request) error // answer.AsProblem makes the response to an error
+	protected bool                                           // needs BACKEND_TOKEN if it is set
 	stream    bool                                           // sets its own write deadline, if any
 }
 
@@ -68,7 +68,7 @@ func (s *service) adminRoutes() http.Handler {
 	})
 }
 
-// Time a client has to take an ordinary response.
+// responseTimeout limits the time for writing an ordinary response.
 const responseTimeout = 10 * time.Second
 
 // guard passes a request to its endpoint, or answers with the error of the request.

@@ -13,7 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/host/resources"
 )
 
-// What nginx writes where it runs out of something is what a report of what broke reads.
+// The report of a bottleneck reads the log lines that nginx writes when a resource is full.
 func TestLogNamesTheFullResource(t *testing.T) {
 	t.Parallel()
 	full := func(c Config, of func(resources.NginxLog) int) {

@@ -66,7 +66,7 @@ type Fault struct {
 	Wait  time.Duration `json:"-"`              // Delay and SlowHeaders
 	ID    string        `json:"id,omitempty"`   // empty: the first that qualifies
 	Noop  uint64        `json:"noop,omitempty"` // lowest number it strikes at; kinds at a noop
-	Count int           `json:"count"`          // noops, or connections where the kind ends or replaces one
+	Count int           `json:"count"`          // noops, or connections if the kind ends or replaces one
 }
 
 // AtConnect reports whether the fault strikes at a connect.

@@ -16,7 +16,7 @@ type ArmedFault struct {
 	Remaining int      `json:"remaining"`
 	WaitS     float64  `json:"wait_s,omitempty"`
 	Fired     []Strike `json:"fired"`
-	bound     string   // the id it struck first, where the fault is for one id
+	bound     string   // the first affected id, if the fault is for one id
 }
 
 // A Set has the faults of a backend. The zero value is empty. It is not safe for concurrent use: it belongs to the

@@ -20,7 +20,7 @@ const (
 
 // A registration is the request of a client for an account, and its receipt.
 type registration struct {
-	ID    string `json:"id"` // unique by the client's own care: nothing is kept
+	ID    string `json:"id"` // the client must make it unique: nothing is stored
 	Email string `json:"email"`
 	Name  string `json:"name"`
 }

@@ -84,7 +84,7 @@ func TestRegistrationIsValidated(t *testing.T) {
 		require.Equal(t, "backend-1", header.Get("X-Server"))
 		return status, answered
 	}
-	for range 2 { // nothing is kept of the first
+	for range 2 { // the first is not stored
 		status, answered := register(`{"id": "a1", "email": "Ada@Example.com", "name": " Ada Lovelace "}`)
 		require.Equal(t, 200, status)
 		require.JSONEq(t, `{"service":"calculator","operation":"account.register","result":{"id":"a1","email":"ada@example.com","name":"Ada Lovelace"}}`, answered)

@@ -26,7 +26,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/address"
 )
 
-// TestMain makes this program the AWS command line, or its plugin, where it is called by that name.
+// TestMain makes this program act as the AWS command line, or its plugin, if it is called by that name.
 func TestMain(m *testing.M) {
 	switch filepath.Base(os.Args[0]) {
 	case "aws":

@@ -7,8 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// No cluster is touched by a command that cannot be understood, and where there is none that is
-// an invalid run, not a failed one.
+// A command with invalid arguments does not connect to a cluster. Without a cluster a run is invalid, not failed.
 func TestExitCodesOnKubernetes(t *testing.T) {
 	t.Setenv("KUBECONFIG", t.TempDir()+"/none")
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	_ "golang.org/x/crypto/x509roots/fallback" // where the system has no certificates of authorities: an image without one
+	_ "golang.org/x/crypto/x509roots/fallback" // for systems without certificates of authorities, such as images
 
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/plan"

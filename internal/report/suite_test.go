@@ -81,7 +81,7 @@ func TestSuiteSectionsExist(t *testing.T) {
 	require.Len(t, used, len(sections), "no section is without a suite")
 }
 
-// A page shows the machines where the runners looked at them, and has no such section otherwise.
+// A page has a section of the machines if the runners read their counters.
 func TestMachinesSection(t *testing.T) {
 	t.Parallel()
 	r := simulatedRun(20, 600)

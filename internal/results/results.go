@@ -76,7 +76,7 @@ func Create(out, testid string) (Dir, error) {
 		return d, nil // someone's own file: leave it
 	}
 	_ = os.Remove(latest)
-	_ = os.Symlink(testid, latest) // a convenience: where links are not to be had, it is done without
+	_ = os.Symlink(testid, latest) // a convenience: without support for links there is none
 	return d, nil
 }
 

@@ -35,7 +35,7 @@ type Config struct {
 	// Continue replaces a runner that ended early: the part runs its clients for the rest of the run.
 	Continue bool
 
-	Backends   int    // to start here where the plan names no service
+	Backends   int    // to start here if the plan names no service
 	NoNginx    bool   // connect to them directly
 	ClusterURL string // of a suite that compares with a cluster; "": start one here
 

@@ -35,7 +35,7 @@ type kubernetes struct {
 	module         string             // source of the description that the pods do not have; "": they have it
 	remoteWrite    map[string]string  // k6's variables for the Prometheus that the runners write to; nil: to none
 	namespace      string
-	backend        *cluster.WatchedPod // the target's pod, nil where it is not in the cluster
+	backend        *cluster.WatchedPod // the target's pod, nil if it is not in the cluster
 	pollInterval   time.Duration       // between two looks at the cluster; 0: as long as is usual
 	answers        bool                // the target answered this machine before the run
 	created        bool

@@ -177,8 +177,8 @@ func (d *kubernetes) reachTarget(ctx context.Context) (err error) {
 	return err
 }
 
-// openShards opens the location of the shards as it is reached from here: through the API server, where the bucket is
-// in the cluster.
+// openShards opens the location of the shards from this machine: through the API server if the bucket is in the
+// cluster.
 func (d *kubernetes) openShards(ctx context.Context, location string) (store.Store, error) {
 	if service, at, inside := bucketInside(location); inside {
 		forward, err := d.client.OpenService(ctx, service)

@@ -21,7 +21,7 @@ import (
 // A meter samples CPU and memory of target and host, and keeps the last sample for the progress line.
 type meter struct {
 	targets                   target.Targets // to read all of
-	shows                     target.Targets // where a gauge of the service is
+	shows                     target.Targets // the targets with a gauge of the service
 	path                      string
 	every                     time.Duration
 	serviceCores, runnerCores []int                                  // reserved for each; none: they share all

@@ -64,7 +64,7 @@ func TestProgressInALogIsPlain(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		var shown sync.WaitGroup
 		shown.Go(func() { d.show(ctx) })
-		first := regexp.MustCompile(`(?m)^00:0[1-9]/00:06 4/4 open$`) // later than a second where the machine is busy
+		first := regexp.MustCompile(`(?m)^00:0[1-9]/00:06 4/4 open$`) // later than a second on a busy machine
 		require.Eventually(t, func() bool { return first.MatchString(out.String()) }, time.Minute, 10*time.Millisecond)
 		stop()
 		shown.Wait()

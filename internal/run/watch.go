@@ -209,7 +209,7 @@ func (e *remoteRun) poll(ctx context.Context) error {
 	return nil
 }
 
-// stampOf changes whenever a runner writes its shard; "" where none did.
+// stampOf changes whenever a runner writes its shard; "" if none did.
 func stampOf(dir results.Dir) (stamp string) {
 	for _, pattern := range []string{dir.Path(results.ShardsDir + "/*"), dir.Path("*.json.gz")} {
 		paths, _ := filepath.Glob(pattern)

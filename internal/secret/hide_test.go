@@ -22,7 +22,7 @@ func TestHideReplacesASecretInEveryEncoding(t *testing.T) {
 	}
 	require.Equal(t, `{"t":"{token}"}`, Hide(`{"t":"a\u0026b\u003c+"}`, "a&b<+"))
 	require.Equal(t, `{"t":"{token}"}`, Hide(`{"t":"a\u0026b\u003C\u002B"}`, "a&b<+"))
-	require.Equal(t, "a1b", Hide("a1b", "1"), "too short to be told from other text")
+	require.Equal(t, "a1b", Hide("a1b", "1"), "too short to be distinguished from other text")
 }
 
 // A host name and a content coding are written in lower case.

@@ -50,7 +50,7 @@ type Shard struct {
 	// streams.
 	Ledgers []*ledger.Ledger `json:"-"`
 
-	// Feeds are the messages of each topic, where they carry no numbers.
+	// Feeds are the messages of each topic, if they carry no numbers.
 	Feeds []*feed.Log `json:"-"`
 
 	// packed replaces Connections in a shard from a file.

@@ -30,7 +30,7 @@ const (
 	CodeStatus       = "status-"   // an answer of another status: status-503
 	CodeNet          = "net-"      // no answer: net-1220 is a reset
 	Dropped          = "dropped_iterations"
-	Other            = "(other)" // value of the first tag where a script made too many combinations
+	Other            = "(other)" // value of the first tag if a script made too many combinations
 )
 
 // WakeUps is the number of wake-ups of the generator per request: connection, request, head and body of the response, script.

@@ -34,8 +34,8 @@ func assessSoak(r *Run) verdict.Assessment {
 	}
 }
 
-// soakMetrics leaves latency out where no time of sending was known, and lateness where there is no interval to be late by. The
-// lateness of a feed is the spread between its clients.
+// soakMetrics returns the metrics of a soak: latency only if the time of sending is known, and lateness only with an
+// interval. The lateness of a feed is the spread between its clients.
 func soakMetrics(v *verdict.Verdict) (out []verdict.Metric) {
 	ms := func(name string, value float64) {
 		out = append(out, verdict.Metric{Name: name, Unit: "ms", Value: value})

@@ -203,7 +203,7 @@ type stormStage struct {
 	lost      int             // streams, held ones included, that ended in between although neither client nor service ended them on purpose
 	refused   map[string]int  // attempts, by reason
 	delayed   int             // streams with a refused attempt: their clients wait longer before each further attempt
-	first     time.Duration   // when the first of these failed, 0 where none did
+	first     time.Duration   // when the first of these failed, 0 if none did
 	waited    shard.Metric
 	connect   shard.Metric
 	slow      int64

@@ -26,7 +26,7 @@ type Cuts struct {
 	WithoutLoss int    `json:"whole"`
 	Lost        uint64 `json:"lost"` // messages; those with a gap that the service announced among them
 	Doubled     uint64 `json:"doubled"`
-	Repeated    uint64 `json:"repeated,omitempty"` // came again, where the service may bring a message again
+	Repeated    uint64 `json:"repeated,omitempty"` // duplicates of a service that allows them
 	Announced   uint64 `json:"announced"`          // announcements of missing messages by the service
 	// OutageMS is the time from the cut to the first message after it.
 	OutageMS Quantiles `json:"away_ms"`

@@ -19,7 +19,7 @@ type Ends struct {
 	Seconds     float64          `json:"seconds"`      // to the end of the last
 	PerSecond   float64          `json:"per_second"`   // answered as they should be
 	MostASecond int64            `json:"most_in_a_second"`
-	Servers     []EndServer      `json:"servers,omitempty"` // where there are several
+	Servers     []EndServer      `json:"servers,omitempty"` // if there are several
 }
 
 // EndTimes are the times of requests with the expected response.

@@ -38,8 +38,8 @@ func (s *Streams) comparePublished(i int, r *shard.Connection) *shard.Connection
 	return s.compareWith(i, r, messages, s.topics[topic], nil)
 }
 
-// compareWith compares the messages that the ith connection received with those of its topic. certain is when the place of each of its
-// streams was known, where it was not from the start: see feed.Certain.
+// compareWith compares the messages that the ith connection received with those of its topic. certain has the times from
+// which on the place of each of its streams was known, if it was not from the start: see feed.Certain.
 func (s *Streams) compareWith(i int, r *shard.Connection, messages []shard.Message, sum *Topic, certain []ledger.Instant) *shard.Connection {
 	a := s.accountOf(r, messages, certain)
 	if t := s.shared[sum.Name]; t != nil && t.aligned.Repeated() {

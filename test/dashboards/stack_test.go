@@ -54,7 +54,7 @@ type stack struct {
 	t                                               *testing.T
 	dir                                             string
 	backend, nginx, status, node, exporter, watcher string // addresses
-	alerts                                          string // address of the Alertmanager, where there is one
+	alerts                                          string // address of the Alertmanager, if there is one
 	reference                                       string // address of the control group's reference
 	hasExporter                                     bool
 	service                                         *process.Process // the backend

@@ -42,7 +42,7 @@ func TestCapacityOfBadServices(t *testing.T) {
 		name   string
 		say    func(id string, n int) string
 		want   verdict.Outcome
-		breaks string // and the reason, where it fails
+		breaks string // and the reason, if it fails
 		says   string
 	}{
 		{"silent beyond 50", after50(silence), verdict.Pass, "between 50 and 100 connections", ""},

@@ -123,7 +123,7 @@ func TestFaultsAreFoundExactlyOverOtherTransports(t *testing.T) {
 		})
 		t.Run(c.name+" over HTTP/2", func(t *testing.T) {
 			t.Parallel()
-			text := strings.Join(found, "\n") // nginx sends RST_STREAM where it closes a connection of HTTP/1.1
+			text := strings.Join(found, "\n") // nginx sends RST_STREAM when it closes a connection of HTTP/1.1
 			found := strings.Split(strings.ReplaceAll(text, "closed by the server in the middle of a response", `disconnected \(reset\)`), "\n")
 			v := findsFault(t, want, found, allFindings, []string{"K6_INSECURE_SKIP_TLS_VERIFY=true", "BACKEND_TOKEN=secret"}, append(slices.Clone(args), http2Front(t, backend(t, env...))))
 			require.Positive(t, v.Shared.Connections)

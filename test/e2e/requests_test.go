@@ -53,7 +53,7 @@ func failures(v *verdict.Verdict) map[string]string {
 	return out
 }
 
-// Go's HTTP client sends a GET again where a connection that it used before is reset. Each reset has to
+// Go's HTTP client repeats a GET if a reused connection is reset. Each reset has to
 // be a failed request all the same.
 func TestEachResetIsReported(t *testing.T) {
 	t.Parallel()

@@ -33,7 +33,7 @@ func hostAddress(t *testing.T) string {
 	return ""
 }
 
-// tinyproxy starts one, where it is installed, and returns its address and its log.
+// tinyproxy starts tinyproxy, if it is installed, and returns its address and its log.
 func tinyproxy(t *testing.T, user, password string) (at string, log func() string) {
 	t.Helper()
 	path, err := exec.LookPath("tinyproxy")

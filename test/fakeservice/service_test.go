@@ -37,7 +37,7 @@ func testService(t *testing.T, spec ServiceSpec, s Strike) (*Service, string) {
 // readStream opens the stream of a device, requests its end after a time, and returns its data fields and ids.
 func readStream(t *testing.T, url, id string, after time.Duration) (data, ids []string, err error) {
 	t.Helper()
-	client := http.Client{Timeout: after + 10*time.Second} // where the wire swallows the end
+	client := http.Client{Timeout: after + 10*time.Second} // if the wire drops the end
 	resp, err := client.Get(url + "/event/connect?id=" + id)
 	require.NoError(t, err)
 	defer resp.Body.Close()

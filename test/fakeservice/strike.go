@@ -39,7 +39,7 @@ type Fault struct {
 // Matches reports whether the fault concerns the streams of that id.
 func (f *Fault) Matches(id string) bool { return len(f.Devices) == 0 || slices.Contains(f.Devices, id) }
 
-// Values of strike.From other than a number from 1.
+// Special values of Fault.From, which is otherwise a number from 1.
 const (
 	EveryNoop  = 0
 	LastNoop   = -1 // before the end is requested

@@ -39,7 +39,7 @@ type Hub struct {
 	Replay    func(all []string, from int) []string // with History: in place of all[from:], of a topic's messages as they are sent
 	Newcomers bool                                  // and a stream without one gets all
 	GapEvent  string                                // as it is sent, where Last-Event-ID is not known
-	GapHeader string                                // the response header Last-Event-ID, where it is not known
+	GapHeader string                                // the response header Last-Event-ID, if the id is unknown
 
 	Lifetime    time.Duration                                      // after which the hub ends a stream
 	Gzip        time.Duration                                      // delay between compression and flush; 0: no compression

@@ -16,7 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// NeedDocker skips a test where no Docker answers, or one without these plugins.
+// NeedDocker skips a test if no Docker responds, or one without these plugins.
 func NeedDocker(t *testing.T, plugins ...string) {
 	t.Helper()
 	if output, err := exec.CommandContext(t.Context(), "docker", "info", "--format", "{{.ServerVersion}}").CombinedOutput(); err != nil {

@@ -16,7 +16,7 @@ import (
 
 const providerVersion = "6.66.0" // whose schema the stand-in has
 
-// NeedTerraform skips a test where terraform is not installed.
+// NeedTerraform skips a test if terraform is not installed.
 func NeedTerraform(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("terraform"); err != nil {

@@ -122,7 +122,7 @@ func (h *hubSpec) messages() object {
 	return out
 }
 
-// source returns where a value is in a block: see hub_payload.go.
+// source returns the place of a value in a block: see hub_payload.go.
 func (h *hubSpec) source(name string) string {
 	switch {
 	case h.Form == formID && name == "seq" && h.IDs == hubNumber:

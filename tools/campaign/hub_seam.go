@@ -72,7 +72,7 @@ func (f *hubStream) announces(last string) bool {
 	defer f.Mu.Unlock()
 	d := f.client
 	byHeader := f.Gap == "header"
-	falsely := byHeader && f.fault.Action == hubGap && f.fault.Matches(d.ID) // where nothing is missing
+	falsely := byHeader && f.fault.Action == hubGap && f.fault.Matches(d.ID) // although nothing is missing
 	resumes := last != "" && d.n >= 0 && f.Gap != ""
 	f.announcesGap = resumes && (falsely || f.fault.seam(d.ID, d.stream != nil) == seamAnnounced)
 	return f.announcesGap && byHeader

@@ -15,7 +15,7 @@ type hubSpec struct {
 	Rate   float64 // messages per second, all topics together
 
 	Method           string
-	MessageIn        string        // where a message is in the request: json, form, headers, query
+	MessageIn        string        // place of a message in the request: json, form, headers, query
 	Path             bool          // the topic is in the path of URLs, otherwise in their query
 	Status           int           // of the answer to a message
 	Slow             time.Duration // maximum time until that answer

@@ -119,7 +119,7 @@ func (r *run) start(ctx context.Context) error {
 	return nil
 }
 
-// startStreams starts a service of this process, with nginx and a wire in front of it where they are meant.
+// startStreams starts a service of this process, with nginx and a wire in front of it if the scenario has them.
 func (r *run) startStreams(ctx context.Context, l net.Listener) (address string, err error) {
 	listeners, address := []net.Listener{l}, l.Addr().String()
 	if r.Service.Nginx {

@@ -31,7 +31,7 @@ type scenario struct {
 	Fails    bool              `json:",omitempty"` // the run fails though no noop was lost
 	Broken   []verdict.CheckID `json:",omitempty"` // one of these checks is not met
 
-	// Each of these is nil where it is not meant.
+	// Each of these is nil if the scenario does not have it.
 	disturb func(ctx context.Context, r *run, program int) // acts on a program by its process id
 	want    *verdictExpectation                            // nil: derived from the actions of the service
 }

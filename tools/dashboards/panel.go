@@ -42,7 +42,7 @@ type Panel struct {
 	Queries     []Query
 	// Names are shown in place of the values 0, 1, 2 …
 	Names []string
-	// Decimals is how many Grafana shows, where it is not to choose by the size of the value.
+	// Decimals is the number of decimals in Grafana, if it is not derived from the size of the value.
 	Decimals *float64
 }
 

@@ -21,7 +21,7 @@ import (
 type file struct {
 	name string      // in the archive, with slashes
 	from string      // on this disk; "": text
-	text []byte      // where from is ""
+	text []byte      // if from is ""
 	mode fs.FileMode // 0: 0644
 }
 

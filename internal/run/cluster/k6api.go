@@ -14,7 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// k6Port is where the operator has k6 listen.
+// k6Port is the port on which the operator makes k6 listen.
 const k6Port = 6565
 
 // A runnerAPI is k6's REST API in one runner, reached through the API server.

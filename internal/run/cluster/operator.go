@@ -14,7 +14,7 @@ const (
 	// TestedOperator is the version of the k6-operator that soaks were tested with. What it makes of a TestRun (Jobs, their
 	// names, the starter) is no interface that it promises to keep.
 	TestedOperator = "v1.6.0"
-	// operatorNamespace is where its bundle, and its Helm chart by default, put it.
+	// operatorNamespace is the namespace of its bundle, and the default one of its Helm chart.
 	operatorNamespace = "k6-operator-system"
 )
 

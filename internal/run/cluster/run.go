@@ -64,7 +64,7 @@ func Follow(c *Client, namespace string, p plan.Plan, l Limits, dir string) *Run
 func (r *Run) Wait(ctx context.Context, report func(string)) error {
 	watchCtx, stop := context.WithCancel(ctx)
 	var helpers sync.WaitGroup
-	first, _ := r.watch.open(watchCtx) // where it cannot be had yet it is tried again
+	first, _ := r.watch.open(watchCtx) // retried if it fails
 	helpers.Go(func() { r.watch.follow(watchCtx, first, r.limits.PollInterval) })
 	helpers.Go(func() { r.count(watchCtx) })
 	defer helpers.Wait()

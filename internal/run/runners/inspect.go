@@ -20,7 +20,7 @@ type Requirements struct {
 	// 0: one of each virtual user.
 	Connections int
 	Duration    time.Duration // at most
-	// Service is the description of the service, as internal/service reads it; nil where the script names none.
+	// Service is the description of the service, as internal/service reads it; nil if the script names none.
 	Service []byte
 	// OwnToken reports whether token() returns another token than SUBSCRIBE_TOKEN.
 	OwnToken bool

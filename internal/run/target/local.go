@@ -30,7 +30,7 @@ type LocalConfig struct {
 	Plain        int // concurrent connections that are not streams; 0: the default of the backend
 	NoopInterval time.Duration
 	LogDir       string
-	NoNginx      bool          // leave nginx out even where it is installed
+	NoNginx      bool          // without nginx even if it is installed
 	HTTP2        bool          // only HTTP/2 is accepted, which requires nginx
 	Backends     int           // behind one nginx, which is then required; 0: 1
 	Token        string        // required by the backend; "": a random one

@@ -15,7 +15,7 @@ const (
 	Repeat
 	// Swap sends it after the next message of the stream or, without one, when the service ends the stream.
 	Swap
-	// NoNumber puts a text where its number was; the JSON stays well-formed.
+	// NoNumber replaces its number by a text; the JSON stays well-formed.
 	NoNumber
 	// OtherDigit adds two to the last digit of the message's number, modulo ten.
 	OtherDigit
@@ -56,15 +56,15 @@ func (k Kind) String() string {
 // service's responses, both from 1; a reconnect is another stream.
 type Fault struct {
 	Kind Kind
-	// Topic, where it is not empty, leaves the streams of other topics alone; Stream then counts those of this one.
+	// Topic, if not empty, limits the fault to the streams of this topic, which Stream then counts.
 	Topic string
-	// Client, where it is not empty, leaves the streams of other clients alone: it is the parameter id of their URL.
+	// Client, if not empty, limits the fault to the streams of one client: the parameter id of their URL.
 	Client string
 	// Stream is the one that is concerned; 0: every one.
 	Stream int
 	// Message is the one that is concerned; 0: the first.
 	Message int
-	// Number, where it is not 0, names the message by its number instead.
+	// Number, if not 0, selects the message by its number instead.
 	Number int64
 	// Once leaves a stream alone if the fault has concerned another one.
 	Once bool
