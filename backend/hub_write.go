@@ -100,7 +100,7 @@ func (h *hub) enqueue(d *device, next item) {
 	q.items = append(q.items, queuedItem{item: next, since: max(now, q.until)})
 	q.bytes += len(next.wire)
 	if q.until <= now && (len(q.items) > q.room || q.bytes > maxBacklogBytes) {
-		h.cutOff(d)
+		h.disconnectSlow(d)
 	}
 }
 
@@ -119,8 +119,8 @@ func (h *hub) backlogOf(d *device, now time.Duration) *backlog {
 	return d.queue
 }
 
-// cutOff closes the stream of a client that does not read.
-func (h *hub) cutOff(d *device) {
+// disconnectSlow closes the stream of a client that does not read.
+func (h *hub) disconnectSlow(d *device) {
 	d.slow = true
 	h.tally[slowConsumers]++
 	h.shut(d, closedSlow)
@@ -164,7 +164,7 @@ func (h *hub) flush(d *device, now time.Duration) {
 		next.wire = next.wire[n:]
 		if err == errNoRoom {
 			if now-next.since > h.cfg.WriteTimeout {
-				h.cutOff(d)
+				h.disconnectSlow(d)
 			}
 			d.slow = true
 			return
