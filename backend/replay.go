@@ -48,7 +48,7 @@ func (l *replayLog) keep(d *device, body *keptBody, now time.Duration) {
 	}
 }
 
-// expire drops the messages that are older than that.
+// expire drops the messages from before an instant.
 func (l *replayLog) expire(before time.Duration) {
 	for len(l.queue) > 0 && l.queue[0].at < before {
 		l.dropOldest()

@@ -32,10 +32,10 @@ func TestProbeDescribesEachService(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := probeOptions[name]
-			r, byHand := startService(t, name, c.options)
-			give := r.ProbeInput()
+			r, manual := startService(t, name, c.options)
+			input := r.ProbeInput()
 			result, err := probe.Run(t.Context(), probe.Config{
-				URL: r.URL + give.Stream, Publish: give.Publish, Then: give.SecondRequest, Name: name + "-probed", PublishToken: r.PublishToken,
+				URL: r.URL + input.Stream, Publish: input.Publish, Then: input.SecondRequest, Name: name + "-probed", PublishToken: r.PublishToken,
 				Streams: 3, Length: c.length, Pace: 300 * time.Millisecond,
 			})
 			require.NoError(t, err)
@@ -45,15 +45,15 @@ func TestProbeDescribesEachService(t *testing.T) {
 			s := description(t, file)
 			for _, field := range []string{"message.seq", "message.run", "message.sentAt", "message.sum", "heartbeat.event", "heartbeat.comment", "resume.gap", "connect.then.event", "connect.then.client", "end.by"} {
 				if name != "mercure" || field != "end.by" { // streams end after 475 s
-					require.Equal(t, orDefault(byHand.Source(field), field), orDefault(s.Source(field), field), field)
+					require.Equal(t, orDefault(manual.Source(field), field), orDefault(s.Source(field), field), field)
 				}
 			}
-			require.Equal(t, byHand.Resume.Header, s.Resume.Header)
+			require.Equal(t, manual.Resume.Header, s.Resume.Header)
 			if c.options.Heartbeat > 0 {
 				require.Equal(t, c.options.Heartbeat, s.HeartbeatEvery)
 			}
 			require.NoError(t, trial.Run(t.Context(), trial.Config{Service: s, Base: r.URL, Topic: "soak-topic-0", ID: "trial", Marker: "m", PublishToken: r.PublishToken}))
-			require.NoError(t, trial.Run(t.Context(), trial.Config{Service: withoutHeartbeat(byHand), Base: r.URL, Topic: "soak-topic-1", ID: "trial", Marker: "m", PublishToken: r.PublishToken}))
+			require.NoError(t, trial.Run(t.Context(), trial.Config{Service: withoutHeartbeat(manual), Base: r.URL, Topic: "soak-topic-1", ID: "trial", Marker: "m", PublishToken: r.PublishToken}))
 		})
 	}
 }

@@ -10,7 +10,7 @@ import (
 type Usage struct {
 	// Memory is resident, in bytes. A page that several processes share counts once (PSS).
 	Memory uint64
-	// CPU are seconds, user and system, of those that run.
+	// CPU is the user and system time of the running processes, in seconds.
 	CPU float64
 }
 
@@ -25,7 +25,7 @@ func (r *Instance) PIDs() ([]int, error) {
 	}
 	var out []int
 	for _, p := range all {
-		// Its workers are in the group that it was started in.
+		// Its workers are in its process group.
 		if stat, err := p.Stat(); err == nil && stat.PGRP == r.process.PID() && stat.State != "Z" {
 			out = append(out, p.PID)
 		}
@@ -33,7 +33,7 @@ func (r *Instance) PIDs() ([]int, error) {
 	return out, nil
 }
 
-// Usage reads it now.
+// Usage returns the present usage of the service.
 func (r *Instance) Usage() (Usage, error) {
 	pids, err := r.PIDs()
 	if err != nil {
@@ -45,12 +45,12 @@ func (r *Instance) Usage() (Usage, error) {
 // UsageOf reads the usage of the processes of another service, such as our backend.
 func UsageOf(name string, pids []int) (out Usage, err error) {
 	if len(pids) == 0 {
-		return out, fmt.Errorf("read what %s takes: it does not run", name)
+		return out, fmt.Errorf("read the usage of %s: it does not run", name)
 	}
 	for _, pid := range pids {
 		p, err := procfs.NewProc(pid)
 		if err != nil {
-			return out, fmt.Errorf("read what %s takes: %w", name, err)
+			return out, fmt.Errorf("read the usage of %s: %w", name, err)
 		}
 		memory, err := p.ProcSMapsRollup()
 		if err != nil {

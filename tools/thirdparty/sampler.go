@@ -13,11 +13,11 @@ import (
 // large process needs.
 const sampleInterval = time.Second
 
-// A sample is the usage of a service until then.
+// A sample is the usage of a service at a time.
 type sample struct {
 	at time.Time
 	services.Usage
-	load float64 // of the machine: processes that ran or wanted to, over the last minute
+	load float64 // of the machine: running and runnable processes, over the last minute
 }
 
 // A sampler measures a service from start to stop.
@@ -53,7 +53,7 @@ func (s *sampler) run() {
 	}
 }
 
-// stop ends it; its samples are ours from then on.
+// stop ends the sampler. No goroutine uses its samples afterwards.
 func (s *sampler) stop() {
 	close(s.quit)
 	<-s.done

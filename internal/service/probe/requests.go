@@ -37,7 +37,7 @@ var authScheme = regexp.MustCompile(`(?i)^((?:bearer|basic|token|apikey|key)[ ]+
 
 // A tokenHider replaces the values of headers and parameters by {token}.
 type tokenHider struct {
-	token string // from the environment, or what was found
+	token string // from the environment, or the found one
 	found string
 	used  bool
 }
@@ -130,12 +130,12 @@ func (a *requests) build(c *Config, r Request, s *tokenHider, flag string) (o ob
 // normalizeURL replaces the base, the topic and the token of a URL by {base}, {topic} and {token}.
 func (a *requests) normalizeURL(c *Config, raw string, s *tokenHider) (string, error) {
 	raw, _, _ = strings.Cut(raw, "#")
-	rest, ours := strings.CutPrefix(raw, "{base}")
-	if !ours {
-		rest, ours = strings.CutPrefix(raw, a.base)
+	rest, ownOrigin := strings.CutPrefix(raw, "{base}")
+	if !ownOrigin {
+		rest, ownOrigin = strings.CutPrefix(raw, a.base)
 	}
 	start := "{base}"
-	if !ours || rest != "" && !strings.ContainsRune("/?", rune(rest[0])) {
+	if !ownOrigin || rest != "" && !strings.ContainsRune("/?", rune(rest[0])) {
 		to, err := url.Parse(raw)
 		if err != nil || to.Host == "" {
 			return "", fmt.Errorf("%q is no URL: it must begin with {base}, http:// or https://", raw)
