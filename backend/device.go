@@ -29,26 +29,26 @@ func (r closeReason) String() string { return closeReasonNames[r] }
 // A device is one device id: its numbering, its stream if it has one, and its line in the ledger. It is small because
 // there are many, and belongs to the scheduler alone.
 type device struct {
-	id       string
-	seq      uint64 // last number of a noop or message
-	first    uint64 // lowest and
-	last     uint64 // highest number put on a stream, of the present numbering
-	sent     uint64 // how many numbers were put on a stream
-	tick     int64  // last tick that counted for this id
-	opened   int64  // microseconds since 1970, of the latest stream
-	closed   int64  // the same; 0 while a stream is open
-	queue    *backlog
-	tls      *tlsWriter    // instead of fd's own writes
-	swapped  *item         // a noop that a fault sends after the next one
-	messages []keptMessage // messages that a resume can replay, oldest first
-	blurred  uint64        // nothing up to this number can be replayed
-	fd       int32         // descriptor of the stream, -1 without
-	gen      uint32        // distinguishes this use of the descriptor from others
-	bucket   int32         // of the wheel, -1 when its noops are not counted
-	index    int32         // in that bucket
-	eviction uint64        // which eviction from the ledger this id was; 0 for none
-	lapse    *list.Element // its entry in hub.held or hub.ended
-	streams  uint32        // streams this id has had
+	id              string
+	seq             uint64 // last number of a noop or message
+	first           uint64 // lowest and
+	last            uint64 // highest number put on a stream, of the present numbering
+	sent            uint64 // how many numbers were put on a stream
+	tick            int64  // last tick that counted for this id
+	opened          int64  // microseconds since 1970, of the latest stream
+	closed          int64  // the same; 0 while a stream is open
+	queue           *backlog
+	tls             *tlsWriter    // instead of fd's own writes
+	swapped         *item         // a noop that a fault sends after the next one
+	messages        []keptMessage // messages that a resume can replay, oldest first
+	replayableAfter uint64        // nothing up to this number can be replayed
+	fd              int32         // descriptor of the stream, -1 without
+	gen             uint32        // distinguishes this use of the descriptor from others
+	bucket          int32         // of the wheel, -1 when its noops are not counted
+	index           int32         // in that bucket
+	eviction        uint64        // which eviction from the ledger this id was; 0 for none
+	lapse           *list.Element // its entry in hub.held or hub.ended
+	streams         uint32        // streams this id has had
 
 	reason    closeReason // of the last close
 	ending    closeReason // set while the last frames are flushed
@@ -103,5 +103,5 @@ func (d *device) count(sent item) bool {
 // renumber starts the numbering after n, with all counts at zero.
 func (d *device) renumber(n uint64) {
 	d.seq, d.first, d.last, d.sent = n, 0, 0, 0
-	d.swapped, d.slow, d.blurred = nil, false, 0
+	d.swapped, d.slow, d.replayableAfter = nil, false, 0
 }

@@ -76,7 +76,7 @@ func (h *hub) replayTo(d *device, from uint64) {
 	if from > end || !d.open {
 		return
 	}
-	from = max(from, d.blurred+1)
+	from = max(from, d.replayableAfter+1)
 	if end-from >= maxReplay && from <= end {
 		from = end - maxReplay + 1
 	}

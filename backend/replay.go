@@ -67,7 +67,7 @@ func (l *replayLog) dropOldest() {
 	if len(e.d.messages) > 0 && e.d.messages[0].body == e.msg && e.d.messages[0].seq == e.seq {
 		e.d.messages[0] = keptMessage{}
 		e.d.messages = e.d.messages[1:]
-		e.d.blurred = e.seq
+		e.d.replayableAfter = e.seq
 		l.unref(e.msg)
 	}
 }

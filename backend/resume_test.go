@@ -165,10 +165,10 @@ func TestReplayBounds(t *testing.T) {
 		l.keep(d, &keptBody{data: make([]byte, 1<<20)}, time.Duration(d.seq))
 	}
 	require.LessOrEqual(t, l.bytes, maxKeptBytes)
-	require.Equal(t, uint64(36), d.blurred)
+	require.Equal(t, uint64(36), d.replayableAfter)
 	require.Equal(t, uint64(37), d.messages[0].seq)
 	l.expire(91)
-	require.Equal(t, uint64(90), d.blurred)
+	require.Equal(t, uint64(90), d.replayableAfter)
 	l.forget(d)
 	require.Zero(t, l.bytes)
 	l.expire(1000)

@@ -62,56 +62,56 @@ func replaceable(path string) bool {
 type Reporter struct {
 	targets Targets
 	out     io.Writer // standard output, where GitHub's runner reads commands
-	token   string    // ends a time without commands
+	token   string    // ends the section of output without commands
 	verdict *verdict.Verdict
 	report  string
 }
 
 // Begin must be called before any other output. From then until End, GitHub's runner executes no commands in the
 // output of soak, which contains texts of services.
-func Begin(to Targets, out io.Writer) *Reporter {
-	t := &Reporter{targets: to, out: out, token: rand.Text()}
-	if to.GitHub {
-		fmt.Fprintf(out, "::stop-commands::%s\n", t.token)
+func Begin(targets Targets, out io.Writer) *Reporter {
+	r := &Reporter{targets: targets, out: out, token: rand.Text()}
+	if targets.GitHub {
+		fmt.Fprintf(out, "::stop-commands::%s\n", r.token)
 	}
-	return t
+	return r
 }
 
 // SetVerdict sets the verdict to report, and the path of the report. A nil Reporter does nothing.
-func (t *Reporter) SetVerdict(v *verdict.Verdict, report string) {
-	if t != nil {
-		t.verdict, t.report = v, report
+func (r *Reporter) SetVerdict(v *verdict.Verdict, report string) {
+	if r != nil {
+		r.verdict, r.report = v, report
 	}
 }
 
 // End reports the verdict, or the error in its place, and returns the error to print after it: the same in one line,
 // which GitHub's runner reads as text. warn is called if a report cannot be written.
-func (t *Reporter) End(err error, warn func(string)) error {
-	v := t.verdict
+func (r *Reporter) End(err error, warn func(string)) error {
+	v := r.verdict
 	if v == nil {
 		v = &verdict.Verdict{Verdict: verdict.Invalid, Reasons: []string{"there is no verdict"}}
 		if err != nil {
 			v.Reasons = []string{err.Error()}
 		}
 	}
-	if t.targets.JUnit != "" {
-		failed := safefile.Write(t.targets.JUnit, func(w io.Writer) error { return junit(format.NewEscaper(w), v) })
-		t.warn(failed, warn)
+	if r.targets.JUnit != "" {
+		failed := safefile.Write(r.targets.JUnit, func(w io.Writer) error { return junit(format.NewEscaper(w), v) })
+		r.warn(failed, warn)
 	}
-	if !t.targets.GitHub {
+	if !r.targets.GitHub {
 		return err
 	}
 	text := noVerdict(v)
 	if len(v.Checks) > 0 { // else nothing was judged
 		text = summary(v)
 	}
-	t.warn(appendTo("GITHUB_STEP_SUMMARY", text), warn)
+	r.warn(appendTo("GITHUB_STEP_SUMMARY", text), warn)
 	if os.Getenv("GITHUB_OUTPUT") != "" { // a step's only
-		t.warn(appendTo("GITHUB_OUTPUT", outputs(v, t.report)), warn)
+		r.warn(appendTo("GITHUB_OUTPUT", outputs(v, r.report)), warn)
 	}
-	fmt.Fprintf(t.out, "::%s::\n", t.token)
+	fmt.Fprintf(r.out, "::%s::\n", r.token)
 	for _, a := range annotations(v) {
-		fmt.Fprintln(t.out, a)
+		fmt.Fprintln(r.out, a)
 	}
 	if err != nil {
 		return reportedError{err}
@@ -119,7 +119,7 @@ func (t *Reporter) End(err error, warn func(string)) error {
 	return nil
 }
 
-func (t *Reporter) warn(err error, warn func(string)) {
+func (r *Reporter) warn(err error, warn func(string)) {
 	if err != nil {
 		warn("the verdict is valid, but reporting it to CI failed in part: " + harmless(err.Error()))
 	}

@@ -17,8 +17,8 @@ type Document struct {
 	Settings map[string]string `json:"settings,omitempty"` // by name
 }
 
-// Document returns the document of a plan. A plan without connections is that of a suite whose script declares the rest: it has
-// the defaults of scripts, and what every run has.
+// Document returns the document of a plan. In a plan without connections, the script of the suite declares the rest: the
+// document has the defaults of scripts, and the settings of every run.
 func (p Plan) Document(settings map[string]string) Document {
 	if p.Connections > 0 {
 		return Document{Plan: p, Settings: settings}

@@ -60,12 +60,12 @@ func (f *fields) qualifiedName(name string) string {
 // valueNode returns the value of a field; nil: it is missing.
 func (f *fields) valueNode(name string) *node { return f.byName[name].node }
 
-// states reports whether any of the fields is there, or was meant to be.
+// states reports whether any of the fields is present, or is misspelt.
 func (f *fields) states(names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return f.valueNode(name) != nil || f.reported[name] })
 }
 
-// need returns the value of a required field. what describes it for the error.
+// need returns the value of a required field. purpose describes it in the error.
 func (f *fields) need(p *parser, name, purpose string) *node {
 	n := f.valueNode(name)
 	if n == nil && !f.reported[name] {

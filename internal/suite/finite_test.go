@@ -63,7 +63,8 @@ func TestFiniteJudgesGoodputOnlyWithLimits(t *testing.T) {
 	require.InDelta(t, 10, v.Responses.InterChunkLatency.P50, 1)
 }
 
-// Of ten requests per second, each abandoned after a second, the service answers each for 3 s: 20 are open that no client waits for.
+// Clients make ten requests per second, and abandon each after a second. The service continues each response until 3 s:
+// 20 responses are open without a client.
 func TestFiniteReadsAGaugeOfOpenRequests(t *testing.T) {
 	t.Parallel()
 	run := func(parameters map[string]string, gauge func(second float64) *float64) *verdict.Verdict {

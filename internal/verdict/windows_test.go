@@ -47,7 +47,7 @@ func TestWindows(t *testing.T) {
 	assert.InDelta(t, 1, v.Windows[1].RunnerCPU, .01, "the average of its buckets")
 	assert.Equal(t, 4, v.Windows[2].Faults, "a finding has the number of messages")
 	assert.Equal(t, 3, v.Windows[2].Closed)
-	assert.EqualValues(t, 8, v.Windows[2].Memory, "what came after the end is of the last window")
+	assert.EqualValues(t, 8, v.Windows[2].Memory, "a sample after the end is in the last window")
 	assert.Contains(t, v.Warnings, "the worst of 3 windows of 20 min began at 2023-11-14 22:53:20 UTC: 4 messages faulty, 0 late")
 
 	m.Plan.WindowS = 1000
