@@ -1,13 +1,13 @@
 // @ts-check
-// 01: hold one stream, with the EventSource that browsers have. An iteration lasts until its sources are
-// closed; nothing blocks meanwhile.
+// 01: keep one stream open with the EventSource of browsers. It does not block; an iteration lasts until
+// its sources are closed.
 //
 //   make build
 //   bin/backend --noop-interval 1s &
 //   bin/k6 run examples/01-hold-one-stream.js
-//   kill %1                    # each example starts a backend of its own, on the same port
+//   kill %1                    # each example starts its own backend on the same port
 //
-// --env BACKEND_URL=http://HOST goes to another service, --env SECONDS=60 holds the stream longer.
+// --env BACKEND_URL=http://HOST selects another service, --env SECONDS=60 keeps the stream open longer.
 
 import { check } from 'k6';
 import { EventSource } from 'k6/x/soak';
@@ -25,7 +25,7 @@ export default function () {
 
   setTimeout(() => {
     check(source, { 'the stream is still open': (s) => s.readyState === EventSource.OPEN });
-    check(noops, { 'noops came': (n) => n > 0 });
+    check(noops, { 'received noops': (n) => n > 0 });
     source.close();
   }, SECONDS * 1000);
 }

@@ -1,6 +1,6 @@
 // @ts-check
-// 02: wait for one event, with a timeout. Here the script asks the service to send it; in your own test a
-// request, another user or a job causes it.
+// 02: wait for one event, with a timeout. Here a request of the script causes the event; in your own test
+// another user or a job may.
 //
 //   bin/backend &
 //   bin/k6 run examples/02-wait-for-an-event.js
@@ -12,7 +12,7 @@ import { EventSource } from 'k6/x/soak';
 const BACKEND_URL = __ENV.BACKEND_URL || 'http://localhost:8080';
 
 /**
- * The next event of that name.
+ * Returns the next event of that name.
  *
  * @param {EventSource} source
  * @param {string} name
@@ -35,11 +35,11 @@ export default async function () {
   try {
     await next(source, 'open', 5000);
 
-    const greeting = next(source, 'greeting', 5000); // listen first, then ask for it
+    const greeting = next(source, 'greeting', 5000); // listen before the request
     http.post(`${BACKEND_URL}/event/send?id=example-02&event=greeting`, 'hello');
 
     check(await greeting, { 'the greeting says hello': (event) => event.data === 'hello' });
   } finally {
-    source.close(); // or the iteration goes on, and waits for it
+    source.close(); // the iteration waits for open sources
   }
 }

@@ -1,6 +1,6 @@
 // @ts-check
-// 03: count noops with a Ledger. It follows the stream in Go, without JavaScript per noop, and knows what
-// was owed: by the numbers in `id:`, or by the clock where a service has none.
+// 03: count noops with a Ledger. It follows the stream in Go, without JavaScript per noop, and knows which
+// noops to expect: by the numbers in `id:`, or by the interval if the service sends none.
 //
 //   bin/backend --noop-interval 1s &
 //   bin/k6 run examples/03-count-noops.js
@@ -13,7 +13,7 @@ import { EventSource, Ledger, plan } from 'k6/x/soak';
 const BACKEND_URL = __ENV.BACKEND_URL || 'http://localhost:8080';
 const NOOP_INTERVAL = Number(__ENV.NOOP_INTERVAL || 1);
 
-// What a Ledger compares the stream with: one noop each NOOP_INTERVAL.
+// A Ledger expects one noop per NOOP_INTERVAL.
 plan({ connections: 1, seconds: 60, noopInterval: NOOP_INTERVAL, backendUrl: BACKEND_URL, prefix: 'example-03-' });
 
 export default function () {
@@ -24,9 +24,9 @@ export default function () {
     source.close();
     console.log(`${ledger}`);
     check(ledger, {
-      'noops came': (l) => l.received > 0,
-      'none is missing': (l) => l.missed === 0,
-      'none came twice': (l) => l.duplicated === 0,
+      'received noops': (l) => l.received > 0,
+      'no noop is missing': (l) => l.missed === 0,
+      'no noop is duplicated': (l) => l.duplicated === 0,
     });
   }, 4.5 * NOOP_INTERVAL * 1000);
 }

@@ -1,8 +1,7 @@
 // @ts-check
-// 04: sse.open, as scripts for the upstream xk6-sse have it. It holds the virtual user until the stream
-// ends, so it is one stream per user; EventSource (01) holds thousands. Upstream calls the handler of
-// 'event' for comments without data, too, and takes any content type: { everyBlock: true } and
-// { anyContentType: true } do so here.
+// 04: sse.open with the API of xk6-sse. It blocks the virtual user until the stream ends, so each user has
+// one stream; with EventSource (01) a user has thousands. xk6-sse also calls the handler of 'event' for
+// comments without data, and accepts any content type: { everyBlock: true } and { anyContentType: true }.
 //
 //   bin/backend --noop-interval 1s &
 //   bin/k6 run examples/04-open-like-upstream.js
@@ -23,5 +22,5 @@ export default function () {
     client.on('error', (e) => console.error(e.error()));
   });
   check(response, { 'status is 200': (r) => r.status === 200 });
-  check(noops, { 'three noops came': (n) => n === 3 });
+  check(noops, { 'received three noops': (n) => n === 3 });
 }

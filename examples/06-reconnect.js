@@ -1,6 +1,6 @@
 // @ts-check
-// 06: lose a stream, and go on where it was. EventSource reconnects and names the last event that it
-// received (`Last-Event-ID`); a service that remembers replays what came between. RECONNECT=1 does this in a soak.
+// 06: resume after a disconnect. EventSource reconnects and sends the id of the last event that it received
+// (`Last-Event-ID`); the service replays the events after it. RECONNECT=1 does this in a soak.
 //
 //   bin/backend --noop-interval 1s --backend-fault reset:noop=2 &
 //   bin/k6 run examples/06-reconnect.js
@@ -19,12 +19,12 @@ export default function () {
 
   source.onopen = () => streams++;
   source.onmessage = (event) => numbers.push(Number(event.lastEventId));
-  source.onerror = (e) => console.log(`${e.reason}, again in ${e.retryMs} ms`);
+  source.onerror = (e) => console.log(`${e.reason}, reconnect in ${e.retryMs} ms`);
 
   setTimeout(() => {
     source.close();
-    console.log(`${streams} streams brought the noops ${numbers.join(' ')}`);
-    check(streams, { 'the stream was lost, and came back': (n) => n > 1 });
+    console.log(`received noops ${numbers.join(' ')} on ${streams} streams`);
+    check(streams, { 'reconnected': (n) => n > 1 });
     check(numbers, { 'no noop is missing': (all) => all.length > 2 && all.every((n, i) => n === i + 1) });
   }, SECONDS * 1000);
 }

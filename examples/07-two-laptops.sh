@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# 07: two laptops, one verdict. Each runs k6 alone, with a PREFIX of its own; a merge of their shards says
-# whether every noop of all streams came. Here one machine plays both.
+# 07: two laptops, one verdict. Each runs k6 alone, with its own PREFIX; the merge of their shards decides
+# whether every noop arrived on every stream. Here one machine acts as both.
 #
 #   bin/backend --noop-interval 1s &
 #   examples/07-two-laptops.sh
@@ -21,6 +21,6 @@ laptop a 6 &
 a=$!
 laptop b 4 &
 b=$!
-wait "$a" || true # the verdict says what is wrong
+wait "$a" || true # the verdict has the faults
 wait "$b" || true
 bin/soak merge "$shards"

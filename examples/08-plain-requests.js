@@ -1,11 +1,11 @@
 // @ts-check
-// 08: make plain requests in Go. 200 a second for some seconds, each answer checked; the promise has the counts, and
-// thresholds read the times. A request that failed ends nothing by itself: what the script asserts decides.
+// 08: plain requests in Go, 200 per second, with a check of each response. The promise returns the counts; thresholds
+// have the times. A failed request does not end the iteration: the checks of the script decide.
 //
 //   bin/backend &
 //   bin/k6 run examples/08-plain-requests.js
 //
-// The API is load-tests/types/requests.d.ts.
+// API: load-tests/types/requests.d.ts.
 
 import { check } from 'k6';
 import { open } from 'k6/x/requests';
@@ -14,7 +14,7 @@ const BACKEND_URL = __ENV.BACKEND_URL || 'http://localhost:8080';
 const SECONDS = Number(__ENV.SECONDS || 3);
 
 export const options = {
-  // One virtual user makes the call; how many requests are under way at a time is the call's concurrency.
+  // One virtual user makes all requests; `concurrency` limits how many are open at a time.
   scenarios: { load: { executor: 'per-vu-iterations', vus: 1, iterations: 1, maxDuration: `${SECONDS + 30}s` } },
   thresholds: {
     checks: ['rate==1'],
