@@ -6,7 +6,8 @@ import "regexp"
 // Words lists words in lower case. Every name that Named matches contains one of them.
 var Words = []string{"auth", "token", "secret", "cookie", "session", "passw", "key", "jwt", "credential", "signature", "ticket", "sig", "pwd"}
 
-var secretName = regexp.MustCompile(`(?i)auth|token|secret|cookie|session|passw|api-?_?key|(?:^|[-_]|access|subscription)key$|jwt|credential|signature|ticket|^(?:sig|pwd)$`)
+// author, authors and authority are no secrets; authorization and authorisation are.
+var secretName = regexp.MustCompile(`(?i)auth(?:$|[^o]|o$|o[^r]|ori[sz])|token|secret|cookie|session|passw|api-?_?key|(?:^|[-_]|access|subscription)key$|jwt|credential|signature|ticket|^(?:sig|pwd)$`)
 
 // IsSecretName reports whether the value of a header, a parameter or a key of this name may be a secret. It prefers false positives.
 func IsSecretName(name string) bool { return secretName.MatchString(name) }
