@@ -205,6 +205,7 @@ func writeProject(w io.Writer, c *probe.Config, found probe.Result, over overwri
 	if err := os.MkdirAll(filepath.Dir(workflowFile), 0o750); err != nil {
 		return err //nolint:wrapcheck // it names the folder
 	}
+	settingsKept := over.update && isEdited(plan.SettingsFile, "#")
 	fmt.Fprintln(w)
 	for _, file := range []struct{ path, text, comment string }{
 		{description, found.Module, "//"}, {plan.SettingsFile, settings, "#"}, {workflowFile, forSuite(workflowOf(linked, id), found), "#"},
@@ -230,20 +231,23 @@ func writeProject(w io.Writer, c *probe.Config, found probe.Result, over overwri
 			fmt.Fprintf(w, "  - %s\n", sentence)
 		}
 	}
-	_, err = fmt.Fprintf(w, "\nNext, a first run of %s\n", firstRun(found))
+	_, err = fmt.Fprintf(w, "\nNext, a first run%s\n", firstRun(found, settingsKept))
 	return err //nolint:wrapcheck // of standard output
 }
 
-// firstRun describes the first run, and the command for it.
-func firstRun(found probe.Result) string {
-	if found.Finite {
-		return fmt.Sprintf("a request per second for %s s, which accounts for each response:\n    soak run finite --rate 1", firstSeconds)
-	}
-	checks := "checks every message"
-	if !found.Checked {
+// firstRun describes the first run, and the command for it. The size is known only if init wrote the settings.
+func firstRun(found probe.Result, settingsKept bool) string {
+	size, checks, command := " of "+firstConnections+" streams", "checks every message", "soak run"
+	switch {
+	case found.Finite:
+		size, checks, command = " of a request per second", "accounts for each response", "soak run finite --rate 1"
+	case !found.Checked:
 		checks = "checks connections only"
 	}
-	return fmt.Sprintf("%s streams for %s s, which %s:\n    soak run", firstConnections, firstSeconds, checks)
+	if size += " for " + firstSeconds + " s"; settingsKept {
+		size = " by the settings of " + plan.SettingsFile
+	}
+	return fmt.Sprintf("%s, which %s:\n    %s", size, checks, command)
 }
 
 const stamp = " soak init: "
