@@ -22,7 +22,7 @@ import (
 func newVerdict(outcome verdict.Outcome) *verdict.Verdict {
 	v := &verdict.Verdict{
 		TestID: "20260131-120000", Verdict: outcome, Plan: plan.Default(), StartedUnix: 1_700_000_000, EndedUnix: 1_700_003_600.5,
-		Reasons: []string{"1200 connections held to the end"}, Warnings: []string{"the load generator was saturated"},
+		Reasons: []string{"1200 connections open to the end"}, Warnings: []string{"the load generator was saturated"},
 		Checks: []verdict.Check{
 			{Name: "connections dropped", Limit: "0", Actual: "0", Pass: true, Why: "a client that was cut off"},
 			{Name: "the load generator kept up", Limit: "yes", Actual: "no", Severity: verdict.SeverityWarning, Reasons: []string{"the load generator was saturated"}},
@@ -99,7 +99,7 @@ func failOnWarning(t *testing.T) func(string) {
 
 func TestAnnotationsHaveTheFindings(t *testing.T) { //nolint:paralleltest // GitHub's variables
 	for outcome, want := range map[verdict.Outcome][]string{
-		verdict.Pass: {"::notice title=Soak pass::1200 connections held to the end", "::warning title=Soak::the load generator was saturated"},
+		verdict.Pass: {"::notice title=Soak pass::1200 connections open to the end", "::warning title=Soak::the load generator was saturated"},
 		verdict.Fail: {
 			"::error title=Soak fail%3A noops missed::soak-16 missed noop 3: the number was skipped, noticed at 01:52:25.404 UTC%0Asoak-17 missed noop 9",
 			"::warning title=Soak::the load generator was saturated",
@@ -299,7 +299,7 @@ func TestConnectionsOnlyIsAWarning(t *testing.T) { //nolint:paralleltest // GitH
 	teller := Begin(Targets{GitHub: true, JUnit: file}, &out)
 	teller.SetVerdict(v, "")
 	require.NoError(t, teller.End(nil, failOnWarning(t)))
-	require.Contains(t, runStep(out.String()).commands, "::warning title=Soak pass (connections only)::1200 connections held to the end")
+	require.Contains(t, runStep(out.String()).commands, "::warning title=Soak pass (connections only)::1200 connections open to the end")
 	require.Contains(t, summary(), "PASS (connections only): messages were not checked")
 	require.Contains(t, outputs(), "verdict=pass\n")
 	s := parse(t, file)

@@ -44,7 +44,7 @@ type Plan struct {
 	Runners          int     `json:"runners"`
 	ConnectionsPerVU int     `json:"connections_per_vu"`
 	BackendURL       string  `json:"backend_url"` // or several with commas between; see BackendOf
-	Prefix           string  `json:"prefix"`      // of the device ids: PREFIX0 … PREFIX(connections−1)
+	Prefix           string  `json:"prefix"`      // of the client ids: PREFIX0 … PREFIX(connections−1)
 	LateMS           int     `json:"late_ms"`
 	MaxLate          int     `json:"max_late"` // negative: any
 	Reconnect        bool    `json:"reconnect"`
@@ -138,9 +138,9 @@ func (p *Plan) checkStreams() error {
 		return fmt.Errorf("RUNNERS is %d, but there are only %d virtual users to share out; lower RUNNERS or CONNECTIONS_PER_VU",
 			p.Runners, p.Iterations())
 	case !idPart.MatchString(p.Prefix):
-		return fmt.Errorf("PREFIX is %q: device ids may hold only letters, digits, '.', '_' and '-'", p.Prefix)
+		return fmt.Errorf("PREFIX must consist of letters, digits, '.', '_' and '-', got %q", p.Prefix)
 	case len(p.Prefix)+len(strconv.Itoa(p.Connections)) > 64:
-		return fmt.Errorf("PREFIX is %d characters long: with the number behind it a device id may have 64", len(p.Prefix))
+		return fmt.Errorf("PREFIX and the number of a client must have at most 64 characters together, got %q", p.Prefix)
 	}
 	return p.checkCuts()
 }

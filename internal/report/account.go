@@ -92,7 +92,7 @@ func (s *subject) arithmetic() Section {
 	duration := p.Hold().Seconds()
 	t := Table{Columns: Columns("what", "how", "#this run")}
 	add := func(name, method, value string) { t.Rows = append(t.Rows, Cells(name, method, value)) }
-	add("time held", fmt.Sprintf("%d s − %d s before the end", p.Seconds, p.Seconds-int(duration)), format.Milliseconds(1000*duration))
+	add("time open", fmt.Sprintf("%d s − %d s before the end", p.Seconds, p.Seconds-int(duration)), format.Milliseconds(1000*duration))
 	add(nouns+" per connection, at least", fmt.Sprintf("floor(%.0f / %v)", duration, p.NoopInterval), format.Thousands(per))
 	add(nouns+" of all connections, at least", fmt.Sprintf("%s × %s", format.Thousands(p.Connections), format.Thousands(per)), format.Thousands(product))
 	add(nouns+" expected", "sum over all streams while each was open", format.Thousands(n.Expected))
@@ -121,7 +121,7 @@ func explain(difference, connections int) string {
 	case difference > 0:
 		return "streams were open longer than planned, or messages were sent more often"
 	}
-	return "some connections opened late, were disconnected for a while, or were not held to the end"
+	return "some connections opened late, were disconnected for a while, or were not open to the end"
 }
 
 // eventSize returns the bytes that our backend writes for noop number n, with the framing of its chunk: docs/accounting.md has the

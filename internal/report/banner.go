@@ -110,7 +110,7 @@ func (s *subject) tiles() []Tile {
 	if v.OpenSeconds != nil {
 		open = ", connected for " + v.OpenSeconds.Percent() + " of the time"
 	}
-	connections := judgeCount(Tile{Name: "connections held", Value: format.Thousands(c.Completed), Note: "of " + format.Thousands(c.Planned) + " planned" + open},
+	connections := judgeCount(Tile{Name: "connections open to the end", Value: format.Thousands(c.Completed), Note: "of " + format.Thousands(c.Planned) + " planned" + open},
 		clamp.Uint64(c.Planned), c.Completed == c.Planned)
 	tiles := append([]Tile{connections}, s.messageTiles()...)
 	if v.Server.Known && !v.Stopped() { // the counts of a stopped run are not compared

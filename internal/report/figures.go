@@ -57,7 +57,7 @@ func figures(v *verdict.Verdict) Section {
 
 func (f *facts) connections(v *verdict.Verdict) {
 	c := v.Connections
-	f.add("connections", "%s opened, %s held to the end, %s refused, %s dropped",
+	f.add("connections", "%s opened, %s open to the end, %s refused, %s dropped",
 		format.Thousands(c.Opened), format.Thousands(c.Completed), format.Thousands(c.Refused), format.Thousands(c.Dropped))
 	if h := v.OpenSeconds; h != nil && h.Planned > 0 {
 		f.add("connected", "%s of the planned time", h.Percent())

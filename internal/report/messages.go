@@ -36,7 +36,7 @@ func (s *subject) latencyName() string {
 
 func (s *subject) endedWell() string {
 	if s.v.Service.EndRequest == "" {
-		return "held to the end"
+		return "open to the end"
 	}
 	return "ended by the server on request"
 }

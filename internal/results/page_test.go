@@ -138,7 +138,7 @@ func TestPageOfADescribedService(t *testing.T) {
 	require.Equal(t, "48", row("lateness-all", "publish → receive")[0], "the one that came twice is one of them")
 	require.Equal(t, "12", row("lateness-all", "publish → last stream of the topic")[0])
 	require.Equal(t, "1", row("ends", "lost: published, but not received")[0])
-	require.Equal(t, "8", row("ends", "held to the end")[0])
+	require.Equal(t, "8", row("ends", "open to the end")[0])
 	require.Zero(t, doc.Find("#arithmetic").Length())
 	for chart, about := range map[string]string{
 		"messages": "in each 5 s, against published messages × the streams of their topic", "published": "messages in each 5 s",

@@ -139,7 +139,7 @@ func (m *Merged) checkLaptops() {
 					continue
 				}
 			}
-			m.problem("the device ids of PREFIX %q with %d connections and of %q with %d overlap: %s is in both; choose prefixes of which none begins with another, such as laptop-a- and laptop-b-",
+			m.problem("the client ids of PREFIX %q with %d connections and of %q with %d overlap: %s is in both; choose prefixes of which none begins with another, such as laptop-a- and laptop-b-",
 				a.Prefix, a.Connections, b.Prefix, b.Connections, shared)
 		}
 	}

@@ -63,7 +63,7 @@ func TestMergeWithoutPlanReportsIncompatibleLaptops(t *testing.T) {
 			`two runs have the PREFIX "a-": runner 1 on host-of-a- from 2023-11-14 22:13:20 UTC on, and runner 1 on host-of-a- from`,
 		}},
 		"ids that overlap": {[][]*Shard{laptopShards("a", 1, 20), laptopShards("a1", 1, 5)}, []string{
-			`the device ids of PREFIX "a" with 20 connections and of "a1" with 5 overlap: a10 is in both; choose prefixes of which none begins with another`,
+			`the client ids of PREFIX "a" with 20 connections and of "a1" with 5 overlap: a10 is in both; choose prefixes of which none begins with another`,
 		}},
 		"ids that would overlap with more": {[][]*Shard{laptopShards("a", 1, 10), laptopShards("a1", 1, 5)}, nil},
 		"prefixes that only look like it":  {[][]*Shard{laptopShards("a", 1, 20), laptopShards("a0", 1, 5)}, nil},

@@ -184,7 +184,7 @@ func untrustedResult(m *shard.Merged, credentials string) (answered bool, ends [
 
 func checkOpenToTheEnd(m *shard.Merged) verdict.Check {
 	passes, fails := scriptCheck(m, "held to the end")
-	return check(verdict.CheckHeld, "connections held to the end", text(passes+fails), passes, fails == 0 && passes > 0)
+	return check(verdict.CheckHeld, "connections open to the end", text(passes+fails), passes, fails == 0 && passes > 0)
 }
 
 // checkOpenTogether makes a run invalid in which the first worker closed its connections before the last one had

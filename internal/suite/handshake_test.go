@@ -136,7 +136,7 @@ func TestFailedHandshakes(t *testing.T) {
 			r := newHandshakeRun(map[string]string{"HOLD_SECONDS": "60"}, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15)
 			r.Rounds[0].Checks = append(r.Rounds[0].Checks, shard.Check{Name: "held to the end", Passes: 1099, Fails: 1})
 			return r
-		}, verdict.Fail, "connections held to the end: 1,099, the limit is 1,100"},
+		}, verdict.Fail, "connections open to the end: 1,099, the limit is 1,100"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -13,7 +13,7 @@ import (
 const (
 	ByPublisher   = "publisher"   // the run's publisher recorded which messages the service confirmed
 	ByServer      = "server"      // the server's own ledger of what it sent, in addition to numbers or interval
-	ByNumbers     = "numbers"     // every stream numbers its noops per device; the server keeps no ledger
+	ByNumbers     = "numbers"     // every stream numbers its noops per client; the server keeps no ledger
 	BySubscribers = "subscribers" // the clients of a topic are compared with each other
 	ByStatement   = "statement"   // the service states how many chunks, or what text, it sent
 	ByNothing     = "nothing"     // messages are not checked

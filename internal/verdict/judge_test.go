@@ -68,7 +68,7 @@ func TestCleanRunPasses(t *testing.T) {
 		v := judgeSoak(m, server, Evidence{})
 		require.Equal(t, Pass, v.Verdict)
 		require.Equal(t, 0, v.Verdict.ExitCode())
-		require.Equal(t, []string{"3 streams held to the end, 717 of 717 noops received"}, v.Reasons)
+		require.Equal(t, []string{"3 streams open to the end, 717 of 717 noops received"}, v.Reasons)
 		require.Empty(t, failedChecks(v))
 		require.Equal(t, Connections{Planned: 3, Opened: 3, Completed: 3}, v.Connections)
 		require.Equal(t, Messages{Totals: ledger.Totals{Expected: 717, Received: 717}, Floor: 717}, v.Messages)
@@ -184,7 +184,7 @@ func TestEachCheckAlone(t *testing.T) {
 		}, Fail, []string{"received at least open time ÷ interval"}, []string{"d-0 was open for 59 min 55 s and received 238 noops, but at least 239 were due"}},
 		{"one that the server was slow to end owes no more", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			m.Connections.Edit(0).StreamTime += 20 * time.Second
-		}, Pass, nil, []string{"3 streams held to the end, 717 of 717 noops received"}},
+		}, Pass, nil, []string{"3 streams open to the end, 717 of 717 noops received"}},
 		{"the last one lost, which only the server knows", func(_ *shard.Merged, s ServerLedger, _ *Evidence) {
 			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: noopsEach + 2, Sent: noopsEach + 2}
 		}, Fail, []string{"noops missed"}, []string{
@@ -205,7 +205,7 @@ func TestEachCheckAlone(t *testing.T) {
 		{"messages beside the noops are sent too", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
 			m.Connections.Edit(1).Messages, m.Connections.Edit(1).Last = 5, noopsEach+5
 			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: noopsEach + 5, Sent: noopsEach + 5}
-		}, Pass, nil, []string{"3 streams held to the end, 717 of 717 noops received"}},
+		}, Pass, nil, []string{"3 streams open to the end, 717 of 717 noops received"}},
 		{"a message that came from nowhere", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
 			m.Connections.Edit(1).Messages, m.Connections.Edit(1).Last = 5, noopsEach+5
 			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: noopsEach + 5, Sent: noopsEach + 4}
@@ -216,14 +216,14 @@ func TestEachCheckAlone(t *testing.T) {
 			r := &m.Connections.Edit(1).Record
 			r.Streams, r.Numberings, r.Last = 2, 2, 100
 			s[r.ID] = ServerEntry{ID: r.ID, First: 1, Last: 100, Sent: 100}
-		}, Pass, nil, []string{"3 streams held to the end, 1 reconnect, open for 100 % of the planned time, 717 of 717 noops received"}},
+		}, Pass, nil, []string{"3 streams open to the end, 1 reconnect, open for 100 % of the planned time, 717 of 717 noops received"}},
 		{"a server that took over in mid-numbering", func(_ *shard.Merged, s ServerLedger, _ *Evidence) {
 			s["d-1"] = ServerEntry{ID: "d-1", First: 100, Last: noopsEach, Sent: 140}
-		}, Pass, nil, []string{"3 streams held to the end, 717 of 717 noops received"}},
+		}, Pass, nil, []string{"3 streams open to the end, 717 of 717 noops received"}},
 		{"un-numbered noops are not held against the server's numbers, but its count", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
 			m.Connections.Edit(1).Numbered, m.Connections.Edit(1).Last, m.Connections.Edit(1).Hidden = false, 0, 2
 			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: 9, Sent: noopsEach}
-		}, Pass, nil, []string{"3 streams held to the end, 717 of 717 noops received"}},
+		}, Pass, nil, []string{"3 streams open to the end, 717 of 717 noops received"}},
 		{"un-numbered, and the server says it sent more", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
 			m.Connections.Edit(1).Numbered, m.Connections.Edit(1).Last = false, 0
 			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: 9, Sent: noopsEach + 1}
@@ -239,7 +239,7 @@ func TestEachCheckAlone(t *testing.T) {
 				r.Interval, r.Received, r.Last = 15075*time.Millisecond, 238, 238
 				s[r.ID] = ServerEntry{ID: r.ID, First: 1, Last: 238, Sent: 238}
 			}
-		}, Pass, nil, []string{"3 streams held to the end, 714 of 714 noops received"}},
+		}, Pass, nil, []string{"3 streams open to the end, 714 of 714 noops received"}},
 		{"one stream alone is sent another interval", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			for i := range m.Connections.Len() {
 				m.Connections.Edit(i).Interval = 15 * time.Second
@@ -247,9 +247,9 @@ func TestEachCheckAlone(t *testing.T) {
 			m.Connections.Edit(1).Interval = 30 * time.Second
 		}, Fail, []string{"interval between noops"}, []string{"d-1 received a noop every 30 s, not every 15 s"}},
 		{"late, which is allowed", func(m *shard.Merged, _ ServerLedger, _ *Evidence) { m.Connections.Edit(0).Late = 5 }, Pass, nil,
-			[]string{"3 streams held to the end, 717 of 717 noops received"}},
+			[]string{"3 streams open to the end, 717 of 717 noops received"}},
 		{"late, as often as is allowed", func(m *shard.Merged, _ ServerLedger, _ *Evidence) { m.Plan.MaxLate, m.Connections.Edit(0).Late = 5, 5 }, Pass, nil,
-			[]string{"3 streams held to the end, 717 of 717 noops received"}},
+			[]string{"3 streams open to the end, 717 of 717 noops received"}},
 		{"late, once more than is allowed", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			m.Plan.MaxLate, m.Connections.Edit(0).Late = 0, 1
 			m.Connections.Edit(0).Findings = []ledger.Finding{{Kind: ledger.KindLate, From: 7, At: 90 * time.Second, Lateness: 1500 * time.Millisecond}}
@@ -266,11 +266,11 @@ func TestEachCheckAlone(t *testing.T) {
 			[]string{"target stayed up"}, []string{"the backend died"}},
 		{"the backend died, and clients may come back", func(m *shard.Merged, _ ServerLedger, f *Evidence) {
 			m.Plan.Reconnect, f.Failures = true, []Failure{{Text: "the backend died"}}
-		}, Pass, nil, []string{"3 streams held to the end, 717 of 717 noops received"}},
+		}, Pass, nil, []string{"3 streams open to the end, 717 of 717 noops received"}},
 		{"an action restarted the backend", func(m *shard.Merged, _ ServerLedger, f *Evidence) {
 			f.Failures = []Failure{{Unix: 1010, Text: "the backend died"}, {Unix: 1069, Text: "the backend died again"}}
 			f.Actions = []ActionResult{{StartedUnix: 1000, EndedUnix: 1010}}
-		}, Pass, nil, []string{"3 streams held to the end, 717 of 717 noops received"}},
+		}, Pass, nil, []string{"3 streams open to the end, 717 of 717 noops received"}},
 		{"the backend died before an action, after its effect, and at a time that is not known", func(m *shard.Merged, _ ServerLedger, f *Evidence) {
 			f.Failures = []Failure{{Unix: 999, Text: "before"}, {Unix: 1010, Text: "by it"}, {Unix: 1071, Text: "after"}, {Text: "at some time"}}
 			f.Actions = []ActionResult{{StartedUnix: 1000, EndedUnix: 1010}}
@@ -381,7 +381,7 @@ func TestVerdictJSONContract(t *testing.T) {
 	var got map[string]any
 	require.NoError(t, json.Unmarshal(text, &got))
 	for name, value := range map[string]any{
-		"schema": 2, "testid": "t", "verdict": "pass", "reasons.0": "3 streams held to the end, 717 of 717 noops received",
+		"schema": 2, "testid": "t", "verdict": "pass", "reasons.0": "3 streams open to the end, 717 of 717 noops received",
 		"plan.connections": 3, "plan.seconds": 3600, "plan.noop_interval_s": 15, "plan.runners": 2, "plan.backend_url": "http://h",
 		"connections.planned": 3, "connections.opened": 3, "connections.completed": 3, "connections.refused": 0, "connections.dropped": 0, "connections.reconnected": 0,
 		"messages.expected": 717, "messages.received": 717, "messages.missed": 0, "messages.duplicated": 0, "messages.reordered": 0, "messages.corrupted": 0, "messages.late": 0,

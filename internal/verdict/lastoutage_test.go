@@ -49,7 +49,7 @@ func TestFewClientsMayReconnectAtTheEnd(t *testing.T) {
 		}, -1, Invalid, "; 24000 messages could not be checked, and 23900 could"},
 		"none was due meanwhile": {100, func(r *ledger.Record) {
 			r.Hidden, r.LastOutage.Planned = 0, true
-		}, -1, Pass, "100 streams held to the end"},
+		}, -1, Pass, "100 streams open to the end"},
 		"others are in doubt, too": {1, func(r *ledger.Record) { r.LastOutage = nil }, -1, Invalid, "1 of 23900 noops could be undetectable losses"},
 	} {
 		t.Run(name, func(t *testing.T) {

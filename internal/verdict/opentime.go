@@ -173,7 +173,7 @@ func (s *Streams) PassSentences() (out []string) {
 	if cut := s.cutSummary(); cut != "" {
 		out = append(out, cut)
 	}
-	return append(out, fmt.Sprintf("%s held to the end, %s%s",
+	return append(out, fmt.Sprintf("%s open to the end, %s%s",
 		format.Count(s.Connections.Completed, "stream"), s.interruptions(), received))
 }
 

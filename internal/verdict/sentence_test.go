@@ -56,11 +56,11 @@ func TestSummary(t *testing.T) {
 		edit func(*shard.Merged, *Evidence)
 		want string
 	}{
-		"a pass": {func(*shard.Merged, *Evidence) {}, "PASS: 3 of 3 streams held, 717 of 717 messages received"},
+		"a pass": {func(*shard.Merged, *Evidence) {}, "PASS: 3 of 3 streams open to the end, 717 of 717 messages received"},
 		"losses that could not have been detected": {func(m *shard.Merged, _ *Evidence) {
 			m.Plan.MaxHidden = 2
 			m.Connections.Edit(0).Hidden = 2
-		}, "PASS: 3 of 3 streams held, 717 of 717 messages received; up to 2 losses could not have been detected"},
+		}, "PASS: 3 of 3 streams open to the end, 717 of 717 messages received; up to 2 losses could not have been detected"},
 		"losses and a dropped stream": {func(m *shard.Merged, _ *Evidence) {
 			r := &m.Connections.Edit(0).Record
 			r.Received, r.Lost = noopsEach-2, 2

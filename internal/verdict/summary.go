@@ -49,7 +49,7 @@ func (v *Verdict) phrase() string {
 		return strings.Join(v.Reasons, "; ")
 	}
 	c, m := v.Connections, v.Messages
-	text := fmt.Sprintf("%s of %s held", format.Thousands(c.Completed), format.Count(c.Planned, "stream"))
+	text := fmt.Sprintf("%s of %s open to the end", format.Thousands(c.Completed), format.Count(c.Planned, "stream"))
 	if c.Unwatched > 0 {
 		text += fmt.Sprintf(", %s until their runner ended early", format.Thousands(c.Unwatched))
 	}

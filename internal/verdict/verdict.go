@@ -83,7 +83,7 @@ type Verdict struct {
 	streams *Streams // see Records
 }
 
-// Connections counts device ids, not streams: a connection that reconnected counts once.
+// Connections counts clients, not streams: a connection that reconnected counts once.
 type Connections struct {
 	Planned     int `json:"planned"`
 	Opened      int `json:"opened"`

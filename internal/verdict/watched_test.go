@@ -40,7 +40,7 @@ func TestCoverage(t *testing.T) {
 	m.Plan.MinCoverage = 80
 	v = judgeSoak(m, server, Evidence{RunnerEnds: []shard.RunnerEnd{{Runner: 2, Text: "runner 2 was ended by a signal"}}})
 	assert.Equal(t, Pass, v.Verdict, "%q", v.Reasons)
-	assert.Equal(t, "PASS: 83.3 % of 10,785 client-seconds watched, nothing lost in it; 2 of 3 streams held, 1 until their runner ended early, 597 of 597 messages received", v.Sentence)
+	assert.Equal(t, "PASS: 83.3 % of 10,785 client-seconds watched, nothing lost in it; 2 of 3 streams open to the end, 1 until their runner ended early, 597 of 597 messages received", v.Sentence)
 	assert.Equal(t, []string{m.Early[0], "runner 2 was ended by a signal"}, v.Warnings)
 	assert.Equal(t, Connections{Planned: 3, Opened: 3, Completed: 2, Unwatched: 1}, v.Connections)
 	assert.EqualValues(t, 2*noopsEach, v.Server.Sent, "what no client watched is not compared")
@@ -112,7 +112,7 @@ func TestReplacedRunner(t *testing.T) {
 	m.Plan.MinCoverage = 90
 	v := judgeSoak(m, server, Evidence{})
 	assert.Equal(t, Pass, v.Verdict, "%q", v.Reasons)
-	assert.Equal(t, "PASS: 98.1 % of 10,785 client-seconds watched, nothing lost in it; 3 of 3 streams held, 703 of 703 messages received", v.Sentence)
+	assert.Equal(t, "PASS: 98.1 % of 10,785 client-seconds watched, nothing lost in it; 3 of 3 streams open to the end, 703 of 703 messages received", v.Sentence)
 	assert.Equal(t, Connections{Planned: 3, Opened: 3, Completed: 3}, v.Connections)
 	assert.InDelta(t, .98, v.OpenSeconds.Share, .01, "with the stream that was open at the last checkpoint")
 

@@ -98,7 +98,7 @@ func (m *module) newLedger(call sobek.ConstructorCall) *sobek.Object {
 	}
 	id := call.Argument(0)
 	if sobek.IsUndefined(id) || id.String() == "" {
-		common.Throw(rt, errors.New("new Ledger(id) needs the device id"))
+		common.Throw(rt, errors.New("new Ledger(id) needs the id of a client"))
 	}
 	l, err := m.recorder.newLedger(id.String())
 	if err == nil {

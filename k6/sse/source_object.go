@@ -6,7 +6,7 @@ import (
 	"github.com/grafana/sobek"
 )
 
-// A property is one that a script added to its EventSource, as in source.device = id.
+// A property is one that a script added to its EventSource, as in source.room = id.
 type property struct {
 	name  string
 	value sobek.Value

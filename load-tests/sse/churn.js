@@ -1,5 +1,5 @@
 // @ts-check
-// Churn: connections come and go all the time. Each connection has a device id and a ledger of its own, so
+// Churn: connections come and go all the time. Each connection has an id and a ledger of its own, so
 // every noop of each stream is counted.
 //
 //   bin/soak run churn

@@ -50,7 +50,7 @@ export const options = {
   thresholds: { checks: ['rate==1'] },
 };
 
-const device = () => `${config.prefix}${exec.scenario.iterationInTest}`;
+const clientID = () => `${config.prefix}${exec.scenario.iterationInTest}`;
 
 export function hold() {
   let opened = 0;
@@ -58,7 +58,7 @@ export function hold() {
   let others = 0;
   // An iteration that k6 has to interrupt makes no check.
   const params = { timeout: `${Math.ceil(deadline) + 10}s`, headers: config.headers, tags: { name: 'GET /event/connect' } };
-  const response = sse.open(`${config.backendUrl}/event/connect?id=${device()}`, params, (client) => {
+  const response = sse.open(`${config.backendUrl}/event/connect?id=${clientID()}`, params, (client) => {
     client.on('open', () => {
       opened = Date.now();
     });
@@ -81,7 +81,7 @@ export function hold() {
 }
 
 export function disconnect() {
-  const response = http.del(`${config.backendUrl}/event/forcedisconnect?id=${device()}`, null, {
+  const response = http.del(`${config.backendUrl}/event/forcedisconnect?id=${clientID()}`, null, {
     headers: config.headers,
     redirects: 0,
     tags: { name: 'DELETE /event/forcedisconnect' },

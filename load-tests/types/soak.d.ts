@@ -330,7 +330,7 @@ declare module 'k6/x/soak' {
     streamsPerConnection?: number;
     /** Whether they follow redirects to another origin, as the option of `EventSource`. */
     followRedirects?: boolean;
-    /** Of the device ids: stream 7 has the id `PREFIX7`. */
+    /** Of the client ids: stream 7 has the id `PREFIX7`. */
     prefix: string;
   }
 
@@ -420,10 +420,10 @@ declare module 'k6/x/soak' {
     | 'unfinished';
 
   /**
-   * The ledger of one device id over all its streams. All properties are read-only and show
+   * The ledger of one client over all its streams. All properties are read-only and show
    * the moment. Counts are of noops.
    *
-   * A noop with a decimal `id:` (1, 2, 3 … per device) is accounted for by its number; any other
+   * A noop with a decimal `id:` (1, 2, 3 … per client) is accounted for by its number; any other
    * by the clock: every `noopInterval` owes one.
    */
   export class Ledger {

@@ -223,7 +223,7 @@ declare module "k6/x/soak" {
      * One that satisfies `sse.BlockObserver` sees comments and blocks without data too, which
      * is how many services send their heartbeats.
      * One ledger for one source.
-     * @example new Ledger("device-1")
+     * @example new Ledger("client-1")
      */
     ledger?: object;
   }

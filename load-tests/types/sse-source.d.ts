@@ -63,7 +63,7 @@ declare module "k6/x/soak" {
    * `k6/websockets`: all its sources are closed with reason `interrupted`. When k6 ends
    * the iteration (`gracefulStop`, Ctrl-C) sockets are closed at once and no handler runs.
    *
-   * A source takes own properties (`source.device = id`) but no own symbols; a class may
+   * A source takes own properties (`source.room = id`) but no own symbols; a class may
    * extend it, but not override its attributes by accessors.
    *
    * @example

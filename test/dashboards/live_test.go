@@ -49,7 +49,7 @@ func TestDashboardsShowFaults(t *testing.T) {
 		s.await(`ALERTS{alertstate="firing",alertname="StreamLost"}`)
 	})
 	for title, want := range map[string]float64{
-		"Refused": refused, "Lost": streams - refused, "Ended as asked": 0, "Backend restarts": 1, "Checks passed": 0, "Streams held": 0,
+		"Refused": refused, "Lost": streams - refused, "Ended as asked": 0, "Backend restarts": 1, "Checks passed": 0, "Open streams": 0,
 		"Opened, of planned": float64(streams-refused) / streams,
 	} {
 		got := a.series(t, find(t, title).Targets[0].Expr)
@@ -151,7 +151,7 @@ func (a querier) query(t *testing.T, name, expr string) {
 // figures compares the values of a clean soak with its plan.
 func (a querier) figures(t *testing.T) {
 	for title, want := range map[string]float64{
-		"Streams held": 0, "Opened, of planned": 1, "Refused": 0, "Lost": 0, "Ended as asked": 1, "Sent, not received": 0,
+		"Open streams": 0, "Opened, of planned": 1, "Refused": 0, "Lost": 0, "Ended as asked": 1, "Sent, not received": 0,
 		"Checks passed": 1, "Backend restarts": 0, "Missed": 0, "Faulty": 0, "Runners missing": 0,
 	} {
 		p := find(t, title)
@@ -162,8 +162,8 @@ func (a querier) figures(t *testing.T) {
 	}
 	planned := a.series(t, find(t, "Planned and open streams").Targets[0].Expr)
 	assert.InDelta(t, streams, planned[0].Last(), 0, "the plan of the whole run, told by each runner")
-	openStreams := a.series(t, find(t, "Streams held").Targets[0].Expr)
-	assert.InDelta(t, streams, highest(openStreams[0]), 0, "streams held at most")
+	openStreams := a.series(t, find(t, "Open streams").Targets[0].Expr)
+	assert.InDelta(t, streams, highest(openStreams[0]), 0, "maximum of open streams")
 
 	// Streams are open for the length minus 5 s, and open and close within some of them.
 	least := float64(streams * ((length(t)-5)/interval - 2))

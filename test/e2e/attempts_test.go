@@ -60,7 +60,7 @@ func TestRefusedAtFirst(t *testing.T) {
 		require.Greater(t, v.ConnectMS.Max, 2900.0, "from the first dial on")
 		require.Less(t, v.OpenSeconds.Share, .94)
 		require.Greater(t, v.OpenSeconds.Share, .5)
-		require.Regexp(t, `10 streams held to the end, \d+ refused attempts, open for [789]\d[.\d]* % of the planned time`, reasons(v))
+		require.Regexp(t, `10 streams open to the end, \d+ refused attempts, open for [789]\d[.\d]* % of the planned time`, reasons(v))
 		for _, name := range []string{"report.txt", "report.md", "report.html"} {
 			text, err := os.ReadFile(r.dir.Path(name))
 			require.NoError(t, err)

@@ -38,7 +38,7 @@ func TestGitHubAction(t *testing.T) {
 		name, fault, verdict, annotation string
 		code                             int
 	}{
-		{"a run that passes", "", "pass", "::notice title=Soak pass::10 streams held to the end", 0},
+		{"a run that passes", "", "pass", "::notice title=Soak pass::10 streams open to the end", 0},
 		{"a run that loses a noop", "drop:id=ci-3,noop=4", "fail", "::error title=Soak fail%3A noops missed::ci-3 missed noop 4", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -66,7 +66,7 @@ func TestTwoLaptopsMakeOneVerdict(t *testing.T) {
 		want          verdict.Outcome
 		says          []string
 	}{
-		"both clean":                {"", "laptop-b-", [2]int{0, 0}, verdict.Pass, []string{"10 streams held to the end"}},
+		"both clean":                {"", "laptop-b-", [2]int{0, 0}, verdict.Pass, []string{"10 streams open to the end"}},
 		"a loss":                    {"drop:id=laptop-a-2,noop=3", "laptop-b-", [2]int{99, 0}, verdict.Fail, []string{"laptop-a-2 missed noop 3", "PREFIX laptop-a-)"}},
 		"one PREFIX":                {"", "laptop-a-", [2]int{0, 0}, verdict.Invalid, []string{`two runs have the PREFIX "laptop-a-"`}},
 		"prefixes that begin alike": {"", "laptop-a-1", [2]int{0, 0}, verdict.Pass, nil}, // laptop-a-10 is beyond the first's 6

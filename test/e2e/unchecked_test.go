@@ -77,7 +77,7 @@ func TestInitAndRunWithoutCheckableMessages(t *testing.T) {
 			require.False(t, *v.MessagesChecked)
 			require.NotContains(t, r.out.String(), "does not name")
 			require.True(t, v.ConnectionsOnly(), r.out.String())
-			require.Regexp(t, `PASS \(connections only\): \d+ of \d+ streams held, messages were\s+not\s+checked`, r.out.String())
+			require.Regexp(t, `PASS \(connections only\): \d+ of \d+ streams open to the end, messages were\s+not\s+checked`, r.out.String())
 			require.Contains(t, strings.Join(strings.Fields(r.out.String()), " "), c.says)
 			lines := strings.Split(strings.TrimSpace(r.out.String()), "\n")
 			require.Contains(t, r.out.String(), "soak probe URL --publish-url")

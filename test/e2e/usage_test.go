@@ -25,7 +25,7 @@ func TestUsageErrors(t *testing.T) {
 		"seconds":     {[]string{"run", "--seconds", "5"}, "SECONDS is 5: it must be over 5"},
 		"interval":    {[]string{"run", "--noop-interval", "0"}, "NOOP_INTERVAL is 0: it must be over 0"},
 		"url":         {[]string{"run", "--backend-url", "host:80"}, "must begin with http://"},
-		"prefix":      {[]string{"run", "--prefix", "a b"}, "PREFIX is \"a b\""},
+		"prefix":      {[]string{"run", "--prefix", "a b"}, "PREFIX must consist of letters, digits"},
 		"outage":      {[]string{"run", "--reconnect", "--max-outage", "0"}, "MAX_OUTAGE must be positive"},
 		"back":        {[]string{"run", "--reconnect", "--back-within", "0"}, "BACK_WITHIN must be positive"},
 		"action":      {[]string{"run", "--at", "60 deploy: systemctl restart hub"}, `--at is "60 deploy: systemctl restart hub": "60" is not a time after the start, such as 60s, 1m30s or 2h`},

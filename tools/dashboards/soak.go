@@ -74,7 +74,7 @@ func soak() Board {
 		Rows: []Row{
 			{Title: "Checks, from the metrics (verdict.json decides)", lines: []line{
 				{
-					number("Streams held", count,
+					number("Open streams", count,
 						"Streams open now, from k6: opened minus closed. During the hold phase this equals the "+
 							"plan.",
 						clientOpen, "held"),
@@ -93,7 +93,7 @@ func soak() Board {
 					number("Ended as asked", units.PercentUnit,
 						"Share of the planned streams that stayed open to the end and were then closed by the "+
 							"server, from the ledgers. It is 0 until the last seconds of the run. In verdict.json: "+
-							"connections held to the end.",
+							"connections open to the end.",
 						`sum(k6_soak_streams_completed{testid="$testid"}) / `+plannedAll, "completed").asShare(),
 					number("Checks passed", units.PercentUnit,
 						"The lowest pass rate of the three checks of connectionTest.js, from k6. The checks run "+
