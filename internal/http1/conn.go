@@ -104,6 +104,13 @@ func (c *Conn) Close() error {
 	return c.raw.Close()
 }
 
+// Reusable reports whether a peer has neither ended an idle connection nor sent bytes on it. It is false if the operating system cannot
+// tell.
+func Reusable(conn net.Conn) bool {
+	pending, err := peek(conn)
+	return !pending && err == nil
+}
+
 // ticketTime is the time for which Unrequested waits for the data of a TLS record that has arrived.
 const ticketTime = time.Millisecond
 

@@ -16,6 +16,7 @@ type framing struct {
 	state  chunkState
 	kind   frameKind
 	ended  bool // the body has
+	excess bool // bytes follow the body
 }
 
 type frameKind uint8
@@ -200,6 +201,7 @@ func (b *body) unwrap(p []byte) (int, error) {
 	case contentLength:
 		n := int(min(uint64(len(p)), b.remain)) // #nosec G115 -- at most len(p)
 		b.remain -= uint64(n)
+		b.excess = n < len(p)
 		return n, nil
 	default:
 		return len(p), nil

@@ -22,7 +22,7 @@ var errChunk = errors.New("malformed chunked response")
 
 // dechunk unwraps the chunked coding where the bytes lie: it moves the data in p to its front and
 // returns how much there is, and whether the body's last chunk and its trailer have ended; what
-// follows is ignored. It keeps its place between calls, so any split of the input will do.
+// follows is excess. It keeps its place between calls, so any split of the input will do.
 // Extensions and trailers are skipped.
 func (f *framing) dechunk(p []byte) (n int, done bool, err error) {
 	for i := 0; i < len(p); {
@@ -38,6 +38,7 @@ func (f *framing) dechunk(p []byte) (n int, done bool, err error) {
 		c := p[i]
 		i++
 		if done, err = f.step(c); done || err != nil {
+			f.excess = i < len(p)
 			return n, done, err
 		}
 	}

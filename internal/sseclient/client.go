@@ -43,6 +43,7 @@ type Client struct {
 	tlsMu   sync.Mutex
 	configs map[tlsKey]*tls.Config
 	pool    h2Pool
+	idle    idlePool
 }
 
 // tlsKey is what two TLS configurations of a client differ in.
@@ -94,7 +95,10 @@ func dialCounted(ctx context.Context, network, address string) (net.Conn, error)
 func (c *Client) await(ctx context.Context) bool { return c.Await == nil || c.Await(ctx) }
 
 // CloseIdle closes the connections that have no stream.
-func (c *Client) CloseIdle() { c.pool.closeIdle() }
+func (c *Client) CloseIdle() {
+	c.pool.closeIdle()
+	c.idle.close()
+}
 
 // A Conn is a connection that counts its bytes, atomically.
 type Conn struct {

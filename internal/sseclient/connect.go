@@ -69,7 +69,7 @@ func (s *Stream) attempt(at attempt) {
 	}
 	p := poll(r.conn, s)
 	if p != nil {
-		t = p
+		p.idle, t = r.idle, p
 		s.setRaw(p)
 	}
 	s.accept(started, r, t)
@@ -162,7 +162,10 @@ func (s *Stream) accept(started time.Time, r *Response, t transport) {
 	} else {
 		s.awaitFirst(r)
 	}
-	processRamp.opened()
+	if !r.reused {
+		processRamp.opened()
+	}
+	s.keeps = false
 	s.body.begin(r, t)
 	s.body.watch(r.At)
 	s.parser.Reset(s.body.unpacked(r), s.opts.MaxEventSize)

@@ -25,7 +25,7 @@ func (d *Debug) request(r *request) {
 		return
 	}
 	var text bytes.Buffer
-	_ = r.send(&text, nil) // sending the request reports the error
+	_, _ = r.send(&text, nil) // sending the request reports the error
 	head, body, _ := bytes.Cut(text.Bytes(), []byte("\r\n\r\n"))
 	if !d.Body {
 		body = nil

@@ -35,16 +35,18 @@ var processPoller poller
 // read, nor confused with a later connection that gets the same number.
 type polled struct {
 	source   turner
-	tls      *tls.Conn // nil for a plain connection
-	received *int64    // k6's data_received
-	fd       int32     // -1 once closed
-	left     int32     // bytes that it may still read in this turn, if limited
-	reads    int16     // in this turn
-	started  bool      // registered with the poller; guarded by the poller's mu
-	drained  bool      // the last read emptied the socket
-	ending   bool      // the peer has ended the connection: a short read does not mean that the socket is empty
-	limited  bool      // it may read only left bytes
-	called   bool      // it has its turn in this round
+	tls      *tls.Conn  // nil for a plain connection
+	received *int64     // k6's data_received
+	sent     *int64     // k6's data_sent
+	idle     *idleConns // that the connection may join; nil: it is closed after its stream
+	fd       int32      // -1 once closed
+	left     int32      // bytes that it may still read in this turn, if limited
+	reads    int16      // in this turn
+	started  bool       // registered with the poller; guarded by the poller's mu
+	drained  bool       // the last read emptied the socket
+	ending   bool       // the peer has ended the connection: a short read does not mean that the socket is empty
+	limited  bool       // it may read only left bytes
+	called   bool       // it has its turn in this round
 }
 
 var (
@@ -73,17 +75,17 @@ func poll(conn net.Conn, s turner) *polled {
 	if !ok {
 		return nil
 	}
-	c := pollTCP(counted.Conn, s, counted.Received)
+	c := pollTCP(counted, s)
 	if c != nil && secure != nil {
-		c.tls, under.Conn = secure, ciphertext{conn: c, sent: counted.Sent}
+		c.tls, under.Conn = secure, ciphertext{conn: c}
 		releaseHandshake(secure)
 	}
 	return c
 }
 
-// pollTCP is poll for a TCP connection; received counts its bytes.
-func pollTCP(conn net.Conn, s turner, received *int64) *polled {
-	tcp, ok := conn.(*net.TCPConn)
+// pollTCP is poll for a plain connection.
+func pollTCP(counted *Conn, s turner) *polled {
+	tcp, ok := counted.Conn.(*net.TCPConn)
 	if !ok {
 		return nil
 	}
@@ -92,7 +94,7 @@ func pollTCP(conn net.Conn, s turner, received *int64) *polled {
 		return nil // no free descriptor, or closed: the next read returns the error
 	}
 	_ = tcp.Close()
-	return &polled{source: s, fd: int32(fd), received: received} // #nosec G115 -- a descriptor
+	return &polled{source: s, fd: int32(fd), received: counted.Received, sent: counted.Sent} // #nosec G115 -- a descriptor
 }
 
 // duplicate makes a descriptor of the same connection that Go's poller does not know.

@@ -3,6 +3,7 @@ package sseclient
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -18,6 +19,7 @@ type exchange struct {
 	attach func(conn net.Conn) bool
 	permit *permit // to dial; nil: none is needed
 	debug  func() *Debug
+	fresh  bool // no idle connection is used
 }
 
 // open requests an event stream (HTML standard, section 9.2.3). Any other response is a *failure next to the response, whose
@@ -67,8 +69,18 @@ func (d *exchange) do(ctx context.Context, req *request) (*Response, *failure) {
 	}
 }
 
-// roundTrip does one dial, handshake, request and response head.
+// roundTrip sends a request once, and reads the response head. It sends the request again, on a new connection, if the server had closed
+// the idle one before it arrived.
 func (d *exchange) roundTrip(ctx context.Context, req *request) (*Response, *failure) {
+	a, fail := d.tryOnce(ctx, req)
+	if fail != nil && errors.Is(fail.err, errUnreceived) {
+		d.fresh = true
+		return d.tryOnce(ctx, req)
+	}
+	return a, fail
+}
+
+func (d *exchange) tryOnce(ctx context.Context, req *request) (*Response, *failure) {
 	if req.mayShare() {
 		return d.share(ctx, req)
 	}
@@ -79,44 +91,62 @@ func (d *exchange) roundTrip(ctx context.Context, req *request) (*Response, *fai
 	return d.ask(ctx, req, a)
 }
 
-// connect does the dial, and for TLS the handshake: an answer that has no more than its connection.
+// connect returns an idle connection or a new one, with TLS if the URL is https: a response that has no more than its connection.
 func (d *exchange) connect(ctx context.Context, req *request) (*Response, *failure) {
 	through, err := d.client.Proxies.For(req.url)
 	if err != nil {
 		return nil, proxyFailure(ctx, err)
 	}
-	raw, err := d.client.dial(ctx, through.Address(req.url))
-	if err != nil {
+	a := &Response{URL: req.url, proxy: through, conn: d.takeIdle(req)}
+	if a.conn != nil {
+		a.reused = true
+	} else if a.conn, err = d.client.dial(ctx, through.Address(req.url)); err != nil {
 		return nil, dialFailure(ctx, through.DialError(err))
 	}
-	fail := func(f *failure) (*Response, *failure) {
-		hangUp(raw)
-		return nil, f
+	raw := a.conn
+	for under := below(raw); under != nil; under = below(raw) {
+		raw = under.Conn
 	}
+	a.Remote = raw.RemoteAddr()
+	fail := (*failure)(nil)
 	if !d.attach(raw) {
-		return fail(&failure{reason: ReasonClient, err: net.ErrClosed})
-	}
-	if deadline, ok := ctx.Deadline(); ok {
+		fail = &failure{reason: ReasonClient, err: net.ErrClosed}
+	} else if deadline, ok := ctx.Deadline(); ok {
 		_ = raw.SetDeadline(deadline)
 	}
-	conn, err := through.Reach(ctx, raw, d.secure)
-	if err != nil {
-		return fail(proxyFailure(ctx, err))
+	if fail == nil && !a.reused {
+		fail = d.shake(ctx, req, a)
 	}
-	a := &Response{conn: conn, URL: req.url, Remote: raw.RemoteAddr(), proxy: through}
-	if req.url.Scheme == "https" {
-		conn := d.secureFor(conn, req.url.Hostname(), req.Protocol)
-		if err := conn.HandshakeContext(ctx); err != nil {
-			if req.Protocol == HTTP2 && strings.HasSuffix(err.Error(), noProtocol) {
-				err = fmt.Errorf("%w: %w", errNoH2, err)
-			}
-			return fail(phaseFailure(ctx, ReasonTLS, "TLS handshake"+through.Through(), err))
-		}
-		cs := conn.ConnectionState()
-		a.conn, a.TLS = conn, &cs
+	if fail != nil {
+		hangUp(raw)
+		return nil, fail
+	}
+	if secure, ok := a.conn.(*tls.Conn); ok && req.url.Scheme == "https" {
+		cs := secure.ConnectionState()
+		a.TLS = &cs
 	}
 	d.permit.shaken()
 	return a, nil
+}
+
+// shake makes the handshakes on a new connection: with a proxy, and with the server of an https URL.
+func (d *exchange) shake(ctx context.Context, req *request, a *Response) *failure {
+	var err error
+	if a.conn, err = a.proxy.Reach(ctx, a.conn, d.secure); err != nil {
+		return proxyFailure(ctx, err)
+	}
+	if req.url.Scheme != "https" {
+		return nil
+	}
+	secure := d.secureFor(a.conn, req.url.Hostname(), req.Protocol)
+	a.conn = secure
+	if err = secure.HandshakeContext(ctx); err == nil {
+		return nil
+	}
+	if req.Protocol == HTTP2 && strings.HasSuffix(err.Error(), noProtocol) {
+		err = fmt.Errorf("%w: %w", errNoH2, err)
+	}
+	return phaseFailure(ctx, ReasonTLS, "TLS handshake"+a.proxy.Through(), err)
 }
 
 // noProtocol is the error of crypto/tls if a server speaks none of the offered protocols (RFC 7301, section 3.2); it
@@ -131,11 +161,17 @@ func (d *exchange) ask(ctx context.Context, req *request, a *Response) (*Respons
 	}
 	debug := d.newDebug()
 	debug.request(req)
-	if err := req.send(a.conn, a.proxy); err != nil {
-		return fail("send the request"+a.proxy.Through(), err)
+	sent, err := req.send(a.conn, a.proxy)
+	if err != nil {
+		return fail("send the request"+a.proxy.Through(), a.unreceived(sent, err))
 	}
 	if err := a.readHead(req.method); err != nil {
-		return fail("read the response header"+a.proxy.Through(), err)
+		return fail("read the response header"+a.proxy.Through(), a.unreceived(sent, err))
+	}
+	if a.persistent {
+		if a.idle = d.client.idleFor(req); a.idle != nil {
+			a.idle.Limit(a.Header)
+		}
 	}
 	debug.response(a)
 	return a, nil

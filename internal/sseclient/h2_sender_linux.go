@@ -18,7 +18,6 @@ const senderQueue = 256 << 10
 type sender struct {
 	mu      sync.Mutex
 	conn    *polled // nil where there is no poller
-	sent    *int64  // k6's data_sent
 	queue   []byte
 	waiting bool // the poller tells when there is room
 	closed  bool
@@ -63,7 +62,7 @@ func (s *sender) push(p []byte) (n int, err error) {
 			return n, os.NewSyscallError("write", err)
 		default:
 			n += more
-			atomic.AddInt64(s.sent, int64(more))
+			atomic.AddInt64(s.conn.sent, int64(more))
 		}
 	}
 	return n, nil
@@ -135,14 +134,12 @@ func (c *h2Conn) poll() bool {
 	c.polled, c.sender.conn = p, p
 	if p.tls == nil {
 		c.to = &c.sender
-		counted, _ := c.net.(*Conn) // poll takes no other
-		c.sender.sent = counted.Sent
 		return true
 	}
 	c.to = p.tls
 	if under, ok := p.tls.NetConn().(*underTLS); ok {
 		if cipher, ok := under.Conn.(ciphertext); ok {
-			c.sender.sent, under.Conn = cipher.sent, queued{cipher, &c.sender}
+			under.Conn = queued{cipher, &c.sender}
 		}
 	}
 	return true

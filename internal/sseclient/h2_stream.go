@@ -174,6 +174,8 @@ func (st *h2Stream) interrupt() { _ = st.Close() }
 
 func (st *h2Stream) resume(time.Time) {}
 
+func (st *h2Stream) keep() bool { return false } // other streams use the connection anyway
+
 // An h2Pipe is a stream without a reader in a turn: the request that waits for the head of the response reads it as a
 // connection.
 type h2Pipe struct {

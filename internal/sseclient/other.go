@@ -20,11 +20,17 @@ func CanVanish() error {
 func (s *Stream) turnCut(*cutting, []byte, *eventstream.Block) bool { return false }
 
 // polled is a connection without a goroutine, which exists on Linux only.
-type polled struct{ blocking }
+type polled struct {
+	blocking
+	idle *idleConns
+}
 
 func poll(net.Conn, turner) *polled { return nil }
 
 func (*polled) start() error { return nil }
+
+// unacknowledged returns 0: no connection is reused.
+func unacknowledged(*net.TCPConn) int { return 0 }
 
 // A sender is not used without a poller: data is written to the connection directly.
 type sender struct{}

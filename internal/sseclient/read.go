@@ -95,7 +95,9 @@ func (s *Stream) finishStream(err error) {
 	if st, ok := s.body.transport.(*h2Stream); ok && errors.Is(err, errIdle) {
 		st.conn.doubt()
 	}
-	s.body.transport.hangUp()
+	if kind != 0 || !s.leaveConnection(err) {
+		s.body.transport.hangUp()
+	}
 	s.body.end()
 	s.parser.Release()
 	if kind != 0 {

@@ -41,15 +41,14 @@ type requestEncoder struct {
 var requestEncoders = sync.Pool{New: func() any { return &requestEncoder{header: make(http.Header)} }}
 
 // send writes the request to a connection as HTTP/1.1, in one piece, to the server or to
-// a proxy that forwards it. The user's headers win over ours.
-func (r *request) send(to io.Writer, through *proxy.Proxy) error {
+// a proxy that forwards it. The user's headers win over ours. It returns the number of bytes that were sent.
+func (r *request) send(to io.Writer, through *proxy.Proxy) (n int, err error) {
 	e := requestEncoders.Get().(*requestEncoder) // only these are put there
 	defer requestEncoders.Put(e)
 	if err := http1.WriteRequest(&e.buf, r.httpRequest(e), through); err != nil {
-		return fmt.Errorf("encode the request: %w", err)
+		return 0, fmt.Errorf("encode the request: %w", err)
 	}
-	_, err := to.Write(e.buf.Bytes())
-	return err
+	return to.Write(e.buf.Bytes())
 }
 
 // httpRequest returns the request for net/http. It belongs to the encoder, whose buffer is empty.

@@ -39,7 +39,10 @@ type Response struct {
 	requestURL *url.URL // before redirects
 	proxy      *proxy.Proxy
 	frame      framing
-	left       []byte // bytes of the body that were read with the header
+	left       []byte     // bytes of the body that were read with the header
+	reused     bool       // the connection has had another response
+	persistent bool       // by the header, the connection can have another response
+	idle       *idleConns // of the connection after the body; nil: it is closed
 }
 
 const errHeaderTooLong = http1.HeadTooLongError(http1.MaxHead)
@@ -56,6 +59,7 @@ func (r *Response) readHead(method string) error {
 	r.left = bytes.Clone(in.Buffered())
 	r.Status, r.Proto, r.Header = resp.StatusCode, resp.Proto, resp.Header
 	r.frame = framingOf(resp)
+	r.persistent = resp.ProtoAtLeast(1, 1) && !resp.Close && r.frame.kind != untilClose
 	return nil
 }
 

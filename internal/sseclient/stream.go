@@ -36,6 +36,7 @@ type Stream struct {
 	failures int32 // attempts since the last stream opened
 	opened   bool
 	awaits   bool // the second request waits for its event
+	keeps    bool // see KeepConnection
 
 	attention atomic.Bool // isStopped may report something: most turns need not call it
 }

@@ -16,7 +16,6 @@ import (
 type ciphertext struct {
 	net.Conn // nil: TLS calls nothing but what is below
 	conn     *polled
-	sent     *int64 // k6's data_sent
 }
 
 var _ net.Conn = ciphertext{}
@@ -38,7 +37,7 @@ func (c ciphertext) Write(p []byte) (int, error) {
 		case err != nil:
 			return 0, os.NewSyscallError("write", err)
 		}
-		atomic.AddInt64(c.sent, int64(n))
+		atomic.AddInt64(c.conn.sent, int64(n))
 		return n, nil
 	}
 }

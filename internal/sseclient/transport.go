@@ -18,6 +18,8 @@ type transport interface {
 	resume(until time.Time)
 	// hangUp closes the connection. The reader calls it.
 	hangUp()
+	// keep leaves the connection to another request and reports whether it did. The reader calls it before hangUp.
+	keep() bool
 }
 
 // errNotReady is the error of a polled transport that has nothing to read.
@@ -44,6 +46,8 @@ func (c blocking) interrupt() { _ = c.SetReadDeadline(processStart) } // an erro
 func (c blocking) resume(until time.Time) { _ = c.SetReadDeadline(until) } // an error comes again at the read
 
 func (c blocking) hangUp() { hangUp(c.Conn) }
+
+func (c blocking) keep() bool { return false }
 
 // A turner is a stream, or a connection of streams, that the poller reads: its turn reads what has arrived, into a buffer and a
 // block of the poller.

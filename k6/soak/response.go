@@ -112,6 +112,9 @@ func (r *response) block(at time.Time, b *eventstream.Block) {
 	switch {
 	case (c.Done || c.Failed) && r.terminal.IsZero():
 		r.terminal = at
+		if c.Done && !r.leftOnPurpose() {
+			r.stream.KeepConnection()
+		}
 		r.stream.SetIdleTimeout(secondsOf(f.Linger))
 	case first && c.Content:
 		r.stream.SetIdleTimeout(secondsOf(f.IdleTimeout))

@@ -9,7 +9,9 @@ import (
 // inheritable are k6's own variables that a runner inherits: those for the route to the service and the destination
 // of metrics. Any other could change the load (K6_VUS, K6_STAGES, K6_RPS, …) or the output (K6_OUT, K6_NO_THRESHOLDS,
 // K6_SYSTEM_TAGS, …).
-var inheritable = []string{"K6_DNS", "K6_HOSTS", "K6_INSECURE_SKIP_TLS_VERIFY", "K6_LOCAL_IPS", "K6_USER_AGENT"}
+var inheritable = []string{
+	"K6_DNS", "K6_HOSTS", "K6_INSECURE_SKIP_TLS_VERIFY", "K6_LOCAL_IPS", "K6_NO_CONNECTION_REUSE", "K6_USER_AGENT",
+}
 
 func isIgnored(variable string) bool {
 	name, _, _ := strings.Cut(variable, "=")

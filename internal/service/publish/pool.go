@@ -8,8 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -37,20 +35,18 @@ type pool struct {
 	origins map[string]*origin
 }
 
-// An origin is a scheme with a host, and its idle connections, the most recently used last.
+// An origin is a scheme with a host, and its idle connections.
 type origin struct {
 	url     *url.URL
 	through *proxy.Proxy
-	idle    []*conn
+	idle    *http1.Idle[*conn]
 }
 
 // A conn is one connection, used for one request at a time.
 type conn struct {
 	*http1.Conn
-	origin    *origin
-	idleSince time.Time     // when the last response ended
-	idle      time.Duration // before the present request; 0 on a new connection
-	maxIdle   time.Duration // the longest idle time before reuse
+	origin *origin
+	idle   time.Duration // before the present request; 0 on a new connection
 }
 
 func newPool(insecure bool, proxies proxy.Chooser) *pool {
@@ -72,9 +68,12 @@ func (p *pool) connect(ctx context.Context, u *url.URL, deadline time.Time) (c *
 	if err != nil {
 		return nil, false, err
 	}
-	for c = p.idleConn(o); c != nil; c = p.idleConn(o) {
-		c.idle = time.Since(c.idleSince)
-		if c.usable() && c.SetDeadline(deadline) == nil {
+	for {
+		c, idle, ok := o.idle.Take()
+		if !ok {
+			break
+		}
+		if c.idle = idle; c.usable() && c.SetDeadline(deadline) == nil {
 			return c, true, nil
 		}
 		_ = c.Close()
@@ -89,9 +88,6 @@ func (p *pool) connect(ctx context.Context, u *url.URL, deadline time.Time) (c *
 // usable reports whether an idle connection can be used again. If the system cannot show whether it has ended, each
 // message has its own connection: a message that is sent on an ended one is in doubt.
 func (c *conn) usable() bool {
-	if c.idle >= c.maxIdle {
-		return false
-	}
 	begin, err := c.Unrequested()
 	return len(begin) == 0 && err == nil
 }
@@ -108,49 +104,15 @@ func (p *pool) origin(u *url.URL) (*origin, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &origin{url: u, through: through}
+	o := &origin{url: u, through: through, idle: http1.NewIdle[*conn](keepIdle)}
 	p.origins[name] = o
 	return o, nil
 }
 
-// idleConn removes an idle connection from the pool and returns it; nil if there is none.
-func (p *pool) idleConn(o *origin) *conn {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(o.idle) == 0 {
-		return nil
-	}
-	c := o.idle[len(o.idle)-1]
-	o.idle = o.idle[:len(o.idle)-1]
-	return c
-}
-
-// release returns a connection to the pool after a response, and closes connections that have been idle for too long.
-func (p *pool) release(c *conn, response http.Header) {
-	c.idleSince, c.maxIdle = time.Now(), idleLimit(response)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	idle := append(c.origin.idle, c)
-	for c.idleSince.Sub(idle[0].idleSince) >= keepIdle {
-		_ = idle[0].Close()
-		idle = idle[1:]
-	}
-	c.origin.idle = idle
-}
-
-// idleLimit returns how long a connection may be idle after a response: half of the server's own timeout (Keep-Alive:
-// timeout=5), because the next request must arrive within that timeout.
-func idleLimit(response http.Header) time.Duration {
-	for _, parameter := range strings.Split(response.Get("Keep-Alive"), ",") {
-		name, value, _ := strings.Cut(strings.TrimSpace(parameter), "=")
-		if !strings.EqualFold(name, "timeout") {
-			continue
-		}
-		if s, err := strconv.ParseUint(strings.Trim(value, `"`), 10, 16); err == nil {
-			return min(time.Duration(s)*time.Second/2, keepIdle)
-		}
-	}
-	return keepIdle
+// release returns a connection to the pool after a response.
+func (c *conn) release(response http.Header) {
+	c.origin.idle.Limit(response)
+	c.origin.idle.Put(c)
 }
 
 // closedIdle reports whether the server may have closed the connection as idle while a request was on its way: no byte of a
@@ -165,9 +127,7 @@ func (p *pool) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, o := range p.origins {
-		for _, c := range o.idle {
-			_ = c.Close()
-		}
+		_ = o.idle.Close()
 	}
 	clear(p.origins)
 }

@@ -137,7 +137,7 @@ func (s *sender) read(c *conn, r *http.Request, sentUS int64) shard.Outcome {
 	if err != nil || n == maxResponse || resp.Close || resp.StatusCode < http.StatusOK {
 		_ = c.Close()
 	} else {
-		p.pool.release(c, resp.Header)
+		c.release(resp.Header)
 	}
 	return o
 }

@@ -1,0 +1,119 @@
+package http1
+
+import (
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Idle holds the connections to one server between two requests. It returns the most recently used one first, so that the others reach
+// their limit, and closes those that reach it.
+type Idle[C io.Closer] struct {
+	keep time.Duration
+
+	mu    sync.Mutex
+	limit time.Duration // at most keep
+	conns []idleConn[C] // the most recently used last
+	timer *time.Timer   // nil while there are no connections
+}
+
+type idleConn[C io.Closer] struct {
+	conn  C
+	since time.Time
+}
+
+// mostIdle limits the idle connections to one server.
+const mostIdle = 1000
+
+// NewIdle returns an empty set, whose connections are idle for keep at most. A server may close an idle connection at any time
+// (RFC 9112, 9.5), so keep is shorter than the timeouts of servers: 5 s in uvicorn and Node.js, 75 s in nginx.
+func NewIdle[C io.Closer](keep time.Duration) *Idle[C] { return &Idle[C]{keep: keep, limit: keep} }
+
+// Limit applies the server's own timeout, which a response may contain (Keep-Alive: timeout=5). Half of it is used, because the next
+// request must arrive within that timeout.
+func (i *Idle[C]) Limit(response http.Header) {
+	limit := i.keep
+	for _, parameter := range strings.Split(response.Get("Keep-Alive"), ",") {
+		name, value, _ := strings.Cut(strings.TrimSpace(parameter), "=")
+		if !strings.EqualFold(name, "timeout") {
+			continue
+		}
+		if s, err := strconv.ParseUint(strings.Trim(value, `"`), 10, 16); err == nil {
+			limit = min(time.Duration(s)*time.Second/2, i.keep)
+		}
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.limit = limit
+}
+
+// Put adds a connection whose last response has ended.
+func (i *Idle[C]) Put(c C) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.conns = append(i.conns, idleConn[C]{c, time.Now()})
+	if len(i.conns) > mostIdle {
+		i.closeFirst(1)
+	}
+	if i.timer == nil {
+		i.timer = time.AfterFunc(i.keep, i.expire)
+	}
+}
+
+// Take removes the most recently used connection and returns it with its idle time; false if there is none. The server may have closed
+// it.
+func (i *Idle[C]) Take() (c C, idle time.Duration, ok bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	last := len(i.conns) - 1
+	if last < 0 {
+		return c, 0, false
+	}
+	if idle = time.Since(i.conns[last].since); idle >= i.limit {
+		i.closeFirst(last + 1)
+		return c, 0, false
+	}
+	c = i.conns[last].conn
+	i.conns[last] = idleConn[C]{}
+	i.conns = i.conns[:last]
+	return c, idle, true
+}
+
+// expire closes the connections that have reached the limit.
+func (i *Idle[C]) expire() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	now, n := time.Now(), 0
+	for n < len(i.conns) && now.Sub(i.conns[n].since) >= i.limit {
+		n++
+	}
+	i.closeFirst(n)
+	if i.timer = nil; len(i.conns) > 0 {
+		i.timer = time.AfterFunc(i.limit-now.Sub(i.conns[0].since), i.expire)
+	}
+}
+
+// closeFirst closes the n connections that were used least recently. The caller holds mu.
+func (i *Idle[C]) closeFirst(n int) {
+	for _, c := range i.conns[:n] {
+		_ = c.conn.Close()
+	}
+	rest := copy(i.conns, i.conns[n:])
+	clear(i.conns[rest:])
+	i.conns = i.conns[:rest]
+}
+
+// Close closes all connections.
+func (i *Idle[C]) Close() error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.closeFirst(len(i.conns))
+	if i.timer != nil {
+		i.timer.Stop()
+		i.timer = nil
+	}
+	return nil
+}

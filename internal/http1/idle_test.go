@@ -1,0 +1,71 @@
+package http1
+
+import (
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+type closer struct{ closed atomic.Bool }
+
+func (c *closer) Close() error {
+	c.closed.Store(true)
+	return nil
+}
+
+func TestIdleReturnsTheLatestConnection(t *testing.T) {
+	t.Parallel()
+	idle := NewIdle[*closer](time.Hour)
+	first, second := new(closer), new(closer)
+	idle.Put(first)
+	idle.Put(second)
+	for _, want := range []*closer{second, first} {
+		c, _, ok := idle.Take()
+		require.True(t, ok)
+		require.Same(t, want, c)
+	}
+	_, _, ok := idle.Take()
+	require.False(t, ok)
+	idle.Put(first)
+	require.NoError(t, idle.Close())
+	require.True(t, first.closed.Load())
+	require.False(t, second.closed.Load())
+}
+
+func TestIdleConnectionsAreClosedAtTheirLimit(t *testing.T) {
+	t.Parallel()
+	idle := NewIdle[*closer](20 * time.Millisecond)
+	c := new(closer)
+	idle.Put(c)
+	require.Eventually(t, c.closed.Load, time.Minute, time.Millisecond)
+	_, _, ok := idle.Take()
+	require.False(t, ok)
+}
+
+func TestIdleConnectionsAreLimited(t *testing.T) {
+	t.Parallel()
+	idle := NewIdle[*closer](time.Hour)
+	first := new(closer)
+	idle.Put(first)
+	for range mostIdle {
+		require.False(t, first.closed.Load())
+		idle.Put(new(closer))
+	}
+	require.True(t, first.closed.Load())
+}
+
+func TestKeepAliveTimeoutOfTheServerIsUsed(t *testing.T) {
+	t.Parallel()
+	const keep = time.Second
+	for header, want := range map[string]time.Duration{
+		"": keep, "timeout=5": keep, "timeout=5, max=1000": keep, "max=3, Timeout=1": time.Second / 2, `timeout="1"`: time.Second / 2,
+		"timeout=0": 0, "timeout=-1": keep, "timeout": keep, "max=5": keep,
+	} {
+		idle := NewIdle[*closer](keep)
+		idle.Limit(http.Header{"Keep-Alive": {header}})
+		require.Equal(t, want, idle.limit, header)
+	}
+}
