@@ -86,7 +86,7 @@ func sumsByStage(m *shard.Merged, name string) map[string]shard.Metric {
 	return out
 }
 
-// lateness returns that of the buckets within a span; nil if there is none.
+// lateness returns the lateness of the buckets within a span; nil if there is none.
 func lateness(m *shard.Merged, from, to time.Time) *shard.Histogram {
 	var sum *shard.Histogram
 	for _, b := range m.Series {
@@ -122,7 +122,7 @@ func stagesOf(m *shard.Merged) []shard.Stage {
 	return m.Suite.Stages
 }
 
-// bystanderSetting belongs to every suite that drops or slows a share of its streams and leaves the others alone.
+// bystanderSetting belongs to every suite that drops or slows a share of its streams and does not disturb the others.
 var bystanderSetting = Setting{"MAX_HELD_LATE", "maximum of late noops on the streams that stay open (-1: no limit; default: 0)"}
 
 // shareEvery returns n if each nth stream is of the share that is treated differently (load-tests/lib/share.js).

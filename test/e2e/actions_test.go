@@ -24,7 +24,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/services"
 )
 
-// A reload of nginx costs nothing. Its restart and that of the backend cost every stream for a moment. The verdict
+// A reload of nginx interrupts no stream. A restart of nginx or of the backend interrupts all streams. The verdict
 // reports each effect, also when it is made again.
 func TestActionsAreReported(t *testing.T) {
 	t.Parallel()
@@ -45,8 +45,8 @@ func TestActionsAreReported(t *testing.T) {
 		require.InDelta(t, *e.Back100, e.Slowest.Seconds+*e.FirstLost, 1.5)
 		require.Zero(t, e.Missed+e.Doubled)
 	}
-	require.Greater(t, *proxy.Resumed, uint64(streams), "the backend numbered on, and kept what it could not send: a noop each 0.2 s")
-	require.Less(t, *backend.Resumed, uint64(streams/2), "nobody makes noops while the backend is away; some are due right then")
+	require.Greater(t, *proxy.Resumed, uint64(streams), "the backend continued the numbers, and stored the noops of the outage: one each 0.2 s")
+	require.Less(t, *backend.Resumed, uint64(streams/2), "a backend that is down makes no noops; some are due when it returns")
 	require.Equal(t, "killed", v.Actions[2].Output)
 
 	page, err := os.ReadFile(r.dir.Path(results.PageFile))

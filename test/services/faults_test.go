@@ -55,9 +55,9 @@ func TestProxyRecognizesMessages(t *testing.T) {
 			for i := range 4 {
 				publish(t, r, s, v, int64(i+1))
 				if messages += len(faults); i >= 2 {
-					messages -= 2 // two were cut
+					messages -= 2 // two are disconnected
 				}
-				// Not all services keep the order of messages that are under way: PocketBase sends each by itself.
+				// Not all services keep the order of messages in flight: PocketBase sends each independently.
 				require.Eventually(t, func() bool { return proxy.MessageCount() == messages }, deadline, time.Millisecond)
 			}
 			require.Equal(t, 4, proxy.PublishCount())

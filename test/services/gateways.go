@@ -13,7 +13,7 @@ import (
 	"text/template"
 )
 
-// gateways pass the answers of Options.Upstream, a server of OpenAI's chat API, on to their clients.
+// gateways forward the responses of Options.Upstream, a server of OpenAI's chat API, to their clients.
 var gateways = []definition{
 	liteLLM,
 	{name: "nginx", service: "openai-chat", set: func(s setup) (command, error) { return nginxGateway(s, false) }},
