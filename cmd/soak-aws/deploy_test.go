@@ -53,7 +53,7 @@ func TestDeployment(t *testing.T) {
 			assert.Equal(t, host, second[name], name)
 		}
 	}
-	require.NoError(t, redeployed.command(ctx, "plan", "-detailed-exitcode").Run(), "a second up changes nothing, the end of the hosts included")
+	require.NoError(t, redeployed.command(ctx, "plan", "-detailed-exitcode").Run(), "a second up has no effect, also on the end of the hosts")
 
 	// The hosts ended themselves. The parameters still have their "ready", which does not count for new hosts.
 	for _, id := range second {

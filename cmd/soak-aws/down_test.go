@@ -63,7 +63,7 @@ func TestDownKeepsArchives(t *testing.T) {
 	require.NoError(t, err)
 	requests := lines(t, filepath.Join(m.bin, "asked"))
 	assert.Equal(t, "archive "+filepath.Join(m.results, "run-1")+" s3://sse-soak-123/archives?region=eu-central-1", requests[0])
-	assert.Regexp(t, `^http://prometheus:ghi@127.0.0.1:\d+/prometheus/ def$`, requests[1], "soak knows what must stay out")
+	assert.Regexp(t, `^http://prometheus:ghi@127.0.0.1:\d+/prometheus/ def$`, requests[1], "soak gets the secrets that it must redact")
 	assert.Equal(t, []string{"destroy -target=module.network -target=module.guard -target=module.stack -target=module.runners -target=module.storage.aws_s3_object.file"},
 		lines(t, filepath.Join(m.bin, "destroyed")))
 	for _, part := range []string{

@@ -170,7 +170,7 @@ func TestCtrlCAfterInit(t *testing.T) {
 	s := startOnTerminal(t, "--dir", dir, "up")
 	s.await(t, s.hasShown("Enter a value"))
 	s.interrupt(t)
-	assert.NoFileExists(t, started, "nothing was made before the answer")
+	assert.NoFileExists(t, started, "no resource is created before the confirmation")
 
 	s = startOnTerminal(t, "--dir", dir, "up")
 	s.await(t, s.hasShown("Enter a value"))

@@ -22,7 +22,7 @@ func TestSweep(t *testing.T) {
 	} {
 		assert.Contains(t, output, part)
 	}
-	assert.Len(t, f.hosts, 2, "nobody asked for more")
+	assert.Len(t, f.hosts, 2, "no other host is terminated without a request")
 
 	require.ErrorContains(t, d.sweep(context.Background(), "eu-central-1", true), "--end-hosts needs --name NAME: it ends the hosts of one deployment")
 	d.name, d.skipConfirm = "sse-soak", false // and standard input of a test is empty

@@ -181,7 +181,7 @@ func TestOpen(t *testing.T) {
 	assert.Contains(t, output, "aws ssm get-parameter --region eu-central-1 --name /sse-soak/stack/secrets --with-decryption")
 	assert.Equal(t, []string{fmt.Sprintf("ssm start-session --region eu-central-1 --target i-1 --document-name AWS-StartPortForwardingSession --parameters portNumber=80,localPortNumber=%d", port)}, lines(t, log))
 	_, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-	require.Error(t, err, "nothing is left open")
+	require.Error(t, err, "no connection is left open")
 }
 
 // A terminal that is closed ends the tunnel as Ctrl-C does; so does kill -9 of soak-aws, with the plugin.
@@ -273,7 +273,7 @@ func TestTunnelReopensAfterCrash(t *testing.T) {
 	assert.Len(t, lines(t, log), 2, "%q", news())
 	tn.close()
 	_, err := net.Dial("tcp", tn.address)
-	require.Error(t, err, "nothing is left open")
+	require.Error(t, err, "no connection is left open")
 }
 
 // Ctrl-C stops the runners; their shards are judged with the ledger of the backend, which is requested after that.

@@ -16,7 +16,7 @@ func TestExitCodesOnKubernetes(t *testing.T) {
 	t.Cleanup(func() {
 		left, err := os.ReadDir(out)
 		assert.NoError(t, err)
-		assert.Empty(t, left, "nothing half done")
+		assert.Empty(t, left, "no incomplete folder")
 	})
 	for _, c := range []struct {
 		args []string

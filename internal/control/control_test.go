@@ -120,7 +120,7 @@ func TestExpectedAndMissingEvents(t *testing.T) {
 	t.Parallel()
 	start := time.Now()
 	var a Account
-	require.Zero(t, a.Due(start.Add(time.Hour)), "of a stream of which nothing came nothing is known")
+	require.Zero(t, a.Due(start.Add(time.Hour)), "a stream without events is unknown")
 	_, ok := a.Note(start, []byte("1"), []byte("late_us=0"))
 	require.True(t, ok)
 	assert.Equal(t, uint64(1), a.Due(start))

@@ -187,7 +187,7 @@ func TestContextEndsTheConnection(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 	require.ErrorIs(t, c.SetDeadline(time.Now().Add(time.Minute)), context.Canceled)
 	_, err = c.Head(nil)
-	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "a new deadline changes nothing")
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "a new deadline has no effect")
 }
 
 func TestRequests(t *testing.T) {

@@ -42,7 +42,7 @@ func TestTopicsAreDistributedInTurn(t *testing.T) {
 	require.InDelta(t, 2.5, p.PublishInterval(), 0)
 	p.Topics, p.PublishRate = 0, 0
 	require.NoError(t, p.Check())
-	require.Zero(t, p.Topic(7), "where nothing is published {topic} is the same for all")
+	require.Zero(t, p.Topic(7), "without a publisher {topic} is the same for all")
 }
 
 func TestServiceName(t *testing.T) {

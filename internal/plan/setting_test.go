@@ -136,7 +136,7 @@ func TestFlagOverridesItsVariable(t *testing.T) {
 	require.Empty(t, EnvironmentSettings(flags), "they are set already")
 	require.Equal(t, []int{7, 90, 2}, []int{p.Connections, p.Seconds, p.Runners})
 	require.True(t, p.Reconnect)
-	require.Nil(t, flags.Lookup("soak-run-id"), "what `soak run` chooses has no flag")
+	require.Nil(t, flags.Lookup("soak-run-id"), "a value that `soak run` chooses has no flag")
 
 	t.Setenv("LATE_MS", "soon")
 	require.EqualError(t, FlagsFromEnvironment(flags), `LATE_MS is "soon": it must be a whole number`)

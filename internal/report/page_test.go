@@ -137,7 +137,7 @@ func TestPageEscapesMarkup(t *testing.T) {
 		injectMarkup(r, evil)
 		_, doc := render(t, r)
 		require.Contains(t, doc.Find(".banner .about").Text(), evil)
-		require.GreaterOrEqual(t, strings.Count(doc.Text(), evil), 25, "it stands in the page as text")
+		require.GreaterOrEqual(t, strings.Count(doc.Text(), evil), 25, "the page has it as text")
 		for _, element := range []string{"img", "svg", "script", "style", "title", "iframe", "link"} {
 			require.Equal(t, clean.Find(element).Length(), doc.Find(element).Length(), "%s: %s", evil, element)
 		}

@@ -255,7 +255,7 @@ func TestSimultaneousRunsAreListed(t *testing.T) {
 	h := read(t, out)
 	require.False(t, h.isStale())
 	writeRun(t, out, 1, nil)
-	require.True(t, h.isStale(), "another run was judged meanwhile")
+	require.True(t, h.isStale(), "another run was judged in the meantime")
 
 	const runs = 8
 	var all sync.WaitGroup

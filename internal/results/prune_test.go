@@ -51,7 +51,7 @@ func TestPruneKeepsReferencedRuns(t *testing.T) {
 		"run-004": "its verdict cannot be read, so it may have failed",
 		"run-002": "it failed",
 	}, decisions(all))
-	require.DirExists(t, filepath.Join(out, "run-009"), "to decide removes nothing")
+	require.DirExists(t, filepath.Join(out, "run-009"), "a decision removes no folder")
 
 	require.NoError(t, os.Mkdir(filepath.Join(out, removedPrefix+"before"), 0o700))
 	require.NoError(t, h.Remove(all))

@@ -209,7 +209,7 @@ func TestFolderOfShards(t *testing.T) {
 	}
 	v := judge(t, d, verdict.Pass, "")
 	require.Equal(t, "t", v.TestID)
-	require.Equal(t, 0, v.Plan.MaxLate, "as the runners were told")
+	require.Equal(t, 0, v.Plan.MaxLate, "as in the plan of the runners")
 }
 
 // macOS writes ._NAME next to NAME on file systems that are not its own, and NFS .nfs… for a file that is open.

@@ -77,7 +77,7 @@ var drivers = map[string]func(t *testing.T, r *rig) (outcome verdict.Outcome, se
 		outcome, err := d.session.run(r.graceful, r.force)
 		left, listErr := d.client.OtherRuns(t.Context(), namespace, d.Plan.BackendURL)
 		require.NoError(t, listErr)
-		assert.Empty(t, left, "what the run made is removed")
+		assert.Empty(t, left, "the objects of the run are removed")
 		assert.Equal(t, d.created, operator.deleted)
 		return outcome, r.record(t, results.RunFile), err
 	},

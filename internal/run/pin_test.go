@@ -57,7 +57,7 @@ func TestRunnersOfARemoteTargetGetAllCores(t *testing.T) {
 	require.NoError(t, err)
 	d = newPinnedDriver(t, compare, "", false)
 	require.Empty(t, d.runnerCores)
-	require.Empty(t, d.record.Warnings, "nobody asked for it")
+	require.Empty(t, d.record.Warnings, "pinning was not requested")
 }
 
 func TestPinIsAutoOrNone(t *testing.T) {

@@ -141,7 +141,7 @@ func TestPublishedSoakIsComplete(t *testing.T) {
 	require.InDelta(t, 2.5, all.Plan.NoopInterval, 0)
 	require.True(t, filepath.IsAbs(all.Plan.Service))
 	require.Regexp(t, "^"+all.Plan.TestID+"-[0-9a-f]{6}$", all.Plan.Marker)
-	require.Zero(t, all.interval, "the target is no backend of ours, whose interval has to be the plan's")
+	require.Zero(t, all.interval, "only our backend must have the interval of the plan")
 
 	p.TestID = "t"
 	part := newSession(Config{Suite: suite.Default(), Plan: p, Local: plan.DefaultLocal(), Backends: 1, Runner: "2/2"})

@@ -16,7 +16,7 @@ func TestCodingsAddUp(t *testing.T) {
 	want := []Coding{{"br", 1, 0, 0, 0}, {"gzip", 4, 50, 3, 14}, {"zstd", 1, 2, 0, 0}}
 	require.Equal(t, want, Merge(plan.Plan{}, []*Shard{one, two}).Codings)
 	require.Equal(t, want, Merge(plan.Plan{}, []*Shard{two, one}).Codings)
-	require.EqualValues(t, 40, one.Codings[1].Messages, "what was merged stays")
+	require.EqualValues(t, 40, one.Codings[1].Messages, "a merge does not modify its inputs")
 	require.NoError(t, one.checkCodings())
 	for _, hostile := range []Coding{{Streams: -1}, {Messages: maxNumber + 1}, {Together: 1 << 63}, {Name: string(make([]byte, 101))}} {
 		one.Codings[0] = hostile

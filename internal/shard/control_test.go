@@ -43,7 +43,7 @@ func TestControlGroupsAddUp(t *testing.T) {
 	assert.Equal(t, "http://a", one.URL)
 
 	require.Nil(t, m.Runners[2].Controlled)
-	assert.Empty(t, m.Runners[1].Controlled.Moments, "a group that was never held tells of no moment")
+	assert.Empty(t, m.Runners[1].Controlled.Moments, "a group that was never open has no moments")
 	at := func(unix int64) time.Time { return time.Unix(unix, 0) }
 	assert.Equal(t, []ControlWindow{
 		{At: at(5), Longest: 2 * time.Second, Late: 4, Undisturbed: &Late{Late: 1}},
@@ -54,7 +54,7 @@ func TestControlGroupsAddUp(t *testing.T) {
 	}, m.Runners[0].Controlled.Moments)
 	assert.Equal(t, 50*time.Millisecond, one.Resolution())
 	assert.Equal(t, ControlWindow{At: at(5), Longest: 2 * time.Second, Late: 1}, m.Runners[0].Controlled.Undisturbed().Moments[0])
-	assert.Equal(t, 4, m.Runners[0].Controlled.Moments[0].Late, "what all streams saw stays")
+	assert.Equal(t, 4, m.Runners[0].Controlled.Moments[0].Late, "the counts of all streams are unchanged")
 	assert.Nil(t, m.Runners[2].Controlled.Undisturbed())
 }
 

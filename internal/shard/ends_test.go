@@ -35,7 +35,7 @@ func TestRequestsThatEndStreamsAddUp(t *testing.T) {
 		m := Merge(plan.Plan{}, order)
 		require.Equal(t, all, m.Ends, "the merged parts are the whole, whatever the order")
 	}
-	require.Equal(t, first, one.Ends, "what was merged stays")
+	require.Equal(t, first, one.Ends, "a merge does not modify its inputs")
 	require.Nil(t, Merge(plan.Plan{}, []*Shard{old}).Ends)
 
 	require.Equal(t, [][2]int64{{1_700_000_000, 499}, {1_700_000_001, 501}}, all.Seconds)

@@ -101,7 +101,7 @@ func TestWriteAndRead(t *testing.T) {
 	require.Equal(t, encode(t, s), encode(t, got))
 	info, err := os.Stat(path)
 	require.NoError(t, err)
-	require.Equal(t, os.FileMode(0o644), info.Mode().Perm(), "who merges need not be who ran")
+	require.Equal(t, os.FileMode(0o644), info.Mode().Perm(), "another user may merge")
 }
 
 func onlyFile(t *testing.T, dir string) string {

@@ -159,7 +159,7 @@ func TestMessagesInFlightAreOpenInASnapshot(t *testing.T) {
 	require.Empty(t, before.Topic(1))
 	require.EqualValues(t, started+2000_000, before.Topic(0)[1].SentUS)
 	require.Equal(t, PublishSums{Sent: 3, Confirmed: 1, Open: 2, Late: 1, MaxLagUS: 1_800_000}, before.Sums())
-	require.Empty(t, before.Unanswered(), "an answer may still come")
+	require.Empty(t, before.Unanswered(), "an answer may still arrive")
 	l.Settle(0, 1, Outcome{State: Open, SentUS: started, AtUS: started + 10_000_000, Text: "no answer within 10s"})
 	l.Settle(0, 3, Outcome{State: Refused, Status: 503, SentUS: started + 400_000, AtUS: started + 500_000, Text: "full"})
 	after := l.Published(true)

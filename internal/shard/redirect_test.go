@@ -20,7 +20,7 @@ func TestRedirectsAddUp(t *testing.T) {
 	want := []Redirect{{"http://c", 5}, {"http://a", 2}, {"http://b", 2}}
 	require.Equal(t, want, Merge(plan.Plan{}, []*Shard{one, two}).Redirects)
 	require.Equal(t, want, Merge(plan.Plan{}, []*Shard{two, one}).Redirects)
-	require.Equal(t, []Redirect{{"http://b", 2}, {"http://c", 1}}, one.Redirects, "what was merged stays")
+	require.Equal(t, []Redirect{{"http://b", 2}, {"http://c", 1}}, one.Redirects, "a merge does not modify its inputs")
 }
 
 func TestRedirectOriginsAreBounded(t *testing.T) {

@@ -189,7 +189,7 @@ func TestFirstFullResource(t *testing.T) {
 	f = FindBottleneck(stages[3:], Breaking{Failed: 400, Status: Bad})
 	require.NotContains(t, f.String(), "which was good")
 	require.Equal(t, "–", f.tables()[0].Rows[0][1])
-	require.Nil(t, FindBottleneck(stages, Breaking{Sustained: 400}), "nothing broke")
+	require.Nil(t, FindBottleneck(stages, Breaking{Sustained: 400}), "no load was bad")
 	require.Empty(t, (*Bottleneck)(nil).facts())
 }
 

@@ -33,7 +33,7 @@ func TestBurst(t *testing.T) {
 	require.Equal(t, []string{"conservative", "2.5×", "80", "loads that must not fail"}, table(v, "Recommended maximum loads").Rows[0])
 
 	v = judge(newBurstRun().addAnswers("burst-200", 150, 100).addAnswers("burst-200", 50, 1, shard.TagCode, "status-502").addAnswers("health-burst-200", 1, 1))
-	require.Equal(t, verdict.Pass, v.Verdict, "what is refused in a burst is a limit: %v", v.Reasons)
+	require.Equal(t, verdict.Pass, v.Verdict, "refusals in a burst are a limit: %v", v.Reasons)
 	require.Contains(t, fact(v, "breaks"), "between 100 and 200 requests at once (25.00 % failed, mostly by status 502, 75.0 % answered)")
 	require.Equal(t, "bad", table(v, "Bursts").Rows[1][7])
 }

@@ -56,7 +56,7 @@ func TestLatenessOfHeldStreamsAlone(t *testing.T) {
 				}
 				v := judge(r)
 				require.Equal(t, c.want, v.Verdict, v.Reasons)
-				require.Equal(t, c.all.Late, m.Runners[0].Controlled.Moments[0].Late, "what is judged is not changed")
+				require.Equal(t, c.all.Late, m.Runners[0].Controlled.Moments[0].Late, "judging does not modify its input")
 			})
 		}
 	}

@@ -243,7 +243,7 @@ func TestCrashOutranksCount(t *testing.T) {
 		r.OneHost, r.Samples = true, []resources.Sample{{Unix: start.Unix(), Served: 10}, {Unix: start.Unix() + 40, Served: 2100}}
 		return r
 	}
-	require.Equal(t, verdict.Invalid, judge(run()).Verdict, "nobody knows who asked")
+	require.Equal(t, verdict.Invalid, judge(run()).Verdict, "the server of a response is unknown")
 	r := run()
 	r.Failures = []verdict.Failure{{Text: "backend-2-cluster died at 10:00:00 UTC (signal: killed) and was restarted"}}
 	v := judge(r)

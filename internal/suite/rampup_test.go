@@ -221,7 +221,7 @@ func TestServerCount(t *testing.T) {
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	r := newRampRun(withSetting("SEARCH", "1"), 20, 50)
-	require.Nil(t, searchRampup(r), "nothing broke")
+	require.Nil(t, searchRampup(r), "no load was bad")
 	r.addAnswers("rate-50", 500, 1, shard.TagCode, "status-500")
 	require.Equal(t, map[string]string{"STAGES": "35", "CEILING": "0"}, searchRampup(r))
 	again := newRampRun(withSetting("SEARCH", "1"), 35)
@@ -234,7 +234,7 @@ func TestSearch(t *testing.T) {
 	}
 	require.Nil(t, searchRampup(r), "it ends")
 	r = newRampRun(rampupParameters, 20, 50).addAnswers("rate-50", 500, 1, shard.TagCode, "status-500")
-	require.Nil(t, searchRampup(r), "nobody asked for it")
+	require.Nil(t, searchRampup(r), "the search was not requested")
 }
 
 // A service that gets slower with time is bad at any last load, so the search ends with the load that was good.

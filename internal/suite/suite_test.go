@@ -50,7 +50,7 @@ func TestJudgeDoesNotModifyEvidence(t *testing.T) {
 		require.Equal(t, v, judge(r), name)
 		for _, c := range r.Rounds[0].Connections.All() {
 			for _, behind := range c.Findings[len(c.Findings):cap(c.Findings)] {
-				require.Zero(t, behind, "%s: nor behind what a record holds", name)
+				require.Zero(t, behind, "%s: nor the spare capacity of a record", name)
 			}
 		}
 	}
@@ -132,7 +132,7 @@ func TestOnlyThisPackageComparesSuites(t *testing.T) {
 				source, err := os.ReadFile(path)
 				require.NoError(t, err)
 				read++
-				require.Empty(t, asked.FindAllString(string(source), -1), "%s: ask for what the suite says instead", path)
+				require.Empty(t, asked.FindAllString(string(source), -1), "%s: read a field of the suite instead", path)
 			}
 			return nil
 		}))

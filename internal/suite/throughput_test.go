@@ -92,6 +92,6 @@ func TestHangingRequestsAreExcluded(t *testing.T) {
 	for late, perSecond := range map[int]float64{0: 100, 5: 99.5, 500: 50, 1000: 0} {
 		r := runOf("throughput", fixedParameters, shard.Stage{Name: "a", Kind: kindLoad, Seconds: 10, Concurrency: 500}).addAnswers("a", 1000, 5).delayAnswers("a", late, 300)
 		r.Rounds[0].Metrics[0].LastUS += 10e6
-		require.InDelta(t, perSecond, r.stages()[0].PerSecond(), .01, "%d of the answers came late", late)
+		require.InDelta(t, perSecond, r.stages()[0].PerSecond(), .01, "%d of the answers were late", late)
 	}
 }

@@ -41,5 +41,5 @@ func TestUpload(t *testing.T) {
 	v = judge(uploads(p).addAnswers("parallel", 4, 900))
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Equal(t, []string{"4 × 5 MB in parallel: 5.0 MB/s"}, v.Reasons)
-	require.Equal(t, verdict.Fail, judge(runOf("upload", uploadParameters)).Verdict, "nothing was uploaded")
+	require.Equal(t, verdict.Fail, judge(runOf("upload", uploadParameters)).Verdict, "there was no upload")
 }

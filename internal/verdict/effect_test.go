@@ -188,7 +188,7 @@ func TestMessagesAfterAnActionAreResumed(t *testing.T) {
 		p.breakStream(10500*time.Millisecond, 13500*time.Millisecond, lost)
 		p.actions = []ActionResult{actionAt("deploy", 10, 1)}
 		e := p.judge(t).Actions[0].Effect
-		require.Equal(t, want, [2]uint64{*e.Resumed, e.Missed}, "11, 12 and 13 were sent meanwhile")
+		require.Equal(t, want, [2]uint64{*e.Resumed, e.Missed}, "11, 12 and 13 were sent during the outage")
 		require.Equal(t, 1, e.Lost)
 	}
 }
@@ -225,7 +225,7 @@ func TestMessagesInFlightAreLostByTheAction(t *testing.T) {
 	p.actions = []ActionResult{actionAt("deploy", 10.2, .1)}
 	v := p.judge(t)
 	require.EqualValues(t, 5, v.Messages.Missed)
-	require.EqualValues(t, 3, v.Actions[0].Effect.Missed, "10 was sent at 10 s, 11 and 12 meanwhile")
+	require.EqualValues(t, 3, v.Actions[0].Effect.Missed, "10 was sent at 10 s, 11 and 12 during the outage")
 }
 
 // A run whose action failed did not test what it was to test. A fault of the service remains one.

@@ -305,7 +305,7 @@ func TestInvalidOutranksFail(t *testing.T) {
 	v := judgeSoak(m, server, Evidence{})
 	require.Equal(t, Invalid, v.Verdict)
 	require.Equal(t, 2, v.Verdict.ExitCode())
-	require.Len(t, v.Reasons, 2, "what it saw is listed all the same")
+	require.Len(t, v.Reasons, 2, "its observations are listed anyway")
 }
 
 func TestEachRestartOfADeployIsCounted(t *testing.T) {

@@ -80,7 +80,7 @@ func TestServerLedgerIsIgnoredForDisconnectedClients(t *testing.T) {
 	require.Equal(t, Pass, v.Verdict, "%v", v.Reasons)
 	require.EqualValues(t, 1, v.Evidence.CouldHide)
 	m.Connections.Edit(0).LastOutage = nil
-	require.Equal(t, Fail, judgeSoak(m, server, Evidence{}).Verdict, "of one whose stream was open")
+	require.Equal(t, Fail, judgeSoak(m, server, Evidence{}).Verdict, "a client whose stream was open")
 }
 
 // If messages are further from their schedule than assumed, those that are missing only by interval may have arrived.

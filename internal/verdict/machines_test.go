@@ -279,7 +279,7 @@ func TestMachineWarnings(t *testing.T) {
 	}
 	m, server := cleanRunOnAWS()
 	addIncrease(m.Runners[0].Machine, machine.Overflows, 3)
-	require.Empty(t, judgeSoak(m, server, Evidence{}).Warnings, "the target is elsewhere: who listens there is not known")
+	require.Empty(t, judgeSoak(m, server, Evidence{}).Warnings, "the target is remote: its listener is unknown")
 }
 
 // The machine of the service is part of the target: packets that AWS drops there explain a failure, but do not excuse

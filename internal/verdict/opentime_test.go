@@ -159,7 +159,7 @@ func TestServerEntryOfAnotherClient(t *testing.T) {
 		require.Equal(t, Fail, v.Verdict)
 		require.Equal(t, []string{"clients connected", "streams open to the end"}, failedChecks(v), reason)
 		require.Zero(t, v.Messages.Missed)
-		require.EqualValues(t, 2*noopsEach, v.Server.Sent, "what it sent to another client is not in the sum")
+		require.EqualValues(t, 2*noopsEach, v.Server.Sent, "messages to other clients are not in the sum")
 		require.Equal(t, reason == "status 409", strings.Contains(v.Reasons[0], "another client uses this PREFIX"), v.Reasons[0])
 	}
 

@@ -58,7 +58,7 @@ func TestDoubtDoesNotExcuseFaults(t *testing.T) {
 
 			m.Problems = []string{"runner 2 of 2 left no shard"}
 			v = judgeSoak(m, nil, Evidence{})
-			require.Equal(t, Invalid, v.Verdict, "what was not observed outranks all")
+			require.Equal(t, Invalid, v.Verdict, "missing observations outrank all")
 		})
 	}
 }

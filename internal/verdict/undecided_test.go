@@ -63,7 +63,7 @@ func TestLateConfirmationIsUndecided(t *testing.T) {
 	p := newPublishedRun()
 	p.answer = late
 	v := p.judge(t)
-	require.Equal(t, Pass, v.Verdict, "all came: %v", v.Reasons)
+	require.Equal(t, Pass, v.Verdict, "all arrived: %v", v.Reasons)
 	p = newPublishedRun()
 	p.answer = late
 	p.lose(func(stream int, number uint64) bool { return stream == 2 && number == perTopic })

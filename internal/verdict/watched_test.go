@@ -43,7 +43,7 @@ func TestCoverage(t *testing.T) {
 	assert.Equal(t, "PASS: 83.3 % of 10,785 client-seconds watched, nothing lost in it; 2 of 3 streams open to the end, 1 until their runner ended early, 597 of 597 messages received", v.Sentence)
 	assert.Equal(t, []string{m.Early[0], "runner 2 was ended by a signal"}, v.Warnings)
 	assert.Equal(t, Connections{Planned: 3, Opened: 3, Completed: 2, Unwatched: 1}, v.Connections)
-	assert.EqualValues(t, 2*noopsEach, v.Server.Sent, "what no client watched is not compared")
+	assert.EqualValues(t, 2*noopsEach, v.Server.Sent, "times without a watching client are not compared")
 
 	v = judgeSoak(m, server, Evidence{RunnerEnds: []shard.RunnerEnd{{Runner: 1, Text: "runner 1 ended with exit code 107"}}})
 	assert.Equal(t, Invalid, v.Verdict, "runner 1 has a whole shard, so why it failed is not known")

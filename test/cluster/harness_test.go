@@ -44,7 +44,7 @@ type kube struct {
 func connect(t *testing.T) *kube {
 	t.Helper()
 	client, err := cluster.Connect("")
-	require.NoError(t, err, "docs/distributed.md says how to get a cluster with the operator and the images in it")
+	require.NoError(t, err, "docs/distributed.md describes a cluster with the operator and the images")
 	manifests, err := cluster.Build("../../infra/k6-operator/overlays/local")
 	require.NoError(t, err)
 	_, err = client.Apply(t.Context(), manifests.Setup)

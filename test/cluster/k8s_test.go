@@ -132,7 +132,7 @@ func TestDrainedRunnerIsJudgedByMinCoverage(t *testing.T) {
 	warnings := strings.Join(v.Warnings, "\n")
 	assert.Contains(t, warnings, "it was evicted: EvictionByEvictionAPI")
 	assert.NotContains(t, warnings, "Readiness probe")
-	assert.True(t, v.Server.Agrees, "the backend sent the clients of runner 2 nothing that they did not receive")
+	assert.True(t, v.Server.Agrees, "the clients of runner 2 received everything that the backend sent them")
 	c.requireNothingLeft(t)
 }
 

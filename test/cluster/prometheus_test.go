@@ -105,7 +105,7 @@ func TestRunnersWriteToPrometheus(t *testing.T) {
 	assert.Len(t, received, 4, "by the tag of each runner: %v", received)
 	assert.EqualValues(t, v.Messages.Received, sum(received))
 	for runner, value := range w.byRunner(t, "k6_soak_streams_planned", s.testid) {
-		assert.EqualValues(t, 100, value, "runner %s tells the plan of the whole run", runner)
+		assert.EqualValues(t, 100, value, "runner %s reports the plan of the whole run", runner)
 	}
 	assert.Len(t, w.byRunner(t, "k6_sse_connecting_p99", s.testid), 4, "the trend stats are those of the dashboards")
 	requireAbsent(t, filepath.Join(s.out, s.testid), password)
@@ -127,7 +127,7 @@ func TestPrometheusRejectsWrites(t *testing.T) {
 	assert.Equal(t, verdict.Pass, v.Verdict)
 	assert.Equal(t, 100, v.Connections.Completed)
 	assert.Regexp(t, `remote writes of 4 runners to Prometheus failed \(the last: .*401`, strings.Join(v.Warnings, "\n"))
-	assert.Less(t, strings.Index(s.output(), "remote write"), strings.Index(s.output(), "PASS"), "it is said while the run goes on: %s", s.output())
+	assert.Less(t, strings.Index(s.output(), "remote write"), strings.Index(s.output(), "PASS"), "it is reported during the run: %s", s.output())
 	c.requireNothingLeft(t)
 }
 

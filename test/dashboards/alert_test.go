@@ -35,7 +35,7 @@ func TestKilledRunnerAlerts(t *testing.T) {
 		assert.Equal(t, testID+" 2", a.Labels["testid"]+" "+a.Labels["runner"])
 		assert.Contains(t, a.Annotations["summary"], fmt.Sprintf("with %d streams open", streams/2))
 	case <-time.After(time.Minute):
-		require.Fail(t, "the webhook has heard nothing", s.logs())
+		require.Fail(t, "the webhook got no request", s.logs())
 	}
 	s.ends(s.runners[0], 0)
 	// All three have been silent for long enough, and the rules have recorded it.

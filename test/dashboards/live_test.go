@@ -141,7 +141,7 @@ func (a querier) query(t *testing.T, name, expr string) {
 			absent = append(absent, metric)
 		}
 	}
-	assert.Empty(t, absent, "%s asks for metrics that nobody has", name)
+	assert.Empty(t, absent, "%s queries metrics that do not exist", name)
 	reason, ok := mayBeEmpty[name]
 	if assert.True(t, ok, "%s has no data: %s", name, expr) {
 		t.Logf("empty: %s: %s", name, reason)
@@ -161,7 +161,7 @@ func (a querier) figures(t *testing.T) {
 		}
 	}
 	planned := a.series(t, find(t, "Planned and open streams").Targets[0].Expr)
-	assert.InDelta(t, streams, planned[0].Last(), 0, "the plan of the whole run, told by each runner")
+	assert.InDelta(t, streams, planned[0].Last(), 0, "the plan of the whole run, as each runner reports it")
 	openStreams := a.series(t, find(t, "Open streams").Targets[0].Expr)
 	assert.InDelta(t, streams, highest(openStreams[0]), 0, "maximum of open streams")
 

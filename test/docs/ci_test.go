@@ -76,7 +76,7 @@ func TestActionIsComplete(t *testing.T) {
 		} else {
 			require.Equal(t, "bash", s.Shell, "an action has no default shell: %s", s.Run)
 		}
-		require.NotRegexp(t, expression, s.Run, "what an input says must not be a command")
+		require.NotRegexp(t, expression, s.Run, "an input must not be executed as a command")
 		text := strings.Join(slices.Concat([]string{s.If, s.Dir}, slices.Collect(maps.Values(s.Env)), slices.Collect(maps.Values(s.With))), "\n")
 		for _, in := range inputOf.FindAllStringSubmatch(text, -1) {
 			used[in[1]] = true

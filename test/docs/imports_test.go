@@ -38,7 +38,7 @@ func TestImportsMatchTheArchitecture(t *testing.T) {
 		imports := []string{}
 		for _, path := range paths[1:] {
 			if i := slices.Index(folders, path); i >= 0 {
-				require.Greater(t, i, at, "%s imports %s, which stands above it", paths[0], path)
+				require.Greater(t, i, at, "%s imports %s, which is above it", paths[0], path)
 				imports = append(imports, path)
 			}
 		}
@@ -48,7 +48,7 @@ func TestImportsMatchTheArchitecture(t *testing.T) {
 				columns = append(columns, folders[i])
 			}
 		}
-		require.ElementsMatch(t, imports, columns, "docs/architecture.md on what %s imports", paths[0])
+		require.ElementsMatch(t, imports, columns, "imports of %s in docs/architecture.md", paths[0])
 	}
 	require.Len(t, rows, len(strings.Split(strings.TrimSpace(string(out)), "\n"))-2, "a row for each package, and only for these")
 }

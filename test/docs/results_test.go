@@ -58,7 +58,7 @@ func TestResultsHaveRunInfo(t *testing.T) {
 			require.True(t, slices.ContainsFunc(slices.Collect(maps.Values(pageOf)), func(page string) bool { return all[folder+page] }), "%s has no page beside it", name)
 		}
 		if page := pageOf[base]; page != "" {
-			require.True(t, all[folder+page], "%s has no %s beside it", name, page)
+			require.True(t, all[folder+page], "%s has no %s next to it", name, page)
 		}
 		if slices.Contains([]string{".md", ".txt"}, path.Ext(base)) {
 			pages++

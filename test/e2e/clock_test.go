@@ -32,7 +32,7 @@ func TestSteppedClock(t *testing.T) {
 	stepped := time.Now().Round(0).Sub(started.Round(0))
 	time.Sleep(4 * time.Second) // the fault itself
 	step(-time.Hour)
-	require.Greater(t, stepped, 59*time.Minute, "the step took place")
+	require.Greater(t, stepped, 59*time.Minute, "the clock was stepped")
 	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Zero(t, v.Messages.Missed)

@@ -68,7 +68,7 @@ func TestHandshake(t *testing.T) {
 	for _, row := range section(v, "Bytes").Rows {
 		share, err := strconv.ParseFloat(strings.TrimSuffix(row[4], " %"), 64)
 		require.NoError(t, err)
-		require.InDelta(t, 100, share, 2, "received of what was expected, %%: an answer may take one record of TLS or two: %s", row)
+		require.InDelta(t, 100, share, 2, "received share of the expected bytes, %%: an answer may need one TLS record or two: %s", row)
 	}
 	require.Len(t, phases, 6, "TCP, TLS and answer of two scales")
 	require.Equal(t, "400", phases[5][2])

@@ -110,7 +110,7 @@ func TestRampupFindsTheBreakingPoint(t *testing.T) {
 	_, err := fmt.Sscanf(factOf(v, "breaks"), "between %f and %f", &from, &to)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, from, 50.)
-	require.Less(t, to, 300., "the search came closer")
+	require.Less(t, to, 300., "the search narrowed the range")
 	require.Equal(t, []string{"status-503", "status 503"}, section(v, "Errors").Rows[0][:2])
 	require.DirExists(t, r.dir.Path("round-02"))
 	second, _, err := r.dir.Judge()

@@ -96,7 +96,7 @@ func TestStatusesAreNotNetworkErrors(t *testing.T) {
 			})
 			r := smoke(t, name, append(args, "--backend-url", plainServices(t, before))...)
 			v := r.verdict()
-			require.Equal(t, verdict.Fail, v.Verdict, "10 %% failed, and it is the service that said so: %s", r.out.String())
+			require.Equal(t, verdict.Fail, v.Verdict, "10 %% failed with responses of the service: %s", r.out.String())
 			require.Greater(t, answers.Load(), all)
 			want := map[string]string{}
 			for i, status := range statuses {

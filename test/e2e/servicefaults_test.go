@@ -37,7 +37,7 @@ func TestProxyFaultsAreFound(t *testing.T) {
 		s := soakService(t, r, prefix, o)
 		v := s.verdict()
 		require.Equal(t, verdict.Fail, v.Verdict, s.out.String())
-		require.Len(t, s.proxy.Actions(), len(faults), "what the proxy did")
+		require.Len(t, s.proxy.Actions(), len(faults), "faults of the proxy")
 
 		m, cut := v.Messages, uint64(3)
 		const corrupted = 5

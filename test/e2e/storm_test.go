@@ -28,7 +28,7 @@ func TestStorm(t *testing.T) {
 	v := smoke(t, "storm", tolerantFlags...).verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
 	require.Equal(t, 360, v.Connections.Reconnected, "180 streams, twice")
-	require.Equal(t, v.Messages.Received, v.Server.Sent, "nothing was lost at any seam")
+	require.Equal(t, v.Messages.Received, v.Server.Sent, "no message was lost at any reconnect")
 	rows := section(v, "Storms").Rows
 	require.Len(t, rows, 2)
 	require.Equal(t, []string{"reconnects at once", "180"}, rows[1][:2])
@@ -163,7 +163,7 @@ func TestStormDoesNotJudgeTheRateOfRefusedClients(t *testing.T) {
 	l := &limiter{after: 40 + 36} // the ramp, the first storm
 	v := storms(t, l.admit, "--connections", "40", "--seconds", "65", "--min-rate", "8", "--late-ms", "20000")
 	require.GreaterOrEqual(t, len(l.admitted), 30, "of 36: the last ones may wait beyond the end of the run")
-	require.Less(t, l.rate(), 8., "the clients waited, or this tests nothing")
+	require.Less(t, l.rate(), 8., "the clients waited, as the test requires")
 	require.Equal(t, verdict.Invalid, v.Verdict, reasons(v))
 	require.Regexp(t, `whether the service admits 8 connects per second was not measured: [23]\d of 36 clients were refused`, reasons(v))
 	require.Contains(t, section(v, "Storms").Rows[1][5], "≥ ")

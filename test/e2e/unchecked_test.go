@@ -132,7 +132,7 @@ func TestMergeWithoutOneLaptop(t *testing.T) {
 	require.Equal(t, verdict.Invalid, v.Verdict)
 	require.Contains(t, reasons(v), `the shards of 1 of 2 laptops are missing: 2 expected (--expect), 1 found (PREFIX "laptop-a-")`)
 	code, text := merge(t, shards, "unused")
-	require.Equal(t, 2, code, "it goes on expecting two: %s", text)
+	require.Equal(t, 2, code, "it still expects two: %s", text)
 	require.Contains(t, reasons(readVerdict(t, results.Dir(shards))), "--expect 0 removes it")
 	output, err = exec.Command(filepath.Join(root, "bin", "soak"), "merge", "--expect", "0", shards).CombinedOutput()
 	require.NoError(t, err, string(output))

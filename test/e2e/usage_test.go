@@ -78,7 +78,7 @@ func TestUsageErrors(t *testing.T) {
 			require.NotContains(t, string(text), "strconv")
 			entries, err := filepath.Glob(filepath.Join(out, "*"))
 			require.NoError(t, err)
-			require.Empty(t, entries, "nothing half done")
+			require.Empty(t, entries, "no incomplete folder")
 		})
 	}
 }

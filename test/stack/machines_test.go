@@ -29,7 +29,7 @@ func TestTwoMachines(t *testing.T) {
 	folder := os.Getenv("STACK_KEEP")
 	if folder != "" {
 		folder = filepath.Join(root, folder)
-		require.NoDirExists(t, folder, "it is to take what comes of this run: move it away")
+		require.NoDirExists(t, folder, "it is the output folder of this test: move it away")
 	}
 	streams, seconds, interval := setting("STACK_CONNECTIONS", "100"), setting("STACK_SECONDS", "20"), setting("STACK_NOOP_INTERVAL", "1")
 	s := start(t, map[string]string{"CONNECTIONS": streams, "NOOP_INTERVAL": interval, "COMPOSE_PROFILES": "reference"})

@@ -182,7 +182,7 @@ func (s *stack) passesASoak() {
 	var v verdict.Verdict
 	require.NoError(s.t, json.Unmarshal(b, &v))
 	require.Zero(s.t, v.Verdict.ExitCode(), output)
-	require.NotZero(s.t, v.Server.Sent, "the server's ledger was not asked for")
+	require.NotZero(s.t, v.Server.Sent, "the server's ledger was not requested")
 	require.True(s.t, v.Server.Agrees)
 	require.NotEmpty(s.t, s.value(`max_over_time(backend_streams_open{instance="backend-1"}[5m]) >= 200`), "Prometheus saw the streams")
 	for expr, want := range map[string]string{

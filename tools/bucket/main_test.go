@@ -28,7 +28,7 @@ func TestBucketStoresShards(t *testing.T) {
 		names, err := s.Names(within)
 		require.NoError(t, err)
 		if start == "first" {
-			assert.Empty(t, names, "a run that nobody has written of yet is empty, not missing")
+			assert.Empty(t, names, "a run without files is empty, not missing")
 			require.NoError(t, s.Put(within, "runner-1.json.gz", []byte("half")))
 			require.NoError(t, s.Put(within, "runner-1.json.gz", []byte("whole")))
 		} else {

@@ -67,7 +67,7 @@ func TestPassWithALossIsAMissedFault(t *testing.T) {
 	require.False(t, undecided)
 	e.Hidden, j.Evidence.CouldHide = 2, 1
 	_, undecided = e.compare(j)
-	require.False(t, undecided, "it says that less was hidden")
+	require.False(t, undecided, "it reports fewer undetectable losses")
 	j.Evidence.CouldHide = 2
 	differences, undecided = e.compare(j)
 	require.Empty(t, differences)

@@ -31,7 +31,7 @@ func TestKindsAndPlansAreValid(t *testing.T) {
 		require.GreaterOrEqual(t, float64(p.Seconds-lead), 2*p.Interval, encode(t, sc))
 		require.True(t, p.Seconds >= 8 && p.Seconds <= 20, encode(t, sc))
 		require.True(t, p.Connections >= 5 && p.Connections <= 150, encode(t, sc))
-		require.True(t, sc.Service != nil || sc.Wire.Action == "", "a wire goes to a service of ours")
+		require.True(t, sc.Service != nil || sc.Wire.Action == "", "a wire leads to our service")
 	}
 	all := slices.Concat(soakKinds, suiteKinds)
 	for _, f := range families {

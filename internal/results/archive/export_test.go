@@ -127,7 +127,7 @@ func TestNativeHistogramsAreArchived(t *testing.T) {
 	require.Contains(t, queryRange(t, opened.URL, `histogram_count(native)`, prometheus.Range{Start: now, End: now, Step: time.Second}), "\n3 @[")
 	require.NoError(t, to.Read(t.Context(), now.Add(-10*time.Second), now.Add(10*time.Second), func(series []*Series) error {
 		for _, s := range series {
-			require.Positive(t, samplesOf(s), "a series with nothing in it, as 2.42 tells of this one")
+			require.Positive(t, samplesOf(s), "an empty series, as 2.42 returns it")
 		}
 		return nil
 	}))

@@ -28,11 +28,11 @@ func TestRunCanBeFoundAndRemovedByLabels(t *testing.T) {
 	assert.Equal(t, []string{runName}, names)
 	names, err = w.OtherRuns(t.Context(), "ns", "http://other.ns.svc:8080")
 	require.NoError(t, err)
-	assert.Empty(t, names, "a run with a target of its own")
+	assert.Empty(t, names, "a run with its own target")
 	require.NoError(t, w.Delete(t.Context(), "ns", runName))
 	_, err = w.Find(t.Context(), "ns", "t")
 	require.EqualError(t, err, "there is no TestRun soak-t in ns: the run was never started, or was cleaned up")
-	require.NoError(t, w.Delete(t.Context(), "ns", runName), "what is gone is gone")
+	require.NoError(t, w.Delete(t.Context(), "ns", runName), "deleting a missing object is not an error")
 }
 
 func TestCleanupWaitsForPodsAndReportsTheRest(t *testing.T) {
@@ -56,7 +56,7 @@ func TestRunOwnsTokensAndModuleOfItsPods(t *testing.T) {
 	secret, err := w.CoreV1().Secrets("ns").Get(t.Context(), "soak-u-token", metav1.GetOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, map[string]string{"BACKEND_TOKEN": "hush", "PUBLISH_TOKEN": "psst"}, secret.StringData)
-	require.Len(t, secret.OwnerReferences, 1, "it goes with its TestRun")
+	require.Len(t, secret.OwnerReferences, 1, "it is deleted with its TestRun")
 	assert.Equal(t, "soak-u", secret.OwnerReferences[0].Name)
 	module, err := w.CoreV1().ConfigMaps("ns").Get(t.Context(), "soak-u-service", metav1.GetOptions{})
 	require.NoError(t, err)
@@ -130,7 +130,7 @@ func TestTargetRestartsAreFailures(t *testing.T) {
 	watched, err := w.WatchPod(t.Context(), "ns", "backend-x7")
 	require.NoError(t, err)
 	text, _ := w.Restarts(t.Context(), watched)
-	assert.Empty(t, text, "what was before the run is not of the run")
+	assert.Empty(t, text, "restarts before the run do not count")
 	backend = backend.DeepCopy()
 	backend.Status.ContainerStatuses[0].RestartCount = 3
 	backend.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{

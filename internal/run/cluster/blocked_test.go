@@ -53,7 +53,7 @@ func TestInterruptedStartNamesItsCause(t *testing.T) {
 
 	m = NewTracker(1, testLimits(), noon)
 	m.Interrupt()
-	assert.Empty(t, m.Ends, "nothing is known")
+	assert.Empty(t, m.Ends, "no cause is known")
 }
 
 func TestConfiguredTimeoutIsUsed(t *testing.T) {
@@ -82,7 +82,7 @@ func TestQuotaAndMissingOperatorAreNamed(t *testing.T) {
 	}
 	m := NewTracker(3, limits, noon)
 	assert.Empty(t, m.Suspects(quota(noon)))
-	assert.Len(t, m.Suspects(quota(noon.Add(11*time.Second))), 1, "the cluster is asked why there is no pod")
+	assert.Len(t, m.Suspects(quota(noon.Add(11*time.Second))), 1, "the reason of a missing pod is looked up")
 	m.Advance(quota(noon))
 	m.Advance(quota(noon.Add(26 * time.Second)))
 	require.True(t, m.GivenUp)

@@ -140,7 +140,7 @@ func TestMemoryRequestGrowsWithThePlan(t *testing.T) {
 	m := buildOverlay(t, "local")
 	before := memory(t, m, "limits")
 	require.NoError(t, m.Render(jobOf(testPlan(), "s3://b/t", false)))
-	assert.Equal(t, before, memory(t, m, "limits"), "400 streams fit into what the overlay gives")
+	assert.Equal(t, before, memory(t, m, "limits"), "400 streams fit into the memory of the overlay")
 	p := testPlan()
 	p.Connections, p.Runners = 100_000, 5
 	require.NoError(t, m.Render(jobOf(p, "s3://b/t", false)))

@@ -116,7 +116,7 @@ func TestLostRunnerHasPodNodeAndReason(t *testing.T) {
 			s.Runners[1] = Part{}
 			m.Advance(s)
 			assert.Equal(t, Ended, m.Phase())
-			assert.Len(t, m.Ends, 1, "a loss is told once")
+			assert.Len(t, m.Ends, 1, "a loss is reported once")
 		})
 	}
 }

@@ -26,12 +26,12 @@ func TestNextTargetRemovesOrphanedFolders(t *testing.T) {
 	another, err := newFolder()
 	require.NoError(t, err)
 	require.DirExists(t, owned.path, "its owner is alive")
-	require.DirExists(t, foreign, "it is none of ours")
+	require.DirExists(t, foreign, "another program owns it")
 	another.remove()
 	owned.remove()
 	entries, err := os.ReadDir(parent)
 	require.NoError(t, err)
-	require.Len(t, entries, 1, "only what was not ours")
+	require.Len(t, entries, 1, "only the folder of another program")
 }
 
 // macOS has 127.0.0.1 only. An address of a network that does not exist is as unknown here.

@@ -105,7 +105,7 @@ func TestServiceAccountRole(t *testing.T) {
 	_, server, b := podInRole(t, sts, "token of the pod")
 	require.NoError(t, b.Put(withTimeout(t, time.Minute), "shard", []byte("one")))
 	require.NoError(t, b.Put(withTimeout(t, time.Minute), "shard", []byte("a checkpoint")))
-	require.EqualValues(t, 1, sts.requests.Load(), "the credentials are kept while they last")
+	require.EqualValues(t, 1, sts.requests.Load(), "the credentials are cached until they expire")
 	require.ErrorContains(t, server.inEKS(t, "soaks/elsewhere").Put(withTimeout(t, time.Minute), "shard", nil), "access denied; the credentials need s3:PutObject")
 	_, err := b.Names(withTimeout(t, time.Minute))
 	require.ErrorContains(t, err, "access denied")
@@ -142,7 +142,7 @@ func TestRefusedRole(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("token"), 0o600))
 	err := startS3(t).inEKS(t, "soaks/soak/aws-1").Put(withTimeout(t, time.Minute), "shard", nil)
 	require.ErrorContains(t, err, "the role of the service account is refused; its trust policy has to name this cluster and the account soak-runner (docs/distributed.md)")
-	require.EqualValues(t, 1, sts.requests.Load(), "nothing changes by trying again")
+	require.EqualValues(t, 1, sts.requests.Load(), "a permanent error is not retried")
 
 	require.NoError(t, os.Remove(file))
 	err = startS3(t).inEKS(t, "soaks/soak/aws-1").Put(withTimeout(t, time.Minute), "shard", nil)

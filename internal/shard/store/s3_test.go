@@ -152,7 +152,7 @@ func TestTransientErrorsOfABucketAreRetried(t *testing.T) {
 			server.answer(c.times, c.with)
 			names, err := b.Names(withTimeout(t, time.Minute))
 			require.NoError(t, err)
-			require.Equal(t, []string{"x"}, names, "a server that hangs up has not come to the end of its list")
+			require.Equal(t, []string{"x"}, names, "a list is retried if the connection ends early")
 		})
 	}
 }

@@ -157,7 +157,7 @@ func TestStreamEnd(t *testing.T) {
 	require.Eventually(t, func() bool { return s.end() != nil }, deadline, time.Millisecond)
 	require.ErrorIs(t, s.end(), io.EOF)
 	require.Equal(t, message(1)+"data: half", s.received())
-	require.Empty(t, p.Actions(), "no other message came")
+	require.Empty(t, p.Actions(), "no other message arrived")
 
 	s = subscribe(t, p, "b")
 	server.CloseClientConnections()
@@ -198,7 +198,7 @@ func TestPublisherFaults(t *testing.T) {
 				o.Publish = []PublishFault{c.fault}
 			}
 			p := proxy(t, h.Start(t), o)
-			require.Equal(t, http.StatusNotFound, publish(t, p, "/join", `{"client":"x"}`), "it publishes nothing")
+			require.Equal(t, http.StatusNotFound, publish(t, p, "/join", `{"client":"x"}`), "it is not a message")
 			var numbers []int64
 			for i, want := range c.want {
 				require.Equal(t, want, publish(t, p, "/pub/soak-topic-1", fmt.Sprintf(`{"run":"r1","seq":%d}`, i+1)), "request %d", i+1)
