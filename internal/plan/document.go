@@ -102,6 +102,15 @@ func (s *Source) Plan() (Plan, error) {
 	return p, err
 }
 
+// Shortened returns the document with another length of the run.
+func (s *Source) Shortened(seconds int) (d Document) {
+	if s.document != nil {
+		d = *s.document
+	}
+	d.Plan.Seconds = seconds
+	return d
+}
+
 // Text returns the text of a setting of the script or of the plan, "" for none.
 func (s *Source) Text(name string) string {
 	if text := s.Setting(name); text != "" {

@@ -1,7 +1,6 @@
 package run
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,7 +76,7 @@ func (d *reattachedDriver) find(ctx context.Context) error {
 			return fmt.Errorf("attach to runner %d: %w", i, err)
 		}
 		if d.began.IsZero() {
-			d.began = time.UnixMicro(cmp.Or(last.Runner.BegunUS, last.Runner.StartedUS))
+			d.began = time.UnixMicro(last.Runner.FirstStartUS())
 		}
 		running, err := d.group.Attach(runners.Config{Dir: string(d.dir), OnRetry: printMessage, OnReport: d.watch.Add}, last.Runner)
 		switch {

@@ -1,7 +1,6 @@
 package run
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,7 +48,7 @@ func (s *session) replace(ctx context.Context, now time.Time) error {
 func (s *session) remaining(last *shard.Shard, location string, now time.Time) (r replacedRunner, seconds int, err error) {
 	index := last.Runner.Index
 	end := last.Runner.Started().Add(time.Duration(last.Plan.Seconds) * time.Second)
-	left := int(end.Sub(now) / time.Second)
+	left := last.Runner.SecondsLeft(last.Plan.Seconds, now)
 	switch {
 	case last.Runner.State == shard.Finished:
 		err = fmt.Errorf("it has finished; `soak merge %s` makes the verdict", location)
@@ -66,7 +65,7 @@ func (s *session) remaining(last *shard.Shard, location string, now time.Time) (
 	seconds = min(left, s.Plan.Seconds)
 	fmt.Fprintf(s.Stdout, "runner %d of %s ended at %s UTC; its clients continue for %d s\n",
 		index, s.Plan.TestID, time.UnixMicro(last.Runner.EndedUS).UTC().Format(time.TimeOnly), seconds)
-	return replacedRunner{seconds: s.Plan.Seconds, begunUS: cmp.Or(last.Runner.BegunUS, last.Runner.StartedUS)}, seconds, nil
+	return replacedRunner{seconds: s.Plan.Seconds, begunUS: last.Runner.FirstStartUS()}, seconds, nil
 }
 
 // lastShard returns the shard of the runner with this index that began last.

@@ -190,6 +190,27 @@ func TestMetricsOfRunnersAddUp(t *testing.T) {
 	require.Zero(t, a.Metrics[1].Trend.Count(), "merging must not write into a shard")
 }
 
+func TestMergeNamesASuspensionBetweenTwoParts(t *testing.T) {
+	t.Parallel()
+	p := planFor(3, 6)
+	parts, _ := randomRun(rand.New(rand.NewPCG(1, 2)), p)
+	lost, next := parts[1], *parts[1]
+	lost.Runner.State, lost.Runner.EndedUS = Running, lost.Runner.StartedUS+20e6
+	next.Runner.BegunUS, next.Runner.StartedUS = lost.Runner.StartedUS, lost.Runner.EndedUS+625e6
+	next.Plan.Seconds -= 645
+	suspended := func(seconds float64) *machine.Record {
+		return &machine.Record{Boot: "b", Counters: []machine.Series{{Name: machine.Suspended, Begin: seconds, End: seconds}}}
+	}
+	lost.Machine, next.Machine = suspended(5), suspended(605)
+	merge := func() *Merged { return Merge(p, []*Shard{&next, parts[2], lost, parts[0]}) }
+	m := merge()
+	require.Empty(t, m.Problems)
+	require.Len(t, m.Early, 1)
+	require.Contains(t, m.Early[0], "runner 2 on h2 did not finish: its machine was suspended for 10 min until about ")
+	next.Machine.Boot = "another"
+	require.Contains(t, merge().Early[0], "it was killed")
+}
+
 func TestMergeOfAReplacedRunner(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -1,7 +1,6 @@
 package shard
 
 import (
-	"cmp"
 	"math"
 	"time"
 
@@ -20,7 +19,7 @@ func (m *Merged) checkOverlap() {
 		if r.State != Finished {
 			continue
 		}
-		if began == nil || r.firstStartUS() > began.firstStartUS() {
+		if began == nil || r.FirstStartUS() > began.FirstStartUS() {
 			began = r
 		}
 		if ended == nil || r.EndedUS < ended.EndedUS {
@@ -30,7 +29,7 @@ func (m *Merged) checkOverlap() {
 	if began == nil {
 		return
 	}
-	if began.firstStartUS() <= ended.EndedUS {
+	if began.FirstStartUS() <= ended.EndedUS {
 		if m.Plan.Connections > 0 {
 			m.checkShared(began)
 		}
@@ -50,8 +49,8 @@ func (m *Merged) checkShared(last *Runner) {
 		if r.State != Finished {
 			continue
 		}
-		end := max(r.EndedUS, r.firstStartUS()+planned.Microseconds())
-		if d := time.Duration(end-last.firstStartUS()) * time.Microsecond; d < shared {
+		end := max(r.EndedUS, r.FirstStartUS()+planned.Microseconds())
+		if d := time.Duration(end-last.FirstStartUS()) * time.Microsecond; d < shared {
 			first, shared = r, d
 		}
 	}
@@ -61,6 +60,3 @@ func (m *Merged) checkShared(last *Runner) {
 	m.problem("%s and %s ran at the same time for only %s of the planned %s, and %g %% are required; start them together, and check their clocks",
 		first.String(), last.String(), format.Duration(shared), format.Duration(planned), 100*minShared)
 }
-
-// firstStartUS returns when the runner started, or the first of those that it replaces.
-func (r *Runner) firstStartUS() int64 { return cmp.Or(r.BegunUS, r.StartedUS) }

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"cmp"
 	"fmt"
 	"math/big"
 	"slices"
@@ -44,7 +45,11 @@ func (m *Merged) checkGroup(g *group, runners []Runner, parts []part) {
 		switch {
 		case r.State == Finished:
 		case r.EndedEarly():
-			m.Early = append(m.Early, fmt.Sprintf("%s on %s did not finish: %s", who, r.Host, describe(*r)))
+			text := describe(*r)
+			if i+1 < len(runners) && runners[i+1].Index == r.Index {
+				text = cmp.Or(suspensionBetween(r, &runners[i+1]), text)
+			}
+			m.Early = append(m.Early, fmt.Sprintf("%s on %s did not finish: %s", who, r.Host, text))
 		default:
 			m.problem("%s on %s did not finish: %s", who, r.Host, describe(*r))
 		}
@@ -113,8 +118,24 @@ func (m *Merged) checkOneRun() {
 	m.checkOverlap()
 }
 
-// suspension describes for how long the machine of a runner was suspended; "" if it was not. A suspended runner
-// receives nothing, does not notice it, and loses its streams, without any fault of the service.
+// suspensionBetween describes the suspension of the machine of a runner, which ended the runner; "" if it was not suspended until another
+// runner there replaced this one.
+func suspensionBetween(before, after *Runner) string {
+	if before.Machine == nil || after.Machine == nil || before.Machine.Boot != after.Machine.Boot {
+		return ""
+	}
+	from, to := before.Machine.Series(machine.Suspended), after.Machine.Series(machine.Suspended)
+	if from == nil || to == nil || to.Begin <= from.End {
+		return ""
+	}
+	return fmt.Sprintf("its machine was suspended for %s until about %s, and this is its last checkpoint, %s UTC; keep it awake (systemd-inhibit)",
+		format.Duration(seconds(to.Begin-from.End)), format.Time(after.Started()), time.UnixMicro(before.EndedUS).UTC().Format(time.TimeOnly))
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// suspension describes for how long the machine of a runner was suspended that could not be replaced; "" if it was not. A suspended
+// runner receives nothing, does not notice it, and loses its streams; nothing of that is a fault of the service.
 func suspension(r *Runner) string {
 	if r.Machine == nil {
 		return ""
@@ -124,7 +145,7 @@ func suspension(r *Runner) string {
 		return ""
 	}
 	return fmt.Sprintf("its machine was suspended for %s, first at %s; keep it awake (systemd-inhibit)",
-		format.Duration(time.Duration(s.Grown*float64(time.Second))), format.Time(s.Moved[0].From()))
+		format.Duration(seconds(s.Grown)), format.Time(s.Moved[0].From()))
 }
 
 func describe(r Runner) string {

@@ -3,6 +3,7 @@
 package shard
 
 import (
+	"cmp"
 	"iter"
 	"time"
 
@@ -143,6 +144,16 @@ func (r *Runner) EndedEarly() bool {
 
 // IsComplete reports whether the runner ran from the start of the run to its end.
 func (r *Runner) IsComplete() bool { return !r.EndedEarly() && r.BegunUS == 0 }
+
+// FirstStartUS returns the start of the first of the runners that this one replaces, or its own.
+func (r *Runner) FirstStartUS() int64 { return cmp.Or(r.BegunUS, r.StartedUS) }
+
+// SecondsLeft returns how many seconds another runner with the same clients has until the end of the run. seconds is the length of the
+// run from the start of this runner on.
+func (r *Runner) SecondsLeft(seconds int, now time.Time) int {
+	end := r.Started().Add(time.Duration(seconds) * time.Second)
+	return min(int(end.Sub(now)/time.Second), seconds)
+}
 
 // StartDelay returns the time of the run before the start of this runner; 0 if it replaces none.
 func (r *Runner) StartDelay() time.Duration {

@@ -41,6 +41,7 @@ type delivery struct {
 	keepAs   string        // its file name there
 	keepIn   []string      // folders to try, in this order
 	onRetry  func(string)  // receives the error that is being retried, "" when it is over; may be nil
+	current  func() bool   // reports whether a checkpoint of the present may replace the last one; nil: it may
 
 	mu      sync.Mutex // held during a delivery
 	cancel  context.CancelFunc
@@ -77,7 +78,14 @@ func (d *delivery) checkpoint(s *shard.Shard) {
 	go func() {
 		defer d.mu.Unlock()
 		defer cancel()
-		if err := d.upload(ctx, s); err != nil && !errors.Is(ctx.Err(), context.Canceled) {
+		data, err := d.encoder.Encode(s)
+		if err == nil && d.current != nil && !d.current() {
+			return
+		}
+		if err == nil {
+			err = d.put(ctx, s, data)
+		}
+		if err != nil && !errors.Is(ctx.Err(), context.Canceled) {
 			d.log.WithError(err).Warn("A checkpoint could not be written; the run continues and will write the next one.")
 		}
 	}()
@@ -111,6 +119,11 @@ func (d *delivery) upload(ctx context.Context, s *shard.Shard) error {
 	if err != nil {
 		return err
 	}
+	return d.put(ctx, s, data)
+}
+
+// put stores an encoded shard.
+func (d *delivery) put(ctx context.Context, s *shard.Shard, data []byte) error {
 	if err := d.checkOwner(ctx, s); err != nil {
 		return err
 	}
@@ -122,7 +135,8 @@ func (d *delivery) upload(ctx context.Context, s *shard.Shard) error {
 		retried = true
 		d.onRetry(trouble)
 	})
-	if err = d.store.Put(ctx, d.name, data); err == nil && retried {
+	err := d.store.Put(ctx, d.name, data)
+	if err == nil && retried {
 		d.onRetry("")
 	}
 	return err

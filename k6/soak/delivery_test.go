@@ -91,6 +91,20 @@ func TestStuckCheckpointDoesNotBlock(t *testing.T) {
 	require.Len(t, hook.AllEntries(), 1, "a checkpoint that the last word replaces is nothing to warn of")
 }
 
+func TestCheckpointAfterASuspensionIsDiscarded(t *testing.T) {
+	t.Parallel()
+	log, hook := logtest.NewNullLogger()
+	folder := t.TempDir()
+	asked := make(chan struct{})
+	d := &delivery{store: store.Folder(folder), name: "runner-1.json.gz", log: log, timeout: time.Minute, current: func() bool { close(asked); return false }}
+	d.checkpoint(newTestOutput(t, params(t, folder, nil)).shard())
+	<-asked
+	d.mu.Lock() // the checkpoint is over
+	defer d.mu.Unlock()
+	require.NoFileExists(t, filepath.Join(folder, d.name))
+	require.Empty(t, hook.AllEntries())
+}
+
 // A brokenStore is a folder that takes nothing.
 type brokenStore struct{ store.Folder }
 

@@ -48,6 +48,7 @@ type outputSoak struct {
 	sampler *sampler
 	seconds secondSamples // of a suite
 	machine *machine.Watch
+	sleep   *sleepClock
 
 	probe stallProbe
 	stop  chan struct{}
@@ -75,7 +76,7 @@ func newOutput(p output.Params, r *recorder) (output.Output, error) {
 	r.telemetry.setActions(p.Environment[plan.ActionsVariable])
 	o := &outputSoak{
 		location: p.ConfigArgument, log: p.Logger, recorder: r, environment: p.Environment, sums: newSums(), sampler: newSampler(), machine: machine.New(planned.LateLimit()),
-		stop: make(chan struct{}), done: make(chan struct{}),
+		sleep: newSleepClock(machine.SuspendedFor), stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	host, _ := os.Hostname() // only for people; it may be ""
 	o.runner = shard.Runner{
@@ -139,7 +140,7 @@ func (o *outputSoak) Start() error {
 	}
 	o.delivery = &delivery{
 		store: to, name: o.name, explicit: o.explicit, log: o.log, timeout: finalTimeout, keepIn: fallbackFolders(),
-		keepAs: cmp.Or(o.runner.TestID, "soak") + "-" + o.name, onRetry: o.reportRetry,
+		keepAs: cmp.Or(o.runner.TestID, "soak") + "-" + o.name, onRetry: o.reportRetry, current: o.current,
 	}
 	o.machine.Sample(o.recorder.wall(time.Now()))
 	if err := o.delivery.initial(o.shard()); err != nil {
@@ -177,6 +178,7 @@ func (o *outputSoak) Stop() error { return o.StopWithTestError(nil) }
 func (o *outputSoak) StopWithTestError(runErr error) error {
 	close(o.stop)
 	<-o.done
+	o.endIfSuspended()
 	o.recorder.finish()
 	o.recorder.control.close()
 	o.runner.State, o.runner.Error = ending(runErr)
@@ -225,6 +227,7 @@ func (o *outputSoak) tick() {
 			o.sampleBucket()
 			return
 		case now := <-second.C:
+			o.endIfSuspended()
 			o.sampleSecond()
 			if o.recorder.isBucketOver(now) {
 				o.sampleBucket()

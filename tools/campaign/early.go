@@ -55,7 +55,7 @@ func endEarly(spec earlySpec) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		sc.Early = &spec
 		sc.Plan.Connections, sc.Plan.Runners, sc.Plan.Interval, sc.Plan.Seconds = 10+r.IntN(31), 2, oneOf(r, .5, 1), 40
-		if spec.Runner == syscall.SIGKILL {
+		if spec.Runner == syscall.SIGKILL || spec.Suspend {
 			sc.Plan.Seconds = 70
 		}
 		if spec.Times > 1 {
@@ -119,9 +119,9 @@ func (r *run) soakEarly(ctx context.Context) (*verdict.Verdict, error) {
 func (r *run) stopShown(v *verdict.Verdict) error {
 	stall := time.Duration(v.Generator.StallMaxMS * float64(time.Millisecond))
 	switch {
-	case r.Early.Suspend && !strings.Contains(strings.Join(v.Reasons, "\n"), "its machine was suspended for"):
-		return fmt.Errorf("no reason names the suspension: %q", v.Reasons)
-	case r.Early.Stopped > 0 && stall < r.Early.Stopped-time.Second:
+	case r.Early.Suspend && !strings.Contains(strings.Join(v.Warnings, "\n"), "its machine was suspended for"):
+		return fmt.Errorf("no warning names the suspension: %q", v.Warnings)
+	case r.Early.Stopped > 0 && !r.Early.Suspend && stall < r.Early.Stopped-time.Second:
 		return fmt.Errorf("a runner stopped for %s, and the longest stall is %s", r.Early.Stopped, stall)
 	}
 	return nil
@@ -191,23 +191,37 @@ func (r *run) stopRunner(ctx context.Context, flags []string) error {
 	if !await(ctx, func() bool { return r.allOpened(1) }) {
 		return errors.New("the streams did not open")
 	}
-	pause(ctx, 6*time.Second) // a runner reads its clocks each 5 s
-	stopped := runners(second.Process.Pid)
 	if r.Early.Suspend {
-		stopped = append(stopped, second.Process.Pid)
-	}
-	for _, pid := range stopped {
-		_ = syscall.Kill(pid, syscall.SIGSTOP)
-	}
-	pause(ctx, r.Early.Stopped)
-	if r.Early.Suspend {
-		clock.suspend(r.Early.Stopped)
-	}
-	for _, pid := range stopped {
-		_ = syscall.Kill(pid, syscall.SIGCONT)
+		err = r.suspendRunner(ctx, second.Process.Pid, clock)
+	} else {
+		pause(ctx, 6*time.Second) // a runner measures its stalls each 5 s
+		stop(ctx, runners(second.Process.Pid), r.Early.Stopped, func() {})
 	}
 	_, _ = first.Wait(), second.Wait()
+	return err
+}
+
+// suspendRunner suspends the machine of the second runner after a checkpoint, and waits until its clients are connected again.
+func (r *run) suspendRunner(ctx context.Context, soak int, clock *bootClock) error {
+	observed := r.awaitObserved(ctx, syscall.SIGKILL)
+	stop(ctx, append(runners(soak), soak), r.Early.Stopped, func() { clock.suspend(r.Early.Stopped) })
+	if !await(ctx, func() bool { return r.allOpened(2) }) {
+		return errors.New("the streams did not open again")
+	}
+	r.addEnding(observed)
 	return nil
+}
+
+// stop stops processes for a while. It calls wake before they continue.
+func stop(ctx context.Context, pids []int, d time.Duration, wake func()) {
+	for _, pid := range pids {
+		_ = syscall.Kill(pid, syscall.SIGSTOP)
+	}
+	pause(ctx, d)
+	wake()
+	for _, pid := range pids {
+		_ = syscall.Kill(pid, syscall.SIGCONT)
+	}
 }
 
 // allOpened reports whether all clients have had a stream, and those of the second runner that many.

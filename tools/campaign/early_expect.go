@@ -10,7 +10,7 @@ import (
 // expectEarly returns the expected verdict: losses of clients while they were watched, and the watched share of the
 // client time.
 func (r *run) expectEarly() *verdictExpectation {
-	if r.Early.Overlap || r.Early.Suspend {
+	if r.Early.Overlap {
 		return invalid(verdict.CheckComplete)
 	}
 	r.service.Mu.Lock()

@@ -3,6 +3,8 @@
 // leaves of the machine it ran on.
 package machine
 
+import "time"
+
 // An Effect is what a counter that moved does to a verdict.
 type Effect int
 
@@ -44,6 +46,9 @@ const (
 	Suspended = "suspended" // seconds: CLOCK_BOOTTIME less CLOCK_MONOTONIC
 	LinkLocal = "linklocal_allowance_exceeded"
 )
+
+// SuspendedResolution is the shortest suspension that is recognised: the two clocks are not read at the same instant.
+const SuspendedResolution = 100 * time.Millisecond
 
 const larger = "use an instance type that is allowed more, or more machines"
 

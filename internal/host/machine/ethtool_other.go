@@ -7,5 +7,5 @@ import "time"
 // devices are the network cards and the counters of AWS's driver, which only Linux shows.
 func devices() (map[string]uint64, bool, error) { return nil, false, nil }
 
-// suspended is not known.
-func suspended() (time.Duration, bool) { return 0, false }
+// SuspendedFor is not known.
+func SuspendedFor() (time.Duration, bool) { return 0, false }

@@ -26,13 +26,13 @@ type source struct {
 	suspended func() (d time.Duration, ok bool)
 }
 
-var localSource = source{proc: procfs.DefaultMountPoint, devices: devices, suspended: suspended}
+var localSource = source{proc: procfs.DefaultMountPoint, devices: devices, suspended: SuspendedFor}
 
 // read reads all counters; what cannot be read is left out.
 func (s *source) read() Reading {
 	r := Reading{}
 	if d, ok := s.suspended(); ok {
-		r[Suspended] = d.Truncate(100 * time.Millisecond).Seconds() // the two clocks are not read at the same instant
+		r[Suspended] = d.Truncate(SuspendedResolution).Seconds() // the two clocks are not read at the same instant
 	}
 	fs, err := procfs.NewFS(s.proc)
 	if err != nil {

@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// suspended returns the difference of the clocks that continue and stop while the machine is suspended (clock_gettime(2)). A reading
+// SuspendedFor returns for how long the machine has been suspended since its start: the difference of the clocks that continue and stop while the machine is suspended (clock_gettime(2)). A reading
 // that took long, because the process had to wait for a CPU in it, is repeated.
-func suspended() (d time.Duration, ok bool) {
+func SuspendedFor() (d time.Duration, ok bool) {
 	for range 3 {
 		var before, boot, after unix.Timespec
 		for _, read := range []struct {

@@ -210,8 +210,8 @@ func TestSuspendedMachine(t *testing.T) {
 
 func TestSuspendedIsKnownHere(t *testing.T) {
 	t.Parallel()
-	first, ok := suspended()
+	first, ok := SuspendedFor()
 	require.True(t, ok)
-	second, _ := suspended()
+	second, _ := SuspendedFor()
 	require.InDelta(t, first.Seconds(), second.Seconds(), 1, "nothing was suspended meanwhile")
 }

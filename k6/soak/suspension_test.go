@@ -1,0 +1,57 @@
+package soak
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+)
+
+func TestSleepClock(t *testing.T) {
+	t.Parallel()
+	now, known := 5*time.Second, true
+	c := newSleepClock(func() (time.Duration, bool) { return now, known })
+	require.Zero(t, c.slept())
+	now += 50 * time.Millisecond
+	require.Zero(t, c.slept(), "the two clocks are not read at the same instant")
+	now = 65 * time.Second
+	require.Equal(t, time.Minute, c.slept())
+	known = false
+	require.Zero(t, c.slept())
+}
+
+// A suspended machine ends a runner only if another process can continue it.
+func TestReplaceableRunner(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		edit func(o *outputSoak)
+		want bool
+	}{
+		"a soak":            {func(*outputSoak) {}, true},
+		"k6 alone":          {func(o *outputSoak) { delete(o.environment, plan.DocumentVariable) }, false},
+		"a named file":      {func(o *outputSoak) { o.explicit = true }, false},
+		"another suite":     {func(o *outputSoak) { o.recorder.plan.Suite = "resume" }, false},
+		"the publisher":     {func(o *outputSoak) { o.recorder.plan.PublishRate, o.recorder.plan.Topics = 1, 1 }, false},
+		"not the publisher": {func(o *outputSoak) { o.recorder.plan.PublishRate, o.recorder.plan.Topics, o.runner.Index = 1, 1, 2 }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newTestOutput(t, params(t, t.TempDir(), map[string]string{"RUNNER": "1"}))
+			o.environment[plan.DocumentVariable] = "{}"
+			c.edit(o)
+			require.Equal(t, c.want, o.replaceable())
+		})
+	}
+}
+
+func TestRunnerIsNotStartedAgainAtTheEndOfTheRun(t *testing.T) {
+	t.Parallel()
+	o := newTestOutput(t, params(t, t.TempDir(), map[string]string{"RUNNER": "1"}))
+	planned := o.recorder.thePlan()
+	end := o.runner.Started().Add(time.Duration(planned.Seconds) * time.Second)
+	require.EqualError(t, o.startAgain(end.Add(-plan.DisconnectLead*time.Second)), "the run was over when it woke up")
+	close(o.stop)
+	require.EqualError(t, o.startAgain(o.runner.Started()), "the run was stopped")
+}
