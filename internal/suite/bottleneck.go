@@ -20,18 +20,18 @@ type resource struct {
 // limitedResources lists the measured resources. Causes precede their effects: a service without CPU is slow, so more
 // connections are open at a time, and they wait in accept queues. docs/http.md has the same table.
 var limitedResources = []resource{
-	{"CPU that other programs take", machineFull, "stop other programs on the service's cores, or move them to other cores, and run again: " +
+	{"CPU used by other programs", machineFull, "stop other programs on the service's cores, or move them to other cores, and run again: " +
 		"the service did not break, unless these programs are part of it", cpuOf(byPrograms)},
 	{"CPU limit of its control group", .5, "raise the limit (cpu.max, or --cpus of its container), or run more instances", cpuLimit},
-	{"CPU of the service", machineFull, "give it more or faster cores, or profile the process that takes most of them", cpuOf(byService)},
+	{"CPU of the service", machineFull, "give it more or faster cores, or profile the process that uses most of it", cpuOf(byService)},
 	{"CPU of the machine", machineFull, "find the program that uses most of the CPU: the service uses less than half, " +
 		"or its processes are not known", cpuOf(byUnknown)},
 	{"CPU of the backend (GOMAXPROCS)", machineFull, "raise GOMAXPROCS to the cores that it may run on, or run more instances", backendCPU},
 	{"memory of the service's machine", .95, "find out what grows (soak with GAUGE), bound it, or give the machine more", memoryUse},
-	{"bandwidth", machineFull, "send less (compression, smaller answers), or take a faster network or instance type", bandwidth},
+	{"bandwidth", machineFull, "send less (compression, smaller answers), or use a faster network or instance type", bandwidth},
 	{"descriptors of the backend", .98, "raise its limit of open files (ulimit -n, LimitNOFILE), and close idle connections sooner", backendFiles},
 	{"descriptors of nginx", .98, "raise worker_rlimit_nofile, and the limit of the unit that starts nginx", nginxFiles},
-	{"connections of nginx", 1, "raise worker_connections: a proxied request takes two",
+	{"connections of nginx", 1, "raise worker_connections: a proxied request needs two",
 		nginxLog(func(log resources.NginxLog) int { return log.NoConnections }, "times there was none")},
 	{"accept queue of the service", 1, "raise net.core.somaxconn and the backlog of the listener, and accept sooner; " +
 		"clients that keep connections need fewer", acceptQueue},
@@ -46,9 +46,9 @@ var limitedResources = []resource{
 
 const (
 	// noAdvice is for a service that broke while nothing was full.
-	noAdvice = "it waits for something of its own: look for a lock, a pool, a limit of requests or a database behind it, " +
+	noAdvice = "no measured resource was full: look for a lock, a pool, a request limit or a database behind the service, " +
 		"in its own metrics and profiles"
-	generatorAdvice = "give the load generator cores of its own, or more machines (--runner K/N), and run again"
+	generatorAdvice = "give the load generator separate cores, or more machines (--runner K/N), and run again"
 )
 
 // A Bottleneck is the use of all resources at the load that was bad, and at the last one that was good.
@@ -110,7 +110,7 @@ func (b *Bottleneck) Full() []ResourceUse {
 func (b *Bottleneck) String() string {
 	full := b.Full()
 	if len(full) == 0 {
-		text := "nothing that was measured was full at " + b.Bad.Title
+		text := "no measured resource was full at " + b.Bad.Title
 		return text + b.list(": ", func(u ResourceUse) bool { return u.bad.measured }) +
 			b.list("; not known: ", func(u ResourceUse) bool { return !u.bad.measured })
 	}

@@ -74,7 +74,7 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 			func(st *StageResult) {
 				st.Machine = Machine{Host: 198, Runners: 20, Backend: 3, Shared: true, Cores: 2, Usage: Usage{Inside: true, Host: true, Loopback: true, Link: -1, TargetCores: 2, GeneratorCores: 2}}
 			},
-			"CPU that other programs take: full from 400/s on, 99 % busy, 175 % of a core by others and the kernel at 400/s",
+			"CPU used by other programs: full from 400/s on, 99 % busy, 175 % of a core by others and the kernel at 400/s",
 			"CPU of the service 3 % of a core, of cores that were 99 % busy, CPU of the machine 99 % busy, most of it by other programs",
 		},
 		"its machine, by Prometheus": {
@@ -86,14 +86,14 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 		},
 		"others on the service's cores": {
 			func(st *StageResult) { st.Machine.ServiceBusy, st.Machine.Backend, st.Machine.Nginx = 1, 20, 15 },
-			"CPU that other programs take: full from 400/s on, 100 % busy, 65 % of a core by others and the kernel at 400/s, 70 % busy, 0 % of a core by others and the kernel at 200/s",
+			"CPU used by other programs: full from 400/s on, 100 % busy, 65 % of a core by others and the kernel at 400/s, 70 % busy, 0 % of a core by others and the kernel at 200/s",
 			"CPU of the service 35 % of a core, of cores that were 100 % busy",
 		},
 		"others on cores that are shared": {
 			func(st *StageResult) {
 				st.Machine.SeparateCores, st.Machine.Host, st.Machine.Usage.TargetCores = false, 200, 2
 			},
-			"CPU that other programs take: full from 400/s on, 100 % busy, 100 % of a core by others and the kernel at 400/s", "",
+			"CPU used by other programs: full from 400/s on, 100 % busy, 100 % of a core by others and the kernel at 400/s", "",
 		},
 		"GOMAXPROCS": {
 			func(st *StageResult) { st.Machine.Backend, st.Machine.Usage.Procs = 99, 1 },
@@ -209,14 +209,14 @@ func TestFewFailuresAreNoFullResource(t *testing.T) {
 func TestBreakingPointWithoutAFullResource(t *testing.T) {
 	t.Parallel()
 	f := FindBottleneck([]StageResult{stageAt(100, nil), stageAt(200, nil)}, Breaking{Sustained: 100, Failed: 200, Status: Bad})
-	require.True(t, strings.HasPrefix(f.String(), "nothing that was measured was full at 200/s: CPU that other programs take 70 % busy, 0 % of a core by others and the kernel, CPU limit of its control group it has none, CPU of the service 70 % busy"), f.String())
+	require.True(t, strings.HasPrefix(f.String(), "no measured resource was full at 200/s: CPU used by other programs 70 % busy, 0 % of a core by others and the kernel, CPU limit of its control group it has none, CPU of the service 70 % busy"), f.String())
 	require.NotContains(t, f.String(), "not known")
 	require.Equal(t, noAdvice, f.advice())
 
 	nothing := func(st *StageResult) { st.Machine = Machine{Usage: Usage{Link: -1}} }
 	f = FindBottleneck([]StageResult{stageAt(100, nothing), stageAt(200, nothing)}, Breaking{Sustained: 100, Failed: 200, Status: Bad})
-	require.Equal(t, "nothing that was measured was full at 200/s: connections of the load generator enough, the generator's ports and descriptors none refused; not known: "+
-		"CPU that other programs take, CPU limit of its control group, CPU of the service, CPU of the machine, CPU of the backend (GOMAXPROCS), memory of the service's machine, bandwidth, "+
+	require.Equal(t, "no measured resource was full at 200/s: connections of the load generator enough, the generator's ports and descriptors none refused; not known: "+
+		"CPU used by other programs, CPU limit of its control group, CPU of the service, CPU of the machine, CPU of the backend (GOMAXPROCS), memory of the service's machine, bandwidth, "+
 		"descriptors of the backend, descriptors of nginx, connections of nginx, accept queue of the service, accept queue behind nginx, "+
 		"CPU of the load generator", f.String())
 	require.Equal(t, []string{"CPU of the service", "not known", "not known", "–"}, f.tables()[0].Rows[2])

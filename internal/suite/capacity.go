@@ -94,8 +94,8 @@ func endedOnRequest(streams *verdict.Streams, m *shard.Merged, b Breaking) verdi
 	if open > 0 {
 		actual = text(open) + " went on"
 	}
-	c := check(CheckEnded, "streams ended when asked", "all that were sustained", actual, open == 0,
-		sentence("%v of %v sustained streams went on after the server was asked to end them", open, b.Sustained))
+	c := check(CheckEnded, "streams ended on request", "all that were sustained", actual, open == 0,
+		sentence("%v of %v sustained streams stayed open after the request to end them", open, b.Sustained))
 	if b.Sustained == 0 {
 		return c.NotJudged("no step was sustained")
 	}

@@ -33,7 +33,7 @@ func assessChurn(r *Run) verdict.Assessment {
 		Streams: streams,
 		Facts: append([]verdict.Fact{{Name: "lifetimes", Value: sentence("%v connections, %v at a time, %s s each on average",
 			planned, r.number("CONNECTIONS"), fmt.Sprint(r.number("MEAN_HOLD")))}}, streamFacts(streams, m)...),
-		Passed: []string{sentence("%v connections came and went, %v of %v noops received", planned, messages.Received, messages.Expected)},
+		Passed: []string{sentence("%v connections were opened and closed, %v of %v noops received", planned, messages.Received, messages.Expected)},
 		Checks: slices.Concat([]verdict.Check{everyStream(m)}, streams.Faults(), streams.Agreement()),
 		Tables: []verdict.Table{lifetimeTable(m, streams)},
 		Metrics: []verdict.Metric{

@@ -144,7 +144,7 @@ func Compare(one, several []float64, lower bool, incomparable Reason) Comparison
 		}
 	}
 	if len(logs) < 2 || len(logs) < n {
-		return Comparison{Interval: "–", None: Reason{"it takes two rounds or more, with an answer in each, to tell a difference from chance", "few rounds"}}
+		return Comparison{Interval: "–", None: Reason{"a difference requires two rounds or more, with an answer in each", "few rounds"}}
 	}
 	mean, low, high := stats.MeanCI(logs, confidence)
 	c := Comparison{Interval: signedPercent(low) + " … " + signedPercent(high)}

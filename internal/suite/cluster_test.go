@@ -33,8 +33,8 @@ func TestCompare(t *testing.T) {
 		"much, and unsure":          {one: []float64{100, 100, 100}, many: []float64{100, 160, 240}, says: "chance explains it"},
 		"the generator":             {one: []float64{100, 101, 99}, many: []float64{150, 151, 149}, unfit: "the load generator was saturated at the cluster", says: "no winner: the interval of the difference is +49 % … +51 %; the load generator was saturated at the cluster"},
 		"two rounds":                {one: []float64{100, 100}, many: []float64{150, 180}, says: "chance explains it"},
-		"one round":                 {one: []float64{100}, many: []float64{150}, says: "no winner: it takes two rounds"},
-		"no answers in a round":     {one: []float64{100, 100, 0}, many: []float64{150, 150, 150}, says: "no winner: it takes two rounds or more, with an answer in each"},
+		"one round":                 {one: []float64{100}, many: []float64{150}, says: "no winner: a difference requires two rounds"},
+		"no answers in a round":     {one: []float64{100, 100, 0}, many: []float64{150, 150, 150}, says: "no winner: a difference requires two rounds or more, with an answer in each"},
 	} {
 		got := Compare(c.one, c.many, c.lower, Reason{Sentence: c.unfit})
 		require.Equal(t, c.winner, got.Winner, name)

@@ -89,7 +89,7 @@ func TestOtherProgramsOnServiceCores(t *testing.T) {
 	}
 	limit, reason := ofKinds(r.stages(), kindLoad)[1].Machine.Limit()
 	require.Equal(t, LimitUnknown, limit)
-	require.Equal(t, "others took most of the service's cores: these were 97 % busy, and it took 39 % of one", reason)
+	require.Equal(t, "other programs used most of the service's cores: these were 97 % busy, and the service used 39 % of one", reason)
 }
 
 // Samples of a Prometheus have no cores, and a very short stage has no samples.
@@ -162,7 +162,7 @@ func TestSlownessWithBusyServiceCores(t *testing.T) {
 		codes   []string
 		says    string
 	}{
-		{.40, nil, "at 100 requests/s the load generator was saturated (p95 1.1 s; others took most of the service's cores: these were 99 % busy, and it took 40 % of one)"},
+		{.40, nil, "at 100 requests/s the load generator was saturated (p95 1.1 s; other programs used most of the service's cores: these were 99 % busy, and the service used 40 % of one)"},
 		{.60, nil, "between 20 and 100 requests/s (p95 1.1 s)"},
 		{.40, []string{shard.TagCode, "status-503"}, "between 20 and 100 requests/s (20.00 % failed"},
 	} {

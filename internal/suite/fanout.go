@@ -73,7 +73,7 @@ func deliveries(m *shard.Merged) []verdict.Check {
 		all.Reasons = append(all.Reasons, sentence("the server reports that it did not put %v broadcasts on every stream", short))
 	}
 	if arrived != due {
-		all.Reasons = append(all.Reasons, sentence("%v of %v deliveries arrived in time, %v came later", arrived, due, overdue))
+		all.Reasons = append(all.Reasons, sentence("%v of %v deliveries arrived in time, %v later", arrived, due, overdue))
 	}
 	zeroCheck := func(id verdict.CheckID, name, counter, reason string) verdict.Check {
 		n := total(counter)

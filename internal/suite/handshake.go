@@ -49,7 +49,7 @@ func assessHandshake(r *Run) verdict.Assessment {
 			{Name: "failed by", Value: dominantCause(sum.Requests)},
 			{Name: "peak", Value: peakOpen(m, stages)},
 		},
-		Passed: []string{sentence("%v of %v connections came about, each with a full handshake; strangers were refused", sum.OK.Count(), sum.Total())},
+		Passed: []string{sentence("%v of %v connections were made, each with a full handshake; untrusted certificates were refused", sum.OK.Count(), sum.Total())},
 	}
 	a.Checks = append([]verdict.Check{checkAllTried(stages), failedShare(r, stages), untrustedRefused(m)}, r.fastEnough(stages)...)
 	memory, flat := r.memoryByScale(m, stages)
@@ -140,7 +140,7 @@ var untrustedClients = []string{"without a certificate", "with a foreign certifi
 // untrustedRefused reads the script's checks before and during the load. The script checks an attempt only if the
 // server responded (it accepts untrusted certificates), or refused it by an alert or a status.
 func untrustedRefused(m *shard.Merged) verdict.Check {
-	c := check(CheckUntrusted, "strangers are refused", "each attempt, before and during the load", "", true)
+	c := check(CheckUntrusted, "untrusted certificates are refused", "each attempt, before and during the load", "", true)
 	var attempts int64
 	for _, credentials := range untrustedClients {
 		passes, fails := scriptCheck(m, "refused "+credentials)
@@ -202,8 +202,8 @@ func checkOpenTogether(m *shard.Merged, st StageResult) []verdict.Check {
 	}
 	all := time.Duration(released.FirstUS-last) * time.Microsecond
 	c := check(CheckHeldAtOnce, "all held at a time", "for a while", all, all > 0,
-		sentence("the first connections were let go %v before the last one was open, so they were never all held at a time: "+
-			"raise HOLD_SECONDS by that much, or ask for less", -all))
+		sentence("the first connections were closed %v before the last one was open, so they were never all open at one time: "+
+			"raise HOLD_SECONDS by that much, or open fewer", -all))
 	if !c.Pass {
 		c.Actual = "never"
 	}

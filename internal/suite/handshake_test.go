@@ -100,7 +100,7 @@ func TestFailedHandshakes(t *testing.T) {
 			r := newHandshakeRun(nil, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15)
 			r.Rounds[0].Checks = nil
 			return r
-		}, verdict.Invalid, "strangers are refused"},
+		}, verdict.Invalid, "untrusted certificates are refused"},
 		{"the runner's memory grows", func() *Run {
 			return newHandshakeRun(nil, [2]uint64{60, 100}, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15)
 		}, verdict.Fail, "memory of the runners is flat: 100.0 MiB, the limit is at most 91.0 MiB"},
@@ -117,7 +117,7 @@ func TestFailedHandshakes(t *testing.T) {
 			r := newHandshakeRun(nil, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15)
 			r.Rounds[0].Checks = r.Rounds[0].Checks[:2]
 			return r
-		}, verdict.Invalid, "strangers are refused: not tried"},
+		}, verdict.Invalid, "untrusted certificates are refused: not tried"},
 		{"it is too slow", func() *Run {
 			return newHandshakeRun(map[string]string{"MIN_RATE": "20"}, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15)
 		}, verdict.Fail, "1000 connections: 10/s, the limit is at least 20"},
@@ -160,7 +160,7 @@ func TestHeldConnectionsAreConcurrent(t *testing.T) {
 		v := judge(r)
 		require.Equal(t, want, v.Verdict, v.Reasons)
 		if want == verdict.Invalid {
-			require.Contains(t, fmt.Sprint(v.Reasons), "the first connections were let go 2 s before the last one was open")
+			require.Contains(t, fmt.Sprint(v.Reasons), "the first connections were closed 2 s before the last one was open")
 		}
 		m.Runners = append(m.Runners, m.Runners[0])
 		require.Contains(t, fact(judge(r), "peak"), "in one of 2 runners")

@@ -333,11 +333,11 @@ func (r *Run) checkServerCount(stages []StageResult) []verdict.Check {
 	}
 	served, all := clamp.Int64(r.Samples[len(r.Samples)-1].Served), total(stages)
 	c := inconclusive(check(verdict.CheckOwnCount, "server's own count", text(all.Total()), served, served >= all.OK.Count() && served <= all.Total(),
-		sentence("%v requests came to the backends, the runners account for %v, %v of them failed: some were cut off, or someone else asked",
+		sentence("%v requests reached the backends, the runners counted %v, %v of them failed: some were cut off, or another client made requests",
 			served, all.Total(), all.Failed.Count())))
 	if !c.Pass && len(r.Failures)+len(r.Unreachable) > 0 { // they fail the run, and outrank a count that they disturbed
 		c = advisory(c)
-		c.Reasons = []string{sentence("%v requests came to the backends that still ran at the end, the runners account for %v: "+
+		c.Reasons = []string{sentence("%v requests reached the backends that still ran at the end, the runners counted %v: "+
 			"the count of a process is lost when it dies", served, all.Total())}
 	}
 	return []verdict.Check{c}

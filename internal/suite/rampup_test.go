@@ -152,7 +152,7 @@ func TestFullMachineLimitsTheGenerator(t *testing.T) {
 	v := judge(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Contains(t, fact(v, "breaks"), "not found: at 100 requests/s the load generator was saturated")
-	require.Contains(t, fact(v, "breaks"), "the machine was full: of 195 % of a core the runners took 150 % and the service 20 %")
+	require.Contains(t, fact(v, "breaks"), "the machine was full: of 195 % of a core the runners used 150 % and the service 20 %")
 	require.Len(t, v.Warnings, 1)
 	require.Equal(t, []string{"100/s", "150", "0", "20", "195", "0", "0 ms"}, table(v, "CPU by stage, % of one core").Rows[1])
 	r.Samples = nil // on its own machine

@@ -205,7 +205,7 @@ func (st *StageResult) level(load, offered float64, l Limits) Level {
 	}
 	var excuses []string
 	if st.Attributed > 0 {
-		excuses = append(excuses, fmt.Sprintf("%s of them by its own waits, or for want of ports or descriptors", format.Thousands(st.Attributed)))
+		excuses = append(excuses, fmt.Sprintf("%s of them by its own waits, or because it had no ports or descriptors", format.Thousands(st.Attributed)))
 	}
 	if st.AttributedDropped > 0 {
 		excuses = append(excuses, fmt.Sprintf("it left %s requests out", format.Thousands(st.AttributedDropped)))
@@ -252,7 +252,7 @@ func (m Machine) Limit() (limit Limit, reason string) {
 
 // foreignLoadText states that other programs filled the cores of the service.
 func (m Machine) foreignLoadText() string {
-	return fmt.Sprintf("others took most of the service's cores: these were %.0f %% busy, and it took %.0f %% of one", 100*m.ServiceBusy, m.Backend+m.Nginx)
+	return fmt.Sprintf("other programs used most of the service's cores: these were %.0f %% busy, and the service used %.0f %% of one", 100*m.ServiceBusy, m.Backend+m.Nginx)
 }
 
 // generatorFull reports whether the generator's cores were full, and fuller than the service's.
@@ -287,7 +287,7 @@ func (m Machine) GeneratorLimit() string {
 	case u.WaitedLong() && u.CPU+u.Waited > float64(max(m.Cores, 1))/2:
 		return fmt.Sprintf("the runners waited %.1f s for a core in each second, and computed for %.1f s", u.Waited, u.CPU)
 	case m.isFull(m.Host) && m.Runners > m.Host/2:
-		return fmt.Sprintf("the machine was full, and the runners took %.0f %% of a core of %.0f %%", m.Runners, m.Host)
+		return fmt.Sprintf("the machine was full, and the runners used %.0f %% of a core of %.0f %%", m.Runners, m.Host)
 	}
 	return ""
 }
@@ -322,7 +322,7 @@ func (m Machine) machineLimit(duration time.Duration, freeCores bool) string {
 	if service >= m.Host/2 || !byRunners && !(m.isFull(m.Peak) && m.Explains(duration)) {
 		return ""
 	}
-	text := fmt.Sprintf("the machine was full: of %.0f %% of a core the runners took %.0f %%", max(m.Host, m.Peak), m.Runners)
+	text := fmt.Sprintf("the machine was full: of %.0f %% of a core the runners used %.0f %%", max(m.Host, m.Peak), m.Runners)
 	if service > 0 {
 		text += fmt.Sprintf(" and the service %.0f %%", service)
 	}

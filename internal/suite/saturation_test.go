@@ -78,7 +78,7 @@ func TestGeneratorFaults(t *testing.T) {
 		"resets, and AWS dropped packets then":                     {packets(timeouts(0, "net-1220"), 0), Bad, "10.00 % failed"},
 		"resets, whatever the waits":                               {timeouts(300*time.Millisecond, "net-1220").withWait(3, 300*time.Millisecond), Bad, "10.00 % failed"},
 		"204s, whatever the waits":                                 {timeouts(300*time.Millisecond, "status-204").withWait(3, 300*time.Millisecond), Bad, "10.00 % failed"},
-		"no ports left on this host":                               {timeouts(0, "net-1213"), ByGenerator, "for want of ports or descriptors"},
+		"no ports left on this host":                               {timeouts(0, "net-1213"), ByGenerator, "because it had no ports or descriptors"},
 		"answers of 600 ms and waits of 20 ms":                     {fewer(180).addAnswers("rate-20", 180, 600).withOwnTimes(19 * time.Millisecond), Bad, "p95 600 ms"},
 		"answers of 600 ms and waits of 40 ms":                     {fewer(180).addAnswers("rate-20", 180, 600).withOwnTimes(40 * time.Millisecond), ByGenerator, "p95 600 ms"},
 		"left out, and nothing waited":                             {dropped(5).withWait(4, 20*time.Millisecond), Bad, "90.0 % answered"},

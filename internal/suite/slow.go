@@ -46,7 +46,7 @@ func assessSlow(r *Run) verdict.Assessment {
 		closed = [2]string{fmt.Sprintf("%.1f", s.closed.Min/1000), fmt.Sprintf("%.1f", s.closed.Max/1000)}
 	}
 	t := newTable("Slow streams", "cut: seconds after which those were cut that saw it at once; behind: KB by which the others were when they read on",
-		"slow|cut|first|last|cut, seen later|how|kept, all came|kept, some missing|behind p50|max")
+		"slow|cut|first|last|cut, seen later|how|kept, all arrived|kept, some missing|behind p50|max")
 	t.Add(row(s.started, s.closed.Count, closed[0], closed[1], s.closedUnseen, reasonCounts(s.reasons), s.complete, s.started-s.closedAll()-s.complete,
 		trend(behind, .5), trend(behind, 1))...)
 	a := verdict.Assessment{
@@ -195,15 +195,15 @@ func (s *slowStreams) checkAccepted() []verdict.Check {
 		return nil
 	}
 	all := s.confirmed + s.unconfirmed
-	c := check(verdict.CheckConfirmed, "messages taken by the service", text(all), s.confirmed, s.confirmed > 0 && s.unconfirmed == 0,
-		sentence("the service did not take %v of %v messages while some clients did not read", s.unconfirmed, all))
+	c := check(verdict.CheckConfirmed, "messages accepted by the service", text(all), s.confirmed, s.confirmed > 0 && s.unconfirmed == 0,
+		sentence("the service did not accept %v of %v messages while some clients did not read", s.unconfirmed, all))
 	switch {
 	case c.Pass:
 	case all == 0:
 		c.Reasons = []string{"no message was published while clients were slow, so nothing filled the service's buffers"}
 		c = c.Inconclusive()
 	case s.confirmed == 0 && s.broadcasts:
-		c.Reasons = []string{"the service took none of the messages that were to fill its buffers: this suite needs POST BACKEND_URL/event/broadcast (docs/suites.md)"}
+		c.Reasons = []string{"the service accepted none of the messages that fill its buffers: this suite needs POST BACKEND_URL/event/broadcast (docs/suites.md)"}
 		c = c.Inconclusive()
 	}
 	return []verdict.Check{c}
@@ -227,9 +227,9 @@ func (s *slowStreams) checkDelivered() []verdict.Check {
 	}
 	return []verdict.Check{
 		check(CheckDelivered, "large messages on the other streams", text(s.due), s.arrived, s.arrived >= s.due,
-			sentence("%v of %v large messages did not come to streams that were read", s.due-s.arrived, s.due)),
+			sentence("%v of %v large messages did not arrive on streams that were read", s.due-s.arrived, s.due)),
 		check(CheckDeliveredOnce, "large messages again or out of order", "0", s.repeated, s.repeated == 0,
-			format.Plural(s.repeated, "large message came", "large messages came")+" to streams that were read once more, or behind a later one"),
+			format.Plural(s.repeated, "large message arrived", "large messages arrived")+" on streams that were read twice, or after a later one"),
 	}
 }
 

@@ -111,7 +111,7 @@ func TestMessagesWithSlowClients(t *testing.T) {
 	s := slowStreams{lasted: 30 * time.Second}
 	s.count(log.Published(true), at(10))
 	require.Equal(t, []int{1, 1}, []int{s.confirmed, s.unconfirmed})
-	require.Equal(t, []string{"the service did not take 1 of 2 messages while some clients did not read"}, s.checkAccepted()[0].Reasons)
+	require.Equal(t, []string{"the service did not accept 1 of 2 messages while some clients did not read"}, s.checkAccepted()[0].Reasons)
 }
 
 func TestSlowFindsFaults(t *testing.T) {
@@ -131,10 +131,10 @@ func TestSlowFindsFaults(t *testing.T) {
 		{"the service has no broadcasts", func(r *Run) {
 			sum("slow_taken", 0)(r)
 			r.addCounter("slow_untaken", "slow", 120)
-		}, verdict.Invalid, "the service took none of the messages"},
-		{"the service refuses messages meanwhile", func(r *Run) { r.addCounter("slow_untaken", "slow", 2) }, verdict.Fail, "the service did not take 2 of 122 messages while some clients did not read"},
-		{"large messages do not come to others", sum("slow_arrived", 10_790), verdict.Fail, "10 of 10,800 large messages did not come to streams that were read"},
-		{"large messages come twice to others", func(r *Run) { r.addCounter("slow_again", "slow", 3) }, verdict.Fail, "3 large messages came to streams that were read once more, or behind a later one"},
+		}, verdict.Invalid, "the service accepted none of the messages"},
+		{"the service refuses messages meanwhile", func(r *Run) { r.addCounter("slow_untaken", "slow", 2) }, verdict.Fail, "the service did not accept 2 of 122 messages while some clients did not read"},
+		{"large messages do not come to others", sum("slow_arrived", 10_790), verdict.Fail, "10 of 10,800 large messages did not arrive on streams that were read"},
+		{"large messages come twice to others", func(r *Run) { r.addCounter("slow_again", "slow", 3) }, verdict.Fail, "3 large messages arrived on streams that were read twice, or after a later one"},
 		{"a stream that is read is late", func(r *Run) { r.delayNoops(7, 1, 30*time.Second) }, verdict.Fail, "d-7"},
 		{"a stream that is read is cut", func(r *Run) { r.endEarly(7, 30*time.Second, "reset") }, verdict.Fail, "d-7 was disconnected"},
 		{"nothing was filled, and a stream that is read is cut", func(r *Run) {

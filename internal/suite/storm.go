@@ -162,7 +162,7 @@ func (s *stormStage) checkConnectRate(r *Run) verdict.Check {
 		return c.Inconclusive()
 	}
 	if why := s.machine.GeneratorLimit(); why != "" {
-		c.Reasons = []string{sentence("the service took %s connects per second, and %v are wanted; the load generator may be the reason: %s", c.Actual, least, why)}
+		c.Reasons = []string{sentence("the service admitted %s connects per second, and %v are required; the load generator may be the reason: %s", c.Actual, least, why)}
 		c.ExplainedBy = verdict.SignalGenerator
 		return c.Inconclusive()
 	}

@@ -139,7 +139,7 @@ func TestStormFindsFaults(t *testing.T) {
 		{"the service is too slow, or the generator", func(r *Run) {
 			r.Rounds[0].Suite.Parameters["MIN_RATE"] = "200"
 			r.Rounds[0].Series = []shard.Bucket{{Unix: start.Unix() + 20, Process: shard.Process{StallMS: 900}}}
-		}, verdict.Invalid, "the service took 99 connects per second, and 200 are wanted; the load generator may be the reason: a runner stalled for 900 ms"},
+		}, verdict.Invalid, "the service admitted 99 connects per second, and 200 are required; the load generator may be the reason: a runner stalled for 900 ms"},
 		{"refused clients waited", func(r *Run) {
 			r.Rounds[0].Suite.Parameters["MIN_RATE"] = "200"
 			for n := range 3 {

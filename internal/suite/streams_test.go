@@ -53,14 +53,14 @@ func TestChurnClaimsNoLeakFreedomWithoutSamples(t *testing.T) {
 	r.Samples = r.Samples[:10]
 	v := judge(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
-	require.Equal(t, []string{"55 connections came and went, 260 of 260 noops received"}, v.Reasons)
+	require.Equal(t, []string{"55 connections were opened and closed, 260 of 260 noops received"}, v.Reasons)
 }
 
 func TestChurnPasses(t *testing.T) {
 	t.Parallel()
 	v := judge(newChurnRun())
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
-	require.Equal(t, []string{"55 connections came and went, 260 of 260 noops received, nothing leaked"}, v.Reasons)
+	require.Equal(t, []string{"55 connections were opened and closed, 260 of 260 noops received, nothing leaked"}, v.Reasons)
 	require.Equal(t, 55, v.Connections.Completed)
 	require.EqualValues(t, 260, v.Server.Sent)
 	require.Equal(t, [][]string{
@@ -319,7 +319,7 @@ func TestCapacityFailsOnFaults(t *testing.T) {
 			r.Server[c.ID] = verdict.ServerEntry{ID: c.ID, First: 1, Last: c.Last, Sent: c.Last + 3}
 		}, "the server's ledger lists 13 noops as sent to d-250, but 10 arrived"},
 		"the server does not know of a stream": {func(r *Run, c *shard.Connection) { delete(r.Server, c.ID) }, "the server's ledger has no entry for d-250"},
-		"a stream goes on":                     {func(_ *Run, c *shard.Connection) { c.State = ledger.Unfinished }, "1 of 300 sustained streams went on"},
+		"a stream goes on":                     {func(_ *Run, c *shard.Connection) { c.State = ledger.Unfinished }, "1 of 300 sustained streams stayed open"},
 	} {
 		r := newCapacityRun(100, 200, 300)
 		c.edit(r, r.Rounds[0].Connections.Edit(250))
@@ -370,9 +370,9 @@ func TestFanout(t *testing.T) {
 		want verdict.Outcome
 		says string
 	}{
-		"one delivery is missing":        {func(r *Run) { r.addCounter("fanout_due", "to-10", 1) }, verdict.Fail, "100 of 101 deliveries arrived in time, 0 came later"},
+		"one delivery is missing":        {func(r *Run) { r.addCounter("fanout_due", "to-10", 1) }, verdict.Fail, "100 of 101 deliveries arrived in time, 0 later"},
 		"one came twice, and one never":  {func(r *Run) { r.addCounter("fanout_due", "to-10", 1).addCounter("fanout_twice", "to-10", 1) }, verdict.Fail, "1 deliveries were of a broadcast that the subscriber already had"},
-		"one came after its time":        {func(r *Run) { r.addCounter("fanout_due", "to-10", 1).addCounter("fanout_overdue", "to-10", 1) }, verdict.Fail, "100 of 101 deliveries arrived in time, 1 came later"},
+		"one came after its time":        {func(r *Run) { r.addCounter("fanout_due", "to-10", 1).addCounter("fanout_overdue", "to-10", 1) }, verdict.Fail, "100 of 101 deliveries arrived in time, 1 later"},
 		"one came twice":                 {func(r *Run) { r.addCounter("fanout_twice", "to-10", 1) }, verdict.Fail, "1 deliveries were of a broadcast that the subscriber already had"},
 		"one came that nobody sent":      {func(r *Run) { r.addCounter("fanout_strange", "", 1) }, verdict.Fail, "1 deliveries did not match any broadcast sent to the subscriber"},
 		"one does not say when it began": {func(r *Run) { r.addCounter("fanout_untimed", "to-10", 1) }, verdict.Invalid, "1 deliveries say no time at which they were sent"},

@@ -234,8 +234,8 @@ func TestHandshakeReportsUntrustedClients(t *testing.T) {
 		"let in":           {tls.RequestClientCert, func(http.ResponseWriter, *http.Request) {}, verdict.Fail, "a client without a certificate got an answer"},
 		"let in to a 503":  {tls.RequestClientCert, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, verdict.Fail, "a client without a certificate got an answer"},
 		"a foreign one":    {tls.RequireAnyClientCert, func(http.ResponseWriter, *http.Request) {}, verdict.Fail, "a client with a foreign certificate got an answer"},
-		"refused by 400":   {tls.RequestClientCert, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(400) }, verdict.Pass, "strangers were refused"},
-		"refused by alert": {tls.RequireAndVerifyClientCert, nil, verdict.Pass, "strangers were refused"},
+		"refused by 400":   {tls.RequestClientCert, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(400) }, verdict.Pass, "untrusted certificates were refused"},
+		"refused by alert": {tls.RequireAndVerifyClientCert, nil, verdict.Pass, "untrusted certificates were refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -17,8 +17,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/netns"
 )
 
-// An accept queue overflows on the machine of runners and target during a soak. Two runners see it, it is counted
-// once, and the run passes with a warning that names the time.
+// An accept queue overflows on the machine of runners and target during a soak. Two runners report it, the verdict counts
+// it once, and the run passes with a warning that names the time.
 func TestAcceptQueueOverflowIsReported(t *testing.T) {
 	t.Parallel()
 	needNginx(t)
@@ -34,7 +34,7 @@ func TestAcceptQueueOverflowIsReported(t *testing.T) {
 	require.True(t, v.Machines[0].Target)
 	counted := v.Machines[0].Counter(machine.Overflows).Increase
 	require.Positive(t, counted)
-	require.LessOrEqual(t, counted, float64(8*connects), "each connect tries some times; the runners do not add up")
+	require.LessOrEqual(t, counted, float64(8*connects), "each connect is retried; the counts of the runners are not added")
 	require.Contains(t, strings.Join(v.Warnings, "\n"), fmt.Sprintf("%.0f connects found an accept queue full on runners 1 and 2", counted))
 	text, err := os.ReadFile(r.dir.Path("report.txt"))
 	require.NoError(t, err)

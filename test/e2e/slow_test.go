@@ -137,7 +137,7 @@ func TestSlowReadersDelayOthers(t *testing.T) {
 	t.Parallel()
 	v := runSlow(t, "--backend-url", broadcaster(t, fakeservice.SlowWait), "--max-growth", "-1")
 	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
-	require.Regexp(t, "the service did not take [0-9]+ of [0-9]+ messages while some clients did not read", reasons(v))
+	require.Regexp(t, "the service did not accept [0-9]+ of [0-9]+ messages while some clients did not read", reasons(v))
 }
 
 // The publisher waits ten seconds for an answer.
@@ -145,7 +145,7 @@ func TestSlowReadersDelayADescribedService(t *testing.T) {
 	t.Parallel()
 	v := runSlow(t, append(publishFlags(describeBackend(t), broadcaster(t, fakeservice.SlowWait)), "--topics", "1", "--publish-rate", "20", "--max-growth", "-1", "--seconds", "32")...)
 	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
-	require.Regexp(t, "the service did not take [0-9]+ of [0-9]+ messages while some clients did not read", reasons(v))
+	require.Regexp(t, "the service did not accept [0-9]+ of [0-9]+ messages while some clients did not read", reasons(v))
 }
 
 func TestServiceBuffersUnreadData(t *testing.T) {
@@ -170,14 +170,14 @@ func TestSlowCountsDuplicates(t *testing.T) {
 	_, url := startFake(t, spec, fakeservice.Strike{})
 	v := runSlow(t, "--backend-url", url, "--max-growth", "-1")
 	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
-	require.Contains(t, reasons(v), "1 large message came to streams that were read once more, or behind a later one")
+	require.Contains(t, reasons(v), "1 large message arrived on streams that were read twice, or after a later one")
 }
 
 func TestSlowWithoutBroadcasts(t *testing.T) {
 	t.Parallel()
 	v := runSlow(t, "--backend-url", broadcaster(t, ""), "--max-growth", "-1")
 	require.Equal(t, verdict.Invalid, v.Verdict, reasons(v))
-	require.Contains(t, reasons(v), "the service took none of the messages that were to fill its buffers")
+	require.Contains(t, reasons(v), "the service accepted none of the messages that fill its buffers")
 
 	r := begin(t, nil, "slow", "--profile", "smoke", "--message-rate", "1")
 	require.Equal(t, 64, r.end(), r.out.String())

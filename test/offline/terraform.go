@@ -14,7 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-const providerVersion = "6.66.0" // whose schema the stand-in has
+const providerVersion = "6.66.0" // the version of the schema in the stand-in
 
 // NeedTerraform skips a test if terraform is not installed.
 func NeedTerraform(t *testing.T) {
@@ -29,10 +29,10 @@ func NeedTerraform(t *testing.T) {
 func Terraform(t *testing.T, repository string) {
 	t.Helper()
 	NeedTerraform(t)
-	mirror := t.TempDir() // not shared: a rebuild during another test would break the checksum that terraform noted
+	mirror := t.TempDir() // not shared: a rebuild during another test would change the checksum that terraform recorded
 	folder := filepath.Join(mirror, "registry.terraform.io/hashicorp/aws", providerVersion, runtime.GOOS+"_"+runtime.GOARCH)
 	require.NoError(t, os.MkdirAll(mirror, 0o755))
-	lock, err := os.Create(mirror + ".lock") // the tests of another package may build it too
+	lock, err := os.Create(mirror + ".lock") // tests of another package may build it at the same time
 	require.NoError(t, err)
 	require.NoError(t, syscall.Flock(int(lock.Fd()), syscall.LOCK_EX))
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(folder, "terraform-provider-aws_v"+providerVersion), ".")
@@ -47,5 +47,5 @@ func Terraform(t *testing.T, repository string) {
 	t.Setenv("TF_CLI_CONFIG_FILE", config)
 	t.Setenv("TF_IN_AUTOMATION", "1")
 	t.Setenv("CHECKPOINT_DISABLE", "1")
-	t.Log("STAND-IN, not the real AWS provider: it has the schema of " + providerVersion + " and asks AWS nothing")
+	t.Log("STAND-IN, not the real AWS provider: it has the schema of " + providerVersion + " and sends no request to AWS")
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// home is the repository on the web, where documentation and source are.
+// home is the web page of the repository, with documentation and source.
 const home = "https://" + module
 
 // image writes the image of Linux, for each architecture that was built, as an OCI layout: a folder that `crane
@@ -103,7 +103,7 @@ func (r *release) archImage(p platform, built []file) (v1.Image, error) {
 }
 
 // writeFolders writes the folders that any user of the container may write to: soak stores temporary files in /tmp,
-// and results in the working directory. No end of archive follows, because files do.
+// and results in the working directory. It writes no end of the archive, because files follow.
 func (r *release) writeFolders(w io.Writer) error {
 	archive := tar.NewWriter(w)
 	for _, folder := range []string{"tmp/", "work/"} {
