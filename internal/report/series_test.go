@@ -81,6 +81,9 @@ func TestExpectedMessagesFollowTheStartAndTheEndOfARun(t *testing.T) {
 	s.phases = phases{} // of a run in progress
 	expected, _ = s.noopsPer(1)
 	require.Equal(t, []float64{50, 100, 50}, expected[:3])
+	s.v.EndedUnix = began + 7 // now
+	expected, _ = s.noopsPer(1)
+	require.InDelta(t, 40, expected[1], 1e-9, "of the step that has just begun")
 }
 
 func TestTheBackendsStreamsAreOpenUntilTheEnd(t *testing.T) {

@@ -185,16 +185,19 @@ func (s *subject) noopsPer(width int) (expected, received []float64) {
 func (s *subject) openSeconds(i int) float64 {
 	p, from, to := s.phases, s.series.timeAt(i-1), s.series.timeAt(i)
 	before, after := s.series.open[i-1], s.series.open[i]
+	if end := s.v.EndedUnix; end > from && after > 0 { // a run in progress: the last step has just begun
+		to = min(to, end)
+	}
 	within := func(at float64) float64 { return min(max(at, from), to) }
 	switch {
 	case math.IsNaN(before) && p.start > from:
 		return after * (to - (within(p.start)+within(p.open))/2)
 	case math.IsNaN(before):
-		return after / 2 * float64(step)
+		return after / 2 * (to - from)
 	case after == 0 && p.end > 0 && p.ending < to:
 		return before * ((within(p.ending)+within(p.end))/2 - from)
 	}
-	return (before + after) / 2 * float64(step)
+	return (before + after) / 2 * (to - from)
 }
 
 // upToEnd repeats the last value of windows of width steps at the end of its window, so that a line of steps ends with the last bar.
