@@ -95,7 +95,11 @@ func (e *ServerEntry) sentMore(r *shard.Connection) bool {
 // that arrived, how many of these the client's own count did not find missing, and a mismatch of any other kind. If our client
 // never had a stream, or got one only after another client had used the id, the entry is that client's.
 func (s *Streams) compare(r *shard.Connection, e *ServerEntry) (sent, unseen uint64, d difference) {
-	if s.server == nil || r.Streams == 0 || idInUse(r) || !s.m.Runners[r.Runner].IsComplete() {
+	if s.server == nil || r.Streams == 0 || idInUse(r) {
+		return 0, 0, d
+	}
+	if !s.m.Runners[r.Runner].IsComplete() {
+		s.Server.Uncompared += r.Received
 		return 0, 0, d
 	}
 	if e == nil {

@@ -141,26 +141,35 @@ type Server struct {
 	Agrees bool   `json:"agrees"` // every message in the server's ledger arrived, and no others
 	// Confirms reports whether it disagrees only on streams on which faults were found.
 	Confirms bool `json:"confirms_faults,omitempty"`
+	// Uncompared is the number of messages that arrived at clients of runners that ended early or replaced one. The ledger has the
+	// messages of both, and of the time between them.
+	Uncompared uint64 `json:"uncompared,omitempty"`
 }
 
 // Partial reports whether its ledger lacks some received messages, such as those sent before a restart, and agrees
 // with the rest.
-func (s Server) Partial(received uint64) bool { return s.Agrees && s.Sent < received }
+func (s Server) Partial(received uint64) bool { return s.Agrees && s.Sent+s.Uncompared < received }
 
 // Comparison returns a sentence that compares its count with the number of messages that arrived.
 func (s Server) Comparison(received uint64) string {
-	text := "its ledger lists " + format.Thousands(s.Sent) + " as sent"
+	text, clients := "its ledger lists "+format.Thousands(s.Sent)+" as sent", ""
+	compared := received - min(s.Uncompared, received)
+	if s.Uncompared > 0 {
+		clients = " at the clients of runners that ran from start to end"
+	}
 	switch {
+	case s.Uncompared > 0 && compared == 0:
+		return "not compared: no runner ran from start to end"
 	case s.Confirms:
 		return text + "; the difference is the faults above"
 	case !s.Agrees:
-		return text + ", and " + format.Thousands(received) + " arrived"
-	case s.Sent == 0 && received > 0:
-		return "its ledger lists none of the " + format.Thousands(received) + " that arrived"
+		return text + ", and " + format.Thousands(compared) + " arrived" + clients
+	case s.Sent == 0 && compared > 0:
+		return "its ledger lists none of the " + format.Thousands(compared) + " that arrived" + clients
 	case s.Partial(received):
 		return text + ", all of which arrived; it lacks the others"
 	}
-	return text + ", as many as arrived"
+	return text + ", as many as arrived" + clients
 }
 
 // Resources are the maximum and the average usage of the processes.
