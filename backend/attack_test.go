@@ -18,13 +18,13 @@ import (
 // Maximum lateness of a noop while the backend is under attack, apart from delays of this machine.
 const attackLateness = 250 * time.Millisecond
 
-// underAttack opens streams while attack runs, and asserts that none is affected: no number missing, no noop late, no
-// stream closed. Its tests do not run in parallel, because the CPU load of other tests is not the attack.
-func underAttack(t *testing.T, s *testService, attack func()) {
+// requireNoEffect opens streams while attack runs, and asserts that none is affected: no number missing, no noop late,
+// no stream closed. Its tests do not run in parallel, because the CPU load of other tests is not the attack.
+func requireNoEffect(t *testing.T, s *testService, attack func()) {
 	t.Helper()
 	over := make(chan struct{})
-	heldUp := make(chan time.Duration)
-	go func() { heldUp <- control(over) }()
+	stalls := make(chan time.Duration)
+	go func() { stalls <- control(over) }()
 	var wg sync.WaitGroup
 	var latest [10]time.Duration
 	for i := range latest {
@@ -54,7 +54,7 @@ func underAttack(t *testing.T, s *testService, attack func()) {
 	wg.Wait()
 	close(over)
 	// A noop waits for three goroutines: those of the schedule, of the network and of the client, each for up to twice as long.
-	allowed := attackLateness + 6*<-heldUp
+	allowed := attackLateness + 6*<-stalls
 	for i, late := range latest {
 		require.LessOrEqual(t, late, allowed, "held-%d", i)
 	}
@@ -87,7 +87,7 @@ func rssOf(t testing.TB, pid int) int {
 // keeps other clients out no longer than that.
 func TestSlowloris(t *testing.T) {
 	s := startTest(t, "--noop-interval=200ms", "--header-timeout=500ms")
-	underAttack(t, s, func() {
+	requireNoEffect(t, s, func() {
 		var list []net.Conn
 		for range s.cfg.httpConnections/8 + 50 {
 			conn := dial(t, s.addr)
@@ -137,7 +137,7 @@ func TestFullGate(t *testing.T) {
 // TestFlood: connects over the limit are refused with Retry-After.
 func TestFlood(t *testing.T) {
 	s := startTest(t, "--noop-interval=200ms", "--max-connections=30")
-	underAttack(t, s, func() {
+	requireNoEffect(t, s, func() {
 		var wg sync.WaitGroup
 		var mu sync.Mutex
 		status := map[int]int{}
@@ -168,7 +168,7 @@ func TestFlood(t *testing.T) {
 func TestHugeHeaders(t *testing.T) {
 	s := startTest(t, "--noop-interval=200ms")
 	huge := "X-Huge: " + strings.Repeat("x", 64<<10)
-	underAttack(t, s, func() {
+	requireNoEffect(t, s, func() {
 		for range 50 {
 			conn := dial(t, s.addr)
 			fmt.Fprintf(conn, "GET /event/connect?id=x HTTP/1.1\r\nHost: x\r\n%s\r\n\r\n", huge)
@@ -188,7 +188,7 @@ func TestHugeHeaders(t *testing.T) {
 // TestForeignDeletes: thousands of DELETEs for ids that are not there.
 func TestForeignDeletes(t *testing.T) {
 	s := startTest(t, "--noop-interval=200ms")
-	underAttack(t, s, func() {
+	requireNoEffect(t, s, func() {
 		conn := dial(t, s.addr)
 		const n = 3000
 		go func() {
@@ -213,7 +213,7 @@ func TestForeignDeletes(t *testing.T) {
 // A client that never reads is disconnected as slow. Other clients are not affected, and its backlog is bounded.
 func TestClientThatNeverReads(t *testing.T) {
 	s := startTest(t, "--noop-interval=200ms", "--write-timeout=400ms", "--max-pending=1000")
-	underAttack(t, s, func() {
+	requireNoEffect(t, s, func() {
 		c := s.open("deaf")
 		s.fill("deaf")
 		var most int

@@ -34,8 +34,8 @@ var _ http.RoundTripper = transport{}
 
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := t.next.RoundTrip(r)
-	p, wrong := t.c.For(r.URL)
-	if p == nil || wrong != nil {
+	p, chooseErr := t.c.For(r.URL)
+	if p == nil || chooseErr != nil {
 		return answer, err //nolint:wrapcheck // as net/http has it
 	}
 	if err == nil && p.Forwards() && answer.StatusCode == http.StatusProxyAuthRequired {

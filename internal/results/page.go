@@ -15,7 +15,7 @@ import (
 // browser would open it fast. The file is in the same folder.
 const maxInPage = 8 << 20
 
-// page collects what report.html shows. verdict.json and the tables must exist.
+// page collects the content of report.html. verdict.json and the tables must exist.
 func (d Dir) page(v *verdict.Verdict, m *shard.Merged, samples []resources.Sample, against Dir) (*report.Run, error) {
 	first := 0
 	if len(m.Runners) > 0 {

@@ -64,9 +64,8 @@ type loss struct {
 	back           bool
 }
 
-// losses returns the losses of all connections in the order in which they began. served has the times at which other
-// streams ended that the service may end by itself. unlisted is the number of further losses, whose times are
-// unknown.
+// losses returns the losses of all connections, ordered by their start. served has the times at which streams ended that
+// the service may end by itself. unlisted is the number of further losses, whose times are unknown.
 func (s *Streams) losses() (all []loss, served []float64, unlisted int) {
 	for c := range s.Records() {
 		r := &s.m.Runners[c.Runner]
@@ -79,7 +78,7 @@ func (s *Streams) losses() (all []loss, served []float64, unlisted int) {
 			all = append(all, loss{o, connection, unix(r.At(from)), unix(r.At(to)), back})
 		}
 		cuts := 0
-		planned := func(at ledger.Instant, byClient bool) { // this would have been without the action, too
+		planned := func(at ledger.Instant, byClient bool) { // an end that the action did not cause
 			if byClient {
 				cuts++
 			} else {
@@ -152,7 +151,7 @@ func (s *Streams) effects(actions []Action) {
 		return
 	}
 	all, served, unlisted := s.losses()
-	counted := 0. // until then
+	counted := 0. // end of the previous effect
 	for i, a := range began {
 		next := math.Inf(1)
 		if i+1 < len(began) {

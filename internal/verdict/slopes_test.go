@@ -14,8 +14,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// slopeCases sets a limit, and gives a bucket the figure that the limit concerns: in MiB, milliseconds or streams. unit is the limit for a
-// growth by 1 per hour.
+// slopeCases sets a limit, and the figure of a bucket that the limit applies to: in MiB, milliseconds or streams. unit is
+// the limit for a growth by 1 per hour.
 var slopeCases = map[string]struct {
 	check CheckID
 	limit func(p *plan.Plan) *float64

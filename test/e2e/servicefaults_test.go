@@ -26,7 +26,7 @@ func TestProxyFaultsAreFound(t *testing.T) {
 			1: {Kind: faulty.Lose, Number: 3}, 2: {Kind: faulty.Repeat, Number: 3}, 3: {Kind: faulty.Swap, Number: 2},
 			4: {Kind: faulty.NoNumber, Number: 3}, 5: {Kind: faulty.OtherDigit, Number: 3}, 6: {Kind: faulty.OtherMarker, Number: 3},
 			7: {Kind: faulty.OtherTime, Number: 3}, 8: {Kind: faulty.Garble, Number: 3},
-			// The last message, so that nothing is on its way to a stream that reconnects.
+			// The last message, so that no message is in flight to a stream that reconnects.
 			9: {Kind: faulty.Reset, Number: perTopic}, 10: {Kind: faulty.Close, Number: perTopic}, 11: {Kind: faulty.End, Number: perTopic},
 		}
 		o := faulty.Options{}
@@ -42,7 +42,7 @@ func TestProxyFaultsAreFound(t *testing.T) {
 		m, cut := v.Messages, uint64(3)
 		const corrupted = 5
 		require.Equal(t, [...]uint64{1, 1, 1, corrupted}, [...]uint64{m.Missed, m.Duplicated, m.Reordered, m.Corrupted}, s.out.String())
-		unseen := cut // messages that the cut streams do not get
+		unseen := cut // messages that the disconnected streams do not receive
 		if name == "mercure" {
 			unseen = 0 // it sends them to the next stream
 		}
@@ -94,7 +94,7 @@ func (s *serviceSoak) requireFinding(v *verdict.Verdict, kind ledger.Kind, k int
 	})
 	require.Len(s.t, found, 1, s.out.String())
 	require.Regexp(s.t, "^"+found[0].ID+" "+regexp.QuoteMeta(strings.ReplaceAll(text, "TOPIC", s.topic(k))), found[0].Text)
-	require.True(s.t, slices.ContainsFunc(v.Groups, func(g verdict.FindingGroup) bool { // alone, or with equal ones
+	require.True(s.t, slices.ContainsFunc(v.Groups, func(g verdict.FindingGroup) bool { // separate, or grouped with equal ones
 		return g.Kind == string(kind) && (g.Text == found[0].Text || g.Connections > 1 && g.FirstUnix <= found[0].Unix && found[0].Unix <= g.LastUnix) && slices.Contains(v.Reasons, g.Text)
 	}), s.out.String())
 }
