@@ -1,7 +1,7 @@
 // Command backend is the server-sent events service that the soak tests: it
 // holds many idle event streams at the price of a file descriptor and a few
 // hundred bytes each, sends every stream a numbered noop at a fixed interval,
-// and keeps the ledger of what it sent.
+// and keeps a ledger of the sent messages.
 //
 // net/http parses and refuses requests. An accepted stream is claimed from net/http as a bare descriptor (connect.go).
 // From then on one goroutine, the scheduler (hub.go), owns it: only the scheduler writes and closes descriptors. A second
@@ -23,7 +23,7 @@ import (
 const (
 	exitOK    = 0
 	exitError = 1  // it could not start or not end cleanly
-	exitUsage = 64 // a setting makes no sense
+	exitUsage = 64 // a setting is invalid
 )
 
 func main() {

@@ -24,15 +24,15 @@ type group struct {
 type groups []*group
 
 func (g *groups) add(event string, tone Tone, n int, at float64, took time.Duration) {
-	i := slices.IndexFunc(*g, func(have *group) bool { return have.event == event })
+	i := slices.IndexFunc(*g, func(existing *group) bool { return existing.event == event })
 	if i < 0 {
 		*g = append(*g, &group{event: event, tone: tone, first: at, last: at, took: shard.NewHistogram()})
 		i = len(*g) - 1
 	}
-	have := (*g)[i]
-	have.n += n
-	have.first, have.last = min(have.first, at), max(have.last, at)
-	have.took.Record(took)
+	existing := (*g)[i]
+	existing.n += n
+	existing.first, existing.last = min(existing.first, at), max(existing.last, at)
+	existing.took.Record(took)
 }
 
 // sortByCount sorts the groups by size, largest first.
@@ -44,10 +44,10 @@ func (g groups) sortByCount() groups {
 // addGroups adds a table of groups, unless there are none. Shares are of total; took names the times of the events.
 func (s *Section) addGroups(g groups, caption, column, took string, total int) {
 	t := Table{Caption: caption, Columns: Columns(column, "#how often", "#share", "first seen (UTC)", "last seen (UTC)", "#"+took+", p50", "#p99", "#max")}
-	for _, have := range g.sortByCount() {
-		row := append(Row{{Text: have.event, Tone: have.tone}}, Cells(format.Thousands(have.n), format.Share(float64(have.n), float64(total)), format.Clock(have.first), format.Clock(have.last))...)
-		if have.took.Max() > 0 {
-			row = append(row, timeQuantiles(have.took, .5, .99, 1)...)
+	for _, existing := range g.sortByCount() {
+		row := append(Row{{Text: existing.event, Tone: existing.tone}}, Cells(format.Thousands(existing.n), format.Share(float64(existing.n), float64(total)), format.Clock(existing.first), format.Clock(existing.last))...)
+		if existing.took.Max() > 0 {
+			row = append(row, timeQuantiles(existing.took, .5, .99, 1)...)
 		} else {
 			row = append(row, Cells("–", "–", "–")...)
 		}
@@ -66,7 +66,7 @@ func timeQuantiles(h *shard.Histogram, quantiles ...float64) (row Row) {
 	return row
 }
 
-// causes describes the reasons of the client for the end of a stream; others are clear.
+// causes describes the client's reasons for the end of a stream. Reasons without an entry need no description.
 var causes = map[string]string{
 	"": "unknown reason", "idle": "went silent, closed by soak", "server": "closed by the server",
 	"truncated": "closed by the server in the middle of a response",

@@ -32,7 +32,7 @@ func Buffer(b *shard.Bursts) string {
 	return text
 }
 
-// minDueGap is the least time between two messages that are due one by one.
+// minDueGap is the minimum time between two messages that are due separately.
 const minDueGap = 20 * time.Millisecond
 
 // bufferWarning warns if most messages arrived together though they were due one by one; "" otherwise. Compressed
