@@ -24,15 +24,15 @@ type group struct {
 type groups []*group
 
 func (g *groups) add(event string, tone Tone, n int, at float64, took time.Duration) {
-	i := slices.IndexFunc(*g, func(existing *group) bool { return existing.event == event })
+	i := slices.IndexFunc(*g, func(entry *group) bool { return entry.event == event })
 	if i < 0 {
 		*g = append(*g, &group{event: event, tone: tone, first: at, last: at, took: shard.NewHistogram()})
 		i = len(*g) - 1
 	}
-	existing := (*g)[i]
-	existing.n += n
-	existing.first, existing.last = min(existing.first, at), max(existing.last, at)
-	existing.took.Record(took)
+	entry := (*g)[i]
+	entry.n += n
+	entry.first, entry.last = min(entry.first, at), max(entry.last, at)
+	entry.took.Record(took)
 }
 
 // sortByCount sorts the groups by size, largest first.
@@ -44,10 +44,10 @@ func (g groups) sortByCount() groups {
 // addGroups adds a table of groups, unless there are none. Shares are of total; took names the times of the events.
 func (s *Section) addGroups(g groups, caption, column, took string, total int) {
 	t := Table{Caption: caption, Columns: Columns(column, "#how often", "#share", "first seen (UTC)", "last seen (UTC)", "#"+took+", p50", "#p99", "#max")}
-	for _, existing := range g.sortByCount() {
-		row := append(Row{{Text: existing.event, Tone: existing.tone}}, Cells(format.Thousands(existing.n), format.Share(float64(existing.n), float64(total)), format.Clock(existing.first), format.Clock(existing.last))...)
-		if existing.took.Max() > 0 {
-			row = append(row, timeQuantiles(existing.took, .5, .99, 1)...)
+	for _, entry := range g.sortByCount() {
+		row := append(Row{{Text: entry.event, Tone: entry.tone}}, Cells(format.Thousands(entry.n), format.Share(float64(entry.n), float64(total)), format.Clock(entry.first), format.Clock(entry.last))...)
+		if entry.took.Max() > 0 {
+			row = append(row, timeQuantiles(entry.took, .5, .99, 1)...)
 		} else {
 			row = append(row, Cells("–", "–", "–")...)
 		}
