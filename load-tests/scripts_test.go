@@ -19,9 +19,9 @@ func TestCachedScriptsAreThoseOfThisFolder(t *testing.T) {
 	require.NoError(t, os.WriteFile(changed, []byte("throw 1"), 0o644))
 	require.NoError(t, os.Remove(filepath.Join(folder, "services", "nchan.js")))
 
-	again, err := CacheFolder()
+	second, err := CacheFolder()
 	require.NoError(t, err)
-	require.Equal(t, folder, again)
+	require.Equal(t, folder, second)
 	names := []string{"lib/config.js", "services/nchan.js", "types/index.d.ts"}
 	for _, s := range append(suite.All(), suite.Default()) {
 		name, err := filepath.Rel(Folder, filepath.Join(s.Script...))

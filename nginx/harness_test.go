@@ -58,9 +58,9 @@ func start(t *testing.T, c Config, edits ...string) {
 	}
 	path := filepath.Join(c.Dir, "nginx.conf")
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	var said strings.Builder
+	var output strings.Builder
 	cmd := exec.Command(binary, "-e", c.ErrorLog, "-c", path)
-	cmd.Stdout, cmd.Stderr = &said, &said
+	cmd.Stdout, cmd.Stderr = &output, &output
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	require.NoError(t, cmd.Start())
 	ended := make(chan error, 1)
@@ -78,7 +78,7 @@ func start(t *testing.T, c Config, edits ...string) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	log, _ := os.ReadFile(c.ErrorLog)
-	t.Fatalf("nginx does not listen: %s%s", said.String(), log)
+	t.Fatalf("nginx does not listen: %s%s", output.String(), log)
 }
 
 // newConfig returns a configuration for start.

@@ -73,9 +73,9 @@ func TestPrivatePathsNeedTheToken(t *testing.T) {
 		"/metrics", "/event/ledger", "/fault", "/event/send?id=a", "/event/broadcast", "/", "/nginx-status", "/backend-1/metrics",
 		"/metrics/", "/%6detrics", "//metrics", "/x/../metrics", "/event/ledger?prefix=a", "/event//ledger", "/event/%6cedger",
 	} {
-		for _, wrong := range []string{"", "Bearer", "Bearer " + token + "x", "Bearer x" + token, "Bearer " + strings.ToUpper(token), "Basic " + token} {
-			status, body := request(t, http.MethodGet, outside+path, wrong)
-			require.Equal(t, http.StatusUnauthorized, status, "%s with %q: %s", path, wrong, body)
+		for _, wrongToken := range []string{"", "Bearer", "Bearer " + token + "x", "Bearer x" + token, "Bearer " + strings.ToUpper(token), "Basic " + token} {
+			status, body := request(t, http.MethodGet, outside+path, wrongToken)
+			require.Equal(t, http.StatusUnauthorized, status, "%s with %q: %s", path, wrongToken, body)
 			require.Contains(t, body, "BACKEND_TOKEN", "it says what to do")
 		}
 	}

@@ -51,7 +51,7 @@ func TestRefusalsHaveAReason(t *testing.T) {
 	for _, c := range []struct {
 		method, path string
 		status       int
-		says         string
+		wantText     string
 	}{
 		{"GET", "/default/services/s/math.multiply?a=9", 400, "b must be a number"},
 		{"GET", "/default/services/s/math.multiply?a=NaN&b=1", 400, "a must be a number"},
@@ -71,7 +71,7 @@ func TestRefusalsHaveAReason(t *testing.T) {
 	} {
 		status, header, body := request(t, h, c.method, c.path, "")
 		require.Equal(t, c.status, status, c.path)
-		require.Contains(t, body, c.says, c.path)
+		require.Contains(t, body, c.wantText, c.path)
 		require.Empty(t, header.Get("X-Server"))
 	}
 }

@@ -42,17 +42,17 @@ func TestStarterNeedsNoCurl(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "sh"), "curl", "--retry", "3", "-X", "PATCH", "-H", "Content-Type: application/json",
 			server.URL+"/v1/status", "-d", body, "-s", "-w", "\n%{http_code}")
 		cmd.Env = []string{"PATH=" + bin}
-		said, err := cmd.CombinedOutput()
-		return string(said), err
+		output, err := cmd.CombinedOutput()
+		return string(output), err
 	}
-	said, err := start()
-	require.NoError(t, err, said)
-	assert.Contains(t, said, `"running":true`)
+	output, err := start()
+	require.NoError(t, err, output)
+	assert.Contains(t, output, `"running":true`)
 	assert.EqualValues(t, 1, requests.Load())
 
 	status.Store(http.StatusInternalServerError)
-	said, err = start()
+	output, err = start()
 	require.Error(t, err)
-	assert.Contains(t, said, "500 Internal Server Error")
+	assert.Contains(t, output, "500 Internal Server Error")
 	assert.EqualValues(t, 1+4, requests.Load(), "a request that fails is sent again")
 }

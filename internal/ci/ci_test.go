@@ -54,9 +54,9 @@ var (
 
 // runStep interprets an output as GitHub's runner does: it obeys commands, except between stop-commands and its
 // token.
-func runStep(said string) (s step) {
+func runStep(text string) (s step) {
 	stopped := ""
-	for _, line := range strings.FieldsFunc(said, func(r rune) bool { return r == '\n' || r == '\r' }) {
+	for _, line := range strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }) {
 		command := commandLine.FindStringSubmatch(line)
 		switch {
 		case stopped != "":
@@ -213,13 +213,13 @@ func TestUnwritableFileIsAWarning(t *testing.T) {
 	t.Setenv("GITHUB_STEP_SUMMARY", "")
 	t.Setenv("GITHUB_OUTPUT", "")
 	folder := t.TempDir()
-	var said []string
+	var warnings []string
 	teller := Begin(Targets{GitHub: true, JUnit: filepath.Join(folder, "gone", "soak.xml")}, io.Discard)
 	teller.SetVerdict(newVerdict(verdict.Pass), "")
-	require.NoError(t, teller.End(nil, func(text string) { said = append(said, text) }))
-	require.Len(t, said, 2)
-	require.Contains(t, said[0], "soak.xml")
-	require.Contains(t, said[1], "GITHUB_STEP_SUMMARY is not set")
+	require.NoError(t, teller.End(nil, func(text string) { warnings = append(warnings, text) }))
+	require.Len(t, warnings, 2)
+	require.Contains(t, warnings[0], "soak.xml")
+	require.Contains(t, warnings[1], "GITHUB_STEP_SUMMARY is not set")
 
 	require.NoError(t, Targets{JUnit: filepath.Join(folder, "new.xml")}.Check())
 	require.ErrorContains(t, Targets{JUnit: filepath.Join(folder, "gone", "new.xml")}.Check(), "there is no folder")
@@ -234,8 +234,8 @@ func TestNothingIsReportedOutsideOfCI(t *testing.T) {
 	was := errors.New("one\ntwo")
 	require.Equal(t, was, teller.End(was, failOnWarning(t)))
 	require.Empty(t, out.String())
-	var nobody *Reporter
-	nobody.SetVerdict(newVerdict(verdict.Pass), "")
+	var reporter *Reporter
+	reporter.SetVerdict(newVerdict(verdict.Pass), "")
 }
 
 // parse reads a file as strictly as XML is.

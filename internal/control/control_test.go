@@ -47,18 +47,18 @@ func TestAccountText(t *testing.T) {
 	start := time.Now()
 	at := func(seconds float64) time.Time { return start.Add(time.Duration(seconds * float64(time.Second))) }
 	type event struct {
-		at    float64
-		id    int
-		own   time.Duration // lateness of the reference
-		late  time.Duration
-		lost  uint64
-		noise bool
+		at       float64
+		id       int
+		lateness time.Duration // lateness of the reference
+		late     time.Duration
+		lost     uint64
+		noise    bool
 	}
 	for name, events := range map[string][]event{
 		"in time":                         {{at: 0, id: 1}, {at: 1, id: 2}, {at: 2, id: 3}},
 		"the reader stalled":              {{at: 0, id: 1}, {at: 3, id: 2, late: 2 * time.Second}, {at: 3, id: 3, late: time.Second}, {at: 3, id: 4}},
-		"the reference stalled":           {{at: 0, id: 1}, {at: 3, id: 2, own: 2 * time.Second}, {at: 3, id: 3, own: time.Second}, {at: 3, id: 4}},
-		"both did, the reader for longer": {{at: 0, id: 1}, {at: 3, id: 2, own: 500 * time.Millisecond, late: 1500 * time.Millisecond}},
+		"the reference stalled":           {{at: 0, id: 1}, {at: 3, id: 2, lateness: 2 * time.Second}, {at: 3, id: 3, lateness: time.Second}, {at: 3, id: 4}},
+		"both did, the reader for longer": {{at: 0, id: 1}, {at: 3, id: 2, lateness: 500 * time.Millisecond, late: 1500 * time.Millisecond}},
 		"the first event was late":        {{at: 2, id: 1}, {at: 2, id: 2}, {at: 3, id: 3}, {at: 5, id: 4, late: time.Second}},
 		"numbers were skipped":            {{at: 0, id: 1}, {at: 4, id: 5, lost: 3}},
 		"it began before it was read":     {{at: 0, id: 7}, {at: 1, id: 8}},
@@ -68,12 +68,12 @@ func TestAccountText(t *testing.T) {
 			t.Parallel()
 			var a Account
 			for i, e := range events {
-				got, ok := a.Note(at(e.at), []byte(strconv.Itoa(e.id)), []byte("late_us="+strconv.FormatInt(e.own.Microseconds(), 10)))
+				got, ok := a.Note(at(e.at), []byte(strconv.Itoa(e.id)), []byte("late_us="+strconv.FormatInt(e.lateness.Microseconds(), 10)))
 				require.Equal(t, !e.noise, ok, "event %d", i)
 				require.InDelta(t, e.late, got.Late, float64(5*time.Millisecond), "event %d", i)
 				require.Equal(t, e.lost, got.Lost, "event %d", i)
 				if ok {
-					require.Equal(t, e.own, got.Reference)
+					require.Equal(t, e.lateness, got.Reference)
 				}
 			}
 		})
@@ -98,10 +98,10 @@ func TestReferenceLateBeforeTheRequest(t *testing.T) {
 	start := time.Now()
 	a := Account{RequestedAt: start}
 	for i, e := range []struct {
-		at   time.Duration
-		late string
-		ok   bool
-		says time.Duration
+		at       time.Duration
+		late     string
+		ok       bool
+		wantText time.Duration
 	}{
 		{10 * time.Millisecond, "0", true, 0},
 		{1010 * time.Millisecond, "1200000", false, 0},
@@ -111,7 +111,7 @@ func TestReferenceLateBeforeTheRequest(t *testing.T) {
 	} {
 		got, ok := a.Note(start.Add(e.at), []byte(strconv.Itoa(i+1)), []byte("late_us="+e.late))
 		require.Equal(t, e.ok, ok, "event %d", i+1)
-		require.Equal(t, e.says, got.Reference)
+		require.Equal(t, e.wantText, got.Reference)
 		require.Less(t, got.Late, 10*time.Millisecond, "event %d", i+1)
 	}
 }

@@ -27,10 +27,10 @@ func TestEscapeLeavesNoControlCharacters(t *testing.T) {
 func TestEscapingJoinsCharactersThatAreSplit(t *testing.T) {
 	t.Parallel()
 	const text = "{\"name\": \"é\u009b\u202e日\U0001f600\"}\n"
-	var whole bytes.Buffer
-	_, err := NewEscaper(&whole).Write([]byte(text))
+	var joined bytes.Buffer
+	_, err := NewEscaper(&joined).Write([]byte(text))
 	require.NoError(t, err)
-	require.Equal(t, Escape(text), whole.String())
+	require.Equal(t, Escape(text), joined.String())
 	var pieces bytes.Buffer
 	w := NewEscaper(&pieces)
 	for i := range len(text) {
@@ -38,9 +38,9 @@ func TestEscapingJoinsCharactersThatAreSplit(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 1, n)
 	}
-	require.Equal(t, whole.String(), pieces.String())
+	require.Equal(t, joined.String(), pieces.String())
 	var v struct{ Name string }
-	require.NoError(t, json.Unmarshal(whole.Bytes(), &v))
+	require.NoError(t, json.Unmarshal(joined.Bytes(), &v))
 	require.Equal(t, "é\u009b\u202e日\U0001f600", v.Name)
 }
 

@@ -44,11 +44,11 @@ func Percent(v float64) string {
 }
 
 // Share returns a part of a whole in percent.
-func Share(part, whole float64) string {
-	if whole == 0 {
+func Share(part, total float64) string {
+	if total == 0 {
 		return unknown
 	}
-	return Percent(100 * part / whole)
+	return Percent(100 * part / total)
 }
 
 // Quantity returns a value with its unit.

@@ -49,9 +49,9 @@ func TestHeads(t *testing.T) {
 	t.Parallel()
 	const early = "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"
 	for name, tt := range map[string]struct {
-		says   string
-		status int
-		err    error
+		wantText string
+		status   int
+		err      error
 	}{
 		"a final response":          {fine, 200, nil},
 		"interim responses":         {early + early + fine, 200, nil},
@@ -66,7 +66,7 @@ func TestHeads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newReader(16, dialer.MaxHead)
-			r.Reset(strings.NewReader(tt.says))
+			r.Reset(strings.NewReader(tt.wantText))
 			resp, err := r.Head(nil)
 			require.ErrorIs(t, err, tt.err)
 			if tt.status == 0 {

@@ -40,8 +40,8 @@ type answer struct {
 // token appends the text of chunk k with a fault.
 func (a *answer) token(b []byte, k int, fault Fault) []byte {
 	if fault.Kind == Corrupt && k == fault.K {
-		wrong := numbered.Token{K: k, N: a.Chunks, CRC: ^numbered.Checksum(a.ID, k, a.Chunks)}
-		return append(numbered.AppendToken(b, wrong), ' ')
+		wrongToken := numbered.Token{K: k, N: a.Chunks, CRC: ^numbered.Checksum(a.ID, k, a.Chunks)}
+		return append(numbered.AppendToken(b, wrongToken), ' ')
 	}
 	return numbered.Append(b, a.ID, k, a.Chunks, a.Size)
 }

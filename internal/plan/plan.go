@@ -223,8 +223,8 @@ func (p *Plan) Sockets(streams int) int {
 		return streams
 	}
 	each, per := max(p.ConnectionsPerVU, 1), cmp.Or(p.PerConnection, usualPerConnection)
-	whole, rest := streams/each, streams%each
-	return whole*((each-1)/per+1) + (rest+per-1)/per
+	quotient, rest := streams/each, streams%each
+	return quotient*((each-1)/per+1) + (rest+per-1)/per
 }
 
 // Density returns how many streams a virtual user of this plan holds. A virtual user needs twenty times the memory of

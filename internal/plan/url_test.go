@@ -34,9 +34,9 @@ func TestURLHasOneForm(t *testing.T) {
 		}
 		require.NoError(t, err, c.URL)
 		require.Equal(t, c.Normal, got, c.URL)
-		again, err := NormalURL("BACKEND_URL", got)
+		second, err := NormalURL("BACKEND_URL", got)
 		require.NoError(t, err, c.URL)
-		require.Equal(t, got, again, "the normal form is its own")
+		require.Equal(t, got, second, "the normal form is its own")
 	}
 }
 

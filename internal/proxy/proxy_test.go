@@ -63,12 +63,12 @@ func TestProxySelection(t *testing.T) {
 // net/http would connect directly if a variable is not a URL, or to a host that is a part of it.
 func TestInvalidProxyVariable(t *testing.T) {
 	t.Parallel()
-	for _, wrong := range []string{"http://joe:pass/word@cache.test:3128", "http://cache.test:31x", "http://", "joe:p%@cache.test"} {
-		err := check(&httpproxy.Config{HTTPProxy: wrong, NoProxy: "inside.test"}, mustParse(t, "http://a.test"))
-		require.ErrorContains(t, err, "HTTP_PROXY is no URL of a proxy", wrong)
+	for _, invalid := range []string{"http://joe:pass/word@cache.test:3128", "http://cache.test:31x", "http://", "joe:p%@cache.test"} {
+		err := check(&httpproxy.Config{HTTPProxy: invalid, NoProxy: "inside.test"}, mustParse(t, "http://a.test"))
+		require.ErrorContains(t, err, "HTTP_PROXY is no URL of a proxy", invalid)
 		require.NotContains(t, err.Error(), "joe")
 		for _, target := range []string{"https://a.test", "http://inside.test", "http://localhost:8080"} {
-			require.NoError(t, check(&httpproxy.Config{HTTPProxy: wrong, NoProxy: "inside.test"}, mustParse(t, target)), target)
+			require.NoError(t, check(&httpproxy.Config{HTTPProxy: invalid, NoProxy: "inside.test"}, mustParse(t, target)), target)
 		}
 	}
 	for _, right := range []string{"", "cache.test:3128", "http://joe:pass%2Fword@cache.test", "socks5://cache.test"} {
@@ -78,7 +78,7 @@ func TestInvalidProxyVariable(t *testing.T) {
 
 // serveSOCKS starts a SOCKS 5 proxy (RFC 1928, 1929) for one connection. It sends the requested destination on its
 // channel.
-func serveSOCKS(t *testing.T, password string) (address string, asked <-chan string) {
+func serveSOCKS(t *testing.T, password string) (address string, requests <-chan string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -95,7 +95,7 @@ func serveSOCKS(t *testing.T, password string) (address string, asked <-chan str
 		read(int(read(2)[1]))
 		_, _ = c.Write([]byte{5, 2})
 		user := string(read(int(read(2)[1])))
-		if said := string(read(int(read(1)[0]))); said != password {
+		if request := string(read(int(read(1)[0]))); request != password {
 			_, _ = c.Write([]byte{1, 1})
 			return
 		}
@@ -124,14 +124,14 @@ func reach(t *testing.T, proxyURL, target string) (net.Conn, error) {
 // The proxy resolves the name, and the connection is the dialed one: it can be polled.
 func TestSOCKS(t *testing.T) {
 	t.Parallel()
-	address, asked := serveSOCKS(t, "pass")
+	address, requests := serveSOCKS(t, "pass")
 	conn, err := reach(t, "socks5://joe:pass@"+address, "http://service.test/")
 	require.NoError(t, err)
 	require.IsType(t, (*net.TCPConn)(nil), conn)
-	require.Equal(t, "joe@service.test:80", <-asked)
-	said, err := io.ReadAll(conn)
+	require.Equal(t, "joe@service.test:80", <-requests)
+	response, err := io.ReadAll(conn)
 	require.NoError(t, err)
-	require.Equal(t, "hello", string(said))
+	require.Equal(t, "hello", string(response))
 
 	address, _ = serveSOCKS(t, "another")
 	_, err = reach(t, "socks5h://joe:pass@"+address, "http://service.test/")
@@ -166,9 +166,9 @@ func TestErrorsBehindAProxyNameIt(t *testing.T) {
 	broken := errors.New("broken")
 	client := &http.Client{Transport: Chooser(func(*url.URL) (*url.URL, error) { return mustParse(t, "http://p.test:1"), nil }).Transport(&http.Transport{
 		DialContext: func(context.Context, string, string) (net.Conn, error) {
-			ours, theirs := net.Pipe()
-			_ = theirs.Close()
-			return ours, nil
+			local, remote := net.Pipe()
+			_ = remote.Close()
+			return local, nil
 		},
 	})}
 	_, err := client.Get("http://service.test/")

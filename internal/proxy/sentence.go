@@ -21,7 +21,7 @@ func Sentence(body io.Reader) string {
 	return line
 }
 
-func sentence(body io.Reader) (line, whole string) {
+func sentence(body io.Reader) (line, complete string) {
 	text, _ := io.ReadAll(io.LimitReader(body, readOf))
 	var problem struct{ Detail, Title string }
 	if json.Unmarshal(text, &problem) == nil {
@@ -29,15 +29,15 @@ func sentence(body io.Reader) (line, whole string) {
 			text = []byte(detail)
 		}
 	}
-	whole = strings.TrimSpace(strings.ToValidUTF8(string(text), "�"))
-	line, _, _ = strings.Cut(whole, "\n")
+	complete = strings.TrimSpace(strings.ToValidUTF8(string(text), "�"))
+	line, _, _ = strings.Cut(complete, "\n")
 	if strings.HasPrefix(line, "<") {
-		return "", whole
+		return "", complete
 	}
 	if len(line) > maxCauses {
 		line = strings.ToValidUTF8(line[:maxCauses], "") + "…"
 	}
-	return strings.TrimSpace(line), whole
+	return strings.TrimSpace(line), complete
 }
 
 // ErrorHeader returns the reason of a proxy in a header field: Proxy-Status (RFC 9209), or Squid's. It is "" without
@@ -51,8 +51,8 @@ var title = regexp.MustCompile(`(?is)<title[^>]*>\s*([^<]{1,200}?)\s*</title`)
 // pageOf returns the title of an HTML page if it is more specific than the status, as with Squid and tinyproxy, or else
 // Sentence.
 func pageOf(body io.Reader, status string) string {
-	line, whole := sentence(body)
-	if found := title.FindStringSubmatch(whole); line == "" && found != nil {
+	line, complete := sentence(body)
+	if found := title.FindStringSubmatch(complete); line == "" && found != nil {
 		if line = strings.Join(strings.Fields(found[1]), " "); strings.EqualFold(line, status) {
 			return ""
 		}

@@ -158,7 +158,7 @@ func TestMarkdown(t *testing.T) {
 // Missing information is stated as missing, and never guessed.
 func TestRunInfo(t *testing.T) {
 	t.Parallel()
-	said := func(made *verdict.RunInfo) (all string) {
+	textOf := func(made *verdict.RunInfo) (all string) {
 		for _, row := range runInfo(&verdict.Verdict{RunInfo: made, Runners: []verdict.Runner{{K6Version: "v2.2.0"}, {K6Version: "v2.2.0"}}}).Tables[0].Rows {
 			all += row[0].Text + ": " + row[1].Text + "\n"
 		}
@@ -169,13 +169,13 @@ commit: not recorded
 versions: soak not recorded, k6 v2.2.0, Go not recorded, nginx not recorded
 machine: not recorded
 system: not recorded
-`, said(nil))
+`, textOf(nil))
 	require.Equal(t, `command: bin/soak run --at '30m x: y'
 commit: not recorded
 versions: soak v1.2.3, k6 v2.2.0, Go 1.26.8, nginx none that soak started
 machine: 1 core of a CPU not recorded
 system: kernel 6.1
-`, said(&verdict.RunInfo{Command: []string{"bin/soak", "run", "--at", "30m x: y"}, Soak: "v1.2.3", Go: "go1.26.8", Machine: resources.Machine{Cores: 1, Kernel: "6.1"}}))
+`, textOf(&verdict.RunInfo{Command: []string{"bin/soak", "run", "--at", "30m x: y"}, Soak: "v1.2.3", Go: "go1.26.8", Machine: resources.Machine{Cores: 1, Kernel: "6.1"}}))
 }
 
 func TestConnections(t *testing.T) {

@@ -38,8 +38,8 @@ func TestBrowser(t *testing.T) {
 	}
 	cmd := exec.CommandContext(t.Context(), "node", "--test", "--test-reporter=spec", "../report/html/browser/history.test.js")
 	cmd.Env = append(os.Environ(), "PAGES="+out, "CHROMIUM="+browser)
-	said, err := cmd.CombinedOutput()
-	t.Log(string(said))
+	output, err := cmd.CombinedOutput()
+	t.Log(string(output))
 	require.NoError(t, err)
 	if keep := os.Getenv("KEEP_PAGES"); keep != "" {
 		require.NoError(t, os.CopyFS(keep, os.DirFS(out)))

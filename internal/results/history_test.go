@@ -90,9 +90,9 @@ func mess(t *testing.T, out string) {
 	writeRun(t, out, 2, func(v *verdict.Verdict) { v.Verdict, v.Messages.Missed, v.Messages.Received = verdict.Fail, 1, 286_799 })
 	writeRun(t, out, 3, func(v *verdict.Verdict) { v.Verdict, v.Reasons = verdict.Invalid, []string{"a runner left no shard"} })
 	cut := writeRun(t, out, 4, nil)
-	whole, err := os.ReadFile(cut.Path(VerdictFile))
+	content, err := os.ReadFile(cut.Path(VerdictFile))
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(cut.Path(VerdictFile), whole[:len(whole)/2], 0o600))
+	require.NoError(t, os.WriteFile(cut.Path(VerdictFile), content[:len(content)/2], 0o600))
 	when := time.Unix(start+3600*4, 0)
 	require.NoError(t, os.Chtimes(cut.Path(VerdictFile), when, when))
 
@@ -126,9 +126,9 @@ func TestListedStates(t *testing.T) {
 
 	var text strings.Builder
 	require.NoError(t, read(t, out).Text(&text, 20))
-	said := strings.Join(strings.Fields(text.String()), " ")
-	require.Contains(t, said, "5 runs, 1 pass, 1 fail, 1 invalid, 1 unfinished, 1 damaged")
-	require.Contains(t, said, "UNFINISHED run-005")
+	output := strings.Join(strings.Fields(text.String()), " ")
+	require.Contains(t, output, "5 runs, 1 pass, 1 fail, 1 invalid, 1 unfinished, 1 damaged")
+	require.Contains(t, output, "UNFINISHED run-005")
 	for line := range strings.Lines(strings.ReplaceAll(text.String(), out, "results")) {
 		require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), 80, line)
 	}
@@ -345,13 +345,13 @@ func TestPairListsChanges(t *testing.T) {
 	require.NoError(t, err)
 	var b strings.Builder
 	require.NoError(t, p.Text(&b))
-	said := b.String()
-	require.Contains(t, said, "new          run-010, 2023-11-15 08:13:20 UTC: fail\n             soak: 1,200 connections, 1 h, a noop every 30 s, 2 runners\n             noops missed 3\n")
-	require.Contains(t, said, "changed      soak commit-0 → commit-1\n             noop_interval_s 15 → 30\n")
-	require.Regexp(t, `noops missed +0 +3\n`, said)
-	require.Regexp(t, `lateness p99 +20\.3 ms +20\.2 ms\n`, said)
-	require.NotContains(t, said, "noops duplicated")
-	require.Contains(t, said, "The runs are of two plans")
+	output := b.String()
+	require.Contains(t, output, "new          run-010, 2023-11-15 08:13:20 UTC: fail\n             soak: 1,200 connections, 1 h, a noop every 30 s, 2 runners\n             noops missed 3\n")
+	require.Contains(t, output, "changed      soak commit-0 → commit-1\n             noop_interval_s 15 → 30\n")
+	require.Regexp(t, `noops missed +0 +3\n`, output)
+	require.Regexp(t, `lateness p99 +20\.3 ms +20\.2 ms\n`, output)
+	require.NotContains(t, output, "noops duplicated")
+	require.Contains(t, output, "The runs are of two plans")
 
 	require.NoError(t, os.Mkdir(filepath.Join(out, "others"), 0o700))
 	mess(t, filepath.Join(out, "others"))

@@ -93,8 +93,8 @@ func (d Dir) exists(name string) bool {
 
 // checkManifests lists the files that the run, or its parts, must have and do not.
 func (d Dir) checkManifests(p plan.Plan, runners []shard.Runner) (problems []string) {
-	whole, exists, err := d.manifest(0)
-	problems = append(problems, whole.missing(d)...)
+	manifest, exists, err := d.manifest(0)
+	problems = append(problems, manifest.missing(d)...)
 	switch {
 	case err != nil:
 		problems = append(problems, err.Error())

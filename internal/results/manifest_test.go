@@ -47,7 +47,7 @@ func TestKilledRunHasRunInfo(t *testing.T) {
 func TestMissingEvidenceIsInvalid(t *testing.T) {
 	t.Parallel()
 	judge(t, newUnfinished(t), verdict.Fail, "")
-	for name, gone := range map[string][]string{
+	for name, removed := range map[string][]string{
 		"run.json":               {RunFile},
 		"backend-ledger.ndjson":  {LedgerFile},
 		"run.json and":           {RunFile, LedgerFile},
@@ -60,10 +60,10 @@ func TestMissingEvidenceIsInvalid(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newUnfinished(t)
-			for _, file := range gone {
+			for _, file := range removed {
 				require.NoError(t, os.Remove(d.Path(file)))
 			}
-			judge(t, d, verdict.Invalid, gone[0])
+			judge(t, d, verdict.Invalid, removed[0])
 		})
 	}
 }

@@ -27,11 +27,11 @@ type Run struct {
 // Join creates the folder for one part of a run, with the runner of this index. Parts may share a folder.
 func Join(out, testid string, runner int) (Dir, error) {
 	d := Dir(filepath.Join(out, testid))
-	mine, err := d.shardFiles()
+	ownFiles, err := d.shardFiles()
 	if err != nil {
 		return "", err
 	}
-	for _, path := range append(mine, d.Path(RunName(runner))) {
+	for _, path := range append(ownFiles, d.Path(RunName(runner))) {
 		index, isShard := shard.IndexOf(filepath.Base(path))
 		if _, err := os.Stat(path); err == nil && (!isShard || index == runner) {
 			return "", fmt.Errorf("%s exists already: choose another --testid, or remove it", path)
@@ -148,9 +148,9 @@ func (d Dir) modelLedger(m *shard.Merged) (verdict.ModelLedger, error) {
 // streams, so each entry comes from the part that had the stream open. If a part has none, the run has none: with
 // half a ledger, the rest would count as lost by the server.
 func (d Dir) ledgerOf(m *shard.Merged, ledger fullLedger) (verdict.ServerLedger, error) {
-	whole, err := ledger()
-	if whole != nil || err != nil {
-		return whole, err
+	joined, err := ledger()
+	if joined != nil || err != nil {
+		return joined, err
 	}
 	parts, have, needed := make([]verdict.ServerLedger, len(m.Runners)), 0, 0
 	for i, r := range m.Runners {
@@ -172,11 +172,11 @@ func (d Dir) ledgerOf(m *shard.Merged, ledger fullLedger) (verdict.ServerLedger,
 	default:
 		return nil, fmt.Errorf("%d of %d runners brought the backend's ledger, so the last noops cannot be checked", have, needed)
 	}
-	whole = make(verdict.ServerLedger, m.Connections.Len())
+	joined = make(verdict.ServerLedger, m.Connections.Len())
 	for _, c := range m.Connections.All() {
 		if entry, ok := parts[c.Runner][c.ID]; ok {
-			whole[c.ID] = entry
+			joined[c.ID] = entry
 		}
 	}
-	return whole, nil
+	return joined, nil
 }

@@ -142,9 +142,9 @@ func TestJudgeAndReport(t *testing.T) {
 		require.NoError(t, err)
 		require.NotZero(t, info.Size(), name)
 	}
-	again, _, err := d.Judge()
+	second, _, err := d.Judge()
 	require.NoError(t, err)
-	require.Equal(t, v, again, "reports do not change the verdict")
+	require.Equal(t, v, second, "reports do not change the verdict")
 }
 
 func TestMissingFilesAreInvalid(t *testing.T) {

@@ -30,7 +30,7 @@ func TestDriversRunActions(t *testing.T) {
 		name, command string // $GO lets the runners continue to their end
 		want          verdict.Outcome
 		code          int
-		says          string // in the reasons
+		wantText      string // in the reasons
 	}{
 		{"one that succeeds", `echo "$SOAK_TESTID at $SOAK_TARGET in $SOAK_DIR"; (sleep .3; touch $GO) &`, verdict.Pass, 0, ""},
 		{"one that fails", `(sleep .3; touch $GO) & echo no route >&2; exit 3`, verdict.Invalid, 3, "the action deploy ((sleep .3; touch $GO) & echo no route >&2; exit 3, at 200 ms) failed: exit code 3; last line of its output: no route"},
@@ -56,7 +56,7 @@ func TestDriversRunActions(t *testing.T) {
 					assert.Equal(t, "t at "+r.service.URL+" in "+dir, a.Output)
 					return
 				}
-				assert.Contains(t, strings.ReplaceAll(strings.Join(v.Reasons, "\n"), filepath.Join(r.folder, "go"), "$GO"), c.says)
+				assert.Contains(t, strings.ReplaceAll(strings.Join(v.Reasons, "\n"), filepath.Join(r.folder, "go"), "$GO"), c.wantText)
 				if pid, err := strconv.Atoi(a.Output); err == nil {
 					assert.ErrorIs(t, syscall.Kill(-pid, 0), syscall.ESRCH, "its group is left")
 				}

@@ -17,8 +17,8 @@ func TestReplaceableRunners(t *testing.T) {
 	t.Parallel()
 	began := time.Now().Add(-20 * time.Minute).Truncate(time.Second)
 	for name, c := range map[string]struct {
-		edit func(s *shard.Shard)
-		says string // "": it is replaced
+		edit     func(s *shard.Shard)
+		wantText string // "": it is replaced
 	}{
 		"killed":      {func(_ *shard.Shard) {}, ""},
 		"interrupted": {func(s *shard.Shard) { s.Runner.State = shard.Interrupted }, ""},
@@ -44,8 +44,8 @@ func TestReplaceableRunners(t *testing.T) {
 			require.NoError(t, shard.Write(d.Path(filepath.Join(results.ShardsDir, shard.FileName(one.Runner))), one))
 			s := &session{Config: Config{Plan: p, Continue: true, Stdout: io.Discard, Local: plan.Local{Out: out}}, part: 2}
 			err = s.replace(t.Context(), began.Add(20*time.Minute))
-			if c.says != "" {
-				require.ErrorContains(t, err, c.says)
+			if c.wantText != "" {
+				require.ErrorContains(t, err, c.wantText)
 				return
 			}
 			require.NoError(t, err)

@@ -164,11 +164,11 @@ func (r *rig) pids() (pids []int) {
 func TestDrivers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name   string
-		script string
-		during func(t *testing.T, r *rig) // while the runners run; nil: nothing happens
-		want   verdict.Outcome
-		says   string // in the record of the session
+		name     string
+		script   string
+		during   func(t *testing.T, r *rig) // while the runners run; nil: nothing happens
+		want     verdict.Outcome
+		wantText string // in the record of the session
 	}{
 		{"all runners end in order", "", nil, verdict.Pass, `"resources_from"`},
 		{"a runner crashes", crashes, nil, verdict.Invalid, "exit code 3"},
@@ -194,7 +194,7 @@ func TestDrivers(t *testing.T) {
 				text, err := json.Marshal(record)
 				require.NoError(t, err)
 				assert.Equal(t, c.want, outcome, "%s", text)
-				assert.Contains(t, string(text), c.says)
+				assert.Contains(t, string(text), c.wantText)
 				for _, pid := range r.pids() {
 					assert.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH, "runner %d is left", pid)
 				}

@@ -24,14 +24,14 @@ import (
 // another is named. A user without the permission soaks without.
 func TestControlGroupInACluster(t *testing.T) {
 	t.Parallel()
-	const own = "http://soak-t-control.ns.svc:7070"
+	const controlURL = "http://soak-t-control.ns.svc:7070"
 	for name, c := range map[string]struct {
 		named, url string
 		allowed    bool
 		made       int // requested Deployments
 	}{
-		"made":      {url: own, allowed: true, made: 1},
-		"forbidden": {url: own, made: 1},
+		"made":      {url: controlURL, allowed: true, made: 1},
+		"forbidden": {url: controlURL, made: 1},
 		"named":     {named: "http://10.20.0.10:7070", url: "http://10.20.0.10:7070", allowed: true},
 	} {
 		t.Run(name, func(t *testing.T) {

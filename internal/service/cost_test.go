@@ -95,17 +95,17 @@ func TestReadersShareNothingThatChanges(t *testing.T) {
 	s, err := Parse([]byte(`{"name":"x","connect":{"url":"{base}"},"message":{"seq":"id:(?:a|b)+([0-9]+)","run":"json:$.run"}}`))
 	require.NoError(t, err)
 	var all sync.WaitGroup
-	wrong := make([]int, 8)
-	for i := range wrong {
+	mismatches := make([]int, 8)
+	for i := range mismatches {
 		all.Go(func() {
 			r, b := s.Reader("r1"), newBlock("", fmt.Sprintf("ab%d", i), `{"run":"r1"}`)
 			for range 500 {
 				if got := r.Read(b); got.Seq != int64(i) || got.Err != nil || got.Kind != Delivery {
-					wrong[i]++
+					mismatches[i]++
 				}
 			}
 		})
 	}
 	all.Wait()
-	require.Equal(t, make([]int, 8), wrong)
+	require.Equal(t, make([]int, 8), mismatches)
 }

@@ -64,14 +64,14 @@ func TestNamesInPathsAreLiteral(t *testing.T) {
 }
 
 func TestMalformedJSONIsAnErrorAndNeverAPanic(t *testing.T) {
-	whole := []byte(`{"a":[{"x":"\u00e9\\\"\ud83d\ude00"},{"b":-1.25e-7}],"c":{"d":[true,false,null,""]}}`)
-	require.True(t, validJSON(whole))
-	for end := range whole {
-		require.False(t, validJSON(whole[:end]), "%s", whole[:end])
+	valid := []byte(`{"a":[{"x":"\u00e9\\\"\ud83d\ude00"},{"b":-1.25e-7}],"c":{"d":[true,false,null,""]}}`)
+	require.True(t, validJSON(valid))
+	for end := range valid {
+		require.False(t, validJSON(valid[:end]), "%s", valid[:end])
 	}
-	for i := range whole {
+	for i := range valid {
 		for _, c := range []byte("\x00\x1f\"\\{}[]:,x0-.\xff ") {
-			changed := bytes.Clone(whole)
+			changed := bytes.Clone(valid)
 			changed[i] = c
 			require.Equal(t, json.Valid(changed), validJSON(changed), "%q", changed)
 		}
@@ -128,9 +128,9 @@ func requireSame(t *testing.T, data []byte, path string, steps []segment) {
 	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
-	var whole any
-	require.NoError(t, decoder.Decode(&whole))
-	want, _ := lookUp(whole, steps)
+	var document any
+	require.NoError(t, decoder.Decode(&document))
+	want, _ := lookUp(document, steps)
 	got, ok := d.value(0)
 	require.Equal(t, want != nil, ok, "%s in %q", path, data)
 	if !ok {

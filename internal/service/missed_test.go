@@ -11,8 +11,8 @@ import (
 func TestGapInAHeader(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		gap, said, asked string
-		missed           bool
+		gap, header, requested string
+		missed                 bool
 	}{
 		{"earliest", "Earliest ", "a", true},
 		{"earliest", "a", "a", false},
@@ -24,11 +24,11 @@ func TestGapInAHeader(t *testing.T) {
 		{AnotherID, "b", "", false}, // the client did not request to resume
 	} {
 		header := http.Header{}
-		if c.said != "" {
-			header.Set("Last-Event-ID", c.said)
+		if c.header != "" {
+			header.Set("Last-Event-ID", c.header)
 		}
 		r := Resume{Header: true, GapHeader: "last-event-id", GapValue: c.gap}
-		require.Equal(t, c.missed, r.Missed(header, []byte(c.asked)), c)
+		require.Equal(t, c.missed, r.Missed(header, []byte(c.requested)), c)
 	}
 	require.False(t, new(Resume).Missed(http.Header{}, []byte("a")))
 }

@@ -108,9 +108,9 @@ func TestEachFieldIsChecked(t *testing.T) {
 			}
 		}
 	}
-	var whole any
-	require.NoError(t, json.Unmarshal([]byte(fullDescription), &whole))
-	walk("", whole)
+	var valid any
+	require.NoError(t, json.Unmarshal([]byte(fullDescription), &valid))
+	walk("", valid)
 	require.Greater(t, len(paths), 35)
 	change := func(path string, do func(in map[string]any, name string)) Mistakes {
 		var v map[string]any
@@ -125,13 +125,13 @@ func TestEachFieldIsChecked(t *testing.T) {
 		return check(text)
 	}
 	for _, path := range paths {
-		said := change(path, func(in map[string]any, name string) { in[name+"x"] = in[name]; delete(in, name) })
-		require.Contains(t, said.Error(), path+"x is unknown: did you mean "+path+"? (known: ")
-		require.NotContains(t, said.Error(), path+" is missing")
-		said = change(path, func(in map[string]any, name string) { in[name] = []any{[]any{}} })
-		require.Contains(t, said.Error(), path, "%s is a list", path)
-		said = change(path, func(in map[string]any, name string) { in[name] = nil })
-		require.Contains(t, said.Error(), path+" is null")
+		mistakes := change(path, func(in map[string]any, name string) { in[name+"x"] = in[name]; delete(in, name) })
+		require.Contains(t, mistakes.Error(), path+"x is unknown: did you mean "+path+"? (known: ")
+		require.NotContains(t, mistakes.Error(), path+" is missing")
+		mistakes = change(path, func(in map[string]any, name string) { in[name] = []any{[]any{}} })
+		require.Contains(t, mistakes.Error(), path, "%s is a list", path)
+		mistakes = change(path, func(in map[string]any, name string) { in[name] = nil })
+		require.Contains(t, mistakes.Error(), path+" is null")
 	}
 }
 
@@ -167,9 +167,9 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		again, err := Parse(text)
+		second, err := Parse(text)
 		require.NoError(t, err)
-		require.Equal(t, s.Hash(), again.Hash())
+		require.Equal(t, s.Hash(), second.Hash())
 		require.NotContains(t, requestText(&s.Connect, values), "\x00")
 		reader := s.Reader("r1")
 		for _, b := range []*Block{newBlock("", "1", "0"), newBlock("ping", "x:1", `{"run":"r1","seq":1}`), {HasComment: true}} {

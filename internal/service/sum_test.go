@@ -33,13 +33,13 @@ func TestChangedMessageIsCorrupted(t *testing.T) {
 	s := summedService(t)
 	const run, seq, at = "20260722-0615-ab12cd", 108, 1732250000123456
 	reader := s.Reader(run)
-	whole := publishedBody(s, run, seq, at)
+	original := publishedBody(s, run, seq, at)
 	good := Reading{Kind: Delivery, Seq: seq, HasSeq: true, SentAt: at, HasSentAt: true}
-	require.Equal(t, good, reader.Read(newBlock("", "", string(whole))))
+	require.Equal(t, good, reader.Read(newBlock("", "", string(original))))
 	seen := map[error]int{}
-	for i := range whole {
+	for i := range original {
 		for c := range 256 {
-			changed := bytes.Clone(whole)
+			changed := bytes.Clone(original)
 			changed[i] = byte(c)
 			got := reader.Read(&Block{Data: changed, HasData: true})
 			require.Equal(t, Delivery, got.Kind, "%q", changed)
@@ -51,7 +51,7 @@ func TestChangedMessageIsCorrupted(t *testing.T) {
 	require.Greater(t, seen[ErrMarker], 4000)
 	require.Greater(t, seen[ErrSum], 3000)
 	require.Greater(t, seen[ErrJSON], 1000)
-	require.Less(t, seen[nil], 2*len(whole))
+	require.Less(t, seen[nil], 2*len(original))
 }
 
 func TestChecksumDecidesTheKind(t *testing.T) {
@@ -117,23 +117,23 @@ func FuzzSum(f *testing.F) {
 		}
 		s := summedService(t)
 		reader := s.Reader(run)
-		whole := publishedBody(s, run, seq, sentAt)
+		original := publishedBody(s, run, seq, sentAt)
 		good := Reading{Kind: Delivery, Seq: seq, HasSeq: true, SentAt: sentAt, HasSentAt: true}
-		require.Equal(t, good, reader.Read(&Block{Data: whole, HasData: true}))
-		require.Equal(t, Foreign, s.Reader(run+"x").Read(&Block{Data: whole, HasData: true}).Kind)
+		require.Equal(t, good, reader.Read(&Block{Data: original, HasData: true}))
+		require.Equal(t, Foreign, s.Reader(run+"x").Read(&Block{Data: original, HasData: true}).Kind)
 
 		var any map[string]any
-		require.NoError(t, json.Unmarshal(whole, &any))
-		anew, err := json.Marshal(any) // numbers are float64 then, as in PocketBase
+		require.NoError(t, json.Unmarshal(original, &any))
+		encoded, err := json.Marshal(any) // numbers are float64 then, as in PocketBase
 		require.NoError(t, err)
 		if seq < 1<<53 && sentAt < 1<<53 {
-			require.Equal(t, good, reader.Read(&Block{Data: anew, HasData: true}), "%s", anew)
+			require.Equal(t, good, reader.Read(&Block{Data: encoded, HasData: true}), "%s", encoded)
 		}
 
-		whole[int(at)%len(whole)] ^= change
-		whole[int(at2)%len(whole)] ^= change2
-		if got := reader.Read(&Block{Data: whole, HasData: true}); got.Kind == Delivery && got.Err == nil {
-			require.Equal(t, good, got, "%q", whole)
+		original[int(at)%len(original)] ^= change
+		original[int(at2)%len(original)] ^= change2
+		if got := reader.Read(&Block{Data: original, HasData: true}); got.Kind == Delivery && got.Err == nil {
+			require.Equal(t, good, got, "%q", original)
 		}
 	})
 }

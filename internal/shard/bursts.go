@@ -83,16 +83,16 @@ func (b *Bursts) Merge(o *Bursts) {
 
 // check refuses counts that no runner has. There may be no bursts.
 func (b *Bursts) check() error {
-	wrong := errors.New("it holds messages that arrived together and cannot be")
+	invalid := errors.New("it holds messages that arrived together and cannot be")
 	switch {
 	case b == nil:
 		return nil
 	case b.Held == nil || b.Together < 0 || b.Together > b.Messages || b.Messages > maxNumber:
-		return wrong
+		return invalid
 	}
 	for name, n := range b.Servers {
 		if len(name) > maxText || n < 0 || n > maxNumber {
-			return wrong
+			return invalid
 		}
 	}
 	return nil

@@ -93,8 +93,8 @@ func (c *Connections) between(first, end int) iter.Seq2[int, *Connection] {
 			for range part.count {
 				f.unpack()
 				one := &f.Connection
-				if own := c.edited[i]; own != nil {
-					one = own
+				if connection := c.edited[i]; connection != nil {
+					one = connection
 				}
 				if !yield(i, one) {
 					return
@@ -107,16 +107,16 @@ func (c *Connections) between(first, end int) iter.Seq2[int, *Connection] {
 
 // Edit returns a record that the caller may change, for tests. Merge and verdict do not change records.
 func (c *Connections) Edit(i int) *Connection {
-	if own := c.edited[i]; own != nil {
-		return own
+	if connection := c.edited[i]; connection != nil {
+		return connection
 	}
 	for at, one := range c.All() {
 		if at == i {
-			own := *one
+			connection := *one
 			if c.edited == nil {
 				c.edited = map[int]*Connection{}
 			}
-			c.edited[i] = &own
+			c.edited[i] = &connection
 			break
 		}
 	}

@@ -148,9 +148,9 @@ func (c *RunnerControl) Undisturbed() *RunnerControl {
 
 // isEvidence reports whether the group received at least half of the expected events of a bucket, and of a whole bucket half of those of
 // all its streams. With fewer, delays between events are undetectable.
-func (c *ControlCounts) isEvidence(streams int, whole bool) bool {
+func (c *ControlCounts) isEvidence(streams int, complete bool) bool {
 	least := c.Expected
-	if whole {
+	if complete {
 		least = max(least, clamp.Uint64(streams)*uint64(BucketWidth/controlEvery))
 	}
 	return c.Received > 0 && 2*c.Received >= least
@@ -166,8 +166,8 @@ func momentsOf(s *Shard) (out []ControlWindow) {
 		m := ControlWindow{At: time.Unix(b.Unix, 0), Stall: time.Duration(b.StallMS) * time.Millisecond, Late: b.Late, Silent: true}
 		if c := b.Control; c != nil {
 			m.Longest = time.Duration(c.LongestUS) * time.Microsecond
-			whole := i > 0 && i < len(s.Series)-1 // otherwise the runner may have started or ended in the middle of it
-			m.Silent = !c.isEvidence(s.Control.Streams, whole) || time.Duration(c.ReferenceUS)*time.Microsecond > half
+			complete := i > 0 && i < len(s.Series)-1 // otherwise the runner may have started or ended in the middle of it
+			m.Silent = !c.isEvidence(s.Control.Streams, complete) || time.Duration(c.ReferenceUS)*time.Microsecond > half
 		}
 		if b.Late > 0 {
 			m.LateBy, m.Undisturbed = b.Lateness, b.Undisturbed

@@ -142,28 +142,28 @@ func (s *Shard) checkEnds() error {
 	if s.Ends == nil {
 		return nil
 	}
-	wrong := errors.New("it holds requests that end streams that cannot be")
+	invalid := errors.New("it holds requests that end streams that cannot be")
 	from, to := s.Runner.StartedUS-slack.Microseconds(), s.Runner.EndedUS+slack.Microseconds()
 	answered, seconds, servers := int64(0), int64(0), map[string]bool{}
 	for _, o := range s.Ends.Outcomes {
 		servers[o.Server] = true
 		if o.Took == nil || o.Took.Count() < 1 || o.Took.Count() > maxNumber || o.FirstUS < from || o.LastUS > to || o.FirstUS > o.LastUS ||
 			o.MinUS < 0 || o.MinUS > o.Took.Max().Microseconds() || len(o.Server)+len(o.Code) > maxText {
-			return wrong
+			return invalid
 		}
 		answered += o.Took.Count()
 	}
 	last := int64(0)
 	for _, second := range s.Ends.Seconds {
 		if second[0] < from/1e6-1 || second[0] > to/1e6 || second[0] <= last || second[1] < 1 || second[1] > maxNumber {
-			return wrong
+			return invalid
 		}
 		last = second[0]
 		seconds += second[1]
 	}
 	// In addition to MaxServers there is Other, and "" for requests without a response.
 	if len(s.Ends.Outcomes) > maxEndOutcomes || len(s.Ends.Seconds) > maxSeconds || len(servers) > MaxServers+2 || answered != seconds {
-		return wrong
+		return invalid
 	}
 	return nil
 }

@@ -190,7 +190,7 @@ func TestReadRejectsInvalidFiles(t *testing.T) {
 		require.Contains(t, string(text), old)
 		return pack(t, []byte(strings.Replace(string(text), old, new, 1)))
 	}
-	whole := pack(t, text)
+	valid := pack(t, text)
 	for name, c := range map[string]struct {
 		file []byte
 		want string
@@ -202,8 +202,8 @@ func TestReadRejectsInvalidFiles(t *testing.T) {
 		"null":                            {pack(t, []byte("null")), "it has schema 0, this version reads schema 2"},
 		"a list":                          {pack(t, []byte("[]")), "not a whole shard"},
 		"another schema":                  {edit(`"schema":2`, `"schema":3`), "it has schema 3, this version reads schema 2; merge it with the version of soak that wrote it"},
-		"something behind it":             {append(bytes.Clone(whole), "x"...), "not a whole shard"},
-		"another shard behind it":         {append(bytes.Clone(whole), whole...), "something follows its end"},
+		"something behind it":             {append(bytes.Clone(valid), "x"...), "not a whole shard"},
+		"another shard behind it":         {append(bytes.Clone(valid), valid...), "something follows its end"},
 		"something behind it in the gzip": {pack(t, append(bytes.Clone(text), '7')), "something follows its end"},
 		"no histogram":                    {edit(`"connect":{`, `"connect_":{`), "it lacks a histogram"},
 		"no lateness":                     {edit(`"lateness":{`, `"lateness_":{`), "it lacks a histogram"},

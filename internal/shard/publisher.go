@@ -34,12 +34,12 @@ func (m *Merged) checkPublisher(g *group, runners []Runner) {
 			continue
 		}
 		count++
-		switch who := m.runnerName(g, runners[i].Index); {
+		switch runnerName := m.runnerName(g, runners[i].Index); {
 		case !g.plan.Published():
 		case !slices.Equal(p.Topics, topicsOf(&g.plan)):
-			m.problem("%s did not publish to the topics of the plan", who)
+			m.problem("%s did not publish to the topics of the plan", runnerName)
 		case p.Rate != g.plan.PublishRate:
-			m.problem("%s published %g messages per second, and the plan has %g", who, p.Rate, g.plan.PublishRate)
+			m.problem("%s published %g messages per second, and the plan has %g", runnerName, p.Rate, g.plan.PublishRate)
 		}
 	}
 	switch {

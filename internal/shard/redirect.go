@@ -47,11 +47,11 @@ func (m *Merged) addRedirects(s *Shard) {
 }
 
 func (s *Shard) checkRedirects() error {
-	wrong := func(r Redirect) bool {
+	isInvalid := func(r Redirect) bool {
 		notPrintable := func(c rune) bool { return c <= ' ' || c >= 0x7f }
 		return len(r.Origin) > longestOrigin || strings.ContainsFunc(r.Origin, notPrintable) || r.Streams < 0 || r.Streams > maxNumber
 	}
-	if len(s.Redirects) > maxOrigins+1 || slices.ContainsFunc(s.Redirects, wrong) {
+	if len(s.Redirects) > maxOrigins+1 || slices.ContainsFunc(s.Redirects, isInvalid) {
 		return errors.New("it holds redirected streams that cannot be")
 	}
 	return nil

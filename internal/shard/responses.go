@@ -297,25 +297,25 @@ func (s *Shard) checkResponses() error {
 	if r == nil {
 		return nil
 	}
-	wrong := errors.New("it holds responses that cannot be")
+	invalid := errors.New("it holds responses that cannot be")
 	for _, h := range []*Histogram{r.Delay, r.Headers, r.First, r.Gap, r.Total} {
 		if h == nil {
-			return wrong
+			return invalid
 		}
 	}
 	if r.Bursts == nil || r.Bursts.check() != nil {
-		return wrong
+		return invalid
 	}
 	for state, n := range r.States {
 		if !slices.Contains(ledger.ResponseStates, state) || n < 0 || n > maxNumber {
-			return wrong
+			return invalid
 		}
 	}
 	complete := r.States[ledger.ResponseComplete]
 	c := r.Chunks
 	if r.First.Count() != complete || r.Total.Count() != complete || r.Good < 0 || r.Good > complete || r.Skipped < 0 || r.Uncovered+r.OpenTails > complete ||
 		c.Expected > maxNumber || c.Expected != c.Received+c.Missed+c.Corrupted {
-		return wrong
+		return invalid
 	}
 	return r.checkLists()
 }

@@ -32,15 +32,15 @@ func (m *Merged) checkGroup(g *group, runners []Runner, parts []part) {
 	for i := range runners {
 		r, want := &runners[i], g.plan
 		want.Runners = g.declared
-		who := m.runnerName(g, r.Index)
+		runnerName := m.runnerName(g, r.Index)
 		if before := seen[r.Index]; before != nil {
-			m.replace(who, before, r)
+			m.replace(runnerName, before, r)
 		}
 		if seen[r.Index] = r; r.BegunUS != 0 {
 			want.Seconds = parts[i].plan.Seconds // the rest of the run
 		}
 		if r.Index > g.plan.Runners {
-			m.problem("%s is not one of the %d runners of the plan", who, g.plan.Runners)
+			m.problem("%s is not one of the %d runners of the plan", runnerName, g.plan.Runners)
 		}
 		switch {
 		case r.State == Finished:
@@ -49,15 +49,15 @@ func (m *Merged) checkGroup(g *group, runners []Runner, parts []part) {
 			if i+1 < len(runners) && runners[i+1].Index == r.Index {
 				text = cmp.Or(suspensionBetween(r, &runners[i+1]), text)
 			}
-			m.Early = append(m.Early, fmt.Sprintf("%s on %s did not finish: %s", who, r.Host, text))
+			m.Early = append(m.Early, fmt.Sprintf("%s on %s did not finish: %s", runnerName, r.Host, text))
 		default:
-			m.problem("%s on %s did not finish: %s", who, r.Host, describe(*r))
+			m.problem("%s on %s did not finish: %s", runnerName, r.Host, describe(*r))
 		}
 		if text := suspension(r); text != "" {
-			m.problem("%s on %s was not there all the time: %s", who, r.Host, text)
+			m.problem("%s on %s was not there all the time: %s", runnerName, r.Host, text)
 		}
 		if diff := planDifference(want, parts[i].plan, r.Index, plan.Parts); g.plan.Connections > 0 && diff != "" {
-			m.problem("%s ran another plan: %s", who, diff)
+			m.problem("%s ran another plan: %s", runnerName, diff)
 		}
 	}
 	m.checkPublisher(g, runners)

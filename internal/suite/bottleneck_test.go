@@ -37,9 +37,9 @@ func stageAt(rate float64, edit func(*StageResult)) StageResult {
 func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		full func(*StageResult) // of the stage that was bad
-		what string             // with its evidence
-		says string             // more of the sentence
+		full     func(*StageResult) // of the stage that was bad
+		what     string             // with its evidence
+		wantText string             // more of the sentence
 	}{
 		"the limit of a control group": {
 			func(st *StageResult) { st.Machine.Usage.Periods, st.Machine.Usage.Throttled = 100, 92 },
@@ -165,7 +165,7 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 		stages := []StageResult{stageAt(400, c.full), stageAt(100, nil), stageAt(200, nil), stageAt(800, nil)}
 		f := FindBottleneck(stages, Breaking{Sustained: 200, Failed: 400, Status: Bad})
 		require.Contains(t, f.String(), c.what, name)
-		require.Contains(t, f.String()+f.list("", func(ResourceUse) bool { return true }), c.says, name)
+		require.Contains(t, f.String()+f.list("", func(ResourceUse) bool { return true }), c.wantText, name)
 		require.Equal(t, f.Full()[0].Advice, f.advice(), name)
 		table := f.tables()[0]
 		require.Equal(t, []string{"resource", "200/s", "400/s", "full from"}, table.Columns)

@@ -21,24 +21,24 @@ func TestCompare(t *testing.T) {
 		lower     bool
 		unfit     string
 		winner    string
-		says      string
+		wantText  string
 	}{
-		"the cluster":               {one: []float64{100, 101, 99}, many: []float64{150, 151, 149}, winner: cluster, says: "winner: cluster by 50 % (interval of the difference: +49 % … +51 %)"},
-		"the single backend":        {one: []float64{150, 151, 149}, many: []float64{100, 101, 99}, winner: single, says: "winner: single by 50 % (interval of the difference: -34 % … -33 %)"},
-		"less is better":            {one: []float64{100, 101, 99}, many: []float64{150, 151, 149}, lower: true, winner: single, says: "by 50 %"},
-		"less of the cluster":       {one: []float64{150, 151, 149}, many: []float64{100, 101, 99}, lower: true, winner: cluster, says: "by 50 %"},
-		"what both have in a round": {one: []float64{100, 50, 200}, many: []float64{151, 75, 299}, winner: cluster, says: "by 50 %"},
-		"chance":                    {one: []float64{100, 102, 98}, many: []float64{101, 98, 104}, says: "no winner: the interval of the difference is -11 % … +14 %; chance explains it"},
-		"sure, and little":          {one: []float64{100, 101, 99}, many: []float64{105, 106, 104}, says: "no winner: the interval of the difference is +5 % … +5 %; under 10 %"},
-		"much, and unsure":          {one: []float64{100, 100, 100}, many: []float64{100, 160, 240}, says: "chance explains it"},
-		"the generator":             {one: []float64{100, 101, 99}, many: []float64{150, 151, 149}, unfit: "the load generator was saturated at the cluster", says: "no winner: the interval of the difference is +49 % … +51 %; the load generator was saturated at the cluster"},
-		"two rounds":                {one: []float64{100, 100}, many: []float64{150, 180}, says: "chance explains it"},
-		"one round":                 {one: []float64{100}, many: []float64{150}, says: "no winner: a difference requires two rounds"},
-		"no answers in a round":     {one: []float64{100, 100, 0}, many: []float64{150, 150, 150}, says: "no winner: a difference requires two rounds or more, with an answer in each"},
+		"the cluster":               {one: []float64{100, 101, 99}, many: []float64{150, 151, 149}, winner: cluster, wantText: "winner: cluster by 50 % (interval of the difference: +49 % … +51 %)"},
+		"the single backend":        {one: []float64{150, 151, 149}, many: []float64{100, 101, 99}, winner: single, wantText: "winner: single by 50 % (interval of the difference: -34 % … -33 %)"},
+		"less is better":            {one: []float64{100, 101, 99}, many: []float64{150, 151, 149}, lower: true, winner: single, wantText: "by 50 %"},
+		"less of the cluster":       {one: []float64{150, 151, 149}, many: []float64{100, 101, 99}, lower: true, winner: cluster, wantText: "by 50 %"},
+		"what both have in a round": {one: []float64{100, 50, 200}, many: []float64{151, 75, 299}, winner: cluster, wantText: "by 50 %"},
+		"chance":                    {one: []float64{100, 102, 98}, many: []float64{101, 98, 104}, wantText: "no winner: the interval of the difference is -11 % … +14 %; chance explains it"},
+		"sure, and little":          {one: []float64{100, 101, 99}, many: []float64{105, 106, 104}, wantText: "no winner: the interval of the difference is +5 % … +5 %; under 10 %"},
+		"much, and unsure":          {one: []float64{100, 100, 100}, many: []float64{100, 160, 240}, wantText: "chance explains it"},
+		"the generator":             {one: []float64{100, 101, 99}, many: []float64{150, 151, 149}, unfit: "the load generator was saturated at the cluster", wantText: "no winner: the interval of the difference is +49 % … +51 %; the load generator was saturated at the cluster"},
+		"two rounds":                {one: []float64{100, 100}, many: []float64{150, 180}, wantText: "chance explains it"},
+		"one round":                 {one: []float64{100}, many: []float64{150}, wantText: "no winner: a difference requires two rounds"},
+		"no answers in a round":     {one: []float64{100, 100, 0}, many: []float64{150, 150, 150}, wantText: "no winner: a difference requires two rounds or more, with an answer in each"},
 	} {
 		got := Compare(c.one, c.many, c.lower, Reason{Sentence: c.unfit})
 		require.Equal(t, c.winner, got.Winner, name)
-		require.Contains(t, got.Sentence(), c.says, name)
+		require.Contains(t, got.Sentence(), c.wantText, name)
 	}
 }
 
@@ -71,7 +71,7 @@ func TestDeployment(t *testing.T) {
 		one, many Side
 		peaks     Comparison
 		want      string
-		says      string
+		wantText  string
 	}{
 		{"the cluster fails", side(100, 0, 1), side(300, .05, 1), Comparison{Winner: cluster}, single, "the cluster failed 5.00 %"},
 		{"the single backend fails", side(300, .05, 1), side(100, 0, 1), Comparison{Winner: single}, cluster, "the single backend failed 5.00 %"},
@@ -83,7 +83,7 @@ func TestDeployment(t *testing.T) {
 	} {
 		choice, reason := Deployment(c.one, c.many, c.peaks)
 		require.Equal(t, c.want, choice, c.name)
-		require.Contains(t, reason, c.says, c.name)
+		require.Contains(t, reason, c.wantText, c.name)
 	}
 }
 

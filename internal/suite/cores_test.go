@@ -158,9 +158,9 @@ func TestSlownessWithBusyGeneratorCores(t *testing.T) {
 func TestSlownessWithBusyServiceCores(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		service float64 // of its core, which is 99 % busy
-		codes   []string
-		says    string
+		service  float64 // of its core, which is 99 % busy
+		codes    []string
+		wantText string
 	}{
 		{.40, nil, "at 100 requests/s the load generator was saturated (p95 1.1 s; other programs used most of the service's cores: these were 99 % busy, and the service used 40 % of one)"},
 		{.60, nil, "between 20 and 100 requests/s (p95 1.1 s)"},
@@ -172,7 +172,7 @@ func TestSlownessWithBusyServiceCores(t *testing.T) {
 		for i := range r.Samples {
 			r.Samples[i].BackendCPU *= c.service / (.8 * .99)
 		}
-		require.Contains(t, fact(judge(r), "breaks"), c.says)
+		require.Contains(t, fact(judge(r), "breaks"), c.wantText)
 	}
 }
 

@@ -26,7 +26,7 @@ func (f *finiteRun) requestGauge() (g requestGauge) {
 	}
 	g.name = f.parameter("GAUGE")
 	samples := slices.DeleteFunc(slices.Clone(f.Samples), func(s resources.Sample) bool { return s.Gauge == nil })
-	starts, ends, whole := f.responseTimes()
+	starts, ends, complete := f.responseTimes()
 	switch {
 	case g.name == "":
 		return g
@@ -34,7 +34,7 @@ func (f *finiteRun) requestGauge() (g requestGauge) {
 		g.problem = counterReason(g.name, "open requests")
 	case len(samples) < 2:
 		g.problem = sentence("the gauge %s was never seen: name one of BACKEND_URL/metrics or MODEL_URL/metrics, or PromQL with PROMETHEUS_URL (GAUGE)", g.name)
-	case !whole:
+	case !complete:
 		g.problem = "a runner did not log all responses, so those that clients waited for are not known"
 	}
 	if g.problem != "" {
@@ -55,17 +55,17 @@ func (f *finiteRun) requestGauge() (g requestGauge) {
 }
 
 // responseTimes returns the sorted starts and ends of all responses in Unix seconds. whole is false if some were not logged.
-func (f *finiteRun) responseTimes() (starts, ends []float64, whole bool) {
-	whole = true
+func (f *finiteRun) responseTimes() (starts, ends []float64, complete bool) {
+	complete = true
 	for i := range f.responses.Logs {
 		for one := range f.responses.Logs[i].All() {
 			starts, ends = append(starts, one.From), append(ends, one.To)
 		}
-		whole = whole && f.responses.Logs[i].Unlisted == 0
+		complete = complete && f.responses.Logs[i].Unlisted == 0
 	}
 	slices.Sort(starts)
 	slices.Sort(ends)
-	return starts, ends, whole
+	return starts, ends, complete
 }
 
 // countUntil returns how many of some sorted times are not after another one.

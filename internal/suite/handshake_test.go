@@ -69,10 +69,10 @@ func TestFailedHandshakes(t *testing.T) {
 	t.Parallel()
 	flat := [2]uint64{60, 60}
 	for _, c := range []struct {
-		name string
-		run  func() *Run
-		want verdict.Outcome
-		says string
+		name     string
+		run      func() *Run
+		want     verdict.Outcome
+		wantText string
 	}{
 		{"more than a hundredth failed", func() *Run {
 			r := newHandshakeRun(nil, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 980, 15)
@@ -142,7 +142,7 @@ func TestFailedHandshakes(t *testing.T) {
 			t.Parallel()
 			v := judge(c.run())
 			require.Equal(t, c.want, v.Verdict, v.Reasons)
-			require.Contains(t, fmt.Sprint(v.Reasons), c.says)
+			require.Contains(t, fmt.Sprint(v.Reasons), c.wantText)
 		})
 	}
 }

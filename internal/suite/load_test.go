@@ -39,10 +39,10 @@ func inOrder(a, b func(*Level)) func(*Level) { return func(v *Level) { a(v); b(v
 func TestStatusOfALevel(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name string
-		edit func(*Level)
-		want Status
-		says string
+		name     string
+		edit     func(*Level)
+		want     Status
+		wantText string
 	}{
 		{"all well", nil, Good, ""},
 		{"at the limits", func(v *Level) { v.FailedShare, v.P95, v.Answered = .01, 500, .95 }, Good, ""},
@@ -62,7 +62,7 @@ func TestStatusOfALevel(t *testing.T) {
 	} {
 		status, reason := limits.Judge(level(100, c.edit))
 		require.Equal(t, c.want, status, c.name)
-		require.Contains(t, reason, c.says, c.name)
+		require.Contains(t, reason, c.wantText, c.name)
 	}
 }
 
@@ -73,7 +73,7 @@ func TestFindBreaking(t *testing.T) {
 		levels            []Level
 		sustained, failed float64
 		status            Status
-		says              string
+		wantText          string
 		between           float64
 	}{
 		{"none was tried", nil, 0, 0, "", "not reached", 0},
@@ -96,7 +96,7 @@ func TestFindBreaking(t *testing.T) {
 		require.InDelta(t, c.sustained, b.Sustained, 0, c.name)
 		require.InDelta(t, c.failed, b.Failed, 0, c.name)
 		require.Equal(t, c.status, b.Status, c.name)
-		require.Contains(t, b.Sentence(perSecond), c.says, c.name)
+		require.Contains(t, b.Sentence(perSecond), c.wantText, c.name)
 		require.InDelta(t, c.between, b.NextLoad(), 0, c.name)
 	}
 }

@@ -224,13 +224,13 @@ func TestSearch(t *testing.T) {
 	require.Nil(t, searchRampup(r), "no load was bad")
 	r.addAnswers("rate-50", 500, 1, shard.TagCode, "status-500")
 	require.Equal(t, map[string]string{"STAGES": "35", "CEILING": "0"}, searchRampup(r))
-	again := newRampRun(withSetting("SEARCH", "1"), 35)
-	r.Rounds = append(r.Rounds, again.Rounds[0])
+	second := newRampRun(withSetting("SEARCH", "1"), 35)
+	r.Rounds = append(r.Rounds, second.Rounds[0])
 	require.Equal(t, "42", searchRampup(r)["STAGES"])
 	v := judge(r)
 	require.Contains(t, fact(v, "breaks"), "between 35 and 50")
 	for len(r.Rounds) <= searchRounds {
-		r.Rounds = append(r.Rounds, again.Rounds[0])
+		r.Rounds = append(r.Rounds, second.Rounds[0])
 	}
 	require.Nil(t, searchRampup(r), "it ends")
 	r = newRampRun(rampupParameters, 20, 50).addAnswers("rate-50", 500, 1, shard.TagCode, "status-500")
@@ -240,11 +240,11 @@ func TestSearch(t *testing.T) {
 // A service that gets slower with time is bad at any last load, so the search ends with the load that was good.
 func TestSearchRetriesTheGoodLoad(t *testing.T) {
 	t.Parallel()
-	broken := func(least string, again ...float64) *Run {
+	broken := func(least string, retries ...float64) *Run {
 		r := newRampRun(withSetting("MIN_RATE", least), 20, 40, 43).addAnswers("rate-43", 400, 1, shard.TagCode, "status-500")
 		r.Rounds[0].Suite.Parameters["SEARCH"] = "1"
 		require.Equal(t, "40", searchRampup(r)["STAGES"])
-		for _, rate := range again {
+		for _, rate := range retries {
 			r.Rounds = append(r.Rounds, newRampRun(rampupParameters, rate).Rounds[0])
 		}
 		return r
@@ -254,13 +254,13 @@ func TestSearchRetriesTheGoodLoad(t *testing.T) {
 	v := judge(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Contains(t, fact(v, "breaks"), "between 40 and 43 requests/s")
-	once := 0
+	first := 0
 	for _, m := range v.Metrics {
 		if m.Name == "p95 at 40/s" {
-			once++
+			first++
 		}
 	}
-	require.Equal(t, 1, once)
+	require.Equal(t, 1, first)
 
 	for least, want := range map[string]verdict.Outcome{"0": verdict.Pass, "30": verdict.Invalid, "40": verdict.Fail, "41": verdict.Fail} {
 		r = broken(least)

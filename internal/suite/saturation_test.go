@@ -62,9 +62,9 @@ func TestGeneratorFaults(t *testing.T) {
 	local := packets(timeouts(0, "net-1050"), 0)
 	local.OneHost = true
 	for name, c := range map[string]struct {
-		run  *Run
-		want Status
-		says string
+		run      *Run
+		want     Status
+		wantText string
 	}{
 		"a timeout of 2.1 s and waits of 20 ms":                    {timeouts(20*time.Millisecond, "net-1050"), Bad, "10.00 % failed"},
 		"a timeout of 2.1 s and a wait of 300 ms at that moment":   {timeouts(300*time.Millisecond, "net-1050"), ByGenerator, "20 of them by its own waits"},
@@ -90,7 +90,7 @@ func TestGeneratorFaults(t *testing.T) {
 	} {
 		status, reason := c.run.levelStatus()
 		require.Equal(t, c.want, status, "%s: %s", name, reason)
-		require.Contains(t, reason, c.says, name)
+		require.Contains(t, reason, c.wantText, name)
 	}
 }
 

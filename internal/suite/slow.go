@@ -121,17 +121,17 @@ func (r *Run) slowStreams() slowStreams {
 	for _, st := range stagesOf(m) {
 		s.planned = st.Requests
 	}
-	whole := 0
+	completeCount := 0
 	for c := range r.streamsOf(r.isEvery).Records() {
 		switch {
 		case c.State == ledger.Dropped:
 			s.reasons[c.Reason]++
 		case c.State == ledger.Completed && c.Missed() == 0:
-			whole++
+			completeCount++
 		}
 	}
 	if !s.broadcasts {
-		s.complete = whole
+		s.complete = completeCount
 	}
 	if first := metric("begun").FirstUS; first > 0 {
 		s.memory = r.memoryWhile(m.Suite.Parameters["GAUGE"], time.UnixMicro(first), s.lasted)

@@ -121,10 +121,10 @@ func TestSlowFindsFaults(t *testing.T) {
 	}
 	sum := func(name string, value float64) func(*Run) { return func(r *Run) { r.metric(name).Sum = value } }
 	for _, c := range []struct {
-		name string
-		edit func(*Run)
-		want verdict.Outcome
-		says string
+		name     string
+		edit     func(*Run)
+		want     verdict.Outcome
+		wantText string
 	}{
 		{"a stream was not slow", sum("slow_begun", 9), verdict.Invalid, "only 9 of 10 clients were slow"},
 		{"nothing was filled", sum("slow_filled", 3), verdict.Invalid, "7 of 10 slow streams were neither cut nor behind by 4,096 KB"},
@@ -179,7 +179,7 @@ func TestSlowFindsFaults(t *testing.T) {
 			c.edit(r)
 			v := judge(r)
 			require.Equal(t, c.want, v.Verdict, v.Reasons)
-			require.Contains(t, fmt.Sprint(v.Reasons), c.says)
+			require.Contains(t, fmt.Sprint(v.Reasons), c.wantText)
 		})
 	}
 }

@@ -72,10 +72,10 @@ func TestStormFindsFaults(t *testing.T) {
 	t.Parallel()
 	const second = time.Second
 	for _, c := range []struct {
-		name string
-		edit func(*Run)
-		want verdict.Outcome
-		says string
+		name     string
+		edit     func(*Run)
+		want     verdict.Outcome
+		wantText string
 	}{
 		{"a stream was not dropped", func(r *Run) { r.Rounds[0].Metrics[0].Sum = 89 }, verdict.Invalid, "spread: only 89 of 90 streams were dropped"},
 		{"nothing was dropped", func(r *Run) { r.Rounds[0].Metrics = nil }, verdict.Invalid, "at once: only 0 of 90 streams were dropped"},
@@ -157,7 +157,7 @@ func TestStormFindsFaults(t *testing.T) {
 			c.edit(r)
 			v := judge(r)
 			require.Equal(t, c.want, v.Verdict, v.Reasons)
-			require.Contains(t, fmt.Sprint(v.Reasons), c.says)
+			require.Contains(t, fmt.Sprint(v.Reasons), c.wantText)
 		})
 	}
 }

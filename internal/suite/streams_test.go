@@ -73,10 +73,10 @@ func TestChurnPasses(t *testing.T) {
 func TestChurnFindsFaults(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name string
-		edit func(*Run)
-		want verdict.Outcome
-		says string
+		name     string
+		edit     func(*Run)
+		want     verdict.Outcome
+		wantText string
 	}{
 		{"a noop that the server sent as the last of a stream", func(r *Run) {
 			r.Server["d-3"] = verdict.ServerEntry{ID: "d-3", First: 1, Last: 1, Sent: 1}
@@ -116,7 +116,7 @@ func TestChurnFindsFaults(t *testing.T) {
 			c.edit(r)
 			v := judge(r)
 			require.Equal(t, c.want, v.Verdict, v.Reasons)
-			require.Contains(t, fmt.Sprint(v.Reasons), c.says)
+			require.Contains(t, fmt.Sprint(v.Reasons), c.wantText)
 		})
 	}
 }
@@ -300,8 +300,8 @@ func TestCapacity(t *testing.T) {
 func TestCapacityFailsOnFaults(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		edit func(*Run, *shard.Connection)
-		says string
+		edit     func(*Run, *shard.Connection)
+		wantText string
 	}{
 		"a noop came twice": {func(_ *Run, c *shard.Connection) {
 			c.Duplicated = 1
@@ -325,7 +325,7 @@ func TestCapacityFailsOnFaults(t *testing.T) {
 		c.edit(r, r.Rounds[0].Connections.Edit(250))
 		v := judge(r)
 		require.Equal(t, verdict.Fail, v.Verdict, name)
-		require.Contains(t, fmt.Sprint(v.Reasons), c.says, name)
+		require.Contains(t, fmt.Sprint(v.Reasons), c.wantText, name)
 		if strings.HasPrefix(name, "a noop") {
 			require.Contains(t, fact(v, "breaks"), "between 200 and 300 connections (1 noops doubled, overtaken or damaged)", name)
 		}
@@ -366,9 +366,9 @@ func TestFanout(t *testing.T) {
 	require.Equal(t, []string{"10", "100", "3.00", "3.00", "3.00", "3.00"}, table(v, "Broadcasts").Rows[0][:6])
 	require.Equal(t, "p99 to 50", v.Metrics[1].Name)
 	for name, c := range map[string]struct {
-		edit func(*Run)
-		want verdict.Outcome
-		says string
+		edit     func(*Run)
+		want     verdict.Outcome
+		wantText string
 	}{
 		"one delivery is missing":        {func(r *Run) { r.addCounter("fanout_due", "to-10", 1) }, verdict.Fail, "100 of 101 deliveries arrived in time, 0 later"},
 		"one came twice, and one never":  {func(r *Run) { r.addCounter("fanout_due", "to-10", 1).addCounter("fanout_twice", "to-10", 1) }, verdict.Fail, "1 deliveries were of a broadcast that the subscriber already had"},
@@ -383,6 +383,6 @@ func TestFanout(t *testing.T) {
 		c.edit(r)
 		v := judge(r)
 		require.Equal(t, c.want, v.Verdict, name)
-		require.Contains(t, fmt.Sprint(v.Reasons), c.says, name)
+		require.Contains(t, fmt.Sprint(v.Reasons), c.wantText, name)
 	}
 }

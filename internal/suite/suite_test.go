@@ -77,7 +77,7 @@ func TestRecordsMatchTheVerdict(t *testing.T) {
 // The help of a setting has the default that is in the script.
 func TestHelpShowsScriptDefaults(t *testing.T) {
 	t.Parallel()
-	said := regexp.MustCompile(`[(;] ?default: (-?\d+)(?:, smoke: (\d+))?\)`)
+	defaultText := regexp.MustCompile(`[(;] ?default: (-?\d+)(?:, smoke: (\d+))?\)`)
 	for _, s := range []Suite{slowReaders, storm, vanish} {
 		script, err := os.ReadFile(filepath.Join(append([]string{"..", ".."}, s.Script...)...))
 		require.NoError(t, err)
@@ -85,7 +85,7 @@ func TestHelpShowsScriptDefaults(t *testing.T) {
 			if setting.Name == "GAUGE" {
 				continue
 			}
-			parts := said.FindStringSubmatch(setting.Help)
+			parts := defaultText.FindStringSubmatch(setting.Help)
 			require.NotNil(t, parts, "%s: %s has no default in its help", s.Name, setting.Name)
 			for _, value := range parts[1:] {
 				if value == "" {
@@ -113,12 +113,12 @@ func questions() *regexp.Regexp {
 // tests are exempt, because they choose what they run.
 func TestOnlyThisPackageComparesSuites(t *testing.T) {
 	t.Parallel()
-	asked := questions()
+	comparison := questions()
 	for question, want := range map[string]bool{
 		`p.Suite == ""`: true, `"" != v.Plan.Suite`: true, `v.Suite != nil`: true, `len(p.Suite) > 0`: true, `name == "churn"`: true,
 		`{{if .Suite}}`: true, `p.Suite == q.Suite`: false, `v.Layout.Declared`: false,
 	} {
-		require.Equal(t, want, asked.MatchString(question), question)
+		require.Equal(t, want, comparison.MatchString(question), question)
 	}
 	root := filepath.Join("..", "..")
 	read := 0
@@ -132,7 +132,7 @@ func TestOnlyThisPackageComparesSuites(t *testing.T) {
 				source, err := os.ReadFile(path)
 				require.NoError(t, err)
 				read++
-				require.Empty(t, asked.FindAllString(string(source), -1), "%s: read a field of the suite instead", path)
+				require.Empty(t, comparison.FindAllString(string(source), -1), "%s: read a field of the suite instead", path)
 			}
 			return nil
 		}))

@@ -45,7 +45,7 @@ func assessUpload(r *Run) verdict.Assessment {
 	all, least := r.stages(), r.number("MIN_MB_PER_SECOND")
 	t := newTable("Uploads", "one after the other, by the time of the uploads alone; in parallel, from the first byte to the last",
 		"stage|uploads|whole|failed|MB|seconds|MB/s")
-	var planned, whole int64
+	var planned, complete int64
 	var rates, lost, slow []string
 	var a verdict.Assessment
 	for i := range all {
@@ -53,7 +53,7 @@ func assessUpload(r *Run) verdict.Assessment {
 		bytes, seconds, rate := r.uploadRate(st)
 		text := fmt.Sprintf("%.1f", rate)
 		planned += int64(st.Stage.Requests)
-		whole += st.OK.Count()
+		complete += st.OK.Count()
 		t.Add(row(st.Title, st.Stage.Requests, st.OK.Count(), st.Failed.Count(), fmt.Sprintf("%.0f", bytes/1e6), fmt.Sprintf("%.2f", seconds), text)...)
 		if st.OK.Count() < int64(st.Stage.Requests) {
 			lost = append(lost, sentence("%s: %v of %v arrived whole (%s)", st.Title, st.OK.Count(), st.Stage.Requests, mostFrequent(st.Requests)))
@@ -73,7 +73,7 @@ func assessUpload(r *Run) verdict.Assessment {
 	if least > 0 {
 		limit = fmt.Sprintf("at least %.1f", least)
 	}
-	completed := sentence("%v of %v", whole, planned)
+	completed := sentence("%v of %v", complete, planned)
 	a.Checks = []verdict.Check{
 		check(CheckCorrect, "every upload arrived whole", "all", completed, planned > 0 && len(lost) == 0, lost...),
 		check(CheckRate, "MB/s", limit, strings.Join(rates, " and "), len(slow) == 0, slow...),

@@ -83,22 +83,22 @@ func TestUnobservedValuesAreListedOnce(t *testing.T) {
 	m.Problems = m.CheckConnections()
 	v := judge(r)
 	require.Equal(t, verdict.Invalid, v.Verdict)
-	said := 0
+	count := 0
 	for _, reason := range v.Reasons {
 		if strings.Contains(reason, "20 of 100 planned connections were not observed") {
-			said++
+			count++
 		}
 	}
-	require.Equal(t, 1, said, v.Reasons)
+	require.Equal(t, 1, count, v.Reasons)
 }
 
 func TestVanishFindsFaults(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name string
-		edit func(*Run)
-		want verdict.Outcome
-		says string
+		name     string
+		edit     func(*Run)
+		want     verdict.Outcome
+		wantText string
 	}{
 		{"the service does not notice all of them in time", func(r *Run) { r.Rounds[0].Suite.Parameters["NOTICE_SECONDS"] = "22" }, verdict.Fail, "22 s after 20 clients had vanished the service still counts 10 of them as open (backend_streams_open)"},
 		{"the service notices nothing", func(r *Run) {
@@ -197,7 +197,7 @@ func TestVanishFindsFaults(t *testing.T) {
 			c.edit(r)
 			v := judge(r)
 			require.Equal(t, c.want, v.Verdict, v.Reasons)
-			require.Contains(t, fmt.Sprint(v.Reasons), c.says)
+			require.Contains(t, fmt.Sprint(v.Reasons), c.wantText)
 		})
 	}
 }

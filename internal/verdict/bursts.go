@@ -38,14 +38,14 @@ const minDueGap = 20 * time.Millisecond
 // bufferWarning warns if most messages arrived together though they were due one by one; "" otherwise. Compressed
 // streams have their own check.
 func (s *Streams) bufferWarning() string {
-	b, apart := s.m.Bursts, time.Duration(0)
+	b, interval := s.m.Bursts, time.Duration(0)
 	switch p := &s.m.Plan; {
 	case s.m.Service.ByInterval():
-		apart = p.Interval()
+		interval = p.Interval()
 	case p.Published() && p.PublishRate > 0:
-		apart = time.Duration(float64(time.Second) * float64(max(p.Topics, 1)) / p.PublishRate)
+		interval = time.Duration(float64(time.Second) * float64(max(p.Topics, 1)) / p.PublishRate)
 	}
-	if b == nil || apart < minDueGap || b.Share() <= MinBufferedShare || len(s.Codings) > 0 {
+	if b == nil || interval < minDueGap || b.Share() <= MinBufferedShare || len(s.Codings) > 0 {
 		return ""
 	}
 	return Bursts(b, s.m.Service.Noun()) + ": " + Buffer(b)

@@ -63,7 +63,7 @@ func TestControlGroupAttributesLateness(t *testing.T) {
 		edit      func(m *shard.Merged)
 		want      Outcome
 		saturated bool
-		says      string
+		wantText  string
 	}{
 		"late only here: the service's": {func(m *shard.Merged) {
 			withControlGroups(m, minute(1, 3, 2*second))
@@ -199,7 +199,7 @@ func TestControlGroupAttributesLateness(t *testing.T) {
 			v := judgeSoak(m, server, Evidence{})
 			require.Equal(t, c.want, v.Verdict, "%q", v.Reasons)
 			require.Equal(t, c.saturated, v.Generator.Saturated)
-			require.Contains(t, strings.Join(append(v.Reasons, v.Warnings...), "\n"), c.says)
+			require.Contains(t, strings.Join(append(v.Reasons, v.Warnings...), "\n"), c.wantText)
 			require.Equal(t, v, judgeSoak(m, server, Evidence{}), "a verdict can be made again at any time")
 		})
 	}

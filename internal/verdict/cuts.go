@@ -247,19 +247,19 @@ func (s *Streams) CutChecks() []Check {
 		ID: CheckResumed, Name: "streams resumed after a disconnect", Limit: fmt.Sprint(s.cuts.ended), Actual: fmt.Sprint(s.cuts.resumed),
 		Pass: len(s.cuts.untested) == 0, Why: "resume was not tested", Reasons: s.cuts.untested,
 	}
-	whole := Check{
+	check := Check{
 		ID: CheckWhole, Name: "disconnects with lost or repeated messages", Limit: "0", Actual: fmt.Sprint(len(s.cuts.broken)),
 		Pass: len(s.cuts.broken) == 0, Why: "clients lose or repeat data when they resume",
 	}
-	if !whole.Pass {
-		whole.Reasons = append([]string{s.brokenCutsText(count)}, s.cuts.broken...)
+	if !check.Pass {
+		check.Reasons = append([]string{s.brokenCutsText(count)}, s.cuts.broken...)
 	}
 	cut := Check{
 		ID: CheckCuts, Name: "streams disconnected as planned", Limit: fmt.Sprint(planned), Actual: fmt.Sprint(count), Pass: len(short) == 0,
 		Why: "resume was not tested", Reasons: short,
 	}
 	const empty = "no stream was disconnected"
-	return []Check{cut.Inconclusive(), tried.Inconclusive().notJudgedIf(count == 0, empty), whole.notJudgedIf(count == 0, empty)}
+	return []Check{cut.Inconclusive(), tried.Inconclusive().notJudgedIf(count == 0, empty), check.notJudgedIf(count == 0, empty)}
 }
 
 // brokenCutsText summarizes the faults of all cuts.

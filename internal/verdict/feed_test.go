@@ -248,8 +248,8 @@ func TestMonotonousFeedIsInvalid(t *testing.T) {
 func TestTooFewMessagesToCompareAreInvalid(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		change func(s *sharedRun)
-		says   string
+		change   func(s *sharedRun)
+		wantText string
 	}{
 		"few messages": {func(s *sharedRun) { s.messages = 4 }, "4 clients received 3 messages: hold the streams for longer (SECONDS), or publish messages to the service during the run"},
 		"personal content": {
@@ -264,7 +264,7 @@ func TestTooFewMessagesToCompareAreInvalid(t *testing.T) {
 		c.change(s)
 		v := s.judge(t)
 		require.Equal(t, Invalid, v.Verdict, "%s: %v", name, v.Reasons)
-		require.Contains(t, fmt.Sprint(v.Reasons), c.says, name)
+		require.Contains(t, fmt.Sprint(v.Reasons), c.wantText, name)
 	}
 }
 

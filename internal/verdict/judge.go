@@ -40,9 +40,9 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 		v.OpenTime, v.Watched, v.Generator.Saturated = s.OpenTime, s.Watched, s.isSaturated()
 	}
 	v.Failures = e.Failures
-	whole, warnings := complete(e, &a)
+	completeness, warnings := complete(e, &a)
 	v.Warnings = append(v.Warnings, warnings...)
-	all := slices.Concat(e.causes(), []Check{whole}, a.Checks, v.slopeChecks())
+	all := slices.Concat(e.causes(), []Check{completeness}, a.Checks, v.slopeChecks())
 	if len(e.Actions) > 0 {
 		v.Actions, all = e.actions(a.Streams, a.Responses), append(all, e.actionChecks()...)
 	}

@@ -77,9 +77,9 @@ func TestPacketsDroppedByAWS(t *testing.T) {
 	t.Parallel()
 	const sentence = "AWS dropped 14 packets of runner 1 (h1) between 22:30:00 and 22:30:05 UTC: conntrack_allowance_exceeded"
 	for name, c := range map[string]struct {
-		edit func(m *shard.Merged, server ServerLedger)
-		want Outcome
-		says string
+		edit     func(m *shard.Merged, server ServerLedger)
+		want     Outcome
+		wantText string
 	}{
 		"and nobody suffered":     {func(*shard.Merged, ServerLedger) {}, Pass, ""},
 		"and a message came late": {func(m *shard.Merged, _ ServerLedger) { makeLate(&m.Connections.Edit(0).Record, dropsAt+4) }, Invalid, "1 message arrived late"},
@@ -138,7 +138,7 @@ func TestPacketsDroppedByAWS(t *testing.T) {
 			text := strings.Join(warnings, "\n")
 			require.Contains(t, text, sentence)
 			require.Contains(t, text, "use an instance type that is allowed more")
-			require.Contains(t, text, c.says)
+			require.Contains(t, text, c.wantText)
 		})
 	}
 }

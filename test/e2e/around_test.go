@@ -241,8 +241,8 @@ func TestIncompleteShardsAreInvalid(t *testing.T) {
 	require.Equal(t, verdict.Pass, complete.verdict().Verdict, complete.out.String())
 	first, second := shardOf(t, complete.dir, 1), shardOf(t, complete.dir, 2)
 	cases := map[string]struct {
-		damage func(t *testing.T, d results.Dir)
-		says   string
+		damage   func(t *testing.T, d results.Dir)
+		wantText string
 	}{
 		"missing": {func(t *testing.T, d results.Dir) { require.NoError(t, os.Remove(d.Path(second))) }, "runner 2 of 2 left no shard"},
 		"twice": {func(t *testing.T, d results.Dir) {
@@ -301,7 +301,7 @@ func TestIncompleteShardsAreInvalid(t *testing.T) {
 			require.Equal(t, 2, exit.ExitCode(), string(text))
 			v := readVerdict(t, d)
 			require.Equal(t, verdict.Invalid, v.Verdict)
-			require.Contains(t, reasons(v), c.says)
+			require.Contains(t, reasons(v), c.wantText)
 		})
 	}
 	t.Run("merged again", func(t *testing.T) {

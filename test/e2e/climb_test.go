@@ -39,11 +39,11 @@ func TestCapacityOfBadServices(t *testing.T) {
 	doubled := func(int) string { return goodNoop + goodNoop }
 	half := func(n int) string { return strings.Repeat(goodNoop, n%2) }
 	for _, c := range []struct {
-		name   string
-		say    func(id string, n int) string
-		want   verdict.Outcome
-		breaks string // and the reason, if it fails
-		says   string
+		name     string
+		say      func(id string, n int) string
+		want     verdict.Outcome
+		breaks   string // and the reason, if it fails
+		wantText string
 	}{
 		{"silent beyond 50", after50(silence), verdict.Pass, "between 50 and 100 connections", ""},
 		{"every other noop lost beyond 50", after50(half), verdict.Pass, "between 50 and 100 connections", ""},
@@ -62,7 +62,7 @@ func TestCapacityOfBadServices(t *testing.T) {
 			v := begin(t, nil, "capacity", "--profile", "smoke", "--backend-url", url, "--late-ms", "2000").verdict()
 			require.Equal(t, c.want, v.Verdict, reasons(v))
 			require.Contains(t, factOf(v, "breaks"), c.breaks)
-			require.Contains(t, reasons(v), c.says)
+			require.Contains(t, reasons(v), c.wantText)
 		})
 	}
 }
@@ -72,8 +72,8 @@ func TestChurnAndFanoutOfBadServices(t *testing.T) {
 	t.Parallel()
 	for _, suite := range []string{"churn", "fanout"} {
 		for name, c := range map[string]struct {
-			say  func(id string, n int) string
-			says string
+			say      func(id string, n int) string
+			wantText string
 		}{
 			"silent":    {always(func(int) string { return "" }), "nothing more arrived"},
 			"corrupted": {always(func(int) string { return "data: 1\n\n" }), "corrupted"},
@@ -86,7 +86,7 @@ func TestChurnAndFanoutOfBadServices(t *testing.T) {
 				_, url := startFake(t, spec, fakeservice.Strike{})
 				v := smoke(t, suite, "--backend-url", url).verdict()
 				require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
-				require.Contains(t, reasons(v), c.says)
+				require.Contains(t, reasons(v), c.wantText)
 			})
 		}
 	}

@@ -17,9 +17,9 @@ import (
 func TestControlGroupAttributesLateness(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		stop string // the program to stop, by its path
-		want verdict.Outcome
-		says string
+		stop     string // the program to stop, by its path
+		want     verdict.Outcome
+		wantText string
 	}{
 		"runner":  {"bin/k6", verdict.Invalid, "while the control group was late too"},
 		"backend": {"bin/backend", verdict.Fail, "the load generator did not delay them"},
@@ -35,7 +35,7 @@ func TestControlGroupAttributesLateness(t *testing.T) {
 			require.NoError(t, syscall.Kill(pid, syscall.SIGCONT))
 			v := r.verdict()
 			require.Equal(t, c.want, v.Verdict, r.out.String())
-			require.Contains(t, v.Reasons[0], c.says)
+			require.Contains(t, v.Reasons[0], c.wantText)
 			require.True(t, v.Control.Decides)
 			require.Zero(t, v.Control.Lost)
 			require.Equal(t, 20, v.Connections.Opened, "the control group is counted nowhere else")

@@ -74,12 +74,12 @@ func TestScriptRejectsShortOptions(t *testing.T) {
 	script := filepath.Join(root, "load-tests/sse/connectionTest.js")
 	for name, c := range map[string]struct {
 		args, env []string
-		says      string
+		wantText  string
 	}{
-		"too short":           {args: []string{"--vus", "2", "--iterations", "2", "--duration", "5s"}, says: "ends after 35 s, but SECONDS=120 and the end of the streams (END_TIMEOUT=15) take up to 140: write --duration 120s."},
-		"one after the other": {args: []string{"--vus", "2", "--iterations", "4", "--duration", "10m"}, says: "4 iterations for 2 virtual users: each holds its streams for the whole run, so write --vus 4."},
-		"no iterations":       {args: []string{"--vus", "2", "--duration", "10m"}, says: "is constant-vus: a soak needs a number of iterations"},
-		"fewer than planned":  {env: []string{"K6_VUS=1"}, args: []string{"--env", "CONNECTIONS=5"}, says: "CONNECTIONS is 5, but the options of k6"},
+		"too short":           {args: []string{"--vus", "2", "--iterations", "2", "--duration", "5s"}, wantText: "ends after 35 s, but SECONDS=120 and the end of the streams (END_TIMEOUT=15) take up to 140: write --duration 120s."},
+		"one after the other": {args: []string{"--vus", "2", "--iterations", "4", "--duration", "10m"}, wantText: "4 iterations for 2 virtual users: each holds its streams for the whole run, so write --vus 4."},
+		"no iterations":       {args: []string{"--vus", "2", "--duration", "10m"}, wantText: "is constant-vus: a soak needs a number of iterations"},
+		"fewer than planned":  {env: []string{"K6_VUS=1"}, args: []string{"--env", "CONNECTIONS=5"}, wantText: "CONNECTIONS is 5, but the options of k6"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -88,7 +88,7 @@ func TestScriptRejectsShortOptions(t *testing.T) {
 			cmd.Env = append(os.Environ(), c.env...)
 			text, err := cmd.CombinedOutput()
 			require.Error(t, err, string(text))
-			require.Contains(t, string(text), c.says)
+			require.Contains(t, string(text), c.wantText)
 		})
 	}
 }

@@ -225,10 +225,10 @@ func TestHandshakeTriesUntrustedClientsDuringHold(t *testing.T) {
 func TestHandshakeReportsUntrustedClients(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		auth tls.ClientAuthType
-		with http.HandlerFunc
-		want verdict.Outcome
-		says string
+		auth     tls.ClientAuthType
+		with     http.HandlerFunc
+		want     verdict.Outcome
+		wantText string
 	}{
 		"reset":            {tls.RequestClientCert, func(w http.ResponseWriter, _ *http.Request) { reset(w) }, verdict.Invalid, "it is not known whether a client without a certificate is refused: hung up before the answer"},
 		"let in":           {tls.RequestClientCert, func(http.ResponseWriter, *http.Request) {}, verdict.Fail, "a client without a certificate got an answer"},
@@ -243,7 +243,7 @@ func TestHandshakeReportsUntrustedClients(t *testing.T) {
 			r := smoke(t, "handshake", "--certs", certs, "--backend-url", strangerService(t, certs, c.auth, c.with), "--connections", "20")
 			v := r.verdict()
 			require.Equal(t, c.want, v.Verdict, r.out.String())
-			require.Contains(t, reasons(v), c.says)
+			require.Contains(t, reasons(v), c.wantText)
 		})
 	}
 }

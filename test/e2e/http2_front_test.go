@@ -25,8 +25,8 @@ func http2Front(t *testing.T, to string) (url string) {
 func TestSoakOverHTTP2ThroughNginx(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		args []string
-		says string
+		args     []string
+		wantText string
 	}{
 		"as many as nginx allows": {nil, `HTTP/2 +20 streams over [24] connections, at most [12] of one runner`},
 		"five on each":            {[]string{"--streams-per-connection", "5"}, `HTTP/2 +20 streams over 4 connections, at most 2 of one runner`},
@@ -39,12 +39,12 @@ func TestSoakOverHTTP2ThroughNginx(t *testing.T) {
 			v := r.verdict()
 			require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 			require.Equal(t, 20, v.Connections.Completed)
-			if tt.says == "" {
+			if tt.wantText == "" {
 				require.Nil(t, v.Shared)
 				require.NotContains(t, r.out.String(), "HTTP/2")
 				return
 			}
-			require.Regexp(t, tt.says, r.out.String())
+			require.Regexp(t, tt.wantText, r.out.String())
 		})
 	}
 }

@@ -64,7 +64,7 @@ func TestTwoLaptopsMakeOneVerdict(t *testing.T) {
 		fault, second string
 		exits         [2]int
 		want          verdict.Outcome
-		says          []string
+		wantText      []string
 	}{
 		"both clean":                {"", "laptop-b-", [2]int{0, 0}, verdict.Pass, []string{"10 streams open to the end"}},
 		"a loss":                    {"drop:id=laptop-a-2,noop=3", "laptop-b-", [2]int{99, 0}, verdict.Fail, []string{"laptop-a-2 missed noop 3", "PREFIX laptop-a-)"}},
@@ -84,8 +84,8 @@ func TestTwoLaptopsMakeOneVerdict(t *testing.T) {
 			}
 			v, text := mergeLaptops(t, shards)
 			require.Equal(t, c.want, v.Verdict, text)
-			for _, says := range c.says {
-				require.Contains(t, reasons(v), says)
+			for _, wantText := range c.wantText {
+				require.Contains(t, reasons(v), wantText)
 			}
 			if v.Verdict == verdict.Pass {
 				require.Equal(t, 10, v.Connections.Completed)

@@ -21,11 +21,11 @@ func TestUnfitDescriptionFailsBeforeTheLoad(t *testing.T) {
 	t.Parallel()
 	r := startService(t, "nchan", services.Options{})
 	for i, c := range []struct {
-		name    string
-		oldNew  []string
-		publish []faulty.PublishFault
-		exit    int
-		says    string
+		name     string
+		oldNew   []string
+		publish  []faulty.PublishFault
+		exit     int
+		wantText string
 	}{
 		{"publish is refused", nil, []faulty.PublishFault{{Kind: faulty.Refuse, Status: 401}}, 2, "/pub/TOPIC answered 401 Unauthorized (Unauthorized): it sends no token: add a header with {token}, and set PUBLISH_TOKEN"},
 		{"publish is not answered", nil, []faulty.PublishFault{{Kind: faulty.CutBefore}}, 2, "publish.url: POST http"},
@@ -44,7 +44,7 @@ func TestUnfitDescriptionFailsBeforeTheLoad(t *testing.T) {
 			described.Service = changeModule(t, "nchan", c.oldNew...)
 			s := soakService(t, &described, prefix, faulty.Options{Publish: c.publish})
 			require.Equal(t, c.exit, s.end(), s.out.String())
-			require.Contains(t, s.out.String(), strings.ReplaceAll(c.says, "TOPIC", prefix+"topic-0"))
+			require.Contains(t, s.out.String(), strings.ReplaceAll(c.wantText, "TOPIC", prefix+"topic-0"))
 			require.LessOrEqual(t, s.proxy.Streams(), 1, "there was a load")
 			require.NoFileExists(t, s.dir.Path(results.VerdictFile))
 		})

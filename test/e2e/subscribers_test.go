@@ -203,7 +203,7 @@ func TestSuitesOfAFeedCountResumeFaults(t *testing.T) {
 	for suite, of := range map[string]struct {
 		replay func(all []string, from int) (replayed []string, faults int)
 		args   []string
-		counts func(v *verdict.Verdict) (faults, others uint64)
+		counts func(v *verdict.Verdict) (faults, otherMessages uint64)
 	}{
 		"resume": {
 			func(all []string, from int) ([]string, int) { // without the last one
@@ -231,9 +231,9 @@ func TestSuitesOfAFeedCountResumeFaults(t *testing.T) {
 			v := r.verdict()
 			require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 			require.Equal(t, verdict.BySubscribers, v.Evidence.By)
-			found, others := of.counts(v)
+			found, otherMessages := of.counts(v)
 			require.GreaterOrEqual(t, faults.Load(), uint64(10))
-			require.Equal(t, [2]uint64{faults.Load(), 0}, [2]uint64{found, others}, r.out.String())
+			require.Equal(t, [2]uint64{faults.Load(), 0}, [2]uint64{found, otherMessages}, r.out.String())
 			require.Zero(t, v.Messages.Reordered+v.Messages.Corrupted)
 			if suite == "resume" {
 				require.Equal(t, faults.Load(), sum(v).Lost, "at the disconnects")

@@ -51,9 +51,9 @@ func streamOf(t *testing.T, every time.Duration, text func(stream, n int) string
 func TestInitAndRunWithoutCheckableMessages(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		every time.Duration
-		text  func(stream, n int) string
-		says  string
+		every    time.Duration
+		text     func(stream, n int) string
+		wantText string
 	}{
 		"a quiet service": {time.Second, func(int, int) string { return ": ping\n\n" }, " heartbeats"},
 		"prices": {170 * time.Millisecond, func(stream, n int) string {
@@ -78,7 +78,7 @@ func TestInitAndRunWithoutCheckableMessages(t *testing.T) {
 			require.NotContains(t, r.out.String(), "does not name")
 			require.True(t, v.ConnectionsOnly(), r.out.String())
 			require.Regexp(t, `PASS \(connections only\): \d+ of \d+ streams open to the end, messages were\s+not\s+checked`, r.out.String())
-			require.Contains(t, strings.Join(strings.Fields(r.out.String()), " "), c.says)
+			require.Contains(t, strings.Join(strings.Fields(r.out.String()), " "), c.wantText)
 			lines := strings.Split(strings.TrimSpace(r.out.String()), "\n")
 			require.Contains(t, r.out.String(), "soak probe URL --publish-url")
 			require.Contains(t, strings.Join(lines[max(len(lines)-2, 0):], " "), "PASS (connections only)", "the verdict is the last line")

@@ -19,8 +19,8 @@ import (
 func TestUsageErrors(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
-		args []string
-		says string
+		args     []string
+		wantText string
 	}{
 		"seconds":     {[]string{"run", "--seconds", "5"}, "SECONDS is 5: it must be over 5"},
 		"interval":    {[]string{"run", "--noop-interval", "0"}, "NOOP_INTERVAL is 0: it must be over 0"},
@@ -74,7 +74,7 @@ func TestUsageErrors(t *testing.T) {
 			exit, ok := err.(*exec.ExitError)
 			require.True(t, ok, string(text))
 			require.Equal(t, 64, exit.ExitCode(), string(text))
-			require.Contains(t, string(text), c.says)
+			require.Contains(t, string(text), c.wantText)
 			require.NotContains(t, string(text), "strconv")
 			entries, err := filepath.Glob(filepath.Join(out, "*"))
 			require.NoError(t, err)

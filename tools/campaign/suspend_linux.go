@@ -33,11 +33,11 @@ func startWithBootClock(cmd *exec.Cmd) (*bootClock, error) {
 	if err != nil {
 		return nil, err
 	}
-	ours, theirs := os.NewFile(uintptr(ends[0]), "listener"), os.NewFile(uintptr(ends[1]), "listener")
-	defer ours.Close()
-	cmd.Path, cmd.Args, cmd.ExtraFiles = self, append([]string{self, suspendable, cmd.Path}, cmd.Args[1:]...), []*os.File{theirs}
+	parentEnd, childEnd := os.NewFile(uintptr(ends[0]), "listener"), os.NewFile(uintptr(ends[1]), "listener")
+	defer parentEnd.Close()
+	cmd.Path, cmd.Args, cmd.ExtraFiles = self, append([]string{self, suspendable, cmd.Path}, cmd.Args[1:]...), []*os.File{childEnd}
 	err = cmd.Start()
-	_ = theirs.Close()
+	_ = childEnd.Close()
 	if err != nil {
 		return nil, err
 	}

@@ -76,18 +76,18 @@ func FuzzNext(f *testing.F) {
 			crc, _ := strconv.ParseUint(m[3], 16, 32)
 			want = append(want, Token{K: k, N: n, CRC: uint32(crc)})
 		}
-		whole, rest := all(text)
-		require.Equal(t, want, whole)
+		expected, rest := all(text)
+		require.Equal(t, want, expected)
 		require.Less(t, len(rest), MaxToken)
 		cut = min(max(cut, 0), len(text))
 		first, end := all([]byte(text[:cut]))
 		second, _ := all(append(end, text[cut:]...))
 		require.Equal(t, want, append(first, second...))
 		for _, token := range want {
-			again, rest, found := Next(AppendToken(nil, token))
+			repeated, rest, found := Next(AppendToken(nil, token))
 			require.True(t, found)
 			require.Empty(t, rest)
-			require.Equal(t, token, again)
+			require.Equal(t, token, repeated)
 		}
 	})
 }

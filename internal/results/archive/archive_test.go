@@ -83,8 +83,8 @@ func TestArchiveContents(t *testing.T) {
 		Results: run, Prometheus: "http://me:pass-word@" + address, Version: "v-test",
 		Secrets: NewSecrets([]string{"BACKEND_TOKEN=of-the-service"}, ""),
 	})
-	files, again := archiveFiles(t, file)
-	require.Equal(t, c, again)
+	files, second := archiveFiles(t, file)
+	require.Equal(t, c, second)
 	require.Empty(t, c.Prometheus.Missing)
 	require.Positive(t, c.Prometheus.Samples)
 	require.GreaterOrEqual(t, c.Prometheus.Series, 5)
@@ -102,20 +102,20 @@ func TestArchiveContents(t *testing.T) {
 
 func TestUnreachablePrometheus(t *testing.T) {
 	t.Parallel()
-	nobody := httptest.NewServer(http.NotFoundHandler())
-	gone := nobody.Listener.Addr().String()
-	nobody.Close()
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closedURL := closed.Listener.Addr().String()
+	closed.Close()
 	denied := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "who are you?", http.StatusUnauthorized) }))
 	t.Cleanup(denied.Close)
 	for address, want := range map[string]string{
-		"":                            "no Prometheus address",
-		"http://me:pass-word@" + gone: "connection refused",
+		"":                                 "no Prometheus address",
+		"http://me:pass-word@" + closedURL: "connection refused",
 		"http://me:pass-word@" + denied.Listener.Addr().String(): ": 401 Unauthorized: who are you?",
 	} {
 		file, c := makeArchive(t, Source{Results: folder(t, nil), Prometheus: address})
 		require.Contains(t, c.Prometheus.Missing, want)
-		files, again := archiveFiles(t, file)
-		require.Equal(t, c.Prometheus, again.Prometheus)
+		files, second := archiveFiles(t, file)
+		require.Equal(t, c.Prometheus, second.Prometheus)
 		require.NotContains(t, files["archive.json"], "pass-word")
 		require.Contains(t, files, "verdict.json")
 	}

@@ -52,10 +52,10 @@ func TestArchivedDataMatchesPrometheus(t *testing.T) {
 	await(t, address, `count_over_time(seen_total[1m]) >= 3`, func(v model.Vector) bool { return len(v) == 1 })
 	now := time.Now().Truncate(time.Millisecond)
 	start := now.Add(-25 * time.Minute)
-	odd := []float64{0.1, math.MaxFloat64, math.SmallestNonzeroFloat64, math.Inf(1), math.Inf(-1), math.NaN(), 1e15 + .3, math.Float64frombits(staleMarker)}
+	special := []float64{0.1, math.MaxFloat64, math.SmallestNonzeroFloat64, math.Inf(1), math.Inf(-1), math.NaN(), 1e15 + .3, math.Float64frombits(staleMarker)}
 	series := &Series{Labels: []*prompb.Label{{Name: "__name__", Value: "odd"}, {Name: "name", Value: `"ü\` + "\n"}}}
 	for i := range 1000 {
-		series.Samples = append(series.Samples, &prompb.Sample{Value: odd[i%len(odd)], Timestamp: start.UnixMilli() + int64(i)*1379 + 1})
+		series.Samples = append(series.Samples, &prompb.Sample{Value: special[i%len(special)], Timestamp: start.UnixMilli() + int64(i)*1379 + 1})
 	}
 	require.NoError(t, old.Write(ctx, []*Series{series}))
 
@@ -86,11 +86,11 @@ func TestArchivedDataMatchesPrometheus(t *testing.T) {
 	opened, err := StartPrometheus(ctx, t.TempDir())
 	require.NoError(t, err)
 	t.Cleanup(opened.Stop)
-	again, err := NewRemote(opened.URL)
+	second, err := NewRemote(opened.URL)
 	require.NoError(t, err)
-	require.NoError(t, Load(ctx, again, file))
+	require.NoError(t, Load(ctx, second, file))
 	want := read(old, now)
-	require.Equal(t, want, read(again, now), "every sample, to the bit and the millisecond")
+	require.Equal(t, want, read(second, now), "every sample, to the bit and the millisecond")
 	for key, samples := range want {
 		if key == fmt.Sprint(series.Labels) {
 			require.Len(t, samples, 1000)
@@ -98,9 +98,9 @@ func TestArchivedDataMatchesPrometheus(t *testing.T) {
 	}
 	window := prometheus.Range{Start: start, End: now, Step: 700 * time.Millisecond}
 	for _, query := range []string{`odd`, `leaves`, `rate(seen_total[10s])`, `count_over_time(odd[1m])`, `up`} {
-		asked := queryRange(t, address, query, window)
-		assert.NotEmpty(t, asked, query)
-		assert.Equal(t, asked, queryRange(t, opened.URL, query, window), query)
+		result := queryRange(t, address, query, window)
+		assert.NotEmpty(t, result, query)
+		assert.Equal(t, result, queryRange(t, opened.URL, query, window), query)
 	}
 
 	process := opened.process

@@ -122,11 +122,11 @@ func TestOpenOverwritesNothing(t *testing.T) {
 	t.Parallel()
 	file, _ := makeArchive(t, Source{Results: folder(t, nil)})
 	dir := t.TempDir()
-	mine := filepath.Join(dir, "mine")
-	require.NoError(t, os.WriteFile(mine, nil, 0o600))
+	existing := filepath.Join(dir, "mine")
+	require.NoError(t, os.WriteFile(existing, nil, 0o600))
 	_, err := Open(t.Context(), file, dir)
 	require.ErrorContains(t, err, "is not empty")
-	require.FileExists(t, mine)
+	require.FileExists(t, existing)
 	_, err = Open(t.Context(), filepath.Join(dir, "none"), filepath.Join(dir, "to"))
 	require.ErrorContains(t, err, "there is no archive")
 }
@@ -138,8 +138,8 @@ func TestMadeArchiveOpens(t *testing.T) {
 		"bidi\u202e.json": "{}", "c1\u009b.pem": "", "tab\t.json": "{}", "two\nlines.json": "{}", `back\slash.json`: "{}", "\xff.json": "{}", "ü ü.json": "{}", "-rf.json": "{}",
 		"k6.log": strings.Repeat("level=warning msg=\"Request Failed\" error=\"connection refused\"\n", ratioFrom/40), // packs to a 300th
 	})})
-	files, again := archiveFiles(t, file)
-	require.Equal(t, c, again)
+	files, second := archiveFiles(t, file)
+	require.Equal(t, c, second)
 	require.Contains(t, files, "ü ü.json")
 	require.Contains(t, files, "-rf.json")
 	require.Contains(t, fmt.Sprintf("%s", c.LeftOut), `"two\nlines.json" has a name that is not valid on every system`)

@@ -281,12 +281,12 @@ func (c *Comparison) undetectable() (out []string) {
 	compared := func(name string) bool {
 		return slices.ContainsFunc(c.Changes, func(f Change) bool { return f.Name == name })
 	}
-	const alike = "an equal delay of every message: "
+	const equalDelay = "an equal delay of every message: "
 	switch {
 	case compared(latencyP50) && clockOf(c.New[0]) != verdict.AboveSend:
-		out = append(out, alike+"service and runners have no clock in common, so latency counts from the fastest message")
+		out = append(out, equalDelay+"service and runners have no clock in common, so latency counts from the fastest message")
 	case !compared(latencyP50) && compared(latenessP99):
-		out = append(out, alike+"no time of sending is compared, and lateness is how much longer a gap was than the interval")
+		out = append(out, equalDelay+"no time of sending is compared, and lateness is how much longer a gap was than the interval")
 	case !compared(latencyP50) && !c.New[0].Verdict.Service.ByInterval():
 		out = append(out, "how long a message takes: no time of sending is compared")
 	}

@@ -70,7 +70,7 @@ func TestCompare(t *testing.T) {
 		old, now int
 		edit     func(*verdict.Verdict)
 		want     verdict.Outcome
-		says     string
+		wantText string
 	}{
 		{"equal runs, one new", 3, 1, nil, verdict.Pass, "NO REGRESSION  1 new run against 3 old runs"},
 		{"equal runs, four new", 4, 4, nil, verdict.Pass, "rank-sum test (Mann-Whitney)"},
@@ -93,7 +93,7 @@ func TestCompare(t *testing.T) {
 			require.NoError(t, err)
 			out := text(t, result)
 			require.Equal(t, c.want, result.Verdict(), out)
-			require.Contains(t, out, c.says)
+			require.Contains(t, out, c.wantText)
 		})
 	}
 }
@@ -115,7 +115,7 @@ func TestCompareListsUndetectableChanges(t *testing.T) {
 	for name, c := range map[string]struct {
 		old, now func(*verdict.Verdict)
 		want     verdict.Outcome
-		says     string
+		wantText string
 	}{
 		"one clock":                         {above(verdict.AboveSend), above(verdict.AboveSend), verdict.Fail, "latency p50: 7.5 ms"},
 		"no common clock":                   {above(verdict.AboveFastest), above(verdict.AboveFastest), verdict.Pass, "not seen: an equal delay of every message: service and runners have no clock in common"},
@@ -127,7 +127,7 @@ func TestCompareListsUndetectableChanges(t *testing.T) {
 		require.NoError(t, err)
 		out := text(t, result)
 		require.Equal(t, c.want, result.Verdict(), "%s: %s", name, out)
-		require.Contains(t, out, c.says, name)
+		require.Contains(t, out, c.wantText, name)
 		if name == "one clock" {
 			require.NotContains(t, out, "not seen")
 		}
@@ -146,19 +146,19 @@ func addService(v *verdict.Verdict) {
 func TestCompareRunsOfADescribedService(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		edit    func(*verdict.Verdict)
-		want    verdict.Outcome
-		says    string
-		refuses string
+		edit     func(*verdict.Verdict)
+		want     verdict.Outcome
+		wantText string
+		refuses  string
 	}{
-		"another marker and folder": {edit: func(v *verdict.Verdict) { v.Plan.Service = "/srv/mine.js" }, want: verdict.Pass, says: "publish answer p99"},
-		"a message missed":          {edit: func(v *verdict.Verdict) { v.Messages.Missed = 1 }, want: verdict.Fail, says: "messages missed: up to 1, where no old run had any"},
-		"a message not confirmed":   {edit: func(v *verdict.Verdict) { v.Messages.Published.Confirmed-- }, want: verdict.Fail, says: "messages not confirmed: up to 1"},
-		"slow to the last":          {edit: func(v *verdict.Verdict) { v.Messages.LastSubscriberMS.P99 = 400 }, want: verdict.Fail, says: "last subscriber p99: 400.0 ms instead of 40.0 ms"},
+		"another marker and folder": {edit: func(v *verdict.Verdict) { v.Plan.Service = "/srv/mine.js" }, want: verdict.Pass, wantText: "publish answer p99"},
+		"a message missed":          {edit: func(v *verdict.Verdict) { v.Messages.Missed = 1 }, want: verdict.Fail, wantText: "messages missed: up to 1, where no old run had any"},
+		"a message not confirmed":   {edit: func(v *verdict.Verdict) { v.Messages.Published.Confirmed-- }, want: verdict.Fail, wantText: "messages not confirmed: up to 1"},
+		"slow to the last":          {edit: func(v *verdict.Verdict) { v.Messages.LastSubscriberMS.P99 = 400 }, want: verdict.Fail, wantText: "last subscriber p99: 400.0 ms instead of 40.0 ms"},
 		"clocks that differ": {
 			edit: func(v *verdict.Verdict) {
 				v.LatencyMS.Above, v.Messages.LastSubscriberMS.P99 = verdict.AboveFastest, 400
-			}, want: verdict.Pass, says: "last subscriber p99 counts from the time of sending in some runs and not in others",
+			}, want: verdict.Pass, wantText: "last subscriber p99 counts from the time of sending in some runs and not in others",
 		},
 		"another service":     {edit: func(v *verdict.Verdict) { v.Plan.Service = "nchan" }, refuses: "service is mine in the one and nchan in the other"},
 		"another description": {edit: func(v *verdict.Verdict) { v.Service.SHA256 = "of another" }, refuses: "description is of the description in the one and of another in the other"},
@@ -178,7 +178,7 @@ func TestCompareRunsOfADescribedService(t *testing.T) {
 			require.NoError(t, err)
 			out := text(t, result)
 			require.Equal(t, c.want, result.Verdict(), out)
-			require.Contains(t, out, c.says)
+			require.Contains(t, out, c.wantText)
 			require.NotContains(t, out, "noop")
 			require.NotContains(t, out, "lateness")
 		})
@@ -298,7 +298,7 @@ func TestCompareErrors(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		old, now []Run
-		says     string
+		wantText string
 	}{
 		{"two runs", good[:1], good[1:2], "at least 3 runs"},
 		{"no old ones", nil, good, "2 of them old ones"},
@@ -310,7 +310,7 @@ func TestCompareErrors(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			_, err := Compare(c.old, c.now, .1)
-			require.ErrorContains(t, err, c.says)
+			require.ErrorContains(t, err, c.wantText)
 		})
 	}
 	_, err := Compare(good[:2], good[2:], -1)
@@ -348,7 +348,7 @@ func TestGeneratorLimitedRate(t *testing.T) {
 	for name, c := range map[string]struct {
 		old, now []Run
 		want     verdict.Outcome
-		says     string
+		wantText string
 	}{
 		"not by the generator":  {runs(1, 9000, false, false, false), runs(50, 6000, false, false, false), verdict.Fail, "peak answers/s: 6001 answers/s instead of 9001 answers/s"},
 		"the old ones":          {runs(1, 9000, true, true, true), runs(50, 6000, false, false, false), verdict.Fail, "REGRESSION"},
@@ -360,7 +360,7 @@ func TestGeneratorLimitedRate(t *testing.T) {
 		require.NoError(t, err)
 		out := text(t, result)
 		require.Equal(t, c.want, result.Verdict(), "%s: %s", name, out)
-		require.Contains(t, out, c.says, name)
+		require.Contains(t, out, c.wantText, name)
 	}
 }
 
@@ -368,9 +368,9 @@ func TestGeneratorLimitedRate(t *testing.T) {
 func TestPlanIncludesCores(t *testing.T) {
 	t.Parallel()
 	runs := readAll(t, 1, 2, nil)
-	apart := folder(t, 3, nil)
-	write(t, filepath.Join(apart, "run.json"), map[string]any{"one_clock": true, "cores": "service on core 0, runners on core 1"})
-	r, err := Read(apart)
+	separate := folder(t, 3, nil)
+	write(t, filepath.Join(separate, "run.json"), map[string]any{"one_clock": true, "cores": "service on core 0, runners on core 1"})
+	r, err := Read(separate)
 	require.NoError(t, err)
 	_, err = Compare(runs, []Run{r}, .1)
 	require.ErrorContains(t, err, "cores is not there in the one and service on core 0, runners on core 1 in the other")

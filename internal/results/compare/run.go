@@ -66,32 +66,32 @@ func readFolders(folders []string) ([]Run, error) {
 func Open(dir string) (Run, error) {
 	r := Run{Dir: dir}
 	path := filepath.Join(dir, "verdict.json")
-	var whole struct {
+	var content struct {
 		Schema int            `json:"schema"`
 		Plan   map[string]any `json:"plan"`
 	}
-	err := safefile.JSON(path, safefile.Verdict, &whole)
+	err := safefile.JSON(path, safefile.Verdict, &content)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r, fmt.Errorf("%s holds no verdict.json: it is not the folder of a run that was judged (`soak merge %s` judges it)", dir, dir)
 	}
 	if err != nil {
 		return r, err //nolint:wrapcheck // names the file
 	}
-	if len(whole.Plan) > 0 {
-		if err := verdict.CheckSchema(whole.Schema); err != nil {
+	if len(content.Plan) > 0 {
+		if err := verdict.CheckSchema(content.Schema); err != nil {
 			return r, fmt.Errorf("read %s: %w; delete it and run `soak merge %s`", path, err, dir)
 		}
 		if err := safefile.JSON(path, safefile.Verdict, &r.Verdict); err != nil {
 			return r, err //nolint:wrapcheck // names the file
 		}
 	}
-	if r.Verdict == nil || len(whole.Plan) == 0 {
+	if r.Verdict == nil || len(content.Plan) == 0 {
 		return r, fmt.Errorf("%s is not a verdict: it has no plan", path)
 	}
 	if err := plan.CheckTestID(r.Verdict.TestID); err != nil {
 		return r, fmt.Errorf("read %s: %w", path, err)
 	}
-	r.plan, r.otherSettings = whole.Plan, map[string]any{}
+	r.plan, r.otherSettings = content.Plan, map[string]any{}
 	if parameters, ok := r.plan["parameters"].(map[string]any); ok { // of a script: settings like the others
 		delete(r.plan, "parameters")
 		maps.Copy(r.plan, parameters)

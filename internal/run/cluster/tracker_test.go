@@ -82,7 +82,7 @@ func TestRemovalAfterTheEndIsNotALostRunner(t *testing.T) {
 // Failures of a runner during the run: the others continue, and the loss is reported.
 func TestLostRunnerHasPodNodeAndReason(t *testing.T) {
 	t.Parallel()
-	const who = "runner 2 of 3 (pod soak-t-2-x7 on node node-a): "
+	const runner = "runner 2 of 3 (pod soak-t-2-x7 on node node-a): "
 	for name, c := range map[string]struct {
 		steps []Part
 		want  string
@@ -110,7 +110,7 @@ func TestLostRunnerHasPodNodeAndReason(t *testing.T) {
 				m.Advance(s)
 				assert.Equal(t, Running, m.Phase(), "the others go on")
 			}
-			assert.Equal(t, []shard.RunnerEnd{{Runner: 2, Text: who + c.want}}, m.Ends)
+			assert.Equal(t, []shard.RunnerEnd{{Runner: 2, Text: runner + c.want}}, m.Ends)
 			assert.False(t, m.GivenUp)
 			s := snapshot("over")
 			s.Runners[1] = Part{}

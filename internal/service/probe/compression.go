@@ -54,7 +54,7 @@ func (f *findings) delay(t *track, reference []*track) string {
 	const slow = 300 * time.Millisecond
 	var latest time.Duration
 	compared, due := 0, 0
-	var together batches
+	var joint batches
 	for _, r := range reference {
 		came := map[string]time.Time{}
 		for i := range f.units[t] {
@@ -63,20 +63,20 @@ func (f *findings) delay(t *track, reference []*track) string {
 				came[f.key(u)] = u.at
 			}
 		}
-		twice := map[string]int{}
+		repeated := map[string]int{}
 		for i := range f.units[r] {
-			twice[f.key(&f.units[r][i])]++
+			repeated[f.key(&f.units[r][i])]++
 		}
 		for i := range f.units[r] {
 			u := &f.units[r][i]
-			if u.isComment() || f.heartbeat.matches(u) || u.at.Before(t.headersAt) || twice[f.key(u)] > 1 {
+			if u.isComment() || f.heartbeat.matches(u) || u.at.Before(t.headersAt) || repeated[f.key(u)] > 1 {
 				continue
 			}
 			due++
 			if at, there := came[f.key(u)]; there {
 				compared++
 				latest = max(latest, at.Sub(u.at))
-				together.add(u.at, at)
+				joint.add(u.at, at)
 			}
 		}
 	}
@@ -88,7 +88,7 @@ func (f *findings) delay(t *track, reference []*track) string {
 	case compared == 0:
 		return "whether it holds events back is not known: no event was the same as on another stream"
 	case latest > slow:
-		return fmt.Sprintf("it holds events back: they came up to %s later%s", inSeconds(latest), together.sentence())
+		return fmt.Sprintf("it holds events back: they came up to %s later%s", inSeconds(latest), joint.sentence())
 	}
 	return "it holds nothing back"
 }

@@ -112,12 +112,12 @@ func (f *findings) connectNotes() (out []string) {
 			answers[fmt.Sprintf("%d %s", t.status, http.Header(t.header).Get("Content-Type"))]++
 		}
 	}
-	var said []string
+	var notes []string
 	for what, n := range answers {
-		said = append(said, fmt.Sprintf("%s (%s)", f.session.quote(what), times(n)))
+		notes = append(notes, fmt.Sprintf("%s (%s)", f.session.quote(what), times(n)))
 	}
-	slices.Sort(said)
-	note := "Answered " + strings.Join(said, ", ")
+	slices.Sort(notes)
+	note := "Answered " + strings.Join(notes, ", ")
 	if len(heads) > 0 {
 		note += fmt.Sprintf("; headers after %.0f ms at most", math.Ceil(float64(slices.Max(heads))/float64(time.Millisecond)))
 	}
@@ -142,9 +142,9 @@ func (f *findings) connectNotes() (out []string) {
 
 // origin returns the origin to which redirects led the streams; "" if they stayed at the requested one.
 func (f *findings) origin() string {
-	asked, _ := url.Parse(f.session.requests.base)
+	requested, _ := url.Parse(f.session.requests.base)
 	for _, t := range f.opened(plain) {
-		if origin := sseclient.Origin(t.open.URL); origin != sseclient.Origin(asked) {
+		if origin := sseclient.Origin(t.open.URL); origin != sseclient.Origin(requested) {
 			return origin
 		}
 	}

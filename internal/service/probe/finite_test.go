@@ -24,14 +24,14 @@ import (
 // request.
 func newAnsweringServer(t *testing.T, blocks ...string) *httptest.Server {
 	t.Helper()
-	var asked atomic.Int64
+	var requests atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost {
 			w.WriteHeader(http.StatusMethodNotAllowed)
 			return
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
-		n := asked.Add(1)
+		n := requests.Add(1)
 		for _, block := range blocks {
 			fmt.Fprintf(w, "%s\n\n", strings.ReplaceAll(block, "%d", fmt.Sprint(n)))
 			_ = http.NewResponseController(w).Flush()
@@ -76,9 +76,9 @@ data: {"n":2,"text":"c"}`, "event: finished\ndata: {}"},
 			for _, part := range c.want {
 				require.Contains(t, described, part)
 			}
-			said := strings.Join(strings.Fields(strings.ReplaceAll(module, "//", "")), " ")
+			notes := strings.Join(strings.Fields(strings.ReplaceAll(module, "//", "")), " ")
 			for _, note := range c.notes {
-				require.Contains(t, said, note)
+				require.Contains(t, notes, note)
 			}
 			s, err := service.Parse([]byte(described))
 			require.NoError(t, err)

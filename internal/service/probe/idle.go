@@ -29,8 +29,8 @@ var checkTimes = []time.Duration{
 
 // knownLimits are timeouts that close silent streams by default.
 var knownLimits = []struct {
-	after time.Duration
-	who   string
+	after  time.Duration
+	source string
 }{
 	{time.Minute, "nginx's proxy_read_timeout (https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_read_timeout)"},
 	{time.Minute, "an AWS Application Load Balancer (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/edit-load-balancer-attributes.html)"},
@@ -151,7 +151,7 @@ func (i *idleProbe) watchSilence(ctx context.Context) error {
 // check publishes a message to the topic of a stream, and reports whether it arrives.
 func (i *idleProbe) check(ctx context.Context, s *silentStream) (came bool, err error) {
 	i.mu.Lock()
-	asked := time.Now()
+	requested := time.Now()
 	err = i.send(ctx, s.n)
 	i.mu.Unlock()
 	if err != nil {
@@ -161,7 +161,7 @@ func (i *idleProbe) check(ctx context.Context, s *silentStream) (came bool, err 
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return slices.ContainsFunc(s.parts, func(p stream.Part) bool {
-			return !p.Line && p.HasData && p.At.After(asked) && (!i.publishes("{run}") || bytes.Contains(slices.Concat(p.Event, p.ID, p.Data), []byte(i.marker)))
+			return !p.Line && p.HasData && p.At.After(requested) && (!i.publishes("{run}") || bytes.Contains(slices.Concat(p.Event, p.ID, p.Data), []byte(i.marker)))
 		})
 	}
 	for until := time.Now().Add(10 * i.Pace); time.Now().Before(until) && ctx.Err() == nil && !s.endedByService() && !arrived(); {
@@ -294,7 +294,7 @@ func (i *idleProbe) conclusion() string {
 	var out []string
 	for _, l := range knownLimits {
 		if l.after >= from-slack && l.after <= to+slack {
-			out = append(out, fmt.Sprintf("Known limit of %s: %s.", inSeconds(l.after), l.who))
+			out = append(out, fmt.Sprintf("Known limit of %s: %s.", inSeconds(l.after), l.source))
 		}
 	}
 	remedy := fmt.Sprintf("Send something on each stream, such as a comment, at least every %s, or raise that limit.", inSeconds(from/2))

@@ -100,36 +100,36 @@ func TestIdleTimeouts(t *testing.T) {
 	const limit = pathLimit
 	const two = `\n(after +\S+ s  alive\n){2}after`
 	for name, c := range map[string]struct {
-		path *network
-		hub  *hub.Hub
-		no   bool // nothing publishes
-		says []string
+		path     *network
+		hub      *hub.Hub
+		no       bool // nothing publishes
+		wantText []string
 	}{
-		"nobody": {says: []string{
+		"nobody": {wantText: []string{
 			`\n(after +\S+ s  alive\n){5}\n`, `Nothing closed a stream that was silent for (7\.[6-9]|[89]|1\d).* s\.`,
 		}},
-		"one who closes": {path: &network{limit: limit, closes: true}, says: []string{
+		"one who closes": {path: &network{limit: limit, closes: true}, wantText: []string{
 			two, `\n(after +(2\.[89]|3\.[0-6]) s  closed: the connection was closed in the middle of the response\n){3}\n`,
 			"Send something on each stream, such as a comment, at least every 1.",
 		}},
-		"one who resets": {path: &network{limit: limit, closes: true, reset: true}, says: []string{`(closed: the connection was reset\n.*){3}`}},
-		"a NAT": {path: &network{limit: limit}, says: []string{
+		"one who resets": {path: &network{limit: limit, closes: true, reset: true}, wantText: []string{`(closed: the connection was reset\n.*){3}`}},
+		"a NAT": {path: &network{limit: limit}, wantText: []string{
 			two, `\n(after +(4\.[89]|[5-9]\.\d) s  lost: the message did not arrive, and the stream did not end\n){2}`, "at least every ",
 		}},
-		"one who closes, seen without messages": {path: &network{limit: limit, closes: true}, no: true, says: []string{
+		"one who closes, seen without messages": {path: &network{limit: limit, closes: true}, no: true, wantText: []string{
 			"Only streams that are closed are found", `\n(after +(2\.[89]|3\.[0-6]) s  closed: .*\n){3}`,
 		}},
-		"a NAT, unseen without messages": {path: &network{limit: limit}, no: true, says: []string{`Nothing closed a stream that was silent for (9\.[5-9]|1\d)`}},
-		"the service itself": {hub: &hub.Hub{Lifetime: limit}, no: true, says: []string{
+		"a NAT, unseen without messages": {path: &network{limit: limit}, no: true, wantText: []string{`Nothing closed a stream that was silent for (9\.[5-9]|1\d)`}},
+		"the service itself": {hub: &hub.Hub{Lifetime: limit}, no: true, wantText: []string{
 			`(closed: the response ended in order, by the service itself perhaps .*\n.*){3}`,
 		}},
-		"heartbeats that are part of nothing": {path: &network{limit: limit, closes: true}, hub: &hub.Hub{Heartbeat: "\n", HeartbeatInterval: 200 * time.Millisecond}, no: true, says: []string{
+		"heartbeats that are part of nothing": {path: &network{limit: limit, closes: true}, hub: &hub.Hub{Heartbeat: "\n", HeartbeatInterval: 200 * time.Millisecond}, no: true, wantText: []string{
 			"Nothing closed a stream that was silent for 0.",
 		}},
-		"many heartbeats": {path: &network{limit: limit, closes: true}, hub: &hub.Hub{Heartbeat: strings.Repeat(":\n\n", 1000), HeartbeatInterval: 100 * time.Millisecond}, no: true, says: []string{
+		"many heartbeats": {path: &network{limit: limit, closes: true}, hub: &hub.Hub{Heartbeat: strings.Repeat(":\n\n", 1000), HeartbeatInterval: 100 * time.Millisecond}, no: true, wantText: []string{
 			"Nothing closed a stream that was silent for 0.",
 		}},
-		"heartbeats": {path: &network{limit: limit, closes: true}, hub: &hub.Hub{Heartbeat: ":\n\n", HeartbeatInterval: 200 * time.Millisecond}, no: true, says: []string{
+		"heartbeats": {path: &network{limit: limit, closes: true}, hub: &hub.Hub{Heartbeat: ":\n\n", HeartbeatInterval: 200 * time.Millisecond}, no: true, wantText: []string{
 			`Nothing closed a stream that was silent for [0-2]\.`,
 		}},
 	} {
@@ -148,7 +148,7 @@ func TestIdleTimeouts(t *testing.T) {
 				publish = Request{}
 			}
 			text := probeIdle(t, to, publish, Config{})
-			for _, want := range c.says {
+			for _, want := range c.wantText {
 				require.Regexp(t, want, text)
 			}
 		})
@@ -188,8 +188,8 @@ func TestStoppedIdleProbeReports(t *testing.T) {
 	h := &hub.Hub{}
 	c := Config{URL: h.Start(t).URL + "/sub/{topic}", Streams: 2, Length: time.Minute}
 	ctx, stop := context.WithCancel(t.Context())
-	c.Progress = func(said string) {
-		if strings.HasPrefix(said, "holding") {
+	c.Progress = func(message string) {
+		if strings.HasPrefix(message, "holding") {
 			stop()
 		}
 	}

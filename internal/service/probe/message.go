@@ -111,11 +111,11 @@ func (f *findings) keepCounted(m *message, all []series) ([]series, []*unit) {
 	sort.Slice(order, func(i, j int) bool {
 		return names[order[i]] > names[order[j]] || names[order[i]] == names[order[j]] && order[i] < order[j]
 	})
-	var told []string
+	var notes []string
 	for _, name := range order[:min(len(order), 8)] {
-		told = append(told, fmt.Sprintf("%s (%d)", quoteJS(excerptOf(name)), names[name]))
+		notes = append(notes, fmt.Sprintf("%s (%d)", quoteJS(excerptOf(name)), names[name]))
 	}
-	note := "Names of the events: " + strings.Join(told, ", ")
+	note := "Names of the events: " + strings.Join(notes, ", ")
 	if source, _ := f.findSequence(all); source != "" {
 		m.notes = append(m.notes, note+".")
 		return all, units(all)
@@ -230,7 +230,7 @@ func (f *findings) findTime(m *message, came []*unit, published func(*unit, int6
 		if read == nil {
 			continue
 		}
-		values, exact, fine, ours := map[int64]bool{}, true, false, published != nil
+		values, exact, fine, isOurs := map[int64]bool{}, true, false, published != nil
 		for _, u := range came {
 			v, ok := read(&u.Block)
 			if !ok || u.at.Sub(time.UnixMicro(v.number)).Abs() > near {
@@ -239,11 +239,11 @@ func (f *findings) findTime(m *message, came []*unit, published func(*unit, int6
 			}
 			values[v.number] = true
 			fine = fine || v.number%1e6 != 0
-			ours = ours && published(u, v.number)
+			isOurs = isOurs && published(u, v.number)
 		}
 		switch {
 		case !exact || len(values) < 2:
-		case ours && f.session.publishes("{sentAt}"):
+		case isOurs && f.session.publishes("{sentAt}"):
 			m.match.add("sentAt", source, "Every message had the time that was published there.")
 			return
 		case fine && best == "":

@@ -28,7 +28,7 @@ func TestPublishedMessages(t *testing.T) {
 		name      string
 		hub       *hub.Hub
 		want      []string // in the JSON
-		said      []string // in the comments
+		comments  []string // in the comments
 		notWanted []string
 	}{
 		{
@@ -128,7 +128,7 @@ func TestPublishedMessages(t *testing.T) {
 				for _, want := range c.want {
 					require.Contains(t, json, want)
 				}
-				for _, want := range c.said {
+				for _, want := range c.comments {
 					require.Contains(t, plain, want)
 				}
 				for _, not := range c.notWanted {
@@ -177,10 +177,10 @@ func TestUnpublishedMessages(t *testing.T) {
 	t.Parallel()
 	var tick atomic.Int64
 	for _, c := range []struct {
-		name string
-		hub  *hub.Hub
-		want []string
-		said []string
+		name     string
+		hub      *hub.Hub
+		want     []string
+		comments []string
 	}{
 		{
 			"numbers of each stream",
@@ -236,7 +236,7 @@ func TestUnpublishedMessages(t *testing.T) {
 				for _, want := range c.want {
 					require.Contains(t, json, want)
 				}
-				for _, want := range c.said {
+				for _, want := range c.comments {
 					require.Contains(t, plain, want)
 				}
 				require.NotContains(t, json, `"publish"`)
@@ -329,8 +329,8 @@ func TestStoppedProbeWritesDescription(t *testing.T) {
 	h := &hub.Hub{ID: hub.DecimalID}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	stop := func(said string) {
-		if strings.HasPrefix(said, "published 6 ") { // to one stream at least, and they arrived one Pace apart
+	stop := func(message string) {
+		if strings.HasPrefix(message, "published 6 ") { // to one stream at least, and they arrived one Pace apart
 			cancel()
 		}
 	}

@@ -137,14 +137,14 @@ func (f *findings) countRepeated(stream *track) (n int) {
 // event ID have, and new streams do not. lost reports messages that were missed without an announcement.
 func (f *findings) gap(lost bool) (is object, note string) {
 	control, unknownID := f.first(fresh), f.first(unknown)
-	asked := map[*track]string{}
+	requested := map[*track]string{}
 	if unknownID != nil {
-		asked[unknownID] = "an id that never was"
+		requested[unknownID] = "an id that never was"
 	} else if why := f.refusal(unknown); why != "" {
 		note = "With an id that never was: " + why + "."
 	}
 	if again := f.first(resumed); lost && again != nil {
-		asked[again] = "that id"
+		requested[again] = "that id"
 	}
 	if control == nil {
 		return nil, note
@@ -155,7 +155,7 @@ func (f *findings) gap(lost bool) (is object, note string) {
 		usual[key] = true
 	}
 	for _, t := range []*track{unknownID, f.first(resumed)} {
-		how := asked[t]
+		how := requested[t]
 		if how == "" {
 			continue
 		}

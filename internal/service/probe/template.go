@@ -22,7 +22,7 @@ var valuePatterns = map[string]string{"run": "[A-Za-z0-9._-]+", "seq": "[0-9]+",
 func (s *session) templateSources(name string) (out []string) {
 	_, query, _ := strings.Cut(s.Publish.URL, "?")
 	for _, text := range append(verbatim.FindAllString(s.Publish.Body, -1), strings.Split(query, "&")...) {
-		start, whole, has := 0, "", false
+		start, fullText, has := 0, "", false
 		for _, at := range placeholder.FindAllStringSubmatchIndex(text, -1) {
 			before, found := text[start:at[0]], text[at[2]:at[3]]
 			value := valuePatterns[found]
@@ -32,11 +32,11 @@ func (s *session) templateSources(name string) (out []string) {
 					out = append(out, `data:\b`+regexp.QuoteMeta(near)+value)
 				}
 			}
-			whole += regexp.QuoteMeta(before) + value
+			fullText += regexp.QuoteMeta(before) + value
 			start = at[1]
 		}
 		if has {
-			out = append(out, "data:"+whole)
+			out = append(out, "data:"+fullText)
 		}
 	}
 	return out

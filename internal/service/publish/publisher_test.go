@@ -58,12 +58,12 @@ func TestRefusedMessagesAreCountedByStatus(t *testing.T) {
 		return http.StatusAccepted
 	})
 	c := newConfig(t, h.URL)
-	var said []string
+	var texts []string
 	var mu sync.Mutex
 	c.Say = func(text string) {
 		mu.Lock()
 		defer mu.Unlock()
-		said = append(said, text)
+		texts = append(texts, text)
 	}
 	p := publishAll(t, c)
 	require.Equal(t, upTo(50), h.numbers("b"), "none is sent again")
@@ -75,7 +75,7 @@ func TestRefusedMessagesAreCountedByStatus(t *testing.T) {
 	}, p.Refusals())
 	mu.Lock()
 	defer mu.Unlock()
-	require.Contains(t, said, "message 7 of b was refused: 503 Service Unavailable: answer of the hub")
+	require.Contains(t, texts, "message 7 of b was refused: 503 Service Unavailable: answer of the hub")
 	require.EqualValues(t, 401, p.Topic(1)[49].Status)
 }
 
@@ -120,10 +120,10 @@ func TestSlowTopicFallsBehindWithoutOmittingMessages(t *testing.T) {
 
 func TestWithoutAnOrderATopicDoesNotWait(t *testing.T) {
 	t.Parallel()
-	var together, most atomic.Int32
+	var concurrent, most atomic.Int32
 	h := newHub(t, func(string, int) int {
-		n := together.Add(1)
-		defer together.Add(-1)
+		n := concurrent.Add(1)
+		defer concurrent.Add(-1)
 		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
 		}
 		time.Sleep(100 * time.Millisecond)
@@ -176,10 +176,10 @@ func TestUnreachableServiceRefusesMessages(t *testing.T) {
 
 func TestStopWaitsForAnswersAndSendsNothingMore(t *testing.T) {
 	t.Parallel()
-	asked, answer := make(chan struct{}, 100), make(chan struct{})
+	requested, answer := make(chan struct{}, 100), make(chan struct{})
 	var h *hub
 	h = newHub(t, func(string, int) int {
-		asked <- struct{}{}
+		requested <- struct{}{}
 		select {
 		case <-answer:
 		case <-h.ended:
@@ -189,8 +189,8 @@ func TestStopWaitsForAnswersAndSendsNothingMore(t *testing.T) {
 	c := newConfig(t, h.URL)
 	c.For = time.Hour
 	p := start(t, c)
-	<-asked
-	<-asked
+	<-requested
+	<-requested
 	require.Eventually(t, func() bool { return p.Progress().Lag > 100*time.Millisecond }, time.Minute, time.Millisecond)
 	progress := p.Progress()
 	require.EqualValues(t, 2, progress.Sent)
@@ -217,10 +217,10 @@ func TestStopWaitsForAnswersAndSendsNothingMore(t *testing.T) {
 
 func TestPublisherEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	asked := make(chan struct{}, 100)
+	requested := make(chan struct{}, 100)
 	var h *hub
 	h = newHub(t, func(string, int) int {
-		asked <- struct{}{}
+		requested <- struct{}{}
 		<-h.ended
 		return http.StatusOK
 	})
@@ -229,8 +229,8 @@ func TestPublisherEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	p, err := Start(ctx, c)
 	require.NoError(t, err)
-	<-asked
-	<-asked
+	<-requested
+	<-requested
 	cancel()
 	await(t, p.Done()) // it does not wait for answers
 	require.Equal(t, shard.PublishSums{Sent: 2, Open: 2}, withoutMachine(p.Published().Sums()))
@@ -298,17 +298,17 @@ func TestLargestPublisher(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	var together, most atomic.Int32
+	var concurrent, most atomic.Int32
 	base := serve(t, func(c net.Conn, in *bufio.Reader) {
 		for {
 			if _, _, err := request(in); err != nil {
 				return
 			}
-			n := together.Add(1)
+			n := concurrent.Add(1)
 			for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
 			}
 			time.Sleep(20 * time.Millisecond)
-			together.Add(-1)
+			concurrent.Add(-1)
 			_, _ = io.WriteString(c, fine)
 		}
 	})

@@ -81,7 +81,7 @@ func (t *trial) message(ctx context.Context) error {
 
 // judge reports whether a part is the trial's message, and the mismatches. A part that may be the message is kept as
 // a doubt: the message may follow.
-func (t *trial) judge(p stream.Part, sent []int64) (ours bool, invalid error) {
+func (t *trial) judge(p stream.Part, sent []int64) (isOurs bool, invalid error) {
 	if p.Line {
 		return false, nil
 	}

@@ -223,8 +223,8 @@ func TestUnresponsiveServiceIsReported(t *testing.T) {
 
 // The trial reads messages that a service sends by itself if they are frequent.
 func TestMessagesThatAreDueAreAwaited(t *testing.T) {
-	own := &hub.Hub{Generate: func(_, n int) string { return "id: " + hub.DecimalID(n) + "\ndata: 0\n\n" }, GenerateInterval: 50 * time.Millisecond}
-	base := own.Start(t).URL
+	ownHub := &hub.Hub{Generate: func(_, n int) string { return "id: " + hub.DecimalID(n) + "\ndata: 0\n\n" }, GenerateInterval: 50 * time.Millisecond}
+	base := ownHub.Start(t).URL
 	replace := func(message string) []string {
 		return []string{hubDescription[strings.Index(hubDescription, `"message"`):], `"message":` + message + `}`}
 	}
@@ -400,20 +400,20 @@ func TestRedirectOfThePublisherFails(t *testing.T) {
 func TestTrialRequestsCompressionAsTheRunDoes(t *testing.T) {
 	h := &hub.Hub{Gzip: 10 * time.Millisecond}
 	behind := h.Start(t)
-	var asked string
+	var encoding string
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
-			asked = r.Header.Get("Accept-Encoding")
+			encoding = r.Header.Get("Accept-Encoding")
 		}
 		behind.Config.Handler.ServeHTTP(w, r)
 	}))
 	defer front.Close()
 	require.NoError(t, runTrial(t, front.URL, Config{AcceptEncoding: "gzip", SubscribeToken: "t"}))
-	require.Equal(t, "gzip", asked)
+	require.Equal(t, "gzip", encoding)
 	require.NoError(t, runTrial(t, front.URL, Config{AcceptEncoding: "gzip", SubscribeToken: "t"}, `"headers":{`, `"headers":{"Accept-Encoding":"br",`))
-	require.Equal(t, "br", asked)
+	require.Equal(t, "br", encoding)
 	require.NoError(t, runTrial(t, front.URL, Config{SubscribeToken: "t"}))
-	require.Empty(t, asked)
+	require.Empty(t, encoding)
 	h = &hub.Hub{Gzip: time.Minute}
 	require.ErrorContains(t, runTrial(t, h.Start(t).URL, Config{AcceptEncoding: "gzip", SubscribeToken: "t"}), "or the service or a proxy buffers compressed data (gzip)")
 }
