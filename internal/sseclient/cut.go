@@ -144,10 +144,7 @@ func (s *Stream) Slow(bytesPerSecond float64) (bool, error) {
 // tcpOf returns the connection below the wrappers, nil if there is none.
 func tcpOf(raw io.Closer) *net.TCPConn {
 	if conn, ok := raw.(net.Conn); ok {
-		for under := below(conn); under != nil; under = below(conn) {
-			conn = under.Conn
-		}
-		raw = conn
+		raw = rawOf(conn)
 	}
 	if counted, ok := raw.(*Conn); ok {
 		raw = counted.Conn

@@ -71,15 +71,20 @@ func poll(conn net.Conn, s turner) *polled {
 	if under != nil {
 		secure, conn = conn.(*tls.Conn), under.Conn
 	}
-	counted, ok := conn.(*Conn)
-	if !ok {
-		return nil
+	var c *polled
+	switch conn := conn.(type) {
+	case *Conn:
+		c = pollTCP(conn, s)
+	case *resting:
+		c = conn.pass(s)
 	}
-	c := pollTCP(counted, s)
-	if c != nil && secure != nil {
-		c.tls, under.Conn = secure, ciphertext{conn: c}
+	if c == nil || secure == nil {
+		return c
+	}
+	if c.tls == nil {
 		releaseHandshake(secure)
 	}
+	c.tls, under.Conn = secure, ciphertext{conn: c}
 	return c
 }
 
@@ -112,6 +117,10 @@ func duplicate(conn syscall.Conn) (fd int, err error) {
 
 // start hands the connection to the poller, whose first turn reads the bytes that arrived with the response head.
 func (c *polled) start() error {
+	if r, ok := c.source.(*resting); ok {
+		r.start()
+		return nil
+	}
 	p := &processPoller
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -103,11 +103,7 @@ func (d *exchange) connect(ctx context.Context, req *request) (*Response, *failu
 	} else if a.conn, err = d.client.dial(ctx, through.Address(req.url)); err != nil {
 		return nil, dialFailure(ctx, through.DialError(err))
 	}
-	raw := a.conn
-	for under := below(raw); under != nil; under = below(raw) {
-		raw = under.Conn
-	}
-	a.Remote = raw.RemoteAddr()
+	raw := rawOf(a.conn)
 	fail := (*failure)(nil)
 	if !d.attach(raw) {
 		fail = &failure{reason: ReasonClient, err: net.ErrClosed}
@@ -115,6 +111,7 @@ func (d *exchange) connect(ctx context.Context, req *request) (*Response, *failu
 		_ = raw.SetDeadline(deadline)
 	}
 	if fail == nil && !a.reused {
+		a.Remote = raw.RemoteAddr()
 		fail = d.shake(ctx, req, a)
 	}
 	if fail != nil {
@@ -195,13 +192,15 @@ func (a *Response) hold() {
 	}
 }
 
-// hangUp closes a connection at once: for TLS without a close_notify, which could
-// wait for seconds for room to be sent.
-func hangUp(conn net.Conn) {
+// hangUp closes a connection at once: for TLS without a close_notify, which could wait for seconds until there is room to send it.
+func hangUp(conn net.Conn) { _ = rawOf(conn).Close() }
+
+// rawOf returns the connection below TLS.
+func rawOf(conn net.Conn) net.Conn {
 	for under := below(conn); under != nil; under = below(conn) {
 		conn = under.Conn
 	}
-	_ = conn.Close()
+	return conn
 }
 
 // below is what a connection of TLS is spoken on, nil for any other. Through a proxy that is reached by TLS there may be

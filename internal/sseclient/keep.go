@@ -80,7 +80,7 @@ func (d *exchange) takeIdle(req *request) net.Conn {
 		if !ok {
 			return nil
 		}
-		if http1.Reusable(tcpOf(c.Conn)) {
+		if http1.Reusable(rawOf(c.Conn)) {
 			return c.Conn
 		}
 		_ = c.Close()
@@ -105,7 +105,7 @@ var errUnreceived = errors.New("the server had closed the idle connection")
 // so a server that acknowledged nothing had closed the connection earlier. A server that ends after it received the request, or resets
 // the connection, which proves nothing, has failed: its request is not repeated.
 func (r *Response) unreceived(n int, err error) error {
-	if r.reused && (n == 0 || errors.Is(err, io.EOF) && unacknowledged(tcpOf(r.conn)) >= n) {
+	if r.reused && (n == 0 || errors.Is(err, io.EOF) && unacknowledged(rawOf(r.conn)) >= n) {
 		return fmt.Errorf("%w: %w", errUnreceived, err)
 	}
 	return err

@@ -194,7 +194,7 @@ func endIdle(t *testing.T, c *Client, closeConn func()) *exchange {
 		if first {
 			first = false
 			closeConn()
-			require.Eventually(t, func() bool { return !http1.Reusable(tcpOf(conn)) }, patience, time.Millisecond)
+			require.Eventually(t, func() bool { return !http1.Reusable(conn) }, patience, time.Millisecond)
 		}
 		return true
 	}}

@@ -30,7 +30,7 @@ func poll(net.Conn, turner) *polled { return nil }
 func (*polled) start() error { return nil }
 
 // unacknowledged returns 0: no connection is reused.
-func unacknowledged(*net.TCPConn) int { return 0 }
+func unacknowledged(net.Conn) int { return 0 }
 
 // A sender is not used without a poller: data is written to the connection directly.
 type sender struct{}
