@@ -1,61 +1,31 @@
 package main
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"io"
-	"math/big"
-	"net"
 	"os"
+	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
-)
 
-// certificate makes a self-signed certificate that is its own authority, and writes it to files that flags can name.
-func certificate(t *testing.T) (certFile, keyFile string, pair tls.Certificate, pool *x509.CertPool) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	require.NoError(t, err)
-	raw, err := x509.MarshalPKCS8PrivateKey(key)
-	require.NoError(t, err)
-	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})
-	dir := t.TempDir()
-	certFile, keyFile = dir+"/cert.pem", dir+"/key.pem"
-	require.NoError(t, os.WriteFile(certFile, certPEM, 0o600))
-	require.NoError(t, os.WriteFile(keyFile, keyPEM, 0o600))
-	pair, err = tls.X509KeyPair(certPEM, keyPEM)
-	require.NoError(t, err)
-	pool = x509.NewCertPool()
-	pool.AppendCertsFromPEM(certPEM)
-	return certFile, keyFile, pair, pool
-}
+	"github.com/sse-soak/sse-soak/test/certificate"
+)
 
 // Under TLS the service behaves the same: noops, forcedisconnect with the terminator, a client that disconnects,
 // resume, and a client that never reads.
 func TestTLS(t *testing.T) {
 	t.Parallel()
-	cert, key, pair, pool := certificate(t)
-	s := startTest(t, "--tls-cert="+cert, "--tls-key="+key, "--tls-client-ca="+cert,
+	ca, dir := certificate.NewAuthority(t), t.TempDir()
+	cert, key := certificate.PEM(t, ca.Server())
+	authority, _ := certificate.PEM(t, ca.Certificate)
+	for name, text := range map[string]string{"cert": cert, "key": key, "ca": authority} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	s := startTest(t, "--tls-cert="+dir+"/cert", "--tls-key="+dir+"/key", "--tls-client-ca="+dir+"/ca",
 		"--noop-interval=50ms", "--write-timeout=300ms", "--max-pending=1000",
 		"--backend-fault=truncate:id=cut")
-	client := &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}, ServerName: "127.0.0.1", NextProtos: []string{"h2", "http/1.1"}}
+	client := &tls.Config{RootCAs: ca.Pool, Certificates: []tls.Certificate{*ca.Client()}, ServerName: "127.0.0.1", NextProtos: []string{"h2", "http/1.1"}}
 	open := func(id string, headers ...string) *stream {
 		conn := tls.Client(dial(t, s.addr), client)
 		c := openOn(t, conn, id, headers...)
@@ -96,7 +66,7 @@ func TestTLS(t *testing.T) {
 	s.hub.call(func() { row = s.hub.devices["deaf"].row() })
 	require.Equal(t, "slow", row.Closed)
 
-	untrusted := tls.Client(dial(t, s.addr), &tls.Config{RootCAs: pool, ServerName: "127.0.0.1"})
+	untrusted := tls.Client(dial(t, s.addr), &tls.Config{RootCAs: ca.Pool, ServerName: "127.0.0.1"})
 	_, err = untrusted.Write([]byte("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"))
 	if err == nil {
 		_, err = untrusted.Read(make([]byte, 1))

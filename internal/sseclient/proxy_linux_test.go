@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/test/forward"
+	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
 // TLS inside TLS is read by a goroutine: the poller cannot read below both.
@@ -23,9 +24,9 @@ func TestConnectionsThroughAProxyArePolled(t *testing.T) {
 		want   bool
 	}{
 		{"http", forward.Options{}, true},
-		{"http", forward.Options{TLS: serverTLS()}, true},
+		{"http", forward.Options{TLS: sockets.ServerTLS()}, true},
 		{"https", forward.Options{}, true},
-		{"https", forward.Options{TLS: serverTLS()}, false},
+		{"https", forward.Options{TLS: sockets.ServerTLS()}, false},
 	} {
 		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")

@@ -1,7 +1,6 @@
 package sseclient
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/tls"
 	"io"
@@ -10,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
 // A socket is a connection as TLS reads it from the poller: bytes that have arrived, and then errNotReady.
@@ -31,9 +32,9 @@ func (s *socket) Read(p []byte) (int, error) {
 func connectTLS(t testing.TB, version uint16, say func(w io.Writer)) (client *tls.Conn, from *socket, said []byte) {
 	ours, theirs := net.Pipe()
 	t.Cleanup(func() { _, _ = ours.Close(), theirs.Close() })
-	config := serverTLS().Clone()
+	config := sockets.ServerTLS().Clone()
 	config.MinVersion, config.MaxVersion = version, version
-	l := &line{Conn: theirs, r: bufio.NewReader(theirs)}
+	l := sockets.NewLine(theirs)
 	server := tls.Server(l, config)
 	done := make(chan error, 1)
 	go func() { done <- server.Handshake() }()
@@ -41,11 +42,11 @@ func connectTLS(t testing.TB, version uint16, say func(w io.Writer)) (client *tl
 	client = tls.Client(under, &tls.Config{InsecureSkipVerify: true})
 	require.NoError(t, client.Handshake())
 	require.NoError(t, <-done)
-	l.held = new(bytes.Buffer)
+	l.Pending = new(bytes.Buffer)
 	say(server)
 	from = new(socket)
 	under.Conn = from
-	return client, from, l.held.Bytes()
+	return client, from, l.Pending.Bytes()
 }
 
 // Another version of Go may have other fields in tls.Conn; each stream would then cost 4 KB and more.

@@ -1,47 +1,19 @@
 package sseclient
 
 import (
-	"bytes"
-	"compress/gzip"
-	"compress/zlib"
 	"io"
 	"testing"
 
-	"github.com/andybalholm/brotli"
-	"github.com/klauspost/compress/zstd"
+	"github.com/sse-soak/sse-soak/test/packing"
 )
-
-type packer interface {
-	io.WriteCloser
-	Flush() error
-}
-
-var packers = map[string]func(io.Writer) packer{
-	"gzip":    func(w io.Writer) packer { return gzip.NewWriter(w) },
-	"deflate": func(w io.Writer) packer { return zlib.NewWriter(w) },
-	"br":      func(w io.Writer) packer { return brotli.NewWriter(w) },
-	"zstd": func(w io.Writer) packer {
-		e, _ := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(64<<10))
-		return e
-	},
-}
-
-// pack encodes a text in a coding.
-func pack(coding, text string) string {
-	var out bytes.Buffer
-	z := packers[coding](&out)
-	_, _ = io.WriteString(z, text)
-	_ = z.Close()
-	return out.String()
-}
 
 // FuzzUnpacking: whatever comes in whatever pieces, a stream ends, and its coroutine with it.
 func FuzzUnpacking(f *testing.F) {
-	for coding := range packers {
-		f.Add(coding, []byte(pack(coding, twoEvents)), uint8(3))
+	for coding := range packing.Encoders {
+		f.Add(coding, []byte(packing.Whole(coding, twoEvents)), uint8(3))
 	}
 	f.Fuzz(func(t *testing.T, coding string, data []byte, step uint8) {
-		if packers[coding] == nil {
+		if packing.Encoders[coding] == nil {
 			t.Skip()
 		}
 		left, rest := data, false

@@ -15,12 +15,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.k6.io/k6/v2/js/modulestest"
 
+	"github.com/sse-soak/sse-soak/test/certificate"
 	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
 func TestEachConnectionIsAFullHandshakeOfItsOwn(t *testing.T) {
 	t.Parallel()
-	ca := newAuthority(t)
+	ca := certificate.NewAuthority(t)
 	var mu sync.Mutex
 	seen := map[string]bool{}
 	s := serve(t, ca, func(w http.ResponseWriter, r *http.Request) {
@@ -31,7 +32,7 @@ func TestEachConnectionIsAFullHandshakeOfItsOwn(t *testing.T) {
 			w.WriteHeader(http.StatusTeapot)
 		}
 	})
-	v := newVU(t, ca, ca.client())
+	v := newVU(t, ca, ca.Client())
 	require.Equal(t, true, v.js(fmt.Sprintf(`
 		var good = 0, c;
 		for (var i = 0; i < 20; i++) {
@@ -51,10 +52,10 @@ func TestEachConnectionIsAFullHandshakeOfItsOwn(t *testing.T) {
 // accepted.
 func TestWithoutTheRightCertificateTheServerRefuses(t *testing.T) {
 	t.Parallel()
-	ca, other := newAuthority(t), newAuthority(t)
+	ca, other := certificate.NewAuthority(t), certificate.NewAuthority(t)
 	s := serve(t, ca, fine)
-	cert, key := inPEM(t, other.client())
-	v := newVU(t, ca, ca.client())
+	cert, key := certificate.PEM(t, other.Client())
+	v := newVU(t, ca, ca.Client())
 	require.NoError(t, v.VU.Runtime().Set("foreign", map[string]string{"cert": cert, "key": key}))
 	for _, c := range []struct{ name, params string }{
 		{"none", "{certificate: null}"}, {"a foreign one", "{certificate: foreign}"},
@@ -65,15 +66,15 @@ func TestWithoutTheRightCertificateTheServerRefuses(t *testing.T) {
 	require.Equal(t, 2, v.drained()["handshake_failed client_certificate"])
 
 	v = newVU(t, ca, nil)
-	cert, key = inPEM(t, ca.client())
+	cert, key = certificate.PEM(t, ca.Client())
 	require.NoError(t, v.VU.Runtime().Set("mine", map[string]string{"cert": cert, "key": key}))
 	require.Equal(t, true, v.js(fmt.Sprintf(`connect(%q, {certificate: mine}).ok && connect(%q, {certificate: mine}).ok`, s.URL, s.URL)))
 }
 
 func TestCauses(t *testing.T) {
 	t.Parallel()
-	ca := newAuthority(t)
-	client := ca.client()
+	ca := certificate.NewAuthority(t)
+	client := ca.Client()
 	gone, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, gone.Close())
@@ -84,10 +85,10 @@ func TestCauses(t *testing.T) {
 	}{
 		{"nobody listens", func(*testing.T) string { return "https://" + gone.Addr().String() }, CauseRefused},
 		{"no such name", func(*testing.T) string { return "https://nowhere.invalid" }, CauseDNS},
-		{"a server of another authority", func(t *testing.T) string { return serve(t, newAuthority(t), fine).URL }, CauseServerCert},
+		{"a server of another authority", func(t *testing.T) string { return serve(t, certificate.NewAuthority(t), fine).URL }, CauseServerCert},
 		{"another version of TLS", func(t *testing.T) string {
 			return raw(t, func(conn net.Conn) {
-				_ = tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{*ca.server()}, MaxVersion: tls.VersionTLS12}).Handshake()
+				_ = tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{*ca.Server()}, MaxVersion: tls.VersionTLS12}).Handshake()
 			})
 		}, CauseTLSAlert},
 		{"no TLS at all", func(t *testing.T) string {
@@ -136,14 +137,14 @@ func raw(t *testing.T, with func(net.Conn)) string { return "https://" + sockets
 
 func TestConnectionsThatStayOpen(t *testing.T) {
 	t.Parallel()
-	ca := newAuthority(t)
+	ca := certificate.NewAuthority(t)
 	var broken atomic.Bool
 	s := serve(t, ca, func(w http.ResponseWriter, _ *http.Request) {
 		if broken.Load() {
 			w.WriteHeader(http.StatusInternalServerError)
 		}
 	})
-	v := newVU(t, ca, ca.client())
+	v := newVU(t, ca, ca.Client())
 	require.NoError(t, v.VU.Runtime().Set("break", func() { broken.Store(true) }))
 	v.js(fmt.Sprintf(`var held = []; for (var i = 0; i < 5; i++) held.push(connect(%q, {hold: true}))`, s.URL))
 	require.EqualValues(t, 5, v.root.open.Load())
@@ -161,10 +162,10 @@ func TestConnectionsThatStayOpen(t *testing.T) {
 
 func TestInterruptedConnectionReturnsAtOnce(t *testing.T) {
 	t.Parallel()
-	ca := newAuthority(t)
+	ca := certificate.NewAuthority(t)
 	asked := make(chan struct{}, 1)
 	s := serve(t, ca, func(_ http.ResponseWriter, r *http.Request) { asked <- struct{}{}; <-r.Context().Done() })
-	v := newVU(t, ca, ca.client())
+	v := newVU(t, ca, ca.Client())
 	go func() {
 		<-asked
 		v.CancelContext()
@@ -176,7 +177,7 @@ func TestInterruptedConnectionReturnsAtOnce(t *testing.T) {
 
 func TestWrongUsageThrows(t *testing.T) {
 	t.Parallel()
-	ca := newAuthority(t)
+	ca := certificate.NewAuthority(t)
 	v := newVU(t, ca, nil)
 	for script, says := range map[string]string{
 		`connect("http://h")`:                                              "must begin with https://",

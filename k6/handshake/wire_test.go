@@ -7,18 +7,20 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/test/certificate"
 )
 
 // What the metrics say is what the server's side of the wire has seen.
 func TestBytesAreThoseOfTheWire(t *testing.T) {
 	t.Parallel()
-	ca := newAuthority(t)
+	ca := certificate.NewAuthority(t)
 	s := unstarted(ca, fine)
 	counted := &countingListener{Listener: s.Listener, conns: make(chan *wire, 10)}
 	s.Listener = counted
 	s.StartTLS()
 	t.Cleanup(s.Close)
-	v := newVU(t, ca, ca.client())
+	v := newVU(t, ca, ca.Client())
 
 	require.Equal(t, true, v.js(fmt.Sprintf(`connect(%q).ok`, s.URL)))
 	peer, sums := <-counted.conns, v.sums()

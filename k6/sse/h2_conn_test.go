@@ -251,14 +251,14 @@ func TestBodyWaitsForTheWindow(t *testing.T) {
 func TestStreamsDoNotBlockEachOther(t *testing.T) {
 	over(t, ways, func(t *testing.T, w way) {
 		v := w.vu(t)
-		var arrived atomic.Int32 // on the other stream
+		var arrived eventCounter // on the other stream
 		conns := v.serveH2(func(rw http.ResponseWriter, r *http.Request) {
 			rw.Header().Set("Content-Type", "text/event-stream")
 			for range 200 { // of both streams more than the window of the connection
 				_, _ = fmt.Fprintf(rw, "data: %s\n\n", strings.Repeat("x", 10_000))
 			}
 		})
-		v.set("ledger", &countingLedger{opened: func() {}, event: func() { arrived.Add(1) }})
+		v.set("ledger", &arrived)
 		v.set("other", func() int32 {
 			for begun := time.Now(); arrived.Load() < 200 && time.Since(begun) < patience/2; {
 				time.Sleep(time.Millisecond)

@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
 // A framed is one connection of a scripted HTTP/2 server.
@@ -22,7 +24,7 @@ type framed struct {
 	t      testing.TB
 	conn   net.Conn // perhaps of TLS
 	tcp    *net.TCPConn
-	line   *line
+	line   *sockets.Line
 	n      int // 0 for the first connection to the server
 	block  bytes.Buffer
 	fields *hpack.Encoder
@@ -43,7 +45,7 @@ func serveSilent(t testing.TB, handle func(p *framed)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	config := serverTLS().Clone()
+	config := sockets.ServerTLS().Clone()
 	config.NextProtos = []string{"h2"}
 	var wg sync.WaitGroup
 	wg.Go(func() {

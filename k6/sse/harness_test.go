@@ -258,7 +258,7 @@ func (v *vu) drainSamples() (all []metrics.Sample) {
 type peer struct {
 	net.Conn // perhaps of TLS
 	tcp      *net.TCPConn
-	line     *line // between the two
+	line     *sockets.Line // between the two
 	req      *http.Request
 	n        int    // 0 for the first connection to the server
 	abort    func() // resets the stream, where that is all there is
@@ -286,7 +286,7 @@ func (p *peer) hold() { _, _ = io.Copy(io.Discard, p.Conn) }
 // with the test.
 func serve(t testing.TB, handle func(p *peer)) string {
 	t.Helper()
-	return serveTLS(t, serverTLS(), handle)
+	return serveTLS(t, sockets.ServerTLS(), handle)
 }
 
 // serveTLS is serve with a configuration for clients that speak TLS.
@@ -354,3 +354,8 @@ func stuckServer(t testing.TB) string {
 	t.Cleanup(func() { _ = l.Close() })
 	return l.Addr().String()
 }
+
+// An eventCounter counts the events of its streams.
+type eventCounter struct{ atomic.Int64 }
+
+func (c *eventCounter) Event(time.Time, *eventstream.Event) { c.Add(1) }

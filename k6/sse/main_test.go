@@ -10,10 +10,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv("SSE_BENCH_SERVER") != "" {
-		runBenchServer()
-		return
-	}
 	code := m.Run()
 	if code == 0 {
 		if stacks := leaked(); stacks != "" {

@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -296,9 +295,9 @@ func TestEventsAreCountedExactly(t *testing.T) {
 			p.say(streamHead + strings.Repeat("data: 0\n\n", events))
 			p.hold()
 		}))
-		var seen atomic.Int64
+		var seen eventCounter
 		v.set("ledger", func() any {
-			return testObserver{&countingLedger{opened: func() {}, event: func() { seen.Add(1) }}}
+			return testObserver{&seen}
 		})
 		v.set("cancel", v.CancelContext)
 		v.set("counted", seen.Load)

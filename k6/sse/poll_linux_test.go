@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,16 +31,15 @@ func TestBusyStreamDoesNotStarveOthers(t *testing.T) {
 			}
 			p.hold()
 		})
-		var flooded atomic.Int64
-		flood := &countingLedger{opened: func() {}, event: func() { flooded.Add(1) }}
-		v.set("flood", flood)
+		var flood eventCounter
+		v.set("flood", &flood)
 		v.mustRun(fmt.Sprintf(`
 		const busy = new EventSource(%q, { reconnect: false, ledger: flood });
 		const calm = new EventSource(%q, { reconnect: false });
 		var seen = 0;
 		calm.onmessage = () => { if (++seen === 20) { calm.close(); busy.close(); } };`, busy, calm))
 		require.Equal(t, "20", v.str("seen"))
-		require.Positive(t, flooded.Load())
+		require.Positive(t, flood.Load())
 	})
 }
 

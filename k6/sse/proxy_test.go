@@ -16,6 +16,7 @@ import (
 	"gopkg.in/guregu/null.v3"
 
 	"github.com/sse-soak/sse-soak/test/forward"
+	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
 // useProxy sends a VU's streams through a proxy, except those to *.direct.test.
@@ -46,9 +47,9 @@ func TestStreamsGoThroughAProxy(t *testing.T) {
 		went         []string
 	}{
 		{"http by http", "http", forward.Options{}, []string{"GET http://service.test/events", "POST http://service.test/then"}},
-		{"http by https", "http", forward.Options{TLS: serverTLS()}, []string{"GET http://service.test/events", "POST http://service.test/then"}},
+		{"http by https", "http", forward.Options{TLS: sockets.ServerTLS()}, []string{"GET http://service.test/events", "POST http://service.test/then"}},
 		{"https by http", "https", forward.Options{}, []string{"CONNECT service.test:443", "CONNECT service.test:443"}},
-		{"https by https", "https", forward.Options{TLS: serverTLS()}, []string{"CONNECT service.test:443", "CONNECT service.test:443"}},
+		{"https by https", "https", forward.Options{TLS: sockets.ServerTLS()}, []string{"CONNECT service.test:443", "CONNECT service.test:443"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -242,7 +243,7 @@ func TestProxyThatDiesOrIsIdle(t *testing.T) {
 // proxy dies, each stream reports its end.
 func TestStreamsOfHTTP2ShareATunnel(t *testing.T) {
 	t.Parallel()
-	for name, o := range map[string]forward.Options{"http": {User: proxyUser}, "https": {User: proxyUser, TLS: serverTLS()}} {
+	for name, o := range map[string]forward.Options{"http": {User: proxyUser}, "https": {User: proxyUser, TLS: sockets.ServerTLS()}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			v := ways[1].vu(t)

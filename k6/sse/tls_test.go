@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
 var tlsWays = []way{ways[1], ways[3]}
@@ -19,7 +21,7 @@ var tlsWays = []way{ways[1], ways[3]}
 // told returns what a script observes of a stream over TLS from a hand-written server: its data, and its end.
 func told(t *testing.T, w way, version uint16, server func(p *peer, r *records)) string {
 	t.Helper()
-	v, config := w.vu(t), serverTLS().Clone()
+	v, config := w.vu(t), sockets.ServerTLS().Clone()
 	config.MinVersion, config.MaxVersion = version, version
 	v.state.TLSConfig.Renegotiation = tls.RenegotiateFreelyAsClient // as k6 has it
 	v.set("url", strings.Replace(serveTLS(t, config, func(p *peer) {
@@ -181,7 +183,7 @@ func (p *peer) awaitEnd() { _, _ = io.Copy(io.Discard, p.line) }
 // Servers that want a certificate get that of k6's option tlsAuth.
 func TestClientCertificate(t *testing.T) {
 	over(t, tlsWays, func(t *testing.T, w way) {
-		config := serverTLS().Clone()
+		config := sockets.ServerTLS().Clone()
 		config.ClientAuth = tls.RequireAnyClientCert // ours is for servers
 		url := strings.Replace(serveTLS(t, config, func(p *peer) {
 			p.say(streamHead + fmt.Sprintf("data: %d\n\n", len(p.Conn.(*tls.Conn).ConnectionState().PeerCertificates)))
@@ -217,7 +219,7 @@ func TestHandshakesAreBounded(t *testing.T) {
 				begun.Add(1)
 				serving.Go(func() {
 					if through {
-						conn, _ = accept(conn, serverTLS())
+						conn, _ = accept(conn, sockets.ServerTLS())
 					}
 					_, _ = io.Copy(io.Discard, conn) // it never answers a request
 					_ = conn.Close()

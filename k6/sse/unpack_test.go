@@ -3,7 +3,6 @@ package sse
 import (
 	"bytes"
 	"compress/gzip"
-	"compress/zlib"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,56 +12,23 @@ import (
 	"testing"
 	"time"
 
-	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
+	"github.com/sse-soak/sse-soak/test/packing"
 )
-
-type packer interface {
-	io.WriteCloser
-	Flush() error
-}
-
-var packers = map[string]func(io.Writer) packer{
-	"gzip":    func(w io.Writer) packer { return gzip.NewWriter(w) },
-	"deflate": func(w io.Writer) packer { return zlib.NewWriter(w) },
-	"br":      func(w io.Writer) packer { return brotli.NewWriter(w) },
-	"zstd": func(w io.Writer) packer {
-		e, _ := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(64<<10))
-		return e
-	},
-}
 
 func packedHead(coding string) string {
 	return strings.Replace(streamHead, "\r\n\r\n", "\r\nContent-Encoding: "+coding+"\r\n\r\n", 1)
 }
 
-// pack encodes a text in a coding.
-func pack(coding, text string) string {
-	var out bytes.Buffer
-	z := packers[coding](&out)
-	_, _ = io.WriteString(z, text)
-	_ = z.Close()
-	return out.String()
-}
-
-// flushed encodes a text that continues.
-func flushed(coding, text string) string {
-	var out bytes.Buffer
-	z := packers[coding](&out)
-	_, _ = io.WriteString(z, text)
-	_ = z.Flush()
-	return out.String()
-}
-
 // An event comes when its server has flushed it, and before anything follows; flushes of nothing are no end.
 func TestPackedEventsArriveWhenFlushed(t *testing.T) {
 	over(t, allWays, func(t *testing.T, w way) {
-		for coding, start := range packers {
+		for coding, start := range packing.Encoders {
 			t.Run(coding, func(t *testing.T) {
 				t.Parallel()
 				v, rec := w.vu(t), &arrivals{came: make(chan string, 100)}
@@ -107,9 +73,9 @@ var addresses = regexp.MustCompile(` tcp [0-9.:>-]+: read`)
 // How a compressed stream ends, and the error of a response that is not compressed.
 func TestPackedStreamEnds(t *testing.T) {
 	say := func(s string) func(*peer) { return func(p *peer) { p.say(s) } }
-	bomb := pack("gzip", "data: 0\n\ndata: "+strings.Repeat("x", 4<<20))
-	two := pack("gzip", "data: 0\n\n") + pack("gzip", "data: 1\n\n")
-	cut := pack("gzip", twoEvents)
+	bomb := packing.Whole("gzip", "data: 0\n\ndata: "+strings.Repeat("x", 4<<20))
+	two := packing.Whole("gzip", "data: 0\n\n") + packing.Whole("gzip", "data: 1\n\n")
+	cut := packing.Whole("gzip", twoEvents)
 	wide := func() string {
 		var out bytes.Buffer
 		z, _ := zstd.NewWriter(&out, zstd.WithWindowSize(16<<20))
@@ -124,27 +90,27 @@ func TestPackedStreamEnds(t *testing.T) {
 		handle  func(p *peer)
 		want    string
 	}{
-		{"its end", "", say(packedHead("gzip") + pack("gzip", twoEvents)), "a b server: the server ended the stream"},
-		{"an end in capitals", "", say(packedHead("GZip") + pack("gzip", twoEvents)), "a b server: the server ended the stream"},
-		{"in two fields", "", say(strings.Replace(packedHead("gzip"), "Content-Enc", "Content-Encoding: identity\r\nContent-Enc", 1) + pack("gzip", twoEvents)), "a b server: the server ended the stream"},
-		{"an empty stream", "", say(packedHead("gzip") + pack("gzip", "")), "server: the server ended the stream"},
+		{"its end", "", say(packedHead("gzip") + packing.Whole("gzip", twoEvents)), "a b server: the server ended the stream"},
+		{"an end in capitals", "", say(packedHead("GZip") + packing.Whole("gzip", twoEvents)), "a b server: the server ended the stream"},
+		{"in two fields", "", say(strings.Replace(packedHead("gzip"), "Content-Enc", "Content-Encoding: identity\r\nContent-Enc", 1) + packing.Whole("gzip", twoEvents)), "a b server: the server ended the stream"},
+		{"an empty stream", "", say(packedHead("gzip") + packing.Whole("gzip", "")), "server: the server ended the stream"},
 		{"nothing", "", say(packedHead("br")), "server: the server ended the stream"},
 		{"members behind each other", "", say(packedHead("gzip") + two), "0 1 server: the server ended the stream"},
 		{"in pieces", "", func(p *peer) { p.inPieces(1, func() { p.say(packedHead("gzip") + two) }) }, "0 1 server: the server ended the stream"},
 		{"in chunks", "", say(chunkedHead + fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(cut), cut)), "a b server: the server ended the stream"},
 		{"no last chunk", "", say(chunkedHead + fmt.Sprintf("%x\r\n%s\r\n", len(cut), cut)), "a b truncated: read the stream: the connection ended before the last chunk: unexpected EOF"},
-		{"no end mark", "", say(packedHead("gzip") + flushed("gzip", twoEvents)), "a b truncated: read the stream: the compressed stream ended without its end mark: unexpected EOF"},
+		{"no end mark", "", say(packedHead("gzip") + packing.Flushed("gzip", twoEvents)), "a b truncated: read the stream: the compressed stream ended without its end mark: unexpected EOF"},
 		{"a part of the end mark", "", say(packedHead("gzip") + cut[:len(cut)-3]), "a b truncated: read the stream: the compressed stream ended without its end mark: unexpected EOF"},
-		{"its end inside an event", "", say(packedHead("gzip") + pack("gzip", twoEvents+"data: c\n")), "a b truncated: the stream ended inside an event: unexpected EOF"},
+		{"its end inside an event", "", say(packedHead("gzip") + packing.Whole("gzip", twoEvents+"data: c\n")), "a b truncated: the stream ended inside an event: unexpected EOF"},
 		{"a reset", "", func(p *peer) {
-			p.say(packedHead("gzip") + flushed("gzip", twoEvents))
+			p.say(packedHead("gzip") + packing.Flushed("gzip", twoEvents))
 			time.Sleep(20 * time.Millisecond)
 			p.reset()
 		}, "a b reset: read the stream: read: connection reset by peer"},
 		{"no data of that coding", "", say(packedHead("gzip") + twoEvents), "error: read the stream: the gzip data are broken: gzip: invalid header"},
 		{"a window that is too large", "", say(packedHead("zstd") + wide()), "error: read the stream: the zstd stream has a window over 8 MB, the most that a server may use (RFC 9659)"},
 		{"a bomb", "maxEventSize: 1000,", say(packedHead("gzip") + bomb), "0 too_long: read the stream: event exceeds the size limit of 1000 bytes (one line)"},
-		{"silence", "idleTimeout: 60,", func(p *peer) { p.say(packedHead("gzip") + flushed("gzip", twoEvents)); p.hold() }, "a b idle: no byte from the server within idleTimeout"},
+		{"silence", "idleTimeout: 60,", func(p *peer) { p.say(packedHead("gzip") + packing.Flushed("gzip", twoEvents)); p.hold() }, "a b idle: no byte from the server within idleTimeout"},
 		{"bytes without an event", "idleTimeout: 1500,", func(p *peer) {
 			p.say(packedHead("gzip"))
 			z := gzip.NewWriter(p)
@@ -156,19 +122,19 @@ func TestPackedStreamEnds(t *testing.T) {
 			_ = z.Close()
 		}, "a b server: the server ended the stream"},
 		{"204", "", say("HTTP/1.1 204 No Content\r\nContent-Encoding: gzip\r\n\r\n"), "no_content: the server answered 204 No Content: it wants no further connection"},
-		{"an error that is packed", "", say("HTTP/1.1 503 No\r\nContent-Encoding: gzip\r\n\r\n" + pack("gzip", `{"title":"full"}`)), "status: unexpected status 503 Service Unavailable: full"},
+		{"an error that is packed", "", say("HTTP/1.1 503 No\r\nContent-Encoding: gzip\r\n\r\n" + packing.Whole("gzip", `{"title":"full"}`)), "status: unexpected status 503 Service Unavailable: full"},
 		{"a redirect", "", func(p *peer) {
 			if p.n == 0 {
 				p.say("HTTP/1.1 302 Found\r\nLocation: /there\r\nContent-Encoding: gzip\r\n\r\n")
 				return
 			}
-			p.say(packedHead("gzip") + pack("gzip", "data: "+p.req.URL.Path+" "+p.req.Header.Get("Accept-Encoding")+"\n\n"))
+			p.say(packedHead("gzip") + packing.Whole("gzip", "data: "+p.req.URL.Path+" "+p.req.Header.Get("Accept-Encoding")+"\n\n"))
 		}, "/there gzip, deflate, br, zstd server: the server ended the stream"},
-		{"a coding unasked", "acceptEncoding: 'gzip',", say(packedHead("br") + pack("br", twoEvents)), `content_type: the response has the content-encoding "br", which was not asked for: set acceptEncoding, or have the service or its proxy send the stream as it is`},
+		{"a coding unasked", "acceptEncoding: 'gzip',", say(packedHead("br") + packing.Whole("br", twoEvents)), `content_type: the response has the content-encoding "br", which was not asked for: set acceptEncoding, or have the service or its proxy send the stream as it is`},
 		{"any coding unasked", "acceptEncoding: 'none',", say(packedHead("gzip") + cut), `content_type: the response has the content-encoding "gzip", which was not asked for: set acceptEncoding, or have the service or its proxy send the stream as it is`},
 		{"an unknown coding", "headers: { 'accept-encoding': '*' },", say(packedHead("compress") + cut), `content_type: the response has the content-encoding "compress": only gzip, deflate, br, zstd can be undone, one at a time`},
 		{"the script's own header", "headers: { 'accept-encoding': 'br;q=1' },", func(p *peer) {
-			p.say(packedHead("br") + pack("br", "data: "+p.req.Header.Get("Accept-Encoding")+"\n\n"))
+			p.say(packedHead("br") + packing.Whole("br", "data: "+p.req.Header.Get("Accept-Encoding")+"\n\n"))
 		}, "br;q=1 server: the server ended the stream"},
 		{"no compression after all", "", say(streamHead + twoEvents), "a b server: the server ended the stream"},
 		{"identity", "", say(packedHead("identity") + twoEvents), "a b server: the server ended the stream"},
@@ -194,7 +160,7 @@ func TestPackedStreamsReconnect(t *testing.T) {
 	over(t, allWays, func(t *testing.T, w way) {
 		v := w.vu(t)
 		v.set("url", v.serve(func(p *peer) {
-			p.say(packedHead("gzip") + flushed("gzip", fmt.Sprintf("retry: 1\n\nid: %d\ndata: %d after %s\n\n", p.n, p.n, p.req.Header.Get("Last-Event-ID"))))
+			p.say(packedHead("gzip") + packing.Flushed("gzip", fmt.Sprintf("retry: 1\n\nid: %d\ndata: %d after %s\n\n", p.n, p.n, p.req.Header.Get("Last-Event-ID"))))
 			if p.n > 0 {
 				p.hold()
 			}
@@ -218,7 +184,7 @@ func TestOpenReadsPackedStreams(t *testing.T) {
 			p.say(packedHead("gzip"))
 			return
 		}
-		p.say(packedHead("gzip") + pack("gzip", "data: "+p.req.Header.Get("Accept-Encoding")+"\n\n"))
+		p.say(packedHead("gzip") + packing.Whole("gzip", "data: "+p.req.Header.Get("Accept-Encoding")+"\n\n"))
 	}))
 	require.Equal(t, "open event:||gzip|", v.log(`sse.open(url, { acceptEncoding: 'gzip' }, `+logging+`)`))
 	require.Equal(t, "open event:||gzip, deflate, br, zstd|", v.log(`sse.open(url, { acceptEncoding: 'browser' }, `+logging+`)`))
@@ -283,7 +249,7 @@ func TestPackedStreamsOverHTTP2(t *testing.T) {
 		coding := r.URL.Query().Get("coding")
 		w.Header().Set("Content-Type", "text/event-stream")
 		w.Header().Set("Content-Encoding", coding)
-		z := packers[coding](w)
+		z := packing.Encoders[coding](w)
 		for n := range 5 {
 			_, _ = fmt.Fprintf(z, "data: %d %d %s\n\n", n, r.ProtoMajor, strings.Repeat("x", 3000))
 			_ = z.Flush()
@@ -308,7 +274,7 @@ func TestPackedStreamsOverHTTP2(t *testing.T) {
 			s.onerror = (e) => { told[of] += e.reason; };
 		}
 	`)
-	for coding := range packers {
+	for coding := range packing.Encoders {
 		require.Equal(t, "0 2 1 2 2 2 3 2 4 2 server", v.str("told."+coding), coding)
 	}
 	require.Equal(t, "0 2 1 2 2 2 3 2 4 2 truncated", v.str("told['gzip&cut']"))

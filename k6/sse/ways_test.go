@@ -1,15 +1,14 @@
 package sse
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/tls"
 	"net"
-	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
+
+	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
 // A way is how the bytes of a stream come to its reader: as they are or by TLS, to the poller or to a goroutine of its own.
@@ -66,37 +65,13 @@ func (v *vu) serveText(text string) string {
 	return v.serve(func(p *peer) { p.say(text) })
 }
 
-// serverTLS returns a server's configuration with a certificate for 127.0.0.1, which no client trusts.
-var serverTLS = sync.OnceValue(func() *tls.Config {
-	s := httptest.NewUnstartedServer(nil)
-	s.StartTLS()
-	defer s.Close()
-	return &tls.Config{Certificates: s.TLS.Certificates}
-})
-
-// A line is a connection of which some bytes have been looked at.
-type line struct {
-	net.Conn
-	r    *bufio.Reader
-	held *bytes.Buffer // what is written, until inPieces sends it; mostly nil
-}
-
 // accept reads the first byte of a connection, and speaks TLS if the client does.
-func accept(conn net.Conn, config *tls.Config) (net.Conn, *line) {
-	l := &line{Conn: conn, r: bufio.NewReader(conn)}
-	if b, err := l.r.Peek(1); err == nil && b[0] == typeHandshake {
+func accept(conn net.Conn, config *tls.Config) (net.Conn, *sockets.Line) {
+	l := sockets.NewLine(conn)
+	if b, err := l.Reader.Peek(1); err == nil && b[0] == typeHandshake {
 		return tls.Server(l, config), l
 	}
 	return l, l
-}
-
-func (l *line) Read(p []byte) (int, error) { return l.r.Read(p) }
-
-func (l *line) Write(p []byte) (int, error) {
-	if l.held != nil {
-		return l.held.Write(p)
-	}
-	return l.Conn.Write(p)
 }
 
 // inPieces sends what is said meanwhile in pieces of some bytes, each in its own packet; 0: all at once.
@@ -105,10 +80,10 @@ func (p *peer) inPieces(size int, say func()) {
 		say()
 		return
 	}
-	p.line.held = new(bytes.Buffer)
+	p.line.Pending = new(bytes.Buffer)
 	say()
-	held := p.line.held
-	p.line.held = nil
+	held := p.line.Pending
+	p.line.Pending = nil
 	if size == 0 {
 		size = held.Len()
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/verdict"
 	"github.com/sse-soak/sse-soak/test/fakeservice"
+	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
 // A turnstile refuses odd devices for a time, which begins with the first connect.
@@ -68,7 +69,7 @@ func TestRefusedAtFirst(t *testing.T) {
 		}
 	}
 	t.Run("for a moment", func(t *testing.T) { briefly(t, nil) })
-	t.Run("for a moment, over TLS", func(t *testing.T) { briefly(t, untrustedTLS()) })
+	t.Run("for a moment, over TLS", func(t *testing.T) { briefly(t, sockets.ServerTLS().Clone()) })
 	t.Run("for longer than MAX_OUTAGE", func(t *testing.T) {
 		t.Parallel()
 		f := &turnstile{closed: 5 * time.Second}

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"crypto/tls"
 	"net"
 	"testing"
 	"time"
@@ -34,11 +33,6 @@ func startFake(t *testing.T, spec fakeservice.ServiceSpec, strike fakeservice.St
 	s = fakeservice.StartService(spec, strike, l)
 	t.Cleanup(s.Stop)
 	return s, url
-}
-
-// untrustedTLS returns a configuration with a certificate that no client trusts.
-func untrustedTLS() *tls.Config {
-	return &tls.Config{Certificates: untrustedCertificates(), MinVersion: tls.VersionTLS12}
 }
 
 // A fault hits the device f-3 at its fourth noop.

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"context"
-	"crypto/tls"
 	"io/fs"
 	"net"
 	"net/http"
@@ -23,6 +22,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 	"github.com/sse-soak/sse-soak/test/forward"
 	"github.com/sse-soak/sse-soak/test/hub"
+	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
 // A proxiedService is a service whose streams need a second request, and end by a third.
@@ -102,7 +102,7 @@ func TestRunThroughAProxy(t *testing.T) {
 	}{
 		"http":             {false, forward.Options{}, "http"},
 		"https by CONNECT": {true, forward.Options{}, "http"},
-		"https by https":   {true, forward.Options{TLS: &tls.Config{Certificates: untrustedCertificates()}}, "https"},
+		"https by https":   {true, forward.Options{TLS: sockets.ServerTLS()}, "https"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -137,14 +137,6 @@ func TestRunThroughAProxy(t *testing.T) {
 			}))
 		})
 	}
-}
-
-// untrustedCertificates returns certificates that no client trusts.
-func untrustedCertificates() []tls.Certificate {
-	s := httptest.NewUnstartedServer(nil)
-	s.StartTLS()
-	defer s.Close()
-	return s.TLS.Certificates
 }
 
 // A proxy that dies closes all streams; one with an idle timeout closes the silent ones.

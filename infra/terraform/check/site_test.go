@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/test/certificate"
 	"github.com/sse-soak/sse-soak/test/offline"
 	"github.com/sse-soak/sse-soak/test/untested"
 )
@@ -43,8 +44,9 @@ func newSite(t *testing.T) *site {
 	s := &site{}
 	s.network, s.gateway = network(t)
 	s.image = buildHost(t, s.network)
-	var authority []byte
-	s.certificate, authority = selfSigned(t, apiHost, bucketHost)
+	ca := certificate.NewAuthority(t)
+	s.certificate = *ca.Server(apiHost, bucketHost)
+	authority, _ := certificate.PEM(t, ca.Certificate)
 	trusted, err := os.ReadFile("/etc/ssl/certs/ca-certificates.crt")
 	require.NoError(t, err)
 	s.trusted = append(trusted, authority...)

@@ -1,0 +1,43 @@
+// Package packing compresses the text of streams for tests.
+package packing
+
+import (
+	"bytes"
+	"compress/gzip"
+	"compress/zlib"
+	"io"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/zstd"
+)
+
+// An Encoder compresses what is written to it.
+type Encoder interface {
+	io.WriteCloser
+	Flush() error
+}
+
+// Encoders has a function by content-encoding that starts an encoder.
+var Encoders = map[string]func(io.Writer) Encoder{
+	"gzip":    func(w io.Writer) Encoder { return gzip.NewWriter(w) },
+	"deflate": func(w io.Writer) Encoder { return zlib.NewWriter(w) },
+	"br":      func(w io.Writer) Encoder { return brotli.NewWriter(w) },
+	"zstd": func(w io.Writer) Encoder {
+		e, _ := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(64<<10))
+		return e
+	},
+}
+
+// Whole returns a text in a content-encoding, with its end mark.
+func Whole(coding, text string) string { return encode(coding, text, Encoder.Close) }
+
+// Flushed returns a text in a content-encoding, flushed but not ended.
+func Flushed(coding, text string) string { return encode(coding, text, Encoder.Flush) }
+
+func encode(coding, text string, finish func(Encoder) error) string {
+	var out bytes.Buffer
+	e := Encoders[coding](&out)
+	_, _ = io.WriteString(e, text)
+	_ = finish(e)
+	return out.String()
+}
