@@ -47,7 +47,7 @@ func (d *deployment) inspect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("ok    %-17s  %s in account %s, region %s\n", "credentials", s.aws.arn, s.aws.account, s.settings.Region)
+	fmt.Printf("ok    %-17s  %s in account %s, region %s\n", "credentials", s.aws.ARN, s.aws.Account, s.settings.Region)
 	count, failed := 1, 0
 	row := func(name string, met check) {
 		state, sentence := met.result(ctx)
@@ -90,7 +90,7 @@ func (s site) checkPrice(context.Context) (string, error) {
 		rate, err = table.Rate(sizing.Machines{Region: s.settings.Region, Hosts: s.settings.Hosts, DiskGiB: s.settings.DiskGiB})
 	}
 	if err != nil && s.maxUSD != 0 {
-		return "", refuse("--max-usd is %s, and %v", sizing.USD(s.maxUSD), err)
+		err = refuse("--max-usd is %s, and %v", sizing.USD(s.maxUSD), err)
 	}
 	if err != nil {
 		return "", err
@@ -108,7 +108,7 @@ func (s site) checkPrice(context.Context) (string, error) {
 func (s site) checkOwner(ctx context.Context) (string, error) {
 	const remedy = "choose another name (make aws-up NAME=sse-soak-ME), or use the state of that deployment"
 	name, region := s.settings.Name, s.settings.Region
-	hosts, err := s.aws.hosts(ctx, "Run", name)
+	hosts, err := s.aws.hosts(ctx, tagged("Run", name))
 	if err != nil {
 		return "", err
 	}
@@ -129,19 +129,17 @@ func (s site) checkQuota(ctx context.Context) (string, error) {
 	var quota float64
 	err := s.aws.call(ctx, &quota, "service-quotas", "get-service-quota", "--service-code", "ec2",
 		"--quota-code", quotaCode, "--query", "Quota.Value")
-	hosts, err2 := s.aws.hosts(ctx, "", "")
-	if err := errors.Join(err, err2); err != nil {
+	hosts, err2 := s.aws.hosts(ctx)
+	var types []host
+	err3 := s.aws.call(ctx, &types, append([]string{"ec2", "describe-instance-types", "--query",
+		"InstanceTypes[].{Type:InstanceType,Cores:VCpuInfo.DefaultVCpus}", "--instance-types"}, slices.Sorted(maps.Keys(s.settings.Hosts))...)...)
+	if err := errors.Join(err, err2, err3); err != nil {
 		return "", err
 	}
 	needed, used := 0, 0
-	for instanceType, count := range s.settings.Hosts {
-		var cores int
-		if err := s.aws.call(ctx, &cores, "ec2", "describe-instance-types", "--instance-types", instanceType,
-			"--query", "InstanceTypes[0].VCpuInfo.DefaultVCpus"); err != nil {
-			return "", err
-		}
-		if isStandard(instanceType) {
-			needed += count * cores
+	for _, t := range types {
+		if isStandard(t.Type) {
+			needed += s.settings.Hosts[t.Type] * t.Cores
 		}
 	}
 	for _, h := range hosts { // its own are counted as needed
@@ -197,37 +195,34 @@ func (s site) checkSessions(ctx context.Context) (string, error) {
 	return "the AWS command line and its Session Manager plugin are here", nil
 }
 
-// A policy is deployer-policy.json.
-type policy struct {
-	Statement []struct {
-		Action, Resource []string
-		Condition        map[string]map[string][]string
-	}
-}
-
 // checkRights simulates in IAM each statement of the deployer's policy, boundaries included, for one resource that it
 // covers.
 func (s site) checkRights(ctx context.Context) (string, error) {
 	c, file := s.aws, filepath.Join(s.dir, "deployer-policy.json")
-	var p policy
+	var policy struct {
+		Statement []struct {
+			Action, Resource []string
+			Condition        map[string]map[string][]string
+		}
+	}
 	text, err := os.ReadFile(file) // #nosec G304 -- a file of the repository
 	if err == nil {
-		err = json.Unmarshal(text, &p)
+		err = json.Unmarshal(text, &policy)
 	}
-	arn := c.arn
-	if session, assumed := strings.CutPrefix(arn, "arn:aws:sts::"+c.account+":assumed-role/"); err == nil && assumed {
+	arn := c.ARN
+	if session, assumed := strings.CutPrefix(arn, "arn:aws:sts::"+c.Account+":assumed-role/"); err == nil && assumed {
 		name, _, _ := strings.Cut(session, "/") // without the path of the role
 		err = c.call(ctx, &arn, "iam", "get-role", "--role-name", name, "--query", "Role.Arn")
 	}
 	var missing []string
-	for _, statement := range p.Statement {
+	for _, statement := range policy.Statement {
 		args := []string{"iam", "simulate-principal-policy", "--policy-source-arn", arn,
 			"--query", "EvaluationResults[?EvalDecision!='allowed'].EvalActionName", "--action-names"}
 		// The simulation accepts no pattern.
 		args = append(args, slices.DeleteFunc(statement.Action, func(action string) bool { return strings.Contains(action, "*") })...)
 		args = append(args, "--resource-arns")
 		for _, resource := range statement.Resource {
-			args = append(args, example(resource, c.region, c.account))
+			args = append(args, example(resource, c.region, c.Account))
 		}
 		for _, keys := range statement.Condition {
 			args = append(args, "--context-entries")

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// A cloud queries AWS through its command line, which finds credentials as every AWS tool does.
-type cloud struct{ region, account, arn string }
+// A cloud queries AWS through its command line, which finds credentials as every AWS tool does. Account and ARN are the caller's.
+type cloud struct{ region, Account, ARN string }
 
 // An apiError is an error that a service of AWS returns.
 type apiError struct{ Code, Operation, Message string }
@@ -40,11 +40,9 @@ func connect(ctx context.Context, region string) (*cloud, error) {
 			"https://docs.aws.amazon.com/cli/latest/userguide/getting-started-install.html")
 	}
 	c := &cloud{region: region}
-	var caller struct{ Account, Arn string }
-	if err := c.call(ctx, &caller, "sts", "get-caller-identity"); err != nil { // every user may call it
+	if err := c.call(ctx, c, "sts", "get-caller-identity"); err != nil { // every user may call it
 		return nil, fmt.Errorf("no valid AWS credentials; log in (aws sso login), or set AWS_PROFILE or AWS_ACCESS_KEY_ID (%w)", err)
 	}
-	c.account, c.arn = caller.Account, caller.Arn
 	return c, nil
 }
 
@@ -77,29 +75,26 @@ type host struct {
 const hostQuery = "Reservations[].Instances[].{ID:InstanceId,Type:InstanceType,Launch:LaunchTime,Cores:CpuOptions.CoreCount," +
 	"Threads:CpuOptions.ThreadsPerCore,Run:Tags[?Key=='Run']|[0].Value,Owner:Tags[?Key=='Owner']|[0].Value}"
 
-// hosts returns the hosts of the region with a tag such as Run; all hosts if key is "".
-func (c *cloud) hosts(ctx context.Context, key, value string) (all []host, err error) {
-	args := []string{"ec2", "describe-instances", "--query", hostQuery, "--filters",
-		"Name=instance-state-name,Values=pending,running,shutting-down,stopping,stopped"}
-	if key != "" {
-		args = append(args, "Name=tag:"+key+",Values="+value)
-	}
-	err = c.call(ctx, &all, args...)
+// hosts returns the hosts of the region that match the filters.
+func (c *cloud) hosts(ctx context.Context, filters ...string) (all []host, err error) {
+	err = c.call(ctx, &all, append([]string{"ec2", "describe-instances", "--query", hostQuery, "--filters",
+		"Name=instance-state-name,Values=pending,running,shutting-down,stopping,stopped"}, filters...)...)
 	return all, err
 }
 
-// isMissing reports whether S3 answered that a bucket does not exist.
-func isMissing(err error) bool { return code(err) == "404" || code(err) == "NoSuchBucket" }
+// tagged returns the filter for a tag.
+func tagged(key, value string) string { return "Name=tag:" + key + ",Values=" + value }
 
 // unreachableLimit is how long AWS may be unreachable during a poll: a laptop loses its network, or sleeps.
 const unreachableLimit = 5 * time.Minute
 
-// poll calls ready until it returns true or an error of AWS, with a pause in between; context.DeadlineExceeded after
+// poll calls ready until it returns true, an error of AWS or a refusal, with a pause in between; context.DeadlineExceeded after
 // limit.
 func poll(ctx context.Context, pause, limit time.Duration, ready func() (bool, error)) error {
 	for start, answered := time.Now(), time.Now(); ; {
 		done, err := ready()
-		lost := err != nil && (code(err) == "" || code(err) == "ThrottlingException") && time.Since(answered) < unreachableLimit
+		final := errors.As(err, new(refusal)) || code(err) != "" && code(err) != "ThrottlingException"
+		lost := err != nil && !final && time.Since(answered) < unreachableLimit
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()

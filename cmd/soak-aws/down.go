@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"os"
 	"os/exec"
 	"path"
@@ -56,7 +55,7 @@ func (d *deployment) down(ctx context.Context, options downOptions) error {
 	fmt.Printf("kept: the bucket %s, which costs cents and in which nothing runs. Each archive is deleted %d days after it was made:\n",
 		archiveBucket, s.settings.RetentionDays)
 	for _, key := range archives {
-		fmt.Printf("  bin/soak open 's3://%s/%s?region=%s'\n", archiveBucket, key, url.QueryEscape(s.settings.Region))
+		fmt.Printf("  bin/soak open '%s'\n", s.location(key))
 	}
 	fmt.Println("  make aws-down ALL=1    # deletes the bucket with all that is in it")
 	return nil
@@ -73,7 +72,7 @@ func (s site) archive(ctx context.Context, options downOptions) (archives []stri
 	}
 	err = s.aws.call(ctx, &objects, "s3api", "list-objects-v2", "--bucket", s.output.Bucket,
 		"--query", "Contents[].{Key:Key,LastModified:LastModified}")
-	if err != nil && !isMissing(err) {
+	if err != nil && code(err) != "NoSuchBucket" {
 		return nil, fmt.Errorf("list the runs in the bucket %s: %w", s.output.Bucket, err)
 	}
 	latest := map[string]time.Time{} // checkpoint by run
@@ -98,8 +97,6 @@ func (s site) archive(ctx context.Context, options downOptions) (archives []stri
 			return nil, fmt.Errorf("the soak %s is running: its last checkpoint is %v old, and bin/soak-aws attach %[1]s follows it",
 				run, age.Round(time.Second))
 		}
-	}
-	for _, run := range runs {
 		archives = append(archives, "archives/"+run+".tar.gz")
 	}
 	return archives, s.archiveRuns(ctx, options, runs)
@@ -129,15 +126,14 @@ func (s site) archiveRuns(ctx context.Context, k downOptions, runs []string) err
 		cmd.WaitDelay = time.Minute
 		return cmd.Run()
 	}
-	to := "s3://" + s.output.Bucket + "/archives?region=" + url.QueryEscape(s.settings.Region)
 	for _, run := range runs {
 		if !k.hasVerdict(run) {
-			err := soak("merge", s.shards(run), "--out", k.results) // its exit code is the verdict
+			err := soak("merge", s.location("shards", run), "--out", k.results) // its exit code is the verdict
 			if !k.hasVerdict(run) {
 				return fmt.Errorf("judge %s from its shards: %w", run, err)
 			}
 		}
-		if err := soak(append([]string{"archive", filepath.Join(k.results, run), to}, without...)...); err != nil {
+		if err := soak(append([]string{"archive", filepath.Join(k.results, run), s.location("archives")}, without...)...); err != nil {
 			return fmt.Errorf("archive %s: %w", run, err)
 		}
 	}
@@ -171,21 +167,21 @@ func (s site) verifyDestroyed(ctx context.Context, archiveBucket string, lag, pa
 // findTagged lists the resources with a tag: hosts, disks and buckets cost money, and are confirmed by their
 // services. The others are free, and AWS lists their tags for some time after they are destroyed.
 func (c *cloud) findTagged(ctx context.Context, key, value string) (hosts []host, costs, listed []string, err error) {
-	hosts, err = c.hosts(ctx, key, value)
+	hosts, err = c.hosts(ctx, tagged(key, value))
 	for _, h := range hosts {
 		costs = append(costs, h.ID)
 	}
-	var disks, tagged []string
+	var disks, arns []string
 	err = cmp.Or(err,
-		c.call(ctx, &disks, "ec2", "describe-volumes", "--filters", "Name=tag:"+key+",Values="+value, "--query", "Volumes[].VolumeId"),
-		c.call(ctx, &tagged, "resourcegroupstaggingapi", "get-resources", "--tag-filters", "Key="+key+",Values="+value,
+		c.call(ctx, &disks, "ec2", "describe-volumes", "--filters", tagged(key, value), "--query", "Volumes[].VolumeId"),
+		c.call(ctx, &arns, "resourcegroupstaggingapi", "get-resources", "--tag-filters", "Key="+key+",Values="+value,
 			"--query", "ResourceTagMappingList[].ResourceARN"))
 	costs = append(costs, disks...)
-	for _, arn := range tagged {
+	for _, arn := range arns {
 		bucket, isBucket := strings.CutPrefix(arn, "arn:aws:s3:::")
 		switch {
 		case strings.Contains(arn, ":instance/"), strings.Contains(arn, ":volume/"): // asked for above
-		case isBucket && !isMissing(c.call(ctx, nil, "s3api", "head-bucket", "--bucket", bucket)):
+		case isBucket && code(c.call(ctx, nil, "s3api", "head-bucket", "--bucket", bucket)) != "404":
 			costs = append(costs, arn)
 		default:
 			listed = append(listed, arn)

@@ -122,7 +122,12 @@ func (f *fakeAWS) serveQuery(w http.ResponseWriter, r *http.Request, action stri
 	case action == "DescribeVolumes":
 		fmt.Fprint(w, `<R><volumeSet/></R>`)
 	case action == "DescribeInstanceTypes":
-		fmt.Fprint(w, `<R><instanceTypeSet><item><vCpuInfo><defaultVCpus>2</defaultVCpus></vCpuInfo></item></instanceTypeSet></R>`)
+		fmt.Fprint(w, `<R><instanceTypeSet>`)
+		for i := 1; r.FormValue(fmt.Sprintf("InstanceType.%d", i)) != ""; i++ {
+			fmt.Fprintf(w, `<item><instanceType>%s</instanceType><vCpuInfo><defaultVCpus>2</defaultVCpus></vCpuInfo></item>`,
+				r.FormValue(fmt.Sprintf("InstanceType.%d", i)))
+		}
+		fmt.Fprint(w, `</instanceTypeSet></R>`)
 	case action == "GetRole":
 		fmt.Fprintf(w, `<R><GetRoleResult><Role><Arn>arn:aws:iam::123456789012:role/path/%s</Arn></Role></GetRoleResult></R>`, r.FormValue("RoleName"))
 	case action == "SimulatePrincipalPolicy":

@@ -26,19 +26,14 @@ var hangup = make(chan os.Signal, 1)
 
 func main() { os.Exit(run(os.Args[1:])) }
 
-// untilSignal returns a context that ends at Ctrl-C.
-func untilSignal() (context.Context, context.CancelFunc) {
-	if !signal.Ignored(syscall.SIGHUP) { // as nohup does
-		signal.Notify(hangup, syscall.SIGHUP)
-	}
-	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-}
-
 // warn prints a line on standard error; tests replace it.
 var warn = func(text string) { fmt.Fprintln(os.Stderr, text) }
 
 func run(args []string) int {
-	ctx, stop := untilSignal()
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup does
+		signal.Notify(hangup, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	root := (&deployment{}).commands()
 	root.SetArgs(args)
@@ -50,9 +45,7 @@ func run(args []string) int {
 	case errors.As(err, &exit):
 		return int(exit)
 	case ctx.Err() != nil:
-		fmt.Fprintln(os.Stderr, "soak-aws: stopped; resources that exist continue to cost money: "+
-			"`make aws-up` continues, `make aws-down` cleans up")
-		return 2
+		err = errors.New("stopped; resources that exist continue to cost money: `make aws-up` continues, `make aws-down` cleans up")
 	}
 	fmt.Fprintln(os.Stderr, "soak-aws:", err)
 	return 2
@@ -83,7 +76,13 @@ func (d *deployment) commands() *cobra.Command {
 	}
 
 	plain("check", "Check settings, programs and permissions before anything costs money", d.inspect)
-	plain("arch", "Print the architecture of the runners' hosts, which their image must have", d.arch)
+	plain("arch", "Print the architecture of the runners' hosts, which their image must have", func(ctx context.Context) error {
+		s, err := d.readSettings(ctx)
+		if err == nil {
+			fmt.Println(s.RunnerArchitecture)
+		}
+		return err
+	})
 	add("soak -- [FLAG of `soak run`]...", "Run a soak from the runners' hosts against the stack, and judge it", cobra.ArbitraryArgs, d.soak)
 	add("attach TESTID -- [FLAG of `soak attach`]...", "Follow an interrupted soak to its verdict", cobra.MinimumNArgs(1), d.attach)
 

@@ -31,8 +31,8 @@ type soakFlags struct {
 	length          time.Duration
 }
 
-// parseSoakFlags returns the flags of `soak run` that soak-aws needs.
-func parseSoakFlags(args []string) (f soakFlags, err error) {
+// soakSite returns the deployment as it exists, and the flags of `soak run` that soak-aws needs.
+func (d *deployment) soakSite(ctx context.Context, args []string) (s site, f soakFlags, err error) {
 	flags := pflag.NewFlagSet("soak run", pflag.ContinueOnError)
 	flags.ParseErrorsAllowlist.UnknownFlags = true
 	flags.IntVar(&f.connections, "connections", 0, "")
@@ -40,22 +40,21 @@ func parseSoakFlags(args []string) (f soakFlags, err error) {
 	flags.StringVar(&f.backendURL, "backend-url", "", "")
 	flags.StringVar(&f.out, "out", "results", "")
 	seconds := flags.Float64("seconds", defaultLength.Seconds(), "")
-	err = flags.Parse(args)
+	if err = flags.Parse(args); err != nil {
+		return s, f, err
+	}
+	if f.backendURL != "" {
+		return s, f, fmt.Errorf("soak-aws soaks the stack's backend, with its token, its ledger and its CPU, and --backend-url names another service: "+
+			"`bin/soak run --on k8s --backend-url %s` soaks that (docs/distributed.md)", f.backendURL)
+	}
 	f.length = time.Duration(*seconds * float64(time.Second))
-	return f, err
+	s, err = d.appliedSite(ctx)
+	return s, f, err
 }
 
 // soak runs `soak run --on k8s` on the hosts of the deployment. Its exit code is the verdict.
 func (d *deployment) soak(ctx context.Context, args []string) error {
-	f, err := parseSoakFlags(args)
-	if err != nil {
-		return err
-	}
-	if f.backendURL != "" {
-		return fmt.Errorf("soak-aws soaks the stack's backend, with its token, its ledger and its CPU, and --backend-url names another service: "+
-			"`bin/soak run --on k8s --backend-url %s` soaks that (docs/distributed.md)", f.backendURL)
-	}
-	s, err := d.appliedSite(ctx)
+	s, f, err := d.soakSite(ctx, args)
 	if err != nil {
 		return err
 	}
@@ -63,7 +62,7 @@ func (d *deployment) soak(ctx context.Context, args []string) error {
 		return err
 	}
 	command := []string{
-		"run", "--on", "k8s", "--overlay", "k3s", "--shards", s.shards(""), "--backend-url", s.output.BackendURL,
+		"run", "--on", "k8s", "--overlay", "k3s", "--shards", s.location("shards"), "--backend-url", s.output.BackendURL,
 		"--connections", strconv.Itoa(s.settings.Connections), "--noop-interval", strconv.FormatFloat(s.settings.Interval, 'g', -1, 64),
 	}
 	return s.runSoak(ctx, f, append(command, args...))
@@ -71,15 +70,11 @@ func (d *deployment) soak(ctx context.Context, args []string) error {
 
 // attach follows an interrupted soak to its verdict, for as long as the hosts live.
 func (d *deployment) attach(ctx context.Context, args []string) error {
-	f, err := parseSoakFlags(args)
+	s, f, err := d.soakSite(ctx, args)
 	if err != nil {
 		return err
 	}
 	f.length = -soakOverhead
-	s, err := d.appliedSite(ctx)
-	if err != nil {
-		return err
-	}
 	return s.runSoak(ctx, f, append([]string{"attach"}, args...))
 }
 
@@ -125,7 +120,7 @@ func (s site) runSoak(ctx context.Context, f soakFlags, args []string) error {
 	run := filepath.Base(cmp.Or(latest, "TESTID"))
 	fmt.Fprintf(os.Stderr, "\nAll hosts are still there, and end themselves at %s. Now: %s\n"+
 		"To continue an interrupted soak: bin/soak-aws attach %s\n"+
-		"To judge its shards again: bin/soak merge '%s'\n", clock(end), s.target("aws-down"), run, s.shards(run))
+		"To judge its shards again: bin/soak merge '%s'\n", clock(end), s.target("aws-down"), run, s.location("shards", run))
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.Exited() {
 		return exitError(exit.ExitCode())
@@ -133,9 +128,9 @@ func (s site) runSoak(ctx context.Context, f soakFlags, args []string) error {
 	return err
 }
 
-// shards returns the address of the shards of a run; of all runs if run is "".
-func (s site) shards(run string) string {
-	return "s3://" + path.Join(s.output.Bucket, "shards", run) + "?region=" + url.QueryEscape(s.settings.Region)
+// location returns the address of objects in the bucket, such as the shards of a run.
+func (s site) location(elements ...string) string {
+	return "s3://" + path.Join(s.output.Bucket, path.Join(elements...)) + "?region=" + url.QueryEscape(s.settings.Region)
 }
 
 // checkLifetime returns when the hosts end, and an error if they cannot run a soak to its verdict.
@@ -197,7 +192,7 @@ func clock(t time.Time) string { return t.UTC().Format(time.TimeOnly + " MST") }
 
 // end returns when the first host ends itself. It is an error if that is before the end of a soak.
 func (s site) end(ctx context.Context, length time.Duration) (end time.Time, err error) {
-	hosts, err := s.aws.hosts(ctx, "Run", s.settings.Name)
+	hosts, err := s.aws.hosts(ctx, tagged("Run", s.settings.Name))
 	if err != nil {
 		return end, err
 	}

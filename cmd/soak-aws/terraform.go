@@ -96,8 +96,7 @@ func (d *deployment) init(ctx context.Context) error {
 	cmd.Env = append(cmd.Env, "TF_WORKSPACE=default") // the workspace of the deployment may not exist yet
 	cmd.Stderr = nil
 	if text, err := cmd.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "%s", text)
-		return fmt.Errorf("terraform init: %w", err)
+		return fmt.Errorf("terraform init: %w\n%s", err, text)
 	}
 	return nil
 }
@@ -123,14 +122,6 @@ func (d *deployment) readSettings(ctx context.Context) (s settings, err error) {
 		return s, fmt.Errorf("terraform.tfvars has name = %q, which overrides NAME=%s; delete that line", s.Name, d.name)
 	}
 	return s, nil
-}
-
-func (d *deployment) arch(ctx context.Context) error {
-	s, err := d.readSettings(ctx)
-	if err == nil {
-		fmt.Println(s.RunnerArchitecture)
-	}
-	return err
 }
 
 // change runs terraform apply or destroy, which shows its plan and asks for confirmation. Known errors of AWS get a

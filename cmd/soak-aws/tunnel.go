@@ -51,9 +51,7 @@ func openTunnel(ctx context.Context, out outputs, name string, port, local int) 
 	if err != nil {
 		return nil, fmt.Errorf("port %d of this machine is in use; name another one with `bin/soak-aws open --port 8081` (%w)", local, err)
 	}
-	if err := l.Close(); err != nil {
-		return nil, err
-	}
+	_ = l.Close() // the AWS command line listens there
 	// It outlives Ctrl-C, after which a soak still reads the backend's ledger: close ends it.
 	keeping, stop := context.WithCancel(context.WithoutCancel(ctx))
 	t := &tunnel{address: l.Addr().String(), region: out.Settings.Region, name: name, host: out.Instances[name], port: port, stop: stop}
@@ -110,13 +108,11 @@ func (t *tunnel) maintain(ctx context.Context, first chan<- error) {
 
 // answers reports whether the remote end answers through the tunnel. The cluster, which speaks TLS, answers that it is not HTTP.
 func (t *tunnel) answers(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+t.address+"/healthz", nil)
 	if err != nil {
 		return false
 	}
-	resp, err := http.DefaultClient.Do(r)
+	resp, err := (&http.Client{Timeout: 10 * time.Second}).Do(r)
 	return err == nil && resp.Body.Close() == nil
 }
 

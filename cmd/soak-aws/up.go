@@ -35,7 +35,7 @@ func (s streams) variables() (text string) {
 // match returns an error if a value was given and differs from the settings, which are in where.
 func (s streams) match(of settings, where string) error {
 	has := streams{of.Connections, of.Interval}
-	if want := (streams{cmp.Or(s.connections, has.connections), cmp.Or(s.interval, has.interval)}); want != has {
+	if (streams{cmp.Or(s.connections, has.connections), cmp.Or(s.interval, has.interval)}) != has {
 		return fmt.Errorf("%s has%s, not%s; change it there, or leave it out here", where, has.variables(), s.variables())
 	}
 	return nil
@@ -69,7 +69,7 @@ func (d *deployment) up(ctx context.Context, typed streams) error {
 		}
 		fmt.Println(sentence)
 	}
-	d.set("owner", cmp.Or(before.Owner, s.aws.arn)) // a tag that changed with each session would change every resource
+	d.set("owner", cmp.Or(before.Owner, s.aws.ARN)) // a tag that changed with each session would change every resource
 	if err := s.apply(ctx); err != nil {
 		return fmt.Errorf("%w; hosts that exist cost money until they terminate themselves.\n  continue:  %s%s\n  clean up:  %s",
 			err, d.target("aws-up"), typed.variables(), d.target("aws-down"))
@@ -122,7 +122,7 @@ func setup(value, host string) (state, details string) {
 func (s site) awaitHosts(ctx context.Context, pause time.Duration) error {
 	statuses := s.output.Statuses
 	fmt.Printf("waiting for %d hosts to set themselves up, which takes some minutes\n", len(statuses))
-	start, ready, failed := time.Now(), map[string]bool{}, ""
+	start, ready := time.Now(), map[string]bool{}
 	err := poll(ctx, pause, setupTimeout, func() (bool, error) {
 		values, err := s.parameters(ctx)
 		for _, name := range slices.Sorted(maps.Keys(statuses)) {
@@ -132,16 +132,13 @@ func (s site) awaitHosts(ctx context.Context, pause time.Duration) error {
 				ready[name] = true
 				fmt.Printf("%8s  %s is ready\n", time.Since(start).Round(time.Second), name)
 			case state == setupFailed:
-				failed = fmt.Sprintf("setup of the host %s (%s) failed %s\n"+
+				return false, refuse("setup of the host %s (%s) failed %s\n"+
 					"  look:      aws ssm start-session --region %s --target %[1]s, and there /var/log/cloud-init-output.log",
 					host, name, details, s.settings.Region)
 			}
 		}
-		return failed != "" || len(ready) == len(statuses), err
+		return len(ready) == len(statuses), err
 	})
-	if failed != "" {
-		return errors.New(failed)
-	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%d of %d hosts are not ready after %v", len(statuses)-len(ready), len(statuses), setupTimeout)
 	}
