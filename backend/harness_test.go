@@ -287,14 +287,8 @@ func (l *logBuffer) String() string {
 // startChild starts the backend as a process and waits until it listens.
 func startChild(t testing.TB, flags ...string) *child {
 	t.Helper()
-	return startCommand(t, append([]string{"--listen=127.0.0.1:0"}, flags...)...)
-}
-
-// startCommand starts the program with these arguments and waits until it listens.
-func startCommand(t testing.TB, args ...string) *child {
-	t.Helper()
 	c := &child{log: &logBuffer{}}
-	c.cmd = exec.Command(os.Args[0], args...)
+	c.cmd = exec.Command(os.Args[0], append([]string{"--listen=127.0.0.1:0"}, flags...)...)
 	c.cmd.Env = append(os.Environ(), childVariable+"=1")
 	c.cmd.Stderr = c.log
 	require.NoError(t, c.cmd.Start())

@@ -4,17 +4,15 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/test/address"
-	"github.com/sse-soak/sse-soak/test/untested"
+	"github.com/sse-soak/sse-soak/test/reverse"
 )
 
 // shortDir is a folder whose name leaves room for a socket in it.
@@ -39,13 +37,6 @@ func serve(t *testing.T, network, address string, h http.HandlerFunc) {
 // start runs nginx with a configuration, edited by pairs of old and new text, until the test ends.
 func start(t *testing.T, c Config, edits ...string) {
 	t.Helper()
-	binary, err := exec.LookPath("nginx")
-	if err != nil {
-		binary = "/usr/sbin/nginx"
-	}
-	if _, err := os.Stat(binary); err != nil {
-		untested.SkipMissing(t, "nginx is not installed: apt-get install nginx-light")
-	}
 	var b strings.Builder
 	require.NoError(t, Render(&b, c))
 	text := b.String()
@@ -56,29 +47,7 @@ func start(t *testing.T, c Config, edits ...string) {
 		}
 		text = strings.ReplaceAll(text, edits[i], edits[i+1])
 	}
-	path := filepath.Join(c.Dir, "nginx.conf")
-	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	var output strings.Builder
-	cmd := exec.Command(binary, "-e", c.ErrorLog, "-c", path)
-	cmd.Stdout, cmd.Stderr = &output, &output
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
-	require.NoError(t, cmd.Start())
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		<-ended
-	})
-	for range 6000 {
-		conn, err := net.Dial("tcp", c.Listen)
-		if err == nil {
-			_ = conn.Close()
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	log, _ := os.ReadFile(c.ErrorLog)
-	t.Fatalf("nginx does not listen: %s%s", output.String(), log)
+	reverse.Start(t, c.Dir, text, "tcp", c.Listen)
 }
 
 // newConfig returns a configuration for start.

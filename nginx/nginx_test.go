@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sse-soak/sse-soak/test/untested"
+	"github.com/sse-soak/sse-soak/test/reverse"
 )
 
 func config(dir string) Config {
@@ -60,13 +60,7 @@ func TestRenderErrorsNameTheCause(t *testing.T) {
 
 func TestNginxAcceptsTheConfiguration(t *testing.T) {
 	t.Parallel()
-	binary, err := exec.LookPath("nginx")
-	if err != nil {
-		binary = "/usr/sbin/nginx"
-	}
-	if _, err := os.Stat(binary); err != nil {
-		untested.SkipMissing(t, "nginx is not installed: apt-get install nginx-light")
-	}
+	binary := reverse.Program(t)
 	for _, root := range []bool{false, true} {
 		c := config(t.TempDir())
 		c.Root = root

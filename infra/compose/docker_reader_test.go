@@ -8,27 +8,19 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sse-soak/sse-soak/test/untested"
+	"github.com/sse-soak/sse-soak/test/reverse"
 )
 
 // TestDockerIsReadOnly: what cAdvisor needs gets through to Docker's socket, and nothing that changes or tells more.
 func TestDockerIsReadOnly(t *testing.T) {
 	t.Parallel()
-	binary, err := exec.LookPath("nginx")
-	if err != nil {
-		if binary, err = exec.LookPath("/usr/sbin/nginx"); err != nil {
-			untested.SkipMissing(t, "nginx is not installed")
-		}
-	}
 	dir, err := os.MkdirTemp("/tmp", "reader") // a socket's path is short
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
@@ -60,16 +52,7 @@ func TestDockerIsReadOnly(t *testing.T) {
 	if os.Geteuid() != 0 {
 		text = strings.Replace(text, "user root;", "", 1)
 	}
-	config := filepath.Join(dir, "nginx.conf")
-	require.NoError(t, os.WriteFile(config, []byte(text), 0o600))
-	nginx := exec.Command(binary, "-e", filepath.Join(dir, "error.log"), "-c", config)
-	nginx.Stderr = os.Stderr
-	nginx.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
-	require.NoError(t, nginx.Start())
-	t.Cleanup(func() {
-		_ = nginx.Process.Signal(syscall.SIGTERM)
-		_ = nginx.Wait()
-	})
+	reverse.Start(t, dir, text, "unix", filepath.Join(dir, "reader-docker.sock"))
 
 	through := func(socket string, protocols *http.Protocols) *http.Client {
 		return &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{Protocols: protocols, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {

@@ -251,7 +251,7 @@ func TestBodyWaitsForTheWindow(t *testing.T) {
 func TestStreamsDoNotBlockEachOther(t *testing.T) {
 	over(t, ways, func(t *testing.T, w way) {
 		v := w.vu(t)
-		var arrived eventCounter // on the other stream
+		var arrived eventTally // on the other stream
 		conns := v.serveH2(func(rw http.ResponseWriter, r *http.Request) {
 			rw.Header().Set("Content-Type", "text/event-stream")
 			for range 200 { // of both streams more than the window of the connection
@@ -259,7 +259,7 @@ func TestStreamsDoNotBlockEachOther(t *testing.T) {
 			}
 		})
 		v.set("ledger", &arrived)
-		v.set("other", func() int32 {
+		v.set("other", func() int64 {
 			for begun := time.Now(); arrived.Load() < 200 && time.Since(begun) < patience/2; {
 				time.Sleep(time.Millisecond)
 			}

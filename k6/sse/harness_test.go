@@ -355,7 +355,7 @@ func stuckServer(t testing.TB) string {
 	return l.Addr().String()
 }
 
-// An eventCounter counts the events of its streams.
-type eventCounter struct{ atomic.Int64 }
+// An eventTally counts the events of its streams.
+type eventTally struct{ atomic.Int64 }
 
-func (c *eventCounter) Event(time.Time, *eventstream.Event) { c.Add(1) }
+func (c *eventTally) Event(time.Time, *eventstream.Event) { c.Add(1) }

@@ -295,7 +295,7 @@ func TestEventsAreCountedExactly(t *testing.T) {
 			p.say(streamHead + strings.Repeat("data: 0\n\n", events))
 			p.hold()
 		}))
-		var seen eventCounter
+		var seen eventTally
 		v.set("ledger", func() any {
 			return testObserver{&seen}
 		})

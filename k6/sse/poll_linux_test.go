@@ -31,7 +31,7 @@ func TestBusyStreamDoesNotStarveOthers(t *testing.T) {
 			}
 			p.hold()
 		})
-		var flood eventCounter
+		var flood eventTally
 		v.set("flood", &flood)
 		v.mustRun(fmt.Sprintf(`
 		const busy = new EventSource(%q, { reconnect: false, ledger: flood });

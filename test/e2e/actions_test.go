@@ -21,6 +21,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/reverse"
 	"github.com/sse-soak/sse-soak/test/services"
 )
 
@@ -28,7 +29,7 @@ import (
 // reports each effect, also when it is made again.
 func TestActionsAreReported(t *testing.T) {
 	t.Parallel()
-	needNginx(t)
+	reverse.Program(t)
 	const streams = 40
 	r := begin(t, nil, "--connections", "40", "--seconds", "32", "--noop-interval", "0.2", "--reconnect",
 		"--at", "6s reload: PATH=$PATH:/usr/sbin nginx -c $SOAK_NGINX_CONF -s reload", "--at", "9s proxy: kill $SOAK_NGINX_PID", "--at", "18s backend: kill -KILL $SOAK_BACKEND_PID; echo killed")

@@ -20,6 +20,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/reverse"
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
@@ -48,18 +49,9 @@ func (r *soakRun) awaitStreams(connections string) {
 	})
 }
 
-func needNginx(t *testing.T) {
-	t.Helper()
-	if _, err := os.Stat("/usr/sbin/nginx"); err != nil {
-		if _, err := exec.LookPath("nginx"); err != nil {
-			untested.SkipMissing(t, "nginx is not installed: apt-get install nginx-light")
-		}
-	}
-}
-
 func TestNginxReloadLosesNothing(t *testing.T) {
 	t.Parallel()
-	needNginx(t)
+	reverse.Program(t)
 	r := begin(t, nil, "--connections", "50", "--seconds", "18", "--noop-interval", "1")
 	r.awaitStreams("50")
 	require.NoError(t, syscall.Kill(r.nginxMaster(), syscall.SIGHUP))
@@ -70,7 +62,7 @@ func TestNginxReloadLosesNothing(t *testing.T) {
 
 func TestNginxRestartDropsEveryStream(t *testing.T) {
 	t.Parallel()
-	needNginx(t)
+	reverse.Program(t)
 	r := begin(t, nil, "--connections", "20", "--seconds", "15", "--noop-interval", "1")
 	r.awaitStreams("20")
 	require.NoError(t, syscall.Kill(r.nginxMaster(), syscall.SIGTERM))
@@ -83,7 +75,7 @@ func TestNginxRestartDropsEveryStream(t *testing.T) {
 // The backend continues the numbering without a client, and replays: nothing is missed.
 func TestReconnectsSurviveNginxRestart(t *testing.T) {
 	t.Parallel()
-	needNginx(t)
+	reverse.Program(t)
 	r := begin(t, nil, "--connections", "50", "--seconds", "22", "--noop-interval", "1", "--reconnect")
 	r.awaitStreams("50")
 	require.NoError(t, syscall.Kill(r.nginxMaster(), syscall.SIGTERM))

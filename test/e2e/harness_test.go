@@ -20,6 +20,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/internal/host/process"
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -33,10 +34,8 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 	}
-	if _, err := exec.LookPath("nginx"); err != nil {
-		if _, err := os.Stat("/usr/sbin/nginx"); err != nil {
-			fmt.Println("nginx is not installed: these soaks go to the backend directly")
-		}
+	if _, err := process.Find("nginx"); err != nil {
+		fmt.Println("nginx is not installed: these soaks go to the backend directly")
 	}
 	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} { // of the buckets: a test with t.Setenv runs alone
 		if err := os.Setenv(name, "test"); err != nil {

@@ -3,25 +3,20 @@
 package e2e
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sse-soak/sse-soak/internal/host/process"
 	"github.com/sse-soak/sse-soak/test/address"
+	"github.com/sse-soak/sse-soak/test/reverse"
 	"github.com/sse-soak/sse-soak/test/services"
-	"github.com/sse-soak/sse-soak/test/untested"
 )
 
 // The idle probe finds the short proxy_read_timeout of a real nginx in front of a real nchan.
@@ -57,30 +52,12 @@ func front(t *testing.T, to, parameters, directives string) string {
 	require.NoError(t, err)
 	dir := t.TempDir()
 	listen := address.Reserve(t)
-	conf := filepath.Join(dir, "nginx.conf")
-	require.NoError(t, os.WriteFile(conf, fmt.Appendf(nil, `daemon off; pid %[1]s/pid; error_log stderr warn; worker_processes 1;
+	reverse.Start(t, dir, fmt.Sprintf(`daemon off; pid %[1]s/pid; error_log stderr warn; worker_processes 1;
 events { worker_connections 512; }
 http {
   access_log off; client_body_temp_path %[1]s/b; proxy_temp_path %[1]s/p; fastcgi_temp_path %[1]s/f; uwsgi_temp_path %[1]s/u; scgi_temp_path %[1]s/s;
   server { listen %[2]s%[5]s; location / { proxy_pass http://%[3]s; proxy_http_version 1.1; %[4]s } }
 }
-`, dir, listen, u.Host, directives, parameters), 0o600))
-	program, err := exec.LookPath("nginx")
-	if err != nil {
-		program = "/usr/sbin/nginx"
-	}
-	p, err := process.Start(process.Spec{Name: "nginx", Path: program, Args: []string{"-e", "stderr", "-c", conf}, Log: filepath.Join(dir, "log"), Orphan: syscall.SIGTERM})
-	if errors.Is(err, os.ErrNotExist) {
-		untested.SkipMissing(t, "nginx is not installed")
-	}
-	require.NoError(t, err)
-	t.Cleanup(func() { p.Stop(context.Background(), syscall.SIGTERM, 5*time.Second) })
-	await(t, "nginx listens", func() bool {
-		c, err := net.Dial("tcp", listen)
-		if err == nil {
-			_ = c.Close()
-		}
-		return err == nil
-	})
+`, dir, listen, u.Host, directives, parameters), "tcp", listen)
 	return listen
 }

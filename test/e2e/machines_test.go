@@ -15,13 +15,14 @@ import (
 	"github.com/sse-soak/sse-soak/internal/host/machine"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 	"github.com/sse-soak/sse-soak/test/netns"
+	"github.com/sse-soak/sse-soak/test/reverse"
 )
 
 // An accept queue overflows on the machine of runners and target during a soak. Two runners report it, the verdict counts
 // it once, and the run passes with a warning that names the time.
 func TestAcceptQueueOverflowIsReported(t *testing.T) {
 	t.Parallel()
-	needNginx(t)
+	reverse.Program(t)
 	name := netns.New(t)
 	r := beginWith(t, t.TempDir(), []string{"ip", "netns", "exec", name}, nil, "--connections", "20", "--seconds", "18", "--noop-interval", "1")
 	r.awaitStreams("20")

@@ -13,13 +13,14 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/run/target"
 	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/reverse"
 )
 
 // The shape of the stack's cluster profile: three backends behind one nginx, which hashes the id. One after the other
 // is restarted during a soak.
 func TestRollingRestart(t *testing.T) {
 	t.Parallel()
-	needNginx(t)
+	reverse.Program(t)
 	backend, err := filepath.Abs(filepath.Join(root, "bin", "backend"))
 	require.NoError(t, err)
 	cluster, err := target.StartLocal(t.Context(), target.LocalConfig{Backend: backend, Connections: 60, NoopInterval: time.Second, LogDir: t.TempDir(), Backends: 3})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/verdict"
 	"github.com/sse-soak/sse-soak/test/fakeservice"
+	"github.com/sse-soak/sse-soak/test/reverse"
 	"github.com/sse-soak/sse-soak/test/services"
 )
 
@@ -42,7 +43,7 @@ func TestSlow(t *testing.T) {
 // nginx keeps a stream while it buffers data for it. It copies some 100 MB/s and runs alone, so that no other soak
 // uses the CPU of its publisher.
 func TestSlowBehindNginx(t *testing.T) {
-	needNginx(t)
+	reverse.Program(t)
 	v := runSlow(t, "--slow-kb", "16")
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
 	require.Equal(t, "4 of 20 streams, which read 16 KB/s for 8 s", factOf(v, "slow"))

@@ -19,12 +19,13 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 	"github.com/sse-soak/sse-soak/test/netns"
+	"github.com/sse-soak/sse-soak/test/reverse"
 	"github.com/sse-soak/sse-soak/test/services"
 )
 
 func TestStorm(t *testing.T) {
 	t.Parallel()
-	needNginx(t)
+	reverse.Program(t)
 	v := smoke(t, "storm", tolerantFlags...).verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
 	require.Equal(t, 360, v.Connections.Reconnected, "180 streams, twice")

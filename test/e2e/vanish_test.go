@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/reverse"
 )
 
 // runVanish runs a soak in which 20 of 100 clients vanish.
@@ -48,7 +49,7 @@ func TestVanishOfADescribedService(t *testing.T) {
 // nginx believes in clients for as long as TCP does.
 func TestVanishBehindNginx(t *testing.T) {
 	t.Parallel()
-	needNginx(t)
+	reverse.Program(t)
 	v := runVanish(t, []string{"USER_TIMEOUT=3"}, "--no-nginx=false", "--seconds", "21", "--gauge", "backend_streams_open")
 	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
 	require.Contains(t, reasons(v), "10 s after 20 clients had vanished the service still counts 20 of them as open (backend_streams_open)")

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/sse-soak/sse-soak/internal/host/process"
 )
 
 // nchan is a module of nginx, of Debian's package libnginx-mod-nchan.
@@ -58,11 +60,8 @@ func setNchan(s setup) (command, error) {
 
 // find returns the path of a program that a service needs. The packages have it.
 func find(service, program, packages string) (string, error) {
-	path, err := exec.LookPath(program)
+	path, err := process.Find(program)
 	if err != nil {
-		path = filepath.Join("/usr/sbin", program)
-	}
-	if _, err := os.Stat(path); err != nil {
 		return "", &MissingError{service, program + " is not installed: apt-get install " + packages}
 	}
 	return path, nil

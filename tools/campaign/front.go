@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"syscall"
 	"time"
@@ -43,9 +42,9 @@ func startNginx(ctx context.Context, dir, socket string, p *plan) (address strin
 	}); err != nil {
 		return "", nil, err
 	}
-	path, err := exec.LookPath("nginx")
+	path, err := process.Find("nginx")
 	if err != nil {
-		path = "/usr/sbin/nginx" // which is not in everybody's PATH
+		return "", nil, err
 	}
 	c, err := process.Start(process.Spec{
 		Name: "nginx", Path: path, Args: []string{"-e", log, "-c", conf}, Env: os.Environ(), Log: log, Orphan: syscall.SIGTERM,

@@ -125,14 +125,10 @@ func (c LocalConfig) direct() bool {
 	return nginxBinary() == "" || c.NoNginx || c.Certificates != "" || c.Model
 }
 
-// nginxBinary returns the path of nginx, "" if it is not installed. Debian installs it outside of a user's PATH.
+// nginxBinary returns the path of nginx, "" if it is not installed.
 func nginxBinary() string {
-	for _, name := range []string{"nginx", "/usr/sbin/nginx"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	return ""
+	path, _ := process.Find("nginx")
+	return path
 }
 
 // freePort picks an address that no other process uses before we listen on it: a free port of
