@@ -139,7 +139,7 @@ func TestConnectionIsReusedOverTLSAndProxies(t *testing.T) {
 		"TLS 1.2":                   {"https", nil, tls.VersionTLS12},
 		"TLS 1.3":                   {"https", nil, tls.VersionTLS13},
 		"a proxy":                   {"http", &forward.Options{}, 0},
-		"a proxy with TLS":          {"http", &forward.Options{TLS: serverTLS()}, 0},
+		"a proxy with TLS":          {"http", &forward.Options{TLS: sockets.ServerTLS()}, 0},
 		"TLS through a plain proxy": {"https", &forward.Options{}, tls.VersionTLS13},
 	} {
 		t.Run(name, func(t *testing.T) {
