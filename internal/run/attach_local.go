@@ -72,6 +72,9 @@ func (d *reattachedDriver) find(ctx context.Context) error {
 	d.group = new(runners.Group)
 	for i := 1; i <= d.Plan.Runners; i++ {
 		last, err := lastShard(ctx, d.location, i)
+		if err == nil && last == nil {
+			err = fmt.Errorf("%s has no shard of it", d.location)
+		}
 		if err != nil {
 			return fmt.Errorf("attach to runner %d: %w", i, err)
 		}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/shard/store"
@@ -20,7 +22,8 @@ type replacedRunner struct {
 	begunUS int64 // when the first of the replaced runners began
 }
 
-// replace finds the last shard of the runner with the index of this part, and shortens the plan to the rest of its run.
+// replace finds the last shard of the runner with the index of this part, and shortens the plan to the rest of its run. Without a
+// shard the runner begins, so that a pod or a unit may repeat one command.
 func (s *session) replace(ctx context.Context, now time.Time) error {
 	if !s.Continue {
 		return nil
@@ -34,6 +37,11 @@ func (s *session) replace(ctx context.Context, now time.Time) error {
 	last, err := lastShard(ctx, location, s.part)
 	if err != nil {
 		return fmt.Errorf("continue runner %d: %w", s.part, err)
+	}
+	if last == nil {
+		fmt.Fprintf(s.Stdout, "runner %d of %s has no shard yet; it begins\n", s.part, s.Plan.TestID)
+		s.Continue = false
+		return nil
 	}
 	replaced, seconds, err := s.remaining(last, location, now)
 	if err != nil {
@@ -51,13 +59,13 @@ func (s *session) remaining(last *shard.Shard, location string, now time.Time) (
 	left := last.Runner.SecondsLeft(last.Plan.Seconds, now)
 	switch {
 	case last.Runner.State == shard.Finished:
-		err = fmt.Errorf("it has finished; `soak merge %s` makes the verdict", location)
+		err = fmt.Errorf("it has finished; `soak merge %s` makes the verdict", report.Shell(location))
 	case last.Published != nil:
 		err = errors.New("it published messages, and those after its last checkpoint are unknown; repeat the run")
 	case last.Runner.State == shard.Aborted:
 		err = fmt.Errorf("it ended with an error (%s); repeat the run", last.Runner.Error)
 	case left <= plan.DisconnectLead:
-		err = fmt.Errorf("the run ended or ends at %s; `soak merge %s` makes the verdict", end.UTC().Format(time.DateTime), location)
+		err = fmt.Errorf("the run ended or ends at %s; `soak merge %s` makes the verdict", end.UTC().Format(time.DateTime), report.Shell(location))
 	}
 	if err != nil {
 		return r, 0, fmt.Errorf("continue runner %d: %w", index, err)
@@ -68,7 +76,7 @@ func (s *session) remaining(last *shard.Shard, location string, now time.Time) (
 	return replacedRunner{seconds: s.Plan.Seconds, begunUS: last.Runner.FirstStartUS()}, seconds, nil
 }
 
-// lastShard returns the shard of the runner with this index that began last.
+// lastShard returns the shard of the runner with this index that began last, nil if it left none.
 func lastShard(ctx context.Context, location string, index int) (last *shard.Shard, err error) {
 	all, err := store.Open(ctx, location)
 	if err != nil {
@@ -80,13 +88,10 @@ func lastShard(ctx context.Context, location string, index int) (last *shard.Sha
 			last = one
 		}
 	})
-	if err != nil {
-		return nil, err
+	if errors.Is(err, os.ErrNotExist) { // the folder of a run that has not begun
+		err = nil
 	}
-	if last == nil {
-		return nil, fmt.Errorf("%s has no shard of it; run it without --continue", location)
-	}
-	return last, nil
+	return last, err
 }
 
 // checkContinue checks the settings of --continue.

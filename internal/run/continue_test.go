@@ -25,7 +25,6 @@ func TestReplaceableRunners(t *testing.T) {
 		"finished":    {func(s *shard.Shard) { s.Runner.State = shard.Finished }, "continue runner 2: it has finished"},
 		"failed":      {func(s *shard.Shard) { s.Runner.State, s.Runner.Error = shard.Aborted, "no script" }, "it ended with an error (no script)"},
 		"over":        {func(s *shard.Shard) { s.Plan.Seconds = 600 }, "the run ended or ends at"},
-		"another one": {func(s *shard.Shard) { s.Runner.Index = 1 }, "has no shard of it; run it without --continue"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -53,4 +52,16 @@ func TestReplaceableRunners(t *testing.T) {
 			require.Equal(t, 2400, s.Plan.Seconds, "the rest of the run")
 		})
 	}
+}
+
+// The pod of a Job repeats one command, whether its runner has begun or not.
+func TestContinueBeginsRunnerWithoutShard(t *testing.T) {
+	t.Parallel()
+	p := plan.Default()
+	p.TestID, p.Runners = "t", 2
+	s := &session{Config: Config{Plan: p, Continue: true, Stdout: io.Discard, Local: plan.Local{Out: t.TempDir()}}, part: 2}
+	require.NoError(t, s.replace(t.Context(), time.Now()))
+	require.Equal(t, replacedRunner{}, s.replaced)
+	require.Equal(t, p.Seconds, s.Plan.Seconds)
+	require.False(t, s.Continue, "it claims an empty location")
 }

@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/host/preflight"
 	"github.com/sse-soak/sse-soak/internal/run/cluster"
 	"github.com/sse-soak/sse-soak/internal/run/runners"
 	"github.com/sse-soak/sse-soak/internal/run/target"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/shard/store"
 	"github.com/sse-soak/sse-soak/internal/suite"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -119,14 +122,29 @@ func (d *kubernetes) start(ctx context.Context, r round) (roundRun, error) {
 	limits.Patient = d.Kubernetes.StartTimeout != limits.Start
 	limits.Start, limits.PollInterval = d.Kubernetes.StartTimeout, cmp.Or(d.pollInterval, limits.PollInterval)
 	run := cluster.Follow(d.client, d.namespace, d.Plan, limits, string(r.dir))
-	run.Hear = d.watch.Add
-	return &followedRun{run, d}, nil
+	followed := &followedRun{Run: run, driver: d}
+	if d.Suite.Target.Streams {
+		run.Hear = d.watch.Add
+	} else {
+		open := func(ctx context.Context) (store.Store, error) { return d.openShards(ctx, r.shards) }
+		followed.checkpoints = &checkpoints{open: open, hear: d.watch.Add, poll: cmp.Or(d.pollInterval, checkpointPoll)}
+	}
+	return followed, nil
 }
 
 // A followedRun is in the cluster, and continues there if this machine loses the connection.
 type followedRun struct {
 	*cluster.Run
-	driver *kubernetes
+	driver      *kubernetes
+	checkpoints *checkpoints // nil: k6's REST API has the progress
+}
+
+// Progress returns the counts of all runners so far.
+func (f *followedRun) Progress() (sum shard.Progress, lateness *shard.Histogram) {
+	if f.checkpoints == nil {
+		return f.Run.Progress()
+	}
+	return f.checkpoints.progress(), shard.NewHistogram()
 }
 
 // stopGrace limits how long runners may need to end after an interrupt.
@@ -134,6 +152,13 @@ const stopGrace = 90 * time.Second
 
 func (f *followedRun) Wait(graceful, force context.Context) error {
 	defer f.Close()
+	if f.checkpoints != nil {
+		reading, stop := context.WithCancel(force)
+		var reader sync.WaitGroup
+		reader.Go(func() { f.checkpoints.follow(reading) })
+		defer reader.Wait()
+		defer stop()
+	}
 	d := f.driver
 	err := f.Run.Wait(graceful, d.report)
 	if errors.Is(err, cluster.ErrLost) {

@@ -108,10 +108,10 @@ func (s *session) progress(group roundRun, m *meter) string {
 	case s.Suite.Target.Streams:
 		parts = append(parts, fmt.Sprintf("%d open · %d noops · %d missed · %d late", sum.Open, sum.Received, sum.Missed(), sum.Late))
 	default:
-		parts = append(parts, fmt.Sprintf("%d requests", sum.Requests))
-		if sum.Stage != "" { // k6's REST API knows neither stage nor answers that are wrong
-			parts = []string{sum.Stage, parts[0], fmt.Sprintf("%d failed", sum.Failed)}
+		if sum.Stage != "" {
+			parts = append(parts, sum.Stage)
 		}
+		parts = append(parts, fmt.Sprintf("%d requests", sum.Requests), fmt.Sprintf("%d failed", sum.Failed))
 	}
 	for _, bad := range []struct {
 		count int

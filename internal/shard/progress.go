@@ -96,3 +96,38 @@ func (p *Progress) Add(o Progress) {
 		p.Stage = o.Stage
 	}
 }
+
+// CountRequests adds the requests of a metric.
+func (p *Progress) CountRequests(m *Metric) {
+	if m.Name != RequestDuration {
+		return
+	}
+	p.Requests += m.Count
+	if code, hasCode := m.Tags[TagCode]; hasCode && code != CodeOK {
+		p.Failed += m.Count
+	}
+}
+
+// CountResponses adds responses that end by themselves.
+func (p *Progress) CountResponses(r *Responses) {
+	started := r.Started()
+	p.Requests += started
+	p.Failed += started - r.States[ledger.ResponseComplete] - r.States[ledger.ResponseAbandoned]
+}
+
+// RequestProgress returns the progress of a runner that makes requests, by its checkpoint.
+func (s *Shard) RequestProgress() (p Progress) {
+	last := int64(0)
+	for i := range s.Metrics {
+		m := &s.Metrics[i]
+		p.CountRequests(m)
+		if stage := m.Tags[TagStage]; m.Name == RequestDuration && stage != Other && m.LastUS > last {
+			p.Stage, last = stage, m.LastUS
+		}
+	}
+	if s.Responses != nil {
+		p.CountResponses(s.Responses)
+		p.Responses = s.Responses.Series
+	}
+	return p
+}

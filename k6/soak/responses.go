@@ -134,9 +134,7 @@ func (r *responses) progress(p *shard.Progress) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	ended := r.sum.Started()
-	p.Requests += ended
-	p.Failed += ended - r.sum.States[ledger.ResponseComplete] - r.sum.States[ledger.ResponseAbandoned]
+	p.CountResponses(r.sum)
 	p.Responses = append(slices.Clone(r.sum.Series[r.reportedBuckets:]), r.present())
 	for _, f := range r.sum.Findings[r.reportedFindings:] {
 		if len(p.Found) < maxFindings {

@@ -160,13 +160,7 @@ func (s *sums) addTimes(m *shard.Metric, sample metrics.Sample) {
 func (s *sums) progress(p *shard.Progress) {
 	p.Stage = s.stage
 	for _, m := range s.metrics {
-		if m.Name != shard.RequestDuration {
-			continue
-		}
-		p.Requests += m.Count
-		if code, hasCode := m.Tags[shard.TagCode]; hasCode && code != shard.CodeOK {
-			p.Failed += m.Count
-		}
+		p.CountRequests(m)
 	}
 }
 

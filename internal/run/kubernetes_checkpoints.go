@@ -1,0 +1,98 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"sync"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/shard/store"
+)
+
+// checkpointPoll is the time between two readings of the checkpoints in a bucket.
+const checkpointPoll = 10 * time.Second
+
+// checkpoints is the progress of suites that make requests: their runners aggregate no metrics for k6's REST API, so it follows from the
+// checkpoints in the bucket. It is for people; no verdict depends on it.
+type checkpoints struct {
+	open func(ctx context.Context) (store.Store, error)
+	hear func(index int, p *shard.Progress)
+	poll time.Duration
+
+	mu   sync.Mutex
+	last map[int]shard.Progress // by runner
+}
+
+// follow reads the checkpoints until ctx ends. Reading uses at most a part of maxPollShare of a core.
+func (c *checkpoints) follow(ctx context.Context) {
+	var from store.Store
+	interval := c.poll
+	for {
+		select {
+		case <-ctx.Done():
+			if from != nil {
+				_ = from.Close()
+			}
+			return
+		case <-time.After(interval):
+		}
+		began := time.Now()
+		if from == nil {
+			from, _ = c.open(ctx) // nil: the next attempt may succeed
+		}
+		if from != nil && c.read(ctx, from) != nil {
+			_ = from.Close()
+			from = nil
+		}
+		interval = max(c.poll, maxPollShare*time.Since(began))
+	}
+}
+
+func (c *checkpoints) read(ctx context.Context, from store.Store) error {
+	names, err := from.Names(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		index, ok := shard.IndexOf(name)
+		if !ok {
+			continue
+		}
+		data, err := from.Get(ctx, name)
+		if err != nil {
+			return err
+		}
+		one, err := shard.Read(bytes.NewReader(data))
+		if err != nil {
+			return err
+		}
+		c.note(index, one.RequestProgress())
+	}
+	return nil
+}
+
+// note records the progress of a runner, and passes it on with the buckets that are new.
+func (c *checkpoints) note(index int, p shard.Progress) {
+	c.mu.Lock()
+	before := c.last[index].Responses
+	if c.last == nil {
+		c.last = map[int]shard.Progress{}
+	}
+	c.last[index] = p
+	c.mu.Unlock()
+	for len(before) > 0 && len(p.Responses) > 0 && p.Responses[0].Unix < before[len(before)-1].Unix {
+		p.Responses = p.Responses[1:]
+	}
+	c.hear(index, &p)
+}
+
+// progress returns the sum of the last checkpoints.
+func (c *checkpoints) progress() (sum shard.Progress) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.last {
+		sum.Add(p)
+	}
+	return sum
+}

@@ -1,0 +1,62 @@
+package run
+
+import (
+	"context"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/shard/store"
+)
+
+// Runners of a suite that makes requests have no counters in k6's REST API: their progress follows from the checkpoints.
+func TestRequestProgressFollowsCheckpoints(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	write := func(index int, abandoned int64, buckets ...int64) {
+		responses := shard.NewResponses()
+		responses.States[ledger.ResponseAbandoned], responses.States[ledger.ResponseTruncated] = abandoned, 1
+		for _, unix := range buckets {
+			responses.Series = append(responses.Series, shard.ResponseBucket{Unix: unix, Started: 1})
+		}
+		one := &shard.Shard{
+			Schema: shard.Schema, Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(), Responses: responses,
+			Runner: shard.Runner{TestID: "t", Index: index, Segment: "1/2:1", Script: "s.js", State: shard.Running},
+		}
+		require.NoError(t, shard.Write(filepath.Join(folder, shard.FileName(one.Runner)), one))
+	}
+	write(1, 4, 100, 105)
+	write(2, 5, 100)
+	heard := make(chan []shard.ResponseBucket, 1000)
+	c := &checkpoints{
+		open: func(ctx context.Context) (store.Store, error) { return store.Open(ctx, folder) },
+		hear: func(index int, p *shard.Progress) {
+			if index == 1 {
+				heard <- p.Responses
+			}
+		},
+		poll: time.Millisecond,
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var reader sync.WaitGroup
+	reader.Go(func() { c.follow(ctx) })
+	t.Cleanup(func() { stop(); reader.Wait() })
+	requests := func(requests, failed int64) func() bool {
+		return func() bool { sum := c.progress(); return sum.Requests == requests && sum.Failed == failed }
+	}
+	require.Eventually(t, requests(11, 2), time.Minute, time.Millisecond)
+	require.Len(t, <-heard, 2)
+	write(1, 8, 100, 105, 110)
+	require.Eventually(t, requests(15, 2), time.Minute, time.Millisecond)
+	stop()
+	reader.Wait()
+	close(heard)
+	for buckets := range heard {
+		require.NotEqual(t, int64(100), buckets[0].Unix, "a bucket that ended is passed on once")
+	}
+}
