@@ -119,10 +119,10 @@ type RunInfo struct {
 	Command []string          `json:"command,omitempty"` // as typed, with the variables that were settings in front of it, without secrets
 	Commit  string            `json:"commit,omitempty"`  // of soak, and +dirty behind it where files of the build had changed
 	Soak    string            `json:"soak,omitempty"`    // version
-	K6      string            `json:"k6,omitempty"`      // version, if no runner has it
-	Go      string            `json:"go,omitempty"`      // of the build of soak
+	K6      string            `json:"k6,omitempty"`      // version of k6, if no runner has it
+	Go      string            `json:"go,omitempty"`      // version of Go that built soak
 	Backend string            `json:"backend,omitempty"` // version of our own backend
-	Nginx   string            `json:"nginx,omitempty"`   // started by soak
+	Nginx   string            `json:"nginx,omitempty"`   // version of the nginx that soak started
 	Machine resources.Machine `json:"machine"`           // of `soak run`
 }
 
