@@ -11,6 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/shard/store"
 )
 
 func TestReplaceableRunners(t *testing.T) {
@@ -64,4 +65,22 @@ func TestContinueBeginsRunnerWithoutShard(t *testing.T) {
 	require.Equal(t, replacedRunner{}, s.replaced)
 	require.Equal(t, p.Seconds, s.Plan.Seconds)
 	require.False(t, s.Continue, "it claims an empty location")
+}
+
+// A runner and the one that replaced it left two shards; the names of their files are random.
+func TestPartReportsTheLastOfItsShards(t *testing.T) {
+	t.Parallel()
+	all, err := store.Open(t.Context(), t.TempDir())
+	require.NoError(t, err)
+	defer all.Close()
+	for _, one := range []shard.Runner{{Process: "b", StartedUS: 1}, {Process: "a", StartedUS: 2, BegunUS: 1}, {Process: "c", StartedUS: 1}} {
+		one.Index, one.RunID, one.TestID, one.Segment, one.Script, one.EndedUS = 2, "r", "t", "1/2:1", "s.js", 9
+		s := &shard.Shard{Schema: shard.Schema, Runner: one, Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram()}
+		data, err := new(shard.Encoder).Encode(s)
+		require.NoError(t, err)
+		require.NoError(t, all.Put(t.Context(), shard.FileName(one), data))
+	}
+	_, found, err := findShard(t.Context(), all, 2, "r")
+	require.NoError(t, err)
+	require.EqualValues(t, 2, found.Runner.StartedUS)
 }

@@ -43,10 +43,10 @@ func (d *part) judge(graceful, force context.Context) (verdict.Outcome, error) {
 	return outcome, nil
 }
 
-// findShard returns the shard of the runner with this index among those of all runs.
+// findShard returns the shard of the runner with this index among those of all runs; the last one, if runners replaced each other.
 func findShard(ctx context.Context, all store.Store, index int, runID string) (name string, shardData *shard.Shard, err error) {
 	err = shardsOf(ctx, all, index, func(n string, one *shard.Shard) {
-		if one.Runner.RunID == runID {
+		if one.Runner.RunID == runID && (shardData == nil || one.Runner.StartedUS > shardData.Runner.StartedUS) {
 			name, shardData = n, one
 		}
 	})
