@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,11 +12,12 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/test/terminal"
 )
 
 // childVariable makes the test binary be the backend itself, for tests that
@@ -264,30 +264,13 @@ func numbersOf(events []event) []uint64 {
 type child struct {
 	cmd  *exec.Cmd
 	addr string
-	log  *logBuffer
-}
-
-type logBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
+	log  *terminal.Output
 }
 
 // startChild starts the backend as a process and waits until it listens.
 func startChild(t testing.TB, flags ...string) *child {
 	t.Helper()
-	c := &child{log: &logBuffer{}}
+	c := &child{log: new(terminal.Output)}
 	c.cmd = exec.Command(os.Args[0], append([]string{"--listen=127.0.0.1:0"}, flags...)...)
 	c.cmd.Env = append(os.Environ(), childVariable+"=1")
 	c.cmd.Stderr = c.log

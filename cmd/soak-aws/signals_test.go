@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -10,15 +8,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
+	"github.com/sse-soak/sse-soak/test/terminal"
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
@@ -48,44 +45,11 @@ output "deployment" {
 }
 `
 
-// A screen collects the output of a terminal.
-type screen struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (s *screen) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.Write(b)
-}
-
-func (s *screen) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
-}
-
-// openTerminal returns both ends of a pseudo terminal.
-func openTerminal(t *testing.T) (keyboard, terminal *os.File) {
-	t.Helper()
-	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		untested.Skip(t, "Ctrl-C during terraform: this machine has no pseudo terminals")
-	}
-	require.NoError(t, unix.IoctlSetPointerInt(int(keyboard.Fd()), unix.TIOCSPTLCK, 0))
-	number, err := unix.IoctlGetInt(int(keyboard.Fd()), unix.TIOCGPTN)
-	require.NoError(t, err)
-	terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
-	require.NoError(t, err)
-	return keyboard, terminal
-}
-
 // A session is soak-aws on its own terminal.
 type session struct {
 	cmd      *exec.Cmd
 	keyboard *os.File
-	screen   *screen
+	screen   *terminal.Output
 	complete chan struct{} // closed when shown has all that was printed
 }
 
@@ -99,10 +63,10 @@ func startOnTerminal(t *testing.T, args ...string) session {
 	require.NoError(t, err)
 	program := filepath.Join(t.TempDir(), "soak-aws")
 	require.NoError(t, os.Symlink(self, program))
-	keyboard, terminal := openTerminal(t)
-	defer terminal.Close()
-	s := session{exec.Command(program, args...), keyboard, &screen{}, make(chan struct{})}
-	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = terminal, terminal, terminal
+	keyboard, device := terminal.Open(t)
+	defer device.Close()
+	s := session{exec.Command(program, args...), keyboard, new(terminal.Output), make(chan struct{})}
+	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = device, device, device
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	require.NoError(t, s.cmd.Start())
 	go func() {

@@ -2,19 +2,16 @@ package main
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"os"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"github.com/sse-soak/sse-soak/internal/verdict"
-	"github.com/sse-soak/sse-soak/test/untested"
+	"github.com/sse-soak/sse-soak/test/terminal"
 )
 
 // The soak.yaml of a third-party folder must not run commands without permission.
@@ -45,7 +42,7 @@ func TestWorkingDirectoryCommandsNeedPermission(t *testing.T) {
 		require.Empty(t, output)
 	}
 	for answer, want := range map[string]string{"y\n": `--on must be local or k8s, got "moon"`, "\n": "were declined", "n\n": "were declined"} {
-		terminalFile, programFile := terminal(t)
+		terminalFile, programFile := terminal.Open(t)
 		_, err := terminalFile.WriteString(answer)
 		require.NoError(t, err)
 		output, err := run(programFile, "run")
@@ -56,20 +53,4 @@ func TestWorkingDirectoryCommandsNeedPermission(t *testing.T) {
 	_, err := run(nil, "run")
 	require.ErrorContains(t, err, "allow-actions must be a command-line flag; a file cannot allow its own commands")
 	require.NoFileExists(t, "ran")
-}
-
-// terminal opens a pseudo terminal, as a terminal window does for its programs.
-func terminal(t *testing.T) (window, program *os.File) {
-	t.Helper()
-	window, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		untested.Skip(t, "there is no pseudo terminal here: "+err.Error())
-	}
-	require.NoError(t, unix.IoctlSetPointerInt(int(window.Fd()), unix.TIOCSPTLCK, 0))
-	number, err := unix.IoctlGetInt(int(window.Fd()), unix.TIOCGPTN)
-	require.NoError(t, err)
-	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = window.Close(); _ = program.Close() })
-	return window, program
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/test/terminal"
 )
 
 func TestLivePageAddress(t *testing.T) {
@@ -27,7 +29,7 @@ func TestRunWithoutALivePageDoesNotStart(t *testing.T) {
 func TestLivePageEndsWithTheVerdict(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")
-	out := new(syncBuffer)
+	out := new(terminal.Output)
 	r.config.Live, r.config.Stdout = "1", out
 	r.release()
 	outcome, err := r.session(r.config).run(r.graceful, r.force)

@@ -1,7 +1,6 @@
 package run
 
 import (
-	"bytes"
 	"context"
 	"regexp"
 	"sync"
@@ -14,6 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/run/live"
 	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/test/terminal"
 )
 
 func TestProgressHasALineForEachRunner(t *testing.T) {
@@ -33,28 +33,10 @@ func TestProgressHasALineForEachRunner(t *testing.T) {
 	require.Contains(t, f.line(2, time.Now()), " · ended")
 }
 
-// A syncBuffer is a buffer that a display writes to while a test reads.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
-}
-
 func TestProgressInALogIsPlain(t *testing.T) {
 	t.Parallel()
 	for _, full := range []bool{false, true} {
-		out, watch := &syncBuffer{}, new(live.Watch)
+		out, watch := new(terminal.Output), new(live.Watch)
 		d := &display{out: &console{out: out}, total: 6 * time.Second, started: time.Now(), line: func() string { return "4/4 open" }}
 		if full {
 			d.full = &fullDisplay{watch: watch}

@@ -17,12 +17,13 @@ import (
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/shard/store"
+	"github.com/sse-soak/sse-soak/test/terminal"
 )
 
 // watchPage calls Watch for a location, and returns its page.
-func watchPage(t *testing.T, location string) (page func() string, out *syncBuffer, done chan error) {
+func watchPage(t *testing.T, location string) (page func() string, out *terminal.Output, done chan error) {
 	t.Helper()
-	out, done = new(syncBuffer), make(chan error, 1)
+	out, done = new(terminal.Output), make(chan error, 1)
 	go func() {
 		done <- Watch(t.Context(), WatchConfig{Location: location, Stdout: out, Every: 20 * time.Millisecond})
 	}()

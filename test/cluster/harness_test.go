@@ -3,7 +3,6 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -27,6 +25,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/run/cluster"
 	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/terminal"
 )
 
 const (
@@ -81,7 +80,7 @@ type soak struct {
 	process *exec.Cmd
 	testid  string
 	out     string
-	buffer  buffer
+	buffer  terminal.Output
 }
 
 // soak starts a soak of 4 × 25 streams for 40 s.
@@ -209,22 +208,4 @@ func (k *kube) requireNothingLeft(t *testing.T) {
 		require.NoError(t, err)
 		return len(pods.Items)+len(jobs.Items)+len(services.Items)+len(references.Items) == 0
 	}, timeout, 500*time.Millisecond, "the garbage collector takes what belonged to the TestRun")
-}
-
-// A buffer may be read while a process writes to it.
-type buffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }

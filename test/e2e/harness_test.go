@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -23,6 +22,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/host/process"
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/terminal"
 )
 
 const root = "../.."
@@ -49,27 +49,9 @@ func TestMain(m *testing.M) {
 type soakRun struct {
 	t      *testing.T
 	cmd    *exec.Cmd
-	out    output
+	out    terminal.Output
 	dir    results.Dir
 	cancel context.CancelFunc
-}
-
-// An output is the output of a program, which a test reads while it runs.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
 }
 
 // begin starts bin/soak run. args are further flags, env is NAME=value.

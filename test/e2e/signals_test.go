@@ -3,18 +3,16 @@
 package e2e
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/verdict"
-	"github.com/sse-soak/sse-soak/test/untested"
+	"github.com/sse-soak/sse-soak/test/terminal"
 )
 
 // hangUp sends the signal twice: the kernel and the shell may both do it, which must kill nothing.
@@ -47,26 +45,11 @@ func TestNohupSurvivesClosedTerminal(t *testing.T) {
 	require.Equal(t, verdict.Pass, r.verdict().Verdict, r.out.String())
 }
 
-// terminal returns a pseudo terminal, as a terminal window does for its programs.
-func terminal(t *testing.T) (window, program *os.File) {
-	t.Helper()
-	window, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		untested.Skip(t, "there is no pseudo terminal here: "+err.Error())
-	}
-	require.NoError(t, unix.IoctlSetPointerInt(int(window.Fd()), unix.TIOCSPTLCK, 0))
-	number, err := unix.IoctlGetInt(int(window.Fd()), unix.TIOCGPTN)
-	require.NoError(t, err)
-	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
-	require.NoError(t, err)
-	return window, program
-}
-
 // The real thing, with the progress line on it: everything that is written fails from then on.
 func TestClosedTerminalLeavesAVerdict(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
-	window, program := terminal(t)
+	window, program := terminal.Open(t)
 	r := prepare(t, t.TempDir(), nil, []string{m}, "--connections", "20", "--seconds", "60", "--noop-interval", "1")
 	r.cmd.Stdin, r.cmd.Stdout, r.cmd.Stderr = program, program, program
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}

@@ -1,0 +1,29 @@
+package terminal
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/sse-soak/sse-soak/test/untested"
+)
+
+// Open returns both ends of a pseudo terminal, which close with the test: that of the user, and that of programs.
+func Open(t testing.TB) (window, program *os.File) {
+	t.Helper()
+	window, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		untested.Skip(t, "there is no pseudo terminal here: "+err.Error())
+	}
+	require.NoError(t, unix.IoctlSetPointerInt(int(window.Fd()), unix.TIOCSPTLCK, 0))
+	number, err := unix.IoctlGetInt(int(window.Fd()), unix.TIOCGPTN)
+	require.NoError(t, err)
+	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = window.Close(); _ = program.Close() })
+	return window, program
+}

@@ -1,0 +1,25 @@
+// Package terminal has what programs write to during a test: a pseudo terminal, or a buffer.
+package terminal
+
+import (
+	"bytes"
+	"sync"
+)
+
+// An Output collects what programs write. It may be read meanwhile.
+type Output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *Output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *Output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
