@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -92,11 +93,11 @@ func (k *kube) soak(t *testing.T, name string, args ...string) *soak {
 // run starts a run of 40 s.
 func (k *kube) run(t *testing.T, name string, args ...string) *soak {
 	t.Helper()
-	id := fmt.Sprintf("e2e-%s-%d", name, time.Now().Unix()%1e6)
-	s := k.command(t, t.TempDir(), append([]string{"run", "--on", "k8s", "--seconds", "40", "--testid", id}, args...)...)
-	s.testid = id
-	return s
+	return k.command(t, t.TempDir(), append([]string{"run", "--on", "k8s", "--seconds", "40", "--testid", newID(name)}, args...)...)
 }
+
+// newID returns a test id that no earlier run has.
+func newID(name string) string { return fmt.Sprintf("e2e-%s-%d", name, time.Now().Unix()%1e6) }
 
 // hostAddress returns the address of this machine that the node of the cluster reaches.
 func (k *kube) hostAddress(t *testing.T) string {
@@ -120,6 +121,9 @@ func (k *kube) command(t *testing.T, out string, args ...string) *soak {
 	binary, err := filepath.Abs("../../bin/soak")
 	require.NoError(t, err)
 	s := &soak{process: exec.Command(binary, append(args, "--out", out)...), out: out, testid: args[len(args)-1]}
+	if i := slices.Index(args, "--testid"); i >= 0 {
+		s.testid = args[i+1]
+	}
 	s.process.Env = append(os.Environ(), "KUBECONFIG="+k.config)
 	s.process.Stdout, s.process.Stderr = &s.buffer, &s.buffer
 	require.NoError(t, s.process.Start())

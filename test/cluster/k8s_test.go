@@ -28,6 +28,7 @@ func TestSoakPassesAndCleansUp(t *testing.T) {
 	v := s.verdict(t)
 	assert.Equal(t, verdict.Pass, v.Verdict)
 	assert.Equal(t, 100, v.Connections.Completed)
+	assert.NotContains(t, s.output(), "forbidden", "the service account has all rights that a run needs")
 	assert.True(t, v.Server.Known, "the backend's ledger was fetched from inside of the cluster")
 	assert.True(t, v.Server.Agrees)
 	require.NotNil(t, v.Control)
@@ -171,6 +172,25 @@ func TestAttachFromAnotherMachine(t *testing.T) {
 	v := second.verdict(t)
 	assert.Equal(t, verdict.Pass, v.Verdict)
 	assert.Equal(t, 100, v.Connections.Completed)
+	c.requireNothingLeft(t)
+}
+
+// Two soaks follow one run at the same time: the first to finish removes it, and both come to the same verdict.
+func TestTwoAttachedSoaksAgree(t *testing.T) {
+	c := connect(t)
+	url := c.backend(t)
+	s := c.soak(t, "attach-twice", "--backend-url", url)
+	s.awaitOutput(t, "all runners have started")
+	require.NoError(t, s.process.Process.Signal(syscall.SIGKILL))
+	s.wait(t)
+	both := []*soak{c.command(t, t.TempDir(), "attach", s.testid), c.command(t, t.TempDir(), "attach", s.testid)}
+	for _, one := range both {
+		assert.Equal(t, 0, one.wait(t), "%s", one.output())
+		assert.Equal(t, 100, one.verdict(t).Connections.Completed)
+	}
+	third := c.command(t, t.TempDir(), "attach", s.testid)
+	assert.Equal(t, 2, third.wait(t))
+	assert.Contains(t, third.output(), "the run was never started, or was cleaned up")
 	c.requireNothingLeft(t)
 }
 

@@ -1,0 +1,100 @@
+//go:build k8s
+
+package cluster
+
+import (
+	"bufio"
+	"encoding/json"
+	"net"
+	"net/http"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// model starts a numbered model on this machine, and returns its URL for the pods.
+func (k *kube) model(t *testing.T, args ...string) (url string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", net.JoinHostPort(k.hostAddress(t), "0"))
+	require.NoError(t, err)
+	address := listener.Addr().String()
+	require.NoError(t, listener.Close())
+	process := exec.Command("../../bin/backend", append([]string{"model", "--listen", address}, args...)...)
+	require.NoError(t, process.Start())
+	t.Cleanup(func() { _ = process.Process.Kill(); _ = process.Wait() })
+	require.Eventually(t, func() bool {
+		connection, err := net.Dial("tcp", address)
+		if err == nil {
+			_ = connection.Close()
+		}
+		return err == nil
+	}, timeout, 10*time.Millisecond)
+	return "http://" + address
+}
+
+// outcomes counts the requests in the ledger of a model by their outcome.
+func outcomes(t *testing.T, url string) map[string]int64 {
+	t.Helper()
+	resp, err := http.Get(url + "/ledger")
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	counts := map[string]int64{}
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() {
+		var one struct {
+			Outcome string `json:"outcome"`
+		}
+		require.NoError(t, json.Unmarshal(lines.Bytes(), &one))
+		counts[one.Outcome]++
+	}
+	require.NoError(t, lines.Err())
+	return counts
+}
+
+// Each response of two runners is in the state that the ledger of the model has for it, next to a soak of another service.
+func TestFiniteIsExact(t *testing.T) {
+	c := connect(t)
+	for name, kind := range map[string]struct {
+		model, run []string
+		verdict    verdict.Outcome
+		sentence   string
+	}{
+		"finite-clean":     {nil, nil, verdict.Pass, "PASS: 1,200 of 1,200 responses complete, 48,000 of 48,000 chunks received"},
+		"finite-truncated": {[]string{"--fault", "truncate@20:0.05"}, nil, verdict.Fail, "of 1,200 responses truncated"},
+		"finite-abandoned": {nil, []string{"--abandon", "10"}, verdict.Pass, "of 1,200 responses complete"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			url := c.model(t, kind.model...)
+			var other *soak
+			if name == "finite-clean" {
+				other = c.soak(t, "next-to-finite", "--connections", "50", "--runners", "2")
+			}
+			s := c.command(t, t.TempDir(), append([]string{
+				"run", "finite", "--on", "k8s", "--runners", "2", "--rate", "20", "--seconds", "60", "--drain", "10", "--backend-url", url, "--testid", newID(name),
+			}, kind.run...)...)
+			s.wait(t)
+			v := s.verdict(t)
+			assert.Equal(t, kind.verdict, v.Verdict)
+			assert.Contains(t, s.output(), kind.sentence)
+			assert.Regexp(t, `[1-9]\d* requests · \d+ failed`, s.output(), "the progress follows from checkpoints")
+			sent := outcomes(t, url)
+			require.NotNil(t, v.Responses)
+			assert.EqualValues(t, 1200, v.Responses.Started)
+			assert.Equal(t, sent["complete"], v.Responses.Complete)
+			assert.Equal(t, sent["truncated"], v.Responses.Truncated)
+			assert.Equal(t, sent["left"], v.Responses.Abandoned)
+			assert.EqualValues(t, 1200, sent["complete"]+sent["truncated"]+sent["left"], "%v", sent)
+			assert.Zero(t, v.Messages.Missed+v.Messages.Duplicated+v.Messages.Reordered+v.Messages.Corrupted)
+			if other != nil {
+				assert.Equal(t, 0, other.wait(t), "%s", other.output())
+				assert.Equal(t, 50, other.verdict(t).Connections.Completed)
+			}
+			c.requireNothingLeft(t)
+		})
+	}
+}
