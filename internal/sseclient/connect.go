@@ -98,7 +98,7 @@ func (s *Stream) dial(at attempt) (*Response, *failure) {
 		id = s.on.LastEventID()
 	}
 	s.opts.Resume.apply(r, id)
-	d := exchange{client: c, attach: s.attach, permit: at.permit, debug: s.opts.Debug}
+	d := exchange{client: c, attach: s.attach, permit: at.permit, lateHeader: s.opts.LateHeader, debug: s.opts.Debug}
 	return d.open(ctx, r)
 }
 

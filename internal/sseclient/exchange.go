@@ -20,6 +20,8 @@ type exchange struct {
 	permit *permit // to dial; nil: none is needed
 	debug  func() *Debug
 	fresh  bool // no idle connection is used
+
+	lateHeader bool // the permit ends with the connection, not with the response header
 }
 
 // open requests an event stream (HTML standard, section 9.2.3). Any other response is a *failure next to the response, whose
@@ -122,8 +124,16 @@ func (d *exchange) connect(ctx context.Context, req *request) (*Response, *failu
 		cs := secure.ConnectionState()
 		a.TLS = &cs
 	}
-	d.permit.shaken()
+	d.connected()
 	return a, nil
+}
+
+// connected releases what a request needs only until it has a connection.
+func (d *exchange) connected() {
+	d.permit.shaken()
+	if d.lateHeader {
+		d.permit.leave()
+	}
 }
 
 // shake makes the handshakes on a new connection: with a proxy, and with the server of an https URL.
@@ -152,18 +162,22 @@ const noProtocol = "tls: no application protocol"
 
 // ask sends the request on a connection, and reads the response head.
 func (d *exchange) ask(ctx context.Context, req *request, a *Response) (*Response, *failure) {
+	where := a.proxy.Through()
+	if a.reused {
+		where += " on a reused connection"
+	}
 	fail := func(doing string, err error) (*Response, *failure) {
 		hangUp(a.conn)
-		return nil, phaseFailure(ctx, ReasonError, doing, err)
+		return nil, phaseFailure(ctx, ReasonError, doing+where, err)
 	}
 	debug := d.newDebug()
 	debug.request(req)
 	sent, err := req.send(a.conn, a.proxy)
 	if err != nil {
-		return fail("send the request"+a.proxy.Through(), a.unreceived(sent, err))
+		return fail("send the request", a.unreceived(sent, err))
 	}
 	if err := a.readHead(req.method); err != nil {
-		return fail("read the response header"+a.proxy.Through(), a.unreceived(sent, err))
+		return fail("read the response header", a.unreceived(sent, err))
 	}
 	if a.persistent {
 		if a.idle = d.client.idleFor(req); a.idle != nil {

@@ -35,7 +35,7 @@ func (d *exchange) share(ctx context.Context, req *request) (*Response, *failure
 		case c == nil: // HTTP/1.1
 			return d.ask(ctx, req, a)
 		}
-		d.permit.shaken()
+		d.connected()
 		a = &Response{URL: req.url, Remote: c.remote, TLS: c.tls, proxy: c.through}
 		debug := d.newDebug()
 		if !reported {

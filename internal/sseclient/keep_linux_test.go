@@ -305,6 +305,33 @@ func TestRequestsToAServerThatClosesIdleConnections(t *testing.T) {
 	require.Less(t, resets.Load(), requests.Load())
 }
 
+// A service may send its response header late. Such requests must not hold back those of others.
+func TestLateHeadersDoNotHoldBackOtherRequests(t *testing.T) {
+	t.Parallel()
+	requests := cap(processDials) + 1
+	var arrived sync.WaitGroup
+	arrived.Add(requests)
+	url, _, _ := answerEach(t, func(int) string {
+		arrived.Done()
+		arrived.Wait()
+		return wholeOne
+	})
+	c := new(Client)
+	t.Cleanup(c.CloseIdle)
+	g := c.Group(t.Context())
+	defer g.Close()
+	reasons := make(chan Reason, requests)
+	for range requests {
+		g.Add(&Options{LateHeader: true}, Callbacks{
+			Request: func() Request { return Request{URL: url, Method: http.MethodPost, Body: "{}"} },
+			Closed:  func(_ time.Time, c Close) { reasons <- c.Reason },
+		}).Start()
+	}
+	for range requests {
+		require.Equal(t, ReasonServer, <-reasons)
+	}
+}
+
 // A response that the client leaves takes its connection with it, however it leaves.
 func TestConnectionThatIsCutIsNotReused(t *testing.T) {
 	t.Parallel()

@@ -26,6 +26,7 @@ type Options struct {
 	Resume          Resume
 	Jar             http.CookieJar // nil: none
 	Debug           func() *Debug  // of one request; nil: none
+	LateHeader      bool           // the response header may take long: others may dial meanwhile
 }
 
 // Defaults of a client.

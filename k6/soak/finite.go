@@ -160,7 +160,7 @@ func (f *finiteLoad) prepare() (err error) {
 	}
 	o := sseclient.Options{
 		ConnectTimeout: secondsOf(f.FirstTimeout), IdleTimeout: secondsOf(f.FirstTimeout), MaxEventSize: f.service.MaxEventSize,
-		Resume: sseclient.Resume{Off: true},
+		Resume: sseclient.Resume{Off: true}, LateHeader: true,
 	}
 	if o.Accept, err = coding.Setting(cmp.Or(f.Accept, "none")); err != nil {
 		return fmt.Errorf("option acceptEncoding: %w", err)
