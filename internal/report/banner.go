@@ -93,11 +93,18 @@ func findings(v *verdict.Verdict) []string {
 	return out
 }
 
-// symptoms returns the reasons of checks that repeat the faults of streams: checks of the script, and the ledger of a target that died.
+// symptoms returns the reasons that follow from other ones: checks of the script repeat the faults of streams, the ledger of a target
+// that died is incomplete, and counts are too low if not every client was observed.
 func symptoms(v *verdict.Verdict) (out []string) {
+	isComplete := true
 	for i := range v.Checks {
-		if id := v.Checks[i].ID; id == verdict.CheckScript || id == verdict.CheckOwnCount && len(v.Failures) > 0 {
-			out = append(out, v.Checks[i].Reasons...)
+		switch c := &v.Checks[i]; {
+		case c.ID == verdict.CheckComplete:
+			isComplete = c.State() != verdict.Undecided
+		case c.ID == verdict.CheckScript, c.ID == verdict.CheckOwnCount && len(v.Failures) > 0:
+			out = append(out, c.Reasons...)
+		case !isComplete && len(c.Reasons) == 0 && c.State() == verdict.Broken:
+			out = append(out, c.Sentences()...)
 		}
 	}
 	return out
@@ -110,7 +117,7 @@ func (s *subject) tiles() []Tile {
 	if v.OpenSeconds != nil {
 		open = ", connected for " + v.OpenSeconds.Percent() + " of the time"
 	}
-	connections := judgeCount(Tile{Name: "connections open to the end", Value: format.Thousands(c.Completed), Note: "of " + format.Thousands(c.Planned) + " planned" + open},
+	connections := judgeCount(Tile{Name: "streams open to the end", Value: format.Thousands(c.Completed), Note: "of " + format.Thousands(c.Planned) + " planned" + open},
 		clamp.Uint64(c.Planned), c.Completed == c.Planned)
 	tiles := append([]Tile{connections}, s.messageTiles()...)
 	if v.Server.Known && !v.Stopped() { // the counts of a stopped run are not compared

@@ -81,3 +81,15 @@ func TestStoryBeginsWithTargetFailure(t *testing.T) {
 	require.Regexp(t, `^22:23:21 to 22:23:23 \| the backend died; 60 × dropped \| d-0, d-1, d-2 and 57 more`, rows[0])
 	require.Regexp(t, `^22:28:20 \| nginx died \|`, strings.ReplaceAll(rows[1], "|  |", "| |"))
 }
+
+func TestBannerOmitsCountsOfUnobservedClients(t *testing.T) {
+	t.Parallel()
+	v := &verdict.Verdict{Verdict: verdict.Invalid, Sentence: "INVALID: runner 2 did not finish", Checks: []verdict.Check{
+		{ID: verdict.CheckComplete, Severity: verdict.SeverityInconclusive, Reasons: []string{"runner 2 did not finish", "10 of 20 planned connections were not observed"}},
+		{ID: verdict.CheckHeld, Severity: verdict.SeverityFail, Name: "streams open to the end", Limit: "20", Actual: "10"},
+	}}
+	for i := range v.Checks {
+		v.Reasons = append(v.Reasons, v.Checks[i].Sentences()...)
+	}
+	require.Equal(t, []string{"10 of 20 planned connections were not observed"}, Brief(v).Banner.Findings)
+}

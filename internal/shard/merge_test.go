@@ -113,7 +113,7 @@ func TestMergeProblems(t *testing.T) {
 		{"no segment", func(_ *plan.Plan, s []*Shard) []*Shard { s[1].Runner.Segment = ""; return s }, []string{`runner 2 has the segment ""`}},
 		{"a segment of nothing", func(_ *plan.Plan, s []*Shard) []*Shard { s[1].Runner.Segment = "1/0:2"; return s }, []string{`runner 2 has the segment "1/0:2"`}},
 		{"killed", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Runner.State = Running; return s }, []string{
-			"runner 1 on h1 did not finish: it was killed, or could not deliver its end; this is its last checkpoint, 22:14:20 UTC",
+			"runner 1 on h1 did not finish: it was killed, or could not store its last data; the data ends at 22:14:20 UTC",
 		}},
 		{"interrupted", func(_ *plan.Plan, s []*Shard) []*Shard {
 			s[0].Runner.State, s[0].Runner.Error = Interrupted, "by SIGINT"

@@ -150,7 +150,7 @@ func suspension(r *Runner) string {
 
 func describe(r Runner) string {
 	what := map[RunState]string{
-		Running:     "it was killed, or could not deliver its end; this is its last checkpoint, " + time.UnixMicro(r.EndedUS).UTC().Format(time.TimeOnly) + " UTC",
+		Running:     "it was killed, or could not store its last data; the data ends at " + time.UnixMicro(r.EndedUS).UTC().Format(time.TimeOnly) + " UTC",
 		Interrupted: "it was interrupted", Aborted: "it was aborted",
 	}[r.State]
 	if what == "" {

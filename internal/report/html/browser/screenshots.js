@@ -1,12 +1,13 @@
 // @ts-check
-// Takes the pictures of docs/report.md: node screenshots.js REPORT.html FOLDER; and those of a live run
-// with the address of a run in progress instead of the file. CHROMIUM is the browser.
+// Takes the pictures of docs/report.md: node screenshots.js REPORT.html FOLDER [PREFIX]. With a prefix, which starts
+// each file name, it takes only the top of the report. The address of a run in progress instead of the file makes
+// the pictures of a live run. CHROMIUM is the browser.
 import { dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 import { chromium } from 'playwright-core';
 
-const [report, folder] = process.argv.slice(2);
+const [report, folder, prefix = ''] = process.argv.slice(2);
 const live = report.startsWith('http:');
 const address = live ? report : pathToFileURL(resolve(report)).href;
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium' });
@@ -14,7 +15,11 @@ for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
   const page = await browser.newPage({ viewport: { width: 1280, height: 960 }, colorScheme });
   await page.goto(address);
   await page.waitForSelector('[data-drawn]');
-  await page.screenshot({ path: join(folder, `${colorScheme}.png`) });
+  await page.screenshot({ path: join(folder, `${prefix}${colorScheme}.png`) });
+  if (prefix) {
+    await page.close();
+    continue;
+  }
   await page.evaluate(() => document.getElementById('timelines')?.scrollIntoView());
   const cursor = await page.locator('#chart-lateness .u-over').boundingBox();
   if (cursor) {
@@ -26,11 +31,11 @@ for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
 const phone = await browser.newPage({ viewport: { width: 400, height: 800 } });
 await phone.goto(address);
 await phone.waitForSelector('[data-drawn]');
-await phone.screenshot({ path: join(folder, 'narrow.png') });
+await phone.screenshot({ path: join(folder, `${prefix}narrow.png`) });
 
 // The page of all runs lies in the folder above that of the run.
 const history = pathToFileURL(join(dirname(dirname(resolve(report))), 'index.html')).href;
-for (const [name, width, colorScheme, section] of live ? [] : /** @type {const} */ ([['history-light', 1280, 'light', 'top'], ['history-narrow', 400, 'dark', 'plans']])) {
+for (const [name, width, colorScheme, section] of live || prefix ? [] : /** @type {const} */ ([['history-light', 1280, 'light', 'top'], ['history-narrow', 400, 'dark', 'plans']])) {
   const page = await browser.newPage({ viewport: { width, height: 960 }, colorScheme });
   await page.goto(`${history}#${section}`);
   await page.screenshot({ path: join(folder, `${name}.png`) });
