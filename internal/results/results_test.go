@@ -92,7 +92,7 @@ func TestCreate(t *testing.T) {
 	require.NoError(t, err)
 	text, err := os.ReadFile(filepath.Join(out, "latest"))
 	require.NoError(t, err)
-	require.Equal(t, "mine", string(text), "someone's own file is left alone")
+	require.Equal(t, "mine", string(text), "a file of the user is kept")
 	require.NoError(t, os.WriteFile(filepath.Join(out, "file"), nil, 0o600))
 	_, err = Create(filepath.Join(out, "file"), "x")
 	require.Error(t, err)

@@ -27,13 +27,13 @@ type local struct {
 	control                  *process.Process // serves the control group's reference target; nil: not served here
 }
 
-// A suite's target starts before its script declares the number of streams. Until then these are assumed.
+// Numbers of streams for a suite's target, which starts before its script declares them.
 const (
 	unplannedConnections = 8192
 	unplannedInterval    = 15 * time.Second
 )
 
-// check finds limits of this machine that would otherwise break the run midway.
+// check returns an error for limits of this machine that would break the run.
 func (d *local) check(ctx context.Context) error {
 	if err := d.findScript(); err != nil {
 		return err

@@ -41,7 +41,7 @@ func TestReadRefusesFoldersAndLinks(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A file of /proc has no size, and the limit holds for what is read.
+// A file of /proc has no size: the limit applies to the content.
 func TestReadStopsAtTheLimitOfAFileThatHasNoSize(t *testing.T) {
 	t.Parallel()
 	content, err := os.ReadFile("/proc/self/status")

@@ -31,7 +31,7 @@ type Service struct {
 	End            End
 	Resume         Resume
 	Finite         *Finite  // nil: streams do not end with a terminal event
-	Publish        *Request // nil: the service is not published to
+	Publish        *Request // nil: the run cannot publish to the service
 
 	heartbeat, gap matcher
 	client         extractor // {client}, of clientPaths

@@ -85,7 +85,7 @@ func TestLostRunnerIsInvalid(t *testing.T) {
 			assert.Contains(t, all, "runner 2 of 4 (pod "+pod.Name+" on node "+pod.Spec.NodeName+"): "+lose.want)
 			require.Len(t, v.Runners, 4, "its last checkpoint is there")
 			assert.NotEqual(t, "finished", v.Runners[1].State)
-			assert.Equal(t, "finished", v.Runners[0].State, "the others went on to their end")
+			assert.Equal(t, "finished", v.Runners[0].State, "the others completed")
 			c.requireNothingLeft(t)
 		})
 	}

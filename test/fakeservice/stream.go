@@ -16,7 +16,7 @@ type noopStream struct {
 	delayed []int // noops that wait for the next one: indices
 }
 
-// run serves the stream until it is over. That the handler returns ends the body in order.
+// run serves the stream until it is over. When the handler returns, the body ends in order.
 func (s *noopStream) run(lastEventID string) {
 	s.begin()
 	defer s.close()

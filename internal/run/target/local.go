@@ -131,9 +131,9 @@ func nginxBinary() string {
 	return path
 }
 
-// freePort picks an address that no other process uses before we listen on it: a free port of
-// a random loopback address. Otherwise two soaks that start at the same moment
-// sometimes pick the same port, and one would test the other's target. macOS has one loopback address only.
+// freePort returns a free port of a random loopback address. With one address, two soaks that start at the same time
+// could choose the same port before they listen on it, and one would test the other's target. macOS has one loopback
+// address only.
 func freePort() (string, error) {
 	var octets [3]byte
 	if _, err := rand.Read(octets[:]); err != nil {
