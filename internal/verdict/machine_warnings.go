@@ -30,7 +30,7 @@ func (v *Verdict) addMachines(e *Evidence, s *Streams, all []Check) []Check {
 	}
 	for i := range v.Machines {
 		m := &v.Machines[i]
-		for _, warn := range []func(int, *affectedFaults) []string{m.stealWarnings, m.overflowWarning, m.retransmissionWarning, m.fullTable, m.oomWarning, m.noticeWarnings} {
+		for _, warn := range []func(int, *affectedFaults) []string{m.stealWarnings, m.overflowWarning, m.retransmissionWarning, m.fullTable, m.oomWarning, m.clockWarning, m.noticeWarnings} {
 			v.Warnings = append(v.Warnings, warn(e.lastEnd(), &signals.affected[i])...)
 		}
 		if c, ok := m.droppedByAWS(&signals.affected[i]); ok {
@@ -146,6 +146,16 @@ func (m *MachineReport) oomWarning(int, *affectedFaults) []string {
 	}
 	return []string{fmt.Sprintf("the kernel of %s killed %s (out of memory), first %s (oom_kill); see journalctl -k there",
 		m, format.Count(int(c.Increase), "process"), formatStretch(c.increases[0]))}
+}
+
+// clockWarning warns of a wall clock that was set. Runners count and measure by the monotonic clock.
+func (m *MachineReport) clockWarning(int, *affectedFaults) []string {
+	c := m.Counter(machine.ClockStep)
+	if c == nil || c.Increase == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("the wall clock of %s was set by %s, first %s: a step of NTP, or a virtual machine that was paused; counts and latencies of its runners use another clock",
+		m, format.Duration(time.Duration(c.Increase*float64(time.Second))), formatStretch(c.increases[0]))}
 }
 
 // noticeWarnings warns of notices of AWS that take effect during the run. Terminations without a date always count.

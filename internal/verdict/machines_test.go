@@ -261,6 +261,7 @@ func TestMachineWarnings(t *testing.T) {
 			r.Series(machine.Tracked).Most, r.Series(machine.Tracked).MostUS = .9, 1_700_001_000_000_000
 		}, "was 90 % full at 22:30:00 UTC (nf_conntrack_count)"},
 		"a kill":     {func(r *machine.Record) { addIncrease(r, machine.Killed, 1) }, "killed 1 process (out of memory)"},
+		"a step":     {func(r *machine.Record) { addIncrease(r, machine.ClockStep, 10) }, "was set by 10 s, first between"},
 		"link-local": {func(r *machine.Record) { addIncrease(r, machine.LinkLocal, 9) }, "AWS dropped 9 packets of runner 1 (h1)"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -43,7 +43,8 @@ const (
 	Sent      = "OutSegs"
 	Killed    = "oom_kill"
 	Tracked   = "nf_conntrack_count"
-	Suspended = "suspended" // seconds: CLOCK_BOOTTIME less CLOCK_MONOTONIC
+	Suspended = "suspended"  // seconds: CLOCK_BOOTTIME less CLOCK_MONOTONIC
+	ClockStep = "clock_step" // seconds by which the wall clock was set, forwards and backwards
 	LinkLocal = "linklocal_allowance_exceeded"
 )
 
@@ -87,6 +88,7 @@ var Counters = []Counter{
 	},
 	{Name: Killed, Effect: Warns, Metric: "node_vmstat_oom_kill"},
 	{Name: Suspended, Effect: Suspends},
+	{Name: ClockStep, Effect: Warns},
 }
 
 // CounterOf returns a counter by its name.

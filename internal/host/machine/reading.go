@@ -24,9 +24,19 @@ type source struct {
 	devices func() (counts map[string]uint64, cards bool, err error)
 	// suspended returns how long the machine has been suspended since its start.
 	suspended func() (d time.Duration, ok bool)
+	// clocks returns the wall clock and the monotonic clock at one instant.
+	clocks func() (wall, monotonic time.Duration)
 }
 
-var localSource = source{proc: procfs.DefaultMountPoint, devices: devices, suspended: SuspendedFor}
+var localSource = source{proc: procfs.DefaultMountPoint, devices: devices, suspended: SuspendedFor, clocks: clocks}
+
+// processStart is the origin of the monotonic clock.
+var processStart = time.Now()
+
+func clocks() (wall, monotonic time.Duration) {
+	now := time.Now() // has both
+	return time.Duration(now.UnixNano()), now.Sub(processStart)
+}
 
 // read reads all counters; what cannot be read is left out.
 func (s *source) read() Reading {

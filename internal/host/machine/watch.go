@@ -11,6 +11,7 @@ type Watch struct {
 	source       source
 	record       Record
 	last         Reading
+	steps        clockSteps
 	stealSeconds float64 // Steal between two readings, in seconds, above which a stretch is recorded
 }
 
@@ -30,7 +31,34 @@ func Follow(name string, late time.Duration) *Watch {
 }
 
 // Sample reads the counters.
-func (w *Watch) Sample(now time.Time) { w.Add(now, w.source.read()) }
+func (w *Watch) Sample(now time.Time) {
+	r := w.source.read()
+	r[ClockStep] = w.steps.add(w.source.clocks, seconds(r[Suspended]))
+	w.Add(now, r)
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// A clockSteps sums up the steps of the wall clock. A clock that NTP slews moves by far less between two readings.
+type clockSteps struct {
+	started bool
+	ahead   time.Duration // of the wall clock, of the monotonic one and the time in suspension
+	sum     time.Duration
+}
+
+// minClockStep is the smallest step that is recognised.
+const minClockStep = 500 * time.Millisecond
+
+// add reads the clocks, and returns the sum in seconds.
+func (c *clockSteps) add(clocks func() (wall, monotonic time.Duration), suspended time.Duration) float64 {
+	wall, monotonic := clocks()
+	ahead := wall - monotonic - suspended
+	if step := (ahead - c.ahead).Abs(); c.started && step >= minClockStep {
+		c.sum += step
+	}
+	c.started, c.ahead = true, ahead
+	return c.sum.Seconds()
+}
 
 // Add adds a reading, which must be later than the previous one.
 func (w *Watch) Add(now time.Time, r Reading) {
@@ -110,7 +138,7 @@ func (w *Watch) Record() *Record {
 	for i := range r.Counters {
 		r.Counters[i].Moved = slices.Clone(r.Counters[i].Moved)
 	}
-	if len(r.Counters) == 0 {
+	if !slices.ContainsFunc(r.Counters, func(s Series) bool { return s.Name != ClockStep }) {
 		r.Unknown = "no counters: they need /proc and the network cards of Linux, and this machine runs " + runtime.GOOS
 	}
 	return &r

@@ -145,7 +145,7 @@ func TestCountersAreReadFromTheKernelAndFromAWSsDriver(t *testing.T) {
 	require.NoError(t, os.Symlink("1", filepath.Join(proc, "self")))
 	ena := map[string]uint64{"bw_in_allowance_exceeded": 1, "conntrack_allowance_exceeded": 4, "tx_timeout": 8}
 	var broken error
-	s := source{proc: proc, devices: func() (map[string]uint64, bool, error) { return ena, true, broken }, suspended: func() (time.Duration, bool) { return 0, false }}
+	s := source{proc: proc, devices: func() (map[string]uint64, bool, error) { return ena, true, broken }, suspended: func() (time.Duration, bool) { return 0, false }, clocks: clocks}
 	want := Reading{
 		Steal: 8.5, Killed: 3, Tracked: 41, "nf_conntrack_max": 100, Sent: 1000, Retrans: 12, Overflows: 5, Drops: 7,
 		"bw_in_allowance_exceeded": 1, "conntrack_allowance_exceeded": 4,
@@ -168,7 +168,7 @@ func TestCountersAreReadFromTheKernelAndFromAWSsDriver(t *testing.T) {
 
 func TestMachineWithoutCountersHasAReason(t *testing.T) {
 	t.Parallel()
-	s := source{proc: filepath.Join(t.TempDir(), "none"), devices: func() (map[string]uint64, bool, error) { return nil, false, nil }, suspended: func() (time.Duration, bool) { return 0, false }}
+	s := source{proc: filepath.Join(t.TempDir(), "none"), devices: func() (map[string]uint64, bool, error) { return nil, false, nil }, suspended: func() (time.Duration, bool) { return 0, false }, clocks: clocks}
 	w := newWatch(s, time.Second)
 	w.Sample(start)
 	require.Contains(t, w.Record().Unknown, "no counters: they need /proc")
@@ -195,7 +195,7 @@ func TestThisMachineShowsItsCounters(t *testing.T) {
 func TestSuspendedMachine(t *testing.T) {
 	t.Parallel()
 	asleep := 3 * time.Hour
-	s := source{proc: t.TempDir(), devices: func() (map[string]uint64, bool, error) { return nil, false, nil }, suspended: func() (time.Duration, bool) { return asleep, true }}
+	s := source{proc: t.TempDir(), devices: func() (map[string]uint64, bool, error) { return nil, false, nil }, suspended: func() (time.Duration, bool) { return asleep, true }, clocks: clocks}
 	w := newWatch(s, time.Second)
 	w.Sample(start)
 	asleep += 20 * time.Microsecond
@@ -206,6 +206,32 @@ func TestSuspendedMachine(t *testing.T) {
 	slept := w.Record().Series(Suspended)
 	require.InDelta(t, 600, slept.Grown, .01)
 	require.Equal(t, []Stretch{{at(5), at(10), slept.Grown}}, slept.Moved)
+}
+
+// A wall clock that is set shows by how much; one that is slewed, or a machine that was suspended, shows nothing.
+func TestStepsOfTheWallClock(t *testing.T) {
+	t.Parallel()
+	var wall, monotonic, asleep time.Duration
+	s := source{
+		proc: t.TempDir(), devices: func() (map[string]uint64, bool, error) { return nil, false, nil },
+		suspended: func() (time.Duration, bool) { return asleep, true }, clocks: func() (time.Duration, time.Duration) { return wall, monotonic },
+	}
+	w := newWatch(s, time.Second)
+	second := 0.
+	pass := func(step time.Duration) *Series {
+		second += 5
+		monotonic += 5 * time.Second
+		wall += 5*time.Second + step
+		w.Sample(start.Add(time.Duration(second) * time.Second))
+		return w.Record().Series(ClockStep)
+	}
+	pass(time.Hour) // before the run
+	require.Zero(t, pass(2*time.Millisecond).Grown)
+	asleep += time.Minute
+	require.Zero(t, pass(time.Minute).Grown)
+	require.InDelta(t, 10, pass(10*time.Second).Grown, 1e-9)
+	require.InDelta(t, 13, pass(-3*time.Second).Grown, 1e-9)
+	require.Len(t, w.Record().Series(ClockStep).Moved, 1, "of two intervals that follow each other")
 }
 
 func TestSuspendedIsKnownHere(t *testing.T) {
