@@ -85,8 +85,8 @@ type Fault struct {
 	K    int // number of a chunk from 1; 0: before the first
 }
 
-// ParseFault reads NAME or NAME@K. The name "none" is no fault.
-func ParseFault(text string) (Fault, error) {
+// parseFault reads NAME or NAME@K. The name "none" is no fault.
+func parseFault(text string) (Fault, error) {
 	name, number, hasNumber := strings.Cut(text, "@")
 	kind := slices.Index(kinds[:], name)
 	if kind < 0 {
@@ -161,7 +161,7 @@ func AddShares(shares []Share, text string) ([]Share, error) {
 			continue
 		}
 		name, number, hasShare := strings.Cut(one, ":")
-		fault, err := ParseFault(name)
+		fault, err := parseFault(name)
 		if err != nil {
 			return nil, err
 		}

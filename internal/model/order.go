@@ -57,7 +57,7 @@ func (o *Order) set(key, value string) (err error) {
 	case "ttft":
 		o.TTFT, err = wait(value)
 	case "fault":
-		o.Fault, err = ParseFault(value)
+		o.Fault, err = parseFault(value)
 		o.faulty = true
 	}
 	return err

@@ -8,8 +8,8 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// DefaultModel is the name of the model of a request that names none.
-const DefaultModel = "numbered"
+// defaultModel is the name of the model of a request that names none.
+const defaultModel = "numbered"
 
 // A request is what the server reads of the body of a request.
 type request struct {
@@ -34,7 +34,7 @@ func readRequest(body []byte) (request, error) {
 	}
 	name := root.Get("model").String()
 	if name == "" {
-		name = DefaultModel
+		name = defaultModel
 	}
 	model, err := json.Marshal(name)
 	return request{

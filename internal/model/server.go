@@ -107,7 +107,7 @@ func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
 	// The fields of both OpenAI's and Anthropic's objects.
 	_, _ = fmt.Fprintf(w, `{"object":"list","data":[{"id":%q,"object":"model","created":%d,"owned_by":"sse-soak",`+
 		`"type":"model","display_name":"Numbered model","created_at":%q}],"has_more":false,"first_id":%[1]q,"last_id":%[1]q}`,
-		DefaultModel, s.created, time.Unix(s.created, 0).UTC().Format(time.RFC3339))
+		defaultModel, s.created, time.Unix(s.created, 0).UTC().Format(time.RFC3339))
 }
 
 func (s *Server) writeLedger(w http.ResponseWriter, r *http.Request) {

@@ -36,15 +36,15 @@ func markdownSection(out *bytes.Buffer, s *Section) {
 		fmt.Fprintf(out, "\n%s\n", escape(text))
 	}
 	for i := range s.Tables {
-		MarkdownTable(out, &s.Tables[i])
+		markdownTable(out, &s.Tables[i])
 	}
 	for _, note := range s.Notes {
 		fmt.Fprintf(out, "\n> %s\n", escape(note))
 	}
 }
 
-// MarkdownTable writes a table, with its caption and note before it.
-func MarkdownTable(out *bytes.Buffer, t *Table) {
+// markdownTable writes a table, with its caption and note before it.
+func markdownTable(out *bytes.Buffer, t *Table) {
 	if t.Caption != "" {
 		fmt.Fprintf(out, "\n**%s**\n", escape(t.Caption))
 	}

@@ -165,7 +165,8 @@ func compileTemplate(text string, l language, fields []Field, fail func(format s
 			i += len(found)
 			continue
 		}
-		i += c.character(text, i)
+		c.character(text, i)
+		i++
 	}
 	c.endJSON()
 	c.flush()
@@ -215,8 +216,8 @@ func (c *compiler) field(f Field) {
 	c.sample = append(c.sample, '1')
 }
 
-// character compiles the character at text[i], and returns its length.
-func (c *compiler) character(text string, i int) int {
+// character compiles the character at text[i].
+func (c *compiler) character(text string, i int) {
 	ch := text[i]
 	if c.language != ofURL && c.language != ofForm {
 		if c.language == ofHeader && (ch < ' ' && ch != '\t' || ch == 0x7f) {
@@ -224,7 +225,7 @@ func (c *compiler) character(text string, i int) int {
 		}
 		c.track(text, i)
 		c.literal = append(c.literal, ch)
-		return 1
+		return
 	}
 	switch {
 	case ch == '&' && c.inQuery:
@@ -238,7 +239,7 @@ func (c *compiler) character(text string, i int) int {
 	case ch == '=' && c.inQuery && !c.json && c.begins(text[i+1:]):
 		c.literal = append(c.literal, ch)
 		c.json, c.quoted, c.sample, c.place = true, false, nil, "the value behind "+lastName(text[:i])+"="
-		return 1
+		return
 	}
 	c.track(text, i)
 	switch {
@@ -247,7 +248,6 @@ func (c *compiler) character(text string, i int) int {
 	default:
 		c.literal = append(c.literal, ch)
 	}
-	return 1
 }
 
 // begins reports whether a value is JSON: an object or a list.

@@ -65,8 +65,8 @@ type ResourceUse struct {
 	FullFrom  float64 // the lowest load from which on it was full; 0: it was not full
 }
 
-// FindBottleneck compares the stages around the breaking point; nil if there is none.
-func FindBottleneck(stages []StageResult, b Breaking) *Bottleneck {
+// findBottleneck compares the stages around the breaking point; nil if there is none.
+func findBottleneck(stages []StageResult, b Breaking) *Bottleneck {
 	if b.Failed == 0 || b.Status == BadAgain {
 		return nil
 	}

@@ -17,7 +17,7 @@ import (
 
 // stageAt returns a stage of a thousand requests, with known and free resources, as edited.
 func stageAt(rate float64, edit func(*StageResult)) StageResult {
-	st := StageResult{Stage: shard.Stage{Title: count(rate) + "/s", Rate: rate, Seconds: 10}, Requests: NewRequests()}
+	st := StageResult{Stage: shard.Stage{Title: count(rate) + "/s", Rate: rate, Seconds: 10}, Requests: newRequests()}
 	st.Machine = Machine{
 		Backend: 50, Nginx: 20, Runners: 30, Host: 100, SeparateCores: true, ServiceBusy: .7, GeneratorBusy: .3, Shared: true, Cores: 2,
 		Usage: Usage{
@@ -163,7 +163,7 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 		},
 	} {
 		stages := []StageResult{stageAt(400, c.full), stageAt(100, nil), stageAt(200, nil), stageAt(800, nil)}
-		f := FindBottleneck(stages, Breaking{Sustained: 200, Failed: 400, Status: Bad})
+		f := findBottleneck(stages, Breaking{Sustained: 200, Failed: 400, Status: Bad})
 		require.Contains(t, f.String(), c.what, name)
 		require.Contains(t, f.String()+f.list("", func(ResourceUse) bool { return true }), c.wantText, name)
 		require.Equal(t, f.Full()[0].Advice, f.advice(), name)
@@ -179,17 +179,17 @@ func TestFirstFullResource(t *testing.T) {
 	busy := func(st *StageResult) { st.Machine.ServiceBusy = .96 }
 	queue := func(st *StageResult) { busy(st); st.Machine.Usage.Overflows = 9 }
 	stages := []StageResult{stageAt(100, nil), stageAt(200, busy), stageAt(300, busy), stageAt(400, queue)}
-	f := FindBottleneck(stages, Breaking{Sustained: 300, Failed: 400, Status: Bad})
+	f := findBottleneck(stages, Breaking{Sustained: 300, Failed: 400, Status: Bad})
 	require.Contains(t, f.String(), "CPU of the service: full from 200/s on, 96 % busy")
 	require.Contains(t, f.String(), "; full later: accept queue of the service 9 connects found it full")
 	stages[0] = stageAt(100, busy)
 	stages[1] = stageAt(200, nil)
-	f = FindBottleneck(stages, Breaking{Sustained: 300, Failed: 400, Status: Bad})
+	f = findBottleneck(stages, Breaking{Sustained: 300, Failed: 400, Status: Bad})
 	require.InDelta(t, 300, f.Full()[0].FullFrom, 0, "not at 200/s, so it was not full from 100/s on")
-	f = FindBottleneck(stages[3:], Breaking{Failed: 400, Status: Bad})
+	f = findBottleneck(stages[3:], Breaking{Failed: 400, Status: Bad})
 	require.NotContains(t, f.String(), "which was good")
 	require.Equal(t, "–", f.tables()[0].Rows[0][1])
-	require.Nil(t, FindBottleneck(stages, Breaking{Sustained: 400}), "no load was bad")
+	require.Nil(t, findBottleneck(stages, Breaking{Sustained: 400}), "no load was bad")
 	require.Empty(t, (*Bottleneck)(nil).facts())
 }
 
@@ -201,20 +201,20 @@ func TestFewFailuresAreNoFullResource(t *testing.T) {
 		}
 		st.Machine.Usage.Overflows = 9
 	}
-	f := FindBottleneck([]StageResult{stageAt(100, nil), stageAt(200, few)}, Breaking{Sustained: 100, Failed: 200, Status: Bad})
+	f := findBottleneck([]StageResult{stageAt(100, nil), stageAt(200, few)}, Breaking{Sustained: 100, Failed: 200, Status: Bad})
 	require.Empty(t, f.Full(), "9 of 10,000 requests")
 	require.Contains(t, f.String(), "accept queue of the service 9 connects found it full")
 }
 
 func TestBreakingPointWithoutAFullResource(t *testing.T) {
 	t.Parallel()
-	f := FindBottleneck([]StageResult{stageAt(100, nil), stageAt(200, nil)}, Breaking{Sustained: 100, Failed: 200, Status: Bad})
+	f := findBottleneck([]StageResult{stageAt(100, nil), stageAt(200, nil)}, Breaking{Sustained: 100, Failed: 200, Status: Bad})
 	require.True(t, strings.HasPrefix(f.String(), "no measured resource was full at 200/s: CPU used by other programs 70 % busy, 0 % of a core by others and the kernel, CPU limit of its control group it has none, CPU of the service 70 % busy"), f.String())
 	require.NotContains(t, f.String(), "not known")
 	require.Equal(t, noAdvice, f.advice())
 
 	nothing := func(st *StageResult) { st.Machine = Machine{Usage: Usage{Link: -1}} }
-	f = FindBottleneck([]StageResult{stageAt(100, nothing), stageAt(200, nothing)}, Breaking{Sustained: 100, Failed: 200, Status: Bad})
+	f = findBottleneck([]StageResult{stageAt(100, nothing), stageAt(200, nothing)}, Breaking{Sustained: 100, Failed: 200, Status: Bad})
 	require.Equal(t, "no measured resource was full at 200/s: connections of the load generator enough, the generator's ports and descriptors none refused; not known: "+
 		"CPU used by other programs, CPU limit of its control group, CPU of the service, CPU of the machine, CPU of the backend (GOMAXPROCS), memory of the service's machine, bandwidth, "+
 		"descriptors of the backend, descriptors of nginx, connections of nginx, accept queue of the service, accept queue behind nginx, "+
@@ -313,7 +313,7 @@ func TestMedianFallsUnderLoad(t *testing.T) {
 	t.Parallel()
 	at := func(rate, median float64, edit func(*Machine)) StageResult {
 		st := stageAt(rate, func(st *StageResult) {
-			st.Requests = NewRequests()
+			st.Requests = newRequests()
 			for range 100 {
 				st.OK.Record(time.Duration(median * float64(time.Millisecond)))
 			}
@@ -342,7 +342,7 @@ func TestMedianFallsUnderLoad(t *testing.T) {
 	require.Empty(t, says(at(20, .5, nil), at(100, .46, nil)), "hardly")
 	require.Empty(t, says(at(100, .5, nil), at(20, .3, nil)), "in the other order it rises")
 	few := at(20, .5, nil)
-	few.Requests = NewRequests()
+	few.Requests = newRequests()
 	few.OK.Record(time.Second)
 	require.Empty(t, says(few, at(100, .2, nil)), "one answer has no median")
 	for name, c := range map[string]struct {

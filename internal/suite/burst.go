@@ -61,7 +61,7 @@ func assessBurst(r *Run) verdict.Assessment {
 			st.PerSecond(), p95Cell(st.Requests), health, status)...)
 	}
 	trials := limits.Trials(levels)
-	breaking, sum := FindBreaking(trials), total(all)
+	breaking, sum := findBreaking(trials), total(all)
 	a := verdict.Assessment{
 		Facts: append([]verdict.Fact{sum.fact()}, breaking.facts(atOneTime, "up to limit")...),
 		Checks: []verdict.Check{

@@ -49,7 +49,7 @@ func assessCapacity(r *Run) verdict.Assessment {
 		cpu.Rows = append(cpu.Rows, s.machine.row(text(s.Concurrency)))
 		trials = append(trials, try)
 	}
-	b, stages := FindBreaking(trials), stagesOf(m)
+	b, stages := findBreaking(trials), stagesOf(m)
 	first := lowestSustained("the first step is sustained", trials)
 	if len(trials) > 0 && trials[0].Reason != "" {
 		first.Reasons = streams.Sentences(ledger.KindRefused, ledger.KindDropped, ledger.KindLost, ledger.KindUnsent, ledger.KindTail, ledger.KindLate)

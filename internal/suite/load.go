@@ -110,10 +110,10 @@ type Breaking struct {
 	Unclear   float64 // the lowest load between the two, at which the generator was saturated; 0: none
 }
 
-// FindBreaking finds the breaking point among rising loads: above the last good one, and not above the first bad one. Loads between
+// findBreaking finds the breaking point among rising loads: above the last good one, and not above the first bad one. Loads between
 // the two at which the generator was saturated leave it open. If a load was tried again, the later try comes second: if it is no
 // longer sustained, time rather than load breaks the service.
-func FindBreaking(rising []Trial) (b Breaking) {
+func findBreaking(rising []Trial) (b Breaking) {
 	for _, v := range rising {
 		switch served := b.Failed == 0 && v.Load == b.Sustained; {
 		case served && v.Status == ByGenerator: // it was good before

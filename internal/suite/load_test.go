@@ -92,7 +92,7 @@ func TestFindBreaking(t *testing.T) {
 		{"no longer good", []Level{level(100, nil), level(110, slow), level(100, slow)}, 100, 100, BadAgain, "not found: 100 requests/s were borne at first", 0},
 		{"known to a tenth", []Level{level(100, nil), level(110, slow)}, 100, 110, Bad, "between 100 and 110", 0},
 	} {
-		b := FindBreaking(limits.Trials(c.levels))
+		b := findBreaking(limits.Trials(c.levels))
 		require.InDelta(t, c.sustained, b.Sustained, 0, c.name)
 		require.InDelta(t, c.failed, b.Failed, 0, c.name)
 		require.Equal(t, c.status, b.Status, c.name)

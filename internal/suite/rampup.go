@@ -49,7 +49,7 @@ func searchRampup(r *Run) map[string]string {
 	}
 	stages := ofKinds(r.stages(), kindLoad)
 	limits := r.limits()
-	breaking := FindBreaking(limits.Trials(limits.arrivalLevels(stages)))
+	breaking := findBreaking(limits.Trials(limits.arrivalLevels(stages)))
 	next := breaking.NextLoad()
 	if next == 0 || len(r.Rounds) > searchRounds {
 		next = breaking.Recovered(stages)
@@ -84,8 +84,8 @@ func assessRampup(r *Run) verdict.Assessment {
 	limits := r.limits()
 	levels := limits.arrivalLevels(stages)
 	trials := limits.Trials(levels)
-	breaking, sum := FindBreaking(trials), total(stages)
-	bottleneck := FindBottleneck(stages, breaking)
+	breaking, sum := findBreaking(trials), total(stages)
+	bottleneck := findBottleneck(stages, breaking)
 	t := newTable("Stages", limits.goodMeans()+"; answered/s: good answers between the earliest possible answer and the end of the stage",
 		"stage|requests|failed|never made|answered/s|p95 ms|status")
 	metrics := []verdict.Metric{{Name: "requests/s sustained", Unit: perSecond, Value: breaking.Sustained, HigherIsBetter: true}}

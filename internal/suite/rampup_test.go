@@ -279,7 +279,7 @@ func TestSearchRetriesTheGoodLoad(t *testing.T) {
 
 func TestSpread(t *testing.T) {
 	t.Parallel()
-	q := NewRequests()
+	q := newRequests()
 	for _, ms := range []float64{10, 20, 30} {
 		r := newRampRun(rampupParameters, 20)
 		r.Rounds[0].Metrics = nil
@@ -335,7 +335,7 @@ func TestTooFewConnectionsLimitTheGenerator(t *testing.T) {
 		stages := ofKinds(all, kindLoad)
 		tried := r.limits().Trials(r.limits().arrivalLevels(stages))
 		require.Equal(t, c.status, tried[0].Status, "%s: %s", name, tried[0].Reason)
-		broke := FindBottleneck(stages, FindBreaking(tried))
+		broke := findBottleneck(stages, findBreaking(tried))
 		if c.status == ByGenerator {
 			require.Contains(t, tried[0].Reason, "all 20 connections were in use, and with a connection a request took 1.6 s on average", name)
 			require.Contains(t, broke.String(), "connections of the load generator: full from 20/s on, all 20 in use", name)

@@ -81,7 +81,7 @@ func targetTables(target, suffix string, stages []StageResult) []verdict.Table {
 		for _, metric := range st.metrics {
 			endpoint := metric.Tags[shard.TagEndpoint]
 			if by[endpoint] == nil {
-				by[endpoint] = NewRequests()
+				by[endpoint] = newRequests()
 			}
 			by[endpoint].Add(metric)
 		}

@@ -43,8 +43,8 @@ type Requests struct {
 	late        []shard.Metric   // all series of shard.AnsweredLate
 }
 
-// NewRequests returns the sum of no requests.
-func NewRequests() *Requests {
+// newRequests returns the sum of no requests.
+func newRequests() *Requests {
 	return &Requests{
 		OK: shard.NewHistogram(), Failed: shard.NewHistogram(), Undelayed: shard.NewHistogram(), Connected: shard.NewHistogram(), Late: shard.NewHistogram(),
 		Codes: map[string]int64{}, Servers: map[string]int64{},
@@ -155,7 +155,7 @@ func (r *Run) stages() []StageResult {
 		index, dropped := map[string]int{}, map[int]shard.Metric{}
 		for _, st := range stagesOf(m) {
 			index[st.Name] = len(out)
-			out = append(out, StageResult{Stage: st, Requests: NewRequests(), firstByte: NewRequests()})
+			out = append(out, StageResult{Stage: st, Requests: newRequests(), firstByte: newRequests()})
 		}
 		for _, metric := range m.Metrics {
 			i, ok := index[metric.Tags[shard.TagStage]]
@@ -293,7 +293,7 @@ type Total struct {
 }
 
 func total(stages []StageResult) Total {
-	t := Total{Requests: NewRequests()}
+	t := Total{Requests: newRequests()}
 	for _, st := range stages {
 		t.Dropped += st.Dropped
 		for _, m := range st.metrics {

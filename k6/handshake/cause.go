@@ -17,46 +17,46 @@ type Cause string
 
 // Causes, by the phase in which a connection ends and who ended it.
 const (
-	CauseInterrupted Cause = "interrupted"
-	CauseDNS         Cause = "dns"
-	CauseRefused     Cause = "refused"
-	CauseTCPTimeout  Cause = "tcp_timeout"
-	CauseTCPReset    Cause = "tcp_reset"
-	CauseUnreachable Cause = "unreachable"
-	CausePorts       Cause = "no_ports"
-	CauseFiles       Cause = "no_descriptors"
-	CauseServerCert  Cause = "server_certificate"
-	CauseClientCert  Cause = "client_certificate"
-	CauseTLSAlert    Cause = "tls_alert"
-	CauseTLSTimeout  Cause = "tls_timeout"
-	CauseTLSReset    Cause = "tls_reset"
-	CauseTLS         Cause = "tls"
-	CauseResumed     Cause = "resumed"
-	CauseTimeout     Cause = "answer_timeout"
-	CauseReset       Cause = "answer_reset"
-	CauseStatus      Cause = "status"
-	CauseAnswer      Cause = "answer"
+	causeInterrupted Cause = "interrupted"
+	causeDNS         Cause = "dns"
+	causeRefused     Cause = "refused"
+	causeTCPTimeout  Cause = "tcp_timeout"
+	causeTCPReset    Cause = "tcp_reset"
+	causeUnreachable Cause = "unreachable"
+	causePorts       Cause = "no_ports"
+	causeFiles       Cause = "no_descriptors"
+	causeServerCert  Cause = "server_certificate"
+	causeClientCert  Cause = "client_certificate"
+	causeTLSAlert    Cause = "tls_alert"
+	causeTLSTimeout  Cause = "tls_timeout"
+	causeTLSReset    Cause = "tls_reset"
+	causeTLS         Cause = "tls"
+	causeResumed     Cause = "resumed"
+	causeTimeout     Cause = "answer_timeout"
+	causeReset       Cause = "answer_reset"
+	causeStatus      Cause = "status"
+	causeAnswer      Cause = "answer"
 )
 
 // dialCause names why there is no TCP connection.
 func dialCause(ctx context.Context, err error) Cause {
 	switch {
 	case interrupted(ctx):
-		return CauseInterrupted
+		return causeInterrupted
 	case http1.IsOneOf(err, syscall.EADDRNOTAVAIL, syscall.EADDRINUSE):
-		return CausePorts
+		return causePorts
 	case http1.IsOneOf(err, syscall.EMFILE, syscall.ENFILE):
-		return CauseFiles
+		return causeFiles
 	case http1.TimedOut(ctx, err):
-		return CauseTCPTimeout
+		return causeTCPTimeout
 	case http1.IsUnknownName(err):
-		return CauseDNS
+		return causeDNS
 	case http1.Reset(err):
-		return CauseTCPReset
+		return causeTCPReset
 	case http1.Unreachable(err):
-		return CauseUnreachable
+		return causeUnreachable
 	}
-	return CauseRefused
+	return causeRefused
 }
 
 // Alerts by which a server refuses the certificate of a client, or the lack of one (RFC 8446, 6.2).
@@ -78,13 +78,13 @@ func tlsCause(ctx context.Context, err error, timeout, reset, fallback Cause) Ca
 	var host x509.HostnameError
 	switch {
 	case interrupted(ctx):
-		return CauseInterrupted
+		return causeInterrupted
 	case errors.As(err, &verification), errors.As(err, &host):
-		return CauseServerCert
+		return causeServerCert
 	case isCertificateAlert(err):
-		return CauseClientCert
+		return causeClientCert
 	case strings.Contains(err.Error(), "remote error: tls:"):
-		return CauseTLSAlert
+		return causeTLSAlert
 	case http1.TimedOut(ctx, err):
 		return timeout
 	case http1.Reset(err), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):

@@ -54,7 +54,7 @@ func (m *module) connect(rawURL string, params sobek.Value) *Connection {
 	ctx := m.vu.Context()
 	c := &Connection{m: m, ctx: ctx, request: r}
 	if state.RPSLimit != nil && state.RPSLimit.Wait(ctx) != nil {
-		c.fail(CauseInterrupted, ctx.Err())
+		c.fail(causeInterrupted, ctx.Err())
 		return c
 	}
 	limited, cancel := context.WithTimeout(ctx, r.timeout)
@@ -83,7 +83,7 @@ func (c *Connection) establish(ctx context.Context, state *lib.State) {
 	c.TCPMs = milliseconds(connected.Sub(began))
 	secure := tls.Client(c.wire, c.tlsConfig(state))
 	if err := secure.HandshakeContext(ctx); err != nil {
-		c.fail(tlsCause(ctx, err, CauseTLSTimeout, CauseTLSReset, CauseTLS), err)
+		c.fail(tlsCause(ctx, err, causeTLSTimeout, causeTLSReset, causeTLS), err)
 		return
 	}
 	c.conn = secure
@@ -91,7 +91,7 @@ func (c *Connection) establish(ctx context.Context, state *lib.State) {
 	s := secure.ConnectionState()
 	c.Version, c.Cipher, c.Group = tls.VersionName(s.Version), tls.CipherSuiteName(s.CipherSuite), s.CurveID.String()
 	if s.DidResume {
-		c.fail(CauseResumed, errors.New("the session was resumed: that was no full handshake"))
+		c.fail(causeResumed, errors.New("the session was resumed: that was no full handshake"))
 		return
 	}
 	c.OK = c.exchange(ctx)
@@ -128,12 +128,12 @@ func (c *Connection) exchange(ctx context.Context) bool {
 		status, err = readAnswer(c.conn, req)
 	}
 	if err != nil {
-		c.fail(tlsCause(ctx, err, CauseTimeout, CauseReset, CauseAnswer), err)
+		c.fail(tlsCause(ctx, err, causeTimeout, causeReset, causeAnswer), err)
 		return false
 	}
 	c.AnswerMs, c.Status = milliseconds(time.Since(began)), status
 	if status != http.StatusOK {
-		c.fail(CauseStatus, fmt.Errorf("the server answered %d %s", status, http.StatusText(status)))
+		c.fail(causeStatus, fmt.Errorf("the server answered %d %s", status, http.StatusText(status)))
 		return false
 	}
 	return true

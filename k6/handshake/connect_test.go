@@ -83,46 +83,46 @@ func TestCauses(t *testing.T) {
 		url  func(t *testing.T) string
 		want Cause
 	}{
-		{"nobody listens", func(*testing.T) string { return "https://" + gone.Addr().String() }, CauseRefused},
-		{"no such name", func(*testing.T) string { return "https://nowhere.invalid" }, CauseDNS},
-		{"a server of another authority", func(t *testing.T) string { return serve(t, certificate.NewAuthority(t), fine).URL }, CauseServerCert},
+		{"nobody listens", func(*testing.T) string { return "https://" + gone.Addr().String() }, causeRefused},
+		{"no such name", func(*testing.T) string { return "https://nowhere.invalid" }, causeDNS},
+		{"a server of another authority", func(t *testing.T) string { return serve(t, certificate.NewAuthority(t), fine).URL }, causeServerCert},
 		{"another version of TLS", func(t *testing.T) string {
 			return raw(t, func(conn net.Conn) {
 				_ = tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{*ca.Server()}, MaxVersion: tls.VersionTLS12}).Handshake()
 			})
-		}, CauseTLSAlert},
+		}, causeTLSAlert},
 		{"no TLS at all", func(t *testing.T) string {
 			return raw(t, func(conn net.Conn) { _, _ = conn.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) })
-		}, CauseTLS},
+		}, causeTLS},
 		{"silence", func(t *testing.T) string {
 			return raw(t, func(conn net.Conn) { _, _ = conn.Read(make([]byte, 1<<16)); <-t.Context().Done() })
-		}, CauseTLSTimeout},
-		{"hung up", func(t *testing.T) string { return raw(t, func(net.Conn) {}) }, CauseTLSReset},
+		}, causeTLSTimeout},
+		{"hung up", func(t *testing.T) string { return raw(t, func(net.Conn) {}) }, causeTLSReset},
 		{"reset", func(t *testing.T) string {
 			return raw(t, func(conn net.Conn) {
 				_, _ = conn.Read(make([]byte, 1))
 				_ = conn.(*net.TCPConn).SetLinger(0)
 			})
-		}, CauseTLSReset},
+		}, causeTLSReset},
 		{"an error status", func(t *testing.T) string {
 			return serve(t, ca, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }).URL
-		}, CauseStatus},
+		}, causeStatus},
 		{"no answer", func(t *testing.T) string {
 			return serve(t, ca, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }).URL
-		}, CauseTimeout},
+		}, causeTimeout},
 		{"half an answer", func(t *testing.T) string {
 			return serve(t, ca, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }).URL
-		}, CauseReset},
+		}, causeReset},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			v := newVU(t, ca, client)
-			if c.want == CauseTLSAlert {
+			if c.want == causeTLSAlert {
 				v.state.TLSConfig.MinVersion = tls.VersionTLS13
 			}
 			got := v.js(fmt.Sprintf(`var c = connect(%q, {timeout: 3000}); [c.ok, c.cause, c.message !== "", c.status].join(" ")`, c.url(t)))
 			status := 0
-			if c.want == CauseStatus {
+			if c.want == causeStatus {
 				status = http.StatusServiceUnavailable
 			}
 			require.Equal(t, fmt.Sprintf("false %s true %d", c.want, status), got, v.js(`c.message`))
@@ -204,5 +204,5 @@ func TestAlertsHaveWords(t *testing.T) {
 	for _, a := range certificateAlerts {
 		require.NotContains(t, a.Error(), "alert(", "crypto/tls has no words for %d", uint8(a))
 	}
-	require.Equal(t, CauseServerCert, tlsCause(context.Background(), x509.HostnameError{Certificate: &x509.Certificate{}, Host: "h"}, CauseTLSTimeout, CauseTLSReset, CauseTLS))
+	require.Equal(t, causeServerCert, tlsCause(context.Background(), x509.HostnameError{Certificate: &x509.Certificate{}, Host: "h"}, causeTLSTimeout, causeTLSReset, causeTLS))
 }

@@ -18,8 +18,8 @@ const schema = 1
 // mostUSD is more than anything in the table costs: a price beyond it is a slip, and sums of such are infinite.
 const mostUSD = 1e6
 
-// HoursPerMonth is what AWS counts a month as.
-const HoursPerMonth = 730
+// hoursPerMonth is what AWS counts a month as.
+const hoursPerMonth = 730
 
 //go:embed prices.json
 var builtIn []byte
@@ -104,7 +104,7 @@ func (t Prices) Rate(m Machines) (Rate, error) {
 		}
 		r.PerHour += float64(m.Hosts[kind]) * (usd + region.IPv4Hour)
 	}
-	r.PerHour += float64(m.DiskGiB) * region.GP3Month / HoursPerMonth
+	r.PerHour += float64(m.DiskGiB) * region.GP3Month / hoursPerMonth
 	return r, nil
 }
 

@@ -15,18 +15,18 @@ import (
 
 // What a need is made of. The host is a c5.large with a public address and the disk that infra/terraform gives it.
 const (
-	StreamsPerRunner = 19_000  // of 20,000 descriptors; the rest is for requests and k6 itself
-	SharedPerRunner  = 100_000 // over HTTP/2, as were held here: 1000 descriptors at most carry them
-	RunnersPerHost   = 2       // one for each core
-	RunnerCPU        = .5      // of a core, for what its streams bring: a busier reader delays it
-	PortsPerAddress  = 28_232  // Linux's default range, for one source and one target address
-	HostMemory       = 4 << 30
-	UsableMemory     = HostMemory / 4 * 3 // the rest is the kernel's: sockets, page cache
+	streamsPerRunner = 19_000  // of 20,000 descriptors; the rest is for requests and k6 itself
+	sharedPerRunner  = 100_000 // over HTTP/2, as were held here: 1000 descriptors at most carry them
+	runnersPerHost   = 2       // one for each core
+	runnerCPU        = .5      // of a core, for what its streams bring: a busier reader delays it
+	portsPerAddress  = 28_232  // Linux's default range, for one source and one target address
+	hostMemory       = 4 << 30
+	usableMemory     = hostMemory / 4 * 3 // the rest is the kernel's: sockets, page cache
 	HostType         = "c5.large"
-	ShardBase        = 256 << 10 // bytes of a shard without streams
-	ShardPerHour     = 160       // bytes of a shard for each stream and hour
-	RunnerDiskGiB    = 20
-	TargetDiskGiB    = 30
+	shardBase        = 256 << 10 // bytes of a shard without streams
+	shardPerHour     = 160       // bytes of a shard for each stream and hour
+	runnerDiskGiB    = 20
+	targetDiskGiB    = 30
 )
 
 // A Need has the resources of a soak with a number of streams. Memory is in bytes, money in US dollars.
@@ -88,16 +88,16 @@ func (l Load) Need(connections int) (Need, error) {
 
 // store fills in the bytes of shards. A checkpoint is the whole shard.
 func (n *Need) store(length, checkpoint time.Duration) {
-	n.ShardBytes = ShardBase + uint64(float64(ShardPerHour*ceil(n.Connections, n.Runners))*length.Hours())
+	n.ShardBytes = shardBase + uint64(float64(shardPerHour*ceil(n.Connections, n.Runners))*length.Hours())
 	n.CheckpointBytes = uint64(float64(n.ShardBytes) * float64(time.Hour) / float64(max(checkpoint, time.Second)))
 }
 
 // perRunner is the most streams that a runner of a plan holds.
 func perRunner(p *plan.Plan) int {
 	if p.HTTPVersion == plan.HTTP2 {
-		return SharedPerRunner
+		return sharedPerRunner
 	}
-	return StreamsPerRunner
+	return streamsPerRunner
 }
 
 // needOf returns the need of a plan with the given number of connections.
@@ -105,7 +105,7 @@ func needOf(connections int, p plan.Plan) (Need, error) {
 	p.Connections = connections
 	noops := float64(connections) / p.NoopInterval
 	cores := noops * preflight.WireOf(&p).Noop
-	p.Runners = max(ceil(connections, perRunner(&p)), min(max(p.Runners, int(math.Ceil(cores/RunnerCPU))), connections))
+	p.Runners = max(ceil(connections, perRunner(&p)), min(max(p.Runners, int(math.Ceil(cores/runnerCPU))), connections))
 	p.ConnectionsPerVU = p.Density()
 	p.Seconds = max(p.Seconds, int(3*p.NoopInterval))
 	if err := p.Check(); err != nil {
@@ -114,21 +114,21 @@ func needOf(connections int, p plan.Plan) (Need, error) {
 	one := p
 	one.Connections, one.Runners = p.PerRunner(), 1
 	sockets := p.Sockets(p.PerRunner())
-	perHost := min(p.Runners, RunnersPerHost) * sockets
+	perHost := min(p.Runners, runnersPerHost) * sockets
 	n := Need{
 		Connections: connections, NoopsPerSecond: noops, RunnerCores: cores, HostType: HostType, Topics: p.Topics, PublishRate: p.PublishRate,
 		Runners: p.Runners, RunnerMemory: preflight.Memory(one, preflight.Services{Count: 1}), RunnerFiles: preflight.Files(sockets),
-		RunnerHosts: ceil(p.Runners, RunnersPerHost), Ports: perHost, SourceAddresses: ceil(perHost, PortsPerAddress),
+		RunnerHosts: ceil(p.Runners, runnersPerHost), Ports: perHost, SourceAddresses: ceil(perHost, portsPerAddress),
 		TargetMemory: clamp.Uint64(connections) * preflight.PerTargetStream, TargetFiles: p.Sockets(connections) + 2*connections,
 	}
-	n.TargetHosts = ceil(clamp.Int(n.TargetMemory), UsableMemory)
+	n.TargetHosts = ceil(clamp.Int(n.TargetMemory), usableMemory)
 	return n, nil
 }
 
 // Price fills in what the hosts cost in a region.
 func (n *Need) Price(t Prices, region string) error {
 	rate, err := t.Rate(Machines{
-		Region: region, Hosts: map[string]int{n.HostType: n.RunnerHosts + n.TargetHosts}, DiskGiB: n.RunnerHosts*RunnerDiskGiB + n.TargetHosts*TargetDiskGiB,
+		Region: region, Hosts: map[string]int{n.HostType: n.RunnerHosts + n.TargetHosts}, DiskGiB: n.RunnerHosts*runnerDiskGiB + n.TargetHosts*targetDiskGiB,
 	})
 	n.DollarsPerHour = rate.PerHour
 	return err

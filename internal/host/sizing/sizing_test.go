@@ -28,11 +28,11 @@ func TestNeedGrowsWithTheStreams(t *testing.T) {
 	for _, connections := range []int{12_000, 120_000, 1_000_000, 5_000_000} {
 		n, err := Load{Interval: 15 * time.Second}.Need(connections)
 		require.NoError(t, err)
-		require.LessOrEqual(t, (connections-1)/n.Runners+1, StreamsPerRunner)
+		require.LessOrEqual(t, (connections-1)/n.Runners+1, streamsPerRunner)
 		require.Less(t, n.RunnerFiles, 20_000, "of one process")
-		require.LessOrEqual(t, n.RunnerMemory*RunnersPerHost, uint64(UsableMemory), "two of them on a host")
+		require.LessOrEqual(t, n.RunnerMemory*runnersPerHost, uint64(usableMemory), "two of them on a host")
 		require.NoError(t, n.Price(prices, "us-east-1"))
-		require.GreaterOrEqual(t, n.SourceAddresses*PortsPerAddress, n.Ports)
+		require.GreaterOrEqual(t, n.SourceAddresses*portsPerAddress, n.Ports)
 		require.GreaterOrEqual(t, n.Runners, last.Runners)
 		require.Greater(t, n.TargetMemory, last.TargetMemory)
 		require.GreaterOrEqual(t, n.DollarsPerHour, last.DollarsPerHour)
@@ -51,7 +51,7 @@ func TestDeliveredMessagesNeedCores(t *testing.T) {
 	fast, err := Load{Interval: 100 * time.Millisecond}.Need(1_000_000)
 	require.NoError(t, err)
 	require.InDelta(t, 150*slow.RunnerCores, fast.RunnerCores, 1e-6)
-	require.LessOrEqual(t, fast.RunnerCores, RunnerCPU*float64(fast.Runners))
+	require.LessOrEqual(t, fast.RunnerCores, runnerCPU*float64(fast.Runners))
 	require.Greater(t, fast.Runners, slow.Runners)
 	secure, err := Load{Interval: 15 * time.Second, TLS: true}.Need(1_000_000)
 	require.NoError(t, err)
@@ -70,7 +70,7 @@ func TestStreamsThatShareConnections(t *testing.T) {
 	require.Less(t, shared.RunnerFiles, 2000)
 	require.Equal(t, 1, shared.SourceAddresses)
 	require.Less(t, shared.TargetFiles, alone.TargetFiles*7/10)
-	require.LessOrEqual(t, shared.RunnerMemory*RunnersPerHost, uint64(UsableMemory), "two of them on a host")
+	require.LessOrEqual(t, shared.RunnerMemory*runnersPerHost, uint64(usableMemory), "two of them on a host")
 }
 
 func TestNeedOfNothingIsRefused(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"github.com/aclements/go-moremath/stats"
 )
 
-// Alpha is how often equal runs may be called different, of one metric.
-const Alpha = 0.05
+// alpha is how often equal runs may be called different, of one metric.
+const alpha = 0.05
 
 // A Summary is one metric over several runs.
 type Summary struct{ Median, Min, Max float64 }
@@ -38,11 +38,11 @@ type Difference struct {
 
 // Differ compares new values with old ones, of which it needs at least two. It uses the test of Mann and Whitney,
 // two-sided, exact for up to 50 runs (25 with equal values), which makes no assumptions. That needs at least four
-// runs against four: with three against three the most extreme outcome has p = 2/20, which is not under Alpha. For
-// fewer runs it uses the NoiseBand.
+// runs against four: with three against three the most extreme outcome has p = 2/20, which is not under alpha. For
+// fewer runs it uses the noiseBand.
 func Differ(old, now []float64) (Difference, error) {
-	if MinP(len(old), len(now)) > Alpha {
-		band, ok := NoiseBand(old, len(now))
+	if MinP(len(old), len(now)) > alpha {
+		band, ok := noiseBand(old, len(now))
 		if !ok {
 			return Difference{}, errors.New("noise is known from at least two old runs and a new one")
 		}
@@ -56,12 +56,12 @@ func Differ(old, now []float64) (Difference, error) {
 		return Difference{}, err
 	}
 	p := min(result.P, 1)
-	return Difference{P: p, Significant: p <= Alpha}, nil
+	return Difference{P: p, Significant: p <= alpha}, nil
 }
 
-// DifferByFactor compares the logarithms of values above 0 with Differ. Times scatter by factors: a band over their
+// differByFactor compares the logarithms of values above 0 with Differ. Times scatter by factors: a band over their
 // logarithms covers their long tail, and is never below 0.
-func DifferByFactor(old, now []float64) (Difference, error) {
+func differByFactor(old, now []float64) (Difference, error) {
 	logs := func(values []float64) []float64 {
 		out := make([]float64, len(values))
 		for i, v := range values {
@@ -79,20 +79,20 @@ func DifferByFactor(old, now []float64) (Difference, error) {
 // MinP returns the smallest possible two-sided p of a rank-sum test of n against m runs.
 func MinP(n, m int) float64 { return min(2/mathx.Choose(n+m, n), 1) }
 
-// A Band is the range of the mean of further runs of the same plan, with the probability 1 − Alpha: a prediction
+// A Band is the range of the mean of further runs of the same plan, with the probability 1 − alpha: a prediction
 // interval by Student's t, which assumes that runs scatter about normally. Few runs have a wide band, because they
 // show little.
 type Band struct{ Low, High float64 }
 
-// NoiseBand returns the band for the mean of `further` runs. ok is false for less than two values, which have no
+// noiseBand returns the band for the mean of `further` runs. ok is false for less than two values, which have no
 // spread.
-func NoiseBand(values []float64, further int) (b Band, ok bool) {
+func noiseBand(values []float64, further int) (b Band, ok bool) {
 	if len(values) < 2 || further < 1 {
 		return Band{}, false
 	}
 	n := float64(len(values))
 	mean := stats.Mean(values)
-	t := stats.InvCDF(stats.TDist{V: n - 1})(1 - Alpha/2)
+	t := stats.InvCDF(stats.TDist{V: n - 1})(1 - alpha/2)
 	reach := t * stats.StdDev(values) * math.Sqrt(1/n+1/float64(further))
 	return Band{Low: mean - reach, High: mean + reach}, true
 }

@@ -23,17 +23,17 @@ func TestSummaries(t *testing.T) {
 // Values of t from a table: 12.706 for one degree of freedom, 4.303 for two, both for 95 %.
 func TestNoiseBand(t *testing.T) {
 	t.Parallel()
-	b, ok := NoiseBand([]float64{9, 10, 11}, 1) // mean 10, deviation 1
+	b, ok := noiseBand([]float64{9, 10, 11}, 1) // mean 10, deviation 1
 	require.True(t, ok)
 	require.InDelta(t, 10+4.303*math.Sqrt(1+1./3), b.High, .001)
 	require.InDelta(t, 10-4.303*math.Sqrt(1+1./3), b.Low, .001)
-	b, _ = NoiseBand([]float64{9, 11}, 2)
+	b, _ = noiseBand([]float64{9, 11}, 2)
 	require.InDelta(t, 10+12.706*math.Sqrt2, b.High, .001)
 	require.True(t, b.Holds(10))
 	require.False(t, b.Holds(50))
-	_, ok = NoiseBand([]float64{9}, 1)
+	_, ok = noiseBand([]float64{9}, 1)
 	require.False(t, ok, "one run has no spread")
-	b, ok = NoiseBand([]float64{7, 7, 7}, 1)
+	b, ok = noiseBand([]float64{7, 7, 7}, 1)
 	require.True(t, ok)
 	require.Equal(t, Band{7, 7}, b)
 }
@@ -99,7 +99,7 @@ func TestFalsePositiveRate(t *testing.T) {
 			}
 		}
 		share := float64(alarms) / trials
-		require.LessOrEqual(t, share, Alpha+.01, "%d against %d", n[0], n[1])
+		require.LessOrEqual(t, share, alpha+.01, "%d against %d", n[0], n[1])
 		require.GreaterOrEqual(t, share, .02, "%d against %d: a test that never speaks is none", n[0], n[1])
 	}
 }

@@ -208,7 +208,7 @@ func changeOf(f verdict.Metric, old, now []float64, tolerance float64) (Change, 
 	var err error
 	differ := Differ
 	if f.Unit == "ms" && min(c.Old.Min, c.New.Min) > 0 {
-		differ = DifferByFactor
+		differ = differByFactor
 	}
 	if c.Difference, err = differ(old, now); err != nil {
 		return c, err
@@ -241,7 +241,7 @@ func byChance(old, now []verdict.Metric) bool {
 		return true
 	}
 	d := stats.BinomialDist{N: int(before + after), P: ofNew / (total + ofNew)}
-	return 1-d.CDF(after-1) > Alpha
+	return 1-d.CDF(after-1) > alpha
 }
 
 // Regressions returns the metrics that got worse.

@@ -30,7 +30,7 @@ func TestPersistentCauseEndsTheRun(t *testing.T) {
 	t.Parallel()
 	limits := testLimits()
 	limits.Start = 10 * time.Minute
-	m := NewTracker(3, limits, noon)
+	m := newTracker(3, limits, noon)
 	for _, after := range []time.Duration{0, 10 * time.Second, 24 * time.Second} {
 		m.Advance(badImage(noon.Add(after)))
 		require.False(t, m.IsDone(), after)
@@ -45,13 +45,13 @@ func TestPersistentCauseEndsTheRun(t *testing.T) {
 // If the user ends a run that does not start, the verdict has the cause.
 func TestInterruptedStartNamesItsCause(t *testing.T) {
 	t.Parallel()
-	m := NewTracker(3, testLimits(), noon)
+	m := newTracker(3, testLimits(), noon)
 	m.Advance(badImage(noon))
 	m.Interrupt()
 	require.Len(t, m.Ends, 1)
 	assert.Contains(t, m.Ends[0].Text, `cannot start: ImagePullBackOff: Back-off pulling image "nowhere/k6"`)
 
-	m = NewTracker(1, testLimits(), noon)
+	m = newTracker(1, testLimits(), noon)
 	m.Interrupt()
 	assert.Empty(t, m.Ends, "no cause is known")
 }
@@ -60,7 +60,7 @@ func TestConfiguredTimeoutIsUsed(t *testing.T) {
 	t.Parallel()
 	limits := testLimits()
 	limits.Start, limits.Patient = 10*time.Minute, true
-	m := NewTracker(3, limits, noon)
+	m := newTracker(3, limits, noon)
 	var news []string
 	for after := time.Duration(0); after < 2*time.Minute; after += 10 * time.Second {
 		news = append(news, m.Advance(badImage(noon.Add(after)))...)
@@ -80,7 +80,7 @@ func TestQuotaAndMissingOperatorAreNamed(t *testing.T) {
 		s.Initializer = Part{Job: job(runName+"-initializer", ""), Events: []string{"FailedCreate: Error creating: pods is forbidden: exceeded quota: pods"}}
 		return s
 	}
-	m := NewTracker(3, limits, noon)
+	m := newTracker(3, limits, noon)
 	assert.Empty(t, m.Suspects(quota(noon)))
 	assert.Len(t, m.Suspects(quota(noon.Add(11*time.Second))), 1, "the reason of a missing pod is looked up")
 	m.Advance(quota(noon))
@@ -88,7 +88,7 @@ func TestQuotaAndMissingOperatorAreNamed(t *testing.T) {
 	require.True(t, m.GivenUp)
 	assert.Contains(t, m.Ends[0].Text, "the initializer (no pod) cannot start: FailedCreate: Error creating: pods is forbidden: exceeded quota: pods")
 
-	m = NewTracker(3, limits, noon)
+	m = newTracker(3, limits, noon)
 	for _, after := range []time.Duration{0, 26 * time.Second} {
 		s := snapshot("made")
 		s.At, s.Stage, s.Initializer = noon.Add(after), "", Part{}

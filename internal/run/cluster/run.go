@@ -43,7 +43,7 @@ type Run struct {
 func Follow(c *Client, namespace string, p plan.Plan, l Limits, dir string) *Run {
 	r := &Run{
 		client: c, namespace: namespace, name: Name(p.TestID), limits: l,
-		machine: NewTracker(p.Runners, l, time.Now()), logs: newLogKeeper(c, namespace, dir),
+		machine: newTracker(p.Runners, l, time.Now()), logs: newLogKeeper(c, namespace, dir),
 		watch: &podWatch{client: c, namespace: namespace, run: Name(p.TestID), last: map[string]*corev1.Pod{}},
 		pods:  make([]string, p.Runners), counts: make([]shard.Progress, p.Runners), started: make(chan struct{}),
 	}

@@ -66,8 +66,8 @@ type runner struct {
 	trouble  string
 }
 
-// NewTracker returns the tracker of a run before its first snapshot.
-func NewTracker(runners int, l Limits, now time.Time) *Tracker {
+// newTracker returns the tracker of a run before its first snapshot.
+func newTracker(runners int, l Limits, now time.Time) *Tracker {
 	return &Tracker{limits: l, since: now, runners: make([]runner, runners)}
 }
 

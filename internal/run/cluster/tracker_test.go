@@ -22,7 +22,7 @@ func advance(m *Tracker, names ...string) {
 
 func TestRunPassesThroughItsPhases(t *testing.T) {
 	t.Parallel()
-	m := NewTracker(3, testLimits(), noon)
+	m := newTracker(3, testLimits(), noon)
 	for _, step := range []struct {
 		name string
 		want Phase
@@ -40,7 +40,7 @@ func TestRunPassesThroughItsPhases(t *testing.T) {
 func TestAttachAtAnyTime(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]Phase{"initializing": Initializing, "creating": Creating, "unpausing": Starting, "running": Running, "over": Ended} {
-		m := NewTracker(3, testLimits(), noon)
+		m := newTracker(3, testLimits(), noon)
 		advance(m, name)
 		assert.Equal(t, want, m.Phase(), name)
 		assert.Empty(t, m.Ends, name)
@@ -50,7 +50,7 @@ func TestAttachAtAnyTime(t *testing.T) {
 // Only the verdict judges a failed threshold: the runner completed and left its shard.
 func TestFailedThresholdIsNotALostRunner(t *testing.T) {
 	t.Parallel()
-	m := NewTracker(3, testLimits(), noon)
+	m := newTracker(3, testLimits(), noon)
 	advance(m, "running")
 	s := snapshot("over")
 	s.Runners[0] = part(runName+"-1", batchv1.JobFailed, setExited(runners.ThresholdsFailed, "Error"))
@@ -67,7 +67,7 @@ func TestRemovalAfterTheEndIsNotALostRunner(t *testing.T) {
 		"drained":                     {setExited(0, "Completed"), setDrained},
 		"deleted, a threshold failed": {setExited(runners.ThresholdsFailed, "Error"), setDeleting},
 	} {
-		m := NewTracker(3, testLimits(), noon)
+		m := newTracker(3, testLimits(), noon)
 		advance(m, "running")
 		s := Snapshot{At: noon, Deleted: true, Runners: make([]Part, 3)}
 		for i := range s.Runners {
@@ -102,7 +102,7 @@ func TestLostRunnerHasPodNodeAndReason(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := NewTracker(3, testLimits(), noon)
+			m := newTracker(3, testLimits(), noon)
 			advance(m, "running")
 			for _, p := range c.steps {
 				s := snapshot("running")
@@ -123,7 +123,7 @@ func TestLostRunnerHasPodNodeAndReason(t *testing.T) {
 
 func TestDeadNodeEndsTheWait(t *testing.T) {
 	t.Parallel()
-	m := NewTracker(3, testLimits(), noon)
+	m := newTracker(3, testLimits(), noon)
 	advance(m, "running")
 	s := snapshot("running")
 	s.Runners[0] = part(runName+"-1", "", setDrained)
@@ -180,7 +180,7 @@ func TestRunThatCannotStartTimesOut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := NewTracker(3, testLimits(), noon)
+			m := newTracker(3, testLimits(), noon)
 			advance(m, c.from)
 			require.False(t, m.IsDone())
 			s := snapshot(c.from)
@@ -195,7 +195,7 @@ func TestRunThatCannotStartTimesOut(t *testing.T) {
 
 func TestRunThatDoesNotEndTimesOut(t *testing.T) {
 	t.Parallel()
-	m := NewTracker(3, testLimits(), noon)
+	m := newTracker(3, testLimits(), noon)
 	advance(m, "running")
 	s := snapshot("over")
 	s.Runners[2] = snapshot("running").Runners[2]

@@ -61,7 +61,7 @@ func (f *findings) findMessage() (m message) {
 	came := units(all)
 	m.idNote = f.describeIDs(came)
 	if len(came) == 0 {
-		f.noMessage(&m)
+		f.noMessage()
 		return m
 	}
 	if len(f.session.published) == 0 {
@@ -81,7 +81,7 @@ func (f *findings) findMessage() (m message) {
 }
 
 // noMessage records that there is nothing to count.
-func (f *findings) noMessage(m *message) {
+func (f *findings) noMessage() {
 	if n := f.session.countConfirmed(); n > 0 {
 		f.missing = append(f.missing, fmt.Sprintf("message: %s were confirmed (%s), and none came on any stream. Check that the URL and --publish-url name one topic (--topic %s).", format.Count(n, "published message"), joinNumbers(f.session.statuses), f.session.Topic))
 		return

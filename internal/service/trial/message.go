@@ -28,7 +28,7 @@ func (t *trial) publish(ctx context.Context) error {
 	v.Token = t.PublishToken
 	v.SentAt = time.Now().UnixMicro()
 	t.sent = append(t.sent, v.SentAt)
-	_, err := t.request(ctx, "publish", p, v, func() string {
+	err := t.request(ctx, "publish", p, v, func() string {
 		switch {
 		case !p.Uses(service.Token):
 			return "it sends no token: add a header with {token}, and set PUBLISH_TOKEN, if the service wants one"

@@ -260,29 +260,28 @@ func (t *trial) secondRequest(ctx context.Context) error {
 	}
 	v := t.values
 	v.Client = client
-	_, err = t.request(ctx, "connect.then", &second.Request, v, t.subscribeRemedy)
-	return err
+	return t.request(ctx, "connect.then", &second.Request, v, t.subscribeRemedy)
 }
 
 // request sends a request of the description. A response that does not confirm it is an error.
-func (t *trial) request(ctx context.Context, field string, request *service.Request, v service.Values, remedy func() string) (stream.Answer, error) {
+func (t *trial) request(ctx context.Context, field string, request *service.Request, v service.Values, remedy func() string) error {
 	r := stream.Fill(request, &v)
 	r.NoRedirect = request == t.s.Publish || request == t.s.End.Request
 	answer, err := t.client.Do(ctx, r)
 	switch {
 	case err != nil:
-		return answer, fmt.Errorf("%s.url: %w", field, err)
+		return fmt.Errorf("%s.url: %w", field, err)
 	case request.Accepts(answer.Status):
-		return answer, nil
+		return nil
 	case answer.Status == http.StatusUnauthorized || answer.Status == http.StatusForbidden:
-		return answer, fmt.Errorf("%s: %s answered %s%s: %s", field, r, inWords(answer.Status), quoteBody(answer.Body), remedy())
+		return fmt.Errorf("%s: %s answered %s%s: %s", field, r, inWords(answer.Status), quoteBody(answer.Body), remedy())
 	case r.NoRedirect && answer.Status < 400 && answer.Header.Get("Location") != "":
-		return answer, fmt.Errorf("%s.url: %s answered %s, to %s, which a run does not follow: write the URL that it leads to",
+		return fmt.Errorf("%s.url: %s answered %s, to %s, which a run does not follow: write the URL that it leads to",
 			field, r, inWords(answer.Status), stream.Shorten(secret.Hide(answer.Header.Get("Location"), t.PublishToken), 200))
 	case answer.Status < 400:
-		return answer, fmt.Errorf("%s.ok: %s answered %s, which does not confirm it by the description: %s", field, r, inWords(answer.Status), t.field(field+".ok"))
+		return fmt.Errorf("%s.ok: %s answered %s, which does not confirm it by the description: %s", field, r, inWords(answer.Status), t.field(field+".ok"))
 	}
-	return answer, fmt.Errorf("%s: %s answered %s%s", field, r, inWords(answer.Status), quoteBody(answer.Body))
+	return fmt.Errorf("%s: %s answered %s%s", field, r, inWords(answer.Status), quoteBody(answer.Body))
 }
 
 // end makes the service end the stream, if a request does that.
@@ -290,7 +289,7 @@ func (t *trial) end(ctx context.Context) error {
 	if t.s.End.By != service.ByRequest {
 		return nil
 	}
-	if _, err := t.request(ctx, "end", t.s.End.Request, t.values, t.subscribeRemedy); err != nil {
+	if err := t.request(ctx, "end", t.s.End.Request, t.values, t.subscribeRemedy); err != nil {
 		return err
 	}
 	err := t.open.await(ctx, t.Patience, func(stream.Part) bool { return false })

@@ -71,9 +71,9 @@ func Accepts(accept, coding string) bool {
 	return wildcard
 }
 
-// MaxWindow is the largest window of zstd: what RFC 9659 asks of servers. That of gzip and deflate has 32 KB, that of br 16 MB,
+// maxWindow is the largest window of zstd: what RFC 9659 asks of servers. That of gzip and deflate has 32 KB, that of br 16 MB,
 // of which memory takes no more than has come.
-const MaxWindow = 8 << 20
+const maxWindow = 8 << 20
 
 // readBuffer is for the bytes that one read brings, of gzip and deflate; the other decoders have their own.
 const readBuffer = 1 << 10
@@ -168,7 +168,7 @@ func (r *Reader) cause(err error) error {
 	case err == io.EOF, err == io.ErrUnexpectedEOF && r.src.err == io.EOF:
 		return errTruncated
 	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
-		return fmt.Errorf("the zstd stream has a window over %d MB, the most that a server may use (RFC 9659)", MaxWindow>>20)
+		return fmt.Errorf("the zstd stream has a window over %d MB, the most that a server may use (RFC 9659)", maxWindow>>20)
 	}
 	return fmt.Errorf("the %s data are broken: %w", r.coding, err)
 }
@@ -241,5 +241,5 @@ func newDeflate(src io.Reader) (io.Reader, error) {
 
 // newZstd is a decoder that runs in the goroutine that reads it.
 func newZstd(src io.Reader) (io.Reader, error) {
-	return zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(MaxWindow))
+	return zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 }
