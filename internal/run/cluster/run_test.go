@@ -236,3 +236,11 @@ func TestFailedReadinessProbeIsNotACause(t *testing.T) {
 	w.explain(t.Context(), "ns", &p)
 	assert.Equal(t, []string{"Killing: Stopping container k6"}, p.Events)
 }
+
+// Under disk pressure a node removes the log with the container.
+func TestLastOutputIgnoresMissingLogs(t *testing.T) {
+	t.Parallel()
+	assert.Empty(t, lastOutput("unable to retrieve container logs for containerd://51e858ada94f"))
+	assert.Equal(t, "the last line", lastOutput("a line\nthe last line\n"))
+	assert.Equal(t, "no such host", lastOutput(`time="2026-11-21T12:00:00Z" level=error msg="no such host"`+"\nbye\n"))
+}

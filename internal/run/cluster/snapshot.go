@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -124,12 +123,21 @@ func (c *Client) explain(ctx context.Context, namespace string, p *Part) {
 	if p.Pod != nil && terminatedState(p.Pod) != nil {
 		tail := int64(50)
 		if text, err := c.CoreV1().Pods(namespace).GetLogs(p.Pod.Name, &corev1.PodLogOptions{TailLines: &tail}).DoRaw(ctx); err == nil {
-			message, ok := runners.LastError(bytes.NewReader(text))
-			if !ok { // its last line, then
-				all := strings.TrimSpace(string(text))
-				message = all[strings.LastIndexByte(all, '\n')+1:]
-			}
-			p.Log = strings.Trim(message, `"`)
+			p.Log = lastOutput(string(text))
 		}
 	}
+}
+
+// lastOutput returns the last error in the log of a container, or its last line; "" if the node no longer has the log, which the API
+// server reports in its place.
+func lastOutput(log string) string {
+	if strings.HasPrefix(log, "unable to retrieve container logs") {
+		return ""
+	}
+	message, ok := runners.LastError(strings.NewReader(log))
+	if !ok {
+		all := strings.TrimSpace(log)
+		message = all[strings.LastIndexByte(all, '\n')+1:]
+	}
+	return strings.Trim(message, `"`)
 }
