@@ -27,7 +27,7 @@ type local struct {
 	control                  *process.Process // serves the control group's reference target; nil: not served here
 }
 
-// Numbers of streams for a suite's target, which starts before its script declares them.
+// Assumptions for the target of a suite, which starts before its script declares the streams.
 const (
 	unplannedConnections = 8192
 	unplannedInterval    = 15 * time.Second
