@@ -96,7 +96,7 @@ lint: node_modules ## gofmt, vet, staticcheck, golangci-lint with gosec, govulnc
 	else printf 'prose, because there is no C compiler: apt-get install gcc libc6-dev\tlint\n' >>"$${NOT_TESTED:-/dev/null}"; fi
 
 node_modules: package.json package-lock.json
-	@echo 'installing the packages of package-lock.json (npm ci)'
+	@echo 'installing the packages of package-lock.json with npm'
 	@npm ci --ignore-scripts --no-fund --no-audit --loglevel=error
 	@touch node_modules
 
