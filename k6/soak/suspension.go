@@ -52,7 +52,7 @@ func (o *outputSoak) current() bool { return o.sleep.slept() == 0 || !o.replacea
 // replaceable reports whether another process can run the clients of this runner for the rest of the run, as `--continue` does.
 func (o *outputSoak) replaceable() bool {
 	planned := o.recorder.thePlan()
-	return o.environment[plan.DocumentVariable] != "" && planned.Suite == "" && o.recorder.declaredSuite() == nil &&
+	return o.environment[plan.DocumentVariable] != "" && !planned.Cuts() && o.recorder.declaredSuite() == nil &&
 		!o.explicit && !(planned.Published() && o.runner.Index == 1)
 }
 
