@@ -12,12 +12,12 @@ import (
 // Idle holds the connections to one server between two requests. It returns the most recently used one first, so that the others reach
 // their limit, and closes those that reach it.
 type Idle[C io.Closer] struct {
-	keep time.Duration
-
 	mu    sync.Mutex
+	keep  time.Duration // 0: no connection is kept
 	limit time.Duration // at most keep
 	conns []idleConn[C] // the most recently used last
 	timer *time.Timer   // nil while there are no connections
+	kept  bool          // the server has answered on a connection that Take returned
 }
 
 type idleConn[C io.Closer] struct {
@@ -35,6 +35,8 @@ func NewIdle[C io.Closer](keep time.Duration) *Idle[C] { return &Idle[C]{keep: k
 // Limit applies the server's own timeout, which a response may contain (Keep-Alive: timeout=5). Half of it is used, because the next
 // request must arrive within that timeout.
 func (i *Idle[C]) Limit(response http.Header) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
 	limit := i.keep
 	for _, parameter := range strings.Split(response.Get("Keep-Alive"), ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(parameter), "=")
@@ -45,8 +47,6 @@ func (i *Idle[C]) Limit(response http.Header) {
 			limit = min(time.Duration(s)*time.Second/2, i.keep)
 		}
 	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
 	i.limit = limit
 }
 
@@ -80,6 +80,25 @@ func (i *Idle[C]) Take() (c C, idle time.Duration, ok bool) {
 	i.conns[last] = idleConn[C]{}
 	i.conns = i.conns[:last]
 	return c, idle, true
+}
+
+// Answered notes that the server answered on a connection that Take returned.
+func (i *Idle[C]) Answered() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.kept = true
+}
+
+// Ended notes that the server had ended a connection after a response. If it has not answered on any connection again, it may close
+// each one after the response without announcing that (Connection: close), so no further connection is kept: a request that arrives at
+// that moment fails.
+func (i *Idle[C]) Ended() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if !i.kept {
+		i.keep, i.limit = 0, 0
+		i.closeFirst(len(i.conns))
+	}
 }
 
 // expire closes the connections that have reached the limit.

@@ -57,6 +57,36 @@ func TestIdleConnectionsAreLimited(t *testing.T) {
 	require.True(t, first.closed.Load())
 }
 
+// A server that ends connections later, as one that restarts, has kept some before.
+func TestNoConnectionIsKeptIfTheServerHasKeptNone(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		ended []bool // of each connection that was used again
+		kept  bool
+	}{
+		"none is used":     {nil, true},
+		"one is used":      {[]bool{false}, true},
+		"the first ended":  {[]bool{true}, false},
+		"the second ended": {[]bool{false, true, true}, true},
+	} {
+		idle := NewIdle[*closer](time.Hour)
+		for _, ended := range tt.ended {
+			idle.Put(new(closer))
+			_, _, ok := idle.Take()
+			require.True(t, ok, name)
+			if ended {
+				idle.Ended()
+			} else {
+				idle.Answered()
+			}
+		}
+		idle.Put(new(closer))
+		idle.Limit(http.Header{"Keep-Alive": {"timeout=5"}})
+		_, _, ok := idle.Take()
+		require.Equal(t, tt.kept, ok, name)
+	}
+}
+
 func TestKeepAliveTimeoutOfTheServerIsUsed(t *testing.T) {
 	t.Parallel()
 	const keep = time.Second

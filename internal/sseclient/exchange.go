@@ -168,6 +168,9 @@ func (d *exchange) ask(ctx context.Context, req *request, a *Response) (*Respons
 	}
 	fail := func(doing string, err error) (*Response, *failure) {
 		hangUp(a.conn)
+		if a.reused {
+			d.client.idleFor(req).Ended()
+		}
 		return nil, phaseFailure(ctx, ReasonError, doing+where, err)
 	}
 	debug := d.newDebug()
@@ -183,6 +186,9 @@ func (d *exchange) ask(ctx context.Context, req *request, a *Response) (*Respons
 		if a.idle = d.client.idleFor(req); a.idle != nil {
 			a.idle.Limit(a.Header)
 		}
+	}
+	if a.reused {
+		d.client.idleFor(req).Answered()
 	}
 	debug.response(a)
 	return a, nil

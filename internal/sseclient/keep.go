@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/sse-soak/sse-soak/internal/http1"
 )
 
@@ -44,6 +46,9 @@ type idleKey struct {
 // idleFor returns the idle connections that may carry a request, and that its connection joins; nil if the connection is for this
 // request only.
 func (c *Client) idleFor(r *request) *idleConns {
+	if httpguts.HeaderValuesContainsToken(r.header.Values("Connection"), "close") {
+		return nil // no request may follow (RFC 9112, 9.6)
+	}
 	if r.plain || r.Protocol == HTTP2 || c.Unshared {
 		return nil
 	}
@@ -84,6 +89,7 @@ func (d *exchange) takeIdle(req *request) net.Conn {
 			return c.Conn
 		}
 		_ = c.Close()
+		idle.Ended()
 	}
 }
 

@@ -20,7 +20,11 @@ func (c *polled) keep() bool {
 		return false
 	}
 	var one [1]byte
-	if n, err := c.Read(one[:]); n > 0 || err != errNotReady {
+	switch n, err := c.Read(one[:]); {
+	case n > 0:
+		return false
+	case err != errNotReady:
+		c.idle.Ended()
 		return false
 	}
 	r := &resting{polled: c, ready: make(chan struct{}, 1)}

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -31,14 +32,19 @@ const (
 	wholeOne   = head + twoInChunk
 )
 
-// finish makes a POST whose response ends by itself, and returns how it ended, and its events.
-func finish(t *testing.T, c *Client, url string, on Callbacks) (end Close, events int) {
+// finish makes a POST whose response ends by itself, and returns how it ended, and its events. The rest are header fields: names
+// and values.
+func finish(t *testing.T, c *Client, url string, on Callbacks, fields ...string) (end Close, events int) {
 	t.Helper()
+	header := make(http.Header)
+	for field := range slices.Chunk(fields, 2) {
+		header.Set(field[0], field[1])
+	}
 	g := c.Group(t.Context())
 	defer g.Close()
 	var s *Stream
 	done := make(chan struct{})
-	on.Request = func() Request { return Request{URL: url, Method: http.MethodPost, Body: "{}"} }
+	on.Request = func() Request { return Request{URL: url, Method: http.MethodPost, Header: header, Body: "{}"} }
 	on.Event = func(time.Time, *eventstream.Event) {
 		if events++; events == 2 {
 			s.KeepConnection()
@@ -262,7 +268,7 @@ func TestRequestsToAServerThatClosesIdleConnections(t *testing.T) {
 	var requests atomic.Int32
 	address := sockets.Serve(t, func(conn net.Conn) {
 		for in, first := bufio.NewReader(conn), true; ; first = false {
-			if !first {
+			if !first && requests.Load() > 2*clients { // the first connections are reused
 				_ = conn.SetReadDeadline(time.Now().Add(time.Duration(rand.IntN(4000)) * time.Microsecond))
 				if _, err := in.Peek(1); err != nil {
 					return
@@ -330,6 +336,50 @@ func TestLateHeadersDoNotHoldBackOtherRequests(t *testing.T) {
 	for range requests {
 		require.Equal(t, ReasonServer, <-reasons)
 	}
+}
+
+// A server that ends an idle connection before it has answered on any may do so after each response, without Connection: close.
+func TestConnectionOfAServerThatKeepsNoneIsNotReused(t *testing.T) {
+	t.Parallel()
+	var accepted atomic.Int32
+	closed := make(chan struct{})
+	address := sockets.Serve(t, func(conn net.Conn) {
+		first := accepted.Add(1) == 1
+		for in := bufio.NewReader(conn); ; {
+			r, err := http.ReadRequest(in)
+			if err != nil {
+				return
+			}
+			_, _ = io.Copy(io.Discard, r.Body)
+			_, _ = io.WriteString(conn, wholeOne)
+			if first {
+				_ = conn.Close()
+				close(closed)
+				return
+			}
+		}
+	})
+	c := new(Client)
+	t.Cleanup(c.CloseIdle)
+	for range 3 {
+		end, events := finish(t, c, "http://"+address, Callbacks{})
+		require.Equal(t, ReasonServer, end.Reason, end.Message())
+		require.Equal(t, 2, events)
+		<-closed
+	}
+	require.EqualValues(t, 3, accepted.Load())
+}
+
+func TestConnectionIsClosedAfterARequestToCloseIt(t *testing.T) {
+	t.Parallel()
+	url, accepted, _ := answerEach(t, func(int) string { return wholeOne })
+	c := new(Client)
+	t.Cleanup(c.CloseIdle)
+	for range 2 {
+		end, _ := finish(t, c, url, Callbacks{}, "Connection", "Keep-Alive, Close")
+		require.Equal(t, ReasonServer, end.Reason, end.Message())
+	}
+	require.EqualValues(t, 2, accepted.Load())
 }
 
 // A response that the client leaves takes its connection with it, however it leaves.
