@@ -68,6 +68,9 @@ func (c *deliveries) follow(p *Print) (a Arrival) {
 	f := c.cursor
 	f.log.mu.Lock()
 	defer f.log.mu.Unlock()
+	if span := c.openSpan(); span != nil {
+		span.print(p)
+	}
 	if next := f.last + 1; f.joined == c.stream.count && next > c.numbers.highest && next <= f.log.last() && f.log.at(next).Print == p.Sum {
 		c.receive(next, p.At, &a)
 		return a
@@ -118,7 +121,7 @@ func (c *deliveries) place(p *Print, a *Arrival) {
 	span := c.openSpan()
 	resumed := span != nil && span.Resumed && (p.At-span.From < joining || !c.sawNoop) && c.has(uint64(first))
 	last := c.atEnd(p.At) || c.numbers.highest == f.log.last() && !f.log.hasNearby(f.last, p.Sum)
-	if last && (f.log.repeats || !resumed) {
+	if last && (f.log.similar || !resumed) {
 		c.addEntry(p, a) // no stream shows whether it is a copy or a new message: see Entry.Repeat
 		return
 	}

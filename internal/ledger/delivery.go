@@ -33,6 +33,38 @@ type Span struct {
 	// First and Last are the lowest and the highest number among the messages received on this stream; 0: none.
 	First uint64 `json:"first,omitempty"`
 	Last  uint64 `json:"last,omitempty"`
+	// Prints is the number of messages without a number that this stream received, and Sum their Checksum: on a stream that did not
+	// resume, without those of its first second.
+	Prints uint64 `json:"prints,omitempty"`
+	Sum    uint64 `json:"sum,omitempty"`
+}
+
+// A Checksum identifies a sequence of fingerprints: that of one fingerprint more is Add of the fingerprint.
+type Checksum uint64
+
+// sumFactor is odd, so that no fingerprint is lost by multiplication.
+const sumFactor = 0x9e3779b97f4a7c15
+
+// Add returns the checksum of the sequence with one fingerprint more.
+func (s Checksum) Add(print uint64) Checksum { return s*sumFactor + Checksum(print) }
+
+// Shift returns what a sequence contributes to the checksum of one that has count fingerprints more.
+func (s Checksum) Shift(count uint64) Checksum {
+	for factor := Checksum(sumFactor); count > 0; count /= 2 {
+		if count%2 == 1 {
+			s *= factor
+		}
+		factor *= factor
+	}
+	return s
+}
+
+// print adds a fingerprint to the checksum of the stream.
+func (s *Span) print(p *Print) {
+	if s.Resumed || p.At-s.From >= joining {
+		s.Prints++
+		s.Sum = uint64(Checksum(s.Sum).Add(p.Sum))
+	}
 }
 
 // receive records the number of a message that was received for the first time.

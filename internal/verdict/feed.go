@@ -2,7 +2,6 @@ package verdict
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -16,10 +15,11 @@ import (
 // A sharedTopic is a topic whose streams are compared with each other, because its messages carry no numbers.
 type sharedTopic struct {
 	*shard.Feed
-	aligned  *feed.Feed
-	topic    *Topic
-	clients  int
-	unshared bool // most messages reached one client each: the clients do not receive the same
+	aligned   *feed.Feed
+	topic     *Topic
+	clients   int
+	uncertain []string // clients of which it is unknown what they received
+	unshared  bool     // most messages reached one client each: the clients do not receive the same
 
 	runner   int // whose times messages has
 	messages []shard.Message
@@ -127,29 +127,17 @@ func (t *sharedTopic) receivedBy(runner *shard.Runner, index int) []shard.Messag
 		return t.messages
 	}
 	t.runner, t.messages = index, make([]shard.Message, len(t.aligned.Messages))
+	lag := t.aligned.Lag(t.Of[index]) // or the difference of the clocks
 	for n := range t.messages {
-		us := runner.At(t.aligned.ArrivedAt(n, t.Of[index])).UnixMicro()
-		t.messages[n] = shard.Message{SentUS: us, AnsweredUS: us, State: shard.Open}
+		at := t.aligned.ArrivedAt(n, t.Of[index])
+		t.messages[n] = shard.Message{
+			SentUS: runner.At(at - max(lag, 0)).UnixMicro(), AnsweredUS: runner.At(at - min(lag, 0)).UnixMicro(), State: shard.Open,
+		}
 		if t.isExpected(n) {
 			t.messages[n].State = shard.Confirmed
 		}
 	}
-	t.lower()
 	return t.messages
-}
-
-// lower corrects when messages were sent that few clients received: not after a later message that most received. A client that joined
-// before the others and lags receives the first ones after the others have joined.
-func (t *sharedTopic) lower() {
-	earliest := int64(math.MaxInt64)
-	for n := len(t.messages) - 1; n >= 0; n-- {
-		m := &t.messages[n]
-		if 2*int(t.aligned.Messages[n].Count) > t.clients {
-			earliest = min(earliest, m.SentUS)
-			continue
-		}
-		m.SentUS, m.AnsweredUS = min(m.SentUS, earliest), min(m.AnsweredUS, earliest)
-	}
 }
 
 // compareShared compares the messages that the ith connection received with those of the other clients of its topic. They count as
@@ -161,12 +149,15 @@ func (s *Streams) compareShared(i int, r *shard.Connection) *shard.Connection {
 		return r
 	}
 	t.aligned.Joining = s.joiningTime(r)
-	certain := t.aligned.Certain(t.Of[r.Runner], &r.Record)
-	if corrected := t.aligned.Correct(t.Of[r.Runner], &r.Record, certain); corrected != &r.Record {
-		r = s.mutableConnection(i, r)
-		r.Record = *corrected
+	corrected := t.aligned.Correct(t.Of[r.Runner], &r.Record)
+	if corrected.Uncertain {
+		t.uncertain = append(t.uncertain, r.ID)
 	}
-	r = s.compareWith(i, r, t.receivedBy(&s.m.Runners[r.Runner], r.Runner), t.topic, certain)
+	if corrected.Record != &r.Record {
+		r = s.mutableConnection(i, r)
+		r.Record = *corrected.Record
+	}
+	r = s.compareWith(i, r, t.receivedBy(&s.m.Runners[r.Runner], r.Runner), t.topic, corrected.Certain)
 	if t.topic.Streams == 1 || r.Arrived() < t.topic.Fewest {
 		t.topic.Fewest = r.Arrived()
 	}
@@ -223,6 +214,12 @@ func (t *sharedTopic) monotonous() string {
 		t.topic.subject(), contents, format.Duration(interval))
 }
 
+// uncertainReason states that it is unknown what clients missed.
+func (t *sharedTopic) uncertainReason() string {
+	return fmt.Sprintf("content repeats, so it is unknown which messages%s %s lacks (the first: %s): set message.same to a part that differs between messages",
+		t.topic.subject(), format.Plural(len(t.uncertain), "client", "clients"), t.uncertain[0])
+}
+
 // comparabilityCheck returns the check that the clients of each topic received enough of the same messages to compare
 // them.
 func (s *Streams) comparabilityCheck() Check {
@@ -239,6 +236,8 @@ func (s *Streams) comparabilityCheck() Check {
 			c.Reasons = append(c.Reasons, fmt.Sprintf("the clients%s received different messages, most of which reached one client: set message.same to the part that is the same for all, or write message: 'unchecked'", topic))
 		case s.shared[t.Name].monotonous() != "":
 			c.Reasons = append(c.Reasons, s.shared[t.Name].monotonous())
+		case len(s.shared[t.Name].uncertain) > 0:
+			c.Reasons = append(c.Reasons, s.shared[t.Name].uncertainReason())
 		case t.Streams < 2:
 			c.Reasons = append(c.Reasons, fmt.Sprintf("%s%s cannot be compared with others: set CONNECTIONS to at least 2 for each topic", format.Count(t.Streams, "client"), topic))
 		case t.Messages < clamp.Uint64(t.Streams):

@@ -14,10 +14,6 @@ const (
 	mostCompared = 1024
 )
 
-// Certain returns for each stream of a connection when it had received enough to know with which message it began; 0: from its start on.
-// If content repeats, its first messages may be others with the same content. Until then, a deviation from other streams may not be a fault.
-func (f *Feed) Certain(log int, r *ledger.Record) []ledger.Instant { return f.logs[log].certain(r) }
-
 // Monotonous returns the number of different contents and the mean interval of a runner's messages if they are too few and too short to
 // compare streams; otherwise 0.
 func (f *Feed) Monotonous() (contents int, interval time.Duration) {
@@ -35,6 +31,8 @@ func (l *Log) interval() time.Duration {
 	return (l.Entries[last].At - l.Entries[0].At) / time.Duration(last)
 }
 
+// certain returns for each stream of a connection when it had received enough to know with which message it began; 0: from its start on.
+// If content repeats, its first messages may be others with the same content. Until then, a deviation from other streams may not be a fault.
 func (l *Log) certain(r *ledger.Record) []ledger.Instant {
 	certain := make([]ledger.Instant, len(r.Spans))
 	if l.repeated == nil && l.monotonous == 0 {

@@ -6,12 +6,21 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// Correct returns the record of a connection in the numbers of the feed, with its copies and its messages out of order. certain is what
-// Certain returned for it.
-func (f *Feed) Correct(log int, r *ledger.Record, certain []ledger.Instant) *ledger.Record {
+// A Correction is the record of one connection in the numbers of the feed.
+type Correction struct {
+	Record *ledger.Record
+	// Certain is when the place of each stream in the feed was known; 0: from its start on. Until then no message is expected.
+	Certain []ledger.Instant
+	// Uncertain reports whether content repeats, and it is unknown which messages the connection received.
+	Uncertain bool
+}
+
+// Correct returns the record of a connection in the numbers of the feed, with its copies and its messages out of order.
+func (f *Feed) Correct(log int, r *ledger.Record) Correction {
+	certain := f.logs[log].certain(r)
 	r = repairRecord(f.logs[log], r, f.Repeats)
-	if f.sameNumbers[log] && r.Deviations == nil {
-		return r
+	if !f.certifies() && f.sameNumbers[log] && r.Deviations == nil {
+		return Correction{Record: r, Certain: certain}
 	}
 	c := correction{Feed: f, log: log, source: r, record: *r, certain: certain}
 	c.record.Findings, c.record.Cuts = slices.Clone(r.Findings), cutsOf(r)
@@ -20,7 +29,8 @@ func (f *Feed) Correct(log int, r *ledger.Record, certain []ledger.Instant) *led
 	c.begin()
 	c.reorder()
 	c.renumber()
-	return &c.record
+	uncertain := f.certifies() && !c.certify()
+	return Correction{Record: &c.record, Certain: certain, Uncertain: uncertain}
 }
 
 // A correction makes the record of one connection.
@@ -29,7 +39,7 @@ type correction struct {
 	log      int
 	source   *ledger.Record
 	record   ledger.Record
-	certain  []ledger.Instant // see Certain
+	certain  []ledger.Instant // see Correction
 	received []uint64         // numbers of messages that the log has as extras, or changed
 	findings []ledger.Finding // by the numbers of the feed
 }

@@ -7,6 +7,7 @@ package feed
 
 import (
 	"iter"
+	"math"
 	"slices"
 	"time"
 
@@ -49,6 +50,7 @@ type Feed struct {
 	changed  map[uint32]uint32
 	// repeated: a message has the content of an earlier one.
 	repeated    bool
+	series      series
 	offsets     [][]offset // between the instants of two logs
 	sameNumbers []bool     // of each log: its entries have the numbers of the feed
 }
@@ -57,9 +59,8 @@ type Feed struct {
 type Message struct {
 	Count uint32 // streams that received it
 	Live  bool   // see ledger.Entry
-	// Log and At are a log that has the message, and its first arrival there.
-	Log int
-	At  ledger.Instant
+	// At is its first arrival, by the clock of the first log.
+	At ledger.Instant
 
 	id uint32
 }
@@ -74,6 +75,7 @@ type node struct {
 	number        uint32 // 0: it is a copy
 	log           int32  // the last log that has it
 	live          bool
+	doubtful      bool // it may be a copy
 	copied        bool // see ledger.Extra.Resumed
 	repeated      bool // an earlier node has the same print
 	repeatedLater bool // a later node has it
@@ -100,6 +102,10 @@ func Align(logs []*Log, anyOrder, repeats bool, records Records) *Feed {
 	order = f.addExtras(order)
 	f.number(order, records)
 	f.compare()
+	if f.certifies() {
+		f.setSeries(records)
+		f.cover(records)
+	}
 	return f
 }
 
@@ -190,21 +196,40 @@ func (f *Feed) number(order []uint32, records Records) {
 		}
 		f.repeated = f.repeated || n.repeated
 		n.number = uint32(len(f.Messages)) + 1 // #nosec G115 -- bounded by the logs
-		f.Messages = append(f.Messages, Message{Count: n.count, Live: n.live, Log: -1, id: id})
+		f.Messages = append(f.Messages, Message{Count: n.count, Live: n.live && !n.doubtful, At: math.MaxInt64, id: id})
 	}
 	for log := range f.logs {
+		shift := f.offset(log, 0)
 		for i, id := range f.ids[log] {
-			f.setArrival(id, log, f.logs[log].Entries[i].At)
+			f.setArrival(id, f.logs[log].Entries[i].At+shift)
 		}
 		for i, id := range f.extras[log] {
-			f.setArrival(id, log, f.logs[log].Extras[i].At)
+			f.setArrival(id, f.logs[log].Extras[i].At+shift)
 		}
+	}
+	f.orderTimes()
+}
+
+// setArrival records an arrival of a message by the clock of the first log.
+func (f *Feed) setArrival(id uint32, at ledger.Instant) {
+	if n := f.nodes[id].number; n > 0 {
+		m := &f.Messages[n-1]
+		m.At = min(m.At, at)
 	}
 }
 
-func (f *Feed) setArrival(id uint32, log int, at ledger.Instant) {
-	if n := f.nodes[id].number; n > 0 && f.Messages[n-1].Log < 0 {
-		f.Messages[n-1].Log, f.Messages[n-1].At = log, at
+// orderTimes corrects when messages were sent: not after a later one. A client that joined before the others and lags receives the first
+// ones after the others have joined.
+func (f *Feed) orderTimes() {
+	if f.AnyOrder {
+		return
+	}
+	earliest := ledger.Instant(math.MaxInt64)
+	for i := range slices.Backward(f.Messages) {
+		if m := &f.Messages[i]; m.Live {
+			earliest = min(earliest, m.At)
+			m.At = earliest
+		}
 	}
 }
 
@@ -249,7 +274,7 @@ func (f *Feed) copies(order []uint32, records Records) map[uint32]bool {
 	for _, d := range doubts {
 		n := &f.nodes[d.id]
 		copies[d.id] = 2*n.count <= surely[d.id]
-		n.live = n.live && 2*n.count > possibly[d.id]
+		n.doubtful = 2*n.count <= possibly[d.id]
 	}
 	return copies
 }

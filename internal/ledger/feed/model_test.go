@@ -139,7 +139,7 @@ func (w *simulation) end() ([]*ledger.Record, *Feed) {
 
 // correct returns the record of a connection as the verdict sees it.
 func correct(f *Feed, log int, r *ledger.Record) *ledger.Record {
-	return f.Correct(log, r, f.Certain(log, r))
+	return f.Correct(log, r).Record
 }
 
 // missing returns how many messages between the first and the last one did not arrive.

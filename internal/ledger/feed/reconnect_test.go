@@ -114,7 +114,7 @@ func TestUniqueContentShowsThePlace(t *testing.T) {
 	}
 	records, f := w.end()
 	require.Len(t, f.Messages, 60)
-	certain := f.Certain(0, records[0])
+	certain := f.Correct(0, records[0]).Certain
 	require.Less(t, certain[0], 3050*time.Millisecond, "the second message has unique content")
 }
 

@@ -85,6 +85,15 @@ func (f *Feed) difference(from, to int) ledger.Instant {
 
 // ArrivedAt returns when the message with an index first arrived, as an instant of a log.
 func (f *Feed) ArrivedAt(index, log int) ledger.Instant {
-	m := &f.Messages[index]
-	return m.At + f.offset(m.Log, log)
+	return f.Messages[index].At + f.offset(0, log)
+}
+
+// Lag returns how much later than the first log a log received messages by the clocks of their runners; 0 if it is so much that one of the
+// clocks is wrong.
+func (f *Feed) Lag(log int) time.Duration {
+	clocks := time.Duration(f.logs[0].StartedUS-f.logs[log].StartedUS) * time.Microsecond
+	if lag := f.offset(0, log) - clocks; lag.Abs() <= maxDelay {
+		return lag
+	}
+	return 0
 }

@@ -1,0 +1,243 @@
+package feed
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+)
+
+// certifies reports whether chains are searched for: content repeats, and the service sends each message once and in order.
+func (f *Feed) certifies() bool {
+	return f.repeated && !f.AnyOrder && !f.Repeats
+}
+
+// certify replaces what was recorded of the chains that have a place. It reports whether it is known what the connection received: a chain
+// without a place has a fault, if other streams show what was sent.
+func (c *correction) certify() (certain bool) {
+	r := &c.record
+	had := without([]ledger.Range{{r.First, r.Last}}, r.Holes)
+	var received []ledger.Range
+	var faulty []period
+	certain = true
+	for _, chain := range c.chains(c.log, c.source) {
+		at := period{c.source.Spans[chain.from].From, endOf(c.source, chain)}
+		c.certain[chain.from] = at.from + c.Joining + maxSpread
+		low, high := numbersOf(r.Spans[chain.from : chain.to+1])
+		recorded := within(had, low, high)
+		switch {
+		case chain.state == placed && !(c.series.few && c.missesEdge(chain)):
+			received = append(received, c.receivedFirst(at.from, chain.first, had)...)
+			received = append(received, c.place(chain)...)
+			c.dropFaults(at)
+		case chain.state == unplaced && c.isFaulty(chain, recorded):
+			received = append(received, recorded...)
+			faulty = append(faulty, at)
+		default:
+			certain = false
+			received = append(received, c.assume(chain, recorded)...)
+			c.dropFaults(at)
+		}
+	}
+	c.setReceived(received)
+	c.dropUnknown(faulty)
+	return certain
+}
+
+// place sets the numbers of a chain that has a place, and returns them.
+func (c *correction) place(of chain) []ledger.Range {
+	spans := c.record.Spans[of.from : of.to+1]
+	for i := range spans {
+		spans[i].First, spans[i].Last = 0, 0
+	}
+	spans[0].First, spans[0].Last = of.first, of.last
+	if of.first == 0 {
+		return nil
+	}
+	return []ledger.Range{{of.first, of.last}}
+}
+
+// setReceived sets the numbers that arrived.
+func (c *correction) setReceived(received []ledger.Range) {
+	r := &c.record
+	slices.SortFunc(received, func(a, b ledger.Range) int { return cmp.Compare(a[0], b[0]) })
+	r.First, r.Last, r.Holes = 0, 0, nil
+	for _, part := range received {
+		switch {
+		case r.First == 0:
+			r.First = part[0]
+		case part[0] > r.Last+1:
+			r.Holes = append(r.Holes, ledger.Range{r.Last + 1, part[0] - 1})
+		}
+		r.Last = max(r.Last, part[1])
+	}
+}
+
+// dropUnknown drops the messages whose numbers were unknown, but not those of faulty chains. Without such chains, the connection has no
+// fault of which only the count is listed.
+func (c *correction) dropUnknown(faulty []period) {
+	r := &c.record
+	if r.Deviations != nil {
+		d := *r.Deviations
+		d.UnknownAt = slices.DeleteFunc(slices.Clone(d.UnknownAt), func(at ledger.Instant) bool {
+			return !slices.ContainsFunc(faulty, func(p period) bool { return p.has(at) })
+		})
+		r.Deviations = &d
+	}
+	if len(faulty) == 0 {
+		r.Duplicated, r.Reordered = 0, 0
+	}
+}
+
+// assume returns the numbers of the messages that a chain without a place may have received: all that were sent while it was open, but
+// not one with unique content that did not arrive.
+func (c *correction) assume(of chain, received []ledger.Range) (assumed []ledger.Range) {
+	shift := c.offset(c.log, 0)
+	first, end := c.series.between(c.source.Spans[of.from].From+shift, endOf(c.source, of)+shift)
+	last := uint64(0) // of the messages whose loss is certain
+	if len(received) > 0 && c.source.Duplicated == 0 && of.state == unplaced && !c.series.few {
+		last = received[len(received)-1][1]
+	}
+	for i := first; i < end; i++ {
+		if n := c.series.numbers[i]; n > last || !c.series.unique[i] || countBetween(received, n, n) > 0 {
+			assumed = addNumber(assumed, n)
+		}
+	}
+	return assumed
+}
+
+// receivedFirst returns which of the messages before a chain arrived right after its start.
+func (c *correction) receivedFirst(from ledger.Instant, before uint64, received []ledger.Range) []ledger.Range {
+	first, end := c.series.between(from+c.offset(c.log, 0)-maxSpread, from+c.offset(c.log, 0)+c.Joining)
+	if first >= end || before == 0 {
+		return nil
+	}
+	return within(received, c.series.numbers[first], min(c.series.numbers[end-1], before-1))
+}
+
+// isFaulty reports whether a chain has a fault where it is certain what was sent.
+func (c *correction) isFaulty(of chain, recorded []ledger.Range) bool {
+	if len(recorded) == 0 {
+		return false
+	}
+	part, ok := c.agreed(c.log, c.source, of, recorded[0][0], recorded[len(recorded)-1][1])
+	return ok && (c.hasFault(part) || c.misses(part)) && c.explains(of, recorded)
+}
+
+// explains reports whether as many messages were recorded of a chain as it received. Those that were sent right before its first second
+// ended may be among them.
+func (c *correction) explains(of chain, recorded []ledger.Range) bool {
+	var received, count uint64
+	for _, s := range c.source.Spans[of.from : of.to+1] {
+		received += s.Prints
+	}
+	at := period{c.source.Spans[of.from].From + c.Joining, endOf(c.source, of)}
+	shift := c.offset(c.log, 0)
+	early, end := c.series.between(at.from+shift-maxSpread, at.to+shift)
+	first, _ := c.series.between(at.from+shift, at.to+shift)
+	if first < end {
+		count = countBetween(recorded, c.series.numbers[first], recorded[len(recorded)-1][1])
+	}
+	for _, f := range c.record.Findings {
+		if (f.Kind == ledger.KindDuplicated || f.Kind == ledger.KindCorrupted) && at.has(f.At) {
+			count++
+		}
+	}
+	return c.record.Unlisted > 0 && c.record.Duplicated > 0 || received >= count && received <= count+uint64(first-early) // #nosec G115 -- positive
+}
+
+// misses reports whether a message did not arrive that was sent in a period.
+func (c *correction) misses(p period) bool {
+	shift := c.offset(0, c.log)
+	for _, h := range c.record.Holes {
+		for n := h[0]; n <= h[1]; n++ {
+			if m := &c.Messages[n-1]; m.Live && p.has(m.At+shift) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// missesEdge reports whether messages that were sent before or after those of a chain were expected on it. Of few contents, the chain may
+// have another place.
+func (c *correction) missesEdge(of chain) bool {
+	shift := c.offset(c.log, 0)
+	from, to := c.source.Spans[of.from].From+shift+c.Joining+maxSpread, endOf(c.source, of)+shift-c.Joining
+	first, end := c.series.between(from, to)
+	return of.first > 0 && first < end && (c.series.numbers[first] < of.first || c.series.numbers[end-1] > of.last)
+}
+
+// hasFault reports whether there is a finding of a period.
+func (c *correction) hasFault(p period) bool {
+	return slices.ContainsFunc(c.record.Findings, func(f ledger.Finding) bool { return isOfFeed(f.Kind) && p.has(f.At) })
+}
+
+// isOfFeed reports whether the alignment decides on findings of a kind.
+func isOfFeed(k ledger.Kind) bool {
+	return k == ledger.KindDuplicated || k == ledger.KindReordered || k == ledger.KindCorrupted
+}
+
+// dropFaults drops the findings of a period.
+func (c *correction) dropFaults(p period) {
+	r := &c.record
+	r.Findings = slices.DeleteFunc(r.Findings, func(f ledger.Finding) bool {
+		if !isOfFeed(f.Kind) || !p.has(f.At) {
+			return false
+		}
+		switch f.Kind {
+		case ledger.KindDuplicated:
+			r.Duplicated--
+			if r.Cuts != nil {
+				r.Cuts.CountCopies(f.At, -1)
+			}
+		case ledger.KindReordered:
+			r.Reordered--
+		default:
+			r.Corrupted--
+		}
+		return true
+	})
+}
+
+// numbersOf returns the lowest and the highest number of spans; 0: none.
+func numbersOf(spans []ledger.Span) (low, high uint64) {
+	for _, s := range spans {
+		if s.First > 0 && (low == 0 || s.First < low) {
+			low = s.First
+		}
+		high = max(high, s.Last)
+	}
+	return low, high
+}
+
+// within returns the parts of ranges between two numbers.
+func within(ranges []ledger.Range, low, high uint64) (out []ledger.Range) {
+	for _, r := range ranges {
+		if from, to := max(r[0], low), min(r[1], high); from > 0 && from <= to {
+			out = append(out, ledger.Range{from, to})
+		}
+	}
+	return out
+}
+
+// countBetween counts the numbers of ranges between two numbers.
+func countBetween(ranges []ledger.Range, low, high uint64) (count uint64) {
+	for _, r := range within(ranges, low, high) {
+		count += r[1] - r[0] + 1
+	}
+	return count
+}
+
+// without returns ascending ranges without others.
+func without(ranges, others []ledger.Range) []ledger.Range {
+	for _, o := range others {
+		var rest []ledger.Range
+		for _, r := range ranges {
+			rest = append(rest, within([]ledger.Range{r}, 1, o[0]-1)...)
+			rest = append(rest, within([]ledger.Range{r}, o[1]+1, r[1])...)
+		}
+		ranges = rest
+	}
+	return ranges
+}

@@ -1,0 +1,135 @@
+package feed
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+)
+
+// A series holds the messages that streams received while they were open of the feed, to find what a chain received.
+type series struct {
+	numbers []uint64          // of the messages
+	sums    []ledger.Checksum // of the first messages
+	sent    []ledger.Instant  // ascending
+	unique  []bool            // no other message has this content
+	few     bool              // it has at most fewContents
+	follows []bool            // a chain that has a place received it and the one after it
+	open    []period          // when such chains were open, by the clock of the first log
+}
+
+// A period is a time between two instants.
+type period struct{ from, to ledger.Instant }
+
+func (p period) has(at ledger.Instant) bool { return at >= p.from && at <= p.to }
+
+// setSeries prepares the search for the places of chains.
+func (f *Feed) setSeries(records Records) {
+	s, late := &f.series, f.late(records)
+	s.sums = append(s.sums, 0)
+	for i := range f.Messages {
+		if m := &f.Messages[i]; m.Count > 1 || f.nodes[m.id].live || late[m.id] {
+			s.numbers = append(s.numbers, uint64(i)+1)
+			s.sums = append(s.sums, s.sums[len(s.sums)-1].Add(f.nodes[m.id].print))
+			s.sent = append(s.sent, m.At)
+		}
+	}
+	times := map[uint64]int{}
+	for i := range f.Messages {
+		times[f.nodes[f.Messages[i].id].print]++
+	}
+	s.few = len(times) <= fewContents
+	s.follows, s.unique = make([]bool, len(s.numbers)), make([]bool, len(s.numbers))
+	for i, n := range s.numbers {
+		s.unique[i] = times[f.nodes[f.Messages[n-1].id].print] == 1
+	}
+}
+
+// late returns the messages that one stream received, as its first ones, but not right after its start: they are not a greeting.
+func (f *Feed) late(records Records) map[uint32]bool {
+	late, singles := map[uint32]bool{}, make([][]uint64, len(f.logs))
+	for log, l := range f.logs {
+		for i := range l.Entries {
+			if e := &l.Entries[i]; e.Count == 1 && !e.Live {
+				singles[log] = append(singles[log], uint64(i)+1)
+			}
+		}
+	}
+	for log, r := range records {
+		for _, n := range singles[log] {
+			if at := f.logs[log].Entries[n-1].At; hasReceived(r, n) && wasOpen(r, at, 0) && !hasJustOpened(r, at, f.Joining) {
+				late[f.ids[log][n-1]] = true
+			}
+		}
+	}
+	return late
+}
+
+// hasJustOpened reports whether a connection opened a stream within a time before an instant.
+func hasJustOpened(r *ledger.Record, at, within ledger.Instant) bool {
+	return slices.ContainsFunc(r.Spans, func(s ledger.Span) bool { return s.From <= at && at < s.From+within })
+}
+
+// sum returns the checksum of the messages from one index to before another one.
+func (s *series) sum(from, to int) ledger.Checksum {
+	return s.sums[to] - s.sums[from].Shift(uint64(to-from)) // #nosec G115 -- positive
+}
+
+// between returns the indexes of the messages that were sent between two instants.
+func (s *series) between(from, to ledger.Instant) (first, end int) {
+	first, _ = slices.BinarySearch(s.sent, from)
+	end, _ = slices.BinarySearch(s.sent, to+1)
+	return first, end
+}
+
+// numbered returns the indexes of the messages with numbers in a range.
+func (s *series) numbered(low, high uint64) (first, end int) {
+	first, _ = slices.BinarySearch(s.numbers, low)
+	end, _ = slices.BinarySearch(s.numbers, high+1)
+	return first, end
+}
+
+// cover records what the chains received that have a place, and when they were open.
+func (f *Feed) cover(records Records) {
+	s := &f.series
+	for log, r := range records {
+		shift := f.offset(log, 0)
+		for _, c := range f.chains(log, r) {
+			if c.state != placed || c.first == 0 {
+				continue
+			}
+			first, end := s.numbered(c.first, c.last)
+			for i := first; i < end-1; i++ {
+				s.follows[i] = true
+			}
+			s.open = append(s.open, period{r.Spans[c.from].From + f.Joining + shift, endOf(r, c) + shift})
+		}
+	}
+	slices.SortFunc(s.open, func(a, b period) int { return cmp.Compare(a.from, b.from) })
+	var joined []period
+	for _, p := range s.open {
+		if last := len(joined) - 1; last >= 0 && p.from <= joined[last].to {
+			joined[last].to = max(joined[last].to, p.to)
+			continue
+		}
+		joined = append(joined, p)
+	}
+	s.open = joined
+}
+
+// shifts reports whether the first messages of a part, or its last ones, have the content of earlier or later ones: then it is unknown
+// whether a stream that received the part lagged, or lost messages inside of it.
+func (s *series) shifts(from, to, first, end int) bool {
+	length := min(to-from, 2*context)
+	for at := first; at < from; at++ {
+		if s.sum(at, at+length) == s.sum(from, from+length) {
+			return true
+		}
+	}
+	for at := to + 1; at <= end; at++ {
+		if s.sum(at-length, at) == s.sum(to-length, to) {
+			return true
+		}
+	}
+	return false
+}
