@@ -9,14 +9,15 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// idPrefixes are what AWS begins ids with.
+// idPrefixes has the prefixes of AWS's ids.
 var idPrefixes = map[string]string{
 	"aws_instance": "i", "aws_internet_gateway": "igw", "aws_launch_template": "lt", "aws_route_table": "rtb",
 	"aws_security_group": "sg", "aws_subnet": "subnet", "aws_vpc": "vpc",
 	"aws_vpc_security_group_egress_rule": "sgr", "aws_vpc_security_group_ingress_rule": "sgr",
 }
 
-// madeUp is a value for what AWS would compute: the same for the same resource, and of the form that others check.
+// madeUp returns a value for an attribute that AWS would compute: the same for the same resource, in the form that
+// others check.
 func madeUp(typeName, name string, kind tftypes.Type, seed string) tftypes.Value {
 	switch k := kind.(type) {
 	case tftypes.List:

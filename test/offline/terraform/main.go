@@ -1,6 +1,6 @@
 // Command terraform is a stand-in for terraform-provider-aws: it serves the schema of version 6.66.0, so that
-// terraform init, validate, plan, apply, destroy and test run without a registry and without an AWS account. It
-// calls nothing: what AWS would compute is made up, and stays in the state file.
+// terraform init, validate, plan, apply, destroy and test run without a registry and without an AWS account. It sends
+// no requests: values that AWS would compute are invented, and stay in the state file.
 package main
 
 import (

@@ -19,12 +19,13 @@ func (s *server) UpgradeResourceState(_ context.Context, r *tfprotov5.UpgradeRes
 	return &tfprotov5.UpgradeResourceStateResponse{UpgradedState: &same}, err
 }
 
-// ReadResource: what was made is as it was made.
+// ReadResource returns a resource unchanged.
 func (s *server) ReadResource(_ context.Context, r *tfprotov5.ReadResourceRequest) (*tfprotov5.ReadResourceResponse, error) {
 	return &tfprotov5.ReadResourceResponse{NewState: r.CurrentState}, nil
 }
 
-// PlanResourceChange: what AWS computes is unknown until the resource is made, but for its tags and region.
+// PlanResourceChange marks the values that AWS computes as unknown until the resource is created, except its tags and
+// region.
 func (s *server) PlanResourceChange(_ context.Context, r *tfprotov5.PlanResourceChangeRequest) (*tfprotov5.PlanResourceChangeResponse, error) {
 	of := s.schemas.Resources[r.TypeName]
 	kind := of.proto().ValueType()
@@ -61,7 +62,7 @@ func (s *server) PlanResourceChange(_ context.Context, r *tfprotov5.PlanResource
 	return &tfprotov5.PlanResourceChangeResponse{PlannedState: &state}, err
 }
 
-// allTags are those of a resource and default_tags.
+// allTags returns the tags of a resource and default_tags.
 func (s *server) allTags(own tftypes.Value) (tftypes.Value, error) {
 	kind := tftypes.Map{ElementType: tftypes.String}
 	if !own.IsKnown() {
@@ -85,7 +86,7 @@ func (s *server) ApplyResourceChange(_ context.Context, r *tfprotov5.ApplyResour
 	}
 	seed := planned.String()
 	if r.TypeName == "aws_instance" {
-		seed += time.Now().String() // AWS gives no id twice
+		seed += time.Now().String() // AWS uses no id twice
 	}
 	made, err := of.Block.fill(planned, func(name string, _ attribute, v tftypes.Value) tftypes.Value {
 		if v.IsFullyKnown() {

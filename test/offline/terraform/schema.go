@@ -80,8 +80,8 @@ func (b block) proto() *tfprotov5.SchemaBlock {
 	return out
 }
 
-// fill is a value of the block in which f has replaced each attribute, those of nested blocks too.
-// f is given the attribute's name, its schema and its value.
+// fill returns the value of a block in which f has replaced each attribute, including nested blocks. f is called with
+// the attribute's name, its schema and its value.
 func (b block) fill(v tftypes.Value, f func(string, attribute, tftypes.Value) tftypes.Value) (tftypes.Value, error) {
 	if v.IsNull() || !v.IsKnown() {
 		return v, nil

@@ -10,8 +10,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// A server answers terraform. It embeds the interface because terraform calls the rest (imports, moves, functions,
-// ephemeral resources) only for code that infra/terraform does not have: such a call would crash the stand-in.
+// A server serves terraform. It embeds the interface because terraform calls the other methods (imports, moves,
+// functions, ephemeral resources) only for code that infra/terraform does not have: such a call would crash the
+// stand-in.
 type server struct {
 	tfprotov5.ProviderServer
 	schemas schemas
@@ -78,8 +79,8 @@ func (s *server) StopProvider(context.Context, *tfprotov5.StopProviderRequest) (
 
 var instanceType = regexp.MustCompile(`^[a-z][a-z0-9-]*\.(nano|micro|small|medium|large|\d*xlarge|metal(-\d+xl)?)$`)
 
-// ValidateResourceTypeConfig refuses what the schema alone cannot: values for what AWS computes, and types of
-// instances that do not exist.
+// ValidateResourceTypeConfig rejects values that the schema alone cannot: values for computed attributes, and unknown
+// instance types.
 func (s *server) ValidateResourceTypeConfig(_ context.Context, r *tfprotov5.ValidateResourceTypeConfigRequest) (*tfprotov5.ValidateResourceTypeConfigResponse, error) {
 	out := &tfprotov5.ValidateResourceTypeConfigResponse{}
 	refuse := func(summary string) {

@@ -1,7 +1,7 @@
-// Command mercure is a Mercure hub for the tests: the hub's own module with what a hub of its users is set to, apart
-// from what the flags say. Who publishes needs a JWT, and who subscribes where SUBSCRIBER_JWT_KEY is set.
+// Command mercure is a Mercure hub for the tests: the hub's own module with usual settings and a few flags. Publishers
+// need a JWT; subscribers need one if SUBSCRIBER_JWT_KEY is set.
 //
-// It is a module of its own, so that its dependencies are none of sse-soak's.
+// It is a separate module, so that sse-soak does not have its dependencies.
 package main
 
 import (

@@ -1,7 +1,7 @@
-// Command pocketbase is PocketBase for the tests, as its users put it into a program of their own, with the collection
-// that load-tests/services/pocketbase.js asks for.
+// Command pocketbase is PocketBase for the tests, embedded in a program as its users do it, with the collection of
+// load-tests/services/pocketbase.js.
 //
-// It is a module of its own, so that its dependencies are none of sse-soak's.
+// It is a separate module, so that sse-soak does not have its dependencies.
 package main
 
 import (
@@ -60,7 +60,7 @@ func run(listen, dir string, lifetime time.Duration) error {
 	return apis.Serve(app, apis.ServeConfig{HttpAddr: listen})
 }
 
-// create makes the collection, with rules that let everybody in.
+// create creates the collection, with rules that allow everybody.
 func create(app core.App) error {
 	if _, err := app.FindCollectionByNameOrId(collection); err == nil {
 		return nil

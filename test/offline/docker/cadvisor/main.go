@@ -1,5 +1,5 @@
-// Command cadvisor serves /metrics and /healthz from cAdvisor's own libraries. Its command is a module of its own, which
-// the Go proxy does not have.
+// Command cadvisor serves /metrics and /healthz from cAdvisor's own libraries. cAdvisor's command is another module,
+// which the Go proxy does not have.
 package main
 
 import (

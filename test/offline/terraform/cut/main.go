@@ -1,4 +1,4 @@
-// Command cut makes schema.json, which holds what infra/terraform uses of the AWS provider's schema:
+// Command cut makes schema.json, the part of the AWS provider's schema that infra/terraform uses:
 //
 //	terraform -chdir=infra/terraform init && terraform -chdir=infra/terraform providers schema -json >schema.json
 //	cd test/offline/terraform && go run ./cut ../../../infra/terraform <../../../schema.json >schema.json
@@ -51,7 +51,7 @@ func main() {
 		text(aws.Provider), lines(aws.Resources, names["resource"]), lines(aws.Data, names["data"]))
 }
 
-// types are those that the code in a folder names, sorted, by the kind of their block.
+// types returns the types that the code in a folder names, sorted, by the kind of their block.
 func types(folder string) (map[string][]string, error) {
 	found := map[string]map[string]bool{"resource": {}, "data": {}}
 	err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
@@ -71,7 +71,7 @@ func types(folder string) (map[string][]string, error) {
 	return names, err
 }
 
-// lines has one type on each, so that a difference names it.
+// lines returns one type per line, so that a difference names it.
 func lines(schemas map[string]any, names []string) string {
 	var out []string
 	for _, name := range names {
@@ -85,10 +85,10 @@ func lines(schemas map[string]any, names []string) string {
 	return strings.Join(out, ",\n")
 }
 
-// read are the properties that the stand-in knows.
+// read has the properties that the stand-in reads.
 var read = []string{"type", "required", "optional", "computed", "nesting_mode", "min_items", "max_items"}
 
-// slim takes away all other properties, above all descriptions.
+// slim removes all other properties, above all descriptions.
 func slim(value any) {
 	of, _ := value.(map[string]any)
 	for name, field := range of {
@@ -104,7 +104,7 @@ func slim(value any) {
 	}
 }
 
-// removeEndpoints takes away the addresses of services: hundreds of attributes that nobody sets here.
+// removeEndpoints removes the addresses of services: hundreds of attributes that are not used here.
 func removeEndpoints(provider any) {
 	if p, ok := provider.(map[string]any); ok {
 		if block, ok := p["block"].(map[string]any); ok {
