@@ -84,6 +84,10 @@ func TestSummary(t *testing.T) {
 			}
 			m.Problems = []string{"the run was stopped by a signal before its end"}
 		}, "INVALID: stopped after 11 s of 1 h; until then 717 of 717 messages arrived"},
+		"a runner that was drained": {func(m *shard.Merged, _ *Evidence) {
+			m.Runners[0].State = shard.Interrupted
+			m.Problems = []string{"runner 1 on h1 did not finish: it was interrupted"}
+		}, "INVALID: runner 1 on h1 did not finish: it was interrupted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -66,9 +66,12 @@ func (v *Verdict) phrase() string {
 	return text
 }
 
-// Stopped reports whether the user stopped the run.
+// Stopped reports whether the user stopped the run: no runner reached its end. Single runners are interrupted when their machine is drained.
 func (v *Verdict) Stopped() bool {
-	return v.Verdict == Invalid && slices.ContainsFunc(v.Runners, func(r Runner) bool { return r.State == string(shard.Interrupted) })
+	hasRunner := func(state shard.RunState) bool {
+		return slices.ContainsFunc(v.Runners, func(r Runner) bool { return r.State == string(state) })
+	}
+	return v.Verdict == Invalid && hasRunner(shard.Interrupted) && !hasRunner(shard.Finished)
 }
 
 // stopSummary returns the summary of a run that the user stopped; "" for any other run.
