@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -71,16 +70,6 @@ func control(over <-chan struct{}) (latest time.Duration) {
 			return latest
 		}
 	}
-}
-
-// rssOf returns the resident memory of a process in bytes.
-func rssOf(t testing.TB, pid int) int {
-	t.Helper()
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
-	require.NoError(t, err)
-	pages, err := strconv.Atoi(strings.Fields(string(data))[1])
-	require.NoError(t, err)
-	return pages * os.Getpagesize()
 }
 
 // TestSlowloris: connections that never finish their headers are closed in time, and a crowd that fills the gate
