@@ -121,8 +121,9 @@ func (o *outputSoak) startAgain(now time.Time) error {
 	}
 	err = errors.Join(err, os.Setenv(plan.StartVariable, strconv.FormatInt(o.runner.FirstStartUS(), 10)))
 	if err == nil {
-		args := slices.DeleteFunc(slices.Clone(os.Args), func(arg string) bool { return arg == "--paused" }) // k6-operator resumes a runner once
-		err = syscall.Exec(program, args, os.Environ())
+		// The k6-operator resumes a paused runner only once.
+		args := slices.DeleteFunc(slices.Clone(os.Args), func(arg string) bool { return arg == "--paused" })
+		err = syscall.Exec(program, args, os.Environ()) // #nosec G204 G702 -- its own program and arguments, without a shell
 	}
 	return fmt.Errorf("continue the runner: %w", err)
 }
