@@ -151,7 +151,7 @@ func TestScriptErrors(t *testing.T) {
 		"SECONDS is \\\"x\\\"":                    {"BACKEND_URL=http://127.0.0.1:1", "SECONDS=x"},
 		"it must begin with http://":              {"BACKEND_URL=ftp://127.0.0.1"},
 		"receives fewer than two noops; lengthen": {"BACKEND_URL=http://127.0.0.1:1", "SECONDS=10"},
-		"PREFIX is":                               {"BACKEND_URL=http://127.0.0.1:1", "PREFIX=a/b"},
+		"PREFIX must consist of letters":          {"BACKEND_URL=http://127.0.0.1:1", "PREFIX=a/b"},
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
