@@ -27,7 +27,9 @@ type Authority struct {
 func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
 	a := &Authority{t: t, Pool: x509.NewCertPool()}
-	a.Certificate = a.issue(&x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
+	a.Certificate = a.issue(&x509.Certificate{
+		Subject: pkix.Name{CommonName: "test authority"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	})
 	a.Pool.AddCert(a.Leaf)
 	return a
 }
@@ -35,25 +37,27 @@ func NewAuthority(t testing.TB) *Authority {
 // Client returns a new certificate for a client.
 func (a *Authority) Client() *tls.Certificate {
 	a.t.Helper()
-	return a.issue(&x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	return a.issue(&x509.Certificate{Subject: pkix.Name{CommonName: "test client"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 }
 
 // Server returns a new certificate for a server at 127.0.0.1 and at these names.
 func (a *Authority) Server(names ...string) *tls.Certificate {
 	a.t.Helper()
 	return a.issue(&x509.Certificate{
+		Subject:     pkix.Name{CommonName: "test server"},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: names,
 	})
 }
 
-// issue signs a template; the first one, the authority's own, signs itself.
+// issue signs a template; the first one, the authority's own, signs itself. Subjects must differ: OpenSSL takes a certificate whose issuer
+// has the same name for a self-signed one.
 func (a *Authority) issue(template *x509.Certificate) *tls.Certificate {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	template.SerialNumber, template.Subject = big.NewInt(time.Now().UnixNano()), pkix.Name{CommonName: "test"}
+	template.SerialNumber = big.NewInt(time.Now().UnixNano())
 	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(24*time.Hour)
 	parent, signer := template, any(key)
 	if a.Certificate != nil {
