@@ -125,7 +125,7 @@ func (c *correction) isFaulty(of chain, recorded []ledger.Range) bool {
 }
 
 // explains reports whether as many messages were recorded of a chain as it received. Those that were sent right before its first second
-// ended may be among them.
+// ended may be among them. A corrupted message is recorded by the number of the message that others received.
 func (c *correction) explains(of chain, recorded []ledger.Range) bool {
 	var received, count uint64
 	for _, s := range c.source.Spans[of.from : of.to+1] {
@@ -139,7 +139,8 @@ func (c *correction) explains(of chain, recorded []ledger.Range) bool {
 		count = countBetween(recorded, c.series.numbers[first], recorded[len(recorded)-1][1])
 	}
 	for _, f := range c.record.Findings {
-		if (f.Kind == ledger.KindDuplicated || f.Kind == ledger.KindCorrupted) && at.has(f.At) {
+		isExtra := f.Kind == ledger.KindDuplicated || f.Kind == ledger.KindCorrupted && countBetween(recorded, f.From, f.From) == 0
+		if isExtra && at.has(f.At) {
 			count++
 		}
 	}

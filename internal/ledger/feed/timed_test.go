@@ -18,6 +18,7 @@ type timedFeed struct {
 	interval time.Duration
 	spread   time.Duration // limits the time by which a message arrives later on one stream than on another one
 	lost     func(stream, message int) bool
+	changed  func(stream, message int) bool
 }
 
 // timedStep is what happens on a stream at an instant: it opens, ends, or receives content.
@@ -53,6 +54,9 @@ func (f *timedFeed) run(seed uint64, runners ...int) *simulation {
 			}
 			if last = max(sent+time.Millisecond+within(f.spread), last+1); last >= to {
 				break
+			}
+			if f.changed != nil && f.changed(stream, n) {
+				content = f.contents + 1
 			}
 			steps = append(steps, timedStep{last, stream, content})
 		}
@@ -155,4 +159,25 @@ func TestTimedFeedOfSingleClients(t *testing.T) {
 	r := correct(f, 0, records[0])
 	require.Equal(t, uint64(200), r.Last)
 	require.Less(t, len(r.Deviations.UnknownAt), 25, "about two seconds")
+}
+
+// A message that arrives with other content on one stream is found, although content repeats, unless the place of the stream is uncertain.
+func TestTimedFeedWithOneChange(t *testing.T) {
+	t.Parallel()
+	const runs, stream, message, interval = 30, 1, 60, 100 * time.Millisecond
+	exact := 0
+	for seed := range uint64(runs) {
+		feed := timedFeed{contents: 20, interval: interval, spread: 5 * time.Millisecond}
+		feed.changed = func(s, m int) bool { return s == stream && m == message }
+		w := feed.run(seed, 0, 0, 0, 1, 1, 2)
+		lost, others := faults(w)
+		if lost == 0 && others == 1 {
+			exact++
+		}
+		if lost+others == 0 {
+			records, f := w.end()
+			require.True(t, f.Correct(0, records[stream]).Uncertain, "seed %d: no fault was found", seed)
+		}
+	}
+	require.GreaterOrEqual(t, exact, runs*2/3)
 }
