@@ -1,8 +1,6 @@
 package feed
 
 import (
-	"slices"
-
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
@@ -85,12 +83,14 @@ func (f *Feed) agreed(log int, r *ledger.Record, c chain, low, high uint64) (par
 	s, shift := &f.series, f.offset(log, 0)
 	from, to := r.Spans[c.from].From+f.Joining+shift, endOf(r, c)+shift
 	edge := min(f.Joining/2, max(to-from, 0)/4)
-	i := slices.IndexFunc(s.open, func(p period) bool { return p.from <= from+edge && to-edge <= p.to })
-	if low == 0 || i < 0 {
-		return period{}, false
+	inner := period{from + edge, to - edge}
+	open := s.longestOpen(inner)
+	covered := open.from <= inner.from && inner.to <= open.to
+	if isOnly := c.from == 0 && c.to == len(r.Spans)-1; low == 0 || open.from >= open.to || !covered && !isOnly {
+		return period{}, false // the places of chains of one client depend on each other
 	}
 	first, end := s.numbered(low, high)
-	start, stop := s.between(from+edge, to-edge)
+	start, stop := s.between(max(inner.from, open.from), min(inner.to, open.to))
 	if first, end = max(first, start), min(end, stop); first >= end {
 		return period{}, false
 	}
@@ -102,5 +102,5 @@ func (f *Feed) agreed(log int, r *ledger.Record, c chain, low, high uint64) (par
 			return period{}, false
 		}
 	}
-	return period{max(from, s.open[i].from) - shift, min(to, s.open[i].to) - shift}, true
+	return period{max(from, open.from) - shift, min(to, open.to) - shift}, true
 }

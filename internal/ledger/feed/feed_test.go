@@ -148,7 +148,7 @@ func TestRepeatedContentWithOneFault(t *testing.T) {
 func TestRepeatedContentAfterSeveralLosses(t *testing.T) {
 	t.Parallel()
 	const runs, count, lost = 300, 300, 3
-	exact := 0
+	exact, undecided := 0, 0
 	for seed := range uint64(runs) {
 		b := newBroadcast(seed, 0, 0, 0, 1, 1)
 		b.interval = 4 * time.Millisecond
@@ -167,20 +167,21 @@ func TestRepeatedContentAfterSeveralLosses(t *testing.T) {
 		}
 		b.deliver(0)
 		records, f := b.end()
-		good, faults := len(f.Messages) == count, uint64(0)
+		good, faults, uncertain := len(f.Messages) == count, uint64(0), false
 		for i, r := range records {
 			corrected, want := f.Correct(b.runner[i], r), uint64(0)
 			if (i == who) != most {
 				want = lost
 			}
-			if corrected.Uncertain { // the verdict is invalid
-				faults++
-			}
+			uncertain = uncertain || corrected.Uncertain // the verdict is invalid
 			c := corrected.Record
 			found := [4]uint64{missing(c), c.Duplicated, c.Reordered, c.Corrupted}
 			good, faults = good && found == [4]uint64{want}, faults+found[0]+found[1]+found[2]+found[3]
 		}
-		require.NotZero(t, faults, "seed %d: no fault was found", seed)
+		if faults == 0 {
+			require.True(t, uncertain, "seed %d: no fault was found", seed)
+			undecided++
+		}
 		if good {
 			exact++
 		} else {
@@ -189,6 +190,7 @@ func TestRepeatedContentAfterSeveralLosses(t *testing.T) {
 	}
 	t.Logf("%d of %d runs are exact", exact, runs)
 	require.GreaterOrEqual(t, exact, runs*9/10)
+	require.LessOrEqual(t, undecided, runs*3/100)
 }
 
 func TestStreamWithOtherContent(t *testing.T) {

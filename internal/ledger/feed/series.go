@@ -117,6 +117,17 @@ func (f *Feed) cover(records Records) {
 	s.open = joined
 }
 
+// longestOpen returns which of the periods in which chains with a place were open covers most of another period.
+func (s *series) longestOpen(of period) (longest period) {
+	covered := ledger.Instant(0)
+	for _, p := range s.open {
+		if d := min(p.to, of.to) - max(p.from, of.from); d > covered {
+			longest, covered = p, d
+		}
+	}
+	return longest
+}
+
 // shifts reports whether the first messages of a part, or its last ones, have the content of earlier or later ones: then it is unknown
 // whether a stream that received the part lagged, or lost messages inside of it.
 func (s *series) shifts(from, to, first, end int) bool {
