@@ -58,7 +58,7 @@ func replaceable(path string) bool {
 	return err == nil && (len(head) == 0 || bytes.Contains(head, []byte("<testsuite")))
 }
 
-// A Reporter reports one verdict, or that there is none.
+// A Reporter reports one verdict, or the lack of one.
 type Reporter struct {
 	targets Targets
 	out     io.Writer // standard output, where GitHub's runner reads commands
