@@ -187,7 +187,7 @@ services-bench: build ## soak the services of test/services and our backend in t
 		$(foreach s,CONNECTIONS SECONDS RUNNERS,$(if $(filter file,$(origin $s)),,-$(shell echo $s | tr A-Z a-z) '$($s)'))
 
 .PHONY: gateways-bench
-gateways-bench: build gateways ## put gateways for language models in front of the numbered model, and write a table (docs/gateways-compared.md)
+gateways-bench: build gateways ## put gateways for language models in front of the numbered model, and write a table (docs/results/gateways-compared.md)
 	@$(GO) build -C tools -o ../bin/ ./thirdparty
 	@bin/thirdparty gateways -out '$(OUT)/gateways' $(if $(ONLY),-only '$(ONLY)') $(if $(RATE),-rate '$(RATE)')
 

@@ -16,7 +16,7 @@ var infoRow = regexp.MustCompile(`(?m)^\| \*\*(\w+)\*\* \| (\S.*) \|$`)
 
 // overviews are pages of docs/results about runs in folders. terraform-plan.txt is not a result: a test compares it
 // with the plan of each commit.
-var overviews = []string{"README.md", "handshake.md", "http-suites.md", "originals.md", "services-compared.md", "streams.md", "terraform-plan.txt"}
+var overviews = []string{"README.md", "gateways-compared.md", "handshake.md", "http-suites.md", "originals.md", "services-compared.md", "streams.md", "terraform-plan.txt"}
 
 // missingRunInfo lists the rows about the run that a page of results does not have.
 func missingRunInfo(text string) (missing []string) {
