@@ -39,7 +39,7 @@ func runnersOf(v *verdict.Verdict) Section {
 	for i := range v.Runners {
 		r := &v.Runners[i]
 		connections += r.Connections
-		row := Cells(fmt.Sprint(r.Index), r.Host, r.State, format.Thousands(r.Connections))
+		row := Cells(fmt.Sprint(r.Index), r.Host, runnerState(r.State), format.Thousands(r.Connections))
 		if r.State != string(shard.Finished) {
 			row[2].Tone = Doubt
 		}
@@ -53,6 +53,14 @@ func runnersOf(v *verdict.Verdict) Section {
 		out.Tables = []Table{t}
 	}
 	return out
+}
+
+// runnerState returns how a runner ended. After a run, a shard that is still a checkpoint means that its runner did not finish.
+func runnerState(state string) string {
+	if state == string(shard.Running) {
+		return "did not finish"
+	}
+	return state
 }
 
 // account returns the counts of messages by runner, the findings, and the arithmetic of the expected messages.

@@ -172,7 +172,7 @@ system: not recorded
 `, textOf(nil))
 	require.Equal(t, `command: bin/soak run --at '30m x: y'
 commit: not recorded
-versions: soak v1.2.3, k6 v2.2.0, Go 1.26.8, nginx none that soak started
+versions: soak v1.2.3, k6 v2.2.0, Go 1.26.8, nginx not started by soak
 machine: 1 core of a CPU not recorded
 system: kernel 6.1
 `, textOf(&verdict.RunInfo{Command: []string{"bin/soak", "run", "--at", "30m x: y"}, Soak: "v1.2.3", Go: "go1.26.8", Machine: resources.Machine{Cores: 1, Kernel: "6.1"}}))

@@ -24,7 +24,7 @@ func runInfo(v *verdict.Verdict) Section {
 	}
 	nginx := cmp.Or(r.Nginx, notRecorded)
 	if r.Nginx == "" && len(r.Command) > 0 {
-		nginx = "none that soak started"
+		nginx = "not started by soak"
 	}
 	versions := []string{"soak " + cmp.Or(r.Soak, notRecorded), "k6 " + cmp.Or(K6Versions(v), r.K6, notRecorded), "Go " + cmp.Or(strings.TrimPrefix(r.Go, "go"), notRecorded)}
 	if r.Backend != "" {

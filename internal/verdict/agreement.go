@@ -40,8 +40,11 @@ func (s *Streams) Agreement() (out []Check) {
 		loaded:  true, // a script that looks for the breaking point makes no checks
 		Reasons: failed,
 	}
-	if !ran && s.allEndedEarly() {
+	switch {
+	case !ran && s.allEndedEarly():
 		script = script.NotJudged(allEarly)
+	case !ran && s.observed() == 0:
+		script = script.NotJudged(noneObserved)
 	}
 	return append(out, script)
 }
@@ -63,14 +66,14 @@ func maxFailedConnections(m *shard.Merged) (count uint64) {
 	return count
 }
 
-// missingChecks returns the checks that were not made for every connection: a check that was never made cannot fail.
-// Runners that ended early may not have reached it.
+// missingChecks returns the checks that were not made for every observed client: a check that was never made cannot
+// fail. Runners that ended early may not have reached it.
 func (s *Streams) missingChecks() (out []string) {
-	all := int64(s.m.Plan.Connections)
+	observed := s.observed()
 	for _, c := range s.m.Checks {
-		if total := c.Passes + c.Fails; total > all || total < all-int64(s.Connections.Unwatched) {
+		if total := int(c.Passes + c.Fails); total > s.Connections.Planned || total < observed-s.Connections.Unwatched {
 			out = append(out, fmt.Sprintf("the check %q ran %s for %s", c.Name,
-				format.Plural(int(total), "time", "times"), format.Count(int(all), "client")))
+				format.Plural(total, "time", "times"), format.Count(observed, "client")))
 		}
 	}
 	if len(s.m.Checks) == 0 {

@@ -12,24 +12,32 @@ import (
 // every noop arrived once, in order, intact and on time.
 func (s *Streams) Faults() (out []Check) {
 	c, n := s.Connections, s.Messages
-	begun, watched, completed := c.Planned-s.neverOpened, c.Planned-c.Unwatched, max(c.Completed-s.endedBefore, 0)
+	observed, completed := s.observed(), max(c.Completed-s.endedBefore, 0)
+	begun, watched := observed-s.neverOpened, observed-c.Unwatched
+	limit := func(clients int) string {
+		if c.Unobserved > 0 {
+			return fmt.Sprintf("%d observed", clients)
+		}
+		return fmt.Sprint(clients)
+	}
 	add := func(c Check, reasons []string) {
 		c.Reasons = reasons
 		out = append(out, c)
 	}
-	add(Check{
-		ID: CheckOpened, Name: "clients connected", Limit: fmt.Sprint(begun), Actual: fmt.Sprint(c.Opened), Pass: c.Opened == begun,
+	opened := Check{
+		ID: CheckOpened, Name: "clients connected", Limit: limit(begun), Actual: fmt.Sprint(c.Opened), Pass: c.Opened == begun,
 		Why: "clients that cannot connect receive nothing", loaded: true, faults: faults{unopened, uint64(max(begun-c.Opened, 0))},
-	}, append(s.delayedHeaders(), s.Sentences(ledger.KindRefused)...))
+	}.notJudgedIf(observed == 0, noneObserved)
+	add(opened, append(s.delayedHeaders(), s.Sentences(ledger.KindRefused)...))
 	openCheck := Check{
-		ID: CheckHeld, Name: "streams open to the end", Limit: fmt.Sprint(watched), Actual: fmt.Sprint(completed), Pass: completed == watched,
+		ID: CheckHeld, Name: "streams open to the end", Limit: limit(watched), Actual: fmt.Sprint(completed), Pass: completed == watched,
 		Why: "clients are disconnected, or streams do not end on request", weight: restsOn(s.proofs.unheld), loaded: true,
 		faults: faults{unheld, uint64(max(watched-completed, 0))},
 	}
 	if c.Unfinished == 0 {
 		openCheck = s.attribute(openCheck, ledger.KindDropped)
 	}
-	openCheck = openCheck.notJudgedIf(s.allEndedEarly(), allEarly)
+	openCheck = openCheck.notJudgedIf(s.allEndedEarly(), allEarly).notJudgedIf(observed == 0, noneObserved)
 	add(openCheck, s.compressedFirst(append(openCheck.Reasons, s.unheld()...)))
 	if !s.m.Service.Counted() {
 		return append(out, s.SilenceChecks()...)
@@ -81,6 +89,12 @@ func (s *Streams) hasMessages() bool { return s.Messages.Received+s.Messages.Cor
 
 // noneArrived returns why checks for messages that arrived are not judged.
 func (s *Streams) noneArrived() string { return "no " + s.m.Service.Noun() + " was received" }
+
+// observed returns the number of clients that a shard lists. The check for complete data covers the others.
+func (s *Streams) observed() int { return s.Connections.Planned - s.Connections.Unobserved }
+
+// noneObserved states why checks for clients are not judged.
+const noneObserved = "no client was observed"
 
 // noneOpened states why checks for streams are not judged.
 const noneOpened = "no stream was opened"

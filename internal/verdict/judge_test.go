@@ -336,6 +336,26 @@ func TestRunWithoutRunners(t *testing.T) {
 	v := judgeSoak(shard.Merge(p, nil), nil, Evidence{})
 	require.Equal(t, Invalid, v.Verdict)
 	require.Equal(t, 1200, v.Connections.Unobserved)
+	for _, c := range v.Checks {
+		require.NotEqual(t, Broken, c.State(), "%s: %s", c.Name, c.Actual)
+	}
+}
+
+// A client that was not observed has not failed: the check for complete data covers it.
+func TestChecksOmitUnobservedClients(t *testing.T) {
+	t.Parallel()
+	m, server := cleanRun()
+	m.Plan.Connections *= 2
+	m.Problems = []string{"3 of 6 planned connections were not observed: d-3, d-4, d-5"}
+	v := judgeSoak(m, server, Evidence{})
+	require.Equal(t, Invalid, v.Verdict)
+	require.Equal(t, m.Problems, v.Reasons)
+	require.Equal(t, []string{"data complete"}, failedChecks(v))
+	i := slices.IndexFunc(v.Checks, func(c Check) bool { return c.ID == CheckOpened })
+	require.Equal(t, []string{"3 observed", "3"}, []string{v.Checks[i].Limit, v.Checks[i].Actual})
+
+	m.Connections.Edit(0).State, m.Connections.Edit(0).Streams = ledger.Refused, 0
+	require.Contains(t, failedChecks(judgeSoak(m, server, Evidence{})), "clients connected")
 }
 
 func TestFrequentFindingsDoNotHideOthers(t *testing.T) {
