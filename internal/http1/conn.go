@@ -1,8 +1,8 @@
-// Package http1 is the plain HTTP/1.1 client: its caller keeps the connections and makes one request at a time on each.
+// Package http1 is a plain HTTP/1.1 client. Its caller owns the connections and makes one request at a time on each.
 //
-// It sends each request exactly once. The client of net/http may send a request again when a kept connection ends, opens no
-// connection before there is a request, and does not report the idle time of a connection. net/http encodes the requests and
-// parses the responses.
+// It sends each request exactly once. The client of net/http may repeat a request when an idle connection ends. It
+// also opens no connection before there is a request, and does not report the idle time of a connection. This package
+// uses net/http only to encode requests and to parse responses.
 package http1
 
 import (
@@ -22,14 +22,14 @@ import (
 // A Dialer opens connections.
 type Dialer struct {
 	Dial    func(ctx context.Context, network, address string) (net.Conn, error)
-	TLS     func(conn net.Conn, server string) *tls.Conn // the client side, with a server or a proxy of that name
-	MaxHead int                                          // bytes of a response head, interim responses included
+	TLS     func(conn net.Conn, server string) *tls.Conn // returns the client side of TLS with that server or proxy
+	MaxHead int                                          // maximum bytes of a response head, interim responses included
 }
 
 var pastTime = time.Unix(1, 0)
 
-// Open connects to the server of a URL, or to a proxy that forwards requests to it, until the deadline. When ctx ends, the opening
-// fails, and so do all reads and writes on the connection later.
+// Open connects to the server of a URL, or to a proxy that forwards requests to it, and fails at the deadline. When
+// ctx ends, Open and all later reads and writes on the connection fail.
 func (d *Dialer) Open(ctx context.Context, deadline time.Time, u *url.URL, through *proxy.Proxy) (*Conn, error) {
 	opening, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
@@ -56,19 +56,19 @@ func (d *Dialer) Open(ctx context.Context, deadline time.Time, u *url.URL, throu
 	return c, nil
 }
 
-// interruptAfter makes reads and writes fail once ctx is done, also those in progress, until stop is called.
+// interruptAfter makes reads and writes fail once ctx is done, including those in progress. stop prevents that.
 func interruptAfter(ctx context.Context, conn net.Conn) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { _ = conn.SetDeadline(pastTime) })
 }
 
 // A Conn is a connection for one request at a time. One goroutine uses it; any goroutine may call Close.
 type Conn struct {
-	conn   net.Conn // of TLS if the URL is https
+	conn   net.Conn // TLS if the URL is https
 	raw    net.Conn // below TLS
 	reader *Reader
-	ended  error // found by Unrequested
+	err    error // the end of the connection, found by Unrequested
 	ctx    context.Context
-	stop   func() bool // ends the wait for ctx
+	stop   func() bool // of interruptAfter
 }
 
 const bufferSize = 4 << 10
@@ -98,14 +98,15 @@ func (c *Conn) SetDeadline(t time.Time) error {
 	return err
 }
 
-// Close closes the connection, for TLS without a close_notify, which could wait for seconds until there is room to send it.
+// Close closes the connection. It sends no close_notify of TLS, because that could block for seconds if the peer does
+// not read.
 func (c *Conn) Close() error {
 	c.stop()
 	return c.raw.Close()
 }
 
-// Reusable reports whether a peer has neither ended an idle connection nor sent bytes on it. It is false if the operating system cannot
-// tell.
+// Reusable reports whether a peer has neither ended an idle connection nor sent bytes on it. It returns false if the
+// operating system cannot determine that.
 func Reusable(conn net.Conn) bool {
 	pending, err := peek(conn)
 	return !pending && err == nil
@@ -114,19 +115,19 @@ func Reusable(conn net.Conn) bool {
 // ticketTime is the time for which Unrequested waits for the data of a TLS record that has arrived.
 const ticketTime = time.Millisecond
 
-// Unrequested examines an idle connection: it returns the first bytes that the server sent after the last response,
-// up to the status of an HTTP response, or an error if the connection has ended. A connection with neither can be
-// used again. The error is errors.ErrUnsupported if the operating system does not support it. The caller sets a new
-// deadline afterwards.
+// Unrequested returns the bytes that the server sent on an idle connection after the last response, up to the length
+// of "HTTP/1.1 200". It returns an error if the connection has ended, and errors.ErrUnsupported if the operating
+// system cannot determine that. Without bytes and error the connection can be reused. Unrequested changes the
+// deadline, so the caller must set a new one.
 func (c *Conn) Unrequested() ([]byte, error) {
-	if len(c.Buffered()) == 0 && c.ended == nil {
+	if len(c.Buffered()) == 0 && c.err == nil {
 		pending, err := peek(c.raw)
-		if c.ended = err; err == nil && !pending {
+		if c.err = err; err == nil && !pending {
 			return nil, nil
 		}
 	}
-	if c.ended != nil {
-		return nil, c.ended
+	if c.err != nil {
+		return nil, c.err
 	}
 	_ = c.raw.SetDeadline(time.Now().Add(ticketTime)) // the read returns the same error
 	begin, err := c.reader.buffer.Peek(len("HTTP/1.1 200"))
@@ -136,12 +137,12 @@ func (c *Conn) Unrequested() ([]byte, error) {
 	case errors.Is(err, os.ErrDeadlineExceeded): // a TLS session ticket
 		return nil, nil
 	}
-	c.ended = err
+	c.err = err
 	return nil, err
 }
 
-// WriteRequest writes a request as its server expects it, or a proxy that forwards it. It adds the credentials of the URL and of the
-// proxy to the header.
+// WriteRequest writes a request for its server, or for a proxy that forwards it. It adds the credentials of the URL
+// and of the proxy to the header.
 func WriteRequest(to io.Writer, r *http.Request, through *proxy.Proxy) error {
 	if user := r.URL.User; user != nil && r.Header.Get("Authorization") == "" {
 		password, _ := user.Password()

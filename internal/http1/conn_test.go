@@ -21,7 +21,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
-const fine = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+const okResponse = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 var dialer = &Dialer{
 	Dial: new(net.Dialer).DialContext,
@@ -31,10 +31,10 @@ var dialer = &Dialer{
 	MaxHead: 1000,
 }
 
-// serve starts a server that does as it likes with each connection.
-func serve(t *testing.T, with func(conn net.Conn)) *url.URL {
+// serve starts a server that calls handle with each connection.
+func serve(t *testing.T, handle func(conn net.Conn)) *url.URL {
 	t.Helper()
-	return &url.URL{Scheme: "http", Host: sockets.Serve(t, with)}
+	return &url.URL{Scheme: "http", Host: sockets.Serve(t, handle)}
 }
 
 func open(t *testing.T, u *url.URL) *Conn {
@@ -49,12 +49,12 @@ func TestHeads(t *testing.T) {
 	t.Parallel()
 	const early = "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"
 	for name, tt := range map[string]struct {
-		wantText string
-		status   int
-		err      error
+		text   string
+		status int
+		err    error
 	}{
-		"a final response":          {fine, 200, nil},
-		"interim responses":         {early + early + fine, 200, nil},
+		"a final response":          {okResponse, 200, nil},
+		"interim responses":         {early + early + okResponse, 200, nil},
 		"only interim responses":    {strings.Repeat("HTTP/1.1 102 P\r\n\r\n", 10), 102, ErrInterim},
 		"another protocol":          {"HTTP/1.1 101 Switching Protocols\r\n\r\n", 101, nil},
 		"nothing":                   {"", 0, io.EOF},
@@ -66,7 +66,7 @@ func TestHeads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newReader(16, dialer.MaxHead)
-			r.Reset(strings.NewReader(tt.wantText))
+			r.Reset(strings.NewReader(tt.text))
 			resp, err := r.Head(nil)
 			require.ErrorIs(t, err, tt.err)
 			if tt.status == 0 {
@@ -104,15 +104,15 @@ func TestIdleConnection(t *testing.T) {
 	}{
 		"is silent":          {},
 		"has ended":          {ends: true},
-		"has more bytes":     {after: fine, unrequested: "HTTP/1.1 200"},
+		"has more bytes":     {after: okResponse, unrequested: "HTTP/1.1 200"},
 		"has one byte":       {after: "x", unrequested: "x"},
 		"has bytes, and end": {after: "x", unrequested: "x", ends: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := open(t, serve(t, func(conn net.Conn) {
-				_, _ = io.WriteString(conn, fine)
-				time.Sleep(200 * time.Millisecond) // it is not read with the response
+				_, _ = io.WriteString(conn, okResponse)
+				time.Sleep(200 * time.Millisecond) // so that the client does not read it with the response
 				_, _ = io.WriteString(conn, tt.after)
 				if !tt.ends {
 					_, _ = io.Copy(io.Discard, conn)
@@ -128,10 +128,10 @@ func TestIdleConnection(t *testing.T) {
 					return err != nil || len(begin) == len(tt.unrequested) && tt.after != ""
 				}, time.Minute, time.Millisecond)
 			}
-			for range 2 { // it is examined, not changed
+			for range 2 { // the first call does not change the result of the second
 				begin, err := c.Unrequested()
 				if errors.Is(err, errors.ErrUnsupported) {
-					t.Skip("this system cannot tell")
+					t.Skip("unsupported on this system")
 				}
 				require.Equal(t, tt.unrequested, string(begin))
 				require.Equal(t, tt.ends && tt.after == "", err != nil)
@@ -140,7 +140,7 @@ func TestIdleConnection(t *testing.T) {
 	}
 }
 
-// Over TLS the session tickets that wait to be read are neither an end nor unrequested bytes.
+// Unread TLS session tickets are neither an end nor unrequested bytes.
 func TestIdleConnectionOverTLS(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -160,7 +160,7 @@ func TestIdleConnectionOverTLS(t *testing.T) {
 
 func TestOpenEndsAtItsDeadline(t *testing.T) {
 	t.Parallel()
-	for _, scheme := range []string{"http", "https"} { // a proxy, or a server of TLS, without an answer
+	for _, scheme := range []string{"http", "https"} { // a silent proxy, or a silent TLS server
 		u := serve(t, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
 		through, err := proxy.Chooser(func(*url.URL) (*url.URL, error) { return u, nil }).For(&url.URL{Scheme: "https", Host: "service.test"})
 		require.NoError(t, err)

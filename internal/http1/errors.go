@@ -9,31 +9,31 @@ import (
 	"syscall"
 )
 
-// IsUnknownName reports whether the error of a dial is an error of name resolution.
+// IsUnknownName reports whether a dial failed to resolve the host name.
 func IsUnknownName(err error) bool {
 	var dns *net.DNSError
-	return errors.As(err, &dns) || strings.HasPrefix(err.Error(), "lookup ") // the resolver of k6 has no type for it
+	return errors.As(err, &dns) || strings.HasPrefix(err.Error(), "lookup ") // the resolver of k6 returns an untyped error
 }
 
-// TimedOut reports whether a deadline has passed: that of ctx, of the connection or of the kernel.
-func TimedOut(ctx context.Context, err error) bool {
+// IsTimeout reports whether a deadline has passed: that of ctx, of the connection or of the kernel.
+func IsTimeout(ctx context.Context, err error) bool {
 	var ne net.Error
 	return errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) ||
 		errors.As(err, &ne) && ne.Timeout()
 }
 
-// Reset reports whether the peer, or a machine between, has reset the connection.
-func Reset(err error) bool {
+// IsReset reports whether the peer, or a machine on the way to it, has reset the connection.
+func IsReset(err error) bool {
 	return IsOneOf(err, syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNABORTED)
 }
 
-// Unreachable reports whether there is no route to the peer.
-func Unreachable(err error) bool { return IsOneOf(err, syscall.EHOSTUNREACH, syscall.ENETUNREACH) }
+// IsUnreachable reports whether there is no route to the peer.
+func IsUnreachable(err error) bool { return IsOneOf(err, syscall.EHOSTUNREACH, syscall.ENETUNREACH) }
 
-// IsOneOf reports whether an error of the system is one of these, whatever their numbers are on this system.
-func IsOneOf(err error, numbers ...syscall.Errno) bool {
-	for _, e := range numbers {
-		if errors.Is(err, number(e)) {
+// IsOneOf reports whether err is one of the given system errors. It translates their numbers to those of this system.
+func IsOneOf(err error, errnos ...syscall.Errno) bool {
+	for _, e := range errnos {
+		if errors.Is(err, systemErrno(e)) {
 			return true
 		}
 	}

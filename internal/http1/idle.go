@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// Idle holds the connections to one server between two requests. It returns the most recently used one first, so that the others reach
-// their limit, and closes those that reach it.
+// An Idle is a set of idle connections to one server. It returns the most recently used one first, so that the others
+// reach their limit, and closes those that reach it.
 type Idle[C io.Closer] struct {
-	mu    sync.Mutex
-	keep  time.Duration // 0: no connection is kept
-	limit time.Duration // at most keep
-	conns []idleConn[C] // the most recently used last
-	timer *time.Timer   // nil while there are no connections
-	kept  bool          // the server has answered on a connection that Take returned
+	mu     sync.Mutex
+	keep   time.Duration // maximum idle time; 0: no connection is reused
+	limit  time.Duration // keep, or less if the server announced a timeout
+	conns  []idleConn[C] // the most recently used last
+	timer  *time.Timer   // nil while there are no connections
+	proven bool          // the server has responded on a connection that Take returned
 }
 
 type idleConn[C io.Closer] struct {
@@ -25,15 +25,16 @@ type idleConn[C io.Closer] struct {
 	since time.Time
 }
 
-// mostIdle limits the idle connections to one server.
-const mostIdle = 1000
+// maxIdle limits the number of idle connections to one server.
+const maxIdle = 1000
 
-// NewIdle returns an empty set, whose connections are idle for keep at most. A server may close an idle connection at any time
-// (RFC 9112, 9.5), so keep is shorter than the timeouts of servers: 5 s in uvicorn and Node.js, 75 s in nginx.
+// NewIdle returns an empty set. It closes connections that are idle for keep. A server may close an idle connection
+// at any time (RFC 9112, 9.5), so keep should be shorter than the timeouts of servers: 5 s in uvicorn and Node.js, 75
+// s in nginx.
 func NewIdle[C io.Closer](keep time.Duration) *Idle[C] { return &Idle[C]{keep: keep, limit: keep} }
 
-// Limit applies the server's own timeout, which a response may contain (Keep-Alive: timeout=5). Half of it is used, because the next
-// request must arrive within that timeout.
+// Limit applies the timeout that a server announces in a response (Keep-Alive: timeout=5). The limit is half of it,
+// because the next request must arrive before the timeout.
 func (i *Idle[C]) Limit(response http.Header) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -55,7 +56,7 @@ func (i *Idle[C]) Put(c C) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.conns = append(i.conns, idleConn[C]{c, time.Now()})
-	if len(i.conns) > mostIdle {
+	if len(i.conns) > maxIdle {
 		i.closeFirst(1)
 	}
 	if i.timer == nil {
@@ -63,8 +64,8 @@ func (i *Idle[C]) Put(c C) {
 	}
 }
 
-// Take removes the most recently used connection and returns it with its idle time; false if there is none. The server may have closed
-// it.
+// Take removes the most recently used connection and returns it with its idle time. ok is false if there is none. The
+// server may have closed the connection.
 func (i *Idle[C]) Take() (c C, idle time.Duration, ok bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -82,20 +83,20 @@ func (i *Idle[C]) Take() (c C, idle time.Duration, ok bool) {
 	return c, idle, true
 }
 
-// Answered notes that the server answered on a connection that Take returned.
-func (i *Idle[C]) Answered() {
+// NoteResponse records that the server responded on a connection that Take returned.
+func (i *Idle[C]) NoteResponse() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.kept = true
+	i.proven = true
 }
 
-// Ended notes that the server had ended a connection after a response. If it has not answered on any connection again, it may close
-// each one after the response without announcing that (Connection: close), so no further connection is kept: a request that arrives at
-// that moment fails.
-func (i *Idle[C]) Ended() {
+// NoteEnd records that the server had ended a connection that Take returned. Some servers end each connection after
+// one response without announcing that (Connection: close). Unless the server has responded on a reused connection
+// before, no further connection is kept, because a request that arrives at the end of a connection fails.
+func (i *Idle[C]) NoteEnd() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if !i.kept {
+	if !i.proven {
 		i.keep, i.limit = 0, 0
 		i.closeFirst(len(i.conns))
 	}

@@ -16,7 +16,7 @@ func (c *closer) Close() error {
 	return nil
 }
 
-func TestIdleReturnsTheLatestConnection(t *testing.T) {
+func TestTakeReturnsTheLatestConnection(t *testing.T) {
 	t.Parallel()
 	idle := NewIdle[*closer](time.Hour)
 	first, second := new(closer), new(closer)
@@ -50,22 +50,22 @@ func TestIdleConnectionsAreLimited(t *testing.T) {
 	idle := NewIdle[*closer](time.Hour)
 	first := new(closer)
 	idle.Put(first)
-	for range mostIdle {
+	for range maxIdle {
 		require.False(t, first.closed.Load())
 		idle.Put(new(closer))
 	}
 	require.True(t, first.closed.Load())
 }
 
-// A server that ends connections later, as one that restarts, has kept some before.
-func TestNoConnectionIsKeptIfTheServerHasKeptNone(t *testing.T) {
+// A server that restarts ends connections, too, but has responded on reused connections before.
+func TestServerThatNeverReusesAConnectionDisablesReuse(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		ended []bool // of each connection that was used again
-		kept  bool
+		ended []bool // for each reused connection, whether the server had ended it
+		reuse bool
 	}{
-		"none is used":     {nil, true},
-		"one is used":      {[]bool{false}, true},
+		"none is reused":   {nil, true},
+		"one is reused":    {[]bool{false}, true},
 		"the first ended":  {[]bool{true}, false},
 		"the second ended": {[]bool{false, true, true}, true},
 	} {
@@ -75,19 +75,19 @@ func TestNoConnectionIsKeptIfTheServerHasKeptNone(t *testing.T) {
 			_, _, ok := idle.Take()
 			require.True(t, ok, name)
 			if ended {
-				idle.Ended()
+				idle.NoteEnd()
 			} else {
-				idle.Answered()
+				idle.NoteResponse()
 			}
 		}
 		idle.Put(new(closer))
 		idle.Limit(http.Header{"Keep-Alive": {"timeout=5"}})
 		_, _, ok := idle.Take()
-		require.Equal(t, tt.kept, ok, name)
+		require.Equal(t, tt.reuse, ok, name)
 	}
 }
 
-func TestKeepAliveTimeoutOfTheServerIsUsed(t *testing.T) {
+func TestKeepAliveTimeoutLimitsIdleTime(t *testing.T) {
 	t.Parallel()
 	const keep = time.Second
 	for header, want := range map[string]time.Duration{

@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// MaxInterim is the number of interim (1xx) responses before a final one.
+// MaxInterim is the maximum number of interim (1xx) responses before a final one.
 const MaxInterim = 10
 
-// ErrInterim is the error of a response that does not end with a final status.
-var ErrInterim = fmt.Errorf("more than %d interim (1xx) responses", MaxInterim)
+// ErrInterim means that a server sent MaxInterim interim responses without a final one.
+var ErrInterim = fmt.Errorf("no final response after %d interim (1xx) responses", MaxInterim)
 
-// A HeadTooLongError is the error of a response head that exceeds this number of bytes.
+// A HeadTooLongError is the error of a response head that exceeds the limit of that many bytes.
 type HeadTooLongError int
 
 func (e HeadTooLongError) Error() string {
@@ -28,36 +28,36 @@ func (e HeadTooLongError) Error() string {
 type Reader struct {
 	source limitedReader
 	buffer *bufio.Reader
-	first  time.Time // when the first byte of the last head arrived
+	first  time.Time // arrival of the first byte of the last head
 }
 
-// newReader returns a Reader with a buffer of that size and a limit for heads.
+// newReader returns a Reader with a buffer of the given size and a limit for heads.
 func newReader(size, maxHead int) *Reader {
 	r := &Reader{source: limitedReader{maxHead: maxHead}}
 	r.buffer = bufio.NewReaderSize(&r.source, size)
 	return r
 }
 
-// MaxHead limits the heads that a borrowed Reader reads.
+// MaxHead is the maximum number of bytes of a head that a borrowed Reader reads.
 const MaxHead = 64 << 10
 
 var readers = sync.Pool{New: func() any { return newReader(1<<10, MaxHead) }}
 
-// Borrow returns a Reader for one response on a connection, whose owner calls Return after it. So the many long-lived
-// connections have no buffers of their own.
+// Borrow returns a Reader for one response on a connection. The caller calls Return after it. Long-lived connections
+// thus share buffers.
 func Borrow(conn io.Reader) *Reader {
-	r := readers.Get().(*Reader) // only these are put there
+	r := readers.Get().(*Reader)
 	r.Reset(conn)
 	return r
 }
 
-// Return ends the use of a Reader that was borrowed.
+// Return makes a borrowed Reader available again.
 func (r *Reader) Return() {
 	r.Reset(nil)
 	readers.Put(r)
 }
 
-// Reset makes the Reader read from another connection; nil releases the last one.
+// Reset makes the Reader read from another connection. With nil it only releases the current one.
 func (r *Reader) Reset(conn io.Reader) {
 	r.source.Reader, r.source.left = conn, math.MaxInt
 	r.buffer.Reset(&r.source)
@@ -69,9 +69,9 @@ func (r *Reader) Buffered() []byte {
 	return buffered
 }
 
-// Head reads the head of the response to a request, of which it needs the method; nil means GET. It skips interim responses (1xx),
-// except 101, after which no HTTP follows; with ErrInterim it returns the last one. The body of the response is read from the
-// connection.
+// Head reads the head of the response to req. It uses only the method of req; nil means GET. It skips interim
+// responses (1xx) except 101, after which no HTTP follows. With ErrInterim it returns the last of them. The body of
+// the response reads from the connection.
 func (r *Reader) Head(req *http.Request) (resp *http.Response, err error) {
 	r.first = time.Time{}
 	r.source.left, r.source.err = r.source.maxHead, nil
@@ -92,11 +92,11 @@ func (r *Reader) Head(req *http.Request) (resp *http.Response, err error) {
 	return resp, ErrInterim
 }
 
-// A limitedReader reads no more bytes than are left.
+// A limitedReader fails after left bytes with a HeadTooLongError.
 type limitedReader struct {
 	io.Reader
 	left, maxHead int
-	err           error // the first one, which the parser of net/http may replace by its own
+	err           error // the first error; the parser of net/http may return another one
 }
 
 func (b *limitedReader) Read(p []byte) (int, error) {

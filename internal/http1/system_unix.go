@@ -10,17 +10,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peek reports, without waiting, whether there are bytes to read on an idle connection. It fails if the connection has ended.
+// peek reports, without waiting, whether there are bytes to read on an idle connection. It fails if the connection
+// has ended.
 func peek(conn net.Conn) (pending bool, err error) {
-	has, ok := conn.(syscall.Conn)
+	socket, ok := conn.(syscall.Conn)
 	if !ok {
 		return false, nil
 	}
-	raw, err := has.SyscallConn()
+	raw, err := socket.SyscallConn()
 	if err != nil {
 		return false, err
 	}
-	failed := raw.Control(func(fd uintptr) {
+	controlErr := raw.Control(func(fd uintptr) {
 		var one [1]byte
 		var n int
 		n, _, err = unix.Recvfrom(int(fd), one[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
@@ -32,11 +33,11 @@ func peek(conn net.Conn) (pending bool, err error) {
 		}
 		pending = n > 0
 	})
-	if failed != nil {
-		return false, failed
+	if controlErr != nil {
+		return false, controlErr
 	}
 	return pending, err
 }
 
-// number returns the error number of this system.
-func number(e syscall.Errno) syscall.Errno { return e }
+// systemErrno returns the number that this system uses for an error.
+func systemErrno(e syscall.Errno) syscall.Errno { return e }

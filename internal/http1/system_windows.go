@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// winsock maps the numbers of package syscall to those that Windows returns.
+// winsock maps error numbers of package syscall to those that Windows returns.
 var winsock = map[syscall.Errno]syscall.Errno{
 	syscall.EADDRINUSE:    windows.WSAEADDRINUSE,
 	syscall.EADDRNOTAVAIL: windows.WSAEADDRNOTAVAIL,
@@ -20,13 +20,13 @@ var winsock = map[syscall.Errno]syscall.Errno{
 	syscall.ETIMEDOUT:     windows.WSAETIMEDOUT,
 }
 
-// number returns the error number of this system.
-func number(e syscall.Errno) syscall.Errno {
+// systemErrno returns the number that this system uses for an error.
+func systemErrno(e syscall.Errno) syscall.Errno {
 	if n, ok := winsock[e]; ok {
 		return n
 	}
 	return e
 }
 
-// peek returns ErrUnsupported: Windows has no read that neither waits nor consumes.
+// peek returns ErrUnsupported, because Windows has no read that neither waits nor consumes.
 func peek(net.Conn) (pending bool, err error) { return false, errors.ErrUnsupported }

@@ -14,8 +14,8 @@ import (
 // An exchange opens connections for a request and its redirects.
 type exchange struct {
 	client *Client
-	// attach receives each connection before its use, so that another goroutine can close it. It returns false if the exchange is
-	// to end.
+	// attach receives each connection before its use, so that another goroutine can close it. It returns false if the
+	// exchange is to end.
 	attach func(conn net.Conn) bool
 	permit *permit // to dial; nil: none is needed
 	debug  func() *Debug
@@ -24,8 +24,8 @@ type exchange struct {
 	lateHeader bool // the permit ends with the connection, not with the response header
 }
 
-// open requests an event stream (HTML standard, section 9.2.3). Any other response is a *failure next to the response, whose
-// connection is closed then.
+// open requests an event stream (HTML standard, section 9.2.3). Any other response is a *failure next to the
+// response, whose connection is closed then.
 func (d *exchange) open(ctx context.Context, req *request) (*Response, *failure) {
 	r, fail := d.do(ctx, req)
 	if fail != nil {
@@ -38,8 +38,8 @@ func (d *exchange) open(ctx context.Context, req *request) (*Response, *failure)
 	return r, nil
 }
 
-// do dials, sends the request, follows redirects and reads the response header, until ctx ends. A redirect that cannot be followed,
-// and the refusal of a proxy, are a *failure next to the response.
+// do dials, sends the request, follows redirects and reads the response header, until ctx ends. A redirect that
+// cannot be followed, and the refusal of a proxy, are a *failure next to the response.
 func (d *exchange) do(ctx context.Context, req *request) (*Response, *failure) {
 	requestURL := req.url
 	for hops := 0; ; hops++ {
@@ -71,8 +71,8 @@ func (d *exchange) do(ctx context.Context, req *request) (*Response, *failure) {
 	}
 }
 
-// roundTrip sends a request once, and reads the response head. It sends the request again, on a new connection, if the server had closed
-// the idle one before it arrived.
+// roundTrip sends a request once, and reads the response head. It sends the request again, on a new connection, if
+// the server had closed the idle one before it arrived.
 func (d *exchange) roundTrip(ctx context.Context, req *request) (*Response, *failure) {
 	a, fail := d.tryOnce(ctx, req)
 	if fail != nil && errors.Is(fail.err, errUnreceived) {
@@ -93,7 +93,8 @@ func (d *exchange) tryOnce(ctx context.Context, req *request) (*Response, *failu
 	return d.ask(ctx, req, a)
 }
 
-// connect returns an idle connection or a new one, with TLS if the URL is https: a response that has no more than its connection.
+// connect returns an idle connection or a new one, with TLS if the URL is https: a response that has no more than its
+// connection.
 func (d *exchange) connect(ctx context.Context, req *request) (*Response, *failure) {
 	through, err := d.client.Proxies.For(req.url)
 	if err != nil {
@@ -169,7 +170,7 @@ func (d *exchange) ask(ctx context.Context, req *request, a *Response) (*Respons
 	fail := func(doing string, err error) (*Response, *failure) {
 		hangUp(a.conn)
 		if a.reused {
-			d.client.idleFor(req).Ended()
+			d.client.idleFor(req).NoteEnd()
 		}
 		return nil, phaseFailure(ctx, ReasonError, doing+where, err)
 	}
@@ -188,7 +189,7 @@ func (d *exchange) ask(ctx context.Context, req *request, a *Response) (*Respons
 		}
 	}
 	if a.reused {
-		d.client.idleFor(req).Answered()
+		d.client.idleFor(req).NoteResponse()
 	}
 	debug.response(a)
 	return a, nil
@@ -212,7 +213,8 @@ func (a *Response) hold() {
 	}
 }
 
-// hangUp closes a connection at once: for TLS without a close_notify, which could wait for seconds until there is room to send it.
+// hangUp closes a connection at once: for TLS without a close_notify, which could wait for seconds until there is
+// room to send it.
 func hangUp(conn net.Conn) { _ = rawOf(conn).Close() }
 
 // rawOf returns the connection below TLS.
@@ -223,8 +225,8 @@ func rawOf(conn net.Conn) net.Conn {
 	return conn
 }
 
-// below is what a connection of TLS is spoken on, nil for any other. Through a proxy that is reached by TLS there may be
-// two of them, one in the other.
+// below is what a connection of TLS is spoken on, nil for any other. Through a proxy that is reached by TLS there may
+// be two of them, one in the other.
 func below(conn net.Conn) *underTLS {
 	if t, ok := conn.(*tls.Conn); ok {
 		under, _ := t.NetConn().(*underTLS)

@@ -27,7 +27,7 @@ var errConnectTimeout = errors.New("no complete response header within connectTi
 func dialFailure(ctx context.Context, err error) *failure {
 	var proxied *proxy.Error
 	switch {
-	case http1.TimedOut(ctx, err):
+	case http1.IsTimeout(ctx, err):
 		return &failure{reason: ReasonConnectTimeout, err: fmt.Errorf("%w (dial): %w", errConnectTimeout, err)}
 	case errors.As(err, &proxied):
 		return &failure{reason: ReasonProxy, err: err}
@@ -40,7 +40,7 @@ func dialFailure(ctx context.Context, err error) *failure {
 
 // proxyFailure names what failed before the proxy had connected.
 func proxyFailure(ctx context.Context, err error) *failure {
-	if http1.TimedOut(ctx, err) {
+	if http1.IsTimeout(ctx, err) {
 		return &failure{reason: ReasonConnectTimeout, err: fmt.Errorf("%w: %w", errConnectTimeout, err)}
 	}
 	return &failure{reason: ReasonProxy, err: err}
@@ -51,7 +51,7 @@ func proxyFailure(ctx context.Context, err error) *failure {
 func phaseFailure(ctx context.Context, fallback Reason, doing string, err error) *failure {
 	f := &failure{reason: fallback, err: fmt.Errorf("%s: %w", doing, err)}
 	switch {
-	case http1.TimedOut(ctx, err):
+	case http1.IsTimeout(ctx, err):
 		f.reason = ReasonConnectTimeout
 		f.err = fmt.Errorf("%w (%s): %w", errConnectTimeout, doing, err)
 	case errors.Is(err, errHeaderTooLong):
@@ -66,7 +66,7 @@ func phaseFailure(ctx context.Context, fallback Reason, doing string, err error)
 }
 
 func isReset(err error) bool {
-	return errors.Is(err, errResetByPeer) || errors.Is(err, errUnprocessed) || http1.Reset(err) || http1.Unreachable(err) || http1.IsOneOf(err, syscall.ETIMEDOUT)
+	return errors.Is(err, errResetByPeer) || errors.Is(err, errUnprocessed) || http1.IsReset(err) || http1.IsUnreachable(err) || http1.IsOneOf(err, syscall.ETIMEDOUT)
 }
 
 // readFailure names the error that ended a stream.

@@ -14,8 +14,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/http1"
 )
 
-// Connections are reused as by net/http.Transport, which k6/http and vegeta use: per server, the most recently used first, after a whole
-// body only, for a limited time. As there, a request with a body is repeated only if the server has certainly not received it.
+// Connections are reused as by net/http.Transport, which k6/http and vegeta use: per server, the most recently used
+// first, after a whole body only, for a limited time. As there, a request with a body is repeated only if the server
+// has certainly not received it.
 
 // keepIdle is the longest time for which a connection is idle before it is reused.
 const keepIdle = 2 * time.Second
@@ -43,8 +44,8 @@ type idleKey struct {
 	protocol     Protocol
 }
 
-// idleFor returns the idle connections that may carry a request, and that its connection joins; nil if the connection is for this
-// request only.
+// idleFor returns the idle connections that may carry a request, and that its connection joins; nil if the connection
+// is for this request only.
 func (c *Client) idleFor(r *request) *idleConns {
 	if httpguts.HeaderValuesContainsToken(r.header.Values("Connection"), "close") {
 		return nil // no request may follow (RFC 9112, 9.6)
@@ -89,12 +90,12 @@ func (d *exchange) takeIdle(req *request) net.Conn {
 			return c.Conn
 		}
 		_ = c.Close()
-		idle.Ended()
+		idle.NoteEnd()
 	}
 }
 
-// KeepConnection leaves the connection to the next request of the client, if the response ends by its own length or last chunk.
-// Otherwise the connection is closed after it. A callback of the stream calls it.
+// KeepConnection leaves the connection to the next request of the client, if the response ends by its own length or
+// last chunk. Otherwise the connection is closed after it. A callback of the stream calls it.
 func (s *Stream) KeepConnection() { s.keeps = true }
 
 // leaveConnection leaves the connection of a stream that has ended to another request, and reports whether it did.
@@ -106,10 +107,11 @@ func (s *Stream) leaveConnection(err error) bool {
 // errUnreceived is the error of a request on a reused connection that the server had closed before any of it arrived.
 var errUnreceived = errors.New("the server had closed the idle connection")
 
-// unreceived adds errUnreceived to the error of a request of which n bytes were sent, if that is certain. A request may be sent again
-// only if it was never processed (RFC 9110, 9.2.2; RFC 9112, 9.3.1). The end of a connection acknowledges all that has arrived before it,
-// so a server that acknowledged nothing had closed the connection earlier. A server that ends after it received the request, or resets
-// the connection, which proves nothing, has failed: its request is not repeated.
+// unreceived adds errUnreceived to the error of a request of which n bytes were sent, if that is certain. A request
+// may be sent again only if it was never processed (RFC 9110, 9.2.2; RFC 9112, 9.3.1). The end of a connection
+// acknowledges all that has arrived before it, so a server that acknowledged nothing had closed the connection
+// earlier. A server that ends after it received the request, or resets the connection, which proves nothing, has
+// failed: its request is not repeated.
 func (r *Response) unreceived(n int, err error) error {
 	if r.reused && (n == 0 || errors.Is(err, io.EOF) && unacknowledged(rawOf(r.conn)) >= n) {
 		return fmt.Errorf("%w: %w", errUnreceived, err)

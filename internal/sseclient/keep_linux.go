@@ -24,7 +24,7 @@ func (c *polled) keep() bool {
 	case n > 0:
 		return false
 	case err != errNotReady:
-		c.idle.Ended()
+		c.idle.NoteEnd()
 		return false
 	}
 	r := &resting{polled: c, ready: make(chan struct{}, 1)}
@@ -39,8 +39,8 @@ func (c *polled) keep() bool {
 	return true
 }
 
-// A resting connection is a polled one between two streams, which a goroutine uses for its next request. It stays with the poller,
-// because a return to Go's network poller and back would cost a tenth of the CPU of a response.
+// A resting connection is a polled one between two streams, which a goroutine uses for its next request. It stays
+// with the poller, because a return to Go's network poller and back would cost a tenth of the CPU of a response.
 type resting struct {
 	net.Conn // nil: only the methods below are called
 	polled   *polled
@@ -58,7 +58,8 @@ var (
 	_ syscall.Conn = (*resting)(nil)
 )
 
-// pass gives the connection to its next stream, whose turns begin with start. It returns nil if the connection is closed.
+// pass gives the connection to its next stream, whose turns begin with start. It returns nil if the connection is
+// closed.
 func (r *resting) pass(stream turner) *polled {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -76,7 +77,8 @@ func (r *resting) start() {
 	_ = r.polled.Close() // gives it a turn
 }
 
-// turn closes the connection if that was requested, passes the turn to the next stream, or wakes the goroutine that reads.
+// turn closes the connection if that was requested, passes the turn to the next stream, or wakes the goroutine that
+// reads.
 func (r *resting) turn(buf []byte, b *eventstream.Block) {
 	r.mu.Lock()
 	if r.closed {
@@ -150,7 +152,8 @@ func (r *resting) await() {
 	}
 }
 
-// roomRetry is the time between two attempts to write more of a request that does not fit into the buffer of the connection.
+// roomRetry is the time between two attempts to write more of a request that does not fit into the buffer of the
+// connection.
 const roomRetry = time.Millisecond
 
 func (r *resting) Write(p []byte) (sent int, err error) {

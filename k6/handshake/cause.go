@@ -12,10 +12,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/http1"
 )
 
-// A Cause is the reason of a failed connection; handshake.d.ts describes each.
+// A Cause is the reason for a failed connection. handshake.d.ts describes each.
 type Cause string
 
-// Causes, by the phase in which a connection ends and who ended it.
+// The causes, in the order of a connection's phases.
 const (
 	causeInterrupted Cause = "interrupted"
 	causeDNS         Cause = "dns"
@@ -38,22 +38,22 @@ const (
 	causeAnswer      Cause = "answer"
 )
 
-// dialCause names why there is no TCP connection.
+// dialCause returns the cause of a failed dial.
 func dialCause(ctx context.Context, err error) Cause {
 	switch {
-	case interrupted(ctx):
+	case isCanceled(ctx):
 		return causeInterrupted
 	case http1.IsOneOf(err, syscall.EADDRNOTAVAIL, syscall.EADDRINUSE):
 		return causePorts
 	case http1.IsOneOf(err, syscall.EMFILE, syscall.ENFILE):
 		return causeFiles
-	case http1.TimedOut(ctx, err):
+	case http1.IsTimeout(ctx, err):
 		return causeTCPTimeout
 	case http1.IsUnknownName(err):
 		return causeDNS
-	case http1.Reset(err):
+	case http1.IsReset(err):
 		return causeTCPReset
-	case http1.Unreachable(err):
+	case http1.IsUnreachable(err):
 		return causeUnreachable
 	}
 	return causeRefused
@@ -71,13 +71,14 @@ var certificateAlerts = []tls.AlertError{
 	116, // certificate_required
 }
 
-// tlsCause names why the TLS handshake failed. The server's refusal of a client's certificate
-// comes as an alert, in TLS 1.3 only after the client is done with its handshake.
+// tlsCause returns the cause of an error on a TCP connection; timeout, reset and fallback are those of the failed
+// phase. A server refuses a client certificate by an alert. In TLS 1.3 the alert arrives only after the client has
+// completed its handshake.
 func tlsCause(ctx context.Context, err error, timeout, reset, fallback Cause) Cause {
 	var verification *tls.CertificateVerificationError
 	var host x509.HostnameError
 	switch {
-	case interrupted(ctx):
+	case isCanceled(ctx):
 		return causeInterrupted
 	case errors.As(err, &verification), errors.As(err, &host):
 		return causeServerCert
@@ -85,16 +86,16 @@ func tlsCause(ctx context.Context, err error, timeout, reset, fallback Cause) Ca
 		return causeClientCert
 	case strings.Contains(err.Error(), "remote error: tls:"):
 		return causeTLSAlert
-	case http1.TimedOut(ctx, err):
+	case http1.IsTimeout(ctx, err):
 		return timeout
-	case http1.Reset(err), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+	case http1.IsReset(err), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return reset
 	}
 	return fallback
 }
 
-// isCertificateAlert compares words: of an alert that the peer sent crypto/tls keeps the number
-// to itself.
+// isCertificateAlert reports whether an error is an alert about the client's certificate. It compares texts, because
+// crypto/tls does not export the number of a received alert.
 func isCertificateAlert(err error) bool {
 	_, alert, ok := strings.Cut(err.Error(), "remote error: ")
 	if !ok {
@@ -108,4 +109,5 @@ func isCertificateAlert(err error) bool {
 	return false
 }
 
-func interrupted(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
+// isCanceled reports whether k6 ended the iteration.
+func isCanceled(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }

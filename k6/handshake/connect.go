@@ -19,32 +19,33 @@ import (
 	"github.com/sse-soak/sse-soak/k6/network"
 )
 
-// A Connection is one TCP connection with one full TLS handshake and its first answer, as a
-// script sees it. Times are milliseconds; they and the status are 0 where it did not come that far.
+// A Connection is what connect returns to a script: a TCP connection with a full TLS handshake and the latest response.
+// Times are in milliseconds. The times and the status of phases that were not reached are 0.
 type Connection struct {
 	OK       bool    `js:"ok"`
-	Cause    string  `js:"cause"`   // a Cause, "" where OK; a script compares texts
-	Message  string  `js:"message"` // of the cause
+	Cause    string  `js:"cause"`   // a Cause, as a string for scripts; "" if OK
+	Message  string  `js:"message"` // the error
 	TCPMs    float64 `js:"tcpMs"`
 	TLSMs    float64 `js:"tlsMs"`
-	AnswerMs float64 `js:"answerMs"` // of the latest answer
-	Status   int     `js:"status"`   // of the latest answer
+	AnswerMs float64 `js:"answerMs"` // of the latest response
+	Status   int     `js:"status"`   // of the latest response
 	Version  string  `js:"version"`  // such as "TLS 1.3"
 	Cipher   string  `js:"cipher"`
 	Group    string  `js:"group"` // of the key exchange
 
-	m        *module
-	ctx      context.Context // of the iteration
-	request  *request
-	conn     net.Conn
-	wire     *wire   // below conn
-	shook    traffic // of the TLS handshake
-	reported traffic // what metrics have
-	open     int64   // connections open in the process when this one had opened
-	closing  sync.Once
+	m         *module
+	ctx       context.Context // of the iteration
+	request   *request
+	conn      net.Conn
+	wire      *wire   // below conn
+	handshake traffic // of the TLS handshake
+	report    traffic // in samples so far
+	openCount int64   // open connections of the process, this one included, when it was opened
+	closing   sync.Once
 }
 
-// connect is the exported function: it blocks the VU until the server has answered.
+// connect is the function of that name in scripts. It blocks the VU until the server has responded or the connection
+// has failed.
 func (m *module) connect(rawURL string, params sobek.Value) *Connection {
 	state := network.State(m.vu, importPath)
 	r, err := m.parse(rawURL, params)
@@ -61,7 +62,7 @@ func (m *module) connect(rawURL string, params sobek.Value) *Connection {
 	c.establish(limited, state)
 	cancel()
 	if c.OK && r.hold {
-		context.AfterFunc(ctx, c.Close) // an iteration leaves nothing open
+		context.AfterFunc(ctx, c.Close) // no connection outlives its iteration
 	} else {
 		c.Close()
 	}
@@ -69,43 +70,43 @@ func (m *module) connect(rawURL string, params sobek.Value) *Connection {
 	return c
 }
 
-// establish runs the phases until one fails.
+// establish opens the TCP connection, completes the TLS handshake and makes the first request, until one of them fails.
 func (c *Connection) establish(ctx context.Context, state *lib.State) {
-	began := time.Now()
+	start := time.Now()
 	raw, err := state.Dialer.DialContext(ctx, "tcp", c.request.address)
 	if err != nil {
 		c.fail(dialCause(ctx, err), err)
 		return
 	}
 	c.wire = &wire{Conn: raw}
-	c.conn, c.open = c.wire, c.m.root.open.Add(1)
+	c.conn, c.openCount = c.wire, c.m.root.open.Add(1)
 	connected := time.Now()
-	c.TCPMs = milliseconds(connected.Sub(began))
+	c.TCPMs = milliseconds(connected.Sub(start))
 	secure := tls.Client(c.wire, c.tlsConfig(state))
 	if err := secure.HandshakeContext(ctx); err != nil {
 		c.fail(tlsCause(ctx, err, causeTLSTimeout, causeTLSReset, causeTLS), err)
 		return
 	}
 	c.conn = secure
-	c.TLSMs, c.shook = milliseconds(time.Since(connected)), c.wire.bytes()
+	c.TLSMs, c.handshake = milliseconds(time.Since(connected)), c.wire.bytes()
 	s := secure.ConnectionState()
 	c.Version, c.Cipher, c.Group = tls.VersionName(s.Version), tls.CipherSuiteName(s.CipherSuite), s.CurveID.String()
 	if s.DidResume {
-		c.fail(causeResumed, errors.New("the session was resumed: that was no full handshake"))
+		c.fail(causeResumed, errors.New("the server resumed a session, so the handshake was not a full one"))
 		return
 	}
 	c.OK = c.exchange(ctx)
 }
 
-// tlsConfig returns k6's own configuration (tlsAuth, tlsVersion, insecureSkipTLSVerify …), without resumption, and with
-// the certificate of this connection if it names one.
+// tlsConfig returns the configuration of k6 (tlsAuth, tlsVersion, insecureSkipTLSVerify …) without session resumption.
+// The certificate parameter of the connection replaces k6's certificates.
 func (c *Connection) tlsConfig(state *lib.State) *tls.Config {
 	conf := network.TLSConfig(state, c.request.url.Hostname())
 	conf.ClientSessionCache, conf.SessionTicketsDisabled = nil, true
 	switch {
-	case c.request.bare:
+	case c.request.noCertificate:
 		conf.Certificates, conf.GetClientCertificate = nil, nil
-	case c.request.certificate != nil: // even one that the server does not ask for by its authority
+	case c.request.certificate != nil: // presented even if the server accepts only other authorities
 		conf.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			return c.request.certificate, nil
 		}
@@ -113,25 +114,25 @@ func (c *Connection) tlsConfig(state *lib.State) *tls.Config {
 	return conf
 }
 
-// exchange requests the path of the URL and requires a 200: only a response proves that the server accepted the
-// client's certificate.
+// exchange makes a request and reports whether the response has status 200. Only a response proves that the server
+// accepted the client's certificate.
 func (c *Connection) exchange(ctx context.Context) bool {
-	began := time.Now()
-	stop := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(began) }) // ends a blocked read
+	start := time.Now()
+	stop := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(start) }) // ends a blocked read
 	defer stop()
 	req := &http.Request{
-		URL: c.request.url, Host: c.request.url.Host, Close: !c.request.hold, Header: http.Header{"User-Agent": {""}}, // none is sent
+		URL: c.request.url, Host: c.request.url.Host, Close: !c.request.hold, Header: http.Header{"User-Agent": {""}}, // sends no User-Agent
 	}
 	err := http1.WriteRequest(c.conn, req, nil)
 	var status int
 	if err == nil {
-		status, err = readAnswer(c.conn, req)
+		status, err = readResponse(c.conn, req)
 	}
 	if err != nil {
 		c.fail(tlsCause(ctx, err, causeTimeout, causeReset, causeAnswer), err)
 		return false
 	}
-	c.AnswerMs, c.Status = milliseconds(time.Since(began)), status
+	c.AnswerMs, c.Status = milliseconds(time.Since(start)), status
 	if status != http.StatusOK {
 		c.fail(causeStatus, fmt.Errorf("the server answered %d %s", status, http.StatusText(status)))
 		return false
@@ -139,8 +140,8 @@ func (c *Connection) exchange(ctx context.Context) bool {
 	return true
 }
 
-// readAnswer reads one whole response.
-func readAnswer(conn net.Conn, req *http.Request) (status int, err error) {
+// readResponse reads a whole response and returns its status.
+func readResponse(conn net.Conn, req *http.Request) (status int, err error) {
 	reader := http1.Borrow(conn)
 	defer reader.Return()
 	resp, err := reader.Head(req)
@@ -158,8 +159,8 @@ func (c *Connection) fail(cause Cause, err error) {
 	}
 }
 
-// Ask asks again on a connection that was kept open. After the first answer that is not 200 the connection is
-// closed.
+// Ask makes another request on an open connection and reports whether the response has status 200. If not, it closes
+// the connection.
 func (c *Connection) Ask() bool {
 	if !c.OK {
 		return false
@@ -169,15 +170,15 @@ func (c *Connection) Ask() bool {
 	if c.OK = c.exchange(ctx); !c.OK {
 		c.Close()
 	}
-	c.m.reportAnswer(c)
+	c.m.reportResponse(c)
 	return c.OK
 }
 
-// Close closes the connection; a closed one stays as it is. Any goroutine may call it.
+// Close closes the connection. Further calls have no effect. Any goroutine may call it.
 func (c *Connection) Close() {
 	c.closing.Do(func() {
 		if c.conn != nil {
-			_ = c.conn.Close() // nothing is left to be written
+			_ = c.conn.Close() // no data is pending
 			c.m.root.open.Add(-1)
 		}
 	})

@@ -19,15 +19,15 @@ import (
 	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
-func TestEachConnectionIsAFullHandshakeOfItsOwn(t *testing.T) {
+func TestEachConnectionMakesAFullHandshake(t *testing.T) {
 	t.Parallel()
 	ca := certificate.NewAuthority(t)
 	var mu sync.Mutex
-	seen := map[string]bool{}
+	clients := map[string]bool{}
 	s := serve(t, ca, func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
-		seen[r.RemoteAddr] = true
+		clients[r.RemoteAddr] = true
 		if r.TLS.DidResume || len(r.TLS.PeerCertificates) != 1 || r.URL.RequestURI() != "/a?b" {
 			w.WriteHeader(http.StatusTeapot)
 		}
@@ -40,30 +40,30 @@ func TestEachConnectionIsAFullHandshakeOfItsOwn(t *testing.T) {
 			if (c.ok && c.status === 200 && c.cause === "" && c.tcpMs > 0 && c.tlsMs > 0 && c.answerMs > 0) good++;
 		}
 		good === 20 && c.version === "TLS 1.3" && c.group !== "" && c.cipher !== ""`, s.URL)))
-	require.Len(t, seen, 20)
+	require.Len(t, clients, 20)
 	require.Zero(t, v.root.open.Load())
 	require.Equal(t, map[string]int{
 		"handshake_tcp": 20, "handshake_tls": 20, "handshake_answer": 20, "handshake_open": 20,
 		"handshake_sent": 20, "handshake_received": 20, "handshake_tls_sent": 20, "handshake_tls_received": 20,
-	}, v.drained())
+	}, v.counts())
 }
 
-// In TLS 1.3 a client is done before the server has checked its certificate: only the answer shows that it was
-// accepted.
-func TestWithoutTheRightCertificateTheServerRefuses(t *testing.T) {
+// In TLS 1.3 the client completes its handshake before the server has checked the certificate. Only the response
+// shows that the server accepted it.
+func TestServerRefusesAWrongCertificate(t *testing.T) {
 	t.Parallel()
 	ca, other := certificate.NewAuthority(t), certificate.NewAuthority(t)
-	s := serve(t, ca, fine)
+	s := serve(t, ca, respondOK)
 	cert, key := certificate.PEM(t, other.Client())
 	v := newVU(t, ca, ca.Client())
 	require.NoError(t, v.VU.Runtime().Set("foreign", map[string]string{"cert": cert, "key": key}))
 	for _, c := range []struct{ name, params string }{
-		{"none", "{certificate: null}"}, {"a foreign one", "{certificate: foreign}"},
+		{"none", "{certificate: null}"}, {"one of another authority", "{certificate: foreign}"},
 	} {
 		require.Equal(t, "client_certificate", v.js(fmt.Sprintf(`connect(%q, %s).cause`, s.URL, c.params)), c.name)
 	}
-	require.Equal(t, true, v.js(fmt.Sprintf(`connect(%q).ok`, s.URL)), "with the one of k6's options it goes on")
-	require.Equal(t, 2, v.drained()["handshake_failed client_certificate"])
+	require.Equal(t, true, v.js(fmt.Sprintf(`connect(%q).ok`, s.URL)), "later connections present the certificate of k6's options")
+	require.Equal(t, 2, v.counts()["handshake_failed client_certificate"])
 
 	v = newVU(t, ca, nil)
 	cert, key = certificate.PEM(t, ca.Client())
@@ -71,46 +71,46 @@ func TestWithoutTheRightCertificateTheServerRefuses(t *testing.T) {
 	require.Equal(t, true, v.js(fmt.Sprintf(`connect(%q, {certificate: mine}).ok && connect(%q, {certificate: mine}).ok`, s.URL, s.URL)))
 }
 
-func TestCauses(t *testing.T) {
+func TestCausesOfFailures(t *testing.T) {
 	t.Parallel()
 	ca := certificate.NewAuthority(t)
 	client := ca.Client()
-	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	closedListener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	require.NoError(t, gone.Close())
+	require.NoError(t, closedListener.Close())
 	for _, c := range []struct {
 		name string
 		url  func(t *testing.T) string
 		want Cause
 	}{
-		{"nobody listens", func(*testing.T) string { return "https://" + gone.Addr().String() }, causeRefused},
-		{"no such name", func(*testing.T) string { return "https://nowhere.invalid" }, causeDNS},
-		{"a server of another authority", func(t *testing.T) string { return serve(t, certificate.NewAuthority(t), fine).URL }, causeServerCert},
+		{"no listener", func(*testing.T) string { return "https://" + closedListener.Addr().String() }, causeRefused},
+		{"unknown host name", func(*testing.T) string { return "https://nowhere.invalid" }, causeDNS},
+		{"a server of another authority", func(t *testing.T) string { return serve(t, certificate.NewAuthority(t), respondOK).URL }, causeServerCert},
 		{"another version of TLS", func(t *testing.T) string {
 			return raw(t, func(conn net.Conn) {
 				_ = tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{*ca.Server()}, MaxVersion: tls.VersionTLS12}).Handshake()
 			})
 		}, causeTLSAlert},
-		{"no TLS at all", func(t *testing.T) string {
+		{"plain HTTP", func(t *testing.T) string {
 			return raw(t, func(conn net.Conn) { _, _ = conn.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) })
 		}, causeTLS},
-		{"silence", func(t *testing.T) string {
+		{"silent server", func(t *testing.T) string {
 			return raw(t, func(conn net.Conn) { _, _ = conn.Read(make([]byte, 1<<16)); <-t.Context().Done() })
 		}, causeTLSTimeout},
-		{"hung up", func(t *testing.T) string { return raw(t, func(net.Conn) {}) }, causeTLSReset},
-		{"reset", func(t *testing.T) string {
+		{"closed connection", func(t *testing.T) string { return raw(t, func(net.Conn) {}) }, causeTLSReset},
+		{"reset connection", func(t *testing.T) string {
 			return raw(t, func(conn net.Conn) {
 				_, _ = conn.Read(make([]byte, 1))
 				_ = conn.(*net.TCPConn).SetLinger(0)
 			})
 		}, causeTLSReset},
-		{"an error status", func(t *testing.T) string {
+		{"error status", func(t *testing.T) string {
 			return serve(t, ca, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }).URL
 		}, causeStatus},
-		{"no answer", func(t *testing.T) string {
+		{"no response", func(t *testing.T) string {
 			return serve(t, ca, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }).URL
 		}, causeTimeout},
-		{"half an answer", func(t *testing.T) string {
+		{"truncated response", func(t *testing.T) string {
 			return serve(t, ca, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }).URL
 		}, causeReset},
 	} {
@@ -126,16 +126,16 @@ func TestCauses(t *testing.T) {
 				status = http.StatusServiceUnavailable
 			}
 			require.Equal(t, fmt.Sprintf("false %s true %d", c.want, status), got, v.js(`c.message`))
-			require.Zero(t, v.root.open.Load(), "nothing stays open")
-			require.Equal(t, 1, v.drained()["handshake_failed "+string(c.want)])
+			require.Zero(t, v.root.open.Load(), "no connection stays open")
+			require.Equal(t, 1, v.counts()["handshake_failed "+string(c.want)])
 		})
 	}
 }
 
-// raw starts a server that calls with on a connection, then closes it.
-func raw(t *testing.T, with func(net.Conn)) string { return "https://" + sockets.Serve(t, with) }
+// raw starts a server that calls handle with each connection and then closes it.
+func raw(t *testing.T, handle func(net.Conn)) string { return "https://" + sockets.Serve(t, handle) }
 
-func TestConnectionsThatStayOpen(t *testing.T) {
+func TestOpenConnectionsAreReused(t *testing.T) {
 	t.Parallel()
 	ca := certificate.NewAuthority(t)
 	var broken atomic.Bool
@@ -146,50 +146,50 @@ func TestConnectionsThatStayOpen(t *testing.T) {
 	})
 	v := newVU(t, ca, ca.Client())
 	require.NoError(t, v.VU.Runtime().Set("break", func() { broken.Store(true) }))
-	v.js(fmt.Sprintf(`var held = []; for (var i = 0; i < 5; i++) held.push(connect(%q, {hold: true}))`, s.URL))
+	v.js(fmt.Sprintf(`var conns = []; for (var i = 0; i < 5; i++) conns.push(connect(%q, {hold: true}))`, s.URL))
 	require.EqualValues(t, 5, v.root.open.Load())
-	require.Equal(t, true, v.js(`held.every((c) => c.ok && c.ask() && c.ask())`))
-	require.Equal(t, 15, v.drained()["handshake_answer"])
-	v.js(`held[0].close(); held[0].close()`)
+	require.Equal(t, true, v.js(`conns.every((c) => c.ok && c.ask() && c.ask())`))
+	require.Equal(t, 15, v.counts()["handshake_answer"])
+	v.js(`conns[0].close(); conns[0].close()`)
 	require.EqualValues(t, 4, v.root.open.Load())
-	require.Equal(t, "false answer", v.js(`[held[0].ask(), held[0].cause].join(" ")`), "it is closed")
+	require.Equal(t, "false answer", v.js(`[conns[0].ask(), conns[0].cause].join(" ")`), "a closed connection makes no request")
 	v.js(`globalThis["break"]()`)
-	require.Equal(t, "false status false", v.js(`[held[1].ask(), held[1].cause, held[1].ask()].join(" ")`))
+	require.Equal(t, "false status false", v.js(`[conns[1].ask(), conns[1].cause, conns[1].ask()].join(" ")`))
 	require.EqualValues(t, 3, v.root.open.Load())
 	v.CancelContext()
-	require.Eventually(t, func() bool { return v.root.open.Load() == 0 }, time.Minute, time.Millisecond, "an iteration leaves nothing open")
+	require.Eventually(t, func() bool { return v.root.open.Load() == 0 }, time.Minute, time.Millisecond, "no connection outlives its iteration")
 }
 
 func TestInterruptedConnectionReturnsAtOnce(t *testing.T) {
 	t.Parallel()
 	ca := certificate.NewAuthority(t)
-	asked := make(chan struct{}, 1)
-	s := serve(t, ca, func(_ http.ResponseWriter, r *http.Request) { asked <- struct{}{}; <-r.Context().Done() })
+	requests := make(chan struct{}, 1)
+	s := serve(t, ca, func(_ http.ResponseWriter, r *http.Request) { requests <- struct{}{}; <-r.Context().Done() })
 	v := newVU(t, ca, ca.Client())
 	go func() {
-		<-asked
+		<-requests
 		v.CancelContext()
 	}()
-	began := time.Now()
+	start := time.Now()
 	require.Equal(t, "interrupted", v.js(fmt.Sprintf(`connect(%q, {timeout: "10m"}).cause`, s.URL)))
-	require.Less(t, time.Since(began), time.Minute)
+	require.Less(t, time.Since(start), time.Minute)
 }
 
-func TestWrongUsageThrows(t *testing.T) {
+func TestWrongArgumentsThrow(t *testing.T) {
 	t.Parallel()
 	ca := certificate.NewAuthority(t)
 	v := newVU(t, ca, nil)
-	for script, says := range map[string]string{
-		`connect("http://h")`:                                              "must begin with https://",
-		`connect("https://")`:                                              "must begin with https://",
-		`connect("https://h", {timeout: "soon"})`:                          "timeout is soon",
-		`connect("https://h", {timeout: 0})`:                               "timeout is 0",
-		`connect("https://h", {kept: true})`:                               `there is no parameter "kept"`,
-		`connect("https://h", {certificate: {cert: "x", key: "y"}})`:       "no pair of certificate and key",
-		`connect("https://h", {certificate: {cert: undefined, key: "y"}})`: "no pair of certificate and key",
+	for script, message := range map[string]string{
+		`connect("http://h")`:                                              "must start with https://",
+		`connect("https://")`:                                              "must start with https://",
+		`connect("https://h", {timeout: "soon"})`:                          "timeout must be a positive number",
+		`connect("https://h", {timeout: 0})`:                               "timeout must be a positive number",
+		`connect("https://h", {kept: true})`:                               `unknown parameter "kept"`,
+		`connect("https://h", {certificate: {cert: "x", key: "y"}})`:       "must contain a certificate and its key",
+		`connect("https://h", {certificate: {cert: undefined, key: "y"}})`: "must contain a certificate and its key",
 	} {
 		_, err := v.VU.Runtime().RunString(script)
-		require.ErrorContains(t, err, says, script)
+		require.ErrorContains(t, err, message, script)
 	}
 	rt := modulestest.NewRuntime(t)
 	exports := New().NewModuleInstance(rt.VU).Exports()
@@ -198,11 +198,11 @@ func TestWrongUsageThrows(t *testing.T) {
 	require.ErrorContains(t, err, "only inside a VU")
 }
 
-// The words of crypto/tls are what isCertificateAlert compares with.
-func TestAlertsHaveWords(t *testing.T) {
+// isCertificateAlert depends on these texts of crypto/tls.
+func TestAlertsHaveTexts(t *testing.T) {
 	t.Parallel()
 	for _, a := range certificateAlerts {
-		require.NotContains(t, a.Error(), "alert(", "crypto/tls has no words for %d", uint8(a))
+		require.NotContains(t, a.Error(), "alert(", "crypto/tls has no text for alert %d", uint8(a))
 	}
 	require.Equal(t, causeServerCert, tlsCause(context.Background(), x509.HostnameError{Certificate: &x509.Certificate{}, Host: "h"}, causeTLSTimeout, causeTLSReset, causeTLS))
 }

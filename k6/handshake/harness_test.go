@@ -48,6 +48,7 @@ func newVU(t *testing.T, ca *certificate.Authority, client *tls.Certificate) *vu
 	return v
 }
 
+// js runs a script and returns its value.
 func (v *vu) js(script string) any {
 	v.t.Helper()
 	value, err := v.VU.Runtime().RunString(script)
@@ -55,20 +56,21 @@ func (v *vu) js(script string) any {
 	return value.Export()
 }
 
-// drained counts the samples so far, by metric and, of failures, by cause.
-func (v *vu) drained() map[string]int {
+// counts returns the number of samples since the last call, by metric, and by cause for failures.
+func (v *vu) counts() map[string]int {
 	out := map[string]int{}
 	v.drain(func(name string, _ float64) { out[name]++ })
 	return out
 }
 
-// sums adds up their values.
+// sums returns the sum of the samples since the last call, by the same keys.
 func (v *vu) sums() map[string]float64 {
 	out := map[string]float64{}
 	v.drain(func(name string, value float64) { out[name] += value })
 	return out
 }
 
+// drain removes the samples and calls each with them.
 func (v *vu) drain(each func(name string, value float64)) {
 	for {
 		select {
@@ -86,20 +88,21 @@ func (v *vu) drain(each func(name string, value float64)) {
 	}
 }
 
-// serve starts a server that wants a certificate of ca from its clients.
+// serve starts a server that requires a client certificate of ca.
 func serve(t *testing.T, ca *certificate.Authority, handler http.HandlerFunc) *httptest.Server {
 	t.Helper()
-	s := unstarted(ca, handler)
+	s := newServer(ca, handler)
 	s.StartTLS()
 	t.Cleanup(s.Close)
 	return s
 }
 
-func unstarted(ca *certificate.Authority, handler http.HandlerFunc) *httptest.Server {
+// newServer returns such a server without starting it.
+func newServer(ca *certificate.Authority, handler http.HandlerFunc) *httptest.Server {
 	s := httptest.NewUnstartedServer(handler)
 	s.TLS = &tls.Config{Certificates: []tls.Certificate{*ca.Server()}, ClientCAs: ca.Pool, ClientAuth: tls.RequireAndVerifyClientCert}
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	return s
 }
 
-func fine(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("fine")) }
+func respondOK(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) }

@@ -9,12 +9,12 @@ import (
 
 // handshakeMetrics are the metrics of the module. handshake.d.ts documents them for users.
 type handshakeMetrics struct {
-	tcp    *metrics.Metric // trend, time: of handshakes that came about
-	tls    *metrics.Metric // trend, time
-	answer *metrics.Metric // trend, time: request to the head of the answer
+	tcp    *metrics.Metric // trend, time: completed dials
+	tls    *metrics.Metric // trend, time: completed handshakes
+	answer *metrics.Metric // trend, time: request to the end of the response
 	failed *metrics.Metric // counter, by cause
 	open   *metrics.Metric // gauge: connections open in this process
-	// Counters of bytes on the wire: of all connections, and of TLS handshakes that came about.
+	// Counters of bytes on the wire: of all connections, and of completed TLS handshakes.
 	sent, received       *metrics.Metric
 	tlsSent, tlsReceived *metrics.Metric
 }
@@ -35,17 +35,17 @@ func registerMetrics(vu modules.VU) *handshakeMetrics {
 	}
 }
 
-// reportConnection pushes what became of a connection, with the VU's tags and the script's.
+// reportConnection pushes the samples of a new connection, with the tags of the VU and those of the call.
 func (m *module) reportConnection(c *Connection) {
 	set := m.tags(c)
 	samples := make([]metrics.Sample, 0, 9)
-	samples = append(samples, sampleOf(m.metrics.open, set, float64(c.open)))
+	samples = append(samples, sampleOf(m.metrics.open, set, float64(c.openCount)))
 	for _, phase := range [...]struct {
 		metric *metrics.Metric
 		value  float64
 	}{
 		{m.metrics.tcp, c.TCPMs}, {m.metrics.tls, c.TLSMs}, {m.metrics.answer, c.AnswerMs},
-		{m.metrics.tlsSent, float64(c.shook.sent)}, {m.metrics.tlsReceived, float64(c.shook.received)},
+		{m.metrics.tlsSent, float64(c.handshake.sent)}, {m.metrics.tlsReceived, float64(c.handshake.received)},
 	} {
 		if phase.value > 0 {
 			samples = append(samples, sampleOf(phase.metric, set, phase.value))
@@ -54,8 +54,8 @@ func (m *module) reportConnection(c *Connection) {
 	m.push(c, set, samples)
 }
 
-// reportAnswer pushes what became of one more request on an open connection.
-func (m *module) reportAnswer(c *Connection) {
+// reportResponse pushes the samples of a further request on an open connection.
+func (m *module) reportResponse(c *Connection) {
 	set := m.tags(c)
 	var samples []metrics.Sample
 	if c.OK {
@@ -68,12 +68,13 @@ func (m *module) tags(c *Connection) *metrics.TagSet {
 	return m.vu.State().Tags.GetCurrentValues().Tags.WithTagsFromMap(c.request.tags)
 }
 
+// push pushes samples, the traffic since the last report and, if the connection failed, its cause.
 func (m *module) push(c *Connection, set *metrics.TagSet, samples []metrics.Sample) {
 	now := c.wire.bytes()
-	if more := now.since(c.reported); more != (traffic{}) {
-		samples = append(samples, sampleOf(m.metrics.sent, set, float64(more.sent)), sampleOf(m.metrics.received, set, float64(more.received)))
+	if added := now.since(c.report); added != (traffic{}) {
+		samples = append(samples, sampleOf(m.metrics.sent, set, float64(added.sent)), sampleOf(m.metrics.received, set, float64(added.received)))
 	}
-	c.reported = now
+	c.report = now
 	if !c.OK {
 		samples = append(samples, sampleOf(m.metrics.failed, set.With("cause", c.Cause), 1))
 	}

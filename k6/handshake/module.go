@@ -1,8 +1,8 @@
-// Package handshake is the k6 module k6/x/handshake: connections of which each is a TCP and a full TLS handshake of
-// its own, timed separately, with a cause for each failure.
+// Package handshake is the k6 module k6/x/handshake. Each of its connections makes a TCP and a full TLS handshake,
+// which are timed separately. Each failure has a cause.
 //
-// k6/http can do without connection reuse too. But it does not distinguish a refused client certificate from a broken
-// answer, and cannot keep several connections open. See load-tests/types/handshake.d.ts for the API.
+// k6/http can disable connection reuse, too. But it does not distinguish a refused client certificate from a broken
+// response, and it cannot keep several connections open. See load-tests/types/handshake.d.ts for the API.
 package handshake
 
 import (
@@ -15,8 +15,8 @@ import (
 type (
 	// A rootModule is shared by all virtual users of the process.
 	rootModule struct {
-		open  atomic.Int64 // connections that are open now
-		pairs sync.Map     // certificate and key in PEM to *tls.Certificate
+		open  atomic.Int64 // number of open connections
+		pairs sync.Map     // from certificate and key in PEM to *tls.Certificate
 	}
 
 	// A module is the k6/x/handshake of one virtual user.
@@ -36,12 +36,12 @@ var (
 // New returns the root module.
 func New() modules.Module { return new(rootModule) }
 
-// NewModuleInstance is called by k6 once per VU.
+// NewModuleInstance returns the module of a virtual user.
 func (r *rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
 	m := &module{root: r, vu: vu, metrics: registerMetrics(vu)}
 	m.exports = modules.Exports{Named: map[string]any{"connect": vu.Runtime().ToValue(m.connect)}}
 	return m
 }
 
-// Exports are the names that a script imports from k6/x/handshake.
+// Exports returns what a script can import from k6/x/handshake.
 func (m *module) Exports() modules.Exports { return m.exports }

@@ -14,23 +14,24 @@ import (
 
 // A request holds the validated parameters of connect.
 type request struct {
-	url         *url.URL
-	address     string // HOST:PORT
-	hold        bool
-	timeout     time.Duration
-	tags        map[string]string
-	certificate *tls.Certificate // nil: what k6's option tlsAuth says
-	bare        bool             // show no certificate at all
+	url     *url.URL
+	address string // HOST:PORT
+	hold    bool
+	timeout time.Duration
+	tags    map[string]string
+
+	certificate   *tls.Certificate // nil: the certificates of k6's option tlsAuth
+	noCertificate bool             // present no certificate
 }
 
 const defaultTimeout = 10 * time.Second
 
-// parse reads the arguments of connect. An error is one sentence.
+// parse validates the arguments of connect.
 func (m *module) parse(rawURL string, params sobek.Value) (*request, error) {
 	r := &request{timeout: defaultTimeout}
 	u, err := url.Parse(rawURL)
 	if err != nil || u.Scheme != "https" || u.Hostname() == "" {
-		return nil, fmt.Errorf("connect: %q is no URL of a TLS server: it must begin with https:// and name a host", rawURL)
+		return nil, fmt.Errorf("connect: url must start with https:// and name a host, got %q", rawURL)
 	}
 	r.url, r.address = u, u.Host
 	if u.Port() == "" {
@@ -49,19 +50,19 @@ func (m *module) parse(rawURL string, params sobek.Value) (*request, error) {
 		case "timeout":
 			d, err := types.GetDurationValue(value.Export())
 			if err != nil || d <= 0 {
-				return nil, fmt.Errorf("connect: timeout is %v: it must be a number of milliseconds or a text such as \"10s\", over 0", value)
+				return nil, fmt.Errorf("connect: timeout must be a positive number of milliseconds or a string such as \"10s\", got %v", value)
 			}
 			r.timeout = d
 		case "tags":
 			if err := rt.ExportTo(value, &r.tags); err != nil {
-				return nil, fmt.Errorf("connect: tags must be an object of texts: %w", err)
+				return nil, fmt.Errorf("connect: tags must be an object of strings: %w", err)
 			}
 		case "certificate":
 			if err := m.parseCertificate(r, value); err != nil {
 				return nil, err
 			}
 		default:
-			return nil, fmt.Errorf("connect: there is no parameter %q; there are hold, timeout, tags and certificate", key)
+			return nil, fmt.Errorf("connect: unknown parameter %q; use hold, timeout, tags or certificate", key)
 		}
 	}
 	return r, nil
@@ -69,26 +70,26 @@ func (m *module) parse(rawURL string, params sobek.Value) (*request, error) {
 
 func (m *module) parseCertificate(r *request, value sobek.Value) error {
 	if common.IsNullish(value) {
-		r.bare = true
+		r.noCertificate = true
 		return nil
 	}
-	var text struct {
+	var pem struct {
 		Cert string `js:"cert"`
 		Key  string `js:"key"`
 	}
-	if err := m.vu.Runtime().ExportTo(value, &text); err != nil {
+	if err := m.vu.Runtime().ExportTo(value, &pem); err != nil {
 		return fmt.Errorf("connect: certificate must be {cert, key} in PEM, or null for none: %w", err)
 	}
-	known := text.Cert + "\x00" + text.Key
-	if pair, ok := m.root.pairs.Load(known); ok {
+	key := pem.Cert + "\x00" + pem.Key
+	if pair, ok := m.root.pairs.Load(key); ok {
 		r.certificate = pair.(*tls.Certificate)
 		return nil
 	}
-	pair, err := tls.X509KeyPair([]byte(text.Cert), []byte(text.Key))
+	pair, err := tls.X509KeyPair([]byte(pem.Cert), []byte(pem.Key))
 	if err != nil {
-		return fmt.Errorf("connect: certificate holds no pair of certificate and key in PEM: %w", err)
+		return fmt.Errorf("connect: certificate must contain a certificate and its key in PEM: %w", err)
 	}
-	m.root.pairs.Store(known, &pair)
+	m.root.pairs.Store(key, &pair)
 	r.certificate = &pair
 	return nil
 }

@@ -5,13 +5,14 @@ import (
 	"sync/atomic"
 )
 
-// A wire counts what goes over a connection below TLS: its records, handshakes included, without the headers of TCP and IP.
+// A wire is a connection below TLS that counts its bytes: TLS records, handshakes included, without the headers of
+// TCP and IP.
 type wire struct {
 	net.Conn
 	sent, received atomic.Int64
 }
 
-// traffic counts the bytes in each direction.
+// A traffic is the number of bytes in each direction.
 type traffic struct{ sent, received int64 }
 
 // bytes returns the traffic so far; zero without a connection.
@@ -22,7 +23,7 @@ func (w *wire) bytes() traffic {
 	return traffic{w.sent.Load(), w.received.Load()}
 }
 
-// since returns the traffic after another reading.
+// since returns the traffic after an earlier reading.
 func (t traffic) since(before traffic) traffic {
 	return traffic{t.sent - before.sent, t.received - before.received}
 }

@@ -9,20 +9,20 @@ import (
 	"go.k6.io/k6/v2/lib"
 )
 
-// State returns the state of a virtual user. In the init context, where there is none, it throws in
-// the name of the module.
+// State returns the state of a virtual user. In the init context, which has no state, it throws an error that names
+// the module.
 func State(vu modules.VU, module string) *lib.State {
 	state := vu.State()
 	if state == nil {
 		common.Throw(vu.Runtime(), common.NewInitContextError(
-			module+" connects only inside a VU: move the call into the default function, setup() or teardown()"))
+			module+" connects only inside a VU; move the call into the default function, setup() or teardown()"))
 	}
 	return state
 }
 
-// TLSConfig returns a configuration for HTTP/1.1 and one server, by k6's options. It is the caller's.
+// TLSConfig returns a copy of k6's TLS configuration, for HTTP/1.1 with the named server.
 func TLSConfig(state *lib.State, serverName string) *tls.Config {
-	conf := &tls.Config{} // k6's options decide
+	conf := new(tls.Config)
 	if state.TLSConfig != nil {
 		conf = state.TLSConfig.Clone()
 	}

@@ -133,7 +133,7 @@ func TestH2Frames(t *testing.T) {
 					return
 				}
 			}
-		}, "error: read the response header: the server broke HTTP/2 (ENHANCE_YOUR_CALM): more than 10 interim (1xx) responses", "-"},
+		}, "error: read the response header: the server broke HTTP/2 (ENHANCE_YOUR_CALM): no final response after 10 interim (1xx) responses", "-"},
 		{"DATA before HEADERS", func(p *framed) { p.data(p.request(), twoEvents) },
 			"error: read the response header: the server broke HTTP/2 (PROTOCOL_ERROR): DATA before HEADERS", "RST_STREAM 1 PROTOCOL_ERROR, GOAWAY NO_ERROR"},
 		{"a second header", func(p *framed) { id := p.accepted(); p.headers(id, false, ":status", "200") },
