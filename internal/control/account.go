@@ -6,52 +6,52 @@ import (
 	"time"
 )
 
-// rise is the drift, as a share of the elapsed time, at which the earliest arrival is adjusted: the clocks of two
-// machines differ by less.
-const rise = 1e-3
+// maxDrift is the assumed maximum drift between the clocks of two machines, as a share of the elapsed time. The base
+// of an Account rises at this rate.
+const maxDrift = 1e-3
 
-// longest is the largest delay that a reference reports: a stream is an hour behind at most.
-const longest = time.Hour
+// maxReference is the largest delay of the reference that an Account accepts.
+const maxReference = time.Hour
 
-// An Account counts the expected and received events of one stream, by the reader's own clock. The zero value is a
-// stream without events.
+// An Account counts the expected and received events of one stream by the clock of the reader. The zero value is an
+// Account without events.
 type Account struct {
-	// RequestedAt is when the stream was requested: no reference starts to count before that. Zero: unknown.
+	// RequestedAt is the time of the request, before which the stream cannot have started; zero if unknown.
 	RequestedAt time.Time
 
-	number uint64    // of the last event
-	base   time.Time // when event 0 would have arrived, by the fastest event so far
-	last   time.Time // when the last event arrived
-	counts uint64    // events that were counted as expected
+	number  uint64    // of the last event
+	base    time.Time // arrival of a hypothetical event 0, derived from the fastest event so far
+	last    time.Time // arrival of the last event
+	counted uint64    // events that Due has returned
 }
 
-// An Arrival is one event.
+// An Arrival is the arrival of one event.
 type Arrival struct {
-	Lost uint64 // events that were skipped right before it
-	// Late is the delay above the fastest event, without the delay of the reference itself: it is due to the reader
-	// or to the network between.
+	Lost uint64 // events missing directly before this one
+	// Late is the delay compared with the fastest event, without the delay of the reference. The reader or the network
+	// caused it.
 	Late time.Duration
-	// Reference is by how much the reference was late to send it.
+	// Reference is the delay with which the reference sent the event.
 	Reference time.Duration
 }
 
-// Note counts an event. It is not ok if it is a duplicate or not from a reference.
+// Note counts an event. ok is false if the event is a duplicate or cannot be from a reference.
 func (a *Account) Note(at time.Time, id, data []byte) (out Arrival, ok bool) {
 	number, err := strconv.ParseUint(string(id), 10, 63)
 	text, marked := bytes.CutPrefix(data, []byte(mark))
-	late, errLate := strconv.ParseUint(string(text), 10, 53)
-	if err != nil || errLate != nil || !marked || late > uint64(longest.Microseconds()) || number <= a.number || number > a.number+uint64(365*24*time.Hour/Interval) { // #nosec G115 -- constants
+	delay, errDelay := strconv.ParseUint(string(text), 10, 53)
+	if err != nil || errDelay != nil || !marked || delay > uint64(maxReference.Microseconds()) || number <= a.number || number > a.number+uint64(365*24*time.Hour/Interval) { // #nosec G115 -- constants
 		return out, false
 	}
-	out.Lost, out.Reference = number-a.number-1, time.Duration(late)*time.Microsecond
+	out.Lost, out.Reference = number-a.number-1, time.Duration(delay)*time.Microsecond
 	base := at.Add(-out.Reference - time.Duration(number)*Interval)
-	if drift := time.Duration(rise * float64(at.Sub(a.RequestedAt))); !a.RequestedAt.IsZero() && base.Before(a.RequestedAt.Add(-Interval-drift-time.Millisecond)) {
-		return Arrival{}, false // it was not late by that much, because it had not been requested yet
+	if drift := time.Duration(maxDrift * float64(at.Sub(a.RequestedAt))); !a.RequestedAt.IsZero() && base.Before(a.RequestedAt.Add(-Interval-drift-time.Millisecond)) {
+		return Arrival{}, false // with that delay the event would be older than the request
 	}
 	if a.number == 0 {
-		out.Lost, a.base, a.last, a.counts = 0, base, at, number-1
+		out.Lost, a.base, a.last, a.counted = 0, base, at, number-1
 	}
-	a.base = a.base.Add(time.Duration(rise * float64(at.Sub(a.last))))
+	a.base = a.base.Add(time.Duration(maxDrift * float64(at.Sub(a.last))))
 	if base.Before(a.base) {
 		a.base = base
 	}
@@ -60,18 +60,18 @@ func (a *Account) Note(at time.Time, id, data []byte) (out Arrival, ok bool) {
 	return out, true
 }
 
-// Due returns the number of events that have fallen due since the last call.
+// Due returns the number of events that have become due since the last call.
 func (a *Account) Due(now time.Time) uint64 {
 	if a.number == 0 {
 		return 0
 	}
 	due := max(uint64(max(now.Sub(a.base)/Interval, 0)), a.number)
-	n := due - min(a.counts, due)
-	a.counts += n
+	n := due - min(a.counted, due)
+	a.counted += n
 	return n
 }
 
-// Missing returns how many events were due more than a tolerance ago and have not arrived.
+// Missing returns the number of events that were due more than a tolerance ago and have not arrived.
 func (a *Account) Missing(now time.Time, tolerance time.Duration) uint64 {
 	if a.number == 0 {
 		return 0

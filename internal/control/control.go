@@ -1,6 +1,6 @@
-// Package control is the reference target of the control group: streams that do nothing but send one event per second.
-// What is late on them too is not the fault of the service that is soaked. Both sides are here: the server, and what a
-// reader makes of the events of one stream.
+// Package control is the reference target of the control group, whose streams send one event per second. If these
+// events are late, too, the delay is not caused by the service under test. The package has both sides: the server,
+// and the Account of a reader.
 package control
 
 import (
@@ -16,23 +16,23 @@ import (
 // Interval is the time between two events of a stream.
 const Interval = time.Second
 
-// mark is the prefix of the data of an event. Without it the numbered events of another service could pass for those
-// of a reference, and their rhythm for delays.
+// mark is the prefix of the data of an event. It distinguishes a reference from another service that numbers its
+// events.
 const mark = "late_us="
 
-// maxStreams bounds what a stranger can make a reference hold.
+// maxStreams limits the open streams of a reference, because any client can open one.
 const maxStreams = 10_000
 
-// Serve sends events to each client until ctx ends: one when a stream opens, and one every Every after that. The id
-// of an event is its number on its stream, from 1. Its data has the delay of this process in microseconds, which
-// distinguishes a stalled reference from a stalled reader. The schedule does not drift.
+// Serve serves streams until ctx ends. A stream sends one event when it opens and one per Interval after that, on a
+// schedule that does not drift. The id of an event is its number on the stream, from 1. The data is the delay of this
+// process in microseconds, which distinguishes a stalled reference from a stalled reader.
 func Serve(ctx context.Context, listener net.Listener) error {
 	s := &http.Server{
 		Handler: limitStreams(maxStreams, http.HandlerFunc(stream)), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 8 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
-	ended := context.AfterFunc(ctx, func() { _ = s.Close() })
-	defer ended()
+	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
+	defer stop()
 	if err := s.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve the reference of the control group: %w", err)
 	}
@@ -47,7 +47,7 @@ func limitStreams(limit int, h http.Handler) http.Handler {
 			defer func() { <-places }()
 			h.ServeHTTP(w, r)
 		default:
-			http.Error(w, "this reference holds no more streams", http.StatusServiceUnavailable)
+			http.Error(w, "this reference has reached its maximum number of streams", http.StatusServiceUnavailable)
 		}
 	})
 }

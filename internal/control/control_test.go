@@ -14,16 +14,16 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// The events of a stream arrive at once and then once a second, numbered, with no delay of the reference.
+// The first event arrives at once, the others once a second.
 func TestReferenceSendsOneEventPerSecond(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- Serve(ctx, listener) }()
-	begun := time.Now()
-	resp, err := http.Get("http://" + listener.Addr().String()) //nolint:noctx // it ends with the server
+	result := make(chan error, 1)
+	go func() { result <- Serve(ctx, listener) }()
+	start := time.Now()
+	resp, err := http.Get("http://" + listener.Addr().String()) //nolint:noctx // the response ends with the server
 	require.NoError(t, err)
 	defer resp.Body.Close()
 	require.Equal(t, "text/event-stream", resp.Header.Get("Content-Type"))
@@ -36,44 +36,44 @@ func TestReferenceSendsOneEventPerSecond(t *testing.T) {
 		require.True(t, ok, "%q %q", e.ID, e.Data)
 		require.Zero(t, arrival.Lost)
 	}
-	assert.GreaterOrEqual(t, time.Since(begun), 1900*time.Millisecond)
+	assert.GreaterOrEqual(t, time.Since(start), 1900*time.Millisecond)
 	assert.Equal(t, uint64(3), account.number)
 	stop()
-	require.NoError(t, <-ended)
+	require.NoError(t, <-result)
 }
 
-func TestAccountText(t *testing.T) {
+func TestAccountAttributesDelays(t *testing.T) {
 	t.Parallel()
 	start := time.Now()
 	at := func(seconds float64) time.Time { return start.Add(time.Duration(seconds * float64(time.Second))) }
 	type event struct {
-		at       float64
-		id       int
-		lateness time.Duration // lateness of the reference
-		late     time.Duration
-		lost     uint64
-		noise    bool
+		at        float64
+		id        int
+		reference time.Duration // delay of the reference
+		late      time.Duration
+		lost      uint64
+		noise     bool
 	}
 	for name, events := range map[string][]event{
 		"in time":                         {{at: 0, id: 1}, {at: 1, id: 2}, {at: 2, id: 3}},
 		"the reader stalled":              {{at: 0, id: 1}, {at: 3, id: 2, late: 2 * time.Second}, {at: 3, id: 3, late: time.Second}, {at: 3, id: 4}},
-		"the reference stalled":           {{at: 0, id: 1}, {at: 3, id: 2, lateness: 2 * time.Second}, {at: 3, id: 3, lateness: time.Second}, {at: 3, id: 4}},
-		"both did, the reader for longer": {{at: 0, id: 1}, {at: 3, id: 2, lateness: 500 * time.Millisecond, late: 1500 * time.Millisecond}},
+		"the reference stalled":           {{at: 0, id: 1}, {at: 3, id: 2, reference: 2 * time.Second}, {at: 3, id: 3, reference: time.Second}, {at: 3, id: 4}},
+		"both stalled, the reader longer": {{at: 0, id: 1}, {at: 3, id: 2, reference: 500 * time.Millisecond, late: 1500 * time.Millisecond}},
 		"the first event was late":        {{at: 2, id: 1}, {at: 2, id: 2}, {at: 3, id: 3}, {at: 5, id: 4, late: time.Second}},
 		"numbers were skipped":            {{at: 0, id: 1}, {at: 4, id: 5, lost: 3}},
-		"it began before it was read":     {{at: 0, id: 7}, {at: 1, id: 8}},
-		"what no reference sends":         {{at: 0, id: 1}, {at: 1, id: 1, noise: true}, {at: 1, id: 2}},
+		"the stream was read later":       {{at: 0, id: 7}, {at: 1, id: 8}},
+		"a duplicate":                     {{at: 0, id: 1}, {at: 1, id: 1, noise: true}, {at: 1, id: 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var a Account
 			for i, e := range events {
-				got, ok := a.Note(at(e.at), []byte(strconv.Itoa(e.id)), []byte("late_us="+strconv.FormatInt(e.lateness.Microseconds(), 10)))
+				got, ok := a.Note(at(e.at), []byte(strconv.Itoa(e.id)), []byte("late_us="+strconv.FormatInt(e.reference.Microseconds(), 10)))
 				require.Equal(t, !e.noise, ok, "event %d", i)
 				require.InDelta(t, e.late, got.Late, float64(5*time.Millisecond), "event %d", i)
 				require.Equal(t, e.lost, got.Lost, "event %d", i)
 				if ok {
-					require.Equal(t, e.lateness, got.Reference)
+					require.Equal(t, e.reference, got.Reference)
 				}
 			}
 		})
@@ -92,16 +92,16 @@ func TestAccountText(t *testing.T) {
 	}
 }
 
-// A reference cannot be later than the time since the request: such a value would make all other events late.
-func TestReferenceLateBeforeTheRequest(t *testing.T) {
+// The delay of a reference cannot exceed the time since the request. Such a value would make all other events late.
+func TestDelayBeforeTheRequestIsRejected(t *testing.T) {
 	t.Parallel()
 	start := time.Now()
 	a := Account{RequestedAt: start}
 	for i, e := range []struct {
-		at       time.Duration
-		late     string
-		ok       bool
-		wantText time.Duration
+		at   time.Duration
+		late string
+		ok   bool
+		want time.Duration
 	}{
 		{10 * time.Millisecond, "0", true, 0},
 		{1010 * time.Millisecond, "1200000", false, 0},
@@ -111,7 +111,7 @@ func TestReferenceLateBeforeTheRequest(t *testing.T) {
 	} {
 		got, ok := a.Note(start.Add(e.at), []byte(strconv.Itoa(i+1)), []byte("late_us="+e.late))
 		require.Equal(t, e.ok, ok, "event %d", i+1)
-		require.Equal(t, e.wantText, got.Reference)
+		require.Equal(t, e.want, got.Reference)
 		require.Less(t, got.Late, 10*time.Millisecond, "event %d", i+1)
 	}
 }
@@ -133,7 +133,7 @@ func TestExpectedAndMissingEvents(t *testing.T) {
 	}
 	assert.Zero(t, a.Due(start.Add(5*time.Second)))
 	assert.Zero(t, a.Missing(start.Add(5*time.Second), 0))
-	// A clock that differs by 100 ppm is not late after a day, and neither does it hide a delay.
+	// A clock that differs by 100 ppm makes no event late, even after a day.
 	for n := 7; n <= 86400; n++ {
 		got, ok := a.Note(start.Add(time.Duration(float64(n-1)*1.0001*float64(time.Second))), []byte(strconv.Itoa(n)), []byte("late_us=0"))
 		require.True(t, ok)
