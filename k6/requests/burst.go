@@ -7,80 +7,91 @@ import (
 	"go.k6.io/k6/v2/metrics"
 )
 
-// dialing bounds how many connections are opened at a time: the server's queue of connections is not what a burst tests.
-const dialing = 250
+// maxDials limits the concurrent dials, because a burst does not test the accept queue of the server.
+const maxDials = 250
 
-// mostAtOnce is the size in bytes up to which a request is written in one call. A longer one takes as long as the
-// server needs to read it.
-const mostAtOnce = 64 << 10
+// maxJointSize is the size in bytes up to which a request waits until all others are sent before it reads its
+// response. A longer request takes as long as the server needs to read it.
+const maxJointSize = 64 << 10
 
-// burst opens a connection for each request first. Then all of them are sent, and only when the last one is on the wire is the
-// first answer read; to a request that goes out at once. Longer ones wait for no other.
+// A burstRequest is one request of a burst, on its own connection.
+type burstRequest struct {
+	lane *lane
+	exchange
+	err error // of the dial
+}
+
+// burst opens a connection for each request. Then it sends all requests, and reads no response before the last
+// request is sent.
 func (s *stage) burst() {
-	n := int(s.tuple.ScaleInt64(s.requests))
-	lanes, exchanges, errs := make([]*lane, n), make([]exchange, n), make([]error, n)
-	forEach := func(atATime int, do func(i int)) {
-		var working sync.WaitGroup
-		turns := make(chan struct{}, max(atATime, 1))
-		for i := range n {
-			turns <- struct{}{}
-			working.Go(func() {
-				defer func() { <-turns }()
-				do(i)
-			})
-		}
-		working.Wait()
+	requests := make([]*burstRequest, s.tuple.ScaleInt64(s.requests))
+	for i := range requests {
+		requests[i] = &burstRequest{lane: s.newLane(), exchange: exchange{op: s.operations[i%len(s.operations)]}}
 	}
-	forEach(dialing, func(i int) {
-		lanes[i] = s.newLane()
-		now := time.Now()
-		exchanges[i] = exchange{op: s.operations[i%len(s.operations)], from: now, deadline: now.Add(s.timeout)}
-		if errs[i] = lanes[i].connect(&exchanges[i]); errs[i] != nil {
-			lanes[i].finish(&exchanges[i], errs[i])
+	s.dialAll(requests)
+	s.dialAll(requests) // the server may have closed the connections that were opened first
+	s.sendAll(requests)
+}
+
+// dialAll opens a connection for each request that has none.
+func (s *stage) dialAll(requests []*burstRequest) {
+	var dials sync.WaitGroup
+	slots := make(chan struct{}, maxDials)
+	for _, r := range requests {
+		if r.err != nil {
+			continue
 		}
-	})
-	forEach(dialing, func(i int) { // what opened first may have been closed since
-		if errs[i] != nil {
-			return
-		}
-		exchanges[i].deadline = time.Now().Add(s.timeout)
-		if errs[i] = lanes[i].connect(&exchanges[i]); errs[i] != nil {
-			lanes[i].finish(&exchanges[i], errs[i])
-		}
-	})
-	release, released := make(chan struct{}), time.Time{}
-	var ready, onTheWire, working sync.WaitGroup
-	for i := range n {
-		waits := errs[i] == nil && len(exchanges[i].op.sent) <= mostAtOnce
+		slots <- struct{}{}
+		dials.Go(func() {
+			defer func() { <-slots }()
+			now := time.Now()
+			if r.start.IsZero() {
+				r.start = now
+			}
+			r.deadline = now.Add(s.timeout)
+			if r.err = r.lane.connect(&r.exchange); r.err != nil {
+				r.lane.finish(&r.exchange, r.err)
+			}
+		})
+	}
+	dials.Wait()
+}
+
+// sendAll sends all requests at the same time and records their outcomes.
+func (s *stage) sendAll(requests []*burstRequest) {
+	var start time.Time
+	release := make(chan struct{})
+	var ready, joint, working sync.WaitGroup
+	for _, r := range requests {
+		isJoint := r.err == nil && len(r.op.sent) <= maxJointSize
 		ready.Add(1)
-		if waits {
-			onTheWire.Add(1)
+		if isJoint {
+			joint.Add(1)
 		}
 		working.Go(func() {
-			l, x := lanes[i], &exchanges[i]
 			ready.Done()
 			<-release
-			if errs[i] != nil {
-				s.note(x)
+			if r.err != nil {
+				s.note(&r.exchange)
 				return
 			}
-			x.from, x.deadline = time.Now(), released.Add(s.timeout)
-			err := l.send(x)
+			r.start, r.deadline = time.Now(), start.Add(s.timeout)
+			err := r.lane.send(&r.exchange)
 			sent := time.Now()
-			if waits {
-				onTheWire.Done()
-				onTheWire.Wait()
+			if isJoint {
+				joint.Done()
+				joint.Wait()
 			}
-			l.finish(x, l.receive(x, err))
-			more := []metrics.Sample{s.sample(s.m.metrics.sentAfter, sent, metrics.D(sent.Sub(released)))}
-			if inHand, known := s.inHand(x); known {
-				more = append(more, inHand)
+			r.lane.finish(&r.exchange, r.lane.receive(&r.exchange, err))
+			samples := []metrics.Sample{s.sample(s.m.metrics.sentAfter, sent, metrics.D(sent.Sub(start)))}
+			if inFlight, ok := s.serverInFlight(&r.exchange); ok {
+				samples = append(samples, inFlight)
 			}
-			s.note(x, more...)
+			s.note(&r.exchange, samples...)
 		})
 	}
 	ready.Wait()
-	released = time.Now()
+	start = time.Now()
 	close(release)
 	working.Wait()
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// closed shares requests out among the lanes: a new one as soon as one has its answer.
+// closed distributes requests among lanes. A lane makes its next request as soon as it has a response.
 func (s *stage) closed() {
 	n, tuple := s.share(s.concurrency)
 	if n == 0 {
@@ -18,9 +18,9 @@ func (s *stage) closed() {
 		n = int(min(int64(n), requests))
 	}
 	end := s.ctx
-	if s.length > 0 {
+	if s.duration > 0 {
 		var stop context.CancelFunc
-		end, stop = context.WithDeadline(s.ctx, s.began.Add(s.length))
+		end, stop = context.WithDeadline(s.ctx, s.start.Add(s.duration))
 		defer stop()
 	}
 	var started, turns atomic.Int64
@@ -28,9 +28,9 @@ func (s *stage) closed() {
 	for range n {
 		working.Go(func() {
 			l := s.newLane()
-			for s.ctx.Err() == nil && (s.length == 0 || time.Since(s.began) < s.length) {
+			for s.ctx.Err() == nil && (s.duration == 0 || time.Since(s.start) < s.duration) {
 				i := turns.Add(1)
-				if s.requests > 0 && i > requests || !s.allowed(end) {
+				if s.requests > 0 && i > requests || !s.awaitRPS(end) {
 					return
 				}
 				started.Add(1)
@@ -44,7 +44,7 @@ func (s *stage) closed() {
 	s.drop(max(requests-started.Load(), 0))
 }
 
-// allowed waits for k6's --rps. It returns false if no request is allowed before ctx is done.
-func (s *stage) allowed(ctx context.Context) bool {
+// awaitRPS waits until k6's --rps allows a request. It returns false if that does not happen before ctx is done.
+func (s *stage) awaitRPS(ctx context.Context) bool {
 	return s.state.RPSLimit == nil || s.state.RPSLimit.Wait(ctx) == nil
 }

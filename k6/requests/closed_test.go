@@ -21,14 +21,14 @@ import (
 
 func direct(*url.URL) (*url.URL, error) { return nil, nil }
 
-func TestClosedLoopMakesEachRequestOnce(t *testing.T) {
+func TestClosedStageMakesEachRequestOnce(t *testing.T) {
 	t.Parallel()
-	var served, atATime, most, connections atomic.Int64
+	var served, concurrent, peak, connections atomic.Int64
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		now := atATime.Add(1)
-		for m := most.Load(); now > m && !most.CompareAndSwap(m, now); m = most.Load() {
+		now := concurrent.Add(1)
+		for p := peak.Load(); now > p && !peak.CompareAndSwap(p, now); p = peak.Load() {
 		}
-		defer atATime.Add(-1)
+		defer concurrent.Add(-1)
 		served.Add(1)
 		w.Header().Set("X-Server", "a")
 		body, _ := io.ReadAll(r.Body)
@@ -47,27 +47,27 @@ func TestClosedLoopMakesEachRequestOnce(t *testing.T) {
 		{name: 'post', method: 'POST', url: %q, body: 'text', want: {json: 'text', at: 'got'}},
 	]})`, s.URL, s.URL))
 	require.EqualValues(t, 1000, served.Load())
-	require.LessOrEqual(t, most.Load(), int64(10))
+	require.LessOrEqual(t, peak.Load(), int64(10))
 	require.LessOrEqual(t, connections.Load(), int64(10), "connections are reused")
 	sums := v.sums()
 	require.Equal(t, 1000, sums["request_duration ok a"].n)
 	require.Equal(t, 1000, sums["request_first_byte ok"].n)
-	// A run of many stages, operations and servers has as many series as the three multiplied, each of 26 KB or more; one for the
-	// times to the first byte is enough.
+	// The number of series is the product of stages, operations and servers, and a series uses 26 KB or more.
+	// request_first_byte is therefore not split by operation and server.
 	require.LessOrEqual(t, sums["request_first_byte ok"].total, sums["request_duration ok a"].total)
 }
 
-// Each request has a text of its own, and the answer has to name that one.
+// The expected response contains the unique text of its request.
 func TestUniqueTexts(t *testing.T) {
 	t.Parallel()
-	var seen sync.Map
-	var again, swapped atomic.Int64
+	var texts sync.Map
+	var wrong, requests atomic.Int64
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		if _, known := seen.LoadOrStore(string(body), true); known || r.FormValue("id") != string(body) || r.Header.Get("X-Id") != string(body) || len(body) != 20 {
-			again.Add(1)
+		if _, known := texts.LoadOrStore(string(body), true); known || r.FormValue("id") != string(body) || r.Header.Get("X-Id") != string(body) || len(body) != 20 {
+			wrong.Add(1)
 		}
-		if swapped.Add(1) == 7 {
+		if requests.Add(1) == 7 {
 			body[3]++
 		}
 		_, _ = fmt.Fprintf(w, `{"id": "%s"}`, body)
@@ -77,10 +77,10 @@ func TestUniqueTexts(t *testing.T) {
 		{method: 'PUT', url: '%s/?id={unique}', headers: {'X-Id': '{unique}'}, body: '{unique}', want: {json: {id: '{unique}'}}},
 	]})`, s.URL))
 	require.Equal(t, map[string]int{"ok": 99, "wrong": 1}, v.codes())
-	require.Zero(t, again.Load())
+	require.Zero(t, wrong.Load())
 }
 
-func TestRunnersShareALoadExactly(t *testing.T) {
+func TestRunnersDivideALoadExactly(t *testing.T) {
 	t.Parallel()
 	var served atomic.Int64
 	s := serve(t, func(http.ResponseWriter, *http.Request) { served.Add(1) })
@@ -113,40 +113,40 @@ func TestOutcomes(t *testing.T) {
 	}{
 		"right":                          {serveBytes(t, ok), `{body: 'ok'}`, "ok"},
 		"wrong body":                     {serveBytes(t, ok), `{body: 'no'}`, "wrong"},
-		"no JSON":                        {serveBytes(t, ok), `{json: 'ok'}`, "wrong"},
+		"invalid JSON":                   {serveBytes(t, ok), `{json: 'ok'}`, "wrong"},
 		"JSON":                           {serveBytes(t, "HTTP/1.1 200 OK\r\nContent-Length: 17\r\n\r\n{\"a\":{\"b\":[1,2]}}"), `{json: [1, 2], at: 'a.b'}`, "ok"},
-		"JSON without the name":          {serveBytes(t, "HTTP/1.1 200 OK\r\nContent-Length: 17\r\n\r\n{\"a\":{\"b\":[1,2]}}"), `{json: null, at: 'a.c'}`, "wrong"},
+		"JSON without the property":      {serveBytes(t, "HTTP/1.1 200 OK\r\nContent-Length: 17\r\n\r\n{\"a\":{\"b\":[1,2]}}"), `{json: null, at: 'a.c'}`, "wrong"},
 		"any body":                       {serveBytes(t, ok), `{}`, "ok"},
 		"chunked":                        {serveBytes(t, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\no\r\n1\r\nk\r\n0\r\n\r\n"), `{body: 'ok'}`, "ok"},
-		"interim answers":                {serveBytes(t, "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n"+ok), `{body: 'ok'}`, "ok"},
-		"interim answers for ever":       {serveBytes(t, strings.Repeat("HTTP/1.1 102 P\r\n\r\n", 11)), `{}`, "net-1000"},
+		"interim responses":              {serveBytes(t, "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n"+ok), `{body: 'ok'}`, "ok"},
+		"only interim responses":         {serveBytes(t, strings.Repeat("HTTP/1.1 102 P\r\n\r\n", 11)), `{}`, "net-1000"},
 		"no content":                     {serveBytes(t, "HTTP/1.1 204 No Content\r\n\r\n"), `{status: 204}`, "ok"},
-		"no content, unasked":            {serveBytes(t, "HTTP/1.1 204 No Content\r\n\r\n"), `{}`, "status-204"},
+		"no content instead of 200":      {serveBytes(t, "HTTP/1.1 204 No Content\r\n\r\n"), `{}`, "status-204"},
 		"busy":                           {serveBytes(t, "HTTP/1.1 503 S\r\nContent-Length: 0\r\n\r\n"), `{}`, "status-503"},
 		"redirect":                       {serveBytes(t, "HTTP/1.1 302 F\r\nLocation: /\r\nContent-Length: 0\r\n\r\n"), `{}`, "status-302"},
 		"other protocol":                 {serveBytes(t, "HTTP/1.1 101 S\r\nUpgrade: x\r\n\r\n"), `{}`, "status-101"},
-		"to the end of the connection":   {serveTruncated(t, "HTTP/1.1 200 OK\r\n\r\nok"), `{body: 'ok'}`, "ok"},
-		"half a body":                    {serveTruncated(t, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no"), `{body: 'ok'}`, "truncated"},
-		"half a body that no want names": {serveTruncated(t, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no"), `{}`, "truncated"},
-		"chunks without an end":          {serveTruncated(t, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n"), `{body: 'ok'}`, "truncated"},
-		"half a body, then a reset": {serveRaw(t, func(conn net.Conn, request func() bool) {
+		"body until the connection ends": {serveTruncated(t, "HTTP/1.1 200 OK\r\n\r\nok"), `{body: 'ok'}`, "ok"},
+		"truncated body":                 {serveTruncated(t, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no"), `{body: 'ok'}`, "truncated"},
+		"truncated body, any expected":   {serveTruncated(t, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no"), `{}`, "truncated"},
+		"chunked without a last chunk":   {serveTruncated(t, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n"), `{body: 'ok'}`, "truncated"},
+		"truncated body, then a reset": {serveRaw(t, func(conn net.Conn, request func() bool) {
 			_ = request()
 			_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no"))
 			time.Sleep(200 * time.Millisecond) // a reset discards what the client has not read
 			_ = conn.(*net.TCPConn).SetLinger(0)
 		}), `{body: 'ok'}`, "truncated"},
-		"half a body of a refusal": {serveTruncated(t, "HTTP/1.1 503 S\r\nContent-Length: 2\r\n\r\no"), `{}`, "net-1000"},
-		"half a head":              {serveTruncated(t, "HTTP/1.1 200 OK\r\nContent-"), `{}`, "net-1000"},
-		"longer than it says":      {serveBytes(t, ok+"!"), `{}`, "wrong"},
-		"two answers":              {serveBytes(t, ok+ok), `{body: 'ok'}`, "wrong"},
-		"a bad status, and longer": {serveBytes(t, "HTTP/1.1 503 S\r\nContent-Length: 0\r\n\r\n!"), `{}`, "status-503"},
-		"no HTTP":                  {serveBytes(t, "ok\r\n"), `{}`, "net-1000"},
-		"hangs up":                 {serveTruncated(t, ""), `{}`, "net-1000"},
-		"resets": {serveRaw(t, func(conn net.Conn, request func() bool) {
+		"truncated body of a refusal": {serveTruncated(t, "HTTP/1.1 503 S\r\nContent-Length: 2\r\n\r\no"), `{}`, "net-1000"},
+		"truncated head":              {serveTruncated(t, "HTTP/1.1 200 OK\r\nContent-"), `{}`, "net-1000"},
+		"longer than its length":      {serveBytes(t, ok+"!"), `{}`, "wrong"},
+		"two responses":               {serveBytes(t, ok+ok), `{body: 'ok'}`, "wrong"},
+		"a bad status, and longer":    {serveBytes(t, "HTTP/1.1 503 S\r\nContent-Length: 0\r\n\r\n!"), `{}`, "status-503"},
+		"not HTTP":                    {serveBytes(t, "ok\r\n"), `{}`, "net-1000"},
+		"closed connection":           {serveTruncated(t, ""), `{}`, "net-1000"},
+		"reset connection": {serveRaw(t, func(conn net.Conn, request func() bool) {
 			_ = request()
 			_ = conn.(*net.TCPConn).SetLinger(0)
 		}), `{}`, "net-1220"},
-		"refuses": {closedURL, `{}`, "net-1212"},
+		"refused connection": {closedURL, `{}`, "net-1212"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -157,24 +157,24 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// A body that is looked at may be as long as the one that is wanted, and is wrong where it is longer.
+// A body that is compared may be as long as the expected one.
 func TestLongBody(t *testing.T) {
 	t.Parallel()
 	for surplus, code := range []string{"ok", "wrong"} {
 		s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Length", strconv.Itoa(maxKept+1+surplus))
-			_, _ = io.WriteString(w, strings.Repeat("x", maxKept+1+surplus))
+			w.Header().Set("Content-Length", strconv.Itoa(maxBody+1+surplus))
+			_, _ = io.WriteString(w, strings.Repeat("x", maxBody+1+surplus))
 		})
 		v := newVU(t)
-		v.await(`closed({concurrency: 1, requests: 1, timeout: '5m', operations: [{url: %q, want: {body: 'x'.repeat(%d)}}]})`, s.URL, maxKept+1)
+		v.await(`closed({concurrency: 1, requests: 1, timeout: '5m', operations: [{url: %q, want: {body: 'x'.repeat(%d)}}]})`, s.URL, maxBody+1)
 		require.Equal(t, map[string]int{code: 1}, v.codes())
 	}
 }
 
-// JSON is what JSON.stringify makes of a value.
-func TestWantedJSON(t *testing.T) {
+// Expected JSON is encoded as by JSON.stringify.
+func TestExpectedJSON(t *testing.T) {
 	t.Parallel()
-	for want, says := range map[string]string{
+	for want, body := range map[string]string{
 		`{a: 1, b: undefined}`:       `{"a": 1}`,
 		`{at: new Date(0)}`:          `{"at": "1970-01-01T00:00:00.000Z"}`,
 		`[NaN, undefined]`:           `[null, null]`,
@@ -182,30 +182,31 @@ func TestWantedJSON(t *testing.T) {
 		`'a'`:                        `"a"`,
 		`null`:                       `null`,
 	} {
-		v, u := newVU(t), says200(t, says)
+		v, u := newVU(t), serveOK(t, body)
 		v.await(`closed({concurrency: 1, requests: 1, operations: [{url: %q, want: {json: %s}}]})`, u, want)
 		require.Equal(t, map[string]int{"ok": 1}, v.codes(), want)
 	}
 }
 
-func says200(t *testing.T, body string) string {
+// serveOK starts a server that responds with status 200 and body.
+func serveOK(t *testing.T, body string) string {
 	return serveBytes(t, fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(body), body))
 }
 
-// Nothing but {unique} is changed in a request.
+// Only {unique} is replaced in a request.
 func TestRequestIsSentUnchanged(t *testing.T) {
 	t.Parallel()
-	seen := make(chan string, 1)
+	bodies := make(chan string, 1)
 	s := serve(t, func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		seen <- string(body)
+		bodies <- string(body)
 	})
-	const sends = `closed({concurrency: 1, requests: 1, operations: [{method: 'POST', url: %q, body: 'u'.repeat(50)}]})`
-	newVU(t).await(sends, s.URL)
-	require.Equal(t, strings.Repeat("u", 50), <-seen)
+	const call = `closed({concurrency: 1, requests: 1, operations: [{method: 'POST', url: %q, body: 'u'.repeat(50)}]})`
+	newVU(t).await(call, s.URL)
+	require.Equal(t, strings.Repeat("u", 50), <-bodies)
 }
 
-// A head without end fails at once, and fills no memory.
+// A head without an end fails at the limit and is not kept in memory.
 func TestHeadWithoutEnd(t *testing.T) {
 	t.Parallel()
 	field := []byte("X-A: " + strings.Repeat("y", 4000) + "\r\n")
@@ -217,9 +218,9 @@ func TestHeadWithoutEnd(t *testing.T) {
 		}
 	})
 	v := newVU(t)
-	began := time.Now()
+	start := time.Now()
 	v.await(`closed({concurrency: 1, requests: 2, timeout: '1m', operations: [{url: %q}]})`, u)
-	require.Less(t, time.Since(began), 30*time.Second)
+	require.Less(t, time.Since(start), 30*time.Second)
 	require.Equal(t, map[string]int{"net-1000": 2}, v.codes())
 }
 
@@ -228,26 +229,26 @@ func TestSlowResponseIsATimeout(t *testing.T) {
 	u := serveRaw(t, func(conn net.Conn, request func() bool) {
 		_ = request()
 		_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\n"))
-		_ = request() // never comes
+		_ = request() // waits for the client to close
 	})
 	v := newVU(t)
 	require.Equal(t, counts{Made: 2, Failed: 2}, v.await(`closed({concurrency: 2, requests: 2, timeout: 1000, operations: [{url: %q}]})`, u))
 	sums := v.sums()
 	require.Equal(t, 2, sums["request_duration net-1050"].n)
 	require.GreaterOrEqual(t, sums["request_duration net-1050"].total, 2000.0)
-	require.Equal(t, 2, sums["request_first_byte net-1050"].n, "something came")
+	require.Equal(t, 2, sums["request_first_byte net-1050"].n, "a byte arrived")
 }
 
-// A connection that the server closed, or with unrequested bytes, is not used again.
-func TestConnectionsAreOpenedAnew(t *testing.T) {
+// A connection that the server closed, or with unrequested bytes, is not reused.
+func TestUnusableConnectionsAreReplaced(t *testing.T) {
 	t.Parallel()
-	const answer = "Content-Length: 2\r\n\r\nok"
-	const unasked = "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n"
-	for name, says := range map[string]string{
-		"closed, as it says":         "HTTP/1.1 200 OK\r\nConnection: close\r\n" + answer,
-		"closed without a word":      "HTTP/1.1 200 OK\r\n" + answer,
-		"HTTP/1.0":                   "HTTP/1.0 200 OK\r\n" + answer,
-		"an answer that nobody asks": "HTTP/1.1 200 OK\r\n" + answer,
+	const rest = "Content-Length: 2\r\n\r\nok"
+	const unrequested = "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n"
+	for name, response := range map[string]string{
+		"closed, announced":    "HTTP/1.1 200 OK\r\nConnection: close\r\n" + rest,
+		"closed, unannounced":  "HTTP/1.1 200 OK\r\n" + rest,
+		"HTTP/1.0":             "HTTP/1.0 200 OK\r\n" + rest,
+		"unrequested response": "HTTP/1.1 200 OK\r\n" + rest,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -255,11 +256,11 @@ func TestConnectionsAreOpenedAnew(t *testing.T) {
 			u := serveRaw(t, func(conn net.Conn, request func() bool) {
 				opened.Add(1)
 				_ = request()
-				_, _ = conn.Write([]byte(says))
-				if strings.Contains(name, "nobody") {
+				_, _ = conn.Write([]byte(response))
+				if strings.HasPrefix(name, "unrequested") {
 					time.Sleep(20 * time.Millisecond)
-					_, _ = conn.Write([]byte(unasked))
-					_ = request() // never comes
+					_, _ = conn.Write([]byte(unrequested))
+					_ = request() // waits for the client to close
 				}
 			})
 			l, ask := newVU(t).lane(`{url: %q, want: {body: 'ok'}}`, u)
@@ -274,8 +275,8 @@ func TestConnectionsAreOpenedAnew(t *testing.T) {
 	}
 }
 
-// A second answer that comes 3 ms after the first is a fault of the service, whichever model asked and also after the last request
-// of a connection.
+// A second response 3 ms after the first is a fault of the service, in every load model and also after the last
+// request of a connection.
 func TestUnrequestedBytesAreCounted(t *testing.T) {
 	t.Parallel()
 	for name, call := range map[string]string{
@@ -295,7 +296,7 @@ func TestUnrequestedBytesAreCounted(t *testing.T) {
 						return
 					}
 					sent.Add(1)
-					if time.Since(answered) < settling/2 { // on a busy machine the others come when the connection is closed
+					if time.Since(answered) < settleTime/2 { // a later response may arrive after the client has closed the connection
 						prompt.Add(1)
 					}
 				}
@@ -304,7 +305,7 @@ func TestUnrequestedBytesAreCounted(t *testing.T) {
 			c := v.await(call, u)
 			sums := v.sums()
 			require.Positive(t, prompt.Load())
-			// A request that is sent within these 3 ms reads the second answer as its own, and its answer is discarded with its second one.
+			// A request that is sent within these 3 ms reads the second response to the previous request as its own.
 			wrong := float64(sums["request_duration wrong"].n)
 			found := sums["unrequested_bytes"].total + wrong
 			require.LessOrEqual(t, found, float64(sent.Load()))
@@ -327,8 +328,8 @@ func TestNoConnectionReuse(t *testing.T) {
 	require.EqualValues(t, 4, opened.Load())
 }
 
-// What a closed loop cannot begin in its time was never made; what it began is waited for.
-func TestClosedLoopEndsByTime(t *testing.T) {
+// A closed stage starts no request after its end, but waits for those that it has started.
+func TestClosedStageEndsByTime(t *testing.T) {
 	t.Parallel()
 	s := serve(t, func(http.ResponseWriter, *http.Request) { time.Sleep(20 * time.Millisecond) })
 	v := newVU(t)
@@ -338,7 +339,7 @@ func TestClosedLoopEndsByTime(t *testing.T) {
 	require.EqualValues(t, 1000, c.Made+c.Dropped)
 	require.EqualValues(t, c.Dropped, v.sums()["dropped_iterations"].total)
 	require.Positive(t, v.await(`closed({concurrency: 2, seconds: 0.1, operations: [{url: %q}]})`, s.URL).Made)
-	require.Zero(t, v.sums()["dropped_iterations"].total, "as many as the time allows")
+	require.Zero(t, v.sums()["dropped_iterations"].total, "without requests, none is dropped")
 }
 
 func TestInterruptedStageEndsAtOnce(t *testing.T) {
@@ -348,11 +349,11 @@ func TestInterruptedStageEndsAtOnce(t *testing.T) {
 		`open({rate: 200, seconds: 600, concurrency: 20, timeout: '10m', operations: [{url: %q}]})`,
 		`burst({requests: 20, timeout: '10m', operations: [{url: %q}]})`,
 	} {
-		var asked atomic.Int64
+		var requests atomic.Int64
 		all := make(chan struct{})
 		u := serveRaw(t, func(_ net.Conn, request func() bool) {
 			_ = request()
-			if asked.Add(1) == 20 {
+			if requests.Add(1) == 20 {
 				close(all)
 			}
 			_ = request()
@@ -362,14 +363,14 @@ func TestInterruptedStageEndsAtOnce(t *testing.T) {
 			<-all
 			v.CancelContext()
 		}()
-		began := time.Now()
+		start := time.Now()
 		_, _ = v.RunOnEventLoop(fmt.Sprintf(call, u))
-		require.Less(t, time.Since(began), time.Minute)
-		require.Empty(t, v.codes(), "what was interrupted is neither good nor failed")
+		require.Less(t, time.Since(start), time.Minute)
+		require.Empty(t, v.codes(), "interrupted requests are not counted")
 	}
 }
 
-func TestNoGoroutineIsLeft(t *testing.T) { //nolint:paralleltest // it counts those of the process
+func TestNoGoroutineIsLeft(t *testing.T) { //nolint:paralleltest // counts the goroutines of the process
 	u := serveBytes(t, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 	v := newVU(t)
 	before := runtime.NumGoroutine()
@@ -383,29 +384,29 @@ func TestNoGoroutineIsLeft(t *testing.T) { //nolint:paralleltest // it counts th
 	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+2 }, time.Minute, time.Millisecond)
 }
 
-func TestWrongUsageThrows(t *testing.T) {
+func TestWrongOptionsThrow(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)
-	for script, says := range map[string]string{
-		`closed()`:                              "there are no options",
+	for script, message := range map[string]string{
+		`closed()`:                              "options are missing",
 		`closed({concurrency: 1, requests: 1})`: "operations is missing",
 		`closed({operations: [], concurrency: 1, requests: 1})`:                                            "at least one operation",
-		`closed({operations: [{url: 'ftp://h'}], concurrency: 1, requests: 1})`:                            "must begin with http://",
+		`closed({operations: [{url: 'ftp://h'}], concurrency: 1, requests: 1})`:                            "must start with http://",
 		`closed({operations: [{url: 'http://h', method: 'A B'}], concurrency: 1, requests: 1})`:            "invalid method",
 		`closed({operations: [{url: 'http://h', headers: {a: 'b\nc'}}], concurrency: 1, requests: 1})`:     "invalid header",
-		`closed({operations: [{url: 'http://h', body: 7}], concurrency: 1, requests: 1})`:                  "its body must be a text",
-		`closed({operations: [{url: 'http://h', want: {body: '', json: 1}}], concurrency: 1, seconds: 1})`: "either a body or json",
-		`closed({operations: [{url: 'http://h'}], concurrency: 1})`:                                        "it would never end",
-		`closed({operations: [{url: 'http://h'}], concurrency: 1.5, requests: 1})`:                         "concurrency is 1.5",
-		`closed({operations: [{url: 'http://h'}], concurrency: 1, requests: 1, timeout: 0})`:               "timeout is 0",
-		`closed({operations: [{url: 'http://h'}], concurrency: 1, requests: 1, rate: 1})`:                  `no option "rate"`,
-		`closed({operations: [{url: 'http://h', wnat: {body: 'ok'}}], concurrency: 1, requests: 1})`:       `there is no "wnat"`,
-		`closed({operations: [{url: 'http://h', want: {boddy: 'ok'}}], concurrency: 1, requests: 1})`:      `want: there is no "boddy"; there are status, body, json, at`,
-		`closed({operations: [{url: 'http://h'}], concurrency: 1, requests: 2e9})`:                         "at most 1e9",
-		`open({operations: [{url: 'http://h'}], rate: 0, seconds: 1, concurrency: 1})`:                     "rate is 0",
+		`closed({operations: [{url: 'http://h', body: 7}], concurrency: 1, requests: 1})`:                  "body must be a string",
+		`closed({operations: [{url: 'http://h', want: {body: '', json: 1}}], concurrency: 1, seconds: 1})`: "either body or json",
+		`closed({operations: [{url: 'http://h'}], concurrency: 1})`:                                        "would never end",
+		`closed({operations: [{url: 'http://h'}], concurrency: 1.5, requests: 1})`:                         "concurrency must be a positive integer",
+		`closed({operations: [{url: 'http://h'}], concurrency: 1, requests: 1, timeout: 0})`:               "timeout must be a positive number",
+		`closed({operations: [{url: 'http://h'}], concurrency: 1, requests: 1, rate: 1})`:                  `unknown option "rate"`,
+		`closed({operations: [{url: 'http://h', wnat: {body: 'ok'}}], concurrency: 1, requests: 1})`:       `unknown property "wnat"`,
+		`closed({operations: [{url: 'http://h', want: {boddy: 'ok'}}], concurrency: 1, requests: 1})`:      `want: unknown property "boddy"; use status, body, json, at`,
+		`closed({operations: [{url: 'http://h'}], concurrency: 1, requests: 2e9})`:                         "up to 1e9",
+		`open({operations: [{url: 'http://h'}], rate: 0, seconds: 1, concurrency: 1})`:                     "rate must be a positive number",
 		`burst({operations: [{url: 'http://h'}]})`:                                                         "requests is missing",
 	} {
 		_, err := v.VU.Runtime().RunString(script)
-		require.ErrorContains(t, err, says, script)
+		require.ErrorContains(t, err, message, script)
 	}
 }

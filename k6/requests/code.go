@@ -15,10 +15,11 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// codeOf returns the outcome of a request without a whole response: k6's error number. k6 does not export these
-// numbers; TestCodesAreThoseOfK6 compares them.
+// codeOf returns the outcome of a request that got no complete response: k6's error code. k6 does not export these
+// codes; TestErrorCodesMatchK6 compares them.
 func codeOf(err error) string { return shard.CodeNet + strconv.Itoa(number(err)) }
 
+// number returns the error code of err, or else that of the first of its causes with a code.
 func number(err error) int {
 	var timeout net.Error
 	if errors.As(err, &timeout) && timeout.Timeout() {
@@ -36,7 +37,7 @@ func number(err error) int {
 	return 1000
 }
 
-// numberOf returns the number of one error without its causes, 0 for none.
+// numberOf returns the code of an error without its causes, 0 for none.
 func numberOf(err error) int {
 	switch e := err.(type) { //nolint:errorlint // number unwraps
 	case *net.DNSError:

@@ -25,15 +25,16 @@ import (
 	"go.k6.io/k6/v2/metrics"
 )
 
-type failing struct{ err error }
+// A failingTransport fails each request with err.
+type failingTransport struct{ err error }
 
-func (f failing) RoundTrip(*http.Request) (*http.Response, error) { return nil, f.err }
+func (f failingTransport) RoundTrip(*http.Request) (*http.Response, error) { return nil, f.err }
 
-// The numbers of k6 are in a function of its own; its client tells them.
-func TestCodesAreThoseOfK6(t *testing.T) {
+// k6 does not export its error codes, but its HTTP client returns them.
+func TestErrorCodesMatchK6(t *testing.T) {
 	t.Parallel()
-	rt, quiet := modulestest.NewRuntime(t), logrus.New()
-	quiet.SetOutput(io.Discard)
+	rt, logger := modulestest.NewRuntime(t), logrus.New()
+	logger.SetOutput(io.Discard)
 	op := func(op string, err error) error { return &net.OpError{Op: op, Net: "tcp", Err: err} }
 	for _, err := range []error{
 		io.EOF,
@@ -65,16 +66,16 @@ func TestCodesAreThoseOfK6(t *testing.T) {
 		fmt.Errorf("wrapped: %w", op("read", os.NewSyscallError("read", syscall.ECONNRESET))),
 	} {
 		state := &lib.State{
-			Transport: failing{err}, Samples: make(chan metrics.SampleContainer, 10), Logger: quiet,
+			Transport: failingTransport{err}, Samples: make(chan metrics.SampleContainer, 10), Logger: logger,
 			BuiltinMetrics: rt.BuiltinMetrics, Tags: lib.NewVUStateTags(rt.VU.InitEnvField.Registry.RootTagSet()),
 		}
 		state.Options.SystemTags = metrics.NewSystemTagSet()
 		to := must(httpext.NewURL("http://h", "http://h"))
-		resp, failed := httpext.MakeRequest(context.Background(), state, &httpext.ParsedHTTPRequest{
+		resp, requestErr := httpext.MakeRequest(context.Background(), state, &httpext.ParsedHTTPRequest{
 			URL: &to, Req: &http.Request{Method: http.MethodGet, URL: must(url.Parse("http://h")), Header: http.Header{}}, Timeout: time.Minute,
 			TagsAndMeta: state.Tags.GetCurrentValues(),
 		})
-		require.NoError(t, failed)
+		require.NoError(t, requestErr)
 		require.Equal(t, "net-"+strconv.Itoa(resp.ErrorCode), codeOf(err), "%v", err)
 	}
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
-// A vu is a virtual user with the module, as a script uses it.
+// A vu is a virtual user whose scripts can use the module.
 type vu struct {
 	*modulestest.Runtime
 	t       *testing.T
@@ -55,10 +55,10 @@ func newVU(t *testing.T, change ...func(*lib.State)) *vu {
 	return v
 }
 
-// A counts is the result of a stage.
+// A counts value is the result of a stage.
 type counts struct{ Made, Failed, Dropped int64 }
 
-// await runs a call of the module, and returns what it resolves to.
+// await runs a call of the module and returns the value of its promise.
 func (v *vu) await(format string, args ...any) (c counts) {
 	v.t.Helper()
 	done := make(chan string, 1)
@@ -69,8 +69,8 @@ func (v *vu) await(format string, args ...any) (c counts) {
 	return c
 }
 
-// lane returns a lane of a closed stage with one operation, and a function that makes one request.
-func (v *vu) lane(operation string, args ...any) (l *lane, ask func() string) {
+// lane returns a lane of a closed stage with one operation, and a function that makes a request and returns its code.
+func (v *vu) lane(operation string, args ...any) (l *lane, request func() string) {
 	v.t.Helper()
 	options, err := v.VU.Runtime().RunString("({concurrency: 1, requests: 1, operations: [" + fmt.Sprintf(operation, args...) + "]})")
 	require.NoError(v.t, err)
@@ -85,7 +85,8 @@ func (v *vu) lane(operation string, args ...any) (l *lane, ask func() string) {
 	}
 }
 
-// idle waits until the server's end of an unused connection has arrived, and long enough for the lane to look.
+// idle waits until the server has ended the idle connection or sent bytes on it, and makes the lane check it before
+// the next request.
 func (l *lane) idle(t *testing.T) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -95,14 +96,14 @@ func (l *lane) idle(t *testing.T) {
 	l.lastUse = time.Time{}
 }
 
-// A sum is what samples of one metric and outcome came to.
+// A sum summarizes the samples of one metric and outcome.
 type sum struct {
 	n     int
 	total float64
-	most  float64
+	max   float64
 }
 
-// sums adds up the samples so far, by metric and outcome.
+// sums summarizes the samples since the last call, by metric and outcome.
 func (v *vu) sums() map[string]sum {
 	out := map[string]sum{}
 	for {
@@ -115,8 +116,8 @@ func (v *vu) sums() map[string]sum {
 						name += " " + value
 					}
 				}
-				of := out[name]
-				out[name] = sum{of.n + 1, of.total + s.Value, max(of.most, s.Value)}
+				previous := out[name]
+				out[name] = sum{previous.n + 1, previous.total + s.Value, max(previous.max, s.Value)}
 			}
 		default:
 			return out
@@ -124,7 +125,7 @@ func (v *vu) sums() map[string]sum {
 	}
 }
 
-// codes returns the outcomes of the requests so far.
+// codes counts the requests since the last call by outcome.
 func (v *vu) codes() map[string]int {
 	out := map[string]int{}
 	for name, s := range v.sums() {
@@ -136,7 +137,7 @@ func (v *vu) codes() map[string]int {
 	return out
 }
 
-// closedURL has no listener. A port that was just closed may be that of another test.
+// closedURL has no listener. Another test might reuse a port that was just closed.
 const closedURL = "http://127.0.0.1:1"
 
 func serve(t *testing.T, handler http.HandlerFunc) *httptest.Server {
@@ -146,12 +147,13 @@ func serve(t *testing.T, handler http.HandlerFunc) *httptest.Server {
 	return s
 }
 
-// serveRaw starts a server that calls a function for each connection; request reads the next whole request.
-func serveRaw(t *testing.T, with func(conn net.Conn, request func() bool)) (url string) {
+// serveRaw starts a server that calls handle with each connection. request reads a whole request, and returns false
+// if there is none.
+func serveRaw(t *testing.T, handle func(conn net.Conn, request func() bool)) (url string) {
 	t.Helper()
 	return "http://" + sockets.Serve(t, func(conn net.Conn) {
 		r := bufio.NewReader(conn)
-		with(conn, func() bool {
+		handle(conn, func() bool {
 			req, err := http.ReadRequest(r)
 			return err == nil && req.Body.Close() == nil
 		})
@@ -159,20 +161,20 @@ func serveRaw(t *testing.T, with func(conn net.Conn, request func() bool)) (url 
 }
 
 // serveBytes starts a server that sends the same bytes for each request.
-func serveBytes(t *testing.T, answer string) string {
+func serveBytes(t *testing.T, response string) string {
 	return serveRaw(t, func(conn net.Conn, request func() bool) {
 		for request() {
-			if _, err := conn.Write([]byte(answer)); err != nil {
+			if _, err := conn.Write([]byte(response)); err != nil {
 				return
 			}
 		}
 	})
 }
 
-// serveTruncated starts a server that answers each connection once and closes it.
-func serveTruncated(t *testing.T, answer string) string {
+// serveTruncated starts a server that responds to one request per connection and closes the connection.
+func serveTruncated(t *testing.T, response string) string {
 	return serveRaw(t, func(conn net.Conn, request func() bool) {
 		_ = request()
-		_, _ = io.WriteString(conn, answer)
+		_, _ = io.WriteString(conn, response)
 	})
 }

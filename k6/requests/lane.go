@@ -25,24 +25,24 @@ import (
 )
 
 const (
-	maxKept    = 64 << 20 // bytes of a body that is compared, unless a longer one is wanted
-	keepBuffer = 64 << 10 // capacity of the body buffer that is kept between two responses
-	maxHead    = 1 << 20  // bytes of a head, interim responses included
+	maxBody    = 64 << 20 // maximum bytes of a body that is compared, unless a longer one is expected
+	keepBuffer = 64 << 10 // maximum capacity of a body buffer that is reused
+	maxHead    = 1 << 20  // maximum bytes of a head, interim responses included
 )
 
-// A lane makes one request at a time, on one connection while that lasts. One goroutine uses it.
+// A lane makes one request at a time and reuses its connection. One goroutine uses it.
 type lane struct {
-	s       *stage
-	conn    *http1.Conn // nil if there is none
-	target  *target     // of conn
-	last    *operation  // on conn
-	lastUse time.Time   // when the last exchange ended
-	body    bytes.Buffer
-	filled  []byte // a request with a text of its own
-	text    []byte // that text, in filled
+	s          *stage
+	conn       *http1.Conn // nil if there is none
+	target     *target     // of conn
+	last       *operation  // last request on conn
+	lastUse    time.Time   // end of the last exchange
+	body       bytes.Buffer
+	buffer     []byte // the last request with a unique text
+	uniqueText []byte // a part of buffer
 }
 
-// A lanes holds the lanes of a stage that may have a connection.
+// A lanes is the set of lanes of a stage that may have a connection.
 type lanes struct {
 	mu  sync.Mutex
 	all map[*lane]struct{}
@@ -65,7 +65,7 @@ func newDialer(state *lib.State) *http1.Dialer {
 	}
 }
 
-// A socket is a connection of k6, which counts bytes, with access to its file descriptor.
+// A socket is a connection of k6 with access to its file descriptor.
 type socket struct{ *netext.Conn }
 
 var _ syscall.Conn = socket{}
@@ -89,13 +89,14 @@ func (s *stage) newLane() *lane {
 	return l
 }
 
-// settling is the time for which connections stay open after the last answer of a stage, so that unrequested bytes can arrive.
-const settling = 50 * time.Millisecond
+// settleTime is how long connections stay open after the last response of a stage, so that unrequested bytes can
+// arrive.
+const settleTime = 50 * time.Millisecond
 
 // closeLanes checks the connections of the stage for unrequested bytes, then closes them.
 func (s *stage) closeLanes() {
 	select {
-	case <-time.After(settling):
+	case <-time.After(settleTime):
 	case <-s.ctx.Done():
 	}
 	s.lanes.mu.Lock()
@@ -103,13 +104,13 @@ func (s *stage) closeLanes() {
 	s.lanes.mu.Unlock()
 	for _, l := range all {
 		if l.conn != nil && s.ctx.Err() == nil {
-			l.ended()
+			_ = l.checkIdle()
 		}
 		l.close()
 	}
 }
 
-// close closes the connection of the lane.
+// close closes the connection and removes the lane from its stage.
 func (l *lane) close() {
 	l.hangUp()
 	l.s.lanes.mu.Lock()
@@ -125,22 +126,22 @@ func (l *lane) hangUp() {
 	l.conn, l.target = nil, nil
 }
 
-// An exchange is a request and what came of it.
+// An exchange is a request and its outcome.
 type exchange struct {
-	op       *operation
-	from     time.Time // from which its time counts
-	deadline time.Time
-	first    time.Time // of its answer's bytes; zero: none came
-	end      time.Time
-	code     string // "": it was interrupted, and is not counted
-	server   string
-	inFlight string
-	waited   time.Duration // until a lane was free
+	op        *operation
+	start     time.Time // its duration counts from here
+	deadline  time.Time
+	firstByte time.Time // of the response; zero if no byte arrived
+	end       time.Time
+	code      string        // "" if k6 ended the stage: the exchange is not counted
+	server    string        // X-Server
+	inFlight  string        // X-In-Flight
+	wait      time.Duration // for a free lane
 }
 
-// do makes a request. Its time counts from an instant and is limited by a deadline.
-func (l *lane) do(op *operation, from, deadline time.Time) exchange {
-	x := exchange{op: op, from: from, deadline: deadline}
+// do makes a request. Its duration counts from start.
+func (l *lane) do(op *operation, start, deadline time.Time) exchange {
+	x := exchange{op: op, start: start, deadline: deadline}
 	err := l.connect(&x)
 	if err == nil {
 		err = l.send(&x)
@@ -166,24 +167,24 @@ func (l *lane) finish(x *exchange, err error) {
 		err = context.DeadlineExceeded
 	}
 	x.code = codeOf(err)
-	if cut := (truncatedError{}); errors.As(err, &cut) && !isTimeout(err) {
+	if truncated := (truncatedError{}); errors.As(err, &truncated) && !isTimeout(err) {
 		x.code = shard.CodeTruncated
 	}
-	l.s.tell(x, err)
+	l.s.logFailure(x, err)
 }
 
-// connect opens a connection to the target of an exchange, unless one is open.
+// connect opens a connection to the target of an exchange, unless the lane has a reusable one.
 func (l *lane) connect(x *exchange) error {
-	// Within a millisecond after an answer the lane does not check: it would cost a system call, and bytes on their way would not be
-	// found yet.
-	if l.conn != nil && (l.target != x.op.target || time.Since(l.lastUse) >= time.Millisecond && l.ended()) {
+	// Within a millisecond after a response there is no check. It would cost a system call, and find no bytes that
+	// are on their way.
+	if l.conn != nil && (l.target != x.op.target || time.Since(l.lastUse) >= time.Millisecond && !l.checkIdle()) {
 		l.hangUp()
 	}
 	if l.conn != nil {
 		return nil
 	}
 	t := x.op.target
-	conn, err := l.s.dialer.Open(l.s.ctx, x.deadline, t.url, t.through)
+	conn, err := l.s.dialer.Open(l.s.ctx, x.deadline, t.url, t.route)
 	if err != nil {
 		return err
 	}
@@ -191,17 +192,18 @@ func (l *lane) connect(x *exchange) error {
 	return nil
 }
 
-// ended reports whether the connection cannot be reused: since the last answer the server has closed it, or sent unrequested bytes,
-// which ended counts as a fault of the service.
-func (l *lane) ended() bool {
+// checkIdle reports whether the connection can be reused: the server has not closed it and sent no unrequested bytes
+// after the last response. It counts unrequested bytes as a fault of the service.
+func (l *lane) checkIdle() bool {
 	begin, err := l.conn.Unrequested()
 	if len(begin) > 0 && !requestTimeout.Match(begin) {
 		l.s.unrequested(l.last, begin)
 	}
-	return len(begin) > 0 || err != nil && !errors.Is(err, errors.ErrUnsupported)
+	return len(begin) == 0 && (err == nil || errors.Is(err, errors.ErrUnsupported))
 }
 
-// requestTimeout matches the response that a server may send on an idle connection before it closes it (RFC 9110, 15.5.9).
+// requestTimeout matches the response that a server may send on an idle connection before it closes it (RFC 9110,
+// 15.5.9).
 var requestTimeout = regexp.MustCompile(`^HTTP/1\.[01] 408`)
 
 func isTimeout(err error) bool {
@@ -209,7 +211,7 @@ func isTimeout(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// A truncatedError is the reason why the body of an answer with the right status could not be read to its end.
+// A truncatedError is the error of reading the body of a response with the expected status.
 type truncatedError struct{ error }
 
 func (t truncatedError) Unwrap() error { return t.error }
@@ -221,46 +223,47 @@ func (l *lane) send(x *exchange) error {
 	}
 	sent := x.op.sent
 	if len(x.op.unique) > 0 {
-		l.filled, l.text = x.op.personalize(l.filled, l.s.prefix, l.s.uniques.Add(1))
-		sent = l.filled
+		l.buffer, l.uniqueText = x.op.writeUnique(l.buffer, l.s.prefix, l.s.uniqueCount.Add(1))
+		sent = l.buffer
 	}
 	_, err := l.conn.Write(sent)
 	return err
 }
 
-// receive reads the answer. A server may answer before it has read all of a request, and hang up: unsent is the error of that.
-func (l *lane) receive(x *exchange, unsent error) error {
-	resp, err := l.conn.Head(x.op.request) //nolint:bodyclose // answer reads it to its end, or the connection is closed
-	x.first = l.conn.FirstByte()
+// receive reads the response. sendErr is the error of send: a server may respond and close the connection before it
+// has read the whole request.
+func (l *lane) receive(x *exchange, sendErr error) error {
+	resp, err := l.conn.Head(x.op.request) //nolint:bodyclose // check reads it to its end, or the connection is closed
+	x.firstByte = l.conn.FirstByte()
 	if err == nil {
-		err = l.answer(x, resp)
+		err = l.check(x, resp)
 	}
-	if err != nil && unsent != nil {
-		return unsent
+	if err != nil && sendErr != nil {
+		return sendErr
 	}
-	if unsent != nil {
+	if sendErr != nil {
 		l.hangUp()
 	}
 	return err
 }
 
-// payload returns the body of the answer, with the placeholder for the request's own text.
+// payload returns the body of the response. The placeholder replaces the unique text of the request.
 func (l *lane) payload(op *operation) []byte {
 	if len(op.unique) == 0 {
 		return l.body.Bytes()
 	}
-	return bytes.ReplaceAll(l.body.Bytes(), l.text, []byte(placeholder))
+	return bytes.ReplaceAll(l.body.Bytes(), l.uniqueText, []byte(placeholder))
 }
 
-// answer reads the body, and checks the answer.
-func (l *lane) answer(x *exchange, resp *http.Response) error {
+// check reads the body and compares the response with the expected one.
+func (l *lane) check(x *exchange, resp *http.Response) error {
 	x.server, x.inFlight = resp.Header.Get("X-Server"), resp.Header.Get("X-In-Flight")
 	w := &x.op.want
 	l.body.Reset()
-	looks := resp.StatusCode == w.status && w.looks()
-	switched := resp.StatusCode == http.StatusSwitchingProtocols // unasked; no HTTP follows
-	if looks {
-		if _, err := l.body.ReadFrom(io.LimitReader(resp.Body, w.most())); err != nil {
+	compare := resp.StatusCode == w.status && w.needsBody()
+	switched := resp.StatusCode == http.StatusSwitchingProtocols // no HTTP follows
+	if compare {
+		if _, err := l.body.ReadFrom(io.LimitReader(resp.Body, w.maxLength())); err != nil {
 			return truncatedError{err}
 		}
 	}
@@ -271,11 +274,11 @@ func (l *lane) answer(x *exchange, resp *http.Response) error {
 	case err != nil:
 		return err
 	}
-	excess := len(l.conn.Buffered()) > 0 // the server's answer is longer than its length, or was not requested
+	excess := len(l.conn.Buffered()) > 0 // unrequested bytes, or a body longer than its Content-Length
 	switch {
 	case resp.StatusCode != w.status:
 		x.code = "status-" + strconv.Itoa(resp.StatusCode)
-	case excess && !switched, looks && rest > 0, !w.matches(l.payload(x.op)):
+	case excess && !switched, compare && rest > 0, !w.matches(l.payload(x.op)):
 		x.code = shard.CodeWrongContent
 	default:
 		x.code = shard.CodeOK

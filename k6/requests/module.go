@@ -1,12 +1,13 @@
-// Package requests is the k6 module k6/x/requests: many plain requests per second, of which no JavaScript runs while they
-// are made. A call is one stage of a load; see load-tests/types/requests.d.ts for the API as scripts see it.
+// Package requests is the k6 module k6/x/requests: many plain requests per second, without JavaScript per request. A
+// call is one stage of a load. load-tests/types/requests.d.ts describes the API for scripts.
 //
-// Requests go by internal/http1 (docs/results/requests-client.txt compares that with client libraries), through k6's dialer.
-// So each request is sent once: what a client library would send again unseen has failed here.
+// The client is internal/http1 with k6's dialer (docs/results/requests-client.txt compares it with client libraries).
+// It sends each request once. A request that a client library would silently repeat fails.
 package requests
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -48,7 +49,7 @@ var (
 // New returns the root module.
 func New() modules.Module { return new(rootModule) }
 
-// NewModuleInstance is called by k6 once per VU.
+// NewModuleInstance returns the module of a virtual user.
 func (*rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
 	r, rt := vu.InitEnv().Registry, vu.Runtime()
 	m := &module{vu: vu, metrics: &requestMetrics{
@@ -70,10 +71,10 @@ func (*rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
 	return m
 }
 
-// Exports are the names that a script imports from k6/x/requests.
+// Exports returns what a script can import from k6/x/requests.
 func (m *module) Exports() modules.Exports { return m.exports }
 
-// call returns the JavaScript function of a load model. The function returns a promise of the stage's counts.
+// call returns the JavaScript function of a load model. That function returns a promise of the stage's counts.
 func (m *module) call(name string, model func(*stage)) func(sobek.Value) *sobek.Promise {
 	return func(v sobek.Value) *sobek.Promise {
 		state := network.State(m.vu, importPath)
@@ -90,52 +91,49 @@ func (m *module) call(name string, model func(*stage)) func(sobek.Value) *sobek.
 	}
 }
 
-// A stage is one call: what is asked, by how many at a time, and what came of it.
+// A stage is one call of the module: its options, its lanes and the record of its requests.
 type stage struct {
 	options
 	m     *module
 	state *lib.State
 	ctx   context.Context
-	began time.Time
+	start time.Time
 	tags  metrics.TagsAndMeta
 	tuple *lib.ExecutionTuple
 
-	prefix  string // of the texts that stand for {unique}
-	uniques atomic.Int64
+	prefix      string // of the texts that replace {unique}
+	uniqueCount atomic.Int64
 
 	dialer *http1.Dialer
 	lanes  lanes
 	record
 }
 
-// run runs a stage. It returns when all of its requests have ended and all of their samples are pushed, or at once when
-// ctx is done.
+// run runs a stage. It returns when all requests have ended and all samples are pushed. When ctx is done, the
+// requests end at once.
 func (s *stage) run(ctx context.Context, model func(*stage)) {
-	s.ctx, s.began = ctx, time.Now()
-	flushed := make(chan struct{})
-	stopped, end := context.WithCancel(context.Background())
-	go func() {
-		defer close(flushed)
-		s.flushEvery(stopped)
-	}()
+	s.ctx, s.start = ctx, time.Now()
+	var flushing sync.WaitGroup
+	flushCtx, stop := context.WithCancel(context.Background())
+	flushing.Go(func() { s.flushPeriodically(flushCtx) })
 	model(s)
 	s.closeLanes()
-	end()
-	<-flushed
-	s.finish()
+	stop()
+	flushing.Wait()
+	s.flush()
 }
 
-// end returns when a stage with a fixed length ends; ok is false for a stage that lasts as long as its requests.
+// end returns the end of a stage with a fixed duration. ok is false for a stage that lasts as long as its requests.
 func (s *stage) end() (end time.Time, ok bool) {
-	return s.began.Add(s.length), s.length > 0 && s.requests == 0
+	return s.start.Add(s.duration), s.duration > 0 && s.requests == 0
 }
 
-// share returns the part of this runner's segment of a concurrency: that number, and the tuple that shares out the
-// rest among the runners that have any. No request is lost or doubled in rounding.
-func (s *stage) share(atATime int64) (int, *lib.ExecutionTuple) {
-	tuple, err := s.tuple.GetNewExecutionTupleFromValue(atATime)
-	if err != nil { // so few that none is ours
+// share returns this runner's share of a concurrency, and the tuple that distributes requests among the runners with
+// a share. No request is lost or duplicated by rounding.
+func (s *stage) share(concurrency int64) (int, *lib.ExecutionTuple) {
+	tuple, err := s.tuple.GetNewExecutionTupleFromValue(concurrency)
+	if err != nil { // the share of this runner is 0
 		return 0, nil
 	}
-	return int(s.tuple.ScaleInt64(atATime)), tuple
+	return int(s.tuple.ScaleInt64(concurrency)), tuple
 }

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nap sleeps in the kernel, which wakes a thread within some 50 µs.
+// nap sleeps in the kernel, which wakes the thread about 50 µs late at most.
 func nap(d time.Duration) {
 	t := unix.NsecToTimespec(int64(d))
-	_ = unix.Nanosleep(&t, nil) // cut short by a signal it is called again
+	_ = unix.Nanosleep(&t, nil) // a signal ends it early, so one request is sent early
 }

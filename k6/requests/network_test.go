@@ -22,8 +22,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/forward"
 )
 
-// secure starts a TLS server, and returns what makes a VU trust it.
-func secure(t *testing.T, handler http.HandlerFunc, change func(*http.Server)) (*httptest.Server, func(*lib.State)) {
+// serveTLS starts a TLS server and returns an option of newVU to trust it.
+func serveTLS(t *testing.T, handler http.HandlerFunc, change func(*http.Server)) (*httptest.Server, func(*lib.State)) {
 	t.Helper()
 	s := httptest.NewUnstartedServer(handler)
 	change(s.Config)
@@ -34,14 +34,14 @@ func secure(t *testing.T, handler http.HandlerFunc, change func(*http.Server)) (
 	return s, func(state *lib.State) { state.TLSConfig = &tls.Config{RootCAs: pool} }
 }
 
-// A server ends an idle connection of TLS by a close_notify; session tickets that wait to be read are no end.
-func TestOverTLS(t *testing.T) {
+// A server ends an idle TLS connection with a close_notify. Unread session tickets do not end it.
+func TestIdleTLSConnectionIsReused(t *testing.T) {
 	t.Parallel()
-	for name, idle := range map[string]time.Duration{"kept": time.Hour, "closed when idle": time.Millisecond} {
+	for name, idle := range map[string]time.Duration{"stays open": time.Hour, "closed when idle": time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var opened atomic.Int64
-			s, trusts := secure(t, func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte(r.Proto)) }, func(s *http.Server) {
+			s, trust := serveTLS(t, func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte(r.Proto)) }, func(s *http.Server) {
 				s.IdleTimeout = idle
 				s.ConnState = func(_ net.Conn, state http.ConnState) {
 					if state == http.StateNew {
@@ -49,9 +49,9 @@ func TestOverTLS(t *testing.T) {
 					}
 				}
 			})
-			l, ask := newVU(t, trusts).lane(`{url: %q, want: {body: 'HTTP/1.1'}}`, s.URL)
+			l, request := newVU(t, trust).lane(`{url: %q, want: {body: 'HTTP/1.1'}}`, s.URL)
 			for range 4 {
-				require.Equal(t, "ok", ask())
+				require.Equal(t, "ok", request())
 				if idle < time.Second {
 					l.idle(t)
 				}
@@ -64,13 +64,13 @@ func TestOverTLS(t *testing.T) {
 
 func TestTLSFailureHasK6ErrorCode(t *testing.T) {
 	t.Parallel()
-	s, _ := secure(t, func(http.ResponseWriter, *http.Request) {}, func(*http.Server) {})
+	s, _ := serveTLS(t, func(http.ResponseWriter, *http.Request) {}, func(*http.Server) {})
 	v := newVU(t)
 	var log bytes.Buffer
 	v.log.SetOutput(&log)
 	v.await(`closed({concurrency: 1, requests: 3, operations: [{name: 'get', url: %q}]})`, s.URL)
 	require.Equal(t, map[string]int{"net-1310": 3}, v.codes())
-	require.Equal(t, 1, strings.Count(log.String(), "get: a request got no answer (net-1310"), log.String())
+	require.Equal(t, 1, strings.Count(log.String(), "get: a request got no response (net-1310"), log.String())
 	require.Contains(t, log.String(), "unknown authority")
 	plain := serve(t, func(http.ResponseWriter, *http.Request) {})
 	v.await(`closed({concurrency: 1, requests: 1, operations: [{url: %q}]})`, strings.Replace(plain.URL, "http:", "https:", 1))
@@ -100,10 +100,10 @@ func TestK6HostNamesApply(t *testing.T) {
 func TestThroughAProxy(t *testing.T) {
 	t.Parallel()
 	plain := serve(t, func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte(r.Host + r.RequestURI)) })
-	encrypted, trusts := secure(t, func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte(r.Host + r.RequestURI)) }, func(*http.Server) {})
+	encrypted, trust := serveTLS(t, func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte(r.Host + r.RequestURI)) }, func(*http.Server) {})
 	for scheme, c := range map[string]struct {
-		at   *httptest.Server
-		went string
+		at      *httptest.Server
+		request string // that reaches the proxy
 	}{
 		"http": {plain, "GET http://example.com/a"}, "https": {encrypted, "CONNECT example.com:443"},
 	} {
@@ -113,12 +113,12 @@ func TestThroughAProxy(t *testing.T) {
 			p, err := forward.Start(forward.Options{User: user, Resolve: func(string) string { return c.at.Listener.Addr().String() }})
 			require.NoError(t, err)
 			t.Cleanup(p.Stop)
-			v := newVU(t, trusts)
+			v := newVU(t, trust)
 			config := &httpproxy.Config{HTTPProxy: p.URL, HTTPSProxy: p.URL}
 			v.module.proxies = config.ProxyFunc()
 			v.await(`closed({concurrency: 1, requests: 3, operations: [{url: '%s://example.com/a?b=c', want: {body: 'example.com/a?b=c'}}]})`, scheme)
 			require.Equal(t, map[string]int{"ok": 3}, v.codes())
-			require.Equal(t, c.went, p.Requests()[0])
+			require.Equal(t, c.request, p.Requests()[0])
 		})
 	}
 }

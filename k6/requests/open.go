@@ -8,50 +8,51 @@ import (
 	"go.k6.io/k6/v2/lib"
 )
 
-// open makes requests at a constant rate, whether the service keeps up or not. The time of each counts from its
-// intended start: a wait for a free lane is part of it. A request that gets no lane within its timeout is never made.
+// open makes requests at a constant rate, even if the service is slower. The duration of each counts from its
+// intended start, so a wait for a free lane is part of it. A request that gets no lane within its timeout is never
+// made.
 func (s *stage) open() {
 	n, tuple := s.share(s.concurrency)
 	if n == 0 {
 		return
 	}
-	a := &arrivals{stage: s, index: lib.NewSegmentedIndex(tuple), lanes: n, freed: make(chan struct{}, 1)}
+	a := &arrivals{stage: s, index: lib.NewSegmentedIndex(tuple), maxLanes: n, freeLane: make(chan struct{}, 1)}
 	a.advance()
 	a.pace()
 	a.working.Wait()
 }
 
-// arrivals deals the requests of an open stage to its lanes, in the order of their intended starts.
+// arrivals distributes the requests of an open stage among its lanes, in the order of their intended starts.
 type arrivals struct {
-	stage *stage
-	lanes int // at most
-	freed chan struct{}
+	stage    *stage
+	maxLanes int
+	freeLane chan struct{}
 
-	mu       sync.Mutex
-	index    *lib.SegmentedIndex
-	next     ticket
-	finished bool // next is beyond the stage
-	started  int  // lanes
-	idle     []chan ticket
-	working  sync.WaitGroup
+	mu        sync.Mutex
+	index     *lib.SegmentedIndex
+	next      ticket
+	finished  bool // next is after the end of the stage
+	laneCount int
+	idle      []chan ticket // wake an idle lane each
+	working   sync.WaitGroup
 }
 
-// A ticket is a request that is to be made.
+// A ticket is a request to make.
 type ticket struct {
-	due    time.Time
-	n      int64         // of the whole load, from 0
-	waited time.Duration // until a lane was free
+	due  time.Time
+	n    int64         // index in the load of all runners, from 0
+	wait time.Duration // for a free lane
 }
 
 // advance moves to the next arrival of this runner.
 func (a *arrivals) advance() {
 	_, n := a.index.Next()
 	after := time.Duration(float64(n-1) / a.stage.rate * float64(time.Second))
-	a.next = ticket{due: a.stage.began.Add(after), n: n - 1}
-	a.finished = after >= a.stage.length
+	a.next = ticket{due: a.stage.start.Add(after), n: n - 1}
+	a.finished = after >= a.stage.duration
 }
 
-// expire passes by what could not be begun within its time.
+// expire drops the requests that did not start within their timeout.
 func (a *arrivals) expire(now time.Time) {
 	var dropped int64
 	for !a.finished && now.Sub(a.next.due) >= a.stage.timeout {
@@ -61,18 +62,18 @@ func (a *arrivals) expire(now time.Time) {
 	a.stage.drop(dropped)
 }
 
-// pace wakes or starts a lane for each request when it is due, until the last one is dealt.
+// pace assigns each request to a lane when it is due, until there are no more.
 func (a *arrivals) pace() {
 	for {
-		wait, full := a.deal()
+		wait, full := a.assign()
 		switch {
 		case a.stage.ctx.Err() != nil || wait < 0:
-			a.dismiss()
+			a.stopLanes()
 			return
-		case full: // a lane that gets free helps itself
+		case full: // a lane that becomes free takes the next request itself
 			timer := time.NewTimer(wait)
 			select {
-			case <-a.freed:
+			case <-a.freeLane:
 			case <-timer.C:
 			case <-a.stage.ctx.Done():
 			}
@@ -83,9 +84,9 @@ func (a *arrivals) pace() {
 	}
 }
 
-// deal starts what is due, and returns how long until there is more to do: under 0 for never again. full reports that
-// no lane is free.
-func (a *arrivals) deal() (wait time.Duration, full bool) {
+// assign assigns the requests that are due, and returns the time until the next one; negative if there is none. full
+// reports whether no lane is free.
+func (a *arrivals) assign() (wait time.Duration, full bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for {
@@ -99,8 +100,8 @@ func (a *arrivals) deal() (wait time.Duration, full bool) {
 		case last >= 0:
 			a.idle[last] <- a.next
 			a.idle = a.idle[:last]
-		case a.started < a.lanes:
-			a.started++
+		case a.laneCount < a.maxLanes:
+			a.laneCount++
 			first := a.next
 			a.working.Go(func() { a.work(first) })
 		default:
@@ -110,9 +111,9 @@ func (a *arrivals) deal() (wait time.Duration, full bool) {
 	}
 }
 
-// take returns the next request for a free lane: one that is due, or the one for which the lane is woken. It returns
-// false if there is none.
-func (a *arrivals) take(wake chan ticket) (ticket, bool) {
+// nextTicket returns the next request for a free lane. If none is due, it waits on wake. It returns false if there
+// are no more.
+func (a *arrivals) nextTicket(wake chan ticket) (ticket, bool) {
 	a.mu.Lock()
 	now := time.Now()
 	a.expire(now)
@@ -120,11 +121,11 @@ func (a *arrivals) take(wake chan ticket) (ticket, bool) {
 	switch {
 	case a.finished:
 		a.mu.Unlock()
-		a.tell()
+		a.signalFree()
 		return t, false
 	case !t.due.After(now):
-		if a.started == a.lanes && len(a.idle) == 0 { // else pace is late
-			t.waited = now.Sub(t.due)
+		if a.laneCount == a.maxLanes && len(a.idle) == 0 { // otherwise pace is late
+			t.wait = now.Sub(t.due)
 		}
 		a.advance()
 		a.mu.Unlock()
@@ -132,21 +133,21 @@ func (a *arrivals) take(wake chan ticket) (ticket, bool) {
 	}
 	a.idle = append(a.idle, wake)
 	a.mu.Unlock()
-	a.tell()
+	a.signalFree()
 	t, ok := <-wake
 	return t, ok
 }
 
-// tell wakes pace where it waits for a lane.
-func (a *arrivals) tell() {
+// signalFree wakes pace if it waits for a lane.
+func (a *arrivals) signalFree() {
 	select {
-	case a.freed <- struct{}{}:
+	case a.freeLane <- struct{}{}:
 	default:
 	}
 }
 
-// dismiss ends the idle lanes, and when ctx is done also the others.
-func (a *arrivals) dismiss() {
+// stopLanes stops the idle lanes, and makes the others stop after their current request.
+func (a *arrivals) stopLanes() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.finished = true
@@ -156,26 +157,26 @@ func (a *arrivals) dismiss() {
 	a.idle = nil
 }
 
-// allowedBy waits for k6's --rps until an instant.
-func (s *stage) allowedBy(end time.Time) bool {
+// awaitRPSUntil is awaitRPS with a deadline.
+func (s *stage) awaitRPSUntil(end time.Time) bool {
 	if s.state.RPSLimit == nil {
 		return true
 	}
 	ctx, cancel := context.WithDeadline(s.ctx, end)
 	defer cancel()
-	return s.allowed(ctx)
+	return s.awaitRPS(ctx)
 }
 
-// work makes requests until none is left.
+// work is the goroutine of a lane: it makes requests until there are no more.
 func (a *arrivals) work(t ticket) {
 	s, l, wake := a.stage, a.stage.newLane(), make(chan ticket, 1)
-	for ok := true; ok && s.ctx.Err() == nil; t, ok = a.take(wake) {
-		if !s.allowedBy(t.due.Add(s.timeout)) {
+	for ok := true; ok && s.ctx.Err() == nil; t, ok = a.nextTicket(wake) {
+		if !s.awaitRPSUntil(t.due.Add(s.timeout)) {
 			s.drop(1)
 			continue
 		}
 		x := l.do(s.operations[t.n%int64(len(s.operations))], t.due, time.Now().Add(s.timeout))
-		x.waited = t.waited
+		x.wait = t.wait
 		s.note(&x)
 	}
 }

@@ -17,20 +17,20 @@ import (
 	"go.k6.io/k6/v2/lib"
 )
 
-func TestOpenLoopKeepsItsRate(t *testing.T) {
+func TestOpenStageKeepsItsRate(t *testing.T) {
 	t.Parallel()
 	var served atomic.Int64
 	s := serve(t, func(http.ResponseWriter, *http.Request) { served.Add(1) })
 	v := newVU(t)
-	began := time.Now()
+	start := time.Now()
 	require.Equal(t, counts{Made: 200}, v.await(`open({rate: 400, seconds: 0.5, concurrency: 20, operations: [{url: %q}]})`, s.URL))
-	require.GreaterOrEqual(t, time.Since(began), 490*time.Millisecond, "the last one is due at 497 ms")
+	require.GreaterOrEqual(t, time.Since(start), 490*time.Millisecond, "the last one is due at 497 ms")
 	require.EqualValues(t, 200, served.Load())
 	require.Equal(t, map[string]int{"ok": 200}, v.codes())
 }
 
-// A service that stalls cannot hide: the requests that had to wait for a connection are as late as they would be to a user.
-func TestStalledServiceIsMeasured(t *testing.T) {
+// Requests that wait for a connection while the service stalls are late by the time that a user would have waited.
+func TestStallCountsForWaitingRequests(t *testing.T) {
 	t.Parallel()
 	const stall = 400 * time.Millisecond
 	var first atomic.Bool
@@ -42,16 +42,15 @@ func TestStalledServiceIsMeasured(t *testing.T) {
 	v := newVU(t)
 	require.Equal(t, counts{Made: 50}, v.await(`open({rate: 100, seconds: 0.5, concurrency: 1, operations: [{url: %q}]})`, s.URL))
 	sums := v.sums()["request_duration ok"]
-	require.GreaterOrEqual(t, sums.most, 390.0)
-	// 40 were due while it stalled, each 10 ms after the one before: together they were late by 8 s.
+	require.GreaterOrEqual(t, sums.max, 390.0)
+	// During the stall 40 requests were due, one every 10 ms. Together they were late by 8 s.
 	require.GreaterOrEqual(t, sums.total, 7500.0)
 }
 
-// What could not be begun within its time was never made, and is counted.
-func TestUnstartedRequestsAreNotCounted(t *testing.T) {
+func TestRequestsWithoutALaneAreDropped(t *testing.T) {
 	t.Parallel()
 	u := serveRaw(t, func(_ net.Conn, request func() bool) {
-		for request() { // and no answer
+		for request() { // without a response
 		}
 	})
 	v := newVU(t)
@@ -59,12 +58,13 @@ func TestUnstartedRequestsAreNotCounted(t *testing.T) {
 	require.EqualValues(t, 50, c.Made+c.Dropped)
 	require.Equal(t, c.Made, c.Failed)
 	require.GreaterOrEqual(t, c.Made, int64(2))
-	require.Greater(t, c.Dropped, c.Made, "two at a time, each for up to 100 ms")
+	require.Greater(t, c.Dropped, c.Made, "only two requests at a time, each for up to 100 ms")
 	require.EqualValues(t, c.Dropped, v.sums()["dropped_iterations"].total)
 }
 
-// A service with exactly 100 answers/s answers 50 in half a second, however many are asked. The others are late.
-func TestAnswersAfterTheEndAreLate(t *testing.T) {
+// A service that makes 100 responses per second makes 50 within half a second, at any rate of requests. The others
+// are late.
+func TestResponsesAfterTheEndAreLate(t *testing.T) {
 	t.Parallel()
 	for name, call := range map[string]string{
 		"open":   `open({rate: 200, seconds: 0.5, concurrency: 100, operations: [{url: %q}]})`,
@@ -72,10 +72,10 @@ func TestAnswersAfterTheEndAreLate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			// The stage of the client starts between the call and the arrival of its first request.
+			// The stage starts between the call and the arrival of its first request.
 			var called, arrived time.Time
 			var mu sync.Mutex
-			var least, most float64 // answers in time, by the two
+			var lower, upper float64 // bounds on the responses within the stage, by called and arrived
 			s := serve(t, func(http.ResponseWriter, *http.Request) {
 				mu.Lock()
 				defer mu.Unlock()
@@ -84,10 +84,10 @@ func TestAnswersAfterTheEndAreLate(t *testing.T) {
 				}
 				time.Sleep(10 * time.Millisecond)
 				if time.Since(called) <= 500*time.Millisecond {
-					least++
+					lower++
 				}
 				if time.Since(arrived) <= 500*time.Millisecond {
-					most++
+					upper++
 				}
 			})
 			v := newVU(t)
@@ -97,27 +97,27 @@ func TestAnswersAfterTheEndAreLate(t *testing.T) {
 			c := v.await(call, s.URL)
 			sums := v.sums()
 			inTime := float64(c.Made) - float64(sums["request_late ok"].n)
-			require.GreaterOrEqual(t, inTime, .75*least-10, "of at most 50; a starved client reads the last ones late")
-			require.LessOrEqual(t, inTime, 1.25*most)
+			require.GreaterOrEqual(t, inTime, .75*lower-10, "a starved client reads the last ones late")
+			require.LessOrEqual(t, inTime, 1.25*upper)
 			require.Greater(t, sums["request_late ok"].n, 20)
 		})
 	}
 	v := newVU(t)
 	s := serve(t, func(http.ResponseWriter, *http.Request) {})
 	v.await(`closed({concurrency: 2, requests: 10, seconds: 60, operations: [{url: %q}]})`, s.URL)
-	require.Zero(t, v.sums()["request_late ok"].n, "it lasts as long as its requests")
+	require.Zero(t, v.sums()["request_late ok"].n, "the stage ends with its last request")
 }
 
 func TestBurstIsSentBeforeAnyResponseIsRead(t *testing.T) {
 	t.Parallel()
 	const n = 300
-	var inHand atomic.Int64
+	var inFlight atomic.Int64
 	all := make(chan struct{})
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		if inHand.Add(1) == n {
+		if inFlight.Add(1) == n {
 			close(all)
 		}
-		<-all // a burst that waited for an answer first would never end
+		<-all // a burst that reads a response before it has sent all requests would never end
 		w.Header().Set("X-In-Flight", "300")
 	})
 	v := newVU(t)
@@ -128,14 +128,14 @@ func TestBurstIsSentBeforeAnyResponseIsRead(t *testing.T) {
 	require.Equal(t, sum{n, n * n, n}, sums["server_in_flight"])
 }
 
-func TestBurstCountsConnectionsThatDoNotOpen(t *testing.T) {
+func TestBurstCountsFailedDials(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)
 	require.Equal(t, counts{Made: 10, Failed: 10}, v.await(`burst({requests: 10, operations: [{url: %q}]})`, closedURL))
 	require.Equal(t, map[string]int{"net-1212": 10}, v.codes())
 }
 
-// A long request takes as long as the server takes to read it. One of which nothing is read holds up no answer to the others.
+// A server that does not read a long request must not delay the others.
 func TestLongRequestsOfABurstDoNotWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	var first atomic.Bool
@@ -157,20 +157,20 @@ func TestLongRequestsOfABurstDoNotWaitForEachOther(t *testing.T) {
 	require.Equal(t, counts{Made: 5, Failed: 1}, c)
 	sums := v.sums()
 	require.Equal(t, 4, sums["request_duration ok"].n)
-	require.Less(t, sums["request_duration ok"].most, 5000.0)
+	require.Less(t, sums["request_duration ok"].max, 5000.0)
 }
 
-// slowly dials one connection of many so late that the server has given the others up.
-type slowly struct {
+// A slowDialer delays one dial until the server has closed the other connections.
+type slowDialer struct {
 	lib.DialContexter
 	n atomic.Int64
 }
 
-func (d *slowly) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+func (d *slowDialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	if d.n.Add(1) == 5 {
 		time.Sleep(2 * time.Second)
 	}
-	return d.DialContexter.DialContext(ctx, network, address) //nolint:wrapcheck // it is the test's
+	return d.DialContexter.DialContext(ctx, network, address) //nolint:wrapcheck // a test
 }
 
 func TestBurstReopensClosedConnections(t *testing.T) {
@@ -179,12 +179,12 @@ func TestBurstReopensClosedConnections(t *testing.T) {
 	s.Config.ReadHeaderTimeout = time.Second
 	s.Start()
 	t.Cleanup(s.Close)
-	v := newVU(t, func(s *lib.State) { s.Dialer = &slowly{DialContexter: s.Dialer} })
+	v := newVU(t, func(s *lib.State) { s.Dialer = &slowDialer{DialContexter: s.Dialer} })
 	require.Equal(t, counts{Made: 5}, v.await(`burst({requests: 5, operations: [{url: %q}]})`, s.URL))
 }
 
-// Requests have the time of sending, so that bursts of several runners can be compared.
-func TestSentAfterHasTheTimeOfSending(t *testing.T) {
+// The time of a sample of sent_after is when the request was sent, so that bursts of several runners can be compared.
+func TestSentAfterHasTheSendTime(t *testing.T) {
 	t.Parallel()
 	var arrived atomic.Int64 // the last request, in microseconds
 	s := serve(t, func(http.ResponseWriter, *http.Request) {
@@ -197,24 +197,24 @@ func TestSentAfterHasTheTimeOfSending(t *testing.T) {
 	for container := range v.samples {
 		for _, sample := range container.GetSamples() {
 			if sample.Metric.Name == "sent_after" {
-				require.Less(t, sample.Time.UnixMicro(), arrived.Load()+490_000, "before the first answer")
+				require.Less(t, sample.Time.UnixMicro(), arrived.Load()+490_000, "before the first response")
 			}
 		}
 	}
 }
 
-// The wait for a connection is separate from the time of the service.
+// The wait for a connection is reported separately.
 func TestWaitForAConnectionIsReported(t *testing.T) {
 	t.Parallel()
 	s := serve(t, func(http.ResponseWriter, *http.Request) { time.Sleep(50 * time.Millisecond) })
 	for concurrency, waiting := range map[int]int{1: 9, 10: 0} {
 		v := newVU(t)
-		began := time.Now()
+		start := time.Now()
 		require.Equal(t, counts{Made: 10}, v.await(`open({rate: 100, seconds: 0.1, concurrency: %d, operations: [{url: %q}]})`, concurrency, s.URL))
-		elapsed := float64(time.Since(began)) / float64(time.Millisecond)
+		elapsed := float64(time.Since(start)) / float64(time.Millisecond)
 		sums := v.sums()
 		require.Equal(t, waiting, sums["request_waited"].n)
-		// Each request that waited did so 40 ms longer than the one before, and no longer than the run lasted.
+		// Each request waited 40 ms longer than the previous one, and not longer than the stage lasted.
 		require.GreaterOrEqual(t, sums["request_waited"].total, 35*float64(waiting*(waiting+1)/2))
 		require.LessOrEqual(t, sums["request_waited"].total, float64(waiting)*elapsed)
 		served := sums["request_duration ok"].total - sums["request_waited"].total

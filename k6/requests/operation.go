@@ -22,34 +22,34 @@ import (
 	"github.com/sse-soak/sse-soak/internal/proxy"
 )
 
-// An operation is one kind of request, compiled once for the stage: the bytes that are sent, and the expected answer.
+// An operation is one kind of request, compiled once for the stage: the bytes to send and the expected response.
 type operation struct {
 	name    string
 	target  *target
 	sent    []byte
-	unique  []int         // where in sent each request has a text of its own
-	request *http.Request // tells ReadResponse the method
+	unique  []int         // offsets in sent of the unique text
+	request *http.Request // has the method, for ReadResponse
 	want    want
 }
 
-// A target is where connections go.
+// A target is the scheme and host of a URL and the route to it.
 type target struct {
-	url     *url.URL
-	through *proxy.Proxy
+	url   *url.URL
+	route *proxy.Proxy
 }
 
 // A want holds the expected properties of a response.
 type want struct {
 	status int
-	body   []byte // nil: any, unless json
+	body   []byte // nil: any, unless isJSON
 	json   any
 	isJSON bool
-	at     []string // names in the answer that lead to json
+	at     []string // path of json in the response
 
-	right atomic.Pointer[[]byte] // the last body that was right, which the next one is mostly equal to
+	lastMatch atomic.Pointer[[]byte] // the last body with the expected JSON; the next one is usually equal
 }
 
-// A spec is an operation as scripts write it.
+// A spec is an operation in a script.
 type spec struct {
 	Name    string            `js:"name"`
 	Method  string            `js:"method"`
@@ -72,10 +72,10 @@ func (m *module) compile(v sobek.Value, state *lib.State) ([]*operation, error) 
 	}
 	targets := map[string]*target{}
 	out := make([]*operation, len(all))
-	for i, one := range m.listed(v) {
-		err := misspelt(one, "name", "method", "url", "headers", "body", "want")
-		if object, ok := one.(*sobek.Object); ok && err == nil {
-			if err = misspelt(object.Get("want"), "status", "body", "json", "at"); err != nil {
+	for i, element := range m.elements(v) {
+		err := checkNames(element, "name", "method", "url", "headers", "body", "want")
+		if object, ok := element.(*sobek.Object); ok && err == nil {
+			if err = checkNames(object.Get("want"), "status", "body", "json", "at"); err != nil {
 				err = fmt.Errorf("want: %w", err)
 			}
 		}
@@ -94,24 +94,23 @@ func (m *module) compile(v sobek.Value, state *lib.State) ([]*operation, error) 
 }
 
 // listed returns the elements of a JavaScript array.
-func (m *module) listed(v sobek.Value) (out []sobek.Value) {
-	m.vu.Runtime().ForOf(v, func(one sobek.Value) bool {
-		out = append(out, one)
+func (m *module) elements(v sobek.Value) (out []sobek.Value) {
+	m.vu.Runtime().ForOf(v, func(element sobek.Value) bool {
+		out = append(out, element)
 		return true
 	})
 	return out
 }
 
-// misspelt names an unknown property. An answer without an expectation, because "want" is misspelt, would always be
-// right.
-func misspelt(v sobek.Value, names ...string) error {
+// checkNames returns an error for an unknown property. With a misspelt "want", any response would be accepted.
+func checkNames(v sobek.Value, names ...string) error {
 	object, ok := v.(*sobek.Object)
 	if !ok {
 		return nil
 	}
 	for _, name := range object.Keys() {
 		if !slices.Contains(names, name) {
-			return fmt.Errorf("there is no %q; there are %s", name, strings.Join(names, ", "))
+			return fmt.Errorf("unknown property %q; use %s", name, strings.Join(names, ", "))
 		}
 	}
 	return nil
@@ -120,22 +119,22 @@ func misspelt(v sobek.Value, names ...string) error {
 func (m *module) compileOne(o *spec, state *lib.State, targets map[string]*target) (*operation, error) {
 	body, err := bytesOf(o.Body)
 	if err != nil {
-		return nil, fmt.Errorf("its body %w", err)
+		return nil, fmt.Errorf("body %w", err)
 	}
 	if o.Method == "" {
 		o.Method = http.MethodGet
 	}
-	req, err := http.NewRequest(o.Method, strings.ReplaceAll(o.URL, unique, placeholder), bytes.NewReader(placed(body))) //nolint:noctx // it is only written
+	req, err := http.NewRequest(o.Method, strings.ReplaceAll(o.URL, unique, placeholder), bytes.NewReader(withPlaceholders(body))) //nolint:noctx // the request is only written
 	switch {
 	case err != nil:
 		return nil, err //nolint:wrapcheck // names the URL or the method
 	case req.URL.Scheme != "http" && req.URL.Scheme != "https" || req.URL.Hostname() == "":
-		return nil, fmt.Errorf("invalid URL %q: it must begin with http:// or https:// and name a host", o.URL)
+		return nil, fmt.Errorf("url must start with http:// or https:// and name a host, got %q", o.URL)
 	}
-	req.Header.Set("User-Agent", state.Options.UserAgent.String) // empty: none is sent
+	req.Header.Set("User-Agent", state.Options.UserAgent.String) // empty: no User-Agent is sent
 	for name, value := range o.Headers {
 		if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
-			return nil, fmt.Errorf("invalid header %q: neither name nor value may hold line breaks or control characters", name)
+			return nil, fmt.Errorf("invalid header %q: name and value must not contain line breaks or control characters", name)
 		}
 		if req.Header.Set(name, strings.ReplaceAll(value, unique, placeholder)); strings.EqualFold(name, "Host") {
 			req.Host = value
@@ -149,7 +148,7 @@ func (m *module) compileOne(o *spec, state *lib.State, targets map[string]*targe
 	if op.name == "" {
 		op.name = req.URL.Path
 	}
-	if op.sent, err = wireFormat(req, t.through); err != nil {
+	if op.sent, err = wireFormat(req, t.route); err != nil {
 		return nil, err
 	}
 	for at, rest := 0, op.sent; ; {
@@ -165,22 +164,22 @@ func (m *module) compileOne(o *spec, state *lib.State, targets map[string]*targe
 	return op, op.want.set(o)
 }
 
-// In a request unique stands for a text that no other one has, and in what it wants for the same.
+// unique is the part of a spec that a text unique to each request replaces.
 const unique = "{unique}"
 
-// placeholder stands for the unique text while requests are compiled. It has the length of the unique texts, and no
-// script would send it.
+// placeholder stands for the unique text in a compiled operation. It has the same length, and no script would send it.
 var placeholder = strings.ToLower(rand.Text()[:20])
 
-func placed(text []byte) []byte {
+// withPlaceholders returns a text with placeholder instead of unique.
+func withPlaceholders(text []byte) []byte {
 	if !bytes.Contains(text, []byte(unique)) {
-		return text // and not nil where it is empty
+		return text // ReplaceAll would return nil for an empty text
 	}
 	return bytes.ReplaceAll(text, []byte(unique), []byte(placeholder))
 }
 
-// personalize returns the request with its own text, made from the stage's prefix and a number.
-func (op *operation) personalize(buf []byte, prefix string, n int64) (sent, text []byte) {
+// writeUnique writes the request with a unique text to buf. The text consists of prefix, zeros and n.
+func (op *operation) writeUnique(buf []byte, prefix string, n int64) (sent, text []byte) {
 	buf = append(buf[:0], op.sent...)
 	number := strconv.FormatInt(n, 36)
 	for _, at := range op.unique {
@@ -202,12 +201,12 @@ func (m *module) target(u *url.URL, known map[string]*target) (*target, error) {
 	if err != nil {
 		return nil, err //nolint:wrapcheck // names the proxy
 	}
-	t := &target{url: u, through: through}
+	t := &target{url: u, route: through}
 	known[key] = t
 	return t, nil
 }
 
-// wireFormat returns the bytes of the request.
+// wireFormat returns the bytes of a request.
 func wireFormat(req *http.Request, through *proxy.Proxy) ([]byte, error) {
 	var out bytes.Buffer
 	if err := http1.WriteRequest(&out, req, through); err != nil {
@@ -216,6 +215,7 @@ func wireFormat(req *http.Request, through *proxy.Proxy) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
+// set sets the expected properties from a spec.
 func (w *want) set(o *spec) (err error) {
 	if o.Want == nil {
 		return nil
@@ -229,20 +229,20 @@ func (w *want) set(o *spec) (err error) {
 	if w.isJSON = o.Want.JSON != nil && !sobek.IsUndefined(o.Want.JSON); w.isJSON {
 		text, err := jsonOf(o.Want.JSON)
 		if err == nil {
-			err = json.Unmarshal(placed(text), &w.json) // as an answer will be read
+			err = json.Unmarshal(withPlaceholders(text), &w.json) // as the response is decoded
 		}
 		if err != nil {
-			return fmt.Errorf("what it wants is no JSON: %w", err)
+			return fmt.Errorf("want.json must be valid JSON: %w", err)
 		}
 	}
 	if o.Want.Body != nil {
 		if w.body, err = bytesOf(o.Want.Body); err != nil {
-			return fmt.Errorf("the body that it wants %w", err)
+			return fmt.Errorf("want.body %w", err)
 		}
-		w.body = placed(w.body)
+		w.body = withPlaceholders(w.body)
 	}
 	if w.isJSON && w.body != nil || w.at != nil && !w.isJSON {
-		return errors.New("it wants either a body or json, and at only leads to json")
+		return errors.New("want must have either body or json, and at only with json")
 	}
 	return nil
 }
@@ -250,23 +250,23 @@ func (w *want) set(o *spec) (err error) {
 // jsonOf returns a JavaScript value as JSON.stringify writes it.
 func jsonOf(v sobek.Value) ([]byte, error) {
 	if object, ok := v.(*sobek.Object); ok {
-		return object.MarshalJSON() //nolint:wrapcheck // set says the rest
+		return object.MarshalJSON() //nolint:wrapcheck // set wraps it
 	}
-	return json.Marshal(v.Export()) //nolint:wrapcheck // set says the rest
+	return json.Marshal(v.Export()) //nolint:wrapcheck // set wraps it
 }
 
-// most returns the maximum length of a body that is compared; a longer one is wrong.
-func (w *want) most() int64 { return max(maxKept, int64(len(w.body))) }
+// maxLength returns the maximum length of a body that is compared. A longer body is wrong.
+func (w *want) maxLength() int64 { return max(maxBody, int64(len(w.body))) }
 
-// looks reports whether the body of an answer matters.
-func (w *want) looks() bool { return w.body != nil || w.isJSON }
+// needsBody reports whether the body of a response is compared.
+func (w *want) needsBody() bool { return w.body != nil || w.isJSON }
 
-// matches reports whether a body is right.
+// matches reports whether a body is the expected one.
 func (w *want) matches(body []byte) bool {
 	if !w.isJSON {
 		return w.body == nil || bytes.Equal(body, w.body)
 	}
-	if right := w.right.Load(); right != nil && bytes.Equal(*right, body) {
+	if right := w.lastMatch.Load(); right != nil && bytes.Equal(*right, body) {
 		return true
 	}
 	var value any
@@ -286,7 +286,7 @@ func (w *want) matches(body []byte) bool {
 		return false
 	}
 	copied := bytes.Clone(body)
-	w.right.Store(&copied)
+	w.lastMatch.Store(&copied)
 	return true
 }
 
@@ -300,5 +300,5 @@ func bytesOf(v any) ([]byte, error) {
 	case sobek.ArrayBuffer:
 		return bytes.Clone(b.Bytes()), nil
 	}
-	return nil, fmt.Errorf("must be a text or an ArrayBuffer, not %T", v)
+	return nil, fmt.Errorf("must be a string or an ArrayBuffer, got %T", v)
 }

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// With k6's --rps no request begins after the time of its stage, and none waits for a turn that it cannot have.
-func TestRPSHoldsBackWithinTheTimeOfAStage(t *testing.T) {
+// No request waits for --rps beyond the end of its stage.
+func TestRPSLimitsAStageWithinItsDuration(t *testing.T) {
 	t.Parallel()
 	s := serve(t, func(http.ResponseWriter, *http.Request) {})
 	for _, call := range []string{
@@ -19,16 +19,16 @@ func TestRPSHoldsBackWithinTheTimeOfAStage(t *testing.T) {
 		`open({rate: 2000, concurrency: 500, seconds: 0.5, timeout: 100, operations: [{url: %q}]})`,
 	} {
 		v := newVU(t, func(s *lib.State) { s.RPSLimit = rate.NewLimiter(10, 1) })
-		began := time.Now()
+		start := time.Now()
 		c := v.await(call, s.URL)
-		require.Less(t, time.Since(began), 30*time.Second, "500 in turn, ten a second, would take 50 s")
+		require.Less(t, time.Since(start), 30*time.Second, "500 in turn, ten a second, would take 50 s")
 		require.Positive(t, c.Made)
 		require.EqualValues(t, 1000, c.Made+c.Dropped)
 		require.EqualValues(t, c.Dropped, v.sums()["dropped_iterations"].total)
 	}
 }
 
-// The time of a request counts from when it was due: what --rps holds back would look like a slow service.
+// The duration of a request counts from its intended start. A wait for --rps would look like a slow service.
 func TestRPSBelowTheRateThrows(t *testing.T) {
 	t.Parallel()
 	sequence, err := lib.NewExecutionSegmentSequenceFromString("0,1/2,1")
@@ -38,6 +38,6 @@ func TestRPSBelowTheRateThrows(t *testing.T) {
 		s.Options.ExecutionSegment, s.Options.ExecutionSegmentSequence = sequence[0], &sequence
 	})
 	_, err = v.VU.Runtime().RunString(`open({rate: 102, seconds: 1, concurrency: 10, operations: [{url: 'http://h'}]})`)
-	require.ErrorContains(t, err, "rps allows 50 requests per second, and 51 are due here")
-	require.Zero(t, v.await(`open({rate: 100, seconds: 0.05, concurrency: 10, operations: [{url: %q}]})`, says200(t, "")).Failed)
+	require.ErrorContains(t, err, "rps allows 50 requests per second, but this runner's share of rate is 51")
+	require.Zero(t, v.await(`open({rate: 100, seconds: 0.05, concurrency: 10, operations: [{url: %q}]})`, serveOK(t, "")).Failed)
 }

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// coarse is the maximum lateness of a timer: Go's wait for the network is in whole milliseconds.
-const coarse = 2 * time.Millisecond
+// timerLateness is the maximum lateness of a timer. Go's runtime waits in whole milliseconds.
+const timerLateness = 2 * time.Millisecond
 
-// sleep sleeps as exactly as the system can: the lateness of a request that starts late counts as the service's.
+// sleep sleeps as exactly as the system can, because the delay of a late request would be attributed to the service.
 func sleep(ctx context.Context, d time.Duration) {
 	end := time.Now().Add(d)
-	if d > coarse {
-		timer := time.NewTimer(d - coarse)
+	if d > timerLateness {
+		timer := time.NewTimer(d - timerLateness)
 		defer timer.Stop()
 		select {
 		case <-timer.C:
