@@ -58,6 +58,13 @@ func TestStreamOpenedAtTheEnd(t *testing.T) {
 	}
 }
 
+func TestRequestAfterAnIdleTimeoutArrivesFirst(t *testing.T) {
+	for tail, want := range map[time.Duration]span{1500 * time.Millisecond: {}, 2510 * time.Millisecond: {0, 1}, 4 * time.Second: exactCount(1)} {
+		sc := &scenario{Plan: plan{Interval: 1}, Service: &fakeservice.ServiceSpec{Schedule: fakeservice.Schedule{Interval: time.Second}}}
+		require.Equal(t, want, sc.expectDrop(truth(time.Second, "00", tail)), tail)
+	}
+}
+
 func TestPassWithALossIsAMissedFault(t *testing.T) {
 	e := verdictExpectation{Outcomes: []verdict.Outcome{verdict.Fail}, Counts: counts{"missed": exactCount(1)}}
 	j := &verdict.Verdict{}
