@@ -43,5 +43,6 @@ func probe(t *testing.T, server *httptest.Server, c Config) (text, json string) 
 	result, err := Run(t.Context(), c)
 	require.NoError(t, err)
 	t.Log(result.Module)
+	require.NotRegexp(t, `@ts-check|import\(`, result.Module, "an editor shows an error in an empty folder")
 	return result.Module, string(module.Evaluate(t, result.Module))
 }

@@ -67,12 +67,11 @@ func toJSON(v any) []byte {
 // lineWidth is the length in bytes at which the module breaks lines.
 const lineWidth = 110
 
-// toModule returns the description as a JavaScript module.
+// toModule returns the description as a JavaScript module. It names no type, because its folder has none.
 func toModule(o object, head []string) string {
 	var out strings.Builder
-	out.WriteString("// @ts-check\n")
 	writeComment(&out, "", head)
-	out.WriteString("\n/** @type {import('../types/service').ServiceDescription} */\nexport default {\n")
+	out.WriteString("\nexport default {\n")
 	writeMembers(&out, o, "  ")
 	out.WriteString("};\n")
 	return out.String()
