@@ -14,10 +14,10 @@ func attachCommand(outcome *verdict.Outcome) *cobra.Command {
 	c := run.Config{Local: plan.DefaultLocal(), Version: version(), Commit: commit()}
 	cmd := &cobra.Command{
 		Use:   "attach TESTID",
-		Short: "Follow a run that another soak left, and judge it",
+		Short: "Follow a run whose soak process ended, and judge it",
 		Long: "attach continues a `soak run` that was killed, on the same machine: it follows its runners to their end, replaces those that\n" +
 			"ended early, and judges. It continues an interrupted `soak run --on k8s`, on the same machine or another: it follows the run\n" +
-			"to its end, collects, judges and cleans up. The exit code is the verdict.",
+			"to its end, collects the shards, judges and cleans up.\n\nExit codes: 0 pass, 1 fail, 2 invalid (cannot be judged), 64 wrong usage.",
 		Args: oneArg("run by its test id"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if err := plan.FlagsFromEnvironment(cmd.Flags()); err != nil {

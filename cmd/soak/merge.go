@@ -24,7 +24,7 @@ func mergeCommand(outcome *verdict.Outcome) *cobra.Command {
 		Long: "merge reads the shards in DIR (or DIR/shards), adds them up, judges them and writes verdict.json and the reports into DIR.\n" +
 			"From a bucket it fetches them to results/TESTID first. The parameters of the URL are those of gocloud.dev: region,\n" +
 			"endpoint, use_path_style, profile …; credentials come from the environment, a profile or the role of the machine.\n\n" +
-			"The exit code is the verdict.",
+			"Exit codes: 0 pass, 1 fail, 2 invalid (cannot be judged), 64 wrong usage.",
 		Args: oneArg("folder of a run, such as results/latest, or bucket"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if err := plan.FlagsFromEnvironment(cmd.Flags()); err != nil {

@@ -97,12 +97,12 @@ func serviceFlags(f *pflag.FlagSet, c *probe.Config) {
 	f.BoolVar(&c.FollowRedirects, "follow-redirects", false, "follow redirects to another origin, without the headers given here")
 	f.StringVar(&c.CA, "ca", "", "file of PEM certificates to trust for TLS, in addition to those of the system")
 	f.BoolVar(&c.Insecure, "insecure", false, "do not verify TLS certificates")
-	f.IntVar(&c.Streams, "streams", 3, "streams to open")
+	f.IntVar(&c.Streams, "streams", 3, "number of streams to open")
 	f.StringVar(&c.Topic, "topic", "", "topic in the URLs, which becomes {topic}")
 	probeRequest(f, &c.Connect, "", "the request that opens a stream")
 	f.StringVar(&c.Then.URL, "then-url", "", "URL of a second request that each stream needs after its first event")
 	probeRequest(f, &c.Then, "then-", "the second request, with {client} from the first event")
-	f.StringVar(&c.Publish.URL, "publish-url", "", "URL that a message is published to")
+	f.StringVar(&c.Publish.URL, "publish-url", "", "URL to publish messages to")
 	probeRequest(f, &c.Publish, "publish-", "the request that publishes")
 }
 

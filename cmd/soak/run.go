@@ -27,7 +27,7 @@ func runCommand(outcome *verdict.Outcome) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run a soak and judge it",
-		Long: "run holds streams of a service, checks that every message arrives, and ends with a verdict. Without --backend-url it starts\n" +
+		Long: "run opens streams of a service, checks that every message arrives, and reports a verdict. Without --backend-url it starts\n" +
 			"the reference service on this machine. `soak init URL` writes the description and the settings of any other service.\n\n" +
 			"Each setting is a flag, the environment variable in brackets, or a key of soak.yaml. Tokens are read from the environment\n" +
 			"only: BACKEND_TOKEN, SUBSCRIBE_TOKEN, PUBLISH_TOKEN (docs/services.md); PROMETHEUS_URL is described in docs/report.md.\n\n" +
@@ -179,7 +179,7 @@ func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 // remoteFlags defines the flags for runners that are not all on this machine.
 func remoteFlags(f *pflag.FlagSet, c *run.Config) {
 	f.String("config", plan.SettingsFile, "file of settings, overridden by variables and flags; the default may be absent")
-	f.Bool(plan.AllowActions, false, "permission to run at: commands of soak.yaml in the working directory")
+	f.Bool(plan.AllowActions, false, "allow at: commands of soak.yaml in the working directory")
 	f.StringVar(&c.Runner, "runner", "", "runner K of N to run on this machine, as K/N; the others run elsewhere (needs --testid and --backend-url)")
 	f.BoolVar(&c.Continue, "continue", false, "replace the runner of --runner that was killed or interrupted; its clients continue for the rest of the run")
 	clusterFlags(f, &c.Kubernetes)

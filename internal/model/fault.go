@@ -43,7 +43,7 @@ var kinds = [...]string{
 }
 
 // Help is the grammar of orders and faults for people.
-const Help = `Requests are answered as a line of their last user message orders, which starts with "soak":
+const Help = `A line that starts with "soak" in the last user message sets the response:
   soak id=run-17 chunks=40 size=0 delay=10ms ttft=50ms fault=truncate@20
   Each chunk has the text "[k/N:CRC] ": CRC is the CRC-32 of "ID/k/N" in hexadecimal digits.
 Faults: NAME or NAME@K, where K is the number of a chunk (default: half of them); the flag adds the share of requests,

@@ -33,7 +33,7 @@ func (p *Plan) Settings() []Setting {
 	)
 	return []Setting{
 		{Name: "CONNECTIONS", Value: &p.Connections, Default: usualConnections, WithoutSoak: 0, Min: 1, Max: MaxConnections, OutOfBounds: fmt.Sprintf("a soak needs at least 1 connection, and at most %d", MaxConnections),
-			Help: "streams to hold", Script: "connections", ScriptHelp: "streams over all runners, 0: as many as iterations × `connectionsPerVU` of the run's options", Holds: Parts},
+			Help: "number of streams", Script: "connections", ScriptHelp: "streams over all runners, 0: as many as iterations × `connectionsPerVU` of the run's options", Holds: Parts},
 		{Name: "SECONDS", Value: &p.Seconds, Default: 3600, Min: DisconnectLead + 1, Max: year, OutOfBounds: fmt.Sprintf("it must be over %d, because streams are ended %[1]d s before the end, and at most a year", DisconnectLead),
 			Help: fmt.Sprintf("length of the run in seconds; streams end %d s before it", DisconnectLead), Script: "seconds"},
 		{Name: "NOOP_INTERVAL", Value: &p.NoopInterval, Default: 15., Min: shortestInterval, OutOfBounds: "it must be over 0 seconds, and at least 0.001",
@@ -82,7 +82,7 @@ func (p *Plan) Settings() []Setting {
 		{Name: "SERVICE", Value: &p.Service, Unset: NoopService, Doc: "docs/services.md", Holds: Runners,
 			Help: "service description: a name in load-tests/services, or the path of a .js file"},
 		{Name: "TOPICS", Value: &p.Topics, Max: MaxConnections, OutOfBounds: "it must be a whole number (0: publish nothing)",
-			Help: "number of topics to publish to, shared out to the streams (0: none)", Script: "topics?", ScriptHelp: "topics that the run publishes to, 0 for none"},
+			Help: "number of topics to publish to, distributed over the streams (0: none)", Script: "topics?", ScriptHelp: "topics that the run publishes to, 0 for none"},
 		{Name: "PUBLISH_RATE", Value: &p.PublishRate, Unset: "0", Min: .01, Max: 10000, OutOfBounds: "it must be from 0.01 to 10000 messages per second, or 0 (publish nothing)",
 			Help: "messages per second to publish over all topics", Script: "publishRate?", ScriptHelp: "messages per second that the run publishes, 0 for none"},
 		{Name: "TOPIC", Value: &p.TopicNames, Doc: "docs/services.md",
@@ -155,7 +155,7 @@ func (l *Local) Settings() []Setting {
 		pin      = "auto: half of the cores each for a target started here and the runners; none: all shared (default: auto in suites of plain requests, else none)"
 		ca       = "file of PEM certificates to trust for TLS, in addition to those of the system"
 		insecure = "do not verify TLS certificates; the report has a warning"
-		live     = "show the run in a browser on this machine; an address such as --live=:8080 allows others"
+		live     = "show the run in a browser on this machine; an address such as --live=:8080 allows other machines"
 	)
 	return []Setting{
 		{Name: "OUT", Value: &l.Out, Default: "results", Help: out, SuiteHelp: out, Holds: LocalOnly},

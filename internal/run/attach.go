@@ -14,7 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Attach follows a run that another soak left, by its test id, to its verdict: on this machine if OUT has its folder, else on Kubernetes.
+// Attach follows a run whose soak process ended, by its test id, to its verdict: on this machine if OUT has its folder, else on Kubernetes.
 func Attach(ctx context.Context, c Config) (verdict.Outcome, error) {
 	c.On = "k8s"
 	if _, err := os.Stat(runners.PipePath(filepath.Join(c.Out, c.Plan.TestID), 1)); err == nil {

@@ -20,7 +20,7 @@ var churn = Suite{
 		{"CONNECTIONS", "concurrent streams"},
 		{"MEAN_HOLD", "mean time that a stream stays open in seconds (exponential distribution)"},
 		{"SECONDS", "length of the run"},
-	}, streamSettings, []Setting{{"SEED", "seed of the random hold times: the same seed draws the same ones"}}),
+	}, streamSettings, []Setting{{"SEED", "seed of the random durations: equal seeds give equal durations"}}),
 	Target: Target{Streams: true},
 	Page:   Page{Doc: "docs/suites.md"},
 	Assess: assessChurn,

@@ -18,7 +18,7 @@ var fanout = Suite{
 		{"BROADCASTS", "broadcasts sent at each level"},
 		{"EVERY_MS", "time between two broadcasts in milliseconds"},
 	}, streamSettings, []Setting{
-		{"DELIVERY_SECONDS", "time within which a broadcast must reach every connection in seconds"},
+		{"DELIVERY_SECONDS", "maximum time for a broadcast to reach every connection in seconds"},
 	}),
 	Target:  Target{Streams: true},
 	Runners: oneRunner,

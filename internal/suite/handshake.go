@@ -18,7 +18,7 @@ var handshake = Suite{
 	Settings: []Setting{
 		{"CONNECTIONS", "numbers of connections, separated by commas; each is a scale of its own"},
 		{"CERTS", "folder of the certificates, as written by make certs (default certs)"},
-		{"WORKERS", "virtual users that connect"},
+		{"WORKERS", "number of virtual users that connect"},
 		{"MAX_CONCURRENT", "maximum of concurrent connections (0: WORKERS, or all with HOLD_SECONDS)"},
 		{"RATE_LIMIT", "maximum of connections per second (0: no limit)"},
 		{"HOLD_SECONDS", "time to keep connections open in seconds (0: close each after its response)"},

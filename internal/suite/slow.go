@@ -20,9 +20,9 @@ var slowReaders = Suite{
 	Settings: []Setting{
 		{"SLOW_PERCENT", "percentage of slow streams, 1 to 50 (default: 10, smoke: 20)"},
 		{"SLOW_KB", "KB per second that a slow stream reads (0: nothing; default: 0)"},
-		{"AFTER_SECONDS", "time at the end in which slow streams read everything, in seconds (default: 20, smoke: 3)"},
+		{"AFTER_SECONDS", "time at the end for slow streams to read everything in seconds (default: 20, smoke: 3)"},
 		{"MESSAGE_RATE", "broadcasts per second; described services use PUBLISH_RATE and TOPICS (default: 4, smoke: 10)"},
-		{"FILL_KB", "KB that a slow stream must fall behind unless it is disconnected, or the run is invalid (default: 4096)"},
+		{"FILL_KB", "minimum backlog of a slow stream in KB; the run is invalid below it unless the stream is disconnected (default: 4096)"},
 		{"CUT_SLOW", "1: the service must disconnect slow streams, 0: it must not, -1: either (default: -1)"},
 		{"MAX_GROWTH", "maximum growth of the service's memory in MiB (-1: no limit; default: 200)"},
 		{"GAUGE", "the service's memory in bytes: a metric of BACKEND_URL/metrics, pid:N for a process here and its children, or PromQL with PROMETHEUS_URL (default: backend and nginx)"},

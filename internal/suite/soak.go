@@ -14,7 +14,7 @@ import (
 // plan.json has no field for the suite, and its script declares none.
 var soak = Suite{
 	Name:     "soak",
-	Short:    "hold every stream for the whole time, and check every message of each",
+	Short:    "keep every stream open for the whole run, and check every message of each",
 	Script:   []string{"load-tests", "sse", "connectionTest.js"},
 	Plan:     Plan{DeclaredLoad: true},
 	Target:   Target{Streams: true},

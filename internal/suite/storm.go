@@ -16,14 +16,14 @@ import (
 
 var storm = Suite{
 	Name:   "storm",
-	Short:  "drop most streams at once, and measure the reconnects and the effect on others",
+	Short:  "disconnect most streams at once, and measure the reconnects and the effect on others",
 	Script: []string{"load-tests", "sse", "storm.js"},
 	Settings: []Setting{
 		{"HELD_PERCENT", "percentage of streams that stay open through the storms, 1 to 50 (default: 10)"},
 		bystanderSetting,
 		{"MIN_RATE", "minimum of connects per second in the second storm (0: any rate; default: 0)"},
 		{"SLOW_MS", "time from the dial to the headers above which a connect is slow, in milliseconds (default: 1000)"},
-		{"DIAL_MS", "time within which the load generator must have dialed, or the run is invalid, in milliseconds (default: 1000)"},
+		{"DIAL_MS", "maximum time for the load generator to dial in milliseconds; above it the run is invalid (default: 1000)"},
 	},
 	Target: Target{Streams: true},
 	Page:   Page{Doc: "docs/suites.md"},

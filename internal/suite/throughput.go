@@ -9,7 +9,7 @@ import (
 
 var throughput = Suite{
 	Name:   "throughput",
-	Short:  "measure the highest rate of requests, with more and more concurrent ones",
+	Short:  "measure the highest request rate while concurrency rises",
 	Script: []string{"load-tests", "http", "throughput.js"},
 	Settings: append([]Setting{
 		{"VOLUMES", "numbers of requests, separated by commas"},
@@ -17,7 +17,7 @@ var throughput = Suite{
 		{"LEVELS", "numbers of concurrent requests, separated by commas"},
 		{"LEVEL_SECONDS", "duration of each level in seconds; below 2 the limit is unknown"},
 		{"WARMUP_SECONDS", "duration of the warm-up in seconds, which is not counted"},
-		{"SLOWEST", "requests per second that any service reaches: sets the timeout of each volume"},
+		{"SLOWEST", "lowest expected requests per second; sets the timeout of each volume"},
 	}, limitSettings...),
 	Target: Target{OwnCores: true},
 	Page:   Page{Doc: httpDoc},
