@@ -86,7 +86,7 @@ lint: node_modules ## gofmt, vet, staticcheck, golangci-lint with gosec, govulnc
 	@if curl --silent --fail --max-time 20 --output /dev/null "$${GOVULNDB:-https://vuln.go.dev}/index/db.json"; then $(GOVULNCHECK) ./...; \
 	else printf 'known vulnerabilities, because https://vuln.go.dev does not answer\tlint\n' >>"$${NOT_TESTED:-/dev/null}"; fi
 	@$(ACTIONLINT) .github/workflows/*.yml examples/ci/github.yml cmd/soak/init_workflow.yml
-	@for os in darwin windows; do GOOS=$$os CGO_ENABLED=0 $(LAST) $(GO) build -trimpath . ./internal/... ./k6/... ./cmd/soak || exit; done
+	@for os in darwin windows; do GOOS=$$os CGO_ENABLED=0 $(LAST) $(GO) build -trimpath . ./internal/... ./k6/... ./cmd/soak ./backend || exit; done
 	@$(LAST) npx tsc --project tsconfig.json
 	@$(LAST) npx tsc --project internal/report/html/tsconfig.json
 	@$(LAST) npx eslint --max-warnings 0 .

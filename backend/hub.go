@@ -49,7 +49,6 @@ type hub struct {
 	reserved     int       // connects on their way
 	replay       replayLog
 	faults       fault.Set
-	tally        tally
 	attached     int           // streams since memory was last returned to the system
 	lastRamp     time.Duration // when the latest stream was attached
 	draining     bool
@@ -139,7 +138,6 @@ func (h *hub) run() {
 		h.retryLagging()
 		h.expireHeld()
 		h.releaseMemory()
-		h.tally.publish(h.metrics)
 		if pending || h.stopping {
 			continue
 		}
@@ -152,7 +150,6 @@ func (h *hub) run() {
 	h.finishInbox()
 	h.closeAll()
 	h.batch.stop()
-	h.tally.publish(h.metrics)
 }
 
 // finishInbox runs the functions posted before the end, so that no call waits forever.

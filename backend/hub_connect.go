@@ -124,7 +124,7 @@ func (h *hub) numberFor(d *device, last lastEventID) uint64 {
 		h.replay.forget(d)
 		d.renumber(last.number)
 	case counted:
-		h.tally[resumed]++
+		h.metrics.counters[resumed].Inc()
 		return last.number + 1
 	}
 	return d.seq + 1
@@ -149,7 +149,7 @@ func (h *hub) install(d *device, c claim) {
 		h.wheel.add(d)
 	}
 	h.open.Add(1)
-	h.tally[streamsOpened]++
+	h.metrics.counters[streamsOpened].Inc()
 	h.attached++
 	h.lastRamp = now
 	h.log.Debug("stream opened", "id", d.id, "resumes_after", d.seq)

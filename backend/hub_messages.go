@@ -95,6 +95,6 @@ func (h *hub) replayTo(d *device, from uint64) {
 		if d.queue != nil {
 			d.queue.room++ // a long replay does not make a client slow
 		}
-		h.tally[replayed]++
+		h.metrics.counters[replayed].Inc()
 	}
 }

@@ -72,15 +72,15 @@ func (h *hub) count(d *device, next item) {
 	switch {
 	case !d.count(next):
 	case next.message:
-		h.tally[messagesSent]++
+		h.metrics.counters[messagesSent].Inc()
 	default:
-		h.tally[noopsSent] += int(next.count)
+		h.metrics.counters[noopsSent].Add(float64(next.count))
 	}
 }
 
 // writeFailed ends a stream whose connection is broken.
 func (h *hub) writeFailed(d *device, err error) {
-	h.tally[sendErrors]++
+	h.metrics.counters[sendErrors].Inc()
 	h.shut(d, reasonOf(err))
 }
 
@@ -122,7 +122,7 @@ func (h *hub) backlogOf(d *device, now time.Duration) *backlog {
 // disconnectSlow closes the stream of a client that does not read.
 func (h *hub) disconnectSlow(d *device) {
 	d.slow = true
-	h.tally[slowConsumers]++
+	h.metrics.counters[slowConsumers].Inc()
 	h.shut(d, closedSlow)
 }
 

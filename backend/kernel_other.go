@@ -31,9 +31,9 @@ func closeNow(int)                           {}
 func resetNow(int)                           {}
 
 // socketError returns and clears the pending error of a socket; nil if there is none.
-func socketError(int) error     { return nil }
-func clientWentAway(error) bool { return false }
-func killSelf()                 {}
+func socketError(int) error   { return nil }
+func isDisconnect(error) bool { return false }
+func killSelf()               {}
 
 // A watcher waits in epoll for peers that close, half-close or fail. It only reports: the scheduler decides and
 // closes. One goroutine runs it.

@@ -84,17 +84,3 @@ func newMetrics(cfg *Config, clk clock, h *hub, plain *services.Handler) *metric
 	gauge("service_requests_in_flight", "Requests that the plain services have in hand.", func() float64 { return float64(plain.InFlight()) })
 	return m
 }
-
-// A tally has the counts of the scheduler since it last published: plain numbers, because atomics per noop would cost
-// more than the noop.
-type tally [countedKinds]int
-
-// publish adds the tally to the metrics and starts a new one.
-func (t *tally) publish(m *metrics) {
-	for i, n := range t {
-		if n > 0 {
-			m.counters[i].Add(float64(n))
-		}
-	}
-	*t = tally{}
-}

@@ -74,12 +74,12 @@ func (o *tlsWriter) end(abort, reset bool) {
 func (h *hub) tlsFailed(d *device, o *tlsWriter, err error) {
 	h.post(func() {
 		if d.open && d.tls == o {
-			h.tally[sendErrors]++
+			h.metrics.counters[sendErrors].Inc()
 			reason := closedByClient
 			var timeout net.Error
 			if errors.As(err, &timeout) && timeout.Timeout() {
 				d.slow, reason = true, closedSlow
-				h.tally[slowConsumers]++
+				h.metrics.counters[slowConsumers].Inc()
 			}
 			h.shut(d, reason)
 		}
