@@ -24,11 +24,7 @@ func (d Dir) comparison(v *verdict.Verdict, against Dir) (report.Section, error)
 	if err != nil {
 		return out, err
 	}
-	folder, err := filepath.Abs(string(d))
-	if err != nil {
-		return out, err
-	}
-	old, err := compare.Earlier(filepath.Dir(folder), current)
+	old, err := d.earlier()
 	if err != nil {
 		return out, fmt.Errorf("look for earlier runs: %w", err)
 	}
@@ -45,6 +41,23 @@ func (d Dir) comparison(v *verdict.Verdict, against Dir) (report.Section, error)
 	}
 	fillComparison(&out, old, current)
 	return out, nil
+}
+
+// earlier returns the earlier runs of the same plan in the folder of the run.
+func (d Dir) earlier() ([]compare.Run, error) {
+	folder, err := filepath.Abs(string(d))
+	if err != nil {
+		return nil, err
+	}
+	h, err := ReadHistory(filepath.Dir(folder))
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(h.Runs, func(r *Entry) bool { return r.Name == filepath.Base(folder) })
+	if i < 0 {
+		return nil, nil
+	}
+	return h.Runs[i].earlier, nil
 }
 
 // chosenBaseline reads the run that the user chose to compare another one with.

@@ -40,7 +40,8 @@ type Entry struct {
 
 	Plan       *PlanRuns           // the runs that can be compared with it; nil without a verdict
 	Previous   *Entry              // the run before: of the same plan, or else of the same suite; nil for the first
-	Comparison *compare.Comparison // with earlier runs; nil if they are too few
+	Comparison *compare.Comparison // with earlier; nil if they are too few
+	earlier    []compare.Run       // the runs of the plan that define what is normal, the latest first
 	metrics    map[string]float64
 }
 
@@ -199,8 +200,9 @@ func (p *PlanRuns) compare(r *Entry) {
 			normal = append(normal, other.Run)
 		}
 	}
+	r.earlier = compare.Earlier(normal, r.Run)
 	// An error means that there are too few runs, or that one is a copy of another: then the comparison is unknown.
-	r.Comparison, _ = compare.Compare(compare.EarlierOf(normal, r.Run), []compare.Run{r.Run}, compare.Tolerance)
+	r.Comparison, _ = compare.Compare(r.earlier, []compare.Run{r.Run}, compare.Tolerance)
 }
 
 // outcome returns the outcome of a run as one word.

@@ -254,27 +254,6 @@ func TestTailsAndNewFailuresAreRegressions(t *testing.T) {
 	require.Empty(t, c.Regressions(), "as many as ever")
 }
 
-// A run that was a regression is no part of what is normal: else the third slow run would be a usual one.
-func TestEarlierRunsExcludeRegressions(t *testing.T) {
-	t.Parallel()
-	out := t.TempDir()
-	for n := range 8 {
-		edit := requests(0, nil)
-		if n >= 4 {
-			edit = requests(0, map[string]float64{"p99": 3007})
-		}
-		require.NoError(t, os.Rename(folder(t, n+1, edit), filepath.Join(out, fmt.Sprint("run-", n+1))))
-	}
-	last, err := Read(filepath.Join(out, "run-8"))
-	require.NoError(t, err)
-	earlier, err := Earlier(out, last)
-	require.NoError(t, err)
-	require.Len(t, earlier, 4)
-	c, err := Compare(earlier, []Run{last}, Tolerance)
-	require.NoError(t, err)
-	require.Len(t, c.Regressions(), 1)
-}
-
 // As many faults as the earlier runs had are no regression; more of them are.
 func TestKnownFaultsAreNoRegression(t *testing.T) {
 	t.Parallel()

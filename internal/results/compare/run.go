@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -146,34 +145,9 @@ func manifest(dir string) (run circumstances) {
 // MaxEarlier is the number of earlier runs that define the normal range: the latest ones.
 const MaxEarlier = 10
 
-// Earlier returns the runs in the folder out that passed, had the plan of run and started before it, the latest
-// first, at most MaxEarlier. It omits runs that were regressions themselves, and folders that cannot be read.
-func Earlier(out string, run Run) ([]Run, error) {
-	entries, err := os.ReadDir(out)
-	if err != nil {
-		return nil, err
-	}
-	var all []Run
-	for _, e := range entries {
-		if !e.IsDir() { // `latest` is a link to one of them
-			continue
-		}
-		if r, err := Read(filepath.Join(out, e.Name())); err == nil && SamePlan(r, run) == nil {
-			all = append(all, r)
-		}
-	}
-	slices.SortFunc(all, func(a, b Run) int { return cmp.Compare(a.Verdict.StartedUnix, b.Verdict.StartedUnix) })
-	var normal []Run
-	for _, r := range all {
-		if c, err := Compare(EarlierOf(normal, r), []Run{r}, Tolerance); err != nil || len(c.Regressions()) == 0 {
-			normal = append(normal, r)
-		}
-	}
-	return EarlierOf(normal, run), nil
-}
-
-// EarlierOf is Earlier for loaded runs, all of them of the plan of run.
-func EarlierOf(all []Run, run Run) []Run {
+// Earlier returns those of some runs of the plan of run that passed and started before it, the latest first, at most
+// MaxEarlier.
+func Earlier(all []Run, run Run) []Run {
 	var found []Run
 	for _, r := range all {
 		if r.Verdict.Verdict == verdict.Pass && r.Verdict.StartedUnix < run.Verdict.StartedUnix {
