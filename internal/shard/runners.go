@@ -125,14 +125,17 @@ func suspensionBetween(before, after *Runner) string {
 		return ""
 	}
 	from, to := before.Machine.Series(machine.Suspended), after.Machine.Series(machine.Suspended)
-	if from == nil || to == nil || to.Begin <= from.End {
+	if from == nil || to == nil || to.Begin-from.End < machine.SuspendedResolution.Seconds() {
 		return ""
 	}
 	return fmt.Sprintf("its machine was suspended for %s until about %s, and this is its last checkpoint, %s UTC; keep it awake (systemd-inhibit)",
 		format.Duration(seconds(to.Begin-from.End)), format.Time(after.Started()), time.UnixMicro(before.EndedUS).UTC().Format(time.TimeOnly))
 }
 
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+// seconds returns a time in suspension, as exact as it is known.
+func seconds(s float64) time.Duration {
+	return time.Duration(s * float64(time.Second)).Round(machine.SuspendedResolution)
+}
 
 // suspension describes for how long the machine of a runner was suspended that could not be replaced; "" if it was not. A suspended
 // runner receives nothing, does not notice it, and loses its streams; nothing of that is a fault of the service.

@@ -48,7 +48,7 @@ const (
 	LinkLocal = "linklocal_allowance_exceeded"
 )
 
-// SuspendedResolution is the shortest suspension that is recognised: the two clocks are not read at the same instant.
+// SuspendedResolution is the shortest suspension that is recognised: the clocks are not read at the same instant.
 const SuspendedResolution = 100 * time.Millisecond
 
 const larger = "use an instance type that is allowed more, or more machines"

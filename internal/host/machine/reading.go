@@ -42,7 +42,7 @@ func clocks() (wall, monotonic time.Duration) {
 func (s *source) read() Reading {
 	r := Reading{}
 	if d, ok := s.suspended(); ok {
-		r[Suspended] = d.Truncate(SuspendedResolution).Seconds() // the two clocks are not read at the same instant
+		r[Suspended] = d.Seconds()
 	}
 	fs, err := procfs.NewFS(s.proc)
 	if err != nil {

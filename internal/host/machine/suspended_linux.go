@@ -6,10 +6,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SuspendedFor returns for how long the machine has been suspended since its start: the difference of the clocks that continue and stop while the machine is suspended (clock_gettime(2)). A reading
-// that took long, because the process had to wait for a CPU in it, is repeated.
+// SuspendedFor returns for how long the machine has been suspended since its start, within a quarter of SuspendedResolution: the
+// difference of the clocks that continue and stop while the machine is suspended (clock_gettime(2)). A reading that took longer,
+// because the process had to wait for a CPU in it, is repeated.
 func SuspendedFor() (d time.Duration, ok bool) {
-	for range 3 {
+	for range 10 {
 		var before, boot, after unix.Timespec
 		for _, read := range []struct {
 			clock int32
@@ -19,8 +20,8 @@ func SuspendedFor() (d time.Duration, ok bool) {
 				return 0, false
 			}
 		}
-		if after.Nano()-before.Nano() < int64(10*time.Millisecond) {
-			return time.Duration(boot.Nano() - before.Nano()), true
+		if after.Nano()-before.Nano() < int64(SuspendedResolution/2) {
+			return time.Duration(max(boot.Nano()-(before.Nano()+after.Nano())/2, 0)), true
 		}
 	}
 	return 0, false

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"math"
 	"runtime"
 	"slices"
 	"time"
@@ -33,6 +34,9 @@ func Follow(name string, late time.Duration) *Watch {
 // Sample reads the counters.
 func (w *Watch) Sample(now time.Time) {
 	r := w.source.read()
+	if before := w.record.Series(Suspended); before != nil && math.Abs(r[Suspended]-before.End) < SuspendedResolution.Seconds() {
+		r[Suspended] = before.End
+	}
 	r[ClockStep] = w.steps.add(w.source.clocks, seconds(r[Suspended]))
 	w.Add(now, r)
 }

@@ -198,8 +198,12 @@ func TestSuspendedMachine(t *testing.T) {
 	s := source{proc: t.TempDir(), devices: func() (map[string]uint64, bool, error) { return nil, false, nil }, suspended: func() (time.Duration, bool) { return asleep, true }, clocks: clocks}
 	w := newWatch(s, time.Second)
 	w.Sample(start)
-	asleep += 20 * time.Microsecond
-	w.Sample(start.Add(5 * time.Second))
+	for range 2 { // below and above a multiple of the resolution
+		asleep -= 20 * time.Microsecond
+		w.Sample(start.Add(3 * time.Second))
+		asleep += 20 * time.Microsecond
+		w.Sample(start.Add(5 * time.Second))
+	}
 	require.Zero(t, w.Record().Series(Suspended).Grown)
 	asleep += 10 * time.Minute
 	w.Sample(start.Add(10 * time.Second))
