@@ -268,14 +268,6 @@ func (f *finiteRun) allNumbered() verdict.Check {
 		sentence("%v complete responses have no chunk numbers in their text, and %v have", without, f.responses.Numbered))
 }
 
-// parameter returns a setting as the script understood it.
-func (f *finiteRun) parameter(name string) string {
-	if f.m.Suite == nil {
-		return ""
-	}
-	return f.m.Suite.Parameters[name]
-}
-
 func (f *finiteRun) stateTable() verdict.Table {
 	t := newTable("Responses", "each started response is in one state", "state|responses|share")
 	for _, state := range ledger.ResponseStates {

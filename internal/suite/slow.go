@@ -134,7 +134,7 @@ func (r *Run) slowStreams() slowStreams {
 		s.complete = completeCount
 	}
 	if first := metric("begun").FirstUS; first > 0 {
-		s.memory = r.memoryWhile(m.Suite.Parameters["GAUGE"], time.UnixMicro(first), s.lasted)
+		s.memory = r.memoryWhile(r.parameter("GAUGE"), time.UnixMicro(first), s.lasted)
 		s.closedAfter = r.closedAfter(time.UnixMicro(first), s.started)
 		for _, p := range m.Publishers() {
 			s.count(p, first)
@@ -263,7 +263,7 @@ func (s *slowStreams) growth(r *Run) []verdict.Check {
 	c.Reasons = []string{"the service's memory was not seen before, after, and most of the time while clients were slow: name it by GAUGE, " +
 		"such as process_resident_memory_bytes, or set MAX_GROWTH=-1"}
 	if memory.counter {
-		c.Reasons = []string{counterReason(r.Rounds[0].Suite.Parameters["GAUGE"], "the service's memory, such as process_resident_memory_bytes")}
+		c.Reasons = []string{counterReason(r.parameter("GAUGE"), "the service's memory, such as process_resident_memory_bytes")}
 	}
 	return []verdict.Check{c.Inconclusive()}
 }

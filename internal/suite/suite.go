@@ -172,11 +172,16 @@ func Declared(s *shard.Shard, runners int) (p plan.Plan, ok bool) {
 
 // number returns the value of a setting as the script parsed it, 0 if it has none.
 func (r *Run) number(name string) float64 {
-	if r.Rounds[0].Suite == nil {
-		return 0
-	}
-	v, _ := strconv.ParseFloat(r.Rounds[0].Suite.Parameters[name], 64) // "" is 0
+	v, _ := strconv.ParseFloat(r.parameter(name), 64) // "" is 0
 	return v
+}
+
+// parameter returns a setting as the script understood it, "" if no shard has it.
+func (r *Run) parameter(name string) string {
+	if r.Rounds[0].Suite == nil {
+		return ""
+	}
+	return r.Rounds[0].Suite.Parameters[name]
 }
 
 // Title describes the plan of a run in one line.

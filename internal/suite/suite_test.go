@@ -14,6 +14,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -138,4 +139,15 @@ func TestOnlyThisPackageComparesSuites(t *testing.T) {
 		}))
 	}
 	require.Greater(t, read, 100, "the sources are where they were")
+}
+
+func TestRunWithoutShardsIsInvalid(t *testing.T) {
+	t.Parallel()
+	for _, s := range append(All(), Default()) {
+		p := plan.Default()
+		p.Suite = s.InPlan()
+		v := judge(&Run{Rounds: []*shard.Merged{shard.Merge(p, nil)}})
+		require.Equal(t, verdict.Invalid, v.Verdict, s.Name)
+		require.Contains(t, v.Sentence, "left no shard", s.Name)
+	}
 }

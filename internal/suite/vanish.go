@@ -79,7 +79,7 @@ const settleTime = 2 * time.Second
 // streamGauge reads the samples. They are a second wide: a reading is noted when its second is over.
 func (r *Run) streamGauge(m *shard.Merged) (w streamGauge) {
 	drops := sumsByStage(m, "vanish_vanished")["vanished"]
-	w = streamGauge{name: m.Suite.Parameters["GAUGE"], vanished: int(drops.Sum), limit: time.Duration(r.number("NOTICE_SECONDS")) * time.Second}
+	w = streamGauge{name: r.parameter("GAUGE"), vanished: int(drops.Sum), limit: time.Duration(r.number("NOTICE_SECONDS")) * time.Second}
 	if m.Service.Backend {
 		w.name = cmp.Or(w.name, "backend_streams_open")
 	}
@@ -90,7 +90,7 @@ func (r *Run) streamGauge(m *shard.Merged) (w streamGauge) {
 	vanishedAt := time.UnixMicro(drops.FirstUS)
 	least, most := math.Inf(1), math.Inf(-1)
 	for i, s := range r.Samples {
-		v, ok := gaugeOf(s, m.Suite.Parameters["GAUGE"])
+		v, ok := gaugeOf(s, r.parameter("GAUGE"))
 		at := endOf(s)
 		switch after := at.Sub(vanishedAt); {
 		case !ok:
