@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -38,14 +39,17 @@ func Attach(ctx context.Context, c Config) (verdict.Outcome, error) {
 type attachedDriver struct{ kubernetes }
 
 func (d *attachedDriver) check(ctx context.Context) error {
-	err := d.connect()
-	var found cluster.Job
-	if err == nil {
-		d.namespace = d.Kubernetes.Namespace
-		found, err = d.client.Find(ctx, d.namespace, d.Plan.TestID)
+	d.dir = results.Dir(filepath.Join(d.Out, d.Plan.TestID))
+	if err := d.connect(); err != nil {
+		return UsageError{notFoundError(d.dir, err)}
 	}
-	if err != nil {
-		return notFoundError(results.Dir(filepath.Join(d.Out, d.Plan.TestID)), err)
+	d.namespace = d.Kubernetes.Namespace
+	found, err := d.client.Find(ctx, d.namespace, d.Plan.TestID)
+	switch {
+	case errors.Is(err, cluster.ErrNoRun):
+		return UsageError{notFoundError(d.dir, err)}
+	case err != nil:
+		return notFoundError(d.dir, err)
 	}
 	d.Plan, d.location, d.Shards = found.Plan, found.Shards, found.Shards
 	if d.Suite, err = suite.ByName(d.Plan); err != nil {
@@ -74,8 +78,9 @@ func notFoundError(d results.Dir, err error) error {
 }
 
 func (d *attachedDriver) prepare(ctx context.Context) (err error) {
+	dir := d.dir
 	if d.dir, err = results.Create(d.Out, d.Plan.TestID); err != nil {
-		d.dir = results.Dir(filepath.Join(d.Out, d.Plan.TestID)) // of the soak that was cut off
+		d.dir = dir // of the soak that was cut off
 		d.record.Actions = d.dir.Actions()
 	} else if err := d.dir.Begin(0, d.manifest()); err != nil {
 		return err

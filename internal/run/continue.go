@@ -45,7 +45,7 @@ func (s *session) replace(ctx context.Context, now time.Time) error {
 	}
 	replaced, seconds, err := s.remaining(last, location, now)
 	if err != nil {
-		return err
+		return UsageError{err}
 	}
 	s.replaced, s.Plan.Seconds = replaced, seconds
 	return nil

@@ -3,12 +3,14 @@
 package e2e
 
 import (
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -55,8 +57,32 @@ func TestAttachFollowsRunnersOfAKilledSoak(t *testing.T) {
 	require.Nil(t, v.Watched, "all of it was watched")
 	require.Len(t, v.Runners, 2)
 	requireNoProcess(t, m)
-	_, text = attach(t, killed)
-	require.Contains(t, text, "it has ended: `soak merge ")
+
+	// Nothing is left to attach to, and attach changes nothing.
+	before := readFolder(t, filepath.Dir(string(killed.dir)))
+	for id, want := range map[string]string{"t": "it has ended: `soak merge ", "unknown": "this machine has no run "} {
+		cmd := attachCommand(killed)
+		cmd.Args[2] = id
+		text, err := cmd.CombinedOutput()
+		require.ErrorContains(t, err, "exit status 64", string(text))
+		require.Contains(t, string(text), want)
+	}
+	require.Equal(t, before, readFolder(t, filepath.Dir(string(killed.dir))))
+}
+
+// readFolder returns the files of a folder, with the time of their last change.
+func readFolder(t *testing.T, dir string) map[string]time.Time {
+	t.Helper()
+	files := map[string]time.Time{}
+	require.NoError(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := entry.Info()
+		files[path] = info.ModTime()
+		return err
+	}))
+	return files
 }
 
 func TestAttachReplacesRunnersThatEndedEarly(t *testing.T) {
@@ -84,6 +110,6 @@ func TestAttachRefusesARunWhoseBackendEndedWithSoak(t *testing.T) {
 	_ = killed.cmd.Wait()
 	requireNoProcess(t, m)
 	text, err := attachCommand(killed).CombinedOutput()
-	require.ErrorContains(t, err, "exit status 2", string(text))
+	require.ErrorContains(t, err, "exit status 64", string(text))
 	require.Contains(t, string(text), "ended with soak, because soak started their target or ran actions")
 }

@@ -176,11 +176,14 @@ func (c *Client) Delete(ctx context.Context, namespace, name string) error {
 	}
 }
 
+// ErrNoRun reports that the cluster does not have the run.
+var ErrNoRun = errors.New("the run was never started, or was cleaned up")
+
 // Find reads the job of an existing TestRun from its annotations: plan, shards and length. The plan is not checked yet.
 func (c *Client) Find(ctx context.Context, namespace, id string) (j Job, err error) {
 	run, err := c.Dynamic.Resource(testRuns).Namespace(namespace).Get(ctx, Name(id), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return j, fmt.Errorf("there is no TestRun %s in %s: the run was never started, or was cleaned up", Name(id), namespace)
+		return j, fmt.Errorf("there is no TestRun %s in %s: %w", Name(id), namespace, ErrNoRun)
 	}
 	if err != nil {
 		return j, fmt.Errorf("find the TestRun %s: %w", Name(id), err)
