@@ -22,12 +22,14 @@ import (
 	"github.com/sse-soak/sse-soak/internal/host/process"
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/suspension"
 	"github.com/sse-soak/sse-soak/test/terminal"
 )
 
 const root = "../.."
 
 func TestMain(m *testing.M) {
+	suspension.Main()
 	for _, program := range []string{"soak", "k6", "backend"} {
 		if _, err := os.Stat(filepath.Join(root, "bin", program)); err != nil {
 			fmt.Fprintf(os.Stderr, "bin/%s is missing: `make e2e` builds it first\n", program)

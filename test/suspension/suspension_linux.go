@@ -1,6 +1,8 @@
-package main
+// Package suspension runs programs as if their machine were suspended: their processes stop, and CLOCK_BOOTTIME continues.
+package suspension
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,18 +15,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// suspendable is the first argument of a campaign that runs the rest of its arguments as a program with a clock for suspensions.
+// suspendable is the first argument of a process that becomes the program of the other arguments, with a Clock.
 const suspendable = "suspendable"
 
-// A bootClock answers the calls of clock_gettime(CLOCK_BOOTTIME) of a program and its children, by seccomp_unotify(2). After suspend
-// that clock is ahead of CLOCK_MONOTONIC, as on a machine that was suspended. All other calls go to the kernel.
-type bootClock struct {
+// A Clock answers the calls of clock_gettime(CLOCK_BOOTTIME) of a program and its children, by seccomp_unotify(2). After a suspension
+// it is ahead of CLOCK_MONOTONIC. All other calls go to the kernel.
+type Clock struct {
 	listener  *os.File
 	suspended atomic.Int64 // nanoseconds
 }
 
-// startWithBootClock starts a program whose CLOCK_BOOTTIME is that of the clock.
-func startWithBootClock(cmd *exec.Cmd) (*bootClock, error) {
+// Main must be the first call of a main function or TestMain whose process calls Start. In the process that Start starts, it does not
+// return.
+func Main() {
+	if len(os.Args) > 2 && os.Args[1] == suspendable {
+		fmt.Fprintln(os.Stderr, execSuspendable(os.Args[2:]))
+		os.Exit(2)
+	}
+}
+
+// Start starts a program with a Clock.
+func Start(cmd *exec.Cmd) (*Clock, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -46,16 +57,18 @@ func startWithBootClock(cmd *exec.Cmd) (*bootClock, error) {
 	if err != nil || n == 0 {
 		return nil, fmt.Errorf("%s: no listener: %w", suspendable, err)
 	}
-	c := &bootClock{listener: os.NewFile(uintptr(*(*int32)(unsafe.Pointer(&rights[unix.CmsgLen(0)]))), "seccomp")}
+	c := &Clock{listener: os.NewFile(uintptr(*(*int32)(unsafe.Pointer(&rights[unix.CmsgLen(0)]))), "seccomp")}
 	go c.answer()
 	return c, nil
 }
 
-// suspend puts the clock ahead.
-func (c *bootClock) suspend(d time.Duration) { c.suspended.Add(int64(d)) }
+// Suspend stops processes for a while, in which only their CLOCK_BOOTTIME continues.
+func (c *Clock) Suspend(ctx context.Context, pids []int, d time.Duration) {
+	Stop(ctx, pids, d, func() { c.suspended.Add(int64(d)) })
+}
 
 // answer handles calls until all programs with the clock have ended.
-func (c *bootClock) answer() {
+func (c *Clock) answer() {
 	defer c.listener.Close()
 	fd := int(c.listener.Fd())
 	for {
@@ -91,7 +104,7 @@ func (c *bootClock) answer() {
 }
 
 // write writes the time to the memory of a program.
-func (c *bootClock) write(pid uint32, address int64) error {
+func (c *Clock) write(pid uint32, address int64) error {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
 		return err

@@ -1,22 +1,24 @@
 //go:build !linux
 
-package main
+package suspension
 
 import (
+	"context"
 	"errors"
 	"os/exec"
 	"time"
 )
 
-const suspendable = "suspendable"
+// A Clock exists on Linux only.
+type Clock struct{}
 
-// bootClock exists on Linux only.
-type bootClock struct{}
+// Main does nothing.
+func Main() {}
 
-func startWithBootClock(*exec.Cmd) (*bootClock, error) {
+// Start returns an error.
+func Start(*exec.Cmd) (*Clock, error) {
 	return nil, errors.New("a suspended machine needs seccomp_unotify(2) of Linux")
 }
 
-func (*bootClock) suspend(time.Duration) {}
-
-func execSuspendable([]string) error { return errors.New("Linux only") }
+// Suspend does nothing.
+func (*Clock) Suspend(context.Context, []int, time.Duration) {}

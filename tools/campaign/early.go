@@ -14,6 +14,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/verdict"
 	"github.com/sse-soak/sse-soak/test/fakeservice"
+	"github.com/sse-soak/sse-soak/test/suspension"
 )
 
 // An earlySpec is how a runner of two, or soak, ends before the end of the run.
@@ -184,7 +185,7 @@ func (r *run) replaceRunner(ctx context.Context, flags []string) error {
 func (r *run) stopRunner(ctx context.Context, flags []string) error {
 	first := r.command(ctx, append(flags, "--runner", "1/2")...)
 	second := r.command(ctx, append(flags, "--runner", "2/2")...)
-	clock, err := startWithBootClock(second)
+	clock, err := suspension.Start(second)
 	if err := errors.Join(err, first.Start()); err != nil {
 		return err
 	}
@@ -195,33 +196,21 @@ func (r *run) stopRunner(ctx context.Context, flags []string) error {
 		err = r.suspendRunner(ctx, second.Process.Pid, clock)
 	} else {
 		pause(ctx, 6*time.Second) // a runner measures its stalls each 5 s
-		stop(ctx, runners(second.Process.Pid), r.Early.Stopped, func() {})
+		suspension.Stop(ctx, runners(second.Process.Pid), r.Early.Stopped, func() {})
 	}
 	_, _ = first.Wait(), second.Wait()
 	return err
 }
 
 // suspendRunner suspends the machine of the second runner after a checkpoint, and waits until its clients are connected again.
-func (r *run) suspendRunner(ctx context.Context, soak int, clock *bootClock) error {
+func (r *run) suspendRunner(ctx context.Context, soak int, clock *suspension.Clock) error {
 	observed := r.awaitObserved(ctx, syscall.SIGKILL)
-	stop(ctx, append(runners(soak), soak), r.Early.Stopped, func() { clock.suspend(r.Early.Stopped) })
+	clock.Suspend(ctx, append(runners(soak), soak), r.Early.Stopped)
 	if !await(ctx, func() bool { return r.allOpened(2) }) {
 		return errors.New("the streams did not open again")
 	}
 	r.addEnding(observed)
 	return nil
-}
-
-// stop stops processes for a while. It calls wake before they continue.
-func stop(ctx context.Context, pids []int, d time.Duration, wake func()) {
-	for _, pid := range pids {
-		_ = syscall.Kill(pid, syscall.SIGSTOP)
-	}
-	pause(ctx, d)
-	wake()
-	for _, pid := range pids {
-		_ = syscall.Kill(pid, syscall.SIGCONT)
-	}
 }
 
 // allOpened reports whether all clients have had a stream, and those of the second runner that many.

@@ -12,14 +12,12 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sse-soak/sse-soak/test/suspension"
 	"github.com/sse-soak/sse-soak/tools/page"
 )
 
 func main() {
-	if len(os.Args) > 2 && os.Args[1] == suspendable {
-		fmt.Fprintln(os.Stderr, "campaign:", execSuspendable(os.Args[2:]))
-		os.Exit(2)
-	}
+	suspension.Main()
 	c := &campaign{startTime: time.Now()}
 	flag.IntVar(&c.runs, "runs", 100, "scenarios to run")
 	flag.IntVar(&c.jobs, "jobs", 4, "scenarios that run at a time")
