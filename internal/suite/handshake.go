@@ -148,7 +148,7 @@ func untrustedRefused(m *shard.Merged) verdict.Check {
 		answered, ends := untrustedResult(m, credentials)
 		switch {
 		case fails > 0 && answered:
-			c.Pass, c.Severity, c.Actual = false, verdict.SeverityFail, "let in"
+			c.Pass, c.Severity, c.Actual = false, verdict.SeverityFail, "accepted"
 			c.Reasons = append(c.Reasons, sentence("a client %s got an answer: %v of %v attempts", credentials, fails, passes+fails))
 			return c // one accepted untrusted certificate decides
 		case fails > 0 || passes == 0 && len(ends) > 0:
@@ -167,7 +167,7 @@ func untrustedRefused(m *shard.Merged) verdict.Check {
 // untrustedResult reports whether an untrusted client got a response, and how its other connections ended.
 func untrustedResult(m *shard.Merged, credentials string) (answered bool, ends []string) {
 	for _, metric := range m.Metrics {
-		if metric.Tags[shard.TagStage] != "stranger "+credentials {
+		if metric.Tags[shard.TagStage] != "untrusted "+credentials {
 			continue
 		}
 		switch cause := metric.Tags["cause"]; metric.Name {
@@ -183,7 +183,7 @@ func untrustedResult(m *shard.Merged, credentials string) (answered bool, ends [
 }
 
 func checkOpenToTheEnd(m *shard.Merged) verdict.Check {
-	passes, fails := scriptCheck(m, "held to the end")
+	passes, fails := scriptCheck(m, "open to the end")
 	return check(verdict.CheckHeld, "connections open to the end", text(passes+fails), passes, fails == 0 && passes > 0)
 }
 
@@ -201,7 +201,7 @@ func checkOpenTogether(m *shard.Merged, st StageResult) []verdict.Check {
 		}
 	}
 	all := time.Duration(released.FirstUS-last) * time.Microsecond
-	c := check(CheckHeldAtOnce, "all held at a time", "for a while", all, all > 0,
+	c := check(CheckHeldAtOnce, "all open at the same time", "for a while", all, all > 0,
 		sentence("the first connections were closed %v before the last one was open, so they were never all open at one time: "+
 			"raise HOLD_SECONDS by that much, or open fewer", -all))
 	if !c.Pass {

@@ -19,7 +19,7 @@ func newMemoryRun() *Run {
 		shard.Stage{Name: "scale-1", Title: "1000", Kind: "held", Start: 10, Seconds: 100, Requests: 1000, Concurrency: 1000})
 	m := r.Rounds[0]
 	m.Runners = append(m.Runners, m.Runners[0])
-	m.Checks = []shard.Check{{Name: "refused with a foreign certificate", Passes: 1}, {Name: "refused without a certificate", Passes: 1}, {Name: "refused with a certificate of another authority of the same name", Passes: 1}, {Name: "held to the end", Passes: 1000}}
+	m.Checks = []shard.Check{{Name: "refused with a foreign certificate", Passes: 1}, {Name: "refused without a certificate", Passes: 1}, {Name: "refused with a certificate of another authority of the same name", Passes: 1}, {Name: "open to the end", Passes: 1000}}
 	memory := func(second int64, quiet, opening, held uint64) uint64 {
 		switch {
 		case second <= 10:

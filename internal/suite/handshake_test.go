@@ -78,25 +78,25 @@ func TestFailedHandshakes(t *testing.T) {
 			r := newHandshakeRun(nil, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 980, 15)
 			return r.addAnswers("scale-2", 15, 1, shard.TagCode, "tls_timeout").addAnswers("scale-2", 5, 1, shard.TagCode, "no_ports")
 		}, verdict.Fail, "of 1000 connections 2.00 % failed; dominant cause: no TLS in time (15 of 20 failed)"},
-		{"a stranger gets in", func() *Run {
+		{"an untrusted client is accepted", func() *Run {
 			r := newHandshakeRun(nil, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15)
 			r.Rounds[0].Checks[0].Fails, r.Rounds[0].Checks[0].Passes = 1, 0
-			r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, shard.Metric{Name: "handshake_answer", Count: 1, Tags: map[string]string{shard.TagStage: "stranger with a foreign certificate"}})
+			r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, shard.Metric{Name: "handshake_answer", Count: 1, Tags: map[string]string{shard.TagStage: "untrusted with a foreign certificate"}})
 			return r
 		}, verdict.Fail, "a client with a foreign certificate got an answer"},
-		{"a stranger's connections are reset", func() *Run {
+		{"connections of an untrusted client are reset", func() *Run {
 			r := newHandshakeRun(nil, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15)
 			r.Rounds[0].Checks = r.Rounds[0].Checks[1:]
-			r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, shard.Metric{Name: "handshake_failed", Count: 5, Tags: map[string]string{shard.TagStage: "stranger with a foreign certificate", "cause": "tls_reset"}})
+			r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, shard.Metric{Name: "handshake_failed", Count: 5, Tags: map[string]string{shard.TagStage: "untrusted with a foreign certificate", "cause": "tls_reset"}})
 			return r
 		}, verdict.Invalid, "it is not known whether a client with a foreign certificate is refused: the server hung up during TLS"},
-		{"a stranger's connection was reset before its answer", func() *Run {
+		{"the connection of an untrusted client was reset before its answer", func() *Run {
 			r := newHandshakeRun(nil, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15)
 			r.Rounds[0].Checks[0].Fails, r.Rounds[0].Checks[0].Passes = 1, 0
-			r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, shard.Metric{Name: "handshake_failed", Count: 1, Tags: map[string]string{shard.TagStage: "stranger with a foreign certificate", "cause": "answer_reset"}})
+			r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, shard.Metric{Name: "handshake_failed", Count: 1, Tags: map[string]string{shard.TagStage: "untrusted with a foreign certificate", "cause": "answer_reset"}})
 			return r
 		}, verdict.Invalid, "it is not known whether a client with a foreign certificate is refused: hung up before the answer"},
-		{"strangers were not tried", func() *Run {
+		{"no untrusted client was tried", func() *Run {
 			r := newHandshakeRun(nil, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15)
 			r.Rounds[0].Checks = nil
 			return r
@@ -107,13 +107,13 @@ func TestFailedHandshakes(t *testing.T) {
 		{"the backend's memory grows", func() *Run {
 			return newHandshakeRun(nil, flat, [2]uint64{20, 60}).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15)
 		}, verdict.Fail, "memory of the backend is flat"},
-		{"an impostor got in late in the run", func() *Run {
+		{"an untrusted client was accepted late in the run", func() *Run {
 			r := newHandshakeRun(nil, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15)
 			r.Rounds[0].Checks[2].Fails, r.Rounds[0].Checks[2].Passes = 3, 8
-			r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, shard.Metric{Name: "handshake_answer", Count: 3, Tags: map[string]string{shard.TagStage: "stranger with a certificate of another authority of the same name"}})
+			r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, shard.Metric{Name: "handshake_answer", Count: 3, Tags: map[string]string{shard.TagStage: "untrusted with a certificate of another authority of the same name"}})
 			return r
 		}, verdict.Fail, "a client with a certificate of another authority of the same name got an answer: 3 of 11 attempts"},
-		{"one stranger was not tried", func() *Run {
+		{"one untrusted client was not tried", func() *Run {
 			r := newHandshakeRun(nil, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15)
 			r.Rounds[0].Checks = r.Rounds[0].Checks[:2]
 			return r
@@ -134,7 +134,7 @@ func TestFailedHandshakes(t *testing.T) {
 		}, verdict.Invalid, "connections tried: 500, the limit is 1,100"},
 		{"a held connection is lost", func() *Run {
 			r := newHandshakeRun(map[string]string{"HOLD_SECONDS": "60"}, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15)
-			r.Rounds[0].Checks = append(r.Rounds[0].Checks, shard.Check{Name: "held to the end", Passes: 1099, Fails: 1})
+			r.Rounds[0].Checks = append(r.Rounds[0].Checks, shard.Check{Name: "open to the end", Passes: 1099, Fails: 1})
 			return r
 		}, verdict.Fail, "connections open to the end: 1,099, the limit is 1,100"},
 	} {
@@ -154,7 +154,7 @@ func TestHeldConnectionsAreConcurrent(t *testing.T) {
 		r := runOf("handshake", map[string]string{"MAX_FAILED_PERCENT": "1", "HOLD_SECONDS": "1"},
 			shard.Stage{Name: "scale-1", Title: "100", Kind: "held", Seconds: 10, Requests: 100, Concurrency: 100}).addAnswers("scale-1", 100, 15)
 		m := r.Rounds[0]
-		m.Checks = []shard.Check{{Name: "refused with a foreign certificate", Passes: 1}, {Name: "refused without a certificate", Passes: 1}, {Name: "refused with a certificate of another authority of the same name", Passes: 1}, {Name: "held to the end", Passes: 100}}
+		m.Checks = []shard.Check{{Name: "refused with a foreign certificate", Passes: 1}, {Name: "refused without a certificate", Passes: 1}, {Name: "refused with a certificate of another authority of the same name", Passes: 1}, {Name: "open to the end", Passes: 100}}
 		require.Equal(t, verdict.Pass, judge(r).Verdict, "no connection was let go")
 		m.Metrics = append(m.Metrics, shard.Metric{Name: "handshake_released", Tags: map[string]string{shard.TagStage: "scale-1"}, Count: 2, Sum: 100, FirstUS: start.Add(after).UnixMicro()})
 		v := judge(r)

@@ -49,7 +49,7 @@ const certs = __ENV.CERTS || '../../certs';
 const clients = [1, 2, 3, 4].map((n) => pair(`client-${n}`));
 
 /** Clients that the server must refuse, and the certificate that each one presents. */
-const strangers = [
+const untrustedClients = [
   { how: 'without a certificate', certificate: null },
   { how: 'with a foreign certificate', certificate: pair('stranger') },
   { how: 'with a certificate of another authority of the same name', certificate: pair('impostor') },
@@ -57,10 +57,10 @@ const strangers = [
 
 const held = values.HOLD_SECONDS > 0;
 if (held && values.CONNECTIONS.length > 1) {
-  throw new Error(`CONNECTIONS is ${values.CONNECTIONS}: with HOLD_SECONDS it is one number, of connections held at a time.`);
+  throw new Error(`CONNECTIONS is ${values.CONNECTIONS}: with HOLD_SECONDS it must be one number, of concurrent connections.`);
 }
 
-/** Connections at a time; held ones are shared out among the workers. */
+/** Maximum of concurrent connections; those that stay open are distributed over the workers. */
 const most = values.MAX_CONCURRENT || (held ? values.CONNECTIONS[0] : values.WORKERS);
 const workers = Math.max(Math.min(values.WORKERS, most, values.CONNECTIONS[0]), 1);
 
@@ -69,7 +69,7 @@ const stages = values.CONNECTIONS.map((n, i) => ({
   name: `scale-${i + 1}`,
   title: `${n}`,
   kind: held ? 'held' : 'load',
-  start: 0, // when the one before is through, whenever that is
+  start: 0, // when the previous scale has ended
   seconds: values.MAX_SECONDS,
   requests: held ? Math.min(n, most) : n,
   concurrency: held ? Math.min(n, most) : workers,
@@ -86,19 +86,19 @@ export const options = {
       gracefulStop: `${values.TIMEOUT_SECONDS}s`,
     },
   },
-  // Of each runner: k6 does not divide it.
+  // The limit of each runner: k6 does not divide it.
   rps: values.RATE_LIMIT > 0 ? Math.max(Math.floor(values.RATE_LIMIT / runners), 1) : undefined,
   tlsVersion: { min: 'tls1.3', max: 'tls1.3' },
-  // As curl's --connect-to: the address that stands for the host of BACKEND_URL.
+  // As curl's --connect-to: the address to connect to in place of the host of BACKEND_URL.
   hosts: __ENV.CONNECT_TO ? { [hostOf(backend)]: __ENV.CONNECT_TO } : undefined,
   systemTags: ['scenario', 'check'],
-  ext: { soak: { connections: most } }, // for `soak run`, which sees by it whether the machines can hold so many
+  ext: { soak: { connections: most } }, // `soak run` checks that the machine has the descriptors, ports and memory
 };
 
-/** The whole of a connection, by scale and outcome: what suites of requests measure too. */
+/** Duration of a connection from the dial to the response, by scale and outcome, as in the suites of requests. */
 const duration = new Trend('request_duration', true);
 
-/** When workers begin to let their held connections go: by the first of them one sees whether all were open at a time. */
+/** Counts workers that close their open connections: the time of the first shows whether all were open at the same time. */
 const released = new Counter('handshake_released');
 
 /** @param {string} client */
@@ -114,56 +114,56 @@ function hostOf(address) {
 const path = `${backend}/healthz`;
 const timeout = values.TIMEOUT_SECONDS * 1000;
 
-/** Maximum attempts of a stranger before the load: the reset after a refusal may hide the refusal. */
-const STRANGERS_TRIES = 5;
+/** Maximum attempts of an untrusted client before the load: the reset after a refusal may hide the refusal. */
+const UNTRUSTED_TRIES = 5;
 
-/** During the load strangers make this many attempts per scale, and at least one per STRANGERS_EVERY connections. */
-const STRANGERS_ROUNDS = 10;
-const STRANGERS_EVERY = 1000;
+/** Attempts of each untrusted client per scale; at least one per UNTRUSTED_EVERY connections. */
+const UNTRUSTED_ROUNDS = 10;
+const UNTRUSTED_EVERY = 1000;
 
-/** Seconds of quiet before connections that are held: what processes take without them is sampled once a second. */
+/** Seconds without load before connections that stay open: the memory of the processes is sampled once a second. */
 const QUIET = 3;
 
-/** Before the load: checks that strangers are refused, and measures the bytes of single connections. */
+/** Before the load: checks that untrusted clients are refused, and measures the bytes of single connections. */
 export function setup() {
   for (const certificate of clients) {
     connect(path, { certificate, timeout, tags: { scenario: 'alone' } });
   }
-  knock(STRANGERS_TRIES);
+  tryUntrusted(UNTRUSTED_TRIES);
   if (held) {
     sleep(QUIET);
   }
 }
 
 /**
- * Connects as each stranger, until the server shows whether it refuses the stranger, and checks that it does.
+ * Connects as each untrusted client until the server shows whether it refuses the client, and checks that it does.
  *
- * @param {number} tries at most
+ * @param {number} tries maximum of attempts
  */
-function knock(tries) {
-  for (const { how, certificate } of strangers) {
+function tryUntrusted(tries) {
+  for (const { how, certificate } of untrustedClients) {
     for (let n = 0; n < tries; n++) {
-      const tells = told(connect(path, { certificate, timeout, tags: { scenario: `stranger ${how}` } }));
-      if (tells !== '') {
-        check(tells, { [`refused ${how}`]: (what) => what === 'refused' });
+      const result = resultOf(connect(path, { certificate, timeout, tags: { scenario: `untrusted ${how}` } }));
+      if (result !== '') {
+        check(result, { [`refused ${how}`]: (r) => r === 'refused' });
         break;
       }
     }
   }
 }
 
-/** Statuses by which a server refuses a client at the door of HTTP, as nginx does: 400. */
+/** Statuses by which a server refuses a client after the TLS handshake; nginx uses 400. */
 const REFUSING = [400, 401, 403];
 
 /**
- * What a server says of a stranger: an answer lets it in, an alert or a refusing status does not, and
- * a connection that only ends tells nothing.
+ * Returns how the server handled an untrusted client: 'accepted' after a response, 'refused' after an alert or a
+ * refusing status, and '' if the connection only ended.
  *
  * @param {import('k6/x/handshake').Connection} connection
  */
-function told(connection) {
+function resultOf(connection) {
   if (connection.status > 0) {
-    return REFUSING.includes(connection.status) ? 'refused' : 'let in';
+    return REFUSING.includes(connection.status) ? 'refused' : 'accepted';
   }
   return connection.cause === 'client_certificate' || connection.cause === 'tls_alert' ? 'refused' : '';
 }
@@ -180,9 +180,9 @@ export default function () {
     scale++;
   }
   dial(stages[scale].name, false);
-  const every = Math.min(Math.max(Math.floor(values.CONNECTIONS[scale] / STRANGERS_ROUNDS), 1), STRANGERS_EVERY);
+  const every = Math.min(Math.max(Math.floor(values.CONNECTIONS[scale] / UNTRUSTED_ROUNDS), 1), UNTRUSTED_EVERY);
   if ((n + 1) % every === 0) {
-    knock(1);
+    tryUntrusted(1);
   }
 }
 
@@ -198,7 +198,7 @@ function dial(scale, keep) {
   return connection;
 }
 
-/** Opens this worker's share of the connections, and asks on each again and again. */
+/** Opens this worker's share of the connections, and sends requests on each until HOLD_SECONDS have passed. */
 function hold() {
   const scale = stages[0].name;
   const connections = [];
@@ -212,14 +212,14 @@ function hold() {
       connection.ask();
     }
     if (exec.scenario.iterationInTest === 0) {
-      knock(1);
+      tryUntrusted(1);
     }
   }
   if (connections.some(({ ok }) => ok)) {
     released.add(1, { scenario: scale });
   }
   for (const connection of connections) {
-    check(connection, { 'held to the end': (c) => c.ok });
+    check(connection, { 'open to the end': (c) => c.ok });
     connection.close();
   }
 }

@@ -100,7 +100,7 @@ func TestHandshakeHoldsConnections(t *testing.T) {
 	require.Equal(t, []string{"runners, together", "backend"}, []string{memory[0][0], memory[1][0]})
 	require.NotEmpty(t, section(v, "Memory over time").Rows)
 	for _, c := range v.ScriptChecks {
-		if c.Name == "held to the end" {
+		if c.Name == "open to the end" {
 			require.EqualValues(t, 50, c.Passes)
 		}
 	}
@@ -127,8 +127,8 @@ func TestHandshakeFindsAcceptedUntrustedClients(t *testing.T) {
 	require.Equal(t, "20 made, 20 good, 0 (0.00 %) failed", factOf(v, "connections"))
 }
 
-// strangerService returns a service that accepts clients of its authority, and handles all others by a function.
-func strangerService(t *testing.T, certs string, auth tls.ClientAuthType, with http.HandlerFunc) (url string) {
+// untrustedService returns a service that accepts clients of its authority, and handles all others by a function.
+func untrustedService(t *testing.T, certs string, auth tls.ClientAuthType, with http.HandlerFunc) (url string) {
 	t.Helper()
 	return serveTLS(t, certs, auth, func(w http.ResponseWriter, r *http.Request, pool *x509.CertPool) {
 		if chain := r.TLS.PeerCertificates; len(chain) > 0 {
@@ -210,7 +210,7 @@ func TestHandshakeTriesUntrustedClientsDuringHold(t *testing.T) {
 	t.Parallel()
 	certs := certificates(t)
 	var connections atomic.Int64
-	url := strangerService(t, certs, tls.RequestClientCert, func(w http.ResponseWriter, _ *http.Request) {
+	url := untrustedService(t, certs, tls.RequestClientCert, func(w http.ResponseWriter, _ *http.Request) {
 		if connections.Add(1) <= 3 { // those before the load
 			w.WriteHeader(http.StatusForbidden)
 		}
@@ -230,17 +230,17 @@ func TestHandshakeReportsUntrustedClients(t *testing.T) {
 		want     verdict.Outcome
 		wantText string
 	}{
-		"reset":            {tls.RequestClientCert, func(w http.ResponseWriter, _ *http.Request) { reset(w) }, verdict.Invalid, "it is not known whether a client without a certificate is refused: hung up before the answer"},
-		"let in":           {tls.RequestClientCert, func(http.ResponseWriter, *http.Request) {}, verdict.Fail, "a client without a certificate got an answer"},
-		"let in to a 503":  {tls.RequestClientCert, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, verdict.Fail, "a client without a certificate got an answer"},
-		"a foreign one":    {tls.RequireAnyClientCert, func(http.ResponseWriter, *http.Request) {}, verdict.Fail, "a client with a foreign certificate got an answer"},
-		"refused by 400":   {tls.RequestClientCert, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(400) }, verdict.Pass, "untrusted certificates were refused"},
-		"refused by alert": {tls.RequireAndVerifyClientCert, nil, verdict.Pass, "untrusted certificates were refused"},
+		"reset":             {tls.RequestClientCert, func(w http.ResponseWriter, _ *http.Request) { reset(w) }, verdict.Invalid, "it is not known whether a client without a certificate is refused: hung up before the answer"},
+		"accepted":          {tls.RequestClientCert, func(http.ResponseWriter, *http.Request) {}, verdict.Fail, "a client without a certificate got an answer"},
+		"accepted with 503": {tls.RequestClientCert, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, verdict.Fail, "a client without a certificate got an answer"},
+		"a foreign one":     {tls.RequireAnyClientCert, func(http.ResponseWriter, *http.Request) {}, verdict.Fail, "a client with a foreign certificate got an answer"},
+		"refused by 400":    {tls.RequestClientCert, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(400) }, verdict.Pass, "untrusted certificates were refused"},
+		"refused by alert":  {tls.RequireAndVerifyClientCert, nil, verdict.Pass, "untrusted certificates were refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			certs := certificates(t)
-			r := smoke(t, "handshake", "--certs", certs, "--backend-url", strangerService(t, certs, c.auth, c.with), "--connections", "20")
+			r := smoke(t, "handshake", "--certs", certs, "--backend-url", untrustedService(t, certs, c.auth, c.with), "--connections", "20")
 			v := r.verdict()
 			require.Equal(t, c.want, v.Verdict, r.out.String())
 			require.Contains(t, reasons(v), c.wantText)
