@@ -112,7 +112,7 @@ func printNeeds(w io.Writer, needs []sizing.Need, length time.Duration) error {
 		{"runners", func(n sizing.Need) string { return strconv.Itoa(n.Runners) }},
 		{"  memory of each, MiB", func(n sizing.Need) string { return strconv.FormatUint(n.RunnerMemory>>20, 10) }},
 		{"  open files of each", func(n sizing.Need) string { return strconv.Itoa(n.RunnerFiles) }},
-		{"  cores for what all receive", func(n sizing.Need) string { return fmt.Sprintf("%.2f", n.RunnerCores) }},
+		{"  cores for received data", func(n sizing.Need) string { return fmt.Sprintf("%.2f", n.RunnerCores) }},
 		{"  shard of each at the end, MiB", func(n sizing.Need) string { return fmt.Sprintf("%.1f", float64(n.ShardBytes)/(1<<20)) }},
 		{"  checkpoints of each, MiB/h", func(n sizing.Need) string { return fmt.Sprintf("%.0f", float64(n.CheckpointBytes)/(1<<20)) }},
 		{"hosts for runners", func(n sizing.Need) string { return strconv.Itoa(n.RunnerHosts) }},

@@ -64,7 +64,7 @@ type History struct {
 func ReadHistory(folder string) (*History, error) {
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("there is no folder %s: the first run creates it; OUT or --out names another", folder)
+		return nil, fmt.Errorf("there is no folder %s; start a run first, or name another folder by --out", folder)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the folder of all runs: %w", err)

@@ -43,7 +43,7 @@ func (p *parser) publisher(root *fields, n *node) {
 	case p.unclear:
 		return
 	case !s.Message.Numbered:
-		p.found.add(n.at, "publish numbers its messages: message.seq must say where the number is, such as 'json:$.seq'")
+		p.found.add(n.at, "publish numbers its messages: message.seq must name its place, such as 'json:$.seq'")
 	case !s.Publish.Uses(Seq):
 		p.found.add(n.at, "publish sends no {seq}: the number that message.seq finds must be in its url, headers or body")
 	case !s.Message.PerTopic:
@@ -53,13 +53,13 @@ func (p *parser) publisher(root *fields, n *node) {
 		p.found.add(n.at, "publish sends no {run}: the marker that message.run finds must be in its url, headers or body")
 	}
 	if s.Publish.Uses(Padding) && !s.Publish.Body.Uses(Padding) {
-		p.found.add(n.at, "publish sends {padding} in its url or headers: it is many KB, which only publish.body has room for")
+		p.found.add(n.at, "publish sends {padding} in its url or headers: it is many KB, which only fit into publish.body")
 	}
 	p.sum(root, n)
 	asks := s.HasURL || s.Connect.Uses(Topic) || s.SecondRequest != nil && s.SecondRequest.Uses(Topic)
 	switch sends := s.Publish.Uses(Topic); {
 	case sends && !asks:
-		p.found.add(root.position("connect"), "connect names no {topic}, and publish sends to topics: a stream must say which one it wants")
+		p.found.add(root.position("connect"), "connect has no {topic}, but publish sends one: a stream must name its topic")
 	case !sends && asks && !s.HasURL:
 		p.found.add(n.at, "publish sends no {topic}, but connect has one: a message must name its topic")
 	}
@@ -75,15 +75,15 @@ func (p *parser) sum(root *fields, n *node) {
 	case !sends:
 		p.found.add(n.at, "publish sends no {sum}: the checksum that message.sum finds must be in its url, headers or body")
 	case !s.Message.Summed:
-		p.found.add(root.position("message"), "publish sends a {sum}: message.sum must say where the checksum is, such as 'json:$.sum'")
+		p.found.add(root.position("message"), "publish sends a {sum}: message.sum must name its place, such as 'json:$.sum'")
 	}
 	if !s.Message.Marked {
-		p.found.add(root.position("message"), "{sum} is of marker, number and time: message.run must say where the marker is, such as 'json:$.run'")
+		p.found.add(root.position("message"), "{sum} is the checksum of marker, number and time: message.run must name the place of the marker, such as 'json:$.run'")
 	}
 	if !s.Message.Timed {
-		p.found.add(root.position("message"), "{sum} is of marker, number and time: message.sentAt must say where the time is, such as 'json:$.t'")
+		p.found.add(root.position("message"), "{sum} is the checksum of marker, number and time: message.sentAt must name the place of the time, such as 'json:$.t'")
 	} else if !s.Publish.Uses(SentAt) {
-		p.found.add(n.at, "publish sends no {sentAt}: the time that {sum} is of must be in its url, headers or body")
+		p.found.add(n.at, "publish sends no {sentAt}: the time in {sum} must be in its url, headers or body")
 	}
 }
 

@@ -272,7 +272,7 @@ func (p *parser) end(root *fields) {
 	}
 	switch lifetime := f.valueNode("lifetime"); {
 	case lifetime == nil && e.By == ByServer:
-		p.found.add(f.position("by"), "end.by is 'server': end.lifetime must say after how many seconds, such as 600 or [480, 600]")
+		p.found.add(f.position("by"), "end.by is 'server': end.lifetime must be a number of seconds or a range, such as 600 or [480, 600]")
 	case lifetime == nil:
 	case e.By != ByServer:
 		if valid {

@@ -25,7 +25,7 @@ func (f *findings) compression() (out []string) {
 		encoding := http.Header(t.header).Get("Content-Encoding")
 		switch {
 		case t.err != nil:
-			out = append(out, prefix+t.err.Error()+", so it holds even the headers back, or refuses.")
+			out = append(out, prefix+t.err.Error()+": it delays even the headers, or refuses the request.")
 		case t.open == nil:
 			out = append(out, fmt.Sprintf("%sanswered %d %s.", prefix, t.status, http.StatusText(t.status)))
 		case cmp.Or(encoding, "identity") == "identity":
@@ -82,15 +82,15 @@ func (f *findings) delay(t *track, reference []*track) string {
 	}
 	switch {
 	case due == 0:
-		return "no event came by which to see whether it holds them back"
+		return "no event arrived, so it is unknown whether events are delayed"
 	case compared == 0 && len(f.units[t]) == 0:
-		return fmt.Sprintf("it held everything back: nothing came in %s", inSeconds(t.lifetime()))
+		return fmt.Sprintf("everything was delayed: nothing arrived within %s", inSeconds(t.lifetime()))
 	case compared == 0:
-		return "whether it holds events back is not known: no event was the same as on another stream"
+		return "it is unknown whether events are delayed: no event was the same as on another stream"
 	case latest > slow:
-		return fmt.Sprintf("it holds events back: they came up to %s later%s", inSeconds(latest), joint.sentence())
+		return fmt.Sprintf("events were delayed by up to %s%s", inSeconds(latest), joint.sentence())
 	}
-	return "it holds nothing back"
+	return "no event was delayed"
 }
 
 // A batches counts events that arrived together on a compressed stream, and one by one on another.

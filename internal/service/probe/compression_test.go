@@ -31,7 +31,7 @@ func TestCompressedStreams(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	module, json := probe(t, server, Config{URL: server.URL})
-	require.Contains(t, strings.Join(strings.Fields(strings.ReplaceAll(module, "//", "")), " "), "The streams came compressed (gzip), though nothing asked for it: a soak refuses them.")
+	require.Contains(t, strings.Join(strings.Fields(strings.ReplaceAll(module, "//", "")), " "), "The streams were compressed (gzip) without a request for it, and soak refuses such streams.")
 	s, err := service.Parse([]byte(json))
 	require.NoError(t, err)
 	require.ErrorContains(t, trial.Run(t.Context(), trial.Config{Service: s, Base: server.URL}), `answered with the Content-Encoding "gzip" unasked`)

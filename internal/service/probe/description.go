@@ -41,7 +41,7 @@ func (f *findings) description() (o object) {
 		return f.withCheckedMessage(o, f.message.match)
 	}
 	with := slices.Clone(o)
-	with.add("publish", f.publishRequest(), fmt.Sprintf("%s were confirmed with %s, one every %s; the first before there was a stream.", format.Count(s.countConfirmed(), "message"), joinNumbers(s.statuses), inSeconds(s.Pace)))
+	with.add("publish", f.publishRequest(), fmt.Sprintf("%s were confirmed with %s, one every %s; the first one before any stream was open.", format.Count(s.countConfirmed(), "message"), joinNumbers(s.statuses), inSeconds(s.Pace)))
 	_, err := service.Parse(toJSON(with))
 	if err == nil {
 		return with
@@ -69,7 +69,7 @@ func (f *findings) withCheckedMessage(o object, is object) object {
 			o[i].notes = append(o[i].notes, fmt.Sprintf("%s was %s. %s", seen.name, literal(seen.value), strings.Join(seen.notes, " ")))
 		}
 	}
-	f.missing = append(f.missing, "message is 'unchecked': neither number nor interval was found, and streams did not receive the same messages, so a run checks connections and no message. "+
+	f.missing = append(f.missing, "message is 'unchecked': neither number nor interval was found, and streams did not receive the same messages, so a run checks connections only. "+
 		"With --publish-url and --publish-body the probe finds them in messages that it publishes.")
 	return o
 }
@@ -124,12 +124,12 @@ func (f *findings) connectNotes() (out []string) {
 	out = append(out, note+".")
 	for _, t := range f.opened(plain) {
 		if packed := t.open.Coding(); packed != "" {
-			f.session.notes = append(f.session.notes, fmt.Sprintf("The streams came compressed (%s), though nothing asked for it: a soak refuses them. Set ACCEPT_ENCODING, or have the service or its proxy send them as they are.", f.session.quote(packed)))
+			f.session.notes = append(f.session.notes, fmt.Sprintf("The streams were compressed (%s) without a request for it, and soak refuses such streams. Set ACCEPT_ENCODING, or turn compression off in the service or its proxy.", f.session.quote(packed)))
 			break
 		}
 	}
 	if to := f.origin(); to != "" {
-		f.session.notes = append(f.session.notes, fmt.Sprintf("The streams were redirected to another origin, %s, which got none of the headers: give that as the URL, or soak with --follow-redirects.", to))
+		f.session.notes = append(f.session.notes, fmt.Sprintf("The streams were redirected to another origin, %s, which received none of the headers. Use that origin in the URL, or run soak with --follow-redirects.", to))
 	}
 	if f.finite != nil {
 		return out
@@ -157,7 +157,7 @@ func (f *findings) thenNotes() []string {
 	}
 	note := fmt.Sprintf("The first event of each stream was %s", quoteJS(excerptOf(f.session.firstEvent)))
 	if f.session.clientSource != "" {
-		note += ", and what is there at " + quoteJS(f.session.clientSource) + " was another one on each"
+		note += "; its value at " + quoteJS(f.session.clientSource) + " differed on each stream"
 	}
 	return []string{fmt.Sprintf("%s. Answered %d.", note, f.session.thenStatus)}
 }
@@ -184,9 +184,9 @@ func (f *findings) addEnd(o *object) {
 		return
 	}
 	least, most := slices.Min(ended), slices.Max(ended)
-	note := fmt.Sprintf("%s ended that the probe had not closed, after %s.%s", format.Count(len(ended), "stream"), formatRange(least, most), how)
+	note := fmt.Sprintf("%s ended without a request of the probe, after %s.%s", format.Count(len(ended), "stream"), formatRange(least, most), how)
 	if most < minLifetime {
-		f.missing = append(f.missing, fmt.Sprintf("end: %s That is not a lifetime: no stream stays open.", note))
+		f.missing = append(f.missing, fmt.Sprintf("end: %s That is not a lifetime, because no stream stays open.", note))
 		return
 	}
 	if float64(longest) > 1.5*float64(most) {

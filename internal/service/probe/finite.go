@@ -240,7 +240,7 @@ func (f *finite) message() (o object, missing []string) {
 		for _, name := range names {
 			if seq = findSeq(f.chunks(name)); seq != "" || len(names) == 1 {
 				if name != "message" {
-					o.add("event", name, "The name of the events with the answer.")
+					o.add("event", name, "The name of the events with the content.")
 				}
 				break
 			}
@@ -250,10 +250,10 @@ func (f *finite) message() (o object, missing []string) {
 		first, _ := readerOf(seq, readSeq)(&f.chunks("")[0].units[0].Block)
 		o.add("seq", seq, fmt.Sprintf("It counts up from %d in each response.", min(first.number, 1)))
 	} else {
-		missing = append(missing, "message.seq: nothing in the events counts up from 0 or 1 in each response, so losses inside a complete response cannot be detected.")
+		missing = append(missing, "message.seq: no value in the events counts up from 0 or 1 in each response, so losses inside a complete response cannot be detected.")
 	}
 	if content := f.findContent(); content != "" {
-		o.add("content", content, "The text that changed most within a response. A block without it is not content.")
+		o.add("content", content, "This text changed most within a response. A block without it is not content.")
 	}
 	o.add("per", "request")
 	return o, missing
@@ -287,14 +287,14 @@ func (f *finite) bursts() string {
 // end describes what ends a response, with the errors of an API that is known by its terminal event.
 func (f *finite) end() (o object, module string) {
 	o.add("by", "event")
-	note := fmt.Sprintf("It was once in each of %s, at the end: %s", format.Count(len(f.responses), "response"), f.last().example())
+	note := fmt.Sprintf("It appeared once in each of %s, at the end: %s", format.Count(len(f.responses), "response"), f.last().example())
 	api, known := apis[literal(f.done)]
 	if !known {
-		o.add("done", f.done, note, "No error inside a response was seen. If the service reports some, add them, such as", "failed: { event: 'error' },")
+		o.add("done", f.done, note, "No response contained an error. If the service can report one, add it, such as", "failed: { event: 'error' },")
 		return o, ""
 	}
 	o.add("done", api.doneOr(f.done), note)
-	o.add("failed", api.failed, "Of the module "+api.module+".")
+	o.add("failed", api.failed, "From the module "+api.module+".")
 	if api.incomplete != nil {
 		o.add("incomplete", api.incomplete)
 	}
@@ -316,10 +316,10 @@ func (f *finite) description(s *session, notes []string) (o object, missing []st
 	end, module := f.end()
 	o.add("end", end)
 	if module != "" {
-		s.notes = append(s.notes, fmt.Sprintf("The terminal event is that of `--service %s`, a module that describes the API, its request included.", module))
+		s.notes = append(s.notes, fmt.Sprintf("The terminal event is that of `--service %s`, a module that describes this API and its request.", module))
 	}
 	if !s.requests.uses("{prompt}") {
-		missing = append(missing, "connect: all requests are the same; {prompt} in --body (or --url) is another text in each, or a line of --prompts.")
+		missing = append(missing, "connect: all requests are equal; put {prompt} into --body (or the URL) for a different text in each, or a line of --prompts.")
 	}
 	return o, missing
 }

@@ -128,18 +128,18 @@ func (f *findings) findHeartbeat() heartbeat {
 	}
 	silence := f.silence()
 	if len(found) == 0 {
-		f.missing = append(f.missing, fmt.Sprintf("heartbeat: none was seen, and the longest silence of a stream was %s. One that comes less often needs a longer probe (--seconds).", inSeconds(silence)))
+		f.missing = append(f.missing, fmt.Sprintf("heartbeat: none was received; the longest silence of a stream was %s. A longer interval needs a longer probe (--seconds).", inSeconds(silence)))
 		return out
 	}
 	b := found[0]
 	after, how := b.intervals, formatRange(slices.Min(b.intervals), slices.Max(b.intervals))+" apart"
 	if ratio(b.silences) < ratio(b.intervals) {
-		after, how = b.silences, fmt.Sprintf("after %s without anything else", formatRange(slices.Min(b.silences), slices.Max(b.silences)))
+		after, how = b.silences, fmt.Sprintf("after %s without other data", formatRange(slices.Min(b.silences), slices.Max(b.silences)))
 	}
 	out.match, out.matches, out.interval = b.match, b.matches, roundInterval(typicalInterval(after))
-	out.notes = []string{fmt.Sprintf("Seen %s: %s (%s), %s. The longest silence of a stream was %s.", times(b.n), b.name, b.example, how, inSeconds(silence))}
+	out.notes = []string{fmt.Sprintf("Received %s: %s (%s), %s. The longest silence of a stream was %s.", times(b.n), b.name, b.example, how, inSeconds(silence))}
 	for _, o := range found[1:] {
-		out.notes = append(out.notes, fmt.Sprintf("Also seen, %s: %s (%s). A description has one heartbeat.", times(o.n), o.name, o.example))
+		out.notes = append(out.notes, fmt.Sprintf("Also received %s: %s (%s). A description can have one heartbeat only.", times(o.n), o.name, o.example))
 	}
 	return out
 }

@@ -67,7 +67,7 @@ func (f *findings) findMessage() (m message) {
 	if len(f.session.published) == 0 {
 		all, came = f.keepCounted(&m, all)
 	}
-	m.notes = append(m.notes, fmt.Sprintf("%s came, such as %s", format.Count(len(came), "message"), came[len(came)-1].example()))
+	m.notes = append(m.notes, fmt.Sprintf("%s arrived, such as %s", format.Count(len(came), "message"), came[len(came)-1].example()))
 	if m.idNote != "" {
 		m.notes = append(m.notes, m.idNote)
 	}
@@ -83,11 +83,11 @@ func (f *findings) findMessage() (m message) {
 // noMessage records that there is nothing to count.
 func (f *findings) noMessage() {
 	if n := f.session.countConfirmed(); n > 0 {
-		f.missing = append(f.missing, fmt.Sprintf("message: %s were confirmed (%s), and none came on any stream. Check that the URL and --publish-url name one topic (--topic %s).", format.Count(n, "published message"), joinNumbers(f.session.statuses), f.session.Topic))
+		f.missing = append(f.missing, fmt.Sprintf("message: %s were confirmed (%s), but none arrived on any stream. Check that the URL and --publish-url name the same topic (--topic %s).", format.Count(n, "published message"), joinNumbers(f.session.statuses), f.session.Topic))
 		return
 	}
 	f.missing = append(f.missing,
-		"message: none came. Publish some with --publish-url, or probe for longer (--seconds).")
+		"message: none arrived. Publish some with --publish-url, or probe for longer (--seconds).")
 }
 
 // keepCounted keeps the events of the name that has the most numbers, if there are several names.
@@ -99,7 +99,7 @@ func (f *findings) keepCounted(m *message, all []series) ([]series, []*unit) {
 	if len(names) == 1 {
 		for name := range names {
 			if name != "message" && len(name) <= maxQuoted {
-				m.match.add("event", name, "All had this name.")
+				m.match.add("event", name, "All messages had this name.")
 			}
 		}
 		return all, units(all)
@@ -134,7 +134,7 @@ func (f *findings) keepCounted(m *message, all []series) ([]series, []*unit) {
 			}
 		}
 		if source, _ := f.findSequence(some); source != "" {
-			m.match.add("event", name, note+": this one has numbers.")
+			m.match.add("event", name, note+". Messages with this name have numbers.")
 			return some, units(some)
 		}
 	}
@@ -157,7 +157,7 @@ func (f *findings) findPublished(m *message, came []*unit) {
 	for _, source := range append(slices.Clone(options), f.session.templateSources("seq")...) {
 		if read := readerOf(source, readSeq); read != nil && f.numbersOf(came, read, sentAt) {
 			m.seq = source
-			m.match.add("seq", source, "Every message had the number that was published there.")
+			m.match.add("seq", source, "In every message this is the published number.")
 			break
 		}
 	}
@@ -171,7 +171,7 @@ func (f *findings) findPublished(m *message, came []*unit) {
 			return allDelivered(compile(`{"url":"{base}"}`, string(toJSON(message)), ""), f.session.marker, came)
 		})
 		if i >= 0 {
-			m.match.add("run", all[i], "Every message had the marker that was published there.")
+			m.match.add("run", all[i], "In every message this is the published marker.")
 		} else {
 			f.missing = append(f.missing, "message.run: the marker was in the events, but no expression finds it. Put text around {run}, such as run={run} (--publish-body).")
 		}
@@ -193,7 +193,7 @@ func (f *findings) findSum(m *message, came []*unit, options []string) {
 	for _, option := range append(slices.Clone(options), f.session.templateSources("sum")...) {
 		message := append(slices.Clone(m.match), field{name: "sum", value: option})
 		if allDelivered(compile(`{"url":"{base}/{topic}"}`, string(toJSON(message)), publish), f.session.marker, came) {
-			m.match.add("sum", option, "Every message had the checksum that was published there, and it was right.")
+			m.match.add("sum", option, "In every message this is the published checksum, and it is correct.")
 			return
 		}
 	}
@@ -244,7 +244,7 @@ func (f *findings) findTime(m *message, came []*unit, published func(*unit, int6
 		switch {
 		case !exact || len(values) < 2:
 		case isOurs && f.session.publishes("{sentAt}"):
-			m.match.add("sentAt", source, "Every message had the time that was published there.")
+			m.match.add("sentAt", source, "In every message this is the published time.")
 			return
 		case fine && best == "":
 			best = source
@@ -254,9 +254,9 @@ func (f *findings) findTime(m *message, came []*unit, published func(*unit, int6
 	}
 	switch {
 	case best != "":
-		m.match.add("sentAt", best, "A time there was within a minute of when each message came.")
+		m.match.add("sentAt", best, "In each message this is a time within a minute of its arrival.")
 	case coarse != "":
-		f.missing = append(f.missing, fmt.Sprintf("message.sentAt: there are only whole seconds at %s, which is too coarse to be late by.", quoteJS(coarse)))
+		f.missing = append(f.missing, fmt.Sprintf("message.sentAt: the time at %s has whole seconds only, too coarse for lateness.", quoteJS(coarse)))
 	default:
 		f.missing = append(f.missing, "message.sentAt: no time was found in the messages, so their lateness is unknown.")
 	}
@@ -282,7 +282,7 @@ func (f *findings) describeIDs(came []*unit) string {
 	case uuid.MatchString(ids[0]):
 		return fmt.Sprintf("Their ids were random (%s): no sequence.", excerpt([]byte(ids[0])))
 	}
-	return fmt.Sprintf("Their ids were such as %s and %s.", excerpt([]byte(ids[0])), excerpt([]byte(ids[len(ids)-1])))
+	return fmt.Sprintf("Examples of ids: %s and %s.", excerpt([]byte(ids[0])), excerpt([]byte(ids[len(ids)-1])))
 }
 
 // onePerStream reports whether all messages of each stream had one id.

@@ -38,7 +38,7 @@ func TestPublishedMessages(t *testing.T) {
 				Heartbeat: "event: ping\n\n", HeartbeatInterval: 300 * time.Millisecond,
 			},
 			[]string{published, `"heartbeat":{"event":"ping","every":0.3}`, `"resume":{"by":"header"}`, `"publish":{"url":"{base}/pub/{topic}"`, `"connect":{"url":"{base}/sub/{topic}"}`},
-			[]string{"200 text/event-stream", "All of them came.", "Their ids were such as 1732250000:2 and 1732250000:13.", "Not compressed with any", "13 messages were confirmed with 201", "no stream ended by itself", "an id that never was, a stream said nothing"},
+			[]string{"200 text/event-stream", "All of them were sent again.", "Examples of ids: 1732250000:2 and 1732250000:13.", "Not compressed with any", "13 messages were confirmed with 201", "no stream ended by itself", "A stream with an unknown id received no notice"},
 			[]string{`"gap"`, `"end"`, `"token"`, `"ok"`, `"event":"message"`},
 		},
 		{
@@ -48,7 +48,7 @@ func TestPublishedMessages(t *testing.T) {
 				Heartbeat: ":\n", HeartbeatInterval: 500 * time.Millisecond, WhenSilent: true,
 			},
 			[]string{published, `"heartbeat":{"comment":true,"every":0.5}`, `"resume":{"by":"header","gap":{"header":"Last-Event-ID: earliest"}}`},
-			[]string{"Their ids were random", "without anything else"},
+			[]string{"Their ids were random", "without other data"},
 			nil,
 		},
 		{
@@ -66,28 +66,28 @@ func TestPublishedMessages(t *testing.T) {
 			"without ids",
 			&hub.Hub{Wrap: func(p string) string { return `{"a b":[1,` + p + `]}` }},
 			[]string{`"message":{"seq":"json:$['a b'][1].seq","run":"json:$['a b'][1].run","sentAt":"json:$['a b'][1].t","sum":"json:$['a b'][1].sum"}`, `"resume":{"by":"none"}`},
-			[]string{"The messages had no id.", "heartbeat: none was seen, and the longest silence"},
+			[]string{"The messages had no id.", "heartbeat: none was received; the longest silence"},
 			[]string{`"heartbeat"`},
 		},
 		{
 			"ids, and nothing comes again",
 			&hub.Hub{ID: hub.DecimalID},
 			[]string{`"resume":{"by":"none"}`},
-			[]string{"None of them came.", "With an id that never was, a stream said nothing of it."},
+			[]string{"None of them was sent again.", "A stream with an unknown id received no notice of it."},
 			nil,
 		},
 		{
 			"all comes again, and to everybody",
 			&hub.Hub{ID: hub.DecimalID, History: true, Newcomers: true},
 			[]string{`"resume":{"by":"header"}`},
-			[]string{"A new stream without that header got 3 of them as well."},
+			[]string{"A new stream without that header also received 3 of them."},
 			nil,
 		},
 		{
 			"nothing arrives",
 			&hub.Hub{Lose: func(string, string) bool { return true }},
 			[]string{`"message":"unchecked"`},
-			[]string{"13 published messages were confirmed (200), and none came on any stream"},
+			[]string{"13 published messages were confirmed (200), but none arrived on any stream"},
 			[]string{`"publish"`},
 		},
 		{
@@ -108,14 +108,14 @@ func TestPublishedMessages(t *testing.T) {
 			"gzip holds back",
 			&hub.Hub{Gzip: 700 * time.Millisecond},
 			[]string{published},
-			[]string{"Accept-Encoding: gzip: compressed (gzip,", "it holds events back: they came up to 0.", "in bursts of", "Accept-Encoding: br: not compressed."},
+			[]string{"Accept-Encoding: gzip: compressed (gzip,", "events were delayed by up to 0.", "in bursts of", "Accept-Encoding: br: not compressed."},
 			nil,
 		},
 		{
 			"gzip holds nothing back",
 			&hub.Hub{Gzip: time.Millisecond},
 			[]string{published},
-			[]string{"it holds nothing back"},
+			[]string{"no event was delayed"},
 			nil,
 		},
 	} {
@@ -188,13 +188,13 @@ func TestUnpublishedMessages(t *testing.T) {
 				return fmt.Sprintf("id: %d\n: sent=%d\ndata: 0\n\n", n, time.Now().UnixMicro())
 			}, GenerateInterval: 100 * time.Millisecond},
 			[]string{`"message":{"data":"0","seq":"id","per":"stream","sentAt":"comment:^sent=([0-9]+)$"`},
-			[]string{"It grew by one with each message of every stream: 1, 2, 3, 4", "A stream that was opened later began with 1, when the others were further."},
+			[]string{"It grew by one with each message of every stream: 1, 2, 3, 4", "A stream that was opened later began with 1, when the other streams had higher numbers."},
 		},
 		{
 			"no number",
 			&hub.Hub{Generate: func(_, n int) string { return "data: 0\n\n" }, GenerateInterval: 100 * time.Millisecond},
 			[]string{`"message":{"data":"0"`},
-			[]string{"Nothing in the messages grew by one with each."},
+			[]string{"No value in the messages grew by one with each message."},
 		},
 		{
 			"events of two names",
@@ -224,7 +224,7 @@ func TestUnpublishedMessages(t *testing.T) {
 				return fmt.Sprintf("id: %d\ndata: {\"of\":%d}\n\n", 10*n+int(tick.Add(1)%3), stream)
 			}, GenerateInterval: 100 * time.Millisecond},
 			nil,
-			[]string{"what is at 'id' grows, but not by one"},
+			[]string{"the value at 'id' grows, but not by one"},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -289,7 +289,7 @@ func TestStreamLifetime(t *testing.T) {
 		server, dial := inMemory(t, h)
 		module, json := probe(t, server, Config{Publish: publishRequest, Dial: dial})
 		require.Contains(t, json, `"end":{"by":"server","lifetime":[0.3,0.5]}`)
-		require.Contains(t, module, "ended that the probe had not closed, after 0.4")
+		require.Contains(t, module, "ended without a request of the probe, after 0.4")
 		opened, _ := h.StreamCounts()
 		require.LessOrEqual(t, opened, 3+3+3+maxReopened)
 	})
@@ -308,7 +308,7 @@ func TestProbeErrors(t *testing.T) {
 		{Config{URL: base + "/nothing"}, "GET " + base + "/nothing answered 404 Not Found (404 page not found): give the URL of an event stream"},
 		{Config{URL: "http://127.0.0.1:1/x"}, "GET http://127.0.0.1:1/x: nothing listens there (connection refused)"},
 		{Config{URL: other + "/sub/{topic}", Publish: publishRequest}, "POST " + other + "/pub/soak-probe answered 401 Unauthorized (may you?); pass its credentials, such as --publish-header 'Authorization: Bearer {token}' with PUBLISH_TOKEN set"},
-		{Config{URL: other + "/sub/t", Publish: publishRequest}, "wrong: connect names no {topic}, and publish sends to topics: a stream must say which one it wants"},
+		{Config{URL: other + "/sub/t", Publish: publishRequest}, "wrong: connect has no {topic}, but publish sends one: a stream must name its topic"},
 		{Config{URL: other + "/sub/{tpoic}"}, "wrong: connect.url: nothing fills {tpoic} there: did you mean {topic}? (known: {base}, {topic}, {n}, {id}, {run}, {token})"},
 		{Config{URL: "localhost:8080"}, `wrong: "localhost:8080" is no URL of a stream: it must begin with http:// or https:// and have a host`},
 		{Config{URL: "http://a:b@x/"}, "wrong: a user in the URL would be written into the description: give it as --header 'Authorization: Basic …'"},
@@ -394,5 +394,5 @@ func TestStreamsThatEndImmediately(t *testing.T) {
 	t.Cleanup(server.Close)
 	module, json := probe(t, server, Config{URL: server.URL})
 	require.NotContains(t, json, `"end"`)
-	require.Contains(t, strings.Join(strings.Fields(strings.ReplaceAll(module, "//", "")), " "), "That is not a lifetime: no stream stays open.")
+	require.Contains(t, strings.Join(strings.Fields(strings.ReplaceAll(module, "//", "")), " "), "That is not a lifetime, because no stream stays open.")
 }

@@ -22,36 +22,36 @@ func (f *findings) findResume() (r resume) {
 	by := func(how string) resume { r.fields.add("by", how); return r }
 	switch {
 	case s.disconnected == nil || s.reopenedAt.IsZero():
-		f.missing = append(f.missing, "resume: the probe was over before a stream was cut and opened again.")
+		f.missing = append(f.missing, "resume: the probe ended before a stream was disconnected and reopened.")
 		return r
 	case s.disconnectedID == "":
 		r.notes = append(r.notes, "No event had an id before the disconnect, so there is nothing to resume from. If the service resumes by a URL parameter, write by: { query: 'NAME' }.")
 		return by("none")
 	case again == nil:
-		f.missing = append(f.missing, fmt.Sprintf("resume: the stream could not be opened again with Last-Event-ID: %s (%s).", s.quote(s.disconnectedID), f.refusal(resumed)))
+		f.missing = append(f.missing, fmt.Sprintf("resume: the stream could not be reopened with Last-Event-ID: %s (%s).", s.quote(s.disconnectedID), f.refusal(resumed)))
 		return r
 	}
 	missed := f.missed()
 	if len(missed) == 0 {
-		f.missing = append(f.missing, "resume: no message came while a stream was cut, so whether those come again is not known.")
-		r.notes = append(r.notes, fmt.Sprintf("Last-Event-ID: %s was sent; nothing had been missed.", s.quote(s.disconnectedID)))
+		f.missing = append(f.missing, "resume: no message was sent while a stream was disconnected, so it is unknown whether such messages are sent again.")
+		r.notes = append(r.notes, fmt.Sprintf("Last-Event-ID: %s was sent; no message had been missed.", s.quote(s.disconnectedID)))
 		return by("header")
 	}
 	came, others, old := f.countAtStart(again, missed), f.countAtStart(control, missed), f.countRepeated(again)
-	what := fmt.Sprintf("One stream was cut for %s, missed %s, and was opened with Last-Event-ID: %s.", inSeconds(s.reopenedAt.Sub(s.disconnectedAt)), format.Count(len(missed), "message"), s.quote(s.disconnectedID))
+	what := fmt.Sprintf("One stream was disconnected for %s, missed %s, and was reopened with Last-Event-ID: %s.", inSeconds(s.reopenedAt.Sub(s.disconnectedAt)), format.Count(len(missed), "message"), s.quote(s.disconnectedID))
 	switch {
 	case came == len(missed):
-		what += " All of them came."
+		what += " All of them were sent again."
 	case came > 0:
-		what += fmt.Sprintf(" %d of them came.", came)
+		what += fmt.Sprintf(" %d of them were sent again.", came)
 	default:
-		what += " None of them came."
+		what += " None of them was sent again."
 	}
 	if others > 0 {
-		what += fmt.Sprintf(" A new stream without that header got %d of them as well.", others)
+		what += fmt.Sprintf(" A new stream without that header also received %d of them.", others)
 	}
 	if old > 0 {
-		what += fmt.Sprintf(" %s from before the cut came again, which is a finding of a run.", format.Count(old, "message"))
+		what += fmt.Sprintf(" %s from before the disconnect arrived again, which fails a run.", format.Count(old, "message"))
 	}
 	r.notes = append(r.notes, what)
 	gap, note := f.gap(came < len(missed))
@@ -139,9 +139,9 @@ func (f *findings) gap(lost bool) (is object, note string) {
 	control, unknownID := f.first(fresh), f.first(unknown)
 	requested := map[*track]string{}
 	if unknownID != nil {
-		requested[unknownID] = "an id that never was"
+		requested[unknownID] = "an unknown id"
 	} else if why := f.refusal(unknown); why != "" {
-		note = "With an id that never was: " + why + "."
+		note = "With an unknown id: " + why + "."
 	}
 	if again := f.first(resumed); lost && again != nil {
 		requested[again] = "that id"
@@ -165,9 +165,9 @@ func (f *findings) gap(lost bool) (is object, note string) {
 					name = "Last-Event-ID"
 				}
 				header := name + ": " + values[0]
-				note := fmt.Sprintf("With %s the answer had the header %s", how, f.session.quote(header))
+				note := fmt.Sprintf("With %s the response had the header %s", how, f.session.quote(header))
 				if f.isID(values[0]) {
-					return object{{name: "header", value: name + ": " + service.AnotherID}}, note + ", which is of an event: another one than was asked for."
+					return object{{name: "header", value: name + ": " + service.AnotherID}}, note + ", the id of another event than the requested one."
 				}
 				return object{{name: "header", value: f.session.requests.withoutTokens(header)}}, note + "."
 			}
@@ -181,7 +181,7 @@ func (f *findings) gap(lost bool) (is object, note string) {
 		}
 	}
 	if unknownID != nil && note == "" {
-		note = "With an id that never was, a stream said nothing of it."
+		note = "A stream with an unknown id received no notice of it."
 	}
 	return nil, note
 }

@@ -47,14 +47,14 @@ func (s *session) openSecond(ctx context.Context) error {
 		}
 		u, ok := t.firstEvent(ctx, s.Pace)
 		if !ok {
-			return fmt.Errorf("no event came on a stream within %s: the second request needs one to wait for", inSeconds(requestTimeout))
+			return fmt.Errorf("no event arrived on a stream within %s: the second request waits for one", inSeconds(requestTimeout))
 		}
 		first, of = append(first, u), append(of, t)
 	}
 	s.firstEvent, s.clientSource = first[0].EventName(), ""
 	if s.requests.thenClient {
 		if s.clientSource = clientSource(first); s.clientSource == "" {
-			return fmt.Errorf("--then-… has {client}, and nothing in the first event of a stream looks like it: %s", stream.Shorten(string(first[0].Data), 200))
+			return fmt.Errorf("--then-… contains {client}, but no value in the first event of a stream can be it: %s", stream.Shorten(string(first[0].Data), 200))
 		}
 	}
 	var err error

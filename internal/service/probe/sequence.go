@@ -40,7 +40,7 @@ func (f *findings) findSequence(all []series) (source, note string) {
 		}
 	}
 	if len(longest.units) < 3 {
-		return "", fmt.Sprintf("%s on a stream are too few to tell a sequence; a longer probe may (--seconds).", format.Count(len(longest.units), "message"))
+		return "", fmt.Sprintf("%s on a stream are too few to find a sequence; use a longer probe (--seconds).", format.Count(len(longest.units), "message"))
 	}
 	holes := ""
 	options := sources(longest.units[0].Block)
@@ -78,10 +78,10 @@ func (f *findings) findSequence(all []series) (source, note string) {
 		case byOne:
 			return option, fmt.Sprintf("It grew by one with each message of every stream: %s …", joinNumbers(example))
 		case grows && holes == "" && !f.isTime(option, longest):
-			holes = fmt.Sprintf("what is at %s grows, but not by one (%s …): a counter of the whole service, or messages for others between. ", quoteJS(option), joinNumbers(example))
+			holes = fmt.Sprintf("the value at %s grows, but not by one (%s …): a counter of the whole service, or messages for other clients in between. ", quoteJS(option), joinNumbers(example))
 		}
 	}
-	return "", holes + "Nothing in the messages grew by one with each."
+	return "", holes + "No value in the messages grew by one with each message."
 }
 
 // isTime reports whether a number grows because it is a time.
@@ -110,7 +110,7 @@ func (f *findings) findScope(m *message, all []series) {
 		}
 	}
 	if later == nil {
-		f.missing = append(f.missing, "message.per: no message came on a stream that was opened later, so whether numbers are of each stream ('stream') or of all ('topic') is a guess.")
+		f.missing = append(f.missing, "message.per: no message arrived on a stream that was opened later, so it is a guess whether each stream ('stream') or the topic ('topic') has its own numbers.")
 		return
 	}
 	v, _ := read(&later.Block)
@@ -121,12 +121,12 @@ func (f *findings) findScope(m *message, all []series) {
 		}
 		for _, u := range one.units {
 			if o, ok := read(&u.Block); ok && o.number == v.number && u.at.Sub(later.at).Abs() < min(at, 2*f.session.Pace) {
-				m.match.add("per", "topic", fmt.Sprintf("A stream that was opened later began with %d, as the others had it then.", v.number))
+				m.match.add("per", "topic", fmt.Sprintf("A stream that was opened later began with %d, as the other streams did at that time.", v.number))
 				return
 			}
 		}
 	}
-	m.match.add("per", "stream", fmt.Sprintf("A stream that was opened later began with %d, when the others were further.", v.number))
+	m.match.add("per", "stream", fmt.Sprintf("A stream that was opened later began with %d, when the other streams had higher numbers.", v.number))
 }
 
 // shortestInterval is the shortest interval that cannot be chance.
@@ -153,7 +153,7 @@ func (f *findings) findInterval(m *message, all []series) {
 	}
 	slack := max(middle/5, shortestInterval)
 	if apart[0] > middle-slack && apart[len(apart)-1] < middle+slack {
-		m.match.add("every", roundInterval(middle), "They came "+formatRange(apart[0], apart[len(apart)-1])+" apart.")
+		m.match.add("every", roundInterval(middle), "The messages arrived "+formatRange(apart[0], apart[len(apart)-1])+" apart.")
 	}
 }
 
@@ -181,9 +181,9 @@ func (f *findings) findOrder(m *message, all []series) {
 		}
 	}
 	if twice > 0 {
-		m.notes = append(m.notes, fmt.Sprintf("%s came twice on a stream, which is a finding of a run. If the service promises no better, write delivery: 'at-least-once'.", format.Count(twice, "message")))
+		m.notes = append(m.notes, fmt.Sprintf("%s arrived twice on a stream, which fails a run. If the service allows this, write delivery: 'at-least-once'.", format.Count(twice, "message")))
 	}
 	if swapped > 0 {
-		m.notes = append(m.notes, fmt.Sprintf("%s came in another order, which is a finding of a run. If the service promises no better, write order: 'any'.", format.Count(swapped, "message")))
+		m.notes = append(m.notes, fmt.Sprintf("%s arrived in another order, which fails a run. If the service allows this, write order: 'any'.", format.Count(swapped, "message")))
 	}
 }

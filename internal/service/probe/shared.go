@@ -166,7 +166,7 @@ func countShared(all [][]sighting, from, to time.Time) int {
 
 // sharedNotes states the evidence that messages are the same for all streams.
 func (f *findings) sharedNotes(source string, count int) []string {
-	notes := []string{fmt.Sprintf("All streams received the same %s in the same order there. A soak compares its clients with each other.", format.Count(count, "message"))}
+	notes := []string{fmt.Sprintf("All streams received the same %s in this part, in the same order. A run compares its clients with each other.", format.Count(count, "message"))}
 	if source != "data" {
 		notes = append(notes, "The rest of the data differed between streams.")
 	}
