@@ -58,7 +58,7 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 		v.Reasons = a.Passed
 	}
 	if worst := v.worstWindow(); worst != "" {
-		v.Warnings = append(v.Warnings, worst)
+		v.Warnings = slices.Insert(v.Warnings, 0, worst)
 	}
 	if v.ConnectionsOnly() {
 		v.Reasons = append([]string{notChecked + ": the service description has message: 'unchecked'"}, v.Reasons...)

@@ -48,7 +48,7 @@ func TestWindows(t *testing.T) {
 	assert.Equal(t, 4, v.Windows[2].Faults, "a finding has the number of messages")
 	assert.Equal(t, 3, v.Windows[2].Closed)
 	assert.EqualValues(t, 8, v.Windows[2].Memory, "a sample after the end is in the last window")
-	assert.Contains(t, v.Warnings, "the worst of 3 windows of 20 min began at 2023-11-14 22:53:20 UTC: 4 messages faulty, 0 late")
+	assert.Equal(t, v.Warnings[0], "the worst of 3 windows of 20 min began at 2023-11-14 22:53:20 UTC: 4 messages faulty, 0 late")
 
 	m.Plan.WindowS = 1000
 	v = judgeSoak(m, server, Evidence{})
