@@ -33,7 +33,7 @@ func TestBrowser(t *testing.T) {
 	passed.Verdict.Verdict = verdict.Pass
 	nothing := shard.Merge(plan.Default(), nil)
 	for name, run := range map[string]*report.Run{
-		"hour.html": hour, "passed.html": passed, "evil.html": evil, "eight.html": report.MadeUp(1200, 8*3600),
+		"hour.html": hour, "passed.html": passed, "evil.html": evil, "days.html": report.MadeUp(1200, 72*3600),
 		"nothing.html": {Merged: nothing, Verdict: report.Judged(t, nothing)},
 	} {
 		f, err := os.Create(filepath.Join(dir, name))
