@@ -104,7 +104,7 @@ func TestUnitsOfSystemd(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "units", filepath.Base(unit)), []byte(installed), 0o600))
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "soak.env"), fmt.Appendf(nil,
-		"PATH=%s:%s\nTESTID=t\nRUNNERS=1\nBACKEND_URL=http://%s\nCONNECTIONS=20\nSECONDS=80\nNOOP_INTERVAL=1\nMIN_COVERAGE=20\n",
+		"PATH=%s:%s\nTESTID=t\nRUNNERS=1\nBACKEND_URL=http://%s\nCONNECTIONS=20\nSECONDS=80\nNOOP_INTERVAL=1\nMIN_COVERAGE=20\nWINDOW=20\n",
 		folder("bin"), os.Getenv("PATH"), target.Addr()), 0o600))
 	systemctl := startSystemd(t, namespace, dir)
 	run := func(args ...string) string {
@@ -143,6 +143,12 @@ func TestUnitsOfSystemd(t *testing.T) {
 	v := readVerdict(t, results.Dir(filepath.Join(dir, "results", "t")))
 	require.Equal(t, verdict.Pass, v.Verdict, text)
 	require.Equal(t, []int{20, 20, 0}, []int{v.Connections.Opened, v.Connections.Completed, v.Connections.Unwatched})
+	var inWindows uint64
+	for _, w := range v.Windows {
+		inWindows += uint64(w.Messages)
+	}
+	require.GreaterOrEqual(t, len(v.Windows), 4)
+	require.Equal(t, v.Messages.Received, inWindows)
 	states := make([]string, len(v.Runners))
 	for i, r := range v.Runners {
 		states[i] = r.State
