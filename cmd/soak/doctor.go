@@ -124,10 +124,10 @@ func printFindings(w io.Writer, found []preflight.Finding) error {
 		}
 		count[f.State]++
 	}
-	verdict := "A run can begin"
+	verdict := "A run can start"
 	if count[preflight.Broken] > 0 {
 		verdict = fmt.Sprintf("A run cannot start; fix what is BROKEN (%d)", count[preflight.Broken])
 	}
-	_, err := fmt.Fprintf(w, "\n%s; %s, %d absent that only some runs need.\n", verdict, format.Count(count[preflight.Warning], "warning"), count[preflight.Absent])
+	_, err := fmt.Fprintf(w, "\n%s; %s, %s missing that only some runs need.\n", verdict, format.Count(count[preflight.Warning], "warning"), format.Count(count[preflight.Absent], "program"))
 	return err //nolint:wrapcheck // of standard output
 }

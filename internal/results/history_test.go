@@ -275,7 +275,7 @@ func TestEmptyFolderHasAPage(t *testing.T) {
 	doc, _ := page(t, out)
 	require.Contains(t, doc.Find(".banner h1").Text(), "No runs yet")
 	_, err := ReadHistory(filepath.Join(out, "none"))
-	require.ErrorContains(t, err, "--out names another")
+	require.ErrorContains(t, err, "name another folder by --out")
 }
 
 // Every verdict that is kept in docs/results is listed, whichever suite it is of.
