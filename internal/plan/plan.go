@@ -1,5 +1,5 @@
-// Package plan defines all settings of a run. The command line makes a Plan, the scripts carry it out, the shards contain it, and
-// the verdict compares it with the results.
+// Package plan defines all settings of a run. The command line makes a Plan, the scripts carry it out, the shards
+// contain it, and the verdict compares it with the results.
 package plan
 
 import (
@@ -116,8 +116,8 @@ func (p *Plan) check(settings []Setting) error {
 	if err := CheckTestID(p.TestID); err != nil {
 		return err
 	}
-	if _, err := coding.Setting(cmp.Or(p.AcceptEncoding, noEncoding)); err != nil {
-		return fmt.Errorf("ACCEPT_ENCODING is %w", err)
+	if _, err := coding.AcceptEncoding(cmp.Or(p.AcceptEncoding, noEncoding)); err != nil {
+		return fmt.Errorf("ACCEPT_ENCODING %w", err)
 	}
 	if !slices.Contains(httpVersions, cmp.Or(p.HTTPVersion, anyHTTP)) {
 		return fmt.Errorf("HTTP_VERSION is %q, which is neither auto, 1.1 nor 2", p.HTTPVersion)
@@ -251,7 +251,7 @@ var httpVersions = []string{anyHTTP, "1.1", HTTP2}
 
 // Accept returns the Accept-Encoding of each stream, "" for none, if the plan passes Check.
 func (p *Plan) Accept() string {
-	accept, _ := coding.Setting(p.AcceptEncoding)
+	accept, _ := coding.AcceptEncoding(p.AcceptEncoding)
 	return accept
 }
 
@@ -294,8 +294,8 @@ func (p *Plan) MaxOutage() (limit time.Duration, ok bool) {
 	return time.Duration(p.MaxOutageS * float64(time.Second)), true
 }
 
-// MaxLastOutage returns the longest outage of a client that is disconnected when the run ends: MAX_OUTAGE, or its default if
-// MAX_OUTAGE is -1. It is 0 if clients do not reconnect.
+// MaxLastOutage returns the longest outage of a client that is disconnected when the run ends: MAX_OUTAGE, or its
+// default if MAX_OUTAGE is -1. It is 0 if clients do not reconnect.
 func (p *Plan) MaxLastOutage() time.Duration {
 	if limit, ok := p.MaxOutage(); ok || !p.Reconnect {
 		return limit

@@ -67,7 +67,7 @@ func TestCheck(t *testing.T) {
 		{"too short for two noops", func(p *Plan) { p.Seconds = 30 }, "fewer than two noops"},
 		{"longer than a duration can be", func(p *Plan) { p.Seconds = math.MaxInt }, "SECONDS is"},
 		{"compression as browsers ask for it", func(p *Plan) { p.AcceptEncoding = "browser" }, ""},
-		{"another compression", func(p *Plan) { p.AcceptEncoding = "br" }, `ACCEPT_ENCODING is "br", which is neither none, gzip nor browser`},
+		{"another compression", func(p *Plan) { p.AcceptEncoding = "br" }, `ACCEPT_ENCODING must be none, gzip or browser, got "br"`},
 		{"HTTP/2 by prior knowledge", func(p *Plan) { p.HTTPVersion, p.PerConnection = "2", 100 }, ""},
 		{"another HTTP", func(p *Plan) { p.HTTPVersion = "3" }, `HTTP_VERSION is "3", which is neither auto, 1.1 nor 2`},
 		{"more streams on a connection than there are", func(p *Plan) { p.PerConnection = 65536 }, "STREAMS_PER_CONNECTION is 65536"},

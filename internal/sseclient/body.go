@@ -11,12 +11,12 @@ import (
 
 // A framing determines where a response's body ends (RFC 9112, section 6.3).
 type framing struct {
-	remain uint64 // bytes of the content length, or of the current chunk; while its size is read, the size so far
-	skip   uint16 // bytes of extension or trailer skipped so far
-	state  chunkState
-	kind   frameKind
-	ended  bool // the body has
-	excess bool // bytes follow the body
+	remaining uint64 // bytes of the body or of the current chunk; while the size of a chunk is read, the size so far
+	skip      uint16 // bytes of the current extension or trailer so far
+	state     chunkState
+	kind      frameKind
+	done      bool // the body has
+	excess    bool // bytes follow the body
 }
 
 type frameKind uint8
@@ -34,56 +34,56 @@ func framingOf(resp *http.Response) framing {
 	case len(resp.TransferEncoding) > 0: // net/http accepts none but chunked
 		return framing{kind: chunked}
 	case resp.ContentLength >= 0:
-		return framing{kind: contentLength, remain: uint64(resp.ContentLength)}
+		return framing{kind: contentLength, remaining: uint64(resp.ContentLength)}
 	default:
 		return framing{kind: untilClose}
 	}
 }
 
-// body reads a response's body from its connection, without a buffer of its own:
-// chunks are unwrapped in place, in the caller's buffer. For one goroutine.
+// A body reads the body of a response from its connection. It has no buffer: chunks are decoded in place, in the
+// buffer of the caller. One goroutine uses it.
 type body struct {
 	idleMark
-	left *leftover  // nil once it was read
-	at   *time.Time // when the last bytes arrived: its reader's; nil where that does not ask
-	pack *unpacking // nil: the body is as it is
+	leftover  *leftover  // nil after it was read
+	arrival   *time.Time // receives the arrival time of the last bytes; nil: not requested
+	unpacking *unpacking // nil: the body has no content coding
 	framing
 }
 
-// leftover is what was read with the head.
+// A leftover is the part of the body that was read with the head.
 type leftover struct {
 	data []byte
 	at   time.Time
 }
 
-// begin readies the body of an answer, on a wire.
+// begin prepares the body of a response for reading from t.
 func (b *body) begin(r *Response, t transport) {
 	b.end()
 	b.transport, b.framing = t, r.frame
-	if len(r.left) > 0 {
-		b.left = &leftover{r.left, r.At}
+	if len(r.leftover) > 0 {
+		b.leftover = &leftover{r.leftover, r.At}
 	}
 }
 
-// end lets all of it go but how long the server may be silent, which may be changed at any time.
+// end resets everything but the idle timeout, which any goroutine may change at any time.
 func (b *body) end() {
-	b.transport, b.left, b.at, b.pack, b.framing = nil, nil, nil, nil, framing{}
+	b.transport, b.leftover, b.arrival, b.unpacking, b.framing = nil, nil, nil, nil, framing{}
 	b.interrupted.Store(false)
 }
 
 var (
-	errHalfBody   = fmt.Errorf("the connection ended before the response's content-length: %w", io.ErrUnexpectedEOF)
-	errHalfRecord = fmt.Errorf("the connection ended inside a TLS record: %w", io.ErrUnexpectedEOF)
-	errHalfChunk  = fmt.Errorf("the connection ended before the last chunk: %w", io.ErrUnexpectedEOF)
+	errTruncatedBody   = fmt.Errorf("the connection ended before the response's content-length: %w", io.ErrUnexpectedEOF)
+	errTruncatedRecord = fmt.Errorf("the connection ended inside a TLS record: %w", io.ErrUnexpectedEOF)
+	errTruncatedChunks = fmt.Errorf("the connection ended before the last chunk: %w", io.ErrUnexpectedEOF)
 )
 
-// Read returns io.EOF at the end the framing announced, an error wrapping
-// io.ErrUnexpectedEOF where the connection ended before, and errIdle.
+// Read returns io.EOF at the end of the body. Its error wraps io.ErrUnexpectedEOF if the connection ended before, and
+// is errIdle if the server was silent for the idle timeout.
 func (b *body) Read(p []byte) (int, error) {
-	if b.kind == contentLength && b.remain == 0 {
-		b.ended = true
+	if b.kind == contentLength && b.remaining == 0 {
+		b.done = true
 	}
-	for !b.ended {
+	for !b.done {
 		n, err := b.readSome(p)
 		if n > 0 {
 			if n, err = b.unwrap(p[:n]); n > 0 || err != nil {
@@ -92,32 +92,32 @@ func (b *body) Read(p []byte) (int, error) {
 			continue
 		}
 		if err != nil {
-			return 0, b.cut(err)
+			return 0, b.endError(err)
 		}
 	}
 	return 0, io.EOF
 }
 
-// readSome takes what came with the head, then reads from the connection.
+// readSome returns the bytes that were read with the head, and then reads from the connection.
 func (b *body) readSome(p []byte) (int, error) {
-	if b.left != nil {
-		n := copy(p, b.left.data)
-		b.came(b.left.at)
-		if b.left.data = b.left.data[n:]; len(b.left.data) == 0 {
-			b.left = nil
+	if b.leftover != nil {
+		n := copy(p, b.leftover.data)
+		b.noteArrival(b.leftover.at)
+		if b.leftover.data = b.leftover.data[n:]; len(b.leftover.data) == 0 {
+			b.leftover = nil
 		}
 		return n, nil
 	}
 	for {
 		n, err := b.transport.Read(p)
 		if n == 0 && err != nil {
-			n, err = b.goOn(p, err)
+			n, err = b.handleReadError(p, err)
 		}
 		if n > 0 {
 			now := time.Now()
-			b.came(now)
+			b.noteArrival(now)
 			b.touch(now)
-			return n, nil // an error comes again
+			return n, nil // the next read returns the error again
 		}
 		if err != nil {
 			return 0, err
@@ -125,29 +125,29 @@ func (b *body) readSome(p []byte) (int, error) {
 	}
 }
 
-// came tells the reader when bytes arrived.
-func (b *body) came(at time.Time) {
-	if b.at != nil {
-		*b.at = at
+// noteArrival reports the arrival time of bytes to the reader.
+func (b *body) noteArrival(at time.Time) {
+	if b.arrival != nil {
+		*b.arrival = at
 	}
 }
 
-// lastChance is for a read that finds what waits in the socket, and nothing else.
-const lastChance = 50 * time.Millisecond
+// finalReadTimeout limits a read that is to find only bytes that have already arrived.
+const finalReadTimeout = 50 * time.Millisecond
 
-// goOn judges an error of the connection: nil where it was the sweep that interrupted the
-// read of a server that is not silent. A process that did not run for a while, as after
-// SIGSTOP, finds everything silent, and has to read first what waits in the socket.
-func (b *body) goOn(p []byte, err error) (int, error) {
+// handleReadError handles an error of a read. It returns no error if the sweep interrupted the read, but the server
+// is not silent. After a pause of the process, as by SIGSTOP, all servers seem silent. Therefore it first reads bytes
+// that have already arrived.
+func (b *body) handleReadError(p []byte, err error) (int, error) {
 	if !b.interrupted.Load() || err != errNotReady && !errors.Is(err, os.ErrDeadlineExceeded) {
 		return 0, err
 	}
 	now := time.Since(processStart)
 	if st, ok := b.transport.(*h2Stream); ok {
-		now = st.conn.readAt // its turn may come before that of the connection
+		now = st.conn.readAt // the stream may have its turn before the connection has read
 	}
 	silent := b.silent(now)
-	if err == errNotReady { // it has just been read
+	if err == errNotReady { // a polled transport has just read all bytes
 		if silent {
 			return 0, errIdle
 		}
@@ -156,7 +156,7 @@ func (b *body) goOn(p []byte, err error) (int, error) {
 	}
 	n := 0
 	if err = nil; silent {
-		b.transport.resume(time.Now().Add(lastChance))
+		b.transport.resume(time.Now().Add(finalReadTimeout))
 		if n, err = b.transport.Read(p); errors.Is(err, os.ErrDeadlineExceeded) {
 			err = errIdle
 		}
@@ -165,9 +165,8 @@ func (b *body) goOn(p []byte, err error) (int, error) {
 	return n, err
 }
 
-// watch has the stream end with errIdle once the server was silent for its timeout, which may change
-// while it is watched. It was last heard at some time. The caller calls unwatch when it has read the last, of
-// any stream.
+// watch makes reads fail with errIdle when the server has been silent for the idle timeout, counted from at. The
+// timeout may change meanwhile. The caller must call unwatch after the last read, even if there was no timeout.
 func (b *body) watch(at time.Time) {
 	if b.limit() > 0 {
 		processSweep.watch(&b.idleMark, at)
@@ -176,31 +175,31 @@ func (b *body) watch(at time.Time) {
 
 func (b *body) unwatch() {
 	processSweep.forget(&b.idleMark)
-	if b.pack != nil {
-		b.pack.stop()
+	if b.unpacking != nil {
+		b.unpacking.stop()
 	}
 }
 
-// unpacked is the body without its content coding, until unwatch.
-func (b *body) unpacked(r *Response) io.Reader {
-	packed := r.Coding()
-	if packed == "" {
+// decoded returns a reader of the body without its content coding. It is valid until unwatch.
+func (b *body) decoded(r *Response) io.Reader {
+	codingName := r.Coding()
+	if codingName == "" {
 		return b
 	}
-	b.pack = unpack(packed, b)
-	return b.pack
+	b.unpacking = unpack(codingName, b)
+	return b.unpacking
 }
 
-// unwrap turns n raw bytes into bytes of the body, in place.
+// unwrap removes the framing from raw bytes in place and returns the number of bytes of the body.
 func (b *body) unwrap(p []byte) (int, error) {
 	switch b.kind {
 	case chunked:
 		n, done, err := b.dechunk(p)
-		b.ended = done
+		b.done = done
 		return n, err
 	case contentLength:
-		n := int(min(uint64(len(p)), b.remain)) // #nosec G115 -- at most len(p)
-		b.remain -= uint64(n)
+		n := int(min(uint64(len(p)), b.remaining)) // #nosec G115 -- at most len(p)
+		b.remaining -= uint64(n)
 		b.excess = n < len(p)
 		return n, nil
 	default:
@@ -208,22 +207,22 @@ func (b *body) unwrap(p []byte) (int, error) {
 	}
 }
 
-// cut names the end of a connection before the end of the body.
-func (b *body) cut(err error) error {
-	if err == errNotReady { // mostly: it has not ended
+// endError returns the error for a connection that failed or ended before the end of the body.
+func (b *body) endError(err error) error {
+	if err == errNotReady { // the most frequent case
 		return err
 	}
-	if err == io.ErrUnexpectedEOF { // no connection says so but one of crypto/tls
-		return errHalfRecord
+	if err == io.ErrUnexpectedEOF { // only crypto/tls returns it
+		return errTruncatedRecord
 	}
 	if !errors.Is(err, io.EOF) {
 		return err
 	}
 	switch b.kind {
 	case chunked:
-		return errHalfChunk
+		return errTruncatedChunks
 	case contentLength:
-		return errHalfBody
+		return errTruncatedBody
 	default:
 		return io.EOF
 	}

@@ -11,28 +11,30 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// Callbacks report what happens on a stream. Only Request is required.
+// Callbacks report the events of a stream's life. Only Request is required.
 //
-// The goroutine that dials or reads the stream calls them, in the order Connecting, then Opened and the events if the server
-// accepted, then Closed; a reconnect starts with Connecting again. Calls never overlap. They must not block: the goroutine reads
-// other streams too. Pointers and slices are valid during the call only.
+// The goroutine that dials or reads the stream calls them. The order is Connecting, then Opened and the events if the
+// server accepted the request, then Closed. A reconnect starts with Connecting again. Calls never overlap. They must
+// not block, because the goroutine also reads other streams. Pointers and slices are valid only during the call.
 type Callbacks struct {
-	// Request returns what the next attempt sends.
+	// Request returns the request of the next attempt.
 	Request func() Request
-	// Renew prepares the next attempt after the first one, whose time has come. It calls proceed once, then or later, from any
-	// goroutine; an error ends the stream with ReasonRenew. nil: nothing is to be prepared.
+	// Renew prepares each attempt after the first one, when it is due. It must call proceed once, at any time and
+	// from any goroutine; an error ends the stream with ReasonRenew. nil: attempts need no preparation.
 	Renew func(proceed func(error))
-	// LastEventID returns the id to resume from, without CR, LF or NUL; "" for none. nil: that of the id fields.
+	// LastEventID returns the id to resume from, without CR, LF or NUL; "" for none. nil: the last event ID of the
+	// stream.
 	LastEventID func() string
 
 	// Connecting reports the start of a dial, name resolution included.
 	Connecting func(at time.Time)
-	// Opened reports an event stream whose header is complete. Its dial started at started.
+	// Opened reports an event stream with a complete header, and the time at which its dial started.
 	Opened func(started time.Time, r *Response)
 	// Event reports a block with data. at is when the read that completed it returned.
 	Event func(at time.Time, e *eventstream.Event)
-	// Block reports each block, also one without data; Event follows if it has data. Comment reports each comment line, before the
-	// Block that contains it, which may be hours later: Mercure sends heartbeats without a blank line. Comment requires Block.
+	// Block reports each block, also one without data; Event follows if it has data. Comment reports each comment
+	// line, before the Block that contains it, which may be hours later: Mercure sends heartbeats without a blank
+	// line. Comment requires Block.
 	Block   func(at time.Time, b *eventstream.Block)
 	Comment func(at time.Time, text []byte)
 	// Closed reports the end of the attempt or the stream, once per Connecting.
@@ -40,23 +42,23 @@ type Callbacks struct {
 	// Ended is the last call: no goroutine or timer of the stream is left.
 	Ended func()
 
-	// FollowUp makes the second request of a stream. It is called for each event until it returns true; the second request is then
-	// sent by f.Send. nil: streams have none.
+	// FollowUp makes the second request of a stream. It is called for each event until it returns true; the second
+	// request is then sent by f.Send. nil: streams have none.
 	FollowUp func(e *eventstream.Event, f *FollowUp) bool
-	// Answered reports the response that accepted the second request. Its header may be complete before an event that was reported
-	// already: the service may send before it answers.
+	// Answered reports the response that accepted the second request. Events that the service sent before this
+	// response may have been reported already.
 	Answered func(at time.Time, r *Response)
 
-	// Cuttable gives the stream to a caller of Cut, before the first Connecting. It returns false if there is none.
+	// Cuttable passes the stream to a caller of Cut, before the first Connecting. It returns false if there is none.
 	Cuttable func(s *Stream) bool
-	// Cut reports that the stream was cut, before Closed, or that its pause starts. Resumed reports the end of a pause, except if
-	// the stream was stopped meanwhile.
+	// Cut reports that the stream was cut, before Closed, or that its pause starts. Resumed reports the end of a
+	// pause, except if the stream was stopped meanwhile.
 	Cut     func(at time.Time, kind Cut)
 	Resumed func(at time.Time, kind Cut)
 }
 
-// complete replaces the callbacks that are called without a check. With a second request two goroutines report: a mutex keeps
-// their calls apart.
+// complete sets missing callbacks that are called without a check. With a second request two goroutines call
+// callbacks; complete then adds a mutex so that the calls do not overlap.
 func (on *Callbacks) complete() {
 	if on.Connecting == nil {
 		on.Connecting = func(time.Time) {}
@@ -86,7 +88,7 @@ func (on *Callbacks) complete() {
 	}
 }
 
-// locked returns the callback behind a mutex, nil for nil.
+// locked returns a callback that calls f with mu locked; nil for nil.
 func locked[T any](mu *sync.Mutex, f func(time.Time, T)) func(time.Time, T) {
 	if f == nil {
 		return nil
@@ -98,16 +100,17 @@ func locked[T any](mu *sync.Mutex, f func(time.Time, T)) func(time.Time, T) {
 	}
 }
 
-// A Request asks for an event stream.
+// A Request is a request for an event stream.
 type Request struct {
 	URL    string
 	Method string // "": GET
 	Header http.Header
 	Body   string
-	Plain  bool // the response is not a stream: it has any type, and ends its connection
+	Plain  bool // the response is not a stream: any type is accepted, and the connection closes after it
 }
 
-var errBodyOfGet = errors.New("a GET has none: set method, as to POST")
+// ErrBodyOfGet is the error of a GET request with a body.
+var ErrBodyOfGet = errors.New("a GET request has no body; set method to POST")
 
 // Check returns an error if the request cannot be sent.
 func (r *Request) Check() error {
@@ -120,26 +123,28 @@ func (r *Request) Check() error {
 		}
 	}
 	if r.Body != "" && (r.Method == "" || r.Method == http.MethodGet) {
-		return fmt.Errorf("a body: %w", errBodyOfGet)
+		return fmt.Errorf("body: %w", ErrBodyOfGet)
 	}
 	return nil
 }
 
-// Close is how an attempt or a stream ended.
+// A Close is the end of an attempt or a stream.
 type Close struct {
 	Reason Reason
 	// Err has the details; nil for client, server, no_content and interrupted.
 	Err error
-	// Status is the HTTP status of the response, 0 without one; with ReasonThen that of the second request.
+	// Status is the HTTP status of the response, 0 without a response. With ReasonThen it is that of the second
+	// request.
 	Status int
-	// Retry is the time until the next attempt, which a Stop cancels; negative: there is none.
+	// Retry is the time until the next attempt; negative if there is none. A Stop cancels the attempt.
 	Retry time.Duration
-	// Opened reports whether the attempt had opened a stream. Response is a response that was not accepted; nil: none.
-	Opened   bool
+	// Opened reports whether the attempt had opened a stream.
+	Opened bool
+	// Response is the response of a failed attempt, nil without one.
 	Response *Response
 }
 
-// Message returns the reason as a sentence.
+// Message returns the reason as a text.
 func (c *Close) Message() string {
 	switch {
 	case c.Err != nil:
@@ -151,31 +156,31 @@ func (c *Close) Message() string {
 	}
 }
 
-// Reason is why an attempt or a stream ended: the tag `reason` of the metric sse_connection_closed.
+// A Reason is why an attempt or a stream ended. It is the tag `reason` of the metric sse_connection_closed.
 type Reason string
 
-// The reasons. The first group ends a stream, the second an attempt, the third both.
+// The reasons. Those of the first group end a stream, those of the second an attempt, those of the third either.
 const (
-	ReasonServer    Reason = "server"    // the server ended the stream, and no event was lost by that
-	ReasonTruncated Reason = "truncated" // it ended inside a line, an event, a chunk, its compression or the header
+	ReasonServer    Reason = "server"    // the server ended the stream, not inside an event
+	ReasonTruncated Reason = "truncated" // the stream ended inside a line, an event, a chunk, its compression or the header
 	ReasonIdle      Reason = "idle"      // no byte arrived within IdleTimeout
 	ReasonTooLong   Reason = "too_long"  // an event exceeded MaxEventSize, or the header 64 KiB
-	ReasonCut       Reason = "cut"       // this client cut it
+	ReasonCut       Reason = "cut"       // this client cut the stream
 	ReasonThen      Reason = "then"      // the second request failed, or its event did not arrive
 
 	ReasonConnectTimeout Reason = "connect_timeout" // no complete header within ConnectTimeout
 	ReasonRefused        Reason = "refused"         // the dial failed, or k6's options block the host
 	ReasonDNS            Reason = "dns"             // the name does not resolve
 	ReasonTLS            Reason = "tls"             // the handshake failed
-	ReasonProxy          Reason = "proxy"           // the proxy could not be reached, refused, or sent no HTTP
+	ReasonProxy          Reason = "proxy"           // the proxy could not be reached, refused the request or did not respond with HTTP
 	ReasonStatus         Reason = "status"          // a status other than 200 and 204
 	ReasonContentType    Reason = "content_type"    // not text/event-stream, or a compression that was not requested
 	ReasonNoContent      Reason = "no_content"      // 204: the server wants no reconnect
 	ReasonRenew          Reason = "renew"           // Renew failed
 
 	ReasonReset       Reason = "reset"       // the connection broke: a TCP reset or timeout
-	ReasonClient      Reason = "client"      // the caller closed it
+	ReasonClient      Reason = "client"      // the caller closed the stream
 	ReasonInterrupted Reason = "interrupted" // the group was interrupted
 	ReasonTimeout     Reason = "timeout"     // the parameter `timeout` of sse.open() passed
-	ReasonError       Reason = "error"       // anything else, as broken HTTP
+	ReasonError       Reason = "error"       // any other error, such as malformed HTTP
 )

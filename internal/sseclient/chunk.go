@@ -6,31 +6,30 @@ import "errors"
 type chunkState uint8
 
 const (
-	chunkSize      chunkState = iota // before the first digit
-	chunkSizeMore                    // after it
-	chunkExtension                   // up to LF
+	chunkSize       chunkState = iota // before the first digit
+	chunkSizeDigits                   // after the first digit
+	chunkExtension                    // up to LF
 	chunkData
-	chunkDataEnd  // CR or LF expected
-	chunkDataLF   // LF expected
-	chunkTrailer  // at the start of a trailer line
-	chunkTrailing // inside one
+	chunkDataEnd     // CR or LF expected
+	chunkDataLF      // LF expected
+	chunkTrailer     // at the start of a trailer line
+	chunkTrailerLine // inside a trailer line
 )
 
 const maxChunkSkip = 8 << 10
 
 var errChunk = errors.New("malformed chunked response")
 
-// dechunk unwraps the chunked coding where the bytes lie: it moves the data in p to its front and
-// returns how much there is, and whether the body's last chunk and its trailer have ended; what
-// follows is excess. It keeps its place between calls, so any split of the input will do.
-// Extensions and trailers are skipped.
+// dechunk decodes the chunked coding in place. It moves the data in p to the front and returns its length. done
+// reports whether the last chunk and the trailer have ended; it sets excess if bytes follow. The input may be split
+// anywhere. Extensions and trailers are skipped.
 func (f *framing) dechunk(p []byte) (n int, done bool, err error) {
 	for i := 0; i < len(p); {
 		if f.state == chunkData {
-			m := int(min(f.remain, uint64(len(p)-i))) // #nosec G115 -- at most len(p)
+			m := int(min(f.remaining, uint64(len(p)-i))) // #nosec G115 -- at most len(p)
 			copy(p[n:], p[i:i+m])
 			n, i = n+m, i+m
-			if f.remain -= uint64(m); f.remain == 0 { // #nosec G115 -- m is not negative
+			if f.remaining -= uint64(m); f.remaining == 0 { // #nosec G115 -- m is not negative
 				f.state = chunkDataEnd
 			}
 			continue
@@ -45,15 +44,15 @@ func (f *framing) dechunk(p []byte) (n int, done bool, err error) {
 	return n, false, nil
 }
 
-// step takes one byte that is not data.
+// step reads one byte that is not data.
 func (f *framing) step(c byte) (done bool, err error) {
 	switch f.state {
-	case chunkSize, chunkSizeMore:
-		return false, f.size(c)
-	case chunkExtension, chunkTrailing:
+	case chunkSize, chunkSizeDigits:
+		return false, f.readSize(c)
+	case chunkExtension, chunkTrailerLine:
 		switch {
 		case c != '\n':
-			return false, f.skipped()
+			return false, f.countSkipped()
 		case f.state == chunkExtension:
 			f.beginChunk()
 		default:
@@ -70,15 +69,15 @@ func (f *framing) step(c byte) (done bool, err error) {
 		}
 	case chunkTrailer:
 		if c != '\n' && c != '\r' {
-			f.state = chunkTrailing
+			f.state = chunkTrailerLine
 		}
 		return c == '\n', nil
 	}
 	return false, nil
 }
 
-// size takes one byte of the line with a chunk's size.
-func (f *framing) size(c byte) error {
+// readSize reads one byte of the line with the size of a chunk.
+func (f *framing) readSize(c byte) error {
 	digit := uint64(0)
 	switch {
 	case '0' <= c && c <= '9':
@@ -87,7 +86,7 @@ func (f *framing) size(c byte) error {
 		digit = uint64(c-'a') + 10
 	case 'A' <= c && c <= 'F':
 		digit = uint64(c-'A') + 10
-	case f.state == chunkSize: // no digit at all
+	case f.state == chunkSize: // no digit
 		return errChunk
 	case c == '\n':
 		f.beginChunk()
@@ -98,24 +97,25 @@ func (f *framing) size(c byte) error {
 	default:
 		return errChunk
 	}
-	if f.remain >= 1<<58 {
+	if f.remaining >= 1<<58 {
 		return errChunk
 	}
-	f.remain = f.remain<<4 | digit
-	f.state = chunkSizeMore
+	f.remaining = f.remaining<<4 | digit
+	f.state = chunkSizeDigits
 	return nil
 }
 
-// beginChunk starts the chunk whose size has been read; the one of size 0 is the last.
+// beginChunk starts the data of a chunk after its size. The chunk of size 0 is the last.
 func (f *framing) beginChunk() {
 	f.skip = 0
 	f.state = chunkData
-	if f.remain == 0 {
+	if f.remaining == 0 {
 		f.state = chunkTrailer
 	}
 }
 
-func (f *framing) skipped() error {
+// countSkipped counts a byte of an extension or a trailer, and fails at the limit.
+func (f *framing) countSkipped() error {
 	if f.skip++; f.skip > maxChunkSkip {
 		return errChunk
 	}

@@ -1,18 +1,19 @@
-// Package sseclient is a client of Server-Sent Events: it connects, parses, reconnects, resumes and disconnects streams.
+// Package sseclient is a client of Server-Sent Events: it connects, parses, reconnects, resumes and disconnects
+// streams.
 //
-// A Client has the network settings, a Group the streams that end together, and a Stream the connections of one subscriber, one
-// after the other. What happens on a Stream is reported to its Callbacks. Client.Open and Client.Do make one request and leave
-// the response to their caller.
+// A Client has the network settings. A Group has streams that end together. A Stream has one connection of a
+// subscriber after the other, and reports to its Callbacks. Client.Open and Client.Do make one request and return the
+// response.
 //
 // # Goroutines
 //
-// One goroutine dials and reads the response header. On Linux one poller then reads all streams of the process (epoll_linux.go);
-// elsewhere each stream has a goroutine. A stream that waits for its next attempt has a timer only.
+// One goroutine dials and reads the response header. On Linux one poller then reads all streams of the process
+// (epoll_linux.go); elsewhere each stream has a goroutine. A stream that waits for its next attempt has a timer only.
 //
 // # Transports
 //
-// A transport is the connection of an open stream as its reader sees it (transport.go). There are three: a connection that blocks
-// in Read, one that the poller reads, and a stream of a shared HTTP/2 connection (h2_*.go).
+// A transport is the connection of an open stream (transport.go). There are three kinds: a connection that blocks in
+// Read, a connection that the poller reads, and a stream of a shared HTTP/2 connection (h2_*.go).
 package sseclient
 
 import (
@@ -27,17 +28,17 @@ import (
 	"github.com/sse-soak/sse-soak/internal/proxy"
 )
 
-// A Client has the network settings of streams. Streams over HTTP/2 share its connections. The zero value uses the defaults of
-// package net and the proxies of the environment. Its fields must not change after the first use.
+// A Client has the network settings of streams. Streams over HTTP/2 share its connections. The zero value uses the
+// defaults of package net and the proxies of the environment. Its fields must not change after the first use.
 type Client struct {
 	// Dial opens a TCP connection. On Linux the poller reads it if it is a *Conn; otherwise a goroutine does.
 	Dial      func(ctx context.Context, network, address string) (net.Conn, error)
-	TLS       func(serverName string) *tls.Config // a new configuration of the caller; nil: the defaults
-	Proxies   proxy.Chooser                       // nil: those of the environment
-	UserAgent string                              // "": none is sent
-	Await     func(ctx context.Context) bool      // waits until a request may be sent, false if ctx ends before; nil: no limit
-	Unshared  bool                                // no stream shares a connection
-	// DialPatience is how long a request waits for a shared connection that another one dials; 0: 1 s.
+	TLS       func(serverName string) *tls.Config // returns a new configuration; nil: the defaults
+	Proxies   proxy.Chooser                       // nil: the proxies of the environment
+	UserAgent string                              // "": no User-Agent is sent
+	Await     func(ctx context.Context) bool      // waits until a request may be sent; false if ctx ends before; nil: no wait
+	NoSharing bool                                // no stream shares a connection
+	// DialPatience is how long a request waits for the dial of another one that it could share; 0: 1 s.
 	DialPatience time.Duration
 
 	tlsMu   sync.Mutex
@@ -46,7 +47,7 @@ type Client struct {
 	idle    idlePool
 }
 
-// tlsKey is what two TLS configurations of a client differ in.
+// A tlsKey identifies a TLS configuration of a client.
 type tlsKey struct {
 	serverName string
 	protocol   Protocol
@@ -100,7 +101,7 @@ func (c *Client) CloseIdle() {
 	c.idle.close()
 }
 
-// A Conn is a connection that counts its bytes, atomically.
+// A Conn is a connection that counts its bytes. The counters are updated atomically.
 type Conn struct {
 	net.Conn
 	Received, Sent *int64
@@ -118,7 +119,7 @@ func (c *Conn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// A Group holds streams that end together.
+// A Group is a set of streams that end together.
 type Group struct {
 	client      *Client
 	ctx         context.Context
@@ -126,7 +127,7 @@ type Group struct {
 	interrupted atomic.Bool
 
 	mu      sync.Mutex
-	streams map[*Stream]struct{} // that have not ended
+	streams map[*Stream]struct{} // until their end
 }
 
 // Group returns a group whose streams are interrupted when ctx ends.
@@ -139,7 +140,7 @@ func (c *Client) Group(ctx context.Context) *Group {
 // Context returns the context whose end interrupts the streams.
 func (g *Group) Context() context.Context { return g.ctx }
 
-// Close ends the watch on the context. The caller calls it when all streams have ended.
+// Close stops watching the context. The caller must call it when all streams have ended.
 func (g *Group) Close() { g.unwatch() }
 
 // Interrupt ends all streams with ReasonInterrupted. It does not wait.
@@ -156,7 +157,7 @@ func (g *Group) Interrupt() {
 // Interrupted reports whether the streams were interrupted.
 func (g *Group) Interrupted() bool { return g.interrupted.Load() }
 
-// Add makes a stream. The caller starts it by Start or Open.
+// Add returns a new stream. The caller starts it by Start or Open.
 func (g *Group) Add(o *Options, on Callbacks) *Stream {
 	on.complete()
 	s := &Stream{group: g, opts: o, on: on}
@@ -181,5 +182,5 @@ func (g *Group) forget(s *Stream) {
 	delete(g.streams, s)
 }
 
-// processStart is what times since the start of the process count from.
+// processStart is the reference of times that are stored as durations.
 var processStart = time.Now()

@@ -11,15 +11,15 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// connect makes one attempt: dial, handshake, request, response header. It runs in a goroutine of its own, whose stack grows by
-// TLS and the headers, and passes the stream on to the poller or to a new goroutine.
+// connect makes one attempt: dial, handshake, request, response header. Then it passes the stream to the poller or to
+// a new goroutine. It runs in its own goroutine, whose stack grows by TLS and the headers.
 func (s *Stream) connect() {
 	if at, ok := s.await(); ok {
 		s.attempt(at)
 	}
 }
 
-// An attempt is one attempt to open a stream, which may dial.
+// An attempt is one attempt to open a stream that is allowed to dial.
 type attempt struct {
 	ctx     context.Context
 	end     func() // ends ctx
@@ -27,14 +27,14 @@ type attempt struct {
 	request Request
 }
 
-// await waits until the next attempt may dial. It ends the stream if that is stopped meanwhile.
+// await waits until the next attempt may dial. It ends the stream if the stream is stopped meanwhile.
 func (s *Stream) await() (at attempt, ok bool) {
 	at.ctx, at.end = s.begin()
 	at.request = s.on.Request()
 	c := s.group.client
-	ok = c.await(at.ctx) // the wait is not part of the time to connect
+	ok = c.await(at.ctx) // this wait is not part of ConnectTimeout
 	if ok && s.needsPermit() {
-		at.permit, ok = takePermit(at.ctx, handshakes(at.request.URL, c.Proxies))
+		at.permit, ok = takePermit(at.ctx, needsHandshake(at.request.URL, c.Proxies))
 	}
 	if !ok {
 		at.end()
@@ -43,13 +43,13 @@ func (s *Stream) await() (at attempt, ok bool) {
 	return at, ok
 }
 
-// attempt dials, and starts the reading of a stream that opened.
+// attempt dials and starts reading if the stream opens.
 func (s *Stream) attempt(at attempt) {
 	started := time.Now()
 	s.opened = false
 	s.on.Connecting(started)
 	r, fail := s.dial(at)
-	at.end() // before another attempt may dial
+	at.end() // before the permit allows another attempt
 	at.permit.leave()
 	if fail != nil {
 		s.closed(r, fail)
@@ -62,7 +62,7 @@ func (s *Stream) attempt(at attempt) {
 		st.start(s)
 		return
 	}
-	r.hold()
+	r.keepOpen()
 	var t transport = blocking{r.conn}
 	if s.canCut {
 		t = pausing{blocking{r.conn}, s}
@@ -84,7 +84,7 @@ func (s *Stream) attempt(at attempt) {
 func (s *Stream) dial(at attempt) (*Response, *failure) {
 	ctx, cancel := contextWithin(at.ctx, s.opts.ConnectTimeout)
 	defer cancel()
-	u, err := ParseURL(at.request.URL) // again: kept, it would cost each stream 200 bytes
+	u, err := ParseURL(at.request.URL) // parsed for each attempt, because a stored URL would use 200 bytes per stream
 	if err != nil {
 		return nil, &failure{reason: ReasonError, err: err}
 	}
@@ -113,13 +113,13 @@ func (o *Options) request(c *Client, u *url.URL, r *Request) *request {
 
 // sharing applies the settings of the client to those of a stream.
 func (c *Client) sharing(s Sharing) Sharing {
-	if c.Unshared {
+	if c.NoSharing {
 		s.PerConnection = 1
 	}
 	return s
 }
 
-// begin takes the stream over from its timer. ctx ends with the attempt, and when the stream is stopped; end ends it.
+// begin makes the attempt the owner of the stream. ctx ends when end is called or the stream is stopped.
 func (s *Stream) begin() (ctx context.Context, end func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,7 +142,7 @@ func (s *Stream) setRaw(t io.Closer) {
 	s.raw = t
 }
 
-// contextWithin returns a context that ends after d, or for 0 with its parent only.
+// contextWithin returns a context that ends after d. If d is 0, it ends only with its parent.
 func contextWithin(parent context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	if d > 0 {
 		return context.WithTimeout(parent, d)
@@ -150,7 +150,7 @@ func contextWithin(parent context.Context, d time.Duration) (context.Context, co
 	return context.WithCancel(parent)
 }
 
-// accept reports an event stream that opened, and prepares its reading.
+// accept reports an open event stream and prepares the reader.
 func (s *Stream) accept(started time.Time, r *Response, t transport) {
 	s.opened = true
 	if st, ok := t.(*h2Stream); ok {
@@ -160,13 +160,13 @@ func (s *Stream) accept(started time.Time, r *Response, t transport) {
 	if s.on.FollowUp == nil {
 		s.failures = 0
 	} else {
-		s.awaitFirst(r)
+		s.startFollowUp(r)
 	}
 	if !r.reused {
 		processRamp.opened()
 	}
-	s.keeps = false
+	s.keepsConnection = false
 	s.body.begin(r, t)
 	s.body.watch(r.At)
-	s.parser.Reset(s.body.unpacked(r), s.opts.MaxEventSize)
+	s.parser.Reset(s.body.decoded(r), s.opts.MaxEventSize)
 }

@@ -10,48 +10,49 @@ import (
 	"time"
 )
 
-// A Cut is a way in which a client breaks its own stream. docs/suites.md describes what the server notices of each.
+// A Cut is a way to disconnect or to pause a stream from the client's side. docs/suites.md describes what the server
+// notices.
 type Cut uint8
 
-// The ways.
+// The cuts.
 const (
-	CutFIN   Cut = iota + 1 // the connection is closed: FIN
-	CutRST                  // it is reset: RST, and what was not read yet is lost
-	CutHalf                 // the client vanishes: it sends and acknowledges nothing; a minute later it resets
-	CutGone                 // it vanishes for good: until the process ends
-	CutPause                // the reader stops for a time, and continues with the same connection
-	cutSlow                 // no cut: the stream is read slowly, or not at all
+	CutFIN   Cut = iota + 1 // closes the connection (FIN)
+	CutRST                  // resets the connection (RST); unread bytes are lost
+	CutHalf                 // leaves the connection half-open, without acknowledgements; resets it after a minute
+	CutGone                 // leaves the connection half-open until the process ends
+	CutPause                // stops reading for a time and continues with the same connection
+	cutSlow                 // reads the stream slowly or not at all
 )
 
-// errCut is how the reading of a cut stream ends.
+// errCut is the error of reading a stream that this client cut.
 var errCut = errors.New("this client cut the stream itself")
 
-// A cutting is a cut that was requested.
-type cutting struct {
+// A cutRequest is a request for a cut.
+type cutRequest struct {
 	kind    Cut
 	pause   time.Duration
 	rate    int           // bytes per second of a slow stream; math.MaxInt32: no longer slow
-	until   time.Time     // end of a pause that started, or of a slow stream: its next read
+	until   time.Time     // end of the pause; for a slow stream, the time of its next read
 	done    bool          // the connection is cut, or the pause has started
 	stopped chan struct{} // closed when the stream is stopped
 }
 
-// Cut requests a cut. A polled stream makes it in its next turn, soon; it is not made if the stream ends before. A goroutine waits
-// in the read of any other stream, so that its connection is cut here; it pauses after its next read. pause is the duration of a
-// CutPause. Cut returns false if no stream is open, or one is being cut. Any goroutine may call it.
+// Cut cuts the stream. A polled stream makes the cut in its next turn, unless it ends before. For any other stream
+// Cut itself cuts the connection, except that a pause starts after the next read. pause is the duration of a
+// CutPause. Cut returns false if no stream is open or a cut is in progress. Any goroutine may call it.
 func (s *Stream) Cut(kind Cut, pause time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.cuttable() || s.cutting != nil {
+	if !s.canBeCut() || s.cutting != nil {
 		return false
 	}
-	c := &cutting{kind: kind, pause: pause, stopped: make(chan struct{})}
+	c := &cutRequest{kind: kind, pause: pause, stopped: make(chan struct{})}
 	if st, ok := s.raw.(*h2Stream); ok {
 		return s.cutShared(st, c)
 	}
 	if polled, ok := s.raw.(*polled); ok {
 		s.request(c)
-		_ = polled.Close() // gives it a turn
+		_ = polled.Close() // requests a turn
 		return true
 	}
 	if kind != CutPause {
@@ -65,32 +66,32 @@ func (s *Stream) Cut(kind Cut, pause time.Duration) bool {
 	return true
 }
 
-// cuttable reports whether a stream is open. The caller holds mu.
-func (s *Stream) cuttable() bool { return s.stopped == "" && s.raw != nil && s.cancel == nil }
+// canBeCut reports whether a stream is open. The caller holds mu.
+func (s *Stream) canBeCut() bool { return s.stopped == "" && s.raw != nil && s.cancel == nil }
 
-// request makes the next turn of the stream notice a cut. The caller holds mu.
-func (s *Stream) request(c *cutting) {
+// request stores a cut for the next turn of the stream. The caller holds mu.
+func (s *Stream) request(c *cutRequest) {
 	s.cutting = c
 	s.attention.Store(true)
 }
 
-// How a stream reconnects after Drop, until it is dropped again.
+// Values of Stream.dropped. They apply until the next Drop.
 const (
-	usualReturn  int32 = iota // it was not dropped
-	spreadReturn              // after the reconnection time, without a permit to dial
-	returnAtOnce              // at once
+	returnNormal  int32 = iota // the stream was not dropped
+	returnDelayed              // reconnects after the reconnection time, without a permit to dial
+	returnAtOnce               // reconnects at once, without a permit to dial
 )
 
-// Drop closes the open stream as a client does that loses its network for a moment. It reconnects with the last event ID, at once
-// or after the reconnection time, and dials without a permit: a storm of reconnects must not be throttled. Drop returns false if no
-// stream is open. Any goroutine may call it.
+// Drop closes the open stream, like a short loss of the client's network. The stream reconnects with the last event
+// ID, at once or after the reconnection time. It dials without a permit, because a storm of reconnects must not be
+// throttled. Drop returns false if no stream is open. Any goroutine may call it.
 func (s *Stream) Drop(atOnce bool) bool {
 	previous := s.dropped.Load()
-	kind := spreadReturn
+	kind := returnDelayed
 	if atOnce {
 		kind = returnAtOnce
 	}
-	s.dropped.Store(kind) // before the cut, which another goroutine makes
+	s.dropped.Store(kind) // before the cut, because another goroutine may make it
 	if !s.Cut(CutFIN, 0) {
 		s.dropped.Store(previous)
 		return false
@@ -98,11 +99,11 @@ func (s *Stream) Drop(atOnce bool) bool {
 	return true
 }
 
-// needsPermit reports whether the stream waits for a permit to dial.
-func (s *Stream) needsPermit() bool { return s.dropped.Load() == usualReturn }
+// needsPermit reports whether the stream needs a permit to dial.
+func (s *Stream) needsPermit() bool { return s.dropped.Load() == returnNormal }
 
-// Vanish leaves the open stream half-open, as a machine does that is gone. It returns false if no stream is open, and an error if
-// this system cannot do that. Any goroutine may call it.
+// Vanish leaves the open stream half-open, like a machine that loses its power. It returns false if no stream is
+// open, and an error if the system does not support it. Any goroutine may call it.
 func (s *Stream) Vanish() (bool, error) {
 	if err := CanVanish(); err != nil {
 		return false, err
@@ -116,18 +117,18 @@ func (s *Stream) Vanish() (bool, error) {
 	return s.Cut(CutGone, 0), nil
 }
 
-// slowTick is how often a slow stream is read.
+// slowTick is the interval at which a slow stream is read.
 const slowTick = 250 * time.Millisecond
 
-var errNotSlow = errors.New("streams can be read slowly on Linux only")
+var errNotSlow = errors.New("slow streams are supported on Linux only")
 
-// Slow limits the bytes per second that are read from the open stream, 0: none. Further data fills the buffer of the
-// connection, and then that of the server. math.Inf(1) ends that. It returns false if no stream is open, or it is
-// being cut, and an error if the stream cannot be read slowly. Any goroutine may call it.
+// Slow limits the bytes per second that are read from the open stream; 0 reads nothing and math.Inf(1) removes the
+// limit. Further data fills the buffer of the connection, and then that of the server. Slow returns false if no
+// stream is open or a cut is in progress, and an error if the stream does not support it. Any goroutine may call it.
 func (s *Stream) Slow(bytesPerSecond float64) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.cuttable() || s.cutting != nil && s.cutting.kind != cutSlow {
+	if !s.canBeCut() || s.cutting != nil && s.cutting.kind != cutSlow {
 		return false, nil
 	}
 	if st, ok := s.raw.(*h2Stream); ok && !st.conn.singleStream {
@@ -136,8 +137,8 @@ func (s *Stream) Slow(bytesPerSecond float64) (bool, error) {
 	if polledBy(s.raw) == nil {
 		return false, errNotSlow
 	}
-	s.request(&cutting{kind: cutSlow, rate: int(min(bytesPerSecond, math.MaxInt32)), stopped: make(chan struct{})})
-	_ = s.raw.Close() // gives it a turn
+	s.request(&cutRequest{kind: cutSlow, rate: int(min(bytesPerSecond, math.MaxInt32)), stopped: make(chan struct{})})
+	_ = s.raw.Close() // requests a turn
 	return true, nil
 }
 
@@ -153,22 +154,22 @@ func tcpOf(raw io.Closer) *net.TCPConn {
 	return tcp
 }
 
-// cutNow cuts a connection that Go's own poller reads.
+// cutNow cuts a connection that Go's network poller reads.
 func cutNow(tcp *net.TCPConn, kind Cut) error {
 	switch kind {
 	case CutRST:
-		_ = tcp.SetLinger(0) // an error comes again at the close
+		_ = tcp.SetLinger(0) // the close returns the same error
 	case CutHalf, CutGone:
-		left, err := tcp.File() // another descriptor of it, so that the close sends nothing
+		file, err := tcp.File() // with another descriptor, the close sends nothing
 		if err != nil {
 			return err
 		}
-		vanished.add(left, kind)
+		vanished.add(file, kind)
 	}
 	return tcp.Close()
 }
 
-// release makes the stream unreachable for Cut and Stop. It returns how the stream was cut, 0 if it was not.
+// release makes the stream unreachable for Cut and Stop. It returns the cut that was made, 0 for none.
 func (s *Stream) release() (kind Cut) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,15 +180,15 @@ func (s *Stream) release() (kind Cut) {
 	return kind
 }
 
-// due returns the cut that was requested, nil for none.
-func (s *Stream) due() *cutting {
+// pendingCut returns the requested cut, nil for none.
+func (s *Stream) pendingCut() *cutRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.cutting
 }
 
-// endCut ends a pause or a slowness, unless another one has followed it.
-func (s *Stream) endCut(c *cutting) {
+// endCut removes a pause or a slow read, unless another cut has replaced it.
+func (s *Stream) endCut(c *cutRequest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cutting == c {
@@ -195,24 +196,24 @@ func (s *Stream) endCut(c *cutting) {
 	}
 }
 
-// pausing is a blocking connection whose reader may pause.
+// A pausing transport is a blocking connection whose reader may pause.
 type pausing struct {
 	blocking
 	stream *Stream
 }
 
-// Read reads from the connection, after a pause that was requested.
+// Read makes a requested pause, then reads from the connection.
 func (c pausing) Read(p []byte) (int, error) {
-	if cut := c.stream.due(); cut != nil && cut.kind == CutPause {
+	if cut := c.stream.pendingCut(); cut != nil && cut.kind == CutPause {
 		c.stream.pause(cut)
 	}
 	return c.Conn.Read(p)
 }
 
-// pause waits. It returns early if the stream is stopped.
-func (s *Stream) pause(c *cutting) {
+// pause makes a pause. It returns early if the stream is stopped.
+func (s *Stream) pause(c *cutRequest) {
 	now := time.Now()
-	s.body.touch(now.Add(c.pause)) // the server is not silent
+	s.body.touch(now.Add(c.pause)) // the idle timeout starts after the pause
 	s.on.Cut(now, CutPause)
 	timer := time.NewTimer(c.pause)
 	defer timer.Stop()
@@ -224,14 +225,14 @@ func (s *Stream) pause(c *cutting) {
 	s.endCut(c)
 }
 
-// Limits of the connections that a CutHalf left half-open: each uses a descriptor here, and a stream of the server.
+// Limits of the connections that a CutHalf leaves half-open. Each uses a descriptor here and a stream of the server.
 const (
 	halfOpenFor = time.Minute
 	maxHalfOpen = 1000
 )
 
-// A vanishedConns keeps connections that the client vanished from, and does not read them. Those of a CutHalf are reset after
-// halfOpenFor, or if there are too many, the oldest first.
+// A vanishedConns keeps half-open connections without reading them. It resets those of a CutHalf after halfOpenFor,
+// or earlier if there are more than maxHalfOpen, the oldest first.
 type vanishedConns struct {
 	mu    sync.Mutex
 	half  []*os.File
@@ -240,10 +241,10 @@ type vanishedConns struct {
 
 var vanished vanishedConns
 
-// add leaves a connection half-open. If the system can, its kernel drops all that arrives on it, so that the server gets no
-// acknowledgement any more; otherwise it acknowledges as much as fits its buffer.
+// add leaves a connection half-open. On Linux the kernel drops all packets that arrive on it, so the server gets no
+// acknowledgement. Other systems acknowledge bytes until the receive buffer is full.
 func (v *vanishedConns) add(conn *os.File, kind Cut) {
-	// Not by Fd: that makes reads block, also by another descriptor, whose reader could then not be told of its close.
+	// conn.Fd would make reads block, also those by another descriptor, and a close could not end them.
 	if raw, err := conn.SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) { _ = dropPackets(fd) })
 	}
@@ -261,7 +262,7 @@ func (v *vanishedConns) add(conn *os.File, kind Cut) {
 	time.AfterFunc(halfOpenFor, func() { v.reset(conn) })
 }
 
-// reset closes a connection that is still there.
+// reset closes a connection of a CutHalf, if it is still open.
 func (v *vanishedConns) reset(conn *os.File) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -11,17 +11,17 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// dropPackets has the kernel drop whatever comes on a connection: its peer gets no acknowledgement and no reset, as of a machine
-// that is gone. Any user may attach a classic filter to its own socket. The last close resets the connection.
+// dropPackets makes the kernel drop all packets that arrive on a connection. The peer gets no acknowledgement and no
+// reset, as if the machine had lost its power. Any user may attach a classic filter to their own socket. The last
+// close resets the connection.
 func dropPackets(fd uintptr) error {
-	nothing := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K} // of every packet
+	nothing := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K} // accepts 0 bytes of each packet
 	_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_KEEPALIVE, 0)
 	_ = unix.SetsockoptLinger(int(fd), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
 	return unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: 1, Filter: &nothing})
 }
 
-// CanVanish returns an error if a connection cannot be left half-open: a sandbox may forbid the filter that
-// dropPackets attaches.
+// CanVanish returns an error if a connection cannot be left half-open. A sandbox may forbid the filter of dropPackets.
 var CanVanish = sync.OnceValue(func() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err == nil {
@@ -29,14 +29,14 @@ var CanVanish = sync.OnceValue(func() error {
 		err = dropPackets(uintptr(fd))
 	}
 	if err != nil {
-		return fmt.Errorf("streams cannot vanish here: the kernel refuses a filter on a socket (SO_ATTACH_FILTER: %w), as some sandboxes have it; run where it is allowed", err)
+		return fmt.Errorf("leave a stream half-open: the kernel refuses a socket filter (SO_ATTACH_FILTER: %w); run outside a sandbox", err)
 	}
 	return nil
 })
 
-// turnCut makes the requested cut in a turn of the stream, and reports whether that was its turn. Before a FIN it
-// reads what has arrived, as a client does that closes: a close with unread bytes sends a reset.
-func (s *Stream) turnCut(c *cutting, buf []byte, b *eventstream.Block) (done bool) {
+// turnCut makes the requested cut in a turn of the stream. done reports whether nothing is left to do in this turn.
+// Before a FIN it reads the bytes that have arrived, because a close with unread bytes sends a reset.
+func (s *Stream) turnCut(c *cutRequest, buf []byte, b *eventstream.Block) (done bool) {
 	conn := polledBy(s.body.transport)
 	switch {
 	case conn == nil:
@@ -46,7 +46,7 @@ func (s *Stream) turnCut(c *cutting, buf []byte, b *eventstream.Block) (done boo
 	case c.kind == cutSlow:
 		return s.turnSlow(c, conn, buf, b)
 	case c.kind == CutFIN:
-		if !s.bring(buf, b) { // it ended by itself
+		if !s.readArrived(buf, b) { // the stream has ended
 			return true
 		}
 	case c.kind == CutRST:
@@ -60,45 +60,46 @@ func (s *Stream) turnCut(c *cutting, buf []byte, b *eventstream.Block) (done boo
 	return true
 }
 
-// turnPause begins a pause, or ends it when its time is over. In between the stream has no turn but to be stopped.
-func (s *Stream) turnPause(c *cutting, conn *polled) (done bool) {
+// turnPause starts a pause, and ends it when its time is over. During the pause the stream reads nothing.
+func (s *Stream) turnPause(c *cutRequest, conn *polled) (done bool) {
 	now := time.Now()
 	switch {
 	case !c.done:
-		if conn.deaf() != nil {
-			s.endCut(c) // the read returns the error
+		if conn.unregister() != nil {
+			s.endCut(c) // the read returns the same error
 			return false
 		}
 		c.done, c.until = true, now.Add(c.pause)
-		s.body.touch(c.until) // the silence is ours
+		s.body.touch(c.until) // the idle timeout starts after the pause
 		s.on.Cut(now, CutPause)
 		time.AfterFunc(c.pause, s.body.transport.interrupt) // gives it a turn
 		return true
-	case now.Before(c.until) && !ended(s.body.transport):
+	case now.Before(c.until) && !hasEnded(s.body.transport):
 		return true
 	}
 	s.endCut(c)
 	s.on.Resumed(now, CutPause)
-	if err := conn.listen(); err != nil {
+	if err := conn.register(); err != nil {
 		s.finishStream(err)
 		return true
 	}
 	return false
 }
 
-// deaf keeps the poller from being told what comes, listen ends that. For the reader.
-func (c *polled) deaf() error {
+// unregister stops the events of the connection. The reader calls it.
+func (c *polled) unregister() error {
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(processPoller.epoll, unix.EPOLL_CTL_DEL, int(c.fd), nil))
 }
 
-func (c *polled) listen() error {
+// register starts them again. The reader calls it.
+func (c *polled) register() error {
 	ev := unix.EpollEvent{Events: incoming, Fd: c.fd}
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(processPoller.epoll, unix.EPOLL_CTL_ADD, int(c.fd), &ev))
 }
 
-// vanish leaves the connection half-open. For the reader.
+// vanish leaves the connection half-open. The reader calls it.
 func (c *polled) vanish(kind Cut) {
-	_ = c.deaf() // nothing comes any more
+	_ = c.unregister() // an error means that there are no events
 	processPoller.mu.Lock()
 	processPoller.forget(c)
 	processPoller.mu.Unlock()

@@ -6,10 +6,10 @@ import (
 	"net/http"
 )
 
-// A Debug logs one request and the header of its response. The body of a stream is not logged: it has no end.
+// A Debug logs one request and the header of its response. It does not log the body of a stream, which has no end.
 type Debug struct {
 	Log  func(text string)
-	Body bool // log the body of the request too
+	Body bool // log the body of the request, too
 }
 
 func (d *exchange) newDebug() *Debug {
@@ -25,7 +25,7 @@ func (d *Debug) request(r *request) {
 		return
 	}
 	var text bytes.Buffer
-	_, _ = r.send(&text, nil) // sending the request reports the error
+	_, _ = r.send(&text, nil) // the actual request returns the same error
 	head, body, _ := bytes.Cut(text.Bytes(), []byte("\r\n\r\n"))
 	if !d.Body {
 		body = nil

@@ -16,37 +16,37 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// A poller reads all streams of the process in one goroutine, by epoll. Compared with a goroutine per stream, each stream
-// saves a stack of 4 KB (8 KB with TLS), a read buffer, the connection's state in Go's network poller, and a second read per event, which
-// would find nothing. The goroutine runs only while there are streams.
+// A poller reads all streams of the process in one goroutine, by epoll. Compared with a goroutine per stream, each
+// stream saves a stack of 4 KB (8 KB with TLS), a read buffer, the connection's state in Go's network poller, and a
+// second read per event, which would find nothing. The goroutine runs only while there are streams.
 type poller struct {
 	mu      sync.Mutex
 	epoll   int       // valid while it is running
 	wake    int       // an eventfd
 	conns   []*polled // by descriptor, nil if not polled; a lookup in a map of thousands costs three cache lines per turn
 	streams int       // number of conns that are not nil
-	nudged  []*polled
+	nudges  []*polled
 	running bool
 }
 
 var processPoller poller
 
-// A polled connection is read by the poller. Only the poller closes its descriptor, so a descriptor is never closed during a
-// read, nor confused with a later connection that gets the same number.
+// A polled connection is read by the poller. Only the poller closes its descriptor, so a descriptor is never closed
+// during a read, nor confused with a later connection that gets the same number.
 type polled struct {
 	source   turner
 	tls      *tls.Conn  // nil for a plain connection
 	received *int64     // k6's data_received
 	sent     *int64     // k6's data_sent
-	idle     *idleConns // that the connection may join; nil: it is closed after its stream
+	idle     *idleConns // takes the connection after its stream; nil: it is closed
 	fd       int32      // -1 once closed
-	left     int32      // bytes that it may still read in this turn, if limited
+	budget   int32      // bytes that it may still read in this turn, if limited
 	reads    int16      // in this turn
 	started  bool       // registered with the poller; guarded by the poller's mu
 	drained  bool       // the last read emptied the socket
-	ending   bool       // the peer has ended the connection: a short read does not mean that the socket is empty
+	hasEnded bool       // the peer has ended the connection: a short read does not mean that the socket is empty
 	limited  bool       // it may read only left bytes
-	called   bool       // it has its turn in this round
+	inRound  bool       // has a turn in this round
 }
 
 var (
@@ -64,10 +64,10 @@ const (
 	incoming = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET
 )
 
-// poll takes a connection over from Go's network poller, and closes it there. It returns nil for connections of other
-// types, which a goroutine must read.
+// poll moves a connection from Go's network poller to ours. It returns nil for connections of other types, which a
+// goroutine must read.
 func poll(conn net.Conn, s turner) *polled {
-	secure, under := (*tls.Conn)(nil), below(conn)
+	secure, under := (*tls.Conn)(nil), tlsSocketOf(conn)
 	if under != nil {
 		secure, conn = conn.(*tls.Conn), under.Conn
 	}
@@ -75,7 +75,7 @@ func poll(conn net.Conn, s turner) *polled {
 	switch conn := conn.(type) {
 	case *Conn:
 		c = pollTCP(conn, s)
-	case *resting:
+	case *restingConn:
 		c = conn.pass(s)
 	}
 	if c == nil || secure == nil {
@@ -102,22 +102,23 @@ func pollTCP(counted *Conn, s turner) *polled {
 	return &polled{source: s, fd: int32(fd), received: counted.Received, sent: counted.Sent} // #nosec G115 -- a descriptor
 }
 
-// duplicate makes a descriptor of the same connection that Go's poller does not know.
+// duplicate returns another descriptor of the connection, which Go's poller does not know.
 func duplicate(conn syscall.Conn) (fd int, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return -1, err
 	}
-	failed := raw.Control(func(p uintptr) { fd, err = unix.FcntlInt(p, unix.F_DUPFD_CLOEXEC, 0) })
-	if failed != nil {
-		return -1, failed
+	controlErr := raw.Control(func(p uintptr) { fd, err = unix.FcntlInt(p, unix.F_DUPFD_CLOEXEC, 0) })
+	if controlErr != nil {
+		return -1, controlErr
 	}
 	return fd, err
 }
 
-// start hands the connection to the poller, whose first turn reads the bytes that arrived with the response head.
+// start registers the connection with the poller and requests a turn, which reads the bytes that arrived with the
+// response head.
 func (c *polled) start() error {
-	if r, ok := c.source.(*resting); ok {
+	if r, ok := c.source.(*restingConn); ok {
 		r.start()
 		return nil
 	}
@@ -195,14 +196,15 @@ func (p *poller) run(epoll, wake int) {
 	}
 }
 
-// gather returns the connections of events and those that were nudged, each once per round. A stream whose socket is always full would
-// otherwise have two turns per round: one by its event, and one that it requested in the previous round.
+// gather returns the connections of events and those that were nudged, each once per round. A stream whose socket is
+// always full would otherwise have two turns per round: one by its event, and one that it requested in the previous
+// round.
 func (p *poller) gather(ready []*polled, events []unix.EpollEvent, wake int) []*polled {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	call := func(c *polled) {
-		if !c.called {
-			c.called = true
+		if !c.inRound {
+			c.inRound = true
 			ready = append(ready, c)
 		}
 	}
@@ -210,18 +212,18 @@ func (p *poller) gather(ready []*polled, events []unix.EpollEvent, wake int) []*
 		if int(ev.Fd) == wake {
 			var count [8]byte
 			_, _ = unix.Read(wake, count[:])
-			for _, c := range p.nudged {
+			for _, c := range p.nudges {
 				call(c)
 			}
-			clear(p.nudged)
-			p.nudged = p.nudged[:0]
+			clear(p.nudges)
+			p.nudges = p.nudges[:0]
 			continue
 		}
 		if int(ev.Fd) >= len(p.conns) {
 			continue
 		}
 		if c := p.conns[ev.Fd]; c != nil {
-			c.ending = c.ending || ev.Events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0
+			c.hasEnded = c.hasEnded || ev.Events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0
 			call(c)
 		}
 	}
@@ -236,19 +238,19 @@ func (p *poller) isClosed() bool {
 		return false
 	}
 	p.close()
-	p.conns, p.nudged, p.running = nil, nil, false
+	p.conns, p.nudges, p.running = nil, nil, false
 	return true
 }
 
 // nudge gives a connection a turn in the next round. The caller holds mu.
 func (p *poller) nudge(c *polled) {
-	p.nudged = append(p.nudged, c)
-	if len(p.nudged) == 1 {
+	p.nudges = append(p.nudges, c)
+	if len(p.nudges) == 1 {
 		_, _ = unix.Write(p.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0})
 	}
 }
 
-// forget ends the turns of a connection. The caller holds mu.
+// forget removes a connection. The caller holds mu.
 func (p *poller) forget(c *polled) {
 	if int(c.fd) < len(p.conns) && p.conns[c.fd] == c {
 		p.conns[c.fd] = nil
@@ -258,7 +260,7 @@ func (p *poller) forget(c *polled) {
 
 // turn lets the stream read, unless its connection is closed, because a nudge may come after that.
 func (c *polled) turn(shared *scratch) {
-	if c.called = false; c.fd < 0 {
+	if c.inRound = false; c.fd < 0 {
 		return
 	}
 	c.drained, c.reads = false, 0
@@ -268,22 +270,22 @@ func (c *polled) turn(shared *scratch) {
 	}
 }
 
-// Read reads the bytes that have arrived, decrypted if the stream uses TLS. TLS keeps only the start of an incomplete record:
-// every complete record is read before errNotReady.
+// Read reads the bytes that have arrived, decrypted if the stream uses TLS. TLS keeps only the start of an incomplete
+// record: every complete record is read before errNotReady.
 func (c *polled) Read(p []byte) (int, error) {
 	if c.tls == nil {
-		return c.take(p)
+		return c.readSocket(p)
 	}
-	return c.tls.Read(p) //nolint:wrapcheck // errNotReady and io.EOF as they are
+	return c.tls.Read(p) //nolint:wrapcheck // errNotReady and io.EOF are compared
 }
 
-// take reads from the socket. A short read has emptied it, so there is no further read until the next event.
-func (c *polled) take(p []byte) (int, error) {
+// readSocket reads from the socket. A short read has emptied it, so there is no further read until the next event.
+func (c *polled) readSocket(p []byte) (int, error) {
 	if c.drained || c.reads == readsPerTurn {
 		return 0, errNotReady
 	}
 	if c.limited {
-		if p = p[:min(len(p), int(c.left))]; len(p) == 0 {
+		if p = p[:min(len(p), int(c.budget))]; len(p) == 0 {
 			return 0, errNotReady
 		}
 	}
@@ -300,15 +302,16 @@ func (c *polled) take(p []byte) (int, error) {
 		case n == 0:
 			return 0, io.EOF
 		default:
-			c.drained = n < len(p) && !c.ending
-			c.left -= int32(n) // #nosec G115 -- at most one read
+			c.drained = n < len(p) && !c.hasEnded
+			c.budget -= int32(n) // #nosec G115 -- at most one read
 			atomic.AddInt64(c.received, int64(n))
 			return n, nil
 		}
 	}
 }
 
-// readNow reads from a descriptor that never blocks. It does not notify Go's scheduler, which would cost as much as the read.
+// readNow reads from a descriptor that never blocks. It does not notify Go's scheduler, which would cost as much as
+// the read.
 func readNow(fd int32, p []byte) (int, unix.Errno) {
 	n, _, err := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p))) // #nosec G103 G115 -- as package unix does
 	return int(n), err
@@ -318,8 +321,8 @@ func (c *polled) interrupt() { _ = c.Close() }
 
 func (c *polled) resume(time.Time) {}
 
-// Close gives the stream a turn, in which it notices that it was stopped or is silent. Any goroutine may call it: only the poller
-// closes the descriptor. A stream that was not started has its first turn later.
+// Close requests a turn, in which the stream notices that it was stopped or that its server is silent. Only the
+// poller closes the descriptor. Any goroutine may call Close.
 func (c *polled) Close() error {
 	p := &processPoller
 	p.mu.Lock()

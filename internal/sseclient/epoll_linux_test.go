@@ -16,7 +16,7 @@ func TestOnlyCountedConnectionsArePolled(t *testing.T) {
 	t.Parallel()
 	ours, theirs := connPair(t)
 	require.Nil(t, poll(tls.Client(ours, &tls.Config{}), nil), "TLS that the poller cannot get under")
-	require.Nil(t, poll(tls.Client(&underTLS{Conn: theirs}, &tls.Config{}), nil))
+	require.Nil(t, poll(tls.Client(&tlsSocket{Conn: theirs}, &tls.Config{}), nil))
 	require.Nil(t, poll(theirs, nil), "no Conn: its bytes are not counted")
 	c := poll(ours, nil)
 	require.NotNil(t, c)
@@ -100,17 +100,17 @@ func TestAvailableDataIsReadInOneTurn(t *testing.T) {
 	}
 }
 
-// A stream that is always full is called by the event and by itself. If each were a turn, both would ask for one more: they would
-// grow without end, and all other streams fall late.
+// A stream that is always full is called by the event and by itself. If each were a turn, both would ask for one
+// more: they would grow without end, and all other streams fall late.
 func TestConnectionHasOneTurnPerRound(t *testing.T) {
 	t.Parallel()
 	const wake = -1
 	c := &polled{}
 	p := &poller{conns: []*polled{c}}
 	for range 2 {
-		p.nudged = append(p.nudged, c, c)
+		p.nudges = append(p.nudges, c, c)
 		require.Equal(t, []*polled{c}, p.gather(nil, []unix.EpollEvent{{Fd: 0}, {Fd: wake}, {Fd: 0}}, wake))
-		require.Empty(t, p.nudged)
+		require.Empty(t, p.nudges)
 		c.fd = -1
 		c.turn(nil)
 		c.fd = 0

@@ -14,18 +14,18 @@ import (
 // An exchange opens connections for a request and its redirects.
 type exchange struct {
 	client *Client
-	// attach receives each connection before its use, so that another goroutine can close it. It returns false if the
-	// exchange is to end.
-	attach func(conn net.Conn) bool
-	permit *permit // to dial; nil: none is needed
-	debug  func() *Debug
-	fresh  bool // no idle connection is used
+	// attach gets each connection before its use, so that another goroutine can close it. It returns false to end the
+	// exchange.
+	attach   func(conn net.Conn) bool
+	permit   *permit // to dial; nil: not needed
+	debug    func() *Debug
+	skipIdle bool // use no idle connection
 
 	lateHeader bool // the permit ends with the connection, not with the response header
 }
 
-// open requests an event stream (HTML standard, section 9.2.3). Any other response is a *failure next to the
-// response, whose connection is closed then.
+// open requests an event stream (HTML standard, section 9.2.3). For any other response it closes the connection and
+// returns a failure with the response.
 func (d *exchange) open(ctx context.Context, req *request) (*Response, *failure) {
 	r, fail := d.do(ctx, req)
 	if fail != nil {
@@ -38,8 +38,8 @@ func (d *exchange) open(ctx context.Context, req *request) (*Response, *failure)
 	return r, nil
 }
 
-// do dials, sends the request, follows redirects and reads the response header, until ctx ends. A redirect that
-// cannot be followed, and the refusal of a proxy, are a *failure next to the response.
+// do dials, sends the request, follows redirects and reads the response header, until ctx ends. For a redirect that
+// cannot be followed, and for the refusal of a proxy, it returns a failure with the response.
 func (d *exchange) do(ctx context.Context, req *request) (*Response, *failure) {
 	requestURL := req.url
 	for hops := 0; ; hops++ {
@@ -71,12 +71,12 @@ func (d *exchange) do(ctx context.Context, req *request) (*Response, *failure) {
 	}
 }
 
-// roundTrip sends a request once, and reads the response head. It sends the request again, on a new connection, if
-// the server had closed the idle one before it arrived.
+// roundTrip sends a request and reads the response head. If the server had closed an idle connection before the
+// request arrived, roundTrip sends it again on a new connection.
 func (d *exchange) roundTrip(ctx context.Context, req *request) (*Response, *failure) {
 	a, fail := d.tryOnce(ctx, req)
 	if fail != nil && errors.Is(fail.err, errUnreceived) {
-		d.fresh = true
+		d.skipIdle = true
 		return d.tryOnce(ctx, req)
 	}
 	return a, fail
@@ -90,11 +90,10 @@ func (d *exchange) tryOnce(ctx context.Context, req *request) (*Response, *failu
 	if fail != nil {
 		return nil, fail
 	}
-	return d.ask(ctx, req, a)
+	return d.sendRequest(ctx, req, a)
 }
 
-// connect returns an idle connection or a new one, with TLS if the URL is https: a response that has no more than its
-// connection.
+// connect returns a Response that has only a connection: an idle or a new one, with TLS if the URL is https.
 func (d *exchange) connect(ctx context.Context, req *request) (*Response, *failure) {
 	through, err := d.client.Proxies.For(req.url)
 	if err != nil {
@@ -115,30 +114,30 @@ func (d *exchange) connect(ctx context.Context, req *request) (*Response, *failu
 	}
 	if fail == nil && !a.reused {
 		a.Remote = raw.RemoteAddr()
-		fail = d.shake(ctx, req, a)
+		fail = d.handshake(ctx, req, a)
 	}
 	if fail != nil {
 		hangUp(raw)
 		return nil, fail
 	}
-	if secure, ok := a.conn.(*tls.Conn); ok && req.url.Scheme == "https" {
-		cs := secure.ConnectionState()
+	if tlsClient, ok := a.conn.(*tls.Conn); ok && req.url.Scheme == "https" {
+		cs := tlsClient.ConnectionState()
 		a.TLS = &cs
 	}
-	d.connected()
+	d.releasePermit()
 	return a, nil
 }
 
-// connected releases what a request needs only until it has a connection.
-func (d *exchange) connected() {
-	d.permit.shaken()
+// releasePermit releases the parts of the permit that a request with a connection does not need.
+func (d *exchange) releasePermit() {
+	d.permit.releaseHandshake()
 	if d.lateHeader {
 		d.permit.leave()
 	}
 }
 
-// shake makes the handshakes on a new connection: with a proxy, and with the server of an https URL.
-func (d *exchange) shake(ctx context.Context, req *request, a *Response) *failure {
+// handshake makes the handshakes of a new connection: with a proxy, and with the server of an https URL.
+func (d *exchange) handshake(ctx context.Context, req *request, a *Response) *failure {
 	var err error
 	if a.conn, err = a.proxy.Reach(ctx, a.conn, d.secure); err != nil {
 		return proxyFailure(ctx, err)
@@ -146,7 +145,7 @@ func (d *exchange) shake(ctx context.Context, req *request, a *Response) *failur
 	if req.url.Scheme != "https" {
 		return nil
 	}
-	secure := d.secureFor(a.conn, req.url.Hostname(), req.Protocol)
+	secure := d.tlsClientFor(a.conn, req.url.Hostname(), req.Protocol)
 	a.conn = secure
 	if err = secure.HandshakeContext(ctx); err == nil {
 		return nil
@@ -157,12 +156,12 @@ func (d *exchange) shake(ctx context.Context, req *request, a *Response) *failur
 	return phaseFailure(ctx, ReasonTLS, "TLS handshake"+a.proxy.Through(), err)
 }
 
-// noProtocol is the error of crypto/tls if a server speaks none of the offered protocols (RFC 7301, section 3.2); it
-// has no type of its own.
+// noProtocol is the text of the crypto/tls error for a server that supports none of the offered protocols (RFC 7301,
+// section 3.2). The error has no type.
 const noProtocol = "tls: no application protocol"
 
-// ask sends the request on a connection, and reads the response head.
-func (d *exchange) ask(ctx context.Context, req *request, a *Response) (*Response, *failure) {
+// sendRequest sends the request on a connection and reads the response head.
+func (d *exchange) sendRequest(ctx context.Context, req *request, a *Response) (*Response, *failure) {
 	where := a.proxy.Through()
 	if a.reused {
 		where += " on a reused connection"
@@ -178,10 +177,10 @@ func (d *exchange) ask(ctx context.Context, req *request, a *Response) (*Respons
 	debug.request(req)
 	sent, err := req.send(a.conn, a.proxy)
 	if err != nil {
-		return fail("send the request", a.unreceived(sent, err))
+		return fail("send the request", a.markUnreceived(sent, err))
 	}
 	if err := a.readHead(req.method); err != nil {
-		return fail("read the response header", a.unreceived(sent, err))
+		return fail("read the response header", a.markUnreceived(sent, err))
 	}
 	if a.persistent {
 		if a.idle = d.client.idleFor(req); a.idle != nil {
@@ -195,41 +194,40 @@ func (d *exchange) ask(ctx context.Context, req *request, a *Response) (*Respons
 	return a, nil
 }
 
-// secure is the client of a TLS connection to a proxy of that name.
+// tlsClient returns the client of a TLS connection to the named proxy.
 func (d *exchange) secure(conn net.Conn, name string) *tls.Conn {
-	return d.secureFor(conn, name, HTTP1)
+	return d.tlsClientFor(conn, name, HTTP1)
 }
 
-// secureFor is the client of a TLS connection to a server of that name.
-func (d *exchange) secureFor(conn net.Conn, name string, speak Protocol) *tls.Conn {
-	return tls.Client(&underTLS{Conn: conn}, d.client.tlsConfig(name, speak))
+// tlsClientFor returns the client of a TLS connection to the named server.
+func (d *exchange) tlsClientFor(conn net.Conn, name string, speak Protocol) *tls.Conn {
+	return tls.Client(&tlsSocket{Conn: conn}, d.client.tlsConfig(name, speak))
 }
 
-// hold makes an open stream of the connection: it has all the time, and keeps its keys.
-func (a *Response) hold() {
-	_ = a.conn.SetDeadline(time.Time{}) // an error comes again at the first read
-	for under := below(a.conn); under != nil; under = below(under.Conn) {
+// keepOpen removes the deadline of the connection and refuses further TLS handshakes.
+func (a *Response) keepOpen() {
+	_ = a.conn.SetDeadline(time.Time{}) // the first read returns the same error
+	for under := tlsSocketOf(a.conn); under != nil; under = tlsSocketOf(under.Conn) {
 		under.open = true
 	}
 }
 
-// hangUp closes a connection at once: for TLS without a close_notify, which could wait for seconds until there is
-// room to send it.
+// hangUp closes a connection without a close_notify of TLS, which could block for seconds if the peer does not read.
 func hangUp(conn net.Conn) { _ = rawOf(conn).Close() }
 
 // rawOf returns the connection below TLS.
 func rawOf(conn net.Conn) net.Conn {
-	for under := below(conn); under != nil; under = below(conn) {
+	for under := tlsSocketOf(conn); under != nil; under = tlsSocketOf(conn) {
 		conn = under.Conn
 	}
 	return conn
 }
 
-// below is what a connection of TLS is spoken on, nil for any other. Through a proxy that is reached by TLS there may
-// be two of them, one in the other.
-func below(conn net.Conn) *underTLS {
+// tlsSocketOf returns the connection below TLS, nil if there is no TLS. If TLS to the server runs through TLS to a
+// proxy, the connection below has one, too.
+func tlsSocketOf(conn net.Conn) *tlsSocket {
 	if t, ok := conn.(*tls.Conn); ok {
-		under, _ := t.NetConn().(*underTLS)
+		under, _ := t.NetConn().(*tlsSocket)
 		return under
 	}
 	return nil

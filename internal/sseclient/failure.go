@@ -13,7 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// A failure has the reason of a failed attempt, or of the end of a stream.
+// A failure is the reason for a failed attempt, or for the end of a stream.
 type failure struct {
 	reason     Reason
 	err        error
@@ -23,7 +23,7 @@ type failure struct {
 
 var errConnectTimeout = errors.New("no complete response header within connectTimeout")
 
-// dialFailure names the failure of a dial, name resolution included.
+// dialFailure returns the failure of a dial, name resolution included.
 func dialFailure(ctx context.Context, err error) *failure {
 	var proxied *proxy.Error
 	switch {
@@ -38,7 +38,7 @@ func dialFailure(ctx context.Context, err error) *failure {
 	}
 }
 
-// proxyFailure names what failed before the proxy had connected.
+// proxyFailure returns the failure of a connection through a proxy before the proxy has connected.
 func proxyFailure(ctx context.Context, err error) *failure {
 	if http1.IsTimeout(ctx, err) {
 		return &failure{reason: ReasonConnectTimeout, err: fmt.Errorf("%w: %w", errConnectTimeout, err)}
@@ -46,8 +46,8 @@ func proxyFailure(ctx context.Context, err error) *failure {
 	return &failure{reason: ReasonProxy, err: err}
 }
 
-// phaseFailure names a failure between the dial and the end of the response head;
-// otherwise is its reason where the error itself does not tell.
+// phaseFailure returns a failure between the dial and the end of the response head. fallback is the reason if the
+// error does not determine one.
 func phaseFailure(ctx context.Context, fallback Reason, doing string, err error) *failure {
 	f := &failure{reason: fallback, err: fmt.Errorf("%s: %w", doing, err)}
 	switch {
@@ -66,10 +66,11 @@ func phaseFailure(ctx context.Context, fallback Reason, doing string, err error)
 }
 
 func isReset(err error) bool {
-	return errors.Is(err, errResetByPeer) || errors.Is(err, errUnprocessed) || http1.IsReset(err) || http1.IsUnreachable(err) || http1.IsOneOf(err, syscall.ETIMEDOUT)
+	return errors.Is(err, errResetByPeer) || errors.Is(err, errUnprocessed) || http1.IsReset(err) || http1.IsUnreachable(err) ||
+		http1.IsOneOf(err, syscall.ETIMEDOUT)
 }
 
-// readFailure names the error that ended a stream.
+// readFailure returns the failure for the error that ended a stream.
 func readFailure(err error) *failure {
 	f := &failure{reason: ReasonError, err: fmt.Errorf("read the stream: %w", err)}
 	switch {
@@ -81,8 +82,8 @@ func readFailure(err error) *failure {
 		f.reason, f.err = ReasonIdle, err
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		f.reason = ReasonTruncated
-		if err == io.ErrUnexpectedEOF { // the parser's own says no more
-			f.err = errHalfEvent
+		if err == io.ErrUnexpectedEOF { // the parser returns it without details
+			f.err = errTruncatedEvent
 		}
 	case errors.Is(err, eventstream.ErrTooLong):
 		f.reason = ReasonTooLong
@@ -93,6 +94,6 @@ func readFailure(err error) *failure {
 }
 
 var (
-	errIdle      = errors.New("no byte from the server within idleTimeout")
-	errHalfEvent = fmt.Errorf("the stream ended inside an event: %w", io.ErrUnexpectedEOF)
+	errIdle           = errors.New("no byte from the server within idleTimeout")
+	errTruncatedEvent = fmt.Errorf("the stream ended inside an event: %w", io.ErrUnexpectedEOF)
 )

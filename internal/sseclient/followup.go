@@ -15,44 +15,46 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// A SecondRequest is a request that a client sends after an event of its stream, for services that start to send only then.
+// A SecondRequest is a request that a client sends after an event of its stream. Some services start to send messages
+// only then.
 type SecondRequest struct {
 	Method string // "": POST
-	URL    string // absolute, or relative to that of the stream after redirects
+	URL    string // absolute, or relative to the URL of the stream after redirects
 	Header http.Header
 	Body   string
 	OK     func(status int) bool // nil: 200 to 299 are accepted
-	// ByService reports that the service chose the whole URL: the rule of redirects applies to another origin.
+	// ByService reports whether the service chose the whole URL. Another origin is then treated as in a redirect.
 	ByService bool
 }
 
-// A FollowUp is the second request of one stream, from the header of the stream to the response. The reader starts it and a
-// goroutine sends it. If the stream ends meanwhile, that goroutine takes the stream over and reports its end.
+// A FollowUp is the second request of one stream, from the header of the stream to the response. The reader starts
+// it, and a goroutine sends it. If the stream ends meanwhile, that goroutine becomes the owner of the stream and
+// reports its end.
 type FollowUp struct {
 	stream *Stream
 	url    *url.URL // of the stream before redirects
 	base   *url.URL // after redirects
 
 	// Guarded by the stream's mu.
-	timer   *time.Timer // until its event
-	cancel  context.CancelFunc
-	running bool     // its goroutine will look at ended
-	done    bool     // it was accepted
-	failed  *failure // the reader is to end the stream
-	ended   *failure // how the stream ended while it was running
+	timer     *time.Timer // for the wait for its event
+	cancel    context.CancelFunc
+	running   bool // its goroutine will handle streamEnd
+	accepted  bool
+	failure   *failure // makes the reader end the stream
+	streamEnd *failure // the end of the stream during the request
 }
 
 var (
-	errNoFirstEvent = errors.New("the event that it waits for did not come in time")
-	errSecond       = errors.New("the second request (then)")
+	errNoFirstEvent  = errors.New("its event did not arrive in time")
+	errSecondRequest = errors.New("the second request (then)")
 )
 
-// awaitFirst starts the wait for the event of the second request.
-func (s *Stream) awaitFirst(r *Response) {
+// startFollowUp starts the wait for the event of the second request.
+func (s *Stream) startFollowUp(r *Response) {
 	f := &FollowUp{stream: s, url: r.requestURL, base: r.URL}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.follow, s.awaits = f, true
+	s.follow, s.awaitsEvent = f, true
 	if timeout := s.opts.FollowUpTimeout; timeout > 0 {
 		f.timer = time.AfterFunc(timeout, func() {
 			f.fail(followUpFailure(fmt.Errorf("%w: %v", errNoFirstEvent, timeout), 0))
@@ -61,7 +63,7 @@ func (s *Stream) awaitFirst(r *Response) {
 }
 
 func followUpFailure(err error, status int) *failure {
-	return &failure{reason: ReasonThen, err: fmt.Errorf("%w: %w", errSecond, err), status: status}
+	return &failure{reason: ReasonThen, err: fmt.Errorf("%w: %w", errSecondRequest, err), status: status}
 }
 
 // fail ends the stream for a failure of its second request. It does not wait.
@@ -69,25 +71,25 @@ func (f *FollowUp) fail(why *failure) {
 	s := f.stream
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.follow != f || f.failed != nil || f.done {
-		return // the stream has ended, or waits no more
+	if s.follow != f || f.failure != nil || f.accepted {
+		return // the stream has ended, or has no pending request
 	}
-	f.failed = why
+	f.failure = why
 	s.attention.Store(true)
 	if s.raw != nil {
 		_ = s.raw.Close()
 	}
 }
 
-// followFirst offers an event to the second request.
-func (s *Stream) followFirst(e *eventstream.Event) {
+// offerEvent offers an event to the second request.
+func (s *Stream) offerEvent(e *eventstream.Event) {
 	s.mu.Lock()
 	f := s.follow
 	s.mu.Unlock()
 	if !s.on.FollowUp(e, f) {
 		return
 	}
-	s.awaits = false
+	s.awaitsEvent = false
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if f.timer != nil {
@@ -102,10 +104,10 @@ func (f *FollowUp) Pending() bool {
 	return f.pending()
 }
 
-func (f *FollowUp) pending() bool { return f.stream.follow == f && f.failed == nil }
+func (f *FollowUp) pending() bool { return f.stream.follow == f && f.failure == nil }
 
-// Send sends the request in a goroutine, unless the stream has ended. An error ends the stream with ReasonThen. Any goroutine may
-// call it, once.
+// Send sends the request in a goroutine, unless the stream has ended. An error ends the stream with ReasonThen. Any
+// goroutine may call Send, but only once.
 func (f *FollowUp) Send(second *SecondRequest, err error) {
 	s := f.stream
 	var r *request
@@ -126,7 +128,8 @@ func (f *FollowUp) Send(second *SecondRequest, err error) {
 	go f.run(ctx, second, r)
 }
 
-// request resolves the URL, and applies the rule of redirects if the service chose the origin by its event or by a redirect.
+// request resolves the URL. If the service chose another origin, by its event or by a redirect, it is treated as in a
+// redirect.
 func (f *FollowUp) request(second *SecondRequest) (*request, error) {
 	o := f.stream.opts
 	to, err := f.base.Parse(second.URL)
@@ -164,14 +167,14 @@ func (f *FollowUp) run(ctx context.Context, second *SecondRequest, r *request) {
 	}
 	s.mu.Lock()
 	f.running = false
-	ended := f.ended
+	ended := f.streamEnd
 	if why == nil {
-		f.done, s.failures = true, 0
+		f.accepted, s.failures = true, 0
 	}
 	s.mu.Unlock()
 	switch {
 	case ended != nil:
-		s.closed(nil, ended) // ends the ownership of the stream
+		s.closed(nil, ended) // also ends the ownership of the stream
 	case why != nil && ctx.Err() == nil: // otherwise all streams end
 		f.fail(why)
 	}
@@ -180,7 +183,7 @@ func (f *FollowUp) run(ctx context.Context, second *SecondRequest, r *request) {
 	}
 }
 
-// send returns a response that was accepted, or the failure.
+// send sends the request and returns an accepted response, or the failure.
 func (f *FollowUp) send(ctx context.Context, second *SecondRequest, r *request) (*Response, *failure) {
 	s := f.stream
 	c := s.group.client
@@ -220,32 +223,32 @@ const (
 	drainFor   = 250 * time.Millisecond
 )
 
-// drain reads the rest of a response, so that the server closes the connection and keeps its address in TIME_WAIT: a ramp of
-// thousands would use up the addresses here.
+// drain reads the rest of a response, so that the server closes the connection first and has it in TIME_WAIT.
+// Otherwise a ramp of thousands of streams could run out of ephemeral ports.
 func (r *Response) drain() {
 	_ = r.conn.SetReadDeadline(time.Now().Add(drainFor))
 	_, _ = io.Copy(io.Discard, io.LimitReader(r.conn, drainBytes))
 	hangUp(r.conn)
 }
 
-// endFollow is called by the reader when its stream has ended. It returns the end to report, which may be the failure of the second
-// request; nil if the goroutine of that reports it.
+// endFollow ends the second request after the end of its stream. It returns the failure to report, which may be that
+// of the second request, or nil if the goroutine of the second request reports it. The reader calls it.
 func (s *Stream) endFollow(end *failure) *failure {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.follow
-	s.follow, s.awaits = nil, false
+	s.follow, s.awaitsEvent = nil, false
 	if f.timer != nil {
 		f.timer.Stop()
 	}
-	if !f.done {
+	if !f.accepted {
 		s.failures++
 	}
-	if f.failed != nil && s.stopped == "" && errors.Is(end.err, net.ErrClosed) {
-		end = f.failed
+	if f.failure != nil && s.stopped == "" && errors.Is(end.err, net.ErrClosed) {
+		end = f.failure
 	}
 	if f.running {
-		f.ended = end
+		f.streamEnd = end
 		f.cancel()
 		return nil
 	}

@@ -19,98 +19,99 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// What this client tells a server of itself in SETTINGS (RFC 9113, section 6.5.2); the rest is as the protocol has it.
+// Settings of this client (RFC 9113, section 6.5.2). Except for h2ConnWindow they are the defaults of the protocol.
 const (
-	h2Window     = 65535   // INITIAL_WINDOW_SIZE: what may wait for the reader of one stream
-	h2ConnWindow = 1 << 20 // of the connection, given back as it comes: no stream holds up another
+	h2Window     = 65535   // INITIAL_WINDOW_SIZE: maximum unread bytes of one stream
+	h2ConnWindow = 1 << 20 // window of the connection; it is enlarged on arrival, so that no stream blocks another
 	h2MaxFrame   = 16384   // MAX_FRAME_SIZE
-	h2Table      = 4096    // HEADER_TABLE_SIZE, of ours and at most of theirs
+	h2Table      = 4096    // HEADER_TABLE_SIZE of both directions at most
 )
 
 const (
 	h2FirstStream = 1
-	h2LastStream  = 1<<31 - 3 // a connection whose numbers are used up is let go
+	h2LastStream  = 1<<31 - 3 // after it a connection opens no stream
 	h2Unlimited   = 1<<31 - 1
-	h2IdleFor     = time.Second // without a stream, until it is closed
+	h2IdleFor     = time.Second // how long a connection without streams stays open
 )
 
-// h2Conn is a connection over which HTTP/2 is spoken (RFC 9113), with the streams that share it. One goroutine reads it,
-// on Linux the poller: what comes for a stream is handed to that stream's reader in the same turn. Any goroutine writes.
+// An h2Conn is an HTTP/2 connection (RFC 9113) with its streams. One goroutine reads it, on Linux the poller. It
+// passes the bytes of a stream to the reader of that stream in the same turn. Any goroutine may write.
 type h2Conn struct {
-	net          net.Conn // that TLS or the server is spoken to on
+	net          net.Conn // a tls.Conn, or the plain connection
 	remote       net.Addr
-	through      *proxy.Proxy
-	tls          *tls.ConnectionState // no more than what tags tell of it; nil for a plain one
+	route        *proxy.Proxy
+	tls          *tls.ConnectionState // only the fields for tags; nil for a plain connection
 	pool         *h2Pool
-	singleStream bool          // for one stream: what is done to the connection is done to that
-	ready        chan struct{} // closed when the server's SETTINGS have come, or the connection has failed
+	singleStream bool          // the connection is for one stream, so a cut may affect all of it
+	ready        chan struct{} // closed after the SETTINGS of the server, or when the connection has ended
 
-	polled *polled   // nil where a goroutine reads
-	to     io.Writer // TLS, or the sender; nil where a goroutine reads
+	polled *polled   // nil without a poller
+	writer io.Writer // TLS, or the sender; nil without a poller
 	sender sender
-	cursor h2Cursor // of the reader, as what follows
 
-	active  *h2Stream     // whose turn it is, since DATA has come for it
-	payload []byte        // of that, what it has not read yet
-	readAt  time.Duration // since processStart: when the reader last looked what has come
+	// Of the reader.
+	cursor  h2Cursor
+	active  *h2Stream     // the stream whose DATA is being read
+	payload []byte        // the unread part of that DATA
+	readAt  time.Duration // time of the last read, since processStart
 
-	mu          sync.Mutex // guards what follows
-	streams     h2Streams
-	nudged      []*h2Stream // want a turn
-	places      int         // reserved for streams that have no number yet
-	per         int         // streams at most, by the script; 0: no bound of its own
-	next        uint32      // the next stream's number
-	most        uint32      // MAX_CONCURRENT_STREAMS of the server
-	frame       uint32      // MAX_FRAME_SIZE of the server
-	initial     int64       // INITIAL_WINDOW_SIZE of the server
-	window      int64       // what may be sent on the connection
-	unread      int32       // received, and not given back to the connection's window
-	hasSettings bool        // the server's SETTINGS have come
-	last        uint32      // of GOAWAY: no later stream was or will be looked at
-	goAwayErr   error       // what GOAWAY said; nil without one
-	opened      bool        // an event stream was, on this connection
-	retired     bool        // closed for want of streams
-	doubted     bool        // nothing has come since a stream on it was given up for that: see doubt
-	failed      error       // why it has ended
-	broken      error       // why nothing can be written
-	idle        *time.Timer
+	mu            sync.Mutex // guards the fields below
+	streams       h2Streams
+	nudges        []*h2Stream // streams that requested a turn
+	reservations  int         // for streams without an id
+	maxStreams    int         // limit of the caller; 0: none
+	nextID        uint32      // id of the next stream
+	maxConcurrent uint32      // MAX_CONCURRENT_STREAMS of the server
+	maxFrame      uint32      // MAX_FRAME_SIZE of the server
+	initialWindow int64       // INITIAL_WINDOW_SIZE of the server
+	window        int64       // bytes that may be sent on the connection
+	unread        int32       // bytes received since the window was last enlarged
+	hasSettings   bool        // the SETTINGS of the server have arrived
+	lastID        uint32      // of GOAWAY: the server processes no later stream
+	goAwayErr     error       // from GOAWAY; nil without one
+	hadStream     bool        // an event stream was opened
+	isRetired     bool        // to be closed, because it has no streams
+	isSuspect     bool        // no byte has arrived since a stream timed out; see suspect
+	endErr        error       // why the connection has ended; nil before
+	writeErr      error       // of a failed write
+	idle          *time.Timer
 
-	out    bytes.Buffer // frames to be written
-	framer *http2.Framer
-	fields *hpack.Encoder
-	block  bytes.Buffer // a header list that is being encoded
+	out         bytes.Buffer // frames to write
+	framer      *http2.Framer
+	encoder     *hpack.Encoder
+	headerBlock bytes.Buffer // output of encoder
 }
 
-// newH2Conn makes a connection of one over which nothing was said. Its reader is begun by start.
+// newH2Conn returns an HTTP/2 connection on a new connection. The caller calls sendPreface and start.
 func newH2Conn(a *Response, pool *h2Pool, per int) *h2Conn {
 	c := &h2Conn{
-		net: a.conn, remote: a.Remote, through: a.proxy, pool: pool, per: per, singleStream: per == 1,
-		ready: make(chan struct{}),
-		next:  h2FirstStream, most: h2Unlimited, frame: h2MaxFrame, initial: h2Window, window: h2Window, last: h2Unlimited,
+		net: a.conn, remote: a.Remote, route: a.proxy, pool: pool, maxStreams: per, singleStream: per == 1,
+		ready:  make(chan struct{}),
+		nextID: h2FirstStream, maxConcurrent: h2Unlimited, maxFrame: h2MaxFrame, initialWindow: h2Window, window: h2Window, lastID: h2Unlimited,
 	}
 	if a.TLS != nil {
 		c.tls = &tls.ConnectionState{Version: a.TLS.Version, CipherSuite: a.TLS.CipherSuite}
 	}
 	c.framer = http2.NewFramer(&c.out, nil)
-	c.fields = hpack.NewEncoder(&c.block)
+	c.encoder = hpack.NewEncoder(&c.headerBlock)
 	c.cursor.begin()
 	return c
 }
 
-// greet writes the preface of a client. It may wait: the connection has no reader yet.
-func (c *h2Conn) greet() error {
+// sendPreface writes the client preface. It may block, because the connection has no reader yet.
+func (c *h2Conn) sendPreface() error {
 	c.out.WriteString(http2.ClientPreface)
 	_ = c.framer.WriteSettings(
 		http2.Setting{ID: http2.SettingEnablePush, Val: 0},
 		http2.Setting{ID: http2.SettingMaxHeaderListSize, Val: http1.MaxHead},
 	)
-	_ = c.framer.WriteWindowUpdate(0, h2ConnWindow-h2Window) // to a buffer: these have no error
+	_ = c.framer.WriteWindowUpdate(0, h2ConnWindow-h2Window) // writing to a buffer does not fail
 	_, err := c.net.Write(c.out.Bytes())
 	c.out.Reset()
-	return err //nolint:wrapcheck // its caller says of what
+	return err //nolint:wrapcheck // the caller wraps it
 }
 
-// start gives the connection its reader.
+// start starts the reader of the connection.
 func (c *h2Conn) start() error {
 	if c.poll() {
 		return c.polled.start()
@@ -119,7 +120,7 @@ func (c *h2Conn) start() error {
 	return nil
 }
 
-// read is the reader where there is no poller.
+// read is the reader of a connection without a poller.
 func (c *h2Conn) read() {
 	buf := make([]byte, 2*h2MaxFrame)
 	var b eventstream.Block
@@ -131,40 +132,40 @@ func (c *h2Conn) read() {
 func (c *h2Conn) isClosed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.failed != nil
+	return c.endErr != nil
 }
 
 var _ turner = (*h2Conn)(nil)
 
-// turn takes what has come. One half of the buffer is for frames, the other for the streams.
+// turn reads what has arrived. One half of the buffer is for frames, the other half for the streams.
 func (c *h2Conn) turn(buf []byte, b *eventstream.Block) {
 	if err := c.sender.flush(); err != nil {
-		c.failUnwritten(err, buf, b)
+		c.failWrite(err, buf, b)
 		return
 	}
-	if !c.turnNudged(buf, b) {
+	if !c.turnNudges(buf, b) {
 		return
 	}
-	if err := c.bring(buf, b); err != errNotReady {
+	if err := c.readFrames(buf, b); err != errNotReady {
 		c.fail(err, buf, b)
 	}
 }
 
-// bring reads frames until nothing is left; it returns errNotReady then.
-func (c *h2Conn) bring(buf []byte, b *eventstream.Block) error {
+// readFrames reads frames until it fails, with errNotReady if there are no more bytes.
+func (c *h2Conn) readFrames(buf []byte, b *eventstream.Block) error {
 	half := len(buf) / 2
 	c.readAt = time.Since(processStart)
 	for {
 		n, err := c.receive(buf[:half])
 		if n > 0 {
-			if broken := c.cursor.take(c, buf[:n], buf[half:], b); broken != nil {
+			if broken := c.cursor.read(c, buf[:n], buf[half:], b); broken != nil {
 				return broken
 			}
 			c.mu.Lock()
-			c.doubted = false
+			c.isSuspect = false
 			c.flush()
-			if c.failed != nil {
-				err = c.failed
+			if c.endErr != nil {
+				err = c.endErr
 			}
 			c.mu.Unlock()
 		}
@@ -174,7 +175,7 @@ func (c *h2Conn) bring(buf []byte, b *eventstream.Block) error {
 	}
 }
 
-// receive is a read that does not wait where there is a poller. Elsewhere a nudge ends it.
+// receive reads from the connection. With a poller it does not block. Otherwise a nudge ends it with errNotReady.
 func (c *h2Conn) receive(p []byte) (int, error) {
 	if c.polled != nil {
 		return c.polled.Read(p)
@@ -186,15 +187,15 @@ func (c *h2Conn) receive(p []byte) (int, error) {
 		c.mu.Unlock()
 		err = errNotReady
 	}
-	return n, err //nolint:wrapcheck // as it is
+	return n, err //nolint:wrapcheck // compared with errNotReady and io.EOF
 }
 
-// turnNudged gives those streams a turn that asked for one. It returns false where the connection has ended, or rests.
-func (c *h2Conn) turnNudged(buf []byte, b *eventstream.Block) bool {
+// turnNudges gives a turn to the streams that requested one. It returns false if the connection has ended or pauses.
+func (c *h2Conn) turnNudges(buf []byte, b *eventstream.Block) bool {
 	c.mu.Lock()
-	for len(c.nudged) > 0 {
-		nudged := c.nudged
-		c.nudged = nil
+	for len(c.nudges) > 0 {
+		nudged := c.nudges
+		c.nudges = nil
 		c.mu.Unlock()
 		for _, st := range nudged {
 			st.turn(buf[len(buf)/2:], b)
@@ -202,11 +203,11 @@ func (c *h2Conn) turnNudged(buf []byte, b *eventstream.Block) bool {
 		c.mu.Lock()
 	}
 	c.flush()
-	err := c.broken
-	if c.retired {
+	err := c.writeErr
+	if c.isRetired {
 		err = errRetired
 	}
-	failed, only := c.failed != nil, c.only()
+	failed, singleStreamOf := c.endErr != nil, c.only()
 	c.mu.Unlock()
 	switch {
 	case failed:
@@ -214,28 +215,28 @@ func (c *h2Conn) turnNudged(buf []byte, b *eventstream.Block) bool {
 		c.fail(err, buf, b)
 		return false
 	case err != nil:
-		c.failUnwritten(err, buf, b)
+		c.failWrite(err, buf, b)
 		return false
 	}
-	if failed || only == nil || !only.resting() {
+	if failed || singleStreamOf == nil || !singleStreamOf.isPaused() {
 		return !failed
 	}
-	only.turn(buf[len(buf)/2:], b) // it may be over: the server has ended the connection
-	return !only.resting() && !c.isClosed()
+	singleStreamOf.turn(buf[len(buf)/2:], b) // the pause may be over
+	return !singleStreamOf.isPaused() && !c.isClosed()
 }
 
-// failUnwritten ends a connection to which nothing can be written, when what the server said before is read.
-func (c *h2Conn) failUnwritten(err error, buf []byte, b *eventstream.Block) {
+// failWrite reads what the server sent before a failed write, and then ends the connection.
+func (c *h2Conn) failWrite(err error, buf []byte, b *eventstream.Block) {
 	if c.polled == nil {
-		_ = c.net.SetReadDeadline(time.Now().Add(lastChance))
+		_ = c.net.SetReadDeadline(time.Now().Add(finalReadTimeout))
 	}
-	if read := c.bring(buf, b); read != errNotReady && read != io.EOF {
-		err = read // tells more
+	if read := c.readFrames(buf, b); read != errNotReady && read != io.EOF {
+		err = read // more specific than the error of the write
 	}
 	c.fail(err, buf, b)
 }
 
-// only is the stream of a connection that has one, nil for any other connection. The caller holds mu.
+// onlyStream returns the stream of a connection for a single stream, nil if there is none. The caller holds mu.
 func (c *h2Conn) only() *h2Stream {
 	if c.singleStream {
 		for _, st := range c.streams {
@@ -245,10 +246,10 @@ func (c *h2Conn) only() *h2Stream {
 	return nil
 }
 
-// nudge gives a stream a turn soon, or the connection where st is nil. The caller holds mu.
+// nudge requests a turn for a stream, or for the connection if st is nil. The caller holds mu.
 func (c *h2Conn) nudge(st *h2Stream) {
 	if st != nil {
-		if c.nudged = append(c.nudged, st); len(c.nudged) > 1 {
+		if c.nudges = append(c.nudges, st); len(c.nudges) > 1 {
 			return
 		}
 	}
@@ -259,50 +260,50 @@ func (c *h2Conn) nudge(st *h2Stream) {
 	}
 }
 
-// flush writes the frames that wait. The caller holds mu.
+// flush writes the frames in out. The caller holds mu.
 func (c *h2Conn) flush() {
 	if c.out.Len() == 0 {
 		return
 	}
-	if c.broken == nil && c.failed == nil {
+	if c.writeErr == nil && c.endErr == nil {
 		if err := c.transmit(c.out.Bytes()); err != nil {
-			c.broken = fmt.Errorf("write to the connection: %w", err)
+			c.writeErr = fmt.Errorf("write to the connection: %w", err)
 			c.nudge(nil)
 		}
 	}
-	emptied(&c.out)
+	resetBuffer(&c.out)
 }
 
-// emptied empties a buffer, of which a connection keeps no more than it often needs.
-func emptied(b *bytes.Buffer) {
+// resetBuffer empties a buffer, and drops its memory if it is larger than a connection often needs.
+func resetBuffer(b *bytes.Buffer) {
 	if b.Reset(); b.Cap() > 256 {
 		*b = bytes.Buffer{}
 	}
 }
 
-// h2WriteFor bounds a write where there is no poller.
-const h2WriteFor = 10 * time.Second
+// h2WriteTimeout limits a write without a poller.
+const h2WriteTimeout = 10 * time.Second
 
 func (c *h2Conn) transmit(p []byte) error {
 	if c.polled == nil {
-		_ = c.net.SetWriteDeadline(time.Now().Add(h2WriteFor))
+		_ = c.net.SetWriteDeadline(time.Now().Add(h2WriteTimeout))
 		_, err := c.net.Write(p)
-		return err //nolint:wrapcheck // its caller says of what
+		return err //nolint:wrapcheck // the caller wraps it
 	}
-	_, err := c.to.Write(p)
-	return err //nolint:wrapcheck // its caller says of what
+	_, err := c.writer.Write(p)
+	return err //nolint:wrapcheck // the caller wraps it
 }
 
 var (
-	errRetired    = errors.New("the connection was closed because no stream was left on it")
-	errHalfStream = fmt.Errorf("the connection ended before the stream did: %w", io.ErrUnexpectedEOF)
-	// errUnprocessed is that of a request which the server has not looked at: it is asked again.
+	errRetired         = errors.New("the connection was closed because it had no stream")
+	errTruncatedStream = fmt.Errorf("the connection ended before the stream did: %w", io.ErrUnexpectedEOF)
+	// errUnprocessed is the error of a request that the server has not processed. It may be sent again.
 	errUnprocessed = errors.New("the server has not processed the request")
-	// errResetByPeer has a stream end as one does whose connection was reset.
+	// errResetByPeer makes the end of a stream count as a reset.
 	errResetByPeer = errors.New("reset by the server")
 )
 
-// fail ends the connection, with all its streams. For the reader.
+// fail ends the connection and all its streams. The reader calls it.
 func (c *h2Conn) fail(err error, buf []byte, b *eventstream.Block) {
 	var wrong *h2Error
 	c.mu.Lock()
@@ -318,24 +319,24 @@ func (c *h2Conn) fail(err error, buf []byte, b *eventstream.Block) {
 	case err == io.EOF && c.goAwayErr != nil:
 		err = c.goAwayErr
 	case err == io.EOF && !c.hasSettings:
-		err = fmt.Errorf("the server ended the connection without a word of HTTP/2: %w", io.ErrUnexpectedEOF)
+		err = fmt.Errorf("the server ended the connection without an HTTP/2 frame: %w", io.ErrUnexpectedEOF)
 	case err == io.EOF:
-		err = errHalfStream
-	case err == io.ErrUnexpectedEOF: // no connection says so but one of crypto/tls
-		err = errHalfRecord
+		err = errTruncatedStream
+	case err == io.ErrUnexpectedEOF: // only crypto/tls returns it
+		err = errTruncatedRecord
 	}
-	c.failed = err
+	c.endErr = err
 	if !c.hasSettings {
 		close(c.ready)
 		c.hasSettings = true
 	}
-	turns := c.nudged // streams that have ended may be among them
-	c.nudged = nil
-	for _, st := range slices.Clone(c.streams) { // each leaves
+	turns := c.nudges // may include streams that have ended
+	c.nudges = nil
+	for _, st := range slices.Clone(c.streams) { // end removes each
 		st.end(err)
 		turns = append(turns, st)
 	}
-	// A stream that gets its reader only now has its turn in start.
+	// A stream without a reader will have its turn in start.
 	turns = slices.DeleteFunc(turns, func(st *h2Stream) bool { return st.reader == nil })
 	if c.idle != nil {
 		c.idle.Stop()
@@ -348,7 +349,7 @@ func (c *h2Conn) fail(err error, buf []byte, b *eventstream.Block) {
 	c.hangUp()
 }
 
-// hangUp closes the connection. For the reader.
+// hangUp closes the connection. The reader calls it.
 func (c *h2Conn) hangUp() {
 	if c.polled != nil {
 		c.sender.close(c.polled.hangUp)

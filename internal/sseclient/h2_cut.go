@@ -6,11 +6,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// What is done to a connection is done to all its streams: one that is to be cut has a connection of its own. A stream that
-// shares one can be closed, and nothing else.
-var errSharedConnection = errors.New("the stream shares its connection with others (HTTP/2): give it one of its own, with the option streamsPerConnection: 1")
+// A cut of a connection affects all its streams. A stream that shares its connection can therefore only be closed.
+var errSharedConnection = errors.New("the stream shares its HTTP/2 connection with others; set the option streamsPerConnection to 1")
 
-// polledBy is the polled connection that carries a stream and no other, nil where there is none.
+// polledBy returns the polled connection of a stream that does not share it, nil if there is none.
 func polledBy(conn any) *polled {
 	switch w := conn.(type) {
 	case *polled:
@@ -23,8 +22,8 @@ func polledBy(conn any) *polled {
 	return nil
 }
 
-// cutShared asks for a cut of a stream over HTTP/2. The caller holds mu.
-func (s *Stream) cutShared(st *h2Stream, c *cutting) bool {
+// cutShared requests a cut of an HTTP/2 stream. The caller holds mu.
+func (s *Stream) cutShared(st *h2Stream, c *cutRequest) bool {
 	if c.kind != CutFIN && polledBy(st) == nil {
 		tcp := tcpOf(st.conn.net)
 		if !st.conn.singleStream || c.kind == CutPause || tcp == nil || cutNow(tcp, c.kind) != nil {
@@ -33,40 +32,40 @@ func (s *Stream) cutShared(st *h2Stream, c *cutting) bool {
 		c.done = true
 	}
 	s.request(c)
-	_ = st.Close() // gives it a turn
+	_ = st.Close() // requests a turn
 	return true
 }
 
-// turnShared closes a stream that is to be cut and has no connection of its own that the poller reads.
-func (s *Stream) turnShared(c *cutting, buf []byte, b *eventstream.Block) (done bool) {
+// turnShared makes a requested CutFIN of a stream that shares its connection, or whose connection is not polled.
+func (s *Stream) turnShared(c *cutRequest, buf []byte, b *eventstream.Block) (done bool) {
 	if _, ok := s.body.transport.(*h2Stream); !ok || polledBy(s.body.transport) != nil || c.kind != CutFIN {
 		return false
 	}
-	if s.readOn(buf, b) { // else it ended by itself
+	if s.readStream(buf, b) { // otherwise the stream has ended
 		c.done = true
 		s.finishStream(errCut)
 	}
 	return true
 }
 
-// bring reads what has come on the stream's own connection. It returns false where the stream has ended.
-func (s *Stream) bring(buf []byte, b *eventstream.Block) bool {
-	if !s.readOn(buf, b) {
+// readArrived reads what has arrived on a connection for this stream only. It returns false if the stream has ended.
+func (s *Stream) readArrived(buf []byte, b *eventstream.Block) bool {
+	if !s.readStream(buf, b) {
 		return false
 	}
 	st, ok := s.body.transport.(*h2Stream)
 	if !ok {
 		return true
 	}
-	st.direct = true
-	if err := st.conn.bring(buf, b); err != errNotReady {
+	st.ignoresCuts = true
+	if err := st.conn.readFrames(buf, b); err != errNotReady {
 		st.conn.fail(err, buf, b)
 	}
-	st.direct = false
+	st.ignoresCuts = false
 	return s.body.transport != nil
 }
 
-// abandon closes the stream's connection as hangUp does, and nothing is said on it any more.
+// abandon closes the connection of the stream by hangUp, without a further frame on it.
 func (s *Stream) abandon(hangUp func()) {
 	st, ok := s.body.transport.(*h2Stream)
 	if !ok {
@@ -75,21 +74,21 @@ func (s *Stream) abandon(hangUp func()) {
 	}
 	c := st.conn
 	c.mu.Lock()
-	c.failed, st.closed = errCut, true
+	c.endErr, st.closed = errCut, true
 	c.streams = nil
 	c.mu.Unlock()
 	c.sender.close(hangUp)
 }
 
-// ended says of a stream over HTTP/2 that nothing follows what has come.
-func ended(w transport) bool {
+// hasEnded reports whether a transport is an HTTP/2 stream that the server has ended.
+func hasEnded(w transport) bool {
 	st, ok := w.(*h2Stream)
 	return ok && st.err != nil
 }
 
-// resting reports whether the stream's reader does not want its connection read just now. Without a poller a cut has closed the
-// connection, which only a read notices.
-func (st *h2Stream) resting() bool {
+// isPaused reports whether a cut suspends reading from the connection. Without a poller it returns false: a cut has
+// then closed the connection, and only a read notices that.
+func (st *h2Stream) isPaused() bool {
 	if st.conn.polled == nil {
 		return false
 	}
@@ -99,6 +98,6 @@ func (st *h2Stream) resting() bool {
 	if !ok {
 		return false
 	}
-	c := s.due()
+	c := s.pendingCut()
 	return c != nil && c.done
 }

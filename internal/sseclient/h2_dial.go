@@ -10,8 +10,8 @@ import (
 )
 
 var (
-	errNoH2      = errors.New("the server does not speak HTTP/2 over TLS (ALPN h2)")
-	errForwarded = errors.New("requests to http:// URLs go to the proxy in HTTP/1.1: HTTP/2 by prior knowledge needs a way without one (NO_PROXY)")
+	errNoH2      = errors.New("the server does not support HTTP/2 over TLS (ALPN h2)")
+	errForwarded = errors.New("HTTP/2 without TLS is not possible through a proxy; add the host to NO_PROXY")
 )
 
 // mayShare reports whether a request may use HTTP/2.
@@ -19,35 +19,35 @@ func (r *request) mayShare() bool {
 	return r.Protocol == HTTP2 || r.Protocol == HTTPAny && r.url.Scheme == "https"
 }
 
-// unprocessedTries is how often a request is sent again at once that no server has looked at.
+// unprocessedTries is the maximum number of attempts to send a request that no server has processed.
 const unprocessedTries = 5
 
-// share is roundTrip for a request that may go over HTTP/2: on a connection that is there, or on a new one.
+// share is roundTrip for a request that may use HTTP/2, on an existing or a new connection.
 func (d *exchange) share(ctx context.Context, req *request) (*Response, *failure) {
 	reported := false
 	for try := 1; ; try++ {
-		c, a, fail := d.place(ctx, req)
+		c, a, fail := d.reserveConn(ctx, req)
 		switch {
 		case fail != nil && errors.Is(fail.err, errUnprocessed) && try < unprocessedTries:
 			continue
 		case fail != nil:
 			return nil, fail
 		case c == nil: // HTTP/1.1
-			return d.ask(ctx, req, a)
+			return d.sendRequest(ctx, req, a)
 		}
-		d.connected()
-		a = &Response{URL: req.url, Remote: c.remote, TLS: c.tls, proxy: c.through}
+		d.releasePermit()
+		a = &Response{URL: req.url, Remote: c.remote, TLS: c.tls, proxy: c.route}
 		debug := d.newDebug()
 		if !reported {
 			debug.request(req)
 			reported = true
 		}
-		err := c.ask(ctx, req, a)
+		err := c.sendRequest(ctx, req, a)
 		if errors.Is(err, errUnprocessed) && try < unprocessedTries {
 			continue
 		}
 		if err != nil {
-			return nil, phaseFailure(ctx, ReasonError, "read the response header"+c.through.Through(), err)
+			return nil, phaseFailure(ctx, ReasonError, "read the response header"+c.route.Through(), err)
 		}
 		debug.response(a)
 		if !d.attach(a.conn) {
@@ -58,12 +58,12 @@ func (d *exchange) share(ctx context.Context, req *request) (*Response, *failure
 	}
 }
 
-// place is a place on a connection of HTTP/2, or a connection of HTTP/1.1 that the server wants instead.
-func (d *exchange) place(ctx context.Context, req *request) (*h2Conn, *Response, *failure) {
+// reserveConn returns an HTTP/2 connection with a reservation, or an HTTP/1.1 connection if the server chose that.
+func (d *exchange) reserveConn(ctx context.Context, req *request) (*h2Conn, *Response, *failure) {
 	pool, key := &d.client.pool, h2Key{req.url.Scheme, strings.ToLower(req.url.Host), req.Sharing}
 	singleStream := req.PerConnection == 1
 	if !singleStream {
-		c, err := pool.place(ctx, key, d.client.DialPatience)
+		c, err := pool.reserve(ctx, key, d.client.DialPatience)
 		if err != nil {
 			return nil, nil, phaseFailure(ctx, ReasonError, "wait for a connection", err)
 		}
@@ -71,18 +71,19 @@ func (d *exchange) place(ctx context.Context, req *request) (*h2Conn, *Response,
 			return c, nil, nil
 		}
 	}
-	c, a, fail := d.dial2(ctx, req)
+	c, a, fail := d.dialHTTP2(ctx, req)
 	if !singleStream {
-		pool.dialed(key, c, a != nil)
+		pool.endDial(key, c, a != nil)
 	}
 	return c, a, fail
 }
 
-// dial2 makes a connection of HTTP/2, with a place on it reserved.
-func (d *exchange) dial2(ctx context.Context, req *request) (*h2Conn, *Response, *failure) {
+// dialHTTP2 dials an HTTP/2 connection with a reservation. If the server chose HTTP/1.1, it returns the connection as
+// a Response.
+func (d *exchange) dialHTTP2(ctx context.Context, req *request) (*h2Conn, *Response, *failure) {
 	var raw net.Conn
 	stop := func() bool { return true }
-	dialer := *d // the connection is not the stream's: it may outlive that
+	dialer := *d // the connection may outlive the stream
 	dialer.attach = func(conn net.Conn) bool {
 		raw = conn
 		stop = context.AfterFunc(ctx, func() { hangUp(conn) })
@@ -111,21 +112,21 @@ func (d *exchange) dial2(ctx context.Context, req *request) (*h2Conn, *Response,
 		return nil, a, nil
 	}
 	c := newH2Conn(a, &d.client.pool, int(req.PerConnection))
-	err := c.greet()
+	err := c.sendPreface()
 	if stopped := stop(); err == nil && !stopped {
 		err = cmp.Or(ctx.Err(), net.ErrClosed)
 	}
 	if err == nil {
-		a.hold()
+		a.keepOpen()
 		err = c.start()
 	}
 	if err != nil {
 		c.hangUp()
-		return nil, nil, phaseFailure(ctx, ReasonError, "begin HTTP/2", err)
+		return nil, nil, phaseFailure(ctx, ReasonError, "start HTTP/2", err)
 	}
 	if err = c.awaitSettings(ctx); err != nil {
 		c.retire()
-		return nil, nil, phaseFailure(ctx, ReasonError, "begin HTTP/2", err)
+		return nil, nil, phaseFailure(ctx, ReasonError, "start HTTP/2", err)
 	}
 	return c, nil, nil
 }

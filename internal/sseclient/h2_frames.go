@@ -14,125 +14,125 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// h2Error is what a server does that HTTP/2 forbids, to the connection (RFC 9113, section 5.4.1).
+// An h2Error is a violation of HTTP/2 by the server (RFC 9113, section 5.4).
 type h2Error struct {
 	code http2.ErrCode
 	err  error
 }
 
 func (e *h2Error) Error() string {
-	return fmt.Sprintf("the server broke HTTP/2 (%v): %v", e.code, e.err)
+	return fmt.Sprintf("the server violated HTTP/2 (%v): %v", e.code, e.err)
 }
 
 func (e *h2Error) Unwrap() error { return e.err }
 
-func broke(code http2.ErrCode, format string, args ...any) *h2Error {
+func protocolError(code http2.ErrCode, format string, args ...any) *h2Error {
 	return &h2Error{code, fmt.Errorf(format, args...)}
 }
 
 const (
 	h2FrameHeader = 9
-	// h2MaxBlock bounds a header list as it comes, in HEADERS and all its CONTINUATIONs.
+	// h2MaxBlock is the maximum size of an encoded header list, in HEADERS and all its CONTINUATION frames.
 	h2MaxBlock = 2 * http1.MaxHead
 )
 
-// h2Cursor is where the reader of a connection is among its frames. What comes in DATA is handed on as it comes; any
-// other frame is kept until it is whole, a header list until its last part has come.
+// An h2Cursor is the position of the reader of a connection within a frame. It passes the content of DATA on as it
+// arrives. It keeps other frames until they are complete, and a header list until its last frame.
 type h2Cursor struct {
-	head [h2FrameHeader]byte
-	have int // bytes of the header
+	head    [h2FrameHeader]byte
+	headLen int // bytes of the header that have arrived
 	http2.FrameHeader
-	left   uint32 // bytes of the payload to come
-	pad    uint32 // of these, the last ones are padding
-	padded bool   // the length of the padding has not come yet
-	to     *h2Stream
+	remaining uint32 // bytes of the payload that have not arrived
+	padding   uint32 // bytes of padding at the end of the payload
+	padded    bool   // the length of the padding has not arrived
+	stream    *h2Stream
 
-	whole  bytes.Buffer // frames that are no DATA, as they came
-	expect uint32       // the stream whose CONTINUATION has to follow; 0: none
-	framer *http2.Framer
+	frames       bytes.Buffer // the current frame other than DATA, and the header list before it
+	continuation uint32       // the stream whose CONTINUATION must follow; 0: none
+	framer       *http2.Framer
 }
 
 func (r *h2Cursor) begin() {
-	r.framer = http2.NewFramer(nil, &r.whole)
+	r.framer = http2.NewFramer(nil, &r.frames)
 	r.framer.SetMaxReadFrameSize(h2MaxFrame)
 	r.framer.MaxHeaderListSize = http1.MaxHead
 	r.framer.ReadMetaHeaders = hpack.NewDecoder(h2Table, nil)
 }
 
-// take goes through what has come. Its error ends the connection.
-func (r *h2Cursor) take(c *h2Conn, p, buf []byte, b *eventstream.Block) error {
+// read processes bytes. Its error ends the connection.
+func (r *h2Cursor) read(c *h2Conn, p, buf []byte, b *eventstream.Block) error {
 	for len(p) > 0 {
-		if r.have < h2FrameHeader {
-			n := copy(r.head[r.have:], p)
-			r.have, p = r.have+n, p[n:]
-			if r.have < h2FrameHeader {
+		if r.headLen < h2FrameHeader {
+			n := copy(r.head[r.headLen:], p)
+			r.headLen, p = r.headLen+n, p[n:]
+			if r.headLen < h2FrameHeader {
 				break
 			}
-			if err := r.open(c); err != nil {
+			if err := r.beginFrame(c); err != nil {
 				return err
 			}
 		}
-		n := min(len(p), int(r.left))
+		n := min(len(p), int(r.remaining))
 		part := p[:n]
-		r.left, p = r.left-uint32(n), p[n:] // #nosec G115 -- at most r.left
+		r.remaining, p = r.remaining-uint32(n), p[n:] // #nosec G115 -- at most r.left
 		if r.Type == http2.FrameData {
 			r.data(c, part, buf, b)
 		} else {
-			_, _ = r.whole.Write(part)
+			_, _ = r.frames.Write(part)
 		}
-		if r.left > 0 {
+		if r.remaining > 0 {
 			break
 		}
-		r.have = 0
-		if err := r.shut(c, buf, b); err != nil {
+		r.headLen = 0
+		if err := r.endFrame(c, buf, b); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// open begins a frame whose header has come.
-func (r *h2Cursor) open(c *h2Conn) error {
+// beginFrame starts a frame after its header.
+func (r *h2Cursor) beginFrame(c *h2Conn) error {
 	h := r.head[:]
 	r.FrameHeader = http2.FrameHeader{
 		Length: uint32(h[0])<<16 | uint32(h[1])<<8 | uint32(h[2]), Type: http2.FrameType(h[3]), Flags: http2.Flags(h[4]),
 		StreamID: binary.BigEndian.Uint32(h[5:]) & (1<<31 - 1),
 	}
-	r.left, r.pad, r.padded, r.to = r.Length, 0, false, nil
+	r.remaining, r.padding, r.padded, r.stream = r.Length, 0, false, nil
 	hasSettings := c.isSettled()
 	switch {
 	case !hasSettings && string(h[:5]) == "HTTP/":
 		return errNotH2
 	case !hasSettings && (r.Type != http2.FrameSettings || r.Flags.Has(http2.FlagSettingsAck)):
-		return broke(http2.ErrCodeProtocol, "it did not begin with SETTINGS, but with %v", r.Type)
+		return protocolError(http2.ErrCodeProtocol, "its first frame is %v, not SETTINGS", r.Type)
 	case r.Length > h2MaxFrame:
-		return broke(http2.ErrCodeFrameSize, "a %v frame of %d bytes, over the %d that are allowed", r.Type, r.Length, h2MaxFrame)
-	case r.expect != 0 && (r.Type != http2.FrameContinuation || r.StreamID != r.expect):
-		return broke(http2.ErrCodeProtocol, "%v of stream %d where CONTINUATION of stream %d had to follow", r.Type, r.StreamID, r.expect)
-	case r.whole.Len()+int(r.Length) > h2MaxBlock:
-		return broke(http2.ErrCodeEnhanceYourCalm, "%w", errHeaderTooLong)
+		return protocolError(http2.ErrCodeFrameSize, "a %v frame of %d bytes exceeds the limit of %d", r.Type, r.Length, h2MaxFrame)
+	case r.continuation != 0 && (r.Type != http2.FrameContinuation || r.StreamID != r.continuation):
+		return protocolError(http2.ErrCodeProtocol, "%v of stream %d instead of CONTINUATION of stream %d", r.Type, r.StreamID, r.continuation)
+	case r.frames.Len()+int(r.Length) > h2MaxBlock:
+		return protocolError(http2.ErrCodeEnhanceYourCalm, "%w", errHeaderTooLong)
 	case r.Type == http2.FrameData:
-		return r.openData(c)
+		return r.beginData(c)
 	}
-	_, _ = r.whole.Write(h)
+	_, _ = r.frames.Write(h)
 	return nil
 }
 
-var errNotH2 = errors.New("the server answered in HTTP/1.1: it does not speak HTTP/2 here")
+var errNotH2 = errors.New("the server responded with HTTP/1.1 and does not support HTTP/2 without TLS")
 
-// openData counts DATA towards the windows, padding and all (section 6.9.1), and finds its stream.
-func (r *h2Cursor) openData(c *h2Conn) error {
+// beginData counts DATA, including its padding, towards the windows (section 6.9.1) and finds its stream.
+func (r *h2Cursor) beginData(c *h2Conn) error {
 	r.padded = r.Flags.Has(http2.FlagDataPadded)
 	if r.padded && r.Length == 0 {
-		return broke(http2.ErrCodeFrameSize, "DATA with padding whose length is missing")
+		return protocolError(http2.ErrCodeFrameSize, "DATA without the length of its padding")
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.isKnown(r.StreamID) {
-		return broke(http2.ErrCodeProtocol, "DATA of stream %d, which this client has not begun", r.StreamID)
+		return protocolError(http2.ErrCodeProtocol, "DATA of stream %d, which this client has not opened", r.StreamID)
 	}
 	if c.unread += int32(r.Length); c.unread > h2ConnWindow { // #nosec G115 -- a frame has 24 bits of length
-		return broke(http2.ErrCodeFlowControl, "more DATA than the window of the connection holds")
+		return protocolError(http2.ErrCodeFlowControl, "DATA exceeds the window of the connection")
 	}
 	if c.unread >= h2ConnWindow/2 {
 		_ = c.framer.WriteWindowUpdate(0, uint32(c.unread))
@@ -140,80 +140,80 @@ func (r *h2Cursor) openData(c *h2Conn) error {
 	}
 	st := c.streams.get(r.StreamID)
 	if st == nil {
-		return nil // it was closed here: what was on its way is let go
+		return nil // this client has closed the stream, so its DATA is discarded
 	}
 	switch st.unread += int32(r.Length); { // #nosec G115 -- a frame has 24 bits of length
-	case !st.answered:
-		st.refuse(broke(http2.ErrCodeProtocol, "DATA before HEADERS"))
+	case !st.hasHead:
+		st.refuse(protocolError(http2.ErrCodeProtocol, "DATA before HEADERS"))
 	case st.unread > h2Window:
-		st.refuse(broke(http2.ErrCodeFlowControl, "more DATA than the window of the stream holds"))
+		st.refuse(protocolError(http2.ErrCodeFlowControl, "DATA exceeds the window of the stream"))
 	default:
-		r.to = st
+		r.stream = st
 	}
 	return nil
 }
 
-// data hands on a part of DATA.
+// data passes a part of DATA to its stream.
 func (r *h2Cursor) data(c *h2Conn, part, buf []byte, b *eventstream.Block) {
-	unseen := 0
+	discarded := 0 // bytes of padding
 	if r.padded && len(part) > 0 {
-		r.pad, r.padded = uint32(part[0]), false
-		part, unseen = part[1:], 1
+		r.padding, r.padded = uint32(part[0]), false
+		part, discarded = part[1:], 1
 	}
-	// Of what has come and is to come the last bytes are padding.
-	if content := int(int64(len(part)) + int64(r.left) - int64(r.pad)); content < len(part) {
-		unseen += len(part) - max(content, 0)
+	// The padding is at the end of this part and the remaining bytes.
+	if content := int(int64(len(part)) + int64(r.remaining) - int64(r.padding)); content < len(part) {
+		discarded += len(part) - max(content, 0)
 		part = part[:max(content, 0)]
 	}
-	if r.to != nil {
-		r.to.bring(part, unseen, buf, b)
+	if r.stream != nil {
+		r.stream.deliver(part, discarded, buf, b)
 	}
 }
 
-// shut is called when a frame is whole.
-func (r *h2Cursor) shut(c *h2Conn, buf []byte, b *eventstream.Block) error {
+// endFrame processes a complete frame.
+func (r *h2Cursor) endFrame(c *h2Conn, buf []byte, b *eventstream.Block) error {
 	if r.Type == http2.FrameData {
-		if r.pad > 0 && r.pad >= r.Length {
-			return broke(http2.ErrCodeProtocol, "DATA with more padding than the frame is long")
+		if r.padding > 0 && r.padding >= r.Length {
+			return protocolError(http2.ErrCodeProtocol, "the padding of DATA exceeds the frame")
 		}
-		if r.to != nil && r.Flags.Has(http2.FlagDataEndStream) {
+		if r.stream != nil && r.Flags.Has(http2.FlagDataEndStream) {
 			c.mu.Lock()
-			r.to.end(io.EOF)
+			r.stream.end(io.EOF)
 			c.mu.Unlock()
-			r.to.turn(buf, b)
+			r.stream.turn(buf, b)
 		}
-		r.to = nil
+		r.stream = nil
 		return nil
 	}
-	if r.Type == http2.FrameHeaders || r.Type == http2.FrameContinuation && r.expect != 0 {
-		r.expect = 0
+	if r.Type == http2.FrameHeaders || r.Type == http2.FrameContinuation && r.continuation != 0 {
+		r.continuation = 0
 		if !r.Flags.Has(http2.FlagHeadersEndHeaders) {
-			r.expect = r.StreamID
+			r.continuation = r.StreamID
 			return nil
 		}
 	}
 	f, err := r.framer.ReadFrame()
-	emptied(&r.whole)
+	resetBuffer(&r.frames)
 	if err != nil {
-		return r.wrong(c, err)
+		return r.frameError(c, err)
 	}
 	return c.handle(f, buf, b)
 }
 
-// wrong judges a frame that the Framer refuses: an error of its stream, or of the connection.
-func (r *h2Cursor) wrong(c *h2Conn, err error) error {
+// frameError handles an invalid frame. It ends the stream, or returns an error that ends the connection.
+func (r *h2Cursor) frameError(c *h2Conn, err error) error {
 	detail := r.framer.ErrorDetail()
-	if one := (http2.StreamError{}); errors.As(err, &one) {
+	if streamErr := (http2.StreamError{}); errors.As(err, &streamErr) {
 		if detail == nil {
-			detail = one.Cause
+			detail = streamErr.Cause
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		switch st := c.streams.get(one.StreamID); {
+		switch st := c.streams.get(streamErr.StreamID); {
 		case st != nil:
-			st.refuse(broke(one.Code, "%v: %w", r.Type, detail))
-		case !c.isKnown(one.StreamID):
-			return broke(one.Code, "%v: %w", r.Type, detail)
+			st.refuse(protocolError(streamErr.Code, "%v: %w", r.Type, detail))
+		case !c.isKnown(streamErr.StreamID):
+			return protocolError(streamErr.Code, "%v: %w", r.Type, detail)
 		}
 		return nil
 	}
@@ -224,7 +224,7 @@ func (r *h2Cursor) wrong(c *h2Conn, err error) error {
 	if detail == nil {
 		detail = err
 	}
-	return broke(code, "%v: %w", r.Type, detail)
+	return protocolError(code, "%v: %w", r.Type, detail)
 }
 
 func (c *h2Conn) isSettled() bool {
@@ -233,5 +233,5 @@ func (c *h2Conn) isSettled() bool {
 	return c.hasSettings
 }
 
-// isKnown reports whether a stream is one of this client's, open or closed. The caller holds mu.
-func (c *h2Conn) isKnown(id uint32) bool { return id%2 == 1 && id < c.next }
+// isKnown reports whether this client has opened a stream, which may be closed again. The caller holds mu.
+func (c *h2Conn) isKnown(id uint32) bool { return id%2 == 1 && id < c.nextID }

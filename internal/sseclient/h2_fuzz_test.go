@@ -50,10 +50,10 @@ func readSplit(t *testing.T, said, pieces []byte) (all []string) {
 	c := newH2Conn(&Response{conn: discardConn{}}, new(h2Pool), 0)
 	var readers []*collector
 	for range 2 {
-		st := &h2Stream{conn: c, id: c.next}
+		st := &h2Stream{conn: c, id: c.nextID}
 		st.pipe = newH2Pipe(st)
 		c.streams = append(c.streams, st)
-		c.next += 2
+		c.nextID += 2
 		readers = append(readers, &collector{st: st})
 		st.reader = readers[len(readers)-1]
 	}
@@ -66,10 +66,10 @@ func readSplit(t *testing.T, said, pieces []byte) (all []string) {
 			n = min(n, 1+int(pieces[i%len(pieces)]))
 		}
 		part := bytes.Clone(said[:n])
-		err, said = c.cursor.take(c, part, buf, &b), said[n:]
+		err, said = c.cursor.read(c, part, buf, &b), said[n:]
 		clear(part) // it was lent
-		c.turnNudged(buf, &b)
-		require.LessOrEqual(t, c.cursor.whole.Len(), h2MaxBlock+h2MaxFrame)
+		c.turnNudges(buf, &b)
+		require.LessOrEqual(t, c.cursor.frames.Len(), h2MaxBlock+h2MaxFrame)
 		for _, r := range readers {
 			if r.st.pipe != nil {
 				require.LessOrEqual(t, len(r.st.pipe.data), h2Window)
@@ -77,7 +77,7 @@ func readSplit(t *testing.T, said, pieces []byte) (all []string) {
 		}
 	}
 	if err == nil {
-		err = errHalfStream
+		err = errTruncatedStream
 	}
 	if !c.isClosed() {
 		c.fail(err, buf, &b)

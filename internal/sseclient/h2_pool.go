@@ -7,32 +7,32 @@ import (
 	"time"
 )
 
-// h2Patience is how long a request waits for a dial that another one has begun, before it dials, too.
+// h2Patience is how long a request waits for the dial of another one before it dials, too.
 const h2Patience = time.Second
 
-// h2Pool has the connections of a virtual user that streams share, as k6/http has a transport of its own for each.
+// An h2Pool has the HTTP/2 connections of a virtual user that streams share. Virtual users share none, as in k6/http.
 type h2Pool struct {
 	mu    sync.Mutex
 	sites map[h2Key]*h2Site
 }
 
-// h2Key is what streams have in common that may share a connection. The rest, as of TLS, is the virtual user's.
+// An h2Key identifies streams of a virtual user that may share a connection.
 type h2Key struct {
 	scheme, host string
 	Sharing
 }
 
-// h2Site is what the pool knows of one key.
+// An h2Site is the state of the pool for one key.
 type h2Site struct {
-	conns   []*h2Conn     // the newest last
-	plain   bool          // the latest connection spoke HTTP/1.1
-	room    int           // streams that the latest connection may have; 0 before one
-	dials   int           // under way for waiting requests
-	waiting int           // requests that wait for these
-	changed chan struct{} // closed when a dial is over
+	conns    []*h2Conn     // the newest last
+	isHTTP1  bool          // the server chose HTTP/1.1 for the latest connection
+	capacity int           // of the latest connection; 0 before the first
+	dials    int           // in progress
+	waiting  int           // requests that wait for these dials
+	changed  chan struct{} // closed at the end of a dial
 }
 
-// site is that of a key. The caller holds mu.
+// site returns the site of a key. The caller holds mu.
 func (p *h2Pool) site(key h2Key) *h2Site {
 	if p.sites == nil {
 		p.sites = make(map[h2Key]*h2Site)
@@ -45,9 +45,9 @@ func (p *h2Pool) site(key h2Key) *h2Site {
 	return s
 }
 
-// place reserves a place on a connection. Without one the caller is to dial, and then to call dialed. It waits for the dial
-// of another where that may bring a place: a ramp is not to open a connection for each stream.
-func (p *h2Pool) place(ctx context.Context, key h2Key, patience time.Duration) (*h2Conn, error) {
+// reserve returns a connection with a reservation. It waits for dials of other requests that may provide one, so that
+// a ramp does not open a connection for each stream. If it returns nil, the caller must dial and then call endDial.
+func (p *h2Pool) reserve(ctx context.Context, key h2Key, patience time.Duration) (*h2Conn, error) {
 	timer := time.NewTimer(cmp.Or(patience, h2Patience))
 	defer timer.Stop()
 	p.mu.Lock()
@@ -57,7 +57,7 @@ func (p *h2Pool) place(ctx context.Context, key h2Key, patience time.Duration) (
 		if c := s.reserve(); c != nil {
 			return c, nil
 		}
-		if s.plain || s.dials == 0 || s.room > 0 && s.waiting >= s.dials*s.room {
+		if s.isHTTP1 || s.dials == 0 || s.capacity > 0 && s.waiting >= s.dials*s.capacity {
 			s.dials++
 			return nil, nil
 		}
@@ -65,11 +65,11 @@ func (p *h2Pool) place(ctx context.Context, key h2Key, patience time.Duration) (
 		s.waiting++
 		p.mu.Unlock()
 		var err error
-		impatient := false
+		timedOut := false
 		select {
 		case <-changed:
 		case <-timer.C:
-			impatient = true
+			timedOut = true
 		case <-ctx.Done():
 			err = ctx.Err()
 		}
@@ -78,14 +78,14 @@ func (p *h2Pool) place(ctx context.Context, key h2Key, patience time.Duration) (
 		if err != nil {
 			return nil, err //nolint:wrapcheck // its caller says of what
 		}
-		if impatient {
+		if timedOut {
 			s.dials++
 			return nil, nil
 		}
 	}
 }
 
-// reserve takes a place on the newest connection that has one.
+// reserve makes a reservation on the newest connection that allows one.
 func (s *h2Site) reserve() *h2Conn {
 	for i := len(s.conns) - 1; i >= 0; i-- {
 		if s.conns[i].reserve() {
@@ -95,9 +95,9 @@ func (s *h2Site) reserve() *h2Conn {
 	return nil
 }
 
-// dialed tells of a dial that place asked for: a connection that streams may share, or nil, and whether the server speaks
+// endDial reports the result of a dial after reserve: an HTTP/2 connection or nil, and whether the server chose
 // HTTP/1.1.
-func (p *h2Pool) dialed(key h2Key, c *h2Conn, plain bool) {
+func (p *h2Pool) endDial(key h2Key, c *h2Conn, isHTTP1 bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.site(key)
@@ -105,15 +105,15 @@ func (p *h2Pool) dialed(key h2Key, c *h2Conn, plain bool) {
 	if c != nil {
 		s.conns = append(s.conns, c)
 		c.mu.Lock()
-		s.room = c.room()
+		s.capacity = c.capacity()
 		c.mu.Unlock()
 	}
-	s.plain = plain || s.plain && c == nil
+	s.isHTTP1 = isHTTP1 || s.isHTTP1 && c == nil
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
-// forget takes out a connection that has ended.
+// forget removes a connection that has ended.
 func (p *h2Pool) forget(c *h2Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,7 +15,7 @@ func TestRequestWaitsForAnotherDialWithALimit(t *testing.T) {
 	pool := h2Pool{}
 	patience := 20 * time.Millisecond
 	place := func(ctx context.Context) error {
-		c, err := pool.place(ctx, key, patience)
+		c, err := pool.reserve(ctx, key, patience)
 		require.Nil(t, c)
 		return err
 	}

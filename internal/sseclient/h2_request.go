@@ -15,9 +15,9 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// ask sends a request on the connection, of which the caller has reserved a place, and waits for the head of the response
-// until ctx ends. It fills in the answer.
-func (c *h2Conn) ask(ctx context.Context, req *request, a *Response) error {
+// sendRequest sends a request on a connection with a reservation of the caller, and waits for the response head until
+// ctx ends. It fills a.
+func (c *h2Conn) sendRequest(ctx context.Context, req *request, a *Response) error {
 	st, err := c.begin(req)
 	if err != nil {
 		return err
@@ -29,7 +29,7 @@ func (c *h2Conn) ask(ctx context.Context, req *request, a *Response) error {
 		return err
 	}
 	for {
-		head, err := p.answer()
+		head, err := p.response()
 		if head != nil {
 			a.Status, a.Header, a.At, a.Proto = head.status, head.header, head.at, "HTTP/2.0"
 			a.frame = h2Framing(req.method, head)
@@ -41,72 +41,73 @@ func (c *h2Conn) ask(ctx context.Context, req *request, a *Response) error {
 		if err != nil {
 			_ = p.Close()
 			if err == context.DeadlineExceeded {
-				c.doubt()
+				c.suspect()
 			}
 			return err
 		}
 	}
 }
 
-// h2Framing returns the length of the body by the head; without one, END_STREAM is the end.
+// h2Framing returns the framing by the Content-Length. Without one, END_STREAM is the end of the body.
 func h2Framing(method string, head *h2Head) framing {
 	if length, err := strconv.ParseUint(head.header.Get("Content-Length"), 10, 63); err == nil &&
 		method != http.MethodHead && head.status != http.StatusNoContent && head.status != http.StatusNotModified {
-		return framing{kind: contentLength, remain: length}
+		return framing{kind: contentLength, remaining: length}
 	}
 	return framing{kind: untilClose}
 }
 
-// begin makes a stream of a place, and sends its request but for the body.
+// begin opens a stream for a reservation and sends the request without its body.
 func (c *h2Conn) begin(req *request) (*h2Stream, error) {
-	e := requestEncoders.Get().(*requestEncoder) // only these are put there
+	e := requestEncoders.Get().(*requestEncoder)
 	defer requestEncoders.Put(e)
 	httpReq := req.httpRequest(e)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.places--
-	if !c.usable() {
-		c.left()
+	c.reservations--
+	if !c.canOpen() {
+		c.retireIfUnused()
 		return nil, c.unprocessed()
 	}
-	st := &h2Stream{conn: c, id: c.next}
+	st := &h2Stream{conn: c, id: c.nextID}
 	st.pipe = newH2Pipe(st)
-	st.pipe.window = c.initial
-	c.next += 2
-	c.streams = append(c.streams, st) // no number is higher
+	st.pipe.window = c.initialWindow
+	c.nextID += 2
+	c.streams = append(c.streams, st) // has the highest id
 	c.encode(httpReq, req.body)
 	c.sendBlock(st.id, req.body == "")
 	c.flush()
 	return st, nil
 }
 
-// unprocessed is why a connection takes no request any more. The caller holds mu.
+// unprocessed returns why a connection accepts no further request. The caller holds mu.
 func (c *h2Conn) unprocessed() error {
-	if why := cmp.Or(c.goAwayErr, c.failed, c.broken); why != nil {
+	if why := cmp.Or(c.goAwayErr, c.endErr, c.writeErr); why != nil {
 		return fmt.Errorf("%w: %w", errUnprocessed, why)
 	}
-	return errUnprocessed // it has no number left, or was closed for want of streams
+	return errUnprocessed // the connection has used all ids, or is retired
 }
 
-// notInH2 are fields of a request that speak of its connection (RFC 9113, section 8.2.2).
-var notInH2 = []string{"Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade", "Host"}
+// connectionFields are header fields about the connection, which HTTP/2 forbids (RFC 9113, section 8.2.2), and Host.
+var connectionFields = []string{"Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade", "Host"}
 
-// ofOneStream are fields that differ from stream to stream, or that must not be guessed from the size of others.
-var ofOneStream = []string{":path", "authorization", "cookie", "last-event-id"}
+// sensitiveFields are header fields that differ between streams, or must not be guessed from the size of others. They
+// are not added to the compression tables.
+var sensitiveFields = []string{":path", "authorization", "cookie", "last-event-id"}
 
-// encode makes the header list of a request (section 8.3.1). The caller holds mu.
+// encode encodes the header list of a request (section 8.3.1). The caller holds mu.
 func (c *h2Conn) encode(r *http.Request, body string) {
-	c.block.Reset()
+	c.headerBlock.Reset()
 	field := func(name, value string) {
-		single := slices.Contains(ofOneStream, name)                                            // not to be kept by either side
-		_ = c.fields.WriteField(hpack.HeaderField{Name: name, Value: value, Sensitive: single}) // to a buffer: it has no error
+		sensitive := slices.Contains(sensitiveFields, name)
+		_ = c.encoder.WriteField(hpack.HeaderField{Name: name, Value: value, Sensitive: sensitive}) // writing to a buffer does not fail
 	}
 	field(":method", r.Method)
 	field(":scheme", r.URL.Scheme)
 	field(":authority", r.Host)
 	field(":path", r.URL.RequestURI())
 	for name, values := range r.Header {
-		if slices.Contains(notInH2, name) || name == "User-Agent" && values[0] == "" {
+		if slices.Contains(connectionFields, name) || name == "User-Agent" && values[0] == "" {
 			continue
 		}
 		for _, value := range values {
@@ -118,11 +119,11 @@ func (c *h2Conn) encode(r *http.Request, body string) {
 	}
 }
 
-// sendBlock sends the header list, in as many frames as it takes. The caller holds mu.
+// sendBlock sends the header list in one or more frames. The caller holds mu.
 func (c *h2Conn) sendBlock(id uint32, last bool) {
-	for first := true; first || c.block.Len() > 0; first = false {
-		part := c.block.Next(int(c.frame))
-		complete := c.block.Len() == 0
+	for first := true; first || c.headerBlock.Len() > 0; first = false {
+		part := c.headerBlock.Next(int(c.maxFrame))
+		complete := c.headerBlock.Len() == 0
 		if first {
 			_ = c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: part, EndStream: last, EndHeaders: complete})
 		} else {
@@ -131,8 +132,8 @@ func (c *h2Conn) sendBlock(id uint32, last bool) {
 	}
 }
 
-// send sends the body of the request, as fast as the server's windows let it. It returns early where the server has ended
-// the stream.
+// send sends the body of the request as fast as the windows of the server allow. It returns early if the server has
+// ended the stream.
 func (p *h2Pipe) send(ctx context.Context, body string) error {
 	for body != "" {
 		n := p.sendSome(body)
@@ -148,7 +149,7 @@ func (p *h2Pipe) send(ctx context.Context, body string) error {
 	return nil
 }
 
-// sendSome sends as much as it may; below 0 means that the body is not wanted.
+// sendSome sends as much as the windows allow and returns the number of bytes; -1 if the stream has ended.
 func (p *h2Pipe) sendSome(body string) int {
 	c := p.st.conn
 	c.mu.Lock()
@@ -156,7 +157,7 @@ func (p *h2Pipe) sendSome(body string) int {
 	if p.st.closed {
 		return -1
 	}
-	n := min(int64(len(body)), c.window, p.window, int64(c.frame))
+	n := min(int64(len(body)), c.window, p.window, int64(c.maxFrame))
 	if n <= 0 {
 		return 0
 	}
@@ -166,8 +167,8 @@ func (p *h2Pipe) sendSome(body string) int {
 	return int(n)
 }
 
-// answer is the head of the response if it has come, or how the stream ended without one.
-func (p *h2Pipe) answer() (*h2Head, error) {
+// response returns the head of the response if it has arrived, or an error if the stream has ended.
+func (p *h2Pipe) response() (*h2Head, error) {
 	p.st.conn.mu.Lock()
 	defer p.st.conn.mu.Unlock()
 	err := p.st.err
@@ -180,12 +181,12 @@ func (p *h2Pipe) answer() (*h2Head, error) {
 	return p.head, err
 }
 
-// await waits until something about the stream has changed.
+// await waits for a change of the stream.
 func (p *h2Pipe) await(ctx context.Context) error {
 	select {
 	case <-p.changed:
 		return nil
 	case <-ctx.Done():
-		return ctx.Err() //nolint:wrapcheck // its caller says of what
+		return ctx.Err() //nolint:wrapcheck // the caller wraps it
 	}
 }

@@ -10,20 +10,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// senderQueue bounds what waits for a peer that does not read: far more than a client has to say.
+// senderQueue is the maximum number of queued bytes for a peer that does not read. A client usually sends far less.
 const senderQueue = 256 << 10
 
-// sender writes to a polled connection from any goroutine, and never waits: what finds no room is kept, and sent in a turn
-// of the connection.
+// A sender writes to a polled connection without blocking. It queues bytes that do not fit into the send buffer, and
+// sends them in a turn of the connection. Any goroutine may write.
 type sender struct {
-	mu      sync.Mutex
-	conn    *polled // nil where there is no poller
-	queue   []byte
-	waiting bool // the poller tells when there is room
-	closed  bool
+	mu         sync.Mutex
+	conn       *polled // nil without a poller
+	queue      []byte
+	awaitsRoom bool // the poller reports room in the send buffer
+	closed     bool
 }
 
-var errDoesNotRead = errors.New("the server does not read what it is sent")
+var errDoesNotRead = errors.New("the server does not read from the connection")
 
 func (s *sender) Write(p []byte) (int, error) {
 	s.mu.Lock()
@@ -43,17 +43,17 @@ func (s *sender) Write(p []byte) (int, error) {
 			return n, errDoesNotRead
 		}
 		s.queue = append(s.queue, rest...)
-		if err := s.expect(true); err != nil {
+		if err := s.notifyRoom(true); err != nil {
 			return n, err
 		}
 	}
 	return len(p), nil
 }
 
-// push writes as much as there is room for.
+// push writes as much as fits into the send buffer.
 func (s *sender) push(p []byte) (n int, err error) {
 	for n < len(p) {
-		more, err := unix.Write(int(s.conn.fd), p[n:])
+		written, err := unix.Write(int(s.conn.fd), p[n:])
 		switch {
 		case err == unix.EINTR:
 		case err == unix.EAGAIN:
@@ -61,34 +61,34 @@ func (s *sender) push(p []byte) (n int, err error) {
 		case err != nil:
 			return n, os.NewSyscallError("write", err)
 		default:
-			n += more
-			atomic.AddInt64(s.conn.sent, int64(more))
+			n += written
+			atomic.AddInt64(s.conn.sent, int64(written))
 		}
 	}
 	return n, nil
 }
 
-// expect has the poller tell of room, or not any more.
-func (s *sender) expect(room bool) error {
-	if s.waiting == room || !s.started() {
+// notifyRoom sets whether the poller reports room in the send buffer.
+func (s *sender) notifyRoom(room bool) error {
+	if s.awaitsRoom == room || !s.started() {
 		return nil
 	}
-	s.waiting = room
+	s.awaitsRoom = room
 	events := uint32(incoming)
 	if room {
 		events |= unix.EPOLLOUT
 	}
-	return s.conn.expect(events)
+	return s.conn.setEvents(events)
 }
 
-// started reports whether the poller has the connection, and with it all queued data.
+// started reports whether the connection is registered with the poller.
 func (s *sender) started() bool {
 	processPoller.mu.Lock()
 	defer processPoller.mu.Unlock()
 	return s.conn.started
 }
 
-// flush sends what waits. In a turn of the connection.
+// flush sends queued bytes. It is called in a turn of the connection.
 func (s *sender) flush() error {
 	if s.conn == nil {
 		return nil
@@ -103,13 +103,13 @@ func (s *sender) flush() error {
 		return err
 	}
 	if s.queue = s.queue[n:]; len(s.queue) > 0 {
-		return s.expect(true)
+		return s.notifyRoom(true)
 	}
 	s.queue = nil
-	return s.expect(false)
+	return s.notifyRoom(false)
 }
 
-// close has nothing be written any more while the connection is closed.
+// close closes the connection by hangUp and prevents further writes.
 func (s *sender) close(hangUp func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,15 +117,15 @@ func (s *sender) close(hangUp func()) {
 	hangUp()
 }
 
-// queued is ciphertext whose writes do not wait, and do not fail for want of room.
-type queued struct {
+// A queuedCiphertext is a ciphertext that queues writes.
+type queuedCiphertext struct {
 	ciphertext
 	out *sender
 }
 
-func (q queued) Write(p []byte) (int, error) { return q.out.Write(p) }
+func (q queuedCiphertext) Write(p []byte) (int, error) { return q.out.Write(p) }
 
-// poll has the poller read the connection, if it can.
+// poll registers the connection with the poller, and reports whether that is possible.
 func (c *h2Conn) poll() bool {
 	p := poll(c.net, c)
 	if p == nil {
@@ -133,16 +133,16 @@ func (c *h2Conn) poll() bool {
 	}
 	c.polled, c.sender.conn = p, p
 	if p.tls == nil {
-		c.to = &c.sender
+		c.writer = &c.sender
 		return true
 	}
-	c.to = p.tls
-	if under, ok := p.tls.NetConn().(*underTLS); ok {
+	c.writer = p.tls
+	if under, ok := p.tls.NetConn().(*tlsSocket); ok {
 		if cipher, ok := under.Conn.(ciphertext); ok {
-			under.Conn = queued{cipher, &c.sender}
+			under.Conn = queuedCiphertext{cipher, &c.sender}
 		}
 	}
 	return true
 }
 
-var _ net.Conn = queued{}
+var _ net.Conn = queuedCiphertext{}

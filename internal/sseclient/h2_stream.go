@@ -13,21 +13,21 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// h2Stream is a stream on a connection that others share: all that one of thousands adds. Its connection's goroutine reads
-// it, as a polled wire; until it has a reader, what comes waits in its pipe.
+// An h2Stream is one stream of an HTTP/2 connection. The goroutine of the connection calls its reader. Before it has
+// a reader, bytes wait in its pipe.
 type h2Stream struct {
 	conn *h2Conn
 
 	// Guarded by the connection's mu.
-	reader   turner  // nil before it was given one, and when that has hung up
-	pipe     *h2Pipe // nil once the reader has what came before it
-	err      error   // how it ended, io.EOF by END_STREAM
-	id       uint32
-	unread   int32 // bytes of the window that the server has used
-	consumed int32 // of these, what was read
-	answered bool  // the response head has come
-	closed   bool  // it was removed from the connection's streams
-	direct   bool  // see bringAll
+	reader      turner  // nil before start and after hangUp
+	pipe        *h2Pipe // nil after the reader has read it
+	err         error   // how the stream ended; io.EOF: END_STREAM
+	id          uint32
+	unread      int32 // bytes of the window that the server has used
+	consumed    int32 // of these, bytes that were read
+	hasHead     bool  // the response head has arrived
+	closed      bool  // removed from the streams of the connection
+	ignoresCuts bool  // turns only read; see readArrived
 }
 
 var (
@@ -35,39 +35,39 @@ var (
 	_ io.Closer = (*h2Stream)(nil)
 )
 
-// start gives the stream to its reader, whose first turn takes what came with the response head.
+// start sets the reader. Its first turn reads what arrived after the response head.
 func (st *h2Stream) start(reader turner) {
 	c := st.conn
 	c.mu.Lock()
 	st.reader = reader
-	dead := c.failed != nil
+	dead := c.endErr != nil
 	if !dead {
 		c.nudge(st)
 	}
 	c.mu.Unlock()
-	if dead { // the connection has no reader any more
+	if dead { // the connection has no reader
 		st.turn(make([]byte, 4<<10), new(eventstream.Block))
 	}
 }
 
-// turn has the reader take what there is. For the connection's goroutine.
+// turn gives the reader a turn. The goroutine of the connection calls it.
 func (st *h2Stream) turn(buf []byte, b *eventstream.Block) {
 	st.conn.mu.Lock()
 	reader := st.reader
 	st.conn.mu.Unlock()
-	if s, ok := reader.(*Stream); ok && st.direct {
-		s.readOn(buf, b)
+	if s, ok := reader.(*Stream); ok && st.ignoresCuts {
+		s.readStream(buf, b)
 	} else if reader != nil {
 		reader.turn(buf, b)
 	}
 }
 
-// bring hands on what has come in DATA; unseen bytes of padding came with it.
-func (st *h2Stream) bring(part []byte, unseen int, buf []byte, b *eventstream.Block) {
+// deliver passes content of DATA to the reader. discarded is the number of bytes of padding with it.
+func (st *h2Stream) deliver(part []byte, discarded int, buf []byte, b *eventstream.Block) {
 	c := st.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	st.consumed += int32(unseen) // #nosec G115 -- at most a window
+	st.consumed += int32(discarded) // #nosec G115 -- at most a window
 	if st.reader != nil && len(part) > 0 {
 		c.mu.Unlock()
 		c.active, c.payload = st, part
@@ -86,22 +86,22 @@ func (st *h2Stream) bring(part []byte, unseen int, buf []byte, b *eventstream.Bl
 	st.credit()
 }
 
-// credit tells the server that it may send more, once half of the window was read. The caller holds mu.
+// credit enlarges the window after half of it was read. The caller holds mu.
 func (st *h2Stream) credit() {
 	if st.closed || st.consumed < h2Window/2 {
 		return
 	}
-	_ = st.conn.framer.WriteWindowUpdate(st.id, uint32(st.consumed)) // to a buffer: it has no error
+	_ = st.conn.framer.WriteWindowUpdate(st.id, uint32(st.consumed)) // writing to a buffer does not fail
 	st.unread -= st.consumed
 	st.consumed = 0
 }
 
-// Read takes what has come, or says errNotReady. For the reader.
+// Read reads what has arrived, or returns errNotReady. The reader calls it.
 func (st *h2Stream) Read(p []byte) (int, error) {
 	if st.pipe != nil {
 		st.conn.mu.Lock()
 		defer st.conn.mu.Unlock()
-		if n := st.pipe.take(p); n > 0 {
+		if n := st.pipe.readBuffered(p); n > 0 {
 			return n, nil
 		}
 		st.pipe = nil
@@ -117,27 +117,27 @@ func (st *h2Stream) Read(p []byte) (int, error) {
 	return 0, errNotReady
 }
 
-// end notes how the stream ended, once. The caller holds mu.
+// end ends the stream. Only the first error counts. The caller holds mu.
 func (st *h2Stream) end(err error) {
 	if st.err == nil {
 		st.err = err
 	}
-	st.leave()
+	st.detach()
 	if st.pipe != nil {
 		st.pipe.wake()
 	}
 }
 
-// leave takes the stream off its connection. The caller holds mu.
-func (st *h2Stream) leave() {
+// detach removes the stream from its connection. The caller holds mu.
+func (st *h2Stream) detach() {
 	if !st.closed {
 		st.closed = true
 		st.conn.streams.remove(st)
-		st.conn.left()
+		st.conn.retireIfUnused()
 	}
 }
 
-// refuse ends the stream for what the server did wrong on it. The caller holds mu.
+// refuse ends the stream after a violation of HTTP/2 on it. The caller holds mu.
 func (st *h2Stream) refuse(why *h2Error) {
 	if !st.closed {
 		_ = st.conn.framer.WriteRSTStream(st.id, why.code)
@@ -146,7 +146,7 @@ func (st *h2Stream) refuse(why *h2Error) {
 	st.conn.nudge(st)
 }
 
-// hangUp closes the stream: it resets it on the server, unless it has ended.
+// hangUp closes the stream. It sends RST_STREAM unless the stream has ended.
 func (st *h2Stream) hangUp() {
 	c := st.conn
 	c.mu.Lock()
@@ -156,15 +156,15 @@ func (st *h2Stream) hangUp() {
 		return
 	}
 	_ = c.framer.WriteRSTStream(st.id, http2.ErrCodeCancel)
-	st.leave()
+	st.detach()
 	c.flush()
 }
 
-// Close gives the stream a turn, in which it sees that it has been stopped, or that it is silent.
+// Close requests a turn, in which the stream notices that it was stopped or that its server is silent.
 func (st *h2Stream) Close() error {
 	st.conn.mu.Lock()
 	defer st.conn.mu.Unlock()
-	if st.conn.failed == nil {
+	if st.conn.endErr == nil {
 		st.conn.nudge(st)
 	}
 	return nil
@@ -174,24 +174,24 @@ func (st *h2Stream) interrupt() { _ = st.Close() }
 
 func (st *h2Stream) resume(time.Time) {}
 
-func (st *h2Stream) keep() bool { return false } // other streams use the connection anyway
+func (st *h2Stream) keep() bool { return false } // the pool keeps the connection
 
-// An h2Pipe is a stream without a reader in a turn: the request that waits for the head of the response reads it as a
-// connection.
+// An h2Pipe is the buffer of a stream without a reader. The goroutine that waits for the response reads it as a
+// net.Conn.
 type h2Pipe struct {
-	net.Conn // nil: only the methods below are called
+	net.Conn // nil, because only the methods below are called
 	st       *h2Stream
-	changed  chan struct{} // one waits for it
+	changed  chan struct{} // has a value after a change
 
 	// Guarded by the connection's mu.
 	data     []byte
-	head     *h2Head // nil before it has come
-	interim  int     // responses (1xx) before it
-	window   int64   // what may be sent on the stream
+	head     *h2Head // nil before it has arrived
+	interim  int     // interim responses (1xx) before it
+	window   int64   // bytes that may be sent on the stream
 	deadline time.Time
 }
 
-// h2Head is the head of a response.
+// An h2Head is the head of a response.
 type h2Head struct {
 	status int
 	header http.Header
@@ -211,8 +211,8 @@ func (p *h2Pipe) wake() {
 	}
 }
 
-// take takes what waits. The caller holds the connection's mu.
-func (p *h2Pipe) take(to []byte) int {
+// readBuffered reads buffered bytes. The caller holds the mu of the connection.
+func (p *h2Pipe) readBuffered(to []byte) int {
 	n := copy(to, p.data)
 	if p.data = p.data[n:]; len(p.data) == 0 {
 		p.data = nil
@@ -222,10 +222,10 @@ func (p *h2Pipe) take(to []byte) int {
 	return n
 }
 
-// Read waits for what comes, as a connection does.
+// Read waits for bytes, as net.Conn does.
 func (p *h2Pipe) Read(to []byte) (int, error) {
 	for {
-		n, left, err := p.look(to)
+		n, left, err := p.readNow(to)
 		if n > 0 || err != nil {
 			return n, err
 		}
@@ -242,12 +242,12 @@ func (p *h2Pipe) Read(to []byte) (int, error) {
 	}
 }
 
-// look is Read where nothing is waited for; left is the time until the deadline, 0 without one.
-func (p *h2Pipe) look(to []byte) (n int, left time.Duration, err error) {
+// readNow is Read without waiting. left is the time until the deadline, 0 without one.
+func (p *h2Pipe) readNow(to []byte) (n int, left time.Duration, err error) {
 	c := p.st.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if n = p.take(to); n > 0 {
+	if n = p.readBuffered(to); n > 0 {
 		c.flush()
 		return n, 0, nil
 	}
@@ -265,19 +265,19 @@ func (p *h2Pipe) look(to []byte) (n int, left time.Duration, err error) {
 	return 0, left, err
 }
 
-// Write is not used: a request is sent in frames.
+// Write fails, because requests are sent in frames.
 func (p *h2Pipe) Write([]byte) (int, error) {
-	return 0, errors.New("a stream of HTTP/2 takes no bytes that are not framed")
+	return 0, errors.New("write to an HTTP/2 stream: bytes must be framed")
 }
 
-// Close closes the stream. From any goroutine.
+// Close closes the stream. Any goroutine may call it.
 func (p *h2Pipe) Close() error {
 	c := p.st.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !p.st.closed {
 		_ = c.framer.WriteRSTStream(p.st.id, http2.ErrCodeCancel)
-		p.st.leave()
+		p.st.detach()
 		c.flush()
 	}
 	p.wake()

@@ -6,25 +6,24 @@ import (
 	"time"
 )
 
-// idleMark is where the reader of a stream that has an idleTimeout and the sweep that
-// watches it meet. The reader only writes down when bytes came: a read deadline for each
-// stream costs a timer, a wake-up and a read in vain every idleTimeout, which was a
-// quarter of all CPU of a stream that gets two noops in that time.
+// An idleMark is the state that a reader with an idle timeout shares with the sweep. The reader only records when
+// bytes arrived. A read deadline per stream would cost a timer, a wake-up and a failed read per timeout: a quarter of
+// the CPU of a stream that gets two noops in that time.
 type idleMark struct {
 	transport   transport
-	timeout     atomic.Int64 // how long the server may be silent, a time.Duration; 0: for ever
-	last        atomic.Int64 // when the last bytes arrived, since processStart
-	interrupted atomic.Bool  // its read was interrupted and the reader has not answered yet
-	place       int32        // among the marks of the sweep, from 1 on; 0: it is not watched
+	timeout     atomic.Int64 // maximum silence of the server, a time.Duration; 0: no limit
+	last        atomic.Int64 // arrival of the last bytes, since processStart
+	interrupted atomic.Bool  // the sweep has interrupted a read, and the reader has not handled that
+	index       int32        // position in the marks of the sweep, from 1; 0: not watched
 }
 
-// resume lets the reader read on after an interruption. For the reader.
+// resume ends an interruption. The reader calls it.
 func (m *idleMark) resume() {
 	m.transport.resume(time.Time{})
 	m.interrupted.Store(false)
 }
 
-// touch notes that bytes arrived.
+// touch records the arrival of bytes.
 func (m *idleMark) touch(at time.Time) { m.last.Store(int64(at.Sub(processStart))) }
 
 // silent reports whether the timeout has passed.
@@ -36,44 +35,42 @@ func (m *idleMark) silent(now time.Duration) bool {
 // limit returns the idle timeout, 0 for none.
 func (m *idleMark) limit() time.Duration { return time.Duration(m.timeout.Load()) }
 
-// due is when the mark is to be looked at again: when it would be silent, but not before
-// its grain is over, so that many streams are looked at together.
+// due returns the time of the next check: when the timeout would pass, but at least one grain later, so that one
+// sweep checks many streams.
 func (m *idleMark) due(now time.Duration) time.Duration {
 	limit := m.limit()
 	if limit == 0 {
-		return now + unwatchedLook
+		return now + checkUnlimited
 	}
 	return max(time.Duration(m.last.Load())+limit, now+grain(limit))
 }
 
-// grain is by how much a silence may be noticed late.
+// grain returns the maximum delay with which a silence is noticed.
 func grain(limit time.Duration) time.Duration { return max(limit/idleGrain, minIdleGrain) }
 
-// forgive gives the server as long to be heard as the sweep came late, up to half of its
-// timeout. This process did not run, and perhaps neither did its machine, with the server
-// on it: of that time nothing is known.
-func (m *idleMark) forgive(now, late time.Duration) {
+// excuseLateness extends the time of the server by the delay of the sweep, up to half of the timeout. The process did
+// not run during that delay, and a server on the same machine may not have run either.
+func (m *idleMark) excuseLateness(now, late time.Duration) {
 	limit := m.limit()
 	if late <= grain(limit) {
 		return
 	}
 	last := m.last.Load()
-	if least := int64(now - limit + min(late, limit/2)); last < least {
-		m.last.CompareAndSwap(last, least) // or its reader was quicker
+	if earliest := int64(now - limit + min(late, limit/2)); last < earliest {
+		m.last.CompareAndSwap(last, earliest) // fails if bytes arrive at the same time
 	}
 }
 
 const (
-	// idleGrain is which part of a timeout its grain is.
+	// idleGrain is the divisor of a timeout for its grain.
 	idleGrain    = 16
 	minIdleGrain = 10 * time.Millisecond
-	// unwatchedLook is when a stream is looked at again whose timeout was taken back.
-	unwatchedLook = time.Minute
+	// checkUnlimited is the interval of checks after a timeout was removed.
+	checkUnlimited = time.Minute
 )
 
-// idleSweep watches the streams of the process that have an idleTimeout. It is a timer
-// that runs only while there are any; where all are read once a second, it looks at them
-// once per timeout.
+// An idleSweep checks the streams with an idle timeout. Its timer runs only while there are any. Streams that receive
+// bytes every second are checked once per timeout.
 type idleSweep struct {
 	mu    sync.Mutex
 	marks []*idleMark
@@ -83,13 +80,13 @@ type idleSweep struct {
 
 var processSweep idleSweep
 
-// watch begins to watch a stream that was last heard at some time.
+// watch adds a stream whose last bytes arrived at a given time.
 func (w *idleSweep) watch(m *idleMark, at time.Time) {
 	m.touch(at)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.marks = append(w.marks, m)
-	m.place = int32(len(w.marks)) // #nosec G115 -- streams of one process
+	m.index = int32(len(w.marks)) // #nosec G115 -- streams of one process
 	now := time.Since(processStart)
 	switch due := m.due(now); {
 	case w.timer == nil:
@@ -101,8 +98,8 @@ func (w *idleSweep) watch(m *idleMark, at time.Time) {
 	}
 }
 
-// sooner makes the next look come early enough for a timeout that has become shorter.
-func (w *idleSweep) sooner(limit time.Duration) {
+// advance makes the next sweep early enough for a shortened timeout.
+func (w *idleSweep) advance(limit time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Since(processStart)
@@ -112,17 +109,17 @@ func (w *idleSweep) sooner(limit time.Duration) {
 	}
 }
 
-// forget ends that, where it was begun. The reader's connection is not touched after it.
+// forget removes a stream, if it was added. After it, the sweep does not use the connection.
 func (w *idleSweep) forget(m *idleMark) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if m.place == 0 {
+	if m.index == 0 {
 		return
 	}
 	last := len(w.marks) - 1
 	moved := w.marks[last]
-	w.marks[m.place-1], moved.place = moved, m.place
-	w.marks[last], m.place = nil, 0
+	w.marks[m.index-1], moved.index = moved, m.index
+	w.marks[last], m.index = nil, 0
 	w.marks = w.marks[:last]
 	if last == 0 {
 		w.timer.Stop()
@@ -130,8 +127,8 @@ func (w *idleSweep) forget(m *idleMark) {
 	}
 }
 
-// sweep interrupts the reads of all streams that are silent, each once until its reader
-// has answered, and sets the timer anew.
+// sweep interrupts the reads of all silent streams, each once until its reader has handled that. Then it sets the
+// next timer.
 func (w *idleSweep) sweep() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -139,7 +136,7 @@ func (w *idleSweep) sweep() {
 	late := now - w.next
 	next := time.Duration(-1)
 	for _, m := range w.marks {
-		m.forgive(now, late)
+		m.excuseLateness(now, late)
 		if m.silent(now) && m.interrupted.CompareAndSwap(false, true) {
 			m.transport.interrupt()
 		}

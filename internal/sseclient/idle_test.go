@@ -91,7 +91,7 @@ func TestSweepEndsWithItsLastStream(t *testing.T) {
 	for _, i := range []int{4, 0, 2, 1, 3} {
 		w.forget(marks[i])
 		for place, m := range w.marks {
-			require.EqualValues(t, place+1, m.place)
+			require.EqualValues(t, place+1, m.index)
 		}
 	}
 	require.Nil(t, w.timer)

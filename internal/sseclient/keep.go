@@ -18,10 +18,10 @@ import (
 // first, after a whole body only, for a limited time. As there, a request with a body is repeated only if the server
 // has certainly not received it.
 
-// keepIdle is the longest time for which a connection is idle before it is reused.
+// keepIdle is the maximum idle time of a connection that is reused.
 const keepIdle = 2 * time.Second
 
-// idleConns are the idle connections to one server.
+// An idleConns is the set of idle connections to one server.
 type idleConns = http1.Idle[idleConn]
 
 // An idleConn is a connection between two requests.
@@ -38,19 +38,19 @@ type idlePool struct {
 	sites map[idleKey]*idleConns
 }
 
-// idleKey is what requests have in common that may use the same connection.
+// An idleKey identifies requests that may use the same connection.
 type idleKey struct {
 	scheme, host string
 	protocol     Protocol
 }
 
-// idleFor returns the idle connections that may carry a request, and that its connection joins; nil if the connection
-// is for this request only.
+// idleFor returns the idle connections that a request may use, and to which its connection is added later. It returns
+// nil if the request needs its own connection.
 func (c *Client) idleFor(r *request) *idleConns {
 	if httpguts.HeaderValuesContainsToken(r.header.Values("Connection"), "close") {
 		return nil // no request may follow (RFC 9112, 9.6)
 	}
-	if r.plain || r.Protocol == HTTP2 || c.Unshared {
+	if r.plain || r.Protocol == HTTP2 || c.NoSharing {
 		return nil
 	}
 	key := idleKey{r.url.Scheme, strings.ToLower(r.url.Host), r.Protocol}
@@ -78,7 +78,7 @@ func (p *idlePool) close() {
 // takeIdle returns an idle connection that the server has not closed, nil if there is none.
 func (d *exchange) takeIdle(req *request) net.Conn {
 	idle := d.client.idleFor(req)
-	if idle == nil || d.fresh {
+	if idle == nil || d.skipIdle {
 		return nil
 	}
 	for {
@@ -94,25 +94,24 @@ func (d *exchange) takeIdle(req *request) net.Conn {
 	}
 }
 
-// KeepConnection leaves the connection to the next request of the client, if the response ends by its own length or
-// last chunk. Otherwise the connection is closed after it. A callback of the stream calls it.
-func (s *Stream) KeepConnection() { s.keeps = true }
+// KeepConnection keeps the connection for the next request of the client, if the response ends by its length or last
+// chunk. Only callbacks of the stream may call it.
+func (s *Stream) KeepConnection() { s.keepsConnection = true }
 
-// leaveConnection leaves the connection of a stream that has ended to another request, and reports whether it did.
+// leaveConnection makes the connection of an ended stream idle, and reports whether that is possible.
 func (s *Stream) leaveConnection(err error) bool {
 	b := &s.body
-	return s.keeps && errors.Is(err, io.EOF) && b.ended && !b.excess && b.left == nil && b.transport.keep()
+	return s.keepsConnection && errors.Is(err, io.EOF) && b.done && !b.excess && b.leftover == nil && b.transport.keep()
 }
 
 // errUnreceived is the error of a request on a reused connection that the server had closed before any of it arrived.
 var errUnreceived = errors.New("the server had closed the idle connection")
 
-// unreceived adds errUnreceived to the error of a request of which n bytes were sent, if that is certain. A request
-// may be sent again only if it was never processed (RFC 9110, 9.2.2; RFC 9112, 9.3.1). The end of a connection
-// acknowledges all that has arrived before it, so a server that acknowledged nothing had closed the connection
-// earlier. A server that ends after it received the request, or resets the connection, which proves nothing, has
-// failed: its request is not repeated.
-func (r *Response) unreceived(n int, err error) error {
+// markUnreceived wraps the error of a request with errUnreceived if the server certainly received none of its n
+// bytes. Only then may the request be sent again (RFC 9110, 9.2.2; RFC 9112, 9.3.1). The FIN of a server acknowledges
+// all bytes that arrived before it. If it acknowledges none, the server had closed the connection before the request.
+// A reset proves nothing.
+func (r *Response) markUnreceived(n int, err error) error {
 	if r.reused && (n == 0 || errors.Is(err, io.EOF) && unacknowledged(rawOf(r.conn)) >= n) {
 		return fmt.Errorf("%w: %w", errUnreceived, err)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// keep leaves the connection to another request, unless bytes have arrived or the server has ended the connection.
+// keep makes the connection idle, unless bytes have arrived or the server has ended the connection.
 func (c *polled) keep() bool {
 	if c.idle == nil {
 		return false
@@ -27,11 +27,11 @@ func (c *polled) keep() bool {
 		c.idle.NoteEnd()
 		return false
 	}
-	r := &resting{polled: c, ready: make(chan struct{}, 1)}
+	r := &restingConn{polled: c, ready: make(chan struct{}, 1)}
 	c.source = r
 	conn := net.Conn(r)
 	if c.tls != nil {
-		under := below(c.tls)
+		under := tlsSocketOf(c.tls)
 		under.Conn, under.open = r, false
 		conn = c.tls
 	}
@@ -39,28 +39,27 @@ func (c *polled) keep() bool {
 	return true
 }
 
-// A resting connection is a polled one between two streams, which a goroutine uses for its next request. It stays
-// with the poller, because a return to Go's network poller and back would cost a tenth of the CPU of a response.
-type resting struct {
-	net.Conn // nil: only the methods below are called
+// A restingConn is a polled connection between two streams. A goroutine uses it for the next request. It stays with
+// the poller, because moving it to Go's network poller and back would cost a tenth of the CPU of a response.
+type restingConn struct {
+	net.Conn // nil, because only the methods below are called
 	polled   *polled
 	ready    chan struct{} // has a value after a turn
 
-	mu       sync.Mutex // guards the fields below, and the descriptor
+	mu       sync.Mutex // guards the fields below and the descriptor
 	deadline time.Time  // of Read and Write; zero: none
 	stream   turner     // the next stream; nil before its response head
-	started  bool       // that stream has the turns
+	started  bool       // turns go to stream
 	closed   bool
 }
 
 var (
-	_ net.Conn     = (*resting)(nil)
-	_ syscall.Conn = (*resting)(nil)
+	_ net.Conn     = (*restingConn)(nil)
+	_ syscall.Conn = (*restingConn)(nil)
 )
 
-// pass gives the connection to its next stream, whose turns begin with start. It returns nil if the connection is
-// closed.
-func (r *resting) pass(stream turner) *polled {
+// pass sets the next stream, whose turns start with start. It returns nil if the connection is closed.
+func (r *restingConn) pass(stream turner) *polled {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
@@ -70,16 +69,15 @@ func (r *resting) pass(stream turner) *polled {
 	return r.polled
 }
 
-func (r *resting) start() {
+func (r *restingConn) start() {
 	r.mu.Lock()
 	r.started = true
 	r.mu.Unlock()
-	_ = r.polled.Close() // gives it a turn
+	_ = r.polled.Close() // requests a turn
 }
 
-// turn closes the connection if that was requested, passes the turn to the next stream, or wakes the goroutine that
-// reads.
-func (r *resting) turn(buf []byte, b *eventstream.Block) {
+// turn closes the connection if requested, passes the turn to the next stream, or wakes the goroutine that reads.
+func (r *restingConn) turn(buf []byte, b *eventstream.Block) {
 	r.mu.Lock()
 	if r.closed {
 		r.polled.hangUp()
@@ -94,15 +92,15 @@ func (r *resting) turn(buf []byte, b *eventstream.Block) {
 	r.wake()
 }
 
-func (r *resting) wake() {
+func (r *restingConn) wake() {
 	select {
 	case r.ready <- struct{}{}:
 	default:
 	}
 }
 
-// try makes a system call that does not block.
-func (r *resting) try(call func(fd int, p []byte) (int, error), p []byte) (int, error) {
+// try makes a non-blocking system call.
+func (r *restingConn) try(call func(fd int, p []byte) (int, error), p []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for {
@@ -119,7 +117,7 @@ func (r *resting) try(call func(fd int, p []byte) (int, error), p []byte) (int, 
 }
 
 // Read waits for bytes.
-func (r *resting) Read(p []byte) (int, error) {
+func (r *restingConn) Read(p []byte) (int, error) {
 	for {
 		switch n, err := r.try(unix.Read, p); {
 		case err == unix.EAGAIN:
@@ -136,7 +134,7 @@ func (r *resting) Read(p []byte) (int, error) {
 }
 
 // await waits for the next turn, or until the deadline.
-func (r *resting) await() {
+func (r *restingConn) await() {
 	r.mu.Lock()
 	deadline := r.deadline
 	r.mu.Unlock()
@@ -152,11 +150,10 @@ func (r *resting) await() {
 	}
 }
 
-// roomRetry is the time between two attempts to write more of a request that does not fit into the buffer of the
-// connection.
+// roomRetry is the time between two attempts to write to a full send buffer.
 const roomRetry = time.Millisecond
 
-func (r *resting) Write(p []byte) (sent int, err error) {
+func (r *restingConn) Write(p []byte) (sent int, err error) {
 	for sent < len(p) {
 		n, err := r.try(unix.Write, p[sent:])
 		switch {
@@ -171,8 +168,8 @@ func (r *resting) Write(p []byte) (sent int, err error) {
 	return sent, nil
 }
 
-// Close makes the poller close the connection, or gives its next stream a turn. Any goroutine may call it.
-func (r *resting) Close() error {
+// Close makes the poller close the connection, or requests a turn for its next stream. Any goroutine may call it.
+func (r *restingConn) Close() error {
 	r.mu.Lock()
 	r.closed = r.closed || r.stream == nil
 	r.mu.Unlock()
@@ -180,7 +177,7 @@ func (r *resting) Close() error {
 	return r.polled.Close()
 }
 
-func (r *resting) SetDeadline(t time.Time) error {
+func (r *restingConn) SetDeadline(t time.Time) error {
 	r.mu.Lock()
 	r.deadline = t
 	r.mu.Unlock()
@@ -188,15 +185,15 @@ func (r *resting) SetDeadline(t time.Time) error {
 	return nil
 }
 
-func (r *resting) SetReadDeadline(t time.Time) error  { return r.SetDeadline(t) }
-func (r *resting) SetWriteDeadline(t time.Time) error { return r.SetDeadline(t) }
+func (r *restingConn) SetReadDeadline(t time.Time) error  { return r.SetDeadline(t) }
+func (r *restingConn) SetWriteDeadline(t time.Time) error { return r.SetDeadline(t) }
 
-func (r *resting) SyscallConn() (syscall.RawConn, error) { return rawResting{resting: r}, nil }
+func (r *restingConn) SyscallConn() (syscall.RawConn, error) { return rawResting{resting: r}, nil }
 
-// rawResting gives access to the descriptor of a resting connection.
+// A rawResting gives access to the descriptor of a restingConn.
 type rawResting struct {
-	syscall.RawConn // nil: only Control is called
-	resting         *resting
+	syscall.RawConn // nil, because only Control is called
+	resting         *restingConn
 }
 
 func (r rawResting) Control(f func(fd uintptr)) error {
@@ -211,9 +208,9 @@ func (r rawResting) Control(f func(fd uintptr)) error {
 
 // unacknowledged returns the number of bytes that were sent on a connection and not acknowledged by the peer.
 func unacknowledged(conn net.Conn) (n int) {
-	raw, err := conn.(syscall.Conn).SyscallConn() // each reused connection has it
+	raw, err := conn.(syscall.Conn).SyscallConn() // each reused connection implements it
 	if err == nil {
-		_ = raw.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) }) // 0 proves nothing
+		_ = raw.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) }) // on an error n is 0, which proves nothing
 	}
 	return n
 }

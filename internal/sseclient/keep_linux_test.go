@@ -32,8 +32,8 @@ const (
 	wholeOne   = head + twoInChunk
 )
 
-// finish makes a POST whose response ends by itself, and returns how it ended, and its events. The rest are header fields: names
-// and values.
+// finish makes a POST whose response ends by itself, and returns how it ended, and its events. The rest are header
+// fields: names and values.
 func finish(t *testing.T, c *Client, url string, on Callbacks, fields ...string) (end Close, events int) {
 	t.Helper()
 	header := make(http.Header)
@@ -98,7 +98,7 @@ func TestConnectionIsReusedAfterAWholeResponse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url, accepted, requests := answerEach(t, func(int) string { return tt.response })
-			c := &Client{Unshared: tt.unshared}
+			c := &Client{NoSharing: tt.unshared}
 			t.Cleanup(c.CloseIdle)
 			for range 3 {
 				end, events := finish(t, c, url, Callbacks{})
@@ -192,7 +192,8 @@ func TestConnectionIsReusedOverTLSAndProxies(t *testing.T) {
 	}
 }
 
-// endIdle returns an exchange for which the server closes the idle connection, and that end arrives, after it was found usable.
+// endIdle returns an exchange for which the server closes the idle connection, and that end arrives, after it was
+// found usable.
 func endIdle(t *testing.T, c *Client, closeConn func()) *exchange {
 	t.Helper()
 	first := true
@@ -260,8 +261,8 @@ func TestRequestThatArrivedIsNotSentAgain(t *testing.T) {
 	}
 }
 
-// A server may close an idle connection at any time. A request that it had received by then fails only if it resets the connection,
-// because such a request may have been processed. All others are answered, once.
+// A server may close an idle connection at any time. A request that it had received by then fails only if it resets
+// the connection, because such a request may have been processed. All others are answered, once.
 func TestRequestsToAServerThatClosesIdleConnections(t *testing.T) {
 	t.Parallel()
 	const clients, each = 8, 60
@@ -338,7 +339,8 @@ func TestLateHeadersDoNotHoldBackOtherRequests(t *testing.T) {
 	}
 }
 
-// A server that ends an idle connection before it has answered on any may do so after each response, without Connection: close.
+// A server that ends an idle connection before it has answered on any may do so after each response, without
+// Connection: close.
 func TestConnectionOfAServerThatKeepsNoneIsNotReused(t *testing.T) {
 	t.Parallel()
 	var accepted atomic.Int32

@@ -6,25 +6,25 @@ import (
 	"github.com/sse-soak/sse-soak/internal/proxy"
 )
 
-// A dialGate bounds the number of sources that dial at a time: ten thousand at once would overflow the server's
-// accept queue, and wait for each other until their time is up. Each uses about 20 KB here until it is done. With a
-// round trip of 100 ms the limit allows 1250 dials per second. One for the process.
+// A dialGate limits the number of concurrent dials or handshakes.
 type dialGate chan struct{}
 
+// processDials limits the dials of the process. Ten thousand at once would overflow the accept queue of the server
+// and time out. Each uses about 20 KB. With a round trip of 100 ms the limit allows 1250 dials per second.
 var processDials = make(dialGate, 250)
 
-// processHandshakes bounds how many of them are before the end of their TLS handshake. Each takes 60 KB until then, and
-// more of them at a time are no faster: two cores make some 1000 in a second.
+// processHandshakes limits the TLS handshakes of the process. Each uses 60 KB, and more of them at a time are not
+// faster: two cores make about 1000 per second.
 var processHandshakes = make(dialGate, 200)
 
-// enter waits for its turn until ctx ends.
+// enter waits until the limit allows another entry. It returns false if ctx ends before.
 func (g dialGate) enter(ctx context.Context) bool {
 	select {
 	case g <- struct{}{}:
 	case <-ctx.Done():
 		return false
 	}
-	if ctx.Err() != nil { // both at once
+	if ctx.Err() != nil { // select chooses at random if both are ready
 		g.leave()
 		return false
 	}
@@ -33,8 +33,8 @@ func (g dialGate) enter(ctx context.Context) bool {
 
 func (g dialGate) leave() { <-g }
 
-// handshakes reports whether a request to a URL begins with a TLS handshake: with its server, or with a proxy.
-func handshakes(url string, proxies proxy.Chooser) bool {
+// needsHandshake reports whether a request to a URL needs a TLS handshake, with its server or with a proxy.
+func needsHandshake(url string, proxies proxy.Chooser) bool {
 	u, err := ParseURL(url)
 	if err != nil {
 		return false
@@ -43,10 +43,10 @@ func handshakes(url string, proxies proxy.Chooser) bool {
 	return u.Scheme == "https" || err == nil && p.Secure()
 }
 
-// A permit allows one dial. nil is that of a caller that needs none.
+// A permit allows one dial. Callers that need no permit use nil.
 type permit struct{ dials, handshakes dialGate }
 
-// takePermit waits for one until ctx ends. secure reports whether there is a TLS handshake to make.
+// takePermit waits for a permit until ctx ends. secure includes a TLS handshake.
 func takePermit(ctx context.Context, secure bool) (t *permit, ok bool) {
 	t = new(permit)
 	if secure {
@@ -63,16 +63,17 @@ func takePermit(ctx context.Context, secure bool) (t *permit, ok bool) {
 	return t, true
 }
 
-// shaken lets another one make its handshake.
-func (t *permit) shaken() {
+// releaseHandshake allows another handshake.
+func (t *permit) releaseHandshake() {
 	if t != nil && t.handshakes != nil {
 		t.handshakes.leave()
 		t.handshakes = nil
 	}
 }
 
+// leave releases the permit.
 func (t *permit) leave() {
-	t.shaken()
+	t.releaseHandshake()
 	if t != nil && t.dials != nil {
 		t.dials.leave()
 		t.dials = nil

@@ -30,12 +30,12 @@ func TestHandshakesWithProxiesNeedAPermit(t *testing.T) {
 		proxies := (&httpproxy.Config{HTTPProxy: proxyURL, HTTPSProxy: proxyURL, NoProxy: ".direct.test"}).ProxyFunc()
 		var found []string
 		for _, scheme := range []string{"http", "https"} {
-			if handshakes(scheme+"://service.test", proxies) {
+			if needsHandshake(scheme+"://service.test", proxies) {
 				found = append(found, scheme)
 			}
 		}
 		require.Equal(t, want, strings.Join(found, " "))
-		require.False(t, handshakes("http://x.direct.test", proxies))
+		require.False(t, needsHandshake("http://x.direct.test", proxies))
 	}
 }
 
@@ -43,6 +43,6 @@ func TestDroppedStreamNeedsNoPermit(t *testing.T) {
 	t.Parallel()
 	var s Stream
 	require.True(t, s.needsPermit())
-	s.dropped.Store(spreadReturn)
+	s.dropped.Store(returnDelayed)
 	require.False(t, s.needsPermit())
 }

@@ -15,18 +15,18 @@ type Options struct {
 	FollowUpTimeout time.Duration // until the event of a second request, and for the request; 0: none
 	Reconnect       Reconnect
 	ReconnectDelay  time.Duration // until the server sets another one
-	ExactDelay      bool          // each reconnect waits for that delay: no backoff, jitter or Retry-After
-	LastEventID     string        // sent with the first attempt, as if a former stream had ended with it
+	ExactDelay      bool          // reconnect after exactly that delay, without backoff, jitter and Retry-After
+	LastEventID     string        // sent with the first attempt
 	MaxRedirects    int
 	FollowRedirects bool   // to other origins
 	MaxEventSize    int    // in bytes; 0: eventstream.DefaultLimit
-	Accept          string // value of Accept-Encoding; "": none
-	AnyType         bool   // the response may have another type than text/event-stream
+	Accept          string // value of Accept-Encoding; "": not sent
+	AnyType         bool   // accept other types than text/event-stream
 	Sharing         Sharing
 	Resume          Resume
 	Jar             http.CookieJar // nil: none
-	Debug           func() *Debug  // of one request; nil: none
-	LateHeader      bool           // the response header may take long: others may dial meanwhile
+	Debug           func() *Debug  // returns the log of one request; nil: none
+	LateHeader      bool           // the response header may take long, so other streams may dial meanwhile
 }
 
 // Defaults of a client.
@@ -35,27 +35,27 @@ const (
 	DefaultReconnectDelay = time.Second
 )
 
-// Reconnect is what a stream does when it or an attempt ends.
+// A Reconnect is the rule by which a stream reconnects.
 type Reconnect int32
 
 // The values of Reconnect.
 const (
 	ReconnectOff      Reconnect = iota
-	ReconnectStandard           // by the HTML standard: after a stream or a network error, not after a wrong status or type
-	ReconnectAlways             // also after a status that may be better at the next attempt
+	ReconnectStandard           // as in the HTML standard: after the end of a stream or a network error, not after a wrong status or type
+	ReconnectAlways             // also after a status that may be temporary
 )
 
-// Protocol is which versions of HTTP a stream may use.
+// A Protocol is the set of HTTP versions that a stream may use.
 type Protocol uint8
 
 // The values of Protocol.
 const (
-	HTTPAny Protocol = iota // over TLS what the server chooses (ALPN), else HTTP/1.1
+	HTTPAny Protocol = iota // with TLS as the server chooses (ALPN), otherwise HTTP/1.1
 	HTTP1                   // HTTP/1.1
-	HTTP2                   // HTTP/2, over plain HTTP by prior knowledge
+	HTTP2                   // HTTP/2, without TLS by prior knowledge
 )
 
-// ParseProtocol reads a version: auto, 1.1 or 2.
+// ParseProtocol parses a version: auto, 1.1 or 2.
 func ParseProtocol(version string) (Protocol, error) {
 	switch version {
 	case "auto":
@@ -65,7 +65,7 @@ func ParseProtocol(version string) (Protocol, error) {
 	case "2":
 		return HTTP2, nil
 	}
-	return 0, fmt.Errorf("%q is not a version of HTTP: write 'auto', '1.1' or '2'", version)
+	return 0, fmt.Errorf("must be auto, 1.1 or 2, got %q", version)
 }
 
 // ALPN names of the versions (RFC 7301, section 6).
@@ -74,7 +74,7 @@ const (
 	alpn2 = "h2"
 )
 
-// alpn returns what a client offers in the TLS handshake.
+// alpn returns the protocols that a client offers in the TLS handshake.
 func (p Protocol) alpn() []string {
 	switch p {
 	case HTTP1:
@@ -86,33 +86,33 @@ func (p Protocol) alpn() []string {
 	}
 }
 
-// Sharing is how a stream may share a connection with others.
+// A Sharing is the setting of how streams share connections.
 type Sharing struct {
-	PerConnection uint16 // maximum of streams on a connection over HTTP/2; 0: as many as the server allows
+	PerConnection uint16 // maximum number of streams per HTTP/2 connection; 0: as many as the server allows
 	Protocol      Protocol
 }
 
-// Resume is how a reconnect sends the last event ID.
+// A Resume is the setting of how a reconnect sends the last event ID.
 type Resume struct {
-	Off   bool   // it does not
-	Query string // as a parameter of that name; "": as the header Last-Event-ID
+	Off   bool   // do not send it
+	Query string // name of a query parameter; "": send the header Last-Event-ID
 }
 
-// apply puts the last event ID into a request.
-func (by Resume) apply(r *request, id string) {
+// apply adds the last event ID to a request.
+func (resume Resume) apply(r *request, id string) {
 	switch {
-	case id == "" || by.Off:
-	case by.Query == "":
+	case id == "" || resume.Off:
+	case resume.Query == "":
 		r.lastEventID = id
 	default:
 		u := *r.url
-		u.RawQuery = withParameter(u.RawQuery, by.Query, id)
+		u.RawQuery = withParameter(u.RawQuery, resume.Query, id)
 		r.url = &u
 	}
 }
 
-// withParameter sets a parameter of a query. The others keep their order and encoding: a server may compare them byte by byte, as
-// for a signed URL.
+// withParameter sets a parameter of a query. The others keep their order and encoding, because a server may compare
+// them byte by byte, as in a signed URL.
 func withParameter(query, name, value string) string {
 	var out []string
 	for pair := range strings.SplitSeq(query, "&") {

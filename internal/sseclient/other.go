@@ -9,17 +9,17 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// dropPackets does nothing: what comes is acknowledged until the buffer of the connection is full.
+// dropPackets does nothing. The kernel acknowledges bytes until the receive buffer is full.
 func dropPackets(uintptr) error { return nil }
 
 // CanVanish returns an error: connections cannot be left half-open.
 func CanVanish() error {
-	return errors.New("streams can vanish on Linux only: elsewhere the kernel acknowledges whatever comes")
+	return errors.New("leave a stream half-open: supported on Linux only")
 }
 
-func (s *Stream) turnCut(*cutting, []byte, *eventstream.Block) bool { return false }
+func (s *Stream) turnCut(*cutRequest, []byte, *eventstream.Block) bool { return false }
 
-// polled is a connection without a goroutine, which exists on Linux only.
+// A polled connection exists on Linux only.
 type polled struct {
 	blocking
 	idle *idleConns
@@ -29,10 +29,10 @@ func poll(net.Conn, turner) *polled { return nil }
 
 func (*polled) start() error { return nil }
 
-// unacknowledged returns 0: no connection is reused.
+// unacknowledged returns 0, because no connection is reused.
 func unacknowledged(net.Conn) int { return 0 }
 
-// A sender is not used without a poller: data is written to the connection directly.
+// A sender is not used without a poller.
 type sender struct{}
 
 func (*sender) Write([]byte) (int, error) { return 0, errNotReady }
@@ -43,5 +43,5 @@ func (*sender) close(hangUp func()) { hangUp() }
 
 func (c *h2Conn) poll() bool { return false }
 
-// leavePages does nothing: other systems count differently.
-func leavePages() {}
+// releasePages does nothing on systems other than Linux.
+func releasePages() {}

@@ -10,36 +10,36 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// leavePages takes the pages of this program's own file out of its memory, where they are as in that file: those that are used
-// again come from the page cache.
-func leavePages() {
+// releasePages releases the memory pages that map unmodified parts of files, such as the program itself. The kernel
+// loads those that are used again from the page cache.
+func releasePages() {
 	maps, err := os.Open("/proc/self/smaps")
 	if err != nil {
 		return
 	}
 	defer func() { _ = maps.Close() }()
-	for m := range unchanged(maps) {
-		_, _, _ = unix.Syscall(unix.SYS_MADVISE, m.from, m.to-m.from, unix.MADV_DONTNEED) // where the kernel refuses nothing is lost
+	for m := range cleanMappings(maps) {
+		_, _, _ = unix.Syscall(unix.SYS_MADVISE, m.from, m.to-m.from, unix.MADV_DONTNEED) // an error has no consequence
 	}
 }
 
 // A mapping is a range of addresses.
 type mapping struct{ from, to uintptr }
 
-// unchanged yields the mappings of files, as in /proc/PID/smaps, that are read-only and were never written: the
-// loader relocates some before it makes them read-only, and its changes are not in the file.
-func unchanged(smaps io.Reader) func(yield func(mapping) bool) {
+// cleanMappings yields the read-only mappings of files in /proc/PID/smaps that were never written. The loader writes
+// to some of them before it makes them read-only.
+func cleanMappings(smaps io.Reader) func(yield func(mapping) bool) {
 	return func(yield func(mapping) bool) {
 		var m mapping
-		ofFile := false
+		isFile := false
 		lines := bufio.NewScanner(smaps)
 		for lines.Scan() {
 			f := strings.Fields(lines.Text())
 			switch {
 			case len(f) >= 5 && !strings.HasSuffix(f[0], ":"): // addresses, permissions, offset, device, inode, path
 				n, _ := fmt.Sscanf(f[0], "%x-%x", &m.from, &m.to)
-				ofFile = n == 2 && len(f) >= 6 && strings.HasPrefix(f[1], "r-") && strings.HasPrefix(f[5], "/")
-			case len(f) == 3 && f[0] == "Anonymous:" && f[1] == "0" && ofFile:
+				isFile = n == 2 && len(f) >= 6 && strings.HasPrefix(f[1], "r-") && strings.HasPrefix(f[5], "/")
+			case len(f) == 3 && f[0] == "Anonymous:" && f[1] == "0" && isFile:
 				if !yield(m) {
 					return
 				}

@@ -27,7 +27,7 @@ Anonymous:             0 kB
 // Relocated pages, which hold what no file has, are left alone, as is all that is no file's or can be written.
 func TestOnlyUnchangedPagesAreReleased(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, []mapping{{0x400000, 0x1b47000}, {0x1b48000, 0x4b48000}}, slices.Collect(unchanged(strings.NewReader(smaps))))
+	require.Equal(t, []mapping{{0x400000, 0x1b47000}, {0x1b48000, 0x4b48000}}, slices.Collect(cleanMappings(strings.NewReader(smaps))))
 }
 
 // The pages leave this process, and it continues.
@@ -48,6 +48,6 @@ func TestProgramPagesAreReleased(t *testing.T) {
 		return kb
 	}
 	before := ofFile()
-	leavePages()
+	releasePages()
 	require.Less(t, ofFile(), before/2)
 }

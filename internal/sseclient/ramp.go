@@ -7,25 +7,27 @@ import (
 	"time"
 )
 
-// A ramp returns memory to the operating system once, after many connections were opened. Some 7 of 10 KB per connection, and
-// 110 of 120 KB over TLS, are garbage of the dial. Go would keep that memory for hours, because open streams allocate nothing.
+// A ramp returns memory to the operating system after many connections were opened. About 7 of 10 KB per connection,
+// and 110 of 120 KB with TLS, are garbage of the dial. Go would keep that memory for hours, because open streams do
+// not allocate.
 type ramp struct {
-	least int           // connections that make a ramp
-	quiet time.Duration // time without a new connection that ends a ramp
-	free  func()
+	threshold int           // number of connections that make a ramp
+	quiet     time.Duration // time without a new connection that ends a ramp
+	free      func()
 
 	mu     sync.Mutex
 	count  int // connections since the last time memory was returned
 	latest time.Time
 }
 
-var processRamp = &ramp{least: 500, quiet: 3 * time.Second, free: releaseMemory}
+var processRamp = &ramp{threshold: 500, quiet: 3 * time.Second, free: releaseMemory}
 
-// gcPercent is GOGC, unless the user has set it: open streams allocate little, so more frequent collections cost little CPU.
+// gcPercent is the value of GOGC unless the user has set it. Open streams allocate little, so frequent collections
+// cost little CPU.
 const gcPercent = 30
 
-// LimitMemory sets gcPercent and returns memory that only the start of the process needed, once. A process with many streams calls it
-// before the first one.
+// LimitMemory sets gcPercent, and returns memory that only the start of the process needed. Only the first call has
+// an effect. A process with many streams calls it before the first one.
 var LimitMemory = sync.OnceFunc(func() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
@@ -36,7 +38,7 @@ var LimitMemory = sync.OnceFunc(func() {
 // releaseMemory returns garbage, and pages of the program's file that are not in use, to the operating system.
 func releaseMemory() {
 	debug.FreeOSMemory()
-	leavePages()
+	releasePages()
 }
 
 // opened counts a connection.
@@ -44,7 +46,7 @@ func (r *ramp) opened() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.latest = time.Now()
-	if r.count++; r.count == r.least {
+	if r.count++; r.count == r.threshold {
 		time.AfterFunc(r.quiet, r.check)
 	}
 }

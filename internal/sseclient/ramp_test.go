@@ -12,7 +12,7 @@ func TestRampReturnsMemoryAtItsEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		freed := make(chan time.Time, 10)
-		r := &ramp{least: 3, quiet: 3 * time.Second, free: func() { freed <- time.Now() }}
+		r := &ramp{threshold: 3, quiet: 3 * time.Second, free: func() { freed <- time.Now() }}
 		for range 2 {
 			for range 5 {
 				time.Sleep(time.Second) // the ramp continues

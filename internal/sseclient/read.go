@@ -11,7 +11,7 @@ import (
 // read reads a stream to its end, if no poller does.
 func (s *Stream) read() {
 	var b eventstream.Block
-	s.body.at = &b.At
+	s.body.arrival = &b.At
 	for {
 		if err := s.next(&b); err != nil {
 			s.finishStream(err)
@@ -49,10 +49,10 @@ func (s *Stream) turn(buf []byte, b *eventstream.Block) {
 	if s.attention.Load() && s.attend(buf, b) {
 		return
 	}
-	s.readOn(buf, b)
+	s.readStream(buf, b)
 }
 
-// attend ends or cuts the stream if that was requested. It reports whether nothing is left to do in this turn.
+// attend ends or cuts the stream if requested. done reports whether nothing is left to do in this turn.
 func (s *Stream) attend(buf []byte, b *eventstream.Block) (done bool) {
 	stopped, c := s.isStopped()
 	if stopped {
@@ -62,10 +62,10 @@ func (s *Stream) attend(buf []byte, b *eventstream.Block) (done bool) {
 	return c != nil && (s.turnShared(c, buf, b) || s.turnCut(c, buf, b))
 }
 
-// readOn reads what has arrived. It returns false if the stream has ended.
-func (s *Stream) readOn(buf []byte, b *eventstream.Block) bool {
+// readStream reads what has arrived. It returns false if the stream has ended.
+func (s *Stream) readStream(buf []byte, b *eventstream.Block) bool {
 	s.parser.Borrow(buf, b)
-	s.body.at = &b.At
+	s.body.arrival = &b.At
 	for {
 		switch err := s.next(b); err {
 		case nil:
@@ -83,8 +83,8 @@ func (s *Stream) readOn(buf []byte, b *eventstream.Block) bool {
 // dispatch reports an event.
 func (s *Stream) dispatch(at time.Time, e *eventstream.Event) {
 	s.on.Event(at, e)
-	if s.awaits {
-		s.followFirst(e)
+	if s.awaitsEvent {
+		s.offerEvent(e)
 	}
 }
 
@@ -93,7 +93,7 @@ func (s *Stream) finishStream(err error) {
 	s.body.unwatch()
 	kind := s.release()
 	if st, ok := s.body.transport.(*h2Stream); ok && errors.Is(err, errIdle) {
-		st.conn.doubt()
+		st.conn.suspect()
 	}
 	if kind != 0 || !s.leaveConnection(err) {
 		s.body.transport.hangUp()
@@ -102,7 +102,7 @@ func (s *Stream) finishStream(err error) {
 	s.parser.Release()
 	if kind != 0 {
 		err = errCut
-		if s.canCut { // otherwise the caller dropped it
+		if s.canCut { // otherwise Drop made the cut
 			s.on.Cut(time.Now(), kind)
 		}
 	}

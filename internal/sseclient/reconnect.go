@@ -9,10 +9,11 @@ import (
 	"time"
 )
 
-// longestBackoff bounds the delay after repeated failures.
-const longestBackoff = 30 * time.Second
+// maxBackoff limits the delay after repeated failures.
+const maxBackoff = 30 * time.Second
 
-// closed reports the end of an attempt or a stream, and arranges the next attempt. r is a response that was not accepted.
+// closed reports the end of an attempt or a stream, and schedules the next attempt. r is a response that was not
+// accepted.
 func (s *Stream) closed(r *Response, f *failure) {
 	now := time.Now()
 	if !s.opened {
@@ -38,7 +39,7 @@ func (s *Stream) stopReason() Reason {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped == "" && s.group.ctx.Err() != nil {
-		s.stopped = ReasonInterrupted // before the group has
+		s.stopped = ReasonInterrupted // Group.Interrupt has not stopped this stream yet
 		s.group.interrupted.Store(true)
 	}
 	return s.stopped
@@ -58,7 +59,7 @@ func (s *Stream) retryIn(f *failure) time.Duration {
 			break // a network error, or a timeout
 		}
 		passing := f.status >= 500 || f.status == http.StatusConflict || f.status == http.StatusTooManyRequests ||
-			f.reason == ReasonThen && (f.status == http.StatusNotFound || f.status == http.StatusGone) // of this stream, not of the next one
+			f.reason == ReasonThen && (f.status == http.StatusNotFound || f.status == http.StatusGone) // of this stream; the next stream may have another one
 		if mode != ReconnectAlways || !passing {
 			return -1
 		}
@@ -76,19 +77,20 @@ func (s *Stream) retryIn(f *failure) time.Duration {
 	return delay(base, int(s.failures), f.retryAfter)
 }
 
-// delay returns the time until the next attempt: at least the reconnection time, to which section 9.2.3 of the HTML standard lets a
-// client add. Each failed attempt in a row after the first doubles it, up to 30 s; a random factor in [1, 2) spreads the reconnects
-// of many clients. It is not shorter than Retry-After times a factor in [1, 1.5).
+// delay returns the time until the next attempt. It is at least the reconnection time; section 9.2.3 of the HTML
+// standard allows a longer delay. Each successive failure after the first doubles it, up to 30 s. A random factor in
+// [1, 2) spreads the reconnects of many clients. The delay is not shorter than Retry-After multiplied by a random
+// factor in [1, 1.5).
 func delay(base time.Duration, failures int, retryAfter time.Duration) time.Duration {
 	const minBackoff = 50 * time.Millisecond // also for retry: 0
 	if failures > 0 {
 		base = max(base, minBackoff)
 	}
 	for range failures - 1 {
-		if base >= longestBackoff {
+		if base >= maxBackoff {
 			break
 		}
-		base = min(2*base, longestBackoff)
+		base = min(2*base, maxBackoff)
 	}
 	d := time.Duration(float64(base) * (1 + rand.Float64())) // #nosec G404 -- jitter
 	if retryAfter > 0 {
@@ -97,7 +99,7 @@ func delay(base time.Duration, failures int, retryAfter time.Duration) time.Dura
 	return d
 }
 
-// wait makes a timer start the next attempt; no goroutine waits. It returns false if the stream must not reconnect.
+// wait starts a timer for the next attempt. It returns false if the stream must not reconnect.
 func (s *Stream) wait(d time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,29 +111,30 @@ func (s *Stream) wait(d time.Duration) bool {
 	return true
 }
 
-// retry starts the next attempt, whose time has come.
+// retry starts the next attempt when its timer fires.
 func (s *Stream) retry() {
 	if s.on.Renew == nil {
 		s.connect()
 		return
 	}
-	s.on.Renew(s.renewed)
+	s.on.Renew(s.continueAttempt)
 }
 
-// renewed continues the attempt that Renew prepared.
-func (s *Stream) renewed(err error) {
+// continueAttempt continues the attempt that Renew prepared.
+func (s *Stream) continueAttempt(err error) {
 	switch {
 	case s.Stopped():
 		s.end()
 	case err != nil:
-		go s.notRenewed(err)
+		go s.failRenewal(err)
 	default:
 		go s.connect()
 	}
 }
 
-// notRenewed reports an attempt that was not made, and ends the stream: with what was refused before it would test another client.
-func (s *Stream) notRenewed(err error) {
+// failRenewal reports an attempt that Renew could not prepare, and ends the stream. An attempt with the previous,
+// refused request would not be what a client does.
+func (s *Stream) failRenewal(err error) {
 	_, end := s.begin()
 	end()
 	s.opened = false

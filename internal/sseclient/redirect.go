@@ -6,12 +6,13 @@ import (
 	"strings"
 )
 
-// checkRedirect reports whether a redirect leads to another origin. A redirect within one origin is followed. One to another origin
-// is refused by default: otherwise, the service under test could send the load and the tokens of its users to a third party. If the
-// user allows it, the other origin gets no header of the service description, no body and no Referer.
+// checkRedirect reports whether a redirect leads to another origin. A redirect within one origin is followed. One to
+// another origin is refused by default: otherwise, the service under test could send the load and the tokens of its
+// users to a third party. If the user allows it, the other origin gets no header of the service description, no body
+// and no Referer.
 //
-// checkRedirect returns an error if that redirect must not be followed, because
-// follow is false, or because the request has a body, which may contain a token.
+// checkRedirect returns an error if the redirect must not be followed: follow is false, or the request has a body,
+// which may contain a token.
 func checkRedirect(from, to *url.URL, follow, hasBody bool) (crosses bool, err error) {
 	origin := Origin(to)
 	switch {
@@ -25,8 +26,8 @@ func checkRedirect(from, to *url.URL, follow, hasBody bool) (crosses bool, err e
 	return true, nil
 }
 
-// Origin returns the ASCII origin of a URL: scheme, host, and the port unless it is the scheme's default (HTML standard,
-// section 7.1.1).
+// Origin returns the ASCII origin of a URL: scheme, host, and the port unless it is the scheme's default (HTML
+// standard, section 7.1.1).
 func Origin(u *url.URL) string {
 	host := strings.ToLower(u.Host)
 	if port := u.Port(); port == "" || port == defaultPorts[u.Scheme] {

@@ -13,11 +13,11 @@ import (
 	"github.com/sse-soak/sse-soak/internal/proxy"
 )
 
-// request is a request as it is sent, once per dial.
+// A request is a request as it is sent, once per dial.
 type request struct {
 	url             *url.URL
 	method          string
-	header          http.Header // the user's; not changed
+	header          http.Header // of the user; read-only
 	body            string
 	jar             http.CookieJar // nil: none
 	userAgent       string
@@ -31,8 +31,7 @@ type request struct {
 	Sharing
 }
 
-// requestEncoder is what encoding a request needs; used again, as thousands are
-// encoded in a ramp.
+// A requestEncoder has the buffers for encoding a request. They are reused, because a ramp encodes thousands.
 type requestEncoder struct {
 	buf    bytes.Buffer
 	header http.Header
@@ -40,10 +39,10 @@ type requestEncoder struct {
 
 var requestEncoders = sync.Pool{New: func() any { return &requestEncoder{header: make(http.Header)} }}
 
-// send writes the request to a connection as HTTP/1.1, in one piece, to the server or to
-// a proxy that forwards it. The user's headers win over ours. It returns the number of bytes that were sent.
+// send sends the request as HTTP/1.1 in one write, to the server or to a proxy that forwards it. It returns the
+// number of bytes written.
 func (r *request) send(to io.Writer, through *proxy.Proxy) (n int, err error) {
-	e := requestEncoders.Get().(*requestEncoder) // only these are put there
+	e := requestEncoders.Get().(*requestEncoder)
 	defer requestEncoders.Put(e)
 	if err := http1.WriteRequest(&e.buf, r.httpRequest(e), through); err != nil {
 		return 0, fmt.Errorf("encode the request: %w", err)
@@ -51,7 +50,7 @@ func (r *request) send(to io.Writer, through *proxy.Proxy) (n int, err error) {
 	return to.Write(e.buf.Bytes())
 }
 
-// httpRequest returns the request for net/http. It belongs to the encoder, whose buffer is empty.
+// httpRequest returns the request for net/http, which is valid until the next use of the encoder.
 func (r *request) httpRequest(e *requestEncoder) *http.Request {
 	e.buf.Reset()
 	clear(e.header)
@@ -81,7 +80,7 @@ func (r *request) httpRequest(e *requestEncoder) *http.Request {
 	return req
 }
 
-// fill sets the header fields that do not depend on the URL.
+// fill sets the header fields that do not depend on the URL. Headers of the user replace the defaults.
 func (r *request) fill(h http.Header) {
 	if r.plain {
 		h["Accept"] = acceptAny
@@ -92,7 +91,7 @@ func (r *request) fill(h http.Header) {
 	if r.accept != "" {
 		h.Set("Accept-Encoding", r.accept)
 	}
-	h.Set("User-Agent", r.userAgent) // empty: none is sent
+	h.Set("User-Agent", r.userAgent) // empty: no User-Agent is sent
 	if r.lastEventID != "" {
 		h.Set("Last-Event-ID", r.lastEventID)
 	}
@@ -101,7 +100,7 @@ func (r *request) fill(h http.Header) {
 	}
 }
 
-// Shared by all requests and never changed.
+// Shared by all requests; read-only.
 var (
 	acceptValue = []string{"text/event-stream"}
 	acceptAny   = []string{"*/*"}
@@ -130,7 +129,7 @@ func (r *request) redirect(status int, location string) (*request, error) {
 		next.method, next.body = http.MethodGet, ""
 	}
 	next.header.Del("Host")
-	if next.method != r.method { // section 4.4 of the Fetch standard: these say what the body was
+	if next.method != r.method { // section 4.4 of the Fetch standard: headers about the body
 		for _, name := range []string{"Content-Encoding", "Content-Language", "Content-Location", "Content-Type"} {
 			next.header.Del(name)
 		}
@@ -145,8 +144,8 @@ func (r *request) redirect(status int, location string) (*request, error) {
 	return &next, nil
 }
 
-// CheckHeader refuses what would not be a header field (RFC 9110, section 5.1): a
-// CR or LF in it could inject further ones (CWE-93).
+// CheckHeader returns an error for an invalid header field (RFC 9110, section 5.1). A CR or LF could inject further
+// fields (CWE-93).
 func CheckHeader(name, value string) error {
 	const token = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" // #nosec G101 -- the characters of a token in RFC 9110
 	if name == "" || strings.Trim(name, token) != "" {

@@ -32,17 +32,18 @@ type Response struct {
 	TLS     *tls.ConnectionState // nil: none
 	// OtherOrigin reports whether redirects led to another origin than that of the request.
 	OtherOrigin bool
-	// HTTP2 reports whether an event stream uses HTTP/2, FirstOnConnection whether it is the first one on its connection.
+	// HTTP2 reports whether an event stream uses HTTP/2, FirstOnConnection whether it is the first one on its
+	// connection.
 	HTTP2, FirstOnConnection bool
 
-	conn       net.Conn // to read from: the TLS or the dialed connection
+	conn       net.Conn // the TLS or the dialed connection
 	requestURL *url.URL // before redirects
 	proxy      *proxy.Proxy
 	frame      framing
-	left       []byte     // bytes of the body that were read with the header
-	reused     bool       // the connection has had another response
-	persistent bool       // by the header, the connection can have another response
-	idle       *idleConns // of the connection after the body; nil: it is closed
+	leftover   []byte     // bytes of the body that were read with the header
+	reused     bool       // the connection had another response before
+	persistent bool       // the header allows another response on the connection
+	idle       *idleConns // takes the connection after the body; nil: it is closed
 }
 
 const errHeaderTooLong = http1.HeadTooLongError(http1.MaxHead)
@@ -56,7 +57,7 @@ func (r *Response) readHead(method string) error {
 		return err
 	}
 	r.At = time.Now()
-	r.left = bytes.Clone(in.Buffered())
+	r.leftover = bytes.Clone(in.Buffered())
 	r.Status, r.Proto, r.Header = resp.StatusCode, resp.Proto, resp.Header
 	r.frame = framingOf(resp)
 	r.persistent = resp.ProtoAtLeast(1, 1) && !resp.Close && r.frame.kind != untilClose
@@ -66,7 +67,7 @@ func (r *Response) readHead(method string) error {
 // Coding returns the content coding of the body, "" for none.
 func (r *Response) Coding() string { return coding.Name(r.Header.Values("Content-Encoding")...) }
 
-// Location returns where the response redirects to, "" if it does not.
+// Location returns the target of a redirect, "" for other responses.
 func (r *Response) Location() string {
 	if !slices.Contains([]int{301, 302, 303, 307, 308}, r.Status) {
 		return ""
@@ -76,15 +77,16 @@ func (r *Response) Location() string {
 
 // IsEventStream reports whether the response has status 200 and the type text/event-stream.
 func (r *Response) IsEventStream() bool {
-	media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";") // wrong parameters are none (MIME Sniffing standard, section 4.4)
+	media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";") // invalid parameters are ignored (MIME Sniffing standard, section 4.4)
 	return r.Status == http.StatusOK && strings.EqualFold(strings.TrimSpace(media), "text/event-stream")
 }
 
-// explainFor is for how long at most an error response's body is read.
+// explainFor limits the time for reading the body of an error response.
 const explainFor = 250 * time.Millisecond
 
-// validate returns nil for an event stream (HTML standard, section 9.2.3): status 200 and the type text/event-stream, or any type
-// if the caller accepts it. A body with a content coding that was not requested, or is not known, cannot be read as it arrives.
+// validate returns nil for an event stream (HTML standard, section 9.2.3): status 200 and the type text/event-stream,
+// or any type if the caller accepts it. A body with a content coding that was not requested, or is not known, cannot
+// be read as it arrives.
 func (r *Response) validate(req *request) *failure {
 	f := &failure{status: r.Status}
 	packed := r.Coding()
@@ -99,33 +101,33 @@ func (r *Response) validate(req *request) *failure {
 	case !r.IsEventStream() && !req.anyType:
 		f.reason = ReasonContentType
 		f.err = fmt.Errorf("the response is %q, not text/event-stream", r.Header.Get("Content-Type"))
-	case packed != "" && !req.asks(packed):
+	case packed != "" && !req.accepts(packed):
 		f.reason = ReasonContentType
-		f.err = fmt.Errorf("the response has the content-encoding %q, which was not asked for: set acceptEncoding, or have the service or its proxy send the stream as it is", packed)
+		f.err = fmt.Errorf("the response has the content-encoding %q, which was not requested; set acceptEncoding, or turn off compression in the service or its proxy", packed)
 	case packed != "" && !coding.Supported(packed):
 		f.reason = ReasonContentType
-		f.err = fmt.Errorf("the response has the content-encoding %q: only %s can be undone, one at a time", packed, coding.Browser)
+		f.err = fmt.Errorf("unsupported content-encoding %q; use one of %s", packed, coding.Browser)
 	default:
 		return nil
 	}
 	return f
 }
 
-var errNoContent = errors.New("the server answered 204 No Content: it wants no further connection")
+var errNoContent = errors.New("the server responded with 204 No Content, so the client must not reconnect")
 
-// proxyRefused reports whether the response is that of the proxy: no service asks for the credentials of one.
+// proxyRefused reports whether the response is a refusal of the proxy. No service sends status 407.
 func (r *Response) proxyRefused() bool {
 	return r.proxy.Forwards() && r.Status == http.StatusProxyAuthRequired
 }
 
-// refusal returns the body of an error response, which is read for a moment only.
+// refusal returns the body of an error response, which can be read for explainFor.
 func (r *Response) refusal() io.Reader {
 	_ = r.conn.SetReadDeadline(time.Now().Add(explainFor))
 	b := new(body)
 	b.begin(r, blocking{r.conn})
 	if packed := r.Coding(); coding.Supported(packed) {
-		plain, _ := coding.New(packed, b) // it is known
-		return plain
+		decoder, _ := coding.New(packed, b) // New fails only for unsupported codings
+		return decoder
 	}
 	return b
 }
@@ -142,14 +144,14 @@ func (r *Response) explain() string {
 	return detail + r.proxy.Through()
 }
 
-// retryAfter reads the header field of RFC 9110, section 10.2.3; 0 if it is not valid.
+// retryAfter parses the header field of RFC 9110, section 10.2.3. It returns 0 for an invalid value.
 func retryAfter(value string, now time.Time) time.Duration {
-	const longest = 24 * time.Hour
+	const maxDelay = 24 * time.Hour
 	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
-		return min(time.Duration(seconds)*time.Second, longest)
+		return min(time.Duration(seconds)*time.Second, maxDelay)
 	}
 	if at, err := http.ParseTime(value); err == nil && at.After(now) {
-		return min(at.Sub(now), longest)
+		return min(at.Sub(now), maxDelay)
 	}
 	return 0
 }

@@ -11,41 +11,41 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// A Stream manages one client's SSE connection across reconnects. At any time one goroutine (dialing or reading), the poller
-// (reading) or a timer (waiting for the next attempt) owns it, until its callback Ended is called.
+// A Stream manages one client's SSE connection across reconnects. At any time one goroutine (dialing or reading), the
+// poller (reading) or a timer (waiting for the next attempt) owns it, until its callback Ended is called.
 type Stream struct {
 	group  *Group
 	opts   *Options
 	on     Callbacks
-	canCut bool // a caller may cut it: it shares no connection
+	canCut bool // a caller may cut it, so it shares no connection
 
 	reconnect atomic.Int32 // a Reconnect
 	dropped   atomic.Int32 // how it reconnects after Drop
 
 	mu      sync.Mutex // guards the fields up to stopped
-	raw     io.Closer  // by which Stop reaches the owner
+	raw     io.Closer  // closed by Stop to reach the owner
 	cancel  context.CancelFunc
 	timer   *time.Timer // until the next attempt
-	follow  *FollowUp   // the second request of the open stream; nil: none
-	cutting *cutting    // of the open stream; nil: none
-	stopped Reason      // why it ends; "": it does not
+	follow  *FollowUp   // second request of the open stream; nil: none
+	cutting *cutRequest // of the open stream; nil: none
+	stopped Reason      // "": not stopped
 
 	// Of the owner.
-	parser   eventstream.Parser
-	body     body  // any goroutine may change its timeout
-	failures int32 // attempts since the last stream opened
-	opened   bool
-	awaits   bool // the second request waits for its event
-	keeps    bool // see KeepConnection
+	parser          eventstream.Parser
+	body            body  // any goroutine may change its timeout
+	failures        int32 // successive failed attempts
+	opened          bool
+	awaitsEvent     bool // the second request waits for its event
+	keepsConnection bool // see KeepConnection
 
-	attention atomic.Bool // isStopped may report something: most turns need not call it
+	attention atomic.Bool // isStopped may have a result; most turns thus need not call it
 }
 
 // Start starts the first attempt in a goroutine.
 func (s *Stream) Start() { go s.connect() }
 
-// Open starts the first attempt. It returns when that may dial, so that a caller that opens thousands needs no goroutine for each
-// stream that waits.
+// Open starts the first attempt. It returns when the attempt may dial, so that a caller that opens thousands of
+// streams needs no goroutine for each.
 func (s *Stream) Open() {
 	if at, ok := s.await(); ok {
 		go s.attempt(at)
@@ -60,8 +60,8 @@ func (s *Stream) attach(conn net.Conn) bool {
 	return s.stopped == ""
 }
 
-// Stop ends the stream for good, once: only the first reason counts. It does not wait, and closes the connection without TLS's
-// close_notify, which could block. Any goroutine may call it.
+// Stop ends the stream without a reconnect. Only the first reason counts. Stop does not wait. It closes the
+// connection without a close_notify of TLS, which could block. Any goroutine may call it.
 func (s *Stream) Stop(why Reason) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +80,7 @@ func (s *Stream) Stop(why Reason) {
 		_ = s.raw.Close()
 	}
 	if s.timer != nil && s.timer.Stop() {
-		s.end() // the timer was its owner
+		s.end() // the timer was the owner
 	}
 }
 
@@ -91,25 +91,25 @@ func (s *Stream) Stopped() bool {
 	return s.stopped != ""
 }
 
-// isStopped reports whether the stream is to end: it was stopped, or its second request failed. c is a cut that was requested, nil
-// for none.
-func (s *Stream) isStopped() (stopped bool, c *cutting) {
+// isStopped reports whether the stream was stopped or its second request failed. c is a requested cut, nil for none.
+func (s *Stream) isStopped() (stopped bool, c *cutRequest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	stopped = s.stopped != "" || s.follow != nil && s.follow.failed != nil
+	stopped = s.stopped != "" || s.follow != nil && s.follow.failure != nil
 	if !stopped && s.cutting == nil {
 		s.attention.Store(false)
 	}
 	return stopped, s.cutting
 }
 
-// end ends the ownership of the stream. Ended may be called with mu held.
+// end calls Ended. The caller owns the stream and may hold mu.
 func (s *Stream) end() {
 	s.group.forget(s)
 	s.on.Ended()
 }
 
-// SetReconnect sets whether the stream reconnects. It reports whether it stopped the stream, which waited for an attempt.
+// SetReconnect sets whether the stream reconnects. It stops a stream that waits for its next attempt if on is false,
+// and reports whether it did.
 func (s *Stream) SetReconnect(on bool) (stopped bool) {
 	mode := ReconnectOff
 	if on {
@@ -133,14 +133,14 @@ func (s *Stream) Reconnects() bool { return Reconnect(s.reconnect.Load()) != Rec
 func (s *Stream) SetIdleTimeout(timeout time.Duration) {
 	previous := time.Duration(s.body.timeout.Swap(int64(timeout)))
 	if timeout > 0 && (previous == 0 || timeout < previous) {
-		processSweep.sooner(timeout)
+		processSweep.advance(timeout)
 	}
 }
 
 // IdleTimeout returns the present IdleTimeout of the stream.
 func (s *Stream) IdleTimeout() time.Duration { return s.body.limit() }
 
-// EndByServer makes the stream wait for the server to end it, however long it is silent, and not reconnect.
+// EndByServer removes the idle timeout and turns off reconnecting, so that only the server ends the stream.
 func (s *Stream) EndByServer() {
 	s.SetIdleTimeout(0)
 	s.SetReconnect(false)

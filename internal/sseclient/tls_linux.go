@@ -12,27 +12,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ciphertext is a polled connection as crypto/tls sees it, in a turn of its stream.
+// A ciphertext is the net.Conn of a polled connection below crypto/tls.
 type ciphertext struct {
-	net.Conn // nil: TLS calls nothing but what is below
+	net.Conn // nil, because crypto/tls calls only the methods below
 	conn     *polled
 }
 
 var _ net.Conn = ciphertext{}
 
-// Read takes what is in the socket, or says errNotReady.
-func (c ciphertext) Read(p []byte) (int, error) { return c.conn.take(p) }
+// Read reads from the socket, or returns errNotReady.
+func (c ciphertext) Read(p []byte) (int, error) { return c.conn.readSocket(p) }
 
-var errNoRoom = errors.New("the server does not read what TLS answers it")
+var errNoRoom = errors.New("the server does not read TLS messages from the connection")
 
-// Write sends what TLS says by itself: that it has a new key too, or an alert. It never waits.
+// Write sends messages of crypto/tls, such as a key update or an alert. It does not block.
 func (c ciphertext) Write(p []byte) (int, error) {
 	for {
 		n, err := unix.Write(int(c.conn.fd), p)
 		switch {
 		case err == unix.EINTR:
 			continue
-		case err == unix.EAGAIN, err == nil && n < len(p): // the buffer of the connection is full of answers
+		case err == unix.EAGAIN, err == nil && n < len(p): // the send buffer is full
 			return max(n, 0), errNoRoom
 		case err != nil:
 			return 0, os.NewSyscallError("write", err)
@@ -42,14 +42,14 @@ func (c ciphertext) Write(p []byte) (int, error) {
 	}
 }
 
-// releaseHandshake releases the two buffers of a tls.Conn that grew to the size of the server's certificates during the handshake
-// (golang/go#43563, #81348): 4 KB and more for each of thousands of streams. No method does that, so the fields are found by their
-// names; if a version of Go has none, the stream works the same and TestTLSReleasesHandshake fails. Only the reader of the
-// connection may call it.
+// releaseHandshake releases the two buffers of a tls.Conn that grew to the size of the server's certificates during
+// the handshake (golang/go#43563, #81348): 4 KB and more for each of thousands of streams. No method does that, so
+// the fields are found by their names; if a version of Go has none, the stream works the same and
+// TestTLSReleasesHandshake fails. Only the reader of the connection may call it.
 func releaseHandshake(conn *tls.Conn) {
 	for _, name := range []string{"rawInput", "hand"} {
 		if field, ok := bufferOf(conn, name); ok {
-			*field = *bytes.NewBuffer(bytes.Clone(field.Bytes())) // what was read ahead stays
+			*field = *bytes.NewBuffer(bytes.Clone(field.Bytes())) // keeps bytes that were read ahead
 		}
 	}
 }

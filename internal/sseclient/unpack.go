@@ -9,46 +9,46 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/coding"
 )
 
-// An unpacking reads a compressed body. Decoders cannot continue after errNotReady, so it runs in a coroutine that
-// pauses until bytes arrive. The body is read outside of it, on the stack of the stream's reader: the coroutine's own
-// is kept for as long as the stream is open.
+// An unpacking decodes a compressed body. Decoders cannot continue after errNotReady, so the decoder runs in a
+// coroutine that pauses until bytes arrive. The body is read outside the coroutine, on the stack of the stream's
+// reader, because the stack of the coroutine exists as long as the stream.
 type unpacking struct {
 	body io.Reader
-	next func() (want, bool)
-	stop func() // for the reader, which reads no more then
+	next func() (pauseSignal, bool)
+	stop func() // ends the coroutine; no Read may follow
 
-	pending []byte // that were unpacked, in a buffer of the coroutine's
-	end     error  // what follows these; nil: more may
-	target  []byte // where the decoder wants bytes; nil: it does not wait
-	n       int    // there
-	err     error  // the same
+	pending []byte // decoded bytes, in a buffer of the coroutine
+	end     error  // error of the decoder after pending; nil: none
+	target  []byte // buffer in which the decoder expects bytes; nil: it expects none
+	n       int    // result of reading into target
+	err     error  // result of reading into target
 }
 
-// want is what the coroutine tells when it rests: only that it does.
-type want struct{}
+// A pauseSignal is the value that the coroutine yields when it pauses.
+type pauseSignal struct{}
 
 var _ io.Reader = (*unpacking)(nil)
 
-// unpackBuffer is for what comes out of a decoder at once.
+// unpackBuffer is the size of the buffer of decoded bytes.
 const unpackBuffer = 1 << 10
 
-// errReadNoMore ends a decoder whose stream has ended.
-var errReadNoMore = errors.New("the stream is read no more")
+// errStopped ends a decoder whose stream has ended.
+var errStopped = errors.New("the stream has ended")
 
-// unpack undoes a coding that is known.
+// unpack returns an unpacking of a supported coding.
 func unpack(name string, body io.Reader) *unpacking {
 	u := &unpacking{body: body}
-	u.next, u.stop = iter.Pull(func(rest func(want) bool) {
+	u.next, u.stop = iter.Pull(func(pause func(pauseSignal) bool) {
 		decoder, err := coding.New(name, readFunc(func(p []byte) (int, error) {
-			if u.target = p; !rest(want{}) {
-				return 0, errReadNoMore
+			if u.target = p; !pause(pauseSignal{}) {
+				return 0, errStopped
 			}
 			return u.n, u.err
 		}))
 		buf := make([]byte, unpackBuffer)
 		for n := 0; err == nil; {
 			n, err = decoder.Read(buf)
-			if u.pending, u.end = buf[:n], err; !rest(want{}) {
+			if u.pending, u.end = buf[:n], err; !pause(pauseSignal{}) {
 				return
 			}
 		}
@@ -60,7 +60,7 @@ type readFunc func([]byte) (int, error)
 
 func (f readFunc) Read(p []byte) (int, error) { return f(p) }
 
-// Read returns errNotReady where the body does; what the decoder has by then has been returned before.
+// Read returns decoded bytes, and errNotReady when the body does.
 func (u *unpacking) Read(p []byte) (int, error) {
 	for len(u.pending) == 0 {
 		if u.end != nil {
@@ -79,8 +79,8 @@ func (u *unpacking) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// asks reports whether the request accepts a content coding: by its own header, or by the setting.
-func (r *request) asks(name string) bool {
+// accepts reports whether the request accepts a content coding, by its header or by the setting.
+func (r *request) accepts(name string) bool {
 	accept := r.accept
 	if value, set := r.header[http.CanonicalHeaderKey("Accept-Encoding")]; set {
 		accept = value[0]

@@ -162,7 +162,7 @@ func (f *finiteLoad) prepare() (err error) {
 		ConnectTimeout: secondsOf(f.FirstTimeout), IdleTimeout: secondsOf(f.FirstTimeout), MaxEventSize: f.service.MaxEventSize,
 		Resume: sseclient.Resume{Off: true}, LateHeader: true,
 	}
-	if o.Accept, err = coding.Setting(cmp.Or(f.Accept, "none")); err != nil {
+	if o.Accept, err = coding.AcceptEncoding(cmp.Or(f.Accept, "none")); err != nil {
 		return fmt.Errorf("option acceptEncoding: %w", err)
 	}
 	if o.Sharing.Protocol, err = sseclient.ParseProtocol(cmp.Or(f.HTTPVersion, "auto")); err != nil {

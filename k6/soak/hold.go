@@ -200,7 +200,7 @@ func (h *holding) newStreams(phased bool) (*sse.Streams, error) {
 		o.Reconnect = sseclient.ReconnectAlways
 	}
 	var err error
-	if o.Accept, err = coding.Setting(cmp.Or(h.Accept, "none")); err != nil {
+	if o.Accept, err = coding.AcceptEncoding(cmp.Or(h.Accept, "none")); err != nil {
 		return nil, fmt.Errorf("option acceptEncoding: %w", err)
 	}
 	if o.Sharing.Protocol, err = sseclient.ParseProtocol(cmp.Or(h.HTTPVersion, "auto")); err != nil {

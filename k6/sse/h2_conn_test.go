@@ -289,7 +289,7 @@ func TestStreamWindow(t *testing.T) {
 		p.ended()
 	}, func(t *testing.T, v *vu) {
 		v.set("refused", func() string { return <-refused })
-		require.Equal(t, "RST_STREAM 1 FLOW_CONTROL_ERROR read the stream: the server broke HTTP/2 (FLOW_CONTROL_ERROR): more DATA than the window of the stream holds", v.log(`
+		require.Equal(t, "RST_STREAM 1 FLOW_CONTROL_ERROR read the stream: the server violated HTTP/2 (FLOW_CONTROL_ERROR): DATA exceeds the window of the stream", v.log(`
 			const res = sse.open(url, { http: "2" }, (client) => client.on("event", (e) => { if (e.data === "a") log.push(refused()); }));
 			log.push(res.error);
 		`))
@@ -303,16 +303,16 @@ func TestH2StartsWithSettings(t *testing.T) {
 		name, want string
 		say        func(p *framed)
 	}{
-		{"PING", "error: begin HTTP/2: the server broke HTTP/2 (PROTOCOL_ERROR): it did not begin with SETTINGS, but with PING", func(p *framed) { _ = p.WritePing(false, [8]byte{}) }},
-		{"an acknowledgement", "error: begin HTTP/2: the server broke HTTP/2 (PROTOCOL_ERROR): it did not begin with SETTINGS, but with SETTINGS", func(p *framed) { _ = p.WriteSettingsAck() }},
-		{"nothing", "truncated: begin HTTP/2: the server ended the connection without a word of HTTP/2: unexpected EOF", func(*framed) {}},
-		{"silence", "connect_timeout: no complete response header within connectTimeout (begin HTTP/2): context deadline exceeded", func(p *framed) { p.ended() }},
-		{"HTTP/1.1", "error: begin HTTP/2: the server answered in HTTP/1.1: it does not speak HTTP/2 here", func(p *framed) { _, _ = p.conn.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) }},
-		{"no place", "error: begin HTTP/2: the server allows no stream on the connection (MAX_CONCURRENT_STREAMS is 0)", func(p *framed) {
+		{"PING", "error: start HTTP/2: the server violated HTTP/2 (PROTOCOL_ERROR): its first frame is PING, not SETTINGS", func(p *framed) { _ = p.WritePing(false, [8]byte{}) }},
+		{"an acknowledgement", "error: start HTTP/2: the server violated HTTP/2 (PROTOCOL_ERROR): its first frame is SETTINGS, not SETTINGS", func(p *framed) { _ = p.WriteSettingsAck() }},
+		{"nothing", "truncated: start HTTP/2: the server ended the connection without an HTTP/2 frame: unexpected EOF", func(*framed) {}},
+		{"silence", "connect_timeout: no complete response header within connectTimeout (start HTTP/2): context deadline exceeded", func(p *framed) { p.ended() }},
+		{"HTTP/1.1", "error: start HTTP/2: the server responded with HTTP/1.1 and does not support HTTP/2 without TLS", func(p *framed) { _, _ = p.conn.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) }},
+		{"no place", "error: start HTTP/2: the server allows no stream on the connection (MAX_CONCURRENT_STREAMS is 0)", func(p *framed) {
 			_ = p.WriteSettings(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 0})
 			p.ended()
 		}},
-		{"GOAWAY", "reset: begin HTTP/2: GOAWAY INADEQUATE_SECURITY: reset by the server", func(p *framed) {
+		{"GOAWAY", "reset: start HTTP/2: GOAWAY INADEQUATE_SECURITY: reset by the server", func(p *framed) {
 			p.inPieces(0, func() { _ = p.WriteSettings(); _ = p.WriteGoAway(0, http2.ErrCodeInadequateSecurity, nil) })
 			p.ended()
 		}},
@@ -400,5 +400,5 @@ func TestSharedStreamsInGo(t *testing.T) {
 		require.EqualValues(t, 3, first.Load())
 	})
 	_, err := sseclient.ParseProtocol("3")
-	require.ErrorContains(t, err, "\"3\" is not a version of HTTP")
+	require.ErrorContains(t, err, "must be auto, 1.1 or 2, got \"3\"")
 }

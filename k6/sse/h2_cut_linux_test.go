@@ -202,7 +202,7 @@ func TestSharedStreamCanOnlyBeDropped(t *testing.T) {
 			}
 		`)
 		require.Contains(t, got, "a a")
-		require.Equal(t, 2, strings.Count(got, "streamsPerConnection: 1"), got)
+		require.Equal(t, 2, strings.Count(got, "set the option streamsPerConnection to 1"), got)
 		require.Contains(t, got, "true")
 		require.Contains(t, got, "again")
 	})

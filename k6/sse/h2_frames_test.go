@@ -24,7 +24,7 @@ func TestH2Frames(t *testing.T) {
 	t.Parallel()
 	const ended = "server: the server ended the stream"
 	broken := func(code, what string) string {
-		return "error: read the stream: the server broke HTTP/2 (" + code + "): " + what
+		return "error: read the stream: the server violated HTTP/2 (" + code + "): " + what
 	}
 	long := strings.Repeat("x", 15_000)
 	for _, tt := range []struct {
@@ -73,9 +73,9 @@ func TestH2Frames(t *testing.T) {
 		}, "open a " + ended, "GOAWAY NO_ERROR"},
 		{"more padding than the frame", func(p *framed) {
 			_ = p.WriteRawFrame(http2.FrameData, http2.FlagDataPadded, p.accepted(), []byte{5, 'a', 'b', 'c', 'd'})
-		}, "open " + broken("PROTOCOL_ERROR", "DATA with more padding than the frame is long"), "GOAWAY PROTOCOL_ERROR"},
+		}, "open " + broken("PROTOCOL_ERROR", "the padding of DATA exceeds the frame"), "GOAWAY PROTOCOL_ERROR"},
 		{"no length of the padding", func(p *framed) { _ = p.WriteRawFrame(http2.FrameData, http2.FlagDataPadded, p.accepted(), nil) },
-			"open " + broken("FRAME_SIZE_ERROR", "DATA with padding whose length is missing"), "GOAWAY FRAME_SIZE_ERROR"},
+			"open " + broken("FRAME_SIZE_ERROR", "DATA without the length of its padding"), "GOAWAY FRAME_SIZE_ERROR"},
 		{"CONTINUATION", func(p *framed) {
 			id, block := p.request(), p.encoded(":status", "200", "content-type", "text/event-stream", "x", long)
 			p.inPieces(100, func() {
@@ -90,7 +90,7 @@ func TestH2Frames(t *testing.T) {
 			id := p.request()
 			_ = p.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: p.encoded(":status", "200")})
 			p.data(id, twoEvents)
-		}, "error: read the response header: the server broke HTTP/2 (PROTOCOL_ERROR): DATA of stream 1 where CONTINUATION of stream 1 had to follow", "GOAWAY PROTOCOL_ERROR"},
+		}, "error: read the response header: the server violated HTTP/2 (PROTOCOL_ERROR): DATA of stream 1 instead of CONTINUATION of stream 1", "GOAWAY PROTOCOL_ERROR"},
 		{"CONTINUATION on its own", func(p *framed) { _ = p.WriteContinuation(p.accepted(), true, nil) },
 			"open " + broken("PROTOCOL_ERROR", "CONTINUATION: unexpected CONTINUATION for stream 1"), "GOAWAY PROTOCOL_ERROR"},
 		{"CONTINUATION without end", func(p *framed) {
@@ -99,7 +99,7 @@ func TestH2Frames(t *testing.T) {
 			for range 10 {
 				_ = p.WriteContinuation(id, false, p.encoded("x", long))
 			}
-		}, "too_long: read the response header: the server broke HTTP/2 (ENHANCE_YOUR_CALM): the response header exceeds 65536 bytes", "GOAWAY ENHANCE_YOUR_CALM"},
+		}, "too_long: read the response header: the server violated HTTP/2 (ENHANCE_YOUR_CALM): the response header exceeds 65536 bytes", "GOAWAY ENHANCE_YOUR_CALM"},
 		{"a header list over the limit", func(p *framed) {
 			id, block := p.request(), p.encoded(":status", "200", "content-type", "text/event-stream", "a", strings.Repeat("y", 40_000), "b", strings.Repeat("y", 40_000))
 			_ = p.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block[:16000]})
@@ -107,14 +107,14 @@ func TestH2Frames(t *testing.T) {
 				_ = p.WriteContinuation(id, false, block[:16000])
 			}
 			_ = p.WriteContinuation(id, true, block)
-		}, "too_long: read the response header: the server broke HTTP/2 (ENHANCE_YOUR_CALM): the response header exceeds 65536 bytes", "RST_STREAM 1 ENHANCE_YOUR_CALM, GOAWAY NO_ERROR"},
+		}, "too_long: read the response header: the server violated HTTP/2 (ENHANCE_YOUR_CALM): the response header exceeds 65536 bytes", "RST_STREAM 1 ENHANCE_YOUR_CALM, GOAWAY NO_ERROR"},
 		{"fields that are none", func(p *framed) { p.headers(p.request(), false, ":status", "200", "UPPER", "x") },
-			"error: read the response header: the server broke HTTP/2 (PROTOCOL_ERROR): HEADERS: invalid header field name \"UPPER\"", "RST_STREAM 1 PROTOCOL_ERROR, GOAWAY NO_ERROR"},
+			"error: read the response header: the server violated HTTP/2 (PROTOCOL_ERROR): HEADERS: invalid header field name \"UPPER\"", "RST_STREAM 1 PROTOCOL_ERROR, GOAWAY NO_ERROR"},
 		{"no status", func(p *framed) { p.headers(p.request(), false, "a", "b") },
-			`error: read the response header: the server broke HTTP/2 (PROTOCOL_ERROR): a response header with the status ""`, "RST_STREAM 1 PROTOCOL_ERROR, GOAWAY NO_ERROR"},
+			`error: read the response header: the server violated HTTP/2 (PROTOCOL_ERROR): invalid status "" in a response header`, "RST_STREAM 1 PROTOCOL_ERROR, GOAWAY NO_ERROR"},
 		{"fields that cannot be decoded", func(p *framed) {
 			_ = p.WriteHeaders(http2.HeadersFrameParam{StreamID: p.request(), EndHeaders: true, BlockFragment: []byte{0xff, 0xff, 0xff, 0xff, 0x0f}})
-		}, "error: read the response header: the server broke HTTP/2 (COMPRESSION_ERROR): HEADERS: connection error: COMPRESSION_ERROR", "GOAWAY COMPRESSION_ERROR"},
+		}, "error: read the response header: the server violated HTTP/2 (COMPRESSION_ERROR): HEADERS: connection error: COMPRESSION_ERROR", "GOAWAY COMPRESSION_ERROR"},
 		{"interim responses", func(p *framed) {
 			id := p.request()
 			for range 3 {
@@ -133,33 +133,33 @@ func TestH2Frames(t *testing.T) {
 					return
 				}
 			}
-		}, "error: read the response header: the server broke HTTP/2 (ENHANCE_YOUR_CALM): no final response after 10 interim (1xx) responses", "-"},
+		}, "error: read the response header: the server violated HTTP/2 (ENHANCE_YOUR_CALM): no final response after 10 interim (1xx) responses", "-"},
 		{"DATA before HEADERS", func(p *framed) { p.data(p.request(), twoEvents) },
-			"error: read the response header: the server broke HTTP/2 (PROTOCOL_ERROR): DATA before HEADERS", "RST_STREAM 1 PROTOCOL_ERROR, GOAWAY NO_ERROR"},
+			"error: read the response header: the server violated HTTP/2 (PROTOCOL_ERROR): DATA before HEADERS", "RST_STREAM 1 PROTOCOL_ERROR, GOAWAY NO_ERROR"},
 		{"a second header", func(p *framed) { id := p.accepted(); p.headers(id, false, ":status", "200") },
-			"open " + broken("PROTOCOL_ERROR", "a second response header, which is no trailer"), "RST_STREAM 1 PROTOCOL_ERROR, GOAWAY NO_ERROR"},
+			"open " + broken("PROTOCOL_ERROR", "a second response header, which is not a trailer"), "RST_STREAM 1 PROTOCOL_ERROR, GOAWAY NO_ERROR"},
 		{"DATA of no stream", func(p *framed) { p.accepted(); p.data(0, "x") },
-			"open " + broken("PROTOCOL_ERROR", "DATA of stream 0, which this client has not begun"), "GOAWAY PROTOCOL_ERROR"},
+			"open " + broken("PROTOCOL_ERROR", "DATA of stream 0, which this client has not opened"), "GOAWAY PROTOCOL_ERROR"},
 		{"DATA of a stream to come", func(p *framed) { p.accepted(); p.data(7, "x") },
-			"open " + broken("PROTOCOL_ERROR", "DATA of stream 7, which this client has not begun"), "GOAWAY PROTOCOL_ERROR"},
+			"open " + broken("PROTOCOL_ERROR", "DATA of stream 7, which this client has not opened"), "GOAWAY PROTOCOL_ERROR"},
 		{"HEADERS of a stream of the server's", func(p *framed) { p.accepted(); p.headers(2, false, ":status", "200") },
-			"open " + broken("PROTOCOL_ERROR", "HEADERS of stream 2, which this client has not begun"), "GOAWAY PROTOCOL_ERROR"},
+			"open " + broken("PROTOCOL_ERROR", "HEADERS of stream 2, which this client has not opened"), "GOAWAY PROTOCOL_ERROR"},
 		{"RST_STREAM of a stream to come", func(p *framed) { p.accepted(); _ = p.WriteRSTStream(3, http2.ErrCodeNo) },
-			"open " + broken("PROTOCOL_ERROR", "RST_STREAM of stream 3, which this client has not begun"), "GOAWAY PROTOCOL_ERROR"},
+			"open " + broken("PROTOCOL_ERROR", "RST_STREAM of stream 3, which this client has not opened"), "GOAWAY PROTOCOL_ERROR"},
 		{"WINDOW_UPDATE of a stream to come", func(p *framed) { p.accepted(); _ = p.WriteWindowUpdate(3, 1) },
-			"open " + broken("PROTOCOL_ERROR", "WINDOW_UPDATE of stream 3, which this client has not begun"), "GOAWAY PROTOCOL_ERROR"},
+			"open " + broken("PROTOCOL_ERROR", "WINDOW_UPDATE of stream 3, which this client has not opened"), "GOAWAY PROTOCOL_ERROR"},
 		{"WINDOW_UPDATE by nothing", func(p *framed) { p.accepted(); _ = p.WriteWindowUpdate(0, 0) },
 			"open " + broken("PROTOCOL_ERROR", "WINDOW_UPDATE: connection error: PROTOCOL_ERROR"), "GOAWAY PROTOCOL_ERROR"},
 		{"WINDOW_UPDATE by too much", func(p *framed) { p.accepted(); _ = p.WriteWindowUpdate(0, 1<<31-1) },
-			"open " + broken("FLOW_CONTROL_ERROR", "WINDOW_UPDATE makes the connection's window larger than there may be"), "GOAWAY FLOW_CONTROL_ERROR"},
+			"open " + broken("FLOW_CONTROL_ERROR", "WINDOW_UPDATE exceeds the maximum window of the connection"), "GOAWAY FLOW_CONTROL_ERROR"},
 		{"WINDOW_UPDATE of a stream by too much", func(p *framed) { id := p.request(); _ = p.WriteWindowUpdate(id, 1<<31-1) },
-			"error: read the response header: the server broke HTTP/2 (FLOW_CONTROL_ERROR): WINDOW_UPDATE makes the stream's window larger than there may be", "RST_STREAM 1 FLOW_CONTROL_ERROR, GOAWAY NO_ERROR"},
+			"error: read the response header: the server violated HTTP/2 (FLOW_CONTROL_ERROR): WINDOW_UPDATE exceeds the maximum window of the stream", "RST_STREAM 1 FLOW_CONTROL_ERROR, GOAWAY NO_ERROR"},
 		{"PUSH_PROMISE", func(p *framed) {
 			id := p.accepted()
 			_ = p.WritePushPromise(http2.PushPromiseParam{StreamID: id, PromiseID: 2, BlockFragment: p.encoded(":method", "GET"), EndHeaders: true})
-		}, "open " + broken("PROTOCOL_ERROR", "PUSH_PROMISE, which this client does not take"), "GOAWAY PROTOCOL_ERROR"},
+		}, "open " + broken("PROTOCOL_ERROR", "PUSH_PROMISE, which this client does not accept"), "GOAWAY PROTOCOL_ERROR"},
 		{"a frame over the limit", func(p *framed) { _ = p.WriteData(p.accepted(), false, make([]byte, 16385)) },
-			"open " + broken("FRAME_SIZE_ERROR", "a DATA frame of 16385 bytes, over the 16384 that are allowed"), "GOAWAY FRAME_SIZE_ERROR"},
+			"open " + broken("FRAME_SIZE_ERROR", "a DATA frame of 16385 bytes exceeds the limit of 16384"), "GOAWAY FRAME_SIZE_ERROR"},
 		{"SETTINGS of a wrong length", func(p *framed) { p.accepted(); _ = p.WriteRawFrame(http2.FrameSettings, 0, 0, []byte{1}) },
 			"open " + broken("FRAME_SIZE_ERROR", "SETTINGS: connection error: FRAME_SIZE_ERROR"), "GOAWAY FRAME_SIZE_ERROR"},
 		{"SETTINGS that there are not", func(p *framed) {
@@ -169,7 +169,7 @@ func TestH2Frames(t *testing.T) {
 		{"SETTINGS with a window that is too large", func(p *framed) {
 			p.request()
 			_ = p.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 31})
-		}, "error: read the response header: the server broke HTTP/2 (FLOW_CONTROL_ERROR): SETTINGS: connection error: FLOW_CONTROL_ERROR", "GOAWAY FLOW_CONTROL_ERROR"},
+		}, "error: read the response header: the server violated HTTP/2 (FLOW_CONTROL_ERROR): SETTINGS: connection error: FLOW_CONTROL_ERROR", "GOAWAY FLOW_CONTROL_ERROR"},
 		{"frames that nobody knows", func(p *framed) {
 			id := p.accepted()
 			_ = p.WriteRawFrame(0x77, 0xff, id, []byte("x"))

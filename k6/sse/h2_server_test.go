@@ -164,8 +164,8 @@ func TestProtocols(t *testing.T) {
 		{"auto over plain HTTP", "auto", "HTTP/1.1" + ended, false, true},
 		{"2 over TLS", "2", "HTTP/2.0" + ended, true, false},
 		{"2 by prior knowledge", "2", "HTTP/2.0" + ended, false, false},
-		{"2 over TLS, of HTTP/1.1", "2", "tls TLS handshake: the server does not speak HTTP/2 over TLS (ALPN h2): remote error: tls: no application protocol", true, true},
-		{"2 by prior knowledge, of HTTP/1.1", "2", "error begin HTTP/2: the server answered in HTTP/1.1: it does not speak HTTP/2 here", false, true},
+		{"2 over TLS, of HTTP/1.1", "2", "tls TLS handshake: the server does not support HTTP/2 over TLS (ALPN h2): remote error: tls: no application protocol", true, true},
+		{"2 by prior knowledge, of HTTP/1.1", "2", "error start HTTP/2: the server responded with HTTP/1.1 and does not support HTTP/2 without TLS", false, true},
 		{"1.1 over TLS, of HTTP/2", "1.1", "truncated read the response header: EOF", true, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -190,7 +190,7 @@ func TestProtocols(t *testing.T) {
 	}
 	v := newVU(t)
 	for option, want := range map[string]string{
-		`http: "3"`: `option http: "3" is not a version of HTTP: write 'auto', '1.1' or '2'`, `streamsPerConnection: -1`: "option streamsPerConnection: -1 is not a whole number of at least 0",
+		`http: "3"`: `option http: must be auto, 1.1 or 2, got "3"`, `streamsPerConnection: -1`: "option streamsPerConnection: -1 is not a whole number of at least 0",
 		`streamsPerConnection: 70000`: "option streamsPerConnection: 70000 is over 65535",
 	} {
 		_, err := v.run(`new EventSource("http://127.0.0.1:1", { ` + option + ` })`)

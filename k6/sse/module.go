@@ -1,8 +1,9 @@
-// Package sse has the JavaScript bindings of the SSE client, for k6/x/soak and for a binary's own module of the shape of xk6-sse.
+// Package sse has the JavaScript bindings of the SSE client, for k6/x/soak and for a binary's own module of the shape
+// of xk6-sse.
 //
-// It offers the EventSource of the HTML standard (section 9.2) on k6's event loop, many per VU, and the blocking open() of xk6-sse.
-// internal/sseclient is the client; here are its JavaScript bindings and the metrics of k6. load-tests/types/sse.d.ts documents the
-// API for scripts.
+// It offers the EventSource of the HTML standard (section 9.2) on k6's event loop, many per VU, and the blocking
+// open() of xk6-sse. internal/sseclient is the client; here are its JavaScript bindings and the metrics of k6.
+// load-tests/types/sse.d.ts documents the API for scripts.
 //
 // No goroutine of the client touches a JavaScript value: what a script sees changes in tasks on the event loop.
 package sse
@@ -50,8 +51,8 @@ var (
 // importPath is the module that errors name.
 const importPath = "k6/x/soak"
 
-// New returns a root module with EventSource and open alone, as scripts for xk6-sse expect it. This package does not register it:
-// k6/x/sse is the name of another extension.
+// New returns a root module with EventSource and open alone, as scripts for xk6-sse expect it. This package does not
+// register it: k6/x/sse is the name of another extension.
 func New() modules.Module { return new(rootModule) }
 
 // NewModuleInstance is called by k6 once per VU.
@@ -59,8 +60,8 @@ func (*rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
 	return &module{vu: vu, metrics: registerMetrics(vu)}
 }
 
-// Exports returns open and EventSource by name, and both on the default export, as scripts for xk6-sse expect it. k6 calls it at
-// each use of an imported name.
+// Exports returns open and EventSource by name, and both on the default export, as scripts for xk6-sse expect it. k6
+// calls it at each use of an imported name.
 func (m *module) Exports() modules.Exports {
 	if m.exports.Named == nil {
 		rt := m.vu.Runtime()
@@ -83,7 +84,7 @@ func (m *module) clientFor(state *lib.State) *sseclient.Client {
 		TLS:          func(serverName string) *tls.Config { return network.TLSConfig(state, serverName) },
 		Proxies:      m.proxies,
 		UserAgent:    state.Options.UserAgent.String,
-		Unshared:     state.Options.NoConnectionReuse.Bool,
+		NoSharing:    state.Options.NoConnectionReuse.Bool,
 		DialPatience: m.patience,
 		Await:        func(ctx context.Context) bool { return awaitRate(ctx, state) },
 	}

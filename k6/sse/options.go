@@ -1,7 +1,6 @@
 package sse
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -35,8 +34,6 @@ type sourceOptions struct {
 type Ledger interface {
 	Callbacks() sseclient.Callbacks
 }
-
-var errBodyOfGet = errors.New("a GET has none: set method, as to POST")
 
 // bodiless reports whether the method allows no body.
 func (o *sourceOptions) bodiless() bool { return o.method == "" || o.method == http.MethodGet }
@@ -86,7 +83,7 @@ func (o *sourceOptions) setCommon(rt *sobek.Runtime, name string, v sobek.Value)
 		n, err = parseInt(v, 0, math.MaxUint16)
 		o.Sharing.PerConnection = uint16(n) // #nosec G115 -- parseInt has checked it
 	case "acceptEncoding":
-		o.Accept, err = coding.Setting(v.String())
+		o.Accept, err = coding.AcceptEncoding(v.String())
 	default:
 		return false, nil
 	}
@@ -116,7 +113,7 @@ func parseOptions(rt *sobek.Runtime, v sobek.Value, o *sourceOptions) error {
 		}
 	}
 	if o.body != "" && o.bodiless() {
-		return fmt.Errorf("option body: %w", errBodyOfGet)
+		return fmt.Errorf("option body: %w", sseclient.ErrBodyOfGet)
 	}
 	if id := o.header.Get(lastEventID); id != "" && o.Resume == (sseclient.Resume{}) {
 		o.LastEventID = id // not a header of every attempt: received ids follow it

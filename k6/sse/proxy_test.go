@@ -272,6 +272,6 @@ func TestStreamsOfHTTP2ShareATunnel(t *testing.T) {
 	v := newVU(t)
 	proxy := somewhere(t, forward.Options{}, serveText(t, ""))
 	v.useProxy(proxy.URL)
-	require.Regexp(t, `^proxy requests to http:// URLs go to the proxy in HTTP/1.1.*\(through the proxy `+proxy.URL+`\)$`, v.log(`
+	require.Regexp(t, `^proxy HTTP/2 without TLS is not possible through a proxy.*\(through the proxy `+proxy.URL+`\)$`, v.log(`
 		new EventSource("http://service.test/", { http: "2", reconnect: false }).onerror = (e) => log.push(e.reason, e.message)`))
 }

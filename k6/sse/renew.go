@@ -63,7 +63,7 @@ func (s *eventSource) takeRenewal(v sobek.Value) error {
 			header, err = parseHeaders(s.session.m.vu.Runtime(), v)
 		case "body":
 			if body, err = parseBody(v); err == nil && body != "" && s.opts.bodiless() {
-				err = errBodyOfGet
+				err = sseclient.ErrBodyOfGet
 			}
 		default:
 			err = errors.New("unknown: there are url, headers and body")

@@ -211,7 +211,7 @@ func TestEventSourceArguments(t *testing.T) {
 		`new EventSource()`:                                            "TypeError: EventSource: a URL is required",
 		`new EventSource("")`:                                          "SyntaxError: EventSource: invalid URL",
 		`new EventSource("/relative")`:                                 "SyntaxError: EventSource: invalid URL \"/relative\": it must begin with",
-		`new EventSource("http://")`:                                   "it has no host",
+		`new EventSource("http://")`:                                   "host is missing",
 		`new EventSource("http://[::1")`:                               "SyntaxError",
 		`new EventSource("http://h/%zz")`:                              "SyntaxError",
 		`new EventSource("http://h/", 5)`:                              "TypeError: EventSource: the options must be an object",

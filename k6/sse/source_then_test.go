@@ -93,8 +93,8 @@ func TestSecondRequestFails(t *testing.T) {
 			return true
 		}}, subscribe, 303, "follow the redirect", false, false},
 		"no answer in time": {&bucket{second: hang}, subscribe + ", timeout: 2000", 0, "no complete response header", true, true},
-		"no first event":    {&bucket{mute: 1000}, subscribe + ", timeout: 100", 0, "the event that it waits for did not come in time: 100ms", true, true},
-		"another event":     {newBucket(), subscribe + ", event: 'hello', timeout: 100", 0, "the event that it waits for", true, true},
+		"no first event":    {&bucket{mute: 1000}, subscribe + ", timeout: 100", 0, "its event did not arrive in time: 100ms", true, true},
+		"another event":     {newBucket(), subscribe + ", event: 'hello', timeout: 100", 0, "its event did not arrive in time", true, true},
 		"refused":           {newBucket(), `url: "http://127.0.0.1:1/"`, 0, "connection refused", true, true},
 		"no URL":            {newBucket(), `url: "{first.data}://"`, 0, "url: ", true, true},
 		"a header of two lines": {newBucket(), `url: "/", headers: { A: () => "x\r\nEvil: 1" }`, 0,
@@ -351,8 +351,8 @@ func TestThenArguments(t *testing.T) {
 	}
 }
 
-// A service that names another origin for the second request, by its event or by a redirect of the stream, gets nothing there
-// that is meant for itself.
+// A service that names another origin for the second request, by its event or by a redirect of the stream, gets
+// nothing there that is meant for itself.
 func TestSecondRequestKeepsTheOriginOfTheStream(t *testing.T) {
 	t.Parallel()
 	const refused, toBody = `another origin; pass --follow-redirects to allow it`, `another origin, which gets no request with a body`

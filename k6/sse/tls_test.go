@@ -162,7 +162,7 @@ func TestTLSRecords(t *testing.T) {
 			r.say(streamHead + twoEvents)
 			r.write(typeHandshake, []byte{0, 0, 0, 0}) // HelloRequest
 			p.awaitEnd()
-		}, "a b error: read the stream: the server asked for another TLS handshake (renegotiation), which an open stream refuses", tls.VersionTLS12},
+		}, "a b error: read the stream: the server requested a TLS renegotiation, which an open stream refuses", tls.VersionTLS12},
 	} {
 		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 			for _, w := range tlsWays {

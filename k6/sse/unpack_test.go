@@ -107,8 +107,8 @@ func TestPackedStreamEnds(t *testing.T) {
 			time.Sleep(20 * time.Millisecond)
 			p.reset()
 		}, "a b reset: read the stream: read: connection reset by peer"},
-		{"no data of that coding", "", say(packedHead("gzip") + twoEvents), "error: read the stream: the gzip data are broken: gzip: invalid header"},
-		{"a window that is too large", "", say(packedHead("zstd") + wide()), "error: read the stream: the zstd stream has a window over 8 MB, the most that a server may use (RFC 9659)"},
+		{"no data of that coding", "", say(packedHead("gzip") + twoEvents), "error: read the stream: invalid gzip data: gzip: invalid header"},
+		{"a window that is too large", "", say(packedHead("zstd") + wide()), "error: read the stream: the window of the zstd stream exceeds 8 MB (RFC 9659)"},
 		{"a bomb", "maxEventSize: 1000,", say(packedHead("gzip") + bomb), "0 too_long: read the stream: event exceeds the size limit of 1000 bytes (one line)"},
 		{"silence", "idleTimeout: 60,", func(p *peer) { p.say(packedHead("gzip") + packing.Flushed("gzip", twoEvents)); p.hold() }, "a b idle: no byte from the server within idleTimeout"},
 		{"bytes without an event", "idleTimeout: 1500,", func(p *peer) {
@@ -121,7 +121,7 @@ func TestPackedStreamEnds(t *testing.T) {
 			_, _ = io.WriteString(z, twoEvents)
 			_ = z.Close()
 		}, "a b server: the server ended the stream"},
-		{"204", "", say("HTTP/1.1 204 No Content\r\nContent-Encoding: gzip\r\n\r\n"), "no_content: the server answered 204 No Content: it wants no further connection"},
+		{"204", "", say("HTTP/1.1 204 No Content\r\nContent-Encoding: gzip\r\n\r\n"), "no_content: the server responded with 204 No Content, so the client must not reconnect"},
 		{"an error that is packed", "", say("HTTP/1.1 503 No\r\nContent-Encoding: gzip\r\n\r\n" + packing.Whole("gzip", `{"title":"full"}`)), "status: unexpected status 503 Service Unavailable: full"},
 		{"a redirect", "", func(p *peer) {
 			if p.n == 0 {
@@ -130,9 +130,9 @@ func TestPackedStreamEnds(t *testing.T) {
 			}
 			p.say(packedHead("gzip") + packing.Whole("gzip", "data: "+p.req.URL.Path+" "+p.req.Header.Get("Accept-Encoding")+"\n\n"))
 		}, "/there gzip, deflate, br, zstd server: the server ended the stream"},
-		{"a coding unasked", "acceptEncoding: 'gzip',", say(packedHead("br") + packing.Whole("br", twoEvents)), `content_type: the response has the content-encoding "br", which was not asked for: set acceptEncoding, or have the service or its proxy send the stream as it is`},
-		{"any coding unasked", "acceptEncoding: 'none',", say(packedHead("gzip") + cut), `content_type: the response has the content-encoding "gzip", which was not asked for: set acceptEncoding, or have the service or its proxy send the stream as it is`},
-		{"an unknown coding", "headers: { 'accept-encoding': '*' },", say(packedHead("compress") + cut), `content_type: the response has the content-encoding "compress": only gzip, deflate, br, zstd can be undone, one at a time`},
+		{"a coding unasked", "acceptEncoding: 'gzip',", say(packedHead("br") + packing.Whole("br", twoEvents)), `content_type: the response has the content-encoding "br", which was not requested; set acceptEncoding, or turn off compression in the service or its proxy`},
+		{"any coding unasked", "acceptEncoding: 'none',", say(packedHead("gzip") + cut), `content_type: the response has the content-encoding "gzip", which was not requested; set acceptEncoding, or turn off compression in the service or its proxy`},
+		{"an unknown coding", "headers: { 'accept-encoding': '*' },", say(packedHead("compress") + cut), `content_type: unsupported content-encoding "compress"; use one of gzip, deflate, br, zstd`},
 		{"the script's own header", "headers: { 'accept-encoding': 'br;q=1' },", func(p *peer) {
 			p.say(packedHead("br") + packing.Whole("br", "data: "+p.req.Header.Get("Accept-Encoding")+"\n\n"))
 		}, "br;q=1 server: the server ended the stream"},
@@ -192,9 +192,9 @@ func TestOpenReadsPackedStreams(t *testing.T) {
 	require.Equal(t, "error:content_type true", v.log(`sse.open(url, `+logging+`)`))
 	require.Equal(t, "open", v.log(`sse.open(url, { acceptEncoding: 'gzip', method: 'HEAD' }, `+logging+`)`))
 	_, err := v.run(`sse.open(url, { acceptEncoding: 'brotli' }, () => {})`)
-	require.ErrorContains(t, err, `invalid sse.open() acceptEncoding: "brotli", which is neither none, gzip nor browser`)
+	require.ErrorContains(t, err, `invalid sse.open() acceptEncoding: must be none, gzip or browser, got "brotli"`)
 	_, err = newVU(t).run(`new EventSource("http://127.0.0.1:1", { acceptEncoding: true })`)
-	require.ErrorContains(t, err, `option acceptEncoding: "true", which is neither none, gzip nor browser`)
+	require.ErrorContains(t, err, `option acceptEncoding: must be none, gzip or browser, got "true"`)
 }
 
 // A codings is an Observer of the codings of streams.

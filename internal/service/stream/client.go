@@ -46,7 +46,7 @@ func (c *Client) send(ctx context.Context, r Request) (*sseclient.Response, erro
 	o.Sharing.Protocol, _ = sseclient.ParseProtocol(cmp.Or(c.HTTPVersion, "auto"))
 	insecure, _ := strconv.ParseBool(os.Getenv("K6_INSECURE_SKIP_TLS_VERIFY"))
 	client := &sseclient.Client{
-		Dial: c.Dial, Proxies: c.Proxies, UserAgent: "sse-soak", Unshared: true,
+		Dial: c.Dial, Proxies: c.Proxies, UserAgent: "sse-soak", NoSharing: true,
 		TLS: func(string) *tls.Config {
 			return &tls.Config{InsecureSkipVerify: insecure} // #nosec G402 -- the user's choice, as in k6
 		},

@@ -1,5 +1,5 @@
-// Package coding decodes the content codings of HTTP (RFC 9110, section 8.4) of streams that last for hours: flushed
-// data comes out at once, and memory is bounded by the window of the coding. It imports nothing of k6.
+// Package coding decodes the content codings of HTTP (RFC 9110, section 8.4) of streams that last for hours. Flushed
+// data is decoded at once, and memory use is limited by the window of the coding.
 package coding
 
 import (
@@ -17,15 +17,15 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// What a client says in Accept-Encoding.
+// Values of Accept-Encoding.
 const (
-	None    = ""                        // nothing: no server should compress then
-	Gzip    = "gzip"                    // as curl --compressed of old, and most clients that are no browser
-	Browser = "gzip, deflate, br, zstd" // as Chrome, Edge and Firefox over TLS
+	None    = ""                        // the header is not sent, so no server should compress
+	Gzip    = "gzip"                    // as most clients except browsers send
+	Browser = "gzip, deflate, br, zstd" // as Chrome, Edge and Firefox send over TLS
 )
 
-// Setting is the Accept-Encoding of a setting's value: none, gzip or browser.
-func Setting(value string) (accept string, err error) {
+// AcceptEncoding returns the Accept-Encoding for a value of the setting: none, gzip or browser.
+func AcceptEncoding(value string) (accept string, err error) {
 	switch value {
 	case "none":
 		return None, nil
@@ -34,15 +34,16 @@ func Setting(value string) (accept string, err error) {
 	case "browser":
 		return Browser, nil
 	}
-	return "", fmt.Errorf("%q, which is neither none, gzip nor browser", value)
+	return "", fmt.Errorf("must be none, gzip or browser, got %q", value)
 }
 
-// Name is the coding that a Content-Encoding names, in lower case; "" for none. Several fields are one list (RFC 9110, section 5.3).
+// Name returns the coding of a Content-Encoding in lower case, "" for none. Several fields are one list (RFC 9110,
+// section 5.3).
 func Name(fields ...string) string {
 	var names []string
 	for name := range strings.SplitSeq(strings.ToLower(strings.Join(fields, ",")), ",") {
 		switch name = strings.TrimSpace(name); name {
-		case "", "identity", "none": // graphql-sse sends the last one, which is not registered
+		case "", "identity", "none": // graphql-sse sends none, which is not registered
 		case "x-gzip": // section 8.4.1.3
 			names = append(names, "gzip")
 		default:
@@ -53,7 +54,7 @@ func Name(fields ...string) string {
 }
 
 // Accepts reports whether a client with this Accept-Encoding accepts a coding (section 12.5.3). Without the header a
-// server may choose any, but no client that sends none expects that.
+// server may choose any coding, but clients do not expect that. Accepts therefore returns false for "".
 func Accepts(accept, coding string) bool {
 	wildcard := false
 	for entry := range strings.SplitSeq(accept, ",") {
@@ -71,22 +72,23 @@ func Accepts(accept, coding string) bool {
 	return wildcard
 }
 
-// maxWindow is the largest window of zstd: what RFC 9659 asks of servers. That of gzip and deflate has 32 KB, that of br 16 MB,
-// of which memory takes no more than has come.
+// maxWindow is the maximum window of zstd, by RFC 9659. The windows of gzip and deflate have 32 KB. That of br has up
+// to 16 MB, but uses no more memory than the data received.
 const maxWindow = 8 << 20
 
-// readBuffer is for the bytes that one read brings, of gzip and deflate; the other decoders have their own.
+// readBuffer is the size of the read buffer of gzip and deflate. The other decoders have their own.
 const readBuffer = 1 << 10
 
 var (
-	errTruncated = fmt.Errorf("the compressed stream ended without its end mark: %w", io.ErrUnexpectedEOF)
-	errBehind    = errors.New("bytes follow behind the end of the compressed stream")
+	errTruncated    = fmt.Errorf("the compressed stream ended without its end mark: %w", io.ErrUnexpectedEOF)
+	errTrailingData = errors.New("unexpected bytes after the end of the compressed stream")
 )
 
-// zstdMagic is how many bytes each frame of zstd begins with. Its decoder takes a part of them for the end.
+// zstdMagic is the number of bytes with which a zstd frame starts. The decoder treats fewer bytes as the end of the
+// stream.
 const zstdMagic = 4
 
-// decoders has a constructor for each supported coding. It may read.
+// decoders has a constructor for each supported coding. A constructor may read from src.
 var decoders = map[string]func(src io.Reader) (io.Reader, error){
 	"gzip":    newGzip,
 	"deflate": newDeflate,
@@ -94,34 +96,34 @@ var decoders = map[string]func(src io.Reader) (io.Reader, error){
 	"zstd":    newZstd,
 }
 
-// Supported reports whether New knows a coding.
+// Supported reports whether New supports a coding.
 func Supported(coding string) bool { return decoders[coding] != nil }
 
-// A Reader undoes a coding. It reads from its source only when it is read itself, and whatever the source ends with comes out
-// as it is, where the coding has not ended before: the errors of a connection are those of the stream.
+// A Reader decodes a coding. It reads from its source only during Read. It returns errors of the source unchanged,
+// unless the coding has ended before.
 type Reader struct {
-	coding string
-	src    source
-	from   io.Reader // the source, or a buffer on it
-	begin  func(io.Reader) (io.Reader, error)
-	out    io.Reader // nil until the first byte came
-	err    error     // the last one
+	coding     string
+	src        source
+	input      io.Reader // the source, buffered for some codings
+	newDecoder func(io.Reader) (io.Reader, error)
+	decoder    io.Reader // nil before the first byte
+	err        error     // of the last Read
 }
 
 var _ io.Reader = (*Reader)(nil)
 
-// New undoes a coding, as Of names it.
+// New returns a Reader for a coding with a name as returned by Name.
 func New(coding string, src io.Reader) (*Reader, error) {
 	if coding == "" {
-		return nil, errors.New("no content coding to undo")
+		return nil, errors.New("the response has no content coding")
 	}
-	r := &Reader{coding: coding, begin: decoders[coding], src: source{Reader: src}}
-	if r.begin == nil {
-		return nil, fmt.Errorf("the response has the Content-Encoding %q: only gzip, deflate, br and zstd are known, one at a time", coding)
+	r := &Reader{coding: coding, newDecoder: decoders[coding], src: source{Reader: src}}
+	if r.newDecoder == nil {
+		return nil, fmt.Errorf("unsupported Content-Encoding %q; use one of gzip, deflate, br and zstd", coding)
 	}
-	r.from = &r.src
+	r.input = &r.src
 	if coding == "gzip" || coding == "deflate" {
-		r.from = bufio.NewReaderSize(&r.src, readBuffer)
+		r.input = bufio.NewReaderSize(&r.src, readBuffer)
 	}
 	return r, nil
 }
@@ -143,41 +145,41 @@ func (r *Reader) Read(p []byte) (int, error) {
 }
 
 func (r *Reader) read(p []byte) (n int, err error) {
-	if r.out == nil {
-		if r.out, err = r.begin(r.from); err != nil {
+	if r.decoder == nil {
+		if r.decoder, err = r.newDecoder(r.input); err != nil {
 			return 0, err
 		}
 	}
-	return r.out.Read(p)
+	return r.decoder.Read(p)
 }
 
-// cause returns the reason of a decoder's error: that of the source comes first.
+// cause returns the error to report for an error of the decoder. An error of the source has precedence.
 func (r *Reader) cause(err error) error {
-	if err == io.EOF && r.src.err == nil { // its end mark, behind which the source has to end
-		if _, err = io.ReadFull(r.from, make([]byte, 1)); err == nil {
-			return fmt.Errorf("%s: %w", r.coding, errBehind)
+	if err == io.EOF && r.src.err == nil { // after the end mark the source must end
+		if _, err = io.ReadFull(r.input, make([]byte, 1)); err == nil {
+			return fmt.Errorf("%s: %w", r.coding, errTrailingData)
 		}
 	}
 	switch {
 	case r.src.err != nil && r.src.err != io.EOF:
 		return r.src.err
 	case r.src.n == 0:
-		return io.EOF // nothing came: nothing is missing
+		return io.EOF // an empty source is complete
 	case err == io.EOF && (r.coding != "zstd" || r.src.n >= zstdMagic):
 		return io.EOF
 	case err == io.EOF, err == io.ErrUnexpectedEOF && r.src.err == io.EOF:
 		return errTruncated
 	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
-		return fmt.Errorf("the zstd stream has a window over %d MB, the most that a server may use (RFC 9659)", maxWindow>>20)
+		return fmt.Errorf("the window of the zstd stream exceeds %d MB (RFC 9659)", maxWindow>>20)
 	}
-	return fmt.Errorf("the %s data are broken: %w", r.coding, err)
+	return fmt.Errorf("invalid %s data: %w", r.coding, err)
 }
 
-// source is where the bytes come from.
+// A source counts the bytes of a reader and keeps its error.
 type source struct {
 	io.Reader
-	n   int64 // have come
-	err error // how they ended
+	n   int64 // bytes read
+	err error // of the last read
 }
 
 func (s *source) Read(p []byte) (int, error) {
@@ -189,34 +191,34 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// members are those of a gzip stream. Each comes out when it has ended: the reader of many first waits for the head of the next,
-// which may be as far away as the next event.
+// members reads the members of a gzip stream. It returns the data of each at its end. A gzip.Reader of several
+// members would first wait for the head of the next one, which may arrive with the next event only.
 type members struct {
-	src *bufio.Reader
-	one *gzip.Reader
+	src    *bufio.Reader
+	member *gzip.Reader
 }
 
 func newGzip(src io.Reader) (io.Reader, error) {
-	m := &members{src: src.(*bufio.Reader), one: new(gzip.Reader)}
+	m := &members{src: src.(*bufio.Reader), member: new(gzip.Reader)}
 	return m, m.next()
 }
 
 func (m *members) next() error {
-	if err := m.one.Reset(m.src); err != nil {
+	if err := m.member.Reset(m.src); err != nil {
 		return err
 	}
-	m.one.Multistream(false)
+	m.member.Multistream(false)
 	return nil
 }
 
 func (m *members) Read(p []byte) (n int, err error) {
 	for {
-		n, err = m.one.Read(p)
+		n, err = m.member.Read(p)
 		switch {
 		case err != io.EOF:
 			return n, err
 		case n > 0:
-			return n, nil // the end comes at the next read
+			return n, nil // the next read returns the end
 		}
 		if _, err = m.src.Peek(1); err != nil {
 			return 0, err
@@ -227,7 +229,7 @@ func (m *members) Read(p []byte) (n int, err error) {
 	}
 }
 
-// newDeflate undoes what the standard calls deflate, which is zlib, or what many servers send as that, deflate alone.
+// newDeflate returns a decoder of deflate. The standard means zlib, but many servers send raw deflate data.
 func newDeflate(src io.Reader) (io.Reader, error) {
 	head, err := src.(*bufio.Reader).Peek(2)
 	if len(head) == 2 && head[0]&0x0f == 8 && (uint(head[0])<<8|uint(head[1]))%31 == 0 {
@@ -239,7 +241,7 @@ func newDeflate(src io.Reader) (io.Reader, error) {
 	return flate.NewReader(src), nil
 }
 
-// newZstd is a decoder that runs in the goroutine that reads it.
+// newZstd returns a decoder that starts no goroutine.
 func newZstd(src io.Reader) (io.Reader, error) {
 	return zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 }

@@ -155,17 +155,17 @@ func TestInvalidData(t *testing.T) {
 	_, _ = io.WriteString(z, text)
 	require.NoError(t, z.Flush())
 	for name, tt := range map[string]struct{ coding, src, want string }{
-		"text, not gzip":             {"gzip", text, "the gzip data are broken: gzip: invalid header"},
-		"text, not br":               {"br", text, "the br data are broken: brotli: "},
-		"text, not zstd":             {"zstd", text, "the zstd data are broken: "},
-		"text, not deflate":          {"deflate", text, "the deflate data are broken: flate: corrupt input before offset"},
-		"a wrong sum":                {"gzip", string(wrongSum), "the gzip data are broken: gzip: invalid checksum"},
-		"text behind gzip":           {"gzip", string(gzipped) + text, "the gzip data are broken: gzip: invalid header"},
-		"text behind deflate":        {"deflate", string(packed(encoders[1].start, text)) + text, "deflate: bytes follow behind the end of the compressed stream"},
-		"text behind br":             {"br", string(packed(encoders[3].start, text)) + text, "the br data are broken: brotli: excessive input"},
-		"text behind zstd":           {"zstd", string(packed(encoders[4].start, text)) + text, "the zstd data are broken: "},
-		"a dictionary":               {"deflate", "\x78\xbb\x00\x00\x00\x02", "the deflate data are broken: zlib: invalid dictionary"},
-		"a window that is too large": {"zstd", wide.String(), "the zstd stream has a window over 8 MB, the most that a server may use (RFC 9659)"},
+		"text, not gzip":             {"gzip", text, "invalid gzip data: gzip: invalid header"},
+		"text, not br":               {"br", text, "invalid br data: brotli: "},
+		"text, not zstd":             {"zstd", text, "invalid zstd data: "},
+		"text, not deflate":          {"deflate", text, "invalid deflate data: flate: corrupt input before offset"},
+		"a wrong sum":                {"gzip", string(wrongSum), "invalid gzip data: gzip: invalid checksum"},
+		"text behind gzip":           {"gzip", string(gzipped) + text, "invalid gzip data: gzip: invalid header"},
+		"text behind deflate":        {"deflate", string(packed(encoders[1].start, text)) + text, "deflate: unexpected bytes after the end of the compressed stream"},
+		"text behind br":             {"br", string(packed(encoders[3].start, text)) + text, "invalid br data: brotli: excessive input"},
+		"text behind zstd":           {"zstd", string(packed(encoders[4].start, text)) + text, "invalid zstd data: "},
+		"a dictionary":               {"deflate", "\x78\xbb\x00\x00\x00\x02", "invalid deflate data: zlib: invalid dictionary"},
+		"a window that is too large": {"zstd", wide.String(), "the window of the zstd stream exceeds 8 MB (RFC 9659)"},
 	} {
 		got, err := unpack(t, tt.coding, strings.NewReader(tt.src))
 		require.ErrorContains(t, err, tt.want, name)
@@ -209,7 +209,8 @@ func TestMemberIsReturnedAtItsEnd(t *testing.T) {
 	}
 }
 
-// What little data say that is a lot takes no more memory than the window. Not in parallel: it counts what all allocate.
+// What little data say that is a lot takes no more memory than the window. Not in parallel: it counts what all
+// allocate.
 func TestCompressionBombUsesLittleMemory(t *testing.T) {
 	for _, e := range encoders {
 		var wire bytes.Buffer
@@ -251,17 +252,17 @@ func TestAcceptedCodings(t *testing.T) {
 	require.Equal(t, "gzip, br", Name("gzip", "br, identity"))
 	require.Empty(t, Name())
 	for value, want := range map[string]string{"none": None, "gzip": Gzip, "browser": Browser} {
-		accept, err := Setting(value)
+		accept, err := AcceptEncoding(value)
 		require.NoError(t, err)
 		require.Equal(t, want, accept)
 	}
-	_, err := Setting("brotli")
-	require.EqualError(t, err, `"brotli", which is neither none, gzip nor browser`)
+	_, err := AcceptEncoding("brotli")
+	require.EqualError(t, err, `must be none, gzip or browser, got "brotli"`)
 	for name := range strings.SplitSeq(Browser, ", ") {
 		require.True(t, Supported(name))
 	}
 	_, err = New("gzip, br", strings.NewReader(""))
-	require.EqualError(t, err, `the response has the Content-Encoding "gzip, br": only gzip, deflate, br and zstd are known, one at a time`)
+	require.EqualError(t, err, `unsupported Content-Encoding "gzip, br"; use one of gzip, deflate, br and zstd`)
 	_, err = New("", strings.NewReader(""))
 	require.Error(t, err)
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// field processes one line that is not blank, section 9.2.6.
+// field processes a line that is not blank (section 9.2.6).
 func (p *Parser) field(line []byte) error {
 	p.partial = true
 	name, value, colon := bytes.Cut(line, []byte{':'})
@@ -40,7 +40,7 @@ func (p *Parser) field(line []byte) error {
 	return nil
 }
 
-// addComment takes one more comment line of the block: no event depends on it, so over the limit the ones before it go.
+// addComment adds a comment line to the block. If the comments exceed the limit, it drops the earlier ones.
 func (p *Parser) addComment(value []byte) {
 	if len(p.comment)+len(value) > int(p.limit) {
 		p.comment, p.hasComment = p.comment[:0], false
@@ -57,16 +57,16 @@ func (p *Parser) join(to []byte, has bool, value []byte) []byte {
 	return p.extend(to, value)
 }
 
-// longestRetry bounds a retry field, so that it fits a time.Duration.
-const longestRetry = 100 * 365 * 24 * time.Hour
+// maxRetry is the maximum of a retry field, so that it fits a time.Duration.
+const maxRetry = 100 * 365 * 24 * time.Hour
 
-// setRetry takes a value of ASCII digits only, in milliseconds.
+// setRetry sets the reconnection time in milliseconds. It ignores a value with anything but ASCII digits.
 func (p *Parser) setRetry(value []byte) {
 	if len(value) == 0 || len(bytes.Trim(value, "0123456789")) > 0 {
 		return
 	}
-	p.retry = longestRetry
-	if ms, err := strconv.ParseInt(string(value), 10, 64); err == nil && ms < int64(longestRetry/time.Millisecond) {
+	p.retry = maxRetry
+	if ms, err := strconv.ParseInt(string(value), 10, 64); err == nil && ms < int64(maxRetry/time.Millisecond) {
 		p.retry = time.Duration(ms) * time.Millisecond
 	}
 	p.hasRetry = true

@@ -26,8 +26,8 @@ func (s *splitStream) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Streams that come in pieces cut anywhere, read in turns with one block and one buffer for all: what each tells is what it
-// would alone.
+// Streams that come in pieces cut anywhere, read in turns with one block and one buffer for all: what each tells is
+// what it would alone.
 func TestParsersShareABlock(t *testing.T) {
 	t.Parallel()
 	const streams = 40
@@ -85,7 +85,8 @@ func tell(part Part, b *Block) string {
 	return strings.Join([]string{string(b.ID), string(b.Name), string(b.Data), string(b.Comment), b.Retry.String()}, "|")
 }
 
-// A parser that waits for its next event keeps nothing of what it was lent, and what comes whole is read without an allocation.
+// A parser that waits for its next event keeps nothing of what it was lent, and what comes whole is read without an
+// allocation.
 func TestWaitingParserHasNoBuffer(t *testing.T) {
 	from := &splitStream{rest: strings.Repeat("id: 1\nevent: x\ndata: a\n: b\n\n", 2000)}
 	event := len(from.rest) / 2000
@@ -106,7 +107,7 @@ func TestWaitingParserHasNoBuffer(t *testing.T) {
 	require.Nil(t, p.work)
 	read(event - 1)
 	require.NotNil(t, p.work)
-	require.False(t, p.shared)
+	require.False(t, p.isShared)
 	read(1)
 	require.Nil(t, p.work)
 	p.Borrow(buf, b)

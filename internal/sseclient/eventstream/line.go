@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// readLine takes the next whole line out of the buffer, without its end (section
-// 9.2.5: CRLF, LF or CR). Where the buffer holds none, what there is goes to p.line.
+// readLine returns the next line in the buffer without its end (section 9.2.5: CRLF, LF or CR). If the line is
+// incomplete, readLine moves its bytes to p.line and ok is false.
 func (p *Parser) readLine() (line []byte, ok bool, err error) {
 	if p.pos == p.end {
 		return nil, false, nil
@@ -36,7 +36,7 @@ func (p *Parser) readLine() (line []byte, ok bool, err error) {
 	if !whole {
 		n = len(rest)
 	}
-	if p.skipping || len(p.line)+n > int(p.limit) {
+	if p.skipsComment || len(p.line)+n > int(p.limit) {
 		return p.skipComment(rest, n, whole)
 	}
 	line = rest[:n]
@@ -52,10 +52,9 @@ func (p *Parser) readLine() (line []byte, ok bool, err error) {
 	return p.withoutBOM(line), true, nil
 }
 
-// skipComment reads a comment line that is over the limit as an empty one. Any other line is an error: it cannot be told
-// from an event.
+// skipComment reads a comment line over the limit as an empty comment. Any other line over the limit is an error.
 func (p *Parser) skipComment(rest []byte, n int, whole bool) (line []byte, ok bool, err error) {
-	if !p.skipping {
+	if !p.skipsComment {
 		begin := rest
 		if len(p.line) > 0 {
 			begin = p.line
@@ -65,7 +64,7 @@ func (p *Parser) skipComment(rest []byte, n int, whole bool) (line []byte, ok bo
 		}
 		p.line = append(p.recycle(p.line), ':')
 	}
-	p.skipping = !whole
+	p.skipsComment = !whole
 	p.pos += n
 	if whole {
 		p.pos++
@@ -82,8 +81,7 @@ func (p *Parser) withoutBOM(line []byte) []byte {
 	return line
 }
 
-// fill reads once. The buffer doubles while reads fill it to the brim and is
-// dropped for a small one when they no longer need it.
+// fill reads once. The buffer doubles while reads fill it completely, and shrinks again when they do not.
 func (p *Parser) fill() error {
 	p.resize()
 	p.pos, p.end = 0, 0
@@ -107,21 +105,21 @@ func (p *Parser) fill() error {
 	return io.ErrNoProgress
 }
 
-// resize fits the buffer to what the last read brought, p.end bytes.
+// resize adapts the buffer to the size of the last read, p.end bytes.
 func (p *Parser) resize() {
 	switch {
-	case p.borrowed:
+	case p.isBorrowed:
 	case p.buf == nil:
 		p.buf = make([]byte, smallBuffer)
 	case p.end == len(p.buf) && len(p.buf) < largeBuffer:
 		p.buf = make([]byte, 2*len(p.buf))
-		p.small = 0
+		p.smallReads = 0
 	case p.end >= smallBuffer:
-		p.small = 0
+		p.smallReads = 0
 	case len(p.buf) > smallBuffer:
-		if p.small++; p.small == patience {
+		if p.smallReads++; p.smallReads == patience {
 			p.buf = make([]byte, smallBuffer)
-			p.small = 0
+			p.smallReads = 0
 		}
 	}
 }

@@ -9,31 +9,31 @@ import (
 type Part uint8
 
 const (
-	// CommentLine is a line that begins with a colon, returned at its line end. Some services send such a line as their
-	// heartbeat, without a blank line after it.
+	// CommentLine is a line that starts with a colon. It is returned at the end of the line. Some services send such
+	// lines as heartbeats, without a blank line after them.
 	CommentLine Part = iota + 1
-	// WholeBlock is everything between two blank lines, returned at the second.
+	// WholeBlock is a block, returned at its blank line.
 	WholeBlock
 )
 
-// A Block is a group of lines up to a blank line, whether or not it dispatches an event. Two successive blank lines do not
-// make a block.
+// A Block is a group of lines up to a blank line, whether or not it dispatches an event. Two successive blank lines
+// do not make a block.
 type Block struct {
 	// Event is the block as Next would return it. Without data, ID is the last event ID after the block.
 	// Its slices are valid until the next call.
 	Event
-	// HasData reports whether the block had a data field, even an empty one, and so dispatches an event.
+	// HasData reports whether the block has a data field, even an empty one, and thus dispatches an event.
 	HasData bool
-	// HasComment reports whether it had a comment line, even an empty one.
+	// HasComment reports whether the block has a comment line, even an empty one.
 	HasComment bool
-	// At is the time at which its last bytes arrived. The reader of the stream sets it; the parser does not.
+	// At is the arrival time of the last bytes. The reader of the stream sets it, not the parser.
 	At time.Time
 
 	work *work // see [Parser.Borrow]
 }
 
-// NextPart reads as Next does, but returns at the end of every comment line and of every block. For a [CommentLine] it sets only
-// b.Comment; the block that follows contains its comments again.
+// NextPart reads as Next does, but returns at the end of every comment line and of every block. For a [CommentLine]
+// it sets only b.Comment; the block that follows contains its comments again.
 //
 // Some services send comment lines as heartbeats, without a blank line. NextPart therefore drops the oldest comments
 // before the first field of a block if there are over 512 bytes of them; Next does not.
@@ -82,7 +82,7 @@ func (p *Parser) NextPart(b *Block) (Part, error) {
 // endBlock fills b at a blank line, and reports whether there was a block.
 func (p *Parser) endBlock(b *Block) bool {
 	if !p.partial {
-		p.line = p.recycle(p.line) // it may hold a byte order mark
+		p.line = p.recycle(p.line) // a byte order mark may be left
 		return false
 	}
 	b.HasData, b.HasComment = p.hasData, p.hasComment

@@ -2,13 +2,13 @@ package eventstream
 
 import "sync"
 
-// pooled is how large the buffers are that parsers share for texts over largeBuffer. A parser has one from the
-// middle of such a text to the next call of Next: one that waits for its next event has none.
-const pooled = 80 << 10
+// pooledSize is the size of the buffers that parsers share for texts over largeBuffer. A parser that waits for its
+// next event has none.
+const pooledSize = 80 << 10
 
-var pool = sync.Pool{New: func() any { return new([pooled]byte) }}
+var pool = sync.Pool{New: func() any { return new([pooledSize]byte) }}
 
-// extend appends.
+// extend appends value to b.
 func (p *Parser) extend(b, value []byte) []byte {
 	if len(b)+len(value) <= cap(b) {
 		return append(b, value...)
@@ -16,16 +16,16 @@ func (p *Parser) extend(b, value []byte) []byte {
 	return p.grow(b, value)
 }
 
-// grow appends to a buffer that is too small: in a shared one if the text is large, or was so a few events ago.
+// grow appends to a buffer that is too small. It uses a pooled buffer if the text is large, or if recent texts were.
 func (p *Parser) grow(b, value []byte) []byte {
 	n := len(b) + len(value)
-	if n > pooled || n <= smallBuffer || n <= largeBuffer && (p.long == 0 || cap(b) > 0) {
+	if n > pooledSize || n <= smallBuffer || n <= largeBuffer && (p.longFields == 0 || cap(b) > 0) {
 		return append(b, value...)
 	}
-	return append(append(pool.Get().(*[pooled]byte)[:0], b...), value...)
+	return append(append(pool.Get().(*[pooledSize]byte)[:0], b...), value...)
 }
 
-// recycle empties a buffer for its next use, once nothing points to it.
+// recycle empties a buffer for its next use. Nothing may refer to its content.
 func (p *Parser) recycle(b []byte) []byte {
 	if cap(b) > smallBuffer {
 		return p.shrink(b)
@@ -33,13 +33,14 @@ func (p *Parser) recycle(b []byte) []byte {
 	return b[:0]
 }
 
-// shrink keeps a buffer that grew only for as long as texts need it, or others use it, and none for a large one.
+// shrink returns a large buffer to the pool or drops it. It keeps a grown buffer while recent texts need it or
+// parsers share it.
 func (p *Parser) shrink(b []byte) []byte {
 	switch {
-	case cap(b) == pooled:
-		pool.Put((*[pooled]byte)(b[:pooled]))
+	case cap(b) == pooledSize:
+		pool.Put((*[pooledSize]byte)(b[:pooledSize]))
 		return nil
-	case cap(b) > largeBuffer, p.long == 0 && !p.shared:
+	case cap(b) > largeBuffer, p.longFields == 0 && !p.isShared:
 		return nil
 	}
 	return b[:0]

@@ -5,39 +5,39 @@ import (
 	"time"
 )
 
-// work is what a parser needs from the first byte of a block to its end. Most of thousands have none: what comes of a block
-// comes at once, and is taken with what the caller has lent.
+// A work is the state of a parser from the first byte of a block to its end. Most parsers have none of their own: a
+// block usually arrives at once, and they read it with a borrowed work.
 type work struct {
-	err        error // came with the last bytes, for the next read
-	buf        []byte
-	pos, end   int
-	line       []byte // the start of a line whose end has not been read yet
-	data       []byte
-	name       []byte
-	comment    []byte
-	nextID     []byte // "last event ID buffer", if hasID is set
-	retry      time.Duration
-	small      uint8 // reads in a row that would have fitted the small buffer
-	long       uint8 // counts down from patience after a field too long for it
-	hasData    bool
-	hasComment bool
-	hasID      bool
-	hasRetry   bool
-	partial    bool // bytes of a block have been read since its last blank line
-	event      bool // a field of an event among them: data, event or id
-	comments   bool // and these were whole comment lines, no field: set by NextPart alone
-	skipping   bool // in the middle of a comment line that is over the limit
-	borrowed   bool // buf is not ours
-	shared     bool // all of this is lent, to one parser after the other
-	reported   bool // the buffers have what the last call told of
+	err          error // of the last read that also returned bytes; for the next read
+	buf          []byte
+	pos, end     int
+	line         []byte // the start of an incomplete line
+	data         []byte
+	name         []byte
+	comment      []byte
+	nextID       []byte // "last event ID buffer", if hasID is set
+	retry        time.Duration
+	smallReads   uint8 // successive reads that would have fitted the small buffer
+	longFields   uint8 // blocks until long fields are no longer expected
+	hasData      bool
+	hasComment   bool
+	hasID        bool
+	hasRetry     bool
+	partial      bool // a line has been read since the last blank line
+	event        bool // one of these lines is a field of an event: data, event or id
+	comments     bool // all of these lines are comments; only NextPart sets it
+	skipsComment bool // inside a comment line over the limit
+	isBorrowed   bool // buf belongs to the caller
+	isShared     bool // parsers borrow this work one after the other
+	returned     bool // the buffers have the block that the last call returned
 }
 
-// emptied forgets all but the buffers. There may be none.
-func (w *work) emptied() *work {
+// reset empties the buffers and clears everything else. w may be nil.
+func (w *work) reset() *work {
 	if w != nil {
 		*w = work{
 			buf: w.buf, data: w.data[:0], name: w.name[:0], comment: w.comment[:0], line: w.line[:0], nextID: w.nextID[:0],
-			shared: w.shared,
+			isShared: w.isShared,
 		}
 	}
 	return w
@@ -45,47 +45,47 @@ func (w *work) emptied() *work {
 
 // pending reports whether a part of a line or of a block has arrived.
 func (w *work) pending() bool {
-	return w.partial || w.skipping || len(w.line) > 0 || w.err != nil
+	return w.partial || w.skipsComment || len(w.line) > 0 || w.err != nil
 }
 
-// Borrow has the parser read into a buffer of the caller's, and keep in b what it needs for a block, until Return. Many parsers
-// can share these, one after the other: one that waits has none of its own.
+// Borrow makes the parser use a buffer and a Block of the caller until Return. Many parsers can share these, one
+// after the other, so that a waiting parser has no buffers.
 func (p *Parser) Borrow(buf []byte, b *Block) {
 	if p.work == nil {
 		if b.work == nil {
-			b.work = &work{shared: true}
+			b.work = &work{isShared: true}
 		}
 		p.work = b.work
 	}
-	p.buf, p.borrowed, p.pos, p.end = buf, true, 0, 0
+	p.buf, p.isBorrowed, p.pos, p.end = buf, true, 0, 0
 }
 
-// Return gives that back, when Next has returned an error of the reader. A block of which a part has come the parser takes
-// with it.
+// Return ends the use of the borrowed buffer and Block, after Next has returned an error of the reader. The parser
+// keeps a copy of an incomplete block.
 func (p *Parser) Return() {
 	w := p.work
-	w.buf, w.borrowed = nil, false
+	w.buf, w.isBorrowed = nil, false
 	switch {
-	case w.shared && w.pending():
+	case w.isShared && w.pending():
 		p.work = w.clone()
-	case w.shared, !w.pending() && w.long == 0:
+	case w.isShared, !w.pending() && w.longFields == 0:
 		p.work = nil
 	}
 }
 
-// clone is a copy of lent work, which is as new then.
+// clone moves the content of a shared work to a new one.
 func (w *work) clone() *work {
 	copied := *w
-	copied.shared = false
+	copied.isShared = false
 	for _, b := range []struct{ from, to *[]byte }{
 		{&w.line, &copied.line}, {&w.data, &copied.data}, {&w.name, &copied.name}, {&w.comment, &copied.comment}, {&w.nextID, &copied.nextID},
 	} {
 		if cap(*b.from) > smallBuffer {
-			*b.from = nil // it goes with the block
+			*b.from = nil // the copy keeps this buffer
 		} else {
 			*b.to = bytes.Clone(*b.from)
 		}
 	}
-	w.emptied()
+	w.reset()
 	return &copied
 }

@@ -38,7 +38,7 @@ func connectTLS(t testing.TB, version uint16, say func(w io.Writer)) (client *tl
 	server := tls.Server(l, config)
 	done := make(chan error, 1)
 	go func() { done <- server.Handshake() }()
-	under := &underTLS{Conn: ours}
+	under := &tlsSocket{Conn: ours}
 	client = tls.Client(under, &tls.Config{InsecureSkipVerify: true})
 	require.NoError(t, client.Handshake())
 	require.NoError(t, <-done)

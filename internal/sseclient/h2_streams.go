@@ -1,0 +1,133 @@
+package sseclient
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+)
+
+// h2Streams has the streams of a connection, sorted by id. A map would use four times the memory.
+type h2Streams []*h2Stream
+
+// index returns the index of an id, or the index at which it would be. If no stream was removed, it follows from the
+// first id.
+func (s h2Streams) index(id uint32) (i int, found bool) {
+	if len(s) > 0 && id >= s[0].id {
+		if i = int(id-s[0].id) / 2; i < len(s) && s[i].id == id {
+			return i, true
+		}
+	}
+	return slices.BinarySearchFunc(s, id, func(st *h2Stream, id uint32) int { return cmp.Compare(st.id, id) })
+}
+
+// get returns the stream with an id, nil if there is none.
+func (s h2Streams) get(id uint32) *h2Stream {
+	if i, found := s.index(id); found {
+		return s[i]
+	}
+	return nil
+}
+
+func (s *h2Streams) remove(st *h2Stream) {
+	if i, found := s.index(st.id); found {
+		*s = slices.Delete(*s, i, i+1)
+	}
+}
+
+var errNoStreams = errors.New("the server allows no stream on the connection (MAX_CONCURRENT_STREAMS is 0)")
+
+// awaitSettings waits until streams may be opened, until ctx ends. It makes the first reservation.
+func (c *h2Conn) awaitSettings(ctx context.Context) error {
+	select {
+	case <-c.ready:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		switch {
+		case c.canOpen() && c.maxConcurrent > 0:
+			c.reservations++
+			return nil
+		case c.canOpen():
+			return errNoStreams
+		case errors.Is(c.goAwayErr, errTruncatedStream): // it goes, as at a deploy: another connection may lead to one that stays
+			return c.unprocessed()
+		}
+		return cmp.Or(c.goAwayErr, c.endErr, c.writeErr)
+	case <-ctx.Done():
+		return ctx.Err() //nolint:wrapcheck // the caller wraps it
+	}
+}
+
+// reserve makes a reservation for a stream. It returns false if the connection allows no further stream.
+func (c *h2Conn) reserve() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.canOpen() || c.isSuspect || c.reservations+len(c.streams) >= c.capacity() {
+		return false
+	}
+	c.reservations++
+	return true
+}
+
+// suspect sends a PING after the server was silent for too long, because a NAT may have dropped the connection
+// without notice. New streams use another connection until a byte arrives.
+func (c *h2Conn) suspect() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.singleStream && !c.isSuspect && c.canOpen() {
+		c.isSuspect = true
+		_ = c.framer.WritePing(false, [8]byte{}) // writing to a buffer does not fail
+		c.flush()
+	}
+}
+
+// canOpen reports whether new streams may be opened. The caller holds mu.
+func (c *h2Conn) canOpen() bool {
+	return c.endErr == nil && c.writeErr == nil && c.goAwayErr == nil && !c.isRetired && c.nextID < h2LastStream
+}
+
+// capacity returns the maximum number of streams. The caller holds mu.
+func (c *h2Conn) capacity() int {
+	if c.maxStreams > 0 {
+		return min(c.maxStreams, int(c.maxConcurrent))
+	}
+	return int(c.maxConcurrent)
+}
+
+// firstOpened notes that an event stream has opened, and reports whether it is the first one on the connection.
+func (c *h2Conn) firstOpened() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	first := !c.hadStream
+	c.hadStream = true
+	return first
+}
+
+// retireIfUnused closes a connection without streams and reservations, after h2IdleFor if it can be reused. The
+// caller holds mu.
+func (c *h2Conn) retireIfUnused() {
+	if c.reservations+len(c.streams) > 0 || c.endErr != nil {
+		return
+	}
+	if c.singleStream || c.goAwayErr != nil {
+		c.isRetired = true
+		c.nudge(nil)
+		return
+	}
+	if c.idle == nil {
+		c.idle = time.AfterFunc(h2IdleFor, c.retire)
+	} else {
+		c.idle.Reset(h2IdleFor)
+	}
+}
+
+// retire closes the connection if it has neither streams nor reservations.
+func (c *h2Conn) retire() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.reservations+len(c.streams) == 0 && c.endErr == nil && !c.isRetired {
+		c.isRetired = true
+		c.nudge(nil)
+	}
+}
