@@ -77,7 +77,7 @@ func (p *Plan) Settings() []Setting {
 			OutOfBounds: "it must be positive seconds up to a year, or -1 (no limit)",
 			Help:        "seconds within which 99.9 % of lost streams must reconnect (-1: no limit)"},
 		{Name: "END_TIMEOUT", Value: &p.EndTimeoutS, Max: year, OutOfBounds: "it must be a number of seconds over 0, or 0 for the default, and at most a year",
-			Help:   "seconds for a stream to end after the DELETE was answered (default: the longer of 15 s and 1.5 intervals)",
+			Help:   "time for a stream to end after the response to the DELETE in seconds (default: the longer of 15 s and 1.5 intervals)",
 			Script: "endTimeout?"},
 		{Name: "SERVICE", Value: &p.Service, Unset: NoopService, Doc: "docs/services.md", Holds: Runners,
 			Help: "service description: a name in load-tests/services, or the path of a .js file"},

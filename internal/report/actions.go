@@ -30,11 +30,11 @@ func actionTable(a *verdict.Action) Table {
 	out := facts{Caption: "Action " + a.Name}
 	out.add("command", "%s", a.Command)
 	if !a.Started() {
-		out.add("planned", "%s after the start; %s", format.Duration(a.At), a.EndText())
+		out.add("planned", "%s after the start; %s", format.Duration(a.At), a.Ending())
 		return Table(out)
 	}
 	out.add("started", "%s, %s after the start", format.LocalTime(a.StartedUnix), format.Duration(a.At))
-	out.add("ended", "after %s: %s", format.Milliseconds(1000*(a.EndedUnix-a.StartedUnix)), a.EndText())
+	out.add("ended", "after %s: %s", format.Milliseconds(1000*(a.EndedUnix-a.StartedUnix)), a.Ending())
 	if lines := strings.Split(a.Output, "\n"); a.Output != "" {
 		const most = 3
 		out.add("output", "%s", strings.Join(lines[max(len(lines)-most, 0):], " / "))
@@ -59,9 +59,9 @@ func (f *facts) effect(e *verdict.Effect) {
 			outages = fmt.Sprintf(", %s in all", format.Count(e.Times, "outage"))
 		}
 		f.add("lost", "%s%s, the first %s after the action started", format.Count(e.Lost, "stream"), outages, format.Milliseconds(1000**e.FirstLost))
-		f.add("back", "50 %% %s, 99 %% %s, 100 %% %s", waitPhrase(e.Back50), waitPhrase(e.Back99), waitPhrase(e.Back100))
-		if e.NeverBack > 0 {
-			f.add("", "%s never reconnected", format.Count(e.NeverBack, "stream"))
+		f.add("back", "50 %% %s, 99 %% %s, 100 %% %s", waitPhrase(e.Reconnected50), waitPhrase(e.Reconnected99), waitPhrase(e.Reconnected100))
+		if e.NotReconnected > 0 {
+			f.add("", "%s never reconnected", format.Count(e.NotReconnected, "stream"))
 		}
 		f.add("connects", "at most %s in a second", format.Thousands(e.Peak))
 		f.add("refused", "%s", cmp.Or(refusals(e.Refused), "no attempt"))
@@ -75,7 +75,7 @@ func (f *facts) effect(e *verdict.Effect) {
 	default:
 		resumed = " " + format.Thousands(*e.Resumed) + " resumed,"
 	}
-	f.add("messages", "%s missed,%s %s duplicated", format.Thousands(e.Missed), resumed, format.Thousands(e.Doubled))
+	f.add("messages", "%s missed,%s %s duplicated", format.Thousands(e.Missed), resumed, format.Thousands(e.Duplicated))
 	if e.NotResumed > 0 {
 		f.add("", "%s published around an outage did not arrive, because the client could not resume", format.Count(e.NotResumed, "more message"))
 	}

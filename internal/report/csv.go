@@ -27,7 +27,7 @@ func ConnectionsCSV(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 	)
 	head = append(head, messageHead...)
 	row(out, head...)
-	words := verdict.WordsOf(m)
+	words := verdict.FormatterOf(m)
 	for c := range v.Records() {
 		runner := m.Runners[c.Runner]
 		var findings []string
@@ -193,7 +193,7 @@ func CutsCSV(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 	out := csv.NewWriter(w)
 	row(out, "id", "runner", "cut", "at_unix_s", "behind", "ended_the_stream", "back_unix_s", "asked", "first_unix_s", "first_message", "away_s",
 		"lost", "doubled", "repeated", "announced")
-	for r, c := range v.EachCut() {
+	for r, c := range v.AllCuts() {
 		runner := m.Runners[r.Runner]
 		outage := ""
 		if d, ok := c.Interruption(); ok {

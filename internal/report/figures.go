@@ -269,7 +269,7 @@ func sharedTopics(all []*verdict.Topic) Table {
 		if one.DivergedUnix > 0 {
 			from = Cell{Text: format.Clock(one.DivergedUnix), At: one.DivergedUnix}
 		}
-		row := Cells(cmp.Or(one.Name, "(one)"), format.Thousands(one.Streams), format.Thousands(one.Messages), format.Thousands(one.Fewest), format.Thousands(one.Most),
+		row := Cells(cmp.Or(one.Name, "(one)"), format.Thousands(one.Streams), format.Thousands(one.Messages), format.Thousands(one.MinReceived), format.Thousands(one.MaxReceived),
 			format.Thousands(one.Missed), cmp.Or(strings.Join(one.Diverged, ", "), "none"))
 		row[5].Tone = zero(one.Missed)
 		t.Rows = append(t.Rows, append(row, from))

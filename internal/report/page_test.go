@@ -218,7 +218,7 @@ func TestPageShowsActions(t *testing.T) {
 			Action: plan.Action{Name: "deploy", At: time.Minute, Command: evil}, StartedUnix: report.MadeUpStart + 60, EndedUnix: report.MadeUpStart + 62, Output: evil,
 		},
 		Effect: &verdict.Effect{
-			Until: report.MadeUpStart + 122, Lost: 20, Times: 20, FirstLost: &back, Back50: &back, Back99: &back, Back100: &back, Peak: 20, Resumed: &resumed,
+			Until: report.MadeUpStart + 122, Lost: 20, Times: 20, FirstLost: &back, Reconnected50: &back, Reconnected99: &back, Reconnected100: &back, Peak: 20, Resumed: &resumed,
 			Slowest: &verdict.Outage{ID: evil, Unix: report.MadeUpStart + 60, Seconds: 4.5},
 		},
 	}}
@@ -275,7 +275,7 @@ func TestPageOfASuite(t *testing.T) {
 	require.Equal(t, "20requests/s", doc.Find(".tiles dd").First().Text())
 	require.Equal(t, "50,794requests/s", doc.Find(".tiles dd").Eq(1).Text())
 	require.Equal(t, "1.5 s", doc.Find(".tiles dd").Last().Text())
-	require.Equal(t, []string{"all", "0 wrong", ""}, row(t, doc, "checks", "✓ answers are right"))
+	require.Equal(t, []string{"all", "0 wrong", ""}, row(t, doc, "checks", "✓ answers are correct"))
 	require.Equal(t, []string{"20,50"}, row(t, doc, "card", "STAGES"))
 	require.Equal(t, []string{"between 20 and 50 requests/s"}, row(t, doc, "found", "breaks"))
 	require.Equal(t, []string{"1,500", "bad"}, row(t, doc, "found", "high"))

@@ -216,7 +216,7 @@ func upToEnd(values []float64, width int) []float64 {
 func (s *subject) cutsOverTime(out *Section) {
 	t := s.series
 	var requests, broken []float64
-	for r, c := range s.v.EachCut() {
+	for r, c := range s.v.AllCuts() {
 		if requests == nil {
 			requests, broken = make([]float64, t.n), make([]float64, t.n)
 		}

@@ -108,8 +108,8 @@ func (s *session) actOne(ctx, force context.Context, zero time.Time, a plan.Acti
 		}
 	}
 	acted.EndedUnix, acted.ExitCode, acted.Output = now(), p.ExitCode(), log.tail()
-	printMessage(fmt.Sprintf("action %s ended after %s: %s", a.Name, acted.Duration(), acted.EndText()))
-	s.watch.Note(fmt.Sprintf("action %s ended after %s: %s", a.Name, acted.Duration(), acted.EndText()))
+	printMessage(fmt.Sprintf("action %s ended after %s: %s", a.Name, acted.Duration(), acted.Ending()))
+	s.watch.Note(fmt.Sprintf("action %s ended after %s: %s", a.Name, acted.Duration(), acted.Ending()))
 	for acted.Problem == "" && p.HasOrphans() { // its background processes continue as long as the run
 		select {
 		case <-time.After(time.Second): // once all has ended the number of the group may be given to another

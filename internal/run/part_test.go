@@ -43,8 +43,8 @@ func TestInvalidPartsAreRejected(t *testing.T) {
 	s.Plan.BackendURL = ""
 	require.ErrorContains(t, s.parsePart(), "requires BACKEND_URL")
 	s = partOf("1/2")
-	s.Suite.Runners.OneMachine = "one runner has to know of all connections"
-	require.ErrorContains(t, s.parsePart(), "one runner has to know of all connections")
+	s.Suite.Runners.OneMachine = "one runner must control all connections"
+	require.ErrorContains(t, s.parsePart(), "one runner must control all connections")
 	s.Suite.Runners.OneMachine, s.Suite.Target.Kind = "", suite.Cluster
 	require.ErrorContains(t, s.parsePart(), "requires CLUSTER_URL")
 }

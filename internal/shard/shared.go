@@ -6,8 +6,8 @@ import "errors"
 type Shared struct {
 	Streams     int `json:"streams"`     // opened streams
 	Connections int `json:"connections"` // connections of these
-	// Most is the largest number of connections of one runner. Only a merge sets it.
-	Most int `json:"most,omitempty"`
+	// MaxPerRunner is the largest number of connections of one runner. Only a merge sets it.
+	MaxPerRunner int `json:"most,omitempty"`
 }
 
 // addShared adds the counts of another runner.
@@ -20,11 +20,11 @@ func (m *Merged) addShared(s *Shard) {
 	}
 	m.Shared.Streams += s.Shared.Streams
 	m.Shared.Connections += s.Shared.Connections
-	m.Shared.Most = max(m.Shared.Most, s.Shared.Connections)
+	m.Shared.MaxPerRunner = max(m.Shared.MaxPerRunner, s.Shared.Connections)
 }
 
 func (s *Shard) checkShared() error {
-	if h := s.Shared; h != nil && (h.Streams < 0 || h.Streams > maxNumber || h.Connections < 0 || h.Connections > h.Streams || h.Most != 0) {
+	if h := s.Shared; h != nil && (h.Streams < 0 || h.Streams > maxNumber || h.Connections < 0 || h.Connections > h.Streams || h.MaxPerRunner != 0) {
 		return errors.New("it holds streams over HTTP/2 that cannot be")
 	}
 	return nil

@@ -9,16 +9,16 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A resource is something that a service, or the load generator, can run out of.
+// A resource is a limited resource of a service or of the load generator.
 type resource struct {
 	Name    string
-	Limit   float64 // share of the capacity from which on it counts as full
+	Limit   float64 // minimum used share at which it counts as full
 	Advice  string
 	measure func(*StageResult) measurement
 }
 
-// limitedResources lists the measured resources. Causes precede their effects: a service without CPU is slow, so more
-// connections are open at a time, and they wait in accept queues. docs/http.md has the same table.
+// limitedResources lists the measured resources. Causes precede their effects: a service that lacks CPU is slow, so
+// more connections are open at a time and wait in accept queues. docs/http.md has the same table.
 var limitedResources = []resource{
 	{"CPU used by other programs", machineFull, "stop other programs on the service's cores, or move them to other cores, and run again: " +
 		"the service did not break, unless these programs are part of it", cpuOf(byPrograms)},
@@ -45,13 +45,13 @@ var limitedResources = []resource{
 }
 
 const (
-	// noAdvice is for a service that broke while nothing was full.
+	// noAdvice is the advice if the service broke while no measured resource was full.
 	noAdvice = "no measured resource was full: look for a lock, a pool, a request limit or a database behind the service, " +
 		"in its own metrics and profiles"
 	generatorAdvice = "give the load generator separate cores, or more machines (--runner K/N), and run again"
 )
 
-// A Bottleneck is the use of all resources at the load that was bad, and at the last one that was good.
+// A Bottleneck has the use of all resources at the bad load, and at the last good load.
 type Bottleneck struct {
 	Good, Bad *StageResult // Good is nil if the lowest load was bad
 	Status    Status       // of Bad
@@ -62,12 +62,12 @@ type Bottleneck struct {
 type ResourceUse struct {
 	resource
 	good, bad measurement
-	FullFrom  float64 // the lowest load from which on it was full; 0: it was not full
+	FullFrom  float64 // the lowest load at and above which it was full; 0: it was not full
 }
 
 // findBottleneck compares the stages around the breaking point; nil if there is none.
 func findBottleneck(stages []StageResult, b Breaking) *Bottleneck {
-	if b.Failed == 0 || b.Status == BadAgain {
+	if b.Failed == 0 || b.Status == BadOnRetry {
 		return nil
 	}
 	out := &Bottleneck{Status: b.Status}
@@ -100,7 +100,7 @@ func findBottleneck(stages []StageResult, b Breaking) *Bottleneck {
 	return out
 }
 
-// Full returns the resources that were full, the one that was full at the lowest load first.
+// Full returns the resources that were full, in the order of the loads at which they became full.
 func (b *Bottleneck) Full() []ResourceUse {
 	full := slices.DeleteFunc(slices.Clone(b.Uses), func(u ResourceUse) bool { return u.FullFrom == 0 })
 	slices.SortStableFunc(full, func(x, y ResourceUse) int { return int(x.FullFrom - y.FullFrom) })
@@ -124,7 +124,7 @@ func (b *Bottleneck) String() string {
 		b.list("; full later: ", func(u ResourceUse) bool { return u.FullFrom > first.FullFrom })
 }
 
-// list names some of the resources with their use at the bad load, after an introduction; "" for none.
+// list names the selected resources with their use at the bad load, after an introduction; "" if there are none.
 func (b *Bottleneck) list(intro string, selects func(ResourceUse) bool) string {
 	var out []string
 	for _, u := range b.Uses {
@@ -183,16 +183,16 @@ func (b *Bottleneck) tables() []verdict.Table {
 }
 
 const (
-	fasterBy     = .9 // of the median at the lowest load: above it, a median is not called faster
-	medianOfMany = 100
+	maxFasterRatio   = .9  // a median is called faster if it is below this share of the median at the lowest load
+	minMedianAnswers = 100 // minimum number of answers for a comparison of medians
 )
 
-// fasterUnderLoad explains why answers at a higher load arrived sooner than those at the lowest one, if they did.
+// fasterUnderLoad explains why answers at a higher load were faster than those at the lowest load, if they were.
 // docs/http.md explains each cause.
 func fasterUnderLoad(stages []StageResult, levels []Level, limits Limits) []verdict.Fact {
 	var good []*StageResult
 	for i := range stages {
-		if status, _ := limits.Judge(levels[i]); status == Good && stages[i].OK.Count() >= medianOfMany {
+		if status, _ := limits.Judge(levels[i]); status == Good && stages[i].OK.Count() >= minMedianAnswers {
 			good = append(good, &stages[i])
 		}
 	}
@@ -202,24 +202,24 @@ func fasterUnderLoad(stages []StageResult, levels []Level, limits Limits) []verd
 	median := func(st *StageResult) float64 { return quantile(st.OK, .5) }
 	low := slices.MinFunc(good, func(a, b *StageResult) int { return int(a.Rate - b.Rate) })
 	fast := slices.MinFunc(good, func(a, b *StageResult) int { return int(1000 * (median(a) - median(b))) })
-	if fast.Rate <= low.Rate || median(fast) >= fasterBy*median(low) {
+	if fast.Rate <= low.Rate || median(fast) >= maxFasterRatio*median(low) {
 		return nil
 	}
 	text := fmt.Sprintf("it falls from %s at %s to %s at %s: ", ms(median(low)), low.Title, ms(median(fast)), fast.Title)
-	return []verdict.Fact{{Name: "p50 under load", Value: text + fasterBecause(low.Machine, fast.Machine)}}
+	return []verdict.Fact{{Name: "p50 under load", Value: text + fasterCauses(low.Machine, fast.Machine)}}
 }
 
-// fasterBecause names the differences between a low load and a higher one with faster answers.
-func fasterBecause(low, fast Machine) string {
+// fasterCauses names the differences between a low load and a higher one with faster answers.
+func fasterCauses(low, fast Machine) string {
 	var causes []string
 	add := func(differs bool, format string, a ...any) {
 		if differs {
 			causes = append(causes, fmt.Sprintf(format, a...))
 		}
 	}
-	lowBusy, _, notLow := low.serviceCores()
-	fastBusy, _, notFast := fast.serviceCores()
-	known := notLow == "" && notFast == ""
+	lowBusy, _, lowProblem := low.serviceCores()
+	fastBusy, _, fastProblem := fast.serviceCores()
+	known := lowProblem == "" && fastProblem == ""
 	add(known && fastBusy-lowBusy > .2, "cores were idle for %.0f %% of the time and then %.0f %%, and an idle core has to wake up for an answer",
 		100*max(1-lowBusy, 0), 100*max(1-fastBusy, 0))
 	a, b := low.Usage, fast.Usage
@@ -236,5 +236,5 @@ func fasterBecause(low, fast Machine) string {
 	case known && a.PerRequest && b.PerRequest:
 		return "neither idle cores nor new connections, wake-ups or CPU of an answer differ enough to explain it"
 	}
-	return "the cause is not known: no samples cover it, as for a service elsewhere or a stage of few seconds"
+	return "the cause is unknown: no samples cover it, because the service is on another machine or the stage was too short"
 }

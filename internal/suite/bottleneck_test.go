@@ -105,7 +105,7 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 		},
 		"a process that was killed": {
 			func(st *StageResult) { st.Machine.Usage.Killed = 1 },
-			"memory of the service's machine: full from 400/s on, the kernel killed 1 process for want of it at 400/s", "",
+			"memory of the service's machine: full from 400/s on, the kernel killed 1 process that ran out of it at 400/s", "",
 		},
 		"network cards": {
 			func(st *StageResult) { st.Machine.Usage.Loopback, st.Machine.Usage.Link = false, .97 },
@@ -113,7 +113,7 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 		},
 		"AWS's allowance": {
 			func(st *StageResult) { st.Machine.Usage.Loopback, st.Machine.Usage.Allowance = false, 14 },
-			"bandwidth: full from 400/s on, AWS held back or dropped 14 packets at 400/s", "",
+			"bandwidth: full from 400/s on, AWS delayed or dropped 14 packets at 400/s", "",
 		},
 		"descriptors of the backend": {
 			func(st *StageResult) { st.Machine.Usage.Files = 1000 },
@@ -222,7 +222,7 @@ func TestBreakingPointWithoutAFullResource(t *testing.T) {
 	require.Equal(t, []string{"CPU of the service", "not known", "not known", "–"}, f.tables()[0].Rows[2])
 	f.Status = ByGenerator
 	require.Equal(t, generatorAdvice, f.advice())
-	require.Equal(t, "what was full", f.facts()[0].Name, "it is not known that the service broke")
+	require.Equal(t, "what was full", f.facts()[0].Name, "it is unknown that the service broke")
 }
 
 // The page for people has the same names and the same advice.
@@ -368,7 +368,7 @@ func TestMedianFallsUnderLoad(t *testing.T) {
 		"nothing of it": {nil, nil, ": neither idle cores nor new connections, wake-ups or CPU of an answer differ enough to explain it"},
 		"nobody knows": {
 			func(m *Machine) { m.Usage, m.SeparateCores = Usage{}, false }, nil,
-			": the cause is not known: no samples cover it",
+			": the cause is unknown: no samples cover it",
 		},
 	} {
 		require.Contains(t, says(at(20, .5, c.low), at(200, .4, nil), at(1000, .2, c.fast)), c.want, name)

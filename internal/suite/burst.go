@@ -8,7 +8,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-const atOneTime = "requests at once"
+const concurrentRequests = "requests at once"
 
 var burst = Suite{
 	Name:   "burst",
@@ -20,13 +20,14 @@ var burst = Suite{
 		{"SEQUENCE", "number of sequential requests after the bursts"},
 		{"SEQUENCE_SECONDS", "maximum duration of the sequential requests in seconds"},
 	}, limitSettings...),
-	Runners: Runners{Default: 1}, // each runner has its own barrier
+	Runners: Runners{Default: 1}, // each runner has its own barrier, so several would not send at the same time
 	Target:  Target{OwnCores: true},
 	Page:    Page{Doc: httpDoc},
 	Assess:  assessBurst,
 }
 
-// fixedLevels returns stages with a fixed concurrency as levels. A stage of fixed time offered all requests that were made.
+// fixedLevels returns stages with a fixed concurrency as levels. In a stage of fixed duration the offered requests are
+// all that were made.
 func (l Limits) fixedLevels(stages []StageResult) []Level {
 	out := make([]Level, 0, len(stages))
 	for _, st := range stages {
@@ -43,9 +44,9 @@ func assessBurst(r *Run) verdict.Assessment {
 	}
 	limits := r.limits()
 	levels := limits.fixedLevels(bursts)
-	t := newTable("Bursts", limits.goodMeans()+", and a good answer to the health check after it. Sent within: from the first request to the last, "+
-		"of all runners; in hand: the most requests that the service had accepted and not answered (header X-In-Flight)",
-		"at once|failed|sent within|in hand|answered/s|p95 ms|health|status")
+	t := newTable("Bursts", limits.String()+", and a good answer to the health check after the burst. Sent within: from the first request to the "+
+		"last of all runners; in flight: maximum of requests that the service had accepted and not answered (header X-In-Flight)",
+		"at once|failed|sent within|in flight|answered/s|p95 ms|health|status")
 	sentAfter, inFlight := sumsByStage(r.Rounds[0], "sent_after"), sumsByStage(r.Rounds[0], "server_in_flight")
 	for i, st := range bursts {
 		health := "–"
@@ -53,26 +54,26 @@ func assessBurst(r *Run) verdict.Assessment {
 			health = "good"
 			if h.OK.Count() == 0 { // a service that does not recover has failed, even if it responded before
 				health = "bad"
-				levels[i].FailedShare, levels[i].OwnFailed, levels[i].HardFailures = 1, 1, 1
+				levels[i].FailedShare, levels[i].UndelayedFailed, levels[i].HardFailures = 1, 1, 1
 			}
 		}
 		status, _ := limits.Judge(levels[i])
-		t.Add(row(float64(st.Concurrency), st.Failed.Count(), fmt.Sprintf("%.0f ms", sentWithin(sentAfter[st.Name])), inHand(st, inFlight[st.Name]),
+		t.Add(row(float64(st.Concurrency), st.Failed.Count(), fmt.Sprintf("%.0f ms", sentWithin(sentAfter[st.Name])), inFlightText(st, inFlight[st.Name]),
 			st.PerSecond(), p95Cell(st.Requests), health, status)...)
 	}
 	trials := limits.Trials(levels)
 	breaking, sum := findBreaking(trials), total(all)
 	a := verdict.Assessment{
-		Facts: append([]verdict.Fact{sum.fact()}, breaking.facts(atOneTime, "up to limit")...),
+		Facts: append([]verdict.Fact{sum.fact()}, breaking.facts(concurrentRequests, "up to limit")...),
 		Checks: []verdict.Check{
 			checkResponses(sum, all), checkRecovery(all), lowestSustained("the lowest load is sustained", trials), checkGeneratorAtLoads("at every load", "", trials),
 		},
 		Tables:  []verdict.Table{t},
 		Metrics: []verdict.Metric{{Name: "requests at once sustained", Value: breaking.Sustained, HigherIsBetter: true}},
-		Passed:  []string{breaking.Summary(atOneTime) + "; the service recovered after each"},
+		Passed:  []string{breaking.Summary(concurrentRequests) + "; the service recovered after each"},
 	}
 	stages := append(bursts, ofKinds(all, kindSequence)...)
-	r.addRequests(&a, all, stages, sum, breaking.recommendations(atOneTime))
+	r.addRequests(&a, all, stages, sum, breaking.recommendations(concurrentRequests))
 	for _, st := range stages {
 		a.Metrics = append(a.Metrics, st.timeMetrics("of "+st.Title, st.isGeneratorLimited())...)
 	}
@@ -85,16 +86,15 @@ func checkRecovery(all []StageResult) verdict.Check {
 	stages := ofKinds(all, kindHealth)
 	for _, st := range stages {
 		if st.OK.Count() == 0 {
-			reasons = append(reasons, fmt.Sprintf("after %s the health check was not answered well", st.Target))
+			reasons = append(reasons, fmt.Sprintf("after %s the health check failed", st.Target))
 		}
 	}
 	actual := fmt.Sprintf("%d of %d", len(stages)-len(reasons), len(stages))
-	return check(CheckHealth, "well after each burst", "always", actual, len(stages) > 0 && len(reasons) == 0, reasons...)
+	return check(CheckHealth, "healthy after each burst", "always", actual, len(stages) > 0 && len(reasons) == 0, reasons...)
 }
 
-// sentWithin returns the milliseconds in which the requests of a burst were sent. Each runner measures from its own
-// start, which may be later than that of another because its connections took longer to open. So the times of the
-// samples decide.
+// sentWithin returns the milliseconds in which the requests of a burst were sent. It uses the times of the samples,
+// because each runner measures from its own start, which is later if its connections took longer to open.
 func sentWithin(sent shard.Metric) float64 {
 	if sent.FirstUS == 0 {
 		return sent.Max - sent.Min
@@ -102,10 +102,10 @@ func sentWithin(sent shard.Metric) float64 {
 	return max(float64(sent.LastUS-sent.FirstUS)/1000-sent.Min, 0)
 }
 
-// inHand returns the number of requests that the service had in hand, as it reports it.
-func inHand(st StageResult, inFlight shard.Metric) string {
+// inFlightText returns the number of requests in flight that the service reports.
+func inFlightText(st StageResult, inFlight shard.Metric) string {
 	if int(inFlight.Max) > st.Concurrency {
-		return count(inFlight.Max) + " (more than these)"
+		return count(inFlight.Max) + " (more than in the burst)"
 	}
 	return count(inFlight.Max)
 }

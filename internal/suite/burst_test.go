@@ -46,7 +46,7 @@ func TestServiceUnhealthyAfterABurst(t *testing.T) {
 	} {
 		v := judge(r)
 		require.Equal(t, verdict.Fail, v.Verdict, name)
-		require.Contains(t, v.Reasons, "after burst-200 the health check was not answered well", name)
+		require.Contains(t, v.Reasons, "after burst-200 the health check failed", name)
 		require.Contains(t, fact(v, "breaks"), "between 100 and 200", name)
 	}
 }
@@ -70,7 +70,7 @@ func TestSentWithinOfAllRunners(t *testing.T) {
 // X-In-Flight may count the requests of others, or not be true.
 func TestMoreInFlightThanSent(t *testing.T) {
 	t.Parallel()
-	for inHand, says := range map[float64]string{100: "100", 101: "101 (more than these)"} {
+	for inHand, says := range map[float64]string{100: "100", 101: "101 (more than in the burst)"} {
 		r := newBurstRun()
 		r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, shard.Metric{Name: "server_in_flight", Type: "trend", Tags: map[string]string{shard.TagStage: "burst-100"}, Count: 100, Min: 1, Max: inHand, Trend: shard.NewHistogram()})
 		require.Equal(t, says, table(judge(r), "Bursts").Rows[0][3])

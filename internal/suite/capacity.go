@@ -33,10 +33,10 @@ func assessCapacity(r *Run) verdict.Assessment {
 	streams := verdict.StreamsOf(m, r.Server, r.OneHost)
 	steps := r.steps(streams)
 	t := newTable("Steps", "good: no connect failed, no stream was dropped, no noop missed or late of those due in the step; "+
-		"wrong: doubled, overtaken or damaged; lateness and connect in ms",
-		"held|connect p50|connect p99|late p50|late p99|late max|refused|dropped|missed|late|wrong|status")
+		"wrong: duplicated, reordered or corrupted; lateness and connect in ms",
+		"streams|connect p50|connect p99|late p50|late p99|late max|refused|dropped|missed|late|wrong|status")
 	cpu := r.cpuTable("step", "runner", "")
-	cpu.Columns[0] = "held"
+	cpu.Columns[0] = "streams"
 	trials := make([]Trial, 0, len(steps))
 	for _, s := range steps {
 		try := s.trial()
@@ -54,7 +54,7 @@ func assessCapacity(r *Run) verdict.Assessment {
 	if len(trials) > 0 && trials[0].Reason != "" {
 		first.Reasons = streams.Sentences(ledger.KindRefused, ledger.KindDropped, ledger.KindLost, ledger.KindUnsent, ledger.KindTail, ledger.KindLate)
 	}
-	ended := check(CheckClimb, "the climb ended for a reason", "a breaking point, or the ceiling",
+	climbCheck := check(CheckClimb, "all steps were tried", "up to a breaking point or the ceiling",
 		fmt.Sprintf("%d of %d steps", len(steps), len(stages)), b.Failed > 0 || len(steps) == len(stages))
 	return verdict.Assessment{
 		Streams: streams,
@@ -63,13 +63,13 @@ func assessCapacity(r *Run) verdict.Assessment {
 		Tables:  []verdict.Table{t, b.recommendations(streamsUnit), cpu},
 		Metrics: []verdict.Metric{{Name: "connections sustained", Unit: streamsUnit, Value: b.Sustained, HigherIsBetter: true}},
 		Checks: slices.Concat([]verdict.Check{
-			everyStream(m), first, b.longEnough(r, "MIN_CONNECTIONS", "connections sustained"), endedOnRequest(streams, m, b), inconclusive(ended),
+			everyStream(m), first, b.checkSustained(r, "MIN_CONNECTIONS", "connections sustained"), endedOnRequest(streams, m, b), inconclusive(climbCheck),
 		}, streams.LoadIndependentChecks(), []verdict.Check{checkGeneratorAtLoads("at every step", " "+streamsUnit, trials)}),
 	}
 }
 
-// startedSteps returns the shards with the streams of the steps that were started as the planned ones: a climb that has found
-// the breaking point opens no more.
+// startedSteps returns the merged shards, planning only the streams of steps that were started: the script stops adding
+// streams when it has found the breaking point.
 func (r *Run) startedSteps() *shard.Merged {
 	m := *r.Rounds[0]
 	open := sumsByStage(&m, "capacity_streams")
@@ -82,7 +82,7 @@ func (r *Run) startedSteps() *shard.Merged {
 	return &m
 }
 
-// endedOnRequest fails a service that does not end a sustained stream when asked to.
+// endedOnRequest returns the check that the service ended all sustained streams on request.
 func endedOnRequest(streams *verdict.Streams, m *shard.Merged, b Breaking) verdict.Check {
 	var open int64
 	for c := range streams.Records() {
@@ -92,7 +92,7 @@ func endedOnRequest(streams *verdict.Streams, m *shard.Merged, b Breaking) verdi
 	}
 	actual := "all"
 	if open > 0 {
-		actual = text(open) + " went on"
+		actual = text(open) + " stayed open"
 	}
 	c := check(CheckEnded, "streams ended on request", "all that were sustained", actual, open == 0,
 		sentence("%v of %v sustained streams stayed open after the request to end them", open, b.Sustained))

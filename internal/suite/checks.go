@@ -2,101 +2,101 @@ package suite
 
 import "github.com/sse-soak/sse-soak/internal/verdict"
 
-// whys has the impact of each check on users and operators of the service.
-var whys = map[verdict.CheckID]string{
-	verdict.CheckHeld:      "clients lose their connections",
-	verdict.CheckObserved:  "a stream that was not observed proves nothing",
+// impacts has the impact of each check on users and operators of the service.
+var impacts = map[verdict.CheckID]string{
+	verdict.CheckOpenToEnd: "clients lose their connections",
+	verdict.CheckObserved:  "losses on streams that were not observed are undetectable",
 	verdict.CheckOwnCount:  "requests were lost on the way, or others used the service",
-	verdict.CheckGenerator: "the figures of a saturated load generator are not those of the service",
+	verdict.CheckGenerator: "delays of a saturated load generator are not delays of the service",
 	verdict.CheckConfirmed: "publishers wait for clients that do not read",
 }
 
-// impact returns the id of a check, and records its impact.
-func impact(id verdict.CheckID, reason string) verdict.CheckID {
-	whys[id] = reason
+// withImpact records the impact of a check, and returns the id of the check.
+func withImpact(id verdict.CheckID, impact string) verdict.CheckID {
+	impacts[id] = impact
 	return id
 }
 
 // The checks of suites, in addition to those of package verdict.
 var (
-	CheckLowest    = impact("load.lowest", "a service that fails at the lowest load has no breaking point to find")
-	CheckSustained = impact("load.sustained", "users are not served at the load that is planned")
-	CheckClimb     = impact("load.climb", "a load that was not tried may break the service")
-	CheckHealth    = impact("load.recovery", "users are not served after a burst")
-	CheckRate      = impact("load.rate", "a slow service prolongs waits and outages")
-	CheckCorrect   = impact("answers.correct", "clients act on wrong answers, and read unrequested bytes as the answer to their next request")
-	CheckServers   = impact("cluster.servers", "the load balancer does not use every server; servers name themselves by X-Server")
-	CheckEnded     = impact("streams.ended", "streams that do not end exhaust the service")
-	CheckLeaks     = impact("backend.leaks", "the remains of connections exhaust the service")
-	CheckMemory    = impact("memory.growth", "memory that grows with clients exhausts the service")
+	CheckLowest    = withImpact("load.lowest", "a breaking point below the lowest load cannot be found")
+	CheckSustained = withImpact("load.sustained", "users are not served at the planned load")
+	CheckClimb     = withImpact("load.climb", "a higher load was not tried, and may break the service")
+	CheckHealth    = withImpact("load.recovery", "users are not served after a burst")
+	CheckRate      = withImpact("load.rate", "a slow service prolongs waits and outages")
+	CheckCorrect   = withImpact("answers.correct", "clients process wrong answers, and take unrequested bytes for the answer to their next request")
+	CheckServers   = withImpact("cluster.servers", "the load balancer does not use every server (header X-Server)")
+	CheckEnded     = withImpact("streams.ended", "streams that do not end exhaust the service")
+	CheckLeaks     = withImpact("backend.leaks", "resources that connections leave behind exhaust the service")
+	CheckMemory    = withImpact("memory.growth", "memory that grows with clients exhausts the service")
 
-	CheckDelivered     = impact("deliveries.complete", "clients lose messages")
-	CheckDeliveredOnce = impact("deliveries.once", "clients process a message twice")
-	CheckIntact        = impact("deliveries.intact", "clients read damaged messages")
-	CheckTimed         = impact("deliveries.timed", "the delay of a delivery is not known")
+	CheckDelivered     = withImpact("deliveries.complete", "clients lose messages")
+	CheckDeliveredOnce = withImpact("deliveries.once", "clients process a message twice")
+	CheckIntact        = withImpact("deliveries.intact", "clients read damaged messages")
+	CheckSendTime      = withImpact("deliveries.timed", "the delay of a delivery is not known")
 
-	CheckTried      = impact("handshakes.tried", "a connection that was not tried proves nothing")
-	CheckFailed     = impact("handshakes.failed", "users cannot connect")
-	CheckMean       = impact("handshakes.mean", "users wait that long to connect")
-	CheckUntrusted  = impact("handshakes.untrusted", "the server accepts untrusted certificates")
-	CheckHeldAtOnce = impact("handshakes.held-at-once", "the server never had that many connections")
+	CheckTried        = withImpact("handshakes.tried", "faults of connections that were not tried are undetectable")
+	CheckFailed       = withImpact("handshakes.failed", "users cannot connect")
+	CheckMean         = withImpact("handshakes.mean", "users wait that long to connect")
+	CheckUntrusted    = withImpact("handshakes.untrusted", "the server accepts untrusted certificates")
+	CheckOpenTogether = withImpact("handshakes.held-at-once", "the server was not tested with that many connections")
 
-	CheckBystanders = impact("bystanders.lost", "other clients lose their streams") // streams that the suite leaves alone
-	CheckSlow       = impact("slow.started", "clients that read fill no buffer")
-	CheckFilled     = impact("slow.behind", "kernel buffers hide from the service that clients do not read")
-	CheckSlowClosed = impact("slow.closed", "clients on slow networks are cut off, or clients that never read occupy the service")
-	CheckDropped    = impact("storm.dropped", "too few dropped streams do not test a storm")
-	CheckDialed     = impact("storm.dialed", "late connects of the generator do not test a storm")
-	CheckReturned   = impact("storm.reconnected", "clients stay without a stream")
-	CheckUnrefused  = impact("storm.refused", "refused clients reconnect later")
-	CheckQuick      = impact("storm.slow-connects", "users wait for their streams")
-	CheckVanished   = impact("vanish.vanished", "the service cannot notice clients that stayed")
-	CheckGauge      = impact("vanish.gauge", "a gauge of something else does not show streams")
-	CheckNoticed    = impact("vanish.noticed", "leaked streams exhaust the service")
+	CheckBystanders     = withImpact("bystanders.lost", "other clients lose their streams") // streams that the suite does not disturb
+	CheckSlow           = withImpact("slow.started", "clients that read at full speed do not fill a buffer")
+	CheckBacklog        = withImpact("slow.behind", "kernel buffers held all data, so the service was not tested")
+	CheckSlowClosed     = withImpact("slow.closed", "clients on slow networks are disconnected, or clients that never read exhaust the service")
+	CheckDropped        = withImpact("storm.dropped", "a storm was not tested: too few streams were dropped")
+	CheckDialDelay      = withImpact("storm.dialed", "a storm was not tested: the load generator connected too slowly")
+	CheckAllReconnected = withImpact("storm.reconnected", "clients stay without a stream")
+	CheckRefusals       = withImpact("storm.refused", "refused clients reconnect later")
+	CheckSlowConnects   = withImpact("storm.slow-connects", "users wait for their streams")
+	CheckVanished       = withImpact("vanish.vanished", "vanished clients were not tested: too few vanished")
+	CheckGauge          = withImpact("vanish.gauge", "the gauge does not show how many streams the service has open")
+	CheckNoticed        = withImpact("vanish.noticed", "leaked streams exhaust the service")
 
-	CheckResponsesComplete   = impact("responses.complete", "a run without a complete response proves nothing")
-	CheckResponsesTruncated  = impact("responses.truncated", "users read half an answer, and their client takes it for a whole one")
-	CheckResponsesError      = impact("responses.error-event", "users get an error in place of an answer")
-	CheckResponsesEmpty      = impact("responses.empty", "users get no answer")
-	CheckResponsesIdle       = impact("responses.idle", "users wait for an answer that does not come")
-	CheckResponsesAfterDone  = impact("responses.after-done", "clients that stop at the terminal event miss what follows, the others process it twice")
-	CheckResponsesUnfinished = impact("responses.unfinished", "a response that is still open may never end")
-	CheckResponsesRefused    = impact("responses.refused", "users are turned away")
-	CheckResponsesLingering  = impact("responses.lingering", "clients that wait for the end of the response wait in vain, and hold a connection")
-	CheckResponsesSkipped    = impact("responses.skipped", "a service under less load than planned is not the one that was to be judged")
-	CheckChunksMissed        = impact("chunks.missed", "parts of the answer are lost without an error")
-	CheckChunksDuplicated    = impact("chunks.duplicated", "parts of the answer are there twice")
-	CheckChunksReordered     = impact("chunks.reordered", "the answer is garbled")
-	CheckChunksCorrupted     = impact("chunks.corrupted", "the answer is changed on its way")
-	CheckGoodput             = impact("responses.goodput", "users wait longer than they were promised")
-	CheckNumbered            = impact("responses.numbered", "without its numbers a complete answer may be another one, or lack chunks")
+	CheckResponsesComplete   = withImpact("responses.complete", "a run without a complete response checks no response to its end")
+	CheckResponsesTruncated  = withImpact("responses.truncated", "users read a part of an answer, and clients take it for the whole answer")
+	CheckResponsesError      = withImpact("responses.error-event", "users get an error in place of an answer")
+	CheckResponsesEmpty      = withImpact("responses.empty", "users get no answer")
+	CheckResponsesIdle       = withImpact("responses.idle", "users wait for an answer that does not come")
+	CheckResponsesAfterDone  = withImpact("responses.after-done", "clients that stop at the terminal event miss later events, others process them twice")
+	CheckResponsesUnfinished = withImpact("responses.unfinished", "a response that is still open may never end")
+	CheckResponsesRefused    = withImpact("responses.refused", "users are turned away")
+	CheckResponsesLingering  = withImpact("responses.lingering", "clients that wait for the end of the response wait too long, and occupy a connection")
+	CheckResponsesSkipped    = withImpact("responses.skipped", "the service was tested with less load than planned")
+	CheckChunksMissed        = withImpact("chunks.missed", "parts of the answer are lost without an error")
+	CheckChunksDuplicated    = withImpact("chunks.duplicated", "parts of the answer appear twice")
+	CheckChunksReordered     = withImpact("chunks.reordered", "parts of the answer appear in the wrong order")
+	CheckChunksCorrupted     = withImpact("chunks.corrupted", "the answer was changed in transit")
+	CheckGoodput             = withImpact("responses.goodput", "users wait longer than the limits allow")
+	CheckNumbered            = withImpact("responses.numbered", "without numbers, lost chunks and answers to other requests are undetectable")
 )
 
-// bystander returns the id of a check that is made of the streams that the suite leaves alone.
+// bystander returns the id of a check of the streams that the suite does not disturb.
 func bystander(id verdict.CheckID) verdict.CheckID { return "bystanders." + id }
 
 // check returns a check with its impact. The reasons are kept if it is not met.
 func check(id verdict.CheckID, name, limit string, actual any, pass bool, reasons ...string) verdict.Check {
-	c := verdict.Check{ID: id, Name: name, Limit: limit, Actual: text(actual), Pass: pass, Why: whys[id]}
+	c := verdict.Check{ID: id, Name: name, Limit: limit, Actual: text(actual), Pass: pass, Why: impacts[id]}
 	if !pass {
 		c.Reasons = reasons
 	}
 	return c
 }
 
-// inconclusive makes a run invalid if the check is not met.
+// inconclusive returns a copy of the check that, if it is not met, makes the run invalid.
 func inconclusive(c verdict.Check) verdict.Check {
 	c.Severity = verdict.SeverityInconclusive
 	return c
 }
 
-// advisory makes a check that is not met a warning.
+// advisory returns a copy of the check that, if it is not met, is a warning.
 func advisory(c verdict.Check) verdict.Check {
 	c.Severity = verdict.SeverityWarning
 	return c
 }
 
-// atLeast writes a limit of which 0 is none.
+// atLeast formats a minimum; 0 is no limit.
 func atLeast(limit float64) string {
 	if limit > 0 {
 		return "at least " + count(limit)

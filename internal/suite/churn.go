@@ -50,10 +50,11 @@ func assessChurn(r *Run) verdict.Assessment {
 	return a
 }
 
-// lifetimeTable shows that the noops of short connections are counted as well as those of long ones.
+// lifetimeTable returns the counts of connections by lifetime. It shows that the messages of short connections are
+// counted, too.
 func lifetimeTable(m *shard.Merged, streams *verdict.Streams) verdict.Table {
 	interval := m.Plan.Interval()
-	t := newTable("Connections by lifetime", "", "noop intervals|connections|noops received|missed|duplicated|not ended well")
+	t := newTable("Connections by lifetime", "", "noop intervals|connections|noops received|missed|duplicated|not completed")
 	from := time.Duration(0)
 	add := func(title string, below time.Duration) {
 		var sum ledger.Counts
@@ -78,7 +79,7 @@ func lifetimeTable(m *shard.Merged, streams *verdict.Streams) verdict.Table {
 	return t
 }
 
-// The growth of a backend between early and late in a run that is not a leak. Its ledger keeps an entry per stream.
+// The growth of a backend during a run that does not count as a leak. Its ledger has an entry per stream.
 const (
 	leakFiles      = 32
 	leakGoroutines = 32
@@ -86,8 +87,8 @@ const (
 	ledgerEntry    = 400 // bytes
 )
 
-// leaks compares the backend's usage late in the run with its usage early, both while all streams are open. It is not ok if
-// the backend does not report its usage.
+// leaks compares the backend's usage late in the run with its usage early in the run, both while all streams are open.
+// It is not ok if the backend does not report its usage.
 func leaks(r *Run, m *shard.Merged, streams int) (c verdict.Check, t verdict.Table, ok bool) {
 	early, isEarly := peakUsage(r.Samples, m, .2, .4)
 	late, isLate := peakUsage(r.Samples, m, .6, .9)
@@ -95,9 +96,9 @@ func leaks(r *Run, m *shard.Merged, streams int) (c verdict.Check, t verdict.Tab
 		return c, t, false
 	}
 	reasons := []string(nil)
-	compare := func(name string, from, to, more int) {
-		if to > from+more {
-			reasons = append(reasons, fmt.Sprintf("%s of the backend grew from %d to %d, and %d are in order", name, from, to, more))
+	compare := func(name string, from, to, tolerance int) {
+		if to > from+tolerance {
+			reasons = append(reasons, fmt.Sprintf("%s of the backend grew from %d to %d; growth by up to %d is normal", name, from, to, tolerance))
 		}
 	}
 	compare("descriptors other than streams", early.Files, late.Files, leakFiles)
@@ -105,15 +106,16 @@ func leaks(r *Run, m *shard.Merged, streams int) (c verdict.Check, t verdict.Tab
 	compare("MiB of memory", int(early.BackendRSS>>20), int(late.BackendRSS>>20), (leakMemory+ledgerEntry*streams)>>20)
 	c = check(CheckLeaks, "nothing leaks", "no growth", append(reasons, "none")[0], len(reasons) == 0, reasons...)
 	t = newTable("The backend, early and late",
-		fmt.Sprintf("the most from 20 to 40 %% of the run, and from 60 to 90 %%; its ledger may keep %d bytes of each stream", ledgerEntry), "|early|late")
+		fmt.Sprintf("maximum from 20 to 40 %% of the run, and from 60 to 90 %%; its ledger may keep %d bytes per stream", ledgerEntry), "|early|late")
 	t.Add(row("streams", early.Streams, late.Streams)...)
-	t.Add(row("descriptors other than those", early.Files, late.Files)...)
+	t.Add(row("other descriptors", early.Files, late.Files)...)
 	t.Add(row("goroutines", early.Goroutines, late.Goroutines)...)
 	t.Add("memory", format.Bytes(early.BackendRSS), format.Bytes(late.BackendRSS))
 	return c, t, true
 }
 
-// peakUsage returns the largest usage of the backend between two shares of the run. Files leaves out the descriptors of streams.
+// peakUsage returns the maximum usage of the backend between two shares of the run. Files excludes the descriptors of
+// streams.
 func peakUsage(samples []resources.Sample, m *shard.Merged, from, to float64) (u resources.Sample, ok bool) {
 	if len(m.Runners) == 0 {
 		return u, false

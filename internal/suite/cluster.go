@@ -37,25 +37,25 @@ var clusterSuite = Suite{
 
 const (
 	clusterSize   = 3   // backends, unless CLUSTER_SIZE is set
-	minGain       = .1  // difference that a winner has to exceed, however certain it is
-	confidence    = .95 // of the interval of a difference
-	failureMargin = .01 // share of the requests by which a worse target fails more of them
-	minEven       = .8  // requests of the least busy server ÷ those of the busiest
-	worthCluster  = 1.2 // peak of a cluster ÷ peak of a single backend that makes up for its costs
+	minGain       = .1  // minimum difference of a winner
+	confidence    = .95 // confidence level of the interval of a difference
+	failureMargin = .01 // minimum difference of the shares of failed requests
+	minEvenness   = .8  // minimum of requests of the least busy server ÷ requests of the busiest
+	minPeakRatio  = 1.2 // peak of a cluster ÷ peak of a single backend above which the cluster is worth its costs
 )
 
 // A Side is one target at all levels.
 type Side struct {
 	Peak        float64 // answers/s at its best level
 	P95         float64 // mean of the levels' 95th percentiles, milliseconds
-	FailedShare float64 // of all requests
-	Evenness    float64 // fewest ÷ most requests of its servers, 1 for one server, 0 if one of them got none
+	FailedShare float64 // share of all requests
+	Evenness    float64 // requests of the least busy server ÷ requests of the busiest; 1: one server, 0: one of them received none
 
-	bestLevel roundLevel // its best level
+	bestLevel roundLevel // the level of the peak
 	levels    []roundLevel
 }
 
-// sideOf sums up a target of size servers. A server that never named itself got no request.
+// sideOf sums up a target of size servers. A server that no answer names received no request.
 func sideOf(stages []StageResult, size int) (s Side, sum Total) {
 	sum, s.levels = total(stages), byLevel(stages)
 	s.FailedShare, s.Evenness = sum.FailedShare(), 1
@@ -97,7 +97,7 @@ func (s *Side) p95s() (out []float64) {
 	return out
 }
 
-// peakMetric returns the peak, to be compared with other runs.
+// peakMetric returns the peak as a metric to compare with other runs.
 func (s *Side) peakMetric(name string) verdict.Metric {
 	if s.Peak == 0 {
 		return verdict.Metric{Name: name, Unit: perSecond, HigherIsBetter: true}
@@ -117,24 +117,24 @@ func p50(st *StageResult) float64         { return quantile(st.OK, .5) }
 func p95(st *StageResult) float64         { return quantile(st.OK, .95) }
 func perSecondOf(st *StageResult) float64 { return st.PerSecond() }
 
-// A Comparison states which of the two targets is better at a figure, if that can be told.
+// A Comparison states which of the two targets is better by a figure.
 //
-// Both are measured in rounds that alternate. The difference of a round is that of the logarithms, so that the order of the two
-// does not matter, and conditions that both shared in a round cancel out. Its mean over the rounds has an interval by Student's
-// t: as in benchstat, many short rounds are better than a long one, and a difference that chance explains is none. The limit of
-// the load generator comes first.
+// The targets are measured in alternating rounds, so that conditions that both share in a round cancel out. The
+// difference of a round is the difference of the logarithms, which does not depend on the order of the targets. The
+// mean over the rounds has a confidence interval by Student's t. There is no winner if the interval contains 0, or if
+// the load generator was the limit.
 type Comparison struct {
 	Winner   string // single or cluster; "": none
-	Margin   string // how much better the winner is
-	Interval string // difference of the cluster from the single backend, 95 %
+	Margin   string // difference between the winner and the other target
+	Interval string // confidence interval of the difference of the cluster from the single backend
 	None     Reason // why there is no winner
 }
 
-// A Reason is a cause as a sentence, and in a word for a table.
+// A Reason is a cause, as a sentence for texts and as a word for tables.
 type Reason struct{ Sentence, Word string }
 
-// Compare names the better one of two by a figure of each round; lower: less is better. A reason why the two cannot be compared,
-// if there is one, outranks any difference.
+// Compare compares two targets by their figures of each round. lower reports whether a lower figure is better.
+// incomparable is a reason why the targets cannot be compared; then there is no winner.
 func Compare(one, several []float64, lower bool, incomparable Reason) Comparison {
 	n := min(len(one), len(several))
 	logs := make([]float64, 0, n)
@@ -144,7 +144,7 @@ func Compare(one, several []float64, lower bool, incomparable Reason) Comparison
 		}
 	}
 	if len(logs) < 2 || len(logs) < n {
-		return Comparison{Interval: "–", None: Reason{"a difference requires two rounds or more, with an answer in each", "few rounds"}}
+		return Comparison{Interval: "–", None: Reason{"a comparison requires at least two rounds, with an answer in each", "few rounds"}}
 	}
 	mean, low, high := stats.MeanCI(logs, confidence)
 	c := Comparison{Interval: signedPercent(low) + " … " + signedPercent(high)}
@@ -153,9 +153,9 @@ func Compare(one, several []float64, lower bool, incomparable Reason) Comparison
 	case incomparable.Sentence != "":
 		c.None = incomparable
 	case low <= 0 && high >= 0:
-		c.None = Reason{"chance explains it", "chance"}
+		c.None = Reason{"the difference is not significant", "chance"}
 	case factor-1 < minGain:
-		c.None = Reason{"under " + percent(minGain), "little"}
+		c.None = Reason{"the difference is under " + percent(minGain), "little"}
 	default:
 		c.Margin = percent(factor - 1)
 		if c.Winner = cluster; (mean > 0) == lower {
@@ -196,7 +196,8 @@ func (c Comparison) Sentence() string {
 	return fmt.Sprintf("no winner: the interval of the difference is %s; %s", c.Interval, c.None.Sentence)
 }
 
-// incomparable returns the reason why some level cannot be compared: the load generator was saturated, or may have been.
+// incomparable returns the reason why a level cannot be compared: the load generator was saturated, or may have been.
+// The zero Reason means that all levels can be compared.
 func incomparable(one, several []roundLevel) Reason {
 	for i := range min(len(one), len(several)) {
 		for _, side := range []struct {
@@ -207,37 +208,37 @@ func incomparable(one, several []roundLevel) Reason {
 			case LimitGenerator:
 				return Reason{fmt.Sprintf("the load generator was saturated at %s (%s)", side.name, reason), "generator"}
 			case LimitUnknown:
-				return Reason{fmt.Sprintf("the limit at %s is not known (%s)", side.name, reason), "not known"}
+				return Reason{fmt.Sprintf("the limit at %s is unknown (%s)", side.name, reason), "not known"}
 			}
 		}
 	}
 	return Reason{}
 }
 
-// Deployment recommends one of the two by the first of these rules that holds:
+// Deployment recommends one of the two targets by the first of these rules that applies:
 //
-//  1. One fails over a percent more of its requests: the other.
-//  2. The cluster spreads its requests unevenly (the least busy server gets under 80 % of the busiest): fix that first.
-//  3. The cluster's peak wins, and is over a fifth higher: the cluster.
-//  4. Else a single backend: the cluster buys availability only, for several times the processes.
+// 1. One target fails over a percent more of its requests: the other target. 2. The cluster spreads requests unevenly,
+// so that its least busy server receives under 80 % of the busiest: neither yet. 3. The peak of the cluster wins, and
+// is over a fifth higher: the cluster. 4. Otherwise the single backend, because the cluster only adds availability, for
+// several times the processes.
 func Deployment(one, several Side, peaks Comparison) (choice, reason string) {
-	const unless = "; the cluster only where a backend must be able to fail"
+	const unless = "; use the cluster only if the service must survive the failure of a backend"
 	failures := compareFailures(one.FailedShare, several.FailedShare)
 	switch {
 	case failures.Winner == single:
 		return single, fmt.Sprintf("the cluster failed %s of its requests, the single backend %s", percentOf(several.FailedShare), percentOf(one.FailedShare))
 	case failures.Winner == cluster:
 		return cluster, fmt.Sprintf("the single backend failed %s of its requests, the cluster %s", percentOf(one.FailedShare), percentOf(several.FailedShare))
-	case several.Evenness < minEven:
-		return "neither yet", fmt.Sprintf("the cluster's least busy server got %s of what its busiest got: fix the balancing first", percent(several.Evenness))
-	case peaks.Winner == cluster && several.Peak > worthCluster*one.Peak:
-		return cluster, fmt.Sprintf("it answers %s more a second", peaks.Margin)
+	case several.Evenness < minEvenness:
+		return "neither yet", fmt.Sprintf("the least busy server of the cluster received %s of the requests of the busiest: fix the balancing first", percent(several.Evenness))
+	case peaks.Winner == cluster && several.Peak > minPeakRatio*one.Peak:
+		return cluster, fmt.Sprintf("it answers %s more requests per second", peaks.Margin)
 	case peaks.Winner == cluster:
 		return single, "the cluster is not over a fifth faster" + unless
 	case peaks.Winner == single:
-		return single, fmt.Sprintf("it answers %s more a second%s", peaks.Margin, unless)
+		return single, fmt.Sprintf("it answers %s more requests per second%s", peaks.Margin, unless)
 	}
-	return single, "throughput decides nothing" + unless
+	return single, "neither has a higher throughput" + unless
 }
 
 func assessCluster(r *Run) verdict.Assessment {
@@ -275,19 +276,21 @@ func assessCluster(r *Run) verdict.Assessment {
 	}
 }
 
-// answersPerServer is the number of answers for each server that makes it certain that a silent one got none.
+// answersPerServer is the number of answers per server from which on it is certain that a server without an answer
+// received no request.
 const answersPerServer = 30
 
-// everyServer fails a cluster of which a server got no request at some level, or whose answers do not name the server.
+// everyServer returns the check that every server of the cluster answered requests at every level, by the header
+// X-Server.
 func everyServer(levels []StageResult, q Total, size int) verdict.Check {
 	servers := slices.Sorted(maps.Keys(q.Servers))
 	c := check(CheckServers, "every server of the cluster answers", fmt.Sprint(size), fmt.Sprintf("%d named themselves", len(servers)), len(servers) == size)
 	switch {
 	case len(servers) < size && len(servers) > 0:
-		c.Reasons = []string{fmt.Sprintf("only %d of the %d servers of the cluster answered (%s): CLUSTER_SIZE has their number", len(servers), size, shortList(servers))}
+		c.Reasons = []string{fmt.Sprintf("only %d of the %d servers of the cluster answered (%s); check the load balancer, or CLUSTER_SIZE", len(servers), size, shortList(servers))}
 	case len(servers) > size:
 		c = inconclusive(c)
-		c.Reasons = []string{fmt.Sprintf("%d servers answered (%s), CLUSTER_SIZE is %d: it is wrong, or one server replaced another",
+		c.Reasons = []string{fmt.Sprintf("%d servers answered (%s), but CLUSTER_SIZE is %d: it is wrong, or one server replaced another",
 			len(servers), shortList(servers), size)}
 	}
 	for _, st := range levels {
@@ -305,11 +308,11 @@ func everyServer(levels []StageResult, q Total, size int) verdict.Check {
 	return c
 }
 
-// shortList writes at most 20 names.
+// shortList lists at most 20 names.
 func shortList(names []string) string {
-	const most = 20
-	if len(names) > most {
-		return sentence("%s and %v more", strings.Join(names[:most], ", "), len(names)-most)
+	const limit = 20
+	if len(names) > limit {
+		return sentence("%s and %v more", strings.Join(names[:limit], ", "), len(names)-limit)
 	}
 	return strings.Join(names, ", ")
 }
@@ -327,10 +330,10 @@ func (c Comparison) row(one, several string) []string {
 // levelTable compares the two level by level.
 func levelTable(one, several Side) verdict.Table {
 	t := newTable("Level by level", fmt.Sprintf("difference: of the cluster from the single backend, %s interval by Student's t over the rounds; "+
-		"a winner is better by %s or more (else little), the interval leaves 0 out (else chance), and the load generator was the limit of neither; "+
+		"a winner is better by at least %s (otherwise little), the interval excludes 0 (otherwise chance), and the load generator limited neither; "+
 		"failed: by over %s of the requests", percent(confidence), percent(minGain), percent(failureMargin)), "at a time|figure"+comparedColumns)
 	for _, a := range one.levels {
-		i := slices.IndexFunc(several.levels, func(rest roundLevel) bool { return rest.Concurrency == a.Concurrency })
+		i := slices.IndexFunc(several.levels, func(level roundLevel) bool { return level.Concurrency == a.Concurrency })
 		if i < 0 {
 			continue
 		}
@@ -352,7 +355,7 @@ func levelTable(one, several Side) verdict.Table {
 
 // sideTable compares gains and costs.
 func sideTable(one, several Side, peaks Comparison, size int) verdict.Table {
-	t := newTable("In all: gains and costs", "", "figure"+comparedColumns)
+	t := newTable("Total: gains and costs", "", "figure"+comparedColumns)
 	add := func(name string, c Comparison, x, y string) { t.Add(append([]string{name}, c.row(x, y)...)...) }
 	add("peak answers/s", peaks, count(one.Peak), count(several.Peak))
 	add("mean of the p95", Compare(one.p95s(), several.p95s(), true, incomparable(one.levels, several.levels)), ms(one.P95), ms(several.P95))
@@ -364,7 +367,7 @@ func sideTable(one, several Side, peaks Comparison, size int) verdict.Table {
 }
 
 func serverTable(one, several Total) verdict.Table {
-	t := newTable("Answers by server", "as servers name themselves (X-Server)", "target|server|answers|share")
+	t := newTable("Answers by server", "by the header X-Server", "target|server|answers|share")
 	add := func(target string, q Total) {
 		var sum int64
 		for _, n := range q.Servers {

@@ -28,13 +28,13 @@ func TestCompare(t *testing.T) {
 		"less is better":            {one: []float64{100, 101, 99}, many: []float64{150, 151, 149}, lower: true, winner: single, wantText: "by 50 %"},
 		"less of the cluster":       {one: []float64{150, 151, 149}, many: []float64{100, 101, 99}, lower: true, winner: cluster, wantText: "by 50 %"},
 		"what both have in a round": {one: []float64{100, 50, 200}, many: []float64{151, 75, 299}, winner: cluster, wantText: "by 50 %"},
-		"chance":                    {one: []float64{100, 102, 98}, many: []float64{101, 98, 104}, wantText: "no winner: the interval of the difference is -11 % … +14 %; chance explains it"},
-		"sure, and little":          {one: []float64{100, 101, 99}, many: []float64{105, 106, 104}, wantText: "no winner: the interval of the difference is +5 % … +5 %; under 10 %"},
-		"much, and unsure":          {one: []float64{100, 100, 100}, many: []float64{100, 160, 240}, wantText: "chance explains it"},
+		"chance":                    {one: []float64{100, 102, 98}, many: []float64{101, 98, 104}, wantText: "no winner: the interval of the difference is -11 % … +14 %; the difference is not significant"},
+		"sure, and little":          {one: []float64{100, 101, 99}, many: []float64{105, 106, 104}, wantText: "no winner: the interval of the difference is +5 % … +5 %; the difference is under 10 %"},
+		"much, and unsure":          {one: []float64{100, 100, 100}, many: []float64{100, 160, 240}, wantText: "the difference is not significant"},
 		"the generator":             {one: []float64{100, 101, 99}, many: []float64{150, 151, 149}, unfit: "the load generator was saturated at the cluster", wantText: "no winner: the interval of the difference is +49 % … +51 %; the load generator was saturated at the cluster"},
-		"two rounds":                {one: []float64{100, 100}, many: []float64{150, 180}, wantText: "chance explains it"},
-		"one round":                 {one: []float64{100}, many: []float64{150}, wantText: "no winner: a difference requires two rounds"},
-		"no answers in a round":     {one: []float64{100, 100, 0}, many: []float64{150, 150, 150}, wantText: "no winner: a difference requires two rounds or more, with an answer in each"},
+		"two rounds":                {one: []float64{100, 100}, many: []float64{150, 180}, wantText: "the difference is not significant"},
+		"one round":                 {one: []float64{100}, many: []float64{150}, wantText: "no winner: a comparison requires at least two rounds"},
+		"no answers in a round":     {one: []float64{100, 100, 0}, many: []float64{150, 150, 150}, wantText: "no winner: a comparison requires at least two rounds, with an answer in each"},
 	} {
 		got := Compare(c.one, c.many, c.lower, Reason{Sentence: c.unfit})
 		require.Equal(t, c.winner, got.Winner, name)
@@ -42,7 +42,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// Among equal targets that differ by chance alone, one wins in less than one case of twenty.
+// Among equal targets that differ by chance alone, one wins in a stage under one case of twenty.
 func TestChanceRarelyWins(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -76,10 +76,10 @@ func TestDeployment(t *testing.T) {
 		{"the cluster fails", side(100, 0, 1), side(300, .05, 1), Comparison{Winner: cluster}, single, "the cluster failed 5.00 %"},
 		{"the single backend fails", side(300, .05, 1), side(100, 0, 1), Comparison{Winner: single}, cluster, "the single backend failed 5.00 %"},
 		{"uneven", side(100, 0, 1), side(300, 0, .5), Comparison{Winner: cluster}, "neither yet", "fix the balancing first"},
-		{"nobody won", side(100, 0, 1), side(300, 0, 1), Comparison{}, single, "throughput decides nothing"},
-		{"the cluster is faster", side(100, 0, 1), side(150, 0, 1), Comparison{Winner: cluster, Margin: "50 %"}, cluster, "50 % more a second"},
+		{"nobody won", side(100, 0, 1), side(300, 0, 1), Comparison{}, single, "neither has a higher throughput"},
+		{"the cluster is faster", side(100, 0, 1), side(150, 0, 1), Comparison{Winner: cluster, Margin: "50 %"}, cluster, "50 % more requests per second"},
 		{"the cluster is a little faster", side(100, 0, 1), side(115, 0, 1), Comparison{Winner: cluster, Margin: "15 %"}, single, "not over a fifth faster"},
-		{"the single backend is faster", side(155, 0, 1), side(110, 0, 1), Comparison{Winner: single, Margin: "41 %"}, single, "41 % more a second"},
+		{"the single backend is faster", side(155, 0, 1), side(110, 0, 1), Comparison{Winner: single, Margin: "41 %"}, single, "41 % more requests per second"},
 	} {
 		choice, reason := Deployment(c.one, c.many, c.peaks)
 		require.Equal(t, c.want, choice, c.name)
@@ -112,7 +112,7 @@ func TestClusterByRounds(t *testing.T) {
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Contains(t, fact(v, "peak"), "single 100 answers/s with 5 at a time; the service was the limit: the service's cores were 97 % busy, the generator's 61 %; cluster 150 with")
 	require.Contains(t, fact(v, "winner"), "winner: cluster by 50 %")
-	require.Contains(t, fact(v, "deploy"), "cluster: it answers 50 % more a second")
+	require.Contains(t, fact(v, "deploy"), "cluster: it answers 50 % more requests per second")
 	levels := table(v, "Level by level").Rows
 	require.Equal(t, []string{"5", "answers/s", "100", "150", "+43 % … +58 %", "cluster", "50 %"}, levels[0])
 	require.Equal(t, []string{"5", "p95", "10.0 ms", "4.00 ms", "-60 % … -60 %", "cluster", "150 %"}, levels[2])
@@ -126,8 +126,8 @@ func TestNoisyRoundsDecideNothing(t *testing.T) {
 	v := judge(newComparisonRun(900, 1500, 1050).setCores(.97, .61))
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Contains(t, fact(v, "winner"), "no winner: the interval of the difference is -")
-	require.Contains(t, fact(v, "winner"), "chance explains it")
-	require.Contains(t, fact(v, "deploy"), "throughput decides nothing")
+	require.Contains(t, fact(v, "winner"), "the difference is not significant")
+	require.Contains(t, fact(v, "deploy"), "neither has a higher throughput")
 }
 
 func TestSaturatedGeneratorDecidesNothing(t *testing.T) {
@@ -135,7 +135,7 @@ func TestSaturatedGeneratorDecidesNothing(t *testing.T) {
 	v := judge(newComparisonRun(1500, 1530, 1470).setCores(.61, .97))
 	require.Contains(t, fact(v, "winner"), "no winner: the interval of the difference is +43 % … +58 %; the load generator was saturated at the single backend (the service's cores were 61 % busy, the generator's 97 %)")
 	require.Equal(t, "none", table(v, "Level by level").Rows[0][5])
-	require.Contains(t, table(v, "In all: gains and costs").Rows[1][5], "generator")
+	require.Contains(t, table(v, "Total: gains and costs").Rows[1][5], "generator")
 }
 
 // One round in which the generator stalled widens the interval, and does not invalidate the other rounds.
@@ -173,13 +173,13 @@ func TestShortLevelsDecideNothing(t *testing.T) {
 	}
 	v := judge(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
-	require.Contains(t, fact(v, "deploy"), "throughput decides nothing")
+	require.Contains(t, fact(v, "deploy"), "neither has a higher throughput")
 	require.Equal(t, "none", table(v, "Level by level").Rows[0][5])
 	require.Contains(t, table(v, "Level by level").Rows[0][6], "not known")
 	require.Equal(t, "not known", table(v, "Single").Rows[0][6])
 	for _, c := range v.Checks {
 		if c.Name == "the generator was not the limit" {
-			require.Equal(t, "not known at 2 of 2", c.Actual)
+			require.Equal(t, "unknown at 2 of 2", c.Actual)
 			require.False(t, c.Pass)
 		}
 	}
@@ -189,7 +189,7 @@ func TestUnbalancedCluster(t *testing.T) {
 	t.Parallel()
 	v := judge(compareRun().addAnswers("level-5-cluster", 1500, 4, shard.TagServer, "backend-1"))
 	require.Equal(t, verdict.Fail, v.Verdict)
-	require.Equal(t, "only 1 of the 3 servers of the cluster answered (backend-1): CLUSTER_SIZE has their number", v.Reasons[0])
+	require.Equal(t, "only 1 of the 3 servers of the cluster answered (backend-1); check the load balancer, or CLUSTER_SIZE", v.Reasons[0])
 	v = judge(compareRun().addAnswers("level-5-cluster", 1500, 4))
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Contains(t, v.Reasons[0], "every server of the cluster answers: 0 named themselves, the limit is 3")
@@ -202,7 +202,7 @@ func TestClusterWithAServerDown(t *testing.T) {
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Contains(t, fmt.Sprint(v.Reasons), "only 2 of the 3 servers of the cluster answered (backend-1, backend-3)")
 	require.Contains(t, fact(v, "deploy"), "neither yet")
-	require.Equal(t, []string{"least ÷ most busy", "–", "0.00 %", "–", "–", "–"}, table(v, "In all: gains and costs").Rows[3])
+	require.Equal(t, []string{"least ÷ most busy", "–", "0.00 %", "–", "–", "–"}, table(v, "Total: gains and costs").Rows[3])
 
 	r := compareRun()
 	r.Rounds[0].Suite.Parameters = maps.Clone(fixedParameters)
@@ -216,7 +216,7 @@ func TestClusterWithAServerDown(t *testing.T) {
 	}
 	v = judge(r)
 	require.Equal(t, verdict.Invalid, v.Verdict)
-	require.Contains(t, fmt.Sprint(v.Reasons), "4 servers answered (backend-0, backend-1, backend-2, backend-3), CLUSTER_SIZE is 3")
+	require.Contains(t, fmt.Sprint(v.Reasons), "4 servers answered (backend-0, backend-1, backend-2, backend-3), but CLUSTER_SIZE is 3")
 }
 
 func TestClusterMemberSilentAtOneLevel(t *testing.T) {
@@ -249,7 +249,7 @@ func TestCrashOutranksCount(t *testing.T) {
 	v := judge(r)
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Equal(t, []string{r.Failures[0].Text}, v.Reasons)
-	require.Contains(t, fmt.Sprint(v.Warnings), "the count of a process is lost when it dies")
+	require.Contains(t, fmt.Sprint(v.Warnings), "the count of a process is lost when it crashes")
 }
 
 func TestFewNames(t *testing.T) {

@@ -64,7 +64,7 @@ func TestCoreUsageOfEachSide(t *testing.T) {
 	require.Equal(t, "service", table(v, "By requests at a time").Rows[1][6])
 	cores := table(v, "Busy cores")
 	require.Equal(t, []string{"5 at a time", "97 %", "61 %", "service"}, cores.Rows[1])
-	require.Contains(t, cores.Note, "the service and the runners have 1 core and 1 core of their own")
+	require.Contains(t, cores.Note, "reserved cores: 1 core for the service, 1 core for the runners")
 	require.Empty(t, table(judge(levels().addAnswers("level-10", 2000, 20)), "Busy cores").Rows, "they share all")
 }
 
@@ -107,7 +107,8 @@ func TestUnknownCores(t *testing.T) {
 	require.Equal(t, LimitUnknown, limit)
 }
 
-// An open load that is too slow while the generator's cores are full is not the service's fault, unless the service's were full.
+// An open load that is too slow while the generator's cores are full is not the service's fault, unless the service's
+// were full.
 func TestSlownessOfFullCores(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

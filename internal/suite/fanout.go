@@ -28,8 +28,8 @@ var fanout = Suite{
 
 func assessFanout(r *Run) verdict.Assessment {
 	m, streams := r.Rounds[0], r.streams()
-	t := newTable("Broadcasts", "each subscriber counts once for a broadcast; ms from the server's timestamp in the event to the read by the client; "+
-		"the last one served is that of each broadcast; since the request: from the start of the POST to the read, by the runner's clock alone",
+	t := newTable("Broadcasts", "each subscriber counts once per broadcast; ms from the server's timestamp in the event to the read by the client; "+
+		"last: the last subscriber of each broadcast; since the request: from the start of the POST to the read, by the runner's clock alone",
 		"connections|deliveries|p50|p95|p99|max|last p50|last max|since the request p50|p99|max|POST p50|runner CPU %|backend CPU %")
 	latency, last, post, request := sumsByStage(m, "fanout_latency"), sumsByStage(m, "fanout_last"), sumsByStage(m, "fanout_post"), sumsByStage(m, "fanout_since_request")
 	arrived := sumsByStage(m, "fanout_arrived")
@@ -58,7 +58,8 @@ func assessFanout(r *Run) verdict.Assessment {
 	}
 }
 
-// deliveries requires that each broadcast reached each subscriber exactly once, and nothing else did.
+// deliveries returns the checks that each broadcast reached each subscriber exactly once, and that no other broadcast
+// arrived.
 func deliveries(m *shard.Merged) []verdict.Check {
 	total := func(name string) (sum float64) {
 		for _, metric := range sumsByStage(m, name) {
@@ -67,10 +68,10 @@ func deliveries(m *shard.Merged) []verdict.Check {
 		return sum
 	}
 	due, arrived, overdue, short := total("fanout_due"), total("fanout_arrived"), total("fanout_overdue"), total("fanout_short")
-	all := check(CheckDelivered, "broadcasts are everywhere", count(due), arrived, due > 0 && arrived == due && short == 0)
+	all := check(CheckDelivered, "broadcasts delivered", count(due), arrived, due > 0 && arrived == due && short == 0)
 	all.Severity = verdict.InconclusiveIf(due == 0)
 	if short > 0 {
-		all.Reasons = append(all.Reasons, sentence("the server reports that it did not put %v broadcasts on every stream", short))
+		all.Reasons = append(all.Reasons, sentence("the server reports that it did not send %v broadcasts to every stream", short))
 	}
 	if arrived != due {
 		all.Reasons = append(all.Reasons, sentence("%v of %v deliveries arrived in time, %v later", arrived, due, overdue))
@@ -85,9 +86,9 @@ func deliveries(m *shard.Merged) []verdict.Check {
 	}
 	return []verdict.Check{
 		all,
-		zeroCheck(CheckDeliveredOnce, "broadcasts doubled", "fanout_twice", "deliveries were of a broadcast that the subscriber already had"),
-		zeroCheck(CheckIntact, "strange broadcasts", "fanout_strange", "deliveries did not match any broadcast sent to the subscriber: damaged, or from another sender"),
-		inconclusive(zeroCheck(CheckTimed, "deliveries without a send time", "fanout_untimed",
-			"deliveries say no time at which they were sent, or one in the future: the clocks of server and runners differ")),
+		zeroCheck(CheckDeliveredOnce, "broadcasts duplicated", "fanout_twice", "deliveries were of a broadcast that the subscriber had already received"),
+		zeroCheck(CheckIntact, "unknown broadcasts", "fanout_strange", "deliveries did not match any broadcast sent to the subscriber: damaged, or from another sender"),
+		inconclusive(zeroCheck(CheckSendTime, "deliveries without a send time", "fanout_untimed",
+			"deliveries have no send time, or one in the future: the clocks of server and runners differ")),
 	}
 }

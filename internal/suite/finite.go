@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// finite makes requests whose responses are event streams that end by themselves.
+// finite requests event streams that end by themselves.
 var finite = Suite{
 	Name:   "finite",
 	Short:  "check responses that end by themselves, such as LLM answers",
@@ -25,7 +25,7 @@ var finite = Suite{
 		{"ARRIVAL", "arrival of requests: constant, or poisson with times from SEED"},
 		{"SEED", "seed of arrivals and of the choice of abandoned requests"},
 		{"MAX_IN_FLIGHT", "maximum of concurrent responses of the open model; further requests are skipped and counted"},
-		{"PROMPTS", "file with one JSON value per line: the {prompt} of each request in turn, with {id} as its id (empty: a text with the id)"},
+		{"PROMPTS", "file with one JSON value per line: the {prompt} of each request in turn, with {id} replaced by its id (empty: a text with the id)"},
 		{"FIRST_TIMEOUT", "maximum silence before the first content in seconds; above it a response is idle"},
 		{"IDLE_TIMEOUT", "maximum silence after the first content in seconds; above it a response is idle"},
 		{"LINGER", "maximum time from the terminal event to the end of the stream in seconds"},
@@ -35,9 +35,9 @@ var finite = Suite{
 		{"MAX_TOTAL_S", "maximum time to the end of a response in seconds (0: no limit)"},
 		{"MIN_GOODPUT", "percentage of responses that must be complete and within the limits, if any are set"},
 		{"MAX_REFUSED", "maximum percentage of refused requests, such as by status 429"},
-		{"ABANDON", "percentage of requests whose client leaves after ABANDON_AFTER chunks"},
-		{"ABANDON_AFTER", "number of chunks after which these clients leave"},
-		{"ABANDON_BY", "how these clients leave: fin, reset, or vanish (no acknowledgements)"},
+		{"ABANDON", "percentage of requests whose client disconnects after ABANDON_AFTER chunks"},
+		{"ABANDON_AFTER", "number of chunks after which these clients disconnect"},
+		{"ABANDON_BY", "how these clients disconnect: fin, reset, or vanish (no acknowledgements)"},
 		{"MODEL_URL", "URL of a numbered model behind a gateway, whose ledger shows cancelled requests (empty: the target)"},
 		{"GAUGE", "gauge of open requests of another model: a metric of MODEL_URL/metrics or BACKEND_URL/metrics, or PromQL with PROMETHEUS_URL"},
 		{"ACCEPT_ENCODING", "compression that responses accept: none, gzip or browser"},
@@ -54,7 +54,7 @@ var finite = Suite{
 func assessFinite(r *Run) verdict.Assessment {
 	m := r.Rounds[0]
 	responses := m.Responses
-	if responses == nil { // no runner left a shard, which another problem reports
+	if responses == nil { // no runner left a shard, which the merge reports
 		responses = shard.NewResponses()
 	}
 	f := &finiteRun{Run: r, m: m, responses: responses, v: verdict.ResponsesOf(responses, r.Model), chunks: verdict.Chunks(responses)}
@@ -112,10 +112,10 @@ func (f *finiteRun) facts() []verdict.Fact {
 		facts = append(facts, verdict.Fact{Name: "goodput", Value: sentence("%s of the responses complete and within the limits", ratio(f.v.Good, f.expectedComplete()))})
 	}
 	if f.v.Incomplete > 0 {
-		facts = append(facts, verdict.Fact{Name: "incomplete", Value: sentence("%s cut short by the service, as it said", format.Count(f.v.Incomplete, "response"))})
+		facts = append(facts, verdict.Fact{Name: "incomplete", Value: sentence("%s reported as shortened by the service", format.Count(f.v.Incomplete, "response"))})
 	}
 	if f.v.Abandoned > 0 {
-		facts = append(facts, verdict.Fact{Name: "abandoned", Value: sentence("%s left by their clients after %v chunks on average",
+		facts = append(facts, verdict.Fact{Name: "abandoned", Value: sentence("%s abandoned by their clients after %v chunks on average",
 			format.Count(f.v.Abandoned, "response"), float64(f.responses.AbandonedChunks)/float64(f.v.Abandoned))})
 	}
 	if c := f.v.Cancellation; c != nil {
@@ -124,7 +124,7 @@ func (f *finiteRun) facts() []verdict.Fact {
 	return append(facts, f.gauge.facts()...)
 }
 
-// cancellationText states when the numbered model learned that clients had left.
+// cancellationText states how many abandoned requests were cancelled at the numbered model, and after which time.
 func (f *finiteRun) cancellationText(c *verdict.Cancellation) string {
 	text := sentence("%v of %v abandoned requests were cancelled at the model", c.Cancelled, c.Checked)
 	if c.Cancelled > 0 {
@@ -133,7 +133,7 @@ func (f *finiteRun) cancellationText(c *verdict.Cancellation) string {
 	return text + sentence("; it sent %s that no client received", format.Count(c.InVain, "chunk"))
 }
 
-// bursts states how many chunks arrived together; "" if none did.
+// bursts describes how many chunks arrived together; "" if none did.
 func (f *finiteRun) bursts() string {
 	text := verdict.Bursts(f.responses.Bursts, "chunk")
 	if f.v.AtOnce > 0 {
@@ -145,13 +145,13 @@ func (f *finiteRun) bursts() string {
 func (f *finiteRun) warnings() (out []string) {
 	through := verdict.Buffer(f.responses.Bursts)
 	if late := f.v.StartDelay.P99; late > maxDelay {
-		through = sentence("the generator, which made requests up to %s late, could not read them in time, or ", ms(f.v.StartDelay.Max)) + through
+		through = sentence("the load generator, which made requests up to %s late, read them late, or ", ms(f.v.StartDelay.Max)) + through
 	}
 	if f.gauge.problem != "" {
 		out = append(out, f.gauge.problem)
 	}
 	switch {
-	case f.responses.Bursts.Messages <= f.v.Complete: // single chunks
+	case f.responses.Bursts.Messages <= f.v.Complete: // responses have a single chunk
 	case share(f.v.AtOnce, f.v.Complete) > verdict.MinBufferedShare:
 		out = append(out, sentence("in %s of the complete responses the first chunk arrived together with the last: %s", percent(share(f.v.AtOnce, f.v.Complete)), through))
 	case f.v.ArrivedTogether > verdict.MinBufferedShare:
@@ -181,7 +181,7 @@ func (f *finiteRun) checks() []verdict.Check {
 		sentence("none of %v responses was complete", v.Started))
 	skipped := check(CheckResponsesSkipped, "requests skipped", fmt.Sprintf("at most %g %%", 100*maxSkipped), ratio(v.Skipped, v.Started+v.Skipped),
 		share(v.Skipped, v.Started+v.Skipped) <= maxSkipped,
-		sentence("%v of %v requests were skipped, because %s were in flight (MAX_IN_FLIGHT): the load was not the planned one", v.Skipped, v.Started+v.Skipped, f.parameter("MAX_IN_FLIGHT")))
+		sentence("%v of %v requests were skipped, because %s were in flight (MAX_IN_FLIGHT): the load was below the plan", v.Skipped, v.Started+v.Skipped, f.parameter("MAX_IN_FLIGHT")))
 	out := []verdict.Check{
 		inconclusive(complete),
 		zeroCheck(CheckResponsesTruncated, "responses truncated", v.Truncated, ledger.ResponseTruncated),
@@ -204,10 +204,10 @@ func (f *finiteRun) checks() []verdict.Check {
 	return append(out, f.allNumbered())
 }
 
-// maxSkipped is the share of requests that may be skipped.
+// maxSkipped is the maximum share of skipped requests.
 const maxSkipped = .01
 
-// chunkCheck requires that no response has chunks of one kind.
+// chunkCheck returns the check that no response has chunks with one kind of fault.
 func (f *finiteRun) chunkCheck(id verdict.CheckID, name string, n uint64, countOf func(ledger.Totals) uint64) verdict.Check {
 	var reasons []string
 	if n > 0 {
@@ -225,7 +225,7 @@ func (f *finiteRun) chunkCheck(id verdict.CheckID, name string, n uint64, countO
 	return c
 }
 
-// sentences describes the responses in a state, their number first; none if there are none.
+// sentences describes the responses in a state: first their number, then each listed one.
 func (f *finiteRun) sentences(state ledger.ResponseState) []string {
 	n := f.responses.States[state]
 	if n == 0 {
@@ -240,32 +240,32 @@ func (f *finiteRun) sentences(state ledger.ResponseState) []string {
 	return out
 }
 
-// goodput requires that responses are complete and within the limits.
+// goodput returns the check of the share of responses that are complete and within the limits.
 func (f *finiteRun) goodput() verdict.Check {
-	least, good := f.number("MIN_GOODPUT"), 100*share(f.v.Good, f.expectedComplete())
-	return check(CheckGoodput, "goodput", fmt.Sprintf("at least %g %%", least), percentOf(good/100), good >= least,
+	limit, good := f.number("MIN_GOODPUT"), 100*share(f.v.Good, f.expectedComplete())
+	return check(CheckGoodput, "goodput", fmt.Sprintf("at least %g %%", limit), percentOf(good/100), good >= limit,
 		sentence("%v of %v responses were complete and within the limits (ttft p99 %s, inter-chunk p99 %s, e2e p99 %s)",
 			f.v.Good, f.expectedComplete(), ms(f.v.TTFT.P99), ms(f.v.InterChunkLatency.P99), ms(f.v.E2E.P99)))
 }
 
-// maxDelay is by how much the generator may make requests late, in milliseconds at p99.
+// maxDelay is the maximum delay with which the load generator makes requests, in milliseconds at p99.
 const maxDelay = 100
 
-// onTime requires that the generator made the requests when it intended to, where limits of times are judged.
+// onTime returns the check that the load generator made the requests on time, without which times cannot be judged.
 func (f *finiteRun) onTime() verdict.Check {
 	late := f.v.StartDelay.P99
 	return inconclusive(check(verdict.CheckGenerator, "requests made on time", sentence("p99 at most %s late", ms(maxDelay)), ms(late), late <= maxDelay,
-		sentence("the generator made requests up to %s late (p99 %s): its machine was full, or connects were slow", ms(f.v.StartDelay.Max), ms(late))))
+		sentence("the load generator made requests up to %s late (p99 %s): its machine was saturated, or connects were slow", ms(f.v.StartDelay.Max), ms(late))))
 }
 
-// allNumbered requires that complete responses have numbers if others have.
+// allNumbered returns the check that all complete responses have chunk numbers, or none.
 func (f *finiteRun) allNumbered() verdict.Check {
 	without := int64(0)
 	if f.responses.Numbered > 0 {
 		without = f.responses.Uncovered
 	}
 	return check(CheckNumbered, "responses without the numbers of others", "0", without, without == 0,
-		sentence("%v complete responses have no chunk numbers in their text, and %v have", without, f.responses.Numbered))
+		sentence("%v complete responses have no chunk numbers in their text, but %v have them", without, f.responses.Numbered))
 }
 
 func (f *finiteRun) stateTable() verdict.Table {
@@ -285,7 +285,7 @@ func (f *finiteRun) figureTable() verdict.Table {
 		h    *shard.Histogram
 	}{
 		{"time to headers", f.responses.Headers}, {"ttft (first content)", f.responses.First}, {"inter-chunk latency", f.responses.Gap}, {"e2e (whole response)", f.responses.Total},
-		{"request made late by", f.responses.Delay},
+		{"delay of the request", f.responses.Delay},
 	} {
 		cells := []string{"–", "–", "–", "–", "–"}
 		if one.h.Count() > 0 {
@@ -296,13 +296,13 @@ func (f *finiteRun) figureTable() verdict.Table {
 	return t
 }
 
-// mostTimes is the number of rows of the table over time.
-const mostTimes = 30
+// maxTimeRows is the maximum number of rows of the table over time.
+const maxTimeRows = 30
 
 func (f *finiteRun) timeTable() verdict.Table {
-	t := newTable("Over time", "requests by their start, the rest by the end of the responses; ttft and inter-chunk latency in ms",
+	t := newTable("Over time", "requests by their start, other columns by the end of the responses; ttft and inter-chunk latency in ms",
 		"time UTC|started|complete|other states|in flight|ttft p50|p99|inter-chunk p50|p99")
-	width := (len(f.responses.Series) + mostTimes - 1) / mostTimes
+	width := (len(f.responses.Series) + maxTimeRows - 1) / maxTimeRows
 	for part := range slices.Chunk(f.responses.Series, max(width, 1)) {
 		started, complete, incomplete := int64(0), int64(0), int64(0)
 		first, gap := shard.NewHistogram(), shard.NewHistogram()
@@ -335,16 +335,16 @@ func unpackInto(h *shard.Histogram, p *shard.Packed) {
 	if p == nil {
 		return
 	}
-	if one, err := p.Unpack(); err == nil {
-		h.Merge(one)
+	if unpacked, err := p.Unpack(); err == nil {
+		h.Merge(unpacked)
 	}
 }
 
-// maxFindings is the number of responses that the report lists.
+// maxFindings limits the responses that the report lists.
 const maxFindings = 50
 
-// findingTables lists the first responses that did not complete, or whose chunks differ from those that were sent;
-// none if there are none.
+// findingTables returns a table of the first responses that did not complete, or whose chunks differ from those that
+// were sent; nil if there are none.
 func (f *finiteRun) findingTables() []verdict.Table {
 	if len(f.responses.Findings) == 0 {
 		return nil

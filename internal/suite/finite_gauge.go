@@ -9,17 +9,17 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A requestGauge compares a gauge of open requests (GAUGE) with the responses that clients waited for. The difference is the number
-// of abandoned requests that the service still answered.
+// A requestGauge compares a gauge of open requests (GAUGE) with the number of responses that clients waited for. The
+// difference is the number of abandoned requests that the service was still answering.
 type requestGauge struct {
-	name    string        // "": none was named, or no client left
-	problem string        // why the gauge shows nothing; "": it does
+	name    string        // "": GAUGE is not set, or no request was abandoned
+	problem string        // why the gauge cannot be used; "": it can
 	open    time.Duration // mean time for which an abandoned request stayed open
-	last    float64       // requests that were open after the last response, without those before the first
+	last    float64       // open requests after the last response, minus those before the first
 }
 
-// requestGauge reads the samples of the gauge. By Little's law the mean time of an abandoned request is the sum over time of those
-// that were open, divided by their number.
+// requestGauge evaluates the samples of the gauge. By Little's law the mean time of an abandoned request is the
+// integral of the open ones over time, divided by their number.
 func (f *finiteRun) requestGauge() (g requestGauge) {
 	if f.v.Abandoned == 0 {
 		return g
@@ -33,9 +33,9 @@ func (f *finiteRun) requestGauge() (g requestGauge) {
 	case f.counterGauge():
 		g.problem = counterReason(g.name, "open requests")
 	case len(samples) < 2:
-		g.problem = sentence("the gauge %s was never seen: name one of BACKEND_URL/metrics or MODEL_URL/metrics, or PromQL with PROMETHEUS_URL (GAUGE)", g.name)
+		g.problem = sentence("the gauge %s has no samples; set GAUGE to a metric of BACKEND_URL/metrics or MODEL_URL/metrics, or to PromQL with PROMETHEUS_URL", g.name)
 	case !complete:
-		g.problem = "a runner did not log all responses, so those that clients waited for are not known"
+		g.problem = "a runner did not log all responses, so the number that clients waited for is unknown"
 	}
 	if g.problem != "" {
 		return g
@@ -54,7 +54,8 @@ func (f *finiteRun) requestGauge() (g requestGauge) {
 	return g
 }
 
-// responseTimes returns the sorted starts and ends of all responses in Unix seconds. whole is false if some were not logged.
+// responseTimes returns the sorted starts and ends of all responses in Unix seconds. complete is false if some were not
+// logged.
 func (f *finiteRun) responseTimes() (starts, ends []float64, complete bool) {
 	complete = true
 	for i := range f.responses.Logs {
@@ -68,10 +69,10 @@ func (f *finiteRun) responseTimes() (starts, ends []float64, complete bool) {
 	return starts, ends, complete
 }
 
-// countUntil returns how many of some sorted times are not after another one.
+// countUntil returns how many sorted times are not after another one.
 func countUntil(times []float64, at float64) int {
-	n, _ := slices.BinarySearchFunc(times, at, func(one, at float64) int {
-		if one <= at {
+	n, _ := slices.BinarySearchFunc(times, at, func(t, at float64) int {
+		if t <= at {
 			return -1
 		}
 		return 1
@@ -79,11 +80,11 @@ func countUntil(times []float64, at float64) int {
 	return n
 }
 
-// facts returns the values of the gauge; none without a gauge.
+// facts returns the results of the gauge; nil if it cannot be used.
 func (g *requestGauge) facts() []verdict.Fact {
 	if g.name == "" || g.problem != "" {
 		return nil
 	}
-	return []verdict.Fact{{Name: "gauge", Value: sentence("%s: the service answered an abandoned request for %s more on average; %s open after the run",
+	return []verdict.Fact{{Name: "gauge", Value: sentence("%s: the service continued to answer an abandoned request for %s on average; %s open after the run",
 		g.name, format.Duration(g.open), format.Plural(int64(g.last), "request was", "requests were"))}}
 }

@@ -96,11 +96,11 @@ func TestFiniteReadsAGaugeOfOpenRequests(t *testing.T) {
 		return &value
 	}
 	named := map[string]string{"GAUGE": "running"}
-	require.Equal(t, "running: the service answered an abandoned request for 2 s more on average; 0 requests were open after the run", factOf(run(named, open)))
+	require.Equal(t, "running: the service continued to answer an abandoned request for 2 s on average; 0 requests were open after the run", factOf(run(named, open)))
 	require.Empty(t, factOf(run(nil, open)))
 	v := run(named, func(float64) *float64 { return nil })
 	require.Empty(t, factOf(v))
-	require.Contains(t, strings.Join(v.Warnings, ""), "the gauge running was never seen")
+	require.Contains(t, strings.Join(v.Warnings, ""), "the gauge running has no samples")
 }
 
 func TestFiniteLimitsRefusals(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// count formats a whole number with commas, and a small one with as many digits as needed.
+// count formats a number with thousands separators, and a fraction below 10 with one decimal.
 func count(v float64) string {
 	if v < 10 && v != float64(int64(v)) {
 		return strconv.FormatFloat(v, 'f', 1, 64)
@@ -19,7 +19,7 @@ func count(v float64) string {
 	return format.Thousands(int64(v + .5))
 }
 
-// ms writes milliseconds with a unit, figure without one.
+// ms formats milliseconds with a unit.
 func ms(v float64) string {
 	if v >= 1000 {
 		return format.Milliseconds(v)
@@ -27,6 +27,7 @@ func ms(v float64) string {
 	return figure(v) + " ms"
 }
 
+// figure formats a number with three significant digits or more.
 func figure(v float64) string {
 	switch {
 	case v >= 100:
@@ -37,7 +38,7 @@ func figure(v float64) string {
 	return strconv.FormatFloat(v, 'f', 2, 64)
 }
 
-// ratio writes n of total with a percentage.
+// ratio formats n, and its percentage of total.
 func ratio(n, total int64) string {
 	if total == 0 {
 		return "0"
@@ -47,7 +48,7 @@ func ratio(n, total int64) string {
 
 func percentOf(v float64) string { return strconv.FormatFloat(100*v, 'f', 2, 64) + " %" }
 
-// change writes by how much a figure moved.
+// change formats the relative change of a figure.
 func change(from, to float64) string {
 	if from == 0 {
 		return "–"
@@ -57,7 +58,7 @@ func change(from, to float64) string {
 
 func megabytes(bytes float64) string { return fmt.Sprintf("%.1f MB", bytes/1e6) }
 
-// quantiles returns quantiles of a histogram in milliseconds, without a unit; 1 is the maximum.
+// quantiles formats quantiles of a histogram in milliseconds, without a unit; 1 is the maximum.
 func quantiles(h *shard.Histogram, at ...float64) (out []string) {
 	for _, q := range at {
 		out = append(out, figure(quantile(h, q)))
@@ -65,7 +66,7 @@ func quantiles(h *shard.Histogram, at ...float64) (out []string) {
 	return out
 }
 
-// p95Cell returns the 95th percentile of the good answers, if there are any.
+// p95Cell formats the 95th percentile of the good answers; "–" if there are none.
 func p95Cell(q *Requests) string {
 	if q.OK.Count() == 0 {
 		return "–"
@@ -73,15 +74,15 @@ func p95Cell(q *Requests) string {
 	return figure(quantile(q.OK, .95))
 }
 
-// netErrors are k6's numbers (its documentation lists them), in words.
+// netErrors describes the error codes of k6, which its documentation lists.
 var netErrors = map[string]string{
 	"1000": "no answer", "1010": "network error", "1020": "not a URL", "1050": "timeout", "1100": "name lookup failed", "1101": "no such host",
 	"1200": "TCP error", "1201": "broken pipe", "1202": "network error", "1210": "connect failed", "1211": "connect timed out", "1212": "connection refused",
-	"1213": "connect failed: addresses or ports used up", "1220": "connection reset", "1300": "TLS error", "1301": "no TLS",
-	"1310": "certificate of an unknown authority", "1311": "certificate of another host", "1701": "content that cannot be unpacked",
+	"1213": "connect failed: no address or port left", "1220": "connection reset", "1300": "TLS error", "1301": "no TLS",
+	"1310": "certificate of an unknown authority", "1311": "certificate of another host", "1701": "content cannot be decompressed",
 }
 
-// codeText writes a code in words.
+// codeText describes the outcome code of a request.
 func codeText(code string) string {
 	switch code {
 	case shard.CodeWrongContent:
@@ -105,10 +106,10 @@ func codeText(code string) string {
 	return "k6's error " + number
 }
 
-// raw is a number that sentence leaves to the verb of the format.
+// raw is a number that sentence formats by the verb of the layout.
 type raw float64
 
-// text writes a value as all reports do: counts with thousands separators, other numbers by count, and durations.
+// text formats a value as in all reports: integers with thousands separators, other numbers by count, and durations.
 func text(v any) string {
 	switch v := v.(type) {
 	case int:
@@ -125,7 +126,7 @@ func text(v any) string {
 	return fmt.Sprint(v)
 }
 
-// sentence formats values by text. Its verbs are %s and %v, and those of numbers for raw values.
+// sentence is fmt.Sprintf with values formatted by text. Verbs for numbers apply to raw values only.
 func sentence(layout string, values ...any) string {
 	args := make([]any, len(values))
 	for i, v := range values {
@@ -152,5 +153,5 @@ func row(cells ...any) []string {
 	return out
 }
 
-// percent writes a share without decimals.
+// percent formats a share as a percentage without decimals.
 func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }

@@ -16,7 +16,7 @@ var handshake = Suite{
 	Short:  "connect many clients, each with a TCP and a full mutual TLS 1.3 handshake",
 	Script: []string{"load-tests", "http", "handshake.js"},
 	Settings: []Setting{
-		{"CONNECTIONS", "numbers of connections, separated by commas; each is a scale of its own"},
+		{"CONNECTIONS", "numbers of connections, separated by commas; each is a separate scale"},
 		{"CERTS", "folder of the certificates, as written by make certs (default certs)"},
 		{"WORKERS", "number of virtual users that connect"},
 		{"MAX_CONCURRENT", "maximum of concurrent connections (0: WORKERS, or all with HOLD_SECONDS)"},
@@ -40,7 +40,7 @@ func assessHandshake(r *Run) verdict.Assessment {
 	sum := total(stages)
 	rate := count(sum.PerSecond()) + " full handshakes per second"
 	if r.OneHost {
-		rate += fmt.Sprintf(", on %d cores that runners and server share", r.Cores)
+		rate += fmt.Sprintf(", on %d cores shared by runners and server", r.Cores)
 	}
 	a := verdict.Assessment{
 		Facts: []verdict.Fact{
@@ -72,11 +72,11 @@ func assessHandshake(r *Run) verdict.Assessment {
 	return a
 }
 
-// fastEnough returns the checks of the rate and the mean time at each scale, if they have limits. If the generator was
-// saturated, they make the run invalid instead of a fail.
+// fastEnough returns the checks of the rate and the mean time at each scale, if they have limits. An unmet check makes
+// the run invalid instead of a fail if the load generator was saturated.
 func (r *Run) fastEnough(stages []StageResult) (out []verdict.Check) {
 	compare := func(id verdict.CheckID, name, limit string, value func(StageResult) string, holds func(StageResult) bool) {
-		actual, saturated, reasons := "kept at each scale", false, []string(nil)
+		actual, saturated, reasons := "met at each scale", false, []string(nil)
 		for _, st := range stages {
 			if holds(st) {
 				continue
@@ -85,7 +85,7 @@ func (r *Run) fastEnough(stages []StageResult) (out []verdict.Check) {
 			text := fmt.Sprintf("%s connections: %s, the limit is %s", st.Title, actual, limit)
 			if cause := st.Machine.GeneratorLimit(); cause != "" {
 				saturated = true
-				text += "; the load generator may be the reason: " + cause
+				text += "; the load generator may be the cause: " + cause
 			}
 			reasons = append(reasons, text)
 		}
@@ -96,18 +96,18 @@ func (r *Run) fastEnough(stages []StageResult) (out []verdict.Check) {
 		}
 		out = append(out, c)
 	}
-	if least := r.number("MIN_RATE"); least > 0 {
-		compare(CheckRate, "connections per second", atLeast(least),
-			func(st StageResult) string { return count(st.PerSecond()) + "/s" }, func(st StageResult) bool { return st.PerSecond() >= least })
+	if limit := r.number("MIN_RATE"); limit > 0 {
+		compare(CheckRate, "connections per second", atLeast(limit),
+			func(st StageResult) string { return count(st.PerSecond()) + "/s" }, func(st StageResult) bool { return st.PerSecond() >= limit })
 	}
-	if most := r.number("MAX_MEAN_MS"); most > 0 {
-		compare(CheckMean, "mean time of a connection", "at most "+ms(most),
-			func(st StageResult) string { return ms(st.Mean()) }, func(st StageResult) bool { return st.OK.Count() > 0 && st.Mean() <= most })
+	if limit := r.number("MAX_MEAN_MS"); limit > 0 {
+		compare(CheckMean, "mean time of a connection", "at most "+ms(limit),
+			func(st StageResult) string { return ms(st.Mean()) }, func(st StageResult) bool { return st.OK.Count() > 0 && st.Mean() <= limit })
 	}
 	return out
 }
 
-// checkAllTried makes a run invalid that ended before all connections were tried, for example at MAX_SECONDS.
+// checkAllTried returns the check that all connections were tried before the run ended, for example at MAX_SECONDS.
 func checkAllTried(stages []StageResult) verdict.Check {
 	var planned, handshakes int64
 	for _, st := range stages {
@@ -124,7 +124,7 @@ func failedShare(r *Run, stages []StageResult) verdict.Check {
 	for _, st := range stages {
 		worst = max(worst, st.FailedShare())
 		if st.FailedShare() > limit {
-			reasons = append(reasons, fmt.Sprintf("of %s connections %s failed; dominant cause: %s", st.Title, percentOf(st.FailedShare()), dominantCause(st.Requests)))
+			reasons = append(reasons, fmt.Sprintf("of %s connections %s failed; main cause: %s", st.Title, percentOf(st.FailedShare()), dominantCause(st.Requests)))
 		}
 	}
 	c := check(CheckFailed, "failed connections", "at most "+percentOf(limit), percentOf(worst), len(reasons) == 0, reasons...)
@@ -137,8 +137,8 @@ func failedShare(r *Run, stages []StageResult) verdict.Check {
 // untrustedClients are the kinds of clients that a server must refuse, as the script names them.
 var untrustedClients = []string{"without a certificate", "with a foreign certificate", "with a certificate of another authority of the same name"}
 
-// untrustedRefused reads the script's checks before and during the load. The script checks an attempt only if the
-// server responded (it accepts untrusted certificates), or refused it by an alert or a status.
+// untrustedRefused returns the check that the server refused all untrusted certificates, by the script's checks before
+// and during the load. The script checks only attempts that the server answered, or refused with an alert or a status.
 func untrustedRefused(m *shard.Merged) verdict.Check {
 	c := check(CheckUntrusted, "untrusted certificates are refused", "each attempt, before and during the load", "", true)
 	var attempts int64
@@ -149,11 +149,11 @@ func untrustedRefused(m *shard.Merged) verdict.Check {
 		switch {
 		case fails > 0 && answered:
 			c.Pass, c.Severity, c.Actual = false, verdict.SeverityFail, "accepted"
-			c.Reasons = append(c.Reasons, sentence("a client %s got an answer: %v of %v attempts", credentials, fails, passes+fails))
+			c.Reasons = append(c.Reasons, sentence("a client %s received an answer: %v of %v attempts", credentials, fails, passes+fails))
 			return c // one accepted untrusted certificate decides
 		case fails > 0 || passes == 0 && len(ends) > 0:
 			c.Pass, c.Severity, c.Actual = false, verdict.SeverityInconclusive, "not known"
-			c.Reasons = append(c.Reasons, fmt.Sprintf("it is not known whether a client %s is refused: %s", credentials, strings.Join(ends, ", ")))
+			c.Reasons = append(c.Reasons, fmt.Sprintf("it is unknown whether a client %s is refused: %s", credentials, strings.Join(ends, ", ")))
 		case passes == 0:
 			c.Pass, c.Severity, c.Actual = false, verdict.SeverityInconclusive, "not tried"
 		}
@@ -164,7 +164,7 @@ func untrustedRefused(m *shard.Merged) verdict.Check {
 	return c
 }
 
-// untrustedResult reports whether an untrusted client got a response, and how its other connections ended.
+// untrustedResult reports whether an untrusted client received a response, and how its other connections ended.
 func untrustedResult(m *shard.Merged, credentials string) (answered bool, ends []string) {
 	for _, metric := range m.Metrics {
 		if metric.Tags[shard.TagStage] != "untrusted "+credentials {
@@ -184,11 +184,11 @@ func untrustedResult(m *shard.Merged, credentials string) (answered bool, ends [
 
 func checkOpenToTheEnd(m *shard.Merged) verdict.Check {
 	passes, fails := scriptCheck(m, "open to the end")
-	return check(verdict.CheckHeld, "connections open to the end", text(passes+fails), passes, fails == 0 && passes > 0)
+	return check(verdict.CheckOpenToEnd, "connections open to the end", text(passes+fails), passes, fails == 0 && passes > 0)
 }
 
-// checkOpenTogether makes a run invalid in which the first worker closed its connections before the last one had
-// opened its own: not all were open at one time.
+// checkOpenTogether returns the check that all connections were open at the same time: the first worker closed its
+// connections after the last one had opened its own.
 func checkOpenTogether(m *shard.Merged, st StageResult) []verdict.Check {
 	released := sumsByStage(m, "handshake_released")[st.Name]
 	if released.Count == 0 || st.OK.Count() == 0 {
@@ -201,7 +201,7 @@ func checkOpenTogether(m *shard.Merged, st StageResult) []verdict.Check {
 		}
 	}
 	all := time.Duration(released.FirstUS-last) * time.Microsecond
-	c := check(CheckHeldAtOnce, "all open at the same time", "for a while", all, all > 0,
+	c := check(CheckOpenTogether, "all open at the same time", "for any time", all, all > 0,
 		sentence("the first connections were closed %v before the last one was open, so they were never all open at one time: "+
 			"raise HOLD_SECONDS by that much, or open fewer", -all))
 	if !c.Pass {
@@ -220,18 +220,18 @@ func scriptCheck(m *shard.Merged, name string) (passes, fails int64) {
 	return 0, 0
 }
 
-// causes are those of k6/x/handshake, in words.
+// causes describes the causes of k6/x/handshake.
 var causes = map[string]string{
 	"interrupted": "interrupted", "dns": "name lookup failed", "refused": "connection refused", "unreachable": "no route",
 	"tcp_timeout": "no TCP connection in time", "tcp_reset": "reset while connecting", "no_ports": "no ephemeral port left on this host",
 	"no_descriptors": "no file descriptor left in the runner", "server_certificate": "the server's certificate is not trusted",
-	"client_certificate": "the server refused the client's certificate", "tls_alert": "the server broke the handshake off",
-	"tls_timeout": "no TLS in time", "tls_reset": "the server hung up during TLS", "tls": "the server speaks no TLS",
-	"resumed": "the session was resumed", "answer_timeout": "no answer in time", "answer_reset": "hung up before the answer",
+	"client_certificate": "the server refused the client's certificate", "tls_alert": "the server aborted the handshake",
+	"tls_timeout": "no TLS handshake in time", "tls_reset": "the server closed the connection during the handshake", "tls": "the server does not use TLS",
+	"resumed": "the session was resumed", "answer_timeout": "no answer in time", "answer_reset": "the server closed the connection before the answer",
 	"status": "an error status", "answer": "no HTTP answer",
 }
 
-// dominantCause returns the cause of most failures.
+// dominantCause describes the most frequent cause of failures.
 func dominantCause(q *Requests) string {
 	if len(q.Codes) == 0 {
 		return "none failed"
@@ -242,13 +242,13 @@ func dominantCause(q *Requests) string {
 
 func causeText(cause string) string { return cmp.Or(causes[cause], cause) }
 
-// peakOpen states how many connections were open at a time. Each runner counts its own.
+// peakOpen states how many connections were open at the same time. Each runner counts its own connections.
 func peakOpen(m *shard.Merged, stages []StageResult) string {
-	open, most := sumsByStage(m, "handshake_open"), 0.
+	open, highest := sumsByStage(m, "handshake_open"), 0.
 	for _, st := range stages {
-		most = max(most, open[st.Name].Max)
+		highest = max(highest, open[st.Name].Max)
 	}
-	text := count(most) + " connections open at a time"
+	text := count(highest) + " connections open at the same time"
 	if len(m.Runners) > 1 {
 		text += fmt.Sprintf(" in one of %d runners", len(m.Runners))
 	}
@@ -292,10 +292,10 @@ func phaseTable(m *shard.Merged, stages []StageResult) verdict.Table {
 
 // bytesTable returns the bytes on the wire.
 func bytesTable(m *shard.Merged, stages []StageResult) verdict.Table {
-	t := newTable("Bytes", "on the wire as the runners saw it: records of TLS, without the headers of TCP and IP; each: over all connections, "+
-		"with their requests and answers; handshake: of completed handshakes; expected: the good connections times the bytes of a connection "+
-		"made alone before the load",
-		"connections|sent|received|expected|of it|sent each|received each|sent by a handshake|received by a handshake")
+	t := newTable("Bytes", "sent and received by the runners, in TLS records without TCP and IP headers; each: per connection, "+
+		"with requests and answers; handshake: of completed handshakes; expected: the good connections times the bytes of a single connection "+
+		"before the load",
+		"connections|sent|received|expected|% of expected|sent each|received each|sent by a handshake|received by a handshake")
 	sent, received := sumsByStage(m, "handshake_sent"), sumsByStage(m, "handshake_received")
 	tlsSent, tlsReceived := sumsByStage(m, "handshake_tls_sent"), sumsByStage(m, "handshake_tls_received")
 	average := func(sum float64, n int64) string {
@@ -311,7 +311,7 @@ func bytesTable(m *shard.Merged, stages []StageResult) verdict.Table {
 			continue
 		}
 		expected, share := "–", "–"
-		if unpaired.Count > 0 && st.OK.Count() > 0 && st.Kind != "held" { // held connections receive more answers
+		if unpaired.Count > 0 && st.OK.Count() > 0 && st.Kind != "held" { // connections that stay open receive more answers
 			bytes := unpaired.Sum / float64(unpaired.Count) * float64(st.OK.Count())
 			expected, share = format.Bytes(uint64(bytes)), percentOf(in.Sum/bytes)
 		}

@@ -11,16 +11,16 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Growth of memory from the first scale to the last that counts as flat.
+// The growth of memory from the first scale to the last that counts as flat.
 const (
 	flatFactor = 1.25
 	flatSpare  = 16 << 20
 )
 
-// memoryByScale returns the memory of runner and backend at each scale. It is flat if the last scale uses hardly more than the
-// first, though it has many times the connections.
+// memoryByScale returns the memory of runners and backend at each scale, and the checks that it is flat: the last scale
+// uses hardly more than the first, although it has many times the connections.
 func (r *Run) memoryByScale(m *shard.Merged, stages []StageResult) (t verdict.Table, flat []verdict.Check) {
-	t = newTable("Memory by scale", "the most during each scale", "connections|runners|backend")
+	t = newTable("Memory by scale", "maximum during each scale", "connections|runners|backend")
 	var runners, backend []uint64
 	for _, st := range stages {
 		a, b := r.memory(m, st.First, st.Last)
@@ -33,7 +33,7 @@ func (r *Run) memoryByScale(m *shard.Merged, stages []StageResult) (t verdict.Ta
 	compare := func(name string, rss []uint64) {
 		first, last := rss[0], rss[len(rss)-1]
 		if first == 0 || last == 0 {
-			return // it is not reported, or the scale was shorter than a sample
+			return // memory is not reported, or the scale was shorter than a sample
 		}
 		limit := uint64(flatFactor*float64(first)) + flatSpare
 		flat = append(flat, check(CheckMemory, name, "at most "+format.Bytes(limit), format.Bytes(last), last <= limit))
@@ -51,7 +51,7 @@ func sampledBytes(n uint64) string {
 	return format.Bytes(n)
 }
 
-// memory returns the peaks of all runners together and of the backend between two instants.
+// memory returns the peak memory of all runners together, and of the backend, between two times.
 func (r *Run) memory(m *shard.Merged, from, to time.Time) (runners, backend uint64) {
 	for _, b := range m.Series {
 		start := time.Unix(b.Unix, 0)
@@ -70,11 +70,11 @@ func (r *Run) memory(m *shard.Merged, from, to time.Time) (runners, backend uint
 // maxMemoryRows limits the rows of memory over time.
 const maxMemoryRows = 20
 
-// memoryOverTime returns memory, descriptors and closed connections in stretches of the run: a leak of connections shows there.
+// memoryOverTime returns memory, descriptors and closed connections over time, which shows leaks of connections.
 func (r *Run) memoryOverTime(m *shard.Merged, stages []StageResult) verdict.Table {
-	t := newTable("Memory over time", "the most in each stretch of time, which is named by its end; heap: in use after the last garbage collection; "+
-		"files: descriptors; TIME_WAIT: closed connections of which this machine keeps the ports",
-		"minutes|scale|runners|of it heap|runners' files|backend|backend's files|TIME_WAIT")
+	t := newTable("Memory over time", "maximum until each minute; heap: in use after the last garbage collection; "+
+		"files: descriptors; TIME_WAIT: closed connections whose ports this machine still reserves",
+		"minutes|scale|runners|runners' heap|runners' files|backend|backend's files|TIME_WAIT")
 	if len(m.Series) == 0 {
 		return t
 	}
@@ -105,7 +105,8 @@ func (r *Run) memoryOverTime(m *shard.Merged, stages []StageResult) verdict.Tabl
 	return t
 }
 
-// scalesDuring returns the titles of the scales in a stretch of time, – for none. Open connections last to their last answer.
+// scalesDuring returns the titles of the scales between two times; – if there are none. A scale of connections that
+// stay open lasts until their last answer.
 func scalesDuring(m *shard.Merged, stages []StageResult, from, to time.Time) string {
 	titles, answers := "", sumsByStage(m, "handshake_answer")
 	for _, st := range stages {
@@ -119,15 +120,15 @@ func scalesDuring(m *shard.Merged, stages []StageResult, from, to time.Time) str
 	return titles[len(", "):]
 }
 
-// processMemory is the resident memory of a process before the first connection, its peak, and its median while all connections
-// were open, in bytes. 0: not known, as it is not reported, or the time was too short for a sample.
+// processMemory is the resident memory of a process before the first connection, its peak, and its median while all
+// connections were open, in bytes. 0 means that there is no sample.
 type processMemory struct{ before, peak, open uint64 }
 
 // memoryOfOpen returns the memory of runners and backend for connections that stay open.
 func (r *Run) memoryOfOpen(m *shard.Merged, st StageResult) (t verdict.Table, metrics []verdict.Metric) {
-	t = newTable("Memory of held connections", "resident memory before the first connection, the most while connections were opened and held, "+
-		"and the median while all were held; KB (1024 bytes): the difference of the first and the last, by connection, garbage of the collectors included",
-		"process|connections|before|at most|while held|KB each")
+	t = newTable("Memory of open connections", "resident memory before the first connection, the maximum while connections were opening and open, "+
+		"and the median while all were open; KB each (1024 bytes): the growth from the first to the last per connection, including garbage",
+		"process|connections|before|maximum|all open|KB each")
 	add := func(name, metric string, samples iter.Seq2[time.Time, uint64]) {
 		p, perHandshake := memoryOf(samples, st, sumsByStage(m, "handshake_answer")[st.Name]), "–"
 		if p.before > 0 && p.open >= p.before && st.OK.Count() > 0 {
@@ -168,11 +169,11 @@ func memoryOf(samples iter.Seq2[time.Time, uint64], st StageResult, answered sha
 	return p
 }
 
-// runnersRSS returns the memory of all runners together at the end of each second of the first one.
+// runnersRSS returns the memory of all runners together at the end of each second of the first runner.
 func runnersRSS(m *shard.Merged) iter.Seq2[time.Time, uint64] {
 	return func(yield func(time.Time, uint64) bool) {
 		first := m.Seconds
-		if len(m.Runners) > 1 { // those of one do not overlap, and come first
+		if len(m.Runners) > 1 { // the seconds of the first runner come first, in ascending order
 			for i, s := range m.Seconds {
 				if i > 0 && s.FromUS < m.Seconds[i-1].FromUS {
 					first = m.Seconds[:i]

@@ -62,7 +62,7 @@ func TestMemoryAndBytesOfHeldConnections(t *testing.T) {
 	require.Equal(t, [][]string{
 		{"runners, together", "1,000", "40.0 MiB", "80.0 MiB", "60.0 MiB", "20.5"},
 		{"backend", "1,000", "10.0 MiB", "60.0 MiB", "50.0 MiB", "41.0"},
-	}, table(v, "Memory of held connections").Rows)
+	}, table(v, "Memory of open connections").Rows)
 	require.Equal(t, [][]string{{"1,000", "2.4 MiB", "2.9 MiB", "–", "–", "2500", "3000", "2000", "1000"}}, table(v, "Bytes").Rows)
 	rows := table(v, "Memory over time").Rows
 	require.Len(t, rows, 8)
@@ -77,7 +77,7 @@ func TestMemoryOfUnobservedConnections(t *testing.T) {
 	r := newMemoryRun()
 	r.Rounds[0].Seconds = r.Rounds[0].Seconds[:40] // of one runner only
 	r.Samples = r.Samples[15:]
-	rows := table(judge(r), "Memory of held connections").Rows
+	rows := table(judge(r), "Memory of open connections").Rows
 	require.Equal(t, []string{"runners, together", "1,000", "–", "–", "–", "–"}, rows[0])
 	require.Equal(t, []string{"backend", "1,000", "–", "60.0 MiB", "50.0 MiB", "–"}, rows[1])
 }

@@ -46,7 +46,7 @@ func TestHandshakesPass(t *testing.T) {
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Equal(t, "1,100 made, 1,100 good, 0 (0.00 %) failed", fact(v, "connections"))
 	require.Equal(t, "none failed", fact(v, "failed by"))
-	require.Equal(t, "8 connections open at a time", fact(v, "peak"))
+	require.Equal(t, "8 connections open at the same time", fact(v, "peak"))
 	require.Equal(t, []string{"1,000", "100.00 %", "10", "15.0", "15.0", "15.0", "8", "50.0", "20.0"}, table(v, "Scales").Rows[1])
 	require.Equal(t, []string{"1000", "TLS handshake", "2", "15.0", "10.0", "20.0", "20.0"}, table(v, "Phases, ms").Rows[0])
 	require.Equal(t, []string{"1000", "70.0 MiB", "20.0 MiB"}, table(v, "Memory by scale").Rows[1])
@@ -77,25 +77,25 @@ func TestFailedHandshakes(t *testing.T) {
 		{"more than a hundredth failed", func() *Run {
 			r := newHandshakeRun(nil, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 980, 15)
 			return r.addAnswers("scale-2", 15, 1, shard.TagCode, "tls_timeout").addAnswers("scale-2", 5, 1, shard.TagCode, "no_ports")
-		}, verdict.Fail, "of 1000 connections 2.00 % failed; dominant cause: no TLS in time (15 of 20 failed)"},
+		}, verdict.Fail, "of 1000 connections 2.00 % failed; main cause: no TLS handshake in time (15 of 20 failed)"},
 		{"an untrusted client is accepted", func() *Run {
 			r := newHandshakeRun(nil, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15)
 			r.Rounds[0].Checks[0].Fails, r.Rounds[0].Checks[0].Passes = 1, 0
 			r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, shard.Metric{Name: "handshake_answer", Count: 1, Tags: map[string]string{shard.TagStage: "untrusted with a foreign certificate"}})
 			return r
-		}, verdict.Fail, "a client with a foreign certificate got an answer"},
+		}, verdict.Fail, "a client with a foreign certificate received an answer"},
 		{"connections of an untrusted client are reset", func() *Run {
 			r := newHandshakeRun(nil, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15)
 			r.Rounds[0].Checks = r.Rounds[0].Checks[1:]
 			r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, shard.Metric{Name: "handshake_failed", Count: 5, Tags: map[string]string{shard.TagStage: "untrusted with a foreign certificate", "cause": "tls_reset"}})
 			return r
-		}, verdict.Invalid, "it is not known whether a client with a foreign certificate is refused: the server hung up during TLS"},
+		}, verdict.Invalid, "it is unknown whether a client with a foreign certificate is refused: the server closed the connection during the handshake"},
 		{"the connection of an untrusted client was reset before its answer", func() *Run {
 			r := newHandshakeRun(nil, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15)
 			r.Rounds[0].Checks[0].Fails, r.Rounds[0].Checks[0].Passes = 1, 0
 			r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, shard.Metric{Name: "handshake_failed", Count: 1, Tags: map[string]string{shard.TagStage: "untrusted with a foreign certificate", "cause": "answer_reset"}})
 			return r
-		}, verdict.Invalid, "it is not known whether a client with a foreign certificate is refused: hung up before the answer"},
+		}, verdict.Invalid, "it is unknown whether a client with a foreign certificate is refused: the server closed the connection before the answer"},
 		{"no untrusted client was tried", func() *Run {
 			r := newHandshakeRun(nil, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15)
 			r.Rounds[0].Checks = nil
@@ -112,7 +112,7 @@ func TestFailedHandshakes(t *testing.T) {
 			r.Rounds[0].Checks[2].Fails, r.Rounds[0].Checks[2].Passes = 3, 8
 			r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, shard.Metric{Name: "handshake_answer", Count: 3, Tags: map[string]string{shard.TagStage: "untrusted with a certificate of another authority of the same name"}})
 			return r
-		}, verdict.Fail, "a client with a certificate of another authority of the same name got an answer: 3 of 11 attempts"},
+		}, verdict.Fail, "a client with a certificate of another authority of the same name received an answer: 3 of 11 attempts"},
 		{"one untrusted client was not tried", func() *Run {
 			r := newHandshakeRun(nil, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15)
 			r.Rounds[0].Checks = r.Rounds[0].Checks[:2]
@@ -125,7 +125,7 @@ func TestFailedHandshakes(t *testing.T) {
 			r := newHandshakeRun(map[string]string{"MIN_RATE": "20"}, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15)
 			r.Rounds[0].Series[5].StallMS = 900
 			return r
-		}, verdict.Invalid, "the load generator may be the reason: a runner stalled for 900 ms"},
+		}, verdict.Invalid, "the load generator may be the cause: a runner stalled for 900 ms"},
 		{"a connection takes too long", func() *Run {
 			return newHandshakeRun(map[string]string{"MAX_MEAN_MS": "10"}, flat, flat).addAnswers("scale-1", 100, 9).addAnswers("scale-2", 1000, 15)
 		}, verdict.Fail, "1000 connections: 15.0 ms, the limit is at most 10.0 ms"},

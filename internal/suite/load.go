@@ -14,23 +14,24 @@ import (
 
 // Limits are the limits of a sustained load.
 type Limits struct {
-	FailedShare float64 // at most, 0 to 1
-	P95         float64 // at most, milliseconds; 0: any
-	Answered    float64 // at least this share of the offered requests
+	FailedShare float64 // maximum share of failed requests, 0 to 1
+	P95         float64 // maximum 95th percentile in milliseconds; 0: no limit
+	Answered    float64 // minimum share of offered requests that are answered
 }
 
-// A Level is a load and its figures: as measured, and without the delays that the generator can have added (see saturation.go).
+// A Level is a load and its figures. Figures with the prefix Undelayed exclude the delays that the load generator can
+// have added (see saturation.go).
 type Level struct {
-	Load                  float64 // offered: requests/s, or requests at a time
-	Answered, OwnAnswered float64 // share of the offered requests that were answered well
-	FailedShare           float64 // of the requests that were made
-	Failure               string  // the most frequent failure in words; "": not known
-	OwnFailed             float64
-	P95, OwnP95           float64 // of the good answers, milliseconds
-	HardFailures          float64 // share of failures that no slowness explains: a status, a wrong answer, a reset
-	MachineLimit          string  // why the machine may have delayed the service: it was full, or AWS dropped packets of the runners; "" if not
-	TooFewConnections     string  // why the generator had too few connections for the rate; "": it had enough
-	GeneratorDelay        string  // the delays of the generator
+	Load                        float64 // offered load: requests/s, or concurrent requests
+	Answered, UndelayedAnswered float64 // share of the offered requests with a good answer
+	FailedShare                 float64 // share of the requests made
+	Failure                     string  // the most frequent failure; "": unknown
+	UndelayedFailed             float64
+	P95, UndelayedP95           float64 // of the good answers, milliseconds
+	HardFailures                float64 // share of failures that no delay explains: a status, a wrong answer, a reset
+	MachineLimit                string  // why the machine may have delayed the service: it was full, or AWS dropped packets of the runners; "" if not
+	TooFewConnections           string  // why the generator had too few connections for the rate; "": it had enough
+	GeneratorDelay              string  // the delays of the generator
 }
 
 // A Status states how a load was sustained.
@@ -41,17 +42,17 @@ const (
 	Good        Status = "good"
 	Bad         Status = "bad"
 	ByGenerator Status = "generator"
-	BadAgain    Status = "good at first" // tried again, and bad
+	BadOnRetry  Status = "good at first" // good at first, and bad when it was repeated
 )
 
-// A Trial is a load that was offered, and how it was sustained.
+// A Trial is an offered load, and whether the service sustained it.
 type Trial struct {
 	Load   float64
 	Status Status
 	Reason string // why it is not Good
 }
 
-// Trials judges levels, and puts them in the order of their loads.
+// Trials judges levels, and sorts them by their loads.
 func (l Limits) Trials(levels []Level) []Trial {
 	out := make([]Trial, 0, len(levels))
 	for _, v := range levels {
@@ -62,17 +63,19 @@ func (l Limits) Trials(levels []Level) []Trial {
 	return out
 }
 
-// Judge returns how a level was sustained, and why it was not.
+// Judge returns the status of a level, and the reason if it is not good.
 //
-// A level is bad if more than FailedShare failed, the 95th percentile is over P95, or less than Answered of the offered requests
-// was answered. A bad level is attributed to the generator if it would be good without the delays that the generator can have
-// added, if the machine was full and slowness explains the failures, or if only the wait for a connection was slow.
+// A level is bad if it exceeds FailedShare or P95, or if less than Answered of the offered requests were answered. It
+// is attributed to the load generator if one of these holds:
+//   - without the delays that the generator can have added, the level is good;
+//   - the machine was full, and delays explain the failures;
+//   - only the wait for a connection was slow.
 func (l Limits) Judge(v Level) (Status, string) {
 	reason := l.exceeded(v.FailedShare, v.P95, v.Answered, v.Failure)
 	switch {
 	case reason == "":
 		return Good, ""
-	case l.exceeded(v.OwnFailed, v.OwnP95, v.OwnAnswered, "") == "":
+	case l.exceeded(v.UndelayedFailed, v.UndelayedP95, v.UndelayedAnswered, "") == "":
 		return ByGenerator, reason + "; " + v.GeneratorDelay
 	case v.MachineLimit != "" && v.HardFailures <= l.FailedShare:
 		return ByGenerator, reason + "; " + v.MachineLimit
@@ -82,7 +85,7 @@ func (l Limits) Judge(v Level) (Status, string) {
 	return Bad, reason
 }
 
-// exceeded names the exceeded limits, "" if there are none.
+// exceeded names the exceeded limits; "" if there are none.
 func (l Limits) exceeded(failed, p95, answered float64, failure string) string {
 	var reason []string
 	if failed > l.FailedShare {
@@ -103,22 +106,22 @@ func (l Limits) exceeded(failed, p95, answered float64, failure string) string {
 
 // A Breaking is a breaking point: the load that a service no longer sustains.
 type Breaking struct {
-	Sustained float64 // the highest load below which every load was good; 0: none
-	Failed    float64 // the lowest load above that was bad, or at which the generator was saturated if none was; 0: all were good
-	Status    Status  // of Failed: Bad is a breaking point, ByGenerator and BadAgain are none
+	Sustained float64 // the highest load up to which every load was good; 0: none
+	Failed    float64 // the lowest bad load above it, or, without one, the lowest load with a saturated generator; 0: all were good
+	Status    Status  // the status of Failed: only Bad is a breaking point
 	Reason    string
-	Unclear   float64 // the lowest load between the two, at which the generator was saturated; 0: none
+	Unclear   float64 // the lowest load between the two at which the generator was saturated; 0: none
 }
 
-// findBreaking finds the breaking point among rising loads: above the last good one, and not above the first bad one. Loads between
-// the two at which the generator was saturated leave it open. If a load was tried again, the later try comes second: if it is no
-// longer sustained, time rather than load breaks the service.
+// findBreaking finds the breaking point in trials of ascending loads, which is above the last good load and at most the
+// first bad one. A second trial of a load comes after the first. If only the first was good, the service gets worse
+// with time, not with load.
 func findBreaking(rising []Trial) (b Breaking) {
 	for _, v := range rising {
 		switch served := b.Failed == 0 && v.Load == b.Sustained; {
-		case served && v.Status == ByGenerator: // it was good before
+		case served && v.Status == ByGenerator: // the first trial of this load was good
 		case served && v.Status == Bad:
-			return Breaking{Sustained: v.Load, Failed: v.Load, Status: BadAgain, Reason: v.Reason}
+			return Breaking{Sustained: v.Load, Failed: v.Load, Status: BadOnRetry, Reason: v.Reason}
 		case v.Status == Bad:
 			if b.Failed > 0 {
 				b.Unclear = b.Failed
@@ -142,15 +145,15 @@ func (b Breaking) Sentence(unit string) string {
 		return sentence("not reached: %v %s were sustained, the highest load that was tried", b.Sustained, unit)
 	case b.Status == ByGenerator:
 		return sentence("not found: at %v %s the load generator was saturated (%s); %v were sustained", b.Failed, unit, b.Reason, b.Sustained)
-	case b.Status == BadAgain:
-		return sentence("not found: %v %s were borne at first, and no longer when they were tried again at the end (%s); "+
-			"not the load alone decides, but also time, or what came before", b.Sustained, unit, b.Reason)
+	case b.Status == BadOnRetry:
+		return sentence("not found: %v %s were sustained at first, but not when they were repeated at the end (%s); "+
+			"the result depends on time or on earlier load, too", b.Sustained, unit, b.Reason)
 	case b.Sustained == 0 && b.Unclear == 0:
 		return sentence("below %v %s, the lowest load that was tried (%s)", b.Failed, unit, b.Reason)
 	}
 	text := sentence("between %v and %v %s (%s)", b.Sustained, b.Failed, unit, b.Reason)
 	if b.Unclear > 0 {
-		text += sentence("; at %v the load generator was saturated, so it is not known closer", b.Unclear)
+		text += sentence("; at %v the load generator was saturated, so it cannot be narrowed down", b.Unclear)
 	}
 	return text
 }
@@ -158,7 +161,7 @@ func (b Breaking) Sentence(unit string) string {
 // Summary states the result of the search.
 func (b Breaking) Summary(unit string) string {
 	switch {
-	case b.Status == BadAgain:
+	case b.Status == BadOnRetry:
 		return "breaking point " + b.Sentence(unit)
 	case b.Failed == 0:
 		return sentence("%v %s were sustained, the highest load that was tried", b.Sustained, unit)
@@ -166,7 +169,7 @@ func (b Breaking) Summary(unit string) string {
 	return sentence("%v %s were sustained; breaking point %s", b.Sustained, unit, b.Sentence(unit))
 }
 
-// standardMargin is the margin for everyday peaks.
+// standardMargin is the safety margin for everyday peaks.
 const standardMargin = 1.4
 
 // recommendations divides the sustained load by margins.
@@ -174,7 +177,7 @@ func (b Breaking) recommendations(unit string) verdict.Table {
 	t := newTable("Recommended maximum loads", "the sustained load, divided by the margin", "load|margin|"+unit+"|for")
 	add := func(name string, margin float64, purpose string) {
 		load := count(b.Sustained / margin)
-		if b.Status == BadAgain {
+		if b.Status == BadOnRetry {
 			load = "not known"
 		}
 		t.Add(name, fmt.Sprintf("%.1f×", margin), load, purpose)
@@ -185,20 +188,21 @@ func (b Breaking) recommendations(unit string) verdict.Table {
 	return t
 }
 
-// facts states the breaking point and the safe loads below it; burst is the name of loads that are safe for a moment.
+// facts states the breaking point and the safe loads below it; burst is the name of the fact about loads that are safe
+// in bursts.
 func (b Breaking) facts(unit, burst string) []verdict.Fact {
 	standard := b.Sustained / standardMargin
-	safe, time := sentence("up to %v %s", standard, unit), sentence("%v to %v %s", standard, b.Sustained, unit)
+	safe, bursts := sentence("up to %v %s", standard, unit), sentence("%v to %v %s", standard, b.Sustained, unit)
 	switch {
-	case b.Status == BadAgain:
-		safe, time = "not known", "not known"
+	case b.Status == BadOnRetry:
+		safe, bursts = "not known", "not known"
 	case b.Sustained == 0:
-		safe, time = "none", "none"
+		safe, bursts = "none", "none"
 	}
-	return []verdict.Fact{{Name: "breaks", Value: b.Sentence(unit)}, {Name: "safe", Value: safe}, {Name: burst, Value: time}}
+	return []verdict.Fact{{Name: "breaks", Value: b.Sentence(unit)}, {Name: "safe", Value: safe}, {Name: burst, Value: bursts}}
 }
 
-// lowestSustained requires that the lowest load is sustained.
+// lowestSustained returns the check that the lowest load is sustained.
 func lowestSustained(name string, rising []Trial) verdict.Check {
 	if len(rising) == 0 {
 		return inconclusive(check(CheckLowest, name, "good", "there was none", false))
@@ -210,22 +214,22 @@ func lowestSustained(name string, rising []Trial) verdict.Check {
 	return check(CheckLowest, name, "good", first.Status, first.Status == Good, "the lowest load was not sustained: "+first.Reason)
 }
 
-// longEnough compares the sustained load with the minimum of a setting.
-func (b Breaking) longEnough(r *Run, setting, name string) verdict.Check {
-	least := r.number(setting)
-	c := check(CheckSustained, name, atLeast(least), b.Sustained, b.Sustained >= least)
-	c.Severity = verdict.InconclusiveIf(b.Status == ByGenerator || b.Unclear > 0 && least < b.Failed)
-	if b.Status == BadAgain {
+// checkSustained returns the check that the sustained load is at least the minimum of a setting.
+func (b Breaking) checkSustained(r *Run, setting, name string) verdict.Check {
+	required := r.number(setting)
+	c := check(CheckSustained, name, atLeast(required), b.Sustained, b.Sustained >= required)
+	c.Severity = verdict.InconclusiveIf(b.Status == ByGenerator || b.Unclear > 0 && required < b.Failed)
+	if b.Status == BadOnRetry {
 		c.Actual += " at first"
-		if least > 0 && c.Pass {
-			c.Pass, c.Severity = false, verdict.InconclusiveIf(least < b.Sustained) // it was not tried again
+		if required > 0 && c.Pass {
+			c.Pass, c.Severity = false, verdict.InconclusiveIf(required < b.Sustained) // the required load was not repeated
 		}
 	}
 	return c
 }
 
-// checkGeneratorAtLoads warns of loads at which the load generator was saturated, which are not attributed to the
-// service.
+// checkGeneratorAtLoads warns of loads at which the load generator was saturated, and whose faults are thus not
+// attributed to the service.
 func checkGeneratorAtLoads(limit, unit string, trials []Trial) verdict.Check {
 	var at, reasons []string
 	for _, v := range trials {
@@ -234,7 +238,7 @@ func checkGeneratorAtLoads(limit, unit string, trials []Trial) verdict.Check {
 			reasons = append(reasons, sentence("at %v%s the load generator was saturated, not the service: %s", v.Load, unit, v.Reason))
 		}
 	}
-	actual := "it did"
+	actual := "at every load"
 	if len(at) > 0 {
 		actual = "not at " + strings.Join(at, ", ")
 	}
@@ -244,29 +248,30 @@ func checkGeneratorAtLoads(limit, unit string, trials []Trial) verdict.Check {
 // checkGeneratorOfStages warns of throughputs that the load generator limited.
 func checkGeneratorOfStages(stages []StageResult) verdict.Check {
 	at := map[Limit]int{}
-	because := map[Limit]string{}
+	reasons := map[Limit]string{}
 	for _, st := range stages {
 		limit, reason := st.Machine.Limit()
 		at[limit]++
-		because[limit] = reason
+		reasons[limit] = reason
 	}
 	limited, unknown := at[LimitGenerator], at[LimitUnknown]
 	actual, reason := "at none", ""
 	switch {
 	case limited > 0:
 		actual = fmt.Sprintf("at %d of %d", limited, len(stages))
-		reason = actual + " loads the load generator was saturated, so these figures are lower bounds of the service's (" + because[LimitGenerator] + ")"
+		reason = actual + " loads the load generator was saturated, so these figures are lower bounds for the service (" + reasons[LimitGenerator] + ")"
 		if unknown > 0 {
-			actual += fmt.Sprintf(", not known at %d", unknown)
+			actual += fmt.Sprintf(", unknown at %d", unknown)
 		}
 	case unknown > 0:
-		actual = fmt.Sprintf("not known at %d of %d", unknown, len(stages))
-		reason = fmt.Sprintf("at %d of %d loads it is not known whether the load generator was the limit: %s", unknown, len(stages), because[LimitUnknown])
+		actual = fmt.Sprintf("unknown at %d of %d", unknown, len(stages))
+		reason = fmt.Sprintf("at %d of %d loads it is unknown whether the load generator was the limit: %s", unknown, len(stages), reasons[LimitUnknown])
 	}
 	return advisory(check(verdict.CheckGenerator, "the generator was not the limit", "at no load", actual, limited+unknown == 0, reason))
 }
 
-// NextLoad returns the load to try next in search of the breaking point; 0 if it is known to a tenth, or cannot be found.
+// NextLoad returns the next load to try in the search for the breaking point; 0 if it is known within 10 %, or cannot
+// be found.
 func (b Breaking) NextLoad() float64 {
 	above := cmp.Or(b.Unclear, b.Failed)
 	if b.Status != Bad || b.Sustained == 0 || above-b.Sustained <= b.Sustained/10 {
@@ -278,8 +283,8 @@ func (b Breaking) NextLoad() float64 {
 	return 0 // there is no whole number between them
 }
 
-// goodMeans states the limits of a level.
-func (l Limits) goodMeans() string {
+// String states the limits of a good level.
+func (l Limits) String() string {
 	text := fmt.Sprintf("good: at most %.3g %% failed", 100*l.FailedShare)
 	if l.P95 > 0 {
 		text += ", p95 at most " + ms(l.P95)
@@ -300,17 +305,17 @@ func countUnrequested(all []StageResult) (n int64) {
 	return n
 }
 
-// checkResponses fails a run with a wrong answer, or with unrequested bytes, at any load and in a warm-up. counted
-// holds the requests that the other checks count.
+// checkResponses returns the check that no stage, warm-ups included, has a wrong answer or unrequested bytes. counted
+// has the requests that the other checks count.
 func checkResponses(counted Total, all []StageResult) verdict.Check {
 	sum := total(all)
-	count, cases := sum.wrongResponses(), countUnrequested(all)
-	c := check(CheckCorrect, "answers are right", "all", sentence("%v wrong", count), count+cases == 0 && counted.Total() > 0)
+	wrong, cases := sum.wrongResponses(), countUnrequested(all)
+	c := check(CheckCorrect, "answers are correct", "all", sentence("%v wrong", wrong), wrong+cases == 0 && counted.Total() > 0)
 	if counted.Total() == 0 {
 		c.Actual = "no request was made"
 		return inconclusive(c)
 	}
-	if sum.OK.Count() == 0 && count+cases == 0 {
+	if sum.OK.Count() == 0 && wrong+cases == 0 {
 		return c.NotJudged("no request was answered")
 	}
 	if n := sum.Codes[shard.CodeTruncated]; n > 0 {
@@ -325,20 +330,20 @@ func checkResponses(counted Total, all []StageResult) verdict.Check {
 	return c
 }
 
-// checkServerCount compares the backends' count of requests with the runners', if the backends are ours and were
-// started for this run. A failed request may or may not have reached them.
+// checkServerCount returns the check that the backends counted as many requests as the runners, if the backends are
+// ours and were started for this run. A failed request may or may not have reached them.
 func (r *Run) checkServerCount(stages []StageResult) []verdict.Check {
 	if !r.OneHost || len(r.Samples) == 0 || r.Samples[len(r.Samples)-1].Served == 0 {
 		return nil
 	}
 	served, all := clamp.Int64(r.Samples[len(r.Samples)-1].Served), total(stages)
 	c := inconclusive(check(verdict.CheckOwnCount, "server's own count", text(all.Total()), served, served >= all.OK.Count() && served <= all.Total(),
-		sentence("%v requests reached the backends, the runners counted %v, %v of them failed: some were cut off, or another client made requests",
+		sentence("%v requests reached the backends, the runners counted %v, of which %v failed: some did not arrive, or another client made requests",
 			served, all.Total(), all.Failed.Count())))
-	if !c.Pass && len(r.Failures)+len(r.Unreachable) > 0 { // they fail the run, and outrank a count that they disturbed
+	if !c.Pass && len(r.Failures)+len(r.Unreachable) > 0 { // these fail the run, and explain a wrong count
 		c = advisory(c)
-		c.Reasons = []string{sentence("%v requests reached the backends that still ran at the end, the runners counted %v: "+
-			"the count of a process is lost when it dies", served, all.Total())}
+		c.Reasons = []string{sentence("%v requests reached the backends that were running at the end, the runners counted %v: "+
+			"the count of a process is lost when it crashes", served, all.Total())}
 	}
 	return []verdict.Check{c}
 }

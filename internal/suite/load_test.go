@@ -17,7 +17,7 @@ func level(load float64, edit func(*Level)) Level {
 		edit(&v)
 	}
 	if v.GeneratorDelay == "" {
-		v.OwnAnswered, v.OwnFailed, v.OwnP95 = v.Answered, v.FailedShare, v.P95
+		v.UndelayedAnswered, v.UndelayedFailed, v.UndelayedP95 = v.Answered, v.FailedShare, v.P95
 	}
 	return v
 }
@@ -30,8 +30,8 @@ func setFull(v *Level)    { v.MachineLimit = "the machine was full" }
 
 // setSaturated makes the generator explain everything but refusals.
 func setSaturated(v *Level) {
-	v.GeneratorDelay = "it waited up to 300 ms to run"
-	v.OwnP95, v.OwnFailed, v.OwnAnswered = 10, v.HardFailures, 1-v.HardFailures
+	v.GeneratorDelay = "the load generator waited up to 300 ms to run"
+	v.UndelayedP95, v.UndelayedFailed, v.UndelayedAnswered = 10, v.HardFailures, 1-v.HardFailures
 }
 
 func inOrder(a, b func(*Level)) func(*Level) { return func(v *Level) { a(v); b(v) } }
@@ -51,8 +51,8 @@ func TestStatusOfALevel(t *testing.T) {
 		{"slow", slow, Bad, "p95 800 ms"},
 		{"timeouts", timeouts, Bad, "5.00 % failed"},
 		{"requests were never made, and the generator did not wait", fewer, Bad, "70.0 % answered"},
-		{"slow by what the generator may have added", inOrder(slow, setSaturated), ByGenerator, "p95 800 ms; it waited up to 300 ms to run"},
-		{"slow by itself, whatever the generator added", inOrder(slow, inOrder(setSaturated, func(v *Level) { v.OwnP95 = 770 })), Bad, "p95 800 ms"},
+		{"slow by what the generator may have added", inOrder(slow, setSaturated), ByGenerator, "p95 800 ms; the load generator waited up to 300 ms to run"},
+		{"slow by itself, whatever the generator added", inOrder(slow, inOrder(setSaturated, func(v *Level) { v.UndelayedP95 = 770 })), Bad, "p95 800 ms"},
 		{"timeouts of a saturated generator", inOrder(timeouts, setSaturated), ByGenerator, "5.00 % failed"},
 		{"never made by a saturated generator", inOrder(fewer, setSaturated), ByGenerator, "70.0 % answered"},
 		{"the server refused, saturated generator or not", inOrder(setRefused, setSaturated), Bad, "20.00 % failed"},
@@ -82,14 +82,14 @@ func TestFindBreaking(t *testing.T) {
 		{"at once", []Level{level(20, slow), level(50, nil)}, 0, 20, Bad, "below 20 requests/s", 0},
 		{"a good one above a bad one does not count", []Level{level(20, nil), level(50, setRefused), level(100, nil)}, 20, 50, Bad, "between 20 and 50", 35},
 		{"the generator", []Level{level(500, nil), level(1000, inOrder(fewer, setSaturated))}, 500, 1000, ByGenerator, "not found: at 1,000 requests/s the load generator was saturated", 0},
-		{"the generator, below a load that the service did not bear", []Level{level(500, nil), level(750, inOrder(fewer, setSaturated)), level(1000, setRefused)}, 500, 1000, Bad, "between 500 and 1,000 requests/s (20.00 % failed, 80.0 % answered); at 750 the load generator was saturated, so it is not known closer", 625},
+		{"the generator, below a load that the service did not bear", []Level{level(500, nil), level(750, inOrder(fewer, setSaturated)), level(1000, setRefused)}, 500, 1000, Bad, "between 500 and 1,000 requests/s (20.00 % failed, 80.0 % answered); at 750 the load generator was saturated, so it cannot be narrowed down", 625},
 		{"a good one above one of the generator does not count", []Level{level(500, nil), level(750, inOrder(fewer, setSaturated)), level(800, nil), level(1000, setRefused)}, 500, 1000, Bad, "between 500 and 1,000", 625},
 		{"the generator at once", []Level{level(500, inOrder(fewer, setSaturated)), level(1000, setRefused)}, 0, 1000, Bad, "between 0 and 1,000 requests/s", 0},
 		{"known to a tenth below the generator", []Level{level(500, nil), level(550, inOrder(fewer, setSaturated)), level(1000, setRefused)}, 500, 1000, Bad, "at 550 the load generator was saturated", 0},
 		{"no whole number between", []Level{level(4, nil), level(5, slow)}, 4, 5, Bad, "between 4 and 5", 0},
 		{"good again", []Level{level(100, nil), level(110, slow), level(100, nil)}, 100, 110, Bad, "between 100 and 110", 0},
 		{"again, with a saturated generator", []Level{level(100, nil), level(110, slow), level(100, inOrder(fewer, setSaturated))}, 100, 110, Bad, "between 100 and 110 requests/s (p95 800 ms)", 0},
-		{"no longer good", []Level{level(100, nil), level(110, slow), level(100, slow)}, 100, 100, BadAgain, "not found: 100 requests/s were borne at first", 0},
+		{"no longer good", []Level{level(100, nil), level(110, slow), level(100, slow)}, 100, 100, BadOnRetry, "not found: 100 requests/s were sustained at first", 0},
 		{"known to a tenth", []Level{level(100, nil), level(110, slow)}, 100, 110, Bad, "between 100 and 110", 0},
 	} {
 		b := findBreaking(limits.Trials(c.levels))
@@ -124,7 +124,7 @@ func TestMinimumRateWithSaturatedGenerator(t *testing.T) {
 		pass, invalid bool
 	}{{"500", true, true}, {"800", false, true}, {"1000", false, false}} {
 		b := Breaking{Sustained: 500, Unclear: 750, Failed: 1000, Status: Bad}
-		got := b.longEnough(runOf("rampup", map[string]string{"MIN_RATE": c.least}), "MIN_RATE", "requests/s sustained")
+		got := b.checkSustained(runOf("rampup", map[string]string{"MIN_RATE": c.least}), "MIN_RATE", "requests/s sustained")
 		require.Equal(t, c.pass, got.Pass, c.least)
 		require.Equal(t, c.invalid, got.Severity == verdict.SeverityInconclusive, c.least)
 	}

@@ -16,32 +16,32 @@ import (
 // A Machine is the load of machines and processes during a stage. CPU is in percent of one core.
 type Machine struct {
 	Runners, Backend, Nginx float64
-	Host                    float64       // the whole machine, other programs included
-	Peak                    float64       // Host in its busiest second
+	Host                    float64       // the whole machine, including other programs
+	Peak                    float64       // maximum of Host in one second
 	RunDelay                float64       // seconds per second that the runners' threads waited for a core
-	Stall                   time.Duration // longest time by which a runner woke up late
+	Stall                   time.Duration // maximum delay with which a runner woke up
 	Wait                    time.Duration // longest wait for a core in a runner
 	Dropped                 float64       // packets of the runners' machines that AWS dropped
 	Cores                   int           // 0: unknown
-	Control                 time.Duration // longest delay of the generator that its control group measured, if Controlled
-	Controlled              bool          // all runners had their control group open all the time
+	Control                 time.Duration // maximum delay of the generator that the control groups measured; if Controlled
+	Controlled              bool          // the control groups of all runners were open all the time
 	Shared                  bool          // target and runners share the machine
 	Short                   bool          // the stage was too short for figures with one sample per second
 	SeparateCores           bool          // service and runners have separate cores
 	ServiceBusy             float64       // used share of the service's cores, by any process, 0 to 1; if SeparateCores
-	GeneratorBusy           float64       // used share of the runners' cores, likewise
+	GeneratorBusy           float64       // used share of the runners' cores, by any process, 0 to 1; if SeparateCores
 	Usage                   Usage
-	Foreign                 bool // other processes than the service used most of its cores
+	Foreign                 bool // processes other than the service used most of its cores
 }
 
-// headroom states how busy the cores of each side were.
+// headroom states how busy the cores of service and generator were.
 func (m Machine) headroom() string {
 	return fmt.Sprintf("the service's cores were %.0f %% busy, the generator's %.0f %%", 100*m.ServiceBusy, 100*m.GeneratorBusy)
 }
 
-// machine returns the load between two instants.
+// machine returns the load between two times.
 func (r *Run) machine(m *shard.Merged, from, to time.Time) Machine {
-	out := Machine{Cores: r.Cores, Shared: r.OneHost || plan.OnLoopback(m.Plan.BackendURL), Short: to.Sub(from).Seconds() < shortest}
+	out := Machine{Cores: r.Cores, Shared: r.OneHost || plan.OnLoopback(m.Plan.BackendURL), Short: to.Sub(from).Seconds() < minDuration}
 	if !to.After(from) {
 		return out
 	}
@@ -76,14 +76,14 @@ func (r *Run) machine(m *shard.Merged, from, to time.Time) Machine {
 	return out
 }
 
-// withWaitsOf returns the machine with the longest waits of a longer time, in which requests of this stage were open.
+// withWaitsOf returns the machine with the longest waits of a longer time in which requests of the stage were open.
 func (m Machine) withWaitsOf(longer Machine) Machine {
 	m.Stall, m.Wait, m.Control, m.Controlled = longer.Stall, longer.Wait, longer.Control, longer.Controlled
 	return m
 }
 
-// control returns the longest delay that the control groups of the runners measured between two instants, or could have missed.
-// It is not ok if one of them measured nothing.
+// control returns the maximum delay that the control groups of the runners measured between two times, or could have
+// missed. It is not ok if a group measured nothing.
 func control(m *shard.Merged, from, to time.Time) (delay time.Duration, ok bool) {
 	for i := range m.Runners {
 		group := m.Runners[i].Controlled
@@ -97,21 +97,21 @@ func control(m *shard.Merged, from, to time.Time) (delay time.Duration, ok bool)
 		}
 		delay = max(delay, group.Resolution())
 	}
-	quiet := delay
+	resolution := delay
 	for _, b := range m.Series {
 		start := time.Unix(b.Unix, 0)
 		if overlap(start, start.Add(shard.BucketWidth), from, to) <= 0 {
 			continue
 		}
-		if b.Control == nil || b.Control.Received == 0 || b.Control.Received < b.Control.Expected/2 || time.Duration(b.Control.ReferenceUS)*time.Microsecond > longestStall {
+		if b.Control == nil || b.Control.Received == 0 || b.Control.Received < b.Control.Expected/2 || time.Duration(b.Control.ReferenceUS)*time.Microsecond > maxStall {
 			return 0, false
 		}
-		delay, ok = max(delay, quiet+time.Duration(b.Control.LongestUS)*time.Microsecond), true
+		delay, ok = max(delay, resolution+time.Duration(b.Control.LongestUS)*time.Microsecond), true
 	}
 	return delay, ok
 }
 
-// seconds returns the records of the runners by second, or else the buckets of the series.
+// seconds returns the records of the runners by second, or the buckets of the series if there are none.
 func seconds(m *shard.Merged) []shard.Second {
 	if len(m.Seconds) > 0 {
 		return m.Seconds
@@ -127,8 +127,8 @@ func seconds(m *shard.Merged) []shard.Second {
 	return out
 }
 
-// sampleRange returns the times of the first and the last sample between two instants. It returns the instants and false if there
-// are no two samples, or only those of a Prometheus, which are timed by whole seconds.
+// sampleRange returns the times of the first and the last sample between two times. It returns these times and false if
+// there are no two samples, or only samples of a Prometheus, whose times are whole seconds.
 func (r *Run) sampleRange(from, to time.Time) (first, last time.Time, ok bool) {
 	for _, s := range r.Samples {
 		if at := s.At(); s.AtUS != 0 && !at.Before(from) && !at.After(to) {
@@ -144,7 +144,7 @@ func (r *Run) sampleRange(from, to time.Time) (first, last time.Time, ok bool) {
 	return first, last, true
 }
 
-// percent returns the growth of a counter of CPU seconds between two instants, in percent of one core.
+// percent returns the growth of a counter of CPU seconds between two times, in percent of one core.
 func (r *Run) percent(from, to time.Time, value func(resources.Sample) float64) float64 {
 	var growth, seconds float64
 	if len(r.Samples) == 0 {
@@ -157,10 +157,10 @@ func (r *Run) percent(from, to time.Time, value func(resources.Sample) float64) 
 			continue // two samples at the same time
 		}
 		if value(now) == 0 && value(before) > 0 {
-			continue // a process without free descriptors does not report it
+			continue // a process without free descriptors cannot report its CPU time
 		}
 		w := overlap(before.At(), now.At(), from, to)
-		if delta := value(now) - value(before); delta >= 0 { // a counter that falls is of a new process
+		if delta := value(now) - value(before); delta >= 0 { // a counter falls if the process was restarted
 			growth += delta * w / width
 			seconds += w
 		}
@@ -172,7 +172,7 @@ func (r *Run) percent(from, to time.Time, value func(resources.Sample) float64) 
 	return 100 * growth / seconds
 }
 
-// overlap returns the seconds that two spans have in common.
+// overlap returns the length of the intersection of two time spans in seconds.
 func overlap(aFrom, aTo, bFrom, bTo time.Time) float64 {
 	from, to := aFrom, aTo
 	if bFrom.After(from) {
@@ -184,11 +184,10 @@ func overlap(aFrom, aTo, bFrom, bTo time.Time) float64 {
 	return max(to.Sub(from).Seconds(), 0)
 }
 
-// Usage is the use of the limited resources of a service and a load generator in a stage. Each group of figures has a field that
-// reports whether it is known.
+// Usage is the use of the limited resources of a service and a load generator in a stage.
 type Usage struct {
-	Inside bool // the processes of the target are on this machine and known
-	Proxy  bool // nginx among them
+	Inside bool // the processes of the target are known, and on this machine
+	Proxy  bool // nginx is one of them
 	Host   bool // the machine of the target was sampled
 
 	Periods, Throttled float64 // periods of the target's cgroups with a CPU limit, and those that exceeded it
@@ -197,30 +196,30 @@ type Usage struct {
 	NginxFull          float64 // highest share of its descriptors that a process of nginx had open
 	Log                resources.NginxLog
 
-	Memory, Available float64 // of the target's machine: total, and lowest available
-	Killed            float64 // processes killed there by the OOM killer
+	Memory, Available float64 // memory of the target's machine: total, and minimum of the available
+	Killed            float64 // processes on that machine killed by the OOM killer
 	Queue             bool    // Overflows is known
 	Overflows         float64 // connects to a full accept queue
 
 	Loopback  bool    // requests used the loopback interface
 	Link      float64 // use of this machine's network cards in the busier direction, 0 to 1; below 0: unknown
 	Allowance float64 // packets of the target's machine that AWS delayed or dropped
-	Allowed   bool    // AWS reports these
+	Allowed   bool    // Allowance is known
 
-	TargetCores, GeneratorCores float64 // reserved for them, or of their machines; 0: unknown
+	TargetCores, GeneratorCores float64 // cores reserved for each, or cores of their machines; 0: unknown
 
 	PerRequest         bool    // the next three fields are known
-	CPU, Accepts, Runs float64 // per request: CPU seconds of backend and nginx, connections to nginx, times that a thread was scheduled
+	CPU, Accepts, Runs float64 // per request: CPU seconds of backend and nginx, connections to nginx, context switches of their threads
 }
 
-// usage reads the samples of a stage. Counters are compared between two samples within it.
+// usage returns the usage in a stage from the samples within it.
 func (r *Run) usage(m *shard.Merged, from, to time.Time) (t Usage) {
 	t.Loopback, t.Link = r.OneHost || plan.OnLoopback(m.Plan.BackendURL), -1
 	r.cores(&t, m)
 	e := (*verdict.Evidence)(r)
-	t.Killed, _ = verdict.OnTarget(e, from, to, func(c machine.Counter) bool { return c.Name == machine.Killed })
-	t.Allowance, t.Allowed = verdict.OnTarget(e, from, to, func(c machine.Counter) bool { return c.ByAWS() && c.Effect == machine.Silences })
-	for _, s := range r.Samples { // a backend without free descriptors does not report it
+	t.Killed, _ = verdict.IncreaseOnTarget(e, from, to, func(c machine.Counter) bool { return c.Name == machine.Killed })
+	t.Allowance, t.Allowed = verdict.IncreaseOnTarget(e, from, to, func(c machine.Counter) bool { return c.ByAWS() && c.Effect == machine.Silences })
+	for _, s := range r.Samples { // any sample has the limit, but a backend without free descriptors cannot report it
 		t.MaxFiles = max(t.MaxFiles, float64(s.MaxFiles))
 	}
 	samples := r.samplesBetween(from, to)
@@ -258,7 +257,7 @@ func (r *Run) usage(m *shard.Merged, from, to time.Time) (t Usage) {
 	return t
 }
 
-// samplesBetween returns the samples between two instants.
+// samplesBetween returns the samples between two times.
 func (r *Run) samplesBetween(from, to time.Time) (out []resources.Sample) {
 	for _, s := range r.Samples {
 		if at := s.At(); !at.Before(from) && !at.After(to) {
@@ -268,7 +267,7 @@ func (r *Run) samplesBetween(from, to time.Time) (out []resources.Sample) {
 	return out
 }
 
-// cores counts the cores of target and runners.
+// cores sets the cores of target and runners.
 func (r *Run) cores(t *Usage, m *shard.Merged) {
 	if t.Loopback {
 		t.TargetCores, t.GeneratorCores = float64(cmp.Or(r.ServiceCores, r.Cores)), float64(cmp.Or(r.RunnerCores, r.Cores))

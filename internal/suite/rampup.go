@@ -28,7 +28,7 @@ var rampup = Suite{
 	Next:   searchRampup,
 }
 
-// limitSettings are those of every suite that looks for a breaking point.
+// limitSettings are the settings of all suites that search for a breaking point.
 var limitSettings = []Setting{
 	{"MAX_FAILED_PERCENT", "maximum percentage of failed requests of a good load"},
 	{"MAX_P95_MS", "maximum 95th percentile of successful responses of a good load in milliseconds"},
@@ -40,7 +40,7 @@ func (r *Run) limits() Limits {
 	return Limits{FailedShare: r.number("MAX_FAILED_PERCENT") / 100, P95: r.number("MAX_P95_MS"), Answered: r.number("MIN_ANSWERED_PERCENT") / 100}
 }
 
-// searchRounds bounds the search: each round halves the distance.
+// searchRounds limits the rounds of a search. Each round halves the distance.
 const searchRounds = 6
 
 func searchRampup(r *Run) map[string]string {
@@ -60,8 +60,8 @@ func searchRampup(r *Run) map[string]string {
 	return map[string]string{"STAGES": strconv.FormatFloat(next, 'f', -1, 64), "CEILING": "0"}
 }
 
-// Recovered returns the load to repeat at the end, 0 for none: the highest sustained one, unless it was the last. A
-// service that gets slower with time, or does not recover, fails at any last load.
+// Recovered returns the load to repeat at the end: the highest sustained one, unless it was the last; 0: none. If the
+// service fails it the second time, it gets slower with time, or does not recover from overload.
 func (b Breaking) Recovered(stages []StageResult) float64 {
 	if b.Status != Bad || b.Sustained == 0 || stages[len(stages)-1].Rate == b.Sustained {
 		return 0
@@ -86,15 +86,15 @@ func assessRampup(r *Run) verdict.Assessment {
 	trials := limits.Trials(levels)
 	breaking, sum := findBreaking(trials), total(stages)
 	bottleneck := findBottleneck(stages, breaking)
-	t := newTable("Stages", limits.goodMeans()+"; answered/s: good answers between the earliest possible answer and the end of the stage",
-		"stage|requests|failed|never made|answered/s|p95 ms|status")
+	t := newTable("Stages", limits.String()+"; answered/s: good answers between the earliest possible answer and the end of the stage",
+		"stage|requests|failed|not made|answered/s|p95 ms|status")
 	metrics := []verdict.Metric{{Name: "requests/s sustained", Unit: perSecond, Value: breaking.Sustained, HigherIsBetter: true}}
 	var bytes float64
 	for i, st := range stages {
 		status, _ := limits.Judge(levels[i])
 		t.Add(row(st.Title, st.Total(), st.Failed.Count(), st.Dropped, st.PerSecond(), p95Cell(st.Requests), status)...)
 		bytes += st.Bytes
-		if !slices.ContainsFunc(stages[:i], func(before StageResult) bool { return before.Title == st.Title }) { // else it was tried again
+		if !slices.ContainsFunc(stages[:i], func(before StageResult) bool { return before.Title == st.Title }) { // otherwise the stage repeats an earlier one
 			metrics = append(metrics, st.timeMetrics("at "+st.Title, status == ByGenerator)...)
 		}
 	}
@@ -102,7 +102,7 @@ func assessRampup(r *Run) verdict.Assessment {
 		Facts: slices.Concat([]verdict.Fact{sum.fact(), {Name: "received", Value: megabytes(bytes)}},
 			breaking.facts(perSecond, "in bursts"), bottleneck.facts(), fasterUnderLoad(stages, levels, limits)),
 		Checks: []verdict.Check{
-			checkResponses(sum, all), lowestSustained("the lowest load is sustained", trials), breaking.longEnough(r, "MIN_RATE", "requests/s sustained"),
+			checkResponses(sum, all), lowestSustained("the lowest load is sustained", trials), breaking.checkSustained(r, "MIN_RATE", "requests/s sustained"),
 			checkGeneratorAtLoads("at every load", "", trials),
 		},
 		Tables: []verdict.Table{t}, Metrics: metrics, Passed: []string{breaking.Summary(perSecond)},

@@ -69,9 +69,9 @@ func TestRampupBreaks(t *testing.T) {
 	require.Equal(t, "40.0", table(v, "Latency of good answers, ms").Rows[2][5], "what failed does not touch the good ones")
 	require.Equal(t, [][]string{
 		{"100/s", "status 503", "300", "1.00", "1.00", "1.00", "1.00"}, {"100/s", "timeout", "100", "10000", "10000", "10000", "10000"},
-	}, table(v, "How long failed requests took, ms").Rows)
-	require.Equal(t, "the service refuses faster than it answers: at 100/s status 503 came after 1.00 ms (p50), a good answer after 40.0 ms; "+
-		"clients that retry at once add to the load, so let them wait, longer each time", fact(v, "refusals"))
+	}, table(v, "Duration of failed requests, ms").Rows)
+	require.Equal(t, "the service refuses faster than it answers: at 100/s status 503 arrived after 1.00 ms (p50), a good answer after 40.0 ms; "+
+		"clients that retry immediately add to the load, so let them back off exponentially", fact(v, "refusals"))
 	r.Rounds[0].Suite.Parameters = withSetting("MIN_RATE", "80")
 	v = judge(r)
 	require.Equal(t, verdict.Fail, v.Verdict)
@@ -85,7 +85,7 @@ func TestCodeText(t *testing.T) {
 		"status-201": "status 201", "status-204": "status 204", "status-310": "status 310", "status-101": "status 101",
 		"net-1201": "broken pipe", "net-1220": "connection reset", "net-1310": "certificate of an unknown authority",
 		"net-1611": "HTTP/2 error", "net-1999": "k6's error 1999", "wrong": "wrong answer",
-		"net-1701": "content that cannot be unpacked", "net-1050": "timeout", "1503": "unknown", "": "unknown",
+		"net-1701": "content cannot be decompressed", "net-1050": "timeout", "1503": "unknown", "": "unknown",
 	} {
 		require.Equal(t, want, codeText(code), code)
 	}
@@ -109,10 +109,10 @@ func TestWrongResponseFails(t *testing.T) {
 	t.Parallel()
 	v := judge(newRampRun(rampupParameters, 20, 50).addAnswers("rate-50", 1, 5, shard.TagCode, shard.CodeWrongContent))
 	require.Equal(t, verdict.Fail, v.Verdict)
-	require.Contains(t, v.Reasons[0], "answers are right: 1 wrong")
+	require.Contains(t, v.Reasons[0], "answers are correct: 1 wrong")
 	v = judge(newRampRun(rampupParameters, 20, 50).addAnswers("warmup", 2, 5, shard.TagCode, shard.CodeWrongContent).addAnswers("rate-50", 1, 5, shard.TagCode, shard.CodeWrongContent))
 	require.Equal(t, verdict.Fail, v.Verdict)
-	require.Contains(t, v.Reasons[0], "answers are right: 3 wrong, 2 of them in the warm-up")
+	require.Contains(t, v.Reasons[0], "answers are correct: 3 wrong, 2 of them in the warm-up")
 	v = judge(newRampRun(rampupParameters, 20, 50).addAnswers("warmup", 1, 5, shard.TagCode, shard.CodeWrongContent))
 	require.Equal(t, verdict.Fail, v.Verdict, "a warm-up is not counted, but judged")
 }
@@ -152,7 +152,7 @@ func TestFullMachineLimitsTheGenerator(t *testing.T) {
 	v := judge(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Contains(t, fact(v, "breaks"), "not found: at 100 requests/s the load generator was saturated")
-	require.Contains(t, fact(v, "breaks"), "the machine was full: of 195 % of a core the runners used 150 % and the service 20 %")
+	require.Contains(t, fact(v, "breaks"), "the machine was full: of 195 % of a core in total the runners used 150 % and the service 20 %")
 	require.Len(t, v.Warnings, 1)
 	require.Equal(t, []string{"100/s", "150", "0", "20", "195", "0", "0 ms"}, table(v, "CPU by stage, % of one core").Rows[1])
 	r.Samples = nil // on its own machine
@@ -161,7 +161,7 @@ func TestFullMachineLimitsTheGenerator(t *testing.T) {
 }
 
 // A slow service leaves many requests in hand, which makes the runners wait for cores and leave
-// requests out. As long as they wake up in time the slowness is not theirs.
+// requests. As long as they wake up in time the slowness is not theirs.
 func TestSlowServiceIsNotTheGenerator(t *testing.T) {
 	t.Parallel()
 	slow := func(edit func(*shard.Second), host float64) *Run {
@@ -269,8 +269,8 @@ func TestSearchRetriesTheGoodLoad(t *testing.T) {
 		require.Nil(t, searchRampup(r))
 		v = judge(r)
 		require.Equal(t, want, v.Verdict, least)
-		require.Equal(t, "not found: 40 requests/s were borne at first, and no longer when they were tried again at the end (50.00 % failed, mostly by status 500); "+
-			"not the load alone decides, but also time, or what came before", fact(v, "breaks"))
+		require.Equal(t, "not found: 40 requests/s were sustained at first, but not when they were repeated at the end (50.00 % failed, mostly by status 500); "+
+			"the result depends on time or on earlier load, too", fact(v, "breaks"))
 		require.Equal(t, "not known", fact(v, "safe"))
 		require.Empty(t, fact(v, "what broke"))
 		require.Equal(t, "not known", table(v, "Recommended maximum loads").Rows[0][2])
@@ -364,7 +364,7 @@ func TestRateOfResponsesInsideAWindow(t *testing.T) {
 		"always 900 ms, any time is allowed":       {"0", 900, 180, 450, "200", Good},
 		"always 900 ms, and p95 may be 1 s":        {"1000", 900, 180, 450, "200", Good},
 		"always 900 ms, and p95 may be 500 ms":     {"500", 900, 180, 450, "200", Bad},
-		"late by less than p95 may be":             {"1000", 10, 180, 600, "182", Good},
+		"late by a stage under p95 may be":         {"1000", 10, 180, 600, "182", Good},
 		"late by more than the service ever takes": {"0", 10, 180, 600, "182", Bad},
 	} {
 		r := runOf("rampup", withSetting("MAX_P95_MS", c.limit), shard.Stage{Name: "rate-200", Title: "200/s", Kind: kindLoad, Seconds: 10, Rate: 200, Connections: 200})
@@ -379,8 +379,8 @@ func TestTruncatedAndUnrequestedBytesFail(t *testing.T) {
 	t.Parallel()
 	v := judge(newRampRun(rampupParameters, 20, 50).addAnswers("rate-50", 1, 5, shard.TagCode, shard.CodeTruncated))
 	require.Equal(t, verdict.Fail, v.Verdict)
-	require.Contains(t, v.Reasons[0], "answers are right: 1 wrong, 1 of them truncated")
+	require.Contains(t, v.Reasons[0], "answers are correct: 1 wrong, 1 of them truncated")
 	v = judge(newRampRun(rampupParameters, 20, 50).addCounter(shard.Unrequested, "rate-50", 2))
 	require.Equal(t, verdict.Fail, v.Verdict)
-	require.Contains(t, v.Reasons[0], "answers are right: 0 wrong, 2 cases of unrequested bytes after an answer")
+	require.Contains(t, v.Reasons[0], "answers are correct: 0 wrong, 2 cases of unrequested bytes after an answer")
 }

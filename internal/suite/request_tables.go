@@ -18,8 +18,9 @@ type part struct {
 	*Requests
 }
 
-// addRequests adds the tables of all suites of requests: the server's own count, times and failures of the listed stages, CPU and
-// memory. It inserts more before the processes. all are the stages of the run; sum excludes stages that do not count.
+// addRequests adds the checks and tables that all suites of requests have: the server's own count, times and failures
+// of the listed stages, CPU and memory. It inserts the tables `more` before those of the processes. all has all stages
+// of the run; sum excludes stages that do not count.
 func (r *Run) addRequests(a *verdict.Assessment, all, listed []StageResult, sum Total, more ...verdict.Table) {
 	times, firstBytes := make([]part, 0, len(listed)+1), []part(nil)
 	for _, st := range listed {
@@ -51,8 +52,8 @@ func latencyTable(title, by string, parts []part) verdict.Table {
 	return t
 }
 
-// endpointTables splits the requests of stages that run one after the other by endpoint, and by target. A target with
-// one endpoint has no table.
+// endpointTables returns the requests of sequential stages by endpoint, in separate tables for each target with several
+// endpoints.
 func endpointTables(stages []StageResult) (out []verdict.Table) {
 	var targets []string
 	for _, st := range stages {
@@ -130,7 +131,7 @@ func failureTables(stages []StageResult, sum Total) []verdict.Table {
 	if len(sum.Codes) == 0 {
 		return nil
 	}
-	t := newTable("How long failed requests took, ms", "apart from the good answers, by outcome", "stage|outcome|failed|p50|p95|p99|max")
+	t := newTable("Duration of failed requests, ms", "by outcome", "stage|outcome|failed|p50|p95|p99|max")
 	for _, st := range stages {
 		for _, code := range st.codesByCount() {
 			h := st.times(code)
@@ -140,7 +141,7 @@ func failureTables(stages []StageResult, sum Total) []verdict.Table {
 	return []verdict.Table{t, sum.causes("Errors", "code", "requests", codeText)}
 }
 
-// causes lists the failures by code, the most frequent first.
+// causes returns a table of the failures by code, the most frequent first.
 func (q *Requests) causes(title, code, unit string, words func(string) string) verdict.Table {
 	t := newTable(title, "", code+"|what|"+unit+"|of failed|of all")
 	for _, code := range q.codesByCount() {
@@ -150,13 +151,13 @@ func (q *Requests) causes(title, code, unit string, words func(string) string) v
 	return t
 }
 
-// fewFailures is the share of a stage's requests below which the time of failures is not mentioned.
+// fewFailures is the share of a stage's requests below which refusals are not mentioned.
 const fewFailures = .01
 
-// refusals states that the service refused faster than it answered, for the stage with the most refusals; none if it did not.
-// A timeout is not a refusal.
+// refusals returns the fact that the service refused faster than it answered, for the stage with the most refusals; nil
+// if it did not. A timeout is not a refusal.
 func refusals(stages []StageResult) []verdict.Fact {
-	most := func(st StageResult) (code string, n int64) {
+	mainRefusal := func(st StageResult) (code string, n int64) {
 		for _, code := range st.codesByCount() {
 			if !isTimeout(code) && !isGeneratorFailure(code) {
 				return code, st.Codes[code]
@@ -168,25 +169,25 @@ func refusals(stages []StageResult) []verdict.Fact {
 		return nil
 	}
 	worst := slices.MaxFunc(stages, func(a, b StageResult) int {
-		_, x := most(a)
-		_, y := most(b)
+		_, x := mainRefusal(a)
+		_, y := mainRefusal(b)
 		return int(x - y)
 	})
-	code, n := most(worst)
+	code, n := mainRefusal(worst)
 	refused, answered := quantile(worst.times(code), .5), quantile(worst.OK, .5)
 	if share(n, worst.Total()) < fewFailures || worst.OK.Count() == 0 || refused >= answered {
 		return nil
 	}
-	return []verdict.Fact{{Name: "refusals", Value: fmt.Sprintf("the service refuses faster than it answers: at %s %s came after %s (p50), "+
-		"a good answer after %s; clients that retry at once add to the load, so let them wait, longer each time",
+	return []verdict.Fact{{Name: "refusals", Value: fmt.Sprintf("the service refuses faster than it answers: at %s %s arrived after %s (p50), "+
+		"a good answer after %s; clients that retry immediately add to the load, so let them back off exponentially",
 		worst.Title, codeText(code), ms(refused), ms(answered))}}
 }
 
-// resourceTables returns CPU and memory of every process: in total, and in the shown stages.
+// resourceTables returns CPU and memory of every process: in total, and in the listed stages.
 func (r *Run) resourceTables(all, listed []StageResult) []verdict.Table {
 	byStage := r.cpuTable("stage", "runners", "; –: the stage was over within two seconds")
-	cores := newTable("Busy cores", sentence("the service and the runners have %s and %s of their own; the side whose cores were full, "+
-		"%s or more, was the limit, of two the fuller one", format.Count(r.ServiceCores, "core"), format.Count(r.RunnerCores, "core"), percent(machineFull)),
+	cores := newTable("Busy cores", sentence("reserved cores: %s for the service, %s for the runners; the side whose cores were full "+
+		"(at least %s busy) was the limit, or the fuller one of both", format.Count(r.ServiceCores, "core"), format.Count(r.RunnerCores, "core"), percent(machineFull)),
 		"stage|service|generator|limit")
 	for _, st := range listed {
 		if st.Total() == 0 {
@@ -208,7 +209,7 @@ func (r *Run) resourceTables(all, listed []StageResult) []verdict.Table {
 }
 
 func (r *Run) processTable(requests int64) verdict.Table {
-	t := newTable("Processes", "each: all CPU of the run over all of its requests, start and idling included", "process|CPU of a core|CPU each|memory at most")
+	t := newTable("Processes", "each: CPU time of the whole run per request, including start and idle time", "process|CPU of a core|CPU each|maximum memory")
 	add := func(name string, cpu, seconds float64, rss uint64) {
 		if rss == 0 || seconds == 0 {
 			return
@@ -240,12 +241,12 @@ func (r *Run) processTable(requests int64) verdict.Table {
 	return t
 }
 
-// cpuMetric returns the CPU time of the service for one request, nginx included, to compare runs. Other programs on
-// the machine lower a rate, but hardly change this. ok is false if the CPU time of the service is unknown.
+// cpuMetric returns the CPU time of the service per request, including nginx, to compare runs. Other programs on the
+// machine hardly change it. It is not ok if the CPU time of the service is unknown.
 func (r *Run) cpuMetric(requests int64) (m verdict.Metric, ok bool) {
 	var seconds float64
 	for i := range r.Samples {
-		if i > 0 { // a counter that falls is of a new process
+		if i > 0 { // a counter falls if the process was restarted
 			now, before := r.Samples[i], r.Samples[i-1]
 			seconds += max(now.BackendCPU-before.BackendCPU, 0) + max(now.NginxCPU-before.NginxCPU, 0)
 		}
@@ -256,10 +257,10 @@ func (r *Run) cpuMetric(requests int64) (m verdict.Metric, ok bool) {
 	return verdict.Metric{Name: "service CPU per request", Unit: "µs", Value: 1e6 * seconds / float64(requests)}, true
 }
 
-// cpuTable returns an empty table of the CPU of the processes by part of the run; Machine.row makes its rows.
+// cpuTable returns an empty table of the CPU of the processes by part of the run. Machine.row returns its rows.
 func (r *Run) cpuTable(part, runners, more string) verdict.Table {
 	return newTable("CPU by "+part+", % of one core",
-		fmt.Sprintf("the machine has %d cores, and others may work on it; waited: the runners' threads, for a core%s", r.Cores, more),
+		fmt.Sprintf("the machine has %d cores, which other programs may use, too; waited: threads of the runners, for a core%s", r.Cores, more),
 		part+"|"+runners+"|nginx|backend|machine|waited|longest stall")
 }
 

@@ -67,8 +67,8 @@ func TestGeneratorFaults(t *testing.T) {
 		wantText string
 	}{
 		"a timeout of 2.1 s and waits of 20 ms":                    {timeouts(20*time.Millisecond, "net-1050"), Bad, "10.00 % failed"},
-		"a timeout of 2.1 s and a wait of 300 ms at that moment":   {timeouts(300*time.Millisecond, "net-1050"), ByGenerator, "20 of them by its own waits"},
-		"a connect that timed out":                                 {timeouts(300*time.Millisecond, "net-1211"), ByGenerator, "20 of them by its own waits"},
+		"a timeout of 2.1 s and a wait of 300 ms at that moment":   {timeouts(300*time.Millisecond, "net-1050"), ByGenerator, "20 of them by waits of the load generator"},
+		"a connect that timed out":                                 {timeouts(300*time.Millisecond, "net-1211"), ByGenerator, "20 of them by waits of the load generator"},
 		"a wait of 300 ms at another moment":                       {timeouts(0, "net-1050").withWait(3, 300*time.Millisecond), Bad, "10.00 % failed"},
 		"a timeout, and AWS dropped packets then":                  {packets(timeouts(0, "net-1050"), 0), ByGenerator, "90.0 % answered; AWS dropped 14 packets of the runners' machines"},
 		"a timeout, and AWS dropped packets before":                {packets(timeouts(0, "net-1050"), -30*time.Second), Bad, "10.00 % failed"},
@@ -82,10 +82,10 @@ func TestGeneratorFaults(t *testing.T) {
 		"answers of 600 ms and waits of 20 ms":                     {fewer(180).addAnswers("rate-20", 180, 600).withOwnTimes(19 * time.Millisecond), Bad, "p95 600 ms"},
 		"answers of 600 ms and waits of 40 ms":                     {fewer(180).addAnswers("rate-20", 180, 600).withOwnTimes(40 * time.Millisecond), ByGenerator, "p95 600 ms"},
 		"left out, and nothing waited":                             {dropped(5).withWait(4, 20*time.Millisecond), Bad, "90.0 % answered"},
-		"left out after the runner waited for 700 ms":              {dropped(5).withWait(4, 700*time.Millisecond), ByGenerator, "it left 20 requests out"},
+		"left out after the runner waited for 700 ms":              {dropped(5).withWait(4, 700*time.Millisecond), ByGenerator, "the load generator did not make 20 requests"},
 		"left out before the runner waited for 700 ms":             {dropped(5).withWait(8, 700*time.Millisecond), Bad, "90.0 % answered"},
 		"left out after 4 s, and the runner had waited for 700 ms": {patient(dropped(5).withWait(4, 700*time.Millisecond)), Bad, "90.0 % answered"},
-		"left out after 4 s, and the runner had waited for 2.1 s":  {patient(dropped(5).withWait(2, 2100*time.Millisecond)), ByGenerator, "it left 20 requests out"},
+		"left out after 4 s, and the runner had waited for 2.1 s":  {patient(dropped(5).withWait(2, 2100*time.Millisecond)), ByGenerator, "the load generator did not make 20 requests"},
 		"left out while the runner's own waits held its users":     {fewer(200).addAnswers("rate-20", 180, 900).withOwnTimes(150*time.Millisecond).addCounter(shard.Dropped, "rate-20", 20), ByGenerator, "90.0 % answered"},
 	} {
 		status, reason := c.run.levelStatus()

@@ -30,7 +30,7 @@ var slowReaders = Suite{
 	},
 	Target:  Target{Streams: true},
 	Runners: oneRunner,
-	Page:    Page{Doc: "docs/suites.md", Ended: "slow ones cut"},
+	Page:    Page{Doc: "docs/suites.md", Ended: "slow streams disconnected"},
 	Plan: Plan{DeclaredLoad: true, Profiles: map[string][]string{
 		"full":  {"CONNECTIONS=500", "SECONDS=91", "NOOP_INTERVAL=1", "RUNNERS=1", "MESSAGE_KB=32"},
 		"smoke": {"CONNECTIONS=50", "SECONDS=23", "NOOP_INTERVAL=1", "RUNNERS=1", "MESSAGE_KB=60"},
@@ -39,31 +39,32 @@ var slowReaders = Suite{
 }
 
 func assessSlow(r *Run) verdict.Assessment {
-	m, open := r.Rounds[0], r.streamsOf(r.isNotEvery)
+	m, open := r.Rounds[0], r.streamsOf(r.isNotSelected)
 	s := r.slowStreams()
 	closed, behind := [2]string{"–", "–"}, s.backlog
 	if s.closed.Count > 0 {
 		closed = [2]string{fmt.Sprintf("%.1f", s.closed.Min/1000), fmt.Sprintf("%.1f", s.closed.Max/1000)}
 	}
-	t := newTable("Slow streams", "cut: seconds after which those were cut that saw it at once; behind: KB by which the others were when they read on",
-		"slow|cut|first|last|cut, seen later|how|kept, all arrived|kept, some missing|behind p50|max")
+	t := newTable("Slow streams", "first, last: seconds until the disconnect, of streams that noticed it immediately; "+
+		"behind: KB that the others had not read when they continued to read",
+		"slow|disconnected|first|last|noticed later|how|open, all arrived|open, some missing|behind p50|max")
 	t.Add(row(s.started, s.closed.Count, closed[0], closed[1], s.closedUnseen, reasonCounts(s.reasons), s.complete, s.started-s.closedAll()-s.complete,
 		trend(behind, .5), trend(behind, 1))...)
 	a := verdict.Assessment{
 		Streams: open, Warnings: open.Warnings,
 		Checks: slices.Concat([]verdict.Check{everyStream(m)}, bystanderFaults(open), open.Agreement(),
-			[]verdict.Check{r.checkBystandersKept(open), s.allSlow()}, s.checkAccepted(), []verdict.Check{s.filledBuffers(r)}, s.checkDelivered(), s.policy(r), s.growth(r)),
+			[]verdict.Check{r.checkBystanders(open), s.allSlow()}, s.checkAccepted(), []verdict.Check{s.filledBuffers(r)}, s.checkDelivered(), s.policy(r), s.growth(r)),
 		Facts: append([]verdict.Fact{
 			{Name: "slow", Value: sentence("%v of %v streams, which read %s for %v", s.started, m.Plan.Connections, s.rate, s.lasted)},
 			{Name: "of these", Value: s.outcome()},
 			{Name: "memory", Value: s.memory.String()},
 		}, readerFacts(open, m)...),
-		Passed: []string{fmt.Sprintf("%s that read %s: %s; the others had all their messages", format.Plural(s.started, "stream", "streams"), s.rate, s.outcome())},
+		Passed: []string{fmt.Sprintf("%s that read %s: %s; the other streams received all messages", format.Plural(s.started, "stream", "streams"), s.rate, s.outcome())},
 		Tables: []verdict.Table{t, s.memory.table()},
 	}
 	if !s.broadcasts {
-		a.Facts = append(a.Facts, verdict.Fact{Name: "not known", Value: "when the service closed streams whose clients saw it only later; " +
-			"and which part of its memory is of messages that it keeps for all"})
+		a.Facts = append(a.Facts, verdict.Fact{Name: "not known", Value: "when the service closed streams whose clients noticed it only later; " +
+			"and which part of its memory is for messages that it keeps for all clients"})
 	}
 	if s.memory.sampled {
 		a.Metrics = []verdict.Metric{{Name: "memory grew by", Unit: "MiB", Value: s.memory.peak}}
@@ -71,19 +72,20 @@ func assessSlow(r *Run) verdict.Assessment {
 	return a
 }
 
-// readerFacts returns the facts of the streams that are read. The histogram of lateness has that of the slow ones, too.
+// readerFacts returns the facts of the streams that are read. It replaces their lateness, because the histogram
+// includes the slow streams.
 func readerFacts(open *verdict.Streams, m *shard.Merged) []verdict.Fact {
-	var most time.Duration
+	var longest time.Duration
 	for c := range open.Records() {
-		most = max(most, c.MaxLateness)
+		longest = max(longest, c.MaxLateness)
 	}
 	facts := streamFacts(open, m)
 	for i := range facts {
 		switch facts[i].Name {
 		case "lateness":
-			facts[i].Value = fmt.Sprintf("at most %s on the streams that are read", ms(float64(most)/float64(time.Millisecond)))
+			facts[i].Value = fmt.Sprintf("at most %s on the streams that are read", ms(float64(longest)/float64(time.Millisecond)))
 		case "server":
-			facts[i].Value += "; the large messages are in its count"
+			facts[i].Value += "; its count includes the large messages"
 		}
 	}
 	return facts
@@ -92,16 +94,16 @@ func readerFacts(open *verdict.Streams, m *shard.Merged) []verdict.Fact {
 // slowStreams sums up the slow streams of a run.
 type slowStreams struct {
 	planned, started, filled int  // streams
-	confirmed, unconfirmed   int  // messages, while they were slow
-	due, arrived, repeated   int  // of confirmed, on streams that were read; ledgers count published messages
+	confirmed, unconfirmed   int  // messages while streams were slow
+	due, arrived, repeated   int  // deliveries of confirmed broadcasts on streams that were read; ledgers count published messages
 	broadcasts               bool // the messages are broadcasts of our backend; otherwise the run or, in a feed, the service publishes
 	feed                     bool
 	rate                     string
 	lasted                   time.Duration
 	closed, backlog          shard.Metric
 	closedUnseen, complete   int
-	reasons                  map[string]int // why slow streams ended
-	closedAfter              time.Duration  // after which our backend had closed all of them, by its own gauge; 0: not known
+	reasons                  map[string]int // reasons of the ends of slow streams
+	closedAfter              time.Duration  // time until our backend had closed all slow streams, by its gauge; 0: unknown
 	memory                   memory
 }
 
@@ -122,7 +124,7 @@ func (r *Run) slowStreams() slowStreams {
 		s.planned = st.Requests
 	}
 	completeCount := 0
-	for c := range r.streamsOf(r.isEvery).Records() {
+	for c := range r.streamsOf(r.isSelected).Records() {
 		switch {
 		case c.State == ledger.Dropped:
 			s.reasons[c.Reason]++
@@ -143,7 +145,8 @@ func (r *Run) slowStreams() slowStreams {
 	return s
 }
 
-// count adds the messages that were published while streams were slow, from an instant on.
+// count adds the messages that were published while streams were slow. from is the time in microseconds when they
+// became slow.
 func (s *slowStreams) count(p *shard.Published, from int64) {
 	for k := range p.Topics {
 		for _, m := range p.Topic(k) {
@@ -169,14 +172,14 @@ func (s *slowStreams) outcome() string {
 			out = append(out, format.Thousands(n)+" "+text)
 		}
 	}
-	add(int(s.closed.Count), fmt.Sprintf("cut, the first after %.1f s, the last after %.1f s", s.closed.Min/1000, s.closed.Max/1000))
-	result := "cut, which they saw only when they read on"
+	add(int(s.closed.Count), fmt.Sprintf("disconnected, the first after %.1f s, the last after %.1f s", s.closed.Min/1000, s.closed.Max/1000))
+	result := "disconnected, which they noticed only when they continued to read"
 	if s.closedAfter > 0 {
-		result += fmt.Sprintf(": the backend had closed the last after %.0f s", s.closedAfter.Seconds())
+		result += fmt.Sprintf(": the backend had closed the last one after %.0f s", s.closedAfter.Seconds())
 	}
 	add(s.closedUnseen, result)
-	add(s.complete, "kept, with all messages in the end")
-	add(s.started-s.closedAll()-s.complete, "kept, but with messages missing in the end")
+	add(s.complete, "still open, with all messages at the end")
+	add(s.started-s.closedAll()-s.complete, "still open, with messages missing at the end")
 	if len(out) == 0 {
 		return "none was slow"
 	}
@@ -185,11 +188,11 @@ func (s *slowStreams) outcome() string {
 
 func (s *slowStreams) allSlow() verdict.Check {
 	return allOf(CheckSlow, "clients are slow", s.started, s.planned,
-		"only %v of %v clients were slow: the streams of the others were not open, or cannot be read slowly (k6's log says)")
+		"only %v of %v clients were slow: the streams of the others were not open, or cannot be read slowly (see the log of k6)")
 }
 
-// checkAccepted fails a service that accepted only some of the messages. One that accepts none has no broadcasts; a
-// feed has no publisher.
+// checkAccepted returns the check that the service accepted all messages. If it accepted none of the broadcasts, it has
+// no endpoint for them, and the run is invalid. A feed has no publisher, and thus no such check.
 func (s *slowStreams) checkAccepted() []verdict.Check {
 	if s.feed {
 		return nil
@@ -200,7 +203,7 @@ func (s *slowStreams) checkAccepted() []verdict.Check {
 	switch {
 	case c.Pass:
 	case all == 0:
-		c.Reasons = []string{"no message was published while clients were slow, so nothing filled the service's buffers"}
+		c.Reasons = []string{"no message was published while clients were slow, so the buffers of the service were not filled"}
 		c = c.Inconclusive()
 	case s.confirmed == 0 && s.broadcasts:
 		c.Reasons = []string{"the service accepted none of the messages that fill its buffers: this suite needs POST BACKEND_URL/event/broadcast (docs/suites.md)"}
@@ -211,16 +214,17 @@ func (s *slowStreams) checkAccepted() []verdict.Check {
 
 // filledBuffers turns a pass into invalid if slow streams did not fill the service's buffers.
 func (s *slowStreams) filledBuffers(r *Run) verdict.Check {
-	remedy := "send more (MESSAGE_KB, MESSAGE_RATE or PUBLISH_RATE, SECONDS)"
+	remedy := "send more data (MESSAGE_KB, MESSAGE_RATE or PUBLISH_RATE, SECONDS)"
 	if s.feed {
-		remedy = "hold them for longer (SECONDS), or let its messages be larger"
+		remedy = "hold the streams for longer (SECONDS), or publish larger messages"
 	}
-	return check(CheckFilled, "slow streams that fell behind", text(s.started), s.filled, s.filled == s.started,
-		sentence("%v of %v slow streams were neither cut nor behind by %v KB (FILL_KB), so the service had nothing to keep for them: %s",
+	return check(CheckBacklog, "slow streams that fell behind", text(s.started), s.filled, s.filled == s.started,
+		sentence("%v of %v slow streams were neither disconnected nor %v KB behind (FILL_KB), so the service did not buffer data for them: %s",
 			s.started-s.filled, s.started, r.number("FILL_KB"), remedy)).Inconclusive()
 }
 
-// checkDelivered returns the checks of broadcasts. If the run publishes, the check of missed messages covers them.
+// checkDelivered returns the checks of broadcasts; nil if the run publishes, because its messages are checked as missed
+// messages.
 func (s *slowStreams) checkDelivered() []verdict.Check {
 	if s.due == 0 {
 		return nil
@@ -228,56 +232,57 @@ func (s *slowStreams) checkDelivered() []verdict.Check {
 	return []verdict.Check{
 		check(CheckDelivered, "large messages on the other streams", text(s.due), s.arrived, s.arrived >= s.due,
 			sentence("%v of %v large messages did not arrive on streams that were read", s.due-s.arrived, s.due)),
-		check(CheckDeliveredOnce, "large messages again or out of order", "0", s.repeated, s.repeated == 0,
-			format.Plural(s.repeated, "large message arrived", "large messages arrived")+" on streams that were read twice, or after a later one"),
+		check(CheckDeliveredOnce, "large messages duplicated or out of order", "0", s.repeated, s.repeated == 0,
+			format.Plural(s.repeated, "large message arrived", "large messages arrived")+" twice, or after a later one, on streams that were read"),
 	}
 }
 
-// policy compares the fate of slow streams with CUT_SLOW, if it is set.
+// policy returns the check that the service disconnected slow streams as CUT_SLOW requires; nil if it allows both.
 func (s *slowStreams) policy(r *Run) []verdict.Check {
-	const name = "slow streams cut"
+	const name = "slow streams disconnected"
 	switch r.number("CUT_SLOW") {
 	case 1:
 		return []verdict.Check{check(CheckSlowClosed, name, "all "+text(s.started), s.closedAll(), s.closedAll() == s.started,
-			sentence("the service did not cut %v of %v slow streams within %v, and it has to (CUT_SLOW=1)", s.started-s.closedAll(), s.started, s.lasted))}
+			sentence("the service did not disconnect %v of %v slow streams within %v, but it must (CUT_SLOW=1)", s.started-s.closedAll(), s.started, s.lasted))}
 	case 0:
 		return []verdict.Check{check(CheckSlowClosed, name, "0", s.closedAll(), s.closedAll() == 0,
-			sentence("%v of %v slow streams were cut (%s), and the service must not (CUT_SLOW=0)", s.closedAll(), s.started, reasonCounts(s.reasons)))}
+			sentence("the service disconnected %v of %v slow streams (%s), but it must not (CUT_SLOW=0)", s.closedAll(), s.started, reasonCounts(s.reasons)))}
 	}
 	return nil
 }
 
-// growth compares the growth of memory with MAX_GROWTH, if it is set.
+// growth returns the check that memory grew by at most MAX_GROWTH; nil if there is no limit.
 func (s *slowStreams) growth(r *Run) []verdict.Check {
-	most, memory := r.number("MAX_GROWTH"), s.memory
-	if most < 0 {
+	limit, memory := r.number("MAX_GROWTH"), s.memory
+	if limit < 0 {
 		return nil
 	}
-	c := check(CheckMemory, "memory grew by", fmt.Sprintf("at most %.0f MiB", most), fmt.Sprintf("%.1f MiB", memory.peak), memory.sampled && memory.peak <= most,
-		fmt.Sprintf("the service's memory grew by %.1f MiB while clients did not read, and %.0f MiB is the limit (MAX_GROWTH); in the end it was %+.1f MiB",
-			memory.peak, most, memory.after))
+	c := check(CheckMemory, "memory growth", fmt.Sprintf("at most %.0f MiB", limit), fmt.Sprintf("%.1f MiB", memory.peak), memory.sampled && memory.peak <= limit,
+		fmt.Sprintf("the service's memory grew by %.1f MiB while clients did not read, the limit is %.0f MiB (MAX_GROWTH); at the end the growth was %+.1f MiB",
+			memory.peak, limit, memory.after))
 	if memory.sampled {
 		return []verdict.Check{c}
 	}
 	c.Actual = "not known"
-	c.Reasons = []string{"the service's memory was not seen before, after, and most of the time while clients were slow: name it by GAUGE, " +
-		"such as process_resident_memory_bytes, or set MAX_GROWTH=-1"}
+	c.Reasons = []string{"the service's memory is unknown before, after, or for most of the time while clients were slow: set GAUGE, " +
+		"such as process_resident_memory_bytes, or MAX_GROWTH=-1"}
 	if memory.counter {
 		c.Reasons = []string{counterReason(r.parameter("GAUGE"), "the service's memory, such as process_resident_memory_bytes")}
 	}
 	return []verdict.Check{c.Inconclusive()}
 }
 
-// memory is that of the service while clients are slow, in MiB.
+// A memory is the memory of the service while clients are slow, in MiB.
 type memory struct {
-	sampled     bool // there were samples before, after, and most of the time in between
-	counter     bool // it never falls
+	sampled     bool // there are samples before, after, and for most of the time in between
+	counter     bool // GAUGE is a counter
 	before      float64
 	peak, after float64 // growth
 	readings    []reading
 }
 
-// memoryWhile reads the samples. They are a second wide: a reading is noted when its second is over.
+// memoryWhile returns the memory from the samples, from the start of slow reads on. A sample counts at the end of its
+// second.
 func (r *Run) memoryWhile(gauge string, began time.Time, lasts time.Duration) (out memory) {
 	before, after := false, false
 	known, unknown := 0, 0 // in between: a service close to its limit may not report its memory
@@ -314,12 +319,12 @@ func (m *memory) String() string {
 	if !m.sampled {
 		return "not known"
 	}
-	return fmt.Sprintf("%.0f MiB before, %+.0f MiB at most, %+.0f MiB in the end", m.before, m.peak, m.after)
+	return fmt.Sprintf("%.0f MiB before, %+.0f MiB at most, %+.0f MiB at the end", m.before, m.peak, m.after)
 }
 
-// table returns a reading of each stretch, and the last one.
+// table returns at most maxReadings readings, and the last one.
 func (m *memory) table() verdict.Table {
-	t := newTable("The service's memory", "in MiB; seconds from when clients were slow", "seconds after|memory")
+	t := newTable("The service's memory", "in MiB; seconds since clients were slow", "seconds after|memory")
 	if !m.sampled {
 		return t
 	}
@@ -333,7 +338,8 @@ func (m *memory) table() verdict.Table {
 	return t
 }
 
-// closedAfter returns when our own backend had n streams fewer than before; 0 if it never had, or it is another service.
+// closedAfter returns the time until our own backend had n streams fewer than before; 0 if it never had, or for other
+// services.
 func (r *Run) closedAfter(began time.Time, n int) time.Duration {
 	before := 0
 	for _, s := range r.Samples {

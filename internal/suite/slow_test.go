@@ -73,10 +73,10 @@ func TestSlow(t *testing.T) {
 	v := judge(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Equal(t, "at most 20.0 ms on the streams that are read", fact(v, "lateness"))
-	const fate = "4 cut, the first after 12.0 s, the last after 15.0 s; 6 kept, with all messages in the end"
-	require.Equal(t, []string{"10 streams that read nothing: " + fate + "; the others had all their messages"}, v.Reasons)
+	const fate = "4 disconnected, the first after 12.0 s, the last after 15.0 s; 6 still open, with all messages at the end"
+	require.Equal(t, []string{"10 streams that read nothing: " + fate + "; the other streams received all messages"}, v.Reasons)
 	require.Equal(t, fate, fact(v, "of these"))
-	require.Equal(t, "20 MiB before, +50 MiB at most, +10 MiB in the end", fact(v, "memory"))
+	require.Equal(t, "20 MiB before, +50 MiB at most, +10 MiB at the end", fact(v, "memory"))
 	require.Equal(t, [][]string{{"10", "4", "12.0", "15.0", "0", "4 × reset", "6", "0", "7680", "7680"}}, table(v, "Slow streams").Rows)
 	require.Equal(t, 90, v.Connections.Planned, "only those that are read are judged")
 	rows := table(v, "The service's memory").Rows
@@ -95,7 +95,7 @@ func TestSlowStreamsNoticeDisconnectsLater(t *testing.T) {
 	}
 	v := judge(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
-	require.Equal(t, "9 cut, which they saw only when they read on: the backend had closed the last after 16 s; 1 kept, but with messages missing in the end", fact(v, "of these"))
+	require.Equal(t, "9 disconnected, which they noticed only when they continued to read: the backend had closed the last one after 16 s; 1 still open, with messages missing at the end", fact(v, "of these"))
 }
 
 // Only messages that were published while some clients were slow count.
@@ -127,38 +127,38 @@ func TestSlowFindsFaults(t *testing.T) {
 		wantText string
 	}{
 		{"a stream was not slow", sum("slow_begun", 9), verdict.Invalid, "only 9 of 10 clients were slow"},
-		{"nothing was filled", sum("slow_filled", 3), verdict.Invalid, "7 of 10 slow streams were neither cut nor behind by 4,096 KB"},
+		{"nothing was filled", sum("slow_filled", 3), verdict.Invalid, "7 of 10 slow streams were neither disconnected nor 4,096 KB"},
 		{"the service has no broadcasts", func(r *Run) {
 			sum("slow_taken", 0)(r)
 			r.addCounter("slow_untaken", "slow", 120)
 		}, verdict.Invalid, "the service accepted none of the messages"},
 		{"the service refuses messages meanwhile", func(r *Run) { r.addCounter("slow_untaken", "slow", 2) }, verdict.Fail, "the service did not accept 2 of 122 messages while some clients did not read"},
 		{"large messages do not come to others", sum("slow_arrived", 10_790), verdict.Fail, "10 of 10,800 large messages did not arrive on streams that were read"},
-		{"large messages come twice to others", func(r *Run) { r.addCounter("slow_again", "slow", 3) }, verdict.Fail, "3 large messages arrived on streams that were read twice, or after a later one"},
+		{"large messages come twice to others", func(r *Run) { r.addCounter("slow_again", "slow", 3) }, verdict.Fail, "3 large messages arrived twice, or after a later one, on streams that were read"},
 		{"a stream that is read is late", func(r *Run) { r.delayNoops(7, 1, 30*time.Second) }, verdict.Fail, "d-7"},
 		{"a stream that is read is cut", func(r *Run) { r.endEarly(7, 30*time.Second, "reset") }, verdict.Fail, "d-7 was disconnected"},
 		{"nothing was filled, and a stream that is read is cut", func(r *Run) {
 			sum("slow_filled", 0)(r)
 			r.endEarly(7, 30*time.Second, "reset")
 		}, verdict.Fail, "d-7 was disconnected"},
-		{"memory grows", set("MAX_GROWTH", "49"), verdict.Fail, "the service's memory grew by 50.0 MiB while clients did not read, and 49 MiB is the limit (MAX_GROWTH); in the end it was +10.0 MiB"},
-		{"memory is not known", func(r *Run) { r.Samples = nil }, verdict.Invalid, "the service's memory was not seen"},
+		{"memory grows", set("MAX_GROWTH", "49"), verdict.Fail, "the service's memory grew by 50.0 MiB while clients did not read, the limit is 49 MiB (MAX_GROWTH); at the end the growth was +10.0 MiB"},
+		{"memory is not known", func(r *Run) { r.Samples = nil }, verdict.Invalid, "the service's memory is unknown"},
 		{"memory is a counter", func(r *Run) {
 			r.Rounds[0].Suite.Parameters["GAUGE"] = "allocated_bytes_total"
 			for i := range r.Samples {
 				r.Samples[i].Counter = true
 			}
-		}, verdict.Invalid, "allocated_bytes_total is a counter, which never falls: let GAUGE name a gauge of the service's memory"},
+		}, verdict.Invalid, "allocated_bytes_total is a counter, which never falls; set GAUGE to a gauge of the service's memory"},
 		{"memory grows by what it may", set("MAX_GROWTH", "50"), verdict.Pass, "10 streams that read nothing"},
-		{"memory is not known before", func(r *Run) { r.Samples = r.Samples[12:] }, verdict.Invalid, "the service's memory was not seen"},
-		{"memory is not known meanwhile", func(r *Run) { r.Samples = append(r.Samples[:5], r.Samples[len(r.Samples)-3:]...) }, verdict.Invalid, "the service's memory was not seen"},
+		{"memory is not known before", func(r *Run) { r.Samples = r.Samples[12:] }, verdict.Invalid, "the service's memory is unknown"},
+		{"memory is not known meanwhile", func(r *Run) { r.Samples = append(r.Samples[:5], r.Samples[len(r.Samples)-3:]...) }, verdict.Invalid, "the service's memory is unknown"},
 		{"memory is not known for most of the time meanwhile", func(r *Run) {
 			for i := 12; i < 39; i++ {
 				r.Samples[i].BackendRSS = 0
 			}
-		}, verdict.Invalid, "the service's memory was not seen"},
+		}, verdict.Invalid, "the service's memory is unknown"},
 		{"memory is not known for a moment", func(r *Run) { r.Samples[25].BackendRSS, r.Samples[26].BackendRSS = 0, 0 }, verdict.Pass, "10 streams that read nothing"},
-		{"memory is not known after", func(r *Run) { r.Samples = r.Samples[:30] }, verdict.Invalid, "the service's memory was not seen"},
+		{"memory is not known after", func(r *Run) { r.Samples = r.Samples[:30] }, verdict.Invalid, "the service's memory is unknown"},
 		{"memory is not known and does not matter", func(r *Run) {
 			r.Samples = nil
 			set("MAX_GROWTH", "-1")(r)
@@ -170,8 +170,8 @@ func TestSlowFindsFaults(t *testing.T) {
 				r.Samples[i].Gauge = &v
 			}
 		}, verdict.Fail, "grew by 500.0 MiB"},
-		{"slow streams are to be cut", set("CUT_SLOW", "1"), verdict.Fail, "the service did not cut 6 of 10 slow streams within 30 s, and it has to (CUT_SLOW=1)"},
-		{"slow streams are not to be cut", set("CUT_SLOW", "0"), verdict.Fail, "4 of 10 slow streams were cut (4 × reset), and the service must not (CUT_SLOW=0)"},
+		{"slow streams are to be cut", set("CUT_SLOW", "1"), verdict.Fail, "the service did not disconnect 6 of 10 slow streams within 30 s, but it must (CUT_SLOW=1)"},
+		{"slow streams are not to be cut", set("CUT_SLOW", "0"), verdict.Fail, "4 of 10 slow streams (4 × reset), but it must not (CUT_SLOW=0)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -10,8 +10,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// soak opens all streams and keeps them for the whole run. It is the run that one gets without naming a suite: its
-// plan.json has no field for the suite, and its script declares none.
+// soak opens all streams and holds them for the whole run. It is the default suite: plan.json does not name it, and its
+// script does not declare it.
 var soak = Suite{
 	Name:     "soak",
 	Short:    "keep every stream open for the whole run, and check every message of each",
@@ -34,8 +34,8 @@ func assessSoak(r *Run) verdict.Assessment {
 	}
 }
 
-// soakMetrics returns the metrics of a soak: latency only if the time of sending is known, and lateness only with an
-// interval. The lateness of a feed is the spread between its clients.
+// soakMetrics returns the metrics of a soak. Latency requires a known send time, lateness an interval. The lateness of
+// a feed is the spread between its clients.
 func soakMetrics(v *verdict.Verdict) (out []verdict.Metric) {
 	ms := func(name string, value float64) {
 		out = append(out, verdict.Metric{Name: name, Unit: "ms", Value: value})
@@ -72,7 +72,7 @@ func soakMetrics(v *verdict.Verdict) (out []verdict.Metric) {
 	)
 }
 
-// resume is a soak whose streams are disconnected while messages continue: its plan has rate and kinds
+// resume is a soak that disconnects streams while messages continue. Its plan has the rate and the kinds of disconnects
 // (plan/cuts.go).
 var resume = Suite{
 	Name:     "resume",
@@ -94,7 +94,7 @@ func assessResume(r *Run) verdict.Assessment {
 	return a
 }
 
-// resumeMetrics returns the metrics of a soak, and how long clients were without a message.
+// resumeMetrics returns the metrics of a soak, and the median outages by kind of disconnect.
 func resumeMetrics(v *verdict.Verdict) (out []verdict.Metric) {
 	for _, c := range v.Cuts {
 		out = append(out, verdict.Metric{Name: "away after " + c.Kind + " p50", Unit: "ms", Value: c.OutageMS.P50})
@@ -102,14 +102,14 @@ func resumeMetrics(v *verdict.Verdict) (out []verdict.Metric) {
 	return append(out, soakMetrics(v)...)
 }
 
-// endTables returns the table of the requests that ended the streams, if there were any: those that succeeded, also by server, and
-// those that failed, also by cause.
+// endTables returns the table of the requests that ended the streams: successful ones in total and by server, failed
+// ones in total and by cause; nil if there were none.
 func endTables(e *verdict.Ends) []verdict.Table {
 	if e == nil {
 		return nil
 	}
 	t := newTable("Requests that end the streams", sentence("%s: %s from the first request to the end of the last one, at most %v in one second. "+
-		"Times in ms, from the start of the connect to the last byte", e.Request, format.Milliseconds(1000*e.Seconds), e.MostASecond),
+		"Times in ms, from the start of the connect to the last byte", e.Request, format.Milliseconds(1000*e.Seconds), e.MaxPerSecond),
 		"requests|count|per second|min|p50|p95|p99|max")
 	rate := func(n int64) string {
 		if e.Seconds <= 0 {
@@ -140,8 +140,8 @@ func endTables(e *verdict.Ends) []verdict.Table {
 	if e.FailedMS != nil {
 		add("failed", e.Failed, rate(e.Failed), "", e.FailedMS)
 	}
-	mostFirst := func(a, b string) int { return cmp.Or(cmp.Compare(e.Failures[b], e.Failures[a]), cmp.Compare(a, b)) }
-	for _, code := range slices.SortedFunc(maps.Keys(e.Failures), mostFirst) {
+	byFrequency := func(a, b string) int { return cmp.Or(cmp.Compare(e.Failures[b], e.Failures[a]), cmp.Compare(a, b)) }
+	for _, code := range slices.SortedFunc(maps.Keys(e.Failures), byFrequency) {
 		add("failed: "+codeText(code), e.Failures[code], "", "", nil)
 	}
 	for _, s := range e.Servers {

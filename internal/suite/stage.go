@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Kinds of stages, as the scripts of the suites of requests declare them.
+// The kinds of stages that scripts of HTTP suites declare.
 const (
 	kindLoad     = "load"
 	kindWarmup   = "warmup"
@@ -28,22 +28,23 @@ const (
 	OfRequests = "% of requests" // a share of all requests
 )
 
-// Requests sums up requests. Failed ones are kept apart: a fast refusal must not make the answers look fast.
+// Requests sums up requests. Failed requests are counted separately, so that fast refusals do not make answers look
+// fast.
 type Requests struct {
-	OK, Failed  *shard.Histogram
-	Undelayed   *shard.Histogram // of OK: each time without the longest delay that the generator can have added
-	Connected   *shard.Histogram // the times of OK without the wait for a connection
-	Late        *shard.Histogram // the answers of OK after the end of a stage with a fixed length: how long after it
-	Codes       map[string]int64 // of Failed
-	Servers     map[string]int64 // of OK
+	OK, Failed  *shard.Histogram // times
+	Undelayed   *shard.Histogram // times of OK without the maximum delay that the generator can have added
+	Connected   *shard.Histogram // times of OK without the wait for a connection
+	Late        *shard.Histogram // answers of OK after the end of a stage with a fixed length, by their time after it
+	Codes       map[string]int64 // codes of Failed
+	Servers     map[string]int64 // servers of OK
 	First, Last time.Time        // start of the first request, end of the last one
-	sum, square float64          // of OK, in milliseconds
-	least       float64          // of OK, in milliseconds
+	sum, square float64          // sums of the times of OK and of their squares, in milliseconds
+	fastest     float64          // minimum time of OK, in milliseconds
 	metrics     []shard.Metric   // all series of shard.RequestDuration
 	late        []shard.Metric   // all series of shard.AnsweredLate
 }
 
-// newRequests returns the sum of no requests.
+// newRequests returns an empty sum.
 func newRequests() *Requests {
 	return &Requests{
 		OK: shard.NewHistogram(), Failed: shard.NewHistogram(), Undelayed: shard.NewHistogram(), Connected: shard.NewHistogram(), Late: shard.NewHistogram(),
@@ -66,8 +67,8 @@ func (q *Requests) Add(m shard.Metric) {
 		q.Codes[code] += m.Count
 		return
 	}
-	if q.OK.Count() == 0 || m.Min < q.least {
-		q.least = m.Min
+	if q.OK.Count() == 0 || m.Min < q.fastest {
+		q.fastest = m.Min
 	}
 	q.OK.Merge(m.Trend)
 	q.Undelayed.Merge(m.Own)
@@ -117,7 +118,7 @@ func (q *Requests) StdDev() float64 {
 }
 
 // Min returns the time of the fastest good answer in milliseconds.
-func (q *Requests) Min() float64 { return q.least }
+func (q *Requests) Min() float64 { return q.fastest }
 
 func share(n, total int64) float64 {
 	if total == 0 {
@@ -136,15 +137,15 @@ type StageResult struct {
 	shard.Stage
 	*Requests
 	firstByte       *Requests // the times to the first byte of the answers
-	Dropped         int64     // requests that were never made: no connection was free in time, or time was up
-	Waiting         int64     // requests that had to wait for a connection
-	WaitMS          float64   // their waits, summed
+	Dropped         int64     // requests that were not made, because no connection was free in time, or the stage ended
+	Waiting         int64     // requests that waited for a connection
+	WaitMS          float64   // the sum of these waits
 	connectionLimit string    // why the generator had too few connections for the rate; "": it had enough
 	Bytes, Sent     float64   // bytes received and sent
-	Unrequested     int64     // connections with bytes after an answer that no request asked for
-	Machine         Machine   // while the stage ran
+	Unrequested     int64     // connections with unrequested bytes after an answer
+	Machine         Machine   // load of the machines during the stage
 
-	Attributed, AttributedDropped int64 // of Failed and Dropped: attributed to the generator
+	Attributed, AttributedDropped int64 // the parts of Failed and Dropped that are attributed to the generator
 	seconds                       []shard.Second
 }
 
@@ -210,8 +211,8 @@ func (st *StageResult) add(m shard.Metric) {
 	}
 }
 
-// endAtLength sets the end of a stage of fixed length: later answers, and the load of machines after it, are not attributed
-// to the stage. It reports false for a stage that lasts as long as its requests.
+// endAtLength sets the end of a stage of fixed length, so that later answers and the later load of machines do not
+// count for it. It returns false for a stage that lasts until its last request.
 func (st *StageResult) endAtLength() bool {
 	if st.Stage.Requests > 0 || st.Seconds <= 0 || st.First.IsZero() {
 		return false
@@ -220,15 +221,15 @@ func (st *StageResult) endAtLength() bool {
 	return true
 }
 
-// startAtFirstAnswer moves the start of the span of a stage with a constant rate to the earliest possible answer. From there
-// on a service that keeps up answers at the rate of the stage, even if each answer takes 0.9 s.
+// startAtFirstAnswer moves the start of the span of a stage with a constant rate to the earliest possible answer. From
+// that time on, a service that keeps up answers at the rate of the stage, however long an answer takes.
 func (st *StageResult) startAtFirstAnswer() {
 	if st.Rate > 0 && st.Stage.Requests == 0 && st.OK.Count() > 0 {
-		st.First = st.First.Add(time.Duration(st.least * float64(time.Millisecond)))
+		st.First = st.First.Add(time.Duration(st.fastest * float64(time.Millisecond)))
 	}
 }
 
-// answeredBy returns the number of good answers until the grace period after the end of the stage.
+// answeredBy returns the number of good answers until a grace period after the end of the stage.
 func (st *StageResult) answeredBy(grace time.Duration) int64 {
 	if st.Rate == 0 || st.Late.Count() == 0 {
 		return st.OK.Count()
@@ -236,13 +237,13 @@ func (st *StageResult) answeredBy(grace time.Duration) int64 {
 	return st.inTime() + st.Late.CountBy([]time.Duration{grace})[0]
 }
 
-// rateMetric returns the stage's answers/s, to compare runs.
+// rateMetric returns the answers per second of the stage as a metric.
 func (st *StageResult) rateMetric(name string) verdict.Metric {
 	return verdict.Metric{Name: name, Unit: perSecond, Value: st.PerSecond(), HigherIsBetter: true, Bound: st.isGeneratorLimited()}
 }
 
-// timeMetrics returns the times of the good answers and the share of failures, to compare runs. subject names the
-// stage. bound: the load generator was the limit, so the values are bounds.
+// timeMetrics returns the times of the good answers and the share of failures as metrics. subject names the stage.
+// bound reports whether the load generator was the limit.
 func (st *StageResult) timeMetrics(subject string, bound bool) []verdict.Metric {
 	failed := verdict.Metric{Name: "failed " + subject, Unit: OfRequests, Value: 100 * st.FailedShare(), Requests: st.Total(), Bound: bound}
 	if st.OK.Count() == 0 {
@@ -266,8 +267,8 @@ func (st *StageResult) isGeneratorLimited() bool {
 	return limit == LimitGenerator
 }
 
-// Curve returns the name of the load of a stage in a chart of times: the rounds of a level are one, and warm-ups and health
-// checks have none, "".
+// Curve returns the name of the load of a stage in a chart of times, which all rounds of a level share; "" for warm-ups
+// and health checks, which have no curve.
 func Curve(st shard.Stage) string {
 	if st.Kind == kindWarmup || st.Kind == kindHealth {
 		return ""
@@ -312,14 +313,14 @@ func (t Total) fact() verdict.Fact {
 		t.Total(), t.OK.Count(), ratio(t.Failed.Count(), t.Total()), t.Dropped)}
 }
 
-// A roundLevel is all rounds of one target with the same number of requests at a time. Its StageResult is their sum, as if one
-// round had followed the other at once.
+// A roundLevel has all rounds of one target with the same number of concurrent requests. Its StageResult is their sum,
+// without the time between the rounds.
 type roundLevel struct {
 	StageResult
 	rounds []StageResult
 }
 
-// byLevel groups the stages of one target by requests at a time, in their order.
+// byLevel groups the stages of one target by the number of concurrent requests, in their order.
 func byLevel(stages []StageResult) (out []roundLevel) {
 	for _, st := range stages {
 		i := slices.IndexFunc(out, func(l roundLevel) bool { return l.Concurrency == st.Concurrency })
@@ -363,9 +364,8 @@ func (l *roundLevel) values(figure func(*StageResult) float64) (out []float64) {
 	return out
 }
 
-// typical returns the machine of the median round, ordered by whether the generator was the limit and by the CPU of
-// the runners. A fault of one round does not decide: its effect widens the interval of the difference. If most rounds
-// were too short for figures, all count as too short.
+// typical returns the machine of the median round, in the order of the generator's limit and the CPU of the runners, so
+// that a single round with a fault does not decide. If most rounds were too short for figures, all count as too short.
 func typical(all []Machine) Machine {
 	known := slices.DeleteFunc(slices.Clone(all), func(m Machine) bool { return m.Short })
 	if 2*len(known) <= len(all) {

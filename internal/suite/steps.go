@@ -13,28 +13,28 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A step is a number of open streams for a while, and their faults. A fault counts against the step in which it was due, not against
-// the one in which it was found.
+// A step is a part of a run with a constant number of streams, and their faults. A fault counts for the step in which
+// the message was due, not for the step in which the fault was detected.
 type step struct {
 	shard.Stage
 	from, to                       time.Time
 	refused, dropped, missed, late int64
-	faults                         int64 // duplicated, reordered or corrupted noops: no load explains them
-	idle                           int64 // of those dropped: the client gave up after silence
+	faults                         int64 // duplicated, reordered or corrupted messages, which no load explains
+	idle                           int64 // the part of dropped that the clients closed as idle
 	connect                        shard.Metric
 	lateness                       *shard.Histogram
 	machine                        Machine
-	tolerance                      time.Duration // LATE_MS: a later noop counts as late
+	tolerance                      time.Duration // LATE_MS
 }
 
-// trial returns how a step was sustained. The generator may explain lateness, and silence after which it gave up, but not a
-// refusal, a disconnect or a loss on an open stream.
+// trial returns whether the step was sustained. Delays of the generator may explain late messages and idle streams, but
+// not a refusal, a disconnect or a loss on an open stream.
 func (s step) trial() Trial {
 	var reason []string
 	for _, f := range []struct {
 		n     int64
 		phase string
-	}{{s.refused, "connects failed"}, {s.dropped, "streams dropped"}, {s.missed, "noops missed"}, {s.late, "noops late"}, {s.faults, "noops doubled, overtaken or damaged"}} {
+	}{{s.refused, "connects failed"}, {s.dropped, "streams dropped"}, {s.missed, "noops missed"}, {s.late, "noops late"}, {s.faults, "noops duplicated, reordered or corrupted"}} {
 		if f.n > 0 {
 			reason = append(reason, format.Thousands(f.n)+" "+f.phase)
 		}
@@ -48,10 +48,10 @@ func (s step) trial() Trial {
 	return Trial{float64(s.Concurrency), Bad, strings.Join(reason, ", ")}
 }
 
-// minSilence is the shortest silence after which a client drops its stream as idle.
+// minSilence is the minimum silence after which a client closes its stream as idle.
 const minSilence = 10 * time.Second
 
-// hasExplanation reports whether the generator's own waits are long enough to explain late noops and idle streams.
+// hasExplanation reports whether waits of the generator are long enough to explain late messages and idle streams.
 func (s step) hasExplanation() bool {
 	late := s.tolerance
 	if s.lateness != nil {
@@ -68,7 +68,7 @@ func (s step) generatorDelay() string {
 	if s.machine.Dropped > 0 {
 		return s.machine.dropText()
 	}
-	return fmt.Sprintf("a runner waited up to %s to run", ms(1000*s.machine.Wait.Seconds()))
+	return fmt.Sprintf("a runner waited up to %s for a CPU", ms(1000*s.machine.Wait.Seconds()))
 }
 
 // steps returns the steps that were started, in order, with their faults by the ledgers.
@@ -96,41 +96,42 @@ func (r *Run) steps(streams *verdict.Streams) (out []step) {
 	return out
 }
 
-// charge adds the faults of the nth stream to their steps.
+// charge adds the faults of the nth stream to the steps in which they were due.
 func charge(steps []step, n int, c *shard.Connection, runner *shard.Runner, interval time.Duration) {
-	opening := opener(steps, n)
+	opening := openingStep(steps, n)
 	if c.Streams == 0 || runner.At(c.OpenedAt).After(opening.to) {
-		opening.refused++ // a response slower than the step counts as none
+		opening.refused++ // a stream that opened after the end of the step counts as refused
 	}
 	switch {
 	case c.State != ledger.Dropped:
 	case c.Reason == "idle":
-		s := underWay(steps, opening, runner.At(c.LastAt+interval))
+		s := stepAt(steps, opening, runner.At(c.LastAt+interval))
 		s.dropped++
 		s.idle++
 	default:
-		underWay(steps, opening, runner.At(c.ClosedAt)).dropped++
+		stepAt(steps, opening, runner.At(c.ClosedAt)).dropped++
 	}
-	// A record lists only the first findings. Those beyond the list were found later than all listed ones.
+	// A record lists only the first findings. Unlisted ones were detected later, and count for the step of the last
+	// listed one.
 	missed, late, faults := clamp.Int64(c.Missed()), clamp.Int64(c.Late), clamp.Int64(c.Faults())
 	lastMissed, lastLate, lastWrong := opening, opening, opening
 	for _, f := range c.Findings {
 		switch f.Kind {
 		case ledger.KindLate:
-			lastLate = underWay(steps, opening, runner.At(f.At-f.Lateness))
+			lastLate = stepAt(steps, opening, runner.At(f.At-f.Lateness))
 			lastLate.late++
 			late--
 		case ledger.KindDuplicated, ledger.KindReordered, ledger.KindCorrupted:
-			lastWrong = underWay(steps, opening, runner.At(f.At))
+			lastWrong = stepAt(steps, opening, runner.At(f.At))
 			lastWrong.faults++
 			faults--
 		case ledger.KindLost, ledger.KindUnsent, ledger.KindTail:
 			for due, left := firstDue(c, f, interval), f.Count; left > 0 && missed > 0; due += interval {
 				k := uint64(1)
 				if due > f.At {
-					k = left // their instants are not known
+					k = left // the times of the rest are unknown
 				}
-				lastMissed = underWay(steps, opening, runner.At(due))
+				lastMissed = stepAt(steps, opening, runner.At(due))
 				lastMissed.missed += min(int64(k), missed)
 				missed -= min(int64(k), missed)
 				left -= k
@@ -142,18 +143,18 @@ func charge(steps []step, n int, c *shard.Connection, runner *shard.Runner, inte
 	lastWrong.faults += max(faults, 0)
 }
 
-// firstDue returns when the first noop of a finding was due. The others follow at intervals.
+// firstDue returns the time at which the first message of a finding was due. The others follow at intervals.
 func firstDue(c *shard.Connection, f ledger.Finding, interval time.Duration) ledger.Instant {
 	if f.Kind == ledger.KindTail || f.Kind == ledger.KindLost && f.From > c.Last {
-		return c.LastAt + interval // they are the last ones
+		return c.LastAt + interval // the finding is about the last messages of the stream
 	}
-	// They were due before the noop that arrived at f.At.
-	most := clamp.Uint64(int64((f.At-c.OpenedAt)/interval)) + 1
-	return max(f.At-time.Duration(min(f.Count, most, math.MaxInt32))*interval, c.OpenedAt)
+	// The messages were due before the one that arrived at f.At.
+	limit := clamp.Uint64(int64((f.At-c.OpenedAt)/interval)) + 1
+	return max(f.At-time.Duration(min(f.Count, limit, math.MaxInt32))*interval, c.OpenedAt)
 }
 
-// opener returns the step that opened the nth stream.
-func opener(steps []step, n int) *step {
+// openingStep returns the step that opened the nth stream.
+func openingStep(steps []step, n int) *step {
 	for i := range steps {
 		if n < steps[i].Concurrency {
 			return &steps[i]
@@ -162,8 +163,8 @@ func opener(steps []step, n int) *step {
 	return &steps[len(steps)-1]
 }
 
-// underWay returns the last step that had started at an instant, for a stream that the step first opened.
-func underWay(steps []step, first *step, at time.Time) *step {
+// stepAt returns the step at a time, for a stream that was opened by the step first.
+func stepAt(steps []step, first *step, at time.Time) *step {
 	out := first
 	for i := range steps {
 		if s := &steps[i]; s.Concurrency > first.Concurrency && !s.from.After(at) {

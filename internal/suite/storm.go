@@ -36,10 +36,10 @@ var storm = Suite{
 
 func assessStorm(r *Run) verdict.Assessment {
 	m, streams := r.Rounds[0], r.streams()
-	untouched, storms := r.streamsOf(r.isEvery), r.storms(streams)
-	t := newTable("Storms", "from the first drop; connects/s: ≥ if refused clients waited before the next attempt; connect: dial to headers, in ms; "+
-		"own delay: how late the load generator dialed, in ms",
-		"storm|dropped|50 % back|99 % back|all back|connects/s|most in 1 s|connect p50|p99|max|slow|refused|own delay p99")
+	untouched, storms := r.streamsOf(r.isSelected), r.storms(streams)
+	t := newTable("Storms", "times since the first drop; connects/s: ≥ if refused clients waited before the next attempt; connect: dial to headers, in ms; "+
+		"dial delay: how late the load generator dialed, in ms",
+		"storm|dropped|50 % back|99 % back|all back|connects/s|max in 1 s|connect p50|p99|max|slow|refused|dial delay p99")
 	cpu := r.cpuTable("storm", "runners", "")
 	a := verdict.Assessment{
 		Streams: streams, Warnings: streams.Warnings,
@@ -57,7 +57,7 @@ func assessStorm(r *Run) verdict.Assessment {
 	if len(storms) > 0 {
 		a.Checks = append(a.Checks, storms[len(storms)-1].checkConnectRate(r))
 	}
-	a.Facts = append(a.Facts, verdict.Fact{Name: "held", Value: sentence("%v streams through the storms, %v of their %ss late",
+	a.Facts = append(a.Facts, verdict.Fact{Name: "held", Value: sentence("%v streams stayed open during the storms, %v of their %ss were late",
 		untouched.Connections.Planned, untouched.Messages.Late, m.Service.Noun())})
 	a.Facts = append(a.Facts, streamFacts(streams, m)...)
 	a.Tables = []verdict.Table{t, r.queueTable(), cpu}
@@ -68,18 +68,18 @@ func assessStorm(r *Run) verdict.Assessment {
 func bystanderChecks(untouched *verdict.Streams) (out []verdict.Check) {
 	for _, c := range bystanderFaults(untouched) {
 		if c.ID == verdict.CheckMissed || c.ID == verdict.CheckLate {
-			c.ID, c.Name, c.Why = bystander(c.ID), "held streams: "+c.Name, "clients that stayed lose messages when others reconnect"
+			c.ID, c.Name, c.Why = bystander(c.ID), "held streams: "+c.Name, "connected clients lose messages when others reconnect"
 			out = append(out, c)
 		}
 	}
 	return out
 }
 
-// stormFaults returns the checks of all streams. Messages missed by dropped streams count as failures only if the service
-// numbers its messages: without ids a client cannot resume.
+// stormFaults returns the checks of all streams. Messages missed by dropped streams count as failures only if the
+// service numbers its messages, because a client cannot resume without ids.
 func stormFaults(streams *verdict.Streams) []verdict.Check {
 	all := streams.Faults()
-	numbered := false // a missing message is certain
+	numbered := false // a numbered message is missing, which proves a loss
 	for c := range streams.Records() {
 		numbered = numbered || c.Numbered && c.Missed() > 0
 	}
@@ -92,22 +92,23 @@ func stormFaults(streams *verdict.Streams) []verdict.Check {
 	return all
 }
 
-// checkDropped turns a pass into invalid unless all streams were dropped, and together.
+// checkDropped returns the check that all planned streams were dropped. An unmet check turns a pass into invalid.
 func (s *stormStage) checkDropped() verdict.Check {
 	return allOf(CheckDropped, s.Title+": dropped at once", s.dropped, s.Requests, s.Title+": only %v of %v streams were dropped, the others were not open")
 }
 
-// checkDialDelay turns a pass into invalid if the load generator was too slow for a storm.
+// checkDialDelay returns the check that the load generator dropped and dialed the streams fast enough for a storm. An
+// unmet check turns a pass into invalid.
 func (s *stormStage) checkDialDelay(r *Run) verdict.Check {
 	limit := time.Duration(r.number("DIAL_MS") * float64(time.Millisecond))
-	name, limitText := s.Title+": the generator's own delay", sentence("99 %% within %v", limit)
+	name, limitText := s.Title+": dial delay of the generator", sentence("99 %% within %v", limit)
 	if s.waited.Trend == nil || s.waited.Trend.Count() == 0 || len(s.dropTimes) == 0 {
-		return check(CheckDialed, name, limitText, "not known", false,
-			s.Title+": no stream reconnected at its first attempt, so it is not known when the load generator dialed").Inconclusive()
+		return check(CheckDialDelay, name, limitText, "not known", false,
+			s.Title+": no stream reconnected at its first attempt, so the dial delay of the load generator is unknown").Inconclusive()
 	}
 	gap, wait := s.dropTimes[(len(s.dropTimes)*99-1)/100], s.waited.Trend.Quantile(.99)
-	c := check(CheckDialed, name, limitText, sentence("dropped within %v, dialed %v late", gap, wait), max(gap, wait) <= limit,
-		sentence("%s: the load generator was saturated: it dropped 99 %% of the streams within %v and dialed up to %v late, and %v is the limit (DIAL_MS); "+
+	c := check(CheckDialDelay, name, limitText, sentence("dropped within %v, dialed %v late", gap, wait), max(gap, wait) <= limit,
+		sentence("%s: the load generator was saturated: it dropped 99 %% of the streams within %v and dialed up to %v late, the limit is %v (DIAL_MS); "+
 			"use more machines, or fewer streams", s.Title, gap, wait, limit))
 	if !c.Pass {
 		c.ExplainedBy = verdict.SignalGenerator
@@ -119,10 +120,10 @@ func (s *stormStage) checkReconnected() verdict.Check {
 	limit := time.Duration(s.Seconds * float64(time.Second))
 	inTime, _ := slices.BinarySearch(s.back, limit+1)
 	missing := max(s.dropped-len(s.back), 0) + len(s.back) - inTime
-	c := check(CheckReturned, s.Title+": all are back", sentence("within %v", limit), "within "+s.backText(1), missing == 0 && s.lost == 0)
+	c := check(CheckAllReconnected, s.Title+": all streams reconnected", sentence("within %v", limit), "within "+s.backText(1), missing == 0 && s.lost == 0)
 	if missing > 0 {
-		c.Actual = text(missing) + " are not"
-		reason := sentence("%s: %v of %v streams were not back within %v", s.Title, missing, s.dropped, limit)
+		c.Actual = text(missing) + " did not"
+		reason := sentence("%s: %v of %v streams did not reconnect within %v", s.Title, missing, s.dropped, limit)
 		if refused := s.beforeRefusal(); refused != "" {
 			reason += "; " + refused
 		}
@@ -130,60 +131,60 @@ func (s *stormStage) checkReconnected() verdict.Check {
 	}
 	if s.lost > 0 {
 		c.Actual = text(s.lost) + " were also lost"
-		c.Reasons = append(c.Reasons, fmt.Sprintf("%s: %s lost, and not by this client", s.Title, format.Plural(s.lost, "stream was", "streams were")))
+		c.Reasons = append(c.Reasons, fmt.Sprintf("%s: %s lost although the client did not drop them", s.Title, format.Plural(s.lost, "stream was", "streams were")))
 	}
 	return c
 }
 
-// checkRefusals warns of refusals: a service may survive a storm by refusing some clients for a while.
+// checkRefusals warns of refusals. They are no fault, because a service may refuse some clients to survive a storm.
 func (s *stormStage) checkRefusals() verdict.Check {
 	n := s.refusals()
-	return advisory(check(CheckUnrefused, s.Title+": attempts refused", "0", n, n == 0, s.Title+": "+s.beforeRefusal()))
+	return advisory(check(CheckRefusals, s.Title+": attempts refused", "0", n, n == 0, s.Title+": "+s.beforeRefusal()))
 }
 
 // checkConnectTimes warns of slow connects.
 func (s *stormStage) checkConnectTimes() verdict.Check {
 	reason := sentence("%s: %v of %v connects took over %s, the longest %s", s.Title, s.slow, s.connect.Count, ms(s.slowMS), ms(s.connect.Max))
-	if why := s.machine.GeneratorLimit(); why != "" {
-		reason += "; the load generator may be the reason: " + why
+	if cause := s.machine.GeneratorLimit(); cause != "" {
+		reason += "; the load generator may be the cause: " + cause
 	}
-	return advisory(check(CheckQuick, s.Title+": connects over "+ms(s.slowMS), "0", s.slow, s.slow == 0, reason))
+	return advisory(check(CheckSlowConnects, s.Title+": connects over "+ms(s.slowMS), "0", s.slow, s.slow == 0, reason))
 }
 
-// checkConnectRate compares the rate of the storm in which no client waits with the minimum of a setting.
+// checkConnectRate returns the check that the service accepted at least MIN_RATE connects per second in the storm.
 func (s *stormStage) checkConnectRate(r *Run) verdict.Check {
-	least := r.number("MIN_RATE")
-	c := check(CheckRate, "connects per second", atLeast(least), s.rateText(), s.rate() >= least)
+	required := r.number("MIN_RATE")
+	c := check(CheckRate, "connects per second", atLeast(required), s.rateText(), s.rate() >= required)
 	if c.Pass {
 		return c
 	}
-	if why := s.backoff(); why != "" {
-		c.Reasons = []string{sentence("whether the service admits %v connects per second was not measured: %s", least, why)}
+	if cause := s.backoff(); cause != "" {
+		c.Reasons = []string{sentence("it is unknown whether the service accepts %v connects per second: %s", required, cause)}
 		return c.Inconclusive()
 	}
-	if why := s.machine.GeneratorLimit(); why != "" {
-		c.Reasons = []string{sentence("the service admitted %s connects per second, and %v are required; the load generator may be the reason: %s", c.Actual, least, why)}
+	if cause := s.machine.GeneratorLimit(); cause != "" {
+		c.Reasons = []string{sentence("the service accepted %s connects per second, but %v are required; the load generator may be the cause: %s", c.Actual, required, cause)}
 		c.ExplainedBy = verdict.SignalGenerator
 		return c.Inconclusive()
 	}
 	return c
 }
 
-// queueTable returns the counters of connects that found an accept queue full, by machine.
+// queueTable returns the counters of dropped connects by machine.
 func (r *Run) queueTable() verdict.Table {
 	counters := []string{machine.Overflows, machine.Drops, machine.Repeated}
-	t := newTable("Accept queues", "over the whole run; a SYN that is sent again is a connect of a second or more", "machine|of|"+strings.Join(counters, "|"))
-	for _, one := range verdict.MachinesOf((*verdict.Evidence)(r)) {
+	t := newTable("Accept queues", "over the whole run; a repeated SYN delays a connect by a second or more", "machine|of|"+strings.Join(counters, "|"))
+	for _, report := range verdict.MachinesOf((*verdict.Evidence)(r)) {
 		subject := "runners"
 		switch {
-		case one.Target && len(one.Runners) > 0:
+		case report.Target && len(report.Runners) > 0:
 			subject = "service and runners"
-		case one.Target:
+		case report.Target:
 			subject = "the service"
 		}
-		cells := []string{one.String(), subject}
+		cells := []string{report.String(), subject}
 		for _, name := range counters {
-			if c := one.Counter(name); c != nil {
+			if c := report.Counter(name); c != nil {
 				cells = append(cells, count(c.Increase))
 			} else {
 				cells = append(cells, "–")
@@ -194,16 +195,16 @@ func (r *Run) queueTable() verdict.Table {
 	return t
 }
 
-// A stormStage is one storm: streams that are dropped at once, and reconnect.
+// A stormStage is one storm: streams are dropped at the same time, and reconnect.
 type stormStage struct {
 	shard.Stage
 	dropped   int             // streams
-	dropTimes []time.Duration // when each was dropped, since the first one; sorted
-	back      []time.Duration // when each was back, since the first drop; sorted
-	lost      int             // streams, held ones included, that ended in between although neither client nor service ended them on purpose
-	refused   map[string]int  // attempts, by reason
-	delayed   int             // streams with a refused attempt: their clients wait longer before each further attempt
-	first     time.Duration   // when the first of these failed, 0 if none did
+	dropTimes []time.Duration // times of the drops since the first one, sorted
+	back      []time.Duration // times of the reconnects since the first drop, sorted
+	lost      int             // streams, including held ones, that were lost in between although nobody ended them on purpose
+	refused   map[string]int  // refused attempts, by reason
+	delayed   int             // streams with a refused attempt, after which clients wait longer before each attempt
+	first     time.Duration   // time of the first refused attempt; 0: there was none
 	waited    shard.Metric
 	connect   shard.Metric
 	slow      int64
@@ -243,11 +244,11 @@ func (r *Run) storms(streams *verdict.Streams) (out []stormStage) {
 	return out
 }
 
-// sooner is the maximum time by which a ledger may date an event before the script, whose clock is rounded.
-const sooner = 100_000 // µs
+// clockTolerance is the maximum time by which a ledger may date an event before the script, whose clock is rounded.
+const clockTolerance = 100_000 // µs
 
-// follow reads the streams from the ledgers that this client dropped from one instant until another, in µs, and those that were
-// lost since an earlier instant. A storm drops a stream once: if it ends again on purpose, the service ended it.
+// follow reads from the ledgers which streams the script dropped between from and to, and which were lost between since
+// and to, in microseconds. A storm drops a stream once, so a second planned end is one by the service.
 func (s *stormStage) follow(r *Run, streams *verdict.Streams, since, from, to int64) {
 	m := r.Rounds[0]
 	var at, back, failed []int64
@@ -255,13 +256,13 @@ func (s *stormStage) follow(r *Run, streams *verdict.Streams, since, from, to in
 	for c := range streams.Records() {
 		runner, dropped := &m.Runners[c.Runner], false
 		n, _ := m.Plan.Number(c.ID)
-		untouched, lost := r.isEvery(n), false
+		untouched, lost := r.isSelected(n), false
 		for _, o := range c.Outages {
 			switch opened := runner.At(o.From).UnixMicro(); {
-			case opened >= to-sooner || opened < since-sooner:
+			case opened >= to-clockTolerance || opened < since-clockTolerance:
 			case !o.Planned:
 				lost = lost || r.lostStream(o)
-			case !untouched && !dropped && opened >= from-sooner:
+			case !untouched && !dropped && opened >= from-clockTolerance:
 				dropped = true
 				at, back = append(at, opened), append(back, runner.At(o.To).UnixMicro())
 				failed = append(failed, s.countRefusals(runner, o.Refusals)...)
@@ -270,7 +271,7 @@ func (s *stormStage) follow(r *Run, streams *verdict.Streams, since, from, to in
 		if lost {
 			s.lost++
 		}
-		if last := c.Longest; !untouched && !dropped && c.State != ledger.Completed && runner.At(last.From).UnixMicro() >= from-sooner && runner.At(last.From).UnixMicro() < to-sooner {
+		if last := c.Longest; !untouched && !dropped && c.State != ledger.Completed && runner.At(last.From).UnixMicro() >= from-clockTolerance && runner.At(last.From).UnixMicro() < to-clockTolerance {
 			failed = append(failed, s.countRefusals(runner, last.Refusals)...) // the client did not reconnect
 		}
 	}
@@ -296,7 +297,7 @@ func (s *stormStage) countRefusals(runner *shard.Runner, refusals []ledger.Refus
 	return at
 }
 
-// backIn returns when a share of the streams was back; 0 if it never was.
+// backIn returns the time after which a share of the streams had reconnected; 0 if fewer did.
 func (s *stormStage) backIn(share float64) time.Duration {
 	rank := int(math.Ceil(share * float64(s.dropped)))
 	if rank == 0 || rank > len(s.back) {
@@ -322,11 +323,11 @@ func (s *stormStage) rate() float64 {
 	return .99 * float64(s.dropped) / took.Seconds()
 }
 
-// byBackoff reports whether the clients' own waits after refused attempts may have limited the rate: more streams were refused
-// than the 1 % that the rate leaves out.
+// byBackoff reports whether the waits of clients after refused attempts may have limited the rate: over 1 % of the
+// streams, the share that the rate excludes, were refused.
 func (s *stormStage) byBackoff() bool { return 100*s.delayed > s.dropped }
 
-// rateText formats the rate, with ≥ if the clients' own waits limited it.
+// rateText formats the rate, with ≥ if waits of the clients limited it.
 func (s *stormStage) rateText() string {
 	if s.byBackoff() && s.rate() > 0 {
 		return "≥ " + count(s.rate())
@@ -334,17 +335,17 @@ func (s *stormStage) rateText() string {
 	return count(s.rate())
 }
 
-// backoff returns why the rate is a lower bound; "" if the clients' own waits did not limit it.
+// backoff returns why the rate is a lower bound; "" if waits of the clients did not limit it.
 func (s *stormStage) backoff() string {
 	if !s.byBackoff() {
 		return ""
 	}
-	return sentence("%v of %v clients were refused and waited before the next attempt, so the rate is a lower bound of what the service admits",
+	return sentence("%v of %v clients were refused and waited before the next attempt, so the rate is a lower bound",
 		s.delayed, s.dropped)
 }
 
 // peak returns the maximum number of streams that reconnected within a second.
-func (s *stormStage) peak() int { return verdict.MostWithin(s.back, time.Second) }
+func (s *stormStage) peak() int { return verdict.MaxWithin(s.back, time.Second) }
 
 func (s *stormStage) refusals() (n int) {
 	for _, count := range s.refused {
@@ -353,7 +354,7 @@ func (s *stormStage) refusals() (n int) {
 	return n
 }
 
-// beforeRefusal states what the service accepted before its first refusal; "" if it refused nothing.
+// beforeRefusal states how many connects the service accepted before its first refusal; "" if it refused none.
 func (s *stormStage) beforeRefusal() string {
 	if s.refusals() == 0 {
 		return ""
@@ -365,7 +366,7 @@ func (s *stormStage) beforeRefusal() string {
 func (s *stormStage) String() string {
 	out := []string{sentence("%v streams dropped", s.dropped)}
 	if s.rate() > 0 {
-		out = append(out, sentence("99 %% back after %s: %s connects/s, at most %v in a second", s.backText(.99), s.rateText(), s.peak()))
+		out = append(out, sentence("99 %% reconnected after %s: %s connects/s, at most %v in a second", s.backText(.99), s.rateText(), s.peak()))
 	}
 	for _, text := range []string{s.backoff(), s.beforeRefusal()} {
 		if text != "" {

@@ -13,7 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// streamSettings belong to every suite whose script states the plan of its streams.
+// streamSettings are the settings of all suites whose script declares its streams.
 var streamSettings = []Setting{
 	{"NOOP_INTERVAL", "seconds between two noops of one stream"},
 	{"LATE_MS", "lateness in milliseconds above which a noop counts as late"},
@@ -21,13 +21,13 @@ var streamSettings = []Setting{
 	{"HTTP_VERSION", "HTTP version of streams: auto (negotiated over TLS), 1.1 or 2 (h2c over http://)"},
 	{"STREAMS_PER_CONNECTION", "maximum of streams per HTTP/2 connection (0: limit of the server)"},
 	{"FOLLOW_REDIRECTS", "follow redirects of streams to another origin"},
-	{"END_TIMEOUT", "seconds for a stream to end after the DELETE was answered"},
+	{"END_TIMEOUT", "time for a stream to end after the response to the DELETE in seconds"},
 }
 
 // streams returns the event streams of the run.
 func (r *Run) streams() *verdict.Streams { return verdict.StreamsOf(r.Rounds[0], r.Server, r.OneHost) }
 
-// everyStream makes a run invalid in which a planned stream was not observed.
+// everyStream returns the check that every planned stream was observed. An unmet check makes the run invalid.
 func everyStream(m *shard.Merged) verdict.Check {
 	problems := m.CheckConnections()
 	if m.Plan.Connections == 0 {
@@ -37,15 +37,15 @@ func everyStream(m *shard.Merged) verdict.Check {
 	if !pass {
 		actual = "not all"
 	}
-	fresh := slices.DeleteFunc(problems, func(problem string) bool { return slices.Contains(m.Problems, problem) }) // the merge reported the others
-	return inconclusive(check(verdict.CheckObserved, "every planned stream observed", text(m.Plan.Connections), actual, pass, fresh...))
+	unreported := slices.DeleteFunc(problems, func(problem string) bool { return slices.Contains(m.Problems, problem) })
+	return inconclusive(check(verdict.CheckObserved, "every planned stream observed", text(m.Plan.Connections), actual, pass, unreported...))
 }
 
-// streamFacts returns the facts of every suite that holds streams.
+// streamFacts returns the facts that all suites with event streams have.
 func streamFacts(s *verdict.Streams, m *shard.Merged) []verdict.Fact {
 	n, unit := s.Messages, "streams"
 	if s.Connections.Planned < m.Plan.Connections {
-		unit = "others" // that the suite leaves alone
+		unit = "others" // the streams that the suite does not disturb
 	}
 	times := func(q verdict.Quantiles) string {
 		return fmt.Sprintf("p50 %s, p99 %s, max %s", ms(q.P50), ms(q.P99), ms(q.Max))
@@ -86,7 +86,7 @@ func sumsByStage(m *shard.Merged, name string) map[string]shard.Metric {
 	return out
 }
 
-// lateness returns the lateness of the buckets within a span; nil if there is none.
+// lateness returns the lateness of messages between two times; nil if there is none.
 func lateness(m *shard.Merged, from, to time.Time) *shard.Histogram {
 	var sum *shard.Histogram
 	for _, b := range m.Series {
@@ -96,7 +96,7 @@ func lateness(m *shard.Merged, from, to time.Time) *shard.Histogram {
 		}
 		h, err := b.Lateness.Unpack()
 		if err != nil {
-			continue // merged from histograms that could be read
+			continue // impossible: the merge has checked the histograms
 		}
 		if sum == nil {
 			sum = shard.NewHistogram()
@@ -106,9 +106,9 @@ func lateness(m *shard.Merged, from, to time.Time) *shard.Histogram {
 	return sum
 }
 
-// trend writes a quantile of a metric in milliseconds, "–" if there is none.
+// trend formats a quantile of a metric in milliseconds; "–" if there is none.
 func trend(m shard.Metric, q float64) string {
-	if m.Trend == nil || m.Trend.Count() == 0 { // of a stage without one
+	if m.Trend == nil || m.Trend.Count() == 0 {
 		return "–"
 	}
 	return figure(quantile(m.Trend, q))
@@ -122,18 +122,17 @@ func stagesOf(m *shard.Merged) []shard.Stage {
 	return m.Suite.Stages
 }
 
-// bystanderSetting belongs to every suite that drops or slows a share of its streams and does not disturb the others.
+// bystanderSetting is the setting of all suites that drop or slow a share of their streams and do not disturb the
+// others.
 var bystanderSetting = Setting{"MAX_HELD_LATE", "maximum of late noops on the streams that stay open (-1: no limit; default: 0)"}
 
-// shareEvery returns n if each nth stream is of the share that is treated differently (load-tests/lib/share.js).
-func (r *Run) shareEvery() int { return max(int(r.number("EVERY")), 1) }
+// isSelected reports whether the nth stream is one of the share that the script treats differently: every nth one, by
+// the setting EVERY (load-tests/lib/share.js).
+func (r *Run) isSelected(n int) bool { return n%max(int(r.number("EVERY")), 1) == 0 }
 
-// isEvery reports whether a stream is one of each every().
-func (r *Run) isEvery(n int) bool { return n%r.shareEvery() == 0 }
+func (r *Run) isNotSelected(n int) bool { return !r.isSelected(n) }
 
-func (r *Run) isNotEvery(n int) bool { return !r.isEvery(n) }
-
-// streamsOf returns a part of the streams, judged as those of a soak.
+// streamsOf returns the counts of the selected streams.
 func (r *Run) streamsOf(selects func(n int) bool) *verdict.Streams {
 	m := r.Rounds[0]
 	part := *m
@@ -156,7 +155,7 @@ func (r *Run) streamsOf(selects func(n int) bool) *verdict.Streams {
 	return verdict.StreamsOf(&part, r.Server, r.OneHost)
 }
 
-// bystanderFaults returns the checks of the bystanders, whose limit of late messages has its own setting.
+// bystanderFaults returns the checks of the bystanders. Their reasons name bystanderSetting instead of MAX_LATE.
 func bystanderFaults(s *verdict.Streams) []verdict.Check {
 	all := s.Faults()
 	for _, c := range all {
@@ -167,35 +166,37 @@ func bystanderFaults(s *verdict.Streams) []verdict.Check {
 	return all
 }
 
-// counterGauge reports whether GAUGE names a counter: it rises with streams and memory, and never falls.
+// counterGauge reports whether GAUGE names a counter. A counter never falls, so it shows neither open streams nor
+// memory.
 func (r *Run) counterGauge() bool {
 	return slices.ContainsFunc(r.Samples, func(s resources.Sample) bool { return s.Counter })
 }
 
 func counterReason(gauge, subject string) string {
-	return fmt.Sprintf("%s is a counter, which never falls: let GAUGE name a gauge of %s", gauge, subject)
+	return fmt.Sprintf("%s is a counter, which never falls; set GAUGE to a gauge of %s", gauge, subject)
 }
 
-// lostStream reports whether a stream was lost and reconnected, although neither its client nor the service ended it
-// on purpose. If a service ends streams on purpose, other checks find those that it ended too early.
+// lostStream reports whether an outage started with the loss of a stream that neither the client nor the service ended
+// on purpose. It is false if the service ends streams on purpose, because other checks find the streams that it ended
+// too early.
 func (r *Run) lostStream(o ledger.Outage) bool {
 	m := r.Rounds[0]
 	return !o.Planned && m.Plan.TokenTTL == 0 && !m.Service.EndsStreams()
 }
 
-// checkBystandersKept requires that no bystander lost its stream, even if it reconnected.
-func (r *Run) checkBystandersKept(s *verdict.Streams) verdict.Check {
-	const most = 10 // names
+// checkBystanders returns the check that no bystander lost its stream, even if it reconnected.
+func (r *Run) checkBystanders(s *verdict.Streams) verdict.Check {
+	const limit = 10 // names
 	lost, reasons := 0, []string(nil)
-	for one := range s.Records() {
-		if slices.ContainsFunc(one.Outages, r.lostStream) {
-			if lost++; lost <= most {
-				reasons = append(reasons, one.ID+" was held, and lost its stream")
+	for c := range s.Records() {
+		if slices.ContainsFunc(c.Outages, r.lostStream) {
+			if lost++; lost <= limit {
+				reasons = append(reasons, c.ID+" lost its stream, which was to stay open")
 			}
 		}
 	}
-	if lost > most {
-		reasons = append(reasons, sentence("and %v more", lost-most))
+	if lost > limit {
+		reasons = append(reasons, sentence("and %v more", lost-limit))
 	}
 	c := check(CheckBystanders, "held streams lost", "0", lost, lost == 0, reasons...)
 	if s.Connections.Opened == 0 {
@@ -204,12 +205,13 @@ func (r *Run) checkBystandersKept(s *verdict.Streams) verdict.Check {
 	return c
 }
 
-// allOf turns a pass into invalid unless all clients were treated as planned. The sentence is "only 3 of 5 …".
+// allOf returns the check that all planned clients were treated as planned. An unmet check turns a pass into invalid.
+// reason is a layout for the two numbers: "only %v of %v …".
 func allOf(id verdict.CheckID, name string, treated, planned int, reason string) verdict.Check {
 	return check(id, name, text(planned), treated, treated == planned && planned > 0, sentence(reason, treated, planned)).Inconclusive()
 }
 
-// reasonCounts writes how often each reason occurred.
+// reasonCounts formats how often each reason occurred.
 func reasonCounts(counts map[string]int) string {
 	var out []string
 	for _, reason := range slices.Sorted(maps.Keys(counts)) {

@@ -67,7 +67,7 @@ func TestChurnPasses(t *testing.T) {
 		{"under 1 interval", "20", "0", "0", "0", "0"}, {"1 to 3", "30", "60", "0", "0", "0"},
 		{"3 to 10", "0", "0", "0", "0", "0"}, {"10 and more", "5", "200", "0", "0", "0"},
 	}, table(v, "Connections by lifetime").Rows)
-	require.Equal(t, []string{"descriptors other than those", "14", "14"}, table(v, "The backend, early and late").Rows[1])
+	require.Equal(t, []string{"other descriptors", "14", "14"}, table(v, "The backend, early and late").Rows[1])
 }
 
 func TestChurnFindsFaults(t *testing.T) {
@@ -92,7 +92,7 @@ func TestChurnFindsFaults(t *testing.T) {
 			for i := range r.Samples {
 				r.Samples[i].Files += 2 * i
 			}
-		}, verdict.Fail, "descriptors other than streams of the backend grew from 60 to 120, and 32 are in order"},
+		}, verdict.Fail, "descriptors other than streams of the backend grew from 60 to 120; growth by up to 32 is normal"},
 		{"goroutines leak", func(r *Run) {
 			for i := range r.Samples {
 				r.Samples[i].Goroutines += 3 * i
@@ -102,7 +102,7 @@ func TestChurnFindsFaults(t *testing.T) {
 			for i := range r.Samples {
 				r.Samples[i].BackendRSS += uint64(i) << 20
 			}
-		}, verdict.Fail, "MiB of memory of the backend grew from 43 to 73, and 8 are in order"},
+		}, verdict.Fail, "MiB of memory of the backend grew from 43 to 73; growth by up to 8 is normal"},
 		{"connections so short that not one owes a noop", func(r *Run) {
 			m := r.Rounds[0]
 			m.Connections, m.Plan.Connections = connectionsBetween(m, 0, 20), 20
@@ -273,7 +273,7 @@ func TestCapacity(t *testing.T) {
 		}, verdict.Fail, "below 100 connections, the lowest load that was tried (50 connects failed)", "0"},
 		{"a connect that was answered in the next step", func(r *Run) { r.Rounds[0].Connections.Edit(150).OpenedAt = 21 * second }, verdict.Pass, "between 100 and 200 connections (1 connects failed)", "71"},
 		{"a noop is missed at the first step", func(r *Run) { r.silence(3, 5*second); r.removeSteps(1) }, verdict.Fail, "below 100 connections", "0"},
-		{"less than is wanted", func(r *Run) {
+		{"a stage under is wanted", func(r *Run) {
 			r.Rounds[0].Suite.Parameters["MIN_CONNECTIONS"] = "250"
 			r.endEarly(7, 25*second, "reset")
 		}, verdict.Fail, "between 200 and 300", "143"},
@@ -327,7 +327,7 @@ func TestCapacityFailsOnFaults(t *testing.T) {
 		require.Equal(t, verdict.Fail, v.Verdict, name)
 		require.Contains(t, fmt.Sprint(v.Reasons), c.wantText, name)
 		if strings.HasPrefix(name, "a noop") {
-			require.Contains(t, fact(v, "breaks"), "between 200 and 300 connections (1 noops doubled, overtaken or damaged)", name)
+			require.Contains(t, fact(v, "breaks"), "between 200 and 300 connections (1 noops duplicated, reordered or corrupted)", name)
 		}
 	}
 	r := newCapacityRun(100, 200, 300)
@@ -371,13 +371,13 @@ func TestFanout(t *testing.T) {
 		wantText string
 	}{
 		"one delivery is missing":        {func(r *Run) { r.addCounter("fanout_due", "to-10", 1) }, verdict.Fail, "100 of 101 deliveries arrived in time, 0 later"},
-		"one came twice, and one never":  {func(r *Run) { r.addCounter("fanout_due", "to-10", 1).addCounter("fanout_twice", "to-10", 1) }, verdict.Fail, "1 deliveries were of a broadcast that the subscriber already had"},
+		"one came twice, and one never":  {func(r *Run) { r.addCounter("fanout_due", "to-10", 1).addCounter("fanout_twice", "to-10", 1) }, verdict.Fail, "1 deliveries were of a broadcast that the subscriber had already received"},
 		"one came after its time":        {func(r *Run) { r.addCounter("fanout_due", "to-10", 1).addCounter("fanout_overdue", "to-10", 1) }, verdict.Fail, "100 of 101 deliveries arrived in time, 1 later"},
-		"one came twice":                 {func(r *Run) { r.addCounter("fanout_twice", "to-10", 1) }, verdict.Fail, "1 deliveries were of a broadcast that the subscriber already had"},
+		"one came twice":                 {func(r *Run) { r.addCounter("fanout_twice", "to-10", 1) }, verdict.Fail, "1 deliveries were of a broadcast that the subscriber had already received"},
 		"one came that nobody sent":      {func(r *Run) { r.addCounter("fanout_strange", "", 1) }, verdict.Fail, "1 deliveries did not match any broadcast sent to the subscriber"},
-		"one does not say when it began": {func(r *Run) { r.addCounter("fanout_untimed", "to-10", 1) }, verdict.Invalid, "1 deliveries say no time at which they were sent"},
-		"the server left one out":        {func(r *Run) { r.addCounter("fanout_short", "to-10", 1) }, verdict.Fail, "the server reports that it did not put 1 broadcasts"},
-		"there was none":                 {func(r *Run) { r.Rounds[0].Metrics = nil }, verdict.Invalid, "broadcasts are everywhere"},
+		"one does not say when it began": {func(r *Run) { r.addCounter("fanout_untimed", "to-10", 1) }, verdict.Invalid, "1 deliveries have no send time"},
+		"the server left one out":        {func(r *Run) { r.addCounter("fanout_short", "to-10", 1) }, verdict.Fail, "the server reports that it did not send 1 broadcasts"},
+		"there was none":                 {func(r *Run) { r.Rounds[0].Metrics = nil }, verdict.Invalid, "broadcasts delivered"},
 	} {
 		r := newFanoutRun(10)
 		c.edit(r)

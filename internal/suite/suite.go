@@ -1,6 +1,6 @@
-// Package suite has the kinds of run: the script that makes the load, its requirements, and the meaning of its
-// metrics. No other package depends on the kind of a run. Assessing is a pure function of the files of the runners,
-// so that a verdict can be made again at any time. docs/architecture.md has the parts of a suite.
+// Package suite defines the kinds of run: the script that generates the load, its requirements, and the checks and
+// metrics of its results. No other package depends on the kind of a run. An assessment depends only on the files of a
+// run, so it can be repeated at any time. docs/architecture.md describes the parts of a suite.
 package suite
 
 import (
@@ -34,17 +34,17 @@ type Suite struct {
 	Assess    func(*Run) verdict.Assessment
 	// Metrics returns metrics to compare with other runs, in addition to those of Assess; nil: none.
 	Metrics func(*verdict.Verdict) []verdict.Metric
-	// Next returns the environment of another round, nil if there is enough evidence; a nil func: one round. Only a run
-	// with all runners on this machine has further rounds.
+	// Next returns the environment of the next round; nil ends the run. A nil func means one round. Only a run with all
+	// runners on this machine has further rounds.
 	Next func(*Run) map[string]string
 }
 
-// A Plan states where the plan of a run comes from.
+// A Plan states where the plan of a run is declared.
 type Plan struct {
-	// Known reports whether the settings of plan.Plan are the plan, so that it is known before the script is loaded, and
-	// a merge compares it. Otherwise the script states the plan.
+	// DeclaredLoad reports whether the settings of plan.Plan are the plan, which is thus known before the script is
+	// loaded, and compared by a merge. Otherwise the script declares the plan.
 	DeclaredLoad bool
-	// Profiles holds other defaults (NAME=value) for the settings of plan.Plan, by profile.
+	// Profiles has the defaults (NAME=value) of the settings of plan.Plan, by profile.
 	Profiles map[string][]string
 }
 
@@ -70,17 +70,17 @@ const (
 // Runners states how many runners a suite has, and where they cannot run.
 type Runners struct {
 	Default      int    // 0: 2
-	OneMachine   string // why they cannot be on several machines (--runner K/N)
-	NoKubernetes string // why they cannot be on Kubernetes
+	OneMachine   string // why they cannot run on several machines (--runner K/N); "": they can
+	NoKubernetes string // why they cannot run on Kubernetes; "": they can
 }
 
 // oneRunner is for suites whose script coordinates all streams.
-var oneRunner = Runners{Default: 1, OneMachine: "one runner has to know of all connections"}
+var oneRunner = Runners{Default: 1, OneMachine: "one runner must control all connections"}
 
 // Sampling states how target and host are sampled.
 type Sampling struct {
 	Interval time.Duration // 0: one second
-	Optional bool          // no check needs the samples: unreadable ones are a warning
+	Optional bool          // no check needs the samples, so missing ones are a warning
 }
 
 // A Page states what the documentation, the report and the progress line show.
@@ -97,13 +97,13 @@ var declaredSections = []string{
 	"checks", "actions", "found", "curves", "settings", "processes", "machines", "comparison", "data",
 }
 
-// A Setting is an environment variable that the script reads; its profile holds the default.
+// A Setting is an environment variable that the script reads. The profiles of the script have its defaults.
 type Setting struct{ Name, Help string }
 
 // A Run is the evidence of a run, as a suite reads it.
 type Run verdict.Evidence
 
-// Judge makes the verdict of a run of any suite.
+// Judge returns the verdict of a run of any suite.
 func Judge(e *verdict.Evidence) (*verdict.Verdict, error) {
 	s, err := ByName(e.Rounds[0].Plan)
 	if err != nil {
@@ -114,7 +114,7 @@ func Judge(e *verdict.Evidence) (*verdict.Verdict, error) {
 	return verdict.Judge(e, a), nil
 }
 
-// Layout returns how verdicts of the suite are written and shown.
+// Layout returns the layout of verdicts of the suite.
 func (s *Suite) Layout() verdict.Layout {
 	l := verdict.Layout{Title: strings.ToUpper(s.Name[:1]) + s.Name[1:], Declared: s.Declares(), Page: s.Page.Sections}
 	if l.Page == nil {
@@ -123,16 +123,16 @@ func (s *Suite) Layout() verdict.Layout {
 	return l
 }
 
-// Declares reports whether the script declares stages. Only the suites without settings of their own do not.
+// Declares reports whether the script declares stages. Scripts of suites without settings do not.
 func (s *Suite) Declares() bool { return !s.Plan.DeclaredLoad || len(s.Settings) > 0 }
 
 // all are the suites of `soak run NAME`, sorted by name.
 var all = []Suite{burst, capacity, churn, clusterSuite, fanout, finite, handshake, rampup, resume, slowReaders, storm, throughput, upload, vanish}
 
-// Default returns the suite of a run without a name.
+// Default returns the suite of `soak run` without a name.
 func Default() Suite { return soak }
 
-// All returns the suites that `soak run NAME` names, by name, without Default.
+// All returns the suites of `soak run NAME`, sorted by name. Default is not one of them.
 func All() []Suite { return slices.Clone(all) }
 
 // ByName returns the suite of a plan. A plan of the default suite has no name of a suite.
@@ -142,7 +142,7 @@ func ByName(p plan.Plan) (Suite, error) {
 			return s, nil
 		}
 	}
-	return Suite{}, fmt.Errorf("it is a run of the suite %q, which this version does not know", p.Suite)
+	return Suite{}, fmt.Errorf("it is a run of the suite %q, which this version does not have", p.Suite)
 }
 
 // InPlan returns the name in the field suite of plan.json: "" for the default suite.
@@ -153,7 +153,7 @@ func (s *Suite) InPlan() string {
 	return s.Name
 }
 
-// Check returns an error, one sentence, if a plan is not valid for this suite.
+// Check returns an error if a plan is not valid for the suite.
 func (s *Suite) Check(p plan.Plan) error {
 	if s.Plan.DeclaredLoad {
 		return p.Check()
@@ -161,8 +161,8 @@ func (s *Suite) Check(p plan.Plan) error {
 	return p.CheckDeclared()
 }
 
-// Declared returns the plan of a run that the script of a runner declares; ok is false if the runner's own plan is
-// complete.
+// Declared returns the plan that the script of a runner declares. It is not ok if the script declares none, because the
+// plan of the runner is complete.
 func Declared(s *shard.Shard, runners int) (p plan.Plan, ok bool) {
 	if s.Suite == nil {
 		return p, false
@@ -207,8 +207,8 @@ func Title(v *verdict.Verdict) string {
 	return name + ": " + strings.Join(append(parts, format.Count(p.Runners, "runner")), ", ")
 }
 
-// Metrics returns the numbers of a run that can be compared with those of another one, always the same in the same
-// order for the same plan. Their units are "ms", "MiB", "%" (of a core) or a unit of the suite.
+// Metrics returns the metrics of a run to compare with those of another one. Runs of the same plan have the same
+// metrics in the same order. Units are "ms", "MiB", "%" (of a core) or a unit of the suite.
 func Metrics(v *verdict.Verdict) []verdict.Metric {
 	failed := 0
 	if v.Verdict == verdict.Fail {
@@ -216,7 +216,7 @@ func Metrics(v *verdict.Verdict) []verdict.Metric {
 	}
 	out := []verdict.Metric{fault("failed verdict", uint64(failed))}
 	kind, err := ByName(v.Plan)
-	// A suite may hold no streams, or load them to their breaking point.
+	// Other suites have no streams, or load them up to a breaking point, so their losses are no faults.
 	if err == nil && kind.Plan.DeclaredLoad || slices.ContainsFunc(v.Checks, func(c verdict.Check) bool { return c.ID == verdict.CheckMissed }) {
 		out = append(out, fault("connections refused", clamp.Uint64(v.Connections.Refused)), fault("connections dropped", clamp.Uint64(v.Connections.Dropped)))
 		for _, n := range v.Messages.Each() {

@@ -98,8 +98,8 @@ func TestHelpShowsScriptDefaults(t *testing.T) {
 	}
 }
 
-// questions finds the lines by which a Go file or a template depends on the suite of a run: comparisons of a field Suite with
-// nil, a text or a length, and comparisons with the name of a suite.
+// questions finds the lines by which a Go file or a template depends on the suite of a run: comparisons of a field
+// Suite with nil, a text or a length, and comparisons with the name of a suite.
 func questions() *regexp.Regexp {
 	var names []string
 	for _, s := range append(All(), Default()) {

@@ -32,7 +32,7 @@ func peak(stages []StageResult) (best StageResult, ok bool) {
 	return slices.MaxFunc(stages, func(a, b StageResult) int { return cmp.Compare(a.PerSecond(), b.PerSecond()) }), true
 }
 
-// boundText states what limited a peak: if the load generator was saturated, the service may be able to do more.
+// boundText states what limited a peak. If the load generator was saturated, the peak is a lower bound.
 func boundText(st StageResult) string {
 	switch limit, reason := st.Machine.Limit(); limit {
 	case LimitGenerator:
@@ -60,17 +60,17 @@ func assessThroughput(r *Run) verdict.Assessment {
 	if best, ok := peak(levels); ok {
 		a.Facts = append(a.Facts, verdict.Fact{Name: "peak", Value: sentence("%v answers/s with %s%s", best.PerSecond(), best.Title, boundText(best))})
 		if best.OK.Count() > 0 {
-			least := best.Concurrency
+			lowest := best.Concurrency
 			for _, st := range levels {
 				if st.PerSecond() >= .9*best.PerSecond() {
-					least = min(least, st.Concurrency)
+					lowest = min(lowest, st.Concurrency)
 				}
 			}
-			sufficient := sentence("%v at a time reach nine tenths of it; with more, requests only wait", least)
+			sufficient := sentence("%v at a time reach 90 %% of the peak; with more, requests only wait", lowest)
 			a.Facts = append(a.Facts, verdict.Fact{Name: "enough", Value: sufficient})
 		}
 		a.Metrics = append(a.Metrics, best.rateMetric("peak answers/s"))
-		a.Passed = []string{sentence("%v right answers, %v a second at the peak", sum.OK.Count(), best.PerSecond())}
+		a.Passed = []string{sentence("%v correct answers, %v per second at the peak", sum.OK.Count(), best.PerSecond())}
 	}
 	for _, st := range levels {
 		a.Metrics = append(a.Metrics, st.rateMetric("answers/s with "+st.Title))
@@ -84,7 +84,7 @@ func assessThroughput(r *Run) verdict.Assessment {
 }
 
 func fixedTable(title string, l Limits, stages []StageResult) verdict.Table {
-	t := newTable(title, l.goodMeans(), "stage|requests|failed|answered/s|p95 ms|status|limit")
+	t := newTable(title, l.String(), "stage|requests|failed|answered/s|p95 ms|status|limit")
 	for i, v := range l.fixedLevels(stages) {
 		st := stages[i]
 		status, _ := l.Judge(v)

@@ -26,8 +26,8 @@ var upload = Suite{
 	Assess: assessUpload,
 }
 
-// uploadRate returns the bytes that arrived in a stage, and the duration of the uploads in seconds. In a sequence
-// only the uploads themselves count, not the time between them.
+// uploadRate returns the bytes that arrived in a stage, the duration of the uploads in seconds, and the rate. The time
+// between two sequential uploads does not count.
 func (r *Run) uploadRate(st *StageResult) (bytes, seconds, mbPerSecond float64) {
 	switch st.Kind {
 	case kindSequence:
@@ -43,8 +43,8 @@ func (r *Run) uploadRate(st *StageResult) (bytes, seconds, mbPerSecond float64) 
 
 func assessUpload(r *Run) verdict.Assessment {
 	all, least := r.stages(), r.number("MIN_MB_PER_SECOND")
-	t := newTable("Uploads", "one after the other, by the time of the uploads alone; in parallel, from the first byte to the last",
-		"stage|uploads|whole|failed|MB|seconds|MB/s")
+	t := newTable("Uploads", "seconds: sum of the times of sequential uploads; time from the first byte to the last of parallel uploads",
+		"stage|uploads|complete|failed|MB|seconds|MB/s")
 	var planned, complete int64
 	var rates, lost, slow []string
 	var a verdict.Assessment
@@ -56,7 +56,7 @@ func assessUpload(r *Run) verdict.Assessment {
 		complete += st.OK.Count()
 		t.Add(row(st.Title, st.Stage.Requests, st.OK.Count(), st.Failed.Count(), fmt.Sprintf("%.0f", bytes/1e6), fmt.Sprintf("%.2f", seconds), text)...)
 		if st.OK.Count() < int64(st.Stage.Requests) {
-			lost = append(lost, sentence("%s: %v of %v arrived whole (%s)", st.Title, st.OK.Count(), st.Stage.Requests, mostFrequent(st.Requests)))
+			lost = append(lost, sentence("%s: %v of %v arrived complete (%s)", st.Title, st.OK.Count(), st.Stage.Requests, mostFrequent(st.Requests)))
 		}
 		if rate < least {
 			slow = append(slow, st.Title+": "+text+" MB/s")
@@ -75,16 +75,16 @@ func assessUpload(r *Run) verdict.Assessment {
 	}
 	completed := sentence("%v of %v", complete, planned)
 	a.Checks = []verdict.Check{
-		check(CheckCorrect, "every upload arrived whole", "all", completed, planned > 0 && len(lost) == 0, lost...),
+		check(CheckCorrect, "every upload arrived complete", "all", completed, planned > 0 && len(lost) == 0, lost...),
 		check(CheckRate, "MB/s", limit, strings.Join(rates, " and "), len(slow) == 0, slow...),
 	}
 	a.Tables = []verdict.Table{t}
 	r.addRequests(&a, all, all, total(all))
-	a.Passed = []string{completed + " uploads arrived whole"}
+	a.Passed = []string{completed + " uploads arrived complete"}
 	return a
 }
 
-// mostFrequent returns the most frequent failure in words.
+// mostFrequent describes the most frequent failure.
 func mostFrequent(q *Requests) string {
 	if len(q.Codes) == 0 {
 		return "the others were not finished in time"

@@ -30,11 +30,11 @@ func TestUpload(t *testing.T) {
 
 	v = judge(uploads(uploadParameters).addAnswers("parallel", 3, 900).addAnswers("parallel", 1, 900, shard.TagCode, shard.CodeWrongContent))
 	require.Equal(t, verdict.Fail, v.Verdict)
-	require.Equal(t, []string{"4 × 5 MB in parallel: 3 of 4 arrived whole (wrong answer)"}, v.Reasons)
+	require.Equal(t, []string{"4 × 5 MB in parallel: 3 of 4 arrived complete (wrong answer)"}, v.Reasons)
 
 	v = judge(uploads(uploadParameters).addAnswers("parallel", 3, 900).addCounter(shard.Dropped, "parallel", 1))
 	require.Equal(t, verdict.Fail, v.Verdict)
-	require.Contains(t, v.Reasons[0], "3 of 4 arrived whole (the others were not finished in time)")
+	require.Contains(t, v.Reasons[0], "3 of 4 arrived complete (the others were not finished in time)")
 
 	p := maps.Clone(uploadParameters)
 	p["MIN_MB_PER_SECOND"] = "10"

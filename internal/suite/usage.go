@@ -11,8 +11,8 @@ import (
 // A measurement is the use of a resource in a stage.
 type measurement struct {
 	measured bool
-	share    float64 // of its capacity; of a resource that shows only by its failures: 0, or 1 if it was full
-	text     string  // the use, or why it is not known
+	share    float64 // used share of the capacity; 0 or 1 for a resource that is measured by failures
+	text     string  // the use, or why it is unknown
 }
 
 func (u measurement) cell() string {
@@ -28,8 +28,8 @@ func (u measurement) cell() string {
 const (
 	tooShort     = "the stage was over too soon"
 	noSamples    = "the service is not on this machine, or the stage was over too soon"
-	noPrometheus = "no Prometheus watches the service's machine (PROMETHEUS_URL)"
-	noNginx      = "no nginx on this machine is known to stand before the service"
+	noPrometheus = "no Prometheus scrapes the service's machine (PROMETHEUS_URL)"
+	noNginx      = "no nginx is known in front of the service on this machine"
 )
 
 func unknownValue(reason string) measurement { return measurement{text: "not known: " + reason} }
@@ -38,15 +38,15 @@ func usageOf(share float64, text string, args ...any) measurement {
 	return measurement{true, share, sentence(text, args...)}
 }
 
-// failuresPerFull is the number of requests of a stage for which one failure counts as a full resource.
-const failuresPerFull = 1000
+// requestsPerFailure is the maximum number of requests per failure at which a resource counts as full.
+const requestsPerFailure = 1000
 
-// byFailures measures a resource that shows only by its failures.
+// byFailures measures a resource by the failures that it causes when it is full.
 func byFailures(st *StageResult, failures float64, text string) measurement {
 	switch {
 	case failures == 0:
 		return usageOf(0, "none refused")
-	case failures*failuresPerFull < float64(st.Total()):
+	case failures*requestsPerFailure < float64(st.Total()):
 		return usageOf(0, "%v %s", failures, text)
 	}
 	return usageOf(1, "%v %s", failures, text)
@@ -61,9 +61,9 @@ const (
 	otherPrograms = "others and the kernel" // the kernel's share is its work for packets
 )
 
-// mostCPU returns the user of at least half of the CPU time spent on the service's cores. CPU time of unknown processes is
-// never attributed to the service.
-func (m Machine) mostCPU() string {
+// mainUser returns the user of at least half of the CPU time spent on the service's cores. CPU time of unknown
+// processes is never attributed to the service.
+func (m Machine) mainUser() string {
 	busy, otherUse, _ := m.serviceCores()
 	half := busy * m.Usage.TargetCores / 2
 	switch {
@@ -77,8 +77,8 @@ func (m Machine) mostCPU() string {
 	return byUnknown
 }
 
-// serviceCores returns the busy share of the service's cores, and how many cores others than service and generator used of
-// them; or why that is not known.
+// serviceCores returns the busy share of the service's cores, and how many of them programs other than service and
+// generator used; or why that is unknown.
 func (m Machine) serviceCores() (busy, otherUse float64, reason string) {
 	total, cores := m.Host/100, m.Usage.TargetCores
 	service := (m.Backend + m.Nginx) / 100
@@ -104,28 +104,28 @@ func cpuOf(user string) func(*StageResult) measurement {
 		switch {
 		case reason != "":
 			return unknownValue(reason)
-		case user == byPrograms && !m.Usage.Inside: // a backend that is not ours counts as others
+		case user == byPrograms && !m.Usage.Inside: // another service is not distinguished from other programs
 			return unknownValue(noSamples)
 		case user == byService && !m.Usage.Inside && service == 0:
 			return unknownValue("no process of the service was found")
 		}
-		most, share := m.mostCPU(), busy
-		if most != user {
+		mainUser, share := m.mainUser(), busy
+		if mainUser != user {
 			share = 0
 		}
 		switch {
 		case user == byPrograms:
 			return usageOf(share, "%s busy, %.0f %% of a core by %s", percent(busy), raw(max(100*otherUse, 0)), otherPrograms)
-		case most == user:
+		case mainUser == user:
 			return usageOf(share, "%s busy%s", percent(busy), m.coreUsers())
 		case user == byService:
 			return usageOf(share, "%.0f %% of a core, of cores that were %s busy", raw(service), percent(busy))
 		}
-		return usageOf(share, "%s busy, most of it by %s", percent(busy), most)
+		return usageOf(share, "%s busy, most of it by %s", percent(busy), mainUser)
 	}
 }
 
-// coreUsers names the known users of the service's cores, in brackets.
+// coreUsers lists the known users of the service's cores in parentheses.
 func (m Machine) coreUsers() string {
 	_, otherUse, _ := m.serviceCores()
 	var parts []string
@@ -172,7 +172,7 @@ func memoryUse(st *StageResult) measurement {
 	t := st.Machine.Usage
 	switch {
 	case t.Killed > 0:
-		return usageOf(1, "the kernel killed %s for want of it", format.Plural(int(t.Killed), "process", "processes"))
+		return usageOf(1, "the kernel killed %s that ran out of it", format.Plural(int(t.Killed), "process", "processes"))
 	case !t.Host || t.Memory == 0 || t.Available == 0:
 		return unknownValue(noPrometheus)
 	}
@@ -187,11 +187,11 @@ func bandwidth(st *StageResult) measurement {
 	case t.Loopback:
 		return usageOf(0, "over loopback, which has no limit")
 	case packets > 0:
-		return usageOf(1, "AWS held back or dropped %s", format.Count(int(packets), "packet"))
+		return usageOf(1, "AWS delayed or dropped %s", format.Count(int(packets), "packet"))
 	case t.Link >= 0:
 		return usageOf(t.Link, "%s of this machine's network cards", percent(t.Link))
 	case t.Allowed:
-		return usageOf(0, "AWS held nothing back")
+		return usageOf(0, "AWS delayed no packets")
 	}
 	return unknownValue("neither network cards nor AWS report the capacity")
 }

@@ -33,12 +33,12 @@ var vanish = Suite{
 }
 
 func assessVanish(r *Run) verdict.Assessment {
-	m, open := r.Rounds[0], r.streamsOf(r.isNotEvery)
+	m, open := r.Rounds[0], r.streamsOf(r.isNotSelected)
 	w := r.streamGauge(m)
 	a := verdict.Assessment{
 		Streams: open, Warnings: open.Warnings,
 		Checks: slices.Concat([]verdict.Check{everyStream(m)}, bystanderFaults(open), open.Agreement(),
-			[]verdict.Check{r.checkBystandersKept(open), w.allVanished(), w.countsStreams(), w.checkNoticed()}),
+			[]verdict.Check{r.checkBystanders(open), w.allVanished(), w.countsStreams(), w.checkNoticed()}),
 		Facts: append([]verdict.Fact{
 			{Name: "vanished", Value: sentence("%v of %v clients, at once", w.vanished, m.Plan.Connections)},
 			{Name: "noticed", Value: fmt.Sprintf("half of them after %s, 99 %% after %s, all after %s", w.fallText(.5), w.fallText(.99), w.fallText(1))},
@@ -57,15 +57,15 @@ func assessVanish(r *Run) verdict.Assessment {
 
 // A streamGauge is the service's gauge of its open streams while clients vanished.
 type streamGauge struct {
-	name              string // "": none was named
+	name              string // "": GAUGE is not set
 	planned, vanished int    // streams
 	limit             time.Duration
-	base, before      float64   // without streams, and with all of them
-	moved             float64   // by itself, right before they vanished
-	unit              float64   // by how much it rises with a stream
-	sampled           bool      // there were samples before they vanished
-	counter           bool      // it never falls
-	readings          []reading // afterwards
+	base, before      float64   // value without streams, and with all of them
+	moved             float64   // change in settleTime before clients vanished
+	unit              float64   // increase per stream
+	sampled           bool      // there are samples before clients vanished
+	counter           bool      // GAUGE is a counter
+	readings          []reading // readings after clients vanished
 }
 
 type reading struct {
@@ -73,10 +73,10 @@ type reading struct {
 	value float64
 }
 
-// settleTime is the time before clients vanish in which the gauge must not move.
+// settleTime is the time before clients vanish in which the gauge must not change.
 const settleTime = 2 * time.Second
 
-// streamGauge reads the samples. They are a second wide: a reading is noted when its second is over.
+// streamGauge evaluates the samples of the gauge. A sample counts at the end of its second.
 func (r *Run) streamGauge(m *shard.Merged) (w streamGauge) {
 	drops := sumsByStage(m, "vanish_vanished")["vanished"]
 	w = streamGauge{name: r.parameter("GAUGE"), vanished: int(drops.Sum), limit: time.Duration(r.number("NOTICE_SECONDS")) * time.Second}
@@ -88,7 +88,7 @@ func (r *Run) streamGauge(m *shard.Merged) (w streamGauge) {
 	}
 	w.counter = r.counterGauge()
 	vanishedAt := time.UnixMicro(drops.FirstUS)
-	least, most := math.Inf(1), math.Inf(-1)
+	lowest, highest := math.Inf(1), math.Inf(-1)
 	for i, s := range r.Samples {
 		v, ok := gaugeOf(s, r.parameter("GAUGE"))
 		at := endOf(s)
@@ -99,18 +99,19 @@ func (r *Run) streamGauge(m *shard.Merged) (w streamGauge) {
 		case after <= 0:
 			w.before, w.sampled = v, true
 			if after > -settleTime {
-				least, most = min(least, v), max(most, v)
+				lowest, highest = min(lowest, v), max(highest, v)
 			}
 		case after <= w.limit:
 			w.readings = append(w.readings, reading{after, v})
 		}
 	}
-	w.moved = max(most-least, 0)
+	w.moved = max(highest-lowest, 0)
 	w.unit = (w.before - w.base) / float64(max(m.Plan.Connections, 1))
 	return w
 }
 
-// gaugeOf returns the gauge in a sample: by default the open streams of our own backend.
+// gaugeOf returns the value of the gauge in a sample. Without a name it is the number of open streams of our own
+// backend.
 func gaugeOf(s resources.Sample, name string) (v float64, ok bool) {
 	switch {
 	case name == "":
@@ -121,8 +122,8 @@ func gaugeOf(s resources.Sample, name string) (v float64, ok bool) {
 	return *s.Gauge, true
 }
 
-// fallTime returns when the gauge had fallen by a share of the vanished clients for good: a reading of a part of the service, or of a
-// restart, is followed by a higher one.
+// fallTime returns the time from which the gauge stayed lower by a share of the vanished clients. A low reading that is
+// followed by a higher one does not count: it is of a part of the service, or of a restart.
 func (w *streamGauge) fallTime(share float64) (after time.Duration, ok bool) {
 	if !w.isGauge() || w.vanished == 0 {
 		return 0, false
@@ -147,12 +148,13 @@ func (w *streamGauge) last() float64 {
 	return w.before
 }
 
-// lowerBound returns the lowest possible value while the other streams are open. A lower one is not of all streams, or others left.
+// lowerBound returns the lowest possible value while the other streams are open. A lower one excludes some of them, or
+// other users of the service have disconnected.
 func (w *streamGauge) lowerBound() float64 {
 	return w.before - (float64(w.vanished)+.5)*w.unit - w.slack()
 }
 
-// slack returns the tolerated unexplained change.
+// slack returns the tolerance for changes of the gauge by other causes.
 func (w *streamGauge) slack() float64 { return w.unit * max(1, float64(w.vanished)/20) }
 
 // fallText formats fallTime.
@@ -163,18 +165,18 @@ func (w *streamGauge) fallText(share float64) string {
 	return "–"
 }
 
-// rises is the least increase per stream of a gauge of open streams.
-const rises = .95
+// minUnit is the minimum increase per stream of a gauge of open streams.
+const minUnit = .95
 
 func (w *streamGauge) isGauge() bool {
-	return w.sampled && !w.counter && w.unit >= rises && w.moved < w.slack() && !w.hasRisen() && !w.isStale()
+	return w.sampled && !w.counter && w.unit >= minUnit && w.moved < w.slack() && !w.hasRisen() && !w.isStale()
 }
 
-// longestGap is the longest time without a reading before the end.
-const longestGap = 10 * time.Second
+// maxGap is the maximum time without a reading before the end.
+const maxGap = 10 * time.Second
 
 // isStale reports whether there were no readings at the end.
-func (w *streamGauge) isStale() bool { return len(w.readings) == 0 || w.limit-w.lastAt() > longestGap }
+func (w *streamGauge) isStale() bool { return len(w.readings) == 0 || w.limit-w.lastAt() > maxGap }
 
 // lastAt returns the time of the last reading after clients vanished.
 func (w *streamGauge) lastAt() time.Duration {
@@ -184,16 +186,17 @@ func (w *streamGauge) lastAt() time.Duration {
 	return 0
 }
 
-// hasRisen reports whether the gauge rose after clients vanished: it had not been read with all streams.
+// hasRisen reports whether the gauge rose after clients vanished, so that it had not been read while all streams were
+// open.
 func (w *streamGauge) hasRisen() bool {
-	most := w.slack()
-	if w.unit < rises {
-		most = rises
+	tolerance := w.slack()
+	if w.unit < minUnit {
+		tolerance = minUnit
 	}
-	return slices.ContainsFunc(w.readings, func(r reading) bool { return r.value >= w.before+most })
+	return slices.ContainsFunc(w.readings, func(r reading) bool { return r.value >= w.before+tolerance })
 }
 
-// countsStreams turns a pass into invalid if it is not known whether the gauge counts the streams.
+// countsStreams returns the check that the gauge counts the open streams. An unmet check turns a pass into invalid.
 func (w *streamGauge) countsStreams() verdict.Check {
 	c := check(CheckGauge, "the gauge counts the streams", "one more for each", sentence("%v, %v with all streams", w.base, w.before), w.isGauge())
 	if !w.sampled {
@@ -204,20 +207,20 @@ func (w *streamGauge) countsStreams() verdict.Check {
 	case c.Pass:
 		return c.Inconclusive()
 	case w.name == "":
-		reason = "the gauge was never seen: GAUGE has to name that of a described service, a metric of BACKEND_URL/metrics, or PromQL with PROMETHEUS_URL"
+		reason = "the gauge is unknown: for a described service, set GAUGE to a metric of BACKEND_URL/metrics, or to PromQL with PROMETHEUS_URL"
 	case !w.sampled:
-		reason = fmt.Sprintf("the gauge %s was never seen: name one of BACKEND_URL/metrics, or PromQL with PROMETHEUS_URL (GAUGE)", w.name)
+		reason = fmt.Sprintf("the gauge %s has no samples; set GAUGE to a metric of BACKEND_URL/metrics, or to PromQL with PROMETHEUS_URL", w.name)
 	case w.counter:
 		reason = counterReason(w.name, "the streams that are open")
 	case w.isStale():
-		reason = sentence("the gauge %s was last seen %v before the end, so its last value is not known", w.name, w.limit-w.lastAt())
+		reason = sentence("the gauge %s was last read %v before the end, so its last value is unknown", w.name, w.limit-w.lastAt())
 	case w.hasRisen():
-		reason = sentence("the gauge %s was %v when the clients vanished, and rose after that: it is read too seldom, so let the streams be open before "+
-			"for longer than Prometheus's scrape interval (STEADY_SECONDS), or others use the service too", w.name, w.before)
-	case w.unit < rises:
+		reason = sentence("the gauge %s was %v when the clients vanished, and rose afterwards: other clients use the service, or the gauge is read too seldom; "+
+			"set STEADY_SECONDS above the scrape interval of Prometheus", w.name, w.before)
+	case w.unit < minUnit:
 		reason = sentence("the gauge %s does not count the streams: it went from %v to %v while they opened", w.name, w.base, w.before)
 	default:
-		reason = sentence("the gauge %s moved by %v right before the clients vanished: others use the service, or it is read too seldom", w.name, w.moved)
+		reason = sentence("the gauge %s changed by %v right before the clients vanished: other clients use the service, or the gauge is read too seldom", w.name, w.moved)
 	}
 	c.Reasons = []string{reason}
 	return c.Inconclusive()
@@ -225,7 +228,7 @@ func (w *streamGauge) countsStreams() verdict.Check {
 
 func (w *streamGauge) allVanished() verdict.Check {
 	return allOf(CheckVanished, "clients vanished", w.vanished, w.planned,
-		"only %v of %v clients vanished: the streams of the others were not open, or this system cannot do it (k6's log says)")
+		"only %v of %v clients vanished: the streams of the others were not open, or this system does not support it (see the log of k6)")
 }
 
 func (w *streamGauge) checkNoticed() verdict.Check {
@@ -239,22 +242,22 @@ func (w *streamGauge) checkNoticed() verdict.Check {
 		return c.Inconclusive()
 	case last < w.lowerBound():
 		c.Actual = "not known"
-		c.Reasons = []string{sentence("the gauge %s fell by %v, and only %v clients had vanished: it was not of all streams, or others used the service, too",
+		c.Reasons = []string{sentence("the gauge %s fell by %v, but only %v clients had vanished: it does not count all streams, or other clients use the service",
 			w.name, w.before-last, w.vanished)}
 		return c.Inconclusive()
 	default:
 		counted := max(float64(w.vanished)-(w.before-last)/w.unit, 0)
-		c.Actual = count(counted) + " of them still counted"
-		c.Reasons = []string{sentence("%v after %v clients had vanished the service still counts %v of them as open (%s): TCP gives up after some 15 minutes "+
-			"by itself; set TCP_USER_TIMEOUT, or net.ipv4.tcp_retries2 on its machine", w.limit, w.vanished, counted, w.name)}
+		c.Actual = count(counted) + " still counted"
+		c.Reasons = []string{sentence("%v after %v clients had vanished the service still counts %v of them as open (%s): TCP itself gives up after some "+
+			"15 minutes; set TCP_USER_TIMEOUT, or net.ipv4.tcp_retries2 on its machine", w.limit, w.vanished, counted, w.name)}
 	}
 	return c
 }
 
-// maxReadings bounds a table of readings.
+// maxReadings limits the rows of a table of readings.
 const maxReadings = 30
 
-// table returns each reading at which the gauge changed.
+// table returns the readings at which the gauge changed, and the last one.
 func (w *streamGauge) table() verdict.Table {
 	t := newTable("The gauge after clients vanished", cmp.Or(w.name, "not known")+", read once a second, or as often as Prometheus scrapes it", "seconds after|gauge")
 	t.Add("before", count(w.before))

@@ -13,21 +13,21 @@ import (
 // An ActionResult is the result of an action (--at), as `soak run` recorded it in run.json.
 type ActionResult struct {
 	plan.Action
-	StartedUnix float64 `json:"started_unix_s,omitempty"` // 0: it did not begin
+	StartedUnix float64 `json:"started_unix_s,omitempty"` // 0: the command was not started
 	EndedUnix   float64 `json:"ended_unix_s,omitempty"`
-	ExitCode    int     `json:"exit_code"`         // -1: a signal ended it, or it did not begin
-	Problem     string  `json:"problem,omitempty"` // why it did not run to its own end, in words; "": it did
-	Output      string  `json:"output,omitempty"`  // the end of what it wrote; its log has all
+	ExitCode    int     `json:"exit_code"`         // -1: a signal ended the command, or it was not started
+	Problem     string  `json:"problem,omitempty"` // why the command did not run to its end; "": it did
+	Output      string  `json:"output,omitempty"`  // the last part of the output; the log of the action has all of it
 }
 
 // Started reports whether the command was started.
 func (a *ActionResult) Started() bool { return a.StartedUnix > 0 }
 
-// Well reports whether the command ran to its end and succeeded.
-func (a *ActionResult) Well() bool { return a.Started() && a.Problem == "" && a.ExitCode == 0 }
+// Succeeded reports whether the command ran to its end and exited with code 0.
+func (a *ActionResult) Succeeded() bool { return a.Started() && a.Problem == "" && a.ExitCode == 0 }
 
-// EndText describes how the action ended.
-func (a *ActionResult) EndText() string {
+// Ending describes how the action ended.
+func (a *ActionResult) Ending() string {
 	switch {
 	case a.Problem != "":
 		return a.Problem
@@ -46,7 +46,7 @@ func secondsBetween(from, to float64) time.Duration {
 
 // sentence describes what happened to a failed action.
 func (a *ActionResult) sentence() string {
-	text := fmt.Sprintf("the action %s (%s, at %s) failed: %s", a.Name, a.Command, format.Duration(a.At), a.EndText())
+	text := fmt.Sprintf("the action %s (%s, at %s) failed: %s", a.Name, a.Command, format.Duration(a.At), a.Ending())
 	if lines := strings.Split(strings.TrimSpace(a.Output), "\n"); lines[len(lines)-1] != "" {
 		text += "; last line of its output: " + lines[len(lines)-1]
 	}
@@ -56,19 +56,19 @@ func (a *ActionResult) sentence() string {
 // An Action is an action of a run, with its effect on the streams or responses.
 type Action struct {
 	ActionResult
-	Effect    *Effect         `json:"effect,omitempty"`    // nil: it did not begin, or the run held no streams
-	Responses *ResponseEffect `json:"responses,omitempty"` // nil: it did not begin, or there were none
+	Effect    *Effect         `json:"effect,omitempty"`    // nil: the action was not started, or the run had no event streams
+	Responses *ResponseEffect `json:"responses,omitempty"` // nil: the action was not started, or the run had no responses
 }
 
-// actionChecks returns a check for each action: it must succeed, because a run whose deploy failed did not test a
-// deploy. An unmet check makes a pass invalid, and does not excuse a fault of the service.
+// actionChecks returns the check that all actions succeeded, because a run whose deploy failed did not test a deploy.
+// An unmet check turns a pass into invalid; a fail stays a fail.
 func (e *Evidence) actionChecks() []Check {
 	if len(e.Actions) == 0 {
 		return nil
 	}
 	var failed []string
 	for i := range e.Actions {
-		if !e.Actions[i].Well() {
+		if !e.Actions[i].Succeeded() {
 			failed = append(failed, e.Actions[i].sentence())
 		}
 	}

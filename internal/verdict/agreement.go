@@ -16,12 +16,12 @@ func (s *Streams) Agreement() (out []Check) {
 		limit, actual := "agrees", first(unexplained, "agrees")
 		if s.Server.Confirms {
 			limit = "agrees, except for faults found"
-			actual = "differs on " + format.Plural(s.disagree.total(), "stream", "streams") + ", where faults were found"
+			actual = "differs on " + format.Plural(s.differences.total(), "stream", "streams") + ", where faults were found"
 		}
 		out = append(out, Check{
 			ID: CheckOwnCount, Name: "server's own count", Limit: limit, Actual: actual, Pass: len(unexplained) == 0, Why: "a difference means a loss or a miscount",
 			Reasons: unexplained,
-		}.notJudgedIf(s.Connections.Opened == 0, noneOpened).notJudgedIf(s.allEndedEarly(), allEarly))
+		}.notJudgedIf(s.Connections.Opened == 0, reasonNoStream).notJudgedIf(s.allEndedEarly(), reasonEndedEarly))
 	}
 	var failed []string
 	var total int64
@@ -33,32 +33,32 @@ func (s *Streams) Agreement() (out []Check) {
 	}
 	ran := len(s.m.Checks) > 0
 	failed = append(failed, s.missingChecks()...)
-	script := Check{
+	scriptCheck := Check{
 		ID: CheckScript, Name: "script checks", Limit: "all pass", Actual: first(failed, fmt.Sprintf("%d of %d", total, total)),
 		Pass: len(failed) == 0, Why: "connect, disconnect and the script's own count", weight: byClock,
-		faults:  faults{unheld, maxFailedConnections(s.m)},
-		loaded:  true, // a script that looks for the breaking point makes no checks
-		Reasons: failed,
+		faults:        faults{earlyEnd, maxFailedConnections(s.m)},
+		loadDependent: true, // a script that looks for the breaking point makes no checks
+		Reasons:       failed,
 	}
 	switch {
 	case !ran && s.allEndedEarly():
-		script = script.NotJudged(allEarly)
+		scriptCheck = scriptCheck.NotJudged(reasonEndedEarly)
 	case !ran && s.observed() == 0:
-		script = script.NotJudged(noneObserved)
+		scriptCheck = scriptCheck.NotJudged(reasonUnobserved)
 	}
-	return append(out, script)
+	return append(out, scriptCheck)
 }
 
-// allEarly states why checks made at the end of a stream are not judged.
-const allEarly = "all runners ended early"
+// reasonEndedEarly is the reason for not judging checks that are made at the end of a stream.
+const reasonEndedEarly = "all runners ended early"
 
 // allEndedEarly reports whether no client was watched to the end of the run.
 func (s *Streams) allEndedEarly() bool {
 	return s.Connections.Planned > 0 && s.Connections.Unwatched == s.Connections.Planned
 }
 
-// maxFailedConnections returns for how many connections a check did not pass at most. Connections that did not open
-// or were cut fail it, or do not reach it.
+// maxFailedConnections returns the number of connections without a pass of the script check that passed least often.
+// Connections that did not open or were disconnected fail a check, or do not reach it.
 func maxFailedConnections(m *shard.Merged) (count uint64) {
 	for _, c := range m.Checks {
 		count = max(count, uint64(max(int64(m.Plan.Connections)-c.Passes, 0)))
@@ -66,8 +66,8 @@ func maxFailedConnections(m *shard.Merged) (count uint64) {
 	return count
 }
 
-// missingChecks returns the checks that were not made for every observed client: a check that was never made cannot
-// fail. Runners that ended early may not have reached it.
+// missingChecks describes the script checks that did not run once per observed client: a check that did not run cannot fail.
+// Runners that ended early may not have reached a check.
 func (s *Streams) missingChecks() (out []string) {
 	observed := s.observed()
 	for _, c := range s.m.Checks {
@@ -82,8 +82,8 @@ func (s *Streams) missingChecks() (out []string) {
 	return out
 }
 
-// sentMore reports whether the server sent more noops than arrived, by its own ledger. Duplicates count as arrived:
-// if the service has a shorter interval than planned, the clock counts each additional noop as one.
+// sentMore reports whether the server's ledger lists more messages than arrived. Duplicates count as arrived: if the
+// service has a shorter interval than planned, the count by interval takes each additional message for a duplicate.
 func (e *ServerEntry) sentMore(r *shard.Connection) bool {
 	switch {
 	case e == nil || r.Streams == 0 || idInUse(r):
@@ -94,10 +94,11 @@ func (e *ServerEntry) sentMore(r *shard.Connection) bool {
 	return e.First <= 1 && e.Sent > r.Received+r.Corrupted+r.Duplicated
 }
 
-// compare compares a connection with the server's entry. It returns how many noops the server sent after the last one
-// that arrived, how many of these the client's own count did not find missing, and a mismatch of any other kind. If our client
-// never had a stream, or got one only after another client had used the id, the entry is that client's.
-func (s *Streams) compare(r *shard.Connection, e *ServerEntry) (sent, unseen uint64, d difference) {
+// compare compares a connection with the server's entry. sent is the number of messages that the server sent after the
+// last one that arrived. unnoticed is how many of these the client did not count as missing. d is a mismatch of any
+// other kind. An entry belongs to another client, and is ignored, if that client used the id before ours, or ours had
+// no stream.
+func (s *Streams) compare(r *shard.Connection, e *ServerEntry) (sent, unnoticed uint64, d difference) {
 	if s.server == nil || r.Streams == 0 || idInUse(r) {
 		return 0, 0, d
 	}
@@ -111,7 +112,7 @@ func (s *Streams) compare(r *shard.Connection, e *ServerEntry) (sent, unseen uin
 	s.Server.Sent += e.Sent
 	s.Runners[r.Runner].ServerSent += e.Sent
 	if isDisconnected(r) && e.Sent >= r.Arrived()+r.Messages {
-		return 0, 0, d // noops that were on their way when the client lost its stream count as undetectable
+		return 0, 0, d // messages that were in transit when the client lost its stream count as undetectable
 	}
 	if !r.Numbered && r.Received > 0 {
 		return s.compareCount(r, e)
@@ -132,11 +133,11 @@ func (s *Streams) compare(r *shard.Connection, e *ServerEntry) (sent, unseen uin
 	return sent, sent - min(sent, r.Tail), d
 }
 
-// compareCount compares noops without numbers, as compare does.
-func (s *Streams) compareCount(r *shard.Connection, e *ServerEntry) (sent, unseen uint64, d difference) {
+// compareCount is compare for messages without numbers.
+func (s *Streams) compareCount(r *shard.Connection, e *ServerEntry) (sent, unnoticed uint64, d difference) {
 	arrived := r.Received + r.Corrupted
 	switch {
-	case e.First > 1: // the server counted before this run, too
+	case e.First > 1: // the server's count includes messages sent before this run
 		return 0, 0, d
 	case e.Sent < arrived:
 		return 0, 0, differsBy(e, s.m.Service.Noun()+"s", arrived)
@@ -145,7 +146,8 @@ func (s *Streams) compareCount(r *shard.Connection, e *ServerEntry) (sent, unsee
 	return missing - min(missing, r.Lost+r.Unsent), missing - min(missing, r.Missed()), d
 }
 
-// A difference is a mismatch between the server's ledger and the client's, on one connection. The zero value is none.
+// A difference is a mismatch between the server's ledger and the client's, on one connection. The zero value is no
+// mismatch.
 type difference struct {
 	kind differenceKind
 	text string
@@ -154,7 +156,7 @@ type difference struct {
 type differenceKind int
 
 const (
-	differsNot     differenceKind = iota
+	noDifference   differenceKind = iota
 	differsNoEntry                // the server's ledger has no entry for the connection
 	differsLast                   // a number arrived that is higher than the last one in the server's ledger
 	differsSent                   // the counts differ
@@ -172,7 +174,7 @@ type differences struct {
 }
 
 func (d *differences) add(one difference) {
-	if one.kind == differsNot {
+	if one.kind == noDifference {
 		return
 	}
 	if d.count[one.kind]++; d.count[one.kind] == 1 {

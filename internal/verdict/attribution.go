@@ -16,18 +16,21 @@ type Signal string
 
 // The signals, each with its threshold.
 const (
-	// SignalControl: the control group was late by over half of LATE_MS at the same time, and by as much as the fault needs.
+	// SignalControl means that the control group was late at the same time: by over half of LATE_MS, or by the delay
+	// that causes the fault.
 	SignalControl Signal = "control-group"
-	// SignalStall: without a control group, a runner once woke up late by over half of LATE_MS, or by as much as the fault needs.
+	// SignalStall means that there was no control group, and a runner woke up late: by over half of LATE_MS, or by the
+	// delay that causes the fault.
 	SignalStall Signal = "stall"
-	// SignalPackets: AWS dropped packets of the runner's machine in at least half of the time.
+	// SignalPackets means that AWS dropped packets of the runner's machine in the second half of the silence.
 	SignalPackets Signal = "dropped-packets"
-	// SignalSteal means that the hypervisor used the CPU of the runner's machine in at least half of the time, and
+	// SignalSteal means that the hypervisor used the CPU of the runner's machine in the second half of the delay, and
 	// that no control group was on time.
 	SignalSteal Signal = "steal"
-	// SignalWait: threads of the runners waited for a CPU for over 5 % of the time, and for longer than they computed.
+	// SignalWait means that threads of the runners waited for a CPU for over 5 % of the run, and for longer than they
+	// used one.
 	SignalWait Signal = "cpu-wait"
-	// SignalGenerator: a suite measured the delay of the load generator itself.
+	// SignalGenerator means that a suite measured the delay of the load generator itself.
 	SignalGenerator Signal = "generator"
 )
 
@@ -35,13 +38,13 @@ const (
 type fault int
 
 const (
-	noFault  fault = iota
-	unopened       // a connect that timed out
-	unheld         // such a connect, or a stream that became silent
-	unserved       // messages that such a stream was expected to receive
-	delayed        // a message that arrived late
-	outage         // a time without a stream, or without an event, over its limit
-	overdue        // a stream that was open for longer than its lifetime
+	noFault        fault = iota
+	connectTimeout       // a connect that timed out
+	earlyEnd             // such a connect, or a stream that became silent
+	missedMessage        // messages that such a stream was expected to receive
+	lateMessage          // a message that arrived late
+	longOutage           // a time without a stream, or without an event, over its limit
+	overdueStream        // a stream that was open for longer than its lifetime
 	faultKinds
 )
 
@@ -51,17 +54,17 @@ type faults struct {
 	n    uint64
 }
 
-// rules states which faults each signal may explain. No signal explains a refusal, a reset or a wrong message: the service sent
-// them. None explains a numbered message that is missing on a stream that continued: TCP loses nothing. SignalWait explains no
-// fault: many short waits make no message late.
+// rules states which faults each signal may explain. No signal explains a refusal, a reset or a wrong message, because
+// the service sent it. No signal explains a numbered message that is missing on a stream that continued, because TCP
+// loses no data. SignalWait explains no fault, because many short waits do not make a message late.
 var rules = []struct {
 	signal   Signal
 	explains []fault
 }{
-	{SignalControl, []fault{delayed, unheld, unserved, outage, overdue}}, // unheld and unserved only if counted by interval
-	{SignalStall, []fault{delayed, outage, overdue}},
-	{SignalPackets, []fault{unopened, unheld, unserved, delayed}},
-	{SignalSteal, []fault{delayed}},
+	{SignalControl, []fault{lateMessage, earlyEnd, missedMessage, longOutage, overdueStream}}, // earlyEnd and missedMessage only if counted by interval
+	{SignalStall, []fault{lateMessage, longOutage, overdueStream}},
+	{SignalPackets, []fault{connectTimeout, earlyEnd, missedMessage, lateMessage}},
+	{SignalSteal, []fault{lateMessage}},
 	{SignalWait, nil},
 }
 
@@ -103,28 +106,28 @@ func (e explanations) attribute(c Check) Check {
 	return c.Inconclusive()
 }
 
-// attribute returns the check as inconclusive if the control group, or without one the stalls of the runners, explain its faults;
-// kinds are those of the findings of a check that rests on the interval.
+// attribute returns the check as inconclusive if the control group explains its faults. Without a control group the
+// stalls of the runners decide. kinds are the kinds of findings of a check that depends on the interval.
 func (s *Streams) attribute(c Check, kinds ...ledger.Kind) Check {
 	e := explanations{}
 	switch c.faults.kind {
-	case delayed:
-		e.add(s.Control.signal(), delayed, s.lateByGenerator())
-	case unheld, unserved:
+	case lateMessage:
+		e.add(s.Control.signal(), lateMessage, s.lateByGenerator())
+	case earlyEnd, missedMessage:
 		if c.weight == byClock && !c.Pass && s.whileControlLate(kinds) {
 			e.add(SignalControl, c.faults.kind, c.faults.n)
 			c.Reasons = []string{fmt.Sprintf("%s: %s, the limit is %s; the control group was late at the same times, by up to %s, so %s may be the cause",
 				c.Name, c.Actual, c.Limit, format.Duration(s.Control.saturated), s.Control.suspect())}
 		}
-	case overdue:
+	case overdueStream:
 		for r := range s.Records() {
 			for _, f := range r.Findings {
 				if delay, signal := s.delayOf(r.Runner, f.At, f.At); f.Kind == ledger.KindOverdue && delay > s.m.Plan.LateLimit()/2 {
-					e.add(signal, overdue, 1)
+					e.add(signal, overdueStream, 1)
 				}
 			}
 		}
-	case noFault, unopened, outage, faultKinds:
+	case noFault, connectTimeout, longOutage, faultKinds:
 	}
 	return e.attribute(c)
 }
@@ -138,7 +141,7 @@ func (s *Streams) lateByGenerator() uint64 {
 		}
 		return 0
 	}
-	unexplainedLate := c.LateWithoutGroup + c.unstalled
+	unexplainedLate := c.LateWithoutGroup + c.unexplained
 	if rest := late - min(late, c.LateWithGroup+c.LateWithoutGroup+c.LateUnknown); rest > 0 && !s.undecidedStalled() {
 		unexplainedLate += rest // of runners without a control group that decides
 	}
@@ -152,7 +155,8 @@ func (s *Streams) undecidedStalled() bool {
 	})
 }
 
-// whileControlLate reports whether the control group was late at each fault of these kinds, by as much as the fault needs.
+// whileControlLate reports whether the control group was late at each fault of these kinds, by as much as the fault
+// needs.
 func (s *Streams) whileControlLate(kinds []ledger.Kind) bool {
 	if !s.Control.decides() {
 		return false
@@ -177,7 +181,8 @@ func (s *Streams) whileControlLate(kinds []ledger.Kind) bool {
 	return found
 }
 
-// lists reports whether the findings of a record name all of its faults of these kinds. Late messages may fill the list.
+// lists reports whether the findings of a record list all of its faults of these kinds. The list has a limited length,
+// which late messages may use up.
 func lists(r *shard.Connection, kinds []ledger.Kind) bool {
 	if r.Unlisted == 0 || !slices.Contains(kinds, ledger.KindTail) {
 		return r.Unlisted == 0
@@ -193,22 +198,23 @@ func lists(r *shard.Connection, kinds []ledger.Kind) bool {
 	return missing >= r.Lost+r.Unsent+r.Tail
 }
 
-// minDelay returns the shortest delay that causes a fault on a stream whose messages were all sent on time.
+// minDelay returns the minimum delay that causes a fault on a stream whose messages were all sent on time.
 func (s *Streams) minDelay(r *shard.Connection, f ledger.Finding) time.Duration {
 	interval := s.m.Plan.Interval()
 	switch slots := float64(min(f.Count, 1<<20)); {
 	case f.Kind == ledger.KindDropped:
 		interval = cmp.Or(s.m.Service.Heartbeat(), interval)
 		return f.At - max(r.LastAt, r.OpenedAt) - interval*3/2
-	case f.Kind == ledger.KindUnsent: // a slot is empty only if its message arrived half an interval later
+	case f.Kind == ledger.KindUnsent: // a slot is empty only if its message was over half an interval late
 		return time.Duration((slots - .5) * float64(interval))
-	case slots > 1: // the last one may have been due a moment before the end
+	case slots > 1: // the last message may have been due a moment before the end
 		return time.Duration((slots - 1) * float64(interval))
 	}
 	return 0
 }
 
-// delayOf returns by how much the generator, or the network to the reference, may have delayed a client in a time without events.
+// delayOf returns by how much the load generator, or the network to the reference target, may have delayed a client
+// between two instants, and the signal that shows it.
 func (s *Streams) delayOf(runner int, from, to ledger.Instant) (time.Duration, Signal) {
 	r := &s.m.Runners[runner]
 	group := r.Controlled

@@ -12,23 +12,23 @@ import (
 // The kinds of evidence, from the strongest.
 const (
 	ByPublisher   = "publisher"   // the run's publisher recorded which messages the service confirmed
-	ByServer      = "server"      // the server's own ledger of what it sent, in addition to numbers or interval
-	ByNumbers     = "numbers"     // every stream numbers its noops per client; the server keeps no ledger
+	ByServer      = "server"      // the server's own ledger of sent messages, in addition to numbers or interval
+	ByNumbers     = "numbers"     // the messages of every client are numbered; the server has no ledger
 	BySubscribers = "subscribers" // the clients of a topic are compared with each other
 	ByStatement   = "statement"   // the service states how many chunks, or what text, it sent
 	ByNothing     = "nothing"     // messages are not checked
-	ByClock       = "clock"       // on some streams only one noop per interval is known
+	ByClock       = "clock"       // on some streams messages have no numbers; one is expected per interval
 )
 
-// A Basis is the evidence that the counts of a run rest on: how many noops may be missing without a trace
-// (docs/accounting.md), and why.
+// A Basis is the evidence that the counts of a run depend on, with the number of undetectable losses and their reasons
+// (docs/accounting.md).
 type Basis struct {
-	By        string   `json:"by"`
-	CouldHide uint64   `json:"could_hide"`
-	Why       []string `json:"why"`
+	By           string   `json:"by"`
+	Undetectable uint64   `json:"could_hide"`
+	Why          []string `json:"why"`
 }
 
-// Text states what the counts of messages rest on.
+// Text states what the counts of messages are based on.
 func (e Basis) Text() string {
 	switch e.By {
 	case ByPublisher:
@@ -47,11 +47,11 @@ func (e Basis) Text() string {
 	return "the clock: messages are expected by interval"
 }
 
-// undetectable returns how many noops of a connection may be lost without a trace. It is 0 if the server's ledger has
-// the number of the last noop sent. If it has only how many were sent, and as many arrived, a copy may still replace
-// a lost noop.
+// undetectable returns the number of undetectable losses of a connection. It is 0 if the server's ledger has the number
+// of the last message sent. If the ledger has only a count, and as many messages arrived, a duplicate may still have
+// replaced a lost message.
 func (s *Streams) undetectable(r *shard.Connection) uint64 {
-	if r.Hidden+r.Filled == 0 { // of a million connections mostly all
+	if r.Hidden+r.Filled == 0 { // the common case, before a lookup in a large map
 		return 0
 	}
 	e, ok := s.server[r.ID]
@@ -66,49 +66,50 @@ func (s *Streams) undetectable(r *shard.Connection) uint64 {
 	return r.Hidden
 }
 
-// basis sets the source of the counts: the weakest evidence of any stream. One stream that only the clock can judge
-// makes it the clock.
-func (s *Streams) basis() {
+// setBasis sets the basis of the counts, which is the weakest evidence of any stream: if one stream is counted by
+// interval alone, it is ByClock.
+func (s *Streams) setBasis() {
 	e := &s.Evidence
 	if !s.m.Service.ByInterval() {
-		s.basisOfNumbers()
+		s.setBasisOfNumbers()
 		return
 	}
 	e.By, e.Why = ByNumbers, []string{}
 	if s.server != nil {
 		e.By = ByServer
 	}
-	var byClock, hiding int
+	var byClock, undetectableStreams int
 	for c := range s.Records() {
 		n := s.undetectable(c)
-		s.atEnd.count(c, n)
+		s.lastOutages.count(c, n)
 		if c.Received > 0 && !c.Numbered && (s.server == nil || n > 0) {
 			byClock++
 		}
 		if n > 0 {
-			e.CouldHide += n
+			e.Undetectable += n
 		}
 		if n > 0 && c.LastOutage == nil {
-			hiding++
+			undetectableStreams++
 		}
 	}
 	if byClock > 0 {
 		e.By = ByClock
 	}
-	defer func() { e.Why = append(e.Why, s.atEnd.reasons()...) }()
-	if hiding == 0 {
+	defer func() { e.Why = append(e.Why, s.lastOutages.reasons()...) }()
+	if undetectableStreams == 0 {
 		return
 	}
 	if byClock > 0 {
-		e.Why = append(e.Why, fmt.Sprintf("%s had no ids that count 1, 2, 3 …: a lost first noop, a lost last noop, or one whose successor arrived twice cannot be detected",
-			format.Plural(byClock, "stream", "streams")))
+		e.Why = append(e.Why, fmt.Sprintf("%s had no ids that count 1, 2, 3 …: the loss of the first %s, of the last one, or of one whose successor arrived twice cannot be detected",
+			format.Plural(byClock, "stream", "streams"), s.m.Service.Noun()))
 	}
-	if byClock < hiding {
-		e.Why = append(e.Why, fmt.Sprintf("on %s a noop was due right before the end and may have been in transit", format.Plural(hiding-byClock, "numbered stream", "numbered streams")))
+	if byClock < undetectableStreams {
+		e.Why = append(e.Why, fmt.Sprintf("on %s a %s was due right before the end and may have been in transit",
+			format.Plural(undetectableStreams-byClock, "numbered stream", "numbered streams"), s.m.Service.Noun()))
 	}
 }
 
-// sourceName returns the source of counts in words.
+// sourceName returns the display name of a kind of evidence.
 func sourceName(by string) string {
 	if by == ByServer {
 		return "server's ledger"
@@ -116,12 +117,12 @@ func sourceName(by string) string {
 	return by
 }
 
-// basisOfNumbers sets the source of the counts of messages that are published at any time.
-func (s *Streams) basisOfNumbers() {
+// setBasisOfNumbers sets the basis of the counts of messages that are not sent at a fixed interval.
+func (s *Streams) setBasisOfNumbers() {
 	e := &s.Evidence
 	for c := range s.Records() {
-		e.CouldHide += c.Hidden
-		s.atEnd.count(c, c.Hidden)
+		e.Undetectable += c.Hidden
+		s.lastOutages.count(c, c.Hidden)
 	}
 	switch {
 	case !s.m.Service.Counted():
@@ -135,59 +136,61 @@ func (s *Streams) basisOfNumbers() {
 			e.Why = append(e.Why, fmt.Sprintf("%s not arrive and %s not expected: %s", format.Plural(n, "message did", "messages did"), format.Form(n, "was", "were"), notExpected))
 		}
 		switch {
-		case s.atEnd.undetectable > 0:
-			e.Why = slices.Insert(e.Why, 0, s.atEnd.reasons()...)
+		case s.lastOutages.undetectable > 0:
+			e.Why = slices.Insert(e.Why, 0, s.lastOutages.reasons()...)
 		case s.pending > 0:
 			e.Why = slices.Insert(e.Why, 0, fmt.Sprintf("the last messages of %s may still have been on their way at the end of the run: messages took up to %s to arrive",
 				format.Plural(s.pending, "client", "clients"), format.Duration(s.delay)))
-		case e.CouldHide > 0:
+		case e.Undetectable > 0:
 			e.Why = slices.Insert(e.Why, 0, "some messages were confirmed after a stream had ended, some streams reconnected too often, or clocks of two machines differ by over a quarter of the time that a stream was open")
 		}
 		if s.m.Service.Unmarked {
 			for c := range s.Records() {
-				e.CouldHide += c.Received
+				e.Undetectable += c.Received
 			}
 			e.Why = slices.Insert(e.Why, 0, "messages have no marker of run and topic (message.run), so a message of another run with the same number may hide a loss")
 		}
 	default:
 		e.By = ByNumbers
 		for c := range s.Records() {
-			e.CouldHide += 2 * clamp.Uint64(c.Streams)
+			e.Undetectable += 2 * clamp.Uint64(c.Streams)
 		}
 		e.Why = []string{"losses before the first and after the last message of a stream are undetectable: at least one at each end could be missing"}
 	}
 }
 
-// openEnds reports whether losses at the ends are undetectable, without a publisher or a server's ledger.
+// openEnds reports whether losses before the first and after the last message of a stream are undetectable, because
+// neither a publisher nor a server's ledger shows them.
 func (s *Streams) openEnds() bool {
 	return s.Evidence.By == ByClock || s.Evidence.By == ByNothing || s.Evidence.By == BySubscribers || s.Evidence.By == ByNumbers && !s.m.Service.ByInterval()
 }
 
-// UndetectableLosses limits how many messages may be missing without a trace: none by default, any number if they are
-// counted by interval alone. A few clients that were reconnecting when the run ended do not make the run invalid.
+// UndetectableLosses returns the check that limits undetectable losses: by default to none, or to any number if losses
+// at the ends of streams are undetectable. A few clients that were reconnecting when the run ended do not make the run
+// invalid.
 func (s *Streams) UndetectableLosses() Check {
-	e, most, noun := s.Evidence, s.m.Plan.MaxHidden, s.m.Service.Noun()
-	limit, counted, pass := fmt.Sprint(most), e.CouldHide, true
-	if most < 0 {
-		limit, pass = "0", s.atEnd.isFew(s.m.Plan.Connections)
-		if pass && s.atEnd.undetectable > 0 {
+	e, allowed, noun := s.Evidence, s.m.Plan.MaxHidden, s.m.Service.Noun()
+	limit, counted, pass := fmt.Sprint(allowed), e.Undetectable, true
+	if allowed < 0 {
+		limit, pass = "0", s.lastOutages.isFew(s.m.Plan.Connections)
+		if pass && s.lastOutages.undetectable > 0 {
 			limit = "0, excluding clients that were reconnecting at the end"
-			counted -= s.atEnd.undetectable
+			counted -= s.lastOutages.undetectable
 		}
 		if s.openEnds() {
 			limit, counted = "any", 0
 		}
-		pass = pass && s.atEnd.undetectable <= s.Messages.Expected
-		most = 0
+		pass = pass && s.lastOutages.undetectable <= s.Messages.Expected
+		allowed = 0
 	}
-	actual := fmt.Sprintf("%d, by the %s", e.CouldHide, sourceName(e.By))
+	actual := fmt.Sprintf("%d, by the %s", e.Undetectable, sourceName(e.By))
 	c := Check{
 		ID: CheckUndetectable, Name: "undetectable losses", Limit: limit, Actual: actual,
-		Pass: pass && counted <= uint64(most), Why: "undetected losses would make a pass wrong",
-		Reasons: []string{fmt.Sprintf("%d of %d %ss could be undetectable losses (MAX_HIDDEN allows %s): %s", e.CouldHide, s.Messages.Expected, noun, limit, first(e.Why, ""))},
+		Pass: pass && counted <= uint64(allowed), Why: "undetected losses would make a pass wrong",
+		Reasons: []string{fmt.Sprintf("%d of %d %ss could be undetectable losses (MAX_HIDDEN allows %s): %s", e.Undetectable, s.Messages.Expected, noun, limit, first(e.Why, ""))},
 	}.Inconclusive()
 	if !pass {
-		c.Reasons = s.atEnd.doubts(s.m.Plan.Connections, s.Messages.Expected)
+		c.Reasons = s.lastOutages.doubts(s.m.Plan.Connections, s.Messages.Expected)
 		return c
 	}
 	if e.By == ByNothing {

@@ -27,7 +27,7 @@ func TestEvidence(t *testing.T) {
 		v := judgeSoak(m, nil, Evidence{})
 		require.Equal(t, Pass, v.Verdict, v.Reasons)
 		require.Equal(t, ByClock, v.Evidence.By)
-		require.EqualValues(t, 6, v.Evidence.CouldHide)
+		require.EqualValues(t, 6, v.Evidence.Undetectable)
 		require.Len(t, v.Evidence.Why, 1)
 		require.Equal(t, "no noop is known to be missing; up to 6 of 717 could be undetectable losses", v.Reasons[0])
 
@@ -59,7 +59,7 @@ func TestEvidence(t *testing.T) {
 		v := judgeSoak(m, server, Evidence{})
 		require.Equal(t, Pass, v.Verdict, v.Reasons)
 		require.Equal(t, ByClock, v.Evidence.By)
-		require.EqualValues(t, 2, v.Evidence.CouldHide)
+		require.EqualValues(t, 2, v.Evidence.Undetectable)
 		m.Plan.MaxHidden = 0
 		require.Equal(t, Invalid, judgeSoak(m, server, Evidence{}).Verdict)
 	})

@@ -11,7 +11,7 @@ import (
 // MinBufferedShare is the share of messages that arrive together if a proxy between service and client buffers them.
 const MinBufferedShare = .5
 
-// Bursts states how many messages arrived together; "" if none did.
+// Bursts describes how many messages arrived together with the previous one; "" if none did.
 func Bursts(b *shard.Bursts, noun string) string {
 	if b == nil || b.Together == 0 {
 		return ""
@@ -32,11 +32,11 @@ func Buffer(b *shard.Bursts) string {
 	return text
 }
 
-// minDueGap is the minimum time between two messages that are due separately.
+// minDueGap is the minimum interval at which messages are expected to arrive one by one.
 const minDueGap = 20 * time.Millisecond
 
-// bufferWarning warns if most messages arrived together though they were due one by one; "" otherwise. Compressed
-// streams have their own check.
+// bufferWarning returns a warning if most messages arrived together although they were due one by one; otherwise "".
+// Compressed streams have their own check.
 func (s *Streams) bufferWarning() string {
 	b, interval := s.m.Bursts, time.Duration(0)
 	switch p := &s.m.Plan; {

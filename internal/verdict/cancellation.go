@@ -16,14 +16,15 @@ import (
 type ModelEntry struct {
 	ID      string `json:"id"`
 	Sent    int64  `json:"sent"`           // chunks
-	Left    int64  `json:"left,omitempty"` // when the model noticed that its client had left, in microseconds since 1970; 0: it did not
+	Left    int64  `json:"left,omitempty"` // when the model noticed that its client had disconnected, in microseconds since 1970; 0: it did not
 	Started int64  `json:"started"`
 }
 
 // A ModelLedger has the requests of the numbered model by id; nil if it was not read.
 type ModelLedger map[string][]ModelEntry
 
-// ReadModelLedger adds the entries of an NDJSON file; no file is no ledger.
+// ReadModelLedger adds the entries of an NDJSON file to a ledger. If the file does not exist, it returns the ledger
+// unchanged.
 func ReadModelLedger(to ModelLedger, path string) (ModelLedger, error) {
 	f, err := safefile.Open(path, safefile.Table)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -43,41 +44,42 @@ func ReadModelLedger(to ModelLedger, path string) (ModelLedger, error) {
 			return nil, fmt.Errorf("read the model's ledger %s: line %d: %w", path, n, err)
 		}
 		if e.Sent < 0 || e.Sent > maxSent || e.Left < 0 {
-			return nil, fmt.Errorf("read the model's ledger %s: line %d has values that cannot be", path, n)
+			return nil, fmt.Errorf("read the model's ledger %s: line %d has counts or times out of range", path, n)
 		}
 		to[e.ID] = append(to[e.ID], e)
 	}
 	return to, lines.Err() //nolint:wrapcheck // of the scanner: a line is too long
 }
 
-// A Cancellation is how the numbered model behind the service learned that clients had left.
+// A Cancellation shows whether the service cancelled requests at the numbered model after their clients had
+// disconnected.
 type Cancellation struct {
 	Checked   int64 `json:"checked"`   // abandoned responses whose requests are in the ledger of the model
 	Cancelled int64 `json:"cancelled"` // of these, those that were cancelled at the model before the run had ended
-	// After is the time from when the client left until the model noticed, in milliseconds.
+	// After is the time from the disconnect of the client until the model noticed it, in milliseconds.
 	After ResponseQuantiles `json:"after_ms"`
 	// InVain counts the chunks that the model sent and no client received.
 	InVain int64 `json:"chunks_in_vain"`
 }
 
-// cancellation joins the abandoned responses with the ledger of the model; nil if there are none in both.
+// cancellation joins the abandoned responses with the ledger of the model; nil if the ledger has none of them.
 func cancellation(abandoned []shard.AbandonedResponse, l ModelLedger) *Cancellation {
 	c, after := Cancellation{}, shard.NewHistogram()
-	for _, one := range abandoned {
-		entries := l[one.ID]
+	for _, response := range abandoned {
+		entries := l[response.ID]
 		if len(entries) == 0 {
 			continue
 		}
 		c.Checked++
-		sent, left := int64(0), int64(0) // among repeated requests, the one cancelled last counts
+		sent, left := int64(0), int64(0) // of repeated requests, the last cancellation counts
 		for _, e := range entries {
 			sent += e.Sent
 			left = max(left, e.Left)
 		}
-		c.InVain += max(sent-one.Chunks, 0)
+		c.InVain += max(sent-response.Chunks, 0)
 		if left > 0 {
 			c.Cancelled++
-			after.Record(time.Duration(max(left-one.AtUS, 0)) * time.Microsecond)
+			after.Record(time.Duration(max(left-response.AtUS, 0)) * time.Microsecond)
 		}
 	}
 	if c.Checked == 0 {

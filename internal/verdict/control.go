@@ -13,44 +13,44 @@ import (
 
 // A Control is the result of the control group of the run, and what it shows about late messages.
 type Control struct {
-	URL     string `json:"url,omitempty"` // "" where runners had different ones
+	URL     string `json:"url,omitempty"` // "": runners had different reference targets
 	Remote  bool   `json:"away"`          // there is a network between the runners and the reference target
 	Streams int    `json:"streams"`
-	Refused int    `json:"refused"` // attempts to open one
-	Cut     int    `json:"cut"`
-	// Received, Late and Lost are events of the group; LongestMS is the longest lateness of any.
+	Refused int    `json:"refused"` // failed attempts to open a stream
+	Cut     int    `json:"cut"`     // lost streams
+	// Received, Late and Lost count events of the group; LongestMS is the maximum lateness of one.
 	Received  uint64  `json:"received"`
 	Late      uint64  `json:"late"`
 	Lost      uint64  `json:"lost"`
 	LongestMS float64 `json:"longest_ms"`
 	// Decides reports whether the group can separate delays of the generator from delays of the service.
 	Decides bool `json:"decides"`
-	// LateWithGroup counts messages that were late while the group was late too. LateWithoutGroup counts those that
-	// were late while the group was on time, or by over LATE_MS more than the group.
+	// LateWithGroup counts messages that were late while the group was late too. LateWithoutGroup counts messages that
+	// were late while the group was on time, or that were over LATE_MS later than the group.
 	LateWithGroup    uint64 `json:"late_beside"`
 	LateWithoutGroup uint64 `json:"late_alone"`
 	// LateUnknown counts late messages for which the group has no result.
 	LateUnknown uint64 `json:"late_unknown,omitempty"`
 
-	worstDelay time.Duration // of the group, in stretches with late messages
-	saturated  time.Duration // its maximum lateness, if that is over half of the limit
-	worstAt    time.Time     // when that was
-	stalled    time.Duration // the longest stall of a runner while the group is inconclusive
-	unstalled  uint64        // those of LateUnknown that no stall explains
+	worstDelay  time.Duration // the maximum delay of the group while messages were late
+	saturated   time.Duration // the maximum lateness of the group, if that is over half of the limit
+	worstAt     time.Time     // the time of that lateness
+	stalled     time.Duration // the longest stall of a runner while the group was inconclusive
+	unexplained uint64        // the part of LateUnknown that no stall explains
 }
 
-// decides reports whether the control group of a runner is conclusive: it was open, and no delay fits between its
-// events.
+// decides reports whether the control group of a runner is conclusive: it received events, and they were frequent
+// enough to show any delay that makes a message late.
 func decides(c *shard.RunnerControl) bool {
 	return c != nil && c.HasEvents() && 2*c.Resolution() < c.Limit()
 }
 
-// slack is by how much two things that happened at the same time may be counted apart.
+// slack is the tolerance within which two times count as the same.
 const slack = time.Second
 
-// delayWithin returns by how much the runner, or the network between it and the reference, may have delayed messages
-// within a time. If the group was not open or its own reference was late, that is unknown; then the stalls of the
-// runner decide.
+// delayWithin returns by how much the runner, or the network between it and the reference target, may have delayed
+// messages between two times. If the control group was not open, or its reference target was late, known is false and
+// delay is the longest stall of the runner.
 func delayWithin(c *shard.RunnerControl, from, to time.Time) (delay time.Duration, known bool) {
 	from, to = from.Add(-slack), to.Add(slack)
 	known = true
@@ -70,7 +70,8 @@ func delayWithin(c *shard.RunnerControl, from, to time.Time) (delay time.Duratio
 	return stall, false
 }
 
-// explains reports whether a delay of this length makes a message late that the service sent on time, or nearly so.
+// explains reports whether a delay is over half of the lateness limit, so that it may make a message late that the
+// service sent nearly on time.
 func explains(c *shard.RunnerControl, delay time.Duration) bool { return 2*delay > c.Limit() }
 
 // controlOf compares late messages with the control groups of all runners; nil if there were none.
@@ -92,8 +93,8 @@ func controlOf(m *shard.Merged) *Control {
 	return out
 }
 
-// controlGroup warns of a group that decides nothing.
-func (s *Streams) controlGroup() {
+// setControl sets the result of the control group, and warns if the group is inconclusive.
+func (s *Streams) setControl() {
 	s.Control = controlOf(s.m)
 	switch c := s.m.Control; {
 	case c == nil || s.Control.Decides:
@@ -123,7 +124,7 @@ func (out *Control) addGroup(group *shard.RunnerControl) {
 		case !known:
 			out.LateUnknown += clamp.Uint64(m.Late)
 			if !explained {
-				out.unstalled += clamp.Uint64(m.Late)
+				out.unexplained += clamp.Uint64(m.Late)
 			}
 		case explained:
 			out.worstDelay = max(out.worstDelay, delay)
@@ -167,7 +168,7 @@ func (c *Control) suspect() string {
 	return "the load generator"
 }
 
-// lateText states what the control group shows of late messages; "" if nothing.
+// lateText states what the control group shows about late messages; "" if it is inconclusive.
 func (c *Control) lateText() string {
 	if !c.decides() {
 		return ""
@@ -195,7 +196,7 @@ func (c *Control) lateText() string {
 	return fmt.Sprintf("%s (%s of %s of the control group were late)", strings.Join(parts, "; "), format.Thousands(c.Late), format.Count(c.Received, "event"))
 }
 
-// delays states the delays of the control group that alone make a message late.
+// delays describes the delays of the load generator that alone make a message late.
 func (c *Control) delays() (out []string) {
 	if c.saturated > 0 {
 		out = append(out, fmt.Sprintf("the control group was up to %s late (at %s UTC)", format.Duration(c.saturated), c.worstAt.UTC().Format(time.TimeOnly)))
@@ -206,7 +207,7 @@ func (c *Control) delays() (out []string) {
 	return out
 }
 
-// suspectState states that the load generator, or the network to the reference, was slow.
+// suspectState states that the load generator, or the network to the reference target, was slow.
 func (c *Control) suspectState() string {
 	if c.decides() && c.Remote && c.saturated > 0 {
 		return "the load generator was saturated, or the network was slow"
@@ -214,7 +215,7 @@ func (c *Control) suspectState() string {
 	return "the load generator was saturated"
 }
 
-// Line sums the group up for people.
+// Line returns a summary of the control group.
 func (c *Control) Line() string {
 	location := "on the runners' own machine"
 	if c.Remote {

@@ -265,7 +265,8 @@ func TestLateControlGroupExplainsOnlyFaultsByInterval(t *testing.T) {
 	}
 }
 
-// A runner that stood still and was then ended has its last events, and those of its control group, in the bucket before the stall.
+// A runner that stood still and was then ended has its last events, and those of its control group, in the bucket
+// before the stall.
 func TestFrozenRunnerIsJudgedByItsControlGroup(t *testing.T) {
 	t.Parallel()
 	for stall, want := range map[time.Duration]Outcome{33 * time.Second: Invalid, 0: Fail} {

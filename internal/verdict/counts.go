@@ -13,14 +13,14 @@ type Counts struct {
 	Connections Connections `json:"connections"`
 	Messages    Messages    `json:"messages"`
 	Evidence    Basis       `json:"evidence"`
-	// Service is the service of the streams; its zero value stands for a run without streams.
+	// Service is the service of the streams; zero for a run without streams.
 	Service shard.Service `json:"service,omitzero"`
 
-	// Codings has the codings of compressed streams.
+	// Codings lists the content codings of compressed streams.
 	Codings []shard.Coding `json:"codings,omitempty"`
-	// Redirects are those of streams that other origins than the target served.
+	// Redirects lists the origins to which the target redirected streams.
 	Redirects []shard.Redirect `json:"redirects,omitempty"`
-	// Shared counts the streams over HTTP/2, and their connections; nil without any.
+	// Shared counts the streams over HTTP/2, and their connections; nil if there were none.
 	Shared *shard.Shared `json:"http2,omitempty"`
 
 	Interval   Interval    `json:"interval_s,omitzero"` // zero if no message is expected by interval
@@ -30,15 +30,15 @@ type Counts struct {
 	Reconnect  *Reconnects `json:"reconnect_ms,omitempty"`
 	Server     Server      `json:"server"`
 	Control    *Control    `json:"control,omitempty"`
-	// ArrivedTogether is the share of the messages that arrived within a millisecond after the one before.
+	// ArrivedTogether is the share of the messages that arrived within a millisecond of the previous one.
 	ArrivedTogether float64 `json:"arrived_together,omitempty"`
-	// Ends are the requests that ended the streams; nil without any.
+	// Ends counts the requests that ended the streams; nil if there were none.
 	Ends *Ends `json:"end_requests,omitempty"`
-	// Cuts counts the disconnects that the run made of its own streams, by kind.
+	// Cuts counts the disconnects that the run made on purpose, by kind.
 	Cuts []Cuts `json:"cuts,omitempty"`
 }
 
-// Compressed describes the compressed streams, "" without any.
+// Compressed describes the compressed streams; "" if there were none.
 func (c *Counts) Compressed() string {
 	var out []string
 	for _, coding := range c.Codings {
@@ -47,8 +47,8 @@ func (c *Counts) Compressed() string {
 	return strings.Join(out, ", ")
 }
 
-// Redirected names the origins that served streams in place of the target, "" if none did. It continues the text that
-// names the target.
+// Redirected names the origins that served streams in place of the target; "" if there were none. The caller appends
+// the text to the name of the target.
 func (c *Counts) Redirected() string {
 	const listed = 3
 	var origins []string
@@ -69,14 +69,14 @@ func (c *Counts) Redirected() string {
 	return ", which redirected " + strings.Join(origins, ", ")
 }
 
-// HTTP2 describes the streams over HTTP/2 and their number of connections; "" without any.
+// HTTP2 describes the streams over HTTP/2 and their connections; "" if there were none.
 func (c *Counts) HTTP2() string {
 	if c.Shared == nil {
 		return ""
 	}
 	text := fmt.Sprintf("%s over %s", format.Count(c.Shared.Streams, "stream"), format.Count(c.Shared.Connections, "connection"))
-	if c.Shared.Most < c.Shared.Connections {
-		text += fmt.Sprintf(", at most %s of one runner", format.Thousands(c.Shared.Most))
+	if c.Shared.MaxPerRunner < c.Shared.Connections {
+		text += fmt.Sprintf(", at most %s of one runner", format.Thousands(c.Shared.MaxPerRunner))
 	}
 	return text
 }

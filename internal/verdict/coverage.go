@@ -16,7 +16,7 @@ import (
 // message is checked if its loss would be reported, as missed or as undetectable.
 const minChecked = .5
 
-// enoughPerStream is the number of messages per stream of which most are checked: all but the first and the last.
+// enoughPerStream is a number of messages per stream at which most are checked: all but the first and the last.
 const enoughPerStream = 6
 
 // A coverage is the share of the confirmed messages that were checked on the clients.
@@ -46,7 +46,7 @@ func (a *account) checkedMessages(numbers []uint64) (n int) {
 	}
 	from := func(number uint64) int { i, _ := slices.BinarySearch(numbers, number); return i }
 	undecided := a.undecidedFrom()
-	if a.waited && undecided > a.last { // the client was disconnected when the run ended, so these were not checked
+	if a.disconnected && undecided > a.last { // messages after the last stream were not checked
 		undecided = math.MaxInt64
 	}
 	parts := [][2]int{{sentFrom(undecided), len(numbers)}} // checked ranges of numbers; they may overlap
@@ -65,8 +65,8 @@ func (a *account) checkedMessages(numbers []uint64) (n int) {
 	return n
 }
 
-// addCoverage adds one client to the coverage. A client that never had a stream is left out: it was refused;
-// and so is one whose runner ended early, or replaced another one.
+// addCoverage adds one client to the coverage. It ignores clients without a stream, which were refused, and clients
+// whose runner ended early or replaced another one.
 func (s *Streams) addCoverage(a *account, topic *Topic) {
 	if len(topic.confirmed) == 0 || len(a.r.Spans) == 0 || !s.m.Runners[a.r.Runner].IsComplete() {
 		return
@@ -106,7 +106,7 @@ func (s *Streams) coverageCheck() Check {
 	return out
 }
 
-// moreCoverage returns the change of settings with which most messages are checked.
+// moreCoverage returns the change of settings that increases the share of checked messages.
 func (s *Streams) moreCoverage() string {
 	c, p := &s.coverage, s.Messages.Published
 	for _, t := range s.shared {

@@ -166,7 +166,7 @@ func TestCheckedMessagesAreThoseWithDetectableLoss(t *testing.T) {
 		for _, run := range a.lostNumbers() {
 			got["lost"] += run[1] - run[0] + 1
 		}
-		got["not expected"], got["undecided"] = a.unexpected, a.undecided
+		got["not expected"], got["undecided"] = a.notExpected, a.undecided
 		for _, name := range []string{"checked", "lost", "not expected", "undecided"} {
 			require.Equal(t, want[name], got[name], "%s, PCG(%d, %d): %+v", name, seed, n, *l)
 		}
@@ -184,8 +184,8 @@ func TestMessagesOfTheLastOutageAreNotChecked(t *testing.T) {
 		numbers = append(numbers, i+1)
 	}
 	require.Equal(t, 6, a.checkedMessages(numbers))
-	a.waited = true
+	a.disconnected = true
 	require.Equal(t, 6, a.checkedMessages(numbers))
-	a.unsure = true
+	a.clocksDiffer = true
 	require.Equal(t, 10, a.checkedMessages(numbers), "the loss of each would be reported as undetectable")
 }

@@ -12,20 +12,19 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A Cuts has the disconnects of one kind that the run made of its own streams, and their results (docs/suites.md).
+// A Cuts counts the disconnects of one kind that the run made on purpose, and their results (docs/suites.md).
 type Cuts struct {
 	Kind    string `json:"kind"`
 	Planned int    `json:"planned"`
 	Count   int    `json:"made"`
-	// Ended is how many of them ended the stream: all but the pauses during which the service kept it open.
+	// Ended is the number of cuts that ended the stream: all except pauses during which the service kept it open.
 	Ended int `json:"ended"`
-	// Resumed is the number of these streams that opened again, requested to resume, and got a message.
+	// Resumed is the number of ended streams that were reopened with a request to resume, and received a message.
 	Resumed int `json:"resumed"`
-	// WithoutLoss is how many cuts cost the client nothing: every message of the time between arrived, and none
-	// twice.
+	// WithoutLoss is the number of cuts after which every message of the outage arrived exactly once.
 	WithoutLoss int    `json:"whole"`
-	Lost        uint64 `json:"lost"` // messages; those with a gap that the service announced among them
-	Doubled     uint64 `json:"doubled"`
+	Lost        uint64 `json:"lost"` // messages, including those of gaps that the service announced
+	Duplicated  uint64 `json:"doubled"`
 	Repeated    uint64 `json:"repeated,omitempty"` // duplicates of a service that allows them
 	Announced   uint64 `json:"announced"`          // announcements of missing messages by the service
 	// OutageMS is the time from the cut to the first message after it.
@@ -34,21 +33,21 @@ type Cuts struct {
 	outages *shard.Histogram
 }
 
-// A cutAccount sums up the disconnects of the run.
+// A cutAccount sums up the cuts of the run.
 type cutAccount struct {
-	lost    map[int][]uint64 // of each connection: how many messages were lost at each of its cuts
-	allowed uint64           // of these, by ALLOW_ANNOUNCED_GAPS
+	lost    map[int][]uint64 // by connection: the number of messages lost at each of its cuts
+	allowed uint64           // lost messages that ALLOW_ANNOUNCED_GAPS allows
 
-	announced uint64   // at cuts
-	ended     int      // of all kinds
-	resumed   int      // the same
-	untested  []string // sentences about disconnects without an observed resume
-	broken    []string // sentences: of those that were not whole
+	announced uint64   // gaps that the service announced after a cut
+	ended     int      // cuts that ended a stream
+	resumed   int      // cuts whose stream resumed
+	untested  []string // sentences about cuts without an observed resume
+	broken    []string // sentences about cuts with a loss or a duplicate
 }
 
-// atCuts finds which lost messages of a connection were lost at a disconnect, and returns the ones that count as
-// missed. Those of an announced gap do not count if such gaps are allowed.
-func (s *Streams) atCuts(i int, a *account, lost []ledger.Range) (missed []ledger.Range) {
+// attributeToCuts counts the lost messages of a connection by the cut at which they were lost. It returns the messages
+// that count as missed: all, except those of announced gaps if the plan allows these.
+func (s *Streams) attributeToCuts(i int, a *account, lost []ledger.Range) (missed []ledger.Range) {
 	if a.r.Cuts == nil {
 		return lost
 	}
@@ -74,9 +73,9 @@ func (s *Streams) atCuts(i int, a *account, lost []ledger.Range) (missed []ledge
 	return missed
 }
 
-// cutOf returns the disconnect at which a message was lost, -1 for none: the last one before which the client had not
-// received that number, and after which the message is missing before the first received one, or was sent at most the
-// resume window after the reconnect.
+// cutOf returns the index of the cut at which a message was lost, or -1. It is the last cut before which the client had
+// not received that number, if one of these holds: the message is missing before the first one received after the cut,
+// or it was sent at most the join window after the reconnect.
 func (a *account) cutOf(number uint64) int {
 	for k, c := range slices.Backward(a.r.Cuts.List) {
 		if number <= c.LastNumber {
@@ -108,7 +107,7 @@ func (s *Streams) addCuts() {
 		}
 		for k := range r.Cuts.List {
 			if sum := kinds[r.Cuts.List[k].Kind]; sum != nil {
-				s.addCut(sum, r, k, s.lostAt(i, r, k))
+				s.addCut(sum, r, k, s.lossesAtCut(i, r, k))
 			}
 		}
 		if r.Cuts.Unlisted > 0 {
@@ -129,8 +128,8 @@ type JudgedCut struct {
 	Missed uint64
 }
 
-// EachCut returns the cuts of the run, each with its connection. A verdict that was read from a file has none.
-func (v *Verdict) EachCut() iter.Seq2[*shard.Connection, JudgedCut] {
+// AllCuts returns the cuts of the run, each with its connection. A verdict that was read from a file has none.
+func (v *Verdict) AllCuts() iter.Seq2[*shard.Connection, JudgedCut] {
 	return func(yield func(*shard.Connection, JudgedCut) bool) {
 		s := v.streams
 		if s == nil {
@@ -141,7 +140,7 @@ func (v *Verdict) EachCut() iter.Seq2[*shard.Connection, JudgedCut] {
 				continue
 			}
 			for k, c := range r.Cuts.List {
-				if !yield(r, JudgedCut{c, s.lostAt(i, r, k)}) {
+				if !yield(r, JudgedCut{c, s.lossesAtCut(i, r, k)}) {
 					return
 				}
 			}
@@ -149,9 +148,9 @@ func (v *Verdict) EachCut() iter.Seq2[*shard.Connection, JudgedCut] {
 	}
 }
 
-// lostAt returns the number of messages that a connection lost at one of its disconnects. If neither a publisher nor other
-// clients show it, the numbers do: the first one after it is not the next.
-func (s *Streams) lostAt(i int, r *shard.Connection, k int) uint64 {
+// lossesAtCut returns the number of messages that a connection lost at one of its cuts. Without a publisher and without
+// other clients to compare with, it is the gap between the numbers before and after the cut.
+func (s *Streams) lossesAtCut(i int, r *shard.Connection, k int) uint64 {
 	if at, compared := s.cuts.lost[i]; compared {
 		return at[k]
 	}
@@ -167,7 +166,7 @@ func (s *Streams) addCut(sum *Cuts, r *shard.Connection, k int, lost uint64) {
 	c := &r.Cuts.List[k]
 	sum.Count++
 	sum.Lost += lost
-	sum.Doubled += c.Duplicated
+	sum.Duplicated += c.Duplicated
 	sum.Repeated += c.Repeated
 	sum.Announced += c.Announced
 	s.cuts.announced += c.Announced
@@ -196,7 +195,7 @@ func (s *Streams) addCut(sum *Cuts, r *shard.Connection, k int, lost uint64) {
 	}
 }
 
-// untestedReason explains why a disconnect proves nothing about a resume, "" if it does.
+// untestedReason returns why a cut did not test a resume; "" if it did.
 func (s *Streams) untestedReason(c *ledger.Cut) string {
 	switch {
 	case c.ReconnectedAt == 0:
@@ -226,8 +225,8 @@ func (s *Streams) cutSentence(r *shard.Connection, c *ledger.Cut) string {
 	return fmt.Sprintf("%s was disconnected at %s UTC (%s) after %s %d: ", r.ID, s.m.Runners[r.Runner].At(c.At).UTC().Format("15:04:05.000"), c.Kind, s.m.Service.Noun(), c.LastNumber)
 }
 
-// CutChecks returns the checks for the cuts that the run made of its own streams: they were made, each stream
-// reconnected, and no message was missing or duplicated. There are none if the plan has no cuts.
+// CutChecks returns the checks of the cuts: all planned cuts were made, each stream resumed, and no message was lost or
+// duplicated. It returns nil if the plan has no cuts.
 func (s *Streams) CutChecks() []Check {
 	if !s.m.Plan.Cuts() {
 		return nil
@@ -243,30 +242,30 @@ func (s *Streams) CutChecks() []Check {
 	if planned == 0 {
 		short = append(short, "no disconnect was planned")
 	}
-	tried := Check{
+	resumeCheck := Check{
 		ID: CheckResumed, Name: "streams resumed after a disconnect", Limit: fmt.Sprint(s.cuts.ended), Actual: fmt.Sprint(s.cuts.resumed),
 		Pass: len(s.cuts.untested) == 0, Why: "resume was not tested", Reasons: s.cuts.untested,
 	}
-	check := Check{
-		ID: CheckWhole, Name: "disconnects with lost or repeated messages", Limit: "0", Actual: fmt.Sprint(len(s.cuts.broken)),
+	lossCheck := Check{
+		ID: CheckCutLoss, Name: "disconnects with lost or repeated messages", Limit: "0", Actual: fmt.Sprint(len(s.cuts.broken)),
 		Pass: len(s.cuts.broken) == 0, Why: "clients lose or repeat data when they resume",
 	}
-	if !check.Pass {
-		check.Reasons = append([]string{s.brokenCutsText(count)}, s.cuts.broken...)
+	if !lossCheck.Pass {
+		lossCheck.Reasons = append([]string{s.brokenCutsText(count)}, s.cuts.broken...)
 	}
-	cut := Check{
+	countCheck := Check{
 		ID: CheckCuts, Name: "streams disconnected as planned", Limit: fmt.Sprint(planned), Actual: fmt.Sprint(count), Pass: len(short) == 0,
 		Why: "resume was not tested", Reasons: short,
 	}
-	const empty = "no stream was disconnected"
-	return []Check{cut.Inconclusive(), tried.Inconclusive().notJudgedIf(count == 0, empty), check.notJudgedIf(count == 0, empty)}
+	const reason = "no stream was disconnected"
+	return []Check{countCheck.Inconclusive(), resumeCheck.Inconclusive().notJudgedIf(count == 0, reason), lossCheck.notJudgedIf(count == 0, reason)}
 }
 
 // brokenCutsText summarizes the faults of all cuts.
 func (s *Streams) brokenCutsText(count int) string {
 	var lost, doubled uint64
 	for _, c := range s.Cuts {
-		lost, doubled = lost+c.Lost, doubled+c.Doubled
+		lost, doubled = lost+c.Lost, doubled+c.Duplicated
 	}
 	text := fmt.Sprintf("%d of %d disconnects caused a loss or a duplicate: %d %ss were lost, %d received twice", len(s.cuts.broken), count, lost, s.m.Service.Noun(), doubled)
 	if n := s.cuts.announced; n > 0 {
@@ -286,12 +285,12 @@ func (s *Streams) CutTable() Table {
 	seconds := func(ms float64) string { return fmt.Sprintf("%.3g", ms/1000) }
 	for _, c := range s.Cuts {
 		t.Add(c.Kind, format.Thousands(c.Count), format.Thousands(c.Ended), format.Thousands(c.Resumed), format.Thousands(c.WithoutLoss),
-			format.Thousands(c.Lost), format.Thousands(c.Doubled), format.Thousands(c.Announced), seconds(c.OutageMS.P50), seconds(c.OutageMS.P99), seconds(c.OutageMS.Max))
+			format.Thousands(c.Lost), format.Thousands(c.Duplicated), format.Thousands(c.Announced), seconds(c.OutageMS.P50), seconds(c.OutageMS.P99), seconds(c.OutageMS.Max))
 	}
 	return t
 }
 
-// cutSummary states what a pass has shown of the cuts; "" if there were none.
+// cutSummary returns the sentence of a pass about cuts; "" if there were none.
 func (s *Streams) cutSummary() string {
 	count, repeated := 0, uint64(0)
 	for _, c := range s.Cuts {
@@ -315,9 +314,9 @@ func (s *Streams) cutSummary() string {
 }
 
 // wallTime returns the wall time of an instant of the runner, in microseconds since 1970.
-func (a *account) wallTime(i ledger.Instant) int64 { return a.began + i.Microseconds() }
+func (a *account) wallTime(i ledger.Instant) int64 { return a.startedUS + i.Microseconds() }
 
-// appendNumber adds a number to ranges, to the last one if it is the next number.
+// appendNumber adds a number to ranges. It extends the last range if the number directly follows it.
 func appendNumber(all []ledger.Range, n uint64) []ledger.Range {
 	if last := len(all) - 1; last >= 0 && all[last][1] == n-1 {
 		all[last][1] = n

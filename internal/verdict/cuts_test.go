@@ -61,7 +61,7 @@ func TestCutWithoutLossPasses(t *testing.T) {
 	require.Len(t, v.Cuts, 1)
 	c := v.Cuts[0]
 	require.Equal(t, []int{1, 1, 1, 1, 1}, []int{c.Planned, c.Count, c.Ended, c.Resumed, c.WithoutLoss})
-	require.Zero(t, c.Lost+c.Doubled+c.Announced)
+	require.Zero(t, c.Lost+c.Duplicated+c.Announced)
 	require.Zero(t, v.Messages.NotExpected)
 	require.Equal(t, "1 stream was disconnected, 1 resumed by Last-Event-ID, and no message was lost or duplicated", v.Reasons[0])
 	for name, counts := range map[string][2]string{
@@ -155,7 +155,7 @@ func TestFailedResumeDoesNotPass(t *testing.T) {
 				i++
 			}
 			got := v.Cuts[i]
-			require.Equal(t, []uint64{c.lost, c.doubled, c.announced}, []uint64{got.Lost, got.Doubled, got.Announced})
+			require.Equal(t, []uint64{c.lost, c.doubled, c.announced}, []uint64{got.Lost, got.Duplicated, got.Announced})
 			require.Equal(t, c.whole, got.WithoutLoss)
 			if c.want == Pass {
 				require.Zero(t, v.Messages.Missed)
@@ -240,7 +240,7 @@ func TestNoopsAreCountedByNumberOverACut(t *testing.T) {
 			require.Contains(t, strings.Join(v.Reasons, "\n"), c.reason)
 			require.Len(t, v.Cuts, 1)
 			require.Equal(t, c.lost, v.Cuts[0].Lost)
-			for r, cut := range v.EachCut() {
+			for r, cut := range v.AllCuts() {
 				require.Equal(t, "d-0", r.ID)
 				require.Equal(t, c.lost, cut.Missed)
 			}

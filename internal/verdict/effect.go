@@ -15,36 +15,37 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// settleTime is the time without a lost stream after an action has ended and all streams are back: later losses are not
-// attributed to it.
+// settleTime is how long the effect of an action lasts after it has ended and all streams have reconnected. Later
+// losses are not attributed to the action.
 const settleTime = time.Minute
 
-// An Effect is what happened to the streams from the start of an action until the next one began, or until the
-// command had ended, all streams were back and none was lost for a minute. A stream belongs to the action after which
-// it was lost, also if it returned after the next one began. Times are seconds since the action began.
+// An Effect counts what happened to the streams after the start of an action. It ends when the next action starts, or
+// when the command has ended, all streams have reconnected and no stream was lost for a minute. A lost stream counts
+// for the last action before the loss, even if it reconnects after the start of the next one. Times are seconds since
+// the start of the action.
 type Effect struct {
-	Until     float64 `json:"until_unix_s"`
-	Lost      int     `json:"streams_lost"`
-	Times     int     `json:"times_lost"` // one stream may be lost again
-	NeverBack int     `json:"never_back"`
-	// FirstLost is the time of the first lost stream, Back50 the time when half of the lost streams were back for
-	// good, and so on; nil: fewer returned, or none was lost.
-	FirstLost *float64 `json:"first_lost_s,omitempty"`
-	Back50    *float64 `json:"back_50_s,omitempty"`
-	Back99    *float64 `json:"back_99_s,omitempty"`
-	Back100   *float64 `json:"back_100_s,omitempty"`
+	Until          float64 `json:"until_unix_s"`
+	Lost           int     `json:"streams_lost"`
+	Times          int     `json:"times_lost"` // one stream may be lost several times
+	NotReconnected int     `json:"never_back"`
+	// FirstLost is the time of the first lost stream; nil: none was lost. Reconnected50 is the time from which 50 % of
+	// the lost streams were open without another loss; nil: fewer reconnected.
+	FirstLost      *float64 `json:"first_lost_s,omitempty"`
+	Reconnected50  *float64 `json:"back_50_s,omitempty"`
+	Reconnected99  *float64 `json:"back_99_s,omitempty"`
+	Reconnected100 *float64 `json:"back_100_s,omitempty"`
 	// Peak is the maximum number of streams that reconnected within a second.
 	Peak    int            `json:"connects_per_second_peak"`
 	Refused map[string]int `json:"refused_attempts,omitempty"` // of the streams that were lost, by reason
 	Missed  uint64         `json:"missed"`
-	// Resumed is the number of messages of the outage that arrived afterwards; nil if the service does not number them.
+	// Resumed is the number of messages of outages that arrived after the reconnect; nil if it is not known.
 	Resumed *uint64 `json:"resumed,omitempty"`
-	// NotResumed counts messages that were published around an outage, did not arrive, and were not expected: the client
-	// could not resume.
+	// NotResumed counts messages that were published around an outage and did not arrive, but were not expected because
+	// the client could not resume.
 	NotResumed uint64  `json:"not_resumed,omitempty"`
-	Doubled    uint64  `json:"duplicated"`
-	Slowest    *Outage `json:"slowest,omitempty"` // the client that was without a stream for longest
-	// Notes state what the counts omit.
+	Duplicated uint64  `json:"duplicated"`
+	Slowest    *Outage `json:"slowest,omitempty"` // the longest outage
+	// Notes state which data the counts omit.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -56,29 +57,29 @@ func (e *Effect) Refusals() (n int) {
 	return n
 }
 
-// A loss is a time in which a connection had no stream, after it had one. Times are Unix seconds.
+// A loss is an outage of a connection after it had a stream. Times are Unix seconds.
 type loss struct {
 	*ledger.Outage                   // nil: only its time is known
 	c              *shard.Connection // a copy
 	from, to       float64
-	back           bool
+	reconnected    bool
 }
 
-// losses returns the losses of all connections, ordered by their start. served has the times at which streams ended that
-// the service may end by itself. unlisted is the number of further losses, whose times are unknown.
+// losses returns the losses of all connections, ordered by their start. served has the times at which streams ended at
+// an age at which the service may end them. unlisted is the number of further losses, whose times are unknown.
 func (s *Streams) losses() (all []loss, served []float64, unlisted int) {
 	for c := range s.Records() {
 		r := &s.m.Runners[c.Runner]
 		var connection *shard.Connection
-		add := func(o *ledger.Outage, from, to ledger.Instant, back bool) {
+		add := func(o *ledger.Outage, from, to ledger.Instant, reconnected bool) {
 			if connection == nil {
 				copied := *c
 				connection = &copied
 			}
-			all = append(all, loss{o, connection, unix(r.At(from)), unix(r.At(to)), back})
+			all = append(all, loss{o, connection, unix(r.At(from)), unix(r.At(to)), reconnected})
 		}
 		cuts := 0
-		planned := func(at ledger.Instant, byClient bool) { // an end that the action did not cause
+		planned := func(at ledger.Instant, byClient bool) { // a planned end, which the action did not cause
 			if byClient {
 				cuts++
 			} else {
@@ -113,8 +114,8 @@ func (s *Streams) losses() (all []loss, served []float64, unlisted int) {
 	return all, served, unlisted
 }
 
-// cutsBeyond returns the number of the client's own disconnects among the outages beyond the list of a connection, of
-// which `listed` are listed.
+// cutsBeyond returns how many unlisted outages of a connection are cuts that the client made; listed is the number of
+// its cuts among the listed outages.
 func cutsBeyond(c *shard.Connection, listed int) int {
 	if c.Cuts == nil {
 		return 0
@@ -128,8 +129,8 @@ func cutsBeyond(c *shard.Connection, listed int) int {
 	return max(ended-listed, 0)
 }
 
-// lastOutage returns the time without a stream at the end of a connection that lost its stream, and had no other; nil
-// if it had.
+// lastOutage returns the outage at the end of a connection that lost its last stream and did not reconnect; nil if
+// there is none.
 func (s *Streams) lastOutage(c *shard.Connection) *ledger.Outage {
 	if c.Streams == 0 || c.State != ledger.Dropped && c.State != ledger.Waiting {
 		return nil
@@ -138,24 +139,25 @@ func (s *Streams) lastOutage(c *shard.Connection) *ledger.Outage {
 		longest := c.Longest
 		return &longest
 	}
-	// It did not try, or its first connect took longer: it was planned to have a stream until the end of the hold.
+	// The client did not try to reconnect, or its first connect took longer. The outage lasts to the end of the hold
+	// phase.
 	r := &s.m.Runners[c.Runner]
 	end := min(c.OpenedAt-c.Connect+s.m.Plan.Hold(), time.Duration(r.EndedUS-r.StartedUS)*time.Microsecond)
 	return &ledger.Outage{From: c.ClosedAt, To: max(c.ClosedAt, end)}
 }
 
-// effects returns the effects on the streams of each action that began.
+// effects sets the effect on the streams of each action that was started.
 func (s *Streams) effects(actions []Action) {
-	began := inOrder(actions)
-	if len(began) == 0 {
+	started := startedActions(actions)
+	if len(started) == 0 {
 		return
 	}
 	all, served, unlisted := s.losses()
 	counted := 0. // end of the previous effect
-	for i, a := range began {
+	for i, a := range started {
 		next := math.Inf(1)
-		if i+1 < len(began) {
-			next = began[i+1].StartedUnix
+		if i+1 < len(started) {
+			next = started[i+1].StartedUnix
 		}
 		from := sort.Search(len(all), func(n int) bool { return all[n].from >= a.StartedUnix })
 		active, end := max(a.StartedUnix, a.EndedUnix), from
@@ -174,15 +176,15 @@ func (s *Streams) effects(actions []Action) {
 	}
 }
 
-// inOrder returns the actions that began, in the order of their starts.
-func inOrder(actions []Action) (began []*Action) {
+// startedActions returns the actions that were started, in the order of their starts.
+func startedActions(actions []Action) (started []*Action) {
 	for i := range actions {
 		if actions[i].Started() {
-			began = append(began, &actions[i])
+			started = append(started, &actions[i])
 		}
 	}
-	slices.SortStableFunc(began, func(a, b *Action) int { return cmp.Compare(a.StartedUnix, b.StartedUnix) })
-	return began
+	slices.SortStableFunc(started, func(a, b *Action) int { return cmp.Compare(a.StartedUnix, b.StartedUnix) })
+	return started
 }
 
 // countBetween returns the number of times in [from, until).
@@ -203,16 +205,16 @@ func (s *Streams) lastEnd() (last float64) {
 	return last
 }
 
-// effect returns the effect of one action until a time. Losses before it belong to an earlier action.
+// effect returns the effect of one action until a time. Messages before counted belong to an earlier action.
 func (s *Streams) effect(a *Action, losses []loss, counted, until float64) *Effect {
 	e := &Effect{Until: until, Times: len(losses)}
 	var returns []float64
-	backAt := map[*shard.Connection]float64{} // for good
+	reconnectedAt := map[*shard.Connection]float64{} // after its last loss
 	for _, l := range losses {
-		backAt[l.c] = l.to
-		if !l.back {
-			backAt[l.c] = math.Inf(1)
-			e.NeverBack++
+		reconnectedAt[l.c] = l.to
+		if !l.reconnected {
+			reconnectedAt[l.c] = math.Inf(1)
+			e.NotReconnected++
 		} else {
 			returns = append(returns, l.to)
 		}
@@ -229,47 +231,47 @@ func (s *Streams) effect(a *Action, losses []loss, counted, until float64) *Effe
 			e.Refused[f.Reason] += f.Count
 		}
 	}
-	if e.Lost = len(backAt); e.Lost > 0 {
+	if e.Lost = len(reconnectedAt); e.Lost > 0 {
 		after := losses[0].from - a.StartedUnix
 		e.FirstLost = &after
 	}
 	slices.Sort(returns)
-	e.Peak = MostWithin(returns, 1)
-	e.recordReturns(a.StartedUnix, backAt)
-	s.messagesOf(a, losses, e, counted)
+	e.Peak = MaxWithin(returns, 1)
+	e.recordReturns(a.StartedUnix, reconnectedAt)
+	s.countMessages(a, losses, e, counted)
 	return e
 }
 
-// recordReturns records when how many of the streams had reconnected for good.
-func (e *Effect) recordReturns(began float64, at map[*shard.Connection]float64) {
-	sorted := make([]float64, 0, len(at))
-	for _, t := range at {
-		sorted = append(sorted, t-began)
+// recordReturns sets the times at which 50, 99 and 100 % of the streams had reconnected after their last loss.
+func (e *Effect) recordReturns(start float64, reconnectedAt map[*shard.Connection]float64) {
+	sorted := make([]float64, 0, len(reconnectedAt))
+	for _, t := range reconnectedAt {
+		sorted = append(sorted, t-start)
 	}
 	slices.Sort(sorted)
-	for share, to := range map[float64]**float64{.5: &e.Back50, .99: &e.Back99, 1: &e.Back100} {
+	for share, to := range map[float64]**float64{.5: &e.Reconnected50, .99: &e.Reconnected99, 1: &e.Reconnected100} {
 		if rank := int(math.Ceil(share * float64(len(sorted)))); rank > 0 && !math.IsInf(sorted[rank-1], 1) {
 			*to = &sorted[rank-1]
 		}
 	}
 }
 
-// MostWithin returns the largest number of these times within any stretch of a width. times must be sorted.
-func MostWithin[T float64 | time.Duration](times []T, width T) (most int) {
+// MaxWithin returns the maximum number of times within any interval of a width. times must be sorted.
+func MaxWithin[T float64 | time.Duration](times []T, width T) (highest int) {
 	first := 0
 	for i, at := range times {
 		for times[first] <= at-width {
 			first++
 		}
-		most = max(most, i-first+1)
+		highest = max(highest, i-first+1)
 	}
-	return most
+	return highest
 }
 
-// messagesOf counts the messages that the streams missed, got afterwards and got twice in the time of an action.
-func (s *Streams) messagesOf(a *Action, losses []loss, e *Effect, counted float64) {
+// countMessages counts the messages that the streams missed, resumed and received twice during the effect of an action.
+func (s *Streams) countMessages(a *Action, losses []loss, e *Effect, counted float64) {
 	unlisted := 0
-	type client struct { // its record is another one each time it is read
+	type client struct { // Records returns a different pointer for a client on each call
 		runner int
 		id     string
 	}
@@ -281,7 +283,7 @@ func (s *Streams) messagesOf(a *Action, losses []loss, e *Effect, counted float6
 		r := &s.m.Runners[c.Runner]
 		_, messages, published := s.m.Topic(c)
 		from := a.StartedUnix
-		if lost[client{c.Runner, c.ID}] { // with what was on its way to it
+		if lost[client{c.Runner, c.ID}] { // messages in transit when the action started count, too
 			from = max(from-joinWindow.Seconds(), counted)
 		}
 		var listed uint64 // of missed and duplicated messages
@@ -301,10 +303,10 @@ func (s *Streams) messagesOf(a *Action, losses []loss, e *Effect, counted float6
 			case ledger.KindLost, ledger.KindUnsent, ledger.KindTail:
 				e.Missed += max(f.Count, 1)
 			case ledger.KindDuplicated:
-				e.Doubled += max(f.Count, 1)
+				e.Duplicated += max(f.Count, 1)
 			}
 		}
-		if c.Unlisted > 0 && c.Missed()+c.Duplicated > listed { // else it is lateness that is not listed
+		if c.Unlisted > 0 && c.Missed()+c.Duplicated > listed { // otherwise only late messages are unlisted
 			unlisted++
 		}
 	}
@@ -342,7 +344,7 @@ func countSentWithin(messages []shard.Message, f ledger.Finding, from, until flo
 // arrived on a later stream.
 func (s *Streams) countResumed(l loss) (n uint64) {
 	_, messages, ok := s.m.Topic(l.c)
-	if !ok || !l.back {
+	if !ok || !l.reconnected {
 		return 0
 	}
 	from := sort.Search(len(messages), func(i int) bool { return float64(messages[i].SentUS)/1e6 > l.from })
@@ -354,8 +356,8 @@ func (s *Streams) countResumed(l loss) (n uint64) {
 	return n
 }
 
-// notResumed counts the messages that were published around the losses, were confirmed, did not arrive, and were not expected.
-// Around means from joinWindow before a loss until joinWindow after it.
+// notResumed counts the confirmed messages that did not arrive and were not expected, and that were published from
+// joinWindow before a loss until joinWindow after it.
 func (s *Streams) notResumed(losses []loss) (n uint64) {
 	counted := map[*shard.Connection]int{} // by connection: the index up to which messages are counted
 	for _, l := range losses {
@@ -379,7 +381,7 @@ func isMissed(c *shard.Connection, number uint64) bool {
 	})
 }
 
-// hasArrived reports whether the message of that number arrived.
+// hasArrived reports whether the message with that number arrived.
 func hasArrived(c *shard.Connection, number uint64) bool {
 	if number < c.First || number > c.Last || c.First == 0 {
 		return false

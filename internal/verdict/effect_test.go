@@ -64,14 +64,14 @@ func TestStreamsLostAfterAnActionAreAttributedToIt(t *testing.T) {
 	v := judgeSoak(m, nil, Evidence{Actions: []ActionResult{actionAt("deploy", 60, 5)}})
 	require.Len(t, v.Actions, 1)
 	e := v.Actions[0].Effect
-	require.Equal(t, []int{100, 101, 0}, []int{e.Lost, e.Times, e.NeverBack})
+	require.Equal(t, []int{100, 101, 0}, []int{e.Lost, e.Times, e.NotReconnected})
 	require.InDelta(t, 50, e.Peak, 1)
 	require.InDelta(t, .5, *e.FirstLost, 1e-6)
-	require.InDelta(t, 3.5, *e.Back50, .05, "of those that were lost, since the action began")
-	require.InDelta(t, 4.48, *e.Back99, .001)
-	require.InDelta(t, 19.5, *e.Back100, 1e-6, "one was lost again")
+	require.InDelta(t, 3.5, *e.Reconnected50, .05, "of those that were lost, since the action began")
+	require.InDelta(t, 4.48, *e.Reconnected99, .001)
+	require.InDelta(t, 19.5, *e.Reconnected100, 1e-6, "one was lost again")
 	require.Equal(t, map[string]int{"status 502": 3}, e.Refused)
-	require.EqualValues(t, []uint64{2, 4, 1}, []uint64{e.Missed, *e.Resumed, e.Doubled})
+	require.EqualValues(t, []uint64{2, 4, 1}, []uint64{e.Missed, *e.Resumed, e.Duplicated})
 	require.Equal(t, Outage{ID: "d-7", Unix: startUnix + 70, Seconds: 9.5}, *e.Slowest)
 	require.InDelta(t, startUnix+79.5+60, e.Until, 1e-6)
 	require.Empty(t, e.Notes)
@@ -86,10 +86,10 @@ func TestCloseActionsShareTheLostStreams(t *testing.T) {
 	v := judgeSoak(m, nil, Evidence{Actions: []ActionResult{actionAt("second", 70, 40), actionAt("first", 60, 1), {Action: plan.Action{Name: "never"}, ExitCode: -1, Problem: "it did not begin"}}})
 	second, first := v.Actions[0].Effect, v.Actions[1].Effect
 	require.Equal(t, 1, first.Lost)
-	require.InDelta(t, 15, *first.Back100, 1e-6)
+	require.InDelta(t, 15, *first.Reconnected100, 1e-6)
 	require.InDelta(t, startUnix+70, first.Until, 1e-6)
 	require.Equal(t, 2, second.Lost)
-	require.InDelta(t, 51, *second.Back100, 1e-6)
+	require.InDelta(t, 51, *second.Reconnected100, 1e-6)
 	require.Nil(t, v.Actions[2].Effect)
 }
 
@@ -100,7 +100,7 @@ func TestActionWithoutEffect(t *testing.T) {
 	require.Equal(t, Pass, v.Verdict, v.Reasons)
 	e := v.Actions[0].Effect
 	require.Equal(t, 0, e.Lost+e.Times+e.Peak+e.Refusals())
-	require.Nil(t, e.Back50)
+	require.Nil(t, e.Reconnected50)
 	require.Nil(t, e.Slowest)
 }
 
@@ -114,9 +114,9 @@ func TestStreamsThatDoNotReconnect(t *testing.T) {
 	without.State, without.ClosedAt = ledger.Dropped, 61*time.Second
 	v := judgeSoak(m, nil, Evidence{Actions: []ActionResult{actionAt("deploy", 60, 1)}})
 	e := v.Actions[0].Effect
-	require.Equal(t, []int{3, 2}, []int{e.Lost, e.NeverBack})
-	require.Nil(t, e.Back50)
-	require.Nil(t, e.Back100)
+	require.Equal(t, []int{3, 2}, []int{e.Lost, e.NotReconnected})
+	require.Nil(t, e.Reconnected50)
+	require.Nil(t, e.Reconnected100)
 	require.InDelta(t, 3595-60, e.Slowest.Seconds, 2)
 	require.Equal(t, Fail, v.Verdict)
 	require.Contains(t, failedChecks(v), "99.9 % of clients reconnected")

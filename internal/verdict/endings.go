@@ -12,9 +12,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// The reasons of connection errors that sentences and rules name.
+// The reasons of connection errors that have their own sentences or rules.
 const (
-	idle     = "idle"            // no byte arrived for a number of planned intervals, so the client closed the stream
+	idle     = "idle"            // the client closed the stream, because no byte had arrived for several planned intervals
 	timedOut = "connect_timeout" // the server did not answer an attempt to connect
 	idTaken  = "status 409"      // the id already has a stream
 )
@@ -55,29 +55,29 @@ func (w Formatter) droppedText(r *shard.Connection, f ledger.Finding, clock stri
 	return text + ", at " + clock + disconnectedFor(r.Record, f)
 }
 
-// An end is how a stream ended that the server did not end when requested.
+// An end is how the last stream of a client ended, if the server did not end it when requested.
 type end int
 
 const (
-	otherEnd     end = iota // it was completed, dropped or refused
-	endTimedOut             // the client requested the end and its wait timed out
-	endedByError            // the stream broke after the client had requested its end
-	endStopped              // the run was stopped, or the script closed the stream without asking for its end
+	otherEnd   end = iota // the stream was completed, dropped or refused
+	endTimeout            // the server did not end the stream within END_TIMEOUT of the request
+	endError              // the stream failed after the client had requested its end
+	endStop               // the run was stopped, or the script closed the stream without a request to end it
 )
 
 func endOf(r *shard.Connection) end {
 	requested := r.StreamTime > r.OpenTime
 	switch {
 	case r.State == ledger.Planned, r.State == ledger.Connecting, r.State == ledger.Open:
-		return endStopped
+		return endStop
 	case r.State != ledger.Unfinished:
 		return otherEnd
 	case r.Reason == ledger.ReasonClient && requested:
-		return endTimedOut
+		return endTimeout
 	case r.Reason == ledger.ReasonClient, r.Reason == ledger.ReasonInterrupted, r.Reason == "":
-		return endStopped
+		return endStop
 	}
-	return endedByError
+	return endError
 }
 
 // unfinishedText describes the streams that the server did not end when requested.
@@ -85,14 +85,14 @@ func (s *Streams) unfinishedText() (out []string) {
 	count, errs := map[end]int{}, map[string]int{}
 	for c := range s.Records() {
 		e := endOf(c)
-		if count[e]++; e == endedByError {
+		if count[e]++; e == endError {
 			errs[c.Reason]++
 		}
 	}
-	if n := count[endTimedOut]; n > 0 {
+	if n := count[endTimeout]; n > 0 {
 		out = append(out, fmt.Sprintf("the server did not end %s within %s of the request (END_TIMEOUT)", format.Count(n, "stream"), format.Duration(s.m.Plan.EndTimeout())))
 	}
-	if n := count[endedByError]; n > 0 {
+	if n := count[endError]; n > 0 {
 		var reasons []string
 		for _, reason := range slices.Sorted(maps.Keys(errs)) {
 			reasons = append(reasons, fmt.Sprintf("%s (%s)", reason, times(errs[reason])))
@@ -100,7 +100,7 @@ func (s *Streams) unfinishedText() (out []string) {
 		out = append(out, fmt.Sprintf("%s with an error after the request to end: %s",
 			format.Plural(n, "stream ended", "streams ended"), strings.Join(reasons, ", ")))
 	}
-	if n := count[endStopped]; n > 0 {
+	if n := count[endStop]; n > 0 {
 		out = append(out, format.Plural(n, "stream was", "streams were")+" open when the run was stopped, or when the script closed it")
 	}
 	return out

@@ -12,28 +12,27 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// An Evidence has the records of a run: of its runners, its target and `soak run`. Judging does not modify it.
+// An Evidence is the input of a verdict: the records of the runners, the target and `soak run`.
 type Evidence struct {
-	Rounds  []*shard.Merged    // the first is the run, others searched further
+	Rounds  []*shard.Merged    // the merged shards of the run, followed by those of further rounds of a search
 	Server  ServerLedger       // nil if the target has none
-	Model   ModelLedger        // of the numbered model behind the service; nil: not read
-	Samples []resources.Sample // of target and host
-	Cores   int                // of the machine
-	OneHost bool               // target and runners share a machine, so their clocks are one
-	// ServiceCores and RunnerCores are the numbers of cores reserved for each; 0 if they shared all.
+	Model   ModelLedger        // the ledger of the numbered model behind the service; nil: not read
+	Samples []resources.Sample // CPU and memory of target and host
+	Cores   int                // cores of the machine
+	OneHost bool               // target and runners share a machine, and thus its clock
+	// ServiceCores and RunnerCores are the numbers of cores reserved for each; 0 if they share all cores.
 	ServiceCores, RunnerCores int
-	// Machines are the machines that a Prometheus scraped. The shards of runners have the counters of their own
-	// machines.
+	// Machines are the machines that a Prometheus scraped. The shards have the counters of the runners' machines.
 	Machines []*machine.Record
 
-	Problems []string // why the run is incomplete, in addition to the shards
-	// RunnerEnds are of the runners that did not run to their end.
+	Problems []string // reasons why the run is incomplete, in addition to the problems of the merge
+	// RunnerEnds describes the runners that did not run to their end.
 	RunnerEnds  []shard.RunnerEnd
-	Failures    []Failure // of the target's processes, in a complete run; their own counts are lost
-	Unreachable []string  // of the target, what did not answer any more when the runners had ended
+	Failures    []Failure // crashes and restarts of the target's processes; the counts of these processes are lost
+	Unreachable []string  // errors of requests to the target after the runners had ended
 	Warnings    []string
 
-	Actions []ActionResult // of --at, in their order
+	Actions []ActionResult // actions of --at, in their order
 
 	RunInfo *RunInfo // the origin of the run; nil: not recorded
 }
@@ -42,27 +41,27 @@ type Evidence struct {
 type Assessment struct {
 	Layout
 	Checks   []Check
-	Doubts   []Check // checks after all others: they can only revoke a pass
+	Doubts   []Check // checks that are listed last, and can only turn a pass into invalid
 	Facts    []Fact
 	Tables   []Table
 	Metrics  []Metric
 	Warnings []string
-	Passed   []string // results of a pass, in sentences
+	Passed   []string // sentences that state the results of a pass
 	Streams  *Streams // the counts of the event streams; nil if there were none
-	// Responses are those that end by themselves; nil if there were none.
+	// Responses are the responses that end by themselves; nil if there were none.
 	Responses *shard.Responses
 }
 
-// A Layout is how verdicts of a suite are written and shown.
+// A Layout decides which parts a verdict of a suite has, and how reports show them.
 type Layout struct {
 	Title string // "Soak"
-	// Declared reports whether the script declared its load, and facts and tables its results. Otherwise the plan has
-	// the load, and the counts of connections and noops the results.
+	// Declared reports whether the load is that which the script declared, and the results are facts and tables.
+	// Otherwise the load is that of the plan, and the results are the counts of connections and messages.
 	Declared bool
-	Page     []string // the sections of report.html in their order, by the names that internal/report/html has for them
+	Page     []string // the names of the sections of report.html in their order, see internal/report/html
 }
 
-// A Fact is one line of what a suite found, for people.
+// A Fact is a result of a suite in one line of text.
 type Fact struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
@@ -74,13 +73,13 @@ type Metric struct {
 	Unit           string  `json:"unit,omitempty"` // "ms", "requests/s", "%", "": a count
 	Value          float64 `json:"value"`
 	HigherIsBetter bool    `json:"higher_is_better,omitempty"`
-	// Bound reports whether the load generator was the limit; the service may be able to do more.
+	// Bound reports whether the load generator was the limit, so that the service may reach a better value.
 	Bound bool `json:"bound,omitempty"`
-	// Undelayed is the value without the waits of the load generator; nil: not known.
+	// Undelayed is the value without the delays of the load generator; nil: not known.
 	Undelayed *float64 `json:"own,omitempty"`
 	// Requests is the number of requests that a share refers to; 0 for other metrics.
 	Requests int64 `json:"requests,omitempty"`
-	Fault    bool  `json:"-"` // it counts what must not be: the first one is a regression
+	Fault    bool  `json:"-"` // it counts faults, so any increase from 0 is a regression
 }
 
 // A Failure is a process of the target that crashed, or was restarted, during the run.
@@ -98,8 +97,8 @@ func FailureAt(at time.Time, text string) Failure {
 	return f
 }
 
-// isPlanned reports whether a process of the target ended during an action, or within a minute after it: its streams
-// and responses show the effect of the restart.
+// isPlanned reports whether a process of the target ended during an action, or within a minute after it, so that the
+// action may be the cause.
 func (e *Evidence) isPlanned(f Failure) bool {
 	return f.Unix > 0 && slices.ContainsFunc(e.Actions, func(a ActionResult) bool {
 		return a.Started() && f.Unix >= a.StartedUnix && f.Unix <= max(a.StartedUnix, a.EndedUnix)+settleTime.Seconds()
@@ -116,20 +115,20 @@ func texts(all []Failure) (out []string) {
 
 // A RunInfo is the origin of a run, as `soak run` recorded it. Empty fields are not recorded.
 type RunInfo struct {
-	Command []string          `json:"command,omitempty"` // as typed, with the variables that were settings in front of it, without secrets
-	Commit  string            `json:"commit,omitempty"`  // of soak, and +dirty behind it where files of the build had changed
-	Soak    string            `json:"soak,omitempty"`    // version
-	K6      string            `json:"k6,omitempty"`      // version of k6, if no runner has it
+	Command []string          `json:"command,omitempty"` // settings from the environment, then the command line, without secrets
+	Commit  string            `json:"commit,omitempty"`  // commit of soak, with the suffix +dirty if files of the build were modified
+	Soak    string            `json:"soak,omitempty"`    // version of soak
+	K6      string            `json:"k6,omitempty"`      // version of k6, if no runner reported it
 	Go      string            `json:"go,omitempty"`      // version of Go that built soak
 	Backend string            `json:"backend,omitempty"` // version of our own backend
 	Nginx   string            `json:"nginx,omitempty"`   // version of the nginx that soak started
-	Machine resources.Machine `json:"machine"`           // of `soak run`
+	Machine resources.Machine `json:"machine"`           // machine of `soak run`
 }
 
 // A Table is a section of the report. Cells are text for readers; renderers align a column of numbers to the right.
 type Table struct {
 	Title   string     `json:"title"`
-	Note    string     `json:"note,omitempty"` // how to read it, in a sentence
+	Note    string     `json:"note,omitempty"` // a sentence that explains the table
 	Columns []string   `json:"columns"`
 	Rows    [][]string `json:"rows"`
 }
@@ -137,10 +136,11 @@ type Table struct {
 // Add adds a row.
 func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
 
-// word matches a word; units are shorter.
+// word matches a word. Units have fewer letters.
 var word = regexp.MustCompile(`\pL{4}`)
 
-// Numeric reports whether a column has only numbers or nothing. "20 at a time" is a name.
+// Numeric reports whether all cells of a column are numbers, with or without a unit, or empty. "20 at a time" is not a
+// number.
 func (t *Table) Numeric(column int) bool {
 	for _, row := range t.Rows {
 		first, _ := utf8.DecodeRuneInString(row[column])

@@ -18,18 +18,18 @@ type sharedTopic struct {
 	aligned   *feed.Feed
 	topic     *Topic
 	clients   int
-	uncertain []string // clients of which it is unknown what they received
-	unshared  bool     // most messages reached one client each: the clients do not receive the same
+	uncertain []string // clients for which it is unknown which messages they received
+	unshared  bool     // most messages reached a single client, so clients cannot be compared
 
-	runner   int // whose times messages has
+	runner   int // the index of the runner whose clock the times of messages have
 	messages []shard.Message
 }
 
-// mostRecords limits the records that are in memory at a time.
-const mostRecords = 20_000
+// maxRecords limits the number of records in memory at a time.
+const maxRecords = 20_000
 
-// alignFeeds numbers the messages of topics whose streams are compared with each other. To unpack all records for each of many small
-// topics would be slow, so several are aligned at a time.
+// alignFeeds numbers the messages of topics whose streams are compared with each other. It aligns several small topics
+// at a time, because it unpacks all records for each pass.
 func (s *Streams) alignFeeds() {
 	feeds := s.m.Feeds()
 	counts := map[string]int{}
@@ -41,7 +41,7 @@ func (s *Streams) alignFeeds() {
 	}
 	for len(feeds) > 0 {
 		n, records := 1, counts[feeds[0].Topic]
-		for n < len(feeds) && records+counts[feeds[n].Topic] <= mostRecords {
+		for n < len(feeds) && records+counts[feeds[n].Topic] <= maxRecords {
 			records += counts[feeds[n].Topic]
 			n++
 		}
@@ -116,18 +116,18 @@ func (s *Streams) recordsOf(f *shard.Feed) feed.Records {
 	}
 }
 
-// isExpected reports whether the clients of the topic were expected to receive the message with an index.
+// isExpected reports whether all clients of the topic were expected to receive the message with an index.
 func (t *sharedTopic) isExpected(index int) bool {
 	return t.aligned.Messages[index].Live && !t.unshared
 }
 
-// receivedBy returns the messages of the topic by the clock of a runner.
+// receivedBy returns the messages of the topic with times by the clock of a runner.
 func (t *sharedTopic) receivedBy(runner *shard.Runner, index int) []shard.Message {
 	if t.runner == index {
 		return t.messages
 	}
 	t.runner, t.messages = index, make([]shard.Message, len(t.aligned.Messages))
-	lag := t.aligned.Lag(t.Of[index]) // or the difference of the clocks
+	lag := t.aligned.Lag(t.Of[index]) // the delay of the runner, or the difference of the clocks
 	for n := range t.messages {
 		at := t.aligned.ArrivedAt(n, t.Of[index])
 		t.messages[n] = shard.Message{
@@ -140,8 +140,8 @@ func (t *sharedTopic) receivedBy(runner *shard.Runner, index int) []shard.Messag
 	return t.messages
 }
 
-// compareShared compares the messages that the ith connection received with those of the other clients of its topic. They count as
-// those that a publisher confirmed.
+// compareShared compares the messages that the ith connection received with those of the other clients of its topic, as
+// compareWith compares it with the messages of a publisher.
 func (s *Streams) compareShared(i int, r *shard.Connection) *shard.Connection {
 	name, ok := s.m.FeedTopic(r)
 	t := s.shared[name]
@@ -158,10 +158,10 @@ func (s *Streams) compareShared(i int, r *shard.Connection) *shard.Connection {
 		r.Record = *corrected.Record
 	}
 	r = s.compareWith(i, r, t.receivedBy(&s.m.Runners[r.Runner], r.Runner), t.topic, corrected.Certain)
-	if t.topic.Streams == 1 || r.Arrived() < t.topic.Fewest {
-		t.topic.Fewest = r.Arrived()
+	if t.topic.Streams == 1 || r.Arrived() < t.topic.MinReceived {
+		t.topic.MinReceived = r.Arrived()
 	}
-	t.topic.Most = max(t.topic.Most, r.Arrived())
+	t.topic.MaxReceived = max(t.topic.MaxReceived, r.Arrived())
 	for _, f := range r.Findings {
 		if f.Kind == ledger.KindLost || f.Kind == ledger.KindDuplicated || f.Kind == ledger.KindReordered || f.Kind == ledger.KindCorrupted {
 			t.diverge(s.m.Runners[r.Runner].At(f.At), r.ID)
@@ -170,8 +170,8 @@ func (s *Streams) compareShared(i int, r *shard.Connection) *shard.Connection {
 	return r
 }
 
-// joiningTime returns the time after the start and before the end of a stream in which no message is expected. If
-// content repeats, a stall of a runner makes it unknown for longer with which message a stream began.
+// joiningTime returns the join window of a connection (see joinWindow). If contents repeat, it is extended by the
+// longest stall of a runner, because a stall makes it unknown for longer with which message a stream started.
 func (s *Streams) joiningTime(r *shard.Connection) time.Duration {
 	name, _ := s.m.FeedTopic(r)
 	if t := s.shared[name]; t != nil && t.aligned.Repeated() {
@@ -180,10 +180,10 @@ func (s *Streams) joiningTime(r *shard.Connection) time.Duration {
 	return joinWindow
 }
 
-// diverge records a client that received other messages than most.
+// diverge records a client that received other messages than most clients.
 func (t *sharedTopic) diverge(at time.Time, id string) {
 	d := &t.topic.Diverged
-	if !slices.Contains(*d, id) && len(*d) < mostDiverged {
+	if !slices.Contains(*d, id) && len(*d) < maxDiverged {
 		*d = append(*d, id)
 	}
 	if from := unix(at); t.topic.DivergedUnix == 0 || from < t.topic.DivergedUnix {
@@ -191,10 +191,10 @@ func (t *sharedTopic) diverge(at time.Time, id string) {
 	}
 }
 
-// mostDiverged is how many diverged clients of a topic are listed.
-const mostDiverged = 10
+// maxDiverged limits the listed clients of a topic that received other messages than most clients.
+const maxDiverged = 10
 
-// recipients returns how many of the clients of a topic received a message.
+// recipients states how many clients of a topic received a message: "3 of 4 clients".
 func (s *Streams) recipients(r *shard.Connection, number uint64) string {
 	name, _ := s.m.FeedTopic(r)
 	t := s.shared[name]
@@ -204,7 +204,8 @@ func (s *Streams) recipients(r *shard.Connection, number uint64) string {
 	return fmt.Sprintf("%d of %s", t.aligned.Messages[number-1].Count, format.Count(t.clients, "client"))
 }
 
-// monotonous returns a sentence if the contents of the topic are too few to compare its clients; otherwise "".
+// monotonous returns a sentence if messages of the topic have too few different contents to compare its clients;
+// otherwise "".
 func (t *sharedTopic) monotonous() string {
 	contents, interval := t.aligned.Monotonous()
 	if contents == 0 {
@@ -214,7 +215,7 @@ func (t *sharedTopic) monotonous() string {
 		t.topic.subject(), contents, format.Duration(interval))
 }
 
-// uncertainReason states that it is unknown what clients missed.
+// uncertainReason states that it is unknown which messages clients missed.
 func (t *sharedTopic) uncertainReason() string {
 	return fmt.Sprintf("content repeats, so it is unknown which messages%s %s lacks (the first: %s): set message.same to a part that differs between messages",
 		t.topic.subject(), format.Plural(len(t.uncertain), "client", "clients"), t.uncertain[0])
@@ -227,7 +228,7 @@ func (s *Streams) comparabilityCheck() Check {
 		ID: CheckShared, Name: "messages that clients can be compared by", Limit: "at least as many as clients of each topic", Pass: true,
 		Why: "few messages, or different ones for each client, show no loss",
 	}
-	fewest := ""
+	actual := ""
 	for _, t := range s.Messages.Topics {
 		topic := t.subject()
 		c.Actual = fmt.Sprintf("%s for %s%s", format.Count(t.Messages, "message"), format.Count(t.Streams, "client"), topic)
@@ -247,19 +248,19 @@ func (s *Streams) comparabilityCheck() Check {
 			continue
 		}
 		if c.Pass {
-			c.Pass, fewest = false, c.Actual
+			c.Pass, actual = false, c.Actual
 		}
 	}
-	if fewest != "" {
-		c.Actual = fewest
+	if actual != "" {
+		c.Actual = actual
 	}
 	return c
 }
 
-// doubtsOfSubscribers states which losses a comparison of clients cannot show.
+// doubtsOfSubscribers states which losses a comparison of clients cannot detect.
 func (s *Streams) doubtsOfSubscribers() []string {
 	reasons := []string{
-		"a message that reached no client cannot be noticed",
+		"the loss of a message that reached no client cannot be detected",
 		fmt.Sprintf("a message that arrived within %s of the start or the end of a stream is not expected on it", format.Duration(joinWindow)),
 	}
 	if n := s.Messages.NotExpected; n > 0 {
@@ -273,7 +274,7 @@ func (s *Streams) doubtsOfSubscribers() []string {
 	return reasons
 }
 
-// sameForAll states what the clients of a run that passed received.
+// sameForAll returns the summary of a pass whose clients were compared with each other.
 func (v *Verdict) sameForAll() string {
 	clients, messages := 0, uint64(0)
 	for _, t := range v.Messages.Topics {

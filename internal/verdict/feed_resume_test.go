@@ -95,12 +95,13 @@ func TestResumesOfComparedClients(t *testing.T) {
 			require.Equal(t, [4]uint64{lost, doubled, 0, 0}, [4]uint64{v.Messages.Missed, v.Messages.Duplicated, v.Messages.Reordered, v.Messages.Corrupted},
 				"%s, %d clients: %v", name, clients, v.Reasons)
 			i := slices.IndexFunc(v.Cuts, func(c Cuts) bool { return c.Kind == "rst" })
-			require.Equal(t, [2]uint64{lost, doubled}, [2]uint64{v.Cuts[i].Lost, v.Cuts[i].Doubled}, "%s, %d clients", name, clients)
+			require.Equal(t, [2]uint64{lost, doubled}, [2]uint64{v.Cuts[i].Lost, v.Cuts[i].Duplicated}, "%s, %d clients", name, clients)
 		}
 	}
 }
 
-// After a restart all clients resume at once: no stream was open when messages were sent. Each of two clients loses another one.
+// After a restart all clients resume at once: no stream was open when messages were sent. Each of two clients loses
+// another one.
 func TestLossesOfClientsThatAllResume(t *testing.T) {
 	t.Parallel()
 	s := newSharedRun()

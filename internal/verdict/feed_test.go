@@ -14,7 +14,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A sharedRun is a run of 4 clients of two runners, whose clocks differ by 10 s. Messages without numbers come every second.
+// A sharedRun is a run of 4 clients of two runners, whose clocks differ by 10 s. Messages without numbers come every
+// second.
 type sharedRun struct {
 	cfg           ledger.Config
 	plan          plan.Plan
@@ -229,7 +230,8 @@ func TestGreetingsAndRepeatedContentPass(t *testing.T) {
 	require.Equal(t, Pass, v.Verdict, v.Reasons)
 }
 
-// Of two contents in quick succession, several of which are on their way to different clients, nothing shows which one a client lacks.
+// Of two contents in quick succession, several of which are on their way to different clients, nothing shows which one
+// a client lacks.
 func TestMonotonousFeedIsInvalid(t *testing.T) {
 	t.Parallel()
 	s := newSharedRun()

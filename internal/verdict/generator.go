@@ -11,21 +11,22 @@ import (
 
 // A CPUUse is the CPU time of a load generator, in seconds summed over its threads.
 type CPUUse struct {
-	CPU    float64       // computing
-	Waited float64       // ready to run, without a core
-	Wall   float64       // elapsed
-	Stall  time.Duration // maximum delay with which one of its processes woke up
+	CPU    float64       // time on a core
+	Waited float64       // time ready to run, without a core
+	Wall   float64       // elapsed time
+	Stall  time.Duration // maximum delay with which a process woke up
 }
 
-// maxWaited is the share of the time for which threads may wait for a core.
+// maxWaited is the maximum share of the time for which threads may wait for a core.
 const maxWaited = .05
 
-// WaitedLong reports whether threads waited for more than maxWaited of the time, and for longer than they computed.
+// WaitedLong reports whether threads waited for a core for more than maxWaited of the time, and for longer than they
+// used one.
 func (u CPUUse) WaitedLong() bool {
 	return u.Wall > 0 && u.Waited > maxWaited*u.Wall && u.Waited > u.CPU
 }
 
-// useOf returns the use of all runners together.
+// useOf returns the CPU use of all runners together.
 func useOf(m *shard.Merged) (u CPUUse) {
 	for _, r := range m.Runners {
 		u.CPU += r.CPUSeconds
@@ -36,7 +37,7 @@ func useOf(m *shard.Merged) (u CPUUse) {
 	return u
 }
 
-// generator sums up the use of the runners.
+// generator returns the CPU use of the runners as verdict.json has it.
 func generator(m *shard.Merged) (g Generator) {
 	u := useOf(m)
 	g.CPUSeconds, g.RunDelaySeconds, g.StallMaxMS = u.CPU, u.Waited, format.InMilliseconds(u.Stall)
@@ -49,8 +50,8 @@ func generator(m *shard.Merged) (g Generator) {
 // isSaturated reports whether the runners were delayed, or waited for a CPU.
 func (s *Streams) isSaturated() bool { return s.generatorDelay() > 0 || useOf(s.m).WaitedLong() }
 
-// generatorDelay returns the longest delay by the load generator that alone makes a message late: as the control
-// group shows it, and as the stalls of the runners do without a control group; 0 if there is none.
+// generatorDelay returns the longest delay of the load generator that alone makes a message late; 0 if there was none.
+// The control group shows it, or the stalls of the runners if there is no conclusive control group.
 func (s *Streams) generatorDelay() time.Duration {
 	if s.Control.decides() {
 		return max(s.Control.saturated, s.Control.stalled)
@@ -61,12 +62,12 @@ func (s *Streams) generatorDelay() time.Duration {
 	return 0
 }
 
-// GeneratorCheck returns the check that the load generator did not delay messages. It is a warning: a client that
-// reads late loses nothing.
+// GeneratorCheck returns the check that the load generator did not delay messages. An unmet check is a warning, because
+// a client that reads late loses no messages.
 func (s *Streams) GeneratorCheck() Check {
 	u, limit := useOf(s.m), format.Duration(s.m.Plan.LateLimit()/2)
 	c := Check{
-		ID: CheckGenerator, Name: "load generator on time", Severity: SeverityWarning, Why: "delays of the load generator are not the service's",
+		ID: CheckGenerator, Name: "load generator on time", Severity: SeverityWarning, Why: "delays of the load generator are not delays of the service",
 		Limit:  fmt.Sprintf("stall under %s, CPU wait under %.0f %% or below CPU used", limit, 100*maxWaited),
 		Actual: fmt.Sprintf("stall %s; runners waited %.1f s for a CPU, used %.1f s", format.Duration(u.Stall), u.Waited, u.CPU),
 	}

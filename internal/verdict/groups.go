@@ -12,21 +12,21 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A FindingGroup is a set of findings of one kind, with one cause, at one time. Its findings are about the same message,
-// unless there would be more than maxSimilar such groups: then one group holds all of them.
+// A FindingGroup is a set of findings of one kind, with one cause, at one time. Its findings are about the same
+// message. If there would be more than maxSimilar such groups, one group has the findings about all messages.
 type FindingGroup struct {
 	Kind        string   `json:"kind"`
 	Connections int      `json:"connections"`
-	Count       uint64   `json:"count"`            // of messages; of connections if the kind is not about messages
-	Runner      int      `json:"runner,omitempty"` // the index, if the run has several runners and all findings are of this one
+	Count       uint64   `json:"count"`            // messages, or connections if the kind is not about messages
+	Runner      int      `json:"runner,omitempty"` // the index of the runner with all findings; 0: several runners, or the run has only one
 	FirstUnix   float64  `json:"first_unix_s"`
 	LastUnix    float64  `json:"last_unix_s"`
 	IDs         []string `json:"ids"` // the first connections
 	Text        string   `json:"text"`
 }
 
-// A KindCount is the total of one kind of finding. It comes from the counters of the connections, so it includes findings
-// that are not listed.
+// A KindCount is the total of one kind of finding. It comes from the counters of the connections, so it includes
+// findings that are not listed.
 type KindCount struct {
 	Kind  string `json:"kind"`
 	Count uint64 `json:"count"`
@@ -40,7 +40,7 @@ type Incident struct {
 	Connections int         `json:"connections"`
 	IDs         []string    `json:"ids"` // the first connections
 
-	last int // the number of the connection that was added last, plus one
+	last int // the number of the last connection added, plus one
 }
 
 // A FindingSummary holds the findings of all connections: listed, grouped, and counted.
@@ -63,12 +63,12 @@ const (
 // A cause is what all findings of one group have in common.
 type cause struct {
 	kind   ledger.Kind
-	reason string // of a dropped or refused connection
+	reason string // the reason of a dropped or refused connection
 	source ledger.Source
 }
 
-// A subject is the message, or the range of messages, that a finding is about. For a dropped connection it is the last one
-// that arrived.
+// A subject is the message, or the range of messages, that a finding is about. For a dropped connection it is the last
+// one that arrived.
 type subject struct {
 	topic    string
 	from, to uint64
@@ -90,7 +90,7 @@ type bundle struct {
 	id, text    string // the connection and the sentence of the first finding
 	detailed    bool   // the sentence of a finding has details that the sentence of the group lacks
 	findings    int
-	visited     int // the number of the connection that was added last, plus one
+	visited     int // the number of the last connection added, plus one
 }
 
 // A cluster holds the findings of one cause at one time.
@@ -102,7 +102,7 @@ type cluster struct {
 // A seconds holds the Unix seconds of findings, in order.
 type seconds []int64
 
-// clusters numbers the seconds. Two neighbours that are at most gap apart have the same number.
+// clusters assigns a number to each second. Successive seconds that are at most gap apart have the same number.
 func (s seconds) clusters(gap int64) map[int64]int {
 	out, number := make(map[int64]int, len(s)), -1
 	for i, at := range s {
@@ -116,7 +116,7 @@ func (s seconds) clusters(gap int64) map[int64]int {
 
 func sortedSeconds(set map[int64]bool) seconds { return slices.Sorted(maps.Keys(set)) }
 
-// eachFinding calls f with each finding that a connection lists, and the number of the connection.
+// eachFinding calls f with each listed finding, and with the number of its connection.
 func (s *Streams) eachFinding(f func(n int, r *shard.Connection, f ledger.Finding, at time.Time)) {
 	n := 0
 	for r := range s.Records() {
@@ -127,8 +127,8 @@ func (s *Streams) eachFinding(f func(n int, r *shard.Connection, f ledger.Findin
 	}
 }
 
-// group builds the groups and the incidents from the findings.
-func (s *Streams) group() {
+// groupFindings builds the groups and the incidents from the findings.
+func (s *Streams) groupFindings() {
 	times, all := map[cause]map[int64]bool{}, map[int64]bool{}
 	s.eachFinding(func(_ int, r *shard.Connection, f ledger.Finding, at time.Time) {
 		c := causeOf(r, f)
@@ -162,14 +162,13 @@ func (s *Streams) group() {
 	s.listGroups(clusters)
 }
 
-// inIncidents reports whether findings of a kind are part of incidents. Lateness is only if more messages were late than the
-// limit.
+// inIncidents reports whether findings of a kind are part of incidents. Late messages are, if they exceed their limit.
 func (s *Streams) inIncidents(kind ledger.Kind) bool {
 	limit := s.m.Plan.MaxLate
 	return kind != ledger.KindLate || limit >= 0 && s.Messages.Late > uint64(limit)
 }
 
-// bundle adds a finding to the cluster of its time.
+// bundle adds a finding to a cluster.
 func (s *Streams) bundle(to *cluster, c cause, n int, r *shard.Connection, f ledger.Finding, at time.Time) {
 	about := s.subjectOf(r, f)
 	s.addTo(&to.whole, c, about, n, r, f, at)
@@ -193,7 +192,7 @@ func (s *Streams) addTo(b *bundle, c cause, about subject, n int, r *shard.Conne
 		b.cause, b.subject, b.first, b.last, b.runner = c, about, at, at, r.Runner
 		b.id, b.text = r.ID, s.sentence(r, f, at)
 	}
-	b.detailed = b.detailed || f.Kind == ledger.KindRefused || f.Note != "" && f.Note != r.Reason || f.Kind == ledger.KindTail && substitute(r.Record, f) != ""
+	b.detailed = b.detailed || f.Kind == ledger.KindRefused || f.Note != "" && f.Note != r.Reason || f.Kind == ledger.KindTail && otherEvents(r.Record, f) != ""
 	b.mixed = b.mixed || b.subject != about
 	b.from, b.to = min(b.from, about.from), max(b.to, about.to)
 	if at.Before(b.first) {
@@ -238,9 +237,9 @@ func (s *Streams) incident(k, n int, r *shard.Connection, f ledger.Finding, at t
 	}
 }
 
-// listGroups fills Groups, in order of time.
+// listGroups sets Groups, in order of time.
 func (s *Streams) listGroups(clusters map[cause][]*cluster) {
-	words := WordsOf(s.m)
+	words := FormatterOf(s.m)
 	for _, all := range clusters {
 		for _, c := range all {
 			bundles := []*bundle{&c.whole}
@@ -308,7 +307,7 @@ func weightOf(f ledger.Finding) uint64 {
 	return 1
 }
 
-// countKinds fills Kinds from the counters of the connections.
+// countKinds sets Kinds from the counters of the connections.
 func (s *Streams) countKinds(all ledger.Counts) {
 	for _, one := range []struct {
 		kind ledger.Kind
@@ -347,8 +346,8 @@ func (f *FindingSummary) Total(kind ledger.Kind) uint64 {
 	return 0
 }
 
-// Sentences returns the sentences of the groups of some kinds, in order of time. The last sentence states how many findings
-// are not listed.
+// Sentences returns the sentences of the groups of some kinds, in order of time. The last sentence states how many
+// findings are not listed.
 func (s *Streams) Sentences(kinds ...ledger.Kind) (out []string) {
 	var total, listed uint64
 	for _, kind := range kinds {

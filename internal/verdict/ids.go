@@ -1,34 +1,34 @@
 package verdict
 
-// A CheckID names a check in verdict.json. It does not change with the name that people read.
+// A CheckID identifies a check in verdict.json. It does not change when the display name changes.
 type CheckID string
 
 // The checks of every run.
 const (
-	CheckComplete   CheckID = "run.complete"     // every runner and planned stream was observed
-	CheckActions    CheckID = "run.actions"      // the commands of --at succeeded
-	CheckUp         CheckID = "target.up"        // no process of the target crashed
-	CheckAnswers    CheckID = "target.answers"   // the target answered at the end
-	CheckPackets    CheckID = "machines.packets" // AWS dropped no packets of a machine
-	CheckVerdict    CheckID = "run.verdict"      // represents all checks of a run that was not judged
-	CheckGenerator  CheckID = "generator.kept-up"
-	CheckOwnCount   CheckID = "server.count"  // the server's own count agrees
-	CheckScript     CheckID = "script.checks" // the checks of the k6 script
-	CheckObserved   CheckID = "streams.observed"
-	CheckOpened     CheckID = "streams.opened"
-	CheckHeld       CheckID = "streams.held"
-	CheckOpenTime   CheckID = "streams.open-time"
-	CheckOutage     CheckID = "streams.outage"
-	CheckBack       CheckID = "streams.back" // reconnects within BACK_WITHIN
-	CheckSilence    CheckID = "streams.silence"
-	CheckLifetime   CheckID = "streams.lifetime" // none was closed before end.lifetime
-	CheckOverdue    CheckID = "streams.overdue"  // none was open for longer
-	CheckCompressed CheckID = "streams.compressed"
-	CheckCuts       CheckID = "cuts.made"
-	CheckResumed    CheckID = "cuts.resumed"
-	CheckWhole      CheckID = "cuts.whole"
-	CheckIDReset    CheckID = "resume.id-reset"
-	CheckNoID       CheckID = "resume.no-id"
+	CheckComplete    CheckID = "run.complete"     // every runner and planned stream was observed
+	CheckActions     CheckID = "run.actions"      // the commands of --at succeeded
+	CheckTargetUp    CheckID = "target.up"        // no process of the target crashed
+	CheckAnswers     CheckID = "target.answers"   // the target answered at the end
+	CheckPackets     CheckID = "machines.packets" // AWS dropped no packets of a machine
+	CheckVerdict     CheckID = "run.verdict"      // the only check of a run that was not judged
+	CheckGenerator   CheckID = "generator.kept-up"
+	CheckOwnCount    CheckID = "server.count"  // the server's own count agrees
+	CheckScript      CheckID = "script.checks" // the checks of the k6 script
+	CheckObserved    CheckID = "streams.observed"
+	CheckOpened      CheckID = "streams.opened"
+	CheckOpenToEnd   CheckID = "streams.held"
+	CheckOpenTime    CheckID = "streams.open-time"
+	CheckOutage      CheckID = "streams.outage"
+	CheckReconnected CheckID = "streams.back" // reconnects within BACK_WITHIN
+	CheckSilence     CheckID = "streams.silence"
+	CheckLifetime    CheckID = "streams.lifetime" // no stream was closed before end.lifetime
+	CheckOverdue     CheckID = "streams.overdue"  // no stream was open for longer
+	CheckCompressed  CheckID = "streams.compressed"
+	CheckCuts        CheckID = "cuts.made"
+	CheckResumed     CheckID = "cuts.resumed"
+	CheckCutLoss     CheckID = "cuts.whole"
+	CheckIDReset     CheckID = "resume.id-reset"
+	CheckNoID        CheckID = "resume.no-id"
 )
 
 // The checks of growth over the windows.
@@ -51,9 +51,9 @@ const (
 	CheckSchedule     CheckID = "messages.schedule" // gaps are multiples of the interval
 	CheckConfirmed    CheckID = "messages.confirmed"
 	CheckOnTime       CheckID = "messages.published-on-time"
-	CheckEarly        CheckID = "messages.early" // none arrived before it was published
+	CheckEarly        CheckID = "messages.early" // no message arrived before it was published
 	CheckCoverage     CheckID = "messages.coverage"
-	CheckShared       CheckID = "messages.shared" // enough for each topic to compare its clients
+	CheckShared       CheckID = "messages.shared" // enough messages for each topic to compare its clients
 	CheckMisrouted    CheckID = "messages.strayed"
 	CheckAnnounced    CheckID = "messages.announced-gaps"
 	CheckChecked      CheckID = "messages.checked"

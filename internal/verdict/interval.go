@@ -13,15 +13,15 @@ import (
 // An Interval is the time between two messages of a stream, in seconds.
 type Interval struct {
 	Planned float64 `json:"planned"`
-	Actual  float64 `json:"kept"` // the median of the streams on which it could be measured; 0: on none
-	Off     int     `json:"off"`  // streams that are over 1 % off the plan
+	Actual  float64 `json:"kept"` // the median over the measured streams; 0: no stream could be measured
+	Off     int     `json:"off"`  // streams whose interval differs by over 1 % from the plan
 }
 
-// maxDeviation is how far the interval of a stream may be off the plan, as a share of it.
+// maxDeviation is the maximum deviation of the interval of a stream from the planned one, as a share.
 const maxDeviation = .01
 
-// interval adds up the intervals that the ledgers measured.
-func (s *Streams) interval() {
+// sumIntervals sets Interval from the intervals that the ledgers measured.
+func (s *Streams) sumIntervals() {
 	if !s.m.Service.ByInterval() {
 		return
 	}
@@ -45,19 +45,20 @@ func (s *Streams) interval() {
 	s.measured = len(intervals)
 }
 
-// hasOtherInterval reports whether a stream had another interval than planned, beyond the effect of jitter and
-// lateness.
+// hasOtherInterval reports whether a stream had another interval than planned, by more than jitter and lateness
+// explain.
 func hasOtherInterval(planned time.Duration, c *shard.Connection) bool {
 	return (c.Interval-planned).Abs()-c.IntervalError > time.Duration(maxDeviation*float64(planned))
 }
 
-// intervalCheck makes the run invalid if most streams keep another interval than planned: the plan is wrong then, and
-// only faults that do not depend on the interval still fail it. If only some streams differ, the service is at fault.
+// intervalCheck returns the check that streams have the planned interval. If most streams have another one, the plan is
+// wrong, and the run is invalid unless it has faults that do not depend on the interval. If only some differ, the
+// service is at fault.
 func (s *Streams) intervalCheck() Check {
 	i, noun := s.Interval, s.m.Service.Noun()
 	c := Check{
 		ID: CheckInterval, Name: fmt.Sprintf("interval between %ss", noun), Limit: fmt.Sprintf("%g s, within %g %%", i.Planned, 100*maxDeviation), Actual: fmt.Sprintf("too few %ss", noun), Pass: i.Off == 0,
-		Why: "counts by interval assume the planned one", loaded: true,
+		Why: "counts by interval assume the planned one", loadDependent: true,
 	}
 	if s.measured == 0 {
 		return c.NotJudged(c.Actual)
@@ -68,11 +69,11 @@ func (s *Streams) intervalCheck() Check {
 	}
 	c.Actual += fmt.Sprintf(", %s off", format.Plural(i.Off, "stream", "streams"))
 	if 2*i.Off > s.measured {
-		c.Severity, c.weight = SeverityInconclusive, noInterval
-		c.Reasons = []string{fmt.Sprintf("the service sends a %s every %.3g s, and the plan has %g s: set NOOP_INTERVAL=%.3[2]g, or correct message.every of the description", noun, i.Actual, i.Planned)}
+		c.Severity, c.weight = SeverityInconclusive, wrongInterval
+		c.Reasons = []string{fmt.Sprintf("the service sends a %s every %.3g s, but the plan has %g s: set NOOP_INTERVAL=%.3[2]g, or correct message.every of the description", noun, i.Actual, i.Planned)}
 		return c
 	}
-	if s.isUneven() { // evenGaps makes the run invalid
+	if s.isUneven() { // scheduleCheck reports it
 		return c.NotJudged("messages are too irregular to measure it")
 	}
 	for r := range s.Records() {
@@ -83,24 +84,25 @@ func (s *Streams) intervalCheck() Check {
 	return c
 }
 
-// maxUneven is the largest share of gaps between two messages that may differ from a multiple of the interval by more than
-// the assumed jitter. If messages arrive up to a quarter of the interval early or late, the share is 16 %.
-const maxUneven = .1
+// maxUnevenShare is the maximum share of gaps between messages that may differ from a multiple of the interval by more
+// than the assumed jitter. If messages arrive up to a quarter of the interval early or late, the share is 16 %.
+const maxUnevenShare = .1
 
-// unevenShare returns the share of gaps between two messages that are further off the schedule than the assumed jitter.
+// unevenShare returns the share of gaps that differ from a multiple of the interval by more than the assumed jitter.
 func (s *Streams) unevenShare() float64 {
-	return float64(s.uneven) / float64(max(s.Messages.Received, 1))
+	return float64(s.unevenGaps) / float64(max(s.Messages.Received, 1))
 }
 
-func (s *Streams) isUneven() bool { return s.unevenShare() >= maxUneven }
+func (s *Streams) isUneven() bool { return s.unevenShare() >= maxUnevenShare }
 
-// evenGaps returns a check that makes the run invalid if messages are further off their schedule than counting by interval
-// assumes, and that count found a fault: the fault may be false. Faults that do not depend on the interval still fail the run.
-func (s *Streams) evenGaps() Check {
+// scheduleCheck returns the check that gaps between messages are as regular as counting by interval assumes. An unmet
+// check makes the run invalid if that count found a fault, because the fault may be false. Faults that do not depend on
+// the interval still fail the run.
+func (s *Streams) scheduleCheck() Check {
 	n, noun, uneven := s.Messages, s.m.Service.Noun(), s.unevenShare()
 	c := Check{
-		ID: CheckSchedule, Name: fmt.Sprintf("irregular gaps between %ss", noun), Limit: fmt.Sprintf("%g %%", 100*maxUneven),
-		Actual: fmt.Sprintf("%.2g %%", 100*uneven), Why: "messages off the schedule are miscounted as missed or duplicated", loaded: true,
+		ID: CheckSchedule, Name: fmt.Sprintf("irregular gaps between %ss", noun), Limit: fmt.Sprintf("%g %%", 100*maxUnevenShare),
+		Actual: fmt.Sprintf("%.2g %%", 100*uneven), Why: "messages off the schedule are miscounted as missed or duplicated", loadDependent: true,
 		Pass: !s.isUneven(),
 	}
 	switch faults := n.Missed + n.Duplicated + n.Reordered + uint64(s.Interval.Off); { // #nosec G115 -- a number of streams
@@ -110,10 +112,10 @@ func (s *Streams) evenGaps() Check {
 	case 2*s.Interval.Off > s.measured:
 		return c.NotJudged(c.Actual + ", because the service has another interval")
 	default:
-		c.Severity, c.weight = SeverityInconclusive, noInterval
+		c.Severity, c.weight = SeverityInconclusive, wrongInterval
 		c.Reasons = []string{fmt.Sprintf("%.2g %% of the gaps between two %ss differ from a multiple of the interval by over 30 %% of it; counting by interval assumes that a %s arrives at most 30 %% of the interval late, and never early (jitter, docs/accounting.md); %ss counted as missed or duplicated may have arrived once", 100*uneven, noun, noun, noun)}
 	}
-	return c.notJudgedIf(n.Received == 0, s.noneArrived())
+	return c.notJudgedIf(n.Received == 0, s.reasonNoMessage())
 }
 
 // IntervalText states how often a message arrives on each stream.

@@ -6,7 +6,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A Suite is what the script of a run declared, if the plan does not have it.
+// A Suite is the load that the script of a run declared, if the plan does not have it.
 type Suite struct {
 	Name       string            `json:"name"`
 	Profile    string            `json:"profile"`
@@ -32,7 +32,7 @@ func (v *Verdict) MarshalJSON() ([]byte, error) {
 	}
 	var evidence *Basis
 	var messages *Messages
-	if v.Evidence.By != "" { // it held streams
+	if v.Evidence.By != "" { // the run had event streams
 		evidence, messages = &v.Evidence, &v.Messages
 	}
 	return json.Marshal(struct {

@@ -11,8 +11,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// Judge returns the verdict of a run from its evidence and the assessment of its suite. It does not modify its inputs. It adds
-// two checks common to all suites: complete data, and target availability.
+// Judge returns the verdict of a run from its evidence and the assessment of its suite. It does not modify its inputs.
+// It adds two checks common to all suites: complete data, and target availability.
 func Judge(e *Evidence, a Assessment) *Verdict {
 	m := e.Rounds[0]
 	v := &Verdict{
@@ -33,7 +33,7 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 	for _, b := range m.Series {
 		v.Resources.RunnerThreads = max(v.Resources.RunnerThreads, b.Threads)
 	}
-	v.runners(m)
+	v.copyRunners(m)
 	v.Generator = generator(m)
 	if s := a.Streams; s != nil && !a.Declared {
 		v.Windows = s.windowsOf(e.Samples)
@@ -61,7 +61,7 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 		v.Warnings = slices.Insert(v.Warnings, 0, worst)
 	}
 	if v.ConnectionsOnly() {
-		v.Reasons = append([]string{notChecked + ": the service description has message: 'unchecked'"}, v.Reasons...)
+		v.Reasons = append([]string{reasonUnchecked + ": the service description has message: 'unchecked'"}, v.Reasons...)
 	}
 	if v.Stopped() && v.Plan.Seconds > 0 {
 		at := slices.IndexFunc(v.Checks, func(c Check) bool { return c.ID == CheckComplete })
@@ -72,7 +72,8 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 	return v
 }
 
-// causes returns the checks for the target's processes. They come first, because they may explain the faults of the streams.
+// causes returns the checks of the target's processes. They are listed first, because they may explain the faults of
+// streams.
 func (e *Evidence) causes() (out []Check) {
 	if len(e.Failures) > 0 {
 		limit, failures, allowed := "no restart", e.Failures, false
@@ -86,7 +87,7 @@ func (e *Evidence) causes() (out []Check) {
 			limit, failures = "no restart without an action", unplanned
 		}
 		out = append(out, Check{
-			ID: CheckUp, Name: "target stayed up", Limit: limit, Actual: first(texts(failures), ""), Pass: allowed,
+			ID: CheckTargetUp, Name: "target stayed up", Limit: limit, Actual: first(texts(failures), ""), Pass: allowed,
 			Why: "a restart disconnects every client", Reasons: texts(failures),
 		})
 	}
@@ -100,8 +101,8 @@ func (e *Evidence) causes() (out []Check) {
 	return out
 }
 
-// runners copies the runners, and sets the start and the end of the run.
-func (v *Verdict) runners(m *shard.Merged) {
+// copyRunners sets the runners, and the start and the end of the run, from the merged shards.
+func (v *Verdict) copyRunners(m *shard.Merged) {
 	for i, r := range m.Runners {
 		out := &v.Runners[i]
 		out.Index, out.Host, out.Segment, out.State = r.Index, r.Host, r.Segment, string(r.State)

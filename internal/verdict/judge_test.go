@@ -232,7 +232,7 @@ func TestEachCheckAlone(t *testing.T) {
 			for i := range m.Connections.Len() {
 				m.Connections.Edit(i).Interval, m.Connections.Edit(i).IntervalError = 12*time.Second, 20*time.Millisecond
 			}
-		}, Invalid, []string{"interval between noops"}, []string{"the service sends a noop every 12 s, and the plan has 15 s: set NOOP_INTERVAL=12, or correct message.every of the description"}},
+		}, Invalid, []string{"interval between noops"}, []string{"the service sends a noop every 12 s, but the plan has 15 s: set NOOP_INTERVAL=12, or correct message.every of the description"}},
 		{"half a percent off is a clock", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
 			for i := range m.Connections.Len() {
 				r := &m.Connections.Edit(i).Record
@@ -271,7 +271,7 @@ func TestEachCheckAlone(t *testing.T) {
 			f.Failures = []Failure{{Unix: 1010, Text: "the backend died"}, {Unix: 1069, Text: "the backend died again"}}
 			f.Actions = []ActionResult{{StartedUnix: 1000, EndedUnix: 1010}}
 		}, Pass, nil, []string{"3 streams open to the end, 717 of 717 noops received"}},
-		{"the backend died before an action, after its effect, and at a time that is not known", func(m *shard.Merged, _ ServerLedger, f *Evidence) {
+		{"the backend died before an action, after its effect, and at a time that is unknown", func(m *shard.Merged, _ ServerLedger, f *Evidence) {
 			f.Failures = []Failure{{Unix: 999, Text: "before"}, {Unix: 1010, Text: "by it"}, {Unix: 1071, Text: "after"}, {Text: "at some time"}}
 			f.Actions = []ActionResult{{StartedUnix: 1000, EndedUnix: 1010}}
 		}, Fail, []string{"target stayed up"}, []string{"before", "after", "at some time"}},
@@ -326,7 +326,7 @@ func TestRunWithoutMessagesIsInvalid(t *testing.T) {
 	}
 	v := judgeSoak(m, nil, Evidence{})
 	require.Equal(t, Invalid, v.Verdict)
-	require.Equal(t, []string{"no noop was received, so nothing was tested"}, v.Reasons)
+	require.Equal(t, []string{"no noop was received, so no message was tested"}, v.Reasons)
 }
 
 func TestRunWithoutRunners(t *testing.T) {

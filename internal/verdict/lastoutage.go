@@ -9,8 +9,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// maxLastOutages is the largest share of clients with an outage at the end of a valid run. A service that ends each stream
-// after 30 s has about 2 % of its clients reconnecting at any time.
+// maxLastOutages is the maximum share of clients with an outage at the end of a valid run. If a service ends each
+// stream after 30 s, about 2 % of its clients are reconnecting at any time.
 const maxLastOutages = .1
 
 // A lastOutages counts the clients that received no message after their last outage. They were disconnected when
@@ -18,8 +18,8 @@ const maxLastOutages = .1
 type lastOutages struct {
 	clients      int    // clients, except those disconnected as planned and not refused since
 	unanswered   int    // clients whose last attempt to reconnect was unanswered for over a second
-	total        int    // all such clients
-	undetectable uint64 // undetectable losses of all such clients
+	total        int    // all clients, including those disconnected as planned
+	undetectable uint64 // undetectable losses of all clients
 	longest      time.Duration
 }
 
@@ -45,7 +45,7 @@ func (l *lastOutages) count(c *shard.Connection, undetectable uint64) {
 	}
 }
 
-// isFew reports whether a correct service can have that many such clients at any time.
+// isFew reports whether a correct service may have that many such clients at any time.
 func (l *lastOutages) isFew(planned int) bool {
 	return l.unanswered == 0 && l.clients <= max(int(maxLastOutages*float64(planned)), 1)
 }
@@ -62,7 +62,7 @@ func (l *lastOutages) reasons() (out []string) {
 	return out
 }
 
-// doubts returns the reason why these clients make the run invalid.
+// doubts returns the sentence that states why these clients make the run invalid.
 func (l *lastOutages) doubts(planned int, expected uint64) []string {
 	out := l.reasons()
 	if l.undetectable > expected {

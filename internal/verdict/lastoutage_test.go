@@ -22,8 +22,8 @@ func disconnect(m *shard.Merged, n int, change func(r *ledger.Record)) {
 	}
 }
 
-// A service whose streams end at random always has a few clients that are reconnecting, at the end of a run too. If many are,
-// or if it does not answer them, a pass would prove nothing.
+// A service whose streams end at random always has a few clients that are reconnecting, at the end of a run too. If
+// many are, or if it does not answer them, a pass would prove nothing.
 func TestFewClientsMayReconnectAtTheEnd(t *testing.T) {
 	t.Parallel()
 	refused := []ledger.Refusal{{Reason: "status 503", Count: 1}}
@@ -78,7 +78,7 @@ func TestServerLedgerIsIgnoredForDisconnectedClients(t *testing.T) {
 	server["d-0"] = ServerEntry{ID: "d-0", First: 1, Last: noopsEach + 1, Sent: noopsEach + 1}
 	v := judgeSoak(m, server, Evidence{})
 	require.Equal(t, Pass, v.Verdict, "%v", v.Reasons)
-	require.EqualValues(t, 1, v.Evidence.CouldHide)
+	require.EqualValues(t, 1, v.Evidence.Undetectable)
 	m.Connections.Edit(0).LastOutage = nil
 	require.Equal(t, Fail, judgeSoak(m, server, Evidence{}).Verdict, "a client whose stream was open")
 }

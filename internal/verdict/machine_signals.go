@@ -12,9 +12,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A machineSignals compares the faults of streams with the counters of their runners' machines. Dropped packets
-// explain a silence only if it ended soon afterwards: the longest wait of TCP before a retransmission is the time
-// that has already passed.
+// A machineSignals compares the faults of streams with the counters of their runners' machines. Dropped packets explain
+// a silence only if some were dropped in its second half: after the last drop, TCP waits for the next retransmission at
+// most as long as it has already waited.
 type machineSignals struct {
 	explanations
 	affected []affectedFaults // by machine
@@ -23,7 +23,7 @@ type machineSignals struct {
 // An affectedFaults counts the faults on a machine's streams while one of its counters increased.
 type affectedFaults struct {
 	refused, dropped, late uint64 // while packets were dropped
-	lateBySteal            uint64 // messages that arrived late while the hypervisor used the CPU
+	lateBySteal            uint64 // late messages while the hypervisor used the CPU
 }
 
 func (a *affectedFaults) byPackets() bool { return a.refused+a.dropped+a.late > 0 }
@@ -45,14 +45,15 @@ func (a *affectedFaults) String() string {
 	return strings.Join(out, ", ")
 }
 
-// A window is a time in which a counter of a runner's machine moved.
+// A window is a time in which a counter of a runner's machine increased.
 type window struct {
 	machine int
 	machine.Stretch
 	effect machine.Effect
 }
 
-// windows returns the windows of each runner. Packets between a runner and a target on one machine pass no network.
+// windows returns the windows of each runner. It ignores dropped packets of a machine that also has the target, because
+// the packets between them do not pass a network.
 func windows(all []MachineReport, runners int) [][]window {
 	out := make([][]window, runners)
 	for n := range all {
@@ -62,8 +63,8 @@ func windows(all []MachineReport, runners int) [][]window {
 				continue
 			}
 			for _, at := range all[n].runners {
-				for _, moved := range c.increases {
-					out[at] = append(out[at], window{n, moved, effect})
+				for _, increase := range c.increases {
+					out[at] = append(out[at], window{n, increase, effect})
 				}
 			}
 		}
@@ -71,20 +72,21 @@ func windows(all []MachineReport, runners int) [][]window {
 	return out
 }
 
-// DroppedByAWS returns how many packets AWS dropped of the runners' machines between two instants. Slowness and timeouts in that time
-// cannot be attributed to the service.
+// DroppedByAWS returns how many packets of the runners' machines AWS dropped between two times. Slowness and timeouts
+// in that window cannot be attributed to the service.
 func DroppedByAWS(e *Evidence, from, to time.Time) (packets float64) {
 	packets, _ = e.increase(from, to, func(m *MachineReport) bool { return len(m.runners) > 0 && !m.Target }, func(c machine.Counter) bool { return c.Effect == machine.Silences })
 	return packets
 }
 
-// OnTarget returns by how much some counters of the target's machines grew between two instants.
-func OnTarget(e *Evidence, from, to time.Time, match func(machine.Counter) bool) (increase float64, known bool) {
+// IncreaseOnTarget returns by how much the matching counters of the target's machines increased between two times.
+// known is false if these machines have no such counter.
+func IncreaseOnTarget(e *Evidence, from, to time.Time, match func(machine.Counter) bool) (increase float64, known bool) {
 	return e.increase(from, to, func(m *MachineReport) bool { return m.Target }, match)
 }
 
-// increase returns by how much some counters of some machines grew between two instants. ok is false if none of these
-// machines has such a counter.
+// increase returns by how much the matching counters of the selected machines increased between two times. known is
+// false if these machines have no such counter.
 func (e *Evidence) increase(from, to time.Time, selects func(*MachineReport) bool, match func(machine.Counter) bool) (sum float64, known bool) {
 	for _, m := range MachinesOf(e) {
 		for _, c := range m.Counters {
@@ -92,9 +94,9 @@ func (e *Evidence) increase(from, to time.Time, selects func(*MachineReport) boo
 				continue
 			}
 			known = true
-			for _, moved := range c.increases {
-				if moved.From().Before(to) && moved.To().After(from) {
-					sum += moved.By
+			for _, increase := range c.increases {
+				if increase.From().Before(to) && increase.To().After(from) {
+					sum += increase.By
 				}
 			}
 		}
@@ -130,33 +132,33 @@ func (m *machineSignals) count(runner *shard.Runner, r *shard.Connection, all []
 	for _, f := range r.Findings {
 		switch {
 		case f.Kind == ledger.KindRefused && r.State == ledger.Refused && f.Note == timedOut:
-			took := r.Connect / time.Duration(max(r.RefusedAttempts(), 1)) // of the last attempt
+			took := r.Connect / time.Duration(max(r.RefusedAttempts(), 1)) // average duration of an attempt
 			if w := silence(f.At-took, f.At); w != nil {
-				m.add(SignalPackets, unopened, 1)
-				m.add(SignalPackets, unheld, 1)
+				m.add(SignalPackets, connectTimeout, 1)
+				m.add(SignalPackets, earlyEnd, 1)
 				m.affected[w.machine].refused++
 			}
 		case f.Kind == ledger.KindDropped && f.Note == idle:
 			if w := silence(r.LastAt, f.At); w != nil {
-				m.add(SignalPackets, unheld, 1)
-				m.add(SignalPackets, unserved, r.Tail)
+				m.add(SignalPackets, earlyEnd, 1)
+				m.add(SignalPackets, missedMessage, r.Tail)
 				m.affected[w.machine].dropped++
 			}
 		case f.Kind == ledger.KindLate:
 			if w := silence(f.At-f.Lateness, f.At); w != nil {
-				m.add(SignalPackets, delayed, 1)
+				m.add(SignalPackets, lateMessage, 1)
 				m.affected[w.machine].late++
 			} else if w := stealWindow(runner, f, all); w != nil {
-				m.add(SignalSteal, delayed, 1)
+				m.add(SignalSteal, lateMessage, 1)
 				m.affected[w.machine].lateBySteal++
 			}
 		}
 	}
 }
 
-// stealWindow returns a window in which the hypervisor used the CPU while a message was late; nil if the control
-// group, which the same process reads, was on time in the window. A dropped packet delays one stream only, so the
-// control group does not show it.
+// stealWindow returns a window in which the hypervisor used the CPU while a message was late. It returns nil if the
+// control group, which the same process reads, was on time. Dropped packets have no such condition, because they delay
+// single streams.
 func stealWindow(runner *shard.Runner, f ledger.Finding, all []window) *window {
 	from, to := runner.At(f.At-f.Lateness), runner.At(f.At)
 	if group := runner.Controlled; decides(group) {
@@ -167,7 +169,7 @@ func stealWindow(runner *shard.Runner, f ledger.Finding, all []window) *window {
 	return covers(all, from, to, machine.Delays)
 }
 
-// covers returns a window that covers the start of a silence, or at least half of it.
+// covers returns a window with an effect that overlaps the second half of a silence; nil if there is none.
 func covers(all []window, from, to time.Time, effect machine.Effect) *window {
 	half := from.Add(to.Sub(from) / 2)
 	for i := range all {
@@ -178,7 +180,7 @@ func covers(all []window, from, to time.Time, effect machine.Effect) *window {
 	return nil
 }
 
-// formatStretch formats a stretch, as exact as the samples.
+// formatStretch formats a stretch to the second, which is the precision of samples.
 func formatStretch(m machine.Stretch) string {
 	return fmt.Sprintf("between %s and %s UTC", m.From().UTC().Format(time.TimeOnly), m.To().UTC().Format(time.TimeOnly))
 }

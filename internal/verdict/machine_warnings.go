@@ -10,14 +10,15 @@ import (
 )
 
 const (
-	// maxStolen is the share of its CPU time that a machine may lose to the hypervisor, as maxWaited.
+	// maxStolen is the maximum share of its CPU time that a machine may lose to the hypervisor.
 	maxStolen = maxWaited
 	// maxRetransmitted is the maximum share of retransmitted segments, and minRetransmitted their minimum number for
 	// a warning. A quarter of the traces of the Internet that K. Pentikousis and others compared had more than that
 	// ("A comparative study of aggregate TCP retransmission rates"), and a private network has far less.
 	maxRetransmitted = .02
 	minRetransmitted = 100
-	// maxTracked is how full the table of tracked connections may be. When it is full new connections are dropped.
+	// maxTracked is the maximum use of the table of tracked connections. If it is full the kernel drops new
+	// connections.
 	maxTracked = .9
 )
 
@@ -48,14 +49,17 @@ func (e *Evidence) lastEnd() (unix int) {
 	return unix
 }
 
-// droppedByAWS reports packets of the machine that AWS dropped. Faults of its runners' streams at that time are
-// inconclusive, and so is the run, unless it has a heavier fault that this does not explain.
+// droppedByAWS returns the check that AWS dropped no packets of the machine; not ok if it dropped none. If streams had
+// faults at that time, an unmet check turns a pass into invalid.
 func (m *MachineReport) droppedByAWS(s *affectedFaults) (c Check, ok bool) {
 	var packets float64
 	c = Check{
 		ID: CheckPackets, Name: "AWS dropped no packets of " + m.String(), Limit: "0", Severity: SeverityWarning,
-		Why: "delays by the runner's network are not the service's",
-	}.inconclusiveIf(s.byPackets())
+		Why: "delays of the runner's network are not delays of the service",
+	}
+	if s.byPackets() {
+		c = c.Inconclusive()
+	}
 	if m.Target {
 		c.Why = "the machine is at a limit of AWS"
 	}
@@ -65,8 +69,8 @@ func (m *MachineReport) droppedByAWS(s *affectedFaults) (c Check, ok bool) {
 			continue
 		}
 		packets += counter.Increase
-		for _, moved := range counter.increases {
-			text := fmt.Sprintf("AWS %s %s of %s %s: %s (%s): %s", known.AWSAction, format.Count(int(moved.By), "packet"), m, formatStretch(moved), counter.Name, known.Meaning, known.Remedy)
+		for _, increase := range counter.increases {
+			text := fmt.Sprintf("AWS %s %s of %s %s: %s (%s): %s", known.AWSAction, format.Count(int(increase.By), "packet"), m, formatStretch(increase), counter.Name, known.Meaning, known.Remedy)
 			c.Reasons = append(c.Reasons, text)
 		}
 	}
@@ -89,12 +93,12 @@ func (m *MachineReport) stealWarnings(_ int, s *affectedFaults) (out []string) {
 	}
 	if s.lateBySteal > 0 {
 		out = append(out, fmt.Sprintf("%s late on %s while the hypervisor used its CPU (steal), first %s: the hypervisor may be the cause",
-			format.Plural(s.lateBySteal, "message came", "messages came"), m, formatStretch(c.increases[0])))
+			format.Plural(s.lateBySteal, "message arrived", "messages arrived"), m, formatStretch(c.increases[0])))
 	}
 	return out
 }
 
-// overflowWarning warns of connects that found an accept queue full on the machine of the target.
+// overflowWarning warns of connects that were dropped because an accept queue was full on the machine of the target.
 func (m *MachineReport) overflowWarning(int, *affectedFaults) []string {
 	overflows, drops := m.increase(machine.Overflows), m.increase(machine.Drops)
 	if !m.Target || overflows+drops == 0 {
@@ -128,14 +132,14 @@ func (m *MachineReport) RetransmittedShare() float64 {
 	return 0
 }
 
-// fullTable warns of a table of tracked connections with little room.
+// fullTable warns of a table of tracked connections that is nearly full.
 func (m *MachineReport) fullTable(int, *affectedFaults) []string {
 	c := m.Counter(machine.Tracked)
 	if c == nil || c.HighestShare < maxTracked {
 		return nil
 	}
 	return []string{fmt.Sprintf("the table of tracked connections of %s was %.0f %% full at %s UTC (nf_conntrack_count): when it is full the kernel drops new connections; raise net.netfilter.nf_conntrack_max",
-		m, 100*c.HighestShare, time.UnixMicro(c.mostUS).UTC().Format(time.TimeOnly))}
+		m, 100*c.HighestShare, time.UnixMicro(c.highestUS).UTC().Format(time.TimeOnly))}
 }
 
 // oomWarning warns of processes that the kernel killed.

@@ -14,36 +14,36 @@ import (
 // A MachineReport has the counters of one machine during the run.
 type MachineReport struct {
 	Name       string           `json:"name"`
-	Runners    []int            `json:"runners,omitempty"` // that ran on it
+	Runners    []int            `json:"runners,omitempty"` // the indexes of the runners on it
 	Target     bool             `json:"target,omitempty"`  // the service runs on it
-	Unknown    string           `json:"unknown,omitempty"` // why nothing is known of it
+	Unknown    string           `json:"unknown,omitempty"` // why no counter is known
 	StealShare *float64         `json:"stolen_share,omitempty"`
 	Counters   []MachineCounter `json:"counters,omitempty"`
 	Notices    []machine.Notice `json:"notices,omitempty"`
 
-	key         string     // of records of one machine
-	runners     []int      // the runners whose streams it carried, as indexes into Merged.Runners
-	fromRunners []sighting // by its runners
-	records     []*machine.Record
+	key         string            // the same for all records of the machine
+	runners     []int             // the runners whose streams it carried, as indexes into Merged.Runners
+	fromRunners []runnerRecord    // records by its runners
+	records     []*machine.Record // records by Prometheus
 }
 
-// A MachineCounter is one counter of a machine, over all of the run.
+// A MachineCounter is one counter of a machine, over the whole run.
 type MachineCounter struct {
 	Name         string  `json:"name"`
 	Increase     float64 `json:"grown"`
-	HighestShare float64 `json:"most,omitempty"` // the highest share of its limit, of a number that has one
+	HighestShare float64 `json:"most,omitempty"` // the highest share of its limit; 0: it has no limit
 
 	increases []machine.Stretch
-	mostUS    int64
+	highestUS int64
 }
 
-// A sighting is the record of a machine by one runner in one round.
-type sighting struct {
+// A runnerRecord is the record of a machine by one runner in one round.
+type runnerRecord struct {
 	*machine.Record
 	round int
 }
 
-// Counter finds a counter that the machine shows; nil: it does not.
+// Counter returns a counter of the machine; nil if it was not read.
 func (m *MachineReport) Counter(name string) *MachineCounter {
 	for i := range m.Counters {
 		if m.Counters[i].Name == name {
@@ -61,8 +61,8 @@ func (m *MachineReport) increase(name string) float64 {
 	return 0
 }
 
-// MachinesOf returns the machines of a run. Runners on the same machine are identified by its boot id, so it is
-// counted once; machines of a Prometheus are added to the same machine, or are further ones.
+// MachinesOf returns the machines of a run, each once. Runners with the same boot id are on the same machine. A record
+// of Prometheus is added to the machine that it is about, or is a further machine.
 func MachinesOf(e *Evidence) []MachineReport {
 	var all []*MachineReport
 	for round, m := range e.Rounds {
@@ -77,7 +77,7 @@ func MachinesOf(e *Evidence) []MachineReport {
 				all = append(all, &MachineReport{key: key, Name: r.Host, Unknown: r.Machine.Unknown})
 			}
 			one := all[at]
-			one.fromRunners = append(one.fromRunners, sighting{r.Machine, round})
+			one.fromRunners = append(one.fromRunners, runnerRecord{r.Machine, round})
 			one.Target = one.Target || e.OneHost || plan.OnLoopback(m.Plan.BackendOf(r.Index))
 			if round == 0 {
 				one.Runners, one.runners = append(one.Runners, r.Index), append(one.runners, i)
@@ -87,10 +87,10 @@ func MachinesOf(e *Evidence) []MachineReport {
 	for _, r := range e.Machines {
 		at := slices.IndexFunc(all, func(have *MachineReport) bool { return have.isSame(r) })
 		if at < 0 {
-			all = append(all, &MachineReport{Name: r.Name, Target: !ofRunners(r)})
+			all = append(all, &MachineReport{Name: r.Name, Target: !isRunnerMachine(r)})
 			at = len(all) - 1
 		} else {
-			all[at].Target = all[at].Target || !ofRunners(r)
+			all[at].Target = all[at].Target || !isRunnerMachine(r)
 		}
 		all[at].records = append(all[at].records, r)
 	}
@@ -103,13 +103,13 @@ func MachinesOf(e *Evidence) []MachineReport {
 	return out
 }
 
-// ofRunners reports whether Prometheus's name of a machine is that of one for runners.
-func ofRunners(r *machine.Record) bool { return strings.HasPrefix(r.Name, "runner") }
+// isRunnerMachine reports whether the name of a machine in Prometheus is that of a machine for runners.
+func isRunnerMachine(r *machine.Record) bool { return strings.HasPrefix(r.Name, "runner") }
 
-// isSame reports whether a machine of Prometheus is this one: by its boot id, or by its name and the time of its start,
-// which the kernel may report off by a second.
+// isSame reports whether a record of Prometheus is about this machine: it has the same boot id, or the same name and
+// nearly the same start time, which the kernel reports with an error of a second.
 func (m *MachineReport) isSame(r *machine.Record) bool {
-	return slices.ContainsFunc(m.fromRunners, func(s sighting) bool {
+	return slices.ContainsFunc(m.fromRunners, func(s runnerRecord) bool {
 		if r.Boot != "" && s.Boot != "" {
 			return r.Boot == s.Boot
 		}
@@ -118,26 +118,26 @@ func (m *MachineReport) isSame(r *machine.Record) bool {
 	})
 }
 
-// assignRunners finds the runners whose streams use a machine that only Prometheus reports: any of those whose own
-// machine has no counters of AWS's network, as in a pod. A runner with such counters, or with another boot id, is on
-// another machine, and the Prometheus may watch something else.
+// assignRunners sets the runners of a machine that only Prometheus reports: all runners whose own record has no
+// counters of AWS's network, as in a pod. A runner with such counters, or with another boot id, is on another machine.
 func (m *MachineReport) assignRunners(first *shard.Merged, all []*MachineReport) {
 	if len(m.fromRunners) > 0 || m.Target {
 		return
 	}
 	for i := range first.Runners {
-		shown := slices.ContainsFunc(all, func(second *MachineReport) bool {
+		isElsewhere := slices.ContainsFunc(all, func(second *MachineReport) bool {
 			return slices.Contains(second.Runners, first.Runners[i].Index) && (m.differs(second) || slices.ContainsFunc(second.Counters, func(c MachineCounter) bool { return byAWS(c.Name) }))
 		})
-		if !shown {
+		if !isElsewhere {
 			m.runners = append(m.runners, i)
 		}
 	}
 }
 
-// differs reports whether the records of a runner cannot be of this machine, which Prometheus watched.
+// differs reports whether the records of runners on a second machine cannot be about this one, which only Prometheus
+// reports.
 func (m *MachineReport) differs(second *MachineReport) bool {
-	return slices.ContainsFunc(second.fromRunners, func(s sighting) bool {
+	return slices.ContainsFunc(second.fromRunners, func(s runnerRecord) bool {
 		return s.Cards || s.Boot != "" && slices.ContainsFunc(m.records, func(r *machine.Record) bool { return r.Boot != "" })
 	})
 }
@@ -161,7 +161,7 @@ func (m *MachineReport) sum() {
 			sum.Increase += s.Grown
 			sum.increases = append(sum.increases, s.Moved...)
 			if s.Most > sum.HighestShare {
-				sum.HighestShare, sum.mostUS = s.Most, s.MostUS
+				sum.HighestShare, sum.highestUS = s.Most, s.MostUS
 			}
 			seconds += float64(r.Cores) * float64(r.ToUS-r.FromUS) / 1e6
 		}
@@ -183,12 +183,13 @@ func (m *MachineReport) sum() {
 	}
 }
 
-// recordsOf returns the records with a counter: among those of one namespace, or of the machine if the counter covers
-// all of it, the longest. It uses Prometheus's if no runner has the counter of the machine itself.
+// recordsOf returns the records from which a counter is summed. A counter of a network namespace has the longest record
+// of each namespace and round; any other counter has the longest record of each round. Records of Prometheus are used
+// if no runner reads the counter of the machine itself.
 func (m *MachineReport) recordsOf(c machine.Counter) (out []*machine.Record) {
 	longest := map[string]*machine.Record{}
 	var order []string
-	itself := false // a runner shows the counter of the machine itself, not of a container's network
+	isOfMachine := false // a runner reads the counter of the machine itself, not of a container's network
 	for _, s := range m.fromRunners {
 		if s.Series(c.Name) == nil {
 			continue
@@ -197,19 +198,19 @@ func (m *MachineReport) recordsOf(c machine.Counter) (out []*machine.Record) {
 		if c.Namespaced {
 			key += s.Namespace
 		}
-		itself = itself || !c.Namespaced || s.Cards
-		have := longest[key]
-		if have == nil {
+		isOfMachine = isOfMachine || !c.Namespaced || s.Cards
+		previous := longest[key]
+		if previous == nil {
 			order = append(order, key)
 		}
-		if have == nil || s.ToUS-s.FromUS > have.ToUS-have.FromUS {
+		if previous == nil || s.ToUS-s.FromUS > previous.ToUS-previous.FromUS {
 			longest[key] = s.Record
 		}
 	}
 	for _, key := range order {
 		out = append(out, longest[key])
 	}
-	if !itself {
+	if !isOfMachine {
 		out = append(out, m.records...)
 	}
 	return out

@@ -13,25 +13,26 @@ import (
 // A Messages holds the counts of all messages.
 type Messages struct {
 	ledger.Totals
-	// Floor is connections × floor(held / interval), for comparison (docs/accounting.md); 0 if no message is expected by interval.
+	// Floor is connections × floor(open time / interval), for comparison (docs/accounting.md); 0 if messages have no
+	// interval.
 	Floor      uint64 `json:"floor,omitempty"`
 	Repeated   uint64 `json:"repeated,omitempty"`   // duplicates of a service that allows them
-	Foreign    uint64 `json:"foreign,omitempty"`    // of other publishers, or of another run
-	Misrouted  uint64 `json:"strayed,omitempty"`    // of this run, on streams of other topics
-	Heartbeats uint64 `json:"heartbeats,omitempty"` // which are no messages
-	Unchecked  uint64 `json:"unchecked,omitempty"`  // events that message.event names and that are not checked
+	Foreign    uint64 `json:"foreign,omitempty"`    // messages of other publishers, or of another run
+	Misrouted  uint64 `json:"strayed,omitempty"`    // messages of this run on streams of other topics
+	Heartbeats uint64 `json:"heartbeats,omitempty"` // not counted as messages
+	Unchecked  uint64 `json:"unchecked,omitempty"`  // events that match message.event and are not checked
 	Uncounted  uint64 `json:"uncounted,omitempty"`  // blocks that are neither message nor heartbeat
 	Announced  uint64 `json:"announced_gaps,omitempty"`
-	// NotExpected counts messages that were confirmed and did not arrive, and were not expected: a stream was starting or ending, or
-	// there was none.
+	// NotExpected counts confirmed messages that did not arrive and were not expected, because a stream was starting or
+	// ending, or the client had no stream.
 	NotExpected uint64 `json:"not_owed,omitempty"`
 	// ClientsWithLoss counts the clients that missed messages.
 	ClientsWithLoss int `json:"clients_with_loss,omitempty"`
-	// Checked counts the confirmed messages whose loss would have been noticed, once for each client of their topic.
+	// Checked counts the confirmed messages whose loss would have been detected, once for each client of their topic.
 	Checked uint64 `json:"checked,omitempty"`
 
 	Published *Publication `json:"published,omitempty"`
-	// LastSubscriberMS is from the sending of a message until its last subscriber had it.
+	// LastSubscriberMS is the time from the sending of a message until its last subscriber received it.
 	LastSubscriberMS *Quantiles `json:"last_subscriber_ms,omitempty"`
 	Topics           []*Topic   `json:"topics,omitempty"` // the first maxTopics of Published.Topics, in their order
 }
@@ -44,14 +45,14 @@ type Publication struct {
 	Sent      uint64  `json:"sent"`
 	Confirmed uint64  `json:"confirmed"`
 	Refused   uint64  `json:"refused"`
-	Open      uint64  `json:"open"` // without an answer
-	// Late messages were sent over a second behind the schedule, MaxLagMS milliseconds at most.
+	Open      uint64  `json:"open"` // messages without a response
+	// Late counts messages that were sent over a second behind the schedule; MaxLagMS is the maximum lag.
 	Late     uint64    `json:"late"`
 	MaxLagMS float64   `json:"max_lag_ms"`
 	AnswerMS Quantiles `json:"answer_ms"`
 	// MaxBodyMS is the longest time from the headers of a publish response to the end of its body.
 	MaxBodyMS float64 `json:"max_body_ms,omitempty"`
-	// ClosedIdle counts messages sent on a connection that the service was just closing as idle.
+	// ClosedIdle counts messages sent on a connection that the service was closing as idle at that moment.
 	ClosedIdle uint64 `json:"closed_idle,omitempty"`
 }
 
@@ -62,12 +63,12 @@ type Topic struct {
 	Published uint64 `json:"published"`
 	ledger.Totals
 
-	// For topics whose clients are compared with each other: the messages that any client received, the minimum and
-	// maximum of a client, and the first clients that received other messages than most, with the start of the
-	// difference.
+	// The following fields are of topics whose clients are compared with each other. Messages counts those that any
+	// client received; MinReceived and MaxReceived are those of one client. Diverged lists the first clients that
+	// received other messages than most clients, and DivergedUnix is the time of the first difference.
 	Messages     uint64   `json:"messages,omitempty"`
-	Fewest       uint64   `json:"fewest,omitempty"`
-	Most         uint64   `json:"most,omitempty"`
+	MinReceived  uint64   `json:"fewest,omitempty"`
+	MaxReceived  uint64   `json:"most,omitempty"`
 	Diverged     []string `json:"diverged,omitempty"`
 	DivergedUnix float64  `json:"diverged_unix_s,omitempty"`
 
@@ -75,10 +76,10 @@ type Topic struct {
 	confirmed []uint64 // the numbers of the messages that the service confirmed
 }
 
-// maxTopics is how many topics are listed one by one.
+// maxTopics limits the number of listed topics.
 const maxTopics = 50
 
-// listTopics makes a record of each topic, in the order of the publisher, including topics without a stream.
+// listTopics sets the topics of the publishers, in their order, including topics without a stream.
 func (s *Streams) listTopics() {
 	s.topics = map[string]*Topic{}
 	for _, p := range s.m.Publishers() {
@@ -101,8 +102,8 @@ func (t *Topic) add(r *shard.Connection) {
 	t.Totals = t.counts.Totals()
 }
 
-// messages sums up the counts of messages over all connections.
-func (s *Streams) messages(all ledger.Counts) {
+// sumMessages sets Messages from the sums over all connections, and from the publishers.
+func (s *Streams) sumMessages(all ledger.Counts) {
 	m := &s.Messages
 	m.Totals = all.Totals()
 	if s.m.Service.ByInterval() {
@@ -148,13 +149,13 @@ func publication(all []*shard.Published) *Publication {
 	return &p
 }
 
-// hasNoEvidence reports whether the streams received nothing that proves anything.
+// hasNoEvidence reports whether the streams received no message, and nothing else if messages are unchecked.
 func (s *Streams) hasNoEvidence() bool {
 	m := &s.Messages
 	return m.Received == 0 && (s.m.Service.Counted() || m.Heartbeats+m.Unchecked+m.Uncounted+m.Foreign == 0)
 }
 
-// PublishChecks returns the checks for the publisher: all messages sent, on time, and confirmed.
+// PublishChecks returns the checks of the publisher: all messages were sent on time and confirmed.
 func (s *Streams) PublishChecks() (out []Check) {
 	p := s.Messages.Published
 	if p == nil {
@@ -172,22 +173,25 @@ func (s *Streams) PublishChecks() (out []Check) {
 	if unsent := p.Planned - min(p.Sent, p.Planned); unsent > 0 {
 		confirmed.Reasons = append(confirmed.Reasons, fmt.Sprintf("%d of %s not sent before the end", unsent, format.Plural(p.Planned, "message was", "messages were")))
 	}
-	gaps := Check{
+	onTimeCheck := Check{
 		ID: CheckOnTime, Name: "messages published on time", Limit: fmt.Sprintf("%g %% within 1 s of the schedule, none over %s behind", 100-100*maxLagShare, format.Duration(maxLag)),
 		Actual: fmt.Sprintf("%d behind, at most by %s", p.Late, format.Milliseconds(p.MaxLagMS)), Pass: s.publishedOnTime(),
 		Why:     "the load differs from the plan",
 		Reasons: []string{p.lagText()},
 	}
-	// The service may close an idle connection at any time, and only itself knows whether it had the message.
-	confirmed = confirmed.inconclusiveIf(p.ClosedIdle > 0 && p.Confirmed+p.ClosedIdle == p.Planned)
-	return []Check{confirmed, gaps.Inconclusive().notJudgedIf(p.Sent == 0, "no message was sent")}
+	// The service may close an idle connection at any time. Whether it received a message sent at that moment is
+	// unknown.
+	if p.ClosedIdle > 0 && p.Confirmed+p.ClosedIdle == p.Planned {
+		confirmed = confirmed.Inconclusive()
+	}
+	return []Check{confirmed, onTimeCheck.Inconclusive().notJudgedIf(p.Sent == 0, "no message was sent")}
 }
 
-// A publisher that stalls shortly catches up, and every message is still counted. It has fallen behind if more than
-// this share of the messages were sent over a second late, or one was late by this time.
+// The limits for the lag of a publisher. A publisher that stalls for a moment catches up, and every message still
+// counts.
 const (
-	maxLagShare = .01
-	maxLag      = 10 * time.Second
+	maxLagShare = .01              // the maximum share of messages that were sent over a second behind the schedule
+	maxLag      = 10 * time.Second // the maximum lag of a message
 )
 
 func (s *Streams) publishedOnTime() bool {
@@ -199,7 +203,7 @@ func (p *Publication) maxLag() time.Duration {
 	return time.Duration(p.MaxLagMS * float64(time.Millisecond))
 }
 
-// lagText states how far behind its schedule the publisher was, and the reason.
+// lagText states how far the publisher was behind its schedule, and the likely cause.
 func (p *Publication) lagText() string {
 	reason := fmt.Sprintf("the publisher did not keep up, or the service was slow to answer it (p99 %.0f ms)", p.AnswerMS.P99)
 	if p.MaxBodyMS > p.AnswerMS.Max {
@@ -210,7 +214,7 @@ func (p *Publication) lagText() string {
 		format.Plural(p.Late, "message was", "messages were"), format.Milliseconds(p.MaxLagMS), reason)
 }
 
-// failureText describes one kind of messages that the service did not confirm.
+// failureText describes one kind of message that the service did not confirm.
 func failureText(p *shard.Published, f shard.Failure) string {
 	outcome := "not answered"
 	switch {
@@ -227,7 +231,7 @@ func failureText(p *shard.Published, f shard.Failure) string {
 	return text
 }
 
-// SilenceChecks returns the check for the longest silence of a stream, if the description has the interval of
+// SilenceChecks returns the check of the longest silence of a stream, if the description has the interval of
 // heartbeats.
 func (s *Streams) SilenceChecks() []Check {
 	if s.m.Service.Heartbeat() == 0 {
@@ -248,32 +252,33 @@ func (s *Streams) SilenceChecks() []Check {
 	})
 	return []Check{silent.check(Check{
 		ID: CheckSilence, Name: "longest silence of a stream", Limit: format.Duration(limit), Actual: format.Duration(longest), Why: "proxies and clients close silent streams",
-	}).notJudgedIf(s.Connections.Opened == 0, noneOpened)}
+	}).notJudgedIf(s.Connections.Opened == 0, reasonNoStream)}
 }
 
-// none returns the check that nothing of one kind was found.
-func (s *Streams) none(id CheckID, kind ledger.Kind, name string, n uint64, reason string) Check {
+// zeroCheck returns the check that there are no findings of one kind.
+func (s *Streams) zeroCheck(id CheckID, kind ledger.Kind, name string, n uint64, reason string) Check {
 	return Check{ID: id, Name: name, Limit: "0", Actual: fmt.Sprint(n), Pass: n == 0, Why: reason, Reasons: s.Sentences(kind)}
 }
 
-// Endings returns the checks that no stream ends before its lifetime and that no gap is announced.
+// Endings returns the checks that streams end neither before nor after their lifetime, that no gap is announced, and
+// that no message of another topic arrives.
 func (s *Streams) Endings() (out []Check) {
 	if s.m.Service.EndsStreams() {
-		unopened := s.Connections.Opened == 0
-		if s.m.Plan.TokenTTL == 0 { // with a token that is soon over a stream may end before
-			endedEarly := s.none(CheckLifetime, ledger.KindCut, "streams closed before their lifetime", s.cut, "clients have to reconnect early")
-			out = append(out, endedEarly.notJudgedIf(unopened, noneOpened))
+		unconnected := s.Connections.Opened == 0
+		if s.m.Plan.TokenTTL == 0 { // a stream may end early when its token expires
+			endedEarly := s.zeroCheck(CheckLifetime, ledger.KindCut, "streams closed before their lifetime", s.belowLifetime, "clients have to reconnect early")
+			out = append(out, endedEarly.notJudgedIf(unconnected, reasonNoStream))
 		}
-		late := s.none(CheckOverdue, ledger.KindOverdue, "streams open for longer than their lifetime", s.overdue,
+		late := s.zeroCheck(CheckOverdue, ledger.KindOverdue, "streams open for longer than their lifetime", s.overLifetime,
 			"changes at the end of a stream, such as a new token, do not take effect")
-		late.faults = faults{overdue, s.overdue}
-		out = append(out, s.attribute(late).notJudgedIf(unopened, noneOpened))
+		late.faults = faults{overdueStream, s.overLifetime}
+		out = append(out, s.attribute(late).notJudgedIf(unconnected, reasonNoStream))
 	}
 	if n := s.Messages.Misrouted; n > 0 {
-		out = append(out, s.none(CheckMisrouted, ledger.KindMisrouted, "messages on streams of other topics", n, "clients receive messages that they did not subscribe to"))
+		out = append(out, s.zeroCheck(CheckMisrouted, ledger.KindMisrouted, "messages on streams of other topics", n, "clients receive messages that they did not subscribe to"))
 	}
 	if n := s.Messages.Announced; n > 0 {
-		c := s.none(CheckAnnounced, ledger.KindAnnounced, "gaps announced by the service", n, "clients miss messages")
+		c := s.zeroCheck(CheckAnnounced, ledger.KindAnnounced, "gaps announced by the service", n, "clients miss messages")
 		if s.m.Plan.AllowGaps {
 			c.Limit, c.Pass = fmt.Sprint(s.cuts.announced), n <= s.cuts.announced
 		}
@@ -282,16 +287,16 @@ func (s *Streams) Endings() (out []Check) {
 	return append(out, s.withoutID()...)
 }
 
-// withoutID returns the checks for clients that could not resume, although the description has `resume`. The service
-// had reset their ids, or had sent none.
+// withoutID returns the checks of clients that could not resume, although the description has `resume`, because the
+// service had reset their id or had sent none.
 func (s *Streams) withoutID() (out []Check) {
 	const why = "a client without an id loses all messages of an outage"
 	if n := s.Total(ledger.KindIDReset); n > 0 {
-		out = append(out, s.none(CheckIDReset, ledger.KindIDReset, "reconnects after an id reset", n, why))
+		out = append(out, s.zeroCheck(CheckIDReset, ledger.KindIDReset, "reconnects after an id reset", n, why))
 	}
 	if n := s.Total(ledger.KindNoID); n > 0 {
 		const remedy = "write resume: { by: 'none' } in the description if the service does not resume streams"
-		c := s.none(CheckNoID, ledger.KindNoID, "reconnects without an id", n, why)
+		c := s.zeroCheck(CheckNoID, ledger.KindNoID, "reconnects without an id", n, why)
 		c.Reasons = append(c.Reasons, remedy)
 		out = append(out, c.Inconclusive())
 	}

@@ -13,42 +13,42 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// minOpen is the minimum share of the planned time for which a connection must have a stream. Below it most of the
-// run was not observed, even if the stream had no faults.
+// minOpen is the minimum share of the planned time for which a client must have a stream. Below it most of the run was
+// not observed, even if no fault was found.
 const minOpen = .5
 
-// An OpenTime compares how long streams were open with the whole run, with the reasons.
+// An OpenTime compares how long streams were open with the planned time, and has the causes of a difference.
 type OpenTime struct {
 	OpenSeconds *OpenSeconds `json:"held_seconds,omitempty"`
-	// LongestOutage is the longest time that a connection was without a stream; the first connect may be it.
+	// LongestOutage is the longest time that a client was without a stream, including the time of its first connect.
 	LongestOutage *Outage `json:"longest_outage,omitempty"`
-	// RefusedAttempts counts the attempts to connect that failed, those of connections that got in later
-	// among them, by reason: "status 503", "connect_timeout".
+	// RefusedAttempts counts the failed attempts to connect by reason, such as "status 503" or "connect_timeout". It
+	// includes attempts of clients that connected later.
 	RefusedAttempts map[string]int `json:"refused_attempts,omitempty"`
 }
 
-// OpenSeconds is how long streams were open, in seconds: from their headers to the close request, each at most as
-// long as planned.
+// OpenSeconds is how long streams were open, in seconds. A stream is open from its response headers to the request to
+// end it, at most for the planned time.
 type OpenSeconds struct {
 	Planned float64 `json:"planned"`
 	Open    float64 `json:"held"`
 	Share   float64 `json:"share"`
 }
 
-// Percent returns the share for people. It is truncated, not rounded: an incomplete share does not show as 100.
+// Percent formats the share. It rounds down, so that an incomplete share does not show as 100 %.
 func (h OpenSeconds) Percent() string { return fmt.Sprintf("%g %%", math.Floor(h.Share*10000)/100) }
 
-// An Outage is the longest time that a connection was without a stream, from its first dial on.
+// An Outage is a time in which a client had no stream.
 type Outage struct {
 	ID      string  `json:"id"`
 	Unix    float64 `json:"unix_s"`
 	Seconds float64 `json:"seconds"`
 }
 
-// openFor returns for how much of the planned time the connection had a stream.
+// openFor returns for how much of the planned time the client had a stream.
 func (s *Streams) openFor(r *shard.Connection) time.Duration {
 	open := r.OpenTime
-	if s.endedEarly(r) { // OpenTime lacks a stream that was open at the last checkpoint
+	if s.endedEarly(r) { // OpenTime lacks the stream that was open at the last checkpoint
 		watched := s.watchedOf(r, true)
 		for _, o := range r.Outages {
 			watched -= o.To - o.From
@@ -58,11 +58,11 @@ func (s *Streams) openFor(r *shard.Connection) time.Duration {
 	return min(open, s.m.Plan.Hold())
 }
 
-// openTime sums up how long streams were open, how long connections were without one, and why.
-func (s *Streams) openTime() {
+// sumOpenTime sets OpenTime and Reconnect from all connections.
+func (s *Streams) sumOpenTime() {
 	var open time.Duration
-	outages := shard.NewHistogram() // of those that are listed; count and maximum are of all
-	var longest, longestBack time.Duration
+	outages := shard.NewHistogram() // listed outages; the count and the maximum are of all outages
+	var longest, longestReconnect time.Duration
 	survived := 0
 	var shared []string
 	for c := range s.Records() {
@@ -77,7 +77,7 @@ func (s *Streams) openTime() {
 			outages.Record(o.To - o.From)
 		}
 		survived += max(c.Survived, len(c.Outages))
-		longestBack = max(longestBack, c.MaxOutage)
+		longestReconnect = max(longestReconnect, c.MaxOutage)
 		if s.server != nil && c.Streams > 0 && idInUse(c) {
 			shared = append(shared, c.ID)
 		}
@@ -92,7 +92,7 @@ func (s *Streams) openTime() {
 	}
 	if survived > 0 {
 		s.Reconnect = &Reconnects{Quantiles: quantiles(outages), Count: survived}
-		s.Reconnect.Max = max(s.Reconnect.Max, format.InMilliseconds(longestBack))
+		s.Reconnect.Max = max(s.Reconnect.Max, format.InMilliseconds(longestReconnect))
 	}
 	s.OpenSeconds = &OpenSeconds{Planned: s.m.Plan.Hold().Seconds() * float64(s.m.Plan.Connections), Open: open.Seconds()}
 	if s.OpenSeconds.Planned > 0 {
@@ -100,21 +100,21 @@ func (s *Streams) openTime() {
 	}
 }
 
-// OpenTimeChecks compares the time that streams were open with the plan. Connections that were refused, dropped or
-// not ended are reported by other checks.
+// OpenTimeChecks returns the checks of the time that streams were open. It ignores clients that were refused, dropped
+// or unfinished, which other checks report.
 func (s *Streams) OpenTimeChecks() []Check {
 	judged := 0
 	short := s.overruns(expectedSpan, func(c *shard.Connection) (excess time.Duration, sentence string) {
-		if c.State != ledger.Completed || s.hasNoEvidence() { // which proves nothing at all
+		if c.State != ledger.Completed || s.hasNoEvidence() {
 			return 0, ""
 		}
 		judged++
 		open, planned := s.openFor(c), s.m.Plan.Hold()-s.m.Runners[c.Runner].StartDelay()
-		least := time.Duration(minOpen * float64(planned))
-		if open >= least {
+		limit := time.Duration(minOpen * float64(planned))
+		if open >= limit {
 			return 0, ""
 		}
-		return least - open, fmt.Sprintf("%s was connected for %s of the planned %s%s", c.ID, format.Duration(open), format.Duration(planned), refusals(", and was refused ", c.Refusals))
+		return limit - open, fmt.Sprintf("%s was connected for %s of the planned %s%s", c.ID, format.Duration(open), format.Duration(planned), refusals(", and was refused ", c.Refusals))
 	})
 	open := short.check(Check{
 		ID: CheckOpenTime, Name: "connected time", Limit: fmt.Sprintf("at least %g %% each", 100*minOpen), Actual: first(short.sentences, s.OpenSeconds.Percent()+" of the plan"),
@@ -148,22 +148,22 @@ func (s *Streams) OpenTimeChecks() []Check {
 			return took - limit, s.outageSentence(c)
 		})
 	}
-	return []Check{open, long.check(c).notJudgedIf(s.Connections.Opened == 0, noneOpened), s.reconnectCheck()}
+	return []Check{open, long.check(c).notJudgedIf(s.Connections.Opened == 0, reasonNoStream), s.reconnectCheck()}
 }
 
-// PassSentences returns what a pass has shown, in sentences.
+// PassSentences returns sentences that state the results of a pass.
 func (s *Streams) PassSentences() (out []string) {
 	noun, n := s.m.Service.Noun(), s.Messages
 	if s.Evidence.By == BySubscribers {
 		out = append(out, "a message that reached no client could not have been noticed")
 	} else if s.Evidence.By == ByNumbers && !s.m.Service.ByInterval() {
 		out = append(out, fmt.Sprintf("no %s is known to be missing; losses before the first and after the last one of a stream are undetectable", noun))
-	} else if couldHide := s.Evidence.CouldHide; couldHide > 0 {
+	} else if couldHide := s.Evidence.Undetectable; couldHide > 0 {
 		out = append(out, fmt.Sprintf("no %s is known to be missing; up to %d of %d could be undetectable losses", noun, couldHide, n.Expected))
 	}
 	received := fmt.Sprintf("%d of %d %ss received", n.Received, n.Expected, noun)
-	if unowed := s.Messages.NotExpected; unowed > 0 {
-		received += fmt.Sprintf("; %d more did not arrive and were not expected", unowed)
+	if n := s.Messages.NotExpected; n > 0 {
+		received += fmt.Sprintf("; %d more did not arrive and were not expected", n)
 	}
 	if !s.m.Service.Counted() {
 		m := s.Messages
@@ -177,7 +177,7 @@ func (s *Streams) PassSentences() (out []string) {
 		format.Count(s.Connections.Completed, "stream"), s.interruptions(), received))
 }
 
-// interruptions returns the part of a pass's sentence about streams that were not open all the time.
+// interruptions returns the part of a sentence of a pass about streams that were not open all the time; "" if all were.
 func (s *Streams) interruptions() (text string) {
 	if n := s.Connections.Reconnected; n > 0 {
 		text = format.Plural(n, "reconnect", "reconnects") + ", "
@@ -195,7 +195,7 @@ func (s *Streams) interruptions() (text string) {
 	return text + "open for " + s.OpenSeconds.Percent() + " of the planned time, "
 }
 
-// An overrun lists the connections that exceeded a limit, the worst first.
+// An overrun lists the connections that exceeded a limit, in descending order of the excess.
 type overrun struct {
 	sentences []string
 	explanations
@@ -204,34 +204,35 @@ type overrun struct {
 // check returns the check that no connection exceeds the limit.
 func (o overrun) check(c Check) Check {
 	c.Pass, c.Reasons, c.weight = len(o.sentences) == 0, o.sentences, provenFault
-	c.faults = faults{outage, uint64(len(o.sentences))}
+	c.faults = faults{longOutage, uint64(len(o.sentences))}
 	return o.attribute(c)
 }
 
 // expectedSpan returns the time in which a connection was expected to have a stream.
 func expectedSpan(c *shard.Connection) (from, to ledger.Instant) { return 0, c.ClosedAt }
 
-// overruns returns the connections of which of has a sentence, and by how much they exceed the limit; when is the
-// time in which they did.
+// overruns returns the connections that exceed a limit. excessOf returns the excess of a connection and a sentence
+// about it, or "" if it does not exceed the limit. interval returns the time in which a delay of the generator may have
+// caused the excess.
 func (s *Streams) overruns(interval func(*shard.Connection) (from, to ledger.Instant), excessOf func(*shard.Connection) (excess time.Duration, sentence string)) (out overrun) {
-	type one struct {
+	type item struct {
 		excess   time.Duration
 		sentence string
 	}
-	var all []one
+	var all []item
 	out.explanations = explanations{}
 	for c := range s.Records() {
 		excess, sentence := excessOf(c)
 		if sentence == "" {
 			continue
 		}
-		all = append(all, one{excess, sentence})
+		all = append(all, item{excess, sentence})
 		from, to := interval(c)
 		if delay, signal := s.delayOf(c.Runner, from, to); delay >= excess {
-			out.add(signal, outage, 1)
+			out.add(signal, longOutage, 1)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b one) int { return cmp.Compare(b.excess, a.excess) })
+	slices.SortStableFunc(all, func(a, b item) int { return cmp.Compare(b.excess, a.excess) })
 	for _, o := range all {
 		out.sentences = append(out.sentences, o.sentence)
 	}
@@ -240,19 +241,20 @@ func (s *Streams) overruns(interval func(*shard.Connection) (from, to ledger.Ins
 
 func (s *Streams) outageSentence(c *shard.Connection) string {
 	o, r := c.Longest, s.m.Runners[c.Runner]
-	end, after := "it reconnected", "it reconnected"
+	end, event := "it reconnected", "it reconnected"
 	switch {
 	case o.From >= c.ClosedAt:
-		end, after = "the end", "the run ended"
+		end, event = "the end", "the run ended"
 	case o.From < c.OpenedAt:
-		end, after = "its first stream opened", "its first stream opened"
+		end, event = "its first stream opened", "its first stream opened"
 	}
 	return fmt.Sprintf("%s had no stream for %s, from %s UTC until %s%s%s", c.ID, format.Duration(o.To-o.From),
-		r.At(o.From).UTC().Format("15:04:05.000"), end, refusals("; meanwhile it was refused ", o.Refusals), isLastRefused(o, after))
+		r.At(o.From).UTC().Format("15:04:05.000"), end, refusals("; meanwhile it was refused ", o.Refusals), lastRefusalText(o, event))
 }
 
-// isLastRefused tells the service's outage from the client's wait for its next attempt.
-func isLastRefused(o ledger.Outage, after string) string {
+// lastRefusalText states when the last attempt of an outage was refused, and how much later the event that ended the
+// outage happened. It thus separates the outage of the service from the client's wait for its next attempt.
+func lastRefusalText(o ledger.Outage, event string) string {
 	if len(o.Refusals) == 0 {
 		return ""
 	}
@@ -260,11 +262,11 @@ func isLastRefused(o ledger.Outage, after string) string {
 	for _, r := range o.Refusals {
 		last = max(last, r.Last)
 	}
-	return fmt.Sprintf("; last refused %s after it began, %s %s later", format.Duration(last-o.From), after, format.Duration(o.To-last))
+	return fmt.Sprintf("; last refused %s after it began, %s %s later", format.Duration(last-o.From), event, format.Duration(o.To-last))
 }
 
-// refusals puts failed attempts into words, after the text before; "" if there are none.
-func refusals(before string, list []ledger.Refusal) string {
+// refusals describes failed attempts, with a prefix; "" if there are none.
+func refusals(prefix string, list []ledger.Refusal) string {
 	var all []string
 	for _, f := range list {
 		all = append(all, fmt.Sprintf("%s (%s)", times(f.Count), f.Reason))
@@ -272,7 +274,7 @@ func refusals(before string, list []ledger.Refusal) string {
 	if len(all) == 0 {
 		return ""
 	}
-	return before + strings.Join(all, ", ")
+	return prefix + strings.Join(all, ", ")
 }
 
 func times(n int) string {

@@ -6,23 +6,22 @@ import (
 	"slices"
 )
 
-// A weight is how much a check that is not met weighs: the heaviest one decides the verdict.
+// A weight is the effect of an unmet check on the verdict. The heaviest unmet check decides.
 type weight int
 
 const (
-	// the check is met or a warning; in Check.weight: the default, proven or incomplete
-	noWeight    weight = iota // the check is met or a warning; in Check.weight: the default, proven or incomplete
-	doubt                     // invalid: turns a pass into invalid, never a fail
-	byClock                   // fail: rests on the planned interval alone
-	noInterval                // invalid: the planned interval is not the service's, so what rests on it means nothing
-	provenFault               // fail: a fault by itself
-	incomplete                // invalid: not all was observed
+	noWeight      weight = iota // the check is met or a warning; in Check.weight: provenFault or incomplete, by its severity
+	doubt                       // invalid: turns a pass into invalid, never a fail
+	byClock                     // fail: the fault depends on the planned interval alone
+	wrongInterval               // invalid: the service has another interval, so faults by interval are meaningless
+	provenFault                 // fail: the fault does not depend on the interval
+	incomplete                  // invalid: part of the run was not observed
 )
 
 // A State is the result of a check.
 type State string
 
-// The states of a check. Met and NotJudged never change the outcome, nor does Warned.
+// The states of a check. Met, Warned and NotJudged do not change the outcome.
 const (
 	Met       State = "met"
 	Broken    State = "broken"  // fails the run
@@ -46,21 +45,21 @@ func (c *Check) State() State {
 	return Broken
 }
 
-// notJudgedIf returns NotJudged(reason) if there was nothing to compare with the limit, unless the check is broken.
-func (c Check) notJudgedIf(condition bool, reason string) Check {
-	if !condition || !c.Pass {
+// notJudgedIf returns NotJudged(reason) if the check passes only because the run had nothing to compare with the limit.
+func (c Check) notJudgedIf(empty bool, reason string) Check {
+	if !empty || !c.Pass {
 		return c
 	}
 	return c.NotJudged(reason)
 }
 
-// NotJudged returns a copy of the check that is not judged; reason names what was missing.
+// NotJudged returns a copy of the check that is not judged, for the reason.
 func (c Check) NotJudged(reason string) Check {
 	c.Pass, c.Unjudged, c.Actual, c.Reasons = false, true, "not judged: "+reason, nil
 	return c
 }
 
-func (c *Check) weighs() weight {
+func (c *Check) effectiveWeight() weight {
 	switch {
 	case c.Pass || c.Severity == SeverityWarning || c.Unjudged:
 		return noWeight
@@ -72,7 +71,7 @@ func (c *Check) weighs() weight {
 	return provenFault
 }
 
-// InconclusiveIf returns the severity of a check that proves nothing under a condition, and otherwise fails the run.
+// InconclusiveIf returns SeverityInconclusive if the condition holds, and otherwise SeverityFail.
 func InconclusiveIf(condition bool) Severity {
 	if condition {
 		return SeverityInconclusive
@@ -80,23 +79,14 @@ func InconclusiveIf(condition bool) Severity {
 	return SeverityFail
 }
 
-// Inconclusive returns a copy of the check that, if it is not met, turns a pass into invalid, and leaves a fail a
-// fail.
+// Inconclusive returns a copy of the check that, if it is not met, turns a pass into invalid. A fail stays a fail.
 func (c Check) Inconclusive() Check {
 	c.Severity, c.weight = SeverityInconclusive, doubt
 	return c
 }
 
-// inconclusiveIf returns Inconclusive if something other than the service may explain the measured value.
-func (c Check) inconclusiveIf(explained bool) Check {
-	if explained {
-		return c.Inconclusive()
-	}
-	return c
-}
-
-// restsOn returns proven if there is proof that does not depend on the interval, otherwise byClock.
-func restsOn(proof bool) weight {
+// weightOfFault returns provenFault if the fault is proven without the interval, otherwise byClock.
+func weightOfFault(proof bool) weight {
 	if proof {
 		return provenFault
 	}
@@ -108,19 +98,19 @@ func restsOn(proof bool) weight {
 func (v *Verdict) decide(all []Check) {
 	heaviest := noWeight
 	for i := range all {
-		heaviest = max(heaviest, all[i].weighs())
+		heaviest = max(heaviest, all[i].effectiveWeight())
 	}
 	switch heaviest {
 	case noWeight:
 		v.Verdict = Pass
 	case byClock, provenFault:
 		v.Verdict = Fail
-	case doubt, noInterval, incomplete:
+	case doubt, wrongInterval, incomplete:
 		v.Verdict = Invalid
 	}
 	for _, c := range all {
 		c.Severity = cmp.Or(c.Severity, SeverityFail)
-		if w := c.weighs(); c.Severity == SeverityInconclusive && w < heaviest && (w == doubt || v.Verdict == Fail) {
+		if w := c.effectiveWeight(); c.Severity == SeverityInconclusive && w < heaviest && (w == doubt || v.Verdict == Fail) {
 			c.Severity = SeverityWarning
 		}
 		switch c.State() {
@@ -136,15 +126,15 @@ func (v *Verdict) decide(all []Check) {
 
 // Sentences returns the reasons why a check is not met, at most the first ten.
 func (c *Check) Sentences() []string {
-	const most = 10
+	const limit = 10
 	switch n := len(c.Reasons); {
 	case n == 0:
 		return []string{fmt.Sprintf("%s: %s, the limit is %s", c.Name, c.Actual, c.Limit)}
-	case n > most:
-		return append(slices.Clone(c.Reasons[:most]), fmt.Sprintf("… and %d more; %s: %s", n-most, c.Name, c.Actual))
+	case n > limit:
+		return append(slices.Clone(c.Reasons[:limit]), fmt.Sprintf("… and %d more; %s: %s", n-limit, c.Name, c.Actual))
 	}
 	return c.Reasons
 }
 
-// A proofs holds which counts are valid whatever the interval is.
-type proofs struct{ unheld, missed, duplicated, reordered bool }
+// A proofs reports for each kind of fault whether it is proven without the interval.
+type proofs struct{ earlyEnd, missed, duplicated, reordered bool }

@@ -84,7 +84,7 @@ func TestLatenessLimitNeedsTimestamps(t *testing.T) {
 		v := p.judge(t)
 		require.Equal(t, want, v.Verdict, "%q", v.Reasons)
 		if want == Invalid {
-			require.Contains(t, v.Reasons[0], "the lateness of messages is not known, because none contained its publish time (message.sentAt); the limit is 0 (MAX_LATE)")
+			require.Contains(t, v.Reasons[0], "the lateness of messages is unknown, because none contained its publish time (message.sentAt); the limit is 0 (MAX_LATE)")
 		}
 	}
 }
@@ -119,8 +119,8 @@ func TestSlowPublishResponsesExplainTheLag(t *testing.T) {
 	require.NotContains(t, v.Reasons[0], "slow to answer")
 }
 
-// A publishedRun is a run of 4 streams on 2 topics, to each of which a message is published every second. The streams are
-// of two runners, whose clocks may differ.
+// A publishedRun is a run of 4 streams on 2 topics, to each of which a message is published every second. The streams
+// are of two runners, whose clocks may differ.
 type publishedRun struct {
 	cfg  ledger.Config
 	at   [2]time.Time // when each runner started, by its own clock

@@ -11,29 +11,29 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// lateFactor decides which responses finish late: they take this many times as long as each response of the minute before the action.
+// lateFactor is how many times longer a late response takes than the longest response of the minute before the action.
 const lateFactor = 2
 
-// A ResponseEffect is what happened to responses from the start of an action until the next one began, or until the
-// command had ended and no response was faulty for a minute. Times are seconds since the action began.
+// A ResponseEffect counts the responses after the start of an action. It ends when the next action starts, or when the
+// command has ended and no response was faulty for a minute. Times are seconds since the start of the action.
 type ResponseEffect struct {
 	Until    float64 `json:"until_unix_s"`
-	InFlight int     `json:"in_flight"` // when the action began
-	// Drained is when the last of these had ended; nil: none was in flight.
+	InFlight int     `json:"in_flight"` // responses in flight when the action started
+	// Drained is the time when the last of these responses had ended; nil: none was in flight.
 	Drained  *float64 `json:"drained_s,omitempty"`
 	Complete int      `json:"complete"`
 	// Faulty counts the other responses by state.
 	Faulty map[ledger.ResponseState]int `json:"faulty,omitempty"`
-	// Late counts complete responses that took over LateOver seconds, twice as long as each of the minute before the action; nil:
-	// none was complete in that minute.
+	// Late counts complete responses that took over LateOver seconds, which is lateFactor times the longest response of
+	// the minute before the action; nil: none completed in that minute.
 	Late     *int     `json:"finished_late,omitempty"`
 	LateOver float64  `json:"late_over_s,omitempty"`
-	Slowest  *float64 `json:"slowest_s,omitempty"` // complete response
-	// Notes name what the counts leave out.
+	Slowest  *float64 `json:"slowest_s,omitempty"` // the longest duration of a complete response
+	// Notes state which data the counts omit.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// responseEffects returns the effects of each action that began on the responses.
+// responseEffects sets the effect on the responses of each action that was started.
 func responseEffects(actions []Action, r *shard.Responses) {
 	var all []shard.LoggedResponse // in the order of their ends
 	unlisted := int64(0)
@@ -42,11 +42,11 @@ func responseEffects(actions []Action, r *shard.Responses) {
 		unlisted += r.Logs[i].Unlisted
 	}
 	slices.SortStableFunc(all, func(a, b shard.LoggedResponse) int { return cmp.Compare(a.To, b.To) })
-	began := inOrder(actions)
-	for i, a := range began {
+	started := startedActions(actions)
+	for i, a := range started {
 		next := math.Inf(1)
-		if i+1 < len(began) {
-			next = began[i+1].StartedUnix
+		if i+1 < len(started) {
+			next = started[i+1].StartedUnix
 		}
 		a.Responses = effectOnResponses(a, next, all)
 		if unlisted > 0 {
@@ -55,7 +55,7 @@ func responseEffects(actions []Action, r *shard.Responses) {
 	}
 }
 
-// effectOnResponses returns the effect of one action, before the next one.
+// effectOnResponses returns the effect of one action until the start of the next one.
 func effectOnResponses(a *Action, next float64, all []shard.LoggedResponse) *ResponseEffect {
 	e := &ResponseEffect{Faulty: map[ledger.ResponseState]int{}}
 	began := a.StartedUnix
@@ -99,7 +99,7 @@ func effectOnResponses(a *Action, next float64, all []shard.LoggedResponse) *Res
 	return e
 }
 
-// longer returns the longer time; nil is none.
+// longer returns the longer of two times. A nil time is ignored.
 func longer(current *float64, seconds float64) *float64 {
 	if current == nil || seconds > *current {
 		return &seconds
@@ -107,7 +107,7 @@ func longer(current *float64, seconds float64) *float64 {
 	return current
 }
 
-// isFaulty reports whether a response in that state was to complete, and did not.
+// isFaulty reports whether a response in that state should have completed, but did not.
 func isFaulty(state ledger.ResponseState) bool {
 	return state != ledger.ResponseComplete && state != ledger.ResponseAbandoned
 }

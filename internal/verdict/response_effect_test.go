@@ -10,7 +10,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// Two runners log responses of 1 s each. The action at 100 s truncates two of them, one is refused, and one finishes late.
+// Two runners log responses of 1 s each. The action at 100 s truncates two of them, one is refused, and one finishes
+// late.
 func TestResponsesAreAttributedToTheActionBeforeTheirEnd(t *testing.T) {
 	t.Parallel()
 	logs := []*shard.Responses{shard.NewResponses(), shard.NewResponses()}

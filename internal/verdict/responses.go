@@ -22,21 +22,21 @@ type Responses struct {
 	AfterDone  int64 `json:"after_done"`
 	Unfinished int64 `json:"unfinished"`
 	Abandoned  int64 `json:"abandoned"`
-	Incomplete int64 `json:"incomplete"` // shortened by the service, which reported it; in addition to their states
+	Incomplete int64 `json:"incomplete"` // responses that the service reported as shortened; they also have a state
 	Skipped    int64 `json:"skipped"`    // not started: too many were in flight
 	Good       int64 `json:"good"`       // complete, and within the limits
-	// Figures are of complete responses in milliseconds, from the intended start of the request.
+	// The following quantiles are of complete responses, measured from the intended start of the request.
 	TTFT              ResponseQuantiles `json:"ttft_ms"`
 	InterChunkLatency ResponseQuantiles `json:"inter_chunk_latency_ms"`
 	Headers           ResponseQuantiles `json:"headers_ms"`
 	E2E               ResponseQuantiles `json:"e2e_ms"`
-	// StartDelay is how much later than intended the requests were made.
+	// StartDelay is the delay of the start of requests.
 	StartDelay ResponseQuantiles `json:"start_delay_ms"`
-	// ArrivedTogether is the share of the chunks that arrived within a millisecond after the one before; AtOnce counts the complete
-	// responses whose first chunk arrived together with the last.
+	// ArrivedTogether is the share of the chunks that arrived within a millisecond of the previous one. AtOnce counts
+	// the complete responses whose first chunk arrived together with the last.
 	ArrivedTogether float64 `json:"arrived_together"`
 	AtOnce          int64   `json:"at_once"`
-	// Cancellation is of abandoned responses; nil if the ledger of the numbered model is not known.
+	// Cancellation is the result for abandoned responses; nil if the ledger of the numbered model was not read.
 	Cancellation *Cancellation `json:"cancellation,omitempty"`
 }
 
@@ -69,7 +69,8 @@ func ResponsesOf(r *shard.Responses, l ModelLedger) *Responses {
 	return out
 }
 
-// Chunks returns the counts of chunks. Where the numbers of some responses begin at 0, those that begin at 1 lost their first chunk.
+// Chunks returns the counts of chunks. If the numbers of some responses start at 0, responses that start at 1 lost
+// their first chunk.
 func Chunks(r *shard.Responses) ledger.Totals {
 	c := r.Chunks
 	if r.FromZero > 0 {
@@ -79,9 +80,9 @@ func Chunks(r *shard.Responses) ledger.Totals {
 	return c
 }
 
-// basisOfResponses states what the counts of chunks rest on.
+// basisOfResponses returns the basis of the counts of chunks.
 func basisOfResponses(r *shard.Responses) Basis {
-	b := Basis{By: ByNumbers, CouldHide: uint64(r.Uncovered + r.OpenTails), Why: []string{}} // #nosec G115 -- counts
+	b := Basis{By: ByNumbers, Undetectable: uint64(r.Uncovered + r.OpenTails), Why: []string{}} // #nosec G115 -- counts
 	if r.Uncovered > 0 {
 		b.Why = append(b.Why, "losses inside "+format.Count(r.Uncovered, "complete response")+
 			" could not have been detected: chunks have no numbers, and the service does not state what it sent")
@@ -110,7 +111,7 @@ func (v *Verdict) addResponses(r *shard.Responses, l ModelLedger) {
 	}
 }
 
-// ResponseSentence describes a response that did not complete, or whose chunks are not those that were sent.
+// ResponseSentence describes a response that did not complete, or whose chunks differ from those that were sent.
 func ResponseSentence(f *shard.ResponseFinding) string {
 	text := fmt.Sprintf("request %s at %s UTC: ", f.ID, time.UnixMicro(f.AtUS).UTC().Format("15:04:05.000"))
 	text += ResponseStates[f.State]

@@ -14,8 +14,8 @@ import (
 // A Formatter formats the findings of a run as sentences.
 type Formatter struct{ m *shard.Merged }
 
-// WordsOf returns the formatter for the findings of a run.
-func WordsOf(m *shard.Merged) Formatter { return Formatter{m} }
+// FormatterOf returns the formatter of the findings of a run.
+func FormatterOf(m *shard.Merged) Formatter { return Formatter{m} }
 
 // Sentence describes a finding: the client, the fault, the message, the time.
 func (w Formatter) Sentence(r *shard.Connection, f ledger.Finding, at time.Time) string {
@@ -35,15 +35,15 @@ func (w Formatter) Sentence(r *shard.Connection, f ledger.Finding, at time.Time)
 		}
 		return fmt.Sprintf("%s missed %s%s, noticed at %s", r.ID, names(f.From, f.To), evidenceOf(f.Source), clock)
 	case ledger.KindUnsent:
-		return fmt.Sprintf("%s %s, until %s%s", r.ID, predicate(f.Kind, format.Count(f.Count, noun)), clock, substitute(r.Record, f))
+		return fmt.Sprintf("%s %s, until %s%s", r.ID, predicate(f.Kind, format.Count(f.Count, noun)), clock, otherEvents(r.Record, f))
 	case ledger.KindTail:
-		return r.ID + " missed " + w.tail(r, f) + " before the stream closed at " + clock + serverText(f) + substitute(r.Record, f)
+		return r.ID + " missed " + w.tail(r, f) + " before the stream closed at " + clock + serverText(f) + otherEvents(r.Record, f)
 	case ledger.KindDuplicated:
 		return fmt.Sprintf("%s %s, again at %s", r.ID, predicate(f.Kind, names(f.From, f.From)), clock)
 	case ledger.KindReordered:
 		return fmt.Sprintf("%s %s, at %s", r.ID, predicate(f.Kind, names(f.From, f.From)), clock)
 	case ledger.KindCorrupted:
-		return fmt.Sprintf("%s %s at %s: %s", r.ID, predicate(f.Kind, names(f.From, f.From)), clock, w.substitute(f.Note))
+		return fmt.Sprintf("%s %s at %s: %s", r.ID, predicate(f.Kind, names(f.From, f.From)), clock, w.corruption(f.Note))
 	case ledger.KindLate:
 		return fmt.Sprintf("%s received %s late by %s, at %s", r.ID, names(f.From, f.From), format.Duration(f.Lateness), clock)
 	case ledger.KindDropped:
@@ -72,7 +72,7 @@ func (w Formatter) Sentence(r *shard.Connection, f ledger.Finding, at time.Time)
 	return fmt.Sprintf("%s: %s at %s", r.ID, f.Kind, clock)
 }
 
-// evidenceOf states what shows that messages were lost.
+// evidenceOf states the evidence that messages were lost.
 func evidenceOf(source ledger.Source) string {
 	switch source {
 	case ledger.SourcePublisher:
@@ -85,7 +85,7 @@ func evidenceOf(source ledger.Source) string {
 	return ": the number was skipped"
 }
 
-// predicate states what happened to one client, or alike to several.
+// predicate returns the predicate of a sentence about one client or several.
 func predicate(kind ledger.Kind, messages string) string {
 	switch kind { //nolint:exhaustive // the others have different words for one client and for several
 	case ledger.KindUnsent:
@@ -98,7 +98,7 @@ func predicate(kind ledger.Kind, messages string) string {
 	return "received " + messages + " corrupted"
 }
 
-// group returns the sentence for a group of several findings.
+// group describes a group of several findings.
 func (w Formatter) group(b *bundle, runner int) string {
 	clock := ", " + period(b.first, b.last)
 	if b.connections == 1 {
@@ -121,7 +121,7 @@ func (w Formatter) group(b *bundle, runner int) string {
 	return text + " (first: " + b.id + ")"
 }
 
-// phrase returns the predicate of that sentence: what happened to the connections.
+// phrase returns the predicate of the sentence about a group.
 func (w Formatter) phrase(b *bundle) string {
 	noun := w.m.Service.Noun()
 	verb := format.Form(b.connections, "was", "were")
@@ -161,7 +161,7 @@ func (w Formatter) phrase(b *bundle) string {
 	return string(b.kind)
 }
 
-// messages names the messages of a group if they are the same on all connections; otherwise it returns their number.
+// messages names the messages of a group if they are the same on all connections; otherwise it states their number.
 func (w Formatter) messages(b *bundle) string {
 	noun := w.m.Service.Noun()
 	switch {
@@ -185,7 +185,7 @@ func (w Formatter) lastMessages(b *bundle) string {
 	return fmt.Sprintf("each after %s %d", noun, b.from)
 }
 
-// period formats a period. The shorter it is, the more precise the times are.
+// period formats a time period, with milliseconds if it is a single moment.
 func period(first, last time.Time) string {
 	first, last = first.UTC(), last.UTC()
 	const exact = "15:04:05.000"
@@ -238,7 +238,7 @@ func (w Formatter) tail(r *shard.Connection, f ledger.Finding) string {
 	return fmt.Sprintf("%s: nothing arrived after the first %d", format.Plural(f.Count, noun, noun+"s"), r.Arrived())
 }
 
-// serverText states how many of the missing messages the server's own ledger lists as sent; "" if none.
+// serverText states how many of the missing messages the server's ledger lists as sent; "" if none.
 func serverText(f ledger.Finding) string {
 	switch {
 	case f.Sent == 0:
@@ -251,16 +251,16 @@ func serverText(f ledger.Finding) string {
 	return fmt.Sprintf("; the server's ledger lists %d of these %d as sent", f.Sent, f.Count)
 }
 
-// substitute describes the content of a corrupted message.
-func (w Formatter) substitute(note string) string {
+// corruption describes the content of a corrupted message.
+func (w Formatter) corruption(note string) string {
 	if data := w.m.Service.Data; data != "" {
 		return fmt.Sprintf("%q instead of %q", note, data)
 	}
 	return note
 }
 
-// substitute names the other events that arrived, if there were at least as many as missing messages.
-func substitute(r ledger.Record, f ledger.Finding) string {
+// otherEvents describes other events that arrived, if they are at least as many as the missing messages; otherwise "".
+func otherEvents(r ledger.Record, f ledger.Finding) string {
 	var all uint64
 	var names []string
 	for _, o := range r.Others {
@@ -273,8 +273,7 @@ func substitute(r ledger.Record, f ledger.Finding) string {
 	return fmt.Sprintf("; other events arrived: %s, which message.event of the description does not match", strings.Join(names, ", "))
 }
 
-// disconnectedFor returns the part of a sentence that states how long a client had been disconnected when the run ended;
-// "" if it was not.
+// disconnectedFor states how long a client had been disconnected when the run ended; "" if it was connected.
 func disconnectedFor(r ledger.Record, f ledger.Finding) string {
 	if f.Lateness == 0 {
 		return ""
@@ -282,7 +281,7 @@ func disconnectedFor(r ledger.Record, f ledger.Finding) string {
 	return fmt.Sprintf(", and was still disconnected when the run ended, %s later%s", format.Duration(f.Lateness), refusals("; it was refused ", r.LastOutage.Refusals))
 }
 
-// refusalText adds all attempts if there were several, and the meaning of 409 Conflict.
+// refusalText describes the attempts of a refused client if there were several, and explains 409 Conflict.
 func refusalText(r ledger.Record, f ledger.Finding) (text string) {
 	if n := r.RefusedAttempts(); n > 1 {
 		first := f.At

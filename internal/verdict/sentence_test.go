@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-var wordsOfNoops = WordsOf(&shard.Merged{Service: shard.ServiceOf(service.Noop(time.Second))})
+var wordsOfNoops = FormatterOf(&shard.Merged{Service: shard.ServiceOf(service.Noop(time.Second))})
 
 // A service that names its noops was reported as silent.
 func TestOtherEventsAreNamed(t *testing.T) {

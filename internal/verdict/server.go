@@ -13,16 +13,16 @@ import (
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-// A ServerEntry is what the server reports for one id: a line of GET /event/ledger.
+// A ServerEntry has the server's counts of one id, which is a line of GET /event/ledger.
 type ServerEntry struct {
 	ID    string `json:"id"`
-	First uint64 `json:"first"` // number of the first noop it put on a stream
-	Last  uint64 `json:"last"`  // and of the last
+	First uint64 `json:"first"` // number of the first message sent
+	Last  uint64 `json:"last"`  // number of the last message sent
 	Sent  uint64 `json:"sent"`
 	Slow  bool   `json:"slow"`
 }
 
-// A ServerLedger has the server's own counts by id; nil if the server keeps none.
+// A ServerLedger has the server's own counts by id; nil if the server has no ledger.
 type ServerLedger map[string]ServerEntry
 
 // entry returns the entry of an id, or nil.
@@ -33,7 +33,7 @@ func (l ServerLedger) entry(id string) *ServerEntry {
 	return nil
 }
 
-// ReadServerLedger reads the NDJSON file that the run saved; no file is no ledger.
+// ReadServerLedger reads the NDJSON file that the run saved. It returns nil if the file does not exist.
 func ReadServerLedger(path string) (ServerLedger, error) {
 	f, err := safefile.Open(path, safefile.Table)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -50,7 +50,7 @@ func ReadServerLedger(path string) (ServerLedger, error) {
 	return l, nil
 }
 
-// lenientJSON reads JSON as encoding/json does, in half the time: there may be a million lines.
+// lenientJSON makes jsonv2 read as encoding/json does. It takes half the time, and a ledger may have a million lines.
 var lenientJSON = jsonv2.JoinOptions(jsonv1.DefaultOptionsV1(), jsonv1.ReportErrorsWithLegacySemantics(false))
 
 func parseServerLedger(r io.Reader) (ServerLedger, error) {
@@ -78,11 +78,11 @@ func parseServerLedger(r io.Reader) (ServerLedger, error) {
 	return l, lines.Err()
 }
 
-// maxSent bounds the count that a server may report for one id, so that the sums of all ids do not overflow.
+// maxSent limits the count that a server may report for one id, so that the sums of all ids do not overflow.
 const maxSent = 1 << 40
 
-// check rejects counts that no server can have sent. Last is 0 if noops have no numbers; Sent may be above Last if
-// the numbering restarted.
+// check rejects impossible counts. Last is 0 if messages have no numbers; Sent may be above Last if the numbers
+// restarted.
 func (e *ServerEntry) check() error {
 	for _, n := range []uint64{e.First, e.Last, e.Sent} {
 		if n > maxSent {

@@ -9,11 +9,11 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// A Figure is a number of each window. A setting may limit its growth per hour.
+// A Figure is a number that each window has. A setting may limit its growth per hour.
 type Figure struct {
 	Name, Unit string
 	Of         func(w *Window) float64 // NaN: not known
-	limit      *slopeLimit             // nil: there is no setting
+	limit      *slopeLimit             // nil: no setting limits the growth
 }
 
 // A slopeLimit is the setting that limits the growth of a figure, and its check.
@@ -46,12 +46,12 @@ var Figures = []Figure{
 	{Name: "CPU of the runners", Unit: "%", Of: func(w *Window) float64 { return w.RunnerCPU }},
 }
 
-// controlLateness is the delay of the load generator.
+// controlLateness is the lateness of the control group, which shows the delay of the load generator.
 var controlLateness = Figure{Name: "longest lateness of the control group", Unit: "ms", Of: func(w *Window) float64 {
 	return knownIf(w.ControlLate > 0, w.ControlLate)
 }}
 
-// knownIf returns the value, or NaN.
+// knownIf returns the value if it is known, and otherwise NaN.
 func knownIf(known bool, value float64) float64 {
 	if known {
 		return value
@@ -59,8 +59,8 @@ func knownIf(known bool, value float64) float64 {
 	return math.NaN()
 }
 
-// Slope returns by how much a figure grows per hour. It leaves out the first window, in which streams open, and the last, in which they
-// end. It is not ok if the figure is known in fewer than LeastPoints windows between them.
+// Slope returns the growth of a figure per hour. It ignores the first window, in which streams open, and the last, in
+// which they end. It is not ok if the figure is known in fewer than resources.LeastPoints of the other windows.
 func (v *Verdict) Slope(f *Figure) (s resources.Slope, ok bool) {
 	var hours, values []float64
 	for i := 1; i < len(v.Windows)-1; i++ {
@@ -72,7 +72,7 @@ func (v *Verdict) Slope(f *Figure) (s resources.Slope, ok bool) {
 	return resources.SlopeOf(hours, values)
 }
 
-// Trends describes the figures that grow or shrink: 0 is outside of the interval of their slope.
+// Trends describes the figures that grow or shrink, because the confidence interval of their slope does not contain 0.
 func (v *Verdict) Trends() (out []string) {
 	for i := range Figures {
 		f := &Figures[i]
@@ -83,17 +83,17 @@ func (v *Verdict) Trends() (out []string) {
 	return out
 }
 
-// Interval returns the interval of a slope.
+// Interval formats the confidence interval of a slope.
 func (f *Figure) Interval(s resources.Slope) string {
 	return format.Change(s.Low, f.Unit) + " to " + format.Change(s.High, f.Unit)
 }
 
-// perHour returns a slope with its interval.
+// perHour formats a slope with its confidence interval.
 func (f *Figure) perHour(s resources.Slope) string {
 	return fmt.Sprintf("%s per hour (95 %% interval: %s)", format.Change(s.PerUnit, f.Unit), f.Interval(s))
 }
 
-// slopeChecks returns the checks of the growth that the plan limits.
+// slopeChecks returns the checks of the figures whose growth the plan limits.
 func (v *Verdict) slopeChecks() (out []Check) {
 	for i := range Figures {
 		if l := Figures[i].limit; l != nil && l.of(&v.Plan) > 0 {
@@ -103,13 +103,14 @@ func (v *Verdict) slopeChecks() (out []Check) {
 	return out
 }
 
-// slopeCheck returns the check of one figure, which fails if all of the interval is above the limit.
+// slopeCheck returns the check of one figure. It is unmet if the whole confidence interval of the slope is above the
+// limit.
 func (v *Verdict) slopeCheck(f *Figure, l *slopeLimit) Check {
 	limit := l.of(&v.Plan)
 	c := Check{ID: l.check, Name: "growth per hour: " + f.Name, Limit: format.Quantity(limit, f.Unit), Actual: "not known", Why: l.why}
 	slope, ok := v.Slope(f)
 	if !ok {
-		c.Reasons = []string{fmt.Sprintf("the growth is not known (%s): %s needs %d windows in which it is known; shorten WINDOW, or soak longer", f.Name, l.setting, resources.LeastPoints+2)}
+		c.Reasons = []string{fmt.Sprintf("the growth is unknown (%s): %s needs %d windows in which it is known; shorten WINDOW, or soak longer", f.Name, l.setting, resources.LeastPoints+2)}
 		return c.Inconclusive()
 	}
 	c.Actual, c.Pass = format.Change(slope.PerUnit, f.Unit)+" ("+f.Interval(slope)+")", slope.Low <= limit
@@ -124,8 +125,8 @@ func (v *Verdict) slopeCheck(f *Figure, l *slopeLimit) Check {
 	return c
 }
 
-// generatorGrew reports whether the delay of the load generator may have grown by that many milliseconds per hour: it was saturated, or
-// its control group was later each hour.
+// generatorGrew reports whether the delay of the load generator may have grown by a number of milliseconds per hour: it
+// was saturated, or the lateness of its control group grew by as much.
 func (v *Verdict) generatorGrew(by float64) bool {
 	slope, ok := v.Slope(&controlLateness)
 	return v.Generator.Saturated || ok && slope.Low > 0 && slope.PerUnit >= by

@@ -14,8 +14,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// slopeCases sets a limit, and the figure of a bucket that the limit applies to: in MiB, milliseconds or streams. unit is
-// the limit for a growth by 1 per hour.
+// slopeCases sets a limit, and the figure of a bucket that the limit applies to: in MiB, milliseconds or streams. unit
+// is the limit for a growth by 1 per hour.
 var slopeCases = map[string]struct {
 	check CheckID
 	limit func(p *plan.Plan) *float64
@@ -109,7 +109,7 @@ func TestSlopeOfAnUnknownFigure(t *testing.T) {
 	for _, figure := range []string{"memory", "connect time"} {
 		v := judgeHour(t, figure, 5, 300, func(float64) float64 { return 0 }, nil)
 		require.Equal(t, Invalid, v.Verdict)
-		require.Contains(t, v.Reasons[0], "the growth is not known")
+		require.Contains(t, v.Reasons[0], "the growth is unknown")
 	}
 }
 

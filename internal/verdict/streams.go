@@ -12,13 +12,13 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A Streams has the counts of the event streams of a run, and the checks that rest on them. A suite selects the
-// checks that fit how it opens and ends its streams.
+// A Streams has the counts of the event streams of a run, and the checks of these counts. A suite selects the checks
+// that fit its streams.
 type Streams struct {
 	Counts
 	OpenTime
 	FindingSummary
-	Runners  []Runner     // the counts of each
+	Runners  []Runner     // the counts of each runner
 	Watched  *WatchedTime // nil: the whole run
 	Warnings []string
 
@@ -26,36 +26,36 @@ type Streams struct {
 	server  ServerLedger
 	oneHost bool
 
-	corrections map[int]*shard.Connection // what Records has instead of the runner's record
-	counts      []ledger.Counts           // of each runner
-	listed      map[ledger.Kind]int
-	measured    int // streams whose interval could be measured
-	topics      map[string]*Topic
-	shared      map[string]*sharedTopic // by name; nil: messages carry numbers, or are not compared
-	unnumbered  uint64                  // corrupted messages without a number
-	cut         uint64                  // streams that ended before their lifetime
-	overdue     uint64                  // streams that were open for longer than it
-	early       []string                // sentences about clients that received messages before they were published
-	coverage    coverage                // of the confirmed messages
-	uneven      uint64                  // gaps between messages that the assumed jitter does not explain
-	atEnd       lastOutages
-	pending     int           // connections to which messages may have been on their way at the end of the run
-	delay       time.Duration // the longest delay of messages on these connections
-	floors      int           // streams whose count was compared with floor(open time / interval)
-	short       []string      // ids of clients whose count was below it
-	disagree    differences   // those of all connections
+	corrections   map[int]*shard.Connection // what Records has instead of the runner's record
+	counts        []ledger.Counts           // of each runner
+	listed        map[ledger.Kind]int
+	measured      int // streams whose interval could be measured
+	topics        map[string]*Topic
+	shared        map[string]*sharedTopic // by name; nil: messages carry numbers, or are not compared
+	unnumbered    uint64                  // corrupted messages without a number
+	belowLifetime uint64                  // streams that ended before their lifetime
+	overLifetime  uint64                  // streams that were open for longer than it
+	premature     []string                // sentences about clients that received messages before they were published
+	coverage      coverage                // of the confirmed messages
+	unevenGaps    uint64                  // gaps between messages that the assumed jitter does not explain
+	lastOutages   lastOutages
+	pending       int           // connections to which messages may have been on their way at the end of the run
+	delay         time.Duration // the longest delay of messages on these connections
+	floorStreams  int           // streams whose count was compared with floor(open time / interval)
+	belowFloor    []string      // ids of clients whose count was below it
+	differences   differences   // those of all connections
 
 	unexplained differences // those of connections without any other fault
 	proofs      proofs
 	cuts        cutAccount
 
-	endedBefore int           // clients that did not stay open until their runner was replaced
-	neverOpened int           // clients without a stream whose runner ended early
-	watchedTime time.Duration // of all clients
+	beforeReplacement int           // clients that did not stay open until their runner was replaced
+	withoutStream     int           // clients without a stream whose runner ended early
+	watchedTime       time.Duration // of all clients
 }
 
-// maxFindings bounds the listed findings of each kind, so that frequent ones, lateness above all, do not hide a
-// single one of another kind. connections.csv has all.
+// maxFindings limits the listed findings of each kind, so that frequent kinds do not displace rare ones.
+// connections.csv has all findings.
 const maxFindings = 50
 
 // StreamsOf adds up the streams of a run, and compares them with the server's own ledger.
@@ -78,20 +78,20 @@ func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 		all.Add(sum)
 		s.Runners[i].Totals = sum.Totals()
 	}
-	s.messages(all)
+	s.sumMessages(all)
 	s.addCuts()
-	s.cut, s.overdue, s.uneven = all.Cut, all.Overdue, all.Uneven
-	s.group()
+	s.belowLifetime, s.overLifetime, s.unevenGaps = all.Cut, all.Overdue, all.Uneven
+	s.groupFindings()
 	s.countKinds(all)
-	s.Server.Agrees = s.disagree.total() == 0
-	s.Server.Confirms = s.disagree.total() > 0 && s.unexplained.total() == 0
+	s.Server.Agrees = s.differences.total() == 0
+	s.Server.Confirms = s.differences.total() > 0 && s.unexplained.total() == 0
 	s.LatenessMS, s.ConnectMS = quantiles(m.Lateness), quantiles(m.Connect)
 	if p := s.Messages.Published; p != nil && p.Late > 0 && s.publishedOnTime() {
 		s.Warnings = append(s.Warnings, p.lagText())
 	}
-	s.controlGroup()
-	s.interval()
-	s.latency()
+	s.setControl()
+	s.sumIntervals()
+	s.setLatency()
 	s.addEnds(m)
 	if slow := s.slowEnds(); slow != "" {
 		s.Warnings = append(s.Warnings, slow)
@@ -102,13 +102,13 @@ func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 	if buffered := s.bufferWarning(); buffered != "" {
 		s.Warnings = append(s.Warnings, buffered)
 	}
-	s.basis()
-	s.openTime()
+	s.setBasis()
+	s.sumOpenTime()
 	return s
 }
 
-// Records returns the connections as the verdict counts them: the runners' records, corrected by what only the end of
-// the run or the server's ledger shows. One is valid until the next.
+// Records returns the connections as the verdict counts them: the records of the runners with the corrections that the
+// end of the run and the server's ledger require. A record is valid until the iteration continues.
 func (s *Streams) Records() iter.Seq[*shard.Connection] {
 	return func(yield func(*shard.Connection) bool) {
 		for _, c := range s.allRecords() {
@@ -119,7 +119,7 @@ func (s *Streams) Records() iter.Seq[*shard.Connection] {
 	}
 }
 
-// allRecords yields the Records with their indexes.
+// allRecords is Records with the index of each connection.
 func (s *Streams) allRecords() iter.Seq2[int, *shard.Connection] {
 	return func(yield func(int, *shard.Connection) bool) {
 		for i, c := range s.m.Connections.All() {
@@ -142,14 +142,14 @@ func (v *Verdict) Records() iter.Seq[*shard.Connection] {
 	return v.streams.Records()
 }
 
-// conclude returns a copy of the ith connection, with one more finding, that the caller may change.
+// conclude returns a copy of the ith connection with an additional finding. The caller may change the copy.
 func (s *Streams) conclude(i int, r *shard.Connection, f ledger.Finding) *shard.Connection {
 	c := s.mutableConnection(i, r)
 	c.Findings = append(slices.Clip(c.Findings), f)
 	return c
 }
 
-// mutableConnection returns a copy of the ith connection, the same for each call.
+// mutableConnection returns a copy of the ith connection, which it allocates on the first call.
 func (s *Streams) mutableConnection(i int, r *shard.Connection) *shard.Connection {
 	c := s.corrections[i]
 	if c == nil {
@@ -166,7 +166,7 @@ func (s *Streams) count(i int, r *shard.Connection) {
 	early := s.endedEarly(r)
 	switch {
 	case early:
-	case r.State == ledger.Connecting && len(r.Refusals) > 0: // stopped between two attempts
+	case r.State == ledger.Connecting && len(r.Refusals) > 0: // the run ended between two attempts
 		r = s.conclude(i, r, ledger.Finding{Kind: ledger.KindRefused, At: r.Refusals[len(r.Refusals)-1].Last, Note: r.Reason})
 		r.State = ledger.Refused
 	case r.State == ledger.Waiting:
@@ -182,12 +182,12 @@ func (s *Streams) count(i int, r *shard.Connection) {
 	s.countState(r, early)
 	entry := s.server.entry(r.ID)
 	if !s.m.Runners[r.Runner].IsComplete() {
-		entry = nil // no client watched what was sent before and afterwards
+		entry = nil // the entry has messages that were sent before and after this runner's streams
 	}
 	r, differs := s.addTail(i, r, entry)
 	s.prove(r, entry)
-	s.disagree.add(differs)
-	if r.Missed()+r.Duplicated == 0 { // else that is why it disagrees
+	s.differences.add(differs)
+	if r.Missed()+r.Duplicated == 0 { // otherwise these faults explain the difference
 		s.unexplained.add(differs)
 	}
 	if r.Missed() > 0 {
@@ -210,22 +210,22 @@ func (s *Streams) list(r *shard.Connection) {
 	}
 }
 
-// sentence returns the sentence for a finding. It names the laptop if several took part.
+// sentence describes a finding. It names the laptop if several took part in the run.
 func (s *Streams) sentence(r *shard.Connection, f ledger.Finding, at time.Time) string {
-	text := WordsOf(s.m).Sentence(r, f, at)
+	text := FormatterOf(s.m).Sentence(r, f, at)
 	if laptop := s.m.Laptop(r.Runner); laptop != "" {
 		text += " (" + laptop + ")"
 	}
 	return text
 }
 
-// prove notes which faults of a connection are certain even if the service keeps another interval than planned. A drop
-// as idle and a timeout of the end are not: both are counted in planned intervals.
+// prove records which faults of a connection are proven even if the service has another interval than planned. Idle
+// timeouts and END_TIMEOUT prove no fault, because both depend on the planned interval.
 func (s *Streams) prove(r *shard.Connection, e *ServerEntry) {
 	p := &s.proofs
 	switch end := endOf(r); {
-	case r.State == ledger.Refused, r.State == ledger.Dropped && r.Reason != idle, end == endedByError:
-		p.unheld = true
+	case r.State == ledger.Refused, r.State == ledger.Dropped && r.Reason != idle, end == endError:
+		p.earlyEnd = true
 	}
 	p.missed = p.missed || r.Numbered && r.Lost > 0 || e.sentMore(r)
 	p.duplicated = p.duplicated || r.Numbered && r.Duplicated > 0
@@ -235,7 +235,7 @@ func (s *Streams) prove(r *shard.Connection, e *ServerEntry) {
 func (s *Streams) countState(r *shard.Connection, early bool) {
 	c := &s.Connections
 	s.watchedTime += s.watchedOf(r, early)
-	replaced := s.m.Runners[r.Runner].Replaced // another record has the end of the client
+	replaced := s.m.Runners[r.Runner].Replaced // the record of the runner that replaced it has the end of the client
 	if r.Streams > 0 {
 		c.Reconnected += r.Streams - 1
 		if !replaced {
@@ -247,12 +247,12 @@ func (s *Streams) countState(r *shard.Connection, early bool) {
 			c.Unwatched++
 		}
 		if !replaced && r.Streams == 0 {
-			s.neverOpened++
+			s.withoutStream++
 		}
 		return
 	}
 	if replaced {
-		s.endedBefore++
+		s.beforeReplacement++
 	}
 	switch r.State {
 	case ledger.Completed:
@@ -266,25 +266,25 @@ func (s *Streams) countState(r *shard.Connection, early bool) {
 	}
 }
 
-// checkFloor checks the ledger against a product: on a stream that was open for a time, at least floor(held /
-// interval) messages are expected, whatever their numbers. It allows what the ledger allows: the interval of the
-// service, and a first message after at most 1.5 intervals.
+// checkFloor compares the count of a connection with floor(open time / interval), the minimum number of messages by
+// time alone. It has the same tolerances as the ledger: the interval of the service, and 1.5 intervals before the first
+// message.
 func (s *Streams) checkFloor(r *shard.Connection) {
 	if r.State != ledger.Completed || r.Streams != 1 || !s.m.Service.ByInterval() {
 		return
 	}
-	s.floors++
+	s.floorStreams++
 	planned := s.m.Plan.Interval()
 	tolerance := min(s.m.Plan.LateLimit(), planned/2)
-	open := min(r.OpenTime, s.m.Plan.Hold()) // nothing is expected while the stream ends
+	open := min(r.OpenTime, s.m.Plan.Hold()) // no message is expected while the stream ends
 	expected := max(open-tolerance-planned/2, 0) / max(planned, r.Interval)
 	if r.Expected() < clamp.Uint64(int64(expected)) {
-		s.short = append(s.short, fmt.Sprintf("%s was open for %s and received %d %ss, but at least %d were due",
+		s.belowFloor = append(s.belowFloor, fmt.Sprintf("%s was open for %s and received %d %ss, but at least %d were due",
 			r.ID, format.Duration(r.OpenTime), r.Expected(), s.m.Service.Noun(), expected))
 	}
 }
 
-func (s *Streams) latency() {
+func (s *Streams) setLatency() {
 	l := s.m.Latency
 	if l == nil {
 		return
@@ -298,13 +298,13 @@ func (s *Streams) latency() {
 	s.LatencyMS = &Latency{Quantiles: quantiles(h), Above: above}
 }
 
-// hasOneClock reports whether one machine published everything and has all streams.
+// hasOneClock reports whether one machine published all messages and opened all streams.
 func (s *Streams) hasOneClock() bool {
 	return s.Messages.Published != nil && !slices.ContainsFunc(s.m.Runners, func(r shard.Runner) bool { return r.Host != s.m.Runners[0].Host })
 }
 
 // LoadIndependentChecks returns the checks that a service must meet at any load. A suite that searches the breaking
-// point judges the others step by step.
+// point judges the other checks at each step.
 func (s *Streams) LoadIndependentChecks() []Check {
-	return slices.DeleteFunc(append(s.Faults(), s.Agreement()...), func(c Check) bool { return c.loaded })
+	return slices.DeleteFunc(append(s.Faults(), s.Agreement()...), func(c Check) bool { return c.loadDependent })
 }

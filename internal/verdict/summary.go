@@ -14,14 +14,14 @@ import (
 // maxClauses is the maximum number of unmet checks that a summary describes.
 const maxClauses = 4
 
-// Summary returns the verdict in one sentence, with the numbers that decide: "FAIL: 2 of 2,016 messages lost on 2 of 60 clients;
-// first at 06:54:42 UTC".
+// Summary returns the verdict in one sentence, with the numbers that decide: "FAIL: 2 of 2,016 messages lost on 2 of 60
+// clients; first at 06:54:42 UTC".
 func (v *Verdict) Summary() string {
 	switch {
 	case v.Sentence != "":
 		return v.Sentence
 	case v.ConnectionsOnly():
-		return v.Heading() + ": " + notChecked
+		return v.Heading() + ": " + reasonUnchecked
 	case len(v.Reasons) > 0: // the run was not judged
 		return v.Heading() + ": " + first(v.Reasons, "")
 	}
@@ -30,21 +30,21 @@ func (v *Verdict) Summary() string {
 
 // summarize returns the text of Summary.
 func (v *Verdict) summarize() string {
-	text := v.phrase()
+	text := v.passSummary()
 	switch v.Verdict {
 	case Fail:
-		text = v.unmet()
+		text = v.failSummary()
 	case Invalid:
 		if text = v.stopSummary(); text == "" {
 			text = first(v.invalidReasons(), "nothing was judged")
 		}
 	case Pass:
 	}
-	return v.Heading() + ": " + v.ofWatched(text)
+	return v.Heading() + ": " + v.addWatchedShare(text)
 }
 
-// phrase returns what a run that passed has shown.
-func (v *Verdict) phrase() string {
+// passSummary returns the summary of a pass without its heading.
+func (v *Verdict) passSummary() string {
 	if v.Layout.Declared {
 		return strings.Join(v.Reasons, "; ")
 	}
@@ -54,19 +54,20 @@ func (v *Verdict) phrase() string {
 		text += fmt.Sprintf(", %s until their runner ended early", format.Thousands(c.Unwatched))
 	}
 	if v.ConnectionsOnly() {
-		return text + ", " + notChecked
+		return text + ", " + reasonUnchecked
 	}
 	if v.Evidence.By == BySubscribers {
 		return v.sameForAll()
 	}
 	text += fmt.Sprintf(", %s of %s received", format.Thousands(m.Received), format.Count(m.Expected, "message"))
-	if n := v.Evidence.CouldHide; n > 0 {
+	if n := v.Evidence.Undetectable; n > 0 {
 		text += fmt.Sprintf("; up to %s could not have been detected", format.Count(n, "loss"))
 	}
 	return text
 }
 
-// Stopped reports whether the user stopped the run: no runner reached its end. Single runners are interrupted when their machine is drained.
+// Stopped reports whether the user stopped the run: a runner was interrupted, and no runner reached its end. If only
+// some were interrupted, their machines were drained.
 func (v *Verdict) Stopped() bool {
 	hasRunner := func(state shard.RunState) bool {
 		return slices.ContainsFunc(v.Runners, func(r Runner) bool { return r.State == string(state) })
@@ -86,7 +87,7 @@ func (v *Verdict) stopSummary() string {
 	return text
 }
 
-// stopTime returns after how much of the planned time the user stopped the run.
+// stopTime states after how much of the planned time the user stopped the run.
 func (v *Verdict) stopTime() string {
 	took := time.Duration((v.EndedUnix - v.StartedUnix) * float64(time.Second)).Round(time.Second)
 	return fmt.Sprintf("stopped after %s of %s", format.Duration(took), format.Duration(time.Duration(v.Plan.Seconds)*time.Second))
@@ -102,10 +103,10 @@ func (v *Verdict) invalidReasons() (out []string) {
 	return out
 }
 
-// unmet describes the checks that fail the run, causes first.
-func (v *Verdict) unmet() string {
+// failSummary describes the checks that fail the run, causes first.
+func (v *Verdict) failSummary() string {
 	var clauses []string
-	count, dated := 0, false
+	omitted, dated := 0, false
 	for i := range v.Checks {
 		c := &v.Checks[i]
 		if c.State() != Broken {
@@ -115,17 +116,17 @@ func (v *Verdict) unmet() string {
 		switch {
 		case clause == "":
 		case len(clauses) == maxClauses:
-			count++
+			omitted++
 		default:
 			clauses, dated = append(clauses, clause), dated || known
 		}
 	}
-	if len(clauses) == 0 { // of the script's checks only, or nothing was judged
+	if len(clauses) == 0 { // only script checks failed, or no check was judged
 		return first(v.Reasons, "no check was met")
 	}
 	text := strings.Join(clauses, ", ")
-	if count > 0 {
-		text += fmt.Sprintf(", and %s not met", format.Plural(count, "more check", "more checks"))
+	if omitted > 0 {
+		text += fmt.Sprintf(", and %s not met", format.Plural(omitted, "more check", "more checks"))
 	}
 	if at := v.firstFault(); dated && at > 0 {
 		text += "; first at " + time.UnixMilli(int64(at*1000)).UTC().Format(time.TimeOnly) + " UTC"
@@ -141,8 +142,8 @@ func (v *Verdict) firstFault() float64 {
 	return v.Incidents[0].FirstUnix
 }
 
-// clause describes a check that is not met; "" if other checks describe its cause. It reports whether the findings state when
-// it happened.
+// clause describes an unmet check; "" if another check describes its cause. dated reports whether findings have the
+// time of the fault.
 func (v *Verdict) clause(c *Check) (text string, dated bool) {
 	s, m := v.Connections, v.Messages
 	streams := func(n int, noun string) (string, bool) {
@@ -155,14 +156,14 @@ func (v *Verdict) clause(c *Check) (text string, dated bool) {
 	case CheckScript:
 		return "", false
 	case CheckOwnCount:
-		if len(v.Failures) > 0 { // a process that died took its ledger with it
+		if len(v.Failures) > 0 { // the ledger of a crashed process is lost
 			return "", false
 		}
-	case CheckUp, CheckAnswers, CheckComplete:
+	case CheckTargetUp, CheckAnswers, CheckComplete:
 		return first(c.Reasons, c.Actual), false
 	case CheckOpened:
 		return fmt.Sprintf("%s of %s not connected", format.Thousands(s.Planned-s.Opened), format.Count(s.Planned, "client")), true
-	case CheckHeld:
+	case CheckOpenToEnd:
 		if s.Dropped > 0 {
 			return streams(s.Dropped, "ended early")
 		} else if s.Unfinished > 0 {

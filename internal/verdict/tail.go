@@ -7,20 +7,20 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// addTail merges the evidence for messages missing after the last one that arrived into one finding, so that each message is
-// named once. The interval shows how many were due, the server's ledger how many were sent.
+// addTail merges the evidence of messages missing after the last one that arrived into one finding, so that each
+// message is listed once. The interval shows how many messages were due; the server's ledger shows how many were sent.
 func (s *Streams) addTail(i int, r *shard.Connection, e *ServerEntry) (*shard.Connection, difference) {
-	sent, unseen, differs := s.compare(r, e)
-	if unseen > 0 && !numbersKnown(r) && r.Tail == 0 && r.State == ledger.Completed { // the lost ones may be any of the stream
-		r = s.conclude(i, r, ledger.Finding{Kind: ledger.KindLost, Count: unseen, At: r.ClosedAt, Source: ledger.SourceServer, Sent: unseen})
-		r.Lost += unseen
+	sent, unnoticed, differs := s.compare(r, e)
+	if unnoticed > 0 && !numbersKnown(r) && r.Tail == 0 && r.State == ledger.Completed { // any message of the stream may be the lost one
+		r = s.conclude(i, r, ledger.Finding{Kind: ledger.KindLost, Count: unnoticed, At: r.ClosedAt, Source: ledger.SourceServer, Sent: unnoticed})
+		r.Lost += unnoticed
 		return r, differs
 	}
-	if r.Tail+unseen == 0 {
+	if r.Tail+unnoticed == 0 {
 		return r, differs
 	}
 	r = s.mutableConnection(i, r)
-	r.Tail += unseen
+	r.Tail += unnoticed
 	first := r.Last + 1
 	if !numbersKnown(r) {
 		first = r.Arrived() + r.Lost + r.Unsent + 1

@@ -63,7 +63,7 @@ func TestEachLossIsNamedOnce(t *testing.T) {
 			ServerEntry{First: 1, Sent: noopsEach + 2}, 2,
 			[]string{"d-0 missed 2 noops: 239 arrived, and the server's ledger lists 2 more as sent; without numbers it is unknown which"},
 		},
-		"nothing came": {
+		"no messages": {
 			func(r *ledger.Record) {
 				r.Numbered, r.Received, r.Last, r.Tail, r.Findings = false, 0, 0, 2, []ledger.Finding{{Kind: ledger.KindTail, From: 1, Count: 2, At: 3596 * time.Second}}
 			},

@@ -46,7 +46,7 @@ func TestUnansweredReconnectAtTheEndDoesNotPass(t *testing.T) {
 		if c.resume == "none" {
 			require.EqualValues(t, 6, v.Messages.NotExpected, name)
 		} else {
-			require.EqualValues(t, 6, v.Evidence.CouldHide, name)
+			require.EqualValues(t, 6, v.Evidence.Undetectable, name)
 		}
 	}
 }
@@ -69,7 +69,7 @@ func TestLateConfirmationIsUndecided(t *testing.T) {
 	p.lose(func(stream int, number uint64) bool { return stream == 2 && number == perTopic })
 	v = p.judge(t)
 	require.Equal(t, Invalid, v.Verdict)
-	require.EqualValues(t, 1, v.Evidence.CouldHide)
+	require.EqualValues(t, 1, v.Evidence.Undetectable)
 }
 
 // shortStreams ends the stream of client 1 after 1.9 s each, with two messages on it.
@@ -121,7 +121,7 @@ func TestMessagesWithoutAMarkerAreUndecided(t *testing.T) {
 	}
 	v := p.judge(t)
 	require.Equal(t, Invalid, v.Verdict)
-	require.EqualValues(t, 4*perTopic, v.Evidence.CouldHide)
+	require.EqualValues(t, 4*perTopic, v.Evidence.Undetectable)
 	require.Contains(t, v.Reasons[0], "messages have no marker of run and topic (message.run)")
 }
 

@@ -1,5 +1,5 @@
-// Package verdict turns what the runners and the server wrote down into pass, fail or
-// invalid. It reads only files of a run, so a verdict can be made again at any time.
+// Package verdict decides from the records of a run whether it is a pass, a fail or invalid. It depends only on the
+// files of the run, so the decision can be repeated at any time.
 package verdict
 
 import (
@@ -14,7 +14,7 @@ import (
 // An Outcome is pass, fail or invalid.
 type Outcome string
 
-// Invalid means that the run proves nothing, in neither direction: it is never a pass.
+// The outcomes. Invalid means that the run proves neither a pass nor a fail.
 const (
 	Pass    Outcome = "pass"
 	Fail    Outcome = "fail"
@@ -33,7 +33,7 @@ func (o Outcome) ExitCode() int {
 	return 2
 }
 
-// Schema is the version of the format of verdict.json. A reader refuses any other.
+// Schema is the version of the format of verdict.json. Readers reject any other version.
 const Schema = 2
 
 // CheckSchema rejects a verdict.json of another version.
@@ -60,12 +60,12 @@ type Verdict struct {
 	Facts     []Fact     `json:"facts,omitempty"`
 	Tables    []Table    `json:"tables,omitempty"`
 	Metrics   []Metric   `json:"figures,omitempty"`
-	Responses *Responses `json:"responses,omitempty"` // that end by themselves
-	Counts               // of the event streams
+	Responses *Responses `json:"responses,omitempty"` // responses that end by themselves
+	Counts               // counts of the event streams
 	Generator Generator  `json:"generator"`
 	Resources Resources  `json:"resources"`
 	Checks    []Check    `json:"checks"`
-	Actions   []Action   `json:"actions,omitempty"` // of --at, in their order
+	Actions   []Action   `json:"actions,omitempty"` // actions of --at, in their order
 	Failures  []Failure  `json:"target_failures,omitempty"`
 	FindingSummary
 	ScriptChecks []ScriptCheck   `json:"script_checks"`
@@ -75,9 +75,9 @@ type Verdict struct {
 	EndedUnix    float64         `json:"ended_unix_s"`
 	Warnings     []string        `json:"warnings,omitempty"`
 	RunInfo      *RunInfo        `json:"ran,omitempty"`
-	OpenTime                     // of streams that were to be open for the whole run
-	Windows      []Window        `json:"windows,omitempty"`         // none if the run was no longer than one
-	Watched      *WatchedTime    `json:"watched_seconds,omitempty"` // nil: the whole run, or the suite does not know
+	OpenTime                     // zero if the suite does not plan streams for the whole run
+	Windows      []Window        `json:"windows,omitempty"`         // empty if the run was not longer than one window
+	Watched      *WatchedTime    `json:"watched_seconds,omitempty"` // nil: the whole run, or unknown to the suite
 
 	Layout  Layout   `json:"-"`
 	streams *Streams // see Records
@@ -87,13 +87,13 @@ type Verdict struct {
 type Connections struct {
 	Planned     int `json:"planned"`
 	Opened      int `json:"opened"`
-	Completed   int `json:"completed"` // held until the server ended the stream on request
+	Completed   int `json:"completed"` // open until the server ended the stream on request
 	Refused     int `json:"refused"`
 	Dropped     int `json:"dropped"`
-	Unfinished  int `json:"unfinished"` // the server did not end them properly when asked, or the run was stopped
+	Unfinished  int `json:"unfinished"` // the server did not end them as requested, or the run was stopped
 	Unobserved  int `json:"unobserved"`
 	Unwatched   int `json:"unwatched,omitempty"` // open, connecting or reconnecting when their runner ended early
-	Reconnected int `json:"reconnected"`         // number of reconnects, over all connections
+	Reconnected int `json:"reconnected"`         // reconnects of all connections
 }
 
 // Quantiles are quantiles of a merged histogram, in milliseconds.
@@ -104,53 +104,53 @@ type Quantiles struct {
 	Max float64 `json:"max"`
 }
 
-// Latency is receive − send by the server's timestamps.
+// Latency is the time from the sending of a message, by its timestamp, until it was received.
 type Latency struct {
 	Quantiles
 	Above string `json:"above"` // AboveSend or AboveFastest
 }
 
-// What latency counts from: the time of sending, where server and runners have one clock, or else the
-// fastest message of each runner.
+// The zero point of a latency: the time of sending if server and runners have one clock, otherwise the fastest message
+// of each runner.
 const (
 	AboveSend    = "send"
 	AboveFastest = "fastest"
 )
 
-// Reconnects are the outages that ended with a reconnect: from a lost stream to the headers of the next, in
-// milliseconds. Count and maximum are of all, the other quantiles of the first 16 of each connection.
+// Reconnects sums up the outages that ended with a reconnect, from a lost stream to the headers of the next one, in
+// milliseconds. Count and Max include all outages, the other quantiles only the first 16 of each connection.
 type Reconnects struct {
 	Quantiles
 	Count int `json:"count"`
 }
 
-// A Generator is the CPU usage of the runners: a saturated load generator must not be read as a late server.
-// CPUSeconds and RunDelaySeconds are sums over all runners.
+// A Generator has the CPU usage and the delays of the runners. CPUSeconds and RunDelaySeconds are sums over all
+// runners.
 type Generator struct {
 	CPUSeconds      float64 `json:"cpu_seconds"`
-	RunDelaySeconds float64 `json:"run_delay_seconds"` // threads ready to run, waiting for a core
-	StallMaxMS      float64 `json:"stall_max_ms"`      // longest time by which a runner woke up late
+	RunDelaySeconds float64 `json:"run_delay_seconds"` // time in which threads were ready to run and waited for a core
+	StallMaxMS      float64 `json:"stall_max_ms"`      // maximum delay with which a runner woke up
 	GCPauseMaxMS    float64 `json:"gc_pause_max_ms"`
-	Saturated       bool    `json:"starved"` // see Streams.saturated
+	Saturated       bool    `json:"starved"` // see Streams.isSaturated
 }
 
-// A Server is the server's own count.
+// A Server compares the server's own count with the messages that arrived.
 type Server struct {
-	Known  bool   `json:"known"` // it keeps a ledger, and we have it
+	Known  bool   `json:"known"` // the server has a ledger, and it was read
 	Sent   uint64 `json:"sent"`
-	Agrees bool   `json:"agrees"` // every message in the server's ledger arrived, and no others
-	// Confirms reports whether it disagrees only on streams on which faults were found.
+	Agrees bool   `json:"agrees"` // the messages in the server's ledger are those that arrived
+	// Confirms reports whether the ledger differs only on streams with other findings.
 	Confirms bool `json:"confirms_faults,omitempty"`
-	// Uncompared is the number of messages that arrived at clients of runners that ended early or replaced one. The ledger has the
-	// messages of both, and of the time between them.
+	// Uncompared is the number of messages that arrived at clients of runners that ended early or replaced another
+	// runner. They are not compared, because the ledger has the sum over both runners and the time between them.
 	Uncompared uint64 `json:"uncompared,omitempty"`
 }
 
-// Partial reports whether its ledger lacks some received messages, such as those sent before a restart, and agrees
-// with the rest.
+// Partial reports whether the ledger lacks some received messages, such as those sent before a restart, and agrees with
+// the rest.
 func (s Server) Partial(received uint64) bool { return s.Agrees && s.Sent+s.Uncompared < received }
 
-// Comparison returns a sentence that compares its count with the number of messages that arrived.
+// Comparison returns a sentence that compares the server's count with the number of messages that arrived.
 func (s Server) Comparison(received uint64) string {
 	text, clients := "its ledger lists "+format.Thousands(s.Sent)+" as sent", ""
 	compared := received - min(s.Uncompared, received)
@@ -172,7 +172,7 @@ func (s Server) Comparison(received uint64) string {
 	return text + ", as many as arrived" + clients
 }
 
-// Resources are the maximum and the average usage of the processes.
+// Resources has the maximum and the average usage of the processes.
 type Resources struct {
 	BackendRSSMax     uint64  `json:"backend_rss_max_bytes"`
 	BackendCPUAverage float64 `json:"backend_cpu_avg_percent"` // of one core
@@ -184,24 +184,24 @@ type Resources struct {
 
 // A Check is a condition that a run must meet.
 type Check struct {
-	// ID names the condition in every run. Checks of several subjects, such as storms, share one.
+	// ID is the same in every run. Checks of several subjects, such as storms, share an id.
 	ID       CheckID  `json:"id"`
 	Name     string   `json:"name"`
 	Limit    string   `json:"limit"`
 	Actual   string   `json:"actual"`
 	Pass     bool     `json:"pass"`
 	Severity Severity `json:"severity"`
-	// Unjudged: the run had nothing to compare with the limit. The check is neither met nor broken, and does not change
-	// the outcome.
+	// Unjudged reports whether the run had nothing to compare with the limit. The check is then neither met nor broken,
+	// and does not change the outcome.
 	Unjudged bool   `json:"not_judged,omitempty"`
 	Why      string `json:"why"` // impact on users and operators of the service
 	// ExplainedBy is the signal that may explain all faults of an inconclusive check.
 	ExplainedBy Signal `json:"explained_by,omitempty"`
 
-	Reasons []string `json:"-"` // sentences that state what broke the check
-	weight  weight   // see decide
-	loaded  bool     // a good service may fail it under more load
-	faults  faults   // that a machine may explain
+	Reasons       []string `json:"-"` // sentences that state what broke the check
+	weight        weight   // see decide
+	loadDependent bool     // a good service may fail it under more load
+	faults        faults   // which signals may explain
 }
 
 // A Severity is the effect of a check that is not met.

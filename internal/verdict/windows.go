@@ -13,31 +13,32 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A Window has the sums of a part of a run of several windows. Windows begin with the run; the last one may be shorter.
+// A Window has the sums of one part of a run. All windows but the last have the same length.
 type Window struct {
 	StartUnix float64 `json:"start_unix_s"`
 	Seconds   float64 `json:"seconds"`
-	Open      int     `json:"open"`   // streams at its end
-	Opened    int     `json:"opened"` // streams; a client that reconnects opens another one
-	Closed    int     `json:"closed"` // streams, whatever ended them
+	Open      int     `json:"open"`   // streams at the end of the window
+	Opened    int     `json:"opened"` // streams, including those of reconnects
+	Closed    int     `json:"closed"` // streams, for any reason
 	Messages  int     `json:"messages"`
-	// Faults are the messages that were lost, duplicated, reordered or corrupted, by the time of detection. If a client has more findings
-	// than are listed, the messages are counted at which a runner noticed a fault: a gap of several is one.
+	// Faults is the number of messages that were lost, duplicated, reordered or corrupted, by the time of detection. If
+	// a client has more findings than are listed, it is the number of faults that the runners detected: a gap of
+	// several messages counts once.
 	Faults   int     `json:"faults"`
 	Late     int     `json:"late"`
 	Lateness float64 `json:"lateness_p99_ms"`
 	Connect  float64 `json:"connect_avg_ms,omitempty"` // 0: no stream opened
-	// ControlLate is the longest lateness of an event of the control group, without the delay of its reference.
+	// ControlLate is the maximum lateness of an event of the control group, excluding delays of its reference target.
 	ControlLate float64 `json:"control_lateness_max_ms,omitempty"`
 	Memory      uint64  `json:"backend_rss_max_bytes,omitempty"`
 	RunnerMem   uint64  `json:"runner_rss_max_bytes"` // of all runners together
 	RunnerCPU   float64 `json:"runner_cpu_avg_percent"`
 }
 
-// maxWindows bounds the windows of a run whose shards have times that cannot be.
+// maxWindows limits the number of windows, because shards may have invalid times.
 const maxWindows = 10_000
 
-// windowsOf divides a run into windows; nil if it is no longer than one, or has too many.
+// windowsOf divides a run into windows; nil if the run is not longer than one window, or has too many.
 func (s *Streams) windowsOf(samples []resources.Sample) []Window {
 	series, length := s.m.Series, int64(s.m.Plan.Window()/time.Second)
 	if len(series) == 0 {
@@ -64,7 +65,7 @@ func (s *Streams) windowsOf(samples []resources.Sample) []Window {
 		if lateness[n] == nil {
 			lateness[n] = shard.NewHistogram()
 		}
-		if h, err := b.Lateness.Unpack(); err == nil { // a merge reports a series that cannot be read
+		if h, err := b.Lateness.Unpack(); err == nil { // a merge reports histograms that it cannot unpack
 			lateness[n].Merge(h)
 		}
 	}
@@ -85,7 +86,7 @@ func (s *Streams) windowsOf(samples []resources.Sample) []Window {
 	return out
 }
 
-// faultsBy counts the messages in the findings, by the number of a window.
+// faultsBy counts the messages of the findings in each window.
 func (s *Streams) faultsBy(number func(unix int64) int64, windows int) []int {
 	faults := make([]int, windows)
 	for c := range s.Records() {
@@ -100,7 +101,7 @@ func (s *Streams) faultsBy(number func(unix int64) int64, windows int) []int {
 	return faults
 }
 
-// add adds a bucket, and to Connect the sum of its connect times.
+// add adds a bucket. Connect becomes a sum of connect times, which the caller divides by the number of streams.
 func (w *Window) add(b *shard.Bucket) {
 	w.Open, w.Opened, w.Closed = b.Open, w.Opened+b.Opened, w.Closed+b.Closed
 	w.Messages, w.Faults, w.Late = w.Messages+b.Noops, w.Faults+b.Faults, w.Late+b.Late
@@ -111,7 +112,8 @@ func (w *Window) add(b *shard.Bucket) {
 	}
 }
 
-// worstWindow describes the window with the most faults, or the most late messages; "" if there were none in any window.
+// worstWindow describes the window with the most faults, or the most late messages; "" if there were none in any
+// window.
 func (v *Verdict) worstWindow() string {
 	if len(v.Windows) == 0 {
 		return ""

@@ -84,7 +84,7 @@ declare module 'k6/x/soak' {
     lateMs: number;
     /** `RECONNECT`: clients reconnect and resume by Last-Event-ID (always on if the service ends streams). */
     reconnect: boolean;
-    /** `END_TIMEOUT`: seconds for a stream to end after the DELETE was answered. Left out or 0: the longer of 15 s and 1.5 intervals. */
+    /** `END_TIMEOUT`: time for a stream to end after the response to the DELETE in seconds. Left out or 0: the longer of 15 s and 1.5 intervals. */
     endTimeout?: number;
     /** `TOPICS`: topics that the run publishes to, 0 for none. */
     topics?: number;

@@ -37,14 +37,14 @@ func TestActionsAreReported(t *testing.T) {
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Len(t, v.Actions, 3)
 	reload, proxy, backend := v.Actions[0].Effect, v.Actions[1].Effect, v.Actions[2].Effect
-	require.Equal(t, [2]int{0, 0}, [2]int{reload.Lost, reload.NeverBack}, "old workers keep their streams")
+	require.Equal(t, [2]int{0, 0}, [2]int{reload.Lost, reload.NotReconnected}, "old workers keep their streams")
 	for _, e := range []*verdict.Effect{proxy, backend} {
-		require.Equal(t, [2]int{streams, 0}, [2]int{e.Lost, e.NeverBack}, r.out.String())
-		require.Less(t, *e.Back50, *e.Back100)
+		require.Equal(t, [2]int{streams, 0}, [2]int{e.Lost, e.NotReconnected}, r.out.String())
+		require.Less(t, *e.Reconnected50, *e.Reconnected100)
 		require.LessOrEqual(t, e.Peak, streams)
 		require.Positive(t, e.Slowest.Seconds)
-		require.InDelta(t, *e.Back100, e.Slowest.Seconds+*e.FirstLost, 1.5)
-		require.Zero(t, e.Missed+e.Doubled)
+		require.InDelta(t, *e.Reconnected100, e.Slowest.Seconds+*e.FirstLost, 1.5)
+		require.Zero(t, e.Missed+e.Duplicated)
 	}
 	require.Greater(t, *proxy.Resumed, uint64(streams), "the backend continued the numbers, and stored the noops of the outage: one each 0.2 s")
 	require.Less(t, *backend.Resumed, uint64(streams/2), "a backend that is down makes no noops; some are due when it returns")
@@ -105,8 +105,8 @@ func TestActionOnADescribedService(t *testing.T) {
 	cutStreams()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	e := v.Actions[0].Effect
-	require.Equal(t, [2]int{12, 0}, [2]int{e.Lost, e.NeverBack}, r.out.String())
-	require.Zero(t, e.Missed+e.Doubled)
+	require.Equal(t, [2]int{12, 0}, [2]int{e.Lost, e.NotReconnected}, r.out.String())
+	require.Zero(t, e.Missed+e.Duplicated)
 	require.Greater(t, *e.Resumed, uint64(12), "10 messages a second on each topic, and clients wait for 1 s at least")
 }
 

@@ -29,7 +29,7 @@ func TestFinite(t *testing.T) {
 	require.EqualValues(t, 200, v.Responses.Complete)
 	require.EqualValues(t, 200*40, v.Messages.Received)
 	require.Equal(t, v.Messages.Received, v.Messages.Expected)
-	require.Zero(t, v.Evidence.CouldHide)
+	require.Zero(t, v.Evidence.Undetectable)
 	require.Contains(t, r.out.String(), "PASS: 200 of 200 responses complete, 8,000 of 8,000 chunks received")
 	require.Greater(t, v.Responses.TTFT.P50, 50.)
 }
@@ -142,5 +142,5 @@ func TestFiniteMeasuresWhenTheModelWasCancelled(t *testing.T) {
 	require.Positive(t, c.Checked)
 	require.Equal(t, [2]int64{v.Responses.Abandoned, v.Responses.Abandoned}, [2]int64{c.Checked, c.Cancelled})
 	require.Positive(t, c.After.Max)
-	require.Contains(t, r.out.String(), "model_requests_open: the service answered an abandoned request for")
+	require.Contains(t, r.out.String(), "model_requests_open: the service continued to answer an abandoned request for")
 }

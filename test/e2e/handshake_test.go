@@ -61,7 +61,7 @@ func TestHandshake(t *testing.T) {
 	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Equal(t, "500 made, 500 good, 0 (0.00 %) failed", factOf(v, "connections"))
-	require.Equal(t, "8 connections open at a time", factOf(v, "peak"))
+	require.Equal(t, "8 connections open at the same time", factOf(v, "peak"))
 	scales := section(v, "Scales").Rows
 	require.Equal(t, []string{"100", "400"}, []string{scales[0][0], scales[1][0]})
 	phases := section(v, "Phases, ms").Rows
@@ -94,9 +94,9 @@ func TestHandshakeHoldsConnections(t *testing.T) {
 	r := smoke(t, "handshake", "--certs", certificates(t), "--connections", "50", "--hold-seconds", "3", "--ask-seconds", "1")
 	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
-	require.Equal(t, "50 connections open at a time", factOf(v, "peak"))
+	require.Equal(t, "50 connections open at the same time", factOf(v, "peak"))
 	require.Equal(t, "50", section(v, "Bytes").Rows[0][0])
-	memory := section(v, "Memory of held connections").Rows
+	memory := section(v, "Memory of open connections").Rows
 	require.Equal(t, []string{"runners, together", "backend"}, []string{memory[0][0], memory[1][0]})
 	require.NotEmpty(t, section(v, "Memory over time").Rows)
 	for _, c := range v.ScriptChecks {
@@ -123,7 +123,7 @@ func TestHandshakeFindsAcceptedUntrustedClients(t *testing.T) {
 	r := smoke(t, "handshake", "--certs", certs, "--backend-url", url, "--connections", "20")
 	v := r.verdict()
 	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
-	require.Contains(t, reasons(v), "a client without a certificate got an answer")
+	require.Contains(t, reasons(v), "a client without a certificate received an answer")
 	require.Equal(t, "20 made, 20 good, 0 (0.00 %) failed", factOf(v, "connections"))
 }
 
@@ -184,7 +184,7 @@ func TestHandshakeFindsOpenServer(t *testing.T) {
 			v := smoke(t, "handshake", "--certs", certs, "--backend-url", url, "--connections", "100,400").verdict()
 			require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
 			require.Positive(t, accepted.Load())
-			require.Contains(t, reasons(v), "a client without a certificate got an answer: ")
+			require.Contains(t, reasons(v), "a client without a certificate received an answer: ")
 			require.Equal(t, "500 made, 500 good, 0 (0.00 %) failed", factOf(v, "connections"))
 		})
 	}
@@ -202,7 +202,7 @@ func TestHandshakeFindsIssuerNameCheck(t *testing.T) {
 	})
 	v := smoke(t, "handshake", "--certs", certs, "--backend-url", url, "--connections", "20").verdict()
 	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
-	require.Contains(t, reasons(v), "a client with a certificate of another authority of the same name got an answer: ")
+	require.Contains(t, reasons(v), "a client with a certificate of another authority of the same name received an answer: ")
 }
 
 // The run tries untrusted certificates while its connections are open.
@@ -217,7 +217,7 @@ func TestHandshakeTriesUntrustedClientsDuringHold(t *testing.T) {
 	})
 	v := smoke(t, "handshake", "--certs", certs, "--backend-url", url, "--connections", "50", "--hold-seconds", "2", "--ask-seconds", "1").verdict()
 	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
-	require.Contains(t, reasons(v), "a client without a certificate got an answer: ")
+	require.Contains(t, reasons(v), "a client without a certificate received an answer: ")
 }
 
 // A client is accepted if it gets a response. A connection without one is inconclusive, and nginx refuses a client by
@@ -230,10 +230,10 @@ func TestHandshakeReportsUntrustedClients(t *testing.T) {
 		want     verdict.Outcome
 		wantText string
 	}{
-		"reset":             {tls.RequestClientCert, func(w http.ResponseWriter, _ *http.Request) { reset(w) }, verdict.Invalid, "it is not known whether a client without a certificate is refused: hung up before the answer"},
-		"accepted":          {tls.RequestClientCert, func(http.ResponseWriter, *http.Request) {}, verdict.Fail, "a client without a certificate got an answer"},
-		"accepted with 503": {tls.RequestClientCert, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, verdict.Fail, "a client without a certificate got an answer"},
-		"a foreign one":     {tls.RequireAnyClientCert, func(http.ResponseWriter, *http.Request) {}, verdict.Fail, "a client with a foreign certificate got an answer"},
+		"reset":             {tls.RequestClientCert, func(w http.ResponseWriter, _ *http.Request) { reset(w) }, verdict.Invalid, "it is unknown whether a client without a certificate is refused: the server closed the connection before the answer"},
+		"accepted":          {tls.RequestClientCert, func(http.ResponseWriter, *http.Request) {}, verdict.Fail, "a client without a certificate received an answer"},
+		"accepted with 503": {tls.RequestClientCert, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, verdict.Fail, "a client without a certificate received an answer"},
+		"a foreign one":     {tls.RequireAnyClientCert, func(http.ResponseWriter, *http.Request) {}, verdict.Fail, "a client with a foreign certificate received an answer"},
 		"refused by 400":    {tls.RequestClientCert, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(400) }, verdict.Pass, "untrusted certificates were refused"},
 		"refused by alert":  {tls.RequireAndVerifyClientCert, nil, verdict.Pass, "untrusted certificates were refused"},
 	} {

@@ -34,7 +34,7 @@ func delayedService(t *testing.T, delay time.Duration) string {
 // responses.
 func machineWasBusy(v *verdict.Verdict) bool {
 	text := reasons(v)
-	return strings.Contains(text, "by its own waits") || strings.Contains(text, "machine was full")
+	return strings.Contains(text, "by waits of the load generator") || strings.Contains(text, "machine was full")
 }
 
 // A service that is slower than the limit for each answer fails, however much slower. The connections that wait for
@@ -112,7 +112,7 @@ func TestTruncatedResponsesFail(t *testing.T) {
 			v := r.verdict()
 			require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 			require.Positive(t, truncated.Load())
-			require.Contains(t, reasons(v), fmt.Sprintf("answers are right: %s wrong, %s of them truncated", format.Thousands(truncated.Load()), format.Thousands(truncated.Load())))
+			require.Contains(t, reasons(v), fmt.Sprintf("answers are correct: %s wrong, %s of them truncated", format.Thousands(truncated.Load()), format.Thousands(truncated.Load())))
 		})
 	}
 }
@@ -156,7 +156,7 @@ func TestUnrequestedResponsesFail(t *testing.T) {
 			r := smoke(t, name, append(args, "--backend-url", url)...)
 			v := r.verdict()
 			require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
-			require.Contains(t, reasons(v), "answers are right: ")
+			require.Contains(t, reasons(v), "answers are correct: ")
 			require.Greater(t, sent.Load(), int64(20))
 		})
 	}

@@ -129,7 +129,7 @@ func TestWrongResponseIsAFailure(t *testing.T) {
 	})
 	v := smoke(t, "rampup", "--backend-url", url, "--stages", "20").verdict()
 	require.Equal(t, verdict.Fail, v.Verdict)
-	require.Contains(t, reasons(v), "answers are right")
+	require.Contains(t, reasons(v), "answers are correct")
 	require.Equal(t, []string{"wrong", "wrong answer"}, section(v, "Errors").Rows[0][:2])
 }
 

@@ -72,7 +72,7 @@ func byKind(t *testing.T, v *verdict.Verdict) map[string]verdict.Cuts {
 func sum(v *verdict.Verdict) (all verdict.Cuts) {
 	for _, c := range v.Cuts {
 		all.Count, all.Ended, all.Resumed, all.WithoutLoss = all.Count+c.Count, all.Ended+c.Ended, all.Resumed+c.Resumed, all.WithoutLoss+c.WithoutLoss
-		all.Lost, all.Doubled, all.Announced = all.Lost+c.Lost, all.Doubled+c.Doubled, all.Announced+c.Announced
+		all.Lost, all.Duplicated, all.Announced = all.Lost+c.Lost, all.Duplicated+c.Duplicated, all.Announced+c.Announced
 	}
 	return all
 }
@@ -102,7 +102,7 @@ func TestResumePasses(t *testing.T) {
 	opened, _ := h.StreamCounts()
 	require.Equal(t, resumeStreams+all.Ended, opened-1, "one stream was that of the trial")
 	require.Zero(t, v.Messages.NotExpected)
-	require.Zero(t, v.Evidence.CouldHide)
+	require.Zero(t, v.Evidence.Undetectable)
 	require.NotEmpty(t, section(v, "Resumes by kind of disconnect").Rows, r.out.String())
 	cuts, err := os.ReadFile(r.dir.Path(results.CutsFile))
 	require.NoError(t, err)
@@ -179,17 +179,17 @@ func TestWrongResumeFails(t *testing.T) {
 		"it brings the last one again": {
 			hub:  &hub.Hub{History: true, Replay: func(all []string, from int) []string { return all[from-1:] }},
 			want: verdict.Fail, reason: "0 messages were lost, 1 received twice, and the stream continued with ",
-			check: func(t *testing.T, all verdict.Cuts) { require.EqualValues(t, all.Ended, all.Doubled) },
+			check: func(t *testing.T, all verdict.Cuts) { require.EqualValues(t, all.Ended, all.Duplicated) },
 		},
 		"it brings the seam twice": {
 			hub:  &hub.Hub{History: true, Replay: func(all []string, from int) []string { return append(all[from:len(all):len(all)], all[len(all)-1]) }},
 			want: verdict.Fail, reason: "0 messages were lost, 1 received twice",
-			check: func(t *testing.T, all verdict.Cuts) { require.EqualValues(t, all.Ended, all.Doubled) },
+			check: func(t *testing.T, all verdict.Cuts) { require.EqualValues(t, all.Ended, all.Duplicated) },
 		},
 		"it brings everything again": {
 			hub:  &hub.Hub{History: true, Replay: func(all []string, _ int) []string { return all }},
 			want: verdict.Fail, reason: "and the stream continued with 1",
-			check: func(t *testing.T, all verdict.Cuts) { require.Greater(t, all.Doubled, uint64(all.Ended)) },
+			check: func(t *testing.T, all verdict.Cuts) { require.Greater(t, all.Duplicated, uint64(all.Ended)) },
 		},
 		"it gives no ids": {
 			hub: &hub.Hub{ID: func(int) string { return "" }}, want: verdict.Invalid, reason: "there was no id from which the client could resume",

@@ -35,8 +35,8 @@ func TestRollingRestart(t *testing.T) {
 	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	e := v.Actions[0].Effect
-	require.Equal(t, [2]int{60, 0}, [2]int{e.Lost, e.NeverBack})
-	require.Zero(t, e.Missed+e.Doubled)
+	require.Equal(t, [2]int{60, 0}, [2]int{e.Lost, e.NotReconnected})
+	require.Zero(t, e.Missed+e.Duplicated)
 	require.Less(t, e.Peak, 60, "one backend after the other")
 	require.Equal(t, verdict.ByNumbers, v.Evidence.By, "no backend can speak for all")
 }

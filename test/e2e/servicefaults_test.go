@@ -51,7 +51,7 @@ func TestProxyFaultsAreFound(t *testing.T) {
 		require.Zero(t, m.Foreign)
 		require.EqualValues(t, publishedInAll, m.Published.Confirmed)
 		require.Equal(t, "publisher", v.Evidence.By)
-		require.Zero(t, v.Evidence.CouldHide)
+		require.Zero(t, v.Evidence.Undetectable)
 
 		s.requireFinding(v, ledger.KindLost, 1, "missed message 3 of topic TOPIC: sent at ")
 		s.requireFinding(v, ledger.KindDuplicated, 2, "received message 3 of topic TOPIC twice, ")

@@ -77,7 +77,7 @@ func TestClosedStreamsReconnect(t *testing.T) {
 				return
 			}
 			require.Zero(t, m.Missed)
-			require.Zero(t, v.Evidence.CouldHide)
+			require.Zero(t, v.Evidence.Undetectable)
 			if c.resumes {
 				require.Equal(t, all, m.Received)
 			} else {
@@ -119,7 +119,7 @@ func TestResumedStreamExpectsMissedMessages(t *testing.T) {
 			require.LessOrEqual(t, m.Received, all-c.least*serviceStreams, s.out.String())
 			require.GreaterOrEqual(t, m.Received, all-c.most*serviceStreams, s.out.String())
 			require.Zero(t, m.Duplicated+m.Reordered+m.Corrupted)
-			require.Zero(t, v.Evidence.CouldHide)
+			require.Zero(t, v.Evidence.Undetectable)
 			if c.want == verdict.Fail {
 				require.Equal(t, all-m.Received, m.Missed)
 				require.Regexp(t, `^cut-[0-9]+ missed messages? 3 .*of topic cut-topic-[0-9]+: `, findings(v, ledger.KindLost)[0])

@@ -33,7 +33,7 @@ func oneLost(t *testing.T, v *verdict.Verdict, prefix, text string) {
 	require.EqualValues(t, publishedInAll, v.Messages.Published.Confirmed)
 	require.Equal(t, serviceStreams, v.Connections.Completed)
 	require.Len(t, v.Runners, 2)
-	require.Zero(t, v.Evidence.CouldHide)
+	require.Zero(t, v.Evidence.Undetectable)
 	require.Len(t, findings(v, ledger.KindLost), 1)
 	require.Regexp(t, fmt.Sprintf("^%s10 missed message 4 of topic %stopic-10: ", prefix, prefix), findings(v, ledger.KindLost)[0])
 }
@@ -101,7 +101,7 @@ func TestPlainK6SoaksAService(t *testing.T) {
 	require.EqualValues(t, 1, v.Messages.Missed, text)
 	require.EqualValues(t, 2*serviceStreams*perTopic-1, v.Messages.Received)
 	require.EqualValues(t, 2*publishedInAll, v.Messages.Published.Confirmed)
-	require.Zero(t, v.Evidence.CouldHide)
+	require.Zero(t, v.Evidence.Undetectable)
 	require.Contains(t, reasons(v), "loss-10 missed message 4 of topic loss-topic-10: ")
 }
 

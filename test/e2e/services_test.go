@@ -126,7 +126,7 @@ func TestThirdPartyServicesPass(t *testing.T) {
 		require.Equal(t, m.Received, m.Expected)
 		require.Zero(t, m.Missed+m.Duplicated+m.Reordered+m.Corrupted+m.Foreign)
 		require.Equal(t, "publisher", v.Evidence.By)
-		require.Zero(t, v.Evidence.CouldHide)
+		require.Zero(t, v.Evidence.Undetectable)
 		require.EqualValues(t, publishedInAll, m.Published.Confirmed)
 		require.Equal(t, verdict.Connections{Planned: serviceStreams, Opened: serviceStreams, Completed: serviceStreams}, v.Connections)
 		for k := range serviceTopics {

@@ -91,7 +91,7 @@ func TestSlowOfNchan(t *testing.T) {
 	v := runSlow(t, append(publishFlags(s.Service, s.URL),
 		"--topics", "2", "--publish-rate", "40", "--gauge", fmt.Sprintf("pid:%d", slices.Min(pids)), "--cut-slow", "0", "--max-held-late", "-1")...)
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
-	require.Equal(t, "4 kept, with all messages in the end", factOf(v, "of these"))
+	require.Equal(t, "4 still open, with all messages at the end", factOf(v, "of these"))
 	require.NotContains(t, factOf(v, "memory"), "not known")
 }
 
@@ -153,8 +153,8 @@ func TestServiceBuffersUnreadData(t *testing.T) {
 	t.Parallel()
 	v := runSlow(t, "--backend-url", broadcaster(t, fakeservice.SlowKeep), "--max-growth", "2", "--gauge", "campaign_kept_bytes", "--cut-slow", "0")
 	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
-	require.Regexp(t, `the service's memory grew by [0-9.]+ MiB while clients did not read, and 2 MiB is the limit \(MAX_GROWTH\); in the end it was \+0.0 MiB`, reasons(v))
-	require.Equal(t, "4 kept, with all messages in the end", factOf(v, "of these"))
+	require.Regexp(t, `the service's memory grew by [0-9.]+ MiB while clients did not read, the limit is 2 MiB \(MAX_GROWTH\); in the end it was \+0.0 MiB`, reasons(v))
+	require.Equal(t, "4 still open, with all messages at the end", factOf(v, "of these"))
 }
 
 // A client that reads receives each large message once, and completely.
@@ -171,7 +171,7 @@ func TestSlowCountsDuplicates(t *testing.T) {
 	_, url := startFake(t, spec, fakeservice.Strike{})
 	v := runSlow(t, "--backend-url", url, "--max-growth", "-1")
 	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
-	require.Contains(t, reasons(v), "1 large message arrived on streams that were read twice, or after a later one")
+	require.Contains(t, reasons(v), "1 large message arrived twice, or after a later one, on streams that were read")
 }
 
 func TestSlowWithoutBroadcasts(t *testing.T) {

@@ -33,7 +33,7 @@ func TestStorm(t *testing.T) {
 	rows := section(v, "Storms").Rows
 	require.Len(t, rows, 2)
 	require.Equal(t, []string{"reconnects at once", "180"}, rows[1][:2])
-	require.Equal(t, "20 streams through the storms, 0 of their noops late", factOf(v, "held"))
+	require.Equal(t, "20 streams stayed open during the storms, 0 of their noops were late", factOf(v, "held"))
 	require.Len(t, section(v, "Accept queues").Rows, 1)
 }
 
@@ -166,7 +166,7 @@ func TestStormDoesNotJudgeTheRateOfRefusedClients(t *testing.T) {
 	require.GreaterOrEqual(t, len(l.admitted), 30, "of 36: the last ones may wait beyond the end of the run")
 	require.Less(t, l.rate(), 8., "the clients waited, as the test requires")
 	require.Equal(t, verdict.Invalid, v.Verdict, reasons(v))
-	require.Regexp(t, `whether the service admits 8 connects per second was not measured: [23]\d of 36 clients were refused`, reasons(v))
+	require.Regexp(t, `it is unknown whether the service accepts 8 connects per second: [23]\d of 36 clients were refused`, reasons(v))
 	require.Contains(t, section(v, "Storms").Rows[1][5], "≥ ")
 }
 
@@ -191,7 +191,7 @@ func TestServiceRefusesAfterStorm(t *testing.T) {
 	t.Parallel()
 	v := storms(t, func(connects int) int { return refusal(connects > 190+50) })
 	require.Equal(t, verdict.Fail, v.Verdict)
-	require.Contains(t, reasons(v), "reconnects at once: 40 of 90 streams were not back within 5 s; refused: ")
+	require.Contains(t, reasons(v), "reconnects at once: 40 of 90 streams did not reconnect within 5 s; refused: ")
 }
 
 func TestStormDelaysHeldStreams(t *testing.T) {

@@ -57,7 +57,7 @@ func TestBurstBreaksAService(t *testing.T) {
 	})
 	v := smoke(t, "burst", "--backend-url", url).verdict()
 	require.Equal(t, verdict.Fail, v.Verdict)
-	require.Contains(t, reasons(v), "after burst-100 the health check was not answered well")
+	require.Contains(t, reasons(v), "after burst-100 the health check failed")
 	require.Contains(t, factOf(v, "breaks"), "between 20 and 100 requests at once")
 }
 
@@ -65,7 +65,7 @@ func TestUpload(t *testing.T) {
 	t.Parallel()
 	v := runSmoke(t, "upload")
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
-	require.Equal(t, []string{"9 of 9 uploads arrived whole"}, v.Reasons)
+	require.Equal(t, []string{"9 of 9 uploads arrived complete"}, v.Reasons)
 }
 
 func TestChangedUploadIsFound(t *testing.T) {
@@ -81,7 +81,7 @@ func TestChangedUploadIsFound(t *testing.T) {
 	})
 	v := smoke(t, "upload", "--backend-url", url).verdict()
 	require.Equal(t, verdict.Fail, v.Verdict)
-	require.Contains(t, reasons(v), "6 × 1 MB in parallel: 5 of 6 arrived whole (wrong answer)")
+	require.Contains(t, reasons(v), "6 × 1 MB in parallel: 5 of 6 arrived complete (wrong answer)")
 }
 
 func TestThroughput(t *testing.T) {

@@ -116,14 +116,14 @@ var stormKinds = []kind{
 		strikeHub(r, sc, fakeservice.ActLose)
 		sc.HubFault.Devices = []string{sc.Plan.id(10 * r.IntN(sc.Plan.Connections/10))}
 	}},
-	{"storm", "takes not all back", combine(stormKind(""), reconnectsRefused(0, "503", "reset"), failBy(suites.CheckReturned))},
+	{"storm", "takes not all back", combine(stormKind(""), reconnectsRefused(0, "503", "reset"), failBy(suites.CheckAllReconnected))},
 }
 
 // A storm in which some clients reconnect later than others does not fail.
 var cleanStorms = []kind{
 	{"clean", "clean", stormKind("")},
-	{"clean", "clean", combine(stormKind(""), reconnectsRefused(1, "503", "429", "reset"), breaks(suites.CheckUnrefused))},
-	{"clean", "clean", combine(stormKind(""), reconnectsRefused(1, "slow"), breaks(suites.CheckQuick))},
+	{"clean", "clean", combine(stormKind(""), reconnectsRefused(1, "503", "429", "reset"), breaks(suites.CheckRefusals))},
+	{"clean", "clean", combine(stormKind(""), reconnectsRefused(1, "slow"), breaks(suites.CheckSlowConnects))},
 }
 
 // stormKind returns a storm on a service that does so with the messages that dropped streams missed.
@@ -173,7 +173,7 @@ func forSome(f hubFault) prepare {
 }
 
 // reconnectChecks are the checks of clients that do not reconnect.
-var reconnectChecks = []verdict.CheckID{verdict.CheckHeld, verdict.CheckOutage, verdict.CheckOpenTime}
+var reconnectChecks = []verdict.CheckID{verdict.CheckOpenToEnd, verdict.CheckOutage, verdict.CheckOpenTime}
 
 // lifetimeKinds are faults of services that end streams on purpose.
 var lifetimeKinds = []kind{
@@ -236,9 +236,9 @@ var actionKinds = []kind{
 	{"action", "messages lost by the restart", actionKind(seamLosesAll, "")},
 	{"action", "message lost at the seam", actionKind(seamLosesFirst, "")},
 	{"action", "message doubled at the seam", actionKind(seamRepeatsLast, "")},
-	{"action", "not back in time", combine(actionKind("", ""), failBy(verdict.CheckBack), func(_ *rand.Rand, sc *scenario) {
+	{"action", "not back in time", combine(actionKind("", ""), failBy(verdict.CheckReconnected), func(_ *rand.Rand, sc *scenario) {
 		sc.disturb = restartHub(3 * time.Second)
-		sc.Hub.Retry, sc.Plan.Seconds = 300, 20 // all are back in the end
+		sc.Hub.Retry, sc.Plan.Seconds = 300, 20 // all streams reconnected in the end
 		sc.Args = append(sc.Args, "--back-within", "1")
 	})},
 	{"action", "some not back at all", combine(actionKind("", ""), reconnectsRefused(0, "503"), failBy())},

@@ -33,16 +33,16 @@ var classes = []string{foundExactly, undecided, otherwise, missed, falseAlarm, s
 
 // A result is the outcome of a scenario.
 type result struct {
-	Scenario    *scenario
-	Class       string
-	Only        string `json:",omitempty"` // what the campaign was limited to, which changes what a seed draws
-	Repeated    bool   // an earlier try was saturated, or its service not clean
-	unclean     bool   // the error is errUnclean
-	Verdict     verdict.Outcome
-	CouldHide   uint64
-	Differences []string `json:",omitempty"`
-	Reasons     []string `json:",omitempty"`
-	Seconds     float64
+	Scenario     *scenario
+	Class        string
+	Only         string `json:",omitempty"` // what the campaign was limited to, which changes what a seed draws
+	Repeated     bool   // an earlier try was saturated, or its service not clean
+	unclean      bool   // the error is errUnclean
+	Verdict      verdict.Outcome
+	Undetectable uint64
+	Differences  []string `json:",omitempty"`
+	Reasons      []string `json:",omitempty"`
+	Seconds      float64
 }
 
 // isBug reports whether the result is a bug, of the project or of the campaign.
@@ -138,7 +138,7 @@ func (c *campaign) attempt(ctx context.Context, seed uint64) *result {
 // classify compares the verdict with the expected one. late is the longest delay with which the service in this
 // process sent noops.
 func (r *result) classify(j *verdict.Verdict, want *verdictExpectation, late time.Duration) {
-	r.Verdict, r.CouldHide, r.Reasons = j.Verdict, j.Evidence.CouldHide, j.Reasons
+	r.Verdict, r.Undetectable, r.Reasons = j.Verdict, j.Evidence.Undetectable, j.Reasons
 	differences, hidden := want.compare(j)
 	r.Differences = differences
 	sc := r.Scenario

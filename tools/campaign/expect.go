@@ -74,7 +74,7 @@ func countsOf(j *verdict.Verdict) map[string]int {
 	}
 	for _, c := range j.Cuts {
 		counts["cuts lost"] += int(c.Lost)
-		counts["cuts doubled"] += int(c.Doubled)
+		counts["cuts doubled"] += int(c.Duplicated)
 		counts["cuts announced"] += int(c.Announced)
 		counts["cuts broken"] += c.Count - c.WithoutLoss
 		counts["cuts not made"] += c.Planned - c.Count
@@ -83,9 +83,9 @@ func countsOf(j *verdict.Verdict) map[string]int {
 	for _, a := range j.Actions {
 		if e := a.Effect; e != nil {
 			counts["action: streams lost"] += e.Lost
-			counts["action: streams not back"] += e.NeverBack
+			counts["action: streams not back"] += e.NotReconnected
 			counts["action: missed"] += int(e.Missed)
-			counts["action: duplicated"] += int(e.Doubled)
+			counts["action: duplicated"] += int(e.Duplicated)
 			counts["action: not resumed"] += int(e.NotResumed)
 		}
 	}
@@ -94,7 +94,7 @@ func countsOf(j *verdict.Verdict) map[string]int {
 	}
 	countResponses(counts, j.Responses)
 	m := j.Messages
-	counts["could_hide"] = int(j.Evidence.CouldHide)
+	counts["could_hide"] = int(j.Evidence.Undetectable)
 	counts["received"], counts["repeated"], counts["foreign"], counts["heartbeats"] = int(m.Received), int(m.Repeated), int(m.Foreign), int(m.Heartbeats)
 	counts["announced"], counts["strayed"], counts["not expected"] = int(m.Announced), int(m.Misrouted), int(m.NotExpected)
 	counts["id resets"], counts["no ids"] = int(j.Total(ledger.KindIDReset)), int(j.Total(ledger.KindNoID))
@@ -109,10 +109,10 @@ func countsOf(j *verdict.Verdict) map[string]int {
 // loss was undetectable.
 func (e *verdictExpectation) compare(j *verdict.Verdict) (differences []string, undecided bool) {
 	if j.Verdict == verdict.Pass && !e.allows(verdict.Pass) {
-		if e.Hidden > 0 && int(j.Evidence.CouldHide) >= e.Hidden {
+		if e.Hidden > 0 && int(j.Evidence.Undetectable) >= e.Hidden {
 			return nil, true
 		}
-		return []string{fmt.Sprintf("the verdict is pass instead of %v (could_hide %d, %d may be hidden)", e.Outcomes, j.Evidence.CouldHide, e.Hidden)}, false
+		return []string{fmt.Sprintf("the verdict is pass instead of %v (could_hide %d, %d may be hidden)", e.Outcomes, j.Evidence.Undetectable, e.Hidden)}, false
 	}
 	if !e.allows(j.Verdict) {
 		differences = append(differences, fmt.Sprintf("the verdict is %s instead of %v", j.Verdict, e.Outcomes))

@@ -72,10 +72,10 @@ func TestPassWithALossIsAMissedFault(t *testing.T) {
 	differences, undecided := e.compare(j)
 	require.NotEmpty(t, differences)
 	require.False(t, undecided)
-	e.Hidden, j.Evidence.CouldHide = 2, 1
+	e.Hidden, j.Evidence.Undetectable = 2, 1
 	_, undecided = e.compare(j)
 	require.False(t, undecided, "it reports fewer undetectable losses")
-	j.Evidence.CouldHide = 2
+	j.Evidence.Undetectable = 2
 	differences, undecided = e.compare(j)
 	require.Empty(t, differences)
 	require.True(t, undecided)

@@ -139,11 +139,11 @@ var suiteKinds = []kind{
 		sc.Strike.Fault = fakeservice.Fault{Action: fakeservice.ActLose, From: 3 + r.IntN(8), Count: 1, Devices: []string{sc.Plan.id(1)}}
 	}},
 	{"suite", "slow: kept without a bound", slowKind(fakeservice.SlowKeep, fails, []verdict.CheckID{suites.CheckMemory}, "--max-growth", "2")},
-	{"suite", "slow: others wait for them", slowKind(fakeservice.SlowWait, fails, []verdict.CheckID{suites.CheckTimed, suites.CheckDelivered})},
+	{"suite", "slow: others wait for them", slowKind(fakeservice.SlowWait, fails, []verdict.CheckID{suites.CheckSendTime, suites.CheckDelivered})},
 	{"suite", "slow: not cut", slowKind(fakeservice.SlowKeep, fails, []verdict.CheckID{suites.CheckSlowClosed}, "--max-growth", "-1", "--cut-slow", "1")},
 	{"suite", "slow: cut", slowKind(fakeservice.SlowCut, fails, []verdict.CheckID{suites.CheckSlowClosed}, "--cut-slow", "0")},
 	{"suite", "slow: message lost by one that reads", slowKind(fakeservice.SlowLose, fails, []verdict.CheckID{suites.CheckDelivered})},
-	{"suite", "slow: no broadcasts", slowKind("", []verdict.Outcome{verdict.Invalid}, []verdict.CheckID{suites.CheckFilled, suites.CheckDelivered})},
+	{"suite", "slow: no broadcasts", slowKind("", []verdict.Outcome{verdict.Invalid}, []verdict.CheckID{suites.CheckBacklog, suites.CheckDelivered})},
 }
 
 // combine returns a step that runs several steps.

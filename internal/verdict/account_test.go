@@ -17,7 +17,7 @@ func TestPublishedMessagesAreExpected(t *testing.T) {
 	require.Equal(t, Pass, v.Verdict, v.Reasons)
 	require.EqualValues(t, 4*perTopic, v.Messages.Received)
 	require.Equal(t, ByPublisher, v.Evidence.By)
-	require.Zero(t, v.Evidence.CouldHide)
+	require.Zero(t, v.Evidence.Undetectable)
 	require.EqualValues(t, 2*perTopic, v.Messages.Published.Confirmed)
 	require.Len(t, v.Messages.Topics, 2)
 	require.EqualValues(t, 2*perTopic, v.Messages.Topics[1].Received)
@@ -163,7 +163,7 @@ func TestResumedStreamExpectsMissedMessages(t *testing.T) {
 		v := p.judge(t)
 		require.Equal(t, want, v.Verdict, v.Reasons)
 		require.Equal(t, want == Fail, v.Messages.Missed == 1, lost)
-		require.Zero(t, v.Evidence.CouldHide)
+		require.Zero(t, v.Evidence.Undetectable)
 	}
 }
 
@@ -253,7 +253,7 @@ func TestAnotherClockDoesNotHideLosses(t *testing.T) {
 		v := p.judge(t)
 		require.Equal(t, c.want, v.Verdict, name)
 		require.EqualValues(t, c.missed, v.Messages.Missed, name)
-		require.Zero(t, v.Evidence.CouldHide, name)
+		require.Zero(t, v.Evidence.Undetectable, name)
 	}
 	p := newPublishedRun()
 	p.lose(func(stream int, number uint64) bool { return stream == 1 && number == perTopic })
@@ -338,7 +338,7 @@ func TestMessagesInFlightAtTheEndAreNotLost(t *testing.T) {
 		v := p.judge(t)
 		require.Equal(t, c.want, v.Verdict, name)
 		require.Equal(t, c.missed, v.Messages.Missed, name)
-		require.Equal(t, c.pending, v.Evidence.CouldHide, name)
+		require.Equal(t, c.pending, v.Evidence.Undetectable, name)
 		require.Contains(t, v.Evidence.Why[0], "may still have been on their way at the end of the run: messages took up to 6 s to arrive", name)
 	}
 }

@@ -43,7 +43,7 @@ func TestRequestsThatEndTheStreams(t *testing.T) {
 	require.InDelta(t, 30, e.FailedMS.Max, 0)
 	require.InDelta(t, 2.02, e.Seconds, .001, "from the start of the first, which failed")
 	require.InDelta(t, 2000/2.02, e.PerSecond, 1)
-	require.EqualValues(t, 1001, e.MostASecond)
+	require.EqualValues(t, 1001, e.MaxPerSecond)
 	require.Len(t, e.Servers, 2)
 	require.EqualValues(t, 1, e.Servers[1].Failed)
 	require.EqualValues(t, 1000, e.Servers[1].Count)

@@ -12,15 +12,16 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// WatchedTime is the client time of a run of which a runner ended early: from the first stream of each client to the
-// end of its stream, or to the last message that is known of it. Nothing is expected of the rest.
+// A WatchedTime is the client time that was observed in a run with a runner that ended early. It lasts from the first
+// stream of each client to the end of its last one, or to its last known message. No message is expected in the rest of
+// the time.
 type WatchedTime struct {
 	Planned float64 `json:"planned"` // seconds
 	Watched float64 `json:"watched"` // seconds
 	Share   float64 `json:"share"`
 }
 
-// String returns the share for people, rounded down: "97.4 % of 28,800 client-hours were watched".
+// String describes the share, rounded down: "97.4 % of 28,800 client-hours were watched".
 func (w *WatchedTime) String() string {
 	unit, of := "client-hours", w.Planned/3600
 	if of < 10 {
@@ -39,10 +40,10 @@ func (s *Streams) endedEarly(r *shard.Connection) bool {
 		limit := s.m.Plan.MaxLastOutage()
 		return time.Duration(runner.EndedUS-runner.StartedUS)*time.Microsecond-r.ClosedAt <= limit
 	}
-	return endOf(r) == endStopped && !(r.State == ledger.Connecting && len(r.Refusals) > 0)
+	return endOf(r) == endStop && !(r.State == ledger.Connecting && len(r.Refusals) > 0)
 }
 
-// watchedOf returns for how long a record watched its client. early: the client left early.
+// watchedOf returns for how long the runner of a record watched its client. early is the result of endedEarly.
 func (s *Streams) watchedOf(r *shard.Connection, early bool) time.Duration {
 	runner, hold := &s.m.Runners[r.Runner], s.m.Plan.Hold()
 	switch {
@@ -50,7 +51,7 @@ func (s *Streams) watchedOf(r *shard.Connection, early bool) time.Duration {
 		return 0
 	case early:
 		return min(max(r.LastAt, r.ClosedAt)-r.OpenedAt, hold)
-	case runner.EndedEarly(): // the service had ended it before
+	case runner.EndedEarly(): // the stream had ended before the runner did
 		return min(time.Duration(runner.EndedUS-runner.StartedUS)*time.Microsecond, hold)
 	}
 	return max(hold-runner.StartDelay(), 0)
@@ -67,8 +68,8 @@ func (s *Streams) sumWatched() *WatchedTime {
 	return w
 }
 
-// runnerEnds returns sentences about the runners that ended early, and about all else that makes the run incomplete: its causes, and what
-// is missing.
+// runnerEnds returns sentences about the runners that ended early, about the causes of other incomplete data, and about
+// the data that is missing.
 func (e *Evidence) runnerEnds() (early, causes, problems []string) {
 	m := e.Rounds[0]
 	early = slices.Clone(m.Early)
@@ -83,36 +84,37 @@ func (e *Evidence) runnerEnds() (early, causes, problems []string) {
 	return early, causes, slices.Concat(m.Problems, e.Problems)
 }
 
-// complete returns the check that everything was observed that was planned, and warnings. If runners ended early, MIN_COVERAGE decides
-// whether the rest suffices; only a suite whose clients all do the same, for the whole run, knows the share that they watched.
+// complete returns the check that all planned runners and clients were observed, and warnings. If runners ended early,
+// the check is met if the watched share of the client time is at least MIN_COVERAGE. The share is only known in suites
+// whose clients are all connected for the whole run.
 func complete(e *Evidence, a *Assessment) (c Check, warnings []string) {
 	c = Check{
 		ID: CheckComplete, Name: "data complete", Limit: "every runner and client", Actual: "complete",
 		Severity: SeverityInconclusive, Why: "a run with missing data cannot be judged",
 	}
-	w, least := a.watchedTime(), e.Rounds[0].Plan.RequiredCoverage()
+	w, required := a.watchedTime(), e.Rounds[0].Plan.RequiredCoverage()
 	early, causes, problems := e.runnerEnds()
 	switch {
 	case a.Declared:
 		c.Limit = "every runner"
-	case least < 1:
-		c.Limit = fmt.Sprintf("%g %% of the client time", 100*least)
+	case required < 1:
+		c.Limit = fmt.Sprintf("%g %% of the client time", 100*required)
 	}
 	switch {
-	case w != nil && least < 1 && w.Share >= least:
+	case w != nil && required < 1 && w.Share >= required:
 		c.Actual, warnings = w.String(), early
 		problems = append(causes, problems...)
 	default:
 		problems = slices.Concat(causes, early, problems)
-		if w != nil && least < 1 {
-			problems = append(problems, fmt.Sprintf("%s; the limit is %g %% (MIN_COVERAGE)", w, 100*least))
+		if w != nil && required < 1 {
+			problems = append(problems, fmt.Sprintf("%s; the limit is %g %% (MIN_COVERAGE)", w, 100*required))
 		}
 	}
 	c.Actual, c.Pass, c.Reasons = first(problems, c.Actual), len(problems) == 0, problems
 	return c, warnings
 }
 
-// watchedTime returns the watched client time; nil if it is not known, or if all runners ran to their end.
+// watchedTime returns the watched client time; nil if it is unknown, or if all runners ran to their end.
 func (a *Assessment) watchedTime() *WatchedTime {
 	if a.Declared || a.Streams == nil {
 		return nil
@@ -120,8 +122,8 @@ func (a *Assessment) watchedTime() *WatchedTime {
 	return a.Streams.Watched
 }
 
-// ofWatched adds to a summary how much was watched, if that was not all and the run was judged.
-func (v *Verdict) ofWatched(text string) string {
+// addWatchedShare adds the watched share to the summary of a run that was judged, if the share is below 100 %.
+func (v *Verdict) addWatchedShare(text string) string {
 	switch {
 	case v.Watched == nil || v.Verdict == Invalid:
 		return text

@@ -86,7 +86,7 @@ func TestDelayedHeaders(t *testing.T) {
 			find(r, ledger.KindRefused, 1)
 			v := judgeSoak(m, nil, Evidence{})
 			require.Equal(t, Fail, v.Verdict)
-			delayed := strings.Contains(v.Reasons[0], "streams that requested compression (ACCEPT_ENCODING=gzip) got no response")
+			delayed := strings.Contains(v.Reasons[0], "streams that requested compression (ACCEPT_ENCODING=gzip) received no response")
 			require.Equal(t, want && coding != "", delayed, "%s %v", reason, v.Reasons)
 		}
 	}

@@ -7,19 +7,19 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// Ends are the requests that ended the streams, over all runners. Times are from the request for a connection to the
-// last byte of the response.
+// Ends counts the requests that ended the streams, over all runners. Times run from the start of the request, including
+// the wait for a connection, to the last byte of the response.
 type Ends struct {
-	Request string `json:"request"` // by the name that its metrics have, too
+	Request string `json:"request"` // its name, as in the metrics
 	EndTimes
-	Failed      int64            `json:"failed"`
-	Failures    map[string]int64 `json:"failures,omitempty"` // by outcome: status-404, net-1220
-	FailedMS    *Quantiles       `json:"failed_ms,omitempty"`
-	FirstUnix   float64          `json:"first_unix_s"` // start of the first
-	Seconds     float64          `json:"seconds"`      // to the end of the last
-	PerSecond   float64          `json:"per_second"`   // answered as they should be
-	MostASecond int64            `json:"most_in_a_second"`
-	Servers     []EndServer      `json:"servers,omitempty"` // if there are several
+	Failed       int64            `json:"failed"`
+	Failures     map[string]int64 `json:"failures,omitempty"` // by outcome: status-404, net-1220
+	FailedMS     *Quantiles       `json:"failed_ms,omitempty"`
+	FirstUnix    float64          `json:"first_unix_s"` // start of the first
+	Seconds      float64          `json:"seconds"`      // to the end of the last
+	PerSecond    float64          `json:"per_second"`   // requests with the expected response
+	MaxPerSecond int64            `json:"most_in_a_second"`
+	Servers      []EndServer      `json:"servers,omitempty"` // if there are several
 }
 
 // EndTimes are the times of requests with the expected response.
@@ -41,7 +41,7 @@ func (c *Counts) addEnds(m *shard.Merged) {
 	if e == nil || len(e.Outcomes) == 0 {
 		return
 	}
-	good, all, failed := e.Sum(isGood), e.Sum(func(*shard.EndOutcome) bool { return true }), e.Sum(isBad)
+	good, all, failed := e.Sum(isExpected), e.Sum(func(*shard.EndOutcome) bool { return true }), e.Sum(isFailure)
 	out := &Ends{
 		Request: m.Service.EndRequest, EndTimes: endTimes(good), FirstUnix: float64(all.FirstUS) / 1e6,
 		Seconds: float64(all.LastUS-all.FirstUS) / 1e6,
@@ -54,15 +54,15 @@ func (c *Counts) addEnds(m *shard.Merged) {
 		out.Failed, out.Failures, out.FailedMS = failed.Took.Count(), e.Codes(), &q
 	}
 	for _, s := range e.Seconds {
-		out.MostASecond = max(out.MostASecond, s[1])
+		out.MaxPerSecond = max(out.MaxPerSecond, s[1])
 	}
 	if names := e.Servers(); len(names) > 1 {
 		for _, name := range names {
 			outcome := func(selects func(*shard.EndOutcome) bool) *shard.EndOutcome {
 				return e.Sum(func(o *shard.EndOutcome) bool { return o.Server == name && selects(o) })
 			}
-			server := EndServer{Name: name, EndTimes: endTimes(outcome(isGood))}
-			if failed := outcome(isBad); failed != nil {
+			server := EndServer{Name: name, EndTimes: endTimes(outcome(isExpected))}
+			if failed := outcome(isFailure); failed != nil {
 				server.Failed = failed.Took.Count()
 			}
 			out.Servers = append(out.Servers, server)
@@ -71,8 +71,8 @@ func (c *Counts) addEnds(m *shard.Merged) {
 	c.Ends = out
 }
 
-func isGood(o *shard.EndOutcome) bool { return o.Code == shard.CodeOK }
-func isBad(o *shard.EndOutcome) bool  { return !isGood(o) }
+func isExpected(o *shard.EndOutcome) bool { return o.Code == shard.CodeOK }
+func isFailure(o *shard.EndOutcome) bool  { return !isExpected(o) }
 
 func endTimes(o *shard.EndOutcome) EndTimes {
 	if o == nil {
@@ -81,12 +81,12 @@ func endTimes(o *shard.EndOutcome) EndTimes {
 	return EndTimes{Count: o.Took.Count(), MinMS: float64(o.MinUS) / 1000, MS: quantiles(o.Took)}
 }
 
-// slowerThanMessages is the minimum ratio of the durations of ends to the lateness of messages at which only the ends
-// are slow.
-const slowerThanMessages = 5
+// minSlowRatio is the minimum ratio of the duration of end requests to the lateness of messages at which only the
+// requests count as slow.
+const minSlowRatio = 5
 
-// slowEnds returns a sentence if the requests that end streams are slow though messages are not. Then their cost is
-// that of the request in the service, not of the load of its streams.
+// slowEnds returns a sentence if the requests that end streams are slow although messages are on time; otherwise "". In
+// that case the request itself is expensive, not the load of the streams.
 func (s *Streams) slowEnds() string {
 	e, late, noun := s.Ends, s.LatenessMS.P99, s.m.Service.Noun()
 	switch {
@@ -100,7 +100,7 @@ func (s *Streams) slowEnds() string {
 		return ""
 	}
 	limit := format.InMilliseconds(s.m.Plan.LateLimit())
-	if e.MS.P95 < limit || late >= limit || e.MS.P95 < slowerThanMessages*late {
+	if e.MS.P95 < limit || late >= limit || e.MS.P95 < minSlowRatio*late {
 		return ""
 	}
 	text := fmt.Sprintf("the requests that end the streams (%s) are slow, and the %ss are not: half of them took over %s, 5 %% over %s; 99 %% of the %ss were at most %s late",

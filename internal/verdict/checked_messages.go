@@ -8,7 +8,8 @@ import (
 )
 
 // ConnectionsOnly reports whether the run passed without checking any message, because the service description has
-// message: 'unchecked'. Responses that end by themselves are checked to their terminal event, with or without numbers.
+// message: 'unchecked'. It is false for responses that end by themselves, because these are checked up to their
+// terminal event.
 func (v *Verdict) ConnectionsOnly() bool {
 	return v.Verdict == Pass && v.Evidence.By == ByNothing && v.Responses == nil
 }
@@ -26,7 +27,7 @@ func (v *Verdict) Heading() string {
 	return strings.ToUpper(string(v.Verdict)) + strings.TrimPrefix(v.Word(), string(v.Verdict))
 }
 
-const notChecked = "messages were not checked"
+const reasonUnchecked = "messages were not checked"
 
 // NextStep returns one sentence that states what to do after this verdict; "" if nothing is left to do.
 func (v *Verdict) NextStep() string {
@@ -38,7 +39,8 @@ func (v *Verdict) NextStep() string {
 }
 
 // CheckedMessages returns the check that at least one message was checked. It is not judged if the description has
-// message: 'unchecked', unless the plan has REQUIRE_MESSAGES. If it is not met, a pass becomes invalid; a fail stays.
+// message: 'unchecked', unless the plan has REQUIRE_MESSAGES. An unmet check turns a pass into invalid; a fail stays a
+// fail.
 func (s *Streams) CheckedMessages() Check {
 	noun, required := s.m.Service.Noun(), s.m.Plan.RequireMessages
 	n := s.checkedCount()
@@ -48,12 +50,12 @@ func (s *Streams) CheckedMessages() Check {
 	}
 	switch {
 	case s.m.Service.Counted() && n == 0:
-		c.Actual, c.Reasons = "none", []string{s.uncheckable()}
+		c.Actual, c.Reasons = "none", []string{s.uncheckedReason()}
 	case s.m.Service.Counted():
 	case s.hasNoEvidence():
-		c.Actual, c.Reasons = "none", []string{"no stream received an event or a heartbeat, so nothing was tested"}
+		c.Actual, c.Reasons = "none", []string{"no stream received an event or a heartbeat, so no stream was tested"}
 	case required:
-		c.Actual, c.Reasons = "none", []string{notChecked + " although REQUIRE_MESSAGES is set: the service description has message: 'unchecked'; set message.seq, message.every, message.same or publish in it"}
+		c.Actual, c.Reasons = "none", []string{reasonUnchecked + " although REQUIRE_MESSAGES is set: the service description has message: 'unchecked'; set message.seq, message.every, message.same or publish in it"}
 	default:
 		c.Limit = "any"
 		return c.NotJudged("the service description has message: 'unchecked'")
@@ -61,8 +63,8 @@ func (s *Streams) CheckedMessages() Check {
 	return c.Inconclusive()
 }
 
-// checkedCount returns the number of messages whose loss would have been found. Without a publisher and an interval a
-// loss shows only as a gap after another message of the connection.
+// checkedCount returns the number of messages whose loss would have been detected. Without a publisher and without an
+// interval, a loss shows only as a gap after another message of the connection.
 func (s *Streams) checkedCount() uint64 {
 	if !s.m.Service.Counted() || s.Messages.Received == 0 {
 		return 0
@@ -80,23 +82,23 @@ func (s *Streams) checkedCount() uint64 {
 	return n
 }
 
-// unreadable reports whether no message of the run had a number at message.seq: then the description is wrong, not the
-// messages.
-func (s *Streams) unreadable() bool {
+// lacksNumbers reports whether no message of the run had a number at message.seq. In that case the description is
+// wrong, not the messages.
+func (s *Streams) lacksNumbers() bool {
 	n := &s.Messages
 	return !s.m.Service.ByInterval() && s.Messages.Published == nil && n.Received == 0 && n.Corrupted > 0 && s.unnumbered == n.Corrupted
 }
 
-// uncheckable returns a sentence that states why no message could be checked, and names the field of the description to
-// correct.
-func (s *Streams) uncheckable() string {
+// uncheckedReason returns a sentence that states why no message could be checked, and names the field of the
+// description to correct.
+func (s *Streams) uncheckedReason() string {
 	m := &s.Messages
 	n := &m.Totals
 	noun, uncheckedCount := s.m.Service.Noun(), m.Unchecked+m.Uncounted+m.Foreign
 	if s.m.Service.ByInterval() && n.Received+n.Corrupted+uncheckedCount == 0 {
-		return s.noneArrived() + ", so nothing was tested"
+		return s.reasonNoMessage() + ", so no message was tested"
 	}
-	field, why := "message.seq", s.noneArrived()
+	field, why := "message.seq", s.reasonNoMessage()
 	switch {
 	case s.m.Service.Shared():
 		field = "message.same"
@@ -106,10 +108,10 @@ func (s *Streams) uncheckable() string {
 		field = "message.every"
 	}
 	switch {
-	case s.unreadable():
+	case s.lacksNumbers():
 		why = fmt.Sprintf("none of %s has a number there", format.Count(n.Corrupted, noun))
 	case n.Received > 0 && s.m.Service.Shared():
-		why = "no client received messages that others received too, over a second after the start and before the end of its stream"
+		why = "no client received a message that other clients also received, more than a second after the start and before the end of its stream"
 	case n.Received > 0 && m.Published != nil:
 		why = fmt.Sprintf("each was published within %s of the start or the end of a stream", format.Duration(joinWindow))
 	case n.Received > 0:

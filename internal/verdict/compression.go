@@ -8,8 +8,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// compressionChecks returns an advisory check for compressed streams: messages that were due one by one arrived one
-// by one. A stall of the load generator makes one burst of many messages, so most of them must arrive in bursts.
+// compressionChecks returns an advisory check for each coding of compressed streams: messages that were due one by one
+// also arrived one by one. It warns only if most messages arrived in bursts, because a stall of the load generator
+// makes one burst.
 func (s *Streams) compressionChecks() (out []Check) {
 	for _, c := range s.Codings {
 		delay := s.delayedByCompression(&c)
@@ -27,12 +28,13 @@ func (s *Streams) compressionChecks() (out []Check) {
 
 func inBursts(c *shard.Coding) string {
 	if c.Bursts == 0 {
-		return "nothing came"
+		return "no messages"
 	}
 	return fmt.Sprintf("in bursts of %.0f", math.Round(float64(c.Together)/float64(c.Bursts)))
 }
 
-// delayedByCompression reports messages that the compressor delayed, "" if there were none, or if it is unknown when they were due.
+// delayedByCompression describes messages that the compressor delayed; "" if there were none, or if it is unknown when
+// they were due.
 func (s *Streams) delayedByCompression(c *shard.Coding) string {
 	const remedy = "flush after each message (nginx: proxy_buffering off), or do not compress event streams"
 	noun := s.m.Service.Noun()
@@ -46,8 +48,8 @@ func (s *Streams) delayedByCompression(c *shard.Coding) string {
 	return ""
 }
 
-// compressedFirst adds, before the reasons of a check, that messages were late or missing because of compression.
-func (s *Streams) compressedFirst(reasons []string) []string {
+// addCompressionReason prepends the finding that compression delayed messages, if it did.
+func (s *Streams) addCompressionReason(reasons []string) []string {
 	for _, c := range s.Codings {
 		if delay := s.delayedByCompression(&c); delay != "" {
 			return append([]string{delay}, reasons...)
@@ -56,7 +58,7 @@ func (s *Streams) compressedFirst(reasons []string) []string {
 	return reasons
 }
 
-// delayedHeaders reports streams that requested compression and received no response.
+// delayedHeaders describes streams that requested compression and received no response headers.
 func (s *Streams) delayedHeaders() []string {
 	accepted := s.m.Plan.AcceptEncoding
 	if accepted == "" || s.Connections.Refused == 0 {
@@ -67,5 +69,5 @@ func (s *Streams) delayedHeaders() []string {
 			return nil
 		}
 	}
-	return []string{fmt.Sprintf("streams that requested compression (ACCEPT_ENCODING=%s) got no response: a proxy may buffer the headers, too; try ACCEPT_ENCODING=none", accepted)}
+	return []string{fmt.Sprintf("streams that requested compression (ACCEPT_ENCODING=%s) received no response: a proxy may also buffer the headers; try ACCEPT_ENCODING=none", accepted)}
 }

@@ -46,7 +46,7 @@ func TestCoverage(t *testing.T) {
 	assert.EqualValues(t, 2*noopsEach, v.Server.Sent, "times without a watching client are not compared")
 
 	v = judgeSoak(m, server, Evidence{RunnerEnds: []shard.RunnerEnd{{Runner: 1, Text: "runner 1 ended with exit code 107"}}})
-	assert.Equal(t, Invalid, v.Verdict, "runner 1 has a whole shard, so why it failed is not known")
+	assert.Equal(t, Invalid, v.Verdict, "runner 1 has a whole shard, so why it failed is unknown")
 	v = judgeSoak(m, server, Evidence{RunnerEnds: []shard.RunnerEnd{{Text: "the cluster is gone"}}})
 	assert.Equal(t, Invalid, v.Verdict)
 	assert.Equal(t, "the cluster is gone", v.Reasons[0], "causes come before what is missing")
@@ -68,7 +68,8 @@ func TestLossesInWatchedTimeFail(t *testing.T) {
 	}
 }
 
-// A client that was waiting for its next stream when its runner ended may have got one, unless it had waited for too long.
+// A client that was waiting for its next stream when its runner ended may have got one, unless it had waited for too
+// long.
 func TestOutageWhenARunnerEndsEarly(t *testing.T) {
 	t.Parallel()
 	for since, want := range map[time.Duration]Outcome{10 * time.Second: Pass, 40 * time.Second: Fail} {

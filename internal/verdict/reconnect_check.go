@@ -1,0 +1,75 @@
+package verdict
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// minReconnectedShare is the minimum share of clients that must reconnect within BACK_WITHIN.
+const minReconnectedShare = .999
+
+// reconnectCheck returns the check that limits the longest outage of all clients but one in a thousand. An outage
+// starts with the loss of a stream. MAX_OUTAGE limits the outages of every client, and the time of the first connect.
+func (s *Streams) reconnectCheck() Check {
+	var outages []time.Duration
+	for c := range s.Records() {
+		from, to := s.longestOutage(c)
+		outages = append(outages, to-from)
+	}
+	slices.Sort(outages)
+	c := Check{
+		ID: CheckReconnected, Name: fmt.Sprintf("%g %% of clients reconnected", 100*minReconnectedShare), Limit: "any time", Actual: "none was lost", Pass: true,
+		Why: "clients stay disconnected after a deploy",
+	}
+	if s.Connections.Opened == 0 {
+		return c.NotJudged(reasonNoStream)
+	}
+	if n := len(outages); n > 0 && outages[n-1] > 0 {
+		c.Actual = fmt.Sprintf("within %s; all within %s", format.Duration(outages[int(math.Ceil(minReconnectedShare*float64(n)))-1]), format.Duration(outages[n-1]))
+	}
+	limit, ok := s.m.Plan.BackWithin()
+	if !ok {
+		return c
+	}
+	c.Limit = "within " + format.Duration(limit)
+	slow := s.overruns(s.longestOutage, func(c *shard.Connection) (excess time.Duration, sentence string) {
+		from, to := s.longestOutage(c)
+		took := to - from
+		if took <= limit {
+			return 0, ""
+		}
+		return took - limit, fmt.Sprintf("%s was disconnected for %s; %g %% of the clients must reconnect within %s (BACK_WITHIN)", c.ID, format.Duration(took), 100*minReconnectedShare, format.Duration(limit))
+	})
+	c = slow.check(c)
+	c.Pass = float64(len(slow.sentences)) <= (1-minReconnectedShare)*float64(s.Connections.Planned)+1e-9
+	return c
+}
+
+// longestOutage returns the longest outage that followed a lost stream; 0 if no stream was lost.
+func (s *Streams) longestOutage(c *shard.Connection) (from, to ledger.Instant) {
+	longest := ledger.Outage{}
+	update := func(o ledger.Outage) {
+		if o.To-o.From > longest.To-longest.From {
+			longest = o
+		}
+	}
+	for _, o := range c.Outages { // a list of limited length, which may lack the longest outage
+		update(o)
+	}
+	if c.Streams > 0 && c.Longest.From >= c.OpenedAt { // otherwise the longest one is the first connect
+		update(c.Longest)
+	}
+	if last := s.lastOutage(c); last != nil {
+		update(*last)
+	}
+	if c.MaxOutage > longest.To-longest.From { // the longest outage is not listed, and the first connect took longer
+		return 0, c.MaxOutage
+	}
+	return longest.From, longest.To
+}
