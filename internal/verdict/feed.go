@@ -129,9 +129,9 @@ func (t *sharedTopic) receivedBy(runner *shard.Runner, index int) []shard.Messag
 	t.runner, t.messages = index, make([]shard.Message, len(t.aligned.Messages))
 	lag := t.aligned.Lag(t.Of[index]) // the delay of the runner, or the difference of the clocks
 	for n := range t.messages {
-		at := t.aligned.ArrivedAt(n, t.Of[index])
+		at, doubt := t.aligned.ArrivedAt(n, t.Of[index]), t.aligned.Messages[n].Doubt
 		t.messages[n] = shard.Message{
-			SentUS: runner.At(at - max(lag, 0)).UnixMicro(), AnsweredUS: runner.At(at - min(lag, 0)).UnixMicro(), State: shard.Open,
+			SentUS: runner.At(at - max(lag, 0)).UnixMicro(), AnsweredUS: runner.At(at + doubt - min(lag, 0)).UnixMicro(), State: shard.Open,
 		}
 		if t.isExpected(n) {
 			t.messages[n].State = shard.Confirmed
@@ -217,8 +217,8 @@ func (t *sharedTopic) monotonous() string {
 
 // uncertainReason states that it is unknown which messages clients missed.
 func (t *sharedTopic) uncertainReason() string {
-	return fmt.Sprintf("content repeats, so it is unknown which messages%s %s lacks (the first: %s): set message.same to a part that differs between messages",
-		t.topic.subject(), format.Plural(len(t.uncertain), "client", "clients"), t.uncertain[0])
+	return fmt.Sprintf("content repeats, so it is unknown which messages%s %s (the first: %s): set message.same to a part that differs between messages",
+		t.topic.subject(), format.Plural(len(t.uncertain), "client lacks", "clients lack"), t.uncertain[0])
 }
 
 // comparabilityCheck returns the check that the clients of each topic received enough of the same messages to compare

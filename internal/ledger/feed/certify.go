@@ -26,7 +26,7 @@ func (c *correction) certify() (certain bool) {
 		low, high := numbersOf(r.Spans[chain.from : chain.to+1])
 		recorded := within(had, low, high)
 		switch {
-		case chain.state == placed && !(c.series.few && c.missesEdge(chain)):
+		case chain.state == placed:
 			received = append(received, c.receivedFirst(at.from, chain.first, had)...)
 			received = append(received, c.place(chain)...)
 			c.dropFaults(at)
@@ -85,7 +85,7 @@ func (c *correction) dropUnknown(faulty []period) {
 		r.Deviations = &d
 	}
 	if len(faulty) == 0 {
-		r.Duplicated, r.Reordered = 0, 0
+		r.Duplicated, r.Reordered, r.Corrupted = 0, 0, c.source.Corrupted
 	}
 }
 
@@ -95,7 +95,7 @@ func (c *correction) assume(of chain, received []ledger.Range) (assumed []ledger
 	shift := c.offset(c.log, 0)
 	first, end := c.series.between(c.source.Spans[of.from].From+shift, endOf(c.source, of)+shift)
 	last := uint64(0) // of the messages whose loss is certain
-	if len(received) > 0 && c.source.Duplicated == 0 && of.state == unplaced && !c.series.few {
+	if len(received) > 0 && c.source.Duplicated == 0 && of.state == unplaced {
 		last = received[len(received)-1][1]
 	}
 	for i := first; i < end; i++ {
@@ -120,53 +120,19 @@ func (c *correction) isFaulty(of chain, recorded []ledger.Range) bool {
 	if len(recorded) == 0 {
 		return false
 	}
-	part, ok := c.agreed(c.log, c.source, of, recorded[0][0], recorded[len(recorded)-1][1])
-	return ok && (c.hasFault(part) || c.misses(part)) && c.explains(of, recorded)
+	p, ok := c.agreed(c.log, c.source, of, recorded[0][0], recorded[len(recorded)-1][1])
+	return ok && (c.hasFault(p.time) || c.misses(p)) && c.contradicts(of, p)
 }
 
-// explains reports whether as many messages were recorded of a chain as it received. Those that were sent right before its first second
-// ended may be among them. A corrupted message is recorded by the number of the message that others received.
-func (c *correction) explains(of chain, recorded []ledger.Range) bool {
-	var received, count uint64
-	for _, s := range c.source.Spans[of.from : of.to+1] {
-		received += s.Prints
-	}
-	at := period{c.source.Spans[of.from].From + c.Joining, endOf(c.source, of)}
-	shift := c.offset(c.log, 0)
-	early, end := c.series.between(at.from+shift-maxSpread, at.to+shift)
-	first, _ := c.series.between(at.from+shift, at.to+shift)
-	if first < end {
-		count = countBetween(recorded, c.series.numbers[first], recorded[len(recorded)-1][1])
-	}
-	for _, f := range c.record.Findings {
-		isExtra := f.Kind == ledger.KindDuplicated || f.Kind == ledger.KindCorrupted && countBetween(recorded, f.From, f.From) == 0
-		if isExtra && at.has(f.At) {
-			count++
-		}
-	}
-	return c.record.Unlisted > 0 && c.record.Duplicated > 0 || received >= count && received <= count+uint64(first-early) // #nosec G115 -- positive
-}
-
-// misses reports whether a message did not arrive that was sent in a period.
-func (c *correction) misses(p period) bool {
-	shift := c.offset(0, c.log)
-	for _, h := range c.record.Holes {
-		for n := h[0]; n <= h[1]; n++ {
-			if m := &c.Messages[n-1]; m.Live && p.has(m.At+shift) {
-				return true
-			}
+// misses reports whether an expected message of a part did not arrive.
+func (c *correction) misses(p part) bool {
+	s := &c.series
+	for _, h := range within(c.record.Holes, s.numbers[p.first], s.numbers[p.end-1]) {
+		if s.live[h[1]] > s.live[h[0]-1] {
+			return true
 		}
 	}
 	return false
-}
-
-// missesEdge reports whether messages that were sent before or after those of a chain were expected on it. Of few contents, the chain may
-// have another place.
-func (c *correction) missesEdge(of chain) bool {
-	shift := c.offset(c.log, 0)
-	from, to := c.source.Spans[of.from].From+shift+c.Joining+maxSpread, endOf(c.source, of)+shift-c.Joining
-	first, end := c.series.between(from, to)
-	return of.first > 0 && first < end && (c.series.numbers[first] < of.first || c.series.numbers[end-1] > of.last)
 }
 
 // hasFault reports whether there is a finding of a period.

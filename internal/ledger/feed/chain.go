@@ -1,6 +1,8 @@
 package feed
 
 import (
+	"time"
+
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
@@ -38,13 +40,13 @@ func (f *Feed) chains(log int, r *ledger.Record) (chains []chain) {
 
 // placeChain finds the place of a chain.
 func (f *Feed) placeChain(log int, r *ledger.Record, c *chain) {
-	s, count, sum := &f.series, uint64(0), ledger.Checksum(0)
-	for i := c.from; i <= c.to; i++ {
-		span := &r.Spans[i]
-		count, sum = count+span.Prints, sum.Shift(span.Prints)+ledger.Checksum(span.Sum)
-	}
+	s := &f.series
+	count, sum := sumOf(r.Spans[c.from : c.to+1])
 	shift, tolerance := f.offset(log, 0), f.Lag(log).Abs()+maxSpread
 	from, to := r.Spans[c.from].From+shift, endOf(r, *c)+shift
+	if !r.Spans[c.from].Resumed { // its checksum is without the first second
+		from += max(2*time.Second-f.Joining-r.MaxLateness, 0)
+	}
 	first, end := s.between(from-tolerance, to+tolerance)
 	switch {
 	case count == 0:
@@ -69,17 +71,28 @@ func (f *Feed) placeChain(log int, r *ledger.Record, c *chain) {
 		return
 	}
 	c.first, c.last = s.numbers[best], s.numbers[best+length-1]
-	if s.shifts(best, best+length, first, end) {
+	if s.shifts(best, best+length, max(first-context, 0), min(end+context, len(s.numbers))) { // the clocks may be wrong
 		c.state = ambiguous
 	}
 }
 
-// endOf returns when a chain ended.
-func endOf(r *ledger.Record, c chain) ledger.Instant { return end(r, r.Spans[c.to]) }
+// endOf returns when a chain ended, or received its last message if its runner was killed.
+func endOf(r *ledger.Record, c chain) ledger.Instant {
+	if to := r.Spans[c.to].To; to != 0 {
+		return to
+	}
+	return r.LastAt
+}
 
-// agreed returns the part of a chain's time in which it is certain which messages were sent, from one number to another one: chains that
-// have their place were open as well, and received these messages in this order. Messages with unique content are certain without them.
-func (f *Feed) agreed(log int, r *ledger.Record, c chain, low, high uint64) (part period, ok bool) {
+// A part is a part of the series in which it is certain which messages were sent: chains that have their place were open, and received
+// these messages in this order. Messages with unique content are certain without them.
+type part struct {
+	first, end int    // indexes of the messages
+	time       period // in which they were sent, by the clock of the chain that is compared
+}
+
+// agreed returns the part of a chain's time that is certain.
+func (f *Feed) agreed(log int, r *ledger.Record, c chain, low, high uint64) (of part, ok bool) {
 	s, shift := &f.series, f.offset(log, 0)
 	from, to := r.Spans[c.from].From+f.Joining+shift, endOf(r, c)+shift
 	edge := min(f.Joining/2, max(to-from, 0)/4)
@@ -87,20 +100,27 @@ func (f *Feed) agreed(log int, r *ledger.Record, c chain, low, high uint64) (par
 	open := s.longestOpen(inner)
 	covered := open.from <= inner.from && inner.to <= open.to
 	if isOnly := c.from == 0 && c.to == len(r.Spans)-1; low == 0 || open.from >= open.to || !covered && !isOnly {
-		return period{}, false // the places of chains of one client depend on each other
+		return part{}, false // the places of chains of one client depend on each other
 	}
 	first, end := s.numbered(low, high)
 	start, stop := s.between(max(inner.from, open.from), min(inner.to, open.to))
 	if first, end = max(first, start), min(end, stop); first >= end {
-		return period{}, false
+		return part{}, false
 	}
 	if uint64(end-first) != s.numbers[end-1]-s.numbers[first]+1 { // #nosec G115 -- positive
-		return period{}, false // some may be copies
+		return part{}, false // some may be copies
 	}
 	for i := first; i < end-1; i++ {
-		if !s.follows[i] && !(s.unique[i] && s.unique[i+1]) {
-			return period{}, false
+		if !s.isCertain(i) {
+			return part{}, false
 		}
 	}
-	return period{max(from, open.from) - shift, min(to, open.to) - shift}, true
+	at := period{max(from, open.from), min(to, open.to)}
+	for first > 0 && s.sent[first-1] >= at.from && s.isCertain(first-1) {
+		first--
+	}
+	for end < len(s.sent) && s.sent[end] <= at.to && s.isCertain(end-1) {
+		end++
+	}
+	return part{first, end, period{at.from - shift, at.to - shift}}, true
 }

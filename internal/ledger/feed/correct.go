@@ -17,12 +17,13 @@ type Correction struct {
 
 // Correct returns the record of a connection in the numbers of the feed, with its copies and its messages out of order.
 func (f *Feed) Correct(log int, r *ledger.Record) Correction {
-	certain := f.logs[log].certain(r)
+	certain, raw := make([]ledger.Instant, len(r.Spans)), r
 	r = repairRecord(f.logs[log], r, f.Repeats)
 	if !f.certifies() && f.sameNumbers[log] && r.Deviations == nil {
+		f.delay(log, certain, r.Spans)
 		return Correction{Record: r, Certain: certain}
 	}
-	c := correction{Feed: f, log: log, source: r, record: *r, certain: certain}
+	c := correction{Feed: f, log: log, raw: raw, source: r, record: *r, certain: certain}
 	c.record.Findings, c.record.Cuts = slices.Clone(r.Findings), cutsOf(r)
 	c.countRepeats()
 	c.copies()
@@ -30,6 +31,7 @@ func (f *Feed) Correct(log int, r *ledger.Record) Correction {
 	c.reorder()
 	c.renumber()
 	uncertain := f.certifies() && !c.certify()
+	f.delay(log, certain, r.Spans)
 	return Correction{Record: &c.record, Certain: certain, Uncertain: uncertain}
 }
 
@@ -37,7 +39,8 @@ func (f *Feed) Correct(log int, r *ledger.Record) Correction {
 type correction struct {
 	*Feed
 	log      int
-	source   *ledger.Record
+	raw      *ledger.Record // as it was recorded
+	source   *ledger.Record // with the simplest explanation of its deviations
 	record   ledger.Record
 	certain  []ledger.Instant // see Correction
 	received []uint64         // numbers of messages that the log has as extras, or changed

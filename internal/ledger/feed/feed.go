@@ -21,10 +21,6 @@ type Log struct {
 	Dropped uint64 // messages beyond the bound of the log
 	// StartedUS is when the runner started, in microseconds since 1970 by its clock.
 	StartedUS int64
-
-	repeated   map[uint64]bool // contents of several messages; nil: no streams received more than one of them
-	monotonous int             // number of contents, if they are too few to place streams: see fewContents
-	few        bool            // it has at most fewContents
 }
 
 // Records yields the records of the connections of the topic, with the indexes of their logs.
@@ -51,16 +47,17 @@ type Feed struct {
 	// repeated: a message has the content of an earlier one.
 	repeated    bool
 	series      series
-	offsets     [][]offset // between the instants of two logs
-	sameNumbers []bool     // of each log: its entries have the numbers of the feed
+	offsets     [][]offset       // between the instants of two logs
+	delays      []ledger.Instant // of each log: see setDelays
+	sameNumbers []bool           // of each log: its entries have the numbers of the feed
 }
 
 // A Message is one message of the topic.
 type Message struct {
 	Count uint32 // streams that received it
 	Live  bool   // see ledger.Entry
-	// At is its first arrival, by the clock of the first log.
-	At ledger.Instant
+	// At is its first arrival, by the clock of the first log. It may have been sent later by Doubt.
+	At, Doubt ledger.Instant
 
 	id uint32
 }
@@ -90,7 +87,6 @@ type window struct {
 // Align aligns the logs of the runners.
 func Align(logs []*Log, anyOrder, repeats bool, records Records) *Feed {
 	f := &Feed{AnyOrder: anyOrder, Repeats: repeats, Joining: time.Second, logs: logs, nodes: make([]node, 1), windowOf: map[uint32]int{}}
-	setRepeated(logs)
 	records = repairAll(logs, repeats, records)
 	index := map[uint64]uint32{}
 	for i := range logs {
@@ -102,10 +98,13 @@ func Align(logs []*Log, anyOrder, repeats bool, records Records) *Feed {
 	order = f.addExtras(order)
 	f.number(order, records)
 	f.compare()
+	f.setDelays(records)
 	if f.certifies() {
 		f.setSeries(records)
 		f.cover(records)
+		f.dropUnproven()
 	}
+	f.orderTimes()
 	return f
 }
 
@@ -207,7 +206,6 @@ func (f *Feed) number(order []uint32, records Records) {
 			f.setArrival(id, f.logs[log].Extras[i].At+shift)
 		}
 	}
-	f.orderTimes()
 }
 
 // setArrival records an arrival of a message by the clock of the first log.
@@ -215,21 +213,6 @@ func (f *Feed) setArrival(id uint32, at ledger.Instant) {
 	if n := f.nodes[id].number; n > 0 {
 		m := &f.Messages[n-1]
 		m.At = min(m.At, at)
-	}
-}
-
-// orderTimes corrects when messages were sent: not after a later one. A client that joined before the others and lags receives the first
-// ones after the others have joined.
-func (f *Feed) orderTimes() {
-	if f.AnyOrder {
-		return
-	}
-	earliest := ledger.Instant(math.MaxInt64)
-	for i := range slices.Backward(f.Messages) {
-		if m := &f.Messages[i]; m.Live {
-			earliest = min(earliest, m.At)
-			m.At = earliest
-		}
 	}
 }
 

@@ -1,7 +1,6 @@
 package feed
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
@@ -154,30 +153,20 @@ func contexts(prints []uint64, length int) map[uint64]int {
 // have the content of one after the last stream of another runner ended.
 func (l *linker) dropOutliers() {
 	place := l.places(l.order())
-	var ends []int                    // the last entries of the sequences in the order of the list, by length
-	before := make([]int, len(l.ids)) // of each entry: the one before it in its sequence
+	var found []int // entries
+	var at []uint32 // their places
 	for i, id := range l.ids {
-		if id == 0 {
-			continue
+		if id != 0 {
+			found, at = append(found, i), append(at, place[id])
 		}
-		length, _ := slices.BinarySearchFunc(ends, place[id], func(end int, at uint32) int { return cmp.Compare(place[l.ids[end]], at) })
-		if before[i] = i; length > 0 {
-			before[i] = ends[length-1]
-		}
-		if length == len(ends) {
-			ends = append(ends, i)
-		}
-		ends[length] = i
 	}
-	if len(ends) == 0 {
-		return
-	}
-	kept := ends[len(ends)-1] // the longest sequence, from its end
-	for i, id := range slices.Backward(l.ids) {
-		switch far := int(place[id]) - int(place[l.ids[kept]]); {
-		case id == 0:
-		case i == kept:
-			kept = before[i]
+	inOrder := longestAscending(at)
+	kept := slices.Index(inOrder, true)
+	for k, i := range found {
+		far := int(at[k]) - int(at[kept])
+		switch id := l.ids[i]; {
+		case inOrder[k]:
+			kept = k
 		case max(far, -far) > nearby || !l.near(i, id):
 			l.ids[i], l.nodes[id].log = 0, -1
 		}

@@ -227,3 +227,31 @@ func (f *Feed) key(log int, sequence []uint64) string {
 	}
 	return string(text)
 }
+
+// longestAscending reports which values belong to the longest sequence among them that never descends.
+func longestAscending[T cmp.Ordered](values []T) []bool {
+	var ends []int                     // the last values of the sequences, by length
+	before := make([]int, len(values)) // of each value: the one before it in its sequence
+	for i, v := range values {
+		length, _ := slices.BinarySearchFunc(ends, v, func(end int, v T) int {
+			if values[end] <= v {
+				return -1
+			}
+			return 1
+		})
+		if before[i] = -1; length > 0 {
+			before[i] = ends[length-1]
+		}
+		if length == len(ends) {
+			ends = append(ends, i)
+		}
+		ends[length] = i
+	}
+	belongs := make([]bool, len(values))
+	if len(ends) > 0 {
+		for i := ends[len(ends)-1]; i >= 0; i = before[i] {
+			belongs[i] = true
+		}
+	}
+	return belongs
+}

@@ -12,7 +12,6 @@ const lookback = 4
 // repairRecord returns the record of a connection with the simplest explanation of its deviations. When they were recorded, other streams
 // had not yet received what followed, and a message could be taken for another one with the same content.
 func repairRecord(l *Log, r *ledger.Record, repeats bool) *ledger.Record {
-	r = dropUncertain(l, r)
 	if len(r.Holes) == 0 {
 		return r
 	}

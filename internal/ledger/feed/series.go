@@ -13,8 +13,9 @@ type series struct {
 	sums    []ledger.Checksum // of the first messages
 	sent    []ledger.Instant  // ascending
 	unique  []bool            // no other message has this content
-	few     bool              // it has at most fewContents
-	follows []bool            // a chain that has a place received it and the one after it
+	live    []uint32          // by number: how many of the messages up to it are expected of others
+	proven  []bool            // a chain that has a place received it
+	follows []bool            // such a chain received it and the one after it
 	open    []period          // when such chains were open, by the clock of the first log
 }
 
@@ -38,8 +39,8 @@ func (f *Feed) setSeries(records Records) {
 	for i := range f.Messages {
 		times[f.nodes[f.Messages[i].id].print]++
 	}
-	s.few = len(times) <= fewContents
-	s.follows, s.unique = make([]bool, len(s.numbers)), make([]bool, len(s.numbers))
+	s.proven, s.follows, s.unique = make([]bool, len(s.numbers)), make([]bool, len(s.numbers)), make([]bool, len(s.numbers))
+	_, s.sent = orderedTimes(s.sent)
 	for i, n := range s.numbers {
 		s.unique[i] = times[f.nodes[f.Messages[n-1].id].print] == 1
 	}
@@ -70,6 +71,9 @@ func hasJustOpened(r *ledger.Record, at, within ledger.Instant) bool {
 	return slices.ContainsFunc(r.Spans, func(s ledger.Span) bool { return s.From <= at && at < s.From+within })
 }
 
+// isCertain reports whether it is certain that a message was followed by the next one.
+func (s *series) isCertain(i int) bool { return s.follows[i] || s.unique[i] && s.unique[i+1] }
+
 // sum returns the checksum of the messages from one index to before another one.
 func (s *series) sum(from, to int) ledger.Checksum {
 	return s.sums[to] - s.sums[from].Shift(uint64(to-from)) // #nosec G115 -- positive
@@ -92,18 +96,34 @@ func (s *series) numbered(low, high uint64) (first, end int) {
 // cover records what the chains received that have a place, and when they were open.
 func (f *Feed) cover(records Records) {
 	s := &f.series
+	placings := make([]int, len(s.numbers)+1) // chains that have a place, minus others, from each message on
 	for log, r := range records {
 		shift := f.offset(log, 0)
 		for _, c := range f.chains(log, r) {
-			if c.state != placed || c.first == 0 {
+			at := period{r.Spans[c.from].From + f.Joining + shift, endOf(r, c) + shift}
+			if c.state != placed {
+				if first, end := s.between(at.from, at.to); first < end {
+					placings[first]--
+					placings[end]++
+				}
+				continue
+			}
+			if c.first == 0 {
 				continue
 			}
 			first, end := s.numbered(c.first, c.last)
-			for i := first; i < end-1; i++ {
-				s.follows[i] = true
+			placings[first]++
+			placings[end]--
+			for i := first; i < end; i++ {
+				s.proven[i], s.follows[i] = true, s.follows[i] || i < end-1
 			}
-			s.open = append(s.open, period{r.Spans[c.from].From + f.Joining + shift, endOf(r, c) + shift})
+			s.open = append(s.open, at)
 		}
+	}
+	excess := 0
+	for i := range s.follows {
+		excess += placings[i]
+		s.follows[i] = s.follows[i] && excess >= 0
 	}
 	slices.SortFunc(s.open, func(a, b period) int { return cmp.Compare(a.from, b.from) })
 	var joined []period
@@ -115,6 +135,24 @@ func (f *Feed) cover(records Records) {
 		joined = append(joined, p)
 	}
 	s.open = joined
+}
+
+// dropUnproven expects no message that no chain with a place received: it may be another one, recorded twice, or changed. Two streams
+// that received one with unique content prove it as well.
+func (f *Feed) dropUnproven() {
+	s := &f.series
+	proven := make([]bool, len(f.Messages))
+	for i, n := range s.numbers {
+		proven[n-1] = s.proven[i] || s.unique[i] && f.Messages[n-1].Count > 1
+	}
+	s.live = make([]uint32, len(f.Messages)+1)
+	for i := range f.Messages {
+		m := &f.Messages[i]
+		m.Live, s.live[i+1] = m.Live && proven[i], s.live[i]
+		if m.Live {
+			s.live[i+1]++
+		}
+	}
 }
 
 // longestOpen returns which of the periods in which chains with a place were open covers most of another period.

@@ -91,9 +91,83 @@ func (f *Feed) ArrivedAt(index, log int) ledger.Instant {
 // Lag returns how much later than the first log a log received messages by the clocks of their runners; 0 if it is so much that one of the
 // clocks is wrong.
 func (f *Feed) Lag(log int) time.Duration {
-	clocks := time.Duration(f.logs[0].StartedUS-f.logs[log].StartedUS) * time.Microsecond
-	if lag := f.offset(0, log) - clocks; lag.Abs() <= maxDelay {
+	if lag := f.lag(log); lag.Abs() <= maxDelay {
 		return lag
 	}
 	return 0
+}
+
+func (f *Feed) lag(log int) time.Duration {
+	clocks := time.Duration(f.logs[0].StartedUS-f.logs[log].StartedUS) * time.Microsecond
+	return f.offset(0, log) - clocks
+}
+
+// setDelays bounds how late the streams of each log may have received messages, if the clock of a runner is wrong: the first one was not
+// sent before the first stream opened.
+func (f *Feed) setDelays(records Records) {
+	f.delays = make([]ledger.Instant, len(f.logs))
+	if !slices.ContainsFunc(f.logs, func(l *Log) bool { return f.lag(slices.Index(f.logs, l)).Abs() > maxDelay }) {
+		return
+	}
+	for log, r := range records {
+		if l := f.logs[log]; len(l.Entries) > 0 && len(r.Spans) > 0 {
+			f.delays[log] = max(f.delays[log], min(l.Entries[0].At-r.Spans[0].From, maxDelay))
+		}
+	}
+}
+
+// delay postpones when the places of streams were certain, if the clock of a runner is wrong.
+func (f *Feed) delay(log int, certain []ledger.Instant, spans []ledger.Span) {
+	for i, s := range spans {
+		if d := f.delays[log]; d > 0 && !s.Resumed {
+			certain[i] = max(certain[i], s.From+f.Joining+d)
+		}
+	}
+}
+
+// orderTimes corrects when messages were sent: those that are expected were sent in their order.
+func (f *Feed) orderTimes() {
+	if f.AnyOrder {
+		return
+	}
+	var times []ledger.Instant
+	for i := range f.Messages {
+		if f.Messages[i].Live {
+			times = append(times, f.Messages[i].At)
+		}
+	}
+	earliest, latest := orderedTimes(times)
+	next := 0
+	for i := range f.Messages {
+		if m := &f.Messages[i]; m.Live {
+			m.At, m.Doubt = earliest[next], latest[next]-earliest[next]
+			next++
+		}
+	}
+}
+
+// orderedTimes returns between which times messages were sent. The fewest times that do not ascend are wrong: such a message was sent between
+// those before and after it. A client that joined before the others and lags receives the first messages after the others have joined.
+func orderedTimes(times []ledger.Instant) (earliest, latest []ledger.Instant) {
+	right := longestAscending(times)
+	earliest, latest = slices.Clone(times), slices.Clone(times)
+	first, last := slices.Index(right, true), 0
+	for i := range times {
+		if right[i] {
+			last = i
+		} else if i > first {
+			earliest[i] = times[last]
+		}
+	}
+	next := last
+	for i := range slices.Backward(times) {
+		if right[i] {
+			next = i
+		}
+		latest[i] = times[next]
+		if i < first {
+			earliest[i] = latest[i]
+		}
+	}
+	return earliest, latest
 }

@@ -1,0 +1,42 @@
+package feed
+
+import "time"
+
+// A log of so few contents and such a short mean interval is monotonous: several messages with the same content are on their way at once,
+// so it is unknown which one a stream lacks.
+const (
+	fewContents   = 5
+	shortInterval = 60 * time.Millisecond
+)
+
+// Monotonous returns the number of different contents and the mean interval of a runner's messages if they are too few and too short to
+// compare streams; otherwise 0.
+func (f *Feed) Monotonous() (contents int, interval time.Duration) {
+	for _, l := range f.logs {
+		if contents, interval = l.monotonous(); contents > 0 {
+			return contents, interval
+		}
+	}
+	return 0, 0
+}
+
+// monotonous returns the same for one log. Contents repeat if streams received more than one message with one of them; if all messages have
+// the same, it does not matter which one a stream lacks.
+func (l *Log) monotonous() (contents int, interval time.Duration) {
+	shared := false
+	for i := range l.Entries {
+		if e := &l.Entries[i]; e.Repeat {
+			shared = shared || e.Count > 1
+		} else {
+			contents++
+		}
+	}
+	if !shared || contents == 1 || contents > fewContents {
+		return 0, 0
+	}
+	last := len(l.Entries) - 1
+	if interval = (l.Entries[last].At - l.Entries[0].At) / time.Duration(last); interval >= shortInterval {
+		return 0, 0
+	}
+	return contents, interval
+}

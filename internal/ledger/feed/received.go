@@ -1,0 +1,116 @@
+package feed
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+)
+
+// A deviation is a message that arrived after a certain one, out of order or again.
+type deviation struct {
+	number uint64 // of the log; 0: it is an extra
+	print  uint64
+	at     ledger.Instant
+}
+
+// received returns the contents that a chain received after its first second, in the order of their arrival. ok reports whether they have
+// the checksum of the chain.
+func (f *Feed) received(log int, r *ledger.Record, of chain) (prints []uint64, ok bool) {
+	spans, entries := r.Spans[of.from:of.to+1], f.logs[log].Entries
+	low, high := numbersOf(spans)
+	if low == 0 {
+		return nil, false
+	}
+	after, late := f.deviations(log, r, period{spans[0].From, endOf(r, of)})
+	var arrive func(n uint64)
+	arrive = func(n uint64) {
+		prints = append(prints, entries[n-1].Print)
+		followers := after[n]
+		delete(after, n)
+		for _, d := range followers {
+			if d.number > 0 {
+				arrive(d.number)
+				continue
+			}
+			prints = append(prints, d.print)
+		}
+	}
+	for _, part := range without([]ledger.Range{{low, high}}, r.Holes) {
+		for n := part[0]; n <= part[1]; n++ {
+			if !late[n] {
+				arrive(n)
+			}
+		}
+	}
+	count, sum := sumOf(spans)
+	if uint64(len(prints)) < count {
+		return nil, false
+	}
+	prints = prints[uint64(len(prints))-count:]
+	return prints, checksums(prints)[count] == sum
+}
+
+// deviations returns what arrived after the messages of a log in a period, and which messages arrived after one with a higher number.
+func (f *Feed) deviations(log int, r *ledger.Record, in period) (after map[uint64][]deviation, late map[uint64]bool) {
+	after, late = map[uint64][]deviation{}, map[uint64]bool{}
+	if r.Deviations == nil {
+		return after, late
+	}
+	for _, o := range r.Deviations.Overtaken {
+		late[o.Number] = true
+		if in.has(o.At) {
+			after[o.By] = append(after[o.By], deviation{number: o.Number, at: o.At})
+		}
+	}
+	for _, a := range r.Deviations.Repeats {
+		if x := &f.logs[log].Extras[a.Extra]; in.has(a.At) {
+			after[x.After] = append(after[x.After], deviation{print: x.Print, at: a.At})
+		}
+	}
+	for _, list := range after {
+		slices.SortStableFunc(list, func(a, b deviation) int { return cmp.Compare(a.at, b.at) })
+	}
+	return after, late
+}
+
+// sumOf returns the number of messages of spans that follow each other, and their checksum.
+func sumOf(spans []ledger.Span) (count uint64, sum ledger.Checksum) {
+	for i := range spans {
+		count, sum = count+spans[i].Prints, sum.Shift(spans[i].Prints)+ledger.Checksum(spans[i].Sum)
+	}
+	return count, sum
+}
+
+// checksums returns the checksums of the first contents.
+func checksums(prints []uint64) []ledger.Checksum {
+	sums := make([]ledger.Checksum, 1, len(prints)+1)
+	for i, p := range prints {
+		sums = append(sums, sums[i].Add(p))
+	}
+	return sums
+}
+
+// contradicts reports whether what a chain received differs from a part of the feed, wherever it began in it.
+func (c *correction) contradicts(of chain, p part) bool {
+	prints, ok := c.Feed.received(c.log, c.raw, of)
+	if !ok {
+		return false
+	}
+	sums, s, shift := checksums(prints), &c.series, c.offset(c.log, 0)
+	from, to := c.source.Spans[of.from].From+shift, endOf(c.source, of)+shift
+	lag := c.source.MaxLateness + c.Lag(c.log).Abs() + maxSpread
+	first, end := s.between(from+c.Joining+maxSpread, to-lag) // what was sent then arrived on the stream
+	first, end = max(first, p.first), min(end, p.end)
+	if first >= end {
+		return false
+	}
+	for began := end - len(prints); began <= first; began++ { // the index of the first message of the chain
+		low, high := max(p.first, began), min(p.end, began+len(prints))
+		there := sums[high-began] - sums[low-began].Shift(uint64(high-low)) // #nosec G115 -- positive
+		if there == s.sum(low, high) {
+			return false
+		}
+	}
+	return true
+}
