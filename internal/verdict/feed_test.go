@@ -47,62 +47,96 @@ func (s *sharedRun) judge(t *testing.T) *Verdict {
 }
 
 func (s *sharedRun) merged() *shard.Merged {
-	start := time.UnixMicro(1_700_000_000_000_000)
 	s.plan.TopicNames = s.topics
-	shards := make([]*shard.Shard, 2)
-	logs := make([][]*ledger.Log, 2)
+	return mergeFeed(s.plan, &s.cfg, []int{0, 1, 0, 1}, func(ledgers []*ledger.Ledger) {
+		for _, l := range ledgers {
+			l.Connecting(1)
+			l.Opened(500 * time.Millisecond)
+		}
+		type arrival struct {
+			at      time.Duration
+			stream  int
+			message int
+		}
+		var all []arrival
+		for message := 1; message <= s.messages; message++ {
+			for stream := range ledgers {
+				all = append(all, arrival{time.Duration(message)*time.Second + s.lag(stream), stream, message})
+			}
+		}
+		slices.SortStableFunc(all, func(a, b arrival) int { return int(a.at - b.at) })
+		for _, a := range all {
+			s.beforeMessage(a.stream, a.message, ledgers[a.stream], a.at)
+			for _, sum := range s.content(a.stream, a.message) {
+				ledgers[a.stream].Printed(ledger.Print{At: a.at, Sum: sum})
+			}
+		}
+		for _, l := range ledgers {
+			l.CloseRequested(25 * time.Second)
+			l.Closed(25*time.Second, ledger.ReasonClient, false, false)
+		}
+	})
+}
+
+// mergeFeed merges the shards of clients that receive the messages of topics without numbers. runners has the runner of each client. The
+// clocks of two runners differ by 10 s.
+func mergeFeed(p plan.Plan, cfg *ledger.Config, runners []int, receive func(ledgers []*ledger.Ledger)) *shard.Merged {
+	start := time.UnixMicro(1_700_000_000_000_000)
+	shards := make([]*shard.Shard, p.Runners)
+	logs := make([][]*ledger.Log, p.Runners)
+	before := 0
 	for i := range shards {
+		clients := 0
+		for _, r := range runners {
+			if r == i {
+				clients++
+			}
+		}
 		at := start.Add(time.Duration(i) * 10 * time.Second)
 		shards[i] = &shard.Shard{
-			Plan: s.plan, Service: shard.Service{Name: "mine", SHA256: "x", Counts: shard.CountsShared},
+			Plan: p, Service: shard.Service{Name: "mine", SHA256: "x", Counts: shard.CountsShared},
 			Runner: shard.Runner{
-				TestID: "t", Index: i + 1, Segment: []string{"0:1/2", "1/2:1"}[i], Host: fmt.Sprint("host-", i), Process: fmt.Sprint(i),
+				TestID: "t", Index: i + 1, Segment: segment(before, before+clients, len(runners)), Host: fmt.Sprint("host-", i), Process: fmt.Sprint(i),
 				State: shard.Finished, StartedUS: at.UnixMicro(), EndedUS: at.Add(30 * time.Second).UnixMicro(),
 			},
 			Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(),
-			Checks: []shard.Check{{Name: "Received all messages", Passes: 2}},
+			Checks: []shard.Check{{Name: "Received all messages", Passes: int64(clients)}},
 		}
-		for range s.plan.TopicCount() {
+		before += clients
+		for range p.TopicCount() {
 			logs[i] = append(logs[i], ledger.NewLog())
 		}
 	}
-	ledgers := make([]*ledger.Ledger, 4)
-	for stream := range ledgers {
-		l := ledger.New(s.plan.DeviceID(stream), &s.cfg)
-		l.Follow(logs[stream%2][s.plan.Topic(stream)])
-		l.Connecting(1)
-		l.Opened(500 * time.Millisecond)
-		ledgers[stream] = l
+	ledgers := make([]*ledger.Ledger, len(runners))
+	for client, r := range runners {
+		ledgers[client] = ledger.New(p.DeviceID(client), cfg)
+		ledgers[client].Follow(logs[r][p.Topic(client)])
 	}
-	type arrival struct {
-		at      time.Duration
-		stream  int
-		message int
-	}
-	var all []arrival
-	for message := 1; message <= s.messages; message++ {
-		for stream := range ledgers {
-			all = append(all, arrival{time.Duration(message)*time.Second + s.lag(stream), stream, message})
-		}
-	}
-	slices.SortStableFunc(all, func(a, b arrival) int { return int(a.at - b.at) })
-	for _, a := range all {
-		s.beforeMessage(a.stream, a.message, ledgers[a.stream], a.at)
-		for _, sum := range s.content(a.stream, a.message) {
-			ledgers[a.stream].Printed(ledger.Print{At: a.at, Sum: sum})
-		}
-	}
-	for stream, l := range ledgers {
-		l.CloseRequested(25 * time.Second)
-		l.Closed(25*time.Second, ledger.ReasonClient, false, false)
-		shards[stream%2].Connections = append(shards[stream%2].Connections, l.Record())
+	receive(ledgers)
+	for client, l := range ledgers {
+		one := shards[runners[client]]
+		one.Connections = append(one.Connections, l.Record())
 	}
 	for i := range shards {
 		for _, l := range logs[i] {
 			shards[i].AddFeed(l)
 		}
 	}
-	return shard.Merge(s.plan, shards)
+	return shard.Merge(p, shards)
+}
+
+// segment returns the part of a run that a runner has, from one client to before another one.
+func segment(from, to, of int) string {
+	bound := func(n int) string {
+		if n == of {
+			return "1"
+		}
+		return fmt.Sprintf("%d/%d", n, of)
+	}
+	if from == 0 {
+		return "0:" + bound(to)
+	}
+	return bound(from) + ":" + bound(to)
 }
 
 // setContent sets the content of a message on the streams for which of is true, and otherwise keeps what the run had
