@@ -1,22 +1,21 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"net/http"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"time"
 
-	"github.com/sse-soak/sse-soak/internal/host/process"
 	"github.com/sse-soak/sse-soak/internal/model"
-	"github.com/sse-soak/sse-soak/test/address"
+	"github.com/sse-soak/sse-soak/internal/run/target"
 	"github.com/sse-soak/sse-soak/test/services"
 	"github.com/sse-soak/sse-soak/tools/page"
 )
@@ -59,29 +58,12 @@ func (b *gatewaysBench) check() error {
 // start starts the model.
 func (b *gatewaysBench) start(ctx context.Context) (stop func(), err error) {
 	b.runID, b.Load = fmt.Sprintf("bench-%d", b.Date.Unix()), page.LoadAverage()
-	listen, err := address.Free()
+	t, err := target.StartLocal(ctx, target.LocalConfig{Backend: filepath.Join(b.root, "bin", "backend"), Model: true, LogDir: b.out})
 	if err != nil {
 		return nil, err
 	}
-	p, err := process.Start(process.Spec{
-		Name: "the model", Path: filepath.Join(b.root, "bin", "backend"), Args: []string{"model", "--listen", listen},
-		Log: filepath.Join(b.out, "model.log"), Orphan: syscall.SIGTERM,
-	})
-	if err != nil {
-		return nil, err
-	}
-	b.upstream = "http://" + listen
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		response, err := http.Get(b.upstream + "/healthz")
-		if err == nil {
-			_ = response.Body.Close()
-			break
-		}
-		if time.Now().After(deadline) || ctx.Err() != nil {
-			return nil, fmt.Errorf("start the model: %w", err)
-		}
-	}
-	return func() { p.Stop(context.WithoutCancel(ctx), syscall.SIGTERM, 15*time.Second) }, nil
+	b.upstream = t.URL
+	return func() { t.Local.Stop(context.WithoutCancel(ctx)) }, nil
 }
 
 // measure adds the rows of a gateway.
@@ -163,16 +145,11 @@ func (b *gatewaysBench) records(ctx context.Context, first int64) (out []model.R
 }
 
 func (b *gatewaysBench) ledger(ctx context.Context, first int64) (out []model.Record, open int, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, b.upstream+"/ledger?prefix="+b.runID+"-", nil)
-	if err != nil {
-		return nil, 0, err
+	var text bytes.Buffer
+	if found, err := target.Remote(b.upstream, "").ModelLedger(ctx, b.runID+"-", &text); err != nil || !found {
+		return nil, 0, fmt.Errorf("read the ledger: %w", cmp.Or(err, errors.New("the model does not answer")))
 	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, 0, fmt.Errorf("read the ledger: %w", err)
-	}
-	defer response.Body.Close()
-	for decoder := json.NewDecoder(response.Body); ; {
+	for decoder := json.NewDecoder(&text); ; {
 		var r model.Record
 		if err := decoder.Decode(&r); errors.Is(err, io.EOF) {
 			return out, open, nil
