@@ -5,20 +5,19 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/sse-soak/sse-soak/internal/run/target"
 )
 
 const (
@@ -259,10 +258,11 @@ type handshakeOptions struct {
 // handshakes makes requests with a client's certificate, each on a new connection, and returns their duration in
 // seconds.
 func handshakes(ctx context.Context, o handshakeOptions) (float64, error) {
-	conf, err := clientTLS(o.Certs)
+	conf, err := target.Certificates(o.Certs).Client()
 	if err != nil {
 		return 0, err
 	}
+	conf.ServerName, conf.MinVersion, conf.SessionTicketsDisabled = "localhost", tls.VersionTLS13, true
 	begun := time.Now()
 	var made atomic.Int64
 	workers, ctx := errgroup.WithContext(ctx)
@@ -285,21 +285,4 @@ func handshakes(ctx context.Context, o handshakeOptions) (float64, error) {
 	}
 	err = workers.Wait()
 	return time.Since(begun).Seconds(), err
-}
-
-func clientTLS(certs string) (*tls.Config, error) {
-	ca, err := os.ReadFile(filepath.Join(certs, "ca.pem"))
-	if err != nil {
-		return nil, err
-	}
-	client := filepath.Join(certs, "clients", "client-1")
-	pair, err := tls.LoadX509KeyPair(client+".pem", client+"-key.pem")
-	if err != nil {
-		return nil, err
-	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(ca) {
-		return nil, fmt.Errorf("read %s: no certificate in ca.pem", certs)
-	}
-	return &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, ServerName: "localhost", MinVersion: tls.VersionTLS13, SessionTicketsDisabled: true}, nil
 }

@@ -45,8 +45,8 @@ func (c Certificates) backendEnv() []string {
 	}
 }
 
-// config returns the configuration of a client with a certificate.
-func (c Certificates) config() (*tls.Config, error) {
+// Client returns the configuration of a client with a certificate.
+func (c Certificates) Client() (*tls.Config, error) {
 	pem, err := os.ReadFile(c.path("ca.pem"))
 	if err != nil {
 		return nil, fmt.Errorf("read the authority: %w", err)
@@ -65,7 +65,7 @@ func (c Certificates) config() (*tls.Config, error) {
 // direct returns a client for the backend itself. It uses TLS for an http:// URL, so that callers need not
 // distinguish.
 func (c Certificates) direct(address string) (*http.Client, error) {
-	conf, err := c.config()
+	conf, err := c.Client()
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (c Certificates) direct(address string) (*http.Client, error) {
 
 // secure sets a client certificate for requests to a target that runs elsewhere.
 func (t *Target) secure(c Certificates) error {
-	conf, err := c.config()
+	conf, err := c.Client()
 	if err == nil {
 		t.client.Transport = proxy.Chooser(nil).Transport(&http.Transport{TLSClientConfig: conf})
 	}
