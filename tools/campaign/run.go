@@ -82,7 +82,7 @@ func (r *run) lateness() time.Duration {
 		return time.Duration(r.hub.Late.Load())
 	}
 	if r.feed != nil {
-		return r.feed.lateness()
+		return time.Duration(r.feed.Late.Load())
 	}
 	if r.service == nil {
 		return 0

@@ -168,19 +168,14 @@ const feedBurst = 3
 
 // startFeed starts the feed of a scenario.
 func (r *run) startFeed(l net.Listener) error {
-	f := &feedService{feedSpec: *r.Feed, plan: &r.Plan, done: make(chan struct{}), random: rand.New(rand.NewPCG(r.Seed, 0xfeed))}
+	f := &feedService{feedSpec: *r.Feed, plan: &r.Plan, random: rand.New(rand.NewPCG(r.Seed, 0xfeed))}
 	for range f.Topics {
 		f.topics = append(f.topics, &priceTopic{streams: map[*priceStream]bool{}, hold: -1, faulty: -1})
 	}
 	r.feed = f
-	server := &http.Server{Handler: f, ReadHeaderTimeout: time.Minute}
-	go func() { _ = server.Serve(l) }()
-	f.running.Go(f.run)
-	r.stops = append(r.stops, func() {
-		close(f.done)
-		f.running.Wait()
-		_ = server.Close()
-	})
+	f.Serve(&http.Server{Handler: f, ReadHeaderTimeout: time.Minute}, l)
+	f.Handlers.Go(f.run)
+	r.stops = append(r.stops, f.Stop)
 	resume := "none"
 	if r.Feed.Cut == cutResumed {
 		resume = "header"

@@ -6,24 +6,20 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
+
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
 // A feedService sends prices.
 type feedService struct {
 	feedSpec
-	plan    *plan
-	done    chan struct{}
-	running sync.WaitGroup
-
-	mu     sync.Mutex
-	random *rand.Rand
+	fakeservice.Server
+	plan   *plan
+	random *rand.Rand // with Mu
 	topics []*priceTopic
 	ready  time.Time // all clients were connected
 	cut    bool      // a client was disconnected
-
-	latest time.Duration // the latest message
 
 	faultAt, backAt, endAt time.Time // of the fault, the reconnect, and the first stream that a client ended
 }
@@ -61,9 +57,9 @@ func (f *feedService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.(http.Flusher).Flush()
 	s := f.join(t, r)
 	defer func() {
-		f.mu.Lock()
+		f.Mu.Lock()
 		delete(t.streams, s)
-		f.mu.Unlock()
+		f.Mu.Unlock()
 	}()
 	for {
 		select {
@@ -96,8 +92,8 @@ func (f *feedService) join(t *priceTopic, r *http.Request) *priceStream {
 			s.client = client
 		}
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
 	if f.cut && s.client == 0 {
 		f.backAt = time.Now()
 	}
@@ -137,10 +133,10 @@ func (f *feedService) text(s *priceStream, n, price int) (text string) {
 
 // messages returns the content that a client receives at a message.
 func (f *feedService) messages(t *priceTopic, s *priceStream, i feedItem) []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
 	n := i.n
-	f.latest = max(f.latest, time.Since(i.due))
+	f.Late.Record(i.due)
 	text := f.text(s, n, t.sent[n])
 	at := t.faulty
 	if at < 0 || !f.hits(f.plan, s.client) {
@@ -181,21 +177,21 @@ func (f *feedService) messages(t *priceTopic, s *priceStream, i feedItem) []stri
 // run sends messages until the run ends.
 func (f *feedService) run() {
 	for {
-		f.mu.Lock()
+		f.Mu.Lock()
 		pause := time.Duration((0.5 + f.random.Float64()) * float64(f.MessageInterval*time.Duration(f.Burst)))
-		f.mu.Unlock()
+		f.Mu.Unlock()
 		select {
-		case <-f.done:
+		case <-f.Stopped:
 			return
 		case <-time.After(pause):
 		}
-		f.mu.Lock()
+		f.Mu.Lock()
 		for i, t := range f.topics {
 			for range f.Burst {
 				f.send(i, t)
 			}
 		}
-		f.mu.Unlock()
+		f.Mu.Unlock()
 	}
 }
 
@@ -224,25 +220,18 @@ func (f *feedService) send(which int, t *priceTopic) {
 
 // recordEnd records that a client ended its stream.
 func (f *feedService) recordEnd(s *priceStream) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
 	if s.client >= 0 && !f.ready.IsZero() && f.endAt.IsZero() {
 		f.endAt = time.Now()
 	}
 }
 
-// lateness returns by how much a message was sent later than it was due.
-func (f *feedService) lateness() time.Duration {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.latest
-}
-
 // wasLate reports whether the machine was so busy that the fault or the reconnect was too late to be checked, or did
 // not occur.
 func (f *feedService) wasLate() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
 	const least = 2 * time.Second // messages of the last second are not expected
 	isEarly := func(at time.Time) bool { return !at.IsZero() && f.endAt.Sub(at) >= least }
 	return f.Fault != "" && !isEarly(f.faultAt) || f.Cut != "" && !isEarly(f.backAt)
