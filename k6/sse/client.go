@@ -13,27 +13,27 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// Client is what open hands to its function. Its exported methods are the API; they
-// run on the goroutine of open, as all handlers do.
+// A Client is the argument of the function that open calls. Scripts use its exported methods, which run on the
+// goroutine of open, as do all handlers.
 type Client struct {
 	m      *module
 	client *sseclient.Client
 	state  *lib.State
 	params *openParams
-	ctx    context.Context // ends with the script's Close, with open, and with the iteration
+	ctx    context.Context // ends with Close, with open and with the iteration
 	cancel context.CancelFunc
 	tasks  chan func() error // from the reader and from timers
 	reader sync.WaitGroup
 
-	// On the goroutine of open only.
+	// Used on the goroutine of open only.
 	handlers map[string][]sobek.Callable
 	answer   *sseclient.Response // nil before a response
-	end      *sseclient.Close    // how the stream ended by itself
+	end      *sseclient.Close    // the end of the stream, unless the script closed it
 	closed   bool                // by the script
 	started  time.Time
 	openedAt time.Time // zero before an event stream
 	events   int
-	tags     metrics.TagsAndMeta // of the request, with the response's once there is one
+	tags     metrics.TagsAndMeta // of the request, and of the response when there is one
 }
 
 func newClient(m *module, state *lib.State, p *openParams) *Client {
@@ -46,21 +46,21 @@ func newClient(m *module, state *lib.State, p *openParams) *Client {
 	}
 }
 
-// On adds a handler for open, event or error. Other names are ignored, as upstream.
+// On adds a handler for open, event or error. It ignores other names, as xk6-sse does.
 func (c *Client) On(event string, handler sobek.Value) {
 	if fn, ok := sobek.AssertFunction(handler); ok {
 		c.handlers[event] = append(c.handlers[event], fn)
 	}
 }
 
-// Close ends the stream; open returns after the running handler.
+// Close ends the stream. open returns after the current handler.
 func (c *Client) Close() {
 	c.closed = true
 	c.cancel()
 }
 
-// SetTimeout runs fn once after ms milliseconds, between events: during open the event
-// loop, and with it the global setTimeout, waits.
+// SetTimeout runs fn once after ms milliseconds, between events. The global setTimeout does not work during open,
+// which blocks the event loop.
 func (c *Client) SetTimeout(fn sobek.Callable, ms float64) error {
 	d, err := timerDelay("setTimeout", fn, ms)
 	if err == nil {
@@ -107,17 +107,17 @@ func (c *Client) callLater(fn sobek.Callable) {
 	})
 }
 
-// Event is one event as open's handlers get it.
+// An Event is the argument of an event handler of open.
 type Event struct {
-	ID         string  `js:"id"` // of this very event, empty where it has none
+	ID         string  `js:"id"` // of this event, "" if it has none
 	Name       string  `js:"name"`
 	Data       string  `js:"data"`
 	Comment    string  `js:"comment"`
 	ReceivedAt float64 `js:"receivedAt"` // ms since 1970
 }
 
-// OpenError is the argument of an error handler: error() as upstream's Go errors
-// have it, and the same in properties.
+// An OpenError is the argument of an error handler. It has a method error(), as in xk6-sse, and the same data as
+// properties.
 type OpenError struct {
 	Message string `js:"message"`
 	Reason  string `js:"reason"`

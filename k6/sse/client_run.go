@@ -15,12 +15,12 @@ import (
 )
 
 var (
-	errEnded   = errors.New("the stream has ended") // the last task's
+	errEnded   = errors.New("the stream has ended") // of the last task
 	errTimeout = errors.New("the request took longer than its timeout")
 )
 
-// run reads until the stream has ended and calls the handlers. It returns the exception
-// of one. No goroutine is left behind it.
+// run reads the stream to its end and calls the handlers. It returns the exception of a handler. When it returns, its
+// goroutines have ended.
 func (c *Client) run() error {
 	c.started = time.Now()
 	defer func() {
@@ -31,7 +31,7 @@ func (c *Client) run() error {
 		if !awaitRate(c.ctx, c.state) {
 			return
 		}
-		c.started = time.Now() // the wait is not part of the request
+		c.started = time.Now() // the wait for rps is not part of the request
 		ctx, cancel := c.ctx, context.CancelFunc(func() {})
 		if c.params.timeout > 0 {
 			ctx, cancel = context.WithTimeout(c.ctx, c.params.timeout)
@@ -48,12 +48,12 @@ func (c *Client) run() error {
 				return err
 			}
 		case <-c.ctx.Done():
-			return nil // closed, or k6 is ending the VU: no more JS
+			return nil // closed, or k6 ends the VU
 		}
 	}
 }
 
-// post runs a task in open. It returns false once open runs no more tasks.
+// post queues a task for the goroutine of open. It returns false after the end of open.
 func (c *Client) post(t func() error) bool {
 	select {
 	case c.tasks <- t:
@@ -95,7 +95,7 @@ func (c *Client) read(ctx context.Context) {
 	}
 }
 
-// next reads the next event, or block where the script wants to be told of each.
+// next reads the next event, or the next block with everyBlock.
 func (c *Client) next(p *eventstream.Parser, b *eventstream.Block) error {
 	if !c.params.everyBlock {
 		return p.Next(&b.Event)
@@ -107,7 +107,7 @@ func (c *Client) next(p *eventstream.Parser, b *eventstream.Block) error {
 	}
 }
 
-// answered notes the response. What follows runs on the goroutine of open.
+// answered stores the response. It and the methods below run on the goroutine of open.
 func (c *Client) answered(r *sseclient.Response) {
 	c.answer = r
 	c.tags = describeResponse(c.params.tags, c.state, r)
@@ -120,10 +120,10 @@ func (c *Client) opened(r *sseclient.Response) error {
 	return c.call("open", sobek.Undefined())
 }
 
-// event pushes a sample for each event, as upstream does.
+// event pushes a sample for each event, as xk6-sse does.
 func (c *Client) event(ctx context.Context, at time.Time, e *Event) error {
 	if ctx.Err() != nil {
-		return nil //nolint:nilerr // the end follows, with the reason
+		return nil //nolint:nilerr // finish reports the reason
 	}
 	if c.events++; c.events == 1 {
 		c.push(sample(c.m.metrics.firstEvent, &c.tags, at, metrics.D(at.Sub(c.openedAt))))
@@ -135,7 +135,7 @@ func (c *Client) event(ctx context.Context, at time.Time, e *Event) error {
 // contentTypeWarning is logged once per test: scripts for xk6-sse read responses of any type.
 var contentTypeWarning sync.Once
 
-// finish reports how the stream ended, unless the script has closed it.
+// finish reports the end of the stream, unless the script has closed it.
 func (c *Client) finish(ctx context.Context, end *sseclient.Close) error {
 	if end.Response != nil {
 		c.answered(end.Response)
@@ -174,13 +174,12 @@ func (c *Client) call(event string, arg sobek.Value) error {
 	return nil
 }
 
-// push hands samples to k6. open runs on the event loop, where k6 itself pushes
-// without a look at the context right after: none is lost.
+// push passes samples to k6. No sample is lost, because open runs on the event loop, and k6 accepts samples until the
+// event loop ends.
 func (c *Client) push(s metrics.SampleContainer) { c.state.Samples <- s }
 
-// countClosed pushes how it ended, and the http_reqs and http_req_duration that
-// upstream emits for the whole stream. Upstream's http_req_sending, which was the
-// time to connect, is sse_connecting here.
+// countClosed pushes the samples of the end of the stream, and http_reqs and http_req_duration for the whole stream,
+// as xk6-sse does. sse_connecting replaces http_req_sending of xk6-sse, which was the time to connect.
 func (c *Client) countClosed(err error) {
 	now := time.Now()
 	why := sseclient.ReasonClient

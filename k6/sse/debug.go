@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// debugOf returns what logs requests as the option http-debug makes k6/http log them, nil if that is not set.
+// debugOf returns the log of requests in the format of k6's option http-debug, nil if that is not set.
 func debugOf(state *lib.State, tags *metrics.TagsAndMeta) func() *sseclient.Debug {
 	option := state.Options.HTTPDebug.String
 	if option == "" {

@@ -2,7 +2,7 @@ package sse
 
 import "github.com/grafana/sobek"
 
-// eventClass is the interface of an event, section 2.2 of the DOM standard.
+// An eventClass is the interface of an event (DOM standard, section 2.2).
 type eventClass uint8
 
 const (
@@ -11,7 +11,7 @@ const (
 	eventClasses
 )
 
-// eventPrototype returns the properties that all events of a class share, made once per VU.
+// eventPrototype returns the prototype of a class of events, which is created once per VU.
 func (m *module) eventPrototype(class eventClass) *sobek.Object {
 	if m.events[class] == nil {
 		m.events = m.eventPrototypes()

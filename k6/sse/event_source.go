@@ -26,7 +26,7 @@ const (
 	stateClosed
 )
 
-// An eventSource is the JavaScript half of a stream. Its fields change in tasks of the event loop.
+// An eventSource is the JavaScript part of a stream. Its fields change only in tasks of the event loop.
 type eventSource struct {
 	*sseclient.Stream
 	session *session
@@ -40,13 +40,13 @@ type eventSource struct {
 	status     int16
 	ready      readyState
 
-	// pending counts tasks that are queued and not done: these may still add listeners.
+	// pending counts queued tasks, which may add listeners.
 	pending   atomic.Int32
 	listeners listeners
 }
 
-// newEventSource is the constructor (WHATWG HTML 9.2.2). The dial starts at once; its result arrives in later turns of
-// the event loop.
+// newEventSource implements the constructor (WHATWG HTML 9.2.2). The dial starts at once, and its result arrives in
+// later turns of the event loop.
 func (m *module) newEventSource(call sobek.ConstructorCall) *sobek.Object {
 	rt, state := m.vu.Runtime(), network.State(m.vu, importPath)
 	if len(call.Arguments) == 0 {
@@ -69,15 +69,16 @@ func (m *module) newEventSource(call sobek.ConstructorCall) *sobek.Object {
 	s.session = m.currentSession()
 	s.session.hold()
 	s.obj = rt.NewDynamicObject(s)
-	must(rt, s.obj.SetPrototype(call.This.Prototype())) // new.target's, if a class extends ours
+	must(rt, s.obj.SetPrototype(call.This.Prototype())) // the prototype of new.target, for classes that extend EventSource
 
 	s.Stream = s.session.Add(&s.opts.Options, s.callbacks())
-	s.post(func() error { return nil }) // until this turn of the loop is over a listener may be added: see event
+	s.post(func() error { return nil }) // counts this turn of the event loop as pending, because it may add a listener
 	s.Start()
 	return s.obj
 }
 
-// callbacks returns those of the ledger, followed by the samples and the events of JavaScript.
+// callbacks returns the callbacks of the stream. Each calls the ledger first, then the samples and the events of
+// JavaScript.
 func (s *eventSource) callbacks() sseclient.Callbacks {
 	var on sseclient.Callbacks
 	if s.opts.ledger != nil {
@@ -94,17 +95,17 @@ func (s *eventSource) callbacks() sseclient.Callbacks {
 		}
 	}
 	s.session.measure(&s.opts.tags, &on)
-	on.Opened, on.Event = after(on.Opened, s.opened), after(on.Event, s.event)
-	on.Closed = after(on.Closed, s.closed)
+	on.Opened, on.Event = chain(on.Opened, s.opened), chain(on.Event, s.event)
+	on.Closed = chain(on.Closed, s.closed)
 	if on.FollowUp != nil {
-		on.Answered = after(on.Answered, s.answered)
+		on.Answered = chain(on.Answered, s.answered)
 	}
 	on.Ended = s.ended
 	return on
 }
 
-// after returns a callback that calls one after the other.
-func after[T any](first, second func(time.Time, T)) func(time.Time, T) {
+// chain returns a callback that calls first, then second.
+func chain[T any](first, second func(time.Time, T)) func(time.Time, T) {
 	return func(at time.Time, value T) {
 		first(at, value)
 		second(at, value)
@@ -120,7 +121,7 @@ func (s *eventSource) post(task func() error) {
 	})
 }
 
-// request returns what the next attempt sends. renew may change the options only while no attempt is made.
+// request returns the request of the next attempt. Only renew changes the options, and only between attempts.
 func (s *eventSource) request() sseclient.Request {
 	return sseclient.Request{URL: s.url, Method: s.opts.method, Header: s.opts.header, Body: s.opts.body}
 }
@@ -136,11 +137,11 @@ func (s *eventSource) opened(started time.Time, r *sseclient.Response) {
 	})
 }
 
-// event queues a task only if JavaScript listens, or if a queued task may add a listener: a script may set onmessage right after the
-// constructor or in onopen.
+// event queues a task only if there is a listener, or if a pending task may add one. A script may set onmessage
+// directly after the constructor, or in onopen.
 func (s *eventSource) event(at time.Time, e *eventstream.Event) {
 	switch {
-	case s.listeners.want(e.Name):
+	case s.listeners.has(e.Name):
 		s.queueMessage(s.post, at, e)
 	case s.pending.Load() > 0:
 		s.queueMessage(s.session.queue, at, e)
@@ -157,7 +158,7 @@ func (s *eventSource) answered(at time.Time, r *sseclient.Response) {
 	})
 }
 
-// ended handles the last callback. The session lasts until its task is done.
+// ended implements the last callback. The session lasts until the task of ended.
 func (s *eventSource) ended() {
 	s.post(func() error {
 		s.ready = stateClosed
@@ -166,7 +167,7 @@ func (s *eventSource) ended() {
 	s.session.release()
 }
 
-// close implements close() (WHATWG HTML 9.2.2). It runs on the event loop: no event is dispatched after it.
+// close implements close() (WHATWG HTML 9.2.2). It runs on the event loop, and no event is dispatched after it.
 func (s *eventSource) close() {
 	s.ready = stateClosed
 	s.Stop(sseclient.ReasonClient)
@@ -177,11 +178,11 @@ func (s *eventSource) drop(atOnce bool) bool {
 	if s.ready != stateOpen || !s.Drop(atOnce) {
 		return false
 	}
-	s.ready = stateConnecting // the stream may open again before the event loop learns of its end
+	s.ready = stateConnecting // the stream may reopen before the event loop handles its end
 	return true
 }
 
-// whileOpen calls an action on the stream if the script knows it as open. An error is thrown.
+// whileOpen performs an action if the stream is open for the script. It throws an error of the action.
 func (s *eventSource) whileOpen(act func() (bool, error)) bool {
 	if s.ready != stateOpen {
 		return false

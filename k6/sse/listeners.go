@@ -14,16 +14,16 @@ import (
 type listener struct {
 	kind    string
 	value   *sobek.Object // a function, or an object with handleEvent
-	handler bool          // set as onopen, onmessage or onerror, not added
+	handler bool          // set as onopen, onmessage or onerror
 	once    bool
 }
 
-// A listeners holds the listeners of one EventSource in the order in which they run. They change only on the event
-// loop, each time by a new list, because readers use the old one meanwhile, and a listener may remove another one
-// during a dispatch.
+// A listeners has the listeners of one EventSource in the order of their calls. They change only on the event loop.
+// Each change creates a new list, because readers may use the old one, and a listener may remove another one during a
+// dispatch.
 type listeners struct{ list atomic.Pointer[[]listener] }
 
-// all returns the present listeners.
+// all returns the current listeners.
 func (l *listeners) all() []listener {
 	if list := l.list.Load(); list != nil {
 		return *list
@@ -31,17 +31,17 @@ func (l *listeners) all() []listener {
 	return nil
 }
 
-// want reports whether there is one for events of a name. From any goroutine.
+// has reports whether there is a listener for events with a name. Any goroutine may call it.
 //
-//go:noinline // most streams have none, and their stacks no room for its frame
-func (l *listeners) want(name []byte) bool {
+//go:noinline // otherwise it would enlarge the stacks of streams without listeners
+func (l *listeners) has(name []byte) bool {
 	list := l.all()
 	for _, have := range list {
 		if have.kind == string(name) || len(name) == 0 && have.kind == "message" {
 			return true
 		}
 	}
-	return len(list) > 0 && !utf8.Valid(name) && l.want([]byte(eventstream.Text(name)))
+	return len(list) > 0 && !utf8.Valid(name) && l.has([]byte(eventstream.Text(name)))
 }
 
 // handler returns the handler of a type, nil for none.
@@ -54,9 +54,9 @@ func (l *listeners) handler(kind string) *sobek.Object {
 	return nil
 }
 
-// now returns the function to call for a listener that existed when the event was dispatched. It is nil if an earlier
-// listener removed it; a handler may have been replaced.
-func (l *listeners) now(current listener) *sobek.Object {
+// function returns the function to call for a listener that existed at the start of a dispatch. It is nil if an
+// earlier listener removed it. A handler may have been replaced meanwhile.
+func (l *listeners) function(current listener) *sobek.Object {
 	if current.handler {
 		return l.handler(current.kind)
 	}
@@ -66,8 +66,8 @@ func (l *listeners) now(current listener) *sobek.Object {
 	return nil
 }
 
-// setHandler sets the handler of a type; nil removes it. As section 8.1.8.1 of the HTML standard has it, it runs in the
-// turn in which it was first set: another one takes its turn, one that is set after nil the last.
+// setHandler sets the handler of a type; nil removes it. The position of a handler is that of the first one of its
+// type. A handler that is set after nil is the last (HTML standard, section 8.1.8.1).
 func (l *listeners) setHandler(kind string, fn *sobek.Object) {
 	list := slices.Clone(l.all())
 	at := slices.IndexFunc(list, func(have listener) bool { return have.handler && have.kind == kind })
@@ -82,7 +82,7 @@ func (l *listeners) setHandler(kind string, fn *sobek.Object) {
 	l.list.Store(&list)
 }
 
-// add adds a listener unless it is there already (DOM standard, section 2.7).
+// add adds a listener unless it exists (DOM standard, section 2.7).
 func (l *listeners) add(kind string, value *sobek.Object, once bool) {
 	list := l.all()
 	if slices.ContainsFunc(list, added(kind, value)) {

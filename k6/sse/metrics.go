@@ -10,14 +10,14 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// sseMetrics are the metrics of the module. sse.d.ts documents them for users.
+// An sseMetrics has the metrics of the module. sse.d.ts documents them for users.
 type sseMetrics struct {
 	event         *metrics.Metric // counter: events dispatched
-	connecting    *metrics.Metric // trend, time: dial begun to headers complete
-	firstEvent    *metrics.Metric // trend, time: headers complete to first event
+	connecting    *metrics.Metric // trend, time: start of the dial to complete headers
+	firstEvent    *metrics.Metric // trend, time: complete headers to first event
 	opened        *metrics.Metric // counter: event streams opened
 	closed        *metrics.Metric // counter: attempts and streams ended, by reason
-	secondRequest *metrics.Metric // trend, time: dial begun to headers complete, of second requests with a right answer
+	secondRequest *metrics.Metric // trend, time: start of the dial to complete headers, of accepted second requests
 	builtin       *metrics.BuiltinMetrics
 }
 

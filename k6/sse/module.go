@@ -1,11 +1,11 @@
-// Package sse has the JavaScript bindings of the SSE client, for k6/x/soak and for a binary's own module of the shape
-// of xk6-sse.
+// Package sse has the JavaScript bindings and the k6 metrics of the SSE client. k6/x/soak uses them, and a module
+// that replaces xk6-sse.
 //
-// It offers the EventSource of the HTML standard (section 9.2) on k6's event loop, many per VU, and the blocking
-// open() of xk6-sse. internal/sseclient is the client; here are its JavaScript bindings and the metrics of k6.
-// load-tests/types/sse.d.ts documents the API for scripts.
+// It provides the EventSource of the HTML standard (section 9.2) on k6's event loop, with many per VU, and the
+// blocking open() of xk6-sse. internal/sseclient is the client. load-tests/types/sse.d.ts documents the API for
+// scripts.
 //
-// No goroutine of the client touches a JavaScript value: what a script sees changes in tasks on the event loop.
+// Goroutines of the client use no JavaScript values. These change only in tasks on the event loop.
 package sse
 
 import (
@@ -31,13 +31,13 @@ type (
 	module struct {
 		vu         modules.VU
 		metrics    *sseMetrics
-		proxies    proxy.Chooser // nil: those of the environment
+		proxies    proxy.Chooser // nil: the proxies of the environment
 		exports    modules.Exports
-		session    *session                    // of the running iteration; on the event loop only
-		events     [eventClasses]*sobek.Object // the prototypes of events, from the first event on
-		dispatched *sobek.Object               // the event that is dispatched; nil: none
+		session    *session                    // of the current iteration; used on the event loop only
+		events     [eventClasses]*sobek.Object // prototypes of events; nil before the first event
+		dispatched *sobek.Object               // the event that is being dispatched; nil: none
 
-		client   *sseclient.Client // of the state; on the event loop only
+		client   *sseclient.Client // of the state; used on the event loop only
 		clientOf *lib.State
 		patience time.Duration // DialPatience of the client
 	}
@@ -48,19 +48,19 @@ var (
 	_ modules.Instance = (*module)(nil)
 )
 
-// importPath is the module that errors name.
+// importPath is the module name in errors.
 const importPath = "k6/x/soak"
 
-// New returns a root module with EventSource and open alone, as scripts for xk6-sse expect it. This package does not
-// register it: k6/x/sse is the name of another extension.
+// New returns a root module with only EventSource and open, as scripts for xk6-sse expect. This package does not
+// register it, because k6/x/sse is the name of another extension.
 func New() modules.Module { return new(rootModule) }
 
-// NewModuleInstance is called by k6 once per VU.
+// NewModuleInstance returns the module of a virtual user.
 func (*rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
 	return &module{vu: vu, metrics: registerMetrics(vu)}
 }
 
-// Exports returns open and EventSource by name, and both on the default export, as scripts for xk6-sse expect it. k6
+// Exports returns open and EventSource as named exports and on the default export, as scripts for xk6-sse expect. k6
 // calls it at each use of an imported name.
 func (m *module) Exports() modules.Exports {
 	if m.exports.Named == nil {
@@ -91,13 +91,13 @@ func (m *module) clientFor(state *lib.State) *sseclient.Client {
 	return m.client
 }
 
-// dial opens a connection as k6 does, whose bytes count in its metrics.
+// dial opens a connection with k6's dialer, whose bytes count in k6's metrics.
 func dial(ctx context.Context, state *lib.State, network, address string) (net.Conn, error) {
 	conn, err := state.Dialer.DialContext(ctx, network, address)
 	if counted, ok := conn.(*netext.Conn); ok {
 		conn = &sseclient.Conn{Conn: counted.Conn, Received: counted.BytesRead, Sent: counted.BytesWritten}
 	}
-	return conn, err //nolint:wrapcheck // the client names the phase
+	return conn, err //nolint:wrapcheck // the client wraps it
 }
 
 // awaitRate waits until k6's option rps allows one more request, or until ctx is done. A redirected request counts
@@ -106,6 +106,6 @@ func awaitRate(ctx context.Context, state *lib.State) bool {
 	if state.RPSLimit == nil || state.RPSLimit.Wait(ctx) == nil {
 		return true
 	}
-	<-ctx.Done() // the permit would come after the end of ctx
+	<-ctx.Done() // the limiter would allow the request only after the end of ctx
 	return false
 }

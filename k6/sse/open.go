@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/k6/network"
 )
 
-// OpenResponse is what open returns.
+// An OpenResponse is the result of open.
 type OpenResponse struct {
 	URL     string            `js:"url"`
 	Status  int               `js:"status"`
@@ -18,7 +18,7 @@ type OpenResponse struct {
 	Error   string            `js:"error"`
 }
 
-// open implements sse.open(url, [params], fn) of xk6-sse: it blocks the VU until the stream has ended. fn runs before
+// open implements sse.open(url, [params], fn) of xk6-sse. It blocks the VU until the stream has ended. fn runs before
 // the dial, so that its handlers receive every error.
 func (m *module) open(rawURL string, args ...sobek.Value) (*OpenResponse, error) {
 	rt, state := m.vu.Runtime(), network.State(m.vu, importPath)
@@ -31,16 +31,16 @@ func (m *module) open(rawURL string, args ...sobek.Value) (*OpenResponse, error)
 	if _, err := p.setup(sobek.Undefined(), rt.ToValue(c)); err != nil {
 		return nil, err
 	}
-	if c.ctx.Err() != nil { // closed by its own function
+	if c.ctx.Err() != nil { // fn called close
 		return c.response(), nil
 	}
 	err = c.run()
-	if err == nil && c.end == nil && !c.closed { // by the VU's context: no more JS, but what it returns is not to look like a stream that ended
+	if err == nil && c.end == nil && !c.closed { // interrupted by the VU's context; the result must not look like the end of a stream
 		c.end = &sseclient.Close{Reason: sseclient.ReasonInterrupted, Err: errInterrupted}
 	}
 	c.countClosed(err)
 	if err == nil && c.end != nil && c.answer == nil && state.Options.Throw.Bool {
-		err = c.end.Err // as upstream: of a request that got no response, never of a status or of a stream that broke
+		err = c.end.Err // as in xk6-sse: the error of a request without a response, not of a status or a broken stream
 	}
 	if err != nil {
 		return nil, err

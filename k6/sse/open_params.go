@@ -17,17 +17,17 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// openParams are the arguments of open.
+// An openParams has the arguments of open.
 type openParams struct {
 	sourceOptions
-	url        string   // as given
-	to         *url.URL // the same
+	url        string   // as passed
+	to         *url.URL // url, parsed
 	setup      sobek.Callable
-	timeout    time.Duration // of the whole request, as upstream
-	everyBlock bool          // blocks without data are events, too, as upstream
+	timeout    time.Duration // of the whole request, as in xk6-sse
+	everyBlock bool          // blocks without data are events, too, as in xk6-sse
 }
 
-// parseOpen reads the arguments. Its errors are thrown.
+// parseOpen parses the arguments of open. open throws its errors.
 func parseOpen(rt *sobek.Runtime, state *lib.State, rawURL string, args []sobek.Value) (*openParams, error) {
 	if len(args) < 1 || len(args) > 2 {
 		return nil, errors.New("invalid number of arguments to sse.open")
@@ -39,7 +39,7 @@ func parseOpen(rt *sobek.Runtime, state *lib.State, rawURL string, args []sobek.
 	p := &openParams{url: rawURL, setup: setup}
 	p.tags, p.MaxRedirects, p.Jar, p.method = state.Tags.GetCurrentValues(), redirectLimit(state), jarOf(state), http.MethodGet
 	var err error
-	if p.to, err = sseclient.ParseURL(rawURL); err != nil { // an error of the request, not of the call
+	if p.to, err = sseclient.ParseURL(rawURL); err != nil { // reported like a failed request, not thrown
 		p.to = &url.URL{}
 	}
 	if len(args) == 2 && !common.IsNullish(args[0]) {
@@ -55,7 +55,7 @@ func parseOpen(rt *sobek.Runtime, state *lib.State, rawURL string, args []sobek.
 	return p, nil
 }
 
-// set reads one parameter. Unknown ones are ignored, as upstream does.
+// set parses a parameter. It ignores unknown ones, as xk6-sse does.
 func (p *openParams) set(rt *sobek.Runtime, name string, v sobek.Value) error {
 	_, err := p.setCommon(rt, name, v)
 	switch name {
@@ -66,7 +66,7 @@ func (p *openParams) set(rt *sobek.Runtime, name string, v sobek.Value) error {
 			p.Jar = jar.Jar
 		}
 	case "method":
-		p.method = cmp.Or(strings.ToUpper(strings.TrimSpace(v.String())), http.MethodGet) // as upstream
+		p.method = cmp.Or(strings.ToUpper(strings.TrimSpace(v.String())), http.MethodGet) // as xk6-sse does
 		err = sseclient.CheckHeader(p.method, "")
 	case "body":
 		p.body = strings.TrimSpace(v.String())

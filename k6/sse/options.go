@@ -17,7 +17,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/coding"
 )
 
-// sourceOptions are the options of an EventSource, or the parameters of open.
+// A sourceOptions has the options of an EventSource, or the parameters of open.
 type sourceOptions struct {
 	sseclient.Options
 	tags          metrics.TagsAndMeta
@@ -26,19 +26,19 @@ type sourceOptions struct {
 	body          string
 	ledger        Ledger         // nil: none
 	secondRequest *secondRequest // nil: none
-	renew         sobek.Callable // returns what each attempt but the first sends; nil: the same
+	renew         sobek.Callable // returns changes for each attempt except the first; nil: no changes
 	cookies       bool           // withCredentials, which has no effect
 }
 
-// A Ledger receives what happens on a stream, in Go: the option of that name.
+// A Ledger is the value of the option ledger. It gets the callbacks of a stream in Go.
 type Ledger interface {
 	Callbacks() sseclient.Callbacks
 }
 
-// bodiless reports whether the method allows no body.
+// bodiless reports whether requests have no body.
 func (o *sourceOptions) bodiless() bool { return o.method == "" || o.method == http.MethodGet }
 
-// setDefaults sets what the state of a VU and the documentation define.
+// setDefaults sets the documented defaults, and the options of k6.
 func (o *sourceOptions) setDefaults(state *lib.State) {
 	o.tags = state.Tags.GetCurrentValues()
 	o.MaxRedirects, o.Jar = redirectLimit(state), jarOf(state)
@@ -61,7 +61,7 @@ func jarOf(state *lib.State) http.CookieJar {
 	return state.CookieJar
 }
 
-// setCommon reads an option that EventSource and open share. It returns false if it is not one.
+// setCommon parses an option of both EventSource and open. known is false for other options.
 func (o *sourceOptions) setCommon(rt *sobek.Runtime, name string, v sobek.Value) (known bool, err error) {
 	switch name {
 	case "headers":
@@ -90,14 +90,14 @@ func (o *sourceOptions) setCommon(rt *sobek.Runtime, name string, v sobek.Value)
 	return true, err
 }
 
-// parseOptions reads the second argument of EventSource. Its errors name the option.
+// parseOptions parses the second argument of EventSource.
 func parseOptions(rt *sobek.Runtime, v sobek.Value, o *sourceOptions) error {
 	if common.IsNullish(v) {
 		return nil
 	}
 	obj, ok := v.(*sobek.Object)
 	if !ok {
-		return fmt.Errorf("the options must be an object, not %s", v)
+		return fmt.Errorf("the options must be an object, got %s", v)
 	}
 	var second sobek.Value
 	for _, name := range obj.Keys() {
@@ -105,7 +105,7 @@ func parseOptions(rt *sobek.Runtime, v sobek.Value, o *sourceOptions) error {
 		switch {
 		case sobek.IsUndefined(v):
 		case name == "then":
-			second = v // its default is another option
+			second = v // its default timeout depends on another option
 		default:
 			if err := o.set(rt, name, v); err != nil {
 				return err
@@ -116,7 +116,7 @@ func parseOptions(rt *sobek.Runtime, v sobek.Value, o *sourceOptions) error {
 		return fmt.Errorf("option body: %w", sseclient.ErrBodyOfGet)
 	}
 	if id := o.header.Get(lastEventID); id != "" && o.Resume == (sseclient.Resume{}) {
-		o.LastEventID = id // not a header of every attempt: received ids follow it
+		o.LastEventID = id // not a constant header, because received ids replace it
 		o.header.Del(lastEventID)
 	}
 	if common.IsNullish(second) {
@@ -173,7 +173,7 @@ func (o *sourceOptions) set(rt *sobek.Runtime, name string, v sobek.Value) error
 // parseHeaders reads an object of strings.
 func parseHeaders(rt *sobek.Runtime, v sobek.Value) (http.Header, error) {
 	if common.IsNullish(v) {
-		return nil, nil // no headers is no error
+		return nil, nil // no headers
 	}
 	obj, h := v.ToObject(rt), make(http.Header)
 	for _, name := range obj.Keys() {
@@ -186,7 +186,7 @@ func parseHeaders(rt *sobek.Runtime, v sobek.Value) (http.Header, error) {
 	return h, nil
 }
 
-// parseDuration accepts a number of milliseconds or a string as "10s", not below 0.
+// parseDuration parses a number of milliseconds or a string such as "10s". It must not be negative.
 func parseDuration(v sobek.Value) (time.Duration, error) {
 	x := v.Export()
 	if f, ok := x.(float64); ok && (math.IsNaN(f) || math.IsInf(f, 0)) {

@@ -19,13 +19,13 @@ func (s *eventSource) renew(proceed func(error)) {
 		}
 		value, err := s.opts.renew(s.obj)
 		if err == nil {
-			err = s.takeRenewal(value)
+			err = s.applyRenewal(value)
 		}
 		return s.session.renewed(GoError(err), proceed)
 	})
 }
 
-// renewed continues an attempt. An interrupted script ends the iteration.
+// renewed continues an attempt after renew. If the script was interrupted, it ends the iteration.
 func (s *session) renewed(err error, proceed func(error)) error {
 	if interrupted := (*sobek.InterruptedError)(nil); errors.As(err, &interrupted) {
 		s.Interrupt()
@@ -36,8 +36,8 @@ func (s *session) renewed(err error, proceed func(error)) error {
 	return nil
 }
 
-// takeRenewal changes what the next attempts send. What is left out stays as it was.
-func (s *eventSource) takeRenewal(v sobek.Value) error {
+// applyRenewal changes the request of the next attempts. Properties that are missing stay unchanged.
+func (s *eventSource) applyRenewal(v sobek.Value) error {
 	if v == nil || sobek.IsUndefined(v) || sobek.IsNull(v) {
 		return nil
 	}
@@ -94,7 +94,7 @@ func GoError(err error) error {
 		return err
 	}
 	if inner := e.Unwrap(); inner != nil {
-		return inner // of a function in Go
+		return inner // thrown by a Go function
 	}
 	return errors.New(e.Value().String())
 }

@@ -38,7 +38,7 @@ func parseResume(v sobek.Value) (by sseclient.Resume, err error) {
 	}
 }
 
-// parseMethod reads the method of a request that has an event stream, or none of these two, as its answer.
+// parseMethod parses the method of a request. HEAD and CONNECT are invalid, because their responses have no body.
 func parseMethod(v sobek.Value) (string, error) {
 	text, ok := v.Export().(string)
 	method := strings.ToUpper(strings.TrimSpace(text))
@@ -48,7 +48,7 @@ func parseMethod(v sobek.Value) (string, error) {
 	return method, nil
 }
 
-// parseBody reads a body, which must be text: other values have no defined encoding.
+// parseBody parses a body. It must be a string, because other values have no defined encoding.
 func parseBody(v sobek.Value) (string, error) {
 	text, ok := v.Export().(string)
 	if !ok {

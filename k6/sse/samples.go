@@ -11,10 +11,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// flushEvery is the maximum time after which a counted event becomes part of a sample.
+// flushEvery is the maximum time between an event and its sample.
 const flushEvery = time.Second
 
-// A meter makes the samples of one stream.
+// A meter creates the samples of one stream.
 type meter struct {
 	session *session
 	tags    *metrics.TagsAndMeta // of the request
@@ -25,7 +25,7 @@ type meter struct {
 		answered func(time.Time, *sseclient.Response)
 	}
 	counter  *eventCounter // with the tags of the open stream
-	openedAt time.Time     // of the open stream until its first event, then zero
+	openedAt time.Time     // of the open stream; zero after its first event
 }
 
 // measure adds the samples of a stream to its callbacks.
@@ -80,7 +80,7 @@ func (m *meter) closed(at time.Time, c sseclient.Close) {
 	s.push(s.m.metrics.streamClosed(tags, at, c.Reason, c.Opened))
 }
 
-// push queues samples for k6, within flushEvery. It never waits: one goroutine may read all streams.
+// push queues samples for the next flush. It does not wait, because one goroutine may read all streams.
 func (s *session) push(samples ...metrics.Sample) {
 	s.mu.Lock()
 	s.pending = append(s.pending, samples...)
@@ -109,7 +109,7 @@ func (s *session) counter(tm metrics.TagsAndMeta) *eventCounter {
 	return c
 }
 
-// add counts one event. The first one after a flush arms the next.
+// add counts an event. The first event after a flush schedules the next flush.
 func (c *eventCounter) add() {
 	c.n.Add(1)
 	c.session.arm()
@@ -126,7 +126,8 @@ func (s *session) arm() {
 	}
 }
 
-// flush passes the samples to k6, or keeps them for finish once the context has ended. In the goroutine of the timer.
+// flush passes the samples to k6, or keeps them for finish if the context has ended. It runs in the goroutine of the
+// timer.
 func (s *session) flush() {
 	s.flushing.Lock()
 	defer s.flushing.Unlock()
@@ -138,7 +139,7 @@ func (s *session) flush() {
 	}
 }
 
-// collect removes and returns the pending samples, and one for each counter that has counted.
+// collect removes and returns the pending samples, and returns a sample of each counter that is not 0.
 func (s *session) collect() metrics.Samples {
 	s.mu.Lock()
 	defer s.mu.Unlock()

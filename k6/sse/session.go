@@ -12,8 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// A session has the streams of one iteration: one queue of tasks for the event loop, and the samples. It lasts from the first stream
-// to the end of the last one; a later stream gets a new session.
+// A session has the task queue and the samples of the streams of one iteration. It lasts from the first stream to the
+// end of the last one. A later stream gets a new session.
 type session struct {
 	*sseclient.Group
 	m     *module
@@ -31,7 +31,7 @@ type session struct {
 	timer    *time.Timer // of the goroutine that armed it
 }
 
-// currentSession returns the session of the running iteration. On the event loop.
+// currentSession returns the session of the current iteration. It runs on the event loop.
 func (m *module) currentSession() *session {
 	if m.session == nil {
 		sseclient.LimitMemory()
@@ -58,7 +58,7 @@ func (s *session) release() {
 	ended := s.open == 0
 	s.mu.Unlock()
 	if ended {
-		s.queue(func() error { // behind the tasks that may open another stream
+		s.queue(func() error { // after the tasks that may open another stream
 			s.finish()
 			return nil
 		})
@@ -69,7 +69,7 @@ func (s *session) release() {
 func (s *session) queue(task func() error) {
 	s.tasks.Queue(func() error {
 		err := task()
-		if err != nil { // k6 may drop the tasks that follow
+		if err != nil { // k6 may drop later tasks
 			s.Interrupt()
 			s.finish()
 		}
@@ -77,8 +77,8 @@ func (s *session) queue(task func() error) {
 	})
 }
 
-// finish pushes the last samples and lets the iteration end, if nothing holds the session. On the event loop: k6 itself pushes samples
-// there without a look at the context right after, so these are received in any case.
+// finish pushes the last samples and allows the iteration to end, if nothing holds the session. It runs on the event
+// loop, where k6 accepts samples even after the end of the context.
 func (s *session) finish() {
 	s.flushing.Lock()
 	defer s.flushing.Unlock()

@@ -6,10 +6,10 @@ import (
 	"github.com/grafana/sobek"
 )
 
-// classInJS wraps a Go constructor in a class: a call without new would otherwise look like one with it.
+// classInJS wraps a Go constructor in a class, which rejects a call without new.
 var classInJS = sobek.MustCompile("EventSource", "(native) => class EventSource extends native {}", true)
 
-// eventSourceClass returns the constructor, made once per VU.
+// eventSourceClass returns the constructor, which is created once per VU.
 func (m *module) eventSourceClass() *sobek.Object {
 	rt := m.vu.Runtime()
 	result, err := rt.RunProgram(classInJS)
@@ -74,7 +74,7 @@ func (m *module) defineMethods(rt *sobek.Runtime, proto *sobek.Object) {
 		}
 		must(rt, ev.Set("target", s.obj))
 		must(rt, s.dispatch(ev.Get("type").String(), ev))
-		return rt.ToValue(true) // no event can be cancelled
+		return rt.ToValue(true) // events cannot be cancelled
 	})
 	method("removeEventListener", func(s *eventSource, c sobek.FunctionCall) {
 		if kind, l := listenerArguments(rt, c); l != nil {
@@ -83,7 +83,7 @@ func (m *module) defineMethods(rt *sobek.Runtime, proto *sobek.Object) {
 	})
 }
 
-// listenerArguments reads (type, callback); null as a callback is allowed and nothing.
+// listenerArguments parses (type, callback). callback may be null, which has no effect.
 func listenerArguments(rt *sobek.Runtime, c sobek.FunctionCall) (string, *sobek.Object) {
 	v := c.Argument(1)
 	if sobek.IsNull(v) {
@@ -98,9 +98,9 @@ func listenerArguments(rt *sobek.Runtime, c sobek.FunctionCall) (string, *sobek.
 
 var sourceType = reflect.TypeFor[*eventSource]()
 
-// sourceOf returns the Go half of an EventSource, or throws.
+// sourceOf returns the Go part of an EventSource. It throws for other values.
 func (m *module) sourceOf(receiver sobek.Value) *eventSource {
-	// The type first: the export of an ordinary object would read its attributes, and with the prototype's recurse.
+	// The type is checked first, because Export of the prototype would read its attributes and recurse.
 	if obj, ok := receiver.(*sobek.Object); ok && obj.ExportType() == sourceType {
 		if s, ok := obj.Export().(*eventSource); ok {
 			return s

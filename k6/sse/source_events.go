@@ -11,9 +11,10 @@ import (
 )
 
 // fire calls the handler and the listeners of a type with a new event object. fill adds the attributes of that type.
-// An exception ends the iteration. On the event loop; nothing runs once the iteration is interrupted.
+// An exception ends the iteration. fire runs on the event loop, and has no effect after an interrupt of the
+// iteration.
 func (s *eventSource) fire(class eventClass, kind string, at time.Time, fill func(rt *sobek.Runtime, ev *sobek.Object)) error {
-	if !s.listeners.want([]byte(kind)) || s.session.Interrupted() {
+	if !s.listeners.has([]byte(kind)) || s.session.Interrupted() {
 		return nil
 	}
 	rt := s.session.m.vu.Runtime()
@@ -24,7 +25,7 @@ func (s *eventSource) fire(class eventClass, kind string, at time.Time, fill fun
 	if fill != nil {
 		fill(rt, ev)
 	}
-	must(rt, ev.SetPrototype(s.session.m.eventPrototype(class))) // last: each property is looked for on it before it is set
+	must(rt, ev.SetPrototype(s.session.m.eventPrototype(class))) // set last, because setting a property looks it up on the prototype
 	return s.dispatch(kind, ev)
 }
 
@@ -37,9 +38,9 @@ func (s *eventSource) dispatch(kind string, ev *sobek.Object) error {
 		if l.kind != kind {
 			continue
 		}
-		value := s.listeners.now(l)
+		value := s.listeners.function(l)
 		if value == nil {
-			continue // removed by one before it
+			continue // an earlier listener removed it
 		}
 		if l.once {
 			s.listeners.remove(kind, l.value)
@@ -65,12 +66,12 @@ func (s *eventSource) call(l, ev *sobek.Object) error {
 	return err
 }
 
-// epochMs returns a time as scripts use it: milliseconds since 1970, with a fraction.
+// epochMs returns a time for scripts: milliseconds since 1970, with a fraction.
 func epochMs(t time.Time) float64 { return float64(t.UnixMicro()) / 1000 }
 
-// queueMessage posts the dispatch of one event, copied: e is not valid later.
+// queueMessage queues the dispatch of a copy of e, which is valid only during the call.
 //
-//go:noinline // most streams have no listener, and their stacks no room for its frame
+//go:noinline // otherwise it would enlarge the stacks of streams without listeners
 func (s *eventSource) queueMessage(post func(func() error), at time.Time, e *eventstream.Event) {
 	kind := "message"
 	if len(e.Name) > 0 {
@@ -91,9 +92,8 @@ func (s *eventSource) queueMessage(post func(func() error), at time.Time, e *eve
 	})
 }
 
-// hasClosed posts the change of state and the error event that follow the end of an
-// attempt or stream (section 9.2.3: reestablish, or fail, the connection). After
-// close() there is neither.
+// closed queues the change of state and the error event after the end of an attempt or a stream (section 9.2.3:
+// reestablish, or fail, the connection). After close() there is neither.
 func (s *eventSource) closed(at time.Time, c sseclient.Close) {
 	s.post(func() error {
 		if s.ready == stateClosed {

@@ -6,17 +6,18 @@ import (
 	"github.com/grafana/sobek"
 )
 
-// A property is one that a script added to its EventSource, as in source.room = id.
+// A property is a property that a script added to its EventSource, as in source.room = id.
 type property struct {
 	name  string
 	value sobek.Value
 }
 
-// An eventSource is the handler of its own JavaScript object, which has the properties that a script adds. Attributes and methods are
-// on the prototype. This costs 56 bytes per source, an ordinary object that points to a Go value 800.
+// An eventSource is the handler of its JavaScript object, which has the properties that a script adds. Attributes and
+// methods are on the prototype. This uses 56 bytes per source; an ordinary object that points to a Go value would use
+// 800.
 var _ sobek.DynamicObject = (*eventSource)(nil)
 
-// Get returns a property; nil sends sobek to the prototype.
+// Get returns a property. If it returns nil, sobek continues with the prototype.
 func (s *eventSource) Get(name string) sobek.Value {
 	if i := s.find(name); i >= 0 {
 		return s.properties[i].value
@@ -45,7 +46,7 @@ func (s *eventSource) Delete(name string) bool {
 	return true
 }
 
-// Keys lists the properties in the order in which the script added them.
+// Keys returns the properties in the order in which the script added them.
 func (s *eventSource) Keys() []string {
 	names := make([]string, len(s.properties))
 	for i, p := range s.properties {

@@ -314,8 +314,8 @@ func TestSecondRequestFunctionThrows(t *testing.T) {
 	t.Parallel()
 	for script, want := range map[string]string{
 		`{ url: "/", body: () => { throw new Error("no body"); } }`: "no body",
-		`{ url: () => 5 }`: "option then: url: the function returned 5, no string",
-		`{ url: "/", headers: { A: () => undefined } }`: "option then: A: the function returned undefined, no string",
+		`{ url: () => 5 }`: "option then: url: the function must return a string, got 5",
+		`{ url: "/", headers: { A: () => undefined } }`: "option then: A: the function must return a string, got undefined",
 	} {
 		b, v, rec := newBucket(), newVU(t), &answers{}
 		v.set("ledger", rec)
@@ -331,7 +331,7 @@ func TestThenArguments(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)
 	for script, want := range map[string]string{
-		`5`:                                    "option then: 5 is no object with a url",
+		`5`:                                    "option then: must be an object with a url, got 5",
 		`{}`:                                   "option then: url is missing",
 		`{ url: 5 }`:                           "option then: url: 5 is neither a string nor a function",
 		`{ url: "{first.ID}" }`:                `option then: url: unknown placeholder "{first.ID}"`,
@@ -344,7 +344,7 @@ func TestThenArguments(t *testing.T) {
 		`{ url: "/", timeout: "soon" }`:        "option then: timeout: soon is neither",
 		`{ url: "/", headers: { "a b": "" } }`: `option then: headers: invalid header name "a b"`,
 		`{ url: "/", headers: { a: 5 } }`:      "option then: headers: a: 5 is neither",
-		`{ url: "/", header: {} }`:             "option then: header: unknown: there are method, url,",
+		`{ url: "/", header: {} }`:             "option then: header: unknown property; use method, url,",
 	} {
 		_, err := v.VU.Runtime().RunString(`new EventSource("http://h/", { then: ` + script + ` })`)
 		require.ErrorContains(t, err, want, script)

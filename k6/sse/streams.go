@@ -14,7 +14,7 @@ import (
 // An Opener opens event streams in Go for one virtual user, with the metrics of an EventSource.
 type Opener struct{ m *module }
 
-// NewOpener returns an Opener. It belongs into the init context, where metrics are registered.
+// NewOpener returns an Opener. It registers metrics, so it must be called in the init context.
 func NewOpener(vu modules.VU) *Opener {
 	return &Opener{&module{vu: vu, metrics: registerMetrics(vu)}}
 }
@@ -22,14 +22,14 @@ func NewOpener(vu modules.VU) *Opener {
 // Exports returns EventSource and open for the script of the virtual user.
 func (o *Opener) Exports() map[string]any { return o.m.Exports().Named }
 
-// Streams are event streams of one iteration with the same options. The iteration lasts until Over.
+// A Streams is a set of event streams of one iteration with the same options. The iteration does not end before OnEnd.
 type Streams struct {
 	session *session
 	opts    sseclient.Options
 	tags    metrics.TagsAndMeta
 }
 
-// Streams returns a set of streams: name and method are their tags. On the event loop.
+// Streams returns a set of streams with the tags name and method. It must be called on the event loop.
 func (o *Opener) Streams(name, method string, options sseclient.Options) *Streams {
 	state := network.State(o.m.vu, importPath)
 	g := &Streams{session: o.m.currentSession(), opts: options, tags: state.Tags.GetCurrentValues()}
@@ -40,20 +40,21 @@ func (o *Opener) Streams(name, method string, options sseclient.Options) *Stream
 	return g
 }
 
-// OnEnd lets the iteration end, once each stream has, and calls then on the event loop. From any goroutine.
+// OnEnd allows the iteration to end after the streams, and then calls callback on the event loop. Any goroutine may
+// call it.
 func (g *Streams) OnEnd(callback func() error) {
 	g.session.queue(callback)
 	g.session.release()
 }
 
-// OnLoop runs a function on the event loop. An error of it ends the iteration. From any goroutine, before Over.
+// OnLoop runs a function on the event loop. Its error ends the iteration. Any goroutine may call OnLoop before OnEnd.
 func (g *Streams) OnLoop(f func() error) { g.session.queue(f) }
 
-// Push queues samples of the iteration for k6. It does not wait. From any goroutine, before Over.
+// Push queues samples for k6. It does not wait. Any goroutine may call it before OnEnd.
 func (g *Streams) Push(samples ...metrics.Sample) { g.session.push(samples...) }
 
-// Renew calls ask on the event loop, and then proceed with its error, which may be one that a script threw. It does not ask for a
-// stream that was stopped.
+// Renew calls ask on the event loop, and then proceed with its error, which may be one that a script threw. For a
+// stopped stream it does not call ask.
 func (g *Streams) Renew(s *sseclient.Stream, proceed func(error), ask func() error) {
 	g.session.queue(func() error {
 		if s.Stopped() {
@@ -64,7 +65,7 @@ func (g *Streams) Renew(s *sseclient.Stream, proceed func(error), ask func() err
 	})
 }
 
-// Add makes a stream. The caller opens it.
+// Add returns a new stream. The caller opens it.
 func (g *Streams) Add(on sseclient.Callbacks) *sseclient.Stream {
 	g.session.measure(&g.tags, &on)
 	return g.session.Add(&g.opts, on)

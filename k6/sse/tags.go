@@ -12,9 +12,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// describeRequest sets the tags known before the dial. url and name never hold the
-// query, fragment or credentials of a URL, where ids live. As everywhere in k6, a
-// name given by the user stands in for both.
+// describeRequest sets the tags that are known before the dial. The tags url and name do not contain the query,
+// fragment or credentials of a URL, which may contain ids. As everywhere in k6, a name that the user sets replaces
+// both.
 func describeRequest(tm *metrics.TagsAndMeta, enabled *metrics.SystemTagSet, u *url.URL, method string) {
 	name, hasName := tm.Tags.Get(metrics.TagName.String())
 	if !hasName {

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// firstEvent is the event that a second request is made from.
+// A firstEvent is the event that provides values for a second request.
 type firstEvent struct {
-	ID   string `js:"id"`   // the last event ID after it
-	Name string `js:"name"` // "" where it has none
+	ID   string `js:"id"`   // the last event ID after the event
+	Name string `js:"name"` // "" if it has none
 	Data string `js:"data"`
 }
 
@@ -25,7 +25,7 @@ type template struct {
 
 const placeholder = "{first."
 
-// parseTemplate refuses a placeholder that nothing fills.
+// parseTemplate parses a template. It returns an error for an unknown placeholder.
 func parseTemplate(text string) (*template, error) {
 	t := &template{}
 	for {
@@ -37,7 +37,7 @@ func parseTemplate(text string) (*template, error) {
 		name, rest, closed := strings.Cut(after, "}")
 		field := fieldOf(name)
 		if !closed || field == nil {
-			return nil, fmt.Errorf("unknown placeholder %.40q: there are {first.id}, {first.name} and {first.data}", placeholder+after)
+			return nil, fmt.Errorf("unknown placeholder %.40q; use {first.id}, {first.name} or {first.data}", placeholder+after)
 		}
 		t.before, t.fields, text = append(t.before, before), append(t.fields, field), rest
 	}
@@ -56,12 +56,12 @@ func fieldOf(name string) func(*firstEvent) string {
 	}
 }
 
-// isPlaceholder reports whether the template is a placeholder and nothing else.
+// isPlaceholder reports whether the template consists of a single placeholder.
 func (t *template) isPlaceholder() bool {
 	return len(t.fields) == 1 && t.before[0] == "" && t.rest == ""
 }
 
-// fill returns the text with the parts of an event, each escaped.
+// fill returns the text with escaped values of an event.
 func (t *template) fill(e *firstEvent, escape func(string) string) string {
 	var b strings.Builder
 	for i, field := range t.fields {
@@ -72,27 +72,27 @@ func (t *template) fill(e *firstEvent, escape func(string) string) string {
 	return b.String()
 }
 
-// asIs escapes nothing: for headers, and for bodies of an unknown type.
-func asIs(s string) string { return s }
+// noEscape returns s unchanged, for headers and for bodies of an unknown type.
+func noEscape(s string) string { return s }
 
-// inURL escapes a value as encodeURIComponent does, so that it stays within its path segment or query parameter.
-func inURL(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
+// escapeURL escapes a value as encodeURIComponent does, so that it stays within its path segment or query parameter.
+func escapeURL(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
 
-// inJSON escapes a value for a place between quotes.
-func inJSON(s string) string {
-	quoted, _ := json.Marshal(s) // never fails on a string
+// escapeJSON escapes a value for a JSON string.
+func escapeJSON(s string) string {
+	quoted, _ := json.Marshal(s) // does not fail for a string
 	return string(quoted[1 : len(quoted)-1])
 }
 
-// escapeFor returns the escape of values in a body of a media type.
+// escapeFor returns the escape function for values in a body of a media type.
 func escapeFor(contentType string) func(string) string {
 	media, _, _ := mime.ParseMediaType(contentType)
 	switch {
 	case media == "application/json" || strings.HasSuffix(media, "+json"):
-		return inJSON
+		return escapeJSON
 	case media == "application/x-www-form-urlencoded":
-		return inURL
+		return escapeURL
 	default:
-		return asIs
+		return noEscape
 	}
 }

@@ -44,16 +44,16 @@ func FuzzTemplate(f *testing.F) {
 			return template.fill(e, escape)
 		}
 		var got struct{ ID, Name, Data string }
-		require.NoError(t, json.Unmarshal([]byte(fill(`{"id":"{first.id}","name":"{first.name}","data":"{first.data}"}`, inJSON)), &got))
+		require.NoError(t, json.Unmarshal([]byte(fill(`{"id":"{first.id}","name":"{first.name}","data":"{first.data}"}`, escapeJSON)), &got))
 		require.Equal(t, strings.ToValidUTF8(data, "\uFFFD") == data, got.Data == data)
-		form, err := url.ParseQuery(fill("a={first.id}&b={first.name}&c={first.data}", inURL))
+		form, err := url.ParseQuery(fill("a={first.id}&b={first.name}&c={first.data}", escapeURL))
 		require.NoError(t, err)
 		require.Equal(t, url.Values{"a": {id}, "b": {name}, "c": {data}}, form)
-		u, err := url.Parse("http://h" + fill("/x/{first.id}?q={first.data}", inURL))
+		u, err := url.Parse("http://h" + fill("/x/{first.id}?q={first.data}", escapeURL))
 		require.NoError(t, err)
 		require.Equal(t, "/x/"+id, u.Path)
 		require.Equal(t, data, u.Query().Get("q"))
-		require.Equal(t, id+name+data, fill("{first.id}{first.name}{first.data}", asIs))
+		require.Equal(t, id+name+data, fill("{first.id}{first.name}{first.data}", noEscape))
 	})
 }
 
@@ -69,7 +69,7 @@ func FuzzParseTemplate(f *testing.F) {
 			return
 		}
 		want := strings.NewReplacer("{first.id}", "1", "{first.name}", "2", "{first.data}", "3").Replace(text)
-		require.Equal(t, want, template.fill(&firstEvent{ID: "1", Name: "2", Data: "3"}, asIs))
+		require.Equal(t, want, template.fill(&firstEvent{ID: "1", Name: "2", Data: "3"}, noEscape))
 		require.Equal(t, strings.Count(text, placeholder), len(template.fields))
 	})
 }

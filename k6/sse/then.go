@@ -14,19 +14,19 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// secondRequest is the option `then`: a request that each stream sends after its first event, for services that send events only
-// then.
+// A secondRequest is the option `then`: a request that each stream sends after its first event. Some services send
+// further events only after that.
 type secondRequest struct {
 	method string
 	url    *text
 	header []headerText
 	body   *text
-	event  string // name of the event that it waits for; "": the first one of any name
+	event  string // name of the event before the request; "": the first event with any name
 	ok     []int  // accepted statuses; empty: 200 to 299
 	inGo   secondRequester
 }
 
-// A secondRequester makes the second request in Go, in place of all the others: a value that k6/x/soak returns.
+// A secondRequester makes the second request in Go. k6/x/soak returns such a value.
 type secondRequester interface {
 	FollowUp(e *eventstream.Event, f *sseclient.FollowUp) bool
 }
@@ -42,11 +42,11 @@ type headerText struct {
 	value *text
 }
 
-// parseThen reads the option. Its errors name the member.
+// parseThen parses the option.
 func parseThen(rt *sobek.Runtime, v sobek.Value, timeout *time.Duration) (*secondRequest, error) {
 	obj, ok := v.(*sobek.Object)
 	if !ok {
-		return nil, fmt.Errorf("%s is no object with a url", v)
+		return nil, fmt.Errorf("must be an object with a url, got %s", v)
 	}
 	if inGo, ok := obj.Export().(secondRequester); ok {
 		return &secondRequest{inGo: inGo}, nil
@@ -88,7 +88,7 @@ func (o *secondRequest) set(rt *sobek.Runtime, name string, v sobek.Value) (err 
 	case "ok":
 		o.ok, err = parseStatuses(rt, v)
 	default:
-		return errors.New("unknown: there are method, url, headers, body, event, ok and timeout")
+		return errors.New("unknown property; use method, url, headers, body, event, ok or timeout")
 	}
 	return err
 }
@@ -138,7 +138,7 @@ func parseStatuses(rt *sobek.Runtime, v sobek.Value) (out []int, err error) {
 // literal returns a text without placeholders.
 func literal(s string) *text { return &text{template: &template{rest: s}} }
 
-// awaits reports whether it waits for an event of this name.
+// awaits reports whether the request follows an event with this name.
 func (o *secondRequest) awaits(name []byte) bool { return o.event == "" || o.event == string(name) }
 
 // texts returns all parts of the request.
@@ -153,14 +153,14 @@ func (o *secondRequest) texts() []*text {
 	return all
 }
 
-// needsJS reports whether a part is a function: it runs on the event loop.
+// needsJS reports whether a part is a function, which must run on the event loop.
 func (o *secondRequest) needsJS() bool {
 	return slices.ContainsFunc(o.texts(), func(t *text) bool { return t.fn != nil })
 }
 
-// withFunctionsCalled returns the same with what the functions make of an event in their place. An
-// exception of one is returned. On the event loop.
-func (o *secondRequest) withFunctionsCalled(rt *sobek.Runtime, e *firstEvent) (*secondRequest, error) {
+// evaluate returns a copy with the results of the functions for an event, or the exception of a function. It runs on
+// the event loop.
+func (o *secondRequest) evaluate(rt *sobek.Runtime, e *firstEvent) (*secondRequest, error) {
 	done := *o
 	done.header = slices.Clone(o.header)
 	var err error
@@ -174,7 +174,7 @@ func (o *secondRequest) withFunctionsCalled(rt *sobek.Runtime, e *firstEvent) (*
 		}
 		s, ok := v.Export().(string)
 		if !ok {
-			err = fmt.Errorf("EventSource: option then: %s: the function returned %s, no string", field, v)
+			err = fmt.Errorf("EventSource: option then: %s: the function must return a string, got %s", field, v)
 		}
 		return literal(s)
 	}
@@ -188,17 +188,17 @@ func (o *secondRequest) withFunctionsCalled(rt *sobek.Runtime, e *firstEvent) (*
 
 // fill returns the request for an event.
 func (o *secondRequest) fill(e *firstEvent) *sseclient.SecondRequest {
-	escape := inURL
+	escape := escapeURL
 	byService := o.url.template.isPlaceholder()
 	if byService {
-		escape = asIs
+		escape = noEscape
 	}
 	r := &sseclient.SecondRequest{Method: o.method, URL: o.url.template.fill(e, escape), Header: make(http.Header), ByService: byService}
 	if len(o.ok) > 0 {
 		r.OK = func(status int) bool { return slices.Contains(o.ok, status) }
 	}
 	for _, h := range o.header {
-		r.Header.Set(h.name, h.value.template.fill(e, asIs))
+		r.Header.Set(h.name, h.value.template.fill(e, noEscape))
 	}
 	if o.body != nil {
 		r.Body = o.body.template.fill(e, escapeFor(r.Header.Get("Content-Type")))
@@ -206,7 +206,7 @@ func (o *secondRequest) fill(e *firstEvent) *sseclient.SecondRequest {
 	return r
 }
 
-// followUp prepares the second request of a stream from its first event, on the event loop if a part of it is a
+// followUp prepares the second request of a stream after its first event, on the event loop if a part of it is a
 // function.
 func (s *eventSource) followUp(e *eventstream.Event, f *sseclient.FollowUp) bool {
 	second := s.opts.secondRequest
@@ -222,7 +222,7 @@ func (s *eventSource) followUp(e *eventstream.Event, f *sseclient.FollowUp) bool
 		if s.ready == stateClosed || s.session.Interrupted() || !f.Pending() {
 			return nil
 		}
-		request, err := second.withFunctionsCalled(s.session.m.vu.Runtime(), first)
+		request, err := second.evaluate(s.session.m.vu.Runtime(), first)
 		if err == nil {
 			f.Send(request.fill(first), nil)
 		}
