@@ -8,22 +8,22 @@ import (
 	"go.k6.io/k6/v2/lib"
 )
 
-// arrivals are the requests of an open model, or their numbers in a closed one. The runners of a run have the same arrivals, and each
-// takes those of its segment. They are safe for concurrent use.
+// An arrivals value generates the requests of an open model, or only their numbers in a closed model. All runners of
+// a run generate the same arrivals, and each uses those of its segment. It is safe for concurrent use.
 type arrivals struct {
-	mu      sync.Mutex
-	index   *lib.SegmentedIndex
-	rate    float64    // per second, over all runners
-	random  *rand.Rand // of a Poisson process; nil: at a constant rate
-	count   int64      // arrivals drawn so far
-	drawnAt float64    // seconds from the start to the last one of these
+	mu       sync.Mutex
+	index    *lib.SegmentedIndex
+	rate     float64    // per second, over all runners
+	random   *rand.Rand // of a Poisson process; nil: at a constant rate
+	count    int64      // arrivals generated so far
+	lastDraw float64    // seconds from the start to the last of these
 }
 
 // newArrivals returns the arrivals of a segment.
 func newArrivals(tuple *lib.ExecutionTuple, rate float64, poisson bool, seed uint64) *arrivals {
 	a := &arrivals{index: lib.NewSegmentedIndex(tuple), rate: rate}
 	if poisson {
-		a.random = rand.New(rand.NewPCG(seed, 0)) // #nosec G404 -- the same for every runner
+		a.random = rand.New(rand.NewPCG(seed, 0)) // #nosec G404 -- equal for every runner
 	}
 	return a
 }
@@ -41,7 +41,7 @@ func (a *arrivals) next() (n int64, after time.Duration) {
 		return n, after
 	}
 	for ; a.count <= n; a.count++ {
-		a.drawnAt += a.random.ExpFloat64() / a.rate
+		a.lastDraw += a.random.ExpFloat64() / a.rate
 	}
-	return n, time.Duration(a.drawnAt * float64(time.Second))
+	return n, time.Duration(a.lastDraw * float64(time.Second))
 }

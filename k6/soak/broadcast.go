@@ -18,31 +18,31 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// broadcastOptions describe a request that has the service send a message to all streams; soak.d.ts documents them.
+// A broadcastOptions describes a request that makes the service send a message to all streams. soak.d.ts documents it.
 type broadcastOptions struct {
 	URL     string            `js:"url"`
 	Headers map[string]string `js:"headers"`
 	Event   string            `js:"event"`
-	KB      int               `js:"kb"`     // of each message; 0: it is short
-	Within  float64           `js:"within"` // ms for its delivery
+	KB      int               `js:"kb"`     // size of each message; 0: short
+	Within  float64           `js:"within"` // time limit of a delivery in ms
 }
 
 // Metrics of the broadcasts of steps.
 const (
-	fanoutLatency      = "fanout_latency"       // the service's timestamp to the receipt: of each delivery,
-	fanoutLast         = "fanout_last"          // and of the last one of each broadcast
-	fanoutSinceRequest = "fanout_since_request" // from the start of the request to the receipt, by the clock of this machine alone
-	fanoutPost         = "fanout_post"          // until the service answered
+	fanoutLatency      = "fanout_latency"       // from the timestamp of the service to each delivery
+	fanoutLast         = "fanout_last"          // the same, for the last delivery of each broadcast
+	fanoutSinceRequest = "fanout_since_request" // from the start of the request to each delivery, by the clock of this machine
+	fanoutPost         = "fanout_post"          // from the request to the response
 	fanoutDue          = "fanout_due"
-	fanoutArrived      = "fanout_arrived" // deliveries in time, one of each subscriber
+	fanoutArrived      = "fanout_arrived" // deliveries in time, at most one per subscriber
 	fanoutDuplicated   = "fanout_twice"
-	fanoutOverdue      = "fanout_overdue"
+	fanoutLate         = "fanout_overdue"
 	fanoutUntimed      = "fanout_untimed" // deliveries without a valid timestamp
-	fanoutUnexplained  = "fanout_strange" // deliveries that no request of this run explains
-	fanoutShort        = "fanout_short"   // broadcasts that the service did not put on every stream, by its own account
+	fanoutUnexplained  = "fanout_strange" // deliveries without a request of this run
+	fanoutShort        = "fanout_short"   // broadcasts that, by the service's response, did not reach every stream
 )
 
-// A broadcaster sends broadcasts, and counts their deliveries.
+// A broadcaster sends broadcasts and counts their deliveries.
 type broadcaster struct {
 	broadcastOptions
 	h       *holding
@@ -51,25 +51,25 @@ type broadcaster struct {
 
 	mu          sync.Mutex
 	subscribers []*subscriber // by the index of their streams
-	sent        []*broadcast  // the one with the number 1 is the first
+	sent        []*broadcast  // numbered from 1
 }
 
 // A subscriber counts the broadcasts that arrived on one stream.
 type subscriber struct {
 	index      int
-	last       int // number
-	received   int // in order, each once
-	duplicates int // the others
+	last       int // number of the last broadcast
+	received   int // broadcasts in order, each once
+	duplicates int // other deliveries
 }
 
 // A broadcast is one message to all streams that are open when it is sent.
 type broadcast struct {
 	tags        metrics.TagsAndMeta
 	publishedAt time.Time
-	received    []bool // by the index of the subscriber
+	received    []bool // by index of the subscriber
 	missing     int
 	latest      time.Duration
-	expired     bool // its time is up
+	expired     bool // the time limit has passed
 	complete    chan struct{}
 }
 
@@ -81,7 +81,7 @@ func newBroadcaster(h *holding, o broadcastOptions) *broadcaster {
 	}
 }
 
-// subscribe returns the listener of the stream with an index, which the next call of subscribe increments.
+// subscribe returns the listener of a stream. index must count up from 0.
 func (b *broadcaster) subscribe(index int) func(time.Time, *service.Block) {
 	s := &subscriber{index: index}
 	b.mu.Lock()
@@ -114,13 +114,13 @@ func (b *broadcaster) arrive(s *subscriber, at time.Time, block *service.Block) 
 	case duplicate:
 		b.sample(fanoutDuplicated, sent.tags, at, 1)
 	case sent.expired:
-		b.sample(fanoutOverdue, sent.tags, at, 1)
+		b.sample(fanoutLate, sent.tags, at, 1)
 	default:
 		b.deliver(sent, at, block.Comment)
 	}
 }
 
-// deliver counts a delivery in time, whose event has a comment with the time of sending.
+// deliver counts a delivery in time. comment may contain the time at which the service sent it.
 func (b *broadcaster) deliver(sent *broadcast, at time.Time, comment []byte) {
 	b.sample(fanoutSinceRequest, sent.tags, at, metrics.D(max(at.Sub(sent.publishedAt), 0)))
 	if us, ok := sentAt(comment); ok && at.UnixMicro() >= us {
@@ -135,14 +135,14 @@ func (b *broadcaster) deliver(sent *broadcast, at time.Time, comment []byte) {
 	}
 }
 
-// sample adds a sample of the broadcasts of steps. Those of other calls of hold have none.
+// sample adds a sample of a broadcast of a step. Other calls of hold have no such samples.
 func (b *broadcaster) sample(name string, tags metrics.TagsAndMeta, at time.Time, value float64) {
 	if b.h.Steps != nil {
 		b.h.sample(name, tags, at, value)
 	}
 }
 
-// find returns the broadcast that data is, and its number; nil for other data.
+// find returns the broadcast with the given data and its number, nil for other data.
 func (b *broadcaster) find(data []byte) (n int, sent *broadcast) {
 	words := bytes.SplitN(data, []byte(" "), 3)
 	if len(words) != 3 || string(words[0]) != b.run || len(words[2]) != len(b.padding) {
@@ -169,11 +169,11 @@ func sentAt(comment []byte) (us int64, ok bool) {
 	return us, err == nil
 }
 
-// send sends a broadcast, and returns it with the answer of the service, which is nil if none came.
+// send sends a broadcast and returns it with the response of the service, nil without one.
 func (b *broadcaster) send(tags metrics.TagsAndMeta, response httpext.ResponseType) (*broadcast, *httpext.Response) {
 	b.mu.Lock()
-	wanted := len(b.subscribers)
-	sent := &broadcast{tags: tags, publishedAt: time.Now(), received: make([]bool, wanted), missing: wanted, complete: make(chan struct{})}
+	n := len(b.subscribers)
+	sent := &broadcast{tags: tags, publishedAt: time.Now(), received: make([]bool, n), missing: n, complete: make(chan struct{})}
 	b.sent = append(b.sent, sent)
 	r := sseclient.Request{URL: b.URL, Method: http.MethodPost, Header: http.Header{}, Body: fmt.Sprintf("%s %d %s", b.run, len(b.sent), b.padding)}
 	b.mu.Unlock()
@@ -188,7 +188,7 @@ func (b *broadcaster) send(tags metrics.TagsAndMeta, response httpext.ResponseTy
 	return sent, answer
 }
 
-// measure sends a broadcast, and waits until it is on every stream, or its time is up.
+// measure sends a broadcast and waits until it has reached every stream, or until its time limit.
 func (b *broadcaster) measure(tags metrics.TagsAndMeta) {
 	h, timeout := b.h, time.After(milli(b.Within))
 	h.sample(fanoutDue, tags, time.Now(), float64(len(b.subscribers)))
@@ -196,7 +196,7 @@ func (b *broadcaster) measure(tags metrics.TagsAndMeta) {
 	if answer != nil {
 		h.sample(fanoutPost, tags, time.Now(), answer.Timings.Duration)
 	}
-	if delivered(answer) != len(sent.received) {
+	if deliveredStreams(answer) != len(sent.received) {
 		h.sample(fanoutShort, tags, time.Now(), 1)
 	}
 	select {
@@ -214,14 +214,15 @@ func (b *broadcaster) measure(tags metrics.TagsAndMeta) {
 	}
 }
 
-// delivered returns the number of streams that the service put a broadcast on, by its answer; -1 if it does not say.
-func delivered(answer *httpext.Response) int {
-	var says struct{ Delivered *int }
+// deliveredStreams returns the number of streams in the response to a broadcast, -1 if the response does not contain
+// it.
+func deliveredStreams(answer *httpext.Response) int {
+	var result struct{ Delivered *int }
 	if answer == nil || answer.Status != http.StatusOK {
 		return -1
 	}
-	if text, ok := answer.Body.(string); !ok || json.Unmarshal([]byte(text), &says) != nil || says.Delivered == nil {
+	if text, ok := answer.Body.(string); !ok || json.Unmarshal([]byte(text), &result) != nil || result.Delivered == nil {
 		return -1
 	}
-	return *says.Delivered
+	return *result.Delivered
 }

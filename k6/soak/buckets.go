@@ -10,20 +10,20 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A bucketMetric counts durations: those of at most `le` seconds, as Prometheus has its histograms, so that the counters of all
-// runners add up. They are read off the histogram that there is, and cost nothing per message.
+// A bucketMetric counts durations of at most `le` seconds, like a Prometheus histogram, so that the counters of all
+// runners can be added. The counts are derived from an existing histogram, without a cost per message.
 type bucketMetric struct {
 	name   string
-	bounds []time.Duration // upper bounds of buckets but the last, which has none
+	bounds []time.Duration // upper bounds of all buckets except the last, which has none
 }
 
-// One bound is LATE_MS by default.
+// latenessBuckets includes the default of LATE_MS as a bound.
 var latenessBuckets = bucketMetric{"soak_lateness_bucket", []time.Duration{
 	time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond,
 	250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2500 * time.Millisecond, 5 * time.Second,
 }}
 
-// bucketsOf are samples of what the buckets grew by.
+// bucketsOf returns samples of the growth of the buckets since the last call.
 func (p *telemetry) bucketsOf(m *bucketMetric, durations *shard.Histogram, tags *metrics.TagSet) (out metrics.Samples) {
 	now, atMost := time.Now(), 0.
 	reported := p.buckets[m.name]

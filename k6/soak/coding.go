@@ -7,36 +7,37 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// coded finds out of a compressed stream which of its messages came together, though one is due per interval: what compresses
-// them held them up until it had enough. It is nil for a stream that is not compressed.
-type coded struct {
+// A codedStream detects messages of a compressed stream that arrive together, although one is due per interval. The
+// compressor has then delayed them until its buffer was full. It is nil for a stream that is not compressed.
+type codedStream struct {
 	coding      string
-	last        time.Time // when the last message came
+	last        time.Time // arrival of the last message
 	burst       int       // number of messages that arrived together with it
-	reconnected bool      // the stream continues another one
-	expected    bool      // the messages of the present burst were not stored for a client that was disconnected
+	reconnected bool      // the stream follows another one of the same client
+	countsBurst bool      // the current burst is not a replay for a client that was disconnected
 }
 
-// beginCoded begins a compressed stream.
-func (o *observer) beginCoded(coding string) {
-	if !o.excluded { // what the script does to a stream may make messages come together
+// startCoding notes that a stream is compressed.
+func (o *observer) startCoding(coding string) {
+	if !o.excluded { // an action of the script may make messages arrive together
 		rare := o.writableRareState()
-		rare.coded = &coded{coding: coding, reconnected: rare.coded != nil}
+		rare.coding = &codedStream{coding: coding, reconnected: rare.coding != nil}
 	}
-	o.recorder.coded(coding, func(sum *shard.Coding) { sum.Streams++ })
+	o.recorder.changeCoding(coding, func(sum *shard.Coding) { sum.Streams++ })
 }
 
-// message notes a message; first is how long after the headers it came where it is the first, else negative.
-func (c *coded) message(r *recorder, at time.Time, first time.Duration) {
-	r.coded(c.coding, func(sum *shard.Coding) {
+// message notes a message. first is the time since the headers for the first message of a stream, and negative for
+// others.
+func (c *codedStream) message(r *recorder, at time.Time, first time.Duration) {
+	r.changeCoding(c.coding, func(sum *shard.Coding) {
 		interval := r.config.Interval
 		sum.Messages++
 		switch {
 		case first >= 0:
-			c.burst, c.expected = 1, !c.reconnected && first > interval*3/2
+			c.burst, c.countsBurst = 1, !c.reconnected && first > interval*3/2
 		case at.Sub(c.last) >= interval/50: // as ledger.inBurst
-			c.burst, c.expected = 1, true
-		case c.expected:
+			c.burst, c.countsBurst = 1, true
+		case c.countsBurst:
 			if c.burst++; c.burst == 2 {
 				sum.Bursts++
 				sum.Together++
@@ -47,8 +48,8 @@ func (c *coded) message(r *recorder, at time.Time, first time.Duration) {
 	})
 }
 
-// coded changes the sum of a coding.
-func (t *tally) coded(coding string, change func(sum *shard.Coding)) {
+// codedStream changes the sum of a coding.
+func (t *tally) changeCoding(coding string, change func(sum *shard.Coding)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	i := slices.IndexFunc(t.streams.codings, func(c shard.Coding) bool { return c.Name == coding })

@@ -17,40 +17,39 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// controlSilence is after how long a silent stream of the control group is given up, and controlConnect how long one may
-// take to open.
+// controlSilence is the idle timeout of a stream of the control group, and controlConnect its connect timeout.
 const (
 	controlSilence = 30 * time.Second
 	controlConnect = 10 * time.Second
 )
 
-// A controlGroup holds a few streams to a reference target, for as long as the run lasts. What is late on them is not the
-// service's fault. They are no connections of the run: nothing but this counts them.
+// A controlGroup keeps a few streams to a reference target open during the run. The service does not cause delays on
+// them. They do not count as connections of the run.
 type controlGroup struct {
-	url     string
-	limit   time.Duration // of lateness
-	started time.Time
-	client  *sseclient.Group
-	stop    context.CancelFunc
-	ended   sync.WaitGroup
+	url        string
+	limit      time.Duration // of lateness
+	started    time.Time
+	client     *sseclient.Group
+	stop       context.CancelFunc
+	goroutines sync.WaitGroup
 
-	mu      sync.Mutex
-	total   shard.Control       // its counts are those of the buckets that are over
-	present shard.ControlCounts // of the present bucket
-	recent  *time.Duration      // longest lateness since it was last published; nil: no event came
-	streams []*controlStream
+	mu          sync.Mutex
+	total       shard.Control       // of the buckets that have ended
+	bucket      shard.ControlCounts // of the current bucket
+	maxLateness *time.Duration      // since it was last published; nil: no event arrived
+	streams     []*controlStream
 }
 
-// A controlStream is a stream of the control group, opened again whenever it ends.
+// A controlStream is a stream of the control group that reopens whenever it ends.
 type controlStream struct {
 	group   *controlGroup
-	place   time.Duration   // when in a second it opens: the events of all are spread over the second
-	account control.Account // of the present stream
-	redial  chan struct{}   // it has ended
+	offset  time.Duration   // within a second at which it opens, so that the events of all streams are spread
+	account control.Account // of the current stream
+	redial  chan struct{}   // has a value when the stream has ended
 }
 
-// newControlGroup opens the control group that the environment asks for; nil where it asks for none. Not every script
-// states a plan.
+// newControlGroup opens the control group that the environment defines, nil if it defines none. It does not depend on
+// the plan, because not every script has one.
 func newControlGroup(environment map[string]string, late time.Duration) (*controlGroup, error) {
 	source, err := plan.SourceOf(func(name string) string { return environment[name] })
 	if err != nil {
@@ -76,9 +75,9 @@ func newControlGroup(environment map[string]string, late time.Duration) (*contro
 		total: shard.Control{URL: p.ControlURL, Streams: p.Control, LateMS: int(late.Milliseconds()), Remote: isRemote(p.ControlURL)},
 	}
 	for i := range p.Control {
-		s := &controlStream{group: g, place: time.Duration(i) * control.Interval / time.Duration(p.Control), redial: make(chan struct{}, 1)}
+		s := &controlStream{group: g, offset: time.Duration(i) * control.Interval / time.Duration(p.Control), redial: make(chan struct{}, 1)}
 		g.streams = append(g.streams, s)
-		g.ended.Go(func() { s.hold(ctx) })
+		g.goroutines.Go(func() { s.run(ctx) })
 	}
 	return g, nil
 }
@@ -107,8 +106,8 @@ func isRemote(rawURL string) bool {
 
 var controlOptions = sseclient.Options{ConnectTimeout: controlConnect, IdleTimeout: controlSilence}
 
-// hold opens the stream, and again a second after it has ended.
-func (s *controlStream) hold(ctx context.Context) {
+// run opens the stream, and reopens it after its end, until ctx ends.
+func (s *controlStream) run(ctx context.Context) {
 	on := sseclient.Callbacks{
 		Request: func() sseclient.Request { return sseclient.Request{URL: s.group.url} }, Connecting: s.connecting,
 		Opened: s.opened, Event: s.event, Closed: s.closed, Ended: func() { s.redial <- struct{}{} },
@@ -120,10 +119,10 @@ func (s *controlStream) hold(ctx context.Context) {
 	s.end()
 }
 
-// await waits for this stream's place in the next second; it returns false when ctx ends.
+// await waits for the offset of this stream in the next second. It returns false when ctx ends.
 func (s *controlStream) await(ctx context.Context) bool {
-	passed := time.Since(s.group.started) - s.place
-	timer := time.NewTimer(control.Interval - (passed+control.Interval)%control.Interval)
+	elapsed := time.Since(s.group.started) - s.offset
+	timer := time.NewTimer(control.Interval - (elapsed+control.Interval)%control.Interval)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -133,7 +132,7 @@ func (s *controlStream) await(ctx context.Context) bool {
 	}
 }
 
-// connecting records when the stream is requested.
+// connecting records the time of the request.
 func (s *controlStream) connecting(at time.Time) {
 	s.group.mu.Lock()
 	defer s.group.mu.Unlock()
@@ -164,7 +163,7 @@ func (s *controlStream) closed(_ time.Time, c sseclient.Close) {
 	}
 }
 
-// event is called by the goroutine that reads all streams.
+// event counts an event.
 func (s *controlStream) event(at time.Time, e *eventstream.Event) {
 	g := s.group
 	g.mu.Lock()
@@ -174,36 +173,36 @@ func (s *controlStream) event(at time.Time, e *eventstream.Event) {
 		return
 	}
 	g.total.Lost += arrival.Lost
-	g.present.Note(arrival.Late, arrival.Reference, g.limit)
-	if g.recent == nil || arrival.Late > *g.recent {
-		g.recent = &arrival.Late
+	g.bucket.Note(arrival.Late, arrival.Reference, g.limit)
+	if g.maxLateness == nil || arrival.Late > *g.maxLateness {
+		g.maxLateness = &arrival.Late
 	}
 }
 
-// latest returns the longest lateness since the last call; nil if no event came, or without a group.
-func (g *controlGroup) latest() *time.Duration {
+// takeMaxLateness returns the longest lateness since the last call, nil if no event arrived or g is nil.
+func (g *controlGroup) takeMaxLateness() *time.Duration {
 	if g == nil {
 		return nil
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	longest := g.recent
-	g.recent = nil
+	longest := g.maxLateness
+	g.maxLateness = nil
 	return longest
 }
 
-// end settles the messages that the present stream still expected.
+// end counts the messages that the ended stream still expected.
 func (s *controlStream) end() {
 	g := s.group
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := time.Now()
-	g.present.Expected += s.account.Due(now)
+	g.bucket.Expected += s.account.Due(now)
 	g.total.Lost += s.account.Missing(now, max(g.limit, control.Interval))
 	s.account = control.Account{}
 }
 
-// endBucket ends the present bucket and returns its counts; nil if there is no group.
+// endBucket ends the current bucket and returns its counts, nil if g is nil.
 func (g *controlGroup) endBucket(now time.Time) *shard.ControlCounts {
 	if g == nil {
 		return nil
@@ -211,15 +210,15 @@ func (g *controlGroup) endBucket(now time.Time) *shard.ControlCounts {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, s := range g.streams {
-		g.present.Expected += s.account.Due(now)
+		g.bucket.Expected += s.account.Due(now)
 	}
-	bucket := g.present
-	g.present = shard.ControlCounts{}
+	bucket := g.bucket
+	g.bucket = shard.ControlCounts{}
 	g.total.ControlCounts.Add(bucket)
 	return &bucket
 }
 
-// result returns the counts of the group up to the last bucket, nil without a group.
+// result returns the counts of the group up to the last bucket, nil if g is nil.
 func (g *controlGroup) result() *shard.Control {
 	if g == nil {
 		return nil
@@ -230,18 +229,18 @@ func (g *controlGroup) result() *shard.Control {
 	return &all
 }
 
-// close ends the group.
+// close closes the streams of the group.
 func (g *controlGroup) close() {
 	if g != nil {
 		g.stop()
-		g.ended.Wait()
+		g.goroutines.Wait()
 		g.client.Close()
 	}
 }
 
-// holdControl opens the control group of the run.
-func (r *recorder) holdControl(environment map[string]string) error {
-	plan := r.thePlan()
+// openControl opens the control group of the run.
+func (r *recorder) openControl(environment map[string]string) error {
+	plan := r.planCopy()
 	group, err := newControlGroup(environment, plan.LateLimit())
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,19 +12,19 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// cutKinds are the kinds of cuts, as EventSources make them.
+// cutKinds maps the kinds of cuts in a plan to those of the client.
 var cutKinds = map[string]sseclient.Cut{plan.CutFIN: sseclient.CutFIN, plan.CutRST: sseclient.CutRST, plan.CutHalf: sseclient.CutHalf, plan.CutPause: sseclient.CutPause}
 
-// A cutter disconnects streams of this runner at the planned times. It draws among the open streams that received a
-// message since their last cut. If there is none it waits for one, up to the end of the time for cuts. The ledgers
-// have the cuts that were made.
+// A cutter cuts streams of this runner at the planned times. It chooses at random among the open streams that
+// received a message since their last cut. If there is none, it waits until the end of the time for cuts. The ledgers
+// record the cuts.
 type cutter struct {
 	mu      sync.Mutex
-	streams []cuttable
+	streams []cutTarget
 }
 
-// A cuttable is a stream that can be disconnected.
-type cuttable struct {
+// A cutTarget is a stream that can be cut.
+type cutTarget struct {
 	observer *observer
 	stream   interface {
 		Cut(cutKind sseclient.Cut, pause time.Duration) bool
@@ -32,14 +32,14 @@ type cuttable struct {
 }
 
 // add adds a stream.
-func (c *cutter) add(s cuttable) {
+func (c *cutter) add(s cutTarget) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.streams = append(c.streams, s)
 }
 
-// cutOne disconnects one stream, drawn among those that can be cut; false if there is none.
-func (c *cutter) cutOne(random *rand.Rand, cutKind sseclient.Cut, pause time.Duration) bool {
+// cutRandom cuts a random stream. It returns false if no stream can be cut.
+func (c *cutter) cutRandom(random *rand.Rand, cutKind sseclient.Cut, pause time.Duration) bool {
 	c.mu.Lock()
 	all := c.streams
 	c.mu.Unlock()
@@ -55,12 +55,12 @@ func (c *cutter) cutOne(random *rand.Rand, cutKind sseclient.Cut, pause time.Dur
 	return false
 }
 
-// retryInterval is the wait of the cutter while no stream can be disconnected.
+// retryInterval is the time between two attempts of the cutter while no stream can be cut.
 const retryInterval = 20 * time.Millisecond
 
-// run makes the cuts of one runner: each of them once, in their order.
+// run makes the cuts of one runner in their order.
 func (c *cutter) run(ctx context.Context, p *plan.Plan, runner int, start time.Time) {
-	random := rand.New(rand.NewPCG(uint64(p.Seed), uint64(runner))) // #nosec G115 G404 -- the plan's seed repeats the cuts; no secret
+	random := rand.New(rand.NewPCG(uint64(p.Seed), uint64(runner))) // #nosec G115 G404 -- the seed of the plan makes cuts repeatable; not a secret
 	_, to := p.CutWindow()
 	for i, cut := range p.PlannedCuts() {
 		if i%max(p.Runners, 1) != runner-1 {
@@ -70,14 +70,14 @@ func (c *cutter) run(ctx context.Context, p *plan.Plan, runner int, start time.T
 			if !sleep(ctx, wait) || time.Since(start) > to+time.Second {
 				return
 			}
-			if c.cutOne(random, cutKinds[cut.Kind], p.Pause()) {
+			if c.cutRandom(random, cutKinds[cut.Kind], p.Pause()) {
 				break
 			}
 		}
 	}
 }
 
-// sleep returns false where ctx ended.
+// sleep waits for d. It returns false if ctx ends before.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(max(d, 0))
 	defer timer.Stop()
@@ -89,8 +89,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// startCutting starts the cutter of this runner, once, if the plan has cuts. The caller holds mu.
-func (r *recorder) startCutting(vu modules.VU, runner string) error {
+// startCutter starts the cutter of this runner, once, if the plan has cuts. The caller holds mu.
+func (r *recorder) startCutter(vu modules.VU, runner string) error {
 	if r.cutter != nil || !r.plan.Cuts() {
 		return nil
 	}
@@ -99,37 +99,37 @@ func (r *recorder) startCutting(vu modules.VU, runner string) error {
 		return err
 	}
 	r.cutter = new(cutter)
-	p := r.plan // does not change any more
+	p := r.plan // the plan does not change after the first stream
 	ctx, stop := context.WithCancel(context.Background())
-	r.stopCutting = stop
+	r.stopCutter = stop
 	go r.cutter.run(ctx, &p, index, time.Now())
 	return nil
 }
 
-// cuts reports whether the run cuts streams.
-func (r *recorder) cuts() bool {
+// hasCutter reports whether the run cuts streams.
+func (r *recorder) hasCutter() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.cutter != nil
 }
 
-// cuttable adds the stream to the cutter.
-func (o *observer) cuttable(s *sseclient.Stream) bool {
+// registerCut adds a stream to the cutter.
+func (o *observer) registerCut(s *sseclient.Stream) bool {
 	o.recorder.mu.Lock()
 	c := o.recorder.cutter
 	o.recorder.mu.Unlock()
-	c.add(cuttable{o, s})
+	c.add(cutTarget{o, s})
 	return true
 }
 
-// cut records that the stream was disconnected.
+// cut records a cut of the stream.
 func (o *observer) cut(at time.Time, cutKind sseclient.Cut) {
-	for kind, way := range cutKinds {
-		if way == cutKind {
-			o.ledger.Cut(o.recorder.instant(at), kind, cutKind == sseclient.CutPause)
+	for name, kind := range cutKinds {
+		if kind == cutKind {
+			o.ledger.Cut(o.recorder.instant(at), name, cutKind == sseclient.CutPause)
 		}
 	}
 }
 
-// resumed records that the stream is read again after a pause.
+// resumed records the end of a pause.
 func (o *observer) resumed(at time.Time, _ sseclient.Cut) { o.ledger.PauseOver(o.recorder.instant(at)) }

@@ -57,7 +57,7 @@ func cutRecorder(t *testing.T, streams int) (*recorder, []*fakeStream, plan.Plan
 	var all []*fakeStream
 	for range streams {
 		s := &fakeStream{o: newObserver(t, r, "d-0")}
-		r.cutter.add(cuttable{s.o, s})
+		r.cutter.add(cutTarget{s.o, s})
 		s.o.connecting(time.Now())
 		openStreams(s.o, time.Now())
 		all = append(all, s)
@@ -114,10 +114,11 @@ func TestCutterEnds(t *testing.T) {
 		require.Empty(t, s.cuts)
 	}
 	none := newObserver(t, planned(t), "d-1")
-	require.False(t, none.recorder.cuts(), "a run without cuts has no cutter")
+	require.False(t, none.recorder.hasCutter(), "a run without cuts has no cutter")
 }
 
-// How many streams k6 alone holds only its options say, so the plan does not know yet whether they are enough for the cuts.
+// How many streams k6 alone holds only its options say, so the plan does not know yet whether they are enough for the
+// cuts.
 func TestCutsWithoutPlannedConnections(t *testing.T) {
 	t.Parallel()
 	p := thePlan()

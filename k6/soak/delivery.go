@@ -19,9 +19,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard/store"
 )
 
-// How long a delivery may keep trying. The run does not begin before the first has succeeded. The last has
-// more time, since all data is lost without it; less if somebody interrupted the run and is waiting. A
-// checkpoint has until the next one may be due.
+// Time limits of deliveries, retries included. The run does not start before the first delivery has succeeded. The
+// last one has more time, because all data would be lost without it, but less after an interrupt, when a user waits.
+// A checkpoint has the time until the next one.
 const (
 	initialTimeout    = 30 * time.Second
 	finalTimeout      = 3 * time.Minute
@@ -29,28 +29,27 @@ const (
 	checkpointTimeout = 30 * time.Second
 )
 
-// A delivery writes the shard of one runner to its folder or bucket: checkpoints in the background, so
-// that a slow bucket delays nothing that is measured, and the final shard, which no checkpoint can
-// overwrite.
+// A delivery writes the shard of one runner to its folder or bucket. It writes checkpoints in the background, so that
+// a slow bucket does not delay measurements. No checkpoint can overwrite the final shard.
 type delivery struct {
-	store    store.Store
-	name     string
-	explicit bool // the user chose the name, so that another process may have it too: see mine
-	log      logrus.FieldLogger
-	timeout  time.Duration // for the final shard; after that it is kept on this machine
-	keepAs   string        // its file name there
-	keepIn   []string      // folders to try, in this order
-	onRetry  func(string)  // receives the error that is being retried, "" when it is over; may be nil
-	current  func() bool   // reports whether a checkpoint of the present may replace the last one; nil: it may
+	store        store.Store
+	name         string
+	explicit     bool // the user chose the name, so another process may use it, too; see checkOwner
+	log          logrus.FieldLogger
+	timeout      time.Duration // for the final shard; after it the shard is saved on this machine
+	localName    string        // file name on this machine
+	localFolders []string      // folders on this machine, tried in this order
+	onRetry      func(string)  // gets the error that causes a retry, "" after success; may be nil
+	mayReplace   func() bool   // reports whether a checkpoint may replace the previous one; nil: always
 
 	mu      sync.Mutex // held during a delivery
 	cancel  context.CancelFunc
 	encoder shard.Encoder
 }
 
-// initial delivers before the run begins, so that a folder or bucket that cannot be written is found now, and
-// a shard of an earlier run cannot be taken for one of this run.
-func (d *delivery) initial(s *shard.Shard) error {
+// deliverInitial writes a shard before the run starts. It thus detects a folder or bucket that cannot be written, and
+// replaces the shard of an earlier run.
+func (d *delivery) deliverInitial(s *shard.Shard) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), initialTimeout)
@@ -58,17 +57,18 @@ func (d *delivery) initial(s *shard.Shard) error {
 	if d.explicit {
 		names, err := d.store.Names(ctx)
 		if err != nil {
-			return fmt.Errorf("look whether %s is free: %w", d.store.At(d.name), err)
+			return fmt.Errorf("check whether %s exists: %w", d.store.At(d.name), err)
 		}
 		if slices.Contains(names, d.name) {
-			return fmt.Errorf("%s is already there; remove it, or name a folder, in which each process writes its own file", d.store.At(d.name))
+			return fmt.Errorf("%s exists; remove it, or name a folder, in which each process writes its own file", d.store.At(d.name))
 		}
 	}
 	return d.upload(ctx, s)
 }
 
-// checkpoint delivers in the background. It does nothing while the previous one is still under way.
-func (d *delivery) checkpoint(s *shard.Shard) {
+// deliverCheckpoint writes a checkpoint in the background. It skips the checkpoint if the previous one is still being
+// written.
+func (d *delivery) deliverCheckpoint(s *shard.Shard) {
 	if !d.mu.TryLock() {
 		d.log.Warn("A checkpoint was skipped, because the previous one is still being written.")
 		return
@@ -79,7 +79,7 @@ func (d *delivery) checkpoint(s *shard.Shard) {
 		defer d.mu.Unlock()
 		defer cancel()
 		data, err := d.encoder.Encode(s)
-		if err == nil && d.current != nil && !d.current() {
+		if err == nil && d.mayReplace != nil && !d.mayReplace() {
 			return
 		}
 		if err == nil {
@@ -91,11 +91,11 @@ func (d *delivery) checkpoint(s *shard.Shard) {
 	}()
 }
 
-// final delivers the final shard. If that fails, the shard is kept on this machine, and the error says
-// where. The run cannot pass until the shard is copied to where it belongs.
-func (d *delivery) final(s *shard.Shard) error {
+// deliverFinal writes the final shard. If that fails, it saves the shard on this machine, and the error contains the
+// path. The run cannot pass until the shard is copied to its folder or bucket.
+func (d *delivery) deliverFinal(s *shard.Shard) error {
 	if d.cancel != nil {
-		d.cancel() // a checkpoint, whose content is in this shard too
+		d.cancel() // the final shard has the content of the checkpoint, too
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -109,9 +109,9 @@ func (d *delivery) final(s *shard.Shard) error {
 	}
 	path, keepErr := d.saveLocally(s)
 	if keepErr != nil {
-		return fmt.Errorf("the shard could not be delivered, and what was seen is lost: %w", errors.Join(err, keepErr))
+		return fmt.Errorf("write the shard: %w; its data is lost", errors.Join(err, keepErr))
 	}
-	return fmt.Errorf("the shard could not be delivered; it is kept as %s: copy it to %s, then `soak merge` sees it (%w)", path, d.store.At(d.name), err)
+	return fmt.Errorf("write the shard: %w; it is saved as %s; copy it to %s and run `soak merge`", err, path, d.store.At(d.name))
 }
 
 func (d *delivery) upload(ctx context.Context, s *shard.Shard) error {
@@ -131,9 +131,9 @@ func (d *delivery) put(ctx context.Context, s *shard.Shard, data []byte) error {
 		return d.store.Put(ctx, d.name, data)
 	}
 	retried := false
-	ctx = store.OnRetry(ctx, func(trouble string) {
+	ctx = store.OnRetry(ctx, func(message string) {
 		retried = true
-		d.onRetry(trouble)
+		d.onRetry(message)
 	})
 	err := d.store.Put(ctx, d.name, data)
 	if err == nil && retried {
@@ -142,25 +142,25 @@ func (d *delivery) put(ctx context.Context, s *shard.Shard, data []byte) error {
 	return err
 }
 
-// checkOwner returns an error if a file of that name belongs to another process, which began at the same time.
+// checkOwner returns an error if the file belongs to another process that started at the same time.
 func (d *delivery) checkOwner(ctx context.Context, s *shard.Shard) error {
 	if !d.explicit {
 		return nil
 	}
 	data, err := d.store.Get(ctx, d.name)
 	if err != nil {
-		return nil //nolint:nilerr // there is none yet; Put reports any other error
+		return nil //nolint:nilerr // the file does not exist; Put returns other errors
 	}
 	existing, err := shard.Read(bytes.NewReader(data))
 	if err == nil && existing.Runner.Process == s.Runner.Process {
 		return nil
 	}
-	return fmt.Errorf("%s is the shard of another process: name a folder, in which each process gets a file of its own", d.store.At(d.name))
+	return fmt.Errorf("%s is the shard of another process; name a folder, in which each process writes its own file", d.store.At(d.name))
 }
 
 func (d *delivery) saveLocally(s *shard.Shard) (path string, err error) {
-	for _, dir := range d.keepIn {
-		path, absErr := filepath.Abs(filepath.Join(dir, d.keepAs))
+	for _, dir := range d.localFolders {
+		path, absErr := filepath.Abs(filepath.Join(dir, d.localName))
 		if absErr == nil {
 			absErr = shard.Write(path, s)
 		}
@@ -172,5 +172,5 @@ func (d *delivery) saveLocally(s *shard.Shard) (path string, err error) {
 	return "", err
 }
 
-// fallbackFolders returns the folders for a shard that could not be delivered.
+// fallbackFolders returns the folders of this machine for a shard that could not be written to its store.
 func fallbackFolders() []string { return []string{".", os.TempDir()} }

@@ -78,13 +78,13 @@ func TestStuckCheckpointDoesNotBlock(t *testing.T) {
 	folder := stuckStore{store.Folder(t.TempDir()), new(sync.Once), make(chan struct{})}
 	d := &delivery{store: folder, name: shard.FileName(shard.Runner{Index: 1}), log: log, timeout: time.Minute}
 	s := newTestOutput(t, params(t, string(folder.Folder), nil)).shard
-	d.checkpoint(s())
+	d.deliverCheckpoint(s())
 	<-folder.entered
-	d.checkpoint(s())
+	d.deliverCheckpoint(s())
 	require.Equal(t, "A checkpoint was skipped, because the previous one is still being written.", hook.LastEntry().Message)
 	last := s()
 	last.Runner.State = shard.Finished
-	require.NoError(t, d.final(last), "the last word waits for no checkpoint")
+	require.NoError(t, d.deliverFinal(last), "the last word waits for no checkpoint")
 	got, err := shard.ReadFile(filepath.Join(string(folder.Folder), shard.FileName(shard.Runner{Index: 1})))
 	require.NoError(t, err)
 	require.Equal(t, shard.Finished, got.Runner.State)
@@ -96,8 +96,8 @@ func TestCheckpointAfterASuspensionIsDiscarded(t *testing.T) {
 	log, hook := logtest.NewNullLogger()
 	folder := t.TempDir()
 	asked := make(chan struct{})
-	d := &delivery{store: store.Folder(folder), name: "runner-1.json.gz", log: log, timeout: time.Minute, current: func() bool { close(asked); return false }}
-	d.checkpoint(newTestOutput(t, params(t, folder, nil)).shard())
+	d := &delivery{store: store.Folder(folder), name: "runner-1.json.gz", log: log, timeout: time.Minute, mayReplace: func() bool { close(asked); return false }}
+	d.deliverCheckpoint(newTestOutput(t, params(t, folder, nil)).shard())
 	<-asked
 	d.mu.Lock() // the checkpoint is over
 	defer d.mu.Unlock()
@@ -116,7 +116,7 @@ func TestRunContinuesAfterFailedCheckpoint(t *testing.T) {
 	log.SetLevel(logrus.WarnLevel)
 	d := &delivery{store: brokenStore{}, name: shard.FileName(shard.Runner{Index: 1}), log: log}
 	s := newTestOutput(t, params(t, t.TempDir(), nil)).shard
-	d.checkpoint(s())
+	d.deliverCheckpoint(s())
 	require.Eventually(t, func() bool { return hook.LastEntry() != nil }, time.Minute, time.Millisecond)
 	require.Contains(t, hook.LastEntry().Message, "the run continues and will write the next one")
 	require.ErrorContains(t, hook.LastEntry().Data[logrus.ErrorKey].(error), "it is broken")

@@ -204,7 +204,7 @@ func TestDescriptionIsDeterministic(t *testing.T) {
 	js(t, rt, descriptionJS)
 	other := vuOf(t, r)
 	_, err := other.VU.Runtime().RunString(strings.Replace(descriptionJS, `"mine"`, `"yours"`, 1))
-	require.ErrorContains(t, err, "not the same each time")
+	require.ErrorContains(t, err, "the description differs between virtual users")
 	_, err = other.VU.Runtime().RunString(`service({name: "x", connect: {url: "{bas}"}, message: "unchecked"})`)
 	require.ErrorContains(t, err, "connect.url: nothing fills {bas}")
 }
@@ -339,10 +339,10 @@ func TestOnlyTheFirstRunnerPublishes(t *testing.T) {
 func TestDescriptionFunctionsMustReturnText(t *testing.T) {
 	t.Parallel()
 	for returns, want := range map[string]string{
-		`undefined`:            "it returned nothing: it must return a text",
-		`({a: 1})`:             "it returned [object Object]: it must return a text",
-		`Promise.resolve("x")`: "it returned a promise: it must return a text, so it cannot be async",
-		`5`:                    "it returned 5: it must return a text",
+		`undefined`:            "the function must return a string, got nothing",
+		`({a: 1})`:             "the function must return a string, got [object Object]",
+		`Promise.resolve("x")`: "the function must return a string, got a promise; async functions are not supported",
+		`5`:                    "the function must return a string, got 5",
 	} {
 		rt, _ := ofService(t, `var described = service({name: "any", token: () => `+returns+`, connect: {url: "{base}?t={token}"}, message: "unchecked"})`)
 		_, err := serviceOf(t, rt).requestOverrides(0, "d-0")
@@ -359,7 +359,7 @@ func TestDescriptionMustBeData(t *testing.T) {
 		`service({get name() { throw new Error("not this one")}})`: "Error: not this one",
 	} {
 		_, err := rt.VU.Runtime().RunString(script)
-		require.ErrorContains(t, err, "a description is data, and this one cannot be read as such: "+want)
+		require.ErrorContains(t, err, "encode the description as JSON: "+want)
 		require.NotContains(t, err.Error(), "service-fm (native) at")
 	}
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// serverHeader names the server that answered, if a service has several.
+// serverHeader names the server that responded, if a service has several.
 const serverHeader = "X-Server"
 
-// answered records the outcome of a request that ends a stream, except if the run was interrupted meanwhile.
-func (e *ender) answered(request *sseclient.Request, answer *httpext.Response, took time.Duration) {
+// recordResponse records the outcome of a request that ends a stream, unless the run was interrupted.
+func (e *ender) recordResponse(request *sseclient.Request, answer *httpext.Response, took time.Duration) {
 	if e.h.ctx.Err() != nil {
 		return
 	}
@@ -28,12 +28,12 @@ func (e *ender) answered(request *sseclient.Request, answer *httpext.Response, t
 	if answer != nil {
 		server = cmp.Or(answer.Headers[http.CanonicalHeaderKey(serverHeader)], server)
 	}
-	e.h.m.recorder.endAnswered(server, e.code(answer), took)
+	e.h.m.recorder.addEndResponse(server, e.code(answer), took)
 }
 
-// code returns the outcome of a request, as shard.TagCode has it.
+// code returns the outcome of a request as a value of shard.TagCode.
 func (e *ender) code(answer *httpext.Response) string {
-	const unknown = 1000 // k6's number for an error that it has no other for
+	const unknown = 1000 // k6's code for other errors
 	switch {
 	case answer == nil:
 		return fmt.Sprint(shard.CodeNet, unknown)
@@ -45,7 +45,7 @@ func (e *ender) code(answer *httpext.Response) string {
 	return fmt.Sprint(shard.CodeStatus, answer.Status)
 }
 
-func (t *tally) endAnswered(server, code string, took time.Duration) {
+func (t *tally) addEndResponse(server, code string, took time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.streams.ends == nil {

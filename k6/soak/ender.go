@@ -20,13 +20,13 @@ const (
 	// Limits of concurrent requests that end a stream, per virtual user and per runner: thousands would dial at once.
 	endsOfVU     = 20
 	endsOfRunner = 500
-	// endTimeout is the time limit of the answer to a request for an end.
+	// endTimeout is the time limit of a request that ends a stream.
 	endTimeout = 10 * time.Second
-	// recheckInterval is the time until the ledger of a stream on which a noop is due is checked again.
+	// recheckInterval is the time between two checks of a stream on which a noop is due.
 	recheckInterval = 100 * time.Millisecond
 )
 
-// An ender asks for the ends of the streams of a holding, as http.asyncRequest of k6 would.
+// An ender requests the ends of the streams of a holding, like http.asyncRequest of k6.
 type ender struct {
 	h       *holding
 	tags    metrics.TagsAndMeta // of the requests
@@ -43,10 +43,10 @@ func newEnder(h *holding) ender {
 	return e
 }
 
-// run asks for the end of each stream, some at a time, and returns when all were asked. A stream is left alone while a noop is
-// due on it, so that what is lost at the end can be told from what is on its way.
+// run requests the end of each stream, with a limited concurrency, and returns when all ends are requested. It
+// postpones a stream on which a noop is due, to distinguish a lost noop from one that is on its way.
 func (e *ender) run(streams []*holdStream) {
-	queue := make(chan *holdStream, len(streams)) // as many as it ever holds
+	queue := make(chan *holdStream, len(streams)) // sending never blocks
 	for _, s := range streams {
 		queue <- s
 	}
@@ -73,15 +73,15 @@ func (e *ender) run(streams []*holdStream) {
 	all.Wait()
 }
 
-// end requests the end of a stream. One that never opened is given up: if its id has a stream, that is another client's. So is
-// a client that is disconnected, and reconnects or had a phase: the service has no stream to end. If the service accepts no such
-// request, the client ends the stream.
+// end requests the end of a stream. The client closes the stream itself if the service has no such request, or if the
+// stream never opened: a stream with its id then belongs to another client. For a client that is disconnected and
+// reconnects or had a phase, there is no stream to end.
 func (e *ender) end(s *holdStream) {
 	if e.h.ctx.Err() != nil {
-		return // the streams are being interrupted
+		return // all streams are interrupted
 	}
-	open := s.ledger().CloseRequested(s.observer.now()) // first: a stream that ends between the two is not to count as dropped
-	s.stream.EndByServer()                              // from here on endTimeout decides
+	open := s.ledger().CloseRequested(s.observer.now()) // before EndByServer: a stream that ends between both calls was not dropped
+	s.stream.EndByServer()                              // endTimeout replaces the idle timeout
 	switch {
 	case !open && (s.reconnects() || s.isPhased()) && s.ledger().Sums().Streams > 0:
 		s.status = notSent
@@ -89,7 +89,7 @@ func (e *ender) end(s *holdStream) {
 	case !e.usesRequest() || s.ledger().Sums().Streams == 0:
 		s.close()
 	default:
-		s.status = int16(e.send(s)) // #nosec G115 -- a status, or one of our codes
+		s.status = int16(e.send(s)) // #nosec G115 -- an HTTP status
 	}
 	h := e.h
 	h.mu.Lock()
@@ -108,14 +108,14 @@ func (e *ender) usesRequest() bool {
 	return e.h.service.End.By == service.ByRequest
 }
 
-// send sends the request, records what became of it, and returns the status of its answer, 0 where there is none.
+// send sends the request, records its outcome, and returns the status of the response, 0 without one.
 func (e *ender) send(s *holdStream) (status int) {
 	r, err := e.request(s)
 	if err == nil {
 		var answer *httpext.Response
 		start := time.Now()
 		answer, err = e.h.send(&r, e.tags, endTimeout, httpext.ResponseTypeNone)
-		e.answered(&r, answer, time.Since(start))
+		e.recordResponse(&r, answer, time.Since(start))
 		if err == nil {
 			return answer.Status
 		}
@@ -124,14 +124,14 @@ func (e *ender) send(s *holdStream) (status int) {
 	return 0
 }
 
-// warn logs why a request failed, unless the iteration is being interrupted.
+// warn logs the error of a request, unless the iteration is interrupted.
 func (h *holding) warn(err error) {
 	if h.ctx.Err() == nil {
 		h.state.Logger.WithField("error", err).Warn("Request Failed")
 	}
 }
 
-// request makes it: on the event loop, where the description has functions.
+// request returns the request that ends a stream. If the description has functions, it is made on the event loop.
 func (e *ender) request(s *holdStream) (r sseclient.Request, err error) {
 	if !e.h.service.hasFunctions() {
 		return s.endRequest()
@@ -142,7 +142,7 @@ func (e *ender) request(s *holdStream) (r sseclient.Request, err error) {
 		if err == nil {
 			requests <- r
 		}
-		return err // and the iteration is interrupted
+		return err // interrupts the iteration
 	})
 	select {
 	case r = <-requests:
@@ -152,12 +152,11 @@ func (e *ender) request(s *holdStream) (r sseclient.Request, err error) {
 	}
 }
 
-// send sends a request as k6/http does, with its metrics, except that no redirect is followed: it is the answer, as it is for
-// the publisher.
+// send sends a request as k6/http does, with its metrics. It follows no redirect, like the publisher.
 func (h *holding) send(r *sseclient.Request, tags metrics.TagsAndMeta, timeout time.Duration, body httpext.ResponseType) (*httpext.Response, error) {
 	u, err := httpext.ToURL(r.URL)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it names the URL
+		return nil, err //nolint:wrapcheck // names the URL
 	}
 	req := &http.Request{Method: r.Method, URL: u.GetURL(), Host: r.Header.Get("Host"), Header: r.Header}
 	if req.Header.Get("User-Agent") == "" {
@@ -174,10 +173,10 @@ func (h *holding) send(r *sseclient.Request, tags metrics.TagsAndMeta, timeout t
 	if h.state.CookieJar != nil {
 		httpext.SetRequestCookies(req, h.state.CookieJar, parsed.Cookies)
 	}
-	return httpext.MakeRequest(h.ctx, h.state, parsed) //nolint:wrapcheck // it names the cause
+	return httpext.MakeRequest(h.ctx, h.state, parsed) //nolint:wrapcheck // names the cause
 }
 
-// finish makes the checks of a stream that has ended, and whose end was asked for.
+// finish makes the checks of a stream that has ended after a request for its end.
 func (s *holdStream) finish() {
 	h, e := s.holding, &s.holding.ender
 	if s.timer != nil {
@@ -187,13 +186,13 @@ func (s *holdStream) finish() {
 		e.check(s)
 	}
 	h.mu.Lock()
-	h.unfinished-- // only now: k6 takes no sample of an iteration that is over
+	h.unfinished-- // after the checks, because k6 accepts no samples after the end of an iteration
 	h.mu.Unlock()
 	h.resolveIfDone()
 }
 
-// check makes the checks of a stream. Messages that a dropped stream missed are left to the verdict: not every
-// service resumes. A stream with a lifetime may be shorter than an interval.
+// check makes the checks of a stream. The verdict, not this check, decides about messages that a dropped stream
+// missed, because not every service resumes. A stream with a lifetime may be shorter than an interval.
 func (e *ender) check(s *holdStream) {
 	h, sums := e.h, s.ledger().Sums()
 	now := time.Now()
@@ -210,20 +209,20 @@ func (e *ender) check(s *holdStream) {
 	}
 	check("Get status was 200", sums.Streams > 0)
 	if e.usesRequest() {
-		check("Delete status was 200", e.ended(s, sums.State))
+		check("Delete status was 200", e.isEndAccepted(s, sums.State))
 	}
 	check("Received all messages", s.isPhased() || h.Lifetimes != nil && sums.HasNoFault() || s.observer.faultless(&sums))
 }
 
-// notSent is the status of an end that needed no request: the client was disconnected.
+// notSent is the status of a disconnected client, whose end needs no request.
 const notSent = -1
 
-// accepts reports whether a status is valid for the request that ends a stream.
+// accepts reports whether the description accepts a status for the request that ends a stream.
 func (e *ender) accepts(status int) bool { return e.h.service.End.Request.Accepts(status) }
 
-// ended reports whether the request for the end of a stream was accepted, or there was no stream to end: where clients
-// reconnect, it may have ended a moment before.
-func (e *ender) ended(s *holdStream, state ledger.State) bool {
+// isEndAccepted reports whether the service accepted the request for the end of a stream, or whether there was no
+// stream to end. The stream of a client that reconnects may have ended a moment before.
+func (e *ender) isEndAccepted(s *holdStream, state ledger.State) bool {
 	notFound := s.status == http.StatusNotFound || s.status == http.StatusGone
 	return s.status == notSent || e.accepts(int(s.status)) || s.reconnects() && notFound && state == ledger.Completed
 }

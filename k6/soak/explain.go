@@ -9,11 +9,11 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// maxExplanation is the maximum length in bytes of a text from outside.
+// maxExplanation is the maximum length in bytes of a text from the service.
 const maxExplanation = 200
 
-// explanation returns the error of a handshake, or the text of the response that refused the client, without the secrets of
-// known. It returns "" for a reason that needs no explanation.
+// explanation returns the error of a handshake, or the text of the response that refused the client, without the
+// secrets of known. It returns "" for reasons that need no explanation.
 func explanation(c sseclient.Close, known *credentials) string {
 	if c.Err == nil {
 		return ""
@@ -31,34 +31,33 @@ func explanation(c sseclient.Close, known *credentials) string {
 
 // removeStatus returns an error without its status.
 func removeStatus(text string, status int) string {
-	usual := fmt.Sprintf("unexpected status %d %s", status, http.StatusText(status))
-	return strings.TrimPrefix(strings.TrimPrefix(text, usual), ": ")
+	prefix := fmt.Sprintf("unexpected status %d %s", status, http.StatusText(status))
+	return strings.TrimPrefix(strings.TrimPrefix(text, prefix), ": ")
 }
 
-// printableStart returns the beginning of a text as one line, without control characters.
-func printableStart(text string, most int) string {
+// printableStart returns the start of a text as one line without control characters.
+func printableStart(text string, maxLength int) string {
 	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), func(r rune) bool {
 		return unicode.IsSpace(r) || !unicode.IsPrint(r)
 	}), " ")
-	if len(text) <= most {
+	if len(text) <= maxLength {
 		return text
 	}
-	cut := text[:most-len("…")]
-	return strings.ToValidUTF8(cut, "") + "…"
+	return strings.ToValidUTF8(text[:maxLength-len("…")], "") + "…"
 }
 
-// maxEventNames bounds how many names of events a runner remembers.
+// maxEventNames is the maximum number of event names that a runner stores.
 const maxEventNames = 64
 
-// eventName returns the copy of a name that all ledgers share, without the secrets of known.
+// eventName returns the shared copy of an event name, without the secrets of known.
 func (r *recorder) eventName(name []byte, known *credentials) string {
-	const longest = 64
+	const maxLength = 64
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if text, ok := r.names[string(name)]; ok {
 		return text
 	}
-	text := printableStart(known.hide(string(name)), longest)
+	text := printableStart(known.hide(string(name)), maxLength)
 	if len(r.names) >= maxEventNames {
 		return text
 	}
@@ -69,5 +68,5 @@ func (r *recorder) eventName(name []byte, known *credentials) string {
 	return text
 }
 
-// excerpt returns what a finding shows of a corrupted message.
+// excerpt returns the start of a corrupted message for a finding.
 func excerpt(data []byte) string { return string(data[:min(len(data), 64)]) }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -24,44 +25,45 @@ import (
 	"github.com/sse-soak/sse-soak/k6/sse"
 )
 
-// finiteOptions are the second argument of finite; soak.d.ts documents them. Numbers are of all runners together.
+// A finiteOptions is the second argument of finite. soak.d.ts documents it. Numbers are totals of all runners.
 type finiteOptions struct {
 	BaseURL     string   `js:"baseUrl"`
 	Prompts     []string `js:"prompts"`
 	Rate        float64  `js:"rate"`        // requests per second; 0: closed model
-	Concurrency int64    `js:"concurrency"` // responses at a time of the closed model
+	Concurrency int64    `js:"concurrency"` // concurrent responses of the closed model
 	Seconds     float64  `js:"seconds"`
 	Poisson     bool     `js:"poisson"`
 	Seed        uint64   `js:"seed"`
 	MaxInFlight int64    `js:"maxInFlight"`
 
-	FirstTimeout float64 `js:"firstTimeout"` // s without a byte, before the first content
-	IdleTimeout  float64 `js:"idleTimeout"`  // s without a byte, after it
-	Linger       float64 `js:"linger"`       // s without a byte, after the terminal event
+	FirstTimeout float64 `js:"firstTimeout"` // s without a byte before the first content
+	IdleTimeout  float64 `js:"idleTimeout"`  // s without a byte after the first content
+	Linger       float64 `js:"linger"`       // s without a byte after the terminal event
 	Drain        float64 `js:"drain"`        // s for the responses that are open at the end
 
-	MaxFirst float64 `js:"maxFirst"` // ms; 0: any
+	MaxFirst float64 `js:"maxFirst"` // ms; 0: no limit
 	MaxGap   float64 `js:"maxGap"`   // ms
 	MaxTotal float64 `js:"maxTotal"` // s
 
 	Abandon      float64 `js:"abandon"`      // share of the requests, 0 to 1
 	AbandonAfter uint32  `js:"abandonAfter"` // chunks
-	AbandonBy    string  `js:"abandonBy"`    // of abandonments; "": fin
+	AbandonBy    string  `js:"abandonBy"`    // a key of abandonments; "": fin
 
 	Accept      string `js:"acceptEncoding"`
 	HTTPVersion string `js:"httpVersion"`
 }
 
+// check returns an error for an invalid option.
 func (o *finiteOptions) check() error {
 	switch {
 	case !(o.Seconds > 0) || o.Rate < 0 || o.Rate > 1e6 || o.Concurrency < 0 || (o.Rate > 0) == (o.Concurrency > 0):
-		return fmt.Errorf("soak.finite: it needs seconds, and either a rate or a concurrency over 0, got %v s, %v/s and %d at a time", o.Seconds, o.Rate, o.Concurrency)
+		return fmt.Errorf("soak.finite: seconds and either rate or concurrency must be positive, got seconds %v, rate %v and concurrency %d", o.Seconds, o.Rate, o.Concurrency)
 	case o.Rate > 0 && o.MaxInFlight < 1:
-		return fmt.Errorf("soak.finite: maxInFlight is %d: it must be at least 1", o.MaxInFlight)
+		return fmt.Errorf("soak.finite: maxInFlight must be at least 1, got %d", o.MaxInFlight)
 	case !(o.FirstTimeout > 0) || !(o.IdleTimeout > 0) || !(o.Linger > 0) || o.Drain < 0:
-		return errors.New("soak.finite: firstTimeout, idleTimeout and linger must be over 0 seconds")
+		return errors.New("soak.finite: firstTimeout, idleTimeout and linger must be positive, and drain must not be negative")
 	case o.Abandon < 0 || o.Abandon > 1 || o.Abandon > 0 && o.AbandonAfter < 1:
-		return fmt.Errorf("soak.finite: abandon is %v: it must be a share from 0 to 1, and abandonAfter at least 1", o.Abandon)
+		return fmt.Errorf("soak.finite: abandon must be a share from 0 to 1, and abandonAfter at least 1, got %v and %d", o.Abandon, o.AbandonAfter)
 	case abandonments[o.AbandonBy] == 0:
 		return fmt.Errorf("soak.finite: abandonBy must be fin, reset or vanish, got %q", o.AbandonBy)
 	case o.Abandon > 0 && o.cut() == sseclient.CutGone:
@@ -70,15 +72,15 @@ func (o *finiteOptions) check() error {
 	return nil
 }
 
-// abandonments are the ways in which a client leaves a response.
+// abandonments maps the values of abandonBy to cuts.
 var abandonments = map[string]sseclient.Cut{
 	"": sseclient.CutFIN, "fin": sseclient.CutFIN, "reset": sseclient.CutRST, "vanish": sseclient.CutGone,
 }
 
-// cut returns how clients leave.
+// cut returns the cut by which clients abandon a response.
 func (o *finiteOptions) cut() sseclient.Cut { return abandonments[o.AbandonBy] }
 
-// A finiteLoad is a call of finite: requests whose responses end by themselves.
+// A finiteLoad is a call of finite: requests with responses that end by themselves.
 type finiteLoad struct {
 	finiteOptions
 	m        *module
@@ -88,7 +90,7 @@ type finiteLoad struct {
 	state    *lib.State
 	streams  *sse.Streams
 	arrivals *arrivals
-	values   service.Values // of a description without functions
+	values   service.Values // for all requests
 	results  *responses
 	tuple    *lib.ExecutionTuple
 	sink     *sampleSink
@@ -97,18 +99,18 @@ type finiteLoad struct {
 	open     map[*response]struct{}
 	idle     []*finiteClient
 	inFlight int64
-	pausing  int64         // clients of the closed model that were refused just now
-	finished bool          // no response may continue
-	changed  chan struct{} // a response has ended
+	pauses   int64         // clients of the closed model that pause after a refusal
+	finished bool          // the client closes the open responses
+	changed  chan struct{} // has a value after a response has ended
 }
 
 // A finiteClient makes one request after another.
 type finiteClient struct {
 	requests int64
-	value    string // {client}, of its last response
+	value    string // {client} of its last response
 }
 
-// finite is soak.finite(service, options). The promise resolves when all responses have ended.
+// finite implements soak.finite(service, options). The promise resolves when all responses have ended.
 func (m *module) finite(described, options sobek.Value) *sobek.Promise {
 	rt := m.vu.Runtime()
 	f, err := m.newFinite(described, options)
@@ -125,11 +127,11 @@ func (m *module) finite(described, options sobek.Value) *sobek.Promise {
 
 func (m *module) newFinite(described, options sobek.Value) (*finiteLoad, error) {
 	if m.vu.State() == nil {
-		return nil, common.NewInitContextError("soak.finite makes requests: call it in the default function")
+		return nil, common.NewInitContextError("soak.finite makes requests; call it in the default function")
 	}
 	f := &finiteLoad{m: m, ctx: m.vu.Context(), state: m.vu.State(), service: m.compiled[described], open: map[*response]struct{}{}, changed: make(chan struct{}, 1)}
 	if f.service == nil || f.service.Finite == nil {
-		return nil, errors.New("soak.finite: the service must be one that soak.service returned, of a description with end.by: 'event'")
+		return nil, errors.New("soak.finite: service must be a result of soak.service with end.by: 'event'")
 	}
 	if err := m.vu.Runtime().ExportTo(options, &f.finiteOptions); err != nil {
 		return nil, fmt.Errorf("soak.finite: %w", err)
@@ -141,7 +143,7 @@ func (m *module) newFinite(described, options sobek.Value) (*finiteLoad, error) 
 	return f, err
 }
 
-// prepare completes what the options leave open. On the event loop.
+// prepare derives the fields from the options. It runs on the event loop.
 func (f *finiteLoad) prepare() (err error) {
 	source, err := plan.SourceOf(f.m.environment)
 	if err != nil {
@@ -151,7 +153,7 @@ func (f *finiteLoad) prepare() (err error) {
 	f.plan.BackendURL = f.BaseURL
 	f.plan.Marker = cmp.Or(f.plan.Marker, f.plan.TestID, service.FiniteSuite)
 	if f.tuple, err = lib.NewExecutionTuple(f.state.Options.ExecutionSegment, f.state.Options.ExecutionSegmentSequence); err != nil {
-		return fmt.Errorf("soak.finite: the execution segment: %w", err)
+		return fmt.Errorf("soak.finite: read the execution segment: %w", err)
 	}
 	f.arrivals = newArrivals(f.tuple, f.Rate, f.Poisson, f.Seed)
 	f.values = service.Values{Base: f.BaseURL, Topic: f.plan.TopicName(0), Run: f.plan.Marker}
@@ -169,7 +171,7 @@ func (f *finiteLoad) prepare() (err error) {
 		return fmt.Errorf("option http: %w", err)
 	}
 	if f.Abandon > 0 && f.cut() != sseclient.CutFIN {
-		o.Sharing.PerConnection = 1 // over HTTP/2 other responses would end too
+		o.Sharing.PerConnection = 1 // a cut of an HTTP/2 connection would end other responses
 	}
 	f.streams = f.m.opener.Streams(f.service.Connect.Route(), f.service.Connect.Method, o)
 	f.sink = f.m.recorder.telemetry.sink(f.m.vu)
@@ -181,7 +183,7 @@ func (f *finiteLoad) prepare() (err error) {
 
 func secondsOf(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// finite returns the counts of responses, for a run with this number of runners.
+// finite returns the counts of responses, which the first call creates.
 func (r *recorder) finite(limits shard.ResponseLimits, runners int) *responses {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -191,17 +193,17 @@ func (r *recorder) finite(limits shard.ResponseLimits, runners int) *responses {
 	return r.responses
 }
 
-// finiteResponses returns where responses are counted, nil if there are none.
+// finiteResponses returns the counts of responses, nil if the script does not call finite.
 func (r *recorder) finiteResponses() *responses {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.responses
 }
 
-// run makes the requests, and waits for the responses.
+// run makes the requests and waits for the responses.
 func (f *finiteLoad) run() {
 	f.m.recorder.telemetry.start(f.sink)
-	defer f.m.recorder.telemetry.ended(f.sink)
+	defer f.m.recorder.telemetry.end(f.sink)
 	start := time.Now()
 	if f.Rate > 0 {
 		f.runOpen(start)
@@ -211,27 +213,24 @@ func (f *finiteLoad) run() {
 	f.await(time.Now().Add(secondsOf(f.Drain)))
 	f.mu.Lock()
 	f.finished = true
-	rest := make([]*response, 0, len(f.open))
-	for r := range f.open {
-		rest = append(rest, r)
-	}
+	rest := maps.Clone(f.open)
 	f.mu.Unlock()
-	for _, r := range rest {
+	for r := range rest {
 		r.stream.Stop(sseclient.ReasonClient)
 	}
 	f.await(time.Time{})
 }
 
-// runOpen makes requests at their intended times, whether the service keeps up or not.
+// runOpen makes requests at their intended times, even if the service is slower.
 func (f *finiteLoad) runOpen(start time.Time) {
-	most := max(f.tuple.ScaleInt64(f.MaxInFlight), 1)
+	limit := max(f.tuple.ScaleInt64(f.MaxInFlight), 1)
 	for {
 		n, after := f.arrivals.next()
 		if after >= secondsOf(f.Seconds) || !sleep(f.ctx, time.Until(start.Add(after))) {
 			return
 		}
-		if f.pending() >= most {
-			f.results.skipped()
+		if f.pending() >= limit {
+			f.results.addSkipped()
 			continue
 		}
 		f.start(n, start.Add(after))
@@ -240,10 +239,10 @@ func (f *finiteLoad) runOpen(start time.Time) {
 
 // runClosed keeps as many responses open as the concurrency.
 func (f *finiteLoad) runClosed(start time.Time) {
-	atATime := f.tuple.ScaleInt64(f.Concurrency)
+	concurrency := f.tuple.ScaleInt64(f.Concurrency)
 	end := start.Add(secondsOf(f.Seconds))
-	for time.Now().Before(end) && f.ctx.Err() == nil && atATime > 0 {
-		if f.busy() < atATime {
+	for time.Now().Before(end) && f.ctx.Err() == nil && concurrency > 0 {
+		if f.busy() < concurrency {
 			n, _ := f.arrivals.next()
 			f.start(n, time.Now())
 			continue
@@ -258,21 +257,21 @@ func (f *finiteLoad) pending() int64 {
 	return f.inFlight
 }
 
-// busy returns how many clients of the closed model wait for a response, or pause.
+// busy returns the number of clients of the closed model that wait for a response or pause.
 func (f *finiteLoad) busy() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.inFlight + f.pausing
+	return f.inFlight + f.pauses
 }
 
-// await waits until no response is in flight, or until a time; zero: for as long as it takes.
+// await waits until no response is in flight, or until a time unless it is zero.
 func (f *finiteLoad) await(until time.Time) {
 	for f.pending() > 0 && f.ctx.Err() == nil && (until.IsZero() || time.Now().Before(until)) {
 		f.awaitChange(until)
 	}
 }
 
-// awaitChange waits until a response ends, or until a time; zero: for as long as it takes.
+// awaitChange waits until a response ends, but at most until a time, or for a minute if it is zero.
 func (f *finiteLoad) awaitChange(until time.Time) {
 	if until.IsZero() {
 		until = time.Now().Add(time.Minute)
@@ -286,7 +285,7 @@ func (f *finiteLoad) awaitChange(until time.Time) {
 	}
 }
 
-// start makes a request. Where the description has functions, they are called on the event loop first.
+// start makes a request. If the description has functions, it calls them on the event loop first.
 func (f *finiteLoad) start(n int64, due time.Time) {
 	r := &response{load: f, n: n, id: f.plan.Marker + "-" + strconv.FormatInt(n, 10)}
 	r.account.Due = f.m.recorder.instant(due)
@@ -297,7 +296,7 @@ func (f *finiteLoad) start(n int64, due time.Time) {
 	f.inFlight++
 	r.client = f.client()
 	f.mu.Unlock()
-	f.results.started(f.m.recorder.wall(time.Now()))
+	f.results.addStart(f.m.recorder.wall(time.Now()))
 	if !f.service.hasFunctions() {
 		v := f.values
 		r.request = f.requestOf(&v, r)
@@ -318,7 +317,7 @@ func (f *finiteLoad) start(n int64, due time.Time) {
 	})
 }
 
-// client returns a client that has no request. The caller holds mu.
+// client returns a client without a request. The caller holds mu.
 func (f *finiteLoad) client() *finiteClient {
 	last := len(f.idle) - 1
 	if last < 0 {
@@ -329,7 +328,7 @@ func (f *finiteLoad) client() *finiteClient {
 	return c
 }
 
-// call makes the request of a response with the functions of the description. On the event loop.
+// call builds the request with the functions of the description. It runs on the event loop.
 func (f *finiteLoad) call(r *response) (err error) {
 	v := f.values
 	if f.service.token != nil {
@@ -341,7 +340,7 @@ func (f *finiteLoad) call(r *response) (err error) {
 	return f.service.customRequest(&r.request, r.n, r.client, v.Prompt)
 }
 
-// requestOf fills in the request of a response.
+// requestOf returns the request of a response, and completes its values.
 func (f *finiteLoad) requestOf(v *service.Values, r *response) sseclient.Request {
 	v.ID, v.N, v.Client = r.id, r.n, r.client.value
 	v.Prompt = service.DefaultPrompt(r.id)
@@ -351,27 +350,27 @@ func (f *finiteLoad) requestOf(v *service.Values, r *response) sseclient.Request
 	return requestUsing(&f.service.Connect, v)
 }
 
-// uniform returns a number from 0 to 1 for each request, the same for each runner.
+// uniform returns a random number from 0 to 1 that depends only on the seed and the number of a request.
 func uniform(seed uint64, n int64) float64 {
-	return rand.New(rand.NewPCG(seed, uint64(n))).Float64() // #nosec G115 G404 -- a sample, by the number of a request
+	return rand.New(rand.NewPCG(seed, uint64(n))).Float64() // #nosec G115 G404 -- not a secret
 }
 
-// refusedPause is the time for which a client of the closed model waits after a refusal. Without it, a service that refuses at once
-// would be asked as fast as the machine can.
-const refusedPause = time.Second
+// refusalPause is how long a client of the closed model waits after a refusal. Without it, a service that refuses at
+// once would get requests as fast as the machine can send them.
+const refusalPause = time.Second
 
-// ended counts a response that has ended for good.
-func (f *finiteLoad) ended(r *response) {
+// finishResponse removes a response that has ended.
+func (f *finiteLoad) finishResponse(r *response) {
 	f.mu.Lock()
 	delete(f.open, r)
 	f.inFlight--
-	if r.account.State == ledger.ResponseComplete { // after a fault another client begins
+	if r.account.State == ledger.ResponseComplete { // after a fault a new client replaces this one
 		r.client.requests++
 		f.idle = append(f.idle, r.client)
 	}
 	if f.Concurrency > 0 && r.account.State == ledger.ResponseRefused {
-		f.pausing++
-		time.AfterFunc(refusedPause, f.resume)
+		f.pauses++
+		time.AfterFunc(refusalPause, f.resume)
 	}
 	f.mu.Unlock()
 	f.signal()
@@ -380,7 +379,7 @@ func (f *finiteLoad) ended(r *response) {
 // resume ends the pause of a client.
 func (f *finiteLoad) resume() {
 	f.mu.Lock()
-	f.pausing--
+	f.pauses--
 	f.mu.Unlock()
 	f.signal()
 }
@@ -392,7 +391,7 @@ func (f *finiteLoad) signal() {
 	}
 }
 
-// isOver reports whether the run is over, so that the client closes what is open.
+// isOver reports whether the run is over, so that the client closes open responses.
 func (f *finiteLoad) isOver() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -38,7 +38,8 @@ func moduleOf(t *testing.T, described string) string {
 	return "var answers = service(" + described + ")"
 }
 
-// finiteOf runs an iteration with requests of one of our modules, or of a description, and returns what the shard has of them.
+// finiteOf runs an iteration with requests of one of our modules, or of a description, and returns what the shard has
+// of them.
 func finiteOf(t *testing.T, url, described, options string) *shard.Responses {
 	t.Helper()
 	h := holderOf(t, url, moduleOf(t, described))
@@ -132,8 +133,8 @@ func TestProgressHasTheNewsOfResponses(t *testing.T) {
 	start := time.Unix(1000, 0)
 	r := newResponses(shard.ResponseLimits{}, 1, start)
 	end := func(state ledger.ResponseState, at time.Time) {
-		r.started(at)
-		r.ended(&ledger.Response{State: state, Chunks: 2}, "id", "reset", at)
+		r.addStart(at)
+		r.addEnd(&ledger.Response{State: state, Chunks: 2}, "id", "reset", at)
 	}
 	report := func() (p shard.Progress) {
 		r.progress(&p)

@@ -18,7 +18,7 @@ import (
 	"github.com/sse-soak/sse-soak/k6/sse"
 )
 
-// holdOptions are the second argument of hold; soak.d.ts documents them.
+// A holdOptions is the second argument of hold. soak.d.ts documents it.
 type holdOptions struct {
 	// Which streams, and when they open and end.
 	From      int       `js:"from"`
@@ -40,7 +40,7 @@ type holdOptions struct {
 	FollowRedirects bool    `js:"followRedirects"`
 	Unchecked       bool    `js:"unchecked"`
 
-	// What happens to them.
+	// Actions on the streams.
 	Phases    []phase           `js:"phases"`
 	Steps     []step            `js:"steps"` // in place of Ramp and OpenFor
 	Broadcast *broadcastOptions `js:"broadcast"`
@@ -49,10 +49,10 @@ type holdOptions struct {
 // check returns an error if an option is not valid.
 func (o *holdOptions) check() error {
 	if o.From < 0 || o.To < o.From || o.To > math.MaxInt32 || !(o.OpenFor >= 0) || !(o.IdleTimeout >= 0) || !(o.EndTimeout > 0) {
-		return fmt.Errorf("soak.hold: the streams from %d to %d, open for %v ms, with an idleTimeout of %v ms and an endTimeout of %v s: no number may be below 0 or over 2147483647, and endTimeout not 0", o.From, o.To, o.OpenFor, o.IdleTimeout, o.EndTimeout)
+		return fmt.Errorf("soak.hold: numbers must be from 0 to 2147483647, with from <= to and endTimeout > 0, got from %d, to %d, openFor %v, idleTimeout %v and endTimeout %v", o.From, o.To, o.OpenFor, o.IdleTimeout, o.EndTimeout)
 	}
 	if o.Lifetimes != nil && len(o.Lifetimes) != len(o.numbers()) {
-		return fmt.Errorf("soak.hold: there must be a lifetime for each stream, got %d for %d streams", len(o.Lifetimes), len(o.numbers()))
+		return fmt.Errorf("soak.hold: lifetimes must have one value per stream, got %d for %d streams", len(o.Lifetimes), len(o.numbers()))
 	}
 	return checkPhases(o.Phases)
 }
@@ -69,36 +69,36 @@ func (o *holdOptions) numbers() []int {
 	return numbers
 }
 
-// A holding is a call of hold: some streams, from the connect to the requested end. While they are open it has no
+// A holding is a call of hold: a set of streams, from the connect to the requested end. While they are open it has no
 // goroutine and no JavaScript object.
 type holding struct {
 	holdOptions
-	m          *module
-	service    *jsService
-	ctx        context.Context // of the iteration
-	state      *lib.State
-	group      *sse.Streams
-	phased     *sse.Streams // of the streams on which phases act; nil: there are none
-	ender      ender
-	broadcasts *broadcaster // nil: there are none
-	started    time.Time
-	resolve    func() error
-	returns    sync.Mutex     // guards the returns of its streams
-	acting     sync.WaitGroup // phases that act
+	m           *module
+	service     *jsService
+	ctx         context.Context // of the iteration
+	state       *lib.State
+	group       *sse.Streams
+	phased      *sse.Streams // the streams on which phases act; nil: none
+	ender       ender
+	broadcasts  *broadcaster // nil: none
+	started     time.Time
+	resolve     func() error
+	reconnectMu sync.Mutex     // guards the reconnections of its streams
+	actions     sync.WaitGroup // of the phases
 
 	mu           sync.Mutex
 	streams      []*holdStream
-	timer        *time.Timer // until the ends are asked for; nil with lifetimes or steps
+	timer        *time.Timer // for end; nil with lifetimes or steps
 	phaseTimers  []*time.Timer
-	open         int // streams that have not ended, and phases and steps that act
-	unfinished   int // streams whose checks are not made
+	open         int // streams that have not ended, and running phases and steps
+	unfinished   int // streams without checks
 	ending       bool
-	endRequested bool // the end of each stream was asked for
+	endRequested bool // the end of each stream was requested
 	finished     bool
 }
 
-// hold is soak.hold(service, options): it opens streams, requests their ends and makes their checks. The promise
-// resolves when that is done for all of them; if the iteration is interrupted it never does, as no check is made.
+// hold implements soak.hold(service, options). It opens streams, requests their ends and makes their checks. Then the
+// promise resolves. If the iteration is interrupted, it makes no checks and the promise never resolves.
 func (m *module) hold(described sobek.Value, options sobek.Value) *sobek.Promise {
 	rt := m.vu.Runtime()
 	h, err := m.newHolding(described, options)
@@ -116,11 +116,11 @@ func (m *module) hold(described sobek.Value, options sobek.Value) *sobek.Promise
 
 func (m *module) newHolding(described, options sobek.Value) (*holding, error) {
 	if m.vu.State() == nil {
-		return nil, common.NewInitContextError("soak.hold opens streams: call it in the default function")
+		return nil, common.NewInitContextError("soak.hold opens streams; call it in the default function")
 	}
 	h := &holding{m: m, ctx: m.vu.Context(), state: m.vu.State(), started: time.Now()}
 	if common.IsNullish(options) {
-		return nil, errors.New("soak.hold(service, options) needs options: from and to, which streams it holds, and openFor")
+		return nil, errors.New("soak.hold: options are missing; set from, to and openFor")
 	}
 	if err := m.vu.Runtime().ExportTo(options, &h.holdOptions); err != nil {
 		return nil, fmt.Errorf("soak.hold: %w", err)
@@ -129,12 +129,12 @@ func (m *module) newHolding(described, options sobek.Value) (*holding, error) {
 		return nil, err
 	}
 	if common.IsNullish(described) {
-		h.service = m.recorder.undeclared(m)
+		h.service = m.recorder.defaultService(m)
 	} else {
 		h.service = m.compiled[described]
 	}
 	if h.service == nil {
-		return nil, errors.New("soak.hold: the service must be one that soak.service returned, or null for noop")
+		return nil, errors.New("soak.hold: service must be a result of soak.service, or null for noop")
 	}
 	if _, err := m.token(h.service.TokenVariable); err != nil {
 		return nil, fmt.Errorf("soak.hold: %w", err)
@@ -145,7 +145,7 @@ func (m *module) newHolding(described, options sobek.Value) (*holding, error) {
 	return h, nil
 }
 
-// begin makes the streams, on the event loop: there a description may call JS for each of them.
+// begin creates the streams. It runs on the event loop, because a description may call JavaScript for each.
 func (h *holding) begin() (err error) {
 	if err := h.m.beginRun(); err != nil {
 		return err
@@ -161,7 +161,7 @@ func (h *holding) begin() (err error) {
 	}
 	h.ender = newEnder(h)
 	if h.Steps != nil {
-		return nil // which add their streams
+		return nil // the steps add their streams
 	}
 	if err := h.add(h.numbers()); err != nil {
 		h.finish(nil)
@@ -170,7 +170,7 @@ func (h *holding) begin() (err error) {
 	return nil
 }
 
-// finish lets the iteration end after its streams, and then calls resolve, which may be nil, on the event loop.
+// finish allows the iteration to end after its streams. Then it calls resolve on the event loop, unless that is nil.
 func (h *holding) finish(resolve func() error) {
 	if h.phased != nil {
 		h.phased.OnEnd(func() error { return nil })
@@ -183,7 +183,7 @@ func (h *holding) finish(resolve func() error) {
 	})
 }
 
-// newStreams makes the set of streams without, or with, phases. On the event loop.
+// newStreams creates the set of streams with or without phases. It runs on the event loop.
 func (h *holding) newStreams(phased bool) (*sse.Streams, error) {
 	s := h.service
 	o := sseclient.Options{
@@ -211,15 +211,15 @@ func (h *holding) newStreams(phased bool) (*sse.Streams, error) {
 
 func milli(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 
-// start begins to open the streams. Their ends are requested when their time is over, or when all have ended.
+// start starts to open the streams. Their ends are requested after openFor, or when all have ended.
 func (h *holding) start() {
 	switch {
 	case h.Steps != nil:
-		h.open++ // before there is a stream
+		h.open++ // for the steps
 		go h.runSteps()
 	case h.Lifetimes != nil:
 		h.mu.Lock()
-		h.ending = true // each stream ends by itself
+		h.ending = true // openByLifetime requests the ends
 		h.mu.Unlock()
 		go h.openByLifetime()
 	default:
@@ -231,7 +231,8 @@ func (h *holding) start() {
 	}
 }
 
-// openOver opens streams one after the other, evenly over the ramp; without one, as fast as the service accepts them.
+// openOver opens streams one after the other, evenly over the ramp, or as fast as the service accepts them if ramp is
+// 0.
 func (h *holding) openOver(streams []*holdStream, ramp time.Duration) {
 	start := time.Now()
 	for i, s := range streams {
@@ -242,7 +243,7 @@ func (h *holding) openOver(streams []*holdStream, ramp time.Duration) {
 	}
 }
 
-// end asks for the end of all streams, once.
+// end requests the ends of all streams. Further calls have no effect.
 func (h *holding) end() {
 	h.mu.Lock()
 	isEnding := h.ending
@@ -254,20 +255,21 @@ func (h *holding) end() {
 	if isEnding {
 		return
 	}
-	h.acting.Wait()
+	h.actions.Wait()
 	h.ender.run(h.streams)
-	h.endsRequested()
+	h.noteEndsRequested()
 }
 
-// endsRequested records that the end of each stream was requested.
-func (h *holding) endsRequested() {
+// noteEndsRequested records that the end of each stream was requested.
+func (h *holding) noteEndsRequested() {
 	h.mu.Lock()
 	h.endRequested = true
 	h.mu.Unlock()
 	h.resolveIfDone()
 }
 
-// resolveIfDone lets the iteration end when all is done.
+// resolveIfDone allows the iteration to end when all ends are requested, all streams have ended and all checks are
+// made.
 func (h *holding) resolveIfDone() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -283,8 +285,8 @@ func (h *holding) resolveIfDone() {
 	h.finish(h.resolve)
 }
 
-// ended counts a stream that ended, for whatever reason.
-func (h *holding) ended(s *holdStream) {
+// finishStream counts a stream that has ended.
+func (h *holding) finishStream(s *holdStream) {
 	h.mu.Lock()
 	s.finished = true
 	finished := s.endRequested
@@ -298,7 +300,7 @@ func (h *holding) ended(s *holdStream) {
 	h.release()
 }
 
-// release removes a stream, a phase or the steps from the count. After the last one the ends are requested early.
+// release removes a stream, a phase or the steps from the count. After the last one it requests the ends early.
 func (h *holding) release() {
 	h.mu.Lock()
 	h.open--

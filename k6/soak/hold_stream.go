@@ -12,38 +12,38 @@ import (
 	"github.com/sse-soak/sse-soak/k6/sse"
 )
 
-// A holdStream is one stream of a holding. There are thousands, so its request is built for each attempt unless
-// JavaScript provides it.
+// A holdStream is one stream of a holding. To save memory, its request is built for each attempt unless JavaScript
+// provides parts of it.
 type holdStream struct {
 	holding      *holding
 	stream       *sseclient.Stream
 	observer     *observer
-	jsRequest    *requestOverrides // nil: its number tells all
-	timer        *time.Timer       // closes it where it does not end in time
-	phase        *phaseState       // nil: no phase acts on it, and it has no lifetime
+	jsRequest    *requestOverrides // nil: its number determines the request
+	timer        *time.Timer       // closes it if it does not end in time
+	phase        *phaseState       // nil: it has neither a phase nor a lifetime
 	n            int32
-	status       int16 // of the request that ends it, 0 before it was answered, or notSent
-	endRequested bool  // its end was asked for; guarded by the holding's mu, as over
+	status       int16 // of the request that ends it, 0 without a response, or notSent
+	endRequested bool  // guarded by the mu of the holding, as finished
 	finished     bool
 }
 
-// requestOverrides are the parts of a request that only JavaScript knows: token and URL.
+// A requestOverrides has the parts of a request that JavaScript provides: token and URL.
 type requestOverrides struct {
-	values      *service.Values // of its second request, too
-	url         string          // "": that of the description
+	values      *service.Values // also for the second request
+	url         string          // "": the URL of the description
 	credentials *credentials
 }
 
-// A phaseState is the state that a phase or a lifetime needs of a stream.
+// A phaseState is the additional state of a stream with a phase or a lifetime.
 type phaseState struct {
 	headers      chan struct{} // closed when the stream opens for the first time
-	ended        chan struct{} // closed when it has ended for good
+	ended        chan struct{} // closed when the stream has ended and does not reconnect
 	phased       bool          // a phase acts on it
-	reconnection *reconnection // nil: it was not dropped, or has reconnected; guarded by the holding's returns
-	closedAt     atomic.Int64  // Unix time of the last end of a stream, in ns
+	reconnection *reconnection // nil: it was not dropped, or has reconnected; guarded by reconnectMu of the holding
+	closedAt     atomic.Int64  // Unix time in ns of the last end of a connection
 }
 
-// add makes the streams of some numbers. On the event loop.
+// add creates the streams with the given numbers. It runs on the event loop.
 func (h *holding) add(numbers []int) error {
 	streams := make([]*holdStream, 0, len(numbers))
 	for _, n := range numbers {
@@ -61,7 +61,7 @@ func (h *holding) add(numbers []int) error {
 	return nil
 }
 
-// newStream returns the stream of a number, at an index of the holding. On the event loop.
+// newStream returns the stream with a number, at an index of the holding. It runs on the event loop.
 func (h *holding) newStream(n, index int) (*holdStream, error) {
 	l, err := h.m.recorder.newLedger(fmt.Sprintf("%s%d", h.Prefix, n))
 	if err != nil {
@@ -83,7 +83,7 @@ func (h *holding) newStream(n, index int) (*holdStream, error) {
 			return nil, err
 		}
 		if service.hasFunctions() {
-			s.observer.authorize(s.jsRequest.credentials)
+			s.observer.writableRareState().credentials = s.jsRequest.credentials
 			on.Renew = s.renew
 		}
 		if service.SecondRequest != nil {
@@ -95,13 +95,13 @@ func (h *holding) newStream(n, index int) (*holdStream, error) {
 	}
 	first := s.request()
 	if err := first.Check(); err != nil {
-		return nil, fmt.Errorf("stream %s cannot be asked for: %w", l.ID(), err)
+		return nil, fmt.Errorf("request stream %s: %w", l.ID(), err)
 	}
 	s.stream = s.group().Add(on)
 	return s, nil
 }
 
-// group returns the streams to which it belongs.
+// group returns the set of streams to which it belongs.
 func (s *holdStream) group() *sse.Streams {
 	if s.isPhased() {
 		return s.holding.phased
@@ -126,7 +126,7 @@ func (s *holdStream) ledger() *ledger.Ledger { return s.observer.ledger }
 func (s *holdStream) request() sseclient.Request {
 	h, id := s.holding, s.ledger().ID()
 	if s.jsRequest == nil {
-		v, _ := h.service.values(int(s.n), id) // hold has checked the token, and there are no functions
+		v, _ := h.service.values(int(s.n), id) // newHolding has checked the token, and there are no functions
 		return requestUsing(&h.service.Connect, v)
 	}
 	r := requestUsing(&h.service.Connect, s.jsRequest.values)
@@ -136,7 +136,7 @@ func (s *holdStream) request() sseclient.Request {
 	return r
 }
 
-// renew asks the description for what the next attempt sends, on the event loop.
+// renew calls the functions of the description for the next attempt, on the event loop.
 func (s *holdStream) renew(proceed func(error)) {
 	s.group().Renew(s.stream, proceed, func() error {
 		err := s.holding.service.renew(int(s.n), s.jsRequest)
@@ -149,11 +149,11 @@ func (s *holdStream) renew(proceed func(error)) {
 }
 
 // ended records the final end of the stream.
-func (s *holdStream) ended() { s.holding.ended(s) }
+func (s *holdStream) ended() { s.holding.finishStream(s) }
 
 func (s *holdStream) close() { s.stream.Stop(sseclient.ReasonClient) }
 
-// endRequest returns the request for its end. On the event loop if the description has functions.
+// endRequest returns the request that ends it. It runs on the event loop if the description has functions.
 func (s *holdStream) endRequest() (sseclient.Request, error) {
 	h, id := s.holding, s.ledger().ID()
 	v, err := h.service.values(int(s.n), id)

@@ -210,20 +210,20 @@ func TestHoldReconnectsWithNewToken(t *testing.T) {
 	require.Equal(t, 2, filled(h.r).Connections[0].Streams)
 }
 
-// What cannot be asked for is said before any stream opens.
+// Invalid arguments throw before any stream opens.
 func TestHoldErrors(t *testing.T) {
 	t.Parallel()
 	throwing := strings.Replace(strings.Replace(noopJS, `"t" + tokens++`, `{ throw new Error("no login") }`, 1), "END", `end: { by: "client" }`, 1)
 	for _, c := range []struct{ init, script, want string }{
-		{"", `hold(null)`, "needs options"},
-		{"", `hold({}, {from: 0, to: 1, openFor: 1, idleTimeout: 1, endTimeout: 1})`, "must be one that soak.service returned"},
-		{"", `hold(null, {from: 2, to: 1, openFor: 1, idleTimeout: 1, endTimeout: 1})`, "the streams from 2 to 1"},
-		{`var described = service({name: "any", url: (n) => "ftp://x/" + n, connect: {}, message: "unchecked"})`, holdDescribed, `stream d-0 cannot be asked for: invalid URL "ftp://x/0"`},
+		{"", `hold(null)`, "options are missing"},
+		{"", `hold({}, {from: 0, to: 1, openFor: 1, idleTimeout: 1, endTimeout: 1})`, "service must be a result of soak.service"},
+		{"", `hold(null, {from: 2, to: 1, openFor: 1, idleTimeout: 1, endTimeout: 1})`, "got from 2, to 1"},
+		{`var described = service({name: "any", url: (n) => "ftp://x/" + n, connect: {}, message: "unchecked"})`, holdDescribed, `request stream d-0: invalid URL "ftp://x/0"`},
 		{"", strings.Replace(holdTen, "from", `acceptEncoding: "zip", from`, 1), `option acceptEncoding: must be none, gzip or browser, got "zip"`},
 		{"", strings.Replace(holdTen, "from", `httpVersion: "3", from`, 1), `option http: must be auto, 1.1 or 2, got "3"`},
 		{`__ENV.BACKEND_TOKEN = "a\r\nb: c"`, holdTen, "BACKEND_TOKEN must not contain line breaks"},
 		{throwing, holdDescribed, "token() of the service mine: Error: no login"},
-		{strings.Replace(throwing, `{ throw new Error("no login") }`, "3", 1), holdDescribed, "token() of the service mine: it returned 3: it must return a text"},
+		{strings.Replace(throwing, `{ throw new Error("no login") }`, "3", 1), holdDescribed, "token() of the service mine: the function must return a string, got 3"},
 	} {
 		h := holderOf(t, "http://h", c.init)
 		err := h.EventLoop.Start(func() error {

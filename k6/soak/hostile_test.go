@@ -64,8 +64,8 @@ type hostileService struct {
 	location string
 }
 
-// FuzzHostileService writes bytes of a service through a probe, a run, its reports and its archive. No output may contain a
-// control character or the token.
+// FuzzHostileService writes bytes of a service through a probe, a run, its reports and its archive. No output may
+// contain a control character or the token.
 func FuzzHostileService(f *testing.F) {
 	for _, text := range []string{
 		"<T>", "<J>", "<P>", "<Q>", "<B>", "\x1b]0;title\x07", "\u009b31m\u202e\u2066", "\x9b31m", "\u00ad\ufeff\U000e0041", `{"seq":1,"run":"run-1.1","n":"<J>"}`,
@@ -259,7 +259,8 @@ func fetched(t *testing.T, url string) string {
 	return string(content)
 }
 
-// record feeds the bytes to two clients. The service refuses the first at a reconnect, and the second at its first request.
+// record feeds the bytes to two clients. The service refuses the first at a reconnect, and the second at its first
+// request.
 func (h *hostileService) record(t *testing.T, to **recorder, isDescribed bool) {
 	t.Helper()
 	token := &credentials{token: knownToken, secrets: []string{knownToken}}
@@ -270,7 +271,7 @@ func (h *hostileService) record(t *testing.T, to **recorder, isDescribed bool) {
 		for name, o := range map[string]**observer{"first": &first, "second": &second} {
 			d, ok := rt.VU.Runtime().Get(name).Export().(*jsLedger)
 			require.True(t, ok)
-			d.authorize(token)
+			d.writableRareState().credentials = token
 			*o = &d.observer
 		}
 		*to = r

@@ -12,8 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/k6/sse"
 )
 
-// jsLedger is a Ledger as a script sees it: it can be read, but only the connection writes
-// it. As a Go value it is the Ledger that `new EventSource(url, {ledger})` accepts.
+// A jsLedger is the read-only Ledger of a script. Only its connection writes to it. As a Go value it is the Ledger that
+// `new EventSource(url, {ledger})` accepts.
 type jsLedger struct {
 	observer
 	rt *sobek.Runtime
@@ -24,8 +24,7 @@ var (
 	_ sse.Ledger          = (*jsLedger)(nil)
 )
 
-// The properties of a Ledger, documented in load-tests/types/soak.d.ts: ledgerValues by their names, and toString, which no
-// script can list.
+// ledgerValues has the enumerable properties of a Ledger, by name. soak.d.ts documents them.
 var ledgerValues = valuesOfLedger()
 
 func valuesOfLedger() map[string]func(*ledger.Record) any {
@@ -44,7 +43,7 @@ func (l *jsLedger) String() string {
 	r := l.ledger.Sums()
 	var counts []string
 	for _, n := range r.Totals().Each() {
-		if n.Name != "late" { // which is no fault, and has a limit of its own
+		if n.Name != "late" { // lateness is not a fault
 			counts = append(counts, fmt.Sprintf("%s %d", n.Name, n.Count))
 		}
 	}
@@ -63,14 +62,14 @@ func (l *jsLedger) Get(key string) sobek.Value {
 	return nil
 }
 
-// Set refuses: a script cannot change a ledger.
+// Set returns false, because a script cannot change a ledger.
 func (l *jsLedger) Set(string, sobek.Value) bool { return false }
 
-// Has reports whether there is a property.
+// Has reports whether a property exists.
 func (l *jsLedger) Has(key string) bool { return ledgerValues[key] != nil || key == "toString" }
 
-// Delete refuses.
+// Delete returns false, because a script cannot change a ledger.
 func (l *jsLedger) Delete(string) bool { return false }
 
-// Keys lists the properties that hold values.
+// Keys returns the enumerable properties.
 func (l *jsLedger) Keys() []string { return slices.Collect(maps.Keys(ledgerValues)) }

@@ -5,12 +5,11 @@ import (
 	"time"
 )
 
-// maxWait is the total time for which a call of hold with lifetimes waits for streams to end before it opens the next
-// ones. It limits the delay of connects if the service ends streams late or never, so that every planned stream opens
-// within the run.
+// maxWait is the total time for which a call of hold with lifetimes waits for the ends of streams before it opens the
+// next ones. If the service ends streams late or never, it ensures that every planned stream opens within the run.
 const maxWait = 5 * time.Second
 
-// openByLifetime opens the streams one after the other, each when the lifetime of the one before is over and it has ended.
+// openByLifetime opens the streams one after the other. Each opens after the lifetime and the end of the previous one.
 func (h *holding) openByLifetime() {
 	var ends sync.WaitGroup
 	left := maxWait
@@ -31,10 +30,11 @@ func (h *holding) openByLifetime() {
 		left = max(left-time.Since(requestedAt), time.Millisecond)
 	}
 	ends.Wait()
-	h.endsRequested()
+	h.noteEndsRequested()
 }
 
-// awaitLifetime waits until the stream was open for its lifetime, or has ended. One that never opens takes as long.
+// awaitLifetime waits until the stream was open for its lifetime or has ended. If the stream ends before it opens, it
+// waits for the lifetime, too.
 func (s *holdStream) awaitLifetime(lifetime time.Duration) {
 	t, ended := s.phase, s.phase.ended
 	select {

@@ -15,43 +15,43 @@ type snapshot struct {
 	shard.Progress
 	planned int              // streams of the whole run, over all its runners
 	runners int              // of the whole run
-	open    int              // streams, and attempts at one, that are not over
+	open    int              // open streams and attempts
 	reports int              // snapshots so far
-	recent  *shard.Histogram // lateness since the snapshot before; nil: none came
-	control *time.Duration   // longest lateness of the control group since then; nil: no event came
+	recent  *shard.Histogram // lateness since the previous snapshot; nil: no message arrived
+	control *time.Duration   // longest lateness of the control group since then; nil: no event arrived
 	left    time.Duration    // until the first streams of the plan end
 	self    shard.Process
 }
 
-// A metric is one of k6, and how it follows from a snapshot; load-tests/types/soak.d.ts documents them.
+// A metric is a metric of k6 whose value is derived from a snapshot. load-tests/types/soak.d.ts documents the metrics.
 type metric struct {
 	name  string
 	kind  metrics.MetricType
 	value func(*snapshot) float64
 }
 
-// published are the metrics of every snapshot, by the service's name for a message.
+// published has the metrics of every snapshot, by the service's word for a message.
 var published = map[string][]metric{
-	"noop": slices.Concat(countMetrics("noops"), everyRun),
-	"message": slices.Concat(countMetrics("messages"), everyRun, []metric{
+	"noop": slices.Concat(countMetrics("noops"), streamRunMetrics),
+	"message": slices.Concat(countMetrics("messages"), streamRunMetrics, []metric{
 		{"soak_published", metrics.Counter, func(s *snapshot) float64 { return float64(s.Published) }},
 		{"soak_confirmed", metrics.Counter, func(s *snapshot) float64 { return float64(s.Confirmed) }},
 		{"soak_heartbeats", metrics.Counter, func(s *snapshot) float64 { return float64(s.Heartbeats) }},
 	}),
 }
 
-// everyRun are the metrics of a run of endless streams.
-var everyRun = append([]metric{
+// streamRunMetrics has the metrics of a run of endless streams.
+var streamRunMetrics = append([]metric{
 	{"soak_streams_planned", metrics.Gauge, func(s *snapshot) float64 { return float64(s.planned) }},
 	{"soak_streams_completed", metrics.Gauge, func(s *snapshot) float64 { return float64(s.Completed) }},
 	{"soak_streams_dropped", metrics.Gauge, func(s *snapshot) float64 { return float64(s.Dropped) }},
 	{"soak_streams_refused", metrics.Gauge, func(s *snapshot) float64 { return float64(s.Refused) }},
 	{"soak_streams_reconnected", metrics.Gauge, func(s *snapshot) float64 { return float64(s.Reconnected) }},
 	{"soak_remaining_seconds", metrics.Gauge, func(s *snapshot) float64 { return s.left.Seconds() }},
-}, ofRunner...)
+}, runnerMetrics...)
 
-// ofRunner are the metrics of each runner, whatever the suite.
-var ofRunner = []metric{
+// runnerMetrics has the metrics of each runner in every suite.
+var runnerMetrics = []metric{
 	{"soak_runners_planned", metrics.Gauge, func(s *snapshot) float64 { return float64(s.runners) }},
 	{"soak_streams_open", metrics.Gauge, func(s *snapshot) float64 { return float64(s.open) }},
 	{"soak_reports", metrics.Counter, func(s *snapshot) float64 { return float64(s.reports) }},
@@ -59,8 +59,8 @@ var ofRunner = []metric{
 	{"soak_cpu_percent", metrics.Gauge, func(s *snapshot) float64 { return s.self.CPUPercent }},
 }
 
-// countMetrics returns the metrics of the counts of noops or messages. A count that may decrease is a gauge: a late
-// noop fills a hole, or a noop turns out to be a copy.
+// countMetrics returns the metrics of the counts of noops or messages. A count that may decrease is a gauge. Counts
+// decrease when a late noop fills a gap, or a noop is recognised as a duplicate.
 func countMetrics(nouns string) (out []metric) {
 	for i, n := range (ledger.Totals{}).Each() {
 		m := metric{"soak_" + nouns + "_" + n.Name, metrics.Gauge, func(s *snapshot) float64 { return float64(s.Totals().Each()[i].Count) }}
@@ -75,35 +75,35 @@ func countMetrics(nouns string) (out []metric) {
 	return out
 }
 
-// publishedLateness are the metrics that exist only if messages came.
+// publishedLateness has the metrics that are published only after messages.
 var publishedLateness = []metric{
 	{"soak_lateness_p50_seconds", metrics.Gauge, quantile(.5)},
 	{"soak_lateness_p99_seconds", metrics.Gauge, quantile(.99)},
 	{"soak_lateness_max_seconds", metrics.Gauge, func(s *snapshot) float64 { return s.recent.Max().Seconds() }},
 }
 
-// publishedControl exists only if events of the control group came.
+// publishedControl has the metrics that are published only after events of the control group.
 var publishedControl = []metric{
 	{"soak_control_lateness_max_seconds", metrics.Gauge, func(s *snapshot) float64 { return s.control.Seconds() }},
 }
 
-// actionMetric is 1 from the planned start of an action of the run on, 0 before; the tag `action` has its name.
+// actionMetric is 0 before the planned start of an action of the run, and 1 after it. The tag `action` has its name.
 const actionMetric = "soak_action"
 
 func quantile(q float64) func(*snapshot) float64 {
 	return func(s *snapshot) float64 { return s.recent.Quantile(q).Seconds() }
 }
 
-// holdMetrics are those of phases, steps and broadcasts, by kind. Times are in milliseconds.
+// The metrics of phases, steps and broadcasts, by kind. Times are in milliseconds.
 var (
 	holdCounters = []string{
-		vanished, stormDropped, fanoutDue, fanoutArrived, fanoutDuplicated, fanoutOverdue, fanoutUntimed, fanoutUnexplained, fanoutShort,
+		vanished, stormDropped, fanoutDue, fanoutArrived, fanoutDuplicated, fanoutLate, fanoutUntimed, fanoutUnexplained, fanoutShort,
 		slowStarted, slowAccepted, slowRejected, slowDue, slowArrived, slowRepeated, slowFilled, slowCutUnseen, slowComplete,
 	}
 	holdTimes = []string{stormWaited, stormConnect, capacityConnect, fanoutLatency, fanoutLast, fanoutSinceRequest, fanoutPost, slowCut}
 )
 
-// registerHoldMetrics registers them.
+// registerHoldMetrics registers the metrics of phases, steps and broadcasts.
 func registerHoldMetrics(registry *metrics.Registry, to map[string]*metrics.Metric) {
 	for _, name := range holdCounters {
 		to[name] = registry.MustNewMetric(name, metrics.Counter)

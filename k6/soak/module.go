@@ -19,7 +19,7 @@ import (
 
 type rootModule struct{ recorder *recorder }
 
-// NewModuleInstance makes the module for one virtual user.
+// NewModuleInstance returns the module of a virtual user.
 func (m *rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
 	m.recorder.telemetry.register(vu.InitEnv().Registry)
 	return &module{vu: vu, recorder: m.recorder, opener: sse.NewOpener(vu), compiled: map[sobek.Value]*jsService{}}
@@ -28,16 +28,16 @@ func (m *rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
 type module struct {
 	vu          modules.VU
 	recorder    *recorder
-	sink        *sampleSink // of the running iteration; used on the event loop only
+	sink        *sampleSink // of the current iteration; used on the event loop only
 	opener      *sse.Opener
-	compiled    map[sobek.Value]*jsService // what service returned
-	secrets     []string                   // see tokens
-	credentials *credentials               // see known
-	exports     modules.Exports            // see Exports
+	compiled    map[sobek.Value]*jsService // results of service
+	secrets     []string                   // set by tokens
+	credentials *credentials               // set by defaultCredentials
+	exports     modules.Exports            // set by Exports
 }
 
-// Exports returns the names that a script imports from k6/x/soak, which index.d.ts documents. k6 calls it at each use of an imported
-// name.
+// Exports returns what a script can import from k6/x/soak. index.d.ts documents it. k6 calls Exports at each use of
+// an imported name.
 func (m *module) Exports() modules.Exports {
 	if m.exports.Named == nil {
 		rt := m.vu.Runtime()
@@ -58,16 +58,16 @@ func (m *module) Exports() modules.Exports {
 	return m.exports
 }
 
-func isStated(object *sobek.Object, property string) bool {
+func isSet(object *sobek.Object, property string) bool {
 	v := object.Get(property)
 	return v != nil && !sobek.IsUndefined(v)
 }
 
-// state sets the settings whose properties the script states.
-func (m *module) state(p *plan.Plan, settings *sobek.Object) error {
+// applySettings sets the settings of a plan from the properties of an object in the script.
+func (m *module) applySettings(p *plan.Plan, settings *sobek.Object) error {
 	for _, s := range p.Settings() {
 		property, _ := s.Property()
-		if property == "" || !isStated(settings, property) {
+		if property == "" || !isSet(settings, property) {
 			continue
 		}
 		if err := m.vu.Runtime().ExportTo(settings.Get(property), s.Value); err != nil {
@@ -78,7 +78,7 @@ func (m *module) state(p *plan.Plan, settings *sobek.Object) error {
 	return nil
 }
 
-// environment returns a variable as scripts see it; "" if it is not set.
+// environment returns a variable of __ENV, "" if it is not set.
 func (m *module) environment(name string) string {
 	env, ok := m.vu.Runtime().Get("__ENV").(*sobek.Object)
 	if !ok {
@@ -90,15 +90,15 @@ func (m *module) environment(name string) string {
 	return ""
 }
 
-// newLedger is the constructor `new Ledger(id)`.
+// newLedger implements the constructor `new Ledger(id)`.
 func (m *module) newLedger(call sobek.ConstructorCall) *sobek.Object {
 	rt := m.vu.Runtime()
 	if m.vu.State() == nil {
-		common.Throw(rt, common.NewInitContextError("a Ledger belongs to a connection: make it in the default function"))
+		common.Throw(rt, common.NewInitContextError("a Ledger belongs to a connection; create it in the default function"))
 	}
 	id := call.Argument(0)
 	if sobek.IsUndefined(id) || id.String() == "" {
-		common.Throw(rt, errors.New("new Ledger(id) needs the id of a client"))
+		common.Throw(rt, errors.New("new Ledger(id): id must be the id of a client"))
 	}
 	l, err := m.recorder.newLedger(id.String())
 	if err == nil {
@@ -110,7 +110,7 @@ func (m *module) newLedger(call sobek.ConstructorCall) *sobek.Object {
 	return rt.NewDynamicObject(m.observe(l, false))
 }
 
-// beginRun starts what the first stream of the run needs, and finds where k6 accepts the samples of this iteration.
+// beginRun prepares the run for its first stream, and sets the sample sink of this iteration.
 func (m *module) beginRun() error {
 	if m.sink == nil || m.sink.ctx != m.vu.Context() {
 		m.sink = m.recorder.telemetry.sink(m.vu)
@@ -118,9 +118,9 @@ func (m *module) beginRun() error {
 	return m.recorder.begin(m.vu, m.environment("PUBLISH_TOKEN"), m.environment("RUNNER"))
 }
 
-// observe returns the observer of a stream; excluded: the script acts on the stream.
+// observe returns the observer of a stream. excluded reports whether the script acts on the stream.
 func (m *module) observe(l *ledger.Ledger, excluded bool) *jsLedger {
-	m.ownCredentials() // which findings hide
+	m.defaultCredentials() // for hiding them in findings
 	o := m.recorder.observer(l, excluded)
 	o.sink = m.sink
 	return &jsLedger{observer: o, rt: m.vu.Runtime()}
@@ -128,8 +128,8 @@ func (m *module) observe(l *ledger.Ledger, excluded bool) *jsLedger {
 
 var tokenVariables = []string{"BACKEND_TOKEN", "SUBSCRIBE_TOKEN", "PUBLISH_TOKEN"}
 
-// ownCredentials returns the credentials of all streams whose service has no token().
-func (m *module) ownCredentials() *credentials {
+// defaultCredentials returns the credentials of streams whose service has no token().
+func (m *module) defaultCredentials() *credentials {
 	if m.credentials == nil {
 		m.credentials = &credentials{secrets: m.tokens()}
 		m.recorder.credentials.CompareAndSwap(nil, m.credentials)
@@ -137,7 +137,7 @@ func (m *module) ownCredentials() *credentials {
 	return m.credentials
 }
 
-// token returns the value of a variable of the environment that holds a token; "" for another variable.
+// token returns the value of a token variable of the environment, "" for other variables.
 func (m *module) token(variable string) (string, error) {
 	i := slices.Index(tokenVariables, variable)
 	if i < 0 {
@@ -150,7 +150,7 @@ func (m *module) token(variable string) (string, error) {
 	return value, nil
 }
 
-// tokens returns the secrets of the environment that a runner sends.
+// tokens returns the values of tokenVariables.
 func (m *module) tokens() []string {
 	if m.secrets == nil {
 		for _, name := range tokenVariables {
@@ -160,7 +160,7 @@ func (m *module) tokens() []string {
 	return m.secrets
 }
 
-// observer makes the observer of a ledger.
+// observer returns the observer of a ledger.
 func (r *recorder) observer(l *ledger.Ledger, excluded bool) observer {
 	if excluded {
 		r.exclude(l)

@@ -64,7 +64,7 @@ func TestScriptPlan(t *testing.T) {
 	_, err = rt.VU.Runtime().RunString(`plan({connections: 1})`)
 	require.ErrorContains(t, err, "BACKEND_URL is missing")
 	_, err = rt.VU.Runtime().RunString(`new Ledger("d-0")`)
-	require.ErrorContains(t, err, "make it in the default function")
+	require.ErrorContains(t, err, "create it in the default function")
 	rt.MoveToVUContext(&lib.State{})
 	_, err = rt.VU.Runtime().RunString(planJS)
 	require.ErrorContains(t, err, "call soak.plan in the init context")
@@ -75,7 +75,7 @@ func TestLedgerNeedsIDAndPlan(t *testing.T) {
 	rt, _ := newVU(t)
 	rt.MoveToVUContext(&lib.State{})
 	for script, want := range map[string]string{
-		`new Ledger()`: "needs the id of a client", `new Ledger("")`: "needs the id of a client", `new Ledger("d-0")`: "call soak.plan in the init context first",
+		`new Ledger()`: "id must be the id of a client", `new Ledger("")`: "id must be the id of a client", `new Ledger("d-0")`: "call soak.plan in the init context first",
 	} {
 		_, err := rt.VU.Runtime().RunString(script)
 		require.ErrorContains(t, err, want)

@@ -12,26 +12,26 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// An observer passes what arrives on the streams of one client to its ledger, as the service description reads it. Its
-// methods are called by the goroutine that reads the stream; no JavaScript runs.
+// An observer classifies the blocks on the streams of one client by the service description, and counts them in the
+// ledger. The goroutine that reads the stream calls its methods, without JavaScript.
 type observer struct {
 	ledger      *ledger.Ledger
 	recorder    *recorder
 	topic       *topicReader
 	sink        *sampleSink    // nil: no metrics are published
-	lastAt      ledger.Instant // of the last message, or of the headers before the first one
-	rare        *rareState     // nil: none yet
-	previousGap uint32         // see shard.Bursts; or one of these
-	streams     uint16         // whose headers arrived; the highest number stands for more
-	excluded    bool           // the script acts on the stream, so it is not evidence about untouched streams
+	lastArrival ledger.Instant // of the last message, or of the headers before the first message
+	rare        *rareState     // nil before its first use
+	previousGap uint32         // see shard.Bursts; or noMessageYet or firstBurst
+	streams     uint16         // streams whose headers arrived; the maximum means that or more
+	excluded    bool           // the script acts on the stream, so it is not evidence about undisturbed streams
 	open        bool
 }
 
-// Until a message arrives that is not together with the first one of its stream, before is one of these. The first ones may be what a
-// service repeats.
+// Values of previousGap before a message that did not arrive together with the first one of its stream. The first
+// messages may be a replay.
 const (
 	noMessageYet = math.MaxUint32 - iota
-	inHistory
+	firstBurst
 )
 
 // A topicReader reads the messages of one topic.
@@ -39,40 +39,13 @@ type topicReader struct {
 	*service.Reader
 	service *service.Service
 	number  int
-	log     *ledger.Log // of messages without numbers; nil: they carry numbers
-	// keepsIDs reports whether the id to resume from matters to the counts; silences whether comments and heartbeats do.
+	log     *ledger.Log // of messages without numbers; nil if messages have numbers
+	// keepsIDs reports whether the counts depend on the id to resume from; silences whether they depend on comments
+	// and heartbeats.
 	keepsIDs, silences bool
 }
 
-// rareState is state that few streams need.
-type rareState struct {
-	lastName    string // name of the last event that was not a message
-	coded       *coded
-	last        []byte                               // the id to resume from; empty: none arrived
-	pending     time.Time                            // arrival of a comment line that is a heartbeat, or part of the next block; zero: none
-	credentials *credentials                         // nil: those of all streams
-	listener    func(at time.Time, b *service.Block) // of events that the description does not define; nil: none
-}
-
-var noRareState rareState
-
-// readRareState returns the rare state of the observer, for reading.
-func (o *observer) readRareState() *rareState {
-	if o.rare == nil {
-		return &noRareState
-	}
-	return o.rare
-}
-
-// writableRareState returns the mutable rare state, allocated on first use.
-func (o *observer) writableRareState() *rareState {
-	if o.rare == nil {
-		o.rare = new(rareState)
-	}
-	return o.rare
-}
-
-// Callbacks returns what reports a stream to its ledger.
+// Callbacks returns the callbacks that record a stream in its ledger.
 func (o *observer) Callbacks() sseclient.Callbacks {
 	on := sseclient.Callbacks{
 		Connecting: o.connecting, Opened: o.opened, Event: o.event, Block: o.block, Comment: o.comment, Answered: o.answered,
@@ -81,41 +54,39 @@ func (o *observer) Callbacks() sseclient.Callbacks {
 	if o.topic.service.Resume.SendsReadingID {
 		on.LastEventID = func() string { return string(o.readRareState().last) }
 	}
-	if o.recorder.cuts() {
-		on.Cuttable, on.Cut, on.Resumed = o.cuttable, o.cut, o.resumed
+	if o.recorder.hasCutter() {
+		on.Cuttable, on.Cut, on.Resumed = o.registerCut, o.cut, o.resumed
 	}
 	return on
 }
 
-// commentInBlock is how long after a comment line a block with data may end and still be the one that the line is in. A
-// heartbeat without a blank line behind it (Mercure's) is part of the next block, too, but stands there for longer.
+// commentInBlock is the maximum time between a comment line and the end of the block to which it belongs. A heartbeat
+// without a blank line, as in Mercure, is a part of the next block, too, but arrives longer before its end.
 const commentInBlock = 500 * time.Millisecond
 
 func (o *observer) now() ledger.Instant { return o.recorder.instant(time.Now()) }
 
 // credentials returns the secrets that findings of the stream must not show.
 func (o *observer) credentials() *credentials {
-	if ownSecrets := o.readRareState().credentials; ownSecrets != nil {
-		return ownSecrets
+	if c := o.readRareState().credentials; c != nil {
+		return c
 	}
 	return o.recorder.credentials.Load()
 }
 
-func (o *observer) authorize(c *credentials) { o.writableRareState().credentials = c }
-
-// faultless reports the result of a script's check: all messages arrived. If nothing is counted on a stream, it
-// reports whether the stream stayed open. If no message of a stream had a number, the verdict distinguishes a wrong
-// description from wrong messages.
+// faultless reports whether all messages arrived, for the check of a script. If no messages are counted, it reports
+// whether the stream stayed open. If no message had a number, the verdict decides whether the description or the
+// messages are wrong.
 func (o *observer) faultless(r *ledger.Record) bool {
 	switch o.ledger.Counting() {
 	case ledger.Nothing:
 		return r.State == ledger.Completed
-	case ledger.Numbered: // only the publisher's log has the expected messages
-		faultless, p := *r, o.recorder.thePlan()
-		if p.AllowGaps { // and which gaps the service announced
+	case ledger.Numbered: // only the merge compares them with the publisher's log
+		faultless, p := *r, o.recorder.planCopy()
+		if p.AllowGaps { // the merge knows the gaps that the service announced
 			faultless.Lost = 0
 		}
-		if o.topic.log != nil { // and which messages are copies, only the comparison of all clients shows
+		if o.topic.log != nil { // the merge detects duplicates by comparing all clients
 			faultless.Duplicated, faultless.Reordered = 0, 0
 		}
 		if !p.Published() && r.Received == 0 {
@@ -134,35 +105,35 @@ func (o *observer) connecting(at time.Time) {
 	}
 }
 
-// opened records an open stream. The headers of a resumed one may announce that messages are missing.
+// opened records an open stream. The headers after a reconnect may announce missing messages.
 func (o *observer) opened(_ time.Time, r *sseclient.Response) {
 	if o.streams > 0 && o.topic.service.Resume.Missed(r.Header, o.readRareState().last) {
 		o.ledger.Announced(o.now())
 	}
-	o.streams = max(o.streams, o.streams+1) // it does not wrap
+	o.streams = max(o.streams, o.streams+1) // does not overflow
 	if coding := r.Coding(); coding != "" {
-		o.beginCoded(coding)
+		o.startCoding(coding)
 	}
 	if server := r.Header.Get("Server"); server != "" {
 		o.recorder.addServer(server)
 	}
 	if r.OtherOrigin {
-		o.recorder.redirected(sseclient.Origin(r.URL))
+		o.recorder.addRedirect(sseclient.Origin(r.URL))
 	}
 	if r.HTTP2 {
-		o.recorder.sharedStream(r.FirstOnConnection)
+		o.recorder.addSharedStream(r.FirstOnConnection)
 	}
 	at := o.recorder.instant(r.At)
-	o.open, o.previousGap, o.lastAt = true, noMessageYet, at
-	o.recorder.opened(o.ledger.Opened(at))
+	o.open, o.previousGap, o.lastArrival = true, noMessageYet, at
+	o.recorder.addStream(o.ledger.Opened(at))
 }
 
-// answered begins the time in which messages are expected, if the headers of the stream do not.
+// answered starts the time in which messages are expected, if the second request does that.
 func (o *observer) answered(at time.Time, _ *sseclient.Response) {
 	o.ledger.Joined(o.recorder.instant(at))
 }
 
-// comment records a sign of life.
+// comment records a comment line as a sign of life.
 func (o *observer) comment(at time.Time, _ []byte) {
 	if !o.topic.silences {
 		return
@@ -173,7 +144,7 @@ func (o *observer) comment(at time.Time, _ []byte) {
 	}
 }
 
-// endComment counts the pending comment line as a heartbeat, unless it is part of the present block, and records the
+// endComment counts the pending comment line as a heartbeat, unless it is a part of the current block. It records the
 // kind of that block.
 func (o *observer) endComment(at time.Time, end ledger.SignOfLife) {
 	if pending := o.readRareState().pending; !pending.IsZero() {
@@ -243,7 +214,8 @@ func (o *observer) countOther(at time.Time, block *service.Block, kind service.K
 	}
 }
 
-// otherEvent counts a block that the description does not define. With message.every only events count: they may use a number.
+// otherEvent counts a block that the description does not define. With message.every only events count, because they
+// may have used a number.
 //
 //go:noinline
 func (o *observer) otherEvent(at time.Time, block *service.Block, reading *service.Reading) {
@@ -260,7 +232,7 @@ func (o *observer) otherEvent(at time.Time, block *service.Block, reading *servi
 	}
 }
 
-// keepID keeps the id to resume from; an empty one leaves the client without.
+// keepID stores the id to resume from. An empty id removes it.
 func (o *observer) keepID(at time.Time, b *service.Block, reading *service.Reading) {
 	id, has := b.ID, b.HasID
 	if o.topic.service.Resume.SendsReadingID {
@@ -279,7 +251,7 @@ func (o *observer) keepID(at time.Time, b *service.Block, reading *service.Readi
 	rare.last = append(rare.last[:0], id...)
 }
 
-// eventName describes a block as findings name it.
+// eventName returns the description of a block for findings.
 //
 //go:noinline
 func (o *observer) eventName(b *service.Block, reading *service.Reading) string {
@@ -314,7 +286,7 @@ func (o *observer) deliver(at time.Time, b *service.Block, r *service.Reading) {
 	switch o.ledger.Counting() {
 	case ledger.Nothing:
 		o.ledger.RecordSign(instant, ledger.UncheckedSign)
-		o.recorder.noop(ledger.Arrival{}, o.excluded, false, first, latency, r.HasSentAt)
+		o.recorder.addArrival(ledger.Arrival{}, o.excluded, false, first, latency, r.HasSentAt)
 		return
 	case ledger.Noops:
 		if o.topic.silences {
@@ -325,61 +297,61 @@ func (o *observer) deliver(at time.Time, b *service.Block, r *service.Reading) {
 			n.Data = o.credentials().excerpt(b.Data)
 		}
 		arrival := o.ledger.Noop(n)
-		o.recorder.noop(arrival, o.excluded, !arrival.Counted || !n.Intact, first, latency, r.HasSentAt)
+		o.recorder.addArrival(arrival, o.excluded, !arrival.Counted || !n.Intact, first, latency, r.HasSentAt)
 		return
 	case ledger.Numbered:
 	}
 	if o.topic.log != nil {
 		arrival := o.ledger.Printed(ledger.Print{At: instant, Sum: r.Print})
-		o.recorder.noop(arrival, o.excluded, !arrival.Counted, first, latency, r.HasSentAt)
+		o.recorder.addArrival(arrival, o.excluded, !arrival.Counted, first, latency, r.HasSentAt)
 		return
 	}
-	m := ledger.Delivery{At: instant, Number: uint64(r.Seq), Unnumbered: !r.HasSeq, Timed: r.HasSentAt, Lateness: o.recorder.sinceSent(latency)} // #nosec G115 -- a negative number fits no sequence
+	m := ledger.Delivery{At: instant, Number: uint64(r.Seq), Unnumbered: !r.HasSeq, Timed: r.HasSentAt, Lateness: o.recorder.latenessOf(latency)} // #nosec G115 -- a negative number fits no sequence
 	if r.Err != nil {
 		m.Broken = r.Err.Error() + ": " + o.credentials().excerpt(b.Data)
 	}
 	arrival := o.ledger.Delivered(&m)
 	counted := arrival.Counted && m.Broken == ""
 	if counted && m.Timed {
-		o.recorder.reached(o.topic.number, m.Number, m.Lateness)
+		o.recorder.noteReach(o.topic.number, m.Number, m.Lateness)
 	}
-	o.recorder.noop(arrival, o.excluded, !counted, first, latency, r.HasSentAt && m.Broken == "")
+	o.recorder.addArrival(arrival, o.excluded, !counted, first, latency, r.HasSentAt && m.Broken == "")
 }
 
-// firstAfter returns how long after the headers of its stream the first message came, -1 for each other one, which it counts by the
-// time since the message before. It is called once for each message.
+// firstAfter returns the time between the headers of a stream and its first message, and -1 for other messages. It
+// counts those by the time since the previous message. The caller calls it once per message.
 func (o *observer) firstAfter(at time.Time) time.Duration {
 	after := time.Duration(-1)
-	gap := o.recorder.instant(at) - o.lastAt
-	o.lastAt += gap
+	gap := o.recorder.instant(at) - o.lastArrival
+	o.lastArrival += gap
 	switch {
 	case o.previousGap == noMessageYet:
-		after, o.previousGap = max(gap, 0), inHistory
-	case o.previousGap == inHistory && gap < ledger.TogetherLimit || o.excluded:
+		after, o.previousGap = max(gap, 0), firstBurst
+	case o.previousGap == firstBurst && gap < ledger.TogetherLimit || o.excluded:
 	default:
 		o.recorder.addGap(gap, &o.previousGap)
 	}
-	if coded := o.readRareState().coded; coded != nil {
+	if coded := o.readRareState().coding; coded != nil {
 		coded.message(o.recorder, at, after)
 	}
 	return after
 }
 
-// countName counts an event that is not a message by its name, which is recorded without secrets.
+// countName counts an event that is not a message by its name, without secrets.
 //
-//go:noinline // rare, and not to grow the stack of a reading goroutine
+//go:noinline // rare; otherwise it would enlarge the stack of the reading goroutine
 func (o *observer) countName(b *service.Block) {
 	if !b.HasData || len(b.Event) == 0 {
 		return
 	}
 	rare := o.writableRareState()
-	if string(b.Event) != rare.lastName { // which is empty before the first: no such name is empty
+	if string(b.Event) != rare.lastName { // lastName is empty before the first name
 		rare.lastName = o.recorder.eventName(b.Event, o.credentials())
 	}
 	o.ledger.Named(rare.lastName)
 }
 
-// closed ends what is open with the stream.
+// closed records the end of a stream or an attempt.
 func (o *observer) closed(at time.Time, c sseclient.Close) {
 	if !o.readRareState().pending.IsZero() {
 		o.endComment(at, ledger.HeartbeatSign)
@@ -388,7 +360,7 @@ func (o *observer) closed(at time.Time, c sseclient.Close) {
 	ended := c.Reason == sseclient.ReasonServer || c.Reason == sseclient.ReasonTruncated || c.Reason == sseclient.ReasonReset
 	if o.open {
 		o.open = false
-		o.recorder.closed()
+		o.recorder.removeStream()
 	}
 	reason := string(c.Reason)
 	if c.Reason == sseclient.ReasonStatus {
@@ -397,6 +369,6 @@ func (o *observer) closed(at time.Time, c sseclient.Close) {
 	o.ledger.Closed(o.recorder.instant(at), reason, ended, c.Retry >= 0)
 	o.ledger.Explain(explanation(c, o.recorder.credentials.Load()))
 	if o.sink != nil {
-		o.recorder.telemetry.ended(o.sink)
+		o.recorder.telemetry.end(o.sink)
 	}
 }

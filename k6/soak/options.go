@@ -8,14 +8,14 @@ import (
 	"go.k6.io/k6/v2/lib/executor"
 )
 
-// runnerIndex is the number of this runner, from 1: the variable RUNNER if it is set, else the position of
-// its segment in the sequence. The k6-operator gives all runners the same environment, and each its own
-// segment.
+// runnerIndex returns the number of this runner, from 1: the variable RUNNER if it is set, otherwise the position of
+// its segment in the sequence. The k6-operator sets the same environment for all runners, but a different segment for
+// each.
 func runnerIndex(variable string, options lib.Options) (int, error) {
 	if variable != "" {
 		n, err := strconv.Atoi(variable)
 		if err != nil || n < 1 {
-			return 0, fmt.Errorf("RUNNER is %q: it is the number of this runner, counted from 1", variable)
+			return 0, fmt.Errorf("RUNNER must be the number of this runner, from 1, got %q", variable)
 		}
 		return n, nil
 	}
@@ -30,7 +30,7 @@ func runnerIndex(variable string, options lib.Options) (int, error) {
 	return 1, nil
 }
 
-// plannedIterations returns the number of iterations of all runners, for scenarios that plan one.
+// plannedIterations returns the number of iterations of all runners, for scenarios with a planned number.
 func plannedIterations(scenarios lib.ScenarioConfigs) (sum int64) {
 	for _, s := range scenarios {
 		switch c := s.(type) {

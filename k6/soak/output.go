@@ -28,12 +28,12 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard/store"
 )
 
-// An outputSoak writes the shard: by CheckpointInterval, at the end, and at the start, so that a folder
-// that cannot be written is found before the run and not after it.
+// An outputSoak writes the shard at the start, at each CheckpointInterval and at the end. Writing at the start
+// detects a folder that cannot be written before the run.
 type outputSoak struct {
 	location string // of the shard's folder or bucket; see store.Open
 	name     string
-	explicit bool // the user chose the name, so that another process may have it too
+	explicit bool // the user chose the name, so another process may use it, too
 	log      logrus.FieldLogger
 	recorder *recorder
 	delivery *delivery
@@ -54,8 +54,8 @@ type outputSoak struct {
 	stop  chan struct{}
 	done  chan struct{}
 
-	trouble atomic.Pointer[string] // what the delivery is retrying; "" once that is over
-	ended   atomic.Bool            // the run has ended; only the final shard is still to be delivered
+	retryError atomic.Pointer[string] // error that the delivery retries; "" after success
+	finished   atomic.Bool            // the run has ended, and the final shard is being written
 }
 
 var _ output.WithStopWithTestError = (*outputSoak)(nil)
@@ -66,19 +66,19 @@ func newOutput(p output.Params, r *recorder) (output.Output, error) {
 		return nil, err
 	}
 	if p.ConfigArgument == "" {
-		return nil, errors.New("the output soak needs a location for its shard: --out soak=FOLDER, FOLDER/NAME.json.gz or s3://BUCKET/PREFIX")
+		return nil, errors.New("--out soak: the location of the shard is missing; pass --out soak=FOLDER, FOLDER/NAME.json.gz or s3://BUCKET/PREFIX")
 	}
 	source, err := plan.SourceOf(func(name string) string { return p.Environment[name] })
 	if err != nil {
 		return nil, err
 	}
-	planned, base := r.thePlan(), source.Base()
+	planned, base := r.planCopy(), source.Base()
 	r.telemetry.setActions(p.Environment[plan.ActionsVariable])
 	o := &outputSoak{
 		location: p.ConfigArgument, log: p.Logger, recorder: r, environment: p.Environment, sums: newSums(), sampler: newSampler(), machine: machine.New(planned.LateLimit()),
 		sleep: newSleepClock(machine.SuspendedFor), stop: make(chan struct{}), done: make(chan struct{}),
 	}
-	host, _ := os.Hostname() // only for people; it may be ""
+	host, _ := os.Hostname() // "" on an error; only displayed
 	o.runner = shard.Runner{
 		TestID: cmp.Or(base.TestID, p.Environment["TESTID"], planned.TestID), RunID: base.RunID, Process: shard.NewProcess(), Index: index, Segment: "0:1",
 		Iterations: plannedIterations(p.ScriptOptions.Scenarios), K6Version: k6Version(),
@@ -86,13 +86,13 @@ func newOutput(p output.Params, r *recorder) (output.Output, error) {
 	}
 	if v := p.Environment[plan.StartVariable]; v != "" {
 		if o.runner.BegunUS, err = strconv.ParseInt(v, 10, 64); err != nil {
-			return nil, fmt.Errorf("%s is %q: it is a time in microseconds since 1970", plan.StartVariable, v)
+			return nil, fmt.Errorf("%s must be a time in microseconds since 1970, got %q", plan.StartVariable, v)
 		}
 	}
 	r.planIterations(o.runner.Iterations)
 	if suite := r.declaredSuite(); suite != nil {
 		o.probe.waits = new(waits)
-		o.sums.splitBy, o.sums.added = suite.SplitBy, o.probe.waits.added
+		o.sums.splitBy, o.sums.maxDelay = suite.SplitBy, o.probe.waits.maxDelay
 	}
 	if s := p.ScriptOptions.ExecutionSegment; s != nil {
 		o.runner.Segment = s.String()
@@ -111,7 +111,7 @@ func newOutput(p output.Params, r *recorder) (output.Output, error) {
 	if v := p.Environment["PROGRESS_FD"]; v != "" {
 		fd, err := strconv.Atoi(v)
 		if err != nil || fd < 3 {
-			return nil, fmt.Errorf("PROGRESS_FD is %q: it is the number of an open file descriptor above 2", v)
+			return nil, fmt.Errorf("PROGRESS_FD must be an open file descriptor above 2, got %q", v)
 		}
 		o.progress = os.NewFile(uintptr(fd), "progress")
 	}
@@ -129,25 +129,25 @@ func k6Version() string {
 	return ""
 }
 
-// Description is what k6 prints about this output at the start.
+// Description returns the text that k6 prints about this output at the start.
 func (o *outputSoak) Description() string { return "soak (" + store.Join(o.location, o.name) + ")" }
 
-// Start writes the first checkpoint and begins to write the others.
+// Start writes the first checkpoint and starts the goroutine that writes the others.
 func (o *outputSoak) Start() error {
 	to, err := store.Create(context.Background(), o.location)
 	if err != nil {
 		return err
 	}
 	o.delivery = &delivery{
-		store: to, name: o.name, explicit: o.explicit, log: o.log, timeout: finalTimeout, keepIn: fallbackFolders(),
-		keepAs: cmp.Or(o.runner.TestID, "soak") + "-" + o.name, onRetry: o.reportRetry, current: o.current,
+		store: to, name: o.name, explicit: o.explicit, log: o.log, timeout: finalTimeout, localFolders: fallbackFolders(),
+		localName: cmp.Or(o.runner.TestID, "soak") + "-" + o.name, onRetry: o.reportRetry, mayReplace: o.mayReplaceCheckpoint,
 	}
 	o.machine.Sample(o.recorder.wall(time.Now()))
-	if err := o.delivery.initial(o.shard()); err != nil {
+	if err := o.delivery.deliverInitial(o.shard()); err != nil {
 		return errors.Join(err, to.Close())
 	}
 	o.sampleSecond()
-	if err := o.recorder.holdControl(o.environment); err != nil {
+	if err := o.recorder.openControl(o.environment); err != nil {
 		return errors.Join(err, to.Close())
 	}
 	go o.probe.run(o.stop)
@@ -155,26 +155,26 @@ func (o *outputSoak) Start() error {
 	return nil
 }
 
-// reportRetry reports the error for which the delivery is being retried: with the next line of progress, or now if
-// the run is over.
-func (o *outputSoak) reportRetry(trouble string) {
-	o.trouble.Store(&trouble)
-	if o.ended.Load() && o.progress != nil {
+// reportRetry reports the error that the delivery retries: in the next line of progress, or at once if the run has
+// ended.
+func (o *outputSoak) reportRetry(message string) {
+	o.retryError.Store(&message)
+	if o.finished.Load() && o.progress != nil {
 		o.report()
 	}
 }
 
-// AddMetricSamples adds k6's samples to the sums at once, which is cheap enough.
+// AddMetricSamples adds the samples of k6 to the sums. It needs no queue, because that is fast.
 func (o *outputSoak) AddMetricSamples(samples []metrics.SampleContainer) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.sums.add(samples)
 }
 
-// Stop ends a run without error.
+// Stop ends a run without an error.
 func (o *outputSoak) Stop() error { return o.StopWithTestError(nil) }
 
-// StopWithTestError writes the final shard: how the run ended, and all that it saw.
+// StopWithTestError writes the final shard with all data and the error of the run.
 func (o *outputSoak) StopWithTestError(runErr error) error {
 	close(o.stop)
 	<-o.done
@@ -182,11 +182,11 @@ func (o *outputSoak) StopWithTestError(runErr error) error {
 	o.recorder.finish()
 	o.recorder.control.close()
 	o.runner.State, o.runner.Error = ending(runErr)
-	o.ended.Store(true)
+	o.finished.Store(true)
 	if o.runner.State == shard.Interrupted {
 		o.delivery.timeout = min(o.delivery.timeout, interruptTimeout)
 	}
-	err := o.delivery.final(o.shard())
+	err := o.delivery.deliverFinal(o.shard())
 	if err != nil {
 		o.log.Error(err)
 	}
@@ -198,6 +198,7 @@ func (o *outputSoak) StopWithTestError(runErr error) error {
 	return err
 }
 
+// ending returns the state of a run for the error with which it ended.
 func ending(err error) (shard.RunState, string) {
 	if err == nil {
 		return shard.Finished, ""
@@ -236,14 +237,14 @@ func (o *outputSoak) tick() {
 				o.report()
 			}
 		case <-checkpoint.C:
-			o.delivery.checkpoint(o.shard())
+			o.delivery.deliverCheckpoint(o.shard())
 			checkpoint.Reset(shard.CheckpointInterval(time.Since(o.recorder.start)))
 		}
 	}
 }
 
-// sampleSecond takes the per-second samples of a suite. A soak needs none: its buckets are fine enough, and it may
-// last for hours.
+// sampleSecond takes the per-second samples of a suite. A soak has none, because buckets are sufficient for it, and
+// it may last for hours.
 func (o *outputSoak) sampleSecond() {
 	if o.recorder.declaredSuite() == nil {
 		return
@@ -253,6 +254,7 @@ func (o *outputSoak) sampleSecond() {
 	o.seconds.add(o.recorder.wall(time.Now()), o.sampler, o.probe.takeLongest(), o.probe.waits.takeLongest())
 }
 
+// sampleBucket takes the samples of the current bucket and ends it.
 func (o *outputSoak) sampleBucket() {
 	o.mu.Lock()
 	o.machine.Sample(o.recorder.wall(time.Now()))
@@ -265,7 +267,7 @@ func (o *outputSoak) sampleBucket() {
 	o.recorder.endBucket(time.Now(), s, o.recorder.control)
 }
 
-// shard is all that the runner has seen so far.
+// shard returns the shard with all data so far.
 func (o *outputSoak) shard() *shard.Shard {
 	s := &shard.Shard{Schema: shard.Schema}
 	o.recorder.fill(s)
@@ -281,17 +283,18 @@ func (o *outputSoak) shard() *shard.Shard {
 	return s
 }
 
-// report writes one line of progress. Without a reader it is lost: another soak may read the next one.
+// report writes one line of progress. The line is lost if no process reads it; another soak may attach and read the
+// next one.
 func (o *outputSoak) report() {
 	p := o.news.report(o.recorder)
-	if trouble := o.trouble.Load(); trouble != nil {
-		p.Trouble = *trouble
+	if message := o.retryError.Load(); message != nil {
+		p.Trouble = *message
 	}
 	o.mu.Lock()
 	o.sums.progress(&p)
 	o.mu.Unlock()
 	o.recorder.finiteResponses().progress(&p)
 	if line, err := json.Marshal(p); err == nil {
-		_, _ = o.progress.Write(append(line, '\n')) // nothing of the run depends on it
+		_, _ = o.progress.Write(append(line, '\n')) // the run does not depend on it
 	}
 }

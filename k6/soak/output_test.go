@@ -51,11 +51,11 @@ func TestNewOutputErrors(t *testing.T) {
 		env      map[string]string
 		want     string
 	}{
-		{"", nil, "needs a location for its shard: --out soak=FOLDER"},
-		{"x", map[string]string{"RUNNER": "0"}, `RUNNER is "0": it is the number of this runner, counted from 1`},
-		{"x", map[string]string{"RUNNER": "two"}, `RUNNER is "two"`},
-		{"x", map[string]string{"PROGRESS_FD": "2"}, `PROGRESS_FD is "2"`},
-		{"x", map[string]string{"PROGRESS_FD": "-"}, `PROGRESS_FD is "-"`},
+		{"", nil, "the location of the shard is missing; pass --out soak=FOLDER"},
+		{"x", map[string]string{"RUNNER": "0"}, `RUNNER must be the number of this runner, from 1, got "0"`},
+		{"x", map[string]string{"RUNNER": "two"}, `got "two"`},
+		{"x", map[string]string{"PROGRESS_FD": "2"}, `PROGRESS_FD must be an open file descriptor above 2, got "2"`},
+		{"x", map[string]string{"PROGRESS_FD": "-"}, `PROGRESS_FD must be an open file descriptor above 2, got "-"`},
 	} {
 		_, err := newOutput(params(t, c.location, c.env), newRecorder())
 		require.ErrorContains(t, err, c.want)
@@ -126,7 +126,7 @@ func TestShardsOfTwoProcessesAreTwoFiles(t *testing.T) {
 	for range 2 {
 		o := newTestOutput(t, params(t, dir, nil))
 		require.NoError(t, o.Start())
-		o.delivery.checkpoint(o.shard())
+		o.delivery.deliverCheckpoint(o.shard())
 		require.NoError(t, o.Stop())
 	}
 	files, err := os.ReadDir(dir)
@@ -140,9 +140,9 @@ func TestExistingFileIsNotReplaced(t *testing.T) {
 	first := newTestOutput(t, params(t, path, nil))
 	require.NoError(t, first.Start())
 	second := newTestOutput(t, params(t, path, nil))
-	require.ErrorContains(t, second.Start(), path+" is already there; remove it, or name a folder")
-	second.delivery.keepIn = []string{t.TempDir()} // had both begun at once
-	require.ErrorContains(t, second.delivery.final(second.shard()), path+" is the shard of another process")
+	require.ErrorContains(t, second.Start(), path+" exists; remove it, or name a folder")
+	second.delivery.localFolders = []string{t.TempDir()} // had both begun at once
+	require.ErrorContains(t, second.delivery.deliverFinal(second.shard()), path+" is the shard of another process")
 	require.NoError(t, first.Stop())
 	s, err := shard.ReadFile(path)
 	require.NoError(t, err)
@@ -171,10 +171,10 @@ func TestUndeliveredShardIsSavedLocally(t *testing.T) {
 	o := newTestOutput(t, params(t, dir, map[string]string{"TESTID": "t"}))
 	require.NoError(t, o.Start())
 	require.NoError(t, os.RemoveAll(dir))
-	o.delivery.keepIn = []string{filepath.Join(keep, "none"), keep}
+	o.delivery.localFolders = []string{filepath.Join(keep, "none"), keep}
 	err := o.Stop()
 	kept := filepath.Join(keep, "t-"+o.name)
-	require.ErrorContains(t, err, "it is kept as "+kept+": copy it to "+filepath.Join(dir, o.name))
+	require.ErrorContains(t, err, "it is saved as "+kept+"; copy it to "+filepath.Join(dir, o.name))
 	s, err := shard.ReadFile(kept)
 	require.NoError(t, err)
 	require.Equal(t, shard.Finished, s.Runner.State)
@@ -186,8 +186,10 @@ func TestUnsavedShardIsLost(t *testing.T) {
 	o := newTestOutput(t, params(t, dir, nil))
 	require.NoError(t, o.Start())
 	require.NoError(t, os.RemoveAll(dir))
-	o.delivery.keepIn = []string{dir}
-	require.ErrorContains(t, o.Stop(), "what was seen is lost: write "+dir)
+	o.delivery.localFolders = []string{dir}
+	err := o.Stop()
+	require.ErrorContains(t, err, "write the shard: write "+dir)
+	require.ErrorContains(t, err, "its data is lost")
 }
 
 func withProgress(t *testing.T) (o *outputSoak, listen *os.File) {

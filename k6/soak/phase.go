@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// A phase is an action on streams of one call of hold; soak.d.ts documents it.
+// A phase is an action on streams of one call of hold. soak.d.ts documents it.
 type phase struct {
 	Name    string  `js:"name"` // tag `scenario` of its samples
 	At      float64 `js:"at"`   // ms
@@ -26,7 +26,7 @@ type phase struct {
 	PerSecond float64 `js:"broadcastsPerSecond"` // 0: the run publishes the messages
 }
 
-// actions are what a phase can do to its streams, by name.
+// actions has the actions of phases, by name.
 var actions = map[string]func(h *holding, p *phase){
 	"vanish":     (*holding).vanish,
 	"drop":       func(h *holding, p *phase) { h.drop(p, false) },
@@ -38,21 +38,21 @@ var actions = map[string]func(h *holding, p *phase){
 const (
 	vanished     = "vanish_vanished"
 	stormDropped = "storm_dropped"
-	stormWaited  = "storm_waited"  // from the time at which a client should dial to its dial: delay of the load generator
-	stormConnect = "storm_connect" // from the dial to the headers, of the attempt that reconnected the client
+	stormWaited  = "storm_waited"  // from the time at which a dial is due to the dial: delay of the load generator
+	stormConnect = "storm_connect" // from the dial to the headers, for the attempt that reconnected the client
 )
 
-// checkPhases returns an error if a phase is not valid.
+// checkPhases returns an error for an invalid phase.
 func checkPhases(phases []phase) error {
 	for _, p := range phases {
 		if actions[p.Action] == nil || p.Name == "" || !(p.At >= 0) {
-			return fmt.Errorf("soak.hold: the phase %q at %v ms with the action %q must have a name, a time of at least 0, and the action vanish, drop, dropAtOnce or slow", p.Name, p.At, p.Action)
+			return fmt.Errorf("soak.hold: a phase must have a name, a time of at least 0 and the action vanish, drop, dropAtOnce or slow, got name %q, at %v and action %q", p.Name, p.At, p.Action)
 		}
 	}
 	return nil
 }
 
-// actsOn reports whether the phase acts on the stream of a number.
+// actsOn reports whether the phase acts on the stream with a number.
 func (p *phase) actsOn(n int) bool { return p.Streams == nil || slices.Contains(p.Streams, n) }
 
 // drops reports whether a phase drops streams.
@@ -60,27 +60,27 @@ func (h *holding) drops() bool {
 	return slices.ContainsFunc(h.Phases, func(p phase) bool { return p.Action == "drop" || p.Action == "dropAtOnce" })
 }
 
-// schedulePhases has each phase begin at its time.
+// schedulePhases starts a timer for each phase.
 func (h *holding) schedulePhases() {
 	for _, p := range h.Phases {
 		h.phaseTimers = append(h.phaseTimers, time.AfterFunc(time.Until(h.started.Add(milli(p.At))), func() { h.act(&p) }))
 	}
 }
 
-// act performs the action of a phase. The ends of the streams wait for it.
+// act performs the action of a phase. The ends of the streams are requested after it.
 func (h *holding) act(p *phase) {
 	h.mu.Lock()
 	ending := h.ending
 	if !ending {
 		h.open++ // the iteration must not end before the last sample
-		h.acting.Add(1)
+		h.actions.Add(1)
 	}
 	h.mu.Unlock()
 	if ending {
 		return
 	}
 	defer h.release()
-	defer h.acting.Done()
+	defer h.actions.Done()
 	actions[p.Action](h, p)
 }
 
@@ -123,9 +123,9 @@ type reconnection struct {
 // drop closes the connections, and measures the reconnects of the clients.
 func (h *holding) drop(p *phase, atOnce bool) {
 	tags := h.tagsOf(p.Name)
-	one := func(s *holdStream) bool {
-		h.returns.Lock() // during the drop: the stream may return at once
-		defer h.returns.Unlock()
+	dropOne := func(s *holdStream) bool {
+		h.reconnectMu.Lock() // during the drop, because the stream may reconnect at once
+		defer h.reconnectMu.Unlock()
 		open := s.stream.Drop(atOnce)
 		if open {
 			s.phase.reconnection = &reconnection{tags: tags}
@@ -133,13 +133,13 @@ func (h *holding) drop(p *phase, atOnce bool) {
 		return open
 	}
 	for _, s := range h.streams {
-		if p.actsOn(int(s.n)) && one(s) {
+		if p.actsOn(int(s.n)) && dropOne(s) {
 			h.sample(stormDropped, tags, time.Now(), 1)
 		}
 	}
 }
 
-// applyPhase adds closed and opened to the callbacks of a stream.
+// applyPhase makes the callbacks of a stream call its closed and opened, too.
 func (s *holdStream) applyPhase(on *sseclient.Callbacks) {
 	opened, closed := on.Opened, on.Closed
 	on.Opened = func(started time.Time, r *sseclient.Response) {
@@ -152,38 +152,38 @@ func (s *holdStream) applyPhase(on *sseclient.Callbacks) {
 	}
 }
 
-// closed notes when the next dial of a dropped stream is due.
+// closed records when the next dial of a dropped stream is due.
 func (s *holdStream) closed(at time.Time, c sseclient.Close) {
 	s.phase.closedAt.Store(at.UnixNano())
-	s.holding.returns.Lock()
-	defer s.holding.returns.Unlock()
-	back := s.phase.reconnection
-	if back == nil {
+	s.holding.reconnectMu.Lock()
+	defer s.holding.reconnectMu.Unlock()
+	r := s.phase.reconnection
+	if r == nil {
 		return
 	}
-	back.due = time.Time{}
+	r.due = time.Time{}
 	if c.Reason == sseclient.ReasonCut {
-		back.due = at.Add(c.Retry)
+		r.due = at.Add(c.Retry)
 	}
 }
 
-// opened records the return of a dropped stream, whose dial began at begun.
+// opened records the reconnect of a dropped stream. start is the time of its dial.
 func (s *holdStream) opened(start, at time.Time) {
 	h, t := s.holding, s.phase
-	h.returns.Lock()
-	back := t.reconnection
+	h.reconnectMu.Lock()
+	r := t.reconnection
 	t.reconnection = nil
-	h.returns.Unlock()
+	h.reconnectMu.Unlock()
 	select {
 	case <-t.headers:
 	default:
 		close(t.headers)
 	}
-	if back == nil {
+	if r == nil {
 		return
 	}
-	h.sample(stormConnect, back.tags, at, metrics.D(at.Sub(start)))
-	if !back.due.IsZero() {
-		h.sample(stormWaited, back.tags, at, metrics.D(max(start.Sub(back.due), 0)))
+	h.sample(stormConnect, r.tags, at, metrics.D(at.Sub(start)))
+	if !r.due.IsZero() {
+		h.sample(stormWaited, r.tags, at, metrics.D(max(start.Sub(r.due), 0)))
 	}
 }

@@ -9,22 +9,22 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// maxFindings is the maximum number of findings of a line of progress: a service that restarts drops all streams in
-// one second.
+// maxFindings is the maximum number of findings in a line of progress. A restart of the service drops all streams
+// within one second.
 const maxFindings = 20
 
-// progressNews is the content of a line of progress in addition to the sums: the findings since the line before, and
-// the series. The zero value is ready to use.
+// A progressNews provides the findings and the series that are new in a line of progress. The zero value is ready to
+// use.
 type progressNews struct {
-	reported    int                   // buckets that ended, and were told
-	faulty      map[string]faultState // connections on which something was wrong, by id
-	endsStreams bool                  // streams end on purpose: one that is followed by another is no news
+	bucketCount int                   // ended buckets that were reported
+	faults      map[string]faultState // connections with faults, by id
+	endsStreams bool                  // streams end on purpose, so a reconnect is not a finding
 }
 
 // A faultState is the faults of a connection at its last check.
 type faultState struct {
 	missed, faults uint64
-	lost           int // streams, also those that others followed
+	lost           int // streams, including those after which the client reconnected
 	state          ledger.State
 }
 
@@ -36,7 +36,7 @@ func faultStateOf(r *ledger.Record) faultState {
 	return b
 }
 
-// report returns the progress of a recorder, with what is new.
+// report returns the progress of a recorder, with the news since the last call.
 func (n *progressNews) report(r *recorder) shard.Progress {
 	now := r.wall(time.Now()).UnixMilli()
 	n.endsStreams = r.endsStreams()
@@ -59,31 +59,31 @@ func (n *progressNews) report(r *recorder) shard.Progress {
 		}
 	})
 	p.Found, p.Unlisted = found, unlisted
-	p.Buckets, p.Lateness = r.seriesFrom(n.reported)
-	n.reported += len(p.Buckets) - 1
+	p.Buckets, p.Lateness = r.seriesFrom(n.bucketCount)
+	n.bucketCount += len(p.Buckets) - 1
 	return p
 }
 
-// hasFinding reports whether a connection, open or not, had a finding.
+// hasFinding reports whether a connection had a finding.
 func (n *progressNews) hasFinding(id string) bool {
-	_, known := n.faulty[id]
+	_, known := n.faults[id]
 	return known
 }
 
-// describeChange returns the faults of a connection since its last check; "" for none.
+// describeChange returns a description of the new faults of a connection, "" for none.
 func (n *progressNews) describeChange(c *ledger.Record, excluded bool) string {
 	current := faultStateOf(c)
-	if excluded && current.state == ledger.Dropped { // it was to end
+	if excluded && current.state == ledger.Dropped { // the script dropped it
 		current.state = ""
 	}
-	previous, known := n.faulty[c.ID]
+	previous, known := n.faults[c.ID]
 	if current == previous || !known && current == (faultState{}) {
 		return ""
 	}
-	if n.faulty == nil {
-		n.faulty = map[string]faultState{}
+	if n.faults == nil {
+		n.faults = map[string]faultState{}
 	}
-	n.faulty[c.ID] = current
+	n.faults[c.ID] = current
 	var parts []string
 	if current.missed > previous.missed {
 		parts = append(parts, fmt.Sprintf("%d missed", current.missed-previous.missed))
@@ -95,7 +95,7 @@ func (n *progressNews) describeChange(c *ledger.Record, excluded bool) string {
 	case current.state != previous.state && current.state != "":
 		parts = append(parts, strings.TrimSuffix(fmt.Sprintf("%s: %s", current.state, c.Reason), ": "))
 	case current.lost > previous.lost && !n.endsStreams:
-		parts = append(parts, "lost its stream, and is back")
+		parts = append(parts, "reconnected after losing its stream")
 	}
 	return strings.Join(parts, ", ")
 }
@@ -107,20 +107,20 @@ func (r *recorder) endsStreams() bool {
 	return r.config.Cuts || r.config.Lifetime > 0
 }
 
-// seriesFrom returns the complete buckets from the nth on, the present one, and the lateness of all noops.
+// seriesFrom returns the ended buckets from index n, the current one, and the lateness of all noops.
 func (r *recorder) seriesFrom(n int) (buckets []shard.Bucket, lateness *shard.Packed) {
 	r.tally.mu.Lock()
 	defer r.tally.mu.Unlock()
 	now := r.bucket
 	now.Open, now.Undisturbed = r.open, nil
 	if r.recent.Count() > 0 {
-		now.Lateness = r.recent.Pack() // not coarse, as it is not kept
+		now.Lateness = r.recent.Pack() // not coarse, because it is not stored
 	}
 	return append(append([]shard.Bucket(nil), r.series[n:]...), now), r.lateness.Pack()
 }
 
-// dueBy returns a function that counts the noops that an open connection expects by an instant, given the arrival of the last one, and
-// that have neither arrived nor count as missed: a silent stream is undecided until its next noop or its end.
+// dueBy returns a function that returns the number of undecided noops of an open connection, given the arrival of its
+// last noop. An undecided noop is overdue, but counts as missed only after the next noop or the end of the stream.
 func dueBy(at ledger.Instant, c *ledger.Config) func(last ledger.Instant) uint64 {
 	clocked, interval, late := c.Counting == ledger.Noops, c.Interval, c.Late
 	return func(last ledger.Instant) uint64 {

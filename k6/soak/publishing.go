@@ -10,29 +10,29 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// The first message is published so long after the first stream was begun, and the last so long before streams end:
-// they have time to open, and it has time to come.
+// Times without messages at the start and the end of a run: for streams to open, and for the last message to arrive.
 const (
-	publishAfter  = 2 * time.Second
-	publishBefore = 2 * time.Second
+	publishAfter  = 2 * time.Second // between the start of the first stream and the first message
+	publishBefore = 2 * time.Second // between the last message and the end of the streams
 )
 
-// begin starts what the first stream begins: the cutter, and the publisher if this runner has it.
+// begin starts the cutter, and the publisher if this runner publishes. Each stream calls it; only the first call has
+// an effect.
 func (r *recorder) begin(vu modules.VU, token string, runner string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.startCutting(vu, runner); err != nil {
+	if err := r.startCutter(vu, runner); err != nil {
 		return err
 	}
 	if r.publishRequested || !r.plan.Published() {
-		return r.publishingFailed
+		return r.publishErr
 	}
 	r.publishRequested = true
 	options := vu.State().Options
 	if index, err := runnerIndex(runner, options); err != nil || index != 1 {
 		return err
 	}
-	p := r.plan // does not change any more
+	p := r.plan // the plan does not change after the first stream
 	topics := make([]string, p.Topics)
 	for k := range topics {
 		topics[k] = p.TopicName(k)
@@ -44,23 +44,23 @@ func (r *recorder) begin(vu modules.VU, token string, runner string) error {
 		Say: func(sentence string) { log.Warn("The publisher: ", sentence) },
 	})
 	if err != nil {
-		r.publishingFailed = err
+		r.publishErr = err
 		return err
 	}
-	r.publishing = publisher
-	r.oneClock.Store(true)
+	r.publisher = publisher
+	r.sharesClock.Store(true)
 	return nil
 }
 
-// publishDuration returns how long messages are published. A short run uses at least half of its time.
+// publishDuration returns how long messages are published: at least half of the run.
 func publishDuration(hold time.Duration) time.Duration {
 	return max(hold-publishAfter-publishBefore, hold/2)
 }
 
-// finish ends the cutter and the publisher, and waits for the answers of what is in flight.
+// finish stops the cutter and the publisher, and waits for responses in flight.
 func (r *recorder) finish() {
 	r.mu.Lock()
-	publisher, stopCutting := r.publishing, r.stopCutting
+	publisher, stopCutting := r.publisher, r.stopCutter
 	r.mu.Unlock()
 	if stopCutting != nil {
 		stopCutting()
@@ -70,10 +70,10 @@ func (r *recorder) finish() {
 	}
 }
 
-// published is what this runner published up to now, nil where it does not.
+// published returns the messages that this runner has published, nil if it does not publish.
 func (r *recorder) published() *shard.Published {
-	if r.publishing == nil {
+	if r.publisher == nil {
 		return nil
 	}
-	return r.publishing.Published()
+	return r.publisher.Published()
 }

@@ -19,53 +19,53 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A recorder holds all that a runner observes: the plan that its script states, the ledger of each connection, what it publishes,
-// and a tally over all connections. mu guards all but the tally, which has a lock of its own: readers of streams take only that.
+// A recorder has the data of a runner: the plan of its script, the ledger of each connection, the published messages,
+// and a tally of all connections. mu guards all but the tally. The tally has its own lock, so that readers of streams
+// need no other.
 type recorder struct {
 	tally
 	telemetry *telemetry
 
 	mu          sync.Mutex
 	plan        plan.Plan
-	planned     bool
-	suite       *shard.Suite     // nil of a soak
-	service     *service.Service // noop, if the script declares none
-	declared    bool             // the script called soak.service
+	hasPlan     bool
+	suite       *shard.Suite     // nil for a soak
+	service     *service.Service // noop if the script declares none
+	hasService  bool             // the script called soak.service
 	topics      []*topicReader
 	config      ledger.Config
 	ledgers     []*ledger.Ledger
 	names       map[string]string           // of events that are not messages
 	credentials atomic.Pointer[credentials] // of the environment; nil before the first stream
-	control     *controlGroup               // nil: there is none; it has a lock of its own
-	responses   *responses                  // that end by themselves; nil: there are none; it has a lock of its own
+	control     *controlGroup               // nil: none; has its own lock
+	responses   *responses                  // of finite streams; nil: none; has its own lock
 	publication
-	cutter      *cutter // nil where no stream is cut
-	stopCutting func()
+	cutter     *cutter // nil: no stream is cut
+	stopCutter func()
 }
 
-// A publication is what a runner publishes, and how its messages arrived. The recorder's mu guards it.
+// A publication has the publisher of a runner and the arrivals of its messages. The mu of the recorder guards it.
 type publication struct {
-	reach            *shard.Reach       // nil if nothing is published
-	publishing       *publish.Publisher // nil if another runner publishes, or none
+	reach            *shard.Reach       // nil if no messages are published
+	publisher        *publish.Publisher // nil if this runner does not publish
 	publishRequested bool
-	publishingFailed error
-	fastest          atomic.Int64 // the shortest latency, in nanoseconds
-	oneClock         atomic.Bool  // this process publishes
+	publishErr       error
+	minLatency       atomic.Int64 // in nanoseconds
+	sharesClock      atomic.Bool  // this process publishes, so send and receive times have the same clock
 }
 
 func newRecorder() *recorder {
 	r := &recorder{tally: newTally()}
 	r.configure()
-	r.fastest.Store(math.MaxInt64)
+	r.minLatency.Store(math.MaxInt64)
 	r.telemetry = newTelemetry(r)
 	return r
 }
 
-// setPlan stores the plan of the script. Each virtual user loads the script anew and has to state the same
-// plan.
+// setPlan stores the plan of the script. Each virtual user loads the script and must set the same plan.
 func (r *recorder) setPlan(p plan.Plan) error {
 	checked := p
-	if p.Connections == 0 { // as many as the options of the run say; see planIterations
+	if p.Connections == 0 { // planIterations sets the number later
 		checked.Connections = max(p.ConnectionsPerVU*max(p.Runners, 1), p.Topics, p.MinStreamsForCuts())
 	}
 	if err := checked.Check(); err != nil {
@@ -74,30 +74,31 @@ func (r *recorder) setPlan(p plan.Plan) error {
 	p.BackendURL = strings.Join(p.BackendURLs(), ",")
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.planned && p.Marker == "" {
+	if r.hasPlan && p.Marker == "" {
 		p.Marker = r.plan.Marker
 	}
-	if r.planned && p.Connections == 0 {
+	if r.hasPlan && p.Connections == 0 {
 		p.Connections = r.plan.Connections
 	}
-	if r.planned && !reflect.DeepEqual(r.plan, p) {
+	if r.hasPlan && !reflect.DeepEqual(r.plan, p) {
 		return fmt.Errorf("soak.plan was called with two different plans: %+v and %+v", r.plan, p)
 	}
-	r.plan, r.planned = p, true
+	r.plan, r.hasPlan = p, true
 	r.configure()
 	return nil
 }
 
-// configure sets how ledgers count. It is called again as settings become known; ledgers are made after the last call.
+// configure derives the configuration of ledgers from plan and service. It is called again when these change, but not
+// after the first ledger.
 func (r *recorder) configure() {
 	p := &r.plan
 	c := &r.config
 	c.Interval, c.Late, c.Cuts, c.MaxOutage = p.Interval(), p.LateLimit(), p.Cuts(), p.MaxLastOutage()
-	if !r.declared {
+	if !r.hasService {
 		r.service = service.Noop(p.Interval())
 	}
 	s := r.service
-	if r.planned && p.Marker == "" && s.Marks() { // k6 alone: soak would have drawn one
+	if r.hasPlan && p.Marker == "" && s.Marks() { // without soak, which sets a random one
 		p.Marker = cmp.Or(p.TestID, p.Prefix)
 	}
 	c.IgnoresSilence = !s.MeasuresSilence()
@@ -105,14 +106,14 @@ func (r *recorder) configure() {
 	c.Resumes = s.Resume.Resumes()
 	c.ClientEnds, c.Lifetime, c.Longest = s.End.By != service.ByRequest, s.End.Shortest, s.End.Longest
 	if p.TokenTTL > 0 {
-		c.Lifetime = time.Nanosecond // a service may end a stream before its token is over: Mercure does
+		c.Lifetime = time.Nanosecond // a service may end a stream before its token expires, as Mercure does
 	}
 	switch {
 	case s.Message.Interval > 0:
 		c.Counting, c.Interval = ledger.Noops, s.Message.Interval
 	case s.Message.Numbered:
 		c.Counting = ledger.Numbered
-	case s.Message.Shared: // order and expected messages are known at the end of the run
+	case s.Message.Shared: // the merge determines order and expected messages
 		c.Counting, c.Published, c.AnyOrder = ledger.Numbered, true, true
 	default:
 		c.Counting = ledger.Nothing
@@ -130,27 +131,27 @@ func (r *recorder) configure() {
 		}
 	}
 	if p.Published() && r.reach == nil {
-		most := int(math.Ceil(p.PublishRate*p.Hold().Seconds()/float64(p.Topics))) + 1
-		c.Most, r.reach = clamp.Uint64(most), shard.NewReach(p.Topics, most)
+		limit := int(math.Ceil(p.PublishRate*p.Hold().Seconds()/float64(p.Topics))) + 1
+		c.Most, r.reach = clamp.Uint64(limit), shard.NewReach(p.Topics, limit)
 	}
 }
 
-// thePlan is a copy of the plan.
-func (r *recorder) thePlan() plan.Plan {
+// planCopy returns a copy of the plan.
+func (r *recorder) planCopy() plan.Plan {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.plan
 }
 
-// sinceSent is how late a message is that came so long after it was sent. The clock of another process may differ from
-// ours: where it plainly does, a message counts as late by how much slower it was than the fastest one.
-func (r *recorder) sinceSent(latency time.Duration) time.Duration {
-	if r.oneClock.Load() {
+// latenessOf returns the lateness of a message with a latency. If the clock of the sender clearly differs from the
+// clock of this process, it returns the difference to the fastest message.
+func (r *recorder) latenessOf(latency time.Duration) time.Duration {
+	if r.sharesClock.Load() {
 		return max(latency, 0)
 	}
-	fastest := r.fastest.Load()
-	for int64(latency) < fastest && !r.fastest.CompareAndSwap(fastest, int64(latency)) {
-		fastest = r.fastest.Load()
+	fastest := r.minLatency.Load()
+	for int64(latency) < fastest && !r.minLatency.CompareAndSwap(fastest, int64(latency)) {
+		fastest = r.minLatency.Load()
 	}
 	fastest = min(fastest, int64(latency))
 	if fastest >= 0 && fastest <= int64(time.Second) {
@@ -159,8 +160,8 @@ func (r *recorder) sinceSent(latency time.Duration) time.Duration {
 	return latency - time.Duration(fastest)
 }
 
-// reached notes how long after it was sent a message came.
-func (r *recorder) reached(topic int, number uint64, late time.Duration) {
+// noteReach records the lateness of a published message.
+func (r *recorder) noteReach(topic int, number uint64, late time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.reach != nil {
@@ -168,12 +169,12 @@ func (r *recorder) reached(topic int, number uint64, late time.Duration) {
 	}
 }
 
-// planIterations fills in the planned connections where only k6's options tell them, as with
-// `k6 run --iterations 600`.
+// planIterations sets the planned connections from the options of k6, as in `k6 run --iterations 600`, if the plan
+// does not have them.
 func (r *recorder) planIterations(n int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.planned && r.plan.Connections == 0 {
+	if r.hasPlan && r.plan.Connections == 0 {
 		r.plan.Connections = int(n) * r.plan.ConnectionsPerVU
 	}
 }
@@ -181,21 +182,21 @@ func (r *recorder) planIterations(n int64) {
 func (r *recorder) newLedger(id string) (*ledger.Ledger, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.planned {
-		return nil, fmt.Errorf("a Ledger needs to know the noop interval: call soak.plan in the init context first")
+	if !r.hasPlan {
+		return nil, fmt.Errorf("create a Ledger: the noop interval is unknown; call soak.plan in the init context first")
 	}
 	l := ledger.New(id, &r.config)
 	r.ledgers = append(r.ledgers, l)
 	return l, nil
 }
 
-// fill copies all data so far into a shard, except the ledgers, which continue to count.
+// fill copies all data into a shard, except the ledgers, which continue to count.
 func (r *recorder) fill(s *shard.Shard) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s.Plan, s.Suite = r.plan, r.suite
 	s.Responses = r.responses.copy()
-	if r.planned || r.service != nil && r.service.Finite != nil { // otherwise the script opens no streams
+	if r.hasPlan || r.service != nil && r.service.Finite != nil { // otherwise the script opens no streams
 		s.Service = shard.ServiceOf(r.service)
 	}
 	s.Reach, s.Published, s.Control = r.reach.Copy(), r.published(), r.control.result()
@@ -206,7 +207,7 @@ func (r *recorder) fill(s *shard.Shard) {
 	}
 }
 
-// progress sums up the present state, for the metrics, and copies the lateness of all noops.
+// progress returns the current sums for the metrics, and a copy of the lateness of all noops.
 func (r *recorder) progress() (p shard.Progress, lateness *shard.Histogram) {
 	r.tally.mu.Lock()
 	lateness = r.lateness.Copy()
@@ -215,8 +216,8 @@ func (r *recorder) progress() (p shard.Progress, lateness *shard.Histogram) {
 	return p, lateness
 }
 
-// sumUp sums up the present state. It calls count, with whether the script acts on the connection, for each connection that is not
-// steady or that known names.
+// sumUp adds the current state to p. For connections that are not steady, or whose id is known, it calls count.
+// excluded reports whether the script acts on the connection.
 func (r *recorder) sumUp(p *shard.Progress, known func(id string) bool, count func(c *ledger.Record, excluded bool)) {
 	r.tally.mu.Lock()
 	p.Open = r.open
@@ -225,12 +226,12 @@ func (r *recorder) sumUp(p *shard.Progress, known func(id string) bool, count fu
 	r.mu.Lock()
 	now := r.instant(time.Now())
 	ledgers, expected := r.ledgers, dueBy(now, &r.config)
-	if r.publishing != nil {
-		sums := r.publishing.Progress()
+	if r.publisher != nil {
+		sums := r.publisher.Progress()
 		p.Published, p.Confirmed = sums.Sent, sums.Confirmed
 	}
 	r.mu.Unlock()
-	var sums ledger.Record // one for all: it escapes to the heap through count
+	var sums ledger.Record // reused, because it escapes to the heap through count
 	for _, l := range ledgers {
 		if s, ok := l.Steady(); ok && !known(l.ID()) {
 			p.CountSteady(s)

@@ -178,7 +178,8 @@ func TestBuckets(t *testing.T) {
 	require.EqualValues(t, 3, p.Received)
 }
 
-// What is late on a stream to which the script does something is counted, but not among what the control group is asked about.
+// What is late on a stream to which the script does something is counted, but not among what the control group is
+// asked about.
 func TestLateMessagesOfHeldStreams(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -302,7 +303,7 @@ func TestShardOfAnHourIsSmall(t *testing.T) {
 			now = now.Add(time.Second)
 			for n := range connections {
 				late := time.Duration(n*5+s%5) * 33 * time.Microsecond
-				r.noop(ledger.Arrival{Counted: true, N: 1, Lateness: [2]time.Duration{late}}, false, false, -1, time.Millisecond, true)
+				r.addArrival(ledger.Arrival{Counted: true, N: 1, Lateness: [2]time.Duration{late}}, false, false, -1, time.Millisecond, true)
 			}
 			if r.isBucketOver(now) {
 				r.endBucket(now, shard.Process{RSS: 1, HeapLive: 1}, nil)

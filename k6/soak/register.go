@@ -1,5 +1,5 @@
-// Package soak is the part of a soak inside k6: the module k6/x/soak, with EventSource and a Ledger that counts in Go what the source
-// receives, and the output `soak`, which writes the shard.
+// Package soak is the part of a soak inside k6. The module k6/x/soak has EventSource, and a Ledger that counts its
+// messages in Go. The output `soak` writes the shard.
 package soak
 
 import (
@@ -7,8 +7,8 @@ import (
 	"go.k6.io/k6/v2/output"
 )
 
-// run is the one test of this process: k6 runs one script and ends. Module and output share it, since k6
-// creates each without the other.
+// run is the recorder of this process, which runs one script. Module and output share it, because k6 creates them
+// independently.
 var run = newRecorder()
 
 func init() {

@@ -11,23 +11,23 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// A response is one request of a finiteLoad, and what came of it. The goroutine that reads its stream calls the callbacks; no JavaScript
-// runs per chunk.
+// A response is one request of a finiteLoad with its response. The goroutine that reads the stream calls the
+// callbacks, without JavaScript.
 type response struct {
 	load           *finiteLoad
 	client         *finiteClient
-	captured       bool   // the value that the client's next request has
-	n              int64  // of the request in the run, from 0
+	hasValue       bool   // a block has set client.value
+	n              int64  // number of the request in the run, from 0
 	id             string // unique in the run
 	request        sseclient.Request
 	stream         *sseclient.Stream
 	account        ledger.Response
-	part           []byte    // the end of the text, which may be the beginning of a chunk number
-	reason         string    // why it did not complete; ""
-	abandonAfter   uint32    // chunks after which the client leaves; 0: it does not
-	terminal       time.Time // when the terminal event or an error arrived
-	lastArrival    time.Time // when the header or the last block that is not a heartbeat arrived
-	closedByClient bool      // the client closed it
+	textEnd        []byte    // end of the text, which may be the start of a chunk number
+	reason         string    // why the response is not complete; "" if it is
+	abandonAfter   uint32    // number of chunks after which the client abandons it; 0: never
+	terminal       time.Time // arrival of the terminal event or of an error
+	lastArrival    time.Time // of the header, or of the last block that is not a heartbeat
+	closedByClient bool      // after a silence
 }
 
 // begin opens the stream.
@@ -52,11 +52,11 @@ func (r *response) begin() {
 func (r *response) opened(at time.Time, answer *sseclient.Response) {
 	r.lastArrival = at
 	r.account.Headers = r.load.m.recorder.instant(answer.At)
-	r.load.results.opened(answer.Header.Get("Server"))
+	r.load.results.addOpened(answer.Header.Get("Server"))
 	if name := r.load.service.ClientHeader(); name != "" {
-		r.client.value = cmp.Or(answer.Header.Get(name), r.client.value) // a session names itself once
+		r.client.value = cmp.Or(answer.Header.Get(name), r.client.value) // only the first response of a session has the header
 	}
-	r.request = sseclient.Request{} // it may be large
+	r.request = sseclient.Request{} // releases the memory of the body
 }
 
 // block counts a block of the response.
@@ -64,8 +64,8 @@ func (r *response) block(at time.Time, b *eventstream.Block) {
 	f := r.load
 	block := blockOf(&b.Event, b.HasData, b.HasComment)
 	c := f.service.ReadChunk(&block)
-	if r.leftOnPurpose() {
-		return // it came with the chunk after which the client left
+	if r.isAbandoned() {
+		return // it arrived together with the last chunk before the client abandoned the response
 	}
 	if (c.Heartbeat || !r.terminal.IsZero()) && r.isSilent(at) {
 		r.closedByClient = true
@@ -77,19 +77,19 @@ func (r *response) block(at time.Time, b *eventstream.Block) {
 		}
 		return
 	}
-	if !r.captured {
+	if !r.hasValue {
 		if value, ok := f.service.Client(&block); ok {
-			r.client.value, r.captured = value, true
+			r.client.value, r.hasValue = value, true
 		}
 	}
 	r.lastArrival = at
 	first := r.account.Chunks == 0
 	r.account.Block(&ledger.Chunk{
 		At: f.m.recorder.instant(at), Done: c.Done, Failed: c.Failed, Incomplete: c.Incomplete, Content: c.Content, Broken: c.Err != nil,
-		Seq: uint64(c.Seq), HasSeq: c.HasSeq, // #nosec G115 -- it is not negative
+		Seq: uint64(c.Seq), HasSeq: c.HasSeq, // #nosec G115 -- not negative
 	})
 	if c.Content {
-		r.number(c.Text)
+		r.readNumbers(c.Text)
 	}
 	if c.IsStated && f.service.Finite.States() {
 		r.account.Text(c.Text)
@@ -98,10 +98,10 @@ func (r *response) block(at time.Time, b *eventstream.Block) {
 		r.account.StateText(c.StatedText)
 	}
 	if c.HasStatedChunks {
-		r.account.StateChunks(uint64(c.StatedChunks)) // #nosec G115 -- it is not negative
+		r.account.StateChunks(uint64(c.StatedChunks)) // #nosec G115 -- not negative
 	}
 	if c.HasStatedTokens {
-		r.account.StateTokens(uint64(c.StatedTokens)) // #nosec G115 -- it is not negative
+		r.account.StateTokens(uint64(c.StatedTokens)) // #nosec G115 -- not negative
 	}
 	switch {
 	case c.Failed && r.reason == "":
@@ -112,19 +112,20 @@ func (r *response) block(at time.Time, b *eventstream.Block) {
 	switch {
 	case (c.Done || c.Failed) && r.terminal.IsZero():
 		r.terminal = at
-		if c.Done && !r.leftOnPurpose() {
+		if c.Done && !r.isAbandoned() {
 			r.stream.KeepConnection()
 		}
 		r.stream.SetIdleTimeout(secondsOf(f.Linger))
 	case first && c.Content:
 		r.stream.SetIdleTimeout(secondsOf(f.IdleTimeout))
 	}
-	if r.leftOnPurpose() && !r.stream.Cut(f.cut(), 0) {
+	if r.isAbandoned() && !r.stream.Cut(f.cut(), 0) {
 		r.stream.Stop(sseclient.ReasonClient)
 	}
 }
 
-// isSilent reports whether the response has sent nothing but heartbeats for too long, or has not ended after its terminal event.
+// isSilent reports whether only heartbeats have arrived for the timeout, or the response has not ended after its
+// terminal event.
 func (r *response) isSilent(at time.Time) bool {
 	switch f := r.load; {
 	case !r.terminal.IsZero():
@@ -136,26 +137,26 @@ func (r *response) isSilent(at time.Time) bool {
 	}
 }
 
-// leftOnPurpose reports whether the client left on purpose.
-func (r *response) leftOnPurpose() bool {
+// isAbandoned reports whether the client abandons the response on purpose.
+func (r *response) isAbandoned() bool {
 	return r.abandonAfter > 0 && r.account.Chunks >= r.abandonAfter
 }
 
-// number reads the chunk numbers in a part of the text, one of which may be in two parts.
-func (r *response) number(text []byte) {
-	if len(r.part) > 0 {
-		text = append(r.part, text...)
+// readNumbers reads the chunk numbers in a part of the text. A number may be split between two parts.
+func (r *response) readNumbers(text []byte) {
+	if len(r.textEnd) > 0 {
+		text = append(r.textEnd, text...)
 	}
 	for {
 		token, rest, found := numbered.Next(text)
 		if !found {
-			r.part = append(r.part[:0], rest...)
+			r.textEnd = append(r.textEnd[:0], rest...)
 			return
 		}
 		valid := token.Valid(r.id)
-		r.account.Numbered(uint64(token.K), uint64(token.N), valid) // #nosec G115 -- they are not negative
+		r.account.Numbered(uint64(token.K), uint64(token.N), valid) // #nosec G115 -- not negative
 		if !valid && r.reason == "" {
-			r.reason = fmt.Sprintf("chunk number %d of %d was changed, or belongs to another request", token.K, token.N)
+			r.reason = fmt.Sprintf("chunk number %d of %d is corrupted, or belongs to another request", token.K, token.N)
 		}
 		text = rest
 	}
@@ -168,37 +169,37 @@ func (r *response) excerpt(data []byte) string {
 	return excerpt(data)
 }
 
-// refuse ends a response whose request could not be made.
-func (r *response) refuse(why error) {
-	r.reason = why.Error()
+// refuse ends a response whose request could not be created.
+func (r *response) refuse(err error) {
+	r.reason = err.Error()
 	r.account.Close(r.load.m.recorder.instant(time.Now()), ledger.NeverOpened)
 	r.ended()
 }
 
-// closed ends the account.
+// closed records the end of the stream.
 func (r *response) closed(at time.Time, c sseclient.Close) {
 	f := r.load
-	if r.reason == "" && c.Err != nil && !r.leftOnPurpose() {
+	if r.reason == "" && c.Err != nil && !r.isAbandoned() {
 		c = r.recordEnd(at, c)
 		r.reason = c.Message()
 	}
 	r.account.Close(f.m.recorder.instant(at), r.closing(&c))
 }
 
-// ended counts the response. One that the client closed before its dial was never closed by a server.
+// ended counts the response.
 func (r *response) ended() {
 	f, now := r.load, time.Now()
-	if r.account.State == "" {
+	if r.account.State == "" { // the client stopped the stream before its dial
 		r.account.Close(f.m.recorder.instant(now), ledger.ClosedAtEnd)
 	}
-	f.results.ended(&r.account, r.id, r.reason[:min(len(r.reason), mostReason)], f.m.recorder.wall(now))
-	f.ended(r)
+	f.results.addEnd(&r.account, r.id, r.reason[:min(len(r.reason), maxReason)], f.m.recorder.wall(now))
+	f.finishResponse(r)
 }
 
-// mostReason limits the reason of a finding, in bytes.
-const mostReason = 300
+// maxReason limits the reason of a finding, in bytes.
+const maxReason = 300
 
-// recordEnd hides secrets in what a service answered.
+// recordEnd hides secrets in the error.
 func (r *response) recordEnd(at time.Time, c sseclient.Close) sseclient.Close {
 	if known := r.load.m.recorder.credentials.Load(); known != nil {
 		return known.recordEnd(at, c, 1)
@@ -208,7 +209,7 @@ func (r *response) recordEnd(at time.Time, c sseclient.Close) sseclient.Close {
 
 func (r *response) closing(c *sseclient.Close) ledger.Closing {
 	switch {
-	case r.leftOnPurpose():
+	case r.isAbandoned():
 		return ledger.ClosedOnPurpose
 	case r.closedByClient:
 		return ledger.ClosedSilent

@@ -9,10 +9,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// responsesMetric counts the responses that have ended by themselves, by the tag `state`.
+// responsesMetric counts the responses of finite streams that have ended, by the tag `state`.
 const responsesMetric = "soak_responses"
 
-// responseBuckets are the latencies of complete responses, as verdict.json has them. Names and bounds are those of OpenTelemetry:
+// responseBuckets has the latencies of complete responses, as in verdict.json. Names and bounds follow OpenTelemetry:
 // https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-metrics/
 var responseBuckets = []bucketMetric{
 	{"gen_ai_client_operation_time_to_first_chunk_seconds_bucket", operationBounds},
@@ -28,33 +28,33 @@ var operationBounds = func() (out []time.Duration) {
 	return out
 }()
 
-// A responseLook is the state of the responses at one moment.
-type responseLook struct {
+// A responseSnapshot is the state of the responses at one time.
+type responseSnapshot struct {
 	runners   int
 	inFlight  int64
 	states    map[ledger.ResponseState]int64
 	durations []*shard.Histogram // by responseBuckets
 }
 
-// look returns the present state; nil of nil.
-func (r *responses) look() *responseLook {
+// snapshot returns the current state, nil if r is nil.
+func (r *responses) snapshot() *responseSnapshot {
 	if r == nil {
 		return nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l := &responseLook{
+	l := &responseSnapshot{
 		runners: r.runners, inFlight: r.inFlight, states: map[ledger.ResponseState]int64{},
 		durations: []*shard.Histogram{r.sum.First.Copy(), r.sum.Gap.Copy(), r.sum.Total.Copy()},
 	}
-	for _, state := range ledger.ResponseStates { // a counter begins at 0
+	for _, state := range ledger.ResponseStates { // so that each counter starts at 0
 		l.states[state] = r.sum.States[state]
 	}
 	return l
 }
 
-// responsesOf returns samples of what the counts of responses grew by.
-func (p *telemetry) responsesOf(l *responseLook, tags *metrics.TagSet) (out metrics.Samples) {
+// responsesOf returns samples of the growth of the counts since the last call.
+func (p *telemetry) responsesOf(l *responseSnapshot, tags *metrics.TagSet) (out metrics.Samples) {
 	now := time.Now()
 	for state, n := range l.states {
 		series := metrics.TimeSeries{Metric: p.metrics[responsesMetric], Tags: tags.With("state", string(state))}

@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// responses sums up the responses that end by themselves.
+// A responses value has the sums of finite responses.
 type responses struct {
 	limits  shard.ResponseLimits
 	runners int // of the run
@@ -28,31 +28,31 @@ type responses struct {
 
 func newResponses(limits shard.ResponseLimits, runners int, now time.Time) *responses {
 	r := &responses{limits: limits, runners: runners, sum: shard.NewResponses(), first: shard.NewHistogram(), gap: shard.NewHistogram()}
-	r.begin(bucketOf(now))
+	r.startBucket(bucketOf(now))
 	return r
 }
 
-// begin begins a bucket. The caller holds mu, but for the first one.
-func (r *responses) begin(unix int64) {
+// startBucket starts a bucket. The caller holds mu.
+func (r *responses) startBucket(unix int64) {
 	r.bucket = shard.ResponseBucket{Unix: unix, States: map[ledger.ResponseState]int64{}}
 }
 
-// roll ends the present bucket if its time is over. The caller holds mu.
-func (r *responses) roll(now time.Time) {
+// endBucketIfOver ends the current bucket if its time is over. The caller holds mu.
+func (r *responses) endBucketIfOver(now time.Time) {
 	unix := bucketOf(now)
 	if unix == r.bucket.Unix {
 		return
 	}
 	r.bucket.InFlight = r.inFlight
 	if r.bucket.Started > 0 || len(r.bucket.States) > 0 || r.inFlight > 0 {
-		r.bucket.First, r.bucket.Gap = packed(r.first), packed(r.gap)
+		r.bucket.First, r.bucket.Gap = takePacked(r.first), takePacked(r.gap)
 		r.sum.Series = append(r.sum.Series, r.bucket)
 	}
-	r.begin(unix)
+	r.startBucket(unix)
 }
 
-// packed returns the stored form of a histogram, which is empty then; nil if it was empty.
-func packed(h *shard.Histogram) *shard.Packed {
+// takePacked returns the stored form of a histogram and resets it. It returns nil for an empty histogram.
+func takePacked(h *shard.Histogram) *shard.Packed {
 	if h.Count() == 0 {
 		return nil
 	}
@@ -60,47 +60,47 @@ func packed(h *shard.Histogram) *shard.Packed {
 	return h.PackCoarse()
 }
 
-// started counts a request that is made now.
-func (r *responses) started(now time.Time) {
+// addStart counts a request at its start.
+func (r *responses) addStart(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.roll(now)
+	r.endBucketIfOver(now)
 	r.bucket.Started++
 	r.inFlight++
 }
 
-// opened counts a response whose headers arrived.
-func (r *responses) opened(server string) {
+// addOpened counts a response with complete headers.
+func (r *responses) addOpened(server string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.sum.Bursts.AddServer(server, 1)
 }
 
-// skipped counts a request that is not made.
-func (r *responses) skipped() {
+// addSkipped counts a request that was not made.
+func (r *responses) addSkipped() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.sum.Skipped++
 }
 
-// ended counts a response that has ended.
-func (r *responses) ended(one *ledger.Response, id, reason string, now time.Time) {
+// addEnd counts a response that has ended.
+func (r *responses) addEnd(ended *ledger.Response, id, reason string, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.roll(now)
+	r.endBucketIfOver(now)
 	r.inFlight--
-	r.bucket.States[one.State]++
-	r.sum.Add(one, id, reason, now, r.limits)
-	if one.State != ledger.ResponseComplete {
+	r.bucket.States[ended.State]++
+	r.sum.Add(ended, id, reason, now, r.limits)
+	if ended.State != ledger.ResponseComplete {
 		return
 	}
-	r.first.Record(one.First - one.Due)
-	for _, us := range one.Gaps {
+	r.first.Record(ended.First - ended.Due)
+	for _, us := range ended.Gaps {
 		r.gap.Record(time.Duration(us) * time.Microsecond)
 	}
 }
 
-// copy returns all that was seen so far, the present bucket included.
+// copy returns the sums with the current bucket, nil if r is nil.
 func (r *responses) copy() *shard.Responses {
 	if r == nil {
 		return nil
@@ -109,12 +109,12 @@ func (r *responses) copy() *shard.Responses {
 	defer r.mu.Unlock()
 	out := r.sum.Copy()
 	if now := r.present(); now.Started > 0 || len(now.States) > 0 {
-		_ = out.Merge(&shard.Responses{Series: []shard.ResponseBucket{now}}) // it was not read from a file
+		_ = out.Merge(&shard.Responses{Series: []shard.ResponseBucket{now}}) // Merge fails only for data of a file
 	}
 	return out
 }
 
-// present returns the present bucket so far. The caller holds mu.
+// present returns a copy of the current bucket. The caller holds mu.
 func (r *responses) present() shard.ResponseBucket {
 	now := r.bucket
 	now.InFlight, now.States = r.inFlight, maps.Clone(now.States)
@@ -127,7 +127,7 @@ func (r *responses) present() shard.ResponseBucket {
 	return now
 }
 
-// progress adds the counts for the progress line, and what is new since the last one.
+// progress adds the counts to a line of progress, and the findings and buckets since the last one.
 func (r *responses) progress(p *shard.Progress) {
 	if r == nil {
 		return
@@ -146,7 +146,7 @@ func (r *responses) progress(p *shard.Progress) {
 	r.reportedBuckets, r.reportedFindings = len(r.sum.Series), len(r.sum.Findings)
 }
 
-// describeFinding describes a faulty response for those who watch the run.
+// describeFinding returns a description of a faulty response.
 func describeFinding(f *shard.ResponseFinding) string {
 	text := strings.ReplaceAll(string(f.State), "_", " ") + fmt.Sprintf(" after %d chunks", f.Chunks)
 	for _, c := range []struct {

@@ -12,24 +12,24 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A sampler measures this process, so that delays of a saturated generator are not blamed on the server.
+// A sampler measures this process, so that delays of a saturated load generator are not attributed to the service.
 type sampler struct {
 	self    *process.Process
 	at      time.Time
 	last    usage
 	rssMax  uint64
 	gcSince time.Time
-	gc      debug.GCStats // its room is used again
+	gc      debug.GCStats // reused buffers
 }
 
-// usage is what this process has taken in all.
+// A usage is the total resource usage of this process.
 type usage struct {
 	cpu      float64 // seconds
 	runDelay time.Duration
-	threads  int // 0: only gopsutil may say
+	threads  int // 0: unknown
 }
 
-// usage is not ok where the system does not show it.
+// usage returns the current usage. ok is false if the system does not report it.
 func (s *sampler) usage() (u usage, ok bool) {
 	if s.self == nil {
 		return u, false
@@ -50,7 +50,7 @@ func (s *sampler) usage() (u usage, ok bool) {
 func newSampler() *sampler {
 	self, err := process.NewProcess(int32(os.Getpid())) // #nosec G115 -- a process id
 	if err != nil {
-		self = nil // no /proc: the numbers stay 0, and reports say so
+		self = nil // without /proc the numbers stay 0
 	}
 	s := &sampler{self: self, at: time.Now(), gcSince: time.Now()}
 	u, _ := s.usage()
@@ -58,7 +58,7 @@ func newSampler() *sampler {
 	return s
 }
 
-// sample returns the resources of this process: now, or since the sample before.
+// sample returns the current resources of this process, and the usage since the previous sample.
 func (s *sampler) sample() shard.Process {
 	out := shard.Process{Goroutines: runtime.NumGoroutine(), GCPauseUS: s.longestPause().Microseconds(), HeapLive: heapLive()}
 	if s.self == nil {
@@ -75,14 +75,14 @@ func (s *sampler) sample() shard.Process {
 		now := time.Now()
 		out.CPUPercent = cpuPercent(u.cpu-s.last.cpu, now.Sub(s.at))
 		s.at, s.last.cpu = now, u.cpu
-		if u.runDelay >= s.last.runDelay { // a thread that ended takes its share with it
+		if u.runDelay >= s.last.runDelay { // the delay of an ended thread is no longer counted
 			out.RunDelayMS, s.last.runDelay = (u.runDelay - s.last.runDelay).Milliseconds(), u.runDelay
 		}
 	}
 	return out
 }
 
-// rss returns the resident memory; 0: unknown.
+// rss returns the resident memory, 0 if it is unknown.
 func (s *sampler) rss() uint64 {
 	m, err := s.self.MemoryInfo()
 	if err != nil {
@@ -92,8 +92,8 @@ func (s *sampler) rss() uint64 {
 	return m.RSS
 }
 
-// files returns the number of open descriptors of this process; 0: unknown. Linux 6.2 has it as the size of their folder: listing
-// thousands of them every few seconds used a tenth of a runner's CPU.
+// files returns the number of open descriptors of this process, 0 if it is unknown. Since Linux 6.2 it is the size of
+// /proc/self/fd. Listing thousands of descriptors every few seconds used a tenth of a runner's CPU.
 func (s *sampler) files() int {
 	if folder, err := os.Stat("/proc/self/fd"); err == nil && folder.Size() > 0 {
 		return int(folder.Size())
@@ -105,13 +105,13 @@ func (s *sampler) files() int {
 	return int(n)
 }
 
-// cpuPercent is of one core, over the time of a bucket at least: the last bucket of a run may be very
-// short, and must not look like five seconds at full load.
+// cpuPercent returns the CPU usage in percent of one core. The time is at least a bucket, so that a very short last
+// bucket does not look like five seconds at full load.
 func cpuPercent(seconds float64, wall time.Duration) float64 {
 	return 100 * seconds / max(wall, shard.BucketWidth).Seconds()
 }
 
-// heapLive is the heap without garbage, in which a leak shows.
+// heapLive returns the size of the heap without garbage, which shows leaks.
 func heapLive() uint64 {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	if metrics.Read(live); live[0].Value.Kind() != metrics.KindUint64 {
@@ -132,16 +132,16 @@ func (s *sampler) longestPause() (longest time.Duration) {
 	return longest
 }
 
-// secondSamples are the samples of each second: CPU, run-queue latency and stalls. Suites need them in addition to the buckets of 5 s,
-// because a stage may last only seconds.
+// A secondSamples has the samples of each second: CPU, run-queue latency and stalls. Suites need them in addition to
+// the buckets of 5 s, because a stage may last only seconds.
 type secondSamples struct {
 	at    time.Time
 	last  usage
-	stall time.Duration // longest since the last bucket of the series
+	stall time.Duration // longest stall in the current bucket
 	list  []shard.Second
 }
 
-// add adds the sample since the last call. stall and wait are the longest ones in that time.
+// add adds a sample of the time since the last call. stall and wait are the longest ones in that time.
 func (l *secondSamples) add(now time.Time, s *sampler, stall, wait time.Duration) {
 	l.stall = max(l.stall, stall)
 	u, ok := s.usage()
@@ -151,14 +151,14 @@ func (l *secondSamples) add(now time.Time, s *sampler, stall, wait time.Duration
 	if !l.at.IsZero() {
 		l.list = append(l.list, shard.Second{
 			FromUS: l.at.UnixMicro(), ToUS: now.UnixMicro(), CPUSeconds: u.cpu - l.last.cpu,
-			RunDelayMS: max(u.runDelay-l.last.runDelay, 0).Milliseconds(), // a thread that ended takes its share with it
+			RunDelayMS: max(u.runDelay-l.last.runDelay, 0).Milliseconds(), // the delay of an ended thread is no longer counted
 			StallMS:    stall.Milliseconds(), WaitMS: max(stall, wait).Milliseconds(), RSS: s.rss(),
 		})
 	}
 	l.at, l.last = now, u
 }
 
-// takeStall is the longest stall since the last call.
+// takeStall returns the longest stall since the last call.
 func (l *secondSamples) takeStall() (stall time.Duration) {
 	stall, l.stall = l.stall, 0
 	return stall

@@ -20,32 +20,32 @@ import (
 	"github.com/sse-soak/sse-soak/k6/sse"
 )
 
-// jsService is what soak.service returns: the description, compiled, and its functions.
+// A jsService is a result of soak.service: the compiled description and its functions.
 type jsService struct {
 	*service.Service
 	m                *module
-	token, url, body sobek.Callable // nil: the description has none
-	ignoresTTL       bool           // token has no parameter
+	token, url, body sobek.Callable // nil: the description has no such function
+	ignoresTTL       bool           // token() has no parameter
 }
 
 // noParameters matches the source of a function without parameters.
 var noParameters = regexp.MustCompile(`^[^(=]*\(\s*\)`)
 
-// checkTokenTTL returns an error if token() cannot be asked for a token of that lifetime in seconds.
+// checkTokenTTL returns an error if token() does not support a lifetime in seconds.
 func (s *jsService) checkTokenTTL(ttl int) error {
-	const remedy = "write token: (ttl) => …, which returns a token that is valid for ttl seconds"
+	const remedy = "define token: (ttl) => …, which returns a token that is valid for ttl seconds"
 	switch {
 	case ttl <= 0:
 		return nil
 	case s.token == nil:
-		return fmt.Errorf("TOKEN_TTL is %d, but the description has no token(): %s", ttl, remedy)
+		return fmt.Errorf("TOKEN_TTL is %d, but the description has no token(); %s", ttl, remedy)
 	case s.ignoresTTL:
-		return fmt.Errorf("TOKEN_TTL is %d, but token() of the description has no parameter: %s", ttl, remedy)
+		return fmt.Errorf("TOKEN_TTL is %d, but token() of the description has no parameter; %s", ttl, remedy)
 	}
 	return nil
 }
 
-// service is soak.service(description).
+// service implements soak.service(description).
 func (m *module) service(description *sobek.Object) *sobek.Object {
 	rt := m.vu.Runtime()
 	if m.vu.State() != nil {
@@ -78,7 +78,7 @@ func (m *module) service(description *sobek.Object) *sobek.Object {
 		"name":     compiled.Name,
 		"numbered": compiled.Message.Numbered,
 		"shared":   compiled.Message.Shared,
-		// Of what publishes, not whether this run does.
+		// These depend on the description, not on whether this run publishes.
 		"published":      compiled.Publish != nil,
 		"padded":         compiled.Publish != nil && compiled.Publish.Uses(service.Padding),
 		"every":          compiled.Message.Interval.Seconds(),
@@ -93,11 +93,11 @@ func (m *module) service(description *sobek.Object) *sobek.Object {
 	return out
 }
 
-// jsonOf is a description as service.Parse reads it: functions are true.
+// jsonOf returns a description as JSON for service.Parse, with true for functions.
 func jsonOf(rt *sobek.Runtime, description *sobek.Object) []byte {
 	stringify, ok := sobek.AssertFunction(rt.Get("JSON").ToObject(rt).Get("stringify"))
 	if !ok {
-		common.Throw(rt, errors.New("soak.service: JSON.stringify is gone"))
+		common.Throw(rt, errors.New("soak.service: JSON.stringify is not a function"))
 	}
 	plain := func(call sobek.FunctionCall) sobek.Value {
 		value := call.Argument(1)
@@ -108,7 +108,7 @@ func jsonOf(rt *sobek.Runtime, description *sobek.Object) []byte {
 	}
 	text, err := stringify(sobek.Undefined(), description, rt.ToValue(plain))
 	if err != nil {
-		common.Throw(rt, fmt.Errorf("a description is data, and this one cannot be read as such: %w", sse.GoError(err)))
+		common.Throw(rt, fmt.Errorf("encode the description as JSON: %w", sse.GoError(err)))
 	}
 	if sobek.IsUndefined(text) {
 		return nil
@@ -116,33 +116,33 @@ func jsonOf(rt *sobek.Runtime, description *sobek.Object) []byte {
 	return []byte(text.String())
 }
 
-// undeclared is the service of a script that declares none, nil if it does.
-func (r *recorder) undeclared(m *module) *jsService {
+// defaultService returns the service of a script that declares none, nil if the script declares one.
+func (r *recorder) defaultService(m *module) *jsService {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.declared {
+	if r.hasService {
 		return nil
 	}
 	return &jsService{Service: r.service, m: m}
 }
 
-// setService stores the description. Each virtual user loads the script anew and has to give the same.
+// setService stores the description. Each virtual user loads the script and must declare the same.
 func (r *recorder) setService(s *service.Service) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.declared && r.service.Hash() != s.Hash() {
-		return errors.New("soak.service: the description is not the same each time that the script is loaded: what it computes must not change")
+	if r.hasService && r.service.Hash() != s.Hash() {
+		return errors.New("soak.service: the description differs between virtual users; it must not contain computed values that change")
 	}
-	if !r.declared {
-		r.service, r.declared = s, true
+	if !r.hasService {
+		r.service, r.hasService = s, true
 		r.configure()
 	}
 	return nil
 }
 
-// values fill the requests of a connection.
+// values returns the values of placeholders in the requests of a connection.
 func (s *jsService) values(n int, id string) (v *service.Values, err error) {
-	p := s.m.recorder.thePlan()
+	p := s.m.recorder.planCopy()
 	topic := p.Topic(n)
 	v = &service.Values{Base: p.BackendURL, Topic: p.TopicName(topic), ID: id, Run: p.MarkerOf(topic), N: int64(n)}
 	if s.token != nil {
@@ -165,34 +165,35 @@ func (s *jsService) call(f sobek.Callable, name string, args ...sobek.Value) (st
 	return value.String(), nil
 }
 
-// requireText returns an error if a function has returned anything but text: "[object Promise]" is not a token.
+// requireText returns an error if a function did not return a string. A promise, for example, would become the token
+// "[object Promise]".
 func requireText(value sobek.Value) error {
 	switch {
 	case common.IsNullish(value):
-		return errors.New("it returned nothing: it must return a text")
+		return errors.New("the function must return a string, got nothing")
 	case sobek.IsString(value):
 		return nil
 	}
 	if o, isObject := value.(*sobek.Object); isObject {
 		if _, isPromise := o.Export().(*sobek.Promise); isPromise {
-			return errors.New("it returned a promise: it must return a text, so it cannot be async")
+			return errors.New("the function must return a string, got a promise; async functions are not supported")
 		}
 	}
-	return fmt.Errorf("it returned %s: it must return a text", value)
+	return fmt.Errorf("the function must return a string, got %s", value)
 }
 
 // hasFunctions reports whether each attempt to connect calls JavaScript.
 func (s *jsService) hasFunctions() bool { return s.token != nil || s.url != nil || s.body != nil }
 
-// customRequest sets the URL and the body of request n that the functions of the description return.
-func (s *jsService) customRequest(r *sseclient.Request, n int64, of *finiteClient, prompt string) (err error) {
+// customRequest sets the URL and the body of request n by the functions of the description.
+func (s *jsService) customRequest(r *sseclient.Request, n int64, c *finiteClient, prompt string) (err error) {
 	rt := s.m.vu.Runtime()
 	number := rt.ToValue(n)
 	if s.url != nil {
 		r.URL, err = s.call(s.url, "url", number)
 	}
 	if s.body != nil && err == nil {
-		r.Body, err = s.call(s.body, "body", number, rt.ToValue(of.requests), rt.ToValue(of.value), rt.ToValue(prompt))
+		r.Body, err = s.call(s.body, "body", number, rt.ToValue(c.requests), rt.ToValue(c.value), rt.ToValue(prompt))
 	}
 	return err
 }
@@ -209,7 +210,7 @@ func (s *jsService) requestOverrides(n int, id string) (*requestOverrides, error
 	return request, err
 }
 
-// customURL returns the result of url() of the description; "" if it has none.
+// customURL returns the result of url() of the description, "" if it has no such function.
 func (s *jsService) customURL(n int) (string, error) {
 	if s.url == nil {
 		return "", nil
@@ -217,7 +218,7 @@ func (s *jsService) customURL(n int) (string, error) {
 	return s.call(s.url, "url", s.m.vu.Runtime().ToValue(n))
 }
 
-// requestUsing returns a request as the description defines it.
+// requestUsing returns a request of the description with the given values.
 func requestUsing(r *service.Request, v *service.Values) sseclient.Request {
 	out := sseclient.Request{URL: string(r.URL.Append(nil, v)), Method: r.Method, Header: http.Header{}, Body: string(r.Body.Append(nil, v))}
 	for name, value := range r.FilledHeaders(v) {
@@ -226,13 +227,13 @@ func requestUsing(r *service.Request, v *service.Values) sseclient.Request {
 	return out
 }
 
-// secondRequest makes the second request of one stream.
+// A secondRequest makes the second request of one stream.
 type secondRequest struct {
 	service *service.Service
 	values  *service.Values
 }
 
-// FollowUp sends the request after the event that it waits for.
+// FollowUp sends the request if e is the event that it needs.
 func (r *secondRequest) FollowUp(e *eventstream.Event, f *sseclient.FollowUp) bool {
 	request, err := r.fill(e)
 	if request == nil && err == nil {
@@ -242,16 +243,16 @@ func (r *secondRequest) FollowUp(e *eventstream.Event, f *sseclient.FollowUp) bo
 	return true
 }
 
-// fill returns the request for an event; nil and nil if it is not the one.
+// fill returns the request for an event, nil for other events.
 func (r *secondRequest) fill(e *eventstream.Event) (*sseclient.SecondRequest, error) {
 	second := r.service.SecondRequest
 	block := blockOf(e, true, len(e.Comment) > 0)
 	client, ok := r.service.Client(&block)
 	if !ok {
 		if string(e.Name) != second.Event {
-			return nil, nil //nolint:nilnil // the stream waits
+			return nil, nil //nolint:nilnil // another event
 		}
-		return nil, fmt.Errorf("connect.then.client: the event %q has no such value: %s", second.Event, excerpt([]byte(secret.Hide(string(e.Data), r.values.Token))))
+		return nil, fmt.Errorf("connect.then.client: the event %q does not contain the value: %s", second.Event, excerpt([]byte(secret.Hide(string(e.Data), r.values.Token))))
 	}
 	v := *r.values
 	v.Client = client
@@ -264,8 +265,8 @@ func (r *secondRequest) fill(e *eventstream.Event) (*sseclient.SecondRequest, er
 	return out, nil
 }
 
-// MarshalJSON keeps the values of a connection, a token among them, out of what a script prints.
+// MarshalJSON returns only the name of the service, so that a script cannot print tokens.
 func (r *secondRequest) MarshalJSON() ([]byte, error) { return json.Marshal(r.service.Name) }
 
-// endings are who ends a stream, as a description has it.
+// endings has the values of end.by in a description.
 var endings = [...]string{service.ByClient: "client", service.ByRequest: "request", service.ByServer: "server", service.ByEvent: "event"}

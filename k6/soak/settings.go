@@ -15,16 +15,16 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// plan is soak.plan(stated): the settings of a run of the original protocol, checked, as its plan.
+// plan implements soak.plan(explicit). It returns the checked settings of a run with the noop protocol.
 func (m *module) plan(explicit sobek.Value) *sobek.Object {
 	return m.settingsOf("soak.plan", nil, explicit)
 }
 
-// settings is soak.settings(service, stated): plan for a service, with what follows from its description.
+// settings implements soak.settings(service, explicit). It returns the checked settings of a run with a service.
 func (m *module) settings(described, explicit sobek.Value) *sobek.Object {
 	s := m.compiled[described]
 	if s == nil {
-		common.Throw(m.vu.Runtime(), errors.New("soak.settings: the service must be the result of soak.service"))
+		common.Throw(m.vu.Runtime(), errors.New("soak.settings: service must be a result of soak.service"))
 	}
 	return m.settingsOf("soak.settings", s, explicit)
 }
@@ -42,12 +42,12 @@ func (m *module) settingsOf(function string, s *jsService, explicit sobek.Value)
 		common.Throw(rt, err)
 	}
 	if s == nil {
-		s = m.recorder.undeclared(m)
+		s = m.recorder.defaultService(m)
 	}
 	return m.settingsObject(s, &p)
 }
 
-// planOf reads the plan. Properties of stated take precedence.
+// planOf returns the plan of the environment. Properties of explicit have precedence.
 func (m *module) planOf(s *jsService, explicit sobek.Value) (p plan.Plan, err error) {
 	source, err := plan.SourceOf(m.environment)
 	if err == nil {
@@ -55,7 +55,7 @@ func (m *module) planOf(s *jsService, explicit sobek.Value) (p plan.Plan, err er
 	}
 	p.RunID, p.Suite = "", ""
 	if err == nil && !common.IsNullish(explicit) {
-		err = m.state(&p, explicit.ToObject(m.vu.Runtime()))
+		err = m.applySettings(&p, explicit.ToObject(m.vu.Runtime()))
 	}
 	if err != nil {
 		return p, err
@@ -69,30 +69,30 @@ func (m *module) planOf(s *jsService, explicit sobek.Value) (p plan.Plan, err er
 	return p, cmp.Or(s.checkTokenTTL(p.TokenTTL), s.Complete(&p))
 }
 
-// settingsObject returns the properties of a checked plan. No service is declared where s is nil.
+// settingsObject returns the properties of a checked plan. s is nil if the script declares no service yet.
 func (m *module) settingsObject(s *jsService, p *plan.Plan) *sobek.Object {
 	out := map[string]any{}
-	for _, one := range p.Settings() {
-		if property, _ := one.Property(); property != "" {
-			out[property] = one.Get()
+	for _, setting := range p.Settings() {
+		if property, _ := setting.Property(); property != "" {
+			out[property] = setting.Get()
 		}
 	}
-	whole := *p
-	whole.Connections = cmp.Or(p.Connections, plan.Default().Connections)
+	complete := *p
+	complete.Connections = cmp.Or(p.Connections, plan.Default().Connections)
 	out["endTimeout"] = p.EndTimeout().Seconds()
-	out["teardown"] = math.Ceil(whole.Teardown().Seconds())
+	out["teardown"] = math.Ceil(complete.Teardown().Seconds())
 	if s != nil {
 		out["idleTimeout"] = s.IdleTimeout(p).Milliseconds()
 	}
 	return m.vu.Runtime().ToValue(out).ToObject(m.vu.Runtime())
 }
 
-// profile is soak.profile({full, smoke}): the settings that only this script has. PROFILE names the defaults.
+// profile implements soak.profile({full, smoke}). It returns the settings of the script. PROFILE chooses the defaults.
 func (m *module) profile(profiles map[string]map[string]any) *sobek.Object {
 	rt := m.vu.Runtime()
 	name, values, err := m.chosenProfile(profiles)
-	runners, wrong := strconv.Atoi(m.setting("RUNNERS"))
-	if err == nil && wrong != nil {
+	runners, runnersErr := strconv.Atoi(m.setting("RUNNERS"))
+	if err == nil && runnersErr != nil {
 		err = fmt.Errorf("RUNNERS is %q: it must be a whole number", m.setting("RUNNERS"))
 	}
 	if err != nil {
@@ -119,7 +119,7 @@ func (m *module) profile(profiles map[string]map[string]any) *sobek.Object {
 	return out
 }
 
-// chosenProfile returns the name of the chosen profile, and its values with the settings of the source.
+// chosenProfile returns the name of the chosen profile, and its values merged with the settings of the environment.
 func (m *module) chosenProfile(profiles map[string]map[string]any) (name string, values map[string]any, err error) {
 	source, err := plan.SourceOf(m.environment)
 	if err != nil {
@@ -140,10 +140,10 @@ func (m *module) chosenProfile(profiles map[string]map[string]any) (name string,
 	return name, values, nil
 }
 
-// anyNumber is the text that stands for any number. Only limits may have it.
+// anyNumber is the value of a limit that means no limit.
 const anyNumber = -1
 
-// parseAs reads the value of a setting whose default has the same type: a number, whole numbers or a text.
+// parseAs parses a setting as the type of its default: a number, a list of integers or a string.
 func parseAs(fallback any, name, text string) (any, error) {
 	switch fallback.(type) {
 	case string:
@@ -169,10 +169,10 @@ func parseAs(fallback any, name, text string) (any, error) {
 	return n, err
 }
 
-// unlimited are the limits that may be any number.
+// unlimited lists the limits that may be anyNumber.
 var unlimited = []string{"MAX_HELD_LATE", "MAX_GROWTH", "CUT_SLOW"}
 
-// setting is soak.setting(name): the text of a setting of the script or of the plan, "" for none.
+// setting implements soak.setting(name). It returns the text of a setting of the script or of the plan, "" for none.
 func (m *module) setting(name string) string {
 	source, err := plan.SourceOf(m.environment)
 	if err != nil {
@@ -181,7 +181,7 @@ func (m *module) setting(name string) string {
 	return source.Text(name)
 }
 
-// url is soak.url(name): the URL of a service, in its normal form.
+// url implements soak.url(name). It returns the URL of a service in its normal form.
 func (m *module) url(name string) string {
 	text := m.setting(name)
 	if strings.TrimSpace(text) == "" {

@@ -2,8 +2,8 @@ package soak
 
 import "github.com/sse-soak/sse-soak/internal/shard"
 
-// sharedStream counts a stream over HTTP/2, and its connection if it is the first one on that.
-func (t *tally) sharedStream(first bool) {
+// addSharedStream counts an HTTP/2 stream, and its connection if the stream is the first one on it.
+func (t *tally) addSharedStream(first bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.streams.shared == nil {

@@ -14,19 +14,19 @@ import (
 // Metrics of slow streams.
 const (
 	slowStarted   = "slow_begun"
-	slowAccepted  = "slow_taken" // broadcasts that the service accepted for all streams, and the others
-	slowRejected  = "slow_untaken"
-	slowDue       = "slow_due" // of the accepted ones, on the streams that are read
-	slowArrived   = "slow_arrived"
-	slowRepeated  = "slow_again"  // arrived once more, or behind a later one
-	slowFilled    = "slow_filled" // slow streams that were cut, or had fallen behind by fillKB
-	slowBacklog   = "slow_behind" // KB, of each slow stream that was not cut
-	slowCut       = "slow_cut"    // from the beginning to the end of a slow stream, and those whose end showed only later
-	slowCutUnseen = "slow_cut_unseen"
-	slowComplete  = "slow_whole" // slow streams that got all broadcasts in the end
+	slowAccepted  = "slow_taken"      // broadcasts that the service accepted
+	slowRejected  = "slow_untaken"    // broadcasts that it did not accept
+	slowDue       = "slow_due"        // deliveries of accepted broadcasts that the other streams expect
+	slowArrived   = "slow_arrived"    // of these, deliveries that arrived
+	slowRepeated  = "slow_again"      // deliveries that arrived again, or after a later one
+	slowFilled    = "slow_filled"     // slow streams that were closed, or whose backlog reached fillKB
+	slowBacklog   = "slow_behind"     // KB of each slow stream that was not closed
+	slowCut       = "slow_cut"        // time until the service closed a slow stream
+	slowCutUnseen = "slow_cut_unseen" // slow streams that closed only after they were read fast again
+	slowComplete  = "slow_whole"      // slow streams that got all broadcasts in the end
 )
 
-// slow reads streams slowly for some time, and then as before.
+// slow reads streams slowly for some time, and then fast again.
 func (h *holding) slow(p *phase) {
 	tags := h.tagsOf(p.Name)
 	before := make([]uint64, len(h.streams))
@@ -63,7 +63,7 @@ func (h *holding) slow(p *phase) {
 		}
 		if !s.isOver() {
 			count(slowBacklog, missing)
-			_, _ = s.stream.Slow(math.Inf(1)) // it is slow, so it can be
+			_, _ = s.stream.Slow(math.Inf(1)) // cannot fail for a slow stream
 		}
 	}
 	sleep(h.ctx, milli(p.After))
@@ -74,7 +74,7 @@ func (h *holding) slow(p *phase) {
 			count(slowCut, metrics.D(closed.Sub(start)))
 		case s.isOver():
 			count(slowCutUnseen, 1)
-		case h.broadcasts != nil && h.received(i) >= sent: // of published messages the verdict knows
+		case h.broadcasts != nil && h.received(i) >= sent: // for published messages, the verdict decides
 			count(slowComplete, 1)
 		}
 	}
@@ -92,7 +92,7 @@ func (h *holding) bytesRead() int64 {
 	return atomic.LoadInt64(&d.BytesRead)
 }
 
-// messageKB returns the mean size of the messages since before, on the wire.
+// messageKB returns the mean size on the wire of the messages since before.
 func (h *holding) messageKB(bytes int64, before []uint64) float64 {
 	var messages uint64
 	for i := range h.streams {
@@ -101,7 +101,7 @@ func (h *holding) messageKB(bytes int64, before []uint64) float64 {
 	return float64(bytes) / 1024 / float64(max(messages, 1))
 }
 
-// fill waits while messages fill the buffers of the slow streams, and returns how many were for each stream.
+// fill waits while messages fill the buffers of the slow streams, and returns the number of messages per stream.
 func (h *holding) fill(p *phase, tags metrics.TagsAndMeta, start time.Time, before []uint64) (sent uint64) {
 	end := start.Add(milli(p.For))
 	if h.broadcasts == nil {
@@ -114,7 +114,7 @@ func (h *holding) fill(p *phase, tags metrics.TagsAndMeta, start time.Time, befo
 	for n := 1.0; n <= p.For/1000*p.PerSecond; n++ {
 		sleep(h.ctx, time.Until(start.Add(milli(n*1000/p.PerSecond))))
 		if time.Since(end) > time.Second || h.ctx.Err() != nil {
-			break // the service accepts them too slowly
+			break // the service accepts broadcasts too slowly
 		}
 		name := slowRejected
 		if _, answer := h.broadcasts.send(tags, httpext.ResponseTypeNone); answer != nil && answer.Status == http.StatusOK {
@@ -127,16 +127,16 @@ func (h *holding) fill(p *phase, tags metrics.TagsAndMeta, start time.Time, befo
 	return sent
 }
 
-// countArrivals counts the broadcasts on the streams that are read.
+// countArrivals counts the broadcasts on the streams that are not slow.
 func (h *holding) countArrivals(p *phase, sent uint64, count func(name string, n float64)) {
 	var due, arrived, repeats uint64
 	h.broadcasts.mu.Lock()
 	for i, s := range h.streams {
 		if !p.actsOn(int(s.n)) {
-			one := h.broadcasts.subscribers[i]
+			subscriber := h.broadcasts.subscribers[i]
 			due += sent
-			arrived += min(uint64(one.received), sent) // #nosec G115 -- a count
-			repeats += uint64(one.duplicates)          // #nosec G115 -- a count
+			arrived += min(uint64(subscriber.received), sent) // #nosec G115 -- a count
+			repeats += uint64(subscriber.duplicates)          // #nosec G115 -- a count
 		}
 	}
 	h.broadcasts.mu.Unlock()
@@ -145,7 +145,7 @@ func (h *holding) countArrivals(p *phase, sent uint64, count func(name string, n
 	count(slowRepeated, float64(repeats))
 }
 
-// received returns the number of broadcasts, or else of messages, that arrived on a stream so far.
+// received returns the number of broadcasts that arrived on a stream, or of messages if there are no broadcasts.
 func (h *holding) received(i int) uint64 {
 	b := h.broadcasts
 	if b == nil {
@@ -156,7 +156,7 @@ func (h *holding) received(i int) uint64 {
 	return uint64(b.subscribers[i].received) // #nosec G115 -- a count
 }
 
-// isOver reports whether a stream with a treatment has ended for good.
+// isOver reports whether a stream with a phase has ended.
 func (s *holdStream) isOver() bool {
 	select {
 	case <-s.phase.ended:

@@ -13,15 +13,14 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// probeEvery is how often the process checks whether it runs on time.
+// probeEvery is the interval at which the process checks whether its timers are on time.
 const probeEvery = 100 * time.Millisecond
 
-// A stallProbe measures stalls of this process: how much too late a timer fires. In that time no noop
-// could be read either, whatever the server did. It sees a saturated machine, a stopped process and the
-// pauses of the garbage collector.
+// A stallProbe measures stalls of this process by the lateness of a timer. During a stall the process cannot read
+// messages. Causes are a saturated machine, a stopped process and pauses of the garbage collector.
 type stallProbe struct {
-	longest atomic.Int64 // nanoseconds, since it was last taken
-	waits   *waits       // of a suite
+	longest atomic.Int64 // nanoseconds, since the last takeLongest
+	waits   *waits       // nil for a soak
 }
 
 // run probes until stop is closed.
@@ -54,29 +53,30 @@ func (p *stallProbe) run(stop <-chan struct{}) {
 // takeLongest returns the longest stall since the last call.
 func (p *stallProbe) takeLongest() time.Duration { return time.Duration(p.longest.Swap(0)) }
 
-// keepWaits is how far back a request may have begun, in probes: ten minutes.
-const keepWaits = 6000
+// maxWaits is the number of probes that are stored: those of ten minutes, the maximum duration of a request.
+const maxWaits = 6000
 
-// waits records for how long this process had to wait, probe by probe: how much of the time of an answer may
-// be due to the generator. Three things are measured, as none sees all: how late a timer fires, which
-// shows a busy machine; how long goroutines are ready but do not run, which shows a process with too little CPU;
-// and how long the kernel lets a thread wait for a core, also in the middle of its work.
+// A waits value records how long this process had to wait in each probe. It shows which part of a response time the
+// load generator may have caused. It combines three measurements, because none shows all waits. The lateness of a
+// timer shows a busy machine. The time for which goroutines are ready but do not run shows a process with too little
+// CPU. The time for which threads wait for a core also includes waits in the middle of their work.
 type waits struct {
 	mu      sync.Mutex
 	list    []wait // by time
 	longest time.Duration
 	from    time.Time
 	latency schedLatency
-	threads map[string]time.Duration // threadDelays before
+	threads map[string]time.Duration // previous threadDelays
 }
 
+// A wait is the measurement of one probe.
 type wait struct {
 	from, to time.Time
-	longest  time.Duration // of one waking
-	thread   time.Duration // of the thread that waited most, in all
+	longest  time.Duration // longest delay of one wake-up
+	thread   time.Duration // total of the thread that waited longest
 }
 
-// begin starts the first interval.
+// begin starts the first probe.
 func (w *waits) begin(now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -85,30 +85,29 @@ func (w *waits) begin(now time.Time) {
 	w.takeLongestThread()
 }
 
-// add ends an interval, after which this process woke up late by some time.
+// add ends a probe. late is the lateness of its timer.
 func (w *waits) add(now time.Time, late time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	i := wait{from: w.from, to: now, longest: max(late, w.latency.takeLongest()), thread: min(w.takeLongestThread(), now.Sub(w.from))}
-	if len(w.list) == keepWaits {
-		w.list = append(w.list[:0], w.list[keepWaits/2:]...)
+	if len(w.list) == maxWaits {
+		w.list = append(w.list[:0], w.list[maxWaits/2:]...)
 	}
 	w.list = append(w.list, i)
 	w.longest, w.from = max(w.longest, i.longest, i.thread), now
 }
 
-// sharing returns how many processes may have to wait for one answer: the generator, and the service if it shares the
-// cores.
-const sharing = 2
+// waitingProcesses returns how many processes may have to wait for one answer: the generator, and the service if it
+// shares the cores.
+const waitingProcesses = 2
 
-// added is the most by which waits can have lengthened an answer that took from one instant to the other: the
-// longest delay of a wake-up for each time that this process had to wake up, or the waits of its thread,
-// whichever is more.
-func (w *waits) added(from, to time.Time) time.Duration {
+// maxDelay returns the maximum time by which waits can have lengthened a response between two instants. It is the
+// longest delay of a wake-up multiplied by the number of wake-ups, or the waits of the threads, whichever is longer.
+func (w *waits) maxDelay(from, to time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var longest, thread time.Duration
-	if to.After(w.from) && !w.from.IsZero() { // the probe is due, or late itself
+	if to.After(w.from) && !w.from.IsZero() { // the current probe may be late
 		longest = max(time.Since(w.from)-probeEvery, 0)
 	}
 	for i := len(w.list) - 1; i >= 0 && !w.list[i].to.Before(from); i-- {
@@ -117,10 +116,10 @@ func (w *waits) added(from, to time.Time) time.Duration {
 			thread += w.list[i].thread
 		}
 	}
-	return max(shard.WakeUps*longest, sharing*thread)
+	return max(shard.WakeUps*longest, waitingProcesses*thread)
 }
 
-// takeLongest returns the longest wait since the last call; 0 if waits are not measured.
+// takeLongest returns the longest wait since the last call, 0 if w is nil.
 func (w *waits) takeLongest() (longest time.Duration) {
 	if w == nil {
 		return 0
@@ -131,14 +130,14 @@ func (w *waits) takeLongest() (longest time.Duration) {
 	return longest
 }
 
-// A schedLatency reads how long goroutines were ready to run before they ran.
+// A schedLatency measures how long goroutines were ready to run before they ran.
 type schedLatency struct {
 	sample []metrics.Sample
 	counts []uint64
 }
 
-// takeLongest returns the longest latency since the last call, as exact as the runtime's buckets. The runtime samples
-// every eighth goroutine.
+// takeLongest returns the longest latency since the last call, with the precision of the runtime's buckets. The
+// runtime samples every eighth goroutine.
 func (l *schedLatency) takeLongest() (longest time.Duration) {
 	if l.sample == nil {
 		l.sample = []metrics.Sample{{Name: "/sched/latencies:seconds"}}
@@ -161,8 +160,8 @@ func (l *schedLatency) takeLongest() (longest time.Duration) {
 	return longest
 }
 
-// threadDelays is for how long each thread of this process was ready to run and waited for a core: the second
-// number of /proc/PID/task/TID/schedstat. There is none on other kernels.
+// threadDelays returns how long each thread of this process was ready to run and waited for a core: the second number
+// of /proc/PID/task/TID/schedstat. It returns nil on systems other than Linux.
 func threadDelays() map[string]time.Duration {
 	tasks, err := os.ReadDir("/proc/self/task")
 	if err != nil {
@@ -182,14 +181,14 @@ func threadDelays() map[string]time.Duration {
 	return delays
 }
 
-// takeLongestThread returns the wait of the thread that waited most since the last call.
-func (w *waits) takeLongestThread() (most time.Duration) {
+// takeLongestThread returns the wait of the thread that waited longest since the last call.
+func (w *waits) takeLongestThread() (longest time.Duration) {
 	now := threadDelays()
 	for thread, delay := range now {
 		if w.threads != nil {
-			most = max(most, delay-w.threads[thread])
+			longest = max(longest, delay-w.threads[thread])
 		}
 	}
 	w.threads = now
-	return most
+	return longest
 }

@@ -20,10 +20,10 @@ func TestWaitsExcludeEarlierOnes(t *testing.T) {
 		w.add(at(100*(i+1)), late)
 	}
 	w.from = time.Now() // the probe is not due
-	require.GreaterOrEqual(t, w.added(at(110), at(120)), shard.WakeUps*300*time.Millisecond)
-	require.GreaterOrEqual(t, w.added(at(50), at(150)), shard.WakeUps*300*time.Millisecond, "it began before")
-	require.Less(t, w.added(at(210), at(390)), shard.WakeUps*300*time.Millisecond, "at another moment")
-	require.GreaterOrEqual(t, w.added(at(310), at(390)), shard.WakeUps*20*time.Millisecond)
+	require.GreaterOrEqual(t, w.maxDelay(at(110), at(120)), shard.WakeUps*300*time.Millisecond)
+	require.GreaterOrEqual(t, w.maxDelay(at(50), at(150)), shard.WakeUps*300*time.Millisecond, "it began before")
+	require.Less(t, w.maxDelay(at(210), at(390)), shard.WakeUps*300*time.Millisecond, "at another moment")
+	require.GreaterOrEqual(t, w.maxDelay(at(310), at(390)), shard.WakeUps*20*time.Millisecond)
 	require.GreaterOrEqual(t, w.takeLongest(), 300*time.Millisecond)
 	require.Zero(t, w.takeLongest())
 }
@@ -32,18 +32,18 @@ func TestWaitsExcludeEarlierOnes(t *testing.T) {
 func TestOverdueProbeCounts(t *testing.T) {
 	t.Parallel()
 	w := waits{from: time.Now().Add(-time.Second)}
-	require.InDelta(t, .9*shard.WakeUps, w.added(time.Now(), time.Now()).Seconds(), 1.5)
+	require.InDelta(t, .9*shard.WakeUps, w.maxDelay(time.Now(), time.Now()).Seconds(), 1.5)
 }
 
 func TestWaitsKeepTheLatest(t *testing.T) {
 	t.Parallel()
 	start := time.Now().Add(-time.Hour)
 	w := waits{from: start}
-	for i := range 2 * keepWaits {
+	for i := range 2 * maxWaits {
 		w.add(start.Add(time.Duration(i+1)*time.Millisecond), time.Duration(i))
 	}
-	require.LessOrEqual(t, len(w.list), keepWaits)
-	require.EqualValues(t, start.Add(2*keepWaits*time.Millisecond), w.list[len(w.list)-1].to)
+	require.LessOrEqual(t, len(w.list), maxWaits)
+	require.EqualValues(t, start.Add(2*maxWaits*time.Millisecond), w.list[len(w.list)-1].to)
 }
 
 // A process with more to do than it has CPU for lets its goroutines wait, though its timers fire in time.

@@ -9,7 +9,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// A step opens streams in addition to those of the steps before; soak.d.ts documents it.
+// A step opens streams in addition to those of the previous steps. soak.d.ts documents it.
 type step struct {
 	Name       string  `js:"name"`    // tag `scenario` of its samples
 	Streams    int     `js:"streams"` // open at its end
@@ -21,11 +21,11 @@ type step struct {
 
 // Metrics of the steps.
 const (
-	capacityStreams = "capacity_streams" // open at the beginning and at the end of a step
+	capacityStreams = "capacity_streams" // open streams at the start and at the end of a step
 	capacityConnect = "capacity_connect" // dial to headers, of the streams that a step added
 )
 
-// runSteps performs the steps, up to the first one in which a stream has a fault, and ends the streams.
+// runSteps runs the steps up to the first one in which a stream has a fault. Then it requests the ends of the streams.
 func (h *holding) runSteps() {
 	defer h.release()
 	for i := range h.Steps {
@@ -38,7 +38,7 @@ func (h *holding) runSteps() {
 	h.end()
 }
 
-// grow makes the streams of a step.
+// grow creates the streams of a step.
 func (h *holding) grow(st *step) (added []*holdStream, err error) {
 	result := make(chan error, 1)
 	before := len(h.streams)
@@ -49,7 +49,7 @@ func (h *holding) grow(st *step) (added []*holdStream, err error) {
 	h.group.OnLoop(func() error {
 		err := h.add(numbers)
 		result <- err
-		return err // and the iteration is interrupted
+		return err // interrupts the iteration
 	})
 	select {
 	case err = <-result:
@@ -62,7 +62,7 @@ func (h *holding) grow(st *step) (added []*holdStream, err error) {
 	return h.streams[before:], nil
 }
 
-// runStep opens the streams of a step, and reports whether the next step may follow.
+// runStep opens the streams of a step and reports whether the next step may follow.
 func (h *holding) runStep(st *step, added []*holdStream) bool {
 	start, tags := time.Now(), h.tagsOf(st.Name)
 	if h.broadcasts == nil {
@@ -88,7 +88,8 @@ func (h *holding) runStep(st *step, added []*holdStream) bool {
 	return !faulty && h.ctx.Err() == nil
 }
 
-// hasFault reports whether a stream has a fault, or is silent for good: it may be late at this very moment.
+// hasFault reports whether a stream has a fault or stays silent. It checks a silent stream twice, because its next
+// message may be late.
 func (h *holding) hasFault() bool {
 	if slices.ContainsFunc(h.streams, h.faulty) {
 		return true
@@ -101,7 +102,7 @@ func (h *holding) hasFault() bool {
 	return slices.ContainsFunc(h.streams, func(s *holdStream) bool { return h.faulty(s) || h.silent(s) })
 }
 
-// faulty reports whether a stream has a fault. A connect without an answer is as bad as a refusal.
+// faulty reports whether a stream has a fault. A connect without a response is a fault, like a refusal.
 func (h *holding) faulty(s *holdStream) bool {
 	h.mu.Lock()
 	finished := s.finished

@@ -11,6 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
+// suite implements soak.suite(suite).
 func (m *module) suite(v sobek.Value) {
 	rt := m.vu.Runtime()
 	if m.vu.State() != nil {
@@ -25,16 +26,15 @@ func (m *module) suite(v sobek.Value) {
 	}
 }
 
-// setSuite stores what the script declares. Each virtual user loads the script anew and declares the
-// same.
+// setSuite stores the suite of the script. Each virtual user loads the script and must declare the same.
 func (r *recorder) setSuite(s shard.Suite) error {
 	if s.Name == "" {
-		return errors.New("soak.suite: a suite needs a name")
+		return errors.New("soak.suite: name is missing")
 	}
 	names := map[string]bool{}
 	for _, st := range s.Stages {
 		if st.Name == "" || names[st.Name] {
-			return fmt.Errorf("soak.suite: the stage %q is there twice, or has no name", st.Name)
+			return fmt.Errorf("soak.suite: stages must have unique names, got %q", st.Name)
 		}
 		names[st.Name] = true
 	}

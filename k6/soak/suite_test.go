@@ -26,8 +26,8 @@ func TestScriptSuite(t *testing.T) {
 	}, r.declaredSuite())
 	for script, want := range map[string]string{
 		`suite({name: "burst"})`: "two different suites",
-		`suite({})`:              "needs a name",
-		`suite({name: "x", stages: [{name: "a"}, {name: "a"}]})`: `the stage "a" is there twice`,
+		`suite({})`:              "name is missing",
+		`suite({name: "x", stages: [{name: "a"}, {name: "a"}]})`: `stages must have unique names, got "a"`,
 	} {
 		_, err := rt.VU.Runtime().RunString(script)
 		require.ErrorContains(t, err, want)
@@ -43,7 +43,7 @@ func TestSumsBySuiteTags(t *testing.T) {
 	duration := registry.MustNewMetric(shard.RequestDuration, metrics.Trend, metrics.Time)
 	s := newSums()
 	s.splitBy = []string{"scenario", "code"}
-	s.added = func(from, to time.Time) time.Duration {
+	s.maxDelay = func(from, to time.Time) time.Duration {
 		require.True(t, from.Before(to))
 		return 10 * time.Millisecond
 	}

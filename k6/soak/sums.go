@@ -12,15 +12,15 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// sums adds up k6's own metrics in a form that can be merged over runners. k6's summary has percentiles,
-// which cannot be merged.
+// A sums value adds up the metrics of k6 in a form that can be merged across runners. The percentiles of k6's summary
+// cannot be merged.
 type sums struct {
-	splitBy []string // tags, of a suite
-	metrics map[string]*shard.Metric
-	cache   map[metrics.TimeSeries]*shard.Metric // what seriesOf found before
-	checks  map[string]*shard.Check
-	stage   string                                 // of the last request
-	added   func(from, to time.Time) time.Duration // the most that this process can have added to a time; nil: not known
+	splitBy  []string // tags of a suite
+	metrics  map[string]*shard.Metric
+	cache    map[metrics.TimeSeries]*shard.Metric // results of seriesOf
+	checks   map[string]*shard.Check
+	stage    string                                 // of the last request
+	maxDelay func(from, to time.Time) time.Duration // waits.maxDelay; nil: not measured
 }
 
 func newSums() *sums {
@@ -39,16 +39,16 @@ func (s *sums) add(containers []metrics.SampleContainer) {
 }
 
 func (s *sums) addSample(sample metrics.Sample) {
-	sample.Value = finite(sample.Value)
+	sample.Value = clampFinite(sample.Value)
 	m := s.seriesOf(sample)
 	m.Count++
 	m.Sum += sample.Value
 	m.Min, m.Max = min(m.Min, sample.Value), max(m.Max, sample.Value)
-	if m.Trend != nil { // k6 keeps times in milliseconds; other values keep three decimals
+	if m.Trend != nil { // times of k6 are in milliseconds; other values keep three decimals
 		took := time.Duration(min(sample.Value, 1e9) * float64(time.Millisecond))
 		m.Trend.Record(took)
 		if m.Own != nil {
-			m.Own.Record(max(took-s.added(sample.Time.Add(-took), sample.Time), 0))
+			m.Own.Record(max(took-s.maxDelay(sample.Time.Add(-took), sample.Time), 0))
 		}
 	}
 	if s.splitBy != nil {
@@ -73,14 +73,14 @@ func (s *sums) addCheck(sample metrics.Sample) {
 	}
 }
 
-// finite makes a value of a script finite, because JSON has neither NaN nor infinity. Within the bound
-// a sum stays finite too.
-func finite(v float64) float64 {
-	const most = 1e15 // a trend in nanoseconds, and over 30 years in milliseconds
+// clampFinite returns a finite value, because JSON has neither NaN nor infinity. With this limit, sums stay finite,
+// too.
+func clampFinite(v float64) float64 {
+	const limit = 1e15 // over 30 years in milliseconds
 	if math.IsNaN(v) {
 		return 0
 	}
-	return min(max(v, -most), most)
+	return min(max(v, -limit), limit)
 }
 
 func (s *sums) fill(out *shard.Shard) {
@@ -92,14 +92,13 @@ func (s *sums) fill(out *shard.Shard) {
 	slices.SortFunc(out.Checks, func(a, b shard.Check) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// Bounds of the sums, so that a script that puts an id into a tag fills neither memory nor shard.
+// Limits of the sums, for scripts that use ids as tags.
 const (
 	maxSeries = 5000
 	maxCached = 20_000
 )
 
-// seriesOf finds the sum that a sample belongs to, by the name of its metric and the tags that
-// the suite splits by.
+// seriesOf returns the sum to which a sample belongs, by its metric and the tags in splitBy.
 func (s *sums) seriesOf(sample metrics.Sample) *shard.Metric {
 	if m := s.cache[sample.TimeSeries]; m != nil {
 		return m
@@ -124,7 +123,7 @@ func (s *sums) seriesOf(sample metrics.Sample) *shard.Metric {
 		m = &shard.Metric{Name: sample.Metric.Name, Tags: tags, Type: sample.Metric.Type.String(), Min: sample.Value, Max: sample.Value}
 		if sample.Metric.Type == metrics.Trend {
 			m.Trend = shard.NewHistogram()
-			if m.Name == shard.RequestDuration && s.added != nil {
+			if m.Name == shard.RequestDuration && s.maxDelay != nil {
 				m.Own = shard.NewHistogram()
 			}
 		}
@@ -137,26 +136,26 @@ func (s *sums) seriesOf(sample metrics.Sample) *shard.Metric {
 	return m
 }
 
-// addTimes adds what a suite needs in addition to the sums: start and end of a series, and the squares for its standard deviation.
+// addTimes adds the data that only suites need: start and end of a series, and the squares for its standard deviation.
 func (s *sums) addTimes(m *shard.Metric, sample metrics.Sample) {
-	ended := sample.Time.UnixMicro()
-	began := ended
+	end := sample.Time.UnixMicro()
+	start := end
 	if m.Trend != nil {
 		m.Squares += sample.Value * sample.Value
 		if sample.Metric.Contains == metrics.Time {
-			began -= int64(sample.Value * 1000)
+			start -= int64(sample.Value * 1000)
 		}
 	}
-	if m.FirstUS == 0 || began < m.FirstUS {
-		m.FirstUS = began
+	if m.FirstUS == 0 || start < m.FirstUS {
+		m.FirstUS = start
 	}
-	m.LastUS = max(m.LastUS, ended)
+	m.LastUS = max(m.LastUS, end)
 	if m.Name == shard.RequestDuration && m.Tags[shard.TagStage] != shard.Other {
 		s.stage = m.Tags[shard.TagStage]
 	}
 }
 
-// progress adds the counts of requests for the progress line.
+// progress adds the counts of requests to a line of progress.
 func (s *sums) progress(p *shard.Progress) {
 	p.Stage = s.stage
 	for _, m := range s.metrics {
@@ -164,7 +163,7 @@ func (s *sums) progress(p *shard.Progress) {
 	}
 }
 
-// list copies the sums, sorted.
+// list returns a sorted copy of the sums.
 func (s *sums) list() []shard.Metric {
 	out := make([]shard.Metric, 0, len(s.metrics))
 	for _, key := range slices.Sorted(maps.Keys(s.metrics)) {

@@ -20,13 +20,13 @@ import (
 	"github.com/sse-soak/sse-soak/internal/proxy"
 )
 
-// How long a runner waits for the network after a suspension, before it connects its clients again.
+// How long a runner waits for the network after a suspension before its clients reconnect, and how often it checks.
 const (
-	networkWithin = time.Minute
-	networkRetry  = 500 * time.Millisecond
+	networkTimeout = time.Minute
+	networkRetry   = 500 * time.Millisecond
 )
 
-// A sleepClock measures for how long the machine was suspended since the runner started.
+// A sleepClock measures how long the machine was suspended since the start of the runner.
 type sleepClock struct {
 	read  func() (time.Duration, bool) // machine.SuspendedFor
 	start time.Duration
@@ -37,43 +37,44 @@ func newSleepClock(read func() (time.Duration, bool)) *sleepClock {
 	return &sleepClock{read, start}
 }
 
-// slept returns for how long the machine was suspended; 0 if it was not, or if the system does not show it.
-func (c *sleepClock) slept() time.Duration {
-	const shortest = machine.SuspendedResolution
-	if now, ok := c.read(); ok && now-c.start >= shortest {
+// duration returns how long the machine was suspended, 0 if it was not or the system does not report it.
+func (c *sleepClock) duration() time.Duration {
+	if now, ok := c.read(); ok && now-c.start >= machine.SuspendedResolution {
 		return now - c.start
 	}
 	return 0
 }
 
-// current reports whether a checkpoint of this moment may replace the last one, which is from before any suspension.
-func (o *outputSoak) current() bool { return o.sleep.slept() == 0 || !o.replaceable() }
+// mayReplaceCheckpoint reports whether a new checkpoint may replace the previous one. After a suspension it must not
+// if another process will continue from the checkpoint.
+func (o *outputSoak) mayReplaceCheckpoint() bool { return o.sleep.duration() == 0 || !o.replaceable() }
 
-// replaceable reports whether another process can run the clients of this runner for the rest of the run, as `--continue` does.
+// replaceable reports whether another process can replace this runner for the rest of the run, as with `--continue`.
 func (o *outputSoak) replaceable() bool {
-	planned := o.recorder.thePlan()
+	planned := o.recorder.planCopy()
 	return o.environment[plan.DocumentVariable] != "" && !planned.Cuts() && o.recorder.declaredSuite() == nil &&
 		!o.explicit && !(planned.Published() && o.runner.Index == 1)
 }
 
-// endIfSuspended ends a runner whose machine was suspended, as if it had been killed: its last checkpoint is from before the
-// suspension. A new process replaces it, if the run is not over. Runners that cannot be replaced continue; their runs are invalid.
+// endIfSuspended ends a runner after a suspension of its machine, like a kill: its last checkpoint is from before the
+// suspension. A new process replaces it, unless the run is over. Runners that cannot be replaced continue, and their
+// runs are invalid.
 func (o *outputSoak) endIfSuspended() {
-	slept := o.sleep.slept()
+	slept := o.sleep.duration()
 	if slept == 0 || !o.replaceable() {
 		return
 	}
-	o.log.Warnf("The machine was suspended for %s. This runner ends at its last checkpoint, and its clients connect again.", format.Duration(slept))
-	o.awaitNetwork(networkWithin)
-	err := o.startAgain(time.Now())
-	o.log.Errorf("its machine was suspended for %s: %s", format.Duration(slept), err)
+	o.log.Warnf("The machine was suspended for %s. This runner ends at its last checkpoint, and its clients reconnect.", format.Duration(slept))
+	o.awaitNetwork(networkTimeout)
+	err := o.restart(time.Now())
+	o.log.Errorf("the machine was suspended for %s: %s", format.Duration(slept), err)
 	os.Exit(int(exitcodes.ExternalAbort))
 }
 
-// awaitNetwork waits until the target accepts a connection: a laptop that wakes up has no network yet. A target that stays unreachable
-// is left to the next process to report.
+// awaitNetwork waits until the target accepts a connection, because a laptop that wakes up has no network yet. The
+// next process reports a target that stays unreachable.
 func (o *outputSoak) awaitNetwork(limit time.Duration) {
-	planned := o.recorder.thePlan()
+	planned := o.recorder.planCopy()
 	target, err := url.Parse(planned.BackendOf(o.runner.Index))
 	if err != nil || target.Host == "" {
 		return
@@ -100,16 +101,16 @@ func (o *outputSoak) awaitNetwork(limit time.Duration) {
 	}
 }
 
-// startAgain replaces this process by one that runs its clients for the rest of the run. It returns only with an error.
-func (o *outputSoak) startAgain(now time.Time) error {
+// restart replaces this process by one that runs its clients for the rest of the run. It returns only on an error.
+func (o *outputSoak) restart(now time.Time) error {
 	select {
 	case <-o.stop:
 		return errors.New("the run was stopped")
 	default:
 	}
-	left := o.runner.SecondsLeft(o.recorder.thePlan().Seconds, now)
+	left := o.runner.SecondsLeft(o.recorder.planCopy().Seconds, now)
 	if left <= plan.DisconnectLead {
-		return errors.New("the run was over when it woke up")
+		return errors.New("the run was over when the machine woke up")
 	}
 	source, err := plan.SourceOf(func(name string) string { return o.environment[name] })
 	if err != nil {

@@ -13,13 +13,13 @@ func TestSleepClock(t *testing.T) {
 	t.Parallel()
 	now, known := 5*time.Second, true
 	c := newSleepClock(func() (time.Duration, bool) { return now, known })
-	require.Zero(t, c.slept())
+	require.Zero(t, c.duration())
 	now += 50 * time.Millisecond
-	require.Zero(t, c.slept(), "the two clocks are not read at the same instant")
+	require.Zero(t, c.duration(), "the two clocks are not read at the same instant")
 	now = 65 * time.Second
-	require.Equal(t, time.Minute, c.slept())
+	require.Equal(t, time.Minute, c.duration())
 	known = false
-	require.Zero(t, c.slept())
+	require.Zero(t, c.duration())
 }
 
 // A suspended machine ends a runner only if another process can continue it.
@@ -49,9 +49,9 @@ func TestReplaceableRunner(t *testing.T) {
 func TestRunnerIsNotStartedAgainAtTheEndOfTheRun(t *testing.T) {
 	t.Parallel()
 	o := newTestOutput(t, params(t, t.TempDir(), map[string]string{"RUNNER": "1"}))
-	planned := o.recorder.thePlan()
+	planned := o.recorder.planCopy()
 	end := o.runner.Started().Add(time.Duration(planned.Seconds) * time.Second)
-	require.EqualError(t, o.startAgain(end.Add(-plan.DisconnectLead*time.Second)), "the run was over when it woke up")
+	require.EqualError(t, o.restart(end.Add(-plan.DisconnectLead*time.Second)), "the run was over when the machine woke up")
 	close(o.stop)
-	require.EqualError(t, o.startAgain(o.runner.Started()), "the run was stopped")
+	require.EqualError(t, o.restart(o.runner.Started()), "the run was stopped")
 }

@@ -9,32 +9,32 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A tally holds sums over all connections, as a time series and in all. Its memory grows by some hundred bytes for each bucket of
-// five seconds.
+// A tally has the sums of all connections, in total and as a time series. Its memory grows by a few hundred bytes per
+// bucket of five seconds.
 type tally struct {
-	start time.Time // instants count from it; its monotonic reading is the clock of the run
+	start time.Time // start of all instants; its monotonic reading is the clock of the run
 
-	mu         sync.Mutex
-	open       int
-	series     []shard.Bucket // the buckets that are over; never changed, so that a shard can share them
-	bucket     shard.Bucket
-	recent     *shard.Histogram        // lateness in the present bucket
-	recentHeld *shard.Histogram        // of late messages of the streams without a phase; nil: none was late yet
-	excluded   map[*ledger.Ledger]bool // those of the streams with a phase
-	lateness   *shard.Histogram        // in all
-	connect    *shard.Histogram
-	firstNoop  *shard.Histogram
-	latency    *shard.Latency
-	bursts     *shard.Bursts
-	streams    streamSums
+	mu                  sync.Mutex
+	open                int
+	series              []shard.Bucket // ended buckets; append-only, so that a shard can share them
+	bucket              shard.Bucket
+	recent              *shard.Histogram        // lateness in the current bucket
+	undisturbedLateness *shard.Histogram        // of late messages on streams without a phase; nil before the first
+	excluded            map[*ledger.Ledger]bool // ledgers of streams with a phase
+	lateness            *shard.Histogram        // of the whole run
+	connect             *shard.Histogram
+	firstNoop           *shard.Histogram
+	latency             *shard.Latency
+	bursts              *shard.Bursts
+	streams             streamSums
 }
 
-// streamSums are counts of streams of a kind, and of the requests that end streams.
+// A streamSums has counts of special streams, and of the requests that end streams.
 type streamSums struct {
-	codings   []shard.Coding   // of streams that were compressed
+	codings   []shard.Coding   // of compressed streams
 	redirects []shard.Redirect // of streams to other origins
-	shared    *shard.Shared    // of streams over HTTP/2; nil: there were none
-	ends      *shard.Ends      // nil: there were none
+	shared    *shard.Shared    // of HTTP/2 streams; nil: none
+	ends      *shard.Ends      // nil: none
 }
 
 func newTally() tally {
@@ -53,11 +53,11 @@ func bucketOf(t time.Time) int64 {
 
 func (t *tally) instant(at time.Time) ledger.Instant { return at.Sub(t.start) }
 
-// wall returns the wall clock at the start plus the time since, so that a step of the clock leaves no gap in the
+// wall returns the wall clock at the start plus the elapsed time, so that a change of the clock leaves no gap in the
 // series.
 func (t *tally) wall(now time.Time) time.Time { return t.start.Add(now.Sub(t.start)).Round(0) }
 
-func (t *tally) opened(took time.Duration) {
+func (t *tally) addStream(took time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.open++
@@ -66,14 +66,14 @@ func (t *tally) opened(took time.Duration) {
 	t.connect.Record(took)
 }
 
-func (t *tally) closed() {
+func (t *tally) removeStream() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.open--
 	t.bucket.Closed++
 }
 
-// addGap adds a message by the time since the one before; see shard.Bursts.
+// addGap counts a message by the time since the previous one; see shard.Bursts.
 func (t *tally) addGap(gap time.Duration, before *uint32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -87,9 +87,10 @@ func (t *tally) addServer(server string) {
 	t.bursts.AddServer(server, 1)
 }
 
-// noop adds one arrival to the sums. first is the time since the headers for the first noop
-// of a stream, else negative; latency is receive − send where hasLatency. excluded: the stream is not held.
-func (t *tally) noop(a ledger.Arrival, excluded, faulty bool, first time.Duration, latency time.Duration, hasLatency bool) {
+// addArrival adds an arrival to the sums. first is the time since the headers for the first noop of a stream, and
+// negative for others. latency is the time between send and receipt, if hasLatency. excluded reports whether a phase
+// acts on the stream.
+func (t *tally) addArrival(a ledger.Arrival, excluded, faulty bool, first time.Duration, latency time.Duration, hasLatency bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if a.Counted {
@@ -104,7 +105,7 @@ func (t *tally) noop(a ledger.Arrival, excluded, faulty bool, first time.Duratio
 		t.lateness.Record(late)
 	}
 	if a.Late > 0 && !excluded {
-		t.countHeldLate(&a)
+		t.countUndisturbedLate(&a)
 	}
 	if first >= 0 {
 		t.firstNoop.Record(first)
@@ -114,26 +115,26 @@ func (t *tally) noop(a ledger.Arrival, excluded, faulty bool, first time.Duratio
 	}
 }
 
-// countHeldLate counts late messages of a stream on which no phase acts.
-func (t *tally) countHeldLate(a *ledger.Arrival) {
-	if t.recentHeld == nil {
-		t.recentHeld = shard.NewHistogram()
+// countUndisturbedLate counts late messages of a stream on which no phase acts.
+func (t *tally) countUndisturbedLate(a *ledger.Arrival) {
+	if t.undisturbedLateness == nil {
+		t.undisturbedLateness = shard.NewHistogram()
 	}
 	if t.bucket.Undisturbed == nil {
 		t.bucket.Undisturbed = &shard.Late{}
 	}
 	t.bucket.Undisturbed.Late += a.Late
 	for _, late := range a.Lateness[:a.N] {
-		t.recentHeld.Record(late)
+		t.undisturbedLateness.Record(late)
 	}
 }
 
-// latencyStep is the distance from zero at which latencies are kept if the clocks differ. The buckets of a
-// histogram are 0.8 % of a value wide, so values have to stay near zero.
+// latencyStep is the value to which the smallest latency is shifted if the clocks differ. The buckets of a histogram
+// are 0.8 % of a value wide, so values must stay near zero.
 const latencyStep = 10 * time.Millisecond
 
-// addLatency keeps latencies as they are if the clocks agree. Otherwise it adds an offset to them, which
-// it changes whenever a noop is faster than all before.
+// addLatency records a latency. If the clocks differ, it adds an offset, which it changes whenever a noop is faster
+// than all before.
 func (t *tally) addLatency(latency time.Duration) {
 	if t.latency == nil {
 		t.latency = &shard.Latency{MinUS: latency.Microseconds(), Histogram: shard.NewHistogram()}
@@ -159,8 +160,7 @@ func (t *tally) isBucketOver(now time.Time) bool {
 	return bucketOf(t.wall(now)) != t.bucket.Unix
 }
 
-// endBucket ends the present bucket. Its histogram is kept with coarser buckets, since a run of hours has thousands
-// of them.
+// endBucket ends the current bucket. It stores a coarse histogram, because a run of hours has thousands of buckets.
 func (t *tally) endBucket(now time.Time, s shard.Process, control *controlGroup) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -170,26 +170,26 @@ func (t *tally) endBucket(now time.Time, s shard.Process, control *controlGroup)
 		t.bucket.Lateness = t.recent.PackCoarse()
 		t.recent.Reset()
 	}
-	t.bucket.Undisturbed = t.endHeldBucket()
+	t.bucket.Undisturbed = t.endUndisturbedBucket()
 	t.series = append(t.series, t.bucket)
 	t.bucket = shard.Bucket{Unix: next}
 }
 
-// endHeldBucket returns the late messages of streams without a phase in the bucket that ends; nil if all streams are
-// such, or none was late.
-func (t *tally) endHeldBucket() *shard.Late {
-	held := t.bucket.Undisturbed
-	if held != nil {
-		held.LateBy = t.recentHeld.PackCoarse()
-		t.recentHeld.Reset()
+// endUndisturbedBucket returns the late messages of streams without a phase in the ended bucket. It returns nil if no
+// stream has a phase or no message was late.
+func (t *tally) endUndisturbedBucket() *shard.Late {
+	late := t.bucket.Undisturbed
+	if late != nil {
+		late.LateBy = t.undisturbedLateness.PackCoarse()
+		t.undisturbedLateness.Reset()
 	}
 	switch {
 	case len(t.excluded) == 0 || t.bucket.Late == 0:
 		return nil
-	case held == nil:
+	case late == nil:
 		return &shard.Late{}
 	}
-	return held
+	return late
 }
 
 // fill copies the sums into a shard.

@@ -14,34 +14,35 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// publishEvery is the interval at which this runner publishes its metrics to k6. Outputs do not write more often.
+// publishEvery is the interval at which this runner pushes its metrics to k6.
 const publishEvery = 5 * time.Second
 
-// Telemetry publishes the counts of the ledgers as metrics of k6: when the first stream begins, every publishEvery
-// while there are streams, and when the last has ended. It adds up the ledgers, so it costs nothing per noop.
+// A telemetry publishes the counts of the ledgers as metrics of k6: at the start of the first stream, every
+// publishEvery while there are streams, and at the end of the last one. It sums up the ledgers, so it has no cost per
+// noop.
 type telemetry struct {
 	recorder *recorder
 	interval time.Duration
 
-	once    sync.Once // there is one registry of metrics
+	once    sync.Once // registers the metrics
 	root    *metrics.TagSet
 	metrics map[string]*metrics.Metric
 
 	mu               sync.Mutex
-	live             map[*sampleSink]int // sample sinks, and how many streams keep each open
-	stop             chan struct{}       // ends the goroutine; nil while there is none
+	openSinks        map[*sampleSink]int // number of streams that keep each sink open
+	stop             chan struct{}       // ends the goroutine; nil without one
 	sampler          *sampler
-	previousLateness *shard.Histogram // lateness when it was last published
-	reported         map[string]float64
-	buckets          map[string][]float64 // by metric, as they were last reported
+	previousLateness *shard.Histogram     // at the last publication
+	lastValues       map[string]float64   // of counters, at the last publication
+	buckets          map[string][]float64 // by metric, at the last publication
 	states           map[ledger.ResponseState]int64
 	reports          int
-	zero             time.Time // of the first stream: a runner may wait for others before it
+	firstStart       time.Time // start of the first stream
 	actions          []plan.Action
 }
 
-// A sampleSink is where k6 takes the samples of one iteration of a virtual user. k6 takes samples until the last
-// iteration is over, and an iteration is not over while one of its streams is open.
+// A sampleSink accepts the samples of one iteration of a virtual user. k6 accepts them until the end of the
+// iteration, which does not end while one of its streams is open.
 type sampleSink struct {
 	ctx     context.Context
 	samples chan<- metrics.SampleContainer
@@ -50,12 +51,12 @@ type sampleSink struct {
 
 func newTelemetry(r *recorder) *telemetry {
 	return &telemetry{
-		recorder: r, interval: publishEvery, live: map[*sampleSink]int{}, reported: map[string]float64{}, buckets: map[string][]float64{},
+		recorder: r, interval: publishEvery, openSinks: map[*sampleSink]int{}, lastValues: map[string]float64{}, buckets: map[string][]float64{},
 		states: map[ledger.ResponseState]int64{},
 	}
 }
 
-// register registers the metrics with k6, which has to happen in the init context.
+// register registers the metrics with k6. k6 requires that in the init context.
 func (p *telemetry) register(registry *metrics.Registry) {
 	p.once.Do(func() {
 		p.root, p.metrics = registry.RootTagSet(), map[string]*metrics.Metric{}
@@ -73,50 +74,48 @@ func (p *telemetry) register(registry *metrics.Registry) {
 	})
 }
 
-// setActions sets the actions of the run from their list.
+// setActions sets the actions of the run.
 func (p *telemetry) setActions(list string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.actions = plan.ParseActionTimes(list)
 }
 
-// sink makes the sample sink of a virtual user's iteration. The metrics are the runner's: they carry the
-// tags of the run, not those of a scenario.
+// sink returns the sample sink of an iteration. The samples have the tags of the run, not those of a scenario.
 func (p *telemetry) sink(vu modules.VU) *sampleSink {
 	state := vu.State()
 	p.recorder.planIterations(plannedIterations(state.Options.Scenarios))
 	return &sampleSink{ctx: vu.Context(), samples: state.Samples, tags: p.root.WithTagsFromMap(state.Options.RunTags)}
 }
 
-// start records that a stream, or an attempt at one, keeps o open.
+// start records that a stream or an attempt keeps o open.
 func (p *telemetry) start(o *sampleSink) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.live[o]++
+	p.openSinks[o]++
 	if p.stop != nil {
 		return
 	}
 	if p.sampler == nil {
-		p.sampler, p.zero = newSampler(), time.Now()
-		p.publish(p.state()) // so that counters begin at 0
+		p.sampler, p.firstStart = newSampler(), time.Now()
+		p.publish(p.state()) // so that counters start at 0
 	}
 	p.stop = make(chan struct{})
 	go p.run(p.stop)
 }
 
-// ended records that a stream or attempt is over. After the last one the metrics are published once more, and the
-// goroutine ends, until another one starts.
-func (p *telemetry) ended(o *sampleSink) {
+// end records the end of a stream or attempt. After the last one it publishes the metrics and stops the goroutine.
+func (p *telemetry) end(o *sampleSink) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.live[o]--
-	if len(p.live) == 1 && p.live[o] == 0 {
+	p.openSinks[o]--
+	if len(p.openSinks) == 1 && p.openSinks[o] == 0 {
 		p.publish(p.state())
 		close(p.stop)
 		p.stop = nil
 	}
-	if p.live[o] == 0 {
-		delete(p.live, o)
+	if p.openSinks[o] == 0 {
+		delete(p.openSinks, o)
 	}
 }
 
@@ -129,36 +128,35 @@ func (p *telemetry) run(stop chan struct{}) {
 			return
 		case <-tick.C:
 		}
-		state := p.state() // before the lock: the reader of all streams waits for that when one begins or ends
+		state := p.state() // before the lock, for which readers of streams wait in start and end
 		p.mu.Lock()
-		if p.stop == stop { // a sink is open, and stays so while the lock is held
+		if p.stop == stop { // a sink is open while the lock is held
 			p.publish(state)
 		}
 		p.mu.Unlock()
 	}
 }
 
-// A telemetryState is the state of the recorder at one moment.
+// A telemetryState is the state of the recorder at one time.
 type telemetryState struct {
-	sums     shard.Progress
-	lateness *shard.Histogram
-	planned  int
-	runners  int
-	length   time.Duration // of streams by the plan
-	control  *controlGroup
-	noun     string // of a message
-	// responses are those that end by themselves; nil if the run has none.
-	responses *responseLook
+	sums      shard.Progress
+	lateness  *shard.Histogram
+	planned   int
+	runners   int
+	duration  time.Duration // planned duration of streams
+	control   *controlGroup
+	noun      string            // word for a message
+	responses *responseSnapshot // nil if the run has no finite responses
 }
 
 func (p *telemetry) state() (l telemetryState) {
 	l.sums, l.lateness = p.recorder.progress()
 	r := p.recorder
-	l.responses = r.finiteResponses().look()
+	l.responses = r.finiteResponses().snapshot()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l.planned, l.control, l.noun = r.plan.Connections, r.control, r.service.Message.Noun
-	l.runners, l.length = r.plan.Runners, r.plan.Hold()
+	l.runners, l.duration = r.plan.Runners, r.plan.Hold()
 	return l
 }
 
@@ -166,23 +164,23 @@ func (p *telemetry) state() (l telemetryState) {
 func (p *telemetry) publish(state telemetryState) {
 	p.reports++
 	all := state.lateness
-	s := snapshot{Progress: state.sums, planned: state.planned, runners: state.runners, left: max(0, state.length-time.Since(p.zero)), reports: p.reports, self: p.sampler.sample()}
-	for _, streams := range p.live {
+	s := snapshot{Progress: state.sums, planned: state.planned, runners: state.runners, left: max(0, state.duration-time.Since(p.firstStart)), reports: p.reports, self: p.sampler.sample()}
+	for _, streams := range p.openSinks {
 		s.open += streams
 	}
 	list := published[state.noun]
 	if state.responses != nil {
-		list, s.open, s.runners = ofRunner, int(state.responses.inFlight), state.responses.runners
+		list, s.open, s.runners = runnerMetrics, int(state.responses.inFlight), state.responses.runners
 	}
 	if n := all.Count(); p.previousLateness == nil && n > 0 || p.previousLateness != nil && n > p.previousLateness.Count() {
 		s.recent, list = all.Since(p.previousLateness), slices.Concat(list, publishedLateness)
 	}
 	p.previousLateness = all
-	if s.control = state.control.latest(); s.control != nil {
+	if s.control = state.control.takeMaxLateness(); s.control != nil {
 		list = slices.Concat(list, publishedControl)
 	}
-	var samples metrics.Samples // made once: a counter's are what it grew by
-	for o := range p.live {
+	var samples metrics.Samples // created once, because the samples of counters are increments
+	for o := range p.openSinks {
 		if samples == nil {
 			samples = slices.Concat(p.samplesOf(&s, list, o.tags), p.actionsOf(o.tags))
 			if state.responses != nil {
@@ -194,8 +192,8 @@ func (p *telemetry) publish(state telemetryState) {
 		if metrics.PushIfNotDone(o.ctx, o.samples, samples) {
 			return
 		}
-		// An interrupted run reports that its streams have ended; otherwise it would look like a killed runner. k6 may no
-		// longer read, so this does not wait.
+		// An interrupted run reports the end of its streams; otherwise it would look like a killed runner. k6 may no
+		// longer read samples, so this does not wait.
 		select {
 		case o.samples <- samples:
 			return
@@ -210,8 +208,8 @@ func (p *telemetry) samplesOf(s *snapshot, list []metric, tags *metrics.TagSet) 
 	for _, m := range list {
 		value := m.value(s)
 		if m.kind == metrics.Counter { // k6 adds up the samples of a counter
-			value = max(value, p.reported[m.name])
-			value, p.reported[m.name] = value-p.reported[m.name], value
+			value = max(value, p.lastValues[m.name])
+			value, p.lastValues[m.name] = value-p.lastValues[m.name], value
 		}
 		out = append(out, metrics.Sample{TimeSeries: metrics.TimeSeries{Metric: p.metrics[m.name], Tags: tags}, Time: now, Value: value})
 	}
@@ -223,7 +221,7 @@ func (p *telemetry) actionsOf(tags *metrics.TagSet) (out metrics.Samples) {
 	now := time.Now()
 	for _, a := range p.actions {
 		value := 0.
-		if now.Sub(p.zero) >= a.At {
+		if now.Sub(p.firstStart) >= a.At {
 			value = 1
 		}
 		series := metrics.TimeSeries{Metric: p.metrics[actionMetric], Tags: tags.With("action", a.Name)}

@@ -106,7 +106,8 @@ func TestLastStreamPublishesFinalCounts(t *testing.T) {
 	}, got)
 }
 
-// Where k6 still reads after an interrupt, the last word is that no stream is open: a runner that is killed has no last word.
+// Where k6 still reads after an interrupt, the last word is that no stream is open: a runner that is killed has no
+// last word.
 func TestInterruptedRunPublishesClosedStreams(t *testing.T) {
 	t.Parallel()
 	r := newRecorder()
@@ -180,7 +181,7 @@ func TestNothingIsPublishedWithoutStreams(t *testing.T) {
 	o.connecting(r.start)
 	o.closed(r.start, sseclient.Close{Reason: sseclient.ReasonInterrupted, Retry: -1})
 	require.Nil(t, r.telemetry.stop, "its goroutine has ended")
-	require.Empty(t, r.telemetry.live)
+	require.Empty(t, r.telemetry.openSinks)
 	require.Empty(t, drainSamples(t, samples))
 }
 
@@ -261,7 +262,7 @@ func TestActionsBeginAtTheirTime(t *testing.T) {
 	rt, _ := watchedVU(t, r, 1)
 	p := r.telemetry
 	p.setActions("1m0s=deploy,1h0m0s=late")
-	p.zero = time.Now().Add(-time.Minute)
+	p.firstStart = time.Now().Add(-time.Minute)
 	got := map[string]float64{}
 	for _, s := range p.actionsOf(p.sink(rt.VU).tags) {
 		require.Equal(t, "t", s.Tags.Map()["testid"])

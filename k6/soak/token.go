@@ -13,13 +13,13 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// credentials are the secrets of one stream, which no finding may show. They change on the event loop before an attempt to connect, while
-// the stream is not read; the reader of the stream reads them.
+// A credentials value has the secrets of one stream, which findings must not show. It changes on the event loop
+// before an attempt to connect. At that time no goroutine reads the stream.
 type credentials struct {
 	secrets         []string  // of the environment
-	token, previous string    // what token() gave last, and before that
-	issuedAt        time.Time // when it first gave this one
-	isNew           bool      // that was for the last attempt
+	token, previous string    // the last two different results of token()
+	issuedAt        time.Time // when token() first returned token
+	isNew           bool      // token() returned a new token for the last attempt
 }
 
 // set stores the token for the next attempt.
@@ -29,7 +29,7 @@ func (c *credentials) set(token string, now time.Time) {
 	}
 }
 
-// hide replaces the secrets in a text. Nil credentials have none.
+// hide replaces the secrets in a text. c may be nil.
 func (c *credentials) hide(text string) string {
 	if c == nil {
 		return text
@@ -37,7 +37,7 @@ func (c *credentials) hide(text string) string {
 	return secret.Hide(text, append([]string{c.token, c.previous}, c.secrets...)...)
 }
 
-// excerpt returns what a finding shows of data, without secrets: a service may repeat what it received.
+// excerpt returns the start of data for a finding, without secrets, which a service may repeat.
 //
 //go:noinline
 func (c *credentials) excerpt(data []byte) string {
@@ -45,26 +45,27 @@ func (c *credentials) excerpt(data []byte) string {
 	return excerpt([]byte(c.hide(string(data[:min(len(data), maxLength)]))))
 }
 
-// describe describes the token that the service refused, without its value.
+// describe returns a description of the refused token without its value.
 func (c *credentials) describe(now time.Time) string {
-	which := "the same one again"
+	which := "the same token"
 	if c.isNew {
-		which = "a new one"
+		which = "a new token"
 	}
-	return fmt.Sprintf("the service refused the token at a reconnect: token() gave %s, %.1f s old", which, now.Sub(c.issuedAt).Seconds())
+	return fmt.Sprintf("the service refused the token at a reconnect: token() returned %s, %.1f s old", which, now.Sub(c.issuedAt).Seconds())
 }
 
-// recordEnd returns the end for a finding: without secrets, and with an expired token as its cause.
+// recordEnd returns the end of a stream for a finding, without secrets. If the service refused the token, the error
+// explains that.
 func (c *credentials) recordEnd(at time.Time, end sseclient.Close, streams int) sseclient.Close {
 	if end.Err == nil {
 		return end
 	}
 	text := end.Err.Error()
-	if e := (*sobek.Exception)(nil); errors.As(end.Err, &e) { // where in the module is too long for a finding
+	if e := (*sobek.Exception)(nil); errors.As(end.Err, &e) { // the position in the module is too long for a finding
 		text = strings.Replace(text, e.Error(), e.Value().String(), 1)
 	}
 	text = c.hide(text)
-	first := 0 // how many streams there were if this was the first attempt
+	first := 0 // number of streams at the first attempt
 	if end.Reason == sseclient.ReasonThen {
 		first = 1
 	}
@@ -75,19 +76,19 @@ func (c *credentials) recordEnd(at time.Time, end sseclient.Close, streams int) 
 	return end
 }
 
-// callToken asks the module for a token, of the lifetime that the run wants.
+// callToken returns the result of token() with the token lifetime of the plan.
 func (s *jsService) callToken() (string, error) {
 	ttl := sobek.Undefined()
-	if seconds := s.m.recorder.thePlan().TokenTTL; seconds > 0 {
+	if seconds := s.m.recorder.planCopy().TokenTTL; seconds > 0 {
 		ttl = s.m.vu.Runtime().ToValue(seconds)
 	}
 	return s.call(s.token, "token", ttl)
 }
 
-// renew asks for what the next attempt of stream n sends of its own.
+// renew calls the functions of the description for the next attempt of stream n.
 func (s *jsService) renew(n int, request *requestOverrides) (err error) {
 	if s.token != nil {
-		if request.values.Token, err = s.callToken(); err != nil { // of the second request, too, which has the same values
+		if request.values.Token, err = s.callToken(); err != nil { // the second request shares these values
 			return err
 		}
 		request.credentials.set(request.values.Token, time.Now())

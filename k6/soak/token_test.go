@@ -61,9 +61,9 @@ func TestRefusedTokenIsNamed(t *testing.T) {
 		want  string
 	}{
 		{false, sseclient.Close{Reason: sseclient.ReasonStatus, Status: 401, Err: errors.New("unexpected status 401 Unauthorized: a-secret-1 is over")},
-			"status 401: the service refused the token at a reconnect: token() gave the same one again, 12.0 s old; {token} is over"},
+			"status 401: the service refused the token at a reconnect: token() returned the same token, 12.0 s old; {token} is over"},
 		{true, sseclient.Close{Reason: sseclient.ReasonStatus, Status: 403, Err: errors.New("unexpected status 403 Forbidden: a-secret-2 for a-secret-1")},
-			"status 403: the service refused the token at a reconnect: token() gave a new one, 12.0 s old; {token} for {token}"},
+			"status 403: the service refused the token at a reconnect: token() returned a new token, 12.0 s old; {token} for {token}"},
 		{false, sseclient.Close{Reason: sseclient.ReasonStatus, Status: 404, Err: errors.New("unexpected status 404 Not Found: no a-secret-1")}, "status 404: no {token}"},
 	} {
 		rt, r := ofService(t, renewedJS)
@@ -73,7 +73,7 @@ func TestRefusedTokenIsNamed(t *testing.T) {
 		service := serviceOf(t, rt)
 		own, err := service.requestOverrides(1, "d-1")
 		require.NoError(t, err)
-		o.authorize(own.credentials)
+		o.writableRareState().credentials = own.credentials
 		o.connecting(r.start)
 		openStreams(o, r.start.Add(time.Second))
 		o.closed(r.start.Add(2*time.Second), sseclient.Close{Reason: sseclient.ReasonServer, Retry: time.Second})

@@ -110,7 +110,7 @@ func TestUnavailableTokenFailsK6(t *testing.T) {
 	t.Parallel()
 	for token, says := range map[string]string{
 		"() => { throw new Error('no login') }": "token() of the service mine: Error: no login",
-		"async () => 'x'":                       "token() of the service mine: it returned a promise: it must return a text, so it cannot be async",
+		"async () => 'x'":                       "token() of the service mine: the function must return a string, got a promise; async functions are not supported",
 	} {
 		file := filepath.Join(t.TempDir(), "mine.js")
 		require.NoError(t, os.WriteFile(file, []byte("export default { name: 'mine', token: "+token+", connect: { url: '{base}?t={token}' }, message: 'unchecked' };"), 0o600))

@@ -39,7 +39,7 @@ func TestUsageErrors(t *testing.T) {
 		"no CA":       {[]string{"run", "--ca", "nosuch.pem"}, "--ca: open nosuch.pem"},
 		"profile":     {[]string{"run", "rampup", "--profile", "tiny"}, `PROFILE is "tiny": it must be smoke or full`},
 		"stages":      {[]string{"run", "rampup", "--stages", "20,x"}, `STAGES is "20,x": it must be whole numbers over 0, separated by commas, such as 20,50,100`},
-		"stage":       {[]string{"run", "rampup", "--stages", "20,20"}, `the stage "rate-20" is there twice`},
+		"stage":       {[]string{"run", "rampup", "--stages", "20,20"}, `stages must have unique names, got "rate-20"`},
 		"ceiling":     {[]string{"run", "rampup", "--ceiling", "5"}, "CEILING is 5: no stage of"},
 		"runners":     {[]string{"run", "rampup", "--runners", "0"}, "RUNNERS is 0"},
 		"command":     {[]string{"walk"}, "unknown command"},
