@@ -1,8 +1,8 @@
 // @ts-check
-// Bursts: so many requests at once, each on a connection that is open before, and a health check after
-// each; then as many one after the other. Finds how many at once the service bears.
+// Bursts: many requests at once, each on its own open connection, and a health check after each burst. Then requests in
+// sequence. Finds how many simultaneous requests the service supports.
 //
-//   bin/soak run burst                   judges it
+//   bin/soak run burst                   with a verdict
 //   bin/k6 run load-tests/http/burst.js --env BACKEND_URL=http://HOST --env PROFILE=smoke
 
 import { profile, url } from 'k6/x/soak';
@@ -48,7 +48,7 @@ schedule.closed({
 });
 health('sequence');
 
-/** @param {string} after the stage that the service has to have survived */
+/** @param {string} after the stage before this health check */
 function health(after) {
   schedule.closed({
     name: `health-${after}`,

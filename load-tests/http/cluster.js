@@ -1,8 +1,9 @@
 // @ts-check
-// One backend against a cluster of CLUSTER_SIZE: in each of several rounds all levels go to both, one right after the other, so
-// that whatever else happens on the machine meets both alike. Who was first is second in the next round.
+// Compares one backend with a cluster of CLUSTER_SIZE. In each of several rounds, each level runs against both
+// targets directly one after the other, so that other load on the machine affects both. The order alternates between
+// rounds.
 //
-//   bin/soak run cluster                 starts both and judges
+//   bin/soak run cluster                 starts both, with a verdict
 //   bin/k6 run load-tests/http/cluster.js --env BACKEND_URL=http://ONE --env CLUSTER_URL=http://THREE
 
 import { profile, url } from 'k6/x/soak';
@@ -13,7 +14,7 @@ import { Schedule } from '../lib/schedule.js';
 const full = {
   LEVELS: [5, 10, 20, 50, 100, 200],
   ROUNDS: 5,
-  ROUND_SECONDS: 3, // over 2, under which nobody knows what was the limit
+  ROUND_SECONDS: 3, // more than 2: in less time the bottleneck cannot be determined
   WARMUP_SECONDS: 2,
   CLUSTER_SIZE: 3,
   MAX_FAILED_PERCENT: 1,

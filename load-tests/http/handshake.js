@@ -1,9 +1,9 @@
 // @ts-check
-// Many connects with mutual TLS: every iteration is a new TCP connection and a full TLS 1.3
-// handshake with a client certificate, then one answer, without which nobody knows whether the
-// server took the certificate. With HOLD_SECONDS the connections stay open, and are asked again.
+// Many connections with mutual TLS. Every iteration makes a new TCP connection, a full TLS 1.3 handshake with a
+// client certificate, and one request, because only a response proves that the server accepted the certificate. With
+// HOLD_SECONDS the connections stay open and make further requests.
 //
-//   bin/soak run handshake                  makes the target, judges it, reports
+//   bin/soak run handshake                  starts the target, with a verdict
 //   SSL_CERT_FILE=certs/ca.pem bin/k6 run load-tests/http/handshake.js --env BACKEND_URL=https://HOST
 
 import { check, sleep } from 'k6';
@@ -191,10 +191,10 @@ export default function () {
  * @param {boolean} keep
  */
 function dial(scale, keep) {
-  const began = Date.now();
+  const start = Date.now();
   const connection = connect(path, { hold: keep, timeout, tags: { scenario: scale }, certificate: clients[exec.vu.idInTest % clients.length] });
-  const took = connection.ok ? connection.tcpMs + connection.tlsMs + connection.answerMs : Date.now() - began;
-  duration.add(took, { scenario: scale, code: connection.cause || 'ok' });
+  const elapsed = connection.ok ? connection.tcpMs + connection.tlsMs + connection.answerMs : Date.now() - start;
+  duration.add(elapsed, { scenario: scale, code: connection.cause || 'ok' });
   return connection;
 }
 

@@ -1,9 +1,9 @@
 // @ts-check
-// Ramp-up: a constant rate of requests in stages, each higher than the one before, until the
-// service breaks. An open model: requests come at their rate whether the service keeps up or not, and the time of
-// each counts from when it was due.
+// Ramp-up: stages with a constant rate of requests, each higher than the previous one, until the service breaks. It
+// is an open model: requests start at their rate even if the service is slower, and the duration of each counts from
+// its intended start.
 //
-//   bin/soak run rampup                  judges it and reports the breaking point
+//   bin/soak run rampup                  with a verdict and the breaking point
 //   bin/k6 run load-tests/http/rampUp.js --env BACKEND_URL=http://HOST --env PROFILE=smoke
 
 import { profile, url } from 'k6/x/soak';
@@ -12,7 +12,7 @@ import { operationsOf } from '../lib/operations.js';
 import { Schedule } from '../lib/schedule.js';
 
 const full = {
-  STAGES: [100, 1000, 2000, 4000, 8000, 16000, 32000, 64000], // our backend behind nginx breaks on the way; at 100/s cores still sleep
+  STAGES: [100, 1000, 2000, 4000, 8000, 16000, 32000, 64000], // the reference service behind nginx breaks before the last; at 100/s cores are idle
   STAGE_SECONDS: 30,
   WARMUP_SECONDS: 10,
   CEILING: 0,
@@ -34,7 +34,8 @@ const { values } = chosen;
 const operations = operationsOf(url('BACKEND_URL'));
 
 /**
- * So many connections, and answers may take a second, or twice MAX_P95_MS, before requests have to wait for one.
+ * Returns the number of connections with which responses may take a second, or twice MAX_P95_MS, before requests wait
+ * for a connection.
  *
  * @param {number} rate
  */

@@ -1,8 +1,8 @@
 // @ts-check
-// Throughput: so many requests at a time, a new one as soon as one is answered (a closed model). First more and more
-// requests, then more and more at a time, each for as long.
+// Throughput: a constant number of concurrent requests (a closed model). First stages with an increasing number of
+// requests, then stages of equal length with an increasing concurrency.
 //
-//   bin/soak run throughput              judges it
+//   bin/soak run throughput              with a verdict
 //   bin/k6 run load-tests/http/throughput.js --env BACKEND_URL=http://HOST --env PROFILE=smoke
 
 import { profile, url } from 'k6/x/soak';

@@ -1,8 +1,8 @@
 // @ts-check
-// Uploads: large bodies one after the other, and many in parallel. The server hashes what arrived;
-// an upload is good only when that is the hash of what was sent.
+// Uploads: large bodies in sequence and in parallel. The server returns the hash of the received body, which must
+// equal the hash of the sent body.
 //
-//   bin/soak run upload                  judges it
+//   bin/soak run upload                  with a verdict
 //   bin/k6 run load-tests/http/upload.js --env BACKEND_URL=http://HOST --env PROFILE=smoke
 
 import { randomBytes, sha256 } from 'k6/crypto';
@@ -39,7 +39,7 @@ if (!(values.STAGE_SECONDS > 0)) {
 const backend = url('BACKEND_URL');
 
 /**
- * So many uploads of a size, each with a body of its own, so that uploads that were mixed up show.
+ * Returns uploads of one size with different bodies, so that exchanged uploads are detected.
  *
  * @param {number} count
  * @param {number} megabytes

@@ -1,5 +1,5 @@
 // @ts-check
-// The settings of a run. A script that imports this stops in the init context, with one sentence, before it makes any load.
+// The settings of a run. If they are invalid, a script that imports this module throws in the init context.
 
 import { setting, settings } from 'k6/x/soak';
 
@@ -7,7 +7,7 @@ import { DISCONNECT_LEAD, USUAL_CONNECTIONS } from './plan.js';
 
 export { DISCONNECT_LEAD, USUAL_CONNECTIONS };
 
-/** The service of a soak that names none. */
+/** The default service of a soak. */
 export const NOOP = 'noop';
 
 /** @returns {Record<string, string>} the headers for a backend with a token */
@@ -17,15 +17,15 @@ export function authorization() {
 }
 
 /**
- * Groups of samples that wait for k6's outputs at most (k6's `metricSamplesBufferSize`, usually 1000). k6 makes room for so many
- * twenty times a second, which was most of the garbage of a process that holds streams.
+ * Maximum number of queued groups of samples (k6's `metricSamplesBufferSize`, default 1000). k6 allocates a buffer of
+ * this size twenty times a second, which caused most of the garbage of a process with open streams.
  */
 export const SAMPLES_BUFFER = 100;
 
-/** The shortest idle timeout of a suite in ms: its intervals are so short that a busy machine would end some streams. */
+/** The minimum idle timeout of a suite in ms. The intervals of suites are so short that a busy machine could close streams. */
 export const LEAST_SILENCE = 10000;
 
-/** How long the answer to a DELETE may take, in ms. */
+/** Time limit of a DELETE in ms. */
 export const DELETE_TIMEOUT = 10000;
 
 /** @typedef {import('k6/x/soak').Service} Service */
@@ -33,7 +33,7 @@ export const DELETE_TIMEOUT = 10000;
 /** @typedef {ReturnType<typeof soakConfig>} SoakConfig */
 
 /**
- * The settings of streams that a suite opens and ends in its own way.
+ * Returns the settings of the streams of a suite with its own stages.
  *
  * @param {Service} service
  * @param {{connections: number, seconds: number, lateMs: number}} suite
@@ -48,7 +48,8 @@ export function streamConfig(service, suite) {
 }
 
 /**
- * The settings of a run, checked, with what follows from them and from the description of the service. They are its plan.
+ * Returns the checked settings of a run, with values derived from the description of the service. They are the plan
+ * of the run.
  *
  * @param {Service} service what SERVICE describes (lib/service.js)
  * @param {Partial<import('k6/x/soak').Plan>} [stated] precede the settings of the run
@@ -58,8 +59,8 @@ export function soakConfig(service, stated = {}) {
 }
 
 /**
- * Holds the options of a bare `k6 run` against the plan. An iteration that k6 ends before its streams
- * have ended makes no check, and a run without checks passes k6's thresholds.
+ * Compares the options of `k6 run` with the plan. An iteration that k6 ends before the end of its streams makes no
+ * checks, and a run without checks passes k6's thresholds.
  *
  * @param {SoakConfig} config
  * @param {Record<string, any>} scenarios of `exec.test.options`
@@ -100,7 +101,7 @@ function secondsOf(duration) {
 }
 
 /**
- * Stops a script that has to know of all connections, if there are several runners.
+ * Throws if there are several runners, for scripts that need the data of all connections.
  *
  * @param {string} suite
  * @param {number} runners

@@ -1,16 +1,16 @@
 // @ts-check
-// The operations of the service under test, each with the one right answer.
+// The operations of the service under test, with their expected responses.
 
 import { authorization } from './config.js';
 
 /** @typedef {import('k6/x/requests').Operation} Operation */
 
-/** A registration: k6/x/requests gives each one an id that no other has. */
+/** A registration with a unique id, which k6/x/requests inserts. */
 const ACCOUNT = { id: '{unique}', email: 'user-{unique}@example.com', name: 'Ada Lovelace' };
 
 /**
  * @param {string} base URL of the service
- * @returns {Operation[]} the last one is for whether the service is well
+ * @returns {Operation[]} the last one is the health check
  */
 export function operationsOf(base) {
   /**

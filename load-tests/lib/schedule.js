@@ -1,6 +1,5 @@
 // @ts-check
-// The stages of a suite, one after the other: each is a k6 scenario and a stage in the shard,
-// made from the same values.
+// The stages of a suite, one after the other. Each stage becomes a k6 scenario and a stage in the shard.
 
 import exec from 'k6/execution';
 import { burst, closed, open } from 'k6/x/requests';
@@ -10,28 +9,28 @@ import { suite } from 'k6/x/soak';
 /** @typedef {import('k6/x/requests').Operation[]} Operations */
 /**
  * @typedef {{name: string, title?: string, kind?: string, target?: string, operations: Operations | (() => Operations), timeout: number}} Asked
- *   times in seconds; operations that are large are made when the stage begins */
+ *   times in seconds; large operations are functions, which are called at the start of the stage */
 
-/** The tags by which metrics are kept apart; the stage is k6's scenario. */
+/** The tags by which metrics are split. k6's tag `scenario` is the stage. */
 const SPLIT_BY = ['scenario', 'endpoint', 'server', 'code', 'waited'];
 
-/** Tags of k6 that suites have a use for; each of the others costs time on every sample. */
+/** Tags of k6 that suites use. Each further tag costs time on every sample. */
 const SYSTEM_TAGS = /** @type {import('k6/options').Options['systemTags']} */ (['scenario']);
 
-/** Seconds between two stages, so that what one leaves behind does not fall into the next. */
+/** Seconds between two stages, so that late effects of a stage do not affect the next. */
 const PAUSE = 1;
 
 /**
  * @param {number} requests
- * @param {number} slowest requests per second that are to be had at least
- * @returns {number} seconds that a stage with so many gets, at most
+ * @param {number} slowest minimum rate in requests per second
+ * @returns {number} maximum seconds of a stage with this number of requests
  */
 export function timeFor(requests, slowest) {
   return Math.ceil(requests / slowest) + 1;
 }
 
 /**
- * Says in the init context what a call of k6/x/requests would refuse only when the stage begins.
+ * Throws in the init context for arguments that k6/x/requests would reject only at the start of the stage.
  *
  * @param {string} name of the stage
  * @param {number} timeout
@@ -50,7 +49,7 @@ function check(name, timeout, requests) {
 const made = (operations) => (typeof operations === 'function' ? operations() : operations);
 
 /**
- * A stage ends by itself; what does not is ended after so many seconds.
+ * Returns the seconds after which k6 ends a stage that has not ended by itself.
  *
  * @param {number} seconds
  * @param {number} timeout
@@ -66,12 +65,12 @@ export class Schedule {
     /** @type {Stage[]} */
     this.stages = [];
     this.seconds = 0;
-    /** @type {Record<string, () => Promise<unknown>>} what a scenario does */
+    /** @type {Record<string, () => Promise<unknown>>} the function of each scenario */
     this.calls = {};
   }
 
   /**
-   * Requests at a constant rate, whether the service keeps up or not.
+   * Adds a stage with a constant rate of requests, even if the service is slower.
    *
    * @param {Asked & {rate: number, seconds: number, connections: number}} stage
    */
@@ -84,9 +83,9 @@ export class Schedule {
   }
 
   /**
-   * So many requests at a time: a new one when one is answered.
+   * Adds a stage with a constant number of concurrent requests.
    *
-   * @param {Asked & {concurrency: number, requests?: number, seconds: number}} stage `seconds` is the most that `requests` may take
+   * @param {Asked & {concurrency: number, requests?: number, seconds: number}} stage `seconds` is the time limit of `requests`
    */
   closed({ operations, timeout, concurrency, requests, seconds, ...stage }) {
     check(stage.name, timeout, requests);
@@ -97,13 +96,13 @@ export class Schedule {
   }
 
   /**
-   * So many requests at once, each on a connection of its own that is open before: all are on the wire before an answer is read.
+   * Adds a stage with simultaneous requests, each on its own open connection. All are sent before a response is read.
    *
-   * @param {Asked & {requests: number, seconds: number}} stage `seconds` is the most that it may take
+   * @param {Asked & {requests: number, seconds: number}} stage `seconds` is its time limit
    */
   burst({ operations, timeout, requests, seconds, ...stage }) {
     check(stage.name, timeout, requests);
-    // What is late must not be under way in the next burst, unless there is no time for an answer before.
+    // Late requests must not overlap with the next burst, if their timeout is short enough.
     const most = seconds > timeout ? seconds : seconds + timeout;
     this.#call({ title: `${requests} at once`, ...stage, seconds, concurrency: requests, requests }, most, () =>
       burst({ operations: made(operations), timeout: timeout * 1000, requests }));
@@ -118,13 +117,13 @@ export class Schedule {
    */
   suite(name, { name: profile, parameters }) {
     suite({ name, profile, parameters, splitBy: SPLIT_BY, stages: this.stages });
-    // For `soak run`, which sees by it whether the machines can hold so many.
+    // `soak run` compares it with the limits of the machines.
     const most = Math.max(...this.stages.map(({ connections, concurrency }) => connections ?? concurrency ?? 0));
     return { scenarios: this.scenarios, systemTags: SYSTEM_TAGS, ext: { soak: { connections: most } } };
   }
 
   /**
-   * Makes the stage whose scenario this is. One that throws makes nothing, and a run without it proves nothing.
+   * Runs the stage of the current scenario. If it throws, the run is aborted, because its result would be incomplete.
    *
    * @returns {unknown}
    */
@@ -137,10 +136,10 @@ export class Schedule {
   }
 
   /**
-   * Adds a stage: one call of k6/x/requests by each runner, which ends by itself.
+   * Adds a stage: one call of k6/x/requests by each runner.
    *
    * @param {{name: string, kind?: string, title: string, seconds: number} & Partial<Stage>} stage
-   * @param {number} most seconds after which it is ended
+   * @param {number} most seconds after which k6 ends it
    * @param {() => Promise<unknown>} call
    */
   #call(stage, most, call) {

@@ -1,6 +1,6 @@
 // @ts-check
-// The service that a soak is asked for by SERVICE: a module of load-tests/services, or one of the user's own.
-// Whatever is wrong with it stops the script in the init context, with one sentence.
+// Loads the service of the setting SERVICE: a module of load-tests/services, or one of the user. If it is invalid,
+// the script throws in the init context.
 
 import * as soak from 'k6/x/soak';
 
@@ -8,11 +8,11 @@ import { NOOP } from './config.js';
 import { SERVICES } from './plan.js';
 
 /**
- * Loads what SERVICE names.
+ * Loads a service.
  *
- * @param {string} [name] of the service; left out: that of the setting
- * @returns {{service: import('k6/x/soak').Service, description: object, ownToken: boolean}} compiled, and as data: with true
- *   in the place of each function; and whether token() gives another token than SUBSCRIBE_TOKEN
+ * @param {string} [name] of the service; default: SERVICE
+ * @returns {{service: import('k6/x/soak').Service, description: object, ownToken: boolean}} the compiled service; its description as
+ *   data, with true for functions; whether token() returns another token than SUBSCRIBE_TOKEN
  */
 export function loadService(name = soak.setting('SERVICE')) {
   const description = load(name).default;
@@ -25,7 +25,7 @@ export function loadService(name = soak.setting('SERVICE')) {
 }
 
 /**
- * The original protocol, for a suite that has an interval of its own.
+ * Returns the noop service with the interval of a suite.
  *
  * @param {number} interval of noops, in s
  * @returns {import('k6/x/soak').Service}
@@ -37,18 +37,18 @@ export function noopService(interval) {
 
 /**
  * @param {string} name of a module, or a path
- * @returns {any} what it exports
+ * @returns {any} its exports
  */
 function load(name) {
   const own = name.endsWith('.js');
-  const onDrive = /^[A-Za-z]:[\\/]/.test(name); // of Windows
+  const onDrive = /^[A-Za-z]:[\\/]/.test(name); // a path on Windows
   if (own && !onDrive && !name.startsWith('/')) {
     throw new Error(`SERVICE is "${name}": write the whole path of the module, from / on.`);
   }
   const file = onDrive ? `file:///${name.replaceAll('\\', '/')}` : name;
   const path = own ? file : `../services/${name}.js`;
   try {
-    return require(path); // also of one that SERVICES does not have yet
+    return require(path); // also a module that is not in SERVICES
   } catch (e) {
     const text = e instanceof Error ? e.message : String(e);
     if (!text.includes(`"${path}" couldn't be found`)) {

@@ -1,17 +1,17 @@
 // @ts-check
-// The streams of a suite that has the plan of a soak and treats every so many-th one in another way, shared among the virtual
-// users of all runners.
+// The streams of a suite that has the plan of a soak and acts on a percentage of its streams. The virtual users of
+// all runners share the streams.
 
 import exec from 'k6/execution';
 
 import { LEAST_SILENCE, SAMPLES_BUFFER, soakConfig, USUAL_CONNECTIONS } from './config.js';
 import { loadService } from './service.js';
 
-/** Streams that open in a second, by all runners. */
+/** Streams that open per second, by all runners. */
 const RAMP = 500;
 
 /**
- * The service and the configuration of such a suite.
+ * Returns the service and the configuration of such a suite.
  *
  * @returns {{service: import('k6/x/soak').Service, config: import('./config.js').SoakConfig, ext: object}}
  *   `ext` is for the options: `soak run` reads the description there by `k6 inspect`
@@ -22,13 +22,13 @@ export function sharedConfig() {
   const config = {
     ...given,
     connections: given.connections || USUAL_CONNECTIONS,
-    idleTimeout: Math.max(given.idleTimeout, LEAST_SILENCE), // what is done to some may hold messages back for seconds: the verdict says so, not a cut
+    idleTimeout: Math.max(given.idleTimeout, LEAST_SILENCE), // an action may delay messages by seconds; the verdict must report that, not an idle timeout
   };
   return { service, config, ext: { soak: { service: description, ownToken } } };
 }
 
 /**
- * The options of such a suite.
+ * Returns the options of such a suite.
  *
  * @param {string} name of the suite, and its scenario
  * @param {ReturnType<typeof sharedConfig>} shared
@@ -48,7 +48,7 @@ export function sharedOptions(name, { config, ext }, vus = usersOf(config)) {
  * @param {string} setting name of the percentage
  * @param {number} percent
  * @param {number} connections
- * @returns {number} so that every so many-th stream, from the first on, is one of that share
+ * @returns {number} n, so that every n-th stream from the first is part of the percentage
  */
 export function everyOf(setting, percent, connections) {
   const every = Math.round(100 / percent);
@@ -60,7 +60,7 @@ export function everyOf(setting, percent, connections) {
 
 /**
  * @param {{connections: number, noopInterval: number}} config
- * @returns {number} seconds after which all are open, and had two noops
+ * @returns {number} seconds after which all streams are open and had two noops
  */
 export function settledAfter({ connections, noopInterval }) {
   return Math.ceil(connections / RAMP + 2 * noopInterval) + 1;
@@ -68,7 +68,7 @@ export function settledAfter({ connections, noopInterval }) {
 
 /**
  * @param {{connections: number, runners: number}} config
- * @returns {number} so many virtual users share the streams
+ * @returns {number} virtual users that share the streams
  */
 function usersOf({ connections, runners }) {
   return Math.min(connections, 8 * runners);
@@ -83,12 +83,13 @@ export function rampOf({ connections }) {
 }
 
 /**
- * The streams of this virtual user: one of each so many as there are virtual users.
+ * Returns the streams of this virtual user: every vus-th one.
  *
  * @param {{connections: number, runners: number}} config
  * @param {number} every
- * @param {number} vus so many virtual users share the streams
- * @returns {{streams: number[], nth: number[], others: number[]}} numbers: all, every so many-th stream of all, and the others
+ * @param {number} vus virtual users that share the streams
+ * @returns {{streams: number[], nth: number[], others: number[]}} numbers of all streams of the virtual user; of those among every `every`-th
+ *   stream of the run; and of the others
  */
 export function shareOf(config, every, vus = usersOf(config)) {
   const streams = [];

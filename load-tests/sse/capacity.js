@@ -26,7 +26,7 @@ if (values.STEP < 1 || values.STEP_SECONDS < 2 * values.NOOP_INTERVAL) {
 }
 oneRunner('capacity', runners);
 
-/** A step lasts for so many seconds longer, until all that it owes can have come. */
+/** Seconds at the end of a step in which all expected noops can arrive. */
 const SETTLE = values.NOOP_INTERVAL + Math.min(values.LATE_MS / 1000, values.NOOP_INTERVAL / 2);
 
 /** @type {(import('k6/x/soak').Stage & { concurrency: number })[]} */
@@ -45,7 +45,7 @@ const config = streamConfig(service, { connections: stages.length * values.STEP,
 suite({ name: 'capacity', profile: name, parameters, splitBy: ['scenario'], stages });
 
 export const options = {
-  // One virtual user: whether a step held is to be known before the next one begins.
+  // One virtual user, because the result of a step must be known before the next one starts.
   scenarios: { ramp: { executor: 'per-vu-iterations', vus: 1, iterations: 1, maxDuration: `${seconds + 60 + config.teardown}s`, gracefulStop: '10s' } },
   batchPerHost: 0,
   systemTags: ['scenario', 'status', 'error_code'],

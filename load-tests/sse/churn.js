@@ -1,11 +1,11 @@
 // @ts-check
-// Churn: connections come and go all the time. Each connection has an id and a ledger of its own, so
-// every noop of each stream is counted.
+// Churn: connections open and close all the time. Each connection has its own id and ledger, so every noop of each
+// stream is counted.
 //
 //   bin/soak run churn
 //
-// The lifetime of each connection is drawn beforehand (exponential, by SEED): the same plan has the same
-// lifetimes, and the number of connections is known before the first one opens.
+// The lifetimes of connections are random numbers (exponential, by SEED) that are computed before the run. The same
+// plan thus has the same lifetimes, and the number of connections is known before the first one opens.
 
 import exec from 'k6/execution';
 import { hold, profile, suite } from 'k6/x/soak';
@@ -27,7 +27,7 @@ const { name, values, parameters } = profile({
   smoke: { ...full, CONNECTIONS: 40, MEAN_HOLD: 2, SECONDS: 14 },
 });
 if (values.MEAN_HOLD <= 0) {
-  throw new Error(`MEAN_HOLD is ${values.MEAN_HOLD}: a connection must be held for some time.`);
+  throw new Error(`MEAN_HOLD is ${values.MEAN_HOLD}: it must be over 0.`);
 }
 
 const slots = drawLifetimes();
@@ -42,7 +42,7 @@ suite({
   stages: [{ name: 'churn', title: `${values.CONNECTIONS} at a time`, kind: 'load', start: 0, seconds: values.SECONDS, concurrency: values.CONNECTIONS, requests: connections }],
 });
 
-/** So many virtual users share the slots. */
+/** Virtual users that share the slots. */
 const vus = Math.min(values.CONNECTIONS, 8 * config.runners);
 
 export const options = {
@@ -56,7 +56,7 @@ export const options = {
 /** @typedef {{first: number, delay: number, lifetimes: number[]}} Slot milliseconds; `first` is the number of its first connection */
 
 /**
- * The connections of each slot: one follows the other until the run is over.
+ * Returns the connections of each slot, which follow one after the other until the end of the run.
  *
  * @returns {Slot[]}
  */
@@ -81,7 +81,8 @@ function drawLifetimes() {
 }
 
 /**
- * A small random generator that is the same everywhere (mulberry32, by Tommy Ettinger, public domain).
+ * Returns a small random generator with the same results on every machine (mulberry32, by Tommy Ettinger, public
+ * domain).
  *
  * @param {number} seed
  */

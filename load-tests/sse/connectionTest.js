@@ -1,7 +1,7 @@
 // @ts-check
-// The soak: every connection is opened, stays open for SECONDS − 5, is closed by the server on request,
-// and every noop on it is counted, all of that in Go (k6/x/soak), without JavaScript per stream or noop. With SERVICE the streams, their
-// messages and their end are as a module of load-tests/services describes them.
+// The soak: opens every connection, keeps it open for SECONDS − 5, requests its end and counts every noop, in Go
+// (k6/x/soak), without JavaScript per stream or noop. With SERVICE, a module of load-tests/services describes the
+// streams, their messages and their end.
 //
 //   bin/k6 run load-tests/sse/connectionTest.js --vus 600 --iterations 600 --duration 60m \
 //     --env BACKEND_URL=http://HOST --env NOOP_INTERVAL=15 --env SECONDS=3600 --env PREFIX=laptop-a-
@@ -31,12 +31,12 @@ export const options = {
       gracefulStop: '10s',
     },
   },
-  // Per runner: a rate of 1 survives the split over runners, a count would not.
+  // A rate, because each runner evaluates it for its own checks. A count would be wrong for a part of the streams.
   thresholds: { checks: ['rate==1'] },
   batchPerHost: 0,
   metricSamplesBufferSize: SAMPLES_BUFFER,
   summaryTrendStats: ['min', 'med', 'p(95)', 'p(99)', 'max'],
-  ext: { soak: { service: description, ownToken } }, // for `soak run`, which reads it by `k6 inspect`
+  ext: { soak: { service: description, ownToken } }, // `soak run` reads it by `k6 inspect`
 };
 
 export function setup() {
@@ -49,7 +49,7 @@ export default async function () {
   try {
     await hold(service, { ...config, from, to, openFor: OPEN_FOR });
   } catch (e) {
-    // What a script throws k6 only logs: a run without streams made no checks, so it passed.
+    // k6 only logs exceptions, and a run without streams makes no checks, so it would pass.
     exec.test.abort(e instanceof Error ? e.message : String(e));
   }
 }

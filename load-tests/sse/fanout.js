@@ -24,10 +24,10 @@ const { name, values, parameters, runners } = profile({
 oneRunner('fanout', runners);
 const levels = values.LEVELS;
 if (levels.some((n, i) => i > 0 && n <= levels[i - 1])) {
-  throw new Error(`LEVELS is ${levels}: each level adds connections to the one before, so they have to rise.`);
+  throw new Error(`LEVELS is ${levels}: each level adds connections to the previous one, so the levels must increase.`);
 }
 
-/** Milliseconds before the first broadcast, in which each stream has two noops, so that its numbering is known. */
+/** Milliseconds before the first broadcast. Each stream gets two noops in that time, which determine its numbering. */
 const SETTLE = 2 * values.NOOP_INTERVAL * 1000;
 
 /** Milliseconds in which the streams of a level open. */

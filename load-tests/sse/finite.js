@@ -1,8 +1,8 @@
 // @ts-check
-// Finite: requests whose responses are event streams that end by themselves, such as answers of language models. Each response
-// is accounted for to its terminal event.
+// Finite: requests whose responses are event streams that end by themselves, such as those of language models. Each
+// response is checked up to its terminal event.
 //
-//   bin/soak run finite                                        of our own model server, which numbers its chunks
+//   bin/soak run finite                                        with the numbered model of this repository
 //   bin/soak run finite --service openai-chat --backend-url http://HOST --rate 20 --seconds 60
 
 import { finite, profile, suite, url } from 'k6/x/soak';
@@ -68,10 +68,10 @@ for (const [name, met, rule] of rules) {
   }
 }
 if (values.CONCURRENCY === 0 && values.RATE === 0) {
-  throw new Error('RATE and CONCURRENCY are both 0: one of them says how much load there is.');
+  throw new Error('RATE and CONCURRENCY are both 0: one of them must be over 0.');
 }
 
-/** A closed model, if a concurrency is given. */
+/** Whether the model is closed. */
 const closed = values.CONCURRENCY > 0;
 const prompts = values.PROMPTS === '' ? [] : promptsOf(values.PROMPTS, open(values.PROMPTS));
 

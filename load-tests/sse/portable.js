@@ -1,7 +1,7 @@
 // @ts-check
-// The same soak by sse.open alone: one virtual user per connection, counted in JavaScript. It
-// runs on our k6 and on any k6 built with the upstream xk6-sse, because open() blocks there:
-// the DELETEs are a scenario of their own. What it cannot say is which noop was lost, and when.
+// The soak with only sse.open: one virtual user per connection, counted in JavaScript. It runs on bin/k6 and on any
+// k6 with xk6-sse. open() blocks there, so the DELETEs are a separate scenario. The script cannot determine which
+// noop was lost and when.
 //
 //   go run go.k6.io/xk6@v1.2.4 build v1.3.0 --with github.com/phymbert/xk6-sse@v0.1.12 --output bin/k6-upstream
 
@@ -10,7 +10,7 @@ import exec from 'k6/execution';
 import http from 'k6/http';
 import sse from 'k6/x/sse';
 
-// Stock k6 has no module that reads settings, so this script reads those that it needs.
+// Stock k6 has no module for settings, so this script reads the variables itself.
 const { BACKEND_URL, BACKEND_TOKEN, PREFIX } = __ENV;
 const number = (/** @type {string} */ name, /** @type {number} */ usual) => Number(__ENV[name] || usual);
 const DISCONNECT_LEAD = 5;
@@ -31,7 +31,7 @@ if (!(config.seconds > DISCONNECT_LEAD && config.noopInterval > 0)) {
   throw new Error(`SECONDS must be over ${DISCONNECT_LEAD} and NOOP_INTERVAL positive, got ${config.seconds} and ${config.noopInterval}.`);
 }
 const connections = number('CONNECTIONS', 1200);
-/** A stream that has not ended by then, in s, was not ended by its DELETE. */
+/** Seconds after which a stream that is still open was not ended by its DELETE. */
 const deadline = config.seconds - DISCONNECT_LEAD + Math.ceil(connections / 20) + config.endTimeout;
 const once = { vus: connections, iterations: 1, maxDuration: `${Math.ceil(deadline) + 30}s` };
 
@@ -56,7 +56,7 @@ export function hold() {
   let opened = 0;
   let noops = 0;
   let others = 0;
-  // An iteration that k6 has to interrupt makes no check.
+  // An iteration that k6 interrupts makes no checks.
   const params = { timeout: `${Math.ceil(deadline) + 10}s`, headers: config.headers, tags: { name: 'GET /event/connect' } };
   const response = sse.open(`${config.backendUrl}/event/connect?id=${clientID()}`, params, (client) => {
     client.on('open', () => {

@@ -1,6 +1,6 @@
 // @ts-check
-// The soak with streams that are cut: by the runner itself, in Go (k6/soak/cutter.go), as CUTS_PER_SECOND, CUTS, PAUSE and
-// SEED say. This file names the suite; all else is the soak's.
+// The soak with streams that the runner cuts in Go (k6/soak/cutter.go), by CUTS_PER_SECOND, CUTS, PAUSE and SEED.
+// This file only names the suite.
 //
 //   bin/soak run resume
 

@@ -1,7 +1,7 @@
 // @ts-check
-// Slow: some clients read slowly, or nothing, while large messages go to all. Do the others get theirs in time, what becomes of
-// the slow ones, and does the service's memory hold? Of a described service the messages are those that the run publishes; else
-// they are broadcasts of the original protocol.
+// Slow: some clients read slowly or not at all, while all clients are sent large messages. The suite checks whether
+// the other clients get them in time, whether the service closes slow clients, and how much memory it uses. The
+// messages are those that the run publishes, or broadcasts of the noop protocol.
 //
 //   bin/soak run slow --slow-percent 20 --slow-kb 1
 //   bin/soak run slow --service nchan --backend-url http://HOST --topics 1 --publish-rate 4 --gauge pid:1234
@@ -21,9 +21,9 @@ const { name, values, parameters } = profile({
 const shared = sharedConfig();
 oneRunner('slow', shared.config.runners);
 const { service, config } = shared;
-/** Messages are published as the description says; noop has broadcasts, which are events beside its noops. */
+/** Whether messages are published by the description. noop has broadcasts instead, which are events in addition to its noops. */
 const publishes = service.name !== NOOP;
-/** The clients of a feed are compared with each other: its own messages fill the buffers. */
+/** Whether the clients share a feed, whose own messages fill the buffers. */
 const feeds = publishes && service.shared;
 const every = everyOf('SLOW_PERCENT', values.SLOW_PERCENT, config.connections);
 const kb = config.messageKB;
@@ -31,7 +31,7 @@ const kb = config.messageKB;
 /** Messages per second and stream. */
 const rate = publishes ? config.publishRate / config.topics || 0 : values.MESSAGE_RATE;
 
-/** Two seconds more, in which the service's memory is seen before. */
+/** Two more seconds for measuring the memory of the service before the slow phase. */
 const settled = settledAfter(config) + 2;
 const SLOW = config.seconds - DISCONNECT_LEAD - settled - values.AFTER_SECONDS;
 const LEAST = 2;
@@ -47,7 +47,7 @@ if (publishes && !feeds && kb > 0 && !service.padded) {
 if (!feeds && (!(kb >= 1 && rate > 0) || (kb * rate - values.SLOW_KB) * SLOW < values.FILL_KB)) {
   throw new Error(`${kb} KB (MESSAGE_KB) ${rate} times per second are ${kb * rate} KB per second on a stream: in ${SLOW} seconds none that reads ${values.SLOW_KB} KB per second (SLOW_KB) falls behind by ${values.FILL_KB} KB (FILL_KB); raise ${publishes ? 'PUBLISH_RATE' : 'MESSAGE_RATE'} or SECONDS.`);
 }
-/** Seconds after which the service may end a stream, whoever reads it. */
+/** Seconds after which the service may end any stream. */
 const lifetime = Math.min(service.lifetime || Infinity, config.tokenTtl || Infinity);
 if (publishes && lifetime < config.seconds - DISCONNECT_LEAD) {
   throw new Error(`${service.name} may end its streams after ${lifetime} seconds (end.lifetime, TOKEN_TTL): nobody could tell one that was cut for being slow from one whose time was over. SECONDS is ${config.seconds}, so write at most ${Math.floor(lifetime) + DISCONNECT_LEAD}, or let streams live for longer.`);

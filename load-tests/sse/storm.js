@@ -1,6 +1,6 @@
 // @ts-check
-// Storm: all streams but a share are dropped by the client at once and come back, first spread as clients spread their
-// reconnects, then at once. The rest is held through it.
+// Storm: the clients drop most streams at the same time and reconnect, first spread by their random delays, then all
+// at once. The other streams stay open.
 //
 //   bin/soak run storm
 //   bin/soak run storm --service nchan --backend-url http://HOST --topics 100 --publish-rate 100
@@ -16,10 +16,10 @@ const { name, values, parameters } = profile({ full: usual, smoke: usual });
 const shared = sharedConfig();
 const { service, config } = shared;
 
-/** Every so many-th stream is held. */
+/** Every HELD-th stream stays open. */
 const every = everyOf('HELD_PERCENT', values.HELD_PERCENT, config.connections);
 
-/** Seconds until all streams are open and had their messages; the rest of the run are two storms. */
+/** Seconds until all streams are open and had messages. Two storms follow. */
 const settled = settledAfter(config);
 const STORM = Math.floor((config.seconds - DISCONNECT_LEAD - settled) / 2);
 const LEAST = 3;

@@ -1,6 +1,6 @@
 // @ts-check
-// Vanish: some clients disappear without a FIN, and the service has to notice by itself. Its own gauge of open streams says
-// when it does; `soak run` watches it. The other streams are held.
+// Vanish: some clients disappear without a FIN, and the service must notice that. `soak run` watches its gauge of
+// open streams, which shows when it does. The other streams stay open.
 //
 //   bin/soak run vanish --backend-url http://HOST --gauge hub_streams
 //   bin/soak run vanish --service mercure --backend-url http://HOST --topics 10 --publish-rate 10 --gauge hub_subscribers
@@ -17,11 +17,11 @@ const shared = sharedConfig();
 const { service, config } = shared;
 const every = everyOf('VANISH_PERCENT', values.VANISH_PERCENT, config.connections);
 
-/** Seconds until all streams are open and had their messages, and the gauge was seen with them; the rest is for the service to notice. */
+/** Seconds until all streams are open and had messages, and the gauge was read. In the rest of the run the service must notice the loss. */
 const settled = settledAfter(config) + values.STEADY_SECONDS;
 const NOTICE = config.seconds - DISCONNECT_LEAD - settled;
 const LEAST = 2;
-/** Seconds until the last reading of the gauge is over, for which the others stay open. */
+/** Seconds for the last reading of the gauge. The other streams stay open until then. */
 const READING = 1;
 if (values.STEADY_SECONDS < LEAST) {
   throw new Error(`STEADY_SECONDS is ${values.STEADY_SECONDS}: the gauge is read once a second, so write at least ${LEAST}.`);

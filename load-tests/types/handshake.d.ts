@@ -1,69 +1,70 @@
 /**
- * Connections of which each is a TCP and a **full** TLS handshake of its own: no reuse, no
- * resumption. TCP, TLS and the first answer are timed apart, and each failure has a cause.
+ * Connections with a TCP handshake and a **full** TLS handshake each: no reuse, no resumption. TCP, TLS and the first
+ * response are timed separately, and each failure has a cause.
  *
  * k6's own options apply: `tlsAuth` for the client's certificate, `tlsVersion`,
- * `insecureSkipTLSVerify`, `rps`, `hosts`, blocked hosts, `--local-ips`. A local authority is made
- * known by the environment: `SSL_CERT_FILE=certs/ca.pem`.
+ * `insecureSkipTLSVerify`, `rps`, `hosts`, blocked hosts, `--local-ips`. To trust a local authority, set
+ * `SSL_CERT_FILE=certs/ca.pem` in the environment.
  *
  * **Metrics**
  *
  * | metric | kind | meaning |
  * |---|---|---|
  * | `handshake_tcp` | trend, ms | dial (name resolution included) to the TCP connection |
- * | `handshake_tls` | trend, ms | the TLS handshake, until the client is done with it |
- * | `handshake_answer` | trend, ms | request to the end of the answer, on a connection that is there |
- * | `handshake_failed` | counter | connections that came to nothing, tag `cause` ({@link Cause}) |
- * | `handshake_sent` | counter, bytes | on the wire, of all connections up to their latest answer: TLS records, without the headers of TCP and IP |
- * | `handshake_received` | counter, bytes | the same, from the server |
- * | `handshake_tls_sent` | counter, bytes | of these, what TLS handshakes took that came about |
- * | `handshake_tls_received` | counter, bytes | |
- * | `handshake_open` | gauge | connections open in this process, at the moment one more had opened |
+ * | `handshake_tls` | trend, ms | the TLS handshake, until the client has completed it |
+ * | `handshake_answer` | trend, ms | request to the end of the response, on an open connection |
+ * | `handshake_failed` | counter | failed connections, tag `cause` ({@link Cause}) |
+ * | `handshake_sent` | counter, bytes | bytes sent by all connections up to their latest response: TLS records, without the headers of TCP and IP |
+ * | `handshake_received` | counter, bytes | bytes received, likewise |
+ * | `handshake_tls_sent` | counter, bytes | bytes sent by completed TLS handshakes |
+ * | `handshake_tls_received` | counter, bytes | bytes received by completed TLS handshakes |
+ * | `handshake_open` | gauge | open connections of this process, after each new connection |
  *
- * Tags: those of the VU, and `tags`.
+ * Samples have the tags of the VU and `tags`.
  */
 declare module 'k6/x/handshake' {
   /**
-   * Before TCP is there: `dns`, `refused`, `unreachable`, `tcp_timeout`, `tcp_reset`, `no_ports` (this
-   * host has no ephemeral port left for that address), `no_descriptors` (this process has no file
-   * descriptor left).
+   * Before the TCP connection: `dns`, `refused`, `unreachable`, `tcp_timeout`, `tcp_reset`, `no_ports` (this
+   * host has no free ephemeral port for that address), `no_descriptors` (this process has no free file
+   * descriptor).
    *
-   * During TLS: `server_certificate` (we refuse the server's), `client_certificate` (the server refuses
-   * ours, or that we show none; in TLS 1.3 it says so instead of the answer), `tls_alert` (any other
-   * alert of the server), `tls_timeout`, `tls_reset` (it hung up), `tls` (it does not speak TLS).
+   * During TLS: `server_certificate` (the client refuses the server's certificate), `client_certificate` (the server
+   * refuses the client's certificate, or its absence; in TLS 1.3 the client learns that instead of the response),
+   * `tls_alert` (any other alert of the server), `tls_timeout`, `tls_reset` (the server closed the connection), `tls`
+   * (the server does not support TLS).
    *
-   * After it: `resumed` (no full handshake), `answer_timeout`, `answer_reset`, `status` (not 200),
-   * `answer` (no HTTP). Any time: `interrupted` (k6 ended the iteration).
+   * After TLS: `resumed` (not a full handshake), `answer_timeout`, `answer_reset`, `status` (not 200),
+   * `answer` (not HTTP). At any time: `interrupted` (k6 ended the iteration).
    */
   export type Cause =
     | 'dns' | 'refused' | 'unreachable' | 'tcp_timeout' | 'tcp_reset' | 'no_ports' | 'no_descriptors'
     | 'server_certificate' | 'client_certificate' | 'tls_alert' | 'tls_timeout' | 'tls_reset' | 'tls'
     | 'resumed' | 'answer_timeout' | 'answer_reset' | 'status' | 'answer' | 'interrupted';
 
-  /** An unknown name throws. */
+  /** An unknown parameter throws. */
   export interface Parameters {
-    /** The connection stays open after its first answer, until {@link Connection.close} or the iteration's end. */
+    /** Keeps the connection open after its first response, until {@link Connection.close} or the end of the iteration. */
     hold?: boolean;
-    /** From the dial to the end of the answer, and for each {@link Connection.ask}. Default `"10s"`. */
+    /** Time limit from the dial to the end of the response, and of each {@link Connection.ask}. Default `"10s"`. */
     timeout?: number | string;
-    /** In place of k6's `tlsAuth`: a pair in PEM, or null to show none at all. */
+    /** Replaces k6's `tlsAuth`: certificate and key in PEM, or null to present no certificate. */
     certificate?: { cert: string; key: string } | null;
     tags?: Record<string, string>;
   }
 
   export interface Connection {
-    /** The handshakes came about, and the server answered 200. */
+    /** Whether the handshakes succeeded and the latest response had status 200. */
     readonly ok: boolean;
-    /** '' where `ok`. */
+    /** '' if `ok`. */
     readonly cause: Cause | '';
-    /** The cause in words. */
+    /** The error message of the failure. */
     readonly message: string;
-    /** 0 where it did not come that far; so are the other times. */
+    /** This and the other times are 0 for phases that were not reached. */
     readonly tcpMs: number;
     readonly tlsMs: number;
-    /** Of the latest answer. */
+    /** Duration of the latest request. */
     readonly answerMs: number;
-    /** Of the latest answer, 0 where there was none. */
+    /** Status of the latest response, 0 without one. */
     readonly status: number;
     /** Such as `"TLS 1.3"`. */
     readonly version: string;
@@ -71,18 +72,17 @@ declare module 'k6/x/handshake' {
     readonly cipher: string;
     /** Of the key exchange, such as `"X25519MLKEM768"`. */
     readonly group: string;
-    /** Asks again, on a connection that was kept open; false, and the connection closed, where the answer is not 200. */
+    /** Sends another request on an open connection. If the status is not 200, it closes the connection and returns false. */
     ask(): boolean;
-    /** Closes a connection that was kept open. */
+    /** Closes an open connection. */
     close(): void;
   }
 
   /**
-   * Connects, asks for the URL and reads the answer; the VU waits for it. Only an answer proves
-   * that the server took the client's certificate: in TLS 1.3 a client is done before the server has
-   * looked at it.
+   * Connects, requests the URL and reads the response. It blocks the VU. Only a response proves that the server
+   * accepted the client's certificate: in TLS 1.3 a client completes its handshake before the server has checked it.
    *
-   * @throws in the init context, and for wrong arguments. A failure to connect does not throw: see `cause`.
+   * @throws in the init context, and for invalid arguments. A failed connection does not throw: see `cause`.
    *
    * @example
    * import { connect } from 'k6/x/handshake';

@@ -1,42 +1,44 @@
 /**
- * Plain requests by the thousand per second: a call is one stage of a load, which runs in Go while the script awaits it.
+ * Thousands of plain requests per second. A call is one stage of a load, which runs in Go while the script awaits it.
  *
- * Each stage has a scenario of its own with one virtual user per runner, and each call takes its runner's share of the load, by
- * k6's execution segment; no request is lost or made twice in rounding:
+ * Each stage has its own scenario with one virtual user per runner. Each call makes its runner's share of the load, by
+ * k6's execution segment. No request is lost or duplicated by rounding:
  *
- *     executor: 'per-vu-iterations', vus: RUNNERS, iterations: 1, maxDuration: longer than the stage can take
+ *     executor: 'per-vu-iterations', vus: RUNNERS, iterations: 1, maxDuration: longer than the stage can last
  *
- * **Each request is sent once**, over HTTP/1.1. Connections are reused, and opened anew after a server closed them; a request whose
- * connection ends before its answer has failed. No redirect is followed, no cookie is kept and no compression is asked for.
+ * **Each request is sent once**, over HTTP/1.1. Connections are reused, and replaced after a server has closed them.
+ * A request whose connection ends before its response fails. Redirects are not followed, cookies are not stored and
+ * no compression is requested.
  *
  * k6's own options apply: `hosts`, `dns`, blocked hosts and addresses, `--local-ips`, `tlsAuth`, `tlsVersion`,
- * `insecureSkipTLSVerify`, `userAgent` and `noConnectionReuse`; so does the proxy that the environment names. `rps` holds back a
- * closed loop; an open loop refuses one below its rate, and a burst takes no notice of it.
+ * `insecureSkipTLSVerify`, `userAgent` and `noConnectionReuse`. The proxy of the environment applies, too. `rps`
+ * limits a closed stage. An open stage throws if `rps` is below its rate, and a burst ignores it.
  *
  * **Metrics**
  *
  * | metric | kind | meaning |
  * |---|---|---|
- * | `request_duration` | trend, ms | to the last byte of the answer, or to the failure; connecting is part of it where it was necessary |
- * | `request_first_byte` | trend, ms | to the first byte of the answer, where one came |
- * | `request_waited` | trend, ms | of an open loop: how long a request waited because no connection was free, where it did |
- * | `request_connected` | trend, ms | of the same requests: `request_duration` without that wait |
- * | `request_late` | trend, ms | of a stage with a fixed length: how long after its end a good answer arrived |
- * | `unrequested_bytes` | counter | connections on which a server sent bytes after its answer that no request asked for |
+ * | `request_duration` | trend, ms | until the last byte of the response, or the failure; includes connecting if necessary |
+ * | `request_first_byte` | trend, ms | until the first byte of the response, if one arrived |
+ * | `request_waited` | trend, ms | open stage: how long a request waited because no connection was free, if it did |
+ * | `request_connected` | trend, ms | for the same requests: `request_duration` without that wait |
+ * | `request_late` | trend, ms | stage with a fixed length: how long after its end a correct response arrived |
+ * | `unrequested_bytes` | counter | connections on which the server sent unrequested bytes after its response |
  * | `dropped_iterations` | counter | requests that were never made (k6's own metric) |
- * | `sent_after` | trend, ms | of a burst: from its start until the request was on the wire |
- * | `server_in_flight` | trend | of a burst: how many requests the server had in hand, where it says so by `X-In-Flight` |
+ * | `sent_after` | trend, ms | burst: from its start until the request was sent |
+ * | `server_in_flight` | trend | burst: requests in flight in the server, if it reports them in `X-In-Flight` |
  *
- * `request_duration` and `request_late` have the tag `waited` for requests with a sample of `request_waited`.
- * Tags of the first, and but for `endpoint` and `server` of the second: those of the virtual user, the stage's `tags`, `endpoint`
- * (the operation), `server` (what the answer's `X-Server` says; none without) and `code`: `ok`; `wrong` (the answer is not what it must be, or longer than it says);
- * `truncated` (the connection ended before the body of the answer did); `status-503`; or `net-1220` for an error of the network by
- * [k6's number](https://grafana.com/docs/k6/latest/javascript-api/error-codes/).
+ * `request_duration` and `request_late` have the tag `waited` for requests with a sample of `request_waited`. All
+ * metrics have the tags of the virtual user and the stage's `tags`. `request_duration` also has `endpoint` (the
+ * operation), `server` (`X-Server` of the response, if any) and `code`; `request_first_byte` has only `code` of
+ * these. Values of `code` are `ok`; `wrong` (not the expected response, or longer than its length); `truncated` (the
+ * connection ended before the body did); `status-503`; or `net-1220` for a network error with [k6's error
+ * code](https://grafana.com/docs/k6/latest/javascript-api/error-codes/).
  */
 declare module 'k6/x/requests' {
   /**
-   * One thing to ask. The requests of a stage take them in turn. In `url`, `headers`, `body` and `want` the text `{unique}` stands for 20
-   * letters and digits that no other request has.
+   * A kind of request. The requests of a stage use the operations in turn. In `url`, `headers`, `body` and `want` the
+   * text `{unique}` is replaced by 20 letters and digits that no other request has.
    */
   export interface Operation {
     /** The tag `endpoint`. Default: the path of the URL. */
@@ -47,69 +49,69 @@ declare module 'k6/x/requests' {
     url: string;
     headers?: Record<string, string>;
     body?: string | ArrayBuffer;
-    /** What the answer must be. Default: status 200, any body. */
+    /** The expected response. Default: status 200, any body. */
     want?: Want;
   }
 
   export interface Want {
-    /** Default 200. Any other status is a failure, with its own code. */
+    /** Default 200. Any other status is a failure with its own code. */
     status?: number;
     /** The body, byte for byte. */
     body?: string | ArrayBuffer;
-    /** The body, or what `at` leads to in it, as JSON: spaces and the order of names do not matter. */
+    /** The body as JSON, or its part at the path `at`. Spaces and the order of names do not matter. */
     json?: unknown;
-    /** Names with dots between, such as `result` or `data.id`. */
+    /** Path of names separated by dots, such as `result` or `data.id`. */
     at?: string;
   }
 
   interface Common {
     /** At least one. */
     operations: Operation[];
-    /** How long a request may take: milliseconds, or a text such as `"10s"`, which is the default. */
+    /** Time limit of a request: milliseconds, or a string such as `"10s"`, which is the default. */
     timeout?: number | string;
     tags?: Record<string, string>;
   }
 
   export interface Closed extends Common {
-    /** So many at a time, over all runners: a new one as soon as one has its answer. */
+    /** Concurrent requests of all runners. A new request starts as soon as another one has its response. */
     concurrency: number;
-    /** In all, over all runners. Without it, as many as `seconds` allow. */
+    /** Total of all runners. Without it, as many as possible within `seconds`. */
     requests?: number;
-    /** After so many seconds none is begun any more; what is left of `requests` was never made. */
+    /** Seconds after which no request starts. The rest of `requests` is never made. */
     seconds?: number;
   }
 
   export interface Open extends Common {
-    /** Per second, over all runners. */
+    /** Requests per second of all runners. */
     rate: number;
     seconds: number;
-    /** So many connections at most, over all runners. */
+    /** Maximum connections of all runners. */
     concurrency: number;
   }
 
   export interface Burst extends Common {
-    /** So many at once, over all runners, each on a connection of its own. */
+    /** Requests of all runners, each on its own connection. */
     requests: number;
   }
 
-  /** What became of this runner's share of a stage. */
+  /** The result of this runner's share of a stage. */
   export interface Counts {
-    /** Requests with an outcome, good or not. */
+    /** Requests with an outcome. */
     made: number;
-    /** Of these, all that were not `ok`. */
+    /** Of these, requests with another outcome than `ok`. */
     failed: number;
     /** Requests that were never made. */
     dropped: number;
   }
 
   /**
-   * A closed loop. It needs `requests`, `seconds` or both.
+   * Runs a closed stage. It needs `requests`, `seconds` or both.
    *
-   * The promise resolves when every request has an outcome; at once, with what there is, when k6 ends the iteration. That holds
-   * for the other two as well.
+   * The promise resolves when every request has an outcome, or at once with the counts so far when k6 ends the
+   * iteration. The same applies to {@link open} and {@link burst}.
    *
-   * @throws in the init context, and for options that are wrong, missing or unknown. A failed request does not throw: a check of the
-   *   counts, or a threshold, has to look (examples/08-plain-requests.js).
+   * @throws in the init context, and for invalid, missing or unknown options. A failed request does not throw. Use a check of the
+   *   counts, or a threshold (examples/08-plain-requests.js).
    *
    * @example
    * import { closed } from 'k6/x/requests';
@@ -127,18 +129,18 @@ declare module 'k6/x/requests' {
   export function closed(stage: Closed): Promise<Counts>;
 
   /**
-   * Requests at a constant rate, whether the service keeps up or not. The time of each counts from its intended start, so that a
-   * stalled service cannot hide: where no connection was free then, the wait for one is part of it. A request for which none
-   * was free within `timeout` was never made; one that was sent has all of `timeout` for its answer.
+   * Makes requests at a constant rate, even if the service is slower. The duration of each counts from its intended
+   * start, so that it includes a wait for a free connection while the service stalls. A request without a free
+   * connection within `timeout` is never made. A request that was sent has the whole `timeout` for its response.
    *
    * @throws as {@link closed}.
    */
   export function open(stage: Open): Promise<Counts>;
 
   /**
-   * As many requests at once as there can be: all connections are opened first, then every request is sent, and no answer is read
-   * before the last one is on the wire; requests of over 64 KiB, which take as long to send as the server takes to read them, wait
-   * for no other. The time of each counts from when it was sent.
+   * Makes requests at the same time. It opens all connections first and then sends all requests. It reads no response
+   * before the last request is sent, except for requests of over 64 KiB, which take as long as the server needs to
+   * read them. The duration of each counts from its start of sending.
    *
    * @throws as {@link closed}.
    */

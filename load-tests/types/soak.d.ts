@@ -1,6 +1,6 @@
 /**
- * Accounting in Go. An {@link EventSource} with a {@link Ledger} counts every message in it while it reads; no JavaScript runs per
- * message.
+ * Accounting in Go. An {@link EventSource} with a {@link Ledger} counts every message in it while it reads; no
+ * JavaScript runs per message.
  *
  * @example
  * import { EventSource, Ledger, plan } from 'k6/x/soak';
@@ -13,8 +13,9 @@
  *   setTimeout(() => source.close(), 10_000);
  * }
  *
- * Every 5 s, and when the last stream has ended, the runner pushes the sums of its ledgers as metrics. They carry the tags of the run
- * (`--tag`) and are for dashboards; the verdict depends on the shards alone. Each metric covers one runner.
+ * Every 5 s, and when the last stream has ended, the runner pushes the sums of its ledgers as metrics. They carry the
+ * tags of the run (`--tag`) and are for dashboards; the verdict depends on the shards alone. Each metric covers one
+ * runner.
  *
  * | metric | kind | meaning |
  * |---|---|---|
@@ -59,8 +60,8 @@
  */
 declare module 'k6/x/soak' {
   /**
-   * What a run promises to do. The verdict is held against it. What a script does not state comes from the
-   * environment: MAX_LATE, MAX_HIDDEN, MAX_OUTAGE, BACK_WITHIN.
+   * The plan of a run, which the verdict is based on. Values that a script does not set come from the environment:
+   * MAX_LATE, MAX_HIDDEN, MAX_OUTAGE, BACK_WITHIN.
    */
   export interface Plan {
     // Generated: `go generate ./internal/plan`
@@ -113,32 +114,34 @@ declare module 'k6/x/soak' {
   }
 
   /**
-   * States the plan of a run of the original protocol, and returns its settings. What `stated` leaves out comes from `soak run`, under
-   * `k6 run` from the environment, or has its default. Belongs into the init context; every virtual user states the same plan.
+   * States the plan of a run of the original protocol, and returns its settings. What `stated` leaves out comes from
+   * `soak run`, under `k6 run` from the environment, or has its default. Belongs into the init context; every virtual
+   * user states the same plan.
    *
    * @throws with one sentence if a setting is out of bounds, if the plan differs from an earlier one, or outside of the init context.
    */
   export function plan(stated?: Partial<Plan>): Settings;
 
   /**
-   * Is {@link plan} for a service. The interval is that of what the run publishes, else `message.every`, else `heartbeat.every`.
+   * Is {@link plan} for a service. The interval is that of what the run publishes, else `message.every`, else
+   * `heartbeat.every`.
    *
    * @throws also if a setting does not fit the description.
    */
   export function settings(service: Service, stated?: Partial<Plan>): Settings;
 
   /**
-   * Returns the settings that only this script has. PROFILE names their defaults (`full` or `smoke`); `soak run`, or under `k6 run` the
-   * environment, changes each of them. A number in seconds may be a duration, such as `90s`.
+   * Returns the settings that only this script has. PROFILE names their defaults (`full` or `smoke`); `soak run`, or
+   * under `k6 run` the environment, changes each of them. A number in seconds may be a duration, such as `90s`.
    *
-   * @throws with one sentence if a setting is not of the type of its default, or below 0.
+   * @throws if a setting does not have the type of its default, or is negative.
    */
   export function profile<Values extends Record<string, number | number[] | string>>(profiles: { smoke: Values; full: Values }): {
     name: string;
     values: Values;
     /** The values as text, for {@link suite}. */
     parameters: Record<string, string>;
-    /** How many runners share the load. */
+    /** Number of runners that share the load. */
     runners: number;
   };
 
@@ -148,32 +151,32 @@ declare module 'k6/x/soak' {
   /**
    * Returns the URL in a setting, such as BACKEND_URL, in its normal form.
    *
-   * @throws with one sentence if it is missing or not the URL of a service.
+   * @throws if it is missing or not the URL of a service.
    */
   export function url(name: string): string;
 
   /** A description of a service, checked and compiled. */
   export interface Service {
     readonly name: string;
-    /** There is a number in each message. */
+    /** Whether each message has a number. */
     readonly numbered: boolean;
-    /** All clients receive the same messages, and are compared with each other. */
+    /** Whether all clients receive the same messages and are compared with each other. */
     readonly shared: boolean;
-    /** The description says how a message is published. */
+    /** Whether the description defines how a message is published. */
     readonly published: boolean;
-    /** What it publishes has room for `{padding}`, which makes messages as large as a run wants them. */
+    /** Whether published messages contain `{padding}`, by which a run sets their size. */
     readonly padded: boolean;
-    /** Seconds between two messages by the clock, 0 where none is due by it. */
+    /** Seconds between two messages, 0 if messages are not sent at an interval. */
     readonly every: number;
-    /** Seconds between two heartbeats, 0 where the description names none. */
+    /** Seconds between two heartbeats, 0 if the description has none. */
     readonly heartbeatEvery: number;
     readonly endBy: 'client' | 'request' | 'server' | 'event';
-    /** Seconds for which a stream lives at least, 0 where `endBy` is not `server`. */
+    /** Minimum lifetime of a stream in seconds, 0 unless `endBy` is `server`. */
     readonly lifetime: number;
   }
 
   /**
-   * Checks and compiles the description of a service; docs/services.md has its fields. Belongs into the init context.
+   * Checks and compiles the description of a service. docs/services.md has its fields. Call it in the init context.
    *
    * @example
    * import { service } from 'k6/x/soak';
@@ -181,57 +184,57 @@ declare module 'k6/x/soak' {
    *
    * const compiled = service(nchan);
    *
-   * @throws with a sentence for each mistake in the description, or outside of the init context.
+   * @throws for an invalid description, with all mistakes, and outside the init context.
    */
   export function service(description: import('./service').ServiceDescription): Service;
 
-  /** A part of a suite with a load of its own. Numbers that do not apply are left out. */
+  /** A part of a suite with its own load. Properties that do not apply are left out. */
   export interface Stage {
-    /** Of its k6 scenario: letters, digits, `_`, `-`. */
+    /** Name of its k6 scenario: letters, digits, `_`, `-`. */
     name: string;
-    /** For people, such as `200 requests/s`. */
+    /** Title in reports, such as `200 requests/s`. */
     title: string;
-    /** What the suite uses it for, such as `load`, `warmup`, `health`. */
+    /** Purpose in the suite, such as `load`, `warmup`, `health`. */
     kind: string;
-    /** Which of several targets it goes to. */
+    /** One of several targets. */
     target?: string;
     /** Seconds after the start of the run. */
     start: number;
-    /** Planned length in seconds, or the most that it may take. */
+    /** Planned or maximum length in seconds. */
     seconds: number;
-    /** Requests per second, over all runners. */
+    /** Requests per second of all runners. */
     rate?: number;
-    /** Requests at a time, over all runners. */
+    /** Concurrent requests of all runners. */
     concurrency?: number;
-    /** Requests in all. */
+    /** Total number of requests. */
     requests?: number;
-    /** Connections that an open model may have, over all runners; of others it is `concurrency`. */
+    /** Maximum connections of all runners in an open model; `concurrency` in other models. */
     connections?: number;
-    /** Seconds for which a request that is due waits for a connection before it is never made. 0: it does not wait. */
+    /** Seconds that a due request waits for a connection before it is dropped. 0: it does not wait. */
     patience?: number;
   }
 
-  /** What a script of another kind than the soak does; docs/architecture.md says how a suite is made. */
+  /** The declaration of a suite other than the soak; see docs/architecture.md. */
   export interface Suite {
     name: string;
     profile: string;
-    /** Tags by which every metric is kept apart. Their combinations are to be few, at most 5000. */
+    /** Tags by which every metric is split. At most 5000 combinations are allowed. */
     splitBy: string[];
-    /** Settings as the script understood them. */
+    /** Settings with their parsed values. */
     parameters: Record<string, string>;
     stages: Stage[];
   }
 
   /**
-   * Declares the suite. Belongs into the init context; every virtual user declares the same one.
+   * Declares the suite. Call it in the init context. Every virtual user must declare the same suite.
    *
-   * @throws with one sentence if it differs from an earlier one, or outside of the init context.
+   * @throws if it differs from an earlier one, and outside the init context.
    */
   export function suite(suite: Suite): void;
 
   /**
-   * An action on streams of one call of {@link hold} at a time. Its samples have the name of the phase as the tag `scenario`.
-   * The streams have connections of their own, and their lateness is not attributed to the service.
+   * An action on streams of one call of {@link hold} at a time. Its samples have the name of the phase as the tag
+   * `scenario`. The streams do not share connections, and their lateness is not attributed to the service.
    *
    * | action | effect on each open stream | metrics |
    * |---|---|---|
@@ -247,12 +250,12 @@ declare module 'k6/x/soak' {
     action: 'vanish' | 'drop' | 'dropAtOnce' | 'slow';
     /** Numbers of the streams; left out: all of the call. */
     streams?: number[];
-    /** Milliseconds for which streams are slow, and after that those in which they are read again before the phase ends. */
+    /** Milliseconds for which streams are slow (`for`), and then are read fast again before the phase ends (`after`). */
     for?: number;
     after?: number;
-    /** What a slow stream reads; 0: nothing. */
+    /** Read rate of a slow stream; 0: nothing is read. */
     bytesPerSecond?: number;
-    /** Size of a message in KB (0: the mean on the other streams), and how far a slow stream has to fall behind to count as filled. */
+    /** Size of a message in KB (0: the mean on the other streams), and the backlog in KB at which a slow stream counts as filled. */
     messageKB?: number;
     fillKB?: number;
     /** Broadcasts of the call while streams are slow; without them the run publishes the messages. */
@@ -260,87 +263,90 @@ declare module 'k6/x/soak' {
   }
 
   /**
-   * A part of a call of {@link hold} that adds streams. Without broadcasts the step after the first one with a fault is not made, and
-   * its metrics are `capacity_streams` and `capacity_connect`. With broadcasts, each is awaited, and its metrics are `fanout_*`.
+   * A part of a call of {@link hold} that adds streams. Without broadcasts, the steps end after the first one with a
+   * fault, and the metrics are `capacity_streams` and `capacity_connect`. With broadcasts, the step awaits each, and
+   * the metrics are `fanout_*`.
    */
   export interface Step {
     /** Tag `scenario` of its samples. */
     name: string;
-    /** How many streams are open at its end. */
+    /** Number of open streams at its end. */
     streams: number;
     /** Milliseconds in which its streams open, evenly. */
     ramp?: number;
-    /** Length in milliseconds, the ramp included; of a step with broadcasts, the time before the first of them. */
+    /** Length in milliseconds, the ramp included. With broadcasts, the time before the first one. */
     for: number;
     broadcasts?: number;
     /** Milliseconds between two broadcasts. */
     every?: number;
   }
 
-  /** A request that has the service send a message to all streams: its body is the message. */
+  /** A request that makes the service send a message to all streams. Its body is the message. */
   export interface Broadcast {
-    /** It is sent by POST; its answer has the number of streams as `delivered`. */
+    /** URL for a POST. The response has the number of streams as `delivered`. */
     url: string;
     headers?: Record<string, string>;
-    /** Name of the event that streams receive, with a comment `sent=UNIX_MICROSECONDS`. */
+    /** Name of the event on the streams, which has a comment `sent=UNIX_MICROSECONDS`. */
     event: string;
     /** Size of the message in KB; left out: short. */
     kb?: number;
-    /** Milliseconds within which it has to be on every stream. */
+    /** Milliseconds within which it must arrive on every stream. */
     within?: number;
   }
 
-  /** What {@link hold} has to know. The configuration of load-tests/lib/config.js has most of it; what else is in there does not matter. */
+  /** Options of {@link hold}. The configuration of load-tests/lib/config.js has most of them; its other properties are ignored. */
   export interface HoldOptions {
-    /** The first stream of the run that is held here, from 0. */
+    /** Number of the first stream, from 0. */
     from?: number;
-    /** The one behind the last. */
+    /** Number after that of the last stream. */
     to?: number;
-    /** Numbers of the streams, in place of `from` and `to`. */
+    /** Numbers of the streams, instead of `from` and `to`. */
     streams?: number[];
     /** Milliseconds over which the streams open, evenly; 0 or left out: as fast as the service accepts them. */
     ramp?: number;
-    /** Milliseconds from now on after which the ends of the streams are asked for; earlier where all have ended. */
+    /** Milliseconds after which the ends of the streams are requested, or earlier if all have ended. */
     openFor?: number;
     /**
-     * In place of `ramp` and `openFor`: for how many milliseconds each stream is open. The streams open one after the other, each when
-     * the one before has ended, the first one after `delay` milliseconds.
+     * Milliseconds for which each stream is open, instead of `ramp` and `openFor`. The streams open one after the
+     * other, each after the end of the previous one, and the first one after `delay` milliseconds.
      */
     lifetimes?: number[];
     delay?: number;
-    /** What happens to the streams while they are open. */
+    /** Actions on the open streams. */
     phases?: Phase[];
-    /** In place of `ramp` and `openFor`: parts that add streams, numbered from 0. */
+    /** Parts that add streams, numbered from 0, instead of `ramp` and `openFor`. */
     steps?: Step[];
-    /** What a phase or a step sends to all streams. */
+    /** Message that a phase or a step sends to all streams. */
     broadcast?: Broadcast;
-    /** No checks are made. */
+    /** Turns the checks off. */
     unchecked?: boolean;
-    /** Milliseconds without one byte after which a stream is over; 0: none are too many. */
+    /** Milliseconds without a byte after which the client closes a stream; 0: no limit. */
     idleTimeout: number;
-    /** Seconds that a stream may take to end after the answer to the request for it; then it is closed here. */
+    /** Seconds within which a stream must end after the request for its end. Then the client closes it. */
     endTimeout: number;
-    /** Streams that are lost come back, and go on where they were. */
+    /** Whether clients reconnect after losing a stream, and resume. */
     reconnect: boolean;
-    /** What compression is asked for: `none`, `gzip` or `browser`, as the option of `EventSource`. */
+    /** Requested compression: `none`, `gzip` or `browser`, as the option of `EventSource`. */
     acceptEncoding?: string;
-    /** Which HTTP streams speak: `auto`, `1.1` or `2`, as the option `http` of `EventSource`. */
+    /** HTTP version: `auto`, `1.1` or `2`, as the option `http` of `EventSource`. */
     httpVersion?: string;
-    /** How many of them may share a connection over HTTP/2; 0: as many as the server allows. */
+    /** Maximum number of streams per HTTP/2 connection; 0: as many as the server allows. */
     streamsPerConnection?: number;
-    /** Whether they follow redirects to another origin, as the option of `EventSource`. */
+    /** Whether to follow redirects to another origin, as the option of `EventSource`. */
     followRedirects?: boolean;
-    /** Of the client ids: stream 7 has the id `PREFIX7`. */
+    /** Prefix of the client ids: stream 7 has the id `PREFIX7`. */
     prefix: string;
   }
 
   /**
-   * Holds the streams of a virtual user, all in Go: connects to each, as many at a time as the server can take, counts what comes
-   * in a ledger, asks for its end when its time is over, 20 at a time and not while a noop is due, and makes its checks: `Get
-   * status was 200`, `Delete status was 200` (where the service takes such a request) and `Received all messages`. Its metrics
-   * are those of an `EventSource` (`sse_*`), and those of `k6/http` for the requests that end streams; what became of
-   * these, and how long they took, is in the shard too, by server. A stream keeps no JS while it
-   * is open; what a description has as a function is called once for each attempt to connect.
+   * Keeps the streams of a virtual user open, in Go. It connects each stream with a limited number of concurrent
+   * dials, and counts its messages in a ledger. After `openFor` it requests the ends, 20 at a time and not while a
+   * noop is due. Then it makes the checks `Get status was 200`, `Delete status was 200` (if the service has such a
+   * request) and `Received all messages`.
+   *
+   * The metrics are those of an `EventSource` (`sse_*`), and those of `k6/http` for the requests that end streams.
+   * The shard has the outcomes and durations of these requests, by server. An open stream uses no JavaScript.
+   * Functions of a description are called once per attempt to connect.
    *
    * @example
    * import exec from 'k6/execution';
@@ -355,79 +361,79 @@ declare module 'k6/x/soak' {
    *   await hold(service, { ...config, from, to: from + config.connectionsPerVU, openFor: 60_000 });
    * }
    *
-   * @param service what {@link service} returned, null in a script that calls it nowhere: the original protocol
-   * @returns a promise that resolves when every stream has ended and was checked
-   * @throws where a stream cannot be asked for, as where `token` of the description throws
+   * @param service the result of {@link service}, or null for noop in a script that does not call it
+   * @returns a promise that resolves when every stream has ended and its checks are made
+   * @throws if the request for a stream cannot be created, for example if `token` of the description throws
    */
   export function hold(service: Service | null, options: HoldOptions): Promise<void>;
 
-  /** What {@link finite} has to know. Numbers are of all runners together. */
+  /** Options of {@link finite}. Numbers are totals of all runners. */
   export interface FiniteOptions {
     /** URL of the service: `{base}` of its description. */
     baseUrl: string;
-    /** `{prompt}` of the requests, in turn, in which `{id}` is the id of the request; empty: a text with that id. */
+    /** Values of `{prompt}`, used in turn. `{id}` in them is replaced by the id of the request. Empty: a default text with that id. */
     prompts?: string[];
-    /** Requests per second (open model); 0: {@link concurrency} says how many responses are open at a time (closed model). */
+    /** Requests per second (open model); 0: closed model with {@link concurrency} open responses. */
     rate: number;
     concurrency: number;
     seconds: number;
-    /** Requests come as a Poisson process of that rate, drawn by the seed, in place of evenly. */
+    /** Whether requests are a Poisson process with that rate and seed, instead of evenly spaced. */
     poisson?: boolean;
     seed?: number;
-    /** Requests of the open model above so many responses in flight are skipped and counted. */
+    /** Maximum responses in flight in the open model. Further requests are skipped and counted. */
     maxInFlight: number;
-    /** Seconds without anything but heartbeats after which a response is over: before its first content, after it, and after its terminal event. */
+    /** Seconds with only heartbeats after which the client closes a response: before its first content, after it, and after its terminal event. */
     firstTimeout: number;
     idleTimeout: number;
     linger: number;
-    /** Seconds that responses which are open at the end get. */
+    /** Seconds after the end for responses that are still open. */
     drain: number;
-    /** Limits of a good response in milliseconds: to the first content, between two chunks; and in all, in seconds. 0: any. */
+    /** Limits of a response: milliseconds to the first content, milliseconds between two chunks, and total seconds. 0: no limit. */
     maxFirst?: number;
     maxGap?: number;
     maxTotal?: number;
-    /** Share of the requests, 0 to 1, whose client leaves after so many chunks. */
+    /** Share of the responses, 0 to 1, that their clients abandon after `abandonAfter` chunks. */
     abandon?: number;
     abandonAfter?: number;
-    /** How these clients leave: they close the connection (fin, the default), reset it, or vanish, and acknowledge nothing any more. */
+    /** How clients abandon a response: close the connection (fin, the default), reset it, or vanish without further acknowledgements. */
     abandonBy?: 'fin' | 'reset' | 'vanish';
     acceptEncoding?: string;
     httpVersion?: string;
   }
 
   /**
-   * Makes requests whose responses end by themselves (`end.by: 'event'`), all in Go, and accounts for each response to its terminal
-   * event. The account is in the shard of `--out soak=…`.
+   * Makes requests whose responses end by themselves (`end.by: 'event'`), in Go, and checks each response up to its
+   * terminal event. The results are in the shard of `--out soak=…`.
    *
    * @returns a promise that resolves when every response has ended
    */
   export function finite(service: Service, options: FiniteOptions): Promise<void>;
 
-  /** The state of a connection. `completed` is the only good end. */
+  /** The state of a connection. Only `completed` is a successful end. */
   export type State =
     | 'planned'
     | 'connecting'
     | 'open'
     /** A stream was lost, a reconnect follows. */
     | 'waiting'
-    /** The server ended the stream because it was asked to. */
+    /** The server ended the stream on request. */
     | 'completed'
-    /** The stream ended before anyone asked for it. */
+    /** The stream ended before the request for its end. */
     | 'dropped'
     /** No stream was ever opened. */
     | 'refused'
-    /** The client gave up: interrupted, or no end after the request for it. */
+    /** The client closed the stream: the run was interrupted, or the stream did not end after the request for its end. */
     | 'unfinished';
 
   /**
-   * The ledger of one client over all its streams. All properties are read-only and show
-   * the moment. Counts are of noops.
+   * The ledger of one client with all its streams. All properties are read-only and have current values. Counts are
+   * of noops.
    *
-   * A noop with a decimal `id:` (1, 2, 3 … per client) is accounted for by its number; any other
-   * by the clock: every `noopInterval` owes one.
+   * Noops with a decimal `id:` (1, 2, 3 … per client) are counted by their number. Otherwise one noop is expected per
+   * `noopInterval`.
    */
   export class Ledger {
-    /** @throws outside of a virtual user's code, without an id, or before {@link plan}. */
+    /** @throws in the init context, without an id, or before {@link plan}. */
     constructor(id: string);
     readonly id: string;
     readonly state: State;
@@ -435,13 +441,13 @@ declare module 'k6/x/soak' {
     readonly expected: number;
     /** Distinct noops whose data was exactly `0`. */
     readonly received: number;
-    /** Owed by number or clock, and not come. The last ones are known when the stream has ended. */
+    /** Expected by number or interval, but not received. The last ones are known only after the end of the stream. */
     readonly missed: number;
     readonly duplicated: number;
     readonly reordered: number;
-    /** Came, but their data was not exactly `0`. */
+    /** Received with other data than `0`. */
     readonly corrupted: number;
-    /** Came more than `lateMs` after their interval. */
+    /** Received more than `lateMs` after their interval. */
     readonly late: number;
     /** All counts in one line, for a log. */
     toString(): string;
