@@ -35,26 +35,24 @@ type knownFault struct {
 	name, fault string
 	want        faultCounts
 	reason      string
-	args        []string
 }
 
 var (
 	knownFaults = []knownFault{
-		{"drop", "drop:id=ID,noop=3", faultCounts{missed: 1}, `ID missed noop 3: the number was skipped, noticed at \d\d:\d\d:\d\d`, nil},
-		{"drop first", "drop:id=ID,noop=1", faultCounts{missed: 1}, `ID missed noop 1: the number was skipped`, nil},
-		{"duplicate", "duplicate:id=ID,noop=3", faultCounts{duplicated: 1}, `ID received noop 3 twice, again at \d\d:\d\d:\d\d`, nil},
-		{"reorder", "reorder:id=ID,noop=3", faultCounts{reordered: 1}, `ID received noop 3 out of order, at \d\d:\d\d:\d\d`, nil},
-		{"corrupt", "corrupt:id=ID,noop=3", faultCounts{corrupted: 1}, `ID received noop 3 corrupted at \d\d:\d\d:\d\d\S* UTC: "x" instead of "0"`, nil},
-		{"truncate", "truncate:id=ID,noop=3", faultCounts{missed: 1, dropped: 1}, `ID was closed by the server in the middle of a response after 2 noops, at \d\d:\d\d:\d\d\S* UTC`, nil},
-		{"stall", "stall:id=ID,noop=3", faultCounts{missed: 2, dropped: 1}, `ID went silent after 2 noops; closed by soak after \S+ s without data, at \d\d:\d\d:\d\d\S* UTC`, nil},
-		{"reset", "reset:id=ID,noop=3", faultCounts{dropped: 1}, `ID was disconnected \(reset\) after 2 noops, at \d\d:\d\d:\d\d\S* UTC`, []string{"--no-nginx"}},
-		{"refuse", "refuse:id=ID", faultCounts{refused: 1}, `ID was refused at \d\d:\d\d:\d\d\S* UTC \(status 503: refused by an injected fault; connect again\)`, nil},
-		{"wrong type", "wrong-type:id=ID", faultCounts{refused: 1}, `ID was refused at \d\d:\d\d:\d\d\S* UTC \(content_type: the response is "text/html; charset=utf-8", not text/event-stream\)`, nil},
-		{"slow headers", "slow-headers=14s:id=ID", faultCounts{refused: 1}, `ID was refused at \d\d:\d\d:\d\d\S* UTC \(connect_timeout: no complete response header\b.*\)`, []string{"--seconds", "20"}},
+		{"drop", "drop:id=ID,noop=3", faultCounts{missed: 1}, `ID missed noop 3: the number was skipped, noticed at \d\d:\d\d:\d\d`},
+		{"drop first", "drop:id=ID,noop=1", faultCounts{missed: 1}, `ID missed noop 1: the number was skipped`},
+		{"duplicate", "duplicate:id=ID,noop=3", faultCounts{duplicated: 1}, `ID received noop 3 twice, again at \d\d:\d\d:\d\d`},
+		{"reorder", "reorder:id=ID,noop=3", faultCounts{reordered: 1}, `ID received noop 3 out of order, at \d\d:\d\d:\d\d`},
+		{"corrupt", "corrupt:id=ID,noop=3", faultCounts{corrupted: 1}, `ID received noop 3 corrupted at \d\d:\d\d:\d\d\S* UTC: "x" instead of "0"`},
+		{"truncate", "truncate:id=ID,noop=3", faultCounts{missed: 1, dropped: 1}, `ID was closed by the server in the middle of a response after 2 noops, at \d\d:\d\d:\d\d\S* UTC`},
+		{"stall", "stall:id=ID,noop=3", faultCounts{missed: 2, dropped: 1}, `ID went silent after 2 noops; closed by soak after \S+ s without data, at \d\d:\d\d:\d\d\S* UTC`},
+		{"reset", "reset:id=ID,noop=3", faultCounts{dropped: 1}, `ID was disconnected \(reset\) after 2 noops, at \d\d:\d\d:\d\d\S* UTC`},
+		{"refuse", "refuse:id=ID", faultCounts{refused: 1}, `ID was refused at \d\d:\d\d:\d\d\S* UTC \(status 503: refused by an injected fault; connect again\)`},
+		{"wrong type", "wrong-type:id=ID", faultCounts{refused: 1}, `ID was refused at \d\d:\d\d:\d\d\S* UTC \(content_type: the response is "text/html; charset=utf-8", not text/event-stream\)`},
+		{"slow headers", "slow-headers=14s:id=ID", faultCounts{refused: 1}, `ID was refused at \d\d:\d\d:\d\d\S* UTC \(connect_timeout: no complete response header\b.*\)`},
 	}
 	// delayFault needs a longer interval than the others: a stream that is silent for 2.5 intervals is closed.
-	delayFault = knownFault{"delay", "delay=1500ms:id=ID,noop=3", faultCounts{late: 1}, `ID received noop 3 late by 1\.[45]\d* s, at \d\d:\d\d:\d\d`,
-		[]string{"--max-late", "0", "--noop-interval", "2", "--seconds", "15"}}
+	delayFault = knownFault{"delay", "delay=1500ms:id=ID,noop=3", faultCounts{late: 1}, `ID received noop 3 late by 1\.[45]\d* s, at \d\d:\d\d:\d\d`}
 )
 
 // allFindings returns the text of each finding: reasons group equal ones.
@@ -66,66 +64,76 @@ func allFindings(v *verdict.Verdict) string {
 	return all.String()
 }
 
-// findsFault starts a run with faults, and requires that it fails with these counts and that a text has the reasons.
-func findsFault(t *testing.T, want faultCounts, found []string, in func(*verdict.Verdict) string, env, args []string) *verdict.Verdict {
+// A faultGroup is a set of faults that one soak has, each on its own connection.
+type faultGroup struct {
+	name, interval string
+	faults         []knownFault
+	args           []string
+}
+
+var faultGroups = []faultGroup{
+	{"all but delay", "1", knownFaults, []string{"--seconds", "20"}},
+	{"delay", "2", []knownFault{delayFault}, []string{"--max-late", "0", "--seconds", "15"}},
+}
+
+// idOf returns the client of fault i. Neighbours share a connection of HTTP/2.
+func idOf(i int) string { return fmt.Sprintf("soak-%d", 2*i) }
+
+// expected returns the variables of the backend, and the counts and reasons of the verdict.
+func (g faultGroup) expected() (env []string, want faultCounts, found []string) {
+	var faults []string
+	for i, f := range g.faults {
+		faults, found = append(faults, strings.ReplaceAll(f.fault, "ID", idOf(i))), append(found, strings.ReplaceAll(f.reason, "ID", idOf(i)))
+		want = faultCounts{
+			want.missed + f.want.missed, want.duplicated + f.want.duplicated, want.reordered + f.want.reordered, want.corrupted + f.want.corrupted,
+			want.late + f.want.late, want.dropped + f.want.dropped, want.refused + f.want.refused,
+		}
+	}
+	return []string{"BACKEND_FAULT=" + strings.Join(faults, ";"), "NOOP_INTERVAL=" + g.interval, "BACKEND_TOKEN=secret"}, want, found
+}
+
+// soak starts a run on a backend with the faults, and requires that it fails with these counts and reasons.
+func (g faultGroup) soak(t *testing.T, want faultCounts, found []string, url string, env ...string) *verdict.Verdict {
 	t.Helper()
-	r := begin(t, env, append([]string{"--connections", "20", "--seconds", "12", "--noop-interval", "1"}, args...)...)
+	r := begin(t, append(env, "BACKEND_TOKEN=secret"), append([]string{"--prefix", "soak-", "--connections", "24", "--noop-interval", g.interval, "--backend-url", url}, g.args...)...)
 	v := r.verdict()
 	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 	require.Equal(t, want, faultCountsOf(v), allFindings(v)+r.out.String())
 	for _, reason := range found {
-		require.Regexp(t, reason, in(v))
+		require.Regexp(t, reason, allFindings(v))
 	}
 	require.Equal(t, v.Messages.Expected, v.Messages.Received+v.Messages.Missed+v.Messages.Corrupted)
 	return v
 }
 
-// Each known fault alone, on one connection of many, fails the run: the count is exact, and the reasons name fault, client and
-// time.
+// Each known fault, on one connection of many, is counted exactly, and its reason names fault, client and time.
 func TestFaultsAreFoundExactly(t *testing.T) {
 	t.Parallel()
-	for _, c := range append([]knownFault{delayFault}, knownFaults...) {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			const id = "soak-7"
-			findsFault(t, c.want, []string{strings.ReplaceAll(c.reason, "ID", id)}, reasons, []string{"BACKEND_FAULT=" + strings.ReplaceAll(c.fault, "ID", id)}, c.args)
-		})
+	for _, g := range faultGroups {
+		env, want, found := g.expected()
+		v := g.soak(t, want, nil, backend(t, env...))
+		for i, f := range g.faults {
+			t.Run(f.name, func(t *testing.T) { require.Regexp(t, found[i], allFindings(v)) })
+		}
 	}
 }
 
-// Over TLS and over HTTP/2 all faults are found in one run, each on its own connection.
+// The same faults are found over TLS and over HTTP/2.
 func TestFaultsAreFoundExactlyOverOtherTransports(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		name, interval string
-		faults         []knownFault
-		args           []string
-	}{
-		{"all but delay", "1", knownFaults, []string{"--seconds", "20"}},
-		{"delay", "2", []knownFault{delayFault}, delayFault.args},
-	} {
-		var faults, found []string
-		var want faultCounts
-		for i, f := range c.faults {
-			id := fmt.Sprintf("soak-%d", 2*i) // neighbours share a connection of HTTP/2
-			faults, found = append(faults, strings.ReplaceAll(f.fault, "ID", id)), append(found, strings.ReplaceAll(f.reason, "ID", id))
-			want = faultCounts{
-				want.missed + f.want.missed, want.duplicated + f.want.duplicated, want.reordered + f.want.reordered, want.corrupted + f.want.corrupted,
-				want.late + f.want.late, want.dropped + f.want.dropped, want.refused + f.want.refused,
-			}
-		}
-		args := append(slices.Clone(c.args), "--prefix", "soak-", "--runners", "1", "--connections", "24", "--backend-url")
-		env := []string{"BACKEND_FAULT=" + strings.Join(faults, ";"), "NOOP_INTERVAL=" + c.interval, "BACKEND_TOKEN=secret"}
-		t.Run(c.name+" over TLS", func(t *testing.T) {
+	for _, g := range faultGroups {
+		env, want, found := g.expected()
+		g.args = append(slices.Clone(g.args), "--runners", "1")
+		t.Run(g.name+" over TLS", func(t *testing.T) {
 			t.Parallel()
 			url, trust := secureBackend(t, env...)
-			findsFault(t, want, found, allFindings, []string{trust, "BACKEND_TOKEN=secret"}, append(slices.Clone(args), url))
+			g.soak(t, want, found, url, trust)
 		})
-		t.Run(c.name+" over HTTP/2", func(t *testing.T) {
+		t.Run(g.name+" over HTTP/2", func(t *testing.T) {
 			t.Parallel()
 			text := strings.Join(found, "\n") // nginx sends RST_STREAM when it closes a connection of HTTP/1.1
 			found := strings.Split(strings.ReplaceAll(text, "closed by the server in the middle of a response", `disconnected \(reset\)`), "\n")
-			v := findsFault(t, want, found, allFindings, []string{"K6_INSECURE_SKIP_TLS_VERIFY=true", "BACKEND_TOKEN=secret"}, append(slices.Clone(args), http2Front(t, backend(t, env...))))
+			v := g.soak(t, want, found, http2Front(t, backend(t, env...)), "K6_INSECURE_SKIP_TLS_VERIFY=true")
 			require.Positive(t, v.Shared.Connections)
 		})
 	}
