@@ -37,37 +37,37 @@ func parseTime(text []byte) (int64, bool) {
 	if len(text) > 10 && text[4] == '-' && text[7] == '-' {
 		return parseDate(string(text))
 	}
-	n, whole := parseDigits(text)
-	var d *big.Rat
-	if !whole {
-		ok := false
-		if d, ok = parseDecimal(text); !ok || d.Sign() < 0 {
-			return 0, false
-		}
-		floor := new(big.Int).Quo(d.Num(), d.Denom())
-		if !floor.IsInt64() {
-			return 0, false
-		}
-		n = floor.Int64()
+	if n, ok := parseDigits(text); ok { // without an allocation, for most services send this
+		micros, units := timeUnit(n)
+		return n * micros / units, micros > 0
 	}
-	perMicro := big.NewRat(1, 1)
+	d, ok := parseDecimal(text)
+	if !ok || d.Sign() < 0 {
+		return 0, false
+	}
+	floor := new(big.Int).Quo(d.Num(), d.Denom())
+	if !floor.IsInt64() {
+		return 0, false
+	}
+	micros, units := timeUnit(floor.Int64())
+	d.Mul(d, big.NewRat(micros, units))
+	return new(big.Int).Quo(d.Num(), d.Denom()).Int64(), micros > 0
+}
+
+// timeUnit returns how many microseconds correspond to how many units of a time since 1970. It returns 0 microseconds for a
+// number that is too small for a time.
+func timeUnit(n int64) (micros, units int64) {
 	switch {
 	case n < 1e8:
-		return 0, false
+		return 0, 1
 	case n < 1e11:
-		perMicro.SetInt64(1e6)
+		return 1e6, 1
 	case n < 1e14:
-		perMicro.SetInt64(1e3)
-	case n < 1e17 && whole:
-		return n, true
-	case n >= 1e17:
-		perMicro.SetFrac64(1, 1e3)
+		return 1e3, 1
+	case n < 1e17:
+		return 1, 1
 	}
-	if whole {
-		d = new(big.Rat).SetInt64(n)
-	}
-	d.Mul(d, perMicro)
-	return new(big.Int).Quo(d.Num(), d.Denom()).Int64(), true
+	return 1, 1e3
 }
 
 // parseDate parses 2006-01-02T15:04:05.999Z, with an offset instead of Z and a space instead of T.

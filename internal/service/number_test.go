@@ -38,6 +38,8 @@ func TestTimes(t *testing.T) {
 		_, ok := parseTime([]byte(text))
 		require.False(t, ok, text)
 	}
+	micros := []byte("1732259200123456")
+	require.Zero(t, testing.AllocsPerRun(100, func() { parseTime(micros) }), "one allocation per message is garbage in every runner")
 }
 
 func FuzzNumber(f *testing.F) {
