@@ -152,7 +152,7 @@ func TestSimulatedFeeds(t *testing.T) {
 	}
 	require.Equal(t, [feedResults]int{253, 0, 0, 0, 0}, *r.counts["content: unique"])
 	require.Equal(t, [feedResults]int{128, 70, 0, 0, 0}, *r.counts["clean"])
-	require.Equal(t, [feedResults]int{949, 465, 68, 3, 0}, *r.counts["all"])
+	require.Equal(t, [feedResults]int{961, 457, 64, 3, 0}, *r.counts["all"])
 	require.Equal(t, []string{
 		"changed, steady, 5 values, a single client, seed 1",
 		"duplicated, several reconnect, constant, a single client, seed 1",

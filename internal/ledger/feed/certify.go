@@ -120,7 +120,7 @@ func (c *correction) isFaulty(of chain, recorded []ledger.Range) bool {
 	if len(recorded) == 0 {
 		return false
 	}
-	p, ok := c.agreed(c.log, c.source, of, recorded[0][0], recorded[len(recorded)-1][1])
+	p, ok := c.agreed(c.log, c.source, of)
 	return ok && (c.hasFault(p.time) || c.misses(p)) && c.contradicts(of, p)
 }
 

@@ -91,36 +91,21 @@ type part struct {
 	time       period // in which they were sent, by the clock of the chain that is compared
 }
 
-// agreed returns the part of a chain's time that is certain.
-func (f *Feed) agreed(log int, r *ledger.Record, c chain, low, high uint64) (of part, ok bool) {
+// agreed returns the longest part of a chain's time that is certain.
+func (f *Feed) agreed(log int, r *ledger.Record, c chain) (of part, ok bool) {
 	s, shift := &f.series, f.offset(log, 0)
-	from, to := r.Spans[c.from].From+f.Joining+shift, endOf(r, c)+shift
-	edge := min(f.Joining/2, max(to-from, 0)/4)
-	inner := period{from + edge, to - edge}
-	open := s.longestOpen(inner)
-	covered := open.from <= inner.from && inner.to <= open.to
-	if isOnly := c.from == 0 && c.to == len(r.Spans)-1; low == 0 || open.from >= open.to || !covered && !isOnly {
-		return part{}, false // the places of chains of one client depend on each other
-	}
-	first, end := s.numbered(low, high)
-	start, stop := s.between(max(inner.from, open.from), min(inner.to, open.to))
-	if first, end = max(first, start), min(end, stop); first >= end {
-		return part{}, false
-	}
-	if uint64(end-first) != s.numbers[end-1]-s.numbers[first]+1 { // #nosec G115 -- positive
-		return part{}, false // some may be copies
-	}
-	for i := first; i < end-1; i++ {
-		if !s.isCertain(i) {
-			return part{}, false
+	at := period{r.Spans[c.from].From + f.Joining + shift, endOf(r, c) + shift}
+	open := s.longestOpen(at)
+	first, end := s.between(max(at.from, open.from), min(at.to, open.to))
+	for start := first; start < end; {
+		stop := start + 1
+		for stop < end && s.isCertain(stop-1) && s.numbers[stop] == s.numbers[stop-1]+1 { // otherwise some may be copies
+			stop++
 		}
+		if stop-start > of.end-of.first {
+			of = part{start, stop, period{s.sent[start] - shift - maxSpread, s.sent[stop-1] - shift + maxSpread}}
+		}
+		start = stop
 	}
-	at := period{max(from, open.from), min(to, open.to)}
-	for first > 0 && s.sent[first-1] >= at.from && s.isCertain(first-1) {
-		first--
-	}
-	for end < len(s.sent) && s.sent[end] <= at.to && s.isCertain(end-1) {
-		end++
-	}
-	return part{first, end, period{at.from - shift, at.to - shift}}, true
+	return of, of.end > of.first
 }
