@@ -9,13 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// onDescriptor calls do with the descriptor of a connection.
 func onDescriptor(t *testing.T, conn *net.TCPConn, do func(fd int) error) {
 	raw, err := conn.SyscallConn()
 	require.NoError(t, err)
 	assert.NoError(t, raw.Control(func(fd uintptr) { assert.NoError(t, do(int(fd))) }))
 }
 
-// A reader of a parked connection notices its close only if a read without data returns.
+// A reader of a half-open connection notices the close only if reads do not block.
 func TestHalfOpenConnectionIsReadWithoutBlocking(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -24,9 +25,9 @@ func TestHalfOpenConnectionIsReadWithoutBlocking(t *testing.T) {
 	conn, err := net.Dial("tcp", listener.Addr().String())
 	require.NoError(t, err)
 	defer conn.Close()
-	left, err := conn.(*net.TCPConn).File()
+	file, err := conn.(*net.TCPConn).File()
 	require.NoError(t, err)
-	vanished.add(left, CutHalf)
+	vanished.add(file, CutHalf)
 	onDescriptor(t, conn.(*net.TCPConn), func(fd int) error {
 		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
 		assert.NotZero(t, flags&unix.O_NONBLOCK)

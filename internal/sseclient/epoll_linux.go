@@ -45,7 +45,7 @@ type polled struct {
 	started  bool       // registered with the poller; guarded by the poller's mu
 	drained  bool       // the last read emptied the socket
 	hasEnded bool       // the peer has ended the connection: a short read does not mean that the socket is empty
-	limited  bool       // it may read only left bytes
+	limited  bool       // it may read only budget bytes
 	inRound  bool       // has a turn in this round
 }
 
@@ -57,7 +57,7 @@ var (
 const (
 	eventsPerWait = 256
 	pollBuffer    = 32 << 10 // shared by all streams
-	// readsPerTurn bounds how long one busy stream keeps the others waiting.
+	// readsPerTurn limits how long a busy stream delays the others.
 	readsPerTurn = 16
 	// incoming are the events of each connection, edge-triggered: a turn reads everything that has arrived, or requests
 	// another turn. With level-triggered events epoll would check each connection twice.
@@ -190,13 +190,13 @@ func (p *poller) run(epoll, wake int) {
 			ready[i] = nil
 			c.turn(&shared)
 		}
-		if p.isClosed() {
+		if p.closeIfUnused() {
 			return
 		}
 	}
 }
 
-// gather returns the connections of events and those that were nudged, each once per round. A stream whose socket is
+// gather returns the connections with events or nudges, each once per round. A stream whose socket is
 // always full would otherwise have two turns per round: one by its event, and one that it requested in the previous
 // round.
 func (p *poller) gather(ready []*polled, events []unix.EpollEvent, wake int) []*polled {
@@ -230,8 +230,8 @@ func (p *poller) gather(ready []*polled, events []unix.EpollEvent, wake int) []*
 	return ready
 }
 
-// isClosed ends the poller if there are no connections, and reports whether it did.
-func (p *poller) isClosed() bool {
+// closeIfUnused closes the poller if there are no connections, and reports whether it did.
+func (p *poller) closeIfUnused() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.streams > 0 {
@@ -258,7 +258,7 @@ func (p *poller) forget(c *polled) {
 	}
 }
 
-// turn lets the stream read, unless its connection is closed, because a nudge may come after that.
+// turn lets the stream read, unless its connection is closed, because a nudge may follow the close.
 func (c *polled) turn(shared *scratch) {
 	if c.inRound = false; c.fd < 0 {
 		return

@@ -15,9 +15,9 @@ import (
 func TestOnlyCountedConnectionsArePolled(t *testing.T) {
 	t.Parallel()
 	ours, theirs := connPair(t)
-	require.Nil(t, poll(tls.Client(ours, &tls.Config{}), nil), "TLS that the poller cannot get under")
+	require.Nil(t, poll(tls.Client(ours, &tls.Config{}), nil), "TLS without a tlsSocket below it")
 	require.Nil(t, poll(tls.Client(&tlsSocket{Conn: theirs}, &tls.Config{}), nil))
-	require.Nil(t, poll(theirs, nil), "no Conn: its bytes are not counted")
+	require.Nil(t, poll(theirs, nil), "not a Conn, so its bytes are not counted")
 	c := poll(ours, nil)
 	require.NotNil(t, c)
 	_, err := ours.Read(make([]byte, 1))
@@ -33,75 +33,75 @@ func TestOnlyCountedConnectionsArePolled(t *testing.T) {
 	}, patience, time.Millisecond)
 	require.EqualValues(t, 3, *c.received)
 	c.hangUp()
-	require.NoError(t, c.Close(), "a stop that comes late")
+	require.NoError(t, c.Close(), "a stop after the close")
 	c.turn(nil)
 }
 
-// sipper reads so much at a time, as often as it may in a turn.
-type sipper struct {
-	of    *polled
-	sip   []byte
-	ended chan int // the number of bytes
-	seen  int
+// A limitedReader reads into a small or large buffer, as often as a turn allows.
+type limitedReader struct {
+	conn     *polled
+	buf      []byte
+	total    chan int // the number of bytes
+	received int
 }
 
-func (s *sipper) turn([]byte, *eventstream.Block) {
+func (s *limitedReader) turn([]byte, *eventstream.Block) {
 	for {
-		n, err := s.of.Read(s.sip)
-		s.seen += n
+		n, err := s.conn.Read(s.buf)
+		s.received += n
 		switch {
 		case err == errNotReady:
 			return
 		case err != nil:
-			s.of.hangUp()
-			s.ended <- s.seen
+			s.conn.hangUp()
+			s.total <- s.received
 			return
 		}
 	}
 }
 
 // A slowReader blocks the poller in its turn until it closes.
-type slowReader struct {
-	of    *polled
-	begun chan bool
-	over  chan bool
+type blockingReader struct {
+	conn    *polled
+	started chan bool
+	release chan bool
 }
 
-func (h *slowReader) turn([]byte, *eventstream.Block) {
-	h.begun <- true
-	<-h.over
-	h.of.hangUp()
+func (h *blockingReader) turn([]byte, *eventstream.Block) {
+	h.started <- true
+	<-h.release
+	h.conn.hangUp()
 }
 
 // The poller gets one event for more data than one turn reads, and for an end that arrived with them.
 func TestAvailableDataIsReadInOneTurn(t *testing.T) {
 	t.Parallel()
 	const bytes = 3*readsPerTurn + 1
-	for _, sip := range []int{1, 2 * bytes} {
+	for _, size := range []int{1, 2 * bytes} {
 		ours, theirs := connPair(t)
-		s := &sipper{sip: make([]byte, sip), ended: make(chan int, 1)}
-		s.of = poll(ours, s)
-		require.NoError(t, s.of.start())
+		s := &limitedReader{buf: make([]byte, size), total: make(chan int, 1)}
+		s.conn = poll(ours, s)
+		require.NoError(t, s.conn.start())
 		other, _ := connPair(t)
-		busy := &slowReader{begun: make(chan bool), over: make(chan bool)}
-		busy.of = poll(other, busy)
-		require.NoError(t, busy.of.start())
-		<-busy.begun // and the other one has had its first turn
+		busy := &blockingReader{started: make(chan bool), release: make(chan bool)}
+		busy.conn = poll(other, busy)
+		require.NoError(t, busy.conn.start())
+		<-busy.started // and the first turn of the other one is over
 		_, err := theirs.Write(make([]byte, bytes))
 		require.NoError(t, err)
 		require.NoError(t, theirs.Close())
-		close(busy.over)
+		close(busy.release)
 		select {
-		case n := <-s.ended:
+		case n := <-s.total:
 			require.Equal(t, bytes, n)
 		case <-time.After(patience):
-			require.Fail(t, "nobody reads on", "%d of %d bytes", s.seen, bytes)
+			require.Fail(t, "the data is not read", "%d of %d bytes", s.received, bytes)
 		}
 	}
 }
 
-// A stream that is always full is called by the event and by itself. If each were a turn, both would ask for one
-// more: they would grow without end, and all other streams fall late.
+// A stream whose socket is always full gets a turn by its event and by its own request. If both were separate turns,
+// each would request another one. Their number would grow without limit, and delay all other streams.
 func TestConnectionHasOneTurnPerRound(t *testing.T) {
 	t.Parallel()
 	const wake = -1

@@ -83,9 +83,9 @@ type h2Conn struct {
 }
 
 // newH2Conn returns an HTTP/2 connection on a new connection. The caller calls sendPreface and start.
-func newH2Conn(a *Response, pool *h2Pool, per int) *h2Conn {
+func newH2Conn(a *Response, pool *h2Pool, maxStreams int) *h2Conn {
 	c := &h2Conn{
-		net: a.conn, remote: a.Remote, route: a.proxy, pool: pool, maxStreams: per, singleStream: per == 1,
+		net: a.conn, remote: a.Remote, route: a.proxy, pool: pool, maxStreams: maxStreams, singleStream: maxStreams == 1,
 		ready:  make(chan struct{}),
 		nextID: h2FirstStream, maxConcurrent: h2Unlimited, maxFrame: h2MaxFrame, initialWindow: h2Window, window: h2Window, lastID: h2Unlimited,
 	}
@@ -158,8 +158,8 @@ func (c *h2Conn) readFrames(buf []byte, b *eventstream.Block) error {
 	for {
 		n, err := c.receive(buf[:half])
 		if n > 0 {
-			if broken := c.cursor.read(c, buf[:n], buf[half:], b); broken != nil {
-				return broken
+			if frameErr := c.cursor.read(c, buf[:n], buf[half:], b); frameErr != nil {
+				return frameErr
 			}
 			c.mu.Lock()
 			c.isSuspect = false
@@ -194,10 +194,10 @@ func (c *h2Conn) receive(p []byte) (int, error) {
 func (c *h2Conn) turnNudges(buf []byte, b *eventstream.Block) bool {
 	c.mu.Lock()
 	for len(c.nudges) > 0 {
-		nudged := c.nudges
+		requested := c.nudges
 		c.nudges = nil
 		c.mu.Unlock()
-		for _, st := range nudged {
+		for _, st := range requested {
 			st.turn(buf[len(buf)/2:], b)
 		}
 		c.mu.Lock()
@@ -207,7 +207,7 @@ func (c *h2Conn) turnNudges(buf []byte, b *eventstream.Block) bool {
 	if c.isRetired {
 		err = errRetired
 	}
-	failed, singleStreamOf := c.endErr != nil, c.only()
+	failed, stream := c.endErr != nil, c.onlyStream()
 	c.mu.Unlock()
 	switch {
 	case failed:
@@ -218,11 +218,11 @@ func (c *h2Conn) turnNudges(buf []byte, b *eventstream.Block) bool {
 		c.failWrite(err, buf, b)
 		return false
 	}
-	if failed || singleStreamOf == nil || !singleStreamOf.isPaused() {
+	if failed || stream == nil || !stream.isPaused() {
 		return !failed
 	}
-	singleStreamOf.turn(buf[len(buf)/2:], b) // the pause may be over
-	return !singleStreamOf.isPaused() && !c.isClosed()
+	stream.turn(buf[len(buf)/2:], b) // the pause may be over
+	return !stream.isPaused() && !c.isClosed()
 }
 
 // failWrite reads what the server sent before a failed write, and then ends the connection.
@@ -237,7 +237,7 @@ func (c *h2Conn) failWrite(err error, buf []byte, b *eventstream.Block) {
 }
 
 // onlyStream returns the stream of a connection for a single stream, nil if there is none. The caller holds mu.
-func (c *h2Conn) only() *h2Stream {
+func (c *h2Conn) onlyStream() *h2Stream {
 	if c.singleStream {
 		for _, st := range c.streams {
 			return st
@@ -305,12 +305,12 @@ var (
 
 // fail ends the connection and all its streams. The reader calls it.
 func (c *h2Conn) fail(err error, buf []byte, b *eventstream.Block) {
-	var wrong *h2Error
+	var violation *h2Error
 	c.mu.Lock()
-	if errors.As(err, &wrong) || err == errRetired {
+	if errors.As(err, &violation) || err == errRetired {
 		code := http2.ErrCodeNo
-		if wrong != nil {
-			code = wrong.code
+		if violation != nil {
+			code = violation.code
 		}
 		_ = c.framer.WriteGoAway(0, code, nil)
 		c.flush()

@@ -74,7 +74,7 @@ func (r *h2Cursor) read(c *h2Conn, p, buf []byte, b *eventstream.Block) error {
 		}
 		n := min(len(p), int(r.remaining))
 		part := p[:n]
-		r.remaining, p = r.remaining-uint32(n), p[n:] // #nosec G115 -- at most r.left
+		r.remaining, p = r.remaining-uint32(n), p[n:] // #nosec G115 -- at most r.remaining
 		if r.Type == http2.FrameData {
 			r.data(c, part, buf, b)
 		} else {

@@ -40,12 +40,12 @@ func (st *h2Stream) start(reader turner) {
 	c := st.conn
 	c.mu.Lock()
 	st.reader = reader
-	dead := c.endErr != nil
-	if !dead {
+	ended := c.endErr != nil
+	if !ended {
 		c.nudge(st)
 	}
 	c.mu.Unlock()
-	if dead { // the connection has no reader
+	if ended { // the connection has no reader
 		st.turn(make([]byte, 4<<10), new(eventstream.Block))
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var errWait = errors.New("nothing has come")
+var errWait = errors.New("no more bytes")
 
-// A pieces is a reader that returns a text in pieces of n bytes, and then nothing more.
+// A pieces reader returns a text in pieces of n bytes, and then errWait.
 type pieces struct {
 	text string
 	n    int
@@ -25,15 +25,15 @@ func (r *pieces) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// What a parser told of stays as it is until its next call, whatever other parsers read with the same buffers, and
-// a parser that waits keeps none of them.
-func TestLargeEventsDoNotMix(t *testing.T) {
-	of := func(i int, size int) string { return strings.Repeat(string(rune('a'+i)), size) }
+// A returned block does not change before the next call of its parser, even if other parsers use the same buffers. A
+// waiting parser has no buffers.
+func TestParsersDoNotMixSharedBuffers(t *testing.T) {
+	textOf := func(i int, size int) string { return strings.Repeat(string(rune('a'+i)), size) }
 	for _, size := range []int{33 << 10, 64 << 10, 100 << 10} {
 		var parsers [8]Parser
 		var blocks [8]Block
 		for i := range parsers {
-			text := of(i, size)
+			text := textOf(i, size)
 			parsers[i].Reset(&pieces{text: "data: x\n\n: " + text + "\ndata: " + text + "\n\ndata: " + text, n: 5000}, DefaultLimit)
 		}
 		for step, want := range []Part{WholeBlock, CommentLine, WholeBlock} {
@@ -43,21 +43,21 @@ func TestLargeEventsDoNotMix(t *testing.T) {
 				require.Equal(t, want, part)
 			}
 			for i, b := range blocks {
-				require.True(t, step == 0 || string(b.Comment) == of(i, size))
-				require.True(t, step != 2 || string(b.Data) == of(i, size))
+				require.True(t, step == 0 || string(b.Comment) == textOf(i, size))
+				require.True(t, step != 2 || string(b.Data) == textOf(i, size))
 			}
 		}
 		for i := range parsers {
 			_, err := parsers[i].NextPart(&blocks[i])
 			require.ErrorIs(t, err, errWait)
 			require.Zero(t, cap(parsers[i].data)+cap(parsers[i].comment))
-			parsers[i].r = strings.NewReader("\n\n: " + of(i, 10))
+			parsers[i].r = strings.NewReader("\n\n: " + textOf(i, 10))
 		}
 		for i := range parsers {
 			part, err := parsers[i].NextPart(&blocks[i])
 			require.NoError(t, err)
 			require.Equal(t, WholeBlock, part)
-			require.Equal(t, of(i, size), string(blocks[i].Data))
+			require.Equal(t, textOf(i, size), string(blocks[i].Data))
 			_, err = parsers[i].NextPart(&blocks[i])
 			require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 			require.Less(t, cap(parsers[i].line)+cap(parsers[i].data)+cap(parsers[i].comment), largeBuffer)
