@@ -14,8 +14,8 @@ import (
 // connect makes one attempt: dial, handshake, request, response header. Then it passes the stream to the poller or to
 // a new goroutine. It runs in its own goroutine, whose stack grows by TLS and the headers.
 func (s *Stream) connect() {
-	if at, ok := s.await(); ok {
-		s.attempt(at)
+	if a, ok := s.await(); ok {
+		s.attempt(a)
 	}
 }
 
@@ -28,29 +28,29 @@ type attempt struct {
 }
 
 // await waits until the next attempt may dial. It ends the stream if the stream is stopped meanwhile.
-func (s *Stream) await() (at attempt, ok bool) {
-	at.ctx, at.end = s.begin()
-	at.request = s.on.Request()
+func (s *Stream) await() (a attempt, ok bool) {
+	a.ctx, a.end = s.begin()
+	a.request = s.on.Request()
 	c := s.group.client
-	ok = c.await(at.ctx) // this wait is not part of ConnectTimeout
+	ok = c.await(a.ctx) // this wait is not part of ConnectTimeout
 	if ok && s.needsPermit() {
-		at.permit, ok = takePermit(at.ctx, needsHandshake(at.request.URL, c.Proxies))
+		a.permit, ok = takePermit(a.ctx, needsHandshake(a.request.URL, c.Proxies))
 	}
 	if !ok {
-		at.end()
+		a.end()
 		s.end()
 	}
-	return at, ok
+	return a, ok
 }
 
 // attempt dials and starts reading if the stream opens.
-func (s *Stream) attempt(at attempt) {
+func (s *Stream) attempt(a attempt) {
 	started := time.Now()
 	s.opened = false
 	s.on.Connecting(started)
-	r, fail := s.dial(at)
-	at.end() // before the permit allows another attempt
-	at.permit.leave()
+	r, fail := s.dial(a)
+	a.end() // before the permit allows another attempt
+	a.permit.leave()
 	if fail != nil {
 		s.closed(r, fail)
 		return
@@ -81,15 +81,15 @@ func (s *Stream) attempt(at attempt) {
 }
 
 // dial makes the request of an attempt.
-func (s *Stream) dial(at attempt) (*Response, *failure) {
-	ctx, cancel := contextWithin(at.ctx, s.opts.ConnectTimeout)
+func (s *Stream) dial(a attempt) (*Response, *failure) {
+	ctx, cancel := contextWithin(a.ctx, s.opts.ConnectTimeout)
 	defer cancel()
-	u, err := ParseURL(at.request.URL) // parsed for each attempt, because a stored URL would use 200 bytes per stream
+	u, err := ParseURL(a.request.URL) // parsed for each attempt, because a stored URL would use 200 bytes per stream
 	if err != nil {
 		return nil, &failure{reason: ReasonError, err: err}
 	}
 	c := s.group.client
-	r := s.opts.request(c, u, &at.request)
+	r := s.opts.request(c, u, &a.request)
 	if s.canCut {
 		r.PerConnection = 1 // a cut connection must not affect other streams
 	}
@@ -98,7 +98,7 @@ func (s *Stream) dial(at attempt) (*Response, *failure) {
 		id = s.on.LastEventID()
 	}
 	s.opts.Resume.apply(r, id)
-	d := exchange{client: c, attach: s.attach, permit: at.permit, lateHeader: s.opts.LateHeader, debug: s.opts.Debug}
+	d := exchange{client: c, attach: s.attach, permit: a.permit, lateHeader: s.opts.LateHeader, debug: s.opts.Debug}
 	return d.open(ctx, r)
 }
 

@@ -48,12 +48,12 @@ func proxyFailure(ctx context.Context, err error) *failure {
 
 // phaseFailure returns a failure between the dial and the end of the response head. fallback is the reason if the
 // error does not determine one.
-func phaseFailure(ctx context.Context, fallback Reason, doing string, err error) *failure {
-	f := &failure{reason: fallback, err: fmt.Errorf("%s: %w", doing, err)}
+func phaseFailure(ctx context.Context, fallback Reason, phase string, err error) *failure {
+	f := &failure{reason: fallback, err: fmt.Errorf("%s: %w", phase, err)}
 	switch {
 	case http1.IsTimeout(ctx, err):
 		f.reason = ReasonConnectTimeout
-		f.err = fmt.Errorf("%w (%s): %w", errConnectTimeout, doing, err)
+		f.err = fmt.Errorf("%w (%s): %w", errConnectTimeout, phase, err)
 	case errors.Is(err, errHeaderTooLong):
 		f.reason = ReasonTooLong
 	case fallback == ReasonTLS:

@@ -67,14 +67,14 @@ func followUpFailure(err error, status int) *failure {
 }
 
 // fail ends the stream for a failure of its second request. It does not wait.
-func (f *FollowUp) fail(why *failure) {
+func (f *FollowUp) fail(reason *failure) {
 	s := f.stream
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.follow != f || f.failure != nil || f.accepted {
 		return // the stream has ended, or has no pending request
 	}
-	f.failure = why
+	f.failure = reason
 	s.attention.Store(true)
 	if s.raw != nil {
 		_ = s.raw.Close()

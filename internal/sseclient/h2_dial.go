@@ -10,8 +10,8 @@ import (
 )
 
 var (
-	errNoH2      = errors.New("the server does not support HTTP/2 over TLS (ALPN h2)")
-	errForwarded = errors.New("HTTP/2 without TLS is not possible through a proxy; add the host to NO_PROXY")
+	errNoH2       = errors.New("the server does not support HTTP/2 over TLS (ALPN h2)")
+	errPlainProxy = errors.New("HTTP/2 without TLS is not possible through a proxy; add the host to NO_PROXY")
 )
 
 // mayShare reports whether a request may use HTTP/2.
@@ -24,7 +24,7 @@ const unprocessedTries = 5
 
 // share is roundTrip for a request that may use HTTP/2, on an existing or a new connection.
 func (d *exchange) share(ctx context.Context, req *request) (*Response, *failure) {
-	reported := false
+	isLogged := false
 	for try := 1; ; try++ {
 		c, a, fail := d.reserveConn(ctx, req)
 		switch {
@@ -38,9 +38,9 @@ func (d *exchange) share(ctx context.Context, req *request) (*Response, *failure
 		d.releasePermit()
 		a = &Response{URL: req.url, Remote: c.remote, TLS: c.tls, proxy: c.route}
 		debug := d.newDebug()
-		if !reported {
+		if !isLogged {
 			debug.request(req)
-			reported = true
+			isLogged = true
 		}
 		err := c.sendRequest(ctx, req, a)
 		if errors.Is(err, errUnprocessed) && try < unprocessedTries {
@@ -97,7 +97,7 @@ func (d *exchange) dialHTTP2(ctx context.Context, req *request) (*h2Conn, *Respo
 	if a.proxy.Forwards() {
 		stop()
 		hangUp(a.conn)
-		return nil, nil, &failure{reason: ReasonProxy, err: fmt.Errorf("%w%s", errForwarded, a.proxy.Through())}
+		return nil, nil, &failure{reason: ReasonProxy, err: fmt.Errorf("%w%s", errPlainProxy, a.proxy.Through())}
 	}
 	if a.TLS != nil && a.TLS.NegotiatedProtocol != alpn2 {
 		switch {

@@ -59,14 +59,14 @@ func Accepts(accept, coding string) bool {
 	wildcard := false
 	for entry := range strings.SplitSeq(accept, ",") {
 		name, parameters, _ := strings.Cut(entry, ";")
-		weight, weighted := strings.CutPrefix(strings.ToLower(strings.ReplaceAll(parameters, " ", "")), "q=")
+		weight, hasWeight := strings.CutPrefix(strings.ToLower(strings.ReplaceAll(parameters, " ", "")), "q=")
 		q, err := strconv.ParseFloat(weight, 64)
-		wanted := !weighted || err == nil && q > 0
+		isAccepted := !hasWeight || err == nil && q > 0
 		switch name = Name(name); name {
 		case coding:
-			return wanted
+			return isAccepted
 		case "*":
-			wildcard = wanted
+			wildcard = isAccepted
 		}
 	}
 	return wildcard
@@ -191,8 +191,8 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// members reads the members of a gzip stream. It returns the data of each at its end. A gzip.Reader of several
-// members would first wait for the head of the next one, which may arrive with the next event only.
+// A members value reads a gzip stream of several members and returns the data of a member as soon as the member ends. The multistream mode
+// of gzip.Reader would first wait for the next member, which may arrive only with the next event.
 type members struct {
 	src    *bufio.Reader
 	member *gzip.Reader

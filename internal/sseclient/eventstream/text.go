@@ -7,7 +7,7 @@ import (
 )
 
 // Text decodes bytes of an event by section 9.2.5 ("UTF-8 decode"). Each maximal subpart of an ill-formed sequence
-// becomes one U+FFFD, as in browsers. Conversions of Go replace each byte of it.
+// becomes one U+FFFD, as in browsers. Go's own conversions would replace each byte of the sequence.
 func Text(b []byte) string {
 	if !utf8.Valid(b) {
 		b, _ = unicode.UTF8.NewDecoder().Bytes(b) // replaces ill-formed sequences and returns no error
