@@ -2,29 +2,29 @@ package ledger
 
 import "time"
 
-// A Noop is one noop as it arrived.
+// A Noop is the arrival of one noop.
 type Noop struct {
 	At      Instant
-	Number  uint64 // of its `id:`; 0: it has no numeric id
+	Number  uint64 // number in the `id:` field; 0: it has no numeric id
 	OtherID bool   // it has an id that is not a number
 	Intact  bool   // its data was exactly `0`
-	Data    string // of a corrupted one, for the finding; may be truncated
+	Data    string // data of a corrupted noop, for the finding; may be truncated
 }
 
 // An Arrival is the result of one noop, for sums over all connections.
 type Arrival struct {
 	Counted bool // a distinct noop: received, or corrupted
-	// Lateness has the lateness of up to two noops, at least 0. There may be two because, without numbers, only the next arrival
-	// shows whether a long gap was lateness or a loss.
+	// Lateness has the lateness of up to two noops. Without numbers, only the next arrival shows whether a long gap was
+	// lateness or a loss, so one arrival may decide two.
 	Lateness [2]time.Duration
 	N        int // number of elements of Lateness that are set
-	Late     int // number of these that are over the limit
+	Late     int // number of these elements that are over the limit
 }
 
-// Noop counts one noop, by the clock and by number.
+// Noop counts one noop, by interval and by number.
 //
-// It is called deep in the stack of each reading goroutine, of which there may be many thousand. Rare cases are in functions that
-// are not inlined, so that the common case fits into the few KB of stack that a goroutine begins with.
+// Each of many thousand reading goroutines calls it deep in its stack. Rare cases are in functions that are not
+// inlined, so that the common case fits into the initial stack of a goroutine.
 func (l *Ledger) Noop(n Noop) Arrival {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -44,7 +44,7 @@ func (l *Ledger) Noop(n Noop) Arrival {
 	byNumber := c.noop(&n)
 	duplicated, _ := c.copies()
 	l.cutMessage(n.At, n.Number, duplicated > before, false)
-	if c.ids.hopeless() {
+	if c.ids.isDisproved() {
 		l.byNumber = nil
 		l.classify(otherIDs)
 	} else {

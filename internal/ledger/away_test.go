@@ -37,8 +37,8 @@ func recordByBoth(t *testing.T, name string, test func(t *testing.T, numbered bo
 	}
 }
 
-// What falls due while a client is disconnected at the end of the run cannot be known: it is no loss, however the stream
-// ended. What fell due while the stream was open is expected.
+// What falls due while a client is disconnected at the end of the run cannot be known: it is no loss, however the
+// stream ended. What fell due while the stream was open is expected.
 func TestNoopsDueInTheLastOutageAreUndetectable(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -139,8 +139,8 @@ func TestStreamOpenedAfterTheRequestIsNotAFault(t *testing.T) {
 	})
 }
 
-// A stream on which nothing has come, and whose first message is not due yet, is expected nothing of. What fell due before
-// its headers can be known only if a message comes behind them; by the clock it is missed.
+// A stream on which nothing has come, and whose first message is not due yet, is expected nothing of. What fell due
+// before its headers can be known only if a message comes behind them; by the clock it is missed.
 func TestNoNoopIsExpectedBeforeTheFirstInterval(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -8,15 +8,15 @@ import (
 // A counter is the common part of the counters of a connection: clockCounter, numberCounter and deliveries.
 type counter struct {
 	stream   *stream
-	Received uint64  // see Counts; most streams count nothing else
-	faults   *faults // nil: none yet
+	Received uint64  // see Counts; the only count of most streams
+	faults   *faults // nil: no fault so far
 	slots    slots
 	pace     pace
-	lastAt   Instant // the last noop of this stream, or its headers: gaps are measured from here
+	lastAt   Instant // arrival of the last noop of this stream, or of its headers; the start of the current gap
 
 	maxGap, maxLateness time.Duration
-	Hidden              uint32 // see Counts; at most a few for each noop that was not on time
-	sawNoop             bool   // on this stream
+	Hidden              uint32 // see Counts; at most a few per noop that was not on time
+	hasNoop             bool   // a noop arrived on this stream
 }
 
 // faults are the faults of the noops of a connection.
@@ -24,7 +24,7 @@ type faults struct {
 	Counts   // without Received and Hidden
 	findings []Finding
 	unlisted int
-	earlier  measured // the pace of an earlier stream
+	earlier  measurement // pace of the earlier stream with the longest measurement
 }
 
 // fault returns the faults, allocating them on first use.
@@ -45,7 +45,8 @@ func (c *counter) Arrived() uint64 {
 	return c.Received + c.faults.Corrupted
 }
 
-// copies returns the number of noops that arrived again: those that the service must not repeat, and those that it may.
+// copies returns the number of noops that arrived more than once: duplicated if the service must not repeat them,
+// repeated if it may.
 func (c *counter) copies() (duplicated, repeated uint64) {
 	if c.faults == nil {
 		return 0, 0
@@ -69,20 +70,20 @@ func (c *counter) fill(r *Record) {
 }
 
 func (c *counter) opened(at Instant) {
-	c.sawNoop, c.lastAt = false, at
+	c.hasNoop, c.lastAt = false, at
 	if span := c.pace.measured(c.interval()); span.n > 0 && (c.faults == nil || span.n > c.faults.earlier.n) {
 		c.fault().earlier = span
 	}
 	c.pace = pace{}
 }
 
-// measures reports whether the gap before this noop counts for the pace. It starts the measurement: at the first noop of the first
-// stream, and on later streams after the noops that are replayed at once.
+// measures reports whether the gap before this noop counts for the pace. It starts the measurement at the first noop of
+// the first stream, and on later streams after the replayed noops.
 func (c *counter) measures(at Instant) bool {
 	if c.pace.started {
 		return true
 	}
-	if c.stream.count == 1 || c.sawNoop && !c.inBurst(at) {
+	if c.stream.count == 1 || c.hasNoop && !c.inBurst(at) {
 		c.pace.start(at)
 	}
 	return false
@@ -91,32 +92,33 @@ func (c *counter) measures(at Instant) bool {
 // checkGap counts the gap as uneven if it differs from a multiple of the interval by more than the assumed jitter.
 func (c *counter) checkGap(gap time.Duration) {
 	interval := c.interval()
-	if (gap - time.Duration(nearest(gap, interval))*interval).Abs() > share(interval, jitter+aboutDue) {
+	if (gap - time.Duration(nearest(gap, interval))*interval).Abs() > share(interval, jitter+duePrecision) {
 		c.fault().Uneven++
 	}
 }
 
-// inBurst reports whether an arrival follows the previous one so closely that it was delayed with it, or is a copy of it.
-func (c *counter) inBurst(at Instant) bool { return c.sawNoop && at-c.lastAt < c.interval()/50 }
+// inBurst reports whether an arrival follows the previous one so closely that both were delayed together, or it is a
+// copy.
+func (c *counter) inBurst(at Instant) bool { return c.hasNoop && at-c.lastAt < c.interval()/50 }
 
-// passed returns the number of slots from the last arrival to this one. Before the first noop of a stream the phase is unknown: up
-// to 1.5 intervals after the headers it is the noop of the first slot.
+// passed returns the number of slots from the last arrival to this one. The first noop of a stream belongs to the first
+// slot if it arrives up to 1.5 intervals after the headers.
 func (c *counter) passed(at Instant) int64 {
 	interval := c.interval()
-	if c.sawNoop {
+	if c.hasNoop {
 		return c.slots.advance(at, interval)
 	}
-	if c.stream.count > 1 && c.slots.anchor > 0 { // not resumed by number: noops are expected for the outage, too
-		c.addEmptySlots(c.stream.openedAt, c.slots.settle()+c.slots.expected(c.stream.openedAt, interval, 0)) // no older noop can still arrive
+	if c.stream.count > 1 && c.slots.anchor > 0 { // not resumed by number, so noops of the outage are expected, and can no longer arrive
+		c.addEmptySlots(c.stream.openedAt, c.slots.settle()+c.slots.expected(c.stream.openedAt, interval, 0))
 	}
 	c.slots.start(at)
 	return c.firstSlots(at)
 }
 
-// firstSlots returns the number of slots that have passed at the first noop of a stream. The first slot is due within an interval.
-// A later number is rounded, since a noop may be a moment early.
+// firstSlots returns the number of slots that have passed at the first noop of a stream: 1 up to 1.5 intervals after
+// the headers, otherwise the nearest number of intervals.
 func (c *counter) firstSlots(at Instant) int64 {
-	if head := at - c.stream.openedAt; head > share(c.interval(), latest) {
+	if head := at - c.stream.openedAt; head > share(c.interval(), maxFirstDue) {
 		return nearest(head, c.interval())
 	}
 	return 1
@@ -152,7 +154,7 @@ func (c *counter) recordGap(at Instant, gap time.Duration) {
 	c.maxGap = max(c.maxGap, gap)
 }
 
-// addEmptySlots counts slots that stayed empty before an instant.
+// addEmptySlots counts slots that were empty before an instant.
 func (c *counter) addEmptySlots(at Instant, count uint64) {
 	if count > 0 {
 		c.addUnsent(c.Arrived(), at, count)
@@ -183,36 +185,37 @@ func (c *counter) addLate(number uint64, at Instant, lateness time.Duration) {
 	c.find(Finding{Kind: KindLate, From: number, At: at, Lateness: lateness})
 }
 
-// delayOf returns the lateness of a noop that arrives before the next slot while earlier slots are in doubt: it was delayed, and
-// fills the first of those.
+// delayOf returns the lateness of a noop that arrives before the next slot while earlier slots are in doubt. It fills
+// the first of these slots.
 func (c *counter) delayOf(at Instant) time.Duration {
 	return at - (c.slots.anchor - time.Duration(c.slots.balance)*c.interval())
 }
 
-// emptySlots returns the number of empty slots of the present stream at an instant, if no message has shown when they are due.
+// emptySlots returns the number of empty slots of the present stream at an instant, if no noop has shown when slots are
+// due.
 func (c *counter) emptySlots(at Instant, tolerance time.Duration) uint64 {
 	age := at - c.stream.openedAt - tolerance
-	if age < share(c.interval(), latest) {
+	if age < share(c.interval(), maxFirstDue) {
 		return 0
 	}
 	return wholeIntervals(age, c.interval())
 }
 
-// endTolerance returns the time before the end of a stream in which the noop of a due slot may still be on its way.
+// endTolerance returns the time before the end of a stream in which the noop of a due slot may still be in transit.
 func (c *counter) endTolerance() time.Duration {
-	return c.slots.tolerance(c.stream.cfg.tolerance(), c.interval()) + share(c.interval(), aboutDue)
+	return c.slots.tolerance(c.stream.cfg.tolerance(), c.interval()) + share(c.interval(), duePrecision)
 }
 
-// tail returns the number of slots that passed empty at the end of a stream.
+// tail returns the number of empty slots at the end of a stream.
 func (c *counter) tail(end Instant) uint64 {
 	interval, tolerance := c.interval(), c.endTolerance()
-	if c.slots.nextDue(end-tolerance, c.lastAt, interval) <= end+share(interval, aboutDue) {
-		c.Hidden++ // its noop may have been on its way
+	if c.slots.nextDue(end-tolerance, c.lastAt, interval) <= end+share(interval, duePrecision) {
+		c.Hidden++ // the noop of the next slot may have been in transit
 	}
 	return c.slots.expected(end, interval, tolerance)
 }
 
-// tailWithoutPhase is like tail, for a stream on which no message has shown when slots are due.
+// tailWithoutPhase is tail for a stream on which no noop has shown when slots are due.
 func (c *counter) tailWithoutPhase(end Instant) uint64 {
 	empty := c.emptySlots(end, c.endTolerance())
 	if empty > 0 || c.stream.count == 1 {
@@ -221,14 +224,14 @@ func (c *counter) tailWithoutPhase(end Instant) uint64 {
 	return empty
 }
 
-// close ends the count of slots. The last stream ended at the instant end, with tail empty slots; the client was disconnected until
-// the instant at, and losses in between are undetectable. It returns how many slots before the last arrival stayed empty. If a
-// client reconnects although the end was requested, close is called again, and counts nothing twice.
+// close ends the count of slots. The last stream ended at the instant end, with tail empty slots. The client was
+// disconnected until the instant at; losses in between are undetectable. It returns the number of empty slots before
+// the last arrival. It may be called again if a client reconnects after the request to end.
 func (c *counter) close(end, at Instant, tail uint64) (unsent uint64) {
 	interval := c.interval()
 	from := end
-	if c.sawNoop { // noops that were about due may have been on their way: see tail
-		from += share(interval, aboutDue)
+	if c.hasNoop { // tail has counted noops that were about to be due
+		from += share(interval, duePrecision)
 	}
 	if at > from {
 		c.Hidden += uint32(wholeIntervals(at-c.slots.anchor, interval) - wholeIntervals(from-c.slots.anchor, interval)) // #nosec G115 -- intervals of one run
@@ -255,7 +258,7 @@ func (c *counter) find(f Finding) {
 	faults.findings, faults.unlisted = listed(faults.findings, faults.unlisted, f)
 }
 
-// withdraw removes the newest finding of that kind and time.
+// withdraw removes the newest finding of a kind and time.
 func (c *counter) withdraw(kind Kind, at Instant) {
 	faults := c.fault()
 	for i, f := range slices.Backward(faults.findings) {
@@ -267,7 +270,7 @@ func (c *counter) withdraw(kind Kind, at Instant) {
 	faults.unlisted--
 }
 
-// findAt is like find, but needs no room for a Finding on the stack of the caller; see Ledger.Noop.
+// findAt is find without a Finding on the stack of the caller; see Ledger.Noop.
 //
 //go:noinline
 func (c *counter) findAt(kind Kind, from uint64, at Instant) {

@@ -2,30 +2,31 @@ package ledger
 
 import "time"
 
-// A clockCounter counts noops by interval: one is expected per interval. It ignores ids, so it works for any service.
+// A clockCounter counts noops by interval: one noop is expected per interval. It ignores ids, so it works for any
+// service.
 type clockCounter struct {
 	counter
 	early       earlyArrival  // the last arrival, if it may have been a duplicate
-	pendingGap  time.Duration // the gap before the last arrival, if its lateness is not decided; otherwise 0
-	pendingSlot int64         // the slots of that gap
-	silent      bool          // an earlier stream ended without a message that was due; nothing has arrived since
+	pendingGap  time.Duration // the gap before the last arrival, if its lateness is undecided; otherwise 0
+	pendingSlot int64         // the number of slots in that gap
+	silent      bool          // an earlier stream ended without a noop that was due, and none has arrived since
 }
 
-// An earlyArrival came well before its slot. Either it is the next noop, and the previous one was late, or it is a copy of the
-// previous one. The next arrival decides.
+// An earlyArrival is an arrival well before the next slot. Either it is the next noop, and the previous one was late,
+// or it is a copy of the previous one. The next arrival decides.
 type earlyArrival struct {
 	previous Instant // the anchor before it
 	time     Instant // 0: none
 	intact   bool
 }
 
-// isCopyBefore reports whether an arrival shows the early one to be a copy: it fills the slot that the early one would have
-// filled.
+// isCopyBefore reports whether an arrival shows that the early one was a copy, because it fills the same slot.
 func (e *earlyArrival) isCopyBefore(at Instant, interval time.Duration) bool {
 	return e.time > 0 && at-e.previous < interval+(e.time-e.previous)/2
 }
 
-// knownPhase is the number of noops after which the phase is known well enough to count an early arrival at the end as a copy.
+// knownPhase is the number of noops from which the phase is precise enough to count an early arrival at the end as a
+// copy.
 const knownPhase = 5
 
 func (c *clockCounter) noop(n *Noop) (a Arrival) {
@@ -34,7 +35,7 @@ func (c *clockCounter) noop(n *Noop) (a Arrival) {
 		c.countAsDuplicate()
 	}
 	c.early = earlyArrival{}
-	gap, before, first := n.At-c.lastAt, c.slots.anchor, !c.sawNoop
+	gap, before, first := n.At-c.lastAt, c.slots.anchor, !c.hasNoop
 	uncertain, burst := c.slots.balance > 0, c.inBurst(n.At)
 	if c.countsForPace(n.At) && c.measures(n.At) {
 		c.checkGap(n.At - c.pace.last)
@@ -54,7 +55,7 @@ func (c *clockCounter) noop(n *Noop) (a Arrival) {
 	switch {
 	case passed > 1:
 		c.pendingGap, c.pendingSlot = gap, passed
-	case passed == 0: // it may be a copy of the previous one, and the noop of the slot lost
+	case passed == 0: // it may be a copy of the previous noop, in place of a lost one
 		c.fault().Filled++
 		c.Hidden++
 		c.addLateness(&a, ordinal, n.At, c.delayOf(n.At))
@@ -68,28 +69,28 @@ func (c *clockCounter) noop(n *Noop) (a Arrival) {
 		c.countFirst(n.At, passed)
 	}
 	c.recordGap(n.At, gap)
-	a.Counted, c.sawNoop = true, true
+	a.Counted, c.hasNoop = true, true
 	c.count(n)
 	return a
 }
 
-// place assigns an arrival to a slot. It returns the number of slots from the last one to that, 0 for a slot that was in doubt. An
-// arrival without a slot is a duplicate.
+// place assigns an arrival to a slot. It returns the number of slots from the last one to this slot; 0 for a slot in
+// doubt. An arrival without a slot is a duplicate.
 func (c *clockCounter) place(at Instant, gap time.Duration) (passed int64, duplicate bool) {
 	interval := c.interval()
 	uncertain, phaseKnown := c.slots.balance > 0, c.slots.phaseKnown
-	lastWasLate := uncertain && !c.slots.isOnSlot(c.lastAt, interval) // its slot is not due yet
+	lastWasLate := uncertain && !c.slots.isOnSlot(c.lastAt, interval) // the slot of the last arrival is not due yet
 	regular := (gap - interval).Abs() < share(interval, earlyShare)
 	if c.slots.longGap && regular {
-		c.Hidden++ // the previous noop was on time: the one before it may have been late, and one between them lost
+		c.Hidden++ // the previous noop was on time, so one before it may have been lost
 	}
-	longGap := c.sawNoop && !phaseKnown && !uncertain && gap > interval+share(interval, jitter)
+	longGap := c.hasNoop && !phaseKnown && !uncertain && gap > interval+share(interval, jitter)
 	passed = c.passed(at)
 	c.slots.longGap = longGap && passed == 1
 	switch {
-	case lastWasLate && !phaseKnown && regular: // the last arrival was on its own slot after all: these two show the phase
+	case lastWasLate && !phaseKnown && regular: // the last arrival was on time after all, and these two show the phase
 		c.slots.anchor, passed = at, 1
-	case lastWasLate && passed > 0: // that slot is filled now
+	case lastWasLate && passed > 0: // this arrival fills the slot of the last one
 		c.slots.balance--
 		passed++
 	}
@@ -105,8 +106,8 @@ func (c *clockCounter) place(at Instant, gap time.Duration) (passed int64, dupli
 	return passed, duplicate
 }
 
-// decideLateness records the lateness of the previous noop: the present one shows whether the slots before that were lost, or late
-// with it.
+// decideLateness records the lateness of the previous noop. The present one shows whether noops before it were lost, or
+// late too.
 func (c *clockCounter) decideLateness(a *Arrival, ordinal uint64, passed int64) {
 	if c.pendingGap <= 0 {
 		return
@@ -119,14 +120,14 @@ func (c *clockCounter) decideLateness(a *Arrival, ordinal uint64, passed int64) 
 	c.pendingGap = 0
 }
 
-// countsForPace reports whether a noop counts for the measured interval. One that follows another soon may be a copy of it, and one
-// after the request for the end may be sent because of that request.
+// countsForPace reports whether a noop counts for the measured interval. A noop that closely follows another may be a
+// copy, and one after the request to end may be a response to that request.
 func (c *clockCounter) countsForPace(at Instant) bool {
-	return c.stream.closeRequestedAt == 0 && (!c.sawNoop || at-c.pace.last >= c.interval()/4)
+	return c.stream.closeRequestedAt == 0 && (!c.hasNoop || at-c.pace.last >= c.interval()/4)
 }
 
-// countFirst counts the undetectable losses at the first noop of a stream. If one more noop would have been due between the headers
-// and this one, it may have been lost. After an outage, the number of noops expected in it is only an estimate.
+// countFirst counts the undetectable losses at the first noop of a stream. A noop that may have been due between the
+// headers and this one may have been lost. After an outage, the number of noops expected in the outage is an estimate.
 func (c *clockCounter) countFirst(at Instant, slotsPassed int64) {
 	c.slots.firstLate = at-c.stream.openedAt > c.interval()*3/2
 	if slotsPassed > 1 || at-c.stream.openedAt >= share(c.interval(), immediateStart) {
@@ -150,18 +151,18 @@ func (c *clockCounter) countAsDuplicate() {
 	c.slots.anchor, c.early = c.early.previous, earlyArrival{}
 }
 
-// phaseUnknown reports whether an arrival before the next slot may be a noop on time: the first noop of the stream may have been
-// late, and then the anchor is late too.
+// phaseUnknown reports whether an arrival before the next slot may be a noop on time, because the anchor may be late:
+// the first noop of the stream may have been late.
 func (c *clockCounter) phaseUnknown(at Instant, gap time.Duration) bool {
 	if c.slots.phaseKnown {
 		return false
 	}
 	behind := gap >= c.interval()/4 || c.slots.firstLate
-	return behind && c.Arrived() <= wholeIntervals(at-c.stream.openedAt+share(at-c.stream.openedAt, aboutDue), c.interval())
+	return behind && c.Arrived() <= wholeIntervals(at-c.stream.openedAt+share(at-c.stream.openedAt, duePrecision), c.interval())
 }
 
-// streamLost records that the stream was lost and the client reconnects. If no noop ever arrived, and none was due yet, none was
-// expected on it.
+// streamLost records that the stream was lost and the client reconnects. No noop was expected on the stream if none was
+// due yet.
 func (c *clockCounter) streamLost(at Instant) {
 	c.anchorAtHeaders()
 	switch {
@@ -184,7 +185,7 @@ func (c *clockCounter) close(end, last Instant) {
 	var tail uint64
 	c.anchorAtHeaders()
 	switch {
-	case c.sawNoop:
+	case c.hasNoop:
 		tail = c.tail(end)
 	case c.stream.count > 1: // slots due before the headers are counted as if a noop had arrived right after them
 		missed := c.slots.expected(min(c.stream.openedAt, end-c.endTolerance()), c.interval(), 0)
@@ -196,6 +197,6 @@ func (c *clockCounter) close(end, last Instant) {
 	}
 	c.addEmptySlots(at, c.counter.close(end, last, tail))
 	if c.Hidden == hidden && (few || late) {
-		c.Hidden++ // two noops show little of the phase; the last one may be late, or the next one
+		c.Hidden++ // too few noops show whether the last one was late
 	}
 }

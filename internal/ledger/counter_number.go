@@ -6,41 +6,40 @@ import (
 	"time"
 )
 
-// A numberCounter counts noops by the numbers that they carry: 1, 2, 3 … per device. A hole is a noop that was sent and lost, a
-// number that repeats is a duplicate, one that fills a hole is reordered. The clock finds slots for which the service made no
-// number.
+// A numberCounter counts noops by their numbers: 1, 2, 3 … per client. A skipped number is a noop that was sent and
+// lost, a repeated number is a duplicate, and a number that fills a hole is reordered. Slots show noops that the
+// service did not send.
 type numberCounter struct {
 	counter
 	ids         ids
 	numberings  uint32
 	numbers     numbers
-	firstNumber uint64  // numbers that the first noop of this numbering allows
-	startedAt   Instant // when it arrived
+	firstNumber uint64  // number of the first noop of this numbering, or of the slots before it if these are more
+	startedAt   Instant // arrival of that noop
 
-	headStart     int64   // numbers before the first noop for which the clock had no slot
-	skipped       uint64  // numbers that a message, not a noop, skipped since the last noop
-	uncertainAt   Instant // when slots last came into doubt
-	uncertainFrom uint64  // the noop after these slots
-	silentSlots   int64   // slots that stayed empty on lost streams since the last noop
+	headStart     int64   // numbers before the first noop of a stream without a slot
+	skipped       uint64  // numbers skipped by numbered messages other than noops since the last noop
+	uncertainAt   Instant // time at which slots were last in doubt
+	uncertainFrom uint64  // ordinal of the noop after these slots
+	silentSlots   int64   // empty slots of lost streams since the last noop
 }
 
-// maxJump is the largest step between two numbers. A number beyond it is not part of a sequence, and would make every sum
-// meaningless.
+// maxJump is the maximum step between two numbers. A number beyond it is not part of a sequence.
 const maxJump = 1 << 32
 
-// sequence reports whether the ids so far are a sequence: at least one followed another, or there is only the first.
+// sequence reports whether the ids so far are a sequence.
 func (c *numberCounter) sequence() bool {
 	return (c.ids.next > 0 || c.ids.gap || c.numbers.highest <= 1) && c.ids.sequence(c.keepsUp())
 }
 
-// keepsUp reports whether the numbers grew about as fast as slots passed. They do if a service repeats a noop in place of the next
-// one, and do not if it always sends the same number.
+// keepsUp reports whether the numbers grew about as fast as slots passed. This separates a service that sometimes
+// repeats a noop in place of the next one from a service that always sends the same number.
 func (c *numberCounter) keepsUp() bool {
 	slots := c.firstNumber + uint64(nearest(c.lastAt-c.startedAt, c.interval())) // #nosec G115 -- lastAt is not before since
 	return slots >= 6 && 4*c.numbers.highest >= 3*slots
 }
 
-// plausible reports whether the first number of a stream fits a client whose numbers began at 1.
+// plausible reports whether the first number of a stream fits a client whose numbers start at 1.
 func (c *numberCounter) plausible(at Instant, number uint64) bool {
 	return number > 0 && number <= c.numbers.highest+2+wholeIntervals(at-c.stream.openedAt, c.interval())
 }
@@ -49,7 +48,7 @@ func (c *numberCounter) message(at Instant, number uint64) {
 	if number == 0 || number > c.numbers.highest+maxJump {
 		return
 	}
-	switch s := c.numbers.record(number, at); s.sighting {
+	switch s := c.numbers.record(number, at); s.placement {
 	case inOrder:
 		c.fault().Messages++
 		c.skipped += s.advance - 1
@@ -67,13 +66,13 @@ func (c *numberCounter) noop(n *Noop) (a Arrival) {
 	if n.Number == 0 || n.Number > c.numbers.highest+1+maxJump {
 		c.assumeNext(n)
 	}
-	if !c.sawNoop && c.stream.count > 1 && n.Number == 1 && c.numbers.highest > 1 {
+	if !c.hasNoop && c.stream.count > 1 && n.Number == 1 && c.numbers.highest > 1 {
 		c.restart(n.At)
 	}
 	known, sight := c.numbers.known, c.numbers.record(n.Number, n.At)
 	grew := sight.advance
-	if sight.sighting == repeated {
-		if c.sawNoop && n.At-c.slots.anchor >= c.interval()/2 {
+	if sight.placement == repeated {
+		if c.hasNoop && n.At-c.slots.anchor >= c.interval()/2 {
 			c.ids.stale++
 		}
 		c.fault().Duplicated++
@@ -84,17 +83,21 @@ func (c *numberCounter) noop(n *Noop) (a Arrival) {
 	if !known {
 		c.firstNumber, c.startedAt = max(n.Number, uint64(c.firstSlots(n.At))), n.At // #nosec G115 -- headSlots is not negative
 	}
-	next := sight.sighting == inOrder && grew == 1
-	leapt := sight.sighting == inOrder && grew > 1 && c.aheadOfClock(n)
-	if sight.sighting == inOrder {
+	next := sight.placement == inOrder && grew == 1
+	leap := sight.placement == inOrder && grew > 1 && c.aheadOfClock(n)
+	if sight.placement == inOrder {
 		grew, c.skipped = grew+c.skipped, 0
 	}
 	passed, measured := c.fillSlots(n.At, int64(grew)), c.measures(n.At) // #nosec G115 -- numbers grow by less than 1<<63
 	c.recordGap(n.At, gap)
-	a.Counted, c.sawNoop, c.silentSlots = true, true, 0
+	a.Counted, c.hasNoop, c.silentSlots = true, true, 0
 	c.count(n)
-	if sight.sighting == filled {
-		c.ids.fill(n.At-sight.skippedAt >= 2*c.interval())
+	if sight.placement == filled {
+		if n.At-sight.skippedAt >= 2*c.interval() {
+			c.ids.stale++ // a number that arrives so late is as suspicious as one that repeats
+		} else {
+			c.ids.removeLeap()
+		}
 		c.fault().Reordered++
 		c.findAt(KindReordered, n.Number, n.At)
 		return a
@@ -104,7 +107,7 @@ func (c *numberCounter) noop(n *Noop) (a Arrival) {
 		c.pace.step(n.At, int64(grew), c.interval()) // #nosec G115 -- numbers grow by less than 1<<63
 	}
 	switch {
-	case leapt:
+	case leap:
 		c.ids.leaps++
 	case next && known:
 		c.ids.addNext()
@@ -119,8 +122,8 @@ func (c *numberCounter) noop(n *Noop) (a Arrival) {
 	return a
 }
 
-// aheadOfClock reports whether the numbers have grown faster than one per interval since the first noop of this numbering.
-// Messages use numbers, too.
+// aheadOfClock reports whether the numbers have grown by more than one per interval and one per message since the first
+// noop of this numbering.
 func (c *numberCounter) aheadOfClock(n *Noop) bool {
 	slots := uint64(nearest(n.At-c.startedAt, c.interval())) // #nosec G115 -- a message is not before since
 	messages := uint64(0)
@@ -130,7 +133,7 @@ func (c *numberCounter) aheadOfClock(n *Noop) bool {
 	return n.Number > c.firstNumber+slots+messages
 }
 
-// assumeNext turns a noop whose id is missing or impossible into a corrupted one with the next number.
+// assumeNext turns a noop without a valid number into a corrupted one with the next number.
 //
 //go:noinline
 func (c *numberCounter) assumeNext(n *Noop) {
@@ -148,8 +151,8 @@ func (c *numberCounter) assumeNext(n *Noop) {
 	n.Number, n.Intact = next, false
 }
 
-// due returns the slots that passed. No noop is expected on a stream that was opened after the request to close, though it may
-// deliver noops that earlier streams missed.
+// due returns how many of the slots that passed are expected to have a noop: none on a stream that was opened after the
+// request to close.
 func (c *numberCounter) due(passed int64) int64 {
 	if c.stream.openedAfterRequest() {
 		return 0
@@ -157,9 +160,10 @@ func (c *numberCounter) due(passed int64) int64 {
 	return passed
 }
 
-// fillSlots counts the slots of an arrival that raised the highest number by grew. It returns the number of slots that passed.
+// fillSlots counts the slots of an arrival that increased the highest number by grew. It returns the number of slots
+// that passed.
 func (c *numberCounter) fillSlots(at Instant, grew int64) int64 {
-	resumed := c.stream.count > 1 && !c.sawNoop && (c.numbers.known || c.Arrived() == 0) // otherwise the service restarted its numbers at 1
+	resumed := c.stream.count > 1 && !c.hasNoop && (c.numbers.known || c.Arrived() == 0) // otherwise the service restarted its numbers at 1
 	c.numbers.known = true
 	if resumed { // the numbers show the losses of the outage, but not empty slots before it
 		passed := c.due(c.resumedSlots(at)) + c.silentSlots
@@ -171,17 +175,17 @@ func (c *numberCounter) fillSlots(at Instant, grew int64) int64 {
 	}
 	passed := c.due(c.passed(at))
 	switch {
-	case !c.sawNoop && grew > passed: // the phase is still unknown: the numbers show how many slots passed
+	case !c.hasNoop && grew > passed: // the phase is still unknown: the numbers show how many slots passed
 		c.headStart = grew - passed
 		passed = grew
-	case grew == 0 && c.headStart > 0: // a number from before the first noop arrived after all
+	case grew == 0 && c.headStart > 0: // a number below that of the first noop arrived after it
 		c.headStart--
 		grew = 1
 	}
 	if passed > grew {
 		c.markUncertain(at)
 	}
-	if passed > 1 && grew == passed && c.sawNoop {
+	if passed > 1 && grew == passed && c.hasNoop {
 		c.slots.anchor = min(c.slots.anchor, at) // the numbers show that it is the noop of this slot
 	}
 	ahead := min(c.numbers.missing(), maxJump)
@@ -189,12 +193,12 @@ func (c *numberCounter) fillSlots(at Instant, grew int64) int64 {
 	return passed
 }
 
-// markUncertain records that slots before this arrival are still empty.
+// markUncertain records that slots before this arrival are in doubt.
 func (c *numberCounter) markUncertain(at Instant) {
 	c.uncertainAt, c.uncertainFrom = at, c.Arrived()+1
 }
 
-// resumedSlots is like firstSlots, for a stream that may begin with replayed noops, which fill no slot.
+// resumedSlots is firstSlots for a stream that may start with replayed noops, which have no slot.
 func (c *numberCounter) resumedSlots(at Instant) int64 {
 	if at-c.stream.openedAt < c.interval()/4 {
 		return 0
@@ -204,7 +208,7 @@ func (c *numberCounter) resumedSlots(at Instant) int64 {
 
 // missedSlots returns the number of slots between the last noop and the headers of the next stream.
 func (c *numberCounter) missedSlots(at Instant) uint64 {
-	return wholeIntervals(at-c.slots.anchor+share(c.interval(), aboutDue), c.interval())
+	return wholeIntervals(at-c.slots.anchor+share(c.interval(), duePrecision), c.interval())
 }
 
 func (c *numberCounter) restart(at Instant) {
@@ -215,10 +219,10 @@ func (c *numberCounter) restart(at Instant) {
 	}
 }
 
-// settled reports whether a noop has shown when slots of the present stream are due. Noops replayed right after the headers do
-// not show it.
+// settled reports whether a noop, other than those replayed right after the headers, has shown when slots of the
+// present stream are due.
 func (c *numberCounter) settled() bool {
-	return c.sawNoop && (c.stream.count == 1 || c.lastAt-c.stream.openedAt >= c.interval()/4)
+	return c.hasNoop && (c.stream.count == 1 || c.lastAt-c.stream.openedAt >= c.interval()/4)
 }
 
 // streamLost records that the stream was lost and the client reconnects.
@@ -231,8 +235,8 @@ func (c *numberCounter) streamLost(at Instant) {
 	c.silentSlots += int64(silent) // #nosec G115 -- intervals of one run
 }
 
-// close ends the count, as counter.close does. kept is the number of slots of the last outage for which no noop arrived. unknown
-// reports whether no later noop shows if these were lost.
+// close ends the count like counter.close. kept is the number of slots of the last outage for which no noop arrived.
+// unknown reports whether it is unknown if these were lost.
 func (c *numberCounter) close(end, at Instant, kept uint64) (unknown bool) {
 	c.anchorAtHeaders()
 	var tail uint64
@@ -241,13 +245,13 @@ func (c *numberCounter) close(end, at Instant, kept uint64) (unknown bool) {
 		tail = c.tail(end)
 	} else {
 		silent, empty := uint64(c.silentSlots), c.tailWithoutPhase(end) // #nosec G115 -- a count
-		if tail = silent; at == end {                                   // otherwise lose has counted the empty slots
+		if tail = silent; at == end {                                   // otherwise streamLost has counted the empty slots
 			tail += empty
 		}
 		if !c.stream.openedAfterRequest() {
 			c.Hidden += uint32(min(kept-min(kept, silent), math.MaxInt32))
-			if c.sawNoop && empty == 0 && c.slots.expected(end, c.interval(), 0) > 0 || at > end {
-				c.Hidden++ // one may have been due after the replayed ones
+			if c.hasNoop && empty == 0 && c.slots.expected(end, c.interval(), 0) > 0 || at > end {
+				c.Hidden++ // a noop may have been due after the replayed ones
 			}
 		}
 		unknown = c.Hidden > hidden

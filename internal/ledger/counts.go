@@ -1,36 +1,37 @@
 package ledger
 
-// Counts are the messages of one stream by outcome, or the sum over many streams. A new counter is a field here and in list; one
-// that reports show is also a field of Totals.
+// Counts has the numbers of messages of one connection by outcome, or their sums. A new counter is a field here and in
+// list, and a field of Totals if reports show it.
 type Counts struct {
-	Received   uint64 `json:"received"`   // distinct good messages
-	Lost       uint64 `json:"lost"`       // skipped numbers that never arrived
-	Unsent     uint64 `json:"unsent"`     // slots that stayed empty before a later message
-	Tail       uint64 `json:"tail"`       // slots that stayed empty at the end
+	Received   uint64 `json:"received"`   // distinct intact messages
+	Lost       uint64 `json:"lost"`       // skipped numbers that did not arrive
+	Unsent     uint64 `json:"unsent"`     // empty slots before a later message
+	Tail       uint64 `json:"tail"`       // empty slots at the end
 	Duplicated uint64 `json:"duplicated"` // arrived twice
 	Reordered  uint64 `json:"reordered"`  // arrived after a higher number
 	Corrupted  uint64 `json:"corrupted"`  // arrived, but not exactly `0`
 	Late       uint64 `json:"late"`
 	Messages   uint64 `json:"messages,omitempty"` // distinct numbered events that are not noops
-	// Hidden is the number of undetectable losses: noops that may have been lost in addition; see docs/accounting.md.
+	// Hidden is the number of undetectable losses (docs/accounting.md).
 	Hidden uint64 `json:"could_hide,omitempty"`
-	// Filled is the number of these that followed a late noop at once, in the count by interval: each may be a copy in place of a
-	// lost noop. Not even the number of noops that the server sent decides that.
+	// Filled is the part of Hidden that followed a late noop immediately, in the count by interval. Each may be a copy
+	// in place of a lost noop, which even the server's count of sent noops does not show.
 	Filled uint64 `json:"could_be_copies,omitempty"`
-	// Uneven counts the gaps between two noops that differ from a multiple of the interval by more than the assumed jitter.
+	// Uneven counts the gaps between two noops that differ from a multiple of the interval by more than the assumed
+	// jitter.
 	Uneven uint64 `json:"uneven_gaps,omitempty"`
 
-	// Of a service whose messages are numbered:
-	Repeated   uint64 `json:"repeated,omitempty"`   // arrived twice, if the service may repeat messages
-	Foreign    uint64 `json:"foreign,omitempty"`    // messages of other publishers, or of another run
-	Misrouted  uint64 `json:"strayed,omitempty"`    // messages of this run for another topic
-	Heartbeats uint64 `json:"heartbeats,omitempty"` // signs of life that are not messages
-	Unchecked  uint64 `json:"unchecked,omitempty"`  // events that message.event names and that are not checked
+	// The following counts are of services whose messages are numbered.
+	Repeated   uint64 `json:"repeated,omitempty"` // arrived twice, if the service may repeat messages
+	Foreign    uint64 `json:"foreign,omitempty"`  // messages of other publishers, or of another run
+	Misrouted  uint64 `json:"strayed,omitempty"`  // messages of this run for another topic
+	Heartbeats uint64 `json:"heartbeats,omitempty"`
+	Unchecked  uint64 `json:"unchecked,omitempty"`  // events that match message.event and are not checked
 	Unnumbered uint64 `json:"unnumbered,omitempty"` // part of Corrupted: no number at message.seq
 	Uncounted  uint64 `json:"uncounted,omitempty"`  // blocks that are neither message nor heartbeat
 	Gaps       uint64 `json:"gaps,omitempty"`       // announcements of the service that messages are missing
-	Cut        uint64 `json:"cut,omitempty"`        // streams that ended before their promised lifetime
-	Overdue    uint64 `json:"overdue,omitempty"`    // streams that were open for longer than that
+	Cut        uint64 `json:"cut,omitempty"`        // streams that ended before their lifetime
+	Overdue    uint64 `json:"overdue,omitempty"`    // streams that were open for longer than their lifetime
 	IDResets   uint64 `json:"id_resets,omitempty"`  // reconnects without an id because the service had reset it
 	NoIDs      uint64 `json:"no_ids,omitempty"`     // reconnects without an id because the service had sent none
 }
@@ -51,18 +52,18 @@ func (c *Counts) Add(other Counts) {
 	}
 }
 
-// Largest returns the largest of the counts.
-func (c Counts) Largest() (most uint64) {
+// Max returns the highest of the counts.
+func (c Counts) Max() (highest uint64) {
 	for _, n := range c.list() {
-		most = max(most, *n)
+		highest = max(highest, *n)
 	}
-	return most
+	return highest
 }
 
 // Arrived returns the number of distinct messages that arrived.
 func (c *Counts) Arrived() uint64 { return c.Received + c.Corrupted }
 
-// Missed returns the number of expected messages that did not arrive, as the client counted.
+// Missed returns the number of expected messages that did not arrive.
 func (c Counts) Missed() uint64 { return c.Lost + c.Unsent + c.Tail }
 
 // Expected returns the number of expected messages.
@@ -79,7 +80,7 @@ func (c Counts) Totals() Totals {
 	}
 }
 
-// Totals are sums of Counts as files, tables and metrics show them: Expected = Received + Missed + Corrupted.
+// Totals summarizes Counts for files, tables and metrics. Expected is Received + Missed + Corrupted.
 type Totals struct {
 	Received   uint64 `json:"received"`
 	Missed     uint64 `json:"missed"`
@@ -90,11 +91,11 @@ type Totals struct {
 	Late       uint64 `json:"late"`
 }
 
-// A Total is one of Totals.
+// A Total is one field of Totals with its name.
 type Total struct {
 	Name  string // one word in lower case
 	Count uint64
-	Fault bool // a service without faults leaves it at 0
+	Fault bool // it counts faults
 }
 
 // Each lists the totals in the order of tables.

@@ -17,7 +17,7 @@ func TestSumsHaveEveryCount(t *testing.T) {
 	}
 	sum.Add(one)
 	require.Equal(t, one, sum)
-	require.Equal(t, uint64(fields.NumField()), sum.Largest())
+	require.Equal(t, uint64(fields.NumField()), sum.Max())
 	sum.Add(one)
 	for i := range fields.NumField() {
 		require.Equal(t, uint64(2*i+2), reflect.ValueOf(sum).Field(i).Uint(), fields.Type().Field(i).Name)

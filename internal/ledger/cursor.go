@@ -119,7 +119,7 @@ func (c *deliveries) place(p *Print, a *Arrival) {
 		return
 	}
 	span := c.openSpan()
-	resumed := span != nil && span.Resumed && (p.At-span.From < joining || !c.sawNoop) && c.has(uint64(first))
+	resumed := span != nil && span.Resumed && (p.At-span.From < joining || !c.hasNoop) && c.has(uint64(first))
 	last := c.atEnd(p.At) || c.numbers.highest == f.log.last() && !f.log.hasNearby(f.last, p.Sum)
 	if last && (f.log.similar || !resumed) {
 		c.addEntry(p, a) // no stream shows whether it is a copy or a new message: see Entry.Repeat
@@ -139,8 +139,8 @@ func (c *deliveries) place(p *Print, a *Arrival) {
 	c.findAt(KindDuplicated, uint64(first), p.At)
 }
 
-// atEnd reports whether no message follows the last one of the connection, apart from greetings of other streams: messages that
-// one stream received in its first second, and no other one soon after.
+// atEnd reports whether no message follows the last one of the connection, apart from greetings of other streams:
+// messages that one stream received in its first second, and no other one soon after.
 func (c *deliveries) atEnd(at Instant) bool {
 	log := c.cursor.log
 	for n := log.last(); n > c.cursor.last; n-- {
@@ -151,8 +151,8 @@ func (c *deliveries) atEnd(at Instant) bool {
 	return true
 }
 
-// candidate returns the number of the message with this content that arrived now: the next one that the connection has not received, or
-// one that it has skipped; 0: there is none. first is the first one with this content.
+// candidate returns the number of the message with this content that arrived now: the next one that the connection has
+// not received, or one that it has skipped; 0: there is none. first is the first one with this content.
 func (c *deliveries) candidate(first uint64, p *Print) uint64 {
 	f := c.cursor
 	log, highest := f.log, max(c.numbers.highest, f.last)
@@ -235,7 +235,7 @@ func (c *deliveries) receive(number uint64, at Instant, a *Arrival) {
 		f.log.repeats = true
 	}
 	opened, span := c.openedAt(), c.openSpan()
-	e.Live = e.Live || at-opened > joining && c.sawNoop || e.Count > 1 && span != nil && span.Resumed
+	e.Live = e.Live || at-opened > joining && c.hasNoop || e.Count > 1 && span != nil && span.Resumed
 	if at-opened > joining || e.Count > 1 && e.At >= opened-skew || !c.joins() {
 		f.joined = c.stream.count
 	}
@@ -247,7 +247,7 @@ func (c *deliveries) receive(number uint64, at Instant, a *Arrival) {
 	a.Counted = true
 	c.Received++
 	c.recordGap(at, at-c.lastAt)
-	c.sawNoop = true
+	c.hasNoop = true
 	if span != nil {
 		span.receive(number)
 	}
@@ -256,9 +256,9 @@ func (c *deliveries) receive(number uint64, at Instant, a *Arrival) {
 	}
 }
 
-// Lag returns the number of messages that at least two other clients of the runner received and this one did not, by an instant:
-// skipped, because later ones arrived; due, because others received them more than LATE_MS ago. It is for display only. Both are 0 if
-// messages carry numbers.
+// Lag returns the number of messages that at least two other clients of the runner received and this one did not, by an
+// instant: skipped, because later ones arrived; due, because others received them more than LATE_MS ago. It is for
+// display only. Both are 0 if messages carry numbers.
 func (l *Ledger) Lag(at Instant) (skipped, due uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -5,57 +5,58 @@ import (
 	"time"
 )
 
-// A Cut is one disconnect, or pause, by the client itself, and its effects. Package plan names the kinds.
+// A Cut is a disconnect, or a pause in reading, that the client makes on purpose to test the resume, with its effects.
+// Package plan defines the kinds.
 type Cut struct {
 	Kind       string  `json:"kind"`
 	At         Instant `json:"at_ns"`
 	LastNumber uint64  `json:"behind,omitempty"` // highest number that had arrived
-	// Lost: the stream ended. In a pause only the service ends it.
+	// Lost reports whether the stream ended. A pause ends a stream only if the service closes it.
 	Lost bool `json:"lost,omitempty"`
-	// ReconnectedAt is when the next stream opened, or the end of the pause; 0: neither.
+	// ReconnectedAt is the time when the next stream opened, or when the pause ended; 0: neither happened.
 	ReconnectedAt Instant `json:"back_ns,omitempty"`
-	// ResumeRequested: the client requested to resume after a message.
+	// ResumeRequested reports whether the client requested to resume.
 	ResumeRequested bool `json:"asked,omitempty"`
-	// First is when the next message arrived, and Next its number; 0: none arrived.
+	// First is the arrival time of the next message, and Next its number; 0: none arrived.
 	First Instant `json:"first_ns,omitempty"`
 	Next  uint64  `json:"next,omitempty"`
 
 	Duplicated uint64 `json:"doubled,omitempty"`   // messages that arrived twice
-	Repeated   uint64 `json:"repeated,omitempty"`  // the same, if the service may repeat messages
+	Repeated   uint64 `json:"repeated,omitempty"`  // messages that arrived twice, if the service may repeat messages
 	Announced  uint64 `json:"announced,omitempty"` // announcements of the service that messages are missing
 }
 
-// Interruption returns the time without a message; ok is false if none arrived afterwards.
+// Interruption returns the time from the cut to the next message. It is not ok if no message arrived.
 func (c *Cut) Interruption() (d time.Duration, ok bool) { return c.First - c.At, c.First > 0 }
 
-// pauseGrace is the time after a pause in which the end of a stream counts as during the pause: the client first reads the messages
-// that arrived before the end.
+// pauseGrace is the time after a pause in which the end of a stream counts as an end during the pause, because the
+// client first reads the messages that arrived before the end.
 const pauseGrace = time.Second
 
 // Cuts are the disconnects and pauses of one connection.
 type Cuts struct {
 	List     []Cut  `json:"list"`
-	Unlisted uint64 `json:"unlisted,omitempty"` // beyond the bound
+	Unlisted uint64 `json:"unlisted,omitempty"` // number of cuts beyond maxCuts
 }
 
-// maxCuts is the number of cuts that are listed.
+// maxCuts limits the listed cuts of a connection.
 const maxCuts = 1000
 
 // resumeWindow is the time after a reconnect in which a repeated message counts as repeated by the resume.
 const resumeWindow = 5 * time.Second
 
-// cuts are Cuts and the state of the present one; nil: the run makes none.
+// cuts has the Cuts of a connection, and the state of the latest one.
 type cuts struct {
 	Cuts
-	received bool // a message, on this stream and since the last pause
-	pausing  bool
+	received bool    // a message arrived on this stream since the last pause
+	pausing  bool    // a pause is in progress
 	paused   bool    // the latest cut is a pause
-	pausedAt Instant // when it began
-	readAt   Instant // when it ended
+	pausedAt Instant // start of the pause
+	readAt   Instant // end of the pause
 }
 
-// openUntil returns the last instant at which a stream was certainly open, if the client detects its end at an instant. A stream
-// that ended during a pause may have ended at the start of the pause.
+// openUntil returns the last instant at which a stream was certainly open, given the instant at which the client
+// detected its end. A stream that ended during a pause may have ended at the start of the pause.
 func (c *cuts) openUntil(at Instant) Instant {
 	if c != nil && c.paused && (c.pausing || at-c.readAt <= pauseGrace) {
 		return min(at, c.pausedAt)
@@ -71,7 +72,7 @@ func (c *cuts) latest() *Cut {
 	return &c.List[len(c.List)-1]
 }
 
-// CountCopies changes the number of copies after the cut before an instant.
+// CountCopies adds a number of copies to the cut before an instant.
 func (c *Cuts) CountCopies(at Instant, by int) {
 	i := len(c.List) - 1
 	for i >= 0 && c.List[i].At > at {
@@ -97,8 +98,8 @@ func (l *Ledger) CanCut() bool {
 	return l.cuts != nil && l.stream.open && l.stream.closeRequestedAt == 0 && l.cuts.received && !l.cuts.pausing
 }
 
-// Cut records a disconnect or pause by the client. Closed follows a disconnect. A pause ends by PauseOver, or when the service ends
-// the stream.
+// Cut records a disconnect or a pause by the client. The caller calls Closed after a disconnect. A pause ends with
+// PauseOver, or when the service ends the stream.
 func (l *Ledger) Cut(at Instant, kind string, pause bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -125,7 +126,7 @@ func (l *Ledger) PauseOver(at Instant) {
 		return
 	}
 	l.cuts.pausing, l.cuts.received, l.cuts.readAt = false, false, at
-	l.silences.lastSignAt = at // the client itself did not read
+	l.silences.lastSignAt = at // the pause does not count as silence
 	if c := l.cuts.latest(); c != nil && c.ReconnectedAt == 0 {
 		c.ReconnectedAt = at
 	}
@@ -142,7 +143,7 @@ func (l *Ledger) highest() uint64 {
 	return 0
 }
 
-// cutLost records that a stream ended: by the last cut, or because its pause was too long for the service.
+// cutLost records that a stream ended by the last cut, or because the service closed it during the pause.
 func (l *Ledger) cutLost(at Instant) {
 	if l.cuts == nil {
 		return
@@ -166,7 +167,7 @@ func (l *Ledger) cutOpened(at Instant) {
 	l.cuts.received = false
 	if c := l.cuts.latest(); c != nil && c.Lost && c.ReconnectedAt == 0 {
 		c.ReconnectedAt = at
-		c.ResumeRequested = l.byNumber != nil && l.highest() > 0 // of noops; for numbered messages see cutResumed
+		c.ResumeRequested = l.byNumber != nil && l.highest() > 0 // for noops; cutResumed sets it for numbered messages
 	}
 }
 
@@ -177,14 +178,14 @@ func (l *Ledger) cutResumed() {
 	}
 }
 
-// cutAnnounced records that the service announced missing messages. That may be before or after cutOpened.
+// cutAnnounced records that the service announced missing messages. It may be called before or after cutOpened.
 func (l *Ledger) cutAnnounced(at Instant) {
 	if c := l.cuts.latest(); c != nil && (c.ReconnectedAt == 0 || at-c.ReconnectedAt <= resumeWindow) {
 		c.Announced++
 	}
 }
 
-// cutMessage records a message: the first after the last cut, or one that the resume repeated.
+// cutMessage records a message for the last cut: the first one after it, or one that the resume repeated.
 func (l *Ledger) cutMessage(at Instant, number uint64, doubled, repeated bool) {
 	if l.cuts == nil {
 		return

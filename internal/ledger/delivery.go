@@ -24,8 +24,8 @@ type Delivery struct {
 type Span struct {
 	From Instant `json:"from_ns"`
 	To   Instant `json:"to_ns"` // 0: the stream is open
-	// Resumed reports whether messages published since the previous stream are expected on this one: the client had an id to
-	// resume from, or the service had reset that id.
+	// Resumed reports whether messages published since the previous stream are expected on this one: the client had an
+	// id to resume from, or the service had reset that id.
 	Resumed bool `json:"resumed,omitempty"`
 	// Planned and Cut are those of the Outage that follows.
 	Planned bool `json:"planned,omitempty"`
@@ -33,8 +33,8 @@ type Span struct {
 	// First and Last are the lowest and the highest number among the messages received on this stream; 0: none.
 	First uint64 `json:"first,omitempty"`
 	Last  uint64 `json:"last,omitempty"`
-	// Prints is the number of messages without a number that this stream received, and Sum their Checksum: on a stream that did not
-	// resume, without those of its first second.
+	// Prints is the number of messages without a number that this stream received, and Sum their Checksum: on a stream
+	// that did not resume, without those of its first second.
 	Prints uint64 `json:"prints,omitempty"`
 	Sum    uint64 `json:"sum,omitempty"`
 }
@@ -78,13 +78,13 @@ func (s *Span) receive(number uint64) {
 // A Range is a run of numbers.
 type Range [2]uint64
 
-// maxSpans is the number of spans that a connection lists. The messages expected in others are unknown. A service that ends each
-// stream after 5 minutes makes 288 in a day. Each may leave a hole.
+// maxSpans is the number of spans that a connection lists. The messages expected in others are unknown. A service that
+// ends each stream after 5 minutes makes 288 in a day. Each may leave a hole.
 const maxSpans = 1000
 
-// deliveries count the messages of a connection by their numbers alone: none is due at a known time. The first number may be any,
-// since a stream may join late. The record has the numbers that arrived: the first, the last, and the holes between. Package
-// verdict decides at the end of the run which of the others were expected.
+// deliveries count the messages of a connection by their numbers alone: none is due at a known time. The first number
+// may be any, since a stream may join late. The record has the numbers that arrived: the first, the last, and the holes
+// between. Package verdict decides at the end of the run which of the others were expected.
 type deliveries struct {
 	counter
 	numbers   numbers
@@ -150,7 +150,7 @@ func (c *deliveries) add(d *Delivery) (a Arrival) {
 	}
 	c.Received++
 	c.recordGap(d.At, d.At-c.lastAt)
-	c.sawNoop = true
+	c.hasNoop = true
 	if span := c.openSpan(); span != nil {
 		span.receive(d.Number)
 	}
@@ -161,7 +161,7 @@ func (c *deliveries) add(d *Delivery) (a Arrival) {
 }
 
 // record records one number.
-func (c *deliveries) record(number uint64, at Instant) sighting {
+func (c *deliveries) record(number uint64, at Instant) placement {
 	switch {
 	case !c.hasNumber:
 		c.hasNumber, c.first, c.numbers.highest = true, number, number
@@ -181,7 +181,7 @@ func (c *deliveries) record(number uint64, at Instant) sighting {
 		c.numbers.highest = number
 		return inOrder
 	}
-	return c.numbers.record(number, at).sighting
+	return c.numbers.record(number, at).placement
 }
 
 // lostCount returns the number of messages that are certainly missing. Messages published while there was no stream
@@ -198,7 +198,7 @@ func (c *deliveries) lostCount() (sum uint64) {
 // startsWithoutResume reports whether the next message is the first of a stream that does not resume the previous one.
 func (c *deliveries) startsWithoutResume() bool {
 	span := c.openSpan()
-	return c.stream.count > 1 && !c.sawNoop && (span == nil || !span.Resumed)
+	return c.stream.count > 1 && !c.hasNoop && (span == nil || !span.Resumed)
 }
 
 // addCorrupted counts a corrupted message. If messages come in order, it is the next one.
@@ -228,8 +228,8 @@ func (c *deliveries) addCorrupted(d *Delivery) {
 	c.find(Finding{Kind: KindCorrupted, From: number, At: d.At, Note: d.Broken})
 }
 
-// wasGuessed reports whether a corrupted message was assumed to have the number that arrives now. That message was an extra copy
-// then, and replaces no missing one.
+// wasGuessed reports whether a corrupted message was assumed to have the number that arrives now. That message was an
+// extra copy then, and replaces no missing one.
 func (c *deliveries) wasGuessed(number uint64) bool {
 	if c.corrupted == nil {
 		return false
@@ -249,10 +249,10 @@ func (c *deliveries) wasGuessed(number uint64) bool {
 	return true
 }
 
-// checkNumber returns the reason why a number is impossible: it was not published, or is too far from the others. "": it is
-// possible.
+// checkNumber returns the reason why a number is impossible: it was not published, or is too far from the others. "":
+// it is possible.
 func (c *deliveries) checkNumber(number uint64) string {
-	switch most := c.stream.cfg.Most; {
+	switch most := c.stream.cfg.MaxNumber; {
 	case c.stream.cfg.Published && most > 0 && (number == 0 || number > most):
 		return fmt.Sprintf("no message was published with the number %d", number)
 	case c.hasNumber && number > c.numbers.highest && number-c.numbers.highest > maxJump:
@@ -321,8 +321,8 @@ func (c *deliveries) fillLists(r *Record) {
 	}
 }
 
-// Joined records that messages are expected on the present stream from here on, not from its headers on: a second request had to
-// be answered.
+// Joined records that messages are expected on the present stream from here on, not from its headers on: a second
+// request had to be answered.
 func (l *Ledger) Joined(at Instant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -355,8 +355,8 @@ func (l *Ledger) Misrouted(at Instant, data string) {
 // A SignOfLife is the kind of a sign of life on a stream that is not a message.
 type SignOfLife int
 
-// The signs of life: one that is not counted, a heartbeat, a message of another publisher, an event that message.event names and
-// that is not checked, or a block that is neither message nor heartbeat.
+// The signs of life: one that is not counted, a heartbeat, a message of another publisher, an event that message.event
+// names and that is not checked, or a block that is neither message nor heartbeat.
 const (
 	UncountedSign SignOfLife = iota
 	HeartbeatSign

@@ -285,7 +285,7 @@ func TestHoleBetweenStreamsHidesNoOtherHole(t *testing.T) {
 // An impossible number belongs to no message, and does not distort a sum.
 func TestImpossibleNumberIsCorrupted(t *testing.T) {
 	for _, number := range []uint64{0, 11, 9e18} {
-		l := opened(&Config{Counting: Numbered, Published: true, Most: 10})
+		l := opened(&Config{Counting: Numbered, Published: true, MaxNumber: 10})
 		d := Delivery{At: 9, Number: number}
 		l.Delivered(&d)
 		delivered(l, 10, 1, 2)
@@ -323,7 +323,7 @@ func TestMessageReplacedByACorruptedOneIsNotADuplicate(t *testing.T) {
 func TestCountsAndNumbersOfARecordAgree(t *testing.T) {
 	for seed := range uint64(20_000) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		cfg := Config{Counting: Numbered, Published: true, ClientEnds: true, Most: 40, AnyOrder: seed%2 == 0, Repeats: seed%3 == 0}
+		cfg := Config{Counting: Numbered, Published: true, ClientEnds: true, MaxNumber: 40, AnyOrder: seed%2 == 0, Repeats: seed%3 == 0}
 		l := opened(&cfg)
 		if seed%5 == 0 {
 			l.messages.numbers.limit = 2

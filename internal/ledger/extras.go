@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// extras are the parts of a ledger that few connections need. Most streams open once, and stay open until the end is requested.
+// extras has the parts of a ledger that few connections need. Most streams open once, and stay open until the end is
+// requested.
 type extras struct {
-	Counts // of events that are not messages
+	Counts // counts of events that are not messages
 
 	Findings   []Finding
 	Unlisted   int
@@ -15,18 +16,18 @@ type extras struct {
 	Unanswered time.Duration
 	LastOutage *Outage
 
-	OutageTime time.Duration // all outages, without a first connect that is plain
-	Longest    Outage        // of these
+	OutageTime time.Duration // sum of all outages, except a first connect without a failed attempt
+	Longest    Outage        // the longest of these outages
 	Refusals   []Refusal
 	Survived   int
 	MaxOutage  time.Duration
 	Outages    []Outage
 
-	reset *idReset // the latest; nil: none
+	reset *idReset // the latest reset of the id; nil: there was none
 
-	latest     *Outage // the latest outage after which the client reconnected
+	latest     *Outage // the latest outage that ended with a reconnect
 	replayable uint64  // noops of that outage that the service may still replay
-	replayedAt Instant // when the last of them came
+	replayedAt Instant // arrival of the last replayed noop
 }
 
 // extras returns the extras of the connection, allocating them on first use.
@@ -37,7 +38,7 @@ func (l *Ledger) extras() *extras {
 	return l.extra
 }
 
-// fill writes all but the counts of messages into a record.
+// fill initializes a record with all fields of the ledger except the counts of messages.
 func (l *Ledger) fill(r *Record) {
 	*r = Record{
 		ID: l.id, State: l.state, Reason: l.end.reason, Attempts: int(l.attempts), Streams: int(l.stream.count), Connect: l.connect,

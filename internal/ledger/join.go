@@ -14,8 +14,8 @@ func (c *deliveries) joins() bool {
 	return c.cursor.joined != c.stream.count && (span == nil || !span.Resumed)
 }
 
-// join counts a message of a stream that has just opened. If its content is known, its number is not: it waits until the messages so
-// far fit at one place of the log only.
+// join counts a message of a stream that has just opened. If its content is known, its number is not: it waits until
+// the messages so far fit at one place of the log only.
 func (c *deliveries) join(p *Print, a *Arrival) {
 	f := c.cursor
 	first, known := f.log.index[p.Sum]
@@ -26,7 +26,7 @@ func (c *deliveries) join(p *Print, a *Arrival) {
 	}
 	number, live := c.anchor(p)
 	switch {
-	case live && c.sawNoop && len(f.waiting) == 0:
+	case live && c.hasNoop && len(f.waiting) == 0:
 		c.place(p, a)
 		return
 	case number > f.log.last(), c.alone(p):
@@ -50,8 +50,9 @@ func (c *deliveries) join(p *Print, a *Arrival) {
 	f.waiting = append(f.waiting, waiting{p.Sum, p.At})
 }
 
-// anchor returns the number of the entry that a message with known content is: one since its stream opened, or the next one for a new
-// message. It returns 0 if the place is not certain. live reports whether entries since then have this content.
+// anchor returns the number of the entry that a message with known content is: one since its stream opened, or the next
+// one for a new message. It returns 0 if the place is not certain. live reports whether entries since then have this
+// content.
 func (c *deliveries) anchor(p *Print) (number uint64, live bool) {
 	log := c.cursor.log
 	waiting := len(c.cursor.waiting)
@@ -61,7 +62,7 @@ func (c *deliveries) anchor(p *Print) (number uint64, live bool) {
 		from = opened
 	}
 	best, places := -1, 0 // messages in the same order, and the number of places with as many
-	for n := log.last(); n > 0 && log.at(n).At >= from && log.last()-n < mostAnchors; n-- {
+	for n := log.last(); n > 0 && log.at(n).At >= from && log.last()-n < maxAnchors; n-- {
 		if log.at(n).Print != p.Sum {
 			continue
 		}
@@ -93,8 +94,8 @@ func (c *deliveries) anchor(p *Print) (number uint64, live bool) {
 	return number, live
 }
 
-// alone reports whether no other stream has received anything since this one opened, and what arrives is no history: it is too late for
-// that, and the content repeats.
+// alone reports whether no other stream has received anything since this one opened, and what arrives is no history: it
+// is too late for that, and the content repeats.
 func (c *deliveries) alone(p *Print) bool {
 	log, opened := c.cursor.log, c.openedAt()
 	return p.At-opened >= 2*joining && log.at(log.last()).At <= opened && log.repeated(uint64(log.index[p.Sum]))
@@ -103,12 +104,12 @@ func (c *deliveries) alone(p *Print) bool {
 const (
 	// maxWaiting is the number of messages after which the place of a stream is certain enough.
 	maxWaiting = 64
-	// mostAnchors limits the messages among which the place of a stream is looked for.
-	mostAnchors = 8192
+	// maxAnchors limits the messages among which the place of a stream is looked for.
+	maxAnchors = 8192
 )
 
-// waitingBefore returns how many of the waiting messages the log has before a number, in the same order, if they arrived from an instant
-// on.
+// waitingBefore returns how many of the waiting messages the log has before a number, in the same order, if they
+// arrived from an instant on.
 func (c *deliveries) waitingBefore(number uint64, from Instant) (count int) {
 	f := c.cursor
 	for count < len(f.waiting) {
@@ -129,8 +130,8 @@ func (c *deliveries) openedAt() Instant {
 	return c.stream.openedAt
 }
 
-// claim numbers the waiting messages as those right before the message with the given number. If that is a new one, the last of them may be
-// new as well.
+// claim numbers the waiting messages as those right before the message with the given number. If that is a new one, the
+// last of them may be new as well.
 func (c *deliveries) claim(before uint64) {
 	f := c.cursor
 	if len(f.waiting) == 0 {
@@ -180,7 +181,8 @@ func (c *deliveries) overlap() int {
 	return 0
 }
 
-// neighboursBefore counts the entries directly before a number that have its content and arrived after the stream opened.
+// neighboursBefore counts the entries directly before a number that have its content and arrived after the stream
+// opened.
 func (c *deliveries) neighboursBefore(number uint64) (count uint64) {
 	log := c.cursor.log
 	if number > log.last() {

@@ -5,7 +5,7 @@ type lastID uint8
 
 const (
 	idMissing  lastID = iota // no id has arrived
-	idReceived               // the client has one
+	idReceived               // the client has an id
 	idEmptied                // the service has reset the id
 )
 
@@ -20,13 +20,13 @@ type idReset struct {
 func (l *Ledger) IDReceived() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.stream.cfg.Counting != Noops { // noops are expected by the clock, whether or not the service resumes
+	if l.stream.cfg.Counting != Noops { // noops are expected by interval, whether or not the service resumes
 		l.lastID = idReceived
 	}
 }
 
-// IDReset records that an event with an empty id field reset the id of the client (HTML standard, 9.2.6). event names that
-// event.
+// IDReset records that an event with an empty id field reset the id of the client (HTML standard, 9.2.6). event
+// describes the event.
 func (l *Ledger) IDReset(at Instant, event string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -37,8 +37,8 @@ func (l *Ledger) IDReset(at Instant, event string) {
 	l.extras().reset = &idReset{at, event, l.highest()}
 }
 
-// resume decides whether messages published since the previous stream are expected on the stream that has just opened. If the
-// service promises to resume, and the client has received messages but has no id, it records a finding.
+// resume decides whether messages published since the previous stream are expected on the new one. It records a finding
+// if the service promises to resume, but the client has received messages and no id.
 func (l *Ledger) resume(at Instant) {
 	switch {
 	case l.stream.count < 2:

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The steps of a model of one client: a message with an id, with an empty one, without one, and one that is lost; a heartbeat
-// that resets the id; an outage.
+// The steps of a model of one client: a message with an id, with an empty one, without one, and one that is lost; a
+// heartbeat that resets the id; an outage.
 const idSteps = "ielrho"
 
 const (

@@ -1,15 +1,14 @@
-// Package ledger counts the messages of one client: expected, received and missing. It does no I/O, starts no goroutine and reads
-// no clock.
+// Package ledger counts the messages of one client: expected, received and missing. It does no I/O, starts no goroutine
+// and reads no clock.
 //
-// Messages that come at an interval, called noops, are counted twice, because each count finds faults that the other cannot:
+// Messages at an interval, called noops, are counted twice, because each count finds faults that the other cannot find:
 //
-//   - by number, if they carry an `id:` of 1, 2, 3 … per client (numberCounter). A hole in the numbers is a noop that was sent and
-//     lost.
-//   - by interval (clockCounter). One noop is expected in the slot of each interval. A slot that stays empty is a noop that never
-//     arrived, whether or not the server sent it.
+//   - by number, if they have an `id:` of 1, 2, 3 … per client (numberCounter). A skipped number is a noop that was sent and lost.
+//   - by interval (clockCounter). One noop is expected in the slot of each interval. An empty slot is a noop that did not arrive,
+//     whether or not the server sent it.
 //
-// A late noop arrives before the next one is due and fills its own slot, so lateness does not count as loss; see slots.
-// docs/accounting.md has the assumptions.
+// A late noop that arrives before the next one is due fills its own slot, so lateness does not count as loss; see
+// slots. docs/accounting.md has the assumptions.
 package ledger
 
 import (
@@ -18,42 +17,43 @@ import (
 	"time"
 )
 
-// An Instant is a positive monotonic time since the start of the runner. Wall clocks may be stepped during a run.
+// An Instant is a positive monotonic time since the start of the runner. It does not depend on steps of the wall clock.
 type Instant = time.Duration
 
-// Config is shared by all ledgers of a run.
+// Config is the configuration that all ledgers of a runner share.
 type Config struct {
-	// Interval is the promised distance between two noops of a connection. It must be positive.
+	// Interval is the planned time between two noops of a connection. It must be positive.
 	Interval time.Duration
-	// Late is the lateness above which a noop counts as late. A noop that was due less than that (at most half an interval)
-	// before the end of its stream may still be on its way.
+	// Late is the lateness above which a noop counts as late. A noop that was due less than that, and less than half an
+	// interval, before the end of its stream may still be in transit.
 	Late time.Duration
 
-	// Counting is the kind of messages. The zero value is noops: by number and by interval.
+	// Counting is the kind of messages.
 	Counting Counting
-	// AnyOrder and Repeats report whether the service may reorder messages, and send one twice.
+	// AnyOrder reports whether the service may reorder messages, and Repeats whether it may send a message twice.
 	AnyOrder, Repeats bool
 	// Resumes reports whether the service promises to send missed messages to a client that has an id to resume from.
 	Resumes bool
-	// Published reports whether a publisher knows the expected messages, so that a hole in the numbers is not a loss by itself.
+	// Published reports whether a publisher knows the expected messages, so that a hole in the numbers is not a loss by
+	// itself.
 	Published bool
-	// Most is the highest number that can be published to a topic; 0: unknown.
-	Most uint64
+	// MaxNumber is the highest number that can be published to a topic; 0: unknown.
+	MaxNumber uint64
 	// IgnoresSilence turns off the measurement of the longest silence.
 	IgnoresSilence bool
-	// ClientEnds reports whether a stream that the client closes at the end is completed.
+	// ClientEnds reports whether a stream that the client closes at the end counts as completed.
 	ClientEnds bool
 	// Cuts reports whether the client disconnects its streams on purpose, to test that they resume.
 	Cuts bool
-	// Lifetime is the shortest lifetime of a stream if the service ends streams on purpose; 0: it does not.
+	// Lifetime is the minimum lifetime of a stream if the service ends streams on purpose; 0: it does not.
 	Lifetime time.Duration
-	// Longest is the longest lifetime; 0: unknown.
+	// Longest is the maximum lifetime of a stream; 0: unknown.
 	Longest time.Duration
-	// MaxOutage is the longest outage of a client at the time its end is requested. After a longer outage the client counts
-	// as dropped. 0: clients do not reconnect.
+	// MaxOutage is the maximum outage of a client at the request to end it. After a longer outage the client counts as
+	// dropped. 0: clients do not reconnect.
 	MaxOutage time.Duration
 
-	// Streams of the runner whose ids are a sequence, and those whose ids are not.
+	// Connections of the runner whose ids are a sequence, and others.
 	sequences, otherStreams atomic.Int64
 }
 
@@ -63,92 +63,92 @@ func (c *Config) tolerance() time.Duration { return min(c.Late, c.Interval/2) }
 type Counting int
 
 const (
-	// Noops come once per interval. They are counted by number and by interval.
+	// Noops arrive once per interval. They are counted by number and by interval.
 	Noops Counting = iota
-	// Numbered messages come when one is published. They are counted by the numbers in them.
+	// Numbered messages arrive at any time. They are counted by their numbers.
 	Numbered
-	// Nothing: only the silences of streams are measured.
+	// Nothing means that messages are not counted. Only silences of streams are measured.
 	Nothing
 )
 
 // A State is the activity of a connection, or how it ended.
 type State string
 
-// The states of a connection. Completed is the only good end.
+// The states of a connection. Completed is the only end without a fault.
 const (
-	Planned    State = "planned"    // nothing was tried yet
-	Connecting State = "connecting" // a first dial is under way
+	Planned    State = "planned"    // no attempt was made so far
+	Connecting State = "connecting" // no stream was opened so far
 	Open       State = "open"       // a stream is open
-	Waiting    State = "waiting"    // a stream was lost, a reconnect follows
-	Completed  State = "completed"  // the server ended the stream because it was asked to
+	Waiting    State = "waiting"    // a stream was lost, and the client is reconnecting
+	Completed  State = "completed"  // the stream ended as planned
 	Dropped    State = "dropped"    // the stream ended before its end was requested
-	Refused    State = "refused"    // no stream was ever opened
-	Unfinished State = "unfinished" // the client gave up: interrupted, or no end after the request for it
+	Refused    State = "refused"    // no stream was opened
+	Unfinished State = "unfinished" // the run was stopped, or the server did not end the stream on request
 )
 
-// Reasons for an end that came from the client, as arguments of Closed.
+// The reasons for an end by the client, as arguments of Closed.
 const (
 	ReasonClient      = "client"      // the script closed the stream
 	ReasonInterrupted = "interrupted" // the run was stopped
 	ReasonCut         = "cut"         // the client disconnected on purpose, to test that the stream resumes
 )
 
-// ReasonNoAnswer is the reason of a refused connection whose first dial was under way when its end was requested.
+// ReasonNoAnswer is the reason of a refused connection whose first dial was in progress when its end was requested.
 const ReasonNoAnswer = "no answer before the end"
 
-// Bounds of the lists of one connection: a ledger does not grow with time.
+// The limits of the lists of one connection, so that a ledger does not grow with time.
 const (
 	maxFindings     = 16
-	maxLateFindings = 4 // of these: lateness is common, and must leave room for losses
+	maxLateFindings = 4 // late messages are common, and must leave room for other findings
 	maxOutages      = 16
-	maxReasons      = 16 // of failed attempts
+	maxReasons      = 16 // reasons of failed attempts
 )
 
-// A Ledger counts the messages of one client over all its streams. The zero value is not usable; see New. All methods may be
-// called from any goroutine.
+// A Ledger counts the messages of one client over all its streams. The zero value is not usable; see New. All methods
+// may be called from any goroutine.
 type Ledger struct {
 	mu       sync.Mutex
 	id       string
 	state    State
 	attempts uint32
 
-	connectIsPlain bool          // no attempt failed before the first stream: the first connect is an outage without extras
-	connect        time.Duration // first dial to the headers of the first stream; if the client was refused, to the end
-	openedAt       Instant       // headers of the first stream
+	connectIsPlain bool          // no attempt failed before the first stream, so the first connect is an outage without extras
+	connect        time.Duration // time from the first dial to the headers of the first stream, or to the end of a refused client
+	openedAt       Instant       // arrival of the headers of the first stream
 
 	stream   stream
 	end      streamEnd
 	lastID   lastID
 	dials    dials
 	silences silences
-	outage   *Outage // the present one; nil: none
+	outage   *Outage // the present outage; nil: there is none
 	cuts     *cuts   // nil: the run does not disconnect its clients
-	extra    *extras // nil: none yet
+	extra    *extras // nil: not needed so far
 
 	clock    clockCounter
 	byNumber *numberCounter // counts noops by number; nil: their ids are not a sequence
-	messages *deliveries    // counts Numbered messages; nil: noops are counted
+	messages *deliveries    // counts Numbered messages; nil: they are not counted
 }
 
-// A stream is the state of the present stream that all counters need.
+// A stream is the state of the present stream, which all counters share.
 type stream struct {
 	cfg              *Config
-	openedAt         Instant // headers
-	closeRequestedAt Instant // 0: not yet
-	count            uint32  // streams that were opened, with this one
+	openedAt         Instant // arrival of the headers
+	closeRequestedAt Instant // 0: the end was not requested
+	count            uint32  // number of opened streams, including this one
 	open             bool
-	lifetimeOver     bool // the server ended the last stream after its lifetime, and no attempt to open another has failed since
-	dialing          bool // an attempt is under way
+	lifetimeOver     bool // the server ended the last stream after its lifetime, and no attempt has failed since
+	dialing          bool // an attempt is in progress
 	idClass          idClass
 }
 
-// openedAfterRequest reports whether the stream was opened after the request to close. No noop is due on it, though it may deliver
-// noops that earlier streams missed.
+// openedAfterRequest reports whether the stream was opened after the request to close. No noop is due on it, but it may
+// deliver noops that earlier streams missed.
 func (s *stream) openedAfterRequest() bool {
 	return s.closeRequestedAt != 0 && s.openedAt >= s.closeRequestedAt
 }
 
-// until returns the last moment of the stream at which a noop could still be expected, if it ends at an instant.
+// until returns the instant up to which noops are expected on a stream that ends at an instant.
 func (s *stream) until(at Instant) Instant {
 	if s.closeRequestedAt != 0 {
 		return min(at, s.closeRequestedAt)
@@ -156,25 +156,26 @@ func (s *stream) until(at Instant) Instant {
 	return at
 }
 
-// A streamEnd is known when a stream, or an attempt to open one, has ended.
+// A streamEnd is the end of the last stream, or of the last attempt to open one, with sums over all streams.
 type streamEnd struct {
 	reason    string
 	at        Instant
-	openTotal time.Duration // summed over streams
-	open      time.Duration // summed over streams
+	openTotal time.Duration // headers to end
+	open      time.Duration // headers to the request to end
 }
 
-// dials are the attempts that lead to the next stream. With a Lifetime they stay until the first attempt after that stream.
+// dials are the attempts that lead to the next stream. With a Lifetime they are kept until the first attempt after that
+// stream.
 type dials struct {
 	first, last Instant
-	underWay    bool // no stream has opened since the first
+	pending     bool // no stream has opened since the first
 }
 
 // silences are the times without a sign of life on a stream.
 type silences struct {
-	lastSignAt Instant       // the last sign
-	longest    time.Duration // the longest time without one
-	startedAt  Instant       // when it began
+	lastSignAt Instant       // the last sign of life
+	longest    time.Duration // the longest silence
+	startedAt  Instant       // start of the longest silence
 }
 
 // New returns the ledger of one client. All ledgers of a runner share cfg.
@@ -200,8 +201,8 @@ func (l *Ledger) Counting() Counting { return l.stream.cfg.Counting }
 // ID returns the id of the client.
 func (l *Ledger) ID() string { return l.id }
 
-// Undecided returns the time until it is known whether the noop of the present slot is lost or on its way; 0 if none is due. A
-// script that waits for that time before it requests the end leaves no noop undecided.
+// Undecided returns the time until it is known whether the noop of the present slot is lost or in transit; 0 if none is
+// due. A script waits for that time before it requests the end, so that no noop is undecided.
 func (l *Ledger) Undecided(at Instant) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -209,13 +210,13 @@ func (l *Ledger) Undecided(at Instant) time.Duration {
 		return 0
 	}
 	c := l.counterOf(l.numbersDecide())
-	if !l.stream.open || !c.sawNoop {
+	if !l.stream.open || !c.hasNoop {
 		return 0
 	}
 	if burst := c.lastAt + l.stream.cfg.Interval/2; c.slots.balance > 0 && at < burst {
-		return burst - at // noops that were delayed with the last one may follow it
+		return burst - at // delayed noops may follow the last one
 	}
-	within := c.slots.tolerance(l.stream.cfg.tolerance(), l.stream.cfg.Interval) + share(l.stream.cfg.Interval, aboutDue)
+	within := c.slots.tolerance(l.stream.cfg.tolerance(), l.stream.cfg.Interval) + share(l.stream.cfg.Interval, duePrecision)
 	due := c.slots.nextDue(at-within, c.lastAt, l.stream.cfg.Interval)
 	if at < due-within/4 {
 		return 0
@@ -281,13 +282,14 @@ func (l *Ledger) sumUp(r *Record) {
 	}
 }
 
-// A Steady has the Sums of a connection whose first stream is open and has no fault. Most of many thousand are like that.
+// A Steady has the sums of a connection whose first stream is open and has no fault, like most of many thousand.
 type Steady struct {
 	Received, Hidden uint64
 	LastAt           Instant
 }
 
-// Steady reports false for other connections. It needs a third of the time of Sums, and is called on every ledger once a second.
+// Steady returns the sums of a steady connection; it is not ok for any other. It takes a third of the time of Sums, and
+// is called on every ledger once a second.
 func (l *Ledger) Steady() (s Steady, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -295,7 +297,7 @@ func (l *Ledger) Steady() (s Steady, ok bool) {
 		return s, false
 	}
 	if n := l.byNumber; l.clock.faults != nil || n != nil && (n.faults != nil || n.numbers.lostCount() > 0) {
-		return s, false // in either count: the other one may decide later
+		return s, false // either count may decide later
 	}
 	c := l.counterOf(l.numbersDecide())
 	return Steady{Received: c.Received, Hidden: uint64(c.Hidden), LastAt: c.lastAt}, true

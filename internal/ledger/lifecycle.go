@@ -2,15 +2,15 @@ package ledger
 
 import "time"
 
-// Connecting records that a dial begins.
+// Connecting records the start of a dial.
 func (l *Ledger) Connecting(at Instant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.attempts == 0 && l.stream.closeRequestedAt == 0 {
 		l.outage = &Outage{From: at}
 	}
-	if !l.dials.underWay {
-		l.dials = dials{first: at, underWay: true}
+	if !l.dials.pending {
+		l.dials = dials{first: at, pending: true}
 	}
 	l.stream.dialing, l.dials.last = true, at
 	l.attempts++
@@ -19,8 +19,8 @@ func (l *Ledger) Connecting(at Instant) {
 	}
 }
 
-// Opened records that the headers of a good response are complete. The first noop is expected from here on, not from the dial. It
-// returns how long the connect took, from the first dial since the last stream.
+// Opened records that the headers of a good response are complete. Noops are expected from this instant on. It returns
+// the time since the first dial after the last stream.
 func (l *Ledger) Opened(at Instant) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -38,7 +38,7 @@ func (l *Ledger) Opened(at Instant) time.Duration {
 	if l.stream.cfg.Lifetime == 0 {
 		l.dials = dials{}
 	}
-	l.dials.underWay = false
+	l.dials.pending = false
 	l.stream.dialing, l.stream.open, l.stream.lifetimeOver = false, true, false
 	l.stream.openedAt, l.silences.lastSignAt = at, at
 	l.clock.opened(at)
@@ -53,7 +53,7 @@ func (l *Ledger) Opened(at Instant) time.Duration {
 	return took
 }
 
-// CloseRequested records that the end of the stream is being requested. From now on no noop is expected, and the end of the
+// CloseRequested records the request to end the stream. From this instant on no noop is expected, and the end of the
 // stream is not a drop. It reports whether a stream is open.
 func (l *Ledger) CloseRequested(at Instant) (open bool) {
 	l.mu.Lock()
@@ -66,15 +66,15 @@ func (l *Ledger) CloseRequested(at Instant) (open bool) {
 	switch {
 	case l.state == Waiting:
 		l.decideLastOutage(at, outage)
-	case l.state == Connecting && !l.stream.dialing: // between two attempts, and none follows
+	case l.state == Connecting && !l.stream.dialing: // no further attempt follows
 		l.refuse(at, l.end.reason)
 	}
 	return l.stream.open
 }
 
-// decideLastOutage decides the state of a client that is disconnected when its end is requested. The client is completed if its
-// outage is at most MaxOutage, or if it was disconnected as planned and has not been refused since. Otherwise it stays Waiting:
-// it counts as dropped unless the current attempt opens a stream.
+// decideLastOutage decides the state of a client that is disconnected when its end is requested. The client is
+// completed if its outage is at most MaxOutage, or if it was disconnected as planned and has not been refused since.
+// Otherwise it stays Waiting: it counts as dropped unless the current attempt opens a stream.
 func (l *Ledger) decideLastOutage(at Instant, o *Outage) {
 	x := l.extras()
 	x.LastOutage = o
@@ -87,8 +87,8 @@ func (l *Ledger) decideLastOutage(at Instant, o *Outage) {
 	}
 }
 
-// Closed records the end of a stream or of an attempt to open one. clean: the server ended the stream. reason is its name in
-// reports. reconnects: the client is going to reconnect.
+// Closed records the end of a stream or of an attempt to open one. clean reports whether the server ended the stream in
+// order, and reconnects whether the client is going to reconnect. reason is the name of the cause in reports.
 func (l *Ledger) Closed(at Instant, reason string, clean, reconnects bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,7 +102,7 @@ func (l *Ledger) Closed(at Instant, reason string, clean, reconnects bool) {
 	if !reconnects {
 		l.endOutage(at)
 	}
-	if l.state != Completed && l.state != Waiting || reason != ReasonClient { // otherwise the client gave up an attempt
+	if l.state != Completed && l.state != Waiting || reason != ReasonClient { // otherwise the client cancelled an attempt
 		l.end.reason = reason
 	}
 	if reconnects && !requested {
@@ -167,12 +167,12 @@ func (l *Ledger) streamClosed(at Instant, reason string, clean, reconnects bool)
 	}
 }
 
-// clientEnds reports whether the client ends the stream: the service accepts no request for that, or the stream was not open when
-// the end was requested.
+// clientEnds reports whether the client ends the stream: the service accepts no request for that, or the stream was not
+// open when the end was requested.
 func (l *Ledger) clientEnds() bool { return l.stream.cfg.ClientEnds || l.stream.openedAfterRequest() }
 
-// checkLifetime compares the duration of a stream whose end was not requested with the lifetime that the service promises. The
-// headers may have arrived late: the lifetime began when the client sent its request, or later.
+// checkLifetime compares the duration of a stream whose end was not requested with the minimum lifetime. The duration
+// is measured from the dial, because the headers may have arrived late.
 func (l *Ledger) checkLifetime(at Instant, clean bool) {
 	if at-l.dials.last < l.stream.cfg.Lifetime {
 		l.extras().Cut++
@@ -182,19 +182,19 @@ func (l *Ledger) checkLifetime(at Instant, clean bool) {
 	l.stream.lifetimeOver = clean
 }
 
-// overdue is the share of its lifetime by which a stream may end late, because of the clock of the service or a busy machine.
-const overdue = 20
+// A stream may end late by its lifetime divided by lifetimeTolerance, because of clocks or a busy machine.
+const lifetimeTolerance = 20
 
-// checkLongestLifetime compares the duration of a stream with the longest lifetime that the service promises.
+// checkLongestLifetime compares the duration of a stream with the maximum lifetime.
 func (l *Ledger) checkLongestLifetime(at Instant) {
 	longest, duration := l.stream.cfg.Longest, l.cuts.openUntil(l.stream.until(at))-l.stream.openedAt
-	if longest > 0 && duration > longest+max(l.stream.cfg.Late, longest/overdue) {
+	if longest > 0 && duration > longest+max(l.stream.cfg.Late, longest/lifetimeTolerance) {
 		l.extras().Overdue++
 		l.find(Finding{Kind: KindOverdue, At: at, Lateness: duration})
 	}
 }
 
-// Explain adds a text to the finding of Closed: the text of an error, or of the answer that refused the client.
+// Explain adds the text of an error, or of the response that refused the client, to the finding of Closed.
 func (l *Ledger) Explain(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -207,11 +207,11 @@ func (l *Ledger) Explain(text string) {
 	}
 }
 
-// closeCounters closes both counters. The last stream ended at the instant end; the client was disconnected until the instant at.
-// Slots still in doubt count as missed. Noops due between end and at are undetectable.
+// closeCounters closes both counters. The last stream ended at the instant end; the client was disconnected until the
+// instant at. Slots in doubt count as missed. Losses of noops due between end and at are undetectable.
 func (l *Ledger) closeCounters(end, at Instant) {
 	if l.stream.cfg.Counting != Noops {
-		return // the expected messages are known at the end of the run
+		return // package verdict knows the expected messages
 	}
 	l.clock.close(end, at)
 	if l.byNumber == nil {

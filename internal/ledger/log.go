@@ -10,20 +10,23 @@ import (
 const MostEntries = 36_000_000
 
 const (
-	// joining is the time after its headers in which a stream may bring messages for itself alone, such as a greeting or a history.
+	// joining is the time after its headers in which a stream may bring messages for itself alone, such as a greeting
+	// or a history.
 	joining = time.Second
 	// skew is how much earlier than its headers another stream may receive a message that is sent to both.
 	skew = 100 * time.Millisecond
-	// recent is the age up to which a skipped message may still arrive. A later message with the same content is another one.
+	// recent is the age up to which a skipped message may still arrive. A later message with the same content is
+	// another one.
 	recent = 30 * time.Second
-	// lookahead and lookback are the numbers of messages after and before the last one in which one with repeated content is looked
-	// for.
+	// lookahead and lookback are the numbers of messages after and before the last one in which one with repeated
+	// content is looked for.
 	lookahead = 1024
 	lookback  = 4
 )
 
-// A Log lists the messages of one topic that the streams of a runner received, as fingerprints, in the order of their first arrival.
-// It numbers messages that carry no number: message n is its entry n−1. All streams of the topic share it.
+// A Log lists the messages of one topic that the streams of a runner received, as fingerprints, in the order of their
+// first arrival. It numbers messages that carry no number: message n is its entry n−1. All streams of the topic share
+// it.
 type Log struct {
 	mu      sync.Mutex
 	entries []Entry
@@ -44,8 +47,8 @@ type Entry struct {
 	repeatedLater bool    // a later entry has its fingerprint
 }
 
-// An Extra is a message that streams received again after message After, where other streams had received another one. If most
-// streams received it, it is a message that others missed; otherwise it is a copy.
+// An Extra is a message that streams received again after message After, where other streams had received another one.
+// If most streams received it, it is a message that others missed; otherwise it is a copy.
 type Extra struct {
 	After uint64
 	Print uint64
@@ -58,7 +61,8 @@ type Extra struct {
 // NewLog returns an empty log.
 func NewLog() *Log { return &Log{index: map[uint64]uint32{}} }
 
-// Entries returns the messages so far, those that streams received again, and the number of messages beyond MostEntries.
+// Entries returns the messages so far, those that streams received again, and the number of messages beyond
+// MostEntries.
 func (l *Log) Entries() (entries []Entry, extras []Extra, dropped uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,7 +93,8 @@ func (l *Log) add(print uint64, at Instant) (number uint64) {
 	return number
 }
 
-// hasNearby reports whether one of the messages around another one has this content: then what arrives may be a copy of it.
+// hasNearby reports whether one of the messages around another one has this content: then what arrives may be a copy of
+// it.
 func (l *Log) hasNearby(number, print uint64) bool {
 	for n := max(number, lookback+1) - lookback; n <= min(number+lookback, l.last()); n++ {
 		if l.at(n).Print == print {

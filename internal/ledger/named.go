@@ -5,10 +5,10 @@ import "slices"
 // maxOthers is the number of event names that a ledger counts separately. All others count as one.
 const maxOthers = 4
 
-// otherNames stands for all names beyond the first.
+// otherNames stands for all names beyond maxOthers.
 const otherNames = "…"
 
-// An EventCount counts the events of one name that are not noops.
+// An EventCount counts the events with one name that are not noops.
 type EventCount struct {
 	Name  string `json:"name"`
 	Count uint64 `json:"count"`

@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// maxRanges limits how many holes one connection remembers. Beyond it a hole counts as lost at once, and
-// a late arrival from it as duplicated: still a fault, though of the wrong kind.
+// maxRanges limits the holes of one connection. The numbers of further holes count as lost immediately, and as
+// duplicated if they arrive later, which is a fault of the wrong kind.
 const maxRanges = 64
 
 // A hole is a run of numbers that were skipped and may still arrive.
 type hole struct {
 	from, to uint64
 	at       Instant
-	// apart: the numbers before it and behind it arrived on two streams, of which the second did not resume the
-	// first. Only deliveries have this.
+	// separate reports whether the numbers before and after the hole arrived on two streams, of which the second did
+	// not resume the first. Only deliveries set it.
 	separate bool
 }
 
@@ -24,27 +24,27 @@ func (h hole) finding() Finding {
 	return Finding{Kind: KindLost, From: h.from, To: h.to, Count: h.size(), At: h.at}
 }
 
-// numbers records which `id:` numbers came, since the server last began at 1.
+// numbers records which numbers arrived since the server last started at 1.
 type numbers struct {
 	highest   uint64
 	holes     []hole
-	forgotten uint64 // numbers in holes beyond the limit, and in earlier numberings
-	limit     int16  // of holes; 0: maxRanges
-	known     bool   // a number of this numbering was seen
+	forgotten uint64 // missing numbers of unlisted holes, and of earlier numberings
+	limit     int16  // maximum number of holes; 0: maxRanges
+	known     bool   // a number of this numbering arrived
 }
 
-// A sighting is the place of a number among those that came before.
-type sighting int
+// A placement is the place of a number among the earlier ones.
+type placement int
 
 const (
-	inOrder  sighting = iota // the next number, or a later one
-	filled                   // out of order: it fills a hole
-	repeated                 // seen before
+	inOrder  placement = iota // the next number, or a later one
+	filled                    // out of order: it fills a hole
+	repeated                  // it arrived before
 )
 
-// A sight is the result of numbers.see.
+// A sight is the result of numbers.record.
 type sight struct {
-	sighting
+	placement
 	advance   uint64  // how much the highest number grew
 	skippedAt Instant // when a filled hole was opened
 }
@@ -61,10 +61,10 @@ func (n *numbers) record(seq uint64, at Instant) (s sight) {
 	}
 	i := slices.IndexFunc(n.holes, func(h hole) bool { return seq >= h.from && seq <= h.to })
 	if i < 0 {
-		s.sighting = repeated
+		s.placement = repeated
 		return s
 	}
-	s.sighting, s.skippedAt = filled, n.holes[i].at
+	s.placement, s.skippedAt = filled, n.holes[i].at
 	n.fill(i, seq)
 	return s
 }
@@ -94,7 +94,7 @@ func (n *numbers) fill(i int, seq uint64) {
 	}
 }
 
-// restart begins a new numbering. The holes of the old one can no longer be filled.
+// restart starts a new numbering, and returns the holes of the old one, which can no longer be filled.
 func (n *numbers) restart() (lost []hole) {
 	lost = n.holes
 	n.forgotten += n.missing()
@@ -102,10 +102,10 @@ func (n *numbers) restart() (lost []hole) {
 	return lost
 }
 
-// lostCount returns the number of missing numbers, those that can no longer come included.
+// lostCount returns the number of missing numbers, including those that can no longer arrive.
 func (n *numbers) lostCount() uint64 { return n.forgotten + n.missing() }
 
-// missing returns the number of missing numbers below the highest that may still come.
+// missing returns the number of missing numbers below the highest that may still arrive.
 func (n *numbers) missing() (sum uint64) {
 	for _, h := range n.holes {
 		sum += h.size()

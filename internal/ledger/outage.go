@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// An Outage is a time without a stream: from the first dial, or from the end of a lost stream, to the headers of the next stream,
-// or to the request for the end if no stream followed.
+// An Outage is a time without a stream. It starts with the first dial or the end of a lost stream. It ends with the
+// headers of the next stream, or with the request to end if no stream followed.
 type Outage struct {
 	From     Instant   `json:"from_ns"`
 	To       Instant   `json:"to_ns"`
 	Refusals []Refusal `json:"refused,omitempty"` // failed attempts
-	// Resumed is the number of noops that the service had kept, and sent right after the headers of the next stream.
+	// Resumed is the number of noops that the service replayed right after the headers of the next stream.
 	Resumed uint64 `json:"resumed,omitempty"`
-	// Planned: the service ended the stream after its lifetime, or the client disconnected.
+	// Planned reports whether the service ended the stream after its lifetime, or the client disconnected on purpose.
 	Planned bool `json:"planned,omitempty"`
-	// Cut: the client disconnected.
+	// Cut reports whether the client disconnected on purpose.
 	Cut bool `json:"cut,omitempty"`
 }
 
@@ -28,7 +28,7 @@ type Refusal struct {
 	Last   Instant `json:"last_ns"`
 }
 
-// OtherReasons stands for all reasons beyond maxReasons, so that a server cannot fill the memory.
+// OtherReasons stands for all reasons beyond maxReasons, so that a server cannot exhaust the memory.
 const OtherReasons = "other reasons"
 
 // countRefusal adds an attempt that failed at an instant.
@@ -51,7 +51,7 @@ func countRefusal(list []Refusal, reason string, at Instant) []Refusal {
 	return list
 }
 
-// connected records the first stream, and how long its connect took.
+// connected records the first stream, and the duration of its connect.
 func (l *Ledger) connected(at Instant, took time.Duration) {
 	l.connect, l.openedAt = took, at
 	if o := l.outage; o != nil && o.Refusals == nil && o.From == l.dials.first && took > 0 {
@@ -60,7 +60,7 @@ func (l *Ledger) connected(at Instant, took time.Duration) {
 	l.endOutage(at)
 }
 
-// endOutage ends the outage, if there is one: a stream opened, or none will follow.
+// endOutage ends the present outage, because a stream opened or none will follow; nil if there is none.
 func (l *Ledger) endOutage(at Instant) (o *Outage) {
 	if o, l.outage = l.outage, nil; o == nil {
 		return nil
@@ -76,7 +76,7 @@ func (l *Ledger) endOutage(at Instant) (o *Outage) {
 	return o
 }
 
-// reconnected records that a stream opened after an outage. The first outages are listed.
+// reconnected records that a stream opened after an outage. It lists the first maxOutages outages.
 func (l *Ledger) reconnected(at Instant, o *Outage) {
 	x := l.extras()
 	x.Survived++
@@ -90,10 +90,10 @@ func (l *Ledger) reconnected(at Instant, o *Outage) {
 	}
 }
 
-// replayWindow is the time after the headers, or after the previous noop, in which a noop is a replayed one.
+// replayWindow returns the time after the headers, or after the previous noop, in which a noop counts as replayed.
 func (l *Ledger) replayWindow() Instant { return min(l.stream.cfg.Interval/50, 50*time.Millisecond) }
 
-// replayed attributes a noop to the last outage, unless the service has sent all noops that it had kept.
+// replayed counts a noop as resumed after the last outage, unless the service has already replayed all noops.
 //
 //go:noinline
 func (l *Ledger) replayed(at Instant, counted bool) {
@@ -112,7 +112,7 @@ func (l *Ledger) replayed(at Instant, counted bool) {
 	}
 }
 
-// attemptFailed counts a failed attempt, unless the client itself gave it up.
+// attemptFailed counts a failed attempt, unless the client cancelled it.
 func (l *Ledger) attemptFailed(at Instant, reason string) {
 	if reason == ReasonClient || reason == ReasonInterrupted {
 		return
@@ -125,8 +125,8 @@ func (l *Ledger) attemptFailed(at Instant, reason string) {
 	}
 }
 
-// refuse concludes that no stream was ever opened. If the service refused an attempt, that is the reason, even if the client gave
-// up the last one itself.
+// refuse sets the state of a client without a stream. If the service refused an attempt, that is the reason, even if
+// the client cancelled the last attempt.
 func (l *Ledger) refuse(at Instant, reason string) {
 	byClient := reason == ReasonClient || reason == ReasonInterrupted
 	switch {
@@ -136,7 +136,7 @@ func (l *Ledger) refuse(at Instant, reason string) {
 		reason = ReasonNoAnswer
 	}
 	l.endOutage(at)
-	if l.state == Refused { // the client tried once more after the request to close
+	if l.state == Refused { // the client made another attempt after the request to close
 		return
 	}
 	l.state = Refused

@@ -6,31 +6,31 @@ import (
 	"time"
 )
 
-// earlyGaps is the number of gaps whose median is precise enough to count intervals.
-const earlyGaps = 7
+// medianGaps is the number of gaps from which the median is precise enough to count intervals.
+const medianGaps = 7
 
-// pace measures the actual interval of a stream, which may differ from the plan: the time between the first and the last noop,
-// divided by the number of intervals between them. That number comes from the numbers of the noops, or from the median of the
-// first gaps.
+// pace measures the actual interval of a stream: the time between the first and the last noop, divided by the number of
+// intervals between them. The number of intervals comes from the numbers of the noops, or from the median of the first
+// gaps.
 type pace struct {
 	first, last Instant
 	gauge       *gauge // nil: by number, or every gap is about as planned
 	steps       uint32
 	started     bool
-	firstLate   bool // the first noop was
+	firstLate   bool // the first noop was late
 	planned     bool // the median of the first gaps is the planned interval
 }
 
 // A gauge counts the intervals in the gaps between noops without numbers.
 type gauge struct {
-	first   [earlyGaps]time.Duration // the first gaps, until there are enough
-	gaps    int8                     // number of gaps in early
-	typical time.Duration            // their median, once there are enough
-	excess  time.Duration            // excess of the counted gaps over their intervals
+	first   [medianGaps]time.Duration // the first gaps, until there are enough
+	gaps    int8                      // number of gaps in early
+	typical time.Duration             // their median, once there are enough
+	excess  time.Duration             // excess of the counted gaps over their intervals
 }
 
-// measured is a time, and the number of intervals in it.
-type measured struct {
+// A measurement is a time, and the number of intervals in it.
+type measurement struct {
 	span time.Duration
 	n    int64
 }
@@ -38,7 +38,7 @@ type measured struct {
 // start starts the measurement with a noop.
 func (p *pace) start(at Instant) { p.started, p.first, p.last = true, at, at }
 
-// step adds a noop that came n intervals after the previous one. A delayed first noop does not show the pace: then the measurement
+// step adds a noop that arrived n intervals after the previous one. If the first noop was delayed, the measurement
 // starts with the second.
 func (p *pace) step(at Instant, n int64, planned time.Duration) {
 	if p.steps == 0 && !p.firstLate && at-p.last < share(planned, 1-jitter)*time.Duration(n) {
@@ -49,7 +49,7 @@ func (p *pace) step(at Instant, n int64, planned time.Duration) {
 	p.addIntervals(n)
 }
 
-// addIntervals adds n intervals, up to the maximum of the type: at one a second that is more than a century, but numbers may leap.
+// addIntervals adds n intervals, up to the maximum of the type, because numbers may leap.
 func (p *pace) addIntervals(n int64) { p.steps = uint32(min(int64(p.steps)+n, math.MaxUint32)) } // #nosec G115 -- bounded in this expression
 
 // gap adds a noop without a number.
@@ -71,7 +71,7 @@ func (p *pace) gap(at Instant, planned time.Duration) {
 		p.addIntervals(intervals(gap, g.typical, &g.excess))
 	} else {
 		g.first[g.gaps] = gap
-		if g.gaps++; g.gaps < earlyGaps {
+		if g.gaps++; g.gaps < medianGaps {
 			return
 		}
 		steps, excess := g.count(planned)
@@ -93,8 +93,8 @@ func (g *gauge) count(planned time.Duration) (steps int64, excess time.Duration)
 	return steps, excess
 }
 
-// intervals returns the number of intervals in a gap. The lateness of a noop carries over to the next gap, which is shorter by
-// that; jitter does not.
+// intervals returns the number of intervals in a gap. The lateness of a noop shortens the next gap, so excess carries
+// it over; jitter is not carried over.
 func intervals(gap, interval time.Duration, excess *time.Duration) int64 {
 	n := nearest(gap+*excess, interval)
 	*excess += gap - time.Duration(n)*interval
@@ -104,8 +104,8 @@ func intervals(gap, interval time.Duration, excess *time.Duration) int64 {
 	return n
 }
 
-// median returns the median of the first gaps, or the planned interval if jitter explains the difference, or losses do, which leave
-// gaps of whole intervals.
+// median returns the median of the first gaps, or the planned interval if jitter or losses, which leave gaps of whole
+// intervals, explain the difference.
 func (g *gauge) median(planned time.Duration) time.Duration {
 	gaps := slices.Clone(g.first[:g.gaps])
 	slices.Sort(gaps)
@@ -140,17 +140,17 @@ func (p *pace) intervals(planned time.Duration) int64 {
 	return int64(p.steps)
 }
 
-// fewest is the number of intervals that a measurement needs.
-const fewest = 4
+// minIntervals is the minimum number of intervals of a measurement.
+const minIntervals = 4
 
 // measured returns the time between the first noop and the last.
-func (p *pace) measured(planned time.Duration) measured {
-	return measured{p.last - p.first, p.intervals(planned)}
+func (p *pace) measured(planned time.Duration) measurement {
+	return measurement{p.last - p.first, p.intervals(planned)}
 }
 
-// fill writes the interval into a record, and its possible error: the jitter at both ends, and the lateness.
-func (m measured) fill(r *Record, interval time.Duration) {
-	if m.n < fewest {
+// fill writes the interval and its possible error, by jitter and lateness, into a record.
+func (m measurement) fill(r *Record, interval time.Duration) {
+	if m.n < minIntervals {
 		return
 	}
 	r.Interval = m.span / time.Duration(m.n)

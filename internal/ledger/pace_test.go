@@ -90,8 +90,8 @@ func TestDoubleIntervalIsLossesWithoutNumbers(t *testing.T) {
 	}
 }
 
-// Gaps show whether noops come further from their schedule than assumed: those of a service that jitters by 30 % to both
-// sides do, those of one that is late by up to 30 % do not, nor do lost noops.
+// Gaps show whether noops come further from their schedule than assumed: those of a service that jitters by 30 % to
+// both sides do, those of one that is late by up to 30 % do not, nor do lost noops.
 func TestUnevenGapsExceedTheAssumedJitter(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A refClient is what arrived at one client on several streams, and a slow and obvious search through the schedules that
-// explain it. Times are in thousandths of an interval since the first headers. It knows nothing of the ledger.
+// A refClient is what arrived at one client on several streams, and a slow and obvious search through the schedules
+// that explain it. Times are in thousandths of an interval since the first headers. It knows nothing of the ledger.
 type refClient struct {
 	numbered  bool
 	streams   []refStream
@@ -77,8 +77,8 @@ func (l *refClient) emptySlots(s *refStream, kept, until int) (b bound) {
 // A refSum has the number of noops that are surely lost at least, and the number of further undetectable losses.
 type refSum struct{ lost, hidden int }
 
-// explain adds up the losses. Between two noops that came on their slots the numbers show what is lost, but for slots that had
-// no number; by the clock each slot between them was one.
+// explain adds up the losses. Between two noops that came on their slots the numbers show what is lost, but for slots
+// that had no number; by the clock each slot between them was one.
 func (l *refClient) explain() (sum refSum) {
 	var number, kept int     // the last one on its slot; since then: those that were replayed
 	var empty, after int     // since then: empty slots of open streams before the last one that was replayed, and after it
@@ -179,7 +179,8 @@ func (l *refClient) open(at int) bool {
 	return false
 }
 
-// disagreement says in what a record contradicts the reference, "" in nothing. A count may be that of one loss more or less.
+// disagreement says in what a record contradicts the reference, "" in nothing. A count may be that of one loss more or
+// less.
 func (l *refClient) disagreement(r Record) string {
 	want := l.explain()
 	missed, hidden := int(r.Missed()), int(r.Hidden)
@@ -224,8 +225,8 @@ func (l *refClient) agreesNearby(r Record) bool {
 	return false
 }
 
-// shortClient makes up a client of up to three streams, whose service keeps one schedule or begins each stream anew, and keeps what
-// falls due between two streams or not. faults is whether some noops are lost.
+// shortClient makes up a client of up to three streams, whose service keeps one schedule or begins each stream anew,
+// and keeps what falls due between two streams or not. faults is whether some noops are lost.
 func shortClient(r *rand.Rand) (l *refClient, faults bool) {
 	l = &refClient{numbered: r.IntN(2) == 0, late: []int{67, 333, 500}[r.IntN(3)], latest: 1500, maxOutage: 2000}
 	anew, keeps := r.IntN(2) == 0, l.numbered && r.IntN(2) == 0

@@ -2,12 +2,12 @@ package ledger
 
 import "time"
 
-// A Record is the stored result of one connection. Times are instants of the runner, in nanoseconds; a reader adds the runner's
-// start.
+// A Record is the stored result of one connection. Times are instants of the runner in nanoseconds, to which a reader
+// adds the start of the runner.
 type Record struct {
 	ID       string `json:"id"`
 	State    State  `json:"state"`
-	Reason   string `json:"reason,omitempty"` // of the end of the last stream or attempt
+	Reason   string `json:"reason,omitempty"` // reason for the end of the last stream or attempt
 	Numbered bool   `json:"numbered,omitempty"`
 
 	Attempts   int           `json:"attempts"`
@@ -17,12 +17,13 @@ type Record struct {
 	ClosedAt   Instant       `json:"closed_ns"`
 	StreamTime time.Duration `json:"held_ns"` // headers to end, summed over streams
 	OpenTime   time.Duration `json:"open_ns"` // headers to the request for the end, summed over streams
-	OutageTime time.Duration `json:"away_ns"` // all outages, with the first connect
+	OutageTime time.Duration `json:"away_ns"` // sum of all outages, including the first connect
 	LastAt     Instant       `json:"last_ns"` // last message, or the headers of the last stream after it
 
 	Counts
 
-	// Interval is the average time between two noops, 0 if too few arrived to measure it. IntervalError is its possible error.
+	// Interval is the average time between two noops; 0: too few arrived to measure it. IntervalError is its possible
+	// error.
 	Interval      time.Duration `json:"interval_ns,omitempty"`
 	IntervalError time.Duration `json:"interval_error_ns,omitempty"`
 
@@ -33,7 +34,8 @@ type Record struct {
 	MaxGap      time.Duration `json:"max_gap_ns"`
 	MaxLateness time.Duration `json:"max_lateness_ns"`
 
-	// Of a service whose messages are numbered. First to Last without Holes arrived, and Unplaced corrupted messages between them.
+	// The following fields are of services whose messages are numbered. The numbers from First to Last arrived, except
+	// Holes.
 	First         uint64        `json:"first,omitempty"`
 	Holes         []Range       `json:"holes,omitempty"`
 	Unplaced      uint64        `json:"unplaced,omitempty"`
@@ -42,8 +44,8 @@ type Record struct {
 	Deviations    *Deviations   `json:"deviations,omitempty"`     // from the Log of the topic; nil: none
 	UnlistedSpans uint64        `json:"unlisted_spans,omitempty"` // beyond the bound
 	Unanswered    time.Duration `json:"unanswered_ns,omitempty"`  // age of the attempt that was under way at the request for the end
-	MaxSilence    time.Duration `json:"max_silence_ns,omitempty"` // the longest time without any sign of life on an open stream
-	SilentFrom    Instant       `json:"silent_from_ns,omitempty"` // when it began
+	MaxSilence    time.Duration `json:"max_silence_ns,omitempty"` // the longest time without a sign of life on an open stream
+	SilentFrom    Instant       `json:"silent_from_ns,omitempty"` // start of that time
 
 	Findings []Finding `json:"findings,omitempty"`
 	Unlisted int       `json:"unlisted,omitempty"` // findings beyond the bound
@@ -53,20 +55,20 @@ type Record struct {
 	Survived  int           `json:"outages_survived,omitempty"` // outages that ended with a new stream
 	MaxOutage time.Duration `json:"max_outage_ns,omitempty"`    // the longest of these
 	Outages   []Outage      `json:"outages,omitempty"`          // the first of these
-	// LastOutage is the last outage, if no later message shows its losses: the end was requested before the client had
-	// reconnected, or before the first message was due on the new stream. Otherwise it is nil.
+	// LastOutage is the last outage if no later message shows its losses, because the end was requested before the
+	// client had reconnected, or before the first message was due on the new stream; otherwise nil.
 	LastOutage *Outage `json:"last_outage,omitempty"`
 
 	Cuts *Cuts `json:"cuts,omitempty"` // disconnects by the client; nil: the run makes none
 }
 
-// Faultless reports whether the stream was open to the end and every message arrived once, in order and intact. Lateness is not a
-// fault here.
+// Faultless reports whether the stream was open to the end and every message arrived once, in order and intact.
+// Lateness is not a fault here.
 func (r Record) Faultless() bool {
 	return r.HasNoFault() && r.Received > 0
 }
 
-// HasNoFault is like Faultless, for a stream to which possibly nothing was published.
+// HasNoFault is Faultless for a stream to which no message may have been published.
 func (r Record) HasNoFault() bool { return r.State == Completed && r.Missed()+r.Faults() == 0 }
 
 // RefusedAttempts returns the number of failed attempts to connect.

@@ -146,8 +146,8 @@ func (s *reference) mayBe(i, last, slot int) bool {
 	return number > before && slot-last >= number-before
 }
 
-// mayBeDelayed reports whether a noop that was due then may have been delayed until at: nothing else arrived from its due
-// time until then.
+// mayBeDelayed reports whether a noop that was due then may have been delayed until at: nothing else arrived from its
+// due time until then.
 func (s *reference) mayBeDelayed(at, due int) bool {
 	for _, other := range s.arrivals {
 		if other.at >= due-refInStep && other.at < at-refBurst {
@@ -160,7 +160,7 @@ func (s *reference) mayBeDelayed(at, due int) bool {
 // A count is what an explanation says of the noops.
 type count struct{ lost, doubled int }
 
-// counts are those of all explanations with the fewest events (noops lost, noops that came twice,
+// counts are those of all explanations with the minIntervals events (noops lost, noops that came twice,
 // hold-ups), those of explanations with one event more, and what may be lost at most where no more
 // came twice and nothing more was held up than in the simplest.
 func (o *view) counts() (simplest, next map[count]bool, events, most int) {

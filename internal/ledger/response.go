@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A ResponseState is how a response that ends by itself ended. Each response ends in exactly one state.
+// A ResponseState is the final state of a response that ends by itself. Each response ends in exactly one state.
 type ResponseState string
 
 // The states of a response.
@@ -19,9 +19,9 @@ const (
 	ResponseEmpty      ResponseState = "empty"       // it had no content
 	ResponseIdle       ResponseState = "idle"        // it was silent for too long; the client closed it
 	ResponseLingering  ResponseState = "lingering"   // the stream stayed open after the terminal event
-	ResponseAfterDone  ResponseState = "after_done"  // something came after the terminal event
+	ResponseAfterDone  ResponseState = "after_done"  // an event arrived after the terminal event
 	ResponseUnfinished ResponseState = "unfinished"  // it was open when the run ended
-	ResponseAbandoned  ResponseState = "abandoned"   // the client left on purpose
+	ResponseAbandoned  ResponseState = "abandoned"   // the client disconnected on purpose
 )
 
 // ResponseStates lists the states.
@@ -30,29 +30,29 @@ var ResponseStates = []ResponseState{
 	ResponseUnfinished, ResponseAbandoned,
 }
 
-// A Closing is who closed the stream of a response.
+// A Closing is how the stream of a response was closed.
 type Closing int
 
-// The server ends a stream in order, or it breaks; or the client closes it, because it is silent, because the run is over, or on
-// purpose. Or it never opened.
+// The ways to close a stream.
 const (
-	ClosedInOrder Closing = iota
-	ClosedBroken
-	ClosedSilent
-	ClosedAtEnd
-	ClosedOnPurpose
-	NeverOpened
+	ClosedInOrder   Closing = iota // the server ended it in order
+	ClosedBroken                   // the connection failed
+	ClosedSilent                   // the client closed it, because it was silent
+	ClosedAtEnd                    // the client closed it, because the run ended
+	ClosedOnPurpose                // the client abandoned it
+	NeverOpened                    // it was not opened
 )
 
-// TogetherLimit is the longest time between two chunks that arrive together.
+// TogetherLimit is the maximum time between two chunks that arrive together.
 const TogetherLimit = time.Millisecond
 
-// A Response accounts for the chunks of one response that ends by itself. The zero value is of a response that has not started. It is
-// not safe for concurrent use.
+// A Response counts the chunks of one response that ends by itself. The zero value is a response that has not started.
+// It is not safe for concurrent use.
 type Response struct {
-	// Due is when the request was to start, Started when it did, and Headers when the header of the response was complete.
+	// Due is the intended start of the request, Started its actual start, and Headers the arrival of the response
+	// headers.
 	Due, Started, Headers Instant
-	// First and Last are when the first and the last chunk with content arrived.
+	// First and Last are the arrival times of the first and the last chunk with content.
 	First, Last, Ended Instant
 
 	State      ResponseState // "" until it ended
@@ -62,21 +62,21 @@ type Response struct {
 	Corrupted  uint64        // chunks that do not match the description, or their checksum
 
 	wire, text      sequence // by the numbers of the service, and by those in the text
-	textOf          uint64   // chunks of the whole answer, by the numbers in its text; 0: not known
+	textTotal       uint64   // chunks of the whole answer, by the numbers in its text; 0: not known
 	events          uint32
 	done, afterDone uint32 // terminal events, and blocks after the first one
 	failed          bool
-	doneSeq         bool // the terminal event had a number
+	doneNumbered    bool // the terminal event had a number
 
 	sum, length    uint64 // of the text since the last statement
 	sinceStatement uint64 // chunks since the last statement
 	stated         bool
-	unstated       uint64 // chunks that the service stated and that did not arrive, at least
-	halved         bool   // a chunk has half a character, so that the text cannot be compared
+	statedMissing  uint64 // chunks that the service stated and that did not arrive, at least
+	splitCharacter bool   // a chunk has half a character, so that the text cannot be compared
 	tokens         uint64 // that the service stated, plus 1; 0: none
 }
 
-// A Chunk is what a block of a response says of itself.
+// A Chunk is a block of a response, as the service description classifies it.
 type Chunk struct {
 	At                                Instant
 	Done, Failed, Incomplete, Content bool
@@ -103,11 +103,11 @@ func (r *Response) Block(c *Chunk) {
 	}
 	if c.Done {
 		r.done++
-		r.doneSeq = r.doneSeq || c.HasSeq
+		r.doneNumbered = r.doneNumbered || c.HasSeq
 	}
 }
 
-// content notes the arrival of content.
+// content records the arrival of content.
 func (r *Response) content(at Instant) {
 	r.Chunks++
 	if r.Chunks == 1 {
@@ -126,34 +126,34 @@ func (r *Response) Numbered(k, of uint64, valid bool) {
 		r.Corrupted++
 		return
 	}
-	r.textOf = max(r.textOf, of)
+	r.textTotal = max(r.textTotal, of)
 }
 
 // IsNumbered reports whether a valid chunk number was found in the text.
 func (r *Response) IsNumbered() bool { return r.text.started }
 
-// table is that of the checksum of texts.
+// table is the CRC table for checksums of texts.
 var table = crc64.MakeTable(crc64.ECMA)
 
-// Text adds a part of the text that the service is going to state.
+// Text adds a part of the text, which the service states as a whole later.
 func (r *Response) Text(part []byte) {
 	r.sinceStatement++
 	r.length += uint64(len(part))
 	r.sum = crc64.Update(r.sum, table, part)
-	r.halved = r.halved || bytes.Contains(part, replacement)
+	r.splitCharacter = r.splitCharacter || bytes.Contains(part, replacement)
 }
 
-// replacement stands for half a surrogate pair: a service that cuts its text into pieces of UTF-16 may put the halves of a character
-// into two chunks.
+// replacement stands for half a surrogate pair: a service that cuts its text into pieces of UTF-16 may put the halves
+// of a character into two chunks.
 var replacement = []byte("\ufffd")
 
-// StateText compares what arrived since the last statement with the text that the service states.
+// StateText compares the text since the last statement with the text that the service states.
 func (r *Response) StateText(text []byte) {
-	if r.halved {
+	if r.splitCharacter {
 		return
 	}
 	if r.length != uint64(len(text)) || r.sum != crc64.Checksum(text, table) {
-		r.unstated++
+		r.statedMissing++
 	}
 	r.reset()
 }
@@ -161,17 +161,17 @@ func (r *Response) StateText(text []byte) {
 // StateChunks compares the number of chunks since the last statement with the number that the service states.
 func (r *Response) StateChunks(n uint64) {
 	if n > r.sinceStatement {
-		r.unstated += n - r.sinceStatement
+		r.statedMissing += n - r.sinceStatement
 	}
 	r.wire.duplicated += r.sinceStatement - min(n, r.sinceStatement)
 	r.reset()
 }
 
-// StateTokens bounds the number of chunks: each has at least one of the tokens that the service states. The last statement counts. Fewer
-// chunks show nothing.
+// StateTokens sets the number of tokens that the service states, which is the maximum number of chunks, because each
+// has at least one. The last statement counts.
 func (r *Response) StateTokens(n uint64) { r.tokens = n + 1 }
 
-// beyondTokens returns the number of chunks with content beyond the stated number of tokens: they were duplicated.
+// beyondTokens returns the number of chunks with content beyond the stated number of tokens, which must be duplicates.
 func (r *Response) beyondTokens() uint64 {
 	if r.tokens == 0 {
 		return 0
@@ -194,7 +194,7 @@ func (r *Response) stateAfter(by Closing) ResponseState {
 		return ResponseError
 	case r.afterDone > 0:
 		return ResponseAfterDone
-	case r.done > 0 && r.text.last < r.textOf:
+	case r.done > 0 && r.text.last < r.textTotal:
 		return ResponseTruncated
 	case r.done > 0 && r.Chunks == 0, by == ClosedInOrder && r.events == 0:
 		return ResponseEmpty
@@ -212,18 +212,18 @@ func (r *Response) stateAfter(by Closing) ResponseState {
 	return ResponseTruncated
 }
 
-// Counts returns the counts of chunks: by the numbers in the text, else by those of the service, else of those with content. Only a
-// response whose terminal event arrived is expected to have its last chunks.
+// Counts returns the counts of chunks: by the numbers in the text, by the numbers of the service if there are none, or
+// by content. The last chunks are expected only if the terminal event arrived.
 func (r *Response) Counts() (c Totals) {
 	by := r.wire
 	switch {
 	case r.text.started:
 		by = r.text
 		if r.done > 0 {
-			by.last = max(by.last, r.textOf)
+			by.last = max(by.last, r.textTotal)
 		}
 	case !r.wire.started:
-		c = Totals{Received: uint64(r.Chunks), Missed: r.unstated, Duplicated: r.wire.duplicated, Corrupted: min(r.Corrupted, uint64(r.Chunks))}
+		c = Totals{Received: uint64(r.Chunks), Missed: r.statedMissing, Duplicated: r.wire.duplicated, Corrupted: min(r.Corrupted, uint64(r.Chunks))}
 		c.Duplicated = max(c.Duplicated, r.beyondTokens())
 		c.Received -= c.Corrupted
 		c.Expected = c.Received + c.Missed + c.Corrupted
@@ -233,40 +233,40 @@ func (r *Response) Counts() (c Totals) {
 	c = Totals{Received: by.received, Duplicated: by.duplicated, Reordered: by.reordered, Corrupted: r.Corrupted}
 	c.Missed = missed - min(missed, r.Corrupted)
 	if c.Missed+c.Duplicated+c.Reordered+c.Corrupted == 0 { // otherwise these explain why the text differs
-		c.Missed = r.unstated
+		c.Missed = r.statedMissing
 	}
 	c.Expected = c.Received + c.Missed + c.Corrupted
 	return c
 }
 
-// Missing returns the first number that did not arrive; false: none is known.
+// Missing returns the first number that did not arrive. It is not ok if none is known to be missing.
 func (r *Response) Missing() (number uint64, ok bool) {
 	by, last := &r.wire, r.wire.last
 	if r.text.started {
 		if by, last = &r.text, r.text.last; r.done > 0 {
-			last = max(last, r.textOf)
+			last = max(last, r.textTotal)
 		}
 	}
 	return by.next, by.started && by.next <= last
 }
 
-// TotalChunks returns how many chunks the whole answer has, by the numbers in its text; 0: not known.
-func (r *Response) TotalChunks() uint64 { return r.textOf }
+// TotalChunks returns the number of chunks of the whole answer, by the numbers in its text; 0: unknown.
+func (r *Response) TotalChunks() uint64 { return r.textTotal }
 
-// A Coverage states which losses inside a complete response would have been noticed.
+// A Coverage states which losses inside a complete response would have been detected.
 type Coverage int
 
-// All losses; all but those of the last chunks; or none.
+// The coverages.
 const (
-	CoversAll Coverage = iota
-	CoversAllButTail
-	CoversNone
+	CoversAll        Coverage = iota // all losses
+	CoversAllButTail                 // all losses except those of the last chunks
+	CoversNone                       // no loss
 )
 
 // Coverage returns the coverage of the response.
 func (r *Response) Coverage() Coverage {
 	switch {
-	case r.text.started, r.stated, r.doneSeq:
+	case r.text.started, r.stated, r.doneNumbered:
 		return CoversAll
 	case r.wire.started:
 		return CoversAllButTail
@@ -274,14 +274,15 @@ func (r *Response) Coverage() Coverage {
 	return CoversNone
 }
 
-// Begins returns the lowest number of the service; false: chunks are not counted by these, or a loss by what the service states alone.
+// Begins returns the lowest number of the service. It is not ok if chunks are not counted by these numbers, or only a
+// statement of the service shows a loss.
 func (r *Response) Begins() (number uint64, ok bool) {
 	w := &r.wire
-	byStatement := r.unstated > 0 && w.missed()+w.duplicated+w.reordered+r.Corrupted == 0
+	byStatement := r.statedMissing > 0 && w.missed()+w.duplicated+w.reordered+r.Corrupted == 0
 	return w.base, w.started && !r.text.started && !byStatement
 }
 
-// A sequence accounts for the numbers of one response, which begin at 0 or 1.
+// A sequence counts the numbers of one response, which start at 0 or 1.
 type sequence struct {
 	base, next                      uint64   // the first number, and the lowest that has not arrived
 	last                            uint64   // the highest that is expected
@@ -290,12 +291,12 @@ type sequence struct {
 	started                         bool
 }
 
-// farthest is how far ahead of the others a number may be.
-const farthest = 1_000_000
+// maxAhead is the maximum distance of a number from the next expected one.
+const maxAhead = 1_000_000
 
-// add adds a number. It returns false for one that cannot be part of the sequence.
+// add adds a number. It returns false if the number cannot be part of the sequence.
 func (s *sequence) add(n uint64) bool {
-	if n > s.next+farthest {
+	if n > s.next+maxAhead {
 		return false
 	}
 	if !s.started {

@@ -97,7 +97,8 @@ func TestResponseFirstNumber(t *testing.T) {
 	require.False(t, ok)
 }
 
-// A service that cuts its text in UTF-16 sends the halves of an emoji in two chunks. The text is not compared, and that is reported.
+// A service that cuts its text in UTF-16 sends the halves of an emoji in two chunks. The text is not compared, and that
+// is reported.
 func TestResponseWithHalfACharacterIsNotCovered(t *testing.T) {
 	var r Response
 	r.Block(&Chunk{Content: true})

@@ -20,7 +20,8 @@ func TestLedgersStayBelow700Bytes(t *testing.T) {
 	}
 }
 
-// A stream without a fault has two objects, whatever its length: the rare parts are made when there is something in them.
+// A stream without a fault has two objects, whatever its length: the rare parts are made when there is something in
+// them.
 func TestFaultlessStreamAllocatesNothing(t *testing.T) { //nolint:paralleltest // it counts the allocations of the process
 	cfg := &Config{Interval: testInterval, Late: testInterval}
 	l := New("a", cfg)

@@ -2,52 +2,53 @@ package ledger
 
 import "time"
 
-// Assumptions about a service; docs/accounting.md has the reasons.
+// The assumptions about a service; docs/accounting.md has the reasons.
 const (
-	// jitter is the time after its slot in which a noop arrives without having been delayed, in intervals.
+	// jitter is the maximum time after its slot at which a noop arrives that was not delayed, in intervals.
 	jitter = .3
-	// earlyShare is the time before its slot in which an arrival may be the noop of that slot, in intervals. It is small, because the
-	// earliest arrivals show the schedule and nothing arrives before it is sent. earlyAtFirst applies while few noops have
-	// arrived, all of which may have been somewhat late.
+	// earlyShare is the maximum time before a slot at which an arrival may be the noop of that slot, in intervals. It
+	// is small, because the earliest arrivals show the schedule. earlyAtFirst applies while few noops have arrived,
+	// which may all have been late.
 	earlyShare, earlyAtFirst = .125, .2
-	// immediateStart: a first noop that arrives earlier than this after the headers of its stream, in intervals, is the first
-	// expected one. An earlier one would have been due before the headers.
+	// immediateStart is the time after the headers of a stream up to which its first noop is certainly the first
+	// expected one, in intervals: an earlier noop would have been due before the headers.
 	immediateStart = .98
-	// latest is the longest time from the headers of a stream until its first noop is due, in intervals.
-	latest = 1.5
-	// aboutDue is the precision with which it is known when a slot is due, in intervals.
-	aboutDue = .02
+	// maxFirstDue is the maximum time from the headers of a stream until its first noop is due, in intervals.
+	maxFirstDue = 1.5
+	// duePrecision is the precision with which it is known when a slot is due, in intervals.
+	duePrecision = .02
 )
 
-// slots is the schedule of a stream as its arrivals show it. One noop is expected per interval; anchor is the time of the slot to
-// which the last arrival was assigned.
+// slots is the schedule of a stream as its arrivals show it. One noop is expected per interval; anchor is the time of
+// the slot to which the last arrival was assigned.
 //
-// If an arrival comes n slots after the last one, n−1 slots are in doubt: their noops were never sent, or they were delayed and
-// follow in one burst (TCP keeps order). balance is the number of slots in doubt. Arrivals before the next slot lower it. Without
-// numbers, the first arrival on a later slot ends the doubt: the rest is missed. With numbers no later noop can be mistaken for an
-// earlier one, so the doubt lasts to the end.
+// If an arrival is n slots after the last one, n−1 slots are in doubt: their noops were not sent, or they were delayed
+// and follow in one burst (TCP keeps order). balance is the number of slots in doubt. Arrivals before the next slot
+// decrement it. Without numbers, the first arrival on a later slot ends the doubt, and the remaining slots are missed.
+// With numbers, the doubt lasts to the end, because no later noop can be mistaken for an earlier one.
 type slots struct {
 	anchor  Instant
 	balance int64 // > 0: slots in doubt; < 0: numbers ahead of the clock
-	// spread is the longest time after its slot at which an arrival came without having been delayed.
+	// spread is the maximum time after its slot at which a noop arrived that was not delayed.
 	spread      time.Duration
-	consecutive bool // the last arrival came one slot after another
-	phaseKnown  bool // that happened once without a hole: the phase is known
+	consecutive bool // the last arrival was one slot after the previous one
+	phaseKnown  bool // there were two consecutive arrivals without a hole
 	// arrivals is the number of arrivals on their own slot, up to knownPhase.
 	arrivals  int8
-	firstLate bool // the first arrival of the stream came after its first slot
-	longGap   bool // the last gap was longer than jitter explains, while the phase was unknown
+	firstLate bool // the first arrival of the stream was after its first slot
+	longGap   bool // while the phase was unknown, the last gap was longer than jitter explains
 }
 
 func (s *slots) start(at Instant) { *s = slots{anchor: at} }
 
-// resume starts anew after an outage. Noops in doubt before it may still be replayed; see fill for n and covered.
+// resume restarts the schedule after an outage. Noops in doubt before it may still be replayed; see fill for n and
+// covered.
 func (s *slots) resume(at Instant, n, covered int64) {
 	*s = slots{anchor: at, balance: max(max(s.balance, 0)+n-covered, 0)}
 }
 
-// advance moves the anchor to the slot of an arrival. It returns the number of slots from the last one to that, 0 for an arrival
-// before the next slot.
+// advance moves the anchor to the slot of an arrival. It returns the number of slots from the last one to this slot; 0
+// for an arrival before the next slot.
 func (s *slots) advance(at Instant, interval time.Duration) int64 {
 	since := at - s.anchor
 	s.consecutive = since >= interval/2 && since < interval*3/2
@@ -63,30 +64,32 @@ func (s *slots) advance(at Instant, interval time.Duration) int64 {
 	}
 	switch {
 	case n == 1 && drift < 0 && (s.balance <= 0 || !s.phaseKnown):
-		// It is closer to the true schedule than the anchor was: nothing arrives before it is sent.
+		// An early arrival is closer to the true schedule than the anchor, because no noop arrives before it is sent.
 		s.anchor = at
 	case n == 1 && drift < 0:
-		// It may also be late from the previous slot: follow a faster clock, but slowly.
+		// The arrival may also be late from the previous slot, so the anchor follows a faster clock slowly.
 		s.anchor += max(drift, -interval/100)
 	case drift > 0:
-		// It is late, or the server's clock is slower than ours: follow, but slowly.
+		// The arrival is late, or the server's clock is slower than ours, so the anchor follows it slowly.
 		s.anchor += min(drift, interval/100)
 	}
 	return n
 }
 
-// fill compares the n slots that passed up to an arrival with the covered noops (arrived, or known by their number). settle ends
-// the doubt: fill then returns the number of slots that stayed empty. burst: the arrival followed the previous one at once, so it
-// does not show when it was due. Numbers may be ahead of the clock by the count of missing lower ones, as for a moment between two
-// swapped noops. If they are further ahead, the schedule is earlier than assumed, and the anchor moves. So a server that sends too
-// fast cannot make up for a later silence.
+// fill compares the n slots that passed up to an arrival with the covered noops, which arrived or are known by their
+// number. settle ends the doubt: fill then returns the number of empty slots. burst reports whether the arrival
+// directly followed the previous one, so that it does not show when it was due.
+//
+// Numbers may be ahead of the slots by ahead, the count of missing lower numbers, as between two swapped noops. If they
+// are further ahead, the schedule is earlier than assumed, and the anchor moves. Thus noops that a server sends too
+// early do not count for a later silence.
 func (s *slots) fill(at Instant, n, covered, ahead int64, burst, settle bool) (unsent uint64) {
 	switch {
 	case settle && n > 0 && s.balance > 0:
 		unsent, s.balance = uint64(s.balance), 0
 	case !s.phaseKnown && n < covered && !burst:
-		// The phase is still unknown: the arrivals before were replayed, or late. This one shows the phase better, and is not a
-		// noop that could be missing later.
+		// The phase is unknown, because the earlier arrivals were replayed or late. This one shows it better, and does
+		// not count for a later slot.
 		s.anchor, ahead = at, 0
 	}
 	s.phaseKnown = s.phaseKnown || s.consecutive && covered == 1
@@ -100,15 +103,15 @@ func (s *slots) fill(at Instant, n, covered, ahead int64, burst, settle bool) (u
 	return unsent
 }
 
-// settle ends the doubt, since nothing more can arrive, and returns the number of slots that stayed empty.
+// settle ends the doubt, because no noop can arrive any more, and returns the number of empty slots.
 func (s *slots) settle() uint64 {
-	left := max(s.balance, 0)
+	empty := max(s.balance, 0)
 	s.balance = 0
-	return uint64(left)
+	return uint64(empty)
 }
 
-// isOnSlot reports whether the last arrival is the noop of the anchor's slot. One that came well before that slot is a late noop of
-// an earlier slot.
+// isOnSlot reports whether the last arrival is the noop of the slot of the anchor. An arrival well before that slot is
+// a late noop of an earlier slot.
 func (s *slots) isOnSlot(last Instant, interval time.Duration) bool {
 	return last >= s.anchor-s.early(interval)
 }
@@ -126,8 +129,8 @@ func (s *slots) tooEarly(at Instant, interval time.Duration) bool {
 	return at < s.anchor-time.Duration(s.balance-1)*interval-s.early(interval)
 }
 
-// tolerance returns the time before the end in which a noop may be due and still be on its way: at least the configured one, and
-// 1.5 times the spread of this stream; if few have arrived, the jitter.
+// tolerance returns the time before the end in which a noop may be due and still be in transit: the configured time, or
+// 1.5 times the spread of the stream if that is longer. If few noops have arrived, the jitter replaces the latter.
 func (s *slots) tolerance(configured, interval time.Duration) time.Duration {
 	spread := s.spread * 3 / 2
 	if s.arrivals > 0 && s.arrivals < unknownJitterArrivals {
@@ -136,13 +139,13 @@ func (s *slots) tolerance(configured, interval time.Duration) time.Duration {
 	return max(configured, spread)
 }
 
-// unknownJitterArrivals is the number of arrivals up to which their jitter is not known.
+// unknownJitterArrivals is the number of arrivals up to which their jitter is unknown.
 const unknownJitterArrivals = 4
 
-// notDue returns the number of empty slots up to the anchor that are due after end, or less than tolerance before it: no noop is
-// expected for them.
+// notDue returns the number of empty slots up to the anchor for which no noop is expected, because they are due after
+// end or less than tolerance before it.
 func (s *slots) notDue(end, last Instant, interval, tolerance time.Duration) uint64 {
-	latest := s.anchor // of the slots that may be empty
+	latest := s.anchor // the latest slot that may be empty
 	if s.isOnSlot(last, interval) {
 		latest -= interval
 	}
@@ -154,7 +157,7 @@ func (s *slots) expected(end Instant, interval, tolerance time.Duration) uint64 
 	return wholeIntervals(end-s.anchor-tolerance, interval)
 }
 
-// nextDue returns when the first slot after an instant is due for which nothing has arrived.
+// nextDue returns when the first slot after an instant is due for which no noop has arrived.
 func (s *slots) nextDue(at, last Instant, interval time.Duration) Instant {
 	next := s.anchor
 	if s.isOnSlot(last, interval) {

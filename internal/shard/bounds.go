@@ -142,7 +142,7 @@ func (s *Shard) checkConnections() error {
 		if len(c.ID)+len(c.State)+len(c.Reason) > maxText {
 			return tooLong(c.ID + string(c.State) + c.Reason)
 		}
-		if max(c.Largest(), c.Last-min(c.First, c.Last)) > maxNoops || c.Streams < 0 || c.Streams > maxNumber || c.Attempts < 0 || c.Attempts > maxNumber || c.Unlisted < 0 {
+		if max(c.Max(), c.Last-min(c.First, c.Last)) > maxNoops || c.Streams < 0 || c.Streams > maxNumber || c.Attempts < 0 || c.Attempts > maxNumber || c.Unlisted < 0 {
 			return fmt.Errorf("it holds a connection (%s) with a count that cannot be", c.ID)
 		}
 		if err := s.checkNumbers(c); err != nil {

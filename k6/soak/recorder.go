@@ -132,7 +132,7 @@ func (r *recorder) configure() {
 	}
 	if p.Published() && r.reach == nil {
 		limit := int(math.Ceil(p.PublishRate*p.Hold().Seconds()/float64(p.Topics))) + 1
-		c.Most, r.reach = clamp.Uint64(limit), shard.NewReach(p.Topics, limit)
+		c.MaxNumber, r.reach = clamp.Uint64(limit), shard.NewReach(p.Topics, limit)
 	}
 }
 
