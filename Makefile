@@ -103,7 +103,7 @@ node_modules: package.json package-lock.json
 # These start no goroutine, or act by programs whose order the race detector does not see (soak-aws), and their tests take
 # several times as long with it.
 SEQUENTIAL = cmd/soak-aws internal/ledger internal/ledger/feed internal/results/archive internal/results/compare internal/secret \
-	internal/shard internal/sseclient/coding internal/suite internal/verdict test/docs
+	internal/shard internal/sseclient/coding internal/suite test/docs
 
 # Four packages at once, as most of their tests wait, and linking one with k6 takes 1.3 GB. Compilers run at the lowest
 # priority, so that no test waits for a core because of them. `make lint` vets.
