@@ -14,9 +14,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// steppedClock is t as time.Now would return it after someone stepped the wall clock by an hour:
-// the same monotonic reading, another wall time. It relies on how package time packs a Time
-// (1 bit hasMonotonic, 33 bits of seconds, 30 of nanoseconds); the test checks that it does.
+// steppedClock returns t as time.Now would return it after a step of the wall clock by an hour: with the same
+// monotonic reading and another wall time. It depends on the layout of time.Time (1 bit hasMonotonic, 33 bits of
+// seconds, 30 of nanoseconds), which TestSteppedClock checks.
 func steppedClock(t time.Time) time.Time {
 	const hour = 3600 << 30
 	*(*uint64)(unsafe.Pointer(&t)) += hour

@@ -20,7 +20,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/address"
 )
 
-// reference serves a reference target until stop is called, or the test is over.
+// reference serves a reference target until stop is called or the test ends.
 func reference(t testing.TB, address string) (url string, stop func()) {
 	t.Helper()
 	listener, err := net.Listen("tcp", address)
@@ -121,7 +121,8 @@ func TestIsRemote(t *testing.T) {
 
 const serveReference = "SOAK_TEST_REFERENCE"
 
-// TestMain runs a reference target if the environment asks for it: its CPU must not count as that of the measured process.
+// TestMain runs a reference target if the environment asks for it: its CPU must not count as that of the measured
+// process.
 func TestMain(m *testing.M) {
 	if os.Getenv(serveReference) == "" {
 		os.Exit(m.Run())
@@ -134,8 +135,8 @@ func TestMain(m *testing.M) {
 	_ = control.Serve(context.Background(), listener)
 }
 
-// BenchmarkControlGroup reports what 20 streams to a reference in another process cost this one, in bytes of memory and in
-// percent of a core: `go test -run xxx -bench ControlGroup ./k6/soak`.
+// BenchmarkControlGroup reports what 20 streams to a reference in another process cost this one, in bytes of memory
+// and in percent of a core: `go test -run xxx -bench ControlGroup ./k6/soak`.
 func BenchmarkControlGroup(b *testing.B) {
 	server := exec.CommandContext(b.Context(), os.Args[0])
 	server.Env = append(os.Environ(), serveReference+"=1")
@@ -152,7 +153,7 @@ func BenchmarkControlGroup(b *testing.B) {
 		before := heapInUse()
 		g, err := newControlGroup(map[string]string{"CONTROL_URL": "http://" + address}, time.Second)
 		require.NoError(b, err)
-		time.Sleep(3 * time.Second) // all are open, and what that took is given back
+		time.Sleep(3 * time.Second) // all are open, and the memory of the dials is released
 		from := cpuUsed(b)
 		time.Sleep(within)
 		b.ReportMetric(100*(cpuUsed(b)-from).Seconds()/within.Seconds(), "%core")

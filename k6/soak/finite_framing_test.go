@@ -17,7 +17,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// framings are bodies of responses with the text "aé🙂" in three chunks, and how the HTML standard (9.2.5 and 9.2.6) reads them.
+// framings has bodies of responses with the text "aé🙂" in three chunks, and their results by the HTML standard (9.2.5
+// and 9.2.6).
 var framings = []struct {
 	name, body string
 	state      ledger.ResponseState
@@ -74,7 +75,8 @@ const framingService = `{
 	end: {by: "event", done: [{data: "[DONE]"}, {event: "finished"}], failed: {event: "error"}, stated: {event: "whole", text: "json:$.whole"}},
 }`
 
-// A framingServer answers each request with the body that it names, in pieces of a byte if it says so, and notes which response had which.
+// A framingServer responds with the body that a request names, byte by byte on request, and records the body of each
+// response.
 type framingServer struct {
 	gzip  bool
 	mu    sync.Mutex
@@ -104,7 +106,7 @@ func (s *framingServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body := framings[number].body
 	length := len(body)
 	if pieces == "bytes" {
-		length = 1 + len(body)/1000 // in HTTP each is a chunk of its own
+		length = 1 + len(body)/1000 // each piece is an HTTP chunk
 	}
 	for len(body) > 0 {
 		piece := body[:min(length, len(body))]
@@ -114,7 +116,7 @@ func (s *framingServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Neither the ends of lines nor the borders of chunks, packets and characters decide what a response is.
+// The result of a response does not depend on line ends, or on the boundaries of chunks, packets and characters.
 func TestFiniteReadsFramesAsTheStandardDoes(t *testing.T) {
 	t.Parallel()
 	for _, coding := range []string{"none", "gzip"} {

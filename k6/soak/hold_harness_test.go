@@ -25,16 +25,16 @@ import (
 // A noopService is the reference service, with an interval so long that a test receives only the first noop. A DELETE
 // ends a stream.
 type noopService struct {
-	refuse    int           // the status of each DELETE, where it ends no stream; 0: it does
-	slow      time.Duration // that it takes to answer one
-	hangUp    bool          // in place of an answer
+	refuse    int           // status of each DELETE, which then ends no stream; 0: DELETEs succeed
+	slow      time.Duration // response time of a DELETE
+	hangUp    bool          // closes the connection instead of a response
 	onConnect func()        // nil: none
 
 	mu        sync.Mutex
 	streams   map[string]chan struct{}
 	connects  []string // the Authorization of each, and its Accept-Encoding
 	deletes   int
-	now, most int // DELETEs under way
+	now, most int // concurrent DELETEs
 }
 
 func (s *noopService) serve(t *testing.T) string {
@@ -90,14 +90,14 @@ func (s *noopService) disconnect(w http.ResponseWriter, r *http.Request) {
 	close(s.streams[r.URL.Query().Get("id")])
 }
 
-// holder is a virtual user that holds streams of a service.
+// A holder is a virtual user that calls hold with a service.
 type holder struct {
 	*modulestest.Runtime
 	r       *recorder
 	samples chan metrics.SampleContainer
 }
 
-// holderOf loads the script's init context and moves to the virtual user's.
+// holderOf runs the init context of a script and moves to the VU context.
 func holderOf(t *testing.T, url, init string) holder {
 	t.Helper()
 	rt, r := newVU(t)
@@ -125,7 +125,7 @@ func holderOf(t *testing.T, url, init string) holder {
 
 const holdTen = `hold(null, {from: 0, to: 10, openFor: 2000, idleTimeout: 5000, endTimeout: 5, reconnect: false, prefix: "d-"})`
 
-// run runs an iteration to its end, and returns whether the promise of hold was resolved.
+// run runs an iteration to its end, and reports whether the promise of hold was resolved.
 func (h *holder) run(t *testing.T, script string) (resolved bool) {
 	t.Helper()
 	guard := time.AfterFunc(2*time.Minute, func() { panic("the iteration hangs: " + script) })

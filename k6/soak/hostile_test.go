@@ -54,7 +54,7 @@ func repeatSecret(text string) string {
 		"<B>", base64.StdEncoding.EncodeToString([]byte(knownToken))).Replace(text)
 }
 
-// A hostileService holds all bytes that a service controls.
+// A hostileService has all bytes that a service controls.
 type hostileService struct {
 	status   string // line
 	header   string // lines
@@ -80,7 +80,7 @@ func FuzzHostileService(f *testing.F) {
 		h := &hostileService{repeatSecret(status), repeatSecret(header), repeatSecret(body), repeatSecret(refusal), repeatSecret(coding), repeatSecret(location)}
 		for name, text := range h.outputs(t) {
 			assert.Empty(t, knownSecrets.FindRemaining([]byte(text)), "%s contains the token: %.2000q", name, lineWithToken(text))
-			if filepath.Ext(name) == ".gz" { // data, which no terminal shows
+			if filepath.Ext(name) == ".gz" { // compressed data, which is not displayed
 				continue
 			}
 			var escaped bytes.Buffer
@@ -109,7 +109,7 @@ func lineWithToken(text string) string {
 	return text
 }
 
-// outputs returns all that soak writes about the service, by name.
+// outputs returns all outputs of soak about the service, by name.
 func (h *hostileService) outputs(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -120,7 +120,7 @@ func (h *hostileService) outputs(t *testing.T) map[string]string {
 	return out
 }
 
-// probed returns what a probe writes, on a network within this process.
+// probed returns the outputs of a probe on a network within this process.
 func (h *hostileService) probed(t *testing.T) (module, said string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -226,7 +226,7 @@ func (h *hostileService) run(t *testing.T, described bool, out map[string]string
 	}
 }
 
-// collect reads all files of a folder, and what compressed ones unpack to.
+// collect reads all files of a folder, and decompresses them if necessary.
 func (h *hostileService) collect(t *testing.T, folder, of string, out map[string]string) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
@@ -293,7 +293,7 @@ func (h *hostileService) record(t *testing.T, to **recorder, isDescribed bool) {
 	})
 }
 
-// feed passes the blocks of the body to an observer, up to the first that the parser refuses.
+// feed passes the blocks of the body to an observer, up to the first that the parser rejects.
 func (h *hostileService) feed(at time.Time, o *observer) {
 	p := eventstream.New(strings.NewReader(h.body))
 	for {

@@ -25,7 +25,7 @@ func packedHead(coding string) string {
 	return strings.Replace(streamHead, "\r\n\r\n", "\r\nContent-Encoding: "+coding+"\r\n\r\n", 1)
 }
 
-// An event comes when its server has flushed it, and before anything follows; flushes of nothing are no end.
+// An event arrives when its server has flushed it, before further bytes. A flush without data does not end the stream.
 func TestPackedEventsArriveWhenFlushed(t *testing.T) {
 	over(t, allWays, func(t *testing.T, w way) {
 		for coding, start := range packing.Encoders {
@@ -45,7 +45,7 @@ func TestPackedEventsArriveWhenFlushed(t *testing.T) {
 						case came := <-rec.came:
 							assert.Equal(t, fmt.Sprint(n), came)
 						case <-time.After(patience):
-							t.Error("an event that was flushed did not come")
+							t.Error("an event that was flushed did not arrive")
 						}
 					}
 					_ = z.Close()
@@ -70,7 +70,7 @@ func (a *arrivals) Event(_ time.Time, e *eventstream.Event) { a.came <- string(e
 // addresses matches the addresses of a connection in an error of Go's own poller.
 var addresses = regexp.MustCompile(` tcp [0-9.:>-]+: read`)
 
-// How a compressed stream ends, and the error of a response that is not compressed.
+// TestPackedStreamEnds checks the ends of compressed streams, and the errors of uncompressed responses.
 func TestPackedStreamEnds(t *testing.T) {
 	say := func(s string) func(*peer) { return func(p *peer) { p.say(s) } }
 	bomb := packing.Whole("gzip", "data: 0\n\ndata: "+strings.Repeat("x", 4<<20))
@@ -154,8 +154,7 @@ func TestPackedStreamEnds(t *testing.T) {
 	}
 }
 
-// A stream that resumes another one starts with a new decoder; one that is dropped or closed by its script leaves
-// nothing.
+// A stream after a reconnect has a new decoder. A stream that is dropped or closed leaves no decoder.
 func TestPackedStreamsReconnect(t *testing.T) {
 	over(t, allWays, func(t *testing.T, w way) {
 		v := w.vu(t)
@@ -242,7 +241,7 @@ func TestObserverReceivesTheCoding(t *testing.T) {
 	require.Equal(t, "connecting opened closed:server", rec.String())
 }
 
-// Streams that share a connection are unpacked each for itself, and one that ends without its end mark says so alone.
+// Streams that share a connection have separate decoders. Only the stream without an end mark reports an error.
 func TestPackedStreamsOverHTTP2(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
