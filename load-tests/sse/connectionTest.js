@@ -31,7 +31,7 @@ export const options = {
       gracefulStop: '10s',
     },
   },
-  // A rate, because each runner evaluates it for its own checks. A count would be wrong for a part of the streams.
+  // A rate of 1 stays valid when the run is split over runners. The total of a count would not.
   thresholds: { checks: ['rate==1'] },
   batchPerHost: 0,
   metricSamplesBufferSize: SAMPLES_BUFFER,
