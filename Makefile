@@ -152,7 +152,7 @@ bin/services/python/ready bin/services/litellm/ready: bin/services/%/ready: test
 .PHONY: e2e
 e2e: build ## soaks from end to end: clean ones, every fault, a foreign backend
 	$(TRY_SERVICES)
-	.ci/gotest ./test/e2e -count=1 -tags e2e -timeout 60m -parallel 8
+	.ci/gotest ./test/e2e -count=1 -tags e2e -timeout 60m -parallel 12
 
 .PHONY: release-test
 release-test: build ## build the archives of a release for all platforms and run one of them
