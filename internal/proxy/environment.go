@@ -34,7 +34,7 @@ func check(from *httpproxy.Config, target *url.URL) error {
 		value = "http://" + value
 	}
 	if u, err := url.Parse(value); err != nil || u.Hostname() == "" {
-		return fmt.Errorf("%s is no URL of a proxy: write http://HOST:PORT, or http://USER:PASSWORD@HOST:PORT with a password escaped as in URLs (%%2F for /), or unset it", variable)
+		return fmt.Errorf("%s must be the URL of a proxy; write http://HOST:PORT, or http://USER:PASSWORD@HOST:PORT with a password escaped as in URLs (%%2F for /), or unset it", variable)
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ func (c Chooser) For(target *url.URL) (*Proxy, error) {
 
 func (p *Proxy) check() error {
 	if p.url.Hostname() == "" || !slices.Contains(schemes, p.url.Scheme) {
-		return p.fault(fmt.Errorf("is of no kind that is known: %s, which names it, has to begin with http://, https:// or socks5:// and a host", p.Variable()))
+		return p.fault(fmt.Errorf("has an unknown scheme; %s must begin with http://, https:// or socks5:// and a host", p.Variable()))
 	}
 	return nil
 }
@@ -150,7 +150,7 @@ func (p *Proxy) RefusalError(request, status string, header http.Header, body io
 	}
 	err := errors.New("refused " + request + " with " + status + reason)
 	if strings.HasPrefix(status, "407 ") { // Proxy Authentication Required
-		err = fmt.Errorf("%w; it wants a user and a password: put those that it takes into %s, as http://user:password@host:port", err, p.Variable())
+		err = fmt.Errorf("%w; set user and password in %s, as http://user:password@host:port", err, p.Variable())
 	}
 	return p.fault(err)
 }

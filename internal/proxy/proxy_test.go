@@ -56,7 +56,7 @@ func TestProxySelection(t *testing.T) {
 	}
 	for _, kind := range []string{"ftp://x", "socks4://x", "http:x"} {
 		_, err := Chooser(func(*url.URL) (*url.URL, error) { return mustParse(t, kind), nil }).For(mustParse(t, "https://a.test"))
-		require.ErrorContains(t, err, "HTTPS_PROXY, which names it, has to begin with http://, https:// or socks5:// and a host")
+		require.ErrorContains(t, err, "HTTPS_PROXY must begin with http://, https:// or socks5:// and a host")
 	}
 }
 
@@ -65,7 +65,7 @@ func TestInvalidProxyVariable(t *testing.T) {
 	t.Parallel()
 	for _, invalid := range []string{"http://joe:pass/word@cache.test:3128", "http://cache.test:31x", "http://", "joe:p%@cache.test"} {
 		err := check(&httpproxy.Config{HTTPProxy: invalid, NoProxy: "inside.test"}, mustParse(t, "http://a.test"))
-		require.ErrorContains(t, err, "HTTP_PROXY is no URL of a proxy", invalid)
+		require.ErrorContains(t, err, "HTTP_PROXY must be the URL of a proxy", invalid)
 		require.NotContains(t, err.Error(), "joe")
 		for _, target := range []string{"https://a.test", "http://inside.test", "http://localhost:8080"} {
 			require.NoError(t, check(&httpproxy.Config{HTTPProxy: invalid, NoProxy: "inside.test"}, mustParse(t, target)), target)

@@ -59,7 +59,7 @@ func (p *Proxy) throughSOCKS(ctx context.Context, conn net.Conn) error {
 		DialWithConn(ctx context.Context, c net.Conn, network, address string) (net.Addr, error)
 	})
 	if !ok {
-		return p.fault(errors.New("cannot be used: this version of golang.org/x/net speaks SOCKS on no connection of ours"))
+		return p.fault(errors.New("cannot be used: golang.org/x/net does not support SOCKS on an existing connection"))
 	}
 	if _, err := on.DialWithConn(ctx, conn, "tcp", p.server()); err != nil {
 		return p.fault(fmt.Errorf("did not connect to %s: %w", p.server(), err))
@@ -83,14 +83,14 @@ func (p *Proxy) tunnel(conn net.Conn) (net.Conn, error) {
 	var out bytes.Buffer // in one packet
 	_ = r.Write(&out)    // to a buffer: it has no error
 	if _, err := conn.Write(out.Bytes()); err != nil {
-		return nil, p.fault(fmt.Errorf("did not take %s: %w", request, err))
+		return nil, p.fault(fmt.Errorf("did not accept %s: %w", request, err))
 	}
 	in := bufio.NewReaderSize(io.LimitReader(conn, maxHead), 1<<10)
 	answer, err := http.ReadResponse(in, r)
 	if err != nil {
-		outcome := "gave no answer to"
+		outcome := "did not answer"
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			outcome = "closed the connection instead of an answer to"
+			outcome = "closed the connection instead of answering"
 		}
 		return nil, p.fault(fmt.Errorf("%s %s: %w", outcome, request, err))
 	}

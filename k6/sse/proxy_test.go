@@ -101,21 +101,21 @@ func TestFailuresOfAProxy(t *testing.T) {
 		want         string
 	}{
 		{"407 to CONNECT", "https", refused("HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 11\r\n\r\nwho is it?\n"),
-			"proxy: the proxy http://PROXY refused CONNECT service.test:443 with 407 Proxy Authentication Required: who is it?; it wants a user and a password: put those that it takes into HTTPS_PROXY, as http://user:password@host:port"},
+			"proxy: the proxy http://PROXY refused CONNECT service.test:443 with 407 Proxy Authentication Required: who is it?; set user and password in HTTPS_PROXY, as http://user:password@host:port"},
 		{"403 to CONNECT", "https", refused("HTTP/1.1 403 Filtered\r\nContent-Type: text/html\r\n\r\n<!DOCTYPE html><html><head><title>Not for\nyou</title></head>"),
 			"proxy: the proxy http://PROXY refused CONNECT service.test:443 with 403 Filtered: Not for you"},
 		{"502 to CONNECT", "https", refused("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 100\r\n\r\nno route\n"), // of which no more comes
 			"proxy: the proxy http://PROXY refused CONNECT service.test:443 with 502 Bad Gateway: no route"},
 		{"no HTTP", "https", refused("SSH-2.0-dropbear\r\n"),
-			`proxy: the proxy http://PROXY gave no answer to CONNECT service.test:443: malformed HTTP response "SSH-2.0-dropbear"`},
+			`proxy: the proxy http://PROXY did not answer CONNECT service.test:443: malformed HTTP response "SSH-2.0-dropbear"`},
 		{"nothing", "https", func(*peer) {},
-			"proxy: the proxy http://PROXY closed the connection instead of an answer to CONNECT service.test:443: unexpected EOF"},
+			"proxy: the proxy http://PROXY closed the connection instead of answering CONNECT service.test:443: unexpected EOF"},
 		{"silence", "https", (*peer).hold,
-			"connect_timeout: no complete response header within connectTimeout: the proxy http://PROXY gave no answer to CONNECT service.test:443: read tcp"},
+			"connect_timeout: no complete response header within connectTimeout: the proxy http://PROXY did not answer CONNECT service.test:443: read tcp"},
 		{"a server that ends the handshake", "https", refused("HTTP/1.1 200 OK\r\n\r\n\x15\x03\x03\x00\x02\x02\x28"), // with the answer
 			"tls: TLS handshake (through the proxy http://PROXY): remote error: tls: handshake failure"},
 		{"407", "http", refused("HTTP/1.1 407 No\r\nContent-Length: 11\r\n\r\nwho is it?\n"),
-			"proxy: the proxy http://PROXY refused the request with 407 Proxy Authentication Required: who is it?; it wants a user and a password: put those that it takes into HTTP_PROXY"},
+			"proxy: the proxy http://PROXY refused the request with 407 Proxy Authentication Required: who is it?; set user and password in HTTP_PROXY"},
 		{"403 of Squid", "http", refused("HTTP/1.1 403 Forbidden\r\nX-Squid-Error: ERR_ACCESS_DENIED 0\r\nContent-Length: 6\r\n\r\n<html>"),
 			"status: unexpected status 403 Forbidden: ERR_ACCESS_DENIED 0 (through the proxy http://PROXY)"},
 		{"503 to CONNECT", "https", refused("HTTP/1.1 503 Service Unavailable\r\nProxy-Status: cache; error=connection_refused\r\nContent-Length: 6\r\n\r\n<html>"),
@@ -150,7 +150,7 @@ func TestUnreachableProxy(t *testing.T) {
 		"http://joe:sesame@" + address: "proxy: the proxy http://" + address + " cannot be reached: dial tcp " + address + ": connect: connection refused",
 		"joe:sesame@" + address:        "proxy: the proxy http://" + address + " cannot be reached: dial tcp " + address + ": connect: connection refused",
 		"https://joe:sesame@" + plain:  "proxy: the proxy https://" + plain + " ended the TLS handshake: ",
-		"ftp://joe:sesame@" + address:  "proxy: the proxy ftp://" + address + " is of no kind that is known: HTTP_PROXY, which names it, has to begin with",
+		"ftp://joe:sesame@" + address:  "proxy: the proxy ftp://" + address + " has an unknown scheme; HTTP_PROXY must begin with",
 	} {
 		v := newVU(t)
 		v.useProxy(proxyURL)

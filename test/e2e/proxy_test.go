@@ -175,7 +175,7 @@ func TestUnusedProxies(t *testing.T) {
 
 	r := begin(t, []string{"HTTP_PROXY=http://joe:open/sesame@127.0.0.1:1", "NO_PROXY="}, "--backend-url", "http://service.test", "--noop-interval", "0.5", "--connections", "4", "--seconds", "7")
 	require.Equal(t, 64, r.end())
-	require.Contains(t, r.out.String(), "HTTP_PROXY is no URL of a proxy: write http://HOST:PORT")
+	require.Contains(t, r.out.String(), "HTTP_PROXY must be the URL of a proxy; write http://HOST:PORT")
 	require.NotContains(t, r.out.String(), "sesame")
 
 	r = begin(t, []string{unreachable, "NO_PROXY=", "no_proxy="}, "--backend-url", "http://service.test", "--noop-interval", "0.5", "--connections", "4", "--seconds", "7")

@@ -38,8 +38,8 @@ func TestRequestsGoThroughAProxy(t *testing.T) {
 	closed.Close()
 	for _, tt := range []struct{ proxy, url, want string }{
 		{through.URL, "http://service.test/events", ""},
-		{plain, "http://service.test/", "GET http://service.test/: the proxy " + plain + " refused the request with 407 Proxy Authentication Required: who are you?; it wants a user and a password: put those that it takes into HTTP_PROXY, as http://user:password@host:port"},
-		{plain, "https://service.test/", "GET https://service.test/: the proxy " + plain + " refused CONNECT service.test:443 with 407 Proxy Authentication Required: who are you?; it wants a user and a password: put those that it takes into HTTPS_PROXY, as http://user:password@host:port"},
+		{plain, "http://service.test/", "GET http://service.test/: the proxy " + plain + " refused the request with 407 Proxy Authentication Required: who are you?; set user and password in HTTP_PROXY, as http://user:password@host:port"},
+		{plain, "https://service.test/", "GET https://service.test/: the proxy " + plain + " refused CONNECT service.test:443 with 407 Proxy Authentication Required: who are you?; set user and password in HTTPS_PROXY, as http://user:password@host:port"},
 		{through.URL, "https://service.test/", "GET https://service.test/: the proxy " + plain + " refused CONNECT service.test:443 with 403 Forbidden: no tunnels"},
 		{strings.Replace(closed.URL, "//", "//joe:sesame@", 1), "http://service.test/", "GET http://service.test/: the proxy " + closed.URL + " cannot be reached: dial tcp " + closed.URL[len("http://"):] + ": connect: connection refused"},
 	} {
