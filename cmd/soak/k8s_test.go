@@ -32,7 +32,7 @@ func TestExitCodesOnKubernetes(t *testing.T) {
 		{[]string{"run", "cluster", "--on", "k8s", "--testid", "t", "--out", out}, exitUsage},
 		{[]string{"run", "capacity", "--runner", "1/2", "--testid", "t", "--backend-url", "http://h", "--out", out}, exitUsage},
 		{[]string{"run", "churn", "--runner", "1/2", "--out", out}, exitUsage},
-		{[]string{"attach", "t", "--out", out}, 2},
+		{[]string{"attach", "t", "--out", out}, exitUsage}, // neither this machine nor a cluster has the run
 		{[]string{"attach", "--out", out}, exitUsage},
 	} {
 		assert.Equal(t, c.want, execute(c.args), "%v", c.args)
