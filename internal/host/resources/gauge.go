@@ -85,7 +85,7 @@ func (s *Sample) FromQuery(ctx context.Context, address, query string) error {
 	s.Counter = counter.MatchString(query)
 	answer, _, err := ask.Query(ctx, query, time.Now())
 	if err != nil {
-		return fmt.Errorf("ask Prometheus at %s for %s: %w", Redacted(address), query, err)
+		return fmt.Errorf("query %s from Prometheus at %s: %w", query, Redacted(address), withoutURL(err))
 	}
 	switch answer := answer.(type) {
 	case *model.Scalar:
@@ -95,7 +95,7 @@ func (s *Sample) FromQuery(ctx context.Context, address, query string) error {
 			s.addGauge(float64(series.Value))
 		}
 	default:
-		return fmt.Errorf("ask Prometheus at %s for %s: expected a number, got a %s", Redacted(address), query, answer.Type())
+		return fmt.Errorf("query %s from Prometheus at %s: expected a number, got a %s", query, Redacted(address), answer.Type())
 	}
 	return nil
 }

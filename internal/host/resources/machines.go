@@ -31,13 +31,13 @@ func MachinesFromPrometheus(ctx context.Context, address string, from, to time.T
 	}
 	m := machines{ask: ask, from: from.Truncate(Interval), to: to.Truncate(Interval), found: map[string]*readings{}}
 	if err := m.collect(ctx); err != nil {
-		return nil, fmt.Errorf("ask Prometheus at %s for the machines: %w", Redacted(address), err)
+		return nil, fmt.Errorf("query the machines from Prometheus at %s: %w", Redacted(address), withoutURL(err))
 	}
 	var out []*machine.Record
 	for _, name := range slices.Sorted(maps.Keys(m.found)) {
 		record := m.found[name].record(name, late)
 		if err := record.Check(); err != nil { // it would be refused when it is read
-			return nil, fmt.Errorf("ask Prometheus at %s for the machines: what it says of %.100q cannot be: %w", Redacted(address), name, err)
+			return nil, fmt.Errorf("query the machines from Prometheus at %s: impossible counters of %.100q: %w", Redacted(address), name, err)
 		}
 		out = append(out, record)
 	}

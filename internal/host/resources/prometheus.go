@@ -12,6 +12,8 @@ import (
 	"github.com/prometheus/client_golang/api"
 	prometheus "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
+
+	"github.com/sse-soak/sse-soak/internal/secret"
 )
 
 // notRunners leaves out the machines of the runners, where the same Prometheus watches them (infra/prometheus/runners-aws.yml):
@@ -55,7 +57,7 @@ func FromPrometheus(ctx context.Context, address string, from, to time.Time) ([]
 		part := samples[at:min(at+maxPoints, len(samples))]
 		filled, err := fill(ctx, ask, part)
 		if err != nil {
-			return nil, fmt.Errorf("ask Prometheus at %s: %w", Redacted(address), err)
+			return nil, fmt.Errorf("query Prometheus at %s: %w", Redacted(address), withoutURL(err))
 		}
 		found = found || filled
 	}
@@ -73,7 +75,7 @@ func prometheusAt(address string) (prometheus.API, error) {
 	}
 	client, err := api.NewClient(api.Config{Address: address, Client: &http.Client{Timeout: 30 * time.Second}})
 	if err != nil {
-		return nil, fmt.Errorf("PROMETHEUS_URL %s: %w", Redacted(address), err)
+		return nil, fmt.Errorf("PROMETHEUS_URL %s: %w", Redacted(address), withoutURL(err))
 	}
 	return prometheus.NewAPI(client), nil
 }
@@ -122,7 +124,15 @@ func Redacted(address string) string {
 	if err != nil {
 		return "(not a URL)"
 	}
-	return u.Redacted()
+	return secret.Address(u)
+}
+
+// withoutURL returns the cause of a failed request without its URL, which may contain a token.
+func withoutURL(err error) error {
+	if request := (*url.Error)(nil); errors.As(err, &request) {
+		return request.Err
+	}
+	return err
 }
 
 // WithHost copies the host's part of own samples into those of a Prometheus that watches no host, and reports whether

@@ -57,11 +57,12 @@ func TestFromPrometheus(t *testing.T) {
 	require.ErrorContains(t, err, `has nothing of a job "backend"`)
 }
 
-func TestFromPrometheusSaysWhatIsWrongWithoutThePassword(t *testing.T) {
+func TestErrorsOfPrometheusHideTokens(t *testing.T) {
 	t.Parallel()
 	nobody := httptest.NewServer(http.NotFoundHandler())
 	nobody.Close()
-	for _, address := range []string{"http://me:secret@" + nobody.Listener.Addr().String(), "http://me:secret@%zz", "me:secret"} {
+	host := nobody.Listener.Addr().String()
+	for _, address := range []string{"http://me:secret@" + host, "http://secret@" + host, "http://" + host + "/?token=secret", "http://me:secret@%zz", "me:secret"} {
 		_, err := FromPrometheus(t.Context(), address, time.Now().Add(-time.Minute), time.Now())
 		require.Error(t, err)
 		require.NotContains(t, err.Error(), "secret", address)

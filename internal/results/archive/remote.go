@@ -15,6 +15,8 @@ import (
 	prompb "buf.build/gen/go/prometheus/prometheus/protocolbuffers/go"
 	"github.com/klauspost/compress/snappy"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/sse-soak/sse-soak/internal/secret"
 )
 
 const (
@@ -53,17 +55,8 @@ func NewRemote(address string) (*Remote, error) {
 	return &Remote{base: u, client: &http.Client{Timeout: remoteTimeout}}, nil
 }
 
-// String returns the address without its password, its parameters, and a user name without password, which may be a token.
-func (r *Remote) String() string {
-	display := *r.base
-	display.RawQuery, display.Fragment = "", ""
-	if user := display.User; user != nil {
-		if _, hasPassword := user.Password(); !hasPassword {
-			display.User = url.User("xxxxx")
-		}
-	}
-	return display.Redacted()
-}
+// String returns the address without secrets.
+func (r *Remote) String() string { return secret.Address(r.base) }
 
 var errTooMuch = errors.New("more samples than one answer may have")
 

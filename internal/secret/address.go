@@ -1,0 +1,15 @@
+package secret
+
+import "net/url"
+
+// Address returns a URL without its password, its query and a user name without password, which may be a token.
+func Address(u *url.URL) string {
+	display := *u
+	display.RawQuery, display.Fragment = "", ""
+	if user := display.User; user != nil {
+		if _, hasPassword := user.Password(); !hasPassword {
+			display.User = url.User("xxxxx")
+		}
+	}
+	return display.Redacted()
+}
