@@ -96,7 +96,7 @@ func TestLostBucketIsReported(t *testing.T) {
 	require.Less(t, time.Since(began), 40*time.Second)
 	require.Equal(t, verdict.Invalid, v.Verdict)
 	require.Contains(t, reasons(v), "the shards were not collected", r.out.String())
-	files := regexp.MustCompile(`kept as (\S+\.json\.gz)`).FindStringSubmatch(r.out.String())
+	files := regexp.MustCompile(`saved as (\S+\.json\.gz)`).FindStringSubmatch(r.out.String())
 	require.NotNil(t, files, r.out.String())
 	require.NoError(t, os.Remove(files[1]))
 }
