@@ -1,9 +1,9 @@
 // @ts-check
 // A2A 1.0, the protocol between agents: SendStreamingMessage over JSON-RPC (https://a2a-protocol.org/v1.0.0/specification/, 9.4).
-// The URL of the agent is the base. The key is SUBSCRIBE_TOKEN.
+// BACKEND_URL is the URL of the agent; SUBSCRIBE_TOKEN is the key.
 
 /**
- * Conditions that a task is in one of these states, as a status update or as a whole task reports it.
+ * Returns conditions for tasks in one of these states, which a status update or a whole task reports.
  * @param {...string} states
  */
 const state = (...states) => states.flatMap((name) => ['$.result.statusUpdate', '$.result.task'].map(
@@ -27,7 +27,7 @@ export default {
   },
   end: {
     by: 'event',
-    // The server closes the stream when the task has ended, or waits for its client. A message alone is the whole answer.
+    // The server closes the stream when the task has ended or needs input. An answer can also be a single message.
     done: [{ json: '$.result.message' }, ...state('COMPLETED', 'CANCELED', 'REJECTED', 'INPUT_REQUIRED', 'AUTH_REQUIRED')],
     failed: [{ json: '$.error' }, ...state('FAILED')],
     incomplete: state('CANCELED', 'REJECTED', 'INPUT_REQUIRED', 'AUTH_REQUIRED'),

@@ -1,6 +1,6 @@
 // @ts-check
-// AG-UI, the protocol between an agent and its user interface (https://docs.ag-ui.com/concepts/events). The URL of the
-// agent is the base. The key is SUBSCRIBE_TOKEN.
+// AG-UI, the protocol between an agent and its user interface (https://docs.ag-ui.com/concepts/events). BACKEND_URL is
+// the URL of the agent; SUBSCRIBE_TOKEN is the key.
 
 /** @type {import('../types/service').ServiceDescription} */
 export default {

@@ -1,6 +1,6 @@
 // @ts-check
-// Anthropic's Messages API (https://docs.anthropic.com/en/api/messages-streaming). MODEL names the model; the key is
-// SUBSCRIBE_TOKEN.
+// Anthropic's Messages API (https://docs.anthropic.com/en/api/messages-streaming). MODEL names the model;
+// SUBSCRIBE_TOKEN is the key.
 
 /** @type {import('../types/service').ServiceDescription} */
 export default {

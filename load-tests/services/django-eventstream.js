@@ -1,22 +1,22 @@
 // @ts-check
-// django-eventstream 5.3.4 (PyPI). From its README and django_eventstream/views.py, utils.py, storage.py. The
-// URL is that of the README: path('events/<channel>/', include(django_eventstream.urls)).
+// django-eventstream 5.3.4 (PyPI). Sources: its README and django_eventstream/views.py, utils.py, storage.py. The
+// URL is the one of the README: path('events/<channel>/', include(django_eventstream.urls)).
 //
-// The library publishes from Python alone (send_event). POST /publish/ is a view of the project under test that
-// calls send_event(channel, 'message', the JSON of the request).
+// Only Python code can publish (send_event). POST /publish/ is a view of the project under test that calls
+// send_event(channel, 'message', the JSON of the request).
 
 /** @type {import('../types/service').ServiceDescription} */
 export default {
   name: 'django-eventstream',
   connect: { url: '{base}/events/{topic}/' },
-  // views.py, stream: after 20 s without an event `event: keep-alive` with an empty `data:`.
+  // views.py, stream: after 20 s without an event, it sends `event: keep-alive` with an empty `data:`.
   heartbeat: { event: 'keep-alive', every: 20 },
-  // stream-open, at the start of each stream, and stream-error are no messages. `id:` is `channel:n`, if there
-  // is a storage; the number that was published is in the data with every storage.
+  // stream-open, at the start of each stream, and stream-error are not messages. With a storage, `id:` is
+  // `channel:n`. The published number is in the data, with any storage or without one.
   message: { event: 'message', seq: 'json:$.seq', run: 'json:$.run', sentAt: 'json:$.t', sum: 'json:$.sum' },
   end: { by: 'client' },
-  // eventrequest.py reads Last-Event-ID; events that the storage has no more are told by stream-reset. Without a
-  // storage nothing is resumed, and nothing said.
+  // eventrequest.py reads Last-Event-ID. stream-reset reports that the storage no longer has the events. Without a
+  // storage, streams do not resume, and no event reports the loss.
   resume: { by: 'header', gap: { event: 'stream-reset' } },
   publish: {
     method: 'POST',

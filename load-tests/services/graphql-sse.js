@@ -1,6 +1,6 @@
 // @ts-check
 // GraphQL over SSE, distinct connections mode (https://github.com/enisdenjo/graphql-sse/blob/master/PROTOCOL.md). The
-// prompt is the query: an operation that ends, or a subscription that does.
+// prompt is the query: an operation or a subscription that ends by itself.
 
 /** @type {import('../types/service').ServiceDescription} */
 export default {

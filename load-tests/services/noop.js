@@ -1,11 +1,11 @@
 // @ts-check
-// The protocol of the original test, which our backend and others speak: docs/architecture.md. This is what
-// a soak holds that names no service.
+// The noop protocol of the original test (docs/reference/protocol.md), which backend/ implements. A soak without
+// SERVICE uses this description.
 //
-// From backend/: GET /event/connect?id= answers 409 for an id that has a stream; a noop is `data: 0`, ours
-// with `id:` 1, 2, 3 … of the id, which go on when it connects again, and with a comment in the event,
-// `: sent=` and the time in microseconds. DELETE /event/forcedisconnect?id= ends the stream. Backends of
-// others send the bare noop: the clock counts it.
+// GET /event/connect?id= returns 409 if the id has a stream. A noop is `data: 0`. Noops of backend/ have an `id:` of
+// 1, 2, 3 … per client id, which continues after a reconnect, and a comment `: sent=` with the time in microseconds.
+// DELETE /event/forcedisconnect?id= ends the stream. Noops of other backends may have neither; then they are counted
+// by interval.
 
 /** @type {import('../types/service').ServiceDescription} */
 export default {
@@ -17,7 +17,7 @@ export default {
   },
   message: {
     noun: 'noop',
-    event: 'message', // one without a name
+    event: 'message', // an event without a name
     data: '0',
     seq: 'id',
     sentAt: 'comment:^ *sent=([0-9]+) *$',
@@ -31,5 +31,5 @@ export default {
     headers: { Authorization: 'Bearer {token}' },
     ok: [200],
   },
-  resume: { by: 'header' }, // the numbers go on, and ours makes the noops of the outage anew
+  resume: { by: 'header' }, // numbers continue, and backend/ sends the noops of the outage
 };

@@ -1,6 +1,6 @@
 // @ts-check
-// OpenAI's Chat Completions API, which vLLM, SGLang, LiteLLM, Ollama and most gateways speak too
-// (https://platform.openai.com/docs/api-reference/chat-streaming). MODEL names the model; the key is SUBSCRIBE_TOKEN.
+// OpenAI's Chat Completions API, which vLLM, SGLang, LiteLLM, Ollama and most gateways also implement
+// (https://platform.openai.com/docs/api-reference/chat-streaming). MODEL names the model; SUBSCRIBE_TOKEN is the key.
 
 /** @type {import('../types/service').ServiceDescription} */
 export default {
@@ -9,13 +9,13 @@ export default {
   connect: {
     method: 'POST',
     url: '{base}/v1/chat/completions',
-    headers: { Authorization: 'Bearer {token}' }, // left out without a token
+    headers: { Authorization: 'Bearer {token}' }, // omitted without a token
     body: `{"model":${JSON.stringify(__ENV.MODEL || 'numbered')},"stream":true,"messages":[{"role":"user","content":"{prompt}"}]}`,
   },
   heartbeat: { comment: true },
   message: {
     per: 'request',
-    // Not the first chunk, which has only a role, and not the one with usage, whose choices are empty.
+    // The first chunk has only a role, and the chunk with usage has no choices: neither has content.
     content: ['json:$.choices[0].delta.content', 'json:$.choices[0].delta.reasoning_content', 'json:$.choices[0].delta.tool_calls'],
   },
   end: {

@@ -1,6 +1,6 @@
 // @ts-check
 // OpenAI's Responses API (https://platform.openai.com/docs/api-reference/responses-streaming). Each event has a
-// sequence_number. MODEL names the model; the key is SUBSCRIBE_TOKEN.
+// sequence_number. MODEL names the model; SUBSCRIBE_TOKEN is the key.
 
 /** @type {import('../types/service').ServiceDescription} */
 export default {

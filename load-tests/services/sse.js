@@ -1,9 +1,8 @@
 // @ts-check
 // Any event stream: BACKEND_URL is its complete URL. A run checks that streams open, stay open and are not silent for too
-// long. It does not check messages. To check them, copy this file and set message to one of these:
-// docs/services.md.
+// long. It does not check messages. To check them, copy this file and set `message` (docs/services.md).
 //
-// From the HTML standard, 9.2.6 and 9.2.7: a comment keeps a stream alive, `Last-Event-ID` resumes it.
+// HTML standard, 9.2.6 and 9.2.7: a comment keeps a stream alive, and `Last-Event-ID` resumes it.
 
 /** @type {import('../types/service').ServiceDescription} */
 export default {
@@ -11,7 +10,7 @@ export default {
   token: () => __ENV.SUBSCRIBE_TOKEN || '',
   connect: {
     url: '{base}',
-    headers: { Authorization: 'Bearer {token}' }, // left out without a token
+    headers: { Authorization: 'Bearer {token}' }, // omitted without a token
   },
   heartbeat: { comment: true },
   message: 'unchecked',

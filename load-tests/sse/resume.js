@@ -1,6 +1,6 @@
 // @ts-check
-// The soak with streams that the runner cuts in Go (k6/soak/cutter.go), by CUTS_PER_SECOND, CUTS, PAUSE and SEED.
-// This file only names the suite.
+// Resume: the soak with disconnects by the runner in Go (k6/soak/cutter.go). CUTS_PER_SECOND, CUTS, PAUSE and SEED
+// control them. This file only names the suite.
 //
 //   bin/soak run resume
 

@@ -1,7 +1,7 @@
 // @ts-check
-// Slow: some clients read slowly or not at all, while all clients are sent large messages. The suite checks whether
-// the other clients get them in time, whether the service closes slow clients, and how much memory it uses. The
-// messages are those that the run publishes, or broadcasts of the noop protocol.
+// Slow: some clients read slowly or not at all, while the service sends large messages to all clients. The suite checks
+// whether the other clients receive them in time, whether the service closes slow clients, and how much memory it uses.
+// The run publishes the messages, or requests broadcasts of the noop protocol.
 //
 //   bin/soak run slow --slow-percent 20 --slow-kb 1
 //   bin/soak run slow --service nchan --backend-url http://HOST --topics 1 --publish-rate 4 --gauge pid:1234

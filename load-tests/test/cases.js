@@ -1,18 +1,18 @@
 // @ts-check
-// What the tests of load-tests/lib share. A test script is a table of cases; each is a check of k6, and a
-// threshold makes a failed one the exit code 99. test/e2e/lib_test.go runs the scripts.
+// Helpers for the tests of load-tests/lib. A test script is a table of cases. Each case is a check of k6; if a check
+// fails, a threshold sets the exit code 99. test/e2e/lib_test.go runs the scripts.
 
 import { check } from 'k6';
 
-/** The checks that are cases, apart from those that the tested code makes itself. */
+/** The tag of checks that are cases. The tested code makes other checks. */
 const tags = { of: 'case' };
 
 export const thresholds = { 'checks{of:case}': ['rate==1'] };
 
-/** @typedef {Record<string, () => void | Promise<void>>} Cases by what each shows */
+/** @typedef {Record<string, () => void | Promise<void>>} Cases by their description */
 
 /**
- * The default function of a test script: runs the cases one after the other.
+ * Returns the default function of a test script, which runs the cases one after the other.
  *
  * @param {Cases} cases
  * @returns {() => Promise<void>}
@@ -37,8 +37,8 @@ export function run(cases) {
 }
 
 /**
- * Runs the cases at once, in the init context, and returns the default function that tells. What a script
- * reads of its environment is read there: a virtual user has an __ENV of its own.
+ * Runs the cases at once, in the init context, and returns the default function, which reports the results. The init
+ * context is necessary because each virtual user has its own __ENV.
  *
  * @param {Record<string, () => void>} cases
  * @returns {() => Promise<void>}
@@ -71,7 +71,7 @@ export function equal(got, want, what = 'it') {
 
 /**
  * @param {boolean} holds
- * @param {string} what it says where it does not
+ * @param {string} what the message if it does not hold
  */
 export function that(holds, what) {
   if (!holds) {
@@ -80,7 +80,7 @@ export function that(holds, what) {
 }
 
 /**
- * @param {() => unknown} f has to throw
+ * @param {() => unknown} f a function that must throw
  * @param {string} says a part of its message
  */
 export function throws(f, says) {
@@ -94,7 +94,7 @@ export function throws(f, says) {
 }
 
 /**
- * Calls f with these environment variables, and takes them back.
+ * Calls f with these environment variables, and then restores them.
  *
  * @template T
  * @param {Record<string, string>} env

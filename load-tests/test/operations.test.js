@@ -1,5 +1,5 @@
 // @ts-check
-// lib/operations.js: what the service answers is what the operations want.
+// lib/operations.js: the responses of the service match the expected responses of the operations.
 
 import { closed } from 'k6/x/requests';
 
@@ -13,7 +13,7 @@ const operations = operationsOf(__ENV.BACKEND_URL);
 /**
  * @param {import('k6/x/requests').Operation[]} some
  * @param {number} requests
- * @returns {Promise<number[]>} how many were made, and how many of these failed
+ * @returns {Promise<number[]>} the number of requests, and the number of failed requests
  */
 async function ask(some, requests) {
   const { made, failed } = await closed({ operations: some, concurrency: 1, requests });

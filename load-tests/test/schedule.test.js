@@ -8,7 +8,7 @@ export const options = { thresholds };
 
 const operations = [{ url: 'http://127.0.0.1:1/' }];
 
-/** Of a script, whose stages are declared in the init context. */
+/** The schedule of a script. Its stages are declared in the init context. */
 const declared = new Schedule();
 declared.burst({ name: 'burst-9', operations, requests: 9, seconds: 15, timeout: 10 });
 const script = declared.suite('burst', { name: 'smoke', parameters: { BURSTS: '9' } });

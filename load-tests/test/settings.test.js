@@ -1,5 +1,5 @@
 // @ts-check
-// lib/config.js and lib/service.js: what a script says of settings that do not fit it.
+// lib/config.js and lib/service.js: the errors of a script for invalid settings.
 
 import { heedOptions, oneRunner, streamConfig } from '../lib/config.js';
 import { loadService } from '../lib/service.js';
@@ -10,7 +10,7 @@ export const options = { thresholds };
 const BACKEND_URL = 'http://service:8080';
 const { service } = loadService();
 
-/** What heedOptions reads of a configuration. */
+/** The properties of a configuration that heedOptions reads. */
 const soak = (/** @type {object} */ changed) => /** @type {any} */ ({ connections: 0, connectionsPerVU: 1, seconds: 3600, endTimeout: 90, ...changed });
 
 /** The options of `k6 run --vus V --iterations V --duration D`. */

@@ -8,8 +8,8 @@
 /// <reference path="./globals.d.ts" />
 
 /**
- * The modules compiled into `bin/k6`, as scripts see them. These files are their
- * documentation: units, errors, examples, and the section of the standard behind each
+ * Types of the modules in `bin/k6`. These files are the documentation of the modules:
+ * units, errors, examples, and the section of the standard that defines each
  * member. "HTML" is the HTML Living Standard, section 9.2 Server-sent events,
  * https://html.spec.whatwg.org/multipage/server-sent-events.html.
  *

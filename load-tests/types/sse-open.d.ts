@@ -1,18 +1,18 @@
-// open of k6/x/soak, which blocks.
+// The blocking function open of k6/x/soak.
 
 declare module "k6/x/soak" {
   /** Parameters of {@link open}. Unknown names are ignored. */
   export interface OpenParams {
-    /** Default `GET`, which `""` is, too. */
+    /** Default `GET`, also for `""`. */
     method?: string;
     body?: string;
     headers?: Record<string, string>;
     tags?: Record<string, string | number | boolean>;
-    /** A `CookieJar` of `k6/http` in place of the VU's. */
+    /** A `CookieJar` of `k6/http`, which replaces that of the VU. */
     jar?: object;
-    /** The **whole request**: the stream is ended, with an error, after this time. Default: none. */
+    /** Time limit of the **whole request**, after which the stream ends with an error. Default: none. */
     timeout?: Duration;
-    /** From the dial until the headers are complete. Default: none beyond k6's 30 s for a dial. */
+    /** Time limit from the dial until the headers are complete. Default: only k6's limit of 30 s for a dial. */
     connectTimeout?: Duration;
     /** As in {@link EventSourceOptions.idleTimeout}. */
     idleTimeout?: Duration;
@@ -27,70 +27,70 @@ declare module "k6/x/soak" {
     /** As in {@link EventSourceOptions.maxEventSize}. */
     maxEventSize?: number;
     /**
-     * Accepts a 200 response of any type, or without one, as xk6-sse does. Default false: another type than
+     * Accepts a 200 response with any type or without a type, as xk6-sse does. Default false: any type other than
      * `text/event-stream` is an error.
-     * @example true // a service that says text/plain
+     * @example true // a service that sends text/plain
      */
     anyContentType?: boolean;
     /**
-     * Calls the handlers of `event`, and counts in `sse_event`, for **every block**, as xk6-sse does: also where it
-     * has comments alone, as heartbeats often are, or an id or a name without data. Default false: an event is what has
-     * data, as in the standard.
+     * Calls the handlers of `event` for **every block** and counts it in `sse_event`, as xk6-sse does. This includes blocks
+     * with only comments, such as many heartbeats, and blocks with an id or a name but no data. Default false: only blocks with
+     * data are events, as in the standard.
      */
     everyBlock?: boolean;
   }
 
   /** One event of {@link open}. */
   export interface OpenEvent {
-    /** The id of this very event, `""` where it has none. */
+    /** The id of this event, `""` if it has none. */
     id: string;
-    /** `""` where it has none. */
+    /** `""` if the event has no name. */
     name: string;
     data: string;
     comment: string;
-    /** ms since 1970 with a fraction. */
+    /** Time of the read in ms since 1970, with a fraction. */
     receivedAt: number;
   }
 
   export interface OpenError {
-    /** The message, as a Go error has it. */
+    /** Returns the message, as `Error` of a Go error does. */
     error(): string;
     message: string;
     reason: Reason;
-    /** HTTP status of the response, 0 where there was none. */
+    /** HTTP status of the response, 0 without a response. */
     status: number;
   }
 
-  /** What {@link open} hands to its function. */
+  /** The stream that {@link open} passes to its function. */
   export interface Client {
-    /** A 200 response of `text/event-stream` has begun. */
+    /** Called when a 200 response of type `text/event-stream` starts. */
     on(event: "open", handler: () => void): void;
     on(event: "event", handler: (event: OpenEvent) => void): void;
     /**
-     * No connection, no event stream, or one that broke. Never after `close()` or where
-     * the server ended the stream after a whole event.
+     * Called if the connection fails, the response is not an event stream, or the stream breaks. Not called after `close()`,
+     * or if the server ended the stream after a whole event.
      */
     on(event: "error", handler: (error: OpenError) => void): void;
     /** Ends the stream; `open` returns after the running handler. */
     close(): void;
     /**
-     * Runs once after `ms` > 0. During `open` the event loop, and with it the global
-     * setTimeout, waits; these do not.
+     * Calls `fn` once after `ms` > 0. During `open` the event loop waits, and so does the global setTimeout. This timer does
+     * not wait.
      * @example client.setTimeout(() => client.close(), 60_000);
      */
     setTimeout(fn: () => void, ms: number): void;
-    /** Runs every `ms` > 0 until `open` returns. */
+    /** Calls `fn` every `ms` > 0 until `open` returns. */
     setInterval(fn: () => void, ms: number): void;
   }
 
   export interface OpenResponse {
     url: string;
-    /** 0 where there was no response. */
+    /** 0 without a response. */
     status: number;
     headers: Record<string, string>;
     /**
-     * `""` where the stream was closed by the script or ended by the server after a whole event. Where k6 ended the
-     * iteration it begins with `interrupted`.
+     * `""` if the script closed the stream, or the server ended it after a whole event. It starts with `interrupted` if k6
+     * ended the iteration.
      */
     error: string;
   }
@@ -99,13 +99,13 @@ declare module "k6/x/soak" {
    * Opens a stream and blocks the VU until it ends. `fn` runs first, before the dial, and
    * registers the handlers.
    *
-   * **Other than xk6-sse** it counts no comments as events and accepts no other type than
-   * `text/event-stream`. A script that relied on either says so: `everyBlock`, `anyContentType`.
+   * **Unlike xk6-sse**, it does not count comments as events and accepts only the type
+   * `text/event-stream`. `everyBlock` and `anyContentType` select the behaviour of xk6-sse.
    *
-   * Returns in every case: after `client.close()`, the end of the stream, a reset, a cut,
+   * `open` always returns: after `client.close()`, the end of the stream, a reset, a truncation,
    * a status other than 200, a refused connection, a malformed URL. With k6's option
-   * `throw` a request that got no response throws instead; a status never does.
-   * An exception in `fn` or in a handler closes the stream and is thrown by `open`.
+   * `throw`, a request without a response throws instead; a status never throws.
+   * An exception in `fn` or in a handler closes the stream, and `open` throws it.
    *
    * @throws in the init context; for wrong arguments and parameters
    *
