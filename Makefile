@@ -1,9 +1,9 @@
-# The front door. `make help` lists every target.
+# `make help` lists every target.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
-# Settings of a soak, also environment variables. They reach soak as flags: a shell must not
-# see SECONDS, which is a variable of bash's own.
+# Settings of a soak, which may also be environment variables. They are passed to soak as flags, because SECONDS is a
+# special variable of bash.
 CONNECTIONS ?= 1200
 SECONDS ?= 3600
 NOOP_INTERVAL ?= 15
@@ -13,7 +13,7 @@ PREFIX ?=
 OUT ?= results
 unexport SECONDS RUNS JOBS SEED
 
-# An attestation holds the time of the build: the same programs would make another image, and restart what runs from it.
+# An attestation contains the time of the build. The same programs would thus make a new image, and containers would restart.
 export BUILDX_NO_DEFAULT_ATTESTATIONS := 1
 
 SOAK_FLAGS = --connections '$(CONNECTIONS)' --seconds '$(SECONDS)' --noop-interval '$(NOOP_INTERVAL)' \
@@ -52,15 +52,15 @@ build: internal/report/html/bundle/page.js ## build bin/soak, bin/k6, bin/backen
 	@CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -o bin/ ./cmd/soak ./backend
 	@CGO_ENABLED=0 $(GO) build -trimpath -o bin/k6 ./cmd/k6
 
-# The script and style of report.html's charts, which bin/soak carries.
+# The script and style of the charts in report.html, which bin/soak embeds.
 internal/report/html/bundle/page.js: $(wildcard internal/report/html/page/*) package-lock.json | node_modules
 	@npx esbuild internal/report/html/page/main.js --bundle --minify --format=iife --target=es2022 --charset=utf8 \
 		--banner:js="/* uPlot: Copyright (c) 2022 Leon Sorokin, MIT License, https://opensource.org/license/mit */" \
 		--outfile=$@ --log-level=warning
 
-# The same commit and the same Go make the same bytes, wherever. PLATFORMS=linux/amd64,darwin/arm64 makes some only.
+# The same commit and Go version make the same bytes on any machine. PLATFORMS=linux/amd64,darwin/arm64 selects platforms.
 .PHONY: release
-release: internal/report/html/bundle/page.js ## what a release consists of, in dist/: archives, bills of materials, image, checksums (docs/getting-started.md)
+release: internal/report/html/bundle/page.js ## build a release in dist/: archives, bills of materials, image, checksums (docs/getting-started.md)
 	@$(GO) build -C tools -o ../bin/ ./release
 	@$(LAST) bin/release $(if $(PLATFORMS),-platforms '$(PLATFORMS)')
 
@@ -68,7 +68,7 @@ release: internal/report/html/bundle/page.js ## what a release consists of, in d
 # steps run in parallel, and each prints its output at its end. e2e measures times and runs alone: the compilers of
 # fuzz and release-test would take the CPU of its load generators.
 .PHONY: test
-test: ## everything that CI runs; ends with a list of what could not be tested on this machine
+test: ## run all tests of CI; ends with a list of tests that this machine could not run
 	@NOT_TESTED="$$(mktemp)" && export NOT_TESTED && trap 'rm -f "$$NOT_TESTED"' EXIT && \
 		$(MAKE) --no-print-directory build && \
 		$(MAKE) --no-print-directory --jobs --output-sync lint unit && \
@@ -77,9 +77,9 @@ test: ## everything that CI runs; ends with a list of what could not be tested o
 		$(MAKE) --no-print-directory --jobs --output-sync campaign live-test aws-test RUNS=30 JOBS=10 SEED=1 && \
 		.ci/not-tested
 
-# At the lowest priority: the tests beside it must not wait for a core.
+# It runs at the lowest priority, so that parallel tests do not wait for a core.
 .PHONY: lint
-lint: node_modules ## gofmt, vet, staticcheck, golangci-lint with gosec, govulncheck, actionlint, what macOS and Windows compile, tsc, eslint, shellcheck, subjects of commits, Vale
+lint: node_modules ## gofmt, vet, staticcheck, golangci-lint with gosec, govulncheck, actionlint, compilation for macOS and Windows, tsc, eslint, shellcheck, subjects of commits, Vale
 	@unformatted="$$(gofmt -l $$(git ls-files '*.go'))"; test -z "$$unformatted" || { echo "gofmt -w these: $$unformatted" >&2; exit 1; }
 	@for module in . tools; do (cd $$module && $(LAST) $(GO) vet -tags e2e,stack,dashboards,browser,k8s,aws ./... && \
 		$(STATICCHECK) -tags e2e,stack,dashboards,browser,k8s,aws ./... && $(GOLANGCI) run) || exit; done
@@ -100,20 +100,20 @@ node_modules: package.json package-lock.json
 	@npm ci --ignore-scripts --no-fund --no-audit --loglevel=error
 	@touch node_modules
 
-# These start no goroutine, or act by programs whose order the race detector does not see (soak-aws), and their tests take
-# several times as long with it.
+# These packages start no goroutine, or start programs, which the race detector does not observe (soak-aws). Their tests
+# take several times as long with it.
 SEQUENTIAL = cmd/soak-aws internal/ledger internal/ledger/feed internal/results/archive internal/results/compare internal/secret \
 	internal/shard internal/sseclient/coding internal/suite test/docs
 
-# Four packages at once, as most of their tests wait, and linking one with k6 takes 1.3 GB. Compilers run at the lowest
+# Four packages run in parallel: most tests wait, and linking one with k6 uses 1.3 GB. Compilers run at the lowest
 # priority, so that no test waits for a core because of them. `make lint` vets.
 SOME = -p 4 -vet=off -toolexec '$(LAST)'
 
-# The race detector needs cgo, which Go turns off where there is no C compiler.
+# The race detector needs cgo, which Go turns off without a C compiler.
 RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 .PHONY: unit
-unit: node_modules ## unit tests, with the race detector where there are goroutines
+unit: node_modules ## run unit tests, with the race detector for packages with goroutines
 	$(TRY_SERVICES)
 	@test -n '$(RACE)' || printf 'data races, because there is no C compiler: apt-get install gcc libc6-dev\tunit\n' >>"$${NOT_TESTED:-/dev/null}"
 	.ci/gotest '$(SEQUENTIAL:%=./%)' $(SOME)
@@ -121,20 +121,20 @@ unit: node_modules ## unit tests, with the race detector where there are gorouti
 	cd tools && ../.ci/gotest ./... $(RACE) $(SOME)
 
 .PHONY: fuzz
-fuzz: ## each fuzz target for FUZZTIME (4s), with what other processes leave of the cores
+fuzz: ## run each fuzz target for FUZZTIME (4s), at the lowest priority
 	@.ci/fuzz '$(FUZZTIME)'
 
-# Services that others wrote, for the tests: test/services. nchan is Debian's. Tests skip a service that cannot be built.
+# Third-party services for the tests (test/services). nchan is a package of Debian. Tests skip services that cannot be built.
 TRY_SERVICES = @$(MAKE) --no-print-directory --keep-going services || echo 'some services could not be built, see above; their tests are skipped' >&2
 
 .PHONY: services
-services: bin/services/mercure bin/services/pocketbase bin/services/python/ready gateways ## build the services that soaks are tested on (test/services)
+services: bin/services/mercure bin/services/pocketbase bin/services/python/ready gateways ## build the services of the tests (test/services)
 
 bin/services/mercure bin/services/pocketbase: bin/services/%: test/services/%/main.go test/services/%/go.mod test/services/%/go.sum
 	@mkdir -p $(@D)
 	@cd test/services/$* && CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -o '$(CURDIR)/$@' .
 
-# Gateways for language models, which the tests and gateways-bench start.
+# Gateways for language models. The tests and gateways-bench start them.
 .PHONY: gateways
 gateways: bin/services/litellm/ready bin/services/ai-sdk/server.js
 
@@ -150,7 +150,7 @@ bin/services/python/ready bin/services/litellm/ready: bin/services/%/ready: test
 	@touch $@
 
 .PHONY: e2e
-e2e: build ## soaks from end to end: clean ones, every fault, a foreign backend
+e2e: build ## test whole soaks: without faults, with every fault, and with a backend without ids
 	$(TRY_SERVICES)
 	.ci/gotest ./test/e2e -count=1 -tags e2e -timeout 60m -parallel 12
 
@@ -158,13 +158,13 @@ e2e: build ## soaks from end to end: clean ones, every fault, a foreign backend
 release-test: build ## build the archives of a release for all platforms and run one of them
 	$(GO) test -count=1 -tags e2e -timeout 30m ./test/release
 
-# Random services, random faults or none: docs/reliability.md#campaign. The same SEED draws the same scenarios.
+# Random services with random faults or none (docs/reliability.md#campaign). The same SEED selects the same scenarios.
 .PHONY: campaign
 campaign: build ## soak RUNS random services with random faults, JOBS at a time, and check each verdict (docs/reliability.md#campaign)
 	@$(GO) build -C tools -o ../bin/ ./campaign
 	@bin/campaign -runs '$(or $(RUNS),100)' -jobs '$(or $(JOBS),4)' $(if $(SEED),-seed '$(SEED)') $(if $(KIND),-kind '$(KIND)') -out '$(OUT)/campaign'
 
-# Side by side: mostly they wait. CALIBRATE makes nginx's silence a real one of 100 s.
+# The tests run in parallel, because they mostly wait. With CALIBRATE, the silence of a stream behind nginx lasts 100 s.
 .PHONY: live-test
 live-test: build ## the stack in Docker, every query of the dashboards, a stream that is silent for 100 s, and the reports in a browser (chromium)
 	@mkdir -p certs/server
@@ -178,7 +178,7 @@ bench: build ## measure memory and CPU per stream by Go benchmarks (ONLY: a patt
 	@$(GO) test -C tools -run '^$$' -bench '$(or $(ONLY),.)' -benchtime 1x -count 3 -timeout 4h ./bench | tee '$(OUT)/bench.txt'
 	@bin/bench table docs/results/bench <'$(OUT)/bench.txt'
 
-# Of the settings above only those that are given count: the defaults are 2000 streams for 300 s each.
+# Defaults of the settings above do not apply here: the default is 2000 streams for 300 s per service.
 .PHONY: services-bench
 services-bench: build ## soak the services of test/services and our backend in turn, and write a table (docs/results/services-compared.md)
 	$(TRY_SERVICES)
@@ -205,10 +205,10 @@ up: .env ## start the stack: nginx, backend, Prometheus, Grafana (docs/stack.md)
 	@infra/compose/refresh .env
 
 .PHONY: down
-down: .env ## stop the stack; what Prometheus and Grafana stored stays
+down: .env ## stop the stack; keep the data of Prometheus and Grafana
 	docker compose --profile '*' down --remove-orphans
 
-# PROMETHEUS_URL where it is given; else the stack of this machine's, where `make up` made one.
+# Uses PROMETHEUS_URL if it is set, otherwise the Prometheus of the stack that `make up` started on this machine.
 .PHONY: archive
 archive: build ## pack a run (TESTID, or the last one) and its Prometheus data into one archive (docs/report.md#archive-a-run)
 	@if [ -z "$$PROMETHEUS_URL" ] && [ -r .env ]; then \
@@ -216,13 +216,13 @@ archive: build ## pack a run (TESTID, or the last one) and its Prometheus data i
 	bin/soak archive '$(or $(TESTID),$(OUT)/latest)' $(if $(TO),'$(TO)') --out '$(OUT)'
 
 .PHONY: certs
-certs: ## make a local authority, a certificate for the stack's TLS and four for clients in certs/
+certs: ## create a local authority, a certificate for the stack's TLS and four for clients in certs/
 	@infra/compose/certs certs $(NAMES)
 
 # k8s-soak needs a cluster with the k6-operator, and the images in it: docs/distributed.md.
 OVERLAY ?= local
 
-# The architecture of images: that of this machine, or amd64, arm64.
+# The architecture of images: amd64 or arm64; default: that of this machine.
 ARCH ?= $(shell $(GO) env GOARCH)
 
 .PHONY: images
@@ -231,8 +231,8 @@ images: image-k6 ## build the images that run on Kubernetes, of linux/ARCH: sse-
 	@GOOS=linux GOARCH='$(ARCH)' CGO_ENABLED=0 $(GO) build -C tools -trimpath -buildvcs=false -o '../bin/linux-$(ARCH)/' ./bucket
 	docker build --platform 'linux/$(ARCH)' --build-arg 'BIN=bin/linux-$(ARCH)' --file tools/bucket/Dockerfile --tag sse-soak/bucket:local .
 
-# The stack's own images for its host, from programs that are built here: no compiler runs there. The programs and the images
-# have always the same time, so that the same programs make the same image: another image would make another host.
+# Images for the host of the stack. Programs are built here, so that the host needs no compiler. Programs and images have a
+# fixed time, so that the same programs make the same image. A different image would replace the host.
 .PHONY: stack-images
 stack-images:
 	@mkdir -p bin/stack
@@ -244,7 +244,7 @@ stack-images:
 		SOURCE_DATE_EPOCH=946684800 docker build --quiet --platform linux/amd64 --target $$image --tag sse-soak/$$image:local bin/stack || exit; \
 	done
 
-# Its programs are built for Linux and ARCH, whatever this machine is: those in bin/ are this machine's own.
+# Its programs are built for Linux and ARCH; the programs in bin/ are for this machine.
 .PHONY: image-k6
 image-k6: internal/report/html/bundle/page.js
 	@mkdir -p 'bin/linux-$(ARCH)'
@@ -257,23 +257,24 @@ k8s-soak: build ## the soak on Kubernetes, under the k6-operator (docs/distribut
 	@bin/soak run --on k8s --overlay '$(OVERLAY)' $(SOAK_FLAGS)
 
 .PHONY: e2e-k8s
-e2e-k8s: build ## soaks on a real cluster: clean ones, and every way to lose a runner
+e2e-k8s: build ## test soaks on a real cluster, without faults and with every loss of a runner
 	$(GO) test -count=1 -tags k8s -timeout 90m -v ./test/cluster
 
-# AWS (docs/aws.md); bin/soak-aws has more commands. The CONNECTIONS and NOOP_INTERVAL of aws-up hold for the soaks there.
+# AWS (docs/aws.md); bin/soak-aws has more commands. Soaks there use the CONNECTIONS and NOOP_INTERVAL of aws-up.
 .PHONY: bin/soak-aws
 bin/soak-aws:
 	@mkdir -p bin
 	@CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/soak-aws
 
-# MAX_USD refuses to make what costs more. NAME, where it is given with make, is a deployment beside others. Not from the environment: WSL has one there.
+# MAX_USD is the maximum price; a more expensive deployment is refused. NAME names one of several deployments. It must be an
+# argument of make, because WSL has a variable NAME.
 SOAK_AWS = bin/soak-aws $(if $(filter command,$(firstword $(origin NAME))),--name '$(NAME)') $(if $(MAX_USD),--max-usd '$(MAX_USD)')
 
-# CONNECTIONS and NOOP_INTERVAL as typed: otherwise those that the stack is set up for.
+# CONNECTIONS and NOOP_INTERVAL if they are arguments of make, otherwise the values that the stack was set up for.
 AWS_STREAMS = $(foreach s,CONNECTIONS NOOP_INTERVAL,$(if $(filter file,$(origin $s)),,--$(subst _,-,$(shell echo $s | tr A-Z a-z)) '$($s)'))
 
 .PHONY: aws-up
-aws-up: bin/soak-aws ## make the stack and the runners on AWS; costs money until aws-down or for 3 hours
+aws-up: bin/soak-aws ## create the stack and the runners on AWS; costs money until aws-down or for 3 hours
 	@$(SOAK_AWS) check
 	@arch="$$($(SOAK_AWS) arch)" && $(MAKE) --no-print-directory aws-files ARCH="$$arch"
 	@$(SOAK_AWS) up $(AWS_STREAMS)
@@ -287,7 +288,7 @@ aws-soak: build bin/soak-aws ## soak from the runners on AWS against the stack t
 	@$(SOAK_AWS) soak -- $(AWS_STREAMS) --seconds '$(SECONDS)' --runners '$(RUNNERS)' --prefix '$(PREFIX)' --out '$(OUT)'
 
 .PHONY: aws-down
-aws-down: bin/soak-aws ## archive the runs (ARCHIVE=0: not), destroy all but the archives (ALL=1: these too), list what is left
+aws-down: bin/soak-aws ## archive the runs (ARCHIVE=0: no archive), destroy all but the archives (ALL=1: also these), list the remaining resources
 	@$(SOAK_AWS) down $(if $(filter 0,$(ARCHIVE)),--no-archive) $(if $(filter 1,$(ALL)),--all) --results '$(OUT)'
 
 .PHONY: aws-test
@@ -295,5 +296,5 @@ aws-test: ## test the Terraform code, and boot the stack's host in a container (
 	$(GO) test -count=1 -tags aws -timeout 45m -p 2 -v ./cmd/soak-aws ./infra/terraform/check
 
 .PHONY: clean
-clean: ## remove what build, release and lint made; results stay
+clean: ## remove the files of build, release and lint; keep results
 	rm -rf bin dist node_modules
