@@ -1,6 +1,6 @@
 // @ts-check
-// 02: wait for one event, with a timeout. Here a request of the script causes the event; in your own test
-// another user or a job may.
+// 02: wait for one event, with a timeout. Here a request of the script causes the event. In your own test,
+// another user or a job may cause it.
 //
 //   bin/backend &
 //   bin/k6 run examples/02-wait-for-an-event.js
@@ -12,7 +12,7 @@ import { EventSource } from 'k6/x/soak';
 const BACKEND_URL = __ENV.BACKEND_URL || 'http://localhost:8080';
 
 /**
- * Returns the next event of that name.
+ * Returns the next event with this name.
  *
  * @param {EventSource} source
  * @param {string} name

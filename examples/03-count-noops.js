@@ -5,7 +5,7 @@
 //   bin/backend --noop-interval 1s &
 //   bin/k6 run examples/03-count-noops.js
 //
-// To see it find a loss: bin/backend --noop-interval 1s --backend-fault drop:noop=2
+// To cause a loss that it finds: bin/backend --noop-interval 1s --backend-fault drop:noop=2
 
 import { check } from 'k6';
 import { EventSource, Ledger, plan } from 'k6/x/soak';

@@ -1,7 +1,7 @@
 // @ts-check
 // 04: sse.open with the API of xk6-sse. It blocks the virtual user until the stream ends, so each user has
-// one stream; with EventSource (01) a user has thousands. xk6-sse also calls the handler of 'event' for
-// comments without data, and accepts any content type: { everyBlock: true } and { anyContentType: true }.
+// one stream; with EventSource (01) a user can have thousands. xk6-sse also calls the handler of 'event' for
+// comments without data, and accepts any content type; here { everyBlock: true, anyContentType: true } does both.
 //
 //   bin/backend --noop-interval 1s &
 //   bin/k6 run examples/04-open-like-upstream.js

@@ -1,10 +1,10 @@
 // @ts-check
-// 05: thresholds decide. Ten users keep one stream open each; if a threshold is not met, k6 ends with exit code 99.
+// 05: thresholds set the exit code. Ten users keep one stream open each; if a threshold fails, k6 exits with 99.
 //
 //   bin/backend --noop-interval 1s &
 //   bin/k6 run examples/05-thresholds.js
 //
-// For a failure, the backend resets one stream: bin/backend --noop-interval 1s --backend-fault reset:noop=2
+// To cause a failure, let the backend reset one stream: bin/backend --noop-interval 1s --backend-fault reset:noop=2
 
 import { check } from 'k6';
 import exec from 'k6/execution';

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# 07: two laptops, one verdict. Each runs k6 alone, with its own PREFIX; the merge of their shards decides
+# 07: two laptops, one verdict. Each laptop runs k6 with its own PREFIX; the merge of their shards checks
 # whether every noop arrived on every stream. Here one machine acts as both.
 #
 #   bin/backend --noop-interval 1s &
@@ -21,6 +21,6 @@ laptop a 6 &
 a=$!
 laptop b 4 &
 b=$!
-wait "$a" || true # the verdict has the faults
+wait "$a" || true # the verdict reports the faults
 wait "$b" || true
 bin/soak merge "$shards"

@@ -1,6 +1,6 @@
 // @ts-check
-// 08: plain requests in Go, 200 per second, with a check of each response. The promise returns the counts; thresholds
-// have the times. A failed request does not end the iteration: the checks of the script decide.
+// 08: plain requests in Go, 200 per second, with a check of each response. The promise resolves to the counts;
+// thresholds limit the durations. A failed request does not end the iteration; the checks of the script fail.
 //
 //   bin/backend &
 //   bin/k6 run examples/08-plain-requests.js

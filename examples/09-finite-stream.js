@@ -1,6 +1,6 @@
 // @ts-check
-// 09: judge a stream that ends by itself, here the answer of a language model: the time to its first content, the
-// gaps between chunks, and whether its terminal event came. `bin/soak run finite` also counts lost chunks.
+// 09: check a stream that ends by itself, here an answer of a language model: the time to its first content, the
+// gaps between chunks, and whether its terminal event arrived. `bin/soak run finite` also counts lost chunks.
 //
 //   bin/backend model &
 //   bin/k6 run examples/09-finite-stream.js
