@@ -1,5 +1,5 @@
-# The rules for the language; those for AWS come from a download that nobody has to trust: enums are
-# validated in variables.tf and by the provider.
+# Only the rules for the language. The rules for AWS would need a download; instead, variables.tf and the
+# provider validate enums.
 plugin "terraform" {
   enabled = true
   preset  = "all"

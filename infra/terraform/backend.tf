@@ -1,6 +1,6 @@
-# The state is a file here, and is lost with this machine; `bin/soak-aws sweep` finds what it knew. To keep it in a bucket of
-# yours, and to work on it from several machines: uncomment this, put your bucket in, and
-# `terraform -chdir=infra/terraform init -migrate-state`. The state of a NAME is beside it, below env:/.
+# The state is a file in this folder and is lost with this machine; `bin/soak-aws sweep` finds its resources. To keep the state in
+# your own bucket, and to use it from several machines, uncomment this block, insert your bucket, and run
+# `terraform -chdir=infra/terraform init -migrate-state`. The state of a NAME is in the same bucket, below env:/.
 #
 # terraform {
 #   backend "s3" {

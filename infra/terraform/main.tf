@@ -1,14 +1,14 @@
-# One host with the stack, runners beside it in the same subnet, a bucket for what they leave, and
-# three things that end it all: each host's own timer, a schedule outside of it, and a budget.
+# One host with the stack, hosts for runners in the same subnet, and a bucket for their files. Three mechanisms
+# limit the costs: a timer on each host, a schedule outside of it, and a budget.
 
 locals {
-  # The letter after the generation is the maker of the processor; a1 is older than that.
+  # The letter after the generation is the manufacturer of the processor; a1 predates this scheme.
   runner_architecture = can(regex("^([a-z]+[0-9]+g|a1[.])", var.runner_instance_type)) ? "arm64" : "amd64"
 
   # The budget, the cleanup and the allocation of costs use Run.
   tags = merge(var.tags, { Project = "sse-soak", Run = var.name, ManagedBy = "terraform" })
 
-  # What soak-aws has to know before anything is made.
+  # Values that soak-aws needs before any resource is created.
   settings = {
     name                  = var.name
     region                = var.region

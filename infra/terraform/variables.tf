@@ -1,4 +1,4 @@
-# Who may come in, and who is told of money.
+# Access, and receivers of messages about costs.
 
 variable "laptop_cidrs" {
   description = "IPv4 ranges from which laptops soak the stack at port 80 of its public address. That is plain HTTP: streams need no secret there; for Grafana and Prometheus use `bin/soak-aws open`. Empty: the port is closed."
@@ -38,7 +38,7 @@ variable "alerts_topic_arn" {
   }
 }
 
-# What is built, and where.
+# The deployment and its place.
 
 variable "stack_dir" {
   description = "Folder with the files and images of the stack's host; `make aws-up` makes it."
@@ -158,8 +158,8 @@ variable "stack_instance_type" {
     error_message = "stack_instance_type has to be an x86_64 type such as c5.large; Graviton types (c7g) cannot run the images."
   }
 
-  # Nitro v6 came with the eighth generation. Some of that one have an older Nitro: they are
-  # refused as well, which costs one line, where the other mistake costs a soak.
+  # Nitro v6 exists since the eighth generation. Types of this generation with an older Nitro are also
+  # rejected: setting one variable costs less than a failed soak.
   validation {
     condition     = can(regex("^[a-z]+[1-7][a-z-]*[.]", var.stack_instance_type)) || var.connection_tracking_timeout_seconds != null
     error_message = "stack_instance_type is of a generation whose network cards (Nitro v6) forget idle connections after 350 s: set connection_tracking_timeout_seconds, for example to 86400."
@@ -237,7 +237,7 @@ variable "runner_disk_gib" {
   }
 }
 
-# Nothing left burning.
+# Limits of time and costs.
 
 variable "ttl_minutes" {
   description = "Minutes after which every host ends itself, whatever it is doing. Setting up takes some of them."

@@ -1,5 +1,5 @@
 terraform {
-  # 1.11 has write-only arguments: what a host stores in a parameter never enters the state.
+  # 1.11 has write-only arguments, so that values that hosts store in parameters never enter the state.
   required_version = "~> 1.11"
 
   required_providers {

@@ -1,5 +1,5 @@
-# What every host has to be. The same rules hold for all, because one module makes them; the runs
-# below ask the module as the root calls it.
+# Requirements for every host. One module creates all hosts; the runs below call it with the arguments of the
+# root module.
 
 mock_provider "aws" {
   source = "./tests/mocks"

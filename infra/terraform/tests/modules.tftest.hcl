@@ -1,4 +1,4 @@
-# What each module but host has to be.
+# Requirements for each module except host.
 
 mock_provider "aws" {
   source = "./tests/mocks"

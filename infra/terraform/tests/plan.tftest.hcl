@@ -1,4 +1,4 @@
-# What the whole makes, by default and with several hosts for runners.
+# The resources of a deployment, by default and with several hosts for runners.
 
 mock_provider "aws" {
   source = "./tests/mocks"

@@ -1,6 +1,6 @@
-# Each validation, by an input that it has to refuse: every variable that a run sets is listed among
-# its failures, so each has to be refused on its own. What EC2 would refuse half an hour later, or
-# would cost a soak, is refused before anything is made.
+# Each validation, with an input that it must reject. Every variable that a run sets is listed among
+# its failures, so each must be rejected separately. Values that EC2 would reject half an hour later, or that
+# would ruin a soak, are rejected before any resource is created.
 
 mock_provider "aws" {
   source = "./tests/mocks"
@@ -218,7 +218,7 @@ run "connections_forgotten_too_soon" {
   ]
 }
 
-# And what has to pass, though it is near.
+# Valid values close to the limits.
 run "no_budget" {
   command = plan
 

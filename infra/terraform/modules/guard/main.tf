@@ -1,5 +1,5 @@
-# What stands outside of the hosts and watches that none burns on: the group of schedules that
-# terminate them, the role that those act in, and a budget.
+# Limits the lifetime of hosts from outside: a group for the schedules that terminate them, the role of
+# these schedules, and a budget.
 
 data "aws_partition" "current" {}
 
@@ -9,7 +9,7 @@ resource "aws_scheduler_schedule_group" "this" {
   name = var.name
 }
 
-# A later end of the hosts, which `bin/soak-aws extend` stores. Hosts read it when their time is over.
+# A later end of the hosts, which `bin/soak-aws extend` stores. Hosts read it when their time has passed.
 resource "aws_ssm_parameter" "end" {
   #checkov:skip=CKV_AWS_337:a key of its own costs 1 dollar a month, and a date is no secret
   name             = "/${var.name}/end"
@@ -51,7 +51,7 @@ resource "aws_iam_role_policy" "terminator" {
   })
 }
 
-# Counts what carries the tag, once Run is activated as a cost allocation tag (docs/aws.md).
+# Counts the costs of resources with the tag, if Run is activated as a cost allocation tag (docs/aws.md).
 resource "aws_budgets_budget" "this" {
   count = var.budget_usd > 0 ? 1 : 0
 

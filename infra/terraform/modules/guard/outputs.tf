@@ -4,18 +4,18 @@ output "schedule_group" {
 }
 
 output "terminator_arn" {
-  description = "ARN of the role that those schedules act in. It is given out with its policy in place."
+  description = "ARN of the role of these schedules. It is available after its policy."
   value       = aws_iam_role.terminator.arn
   depends_on  = [aws_iam_role_policy.terminator]
 }
 
 output "end_parameter" {
-  description = "SecureString with a later end of the hosts, once there is one."
+  description = "SecureString with a later end of the hosts, if there is one."
   value       = aws_ssm_parameter.end.name
 }
 
 output "end_parameter_arn" {
-  description = "Its ARN."
+  description = "ARN of that parameter."
   value       = aws_ssm_parameter.end.arn
 }
 

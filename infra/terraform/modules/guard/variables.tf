@@ -14,12 +14,12 @@ variable "budget_usd" {
 }
 
 variable "alert_emails" {
-  description = "Who is written to."
+  description = "E-mail addresses of the receivers."
   type        = list(string)
 }
 
 variable "permissions_boundary_arn" {
-  description = "Permissions boundary of the roles, this one's and the hosts'; null: none."
+  description = "Permissions boundary of the roles of schedules and hosts; null: none."
   type        = string
   default     = null
 }

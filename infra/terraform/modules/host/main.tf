@@ -1,7 +1,7 @@
-# Hosts that end themselves. All that has to hold for every host stands here, once.
+# Hosts that terminate themselves. This module defines the common properties of all hosts.
 
-# Ubuntu has both the compose plugin and the SSM agent; Debian 12 lacks the one, Amazon Linux 2023
-# the other.
+# Ubuntu has both the compose plugin and the SSM agent. Debian 12 lacks the first, Amazon Linux 2023
+# the second.
 data "aws_ssm_parameter" "ubuntu" {
   name = "/aws/service/canonical/ubuntu/server/24.04/stable/current/${var.architecture}/hvm/ebs-gp3/ami-id"
 }
@@ -26,7 +26,7 @@ locals {
     "objects"    = join("", [for key, sha256 in var.objects : "${sha256} ${key}\n"])
   })
 
-  # One command: cloud-init goes on after a line that failed.
+  # A single command, because cloud-init continues after a command that failed.
   cloud_config = [for settings in local.settings : {
     runcmd = [["/bin/bash", "/opt/soak/setup.sh"]]
     write_files = concat(
@@ -47,8 +47,8 @@ resource "aws_launch_template" "this" {
   #checkov:skip=CKV_AWS_341:2 where pods write shards in the role of their host, 1 elsewhere
   name_prefix = "${var.name}-"
 
-  # Connection tracking can be set here only. Therefore subnet and security group stand here too:
-  # EC2 refuses both an interface in the template and a subnet at the instance.
+  # Only the template can set connection tracking. It therefore also sets subnet and security group, because
+  # EC2 rejects an interface in the template together with a subnet of the instance.
   network_interfaces {
     subnet_id                   = var.network.subnet_id
     security_groups             = [var.security_group_id]
@@ -71,7 +71,7 @@ resource "aws_launch_template" "this" {
   }
 }
 
-# Plain instances: an Auto Scaling group would replace a host that has ended itself, for ever.
+# These are plain instances, because an Auto Scaling group would replace hosts that have terminated themselves.
 resource "aws_instance" "this" {
   #checkov:skip=CKV_AWS_126:Prometheus looks every 15 s, which is closer than what detailed monitoring is paid for
   count = var.host_count
@@ -102,13 +102,13 @@ resource "aws_instance" "this" {
     encrypted   = true
   }
 
-  # default_tags do not reach volumes that an instance makes.
+  # default_tags do not apply to volumes that an instance creates.
   volume_tags = merge(data.aws_default_tags.current.tags, { Name = local.names[count.index] })
 
   tags = { Name = local.names[count.index], Host = var.host_names[count.index] }
 
   lifecycle {
-    # Canonical publishes a new image every few weeks, maybe during a soak.
+    # Canonical publishes a new image every few weeks, possibly during a soak.
     ignore_changes = [ami]
 
     precondition {
@@ -120,8 +120,8 @@ resource "aws_instance" "this" {
 
 data "aws_default_tags" "current" {}
 
-# The second line: should a host not end itself, this ends it a quarter of an hour later. By the time at which the host
-# was made, not by that of the plan: somebody may have thought about the plan for an hour.
+# If a host does not terminate itself, this schedule terminates it a quarter of an hour later. The time counts from the
+# creation of the host, not from the plan, because an hour may pass between plan and apply.
 resource "terraform_data" "end" {
   count = var.host_count
 
@@ -129,7 +129,7 @@ resource "terraform_data" "end" {
   triggers_replace = [aws_instance.this[count.index].id]
 
   lifecycle {
-    ignore_changes = [input] # a later plan must not put it off
+    ignore_changes = [input] # a later plan must not postpone it
   }
 }
 
@@ -158,7 +158,7 @@ resource "aws_scheduler_schedule" "end" {
     }
   }
 
-  # `bin/soak-aws extend` moves it, and no later plan may move it back. A new host gets a new one.
+  # `bin/soak-aws extend` changes the time, and a later plan must not reset it. A new host gets a new schedule.
   lifecycle {
     ignore_changes       = [schedule_expression]
     replace_triggered_by = [terraform_data.end[count.index]]

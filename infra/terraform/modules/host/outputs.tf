@@ -1,14 +1,14 @@
 output "instances" {
-  description = "The hosts by what people call them."
+  description = "The hosts by their display names."
   value       = zipmap(var.host_names, aws_instance.this[*].id)
 }
 
 output "private_ips" {
-  description = "Their private addresses."
+  description = "Private addresses of the hosts."
   value       = aws_instance.this[*].private_ip
 }
 
 output "public_ips" {
-  description = "Their public addresses."
+  description = "Public addresses of the hosts."
   value       = aws_instance.this[*].public_ip
 }

@@ -1,5 +1,5 @@
-# What the host may do: open a session, read its own end, and what its module asks for. Not AWS's own policy
-# AmazonSSMManagedInstanceCore, which lets a host read every parameter of the account.
+# Permissions of the host: open a session, read its own end, and the statements of its module. AWS's policy
+# AmazonSSMManagedInstanceCore is not used, because it lets a host read every parameter of the account.
 
 data "aws_partition" "current" {}
 
@@ -32,7 +32,7 @@ resource "aws_iam_role_policy" "this" {
         "ssmmessages:OpenControlChannel",
         "ssmmessages:OpenDataChannel",
       ]
-      Resource = ["*"] # these know no resources
+      Resource = ["*"] # these actions do not support resources
       }, {
       Effect   = "Allow"
       Action   = ["ssm:GetParameter"]
@@ -45,7 +45,7 @@ resource "aws_iam_role_policy" "this" {
   })
 }
 
-# It is handed on with the policy in place: a host asks for its parameters as soon as it runs.
+# It is available after its policy, because a host reads its parameters as soon as it runs.
 resource "aws_iam_instance_profile" "this" {
   name_prefix = "${var.name}-"
   role        = aws_iam_role_policy.this.role

@@ -1,21 +1,21 @@
 variable "name" {
-  description = "Name of the host; with several of them a number is added."
+  description = "Name of the host; for several hosts, a number is added."
   type        = string
 }
 
 variable "host_count" {
-  description = "How many hosts of this kind."
+  description = "Number of hosts of this kind."
   type        = number
   default     = 1
 }
 
 variable "host_names" {
-  description = "What people call the hosts, in dashboards: the tag Host, by which the stack's Prometheus finds and names them."
+  description = "Display names of the hosts in dashboards: the tag Host, by which the stack's Prometheus finds and names them."
   type        = list(string)
 }
 
 variable "region" {
-  description = "AWS region, which the host's script asks."
+  description = "AWS region of the host's requests."
   type        = string
 }
 
@@ -43,7 +43,7 @@ variable "security_group_id" {
 }
 
 variable "guard" {
-  description = "What ends the host from outside: the group of schedules and the role they act in; and where a later end is stored."
+  description = "Termination of the host from outside: the group of the schedules, their role, and the parameter for a later end."
   type = object({
     schedule_group    = string
     terminator_arn    = string
@@ -71,12 +71,12 @@ variable "disk_gib" {
 }
 
 variable "connection_tracking_timeout_seconds" {
-  description = "Seconds after which the security group forgets an idle connection; null: what the instance type has."
+  description = "Seconds after which the security group forgets an idle connection; null: default of the instance type."
   type        = number
 }
 
 variable "metadata_hops" {
-  description = "Hops that an answer of the metadata service may take: 1, or 2 where containers need the host's role."
+  description = "Maximum hops of responses of the metadata service: 1, or 2 if containers need the host's role."
   type        = number
   default     = 1
 
@@ -87,12 +87,12 @@ variable "metadata_hops" {
 }
 
 variable "ttl_minutes" {
-  description = "Minutes after which the host ends itself."
+  description = "Minutes after which the host terminates itself."
   type        = number
 }
 
 variable "statements" {
-  description = "IAM statements of what the host may do, beyond opening a session with Systems Manager."
+  description = "IAM statements of the host, in addition to opening a session with Systems Manager."
   type = list(object({
     Effect   = string
     Action   = list(string)
@@ -101,12 +101,12 @@ variable "statements" {
 }
 
 variable "status_parameters" {
-  description = "Parameters in which the hosts say how far they are, one for each."
+  description = "Parameters in which hosts store the state of their setup, one per host."
   type        = list(string)
 }
 
 variable "script" {
-  description = "Script that sets the host up. It begins by sourcing /opt/soak/begin.sh."
+  description = "Script that sets the host up. It starts by sourcing /opt/soak/begin.sh."
   type        = string
 }
 
@@ -117,7 +117,7 @@ variable "files" {
 }
 
 variable "settings" {
-  description = "What the script reads as environment variables."
+  description = "Environment variables of the script."
   type        = map(string)
 
   validation {

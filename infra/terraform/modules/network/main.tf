@@ -1,18 +1,18 @@
-# One public subnet in one zone, of those that offer the hosts' types. No NAT gateway and no load balancer: each has an idle timer of
-# 350 s or less, costs money while nobody looks, and stands between the runners and what they test.
+# One public subnet in a zone that offers the hosts' types. There is no NAT gateway and no load balancer: each has an idle timeout of
+# 350 s or less, costs money while no soak runs, and would be part of the route between runners and target.
 
 data "aws_availability_zones" "available" {
   #checkov:skip=CKV_AWS_394:any zone of the region will do; the subnet is made anew with each deployment
   state = "available"
 
-  # Local zones and Wavelength need opting in, and lack instance types.
+  # Local zones and Wavelength zones require opt-in and lack instance types.
   filter {
     name   = "opt-in-status"
     values = ["opt-in-not-required"]
   }
 }
 
-# Not every zone has every type: us-east-1e, for one, lacks c5 and all that came later.
+# Not every zone has every type. For example, us-east-1e lacks c5 and all later types.
 data "aws_ec2_instance_type_offerings" "this" {
   for_each = toset(var.instance_types)
 
@@ -25,7 +25,7 @@ data "aws_ec2_instance_type_offerings" "this" {
 }
 
 locals {
-  made = var.subnet_id == null ? 1 : 0 # else the subnet is there
+  made = var.subnet_id == null ? 1 : 0 # otherwise the subnet exists
 
   offering = [
     for zone in data.aws_availability_zones.available.names : zone
@@ -57,7 +57,7 @@ resource "aws_vpc" "this" {
   tags = { Name = var.name }
 }
 
-# Nobody uses it: it is emptied, so that nothing comes to depend on it.
+# The default group is not used. It has no rules, so that no resource can depend on them.
 resource "aws_default_security_group" "this" {
   count = local.made
 
@@ -109,7 +109,7 @@ resource "aws_route_table_association" "public" {
   subnet_id      = aws_subnet.public[0].id
 }
 
-# Costs nothing; shards stay inside AWS's network.
+# The endpoint is free and keeps shards inside AWS's network.
 resource "aws_vpc_endpoint" "s3" {
   count = local.made
 

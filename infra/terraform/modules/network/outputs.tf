@@ -9,11 +9,11 @@ output "zone" {
 }
 
 output "subnet_id" {
-  description = "The subnet. One that is made comes with its route, so that a host can reach the internet when it starts."
+  description = "The subnet. A new subnet is available after its route, so that a host can reach the internet when it starts."
   value       = var.subnet_id == null ? aws_route_table_association.public[0].subnet_id : var.subnet_id
 }
 
 output "public" {
-  description = "Whether hosts get public addresses. In an existing subnet they get what the subnet gives."
+  description = "Whether hosts get public addresses. In an existing subnet, its settings decide."
   value       = var.subnet_id == null
 }

@@ -15,12 +15,12 @@ variable "zone" {
 }
 
 variable "instance_types" {
-  description = "Types that the zone has to offer."
+  description = "Instance types that the zone must offer."
   type        = list(string)
 }
 
 variable "subnet_id" {
-  description = "Existing subnet; null: one is made, with a VPC."
+  description = "Existing subnet; null: create one with a VPC."
   type        = string
   default     = null
 }

@@ -15,15 +15,15 @@ locals {
   runners = aws_security_group.this.id
   stack   = var.stack_security_group_id
 
-  # Who opens connections to whom: a rule on either side.
+  # Allowed connections, with a rule on each side.
   flows = {
     api       = { what = "Nodes: the Kubernetes API", from = local.runners, to = local.runners, protocol = "tcp", port = 6443 }
     kubelet   = { what = "Nodes: the kubelet", from = local.runners, to = local.runners, protocol = "tcp", port = 10250 }
     vxlan     = { what = "Nodes: the network of pods", from = local.runners, to = local.runners, protocol = "udp", port = 8472 }
     service   = { what = "Runners to the service under test", from = local.runners, to = local.stack, protocol = "tcp", port = 80 }
     reference = { what = "Runners to the reference of the control group", from = local.runners, to = local.stack, protocol = "tcp", port = 7070 }
-    # The exporter listens on all addresses, since the private one is what the public one leads to: what closes it is that
-    # only the stack is let in.
+    # The exporter listens on all addresses, because the public address leads to the private one. This rule restricts
+    # access to the stack.
     exporter = { what = "Prometheus to the exporters of the runners", from = local.stack, to = local.runners, protocol = "tcp", port = 9100 }
   }
 }
@@ -51,7 +51,7 @@ resource "aws_vpc_security_group_egress_rule" "between" {
   to_port                      = each.value.port
 }
 
-# Packages, images and AWS. Name service and time are the VPC's own, which no rule concerns.
+# Packages, images and AWS. Security groups do not apply to the name service and the time service of the VPC.
 resource "aws_vpc_security_group_egress_rule" "web" {
   for_each = toset(["80", "443"])
 

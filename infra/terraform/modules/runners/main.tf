@@ -7,7 +7,7 @@ locals {
 
   instances = merge(module.server.instances, module.agents[*].instances...)
 
-  # What both kinds of host do: let pods write shards.
+  # A permission of both kinds of hosts: pods write shards.
   statements = [
     {
       Effect   = "Allow"
@@ -24,8 +24,8 @@ locals {
   settings = { TOKEN_PARAMETER = aws_ssm_parameter.this["token"].name }
 }
 
-# Owned here, so that they go with everything else. The hosts store their values, which therefore
-# never enter the state.
+# This module owns the parameters, so that they are destroyed with the deployment. The hosts store the values, which
+# therefore never enter the state.
 resource "aws_ssm_parameter" "this" {
   #checkov:skip=CKV_AWS_337:a key of its own costs 1 dollar a month and protects no better, since the same role reads both
   for_each = { token = local.token, kubeconfig = local.kubeconfig }

@@ -9,7 +9,7 @@ variable "region" {
 }
 
 variable "network" {
-  description = "Where the hosts stand."
+  description = "Network of the hosts."
   type = object({
     vpc_id    = string
     subnet_id = string
@@ -18,7 +18,7 @@ variable "network" {
 }
 
 variable "guard" {
-  description = "What ends the hosts from outside."
+  description = "Termination of the hosts from outside."
   type = object({
     schedule_group    = string
     terminator_arn    = string
@@ -45,12 +45,12 @@ variable "disk_gib" {
 }
 
 variable "connection_tracking_timeout_seconds" {
-  description = "Seconds after which the security group forgets an idle connection; null: what the instance type has."
+  description = "Seconds after which the security group forgets an idle connection; null: default of the instance type."
   type        = number
 }
 
 variable "ttl_minutes" {
-  description = "Minutes after which each host ends itself."
+  description = "Minutes after which each host terminates itself."
   type        = number
 }
 
@@ -60,7 +60,7 @@ variable "node_count" {
 }
 
 variable "stack_security_group_id" {
-  description = "Security group of the stack, which lets the runners in."
+  description = "Security group of the stack, which allows connections from the runners."
   type        = string
 }
 

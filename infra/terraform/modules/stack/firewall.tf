@@ -11,8 +11,8 @@ resource "aws_security_group" "this" {
   }
 }
 
-# Nobody outside, unless laptops soak from there: passwords and the token go by Systems Manager (soak-aws open), which is
-# asked from inside and needs no port.
+# Only laptops may connect from outside, if there are any. Passwords and the token use Systems Manager (soak-aws open),
+# whose connections start inside and need no port.
 resource "aws_vpc_security_group_ingress_rule" "laptops" {
   for_each = toset(var.laptop_cidrs)
 
@@ -24,7 +24,7 @@ resource "aws_vpc_security_group_ingress_rule" "laptops" {
   to_port           = 80
 }
 
-# Packages, images, AWS. Name service and time are the VPC's own, which no rule concerns.
+# Packages, images, AWS. Security groups do not apply to the name service and the time service of the VPC.
 resource "aws_vpc_security_group_egress_rule" "web" {
   for_each = toset(["80", "443"])
 

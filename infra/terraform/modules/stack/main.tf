@@ -1,12 +1,12 @@
-# The host with what is tested: the stack of compose.yaml, as it lay where terraform ran.
+# The host under test: the stack of compose.yaml, with the files of the machine that ran terraform.
 
 locals {
-  # Owned here, so that they go with everything else. The host stores their values, which therefore
-  # never enter the state.
+  # This module owns the parameters, so that they are destroyed with the deployment. The host stores the values, which
+  # therefore never enter the state.
   secrets = "/${var.name}/stack/secrets"
   status  = "/${var.name}/stack/status"
 
-  # What the stack's Alertmanager may do, where it is to tell anybody.
+  # Permission of the stack's Alertmanager, if there is a topic for alerts.
   tells = var.alerts_topic_arn == "" ? [] : [{ Effect = "Allow", Action = ["sns:Publish"], Resource = [var.alerts_topic_arn] }]
 }
 
@@ -56,12 +56,12 @@ module "host" {
       Action   = ["ssm:PutParameter"]
       Resource = [aws_ssm_parameter.status.arn]
     },
-    # Prometheus looks for the runners' hosts by their tags. Their addresses are not written here: then another number of
-    # runners would make another stack.
+    # Prometheus finds the runners' hosts by their tags. Their addresses are not part of the configuration, because a
+    # different number of runners would then replace the stack.
     {
       Effect   = "Allow"
       Action   = ["ec2:DescribeInstances"]
-      Resource = ["*"] # it knows no resources
+      Resource = ["*"] # this action does not support resources
     },
   ])
 

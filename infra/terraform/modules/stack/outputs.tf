@@ -1,5 +1,5 @@
 output "security_group_id" {
-  description = "Security group of the stack, to which the runners' module adds its own."
+  description = "Security group of the stack, to which the module of the runners adds rules."
   value       = aws_security_group.this.id
 }
 
@@ -9,12 +9,12 @@ output "instance_id" {
 }
 
 output "private_ip" {
-  description = "Its private address."
+  description = "Private address of the host."
   value       = one(module.host.private_ips)
 }
 
 output "public_ip" {
-  description = "Its public address."
+  description = "Public address of the host."
   value       = one(module.host.public_ips)
 }
 
@@ -24,6 +24,6 @@ output "secrets_parameter" {
 }
 
 output "status_parameter" {
-  description = "Parameter that says how far the setup is."
+  description = "Parameter with the state of the setup."
   value       = aws_ssm_parameter.status.name
 }

@@ -9,7 +9,7 @@ variable "region" {
 }
 
 variable "network" {
-  description = "Where the host stands."
+  description = "Network of the host."
   type = object({
     vpc_id    = string
     subnet_id = string
@@ -18,7 +18,7 @@ variable "network" {
 }
 
 variable "guard" {
-  description = "What ends the host from outside."
+  description = "Termination of the host from outside."
   type = object({
     schedule_group    = string
     terminator_arn    = string
@@ -30,7 +30,7 @@ variable "guard" {
 }
 
 variable "laptop_cidrs" {
-  description = "From where port 80 is reached, apart from the runners; empty: from nowhere."
+  description = "IPv4 ranges that can reach port 80, in addition to the runners; empty: none."
   type        = list(string)
 }
 
@@ -45,12 +45,12 @@ variable "disk_gib" {
 }
 
 variable "connection_tracking_timeout_seconds" {
-  description = "Seconds after which the security group forgets an idle connection; null: what the instance type has."
+  description = "Seconds after which the security group forgets an idle connection; null: default of the instance type."
   type        = number
 }
 
 variable "ttl_minutes" {
-  description = "Minutes after which the host ends itself."
+  description = "Minutes after which the host terminates itself."
   type        = number
 }
 
@@ -65,7 +65,7 @@ variable "files" {
 }
 
 variable "connections" {
-  description = "Streams to hold."
+  description = "Number of streams."
   type        = number
 }
 
@@ -75,6 +75,6 @@ variable "noop_interval_seconds" {
 }
 
 variable "alerts_topic_arn" {
-  description = "SNS topic that alerts go to, empty for none."
+  description = "SNS topic for alerts; empty: none."
   type        = string
 }

@@ -1,4 +1,4 @@
-# The bucket for shards and reports, and for what hosts are made from on its way to them.
+# The bucket for shards and reports, and for the files that hosts load.
 
 resource "aws_s3_bucket" "this" {
   #checkov:skip=CKV2_AWS_62:nobody waits for an object; soak asks
@@ -7,8 +7,8 @@ resource "aws_s3_bucket" "this" {
   #checkov:skip=CKV_AWS_144:what is lost here is measured again
   bucket_prefix = "${var.name}-"
 
-  # `make aws-down` leaves the bucket as long as archives are in it (docs/report.md#archive-a-run), and nothing else; with ALL=1 it goes
-  # with all that is in it.
+  # While the bucket contains archives (docs/report.md#archive-a-run), `make aws-down` keeps it and destroys all other resources. With
+  # ALL=1 it also deletes the bucket and its content.
   force_destroy = true
 }
 
@@ -79,8 +79,8 @@ resource "aws_s3_bucket_policy" "this" {
   })
 }
 
-# Hosts load everything from here: there is no registry to run, to pay or to log in to, no repository to clone, and nothing
-# on the way that is not held against its SHA-256.
+# Hosts load their files from here, so they need no registry and no clone of the repository. Hosts check the SHA-256
+# of each file.
 locals {
   files = merge(
     { for name in fileset(var.stack_dir, "*") : "stack/${name}" => "${var.stack_dir}/${name}" },

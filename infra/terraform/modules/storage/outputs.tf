@@ -1,5 +1,5 @@
 output "bucket" {
-  description = "Name of the bucket. It is given out with its policy in place."
+  description = "Name of the bucket. It is available after its policy."
   value       = aws_s3_bucket_policy.this.bucket
 }
 

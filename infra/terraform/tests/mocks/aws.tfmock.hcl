@@ -1,4 +1,4 @@
-# What AWS would answer, in the form that the real provider accepts where it is used again.
+# Responses of AWS, in the format that the real provider accepts as input of other resources.
 
 mock_data "aws_availability_zones" {
   defaults = { names = ["eu-central-1a", "eu-central-1b"] }
