@@ -100,7 +100,7 @@ func (s *session) checkContinue() error {
 	case !s.Continue:
 		return nil
 	case s.part == 0:
-		return errors.New("--continue requires --runner K/N, the runner to replace")
+		return errors.New("--continue requires --runner K/N, the runner to replace; continue a whole run whose soak was killed by `soak attach TESTID`")
 	case s.Suite.InPlan() != "":
 		return fmt.Errorf("--continue is for the soak, not for %s", s.Suite.Name)
 	}

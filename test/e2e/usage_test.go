@@ -31,6 +31,7 @@ func TestUsageErrors(t *testing.T) {
 		"action":      {[]string{"run", "--at", "60 deploy: systemctl restart hub"}, `--at is "60 deploy: systemctl restart hub": "60" is not a time after the start, such as 60s, 1m30s or 2h`},
 		"no command":  {[]string{"run", "churn", "--at", "60s systemctl restart hub"}, `write TIME [NAME]: COMMAND, such as '60s deploy: systemctl restart hub'`},
 		"too late":    {[]string{"run", "--seconds", "35", "--at", "30s deploy: systemctl restart hub"}, "the action deploy must start before 30s, when the streams end, got 30s"},
+		"continue":    {[]string{"run", "--continue"}, "continue a whole run whose soak was killed by `soak attach TESTID`"},
 		"flag":        {[]string{"run", "--nonsense"}, "unknown flag"},
 		"argument":    {[]string{"run", "now"}, "unexpected argument"},
 		"suite":       {[]string{"run", "stom"}, `unexpected argument "stom": it is not a suite; did you mean storm?`},
