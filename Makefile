@@ -72,9 +72,8 @@ test: ## run all tests of CI; ends with a list of tests that this machine could 
 	@NOT_TESTED="$$(mktemp)" && export NOT_TESTED && trap 'rm -f "$$NOT_TESTED"' EXIT && \
 		$(MAKE) --no-print-directory build && \
 		$(MAKE) --no-print-directory --jobs --output-sync lint unit && \
-		$(MAKE) --no-print-directory --jobs --output-sync fuzz release-test && \
 		$(MAKE) --no-print-directory e2e && \
-		$(MAKE) --no-print-directory --jobs --output-sync campaign live-test aws-test RUNS=30 JOBS=10 SEED=1 && \
+		$(MAKE) --no-print-directory --jobs --output-sync campaign live-test aws-test fuzz release-test RUNS=30 JOBS=10 SEED=1 && \
 		.ci/not-tested
 
 # It runs at the lowest priority, so that parallel tests do not wait for a core.
@@ -156,7 +155,7 @@ e2e: build ## test whole soaks: without faults, with every fault, and with a bac
 
 .PHONY: release-test
 release-test: build ## build the archives of a release for all platforms and run one of them
-	$(GO) test -count=1 -tags e2e -timeout 30m ./test/release
+	$(LAST) $(GO) test -count=1 -tags e2e -timeout 30m ./test/release
 
 # Random services with random faults or none (docs/reliability.md#campaign). The same SEED selects the same scenarios.
 .PHONY: campaign
