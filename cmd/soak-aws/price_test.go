@@ -85,6 +85,6 @@ func TestDocumentedPrices(t *testing.T) {
 	}
 	cell("an hour", time.Hour)
 	cell("a soak of an hour, with setting up and down (1.4 h)", 84*time.Minute)
-	cell("forgotten, with the TTL of 3 hours", 3*time.Hour)
-	cell("forgotten for 30 days, if nothing ended it", 30*24*time.Hour)
+	cell("hosts not destroyed, with the TTL of 3 hours", 3*time.Hour)
+	cell("hosts not destroyed for 30 days, without a TTL", 30*24*time.Hour)
 }
