@@ -113,7 +113,7 @@ func showData(ctx context.Context, c archive.Contents, dir, tmp string, out io.W
 func graph(prometheus string, c archive.Contents) string {
 	length := c.Ended.Sub(c.Started) + 2*graphMargin
 	query := url.Values{
-		"g0.expr": {"testid:k6_streams:held"}, "g0.tab": {"0"}, "g0.end_input": {c.Ended.Add(graphMargin).UTC().Format(time.DateTime)},
+		"g0.expr": {"testid:k6_streams:open"}, "g0.tab": {"0"}, "g0.end_input": {c.Ended.Add(graphMargin).UTC().Format(time.DateTime)},
 		"g0.range_input": {fmt.Sprintf("%ds", int(length.Round(time.Second).Seconds()))},
 	}
 	return prometheus + "/graph?" + query.Encode()

@@ -10,25 +10,25 @@ import (
 	"strings"
 )
 
-// topic is the ARN of an SNS topic; its region is where it is asked.
+// topic matches the ARN of an SNS topic and captures its region.
 var topic = regexp.MustCompile(`^arn:aws[a-z-]*:sns:([a-z0-9-]+):[0-9]{12}:[A-Za-z0-9_-]+$`)
 
 type object = map[string]any
 
-// The subject and the text of a message to people. Slack, Teams and SNS refuse the JSON of a webhook.
+// The subject and the text of a notification. Slack, Teams and SNS reject the JSON of a webhook.
 const (
 	subject = `soak: {{ .GroupLabels.alertname }} {{ .GroupLabels.testid }}`
 	message = `{{ range .Alerts }}{{ .Status }} {{ .Labels.alertname }}: {{ .Annotations.summary }}. {{ .Annotations.do }}` + "\n{{ end }}"
 )
 
-// Config is alertmanager.yml for alerts that go to a webhook, to an SNS topic, or to both: one message per run and alert when
-// it begins, and one when it is over.
+// Config returns alertmanager.yml for alerts to a webhook, an SNS topic, or both: one notification per run and alert when the
+// alert fires, and one when it is resolved.
 func Config(webhook, topicARN string) ([]byte, error) {
 	receiver := object{"name": "people"}
 	if webhook != "" {
 		u, err := url.Parse(webhook)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return nil, errors.New("ALERT_WEBHOOK_URL must be an http or https address of a webhook") // which may hold a secret
+			return nil, errors.New("ALERT_WEBHOOK_URL must be the http or https address of a webhook") // the address may contain a secret
 		}
 		switch {
 		case u.Hostname() == "hooks.slack.com":
@@ -42,7 +42,7 @@ func Config(webhook, topicARN string) ([]byte, error) {
 	if topicARN != "" {
 		parts := topic.FindStringSubmatch(topicARN)
 		if parts == nil {
-			return nil, fmt.Errorf("ALERT_SNS_TOPIC is %q: it must be the ARN of a topic, such as arn:aws:sns:eu-central-1:123456789012:soak", topicARN)
+			return nil, fmt.Errorf("ALERT_SNS_TOPIC must be the ARN of a topic such as arn:aws:sns:eu-central-1:123456789012:soak, got %q", topicARN)
 		}
 		receiver["sns_configs"] = []object{{
 			"topic_arn": topicARN, "sigv4": object{"region": parts[1]},
@@ -50,12 +50,12 @@ func Config(webhook, topicARN string) ([]byte, error) {
 		}}
 	}
 	if len(receiver) == 1 {
-		return nil, errors.New("COMPOSE_PROFILES in .env has alerts, which go nowhere: set ALERT_WEBHOOK_URL or ALERT_SNS_TOPIC, or leave alerts out")
+		return nil, errors.New("COMPOSE_PROFILES in .env has alerts without a receiver; set ALERT_WEBHOOK_URL or ALERT_SNS_TOPIC, or remove alerts")
 	}
-	return json.MarshalIndent(object{ // JSON is YAML as well
+	return json.MarshalIndent(object{ // JSON is also YAML
 		"route": object{
 			"receiver": "people", "group_by": []string{"alertname", "testid"},
-			// Who hears of a killed runner after minutes has lost the run.
+			// A notice of a killed runner that arrives minutes later is too late to save the run.
 			"group_wait": "2s", "group_interval": "30s", "repeat_interval": "1h",
 		},
 		"receivers": []object{receiver},

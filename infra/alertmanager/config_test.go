@@ -14,7 +14,7 @@ import (
 
 const arn = "arn:aws:sns:eu-central-1:123456789012:soak"
 
-func TestAlertmanagerTakesTheConfiguration(t *testing.T) {
+func TestAlertmanagerAcceptsTheConfiguration(t *testing.T) {
 	t.Parallel()
 	amtool, err := exec.LookPath("amtool")
 	if err != nil {
@@ -34,7 +34,7 @@ func TestAlertmanagerTakesTheConfiguration(t *testing.T) {
 	}
 }
 
-// Chats refuse the JSON of a webhook. Debian's amtool does not know the receiver of Teams yet.
+// Chat services reject the JSON of a webhook. Debian's amtool does not support the receiver of Teams yet.
 func TestReceiversOfChats(t *testing.T) {
 	t.Parallel()
 	for webhook, receiver := range map[string]string{
@@ -50,12 +50,12 @@ func TestReceiversOfChats(t *testing.T) {
 	}
 }
 
-func TestRefuses(t *testing.T) {
+func TestConfigRejectsInvalidReceivers(t *testing.T) {
 	t.Parallel()
 	for want, to := range map[string][2]string{
-		"alerts, which go nowhere":                           {},
-		"ALERT_WEBHOOK_URL must be an http or https address": {"example.com/alerts", ""},
-		"ALERT_SNS_TOPIC is \"soak\": it must be the ARN":    {"", "soak"},
+		"alerts without a receiver":                   {},
+		"ALERT_WEBHOOK_URL must be the http or https": {"example.com/alerts", ""},
+		"ALERT_SNS_TOPIC must be the ARN":             {"", "soak"},
 	} {
 		_, err := Config(to[0], to[1])
 		require.ErrorContains(t, err, want)

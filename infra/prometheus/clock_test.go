@@ -16,8 +16,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/watcher"
 )
 
-// Runners on laptops whose clocks are wrong by minutes are missed as soon as one whose clock is right; promtool knows one clock.
-func TestSilentRunnerAlertsWhateverItsClock(t *testing.T) {
+// promtool has only one clock, so this test runs a Prometheus: the alert must not depend on the clock of the runner.
+func TestRunnerSilentFiresForAnyClock(t *testing.T) {
 	t.Parallel()
 	rules, err := filepath.Abs("rules")
 	require.NoError(t, err)
@@ -26,15 +26,15 @@ func TestSilentRunnerAlertsWhateverItsClock(t *testing.T) {
 	require.NoError(t, err)
 	client, err := api.NewClient(api.Config{Address: address})
 	require.NoError(t, err)
-	ask := func(expr string) model.Vector {
-		answer, _, err := prometheus.NewAPI(client).Query(t.Context(), expr, time.Now())
+	query := func(expr string) model.Vector {
+		value, _, err := prometheus.NewAPI(client).Query(t.Context(), expr, time.Now())
 		require.NoError(t, err)
-		return answer.(model.Vector)
+		return value.(model.Vector)
 	}
-	begun := time.Now()
-	tell := func(runner string, clock time.Duration, open float64) {
+	started := time.Now()
+	report := func(runner string, clock time.Duration, open float64) {
 		var all []*archive.Series
-		for name, value := range map[string]float64{"k6_soak_reports_total": time.Since(begun).Seconds(), "k6_soak_streams_open": open} {
+		for name, value := range map[string]float64{"k6_soak_reports_total": time.Since(started).Seconds(), "k6_soak_streams_open": open} {
 			all = append(all, &archive.Series{
 				Labels:  []*prompb.Label{{Name: "__name__", Value: name}, {Name: "runner", Value: runner}, {Name: "testid", Value: "t"}},
 				Samples: []*prompb.Sample{{Value: value, Timestamp: time.Now().Add(clock).UnixMilli()}},
@@ -45,16 +45,16 @@ func TestSilentRunnerAlertsWhateverItsClock(t *testing.T) {
 	clocks := map[string]time.Duration{"ahead": 4 * time.Minute, "right": 0, "behind": -4 * time.Minute, "ended": 4 * time.Minute}
 	require.Eventually(t, func() bool {
 		for runner, clock := range clocks {
-			tell(runner, clock, 600)
+			report(runner, clock, 600)
 		}
-		return len(ask(`runner:soak_streams:open == 600 and runner:soak_reports:newest`)) == len(clocks)
+		return len(query(`runner:soak_streams:open == 600 and runner:soak_reports:newest`)) == len(clocks)
 	}, time.Minute, time.Second)
 	silent := time.Now()
-	tell("ended", clocks["ended"]+time.Millisecond, 0) // later than the one before, even in the same millisecond
+	report("ended", clocks["ended"]+time.Millisecond, 0) // the extra millisecond makes it later than the previous report
 	const alerts = `ALERTS{alertname="RunnerSilent",alertstate="firing"}`
-	require.Eventually(t, func() bool { return len(ask(alerts)) == 3 }, time.Minute, time.Second)
+	require.Eventually(t, func() bool { return len(query(alerts)) == 3 }, time.Minute, time.Second)
 	require.Less(t, time.Since(silent), 45*time.Second)
-	for _, alert := range ask(alerts) {
+	for _, alert := range query(alerts) {
 		require.NotEqual(t, model.LabelValue("ended"), alert.Metric["runner"])
 	}
 }

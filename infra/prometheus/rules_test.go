@@ -41,12 +41,12 @@ func files(t *testing.T, pattern string) (paths []string, text string) {
 func TestConfigurationIsValid(t *testing.T) {
 	t.Parallel()
 	promtool(t, "check", "config", "prometheus.yml")
-	everywhere, err := os.ReadFile("prometheus.yml")
+	base, err := os.ReadFile("prometheus.yml")
 	require.NoError(t, err)
-	onAWS, err := os.ReadFile("runners-aws.yml")
+	aws, err := os.ReadFile("runners-aws.yml")
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "prometheus.yml")
-	require.NoError(t, os.WriteFile(file, append(everywhere, onAWS...), 0o600))
+	require.NoError(t, os.WriteFile(file, append(base, aws...), 0o600))
 	promtool(t, "check", "config", file)
 }
 
@@ -67,12 +67,12 @@ func TestEachRuleHasATest(t *testing.T) {
 		require.Regexp(t, `- expr: (round\()?`+regexp.QuoteMeta(m[1]), tests, "no test evaluates it")
 	}
 	for _, m := range alerts {
-		require.Contains(t, tests, "- alertname: "+m[1]+"\n", "no test sees it fire")
-		require.Contains(t, tests, "- {alertname: "+m[1]+", ", "no test sees it silent")
+		require.Contains(t, tests, "- alertname: "+m[1]+"\n", "no test covers that it fires")
+		require.Contains(t, tests, "- {alertname: "+m[1]+", ", "no test covers that it stays silent")
 	}
 }
 
-// The runners' clocks are their own, a laptop's may be: what k6 wrote bears their time. Rules compare what is recorded here.
+// Samples that k6 writes have the time of the runner's clock, which may be wrong. Rules compare recorded series instead.
 func TestNoRuleComparesTwoClocks(t *testing.T) {
 	t.Parallel()
 	_, rules := files(t, "rules/*.yml")

@@ -75,7 +75,7 @@ func TestRefuses(t *testing.T) {
 		`HTTP_PORT is ""`:              {"HTTP_PORT": ""},
 		`HTTPS_PORT is "443;"`:         {"HTTPS_PORT": "443;"},
 		`OPEN_DISCONNECT is "maybe"`:   {"OPEN_DISCONNECT": "maybe"},
-		"alerts, which go nowhere":     {"COMPOSE_PROFILES": "alerts"},
+		"alerts without a receiver":    {"COMPOSE_PROFILES": "alerts"},
 	} {
 		dir := t.TempDir()
 		require.ErrorContains(t, write(folders{dir, dir, t.TempDir()}, environment(change)), want)

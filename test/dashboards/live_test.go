@@ -42,7 +42,7 @@ func TestDashboardsShowFaults(t *testing.T) {
 	s := startStack(t, "MAX_CONNECTIONS="+strconv.Itoa(streams-refused))
 	a := s.watch(func() {
 		wait := s.soak(30)
-		s.await(fmt.Sprintf(`sum(testid:k6_streams:held) == %d and on () sum(backend_noops_sent_total) > 0`, streams-refused))
+		s.await(fmt.Sprintf(`sum(testid:k6_streams:open) == %d and on () sum(backend_noops_sent_total) > 0`, streams-refused))
 		s.killBackend()
 		wait(99) // k6's exit code for thresholds that were not kept
 		// An alert reads a recording rule: on busy cores that needs more rounds than watch waits.

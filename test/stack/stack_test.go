@@ -223,7 +223,7 @@ func (s *stack) storesK6Metrics() {
 	await(s.t, "no metrics of k6", func() bool { return s.value(`sum(k6_sse_connection_opened_total{testid="laptop"})`) == "5" })
 	require.Equal(s.t, "1", s.value(`min(k6_checks_rate{testid="laptop"})`))
 	require.NotEmpty(s.t, s.value(`k6_sse_connecting_p99{testid="laptop"}`))
-	require.NotEmpty(s.t, s.value(`testid:k6_streams:held{testid="laptop"}`), "the recording rules see it")
+	require.NotEmpty(s.t, s.value(`testid:k6_streams:open{testid="laptop"}`), "the recording rules see it")
 }
 
 // logsInJSON: nginx started without complaint, and its log can be read by machines.

@@ -10,7 +10,7 @@ import (
 // runner needs its own tag, or the counters overwrite each other (docs/stack.md).
 const (
 	opened      = `sum(k6_sse_connection_opened_total{testid="$testid"})`
-	clientOpen  = `sum(testid:k6_streams:held{testid="$testid"})`
+	clientOpen  = `sum(testid:k6_streams:open{testid="$testid"})`
 	serverOpen  = `sum(backend_streams_open{instance=~"$instance"})`
 	plannedAll  = `max(k6_soak_streams_planned{testid="$testid"})` // each runner reports the whole plan
 	received    = `sum(k6_sse_event_total{testid="$testid"})`
