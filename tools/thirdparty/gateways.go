@@ -85,7 +85,7 @@ func (b *gatewaysBench) fill(ctx context.Context, g *gateway) error {
 	}
 	defer stop()
 	for range 3 { // the first answers of a gateway compile, import and connect
-		c.request(ctx, fmt.Sprintf("%s-%d", b.runID, b.next.Add(1)), "chunks=5", 5, behaviour{})
+		c.do(ctx, fmt.Sprintf("%s-%d", b.runID, b.next.Add(1)), "chunks=5", 5, behaviour{})
 	}
 	for _, s := range scenarios() {
 		if s.restart && g.Name == direct {
@@ -123,7 +123,7 @@ func (b *gatewaysBench) fill(ctx context.Context, g *gateway) error {
 // launch starts a gateway and makes a client of it.
 func (b *gatewaysBench) launch(ctx context.Context, g *gateway) (c *client, restart func() error, stop func(), err error) {
 	if g.Name == direct {
-		return newClient(b.upstream, "", protocols["openai-chat"]), nil, func() {}, nil
+		return newClient(ctx, b.upstream, "", protocols["openai-chat"]), nil, func() {}, nil
 	}
 	r, err := services.Start(ctx, g.Name, services.Options{Upstream: b.upstream})
 	if err != nil {
@@ -131,7 +131,7 @@ func (b *gatewaysBench) launch(ctx context.Context, g *gateway) (c *client, rest
 	}
 	g.Version, g.Settings, g.usage = r.Version, r.Settings, r.Usage
 	p := protocols[strings.TrimSuffix(filepath.Base(r.Service), ".js")]
-	return newClient(r.URL, r.SubscribeToken, p), func() error { return r.Restart(ctx) }, r.Stop, nil
+	return newClient(ctx, r.URL, r.SubscribeToken, p), func() error { return r.Restart(ctx) }, r.Stop, nil
 }
 
 // records reads the ledger of the requests from a number on, once all of them have ended at the upstream.

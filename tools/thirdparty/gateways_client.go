@@ -1,25 +1,22 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"io"
-	"net"
+	"fmt"
 	"net/http"
-	"strings"
-	"syscall"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/model/numbered"
+	"github.com/sse-soak/sse-soak/internal/sseclient"
+	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
 // Limits of a response.
 const (
-	idleLimit   = 20 * time.Second // between two reads
+	idleLimit   = 20 * time.Second // without a byte
 	lingerLimit = 2 * time.Second  // after the terminal event
 )
 
@@ -55,29 +52,29 @@ var protocols = map[string]protocol{
 
 // A response is the part of a response that a client received.
 type response struct {
+	ledger.Response
 	ID       string
-	State    ledger.ResponseState
-	Ended    string // how the body ended: in order, cut, reset, or an error
-	Received int
-	Lost     int
-	Doubled  int
-	Reorder  int
-	Corrupt  int
-	TTFT     time.Duration   // to the first content, from the start
-	Gaps     []time.Duration // between two chunks
-	Left     time.Time       // when our client left
-	Whole    bool            // all chunks arrived
+	End      string // how the body ended: in order, cut, reset, or an error
+	Expected int    // chunks that were requested
+	Left     time.Time
+
+	client  *client
+	request sseclient.Request
+	stream  *sseclient.Stream
+	started time.Time
+	done    bool // the terminal event arrived
+	behaviour
 }
 
 // A client requests answers of one gateway.
 type client struct {
 	url, token string
 	protocol
-	transport *http.Transport
+	streams *sseclient.Group
 }
 
-func newClient(url, token string, p protocol) *client {
-	return &client{url, token, p, &http.Transport{MaxIdleConnsPerHost: 100}}
+func newClient(ctx context.Context, url, token string, p protocol) *client {
+	return &client{url, token, p, (&sseclient.Client{UserAgent: "sse-soak"}).Group(ctx)}
 }
 
 // A behaviour is an action of a client other than reading.
@@ -88,166 +85,84 @@ type behaviour struct {
 	first      func()        // called at the first chunk
 }
 
-// request requests one answer of n chunks and reads it to its end.
-func (c *client) request(ctx context.Context, id, order string, n int, b behaviour) *response {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	out := &response{ID: id}
+// responseOptions are the settings of all streams.
+var responseOptions = sseclient.Options{ConnectTimeout: idleLimit, IdleTimeout: idleLimit, LateHeader: true}
+
+// do requests one answer of n chunks and reads it to its end.
+func (c *client) do(ctx context.Context, id, order string, n int, b behaviour) *response {
 	body, err := json.Marshal(c.body("soak id=" + id + " " + order))
 	if err != nil {
 		panic(err) // maps of strings always have a JSON form
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+c.path, bytes.NewReader(body))
-	if err != nil {
-		panic(err)
+	r := &response{ID: id, Expected: n, client: c, behaviour: b, started: time.Now()}
+	r.request = sseclient.Request{
+		URL: c.url + c.path, Method: http.MethodPost, Body: string(body), Header: http.Header{"Content-Type": {"application/json"}},
 	}
-	request.Header.Set("Content-Type", "application/json")
 	if c.token != "" {
-		request.Header.Set("Authorization", "Bearer "+c.token)
+		r.request.Header.Set("Authorization", "Bearer "+c.token)
 	}
-	watchdog := time.AfterFunc(idleLimit, cancel)
-	defer watchdog.Stop()
-	started := time.Now()
-	answer, err := c.transport.RoundTrip(request)
-	if err != nil {
-		out.State, out.Ended = ledger.ResponseRefused, endText(err)
-		return out
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		out.State, out.Ended = ledger.ResponseRefused, answer.Status
-		return out
-	}
-	r := reading{response: out, client: c, behaviour: b, started: started, n: n, watchdog: watchdog, times: map[int]int{}}
-	r.read(answer.Body)
-	return out
+	ended := make(chan struct{})
+	r.stream = c.streams.Add(&responseOptions, sseclient.Callbacks{
+		Request: func() sseclient.Request { return r.request },
+		Block:   r.block, Closed: r.closed, Ended: func() { close(ended) },
+		Cuttable: func(*sseclient.Stream) bool { return b.pauseAfter > 0 },
+	})
+	defer context.AfterFunc(ctx, func() { r.stream.Stop(sseclient.ReasonClient) })()
+	r.stream.Start()
+	<-ended
+	return r
 }
 
-// A reading reads the events of one response.
-type reading struct {
-	*response
-	*client
-	behaviour
-	started  time.Time
-	last     time.Time // of the last chunk
-	n        int
-	watchdog *time.Timer
-	times    map[int]int // number of arrivals of each chunk
-	highest  int
-	events   int
-	done     int
-	failure  bool
-	after    bool // data arrived after the terminal event
-}
-
-func (r *reading) read(body io.Reader) {
-	lines := bufio.NewScanner(body)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		data, isData := bytes.CutPrefix(lines.Bytes(), []byte("data:"))
-		if r.done == 0 {
-			r.watchdog.Reset(idleLimit)
-		}
-		if !isData {
-			continue
-		}
-		if r.event(bytes.TrimSpace(data)); r.leaveAfter > 0 && r.Received >= r.leaveAfter {
-			r.Left, r.State = time.Now(), ledger.ResponseAbandoned
-			return
-		}
-	}
-	r.finish(lines.Err())
-}
-
-// event handles the data of one event.
-func (r *reading) event(data []byte) {
-	r.events++
-	r.after = r.after || r.done > 0
-	switch {
-	case string(data) == "[DONE]":
-		if r.done++; r.done == 1 {
-			r.watchdog.Reset(lingerLimit)
-		}
-		return
-	case r.failed(data):
-		r.failure = true
+// block counts a block of the response. A chunk is a number in its data.
+func (r *response) block(at time.Time, b *eventstream.Block) {
+	if !b.HasData || !r.Left.IsZero() {
 		return
 	}
-	for token, rest, found := numbered.Next(data); found; token, rest, found = numbered.Next(rest) {
-		r.chunk(token)
+	since := at.Sub(r.started)
+	chunk := ledger.Chunk{At: since, Done: string(b.Data) == "[DONE]", Failed: r.client.failed(b.Data)}
+	token, rest, found := numbered.Next(b.Data)
+	if !found {
+		r.Block(&chunk)
 	}
-	if r.pauseAfter > 0 && r.Received >= r.pauseAfter {
-		r.pauseAfter = 0
-		r.watchdog.Reset(r.pause + idleLimit)
-		time.Sleep(r.pause)
-	}
-}
-
-// chunk handles one chunk.
-func (r *reading) chunk(token numbered.Token) {
-	now := time.Now()
-	if r.last.IsZero() {
-		r.TTFT = now.Sub(r.started)
-		if r.first != nil {
+	for ; found; token, rest, found = numbered.Next(rest) {
+		if r.Chunks == 0 && r.first != nil {
 			r.first()
 		}
-	} else {
-		r.Gaps = append(r.Gaps, now.Sub(r.last))
+		r.Block(&ledger.Chunk{At: since, Content: true})
+		r.Numbered(uint64(token.K), 0, token.Valid(r.ID)) // without the total: a terminal event is a complete response here
 	}
-	r.last = now
-	r.Received++
 	switch {
-	case !token.Valid(r.ID):
-		r.Corrupt++
-	case r.times[token.K] > 0:
-		r.Doubled++
-	case token.K < r.highest:
-		r.Reorder++
-	}
-	r.times[token.K]++
-	r.highest = max(r.highest, token.K)
-}
-
-// finish decides on the state at the end of the body.
-func (r *reading) finish(err error) {
-	r.Ended = endText(err)
-	r.Lost = r.n - len(r.times)
-	r.Whole = r.Lost == 0 && r.Corrupt == 0
-	timeout := errors.Is(err, context.Canceled)
-	switch {
-	case r.failure:
-		r.State = ledger.ResponseError
-	case r.done > 0 && r.after:
-		r.State = ledger.ResponseAfterDone
-	case r.done > 0 && timeout:
-		r.State = ledger.ResponseLingering
-	case r.done > 0:
-		r.State = ledger.ResponseComplete
-	case timeout:
-		r.State = ledger.ResponseIdle
-	case r.events == 0:
-		r.State = ledger.ResponseEmpty
-	default:
-		r.State = ledger.ResponseTruncated
+	case chunk.Done && !r.done:
+		r.done = true
+		r.stream.KeepConnection()
+		r.stream.SetIdleTimeout(lingerLimit)
+	case r.leaveAfter > 0 && int(r.Chunks) >= r.leaveAfter:
+		r.Left = time.Now()
+		r.stream.Stop(sseclient.ReasonClient)
+	case r.pauseAfter > 0 && int(r.Chunks) >= r.pauseAfter:
+		r.pauseAfter = 0
+		r.stream.Cut(sseclient.CutPause, r.pause)
 	}
 }
 
-// endText describes how a body or a request ended.
-func endText(err error) string {
-	var operation *net.OpError
+// closed decides on the state at the end of the body.
+func (r *response) closed(at time.Time, c sseclient.Close) {
+	by := ledger.ClosedBroken
+	r.End = string(c.Reason)
 	switch {
-	case err == nil:
-		return "in order"
-	case errors.Is(err, syscall.ECONNRESET):
-		return "reset"
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return "connection refused"
-	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		return "cut"
-	case errors.Is(err, context.Canceled):
-		return "open"
-	case errors.As(err, &operation):
-		return operation.Err.Error()
+	case !r.Left.IsZero():
+		by = ledger.ClosedOnPurpose
+	case !c.Opened:
+		by = ledger.NeverOpened
+		if c.Reason == sseclient.ReasonStatus {
+			r.End = fmt.Sprintf("%d %s", c.Status, http.StatusText(c.Status))
+		}
+	case c.Reason == sseclient.ReasonServer:
+		by, r.End = ledger.ClosedInOrder, "in order"
+	case c.Reason == sseclient.ReasonTruncated:
+		r.End = "cut"
+	case c.Reason == sseclient.ReasonIdle:
+		by, r.End = ledger.ClosedSilent, "open"
 	}
-	return strings.TrimPrefix(err.Error(), "http: ")
+	r.Close(at.Sub(r.started), by)
 }

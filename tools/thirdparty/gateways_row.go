@@ -60,9 +60,6 @@ func quantilesOf(times []time.Duration) (q quantiles) {
 	return quantiles{at(0.5), at(0.99), at(1)}
 }
 
-// togetherLimit is a gap between chunks that arrived together.
-const togetherLimit = time.Millisecond
-
 // assess compares the chunks that clients received with those that the upstream sent.
 func assess(s scenario, responses []*response, records []model.Record) scenarioRow {
 	r := scenarioRow{Scenario: s.name, States: map[ledger.ResponseState]int{}, Ended: map[string]int{}, Upstream: len(records)}
@@ -82,25 +79,27 @@ func assess(s scenario, responses []*response, records []model.Record) scenarioR
 				r.Cancelled++
 				cancel = append(cancel, max(0, time.UnixMicro(record.Left).Sub(one.Left)))
 			}
-			r.Nobody += max(0, int(record.Sent)-one.Received)
+			r.Nobody += max(0, int(record.Sent)-int(one.Chunks))
 			continue
 		}
-		r.Ended[one.Ended]++
-		r.Lost += max(0, int(record.Sent)-(one.Received-one.Doubled))
-		r.Doubled += one.Doubled
-		r.Reordered += one.Reorder
-		r.Corrupt += one.Corrupt
-		if one.State == ledger.ResponseComplete && !one.Whole {
+		n := one.Counts()
+		r.Ended[one.End]++
+		r.Lost += max(0, int(record.Sent)-int(n.Received+n.Corrupted))
+		r.Doubled += int(n.Duplicated)
+		r.Reordered += int(n.Reordered)
+		r.Corrupt += int(n.Corrupted)
+		if one.State == ledger.ResponseComplete && int(n.Received) < one.Expected {
 			r.Silent++
 		}
-		if one.TTFT > 0 {
-			ttft = append(ttft, one.TTFT)
+		if one.Chunks > 0 {
+			ttft = append(ttft, one.First)
 		}
-		gaps = append(gaps, one.Gaps...)
-	}
-	for _, gap := range gaps {
-		if gap < togetherLimit {
-			together++
+		for _, us := range one.Gaps {
+			gap := time.Duration(us) * time.Microsecond
+			if gap < ledger.TogetherLimit {
+				together++
+			}
+			gaps = append(gaps, gap)
 		}
 	}
 	if len(gaps) > 0 {

@@ -56,7 +56,7 @@ func (s scenario) run(ctx context.Context, b *gatewaysBench, c *client, restart 
 			go func() { restarted <- restart() }()
 		}
 		wait.Go(func() {
-			out[i] = c.request(ctx, fmt.Sprintf("%s-%d", b.runID, b.next.Add(1)), order, s.chunks, s.behaviour)
+			out[i] = c.do(ctx, fmt.Sprintf("%s-%d", b.runID, b.next.Add(1)), order, s.chunks, s.behaviour)
 		})
 	}
 	wait.Wait()
@@ -79,7 +79,7 @@ func (b *gatewaysBench) inFlight(ctx context.Context, c *client, g *gateway) (pe
 		wait.Go(func() {
 			once := sync.OnceFunc(open.Done)
 			defer once()
-			c.request(ctx, fmt.Sprintf("%s-open-%d", b.runID, i), "chunks=200 delay=500ms", 200, behaviour{first: once})
+			c.do(ctx, fmt.Sprintf("%s-open-%d", b.runID, i), "chunks=200 delay=500ms", 200, behaviour{first: once})
 		})
 	}
 	open.Wait()

@@ -20,32 +20,33 @@ import (
 func TestDirectResponsesMatchTheModel(t *testing.T) {
 	server := httptest.NewServer(model.New(model.Config{Keep: 100, Log: slog.New(slog.DiscardHandler)}))
 	defer server.Close()
-	c := newClient(server.URL, "", protocols["openai-chat"])
+	c := newClient(t.Context(), server.URL, "", protocols["openai-chat"])
 	b := &gatewaysBench{upstream: server.URL, runID: "test"}
 	for i, test := range []struct {
-		fault string
-		want  response
+		fault, ended string
+		state        ledger.ResponseState
+		want         ledger.Totals // without Expected
 	}{
-		{"none", response{State: ledger.ResponseComplete, Ended: "in order", Received: 10, Whole: true}},
-		{"truncate@4", response{State: ledger.ResponseTruncated, Ended: "in order", Received: 4, Lost: 6}},
-		{"reset@4", response{State: ledger.ResponseTruncated, Ended: "reset", Received: 4, Lost: 6}},
-		{"cut@4", response{State: ledger.ResponseTruncated, Ended: "cut", Received: 4, Lost: 6}},
-		{"error@4", response{State: ledger.ResponseError, Ended: "in order", Received: 4, Lost: 6}},
-		{"empty", response{State: ledger.ResponseEmpty, Ended: "in order", Lost: 10}},
-		{"500", response{State: ledger.ResponseRefused, Ended: "500 Internal Server Error"}},
-		{"drop@4", response{State: ledger.ResponseComplete, Ended: "in order", Received: 9, Lost: 1}},
-		{"double@4", response{State: ledger.ResponseComplete, Ended: "in order", Received: 11, Doubled: 1, Whole: true}},
-		{"swap@4", response{State: ledger.ResponseComplete, Ended: "in order", Received: 10, Reorder: 1, Whole: true}},
-		{"corrupt@4", response{State: ledger.ResponseComplete, Ended: "in order", Received: 10, Corrupt: 1}},
-		{"twice", response{State: ledger.ResponseAfterDone, Ended: "in order", Received: 10, Whole: true}},
-		{"linger", response{State: ledger.ResponseLingering, Ended: "open", Received: 10, Whole: true}},
+		{"none", "in order", ledger.ResponseComplete, ledger.Totals{Received: 10}},
+		{"truncate@4", "in order", ledger.ResponseTruncated, ledger.Totals{Received: 4}},
+		{"reset@4", "reset", ledger.ResponseTruncated, ledger.Totals{Received: 4}},
+		{"cut@4", "cut", ledger.ResponseTruncated, ledger.Totals{Received: 4}},
+		{"error@4", "in order", ledger.ResponseError, ledger.Totals{Received: 4}},
+		{"empty", "in order", ledger.ResponseEmpty, ledger.Totals{}},
+		{"500", "500 Internal Server Error", ledger.ResponseRefused, ledger.Totals{}},
+		{"drop@4", "in order", ledger.ResponseComplete, ledger.Totals{Received: 9, Missed: 1}},
+		{"double@4", "in order", ledger.ResponseComplete, ledger.Totals{Received: 10, Duplicated: 1}},
+		{"swap@4", "in order", ledger.ResponseComplete, ledger.Totals{Received: 10, Reordered: 1}},
+		{"corrupt@4", "in order", ledger.ResponseComplete, ledger.Totals{Received: 9, Corrupted: 1}},
+		{"twice", "in order", ledger.ResponseAfterDone, ledger.Totals{Received: 10}},
+		{"linger", "open", ledger.ResponseLingering, ledger.Totals{Received: 10}},
 	} {
 		t.Run(test.fault, func(t *testing.T) {
-			id := fmt.Sprintf("test-%d", i)
-			got := c.request(t.Context(), id, "chunks=10 fault="+test.fault, 10, behaviour{})
-			test.want.ID = id
-			got.TTFT, got.Gaps = 0, nil
-			require.Equal(t, &test.want, got)
+			got := c.do(t.Context(), fmt.Sprintf("test-%d", i), "chunks=10 fault="+test.fault, 10, behaviour{})
+			counts := got.Counts()
+			counts.Expected = 0
+			require.Equal(t, test.want, counts)
+			require.Equal(t, []any{test.state, test.ended}, []any{got.State, got.End})
 			records, err := b.records(t.Context(), int64(i))
 			require.NoError(t, err)
 			require.Len(t, records, 1)
@@ -53,12 +54,22 @@ func TestDirectResponsesMatchTheModel(t *testing.T) {
 	}
 }
 
+func TestAPauseIsNotAFault(t *testing.T) {
+	server := httptest.NewServer(model.New(model.Config{Keep: 100, Log: slog.New(slog.DiscardHandler)}))
+	defer server.Close()
+	c := newClient(t.Context(), server.URL, "", protocols["openai-chat"])
+	got := c.do(t.Context(), "test-1", "chunks=50 delay=1ms", 50, behaviour{pauseAfter: 5, pause: 300 * time.Millisecond})
+	require.Equal(t, ledger.ResponseComplete, got.State)
+	require.Equal(t, uint64(50), got.Counts().Received)
+	require.Greater(t, got.Last, 300*time.Millisecond)
+}
+
 func TestDisconnectsMatchTheLedger(t *testing.T) {
 	server := httptest.NewServer(model.New(model.Config{Keep: 100, Log: slog.New(slog.DiscardHandler)}))
 	defer server.Close()
 	b := &gatewaysBench{upstream: server.URL, runID: "test", Requests: 2, Rate: 100}
 	s := scenario{name: "leave", chunks: 1000, order: "delay=10ms", behaviour: behaviour{leaveAfter: 5}}
-	responses, err := s.run(t.Context(), b, newClient(server.URL, "", protocols["openai-chat"]), nil)
+	responses, err := s.run(t.Context(), b, newClient(t.Context(), server.URL, "", protocols["openai-chat"]), nil)
 	require.NoError(t, err)
 	records, err := b.records(t.Context(), 1)
 	require.NoError(t, err)
@@ -70,8 +81,15 @@ func TestDisconnectsMatchTheLedger(t *testing.T) {
 
 func TestTableRows(t *testing.T) {
 	g := &gateway{Name: direct}
+	one := &response{ID: "a", End: "in order", Expected: 4}
+	for k := range uint64(3) {
+		one.Block(&ledger.Chunk{Content: true})
+		one.Numbered(k+1, 0, true)
+	}
+	one.Block(&ledger.Chunk{Done: true})
+	one.Close(0, ledger.ClosedInOrder)
 	for _, s := range scenarios() {
-		g.Rows = append(g.Rows, assess(s, []*response{{ID: "a", State: ledger.ResponseComplete, Ended: "in order", Received: 3}},
+		g.Rows = append(g.Rows, assess(s, []*response{one},
 			[]model.Record{{ID: "a", Sent: 4, Started: time.Now().UnixMicro()}}))
 	}
 	r := gatewaysBench{options: &options{Ran: &page.RunInfo{}}, Gateways: []*gateway{g}}
