@@ -140,8 +140,8 @@ func (c *Client) finish(ctx context.Context, end *sseclient.Close) error {
 	if end.Response != nil {
 		c.answered(end.Response)
 	}
-	late := end.Reason == sseclient.ReasonConnectTimeout && c.params.timeout > 0 && time.Since(c.started) >= c.params.timeout
-	if late || errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	timedOut := end.Reason == sseclient.ReasonConnectTimeout && c.params.timeout > 0 && time.Since(c.started) >= c.params.timeout
+	if timedOut || errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		end = &sseclient.Close{
 			Reason: sseclient.ReasonTimeout, Status: end.Status,
 			Err: fmt.Errorf("%w of %v (Client.Timeout exceeded)", errTimeout, c.params.timeout),
@@ -182,16 +182,16 @@ func (c *Client) push(s metrics.SampleContainer) { c.state.Samples <- s }
 // as xk6-sse does. sse_connecting replaces http_req_sending of xk6-sse, which was the time to connect.
 func (c *Client) countClosed(err error) {
 	now := time.Now()
-	why := sseclient.ReasonClient
+	reason := sseclient.ReasonClient
 	switch {
 	case c.end != nil:
-		why = c.end.Reason
+		reason = c.end.Reason
 	case err != nil:
-		why = sseclient.ReasonInterrupted
+		reason = sseclient.ReasonInterrupted
 	}
 	b := c.m.metrics.builtin
 	c.push(metrics.Samples{
-		c.m.metrics.streamClosed(c.tags, now, why, !c.openedAt.IsZero()),
+		c.m.metrics.streamClosed(c.tags, now, reason, !c.openedAt.IsZero()),
 		sample(b.HTTPReqs, &c.tags, now, 1),
 		sample(b.HTTPReqDuration, &c.tags, now, metrics.D(now.Sub(c.started))),
 	})

@@ -32,26 +32,26 @@ func (c *cutter) Cuttable(s *sseclient.Stream) bool {
 
 var cutNames = map[Cut]string{CutFIN: "fin", CutRST: "rst", CutHalf: "half", CutPause: "pause"}
 
-func (c *cutter) Cut(at time.Time, how Cut)   { c.note(at, "cut:%s", cutNames[how]) }
+func (c *cutter) Cut(at time.Time, kind Cut)  { c.note(at, "cut:%s", cutNames[kind]) }
 func (c *cutter) Resumed(at time.Time, _ Cut) { c.note(at, "pause-over") }
-func (c *cutter) cut(how Cut, ms int) bool {
-	return c.stream.Cut(how, time.Duration(ms)*time.Millisecond)
+func (c *cutter) cut(kind Cut, ms int) bool {
+	return c.stream.Cut(kind, time.Duration(ms)*time.Millisecond)
 }
 
 // addCut defines cut(ms) in a script, which disconnects the stream.
-func (c *cutter) addCut(v *vu, how Cut) {
-	v.set("cut", func(ms int) bool { return c.cut(how, ms) })
+func (c *cutter) addCut(v *vu, kind Cut) {
+	v.set("cut", func(ms int) bool { return c.cut(kind, ms) })
 }
 
-// say sends something at once.
-func say(w http.ResponseWriter, events string) {
+// sendEvents sends events and flushes them.
+func sendEvents(w http.ResponseWriter, events string) {
 	stream(w, events)
 	w.(http.Flusher).Flush()
 }
 
-// whatEnds describes how the server's read of a connection ends within a time.
-func whatEnds(conn net.Conn, within time.Duration) string {
-	_ = conn.SetReadDeadline(time.Now().Add(within))
+// readEnd reads a connection until it ends or the timeout expires, and describes the end.
+func readEnd(conn net.Conn, timeout time.Duration) string {
+	_ = conn.SetReadDeadline(time.Now().Add(timeout))
 	_, err := io.Copy(io.Discard, conn)
 	switch {
 	case err == nil:
@@ -64,50 +64,50 @@ func whatEnds(conn net.Conn, within time.Duration) string {
 	return err.Error()
 }
 
-// The server sees the kind of each disconnect, and the stream continues behind the last event that was read.
+// The server observes the kind of each disconnect, and the stream resumes after the last event that was read.
 func TestCutStreamResumes(t *testing.T) {
-	over(t, ways, func(t *testing.T, w way) {
-		for how, want := range map[Cut]string{CutFIN: "FIN", CutRST: "RST", CutHalf: "nothing"} {
+	runTransports(t, transports, func(t *testing.T, w transport) {
+		for kind, want := range map[Cut]string{CutFIN: "FIN", CutRST: "RST", CutHalf: "nothing"} {
 			t.Run(want, func(t *testing.T) {
 				t.Parallel()
 				v, c := w.vu(t), &cutter{}
-				saw := make(chan string, 1)
-				back := make(chan struct{})
+				result := make(chan string, 1)
+				reconnected := make(chan struct{})
 				v.set("ledger", c)
-				c.addCut(v, how)
+				c.addCut(v, kind)
 				v.set("url", v.serve(func(p *peer) {
 					if p.n > 0 {
-						p.say(streamHead + "id: 2\ndata: behind " + p.req.Header.Get("Last-Event-ID") + "\n\n")
+						p.send(streamHead + "id: 2\ndata: behind " + p.req.Header.Get("Last-Event-ID") + "\n\n")
 						p.hold()
 						return
 					}
-					p.say(streamHead + "retry: 5\n\nid: 1\ndata: a\n\n")
-					if how == CutHalf {
-						<-back
-						p.say("id: 9\ndata: nobody reads it\n\n")
-						end := whatEnds(p.Conn, 300*time.Millisecond)
+					p.send(streamHead + "retry: 5\n\nid: 1\ndata: a\n\n")
+					if kind == CutHalf {
+						<-reconnected
+						p.send("id: 9\ndata: unread\n\n")
+						end := readEnd(p.Conn, 300*time.Millisecond)
 						assert.Positive(t, unacknowledged(t, p.tcp))
-						saw <- end // ends the test, and so the connection
+						result <- end // ends the test, which closes the connection
 						return
 					}
-					saw <- whatEnds(p.Conn, patience)
+					result <- readEnd(p.Conn, patience)
 				}))
-				v.set("back", func() { close(back) })
+				v.set("reconnected", func() { close(reconnected) })
 				require.Equal(t, "a true false behind 1", v.log(`
 				const s = new EventSource(url, { ledger });
 				s.onmessage = (e) => {
 					log.push(e.data);
-					if (e.data === "a") { log.push(cut(10)); log.push(cut(10)); } else { back(); s.close(); }
+					if (e.data === "a") { log.push(cut(10)); log.push(cut(10)); } else { reconnected(); s.close(); }
 				};
 			`))
-				require.Equal(t, want, <-saw)
-				require.Equal(t, fmt.Sprintf("connecting opened event:a cut:%s closed:cut+retry connecting opened event:behind 1 closed:client", cutNames[how]), c.String())
+				require.Equal(t, want, <-result)
+				require.Equal(t, fmt.Sprintf("connecting opened event:a cut:%s closed:cut+retry connecting opened event:behind 1 closed:client", cutNames[kind]), c.String())
 			})
 		}
 	})
 }
 
-// So does a stream with a second request, which it makes again.
+// A stream with a second request also resumes, and repeats the request.
 func TestCutStreamWithASecondRequestResumes(t *testing.T) {
 	t.Parallel()
 	v, c, b := newVU(t), &cutter{}, newBucket()
@@ -140,54 +140,54 @@ func onDescriptor(t *testing.T, conn *net.TCPConn, do func(fd int) error) {
 	assert.NoError(t, raw.Control(func(fd uintptr) { assert.NoError(t, do(int(fd))) }))
 }
 
-// A reader that pauses loses nothing, and is not taken for silent. That the server ended the stream meanwhile it finds
-// afterwards.
+// A paused reader loses nothing, and its stream is not idle. It detects after the pause that the server has ended the
+// stream.
 func TestPausedReaderContinues(t *testing.T) {
-	over(t, ways, func(t *testing.T, w way) {
-		parked := w.parked
+	runTransports(t, transports, func(t *testing.T, w transport) {
+		parked := w.blocking
 		for _, ends := range []bool{false, true} {
 			t.Run(fmt.Sprint("ends ", ends), func(t *testing.T) {
 				t.Parallel()
 				v, c := w.vu(t), &cutter{}
 				v.set("ledger", c)
 				c.addCut(v, CutPause)
-				asked := make(chan struct{})
-				v.set("asked", func() { close(asked) })
+				requested := make(chan struct{})
+				v.set("request", func() { close(requested) })
 				v.set("last", map[bool]string{false: "c", true: "d3"}[ends])
 				v.set("url", v.serveHTTP(func(w http.ResponseWriter, r *http.Request) {
 					if id := r.Header.Get("Last-Event-ID"); id != "" {
-						say(w, "data: d"+id+"\n\n")
+						sendEvents(w, "data: d"+id+"\n\n")
 						<-r.Context().Done()
 						return
 					}
-					say(w, "retry: 5\n\nid: 1\ndata: a\n\n")
-					<-asked
+					sendEvents(w, "retry: 5\n\nid: 1\ndata: a\n\n")
+					<-requested
 					paused := func() bool { return strings.Contains(c.String(), "cut:pause") }
-					if !parked { // it stops before it reads on
+					if !parked { // the poller pauses before its next read
 						assert.Eventually(t, paused, patience, time.Millisecond)
 					}
-					say(w, "id: 2\ndata: b\n\n")
+					sendEvents(w, "id: 2\ndata: b\n\n")
 					assert.Eventually(t, paused, patience, time.Millisecond)
-					say(w, "id: 3\ndata: c\n\n")
+					sendEvents(w, "id: 3\ndata: c\n\n")
 					if !ends {
 						<-r.Context().Done()
 					}
 				}))
-				begun := time.Now()
+				start := time.Now()
 				v.mustRun(`
 					const s = new EventSource(url, { ledger, idleTimeout: 1000 });
 					s.onmessage = (e) => {
-						if (e.data === "a") { cut(2000); asked(); }
+						if (e.data === "a") { cut(2000); request(); }
 						if (e.data === last) s.close();
 					};
 				`)
-				require.Greater(t, time.Since(begun), 2*time.Second)
+				require.Greater(t, time.Since(start), 2*time.Second)
 				want := "connecting opened event:a cut:pause pause-over event:b event:c "
 				if ends {
 					want += "closed:server+retry connecting opened event:d3 "
 				}
 				got := c.String()
-				if w.parked { // its reader may wait in the read already, and pauses after it then
+				if w.blocking { // a blocked read returns one more event before the pause
 					got = strings.Replace(got, "event:b cut:pause pause-over", "cut:pause pause-over event:b", 1)
 				}
 				require.Equal(t, want+"closed:client", got)
@@ -198,13 +198,13 @@ func TestPausedReaderContinues(t *testing.T) {
 
 // A stream that is stopped during its pause ends at once.
 func TestPauseEndsWithTheStream(t *testing.T) {
-	over(t, ways, func(t *testing.T, w way) {
+	runTransports(t, transports, func(t *testing.T, w transport) {
 		v, c := w.vu(t), &cutter{}
 		v.set("ledger", c)
 		c.addCut(v, CutPause)
 		v.set("url", v.serveHTTP(func(w http.ResponseWriter, r *http.Request) {
 			for n := 0; r.Context().Err() == nil; n++ {
-				say(w, fmt.Sprintf("data: %d\n\n", n))
+				sendEvents(w, fmt.Sprintf("data: %d\n\n", n))
 				time.Sleep(5 * time.Millisecond)
 			}
 		}))
@@ -217,21 +217,21 @@ func TestPauseEndsWithTheStream(t *testing.T) {
 			}, 5);
 		`)
 		want := `cut:pause closed:client$`
-		if w.parked { // it pauses with what its last read brought
+		if w.blocking { // the events of the last read may follow the pause
 			want = `cut:pause( event:\d+)* closed:client$`
 		}
 		require.Regexp(t, want, c.String())
-		require.False(t, c.cut(CutFIN, 0), "there is no stream any more")
+		require.False(t, c.cut(CutFIN, 0), "a stopped stream cannot be cut")
 	})
 }
 
-// Between the end of a stream and the next attempt there is nothing to cut.
+// Between the end of a stream and the next attempt no stream can be cut.
 func TestEndedStreamIsNotCut(t *testing.T) {
-	over(t, ways, func(t *testing.T, w way) {
+	runTransports(t, transports, func(t *testing.T, w transport) {
 		v, c := w.vu(t), &cutter{}
 		v.set("ledger", c)
 		c.addCut(v, CutFIN)
-		v.set("url", v.serveHTTP(func(w http.ResponseWriter, _ *http.Request) { say(w, "data: a\n\n") }))
+		v.set("url", v.serveHTTP(func(w http.ResponseWriter, _ *http.Request) { sendEvents(w, "data: a\n\n") }))
 		require.Equal(t, "server false", v.log(`
 			const s = new EventSource(url, { ledger, reconnect: false });
 			s.onerror = (e) => log.push(e.reason, cut(0));

@@ -19,8 +19,8 @@ func debugOf(state *lib.State, tags *metrics.TagsAndMeta) func() *sseclient.Debu
 	}
 	return func() *sseclient.Debug {
 		fields := logrus.Fields{}
-		for _, more := range []map[string]string{tags.Tags.Map(), tags.Metadata} {
-			for name, value := range more {
+		for _, set := range []map[string]string{tags.Tags.Map(), tags.Metadata} {
+			for name, value := range set {
 				fields[name] = value
 			}
 		}

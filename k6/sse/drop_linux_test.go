@@ -13,42 +13,42 @@ import (
 // and sets a reconnection time in ms.
 func lateHandler(retryMS int) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		say(w, fmt.Sprintf("retry: %d\nid: 1\ndata: behind %s\n\n", retryMS, r.Header.Get("Last-Event-ID")))
+		sendEvents(w, fmt.Sprintf("retry: %d\nid: 1\ndata: behind %s\n\n", retryMS, r.Header.Get("Last-Event-ID")))
 		<-r.Context().Done()
 	}
 }
 
-// A dropped source reconnects behind the last event, at once if requested, whatever the server's `retry:`.
+// A dropped source resumes after the last event: at once if requested, even if the server has sent `retry:`.
 func TestDroppedSourceReconnects(t *testing.T) {
-	over(t, allWays, func(t *testing.T, w way) {
-		for _, atOnce := range []bool{false, true} {
+	runTransports(t, allTransports, func(t *testing.T, w transport) {
+		for _, immediate := range []bool{false, true} {
 			v, retry := w.vu(t), 100
-			if atOnce {
+			if immediate {
 				retry = 3600_000
 			}
-			v.set("atOnce", atOnce)
-			back := make(chan struct{}, 1)
-			v.set("isBack", func() { <-back })
+			v.set("immediate", immediate)
+			reconnected := make(chan struct{}, 1)
+			v.set("awaitReconnect", func() { <-reconnected })
 			v.set("url", v.serveHTTP(func(w http.ResponseWriter, r *http.Request) {
 				if r.Header.Get("Last-Event-ID") != "" {
-					back <- struct{}{}
+					reconnected <- struct{}{}
 				}
 				lateHandler(retry)(w, r)
 			}))
-			begun := time.Now()
+			start := time.Now()
 			require.Equal(t, "behind  true 0 false cut true behind 1", v.log(`
 				const s = new EventSource(url);
-				s.onerror = (e) => log.push(e.reason, e.willReconnect && (e.retryMs === 0) === atOnce);
+				s.onerror = (e) => log.push(e.reason, e.willReconnect && (e.retryMs === 0) === immediate);
 				s.onmessage = (e) => {
 					log.push(e.data);
 					if (e.data !== "behind ") { s.close(); return; }
-					log.push(s.drop(atOnce), s.readyState);
-					isBack(); // though the script has not heard of the end
-					log.push(s.drop(atOnce));
+					log.push(s.drop(immediate), s.readyState);
+					awaitReconnect(); // before the event loop reports the end
+					log.push(s.drop(immediate));
 				};
 			`))
-			if !atOnce {
-				require.GreaterOrEqual(t, time.Since(begun), 100*time.Millisecond, "the reconnection time")
+			if !immediate {
+				require.GreaterOrEqual(t, time.Since(start), 100*time.Millisecond, "the stream waits for the reconnection time")
 			}
 		}
 	})

@@ -173,9 +173,9 @@ func (s *eventSource) close() {
 	s.Stop(sseclient.ReasonClient)
 }
 
-// drop implements drop(unbuffered).
-func (s *eventSource) drop(atOnce bool) bool {
-	if s.ready != stateOpen || !s.Drop(atOnce) {
+// drop implements drop(immediate).
+func (s *eventSource) drop(immediate bool) bool {
+	if s.ready != stateOpen || !s.Drop(immediate) {
 		return false
 	}
 	s.ready = stateConnecting // the stream may reopen before the event loop handles its end

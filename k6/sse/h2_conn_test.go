@@ -15,20 +15,20 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// A connection that dies drops all its streams, each reports it, and they reconnect on one connection.
+// If a connection is lost, each of its streams reports the end. They reconnect on one connection.
 func TestLostConnectionDropsAllStreams(t *testing.T) {
 	var conns atomic.Int32
-	over2(t, func(p *framed) {
+	runH2(t, func(p *framed) {
 		if p.n > 0 {
 			conns.Add(1)
 			for range 10 {
-				p.data(p.accepted(), "data: back\n\n")
+				p.data(p.acceptStream(), "data: back\n\n")
 			}
-			p.ended()
+			p.readAll()
 			return
 		}
 		for range 10 {
-			p.data(p.accepted(), "data: a\n\n")
+			p.data(p.acceptStream(), "data: a\n\n")
 		}
 		p.settle()
 		_ = p.tcp.SetLinger(0)
@@ -56,23 +56,23 @@ func TestLostConnectionDropsAllStreams(t *testing.T) {
 	})
 }
 
-// A server sends GOAWAY to a client that has just connected: the request goes elsewhere, five times at most.
+// If a server sends GOAWAY right after the connect, the client retries on a new connection, up to five times.
 func TestGoAwayBeforeAnyRequest(t *testing.T) {
 	for _, c := range []struct {
-		going int
-		want  string
+		refusals int
+		want     string
 	}{{3, "^open a$"}, {100, "^reset: .*GOAWAY NO_ERROR"}} {
-		t.Run(strconv.Itoa(c.going), func(t *testing.T) {
-			over(t, ways, func(t *testing.T, w way) {
+		t.Run(strconv.Itoa(c.refusals), func(t *testing.T) {
+			runTransports(t, transports, func(t *testing.T, w transport) {
 				v := w.vu(t)
 				v.set("url", w.url(serveSilent(t, func(p *framed) {
-					if p.n < c.going {
-						p.inPieces(0, func() { _ = p.WriteSettings(); _ = p.WriteGoAway(0, http2.ErrCodeNo, nil) })
+					if p.n < c.refusals {
+						p.sendInPieces(0, func() { _ = p.WriteSettings(); _ = p.WriteGoAway(0, http2.ErrCodeNo, nil) })
 					} else {
 						_ = p.WriteSettings()
-						p.data(p.accepted(), "data: a\n\n")
+						p.data(p.acceptStream(), "data: a\n\n")
 					}
-					p.ended()
+					p.readAll()
 				})))
 				require.Regexp(t, c.want, v.log(`
 					const s = new EventSource(url, { http: "2", reconnect: false });
@@ -85,20 +85,20 @@ func TestGoAwayBeforeAnyRequest(t *testing.T) {
 	}
 }
 
-// Streams above the last one of a GOAWAY were not processed: they are requested again at once, elsewhere. The others
-// continue.
+// Streams above the last stream ID of a GOAWAY were not processed, so they are retried at once on a new connection.
+// Other streams continue.
 func TestGoAway(t *testing.T) {
-	over2(t, func(p *framed) {
+	runH2(t, func(p *framed) {
 		if p.n > 0 {
 			for range 2 {
-				p.data(p.accepted(), "data: elsewhere\n\n")
+				p.data(p.acceptStream(), "data: elsewhere\n\n")
 			}
-			p.ended()
+			p.readAll()
 			return
 		}
 		var last uint32
 		for range 3 {
-			last = p.accepted()
+			last = p.acceptStream()
 			p.data(last, "data: here\n\n")
 		}
 		p.request()
@@ -108,7 +108,7 @@ func TestGoAway(t *testing.T) {
 		for id := uint32(1); id <= last; id += 2 {
 			p.data(id, "data: still here\n\n")
 		}
-		p.ended()
+		p.readAll()
 	}, func(t *testing.T, v *vu) {
 		var failed atomic.Int32
 		v.set("ledger", func() *recorder { return new(recorder) })
@@ -132,16 +132,16 @@ func TestGoAway(t *testing.T) {
 	})
 }
 
-// A stream that the server refused without a look at it is asked for again, but not for ever.
+// A request that the server refused without processing it is repeated, but not without limit.
 func TestRefusedStreams(t *testing.T) {
-	var asked atomic.Int32
-	over2(t, func(p *framed) {
+	var requests atomic.Int32
+	runH2(t, func(p *framed) {
 		for n := 0; ; n++ {
 			id := p.request()
 			if id == 0 {
 				return
 			}
-			asked.Add(1)
+			requests.Add(1)
 			if n == 3 && p.n == 0 {
 				p.headers(id, false, ":status", "200", "content-type", "text/event-stream")
 				_ = p.WriteData(id, true, []byte("data: a\n\n"))
@@ -155,10 +155,10 @@ func TestRefusedStreams(t *testing.T) {
 	})
 }
 
-// The server is notified of a stream that is closed here, and frames that were on their way disturb no other stream.
+// The server is notified of a stream that the client closes. Frames in flight do not affect other streams.
 func TestClosedStreamIsCancelled(t *testing.T) {
-	over2(t, func(p *framed) {
-		first, second := p.accepted(), p.accepted()
+	runH2(t, func(p *framed) {
+		first, second := p.acceptStream(), p.acceptStream()
 		p.data(first, "data: a\n\n")
 		f, err := p.next(http2.FrameRSTStream)
 		if err != nil || f.Header().StreamID != first || f.(*http2.RSTStreamFrame).ErrCode != http2.ErrCodeCancel {
@@ -169,7 +169,7 @@ func TestClosedStreamIsCancelled(t *testing.T) {
 		_ = p.WriteWindowUpdate(first, 1)
 		_ = p.WriteRSTStream(first, http2.ErrCodeNo)
 		_ = p.WriteData(second, true, []byte("data: b\n\n"))
-		p.ended()
+		p.readAll()
 	}, func(t *testing.T, v *vu) {
 		require.Equal(t, "a b server", v.log(`
 			const first = new EventSource(url, { http: "2", reconnect: false });
@@ -183,12 +183,12 @@ func TestClosedStreamIsCancelled(t *testing.T) {
 	})
 }
 
-// SETTINGS may change at any time: how many streams there may be, and how much of a body may be sent.
+// SETTINGS may change the maximum number of streams and the window at any time.
 func TestChangedSettingsApply(t *testing.T) {
-	over2(t, func(p *framed) {
-		if p.n > 0 { // the connection for which the first one had no room
-			p.data(p.accepted(), "data: second\n\n")
-			p.ended()
+	runH2(t, func(p *framed) {
+		if p.n > 0 { // the second connection, for the stream that exceeded the limit of the first one
+			p.data(p.acceptStream(), "data: second\n\n")
+			p.readAll()
 			return
 		}
 		id := p.request()
@@ -205,7 +205,7 @@ func TestChangedSettingsApply(t *testing.T) {
 		}
 		p.headers(id, false, ":status", "200", "content-type", "text/event-stream")
 		p.data(id, fmt.Sprintf("data: %d\n\n", got))
-		p.ended()
+		p.readAll()
 	}, func(t *testing.T, v *vu) {
 		v.set("big", strings.Repeat("b", 500_000))
 		require.Equal(t, "500000 second", v.log(`
@@ -219,9 +219,9 @@ func TestChangedSettingsApply(t *testing.T) {
 	})
 }
 
-// A body that is larger than the windows continues when they widen.
+// A body larger than the windows continues after WINDOW_UPDATE.
 func TestBodyWaitsForTheWindow(t *testing.T) {
-	over2(t, func(p *framed) {
+	runH2(t, func(p *framed) {
 		_ = p.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 10})
 		id := p.request()
 		got := 0
@@ -237,7 +237,7 @@ func TestBodyWaitsForTheWindow(t *testing.T) {
 		}
 		p.headers(id, false, ":status", "200", "content-type", "text/event-stream")
 		_ = p.WriteData(id, true, []byte("data: a\n\n"))
-		p.ended()
+		p.readAll()
 	}, func(t *testing.T, v *vu) {
 		v.set("big", strings.Repeat("b", 1000))
 		require.Equal(t, "a", v.log(`
@@ -247,23 +247,23 @@ func TestBodyWaitsForTheWindow(t *testing.T) {
 	})
 }
 
-// A reader that does not read holds up its own stream only.
+// A blocked reader delays only its own stream.
 func TestStreamsDoNotBlockEachOther(t *testing.T) {
-	over(t, ways, func(t *testing.T, w way) {
+	runTransports(t, transports, func(t *testing.T, w transport) {
 		v := w.vu(t)
-		var arrived eventTally // on the other stream
+		var received eventTally // events of the other stream
 		conns := v.serveH2(func(rw http.ResponseWriter, r *http.Request) {
 			rw.Header().Set("Content-Type", "text/event-stream")
-			for range 200 { // of both streams more than the window of the connection
+			for range 200 { // both bodies together exceed the window of the connection
 				_, _ = fmt.Fprintf(rw, "data: %s\n\n", strings.Repeat("x", 10_000))
 			}
 		})
-		v.set("ledger", &arrived)
+		v.set("ledger", &received)
 		v.set("other", func() int64 {
-			for begun := time.Now(); arrived.Load() < 200 && time.Since(begun) < patience/2; {
+			for start := time.Now(); received.Load() < 200 && time.Since(start) < patience/2; {
 				time.Sleep(time.Millisecond)
 			}
-			return arrived.Load()
+			return received.Load()
 		})
 		require.Equal(t, "200 200", v.log(`
 			const s = new EventSource(url, { http, ledger, reconnect: false });
@@ -275,18 +275,18 @@ func TestStreamsDoNotBlockEachOther(t *testing.T) {
 	})
 }
 
-// A server that sends more than the window of a stream, to a reader that does not read, breaks the protocol.
+// A server that sends more than the window of a stream to a blocked reader violates the protocol.
 func TestStreamWindow(t *testing.T) {
-	refused := make(chan string, len(ways))
-	over2(t, func(p *framed) {
-		id := p.accepted()
+	refused := make(chan string, len(transports))
+	runH2(t, func(p *framed) {
+		id := p.acceptStream()
 		p.data(id, "data: a\n\n")
-		for range 10 { // the reader has room for two or three
+		for range 10 { // the window has room for two or three
 			p.data(id, "data: "+strings.Repeat("x", 15_000)+"\n\n")
 		}
 		p.settle()
-		refused <- strings.Join(p.saw, " ")
-		p.ended()
+		refused <- strings.Join(p.log, " ")
+		p.readAll()
 	}, func(t *testing.T, v *vu) {
 		v.set("refused", func() string { return <-refused })
 		require.Equal(t, "RST_STREAM 1 FLOW_CONTROL_ERROR read the stream: the server violated HTTP/2 (FLOW_CONTROL_ERROR): DATA exceeds the window of the stream", v.log(`
@@ -296,31 +296,31 @@ func TestStreamWindow(t *testing.T) {
 	})
 }
 
-// Servers that begin with anything else.
+// A server whose first frame is not SETTINGS is rejected.
 func TestH2StartsWithSettings(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, want string
-		say        func(p *framed)
+		send       func(p *framed)
 	}{
 		{"PING", "error: start HTTP/2: the server violated HTTP/2 (PROTOCOL_ERROR): its first frame is PING, not SETTINGS", func(p *framed) { _ = p.WritePing(false, [8]byte{}) }},
 		{"an acknowledgement", "error: start HTTP/2: the server violated HTTP/2 (PROTOCOL_ERROR): its first frame is SETTINGS, not SETTINGS", func(p *framed) { _ = p.WriteSettingsAck() }},
 		{"nothing", "truncated: start HTTP/2: the server ended the connection without an HTTP/2 frame: unexpected EOF", func(*framed) {}},
-		{"silence", "connect_timeout: no complete response header within connectTimeout (start HTTP/2): context deadline exceeded", func(p *framed) { p.ended() }},
+		{"silence", "connect_timeout: no complete response header within connectTimeout (start HTTP/2): context deadline exceeded", func(p *framed) { p.readAll() }},
 		{"HTTP/1.1", "error: start HTTP/2: the server responded with HTTP/1.1 and does not support HTTP/2 without TLS", func(p *framed) { _, _ = p.conn.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) }},
 		{"no place", "error: start HTTP/2: the server allows no stream on the connection (MAX_CONCURRENT_STREAMS is 0)", func(p *framed) {
 			_ = p.WriteSettings(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 0})
-			p.ended()
+			p.readAll()
 		}},
 		{"GOAWAY", "reset: start HTTP/2: GOAWAY INADEQUATE_SECURITY: reset by the server", func(p *framed) {
-			p.inPieces(0, func() { _ = p.WriteSettings(); _ = p.WriteGoAway(0, http2.ErrCodeInadequateSecurity, nil) })
-			p.ended()
+			p.sendInPieces(0, func() { _ = p.WriteSettings(); _ = p.WriteGoAway(0, http2.ErrCodeInadequateSecurity, nil) })
+			p.readAll()
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			over(t, ways, func(t *testing.T, w way) {
+			runTransports(t, transports, func(t *testing.T, w transport) {
 				v := w.vu(t)
-				v.set("url", w.url(serveSilent(t, tt.say)))
+				v.set("url", w.url(serveSilent(t, tt.send)))
 				script := oneStream
 				if tt.name == "silence" {
 					script = strings.Replace(oneStream, "reconnect: false", "reconnect: false, connectTimeout: 2000", 1)
@@ -331,9 +331,9 @@ func TestH2StartsWithSettings(t *testing.T) {
 	}
 }
 
-// With k6's option noConnectionReuse each stream has a connection of its own, as each request has.
+// With k6's option noConnectionReuse each stream has a separate connection.
 func TestNoConnectionReuse(t *testing.T) {
-	over(t, ways, func(t *testing.T, w way) {
+	runTransports(t, transports, func(t *testing.T, w transport) {
 		v := w.vu(t)
 		v.state.Options.NoConnectionReuse.Valid, v.state.Options.NoConnectionReuse.Bool = true, true
 		conns := v.serveH2(func(rw http.ResponseWriter, _ *http.Request) { stream(rw, "data: a\n\n") })
@@ -356,9 +356,9 @@ func (s *sharer) Response(r *sseclient.Response) {
 	}
 }
 
-// Streams in Go have the same options, and an observer learns which of them is the first on its connection.
+// Streams in Go have the same options. The response reports whether a stream is the first on its connection.
 func TestSharedStreamsInGo(t *testing.T) {
-	over(t, ways, func(t *testing.T, w way) {
+	runTransports(t, transports, func(t *testing.T, w transport) {
 		v := w.vu(t)
 		conns := v.serveH2(func(rw http.ResponseWriter, r *http.Request) {
 			stream(rw, "data: "+r.Proto+"\n\n")

@@ -12,33 +12,33 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// A stream that somebody cuts has a connection of its own: the server sees of each cut what it sees over HTTP/1.1.
+// A stream that can be cut has a separate connection, so the server observes the same as over HTTP/1.1.
 func TestCutOverH2(t *testing.T) {
 	t.Parallel()
-	for how, want := range map[Cut]string{CutFIN: "FIN", CutRST: "RST", CutHalf: "nothing"} {
+	for kind, want := range map[Cut]string{CutFIN: "FIN", CutRST: "RST", CutHalf: "nothing"} {
 		t.Run(want, func(t *testing.T) {
-			over(t, ways, func(t *testing.T, w way) {
+			runTransports(t, transports, func(t *testing.T, w transport) {
 				v, c := w.vu(t), &cutter{}
-				saw := make(chan string, 1)
+				result := make(chan string, 1)
 				v.set("ledger", c)
-				c.addCut(v, how)
+				c.addCut(v, kind)
 				v.set("url", w.url(serveFrames(t, func(p *framed) {
-					id := p.accepted()
+					id := p.acceptStream()
 					if p.n > 0 {
 						p.data(id, "id: 2\ndata: behind\n\n")
-						p.ended()
+						p.readAll()
 						return
 					}
 					p.data(id, "id: 1\ndata: a\n\n")
-					saw <- whatEnds(p.line, map[bool]time.Duration{true: 500 * time.Millisecond, false: patience}[how == CutHalf])
+					result <- readEnd(p.line, map[bool]time.Duration{true: 500 * time.Millisecond, false: patience}[kind == CutHalf])
 				})))
 				require.Equal(t, "a behind", v.log(`
 					const other = new EventSource(url.replace("127.0.0.1", "127.0.0.2"), { http: "2", reconnect: false });
 					const s = new EventSource(url, { http: "2", ledger, reconnectDelay: 1 });
 					s.onmessage = (e) => { log.push(e.data); if (e.data === "a") cut(0); else s.close(); };
 				`))
-				require.Equal(t, want, <-saw)
-				require.Equal(t, "connecting opened event:a cut:"+cutNames[how]+" closed:cut+retry connecting opened event:behind closed:client", c.String())
+				require.Equal(t, want, <-result)
+				require.Equal(t, "connecting opened event:a cut:"+cutNames[kind]+" closed:cut+retry connecting opened event:behind closed:client", c.String())
 			})
 		})
 	}
@@ -47,32 +47,32 @@ func TestCutOverH2(t *testing.T) {
 // An eagerCutter cuts the stream while its first event is read.
 type eagerCutter struct {
 	cutter
-	how  Cut
+	kind Cut
 	once sync.Once
 }
 
 func (c *eagerCutter) Event(at time.Time, e *eventstream.Event) {
 	c.cutter.Event(at, e)
-	c.once.Do(func() { c.cut(c.how, 0) })
+	c.once.Do(func() { c.cut(c.kind, 0) })
 }
 
-// A cut that is made while the reader handles an event ends the stream, too: the reader must look at the connection again.
+// A cut during the handling of an event ends the stream, so the reader must check the connection again.
 func TestCutBetweenTwoReadsOverH2(t *testing.T) {
 	t.Parallel()
-	for _, how := range []Cut{CutFIN, CutRST, CutHalf} {
-		t.Run(cutNames[how], func(t *testing.T) {
-			over(t, ways, func(t *testing.T, w way) {
-				v, c := w.vu(t), &eagerCutter{how: how}
+	for _, kind := range []Cut{CutFIN, CutRST, CutHalf} {
+		t.Run(cutNames[kind], func(t *testing.T) {
+			runTransports(t, transports, func(t *testing.T, w transport) {
+				v, c := w.vu(t), &eagerCutter{kind: kind}
 				v.set("ledger", c)
 				v.set("url", w.url(serveFrames(t, func(p *framed) {
-					id := p.accepted()
+					id := p.acceptStream()
 					if p.n > 0 {
 						p.data(id, "id: 2\ndata: behind\n\n")
-						p.ended()
+						p.readAll()
 						return
 					}
 					p.data(id, "id: 1\ndata: a\n\n")
-					whatEnds(p.line, 500*time.Millisecond)
+					readEnd(p.line, 500*time.Millisecond)
 				})))
 				require.Equal(t, "a behind", v.log(`
 					const s = new EventSource(url, { http: "2", ledger, reconnectDelay: 1 });
@@ -83,24 +83,24 @@ func TestCutBetweenTwoReadsOverH2(t *testing.T) {
 	}
 }
 
-// A pause stops the reading of the connection; what came meanwhile is read after it.
+// A pause stops the reading of the connection. Data that arrives during the pause is read after it.
 func TestPauseOverH2(t *testing.T) {
-	over(t, polledWays, func(t *testing.T, w way) {
+	runTransports(t, polledTransports, func(t *testing.T, w transport) {
 		v, c := w.vu(t), &cutter{}
 		paused := make(chan struct{})
 		v.set("ledger", c)
 		v.set("cut", func() { c.cut(CutPause, 2000); close(paused) })
 		v.set("url", w.url(serveFrames(t, func(p *framed) {
-			id := p.accepted()
+			id := p.acceptStream()
 			p.data(id, "data: a\n\n")
 			<-paused
-			begun := time.Now()
+			start := time.Now()
 			p.settle()
-			if time.Since(begun) > 200*time.Millisecond {
+			if time.Since(start) > 200*time.Millisecond {
 				p.data(id, "data: paused\n\n")
 			}
 			p.finish(id)
-			p.ended()
+			p.readAll()
 		})))
 		v.mustRun(`
 			const s = new EventSource(url, { http: "2", ledger, reconnect: false });
@@ -110,13 +110,13 @@ func TestPauseOverH2(t *testing.T) {
 	})
 }
 
-// A stream that has a connection of its own can be read slowly: nothing of that connection is read meanwhile.
+// A stream with a separate connection can be read slowly: its connection is read slowly, too.
 func TestSlowOverH2(t *testing.T) {
-	over(t, polledWays, func(t *testing.T, w way) {
+	runTransports(t, polledTransports, func(t *testing.T, w transport) {
 		v := w.vu(t)
 		slowed, looked := make(chan struct{}), make(chan struct{})
 		v.set("url", w.url(serveFrames(t, func(p *framed) {
-			id := p.accepted()
+			id := p.acceptStream()
 			p.data(id, "data: a\n\n")
 			<-slowed
 			_ = p.WritePing(false, [8]byte{})
@@ -130,7 +130,7 @@ func TestSlowOverH2(t *testing.T) {
 				return
 			}
 			_ = p.WriteData(id, true, []byte("data: b\n\n"))
-			p.ended()
+			p.readAll()
 		})))
 		v.set("slowed", func() { time.Sleep(200 * time.Millisecond); close(slowed); <-looked })
 		require.Equal(t, "a true true b", v.log(`
@@ -146,18 +146,18 @@ func TestSlowOverH2(t *testing.T) {
 	})
 }
 
-// A stream that is not read any more sees nevertheless that the server has ended its connection, and reads what is left.
+// A paused stream detects that the server has closed the connection, and reads the remaining data.
 func TestSlowStreamEndsWithItsConnection(t *testing.T) {
-	over(t, polledWays, func(t *testing.T, w way) {
+	runTransports(t, polledTransports, func(t *testing.T, w transport) {
 		v := w.vu(t)
 		slowed := make(chan struct{})
 		v.set("url", w.url(serveFrames(t, func(p *framed) {
-			id := p.accepted()
+			id := p.acceptStream()
 			p.data(id, "data: a\n\n")
 			<-slowed
 			p.data(id, "data: b\n\n")
 			_ = p.tcp.CloseWrite()
-			p.ended()
+			p.readAll()
 		})))
 		v.set("slowed", func() { time.Sleep(20 * time.Millisecond); close(slowed) })
 		require.Equal(t, "a true b truncated", v.log(`
@@ -173,19 +173,19 @@ func TestSlowStreamEndsWithItsConnection(t *testing.T) {
 	})
 }
 
-// An action on a connection does not apply to a shared one; a single stream can be dropped, and the others continue.
+// A shared connection cannot be cut. A single stream can be dropped, and the others continue.
 func TestSharedStreamCanOnlyBeDropped(t *testing.T) {
-	over2(t, func(p *framed) {
+	runH2(t, func(p *framed) {
 		for range 2 {
-			p.data(p.accepted(), "data: a\n\n")
+			p.data(p.acceptStream(), "data: a\n\n")
 		}
 		f, err := p.next(http2.FrameRSTStream)
 		if err != nil {
 			return
 		}
-		p.data(p.accepted(), "data: again\n\n")
+		p.data(p.acceptStream(), "data: again\n\n")
 		_ = p.WriteData(4-f.Header().StreamID, true, []byte("data: still here\n\n"))
-		p.ended()
+		p.readAll()
 	}, func(t *testing.T, v *vu) {
 		got := v.log(`
 			let open = 0;

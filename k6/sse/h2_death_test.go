@@ -10,8 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// A slowRecorder is slow: a stream that opens is not ready when its connection dies, whose other streams end one by
-// one.
+// A slowRecorder delays its callbacks, so a stream may still be opening when its connection is lost.
 type slowRecorder struct{ recorder }
 
 func (w *slowRecorder) Opened(at time.Time) {
@@ -31,18 +30,18 @@ func (w *slowRecorder) Closed(at time.Time, c Close) {
 	w.recorder.Closed(at, c)
 }
 
-// A stream that opens just when its connection dies ends once.
+// A stream that opens while its connection is lost ends exactly once.
 func TestStreamOpensOnADyingConnection(t *testing.T) {
 	const streams = 10
-	over2(t, func(p *framed) {
+	runH2(t, func(p *framed) {
 		for n := range streams {
-			id := p.accepted()
+			id := p.acceptStream()
 			if n == streams-1 {
 				p.data(id, "data: last\n\n")
-				return // and the connection is closed
+				return // closes the connection
 			}
 			p.data(id, "data: a\n\n")
-			time.Sleep(30 * time.Millisecond) // so that this one is open
+			time.Sleep(30 * time.Millisecond) // until this stream is open
 		}
 	}, func(t *testing.T, v *vu) {
 		var ledgers []*slowRecorder
@@ -57,7 +56,7 @@ func TestStreamOpensOnADyingConnection(t *testing.T) {
 	})
 }
 
-// slowReader reads no further for a moment.
+// A slowReader delays the reading of its stream.
 type slowReader struct{ recorder }
 
 func (r *slowReader) Event(at time.Time, e *eventstream.Event) {
@@ -67,10 +66,10 @@ func (r *slowReader) Event(at time.Time, e *eventstream.Event) {
 	}
 }
 
-// What a server has said before it reset the connection is read, also where a write was the first to find that out.
+// Data that arrived before a reset is read, even if a write detects the reset first.
 func TestDataBeforeAFailedWriteIsRead(t *testing.T) {
-	over2(t, func(p *framed) {
-		first, second := p.accepted(), p.accepted()
+	runH2(t, func(p *framed) {
+		first, second := p.acceptStream(), p.acceptStream()
 		p.data(first, "data: first\n\n")
 		time.Sleep(50 * time.Millisecond)
 		p.data(second, "data: last\n\n")
@@ -91,7 +90,7 @@ func TestDataBeforeAFailedWriteIsRead(t *testing.T) {
 		for _, r := range ledgers {
 			all += r.String() + "\n"
 		}
-		// truncated: over TLS the server announces the close before the reset
+		// truncated: over TLS the server sends close_notify before the reset
 		require.Regexp(t, "connecting opened event:last closed:(reset|truncated)", all)
 	})
 }

@@ -23,27 +23,27 @@ const oneStream = `
 func TestH2Frames(t *testing.T) {
 	t.Parallel()
 	const ended = "server: the server ended the stream"
-	broken := func(code, what string) string {
-		return "error: read the stream: the server violated HTTP/2 (" + code + "): " + what
+	violation := func(code, detail string) string {
+		return "error: read the stream: the server violated HTTP/2 (" + code + "): " + detail
 	}
-	long := strings.Repeat("x", 15_000)
+	longText := strings.Repeat("x", 15_000)
 	for _, tt := range []struct {
-		name   string
-		server func(p *framed)
-		want   string
-		sees   string // by the server, behind the request; "-" where it does not look
+		name     string
+		server   func(p *framed)
+		want     string
+		received string // by the server after the request; "-": not checked
 	}{
-		{"END_STREAM", func(p *framed) { id := p.accepted(); p.data(id, twoEvents); p.finish(id) }, "open a b " + ended, "GOAWAY NO_ERROR"},
-		{"END_STREAM with the last event", func(p *framed) { _ = p.WriteData(p.accepted(), true, []byte(twoEvents)) }, "open a b " + ended, "GOAWAY NO_ERROR"},
-		{"END_STREAM inside an event", func(p *framed) { _ = p.WriteData(p.accepted(), true, []byte(twoEvents+"data: c\n")) },
+		{"END_STREAM", func(p *framed) { id := p.acceptStream(); p.data(id, twoEvents); p.finish(id) }, "open a b " + ended, "GOAWAY NO_ERROR"},
+		{"END_STREAM with the last event", func(p *framed) { _ = p.WriteData(p.acceptStream(), true, []byte(twoEvents)) }, "open a b " + ended, "GOAWAY NO_ERROR"},
+		{"END_STREAM inside an event", func(p *framed) { _ = p.WriteData(p.acceptStream(), true, []byte(twoEvents+"data: c\n")) },
 			"open a b truncated: the stream ended inside an event: unexpected EOF", "GOAWAY NO_ERROR"},
 		{"END_STREAM in the header", func(p *framed) {
 			p.headers(p.request(), true, ":status", "200", "content-type", "text/event-stream")
 		}, "open " + ended, "GOAWAY NO_ERROR"},
-		{"a trailer", func(p *framed) { id := p.accepted(); p.data(id, twoEvents); p.headers(id, true, "a", "b") }, "open a b " + ended, "GOAWAY NO_ERROR"},
+		{"a trailer", func(p *framed) { id := p.acceptStream(); p.data(id, twoEvents); p.headers(id, true, "a", "b") }, "open a b " + ended, "GOAWAY NO_ERROR"},
 		{"a byte at a time", func(p *framed) {
 			id := p.request()
-			p.inPieces(1, func() {
+			p.sendInPieces(1, func() {
 				p.headers(id, false, ":status", "200", "content-type", "text/event-stream")
 				p.data(id, "data: a\n")
 				p.data(id, "\ndata: b\n\n")
@@ -52,7 +52,7 @@ func TestH2Frames(t *testing.T) {
 		}, "open a b " + ended, "GOAWAY NO_ERROR"},
 		{"all at once", func(p *framed) {
 			id := p.request()
-			p.inPieces(0, func() {
+			p.sendInPieces(0, func() {
 				p.headers(id, false, ":status", "200", "content-type", "text/event-stream")
 				p.data(id, twoEvents)
 				p.finish(id)
@@ -61,24 +61,24 @@ func TestH2Frames(t *testing.T) {
 		{"padding", func(p *framed) {
 			id := p.request()
 			_ = p.WriteHeaders(http2.HeadersFrameParam{StreamID: id, EndHeaders: true, PadLength: 200,
-				BlockFragment: p.encoded(":status", "200", "content-type", "text/event-stream")})
+				BlockFragment: p.encode(":status", "200", "content-type", "text/event-stream")})
 			_ = p.WriteDataPadded(id, false, []byte("data: a\n\n"), make([]byte, 255))
-			p.inPieces(7, func() { _ = p.WriteDataPadded(id, true, []byte("data: b\n\n"), make([]byte, 30)) })
+			p.sendInPieces(7, func() { _ = p.WriteDataPadded(id, true, []byte("data: b\n\n"), make([]byte, 30)) })
 		}, "open a b " + ended, "GOAWAY NO_ERROR"},
 		{"padding and no data", func(p *framed) {
-			id := p.accepted()
+			id := p.acceptStream()
 			_ = p.WriteDataPadded(id, false, nil, make([]byte, 10))
 			_ = p.WriteDataPadded(id, false, nil, nil)
 			_ = p.WriteDataPadded(id, true, []byte("data: a\n\n"), nil)
 		}, "open a " + ended, "GOAWAY NO_ERROR"},
 		{"more padding than the frame", func(p *framed) {
-			_ = p.WriteRawFrame(http2.FrameData, http2.FlagDataPadded, p.accepted(), []byte{5, 'a', 'b', 'c', 'd'})
-		}, "open " + broken("PROTOCOL_ERROR", "the padding of DATA exceeds the frame"), "GOAWAY PROTOCOL_ERROR"},
-		{"no length of the padding", func(p *framed) { _ = p.WriteRawFrame(http2.FrameData, http2.FlagDataPadded, p.accepted(), nil) },
-			"open " + broken("FRAME_SIZE_ERROR", "DATA without the length of its padding"), "GOAWAY FRAME_SIZE_ERROR"},
+			_ = p.WriteRawFrame(http2.FrameData, http2.FlagDataPadded, p.acceptStream(), []byte{5, 'a', 'b', 'c', 'd'})
+		}, "open " + violation("PROTOCOL_ERROR", "the padding of DATA exceeds the frame"), "GOAWAY PROTOCOL_ERROR"},
+		{"no length of the padding", func(p *framed) { _ = p.WriteRawFrame(http2.FrameData, http2.FlagDataPadded, p.acceptStream(), nil) },
+			"open " + violation("FRAME_SIZE_ERROR", "DATA without the length of its padding"), "GOAWAY FRAME_SIZE_ERROR"},
 		{"CONTINUATION", func(p *framed) {
-			id, block := p.request(), p.encoded(":status", "200", "content-type", "text/event-stream", "x", long)
-			p.inPieces(100, func() {
+			id, block := p.request(), p.encode(":status", "200", "content-type", "text/event-stream", "x", longText)
+			p.sendInPieces(100, func() {
 				_ = p.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block[:1]})
 				_ = p.WriteContinuation(id, false, block[1:5])
 				_ = p.WriteContinuation(id, false, nil)
@@ -88,20 +88,20 @@ func TestH2Frames(t *testing.T) {
 		}, "open a b " + ended, "GOAWAY NO_ERROR"},
 		{"CONTINUATION that is missing", func(p *framed) {
 			id := p.request()
-			_ = p.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: p.encoded(":status", "200")})
+			_ = p.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: p.encode(":status", "200")})
 			p.data(id, twoEvents)
 		}, "error: read the response header: the server violated HTTP/2 (PROTOCOL_ERROR): DATA of stream 1 instead of CONTINUATION of stream 1", "GOAWAY PROTOCOL_ERROR"},
-		{"CONTINUATION on its own", func(p *framed) { _ = p.WriteContinuation(p.accepted(), true, nil) },
-			"open " + broken("PROTOCOL_ERROR", "CONTINUATION: unexpected CONTINUATION for stream 1"), "GOAWAY PROTOCOL_ERROR"},
+		{"CONTINUATION on its own", func(p *framed) { _ = p.WriteContinuation(p.acceptStream(), true, nil) },
+			"open " + violation("PROTOCOL_ERROR", "CONTINUATION: unexpected CONTINUATION for stream 1"), "GOAWAY PROTOCOL_ERROR"},
 		{"CONTINUATION without end", func(p *framed) {
 			id := p.request()
-			_ = p.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: p.encoded(":status", "200")})
+			_ = p.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: p.encode(":status", "200")})
 			for range 10 {
-				_ = p.WriteContinuation(id, false, p.encoded("x", long))
+				_ = p.WriteContinuation(id, false, p.encode("x", longText))
 			}
 		}, "too_long: read the response header: the server violated HTTP/2 (ENHANCE_YOUR_CALM): the response header exceeds 65536 bytes", "GOAWAY ENHANCE_YOUR_CALM"},
 		{"a header list over the limit", func(p *framed) {
-			id, block := p.request(), p.encoded(":status", "200", "content-type", "text/event-stream", "a", strings.Repeat("y", 40_000), "b", strings.Repeat("y", 40_000))
+			id, block := p.request(), p.encode(":status", "200", "content-type", "text/event-stream", "a", strings.Repeat("y", 40_000), "b", strings.Repeat("y", 40_000))
 			_ = p.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block[:16000]})
 			for block = block[16000:]; len(block) > 16000; block = block[16000:] {
 				_ = p.WriteContinuation(id, false, block[:16000])
@@ -136,86 +136,86 @@ func TestH2Frames(t *testing.T) {
 		}, "error: read the response header: the server violated HTTP/2 (ENHANCE_YOUR_CALM): no final response after 10 interim (1xx) responses", "-"},
 		{"DATA before HEADERS", func(p *framed) { p.data(p.request(), twoEvents) },
 			"error: read the response header: the server violated HTTP/2 (PROTOCOL_ERROR): DATA before HEADERS", "RST_STREAM 1 PROTOCOL_ERROR, GOAWAY NO_ERROR"},
-		{"a second header", func(p *framed) { id := p.accepted(); p.headers(id, false, ":status", "200") },
-			"open " + broken("PROTOCOL_ERROR", "a second response header, which is not a trailer"), "RST_STREAM 1 PROTOCOL_ERROR, GOAWAY NO_ERROR"},
-		{"DATA of no stream", func(p *framed) { p.accepted(); p.data(0, "x") },
-			"open " + broken("PROTOCOL_ERROR", "DATA of stream 0, which this client has not opened"), "GOAWAY PROTOCOL_ERROR"},
-		{"DATA of a stream to come", func(p *framed) { p.accepted(); p.data(7, "x") },
-			"open " + broken("PROTOCOL_ERROR", "DATA of stream 7, which this client has not opened"), "GOAWAY PROTOCOL_ERROR"},
-		{"HEADERS of a stream of the server's", func(p *framed) { p.accepted(); p.headers(2, false, ":status", "200") },
-			"open " + broken("PROTOCOL_ERROR", "HEADERS of stream 2, which this client has not opened"), "GOAWAY PROTOCOL_ERROR"},
-		{"RST_STREAM of a stream to come", func(p *framed) { p.accepted(); _ = p.WriteRSTStream(3, http2.ErrCodeNo) },
-			"open " + broken("PROTOCOL_ERROR", "RST_STREAM of stream 3, which this client has not opened"), "GOAWAY PROTOCOL_ERROR"},
-		{"WINDOW_UPDATE of a stream to come", func(p *framed) { p.accepted(); _ = p.WriteWindowUpdate(3, 1) },
-			"open " + broken("PROTOCOL_ERROR", "WINDOW_UPDATE of stream 3, which this client has not opened"), "GOAWAY PROTOCOL_ERROR"},
-		{"WINDOW_UPDATE by nothing", func(p *framed) { p.accepted(); _ = p.WriteWindowUpdate(0, 0) },
-			"open " + broken("PROTOCOL_ERROR", "WINDOW_UPDATE: connection error: PROTOCOL_ERROR"), "GOAWAY PROTOCOL_ERROR"},
-		{"WINDOW_UPDATE by too much", func(p *framed) { p.accepted(); _ = p.WriteWindowUpdate(0, 1<<31-1) },
-			"open " + broken("FLOW_CONTROL_ERROR", "WINDOW_UPDATE exceeds the maximum window of the connection"), "GOAWAY FLOW_CONTROL_ERROR"},
+		{"a second header", func(p *framed) { id := p.acceptStream(); p.headers(id, false, ":status", "200") },
+			"open " + violation("PROTOCOL_ERROR", "a second response header, which is not a trailer"), "RST_STREAM 1 PROTOCOL_ERROR, GOAWAY NO_ERROR"},
+		{"DATA of no stream", func(p *framed) { p.acceptStream(); p.data(0, "x") },
+			"open " + violation("PROTOCOL_ERROR", "DATA of stream 0, which this client has not opened"), "GOAWAY PROTOCOL_ERROR"},
+		{"DATA of a stream to come", func(p *framed) { p.acceptStream(); p.data(7, "x") },
+			"open " + violation("PROTOCOL_ERROR", "DATA of stream 7, which this client has not opened"), "GOAWAY PROTOCOL_ERROR"},
+		{"HEADERS of a stream of the server's", func(p *framed) { p.acceptStream(); p.headers(2, false, ":status", "200") },
+			"open " + violation("PROTOCOL_ERROR", "HEADERS of stream 2, which this client has not opened"), "GOAWAY PROTOCOL_ERROR"},
+		{"RST_STREAM of a stream to come", func(p *framed) { p.acceptStream(); _ = p.WriteRSTStream(3, http2.ErrCodeNo) },
+			"open " + violation("PROTOCOL_ERROR", "RST_STREAM of stream 3, which this client has not opened"), "GOAWAY PROTOCOL_ERROR"},
+		{"WINDOW_UPDATE of a stream to come", func(p *framed) { p.acceptStream(); _ = p.WriteWindowUpdate(3, 1) },
+			"open " + violation("PROTOCOL_ERROR", "WINDOW_UPDATE of stream 3, which this client has not opened"), "GOAWAY PROTOCOL_ERROR"},
+		{"WINDOW_UPDATE by nothing", func(p *framed) { p.acceptStream(); _ = p.WriteWindowUpdate(0, 0) },
+			"open " + violation("PROTOCOL_ERROR", "WINDOW_UPDATE: connection error: PROTOCOL_ERROR"), "GOAWAY PROTOCOL_ERROR"},
+		{"WINDOW_UPDATE by too much", func(p *framed) { p.acceptStream(); _ = p.WriteWindowUpdate(0, 1<<31-1) },
+			"open " + violation("FLOW_CONTROL_ERROR", "WINDOW_UPDATE exceeds the maximum window of the connection"), "GOAWAY FLOW_CONTROL_ERROR"},
 		{"WINDOW_UPDATE of a stream by too much", func(p *framed) { id := p.request(); _ = p.WriteWindowUpdate(id, 1<<31-1) },
 			"error: read the response header: the server violated HTTP/2 (FLOW_CONTROL_ERROR): WINDOW_UPDATE exceeds the maximum window of the stream", "RST_STREAM 1 FLOW_CONTROL_ERROR, GOAWAY NO_ERROR"},
 		{"PUSH_PROMISE", func(p *framed) {
-			id := p.accepted()
-			_ = p.WritePushPromise(http2.PushPromiseParam{StreamID: id, PromiseID: 2, BlockFragment: p.encoded(":method", "GET"), EndHeaders: true})
-		}, "open " + broken("PROTOCOL_ERROR", "PUSH_PROMISE, which this client does not accept"), "GOAWAY PROTOCOL_ERROR"},
-		{"a frame over the limit", func(p *framed) { _ = p.WriteData(p.accepted(), false, make([]byte, 16385)) },
-			"open " + broken("FRAME_SIZE_ERROR", "a DATA frame of 16385 bytes exceeds the limit of 16384"), "GOAWAY FRAME_SIZE_ERROR"},
-		{"SETTINGS of a wrong length", func(p *framed) { p.accepted(); _ = p.WriteRawFrame(http2.FrameSettings, 0, 0, []byte{1}) },
-			"open " + broken("FRAME_SIZE_ERROR", "SETTINGS: connection error: FRAME_SIZE_ERROR"), "GOAWAY FRAME_SIZE_ERROR"},
+			id := p.acceptStream()
+			_ = p.WritePushPromise(http2.PushPromiseParam{StreamID: id, PromiseID: 2, BlockFragment: p.encode(":method", "GET"), EndHeaders: true})
+		}, "open " + violation("PROTOCOL_ERROR", "PUSH_PROMISE, which this client does not accept"), "GOAWAY PROTOCOL_ERROR"},
+		{"a frame over the limit", func(p *framed) { _ = p.WriteData(p.acceptStream(), false, make([]byte, 16385)) },
+			"open " + violation("FRAME_SIZE_ERROR", "a DATA frame of 16385 bytes exceeds the limit of 16384"), "GOAWAY FRAME_SIZE_ERROR"},
+		{"SETTINGS of a wrong length", func(p *framed) { p.acceptStream(); _ = p.WriteRawFrame(http2.FrameSettings, 0, 0, []byte{1}) },
+			"open " + violation("FRAME_SIZE_ERROR", "SETTINGS: connection error: FRAME_SIZE_ERROR"), "GOAWAY FRAME_SIZE_ERROR"},
 		{"SETTINGS that there are not", func(p *framed) {
-			p.accepted()
+			p.acceptStream()
 			_ = p.WriteSettings(http2.Setting{ID: http2.SettingMaxFrameSize, Val: 1})
-		}, "open " + broken("PROTOCOL_ERROR", "SETTINGS: [MAX_FRAME_SIZE = 1]"), "GOAWAY PROTOCOL_ERROR"},
+		}, "open " + violation("PROTOCOL_ERROR", "SETTINGS: [MAX_FRAME_SIZE = 1]"), "GOAWAY PROTOCOL_ERROR"},
 		{"SETTINGS with a window that is too large", func(p *framed) {
 			p.request()
 			_ = p.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 31})
 		}, "error: read the response header: the server violated HTTP/2 (FLOW_CONTROL_ERROR): SETTINGS: connection error: FLOW_CONTROL_ERROR", "GOAWAY FLOW_CONTROL_ERROR"},
 		{"frames that nobody knows", func(p *framed) {
-			id := p.accepted()
+			id := p.acceptStream()
 			_ = p.WriteRawFrame(0x77, 0xff, id, []byte("x"))
 			_ = p.WritePriority(id, http2.PriorityParam{StreamDep: 0})
 			_ = p.WriteRawFrame(0x78, 0, 0, nil)
 			_ = p.WriteData(id, true, []byte(twoEvents))
 		}, "open a b " + ended, "GOAWAY NO_ERROR"},
 		{"PING", func(p *framed) {
-			id := p.accepted()
+			id := p.acceptStream()
 			_ = p.WritePing(false, [8]byte([]byte("12345678")))
-			_ = p.WritePing(true, [8]byte([]byte("abcdefgh"))) // an answer to none
+			_ = p.WritePing(true, [8]byte([]byte("abcdefgh"))) // acknowledges no PING
 			_ = p.WriteData(id, true, []byte(twoEvents))
 		}, "open a b " + ended, "PING true 12345678, GOAWAY NO_ERROR"},
 		{"RST_STREAM", func(p *framed) {
-			id := p.accepted()
+			id := p.acceptStream()
 			p.data(id, twoEvents)
 			_ = p.WriteRSTStream(id, http2.ErrCodeInternal)
 		}, "open a b reset: read the stream: RST_STREAM INTERNAL_ERROR: reset by the server", "GOAWAY NO_ERROR"},
 		{"RST_STREAM in place of a header", func(p *framed) { _ = p.WriteRSTStream(p.request(), http2.ErrCodeEnhanceYourCalm) },
 			"reset: read the response header: RST_STREAM ENHANCE_YOUR_CALM: reset by the server", "GOAWAY NO_ERROR"},
 		{"GOAWAY and no end", func(p *framed) {
-			id := p.accepted()
+			id := p.acceptStream()
 			_ = p.WriteGoAway(id, http2.ErrCodeNo, nil)
 			_ = p.WriteData(id, true, []byte(twoEvents))
 		}, "open a b " + ended, "GOAWAY NO_ERROR"},
 		{"GOAWAY and the end", func(p *framed) {
-			id := p.accepted()
+			id := p.acceptStream()
 			p.data(id, twoEvents)
 			_ = p.WriteGoAway(id, http2.ErrCodeNo, nil)
 			_ = p.tcp.CloseWrite()
 		}, "open a b truncated: read the stream: GOAWAY NO_ERROR: the connection ended before the stream did: unexpected EOF", "-"},
 		{"GOAWAY with a reason", func(p *framed) {
-			id := p.accepted()
+			id := p.acceptStream()
 			p.data(id, twoEvents)
 			_ = p.WriteGoAway(id, http2.ErrCodeEnhanceYourCalm, []byte("too much"))
 			_ = p.tcp.CloseWrite()
 		}, `open a b reset: read the stream: GOAWAY ENHANCE_YOUR_CALM "too much": reset by the server`, "-"},
-		{"the end of the connection", func(p *framed) { p.data(p.accepted(), twoEvents); _ = p.tcp.CloseWrite() },
+		{"the end of the connection", func(p *framed) { p.data(p.acceptStream(), twoEvents); _ = p.tcp.CloseWrite() },
 			"open a b truncated: read the stream: the connection ended before the stream did: unexpected EOF", "-"},
 		{"the end of the connection inside a frame", func(p *framed) {
-			id := p.accepted()
+			id := p.acceptStream()
 			_, _ = p.conn.Write(append([]byte{0, 0, 20, 0, 0, 0, 0, 0, byte(id)}, "data: a\n\ndat"...))
 			_ = p.tcp.CloseWrite()
 		}, "open a truncated: read the stream: the connection ended before the stream did: unexpected EOF", "-"},
 		{"a reset of the connection", func(p *framed) {
-			p.data(p.accepted(), twoEvents)
+			p.data(p.acceptStream(), twoEvents)
 			p.settle()
 			_ = p.tcp.SetLinger(0)
 			_ = p.tcp.Close()
@@ -229,19 +229,19 @@ func TestH2Frames(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			for _, w := range ways {
+			for _, w := range transports {
 				t.Run(w.name, func(t *testing.T) {
 					t.Parallel()
-					saw := make(chan string, 1)
+					received := make(chan string, 1)
 					v := w.vu(t)
 					v.set("url", w.url(serveFrames(t, func(p *framed) {
 						tt.server(p)
-						saw <- p.ended()
+						received <- p.readAll()
 					})))
 					got := v.log(oneStream)
 					require.Equal(t, tt.want, socketNames.ReplaceAllString(got, ""))
-					if tt.sees != "-" {
-						require.Equal(t, tt.sees, <-saw)
+					if tt.received != "-" {
+						require.Equal(t, tt.received, <-received)
 					}
 				})
 			}

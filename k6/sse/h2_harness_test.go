@@ -22,25 +22,25 @@ import (
 type framed struct {
 	*http2.Framer
 	t      testing.TB
-	conn   net.Conn // perhaps of TLS
+	conn   net.Conn // with TLS if the client uses it
 	tcp    *net.TCPConn
 	line   *sockets.Line
 	n      int // 0 for the first connection to the server
 	block  bytes.Buffer
 	fields *hpack.Encoder
-	saw    []string // what the client sent in addition to requests, without acknowledgements of SETTINGS
+	log    []string // frames of the client except requests, DATA and SETTINGS
 }
 
-// serveFrames starts a server that has said its first SETTINGS, and hands each connection to handle.
+// serveFrames starts a server that sends SETTINGS and then calls handle for each connection.
 func serveFrames(t testing.TB, handle func(p *framed)) string {
 	return serveSilent(t, func(p *framed) {
-		if p.WriteSettings() == nil { // otherwise the client has gone, perhaps with its test
+		if p.WriteSettings() == nil { // otherwise the client has disconnected
 			handle(p)
 		}
 	})
 }
 
-// serveSilent is serveFrames without SETTINGS. It speaks TLS to clients that do.
+// serveSilent is like serveFrames, but sends no SETTINGS. It accepts clients with and without TLS.
 func serveSilent(t testing.TB, handle func(p *framed)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -76,7 +76,7 @@ func serveSilent(t testing.TB, handle func(p *framed)) string {
 	return "http://" + l.Addr().String()
 }
 
-// next reads up to a frame of a kind; an error where the client has gone.
+// next returns the next frame of a type. It logs other frames.
 func (p *framed) next(kind http2.FrameType) (http2.Frame, error) {
 	for {
 		f, err := p.ReadFrame()
@@ -93,15 +93,15 @@ func (p *framed) next(kind http2.FrameType) (http2.Frame, error) {
 func (p *framed) note(f http2.Frame) {
 	switch f := f.(type) {
 	case *http2.RSTStreamFrame:
-		p.saw = append(p.saw, fmt.Sprintf("RST_STREAM %d %v", f.StreamID, f.ErrCode))
+		p.log = append(p.log, fmt.Sprintf("RST_STREAM %d %v", f.StreamID, f.ErrCode))
 	case *http2.GoAwayFrame:
-		p.saw = append(p.saw, fmt.Sprintf("GOAWAY %v", f.ErrCode))
+		p.log = append(p.log, fmt.Sprintf("GOAWAY %v", f.ErrCode))
 	case *http2.PingFrame:
-		p.saw = append(p.saw, fmt.Sprintf("PING %v %s", f.IsAck(), f.Data[:]))
+		p.log = append(p.log, fmt.Sprintf("PING %v %s", f.IsAck(), f.Data[:]))
 	}
 }
 
-// request waits for the next request, and returns its stream.
+// request waits for the next request and returns its stream ID, or 0 if the client has disconnected.
 func (p *framed) request() uint32 {
 	f, err := p.next(http2.FrameHeaders)
 	if err != nil {
@@ -110,12 +110,12 @@ func (p *framed) request() uint32 {
 	return f.Header().StreamID
 }
 
-// headers sends a header list: names and values in turn.
+// headers sends header fields: alternating names and values.
 func (p *framed) headers(id uint32, end bool, fields ...string) {
-	_ = p.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: p.encoded(fields...), EndHeaders: true, EndStream: end})
+	_ = p.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: p.encode(fields...), EndHeaders: true, EndStream: end})
 }
 
-func (p *framed) encoded(fields ...string) []byte {
+func (p *framed) encode(fields ...string) []byte {
 	p.block.Reset()
 	for i := 0; i+1 < len(fields); i += 2 {
 		_ = p.fields.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]})
@@ -123,8 +123,8 @@ func (p *framed) encoded(fields ...string) []byte {
 	return bytes.Clone(p.block.Bytes())
 }
 
-// accepted answers the next request with the head of an event stream.
-func (p *framed) accepted() uint32 {
+// acceptStream responds to the next request with the head of an event stream, and returns the stream ID.
+func (p *framed) acceptStream() uint32 {
 	id := p.request()
 	p.headers(id, false, ":status", "200", "content-type", "text/event-stream")
 	return id
@@ -134,36 +134,36 @@ func (p *framed) data(id uint32, text string) { _ = p.WriteData(id, false, []byt
 
 func (p *framed) finish(id uint32) { _ = p.WriteData(id, true, nil) }
 
-// ended reads until the client has gone, and returns what it sent.
-func (p *framed) ended() string {
+// readAll reads until the client disconnects, and returns the logged frames.
+func (p *framed) readAll() string {
 	for {
 		f, err := p.ReadFrame()
 		if err != nil {
-			return strings.Join(p.saw, ", ")
+			return strings.Join(p.log, ", ")
 		}
 		p.note(f)
 	}
 }
 
-// inPieces sends what is said meanwhile in pieces of some bytes.
-func (p *framed) inPieces(size int, say func()) {
-	(&peer{line: p.line}).inPieces(size, say)
+// sendInPieces sends the data that write writes, in pieces of size bytes.
+func (p *framed) sendInPieces(size int, write func()) {
+	(&peer{line: p.line}).sendInPieces(size, write)
 }
 
-// over2 runs a test of streams over HTTP/2 by each way, with the URL of a scripted server.
-func over2(t *testing.T, handle func(p *framed), test func(t *testing.T, v *vu)) {
+// runH2 runs a test over HTTP/2 with each transport and a scripted server.
+func runH2(t *testing.T, handle func(p *framed), test func(t *testing.T, v *vu)) {
 	t.Helper()
-	over(t, ways, func(t *testing.T, w way) {
+	runTransports(t, transports, func(t *testing.T, w transport) {
 		v := w.vu(t)
 		v.set("url", w.url(serveFrames(t, handle)))
 		test(t, v)
 	})
 }
 
-// url returns the URL of a server for this way.
-func (w way) url(of string) string {
+// url returns the address of a server with the scheme of the transport.
+func (w transport) url(address string) string {
 	if w.tls {
-		return strings.Replace(of, "http:", "https:", 1)
+		return strings.Replace(address, "http:", "https:", 1)
 	}
-	return of
+	return address
 }

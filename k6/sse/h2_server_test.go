@@ -17,7 +17,7 @@ import (
 	"gopkg.in/guregu/null.v3"
 )
 
-// serveH2 is net/http's own server, which speaks HTTP/2 and nothing else: over TLS by ALPN, or by prior knowledge.
+// serveH2 starts a server of net/http that supports only HTTP/2: over TLS by ALPN, otherwise by prior knowledge.
 func (v *vu) serveH2(handle http.HandlerFunc, settings ...func(*http.HTTP2Config)) (conns *atomic.Int32) {
 	v.t.Helper()
 	conns = new(atomic.Int32)
@@ -33,7 +33,7 @@ func (v *vu) serveH2(handle http.HandlerFunc, settings ...func(*http.HTTP2Config
 			conns.Add(1)
 		}
 	}
-	if v.way.tls {
+	if v.transport.tls {
 		s.Config.Protocols.SetHTTP2(true)
 		s.EnableHTTP2 = true
 		s.StartTLS()
@@ -43,15 +43,15 @@ func (v *vu) serveH2(handle http.HandlerFunc, settings ...func(*http.HTTP2Config
 	}
 	v.t.Cleanup(s.Close)
 	v.set("url", s.URL)
-	v.set("http", map[bool]string{true: "auto", false: "2"}[v.way.tls]) // over TLS it is negotiated
+	v.set("http", map[bool]string{true: "auto", false: "2"}[v.transport.tls]) // negotiated over TLS
 	return conns
 }
 
-// A ramp against a server that speaks nothing but HTTP/2: as many connections as it takes, and each event comes.
+// A ramp against an HTTP/2 server opens only the connections that it needs, and each event arrives.
 func TestRampSharesConnections(t *testing.T) {
 	for _, tt := range []struct{ allowed, per, conns int }{{250, 0, 1}, {10, 0, 10}, {250, 20, 5}, {10, 20, 10}, {250, 1, 100}} {
 		t.Run(fmt.Sprint(tt), func(t *testing.T) {
-			over(t, ways, func(t *testing.T, w way) {
+			runTransports(t, transports, func(t *testing.T, w transport) {
 				v := w.vu(t)
 				release := make(chan struct{})
 				conns := v.serveH2(func(rw http.ResponseWriter, r *http.Request) {
@@ -83,14 +83,14 @@ func TestRampSharesConnections(t *testing.T) {
 	}
 }
 
-// What a request says, and what may come in place of a stream, is over HTTP/2 what it is over HTTP/1.1.
+// Requests, redirects and refusals are the same over HTTP/2 and HTTP/1.1.
 func TestH2Requests(t *testing.T) {
-	over(t, ways, func(t *testing.T, w way) {
+	runTransports(t, transports, func(t *testing.T, w transport) {
 		v := w.vu(t)
-		var said bytes.Buffer
+		var output bytes.Buffer
 		second := make(chan string, 1)
 		logger := logrus.New()
-		logger.SetOutput(&said)
+		logger.SetOutput(&output)
 		v.state.Logger, v.state.Options.HTTPDebug = logger, null.StringFrom("full")
 		v.serveH2(func(rw http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)
@@ -140,12 +140,12 @@ func TestH2Requests(t *testing.T) {
 		require.Equal(t, "POST /there?x=1 biscuit=1 a test-agent Basic bWU6c2VjcmV0 200000 no_content unexpected status 503 Service Unavailable: we are full true 200", got)
 		require.Equal(t, "<token>", <-second)
 		for _, want := range []string{"POST /redirect HTTP/1.1", "HTTP/2.0 307 Temporary Redirect", "HTTP/2.0 503"} {
-			require.Contains(t, said.String(), want)
+			require.Contains(t, output.String(), want)
 		}
 	})
 }
 
-// The protocol is the one that was named, or there is no stream.
+// A stream uses the protocol of the option http, or fails.
 func TestProtocols(t *testing.T) {
 	t.Parallel()
 	const try = `
@@ -157,7 +157,7 @@ func TestProtocols(t *testing.T) {
 	const ended = " server the server ended the stream"
 	for _, tt := range []struct {
 		name, http, want string
-		tls, only1       bool
+		tls, http1       bool
 	}{
 		{"auto over TLS", "auto", "HTTP/2.0" + ended, true, false},
 		{"auto over TLS, of HTTP/1.1", "auto", "HTTP/1.1" + ended, true, true},
@@ -170,8 +170,8 @@ func TestProtocols(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			v := way{tls: tt.tls}.vu(t)
-			if tt.only1 {
+			v := transport{tls: tt.tls}.vu(t)
+			if tt.http1 {
 				s := httptest.NewUnstartedServer(http.HandlerFunc(proto))
 				s.Config.ErrorLog = log.New(io.Discard, "", 0)
 				if tt.tls {
@@ -190,19 +190,19 @@ func TestProtocols(t *testing.T) {
 	}
 	v := newVU(t)
 	for option, want := range map[string]string{
-		`http: "3"`: `option http: must be auto, 1.1 or 2, got "3"`, `streamsPerConnection: -1`: "option streamsPerConnection: -1 is not a whole number of at least 0",
-		`streamsPerConnection: 70000`: "option streamsPerConnection: 70000 is over 65535",
+		`http: "3"`: `option http: must be auto, 1.1 or 2, got "3"`, `streamsPerConnection: -1`: "option streamsPerConnection: must be an integer of at least 0, got -1",
+		`streamsPerConnection: 70000`: "option streamsPerConnection: must be at most 65535, got 70000",
 	} {
 		_, err := v.run(`new EventSource("http://127.0.0.1:1", { ` + option + ` })`)
 		require.ErrorContains(t, err, want)
 	}
 }
 
-// open reads over HTTP/2 as an EventSource does, and leaves no stream behind.
+// open supports HTTP/2 as EventSource does, and closes its stream.
 func TestOpenOverH2(t *testing.T) {
-	over(t, ways, func(t *testing.T, w way) {
+	runTransports(t, transports, func(t *testing.T, w transport) {
 		v := w.vu(t)
-		gone := make(chan struct{})
+		disconnected := make(chan struct{})
 		conns := v.serveH2(func(rw http.ResponseWriter, r *http.Request) {
 			rw.Header().Set("Content-Type", "text/event-stream")
 			for n := range 30 {
@@ -210,20 +210,20 @@ func TestOpenOverH2(t *testing.T) {
 			}
 			rw.(http.Flusher).Flush()
 			<-r.Context().Done()
-			close(gone)
+			close(disconnected)
 		})
 		require.Equal(t, "30 200 true", v.log(`
 			let n = 0;
 			const res = sse.open(url, { http }, (client) => {
 				client.on("event", (e) => {
 					if (e.data.length < 10000) log.push(e.data);
-					if (++n === 2) wait(50); // the window of the stream is used up meanwhile
+					if (++n === 2) wait(50); // until the window of the stream is used up
 					if (n === 30) client.close();
 				});
 			});
 			log.push(n, res.status, res.error === "");
 		`))
-		<-gone
+		<-disconnected
 		require.EqualValues(t, 1, conns.Load())
 	})
 }

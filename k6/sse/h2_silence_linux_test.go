@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// busyReader reads no further for a moment.
+// A busyReader delays the reading of all streams.
 type busyReader struct{ recorder }
 
 func (r *busyReader) Event(at time.Time, e *eventstream.Event) {
@@ -22,10 +22,10 @@ func (r *busyReader) Event(at time.Time, e *eventstream.Event) {
 	}
 }
 
-// A reader that was busy for longer than a server may be silent reads what has come before it judges that.
+// A reader that was busy for longer than idleTimeout reads the available data before it checks the timeout.
 func TestBusyReaderDoesNotReportSilence(t *testing.T) {
 	handle := func(p *framed) {
-		ids := []uint32{p.accepted(), p.accepted(), p.accepted()}
+		ids := []uint32{p.acceptStream(), p.acceptStream(), p.acceptStream()}
 		p.data(ids[0], "data: first\n\n")
 		for range 60 {
 			time.Sleep(50 * time.Millisecond)
@@ -35,9 +35,9 @@ func TestBusyReaderDoesNotReportSilence(t *testing.T) {
 		for _, id := range ids {
 			p.finish(id)
 		}
-		p.ended()
+		p.readAll()
 	}
-	over(t, polledWays, func(t *testing.T, w way) {
+	runTransports(t, polledTransports, func(t *testing.T, w transport) {
 		v := w.vu(t)
 		v.set("url", w.url(serveFrames(t, handle)))
 		var ledgers []*busyReader
@@ -54,7 +54,7 @@ func TestBusyReaderDoesNotReportSilence(t *testing.T) {
 	})
 }
 
-// A stallingObserver holds up the reader of all streams at an event that says so.
+// A stallingObserver blocks the reader of all streams at an event with the data "stall".
 type stallingObserver struct {
 	recorder
 	stalled chan struct{}
@@ -68,10 +68,10 @@ func (o *stallingObserver) Event(at time.Time, e *eventstream.Event) {
 	}
 }
 
-// What came while the reader was busy is read before a stream is said to have been silent for so long.
+// Data that arrived while the reader was busy is read before the idle timeout is checked.
 func TestStalledReaderIsNotSilenceOverH2(t *testing.T) {
-	over(t, ways, func(t *testing.T, w way) {
-		v, slow, heard := w.vu(t), &stallingObserver{stalled: make(chan struct{})}, new(recorder)
+	runTransports(t, transports, func(t *testing.T, w transport) {
+		v, slow, rec := w.vu(t), &stallingObserver{stalled: make(chan struct{})}, new(recorder)
 		v.serveH2(func(rw http.ResponseWriter, r *http.Request) {
 			rw.Header().Set("Content-Type", "text/event-stream")
 			flush := http.NewResponseController(rw)
@@ -94,11 +94,11 @@ func TestStalledReaderIsNotSilenceOverH2(t *testing.T) {
 			}
 		})
 		v.set("slow", slow)
-		v.set("heard", heard)
+		v.set("rec", rec)
 		v.mustRun(`
-			const s = new EventSource(url, { http, streamsPerConnection: 1, ledger: heard, reconnect: false, idleTimeout: 1000 });
+			const s = new EventSource(url, { http, streamsPerConnection: 1, ledger: rec, reconnect: false, idleTimeout: 1000 });
 			s.onopen = () => new EventSource(url + "?slow", { http, streamsPerConnection: 1, ledger: slow, reconnect: false });
 		`)
-		require.Contains(t, heard.String(), "closed:server")
+		require.Contains(t, rec.String(), "closed:server")
 	})
 }

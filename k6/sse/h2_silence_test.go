@@ -7,22 +7,22 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A connection from which nothing comes any more takes no new stream.
+// A silent connection gets no new stream.
 func TestSilentConnectionIsNotReused(t *testing.T) {
-	over2(t, func(p *framed) {
+	runH2(t, func(p *framed) {
 		if p.n > 0 {
 			for range 2 {
-				p.data(p.accepted(), "data: back\n\n")
+				p.data(p.acceptStream(), "data: back\n\n")
 			}
-			p.ended()
+			p.readAll()
 			return
 		}
 		for range 2 {
-			p.data(p.accepted(), "data: a\n\n")
+			p.data(p.acceptStream(), "data: a\n\n")
 		}
 		<-p.t.Context().Done()
 	}, func(t *testing.T, v *vu) {
-		begun := time.Now()
+		start := time.Now()
 		require.Equal(t, "2", v.log(`
 			let back = 0;
 			for (let i = 0; i < 2; i++) {
@@ -34,6 +34,6 @@ func TestSilentConnectionIsNotReused(t *testing.T) {
 				});
 			}
 		`))
-		require.Less(t, time.Since(begun), 20*time.Second)
+		require.Less(t, time.Since(start), 20*time.Second)
 	})
 }

@@ -30,18 +30,18 @@ import (
 	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
-// patience bounds whatever a test waits for.
+// patience is the timeout of all waits in tests.
 const patience = time.Minute
 
-// A vu is a virtual user with the module, as a script uses it.
+// A vu is a virtual user whose scripts can use the module.
 type vu struct {
 	*modulestest.Runtime
-	t       testing.TB
-	m       *module
-	state   *lib.State
-	samples chan metrics.SampleContainer
-	way     way // of its streams
-	opener  *Opener
+	t         testing.TB
+	m         *module
+	state     *lib.State
+	samples   chan metrics.SampleContainer
+	transport transport // of its streams
+	opener    *Opener
 }
 
 func newVU(t testing.TB) *vu {
@@ -50,7 +50,7 @@ func newVU(t testing.TB) *vu {
 	registry := rt.VU.InitEnvField.Registry
 	rt.VU.InitEnvField.BuiltinMetrics = rt.BuiltinMetrics
 	m := New().NewModuleInstance(rt.VU).(*module)
-	m.patience = patience // on a busy machine a handshake takes more than a second
+	m.patience = patience // a handshake may take more than a second on a busy machine
 	exports := m.Exports()
 	require.NoError(t, rt.VU.Runtime().Set("sse", exports.Default))
 	for name, value := range exports.Named {
@@ -91,10 +91,10 @@ func (v *vu) set(name string, value any) {
 	require.NoError(v.t, v.VU.Runtime().Set(name, value))
 }
 
-// A testObserver is the observer of a test as a Ledger, and as a secondRequester.
+// A testObserver makes the observer of a test a Ledger and a secondRequester.
 type testObserver struct{ observer any }
 
-// Callbacks calls the methods that the observer has.
+// Callbacks returns callbacks that call the methods of the observer.
 func (o testObserver) Callbacks() (on sseclient.Callbacks) {
 	type (
 		connecting interface{ Connecting(at time.Time) }
@@ -114,8 +114,8 @@ func (o testObserver) Callbacks() (on sseclient.Callbacks) {
 		resuming interface{ LastEventID() string }
 		cuts     interface {
 			Cuttable(s *sseclient.Stream) bool
-			Cut(at time.Time, how Cut)
-			Resumed(at time.Time, how Cut)
+			Cut(at time.Time, kind Cut)
+			Resumed(at time.Time, kind Cut)
 		}
 	)
 	if c, ok := o.observer.(connecting); ok {
@@ -186,11 +186,11 @@ func (v *vu) run(script string) (sobek.Value, error) {
 }
 
 // iterate runs a function as an iteration.
-func (v *vu) iterate(what string, f func() error) error {
+func (v *vu) iterate(action string, f func() error) error {
 	v.t.Helper()
 	guard := time.AfterFunc(patience, func() {
 		buf := make([]byte, 1<<20)
-		fmt.Printf("the iteration hangs:\n%s\n%s\n", what, buf[:runtime.Stack(buf, true)])
+		fmt.Printf("the iteration hangs:\n%s\n%s\n", action, buf[:runtime.Stack(buf, true)])
 		v.CancelContext()
 	})
 	defer guard.Stop()
@@ -217,7 +217,7 @@ func (v *vu) mustRun(script string) sobek.Value {
 	return value
 }
 
-// log runs a script and returns what it pushed to the array `log`, joined by blanks.
+// log runs a script and returns the elements of its array `log`, separated by spaces.
 func (v *vu) log(script string) string {
 	v.t.Helper()
 	v.mustRun("var log = []; " + script)
@@ -254,19 +254,19 @@ func (v *vu) drainSamples() (all []metrics.Sample) {
 	return all
 }
 
-// A peer is the server's side of one connection.
+// A peer is the server side of one connection.
 type peer struct {
-	net.Conn // perhaps of TLS
+	net.Conn // with TLS if the client uses it
 	tcp      *net.TCPConn
-	line     *sockets.Line // between the two
+	line     *sockets.Line // between net.Conn and tcp
 	req      *http.Request
 	n        int    // 0 for the first connection to the server
-	abort    func() // resets the stream, where that is all there is
+	abort    func() // resets the HTTP/2 stream; nil over HTTP/1.1
 }
 
 const streamHead = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 
-func (p *peer) say(s string) { _, _ = io.WriteString(p.Conn, s) }
+func (p *peer) send(s string) { _, _ = io.WriteString(p.Conn, s) }
 
 // reset closes with a TCP RST.
 func (p *peer) reset() {
@@ -281,15 +281,14 @@ func (p *peer) reset() {
 // hold waits until the client has disconnected.
 func (p *peer) hold() { _, _ = io.Copy(io.Discard, p.Conn) }
 
-// serve starts a server that hands each connection, its request read, to handle and
-// closes it afterwards. It returns the URL, and understands https: just as well. It is gone
-// with the test.
+// serve starts a server that reads the request of each connection, calls handle and closes the connection. It accepts
+// clients with and without TLS, and stops at the end of the test. serve returns its URL.
 func serve(t testing.TB, handle func(p *peer)) string {
 	t.Helper()
 	return serveTLS(t, sockets.ServerTLS(), handle)
 }
 
-// serveTLS is serve with a configuration for clients that speak TLS.
+// serveTLS is like serve, with a TLS configuration.
 func serveTLS(t testing.TB, config *tls.Config, handle func(p *peer)) string {
 	t.Helper()
 	var n atomic.Int32
@@ -303,12 +302,12 @@ func serveTLS(t testing.TB, config *tls.Config, handle func(p *peer)) string {
 	})
 }
 
-// say is serve for a fixed answer, then a clean end.
+// serveText starts a server that sends a text to each connection and then closes it.
 func serveText(t testing.TB, text string) string {
-	return serve(t, func(p *peer) { p.say(text) })
+	return serve(t, func(p *peer) { p.send(text) })
 }
 
-// A recorder is an Observer that records its calls.
+// A recorder is an observer that records its calls.
 type recorder struct {
 	mu    sync.Mutex
 	lines []string
@@ -346,7 +345,7 @@ func (r *recorder) String() string {
 	return strings.Join(r.lines, " ")
 }
 
-// stuckServer accepts connections and never says a word. It returns its address.
+// stuckServer starts a server that accepts connections but sends nothing. It returns its address.
 func stuckServer(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -36,8 +36,8 @@ func (l *listeners) all() []listener {
 //go:noinline // otherwise it would enlarge the stacks of streams without listeners
 func (l *listeners) has(name []byte) bool {
 	list := l.all()
-	for _, have := range list {
-		if have.kind == string(name) || len(name) == 0 && have.kind == "message" {
+	for _, current := range list {
+		if current.kind == string(name) || len(name) == 0 && current.kind == "message" {
 			return true
 		}
 	}
@@ -46,9 +46,9 @@ func (l *listeners) has(name []byte) bool {
 
 // handler returns the handler of a type, nil for none.
 func (l *listeners) handler(kind string) *sobek.Object {
-	for _, have := range l.all() {
-		if have.handler && have.kind == kind {
-			return have.value
+	for _, current := range l.all() {
+		if current.handler && current.kind == kind {
+			return current.value
 		}
 	}
 	return nil

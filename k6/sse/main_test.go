@@ -12,30 +12,30 @@ import (
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if code == 0 {
-		if stacks := leaked(); stacks != "" {
-			fmt.Println("goroutines left behind:\n" + stacks)
+		if stacks := leakedStacks(); stacks != "" {
+			fmt.Println("leaked goroutines:\n" + stacks)
 			code = 1
 		}
 	}
 	os.Exit(code)
 }
 
-// leaked returns the stacks of goroutines still in this package, "" as soon as there
-// are none.
-func leaked() string {
-	var left []string
+// leakedStacks waits until no goroutine is in this package or sseclient. After 20 s it returns the stacks of those
+// that are.
+func leakedStacks() string {
+	var stacks []string
 	for range 2000 {
-		left = left[:0]
+		stacks = stacks[:0]
 		buf := make([]byte, 4<<20)
 		for _, stack := range strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
 			if (strings.Contains(stack, "/k6/sse.") || strings.Contains(stack, "/sseclient.")) && !strings.Contains(stack, "TestMain") {
-				left = append(left, stack)
+				stacks = append(stacks, stack)
 			}
 		}
-		if len(left) == 0 {
+		if len(stacks) == 0 {
 			return ""
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	return strings.Join(left, "\n\n")
+	return strings.Join(stacks, "\n\n")
 }

@@ -43,8 +43,8 @@ func (m *sseMetrics) streamOpened(tm *metrics.TagsAndMeta, start, at time.Time) 
 }
 
 // streamClosed returns the sample of an attempt or a stream that has ended.
-func (m *sseMetrics) streamClosed(tm metrics.TagsAndMeta, at time.Time, why sseclient.Reason, opened bool) metrics.Sample {
-	tm.SetTag("reason", string(why))
+func (m *sseMetrics) streamClosed(tm metrics.TagsAndMeta, at time.Time, reason sseclient.Reason, opened bool) metrics.Sample {
+	tm.SetTag("reason", string(reason))
 	tm.SetTag("opened", strconv.FormatBool(opened))
 	return sample(m.closed, &tm, at, 1)
 }

@@ -18,7 +18,7 @@ import (
 	"gopkg.in/guregu/null.v3"
 )
 
-// stream answers with the given events and ends.
+// stream responds with the given events and ends.
 func stream(w http.ResponseWriter, events string) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	_, _ = w.Write([]byte(events))
@@ -152,7 +152,7 @@ func TestTLS(t *testing.T) {
 		stream(w, "data: "+r.Proto+" "+r.TLS.ServerName+"\n\n")
 	}))
 	srv.EnableHTTP2 = true
-	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // it complains of our refusal
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // the rejected handshake is logged
 	srv.StartTLS()
 	t.Cleanup(srv.Close)
 	named := strings.Replace(srv.URL, "127.0.0.1", "localhost", 1)
@@ -168,14 +168,14 @@ func TestTLS(t *testing.T) {
 			s.onerror = (e) => log.push(e.reason);
 		}`))
 	}
-	require.Equal(t, []string{"h2"}, v.state.TLSConfig.NextProtos, "the VU's own configuration is not touched")
+	require.Equal(t, []string{"h2"}, v.state.TLSConfig.NextProtos, "the configuration of the VU is unchanged")
 	n, _ := v.sum(v.drainSamples(), "sse_event", "tls_version", "tls1.3")
 	require.Equal(t, 2.0, n)
 
 	strict := newVU(t)
 	strict.state.TLSConfig = &tls.Config{}
 	strict.set("url", srv.URL)
-	strict.set("plain", serve(t, func(p *peer) { p.say("nonsense") }))
+	strict.set("plain", serve(t, func(p *peer) { p.send("nonsense") }))
 	require.Equal(t, "tls tls", strict.log(`
 		const none = (e) => log.push(e.reason);
 		new EventSource(url, { reconnect: false }).onerror = none;
@@ -183,8 +183,7 @@ func TestTLS(t *testing.T) {
 	`))
 }
 
-// A TLS handshake that never ends is cut by connectTimeout and by the VU's end; a TLS
-// stream by idleTimeout.
+// connectTimeout and the end of the VU end a hanging TLS handshake; idleTimeout ends a silent TLS stream.
 func TestTLSTimeouts(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)
@@ -210,35 +209,35 @@ func TestTLSTimeouts(t *testing.T) {
 }
 
 func TestIdleTimeoutIsMeasuredFromTheLastByte(t *testing.T) {
-	over(t, allWays, func(t *testing.T, w way) {
+	runTransports(t, allTransports, func(t *testing.T, w transport) {
 		v, rec := w.vu(t), &recorder{}
 		v.set("ledger", rec)
 		v.set("url", v.serve(func(p *peer) {
-			p.say(streamHead)
-			for range 9 { // longer than the timeout in all; a comment is enough
+			p.send(streamHead)
+			for range 9 { // longer than the timeout in total; a comment resets it
 				time.Sleep(100 * time.Millisecond)
-				p.say(":")
+				p.send(":")
 			}
-			p.say("\n\ndata: 0\n\n")
+			p.send("\n\ndata: 0\n\n")
 			p.hold()
 		}))
-		begun := time.Now()
+		start := time.Now()
 		require.Equal(t, "idle", v.log(`
 		new EventSource(url, { ledger, reconnect: false, idleTimeout: 700 }).onerror = (e) => log.push(e.reason)`))
 		require.Equal(t, "connecting opened event:0 closed:idle", rec.String())
-		require.GreaterOrEqual(t, time.Since(begun), 1600*time.Millisecond)
+		require.GreaterOrEqual(t, time.Since(start), 1600*time.Millisecond)
 		require.ErrorContains(t, rec.last.Err, "no byte from the server within idleTimeout")
 		require.Equal(t, 200, rec.last.Status)
 	})
 }
 
-// Who waits for an end that was asked for has a deadline of its own: the idle timeout can be taken
-// back while the stream is read, and be given back.
+// A script that waits for a requested end has its own deadline, so it can disable the idle timeout of an open stream
+// and restore it later.
 func TestIdleTimeoutCanBeChanged(t *testing.T) {
-	over(t, allWays, func(t *testing.T, w way) {
+	runTransports(t, allTransports, func(t *testing.T, w transport) {
 		v := w.vu(t)
 		v.set("url", v.serve(func(p *peer) {
-			p.say(streamHead + "data: 0\n\n")
+			p.send(streamHead + "data: 0\n\n")
 			p.hold()
 		}))
 		require.Equal(t, "1000 0 still open, TypeError idle", v.log(`
@@ -285,22 +284,22 @@ func TestTags(t *testing.T) {
 	}
 }
 
-// Counted at the end of the context too, and never one sample per event.
+// Events before the end of the context are counted, too. Samples add up several events.
 func TestEventsAreCountedExactly(t *testing.T) {
-	over(t, allWays, func(t *testing.T, w way) {
+	runTransports(t, allTransports, func(t *testing.T, w transport) {
 		const connections, events = 40, 250
 		v := w.vu(t)
 		v.set("n", connections)
 		v.set("url", v.serve(func(p *peer) {
-			p.say(streamHead + strings.Repeat("data: 0\n\n", events))
+			p.send(streamHead + strings.Repeat("data: 0\n\n", events))
 			p.hold()
 		}))
-		var seen eventTally
+		var tally eventTally
 		v.set("ledger", func() any {
-			return testObserver{&seen}
+			return testObserver{&tally}
 		})
 		v.set("cancel", v.CancelContext)
-		v.set("counted", seen.Load)
+		v.set("counted", tally.Load)
 		v.mustRun(`
 		const all = [];
 		for (let i = 0; i < n; i++) all.push(new EventSource(url, { ledger: ledger() }));

@@ -14,7 +14,7 @@ import (
 	"gopkg.in/guregu/null.v3"
 )
 
-// logging is the function of open that records all calls.
+// logging is a function for open that records all calls of handlers.
 const logging = `function (client) {
 	client.on("open", () => log.push("open"));
 	client.on("event", (e) => log.push("event:" + [e.id, e.name, e.data, e.comment].join("|")));
@@ -46,13 +46,13 @@ func TestOpenReadsAStream(t *testing.T) {
 	assert.Equal(t, 1.0, got)
 }
 
-// Each fault of xk6-sse in its tracker or of our measurements: open returns, the error handler runs, and responses
-// other than event streams do not open.
+// These faults are bugs of xk6-sse, from its tracker and our measurements: open returns, the error handler runs, and
+// only event streams open.
 func TestOpenReturnsOnFaults(t *testing.T) {
 	t.Parallel()
 	const chunked = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-	hold := func(s string) func(*peer) { return func(p *peer) { p.say(s); p.hold() } }
-	say := func(s string) func(*peer) { return func(p *peer) { p.say(s) } }
+	hold := func(s string) func(*peer) { return func(p *peer) { p.send(s); p.hold() } }
+	respond := func(s string) func(*peer) { return func(p *peer) { p.send(s) } }
 	event := " event:||0|"
 	for _, tt := range []struct {
 		name, params, want string
@@ -61,21 +61,21 @@ func TestOpenReturnsOnFaults(t *testing.T) {
 	}{
 		{"silent server", `{idleTimeout: "60ms"}`, "open" + event + " error:idle", 200, hold(streamHead + "data: 0\n\n")},
 		{"TCP reset", `{}`, "open" + event + " error:reset", 200, func(p *peer) {
-			p.say(streamHead + "data: 0\n\n")
+			p.send(streamHead + "data: 0\n\n")
 			time.Sleep(20 * time.Millisecond)
 			p.reset()
 		}},
-		{"early EOF", `{}`, "open" + event + " error:truncated", 200, say(chunked + "9\r\ndata: 0\n\n\r\n")},
-		{"half an event", `null`, "open" + event + " error:truncated", 200, say(streamHead + "data: 0\n\ndata:")},
-		{"comments only", `undefined`, "open", 200, say(streamHead + ": 1\n\n:\n\n")},
-		{"500", `{}`, "error:status", 500, say("HTTP/1.1 500 Oops\r\nContent-Type: text/event-stream\r\n\r\ndata: 0\n\n")},
-		{"404", `{}`, "error:status", 404, say("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")},
-		{"204", `{}`, "error:no_content", 204, say("HTTP/1.1 204 No Content\r\n\r\n")},
-		{"text/plain", `{}`, "error:content_type", 200, say("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\ndata: 0\n\n")},
+		{"early EOF", `{}`, "open" + event + " error:truncated", 200, respond(chunked + "9\r\ndata: 0\n\n\r\n")},
+		{"half an event", `null`, "open" + event + " error:truncated", 200, respond(streamHead + "data: 0\n\ndata:")},
+		{"comments only", `undefined`, "open", 200, respond(streamHead + ": 1\n\n:\n\n")},
+		{"500", `{}`, "error:status", 500, respond("HTTP/1.1 500 Oops\r\nContent-Type: text/event-stream\r\n\r\ndata: 0\n\n")},
+		{"404", `{}`, "error:status", 404, respond("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")},
+		{"204", `{}`, "error:no_content", 204, respond("HTTP/1.1 204 No Content\r\n\r\n")},
+		{"text/plain", `{}`, "error:content_type", 200, respond("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\ndata: 0\n\n")},
 		{"no header in time", `{connectTimeout: 60}`, "error:connect_timeout", 0, hold("")},
 		{"timeout is for the whole request", `{timeout: "2s"}`, "open" + event + " error:timeout", 200, hold(streamHead + "data: 0\n\n")},
 		{"timeout before the header", `{timeout: 60}`, "error:timeout", 0, hold("")},
-		{"no answer", `{}`, "error:truncated", 0, say("")},
+		{"no answer", `{}`, "error:truncated", 0, respond("")},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -135,7 +135,7 @@ func TestOpenWithoutConnection(t *testing.T) {
 func TestOpenCloses(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)
-	url := serve(t, func(p *peer) { p.say(streamHead + strings.Repeat("data: 0\n\n", 100)); p.hold() })
+	url := serve(t, func(p *peer) { p.send(streamHead + strings.Repeat("data: 0\n\n", 100)); p.hold() })
 	v.set("url", url)
 	for name, script := range map[string]string{
 		"by its function":    `sse.open(url, (c) => { c.on("error", () => log.push("error")); c.close(); log.push("ok"); })`,
@@ -158,7 +158,7 @@ func TestOpenCloses(t *testing.T) {
 func TestOpenExceptions(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)
-	v.set("url", serve(t, func(p *peer) { p.say(streamHead + "data: 0\n\n"); p.hold() }))
+	v.set("url", serve(t, func(p *peer) { p.send(streamHead + "data: 0\n\n"); p.hold() }))
 	for _, script := range []string{
 		`sse.open(url, () => { throw new Error("mine"); })`,
 		`sse.open(url, (c) => c.on("open", () => { throw new Error("mine"); }))`,
@@ -189,7 +189,7 @@ func TestOpenIsInterruptedWithTheVU(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)
 	v.set("cancel", v.CancelContext)
-	v.set("url", serve(t, func(p *peer) { p.say(streamHead); p.hold() }))
+	v.set("url", serve(t, func(p *peer) { p.send(streamHead); p.hold() }))
 	require.Equal(t, "200 interrupted: k6 ended the iteration before the stream had ended", v.log(`
 		const res = sse.open(url, (c) => { c.on("open", cancel); c.on("error", () => log.push("error")); });
 		log.push(res.status, res.error);

@@ -160,8 +160,8 @@ func (o *sourceOptions) set(rt *sobek.Runtime, name string, v sobek.Value) error
 		o.cookies = v.ToBoolean()
 	default:
 		if !known {
-			return fmt.Errorf("unknown option %q: the options are headers, tags, connectTimeout, idleTimeout, http, streamsPerConnection, "+
-				"reconnect, reconnectDelay, exactDelay, maxRedirects, followRedirects, maxEventSize, ledger, method, body, acceptEncoding, resume, renew, withCredentials and then", name)
+			return fmt.Errorf("unknown option %q; use headers, tags, connectTimeout, idleTimeout, http, streamsPerConnection, "+
+				"reconnect, reconnectDelay, exactDelay, maxRedirects, followRedirects, maxEventSize, ledger, method, body, acceptEncoding, resume, renew, withCredentials or then", name)
 		}
 	}
 	if err != nil {
@@ -190,56 +190,56 @@ func parseHeaders(rt *sobek.Runtime, v sobek.Value) (http.Header, error) {
 func parseDuration(v sobek.Value) (time.Duration, error) {
 	x := v.Export()
 	if f, ok := x.(float64); ok && (math.IsNaN(f) || math.IsInf(f, 0)) {
-		return 0, fmt.Errorf("%v is not a number of milliseconds", f)
+		return 0, fmt.Errorf("must be a number of milliseconds, got %v", f)
 	}
 	d, err := types.GetDurationValue(x)
 	if err != nil {
-		return 0, fmt.Errorf("%s is neither a number of milliseconds nor a duration as \"10s\"", v)
+		return 0, fmt.Errorf("must be a number of milliseconds or a duration such as \"10s\", got %s", v)
 	}
 	if d < 0 {
-		return 0, fmt.Errorf("%s is below 0", v)
+		return 0, fmt.Errorf("must not be negative, got %s", v)
 	}
 	return d, nil
 }
 
 func parseBool(v sobek.Value) (bool, error) {
-	on, ok := v.Export().(bool)
+	value, ok := v.Export().(bool)
 	if !ok {
-		return false, fmt.Errorf("%s is neither true nor false", v)
+		return false, fmt.Errorf("must be true or false, got %s", v)
 	}
-	return on, nil
+	return value, nil
 }
 
 func parseReconnect(v sobek.Value) (sseclient.Reconnect, error) {
-	on, err := parseBool(v)
+	value, err := parseBool(v)
 	switch {
 	case err != nil:
 		return 0, err
-	case on:
+	case value:
 		return sseclient.ReconnectAlways, nil
 	default:
 		return sseclient.ReconnectOff, nil
 	}
 }
 
-func parseInt(v sobek.Value, least, most int64) (int, error) {
+func parseInt(v sobek.Value, lowest, highest int64) (int, error) {
 	n, ok := v.Export().(int64)
 	switch {
-	case !ok || n < least || n > math.MaxInt32:
-		return 0, fmt.Errorf("%s is not a whole number of at least %d", v, least)
-	case n > most:
-		return 0, fmt.Errorf("%d is over %d", n, most)
+	case !ok || n < lowest || n > math.MaxInt32:
+		return 0, fmt.Errorf("must be an integer of at least %d, got %s", lowest, v)
+	case n > highest:
+		return 0, fmt.Errorf("must be at most %d, got %d", highest, n)
 	}
 	return int(n), nil
 }
 
 func parseLedger(v sobek.Value) (Ledger, error) {
 	if sobek.IsNull(v) {
-		return nil, nil //nolint:nilnil // null is no ledger
+		return nil, nil //nolint:nilnil // no ledger
 	}
 	ledger, ok := v.Export().(Ledger)
 	if !ok {
-		return nil, fmt.Errorf("%s is not a ledger: pass a Ledger of k6/x/soak", v)
+		return nil, fmt.Errorf("must be a Ledger of k6/x/soak, got %s", v)
 	}
 	return ledger, nil
 }

@@ -11,10 +11,10 @@ import (
 	"gopkg.in/guregu/null.v3"
 )
 
-// The option rps holds for streams, second requests and redirects apart; to wait is no part of the time to connect.
+// The option rps limits streams and second requests. The time to connect excludes the wait.
 func TestRequestsPerSecond(t *testing.T) {
 	t.Parallel()
-	const every = 100 * time.Millisecond
+	const interval = 100 * time.Millisecond
 	for name, tt := range map[string]struct {
 		script   string
 		requests int
@@ -37,25 +37,25 @@ func TestRequestsPerSecond(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			v := newVU(t)
-			v.state.RPSLimit = rate.NewLimiter(rate.Every(every), 1)
+			v.state.RPSLimit = rate.NewLimiter(rate.Every(interval), 1)
 			v.set("url", serve(t, func(p *peer) {
 				if p.req.Method == "POST" {
-					p.say("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+					p.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 					return
 				}
-				p.say(streamHead + "retry: 1\ndata: 0\n\n")
+				p.send(streamHead + "retry: 1\ndata: 0\n\n")
 				if p.req.URL.Path == "/hold" {
 					p.hold()
 				}
 			}))
-			begun := time.Now()
+			start := time.Now()
 			require.Equal(t, "true true true true", v.log(tt.script))
-			require.GreaterOrEqual(t, time.Since(begun), time.Duration(tt.requests-1)*every)
+			require.GreaterOrEqual(t, time.Since(start), time.Duration(tt.requests-1)*interval)
 		})
 	}
 }
 
-// Who waits for the option rps can be closed, and ends with the iteration.
+// A source that waits for the option rps can be closed, and ends with the iteration.
 func TestCloseBeforeTheFirstTurn(t *testing.T) {
 	t.Parallel()
 	for name, script := range map[string]string{
@@ -74,7 +74,7 @@ func TestCloseBeforeTheFirstTurn(t *testing.T) {
 	}
 }
 
-// The option http-debug logs requests and the heads of their answers.
+// The option http-debug logs requests and response heads.
 func TestHTTPDebug(t *testing.T) {
 	t.Parallel()
 	for option, body := range map[string]string{"headers": "", "full": "{}"} {
@@ -83,10 +83,10 @@ func TestHTTPDebug(t *testing.T) {
 		v.state.Logger, v.state.Options.HTTPDebug = logger, null.StringFrom(option)
 		v.set("url", serve(t, func(p *peer) {
 			if p.n == 0 {
-				p.say("HTTP/1.1 307 Temporary Redirect\r\nLocation: /to\r\nContent-Length: 0\r\n\r\n")
+				p.send("HTTP/1.1 307 Temporary Redirect\r\nLocation: /to\r\nContent-Length: 0\r\n\r\n")
 				return
 			}
-			p.say(streamHead + "data: hidden\n\n")
+			p.send(streamHead + "data: hidden\n\n")
 		}))
 		v.mustRun(`new EventSource(url + "/from", { method: "POST", body: "{}", headers: { X: "1" }, reconnect: false, tags: { device: "d1" } })`)
 		var all []string
@@ -96,7 +96,7 @@ func TestHTTPDebug(t *testing.T) {
 			require.Equal(t, "d1", e.Data["device"])
 			require.NotEmpty(t, e.Data["request_id"])
 		}
-		require.Len(t, all, 4, "two requests, two answers")
+		require.Len(t, all, 4, "two requests and two responses")
 		require.Regexp(t, `^Request:\nPOST /from HTTP/1\.1\nHost: [^\r]*\nX: 1[^\r]*\n\n`+body+`\n$`, all[0])
 		require.Equal(t, "Response:\nHTTP/1.1 307 Temporary Redirect\nContent-Length: 0\nLocation: /to\n\n", all[1])
 		require.True(t, strings.HasPrefix(all[2], "Request:\nPOST /to HTTP/1.1\n"), all[2])

@@ -12,13 +12,13 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// A bucket is a fake PocketBase: its first event names the client, which subscribes by a second request.
+// A bucket is a fake PocketBase. Its first event contains the client ID, with which the client subscribes in a second request.
 type bucket struct {
-	// second answers second requests in its place, where it returns true. n counts from 1.
+	// second handles second requests. If it returns false, the bucket handles the request. n counts from 1.
 	second func(w http.ResponseWriter, r *http.Request, n int) bool
-	// mute streams, from the first on, get no first event.
+	// mute is the number of streams, from the first, without a first event.
 	mute  int
-	retry int           // in ms: a test that looks at the first stream alone wants no second
+	retry int           // in ms; a long time prevents a second stream
 	end   chan struct{} // ends one stream
 
 	mu      sync.Mutex
@@ -86,7 +86,7 @@ func (b *bucket) String() string {
 	return strings.Join(b.log, "; ")
 }
 
-// serve starts it and returns the URL of its streams.
+// serve starts the server and returns the URL of its streams.
 func (b *bucket) serve(v *vu) string { return v.serveHTTP(b.ServeHTTP) + "/api/realtime" }
 
 // An answers is a recorder that also records second requests.

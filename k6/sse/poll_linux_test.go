@@ -10,12 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// One stream that never stops sending must not keep another one waiting.
+// A stream that sends continuously must not delay other streams.
 func TestBusyStreamDoesNotStarveOthers(t *testing.T) {
-	over(t, polledWays, func(t *testing.T, w way) {
+	runTransports(t, polledTransports, func(t *testing.T, w transport) {
 		v := w.vu(t)
 		busy := v.serve(func(p *peer) {
-			p.say(streamHead)
+			p.send(streamHead)
 			flood := strings.Repeat("data: 0\n\n", 16<<10)
 			for {
 				if _, err := io.WriteString(p.Conn, flood); err != nil {
@@ -23,10 +23,10 @@ func TestBusyStreamDoesNotStarveOthers(t *testing.T) {
 				}
 			}
 		})
-		calm := v.serve(func(p *peer) {
-			p.say(streamHead)
+		quiet := v.serve(func(p *peer) {
+			p.send(streamHead)
 			for range 20 {
-				p.say("data: 0\n\n")
+				p.send("data: 0\n\n")
 				time.Sleep(time.Millisecond)
 			}
 			p.hold()
@@ -35,28 +35,28 @@ func TestBusyStreamDoesNotStarveOthers(t *testing.T) {
 		v.set("flood", &flood)
 		v.mustRun(fmt.Sprintf(`
 		const busy = new EventSource(%q, { reconnect: false, ledger: flood });
-		const calm = new EventSource(%q, { reconnect: false });
+		const quiet = new EventSource(%q, { reconnect: false });
 		var seen = 0;
-		calm.onmessage = () => { if (++seen === 20) { calm.close(); busy.close(); } };`, busy, calm))
+		quiet.onmessage = () => { if (++seen === 20) { quiet.close(); busy.close(); } };`, busy, quiet))
 		require.Equal(t, "20", v.str("seen"))
 		require.Positive(t, flood.Load())
 	})
 }
 
-// Thousands of bytes in one read, then a pause inside an event: nothing of it may be lost
-// with the buffer that streams share.
+// A read returns thousands of bytes, then the server pauses inside an event. No byte may be lost with the buffer that
+// streams share.
 func TestStreamsShareABufferWithoutMixing(t *testing.T) {
-	over(t, allWays, func(t *testing.T, w way) {
+	runTransports(t, allTransports, func(t *testing.T, w transport) {
 		const streams = 40
 		v := w.vu(t)
 		url := v.serve(func(p *peer) {
 			id := p.req.URL.Query().Get("id")
-			p.say(streamHead)
+			p.send(streamHead)
 			for i := range 20 {
 				whole := fmt.Sprintf("id: %s-%d\ndata: %s\n\n", id, i, strings.Repeat(id, 50))
-				p.say(whole[:len(whole)/2])
+				p.send(whole[:len(whole)/2])
 				time.Sleep(time.Millisecond)
-				p.say(whole[len(whole)/2:])
+				p.send(whole[len(whole)/2:])
 			}
 		})
 		v.mustRun(fmt.Sprintf(`
@@ -74,7 +74,7 @@ func TestStreamsShareABufferWithoutMixing(t *testing.T) {
 	})
 }
 
-// stoppingLedger stops its VU while the stream is being handed to the poller, and gives the poller time
+// A stoppingLedger stops its VU during the registration of the stream with the poller, and gives the poller time
 // for a turn.
 type stoppingLedger struct {
 	stop func()
@@ -86,9 +86,9 @@ func (l *stoppingLedger) Opened(time.Time) {
 }
 
 func TestStreamStoppedBeforeItsFirstTurnEndsOnce(t *testing.T) {
-	over(t, allWays, func(t *testing.T, w way) {
+	runTransports(t, allTransports, func(t *testing.T, w transport) {
 		v := w.vu(t)
-		url := v.serve(func(p *peer) { p.say(streamHead); p.hold() })
+		url := v.serve(func(p *peer) { p.send(streamHead); p.hold() })
 		v.set("ledger", &stoppingLedger{stop: v.CancelContext})
 		v.mustRun(fmt.Sprintf(`
 		const open = new EventSource(%q, { reconnect: false }); // keeps the poller running

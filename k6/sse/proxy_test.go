@@ -24,10 +24,10 @@ func (v *vu) useProxy(proxyURL string) {
 	v.m.proxies = (&httpproxy.Config{HTTPProxy: proxyURL, HTTPSProxy: proxyURL, NoProxy: ".direct.test"}).ProxyFunc()
 }
 
-// somewhere starts a proxy that finds every name at the address of a URL.
-func somewhere(t testing.TB, o forward.Options, at string) *forward.Proxy {
+// startProxy starts a proxy that resolves every name to the address of a URL.
+func startProxy(t testing.TB, o forward.Options, target string) *forward.Proxy {
 	t.Helper()
-	u, err := url.Parse(at)
+	u, err := url.Parse(target)
 	require.NoError(t, err)
 	o.Resolve = func(string) string { return u.Host }
 	p, err := forward.Start(o)
@@ -44,7 +44,7 @@ func TestStreamsGoThroughAProxy(t *testing.T) {
 	for _, tt := range []struct {
 		name, scheme string
 		proxy        forward.Options
-		went         []string
+		requests     []string
 	}{
 		{"http by http", "http", forward.Options{}, []string{"GET http://service.test/events", "POST http://service.test/then"}},
 		{"http by https", "http", forward.Options{TLS: sockets.ServerTLS()}, []string{"GET http://service.test/events", "POST http://service.test/then"}},
@@ -53,24 +53,24 @@ func TestStreamsGoThroughAProxy(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			seen, then := make(chan *http.Request, 3), make(chan struct{})
+			received, proceed := make(chan *http.Request, 3), make(chan struct{})
 			server := serve(t, func(p *peer) {
-				seen <- p.req
+				received <- p.req
 				if p.req.Method == http.MethodPost {
-					p.say("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+					p.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 					return
 				}
-				p.say("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n9\r\ndata: 0\n\n\r\n")
-				<-then // by another packet: no more came with the head
-				p.say("9\r\ndata: 1\n\n\r\n0\r\n\r\n")
+				p.send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n9\r\ndata: 0\n\n\r\n")
+				<-proceed // in a packet after the head
+				p.send("9\r\ndata: 1\n\n\r\n0\r\n\r\n")
 			})
 			tt.proxy.User = proxyUser
-			proxy := somewhere(t, tt.proxy, server)
+			proxy := startProxy(t, tt.proxy, server)
 			v := newVU(t)
 			v.useProxy(proxy.URL)
 			v.state.TLSConfig = &tls.Config{InsecureSkipVerify: true}
 			v.set("url", tt.scheme+"://service.test/events?id=1")
-			v.set("then", func() { close(then) })
+			v.set("then", func() { close(proceed) })
 			// Message 1 is sent after the answer to "then", which may overtake message 0.
 			require.Equal(t, "0 1 server", v.log(`
 				const s = new EventSource(url, { reconnect: false, then: { url: "/then" } });
@@ -78,12 +78,12 @@ func TestStreamsGoThroughAProxy(t *testing.T) {
 				s.addEventListener("then", () => then());
 				s.onerror = (e) => log.push(e.reason, ...(e.reason === "server" ? [] : [e.message]));
 			`))
-			require.Equal(t, tt.went, proxy.Requests())
+			require.Equal(t, tt.requests, proxy.Requests())
 			for range 2 {
-				r := <-seen
+				r := <-received
 				assert.True(t, strings.HasPrefix(r.RequestURI, "/"), r.RequestURI)
 				assert.Equal(t, "service.test", r.Host)
-				assert.Empty(t, r.Header.Get("Proxy-Authorization"), "the server is none of those to whom it is told")
+				assert.Empty(t, r.Header.Get("Proxy-Authorization"), "the server gets no credentials of the proxy")
 			}
 			n, _ := v.sum(v.drainSamples(), "sse_event", "ip", "127.0.0.1")
 			require.Equal(t, 2.0, n)
@@ -94,7 +94,7 @@ func TestStreamsGoThroughAProxy(t *testing.T) {
 // If a proxy fails, a script gets its address and answer, without the password.
 func TestFailuresOfAProxy(t *testing.T) {
 	t.Parallel()
-	refused := func(text string) func(p *peer) { return func(p *peer) { p.say(text) } }
+	refused := func(text string) func(p *peer) { return func(p *peer) { p.send(text) } }
 	for _, tt := range []struct {
 		name, scheme string
 		proxy        func(p *peer)
@@ -112,7 +112,7 @@ func TestFailuresOfAProxy(t *testing.T) {
 			"proxy: the proxy http://PROXY closed the connection instead of answering CONNECT service.test:443: unexpected EOF"},
 		{"silence", "https", (*peer).hold,
 			"connect_timeout: no complete response header within connectTimeout: the proxy http://PROXY did not answer CONNECT service.test:443: read tcp"},
-		{"a server that ends the handshake", "https", refused("HTTP/1.1 200 OK\r\n\r\n\x15\x03\x03\x00\x02\x02\x28"), // with the answer
+		{"a server that ends the handshake", "https", refused("HTTP/1.1 200 OK\r\n\r\n\x15\x03\x03\x00\x02\x02\x28"), // sent with the response
 			"tls: TLS handshake (through the proxy http://PROXY): remote error: tls: handshake failure"},
 		{"407", "http", refused("HTTP/1.1 407 No\r\nContent-Length: 11\r\n\r\nwho is it?\n"),
 			"proxy: the proxy http://PROXY refused the request with 407 Proxy Authentication Required: who is it?; set user and password in HTTP_PROXY"},
@@ -120,7 +120,7 @@ func TestFailuresOfAProxy(t *testing.T) {
 			"status: unexpected status 403 Forbidden: ERR_ACCESS_DENIED 0 (through the proxy http://PROXY)"},
 		{"503 to CONNECT", "https", refused("HTTP/1.1 503 Service Unavailable\r\nProxy-Status: cache; error=connection_refused\r\nContent-Length: 6\r\n\r\n<html>"),
 			"proxy: the proxy http://PROXY refused CONNECT service.test:443 with 503 Service Unavailable: cache; error=connection_refused"},
-		{"502", "http", refused("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 9\r\n\r\nno route\n"), // may be the service's
+		{"502", "http", refused("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 9\r\n\r\nno route\n"), // may come from the service
 			"status: unexpected status 502 Bad Gateway: no route (through the proxy http://PROXY)"},
 		{"an end without an answer", "http", func(*peer) {},
 			"truncated: read the response header (through the proxy http://PROXY): EOF"},
@@ -132,9 +132,9 @@ func TestFailuresOfAProxy(t *testing.T) {
 			v.useProxy("http://joe:open%20sesame@" + address)
 			v.set("url", tt.scheme+"://service.test/")
 			v.set("connectTimeout", map[bool]int{true: 1000, false: 0}[tt.name == "silence"])
-			said := v.log(`new EventSource(url, { reconnect: false, connectTimeout }).onerror = (e) => log.push(e.reason + ": " + e.message)`)
-			require.Contains(t, said, strings.ReplaceAll(tt.want, "//PROXY", "//"+address))
-			require.NotRegexp(t, `joe|sesame|am9l`, said)
+			got := v.log(`new EventSource(url, { reconnect: false, connectTimeout }).onerror = (e) => log.push(e.reason + ": " + e.message)`)
+			require.Contains(t, got, strings.ReplaceAll(tt.want, "//PROXY", "//"+address))
+			require.NotRegexp(t, `joe|sesame|am9l`, got)
 			reason, _, _ := strings.Cut(tt.want, ":")
 			_, n := v.sum(v.drainSamples(), "sse_connection_closed", "reason", reason, "opened", "false")
 			require.Equal(t, 1, n)
@@ -144,7 +144,7 @@ func TestFailuresOfAProxy(t *testing.T) {
 
 func TestUnreachableProxy(t *testing.T) {
 	t.Parallel()
-	const address = "127.0.0.1:1" // a port that was just closed may be that of another test
+	const address = "127.0.0.1:1" // another test may reuse a closed port
 	plain := strings.TrimPrefix(httpServer(t, nil).URL, "http://")
 	for proxyURL, want := range map[string]string{
 		"http://joe:sesame@" + address: "proxy: the proxy http://" + address + " cannot be reached: dial tcp " + address + ": connect: connection refused",
@@ -154,17 +154,17 @@ func TestUnreachableProxy(t *testing.T) {
 	} {
 		v := newVU(t)
 		v.useProxy(proxyURL)
-		said := v.log(`new EventSource("http://service.test/", { reconnect: false }).onerror = (e) => log.push(e.reason + ": " + e.message)`)
-		require.Contains(t, said, want)
-		require.NotRegexp(t, `joe|sesame`, said)
+		got := v.log(`new EventSource("http://service.test/", { reconnect: false }).onerror = (e) => log.push(e.reason + ": " + e.message)`)
+		require.Contains(t, got, want)
+		require.NotRegexp(t, `joe|sesame`, got)
 	}
 }
 
-// k6's options hold for what is dialed: the proxy. What NO_PROXY names is dialed itself.
+// k6's options apply to the address that is dialed: the proxy, or the server if NO_PROXY matches it.
 func TestOptionsOfK6AndNoProxy(t *testing.T) {
 	t.Parallel()
 	server := serveText(t, streamHead+"data: 0\n\n")
-	proxy := somewhere(t, forward.Options{}, server)
+	proxy := startProxy(t, forward.Options{}, server)
 	v := newVU(t)
 	v.useProxy(proxy.URL)
 	v.set("port", server[strings.LastIndex(server, ":"):])
@@ -182,42 +182,42 @@ func TestOptionsOfK6AndNoProxy(t *testing.T) {
 	require.ElementsMatch(t, []string{"proxy", "refused", "dns"}, strings.Fields(v.log(strings.Replace(script, "const s", "var s", 1))))
 }
 
-// Credentials that only the proxy gets are in no log.
+// Credentials of a proxy are not logged.
 func TestHTTPDebugShowsNoCredentialsOfAProxy(t *testing.T) {
 	t.Parallel()
-	proxy := somewhere(t, forward.Options{User: proxyUser}, serveText(t, streamHead+"data: 0\n\n"))
+	proxy := startProxy(t, forward.Options{User: proxyUser}, serveText(t, streamHead+"data: 0\n\n"))
 	v := newVU(t)
 	v.useProxy(proxy.URL)
-	var said bytes.Buffer
-	v.state.Logger.(*logrus.Logger).SetOutput(&said)
+	var output bytes.Buffer
+	v.state.Logger.(*logrus.Logger).SetOutput(&output)
 	v.state.Options.HTTPDebug = null.StringFrom("full")
 	require.Equal(t, "server", v.log(`new EventSource("http://service.test/x", { reconnect: false }).onerror = (e) => log.push(e.reason)`))
 	require.Len(t, proxy.Requests(), 1)
-	require.Contains(t, said.String(), "GET /x HTTP/1.1")
-	require.NotContains(t, said.String(), "Authorization")
+	require.Contains(t, output.String(), "GET /x HTTP/1.1")
+	require.NotContains(t, output.String(), "Authorization")
 }
 
-// Redirects decide at each host anew.
+// Each redirect chooses the proxy again.
 func TestRedirectPastAProxy(t *testing.T) {
 	t.Parallel()
 	end := serveText(t, streamHead+"data: 0\n\n")
-	proxy := somewhere(t, forward.Options{}, serveText(t, "HTTP/1.1 307 There\r\nLocation: "+end+"\r\nContent-Length: 0\r\n\r\n"))
+	proxy := startProxy(t, forward.Options{}, serveText(t, "HTTP/1.1 307 There\r\nLocation: "+end+"\r\nContent-Length: 0\r\n\r\n"))
 	v := newVU(t)
 	v.useProxy(proxy.URL)
 	require.Equal(t, "0", v.log(`new EventSource("http://service.test/", { reconnect: false, followRedirects: true }).onmessage = (e) => log.push(e.data)`))
 	require.Len(t, proxy.Requests(), 1)
 }
 
-// A proxy that dies takes all streams with it, and each says so.
+// If a proxy dies, each of its streams reports the end.
 func TestProxyThatDiesOrIsIdle(t *testing.T) {
 	t.Parallel()
 	for _, scheme := range []string{"http", "https"} {
 		for _, idle := range []time.Duration{0, 4 * time.Second} {
 			server := serve(t, func(p *peer) {
-				p.say("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n9\r\ndata: 0\n\n\r\n")
+				p.send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n9\r\ndata: 0\n\n\r\n")
 				p.hold()
 			})
-			proxy := somewhere(t, forward.Options{Idle: idle}, server)
+			proxy := startProxy(t, forward.Options{Idle: idle}, server)
 			v := newVU(t)
 			v.useProxy(proxy.URL)
 			v.state.TLSConfig = &tls.Config{InsecureSkipVerify: true}
@@ -227,14 +227,14 @@ func TestProxyThatDiesOrIsIdle(t *testing.T) {
 					proxy.Stop()
 				}
 			})
-			said := v.log(`
+			got := v.log(`
 				let open = 0;
 				for (let i = 0; i < 5; i++) {
 					const s = new EventSource(url, { reconnect: false });
 					s.onmessage = () => ++open === 5 && kill();
 					s.onerror = (e) => log.push(e.reason);
 				}`)
-			require.Regexp(t, `^((truncated|reset) ?){5}$`, said)
+			require.Regexp(t, `^((truncated|reset) ?){5}$`, got)
 		}
 	}
 }
@@ -246,14 +246,14 @@ func TestStreamsOfHTTP2ShareATunnel(t *testing.T) {
 	for name, o := range map[string]forward.Options{"http": {User: proxyUser}, "https": {User: proxyUser, TLS: sockets.ServerTLS()}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := ways[1].vu(t)
+			v := transports[1].vu(t)
 			v.serveH2(func(rw http.ResponseWriter, r *http.Request) {
 				rw.Header().Set("Content-Type", "text/event-stream")
 				_, _ = rw.Write([]byte("data: " + r.Proto + r.Header.Get("Proxy-Authorization") + "\n\n"))
 				rw.(http.Flusher).Flush()
 				<-r.Context().Done()
 			})
-			proxy := somewhere(t, o, v.str("url"))
+			proxy := startProxy(t, o, v.str("url"))
 			v.useProxy(proxy.URL)
 			v.set("kill", proxy.Stop)
 			require.Equal(t, "30 HTTP/2.0", v.log(`
@@ -268,9 +268,9 @@ func TestStreamsOfHTTP2ShareATunnel(t *testing.T) {
 		})
 	}
 
-	// By prior knowledge it cannot go through one that takes the requests.
+	// HTTP/2 by prior knowledge is impossible through a proxy that forwards plain requests.
 	v := newVU(t)
-	proxy := somewhere(t, forward.Options{}, serveText(t, ""))
+	proxy := startProxy(t, forward.Options{}, serveText(t, ""))
 	v.useProxy(proxy.URL)
 	require.Regexp(t, `^proxy HTTP/2 without TLS is not possible through a proxy.*\(through the proxy `+proxy.URL+`\)$`, v.log(`
 		new EventSource("http://service.test/", { http: "2", reconnect: false }).onerror = (e) => log.push(e.reason, e.message)`))

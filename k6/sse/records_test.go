@@ -20,7 +20,7 @@ const (
 	typeData  = 23
 )
 
-// records writes the TLS records of a server by hand, as crypto/tls's own never does, once it has made the handshake.
+// A records writes TLS records that crypto/tls would never write, after a handshake of crypto/tls.
 type records struct {
 	to      io.Writer
 	version uint16
@@ -44,7 +44,7 @@ func recordsOf(t *testing.T, p *peer) *records {
 	}
 }
 
-func (r *records) say(text string) { r.write(typeData, []byte(text)) }
+func (r *records) send(text string) { r.write(typeData, []byte(text)) }
 
 func (r *records) write(kind byte, content []byte) { _, _ = r.to.Write(r.seal(kind, content)) }
 
@@ -69,7 +69,7 @@ func ticket() []byte {
 	return append([]byte{4, 0, 0, byte(len(body))}, body...)
 }
 
-// updateKey sends a KeyUpdate, and has what follows be encrypted with the next key (RFC 8446, sections 4.6.3 and 7.2).
+// updateKey sends a KeyUpdate and encrypts later records with the next key (RFC 8446, sections 4.6.3 and 7.2).
 func (r *records) updateKey(t *testing.T, answer bool) {
 	message := []byte{24, 0, 0, 1, 0}
 	if answer {

@@ -43,10 +43,10 @@ func (s *eventSource) applyRenewal(v sobek.Value) error {
 	}
 	obj, ok := v.(*sobek.Object)
 	if !ok {
-		return fmt.Errorf("option renew: the function returned %s, no object", v)
+		return fmt.Errorf("option renew: the function must return an object, got %s", v)
 	}
 	if _, ok := obj.Export().(*sobek.Promise); ok {
-		return errors.New("option renew: the function returned a promise: it cannot be async")
+		return errors.New("option renew: the function must return an object, got a promise; do not declare it async")
 	}
 	url, header, body := s.url, s.opts.header, s.opts.body
 	for _, name := range obj.Keys() {
@@ -66,7 +66,7 @@ func (s *eventSource) applyRenewal(v sobek.Value) error {
 				err = sseclient.ErrBodyOfGet
 			}
 		default:
-			err = errors.New("unknown: there are url, headers and body")
+			err = errors.New("unknown property; use url, headers or body")
 		}
 		if err != nil {
 			return fmt.Errorf("option renew: %s: %w", name, err)
@@ -82,7 +82,7 @@ func parseRenew(v sobek.Value) (sobek.Callable, error) {
 	}
 	fn, ok := sobek.AssertFunction(v)
 	if !ok {
-		return nil, fmt.Errorf("%s is no function", v)
+		return nil, fmt.Errorf("must be a function, got %s", v)
 	}
 	return fn, nil
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// tellRequests serves streams with one event that has the request; each ends at once.
-func tellRequests(t *testing.T) string {
+// serveRequests starts a server that responds with one event, which describes the request, and ends the stream.
+func serveRequests(t *testing.T) string {
 	return serve(t, func(p *peer) {
 		body, _ := io.ReadAll(p.req.Body)
-		p.say(streamHead + fmt.Sprintf("retry: 1\nid: %d\ndata: %s %s %s %s%s\n\n", p.n, p.req.Method, p.req.URL.Path,
+		p.send(streamHead + fmt.Sprintf("retry: 1\nid: %d\ndata: %s %s %s %s%s\n\n", p.n, p.req.Method, p.req.URL.Path,
 			p.req.Header.Get("Authorization"), p.req.Header.Get("Last-Event-Id"), body))
 	})
 }
@@ -22,7 +22,7 @@ func tellRequests(t *testing.T) string {
 func TestEachReconnectRenewsItsRequest(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)
-	v.set("url", tellRequests(t))
+	v.set("url", serveRequests(t))
 	require.Equal(t, "GET /a 0 |GET /a 1 0|GET /b 2 1|GET /b 2 2|true", v.log(`
 		let n = 0;
 		const s = new EventSource(url + "/a", { headers: { Authorization: "0" }, renew() {
@@ -34,7 +34,7 @@ func TestEachReconnectRenewsItsRequest(t *testing.T) {
 			if (n === 3) { log = [log.join("|") + "|" + (s.url === url + "/b")]; s.close(); }
 		};
 	`))
-	v.set("url", tellRequests(t))
+	v.set("url", serveRequests(t))
 	require.Equal(t, "POST /  first,POST /  0second", v.log(`
 		let m = 0;
 		const p = new EventSource(url, { method: "POST", body: "first", renew: () => ({ body: "second" }) });
@@ -44,12 +44,12 @@ func TestEachReconnectRenewsItsRequest(t *testing.T) {
 
 func TestFailedRenewalEndsTheSource(t *testing.T) {
 	t.Parallel()
-	for fn, says := range map[string]string{
+	for fn, message := range map[string]string{
 		`() => { throw new Error("no login") }`:   "Error: no login",
 		`() => { fail() }`:                        "no login in Go",
-		`() => "x"`:                               "option renew: the function returned x, no object",
-		`async () => ({})`:                        "option renew: the function returned a promise: it cannot be async",
-		`() => ({ token: 1 })`:                    "option renew: token: unknown: there are url, headers and body",
+		`() => "x"`:                               "option renew: the function must return an object, got x",
+		`async () => ({})`:                        "option renew: the function must return an object, got a promise; do not declare it async",
+		`() => ({ token: 1 })`:                    "option renew: token: unknown property; use url, headers or body",
 		`() => ({ url: "ftp://x" })`:              `option renew: url: `,
 		`() => ({ headers: { "a b": "c" } })`:     `option renew: headers: `,
 		`() => ({ body: "x" })`:                   "option renew: body: a GET request has no body; set method to POST",
@@ -62,18 +62,18 @@ func TestFailedRenewalEndsTheSource(t *testing.T) {
 		require.Contains(t, v.log(`
 			const s = new EventSource(url, { ledger, reconnect: true, renew: `+fn+` });
 			s.onerror = (e) => { if (!e.willReconnect) { log.push(e.reason, s.readyState, e.message); } };
-		`), "renew 2 "+says, fn)
+		`), "renew 2 "+message, fn)
 		require.Equal(t, "connecting opened closed:server+retry connecting closed:renew", rec.String(), fn)
 	}
 	_, err := newVU(t).run(`new EventSource("http://127.0.0.1:1", { renew: {} })`)
-	require.ErrorContains(t, err, "option renew: [object Object] is no function")
+	require.ErrorContains(t, err, "option renew: must be a function, got [object Object]")
 }
 
-// The event loop may be busy when the time of the attempt comes.
+// An attempt waits until the event loop is free.
 func TestAttemptWaitsForABusyEventLoop(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)
-	v.set("url", tellRequests(t))
+	v.set("url", serveRequests(t))
 	require.Equal(t, "GET /  |true|GET / late 0", v.log(`
 		let freed = 0;
 		const s = new EventSource(url, { renew() { log.push(freed > 0); return { headers: { Authorization: "late" } }; } });

@@ -11,16 +11,16 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-var errResume = errors.New(`it must be "header", "none" or { query: "name" }`)
+var errResume = errors.New(`must be "header", "none" or { query: "name" }`)
 
 func parseResume(v sobek.Value) (by sseclient.Resume, err error) {
 	if obj, ok := v.(*sobek.Object); ok {
 		for _, name := range obj.Keys() {
 			if name != "query" {
-				return by, fmt.Errorf("%q is unknown: %w", name, errResume)
+				return by, fmt.Errorf("unknown property %q; use query", name)
 			}
 			if by.Query, ok = obj.Get(name).Export().(string); !ok || by.Query == "" {
-				return by, errors.New("query is no name of a parameter")
+				return by, fmt.Errorf("query must be the name of a parameter, got %q", obj.Get(name).String())
 			}
 		}
 		if by.Query != "" {
@@ -43,7 +43,7 @@ func parseMethod(v sobek.Value) (string, error) {
 	text, ok := v.Export().(string)
 	method := strings.ToUpper(strings.TrimSpace(text))
 	if !ok || sseclient.CheckHeader(method, "") != nil || method == http.MethodHead || method == http.MethodConnect {
-		return "", fmt.Errorf("%q is no method for it", v.String())
+		return "", fmt.Errorf("must be a method other than HEAD and CONNECT, got %q", v.String())
 	}
 	return method, nil
 }
@@ -52,7 +52,7 @@ func parseMethod(v sobek.Value) (string, error) {
 func parseBody(v sobek.Value) (string, error) {
 	text, ok := v.Export().(string)
 	if !ok {
-		return "", fmt.Errorf("%s is no string: JSON.stringify makes one of an object", v)
+		return "", fmt.Errorf("must be a string, got %s; encode an object with JSON.stringify", v)
 	}
 	return text, nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// How a reconnect tells the last event ID: the id of a block without data too, and none before the first.
+// A reconnect sends the last event ID, even that of a block without data, but none before the first id.
 func TestResume(t *testing.T) {
 	t.Parallel()
 	const query = "?topic=a%20b&since=all&x=1"
@@ -24,37 +24,37 @@ func TestResume(t *testing.T) {
 	} {
 		t.Run(option, func(t *testing.T) {
 			t.Parallel()
-			var seen []string
+			var requests []string
 			v := newVU(t)
 			v.set("url", serve(t, func(p *peer) {
-				seen = append(seen, "?"+p.req.URL.RawQuery+"|"+p.req.Header.Get("Last-Event-ID"))
+				requests = append(requests, "?"+p.req.URL.RawQuery+"|"+p.req.Header.Get("Last-Event-ID"))
 				switch p.n {
 				case 0:
-					p.say(streamHead + "retry: 1\nid: ü 1\ndata: a\n\n")
+					p.send(streamHead + "retry: 1\nid: ü 1\ndata: a\n\n")
 				case 1:
-					p.say(streamHead + "data: b\n\nid: 9\n\n")
+					p.send(streamHead + "data: b\n\nid: 9\n\n")
 				default:
-					p.say(streamHead + "data: end\n\n")
-					p.hold() // or another connects before the script closes it
+					p.send(streamHead + "data: end\n\n")
+					p.hold() // prevents a reconnect before the script closes the stream
 				}
 			}))
 			require.Equal(t, "a:ü 1 b:ü 1 end:9", v.log(`
 				const s = new EventSource(url + "/`+query+`", { `+option+` });
 				s.onmessage = (e) => { log.push(e.data + ":" + e.lastEventId); if (e.data === "end") s.close(); };
 			`), "scripts know the id in any case")
-			require.Equal(t, want, strings.Join(seen, "; "))
+			require.Equal(t, want, strings.Join(requests, "; "))
 		})
 	}
 }
 
 func TestMethodAndBody(t *testing.T) {
 	t.Parallel()
-	var seen []string
+	var requests []string
 	v := newVU(t)
 	srv := httpServer(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		seen = append(seen, fmt.Sprint(r.Method, " ", string(body), " ", r.Header.Get("Content-Type"), " ", r.Header.Get("Last-Event-ID"), " ", r.Header.Get("Accept")))
-		if len(seen) == 3 {
+		requests = append(requests, fmt.Sprint(r.Method, " ", string(body), " ", r.Header.Get("Content-Type"), " ", r.Header.Get("Last-Event-ID"), " ", r.Header.Get("Accept")))
+		if len(requests) == 3 {
 			w.WriteHeader(http.StatusNoContent)
 			return
 		}
@@ -69,7 +69,7 @@ func TestMethodAndBody(t *testing.T) {
 		`POST {"q":"ü"} application/json  text/event-stream`,
 		`POST {"q":"ü"} application/json 5 text/event-stream`,
 		`POST {"q":"ü"} application/json 5 text/event-stream`,
-	}, seen)
+	}, requests)
 	opened, _ := v.sum(v.drainSamples(), "sse_connection_opened", "method", "POST")
 	require.Equal(t, 2.0, opened)
 }
@@ -78,19 +78,19 @@ func TestMethodBodyAndResumeArguments(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)
 	for script, want := range map[string]string{
-		`{ method: 5 }`:                    `option method: "5" is no method`,
-		`{ method: "" }`:                   `option method: "" is no method`,
-		`{ method: "GET / HTTP/1.1\r\n" }`: `is no method`,
-		`{ method: "HEAD" }`:               `option method: "HEAD" is no method`,
-		`{ method: "POST", body: {} }`:     "option body: [object Object] is no string: JSON.stringify",
+		`{ method: 5 }`:                    `option method: must be a method other than HEAD and CONNECT, got "5"`,
+		`{ method: "" }`:                   `option method: must be a method other than HEAD and CONNECT, got ""`,
+		`{ method: "GET / HTTP/1.1\r\n" }`: `option method: must be a method other than HEAD and CONNECT, got "GET / HTTP/1.1`,
+		`{ method: "HEAD" }`:               `option method: must be a method other than HEAD and CONNECT, got "HEAD"`,
+		`{ method: "POST", body: {} }`:     "option body: must be a string, got [object Object]; encode an object with JSON.stringify",
 		`{ body: "x" }`:                    "option body: a GET request has no body; set method",
 		`{ method: "GET", body: "x" }`:     "option body: a GET request has no body; set method",
-		`{ resume: "query" }`:              `option resume: it must be "header", "none" or { query: "name" }`,
-		`{ resume: null }`:                 "option resume: it must be",
-		`{ resume: {} }`:                   "option resume: it must be",
-		`{ resume: { query: "" } }`:        "option resume: query is no name of a parameter",
-		`{ resume: { query: 5 } }`:         "option resume: query is no name of a parameter",
-		`{ resume: { header: "x" } }`:      `option resume: "header" is unknown`,
+		`{ resume: "query" }`:              `option resume: must be "header", "none" or { query: "name" }`,
+		`{ resume: null }`:                 "option resume: must be",
+		`{ resume: {} }`:                   "option resume: must be",
+		`{ resume: { query: "" } }`:        `option resume: query must be the name of a parameter, got ""`,
+		`{ resume: { query: 5 } }`:         `option resume: query must be the name of a parameter, got "5"`,
+		`{ resume: { header: "x" } }`:      `option resume: unknown property "header"; use query`,
 	} {
 		_, err := v.VU.Runtime().RunString(`new EventSource("http://h/", ` + script + `)`)
 		require.ErrorContains(t, err, want, script)

@@ -14,15 +14,15 @@ import (
 // filler is an event of 64 KB.
 var filler = "data: " + strings.Repeat("x", 64<<10) + "\n\n"
 
-// fill writes events until nothing goes any more for some time. It returns how many bytes went at least, and what waits for
-// the rest of the last one to go.
-func (p *peer) fill() (sent int, rest func()) {
+// fill writes events until no write succeeds for 300 ms. It returns the minimum number of bytes written, and a function
+// that waits for the last write.
+func (p *peer) fill() (sent int, wait func()) {
 	var n atomic.Int64
-	var enough atomic.Bool
+	var stopped atomic.Bool
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for !enough.Load() {
+		for !stopped.Load() {
 			if _, err := io.WriteString(p.Conn, filler); err != nil {
 				return
 			}
@@ -32,19 +32,19 @@ func (p *peer) fill() (sent int, rest func()) {
 	for last := int64(-1); last != n.Load(); time.Sleep(300 * time.Millisecond) {
 		last = n.Load()
 	}
-	return int(n.Load()), func() { enough.Store(true); <-done }
+	return int(n.Load()), func() { stopped.Store(true); <-done }
 }
 
-// The server's buffer fills up while a client does not read. Once it reads on, it gets all of it.
+// The buffers of the server fill while a client does not read. When the client reads again, it gets all data.
 func TestUnreadStream(t *testing.T) {
-	over(t, polledWays, func(t *testing.T, w way) {
+	runTransports(t, polledTransports, func(t *testing.T, w transport) {
 		v, full := w.vu(t), make(chan int, 1)
 		v.set("url", v.serve(func(p *peer) {
-			p.say(streamHead + "data: go\n\n")
-			n, rest := p.fill()
+			p.send(streamHead + "data: go\n\n")
+			n, wait := p.fill()
 			full <- n
-			rest()
-			p.say("data: last\n\n")
+			wait()
+			p.send("data: last\n\n")
 			p.hold()
 		}))
 		v.set("wait", func() int { return <-full })
@@ -68,14 +68,14 @@ func TestUnreadStream(t *testing.T) {
 	})
 }
 
-// A thin line brings what fits through it, and no more.
+// A slow stream reads at most its rate.
 func TestSlowlyReadStream(t *testing.T) {
-	over(t, polledWays, func(t *testing.T, w way) {
+	runTransports(t, polledTransports, func(t *testing.T, w transport) {
 		v, slow := w.vu(t), make(chan struct{})
 		v.set("url", v.serve(func(p *peer) {
-			p.say(streamHead)
+			p.send(streamHead)
 			<-slow
-			p.say(strings.Repeat("data: 0123456789\n\n", 2000)) // 18 bytes each
+			p.send(strings.Repeat("data: 0123456789\n\n", 2000)) // 18 bytes each
 			p.hold()
 		}))
 		v.set("isSlow", func() { close(slow) })
@@ -96,18 +96,18 @@ func TestSlowlyReadStream(t *testing.T) {
 	})
 }
 
-// A client that does not read notices all the same that it was cut off.
+// A client that does not read still detects the end of its stream.
 func TestUnreadStreamIsCut(t *testing.T) {
-	over(t, polledWays, func(t *testing.T, w way) {
-		for how, cut := range map[string]func(p *peer){"reset": (*peer).reset, "server": func(p *peer) { _ = p.Close() }} {
-			t.Run(how, func(t *testing.T) {
+	runTransports(t, polledTransports, func(t *testing.T, w transport) {
+		for reason, cut := range map[string]func(p *peer){"reset": (*peer).reset, "server": func(p *peer) { _ = p.Close() }} {
+			t.Run(reason, func(t *testing.T) {
 				t.Parallel()
 				v := w.vu(t)
 				slow := make(chan struct{})
 				v.set("url", v.serve(func(p *peer) {
-					p.say(streamHead + "data: go\n\n")
+					p.send(streamHead + "data: go\n\n")
 					<-slow
-					p.say("data: unread\n\n")
+					p.send("data: unread\n\n")
 					cut(p)
 				}))
 				v.set("isSlow", func() { close(slow) })
@@ -120,7 +120,7 @@ func TestUnreadStreamIsCut(t *testing.T) {
 				s.onerror = (e) => log.push(e.reason, s.slow(0));
 			`)
 				require.Contains(t, log, "go true false")
-				require.Contains(t, log, fmt.Sprintf("%s false", how))
+				require.Contains(t, log, fmt.Sprintf("%s false", reason))
 			})
 		}
 	})

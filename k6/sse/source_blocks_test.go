@@ -25,7 +25,7 @@ func (r *blockRecorder) Block(at time.Time, b *eventstream.Block) {
 func (v *vu) serveHTTP(handler http.HandlerFunc) string {
 	v.t.Helper()
 	srv := httptest.NewUnstartedServer(handler)
-	if v.way.tls {
+	if v.transport.tls {
 		srv.StartTLS()
 	} else {
 		srv.Start()
@@ -37,7 +37,7 @@ func (v *vu) serveHTTP(handler http.HandlerFunc) string {
 // Each block is reported once, in order, before its event and before any JS; the sample sse_event counts events as
 // before.
 func TestObserverReceivesEveryBlock(t *testing.T) {
-	over(t, allWays, func(t *testing.T, w way) {
+	runTransports(t, allTransports, func(t *testing.T, w transport) {
 		v, rec := w.vu(t), &blockRecorder{}
 		v.set("ledger", rec)
 		v.set("seen", rec.String)
@@ -58,20 +58,20 @@ func TestObserverReceivesEveryBlock(t *testing.T) {
 	})
 }
 
-// Heartbeats that are not events reset the idle timeout and are reported at once, also Mercure's line without a blank
-// one. The server sends the next one only after that.
+// Heartbeats that are not events reset the idle timeout and are reported at once, even Mercure's line without a blank
+// line. The server sends each heartbeat only after the previous one was reported.
 func TestHeartbeatsOutsideOfEvents(t *testing.T) {
 	kinds := []string{": keep-alive\n\n", "event: ping\n\n", "id: 5\n\n", "retry: 1000\n\n", ":\n"}
-	over(t, allWays, func(t *testing.T, w way) {
-		v, seen := w.vu(t), make(beats, 10)
-		v.set("ledger", seen)
+	runTransports(t, allTransports, func(t *testing.T, w transport) {
+		v, signals := w.vu(t), make(heartbeats, 10)
+		v.set("ledger", signals)
 		v.set("url", v.serveHTTP(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
-			for i, begun := 0, time.Now(); i < 2*len(kinds) || time.Since(begun) < 2500*time.Millisecond; i++ {
+			for i, start := 0, time.Now(); i < 2*len(kinds) || time.Since(start) < 2500*time.Millisecond; i++ {
 				_, _ = io.WriteString(w, kinds[i%len(kinds)])
 				w.(http.Flusher).Flush()
 				select {
-				case <-seen:
+				case <-signals:
 				case <-time.After(patience):
 					return
 				}
@@ -87,22 +87,22 @@ func TestHeartbeatsOutsideOfEvents(t *testing.T) {
 	})
 }
 
-// A beats receives each block without data, and each comment line.
-type beats chan struct{}
+// A heartbeats is a channel that signals each block without data and each comment line.
+type heartbeats chan struct{}
 
-func (beats) Connecting(time.Time)                {}
-func (beats) Opened(time.Time)                    {}
-func (beats) Event(time.Time, *eventstream.Event) {}
-func (beats) Closed(time.Time, Close)             {}
-func (b beats) Comment(time.Time, []byte)         { b.tell() }
+func (heartbeats) Connecting(time.Time)                {}
+func (heartbeats) Opened(time.Time)                    {}
+func (heartbeats) Event(time.Time, *eventstream.Event) {}
+func (heartbeats) Closed(time.Time, Close)             {}
+func (b heartbeats) Comment(time.Time, []byte)         { b.signal() }
 
-func (b beats) Block(_ time.Time, block *eventstream.Block) {
+func (b heartbeats) Block(_ time.Time, block *eventstream.Block) {
 	if !block.HasData && !block.HasComment {
-		b.tell()
+		b.signal()
 	}
 }
 
-func (b beats) tell() {
+func (b heartbeats) signal() {
 	select {
 	case b <- struct{}{}:
 	default:

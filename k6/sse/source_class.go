@@ -50,7 +50,7 @@ func (m *module) defineMethods(rt *sobek.Runtime, proto *sobek.Object) {
 	returning("slow", func(s *eventSource, c sobek.FunctionCall) sobek.Value {
 		rate := c.Argument(0).ToFloat()
 		if !(rate >= 0) {
-			panic(rt.NewTypeError("EventSource.slow: %s is no number of bytes per second", c.Argument(0)))
+			panic(rt.NewTypeError("EventSource.slow: the rate must be a number of bytes per second, got %s", c.Argument(0)))
 		}
 		return rt.ToValue(s.whileOpen(func() (bool, error) { return s.Slow(rate) }))
 	})
@@ -106,5 +106,5 @@ func (m *module) sourceOf(receiver sobek.Value) *eventSource {
 			return s
 		}
 	}
-	panic(m.vu.Runtime().NewTypeError("Illegal invocation: this is no EventSource"))
+	panic(m.vu.Runtime().NewTypeError("Illegal invocation: the receiver is not an EventSource"))
 }

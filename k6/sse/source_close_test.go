@@ -10,8 +10,8 @@ import (
 )
 
 func TestEventSourceCloses(t *testing.T) {
-	over(t, allWays, func(t *testing.T, w way) {
-		hold := func(p *peer) { p.say(streamHead + "data: 1\n\ndata: 2\n\n"); p.hold() }
+	runTransports(t, allTransports, func(t *testing.T, w transport) {
+		hold := func(p *peer) { p.send(streamHead + "data: 1\n\ndata: 2\n\n"); p.hold() }
 		silent := func(p *peer) { p.hold() }
 		for _, tt := range []struct {
 			name, script, want, observed string
@@ -46,14 +46,14 @@ func TestEventSourceCloses(t *testing.T) {
 }
 
 func TestEventSourceIsInterruptedWithTheVU(t *testing.T) {
-	over(t, allWays, func(t *testing.T, w way) {
+	runTransports(t, allTransports, func(t *testing.T, w transport) {
 		for name, tt := range map[string]struct {
 			handle func(p *peer)
 			ready  string // of each source
 		}{
-			"open":       {func(p *peer) { p.say(streamHead + "data: 1\n\n"); p.hold() }, `s.got`},
+			"open":       {func(p *peer) { p.send(streamHead + "data: 1\n\n"); p.hold() }, `s.got`},
 			"connecting": {func(p *peer) { p.hold() }, `s.status === 0`},
-			"waiting":    {func(p *peer) { p.say(streamHead) }, `s.status === 200 && s.readyState === EventSource.CONNECTING`},
+			"waiting":    {func(p *peer) { p.send(streamHead) }, `s.status === 200 && s.readyState === EventSource.CONNECTING`},
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -99,7 +99,7 @@ func TestEventSourceHandlerExceptionEndsTheIteration(t *testing.T) {
 	v, rec, other := newVU(t), &recorder{}, &recorder{}
 	v.set("ledger", rec)
 	v.set("other", other)
-	v.set("url", serve(t, func(p *peer) { p.say(streamHead + "data: 1\n\ndata: 2\n\n"); p.hold() }))
+	v.set("url", serve(t, func(p *peer) { p.send(streamHead + "data: 1\n\ndata: 2\n\n"); p.hold() }))
 	_, err := v.run(`
 		var n = 0;
 		const b = new EventSource(url, { ledger: other });

@@ -14,7 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// goSide is the Go side of a description: it sees the headers, chooses the id to resume from, and makes the second
+// A goSide is the Go side of a description: it receives the headers, chooses the last event ID, and makes the second
 // request.
 type goSide struct {
 	recorder
@@ -54,12 +54,12 @@ func TestObserverOfADescribedService(t *testing.T) {
 	answered := make(chan struct{}, 2)
 	v.set("g", g)
 	v.set("answered", func() { answered <- struct{}{} })
-	seen := make(chan string, 2)
+	requests := make(chan string, 2)
 	n := 0
 	v.set("url", v.serveHTTP(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
 			body, _ := io.ReadAll(r.Body)
-			seen <- fmt.Sprint(r.RequestURI, " ", r.Header.Get("A"), " ", string(body))
+			requests <- fmt.Sprint(r.RequestURI, " ", r.Header.Get("A"), " ", string(body))
 			w.WriteHeader(http.StatusTeapot)
 			return
 		}
@@ -75,8 +75,8 @@ func TestObserverOfADescribedService(t *testing.T) {
 		let n = 0;
 		s.addEventListener("then", () => { if (++n === 2) s.close(); answered(); });
 	`)
-	require.Equal(t, "/sub?for=c1 {first.id}, b {first.id}", <-seen)
-	require.Equal(t, "/sub?for=c2 {first.id}, b {first.id}", <-seen)
+	require.Equal(t, "/sub?for=c1 {first.id}, b {first.id}", <-requests)
+	require.Equal(t, "/sub?for=c2 {first.id}, b {first.id}", <-requests)
 	require.Equal(t, "connecting head: opened event:m1 event:c1 answered:418 closed:server+retry "+
 		"connecting head:m1 opened event:m2 event:c2 answered:418 closed:client", g.String())
 }
@@ -85,7 +85,7 @@ func TestInvalidSecondRequest(t *testing.T) {
 	t.Parallel()
 	v, g := newVU(t), &goSide{fail: true}
 	v.set("g", g)
-	v.set("url", serve(t, func(p *peer) { p.say(streamHead + "retry: 3600000\ndata: 0\n\n"); p.hold() }))
+	v.set("url", serve(t, func(p *peer) { p.send(streamHead + "retry: 3600000\ndata: 0\n\n"); p.hold() }))
 	require.Equal(t, "then the second request (then): no client in it", v.log(`
 		const s = new EventSource(url, { then: g });
 		s.onerror = (e) => { log.push(e.reason, e.message); s.close(); };

@@ -8,18 +8,18 @@ import (
 )
 
 func TestEventSourceReconnectsWithLastEventID(t *testing.T) {
-	over(t, allWays, func(t *testing.T, w way) {
+	runTransports(t, allTransports, func(t *testing.T, w transport) {
 		v, rec := w.vu(t), &recorder{}
 		v.set("ledger", rec)
 		v.set("url", v.serve(func(p *peer) {
 			id := p.req.Header.Get("Last-Event-ID")
 			switch p.n {
 			case 0:
-				p.say(streamHead + "retry: 2\n\nid: 7\ndata: first" + id + "\n\nid: 8\n\n")
+				p.send(streamHead + "retry: 2\n\nid: 7\ndata: first" + id + "\n\nid: 8\n\n")
 			case 1:
-				p.say(streamHead + "data: after" + id + "\n\nid: 9\ndata: half")
+				p.send(streamHead + "data: after" + id + "\n\nid: 9\ndata: half")
 			default:
-				p.say(streamHead + "data: then" + id + "\n\n")
+				p.send(streamHead + "data: then" + id + "\n\n")
 				p.hold()
 			}
 		}))
@@ -37,12 +37,12 @@ func TestEventSourceReconnectsWithLastEventID(t *testing.T) {
 	})
 }
 
-// A Last-Event-ID among the headers is the first one, which received ids replace. Reconnects used to send it again.
+// The header Last-Event-ID sets the first id, which received ids replace. Reconnects used to send it again.
 func TestEventSourceContinuesFromAGivenID(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)
 	v.set("url", serve(t, func(p *peer) {
-		p.say(streamHead + "data: from " + p.req.Header.Get("Last-Event-ID") + "\n\n" + []string{"", "id: 6\n\n", "id\n\n", ""}[p.n])
+		p.send(streamHead + "data: from " + p.req.Header.Get("Last-Event-ID") + "\n\n" + []string{"", "id: 6\n\n", "id\n\n", ""}[p.n])
 	}))
 	require.Equal(t, "from 5 5 from 5 5 from 6 6 from ", strings.TrimSuffix(v.log(`
 		const s = new EventSource(url, { headers: { "last-event-id": "5" }, reconnectDelay: 1, exactDelay: true });
@@ -58,9 +58,9 @@ func TestEventSourceBacksOffAndHonoursRetryAfter(t *testing.T) {
 	v.set("url", serve(t, func(p *peer) {
 		switch p.n {
 		case 0:
-			p.say("HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n")
+			p.send("HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n")
 		default:
-			p.say(streamHead + "data: 0\n\n")
+			p.send(streamHead + "data: 0\n\n")
 			p.hold()
 		}
 	}))
@@ -80,7 +80,7 @@ func TestEventSourceReconnectProperty(t *testing.T) {
 		v.set("ledger", rec)
 		end := make(chan struct{})
 		v.set("endStream", func() { close(end) })
-		v.set("url", serve(t, func(p *peer) { p.say(streamHead); <-end }))
+		v.set("url", serve(t, func(p *peer) { p.send(streamHead); <-end }))
 		require.Equal(t, "true false server false 2", v.log(`
 			const s = new EventSource(url, { ledger });
 			s.onopen = () => { log.push(s.reconnect); s.reconnect = false; log.push(s.reconnect); endStream(); };
@@ -105,7 +105,7 @@ func TestEventSourceReconnectProperty(t *testing.T) {
 		v := newVU(t)
 		end := make(chan struct{})
 		v.set("endStream", func() { close(end) })
-		v.set("url", serve(t, func(p *peer) { p.say(streamHead); <-end }))
+		v.set("url", serve(t, func(p *peer) { p.send(streamHead); <-end }))
 		require.Equal(t, "true", v.log(`
 			const s = new EventSource(url, { reconnect: false });
 			s.reconnect = true;

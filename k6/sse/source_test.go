@@ -15,7 +15,7 @@ import (
 )
 
 func TestEventSourceReadsAStream(t *testing.T) {
-	over(t, allWays, func(t *testing.T, w way) {
+	runTransports(t, allTransports, func(t *testing.T, w transport) {
 		v := w.vu(t)
 		v.set("url", v.serveText(streamHead+"id: 1\ndata: a\n\n: c\nevent: x\ndata: b\ndata\n\n:\n\n"))
 		before := time.Now()
@@ -37,15 +37,15 @@ func TestEventSourceReadsAStream(t *testing.T) {
 	})
 }
 
-// Every way a stream or an attempt can end, with its reason, and what follows by the
-// standard (no option), with reconnect: true and with reconnect: false.
+// Each end of a stream or an attempt has a reason. The reconnect depends on the reason and on the option reconnect:
+// missing (as in the standard), true or false.
 func TestEventSourceEnds(t *testing.T) {
-	over(t, ways, func(t *testing.T, w way) {
+	runTransports(t, transports, func(t *testing.T, w transport) {
 		const chunkedHead = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nTransfer-Encoding: chunked\r\n\r\n"
 		const lengthHead = "HTTP/1.1 200 OK\r\nContent-Type: TEXT/Event-Stream\r\nContent-Length: 18\r\n\r\n"
-		say := func(s string) func(*peer) { return func(p *peer) { p.say(s) } }
-		status := func(line, more string) func(*peer) {
-			return say("HTTP/1.1 " + line + "\r\nContent-Length: " + fmt.Sprint(len(more)) + "\r\n\r\n" + more)
+		respond := func(s string) func(*peer) { return func(p *peer) { p.send(s) } }
+		status := func(line, header string) func(*peer) {
+			return respond("HTTP/1.1 " + line + "\r\nContent-Length: " + fmt.Sprint(len(header)) + "\r\n\r\n" + header)
 		}
 		tests := []struct {
 			name     string
@@ -54,39 +54,39 @@ func TestEventSourceEnds(t *testing.T) {
 			opened   bool
 			reason   sseclient.Reason
 			message  string // a part of it
-			standard bool   // connects again by the standard
+			standard bool   // reconnects by the standard
 			stubborn bool   // with reconnect: true
 		}{
-			{"clean end", say(streamHead + "data: 0\n\n"), "", true, sseclient.ReasonServer, "ended the stream", true, true},
-			{"clean end, no event", say(streamHead), "", true, sseclient.ReasonServer, "", true, true},
-			{"clean end, chunked", say(chunkedHead + "9\r\ndata: 0\n\n\r\n0\r\nX: y\r\n\r\n"), "", true, sseclient.ReasonServer, "", true, true},
-			{"clean end, content-length", say(lengthHead + "data: 0\n\ndata: 1\n\n"), "", true, sseclient.ReasonServer, "", true, true},
-			{"half an event at a clean end", say(streamHead + "data: 0\n\ndata: 1\n"), "", true, sseclient.ReasonTruncated, "inside an event", true, true},
-			{"half an event, chunked", say(chunkedHead + "5\r\ndata:\r\n0\r\n\r\n"), "", true, sseclient.ReasonTruncated, "inside an event", true, true},
-			{"no last chunk", say(chunkedHead + "9\r\ndata: 0\n\n\r\n"), "", true, sseclient.ReasonTruncated, "last chunk", true, true},
-			{"inside a chunk", say(chunkedHead + "ff\r\ndata: 0\n\n"), "", true, sseclient.ReasonTruncated, "last chunk", true, true},
-			{"before its content-length", say(lengthHead + "data: 0\n\n"), "", true, sseclient.ReasonTruncated, "content-length", true, true},
-			{"broken chunks", say(chunkedHead + "zz\r\n"), "", true, sseclient.ReasonError, "malformed chunked", true, true},
-			{"reset", func(p *peer) { p.say(streamHead + "data: 0\n\n"); time.Sleep(20 * time.Millisecond); p.reset() }, "", true, sseclient.ReasonReset, "reset", true, true},
-			{"silent", func(p *peer) { p.say(streamHead + "data: 0\n\n"); p.hold() }, "idleTimeout: 60", true, sseclient.ReasonIdle, "idleTimeout", true, true},
-			{"silent from the start", func(p *peer) { p.say(streamHead); p.hold() }, "idleTimeout: '60ms'", true, sseclient.ReasonIdle, "idleTimeout", true, true},
-			{"long event", say(streamHead + "data: " + strings.Repeat("x", 5000)), "maxEventSize: 1000", true, sseclient.ReasonTooLong, "1000 bytes", false, false},
+			{"clean end", respond(streamHead + "data: 0\n\n"), "", true, sseclient.ReasonServer, "ended the stream", true, true},
+			{"clean end, no event", respond(streamHead), "", true, sseclient.ReasonServer, "", true, true},
+			{"clean end, chunked", respond(chunkedHead + "9\r\ndata: 0\n\n\r\n0\r\nX: y\r\n\r\n"), "", true, sseclient.ReasonServer, "", true, true},
+			{"clean end, content-length", respond(lengthHead + "data: 0\n\ndata: 1\n\n"), "", true, sseclient.ReasonServer, "", true, true},
+			{"half an event at a clean end", respond(streamHead + "data: 0\n\ndata: 1\n"), "", true, sseclient.ReasonTruncated, "inside an event", true, true},
+			{"half an event, chunked", respond(chunkedHead + "5\r\ndata:\r\n0\r\n\r\n"), "", true, sseclient.ReasonTruncated, "inside an event", true, true},
+			{"no last chunk", respond(chunkedHead + "9\r\ndata: 0\n\n\r\n"), "", true, sseclient.ReasonTruncated, "last chunk", true, true},
+			{"inside a chunk", respond(chunkedHead + "ff\r\ndata: 0\n\n"), "", true, sseclient.ReasonTruncated, "last chunk", true, true},
+			{"before its content-length", respond(lengthHead + "data: 0\n\n"), "", true, sseclient.ReasonTruncated, "content-length", true, true},
+			{"broken chunks", respond(chunkedHead + "zz\r\n"), "", true, sseclient.ReasonError, "malformed chunked", true, true},
+			{"reset", func(p *peer) { p.send(streamHead + "data: 0\n\n"); time.Sleep(20 * time.Millisecond); p.reset() }, "", true, sseclient.ReasonReset, "reset", true, true},
+			{"silent", func(p *peer) { p.send(streamHead + "data: 0\n\n"); p.hold() }, "idleTimeout: 60", true, sseclient.ReasonIdle, "idleTimeout", true, true},
+			{"silent from the start", func(p *peer) { p.send(streamHead); p.hold() }, "idleTimeout: '60ms'", true, sseclient.ReasonIdle, "idleTimeout", true, true},
+			{"long event", respond(streamHead + "data: " + strings.Repeat("x", 5000)), "maxEventSize: 1000", true, sseclient.ReasonTooLong, "1000 bytes", false, false},
 			{"204", status("204 No Content", ""), "", false, sseclient.ReasonNoContent, "204", false, false},
 			{"404", status("404 Not Found", `{"title":"Not found","detail":"no such device"}`), "", false, sseclient.ReasonStatus, "404 Not Found: no such device", false, false},
 			{"409", status("409 Conflict", "this id has a stream\nmore"), "", false, sseclient.ReasonStatus, "409 Conflict: this id has a stream", false, true},
 			{"429", status("429 Too Many Requests", ""), "", false, sseclient.ReasonStatus, "429", false, true},
 			{"500", status("500 Internal Server Error", "<html>"), "", false, sseclient.ReasonStatus, "500 Internal Server Error", false, true},
 			{"503", status("503 Service Unavailable", ""), "", false, sseclient.ReasonStatus, "503", false, true},
-			{"text/plain", say("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\ndata: 0\n\n"), "", false, sseclient.ReasonContentType, `"text/plain"`, false, false},
-			{"no type", say("HTTP/1.1 200 OK\r\n\r\ndata: 0\n\n"), "", false, sseclient.ReasonContentType, `""`, false, false},
-			{"gzip", say("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\n\r\n"), "", false, sseclient.ReasonContentType, `content-encoding "gzip"`, false, false},
+			{"text/plain", respond("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\ndata: 0\n\n"), "", false, sseclient.ReasonContentType, `"text/plain"`, false, false},
+			{"no type", respond("HTTP/1.1 200 OK\r\n\r\ndata: 0\n\n"), "", false, sseclient.ReasonContentType, `""`, false, false},
+			{"gzip", respond("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\n\r\n"), "", false, sseclient.ReasonContentType, `content-encoding "gzip"`, false, false},
 			{"no response", func(*peer) {}, "", false, sseclient.ReasonTruncated, "read the response header", true, true},
-			{"half a header", say("HTTP/1.1 200 OK\r\nContent-Ty"), "", false, sseclient.ReasonTruncated, "", true, true},
-			{"no HTTP", say("SSH-2.0-OpenSSH\r\n"), "", false, sseclient.ReasonError, "malformed HTTP", true, true},
+			{"half a header", respond("HTTP/1.1 200 OK\r\nContent-Ty"), "", false, sseclient.ReasonTruncated, "", true, true},
+			{"no HTTP", respond("SSH-2.0-OpenSSH\r\n"), "", false, sseclient.ReasonError, "malformed HTTP", true, true},
 			{"reset before the header", func(p *peer) { p.reset() }, "", false, sseclient.ReasonReset, "", true, true},
-			{"endless header", say("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 70<<10) + "\r\n\r\n"), "", false, sseclient.ReasonTooLong, "65536", false, false},
-			{"header never ends", func(p *peer) { p.say("HTTP/1.1 200 OK\r\n"); p.hold() }, "connectTimeout: 60", false, sseclient.ReasonConnectTimeout, "connectTimeout", true, true},
-			{"1xx first", say("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + streamHead + "data: 0\n\n"), "", true, sseclient.ReasonServer, "", true, true},
+			{"endless header", respond("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 70<<10) + "\r\n\r\n"), "", false, sseclient.ReasonTooLong, "65536", false, false},
+			{"header never ends", func(p *peer) { p.send("HTTP/1.1 200 OK\r\n"); p.hold() }, "connectTimeout: 60", false, sseclient.ReasonConnectTimeout, "connectTimeout", true, true},
+			{"1xx first", respond("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + streamHead + "data: 0\n\n"), "", true, sseclient.ReasonServer, "", true, true},
 		}
 		for _, tt := range tests {
 			for mode, again := range map[string]bool{"": tt.standard, "reconnect: true,": tt.stubborn, "reconnect: false,": false} {
@@ -166,7 +166,7 @@ func TestEventSourceListeners(t *testing.T) {
 		s.onopen = function (e) {
 			log.push(this === s);
 			s.onopen = null;
-			s.onmessage = (e) => log.push("a" + e.data); // set late: nothing is missed
+			s.onmessage = (e) => log.push("a" + e.data); // set late, but no event is lost
 			const b = (e) => { log.push("b" + e.data); s.removeEventListener("message", b); };
 			s.addEventListener("message", b);
 			s.addEventListener("message", b);
@@ -216,15 +216,15 @@ func TestEventSourceArguments(t *testing.T) {
 		`new EventSource("http://h/%zz")`:                              "SyntaxError",
 		`new EventSource("http://h/", 5)`:                              "TypeError: EventSource: the options must be an object",
 		`new EventSource("http://h/", {idletimeout: 1})`:               `TypeError: EventSource: unknown option "idletimeout"`,
-		`new EventSource("http://h/", {idleTimeout: -1})`:              "option idleTimeout: -1 is below 0",
-		`new EventSource("http://h/", {idleTimeout: NaN})`:             "option idleTimeout: NaN",
-		`new EventSource("http://h/", {connectTimeout: "soon"})`:       `option connectTimeout: soon is neither`,
-		`new EventSource("http://h/", {reconnect: 1})`:                 "option reconnect: 1 is neither true nor false",
-		`new EventSource("http://h/", {maxRedirects: -1})`:             "option maxRedirects: -1 is not a whole number",
-		`new EventSource("http://h/", {followRedirects: "false"})`:     "option followRedirects: false is neither true nor false",
-		`new EventSource("http://h/", {maxEventSize: 0})`:              "option maxEventSize: 0",
-		`new EventSource("http://h/", {ledger: {}})`:                   "option ledger: [object Object] is not a ledger",
-		`new EventSource("http://h/", {ledger: notALedger})`:           "is not a ledger",
+		`new EventSource("http://h/", {idleTimeout: -1})`:              "option idleTimeout: must not be negative, got -1",
+		`new EventSource("http://h/", {idleTimeout: NaN})`:             "option idleTimeout: must be a number of milliseconds, got NaN",
+		`new EventSource("http://h/", {connectTimeout: "soon"})`:       `option connectTimeout: must be a number of milliseconds or a duration such as "10s", got soon`,
+		`new EventSource("http://h/", {reconnect: 1})`:                 "option reconnect: must be true or false, got 1",
+		`new EventSource("http://h/", {maxRedirects: -1})`:             "option maxRedirects: must be an integer of at least 0, got -1",
+		`new EventSource("http://h/", {followRedirects: "false"})`:     "option followRedirects: must be true or false, got false",
+		`new EventSource("http://h/", {maxEventSize: 0})`:              "option maxEventSize: must be an integer of at least 1, got 0",
+		`new EventSource("http://h/", {ledger: {}})`:                   "option ledger: must be a Ledger of k6/x/soak, got [object Object]",
+		`new EventSource("http://h/", {ledger: notALedger})`:           "must be a Ledger of k6/x/soak",
 		`new EventSource("http://h/", {headers: {"a b": "c"}})`:        `option headers: invalid header name "a b"`,
 		`new EventSource("http://h/", {headers: {a: "x\r\nEvil: 1"}})`: "line break",
 		`new EventSource("http://h/", {tags: {a: {}}})`:                "option tags: invalid value for metric tag 'a'",
@@ -252,19 +252,19 @@ func TestExportsAreMadeOnce(t *testing.T) {
 	require.Same(t, first.Default, second.Default)
 }
 
-// With a ledger and no listener no JS runs: the loop is never woken for events.
+// With a ledger and without listeners, no JavaScript runs per event.
 func TestEventSourceLedgerWithoutListener(t *testing.T) {
-	over(t, allWays, func(t *testing.T, w way) {
+	runTransports(t, allTransports, func(t *testing.T, w transport) {
 		v, rec := w.vu(t), &recorder{}
 		const n = 500
 		v.set("ledger", rec)
 		ready := make(chan struct{})
 		v.set("ready", func() { close(ready) })
 		v.set("url", v.serve(func(p *peer) {
-			p.say(streamHead)
-			<-ready // the open task has passed, no other is on its way
+			p.send(streamHead)
+			<-ready // after the open task no other task is queued
 			for range n {
-				p.say("data: 0\n\n")
+				p.send("data: 0\n\n")
 			}
 		}))
 		var tasks int

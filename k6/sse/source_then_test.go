@@ -22,8 +22,7 @@ const (
 		`body: (first) => JSON.stringify({ clientId: first.id, subscriptions: ["notes"] })`
 )
 
-// Made from a template or by functions, over TCP and over TLS: the second request goes out after the first
-// event, and again after a reconnect.
+// The second request, from a template or from functions, follows the first event of each stream, over TCP and TLS.
 func TestSecondRequest(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -32,7 +31,7 @@ func TestSecondRequest(t *testing.T) {
 		"template":  {subscribe, "/api/realtime"},
 		"functions": {subscribeByFunction, "/api/realtime?x=PB_CONNECT"},
 	} {
-		for _, w := range ways {
+		for _, w := range transports {
 			t.Run(name+", "+w.name, func(t *testing.T) {
 				t.Parallel()
 				b, v, rec := newBucket(), w.vu(t), &answers{}
@@ -55,8 +54,8 @@ func TestSecondRequest(t *testing.T) {
 					return fmt.Sprintf(`POST %s {"clientId":"c\"%d","subscriptions":["notes"]}`, tt.uri, n)
 				}
 				require.Equal(t, want(1)+"; "+want(2), b.String())
-				each := `connecting opened event:\{\} (event:1 answered:204|answered:204 event:1)`
-				require.Regexp(t, "^"+each+` closed:server\+retry `+each+" closed:client$", rec.String())
+				attempt := `connecting opened event:\{\} (event:1 answered:204|answered:204 event:1)`
+				require.Regexp(t, "^"+attempt+` closed:server\+retry `+attempt+" closed:client$", rec.String())
 				_, samples := v.sum(v.drainSamples(), "sse_then")
 				require.Equal(t, 2, samples)
 			})
@@ -64,7 +63,7 @@ func TestSecondRequest(t *testing.T) {
 	}
 }
 
-// Whatever keeps a second request from the answer it should get ends the stream, with a reason of its own.
+// A failed second request ends the stream with its own reason.
 func TestSecondRequestFails(t *testing.T) {
 	t.Parallel()
 	status := func(code int, text string) func(http.ResponseWriter, *http.Request, int) bool {
@@ -80,7 +79,7 @@ func TestSecondRequestFails(t *testing.T) {
 		then     string
 		status   int
 		message  string
-		standard bool // connects again by the standard
+		standard bool // reconnects by the standard
 		stubborn bool // with reconnect: true
 	}{
 		"404":             {&bucket{second: status(404, `{"detail":"no such client"}`)}, subscribe, 404, "the second request (then): unexpected status 404 Not Found: no such client", false, true},
@@ -101,7 +100,7 @@ func TestSecondRequestFails(t *testing.T) {
 			`invalid value of header "A"`, true, true},
 	} {
 		for mode, again := range map[string]bool{"": tt.standard, "reconnect: true,": tt.stubborn, "reconnect: false,": false} {
-			for _, w := range polledWays {
+			for _, w := range polledTransports {
 				t.Run(fmt.Sprint(name, " ", mode, " ", w.name), func(t *testing.T) {
 					t.Parallel()
 					b, v, rec := newBucket(), w.vu(t), &answers{}
@@ -126,7 +125,7 @@ func TestSecondRequestFails(t *testing.T) {
 	}
 }
 
-// A second request that fails again and again is no success that begins the backoff anew.
+// A second request that fails repeatedly does not reset the backoff.
 func TestSecondRequestBacksOff(t *testing.T) {
 	t.Parallel()
 	b, v := newBucket(), newVU(t)
@@ -148,7 +147,7 @@ func TestSecondRequestBacksOff(t *testing.T) {
 	`))
 }
 
-// The service provides the address, as in the HTTP+SSE transport of MCP; a form is encoded as a form.
+// The service provides the URL, as in the HTTP+SSE transport of MCP. Values in a form are URL-encoded.
 func TestSecondRequestToTheNamedURL(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)
@@ -185,24 +184,24 @@ func TestSecondRequestDoesNotBlockOthers(t *testing.T) {
 		"the VU ends":      {`cancel();`, "", "closed:interrupted"},
 		"a handler throws": {`throw new Error("no more");`, "", "closed:interrupted"},
 	} {
-		for how, then := range map[string]string{"template": subscribe, "functions": subscribeByFunction} {
-			for _, w := range polledWays {
-				t.Run(fmt.Sprint(name, " ", how, " ", w.name), func(t *testing.T) {
+		for kind, then := range map[string]string{"template": subscribe, "functions": subscribeByFunction} {
+			for _, w := range polledTransports {
+				t.Run(fmt.Sprint(name, " ", kind, " ", w.name), func(t *testing.T) {
 					t.Parallel()
 					b, v, rec := newBucket(), w.vu(t), &answers{}
-					asked := make(chan struct{})
+					requested := make(chan struct{})
 					b.retry = 3_600_000
 					b.second = func(_ http.ResponseWriter, r *http.Request, _ int) bool {
-						close(asked)
+						close(requested)
 						<-r.Context().Done()
 						return true
 					}
 					v.set("ledger", rec)
 					v.set("cancel", v.CancelContext)
 					v.set("endStream", func() { b.end <- struct{}{} })
-					v.set("asked", func() bool {
+					v.set("requested", func() bool {
 						select {
-						case <-asked:
+						case <-requested:
 							return true
 						default:
 							return false
@@ -213,7 +212,7 @@ func TestSecondRequestDoesNotBlockOthers(t *testing.T) {
 					_, err := v.run(`
 						const s = new EventSource(url, { ledger, then: { ` + then + ` } });
 						s.addEventListener("then", () => log.push("then"));
-						const look = setInterval(() => { if (asked()) { clearInterval(look); ` + tt.script + ` } }, 5);
+						const look = setInterval(() => { if (requested()) { clearInterval(look); ` + tt.script + ` } }, 5);
 					`)
 					require.Equal(t, strings.Contains(tt.script, "throw"), err != nil, err)
 					require.Equal(t, tt.want, v.str(`log.join(" ")`))
@@ -227,7 +226,7 @@ func TestSecondRequestDoesNotBlockOthers(t *testing.T) {
 // mustSetLog defines log for scripts whose iteration may fail.
 func (v *vu) mustSetLog() { v.mustRun("var log = []") }
 
-// The stream ends before the event loop has come to make the request: none is sent for it.
+// If the stream ends before the event loop makes the second request, none is sent.
 func TestSecondRequestOfAnEndedStream(t *testing.T) {
 	t.Parallel()
 	v, rec := newVU(t), &answers{}
@@ -237,10 +236,10 @@ func TestSecondRequestOfAnEndedStream(t *testing.T) {
 	})
 	v.set("url", serve(t, func(p *peer) {
 		if p.req.Method == http.MethodPost {
-			p.say("HTTP/1.1 204 No Content\r\n\r\n")
+			p.send("HTTP/1.1 204 No Content\r\n\r\n")
 			return
 		}
-		p.say(streamHead + fmt.Sprintf("retry: 1\nid: %d\ndata: hello\n\n", p.n))
+		p.send(streamHead + fmt.Sprintf("retry: 1\nid: %d\ndata: hello\n\n", p.n))
 		if p.n > 0 {
 			p.hold()
 		}
@@ -254,7 +253,7 @@ func TestSecondRequestOfAnEndedStream(t *testing.T) {
 	require.Equal(t, "connecting opened event:hello closed:server+retry connecting opened event:hello answered:204 closed:client", rec.String())
 }
 
-// Nothing is left of a source that waits for its first event when it is closed.
+// A source that is closed before its first event leaks nothing.
 func TestSecondRequestOfAClosedSource(t *testing.T) {
 	t.Parallel()
 	b, v, rec := newBucket(), newVU(t), &answers{}
@@ -269,21 +268,21 @@ func TestSecondRequestOfAClosedSource(t *testing.T) {
 	require.Empty(t, b.String())
 }
 
-// Streams and second requests that end at any time, in any order: each stream is reported as one, and ends once.
+// Streams and second requests may end at any time, in any order: each stream reports exactly one end.
 func TestStreamsEndDuringSecondRequests(t *testing.T) {
 	t.Parallel()
-	soon := func() { time.Sleep(rand.N(20 * time.Millisecond)) }
+	sleep := func() { time.Sleep(rand.N(20 * time.Millisecond)) }
 	handle := func(p *peer) {
 		if p.req.Method == http.MethodPost {
-			soon()
-			p.say([]string{"", "HTTP/1.1 204 No Content\r\n\r\n", "HTTP/1.1 500 Oops\r\n\r\n"}[rand.N(3)])
+			sleep()
+			p.send([]string{"", "HTTP/1.1 204 No Content\r\n\r\n", "HTTP/1.1 500 Oops\r\n\r\n"}[rand.N(3)])
 			return
 		}
-		p.say(streamHead + "retry: 5\n\n")
-		if soon(); rand.N(4) > 0 {
-			p.say("data: hello\n\n")
+		p.send(streamHead + "retry: 5\n\n")
+		if sleep(); rand.N(4) > 0 {
+			p.send("data: hello\n\n")
 		}
-		if soon(); rand.N(2) == 0 {
+		if sleep(); rand.N(2) == 0 {
 			p.reset()
 		}
 	}
@@ -300,14 +299,14 @@ func TestStreamsEndDuringSecondRequests(t *testing.T) {
 		}
 		setTimeout(() => all.forEach((s) => s.close()), 1500);
 	`, sources))
-	seen := ""
+	all := ""
 	for _, r := range recs {
-		seen += r.String() + "\n"
+		all += r.String() + "\n"
 		require.Regexp(t, `^(connecting (opened (event:hello )?(answered:204 )?)?closed:\w+\+retry )*connecting (opened (event:hello )?(answered:204 )?)?closed:\w+$`+
 			`|^(connecting (opened (event:hello )?(answered:204 )?)?closed:\w+\+retry ?)+$`, r.String())
 	}
-	require.Regexp(t, "closed:then", seen)
-	require.Regexp(t, "event:hello closed:(server|reset)", seen)
+	require.Regexp(t, "closed:then", all)
+	require.Regexp(t, "event:hello closed:(server|reset)", all)
 }
 
 func TestSecondRequestFunctionThrows(t *testing.T) {
@@ -333,17 +332,17 @@ func TestThenArguments(t *testing.T) {
 	for script, want := range map[string]string{
 		`5`:                                    "option then: must be an object with a url, got 5",
 		`{}`:                                   "option then: url is missing",
-		`{ url: 5 }`:                           "option then: url: 5 is neither a string nor a function",
+		`{ url: 5 }`:                           "option then: url: must be a string or a function, got 5",
 		`{ url: "{first.ID}" }`:                `option then: url: unknown placeholder "{first.ID}"`,
 		`{ url: "/", body: "{first.id" }`:      `option then: body: unknown placeholder "{first.id"`,
-		`{ url: "/", body: {} }`:               "option then: body: [object Object] is neither",
-		`{ url: "/", method: "A B" }`:          `option then: method: "A B" is no method`,
-		`{ url: "/", ok: 200 }`:                "option then: ok: 200 is no list of statuses",
-		`{ url: "/", ok: [] }`:                 "is no list of statuses",
-		`{ url: "/", ok: [20] }`:               "option then: ok: 20 is no status",
-		`{ url: "/", timeout: "soon" }`:        "option then: timeout: soon is neither",
+		`{ url: "/", body: {} }`:               "option then: body: must be a string or a function, got [object Object]",
+		`{ url: "/", method: "A B" }`:          `option then: method: must be a method other than HEAD and CONNECT, got "A B"`,
+		`{ url: "/", ok: 200 }`:                "option then: ok: must be a list of statuses such as [200, 204], got 200",
+		`{ url: "/", ok: [] }`:                 "option then: ok: must be a list of statuses such as [200, 204]",
+		`{ url: "/", ok: [20] }`:               "option then: ok: must contain only statuses from 200 to 599, got 20",
+		`{ url: "/", timeout: "soon" }`:        "option then: timeout: must be a number of milliseconds or a duration",
 		`{ url: "/", headers: { "a b": "" } }`: `option then: headers: invalid header name "a b"`,
-		`{ url: "/", headers: { a: 5 } }`:      "option then: headers: a: 5 is neither",
+		`{ url: "/", headers: { a: 5 } }`:      "option then: headers: a: must be a string or a function, got 5",
 		`{ url: "/", header: {} }`:             "option then: header: unknown property; use method, url,",
 	} {
 		_, err := v.VU.Runtime().RunString(`new EventSource("http://h/", { then: ` + script + ` })`)
@@ -351,8 +350,8 @@ func TestThenArguments(t *testing.T) {
 	}
 }
 
-// A service that names another origin for the second request, by its event or by a redirect of the stream, gets
-// nothing there that is meant for itself.
+// If an event or a redirect of the stream names another origin for the second request, that origin gets no
+// credentials of the first one.
 func TestSecondRequestKeepsTheOriginOfTheStream(t *testing.T) {
 	t.Parallel()
 	const refused, toBody = `another origin; pass --follow-redirects to allow it`, `another origin, which gets no request with a body`

@@ -13,19 +13,19 @@ import (
 	"go.k6.io/k6/v2/lib/types"
 )
 
-// The cases of the HTML standard that other suites of event streams have, web-platform-tests' eventsource/ before all, in
-// tables of our own. What concerns the format alone is in eventstream.
+// The cases of other test suites for the HTML standard, mainly eventsource/ of web-platform-tests, as our own
+// tables. Cases that concern only the format are in eventstream.
 
-// Section 9.2.5: invalid UTF-8 becomes U+FFFD, as by a TextDecoder, in all that a script or the server gets.
+// Section 9.2.5: invalid UTF-8 becomes U+FFFD, as in a TextDecoder, for scripts and in requests.
 func TestStandardDecodes(t *testing.T) {
 	t.Parallel()
-	const euro = "\xE2\x82" // lacks its end
+	const euro = "\xE2\x82" // without its last byte
 	events := "retry: 1\nid: i" + euro + "\nevent: e" + euro + "\n: c" + euro + "\ndata: d" + euro + "\xFF\n\n"
 	v := newVU(t)
 	v.set("url", serve(t, func(p *peer) {
-		p.say(streamHead + events)
+		p.send(streamHead + events)
 		if id := p.req.Header.Get("Last-Event-ID"); id != "" {
-			p.say(fmt.Sprintf("data: %s\n\n", id))
+			p.send(fmt.Sprintf("data: %s\n\n", id))
 			p.hold()
 		}
 	}))
@@ -38,12 +38,12 @@ func TestStandardDecodes(t *testing.T) {
 		sse.open(url, (c) => c.on("event", (e) => { log.push([e.id, e.name, e.data, e.comment].join("|")); }));`))
 }
 
-// Section 9.2.2, the constructor: what it refuses, and with which error.
+// Section 9.2.2, the constructor: errors for invalid arguments.
 func TestStandardConstructor(t *testing.T) {
 	t.Parallel()
 	for script, want := range map[string]string{
 		`new EventSource()`:                                 "TypeError",
-		`EventSource(url)`:                                  "TypeError", // Web IDL, section 3.7.1: no call without new
+		`EventSource(url)`:                                  "TypeError", // Web IDL, section 3.7.1: new is required
 		`sse.EventSource(url)`:                              "TypeError",
 		`EventSource.call({}, url)`:                         "TypeError",
 		`new EventSource("http://this is invalid/")`:        "SyntaxError",
@@ -60,7 +60,7 @@ func TestStandardConstructor(t *testing.T) {
 	}
 }
 
-// Section 9.2.2 and the Fetch standard, scheme fetch: such a URL is valid, and its fetch a network error.
+// Section 9.2.2 and the Fetch standard, scheme fetch: such a URL is valid, but its fetch is a network error.
 func TestStandardSchemes(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"ws://h/", "ftp://h/", "data:text/event-stream,data", "mailto:a@b"} {
@@ -73,7 +73,7 @@ func TestStandardSchemes(t *testing.T) {
 	}
 }
 
-// Section 9.2.2: attributes and constants, and what Web IDL gives every interface.
+// Section 9.2.2: attributes, constants, and the properties that Web IDL defines for each interface.
 func TestStandardInterface(t *testing.T) {
 	t.Parallel()
 	for script, want := range map[string]string{
@@ -103,8 +103,8 @@ func TestStandardInterface(t *testing.T) {
 	}
 }
 
-// DOM standard, sections 2.2 and 2.9, and section 8.1.8.1 of the HTML standard: what an event says of itself, and in which
-// order listeners run.
+// DOM standard, sections 2.2 and 2.9, and section 8.1.8.1 of the HTML standard: attributes of an event, and the order
+// of listeners.
 func TestStandardEvents(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ script, want string }{
@@ -132,7 +132,7 @@ func TestStandardEvents(t *testing.T) {
 		"one that a script dispatches": {`
 			s.addEventListener("ping", function (e) { log.push(e.type, e.target === s, this === s); });
 			log.push(s.dispatchEvent({ type: "ping" }), s.dispatchEvent({ type: "unknown" }));`, "ping true true true true"},
-		"null is no listener": {`s.addEventListener("message", null); s.onmessage = () => log.push("a");`, "a"},
+		"null adds no listener": {`s.addEventListener("message", null); s.onmessage = () => log.push("a");`, "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -143,20 +143,20 @@ func TestStandardEvents(t *testing.T) {
 	}
 }
 
-// URL standard, section 3.3, domain to ASCII: a name is dialed, looked up in the option hosts, sent and told in punycode.
+// URL standard, section 3.3, domain to ASCII: punycode is used to dial, in the option hosts, in requests and for scripts.
 func TestStandardDomains(t *testing.T) {
 	t.Parallel()
 	for host, want := range map[string]string{
 		"b\u00FCcher.test":       "xn--bcher-kva.test",
 		"B\u00DCCHER.test":       "xn--bcher-kva.test",
 		"b%C3%BCcher.test":       "xn--bcher-kva.test",
-		"fa\u00DF.test":          "xn--fa-hia.test", // not transitional: no ss
+		"fa\u00DF.test":          "xn--fa-hia.test", // nontransitional processing keeps ß
 		"\u4F8B\u3048\u3002test": "xn--r8jz45g.test",
 		"a-b.b\u00FC.test":       "a-b.xn--b-eha.test",
 		"plain.test":             "plain.test",
 	} {
 		v := newVU(t)
-		address := strings.TrimPrefix(serve(t, func(p *peer) { p.say(streamHead + "data: " + p.req.Host + "\n\n"); p.hold() }), "http://")
+		address := strings.TrimPrefix(serve(t, func(p *peer) { p.send(streamHead + "data: " + p.req.Host + "\n\n"); p.hold() }), "http://")
 		addr, port, err := net.SplitHostPort(address)
 		require.NoError(t, err)
 		hosts, err := types.NewHosts(map[string]types.Host{want: {IP: net.ParseIP(addr)}})
@@ -170,7 +170,7 @@ func TestStandardDomains(t *testing.T) {
 	}
 }
 
-// Fetch standard, section 4.4, HTTP-redirect fetch: a POST that becomes a GET has no body, and no header about one.
+// Fetch standard, section 4.4, HTTP-redirect fetch: a POST that becomes a GET has no body and no body headers.
 func TestStandardRedirects(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[int]string{
@@ -184,23 +184,23 @@ func TestStandardRedirects(t *testing.T) {
 				return
 			}
 			body, _ := io.ReadAll(r.Body)
-			said := r.Header.Get("Content-Language") + r.Header.Get("Content-Encoding") + r.Header.Get("Content-Location")
-			stream(w, "data: "+strings.Join([]string{r.Method, string(body), r.Header.Get("Content-Type"), r.Header.Get("X-Own") + said}, ",")+"\n\n")
+			headers := r.Header.Get("Content-Language") + r.Header.Get("Content-Encoding") + r.Header.Get("Content-Location")
+			stream(w, "data: "+strings.Join([]string{r.Method, string(body), r.Header.Get("Content-Type"), r.Header.Get("X-Own") + headers}, ",")+"\n\n")
 		})
 		v := newVU(t)
 		v.set("url", srv.URL)
-		v.set("more", status < 304)
+		v.set("hasHeaders", status < 304)
 		require.Equal(t, want, v.log(`
 			const headers = { "content-type": "application/json", "X-Own": "kept" };
-			if (more) Object.assign(headers, { "Content-Language": "de", "Content-Encoding": "x", "Content-Location": "/" });
+			if (hasHeaders) Object.assign(headers, { "Content-Language": "de", "Content-Encoding": "x", "Content-Location": "/" });
 			const s = new EventSource(url, { method: "POST", body: "{}", headers });
 			s.onmessage = (e) => { log.push(e.data); s.close(); };
 		`), status)
 	}
 }
 
-// Section 9.2.3, announce the connection or fail it: which answers are an event stream, and after which ones a browser
-// comes again.
+// Section 9.2.3, announce the connection or fail it: which responses are event streams, and after which ones a browser
+// reconnects.
 func TestStandardAnswers(t *testing.T) {
 	t.Parallel()
 	type answer struct{ head, want string }
@@ -209,8 +209,8 @@ func TestStandardAnswers(t *testing.T) {
 		{"200 OK\r\nContent-Type: TEXT/Event-Stream", "open true"},
 		{"200 OK\r\nContent-Type: text/event-stream;", "open true"},
 		{"200 OK\r\nContent-Type: text/event-stream ; charset=utf-8", "open true"},
-		{"200 OK\r\nContent-Type: text/event-stream;charset=windows-1252", "open true"}, // it is UTF-8 all the same
-		{"200 OK\r\nContent-Type: text/event-stream;x bogus", "open true"},              // MIME Sniffing standard, section 4.4: only the parameter is lost
+		{"200 OK\r\nContent-Type: text/event-stream;charset=windows-1252", "open true"}, // decoded as UTF-8 anyway
+		{"200 OK\r\nContent-Type: text/event-stream;x bogus", "open true"},              // MIME Sniffing standard, section 4.4: only the parameter is ignored
 		{"200 OK\r\nContent-Type: text/event-stream; a=1; a=2", "open true"},
 		{"200 OK\r\nContent-Type: text/event-stream; a=\"", "open true"},
 		{"200 OK\r\nContent-Type: x bogus", "content_type false"},
@@ -218,7 +218,7 @@ func TestStandardAnswers(t *testing.T) {
 		{"200 OK\r\nContent-Type: text/event-stream, text/html", "content_type false"},
 		{"200 OK\r\nContent-Type: text/plain", "content_type false"},
 		{"200 OK", "content_type false"},
-		{"301 Moved Permanently\r\nContent-Length: 0", "status false"}, // to nowhere
+		{"301 Moved Permanently\r\nContent-Length: 0", "status false"}, // without a Location
 		{"204 No Content", "no_content false"},
 	}
 	for _, status := range []string{"201", "202", "205", "210", "299", "300", "400", "401", "403", "404", "410", "500", "502", "503"} {
@@ -242,7 +242,7 @@ func TestStandardAnswers(t *testing.T) {
 	}
 }
 
-// Section 9.2.3: what a request asks for.
+// Section 9.2.3: the headers of a request.
 func TestStandardRequest(t *testing.T) {
 	t.Parallel()
 	srv := httpServer(t, func(w http.ResponseWriter, r *http.Request) {
@@ -257,7 +257,7 @@ func TestStandardRequest(t *testing.T) {
 	`))
 }
 
-// Section 9.2.2, close(), and 9.2.6: after it nothing is dispatched, not even what has been read.
+// Section 9.2.2, close(), and 9.2.6: after close() nothing is dispatched, not even events that have been read.
 func TestStandardClose(t *testing.T) {
 	t.Parallel()
 	for script, want := range map[string]string{

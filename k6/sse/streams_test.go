@@ -16,24 +16,24 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// keeper is the owner of a Stream in a test.
+// A keeper owns a Stream in a test.
 type keeper struct {
 	recorder
-	requests []sseclient.Request // the last for all attempts that follow
-	asked    int
-	ended    chan struct{}
-	stream   *sseclient.Stream
-	renew    func(proceed func(error))
-	until    string // the data of the event after which the stream is closed
+	requests  []sseclient.Request // one per attempt; the last one is repeated
+	attempts  int
+	ended     chan struct{}
+	stream    *sseclient.Stream
+	renew     func(proceed func(error))
+	lastEvent string // the data of the event after which the stream is closed
 }
 
-func newKeeper(until string, requests ...sseclient.Request) *keeper {
-	return &keeper{requests: requests, ended: make(chan struct{}), until: until}
+func newKeeper(lastEvent string, requests ...sseclient.Request) *keeper {
+	return &keeper{requests: requests, ended: make(chan struct{}), lastEvent: lastEvent}
 }
 
 func (k *keeper) request() sseclient.Request {
-	k.asked++
-	return k.requests[min(k.asked, len(k.requests))-1]
+	k.attempts++
+	return k.requests[min(k.attempts, len(k.requests))-1]
 }
 
 // callbacks returns the callbacks of the recorder, with the request and the end.
@@ -45,12 +45,12 @@ func (k *keeper) callbacks() sseclient.Callbacks {
 
 func (k *keeper) Event(at time.Time, e *eventstream.Event) {
 	k.recorder.Event(at, e)
-	if string(e.Data) == k.until {
+	if string(e.Data) == k.lastEvent {
 		k.stream.Stop(sseclient.ReasonClient)
 	}
 }
 
-// streams runs an iteration that opens the streams of some keepers, and ends when they have.
+// streams runs an iteration that opens the streams of keepers and ends with them.
 func (v *vu) streams(options sseclient.Options, keepers ...*keeper) error {
 	v.t.Helper()
 	return v.iterate("streams in Go", func() error {
@@ -72,9 +72,9 @@ func (v *vu) streams(options sseclient.Options, keepers ...*keeper) error {
 	})
 }
 
-// Many streams at once, each told to its own observer, and to k6 as those of EventSources are; the iteration ends with the last.
+// Each of many streams has its observer, and the metrics of an EventSource. The iteration ends with the last stream.
 func TestStreamsInGo(t *testing.T) {
-	over(t, allWays, func(t *testing.T, w way) {
+	runTransports(t, allTransports, func(t *testing.T, w transport) {
 		v := w.vu(t)
 		url := v.serveHTTP(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
@@ -112,7 +112,7 @@ func TestStreamInGoReconnects(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			v, renewed := newVU(t), 0
-			url := tellRequests(t)
+			url := serveRequests(t)
 			lines := strings.Split(tt.want, "|")
 			k := newKeeper(lines[1], sseclient.Request{URL: url, Header: http.Header{"Authorization": {"0"}}}, sseclient.Request{URL: url, Header: http.Header{"Authorization": {"1"}}})
 			k.renew = func(proceed func(error)) {
@@ -128,14 +128,14 @@ func TestStreamInGoReconnects(t *testing.T) {
 
 func TestFailedRenewalInGoEndsTheStream(t *testing.T) {
 	t.Parallel()
-	v, k := newVU(t), newKeeper("", sseclient.Request{URL: tellRequests(t)})
+	v, k := newVU(t), newKeeper("", sseclient.Request{URL: serveRequests(t)})
 	k.renew = func(proceed func(error)) { proceed(errors.New("no login")) }
 	require.NoError(t, v.streams(sseclient.Options{Reconnect: sseclient.ReconnectAlways}, k))
 	require.Contains(t, k.String(), "closed:server+retry connecting closed:renew")
 	require.EqualError(t, k.last.Err, "no login")
 }
 
-// A stream that its server should end is not closed when that is silent, and does not reconnect; one that waits for
+// A stream that its server should end is not closed when it is silent, and does not reconnect. A stream that waits for
 // its reconnect ends at once.
 func TestStreamInGoEndedByItsServer(t *testing.T) {
 	t.Parallel()
@@ -143,34 +143,34 @@ func TestStreamInGoEndedByItsServer(t *testing.T) {
 	silence := make(chan struct{})
 	url := serve(t, func(p *peer) {
 		served.Add(1)
-		p.say(streamHead + "data: x\n\n")
+		p.send(streamHead + "data: x\n\n")
 		if p.req.URL.Path == "/long" {
 			<-silence
 		}
 	})
 	v := newVU(t)
-	long := newKeeper("", sseclient.Request{URL: url + "/long"})
+	longStream := newKeeper("", sseclient.Request{URL: url + "/long"})
 	lost := newKeeper("", sseclient.Request{URL: url + "/lost"})
 	go func() {
 		assert.Eventually(t, func() bool {
-			return strings.Contains(long.String(), "event:x") && strings.Contains(lost.String(), "+retry")
+			return strings.Contains(longStream.String(), "event:x") && strings.Contains(lost.String(), "+retry")
 		}, patience, time.Millisecond)
-		long.stream.EndByServer()
+		longStream.stream.EndByServer()
 		lost.stream.EndByServer()
 		time.AfterFunc(3*time.Second, func() { close(silence) }) // longer than its idleTimeout
 	}()
-	require.NoError(t, v.streams(sseclient.Options{Reconnect: sseclient.ReconnectAlways, IdleTimeout: 2 * time.Second}, long, lost))
-	require.Equal(t, "connecting opened event:x closed:server", long.String())
+	require.NoError(t, v.streams(sseclient.Options{Reconnect: sseclient.ReconnectAlways, IdleTimeout: 2 * time.Second}, longStream, lost))
+	require.Equal(t, "connecting opened event:x closed:server", longStream.String())
 	require.NotContains(t, lost.String(), "connecting opened event:x closed:server+retry connecting")
 	require.EqualValues(t, 2, served.Load())
 }
 
-// When the iteration is interrupted every stream ends, those that wait for their turn to dial too.
+// When the iteration is interrupted, all streams end, including those that wait for a permit to dial.
 func TestStreamsInGoAreInterrupted(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)
 	url := serve(t, func(p *peer) {
-		p.say(streamHead + "data: x\n\n")
+		p.send(streamHead + "data: x\n\n")
 		p.hold()
 	})
 	keepers := []*keeper{newKeeper("", sseclient.Request{URL: url}), newKeeper("", sseclient.Request{URL: "http://" + stuckServer(t)})}

@@ -32,7 +32,7 @@ func TestTemplate(t *testing.T) {
 	}
 }
 
-// What the server sends as its first event stays in its place, whatever it is.
+// Values of the first event are escaped, so they cannot change the structure of the request.
 func FuzzTemplate(f *testing.F) {
 	f.Add(`"}`, "a b&c=d#e", "x\xff\r\n\u2028")
 	f.Add("{first.data}", "/../", "")
@@ -57,7 +57,7 @@ func FuzzTemplate(f *testing.F) {
 	})
 }
 
-// Whatever a script writes is refused or is a template; what is not a placeholder stays as it is.
+// Each text is either rejected or a template that keeps all text except placeholders.
 func FuzzParseTemplate(f *testing.F) {
 	for _, seed := range []string{"{first.id}", "{first.", `{"a":{first.data}}`, "{{first.name}}", "{first.id}{first.id", "{first.}}"} {
 		f.Add(seed)

@@ -99,7 +99,7 @@ func parseText(v sobek.Value) (*text, error) {
 	}
 	s, ok := v.Export().(string)
 	if !ok {
-		return nil, fmt.Errorf("%s is neither a string nor a function", v)
+		return nil, fmt.Errorf("must be a string or a function, got %s", v)
 	}
 	t, err := parseTemplate(s)
 	return &text{template: t}, err
@@ -125,11 +125,11 @@ func parseHeaderTexts(rt *sobek.Runtime, v sobek.Value) (out []headerText, err e
 
 func parseStatuses(rt *sobek.Runtime, v sobek.Value) (out []int, err error) {
 	if err = rt.ExportTo(v, &out); err != nil || len(out) == 0 {
-		return nil, fmt.Errorf("%s is no list of statuses as [200, 204]", v)
+		return nil, fmt.Errorf("must be a list of statuses such as [200, 204], got %s", v)
 	}
 	for _, status := range out {
 		if status < 200 || status > 599 {
-			return nil, fmt.Errorf("%d is no status", status)
+			return nil, fmt.Errorf("must contain only statuses from 200 to 599, got %d", status)
 		}
 	}
 	return out, nil

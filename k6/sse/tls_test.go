@@ -16,18 +16,18 @@ import (
 	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
-var tlsWays = []way{ways[1], ways[3]}
+var tlsTransports = []transport{transports[1], transports[3]}
 
-// told returns what a script observes of a stream over TLS from a hand-written server: its data, and its end.
-func told(t *testing.T, w way, version uint16, server func(p *peer, r *records)) string {
+// tlsLog returns the data and the end that a script receives over TLS from a server that writes its own records.
+func tlsLog(t *testing.T, w transport, version uint16, server func(p *peer, r *records)) string {
 	t.Helper()
 	v, config := w.vu(t), sockets.ServerTLS().Clone()
 	config.MinVersion, config.MaxVersion = version, version
-	v.state.TLSConfig.Renegotiation = tls.RenegotiateFreelyAsClient // as k6 has it
+	v.state.TLSConfig.Renegotiation = tls.RenegotiateFreelyAsClient // as in k6
 	v.set("url", strings.Replace(serveTLS(t, config, func(p *peer) {
 		r := recordsOf(t, p)
 		server(p, r)
-		r.write(typeAlert, []byte{1, 0}) // close_notify: crypto/tls does not know the number of records any more
+		r.write(typeAlert, []byte{1, 0}) // close_notify; crypto/tls has lost the record number
 		_ = p.tcp.Close()
 	}), "http:", "https:", 1))
 	return v.log(`
@@ -42,134 +42,134 @@ const (
 	twoEvents     = "data: a\n\ndata: b\n\n"
 )
 
-// What a server may send in addition to data, or in place of it, by either version of TLS.
+// Records other than data, and invalid records, in both versions of TLS.
 func TestTLSRecords(t *testing.T) {
 	t.Parallel()
-	long := strings.Repeat("x", 15<<10) // most of a record of the largest size
+	longText := strings.Repeat("x", 15<<10) // nearly the maximum size of a record
 	for _, tt := range []struct {
-		name   string
-		server func(p *peer, r *records)
-		want   string
-		only   uint16 // this version of TLS
+		name    string
+		server  func(p *peer, r *records)
+		want    string
+		version uint16 // only this version of TLS; 0: both
 	}{
 		{"several records at once", func(p *peer, r *records) {
-			p.inPieces(0, func() { r.say(streamHead); r.say("data: a\n\n"); r.say("data: b\n"); r.say("\n") })
+			p.sendInPieces(0, func() { r.send(streamHead); r.send("data: a\n\n"); r.send("data: b\n"); r.send("\n") })
 		}, "a b " + endedByServer, 0},
 		{"the head and what does not fit its buffer in one record", func(p *peer, r *records) {
-			r.say(streamHead + "data: " + long[:5000] + "\n\n" + twoEvents)
+			r.send(streamHead + "data: " + longText[:5000] + "\n\n" + twoEvents)
 			time.Sleep(50 * time.Millisecond)
-			r.say("data: c\n\n")
+			r.send("data: c\n\n")
 		}, "5000 a b c " + endedByServer, 0},
 		{"a byte at a time", func(p *peer, r *records) {
-			p.inPieces(1, func() { r.say(streamHead + "data: a\n"); r.say("\ndata: b\n\n") })
+			p.sendInPieces(1, func() { r.send(streamHead + "data: a\n"); r.send("\ndata: b\n\n") })
 		}, "a b " + endedByServer, 0},
 		{"records of one byte", func(p *peer, r *records) {
-			p.inPieces(100, func() {
+			p.sendInPieces(100, func() {
 				for _, b := range []byte(streamHead + twoEvents) {
 					r.write(typeData, []byte{b})
 				}
 			})
 		}, "a b " + endedByServer, 0},
 		{"large records in pieces", func(p *peer, r *records) {
-			p.inPieces(5000, func() {
-				r.say(streamHead)
+			p.sendInPieces(5000, func() {
+				r.send(streamHead)
 				for range 20 {
-					r.say("data: " + long + "\n\n")
+					r.send("data: " + longText + "\n\n")
 				}
 			})
 		}, strings.Repeat("15360 ", 20) + endedByServer, 0},
 		{"one event in many records", func(p *peer, r *records) {
-			p.inPieces(0, func() {
-				r.say(streamHead + "data: ")
+			p.sendInPieces(0, func() {
+				r.send(streamHead + "data: ")
 				for range 20 {
-					r.say(long)
+					r.send(longText)
 				}
-				r.say("\n\n")
+				r.send("\n\n")
 			})
 		}, "307200 " + endedByServer, 0},
 		{"empty records", func(_ *peer, r *records) {
-			r.say(streamHead)
+			r.send(streamHead)
 			for range 3 {
-				r.say("")
+				r.send("")
 			}
-			r.say(twoEvents)
+			r.send(twoEvents)
 		}, "a b " + endedByServer, 0},
 		{"close_notify with the last event", func(p *peer, r *records) {
-			p.inPieces(0, func() { r.say(streamHead); r.say(twoEvents); r.write(typeAlert, []byte{1, 0}) })
+			p.sendInPieces(0, func() { r.send(streamHead); r.send(twoEvents); r.write(typeAlert, []byte{1, 0}) })
 			p.awaitEnd()
 		}, "a b " + endedByServer, 0},
 		{"close_notify on its own", func(p *peer, r *records) {
-			r.say(streamHead + twoEvents)
+			r.send(streamHead + twoEvents)
 			time.Sleep(20 * time.Millisecond)
 			r.write(typeAlert, []byte{1, 0})
 			p.awaitEnd()
 		}, "a b " + endedByServer, 0},
 		{"close_notify inside an event", func(_ *peer, r *records) {
-			r.say(streamHead + twoEvents + "data: c\n")
+			r.send(streamHead + twoEvents + "data: c\n")
 			r.write(typeAlert, []byte{1, 0})
 		}, "a b truncated: the stream ended inside an event: unexpected EOF", 0},
-		{"no close_notify", func(p *peer, r *records) { r.say(streamHead + twoEvents); _ = p.tcp.Close() }, "a b " + endedByServer, 0},
+		{"no close_notify", func(p *peer, r *records) { r.send(streamHead + twoEvents); _ = p.tcp.Close() }, "a b " + endedByServer, 0},
 		{"a truncated record", func(p *peer, r *records) {
-			r.say(streamHead + twoEvents)
+			r.send(streamHead + twoEvents)
 			record := r.seal(typeData, []byte("data: c\n\n"))
 			_, _ = p.tcp.Write(record[:len(record)-1])
 			_ = p.tcp.Close()
 		}, "a b truncated: read the stream: the connection ended inside a TLS record: unexpected EOF", 0},
 		{"a truncated header", func(p *peer, r *records) {
-			r.say(streamHead + twoEvents)
+			r.send(streamHead + twoEvents)
 			time.Sleep(20 * time.Millisecond)
 			_, _ = p.tcp.Write([]byte{typeData, 3})
 			_ = p.tcp.Close()
 		}, "a b truncated: read the stream: the connection ended inside a TLS record: unexpected EOF", 0},
 		{"a forged record", func(p *peer, r *records) {
-			r.say(streamHead + twoEvents)
+			r.send(streamHead + twoEvents)
 			record := r.seal(typeData, []byte("data: c\n\n"))
 			record[len(record)-1] ^= 1
 			_, _ = p.tcp.Write(record)
 			p.awaitEnd()
 		}, "a b error: read the stream: local error: tls: bad record MAC", 0},
-		{"a fatal alert", func(_ *peer, r *records) { r.say(streamHead + twoEvents); r.write(typeAlert, []byte{2, 80}) },
+		{"a fatal alert", func(_ *peer, r *records) { r.send(streamHead + twoEvents); r.write(typeAlert, []byte{2, 80}) },
 			"a b error: read the stream: remote error: tls: internal error", 0},
 		{"tickets", func(p *peer, r *records) {
 			r.write(typeHandshake, ticket())
-			r.say(streamHead + "data: a\n\n")
+			r.send(streamHead + "data: a\n\n")
 			time.Sleep(20 * time.Millisecond)
 			r.write(typeHandshake, append(ticket(), ticket()...))
 			last := ticket()
 			r.write(typeHandshake, last[:50])
 			time.Sleep(20 * time.Millisecond)
 			r.write(typeHandshake, last[50:])
-			r.say("data: b\n\n")
+			r.send("data: b\n\n")
 		}, "a b " + endedByServer, tls.VersionTLS13},
 		{"new keys", func(p *peer, r *records) {
-			r.say(streamHead + "data: a\n\n")
+			r.send(streamHead + "data: a\n\n")
 			for n := range 5 {
 				r.updateKey(t, false)
-				r.say(fmt.Sprintf("data: %d\n\n", n))
+				r.send(fmt.Sprintf("data: %d\n\n", n))
 			}
-			p.inPieces(7, func() { r.updateKey(t, false); r.updateKey(t, false); r.say("data: b\n\n") })
+			p.sendInPieces(7, func() { r.updateKey(t, false); r.updateKey(t, false); r.send("data: b\n\n") })
 		}, "a 0 1 2 3 4 b " + endedByServer, tls.VersionTLS13},
 		{"a new key that wants an answer", func(p *peer, r *records) {
-			r.say(streamHead + "data: a\n\n")
+			r.send(streamHead + "data: a\n\n")
 			r.updateKey(t, true)
 			answer := make([]byte, 27) // a KeyUpdate, encrypted
 			_, err := io.ReadFull(p.line, answer)
 			require.NoError(t, err)
 			require.EqualValues(t, typeData, answer[0])
-			r.say("data: b\n\n")
+			r.send("data: b\n\n")
 		}, "a b " + endedByServer, tls.VersionTLS13},
 		{"another handshake", func(p *peer, r *records) {
-			r.say(streamHead + twoEvents)
+			r.send(streamHead + twoEvents)
 			r.write(typeHandshake, []byte{0, 0, 0, 0}) // HelloRequest
 			p.awaitEnd()
 		}, "a b error: read the stream: the server requested a TLS renegotiation, which an open stream refuses", tls.VersionTLS12},
 	} {
 		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
-			for _, w := range tlsWays {
-				if tt.only == 0 || tt.only == version {
+			for _, w := range tlsTransports {
+				if tt.version == 0 || tt.version == version {
 					t.Run(tt.name+", "+tls.VersionName(version)+", "+w.name, func(t *testing.T) {
 						t.Parallel()
-						require.Equal(t, tt.want, told(t, w, version, tt.server))
+						require.Equal(t, tt.want, tlsLog(t, w, version, tt.server))
 					})
 				}
 			}
@@ -180,17 +180,17 @@ func TestTLSRecords(t *testing.T) {
 // awaitEnd waits until the client ends the connection, so that the server's end is not the cause.
 func (p *peer) awaitEnd() { _, _ = io.Copy(io.Discard, p.line) }
 
-// Servers that want a certificate get that of k6's option tlsAuth.
+// Servers that request a certificate get that of k6's option tlsAuth.
 func TestClientCertificate(t *testing.T) {
-	over(t, tlsWays, func(t *testing.T, w way) {
+	runTransports(t, tlsTransports, func(t *testing.T, w transport) {
 		config := sockets.ServerTLS().Clone()
-		config.ClientAuth = tls.RequireAnyClientCert // ours is for servers
+		config.ClientAuth = tls.RequireAnyClientCert // the test certificate is valid only for servers
 		url := strings.Replace(serveTLS(t, config, func(p *peer) {
-			p.say(streamHead + fmt.Sprintf("data: %d\n\n", len(p.Conn.(*tls.Conn).ConnectionState().PeerCertificates)))
+			p.send(streamHead + fmt.Sprintf("data: %d\n\n", len(p.Conn.(*tls.Conn).ConnectionState().PeerCertificates)))
 		}), "http:", "https:", 1)
-		for with, want := range map[bool]string{true: "1 server", false: "error"} { // in TLS 1.3 the refusal comes behind the handshake
+		for hasCertificate, want := range map[bool]string{true: "1 server", false: "error"} { // in TLS 1.3 the refusal follows the handshake
 			v := w.vu(t)
-			if with {
+			if hasCertificate {
 				v.state.TLSConfig.Certificates = config.Certificates
 			}
 			v.set("url", url)
@@ -205,10 +205,10 @@ func TestClientCertificate(t *testing.T) {
 
 // The number of concurrent handshakes is limited: a finished one makes room for the next.
 func TestHandshakesAreBounded(t *testing.T) {
-	for through, want := range map[bool]int{false: handshakesAtATime, true: handshakesAtATime + 50} {
+	for handshaking, want := range map[bool]int{false: handshakesAtATime, true: handshakesAtATime + 50} {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
-		var begun atomic.Int32
+		var started atomic.Int32
 		var serving sync.WaitGroup
 		serving.Go(func() {
 			for {
@@ -216,28 +216,28 @@ func TestHandshakesAreBounded(t *testing.T) {
 				if err != nil {
 					return
 				}
-				begun.Add(1)
+				started.Add(1)
 				serving.Go(func() {
-					if through {
+					if handshaking {
 						conn, _ = accept(conn, sockets.ServerTLS())
 					}
-					_, _ = io.Copy(io.Discard, conn) // it never answers a request
+					_, _ = io.Copy(io.Discard, conn) // no response
 					_ = conn.Close()
 				})
 			}
 		})
-		v := ways[1].vu(t)
+		v := transports[1].vu(t)
 		v.set("url", "https://"+listener.Addr().String())
 		v.set("most", handshakesAtATime+50)
-		v.set("begun", begun.Load)
+		v.set("started", started.Load)
 		v.set("want", want)
 		require.Equal(t, fmt.Sprint(want), v.log(`
 			const all = [];
 			for (let n = 0; n < most; n++) all.push(new EventSource(url, { http: "1.1", reconnect: false, connectTimeout: 0 }));
 			const look = setInterval(() => {
-				if (begun() < want) return;
+				if (started() < want) return;
 				clearInterval(look);
-				setTimeout(() => { log.push(begun()); all.forEach((s) => s.close()); }, 200);
+				setTimeout(() => { log.push(started()); all.forEach((s) => s.close()); }, 200);
 			}, 5);
 		`))
 		_ = listener.Close()

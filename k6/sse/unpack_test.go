@@ -27,23 +27,23 @@ func packedHead(coding string) string {
 
 // An event arrives when its server has flushed it, before further bytes. A flush without data does not end the stream.
 func TestPackedEventsArriveWhenFlushed(t *testing.T) {
-	over(t, allWays, func(t *testing.T, w way) {
+	runTransports(t, allTransports, func(t *testing.T, w transport) {
 		for coding, start := range packing.Encoders {
 			t.Run(coding, func(t *testing.T) {
 				t.Parallel()
-				v, rec := w.vu(t), &arrivals{came: make(chan string, 100)}
+				v, rec := w.vu(t), &arrivals{events: make(chan string, 100)}
 				v.set("ledger", rec)
 				v.set("url", v.serve(func(p *peer) {
 					assert.Equal(t, "gzip, deflate, br, zstd", p.req.Header.Get("Accept-Encoding"))
-					p.say(packedHead(coding))
+					p.send(packedHead(coding))
 					z := start(p)
 					for n := range 5 {
 						_, _ = fmt.Fprintf(z, "data: %d\n\n", n)
 						_ = z.Flush()
 						_ = z.Flush()
 						select {
-						case came := <-rec.came:
-							assert.Equal(t, fmt.Sprint(n), came)
+						case event := <-rec.events:
+							assert.Equal(t, fmt.Sprint(n), event)
 						case <-time.After(patience):
 							t.Error("an event that was flushed did not arrive")
 						}
@@ -62,19 +62,19 @@ func TestPackedEventsArriveWhenFlushed(t *testing.T) {
 // An arrivals is an Observer that passes on events as they arrive.
 type arrivals struct {
 	recorder
-	came chan string
+	events chan string
 }
 
-func (a *arrivals) Event(_ time.Time, e *eventstream.Event) { a.came <- string(e.Data) }
+func (a *arrivals) Event(_ time.Time, e *eventstream.Event) { a.events <- string(e.Data) }
 
 // addresses matches the addresses of a connection in an error of Go's own poller.
 var addresses = regexp.MustCompile(` tcp [0-9.:>-]+: read`)
 
 // TestPackedStreamEnds checks the ends of compressed streams, and the errors of uncompressed responses.
 func TestPackedStreamEnds(t *testing.T) {
-	say := func(s string) func(*peer) { return func(p *peer) { p.say(s) } }
+	respond := func(s string) func(*peer) { return func(p *peer) { p.send(s) } }
 	bomb := packing.Whole("gzip", "data: 0\n\ndata: "+strings.Repeat("x", 4<<20))
-	two := packing.Whole("gzip", "data: 0\n\n") + packing.Whole("gzip", "data: 1\n\n")
+	members := packing.Whole("gzip", "data: 0\n\n") + packing.Whole("gzip", "data: 1\n\n")
 	cut := packing.Whole("gzip", twoEvents)
 	wide := func() string {
 		var out bytes.Buffer
@@ -90,29 +90,29 @@ func TestPackedStreamEnds(t *testing.T) {
 		handle  func(p *peer)
 		want    string
 	}{
-		{"its end", "", say(packedHead("gzip") + packing.Whole("gzip", twoEvents)), "a b server: the server ended the stream"},
-		{"an end in capitals", "", say(packedHead("GZip") + packing.Whole("gzip", twoEvents)), "a b server: the server ended the stream"},
-		{"in two fields", "", say(strings.Replace(packedHead("gzip"), "Content-Enc", "Content-Encoding: identity\r\nContent-Enc", 1) + packing.Whole("gzip", twoEvents)), "a b server: the server ended the stream"},
-		{"an empty stream", "", say(packedHead("gzip") + packing.Whole("gzip", "")), "server: the server ended the stream"},
-		{"nothing", "", say(packedHead("br")), "server: the server ended the stream"},
-		{"members behind each other", "", say(packedHead("gzip") + two), "0 1 server: the server ended the stream"},
-		{"in pieces", "", func(p *peer) { p.inPieces(1, func() { p.say(packedHead("gzip") + two) }) }, "0 1 server: the server ended the stream"},
-		{"in chunks", "", say(chunkedHead + fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(cut), cut)), "a b server: the server ended the stream"},
-		{"no last chunk", "", say(chunkedHead + fmt.Sprintf("%x\r\n%s\r\n", len(cut), cut)), "a b truncated: read the stream: the connection ended before the last chunk: unexpected EOF"},
-		{"no end mark", "", say(packedHead("gzip") + packing.Flushed("gzip", twoEvents)), "a b truncated: read the stream: the compressed stream ended without its end mark: unexpected EOF"},
-		{"a part of the end mark", "", say(packedHead("gzip") + cut[:len(cut)-3]), "a b truncated: read the stream: the compressed stream ended without its end mark: unexpected EOF"},
-		{"its end inside an event", "", say(packedHead("gzip") + packing.Whole("gzip", twoEvents+"data: c\n")), "a b truncated: the stream ended inside an event: unexpected EOF"},
+		{"its end", "", respond(packedHead("gzip") + packing.Whole("gzip", twoEvents)), "a b server: the server ended the stream"},
+		{"an end in capitals", "", respond(packedHead("GZip") + packing.Whole("gzip", twoEvents)), "a b server: the server ended the stream"},
+		{"in two fields", "", respond(strings.Replace(packedHead("gzip"), "Content-Enc", "Content-Encoding: identity\r\nContent-Enc", 1) + packing.Whole("gzip", twoEvents)), "a b server: the server ended the stream"},
+		{"an empty stream", "", respond(packedHead("gzip") + packing.Whole("gzip", "")), "server: the server ended the stream"},
+		{"nothing", "", respond(packedHead("br")), "server: the server ended the stream"},
+		{"members behind each other", "", respond(packedHead("gzip") + members), "0 1 server: the server ended the stream"},
+		{"in pieces", "", func(p *peer) { p.sendInPieces(1, func() { p.send(packedHead("gzip") + members) }) }, "0 1 server: the server ended the stream"},
+		{"in chunks", "", respond(chunkedHead + fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(cut), cut)), "a b server: the server ended the stream"},
+		{"no last chunk", "", respond(chunkedHead + fmt.Sprintf("%x\r\n%s\r\n", len(cut), cut)), "a b truncated: read the stream: the connection ended before the last chunk: unexpected EOF"},
+		{"no end mark", "", respond(packedHead("gzip") + packing.Flushed("gzip", twoEvents)), "a b truncated: read the stream: the compressed stream ended without its end mark: unexpected EOF"},
+		{"a part of the end mark", "", respond(packedHead("gzip") + cut[:len(cut)-3]), "a b truncated: read the stream: the compressed stream ended without its end mark: unexpected EOF"},
+		{"its end inside an event", "", respond(packedHead("gzip") + packing.Whole("gzip", twoEvents+"data: c\n")), "a b truncated: the stream ended inside an event: unexpected EOF"},
 		{"a reset", "", func(p *peer) {
-			p.say(packedHead("gzip") + packing.Flushed("gzip", twoEvents))
+			p.send(packedHead("gzip") + packing.Flushed("gzip", twoEvents))
 			time.Sleep(20 * time.Millisecond)
 			p.reset()
 		}, "a b reset: read the stream: read: connection reset by peer"},
-		{"no data of that coding", "", say(packedHead("gzip") + twoEvents), "error: read the stream: invalid gzip data: gzip: invalid header"},
-		{"a window that is too large", "", say(packedHead("zstd") + wide()), "error: read the stream: the window of the zstd stream exceeds 8 MB (RFC 9659)"},
-		{"a bomb", "maxEventSize: 1000,", say(packedHead("gzip") + bomb), "0 too_long: read the stream: event exceeds the size limit of 1000 bytes (one line)"},
-		{"silence", "idleTimeout: 60,", func(p *peer) { p.say(packedHead("gzip") + packing.Flushed("gzip", twoEvents)); p.hold() }, "a b idle: no byte from the server within idleTimeout"},
+		{"no data of that coding", "", respond(packedHead("gzip") + twoEvents), "error: read the stream: invalid gzip data: gzip: invalid header"},
+		{"a window that is too large", "", respond(packedHead("zstd") + wide()), "error: read the stream: the window of the zstd stream exceeds 8 MB (RFC 9659)"},
+		{"a bomb", "maxEventSize: 1000,", respond(packedHead("gzip") + bomb), "0 too_long: read the stream: event exceeds the size limit of 1000 bytes (one line)"},
+		{"silence", "idleTimeout: 60,", func(p *peer) { p.send(packedHead("gzip") + packing.Flushed("gzip", twoEvents)); p.hold() }, "a b idle: no byte from the server within idleTimeout"},
 		{"bytes without an event", "idleTimeout: 1500,", func(p *peer) {
-			p.say(packedHead("gzip"))
+			p.send(packedHead("gzip"))
 			z := gzip.NewWriter(p)
 			for range 10 {
 				_ = z.Flush()
@@ -121,26 +121,26 @@ func TestPackedStreamEnds(t *testing.T) {
 			_, _ = io.WriteString(z, twoEvents)
 			_ = z.Close()
 		}, "a b server: the server ended the stream"},
-		{"204", "", say("HTTP/1.1 204 No Content\r\nContent-Encoding: gzip\r\n\r\n"), "no_content: the server responded with 204 No Content, so the client must not reconnect"},
-		{"an error that is packed", "", say("HTTP/1.1 503 No\r\nContent-Encoding: gzip\r\n\r\n" + packing.Whole("gzip", `{"title":"full"}`)), "status: unexpected status 503 Service Unavailable: full"},
+		{"204", "", respond("HTTP/1.1 204 No Content\r\nContent-Encoding: gzip\r\n\r\n"), "no_content: the server responded with 204 No Content, so the client must not reconnect"},
+		{"an error that is packed", "", respond("HTTP/1.1 503 No\r\nContent-Encoding: gzip\r\n\r\n" + packing.Whole("gzip", `{"title":"full"}`)), "status: unexpected status 503 Service Unavailable: full"},
 		{"a redirect", "", func(p *peer) {
 			if p.n == 0 {
-				p.say("HTTP/1.1 302 Found\r\nLocation: /there\r\nContent-Encoding: gzip\r\n\r\n")
+				p.send("HTTP/1.1 302 Found\r\nLocation: /there\r\nContent-Encoding: gzip\r\n\r\n")
 				return
 			}
-			p.say(packedHead("gzip") + packing.Whole("gzip", "data: "+p.req.URL.Path+" "+p.req.Header.Get("Accept-Encoding")+"\n\n"))
+			p.send(packedHead("gzip") + packing.Whole("gzip", "data: "+p.req.URL.Path+" "+p.req.Header.Get("Accept-Encoding")+"\n\n"))
 		}, "/there gzip, deflate, br, zstd server: the server ended the stream"},
-		{"a coding unasked", "acceptEncoding: 'gzip',", say(packedHead("br") + packing.Whole("br", twoEvents)), `content_type: the response has the content-encoding "br", which was not requested; set acceptEncoding, or turn off compression in the service or its proxy`},
-		{"any coding unasked", "acceptEncoding: 'none',", say(packedHead("gzip") + cut), `content_type: the response has the content-encoding "gzip", which was not requested; set acceptEncoding, or turn off compression in the service or its proxy`},
-		{"an unknown coding", "headers: { 'accept-encoding': '*' },", say(packedHead("compress") + cut), `content_type: unsupported content-encoding "compress"; use one of gzip, deflate, br, zstd`},
+		{"a coding unasked", "acceptEncoding: 'gzip',", respond(packedHead("br") + packing.Whole("br", twoEvents)), `content_type: the response has the content-encoding "br", which was not requested; set acceptEncoding, or turn off compression in the service or its proxy`},
+		{"any coding unasked", "acceptEncoding: 'none',", respond(packedHead("gzip") + cut), `content_type: the response has the content-encoding "gzip", which was not requested; set acceptEncoding, or turn off compression in the service or its proxy`},
+		{"an unknown coding", "headers: { 'accept-encoding': '*' },", respond(packedHead("compress") + cut), `content_type: unsupported content-encoding "compress"; use one of gzip, deflate, br, zstd`},
 		{"the script's own header", "headers: { 'accept-encoding': 'br;q=1' },", func(p *peer) {
-			p.say(packedHead("br") + packing.Whole("br", "data: "+p.req.Header.Get("Accept-Encoding")+"\n\n"))
+			p.send(packedHead("br") + packing.Whole("br", "data: "+p.req.Header.Get("Accept-Encoding")+"\n\n"))
 		}, "br;q=1 server: the server ended the stream"},
-		{"no compression after all", "", say(streamHead + twoEvents), "a b server: the server ended the stream"},
-		{"identity", "", say(packedHead("identity") + twoEvents), "a b server: the server ended the stream"},
+		{"no compression after all", "", respond(streamHead + twoEvents), "a b server: the server ended the stream"},
+		{"identity", "", respond(packedHead("identity") + twoEvents), "a b server: the server ended the stream"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			over(t, ways, func(t *testing.T, w way) {
+			runTransports(t, transports, func(t *testing.T, w transport) {
 				v := w.vu(t)
 				v.set("url", v.serve(tt.handle))
 				got := v.log(`
@@ -156,10 +156,10 @@ func TestPackedStreamEnds(t *testing.T) {
 
 // A stream after a reconnect has a new decoder. A stream that is dropped or closed leaves no decoder.
 func TestPackedStreamsReconnect(t *testing.T) {
-	over(t, allWays, func(t *testing.T, w way) {
+	runTransports(t, allTransports, func(t *testing.T, w transport) {
 		v := w.vu(t)
 		v.set("url", v.serve(func(p *peer) {
-			p.say(packedHead("gzip") + packing.Flushed("gzip", fmt.Sprintf("retry: 1\n\nid: %d\ndata: %d after %s\n\n", p.n, p.n, p.req.Header.Get("Last-Event-ID"))))
+			p.send(packedHead("gzip") + packing.Flushed("gzip", fmt.Sprintf("retry: 1\n\nid: %d\ndata: %d after %s\n\n", p.n, p.n, p.req.Header.Get("Last-Event-ID"))))
 			if p.n > 0 {
 				p.hold()
 			}
@@ -180,10 +180,10 @@ func TestOpenReadsPackedStreams(t *testing.T) {
 	v := newVU(t)
 	v.set("url", serve(t, func(p *peer) {
 		if p.req.Method == http.MethodHead {
-			p.say(packedHead("gzip"))
+			p.send(packedHead("gzip"))
 			return
 		}
-		p.say(packedHead("gzip") + packing.Whole("gzip", "data: "+p.req.Header.Get("Accept-Encoding")+"\n\n"))
+		p.send(packedHead("gzip") + packing.Whole("gzip", "data: "+p.req.Header.Get("Accept-Encoding")+"\n\n"))
 	}))
 	require.Equal(t, "open event:||gzip|", v.log(`sse.open(url, { acceptEncoding: 'gzip' }, `+logging+`)`))
 	require.Equal(t, "open event:||gzip, deflate, br, zstd|", v.log(`sse.open(url, { acceptEncoding: 'browser' }, `+logging+`)`))
@@ -217,11 +217,11 @@ func TestObserverReceivesTheCoding(t *testing.T) {
 		subscribed := make(chan struct{})
 		v.set("url", serve(t, func(p *peer) {
 			if p.req.URL.Path == "/then" {
-				p.say("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+				p.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 				close(subscribed)
 				return
 			}
-			p.say(packedHead("gzip"))
+			p.send(packedHead("gzip"))
 			z := gzip.NewWriter(p)
 			_, _ = io.WriteString(z, "data: 0\n\n")
 			_ = z.Flush()
@@ -262,7 +262,7 @@ func TestPackedStreamsOverHTTP2(t *testing.T) {
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	v := ways[1].vu(t)
+	v := transports[1].vu(t)
 	v.set("url", server.URL)
 	v.mustRun(`
 		var told = {};

@@ -154,7 +154,7 @@ declare module "k6/x/soak" {
      * @returns false, without an effect, if no stream is open
      * @example setTimeout(() => sources.forEach((s) => s.drop(true)), 60_000); // a storm of reconnects
      */
-    drop(atOnce?: boolean): boolean;
+    drop(immediate?: boolean): boolean;
 
     /**
      * Vanishes, like a machine that loses its power. The connection stays open, but it sends no packets, not even

@@ -13,14 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// h2Ways are those of streams that share connections, by net/http's own server.
-var h2Ways = []way{{name: "HTTP/2", tls: true, h2: true}, {name: "HTTP/2, goroutine", tls: true, h2: true, parked: true}}
+// h2Transports are the transports of streams that share connections. Their server is net/http's.
+var h2Transports = []transport{{name: "HTTP/2", tls: true, h2: true}, {name: "HTTP/2, goroutine", tls: true, h2: true, blocking: true}}
 
-// allWays are ways and h2Ways: a test of these expects the same of a stream over each transport. Its server writes a
-// response as in HTTP/1.1; if that breaks off, the stream does.
-var allWays = append(ways[:len(ways):len(ways)], h2Ways...)
+// allTransports are all transports. A test with these expects the same behavior over each. Its server writes an
+// HTTP/1.1 response; if the response is truncated, so is the stream.
+var allTransports = append(transports[:len(transports):len(transports)], h2Transports...)
 
-// serveFromHTTP1 is serve over HTTP/2 for a server that writes HTTP/1.1.
+// serveFromHTTP1 starts an HTTP/2 server. It converts the HTTP/1.1 response that handle writes.
 func serveFromHTTP1(t testing.TB, handle func(p *peer)) string {
 	t.Helper()
 	var n atomic.Int32
@@ -48,7 +48,7 @@ func serveFromHTTP1(t testing.TB, handle func(p *peer)) string {
 		}
 		w.WriteHeader(answer.StatusCode)
 		_ = http.NewResponseController(w).Flush()
-		if _, err := io.Copy(unbuffered{w}, answer.Body); err != nil || aborted.Load() {
+		if _, err := io.Copy(flushingWriter{w}, answer.Body); err != nil || aborted.Load() {
 			panic(http.ErrAbortHandler)
 		}
 	}))
@@ -60,10 +60,10 @@ func serveFromHTTP1(t testing.TB, handle func(p *peer)) string {
 	return s.URL
 }
 
-// An unbuffered is a response that is flushed after each write.
-type unbuffered struct{ http.ResponseWriter }
+// A flushingWriter is a writer of a response that flushes after each write.
+type flushingWriter struct{ http.ResponseWriter }
 
-func (f unbuffered) Write(p []byte) (int, error) {
+func (f flushingWriter) Write(p []byte) (int, error) {
 	n, err := f.ResponseWriter.Write(p)
 	_ = http.NewResponseController(f.ResponseWriter).Flush()
 	return n, err

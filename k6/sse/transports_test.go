@@ -1,0 +1,94 @@
+package sse
+
+import (
+	"bytes"
+	"crypto/tls"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sse-soak/sse-soak/test/sockets"
+)
+
+// A transport is the path of bytes to the reader of a stream: plain or TLS, by the poller or by a goroutine.
+type transport struct {
+	name     string
+	tls      bool
+	blocking bool // read by a goroutine, as on systems other than Linux
+	h2       bool // over HTTP/2
+}
+
+var transports = []transport{{name: "plain"}, {name: "TLS", tls: true}, {name: "plain, goroutine", blocking: true}, {name: "TLS, goroutine", tls: true, blocking: true}}
+
+// polledTransports are the transports that the poller reads.
+var polledTransports = transports[:2]
+
+// runTransports runs a test with each transport of a list.
+func runTransports(t *testing.T, list []transport, test func(t *testing.T, w transport)) {
+	t.Parallel()
+	for _, w := range list {
+		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, w)
+		})
+	}
+}
+
+// vu returns a virtual user whose streams use the transport.
+func (w transport) vu(t testing.TB) *vu {
+	t.Helper()
+	v := newVU(t)
+	v.transport = w
+	v.state.TLSConfig = &tls.Config{InsecureSkipVerify: true}
+	if w.blocking {
+		v.state.Dialer = &net.Dialer{Timeout: patience} // the poller reads only connections of k6
+	}
+	return v
+}
+
+// serve starts a server for the transport of the virtual user.
+func (v *vu) serve(handle func(p *peer)) string {
+	v.t.Helper()
+	if v.transport.h2 {
+		return serveFromHTTP1(v.t, handle)
+	}
+	url := serve(v.t, handle)
+	if v.transport.tls {
+		return strings.Replace(url, "http:", "https:", 1)
+	}
+	return url
+}
+
+func (v *vu) serveText(text string) string {
+	v.t.Helper()
+	return v.serve(func(p *peer) { p.send(text) })
+}
+
+// accept reads the first byte of a connection, and returns a TLS server if the client uses TLS.
+func accept(conn net.Conn, config *tls.Config) (net.Conn, *sockets.Line) {
+	l := sockets.NewLine(conn)
+	if b, err := l.Reader.Peek(1); err == nil && b[0] == typeHandshake {
+		return tls.Server(l, config), l
+	}
+	return l, l
+}
+
+// sendInPieces sends the data that write writes, in packets of size bytes. Size 0 means one packet.
+func (p *peer) sendInPieces(size int, write func()) {
+	if p.line == nil { // HTTP/2 splits it into frames
+		write()
+		return
+	}
+	p.line.Pending = new(bytes.Buffer)
+	write()
+	pending := p.line.Pending
+	p.line.Pending = nil
+	if size == 0 {
+		size = pending.Len()
+	}
+	for pending.Len() > 0 {
+		_, _ = p.line.Write(pending.Next(size))
+		time.Sleep(100 * time.Microsecond)
+	}
+}
