@@ -3,7 +3,7 @@ output "deployment" {
   value = {
     settings = local.settings
 
-    backend_url = "http://${module.stack.private_ip}" # the address for runners, which involves no idle timeout of AWS
+    backend_url = "http://${module.stack.private_ip}" # the address for runners, without an idle timeout of AWS
     control_url = "http://${module.stack.private_ip}:7070"
     public_url  = "http://${module.stack.public_ip}" # the address for laptops, if laptop_cidrs allows them
 

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A stateBucket is as much of S3 as terraform's backend needs: objects by their path.
+// A stateBucket implements the part of S3 that terraform's backend needs: objects by their path.
 type stateBucket struct {
 	mu      sync.Mutex
 	objects map[string][]byte
@@ -27,7 +27,7 @@ type stateBucket struct {
 func (b *stateBucket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	object, there := b.objects[r.URL.Path]
+	object, found := b.objects[r.URL.Path]
 	switch {
 	case r.URL.Query().Has("list-type"):
 		fmt.Fprint(w, `<ListBucketResult>`)
@@ -39,7 +39,7 @@ func (b *stateBucket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		b.objects[r.URL.Path], _ = io.ReadAll(r.Body)
 	case r.Method == http.MethodDelete:
 		delete(b.objects, r.URL.Path)
-	case !there:
+	case !found:
 		w.WriteHeader(http.StatusNotFound)
 		fmt.Fprint(w, `<Error><Code>NoSuchKey</Code></Error>`)
 	case r.Method == http.MethodHead:
@@ -49,7 +49,7 @@ func (b *stateBucket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestStateInABucket uncomments what backend.tf has, and makes a deployment's workspace in such a bucket.
+// TestStateInABucket uncomments the backend in backend.tf and creates the workspace of a deployment in such a bucket.
 func TestStateInABucket(t *testing.T) {
 	dir := initCopy(t)
 	bucket := &stateBucket{objects: map[string][]byte{}}
@@ -68,6 +68,6 @@ func TestStateInABucket(t *testing.T) {
 	run(t, dir, "terraform", "workspace", "select", "-or-create", "second")
 	assert.Contains(t, bucket.objects, "/my-terraform-state/env:/second/sse-soak/terraform.tfstate")
 	for path := range bucket.objects {
-		assert.NotContains(t, path, ".tflock", "the lock is let go")
+		assert.NotContains(t, path, ".tflock", "the lock is released")
 	}
 }

@@ -29,54 +29,53 @@ const (
 	end     = "/sse-soak/end"
 )
 
-// TestBoot boots the stack's host for real, with the user data that Terraform renders: systemd,
-// cloud-init, a Docker of its own, this repository's stack, until the stack answers on its port. Then a reboot, and the end.
-// What is not real: AWS, whose metadata and parameters are played by cloud_test.go, and the images
-// that no registry gives here.
+// TestBoot boots the host of the stack with the user data that Terraform renders: systemd, cloud-init, its own Docker and the
+// stack of this repository. The test waits until the stack answers on its port, reboots the host, and lets it terminate.
+// cloud_test.go simulates the metadata and the parameters of AWS. Images that are not available offline have stand-ins.
 func TestBoot(t *testing.T) {
 	needsMachines(t)
 	files := stackFiles(t)
-	here := newSite(t)
+	site := newSite(t)
 	objects, data := withObjects(t, userData(t)["stack.host"], "stack", files)
 
-	t.Run("an archive that was changed on its way", func(t *testing.T) {
-		c := here.cloud(t, status, secrets)
+	t.Run("a corrupted archive", func(t *testing.T) {
+		c := site.cloud(t, status, secrets)
 		for key := range objects {
 			c.files[key] = "something else"
 		}
-		m := here.boot(t, c, data)
-		await(t, 5*time.Minute, "the host says nothing", m, func() bool { return !strings.HasPrefix(c.parameter(status), "pending") })
+		m := site.boot(t, c, data)
+		await(t, 5*time.Minute, "the host did not report", m, func() bool { return !strings.HasPrefix(c.parameter(status), "pending") })
 		assert.Regexp(t, `^failed `+instanceID+` at setup.sh line \d+: fetch_objects`, c.parameter(status))
-		assert.Contains(t, c.parameter(status), "FAILED", "the end of the log says why")
+		assert.Contains(t, c.parameter(status), "FAILED", "the status has the end of the log")
 		assert.Contains(t, m.sh("cat /var/log/cloud-init-output.log"), "SOAK-SETUP FAILED")
-		assert.Equal(t, "active", m.sh("systemctl is-active soak-end.timer"), "also a host whose setup failed has to end")
-		assert.Empty(t, c.refused)
+		assert.Equal(t, "active", m.sh("systemctl is-active soak-end.timer"), "a host whose setup failed must also terminate")
+		assert.Empty(t, c.rejections)
 	})
 
 	t.Run("the stack", func(t *testing.T) {
-		c := here.cloud(t, status, secrets, end)
+		c := site.cloud(t, status, secrets, end)
 		c.files = objects
-		begun := time.Now()
-		m := here.boot(t, c, data)
-		await(t, 20*time.Minute, "the host says nothing", m, func() bool { return !strings.HasPrefix(c.parameter(status), "pending") })
+		started := time.Now()
+		m := site.boot(t, c, data)
+		await(t, 20*time.Minute, "the host did not report", m, func() bool { return !strings.HasPrefix(c.parameter(status), "pending") })
 		require.Equal(t, "ready "+instanceID, c.parameter(status))
-		t.Logf("ready after %v", time.Since(begun).Round(time.Second))
+		t.Logf("ready after %v", time.Since(started).Round(time.Second))
 		m.checkSetup(c)
-		m.outlivesAReboot(begun)
-		m.isExtended(c)
-		m.ends()
+		m.checkReboot(started)
+		m.checkExtension(c)
+		m.checkEnd()
 	})
 }
 
 // checkSetup asserts the results of setup.sh.
 func (m *machine) checkSetup(c *cloud) {
 	t := m.t
-	assert.Empty(t, c.refused)
+	assert.Empty(t, c.rejections)
 	assert.Contains(t, m.sh("cat /var/log/cloud-init-output.log"), "SOAK-SETUP DONE")
 	assert.Contains(t, m.sh("cloud-init schema --config-file /var/lib/cloud/instance/user-data.txt 2>&1"), "Valid cloud-config")
-	assert.Equal(t, shippedImage(t), m.sh("docker image inspect -f '{{.Id}}' sse-soak/backend:local"), "the image is the one that was built here")
+	assert.Equal(t, shippedImage(t), m.sh("docker image inspect -f '{{.Id}}' sse-soak/backend:local"), "the host must use the image that this machine built")
 	assert.Equal(t, "8192 8", m.sh("echo $(cat /proc/sys/net/core/somaxconn /proc/sys/net/ipv4/tcp_retries2)"))
-	m.installsNothingElse()
+	m.checkUpdatesDisabled()
 	assert.Equal(t, "600", m.sh("stat -c %a /opt/sse-soak/.env"))
 	stored := strings.Split(strings.TrimSpace(c.parameter(secrets)), "\n")
 	require.Len(t, stored, 3)
@@ -84,12 +83,12 @@ func (m *machine) checkSetup(c *cloud) {
 	for _, line := range append(stored, "CONNECTIONS=1200", "NOOP_INTERVAL=15", "COMPOSE_PROFILES=reference", "PUBLIC_URL=http://localhost:8080", "NODE_TEXTFILES=/host/var/lib/prometheus/node-exporter") {
 		assert.Contains(t, env, "\n"+line+"\n")
 	}
-	m.asksForNotices()
-	m.answers(strings.TrimPrefix(stored[0], "BACKEND_TOKEN="))
+	m.checkNotices()
+	m.checkResponses(strings.TrimPrefix(stored[0], "BACKEND_TOKEN="))
 }
 
-// shippedImage returns the id of the backend's image in its archive. Its tag may belong to another image: the tests
-// of the stack run at the same time, and build one of their own.
+// shippedImage returns the id of the backend's image in its archive. The tag may belong to another image, because the tests
+// of the stack can run at the same time and build their own.
 func shippedImage(t *testing.T) string {
 	t.Helper()
 	manifest := run(t, root, "tar", "-xzOf", "bin/aws-test/stack/image-sse-soak-backend-local.tar.gz", "manifest.json")
@@ -98,8 +97,8 @@ func shippedImage(t *testing.T) string {
 	return "sha256:" + id[1]
 }
 
-// installsNothingElse: packages wait for each other, are asked for again, and nothing updates them in the middle of a soak.
-func (m *machine) installsNothingElse() {
+// checkUpdatesDisabled checks that apt waits for its lock and retries, and that no timer updates packages during a run.
+func (m *machine) checkUpdatesDisabled() {
 	m.t.Helper()
 	options := m.sh("apt-config dump")
 	for _, want := range []string{`APT::Periodic::Enable "0"`, `DPkg::Lock::Timeout "600"`, `Acquire::Retries "5"`} {
@@ -110,8 +109,8 @@ func (m *machine) installsNothingElse() {
 	}
 }
 
-// answers: the stack does, on the ports that are open to the outside, and gives events.
-func (m *machine) answers(token string) {
+// checkResponses checks that the stack answers and streams events on the ports that are open to the outside.
+func (m *machine) checkResponses(token string) {
 	t := m.t
 	for path, want := range map[string]int{"/readyz": http.StatusOK, "/metrics": http.StatusOK, "/prometheus/-/ready": http.StatusUnauthorized} {
 		req, err := http.NewRequest(http.MethodGet, "http://"+m.ip+path, nil)
@@ -119,12 +118,12 @@ func (m *machine) answers(token string) {
 		req.Header.Set("Authorization", "Bearer "+token)
 		resp, err := (&http.Client{Timeout: 20 * time.Second}).Do(req)
 		require.NoError(t, err)
-		said, err := io.ReadAll(resp.Body)
+		body, err := io.ReadAll(resp.Body)
 		require.NoError(t, err)
 		require.NoError(t, resp.Body.Close())
-		assert.Equal(t, want, resp.StatusCode, "%s: %s", path, said)
+		assert.Equal(t, want, resp.StatusCode, "%s: %s", path, body)
 	}
-	for _, path := range []string{"/event/connect?id=boot", ":7070"} { // a device's, and the reference's
+	for _, path := range []string{"/event/connect?id=boot", ":7070"} { // of a device, and of the reference
 		resp, err := (&http.Client{Timeout: 20 * time.Second}).Get("http://" + m.ip + path)
 		require.NoError(t, err)
 		assert.Equal(t, "text/event-stream", resp.Header.Get("Content-Type"))
@@ -132,17 +131,17 @@ func (m *machine) answers(token string) {
 	}
 }
 
-// outlivesAReboot checks that after a reboot the stack answers, the setup does not run again, and the end is unchanged.
-func (m *machine) outlivesAReboot(begun time.Time) {
+// checkReboot checks that after a reboot the stack answers, the setup does not run again, and the end is unchanged.
+func (m *machine) checkReboot(started time.Time) {
 	t := m.t
 	timer := "grep OnCalendar /etc/systemd/system/soak-end.timer"
 	end, err := time.Parse("2006-01-02 15:04:05 MST", strings.TrimPrefix(m.sh(timer), "OnCalendar="))
 	require.NoError(t, err)
-	assert.WithinDuration(t, begun.Add(180*time.Minute), end, 5*time.Minute)
+	assert.WithinDuration(t, started.Add(180*time.Minute), end, 5*time.Minute)
 	before := m.sh("systemctl show -p NextElapseUSecRealtime soak-end.timer")
 	run(t, ".", "docker", "stop", "-t", "60", m.name)
 	m.start()
-	await(t, 3*time.Minute, "the stack does not come back", m, func() bool {
+	await(t, 3*time.Minute, "the stack did not answer", m, func() bool {
 		resp, err := (&http.Client{Timeout: 5 * time.Second}).Get("http://" + m.ip + "/readyz")
 		if err != nil {
 			return false
@@ -154,8 +153,8 @@ func (m *machine) outlivesAReboot(begun time.Time) {
 	assert.Equal(t, "1", m.sh("grep -c 'SOAK-SETUP DONE' /var/log/cloud-init-output.log"))
 }
 
-// isExtended: where a later end is stored when its time is over, it lives on until then.
-func (m *machine) isExtended(c *cloud) {
+// checkExtension checks that the host continues if a later end is stored when its time is over.
+func (m *machine) checkExtension(c *cloud) {
 	t := m.t
 	later := time.Now().Add(2 * time.Hour).UTC().Truncate(time.Second)
 	c.store(end, later.Format(time.RFC3339))
@@ -163,26 +162,26 @@ func (m *machine) isExtended(c *cloud) {
 	assert.Equal(t, "running", m.state())
 	assert.Equal(t, "OnCalendar="+later.Format("2006-01-02 15:04:05 MST"), m.sh("grep OnCalendar /etc/systemd/system/soak-end.timer"))
 	assert.Equal(t, "active", m.sh("systemctl is-active soak-end.timer"))
-	c.store(end, time.Now().Add(-time.Minute).UTC().Format(time.RFC3339)) // over by then
+	c.store(end, time.Now().Add(-time.Minute).UTC().Format(time.RFC3339)) // has passed before the next check
 }
 
-// ends: when its time has come while it was off, it goes down as soon as it is up.
-func (m *machine) ends() {
+// checkEnd checks that a host whose time ended while it was off shuts down as soon as it has booted.
+func (m *machine) checkEnd() {
 	t := m.t
 	// systemd compares the date with the time at which the timer was first started.
 	m.sh(`sed -i 's/^OnCalendar=.*/OnCalendar=2020-01-01 03:00:00 UTC/' /etc/systemd/system/soak-end.timer`)
 	m.sh(`touch -d '2020-01-01 00:00:00 UTC' /var/lib/systemd/timers/stamp-soak-end.timer`)
 	run(t, ".", "docker", "stop", "-t", "60", m.name)
 	m.start()
-	await(t, 2*time.Minute, "the host does not end", m, func() bool { return m.state() == "exited" })
+	await(t, 2*time.Minute, "the host did not shut down", m, func() bool { return m.state() == "exited" })
 }
 
-// await waits until done is true.
-func await(t *testing.T, patience time.Duration, what string, m *machine, done func() bool) {
+// await waits until done returns true. After the timeout, it fails the test with the failure and the log of the host.
+func await(t *testing.T, timeout time.Duration, failure string, m *machine, done func() bool) {
 	t.Helper()
-	for begun := time.Now(); !done(); time.Sleep(time.Second) {
-		if time.Since(begun) > patience {
-			t.Fatalf("%s after %v\n%s", what, patience, m.log())
+	for started := time.Now(); !done(); time.Sleep(time.Second) {
+		if time.Since(started) > timeout {
+			t.Fatalf("%s within %v\n%s", failure, timeout, m.log())
 		}
 	}
 }
@@ -199,11 +198,11 @@ func stackFiles(t *testing.T) (folder string) {
 	if exec.Command("docker", "image", "inspect", "grafana/grafana:12.4.4").Run() != nil {
 		images = slices.DeleteFunc(images, func(n string) bool { return strings.HasPrefix(n, "grafana/") })
 	}
-	here, err := filepath.Abs(root)
+	repository, err := filepath.Abs(root)
 	require.NoError(t, err)
-	out := filepath.Join(here, "bin/aws-test")
+	out := filepath.Join(repository, "bin/aws-test")
 	dir := t.TempDir()
-	run(t, here, "sh", "-c", "git ls-files -z compose.yaml .env.example infra grafana | tar --null -T - -c | tar -x -C "+dir)
+	run(t, repository, "sh", "-c", "git ls-files -z compose.yaml .env.example infra grafana | tar --null -T - -c | tar -x -C "+dir)
 	edit := func(name, pattern, to string) {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		require.NoError(t, err)
@@ -215,7 +214,7 @@ func stackFiles(t *testing.T) (folder string) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "compose.override.yaml"), []byte(override), 0o644))
 	}
 	if standIns {
-		untested.Note(t, "how the stack's Prometheus finds the runners' hosts on that host: its stand-in is built without discovery")
+		untested.Note(t, "discovery of the runners' hosts on the stack's host, because the stand-in for Prometheus has no EC2 discovery")
 		edit("infra/prometheus/runners-aws.yml", `(?s).*`, "")
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "bundle.yaml"), nil, 0o600))
@@ -226,8 +225,8 @@ func stackFiles(t *testing.T) (folder string) {
 	return filepath.Join(out, "stack")
 }
 
-// withObjects returns the objects of the bucket by their URL, from the files of a folder, and user data that name them in place of the
-// files that Terraform's tests have.
+// withObjects returns the files of a folder as objects of the bucket, by URL. It also returns the user data, with the list of
+// these objects instead of the files of Terraform's tests.
 func withObjects(t *testing.T, data, kind, folder string) (objects map[string]string, changed string) {
 	t.Helper()
 	objects = map[string]string{}
@@ -243,6 +242,6 @@ func withObjects(t *testing.T, data, kind, folder string) (objects map[string]st
 	}
 	planned := regexp.MustCompile(`(?m)^( *)[0-9a-f]{64} images/.*\n(?: *[0-9a-f]{64} images/.*\n)*`)
 	indent := planned.FindStringSubmatch(data)
-	require.NotNil(t, indent, "the user data of %s name no objects:\n%s", kind, data)
+	require.NotNil(t, indent, "the user data of %s list no objects:\n%s", kind, data)
 	return objects, strings.Replace(data, indent[0], indent[1]+strings.Join(lines, "\n"+indent[1])+"\n", 1)
 }

@@ -26,8 +26,8 @@ import (
 // The credentials of the host's role.
 var credentials = aws.Credentials{AccessKeyID: "ASIATEST", SecretAccessKey: "secret/of+the/role", SessionToken: "session+token/=="}
 
-// A cloud is the part of AWS that a host talks to while it is set up: the metadata service, and
-// parameters. It refuses what is not signed as AWS wants it, by AWS's own code.
+// A cloud simulates the part of AWS that a host uses during its setup: the metadata service, parameters and a bucket. It
+// rejects requests whose signature differs from that of AWS's own signer.
 type cloud struct {
 	t        *testing.T
 	metadata *httptest.Server
@@ -35,11 +35,11 @@ type cloud struct {
 
 	mu         sync.Mutex
 	parameters map[string]string
-	files      map[string]string // by URL without scheme, for GET; those of a bucket want a signature
-	refused    []string
+	files      map[string]string // responses to GET by URL without scheme; those of a bucket require a signature
+	rejections []string
 }
 
-// cloud starts one that the hosts of the site reach.
+// cloud starts a cloud that the hosts of the site can reach.
 func (s *site) cloud(t *testing.T, parameters ...string) *cloud {
 	c := &cloud{t: t, parameters: map[string]string{}, files: map[string]string{}}
 	for _, name := range parameters {
@@ -100,13 +100,13 @@ func (c *cloud) serveAPI(w http.ResponseWriter, r *http.Request) {
 	}
 	if strings.HasPrefix(r.Host, bucketHost) {
 		if err := verify(r, nil); err != nil {
-			c.refuse(w, http.StatusForbidden, "AccessDenied", err.Error())
+			c.reject(w, http.StatusForbidden, "AccessDenied", err.Error())
 			return
 		}
 	}
 	file, ok := c.files[r.Host+r.URL.Path]
 	if !ok {
-		c.refuse(w, http.StatusNotFound, "NoSuchKey", r.Host+r.URL.Path)
+		c.reject(w, http.StatusNotFound, "NoSuchKey", r.Host+r.URL.Path)
 		return
 	}
 	fmt.Fprint(w, file)
@@ -119,38 +119,38 @@ func (c *cloud) serveParameters(w http.ResponseWriter, r *http.Request) {
 		err = verify(r, body)
 	}
 	if err != nil {
-		c.refuse(w, http.StatusForbidden, "AccessDeniedException", err.Error())
+		c.reject(w, http.StatusForbidden, "AccessDeniedException", err.Error())
 		return
 	}
-	var asked struct {
+	var request struct {
 		Name, Value string
 		Overwrite   bool
 	}
-	if err := json.Unmarshal(body, &asked); err != nil {
-		c.refuse(w, http.StatusBadRequest, "ValidationException", err.Error())
+	if err := json.Unmarshal(body, &request); err != nil {
+		c.reject(w, http.StatusBadRequest, "ValidationException", err.Error())
 		return
 	}
 	c.mu.Lock()
-	value, known := c.parameters[asked.Name]
+	value, known := c.parameters[request.Name]
 	c.mu.Unlock()
 	switch action := r.Header.Get("X-Amz-Target"); {
 	case !known:
-		c.refuse(w, http.StatusBadRequest, "ParameterNotFound", asked.Name)
+		c.reject(w, http.StatusBadRequest, "ParameterNotFound", request.Name)
 	case action == "AmazonSSM.GetParameter":
-		_ = json.NewEncoder(w).Encode(map[string]any{"Parameter": map[string]string{"Name": asked.Name, "Value": value}})
-	case action == "AmazonSSM.PutParameter" && asked.Overwrite && asked.Value != "":
+		_ = json.NewEncoder(w).Encode(map[string]any{"Parameter": map[string]string{"Name": request.Name, "Value": value}})
+	case action == "AmazonSSM.PutParameter" && request.Overwrite && request.Value != "":
 		c.mu.Lock()
-		c.parameters[asked.Name] = asked.Value
+		c.parameters[request.Name] = request.Value
 		c.mu.Unlock()
 		fmt.Fprint(w, `{"Version":2}`)
 	default:
-		c.refuse(w, http.StatusBadRequest, "ValidationException", action)
+		c.reject(w, http.StatusBadRequest, "ValidationException", action)
 	}
 }
 
-func (c *cloud) refuse(w http.ResponseWriter, status int, kind, why string) {
+func (c *cloud) reject(w http.ResponseWriter, status int, kind, why string) {
 	c.mu.Lock()
-	c.refused = append(c.refused, kind+": "+why)
+	c.rejections = append(c.rejections, kind+": "+why)
 	c.mu.Unlock()
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(map[string]string{"__type": kind, "message": why})
@@ -163,14 +163,14 @@ func (c *cloud) parameter(name string) string {
 	return c.parameters[name]
 }
 
-// store changes what is stored.
+// store sets the value of a parameter.
 func (c *cloud) store(name, value string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.parameters[name] = value
 }
 
-// verify signs the request again with what it says was signed, and compares.
+// verify signs a copy of the request with the headers that it lists as signed, and compares the signatures.
 func verify(r *http.Request, body []byte) error {
 	given := r.Header.Get("Authorization")
 	var scope, signed string
@@ -187,16 +187,16 @@ func verify(r *http.Request, body []byte) error {
 	if len(fields) != 5 {
 		return fmt.Errorf("no signature in %q", given)
 	}
-	again, err := http.NewRequest(r.Method, "https://"+r.Host+r.URL.RequestURI(), nil)
+	copied, err := http.NewRequest(r.Method, "https://"+r.Host+r.URL.RequestURI(), nil)
 	if err != nil {
 		return err
 	}
 	for name := range strings.SplitSeq(signed, ";") {
 		if name != "host" {
-			again.Header.Set(name, r.Header.Get(name))
+			copied.Header.Set(name, r.Header.Get(name))
 		}
 	}
-	if again.Header.Get("X-Amz-Security-Token") != credentials.SessionToken {
+	if copied.Header.Get("X-Amz-Security-Token") != credentials.SessionToken {
 		return fmt.Errorf("the session token is missing or not signed: %s", signed)
 	}
 	at, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
@@ -205,11 +205,11 @@ func verify(r *http.Request, body []byte) error {
 	}
 	sum := sha256.Sum256(body)
 	asS3 := func(o *signer.SignerOptions) { o.DisableURIPathEscaping = fields[3] == "s3" }
-	err = signer.NewSigner(asS3).SignHTTP(context.Background(), credentials, again, hex.EncodeToString(sum[:]), fields[3], fields[2], at)
+	err = signer.NewSigner(asS3).SignHTTP(context.Background(), credentials, copied, hex.EncodeToString(sum[:]), fields[3], fields[2], at)
 	if err != nil {
 		return err
 	}
-	if want := again.Header.Get("Authorization"); signature(want) != signature(given) {
+	if want := copied.Header.Get("Authorization"); signature(want) != signature(given) {
 		return fmt.Errorf("the signature is wrong: %s instead of %s", given, want)
 	}
 	return nil

@@ -1,3 +1,3 @@
-// Package check holds the tests of the Terraform code in this folder that need no
-// account, and a real boot of the stack's host. Most need the build tag aws: `make aws-test`.
+// Package check tests the Terraform code in this folder without an AWS account. It also boots the host of the stack. Most
+// tests need the build tag aws: `make aws-test`.
 package check

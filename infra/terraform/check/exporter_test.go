@@ -27,16 +27,16 @@ import (
 	"github.com/sse-soak/sse-soak/test/watcher"
 )
 
-// tellsOfItself: the host's exporter has what a run needs to know of its machine, and of ethtool nothing else.
-func (m *machine) tellsOfItself() {
+// checkExporter checks that the exporter of the host has the metrics that a run needs, and only AWS's metrics of ethtool.
+func (m *machine) checkExporter() {
 	t := m.t
 	t.Helper()
 	m.sh("printf 'soak_test 7\\n' >/var/lib/prometheus/node-exporter/test.prom")
-	answer, err := http.Get("http://" + m.ip + ":9100/metrics")
+	resp, err := http.Get("http://" + m.ip + ":9100/metrics")
 	require.NoError(t, err)
-	defer answer.Body.Close()
+	defer resp.Body.Close()
 	parser := expfmt.NewTextParser(model.LegacyValidation)
-	all, err := parser.TextToMetricFamilies(answer.Body)
+	all, err := parser.TextToMetricFamilies(resp.Body)
 	require.NoError(t, err)
 	works := map[string]bool{}
 	for _, metric := range all["node_scrape_collector_success"].GetMetric() {
@@ -49,14 +49,14 @@ func (m *machine) tellsOfItself() {
 		assert.Contains(t, all, name)
 	}
 	for name := range all {
-		assert.NotRegexp(t, `^node_ethtool_(rx|tx|peer)_`, name, "AWS's counters of drops, and none of the driver's")
+		assert.NotRegexp(t, `^node_ethtool_(rx|tx|peer)_`, name, "only AWS's counters of drops, without the counters of the driver")
 	}
-	assert.NotContains(t, m.sh("systemctl list-timers --all"), "prometheus-node-exporter", "nothing that looks for updates")
+	assert.NotContains(t, m.sh("systemctl list-timers --all"), "prometheus-node-exporter", "no timer may check for updates")
 }
 
-// areFound: the stack's Prometheus finds hosts at those addresses by their names, and the dashboard of the generators shows
-// their machines.
-func areFound(t *testing.T, hosts map[string]string) {
+// checkDiscovery checks that the stack's Prometheus discovers the hosts with their names, and that the dashboard of the
+// machines shows them.
+func checkDiscovery(t *testing.T, hosts map[string]string) {
 	t.Helper()
 	ec2 := httptest.NewServer(describe(t, hosts))
 	t.Cleanup(ec2.Close)
@@ -83,7 +83,7 @@ func areFound(t *testing.T, hosts map[string]string) {
 				continue
 			}
 			for _, q := range panel.Targets {
-				if strings.Contains(q.Expr, "instance:node_") { // recorded by rules, which are not loaded here
+				if strings.Contains(q.Expr, "instance:node_") { // a recording rule; this Prometheus has no rules
 					continue
 				}
 				shown++
@@ -133,8 +133,8 @@ func prometheusConfig(t *testing.T, ec2 string) string {
 	return string(text)
 }
 
-// describe returns as much of EC2 as the role of the stack's host allows: DescribeInstances. In addition to those
-// hosts it has the stack, and a runners' host of another deployment.
+// describe returns a handler for the action of EC2 that the role of the stack's host allows: DescribeInstances. In addition to
+// the hosts, it has the stack and a runners' host of another deployment.
 func describe(t *testing.T, hosts map[string]string) http.Handler {
 	type tag struct {
 		Key   string `xml:"key"`
@@ -175,10 +175,10 @@ func describe(t *testing.T, hosts map[string]string) http.Handler {
 				return err != nil || !matches
 			})
 		}
-		answer := struct {
+		response := struct {
 			XMLName   xml.Name   `xml:"DescribeInstancesResponse"`
 			Instances []instance `xml:"reservationSet>item>instancesSet>item"`
 		}{Instances: found}
-		assert.NoError(t, xml.NewEncoder(w).Encode(answer))
+		assert.NoError(t, xml.NewEncoder(w).Encode(response))
 	})
 }

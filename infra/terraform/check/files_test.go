@@ -17,9 +17,9 @@ import (
 	"github.com/sse-soak/sse-soak/test/offline"
 )
 
-// TestFilesAreTheSameEachTime builds and collects the files of the hosts twice: another file would make other hosts. What comes
-// from GitHub and container registries is made here.
-func TestFilesAreTheSameEachTime(t *testing.T) {
+// TestFilesAreReproducible builds and collects the files of the hosts twice, because a changed file replaces the hosts. The
+// test creates its own versions of the files of GitHub and container registries.
+func TestFilesAreReproducible(t *testing.T) {
 	offline.NeedDocker(t, "compose", "buildx")
 	dir := t.TempDir()
 	sum := func(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) }
@@ -56,18 +56,18 @@ func TestFilesAreTheSameEachTime(t *testing.T) {
 	} {
 		assert.Contains(t, first, name)
 	}
-	inside := run(t, ".", "tar", "-tzf", filepath.Join(out, "stack/files.tar.gz"))
+	contents := run(t, ".", "tar", "-tzf", filepath.Join(out, "stack/files.tar.gz"))
 	for _, name := range []string{"compose.yaml\n", ".env.example\n", "infra/prometheus/rules/alerts.yml\n", "grafana/dashboards/"} {
-		assert.Contains(t, inside, name)
+		assert.Contains(t, contents, name)
 	}
-	assert.NotRegexp(t, `(?m)\.go$|^\.env$|^certs/`, inside, "neither code nor secrets")
+	assert.NotRegexp(t, `(?m)\.go$|^\.env$|^certs/`, contents, "the archive must not contain code or secrets")
 	require.NoError(t, os.WriteFile(filepath.Join(out, "stack/image-of-yesterday.tar.gz"), nil, 0o600))
 	assert.Equal(t, first, collect())
 
 	t.Setenv("OPERATOR_SHA256", sum("another"))
 	require.NoError(t, os.Remove(filepath.Join(out, "runner/operator.yaml")))
-	refused := exec.CommandContext(t.Context(), "infra/terraform/files", "amd64")
-	refused.Dir = root
-	require.Error(t, refused.Run(), "a download that was changed on its way")
+	cmd := exec.CommandContext(t.Context(), "infra/terraform/files", "amd64")
+	cmd.Dir = root
+	require.Error(t, cmd.Run(), "a download with another checksum")
 	assert.NoFileExists(t, filepath.Join(out, "runner/operator.yaml"))
 }

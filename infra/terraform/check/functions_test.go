@@ -24,8 +24,7 @@ func function(t *testing.T, script, name string) string {
 	return string(found)
 }
 
-// bash runs a script that begins as the hosts' do, with a docker that reports its arguments, and sleeps that cost no
-// time.
+// bash runs a script with the first lines of the hosts' scripts, a stand-in for docker, and a sleep that returns at once.
 func bash(t *testing.T, docker, script string) (string, error) {
 	t.Helper()
 	bin := t.TempDir()
@@ -35,24 +34,24 @@ func bash(t *testing.T, docker, script string) (string, error) {
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", "set -Eeuo pipefail\nwhere= command=\n"+
 		"trap 'echo \"code $? at $where: $command\"' EXIT\n"+script)
 	cmd.Env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
-	said, err := cmd.CombinedOutput()
-	return string(said), err
+	output, err := cmd.CombinedOutput()
+	return string(output), err
 }
 
 func TestCommandsAreRetried(t *testing.T) {
 	t.Parallel()
-	retried := function(t, "host/begin.sh", "retried")
-	said, err := bash(t, "", retried+"tries=0\nflaky() { tries=$((tries + 1)); ((tries > 3)); }\nretried flaky now\necho well")
-	require.NoError(t, err, said)
-	assert.Regexp(t, `(?s)SOAK-SETUP: flaky now failed, again in 5 s.*again in 15 s.*again in 30 s\nwell\n`, said)
+	retry := function(t, "host/begin.sh", "retry")
+	out, err := bash(t, "", retry+"tries=0\nflaky() { tries=$((tries + 1)); ((tries > 3)); }\nretry flaky now\necho done")
+	require.NoError(t, err, out)
+	assert.Regexp(t, `(?s)SOAK-SETUP: flaky now failed; next attempt in 5 s.*attempt in 15 s.*attempt in 30 s\ndone\n`, out)
 
-	said, err = bash(t, "", retried+"retried false always\necho well")
+	out, err = bash(t, "", retry+"retry false always\necho done")
 	require.Error(t, err)
-	assert.Contains(t, said, "false always", "what failed is named")
-	assert.NotContains(t, said, "well")
+	assert.Contains(t, out, "false always", "the output must contain the failed command")
+	assert.NotContains(t, out, "done")
 }
 
-func TestFilesAreHeldAgainstTheirSums(t *testing.T) {
+func TestFetchObjectsChecksSHA256(t *testing.T) {
 	t.Parallel()
 	objects := filepath.Join(t.TempDir(), "objects")
 	fetch := strings.ReplaceAll(function(t, "host/aws.sh", "fetch_objects"), "/opt/soak/objects", objects)
@@ -60,13 +59,13 @@ func TestFilesAreHeldAgainstTheirSums(t *testing.T) {
 	const sum = "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03"
 	require.NoError(t, os.WriteFile(objects, []byte(sum+" images/00/a\n"+sum+" images/11/b\n"), 0o600))
 	folder := filepath.Join(t.TempDir(), "files")
-	said, err := bash(t, "", signed+fetch+"fetch_objects "+folder)
-	require.NoError(t, err, said)
-	assert.Contains(t, said, "https://b.s3.r.amazonaws.com/images/00/a\nhttps://b.s3.r.amazonaws.com/images/11/b\n")
+	output, err := bash(t, "", signed+fetch+"fetch_objects "+folder)
+	require.NoError(t, err, output)
+	assert.Contains(t, output, "https://b.s3.r.amazonaws.com/images/00/a\nhttps://b.s3.r.amazonaws.com/images/11/b\n")
 	assert.FileExists(t, filepath.Join(folder, "b"))
 
 	require.NoError(t, os.WriteFile(objects, []byte(strings.Repeat("0", 64)+" images/00/a\n"+sum+" images/11/c\n"), 0o600))
-	said, err = bash(t, "", signed+fetch+"fetch_objects "+folder)
-	require.Error(t, err, said)
-	assert.NoFileExists(t, filepath.Join(folder, "c"), "it stops at the first that was changed on its way")
+	output, err = bash(t, "", signed+fetch+"fetch_objects "+folder)
+	require.Error(t, err, output)
+	assert.NoFileExists(t, filepath.Join(folder, "c"), "it stops at the first file with another checksum")
 }

@@ -20,14 +20,14 @@ func TestTflint(t *testing.T) {
 	run(t, source, "go", "run", "github.com/terraform-linters/tflint@v0.64.0", "--recursive", "--config", config)
 }
 
-// TestCheckov lets no finding through but those that a comment in the code gives a reason for.
+// TestCheckov fails for each finding that no comment in the code suppresses with a reason.
 func TestCheckov(t *testing.T) {
 	t.Parallel()
 	needs(t, "checkov", "pipx install checkov==3.3.30")
-	said := run(t, source, "checkov", "-d", ".", "--framework", "terraform", "--skip-download", "--compact", "--quiet")
-	require.Contains(t, said, "Failed checks: 0")
-	require.NotContains(t, said, "Parsing errors", "a file that checkov cannot read is not checked")
-	t.Log(strings.TrimSpace(said))
+	output := run(t, source, "checkov", "-d", ".", "--framework", "terraform", "--skip-download", "--compact", "--quiet")
+	require.Contains(t, output, "Failed checks: 0")
+	require.NotContains(t, output, "Parsing errors", "a file that checkov cannot read is not checked")
+	t.Log(strings.TrimSpace(output))
 }
 
 func TestScripts(t *testing.T) {
@@ -41,7 +41,7 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// TestUserData looks at what hosts are really given. EC2 takes 16 KiB at most.
+// TestUserData checks the rendered user data of the hosts. EC2 accepts at most 16 KiB.
 func TestUserData(t *testing.T) {
 	for module, text := range userData(t) {
 		assert.Less(t, len(text), 16<<10, module)
@@ -68,7 +68,7 @@ func TestUserData(t *testing.T) {
 			require.Len(t, matches, 1, f.Path)
 			want, err := os.ReadFile(matches[0])
 			require.NoError(t, err)
-			assert.Equal(t, string(want), f.Content, "what shellcheck saw is what %s runs", module)
+			assert.Equal(t, string(want), f.Content, "shellcheck must have checked the script that %s runs", module)
 		}
 		t.Logf("%s: %d bytes", module, len(text))
 	}

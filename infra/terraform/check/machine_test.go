@@ -24,14 +24,14 @@ const (
 	bucketHost = "sse-soak-mock.s3." + region + ".amazonaws.com"
 )
 
-// A machine is a host that was started: a container with systemd, cloud-init and a Docker of its own.
+// A machine is a started host: a container with systemd, cloud-init and its own Docker.
 type machine struct {
 	t    *testing.T
 	name string
 	ip   string
 }
 
-// boot starts a host with user data, in a cloud.
+// boot starts a host with user data in a cloud.
 func (s *site) boot(t *testing.T, c *cloud, userData string) *machine {
 	t.Helper()
 	m := &machine{t: t, name: fmt.Sprintf("soak-aws-test-%d", time.Now().UnixNano())}
@@ -55,7 +55,7 @@ func (s *site) boot(t *testing.T, c *cloud, userData string) *machine {
 	return m
 }
 
-// addressUnit returns a systemd unit that leads AWS's addresses to the cloud.
+// addressUnit returns a systemd unit that redirects the addresses of AWS to the cloud.
 func addressUnit(c *cloud) []byte {
 	var b strings.Builder
 	b.WriteString("[Unit]\nBefore=cloud-final.service\n[Service]\nType=oneshot\nRemainAfterExit=yes\n")
@@ -67,7 +67,7 @@ func addressUnit(c *cloud) []byte {
 	return []byte(b.String())
 }
 
-// writeFiles writes files to the disk; it also enables a name that ends in .service.
+// writeFiles writes files to the disk of the machine and enables each systemd service among them.
 func (m *machine) writeFiles(files map[string][]byte) {
 	m.t.Helper()
 	var archive bytes.Buffer
@@ -84,18 +84,18 @@ func (m *machine) writeFiles(files map[string][]byte) {
 	require.NoError(m.t, w.Close())
 	cmd := exec.Command("docker", "cp", "-", m.name+":/")
 	cmd.Stdin = &archive
-	said, err := cmd.CombinedOutput()
-	require.NoError(m.t, err, "%s", said)
+	output, err := cmd.CombinedOutput()
+	require.NoError(m.t, err, "%s", output)
 }
 
-// start starts it, also after it was stopped: a reboot.
+// start starts the machine. After a stop, this is a reboot.
 func (m *machine) start() {
 	m.t.Helper()
 	run(m.t, ".", "docker", "start", m.name)
 	m.ip = strings.TrimSpace(run(m.t, ".", "docker", "inspect", "-f", "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}", m.name))
 }
 
-// sh runs a command on it.
+// sh runs a command on the machine and returns its output.
 func (m *machine) sh(command string) string {
 	m.t.Helper()
 	return strings.TrimSpace(run(m.t, ".", "docker", "exec", m.name, "sh", "-c", command))
@@ -103,14 +103,14 @@ func (m *machine) sh(command string) string {
 
 // log returns the output of the setup.
 func (m *machine) log() string {
-	said, err := exec.Command("docker", "exec", m.name, "sh", "-c", "tail -n 60 /var/log/cloud-init-output.log; systemctl --failed --no-pager").CombinedOutput()
+	output, err := exec.Command("docker", "exec", m.name, "sh", "-c", "tail -n 60 /var/log/cloud-init-output.log; systemctl --failed --no-pager").CombinedOutput()
 	if err != nil {
 		return err.Error()
 	}
-	return string(said)
+	return string(output)
 }
 
-// remove stops the machine as a host shuts down, so that its own containers end in order.
+// remove stops the machine like a host, so that its own containers stop in order.
 func (m *machine) remove() {
 	if m.t.Failed() {
 		m.t.Log(m.log())

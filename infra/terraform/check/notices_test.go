@@ -16,18 +16,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// asksForNotices: each half minute, and Prometheus learns which boot of the host it is.
-func (m *machine) asksForNotices() {
+// checkNotices checks that a timer queries the notices, and that node_exporter has the end and the boot id of the host.
+func (m *machine) checkNotices() {
 	m.t.Helper()
 	assert.Equal(m.t, "active", m.sh("systemctl is-active soak-notices.timer"))
 	const file = "/var/lib/prometheus/node-exporter/soak.prom"
 	info := fmt.Sprintf(`^soak_host_end_timestamp_seconds [0-9.e+]+\nsoak_host_info\{boot_id="%s"\} 1$`, m.sh("cat /proc/sys/kernel/random/boot_id"))
 	assert.Regexp(m.t, info, m.sh("cat "+file))
-	assert.Regexp(m.t, info, m.sh("curl -sS http://127.0.0.1:9100/metrics | grep ^soak_host"), "node_exporter shows it")
+	assert.Regexp(m.t, info, m.sh("curl -sS http://127.0.0.1:9100/metrics | grep ^soak_host"), "node_exporter must export the file")
 }
 
-// What AWS announces, as its metadata service does (docs.aws.amazon.com: "View scheduled events for your instances" and
-// "Spot Instance interruption notices"), is what Prometheus learns.
+// The notices have the format of AWS's metadata service (docs.aws.amazon.com: "View scheduled events for your instances" and
+// "Spot Instance interruption notices").
 func TestNoticesOfAWS(t *testing.T) {
 	t.Parallel()
 	needs(t, "curl", "apt-get install curl")
@@ -47,14 +47,14 @@ func TestNoticesOfAWS(t *testing.T) {
 			map[string]string{"events/maintenance/scheduled": "[" + event("system-reboot", "21 Jan 2019 09:00:43 GMT", "active") + "]"},
 			`soak_host_notice_timestamp_seconds{what="system-reboot"} 1548061243` + "\n",
 		},
-		"one of two that are to come, and two that are over": {
+		"two active events of one kind, and two past ones": {
 			map[string]string{"events/maintenance/scheduled": "[" + strings.Join([]string{
 				event("system-reboot", "22 Jan 2019 09:00:43 GMT", "active"), event("system-reboot", "21 Jan 2019 09:00:43 GMT", "active"),
 				event("instance-stop", "21 Jan 2019 09:00:43 GMT", "completed"), event("instance-retirement", "21 Jan 2019 09:00:43 GMT", "canceled"),
 			}, ",") + "]"},
 			`soak_host_notice_timestamp_seconds{what="system-reboot"} 1548061243` + "\n",
 		},
-		"a spot instance that is taken away": {
+		"an interruption of a spot instance": {
 			map[string]string{"events/maintenance/scheduled": "[]", "spot/instance-action": `{"action": "terminate", "time": "2017-09-18T08:22:00Z"}`},
 			`soak_host_notice_timestamp_seconds{what="spot terminate"} 1505722920` + "\n",
 		},
@@ -62,8 +62,8 @@ func TestNoticesOfAWS(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			to := filepath.Join(t.TempDir(), "not", "there", "yet")
-			said, err := notices(t, c.pages, to)
-			require.NoError(t, err, said)
+			output, err := notices(t, c.pages, to)
+			require.NoError(t, err, output)
 			got, err := os.ReadFile(filepath.Join(to, "soak.prom"))
 			require.NoError(t, err)
 			assert.Equal(t, info+c.want, string(got))
@@ -74,23 +74,23 @@ func TestNoticesOfAWS(t *testing.T) {
 	_, err = notices(t, nil, to)
 	require.NoError(t, err)
 	_, err = notices(t, map[string]string{"events/maintenance/scheduled": "<html>"}, to)
-	require.Error(t, err, "systemd is to see it")
+	require.Error(t, err, "the unit must fail")
 	got, err := os.ReadFile(filepath.Join(to, "soak.prom"))
 	require.NoError(t, err)
-	assert.Equal(t, info, string(got), "what was known stays")
+	assert.Equal(t, info, string(got), "the previous file remains")
 }
 
-// notices runs the host's script, with a metadata service that has these pages.
+// notices runs notices.sh with a metadata service that has the pages, and returns its output.
 func notices(t *testing.T, pages map[string]string, to string) (string, error) {
 	t.Helper()
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		page, known := pages[strings.TrimPrefix(r.URL.Path, "/latest/meta-data/")]
+		page, found := pages[strings.TrimPrefix(r.URL.Path, "/latest/meta-data/")]
 		switch {
 		case r.Method == http.MethodPut && r.URL.Path == "/latest/api/token":
 			fmt.Fprint(w, "token")
 		case r.Header.Get("X-Aws-Ec2-Metadata-Token") != "token":
 			http.Error(w, "no token", http.StatusUnauthorized)
-		case !known:
+		case !found:
 			http.NotFound(w, r)
 		default:
 			fmt.Fprint(w, page)
@@ -102,8 +102,8 @@ func notices(t *testing.T, pages map[string]string, to string) (string, error) {
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "curl"), []byte(curl), 0o755))
 	cmd := exec.CommandContext(t.Context(), "bash", filepath.Join(source, "modules/host/notices.sh"), to)
 	cmd.Env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
-	said, err := cmd.CombinedOutput()
-	return string(said), err
+	output, err := cmd.CombinedOutput()
+	return string(output), err
 }
 
 func lookPath(t *testing.T, name string) string {

@@ -13,17 +13,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var update = flag.Bool("update", false, "write docs/results/terraform-plan.txt anew")
+var update = flag.Bool("update", false, "rewrite docs/results/terraform-plan.txt")
 
-// TestPlan keeps the plan that people read equal to the one that terraform makes.
+// TestPlan checks that the committed plan is the plan of terraform.
 func TestPlan(t *testing.T) {
 	dir := initCopy(t)
 	plan := run(t, dir, "terraform", "plan", "-no-color", "-input=false",
 		"-var", `alert_emails=["you@example.com"]`,
 		"-var", "stack_dir=tests/files/stack", "-var", "runner_dir=tests/files/runner")
-	plan = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d`).ReplaceAllString(plan, "2026-01-01T03:15:00") // in ttl_minutes and a quarter of an hour
-	plan = regexp.MustCompile(`(?s)\n─+\n.*$`).ReplaceAllString(plan, "\n")                                   // what to do with it
-	_, plan, _ = strings.Cut(plan, "Terraform used the selected providers")                                   // before it data are read, in any order
+	plan = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d`).ReplaceAllString(plan, "2026-01-01T03:15:00") // the end of each schedule
+	plan = regexp.MustCompile(`(?s)\n─+\n.*$`).ReplaceAllString(plan, "\n")                                   // the closing instructions
+	_, plan, _ = strings.Cut(plan, "Terraform used the selected providers")                                   // data sources are read before it, in any order
 	text := "# terraform plan with the default settings and an address for alerts. Made by `make aws-test` without an\n" +
 		"# account, by a stand-in for the AWS provider that has the schema of 6.66.0: values that AWS would look up are made up.\n\n" +
 		"Terraform used the selected providers" + plan
@@ -33,5 +33,5 @@ func TestPlan(t *testing.T) {
 	}
 	committed, err := os.ReadFile(file)
 	require.NoError(t, err)
-	require.True(t, string(committed) == text, "docs/results/terraform-plan.txt is not what terraform plans: go test -tags aws ./infra/terraform/check -run Plan -update writes it anew")
+	require.True(t, string(committed) == text, "docs/results/terraform-plan.txt differs from the plan of terraform; run go test -tags aws ./infra/terraform/check -run Plan -update")
 }

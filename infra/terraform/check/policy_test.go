@@ -18,13 +18,13 @@ import (
 
 const policyFile = "../deployer-policy.json"
 
-// A listOf is one string or several, as IAM takes both.
-type listOf []string
+// A stringList is a JSON string or a list of strings. IAM accepts both.
+type stringList []string
 
-func (l *listOf) UnmarshalJSON(text []byte) error {
+func (l *stringList) UnmarshalJSON(text []byte) error {
 	var one string
 	if json.Unmarshal(text, &one) == nil {
-		*l = listOf{one}
+		*l = stringList{one}
 		return nil
 	}
 	return json.Unmarshal(text, (*[]string)(l))
@@ -34,8 +34,8 @@ type policy struct {
 	Version   string
 	Statement []struct {
 		Sid, Effect      string
-		Action, Resource listOf
-		Condition        map[string]map[string]listOf
+		Action, Resource stringList
+		Condition        map[string]map[string]stringList
 	}
 }
 
@@ -49,8 +49,8 @@ func deployerPolicy(t *testing.T) (p policy, text []byte) {
 	return p, text
 }
 
-// resourceRights are the actions of IAM that Terraform's provider needs to make, read, change and delete each kind of what
-// is in modules/. Names of all actions here were held against AWS's service authorization reference (by parliament 1.6).
+// resourceRights are the actions of IAM that Terraform's provider needs to create, read, change and delete each kind of resource
+// in modules/. parliament 1.6 checked the names of the actions against AWS's service authorization reference.
 var resourceRights = map[string]string{
 	"aws_budgets_budget":                    "budgets:ModifyBudget budgets:ViewBudget budgets:TagResource budgets:UntagResource budgets:ListTagsForResource",
 	"aws_default_security_group":            "ec2:DescribeSecurityGroups ec2:RevokeSecurityGroupIngress ec2:RevokeSecurityGroupEgress ec2:CreateTags ec2:DeleteTags",
@@ -75,7 +75,7 @@ var resourceRights = map[string]string{
 	"aws_vpc_endpoint":                      "ec2:CreateVpcEndpoint ec2:ModifyVpcEndpoint ec2:DeleteVpcEndpoints ec2:DescribeVpcEndpoints ec2:DescribePrefixLists",
 	"terraform_data":                        "",
 	"data aws_availability_zones":           "ec2:DescribeAvailabilityZones",
-	"data aws_caller_identity":              "", // everybody may ask
+	"data aws_caller_identity":              "", // needs no permission
 	"data aws_default_tags":                 "",
 	"data aws_partition":                    "",
 	"data aws_subnet":                       "ec2:DescribeSubnets",
@@ -88,14 +88,14 @@ var resourceRights = map[string]string{
 	"data aws_ec2_instance_type_offerings":               "ec2:DescribeInstanceTypeOfferings",
 }
 
-// callRights are the actions of IAM behind the commands of the AWS command line that soak-aws runs, where they are not SERVICE:Operation.
+// callRights are the actions of IAM for commands of the AWS CLI that soak-aws runs, if they differ from SERVICE:Operation.
 var callRights = map[string]string{
 	"sts get-caller-identity": "", "configure export-credentials": "", "service-quotas get-service-quota": "servicequotas:GetServiceQuota",
 	"resourcegroupstaggingapi get-resources": "tag:GetResources", "s3api list-objects-v2": "s3:ListBucket", "s3api head-bucket": "s3:ListBucket",
 	"ssm start-session": "ssm:StartSession ssm:TerminateSession ssm:ResumeSession ssmmessages:OpenDataChannel",
 }
 
-// requestedActions returns the actions that soak-aws needs by its sources, each with the command.
+// requestedActions returns the actions that the source code of soak-aws needs, each with its command.
 func requestedActions(t *testing.T) map[string]string {
 	t.Helper()
 	needed := map[string]string{}
@@ -138,7 +138,7 @@ func createdActions(t *testing.T) map[string]string {
 		for _, m := range regexp.MustCompile(`(?m)^(resource|data) "([a-z0-9_]+)"`).FindAllStringSubmatch(string(text), -1) {
 			kind := strings.TrimPrefix(m[1]+" "+m[2], "resource ")
 			rights, known := resourceRights[kind]
-			require.True(t, known, "%s has a %s: say in resourceRights what Terraform's provider needs for it, and give it in %s", file, kind, policyFile)
+			require.True(t, known, "%s has a %s; add the actions that Terraform's provider needs for it to resourceRights and to %s", file, kind, policyFile)
 			for right := range strings.FieldsSeq(rights) {
 				needed[right] = kind
 			}
@@ -163,28 +163,28 @@ func TestDeployerPolicy(t *testing.T) {
 	require.Contains(t, needed, "ec2:TerminateInstances")
 	require.Contains(t, needed, "scheduler:UpdateSchedule")
 
-	given := map[string]bool{} // whether somebody needs it
+	granted := map[string]bool{} // and whether it is needed
 	for _, s := range p.Statement {
 		for _, action := range s.Action {
-			given[action] = false
+			granted[action] = false
 		}
 	}
 	for _, right := range slices.Sorted(maps.Keys(needed)) {
 		found := false
-		for action := range given {
+		for action := range granted {
 			if matches, err := path.Match(action, right); err == nil && matches {
-				given[action], found = true, true
+				granted[action], found = true, true
 			}
 		}
-		assert.True(t, found, "%s is not given, which %s needs", right, needed[right])
+		assert.True(t, found, "the policy must allow %s, which %s needs", right, needed[right])
 	}
-	for action, isNeeded := range given {
-		assert.True(t, isNeeded, "%s is given, which nothing here needs", action)
+	for action, isNeeded := range granted {
+		assert.True(t, isNeeded, "the policy allows %s, which is not needed", action)
 	}
-	assert.LessOrEqual(t, len(regexp.MustCompile(`\s`).ReplaceAll(text, nil)), 6144, "a managed policy of IAM has no more characters")
+	assert.LessOrEqual(t, len(regexp.MustCompile(`\s`).ReplaceAll(text, nil)), 6144, "the limit of IAM for a managed policy")
 }
 
-// TestDeployerPolicyIsNarrow: what can do harm reaches what carries the tag or the name, and nothing else.
+// TestDeployerPolicyIsNarrow checks that actions that change or delete apply only to resources with the tag or the name.
 func TestDeployerPolicyIsNarrow(t *testing.T) {
 	t.Parallel()
 	p, _ := deployerPolicy(t)
@@ -193,7 +193,7 @@ func TestDeployerPolicyIsNarrow(t *testing.T) {
 	onEverything := regexp.MustCompile(`^(ec2:(Describe\*|Create[A-Z][A-Za-z]+|RunInstances|ModifySecurityGroupRules|(Authorize|Revoke)SecurityGroup(In|E)gress)|[a-z]+:(List|Describe|View|Get)[A-Za-z]+|iam:SimulatePrincipalPolicy)$`)
 	for _, s := range p.Statement {
 		assert.Equal(t, "Allow", s.Effect, s.Sid)
-		assert.False(t, names[s.Sid], "two statements are called %s", s.Sid)
+		assert.False(t, names[s.Sid], "two statements have the Sid %s", s.Sid)
 		names[s.Sid] = true
 		for _, resource := range s.Resource {
 			bound := strings.Contains(resource, "sse-soak") || strings.Contains(resource, "document/") || strings.Contains(resource, "${aws:userid}") || strings.Contains(resource, ":parameter/aws/service/")

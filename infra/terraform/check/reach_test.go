@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// plannedResources returns the resources of the committed plan (TestPlan writes it), by their address.
+// plannedResources returns the resources of the committed plan by address. TestPlan writes the plan.
 func plannedResources(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../../..", "docs/results/terraform-plan.txt"))
@@ -26,7 +26,8 @@ func plannedResources(t *testing.T) map[string]string {
 	return all
 }
 
-func setTo(body, name string) string {
+// value returns the value of an attribute in the plan of a resource.
+func value(body, name string) string {
 	found := regexp.MustCompile(`\+ ` + name + ` +=\s+"?([^"\s]+)`).FindStringSubmatch(body)
 	if found == nil {
 		return ""
@@ -43,15 +44,15 @@ func TestHostsAreNotReachableFromTheInternet(t *testing.T) {
 			continue
 		}
 		rules++
-		assert.Empty(t, setTo(body, "cidr_ipv4"), address)
+		assert.Empty(t, value(body, "cidr_ipv4"), address)
 		assert.Contains(t, body, "+ referenced_security_group_id", address)
 	}
 	assert.Greater(t, rules, 3)
 	reference := plannedResources(t)[`module.runners[0].aws_vpc_security_group_ingress_rule.between["reference"]`]
-	assert.Equal(t, "7070 7070", setTo(reference, "from_port")+" "+setTo(reference, "to_port"))
+	assert.Equal(t, "7070 7070", value(reference, "from_port")+" "+value(reference, "to_port"))
 }
 
-// TestDescriptionsOfRules: EC2 refuses others, which neither a plan nor `terraform validate` says.
+// TestDescriptionsOfRules checks the characters of descriptions. EC2 rejects others, but a plan and `terraform validate` do not.
 func TestDescriptionsOfRules(t *testing.T) {
 	t.Parallel()
 	described := 0
@@ -67,8 +68,8 @@ func TestDescriptionsOfRules(t *testing.T) {
 	assert.Greater(t, described, 10)
 }
 
-// TestMetadataAccess: on the stack's host no container with a network of its own; pods on the runners' hosts, which
-// write shards in the role of their host.
+// TestMetadataAccess checks that containers with their own network cannot reach the metadata of the stack's host. Pods on the
+// runners' hosts can, because they write shards in the role of their host.
 func TestMetadataAccess(t *testing.T) {
 	t.Parallel()
 	hosts := 0
@@ -81,8 +82,8 @@ func TestMetadataAccess(t *testing.T) {
 		if strings.HasPrefix(address, "module.runners") {
 			want = "2"
 		}
-		assert.Equal(t, want, setTo(body, "http_put_response_hop_limit"), address)
-		assert.Equal(t, "required", setTo(body, "http_tokens"), address)
+		assert.Equal(t, want, value(body, "http_put_response_hop_limit"), address)
+		assert.Equal(t, "required", value(body, "http_tokens"), address)
 	}
 	assert.Equal(t, 4, hosts)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// k3s stands in for the real one: it writes down how it is called, and tells systemd that it is ready.
+// k3s is a stand-in for k3s. It records its arguments and notifies systemd that it is ready.
 const k3s = `#!/bin/bash
 if [[ $1 == kubectl ]]; then echo "$*" >>/run/k3s-called; exit; fi
 echo "$K3S_TOKEN $*" >/run/k3s-installed
@@ -28,42 +28,42 @@ socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b"READY=1", "\0" + name[
 signal.pause()'
 `
 
-// TestRunners boots the hosts of the runners with a stand-in for k3s, and looks at what they load,
-// store and call. The last agent is there first: it has to wait for the token that the server makes.
+// TestRunners boots the hosts of the runners with a stand-in for k3s, and checks the files, the parameters and the calls.
+// The agent starts before the server, so it must wait for the token that the server creates.
 func TestRunners(t *testing.T) {
 	needsMachines(t)
-	untested.Note(t, "k3s and the k6-operator themselves on such a host")
+	untested.Note(t, "k3s and the k6-operator on such a host")
 	const token, kubeconfig = "/sse-soak/runners/token", "/sse-soak/runners/kubeconfig"
 	folder := t.TempDir()
 	for name, text := range map[string]string{"k3s": k3s, "operator.yaml": "kind: Bundle\n", "image-k6.tar.gz": "an image\n"} {
 		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
-	here := newSite(t)
-	c := here.cloud(t, token, kubeconfig, "/sse-soak/runners/status-0", "/sse-soak/runners/status-2")
+	site := newSite(t)
+	c := site.cloud(t, token, kubeconfig, "/sse-soak/runners/status-0", "/sse-soak/runners/status-2")
 	data := userData(t)
 	objects, agentData := withObjects(t, data["runners.agents"], "agents", folder)
 	_, serverData := withObjects(t, data["runners.server"], "server", folder)
 	c.files = objects
-	agent := here.boot(t, c, agentData)
-	server := here.boot(t, c, serverData)
+	agent := site.boot(t, c, agentData)
+	server := site.boot(t, c, serverData)
 	for _, status := range []string{"/sse-soak/runners/status-0", "/sse-soak/runners/status-2"} {
-		await(t, 8*time.Minute, "a host says nothing", server, func() bool { return !strings.HasPrefix(c.parameter(status), "pending") })
+		await(t, 8*time.Minute, "a host did not report", server, func() bool { return !strings.HasPrefix(c.parameter(status), "pending") })
 		require.Equal(t, "ready "+instanceID, c.parameter(status))
 	}
-	assert.Empty(t, c.refused)
-	joined := c.parameter(token)
-	assert.Regexp(t, regexp.MustCompile(`^[0-9a-f]{64}$`), joined)
-	assert.Equal(t, "# "+instanceID+"\nserver: https://127.0.0.1:6443\n", c.parameter(kubeconfig), "it is reached through a session of Systems Manager")
-	assert.Contains(t, server.sh("cat /run/k3s-installed"), joined+" server --disable=traefik")
+	assert.Empty(t, c.rejections)
+	stored := c.parameter(token)
+	assert.Regexp(t, regexp.MustCompile(`^[0-9a-f]{64}$`), stored)
+	assert.Equal(t, "# "+instanceID+"\nserver: https://127.0.0.1:6443\n", c.parameter(kubeconfig), "the first line names the host for the session of Systems Manager")
+	assert.Contains(t, server.sh("cat /run/k3s-installed"), stored+" server --disable=traefik")
 	assert.Contains(t, server.sh("cat /run/k3s-called"), "kubectl apply --server-side -f /opt/soak/files/operator.yaml")
-	assert.Equal(t, joined+" agent --server=https://10.20.0.10:6443 --node-ip=10.20.0.11", agent.sh("cat /run/k3s-installed"))
+	assert.Equal(t, stored+" agent --server=https://10.20.0.10:6443 --node-ip=10.20.0.11", agent.sh("cat /run/k3s-installed"))
 	for _, m := range []*machine{server, agent} {
 		assert.Equal(t, "an image", m.sh("cat /var/lib/rancher/k3s/agent/images/image-k6.tar.gz"))
 		assert.Equal(t, "1024\t65535", m.sh("cat /proc/sys/net/ipv4/ip_local_port_range"))
 		assert.Equal(t, "active", m.sh("systemctl is-active soak-end.timer"))
-		m.asksForNotices()
-		m.installsNothingElse()
-		m.tellsOfItself()
+		m.checkNotices()
+		m.checkUpdatesDisabled()
+		m.checkExporter()
 	}
-	areFound(t, map[string]string{"runner-1": server.ip, "runner-3": agent.ip})
+	checkDiscovery(t, map[string]string{"runner-1": server.ip, "runner-3": agent.ip})
 }

@@ -22,21 +22,21 @@ import (
 
 const debianImage = "soak-test/debian:12"
 
-// needsMachines skips a test where no host can be booted.
+// needsMachines skips a test if this machine cannot boot a host.
 func needsMachines(t *testing.T) {
 	t.Helper()
 	offline.NeedDocker(t, "compose", "buildx")
 	needs(t, "debootstrap", "apt-get install debootstrap")
 	if os.Geteuid() != 0 {
-		untested.Skip(t, "making and booting a host needs root")
+		untested.Skip(t, "creating and booting a host needs root")
 	}
 }
 
-// A site is where hosts are booted: their image, a network, and what AWS is to them.
+// A site has the image, the network and the certificates for hosts.
 type site struct {
 	image, network, gateway string
 	certificate             tls.Certificate
-	trusted                 []byte // by a host, in PEM
+	trusted                 []byte // certificates that a host trusts, in PEM
 }
 
 func newSite(t *testing.T) *site {
@@ -66,7 +66,7 @@ func network(t *testing.T) (name, gateway string) {
 // buildHost builds the image of an empty host, once for each version of its Dockerfile.
 func buildHost(t *testing.T, network string) (image string) {
 	t.Helper()
-	begun := time.Now()
+	started := time.Now()
 	dockerfile, err := os.ReadFile("testdata/host/Dockerfile")
 	require.NoError(t, err)
 	image = fmt.Sprintf("soak-test/host:%x", sha256.Sum256(dockerfile))[:30]
@@ -89,11 +89,11 @@ func buildHost(t *testing.T, network string) (image string) {
 	}
 	t.Setenv("DOCKER_BUILDKIT", "0")
 	run(t, dir, "docker", "build", "-q", "--network", network, "-t", image, ".")
-	t.Logf("an empty host is made in %v", time.Since(begun).Round(time.Second))
+	t.Logf("built an empty host in %v", time.Since(started).Round(time.Second))
 	return image
 }
 
-// packagePlugin builds NAME.deb, with a plugin of this machine's Docker in it.
+// packagePlugin builds NAME.deb, which contains a plugin of this machine's Docker.
 func packagePlugin(t *testing.T, dir, name, plugin string) {
 	t.Helper()
 	var from string

@@ -25,7 +25,7 @@ const (
 	source = ".."       // the Terraform code
 )
 
-// run runs a command in a folder and returns what it says.
+// run runs a command in a folder and returns its output.
 func run(t *testing.T, dir string, name string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
@@ -56,7 +56,7 @@ func copyCode(t *testing.T) string {
 	return dir
 }
 
-// initCopy returns a copy after `terraform init`, with the stand-in of the provider.
+// initCopy returns a copy after `terraform init` with the stand-in for the provider.
 func initCopy(t *testing.T) string {
 	t.Helper()
 	dir := copyCode(t)
@@ -70,33 +70,33 @@ func initCopy(t *testing.T) string {
 func TestTerraform(t *testing.T) {
 	dir := initCopy(t)
 	run(t, dir, "terraform", "fmt", "-check", "-diff", "-recursive")
-	isValid(t, dir)
+	checkCode(t, dir)
 }
 
-// TestRealProvider compares the code with the schema that the provider has itself.
+// TestRealProvider checks the code with the schema of the real provider.
 func TestRealProvider(t *testing.T) {
 	dir := copyCode(t)
 	init := exec.CommandContext(t.Context(), "terraform", "init", "-backend=false", "-input=false", "-no-color")
 	init.Dir = dir
-	if said, err := init.CombinedOutput(); err != nil {
-		t.Logf("%s", said)
-		untested.Skip(t, "the schema of the real AWS provider, because terraform cannot get it here")
+	if output, err := init.CombinedOutput(); err != nil {
+		t.Logf("%s", output)
+		untested.Skip(t, "the schema of the real AWS provider, because terraform cannot download it")
 	}
-	isValid(t, dir)
+	checkCode(t, dir)
 }
 
-// isValid: nothing is wrong with the code, and all its tests pass.
-func isValid(t *testing.T, dir string) {
+// checkCode checks that the code is valid and that all its tests pass.
+func checkCode(t *testing.T, dir string) {
 	t.Helper()
 	run(t, dir, "terraform", "validate", "-no-color")
-	said := run(t, dir, "terraform", "test", "-no-color")
-	passed := regexp.MustCompile(`(?m)^Success! (\d+) passed, 0 failed\.$`).FindStringSubmatch(said)
-	require.NotNil(t, passed, said) // it succeeds when it finds no test, too
+	output := run(t, dir, "terraform", "test", "-no-color")
+	passed := regexp.MustCompile(`(?m)^Success! (\d+) passed, 0 failed\.$`).FindStringSubmatch(output)
+	require.NotNil(t, passed, output) // terraform test also succeeds without any test
 	require.GreaterOrEqual(t, len(passed[1]), 2, "only %s runs", passed[1])
 	t.Log(passed[0])
 }
 
-// rendered caches the result of userData, which is the same for each test. Tests that use it do not run in parallel.
+// rendered caches the result of userData, which is equal in all tests. Tests that use it must not run in parallel.
 var rendered map[string]string
 
 // userData returns the user data of each host, by the name of its module, as `terraform test` renders it.
@@ -105,9 +105,9 @@ func userData(t *testing.T) map[string]string {
 	if rendered != nil {
 		return rendered
 	}
-	said := run(t, initCopy(t), "terraform", "test", "-json", "-verbose", "-filter=tests/plan.tftest.hcl")
+	output := run(t, initCopy(t), "terraform", "test", "-json", "-verbose", "-filter=tests/plan.tftest.hcl")
 	found := map[string]string{}
-	for line := range strings.SplitSeq(said, "\n") {
+	for line := range strings.SplitSeq(output, "\n") {
 		var message struct {
 			Run   string `json:"@testrun"`
 			State *struct {
@@ -118,12 +118,12 @@ func userData(t *testing.T) map[string]string {
 			message.State.Root.collect(found)
 		}
 	}
-	require.Len(t, found, 3, "of stack, server and agent")
+	require.Len(t, found, 3, "one each for stack, server and agent")
 	rendered = found
 	return found
 }
 
-// A module is one of `terraform show -json`.
+// A module is a module in the output of `terraform show -json`.
 type module struct {
 	Address   string
 	Resources []struct {

@@ -34,62 +34,62 @@ run "host" {
 
   assert {
     condition     = alltrue([for i in aws_instance.this : i.instance_initiated_shutdown_behavior == "terminate"])
-    error_message = "A host that shuts down has to be gone."
+    error_message = "A host that shuts down must be terminated."
   }
 
   assert {
     condition     = alltrue([for i in aws_instance.this : i.metadata_options[0].http_tokens == "required" && i.metadata_options[0].http_put_response_hop_limit == 1])
-    error_message = "The metadata service has to want a token, and to answer the host only."
+    error_message = "The metadata service must require a token and answer only the host."
   }
 
   assert {
     condition     = aws_launch_template.this.metadata_options[0].http_tokens == "required"
-    error_message = "The metadata service has to want a token."
+    error_message = "The metadata service must require a token."
   }
 
   assert {
     condition     = alltrue([for i in aws_instance.this : i.root_block_device[0].encrypted && i.root_block_device[0].volume_type == "gp3" && i.root_block_device[0].volume_size == 30])
-    error_message = "The disk has to be encrypted, gp3, and of the size asked for."
+    error_message = "The disk must be encrypted, of type gp3, and of the size in disk_gib."
   }
 
   assert {
     condition     = alltrue([for i in aws_instance.this : i.user_data_replace_on_change])
-    error_message = "A changed script has to make a new host: it runs on the first boot only."
+    error_message = "A changed script must replace the host, because it runs only on the first boot."
   }
 
   assert {
     condition     = alltrue([for i in aws_instance.this : i.volume_tags["Run"] == "sse-soak"])
-    error_message = "Volumes have to carry the tag Run: default_tags do not reach them."
+    error_message = "Volumes must have the tag Run; default_tags do not apply to them."
   }
 
   assert {
     condition     = aws_instance.this[*].tags["Host"] == ["a", "b"]
-    error_message = "The stack's Prometheus finds hosts, and names them, by the tag Host."
+    error_message = "Hosts must have the tag Host, by which the stack's Prometheus finds and names them."
   }
 
   assert {
     condition     = length(aws_launch_template.this.network_interfaces) == 1 && aws_launch_template.this.network_interfaces[0].subnet_id == var.network.subnet_id && length(aws_launch_template.this.network_interfaces[0].connection_tracking_specification) == 0
-    error_message = "Subnet and group stand in the launch template, without a timeout where none is asked for."
+    error_message = "The launch template must have the subnet and the security group, and no timeout by default."
   }
 
   assert {
     condition     = alltrue([for s in aws_scheduler_schedule.end : s.group_name == "sse-soak" && s.target[0].arn == "arn:aws:scheduler:::aws-sdk:ec2:terminateInstances" && s.schedule_expression_timezone == "UTC"]) && length(aws_scheduler_schedule.end) == 2
-    error_message = "Each host needs a schedule that terminates it from outside."
+    error_message = "Each host must have a schedule that terminates it from outside."
   }
 
   assert {
     condition     = alltrue([for d in local.user_data : length(d) < 16384 && startswith(d, "#cloud-config\n")])
-    error_message = "User data is a cloud-config of less than 16 KiB."
+    error_message = "User data must be a cloud-config of less than 16 KiB."
   }
 
   assert {
     condition     = alltrue([for i, d in local.user_data : length(yamldecode(d).runcmd) == 1 && strcontains(d, "TTL_MINUTES='180'") && strcontains(d, "GREETING='a b'") && strcontains(d, "00 images/00/k3s") && strcontains(d, "11 images/11/k6.tar.gz") && strcontains(d, "STATUS_PARAMETER='${var.status_parameters[i]}'")])
-    error_message = "A host runs one script, and gets its time to live, its files with their sums, and where to report."
+    error_message = "User data must run one script and contain the lifetime, the files with their SHA-256, and the status parameter."
   }
 
   assert {
     condition     = strcontains(local.user_data[0], "OnCalendar=") && strcontains(local.user_data[0], "Persistent=true")
-    error_message = "The host's own timer has to outlive a reboot."
+    error_message = "The timer on the host must survive a reboot."
   }
 }
 
@@ -102,22 +102,22 @@ run "the_role_of_a_host" {
 
   assert {
     condition     = alltrue([for s in jsondecode(aws_iam_role_policy.this.policy).Statement : alltrue([for a in s.Action : !endswith(a, "*") && (!startswith(a, "ssm:Get") || s.Resource == [var.guard.end_parameter_arn])])])
-    error_message = "A host may open a session and read its end; without a statement of its module it reads no other parameter."
+    error_message = "A host may open a session and read its end; without a statement of its module, it must not read other parameters."
   }
 
   assert {
     condition     = alltrue([for s in aws_scheduler_schedule.end : can(regex("^at\\([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\\)$", s.schedule_expression))])
-    error_message = "The schedule has to name one moment."
+    error_message = "The schedule must have one point in time."
   }
 
   assert {
     condition     = alltrue([for e in terraform_data.end : timecmp("${e.output}Z", timeadd(plantimestamp(), "194m")) > 0 && timecmp("${e.output}Z", timeadd(plantimestamp(), "196m")) < 0])
-    error_message = "The schedule has to be 15 minutes after the host's own end."
+    error_message = "The schedule must be 15 minutes after the timer on the host."
   }
 
   assert {
     condition     = alltrue([for i, s in aws_scheduler_schedule.end : jsondecode(s.target[0].input).InstanceIds == [aws_instance.this[i].id]])
-    error_message = "A schedule has to name its host alone: one id that is gone makes the whole request fail."
+    error_message = "A schedule must name only its own host, because one missing id makes the whole request fail."
   }
 }
 
@@ -135,7 +135,7 @@ run "an_existing_subnet_and_a_boundary" {
 
   assert {
     condition     = aws_launch_template.this.network_interfaces[0].associate_public_ip_address == null && aws_iam_role.this.permissions_boundary == "arn:aws:iam::123456789012:policy/boundary"
-    error_message = "An existing subnet decides on public addresses, and an organization on the boundary of roles."
+    error_message = "The existing subnet must decide on public addresses, and the role must have the permissions boundary."
   }
 }
 
@@ -152,7 +152,7 @@ run "connection_tracking" {
 
   assert {
     condition     = aws_launch_template.this.network_interfaces[0].connection_tracking_specification[0].tcp_established_timeout == 86400
-    error_message = "The timeout has to reach the network card."
+    error_message = "The network interface must have the timeout."
   }
 }
 
@@ -169,7 +169,7 @@ run "graviton" {
 
   assert {
     condition     = strcontains(data.aws_ssm_parameter.ubuntu.name, "/24.04/stable/current/arm64/")
-    error_message = "A host of Graviton needs Ubuntu for it."
+    error_message = "A Graviton host must have Ubuntu for arm64."
   }
 }
 
@@ -187,7 +187,7 @@ run "metadata_hops" {
   expect_failures = [var.metadata_hops]
 }
 
-run "settings_that_break_out_of_their_quotes" {
+run "settings_with_a_quote" {
   command = plan
 
   module {

@@ -15,17 +15,17 @@ run "defaults" {
 
   assert {
     condition     = var.stack_instance_type == "c5.large" && var.ttl_minutes == 180 && var.runner_node_count == 1
-    error_message = "By default there are two c5.large, 4 vCPU, which fit the quota of a new account, for 3 hours."
+    error_message = "By default, a deployment must have two c5.large (4 vCPU, within the quota of a new account) for 3 hours."
   }
 
   assert {
     condition     = output.deployment.settings.name == "sse-soak" && output.deployment.settings.region == "us-east-1"
-    error_message = "What is not set has its default."
+    error_message = "A setting that is not set must have its default."
   }
 
   assert {
     condition     = toset(keys(output.deployment.status_parameters)) == toset(["/sse-soak/stack/status", "/sse-soak/runners/status-0"])
-    error_message = "Each host has a parameter for the state of its setup."
+    error_message = "Each host must have a parameter for the state of its setup."
   }
 
 }
@@ -39,17 +39,17 @@ run "everything" {
 
   assert {
     condition     = length(output.deployment.status_parameters) == 4 && toset(keys(output.deployment.instances)) == toset(["stack", "runner-1", "runner-2", "runner-3"])
-    error_message = "One host with the stack, one server, two agents."
+    error_message = "There must be one host with the stack, one server and two agents."
   }
 
   assert {
     condition     = output.deployment.backend_url == "http://10.20.0.10" && output.deployment.control_url == "http://10.20.0.10:7070" && output.deployment.public_url == "http://203.0.113.20"
-    error_message = "Runners go by the private address, laptops by the public one."
+    error_message = "Runners must use the private address, laptops the public one."
   }
 
   assert {
     condition     = output.deployment.instances.stack == "i-0123456789abcdef0" && output.deployment.bucket == "sse-soak-mock"
-    error_message = "The next command needs these."
+    error_message = "The output must contain the id of the host and the bucket, which the next command needs."
   }
 }
 
@@ -63,6 +63,6 @@ run "no_runners" {
 
   assert {
     condition     = length(output.deployment.status_parameters) == 1 && output.deployment.kubeconfig_parameter == null
-    error_message = "Without runners there is the stack alone."
+    error_message = "Without runners, there must be only the stack."
   }
 }

@@ -1,6 +1,6 @@
 # Each validation, with an input that it must reject. Every variable that a run sets is listed among
 # its failures, so each must be rejected separately. Values that EC2 would reject half an hour later, or that
-# would ruin a soak, are rejected before any resource is created.
+# would ruin a run, are rejected before any resource is created.
 
 mock_provider "aws" {
   source = "./tests/mocks"
@@ -12,7 +12,7 @@ variables {
   runner_dir   = "tests/files/runner"
 }
 
-run "too_little_or_none" {
+run "values_below_the_minimum" {
   command = plan
 
   variables {
@@ -48,7 +48,7 @@ run "too_little_or_none" {
   ]
 }
 
-run "too_much" {
+run "values_above_the_maximum" {
   command = plan
 
   variables {
@@ -78,7 +78,7 @@ run "too_much" {
   ]
 }
 
-run "of_the_wrong_kind" {
+run "values_of_the_wrong_type" {
   command = plan
 
   variables {
@@ -104,7 +104,7 @@ run "of_the_wrong_kind" {
   ]
 }
 
-run "network_cards_that_forget_connections" {
+run "nitro_v6_without_a_timeout" {
   command = plan
 
   variables {
@@ -118,7 +118,7 @@ run "network_cards_that_forget_connections" {
   ]
 }
 
-run "a_budget_below_nothing" {
+run "a_negative_budget" {
   command = plan
 
   variables {
@@ -130,7 +130,7 @@ run "a_budget_below_nothing" {
   ]
 }
 
-run "a_budget_that_warns_nobody" {
+run "a_budget_without_an_address" {
   command = plan
 
   variables {
@@ -154,7 +154,7 @@ run "a_zone_of_another_region" {
   ]
 }
 
-run "no_files_of_the_stack" {
+run "a_folder_without_files_of_the_stack" {
   command = plan
 
   variables {
@@ -166,7 +166,7 @@ run "no_files_of_the_stack" {
   ]
 }
 
-run "no_files_of_the_runners" {
+run "no_folder_for_the_runners" {
   command = plan
 
   variables {
@@ -190,7 +190,7 @@ run "files_without_k3s" {
   ]
 }
 
-run "what_an_organization_demands" {
+run "invalid_settings_of_an_organization" {
   command = plan
 
   variables {
@@ -206,7 +206,7 @@ run "what_an_organization_demands" {
   ]
 }
 
-run "connections_forgotten_too_soon" {
+run "a_connection_tracking_timeout_that_is_too_short" {
   command = plan
 
   variables {
@@ -237,11 +237,11 @@ run "graviton" {
 
   assert {
     condition     = output.deployment.settings.runner_architecture == "arm64"
-    error_message = "Graviton is arm64, and so is the image of its hosts."
+    error_message = "Graviton hosts must use an arm64 image."
   }
 }
 
-run "letters_that_are_not_gravitons" {
+run "instance_types_with_a_g_that_are_not_graviton" {
   command = plan
 
   variables {
@@ -250,11 +250,11 @@ run "letters_that_are_not_gravitons" {
 
   assert {
     condition     = output.deployment.settings.runner_architecture == "amd64"
-    error_message = "A graphics card is not a Graviton."
+    error_message = "A type with a graphics card (g4dn) is not Graviton."
   }
 }
 
-run "network_cards_with_a_timeout" {
+run "nitro_v6_with_a_timeout" {
   command = plan
 
   variables {

@@ -9,11 +9,11 @@ resource "aws_scheduler_schedule_group" "this" {
   name = var.name
 }
 
-# A later end of the hosts, which `bin/soak-aws extend` stores. Hosts read it when their time has passed.
+# A later end of the hosts, which `bin/soak-aws extend` stores. Hosts read it when their time is over.
 resource "aws_ssm_parameter" "end" {
-  #checkov:skip=CKV_AWS_337:a key of its own costs 1 dollar a month, and a date is no secret
+  #checkov:skip=CKV_AWS_337:a customer managed key costs 1 dollar a month, and a date is not a secret
   name             = "/${var.name}/end"
-  description      = "When the hosts end, where that was moved"
+  description      = "Extended end of the hosts, if there is one"
   type             = "SecureString"
   value_wo         = "pending"
   value_wo_version = 1
@@ -21,7 +21,7 @@ resource "aws_ssm_parameter" "end" {
 
 resource "aws_iam_role" "terminator" {
   name_prefix = "${var.name}-end-"
-  description = "EventBridge Scheduler ends hosts of ${var.name} in it"
+  description = "Role in which EventBridge Scheduler terminates hosts of ${var.name}"
 
   permissions_boundary = var.permissions_boundary_arn
 

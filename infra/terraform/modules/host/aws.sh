@@ -1,20 +1,20 @@
 # shellcheck shell=bash
-# Talks to AWS in the name of the host's role. curl signs the requests, so no AWS tools are needed.
+# Requests to AWS with the credentials of the host's role. curl signs them, so no AWS tools are needed.
 
-# metadata PATH: of this host, from its metadata service in version 2
+# metadata PATH: prints metadata of this host, from version 2 of its metadata service
 metadata() {
   local token
   token=$(curl -sSf --retry 5 -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 300' http://169.254.169.254/latest/api/token)
   curl -sSf --retry 5 -H "X-aws-ec2-metadata-token: $token" "http://169.254.169.254/latest/meta-data/$1"
 }
 
-# field PATH: of the JSON object on standard input; a path such as Parameter.Value
+# field PATH: prints a field, such as Parameter.Value, of the JSON object on standard input
 field() {
   python3 -c 'import functools, json, sys
 print(functools.reduce(lambda o, k: o[k], sys.argv[1].split("."), json.load(sys.stdin)))' "$1"
 }
 
-# signed SERVICE CURL-ARGUMENT...: the secret goes by standard input, since all can see arguments
+# signed SERVICE CURL-ARGUMENT...: runs curl with a signature; the secret uses standard input, because arguments are public
 signed() {
   local role credentials
   role=$(metadata iam/security-credentials/)
@@ -24,24 +24,24 @@ signed() {
     curl -sS --fail-with-body --retry 5 --config - --aws-sigv4 "aws:amz:$REGION:$1" "${@:2}"
 }
 
-# ssm ACTION JSON
+# ssm ACTION JSON: calls Systems Manager
 ssm() {
   signed ssm "https://ssm.$REGION.amazonaws.com/" -H "X-Amz-Target: AmazonSSM.$1" \
     -H 'Content-Type: application/x-amz-json-1.1' --data-binary "$2"
 }
 
-# parameter NAME: its value
+# parameter NAME: prints its value
 parameter() {
   ssm GetParameter "{\"Name\":\"$1\",\"WithDecryption\":true}" | field Parameter.Value
 }
 
-# store NAME: standard input becomes the parameter's value
+# store NAME: stores standard input as the value of the parameter
 store() {
   ssm PutParameter "$(python3 -c 'import json, sys
 print(json.dumps({"Name": sys.argv[1], "Value": sys.stdin.read(), "Overwrite": True}))' "$1")" >/dev/null
 }
 
-# fetch_objects FOLDER: loads the files of this host from the bucket, each held against its SHA-256
+# fetch_objects FOLDER: loads the files of this host from the bucket and checks the SHA-256 of each
 fetch_objects() {
   local sha256 key
   mkdir -p "$1"
@@ -51,14 +51,14 @@ fetch_objects() {
   done </opt/soak/objects
 }
 
-# awaited NAME: a parameter's value once another host has stored it; gives up after 15 minutes
-awaited() {
+# await NAME: prints the value of a parameter after another host has stored it; fails after 15 minutes
+await() {
   local value
   for _ in $(seq 180); do
     value=$(parameter "$1") || { sleep 5; continue; } # AWS limits requests
     [[ $value == pending ]] || { printf '%s\n' "$value"; return; }
     sleep 5
   done
-  echo "$1 is still pending after 15 minutes: has the host that stores it failed?" >&2
+  echo "$1 is still pending after 15 minutes; check the host that stores it" >&2
   return 1
 }

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Runs when this host's time is over. It succeeds, and the host lives on, only where `bin/soak-aws extend` has stored a
-# later end; whatever fails here ends the host.
+# Runs when the time of this host is over. It succeeds, and the host continues, only if `bin/soak-aws extend` has stored a
+# later end. Any failure terminates the host.
 set -euo pipefail
 set -a
 # shellcheck source=/dev/null
@@ -12,8 +12,8 @@ set +a
 end=$(parameter "$END_PARAMETER")
 [[ $end =~ ^20[0-9-]{8}T[0-9:]{8}Z$ ]]
 seconds=$(($(date -d "$end" +%s) - $(date +%s)))
-((seconds > 0 && seconds <= 86400)) # a day at most, as soak-aws has it
+((seconds > 0 && seconds <= 86400)) # at most a day, the limit of soak-aws
 sed -i "s/^OnCalendar=.*/OnCalendar=$(date -u -d "$end" '+%F %T UTC')/" /etc/systemd/system/soak-end.timer
 systemctl daemon-reload
 systemctl restart soak-end.timer
-echo "SOAK: the end of this host was moved to $end"
+echo "SOAK: the end of this host was extended to $end"

@@ -1,7 +1,7 @@
 # Hosts that terminate themselves. This module defines the common properties of all hosts.
 
-# Ubuntu has both the compose plugin and the SSM agent. Debian 12 lacks the first, Amazon Linux 2023
-# the second.
+# Ubuntu has the compose plugin and the SSM agent. Debian 12 lacks the plugin, Amazon Linux 2023
+# lacks the agent.
 data "aws_ssm_parameter" "ubuntu" {
   name = "/aws/service/canonical/ubuntu/server/24.04/stable/current/${var.architecture}/hvm/ebs-gp3/ami-id"
 }
@@ -43,8 +43,8 @@ locals {
 }
 
 resource "aws_launch_template" "this" {
-  #checkov:skip=CKV_AWS_88:hosts stand in a public subnet, since a NAT gateway has an idle timer and a price; security groups close them
-  #checkov:skip=CKV_AWS_341:2 where pods write shards in the role of their host, 1 elsewhere
+  #checkov:skip=CKV_AWS_88:hosts are in a public subnet, because a NAT gateway has an idle timeout and a price; security groups protect them
+  #checkov:skip=CKV_AWS_341:2 if pods write shards in the role of their host, otherwise 1
   name_prefix = "${var.name}-"
 
   # Only the template can set connection tracking. It therefore also sets subnet and security group, because
@@ -73,7 +73,7 @@ resource "aws_launch_template" "this" {
 
 # These are plain instances, because an Auto Scaling group would replace hosts that have terminated themselves.
 resource "aws_instance" "this" {
-  #checkov:skip=CKV_AWS_126:Prometheus looks every 15 s, which is closer than what detailed monitoring is paid for
+  #checkov:skip=CKV_AWS_126:Prometheus scrapes every 5 s, more often than detailed monitoring, which has a price
   count = var.host_count
 
   ami                                  = data.aws_ssm_parameter.ubuntu.insecure_value
@@ -113,7 +113,7 @@ resource "aws_instance" "this" {
 
     precondition {
       condition     = length(base64encode(local.user_data[count.index])) <= 16384 / 3 * 4
-      error_message = "The user data of ${local.names[count.index]} is over 16 KiB, which EC2 refuses."
+      error_message = "The user data of ${local.names[count.index]} exceeds 16 KiB, the limit of EC2."
     }
   }
 }
@@ -129,17 +129,17 @@ resource "terraform_data" "end" {
   triggers_replace = [aws_instance.this[count.index].id]
 
   lifecycle {
-    ignore_changes = [input] # a later plan must not postpone it
+    ignore_changes = [input] # a later plan must not postpone the end
   }
 }
 
 resource "aws_scheduler_schedule" "end" {
-  #checkov:skip=CKV_AWS_297:holds the id of an instance and no secret
+  #checkov:skip=CKV_AWS_297:contains the id of an instance and no secret
   count = var.host_count
 
   name                         = "end-${local.names[count.index]}"
   group_name                   = var.guard.schedule_group
-  description                  = "Terminates ${local.names[count.index]}, should it still be there"
+  description                  = "Terminates ${local.names[count.index]} if it still exists"
   schedule_expression          = "at(${terraform_data.end[count.index].output})"
   schedule_expression_timezone = "UTC"
 

@@ -1,13 +1,13 @@
 #!/bin/bash
-# What AWS announces for this host, for node_exporter, which passes it on to Prometheus: events such as a reboot, and that
-# a spot instance is taken away. Which boot it is of says which runners ran here.
+# Writes the notices of AWS for this host to a file of node_exporter, which Prometheus scrapes: events such as a reboot, and the
+# interruption of a spot instance. The boot id shows which runners ran on this host.
 set -euo pipefail
 # shellcheck source=aws.sh
 . "${BASH_SOURCE[0]%/*}/aws.sh"
 
 to=${1:-/var/lib/prometheus/node-exporter}
 mkdir -p "$to"
-# Where there is none, the service has no such page.
+# Without a notice, the service responds with 404.
 events=$(metadata events/maintenance/scheduled 2>/dev/null || echo '[]')
 spot=$(metadata spot/instance-action 2>/dev/null || echo '{}')
 end=$(grep '^OnCalendar=' "${TIMER:-/etc/systemd/system/soak-end.timer}" || true)
@@ -19,7 +19,7 @@ def notice(what, when):
 for event in json.loads(sys.argv[1]):
     if event.get("State", "active") == "active":
         notice(event["Code"], email.utils.parsedate_to_datetime(event["NotBefore"]).timestamp())
-if sys.argv[3]: # when this host ends itself, which extend moves
+if sys.argv[3]: # the end of this host, which extend changes
     end = datetime.datetime.strptime(sys.argv[3], "OnCalendar=%Y-%m-%d %H:%M:%S UTC").replace(tzinfo=datetime.timezone.utc)
     print("soak_host_end_timestamp_seconds %d" % end.timestamp())
 spot = json.loads(sys.argv[2])

@@ -82,7 +82,7 @@ variable "metadata_hops" {
 
   validation {
     condition     = contains([1, 2], var.metadata_hops)
-    error_message = "metadata_hops is 1, or 2 where containers need the host's role."
+    error_message = "metadata_hops must be 1, or 2 if containers need the host's role."
   }
 }
 
@@ -92,7 +92,7 @@ variable "ttl_minutes" {
 }
 
 variable "statements" {
-  description = "IAM statements of the host, in addition to opening a session with Systems Manager."
+  description = "IAM statements of the host, in addition to the permission to open a session with Systems Manager."
   type = list(object({
     Effect   = string
     Action   = list(string)
@@ -111,7 +111,7 @@ variable "script" {
 }
 
 variable "files" {
-  description = "Further files for /opt/soak, by name."
+  description = "Additional files for /opt/soak, by name."
   type        = map(string)
   default     = {}
 }
@@ -122,6 +122,6 @@ variable "settings" {
 
   validation {
     condition     = alltrue([for v in values(var.settings) : !strcontains(v, "'") && !strcontains(v, "\n")])
-    error_message = "A setting may hold neither a single quote nor a line break: it is quoted for the shell."
+    error_message = "settings must not contain single quotes or line breaks, because they are quoted for the shell."
   }
 }

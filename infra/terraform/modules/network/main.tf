@@ -2,10 +2,10 @@
 # 350 s or less, costs money while no soak runs, and would be part of the route between runners and target.
 
 data "aws_availability_zones" "available" {
-  #checkov:skip=CKV_AWS_394:any zone of the region will do; the subnet is made anew with each deployment
+  #checkov:skip=CKV_AWS_394:any zone of the region is suitable; each deployment creates its own subnet
   state = "available"
 
-  # Local zones and Wavelength zones require opt-in and lack instance types.
+  # Local zones and Wavelength zones require opt-in and do not have all instance types.
   filter {
     name   = "opt-in-status"
     values = ["opt-in-not-required"]
@@ -42,7 +42,7 @@ data "aws_subnet" "existing" {
   lifecycle {
     postcondition {
       condition     = contains(local.offering, self.availability_zone)
-      error_message = "The zone ${self.availability_zone} of ${var.subnet_id} does not offer ${join(" and ", var.instance_types)}: choose another subnet or type."
+      error_message = "The zone ${self.availability_zone} of ${var.subnet_id} does not offer ${join(" and ", var.instance_types)}; choose another subnet or type."
     }
   }
 }
@@ -50,7 +50,7 @@ data "aws_subnet" "existing" {
 resource "aws_vpc" "this" {
   count = local.made
 
-  #checkov:skip=CKV2_AWS_11:lives for hours and holds no data; flow logs would cost more than the hosts
+  #checkov:skip=CKV2_AWS_11:exists for hours and has no data; flow logs would cost more than the hosts
   cidr_block           = "10.20.0.0/16"
   enable_dns_hostnames = true
 
@@ -84,7 +84,7 @@ resource "aws_subnet" "public" {
   lifecycle {
     precondition {
       condition     = contains(local.offering, local.zone)
-      error_message = "${var.zone == null ? "No zone of ${var.region}" : "The zone ${var.zone}"} offers ${join(" and ", var.instance_types)}${length(local.offering) > 0 ? "; these do: ${join(", ", local.offering)}" : ": choose another type or region"}."
+      error_message = "${var.zone == null ? "No zone of ${var.region}" : "The zone ${var.zone}"} offers ${join(" and ", var.instance_types)}${length(local.offering) > 0 ? "; use one of ${join(", ", local.offering)}" : "; choose another type or region"}."
     }
   }
 }

@@ -14,6 +14,6 @@ output "subnet_id" {
 }
 
 output "public" {
-  description = "Whether hosts get public addresses. In an existing subnet, its settings decide."
+  description = "Whether hosts get public addresses. The settings of an existing subnet decide this."
   value       = var.subnet_id == null
 }

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Sets a k3s agent up.
+# Sets up a k3s agent.
 # shellcheck source=../runners/node.sh
 . /opt/soak/node.sh
 
-K3S_TOKEN=$(awaited "$TOKEN_PARAMETER")
+K3S_TOKEN=$(await "$TOKEN_PARAMETER")
 k3s_start agent "--server=https://$SERVER_IP:6443"

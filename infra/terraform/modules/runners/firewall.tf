@@ -1,7 +1,7 @@
 resource "aws_security_group" "this" {
-  #checkov:skip=CKV2_AWS_5:attached by the launch template of module host, which the check does not follow
+  #checkov:skip=CKV2_AWS_5:the launch template of module host attaches it, which the check does not follow
   name_prefix = "${var.name}-runners-"
-  description = "Runners: each other, and out to the stack"
+  description = "Runners: traffic between runners, and to the stack"
   vpc_id      = var.network.vpc_id
 
   tags = { Name = "${var.name}-runners" }
@@ -22,14 +22,14 @@ locals {
     vxlan     = { what = "Nodes: the network of pods", from = local.runners, to = local.runners, protocol = "udp", port = 8472 }
     service   = { what = "Runners to the service under test", from = local.runners, to = local.stack, protocol = "tcp", port = 80 }
     reference = { what = "Runners to the reference of the control group", from = local.runners, to = local.stack, protocol = "tcp", port = 7070 }
-    # The exporter listens on all addresses, because the public address leads to the private one. This rule restricts
-    # access to the stack.
+    # The exporter listens on all addresses, because AWS translates the public address to the private one. Only the stack
+    # may connect to it.
     exporter = { what = "Prometheus to the exporters of the runners", from = local.stack, to = local.runners, protocol = "tcp", port = 9100 }
   }
 }
 
 resource "aws_vpc_security_group_ingress_rule" "between" {
-  #checkov:skip=CKV_AWS_260:wrong alarm, the ports are open to a security group and not to 0.0.0.0/0
+  #checkov:skip=CKV_AWS_260:false positive, the ports are open to a security group and not to 0.0.0.0/0
   for_each = local.flows
 
   security_group_id            = each.value.to

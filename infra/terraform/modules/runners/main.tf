@@ -27,7 +27,7 @@ locals {
 # This module owns the parameters, so that they are destroyed with the deployment. The hosts store the values, which
 # therefore never enter the state.
 resource "aws_ssm_parameter" "this" {
-  #checkov:skip=CKV_AWS_337:a key of its own costs 1 dollar a month and protects no better, since the same role reads both
+  #checkov:skip=CKV_AWS_337:a customer managed key costs 1 dollar a month and adds no protection, because the same role reads both
   for_each = { token = local.token, kubeconfig = local.kubeconfig }
 
   name             = each.value
@@ -38,11 +38,11 @@ resource "aws_ssm_parameter" "this" {
 }
 
 resource "aws_ssm_parameter" "status" {
-  #checkov:skip=CKV_AWS_337:a key of its own costs 1 dollar a month and protects no better, since the same role reads both
+  #checkov:skip=CKV_AWS_337:a customer managed key costs 1 dollar a month and adds no protection, because the same role reads both
   count = var.node_count
 
   name             = local.statuses[count.index]
-  description      = "How far the setup of this host of the runners is"
+  description      = "State of the setup of a host of the runners"
   type             = "SecureString"
   value_wo         = "pending"
   value_wo_version = 1

@@ -60,12 +60,12 @@ variable "node_count" {
 }
 
 variable "stack_security_group_id" {
-  description = "Security group of the stack, which allows connections from the runners."
+  description = "Security group of the stack. It allows connections from the runners."
   type        = string
 }
 
 variable "bucket" {
-  description = "Bucket for shards, and with the files of the hosts."
+  description = "Bucket for shards and for the files of the hosts."
   type        = string
 }
 

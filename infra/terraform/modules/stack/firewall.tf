@@ -1,7 +1,7 @@
 resource "aws_security_group" "this" {
-  #checkov:skip=CKV2_AWS_5:attached by the launch template of module host, which the check does not follow
+  #checkov:skip=CKV2_AWS_5:the launch template of module host attaches it, which the check does not follow
   name_prefix = "${var.name}-stack-"
-  description = "The stack: the service and the reference for runners, the service for laptops where there are any"
+  description = "The stack: the service and the reference for runners, the service for laptops in laptop_cidrs"
   vpc_id      = var.network.vpc_id
 
   tags = { Name = "${var.name}-stack" }
@@ -11,8 +11,8 @@ resource "aws_security_group" "this" {
   }
 }
 
-# Only laptops may connect from outside, if there are any. Passwords and the token use Systems Manager (soak-aws open),
-# whose connections start inside and need no port.
+# Only the laptops in laptop_cidrs may connect from outside. Passwords and the token are sent through Systems Manager
+# (soak-aws open), whose connections start on the host and need no open port.
 resource "aws_vpc_security_group_ingress_rule" "laptops" {
   for_each = toset(var.laptop_cidrs)
 

@@ -6,12 +6,12 @@ locals {
   secrets = "/${var.name}/stack/secrets"
   status  = "/${var.name}/stack/status"
 
-  # Permission of the stack's Alertmanager, if there is a topic for alerts.
-  tells = var.alerts_topic_arn == "" ? [] : [{ Effect = "Allow", Action = ["sns:Publish"], Resource = [var.alerts_topic_arn] }]
+  # The permission of the stack's Alertmanager, if there is a topic for alerts.
+  alert_statements = var.alerts_topic_arn == "" ? [] : [{ Effect = "Allow", Action = ["sns:Publish"], Resource = [var.alerts_topic_arn] }]
 }
 
 resource "aws_ssm_parameter" "secrets" {
-  #checkov:skip=CKV_AWS_337:a key of its own costs 1 dollar a month and protects no better, since the same role reads both
+  #checkov:skip=CKV_AWS_337:a customer managed key costs 1 dollar a month and adds no protection, because the same role reads both
   name             = local.secrets
   description      = "Token and passwords of the stack, as lines of .env"
   type             = "SecureString"
@@ -20,9 +20,9 @@ resource "aws_ssm_parameter" "secrets" {
 }
 
 resource "aws_ssm_parameter" "status" {
-  #checkov:skip=CKV_AWS_337:a key of its own costs 1 dollar a month and protects no better, since the same role reads both
+  #checkov:skip=CKV_AWS_337:a customer managed key costs 1 dollar a month and adds no protection, because the same role reads both
   name             = local.status
-  description      = "How far the setup of the stack's host is"
+  description      = "State of the setup of the stack's host"
   type             = "SecureString"
   value_wo         = "pending"
   value_wo_version = 1
@@ -45,7 +45,7 @@ module "host" {
   ttl_minutes                         = var.ttl_minutes
   status_parameters                   = [aws_ssm_parameter.status.name]
 
-  statements = concat(local.tells, [
+  statements = concat(local.alert_statements, [
     {
       Effect   = "Allow"
       Action   = ["ssm:GetParameter", "ssm:PutParameter"]

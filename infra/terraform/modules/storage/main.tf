@@ -1,10 +1,10 @@
 # The bucket for shards and reports, and for the files that hosts load.
 
 resource "aws_s3_bucket" "this" {
-  #checkov:skip=CKV2_AWS_62:nobody waits for an object; soak asks
-  #checkov:skip=CKV_AWS_18:lives for hours, and one role and one operator reach it
-  #checkov:skip=CKV_AWS_145:shards are no secrets; SSE-S3 is free
-  #checkov:skip=CKV_AWS_144:what is lost here is measured again
+  #checkov:skip=CKV2_AWS_62:no notification is needed, because soak polls the bucket
+  #checkov:skip=CKV_AWS_18:exists for hours, and only one role and one operator have access
+  #checkov:skip=CKV_AWS_145:shards are not secret, and SSE-S3 is free
+  #checkov:skip=CKV_AWS_144:lost results can be measured again
   bucket_prefix = "${var.name}-"
 
   # While the bucket contains archives (docs/report.md#archive-a-run), `make aws-down` keeps it and destroys all other resources. With
