@@ -26,7 +26,7 @@ func compareCommand(outcome *verdict.Outcome) *cobra.Command {
 				return usageError{Err: err}
 			}
 			if !(tolerance >= 0) {
-				return usageError{Err: fmt.Errorf("--tolerance is %v: it must be 0 or more", tolerance)}
+				return usageError{Err: fmt.Errorf("--tolerance must be at least 0, got %v", tolerance)}
 			}
 			c, err := compare.Folders(old, now, tolerance)
 			if err != nil {

@@ -126,7 +126,7 @@ func serviceName(c *probe.Config) (string, error) {
 	host := strings.TrimLeft(strings.ReplaceAll(u.Hostname(), ":", "-"), "-")
 	name := cmp.Or(c.Name, host)
 	if name != filepath.Base(name) || strings.HasPrefix(name, ".") {
-		return "", usageError{Err: fmt.Errorf("--name is %q: it becomes the name of a file in this folder, so write letters, digits, - and _", name)}
+		return "", usageError{Err: fmt.Errorf("--name must consist of letters, digits, - and _, because it names a file, got %q", name)}
 	}
 	return name, nil
 }

@@ -76,7 +76,7 @@ func inWords(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	switch {
 	case errors.As(err, &invalid):
-		return fmt.Errorf("--%s is %q: it must be %s", invalid.GetFlag().Name, invalid.GetValue(), plan.Kind(invalid.GetFlag().Value))
+		return fmt.Errorf("--%s must be %s, got %q", invalid.GetFlag().Name, plan.Kind(invalid.GetFlag().Value), invalid.GetValue())
 	case errors.As(err, &unknown):
 		var names []string
 		cmd.Flags().VisitAll(func(flag *pflag.Flag) { names = append(names, "--"+flag.Name) })

@@ -137,7 +137,7 @@ func checkProbe(c *probe.Config, out string, idle bool) error {
 	case c.Streams < 1 || c.Streams > probe.MaxStreams:
 		return fmt.Errorf("--streams is %d: a probe looks at 1 to %d, and never loads a service", c.Streams, probe.MaxStreams)
 	case c.Length < probe.Shortest || c.Length > longest:
-		return fmt.Errorf("--seconds is %.0f: it must be from %.0f to %.0f", c.Length.Seconds(), probe.Shortest.Seconds(), longest.Seconds())
+		return fmt.Errorf("--seconds must be from %.0f to %.0f, got %.0f", probe.Shortest.Seconds(), longest.Seconds(), c.Length.Seconds())
 	}
 	if out == "" {
 		return nil

@@ -128,7 +128,7 @@ func profileText(kind suite.Suite) string {
 func setProfile(f *pflag.FlagSet, kind suite.Suite, name string) error {
 	values, ok := kind.Plan.Profiles[name]
 	if !ok {
-		return fmt.Errorf("PROFILE is %q: it must be smoke or full", name)
+		return fmt.Errorf("PROFILE must be smoke or full, got %q", name)
 	}
 	for _, setting := range values {
 		name, value, _ := strings.Cut(setting, "=")

@@ -35,7 +35,7 @@ func (t Targets) Check() error {
 	}
 	folder := filepath.Dir(t.JUnit)
 	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
-		return fmt.Errorf("--junit is %q: there is no folder %s to write it to", t.JUnit, folder)
+		return fmt.Errorf("--junit must be a file in an existing folder, got %q; create %s", t.JUnit, folder)
 	}
 	if info, err := os.Stat(t.JUnit); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("--junit is %q: that is there, and is not a file", t.JUnit)

@@ -222,7 +222,7 @@ func TestUnwritableFileIsAWarning(t *testing.T) {
 	require.Contains(t, warnings[1], "GITHUB_STEP_SUMMARY is not set")
 
 	require.NoError(t, Targets{JUnit: filepath.Join(folder, "new.xml")}.Check())
-	require.ErrorContains(t, Targets{JUnit: filepath.Join(folder, "gone", "new.xml")}.Check(), "there is no folder")
+	require.ErrorContains(t, Targets{JUnit: filepath.Join(folder, "gone", "new.xml")}.Check(), "--junit must be a file in an existing folder, got ")
 	require.ErrorContains(t, Targets{JUnit: folder}.Check(), "is not a file")
 }
 

@@ -29,7 +29,7 @@ func ParseActions(lines []string) (out []Action, err error) {
 			a.Name = fmt.Sprintf("action-%d", i+1)
 		}
 		if names[a.Name] {
-			return nil, fmt.Errorf("--at is %q: there is another action named %s, and the report tells them apart by their names", line, a.Name)
+			return nil, fmt.Errorf("--at must have unique names, got %q and another %s", line, a.Name)
 		}
 		names[a.Name] = true
 		out = append(out, a)
@@ -69,14 +69,14 @@ func parseAction(line string) (a Action, err error) {
 	words := strings.Fields(head)
 	a.Command = strings.TrimSpace(command)
 	if !ok || len(words) < 1 || len(words) > 2 || a.Command == "" {
-		return a, fmt.Errorf("--at is %q: write TIME [NAME]: COMMAND, such as '60s deploy: systemctl restart hub'", line)
+		return a, fmt.Errorf("--at must be TIME [NAME]: COMMAND, such as '60s deploy: systemctl restart hub', got %q", line)
 	}
 	if a.At, err = time.ParseDuration(words[0]); err != nil || a.At < 0 {
-		return a, fmt.Errorf("--at is %q: %q is not a time after the start, such as 60s, 1m30s or 2h", line, words[0])
+		return a, fmt.Errorf("--at must begin with a time after the start, such as 60s, 1m30s or 2h, got %q in %q", words[0], line)
 	}
 	if len(words) == 2 {
 		if a.Name = words[1]; !actionName.MatchString(a.Name) {
-			return a, fmt.Errorf("--at is %q: a name has up to 40 letters, digits, '.', '_' and '-', and %q is none", line, a.Name)
+			return a, fmt.Errorf("--at must have a name of up to 40 letters, digits, '.', '_' and '-', got %q in %q", a.Name, line)
 		}
 	}
 	return a, nil

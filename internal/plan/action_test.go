@@ -34,18 +34,18 @@ func TestRunnersReadTimesOfActionsWithoutCommands(t *testing.T) {
 func TestInvalidActionsAreRefused(t *testing.T) {
 	t.Parallel()
 	for line, says := range map[string]string{
-		"":                                  "write TIME [NAME]: COMMAND",
-		"60s nginx -s reload":               "write TIME [NAME]: COMMAND",
-		"60s two words: true":               "write TIME [NAME]: COMMAND",
-		"60s:":                              "write TIME [NAME]: COMMAND",
-		": true":                            "write TIME [NAME]: COMMAND",
-		"60: true":                          `"60" is not a time after the start`,
-		"-1s: true":                         `"-1s" is not a time after the start`,
-		"60s ../x: true":                    "a name has up to 40 letters",
-		"http://host/x":                     `"http" is not a time`,
+		"":                                  "--at must be TIME [NAME]: COMMAND",
+		"60s nginx -s reload":               "--at must be TIME [NAME]: COMMAND",
+		"60s two words: true":               "--at must be TIME [NAME]: COMMAND",
+		"60s:":                              "--at must be TIME [NAME]: COMMAND",
+		": true":                            "--at must be TIME [NAME]: COMMAND",
+		"60: true":                          `--at must begin with a time after the start, such as 60s, 1m30s or 2h, got "60"`,
+		"-1s: true":                         `2h, got "-1s"`,
+		"60s ../x: true":                    "--at must have a name of up to 40 letters",
+		"http://host/x":                     `2h, got "http"`,
 		"5s action-1: a\n":                  "",
-		"5s a/b: rm -rf \"$X\"":             "a name has up to 40 letters",
-		"deploy 60s: systemctl restart hub": `"deploy" is not a time`,
+		"5s a/b: rm -rf \"$X\"":             "--at must have a name of up to 40 letters",
+		"deploy 60s: systemctl restart hub": `2h, got "deploy"`,
 	} {
 		_, err := ParseActions([]string{line})
 		if says == "" {
@@ -55,7 +55,7 @@ func TestInvalidActionsAreRefused(t *testing.T) {
 		require.ErrorContains(t, err, says, line)
 	}
 	_, err := ParseActions([]string{"5s a: true", "6s a: true"})
-	require.ErrorContains(t, err, "there is another action named a")
+	require.ErrorContains(t, err, `--at must have unique names, got "6s a: true" and another a`)
 }
 
 func TestActionsOfTheEnvironmentAreLines(t *testing.T) {

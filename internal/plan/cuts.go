@@ -50,7 +50,7 @@ func (p *Plan) shares() (out []int, err error) {
 		share, known := 1, false
 		if hasValue {
 			if share, err = strconv.Atoi(text); err != nil || share < 0 || share > maxShare {
-				return nil, fmt.Errorf("CUTS is %q: the share of %s must be a whole number up to %d", p.CutShares, name, maxShare)
+				return nil, fmt.Errorf("the share of %s in CUTS must be a whole number up to %d, got %q", name, maxShare, text)
 			}
 		}
 		for i, kind := range kinds {
@@ -59,12 +59,12 @@ func (p *Plan) shares() (out []int, err error) {
 			}
 		}
 		if !known {
-			return nil, fmt.Errorf("CUTS is %q: there is no cut %q; write shares of fin, rst, half and pause, such as %s", p.CutShares, name, everyCut)
+			return nil, fmt.Errorf("CUTS must be shares of fin, rst, half and pause, such as %s, got %q", everyCut, p.CutShares)
 		}
 		sum += share
 	}
 	if sum == 0 {
-		return nil, fmt.Errorf("CUTS is %q: one of the shares must be over 0", p.CutShares)
+		return nil, fmt.Errorf("CUTS must have a share over 0, got %q", p.CutShares)
 	}
 	return out, nil
 }
@@ -133,15 +133,15 @@ func (p *Plan) checkCuts() error {
 	from, to := p.CutWindow()
 	switch {
 	case p.AllowGaps && !p.Published():
-		return errors.New("ALLOW_ANNOUNCED_GAPS is for messages that the run publishes, which say what is missing: write TOPICS and PUBLISH_RATE, or leave it out")
+		return errors.New("ALLOW_ANNOUNCED_GAPS needs published messages, because their numbers show what is missing; set TOPICS and PUBLISH_RATE, or remove it")
 	case !p.Reconnect:
-		return errors.New("CUTS_PER_SECOND needs RECONNECT=1: clients must reconnect after a disconnect")
+		return errors.New("CUTS_PER_SECOND needs RECONNECT=1, because clients must reconnect after a disconnect")
 	case len(p.PlannedCuts()) == 0:
-		return fmt.Errorf("CUTS_PER_SECOND is %v, but SECONDS leaves %v for cuts: streams are cut when all had a message, and early enough to get another one; lengthen the run, or shorten PAUSE",
-			p.CutsPerSecond, to-from)
+		return fmt.Errorf("SECONDS must leave time for cuts after the first message of each stream and before its last, got %v at %v cuts per second; lengthen the run, or shorten PAUSE",
+			to-from, p.CutsPerSecond)
 	case p.CutsPerSecond*p.outageOf() > float64(p.Connections):
-		return fmt.Errorf("CUTS_PER_SECOND is %v for %d streams, each of which is away or without a new message for about %.3g s after a cut: write at most %.3g, or raise CONNECTIONS",
-			p.CutsPerSecond, p.Connections, p.outageOf(), float64(p.Connections)/p.outageOf())
+		return fmt.Errorf("CUTS_PER_SECOND must be at most %.3g for %d streams, because a cut costs a stream about %.3g s, got %v; lower it, or raise CONNECTIONS",
+			float64(p.Connections)/p.outageOf(), p.Connections, p.outageOf(), p.CutsPerSecond)
 	}
 	return nil
 }

@@ -45,14 +45,14 @@ func TestInvalidCuts(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(p *Plan){
 		"": func(*Plan) {},
-		`CUTS is "fin:1,fan:2": there is no cut "fan"; write shares of fin, rst, half and pause, such as fin:1,rst:1,half:1,pause:1`:           func(p *Plan) { p.CutShares = "fin:1,fan:2" },
-		`CUTS is "fin:-1": the share of fin must be a whole number up to 1000`:                                                                 func(p *Plan) { p.CutShares = "fin:-1" },
-		`CUTS is "fin:0": one of the shares must be over 0`:                                                                                    func(p *Plan) { p.CutShares = "fin:0" },
-		"CUTS_PER_SECOND needs RECONNECT=1: clients must reconnect after a disconnect":                                                         func(p *Plan) { p.Reconnect = false },
-		"CUTS_PER_SECOND is 4, but SECONDS leaves 0s for cuts":                                                                                 func(p *Plan) { p.Seconds = 20 },
-		"CUTS_PER_SECOND is 400 for 600 streams, each of which is away or without a new message for about 4 s after a cut: write at most 150,": func(p *Plan) { p.CutsPerSecond = 400 },
-		"CUTS_PER_SECOND is 2000: it must be a number of cuts per second, up to 1000":                                                          func(p *Plan) { p.CutsPerSecond = 2000 },
-		"ALLOW_ANNOUNCED_GAPS is for messages that the run publishes":                                                                          func(p *Plan) { p.AllowGaps = true },
+		`CUTS must be shares of fin, rst, half and pause, such as fin:1,rst:1,half:1,pause:1, got "fin:1,fan:2"`:                   func(p *Plan) { p.CutShares = "fin:1,fan:2" },
+		`the share of fin in CUTS must be a whole number up to 1000, got "-1"`:                                                     func(p *Plan) { p.CutShares = "fin:-1" },
+		`CUTS must have a share over 0, got "fin:0"`:                                                                               func(p *Plan) { p.CutShares = "fin:0" },
+		"CUTS_PER_SECOND needs RECONNECT=1, because clients must reconnect after a disconnect":                                     func(p *Plan) { p.Reconnect = false },
+		"SECONDS must leave time for cuts after the first message of each stream and before its last, got 0s at 4 cuts per second": func(p *Plan) { p.Seconds = 20 },
+		"CUTS_PER_SECOND must be at most 150 for 600 streams, because a cut costs a stream about 4 s, got 400":                     func(p *Plan) { p.CutsPerSecond = 400 },
+		"CUTS_PER_SECOND must be from 0.001 to 1000 per second, or 0 (none), got 2000":                                             func(p *Plan) { p.CutsPerSecond = 2000 },
+		"ALLOW_ANNOUNCED_GAPS needs published messages":                                                                            func(p *Plan) { p.AllowGaps = true },
 	} {
 		p := cut()
 		change(&p)

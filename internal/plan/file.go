@@ -31,14 +31,14 @@ const (
 // file: a key for a flag of another command (others) is ignored.
 func FlagsFromFile(flags *pflag.FlagSet, path string, explicit bool, unknownKey func(name string) bool) (read bool, err error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return false, fmt.Errorf("the file of settings: %s is not a regular file; remove it", path)
+		return false, fmt.Errorf("read the settings: %s must be a regular file; remove it", path)
 	}
 	text, err := os.ReadFile(path) // #nosec G304 -- the user's settings file
 	if errors.Is(err, fs.ErrNotExist) && !explicit {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("the file of settings: %w", err)
+		return false, fmt.Errorf("read the settings: %w", err)
 	}
 	settings := map[string]yaml.Node{} // a key that is there twice is an error of the parser
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
@@ -64,7 +64,7 @@ func setFromFile(flags *pflag.FlagSet, name string, node *yaml.Node) error {
 	flag := flags.Lookup(name)
 	switch {
 	case strings.HasSuffix(name, "token"):
-		return fmt.Errorf("%s is a secret: it is read from the environment only, as %s", name, strings.ToUpper(strings.ReplaceAll(name, "-", "_")))
+		return fmt.Errorf("%s must not be in a file, because it is a secret; set the variable %s", name, strings.ToUpper(strings.ReplaceAll(name, "-", "_")))
 	case name == AllowActions:
 		return fmt.Errorf("%s must be a command-line flag; a file cannot allow its own commands", name)
 	case flag == nil || name == "help" || name == "config":
@@ -78,15 +78,15 @@ func setFromFile(flags *pflag.FlagSet, name string, node *yaml.Node) error {
 	values := []*yaml.Node{node}
 	if node.Kind == yaml.SequenceNode {
 		if values = node.Content; len(values) > 1 && !repeats(flag) {
-			return fmt.Errorf("%s has %d values: only the last would be read, so write one, such as `%[1]s: %[3]s`", name, len(values), values[0].Value)
+			return fmt.Errorf("%s must have one value, got %d; write one, such as `%[1]s: %[3]s`", name, len(values), values[0].Value)
 		}
 	}
 	for _, value := range values {
 		if value.Kind != yaml.ScalarNode || value.Tag == "!!null" {
-			return fmt.Errorf("%s has no value: write one, such as `%[1]s: %s`", name, flag.DefValue)
+			return fmt.Errorf("%s must have a value; write one, such as `%[1]s: %s`", name, flag.DefValue)
 		}
 		if err := flags.Set(name, value.Value); err != nil {
-			return fmt.Errorf("%s is %q: it must be %s", name, value.Value, Kind(flag.Value))
+			return fmt.Errorf("%s must be %s, got %q", name, Kind(flag.Value), value.Value)
 		}
 	}
 	return nil

@@ -58,13 +58,13 @@ func TestInvalidSettingsFile(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"conections: 5":                   "line 1: conections is not a setting; `soak run --help-all` lists them",
-		"seconds: 60\nconnections: many":  `line 2: connections is "many": it must be a whole number`,
-		"connections:":                    "line 1: connections has no value: write one, such as `connections: 1200`",
-		"connections: {a: 1}":             "connections has no value",
-		"backend-token: abc":              "backend-token is a secret: it is read from the environment only, as BACKEND_TOKEN",
+		"seconds: 60\nconnections: many":  `line 2: connections must be a whole number, got "many"`,
+		"connections:":                    "line 1: connections must have a value; write one, such as `connections: 1200`",
+		"connections: {a: 1}":             "connections must have a value",
+		"backend-token: abc":              "backend-token must not be in a file, because it is a secret; set the variable BACKEND_TOKEN",
 		"config: other.yaml":              "config is not a setting",
 		"seconds: 60\nseconds: 61":        "already defined at line 1",
-		"connections: [5, 6]":             "connections has 2 values: only the last would be read, so write one, such as `connections: 5`",
+		"connections: [5, 6]":             "connections must have one value, got 2; write one, such as `connections: 5`",
 		"seconds: 60\n---\nseconds: 61":   "must be one YAML document",
 		"seconds: 60\n---\n{":             "must be one YAML document",
 		"- connections":                   "not YAML such as `connections: 1200`",
@@ -84,7 +84,7 @@ func TestOnlyANamedFileMustExist(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, read)
 	_, err = FlagsFromFile(f, path, true, alsoOfStorm)
-	require.ErrorContains(t, err, "the file of settings: open "+path)
+	require.ErrorContains(t, err, "read the settings: open "+path)
 	read, err = FlagsFromFile(f, written(t, "# nothing\n"), true, alsoOfStorm)
 	require.NoError(t, err)
 	require.True(t, read)

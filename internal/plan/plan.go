@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -102,7 +103,7 @@ func (p *Plan) CheckDeclared() error { return p.check(OfSuites(p.Settings())) }
 // CheckTestID returns an error unless id can name a folder.
 func CheckTestID(id string) error {
 	if !idPart.MatchString(id) || id == "." || id == ".." {
-		return fmt.Errorf("TESTID is %q: it names a folder and may hold only letters, digits, '.', '_' and '-'", id)
+		return fmt.Errorf("TESTID must be the name of a folder, of letters, digits, '.', '_' and '-', got %q", id)
 	}
 	return nil
 }
@@ -120,7 +121,7 @@ func (p *Plan) check(settings []Setting) error {
 		return fmt.Errorf("ACCEPT_ENCODING %w", err)
 	}
 	if !slices.Contains(httpVersions, cmp.Or(p.HTTPVersion, anyHTTP)) {
-		return fmt.Errorf("HTTP_VERSION is %q, which is neither auto, 1.1 nor 2", p.HTTPVersion)
+		return fmt.Errorf("HTTP_VERSION must be auto, 1.1 or 2, got %q", p.HTTPVersion)
 	}
 	return cmp.Or(p.CheckControl(), p.checkURL())
 }
@@ -132,11 +133,11 @@ func (p *Plan) checkStreams() error {
 	}
 	switch {
 	case p.Service == "" && float64(p.Seconds-DisconnectLead) < 2*p.NoopInterval:
-		return fmt.Errorf("SECONDS is %d and NOOP_INTERVAL %v: a stream of %d s receives fewer than two noops; lengthen the run or shorten the interval",
-			p.Seconds, p.NoopInterval, p.Seconds-DisconnectLead)
+		return fmt.Errorf("SECONDS must be at least %s, so that a stream receives two noops (NOOP_INTERVAL %v), got %d; lengthen the run or shorten the interval",
+			number(math.Ceil(2*p.NoopInterval)+DisconnectLead), p.NoopInterval, p.Seconds)
 	case p.Iterations() < p.Runners:
-		return fmt.Errorf("RUNNERS is %d, but there are only %d virtual users to share out; lower RUNNERS or CONNECTIONS_PER_VU",
-			p.Runners, p.Iterations())
+		return fmt.Errorf("RUNNERS must be at most the number of virtual users, %d, got %d; lower RUNNERS or CONNECTIONS_PER_VU",
+			p.Iterations(), p.Runners)
 	case !idPart.MatchString(p.Prefix):
 		return fmt.Errorf("PREFIX must consist of letters, digits, '.', '_' and '-', got %q", p.Prefix)
 	case len(p.Prefix)+len(strconv.Itoa(p.Connections)) > 64:
@@ -156,7 +157,7 @@ func (p *Plan) CheckControl() error {
 	}
 	normal, err := NormalURL("CONTROL_URL", p.ControlURL)
 	if err != nil || !strings.HasPrefix(normal, "http://") || strings.TrimSpace(p.ControlURL) != p.ControlURL || len(normal) > longestURL {
-		return errors.New("CONTROL_URL is not the address of a reference target: it is written like http://10.0.0.2:7070, without TLS, password and query")
+		return errors.New("CONTROL_URL must be the address of a reference target, such as http://10.0.0.2:7070, without TLS, password or query")
 	}
 	return nil
 }
@@ -166,7 +167,7 @@ func (p *Plan) checkURL() error {
 		return err
 	}
 	if n := len(p.BackendURLs()); n > p.Runners {
-		return fmt.Errorf("BACKEND_URL names %d services for %d runners: each runner goes to one, so raise RUNNERS to %[1]d", n, p.Runners)
+		return fmt.Errorf("RUNNERS must be at least the number of services in BACKEND_URL, %d, got %d; raise RUNNERS", n, p.Runners)
 	}
 	return nil
 }

@@ -52,9 +52,9 @@ func (p *Plan) checkTopicNames() error {
 	names := slices.Compact(slices.Sorted(slices.Values(p.TopicNames)))
 	switch n := len(p.TopicNames); {
 	case len(names) < n:
-		return fmt.Errorf("TOPIC names a topic twice: %s", strings.Join(p.TopicNames, ", "))
+		return fmt.Errorf("TOPIC must have unique names, got %s", strings.Join(p.TopicNames, ", "))
 	case n > 0 && p.Topics > 0 && p.Topics != n:
-		return fmt.Errorf("TOPICS must be the number of topics that TOPIC names, %d, got %d; leave TOPICS out", n, p.Topics)
+		return fmt.Errorf("TOPICS must be the number of topics that TOPIC names, %d, got %d; remove TOPICS", n, p.Topics)
 	}
 	return nil
 }
@@ -65,8 +65,8 @@ func (p *Plan) Padding() string { return strings.Repeat("x", p.MessageKB<<10) }
 // checkRate limits the interval between messages of a stream, which follows from rate and topics.
 func (p *Plan) checkRate() error {
 	if p.Published() && p.PublishInterval() < shortestInterval {
-		return fmt.Errorf("TOPICS is %d and PUBLISH_RATE %v: a topic takes at most %v messages per second; raise TOPICS, or lower PUBLISH_RATE",
-			p.Topics, p.PublishRate, 1/shortestInterval)
+		return fmt.Errorf("PUBLISH_RATE must be at most %v messages per second for each topic, got %v with TOPICS %d; raise TOPICS, or lower PUBLISH_RATE",
+			1/shortestInterval, p.PublishRate, p.Topics)
 	}
 	return nil
 }
@@ -84,16 +84,16 @@ func (p *Plan) checkService() error {
 	switch {
 	case p.Service == "":
 		if p.Topics != 0 || p.PublishRate != 0 || len(p.TopicNames) > 0 {
-			return fmt.Errorf("TOPIC, TOPICS and PUBLISH_RATE are for a service that is published to, and %s publishes by itself: name one by SERVICE, or leave them out", NoopService)
+			return fmt.Errorf("TOPIC, TOPICS and PUBLISH_RATE need a service that accepts messages, but %s sends its own; name one by SERVICE, or remove them", NoopService)
 		}
 		if p.TokenTTL > 0 {
-			return fmt.Errorf("TOKEN_TTL is for a service whose description has token(), and %s has none: name one by SERVICE, or leave it out", NoopService)
+			return fmt.Errorf("TOKEN_TTL needs a service whose description has token(), but %s has none; name one by SERVICE, or remove it", NoopService)
 		}
 		return nil
 	case IsServiceFile(p.Service) && (!filepath.IsAbs(p.Service) || !strings.HasSuffix(p.Service, ".js")):
-		return fmt.Errorf("SERVICE is %q: write the whole path of a file that ends in .js, or the name of a module of load-tests/services", p.Service)
+		return fmt.Errorf("SERVICE must be the absolute path of a .js file, or a name in load-tests/services, got %q", p.Service)
 	case !IsServiceFile(p.Service) && !serviceName.MatchString(p.Service):
-		return fmt.Errorf("SERVICE is %q: write the name of a module of load-tests/services, such as nchan, or the path of a file that ends in .js", p.Service)
+		return fmt.Errorf("SERVICE must be a name in load-tests/services, such as nchan, or the path of a .js file, got %q", p.Service)
 	case p.Topics > 0 && p.PublishRate == 0:
 		return fmt.Errorf("TOPICS is %d, but PUBLISH_RATE is 0; set PUBLISH_RATE, or remove TOPICS", p.Topics)
 	case p.PublishRate > 0 && p.Topics == 0:
@@ -101,13 +101,13 @@ func (p *Plan) checkService() error {
 	case p.Topics > p.Connections:
 		return fmt.Errorf("TOPICS must be at most CONNECTIONS, got %d and %d; lower TOPICS or raise CONNECTIONS", p.Topics, p.Connections)
 	case p.Published() && len(p.BackendURLs()) > 1:
-		return fmt.Errorf("BACKEND_URL names %d services, but what is published to one reaches no stream of another: name one, or leave TOPICS and PUBLISH_RATE out", len(p.BackendURLs()))
+		return fmt.Errorf("BACKEND_URL must name one service with TOPICS and PUBLISH_RATE, because messages reach the streams of one service only, got %d; name one, or remove both", len(p.BackendURLs()))
 	case p.Published() && holdSeconds < 2*p.PublishInterval():
-		return fmt.Errorf("TOPICS is %d and PUBLISH_RATE %v: a message for each stream every %.4g s, so a stream of %v s receives fewer than two; lower TOPICS, or raise PUBLISH_RATE or SECONDS",
-			p.Topics, p.PublishRate, p.PublishInterval(), holdSeconds)
+		return fmt.Errorf("a stream must receive at least two messages, got one every %.4g s (TOPICS %d, PUBLISH_RATE %v) for %v s; lower TOPICS, or raise PUBLISH_RATE or SECONDS",
+			p.PublishInterval(), p.Topics, p.PublishRate, holdSeconds)
 	case holdSeconds < 2*p.NoopInterval:
-		return fmt.Errorf("SECONDS is %d, but the service sends something only every %v s: a stream of %v s receives fewer than two; lengthen the run",
-			p.Seconds, p.NoopInterval, holdSeconds)
+		return fmt.Errorf("a stream must receive at least two heartbeats, got one every %v s for %v s (SECONDS %d); lengthen the run",
+			p.NoopInterval, holdSeconds, p.Seconds)
 	}
 	return nil
 }

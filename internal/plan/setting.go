@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -23,11 +22,11 @@ type Setting struct {
 	Default     any    // nil: the zero value
 	WithoutSoak any    // default of a script under `k6 run` without soak; nil: Default
 
-	Min, Max    float64 // bounds of a number; Max 0: none
-	Any         bool    // −1 means any number
-	Bare        string  // value of the flag without an argument; "": the argument is required
-	Unset       string  // how the zero value is written, which then is within the bounds: "noop" for no service
-	OutOfBounds string  // the error for a value out of bounds
+	Min, Max float64 // bounds of a number; Max 0: none
+	Any      bool    // −1 means any number
+	Bare     string  // value of the flag without an argument; "": the argument is required
+	Unset    string  // how the zero value is written, which then is within the bounds: "noop" for no service
+	Rule     string  // for a number out of bounds: NAME must be RULE
 
 	Help       string // of the flag; "": no flag, `soak run` chooses the value
 	SuiteHelp  string // help of the same flag of `soak run SUITE`; "": suites have no such flag
@@ -104,7 +103,7 @@ func (s Setting) Set(text string) (err error) {
 		}
 	}
 	if err != nil {
-		return errors.New("it must be " + s.kind())
+		return fmt.Errorf("must be %s, got %q", s.kind(), text)
 	}
 	s.Normalize()
 	return nil
@@ -122,7 +121,7 @@ func ParseNumber(name, text string) (float64, error) {
 	if d, ok := duration(name, text); ok {
 		return d.Seconds(), nil
 	}
-	return 0, errors.New("it must be a number")
+	return 0, fmt.Errorf("must be a number, got %q", text)
 }
 
 // parseWhole parses a whole number, with the rules of ParseNumber.
@@ -203,10 +202,10 @@ func (s Setting) check() error {
 	n, err := strconv.ParseFloat(s.String(), 64)
 	inRange := n >= s.Min && (s.Max == 0 || n <= s.Max) // not for NaN
 	unset := s.Unset != "" && n == 0
-	if s.OutOfBounds == "" || err == nil && inRange || s.Any && n == -1 || err == nil && unset {
+	if s.Rule == "" || err == nil && inRange || s.Any && n == -1 || err == nil && unset {
 		return nil
 	}
-	return fmt.Errorf("%s is %v: %s", s.Name, s.value(), s.OutOfBounds)
+	return fmt.Errorf("%s must be %s, got %v", s.Name, s.Rule, s.value())
 }
 
 // AddFlags adds a flag for each setting that has one, with its variable in brackets.
@@ -231,7 +230,7 @@ func FlagsFromEnvironment(flags *pflag.FlagSet) (err error) {
 			return
 		}
 		if value := os.Getenv(s.Name); value != "" && flags.Set(flag.Name, value) != nil {
-			err = fmt.Errorf("%s is %q: it must be %s", s.Name, value, s.kind())
+			err = fmt.Errorf("%s must be %s, got %q", s.Name, s.kind(), value)
 		}
 	})
 	return err
@@ -285,7 +284,7 @@ func (p *Plan) ReadEnvironment(lookup func(name string) string) error {
 			continue
 		}
 		if err := s.Set(value); err != nil {
-			return fmt.Errorf("%s is %q: %w", s.Name, value, err)
+			return fmt.Errorf("%s %w", s.Name, err)
 		}
 	}
 	return nil

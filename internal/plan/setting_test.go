@@ -114,9 +114,9 @@ func TestDefaultsAreOfTheTypeOfTheirSetting(t *testing.T) {
 func TestValuesOfTheWrongTypeAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
-		"MAX_LATE":      `MAX_LATE is "x": it must be a whole number`,
-		"NOOP_INTERVAL": `NOOP_INTERVAL is "x": it must be a number of seconds, or a duration such as 90s or 10m`,
-		"RECONNECT":     `RECONNECT is "x": it must be 1 or 0`,
+		"MAX_LATE":      `MAX_LATE must be a whole number, got "x"`,
+		"NOOP_INTERVAL": `NOOP_INTERVAL must be a number of seconds, or a duration such as 90s or 10m, got "x"`,
+		"RECONNECT":     `RECONNECT must be 1 or 0, got "x"`,
 	} {
 		p := Default()
 		require.EqualError(t, p.ReadEnvironment(func(n string) string { return map[string]string{name: "x"}[n] }), want)
@@ -139,6 +139,6 @@ func TestFlagOverridesItsVariable(t *testing.T) {
 	require.Nil(t, flags.Lookup("soak-run-id"), "a value that `soak run` chooses has no flag")
 
 	t.Setenv("LATE_MS", "soon")
-	require.EqualError(t, FlagsFromEnvironment(flags), `LATE_MS is "soon": it must be a whole number`)
+	require.EqualError(t, FlagsFromEnvironment(flags), `LATE_MS must be a whole number, got "soon"`)
 	require.NoError(t, flags.Parse([]string{"--reconnect"}), "a switch needs no value")
 }

@@ -19,26 +19,26 @@ var withScheme = regexp.MustCompile(`^(?i:https?)://[^/?#]`)
 func NormalURL(name, text string) (string, error) {
 	text = strings.TrimSpace(text)
 	if !withScheme.MatchString(text) {
-		return "", fmt.Errorf("%s is %q: it must begin with http:// or https:// and name a host", name, text)
+		return "", fmt.Errorf("%s must begin with http:// or https:// and name a host, got %q", name, text)
 	}
 	part := serviceURL.FindStringSubmatch(text)
 	if part == nil {
 		if strings.Trim(text[strings.IndexAny(text+"?", "?#"):], "?#") != "" || strings.Contains(text, "@") {
-			return "", fmt.Errorf("%s must not carry a query, a fragment or a password; the token goes into BACKEND_TOKEN", name)
+			return "", fmt.Errorf("%s must not have a query, a fragment or a password; set the token in BACKEND_TOKEN", name)
 		}
-		return "", fmt.Errorf("%s is %q: it is not a URL of a service, such as http://127.0.0.1:8080", name, text)
+		return "", fmt.Errorf("%s must be the URL of a service, such as http://127.0.0.1:8080, got %q", name, text)
 	}
 	normal := strings.ToLower(part[1]) + "://" + strings.ToLower(part[2])
 	if part[3] != "" {
 		port, _ := strconv.Atoi(part[3]) // five digits
 		if port < 1 || port > 65535 {
-			return "", fmt.Errorf("%s is %q: a port is a number from 1 to 65535", name, text)
+			return "", fmt.Errorf("%s must have a port from 1 to 65535, got %q", name, text)
 		}
 		normal += ":" + strconv.Itoa(port)
 	}
 	normal += strings.TrimRight(part[4], "/")
 	if _, err := url.Parse(normal); err != nil {
-		return "", fmt.Errorf("%s is %q: it is not a URL of a service, such as http://127.0.0.1:8080", name, text)
+		return "", fmt.Errorf("%s must be the URL of a service, such as http://127.0.0.1:8080, got %q", name, text)
 	}
 	return normal, nil
 }

@@ -53,5 +53,5 @@ func TestSpellingsOfAURLAreOnePlan(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "http://a,http://b", both)
 	_, err = NormalURLs("BACKEND_URL", "http://a,")
-	require.ErrorContains(t, err, `BACKEND_URL is ""`)
+	require.ErrorContains(t, err, `and name a host, got ""`)
 }

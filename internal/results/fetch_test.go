@@ -92,7 +92,7 @@ func TestFetchErrors(t *testing.T) {
 			p.TestID = "../../elsewhere"
 			require.NoError(t, shard.Write(from.At(shard.FileName(shard.Runner{Index: 1})), theShard(p, 1)))
 			return from
-		}, "TESTID is"},
+		}, "TESTID must be the name of a folder"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -172,7 +172,7 @@ func TestMissingFilesAreInvalid(t *testing.T) {
 			require.NoError(t, d.WriteJSON(RunFile, Run{Problems: []string{"runner 1 was ended by a signal"}}))
 		}, verdict.Invalid, "runner 1 was ended by a signal"},
 		{"a plan that is none", func(t *testing.T, d Dir) { put(t, d, PlanFile, "{") }, verdict.Invalid, "plan.json does not say what was planned"},
-		{"a plan that is not valid", func(t *testing.T, d Dir) { put(t, d, PlanFile, "{}") }, verdict.Invalid, "CONNECTIONS is 0"},
+		{"a plan that is not valid", func(t *testing.T, d Dir) { put(t, d, PlanFile, "{}") }, verdict.Invalid, "CONNECTIONS must be from 1 to 10000000, got 0"},
 		{"a run.json that is none", func(t *testing.T, d Dir) { put(t, d, RunFile, "[") }, verdict.Invalid, "run.json"},
 		{"a manifest that is none", func(t *testing.T, d Dir) { put(t, d, ManifestFile, "[") }, verdict.Invalid, "manifest.json"},
 		{"the target died", func(t *testing.T, d Dir) {
@@ -239,7 +239,7 @@ func TestFoldersWithoutRuns(t *testing.T) {
 			d := Dir(t.TempDir())
 			require.NoError(t, shard.Write(d.Path(shard.FileName(shard.Runner{Index: 1})), theShard(plan.Plan{}, 1)))
 			return d
-		}, "CONNECTIONS is 0"},
+		}, "CONNECTIONS must be from 1 to 10000000, got 0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

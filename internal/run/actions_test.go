@@ -217,7 +217,7 @@ func TestActionsAreValidatedBeforeTheStart(t *testing.T) {
 	r := newRig(t, "")
 	c := r.config
 	c.At = []string{"60: true"}
-	require.ErrorContains(t, newSession(c).complete(time.Now()), `"60" is not a time after the start`)
+	require.ErrorContains(t, newSession(c).complete(time.Now()), `--at must begin with a time after the start, such as 60s, 1m30s or 2h, got "60"`)
 	r.config.At = []string{"15s late: touch " + filepath.Join(r.folder, "acted")} // streams are ended 5 s before the 20th
 	_, _, err := drivers["local"](t, r)
 	require.ErrorAs(t, err, &UsageError{})

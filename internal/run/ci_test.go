@@ -62,7 +62,7 @@ func TestMissingVerdictIsReportedToCI(t *testing.T) {
 	c.CI.JUnit = filepath.Join(t.TempDir(), "gone", "soak.xml")
 	_, err = Run(t.Context(), c)
 	require.ErrorAs(t, err, &UsageError{})
-	require.ErrorContains(t, err, "there is no folder")
+	require.ErrorContains(t, err, "--junit must be a file in an existing folder, got ")
 }
 
 // As on a disk that is full: hours of a run are not lost with a page.

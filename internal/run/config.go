@@ -199,7 +199,7 @@ func (s *session) completePlan() error {
 // completeSettings fills in what the target of a suite needs before the script declares its plan.
 func (s *session) completeSettings() error {
 	if name := s.setting("SERVICE", plan.NoopService); s.Suite.Target.Streams && name != plan.NoopService {
-		return fmt.Errorf("SERVICE is %q: %s supports %s only; use `soak run` for other services", name, s.Suite.Name, plan.NoopService)
+		return fmt.Errorf("SERVICE must be %s for %s, got %q; use `soak run` for other services", plan.NoopService, s.Suite.Name, name)
 	}
 	if s.Suite.Target.Streams { // backend and script keep the same interval, and every stream has its id
 		const byDefault = "1" // second

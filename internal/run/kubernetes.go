@@ -55,7 +55,7 @@ func newKubernetes(s *session) (*kubernetes, error) {
 	case s.Script != "":
 		return nil, UsageError{errors.New("--script cannot be combined with --on k8s; set spec.script of the overlay")}
 	case s.setting("PROMPTS", "") != "":
-		return nil, UsageError{fmt.Errorf("PROMPTS is %q: the pods do not have that file; put the prompts into body(n) of the module of the service", s.setting("PROMPTS", ""))}
+		return nil, UsageError{fmt.Errorf("PROMPTS must be empty for pods, which do not have that file, got %q; put the prompts into body(n) of the module of the service", s.setting("PROMPTS", ""))}
 	case s.Suite.Target.Kind == suite.Model && s.Plan.BackendURL == "":
 		return nil, UsageError{fmt.Errorf("%s on Kubernetes requires BACKEND_URL: no model is started there", s.Suite.Name)}
 	case s.Suite.Runners.NoKubernetes != "":

@@ -84,6 +84,6 @@ func TestFiniteOnKubernetesRejectsLocalFiles(t *testing.T) {
 	_, err = newKubernetes(newSession(Config{Suite: finite}))
 	require.ErrorContains(t, err, "requires BACKEND_URL")
 	_, err = newKubernetes(newSession(Config{Suite: finite, Settings: []string{"PROMPTS=/p.ndjson"}}))
-	require.ErrorContains(t, err, `PROMPTS is "/p.ndjson": the pods do not have that file`)
+	require.ErrorContains(t, err, `PROMPTS must be empty for pods, which do not have that file, got "/p.ndjson"`)
 	require.Equal(t, "gpt", newSession(Config{Suite: finite}).settings(nil)["MODEL"])
 }

@@ -95,7 +95,7 @@ func TestUnsuitableServiceIsAUsageError(t *testing.T) {
 		}, "the description of mine has no publish"},
 		{"a script that knows no services", intervalService, func(r *rig) { _ = os.Remove(filepath.Join(r.folder, description)) }, "connectionTest.js does not load it"},
 		{"a description of another version", `{"name":"mine"}`, func(*rig) {}, "the description of mine: connect"},
-		{"too short for the heartbeats", strings.Replace(heartbeat, `"every":4`, `"every":40`, 1), func(*rig) {}, "the service sends something only every 40 s"},
+		{"too short for the heartbeats", strings.Replace(heartbeat, `"every":4`, `"every":40`, 1), func(*rig) {}, "a stream must receive at least two heartbeats, got one every 40 s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -118,8 +118,8 @@ func TestSettingsOfAService(t *testing.T) {
 		{"nowhere", func(c *Config) { c.Plan.BackendURL = "" }, "BACKEND_URL is missing: soak starts only its own backend; set it to the URL of nchan"},
 		{"a misspelled name", func(c *Config) { c.Plan.Service, c.Plan.BackendURL = "nchann", "" }, "did you mean nchan?"},
 		{"a rate alone", func(c *Config) { c.Plan.PublishRate = 2 }, "PUBLISH_RATE is 2, but TOPICS is 0"},
-		{"noops that are published", func(c *Config) { c.Plan.Service, c.Plan.Topics, c.Plan.PublishRate = "", 1, 1 }, "noop publishes by itself"},
-		{"several", func(c *Config) { c.Plan.BackendURL, c.Plan.Topics, c.Plan.PublishRate = "http://a,http://b", 1, 1 }, "BACKEND_URL names 2 services"},
+		{"noops that are published", func(c *Config) { c.Plan.Service, c.Plan.Topics, c.Plan.PublishRate = "", 1, 1 }, "need a service that accepts messages, but noop sends its own"},
+		{"several", func(c *Config) { c.Plan.BackendURL, c.Plan.Topics, c.Plan.PublishRate = "http://a,http://b", 1, 1 }, "BACKEND_URL must name one service with TOPICS and PUBLISH_RATE"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -154,7 +154,7 @@ func TestNoopSuiteRejectsOtherServices(t *testing.T) {
 		if kind.Plan.DeclaredLoad { // its plan is that of a soak, with any service
 			continue
 		}
-		for name, want := range map[string]string{"nchan": kind.Name + " supports noop only", "noop": "", "": ""} {
+		for name, want := range map[string]string{"nchan": "SERVICE must be noop for " + kind.Name, "noop": "", "": ""} {
 			t.Setenv("SERVICE", name)
 			c := Config{Suite: kind, Plan: plan.Plan{Runners: 1}, Local: plan.DefaultLocal(), Backends: 1}
 			err := newSession(c).complete(time.Now())

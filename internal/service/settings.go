@@ -26,11 +26,11 @@ func (s *Service) Complete(p *plan.Plan) error {
 	case !finite && s.Finite != nil:
 		return fmt.Errorf("%s describes responses that end by themselves (end.by: 'event'); soak them with `soak run %s`", s.Name, FiniteSuite)
 	case finite && explicit:
-		return fmt.Errorf("TOPICS and PUBLISH_RATE are for endless streams, and %s describes responses that end by themselves; remove both", s.Name)
+		return fmt.Errorf("TOPICS and PUBLISH_RATE need endless streams, but %s describes responses that end by themselves; remove both", s.Name)
 	case finite:
 		return nil
 	case explicit && s.Publish == nil:
-		return fmt.Errorf("TOPICS is %d and PUBLISH_RATE %v, but the description of %s has no publish; add publish to it, or remove both", p.Topics, p.PublishRate, s.Name)
+		return fmt.Errorf("TOPICS and PUBLISH_RATE need publish in the description of %s, got %d and %v; add publish to it, or remove both", s.Name, p.Topics, p.PublishRate)
 	case !explicit && s.Publish != nil && s.Message.Interval == 0:
 		return fmt.Errorf("%s delivers what is published to it; set TOPICS and PUBLISH_RATE, such as TOPICS=5 PUBLISH_RATE=2, or remove publish from the description if others publish", s.Name)
 	}

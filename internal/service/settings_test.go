@@ -68,6 +68,6 @@ func TestClientsReconnectIfStreamsEndByThemselves(t *testing.T) {
 func TestPublishSettingsMustFitTheDescription(t *testing.T) {
 	t.Parallel()
 	err := descriptionOf(t, numberedMessages).Complete(&plan.Plan{Topics: 5, PublishRate: 2})
-	require.ErrorContains(t, err, "TOPICS is 5 and PUBLISH_RATE 2, but the description of mine has no publish")
+	require.ErrorContains(t, err, "TOPICS and PUBLISH_RATE need publish in the description of mine, got 5 and 2")
 	require.ErrorContains(t, descriptionOf(t, publishing).Complete(&plan.Plan{}), "mine delivers what is published to it; set TOPICS and PUBLISH_RATE")
 }

@@ -81,9 +81,9 @@ func TestNoControlGroupByDefault(t *testing.T) {
 		g.close()
 	}
 	_, err := newControlGroup(map[string]string{"CONTROL": "some"}, time.Second)
-	require.ErrorContains(t, err, `CONTROL is "some"`)
+	require.ErrorContains(t, err, `CONTROL must be a whole number, got "some"`)
 	_, err = newControlGroup(map[string]string{"CONTROL_URL": "https://u:p@h:7070"}, time.Second)
-	require.ErrorContains(t, err, "CONTROL_URL is not")
+	require.ErrorContains(t, err, "CONTROL_URL must be the address of a reference target")
 	require.NotContains(t, err.Error(), "p@h")
 }
 

@@ -135,5 +135,5 @@ func TestPlanMergesEnvironmentAndScript(t *testing.T) {
 	rt, _ = newVU(t)
 	js(t, rt, `globalThis.__ENV = { MAX_LATE: "few" }; ""`)
 	_, err := rt.VU.Runtime().RunString(planJS)
-	require.ErrorContains(t, err, `MAX_LATE is "few": it must be a whole number`)
+	require.ErrorContains(t, err, `MAX_LATE must be a whole number, got "few"`)
 }

@@ -228,7 +228,7 @@ func TestPlans(t *testing.T) {
 	other.NoopInterval = 1
 	require.ErrorContains(t, r.setPlan(other), "two different plans")
 	other.NoopInterval = 0
-	require.ErrorContains(t, r.setPlan(other), "NOOP_INTERVAL is 0")
+	require.ErrorContains(t, r.setPlan(other), "NOOP_INTERVAL must be at least 0.001 seconds, got 0")
 	require.InDelta(t, 15, filled(r).Plan.NoopInterval, 0)
 
 	open := thePlan()

@@ -93,7 +93,7 @@ func (m *module) profile(profiles map[string]map[string]any) *sobek.Object {
 	name, values, err := m.chosenProfile(profiles)
 	runners, runnersErr := strconv.Atoi(m.setting("RUNNERS"))
 	if err == nil && runnersErr != nil {
-		err = fmt.Errorf("RUNNERS is %q: it must be a whole number", m.setting("RUNNERS"))
+		err = fmt.Errorf("RUNNERS must be a whole number, got %q", m.setting("RUNNERS"))
 	}
 	if err != nil {
 		common.Throw(rt, err)
@@ -128,12 +128,12 @@ func (m *module) chosenProfile(profiles map[string]map[string]any) (name string,
 	name = cmp.Or(source.Setting("PROFILE"), "full")
 	values, ok := profiles[name]
 	if !ok {
-		return name, nil, fmt.Errorf("PROFILE is %q: it must be smoke or full", name)
+		return name, nil, fmt.Errorf("PROFILE must be smoke or full, got %q", name)
 	}
 	for key, fallback := range values {
 		if text := source.Setting(key); text != "" {
 			if values[key], err = parseAs(fallback, key, text); err != nil {
-				return name, nil, fmt.Errorf("%s is %q: %w", key, text, err)
+				return name, nil, fmt.Errorf("%s %w", key, err)
 			}
 		}
 	}
@@ -153,7 +153,7 @@ func parseAs(fallback any, name, text string) (any, error) {
 		for part := range strings.SplitSeq(text, ",") {
 			n, err := strconv.Atoi(strings.TrimSpace(part))
 			if err != nil || n < 1 {
-				return nil, errors.New("it must be whole numbers over 0, separated by commas, such as 20,50,100")
+				return nil, fmt.Errorf("must be positive whole numbers separated by commas, such as 20,50,100, got %q", text)
 			}
 			all = append(all, n)
 		}
@@ -161,10 +161,10 @@ func parseAs(fallback any, name, text string) (any, error) {
 	}
 	n, err := plan.ParseNumber(name, text)
 	if err == nil && n < 0 && (n != anyNumber || !slices.Contains(unlimited, name)) {
-		err = errors.New("it must not be below 0")
+		err = fmt.Errorf("must be at least 0, got %q", text)
 	}
 	if err == nil && name == "MAX_HELD_LATE" && n != math.Trunc(n) {
-		err = errors.New("it must be a whole number")
+		err = fmt.Errorf("must be a whole number, got %q", text)
 	}
 	return n, err
 }

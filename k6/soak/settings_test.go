@@ -37,17 +37,17 @@ func TestScriptSettings(t *testing.T) {
 func TestInvalidSettings(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ environment, token, want string }{
-		{`SECONDS: "5"`, "", "SECONDS is 5: it must be over 5"},
-		{`NOOP_INTERVAL: "0"`, "", "NOOP_INTERVAL is 0: it must be over 0"},
-		{`NOOP_INTERVAL: "x"`, "", `NOOP_INTERVAL is "x": it must be a number`},
-		{`CONNECTIONS: "-1"`, "", "CONNECTIONS is -1"},
-		{`RUNNERS: "1.5"`, "", `RUNNERS is "1.5": it must be a whole number`},
-		{`RECONNECT: "yes"`, "", `RECONNECT is "yes": it must be 1 or 0`},
-		{`TOKEN_TTL: "-1"`, "", "TOKEN_TTL is -1: it must be a whole number of seconds"},
+		{`SECONDS: "5"`, "", "SECONDS must be over 5, because streams end 5 s before the end, and at most a year, got 5"},
+		{`NOOP_INTERVAL: "0"`, "", "NOOP_INTERVAL must be at least 0.001 seconds, got 0"},
+		{`NOOP_INTERVAL: "x"`, "", `NOOP_INTERVAL must be a number of seconds, or a duration such as 90s or 10m, got "x"`},
+		{`CONNECTIONS: "-1"`, "", "CONNECTIONS must be from 1 to 10000000, got -1"},
+		{`RUNNERS: "1.5"`, "", `RUNNERS must be a whole number, got "1.5"`},
+		{`RECONNECT: "yes"`, "", `RECONNECT must be 1 or 0, got "yes"`},
+		{`TOKEN_TTL: "-1"`, "", "TOKEN_TTL must be a whole number of seconds up to a year, or 0 (not passed), got -1"},
 		{`TOKEN_TTL: "30"`, "", "TOKEN_TTL is 30, but the description has no token()"},
 		{`TOKEN_TTL: "30"`, `token: () => "t"`, "TOKEN_TTL is 30, but token() of the description has no parameter"},
 		{`BACKEND_URL: ""`, "", "BACKEND_URL is missing"},
-		{`BACKEND_URL: "http://u:p@h"`, "", "BACKEND_URL must not carry a query"},
+		{`BACKEND_URL: "http://u:p@h"`, "", "BACKEND_URL must not have a query"},
 	} {
 		rt, _ := newVU(t)
 		_, err := rt.VU.Runtime().RunString(`__ENV = Object.assign({}, {BACKEND_URL: "http://h", ` + c.environment + `});` + strings.Replace(unnumbered, "TOKEN", c.token, 1) + `settings(s)`)
@@ -85,8 +85,8 @@ func TestProfiles(t *testing.T) {
 		require.Equal(t, want, got)
 	}
 	for environment, want := range map[string]string{
-		`PROFILE: "tiny"`: `PROFILE is "tiny": it must be smoke or full`, `RATE: "-1"`: `RATE is "-1": it must not be below 0`,
-		`RATE: "1s"`: `RATE is "1s": it must be a number`, `STAGES: "5,0"`: `STAGES is "5,0": it must be whole numbers over 0`, `RUNNERS: "x"`: `RUNNERS is "x": it must be a whole number`,
+		`PROFILE: "tiny"`: `PROFILE must be smoke or full, got "tiny"`, `RATE: "-1"`: `RATE must be at least 0, got "-1"`,
+		`RATE: "1s"`: `RATE must be a number, got "1s"`, `STAGES: "5,0"`: `STAGES must be positive whole numbers separated by commas, such as 20,50,100, got "5,0"`, `RUNNERS: "x"`: `RUNNERS must be a whole number, got "x"`,
 		`K6_SOAK_PLAN: "{"`: "read K6_SOAK_PLAN",
 	} {
 		rt, _ := newVU(t)

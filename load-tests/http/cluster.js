@@ -30,14 +30,14 @@ const chosen = profile({
 const { values } = chosen;
 
 if (!Number.isInteger(values.CLUSTER_SIZE) || values.CLUSTER_SIZE < 2) {
-  throw new Error(`CLUSTER_SIZE is ${values.CLUSTER_SIZE}: a cluster has at least 2 backends.`);
+  throw new Error(`CLUSTER_SIZE must be a whole number of at least 2, got ${values.CLUSTER_SIZE}.`);
 }
 
 if (!Number.isInteger(values.ROUNDS) || values.ROUNDS < 1) {
-  throw new Error(`ROUNDS is ${values.ROUNDS}: it must be a whole number, 1 or more; from 2 on a difference can be told from chance.`);
+  throw new Error(`ROUNDS must be a whole number of at least 1, or 2 to separate a difference from chance, got ${values.ROUNDS}.`);
 }
 if (!(values.ROUND_SECONDS > 0)) {
-  throw new Error(`ROUND_SECONDS is ${values.ROUND_SECONDS}: it must be over 0, and over 2 to tell what was the limit.`);
+  throw new Error(`ROUND_SECONDS must be over 0, or over 2 to find the limiting resource, got ${values.ROUND_SECONDS}.`);
 }
 
 /** @type {Record<string, string>} */

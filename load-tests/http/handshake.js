@@ -33,16 +33,16 @@ const { name, values, parameters, runners } = profile({
 
 const backend = url('BACKEND_URL');
 if (!backend.startsWith('https://')) {
-  throw new Error(`BACKEND_URL is "${backend}": a handshake needs https://.`);
+  throw new Error(`BACKEND_URL must begin with https://, got "${backend}".`);
 }
 
 for (const setting of /** @type {const} */ (['WORKERS', 'MAX_CONCURRENT'])) {
   if (!Number.isInteger(values[setting])) {
-    throw new Error(`${setting} is ${values[setting]}: it must be a whole number.`);
+    throw new Error(`${setting} must be a whole number, got ${values[setting]}.`);
   }
 }
 if (!(values.TIMEOUT_SECONDS > 0)) {
-  throw new Error(`TIMEOUT_SECONDS is ${values.TIMEOUT_SECONDS}: it must be over 0.`);
+  throw new Error(`TIMEOUT_SECONDS must be over 0, got ${values.TIMEOUT_SECONDS}.`);
 }
 
 const certs = __ENV.CERTS || '../../certs';
@@ -57,7 +57,7 @@ const untrustedClients = [
 
 const held = values.HOLD_SECONDS > 0;
 if (held && values.CONNECTIONS.length > 1) {
-  throw new Error(`CONNECTIONS is ${values.CONNECTIONS}: with HOLD_SECONDS it must be one number, of concurrent connections.`);
+  throw new Error(`CONNECTIONS must be one number, of concurrent connections, with HOLD_SECONDS, got ${values.CONNECTIONS}.`);
 }
 
 /** Maximum of concurrent connections; those that stay open are distributed over the workers. */

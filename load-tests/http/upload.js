@@ -29,11 +29,11 @@ const { values } = chosen;
 
 for (const name of /** @type {const} */ (['SEQUENCE_MB', 'PARALLEL_MB'])) {
   if (!(Math.round(values[name] * 1e6) > 0)) {
-    throw new Error(`${name} is ${values[name]}: an upload has at least one byte.`);
+    throw new Error(`${name} must be at least one byte, got ${values[name]}.`);
   }
 }
 if (!(values.STAGE_SECONDS > 0)) {
-  throw new Error(`STAGE_SECONDS is ${values.STAGE_SECONDS}: it must be over 0.`);
+  throw new Error(`STAGE_SECONDS must be over 0, got ${values.STAGE_SECONDS}.`);
 }
 
 const backend = url('BACKEND_URL');

@@ -38,10 +38,10 @@ export function timeFor(requests, slowest) {
  */
 function check(name, timeout, requests) {
   if (!(timeout > 0)) {
-    throw new Error(`TIMEOUT_SECONDS is ${timeout}: it must be over 0.`);
+    throw new Error(`TIMEOUT_SECONDS must be over 0, got ${timeout}.`);
   }
   if (requests !== undefined && !(Number.isInteger(requests) && requests > 0)) {
-    throw new Error(`The stage "${name}" has ${requests} requests: it must be a whole number over 0.`);
+    throw new Error(`The requests of the stage "${name}" must be a positive whole number, got ${requests}.`);
   }
 }
 

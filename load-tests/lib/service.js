@@ -17,7 +17,7 @@ import { SERVICES } from './plan.js';
 export function loadService(name = soak.setting('SERVICE')) {
   const description = load(name).default;
   if (typeof description !== 'object' || description === null) {
-    throw new Error(`SERVICE is "${name}": the module has no description, which is its default export: export default { name: …, connect: …, message: … }.`);
+    throw new Error(`SERVICE must be a module with a description as its default export, such as export default { name: …, connect: …, message: … }, got "${name}".`);
   }
   const { token } = description;
   const ownToken = typeof token === 'function' && !String(token).includes('SUBSCRIBE_TOKEN');
@@ -43,7 +43,7 @@ function load(name) {
   const own = name.endsWith('.js');
   const onDrive = /^[A-Za-z]:[\\/]/.test(name); // a path on Windows
   if (own && !onDrive && !name.startsWith('/')) {
-    throw new Error(`SERVICE is "${name}": write the whole path of the module, from / on.`);
+    throw new Error(`SERVICE must be the absolute path of a module, got "${name}".`);
   }
   const file = onDrive ? `file:///${name.replaceAll('\\', '/')}` : name;
   const path = own ? file : `../services/${name}.js`;
@@ -55,7 +55,7 @@ function load(name) {
       throw new Error(`the module ${path} of SERVICE cannot be loaded: ${text}`, { cause: e });
     }
     const known = `${SERVICES.slice(0, -1).join(', ')} and ${SERVICES[SERVICES.length - 1]}`;
-    throw new Error(`SERVICE is "${name}": ${own ? 'there is no such file.' : `must be the path of a .js file, or one of ${known}.`}`, { cause: e });
+    throw new Error(`SERVICE must be the path of ${own ? 'an existing file' : `a .js file, or one of ${known}`}, got "${name}".`, { cause: e });
   }
 }
 

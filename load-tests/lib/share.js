@@ -53,7 +53,7 @@ export function sharedOptions(name, { config, ext }, vus = usersOf(config)) {
 export function everyOf(setting, percent, connections) {
   const every = Math.round(100 / percent);
   if (!(percent >= 1 && percent <= 50) || connections < 2 * every) {
-    throw new Error(`${setting} is ${percent} of ${connections} streams: it must be from 1 to 50 percent, and of at least ${2 * every || 4} streams.`);
+    throw new Error(`${setting} must be from 1 to 50 percent, of at least ${2 * every || 4} streams, got ${percent} of ${connections}.`);
   }
   return every;
 }

@@ -22,7 +22,7 @@ const { name, values, parameters, runners } = profile({
   smoke: { ...full, STEP: 50, STEP_SECONDS: 3, CEILING: 150 },
 });
 if (values.STEP < 1 || values.STEP_SECONDS < 2 * values.NOOP_INTERVAL) {
-  throw new Error(`STEP is ${values.STEP} and STEP_SECONDS ${values.STEP_SECONDS}: a step adds at least 1 connection, and lasts for two noops.`);
+  throw new Error(`STEP must be at least 1 and STEP_SECONDS at least two intervals, got ${values.STEP} and ${values.STEP_SECONDS}.`);
 }
 oneRunner('capacity', runners);
 
@@ -36,7 +36,7 @@ for (let n = values.STEP; n <= values.CEILING; n += values.STEP) {
   stages.push({ name: `held-${n}`, title: `${n}`, kind: 'load', start: stages.length * stepSeconds, seconds: stepSeconds, concurrency: n });
 }
 if (stages.length === 0) {
-  throw new Error(`CEILING is ${values.CEILING}: it must be at least STEP, ${values.STEP}.`);
+  throw new Error(`CEILING must be at least STEP, ${values.STEP}, got ${values.CEILING}.`);
 }
 
 const seconds = Math.ceil(stages.length * stepSeconds + SETTLE);

@@ -27,7 +27,7 @@ const { name, values, parameters } = profile({
   smoke: { ...full, CONNECTIONS: 40, MEAN_HOLD: 2, SECONDS: 14 },
 });
 if (values.MEAN_HOLD <= 0) {
-  throw new Error(`MEAN_HOLD is ${values.MEAN_HOLD}: it must be over 0.`);
+  throw new Error(`MEAN_HOLD must be over 0, got ${values.MEAN_HOLD}.`);
 }
 
 const slots = drawLifetimes();

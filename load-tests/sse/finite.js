@@ -42,7 +42,7 @@ const { values } = chosen;
 const { service, description, ownToken } = loadService(values.SERVICE);
 
 if (service.endBy !== 'event') {
-  throw new Error(`SERVICE is "${values.SERVICE}", whose streams do not end by themselves (end.by is not 'event'): soak them with \`soak run\`.`);
+  throw new Error(`SERVICE must have streams that end by themselves (end.by: 'event'), got "${values.SERVICE}"; soak it with \`soak run\`.`);
 }
 /** @type {[keyof typeof values, boolean, string][]} */
 const rules = [
@@ -64,11 +64,11 @@ const rules = [
 ];
 for (const [name, met, rule] of rules) {
   if (!met) {
-    throw new Error(`${name} is "${values[name]}": it must be ${rule}.`);
+    throw new Error(`${name} must be ${rule}, got "${values[name]}".`);
   }
 }
 if (values.CONCURRENCY === 0 && values.RATE === 0) {
-  throw new Error('RATE and CONCURRENCY are both 0: one of them must be over 0.');
+  throw new Error('RATE or CONCURRENCY must be over 0, got 0 for both.');
 }
 
 /** Whether the model is closed. */
@@ -103,14 +103,14 @@ export const options = {
 function promptsOf(file, text) {
   const lines = text.split('\n').map((line) => line.trim()).filter((line) => line !== '');
   if (lines.length === 0) {
-    throw new Error(`PROMPTS is "${file}", which has no line: write one JSON value per line, such as "Tell me a story."`);
+    throw new Error(`PROMPTS must have one JSON value per line, such as "Tell me a story.", got no line in "${file}".`);
   }
   return lines.map((line, i) => {
     try {
       const value = JSON.parse(line);
       return typeof value === 'string' ? value : line;
     } catch (e) {
-      throw new Error(`PROMPTS is "${file}", whose line ${i + 1} is not JSON: write one JSON value per line, a text in quotes.`, { cause: e });
+      throw new Error(`PROMPTS must have one JSON value per line, with a text in quotes; line ${i + 1} of "${file}" is not JSON.`, { cause: e });
     }
   });
 }

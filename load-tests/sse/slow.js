@@ -36,24 +36,24 @@ const settled = settledAfter(config) + 2;
 const SLOW = config.seconds - DISCONNECT_LEAD - settled - values.AFTER_SECONDS;
 const LEAST = 2;
 if (SLOW < LEAST || values.AFTER_SECONDS < LEAST) {
-  throw new Error(`SECONDS is ${config.seconds} and AFTER_SECONDS ${values.AFTER_SECONDS}: ${config.connections} streams take ${settled} seconds to open, and memory is read once a second, so write at least ${LEAST} for AFTER_SECONDS, and ${settled + LEAST + DISCONNECT_LEAD} more than that for SECONDS.`);
+  throw new Error(`AFTER_SECONDS must be at least ${LEAST}, and SECONDS at least ${settled + LEAST + DISCONNECT_LEAD} more, because ${config.connections} streams need ${settled} seconds to open and memory is read once a second, got ${values.AFTER_SECONDS} and ${config.seconds}.`);
 }
 if (publishes && !feeds && !service.published) {
-  throw new Error(`the description of ${service.name} has no publish, so nothing fills the buffers of clients that do not read: say there how a message is published.`);
+  throw new Error(`The description of ${service.name} must have publish, because messages fill the buffers of clients that do not read; add publish.`);
 }
 if (publishes && !feeds && kb > 0 && !service.padded) {
-  throw new Error(`MESSAGE_KB is ${kb}, but what the description of ${service.name} publishes has no {padding}: put it into publish.body where the service takes any text, such as "pad":"{padding}".`);
+  throw new Error(`MESSAGE_KB needs {padding} in publish of the description of ${service.name}, got ${kb}; add it to publish.body where the service accepts any text, such as "pad":"{padding}".`);
 }
 if (!feeds && (!(kb >= 1 && rate > 0) || (kb * rate - values.SLOW_KB) * SLOW < values.FILL_KB)) {
-  throw new Error(`${kb} KB (MESSAGE_KB) ${rate} times per second are ${kb * rate} KB per second on a stream: in ${SLOW} seconds none that reads ${values.SLOW_KB} KB per second (SLOW_KB) falls behind by ${values.FILL_KB} KB (FILL_KB); raise ${publishes ? 'PUBLISH_RATE' : 'MESSAGE_RATE'} or SECONDS.`);
+  throw new Error(`A slow stream must fall behind by ${values.FILL_KB} KB (FILL_KB) in ${SLOW} seconds, got ${kb} KB (MESSAGE_KB) ${rate} times per second for a client that reads ${values.SLOW_KB} KB per second (SLOW_KB); raise ${publishes ? 'PUBLISH_RATE' : 'MESSAGE_RATE'} or SECONDS.`);
 }
 /** Seconds after which the service may end any stream. */
 const lifetime = Math.min(service.lifetime || Infinity, config.tokenTtl || Infinity);
 if (publishes && lifetime < config.seconds - DISCONNECT_LEAD) {
-  throw new Error(`${service.name} may end its streams after ${lifetime} seconds (end.lifetime, TOKEN_TTL): nobody could tell one that was cut for being slow from one whose time was over. SECONDS is ${config.seconds}, so write at most ${Math.floor(lifetime) + DISCONNECT_LEAD}, or let streams live for longer.`);
+  throw new Error(`SECONDS must be at most ${Math.floor(lifetime) + DISCONNECT_LEAD}, because ${service.name} may end its streams after ${lifetime} seconds (end.lifetime, TOKEN_TTL) for another reason than slowness, got ${config.seconds}; lower it, or raise the lifetime.`);
 }
 if (![-1, 0, 1].includes(values.CUT_SLOW)) {
-  throw new Error(`CUT_SLOW is ${values.CUT_SLOW}: it must be 1 where the service has to cut slow streams, 0 where it must not, or -1.`);
+  throw new Error(`CUT_SLOW must be 1 if the service has to disconnect slow streams, 0 if it must not, or -1 (either), got ${values.CUT_SLOW}.`);
 }
 
 const stage = { name: 'slow', title: 'slow', kind: 'load', start: settled, seconds: SLOW, concurrency: config.connections, requests: Math.ceil(config.connections / every) };

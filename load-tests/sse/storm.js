@@ -24,7 +24,7 @@ const settled = settledAfter(config);
 const STORM = Math.floor((config.seconds - DISCONNECT_LEAD - settled) / 2);
 const LEAST = 3;
 if (STORM < LEAST) {
-  throw new Error(`SECONDS is ${config.seconds}: ${config.connections} streams take ${settled} seconds to open, and clients that spread their reconnects are back after 2 seconds at the latest, if they are let in, so write at least ${settled + 2 * LEAST + DISCONNECT_LEAD}.`);
+  throw new Error(`SECONDS must be at least ${settled + 2 * LEAST + DISCONNECT_LEAD}, because ${config.connections} streams need ${settled} seconds to open, and each of two storms ${LEAST}, got ${config.seconds}.`);
 }
 const stormed = config.connections - Math.ceil(config.connections / every);
 

@@ -24,16 +24,16 @@ const LEAST = 2;
 /** Seconds for the last reading of the gauge. The other streams stay open until then. */
 const READING = 1;
 if (values.STEADY_SECONDS < LEAST) {
-  throw new Error(`STEADY_SECONDS is ${values.STEADY_SECONDS}: the gauge is read once a second, so write at least ${LEAST}.`);
+  throw new Error(`STEADY_SECONDS must be at least ${LEAST}, because the gauge is read once a second, got ${values.STEADY_SECONDS}.`);
 }
 if (NOTICE < LEAST) {
-  throw new Error(`SECONDS is ${config.seconds}: ${config.connections} streams take ${settled} seconds to open and to be seen (STEADY_SECONDS), and the gauge is read once a second, so write at least ${settled + LEAST + DISCONNECT_LEAD}.`);
+  throw new Error(`SECONDS must be at least ${settled + LEAST + DISCONNECT_LEAD}, because ${config.connections} streams need ${settled} seconds to open and to be counted (STEADY_SECONDS), and the gauge is read once a second, got ${config.seconds}.`);
 }
 if (service.name !== NOOP && !values.GAUGE) {
-  throw new Error(`${service.name} needs a gauge of its open streams, or nobody sees when it notices: name it by GAUGE, a metric of BACKEND_URL/metrics, or PromQL with PROMETHEUS_URL.`);
+  throw new Error(`${service.name} needs a gauge of its open streams, which shows when it notices a loss; set GAUGE to a metric of BACKEND_URL/metrics, or to PromQL with PROMETHEUS_URL.`);
 }
 if (/^pid:/.test(values.GAUGE)) {
-  throw new Error(`GAUGE is ${values.GAUGE}, which is memory: name what counts the open streams, a metric of BACKEND_URL/metrics, or PromQL with PROMETHEUS_URL.`);
+  throw new Error(`GAUGE must count the open streams, got ${values.GAUGE}, which is memory; set it to a metric of BACKEND_URL/metrics, or to PromQL with PROMETHEUS_URL.`);
 }
 const stage = { name: 'vanished', title: 'vanished', kind: 'load', start: settled, seconds: NOTICE, concurrency: config.connections, requests: Math.ceil(config.connections / every) };
 suite({

@@ -38,9 +38,9 @@ export default run({
   },
   'what k6/x/requests would refuse only when the stage begins': () => {
     const s = new Schedule();
-    throws(() => s.closed({ name: 'sequence', operations, concurrency: 1, requests: 2.5, seconds: 20, timeout: 2 }), 'The stage "sequence" has 2.5 requests');
-    throws(() => s.burst({ name: 'parallel', operations, requests: 0, seconds: 15, timeout: 2 }), 'The stage "parallel" has 0 requests');
-    throws(() => s.open({ name: 'rate-50', operations, rate: 50, seconds: 30, connections: 60, timeout: 0 }), 'TIMEOUT_SECONDS is 0');
+    throws(() => s.closed({ name: 'sequence', operations, concurrency: 1, requests: 2.5, seconds: 20, timeout: 2 }), 'The requests of the stage "sequence" must be a positive whole number, got 2.5.');
+    throws(() => s.burst({ name: 'parallel', operations, requests: 0, seconds: 15, timeout: 2 }), 'The requests of the stage "parallel" must be a positive whole number, got 0.');
+    throws(() => s.open({ name: 'rate-50', operations, rate: 50, seconds: 30, connections: 60, timeout: 0 }), 'TIMEOUT_SECONDS must be over 0, got 0');
     equal(s.stages, []);
   },
   'requests at once': () => {

@@ -31,18 +31,18 @@ export default runInInit({
     }
   },
   'a service that is not there is refused with those that are': () => {
-    throws(() => given({ SERVICE: 'nchann' }, loadService), 'SERVICE is "nchann": must be the path of a .js file, or one of a2a, ag-ui, anthropic-messages, centrifugo, ');
-    throws(() => given({ SERVICE: '/nosuch/mine.js' }, loadService), 'SERVICE is "/nosuch/mine.js": there is no such file.');
-    throws(() => given({ SERVICE: 'C:\\nosuch\\mine.js' }, loadService), 'SERVICE is "C:\\nosuch\\mine.js": there is no such file.');
-    throws(() => given({ SERVICE: 'mine.js' }, loadService), 'SERVICE is "mine.js": write the whole path');
-    throws(() => given({ SERVICE: '../lib/plan' }, loadService), 'the module has no description');
+    throws(() => given({ SERVICE: 'nchann' }, loadService), 'SERVICE must be the path of a .js file, or one of a2a, ag-ui, anthropic-messages, centrifugo, ');
+    throws(() => given({ SERVICE: '/nosuch/mine.js' }, loadService), 'SERVICE must be the path of an existing file, got "/nosuch/mine.js".');
+    throws(() => given({ SERVICE: 'C:\\nosuch\\mine.js' }, loadService), 'SERVICE must be the path of an existing file, got "C:\\nosuch\\mine.js".');
+    throws(() => given({ SERVICE: 'mine.js' }, loadService), 'SERVICE must be the absolute path of a module, got "mine.js".');
+    throws(() => given({ SERVICE: '../lib/plan' }, loadService), 'SERVICE must be a module with a description');
   },
   'a script that knows noops only refuses other services': () => {
-    throws(() => given({ BACKEND_URL, SERVICE: 'nchan' }, () => streamConfig(service, { connections: 5, seconds: 60, lateMs: 500 })), 'SERVICE is "nchan"');
+    throws(() => given({ BACKEND_URL, SERVICE: 'nchan' }, () => streamConfig(service, { connections: 5, seconds: 60, lateMs: 500 })), 'SERVICE must be noop for this script, got "nchan"');
   },
   'a suite that needs one runner refuses more': () => {
     oneRunner('fanout', 1);
-    throws(() => oneRunner('fanout', 2), 'RUNNERS is 2: fanout needs one runner');
+    throws(() => oneRunner('fanout', 2), 'RUNNERS must be 1 for fanout, which needs the data of all connections, got 2');
   },
   'options of k6 that fit the plan pass': () => {
     heedOptions(soak({ seconds: 60, connections: 10 }), laptop({}));
@@ -50,11 +50,11 @@ export default runInInit({
   },
   'options of k6 that would end streams early, or open fewer, are refused': () => {
     for (const [config, changed, says] of /** @type {[object, object, string][]} */ ([
-      [{}, { executor: 'constant-vus' }, 'the scenario default is constant-vus: a soak needs a number of iterations'],
-      [{}, { iterations: 20 }, 'has 20 iterations for 10 virtual users: each holds its streams for the whole run, so write --vus 20'],
-      [{ connections: 11 }, {}, 'CONNECTIONS is 11, but the options of k6 (flags, K6_VUS, K6_ITERATIONS or a configuration file) hold only 10'],
-      [{ seconds: 3600 }, { maxDuration: '59m30s' }, 'the scenario default ends after 3600 s, but SECONDS=3600'],
-      [{ seconds: 601 }, { maxDuration: undefined, gracefulStop: undefined }, 'the scenario default ends after 630 s, but SECONDS=601'],
+      [{}, { executor: 'constant-vus' }, 'The scenario default must have one iteration per virtual user, such as --vus 600 --iterations 600, got the executor constant-vus'],
+      [{}, { iterations: 20 }, 'must have one iteration per virtual user, got 20 for 10; write --vus 20'],
+      [{ connections: 11 }, {}, 'CONNECTIONS must be at most 10 by the options of k6 (flags, K6_VUS, K6_ITERATIONS or a configuration file), got 11'],
+      [{ seconds: 3600 }, { maxDuration: '59m30s' }, 's, for SECONDS=3600 and the end of the streams (END_TIMEOUT=90), got 3600 s; write --duration'],
+      [{ seconds: 601 }, { maxDuration: undefined, gracefulStop: undefined }, 's, for SECONDS=601 and the end of the streams (END_TIMEOUT=90), got 630 s; write --duration'],
     ])) {
       throws(() => heedOptions(soak(config), laptop(changed)), says);
     }

@@ -84,7 +84,7 @@ func write(to folders, env func(string) string) error {
 func config(env func(string) string) (nginx.Config, error) {
 	connections, err := strconv.Atoi(env("CONNECTIONS"))
 	if err != nil || connections < 1 {
-		return nginx.Config{}, fmt.Errorf("CONNECTIONS is %q: it must be a whole number over 0", env("CONNECTIONS"))
+		return nginx.Config{}, fmt.Errorf("CONNECTIONS must be a positive whole number, got %q", env("CONNECTIONS"))
 	}
 	open := env("OPEN_DISCONNECT")
 	if open != "on" && open != "off" {
@@ -101,7 +101,7 @@ func config(env func(string) string) (nginx.Config, error) {
 	}
 	for name, port := range map[string]string{"HTTP_PORT": c.Listen, "HTTPS_PORT": c.Site.TLSListen} {
 		if _, err := strconv.ParseUint(port, 10, 16); err != nil && (name == "HTTP_PORT" || port != "") {
-			return nginx.Config{}, fmt.Errorf("%s is %q: it must be the number of a port", name, port)
+			return nginx.Config{}, fmt.Errorf("%s must be the number of a port, got %q", name, port)
 		}
 	}
 	if profile(env, "cluster") {

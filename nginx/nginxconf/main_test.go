@@ -69,13 +69,13 @@ func TestAlertReceivers(t *testing.T) {
 func TestRefuses(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]map[string]string{
-		`CONNECTIONS is "many"`:        {"CONNECTIONS": "many"},
-		"a token for nginx is made of": {"BACKEND_TOKEN": `x" 1; } evil`},
-		"PROMETHEUS_PASSWORD is empty": {"PROMETHEUS_PASSWORD": ""},
-		`HTTP_PORT is ""`:              {"HTTP_PORT": ""},
-		`HTTPS_PORT is "443;"`:         {"HTTPS_PORT": "443;"},
-		`OPEN_DISCONNECT is "maybe"`:   {"OPEN_DISCONNECT": "maybe"},
-		"alerts without a receiver":    {"COMPOSE_PROFILES": "alerts"},
+		`CONNECTIONS must be a positive whole number, got "many"`: {"CONNECTIONS": "many"},
+		"a token for nginx is made of":                            {"BACKEND_TOKEN": `x" 1; } evil`},
+		"PROMETHEUS_PASSWORD is empty":                            {"PROMETHEUS_PASSWORD": ""},
+		`HTTP_PORT must be the number of a port, got ""`:          {"HTTP_PORT": ""},
+		`HTTPS_PORT must be the number of a port, got "443;"`:     {"HTTPS_PORT": "443;"},
+		`OPEN_DISCONNECT is "maybe"`:                              {"OPEN_DISCONNECT": "maybe"},
+		"alerts without a receiver":                               {"COMPOSE_PROFILES": "alerts"},
 	} {
 		dir := t.TempDir()
 		require.ErrorContains(t, write(folders{dir, dir, t.TempDir()}, environment(change)), want)

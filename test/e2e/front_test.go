@@ -76,10 +76,10 @@ func TestScriptRejectsShortOptions(t *testing.T) {
 		args, env []string
 		wantText  string
 	}{
-		"too short":           {args: []string{"--vus", "2", "--iterations", "2", "--duration", "5s"}, wantText: "ends after 35 s, but SECONDS=120 and the end of the streams (END_TIMEOUT=15) take up to 140: write --duration 120s."},
-		"one after the other": {args: []string{"--vus", "2", "--iterations", "4", "--duration", "10m"}, wantText: "4 iterations for 2 virtual users: each holds its streams for the whole run, so write --vus 4."},
-		"no iterations":       {args: []string{"--vus", "2", "--duration", "10m"}, wantText: "is constant-vus: a soak needs a number of iterations"},
-		"fewer than planned":  {env: []string{"K6_VUS=1"}, args: []string{"--env", "CONNECTIONS=5"}, wantText: "CONNECTIONS is 5, but the options of k6"},
+		"too short":           {args: []string{"--vus", "2", "--iterations", "2", "--duration", "5s"}, wantText: "must last 140 s, for SECONDS=120 and the end of the streams (END_TIMEOUT=15), got 35 s; write --duration 120s."},
+		"one after the other": {args: []string{"--vus", "2", "--iterations", "4", "--duration", "10m"}, wantText: "must have one iteration per virtual user, got 4 for 2; write --vus 4."},
+		"no iterations":       {args: []string{"--vus", "2", "--duration", "10m"}, wantText: "must have one iteration per virtual user, such as --vus 600 --iterations 600, got the executor constant-vus"},
+		"fewer than planned":  {env: []string{"K6_VUS=1"}, args: []string{"--env", "CONNECTIONS=5"}, wantText: "CONNECTIONS must be at most 1 by the options of k6"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -69,7 +69,7 @@ func TestStormIsTooShort(t *testing.T) {
 	t.Parallel()
 	r := begin(t, nil, "storm", "--profile", "smoke", "--seconds", "10")
 	require.Equal(t, 64, r.end(), r.out.String())
-	require.Contains(t, r.out.String(), "SECONDS is 10: 200 streams take 4 seconds to open")
+	require.Contains(t, r.out.String(), "SECONDS must be at least 15, because 200 streams need 4 seconds to open, and each of two storms 3, got 10")
 }
 
 // storms runs 100 streams, of which 90 are dropped, against a service that answers connects by admit.

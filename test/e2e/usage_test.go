@@ -22,14 +22,14 @@ func TestUsageErrors(t *testing.T) {
 		args     []string
 		wantText string
 	}{
-		"seconds":     {[]string{"run", "--seconds", "5"}, "SECONDS is 5: it must be over 5"},
-		"interval":    {[]string{"run", "--noop-interval", "0"}, "NOOP_INTERVAL is 0: it must be over 0"},
+		"seconds":     {[]string{"run", "--seconds", "5"}, "SECONDS must be over 5, because streams end 5 s before the end, and at most a year, got 5"},
+		"interval":    {[]string{"run", "--noop-interval", "0"}, "NOOP_INTERVAL must be at least 0.001 seconds, got 0"},
 		"url":         {[]string{"run", "--backend-url", "host:80"}, "must begin with http://"},
 		"prefix":      {[]string{"run", "--prefix", "a b"}, "PREFIX must consist of letters, digits"},
 		"outage":      {[]string{"run", "--reconnect", "--max-outage", "0"}, "MAX_OUTAGE must be positive"},
 		"back":        {[]string{"run", "--reconnect", "--back-within", "0"}, "BACK_WITHIN must be positive"},
-		"action":      {[]string{"run", "--at", "60 deploy: systemctl restart hub"}, `--at is "60 deploy: systemctl restart hub": "60" is not a time after the start, such as 60s, 1m30s or 2h`},
-		"no command":  {[]string{"run", "churn", "--at", "60s systemctl restart hub"}, `write TIME [NAME]: COMMAND, such as '60s deploy: systemctl restart hub'`},
+		"action":      {[]string{"run", "--at", "60 deploy: systemctl restart hub"}, `--at must begin with a time after the start, such as 60s, 1m30s or 2h, got "60" in "60 deploy: systemctl restart hub"`},
+		"no command":  {[]string{"run", "churn", "--at", "60s systemctl restart hub"}, `--at must be TIME [NAME]: COMMAND, such as '60s deploy: systemctl restart hub', got`},
 		"too late":    {[]string{"run", "--seconds", "35", "--at", "30s deploy: systemctl restart hub"}, "the action deploy must start before 30s, when the streams end, got 30s"},
 		"continue":    {[]string{"run", "--continue"}, "continue a whole run whose soak was killed by `soak attach TESTID`"},
 		"flag":        {[]string{"run", "--nonsense"}, "unknown flag"},
@@ -38,28 +38,28 @@ func TestUsageErrors(t *testing.T) {
 		"a URL":       {[]string{"run", "http://h/events"}, "run `soak init http://h/events` to describe the service"},
 		"misspelled":  {[]string{"run", "--conections", "5"}, "unknown flag: --conections; did you mean --connections?"},
 		"no CA":       {[]string{"run", "--ca", "nosuch.pem"}, "--ca: open nosuch.pem"},
-		"profile":     {[]string{"run", "rampup", "--profile", "tiny"}, `PROFILE is "tiny": it must be smoke or full`},
-		"stages":      {[]string{"run", "rampup", "--stages", "20,x"}, `STAGES is "20,x": it must be whole numbers over 0, separated by commas, such as 20,50,100`},
+		"profile":     {[]string{"run", "rampup", "--profile", "tiny"}, `PROFILE must be smoke or full, got "tiny"`},
+		"stages":      {[]string{"run", "rampup", "--stages", "20,x"}, `STAGES must be positive whole numbers separated by commas, such as 20,50,100, got "20,x"`},
 		"stage":       {[]string{"run", "rampup", "--stages", "20,20"}, `stages must have unique names, got "rate-20"`},
-		"ceiling":     {[]string{"run", "rampup", "--ceiling", "5"}, "CEILING is 5: no stage of"},
-		"runners":     {[]string{"run", "rampup", "--runners", "0"}, "RUNNERS is 0"},
+		"ceiling":     {[]string{"run", "rampup", "--ceiling", "5"}, "CEILING must be at least the lowest of STAGES"},
+		"runners":     {[]string{"run", "rampup", "--runners", "0"}, "RUNNERS must be at least 1, got 0"},
 		"command":     {[]string{"walk"}, "unknown command"},
 		"no folder":   {[]string{"merge"}, "name one folder"},
-		"one runner":  {[]string{"run", "capacity", "--runners", "2"}, "RUNNERS is 2: capacity needs one runner, which knows of all connections."},
-		"levels":      {[]string{"run", "fanout", "--levels", "50,20"}, "LEVELS is 50,20: each level adds connections"},
+		"one runner":  {[]string{"run", "capacity", "--runners", "2"}, "RUNNERS must be 1 for capacity, which needs the data of all connections, got 2."},
+		"levels":      {[]string{"run", "fanout", "--levels", "50,20"}, "LEVELS must increase, because each level adds connections to the previous one, got 50,20"},
 		"ever faster": {[]string{"run", "churn", "--noop-interval", "0"}, `NOOP_INTERVAL must be a number of seconds`},
 		"two runs":    {[]string{"compare", "a", "b"}, "`soak history a b` shows what changed between two"},
-		"not number":  {[]string{"run", "--connections", "abc"}, `soak: --connections is "abc": it must be a whole number`},
-		"no duration": {[]string{"run", "--start-timeout", "soon"}, `soak: --start-timeout is "soon": it must be a duration, such as 90s or 10m`},
-		"tolerance":   {[]string{"compare", "--tolerance", "-1", "a", "b", "c"}, "--tolerance is -1: it must be 0 or more"},
-		"a query":     {[]string{"run", "--backend-url", "http://h/?a=b"}, "BACKEND_URL must not carry a query"},
-		"two URLs":    {[]string{"run", "rampup", "--backend-url", "http://a,http://b"}, "BACKEND_URL is \"http://a,http://b\": it is not a URL of a service"},
-		"no cluster":  {[]string{"run", "cluster", "--cluster-url", "h"}, "CLUSTER_URL is \"h\": it must begin with http://"},
-		"end":         {[]string{"run", "--end-timeout", "-1"}, "END_TIMEOUT is -1"},
+		"not number":  {[]string{"run", "--connections", "abc"}, `soak: --connections must be a whole number, got "abc"`},
+		"no duration": {[]string{"run", "--start-timeout", "soon"}, `soak: --start-timeout must be a duration, such as 90s or 10m, got "soon"`},
+		"tolerance":   {[]string{"compare", "--tolerance", "-1", "a", "b", "c"}, "--tolerance must be at least 0, got -1"},
+		"a query":     {[]string{"run", "--backend-url", "http://h/?a=b"}, "BACKEND_URL must not have a query"},
+		"two URLs":    {[]string{"run", "rampup", "--backend-url", "http://a,http://b"}, "BACKEND_URL must be the URL of a service, such as http://127.0.0.1:8080, got \"http://a,http://b\""},
+		"no cluster":  {[]string{"run", "cluster", "--cluster-url", "h"}, "CLUSTER_URL must begin with http:// or https:// and name a host, got \"h\""},
+		"end":         {[]string{"run", "--end-timeout", "-1"}, "END_TIMEOUT must be positive seconds up to a year, or 0 (the default), got -1"},
 		"service":     {serviceFlags("nchann", "5"), `SERVICE must be the path of a .js file, or one of a2a, ag-ui, anthropic-messages, centrifugo,`},
-		"no file":     {serviceFlags("nosuch/mine.js", "5"), "nosuch/mine.js\": there is no such file."},
+		"no file":     {serviceFlags("nosuch/mine.js", "5"), "nosuch/mine.js\"."},
 		"no topics":   {[]string{"run", "--service", "nchan", "--backend-url", "http://127.0.0.1:1"}, "nchan delivers what is published to it; set TOPICS and PUBLISH_RATE"},
-		"no publish":  {serviceFlags("sse", "5"), "TOPICS is 5 and PUBLISH_RATE 2, but the description of sse has no publish"},
+		"no publish":  {serviceFlags("sse", "5"), "TOPICS and PUBLISH_RATE need publish in the description of sse, got 5 and 2"},
 		"mistakes":    {serviceFlags("testdata/mistaken.js", "5"), "connect.url: nothing fills {tpoic} there: did you mean {topic}?"},
 		"topics":      {serviceFlags("nchan", "5000"), "TOPICS must be at most CONNECTIONS, got 5000 and 1200"},
 		"no service":  {[]string{"run", "--service", "nchan", "--topics", "5", "--publish-rate", "2"}, "BACKEND_URL is missing: soak starts only its own backend; set it to the URL of nchan"},
@@ -94,7 +94,7 @@ func TestSuiteNeedsNoops(t *testing.T) {
 	cmd.Env = append(cmd.Environ(), "SERVICE=nchan")
 	text, err := cmd.CombinedOutput()
 	require.ErrorContains(t, err, "exit status 64")
-	require.Contains(t, string(text), `SERVICE is "nchan": capacity supports noop only`)
+	require.Contains(t, string(text), `SERVICE must be noop for capacity, got "nchan"`)
 }
 
 // A service with another protocol is reported in one sentence within 10 s, without a report.
@@ -146,13 +146,13 @@ func TestOtherIntervalIsInvalid(t *testing.T) {
 func TestScriptErrors(t *testing.T) {
 	t.Parallel()
 	for says, env := range map[string][]string{
-		"BACKEND_URL is missing":                  {"BACKEND_URL="},
-		"SECONDS is 5: it must be over 5":         {"BACKEND_URL=http://127.0.0.1:1", "SECONDS=5"},
-		"NOOP_INTERVAL is 0":                      {"BACKEND_URL=http://127.0.0.1:1", "NOOP_INTERVAL=0"},
-		"SECONDS is \\\"x\\\"":                    {"BACKEND_URL=http://127.0.0.1:1", "SECONDS=x"},
-		"it must begin with http://":              {"BACKEND_URL=ftp://127.0.0.1"},
-		"receives fewer than two noops; lengthen": {"BACKEND_URL=http://127.0.0.1:1", "SECONDS=10"},
-		"PREFIX must consist of letters":          {"BACKEND_URL=http://127.0.0.1:1", "PREFIX=a/b"},
+		"BACKEND_URL is missing":                    {"BACKEND_URL="},
+		"SECONDS must be over 5, because":           {"BACKEND_URL=http://127.0.0.1:1", "SECONDS=5"},
+		"NOOP_INTERVAL must be at least 0.001":      {"BACKEND_URL=http://127.0.0.1:1", "NOOP_INTERVAL=0"},
+		"SECONDS must be a whole number of seconds": {"BACKEND_URL=http://127.0.0.1:1", "SECONDS=x"},
+		"BACKEND_URL must begin with http://":       {"BACKEND_URL=ftp://127.0.0.1"},
+		"so that a stream receives two noops":       {"BACKEND_URL=http://127.0.0.1:1", "SECONDS=10"},
+		"PREFIX must consist of letters":            {"BACKEND_URL=http://127.0.0.1:1", "PREFIX=a/b"},
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()

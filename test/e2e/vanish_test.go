@@ -71,9 +71,9 @@ func TestSuitesOfAShareRejectSettings(t *testing.T) {
 	t.Parallel()
 	target := backend(t, "NOOP_INTERVAL=1") // which is tried before the script is loaded
 	for says, args := range map[string][]string{
-		"CUT_SLOW is 2: it must be 1":                                {"slow", "--cut-slow", "2"},
-		`MAX_HELD_LATE is "0.5": it must be a whole number`:          {"storm", "--max-held-late", "0.5"},
-		fmt.Sprintf("GAUGE is pid:%d, which is memory", os.Getpid()): {"vanish", "--gauge", fmt.Sprintf("pid:%d", os.Getpid())},
+		"CUT_SLOW must be 1 if the service has to disconnect slow streams, 0 if it must not, or -1 (either), got 2": {"slow", "--cut-slow", "2"},
+		`MAX_HELD_LATE must be a whole number, got "0.5"`:                                                           {"storm", "--max-held-late", "0.5"},
+		fmt.Sprintf("GAUGE must count the open streams, got pid:%d, which is memory", os.Getpid()):                  {"vanish", "--gauge", fmt.Sprintf("pid:%d", os.Getpid())},
 	} {
 		r := begin(t, nil, append(args, "--profile", "smoke", "--backend-url", target)...)
 		require.Equal(t, 64, r.end(), r.out.String())

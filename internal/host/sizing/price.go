@@ -122,7 +122,7 @@ func (r Rate) For(d time.Duration) float64 { return r.PerHour * d.Hours() }
 func CheckBudget(usd, most float64, subject string) error {
 	switch {
 	case !(most >= 0):
-		return fmt.Errorf("--max-usd is %g: it must be an amount, or 0 for no limit", most)
+		return fmt.Errorf("--max-usd must be an amount, or 0 (no limit), got %g", most)
 	case most > 0 && !(usd <= most):
 		return fmt.Errorf("%s costs %s, which is over the %s of --max-usd", subject, USD(usd), USD(most))
 	}

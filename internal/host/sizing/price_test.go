@@ -77,7 +77,7 @@ func TestAmountOverTheLimitIsRejected(t *testing.T) {
 func TestInvalidLimitIsRejected(t *testing.T) {
 	t.Parallel()
 	for _, most := range []float64{math.NaN(), -1, math.Inf(-1)} {
-		require.ErrorContains(t, CheckBudget(1, most, "a run"), "it must be an amount, or 0 for no limit")
+		require.ErrorContains(t, CheckBudget(1, most, "a run"), "--max-usd must be an amount, or 0 (no limit), got ")
 	}
 	for _, usd := range []float64{math.NaN(), math.Inf(1)} {
 		require.ErrorContains(t, CheckBudget(usd, 5, "a run"), "over the $5.00")

@@ -80,7 +80,7 @@ func TestNeedOfNothingIsRefused(t *testing.T) {
 		require.Error(t, err, connections)
 	}
 	_, err := Load{}.Need(10)
-	require.ErrorContains(t, err, "NOOP_INTERVAL is 0")
+	require.ErrorContains(t, err, "NOOP_INTERVAL must be at least 0.001 seconds, got 0")
 }
 
 func TestPublishedMessageReachesTheStreamsOfItsTopic(t *testing.T) {
@@ -94,7 +94,7 @@ func TestPublishedMessageReachesTheStreamsOfItsTopic(t *testing.T) {
 	require.Equal(t, same, n)
 	for want, settings := range map[string][2]float64{
 		"TOPICS is 5, but PUBLISH_RATE is 0": {5, 0}, "PUBLISH_RATE is 2, but TOPICS is 0": {0, 2},
-		"TOPICS must be at most CONNECTIONS, got 1201 and 1200": {1201, 100}, "PUBLISH_RATE is 20000": {100, 20000},
+		"TOPICS must be at most CONNECTIONS, got 1201 and 1200": {1201, 100}, "PUBLISH_RATE must be from 0.01 to 10000 messages per second, or 0 (publish nothing), got 20000": {100, 20000},
 	} {
 		_, err := Load{Topics: int(settings[0]), Rate: settings[1]}.Need(1200)
 		require.ErrorContains(t, err, want)

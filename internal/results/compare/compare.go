@@ -71,7 +71,7 @@ func Compare(old, now []Run, tolerance float64) (*Comparison, error) {
 	case len(now) == 0:
 		return nil, errors.New("name at least one new run behind --")
 	case !(tolerance >= 0):
-		return nil, fmt.Errorf("the tolerance is %v: it must be 0 or more", tolerance)
+		return nil, fmt.Errorf("the tolerance must be at least 0, got %v", tolerance)
 	}
 	if err := checkPlans(all); err != nil {
 		return nil, err
