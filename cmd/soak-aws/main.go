@@ -88,7 +88,7 @@ func (d *deployment) commands() *cobra.Command {
 
 	var u streams
 	c := plain("up", "Create the stack and the runners, and wait until they are ready", func(ctx context.Context) error { return d.up(ctx, u) })
-	c.Flags().IntVar(&u.connections, "connections", 0, "streams that the stack must hold (0: unchanged, or 1200)")
+	c.Flags().IntVar(&u.connections, "connections", 0, "streams that the stack must support (0: unchanged, or 1200)")
 	c.Flags().Float64Var(&u.interval, "noop-interval", 0, "seconds between two noops of one stream (0: unchanged, or 15)")
 
 	var port int
