@@ -29,7 +29,7 @@ func attachCommand(outcome *verdict.Outcome) *cobra.Command {
 			return err
 		},
 	}
-	plan.AddFlags(cmd.Flags(), plan.OfSuites(c.Local.Settings()))
+	plan.AddFlags(cmd.Flags(), plan.SuiteSettings(c.Local.Settings()))
 	cmd.Flags().StringVar(&c.Shards, "shards", "", "bucket of the shards, if the runners of this machine have one")
 	cmd.Flags().StringVar(&c.Kubernetes.Namespace, "namespace", "sse-soak", "namespace of the run")
 	clusterFlags(cmd.Flags(), &c.Kubernetes)

@@ -191,7 +191,7 @@ func settingsFor(c *probe.Config, found probe.Result, description string) (strin
 	if c.CA != "" {
 		given["ca"] = c.CA
 	}
-	return plan.FileOf(given) //nolint:wrapcheck // it names the setting
+	return plan.SettingsText(given) //nolint:wrapcheck // it names the setting
 }
 
 // writeProject writes the files, and prints the missing parts and the next steps.

@@ -165,7 +165,7 @@ func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 	if kind.Target.Kind == suite.Cluster {
 		plan.AddFlags(f, []plan.Setting{{Name: "CLUSTER_URL", Value: &c.ClusterURL, Help: "URL of the cluster to compare; empty: start CLUSTER_SIZE backends behind nginx here"}})
 	}
-	plan.AddFlags(f, plan.OfSuites(append(c.Plan.Settings(), c.Local.Settings()...)))
+	plan.AddFlags(f, plan.SuiteSettings(append(c.Plan.Settings(), c.Local.Settings()...)))
 	f.BoolVar(&c.NoNginx, "no-nginx", kind.Target.Kind == suite.Direct, "connect to the local backend directly, without nginx")
 	remote := pflag.NewFlagSet("", pflag.ContinueOnError)
 	plan.AddFlags(remote, c.Local.Settings())

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// An Action is a command to run during a run (--at). docs/suites.md.
+// An Action is a command that runs at a planned time of the run (--at); see docs/suites.md.
 type Action struct {
 	Name    string        `json:"name"`
 	At      time.Duration `json:"at_ns"` // since the runners were started
@@ -16,8 +16,7 @@ type Action struct {
 
 var actionName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$`)
 
-// ParseActions parses the values of --at: TIME [NAME]: COMMAND. The name of an action without one is its place in the
-// list.
+// ParseActions parses the values of --at: TIME [NAME]: COMMAND. The default name is the position in the list, such as action-2.
 func ParseActions(lines []string) (out []Action, err error) {
 	names := map[string]bool{}
 	for i, line := range lines {
@@ -37,11 +36,11 @@ func ParseActions(lines []string) (out []Action, err error) {
 	return out, nil
 }
 
-// StartVariable is the environment variable of a runner that replaces another one, with the start of the first one that was replaced,
-// in microseconds since 1970.
+// StartVariable is the environment variable of a runner that replaces another one. Its value is the start of the first runner
+// that was replaced, in microseconds since 1970.
 const StartVariable = "SOAK_BEGUN_US"
 
-// ActionsVariable is the environment variable of a runner that has the ActionTimes, for its metrics.
+// ActionsVariable is the environment variable of a runner with the ActionTimes, for its metrics.
 const ActionsVariable = "K6_SOAK_ACTIONS"
 
 // ActionTimes returns names and times of actions as a list: 30s=deploy,1m0s=reload. Commands may hold secrets and are left out.
@@ -53,10 +52,10 @@ func ActionTimes(actions []Action) string {
 	return strings.Join(list, ",")
 }
 
-// ParseActionTimes parses such a list. It ignores entries that are not actions.
+// ParseActionTimes parses the list of ActionTimes. It ignores entries that are not actions.
 func ParseActionTimes(list string) (out []Action) {
-	for one := range strings.SplitSeq(list, ",") {
-		text, name, _ := strings.Cut(one, "=")
+	for entry := range strings.SplitSeq(list, ",") {
+		text, name, _ := strings.Cut(entry, "=")
 		if at, err := time.ParseDuration(text); err == nil && actionName.MatchString(name) {
 			out = append(out, Action{Name: name, At: at})
 		}

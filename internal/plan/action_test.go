@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestActionsAreRead(t *testing.T) {
+func TestParseActions(t *testing.T) {
 	t.Parallel()
 	all, err := ParseActions([]string{"60s: nginx -s reload", "1m30s deploy: systemctl restart hub --to 'a: b'", " 0s  x.1 :  true "})
 	require.NoError(t, err)
@@ -21,7 +21,7 @@ func TestActionsAreRead(t *testing.T) {
 	require.Empty(t, none)
 }
 
-func TestRunnersReadTimesOfActionsWithoutCommands(t *testing.T) {
+func TestActionTimesOmitCommands(t *testing.T) {
 	t.Parallel()
 	all, err := ParseActions([]string{"1m30s deploy: curl -H secret", "0s: true"})
 	require.NoError(t, err)
@@ -31,9 +31,9 @@ func TestRunnersReadTimesOfActionsWithoutCommands(t *testing.T) {
 	require.Empty(t, ParseActionTimes("deploy,1s,x=y"))
 }
 
-func TestInvalidActionsAreRefused(t *testing.T) {
+func TestParseActionsRejectsInvalidLines(t *testing.T) {
 	t.Parallel()
-	for line, says := range map[string]string{
+	for line, want := range map[string]string{
 		"":                                  "--at must be TIME [NAME]: COMMAND",
 		"60s nginx -s reload":               "--at must be TIME [NAME]: COMMAND",
 		"60s two words: true":               "--at must be TIME [NAME]: COMMAND",
@@ -48,17 +48,17 @@ func TestInvalidActionsAreRefused(t *testing.T) {
 		"deploy 60s: systemctl restart hub": `2h, got "deploy"`,
 	} {
 		_, err := ParseActions([]string{line})
-		if says == "" {
+		if want == "" {
 			require.NoError(t, err, line)
 			continue
 		}
-		require.ErrorContains(t, err, says, line)
+		require.ErrorContains(t, err, want, line)
 	}
 	_, err := ParseActions([]string{"5s a: true", "6s a: true"})
 	require.ErrorContains(t, err, `--at must have unique names, got "6s a: true" and another a`)
 }
 
-func TestActionsOfTheEnvironmentAreLines(t *testing.T) {
+func TestActionsInTheEnvironmentAreOnePerLine(t *testing.T) {
 	t.Parallel()
 	var l Local
 	for _, s := range l.Settings() {

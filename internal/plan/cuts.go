@@ -11,41 +11,40 @@ import (
 	"time"
 )
 
-// The kinds of disconnects that a run makes of its own streams, with their names in CUTS.
+// The kinds of disconnects that a run makes on its own streams, by their names in CUTS.
 const (
 	CutFIN   = "fin"   // the client closes the connection
-	CutRST   = "rst"   // it resets it
-	CutHalf  = "half"  // it vanishes: data is dropped unread and unacknowledged, and nothing is sent
-	CutPause = "pause" // its reader stops for some time, and continues on the same connection
+	CutRST   = "rst"   // the client resets the connection
+	CutHalf  = "half"  // the client vanishes: it drops data without reading or acknowledging it, and sends nothing
+	CutPause = "pause" // the reader stops for some time, and continues on the same connection
 )
 
 // CutKinds returns all kinds, in the order of tables.
 func CutKinds() []string { return []string{CutFIN, CutRST, CutHalf, CutPause} }
 
 const (
-	everyCut     = "fin:1,rst:1,half:1,pause:1"
-	usualPause   = 5
-	maxShare     = 1000
-	maxCuts      = 1000 // per second
-	firstMessage = 2    // seconds: nothing is published before (k6/soak/publishing.go)
-	// reconnectSeconds is the time for a stream to reconnect: the standard's second, spread, and a connect.
-	reconnectSeconds = 3 // seconds for a stream to reconnect: the standard's second, spread, and a connect
+	defaultShares    = "fin:1,rst:1,half:1,pause:1"
+	defaultPause     = 5 // seconds
+	maxShare         = 1000
+	maxCuts          = 1000 // per second
+	firstMessage     = 2    // seconds before the first message is published (k6/soak/publishing.go)
+	reconnectSeconds = 3    // seconds for a stream to reconnect: the standard's second, spread, and a connect
 )
 
 // Cuts reports whether the run disconnects streams.
 func (p *Plan) Cuts() bool { return p.CutsPerSecond > 0 }
 
-// Pause returns for how long a reader stops.
+// Pause returns the duration of a pause of a reader.
 func (p *Plan) Pause() time.Duration {
-	return time.Duration(cmp.Or(p.PauseS, usualPause) * float64(time.Second))
+	return time.Duration(cmp.Or(p.PauseS, defaultPause) * float64(time.Second))
 }
 
-// shares returns how many of a row of cuts are of each kind, in the order of CutKinds.
+// shares returns the share of each kind of cut, in the order of CutKinds.
 func (p *Plan) shares() (out []int, err error) {
 	kinds := CutKinds()
 	out = make([]int, len(kinds))
 	sum := 0
-	for part := range strings.SplitSeq(cmp.Or(p.CutShares, everyCut), ",") {
+	for part := range strings.SplitSeq(cmp.Or(p.CutShares, defaultShares), ",") {
 		name, text, hasValue := strings.Cut(strings.TrimSpace(part), ":")
 		share, known := 1, false
 		if hasValue {
@@ -59,7 +58,7 @@ func (p *Plan) shares() (out []int, err error) {
 			}
 		}
 		if !known {
-			return nil, fmt.Errorf("CUTS must be shares of fin, rst, half and pause, such as %s, got %q", everyCut, p.CutShares)
+			return nil, fmt.Errorf("CUTS must be shares of fin, rst, half and pause, such as %s, got %q", defaultShares, p.CutShares)
 		}
 		sum += share
 	}
@@ -69,8 +68,8 @@ func (p *Plan) shares() (out []int, err error) {
 	return out, nil
 }
 
-// CutWindow returns the time in which streams are disconnected, from the beginning of the first one. All streams then
-// have had time for a message, and a client still has time to reconnect and receive another one.
+// CutWindow returns the window in which streams are disconnected, relative to the start of the first stream. It begins when
+// each stream had time for a message, and ends when a client still has time to reconnect and receive another one.
 func (p *Plan) CutWindow() (from, to time.Duration) {
 	interval := p.Interval()
 	from = firstMessage*time.Second + interval + time.Second
@@ -81,13 +80,13 @@ func (p *Plan) CutWindow() (from, to time.Duration) {
 	return from, max(from, to)
 }
 
-// A Cut is one that is planned: when, from the beginning of the first stream, and of which kind.
+// A Cut is a planned disconnect.
 type Cut struct {
-	At   time.Duration
+	At   time.Duration // since the start of the first stream
 	Kind string
 }
 
-// PlannedCuts returns the disconnects of all runners, ordered by time. The same SEED draws the same ones.
+// PlannedCuts returns the disconnects of all runners, ordered by time. They depend only on the plan and its SEED.
 func (p *Plan) PlannedCuts() (out []Cut) {
 	shares, err := p.shares()
 	if err != nil || !p.Cuts() {
@@ -105,12 +104,12 @@ func (p *Plan) PlannedCuts() (out []Cut) {
 	return out
 }
 
-// deal returns count kinds in the proportions of their shares, within one of each.
+// deal returns count kinds in proportion to their shares, with a deviation of at most one per kind.
 func deal(shares []int, count int) (out []string) {
 	kinds := CutKinds()
 	counts := make([]int, len(shares))
 	for range count {
-		next := -1 // the one that is furthest behind its share
+		next := -1 // the kind that is furthest behind its share
 		for i, share := range shares {
 			if share > 0 && (next < 0 || counts[i]*shares[next] < counts[next]*share) {
 				next = i
@@ -139,15 +138,15 @@ func (p *Plan) checkCuts() error {
 	case len(p.PlannedCuts()) == 0:
 		return fmt.Errorf("SECONDS must leave time for cuts after the first message of each stream and before its last, got %v at %v cuts per second; lengthen the run, or shorten PAUSE",
 			to-from, p.CutsPerSecond)
-	case p.CutsPerSecond*p.outageOf() > float64(p.Connections):
+	case p.CutsPerSecond*p.cutOutage() > float64(p.Connections):
 		return fmt.Errorf("CUTS_PER_SECOND must be at most %.3g for %d streams, because a cut costs a stream about %.3g s, got %v; lower it, or raise CONNECTIONS",
-			float64(p.Connections)/p.outageOf(), p.Connections, p.outageOf(), p.CutsPerSecond)
+			float64(p.Connections)/p.cutOutage(), p.Connections, p.cutOutage(), p.CutsPerSecond)
 	}
 	return nil
 }
 
-// outageOf returns the number of seconds for which a disconnected stream cannot be disconnected again.
-func (p *Plan) outageOf() float64 { return reconnectSeconds + p.NoopInterval }
+// cutOutage returns the number of seconds for which a disconnected stream cannot be disconnected again.
+func (p *Plan) cutOutage() float64 { return reconnectSeconds + p.NoopInterval }
 
 // MinStreamsForCuts returns the minimum number of streams for the disconnects.
-func (p *Plan) MinStreamsForCuts() int { return int(math.Ceil(p.CutsPerSecond * p.outageOf())) }
+func (p *Plan) MinStreamsForCuts() int { return int(math.Ceil(p.CutsPerSecond * p.cutOutage())) }

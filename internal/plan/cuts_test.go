@@ -7,16 +7,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func cut() Plan {
+func planWithCuts() Plan {
 	p := validPlan()
 	p.Connections, p.Seconds, p.NoopInterval, p.Reconnect, p.CutsPerSecond = 600, 600, 1, true, 4
 	return p
 }
 
-// The same seed draws the same cuts, in the time for them and by their shares.
-func TestCutsArePlanned(t *testing.T) {
+// The same seed draws the same cuts. All are in the window and match their shares.
+func TestPlannedCuts(t *testing.T) {
 	t.Parallel()
-	p := cut()
+	p := planWithCuts()
 	p.CutShares = "fin:2,rst,half:0,pause:1"
 	require.NoError(t, p.Check())
 	all := p.PlannedCuts()
@@ -41,7 +41,7 @@ func TestCutsArePlanned(t *testing.T) {
 	require.Empty(t, p.PlannedCuts())
 }
 
-func TestInvalidCuts(t *testing.T) {
+func TestCheckRejectsInvalidCuts(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(p *Plan){
 		"": func(*Plan) {},
@@ -54,7 +54,7 @@ func TestInvalidCuts(t *testing.T) {
 		"CUTS_PER_SECOND must be from 0.001 to 1000 per second, or 0 (none), got 2000":                                             func(p *Plan) { p.CutsPerSecond = 2000 },
 		"ALLOW_ANNOUNCED_GAPS needs published messages":                                                                            func(p *Plan) { p.AllowGaps = true },
 	} {
-		p := cut()
+		p := planWithCuts()
 		change(&p)
 		if err := p.Check(); want == "" {
 			require.NoError(t, err)
@@ -64,8 +64,7 @@ func TestInvalidCuts(t *testing.T) {
 	}
 }
 
-// Only the suite that cuts has the settings for it.
-func TestSoakHasNoCutSettings(t *testing.T) {
+func TestOnlyResumeHasCutSettings(t *testing.T) {
 	t.Parallel()
 	names := func(suite string) (out []string) {
 		p := Default()

@@ -8,22 +8,22 @@ import (
 	"strings"
 )
 
-// DocumentVariable is the environment variable of a runner that has its Document.
+// DocumentVariable is the environment variable of a runner with its Document.
 const DocumentVariable = "K6_SOAK_PLAN"
 
-// A Document is the input of a runner from `soak run`: the plan, and the settings that only the script of its suite has.
+// A Document is the input of a runner from `soak run`: the plan, and the settings of the suite's script.
 type Document struct {
 	Plan     Plan              `json:"plan"`
 	Settings map[string]string `json:"settings,omitempty"` // by name
 }
 
-// Document returns the document of a plan. In a plan without connections, the script of the suite declares the rest: the
-// document has the defaults of scripts, and the settings of every run.
+// Document returns the document of a plan. If the plan has no connections, the script of the suite declares the other settings:
+// the document then has the defaults of scripts, and the settings that every run has.
 func (p Plan) Document(settings map[string]string) Document {
 	if p.Connections > 0 {
 		return Document{Plan: p, Settings: settings}
 	}
-	d := Document{Plan: ofScripts(), Settings: settings}
+	d := Document{Plan: scriptDefaults(), Settings: settings}
 	declared := d.Plan.Settings()
 	for i, s := range p.Settings() {
 		if s.SuiteHelp != "" || s.Help == "" {
@@ -35,11 +35,11 @@ func (p Plan) Document(settings map[string]string) Document {
 
 // Variables returns the environment of a runner with the document. A description may read the interval.
 func (d Document) Variables() map[string]string {
-	text, _ := json.Marshal(d) // it consists of texts and finite numbers
+	text, _ := json.Marshal(d) // it consists of strings and finite numbers
 	return map[string]string{DocumentVariable: string(text), "NOOP_INTERVAL": number(d.Plan.NoopInterval)}
 }
 
-// PodVariables returns Variables for pods, whose operator writes variables into a line of shell.
+// PodVariables returns Variables in a form for pods: the k6-operator writes them into a line of shell.
 func (d Document) PodVariables() map[string]string {
 	all := d.Variables()
 	all[DocumentVariable] = base64.RawURLEncoding.EncodeToString([]byte(all[DocumentVariable]))
@@ -53,7 +53,7 @@ type Source struct {
 	variable func(name string) string
 }
 
-// SourceOf returns the source of a runner with these variables.
+// SourceOf returns the source of a runner with the given variables.
 func SourceOf(variable func(name string) string) (*Source, error) {
 	s := &Source{variable: variable}
 	text := variable(DocumentVariable)
@@ -73,7 +73,7 @@ func SourceOf(variable func(name string) string) (*Source, error) {
 	return s, nil
 }
 
-// Setting returns the text of a setting, "" for none.
+// Setting returns the text of a setting; "" if it is not set.
 func (s *Source) Setting(name string) string {
 	if s.document != nil {
 		return s.document.Settings[name]
@@ -81,20 +81,20 @@ func (s *Source) Setting(name string) string {
 	return s.variable(name)
 }
 
-// CheckInterval returns an error if the interval, which a description may read, is out of its bounds.
+// CheckInterval returns an error if the interval is out of bounds. A service description may read the interval.
 func (s *Source) CheckInterval() error {
 	p, err := s.Plan()
-	for _, one := range p.Settings() {
-		if err == nil && one.Value == &p.NoopInterval {
-			err = one.check()
+	for _, s := range p.Settings() {
+		if err == nil && s.Value == &p.NoopInterval {
+			err = s.check()
 		}
 	}
 	return err
 }
 
-// Plan returns the plan: that of the document, or the defaults of scripts, with the settings that the source has.
+// Plan returns the plan of the document, or the defaults of scripts, changed by the settings of the source.
 func (s *Source) Plan() (Plan, error) {
-	p := ofScripts()
+	p := scriptDefaults()
 	if s.document != nil {
 		p = s.document.Plan
 	}
@@ -102,8 +102,8 @@ func (s *Source) Plan() (Plan, error) {
 	return p, err
 }
 
-// Shortened returns the document with another length of the run.
-func (s *Source) Shortened(seconds int) (d Document) {
+// WithSeconds returns the document with another length of the run.
+func (s *Source) WithSeconds(seconds int) (d Document) {
 	if s.document != nil {
 		d = *s.document
 	}
@@ -111,30 +111,30 @@ func (s *Source) Shortened(seconds int) (d Document) {
 	return d
 }
 
-// Text returns the text of a setting of the script or of the plan, "" for none.
+// Text returns the text of a setting of the script or of the plan; "" if there is none.
 func (s *Source) Text(name string) string {
 	if text := s.Setting(name); text != "" {
 		return text
 	}
 	p := s.Base()
-	for _, one := range p.Settings() {
-		if one.Name == name {
-			return one.String()
+	for _, setting := range p.Settings() {
+		if setting.Name == name {
+			return setting.String()
 		}
 	}
 	return ""
 }
 
-// Base returns the plan without settings that only the script of a suite has.
+// Base returns the plan without the settings of the suite's script.
 func (s *Source) Base() Plan {
 	if s.document != nil {
 		return s.document.Plan
 	}
-	return ofScripts()
+	return scriptDefaults()
 }
 
-// ofScripts returns the defaults of a script that k6 runs without soak.
-func ofScripts() (p Plan) {
+// scriptDefaults returns the defaults of a script that k6 runs without soak.
+func scriptDefaults() (p Plan) {
 	for _, s := range p.Settings() {
 		value := s.Default
 		if s.WithoutSoak != nil {

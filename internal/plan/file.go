@@ -26,9 +26,9 @@ const (
 	AllowActions = "allow-actions"
 )
 
-// FlagsFromFile sets each flag that was set neither on the command line nor by its variable from a YAML file, whose
-// keys are the names of flags. If the user names the file (named), it must exist. All commands of a folder use the
-// file: a key for a flag of another command (others) is ignored.
+// FlagsFromFile sets flags from a YAML file whose keys are the names of flags. It keeps flags from the command line and from
+// variables. If explicit, the file must exist. All commands of a folder use the same file, so a key that unknownKey accepts,
+// because another command has the flag, is ignored.
 func FlagsFromFile(flags *pflag.FlagSet, path string, explicit bool, unknownKey func(name string) bool) (read bool, err error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return false, fmt.Errorf("read the settings: %s must be a regular file; remove it", path)
@@ -40,7 +40,7 @@ func FlagsFromFile(flags *pflag.FlagSet, path string, explicit bool, unknownKey 
 	if err != nil {
 		return false, fmt.Errorf("read the settings: %w", err)
 	}
-	settings := map[string]yaml.Node{} // a key that is there twice is an error of the parser
+	settings := map[string]yaml.Node{} // the parser rejects a duplicate key
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	if err := decoder.Decode(&settings); err != nil && !errors.Is(err, io.EOF) {
 		return false, fmt.Errorf("read %s: not YAML such as `connections: 1200`: %w", path, err)
@@ -108,8 +108,8 @@ var fileTemplate = template.Must(template.New("").Parse(`# Settings of ` + "`soa
 {{.Line}}
 {{end}}`))
 
-// FileOf returns a file of all settings, in which the missing ones are comments with the default.
-func FileOf(values map[string]string) (string, error) {
+// SettingsText returns a file of all settings. A setting without a value is a comment with its default.
+func SettingsText(values map[string]string) (string, error) {
 	type row struct{ Help, Line string }
 	p, l := Default(), DefaultLocal()
 	p.ConnectionsPerVU = 0 // `soak run` chooses it
@@ -134,7 +134,7 @@ func FileOf(values map[string]string) (string, error) {
 	return out.String(), err
 }
 
-// scalar returns the YAML value of a text: numbers without quotes.
+// scalar returns the YAML value of a text, with numbers as numbers.
 func scalar(text string) any {
 	var v any
 	if yaml.Unmarshal([]byte(text), &v) != nil {

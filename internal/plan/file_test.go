@@ -23,20 +23,20 @@ func flagsOf(t *testing.T) (*pflag.FlagSet, *Plan, *Local) {
 // alsoOfStorm reports whether another command has the setting.
 func alsoOfStorm(name string) bool { return name == "held-percent" }
 
-func written(t *testing.T, text string) string {
+func writeFile(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "settings.yaml")
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
-func TestSettingsOfAFile(t *testing.T) {
+func TestFlagsFromFile(t *testing.T) {
 	f, p, l := flagsOf(t)
 	t.Setenv("SECONDS", "90")
 	require.NoError(t, f.Parse([]string{"--connections", "7"}))
 	require.NoError(t, FlagsFromEnvironment(f))
-	read, err := FlagsFromFile(f, written(t, `
-# a flag wins over its variable, and that over this file
+	read, err := FlagsFromFile(f, writeFile(t, `
+# a flag overrides its variable, which overrides this file
 connections: 1
 seconds: 1
 noop-interval: 0.5
@@ -54,7 +54,7 @@ held-percent: 3 # of another suite
 	require.NotNil(t, l)
 }
 
-func TestInvalidSettingsFile(t *testing.T) {
+func TestFlagsFromFileRejectsInvalidFiles(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"conections: 5":                   "line 1: conections is not a setting; `soak run --help-all` lists them",
@@ -71,12 +71,12 @@ func TestInvalidSettingsFile(t *testing.T) {
 		"connections: 5\n\tseconds: 1000": "not YAML such as",
 	} {
 		f, _, _ := flagsOf(t)
-		_, err := FlagsFromFile(f, written(t, text), true, alsoOfStorm)
+		_, err := FlagsFromFile(f, writeFile(t, text), true, alsoOfStorm)
 		require.ErrorContains(t, err, want, "%s", text)
 	}
 }
 
-func TestOnlyANamedFileMustExist(t *testing.T) {
+func TestOnlyAnExplicitFileMustExist(t *testing.T) {
 	t.Parallel()
 	f, _, _ := flagsOf(t)
 	path := filepath.Join(t.TempDir(), SettingsFile)
@@ -85,18 +85,18 @@ func TestOnlyANamedFileMustExist(t *testing.T) {
 	require.False(t, read)
 	_, err = FlagsFromFile(f, path, true, alsoOfStorm)
 	require.ErrorContains(t, err, "read the settings: open "+path)
-	read, err = FlagsFromFile(f, written(t, "# nothing\n"), true, alsoOfStorm)
+	read, err = FlagsFromFile(f, writeFile(t, "# nothing\n"), true, alsoOfStorm)
 	require.NoError(t, err)
 	require.True(t, read)
 }
 
-// The file that init writes is read back unchanged and completely.
-func TestFileOfAllSettingsIsRead(t *testing.T) {
+// FlagsFromFile accepts the file that init writes.
+func TestSettingsTextRoundTrip(t *testing.T) {
 	t.Parallel()
-	text, err := FileOf(map[string]string{"service": "./hub.js", "backend-url": "https://hub.example:8443", "topics": "4", "publish-rate": "0.5"})
+	text, err := SettingsText(map[string]string{"service": "./hub.js", "backend-url": "https://hub.example:8443", "topics": "4", "publish-rate": "0.5"})
 	require.NoError(t, err)
 	f, p, _ := flagsOf(t)
-	_, err = FlagsFromFile(f, written(t, text), true, alsoOfStorm)
+	_, err = FlagsFromFile(f, writeFile(t, text), true, alsoOfStorm)
 	require.NoError(t, err, text)
 	require.Equal(t, []any{"./hub.js", "https://hub.example:8443", 4, .5}, []any{p.Service, p.BackendURL, p.Topics, p.PublishRate})
 	f.VisitAll(func(flag *pflag.Flag) {

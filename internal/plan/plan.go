@@ -1,4 +1,4 @@
-// Package plan defines all settings of a run. The command line makes a Plan, the scripts carry it out, the shards
+// Package plan defines all settings of a run. The command line makes a Plan, the scripts execute it, the shards
 // contain it, and the verdict compares it with the results.
 package plan
 
@@ -16,16 +16,16 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/coding"
 )
 
-// DisconnectLead is how many seconds before the end of the run each connection requests the end of its stream, so
-// that the end is observed within the run.
+// DisconnectLead is the number of seconds between the request for the end of a stream and the end of the run, so that
+// the end of the stream is observed within the run.
 const DisconnectLead = 5
 
-// How long streams may take to end.
+// Limits of the end of streams.
 const (
-	endTimeoutSeconds   = 15  // of one stream, at least,
-	endTimeoutIntervals = 1.5 // or this number of noop intervals
-	teardownSeconds     = 45  // of a runner, in addition to the ends themselves
-	endsPerSecond       = 50  // DELETEs that a runner has answered in a second, at least
+	endTimeoutSeconds   = 15  // minimum for one stream
+	endTimeoutIntervals = 1.5 // minimum for one stream, in noop intervals
+	teardownSeconds     = 45  // for a runner, in addition to the ends of its streams
+	endsPerSecond       = 50  // minimum rate of DELETEs of a runner
 )
 
 // DefaultMaxOutage is the default of MAX_OUTAGE.
@@ -34,59 +34,59 @@ const DefaultMaxOutage = 30 * time.Second
 // DefaultBackWithin is the default of BACK_WITHIN.
 const DefaultBackWithin = time.Minute
 
-// A Plan is one soak. The zero value is not valid; see Check. Settings (table.go) has what each field is for.
+// A Plan has the settings of one run. The zero value is not valid; see Check. Settings (table.go) describes each field.
 type Plan struct {
 	TestID           string  `json:"testid"`
 	RunID            string  `json:"run_id,omitempty"` // drawn by `soak run` for each run; "": k6 alone
-	Suite            string  `json:"suite,omitempty"`  // as internal/suite names it; its script states the rest
+	Suite            string  `json:"suite,omitempty"`  // name in internal/suite; its script declares the other settings
 	Connections      int     `json:"connections"`
-	Seconds          int     `json:"seconds"` // of the whole run; a stream is held DisconnectLead less
+	Seconds          int     `json:"seconds"` // of the whole run; a stream is open for DisconnectLead less
 	NoopInterval     float64 `json:"noop_interval_s"`
 	Runners          int     `json:"runners"`
 	ConnectionsPerVU int     `json:"connections_per_vu"`
-	BackendURL       string  `json:"backend_url"` // or several with commas between; see BackendOf
+	BackendURL       string  `json:"backend_url"` // one or several, separated by commas; see BackendOf
 	Prefix           string  `json:"prefix"`      // of the client ids: PREFIX0 … PREFIX(connections−1)
 	LateMS           int     `json:"late_ms"`
-	MaxLate          int     `json:"max_late"` // negative: any
+	MaxLate          int     `json:"max_late"` // negative: no limit
 	Reconnect        bool    `json:"reconnect"`
 	EndTimeoutS      float64 `json:"end_timeout_s"`                    // 0: see EndTimeout
-	MaxHidden        int     `json:"max_hidden"`                       // -1: 0, or any by the clock alone
+	MaxHidden        int     `json:"max_hidden"`                       // -1: 0, or no limit without numbers and a server's ledger
 	RequireMessages  bool    `json:"require_messages,omitempty"`       // a run that checked no message is invalid
 	MinCoverage      float64 `json:"min_coverage,omitempty"`           // percent; 0: 100. See RequiredCoverage
 	WindowS          float64 `json:"window_s,omitempty"`               // 0: an hour. See Window
-	MaxMemorySlope   float64 `json:"max_memory_slope,omitempty"`       // of the target, in MiB per hour; 0: any
-	MaxLateSlope     float64 `json:"max_lateness_slope,omitempty"`     // of the p99, in ms per hour; 0: any
-	MaxReopenSlope   float64 `json:"max_reconnect_slope,omitempty"`    // of the streams opened per hour, per hour; 0: any
-	MaxConnectSlope  float64 `json:"max_connect_slope,omitempty"`      // of the average, in ms per hour; 0: any
-	MaxOutageS       float64 `json:"max_outage_s"`                     // -1: any
+	MaxMemorySlope   float64 `json:"max_memory_slope,omitempty"`       // of the target, in MiB per hour; 0: no limit
+	MaxLateSlope     float64 `json:"max_lateness_slope,omitempty"`     // of the p99, in ms per hour; 0: no limit
+	MaxReopenSlope   float64 `json:"max_reconnect_slope,omitempty"`    // of the streams opened per hour, per hour; 0: no limit
+	MaxConnectSlope  float64 `json:"max_connect_slope,omitempty"`      // of the average, in ms per hour; 0: no limit
+	MaxOutageS       float64 `json:"max_outage_s"`                     // -1: no limit
 	Control          int     `json:"control,omitempty"`                // streams of each runner to ControlURL
 	ControlURL       string  `json:"control_url,omitempty"`            // "": no control group
-	BackWithinS      float64 `json:"back_within_s,omitempty"`          // -1: any
+	BackWithinS      float64 `json:"back_within_s,omitempty"`          // -1: no limit
 	AcceptEncoding   string  `json:"accept_encoding,omitempty"`        // gzip or browser; "": none
 	HTTPVersion      string  `json:"http_version,omitempty"`           // 1.1 or 2; "": chosen by the server
 	FollowRedirects  bool    `json:"follow_redirects,omitempty"`       // of streams, to other origins
-	PerConnection    int     `json:"streams_per_connection,omitempty"` // over HTTP/2; 0: as many as the server allows
+	PerConnection    int     `json:"streams_per_connection,omitempty"` // over HTTP/2; 0: limit of the server
 
 	// Settings of a described service (internal/service); not in the JSON of a soak of noops. See service.go.
-	Service     string   `json:"service,omitempty"`      // a name, or the absolute path of a module; "": noop
+	Service     string   `json:"service,omitempty"`      // name, or absolute path of a module; "": noop
 	Topics      int      `json:"topics,omitempty"`       // number of topics with a publisher; 0: none
 	TopicNames  []string `json:"topic_names,omitempty"`  // of topics that exist on the service; empty: see TopicName
-	PublishRate float64  `json:"publish_rate,omitempty"` // messages per second, all topics together
-	MessageKB   int      `json:"message_kb,omitempty"`   // of padding in each message that is published
+	PublishRate float64  `json:"publish_rate,omitempty"` // messages per second over all topics
+	MessageKB   int      `json:"message_kb,omitempty"`   // of padding in each published message
 	TokenTTL    int      `json:"token_ttl_s,omitempty"`  // lifetime of a token, passed to token(); 0: not passed
 	Marker      string   `json:"marker,omitempty"`       // value of {run}, which identifies the messages of this run
 
 	// Settings of a run that disconnects its own streams; not in the JSON of others. See cuts.go.
-	CutsPerSecond float64 `json:"cuts_per_second,omitempty"` // of all runners together; 0: none
+	CutsPerSecond float64 `json:"cuts_per_second,omitempty"` // over all runners; 0: none
 	CutShares     string  `json:"cuts,omitempty"`            // of the kinds; "": equal shares
-	PauseS        float64 `json:"pause_s,omitempty"`         // 0: the usual one
+	PauseS        float64 `json:"pause_s,omitempty"`         // 0: defaultPause
 	Seed          int     `json:"seed,omitempty"`            // of the cuts
 	AllowGaps     bool    `json:"allow_announced_gaps,omitempty"`
 }
 
 var idPart = regexp.MustCompile(`^[A-Za-z0-9._-]*$`)
 
-// Check returns an error, one sentence, if the plan is not valid.
+// Check returns an error of one sentence if the plan is not valid.
 func (p *Plan) Check() error {
 	if err := p.checkRate(); err != nil {
 		return err
@@ -97,8 +97,8 @@ func (p *Plan) Check() error {
 	return p.checkStreams()
 }
 
-// CheckDeclared checks the part of the plan that every run has. The script declares the rest.
-func (p *Plan) CheckDeclared() error { return p.check(OfSuites(p.Settings())) }
+// CheckDeclared checks the settings that every run has. The script declares the others.
+func (p *Plan) CheckDeclared() error { return p.check(SuiteSettings(p.Settings())) }
 
 // CheckTestID returns an error unless id can name a folder.
 func CheckTestID(id string) error {
@@ -149,8 +149,8 @@ func (p *Plan) checkStreams() error {
 // longestURL is the maximum length of a URL in bytes, below the limit of a shard.
 const longestURL = 1000
 
-// CheckControl validates the address of the reference target, so that an impossible one is reported at the start of a
-// run. The error does not repeat a possible password.
+// CheckControl validates the address of the reference target, so that an invalid one is reported at the start of a
+// run. The error omits the address, which may contain a password.
 func (p *Plan) CheckControl() error {
 	if p.ControlURL == "" {
 		return nil
@@ -181,7 +181,7 @@ func (p *Plan) BackendURLs() []string {
 	return strings.Split(normal, ",")
 }
 
-// BackendOf returns the service of a runner (from 1): the runners use the services in turn.
+// BackendOf returns the URL of the service of a runner (from 1). The runners use the services in turn.
 func (p *Plan) BackendOf(runner int) string {
 	all := p.BackendURLs()
 	return all[max(runner-1, 0)%len(all)]
@@ -191,7 +191,7 @@ func (p *Plan) BackendOf(runner int) string {
 func (p *Plan) PerRunner() int { return p.Share(1) }
 
 // Share returns the number of connections of a runner (from 1): k6 assigns the virtual users in turn, and the last of
-// them may hold fewer connections than the others.
+// them may have fewer connections than the others.
 func (p *Plan) Share(runner int) int {
 	users, each := p.Iterations(), max(p.ConnectionsPerVU, 1)
 	if runner > users {
@@ -204,7 +204,7 @@ func (p *Plan) Share(runner int) int {
 	return connections
 }
 
-// PerBackend returns the most connections of one of several services: of the first one, whose runners have the most.
+// PerBackend returns the maximum number of connections of one of several services. The first service has the maximum.
 func (p *Plan) PerBackend(services int) (connections int) {
 	for runner := 1; runner <= p.Runners; runner += services {
 		connections += p.Share(runner)
@@ -215,53 +215,53 @@ func (p *Plan) PerBackend(services int) (connections int) {
 // HTTP2 is the HTTPVersion in which streams share connections.
 const HTTP2 = "2"
 
-// usualPerConnection is the number of streams that RFC 9113 (6.5.2) recommends a server to allow per HTTP/2 connection.
-const usualPerConnection = 100
+// defaultPerConnection is the number of streams that RFC 9113 (6.5.2) recommends a server to allow per HTTP/2 connection.
+const defaultPerConnection = 100
 
-// Sockets returns the largest number of connections for the streams. Virtual users share none.
+// Sockets returns the maximum number of connections for a number of streams. Virtual users do not share connections.
 func (p *Plan) Sockets(streams int) int {
 	if p.HTTPVersion != HTTP2 {
 		return streams
 	}
-	each, per := max(p.ConnectionsPerVU, 1), cmp.Or(p.PerConnection, usualPerConnection)
-	quotient, rest := streams/each, streams%each
-	return quotient*((each-1)/per+1) + (rest+per-1)/per
+	each, per := max(p.ConnectionsPerVU, 1), cmp.Or(p.PerConnection, defaultPerConnection)
+	users, remainder := streams/each, streams%each
+	return users*((each-1)/per+1) + (remainder+per-1)/per
 }
 
-// Density returns how many streams a virtual user of this plan holds. A virtual user needs twenty times the memory of
-// a stream, so streams share it. But each runner has several, so that it uses all its cores and a failed one affects
-// few streams; and not too many, because each has its own requests in flight when it ends its streams.
+// Density returns the number of streams per virtual user. Streams share a virtual user, because it needs twenty times the
+// memory of a stream. Each runner has several, so that it uses all its cores and a failed one affects few streams. It has not
+// too many, because each has its own requests in flight when it ends its streams.
 func (p *Plan) Density() int {
-	const most, fewestUsers, maxUsers = 50, 8, 100
+	const maxStreams, minUsers, maxUsers = 50, 8, 100
 	perRunner := p.Connections / max(p.Runners, 1)
-	return max(min(perRunner/fewestUsers, most), perRunner/maxUsers, 1)
+	return max(min(perRunner/minUsers, maxStreams), perRunner/maxUsers, 1)
 }
 
-// Iterations returns how many virtual users hold the connections.
+// Iterations returns the number of virtual users, each of which has one iteration.
 func (p *Plan) Iterations() int {
 	return (p.Connections-1)/max(p.ConnectionsPerVU, 1) + 1
 }
 
-// noEncoding is the value that requests uncompressed streams.
+// noEncoding is the value of ACCEPT_ENCODING for uncompressed streams.
 const noEncoding = "none"
 
-// anyHTTP is the value that leaves the HTTP version to the server over TLS, and means HTTP/1.1 over http://.
+// anyHTTP is the value of HTTP_VERSION that lets the server choose over TLS, and means HTTP/1.1 over http://.
 const anyHTTP = "auto"
 
 var httpVersions = []string{anyHTTP, "1.1", HTTP2}
 
-// Accept returns the Accept-Encoding of each stream, "" for none, if the plan passes Check.
+// Accept returns the Accept-Encoding of each stream; "" for none. The plan must pass Check.
 func (p *Plan) Accept() string {
 	accept, _ := coding.AcceptEncoding(p.AcceptEncoding)
 	return accept
 }
 
-// Interval returns the promised time between two noops.
+// Interval returns the planned time between two noops.
 func (p *Plan) Interval() time.Duration {
 	return time.Duration(p.NoopInterval * float64(time.Second))
 }
 
-// Hold returns how long each stream is held before its end is requested.
+// Hold returns the time from the start of the run until the end of each stream is requested.
 func (p *Plan) Hold() time.Duration {
 	return time.Duration(p.Seconds-DisconnectLead) * time.Second
 }
@@ -269,8 +269,8 @@ func (p *Plan) Hold() time.Duration {
 // LateLimit returns the lateness above which a noop counts as late.
 func (p *Plan) LateLimit() time.Duration { return time.Duration(p.LateMS) * time.Millisecond }
 
-// EndTimeout returns how long a stream may need to end after the server has responded to the request to end it: by
-// default 15 s or 1.5 intervals, so that a service that checks at its next tick has time.
+// EndTimeout returns the maximum time between the response to the request to end a stream and its end. The default is the
+// longer of 15 s and 1.5 intervals, because a service may check at its next tick.
 func (p *Plan) EndTimeout() time.Duration {
 	if p.EndTimeoutS > 0 {
 		return time.Duration(p.EndTimeoutS * float64(time.Second))
@@ -278,13 +278,13 @@ func (p *Plan) EndTimeout() time.Duration {
 	return max(endTimeoutSeconds*time.Second, time.Duration(float64(p.Interval())*endTimeoutIntervals))
 }
 
-// Teardown returns the time that a runner may need to end its streams.
+// Teardown returns the maximum time that a runner needs to end its streams.
 func (p *Plan) Teardown() time.Duration {
 	return teardownSeconds*time.Second + p.EndTimeout() + time.Duration(p.Connections/p.Runners/endsPerSecond+1)*time.Second
 }
 
-// MaxOutage returns the maximum outage of a stream. ok is false if it is not limited: by -1, or because a lost stream
-// stays lost.
+// MaxOutage returns the maximum outage of a client. ok is false if there is no limit: MAX_OUTAGE is -1, or clients do not
+// reconnect.
 func (p *Plan) MaxOutage() (limit time.Duration, ok bool) {
 	switch {
 	case !p.Reconnect || p.MaxOutageS < 0:
@@ -295,7 +295,7 @@ func (p *Plan) MaxOutage() (limit time.Duration, ok bool) {
 	return time.Duration(p.MaxOutageS * float64(time.Second)), true
 }
 
-// MaxLastOutage returns the longest outage of a client that is disconnected when the run ends: MAX_OUTAGE, or its
+// MaxLastOutage returns the maximum outage of a client that is disconnected when the run ends: MAX_OUTAGE, or its
 // default if MAX_OUTAGE is -1. It is 0 if clients do not reconnect.
 func (p *Plan) MaxLastOutage() time.Duration {
 	if limit, ok := p.MaxOutage(); ok || !p.Reconnect {
@@ -304,22 +304,21 @@ func (p *Plan) MaxLastOutage() time.Duration {
 	return DefaultMaxOutage
 }
 
-// allWatched is the default of MIN_COVERAGE, in percent.
-const allWatched = 100
+// fullCoverage is the default of MIN_COVERAGE, in percent.
+const fullCoverage = 100
 
 // RequiredCoverage returns the share of the planned client time that a run must have watched, up to 1.
-func (p *Plan) RequiredCoverage() float64 { return cmp.Or(p.MinCoverage, allWatched) / allWatched }
+func (p *Plan) RequiredCoverage() float64 { return cmp.Or(p.MinCoverage, fullCoverage) / fullCoverage }
 
 // defaultWindow is the default of WINDOW.
 const defaultWindow = time.Hour
 
-// Window returns the length of the windows of a run that is longer than one.
+// Window returns the length of a window. A run has windows if it is longer than one.
 func (p *Plan) Window() time.Duration {
 	return cmp.Or(time.Duration(p.WindowS*float64(time.Second)), defaultWindow)
 }
 
-// BackWithin returns the time within which 99.9 % of the lost streams must reconnect. Like MaxOutage it may be
-// unlimited.
+// BackWithin returns the time within which 99.9 % of the lost streams must reconnect. ok is false if there is no limit.
 func (p *Plan) BackWithin() (limit time.Duration, ok bool) {
 	switch {
 	case !p.Reconnect || p.BackWithinS < 0:
@@ -330,8 +329,8 @@ func (p *Plan) BackWithin() (limit time.Duration, ok bool) {
 	return time.Duration(p.BackWithinS * float64(time.Second)), true
 }
 
-// NoopsPerConnection returns floor(held / interval), the original's arithmetic; 0 without an interval, as in the plan
-// of a suite without shards.
+// NoopsPerConnection returns floor(Hold / Interval), as the original test computes it. It returns 0 without an interval, as in
+// the plan of a suite without shards.
 func (p *Plan) NoopsPerConnection() int {
 	if p.Interval() <= 0 {
 		return 0
@@ -339,10 +338,10 @@ func (p *Plan) NoopsPerConnection() int {
 	return int(p.Hold() / p.Interval())
 }
 
-// DeviceID returns the id of the nth connection, from 0.
+// DeviceID returns the id of client n, from 0.
 func (p *Plan) DeviceID(n int) string { return p.Prefix + strconv.Itoa(n) }
 
-// Number returns the connection with this id, from 0. ok is false for an id that is not of this plan.
+// Number returns the number of the client with an id, from 0. ok is false if the id does not belong to the plan.
 func (p *Plan) Number(id string) (n int, ok bool) {
 	digits, ok := strings.CutPrefix(id, p.Prefix)
 	if !ok {

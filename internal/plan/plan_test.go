@@ -33,7 +33,7 @@ func TestMaxOutage(t *testing.T) {
 	t.Parallel()
 	p := Default()
 	_, ok := p.MaxOutage()
-	require.False(t, ok, "without reconnects a lost stream stays lost")
+	require.False(t, ok, "without reconnects there is no limit")
 	p.Reconnect = true
 	for seconds, want := range map[float64]time.Duration{30: 30 * time.Second, 2.5: 2500 * time.Millisecond, 0: DefaultMaxOutage} {
 		p.MaxOutageS = seconds
@@ -51,47 +51,47 @@ func TestCheck(t *testing.T) {
 	cases := []struct {
 		name string
 		edit func(p *Plan)
-		want string // of the sentence; "" for none
+		want string // part of the error; "": no error
 	}{
 		{"nothing", func(*Plan) {}, ""},
 		{"no URL: the local backend", func(p *Plan) { p.BackendURL = "" }, ""},
-		{"a path behind the host", func(p *Plan) { p.BackendURL = "https://host/sse/" }, ""},
+		{"a path after the host", func(p *Plan) { p.BackendURL = "https://host/sse/" }, ""},
 		{"a fraction of a second", func(p *Plan) { p.NoopInterval, p.Seconds = .25, 6 }, ""},
 		{"no connections", func(p *Plan) { p.Connections = 0 }, "CONNECTIONS must be from 1 to 10000000, got 0"},
-		{"fewer than none", func(p *Plan) { p.Connections = -7 }, "got -7"},
+		{"a negative number of connections", func(p *Plan) { p.Connections = -7 }, "got -7"},
 		{"too short", func(p *Plan) { p.Seconds = 5 }, "SECONDS must be over 5, because streams end 5 s before the end, and at most a year, got 5"},
 		{"no interval", func(p *Plan) { p.NoopInterval = 0 }, "NOOP_INTERVAL must be at least 0.001 seconds, got 0"},
-		{"an interval that is no number", func(p *Plan) { p.NoopInterval = math.NaN() }, "NOOP_INTERVAL must be at least 0.001 seconds, got NaN"},
+		{"an interval that is not a number", func(p *Plan) { p.NoopInterval = math.NaN() }, "NOOP_INTERVAL must be at least 0.001 seconds, got NaN"},
 		{"an endless interval", func(p *Plan) { p.NoopInterval = math.Inf(1) }, "SECONDS must be at least +Inf"},
-		{"an interval below what a clock tells", func(p *Plan) { p.NoopInterval = 1e-12 }, "NOOP_INTERVAL must be at least 0.001 seconds, got 1e-12"},
+		{"an interval below the resolution of a clock", func(p *Plan) { p.NoopInterval = 1e-12 }, "NOOP_INTERVAL must be at least 0.001 seconds, got 1e-12"},
 		{"too short for two noops", func(p *Plan) { p.Seconds = 30 }, "SECONDS must be at least 35, so that a stream receives two noops (NOOP_INTERVAL 15), got 30"},
 		{"longer than a duration can be", func(p *Plan) { p.Seconds = math.MaxInt }, "SECONDS must be over 5"},
-		{"compression as browsers ask for it", func(p *Plan) { p.AcceptEncoding = "browser" }, ""},
+		{"compression that browsers request", func(p *Plan) { p.AcceptEncoding = "browser" }, ""},
 		{"another compression", func(p *Plan) { p.AcceptEncoding = "br" }, `ACCEPT_ENCODING must be none, gzip or browser, got "br"`},
 		{"HTTP/2 by prior knowledge", func(p *Plan) { p.HTTPVersion, p.PerConnection = "2", 100 }, ""},
 		{"another HTTP", func(p *Plan) { p.HTTPVersion = "3" }, `HTTP_VERSION must be auto, 1.1 or 2, got "3"`},
-		{"more streams on a connection than there are", func(p *Plan) { p.PerConnection = 65536 }, "STREAMS_PER_CONNECTION must be a whole number up to 65535, or 0 (limit of the server), got 65536"},
+		{"more streams on a connection than HTTP/2 has", func(p *Plan) { p.PerConnection = 65536 }, "STREAMS_PER_CONNECTION must be a whole number up to 65535, or 0 (limit of the server), got 65536"},
 		{"no runners", func(p *Plan) { p.Runners = 0 }, "RUNNERS must be at least 1, got 0"},
 		{"no connections for a virtual user", func(p *Plan) { p.ConnectionsPerVU = 0 }, "CONNECTIONS_PER_VU must be at least 1, got 0"},
-		{"as many as an int holds for a virtual user", func(p *Plan) { p.ConnectionsPerVU = math.MaxInt }, "RUNNERS must be at most the number of virtual users, 1, got 2"},
+		{"the maximum of an int for a virtual user", func(p *Plan) { p.ConnectionsPerVU = math.MaxInt }, "RUNNERS must be at most the number of virtual users, 1, got 2"},
 		{"more runners than virtual users", func(p *Plan) { p.Connections, p.ConnectionsPerVU, p.Runners = 10, 10, 2 }, "RUNNERS must be at most the number of virtual users, 1, got 2"},
 		{"no lateness", func(p *Plan) { p.LateMS = 0 }, "LATE_MS must be at least 1 ms, and at most a year, got 0"},
 		{"lateness beyond a duration", func(p *Plan) { p.LateMS = math.MaxInt }, "LATE_MS must be at least 1 ms, and at most a year, got 9"},
-		{"no outage known, as in a plan of old", func(p *Plan) { p.MaxOutageS = 0 }, ""},
+		{"no maximum outage, as in a plan of an old version", func(p *Plan) { p.MaxOutageS = 0 }, ""},
 		{"any outage", func(p *Plan) { p.MaxOutageS = -1 }, ""},
-		{"an outage of less than any", func(p *Plan) { p.MaxOutageS = -2 }, "MAX_OUTAGE must be positive seconds up to a year, or -1 (no limit), got -2"},
+		{"an outage below -1", func(p *Plan) { p.MaxOutageS = -2 }, "MAX_OUTAGE must be positive seconds up to a year, or -1 (no limit), got -2"},
 		{"an endless outage", func(p *Plan) { p.MaxOutageS = math.Inf(1) }, "MAX_OUTAGE must be positive seconds up to a year, or -1 (no limit), got +Inf"},
-		{"an outage that is no number", func(p *Plan) { p.MaxOutageS = math.NaN() }, "(no limit), got NaN"},
+		{"an outage that is not a number", func(p *Plan) { p.MaxOutageS = math.NaN() }, "(no limit), got NaN"},
 		{"a prefix with a blank", func(p *Plan) { p.Prefix = "a b" }, "PREFIX must consist of"},
 		{"a prefix with a newline at its end", func(p *Plan) { p.Prefix = "a\n" }, "PREFIX must consist of"},
 		{"a prefix that is too long", func(p *Plan) { p.Prefix = strings.Repeat("a", 61) }, "PREFIX and the number of a client must have at most 64 characters together"},
 		{"a test id that leaves its folder", func(p *Plan) { p.TestID = "../x" }, "TESTID must be the name of a folder"},
 		{"a test id that is its folder's parent", func(p *Plan) { p.TestID = ".." }, "TESTID must be the name of a folder"},
 		{"a test id that is the folder", func(p *Plan) { p.TestID = "." }, "TESTID must be the name of a folder"},
-		{"no URL at all", func(p *Plan) { p.BackendURL = "http://[::1" }, "BACKEND_URL must be the URL of a service"},
-		{"an end that has no time", func(p *Plan) { p.EndTimeoutS = -1 }, "END_TIMEOUT must be positive seconds up to a year, or 0 (the default), got -1"},
-		{"an end whose time is no number", func(p *Plan) { p.EndTimeoutS = math.NaN() }, "(the default), got NaN"},
-		{"an end over a year later", func(p *Plan) { p.EndTimeoutS = 1e9 }, "(the default), got 1e+09"},
+		{"an invalid URL", func(p *Plan) { p.BackendURL = "http://[::1" }, "BACKEND_URL must be the URL of a service"},
+		{"a negative end timeout", func(p *Plan) { p.EndTimeoutS = -1 }, "END_TIMEOUT must be positive seconds up to a year, or 0 (the default), got -1"},
+		{"an end timeout that is not a number", func(p *Plan) { p.EndTimeoutS = math.NaN() }, "(the default), got NaN"},
+		{"an end timeout of over a year", func(p *Plan) { p.EndTimeoutS = 1e9 }, "(the default), got 1e+09"},
 		{"a host alone", func(p *Plan) { p.BackendURL = "host:80" }, "must begin with http://"},
 		{"another scheme", func(p *Plan) { p.BackendURL = "ftp://host" }, "must begin with http://"},
 		{"no host", func(p *Plan) { p.BackendURL = "http:///path" }, "name a host"},
@@ -102,7 +102,7 @@ func TestCheck(t *testing.T) {
 		{"a reference with TLS", func(p *Plan) { p.ControlURL = "https://h:7070" }, "without TLS"},
 		{"a reference with a password", func(p *Plan) { p.ControlURL = "http://u:p@h:7070" }, "CONTROL_URL must be"},
 		{"a reference with blanks", func(p *Plan) { p.ControlURL = " http://h:7070" }, "CONTROL_URL must be"},
-		{"a reference that fits into no shard", func(p *Plan) { p.ControlURL = "http://h/" + strings.Repeat("a", 5000) }, "CONTROL_URL must be"},
+		{"a reference that is too long for a shard", func(p *Plan) { p.ControlURL = "http://h/" + strings.Repeat("a", 5000) }, "CONTROL_URL must be"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// A plan that passes has values that those who use them need not check again.
+// Callers can use the values of a valid plan without further checks.
 func FuzzPlan(f *testing.F) {
 	ok, err := json.Marshal(validPlan())
 	require.NoError(f, err)
@@ -164,7 +164,7 @@ func TestNumberInvertsDeviceID(t *testing.T) {
 	require.False(t, ok)
 }
 
-func TestRunnersShareTheServices(t *testing.T) {
+func TestRunnersUseTheServicesInTurn(t *testing.T) {
 	t.Parallel()
 	p := Default()
 	p.BackendURL, p.Runners, p.Connections = "http://a/,http://b", 3, 100
@@ -179,14 +179,14 @@ func TestRunnersShareTheServices(t *testing.T) {
 }
 
 // 100 connections, 6 per virtual user, need 17 users; the last holds 4.
-func TestRunnersShareTheVirtualUsers(t *testing.T) {
+func TestShareCountsTheConnectionsOfARunner(t *testing.T) {
 	t.Parallel()
 	p := Default()
 	p.Connections, p.ConnectionsPerVU = 100, 6
 	for _, want := range [][]int{{100}, {52, 48}, {36, 34, 30}} {
 		p.Runners = len(want)
-		for i, held := range want {
-			require.Equal(t, held, p.Share(i+1))
+		for i, connections := range want {
+			require.Equal(t, connections, p.Share(i+1))
 		}
 	}
 	p.Connections, p.Runners = 7, 3
@@ -207,21 +207,21 @@ func TestDensity(t *testing.T) {
 func TestStreamsOfAVirtualUserShareConnections(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		http                              string
-		perVU, perConnection, streams, is int
+		http                                string
+		perVU, perConnection, streams, want int
 	}{
 		{"", 50, 0, 600, 600}, {"1.1", 50, 10, 600, 600}, {HTTP2, 50, 0, 600, 12}, {HTTP2, 50, 0, 601, 13}, {HTTP2, 50, 20, 600, 36},
 		{HTTP2, 1000, 0, 100_000, 1000}, {HTTP2, 1000, 250, 100_000, 400}, {HTTP2, 250, 100, 260, 4}, {HTTP2, 1, 0, 7, 7}, {HTTP2, 50, 0, 0, 0},
 	} {
 		p := Plan{HTTPVersion: c.http, ConnectionsPerVU: c.perVU, PerConnection: c.perConnection}
-		require.Equal(t, c.is, p.Sockets(c.streams), "%+v", c)
+		require.Equal(t, c.want, p.Sockets(c.streams), "%+v", c)
 	}
 }
 
 func TestEndTimeout(t *testing.T) {
 	t.Parallel()
 	p := Default()
-	require.Equal(t, 22500*time.Millisecond, p.EndTimeout(), "at its next tick a service has to look")
+	require.Equal(t, 22500*time.Millisecond, p.EndTimeout(), "a service may check at its next tick")
 	p.NoopInterval = 1
 	require.Equal(t, 15*time.Second, p.EndTimeout())
 	p.EndTimeoutS = .5

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// NoopService is what a soak holds that names no service. A plan has it as "", so that the files of such a
-// soak are what they were before there were others.
+// NoopService is the name of the default service. A plan stores it as "", so that files of such a run keep the format of
+// versions without other services.
 const NoopService = "noop"
 
 var serviceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
@@ -29,16 +29,16 @@ func (p *Plan) ServiceName() string {
 // Published reports whether the run publishes the messages that its streams should receive.
 func (p *Plan) Published() bool { return p.Topics > 0 && p.PublishRate > 0 }
 
-// PublishInterval returns the seconds between the messages of one topic, and so of one stream.
+// PublishInterval returns the seconds between two messages of a topic, and therefore of a stream.
 func (p *Plan) PublishInterval() float64 { return float64(p.Topics) / p.PublishRate }
 
 // TopicCount returns the number of topics that the streams subscribe to.
 func (p *Plan) TopicCount() int { return max(p.Topics, len(p.TopicNames), 1) }
 
-// Topic returns the topic of the nth stream. Both count from 0.
+// Topic returns the topic of stream n. Both count from 0.
 func (p *Plan) Topic(n int) int { return n % p.TopicCount() }
 
-// TopicName returns the name of the kth topic. A generated name has the prefix, so that runs with different prefixes use different
+// TopicName returns the name of topic k. A generated name contains the prefix, so that runs with different prefixes use different
 // topics.
 func (p *Plan) TopicName(k int) string {
 	if k < len(p.TopicNames) {
@@ -47,7 +47,7 @@ func (p *Plan) TopicName(k int) string {
 	return p.Prefix + "topic-" + strconv.Itoa(k)
 }
 
-// checkTopicNames returns an error if topics are named twice, or if their number is not that of TOPICS.
+// checkTopicNames returns an error if two topics have the same name, or if their number differs from TOPICS.
 func (p *Plan) checkTopicNames() error {
 	names := slices.Compact(slices.Sorted(slices.Values(p.TopicNames)))
 	switch n := len(p.TopicNames); {
@@ -59,10 +59,10 @@ func (p *Plan) checkTopicNames() error {
 	return nil
 }
 
-// Padding returns the text that makes each published message as large as MESSAGE_KB.
+// Padding returns the text of MESSAGE_KB that each published message contains.
 func (p *Plan) Padding() string { return strings.Repeat("x", p.MessageKB<<10) }
 
-// checkRate limits the interval between messages of a stream, which follows from rate and topics.
+// checkRate returns an error if the messages of a stream are too frequent.
 func (p *Plan) checkRate() error {
 	if p.Published() && p.PublishInterval() < shortestInterval {
 		return fmt.Errorf("PUBLISH_RATE must be at most %v messages per second for each topic, got %v with TOPICS %d; raise TOPICS, or lower PUBLISH_RATE",
@@ -71,8 +71,7 @@ func (p *Plan) checkRate() error {
 	return nil
 }
 
-// MarkerOf returns the value of {run} in the messages of the kth topic. A stream does not count a message of another
-// topic.
+// MarkerOf returns the value of {run} in the messages of topic k. A stream does not count messages of another topic.
 func (p *Plan) MarkerOf(k int) string { return p.Marker + "." + strconv.Itoa(k) }
 
 // checkService validates the settings of a described service against each other.

@@ -7,13 +7,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func nchan() Plan {
+func planForNchan() Plan {
 	p := validPlan()
 	p.Service, p.Topics, p.PublishRate, p.Connections, p.Seconds, p.NoopInterval = "nchan", 5, 2, 100, 30, 2.5
 	return p
 }
 
-// Files of a soak of noops are what they were before services were described.
+// Files of a run with noops keep the format of versions without other services.
 func TestNoopPlanDoesNotMentionServices(t *testing.T) {
 	t.Parallel()
 	p := validPlan()
@@ -34,7 +34,7 @@ func TestNoopPlanDoesNotMentionServices(t *testing.T) {
 
 func TestTopicsAreDistributedInTurn(t *testing.T) {
 	t.Parallel()
-	p := nchan()
+	p := planForNchan()
 	require.NoError(t, p.Check())
 	require.True(t, p.Published())
 	require.Equal(t, []int{0, 4, 0, 1}, []int{p.Topic(0), p.Topic(4), p.Topic(5), p.Topic(96)})
@@ -42,7 +42,7 @@ func TestTopicsAreDistributedInTurn(t *testing.T) {
 	require.InDelta(t, 2.5, p.PublishInterval(), 0)
 	p.Topics, p.PublishRate = 0, 0
 	require.NoError(t, p.Check())
-	require.Zero(t, p.Topic(7), "without a publisher {topic} is the same for all")
+	require.Zero(t, p.Topic(7), "without a publisher all streams have the same topic")
 }
 
 func TestServiceName(t *testing.T) {
@@ -52,26 +52,26 @@ func TestServiceName(t *testing.T) {
 	}
 }
 
-func TestCheckOfAService(t *testing.T) {
+func TestCheckRejectsInvalidServiceSettings(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
 		name string
 		edit func(p *Plan)
-		want string // of the sentence; "" for none
+		want string // part of the error; "": no error
 	}{
 		{"nothing", func(*Plan) {}, ""},
 		{"a file", func(p *Plan) { p.Service = "/services/mine.js" }, ""},
 		{"the slowest publisher", func(p *Plan) { p.Topics, p.PublishRate, p.NoopInterval, p.Seconds = 1, .01, 100, 300 }, ""},
 		{"a relative file", func(p *Plan) { p.Service = "services/mine.js" }, `SERVICE must be the absolute path of a .js file, or a name in load-tests/services, got "services/mine.js"`},
 		{"a file of another kind", func(p *Plan) { p.Service = "/services/mine.ts" }, `the absolute path of a .js file, or a name in load-tests/services, got "/services/mine.ts"`},
-		{"no name", func(p *Plan) { p.Service = "n chan" }, `SERVICE must be a name in load-tests/services, such as nchan, or the path of a .js file, got "n chan"`},
+		{"a name with a blank", func(p *Plan) { p.Service = "n chan" }, `SERVICE must be a name in load-tests/services, such as nchan, or the path of a .js file, got "n chan"`},
 		{"two dots", func(p *Plan) { p.Service = ".." }, `or the path of a .js file, got ".."`},
 		{"topics without a rate", func(p *Plan) { p.PublishRate = 0 }, "TOPICS is 5, but PUBLISH_RATE is 0"},
 		{"a rate without topics", func(p *Plan) { p.Topics = 0 }, "PUBLISH_RATE is 2, but TOPICS is 0"},
-		{"fewer than no topics", func(p *Plan) { p.Topics = -1 }, "TOPICS must be a whole number (0: publish nothing), got -1"},
+		{"a negative number of topics", func(p *Plan) { p.Topics = -1 }, "TOPICS must be a whole number (0: publish nothing), got -1"},
 		{"more topics than streams", func(p *Plan) { p.Topics = 101 }, "TOPICS must be at most CONNECTIONS, got 101 and 100"},
 		{"a rate below the bounds", func(p *Plan) { p.PublishRate = .001 }, "PUBLISH_RATE must be from 0.01 to 10000 messages per second, or 0 (publish nothing), got 0.001"},
-		{"a rate above them", func(p *Plan) { p.Topics, p.PublishRate = 100, 10001 }, "PUBLISH_RATE must be from 0.01 to 10000 messages per second, or 0 (publish nothing), got 10001"},
+		{"a rate above the bounds", func(p *Plan) { p.Topics, p.PublishRate = 100, 10001 }, "PUBLISH_RATE must be from 0.01 to 10000 messages per second, or 0 (publish nothing), got 10001"},
 		{"an interval that is too short", func(p *Plan) { p.Topics, p.PublishRate, p.NoopInterval = 1, 10000, .0001 }, "PUBLISH_RATE must be at most 1000 messages per second for each topic, got 10000 with TOPICS 1"},
 		{"an interval that is too long", func(p *Plan) { p.Topics = 50 }, "a stream must receive at least two messages, got one every 25 s (TOPICS 50, PUBLISH_RATE 2) for 25 s; lower TOPICS"},
 		{"heartbeats that are too rare", func(p *Plan) { p.Topics, p.PublishRate, p.NoopInterval = 0, 0, 30 }, "a stream must receive at least two heartbeats, got one every 30 s for 25 s (SECONDS 30)"},
@@ -82,7 +82,7 @@ func TestCheckOfAService(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			p := nchan()
+			p := planForNchan()
 			c.edit(&p)
 			err := p.Check()
 			if c.want == "" {

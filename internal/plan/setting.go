@@ -14,56 +14,55 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// A Setting is one value of a run: its variable, its flag, its bounds and its help. table.go has all of
-// them. It is the pflag.Value of its flag, so flag and variable read the same.
+// A Setting is one value of a run with its variable, its flag, its bounds and its help; table.go lists all. It is the
+// pflag.Value of its flag, so flag and variable accept the same texts.
 type Setting struct {
-	Name        string // of the environment variable. The flag is it in lower case with hyphens
-	Value       any    // *int, *float64, *bool, *string or *[]string: the field that holds it
+	Name        string // of the environment variable; the flag is the name in lower case with hyphens
+	Value       any    // pointer to the field: *int, *float64, *bool, *string or *[]string
 	Default     any    // nil: the zero value
 	WithoutSoak any    // default of a script under `k6 run` without soak; nil: Default
 
-	Min, Max float64 // bounds of a number; Max 0: none
-	Any      bool    // −1 means any number
-	Bare     string  // value of the flag without an argument; "": the argument is required
-	Unset    string  // how the zero value is written, which then is within the bounds: "noop" for no service
-	Rule     string  // for a number out of bounds: NAME must be RULE
+	Min, Max  float64 // bounds of a number; Max 0: no maximum
+	NoLimit   bool    // −1 means no limit
+	BareValue string  // value of the flag without an argument; "": the argument is required
+	ZeroText  string  // text of the zero value, which is then within the bounds, such as "noop" for SERVICE
+	Rule      string  // for a number out of bounds: NAME must be RULE
 
 	Help       string // of the flag; "": no flag, `soak run` chooses the value
 	SuiteHelp  string // help of the same flag of `soak run SUITE`; "": suites have no such flag
-	Script     string // property that a script states (k6/x/soak), with a question mark if it may be left out
+	Script     string // property in scripts (k6/x/soak), with a question mark if it is optional
 	ScriptHelp string // help in load-tests/types/soak.d.ts; "": Help
-	Doc        string // page with more
-	Only       string // the one suite of `soak run` that has the flag; "": the soak, and suites that have its plan
-	Holds      Scope
+	Doc        string // page with details
+	Suite      string // the only suite with the flag; "": the soak, and suites with its plan
+	Scope      Scope
 }
 
-// A Scope defines on which machines a setting must be the same. The zero value is the widest, so that a merge
-// compares a new setting unless its row limits that.
+// A Scope is the set of machines on which a setting must have the same value. The zero value is the widest, so that a merge
+// compares a new setting by default.
 type Scope int
 
 const (
-	Laptops   Scope = iota // the same on all machines, also on laptops that ran k6 alone
-	Parts                  // the same in all parts of one run; each laptop may have its own
-	Runners                // runners get it, but a merge does not compare it: it checks this in another way
-	LocalOnly              // only for this machine; runners do not get it
+	Laptops   Scope = iota // all machines, including laptops that ran k6 alone
+	Parts                  // all parts of one run; values of laptops may differ
+	Runners                // runners receive the setting, but a merge does not compare it
+	LocalOnly              // only this machine; runners do not receive the setting
 )
 
 var _ pflag.Value = Setting{}
 
-// Flag returns the name of the flag.
 func (s Setting) Flag() string { return strings.ToLower(strings.ReplaceAll(s.Name, "_", "-")) }
 
-// Type returns the kind of value, with pflag's name.
+// Type returns the type of the value, as pflag names it.
 func (s Setting) Type() string {
 	return strings.TrimPrefix(reflect.TypeOf(s.Value).Elem().String(), "[]")
 }
 
 func (s Setting) value() any { return reflect.ValueOf(s.Value).Elem().Interface() }
 
-// String returns the value in the form that Set reads.
+// String returns the value in the form that Set accepts.
 func (s Setting) String() string {
-	if s.Unset != "" && reflect.ValueOf(s.Value).Elem().IsZero() {
-		return s.Unset
+	if s.ZeroText != "" && reflect.ValueOf(s.Value).Elem().IsZero() {
+		return s.ZeroText
 	}
 	switch v := s.value().(type) {
 	case bool:
@@ -77,12 +76,11 @@ func (s Setting) String() string {
 	}
 }
 
-// number returns the text of a number.
 func number(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
-// Set reads the value from text.
+// Set parses the value.
 func (s Setting) Set(text string) (err error) {
-	if s.Unset != "" && text == s.Unset {
+	if s.ZeroText != "" && text == s.ZeroText {
 		s.Clear()
 		return nil
 	}
@@ -95,7 +93,7 @@ func (s Setting) Set(text string) (err error) {
 		*v, err = parseWhole(s.Name, text)
 	case *string:
 		*v = text
-	case *[]string: // a flag may be given again; a variable has one in each line
+	case *[]string: // a flag is repeatable; a variable has one value per line
 		for line := range strings.Lines(text) {
 			if line = strings.TrimSpace(line); line != "" {
 				*v = append(*v, line)
@@ -112,7 +110,7 @@ func (s Setting) Set(text string) (err error) {
 // inSeconds lists the settings in seconds whose names do not end in SECONDS.
 var inSeconds = []string{"NOOP_INTERVAL", "WINDOW", "MAX_OUTAGE", "BACK_WITHIN", "END_TIMEOUT", "TOKEN_TTL", "PAUSE", "MEAN_HOLD"}
 
-// ParseNumber reads the value of a number setting. A setting in seconds may be a duration, such as 90s or 10m.
+// ParseNumber parses the value of a number setting. A setting in seconds may be a duration, such as 90s or 10m.
 func ParseNumber(name, text string) (float64, error) {
 	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 	if err == nil && !math.IsInf(v, 0) && !math.IsNaN(v) {
@@ -132,7 +130,7 @@ func parseWhole(name, text string) (int, error) {
 	return strconv.Atoi(text) //nolint:wrapcheck // the caller knows the setting
 }
 
-// duration reads the value of a setting in seconds with a unit.
+// duration parses the value of a setting in seconds that has a unit.
 func duration(name, text string) (d time.Duration, ok bool) {
 	if !isSeconds(name) {
 		return 0, false
@@ -148,12 +146,12 @@ func isSeconds(name string) bool {
 
 // Normalize sets a value to its normal form, such as 5 for "5.0".
 func (s Setting) Normalize() {
-	if s.Unset != "" && s.String() == s.Unset {
+	if s.ZeroText != "" && s.String() == s.ZeroText {
 		s.Clear()
 	}
 }
 
-// Kind returns in words the values that a flag accepts.
+// Kind describes the values that a flag accepts.
 func Kind(flag pflag.Value) string {
 	if s, ok := flag.(Setting); ok {
 		return s.kind()
@@ -173,10 +171,10 @@ func kindOf(flagType string) string {
 	return cmp.Or(words[flagType], "of type "+flagType)
 }
 
-// Property returns the name of the property that scripts state, "" for none, and whether they may leave it out.
+// Property returns the name of the property in scripts, "" for none, and reports whether it is optional.
 func (s Setting) Property() (name string, optional bool) { return strings.CutSuffix(s.Script, "?") }
 
-// Get returns the value as scripts read it: with the text of an unset one.
+// Get returns the value for scripts. An empty string is returned as ZeroText.
 func (s Setting) Get() any {
 	if s.Type() == "string" {
 		return s.String()
@@ -184,7 +182,7 @@ func (s Setting) Get() any {
 	return s.value()
 }
 
-// Clear leaves the value at zero.
+// Clear sets the value to zero.
 func (s Setting) Clear() { reflect.ValueOf(s.Value).Elem().SetZero() }
 
 // reset sets each value to its default.
@@ -197,32 +195,32 @@ func reset(settings []Setting) {
 	}
 }
 
-// check returns an error in one sentence if a number is out of its bounds.
+// check returns an error if a number is out of bounds.
 func (s Setting) check() error {
 	n, err := strconv.ParseFloat(s.String(), 64)
 	inRange := n >= s.Min && (s.Max == 0 || n <= s.Max) // not for NaN
-	unset := s.Unset != "" && n == 0
-	if s.Rule == "" || err == nil && inRange || s.Any && n == -1 || err == nil && unset {
+	unset := s.ZeroText != "" && n == 0
+	if s.Rule == "" || err == nil && inRange || s.NoLimit && n == -1 || err == nil && unset {
 		return nil
 	}
 	return fmt.Errorf("%s must be %s, got %v", s.Name, s.Rule, s.value())
 }
 
-// AddFlags adds a flag for each setting that has one, with its variable in brackets.
+// AddFlags adds the flag of each setting. The help has the variable in brackets.
 func AddFlags(flags *pflag.FlagSet, settings []Setting) {
 	for _, s := range settings {
 		if s.Help == "" {
 			continue
 		}
 		flag := flags.VarPF(s, s.Flag(), "", s.Help+" ["+s.Name+"]")
-		flag.NoOptDefVal = s.Bare
+		flag.NoOptDefVal = s.BareValue
 		if s.Type() == "bool" {
 			flag.NoOptDefVal = "true"
 		}
 	}
 }
 
-// FlagsFromEnvironment sets each flag of a setting that is not on the command line from its variable.
+// FlagsFromEnvironment sets each flag from its variable, unless it is on the command line.
 func FlagsFromEnvironment(flags *pflag.FlagSet) (err error) {
 	flags.VisitAll(func(flag *pflag.Flag) {
 		s, ok := flag.Value.(Setting)
@@ -236,8 +234,7 @@ func FlagsFromEnvironment(flags *pflag.FlagSet) (err error) {
 	return err
 }
 
-// EnvironmentSettings returns the settings that FlagsFromEnvironment sets, as NAME=value: with them a command line is
-// complete.
+// EnvironmentSettings returns the settings that FlagsFromEnvironment sets, as NAME=value.
 func EnvironmentSettings(flags *pflag.FlagSet) (out []string) {
 	flags.VisitAll(func(flag *pflag.Flag) {
 		if s, ok := flag.Value.(Setting); ok && !flag.Changed && os.Getenv(s.Name) != "" {
@@ -247,8 +244,8 @@ func EnvironmentSettings(flags *pflag.FlagSet) (out []string) {
 	return out
 }
 
-// OfSuites returns the settings that `soak run SUITE` has too, with their help there.
-func OfSuites(settings []Setting) (out []Setting) {
+// SuiteSettings returns the settings that `soak run SUITE` has, with their help there.
+func SuiteSettings(settings []Setting) (out []Setting) {
 	for _, s := range settings {
 		if s.SuiteHelp != "" {
 			s.Help = s.SuiteHelp
@@ -258,12 +255,12 @@ func OfSuites(settings []Setting) (out []Setting) {
 	return out
 }
 
-// ForSuite returns the settings of a suite with the plan of a soak; "" is the soak itself.
+// ForSuite returns the settings of a suite with the plan of a soak; "" is the soak.
 func ForSuite(suite string, settings []Setting) []Setting {
-	return slices.DeleteFunc(settings, func(s Setting) bool { return s.Only != "" && s.Only != suite })
+	return slices.DeleteFunc(settings, func(s Setting) bool { return s.Suite != "" && s.Suite != suite })
 }
 
-// Default returns the original test: 1200 connections for an hour, one noop every 15 s.
+// Default returns the plan of the original test: 1200 connections for an hour, one noop every 15 s.
 func Default() (p Plan) {
 	reset(p.Settings())
 	p.ConnectionsPerVU = 1
@@ -276,7 +273,7 @@ func DefaultLocal() (l Local) {
 	return l
 }
 
-// ReadEnvironment sets the fields whose variables lookup knows; "" leaves a field as it is.
+// ReadEnvironment sets each field from its variable. An empty variable keeps the field.
 func (p *Plan) ReadEnvironment(lookup func(name string) string) error {
 	for _, s := range p.Settings() {
 		value := lookup(s.Name)
@@ -290,12 +287,12 @@ func (p *Plan) ReadEnvironment(lookup func(name string) string) error {
 	return nil
 }
 
-// Difference names the first setting in which got differs from want, among those with at least this scope; "" if
-// there is none.
+// Difference describes the first setting in which other differs from want, among those with at least this scope. It returns
+// "" if there is none.
 func Difference(want, other Plan, scope Scope) string {
 	wanted := want.Settings()
 	for i, s := range other.Settings() {
-		if w := wanted[i]; s.Holds <= scope && !reflect.DeepEqual(s.value(), w.value()) {
+		if w := wanted[i]; s.Scope <= scope && !reflect.DeepEqual(s.value(), w.value()) {
 			return fmt.Sprintf("%s is %v, planned was %v", s.Name, s.value(), w.value())
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// another sets a setting to another value than it has.
-func another(t *testing.T, s Setting) {
+// change sets a setting to another value.
+func change(t *testing.T, s Setting) {
 	t.Helper()
 	switch v := s.Value.(type) {
 	case *bool:
@@ -23,12 +23,12 @@ func another(t *testing.T, s Setting) {
 	case *[]string:
 		*v = append(*v, "x")
 	default:
-		t.Fatalf("%s: teach Setting.Set and the generator this kind of value", s.Name)
+		t.Fatalf("%s: Setting.Set and the generator do not support its type", s.Name)
 	}
 }
 
-// A field that is added to the plan is in the table, reaches the runners and is compared, or this fails.
-func TestEveryFieldOfThePlanIsTransportedAndCompared(t *testing.T) {
+// Each field of the plan is in the table, reaches the runners, and is compared by a merge.
+func TestEveryFieldReachesRunnersAndIsCompared(t *testing.T) {
 	t.Parallel()
 	var p Plan
 	inTable := map[any]string{}
@@ -37,16 +37,16 @@ func TestEveryFieldOfThePlanIsTransportedAndCompared(t *testing.T) {
 	}
 	fields := reflect.ValueOf(&p).Elem()
 	require.Len(t, p.Settings(), fields.NumField())
-	seen := map[string]bool{}
+	names := map[string]bool{}
 	for i := range fields.NumField() {
 		name := inTable[fields.Field(i).Addr().Interface()]
 		require.NotEmpty(t, name, "%s is not in the table of settings", fields.Type().Field(i).Name)
-		require.False(t, seen[name], "two settings are named %s", name)
-		seen[name] = true
+		require.False(t, names[name], "two settings are named %s", name)
+		names[name] = true
 	}
 	for i, s := range p.Settings() {
 		changed := validPlan()
-		another(t, changed.Settings()[i])
+		change(t, changed.Settings()[i])
 		for _, variables := range []map[string]string{changed.Document(nil).Variables(), changed.Document(nil).PodVariables()} {
 			source, err := SourceOf(func(name string) string { return variables[name] })
 			require.NoError(t, err)
@@ -56,25 +56,25 @@ func TestEveryFieldOfThePlanIsTransportedAndCompared(t *testing.T) {
 		}
 
 		require.Contains(t, Difference(validPlan(), changed, Runners), s.Name+" is ")
-		if s.Holds > Laptops {
-			require.Empty(t, Difference(validPlan(), changed, s.Holds-1))
+		if s.Scope > Laptops {
+			require.Empty(t, Difference(validPlan(), changed, s.Scope-1))
 		}
 	}
 	require.Empty(t, Difference(validPlan(), validPlan(), Runners))
 }
 
-// The script of a suite declares the rest of its plan: it has the defaults of scripts, and the settings of the suite precede them.
+// The document of a suite has the defaults of scripts, overridden by the settings of the suite.
 func TestDocumentOfASuite(t *testing.T) {
 	t.Parallel()
 	p := Plan{Suite: "churn", RunID: "r", TestID: "t", Runners: 3, BackendURL: "http://h"}
-	require.NoError(t, p.CheckDeclared(), "its script states the rest")
+	require.NoError(t, p.CheckDeclared(), "its script declares the other settings")
 	variables := p.Document(map[string]string{"MEAN_HOLD": "2", "NOOP_INTERVAL": "1s"}).Variables()
 	source, err := SourceOf(func(name string) string { return variables[name] })
 	require.NoError(t, err)
 	require.Equal(t, []string{"2", "3", "http://h", "1000", ""}, []string{source.Text("MEAN_HOLD"), source.Text("RUNNERS"), source.Text("BACKEND_URL"), source.Text("LATE_MS"), source.Text("STEP")})
 	got, err := source.Plan()
 	require.NoError(t, err)
-	want := ofScripts()
+	want := scriptDefaults()
 	want.Suite, want.RunID, want.TestID, want.Runners, want.BackendURL, want.NoopInterval, want.Control = "churn", "r", "t", 3, "http://h", 1, 0
 	require.Equal(t, want, got)
 
@@ -98,7 +98,7 @@ func TestSettingsInSecondsMayBeDurations(t *testing.T) {
 	require.InDelta(t, 120, hold, 0)
 }
 
-func TestDefaultsAreOfTheTypeOfTheirSetting(t *testing.T) {
+func TestDefaultsHaveTheTypeOfTheirSetting(t *testing.T) {
 	t.Parallel()
 	p, l := Default(), DefaultLocal()
 	for _, s := range append(p.Settings(), l.Settings()...) {
@@ -111,7 +111,7 @@ func TestDefaultsAreOfTheTypeOfTheirSetting(t *testing.T) {
 	}
 }
 
-func TestValuesOfTheWrongTypeAreRefused(t *testing.T) {
+func TestReadEnvironmentRejectsValuesOfTheWrongType(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
 		"MAX_LATE":      `MAX_LATE must be a whole number, got "x"`,
@@ -140,5 +140,5 @@ func TestFlagOverridesItsVariable(t *testing.T) {
 
 	t.Setenv("LATE_MS", "soon")
 	require.EqualError(t, FlagsFromEnvironment(flags), `LATE_MS must be a whole number, got "soon"`)
-	require.NoError(t, flags.Parse([]string{"--reconnect"}), "a switch needs no value")
+	require.NoError(t, flags.Parse([]string{"--reconnect"}), "a boolean flag needs no value")
 }

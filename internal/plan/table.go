@@ -5,41 +5,40 @@ import "fmt"
 //go:generate go run ./generate ../..
 
 const (
-	year             = 366 * 24 * 3600 // seconds
-	usualConnections = 1200
-	shortestInterval = .001 // seconds
-	maxMessageKB     = 1024
+	year               = 366 * 24 * 3600 // seconds
+	defaultConnections = 1200
+	shortestInterval   = .001 // seconds
+	maxMessageKB       = 1024
 
 	maxPerConnection = 65535
 )
 
-// The suites that have settings which the soak does not have.
+// The suites with settings of their own.
 const (
 	resume = "resume"
 	slow   = "slow"
 )
 
-// MaxConnections is beyond any soak; within the bounds no sum and no duration overflows.
+// MaxConnections exceeds every real run. Within this bound no sum and no duration overflows.
 const MaxConnections = 10_000_000
 
-// Settings returns the table of all settings of a plan, bound to the fields of p. Sources of it: flags and their
-// help, the environment of runners and pods, the bounds, the comparison of a merge, the settings of scripts
-// (soak.settings), docs/reference/settings.md and load-tests/types/soak.d.ts; `go generate ./internal/plan` writes
-// the last two.
+// Settings returns the table of all settings of a plan, bound to the fields of p. It defines flags and their help, the
+// environment of runners and pods, bounds, the comparison of a merge, the settings of scripts (soak.settings),
+// docs/reference/settings.md and load-tests/types/soak.d.ts. `go generate ./internal/plan` writes the last two.
 func (p *Plan) Settings() []Setting {
 	const (
 		group     = "streams per runner to a reference target, which show delays of the generator (0: none)"
 		reference = "URL of the reference target of the control group (empty: serve one here)"
 	)
 	return []Setting{
-		{Name: "CONNECTIONS", Value: &p.Connections, Default: usualConnections, WithoutSoak: 0, Min: 1, Max: MaxConnections, Rule: fmt.Sprintf("from 1 to %d", MaxConnections),
-			Help: "number of streams", Script: "connections", ScriptHelp: "streams over all runners, 0: as many as iterations × `connectionsPerVU` of the run's options", Holds: Parts},
+		{Name: "CONNECTIONS", Value: &p.Connections, Default: defaultConnections, WithoutSoak: 0, Min: 1, Max: MaxConnections, Rule: fmt.Sprintf("from 1 to %d", MaxConnections),
+			Help: "number of streams", Script: "connections", ScriptHelp: "streams over all runners, 0: iterations × `connectionsPerVU` of the options", Scope: Parts},
 		{Name: "SECONDS", Value: &p.Seconds, Default: 3600, Min: DisconnectLead + 1, Max: year, Rule: fmt.Sprintf("over %d, because streams end %[1]d s before the end, and at most a year", DisconnectLead),
 			Help: fmt.Sprintf("length of the run in seconds; streams end %d s before it", DisconnectLead), Script: "seconds"},
 		{Name: "NOOP_INTERVAL", Value: &p.NoopInterval, Default: 15., Min: shortestInterval, Rule: "at least 0.001 seconds",
 			Help: "seconds between two noops of one stream", Script: "noopInterval"},
 		{Name: "RUNNERS", Value: &p.Runners, Default: 2, WithoutSoak: 1, Min: 1, Rule: "at least 1",
-			Help: "k6 processes that share the streams", SuiteHelp: "k6 processes that share the load", Script: "runners", Holds: Parts},
+			Help: "k6 processes that share the streams", SuiteHelp: "k6 processes that share the load", Script: "runners", Scope: Parts},
 		{Name: "CONNECTIONS_PER_VU", Value: &p.ConnectionsPerVU, WithoutSoak: 1, Min: 1, Rule: "at least 1",
 			Help:   "streams per virtual user (0: up to 50, more beyond 5,000 streams per runner)",
 			Script: "connectionsPerVU", ScriptHelp: "streams per virtual user, at least 1", Doc: "docs/accounting.md"},
@@ -47,9 +46,9 @@ func (p *Plan) Settings() []Setting {
 			Help:      "URL of the service, or several with commas, one per runner (empty: start backend and nginx here)",
 			SuiteHelp: "URL of the service (empty: start backend and nginx here)", Script: "backendUrl", ScriptHelp: "the service, `http://` or `https://`"},
 		{Name: "PREFIX", Value: &p.Prefix, Help: "prefix of the client ids: PREFIX0, PREFIX1 and so on (default \"soak-\")",
-			Script: "prefix", ScriptHelp: "of the client ids: `PREFIX0`, `PREFIX1`, … Letters, digits, `.`, `_`, `-`", Holds: Parts},
+			Script: "prefix", ScriptHelp: "of the client ids: `PREFIX0`, `PREFIX1`, … Letters, digits, `.`, `_`, `-`", Scope: Parts},
 		{Name: "TESTID", Value: &p.TestID, Help: "name of the run and of its folder (default: the time, UTC)",
-			SuiteHelp: "name of the run and of its folder (default: the time, UTC)", Script: "testid", ScriptHelp: "name of the run, '' for none", Holds: Runners},
+			SuiteHelp: "name of the run and of its folder (default: the time, UTC)", Script: "testid", ScriptHelp: "name of the run, '' for none", Scope: Runners},
 		{Name: "LATE_MS", Value: &p.LateMS, Default: 1000, Min: 1, Max: year * 1000, Rule: "at least 1 ms, and at most a year",
 			Help: "lateness in milliseconds above which a noop counts as late", Script: "lateMs"},
 		{Name: "MAX_LATE", Value: &p.MaxLate, Default: -1, Help: "maximum number of late noops (-1: no limit)"},
@@ -58,9 +57,9 @@ func (p *Plan) Settings() []Setting {
 			Help: "maximum of undetectable losses (-1: 0 with numbers or a server's ledger, else no limit)"},
 		{Name: "REQUIRE_MESSAGES", Value: &p.RequireMessages, Doc: "docs/services.md",
 			Help: "make a run invalid if no message is checked, even with message: 'unchecked'"},
-		{Name: "MIN_COVERAGE", Value: &p.MinCoverage, Unset: "100", Min: 1, Max: allWatched, Rule: "a percentage from 1 to 100", Doc: "docs/accounting.md",
+		{Name: "MIN_COVERAGE", Value: &p.MinCoverage, ZeroText: "100", Min: 1, Max: fullCoverage, Rule: "a percentage from 1 to 100", Doc: "docs/accounting.md",
 			Help: "minimum percentage of the planned client time to watch if runners end early"},
-		{Name: "WINDOW", Value: &p.WindowS, Unset: "3600", Min: 10, Max: year, Rule: "from 10 seconds to a year",
+		{Name: "WINDOW", Value: &p.WindowS, ZeroText: "3600", Min: 10, Max: year, Rule: "from 10 seconds to a year",
 			Help: "length of a window in seconds; reports of longer runs have a row per window"},
 		{Name: "MAX_MEMORY_SLOPE", Value: &p.MaxMemorySlope, Max: 1e6, Rule: "positive MiB per hour, or 0 (no limit)", Doc: "docs/report.md",
 			Help: "maximum growth of the target's memory over all windows in MiB per hour (0: no limit)"},
@@ -70,29 +69,29 @@ func (p *Plan) Settings() []Setting {
 			Help: "maximum growth of the reconnects per hour over all windows, per hour (0: no limit)"},
 		{Name: "MAX_CONNECT_SLOPE", Value: &p.MaxConnectSlope, Max: 1e6, Rule: "positive ms per hour, or 0 (no limit)", Doc: "docs/report.md",
 			Help: "maximum growth of the connect time over all windows in ms per hour (0: no limit)"},
-		{Name: "MAX_OUTAGE", Value: &p.MaxOutageS, Default: DefaultMaxOutage.Seconds(), Max: year, Any: true,
+		{Name: "MAX_OUTAGE", Value: &p.MaxOutageS, Default: DefaultMaxOutage.Seconds(), Max: year, NoLimit: true,
 			Rule: "positive seconds up to a year, or -1 (no limit)",
 			Help: "maximum outage per client in seconds, with --reconnect (-1: no limit)"},
-		{Name: "BACK_WITHIN", Value: &p.BackWithinS, Default: DefaultBackWithin.Seconds(), Max: year, Any: true, Doc: "docs/suites.md",
+		{Name: "BACK_WITHIN", Value: &p.BackWithinS, Default: DefaultBackWithin.Seconds(), Max: year, NoLimit: true, Doc: "docs/suites.md",
 			Rule: "positive seconds up to a year, or -1 (no limit)",
 			Help: "seconds within which 99.9 % of lost streams must reconnect (-1: no limit)"},
 		{Name: "END_TIMEOUT", Value: &p.EndTimeoutS, Max: year, Rule: "positive seconds up to a year, or 0 (the default)",
 			Help:   "time for a stream to end after the response to the DELETE in seconds (default: the longer of 15 s and 1.5 intervals)",
 			Script: "endTimeout?"},
-		{Name: "SERVICE", Value: &p.Service, Unset: NoopService, Doc: "docs/services.md", Holds: Runners,
+		{Name: "SERVICE", Value: &p.Service, ZeroText: NoopService, Doc: "docs/services.md", Scope: Runners,
 			Help: "service description: a name in load-tests/services, or the path of a .js file"},
 		{Name: "TOPICS", Value: &p.Topics, Max: MaxConnections, Rule: "a whole number (0: publish nothing)",
 			Help: "number of topics to publish to, distributed over the streams (0: none)", Script: "topics?", ScriptHelp: "topics that the run publishes to, 0 for none"},
-		{Name: "PUBLISH_RATE", Value: &p.PublishRate, Unset: "0", Min: .01, Max: 10000, Rule: "from 0.01 to 10000 messages per second, or 0 (publish nothing)",
+		{Name: "PUBLISH_RATE", Value: &p.PublishRate, ZeroText: "0", Min: .01, Max: 10000, Rule: "from 0.01 to 10000 messages per second, or 0 (publish nothing)",
 			Help: "messages per second to publish over all topics", Script: "publishRate?", ScriptHelp: "messages per second that the run publishes, 0 for none"},
 		{Name: "TOPIC", Value: &p.TopicNames, Doc: "docs/services.md",
 			Help: "existing topic to use instead of generated names (repeatable)"},
 		{Name: "TOKEN_TTL", Value: &p.TokenTTL, Max: year, Rule: "a whole number of seconds up to a year, or 0 (not passed)", Doc: "docs/services.md",
 			Help: "token lifetime in seconds, passed to token(); implies --reconnect (0: not passed)", Script: "tokenTtl?", ScriptHelp: "lifetime of tokens in seconds, 0: not passed"},
-		{Name: "ACCEPT_ENCODING", Value: &p.AcceptEncoding, Unset: noEncoding, WithoutSoak: noEncoding, Doc: "docs/services.md",
+		{Name: "ACCEPT_ENCODING", Value: &p.AcceptEncoding, ZeroText: noEncoding, WithoutSoak: noEncoding, Doc: "docs/services.md",
 			Help:   "compression that streams accept: none, gzip or browser (gzip, deflate, br, zstd)",
 			Script: "acceptEncoding?", ScriptHelp: "compression that streams accept: `none`, `gzip` or `browser`"},
-		{Name: "HTTP_VERSION", Value: &p.HTTPVersion, Unset: anyHTTP, WithoutSoak: anyHTTP, Doc: "docs/services.md",
+		{Name: "HTTP_VERSION", Value: &p.HTTPVersion, ZeroText: anyHTTP, WithoutSoak: anyHTTP, Doc: "docs/services.md",
 			Help:   "HTTP version of streams: auto (negotiated over TLS), 1.1 or 2 (h2c over http://)",
 			Script: "httpVersion?", ScriptHelp: "HTTP version of streams: `auto`, `1.1` or `2`"},
 		{Name: "STREAMS_PER_CONNECTION", Value: &p.PerConnection, Max: maxPerConnection, Rule: fmt.Sprintf("a whole number up to %d, or 0 (limit of the server)", maxPerConnection), Doc: "docs/services.md",
@@ -101,28 +100,28 @@ func (p *Plan) Settings() []Setting {
 		{Name: "FOLLOW_REDIRECTS", Value: &p.FollowRedirects, Doc: "docs/services.md",
 			Help:   "follow redirects to another origin, without headers of the description",
 			Script: "followRedirects?", ScriptHelp: "whether streams follow redirects to another origin"},
-		{Name: "CONTROL", Value: &p.Control, Default: 20, Max: 1000, Rule: "a whole number of streams up to 1000, or 0 (none)", Doc: "docs/accounting.md", Holds: Runners,
+		{Name: "CONTROL", Value: &p.Control, Default: 20, Max: 1000, Rule: "a whole number of streams up to 1000, or 0 (none)", Doc: "docs/accounting.md", Scope: Runners,
 			Help: group, SuiteHelp: group},
-		{Name: "CONTROL_URL", Value: &p.ControlURL, Doc: "docs/distributed.md", Holds: Runners,
+		{Name: "CONTROL_URL", Value: &p.ControlURL, Doc: "docs/distributed.md", Scope: Runners,
 			Help: reference, SuiteHelp: reference},
-		{Name: "CUTS_PER_SECOND", Value: &p.CutsPerSecond, Unset: "0", Min: .001, Max: maxCuts, Only: resume, Doc: "docs/suites.md", Rule: fmt.Sprintf("from 0.001 to %d per second, or 0 (none)", maxCuts),
+		{Name: "CUTS_PER_SECOND", Value: &p.CutsPerSecond, ZeroText: "0", Min: .001, Max: maxCuts, Suite: resume, Doc: "docs/suites.md", Rule: fmt.Sprintf("from 0.001 to %d per second, or 0 (none)", maxCuts),
 			Help: "streams to disconnect per second over all runners"},
-		{Name: "CUTS", Value: &p.CutShares, Unset: everyCut, Only: resume, Doc: "docs/suites.md",
+		{Name: "CUTS", Value: &p.CutShares, ZeroText: defaultShares, Suite: resume, Doc: "docs/suites.md",
 			Help: "shares of disconnects: closed (fin), reset (rst), half-open (half), not read (pause)"},
-		{Name: "PAUSE", Value: &p.PauseS, Unset: fmt.Sprint(usualPause), Min: .1, Max: 3600, Only: resume, Rule: "from 0.1 to 3600 seconds",
+		{Name: "PAUSE", Value: &p.PauseS, ZeroText: fmt.Sprint(defaultPause), Min: .1, Max: 3600, Suite: resume, Rule: "from 0.1 to 3600 seconds",
 			Help: "duration of a reader pause in seconds"},
-		{Name: "SEED", Value: &p.Seed, Only: resume, Help: "seed of the times and kinds of disconnects"},
-		{Name: "ALLOW_ANNOUNCED_GAPS", Value: &p.AllowGaps, Only: resume, Doc: "docs/suites.md",
+		{Name: "SEED", Value: &p.Seed, Suite: resume, Help: "seed of the times and kinds of disconnects"},
+		{Name: "ALLOW_ANNOUNCED_GAPS", Value: &p.AllowGaps, Suite: resume, Doc: "docs/suites.md",
 			Help: "allow messages missing after a disconnect if the service announces it (resume.gap)"},
-		{Name: "MESSAGE_KB", Value: &p.MessageKB, Max: maxMessageKB, Only: slow, Doc: "docs/suites.md", Rule: fmt.Sprintf("a whole number of KB up to %d", maxMessageKB),
+		{Name: "MESSAGE_KB", Value: &p.MessageKB, Max: maxMessageKB, Suite: slow, Doc: "docs/suites.md", Rule: fmt.Sprintf("a whole number of KB up to %d", maxMessageKB),
 			Help: "size of broadcast messages in KB; the bundled backend accepts up to 63", Script: "messageKB?"},
-		{Name: "MARKER", Value: &p.Marker, Holds: Parts},
-		{Name: "SOAK_RUN_ID", Value: &p.RunID, Holds: Runners},
-		{Name: "SOAK_SUITE", Value: &p.Suite, Holds: Runners},
+		{Name: "MARKER", Value: &p.Marker, Scope: Parts},
+		{Name: "SOAK_RUN_ID", Value: &p.RunID, Scope: Runners},
+		{Name: "SOAK_SUITE", Value: &p.Suite, Scope: Runners},
 	}
 }
 
-// A Local has the settings of `soak run` that are not part of the plan: neither runners nor a merge have them.
+// A Local has the settings of `soak run` that are not part of the plan. Neither runners nor a merge use them.
 type Local struct {
 	Out, Shards, StartAt, On, Overlay  string
 	ControlListen, Progress, Pin, Live string
@@ -132,8 +131,8 @@ type Local struct {
 	AtEnv                              string
 }
 
-// LiveHere is the default address of the live page: a free port, reachable from this machine only.
-const LiveHere = "127.0.0.1:0"
+// LiveAddress is the default address of the live page: a free port that only this machine can reach.
+const LiveAddress = "127.0.0.1:0"
 
 // Values of PROGRESS.
 const (
@@ -147,7 +146,7 @@ const (
 	PinNone = "none"
 )
 
-// Settings returns the table of these settings.
+// Settings returns the table of the local settings, bound to the fields of l.
 func (l *Local) Settings() []Setting {
 	const (
 		out      = "folder of all runs; this one gets a folder in it"
@@ -158,24 +157,24 @@ func (l *Local) Settings() []Setting {
 		live     = "show the run in a browser on this machine; an address such as --live=:8080 allows other machines"
 	)
 	return []Setting{
-		{Name: "OUT", Value: &l.Out, Default: "results", Help: out, SuiteHelp: out, Holds: LocalOnly},
-		{Name: "SHARDS", Value: &l.Shards, Holds: LocalOnly, Doc: "docs/distributed.md",
+		{Name: "OUT", Value: &l.Out, Default: "results", Help: out, SuiteHelp: out, Scope: LocalOnly},
+		{Name: "SHARDS", Value: &l.Shards, Scope: LocalOnly, Doc: "docs/distributed.md",
 			Help: "folder or s3://BUCKET/PREFIX for the shards of all runs (default: the folder of the run)"},
-		{Name: "START_AT", Value: &l.StartAt, Holds: LocalOnly, Help: "start time of several machines: HH:MM[:SS] in UTC, or RFC 3339"},
-		{Name: "CONTROL_LISTEN", Value: &l.ControlListen, Default: "127.0.0.1:0", Holds: LocalOnly, Doc: "docs/distributed.md",
+		{Name: "START_AT", Value: &l.StartAt, Scope: LocalOnly, Help: "start time of several machines: HH:MM[:SS] in UTC, or RFC 3339"},
+		{Name: "CONTROL_LISTEN", Value: &l.ControlListen, Default: "127.0.0.1:0", Scope: LocalOnly, Doc: "docs/distributed.md",
 			Help: "listen address of the reference target, such as :8090 for runners on other machines"},
-		{Name: "AT", Value: &l.At, Holds: LocalOnly, Doc: "docs/suites.md",
+		{Name: "AT", Value: &l.At, Scope: LocalOnly, Doc: "docs/suites.md",
 			Help: "command during the run, such as '60s deploy: systemctl restart hub' (repeatable)"},
-		{Name: "AT_ENV", Value: &l.AtEnv, Holds: LocalOnly, Doc: "docs/suites.md",
+		{Name: "AT_ENV", Value: &l.AtEnv, Scope: LocalOnly, Doc: "docs/suites.md",
 			Help: "additional environment variables for --at commands: NAME,NAME (all: everything)"},
-		{Name: "PROGRESS", Value: &l.Progress, Default: ProgressLine, Holds: LocalOnly, Doc: "docs/report.md",
+		{Name: "PROGRESS", Value: &l.Progress, Default: ProgressLine, Scope: LocalOnly, Doc: "docs/report.md",
 			Help: progress, SuiteHelp: progress},
-		{Name: "PIN", Value: &l.Pin, Holds: LocalOnly, Help: pin, SuiteHelp: pin},
-		{Name: "LIVE", Value: &l.Live, Bare: "1", Holds: LocalOnly, Doc: "docs/report.md", Help: live, SuiteHelp: live},
-		{Name: "CA", Value: &l.CA, Holds: LocalOnly, Doc: "docs/services.md", Help: ca, SuiteHelp: ca},
-		{Name: "INSECURE", Value: &l.Insecure, Holds: LocalOnly, Doc: "docs/services.md", Help: insecure, SuiteHelp: insecure},
-		{Name: "ON", Value: &l.On, Default: "local", Holds: LocalOnly, Help: "driver of the runners: local, or k8s (docs/distributed.md)"},
-		{Name: "OVERLAY", Value: &l.Overlay, Default: "local", Holds: LocalOnly, Help: "overlay for k8s: a name in infra/k6-operator/overlays, or a path"},
+		{Name: "PIN", Value: &l.Pin, Scope: LocalOnly, Help: pin, SuiteHelp: pin},
+		{Name: "LIVE", Value: &l.Live, BareValue: "1", Scope: LocalOnly, Doc: "docs/report.md", Help: live, SuiteHelp: live},
+		{Name: "CA", Value: &l.CA, Scope: LocalOnly, Doc: "docs/services.md", Help: ca, SuiteHelp: ca},
+		{Name: "INSECURE", Value: &l.Insecure, Scope: LocalOnly, Doc: "docs/services.md", Help: insecure, SuiteHelp: insecure},
+		{Name: "ON", Value: &l.On, Default: "local", Scope: LocalOnly, Help: "driver of the runners: local, or k8s (docs/distributed.md)"},
+		{Name: "OVERLAY", Value: &l.Overlay, Default: "local", Scope: LocalOnly, Help: "overlay for k8s: a name in infra/k6-operator/overlays, or a path"},
 	}
 }
 
@@ -189,7 +188,7 @@ type Constant struct {
 // Constants returns the constants that are not settings.
 func Constants() []Constant {
 	return []Constant{
-		{"USUAL_CONNECTIONS", usualConnections, "How many streams a soak holds where neither CONNECTIONS nor an option of k6 says."},
-		{"DISCONNECT_LEAD", DisconnectLead, "How many seconds before the end of the run each connection asks the server to end its stream."},
+		{"USUAL_CONNECTIONS", defaultConnections, "The number of streams of a soak, unless CONNECTIONS or an option of k6 sets it."},
+		{"DISCONNECT_LEAD", DisconnectLead, "Seconds before the end of the run at which each client requests the end of its stream."},
 	}
 }

@@ -15,7 +15,7 @@ var serviceURL = regexp.MustCompile(`^(?i:(https?))://(\[[0-9A-Fa-f:.]+\]|[^\x00
 var withScheme = regexp.MustCompile(`^(?i:https?)://[^/?#]`)
 
 // NormalURL returns the canonical form of a service's URL: scheme and host in lower case, without slashes, a question
-// mark or a hash at the end. name is the variable of the URL, for the error.
+// mark or a hash at the end. Errors contain name, the variable of the URL.
 func NormalURL(name, text string) (string, error) {
 	text = strings.TrimSpace(text)
 	if !withScheme.MatchString(text) {
@@ -43,7 +43,7 @@ func NormalURL(name, text string) (string, error) {
 	return normal, nil
 }
 
-// NormalURLs returns the normal form of several URLs with commas between; "" stays "".
+// NormalURLs returns the canonical form of several URLs that are separated by commas; "" for "".
 func NormalURLs(name, text string) (string, error) {
 	if strings.TrimSpace(text) == "" {
 		return "", nil

@@ -12,7 +12,7 @@ import (
 type urlCase struct {
 	URL    string `json:"url"`
 	Normal string `json:"normal"`
-	Error  string `json:"says"`
+	Error  string `json:"error"`
 }
 
 func urlCases(t *testing.T) (cases []urlCase) {
@@ -23,7 +23,7 @@ func urlCases(t *testing.T) (cases []urlCase) {
 	return cases
 }
 
-func TestURLHasOneForm(t *testing.T) {
+func TestNormalURL(t *testing.T) {
 	t.Parallel()
 	for _, c := range urlCases(t) {
 		got, err := NormalURL("BACKEND_URL", c.URL)
@@ -36,12 +36,12 @@ func TestURLHasOneForm(t *testing.T) {
 		require.Equal(t, c.Normal, got, c.URL)
 		second, err := NormalURL("BACKEND_URL", got)
 		require.NoError(t, err, c.URL)
-		require.Equal(t, got, second, "the normal form is its own")
+		require.Equal(t, got, second, "the canonical form does not change")
 	}
 }
 
-// The plan of a runner is compared with the one of the run: another spelling of a URL is not a difference.
-func TestSpellingsOfAURLAreOnePlan(t *testing.T) {
+// A merge compares plans, so spellings of a URL must not differ.
+func TestSpellingsOfAURLAreNormalized(t *testing.T) {
 	t.Parallel()
 	p := validPlan()
 	for _, spelling := range []string{"HTTP://127.0.0.1:8080//", "http://127.0.0.1:8080/?", "http://127.0.0.1:8080/#", " http://127.0.0.1:8080 "} {

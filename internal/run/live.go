@@ -90,7 +90,7 @@ func liveAddress(text string) string {
 	case "", "0", "false":
 		return ""
 	case "1", "true": // what --live alone means
-		return plan.LiveHere
+		return plan.LiveAddress
 	}
-	return cmp.Or(text, plan.LiveHere)
+	return cmp.Or(text, plan.LiveAddress)
 }

@@ -57,7 +57,7 @@ func Watch(ctx context.Context, w WatchConfig) error {
 	defer tick.Stop()
 	address := liveAddress(w.Address)
 	if address == "" {
-		address = plan.LiveHere
+		address = plan.LiveAddress
 	}
 	server, err := live.Listen(address, e.page, tick.C)
 	if err != nil {

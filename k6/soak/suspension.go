@@ -117,7 +117,7 @@ func (o *outputSoak) restart(now time.Time) error {
 		return err
 	}
 	program, err := os.Executable()
-	for name, value := range source.Shortened(left).Variables() {
+	for name, value := range source.WithSeconds(left).Variables() {
 		err = errors.Join(err, os.Setenv(name, value))
 	}
 	err = errors.Join(err, os.Setenv(plan.StartVariable, strconv.FormatInt(o.runner.FirstStartUS(), 10)))

@@ -1,10 +1,10 @@
 // @ts-check
 // Code generated from internal/plan/table.go by `go generate ./internal/plan`. DO NOT EDIT.
 
-/** How many streams a soak holds where neither CONNECTIONS nor an option of k6 says. */
+/** The number of streams of a soak, unless CONNECTIONS or an option of k6 sets it. */
 export const USUAL_CONNECTIONS = 1200;
 
-/** How many seconds before the end of the run each connection asks the server to end its stream. */
+/** Seconds before the end of the run at which each client requests the end of its stream. */
 export const DISCONNECT_LEAD = 5;
 
 /** The modules of load-tests/services, by name. */

@@ -65,7 +65,7 @@ declare module 'k6/x/soak' {
    */
   export interface Plan {
     // Generated: `go generate ./internal/plan`
-    /** `CONNECTIONS`: streams over all runners, 0: as many as iterations × `connectionsPerVU` of the run's options. */
+    /** `CONNECTIONS`: streams over all runners, 0: iterations × `connectionsPerVU` of the options. */
     connections: number;
     /** `SECONDS`: length of the run in seconds; streams end 5 s before it. */
     seconds: number;
@@ -85,7 +85,7 @@ declare module 'k6/x/soak' {
     lateMs: number;
     /** `RECONNECT`: clients reconnect and resume by Last-Event-ID (always on if the service ends streams). */
     reconnect: boolean;
-    /** `END_TIMEOUT`: time for a stream to end after the response to the DELETE in seconds. Left out or 0: the longer of 15 s and 1.5 intervals. */
+    /** `END_TIMEOUT`: time for a stream to end after the response to the DELETE in seconds. Default, also for 0: the longer of 15 s and 1.5 intervals. */
     endTimeout?: number;
     /** `TOPICS`: topics that the run publishes to, 0 for none. */
     topics?: number;

@@ -1,5 +1,5 @@
-// Command generate writes what repeats the table of settings outside of Go: docs/reference/settings.md, the
-// plan of load-tests/types/soak.d.ts and load-tests/lib/plan.js. Its argument is the root of the repository.
+// Command generate writes the files that contain the table of settings: docs/reference/settings.md, the plan in
+// load-tests/types/soak.d.ts, and load-tests/lib/plan.js. Its argument is the root of the repository.
 package main
 
 import (
@@ -19,8 +19,8 @@ import (
 //go:embed templates
 var templates embed.FS
 
-// ends are, by file, what follows the generated part, which begins with the first line of the template; "":
-// all of the file is generated.
+// ends has, by file, the text after the generated part. That part begins with the first line of the template. "" means that
+// the whole file is generated.
 var ends = map[string]string{
 	"docs/reference/settings.md": "", "load-tests/types/soak.d.ts": "  }\n", "load-tests/lib/plan.js": "",
 }
@@ -34,7 +34,7 @@ var words = template.FuncMap{
 	"help":    func(s plan.Setting) string { return defaultPattern.ReplaceAllString(s.Help, "") },
 	"initial": initial,
 	"declared": func(s plan.Setting) string {
-		return cmp.Or(s.ScriptHelp, defaultPattern.ReplaceAllString(s.Help, ". Left out or 0: $1"))
+		return cmp.Or(s.ScriptHelp, defaultPattern.ReplaceAllString(s.Help, ". Default, also for 0: $1"))
 	},
 	"property": func(s plan.Setting) string { name, _ := s.Property(); return name },
 	"typescript": func(kind string) string {
@@ -99,10 +99,10 @@ func generate(root, file string) (string, error) {
 		return "", err
 	}
 	first, _, _ := strings.Cut(text.String(), "\n")
-	head, rest, begins := strings.Cut(string(old), first+"\n")
-	_, tail, found := strings.Cut(rest, ends[file])
-	if !begins || !found {
-		return "", fmt.Errorf("%s has no %q and %q around the settings", file, first, ends[file])
+	head, body, hasStart := strings.Cut(string(old), first+"\n")
+	_, tail, hasEnd := strings.Cut(body, ends[file])
+	if !hasStart || !hasEnd {
+		return "", fmt.Errorf("update %s: the settings must be between %q and %q", file, first, ends[file])
 	}
 	return head + text.String() + ends[file] + tail, nil
 }

@@ -11,7 +11,7 @@ import (
 
 const root = "../../.."
 
-func TestFilesMatchTheTable(t *testing.T) {
+func TestGeneratedFilesMatchTheTable(t *testing.T) {
 	t.Parallel()
 	for file := range ends {
 		want, err := generate(root, file)
@@ -22,7 +22,7 @@ func TestFilesMatchTheTable(t *testing.T) {
 	}
 }
 
-// make hands these on, so that `make help` can show them.
+// `make` passes these settings, and `make help` shows them.
 func TestMakefileHasTheSameDefaults(t *testing.T) {
 	t.Parallel()
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
