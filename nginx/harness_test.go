@@ -15,7 +15,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/reverse"
 )
 
-// shortDir is a folder whose name leaves room for a socket in it.
+// shortDir returns a folder with a name that is short enough for sockets in it.
 func shortDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "nginx-")
@@ -24,7 +24,7 @@ func shortDir(t *testing.T) string {
 	return dir
 }
 
-// serve answers on a socket, or on an address.
+// serve serves requests on a socket or an address until the test ends.
 func serve(t *testing.T, network, address string, h http.HandlerFunc) {
 	t.Helper()
 	l, err := net.Listen(network, address)
@@ -40,7 +40,7 @@ func start(t *testing.T, c Config, edits ...string) {
 	var b strings.Builder
 	require.NoError(t, Render(&b, c))
 	text := b.String()
-	// The user of the image is not one of this host.
+	// The user of the image does not exist on this host.
 	for i, edits := 0, append([]string{"user nginx;", "user root;"}, edits...); i < len(edits); i += 2 {
 		if i > 0 {
 			require.Contains(t, text, edits[i])

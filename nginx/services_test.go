@@ -35,46 +35,46 @@ func TestPlainRequestsAreSpreadOverServers(t *testing.T) {
 	require.Equal(t, map[string]int{"1": requests / 3, "2": requests / 3, "3": requests / 3}, got)
 }
 
-// A handler runs to its end before the next one begins, as long as it waits for nothing: a backend on two cores never has more than two
-// requests in hand. What waits for it, nginx knows.
+// A handler that does not wait runs to its end before the next one starts, so a backend on two cores has at most two requests
+// in flight. Only nginx knows the number of waiting requests.
 func TestRequestsInFlightInNginx(t *testing.T) {
 	t.Parallel()
 	c := newConfig(t)
-	const atOnce = 20
+	const concurrency = 20
 	var arrived atomic.Int32
 	release := make(chan struct{})
 	serve(t, "unix", c.Sockets[0], func(w http.ResponseWriter, _ *http.Request) {
-		if arrived.Add(1) == atOnce {
+		if arrived.Add(1) == concurrency {
 			close(release)
 		}
 		<-release
 		w.Header().Set("X-In-Flight", "1000")
 	})
 	start(t, c)
-	inHand := make(chan string, atOnce)
+	inFlight := make(chan string, concurrency)
 	get := func() {
 		resp, err := http.Get("http://" + c.Listen + "/default/services/x/status")
 		if err != nil {
-			inHand <- err.Error()
+			inFlight <- err.Error()
 			return
 		}
 		_ = resp.Body.Close()
-		inHand <- strings.Join(resp.Header.Values("X-In-Flight"), ", ")
+		inFlight <- strings.Join(resp.Header.Values("X-In-Flight"), ", ")
 	}
-	for range atOnce {
+	for range concurrency {
 		go get()
 	}
 	most := ""
-	for range atOnce {
-		if n := <-inHand; len(n) > len(most) || len(n) == len(most) && n > most {
+	for range concurrency {
+		if n := <-inFlight; len(n) > len(most) || len(n) == len(most) && n > most {
 			most = n
 		}
 	}
-	require.Equal(t, strconv.Itoa(atOnce), most)
-	require.Eventually(t, func() bool { get(); return <-inHand == "1" }, time.Minute, time.Millisecond, "they are not counted any more")
+	require.Equal(t, strconv.Itoa(concurrency), most)
+	require.Eventually(t, func() bool { get(); return <-inFlight == "1" }, time.Minute, time.Millisecond, "completed requests must not be counted")
 }
 
-// The backend reads what the client has sent while the client still sends, and no file takes it.
+// The backend receives the body while the client still sends it, and nginx writes no file.
 func TestUploadIsNotBufferedByNginx(t *testing.T) {
 	t.Parallel()
 	c := newConfig(t)
@@ -88,29 +88,29 @@ func TestUploadIsNotBufferedByNginx(t *testing.T) {
 	})
 	start(t, c)
 	body, send := io.Pipe()
-	answered := make(chan int, 1)
+	statuses := make(chan int, 1)
 	go func() {
 		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+c.Listen+"/default/upload", body)
 		req.ContentLength = 2 * half
 		resp, err := http.DefaultClient.Do(req)
 		if err != nil {
-			answered <- 0
+			statuses <- 0
 			return
 		}
 		_ = resp.Body.Close()
-		answered <- resp.StatusCode
+		statuses <- resp.StatusCode
 	}()
 	data := strings.Repeat("x", half)
 	_, err := io.WriteString(send, data)
 	require.NoError(t, err)
-	require.EqualValues(t, half, <-arrived, "the first half is there before the second is sent")
+	require.EqualValues(t, half, <-arrived, "the first half must arrive before the client sends the second")
 	kept, err := filepath.Glob(filepath.Join(c.Dir, "body", "*"))
 	require.NoError(t, err)
 	require.Empty(t, kept)
 	_, err = io.WriteString(send, data)
 	require.NoError(t, err)
 	require.EqualValues(t, half, <-arrived)
-	require.Equal(t, http.StatusOK, <-answered)
+	require.Equal(t, http.StatusOK, <-statuses)
 	log, err := os.ReadFile(c.ErrorLog)
 	require.NoError(t, err)
 	require.NotContains(t, string(log), "buffered to a temporary file")

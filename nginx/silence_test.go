@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// silentStream sends one noop, is silent, and sends another.
+// silentStream returns a handler that sends two noops with a silence between them.
 func silentStream(silence time.Duration) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -28,7 +28,7 @@ func silentStream(silence time.Duration) http.HandlerFunc {
 	}
 }
 
-// oldStream is the same from a server that speaks HTTP/1.0, as its connection ends.
+// oldStream serves the same stream with HTTP/1.0, whose responses end with the connection.
 func oldStream(t *testing.T, socket string, silence time.Duration) {
 	t.Helper()
 	l, err := net.Listen("unix", socket)
@@ -53,12 +53,12 @@ func oldStream(t *testing.T, socket string, silence time.Duration) {
 	}()
 }
 
-var errNotWhileHeld = errors.New("a noop did not come until the stream was over, or cut")
+var errLateNoop = errors.New("a noop arrived only at the end of the stream, or the stream was closed")
 
-// bothNoops reads the noops of a stream, each when it is due.
-func bothNoops(address string, silence time.Duration) error {
+// readNoops reads the two noops of a stream and returns an error if one is late.
+func readNoops(address string, silence time.Duration) error {
 	client := &http.Client{Timeout: silence + 10*time.Second}
-	begun := time.Now()
+	started := time.Now()
 	resp, err := client.Get("http://" + address + "/event/connect?id=a")
 	if err != nil {
 		return err
@@ -68,19 +68,19 @@ func bothNoops(address string, silence time.Duration) error {
 	for n := range 2 {
 		line, err := lines.ReadString('\n')
 		if err != nil {
-			return errors.Join(errNotWhileHeld, err)
+			return errors.Join(errLateNoop, err)
 		}
-		if n == 0 && time.Since(begun) > silence/2 || line != "data: 0\n" {
-			return errNotWhileHeld
+		if n == 0 && time.Since(started) > silence/2 || line != "data: 0\n" {
+			return errLateNoop
 		}
 		_, _ = lines.ReadString('\n')
 	}
 	return nil
 }
 
-func TestSilenceDoesNotCutAStream(t *testing.T) {
+func TestSilentStreamStaysOpen(t *testing.T) {
 	t.Parallel()
-	// The ratio of the stack's hour to 100 s is 36; here nginx is given the next second.
+	// The stack allows one hour of silence, 36 times the 100 s of this test. The short version allows the next full second.
 	silence, allowed := 2500*time.Millisecond, 4*time.Second
 	if os.Getenv("CALIBRATE") != "" {
 		silence, allowed = 100*time.Second, time.Hour
@@ -89,21 +89,21 @@ func TestSilenceDoesNotCutAStream(t *testing.T) {
 	c.Silence = allowed
 	serve(t, "unix", c.Sockets[0], silentStream(silence))
 	start(t, c)
-	require.NoError(t, bothNoops(c.Listen, silence))
+	require.NoError(t, readNoops(c.Listen, silence))
 }
 
-func TestSilenceOverTheTimeoutCutsAStream(t *testing.T) {
+func TestStreamIsClosedAfterTheIdleTimeout(t *testing.T) {
 	t.Parallel()
 	c := newConfig(t)
 	c.Silence = time.Second
 	serve(t, "unix", c.Sockets[0], silentStream(3*time.Second))
 	start(t, c)
-	require.ErrorIs(t, bothNoops(c.Listen, 3*time.Second), errNotWhileHeld)
+	require.ErrorIs(t, readNoops(c.Listen, 3*time.Second), errLateNoop)
 }
 
-// A test that cannot fail proves nothing: with buffering and HTTP/1.0 to the backend noops do
-// not come while the stream is held. With HTTP/1.1 and chunks nginx passes them even buffered.
-func TestBufferingIsNoticed(t *testing.T) {
+// With buffering and HTTP/1.0 to the backend, noops arrive only at the end of the stream, and readNoops must detect that. With
+// HTTP/1.1 and chunks, nginx forwards them even if it buffers.
+func TestReadNoopsDetectsBuffering(t *testing.T) {
 	t.Parallel()
 	silence := 2500 * time.Millisecond
 	for name, edits := range map[string][]string{
@@ -116,11 +116,11 @@ func TestBufferingIsNoticed(t *testing.T) {
 			c.Silence = 10 * time.Second
 			oldStream(t, c.Sockets[0], silence)
 			start(t, c, edits...)
-			err := bothNoops(c.Listen, silence)
+			err := readNoops(c.Listen, silence)
 			if edits == nil {
 				require.NoError(t, err)
 			} else {
-				require.ErrorIs(t, err, errNotWhileHeld)
+				require.ErrorIs(t, err, errLateNoop)
 			}
 		})
 	}

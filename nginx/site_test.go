@@ -22,8 +22,8 @@ import (
 
 const token = "T0ken-._~+/="
 
-// site runs nginx as the stack does. Every backend and neighbour answers with its name, the path
-// and the token that came to it.
+// site returns the configuration of the stack's nginx. Each backend, Grafana and Prometheus answer with their name, the path and
+// the token of the request.
 func site(t *testing.T, backends int) Config {
 	t.Helper()
 	c := newConfig(t)
@@ -76,7 +76,7 @@ func TestPrivatePathsNeedTheToken(t *testing.T) {
 		for _, wrongToken := range []string{"", "Bearer", "Bearer " + token + "x", "Bearer x" + token, "Bearer " + strings.ToUpper(token), "Basic " + token} {
 			status, body := request(t, http.MethodGet, outside+path, wrongToken)
 			require.Equal(t, http.StatusUnauthorized, status, "%s with %q: %s", path, wrongToken, body)
-			require.Contains(t, body, "BACKEND_TOKEN", "it says what to do")
+			require.Contains(t, body, "BACKEND_TOKEN", "the response must name the setting")
 		}
 	}
 	status, body := request(t, http.MethodGet, outside+"/metrics", "bearer "+token)
@@ -110,7 +110,7 @@ func TestGrafanaAndPrometheusBehindNginx(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, status)
 	status, body = request(t, http.MethodGet, strings.Replace(outside, "//", "//prometheus:secret@", 1)+"/prometheus/api/v1/query", "")
 	require.Equal(t, http.StatusOK, status)
-	require.Equal(t, "prometheus /prometheus/api/v1/query ", body, "the password goes no further")
+	require.Equal(t, "prometheus /prometheus/api/v1/query ", body, "nginx must not forward the password")
 
 	inside := "http://" + c.Site.Internal
 	_, body = request(t, http.MethodGet, inside+"/nginx-status", "")
@@ -163,7 +163,7 @@ func TestIDStaysOnItsBackend(t *testing.T) {
 	}
 	for _, path := range []string{"/metrics", "/event/ledger", "/event/broadcast"} {
 		status, body := request(t, http.MethodGet, outside+path, "Bearer "+token)
-		require.Equal(t, http.StatusNotFound, status, "one backend must not speak for three: %s", body)
+		require.Equal(t, http.StatusNotFound, status, "one backend must not answer for three: %s", body)
 	}
 	_, body := request(t, http.MethodGet, "http://"+c.Site.Internal+"/backend-3/metrics", "")
 	require.Equal(t, "backend-3 /metrics ", body)

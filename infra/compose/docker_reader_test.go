@@ -18,15 +18,15 @@ import (
 	"github.com/sse-soak/sse-soak/test/reverse"
 )
 
-// TestDockerIsReadOnly: what cAdvisor needs gets through to Docker's socket, and nothing that changes or tells more.
+// TestDockerIsReadOnly checks that the proxy forwards only the read requests of cAdvisor to Docker's socket.
 func TestDockerIsReadOnly(t *testing.T) {
 	t.Parallel()
-	dir, err := os.MkdirTemp("/tmp", "reader") // a socket's path is short
+	dir, err := os.MkdirTemp("/tmp", "reader") // the path of a socket must be short
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 
 	docker := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprint(w, "docker was asked ", r.Method, " ", r.URL)
+		fmt.Fprint(w, "docker received ", r.Method, " ", r.URL)
 	}))
 	docker.Listener, err = net.Listen("unix", filepath.Join(dir, "docker.sock"))
 	require.NoError(t, err)
@@ -34,8 +34,8 @@ func TestDockerIsReadOnly(t *testing.T) {
 	t.Cleanup(docker.Close)
 
 	containerd := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // as gRPC does: else Go resets a stream whose request it has not seen the end of
-		fmt.Fprint(w, "containerd was asked ", r.Method, " ", r.URL)
+		_, _ = io.Copy(io.Discard, r.Body) // like gRPC; Go resets a stream whose request was not read to its end
+		fmt.Fprint(w, "containerd received ", r.Method, " ", r.URL)
 	}))
 	containerd.Listener, err = net.Listen("unix", filepath.Join(dir, "containerd.sock"))
 	require.NoError(t, err)
@@ -44,7 +44,7 @@ func TestDockerIsReadOnly(t *testing.T) {
 	t.Cleanup(containerd.Close)
 
 	text := read(t, "docker-reader.conf")
-	// In this order: the first begins with the second.
+	// The order matters, because the second path is a prefix of the first.
 	for _, path := range [][2]string{{"/host/run/containerd/", dir + "/"}, {"/host/run/", dir + "/"}, {"/run/docker-reader/", dir + "/reader-"}, {" /tmp/", " " + dir + "/"}} {
 		require.Contains(t, text, path[0])
 		text = strings.ReplaceAll(text, path[0], path[1])
@@ -54,13 +54,13 @@ func TestDockerIsReadOnly(t *testing.T) {
 	}
 	reverse.Start(t, dir, text, "unix", filepath.Join(dir, "reader-docker.sock"))
 
-	through := func(socket string, protocols *http.Protocols) *http.Client {
+	clientOf := func(socket string, protocols *http.Protocols) *http.Client {
 		return &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{Protocols: protocols, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(dir, socket))
 		}}}
 	}
-	client := through("reader-docker.sock", nil)
-	ask := func(method, path string) (int, string) {
+	client := clientOf("reader-docker.sock", nil)
+	request := func(method, path string) (int, string) {
 		var resp *http.Response
 		require.Eventually(t, func() bool {
 			r, err := http.NewRequest(method, "http://docker"+path, nil)
@@ -75,38 +75,38 @@ func TestDockerIsReadOnly(t *testing.T) {
 	}
 	id := strings.Repeat("0a", 32)
 	for _, path := range []string{"/_ping", "/version", "/v1.41/info", "/v1.41/containers/" + id + "/json"} {
-		status, body := ask(http.MethodGet, path)
+		status, body := request(http.MethodGet, path)
 		require.Equal(t, http.StatusOK, status, path)
-		require.Equal(t, "docker was asked GET "+path, body)
+		require.Equal(t, "docker received GET "+path, body)
 	}
-	status, _ := ask(http.MethodHead, "/_ping")
+	status, _ := request(http.MethodHead, "/_ping")
 	require.Equal(t, http.StatusOK, status)
 	for _, path := range []string{
 		"/v1.41/containers/" + id + "/archive?path=/", "/containers/json", "/v1.41/containers/" + id + "/json/../exec", "/images/json", "/events",
 		"/v1.41/containers/" + id + "/logs", "/secrets", "/",
 	} {
-		status, body := ask(http.MethodGet, path)
+		status, body := request(http.MethodGet, path)
 		require.Equal(t, http.StatusForbidden, status, "%s: %s", path, body)
 	}
 	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete} {
 		for _, path := range []string{"/v1.41/containers/create", "/v1.41/containers/" + id + "/exec", "/v1.41/containers/" + id + "/json"} {
-			status, body := ask(method, path)
+			status, body := request(method, path)
 			require.Equal(t, http.StatusForbidden, status, "%s %s: %s", method, path, body)
 		}
 	}
 
-	client = through("reader-containerd.sock", cleartextHTTP2())
+	client = clientOf("reader-containerd.sock", cleartextHTTP2())
 	const get = "/containerd.services.containers.v1.Containers/Get"
-	status, body := ask(http.MethodPost, get)
+	status, body := request(http.MethodPost, get)
 	require.Equal(t, http.StatusOK, status, body)
-	require.Equal(t, "containerd was asked POST "+get, body)
+	require.Equal(t, "containerd received POST "+get, body)
 	for _, path := range []string{"/containerd.services.containers.v1.Containers/Create", "/containerd.services.tasks.v1.Tasks/Exec", "/"} {
-		status, body := ask(http.MethodPost, path)
+		status, body := request(http.MethodPost, path)
 		require.Equal(t, http.StatusForbidden, status, "%s: %s", path, body)
 	}
 }
 
-// cleartextHTTP2 is what gRPC speaks on a socket.
+// cleartextHTTP2 returns the protocol of gRPC on a socket: HTTP/2 without TLS.
 func cleartextHTTP2() *http.Protocols {
 	p := new(http.Protocols)
 	p.SetUnencryptedHTTP2(true)

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The images build from the folders that the Dockerfile copies: a package that is new to them is one more.
+// The images build only from the folders that the Dockerfile copies, so it must copy each new dependency.
 func TestDockerfileCopiesNeededFolders(t *testing.T) {
 	t.Parallel()
 	const module = "github.com/sse-soak/sse-soak/"
@@ -17,8 +17,8 @@ func TestDockerfileCopiesNeededFolders(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 	found := 0
 	for path := range strings.Lines(string(out)) {
-		folder, ours := strings.CutPrefix(strings.TrimSpace(path), module)
-		if !ours {
+		folder, local := strings.CutPrefix(strings.TrimSpace(path), module)
+		if !local {
 			continue
 		}
 		found++

@@ -15,7 +15,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// script runs one of this folder.
+// script runs a script of this folder and returns its output.
 func script(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	out, err := exec.Command("./"+name, args...).CombinedOutput()
@@ -32,7 +32,7 @@ func read(t *testing.T, elements ...string) string {
 
 var secret = regexp.MustCompile(`(?m)^(?:BACKEND_TOKEN|GRAFANA_PASSWORD|GRAFANA_VIEWER_PASSWORD|PROMETHEUS_PASSWORD)=(.*)$`)
 
-func TestEnvIsMadeOnceWithSecretsOfItsOwn(t *testing.T) {
+func TestEnvIsCreatedOnceWithNewSecrets(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for range 2 {
@@ -47,25 +47,25 @@ func TestEnvIsMadeOnceWithSecretsOfItsOwn(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, os.FileMode(0o600), info.Mode())
 		script(t, "env", file)
-		require.Equal(t, text, read(t, file), "the second start leaves it alone")
+		require.Equal(t, text, read(t, file), "the second start must not change the file")
 	}
 	require.Len(t, seen, 8)
 	for _, m := range secret.FindAllStringSubmatch(read(t, "..", "..", ".env.example"), -1) {
-		require.Empty(t, m[1], "no secret is committed")
+		require.Empty(t, m[1], "the example must not contain secrets")
 	}
 }
 
-func TestComposeKnowsEverySetting(t *testing.T) {
+func TestComposeUsesEachSetting(t *testing.T) {
 	t.Parallel()
 	compose := read(t, "..", "..", "compose.yaml")
 	for _, m := range regexp.MustCompile(`(?m)^([A-Z_]+)=`).FindAllStringSubmatch(read(t, "..", "..", ".env.example"), -1) {
-		require.Contains(t, compose+read(t, "refresh"), m[1], "a setting that nothing reads")
+		require.Contains(t, compose+read(t, "refresh"), m[1], "each setting must be used")
 	}
 	for _, m := range regexp.MustCompile(`(?m)^ +image: (\S+)$`).FindAllStringSubmatch(compose, -1) {
-		require.Regexp(t, `:(v?[0-9]+\.[0-9]+\.[0-9]+(-alpine)?|local)$`, m[1], "pinned by version")
+		require.Regexp(t, `:(v?[0-9]+\.[0-9]+\.[0-9]+(-alpine)?|local)$`, m[1], "the image must have a version")
 	}
 	for _, m := range regexp.MustCompile(`(?m)^ +ports: \["?([^"\]]+)`).FindAllStringSubmatch(compose, -1) {
-		require.True(t, strings.HasPrefix(m[1], "127.0.0.1:"), "%s is open to the outside, through docker-proxy", m[1])
+		require.True(t, strings.HasPrefix(m[1], "127.0.0.1:"), "%s must listen on 127.0.0.1, because docker-proxy would open it to the network", m[1])
 	}
 }
 
@@ -96,22 +96,22 @@ func TestCertsAreTrustedByTheirNames(t *testing.T) {
 	require.Error(t, err)
 	entries, err := os.ReadDir(filepath.Join(folder, "server"))
 	require.NoError(t, err)
-	require.Len(t, entries, 2, "nginx sees this folder: the authority's key is not in it")
+	require.Len(t, entries, 2, "nginx has access to this folder, which must not contain the key of the authority")
 	asClient := x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 	for _, name := range []string{"client-1.pem", "client-4.pem"} {
 		_, err = certificate(t, folder, "clients", name).Verify(asClient)
 		require.NoError(t, err)
 	}
 	_, err = certificate(t, folder, "clients", "stranger.pem").Verify(asClient)
-	require.Error(t, err, "nobody signed it")
+	require.Error(t, err, "it is self-signed")
 	impostor, client := certificate(t, folder, "clients", "impostor.pem"), certificate(t, folder, "clients", "client-1.pem")
 	require.Equal(t, [2]string{client.Subject.String(), client.Issuer.String()}, [2]string{impostor.Subject.String(), impostor.Issuer.String()})
 	_, err = impostor.Verify(asClient)
-	require.Error(t, err, "another authority of that name signed it")
+	require.Error(t, err, "another authority with the same name signed it")
 	_, err = server.Verify(asClient)
-	require.Error(t, err, "a server is no client")
-	require.Contains(t, script(t, "certs", folder), "is there", "a second time it leaves all alone")
-	// What an earlier version made gets its clients, and keeps the rest.
+	require.Error(t, err, "a server certificate is not valid for clients")
+	require.Contains(t, script(t, "certs", folder), "exists", "the second start must not change the files")
+	// A folder of an earlier version gets the certificates for clients and keeps its other files.
 	require.NoError(t, os.RemoveAll(filepath.Join(folder, "clients")))
 	script(t, "certs", folder)
 	require.Equal(t, server.Raw, certificate(t, folder, "server", "server.pem").Raw)

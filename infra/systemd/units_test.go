@@ -32,18 +32,18 @@ func TestUnitsAreValid(t *testing.T) {
 	}
 }
 
-// The notice of AWS, as its metadata service gives it, stops the runners.
+// A notice of AWS's metadata service stops the runners.
 func TestSpotNoticeStopsTheRunners(t *testing.T) {
 	t.Parallel()
 	curl := lookPath(t, "curl", "apt-get install curl")
-	var asked atomic.Int32
+	var requests atomic.Int32
 	metadata := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.Method == http.MethodPut && r.URL.Path == "/latest/api/token":
 			fmt.Fprint(w, "token")
 		case r.Header.Get("X-Aws-Ec2-Metadata-Token") != "token":
 			http.Error(w, "no token", http.StatusUnauthorized)
-		case r.URL.Path != "/latest/meta-data/spot/instance-action" || asked.Add(1) < 3:
+		case r.URL.Path != "/latest/meta-data/spot/instance-action" || requests.Add(1) < 3:
 			http.NotFound(w, r)
 		default:
 			fmt.Fprint(w, `{"action": "terminate", "time": "2026-09-18T08:22:00Z"}`)
@@ -62,7 +62,7 @@ func TestSpotNoticeStopsTheRunners(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.True(t, strings.HasSuffix(string(out), "systemctl stop soak-runner@*\n"), "%s", out)
-	require.EqualValues(t, 3, asked.Load())
+	require.EqualValues(t, 3, requests.Load())
 }
 
 func lookPath(t *testing.T, tool, remedy string) string {

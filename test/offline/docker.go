@@ -35,7 +35,7 @@ func NeedDocker(t *testing.T, plugins ...string) {
 // registry answers; otherwise they are stand-ins, without Grafana.
 func Images(t *testing.T, repository, env string) (real bool) {
 	t.Helper()
-	const cannotBeHad = 3 // an exit code
+	const exitUnavailable = 3
 	script, err := filepath.Abs(filepath.Join(repository, "test/offline/docker/images"))
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
@@ -43,14 +43,14 @@ func Images(t *testing.T, repository, env string) (real bool) {
 	start := time.Now()
 	cmd := exec.CommandContext(ctx, script, env)
 	output, err := cmd.CombinedOutput()
-	t.Logf("images are here after %v:\n%s", time.Since(start).Round(time.Second), output)
-	if cmd.ProcessState != nil && cmd.ProcessState.ExitCode() == cannotBeHad {
-		untested.SkipMissing(t, "the images of the stack cannot be had: "+string(output))
+	t.Logf("images available after %v:\n%s", time.Since(start).Round(time.Second), output)
+	if cmd.ProcessState != nil && cmd.ProcessState.ExitCode() == exitUnavailable {
+		untested.SkipMissing(t, "the images of the stack are not available: "+string(output))
 	}
 	require.NoError(t, err, "%s", script)
 	if strings.Contains(string(output), "all images are the real ones") {
 		return true
 	}
-	untested.Note(t, "the real images of the stack, Grafana above all, because no registry answers: the others are stand-ins")
+	untested.Note(t, "the real images of the stack, because no registry answers: Grafana is missing, and the others are stand-ins")
 	return false
 }

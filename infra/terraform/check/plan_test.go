@@ -25,7 +25,7 @@ func TestPlan(t *testing.T) {
 	plan = regexp.MustCompile(`(?s)\n─+\n.*$`).ReplaceAllString(plan, "\n")                                   // the closing instructions
 	_, plan, _ = strings.Cut(plan, "Terraform used the selected providers")                                   // data sources are read before it, in any order
 	text := "# terraform plan with the default settings and an address for alerts. Made by `make aws-test` without an\n" +
-		"# account, by a stand-in for the AWS provider that has the schema of 6.66.0: values that AWS would look up are made up.\n\n" +
+		"# account, by a stand-in for the AWS provider that has the schema of 6.66.0: values that AWS would look up are invented.\n\n" +
 		"Terraform used the selected providers" + plan
 	file := filepath.Join(root, "docs/results/terraform-plan.txt")
 	if *update {

@@ -30,7 +30,7 @@ func (s *server) PlanResourceChange(_ context.Context, r *tfprotov5.PlanResource
 	of := s.schemas.Resources[r.TypeName]
 	kind := of.proto().ValueType()
 	planned, err := r.ProposedNewState.Unmarshal(kind)
-	if err != nil || planned.IsNull() { // null: it is destroyed
+	if err != nil || planned.IsNull() { // null: the resource is destroyed
 		return &tfprotov5.PlanResourceChangeResponse{PlannedState: r.ProposedNewState}, err
 	}
 	prior, err := r.PriorState.Unmarshal(kind)
@@ -63,17 +63,17 @@ func (s *server) PlanResourceChange(_ context.Context, r *tfprotov5.PlanResource
 }
 
 // allTags returns the tags of a resource and default_tags.
-func (s *server) allTags(own tftypes.Value) (tftypes.Value, error) {
+func (s *server) allTags(tags tftypes.Value) (tftypes.Value, error) {
 	kind := tftypes.Map{ElementType: tftypes.String}
-	if !own.IsKnown() {
+	if !tags.IsKnown() {
 		return tftypes.NewValue(kind, tftypes.UnknownValue), nil
 	}
-	all, mine := map[string]tftypes.Value{}, map[string]tftypes.Value{}
-	if err := own.As(&mine); err != nil {
-		return own, err
+	all, ofResource := map[string]tftypes.Value{}, map[string]tftypes.Value{}
+	if err := tags.As(&ofResource); err != nil {
+		return tags, err
 	}
 	maps.Copy(all, s.tags)
-	maps.Copy(all, mine)
+	maps.Copy(all, ofResource)
 	return tftypes.NewValue(kind, all), nil
 }
 
@@ -86,18 +86,18 @@ func (s *server) ApplyResourceChange(_ context.Context, r *tfprotov5.ApplyResour
 	}
 	seed := planned.String()
 	if r.TypeName == "aws_instance" {
-		seed += time.Now().String() // AWS uses no id twice
+		seed += time.Now().String() // AWS does not reuse ids
 	}
-	made, err := of.Block.fill(planned, func(name string, _ attribute, v tftypes.Value) tftypes.Value {
+	created, err := of.Block.fill(planned, func(name string, _ attribute, v tftypes.Value) tftypes.Value {
 		if v.IsFullyKnown() {
 			return v
 		}
-		return madeUp(r.TypeName, name, v.Type(), seed)
+		return invent(r.TypeName, name, v.Type(), seed)
 	})
 	if err != nil {
 		return nil, err
 	}
-	state, err := tfprotov5.NewDynamicValue(kind, made)
+	state, err := tfprotov5.NewDynamicValue(kind, created)
 	return &tfprotov5.ApplyResourceChangeResponse{NewState: &state}, err
 }
 
@@ -110,7 +110,7 @@ func (s *server) ReadDataSource(_ context.Context, r *tfprotov5.ReadDataSourceRe
 	}
 	read, err := of.Block.fill(config, func(name string, a attribute, v tftypes.Value) tftypes.Value {
 		if a.Computed && v.IsNull() {
-			return madeUp("data."+r.TypeName, name, v.Type(), "")
+			return invent("data."+r.TypeName, name, v.Type(), "")
 		}
 		return v
 	})

@@ -83,7 +83,7 @@ var instanceType = regexp.MustCompile(`^[a-z][a-z0-9-]*\.(nano|micro|small|mediu
 // instance types.
 func (s *server) ValidateResourceTypeConfig(_ context.Context, r *tfprotov5.ValidateResourceTypeConfigRequest) (*tfprotov5.ValidateResourceTypeConfigResponse, error) {
 	out := &tfprotov5.ValidateResourceTypeConfigResponse{}
-	refuse := func(summary string) {
+	reject := func(summary string) {
 		out.Diagnostics = append(out.Diagnostics, &tfprotov5.Diagnostic{Severity: tfprotov5.DiagnosticSeverityError, Summary: r.TypeName + ": " + summary})
 	}
 	of := s.schemas.Resources[r.TypeName]
@@ -96,9 +96,9 @@ func (s *server) ValidateResourceTypeConfig(_ context.Context, r *tfprotov5.Vali
 		switch {
 		case v.IsNull() || !v.IsKnown():
 		case a.Computed && !a.Optional:
-			refuse(name + " is read-only")
+			reject(name + " is read-only")
 		case name == "instance_type" && v.As(&text) == nil && !instanceType.MatchString(text):
-			refuse(text + " is not an instance type")
+			reject(text + " is not an instance type")
 		}
 		return v
 	})

@@ -23,7 +23,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-var measured = container.MetricSet{
+var metricSet = container.MetricSet{
 	container.CpuUsageMetrics: {}, container.MemoryUsageMetrics: {}, container.NetworkUsageMetrics: {},
 	container.DiskIOMetrics: {}, container.ProcessMetrics: {}, container.DiskUsageMetrics: {},
 }
@@ -37,23 +37,23 @@ func main() {
 }
 
 func serve(address string) error {
-	// The library defines this flag and leaves reading it to its user.
+	// The library defines this flag but does not read it.
 	interval, err := time.ParseDuration(flag.Lookup("housekeeping_interval").Value.String())
 	if err != nil {
 		return err
 	}
 	dynamic := true
 	m, err := manager.New(memory.New(2*time.Minute, nil), sysfs.NewRealSysFs(),
-		manager.HousekeepingConfig{Interval: &interval, AllowDynamic: &dynamic}, measured, []string{""}, []string{""}, "", 0)
+		manager.HousekeepingConfig{Interval: &interval, AllowDynamic: &dynamic}, metricSet, []string{""}, []string{""}, "", 0)
 	if err != nil {
-		return fmt.Errorf("make the manager of containers: %w", err)
+		return fmt.Errorf("create the manager of containers: %w", err)
 	}
 	if err := m.Start(); err != nil {
 		return fmt.Errorf("start the manager of containers: %w", err)
 	}
-	everything := info.RequestOptions{IdType: "name", Count: 1, Recursive: true}
+	options := info.RequestOptions{IdType: "name", Count: 1, Recursive: true}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(metrics.NewPrometheusCollector(m, nil, measured, clock.RealClock{}, everything), metrics.NewPrometheusMachineCollector(m, measured))
+	registry.MustRegister(metrics.NewPrometheusCollector(m, nil, metricSet, clock.RealClock{}, options), metrics.NewPrometheusMachineCollector(m, metricSet))
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}))
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") })

@@ -1,4 +1,4 @@
-// Command cut makes schema.json, the part of the AWS provider's schema that infra/terraform uses:
+// Command cut creates schema.json, the part of the AWS provider's schema that infra/terraform uses:
 //
 //	terraform -chdir=infra/terraform init && terraform -chdir=infra/terraform providers schema -json >schema.json
 //	cd test/offline/terraform && go run ./cut ../../../infra/terraform <../../../schema.json >schema.json
@@ -19,8 +19,8 @@ import (
 
 const source = "registry.terraform.io/hashicorp/aws"
 
-// used is a block of the code that names a type of the provider.
-var used = regexp.MustCompile(`(?m)^\s*(?:mock_)?(resource|data) "(aws_\w+)"`)
+// usage matches a block of the code with a type of the provider.
+var usage = regexp.MustCompile(`(?m)^\s*(?:mock_)?(resource|data) "(aws_\w+)"`)
 
 func main() {
 	log.SetFlags(0)
@@ -39,7 +39,7 @@ func main() {
 	}
 	aws, ok := all.Providers[source]
 	if !ok {
-		log.Fatalf("the schema on standard input is not one of %s", source)
+		log.Fatalf("standard input must be a schema of %s", source)
 	}
 	names, err := types(os.Args[1])
 	if err != nil {
@@ -59,7 +59,7 @@ func types(folder string) (map[string][]string, error) {
 			return err
 		}
 		code, err := os.ReadFile(path)
-		for _, match := range used.FindAllStringSubmatch(string(code), -1) {
+		for _, match := range usage.FindAllStringSubmatch(string(code), -1) {
 			found[match[1]][match[2]] = true
 		}
 		return err
@@ -77,7 +77,7 @@ func lines(schemas map[string]any, names []string) string {
 	for _, name := range names {
 		schema, ok := schemas[name]
 		if !ok {
-			log.Fatalf("the schema on standard input does not know %s", name)
+			log.Fatalf("the schema on standard input has no %s", name)
 		}
 		slim(schema)
 		out = append(out, text(name)+":"+text(schema))
@@ -85,10 +85,10 @@ func lines(schemas map[string]any, names []string) string {
 	return strings.Join(out, ",\n")
 }
 
-// read has the properties that the stand-in reads.
-var read = []string{"type", "required", "optional", "computed", "nesting_mode", "min_items", "max_items"}
+// properties has the properties that the stand-in reads.
+var properties = []string{"type", "required", "optional", "computed", "nesting_mode", "min_items", "max_items"}
 
-// slim removes all other properties, above all descriptions.
+// slim removes all other properties, mainly descriptions.
 func slim(value any) {
 	of, _ := value.(map[string]any)
 	for name, field := range of {
@@ -97,14 +97,14 @@ func slim(value any) {
 			slim(field)
 		case []any: // a type
 		default:
-			if field == false || !slices.Contains(read, name) {
+			if field == false || !slices.Contains(properties, name) {
 				delete(of, name)
 			}
 		}
 	}
 }
 
-// removeEndpoints removes the addresses of services: hundreds of attributes that are not used here.
+// removeEndpoints removes the addresses of services: hundreds of unused attributes.
 func removeEndpoints(provider any) {
 	if p, ok := provider.(map[string]any); ok {
 		if block, ok := p["block"].(map[string]any); ok {

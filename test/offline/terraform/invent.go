@@ -16,12 +16,12 @@ var idPrefixes = map[string]string{
 	"aws_vpc_security_group_egress_rule": "sgr", "aws_vpc_security_group_ingress_rule": "sgr",
 }
 
-// madeUp returns a value for an attribute that AWS would compute: the same for the same resource, in the form that
-// others check.
-func madeUp(typeName, name string, kind tftypes.Type, seed string) tftypes.Value {
+// invent returns a value for an attribute that AWS would compute. It is equal for the same resource, and has the format that
+// other resources check.
+func invent(typeName, name string, kind tftypes.Type, seed string) tftypes.Value {
 	switch k := kind.(type) {
 	case tftypes.List:
-		if name == "names" || name == "locations" { // availability zones, and those that offer a type of instance
+		if name == "names" || name == "locations" { // availability zones, also of an instance type
 			zone := func(letter string) tftypes.Value { return tftypes.NewValue(tftypes.String, "us-east-1"+letter) }
 			return tftypes.NewValue(k, []tftypes.Value{zone("a"), zone("b")})
 		}
@@ -31,7 +31,7 @@ func madeUp(typeName, name string, kind tftypes.Type, seed string) tftypes.Value
 		}
 		fields := map[string]tftypes.Value{}
 		for field, of := range object.AttributeTypes {
-			fields[field] = madeUp(typeName, field, of, seed)
+			fields[field] = invent(typeName, field, of, seed)
 		}
 		return tftypes.NewValue(k, []tftypes.Value{tftypes.NewValue(object, fields)})
 	case tftypes.Set:
@@ -41,7 +41,7 @@ func madeUp(typeName, name string, kind tftypes.Type, seed string) tftypes.Value
 	}
 	switch {
 	case kind.Is(tftypes.String):
-		return tftypes.NewValue(kind, madeUpText(typeName, name, seed))
+		return tftypes.NewValue(kind, inventText(typeName, name, seed))
 	case kind.Is(tftypes.Bool):
 		return tftypes.NewValue(kind, false)
 	case kind.Is(tftypes.Number):
@@ -50,7 +50,7 @@ func madeUp(typeName, name string, kind tftypes.Type, seed string) tftypes.Value
 	return tftypes.NewValue(kind, nil)
 }
 
-func madeUpText(typeName, name, seed string) string {
+func inventText(typeName, name, seed string) string {
 	hash := sha256.Sum256([]byte(typeName + name + seed))
 	digits := hex.EncodeToString(hash[:])[:17]
 	switch {
