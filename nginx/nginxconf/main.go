@@ -1,11 +1,11 @@
-// Command nginxconf writes what the nginx, the Prometheus and the Alertmanager of compose.yaml read from environment
-// variables: nginx.conf, the password file of /prometheus/, the list of backends to scrape, and where alerts go. It
-// runs in a container of its own before them, so that the host needs nothing but Docker.
+// Command nginxconf writes the files for nginx, Prometheus and Alertmanager of compose.yaml from environment variables:
+// nginx.conf, the password file of /prometheus/, the list of backends to scrape, and the receivers of alerts. It
+// runs in its own container before them, so that the host needs only Docker.
 package main
 
 import (
 	"crypto/rand"
-	"crypto/sha1" // #nosec G505 -- the strongest that every build of nginx knows; the password is 192 random bits
+	"crypto/sha1" // #nosec G505 -- the strongest hash that each build of nginx supports; the password is 192 random bits
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -29,8 +29,8 @@ const (
 	alerts     = "127.0.0.1:9093"
 )
 
-// silence is longer than that of any client in its right mind: it is for the client and the
-// backend to give a stream up, and a soak's to see it happen.
+// silence is an idle timeout that exceeds the timeouts of clients and backends, because a run must observe which of them closes
+// a stream.
 const silence = time.Hour
 
 func main() {
@@ -43,7 +43,7 @@ func main() {
 // The folders of nginx, of Prometheus and of Alertmanager.
 type folders struct{ conf, targets, alerts string }
 
-// write makes the files in the folders.
+// write writes the files to the folders.
 func write(to folders, env func(string) string) error {
 	c, err := config(env)
 	if err != nil {
@@ -55,7 +55,7 @@ func write(to folders, env func(string) string) error {
 	}
 	password := env("PROMETHEUS_PASSWORD")
 	if password == "" {
-		return errors.New("PROMETHEUS_PASSWORD is empty: `make up` makes one in .env")
+		return errors.New("PROMETHEUS_PASSWORD must not be empty; `make up` creates one in .env")
 	}
 	line, err := passwordLine("prometheus", password)
 	if err != nil {
@@ -70,17 +70,17 @@ func write(to folders, env func(string) string) error {
 		return err
 	}
 	return errors.Join(
-		// nginx.conf holds the token; root reads it before the workers are there.
+		// nginx.conf contains the token; root reads it before the workers start.
 		replace(filepath.Join(to.conf, "nginx.conf"), text.String(), 0o600),
 		replace(filepath.Join(to.conf, "htpasswd"), line, 0o644),
 		replace(filepath.Join(to.targets, "backend.json"), string(list), 0o644),
-		// Not .json: what ends so are backends.
+		// Not .json, because Prometheus reads all files with this extension as backends.
 		replace(filepath.Join(to.targets, "alertmanager.yml"), receivers, 0o644),
 		replace(filepath.Join(to.alerts, "alertmanager.yml"), routes, 0o644), // read by Alertmanager only
 	)
 }
 
-// config is the configuration that the environment asks for.
+// config returns the configuration with the settings of the environment.
 func config(env func(string) string) (nginx.Config, error) {
 	connections, err := strconv.Atoi(env("CONNECTIONS"))
 	if err != nil || connections < 1 {
@@ -88,7 +88,7 @@ func config(env func(string) string) (nginx.Config, error) {
 	}
 	open := env("OPEN_DISCONNECT")
 	if open != "on" && open != "off" {
-		return nginx.Config{}, fmt.Errorf("OPEN_DISCONNECT is %q: choose on or off", open)
+		return nginx.Config{}, fmt.Errorf("OPEN_DISCONNECT must be on or off, got %q", open)
 	}
 	c := nginx.Config{
 		Dir: "/tmp", ErrorLog: "/dev/stderr", Listen: env("HTTP_PORT"), Sockets: []string{socket(1)},
@@ -138,17 +138,17 @@ func scrapeTargets(c nginx.Config) (list []map[string]any) {
 	return list
 }
 
-// passwordLine is a salted entry of an htpasswd file.
+// passwordLine returns a salted entry of an htpasswd file.
 func passwordLine(user, password string) (string, error) {
 	salt := make([]byte, 8)
 	if _, err := rand.Read(salt); err != nil {
-		return "", fmt.Errorf("make a salt: %w", err)
+		return "", fmt.Errorf("create a salt: %w", err)
 	}
 	sum := sha1.Sum(append([]byte(password), salt...)) // #nosec G401 -- see above
 	return fmt.Sprintf("%s:{SSHA}%s\n", user, base64.StdEncoding.EncodeToString(append(sum[:], salt...))), nil
 }
 
-// replace writes a file whole or not at all: its readers may be running.
+// replace writes a file atomically, because its readers may be running.
 func replace(path, text string, mode os.FileMode) error {
 	part := path + ".part"
 	if err := os.WriteFile(part, []byte(text), mode); err != nil {

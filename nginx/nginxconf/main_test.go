@@ -42,7 +42,7 @@ func TestOneBackend(t *testing.T) {
 		read(t, dir, "backend.json"))
 	info, err := os.Stat(filepath.Join(dir, "nginx.conf"))
 	require.NoError(t, err)
-	require.Equal(t, os.FileMode(0o600), info.Mode(), "it holds the token")
+	require.Equal(t, os.FileMode(0o600), info.Mode(), "nginx.conf contains the token")
 }
 
 func TestClusterAndTLS(t *testing.T) {
@@ -60,21 +60,21 @@ func TestAlertReceivers(t *testing.T) {
 	t.Parallel()
 	to := folders{t.TempDir(), t.TempDir(), t.TempDir()}
 	require.NoError(t, write(to, environment(nil)))
-	require.Equal(t, "[]", read(t, to.targets, "alertmanager.yml"), "none is told, and none is missed")
+	require.Equal(t, "[]", read(t, to.targets, "alertmanager.yml"), "there is no Alertmanager without the profile")
 	require.NoError(t, write(to, environment(map[string]string{"COMPOSE_PROFILES": "cluster,alerts", "ALERT_WEBHOOK_URL": "http://10.0.0.1/hook"})))
 	require.JSONEq(t, `[{"targets":["127.0.0.1:9093"],"labels":{"instance":"stack"}}]`, read(t, to.targets, "alertmanager.yml"))
 	require.Contains(t, read(t, to.alerts, "alertmanager.yml"), `"url": "http://10.0.0.1/hook"`)
 }
 
-func TestRefuses(t *testing.T) {
+func TestWriteRejectsInvalidSettings(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]map[string]string{
 		`CONNECTIONS must be a positive whole number, got "many"`: {"CONNECTIONS": "many"},
-		"a token for nginx is made of":                            {"BACKEND_TOKEN": `x" 1; } evil`},
-		"PROMETHEUS_PASSWORD is empty":                            {"PROMETHEUS_PASSWORD": ""},
+		"BACKEND_TOKEN must consist of":                           {"BACKEND_TOKEN": `x" 1; } evil`},
+		"PROMETHEUS_PASSWORD must not be empty":                   {"PROMETHEUS_PASSWORD": ""},
 		`HTTP_PORT must be the number of a port, got ""`:          {"HTTP_PORT": ""},
 		`HTTPS_PORT must be the number of a port, got "443;"`:     {"HTTPS_PORT": "443;"},
-		`OPEN_DISCONNECT is "maybe"`:                              {"OPEN_DISCONNECT": "maybe"},
+		`OPEN_DISCONNECT must be on or off, got "maybe"`:          {"OPEN_DISCONNECT": "maybe"},
 		"alerts without a receiver":                               {"COMPOSE_PROFILES": "alerts"},
 	} {
 		dir := t.TempDir()
