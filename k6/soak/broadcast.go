@@ -123,10 +123,10 @@ func (b *broadcaster) arrive(s *subscriber, at time.Time, block *service.Block) 
 // deliver counts a delivery in time. comment may contain the time at which the service sent it.
 func (b *broadcaster) deliver(sent *broadcast, at time.Time, comment []byte) {
 	b.sample(fanoutSinceRequest, sent.tags, at, metrics.D(max(at.Sub(sent.publishedAt), 0)))
-	if us, ok := sentAt(comment); ok && at.UnixMicro() >= us {
-		took := time.Duration(at.UnixMicro()-us) * time.Microsecond
-		sent.latest = max(sent.latest, took)
-		b.sample(fanoutLatency, sent.tags, at, metrics.D(took))
+	if micros, ok := sentAt(comment); ok && at.UnixMicro() >= micros {
+		latency := time.Duration(at.UnixMicro()-micros) * time.Microsecond
+		sent.latest = max(sent.latest, latency)
+		b.sample(fanoutLatency, sent.tags, at, metrics.D(latency))
 	} else {
 		b.sample(fanoutUntimed, sent.tags, at, 1)
 	}
@@ -156,7 +156,7 @@ func (b *broadcaster) find(data []byte) (n int, sent *broadcast) {
 }
 
 // sentAt returns the time of sending in a comment such as sent=1700000000000000, in µs.
-func sentAt(comment []byte) (us int64, ok bool) {
+func sentAt(comment []byte) (micros int64, ok bool) {
 	_, digits, ok := bytes.Cut(comment, []byte("sent="))
 	if !ok {
 		return 0, false
@@ -165,8 +165,8 @@ func sentAt(comment []byte) (us int64, ok bool) {
 	if end >= 0 {
 		digits = digits[:end]
 	}
-	us, err := strconv.ParseInt(string(digits), 10, 64)
-	return us, err == nil
+	micros, err := strconv.ParseInt(string(digits), 10, 64)
+	return micros, err == nil
 }
 
 // send sends a broadcast and returns it with the response of the service, nil without one.
@@ -206,10 +206,10 @@ func (b *broadcaster) measure(tags metrics.TagsAndMeta) {
 	}
 	b.mu.Lock()
 	sent.expired = true
-	left, latest := sent.missing, sent.latest
+	missing, latest := sent.missing, sent.latest
 	b.mu.Unlock()
-	h.sample(fanoutArrived, tags, time.Now(), float64(len(sent.received)-left))
-	if left == 0 {
+	h.sample(fanoutArrived, tags, time.Now(), float64(len(sent.received)-missing))
+	if missing == 0 {
 		h.sample(fanoutLast, tags, time.Now(), metrics.D(latest))
 	}
 }

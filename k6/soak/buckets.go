@@ -25,23 +25,23 @@ var latenessBuckets = bucketMetric{"soak_lateness_bucket", []time.Duration{
 
 // bucketsOf returns samples of the growth of the buckets since the last call.
 func (p *telemetry) bucketsOf(m *bucketMetric, durations *shard.Histogram, tags *metrics.TagSet) (out metrics.Samples) {
-	now, atMost := time.Now(), 0.
+	now, cumulative := time.Now(), 0.
 	reported := p.buckets[m.name]
 	if reported == nil {
 		reported = make([]float64, len(m.bounds)+1)
 		p.buckets[m.name] = reported
 	}
 	for i, n := range durations.CountBy(m.bounds) {
-		atMost += float64(n)
+		cumulative += float64(n)
 		le := math.Inf(1)
 		if i < len(m.bounds) {
 			le = m.bounds[i].Seconds()
 		}
 		out = append(out, metrics.Sample{
 			TimeSeries: metrics.TimeSeries{Metric: p.metrics[m.name], Tags: tags.With("le", strconv.FormatFloat(le, 'g', -1, 64))},
-			Time:       now, Value: atMost - reported[i],
+			Time:       now, Value: cumulative - reported[i],
 		})
-		reported[i] = atMost
+		reported[i] = cumulative
 	}
 	return out
 }

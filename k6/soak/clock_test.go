@@ -26,8 +26,8 @@ func steppedClock(t time.Time) time.Time {
 func TestSteppedClock(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	require.Equal(t, time.Hour, steppedClock(now).Round(0).Sub(now.Round(0)), "the wall time is stepped")
-	require.Zero(t, steppedClock(now).Sub(now), "the monotonic time is not")
+	require.Equal(t, time.Hour, steppedClock(now).Round(0).Sub(now.Round(0)), "the wall time changes")
+	require.Zero(t, steppedClock(now).Sub(now), "the monotonic time does not change")
 
 	play := func(clock func(time.Time) time.Time) *shard.Shard {
 		r := newRecorder()
@@ -46,16 +46,16 @@ func TestSteppedClock(t *testing.T) {
 		openStreams(b, at)
 		for n := 1; n <= 40; n++ {
 			at = at.Add(15 * time.Second)
-			seen := at
+			receivedAt := at
 			if n > 10 && n <= 30 { // the clock is wrong for five minutes
-				seen = clock(at)
+				receivedAt = clock(at)
 			}
-			b.event(seen, &eventstream.Event{
+			b.event(receivedAt, &eventstream.Event{
 				ID: fmt.Append(nil, n), HasID: true, Data: []byte("0"),
 				Comment: fmt.Appendf(nil, "sent=%d", at.Add(-3*time.Millisecond).UnixMicro()),
 			})
-			if r.isBucketOver(seen) {
-				r.endBucket(seen, shard.Process{}, nil)
+			if r.isBucketOver(receivedAt) {
+				r.endBucket(receivedAt, shard.Process{}, nil)
 			}
 		}
 		l.CloseRequested(r.instant(clock(at.Add(time.Second))))

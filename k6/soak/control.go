@@ -50,7 +50,7 @@ type controlStream struct {
 
 // newControlGroup opens the control group that the environment defines, nil if it defines none. It does not depend on
 // the plan, because not every script has one.
-func newControlGroup(environment map[string]string, late time.Duration) (*controlGroup, error) {
+func newControlGroup(environment map[string]string, limit time.Duration) (*controlGroup, error) {
 	source, err := plan.SourceOf(func(name string) string { return environment[name] })
 	if err != nil {
 		return nil, err
@@ -68,11 +68,11 @@ func newControlGroup(environment map[string]string, late time.Duration) (*contro
 	if err := p.CheckControl(); err != nil {
 		return nil, err
 	}
-	late = cmp.Or(late, p.LateLimit())
+	limit = cmp.Or(limit, p.LateLimit())
 	ctx, stop := context.WithCancel(context.Background())
 	g := &controlGroup{
-		url: p.ControlURL, limit: late, started: time.Now(), client: new(sseclient.Client).Group(ctx), stop: stop,
-		total: shard.Control{URL: p.ControlURL, Streams: p.Control, LateMS: int(late.Milliseconds()), Remote: isRemote(p.ControlURL)},
+		url: p.ControlURL, limit: limit, started: time.Now(), client: new(sseclient.Client).Group(ctx), stop: stop,
+		total: shard.Control{URL: p.ControlURL, Streams: p.Control, LateMS: int(limit.Milliseconds()), Remote: isRemote(p.ControlURL)},
 	}
 	for i := range p.Control {
 		s := &controlStream{group: g, offset: time.Duration(i) * control.Interval / time.Duration(p.Control), redial: make(chan struct{}, 1)}

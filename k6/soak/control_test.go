@@ -47,10 +47,10 @@ func requireControl(t *testing.T, g *controlGroup, condition func(shard.Control)
 	return last
 }
 
-// The group reconnects to a reference that was down; the events of that time are not delays.
+// The group reconnects to a reference that was down. Events during the outage do not count as delayed.
 func TestControlGroup(t *testing.T) {
 	t.Parallel()
-	url, stop := reference(t, address.Reserve(t)) // no client gets its port meanwhile
+	url, stop := reference(t, address.Reserve(t)) // reserved, so that no client gets the port
 	g, err := newControlGroup(map[string]string{"CONTROL": "4", "CONTROL_URL": url, "CONTROL_LISTEN": "nonsense"}, 0)
 	require.NoError(t, err)
 	defer g.close()
@@ -148,15 +148,15 @@ func BenchmarkControlGroup(b *testing.B) {
 	var address string
 	_, err = fmt.Fscan(out, &address)
 	require.NoError(b, err)
-	const within = 20 * time.Second
+	const length = 20 * time.Second
 	for b.Loop() {
 		before := heapInUse()
 		g, err := newControlGroup(map[string]string{"CONTROL_URL": "http://" + address}, time.Second)
 		require.NoError(b, err)
-		time.Sleep(3 * time.Second) // all are open, and the memory of the dials is released
+		time.Sleep(3 * time.Second) // until all streams are open and the memory of the dials is released
 		from := cpuUsed(b)
-		time.Sleep(within)
-		b.ReportMetric(100*(cpuUsed(b)-from).Seconds()/within.Seconds(), "%core")
+		time.Sleep(length)
+		b.ReportMetric(100*(cpuUsed(b)-from).Seconds()/length.Seconds(), "%core")
 		b.ReportMetric(float64(heapInUse())-float64(before), "B")
 		require.Zero(b, g.result().Refused+g.result().Cut)
 		g.close()

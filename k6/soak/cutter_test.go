@@ -13,7 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// fakeStream is a stream that reconnects at once after a cut, with the next noop.
+// A fakeStream reconnects at once after a cut and receives the next noop.
 type fakeStream struct {
 	mu   sync.Mutex
 	o    *observer
@@ -27,16 +27,16 @@ func (s *fakeStream) deliver() {
 	s.o.event(time.Now(), event(strconv.FormatUint(s.next, 10), "0", ""))
 }
 
-func (s *fakeStream) Cut(how sseclient.Cut, pause time.Duration) bool {
+func (s *fakeStream) Cut(kind sseclient.Cut, pause time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.dead {
 		return false
 	}
-	s.cuts = append(s.cuts, how)
-	s.o.cut(time.Now(), how)
-	if how == sseclient.CutPause {
-		s.o.resumed(time.Now().Add(pause), how)
+	s.cuts = append(s.cuts, kind)
+	s.o.cut(time.Now(), kind)
+	if kind == sseclient.CutPause {
+		s.o.resumed(time.Now().Add(pause), kind)
 	} else {
 		s.o.closed(time.Now(), sseclient.Close{Reason: sseclient.ReasonCut})
 		s.o.connecting(time.Now())
@@ -46,10 +46,10 @@ func (s *fakeStream) Cut(how sseclient.Cut, pause time.Duration) bool {
 	return true
 }
 
-// cutRecorder has streams that can be cut when they brought something.
+// cutRecorder returns a recorder with streams that can be cut after they have received a noop.
 func cutRecorder(t *testing.T, streams int) (*recorder, []*fakeStream, plan.Plan) {
 	t.Helper()
-	p := thePlan()
+	p := newPlan()
 	p.Connections, p.Seconds, p.NoopInterval, p.Reconnect, p.CutsPerSecond, p.PauseS = 100, 20, .5, true, 10, .1
 	r := newRecorder()
 	require.NoError(t, r.setPlan(p))
@@ -65,7 +65,7 @@ func cutRecorder(t *testing.T, streams int) (*recorder, []*fakeStream, plan.Plan
 	return r, all, p
 }
 
-// Each runner makes its share of the cuts that are planned, and the ledgers say which.
+// Each runner makes its share of the planned cuts. The ledgers record them.
 func TestCutterMakesPlannedCuts(t *testing.T) {
 	t.Parallel()
 	want := map[string]int{}
@@ -78,11 +78,11 @@ func TestCutterMakesPlannedCuts(t *testing.T) {
 	_, to := p.CutWindow()
 	for runner := 1; runner <= 2; runner++ {
 		r, streams, _ := cutRecorder(t, 8)
-		for _, s := range streams[1:] { // the first one never brings anything
+		for _, s := range streams[1:] { // the first stream receives nothing
 			s.deliver()
 		}
 		streams[7].dead = true
-		r.cutter.run(t.Context(), &p, runner, time.Now().Add(-to)) // all are due
+		r.cutter.run(t.Context(), &p, runner, time.Now().Add(-to)) // all cuts are due
 		require.Empty(t, streams[0].cuts)
 		require.Empty(t, streams[7].cuts)
 		busy := 0
@@ -96,12 +96,12 @@ func TestCutterMakesPlannedCuts(t *testing.T) {
 				got[c.Kind]++
 			}
 		}
-		require.Greater(t, busy, 3, "they are drawn")
+		require.Greater(t, busy, 3, "cuts must be spread over the streams")
 	}
 	require.Equal(t, want, got)
 }
 
-// Where no stream can be cut, none is, and the cutter ends with the time for cuts, or with the run.
+// If no stream can be cut, the cutter ends with the time for cuts, or with the run.
 func TestCutterEnds(t *testing.T) {
 	t.Parallel()
 	r, streams, p := cutRecorder(t, 2)
@@ -113,15 +113,15 @@ func TestCutterEnds(t *testing.T) {
 	for _, s := range streams {
 		require.Empty(t, s.cuts)
 	}
-	none := newObserver(t, planned(t), "d-1")
+	none := newObserver(t, newPlannedRecorder(t), "d-1")
 	require.False(t, none.recorder.hasCutter(), "a run without cuts has no cutter")
 }
 
-// How many streams k6 alone holds only its options say, so the plan does not know yet whether they are enough for the
+// Under plain k6, the number of streams depends on the options, so the plan cannot check whether they suffice for the
 // cuts.
 func TestCutsWithoutPlannedConnections(t *testing.T) {
 	t.Parallel()
-	p := thePlan()
+	p := newPlan()
 	p.Connections, p.ConnectionsPerVU, p.Seconds, p.NoopInterval, p.Reconnect, p.CutsPerSecond = 0, 1, 40, 1, true, 4
 	r := newRecorder()
 	require.NoError(t, r.setPlan(p))

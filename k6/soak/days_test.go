@@ -15,7 +15,7 @@ import (
 func TestRecorderOfThreeDays(t *testing.T) {
 	t.Parallel()
 	const clients, length = 12, 72 * time.Hour
-	p, r := thePlan(), newRecorder()
+	p, r := newPlan(), newRecorder()
 	p.Connections, p.Seconds = clients, int(length/time.Second)+5
 	require.NoError(t, r.setPlan(p))
 	var observers []*observer
@@ -50,15 +50,15 @@ func TestRecorderOfThreeDays(t *testing.T) {
 	s.Runner = shard.Runner{TestID: p.TestID, Index: 1, Segment: "0:1", State: shard.Finished, StartedUS: r.start.UnixMicro(), EndedUS: begin.Add(length).UnixMicro()}
 	file, err := new(shard.Encoder).Encode(s)
 	require.NoError(t, err)
-	require.Less(t, len(file), 4<<20, "of %d buckets", len(s.Series))
+	require.Less(t, len(file), 4<<20, "shard of %d buckets", len(s.Series))
 
 	m := shard.Merge(p, []*shard.Shard{writtenShard(s)})
 	require.Empty(t, m.Problems)
-	var received, missed uint64
+	var received, missing uint64
 	for _, c := range m.Connections.All() {
-		received, missed = received+c.Received, missed+c.Missed()
+		received, missing = received+c.Received, missing+c.Missed()
 	}
-	require.Equal(t, []uint64{clients*uint64(noop) - 72, 72}, []uint64{received, missed})
+	require.Equal(t, []uint64{clients*uint64(noop) - 72, 72}, []uint64{received, missing})
 	require.EqualValues(t, 72, lost)
-	require.Zero(t, m.Lateness.CountBy([]time.Duration{p.LateLimit()})[1], "none was late")
+	require.Zero(t, m.Lateness.CountBy([]time.Duration{p.LateLimit()})[1], "no message was late")
 }

@@ -59,7 +59,7 @@ func TestMissingBucketFailsBeforeTheRun(t *testing.T) {
 type stuckStore struct {
 	store.Folder
 	once    *sync.Once
-	entered chan struct{} // closed by then
+	entered chan struct{} // closed when Put is called
 }
 
 func (s stuckStore) Put(ctx context.Context, name string, data []byte) error {
@@ -84,28 +84,28 @@ func TestStuckCheckpointDoesNotBlock(t *testing.T) {
 	require.Equal(t, "A checkpoint was skipped, because the previous one is still being written.", hook.LastEntry().Message)
 	last := s()
 	last.Runner.State = shard.Finished
-	require.NoError(t, d.deliverFinal(last), "the last word waits for no checkpoint")
+	require.NoError(t, d.deliverFinal(last), "the final shard must not wait for a checkpoint")
 	got, err := shard.ReadFile(filepath.Join(string(folder.Folder), shard.FileName(shard.Runner{Index: 1})))
 	require.NoError(t, err)
 	require.Equal(t, shard.Finished, got.Runner.State)
-	require.Len(t, hook.AllEntries(), 1, "a checkpoint that the last word replaces is nothing to warn of")
+	require.Len(t, hook.AllEntries(), 1, "a checkpoint that the final shard replaces causes no warning")
 }
 
 func TestCheckpointAfterASuspensionIsDiscarded(t *testing.T) {
 	t.Parallel()
 	log, hook := logtest.NewNullLogger()
 	folder := t.TempDir()
-	asked := make(chan struct{})
-	d := &delivery{store: store.Folder(folder), name: "runner-1.json.gz", log: log, timeout: time.Minute, mayReplace: func() bool { close(asked); return false }}
+	requested := make(chan struct{})
+	d := &delivery{store: store.Folder(folder), name: "runner-1.json.gz", log: log, timeout: time.Minute, mayReplace: func() bool { close(requested); return false }}
 	d.deliverCheckpoint(newTestOutput(t, params(t, folder, nil)).shard())
-	<-asked
-	d.mu.Lock() // the checkpoint is over
+	<-requested
+	d.mu.Lock() // waits until the checkpoint has ended
 	defer d.mu.Unlock()
 	require.NoFileExists(t, filepath.Join(folder, d.name))
 	require.Empty(t, hook.AllEntries())
 }
 
-// A brokenStore is a folder that takes nothing.
+// A brokenStore is a folder that cannot be written.
 type brokenStore struct{ store.Folder }
 
 func (brokenStore) Put(context.Context, string, []byte) error { return errors.New("it is broken") }

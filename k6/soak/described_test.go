@@ -28,8 +28,8 @@ const descriptionJS = `var described = service({
 	publish: { url: "{base}/pub/{topic}", body: '{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}' },
 });`
 
-// ofService is a virtual user of a script that soaks a described service; nothing is published here.
-func ofService(t *testing.T, description string) (*modulestest.Runtime, *recorder) {
+// newServiceVU returns a virtual user with a described service, without a publisher.
+func newServiceVU(t *testing.T, description string) (*modulestest.Runtime, *recorder) {
 	t.Helper()
 	rt, r := newVU(t)
 	js(t, rt, description)
@@ -42,7 +42,7 @@ func ofService(t *testing.T, description string) (*modulestest.Runtime, *recorde
 	return rt, r
 }
 
-// feed has an observer see a part of a stream.
+// feed passes a part of a stream to an observer.
 func feed(t *testing.T, o *observer, at time.Time, text string) {
 	t.Helper()
 	p := eventstream.New(strings.NewReader(text))
@@ -64,7 +64,7 @@ func feed(t *testing.T, o *observer, at time.Time, text string) {
 	}
 }
 
-// message is one as the service of the description brings it.
+// message returns a message in the format of the description.
 func (r *recorder) message(t *testing.T, marker string, seq int64, sentAt time.Time) string {
 	t.Helper()
 	v := service.Values{Run: marker, Seq: seq, SentAt: sentAt.UnixMicro()}
@@ -73,7 +73,7 @@ func (r *recorder) message(t *testing.T, marker string, seq int64, sentAt time.T
 
 func TestBlocksAreCountedByKind(t *testing.T) {
 	t.Parallel()
-	rt, r := ofService(t, descriptionJS)
+	rt, r := newServiceVU(t, descriptionJS)
 	js(t, rt, `var l = new Ledger("d-1")`)
 	o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
 	require.True(t, ok)
@@ -83,19 +83,19 @@ func TestBlocksAreCountedByKind(t *testing.T) {
 	openStreams(o, second(1))
 	feed(t, &o.observer, second(2), ": hello\n\n")                                                                   // a heartbeat
 	feed(t, &o.observer, second(3), r.message(t, "run-1.1", 4, second(3).Add(-20*time.Millisecond)))                 // a message
-	feed(t, &o.observer, second(4), ": inside\n"+r.message(t, "run-1.1", 5, second(4)))                              // its comment is none
+	feed(t, &o.observer, second(4), ": inside\n"+r.message(t, "run-1.1", 5, second(4)))                              // the comment inside is not a heartbeat
 	feed(t, &o.observer, second(5), "event: other\ndata: x\n\n")                                                     // not in the description
 	feed(t, &o.observer, second(6), r.message(t, "run-1.0", 5, second(6)))                                           // of another topic
 	feed(t, &o.observer, second(6), r.message(t, "run-2.1", 5, second(6)))                                           // of another run
-	feed(t, &o.observer, second(7), "event: reset\ndata:\n\n")                                                       // the service's word
-	feed(t, &o.observer, second(8), strings.Replace(r.message(t, "run-1.1", 6, second(8)), `"seq":6`, `"seq":8`, 1)) // changed
+	feed(t, &o.observer, second(7), "event: reset\ndata:\n\n")                                                       // a gap that the service reports
+	feed(t, &o.observer, second(8), strings.Replace(r.message(t, "run-1.1", 6, second(8)), `"seq":6`, `"seq":8`, 1)) // corrupted
 	feed(t, &o.observer, second(9), r.message(t, "run-1.1", 7, second(9)))
 	feed(t, &o.observer, second(10), r.message(t, "run-1.1", 7, second(9)))
-	feed(t, &o.observer, second(11), ":\n") // Mercure's heartbeat: no blank line
+	feed(t, &o.observer, second(11), ":\n") // Mercure's heartbeat has no blank line
 	feed(t, &o.observer, second(12), r.message(t, "run-1.1", 9, second(12)))
 	o.ledger.CloseRequested(r.instant(second(13)))
 	o.closed(second(13), sseclient.Close{Reason: sseclient.ReasonClient, Retry: -1})
-	got := filled(r).Connections[0]
+	got := shardOf(r).Connections[0]
 	require.Equal(t, ledger.Counts{Received: 4, Duplicated: 1, Corrupted: 1, Lost: 1, Heartbeats: 2, Uncounted: 1, Foreign: 1, Misrouted: 1, Gaps: 1}, got.Counts)
 	require.EqualValues(t, 4, got.First)
 	require.EqualValues(t, 9, got.Last)
@@ -103,7 +103,7 @@ func TestBlocksAreCountedByKind(t *testing.T) {
 	require.Equal(t, []ledger.Span{{From: time.Second, To: 13 * time.Second, First: 4, Last: 9}}, got.Spans)
 	require.Equal(t, "other", got.Others[0].Name)
 	require.Equal(t, 2*time.Second, got.MaxSilence.Round(time.Second)+time.Second)
-	s := filled(r)
+	s := shardOf(r)
 	require.Equal(t, "mine", s.Service.Name)
 	require.EqualValues(t, "numbers", s.Service.Counts)
 	require.InDelta(t, 0, s.Latency.MinUS, 10)
@@ -114,18 +114,18 @@ func TestBlocksAreCountedByKind(t *testing.T) {
 func TestStreamWithIDResumes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		resume, seen string
-		want         bool
+		resume, blocks string
+		want           bool
 	}{
 		{`{ by: "header" }`, "id: 5\ndata: x\n\n", true},
 		{`{ by: { query: "since" } }`, "id: 5\ndata: x\n\n", true},
 		{`{ by: "header" }`, "data: x\n\n", false},
-		{`{ by: "header" }`, "id: 5\ndata: x\n\nid\ndata: x\n\n", false}, // it was taken back
+		{`{ by: "header" }`, "id: 5\ndata: x\n\nid\ndata: x\n\n", false}, // the id is reset
 		{`{ by: "none" }`, "id: 5\ndata: x\n\n", false},
 		{`{ by: { query: "since" }, id: "json:$.id" }`, "data: {\"id\":\"a\"}\n\n", true},
 		{`{ by: { query: "since" }, id: "json:$.id" }`, "id: 5\ndata: {}\n\n", false},
 	} {
-		rt, r := ofService(t, `service({name: "any", connect: {url: "{base}"}, message: { seq: "json:$.n" }, resume: `+c.resume+`})`)
+		rt, r := newServiceVU(t, `service({name: "any", connect: {url: "{base}"}, message: { seq: "json:$.n" }, resume: `+c.resume+`})`)
 		js(t, rt, `var l = new Ledger("d-0")`)
 		o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
 		require.True(t, ok)
@@ -133,12 +133,12 @@ func TestStreamWithIDResumes(t *testing.T) {
 			second := func(k int) time.Time { return r.start.Add(time.Duration(10*n+k) * time.Second) }
 			o.connecting(second(0))
 			openStreams(o, second(1))
-			feed(t, &o.observer, second(2), c.seen)
+			feed(t, &o.observer, second(2), c.blocks)
 			o.closed(second(3), sseclient.Close{Reason: sseclient.ReasonServer, Retry: time.Second})
 		}
-		spans := filled(r).Connections[0].Spans
+		spans := shardOf(r).Connections[0].Spans
 		require.False(t, spans[0].Resumed)
-		require.Equal(t, c.want, spans[1].Resumed, c.resume+c.seen)
+		require.Equal(t, c.want, spans[1].Resumed, c.resume+c.blocks)
 	}
 }
 
@@ -154,7 +154,7 @@ func TestIDResetNamesItsEvent(t *testing.T) {
 		"event: ping\nid:\n\nevent: ping\nid: 9\n\n": "", // the client has an id again
 		"event: ping\nid: a\x00\n\n":                 "", // the standard ignores it
 	} {
-		rt, r := ofService(t, `service({name: "any", connect: {url: "{base}"}, heartbeat: { event: "ping" }, message: { event: "news", seq: "json:$.n" }})`)
+		rt, r := newServiceVU(t, `service({name: "any", connect: {url: "{base}"}, heartbeat: { event: "ping" }, message: { event: "news", seq: "json:$.n" }})`)
 		js(t, rt, `var l = new Ledger("d-0")`)
 		o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
 		require.True(t, ok)
@@ -166,8 +166,8 @@ func TestIDResetNamesItsEvent(t *testing.T) {
 		o.closed(second(4), sseclient.Close{Reason: sseclient.ReasonServer, Retry: time.Second})
 		o.connecting(second(5))
 		openStreams(o, second(6))
-		got := filled(r).Connections[0]
-		require.True(t, got.Spans[1].Resumed, "the service promises to resume")
+		got := shardOf(r).Connections[0]
+		require.True(t, got.Spans[1].Resumed, "the description declares resume")
 		if want == "" {
 			require.Zero(t, got.IDResets, reset)
 			continue
@@ -179,21 +179,21 @@ func TestIDResetNamesItsEvent(t *testing.T) {
 
 func TestRequestsOfADescription(t *testing.T) {
 	t.Parallel()
-	rt, _ := ofService(t, descriptionJS)
+	rt, _ := newServiceVU(t, descriptionJS)
 	service := serviceOf(t, rt)
-	own, err := service.requestOverrides(1, "d-1")
+	overrides, err := service.requestOverrides(1, "d-1")
 	require.NoError(t, err)
 	require.Equal(t, sseclient.Request{
 		URL: "http://h/rooms/d-topic-1", Method: "POST", Body: `{"room":"d-topic-1"}`,
 		Header: http.Header{"Authorization": {"Bearer secret"}, "Content-Type": {"application/json"}},
-	}, requestUsing(&service.Connect, own.values))
+	}, requestUsing(&service.Connect, overrides.values))
 	require.Equal(t, "mine true true 0 5 client 0", js(t, rt, `[described.name, described.numbered, described.published, described.every, described.heartbeatEvery, described.endBy, described.lifetime].join(" ")`))
 }
 
-// k6 alone finds out only later how many streams there are: that is no reason to refuse topics.
+// Under plain k6 the number of streams is unknown before the first one. Topics must be valid anyway.
 func TestTopicsBeforeTheFirstStream(t *testing.T) {
 	t.Parallel()
-	p := thePlan()
+	p := newPlan()
 	p.Connections, p.Service, p.Topics, p.PublishRate = 0, "mine", 5, 2
 	require.NoError(t, newRecorder().setPlan(p))
 }
@@ -202,17 +202,17 @@ func TestDescriptionIsDeterministic(t *testing.T) {
 	t.Parallel()
 	rt, r := newVU(t)
 	js(t, rt, descriptionJS)
-	other := vuOf(t, r)
+	other := newVUOf(t, r)
 	_, err := other.VU.Runtime().RunString(strings.Replace(descriptionJS, `"mine"`, `"yours"`, 1))
 	require.ErrorContains(t, err, "the description differs between virtual users")
 	_, err = other.VU.Runtime().RunString(`service({name: "x", connect: {url: "{bas}"}, message: "unchecked"})`)
 	require.ErrorContains(t, err, "connect.url: nothing fills {bas}")
 }
 
-// An event stream of which nothing is counted is held, and its silences are seen.
+// A stream without counted messages stays open, and its silence is measured.
 func TestDescriptionWithoutCounts(t *testing.T) {
 	t.Parallel()
-	rt, r := ofService(t, `service({name: "any", connect: {url: "{base}"}, heartbeat: {comment: true}, message: "unchecked"})`)
+	rt, r := newServiceVU(t, `service({name: "any", connect: {url: "{base}"}, heartbeat: {comment: true}, message: "unchecked"})`)
 	js(t, rt, `var l = new Ledger("d-0")`)
 	o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
 	require.True(t, ok)
@@ -221,7 +221,7 @@ func TestDescriptionWithoutCounts(t *testing.T) {
 	feed(t, &o.observer, r.start.Add(2*time.Second), "data: x\n\n:\n\ndata: y\n\n")
 	o.ledger.CloseRequested(r.instant(r.start.Add(20 * time.Second)))
 	o.closed(r.start.Add(20*time.Second), sseclient.Close{Reason: sseclient.ReasonClient, Retry: -1})
-	got := filled(r).Connections[0]
+	got := shardOf(r).Connections[0]
 	require.Equal(t, ledger.Counts{Heartbeats: 1, Unchecked: 2}, got.Counts)
 	require.Empty(t, got.Findings)
 	require.Equal(t, 18*time.Second, got.MaxSilence)
@@ -229,14 +229,14 @@ func TestDescriptionWithoutCounts(t *testing.T) {
 	require.True(t, o.faultless(&sums))
 }
 
-// The longest silence is measured on every service but noop, whose gaps between messages are measured anyway.
+// The longest silence is measured for each service except noop, whose gaps between messages are measured.
 func TestSilenceIsMeasuredWithAnInterval(t *testing.T) {
 	t.Parallel()
 	for declared, want := range map[string]time.Duration{
 		`service({name: "any", connect: {url: "{base}"}, message: {every: 5}})`:  10 * time.Second,
 		`service({name: "noop", connect: {url: "{base}"}, message: {every: 5}})`: 0,
 	} {
-		rt, r := ofService(t, declared)
+		rt, r := newServiceVU(t, declared)
 		js(t, rt, `var l = new Ledger("d-0")`)
 		o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
 		require.True(t, ok)
@@ -246,14 +246,14 @@ func TestSilenceIsMeasuredWithAnInterval(t *testing.T) {
 		feed(t, &o.observer, r.start.Add(12*time.Second), "data: x\n\n")
 		o.ledger.CloseRequested(r.instant(r.start.Add(20 * time.Second)))
 		o.closed(r.start.Add(20*time.Second), sseclient.Close{Reason: sseclient.ReasonClient, Retry: -1})
-		require.Equal(t, want, filled(r).Connections[0].MaxSilence, declared)
+		require.Equal(t, want, shardOf(r).Connections[0].MaxSilence, declared)
 	}
 }
 
-// Whether a stream without messages expected any is known from the publisher's log, not from the check of a script.
+// Only the publisher's log shows whether a stream without messages expected any, so its check passes.
 func TestStreamWithoutMessagesPassesItsCheck(t *testing.T) {
 	t.Parallel()
-	rt, r := ofService(t, descriptionJS)
+	rt, r := newServiceVU(t, descriptionJS)
 	js(t, rt, `var l = new Ledger("d-1")`)
 	o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
 	require.True(t, ok)
@@ -265,10 +265,10 @@ func TestStreamWithoutMessagesPassesItsCheck(t *testing.T) {
 	require.True(t, o.faultless(&sums))
 }
 
-// Whether a message of a compared feed is a copy shows only the comparison of all clients, not the check of a script.
+// Only the comparison of all clients shows whether a message of a feed is a copy, so the check passes.
 func TestRepetitionOfAComparedFeedPassesItsCheck(t *testing.T) {
 	t.Parallel()
-	rt, r := ofService(t, `service({name: "mine", connect: {url: "{base}"}, message: {same: "data"}})`)
+	rt, r := newServiceVU(t, `service({name: "mine", connect: {url: "{base}"}, message: {same: "data"}})`)
 	js(t, rt, `var first = new Ledger("d-0"), second = new Ledger("d-2")`)
 	receive := func(name, text string) *jsLedger {
 		o, ok := rt.VU.Runtime().Get(name).Export().(*jsLedger)
@@ -287,16 +287,16 @@ func TestRepetitionOfAComparedFeedPassesItsCheck(t *testing.T) {
 	require.True(t, second.faultless(&sums))
 }
 
-// The second request contains values of the first event, and messages are expected from its response on.
+// The second request contains values of the first event. Messages are expected after its response.
 func TestSecondRequestOfAStream(t *testing.T) {
 	t.Parallel()
-	rt, r := ofService(t, `var described = service({name: "pb", connect: {url: "{base}", then: {event: "HELLO", client: "json:$.id", url: "{base}/join/{client}", body: '{"topic":"{topic}"}', ok: [204]}},
+	rt, r := newServiceVU(t, `var described = service({name: "pb", connect: {url: "{base}", then: {event: "HELLO", client: "json:$.id", url: "{base}/join/{client}", body: '{"topic":"{topic}"}', ok: [204]}},
 		message: {seq: "json:$.seq", run: "json:$.run"}, publish: {url: "{base}/{topic}", body: '{"run":"{run}","seq":{seq}}'}})`)
 	js(t, rt, `var l = new Ledger("d-1")`)
 	service := serviceOf(t, rt)
-	own, err := service.requestOverrides(3, "d-3")
+	overrides, err := service.requestOverrides(3, "d-3")
 	require.NoError(t, err)
-	requester := &secondRequest{service: service.Service, values: own.values}
+	requester := &secondRequest{service: service.Service, values: overrides.values}
 	got, err := requester.fill(&eventstream.Event{Name: []byte("other"), Data: []byte(`{"id":"a b"}`)})
 	require.NoError(t, err)
 	require.Nil(t, got)
@@ -319,23 +319,23 @@ func TestSecondRequestOfAStream(t *testing.T) {
 
 func TestOnlyTheFirstRunnerPublishes(t *testing.T) {
 	t.Parallel()
-	rt, r := ofService(t, descriptionJS)
+	rt, r := newServiceVU(t, descriptionJS)
 	r.plan.PublishRate = 0.01
 	require.NoError(t, r.begin(rt.VU, "", "2"))
-	require.Nil(t, filled(r).Published)
+	require.Nil(t, shardOf(r).Published)
 
-	rt, r = ofService(t, descriptionJS)
+	rt, r = newServiceVU(t, descriptionJS)
 	r.plan.PublishRate, r.plan.Seconds = 0.01, 20
 	require.NoError(t, r.begin(rt.VU, "", "1"))
 	require.NoError(t, r.begin(rt.VU, "", "1"))
 	r.finish()
-	got := filled(r).Published
+	got := shardOf(r).Published
 	require.Equal(t, []string{"d-topic-0", "d-topic-1"}, got.Topics)
 	require.False(t, got.Finished)
 	require.Zero(t, got.Sums().Sent)
 }
 
-// "[object Promise]" was sent as the token.
+// The text "[object Promise]" was sent as the token before.
 func TestDescriptionFunctionsMustReturnText(t *testing.T) {
 	t.Parallel()
 	for returns, want := range map[string]string{
@@ -344,7 +344,7 @@ func TestDescriptionFunctionsMustReturnText(t *testing.T) {
 		`Promise.resolve("x")`: "the function must return a string, got a promise; async functions are not supported",
 		`5`:                    "the function must return a string, got 5",
 	} {
-		rt, _ := ofService(t, `var described = service({name: "any", token: () => `+returns+`, connect: {url: "{base}?t={token}"}, message: "unchecked"})`)
+		rt, _ := newServiceVU(t, `var described = service({name: "any", token: () => `+returns+`, connect: {url: "{base}?t={token}"}, message: "unchecked"})`)
 		_, err := serviceOf(t, rt).requestOverrides(0, "d-0")
 		require.ErrorContains(t, err, "token() of the service any: "+want)
 	}
@@ -354,9 +354,9 @@ func TestDescriptionMustBeData(t *testing.T) {
 	t.Parallel()
 	rt, _ := newVU(t)
 	for script, want := range map[string]string{
-		`var a = {}; a.a = a; service(a)`:                          "TypeError: Converting circular structure to JSON",
-		`service({name: 1n})`:                                      "TypeError: Do not know how to serialize a BigInt",
-		`service({get name() { throw new Error("not this one")}})`: "Error: not this one",
+		`var a = {}; a.a = a; service(a)`:                           "TypeError: Converting circular structure to JSON",
+		`service({name: 1n})`:                                       "TypeError: Do not know how to serialize a BigInt",
+		`service({get name() { throw new Error("broken getter")}})`: "Error: broken getter",
 	} {
 		_, err := rt.VU.Runtime().RunString(script)
 		require.ErrorContains(t, err, "encode the description as JSON: "+want)
@@ -364,7 +364,7 @@ func TestDescriptionMustBeData(t *testing.T) {
 	}
 }
 
-// A service may say back what it was sent.
+// A service may repeat a token in its messages.
 func TestFindingsHideTokens(t *testing.T) {
 	t.Parallel()
 	rt, _ := newVU(t)

@@ -17,7 +17,7 @@ import (
 const serverHeader = "X-Server"
 
 // recordResponse records the outcome of a request that ends a stream, unless the run was interrupted.
-func (e *ender) recordResponse(request *sseclient.Request, answer *httpext.Response, took time.Duration) {
+func (e *ender) recordResponse(request *sseclient.Request, answer *httpext.Response, duration time.Duration) {
 	if e.h.ctx.Err() != nil {
 		return
 	}
@@ -28,7 +28,7 @@ func (e *ender) recordResponse(request *sseclient.Request, answer *httpext.Respo
 	if answer != nil {
 		server = cmp.Or(answer.Headers[http.CanonicalHeaderKey(serverHeader)], server)
 	}
-	e.h.m.recorder.addEndResponse(server, e.code(answer), took)
+	e.h.m.recorder.addEndResponse(server, e.code(answer), duration)
 }
 
 // code returns the outcome of a request as a value of shard.TagCode.
@@ -45,11 +45,11 @@ func (e *ender) code(answer *httpext.Response) string {
 	return fmt.Sprint(shard.CodeStatus, answer.Status)
 }
 
-func (t *tally) addEndResponse(server, code string, took time.Duration) {
+func (t *tally) addEndResponse(server, code string, duration time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.streams.ends == nil {
 		t.streams.ends = new(shard.Ends)
 	}
-	t.streams.ends.Add(server, code, t.wall(time.Now()), took)
+	t.streams.ends.Add(server, code, t.wall(time.Now()), duration)
 }

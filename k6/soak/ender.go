@@ -50,7 +50,7 @@ func (e *ender) run(streams []*holdStream) {
 	for _, s := range streams {
 		queue <- s
 	}
-	left := len(streams)
+	remaining := len(streams)
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	for range min(e.workers, len(streams)) {
@@ -63,7 +63,7 @@ func (e *ender) run(streams []*holdStream) {
 				}
 				e.end(s)
 				mu.Lock()
-				if left--; left == 0 {
+				if remaining--; remaining == 0 {
 					close(queue)
 				}
 				mu.Unlock()

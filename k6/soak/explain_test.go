@@ -40,9 +40,9 @@ func TestRefusalText(t *testing.T) {
 		b.closed(time.Now(), c.end)
 		require.Equal(t, c.note, b.ledger.Record().Findings[0].Note)
 	}
-	long := explanation(sseclient.Close{Reason: sseclient.ReasonError, Err: errors.New(strings.Repeat("é", 300))}, nil)
-	require.LessOrEqual(t, len(long), maxExplanation)
-	require.True(t, utf8.ValidString(long))
+	text := explanation(sseclient.Close{Reason: sseclient.ReasonError, Err: errors.New(strings.Repeat("é", 300))}, nil)
+	require.LessOrEqual(t, len(text), maxExplanation)
+	require.True(t, utf8.ValidString(text))
 }
 
 // A service may repeat the token that it received.
@@ -76,5 +76,5 @@ func TestNamedEventsAreCounted(t *testing.T) {
 	for n := range 2 * maxEventNames {
 		b.recorder.eventName(fmt.Append(nil, n), nil)
 	}
-	require.Len(t, b.recorder.names, maxEventNames, "a service that names every event differently takes no memory")
+	require.Len(t, b.recorder.names, maxEventNames, "event names use bounded memory")
 }

@@ -213,9 +213,9 @@ func (f *finiteLoad) run() {
 	f.await(time.Now().Add(secondsOf(f.Drain)))
 	f.mu.Lock()
 	f.finished = true
-	rest := maps.Clone(f.open)
+	remaining := maps.Clone(f.open)
 	f.mu.Unlock()
-	for r := range rest {
+	for r := range remaining {
 		r.stream.Stop(sseclient.ReasonClient)
 	}
 	f.await(time.Time{})
@@ -265,18 +265,18 @@ func (f *finiteLoad) busy() int64 {
 }
 
 // await waits until no response is in flight, or until a time unless it is zero.
-func (f *finiteLoad) await(until time.Time) {
-	for f.pending() > 0 && f.ctx.Err() == nil && (until.IsZero() || time.Now().Before(until)) {
-		f.awaitChange(until)
+func (f *finiteLoad) await(deadline time.Time) {
+	for f.pending() > 0 && f.ctx.Err() == nil && (deadline.IsZero() || time.Now().Before(deadline)) {
+		f.awaitChange(deadline)
 	}
 }
 
 // awaitChange waits until a response ends, but at most until a time, or for a minute if it is zero.
-func (f *finiteLoad) awaitChange(until time.Time) {
-	if until.IsZero() {
-		until = time.Now().Add(time.Minute)
+func (f *finiteLoad) awaitChange(deadline time.Time) {
+	if deadline.IsZero() {
+		deadline = time.Now().Add(time.Minute)
 	}
-	timer := time.NewTimer(time.Until(until))
+	timer := time.NewTimer(time.Until(deadline))
 	defer timer.Stop()
 	select {
 	case <-f.changed:

@@ -36,8 +36,8 @@ var framings = []struct {
 	{"a tab", chunk0 + chunk1 + chunk2 + whole + "data:\t[DONE]\n\n", truncated, 1, 0},
 	{"lines of data", "data: {\"n\":0,\ndata: \"text\":\ndata:\"a\"}\n\n" + chunk1 + chunk2 + done, complete, 0, 0},
 	{"comments", ": hello\n\n" + chunk0 + "data: {\"n\":1,\n: ping\n:\ndata: \"text\":\"é\"}\n\n:\n\n" + chunk2 + ": ping\n" + done + ": bye\n\n", complete, 0, 0},
-	{"blocks without data are no events", chunk0 + "id: 7\n\nretry: 5\n\nevent: error\n\n" + chunk1 + "event: finished\n\nunknown: x\n\n" + chunk2 + done, complete, 0, 0},
-	{"a terminal event without data is none", chunk0 + chunk1 + chunk2 + whole + "event: finished\n\n", truncated, 0, 0},
+	{"blocks without data are not events", chunk0 + "id: 7\n\nretry: 5\n\nevent: error\n\n" + chunk1 + "event: finished\n\nunknown: x\n\n" + chunk2 + done, complete, 0, 0},
+	{"a terminal event without data is ignored", chunk0 + chunk1 + chunk2 + whole + "event: finished\n\n", truncated, 0, 0},
 	{"a terminal event with empty data", chunk0 + chunk1 + chunk2 + whole + "event: finished\ndata\n\n", complete, 0, 0},
 	{"an event with empty data", chunk0 + "data:\n\n" + chunk1 + chunk2 + done, complete, 1, 0},
 	{"an unknown event with empty data", chunk0 + "event: tick\ndata:\n\n" + chunk1 + chunk2 + done, complete, 0, 0},
@@ -84,16 +84,16 @@ type framingServer struct {
 }
 
 func (s *framingServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var asked struct{ ID, Case string }
-	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+	var request struct{ ID, Case string }
+	if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
 	var number int
 	var pieces string
-	_, _ = fmt.Sscan(asked.Case, &number, &pieces)
+	_, _ = fmt.Sscan(request.Case, &number, &pieces)
 	s.mu.Lock()
-	s.cases[asked.ID] = number
+	s.cases[request.ID] = number
 	s.mu.Unlock()
 	w.Header().Set("Content-Type", "text/event-stream")
 	out, flush := io.Writer(w), http.NewResponseController(w).Flush
@@ -134,8 +134,8 @@ func TestFiniteReadsFramesAsTheStandardDoes(t *testing.T) {
 			require.Equal(t, int64(len(prompts)), got.Started())
 			states, corrupted, missed := map[string]ledger.ResponseState{}, map[string]uint64{}, map[string]uint64{}
 			reasons := map[string]string{}
-			for _, one := range got.Findings {
-				states[one.ID], corrupted[one.ID], missed[one.ID], reasons[one.ID] = one.State, one.Counts.Corrupted, one.Counts.Missed, one.Reason
+			for _, finding := range got.Findings {
+				states[finding.ID], corrupted[finding.ID], missed[finding.ID], reasons[finding.ID] = finding.State, finding.Counts.Corrupted, finding.Counts.Missed, finding.Reason
 			}
 			for id, number := range s.cases {
 				want, state := framings[number], complete

@@ -26,7 +26,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
-// moduleOf declares the service of one of our modules, or of a description.
+// moduleOf returns the script that declares the service of an embedded module or of a description.
 func moduleOf(t *testing.T, described string) string {
 	t.Helper()
 	if !strings.HasPrefix(described, "{") {
@@ -38,8 +38,8 @@ func moduleOf(t *testing.T, described string) string {
 	return "var answers = service(" + described + ")"
 }
 
-// finiteOf runs an iteration with requests of one of our modules, or of a description, and returns what the shard has
-// of them.
+// finiteOf runs an iteration with requests of an embedded module or of a description, and returns the responses in the
+// shard.
 func finiteOf(t *testing.T, url, described, options string) *shard.Responses {
 	t.Helper()
 	h := holderOf(t, url, moduleOf(t, described))
@@ -63,7 +63,7 @@ func startModel(t *testing.T) string {
 func TestFiniteAccountsForEachFault(t *testing.T) {
 	t.Parallel()
 	url := startModel(t)
-	whole := func(c ledger.Totals) ledger.Totals {
+	withExpected := func(c ledger.Totals) ledger.Totals {
 		c.Expected = c.Received + c.Missed + c.Corrupted
 		return c
 	}
@@ -71,19 +71,19 @@ func TestFiniteAccountsForEachFault(t *testing.T) {
 		state  ledger.ResponseState
 		counts ledger.Totals // of one response
 	}{
-		"none":       {ledger.ResponseComplete, whole(ledger.Totals{Received: 6})},
-		"truncate@3": {ledger.ResponseTruncated, whole(ledger.Totals{Received: 3})},
-		"cut@3":      {ledger.ResponseTruncated, whole(ledger.Totals{Received: 3})},
-		"noterminal": {ledger.ResponseTruncated, whole(ledger.Totals{Received: 6})},
-		"error@3":    {ledger.ResponseError, whole(ledger.Totals{Received: 3})},
-		"stall@3":    {ledger.ResponseIdle, whole(ledger.Totals{Received: 3})},
+		"none":       {ledger.ResponseComplete, withExpected(ledger.Totals{Received: 6})},
+		"truncate@3": {ledger.ResponseTruncated, withExpected(ledger.Totals{Received: 3})},
+		"cut@3":      {ledger.ResponseTruncated, withExpected(ledger.Totals{Received: 3})},
+		"noterminal": {ledger.ResponseTruncated, withExpected(ledger.Totals{Received: 6})},
+		"error@3":    {ledger.ResponseError, withExpected(ledger.Totals{Received: 3})},
+		"stall@3":    {ledger.ResponseIdle, withExpected(ledger.Totals{Received: 3})},
 		"empty":      {ledger.ResponseEmpty, ledger.Totals{}},
-		"double@3":   {ledger.ResponseComplete, whole(ledger.Totals{Received: 6, Duplicated: 1})},
-		"drop@3":     {ledger.ResponseComplete, whole(ledger.Totals{Received: 5, Missed: 1})},
-		"swap@3":     {ledger.ResponseComplete, whole(ledger.Totals{Received: 6, Reordered: 1})},
-		"corrupt@3":  {ledger.ResponseComplete, whole(ledger.Totals{Received: 5, Corrupted: 1})},
-		"linger":     {ledger.ResponseLingering, whole(ledger.Totals{Received: 6})},
-		"twice":      {ledger.ResponseAfterDone, whole(ledger.Totals{Received: 6})},
+		"double@3":   {ledger.ResponseComplete, withExpected(ledger.Totals{Received: 6, Duplicated: 1})},
+		"drop@3":     {ledger.ResponseComplete, withExpected(ledger.Totals{Received: 5, Missed: 1})},
+		"swap@3":     {ledger.ResponseComplete, withExpected(ledger.Totals{Received: 6, Reordered: 1})},
+		"corrupt@3":  {ledger.ResponseComplete, withExpected(ledger.Totals{Received: 5, Corrupted: 1})},
+		"linger":     {ledger.ResponseLingering, withExpected(ledger.Totals{Received: 6})},
+		"twice":      {ledger.ResponseAfterDone, withExpected(ledger.Totals{Received: 6})},
 		"429":        {ledger.ResponseRefused, ledger.Totals{}},
 		"500":        {ledger.ResponseRefused, ledger.Totals{}},
 	} {
@@ -95,7 +95,7 @@ func TestFiniteAccountsForEachFault(t *testing.T) {
 					order += " fault=" + fault
 				}
 				options := `{prompts: [%q], seconds: 0.1}`
-				if strings.HasPrefix(fault, "stall") || fault == "linger" { // others are not to time out on a busy machine
+				if strings.HasPrefix(fault, "stall") || fault == "linger" { // other responses must not time out on a busy machine
 					options = `{prompts: [%q], seconds: 0.1, idleTimeout: 0.5, linger: 0.5}`
 				}
 				got := finiteOf(t, url, api, fmt.Sprintf(options, order))
@@ -120,15 +120,15 @@ func TestFiniteCountsShortAnswers(t *testing.T) {
 	require.Equal(t, got.Started(), got.Incomplete)
 }
 
-func TestFiniteSeesThatAnAnswerCameAtOnce(t *testing.T) {
+func TestFiniteCountsBursts(t *testing.T) {
 	t.Parallel()
 	got := finiteOf(t, startModel(t), "openai-chat", `{prompts: ["soak id={id} delay=5ms ttft=1ms fault=burst"], seconds: 0.1}`)
 	require.Positive(t, got.AtOnce)
 	require.Equal(t, got.States[ledger.ResponseComplete], got.AtOnce)
 }
 
-// Lines of progress have each bucket and each faulty response once, and the present bucket as it is.
-func TestProgressHasTheNewsOfResponses(t *testing.T) {
+// Progress reports contain each bucket and each faulty response once, and the current bucket each time.
+func TestProgressReportsNewResponses(t *testing.T) {
 	t.Parallel()
 	start := time.Unix(1000, 0)
 	r := newResponses(shard.ResponseLimits{}, 1, start)
@@ -170,14 +170,14 @@ func TestFiniteWithAnOpenModel(t *testing.T) {
 	}
 }
 
-func TestFiniteSkipsWhatIsTooMuch(t *testing.T) {
+func TestFiniteSkipsRequestsAboveMaxInFlight(t *testing.T) {
 	t.Parallel()
 	got := finiteOf(t, startModel(t), "openai-chat", `{rate: 100, concurrency: 0, maxInFlight: 2, prompts: ["soak id={id} ttft=2s"]}`)
 	require.EqualValues(t, 2, got.Started())
 	require.EqualValues(t, 48, got.Skipped)
 }
 
-func TestFiniteEndsWhatIsOpen(t *testing.T) {
+func TestFiniteClosesOpenResponsesAfterDrain(t *testing.T) {
 	t.Parallel()
 	got := finiteOf(t, startModel(t), "openai-chat", `{rate: 20, concurrency: 0, drain: 0.1, prompts: ["soak id={id} delay=60s"]}`)
 	require.Equal(t, map[ledger.ResponseState]int64{ledger.ResponseUnfinished: 10}, got.States)
@@ -191,13 +191,13 @@ func TestFiniteAbandonsAShare(t *testing.T) {
 	require.Empty(t, got.Findings)
 }
 
-// A new description, with a body made by a function.
+// A description whose body is a function.
 func TestFiniteOfAnotherService(t *testing.T) {
 	t.Parallel()
 	var bodies []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		bodies = append(bodies, string(body)) // requests come one after the other
+		bodies = append(bodies, string(body)) // requests are sequential
 		w.Header().Set("Content-Type", "text/event-stream")
 		for n := range 5 {
 			if n == 3 && len(bodies) == 2 {
@@ -219,8 +219,8 @@ func TestFiniteOfAnotherService(t *testing.T) {
 	require.Equal(t, got.Started(), got.FromZero)
 }
 
-// A function that throws refuses its own request. It does not end the run early, which would pass.
-func TestFiniteRefusesRequestsWhoseFunctionThrows(t *testing.T) {
+// If a function throws, its request fails. The run continues, because an early end would pass.
+func TestFiniteFailsRequestsWhoseFunctionThrows(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -234,7 +234,7 @@ func TestFiniteRefusesRequestsWhoseFunctionThrows(t *testing.T) {
 	require.Contains(t, got.Findings[0].Reason, "no question")
 }
 
-// Heartbeats do not keep a response from lingering.
+// A response with heartbeats after its terminal event is lingering.
 func TestFiniteEndsALingeringResponseThatSendsHeartbeats(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -253,7 +253,7 @@ func TestFiniteEndsALingeringResponseThatSendsHeartbeats(t *testing.T) {
 	require.Equal(t, got.Started(), got.States[ledger.ResponseLingering])
 }
 
-// Runners leave their first shard before the first request, and one that was killed leaves no other.
+// The first shard of a runner is written before the first request. It is the only one of a runner that is killed early.
 func TestFiniteDescribesItsServiceBeforeItsFirstRequest(t *testing.T) {
 	t.Parallel()
 	h := holderOf(t, "http://127.0.0.1:1", `var answers = service({name: 'answers', connect: {url: '{base}'}, message: {per: 'request'},
@@ -276,16 +276,16 @@ func TestFiniteAbandonsAfterTheChunk(t *testing.T) {
 func TestFiniteAbandonsByFINResetOrSilence(t *testing.T) {
 	t.Parallel()
 	const silence = "silence"
-	for by, want := range map[string]string{"fin": io.EOF.Error(), "reset": syscall.ECONNRESET.Error(), "vanish": silence} {
-		ends := make(chan string, 5) // as many as requests
+	for kind, want := range map[string]string{"fin": io.EOF.Error(), "reset": syscall.ECONNRESET.Error(), "vanish": silence} {
+		ends := make(chan string, 5) // number of requests
 		address := sockets.Serve(t, func(conn net.Conn) {
 			request, err := http.ReadRequest(bufio.NewReader(conn))
 			if err != nil {
-				return // the end of the test
+				return // the test has ended
 			}
 			_, _ = io.Copy(io.Discard, request.Body)
 			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"+strings.Repeat("data: a\n\n", 3))
-			if by == "vanish" { // the others end the read
+			if kind == "vanish" { // other kinds end the read
 				_ = conn.SetReadDeadline(time.Now().Add(2 * time.Second))
 			}
 			switch _, err = conn.Read(make([]byte, 1)); {
@@ -298,11 +298,11 @@ func TestFiniteAbandonsByFINResetOrSilence(t *testing.T) {
 			}
 		})
 		got := finiteOf(t, "http://"+address, `{name: 'answers', connect: {method: 'POST', url: '{base}/ask'},
-			message: {per: 'request'}, end: {by: 'event', done: {data: '[DONE]'}}}`, `{rate: 10, concurrency: 0, abandon: 1, abandonBy: '`+by+`'}`)
-		require.Equal(t, map[ledger.ResponseState]int64{ledger.ResponseAbandoned: 5}, got.States, by)
-		require.EqualValues(t, 2*5, got.AbandonedChunks, by)
+			message: {per: 'request'}, end: {by: 'event', done: {data: '[DONE]'}}}`, `{rate: 10, concurrency: 0, abandon: 1, abandonBy: '`+kind+`'}`)
+		require.Equal(t, map[ledger.ResponseState]int64{ledger.ResponseAbandoned: 5}, got.States, kind)
+		require.EqualValues(t, 2*5, got.AbandonedChunks, kind)
 		for range 5 {
-			require.Equal(t, want, <-ends, by)
+			require.Equal(t, want, <-ends, kind)
 		}
 	}
 }
@@ -400,9 +400,9 @@ func TestFinitePublishesStatesAndLatencies(t *testing.T) {
 	for {
 		select {
 		case container := <-h.samples:
-			for _, one := range container.GetSamples() {
-				if tags := one.Tags.Map(); tags["state"] != "" || tags["le"] == "+Inf" {
-					got[one.Metric.Name+" "+tags["state"]] += int64(one.Value)
+			for _, sample := range container.GetSamples() {
+				if tags := sample.Tags.Map(); tags["state"] != "" || tags["le"] == "+Inf" {
+					got[sample.Metric.Name+" "+tags["state"]] += int64(sample.Value)
 				}
 			}
 			continue

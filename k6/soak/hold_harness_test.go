@@ -30,11 +30,11 @@ type noopService struct {
 	hangUp    bool          // closes the connection instead of a response
 	onConnect func()        // nil: none
 
-	mu        sync.Mutex
-	streams   map[string]chan struct{}
-	connects  []string // the Authorization of each, and its Accept-Encoding
-	deletes   int
-	now, most int // concurrent DELETEs
+	mu                      sync.Mutex
+	streams                 map[string]chan struct{}
+	connects                []string // the Authorization of each, and its Accept-Encoding
+	deletes                 int
+	openDeletes, maxDeletes int // concurrent DELETEs
 }
 
 func (s *noopService) serve(t *testing.T) string {
@@ -45,16 +45,16 @@ func (s *noopService) serve(t *testing.T) string {
 	mux.HandleFunc("DELETE /event/forcedisconnect", s.disconnect)
 	server := httptest.NewServer(mux)
 	t.Cleanup(func() {
-		server.CloseClientConnections() // a client that vanished never closes its connection
+		server.CloseClientConnections() // a vanished client does not close its connection
 		server.Close()
 	})
 	return server.URL
 }
 
 func (s *noopService) connect(w http.ResponseWriter, r *http.Request) {
-	over := make(chan struct{})
+	ended := make(chan struct{})
 	s.mu.Lock()
-	s.streams[r.URL.Query().Get("id")] = over
+	s.streams[r.URL.Query().Get("id")] = ended
 	if s.onConnect != nil {
 		s.onConnect()
 	}
@@ -64,7 +64,7 @@ func (s *noopService) connect(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, "id: 1\ndata: 0\n\n")
 	w.(http.Flusher).Flush() //nolint:forcetypeassert // net/http's is one
 	select {
-	case <-over:
+	case <-ended:
 	case <-r.Context().Done():
 	}
 }
@@ -74,12 +74,12 @@ func (s *noopService) disconnect(w http.ResponseWriter, r *http.Request) {
 	defer s.mu.Unlock()
 	w.Header().Set("X-Server", "backend-1")
 	s.deletes++
-	s.now++
-	s.most = max(s.most, s.now)
+	s.openDeletes++
+	s.maxDeletes = max(s.maxDeletes, s.openDeletes)
 	s.mu.Unlock()
 	time.Sleep(s.slow)
 	s.mu.Lock()
-	s.now--
+	s.openDeletes--
 	if s.hangUp {
 		panic(http.ErrAbortHandler)
 	}
@@ -90,7 +90,7 @@ func (s *noopService) disconnect(w http.ResponseWriter, r *http.Request) {
 	close(s.streams[r.URL.Query().Get("id")])
 }
 
-// A holder is a virtual user that calls hold with a service.
+// A holder is a virtual user that calls hold.
 type holder struct {
 	*modulestest.Runtime
 	r       *recorder
@@ -162,7 +162,7 @@ func (h *holder) metricSums(metric, tag string) map[string][2]float64 {
 
 func (h *holder) states() map[ledger.State]int {
 	out := map[ledger.State]int{}
-	for _, c := range filled(h.r).Connections {
+	for _, c := range shardOf(h.r).Connections {
 		out[c.State]++
 	}
 	return out

@@ -19,7 +19,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// There are thousands of these, in addition to a sse.Stream and a ledger.
+// A process has thousands of holdStreams.
 func TestHoldStreamSize(t *testing.T) {
 	t.Parallel()
 	if unsafe.Sizeof(uintptr(0)) == 8 {
@@ -32,9 +32,9 @@ func TestHoldLifecycle(t *testing.T) {
 	t.Parallel()
 	s := &noopService{}
 	h := holderOf(t, s.serve(t), "")
-	begun := time.Now()
+	start := time.Now()
 	require.True(t, h.run(t, holdTen))
-	require.GreaterOrEqual(t, time.Since(begun), 2000*time.Millisecond)
+	require.GreaterOrEqual(t, time.Since(start), 2000*time.Millisecond)
 	require.Equal(t, map[ledger.State]int{ledger.Completed: 10}, h.states())
 	require.Equal(t, map[string][2]float64{"Get status was 200": {10, 10}, "Delete status was 200": {10, 10}, "Received all messages": {10, 10}}, h.metricSums("checks", "check"))
 	require.Equal(t, map[string][2]float64{"DELETE /event/forcedisconnect": {10, 10}}, h.metricSums("http_reqs", "name"))
@@ -43,7 +43,7 @@ func TestHoldLifecycle(t *testing.T) {
 	require.Equal(t, map[string][2]float64{"GET /event/connect": {10, 10}}, h.metricSums("sse_connection_opened", "name"))
 	require.Equal(t, map[string][2]float64{"server": {10, 10}}, h.metricSums("sse_connection_closed", "reason"))
 	require.Equal(t, strings.Repeat("Bearer x ", 10), strings.Join(s.connects, " ")+" ")
-	ends := filled(h.r).Ends
+	ends := shardOf(h.r).Ends
 	require.Len(t, ends.Outcomes, 1)
 	require.Equal(t, "backend-1", ends.Outcomes[0].Server)
 	require.Equal(t, shard.CodeOK, ends.Outcomes[0].Code)
@@ -51,26 +51,26 @@ func TestHoldLifecycle(t *testing.T) {
 	require.Positive(t, ends.Outcomes[0].MinUS)
 }
 
-// k6 takes no sample of an iteration that is over: however slow it is to take them, that waits for the last check.
+// k6 accepts no samples after the end of an iteration, so the iteration waits for its last check, even if k6 is slow.
 func TestHoldEndsWithItsLastCheck(t *testing.T) {
 	t.Parallel()
 	s := &noopService{}
 	h := holderOf(t, s.serve(t), "")
 	slow := make(chan metrics.SampleContainer)
 	t.Cleanup(func() { close(slow) })
-	var taken atomic.Int32
+	var count atomic.Int32
 	h.VU.StateField.Samples = slow
 	go func() {
 		for container := range slow {
 			if container.GetSamples()[0].Metric.Name == metrics.ChecksName {
 				time.Sleep(5 * time.Millisecond)
-				taken.Add(1)
+				count.Add(1)
 			}
 			h.samples <- container
 		}
 	}()
-	require.NoError(t, h.VU.Runtime().Set("taken", taken.Load))
-	require.True(t, h.run(t, holdTen+".then(() => { if (taken() < 29) throw taken(); })")) // the reader may have the last one in hand
+	require.NoError(t, h.VU.Runtime().Set("taken", count.Load))
+	require.True(t, h.run(t, holdTen+".then(() => { if (taken() < 29) throw taken(); })")) // the reader may not have counted the last one
 	h.CancelContext()
 }
 
@@ -82,37 +82,37 @@ func TestConcurrentEndRequests(t *testing.T) {
 	require.True(t, h.run(t, strings.Replace(holdTen, "to: 10", `acceptEncoding: "gzip", to: 100`, 1)))
 	require.Equal(t, "Bearer xgzip", s.connects[0])
 	require.Equal(t, 100, s.deletes)
-	require.GreaterOrEqual(t, filled(h.r).Ends.Outcomes[0].MinUS, s.slow.Microseconds())
-	require.LessOrEqual(t, s.most, endsOfVU)
+	require.GreaterOrEqual(t, shardOf(h.r).Ends.Outcomes[0].MinUS, s.slow.Microseconds())
+	require.LessOrEqual(t, s.maxDeletes, endsOfVU)
 	require.Equal(t, [2]float64{100, 100}, h.metricSums("checks", "check")["Received all messages"])
 }
 
-// A stream that never opened is given up without a request: if its id has a stream, that is another client's.
+// A stream that never opened is closed without a request, because its id may belong to another client.
 func TestHoldGivesUpUnopenedStreams(t *testing.T) {
 	t.Parallel()
 	h := holderOf(t, "http://127.0.0.1:1", "")
-	begun := time.Now()
+	start := time.Now()
 	require.True(t, h.run(t, strings.Replace(holdTen, "2000", "60000", 1)))
-	require.Less(t, time.Since(begun), 30*time.Second, "nobody waits for streams that are over")
+	require.Less(t, time.Since(start), 30*time.Second, "hold must not wait for streams that have ended")
 	require.Equal(t, map[ledger.State]int{ledger.Refused: 10}, h.states())
 	require.Equal(t, map[string][2]float64{"Get status was 200": {0, 10}, "Delete status was 200": {0, 10}, "Received all messages": {0, 10}}, h.metricSums("checks", "check"))
 	require.Empty(t, h.metricSums("http_reqs", "name"))
-	require.Nil(t, filled(h.r).Ends)
+	require.Nil(t, shardOf(h.r).Ends)
 }
 
-// A service that is gone before its streams are ended answers none of the requests.
+// A service that is down responds to no end request.
 func TestUnansweredEndRequests(t *testing.T) {
 	t.Parallel()
 	s := &noopService{hangUp: true}
 	url := s.serve(t)
 	h := holderOf(t, url, "")
 	require.True(t, h.run(t, strings.Replace(holdTen, "endTimeout: 5", "endTimeout: 0.2", 1)))
-	ends := filled(h.r).Ends
-	require.Equal(t, []string{strings.TrimPrefix(url, "http://")}, ends.Servers(), "who was asked")
+	ends := shardOf(h.r).Ends
+	require.Equal(t, []string{strings.TrimPrefix(url, "http://")}, ends.Servers(), "the server of the requests")
 	require.EqualValues(t, 10, ends.Sum(func(o *shard.EndOutcome) bool { return strings.HasPrefix(o.Code, shard.CodeNet) }).Took.Count())
 }
 
-// A redirect to another origin would take the load and the tokens there.
+// A redirect to another origin would send the load and the tokens to it.
 func TestHoldFollowsNoRedirectToAnotherOrigin(t *testing.T) {
 	t.Parallel()
 	other := &noopService{}
@@ -130,18 +130,18 @@ func TestHoldFollowsNoRedirectToAnotherOrigin(t *testing.T) {
 	require.True(t, h.run(t, strings.Replace(holdDescribed, "reconnect: true", "reconnect: false", 1)))
 	require.Equal(t, map[ledger.State]int{ledger.Refused: 3}, h.states())
 	require.Empty(t, other.connects)
-	require.Empty(t, filled(h.r).Redirects)
+	require.Empty(t, shardOf(h.r).Redirects)
 
 	h = holderOf(t, server.URL, described)
 	require.True(t, h.run(t, strings.NewReplacer("endTimeout: 5", "endTimeout: 2, followRedirects: true", "reconnect: true", "reconnect: false").Replace(holdDescribed)))
-	require.Equal(t, []shard.Redirect{{Origin: origin, Streams: 3}}, filled(h.r).Redirects)
-	require.Equal(t, []string{"", "", ""}, other.connects, "no token")
+	require.Equal(t, []shard.Redirect{{Origin: origin, Streams: 3}}, shardOf(h.r).Redirects)
+	require.Equal(t, []string{"", "", ""}, other.connects, "no token is sent")
 	require.EqualValues(t, 3, ended.Load())
-	require.Zero(t, other.deletes, "no end of a stream is asked for elsewhere")
-	require.Equal(t, map[string]int64{"status-307": 3}, filled(h.r).Ends.Codes())
+	require.Zero(t, other.deletes, "the other origin must get no end request")
+	require.Equal(t, map[string]int64{"status-307": 3}, shardOf(h.r).Ends.Codes())
 }
 
-// A request that the service refuses leaves the stream open: it is closed here after endTimeout.
+// If the service refuses an end request, the client closes the stream after endTimeout.
 func TestHoldClosesStreamsThatDoNotEnd(t *testing.T) {
 	t.Parallel()
 	s := &noopService{refuse: http.StatusNotFound}
@@ -150,7 +150,7 @@ func TestHoldClosesStreamsThatDoNotEnd(t *testing.T) {
 	require.Equal(t, map[ledger.State]int{ledger.Unfinished: 10}, h.states())
 	require.Equal(t, map[string][2]float64{"Get status was 200": {10, 10}, "Delete status was 200": {0, 10}, "Received all messages": {0, 10}}, h.metricSums("checks", "check"))
 	require.Equal(t, map[string][2]float64{"false": {10, 10}}, h.metricSums("http_req_failed", "expected_response"))
-	require.Equal(t, map[string]int64{"status-404": 10}, filled(h.r).Ends.Codes())
+	require.Equal(t, map[string]int64{"status-404": 10}, shardOf(h.r).Ends.Codes())
 }
 
 const noopJS = `var tokens = 0, described = service({
@@ -160,7 +160,7 @@ const noopJS = `var tokens = 0, described = service({
 
 const holdDescribed = `hold(described, {from: 0, to: 3, openFor: 2000, idleTimeout: 5000, endTimeout: 5, reconnect: true, prefix: "d-"})`
 
-// A described service is asked as its description says: token() for each attempt, and for the end.
+// Requests follow the description. token() is called for each attempt and for the end request.
 func TestHoldOfADescribedService(t *testing.T) {
 	t.Parallel()
 	s := &noopService{}
@@ -170,31 +170,31 @@ func TestHoldOfADescribedService(t *testing.T) {
 	require.ElementsMatch(t, []string{"Bearer t0", "Bearer t1", "Bearer t2"}, s.connects)
 	require.Equal(t, "6", js(t, h.Runtime, "String(tokens)"))
 	require.Equal(t, map[string][2]float64{"DELETE /event/forcedisconnect": {3, 3}}, h.metricSums("http_reqs", "name"))
-	require.EqualValues(t, 3, filled(h.r).Ends.Outcomes[0].Took.Count())
+	require.EqualValues(t, 3, shardOf(h.r).Ends.Outcomes[0].Took.Count())
 	require.Equal(t, map[string][2]float64{"GET /event/connect": {3, 3}}, h.metricSums("sse_connection_opened", "name"))
 
 	s = &noopService{}
 	h = holderOf(t, s.serve(t), strings.NewReplacer("END", `end: { by: "client" }`, "connect: {", "connect: { maxEventSize: 3,").Replace(noopJS))
 	h.run(t, strings.Replace(holdDescribed, "reconnect: true", "reconnect: false", 1))
-	require.Equal(t, "too_long", filled(h.r).Connections[0].Reason, "data: 0 is longer")
+	require.Equal(t, "too_long", shardOf(h.r).Connections[0].Reason, "data: 0 is longer than 3 bytes")
 
 	s = &noopService{}
 	h = holderOf(t, s.serve(t), strings.Replace(noopJS, "END", `end: { by: "client" }`, 1))
 	require.True(t, h.run(t, holdDescribed))
 	require.Equal(t, map[string][2]float64{"Get status was 200": {3, 3}, "Received all messages": {3, 3}}, h.metricSums("checks", "check"))
 	require.Zero(t, s.deletes)
-	require.Nil(t, filled(h.r).Ends)
+	require.Nil(t, shardOf(h.r).Ends)
 }
 
-// Each attempt after the first asks for its token anew, on the event loop.
+// Each attempt after the first calls token() on the event loop.
 func TestHoldReconnectsWithNewToken(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
-	var asked []string
+	var tokens []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
-		asked = append(asked, r.Header.Get("Authorization"))
-		first := len(asked) == 1
+		tokens = append(tokens, r.Header.Get("Authorization"))
+		first := len(tokens) == 1
 		mu.Unlock()
 		w.Header().Set("Content-Type", "text/event-stream")
 		_, _ = io.WriteString(w, "retry: 50\nid: 1\ndata: 0\n\n")
@@ -206,8 +206,8 @@ func TestHoldReconnectsWithNewToken(t *testing.T) {
 	t.Cleanup(server.Close)
 	h := holderOf(t, server.URL, strings.Replace(noopJS, "END", `end: { by: "client" }`, 1))
 	require.True(t, h.run(t, strings.Replace(holdDescribed, "to: 3", "to: 1", 1)))
-	require.Equal(t, []string{"Bearer t0", "Bearer t1"}, asked)
-	require.Equal(t, 2, filled(h.r).Connections[0].Streams)
+	require.Equal(t, []string{"Bearer t0", "Bearer t1"}, tokens)
+	require.Equal(t, 2, shardOf(h.r).Connections[0].Streams)
 }
 
 // Invalid arguments throw before any stream opens.
@@ -239,7 +239,7 @@ func TestHoldErrors(t *testing.T) {
 	require.ErrorContains(t, err, "call it in the default function")
 }
 
-// An iteration that is interrupted ends with its streams, and makes no check of them: its verdict is none.
+// An interrupted iteration closes its streams and makes no checks.
 func TestInterruptedHoldMakesNoCheck(t *testing.T) {
 	t.Parallel()
 	s := &noopService{}

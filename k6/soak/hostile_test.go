@@ -43,14 +43,14 @@ const knownToken = "s3cr+t/T0ken=Va~ue9!"
 
 var knownSecrets = secret.Environment([]string{"SUBSCRIBE_TOKEN=" + knownToken})
 
-// repeatSecret replaces placeholders in the bytes of a service by forms of the token, which the service then repeats.
+// repeatSecret replaces placeholders in the bytes of a service by forms of the token.
 func repeatSecret(text string) string {
-	var inJSON, inURL strings.Builder
+	var jsonText, urlText strings.Builder
 	for _, c := range []byte(knownToken) {
-		fmt.Fprintf(&inJSON, `\u%04x`, c)
-		fmt.Fprintf(&inURL, "%%%02x", c)
+		fmt.Fprintf(&jsonText, `\u%04x`, c)
+		fmt.Fprintf(&urlText, "%%%02x", c)
 	}
-	return strings.NewReplacer("<T>", knownToken, "<J>", inJSON.String(), "<P>", inURL.String(), "<Q>", url.QueryEscape(knownToken),
+	return strings.NewReplacer("<T>", knownToken, "<J>", jsonText.String(), "<P>", urlText.String(), "<Q>", url.QueryEscape(knownToken),
 		"<B>", base64.StdEncoding.EncodeToString([]byte(knownToken))).Replace(text)
 }
 
@@ -113,15 +113,15 @@ func lineWithToken(text string) string {
 func (h *hostileService) outputs(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	out["description"], out["probe's error"] = h.probed(t)
+	out["description"], out["probe's error"] = h.probe(t)
 	for _, described := range []bool{false, true} {
 		h.run(t, described, out)
 	}
 	return out
 }
 
-// probed returns the outputs of a probe on a network within this process.
-func (h *hostileService) probed(t *testing.T) (module, said string) {
+// probe returns the outputs of a probe over in-memory connections.
+func (h *hostileService) probe(t *testing.T) (module, output string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -143,14 +143,14 @@ func (h *hostileService) probed(t *testing.T) (module, said string) {
 			progress.WriteString(err.Error())
 		}
 		module = result.Module
-		said = format.Escape(progress.String()) // as main.go does
+		output = format.Escape(progress.String()) // as main.go does
 		mu.Lock()
 		defer mu.Unlock()
 		for _, conn := range open {
 			_ = conn.Close()
 		}
 	})
-	return module, said
+	return module, output
 }
 
 // serve answers each request of a connection with the bytes of the service.
@@ -171,10 +171,10 @@ func (h *hostileService) serve(conn net.Conn) {
 // run records streams of the service, and writes verdict, reports, the page of all runs, the live page and the archive.
 func (h *hostileService) run(t *testing.T, described bool, out map[string]string) {
 	t.Helper()
-	of := "noop "
+	prefix := "noop "
 	r := newRecorder()
 	if described {
-		of = "described "
+		prefix = "described "
 	}
 	h.record(t, &r, described)
 	d, err := results.Create(t.TempDir(), "t")
@@ -198,36 +198,36 @@ func (h *hostileService) run(t *testing.T, described bool, out map[string]string
 
 	var text, annotations bytes.Buffer
 	require.NoError(t, report.Text(format.NewEscaper(&text), report.Brief(v))) // as main.go does with standard output
-	out[of+"text"] = text.String()
+	out[prefix+"text"] = text.String()
 	summary := filepath.Join(t.TempDir(), "summary.md")
 	t.Setenv("GITHUB_STEP_SUMMARY", summary)
 	t.Setenv("GITHUB_OUTPUT", filepath.Join(filepath.Dir(summary), "outputs"))
-	teller := ci.Begin(ci.Targets{GitHub: true, JUnit: filepath.Join(filepath.Dir(summary), "junit.xml")}, format.NewEscaper(&annotations))
-	teller.SetVerdict(v, d.Path(results.PageFile))
-	_ = teller.End(errors.New(h.refusalShown(t, r)), func(sentence string) { t.Error(sentence) })
-	out[of+"annotations"] = annotations.String()
+	reporter := ci.Begin(ci.Targets{GitHub: true, JUnit: filepath.Join(filepath.Dir(summary), "junit.xml")}, format.NewEscaper(&annotations))
+	reporter.SetVerdict(v, d.Path(results.PageFile))
+	_ = reporter.End(errors.New(h.refusalShown(t, r)), func(sentence string) { t.Error(sentence) })
+	out[prefix+"annotations"] = annotations.String()
 
 	files := &live.Files{Location: "results/t"}
 	files.Show(v, m, nil)
 	server, err := live.Listen("127.0.0.1:0", files, nil)
 	require.NoError(t, err)
 	defer server.Close()
-	out[of+"live page"] = fetched(t, server.URL())
+	out[prefix+"live page"] = fetched(t, server.URL())
 
 	packed := filepath.Join(filepath.Dir(summary), "t.tar.gz")
 	c, err := archive.Make(t.Context(), archive.Source{Results: string(d), Secrets: archive.NewSecrets([]string{"SUBSCRIBE_TOKEN=" + knownToken}, "")}, packed)
 	require.NoError(t, err)
-	out[of+"archive's contents"] = fmt.Sprint(c)
+	out[prefix+"archive's contents"] = fmt.Sprint(c)
 	opened := filepath.Join(t.TempDir(), "opened")
 	_, err = archive.Open(t.Context(), packed, opened)
 	require.NoError(t, err)
 	for folder, name := range map[string]string{filepath.Dir(string(d)): "results", filepath.Dir(summary): "ci", opened: "archive"} {
-		h.collect(t, folder, of+name, out)
+		h.collect(t, folder, prefix+name, out)
 	}
 }
 
 // collect reads all files of a folder, and decompresses them if necessary.
-func (h *hostileService) collect(t *testing.T, folder, of string, out map[string]string) {
+func (h *hostileService) collect(t *testing.T, folder, prefix string, out map[string]string) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() || strings.HasSuffix(path, ".tar.gz") {
@@ -244,7 +244,7 @@ func (h *hostileService) collect(t *testing.T, folder, of string, out map[string
 			require.NoError(t, err)
 		}
 		name, err := filepath.Rel(folder, path)
-		out[of+"/"+name] = string(content)
+		out[prefix+"/"+name] = string(content)
 		return err
 	}))
 }
@@ -266,7 +266,7 @@ func (h *hostileService) record(t *testing.T, to **recorder, isDescribed bool) {
 	token := &credentials{token: knownToken, secrets: []string{knownToken}}
 	var first, second *observer
 	if isDescribed {
-		rt, r := ofService(t, strings.Replace(descriptionJS, `"secret"`, fmt.Sprintf("%q", knownToken), 1))
+		rt, r := newServiceVU(t, strings.Replace(descriptionJS, `"secret"`, fmt.Sprintf("%q", knownToken), 1))
 		js(t, rt, `var first = new Ledger("d-0"), second = new Ledger("d-1")`)
 		for name, o := range map[string]**observer{"first": &first, "second": &second} {
 			d, ok := rt.VU.Runtime().Get(name).Export().(*jsLedger)
@@ -276,7 +276,7 @@ func (h *hostileService) record(t *testing.T, to **recorder, isDescribed bool) {
 		}
 		*to = r
 	} else {
-		*to = planned(t)
+		*to = newPlannedRecorder(t)
 		(*to).credentials.Store(&credentials{secrets: []string{knownToken}})
 		first, second = newObserver(t, *to, "d-0"), newObserver(t, *to, "d-1")
 	}

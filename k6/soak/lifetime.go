@@ -12,7 +12,7 @@ const maxWait = 5 * time.Second
 // openByLifetime opens the streams one after the other. Each opens after the lifetime and the end of the previous one.
 func (h *holding) openByLifetime() {
 	var ends sync.WaitGroup
-	left := maxWait
+	remaining := maxWait
 	sleep(h.ctx, milli(h.Delay))
 	for i, s := range h.streams {
 		if h.ctx.Err() != nil {
@@ -24,10 +24,10 @@ func (h *holding) openByLifetime() {
 		ends.Go(func() { h.ender.end(s) })
 		select {
 		case <-s.phase.ended:
-		case <-time.After(left):
+		case <-time.After(remaining):
 		case <-h.ctx.Done():
 		}
-		left = max(left-time.Since(requestedAt), time.Millisecond)
+		remaining = max(remaining-time.Since(requestedAt), time.Millisecond)
 	}
 	ends.Wait()
 	h.noteEndsRequested()

@@ -13,14 +13,14 @@ import (
 // A snapshot is the state of this runner for metrics and dashboards. No verdict depends on it.
 type snapshot struct {
 	shard.Progress
-	planned int              // streams of the whole run, over all its runners
-	runners int              // of the whole run
-	open    int              // open streams and attempts
-	reports int              // snapshots so far
-	recent  *shard.Histogram // lateness since the previous snapshot; nil: no message arrived
-	control *time.Duration   // longest lateness of the control group since then; nil: no event arrived
-	left    time.Duration    // until the first streams of the plan end
-	self    shard.Process
+	planned   int              // streams of the whole run, over all its runners
+	runners   int              // of the whole run
+	open      int              // open streams and attempts
+	reports   int              // snapshots so far
+	recent    *shard.Histogram // lateness since the previous snapshot; nil: no message arrived
+	control   *time.Duration   // longest lateness of the control group since then; nil: no event arrived
+	remaining time.Duration    // until the first streams of the plan end
+	self      shard.Process
 }
 
 // A metric is a metric of k6 whose value is derived from a snapshot. load-tests/types/soak.d.ts documents the metrics.
@@ -47,7 +47,7 @@ var streamRunMetrics = append([]metric{
 	{"soak_streams_dropped", metrics.Gauge, func(s *snapshot) float64 { return float64(s.Dropped) }},
 	{"soak_streams_refused", metrics.Gauge, func(s *snapshot) float64 { return float64(s.Refused) }},
 	{"soak_streams_reconnected", metrics.Gauge, func(s *snapshot) float64 { return float64(s.Reconnected) }},
-	{"soak_remaining_seconds", metrics.Gauge, func(s *snapshot) float64 { return s.left.Seconds() }},
+	{"soak_remaining_seconds", metrics.Gauge, func(s *snapshot) float64 { return s.remaining.Seconds() }},
 }, runnerMetrics...)
 
 // runnerMetrics has the metrics of each runner in every suite.

@@ -18,11 +18,11 @@ const planJS = `plan({testid: "t", connections: 2, seconds: 3600, noopInterval: 
 func newVU(t *testing.T) (*modulestest.Runtime, *recorder) {
 	t.Helper()
 	r := newRecorder()
-	return vuOf(t, r), r
+	return newVUOf(t, r), r
 }
 
-// vuOf is a virtual user of a process that already has a recorder.
-func vuOf(t *testing.T, r *recorder) *modulestest.Runtime {
+// newVUOf returns a virtual user of a process with the given recorder.
+func newVUOf(t *testing.T, r *recorder) *modulestest.Runtime {
 	t.Helper()
 	rt := modulestest.NewRuntime(t)
 	instance := (&rootModule{r}).NewModuleInstance(rt.VU)
@@ -33,7 +33,7 @@ func vuOf(t *testing.T, r *recorder) *modulestest.Runtime {
 	return rt
 }
 
-// serviceOf returns the one service that a script compiled.
+// serviceOf returns the only service that a script has compiled.
 func serviceOf(t *testing.T, rt *modulestest.Runtime) *jsService {
 	t.Helper()
 	m, ok := rt.VU.Runtime().Get("instance").Export().(*module)
@@ -56,9 +56,9 @@ func TestScriptPlan(t *testing.T) {
 	t.Parallel()
 	rt, r := newVU(t)
 	js(t, rt, planJS)
-	want := thePlan()
+	want := newPlan()
 	require.Equal(t, want, r.plan)
-	js(t, rt, strings.Replace(planJS, "{", "{acceptEncoding: 'none', ", 1)) // the same plan: none is what is not said
+	js(t, rt, strings.Replace(planJS, "{", "{acceptEncoding: 'none', ", 1)) // an equal plan: none is the default
 	_, err := rt.VU.Runtime().RunString(strings.Replace(planJS, "{", "{acceptEncoding: 'gzip', ", 1))
 	require.ErrorContains(t, err, "AcceptEncoding:gzip")
 	_, err = rt.VU.Runtime().RunString(`plan({connections: 1})`)
@@ -91,7 +91,7 @@ func TestScriptLedger(t *testing.T) {
 
 	exported := rt.VU.Runtime().Get("l").Export()
 	observer, ok := exported.(*jsLedger)
-	require.True(t, ok, "an EventSource takes it as its observer: %T", exported)
+	require.True(t, ok, "EventSource must accept the ledger: %T", exported)
 	at := r.start.Add(time.Second)
 	observer.connecting(at)
 	openStreams(observer, at.Add(7*time.Millisecond))
@@ -102,7 +102,7 @@ func TestScriptLedger(t *testing.T) {
 	require.Equal(t, "open 3 2 1 1 0 0", js(t, rt, `[l.state, l.expected, l.received, l.missed, l.duplicated, l.reordered, l.corrupted].join(" ")`))
 	require.Equal(t, "d-0 open: expected 3, received 2, missed 1, duplicated 1, reordered 0, corrupted 0", js(t, rt, "`${l}`"))
 
-	require.Equal(t, "2", js(t, rt, `l.received = 99; delete l.received; String(l.received)`), "a script writes no counts")
+	require.Equal(t, "2", js(t, rt, `l.received = 99; delete l.received; String(l.received)`), "a script cannot change counts")
 	_, err := rt.VU.Runtime().RunString(`"use strict"; l.received = 99`)
 	require.Error(t, err)
 	require.Equal(t, "true true false undefined", js(t, rt, `["state" in l, "toString" in l, "other" in l, l.other].join(" ").replace(/ $/, " undefined")`))
@@ -114,23 +114,23 @@ func TestVirtualUsersShareOneRecorder(t *testing.T) {
 	t.Parallel()
 	r := newRecorder()
 	for i := range 2 {
-		rt := vuOf(t, r)
+		rt := newVUOf(t, r)
 		js(t, rt, planJS)
 		rt.MoveToVUContext(&lib.State{})
 		js(t, rt, fmt.Sprintf(`new Ledger("d-%d"); ""`, i))
 	}
-	require.Len(t, filled(r).Connections, 2)
+	require.Len(t, shardOf(r).Connections, 2)
 }
 
-// A setting that a script does not state reaches the shard all the same.
+// A setting of the environment reaches the shard if the script does not set it.
 func TestPlanMergesEnvironmentAndScript(t *testing.T) {
 	t.Parallel()
 	rt, r := newVU(t)
 	js(t, rt, `globalThis.__ENV = { MAX_LATE: "7", SECONDS: "99", SOAK_RUN_ID: "x" }; ""`)
 	js(t, rt, planJS)
-	require.Equal(t, 7, filled(r).Plan.MaxLate)
-	require.NotEqual(t, 99, filled(r).Plan.Seconds, "what a script states counts")
-	require.Empty(t, filled(r).Plan.RunID)
+	require.Equal(t, 7, shardOf(r).Plan.MaxLate)
+	require.NotEqual(t, 99, shardOf(r).Plan.Seconds, "settings of the script have precedence")
+	require.Empty(t, shardOf(r).Plan.RunID)
 
 	rt, _ = newVU(t)
 	js(t, rt, `globalThis.__ENV = { MAX_LATE: "few" }; ""`)

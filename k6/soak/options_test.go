@@ -8,7 +8,7 @@ import (
 	"go.k6.io/k6/v2/lib"
 )
 
-// The operator starts all runners with one environment: only the segment tells them apart.
+// The operator starts all runners with the same environment, so only the segment distinguishes them.
 func TestRunnerIndexFromSegment(t *testing.T) {
 	t.Parallel()
 	sequence, err := lib.NewExecutionSegmentSequenceFromString("0,1/3,2/3,1")
@@ -22,7 +22,7 @@ func TestRunnerIndexFromSegment(t *testing.T) {
 	}
 	got, err := runnerIndex("7", lib.Options{})
 	require.NoError(t, err)
-	assert.Equal(t, 7, got, "who says its number is believed")
+	assert.Equal(t, 7, got, "an explicit runner number has precedence")
 	got, err = runnerIndex("", lib.Options{})
 	require.NoError(t, err)
 	assert.Equal(t, 1, got)

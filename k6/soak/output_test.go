@@ -39,7 +39,7 @@ func params(t *testing.T, location string, env map[string]string) output.Params 
 
 func newTestOutput(t *testing.T, p output.Params) *outputSoak {
 	t.Helper()
-	o, err := newOutput(p, planned(t))
+	o, err := newOutput(p, newPlannedRecorder(t))
 	require.NoError(t, err)
 	return o.(*outputSoak)
 }
@@ -141,7 +141,7 @@ func TestExistingFileIsNotReplaced(t *testing.T) {
 	require.NoError(t, first.Start())
 	second := newTestOutput(t, params(t, path, nil))
 	require.ErrorContains(t, second.Start(), path+" exists; remove it, or name a folder")
-	second.delivery.localFolders = []string{t.TempDir()} // had both begun at once
+	second.delivery.localFolders = []string{t.TempDir()} // as if both had started at the same time
 	require.ErrorContains(t, second.delivery.deliverFinal(second.shard()), path+" is the shard of another process")
 	require.NoError(t, first.Stop())
 	s, err := shard.ReadFile(path)
@@ -152,7 +152,7 @@ func TestExistingFileIsNotReplaced(t *testing.T) {
 
 func TestRunNameFromScript(t *testing.T) {
 	t.Parallel()
-	o := newTestOutput(t, params(t, t.TempDir(), nil)) // `k6 run --env TESTID=…` is for scripts alone
+	o := newTestOutput(t, params(t, t.TempDir(), nil)) // `k6 run --env TESTID=…` sets the variable only for scripts
 	require.Equal(t, o.recorder.plan.TestID, o.runner.TestID)
 	require.NotEmpty(t, o.runner.TestID)
 }
@@ -232,7 +232,7 @@ func TestProgressFileDescriptor(t *testing.T) {
 	require.NoError(t, err)
 	defer listen.Close()
 	defer speak.Close()
-	fd, err := syscall.Dup(int(speak.Fd())) // the output owns its own
+	fd, err := syscall.Dup(int(speak.Fd())) // the output closes its descriptor
 	require.NoError(t, err)
 	o := newTestOutput(t, params(t, t.TempDir(), map[string]string{"PROGRESS_FD": strconv.Itoa(fd)}))
 	require.NotNil(t, o.progress)

@@ -121,12 +121,12 @@ type reconnection struct {
 }
 
 // drop closes the connections, and measures the reconnects of the clients.
-func (h *holding) drop(p *phase, atOnce bool) {
+func (h *holding) drop(p *phase, immediate bool) {
 	tags := h.tagsOf(p.Name)
 	dropOne := func(s *holdStream) bool {
 		h.reconnectMu.Lock() // during the drop, because the stream may reconnect at once
 		defer h.reconnectMu.Unlock()
-		open := s.stream.Drop(atOnce)
+		open := s.stream.Drop(immediate)
 		if open {
 			s.phase.reconnection = &reconnection{tags: tags}
 		}

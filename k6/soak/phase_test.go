@@ -25,8 +25,8 @@ func TestDroppedStreamsReconnectAndAreMeasured(t *testing.T) {
 		}
 		require.Equal(t, all, samples, metric)
 	}
-	require.Less(t, h.metricSums(stormWaited, "scenario")["spread"][0]/10, 900., "ms: the reconnection time is no delay")
-	require.Equal(t, [2]float64{10, 10}, h.metricSums("checks", "check")["Received all messages"], "the verdict knows what they missed")
+	require.Less(t, h.metricSums(stormWaited, "scenario")["spread"][0]/10, 900., "delay in ms, without the reconnection time")
+	require.Equal(t, [2]float64{10, 10}, h.metricSums("checks", "check")["Received all messages"], "the shard must contain the missed messages")
 	require.Equal(t, 10, s.deletes)
 }
 
@@ -34,10 +34,10 @@ func TestVanishedStreamsAreNeitherEndedNorChecked(t *testing.T) {
 	t.Parallel()
 	s := &noopService{}
 	h := holderOf(t, s.serve(t), "")
-	begun := time.Now()
+	start := time.Now()
 	require.True(t, h.run(t, strings.NewReplacer("openFor: 2000", "openFor: 60000", "reconnect: false",
 		`reconnect: false, phases: [{name: "gone", at: 1000, action: "vanish"}]`).Replace(holdTen)))
-	require.Less(t, time.Since(begun), 30*time.Second, "no stream is left")
+	require.Less(t, time.Since(start), 30*time.Second, "no stream stays open")
 	require.Equal(t, map[string][2]float64{"gone": {10, 10}}, h.metricSums("vanish_vanished", "scenario"))
 	require.Equal(t, map[ledger.State]int{ledger.Dropped: 10}, h.states())
 	require.Zero(t, s.deletes)
@@ -48,9 +48,9 @@ func TestStreamsOpenEvenlyOverTheRamp(t *testing.T) {
 	t.Parallel()
 	s := &noopService{}
 	h := holderOf(t, s.serve(t), "")
-	begun := time.Now()
+	start := time.Now()
 	var opened []time.Duration
-	s.onConnect = func() { opened = append(opened, time.Since(begun)) }
+	s.onConnect = func() { opened = append(opened, time.Since(start)) }
 	require.True(t, h.run(t, strings.NewReplacer("from: 0, to: 10", "streams: [2, 3, 5, 7], ramp: 4000", "openFor: 2000", "openFor: 5000").Replace(holdTen)))
 	require.Len(t, opened, 4)
 	for i, at := range opened {

@@ -13,7 +13,7 @@ import (
 
 func TestFindingsAreReportedOnce(t *testing.T) {
 	t.Parallel()
-	r := planned(t)
+	r := newPlannedRecorder(t)
 	var n progressNews
 	require.Empty(t, n.report(r).Found)
 	b := newObserver(t, r, "d-0")
@@ -25,17 +25,18 @@ func TestFindingsAreReportedOnce(t *testing.T) {
 	p := n.report(r)
 	require.Len(t, p.Found, 1)
 	require.Equal(t, []string{"d-0", "2 missed"}, []string{p.Found[0].ID, p.Found[0].What})
-	require.Empty(t, n.report(r).Found, "it was told")
+	require.Empty(t, n.report(r).Found, "the loss is reported")
 	b.closed(r.start.Add(76*time.Second), sseclient.Close{Reason: sseclient.ReasonReset, Retry: -1})
 	p = n.report(r)
 	require.Len(t, p.Found, 1)
 	require.Contains(t, p.Found[0].What, "dropped: reset")
 }
 
-// A loss by the numbers is reported. Then the ids turn out not to be numbers, which revokes it. A later loss by the clock is reported again.
+// A loss by number is reported, then withdrawn, because the ids are not sequence numbers. A later loss by the clock is
+// reported again.
 func TestLossAfterWithdrawnLossIsReported(t *testing.T) {
 	t.Parallel()
-	r := planned(t)
+	r := newPlannedRecorder(t)
 	b := newObserver(t, r, "d-0")
 	b.connecting(r.start)
 	openStreams(b, r.start)
@@ -45,39 +46,39 @@ func TestLossAfterWithdrawnLossIsReported(t *testing.T) {
 		b.event(r.start.Add(time.Duration(slot)*15*time.Second), event(strconv.Itoa(id), "0", ""))
 	}
 	var n progressNews
-	told := func() (what []string) {
+	lost := func() (ids []string) {
 		for _, f := range n.report(r).Found {
-			what = append(what, f.What)
+			ids = append(ids, f.What)
 		}
-		return what
+		return ids
 	}
 	for range 5 {
 		noop(1)
 	}
 	noop(2)
-	require.Equal(t, []string{"1 missed"}, told())
+	require.Equal(t, []string{"1 missed"}, lost())
 	for range 20 {
 		noop(2)
 	}
-	require.Empty(t, told())
+	require.Empty(t, lost())
 	slot++
 	for range 3 {
 		noop(2)
 	}
-	require.Equal(t, []string{"1 missed"}, told())
+	require.Equal(t, []string{"1 missed"}, lost())
 }
 
-// What the script lets vanish, or reads slowly until it is cut, is no stream that the service dropped.
+// A stream on which the script acts (vanish, slow) does not count as dropped by the service.
 func TestPlannedEndsAreNotReported(t *testing.T) {
 	t.Parallel()
-	r := planned(t)
-	for id, aside := range map[string]bool{"d-0": true, "d-1": true, "d-2": false} {
+	r := newPlannedRecorder(t)
+	for id, excluded := range map[string]bool{"d-0": true, "d-1": true, "d-2": false} {
 		l, err := r.newLedger(id)
 		require.NoError(t, err)
-		seen := &jsLedger{observer: r.observer(l, aside)}
-		seen.connecting(r.start)
-		openStreams(seen, r.start)
-		seen.closed(r.start.Add(time.Second), sseclient.Close{Reason: sseclient.ReasonCut, Retry: -1})
+		observed := &jsLedger{observer: r.observer(l, excluded)}
+		observed.connecting(r.start)
+		openStreams(observed, r.start)
+		observed.closed(r.start.Add(time.Second), sseclient.Close{Reason: sseclient.ReasonCut, Retry: -1})
 	}
 	var n progressNews
 	p := n.report(r)
@@ -87,13 +88,13 @@ func TestPlannedEndsAreNotReported(t *testing.T) {
 	p.Add(p)
 	require.Equal(t, []int{2, 4}, []int{p.Dropped, p.DroppedByScript})
 	all, _ := r.progress()
-	require.Equal(t, 3, all.Dropped, "metrics count all")
+	require.Equal(t, 3, all.Dropped, "metrics count all streams")
 }
 
-// A service that restarts drops all streams in one second.
+// A restart of the service drops all streams within a second.
 func TestFindingsOfOneSecondAreBounded(t *testing.T) {
 	t.Parallel()
-	r := planned(t)
+	r := newPlannedRecorder(t)
 	for i := range maxFindings + 5 {
 		b := newObserver(t, r, string(rune('a'+i)))
 		b.connecting(r.start)
@@ -108,19 +109,19 @@ func TestFindingsOfOneSecondAreBounded(t *testing.T) {
 
 func TestSeriesIsReportedOnce(t *testing.T) {
 	t.Parallel()
-	r := planned(t)
+	r := newPlannedRecorder(t)
 	b := newObserver(t, r, "d-0")
 	b.connecting(r.start)
 	openStreams(b, r.start)
 	var n progressNews
 	first := n.report(r).Buckets
-	require.Len(t, first, 1, "the present one")
+	require.Len(t, first, 1, "the current bucket")
 	require.Equal(t, 1, first[0].Open)
 	b.event(r.start.Add(15*time.Second), event("1", "0", ""))
-	again := n.report(r).Buckets
-	require.Len(t, again, 1)
-	require.Equal(t, 1, again[0].Noops)
-	require.NotNil(t, again[0].Lateness)
+	repeated := n.report(r).Buckets
+	require.Len(t, repeated, 1)
+	require.Equal(t, 1, repeated[0].Noops)
+	require.NotNil(t, repeated[0].Lateness)
 	r.endBucket(r.start.Add(16*time.Second), shard.Process{RSS: 7}, nil)
 	rolled := n.report(r).Buckets
 	require.Len(t, rolled, 2)
@@ -128,11 +129,11 @@ func TestSeriesIsReportedOnce(t *testing.T) {
 	require.Len(t, n.report(r).Buckets, 1)
 }
 
-// Of a stream that is silent nothing counts as missed before its next noop: without this a service that hangs would show
-// nothing at all.
+// A silent stream has no missed messages before its next noop, so silence is reported separately. Otherwise a hanging
+// service would show no fault.
 func TestSilentStreamIsUndecided(t *testing.T) {
 	t.Parallel()
-	r := planned(t)
+	r := newPlannedRecorder(t)
 	b := newObserver(t, r, "d-0")
 	b.connecting(r.start)
 	openStreams(b, r.start)

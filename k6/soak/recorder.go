@@ -161,11 +161,11 @@ func (r *recorder) latenessOf(latency time.Duration) time.Duration {
 }
 
 // noteReach records the lateness of a published message.
-func (r *recorder) noteReach(topic int, number uint64, late time.Duration) {
+func (r *recorder) noteReach(topic int, number uint64, lateness time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.reach != nil {
-		r.reach.Note(topic, number, late)
+		r.reach.Note(topic, number, lateness)
 	}
 }
 

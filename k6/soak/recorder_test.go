@@ -18,16 +18,16 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-func thePlan() plan.Plan {
+func newPlan() plan.Plan {
 	p := plan.Default()
 	p.TestID, p.Prefix, p.Connections, p.BackendURL, p.Runners = "t", "d-", 2, "http://h", 1
 	return p
 }
 
-func planned(t *testing.T) *recorder {
+func newPlannedRecorder(t *testing.T) *recorder {
 	t.Helper()
 	r := newRecorder()
-	require.NoError(t, r.setPlan(thePlan()))
+	require.NoError(t, r.setPlan(newPlan()))
 	return r
 }
 
@@ -43,13 +43,13 @@ func event(id, data, comment string) *eventstream.Event {
 	return &eventstream.Event{ID: []byte(id), HasID: id != "", Data: []byte(data), Comment: []byte(comment)}
 }
 
-func filled(r *recorder) *shard.Shard {
+func shardOf(r *recorder) *shard.Shard {
 	s := &shard.Shard{Schema: shard.Schema}
 	r.fill(s)
 	return writtenShard(s)
 }
 
-// writtenShard is a shard as it is written, with records for ledgers.
+// writtenShard returns a shard as it is written: with records in place of ledgers.
 func writtenShard(s *shard.Shard) *shard.Shard {
 	for _, l := range s.Ledgers {
 		s.Connections = append(s.Connections, l.Record())
@@ -60,7 +60,7 @@ func writtenShard(s *shard.Shard) *shard.Shard {
 
 func TestObserverRecord(t *testing.T) {
 	t.Parallel()
-	r := planned(t)
+	r := newPlannedRecorder(t)
 	b := newObserver(t, r, "d-0")
 	at := r.start.Add(time.Second)
 	b.connecting(at)
@@ -82,7 +82,7 @@ func TestObserverRecord(t *testing.T) {
 	b.event(at.Add(15*time.Second), named)
 	b.ledger.CloseRequested(r.instant(at.Add(16 * time.Second)))
 	b.closed(at.Add(16*time.Second), sseclient.Close{Reason: sseclient.ReasonServer, Retry: -1})
-	s := filled(r)
+	s := shardOf(r)
 	require.Len(t, s.Connections, 1)
 	rec := s.Connections[0]
 	require.Equal(t, ledger.Completed, rec.State)
@@ -93,19 +93,19 @@ func TestObserverRecord(t *testing.T) {
 	require.EqualValues(t, 1, s.FirstNoop.Count())
 	require.Equal(t, 15*time.Second, s.FirstNoop.Max())
 	require.Nil(t, s.Latency)
-	require.Equal(t, thePlan(), s.Plan)
+	require.Equal(t, newPlan(), s.Plan)
 }
 
 func TestStreamEnds(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		reason sseclient.Reason
-		status int
-		retry  time.Duration
-		opened bool
-		asked  bool
-		want   ledger.State
-		word   string
+		reason    sseclient.Reason
+		status    int
+		retry     time.Duration
+		opened    bool
+		requested bool
+		want      ledger.State
+		word      string
 	}{
 		{sseclient.ReasonServer, 200, -1, true, true, ledger.Completed, "server"},
 		{sseclient.ReasonTruncated, 200, -1, true, true, ledger.Completed, "truncated"},
@@ -118,18 +118,18 @@ func TestStreamEnds(t *testing.T) {
 		{sseclient.ReasonStatus, 503, -1, false, false, ledger.Refused, "status 503"},
 		{sseclient.ReasonRefused, 0, time.Second, false, false, ledger.Connecting, "refused"},
 	} {
-		r := planned(t)
+		r := newPlannedRecorder(t)
 		b := newObserver(t, r, "d-0")
 		at := r.start.Add(time.Second)
 		b.connecting(at)
 		if c.opened {
 			openStreams(b, at)
 		}
-		if c.asked {
+		if c.requested {
 			b.ledger.CloseRequested(r.instant(at.Add(time.Second)))
 		}
 		b.closed(at.Add(2*time.Second), sseclient.Close{Reason: c.reason, Status: c.status, Retry: c.retry})
-		rec := filled(r).Connections[0]
+		rec := shardOf(r).Connections[0]
 		if c.reason == sseclient.ReasonIdle {
 			require.NotEqual(t, ledger.Completed, rec.State)
 			continue
@@ -142,7 +142,7 @@ func TestStreamEnds(t *testing.T) {
 
 func TestBuckets(t *testing.T) {
 	t.Parallel()
-	r := planned(t)
+	r := newPlannedRecorder(t)
 	b := newObserver(t, r, "d-0")
 	at := r.start
 	b.connecting(at)
@@ -156,7 +156,7 @@ func TestBuckets(t *testing.T) {
 	b.event(at.Add(32*time.Second), event("2", "x", ""))
 	b.closed(at.Add(33*time.Second), sseclient.Close{Reason: sseclient.ReasonServer, Retry: -1})
 	r.endBucket(at.Add(34*time.Second), shard.Process{}, nil)
-	s := filled(r)
+	s := shardOf(r)
 	require.Len(t, s.Series, 2)
 	first, second := s.Series[0], s.Series[1]
 	require.Equal(t, []int{1, 1, 0, 1, 0, 0}, []int{first.Open, first.Opened, first.Closed, first.Noops, first.Late, first.Faults})
@@ -167,53 +167,52 @@ func TestBuckets(t *testing.T) {
 	h, err := second.Lateness.Unpack()
 	require.NoError(t, err)
 	require.Equal(t, 2*time.Second, h.Max())
-	require.EqualValues(t, 2, s.Lateness.Count(), "over all buckets, the open one too")
+	require.EqualValues(t, 2, s.Lateness.Count(), "all buckets, including the current one")
 	b2 := newObserver(t, r, "d-1")
 	b2.connecting(at)
 	openStreams(b2, at)
 	b2.event(at.Add(35*time.Second), event("1", "0", ""))
-	require.EqualValues(t, 3, filled(r).Lateness.Count())
+	require.EqualValues(t, 3, shardOf(r).Lateness.Count())
 	p, _ := r.progress()
 	require.Equal(t, []int{1, 2, 1}, []int{p.Open, p.Opened, p.Dropped})
 	require.EqualValues(t, 3, p.Received)
 }
 
-// What is late on a stream to which the script does something is counted, but not among what the control group is
-// asked about.
-func TestLateMessagesOfHeldStreams(t *testing.T) {
+// A late message on a stream on which the script acts is counted, but not compared with the control group.
+func TestLateMessagesOfExcludedStreams(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		aside []bool // of two streams, of which the first brings a message 30 s late and the second one 20 s
-		want  *shard.Late
-		by    time.Duration
+		excluded    []bool // by stream; the first one gets a message 30 s late, the second one 20 s
+		want        *shard.Late
+		maxLateness time.Duration
 	}{
-		"one is held":    {[]bool{true, false}, &shard.Late{Late: 1}, 20 * time.Second},
-		"the other is":   {[]bool{false, true}, &shard.Late{Late: 1}, 30 * time.Second},
-		"both are":       {[]bool{false, false}, nil, 0},
-		"neither of two": {[]bool{true, true}, &shard.Late{}, 0},
+		"first excluded":  {[]bool{true, false}, &shard.Late{Late: 1}, 20 * time.Second},
+		"second excluded": {[]bool{false, true}, &shard.Late{Late: 1}, 30 * time.Second},
+		"none excluded":   {[]bool{false, false}, nil, 0},
+		"both excluded":   {[]bool{true, true}, &shard.Late{}, 0},
 	} {
-		r := planned(t)
-		for i, aside := range c.aside {
+		r := newPlannedRecorder(t)
+		for i, excluded := range c.excluded {
 			l, err := r.newLedger(fmt.Sprintf("d-%d", i))
 			require.NoError(t, err)
-			seen := &jsLedger{observer: r.observer(l, aside)}
-			seen.connecting(r.start)
-			openStreams(seen, r.start)
-			seen.event(r.start.Add(time.Duration(45-10*i)*time.Second), event("1", "0", ""))
+			observed := &jsLedger{observer: r.observer(l, excluded)}
+			observed.connecting(r.start)
+			openStreams(observed, r.start)
+			observed.event(r.start.Add(time.Duration(45-10*i)*time.Second), event("1", "0", ""))
 		}
 		r.endBucket(r.start.Add(46*time.Second), shard.Process{}, nil)
 		r.endBucket(r.start.Add(51*time.Second), shard.Process{}, nil)
-		s := filled(r)
+		s := shardOf(r)
 		require.Equal(t, 2, s.Series[0].Late, name)
-		require.Nil(t, s.Series[1].Undisturbed, "%s: nothing was late", name)
-		held := s.Series[0].Undisturbed
-		if held != nil && held.LateBy != nil {
-			h, err := held.LateBy.Unpack()
+		require.Nil(t, s.Series[1].Undisturbed, "%s: no message was late", name)
+		undisturbed := s.Series[0].Undisturbed
+		if undisturbed != nil && undisturbed.LateBy != nil {
+			h, err := undisturbed.LateBy.Unpack()
 			require.NoError(t, err)
-			require.Equal(t, []any{int64(1), c.by}, []any{int64(h.Count()), h.Max()}, name)
-			held.LateBy = nil
+			require.Equal(t, []any{int64(1), c.maxLateness}, []any{int64(h.Count()), h.Max()}, name)
+			undisturbed.LateBy = nil
 		}
-		require.Equal(t, c.want, held, name)
+		require.Equal(t, c.want, undisturbed, name)
 	}
 }
 
@@ -222,42 +221,42 @@ func TestPlans(t *testing.T) {
 	r := newRecorder()
 	_, err := r.newLedger("d-0")
 	require.ErrorContains(t, err, "call soak.plan in the init context first")
-	require.NoError(t, r.setPlan(thePlan()))
-	require.NoError(t, r.setPlan(thePlan()), "each virtual user says it again")
-	other := thePlan()
+	require.NoError(t, r.setPlan(newPlan()))
+	require.NoError(t, r.setPlan(newPlan()), "each virtual user sets the plan")
+	other := newPlan()
 	other.NoopInterval = 1
 	require.ErrorContains(t, r.setPlan(other), "two different plans")
 	other.NoopInterval = 0
 	require.ErrorContains(t, r.setPlan(other), "NOOP_INTERVAL must be at least 0.001 seconds, got 0")
-	require.InDelta(t, 15, filled(r).Plan.NoopInterval, 0)
+	require.InDelta(t, 15, shardOf(r).Plan.NoopInterval, 0)
 
-	open := thePlan()
+	open := newPlan()
 	open.Connections, open.ConnectionsPerVU = 0, 3
 	r = newRecorder()
 	require.NoError(t, r.setPlan(open))
 	r.planIterations(200)
-	require.Equal(t, 600, filled(r).Plan.Connections)
-	require.NoError(t, r.setPlan(open), "a virtual user that does not know the iterations")
+	require.Equal(t, 600, shardOf(r).Plan.Connections)
+	require.NoError(t, r.setPlan(open), "a virtual user without the number of iterations")
 	r.planIterations(7)
-	require.Equal(t, 600, filled(r).Plan.Connections)
+	require.Equal(t, 600, shardOf(r).Plan.Connections)
 }
 
-// Clocks of two hosts differ by anything; what is above the fastest noop is exact all the same.
+// The clocks of two hosts may differ by any time. Latency relative to the fastest noop is still exact.
 func TestLatencyWithDifferentClocks(t *testing.T) {
 	t.Parallel()
 	for _, skew := range []time.Duration{0, 300 * time.Microsecond, -30 * time.Millisecond, 59 * time.Second, -time.Hour, 400 * 24 * time.Hour} {
-		r := planned(t)
+		r := newPlannedRecorder(t)
 		const n = 2000
-		for i := range n { // from slow to fast, so that each is faster than all before
+		for i := range n { // from slow to fast, so that each noop is the fastest so far
 			r.addLatency(skew + time.Duration(n-i)*100*time.Microsecond)
 		}
 		l := r.latency
 		require.Equal(t, (skew + 100*time.Microsecond).Microseconds(), l.MinUS)
-		above := shard.NewHistogram()
-		above.MergeShifted(l.Histogram, -time.Duration(l.OffsetUS+l.MinUS)*time.Microsecond)
-		require.EqualValues(t, n, above.Count())
-		require.InDelta(t, 100*time.Millisecond, above.Quantile(.5), float64(4*time.Millisecond), "skew %v", skew)
-		require.InDelta(t, 20*time.Millisecond, above.Quantile(.1), float64(3*time.Millisecond), "skew %v", skew)
+		latency := shard.NewHistogram()
+		latency.MergeShifted(l.Histogram, -time.Duration(l.OffsetUS+l.MinUS)*time.Microsecond)
+		require.EqualValues(t, n, latency.Count())
+		require.InDelta(t, 100*time.Millisecond, latency.Quantile(.5), float64(4*time.Millisecond), "skew %v", skew)
+		require.InDelta(t, 20*time.Millisecond, latency.Quantile(.1), float64(3*time.Millisecond), "skew %v", skew)
 	}
 }
 
@@ -287,13 +286,13 @@ func TestSumsOfMetrics(t *testing.T) {
 	require.Equal(t, shard.Metric{Name: "a_counter", Type: "counter", Sum: -.5, Count: 3, Min: -4, Max: 2.5}, out.Metrics[0])
 	got := out.Metrics[2]
 	require.EqualValues(t, 6, got.Trend.Count())
-	require.Equal(t, 2*time.Hour, got.Trend.Max(), "what is beyond the range counts at its end")
-	require.False(t, math.IsNaN(got.Sum) || math.IsInf(got.Sum, 0), "JSON could not hold it")
+	require.Equal(t, 2*time.Hour, got.Trend.Max(), "a value above the range counts as the maximum")
+	require.False(t, math.IsNaN(got.Sum) || math.IsInf(got.Sum, 0), "JSON cannot encode the sum")
 	add(trend, 7, registry.RootTagSet())
-	require.EqualValues(t, 6, got.Trend.Count(), "what was filled is a copy")
+	require.EqualValues(t, 6, got.Trend.Count(), "the shard must contain a copy")
 }
 
-// An hour in which a noop comes every second on each of many connections, at all sorts of times.
+// One hour with a noop per second on each of many connections, with varying lateness.
 func TestShardOfAnHourIsSmall(t *testing.T) {
 	const hour, connections = 3600, 240
 	r := newRecorder()
@@ -302,37 +301,37 @@ func TestShardOfAnHourIsSmall(t *testing.T) {
 		for s := range seconds {
 			now = now.Add(time.Second)
 			for n := range connections {
-				late := time.Duration(n*5+s%5) * 33 * time.Microsecond
-				r.addArrival(ledger.Arrival{Counted: true, N: 1, Lateness: [2]time.Duration{late}}, false, false, -1, time.Millisecond, true)
+				lateness := time.Duration(n*5+s%5) * 33 * time.Microsecond
+				r.addArrival(ledger.Arrival{Counted: true, N: 1, Lateness: [2]time.Duration{lateness}}, false, false, -1, time.Millisecond, true)
 			}
 			if r.isBucketOver(now) {
 				r.endBucket(now, shard.Process{RSS: 1, HeapLive: 1}, nil)
 			}
 		}
 	}
-	inUse := func() int64 {
+	heapSize := func() int64 {
 		var m runtime.MemStats
-		for range 2 { // what a pool or a finalizer holds takes two
+		for range 2 { // pools and finalizers need two collections
 			runtime.GC()
 		}
 		runtime.ReadMemStats(&m)
 		return int64(m.HeapAlloc)
 	}
 	hold(10)
-	before := inUse()
+	before := heapSize()
 	hold(hour)
-	grown := inUse() - before
+	growth := heapSize() - before
 	require.GreaterOrEqual(t, len(r.series), hour/5)
-	require.Less(t, grown, int64(512<<10), "bytes")
+	require.Less(t, growth, int64(512<<10), "bytes")
 }
 
 // openStreams reports an open stream to its observer.
 func openStreams(o interface {
 	opened(started time.Time, r *sseclient.Response)
-}, at time.Time, with ...func(*sseclient.Response),
+}, at time.Time, changes ...func(*sseclient.Response),
 ) {
 	r := &sseclient.Response{At: at, Header: http.Header{}}
-	for _, change := range with {
+	for _, change := range changes {
 		change(r)
 	}
 	o.opened(at, r)

@@ -95,8 +95,8 @@ func (r *responses) addEnd(ended *ledger.Response, id, reason string, now time.T
 		return
 	}
 	r.first.Record(ended.First - ended.Due)
-	for _, us := range ended.Gaps {
-		r.gap.Record(time.Duration(us) * time.Microsecond)
+	for _, micros := range ended.Gaps {
+		r.gap.Record(time.Duration(micros) * time.Microsecond)
 	}
 }
 

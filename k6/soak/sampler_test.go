@@ -21,9 +21,9 @@ func TestSecondsFollowEachOther(t *testing.T) {
 	for i, stall := range []time.Duration{9, 5 * time.Millisecond, 3 * time.Millisecond} {
 		p.add(start.Add(time.Duration(i)*time.Second), s, stall, 4*time.Millisecond)
 	}
-	require.Len(t, p.list, 2, "the first call only begins")
+	require.Len(t, p.list, 2, "the first call starts the interval")
 	require.Equal(t, start.UnixMicro(), p.list[0].FromUS)
-	require.Equal(t, p.list[0].ToUS, p.list[1].FromUS, "they do not overlap, and leave no gap")
+	require.Equal(t, p.list[0].ToUS, p.list[1].FromUS, "intervals are adjacent")
 	require.EqualValues(t, 5, p.list[0].StallMS)
 	require.EqualValues(t, 3, p.list[1].StallMS)
 	require.Equal(t, []int64{5, 4}, []int64{p.list[0].WaitMS, p.list[1].WaitMS})
@@ -36,7 +36,7 @@ func TestCPUOfShortLastBucket(t *testing.T) {
 	t.Parallel()
 	require.InDelta(t, 3.4, cpuPercent(.17, 130*time.Millisecond), .001, "0.17 s of CPU are 3.4 %% of a bucket of 5 s")
 	require.InDelta(t, 50, cpuPercent(2.5, 5*time.Second), .001)
-	require.InDelta(t, 25, cpuPercent(5, 20*time.Second), .001, "a process that was stopped samples late")
+	require.InDelta(t, 25, cpuPercent(5, 20*time.Second), .001, "a stopped process samples late")
 	s := newSampler()
 	for range 3 {
 		require.LessOrEqual(t, s.sample().CPUPercent, 100*float64(runtime.NumCPU()))

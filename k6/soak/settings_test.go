@@ -57,10 +57,10 @@ func TestInvalidSettings(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// The document of `soak run` precedes every variable.
+// The document of `soak run` has precedence over variables.
 func TestDocumentSettings(t *testing.T) {
 	t.Parallel()
-	p := thePlan()
+	p := newPlan()
 	p.Seconds, p.Service = 600, "mine"
 	rt, r := newVU(t)
 	require.NoError(t, rt.VU.Runtime().Set("variables", p.Document(map[string]string{"STEP": "7", "STAGES": "1, 2", "HOLD_SECONDS": "2m"}).Variables()))

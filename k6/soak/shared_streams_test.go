@@ -11,10 +11,10 @@ import (
 
 func TestStreamsOverHTTP2AreCounted(t *testing.T) {
 	t.Parallel()
-	r := planned(t)
-	require.Nil(t, filled(r).Shared)
+	r := newPlannedRecorder(t)
+	require.Nil(t, shardOf(r).Shared)
 	for n, first := range []bool{true, false, false, true} {
 		openStreams(newObserver(t, r, string(rune('a'+n))), r.start, func(response *sseclient.Response) { response.HTTP2, response.FirstOnConnection = true, first })
 	}
-	require.Equal(t, &shard.Shared{Streams: 4, Connections: 2}, filled(r).Shared)
+	require.Equal(t, &shard.Shared{Streams: 4, Connections: 2}, shardOf(r).Shared)
 }

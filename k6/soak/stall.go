@@ -38,12 +38,12 @@ func (p *stallProbe) run(stop <-chan struct{}) {
 		case <-timer.C:
 		}
 		now := time.Now()
-		late := now.Sub(due)
-		if int64(late) > p.longest.Load() {
-			p.longest.Store(int64(late))
+		lateness := now.Sub(due)
+		if int64(lateness) > p.longest.Load() {
+			p.longest.Store(int64(lateness))
 		}
 		if p.waits != nil {
-			p.waits.add(now, late)
+			p.waits.add(now, lateness)
 		}
 		due = now.Add(probeEvery)
 		timer.Reset(probeEvery)
@@ -86,10 +86,10 @@ func (w *waits) begin(now time.Time) {
 }
 
 // add ends a probe. late is the lateness of its timer.
-func (w *waits) add(now time.Time, late time.Duration) {
+func (w *waits) add(now time.Time, lateness time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	i := wait{from: w.from, to: now, longest: max(late, w.latency.takeLongest()), thread: min(w.takeLongestThread(), now.Sub(w.from))}
+	i := wait{from: w.from, to: now, longest: max(lateness, w.latency.takeLongest()), thread: min(w.takeLongestThread(), now.Sub(w.from))}
 	if len(w.list) == maxWaits {
 		w.list = append(w.list[:0], w.list[maxWaits/2:]...)
 	}

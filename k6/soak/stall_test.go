@@ -16,19 +16,19 @@ func TestWaitsExcludeEarlierOnes(t *testing.T) {
 	start := time.Now().Add(-time.Minute)
 	at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
 	w := waits{from: start}
-	for i, late := range []time.Duration{0, 300 * time.Millisecond, 0, 20 * time.Millisecond} {
-		w.add(at(100*(i+1)), late)
+	for i, lateness := range []time.Duration{0, 300 * time.Millisecond, 0, 20 * time.Millisecond} {
+		w.add(at(100*(i+1)), lateness)
 	}
 	w.from = time.Now() // the probe is not due
 	require.GreaterOrEqual(t, w.maxDelay(at(110), at(120)), shard.WakeUps*300*time.Millisecond)
-	require.GreaterOrEqual(t, w.maxDelay(at(50), at(150)), shard.WakeUps*300*time.Millisecond, "it began before")
-	require.Less(t, w.maxDelay(at(210), at(390)), shard.WakeUps*300*time.Millisecond, "at another moment")
+	require.GreaterOrEqual(t, w.maxDelay(at(50), at(150)), shard.WakeUps*300*time.Millisecond, "a stall that started before the request")
+	require.Less(t, w.maxDelay(at(210), at(390)), shard.WakeUps*300*time.Millisecond, "a stall at another time")
 	require.GreaterOrEqual(t, w.maxDelay(at(310), at(390)), shard.WakeUps*20*time.Millisecond)
 	require.GreaterOrEqual(t, w.takeLongest(), 300*time.Millisecond)
 	require.Zero(t, w.takeLongest())
 }
 
-// A probe without an answer may be stalled together with the requests.
+// An overdue probe may be delayed by the same stall as the requests.
 func TestOverdueProbeCounts(t *testing.T) {
 	t.Parallel()
 	w := waits{from: time.Now().Add(-time.Second)}
@@ -46,15 +46,15 @@ func TestWaitsKeepTheLatest(t *testing.T) {
 	require.EqualValues(t, start.Add(2*maxWaits*time.Millisecond), w.list[len(w.list)-1].to)
 }
 
-// A process with more to do than it has CPU for lets its goroutines wait, though its timers fire in time.
+// If a process needs more CPU than it gets, goroutines wait, even if timers fire in time.
 func TestWaitingGoroutinesAreMeasured(t *testing.T) {
 	var l schedLatency
-	require.Zero(t, l.takeLongest(), "the first only begins")
+	require.Zero(t, l.takeLongest(), "the first call starts the measurement")
 	var stop atomic.Bool
 	defer stop.Store(true)
 	for range 20 * runtime.GOMAXPROCS(0) {
 		go func() {
-			for !stop.Load() { // it computes
+			for !stop.Load() { // uses CPU
 			}
 		}()
 	}

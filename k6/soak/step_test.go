@@ -15,9 +15,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// A broadcastService sends what it receives to all streams, as the backend does. Streams end by a DELETE.
+// A broadcastService sends each request body to all streams, as the backend does. A DELETE ends a stream.
 type broadcastService struct {
-	copies func(id string, n int) int // of a broadcast on a stream; nil: one
+	copies func(id string, n int) int // number of copies of a broadcast on a stream; nil: one
 	refuse string                     // the id of a stream that it refuses
 
 	mu      sync.Mutex
@@ -70,11 +70,11 @@ func (s *broadcastService) stream(w http.ResponseWriter, r *http.Request, id str
 		_, _ = io.WriteString(w, text)
 		w.(http.Flusher).Flush() //nolint:forcetypeassert // net/http's is one
 		select {
-		case more, ok := <-inbox:
+		case message, ok := <-inbox:
 			if !ok {
 				return
 			}
-			text = more
+			text = message
 		case <-r.Context().Done():
 			return
 		}
@@ -102,9 +102,9 @@ func (h *holder) sums(metric string) map[string]float64 {
 func TestLifetimesOpenInTurn(t *testing.T) {
 	t.Parallel()
 	s := &broadcastService{}
-	begun := time.Now()
+	start := time.Now()
 	h := s.hold(t, `streams: [4, 5, 6], delay: 100, lifetimes: [200, 10, 100]`)
-	require.GreaterOrEqual(t, time.Since(begun), 410*time.Millisecond)
+	require.GreaterOrEqual(t, time.Since(start), 410*time.Millisecond)
 	require.Equal(t, []string{"d-4", "d-5", "d-6"}, s.opened)
 	require.Equal(t, map[ledger.State]int{ledger.Completed: 3}, h.states())
 	require.Equal(t, map[string][2]float64{"Get status was 200": {3, 3}, "Delete status was 200": {3, 3}, "Received all messages": {3, 3}}, h.metricSums("checks", "check"))

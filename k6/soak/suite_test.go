@@ -19,7 +19,7 @@ func TestScriptSuite(t *testing.T) {
 	t.Parallel()
 	rt, r := newVU(t)
 	js(t, rt, suiteJS)
-	js(t, rt, suiteJS) // every virtual user says it
+	js(t, rt, suiteJS) // each virtual user declares the suite
 	require.Equal(t, &shard.Suite{
 		Name: "rampup", Profile: "smoke", SplitBy: []string{"scenario", "code"}, Parameters: map[string]string{"STAGES": "20"},
 		Stages: []shard.Stage{{Name: "r20", Title: "20 requests/s", Kind: "load", Start: 2, Seconds: 3, Rate: 20, Connections: 10}},
@@ -66,9 +66,9 @@ func TestSumsBySuiteTags(t *testing.T) {
 	require.Equal(t, map[string]string{"scenario": "r20", "code": "ok"}, ok.Tags)
 	require.EqualValues(t, 2, ok.Count)
 	require.InDelta(t, 30*30+50*50, ok.Squares, 1e-9)
-	require.InDelta(t, .04, ok.Own.Max().Seconds(), .001, "50 ms, of which 10 may be this process's")
+	require.InDelta(t, .04, ok.Own.Max().Seconds(), .001, "50 ms, of which this process may have caused 10 ms")
 	require.Zero(t, failed.Own.Max())
-	require.EqualValues(t, 1_700_000_000_000_000-30_000, ok.FirstUS, "the start of what was timed first")
+	require.EqualValues(t, 1_700_000_000_000_000-30_000, ok.FirstUS, "the start of the first request")
 	require.EqualValues(t, 1_700_000_001_000_000, ok.LastUS)
 	var p shard.Progress
 	s.progress(&p)
@@ -79,7 +79,7 @@ func TestSumsBySuiteTags(t *testing.T) {
 	require.Equal(t, shard.Progress{Stage: "r20", Requests: 4, Failed: 1}, p)
 }
 
-// A script that puts an id into a tag fills neither memory nor shard, and nothing is lost.
+// A script that sets a tag to an id fills neither memory nor the shard. No value is lost.
 func TestSeriesAreBounded(t *testing.T) {
 	t.Parallel()
 	registry := metrics.NewRegistry()

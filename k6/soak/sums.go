@@ -45,10 +45,10 @@ func (s *sums) addSample(sample metrics.Sample) {
 	m.Sum += sample.Value
 	m.Min, m.Max = min(m.Min, sample.Value), max(m.Max, sample.Value)
 	if m.Trend != nil { // times of k6 are in milliseconds; other values keep three decimals
-		took := time.Duration(min(sample.Value, 1e9) * float64(time.Millisecond))
-		m.Trend.Record(took)
+		duration := time.Duration(min(sample.Value, 1e9) * float64(time.Millisecond))
+		m.Trend.Record(duration)
 		if m.Own != nil {
-			m.Own.Record(max(took-s.maxDelay(sample.Time.Add(-took), sample.Time), 0))
+			m.Own.Record(max(duration-s.maxDelay(sample.Time.Add(-duration), sample.Time), 0))
 		}
 	}
 	if s.splitBy != nil {

@@ -60,14 +60,14 @@ func (o *outputSoak) replaceable() bool {
 // suspension. A new process replaces it, unless the run is over. Runners that cannot be replaced continue, and their
 // runs are invalid.
 func (o *outputSoak) endIfSuspended() {
-	slept := o.sleep.duration()
-	if slept == 0 || !o.replaceable() {
+	duration := o.sleep.duration()
+	if duration == 0 || !o.replaceable() {
 		return
 	}
-	o.log.Warnf("The machine was suspended for %s. This runner ends at its last checkpoint, and its clients reconnect.", format.Duration(slept))
+	o.log.Warnf("The machine was suspended for %s. This runner ends at its last checkpoint, and its clients reconnect.", format.Duration(duration))
 	o.awaitNetwork(networkTimeout)
 	err := o.restart(time.Now())
-	o.log.Errorf("the machine was suspended for %s: %s", format.Duration(slept), err)
+	o.log.Errorf("the machine was suspended for %s: %s", format.Duration(duration), err)
 	os.Exit(int(exitcodes.ExternalAbort))
 }
 
@@ -108,8 +108,8 @@ func (o *outputSoak) restart(now time.Time) error {
 		return errors.New("the run was stopped")
 	default:
 	}
-	left := o.runner.SecondsLeft(o.recorder.planCopy().Seconds, now)
-	if left <= plan.DisconnectLead {
+	remaining := o.runner.SecondsLeft(o.recorder.planCopy().Seconds, now)
+	if remaining <= plan.DisconnectLead {
 		return errors.New("the run was over when the machine woke up")
 	}
 	source, err := plan.SourceOf(func(name string) string { return o.environment[name] })
@@ -117,7 +117,7 @@ func (o *outputSoak) restart(now time.Time) error {
 		return err
 	}
 	program, err := os.Executable()
-	for name, value := range source.WithSeconds(left).Variables() {
+	for name, value := range source.WithSeconds(remaining).Variables() {
 		err = errors.Join(err, os.Setenv(name, value))
 	}
 	err = errors.Join(err, os.Setenv(plan.StartVariable, strconv.FormatInt(o.runner.FirstStartUS(), 10)))

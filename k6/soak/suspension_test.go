@@ -15,7 +15,7 @@ func TestSleepClock(t *testing.T) {
 	c := newSleepClock(func() (time.Duration, bool) { return now, known })
 	require.Zero(t, c.duration())
 	now += 50 * time.Millisecond
-	require.Zero(t, c.duration(), "the two clocks are not read at the same instant")
+	require.Zero(t, c.duration(), "a small difference comes from reading the clocks in sequence")
 	now = 65 * time.Second
 	require.Equal(t, time.Minute, c.duration())
 	known = false
@@ -46,7 +46,7 @@ func TestReplaceableRunner(t *testing.T) {
 	}
 }
 
-func TestRunnerIsNotStartedAgainAtTheEndOfTheRun(t *testing.T) {
+func TestRunnerIsNotRestartedAtTheEndOfTheRun(t *testing.T) {
 	t.Parallel()
 	o := newTestOutput(t, params(t, t.TempDir(), map[string]string{"RUNNER": "1"}))
 	planned := o.recorder.planCopy()

@@ -57,13 +57,13 @@ func (t *tally) instant(at time.Time) ledger.Instant { return at.Sub(t.start) }
 // series.
 func (t *tally) wall(now time.Time) time.Time { return t.start.Add(now.Sub(t.start)).Round(0) }
 
-func (t *tally) addStream(took time.Duration) {
+func (t *tally) addStream(duration time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.open++
 	t.bucket.Opened++
-	t.bucket.ConnectUS += took.Microseconds()
-	t.connect.Record(took)
+	t.bucket.ConnectUS += duration.Microseconds()
+	t.connect.Record(duration)
 }
 
 func (t *tally) removeStream() {
@@ -100,9 +100,9 @@ func (t *tally) addArrival(a ledger.Arrival, excluded, faulty bool, first time.D
 		t.bucket.Faults++
 	}
 	t.bucket.Late += a.Late
-	for _, late := range a.Lateness[:a.N] {
-		t.recent.Record(late)
-		t.lateness.Record(late)
+	for _, lateness := range a.Lateness[:a.N] {
+		t.recent.Record(lateness)
+		t.lateness.Record(lateness)
 	}
 	if a.Late > 0 && !excluded {
 		t.countUndisturbedLate(&a)
@@ -124,8 +124,8 @@ func (t *tally) countUndisturbedLate(a *ledger.Arrival) {
 		t.bucket.Undisturbed = &shard.Late{}
 	}
 	t.bucket.Undisturbed.Late += a.Late
-	for _, late := range a.Lateness[:a.N] {
-		t.undisturbedLateness.Record(late)
+	for _, lateness := range a.Lateness[:a.N] {
+		t.undisturbedLateness.Record(lateness)
 	}
 }
 
@@ -178,18 +178,18 @@ func (t *tally) endBucket(now time.Time, s shard.Process, control *controlGroup)
 // endUndisturbedBucket returns the late messages of streams without a phase in the ended bucket. It returns nil if no
 // stream has a phase or no message was late.
 func (t *tally) endUndisturbedBucket() *shard.Late {
-	late := t.bucket.Undisturbed
-	if late != nil {
-		late.LateBy = t.undisturbedLateness.PackCoarse()
+	undisturbed := t.bucket.Undisturbed
+	if undisturbed != nil {
+		undisturbed.LateBy = t.undisturbedLateness.PackCoarse()
 		t.undisturbedLateness.Reset()
 	}
 	switch {
 	case len(t.excluded) == 0 || t.bucket.Late == 0:
 		return nil
-	case late == nil:
+	case undisturbed == nil:
 		return &shard.Late{}
 	}
-	return late
+	return undisturbed
 }
 
 // fill copies the sums into a shard.

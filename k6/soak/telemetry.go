@@ -164,7 +164,7 @@ func (p *telemetry) state() (l telemetryState) {
 func (p *telemetry) publish(state telemetryState) {
 	p.reports++
 	all := state.lateness
-	s := snapshot{Progress: state.sums, planned: state.planned, runners: state.runners, left: max(0, state.duration-time.Since(p.firstStart)), reports: p.reports, self: p.sampler.sample()}
+	s := snapshot{Progress: state.sums, planned: state.planned, runners: state.runners, remaining: max(0, state.duration-time.Since(p.firstStart)), reports: p.reports, self: p.sampler.sample()}
 	for _, streams := range p.openSinks {
 		s.open += streams
 	}

@@ -17,10 +17,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// watchedVU is a virtual user whose samples the test reads, as an output would.
-func watchedVU(t *testing.T, r *recorder, room int) (*modulestest.Runtime, chan metrics.SampleContainer) {
+// newVUWithSamples returns a virtual user and the channel of its samples.
+func newVUWithSamples(t *testing.T, r *recorder, room int) (*modulestest.Runtime, chan metrics.SampleContainer) {
 	t.Helper()
-	rt := vuOf(t, r)
+	rt := newVUOf(t, r)
 	js(t, rt, planJS)
 	samples := make(chan metrics.SampleContainer, room)
 	rt.MoveToVUContext(&lib.State{Samples: samples, Options: lib.Options{RunTags: map[string]string{"testid": "t", "runner": "2"}}})
@@ -35,7 +35,7 @@ func newStream(t *testing.T, rt *modulestest.Runtime, id string) *observer {
 	return &o.observer
 }
 
-// drainSamples reads all samples: the sums of counters, the last values of gauges.
+// drainSamples reads all samples. It returns the sums of counters and the last values of gauges.
 func drainSamples(t *testing.T, samples chan metrics.SampleContainer) map[string]float64 {
 	t.Helper()
 	out := map[string]float64{}
@@ -49,7 +49,7 @@ func drainSamples(t *testing.T, samples chan metrics.SampleContainer) map[string
 					name += " " + le
 					delete(tags, "le")
 				}
-				require.Equal(t, map[string]string{"testid": "t", "runner": "2"}, tags, "the tags of the run, and no others")
+				require.Equal(t, map[string]string{"testid": "t", "runner": "2"}, tags, "only the tags of the run")
 				if s.Metric.Type == metrics.Counter {
 					require.GreaterOrEqual(t, s.Value, 0.)
 					out[name] += s.Value
@@ -69,21 +69,21 @@ func TestLastStreamPublishesFinalCounts(t *testing.T) {
 	t.Parallel()
 	r := newRecorder()
 	r.telemetry.interval = time.Hour
-	rt, samples := watchedVU(t, r, 100)
-	good, bad := newStream(t, rt, "d-0"), newStream(t, rt, "d-1")
+	rt, samples := newVUWithSamples(t, r, 100)
+	steady, faulty := newStream(t, rt, "d-0"), newStream(t, rt, "d-1")
 	at := r.start
-	for _, o := range []*observer{good, bad} {
+	for _, o := range []*observer{steady, faulty} {
 		o.connecting(at)
 		openStreams(o, at)
 		o.event(at.Add(15*time.Second), event("1", "0", ""))
 	}
-	good.event(at.Add(32*time.Second), event("2", "0", "")) // 2 s late
-	bad.event(at.Add(45*time.Second), event("3", "0", ""))  // 2 is lost
-	bad.event(at.Add(45*time.Second), event("3", "0", ""))
-	bad.event(at.Add(60*time.Second), event("4", "?", ""))
-	bad.closed(at.Add(61*time.Second), clientClosed) // not requested
-	good.ledger.CloseRequested(33 * time.Second)
-	good.closed(at.Add(33*time.Second), clientClosed)
+	steady.event(at.Add(32*time.Second), event("2", "0", "")) // 2 s late
+	faulty.event(at.Add(45*time.Second), event("3", "0", "")) // 2 is lost
+	faulty.event(at.Add(45*time.Second), event("3", "0", ""))
+	faulty.event(at.Add(60*time.Second), event("4", "?", ""))
+	faulty.closed(at.Add(61*time.Second), clientClosed) // not requested
+	steady.ledger.CloseRequested(33 * time.Second)
+	steady.closed(at.Add(33*time.Second), clientClosed)
 
 	got := drainSamples(t, samples)
 	require.Greater(t, got["soak_rss_bytes"], 1e6)
@@ -93,7 +93,7 @@ func TestLastStreamPublishesFinalCounts(t *testing.T) {
 		require.Contains(t, got, name)
 		delete(got, name)
 	}
-	// A corrupted noop has a lateness as well, a copy has none.
+	// A corrupted noop has a lateness, a duplicate has none.
 	for le, want := range map[string]float64{"0.001": 4, "1": 4, "2.5": 5, "5": 5, "+Inf": 5} {
 		require.InDelta(t, want, got[latenessBuckets.name+" "+le], 0, le)
 	}
@@ -106,17 +106,17 @@ func TestLastStreamPublishesFinalCounts(t *testing.T) {
 	}, got)
 }
 
-// Where k6 still reads after an interrupt, the last word is that no stream is open: a runner that is killed has no
-// last word.
+// After an interrupt, the last sample reports that no stream is open, if k6 still reads samples. A killed runner
+// reports nothing.
 func TestInterruptedRunPublishesClosedStreams(t *testing.T) {
 	t.Parallel()
 	r := newRecorder()
 	r.telemetry.interval = time.Hour
-	rt, samples := watchedVU(t, r, 100)
+	rt, samples := newVUWithSamples(t, r, 100)
 	a, b := newStream(t, rt, "d-0"), newStream(t, rt, "d-1")
 	a.connecting(r.start)
 	b.connecting(r.start)
-	require.InDelta(t, 1, drainSamples(t, samples)["soak_streams_open"], 0, "told when the first stream began")
+	require.InDelta(t, 1, drainSamples(t, samples)["soak_streams_open"], 0, "published at the start of the first stream")
 	rt.CancelContext()
 	a.closed(r.start, sseclient.Close{Reason: sseclient.ReasonInterrupted, Retry: -1})
 	b.closed(r.start, sseclient.Close{Reason: sseclient.ReasonInterrupted, Retry: -1})
@@ -125,10 +125,10 @@ func TestInterruptedRunPublishesClosedStreams(t *testing.T) {
 	require.Zero(t, got["soak_streams_open"])
 }
 
-// What a described service brings are messages, and no metric calls them noops.
+// Metrics of a described service count messages, not noops.
 func TestDescribedServicePublishesMessages(t *testing.T) {
 	t.Parallel()
-	rt, r := ofService(t, descriptionJS)
+	rt, r := newServiceVU(t, descriptionJS)
 	r.telemetry.interval = time.Hour
 	samples := make(chan metrics.SampleContainer, 100)
 	rt.VU.StateField.Samples, rt.VU.StateField.Options.RunTags = samples, map[string]string{"testid": "t", "runner": "2"}
@@ -145,7 +145,7 @@ func TestDescribedServicePublishesMessages(t *testing.T) {
 	o.ledger.CloseRequested(6 * time.Second)
 	o.closed(r.start.Add(6*time.Second), sseclient.Close{Reason: sseclient.ReasonClient, Retry: -1})
 	got := drainSamples(t, samples)
-	require.InDelta(t, .02, got["soak_lateness_p50_seconds"], .001, "from sending to receiving")
+	require.InDelta(t, .02, got["soak_lateness_p50_seconds"], .001, "seconds from sending to receiving")
 	for name := range got {
 		require.NotContains(t, name, "noop")
 	}
@@ -158,11 +158,11 @@ func TestDescribedServicePublishesMessages(t *testing.T) {
 	}
 }
 
-// A counter of k6 only grows, whatever a ledger takes back.
+// A counter of k6 never decreases, even if a count of the ledger does.
 func TestCountersNeverFall(t *testing.T) {
 	t.Parallel()
 	r := newRecorder()
-	rt, samples := watchedVU(t, r, 100)
+	rt, samples := newVUWithSamples(t, r, 100)
 	o := r.telemetry.sink(rt.VU)
 	for _, received := range []uint64{5, 4, 7} {
 		v := &snapshot{}
@@ -175,24 +175,24 @@ func TestCountersNeverFall(t *testing.T) {
 func TestNothingIsPublishedWithoutStreams(t *testing.T) {
 	t.Parallel()
 	r := newRecorder()
-	rt, samples := watchedVU(t, r, 0) // a push would block
+	rt, samples := newVUWithSamples(t, r, 0) // a push would block
 	o := newStream(t, rt, "d-0")
 	rt.CancelContext()
 	o.connecting(r.start)
 	o.closed(r.start, sseclient.Close{Reason: sseclient.ReasonInterrupted, Retry: -1})
-	require.Nil(t, r.telemetry.stop, "its goroutine has ended")
+	require.Nil(t, r.telemetry.stop, "the goroutine has ended")
 	require.Empty(t, r.telemetry.openSinks)
 	require.Empty(t, drainSamples(t, samples))
 }
 
-// k6 closes the channel when the last iteration is over; a sample after that would end the
-// process. Runs under the race detector.
-func TestNoSampleComesAfterTheLastStream(t *testing.T) {
+// k6 closes the channel after the last iteration. A sample after that would panic. The test depends on the race
+// detector.
+func TestNoSampleFollowsTheLastStream(t *testing.T) {
 	t.Parallel()
 	for range 20 {
 		r := newRecorder()
 		r.telemetry.interval = time.Microsecond
-		rt, samples := watchedVU(t, r, 1)
+		rt, samples := newVUWithSamples(t, r, 1)
 		var all []*observer
 		for _, id := range []string{"d-0", "d-1"} {
 			all = append(all, newStream(t, rt, id))
@@ -224,8 +224,8 @@ func TestNoSampleComesAfterTheLastStream(t *testing.T) {
 func TestPublishingOutlivesAVirtualUser(t *testing.T) {
 	t.Parallel()
 	r := newRecorder()
-	first, _ := watchedVU(t, r, 100)
-	second, samples := watchedVU(t, r, 100)
+	first, _ := newVUWithSamples(t, r, 100)
+	second, samples := newVUWithSamples(t, r, 100)
 	a, b := newStream(t, first, "d-0"), newStream(t, second, "d-1")
 	a.connecting(r.start)
 	b.connecting(r.start)
@@ -239,15 +239,15 @@ func TestPublishingOutlivesAVirtualUser(t *testing.T) {
 	b.closed(r.start, clientClosed)
 }
 
-// A hundred thousand ledgers take a while to add up. Meanwhile no stream was read, once one began or ended.
+// The summation of 100,000 ledgers takes long. It used to block all reads when a stream started or ended.
 func TestStreamEndsDuringSummation(t *testing.T) {
 	t.Parallel()
 	r := newRecorder()
-	rt, _ := watchedVU(t, r, 1000)
+	rt, _ := newVUWithSamples(t, r, 1000)
 	r.telemetry.interval = time.Millisecond
 	a := newStream(t, rt, "d-0")
 	a.connecting(r.start)
-	r.mu.Lock() // as if it took long
+	r.mu.Lock() // as in a long summation
 	for range 50 {
 		require.Eventually(t, r.telemetry.mu.TryLock, time.Minute, time.Millisecond)
 		r.telemetry.mu.Unlock()
@@ -256,10 +256,10 @@ func TestStreamEndsDuringSummation(t *testing.T) {
 	a.closed(r.start, clientClosed)
 }
 
-func TestActionsBeginAtTheirTime(t *testing.T) {
+func TestActionsStartAtTheirTime(t *testing.T) {
 	t.Parallel()
 	r := newRecorder()
-	rt, _ := watchedVU(t, r, 1)
+	rt, _ := newVUWithSamples(t, r, 1)
 	p := r.telemetry
 	p.setActions("1m0s=deploy,1h0m0s=late")
 	p.firstStart = time.Now().Add(-time.Minute)
@@ -271,12 +271,12 @@ func TestActionsBeginAtTheirTime(t *testing.T) {
 	require.Equal(t, map[string]float64{"deploy": 1, "late": 0}, got)
 }
 
-// The operator keeps a runner paused until all are ready.
+// The operator pauses a runner until all runners are ready.
 func TestRemainingTimeCountsFromTheFirstStream(t *testing.T) {
 	t.Parallel()
 	r := newRecorder()
 	r.telemetry.interval = time.Hour
-	rt, samples := watchedVU(t, r, 100)
+	rt, samples := newVUWithSamples(t, r, 100)
 	r.start = r.start.Add(-time.Hour)
 	o := newStream(t, rt, "d-0")
 	o.connecting(time.Now())
@@ -287,9 +287,9 @@ func TestRemainingTimeCountsFromTheFirstStream(t *testing.T) {
 func TestPlannedStreamsOfARunWithoutConnections(t *testing.T) {
 	t.Parallel()
 	r := newRecorder()
-	rt, _ := watchedVU(t, r, 1)
+	rt, _ := newVUWithSamples(t, r, 1)
 	require.Equal(t, 2, r.plan.Connections)
-	r.plan.Connections = 0 // as `k6 run --vus 600 --iterations 600` leaves it
+	r.plan.Connections = 0 // as under `k6 run --vus 600 --iterations 600`
 	options := lib.Options{}
 	require.NoError(t, options.Scenarios.UnmarshalJSON([]byte(`{"s": {"executor": "per-vu-iterations", "vus": 5, "iterations": 3}}`)))
 	rt.VU.StateField.Options.Scenarios = options.Scenarios

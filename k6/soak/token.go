@@ -47,11 +47,11 @@ func (c *credentials) excerpt(data []byte) string {
 
 // describe returns a description of the refused token without its value.
 func (c *credentials) describe(now time.Time) string {
-	which := "the same token"
+	kind := "the same token"
 	if c.isNew {
-		which = "a new token"
+		kind = "a new token"
 	}
-	return fmt.Sprintf("the service refused the token at a reconnect: token() returned %s, %.1f s old", which, now.Sub(c.issuedAt).Seconds())
+	return fmt.Sprintf("the service refused the token at a reconnect: token() returned %s, %.1f s old", kind, now.Sub(c.issuedAt).Seconds())
 }
 
 // recordEnd returns the end of a stream for a finding, without secrets. If the service refused the token, the error

@@ -22,37 +22,37 @@ const renewedJS = `var n = 0, asked = [], described = service({
 	message: { seq: "json:$.seq" }, resume: { by: "none" },
 });`
 
-// The request and the second request of each attempt have the token that was asked for last.
+// The request and the second request of each attempt have the latest token.
 func TestEachAttemptRequestsItsToken(t *testing.T) {
 	t.Parallel()
-	rt, r := ofService(t, renewedJS)
+	rt, r := newServiceVU(t, renewedJS)
 	r.plan.TokenTTL = 30
 	service := serviceOf(t, rt)
-	own, err := service.requestOverrides(1, "d-1")
+	overrides, err := service.requestOverrides(1, "d-1")
 	require.NoError(t, err)
-	require.Equal(t, "http://h/d-topic-1?t=a-secret-1", requestUsing(&service.Connect, own.values).URL)
-	require.NoError(t, service.renew(1, own))
-	renewed := requestUsing(&service.Connect, own.values)
+	require.Equal(t, "http://h/d-topic-1?t=a-secret-1", requestUsing(&service.Connect, overrides.values).URL)
+	require.NoError(t, service.renew(1, overrides))
+	renewed := requestUsing(&service.Connect, overrides.values)
 	require.Equal(t, "http://h/d-topic-1?t=a-secret-2", renewed.URL)
 	require.Equal(t, "Bearer a-secret-2", renewed.Header.Get("Authorization"))
-	requester := &secondRequest{service: service.Service, values: own.values}
+	requester := &secondRequest{service: service.Service, values: overrides.values}
 	second, err := requester.fill(&eventstream.Event{Name: []byte("HELLO"), Data: []byte(`{"id":"x"}`)})
 	require.NoError(t, err)
 	require.Equal(t, "Bearer a-secret-2", second.Header.Get("Authorization"))
 	require.Equal(t, "30,30", js(t, rt, `asked.join()`))
 	r.plan.TokenTTL = 0
-	require.NoError(t, service.renew(1, own))
+	require.NoError(t, service.renew(1, overrides))
 	require.Equal(t, "30,30,undefined", js(t, rt, `asked.join()`))
 
-	rt, _ = ofService(t, `var calls = 0, described = service({name: "any", url: (n) => "http://h/" + n + "/" + calls++, connect: {}, message: "unchecked"})`)
+	rt, _ = newServiceVU(t, `var calls = 0, described = service({name: "any", url: (n) => "http://h/" + n + "/" + calls++, connect: {}, message: "unchecked"})`)
 	service = serviceOf(t, rt)
-	own, err = service.requestOverrides(1, "d-1")
+	overrides, err = service.requestOverrides(1, "d-1")
 	require.NoError(t, err)
-	require.NoError(t, service.renew(1, own))
-	require.Equal(t, "http://h/1/1", own.url)
+	require.NoError(t, service.renew(1, overrides))
+	require.Equal(t, "http://h/1/1", overrides.url)
 }
 
-// A token refused at a reconnect is reported as such, and no finding shows a present or former token.
+// A token that is refused at a reconnect is reported. No finding contains a current or former token.
 func TestRefusedTokenIsNamed(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -66,33 +66,33 @@ func TestRefusedTokenIsNamed(t *testing.T) {
 			"status 403: the service refused the token at a reconnect: token() returned a new token, 12.0 s old; {token} for {token}"},
 		{false, sseclient.Close{Reason: sseclient.ReasonStatus, Status: 404, Err: errors.New("unexpected status 404 Not Found: no a-secret-1")}, "status 404: no {token}"},
 	} {
-		rt, r := ofService(t, renewedJS)
+		rt, r := newServiceVU(t, renewedJS)
 		js(t, rt, `var l = new Ledger("d-1")`)
 		o, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
 		require.True(t, ok)
 		service := serviceOf(t, rt)
-		own, err := service.requestOverrides(1, "d-1")
+		overrides, err := service.requestOverrides(1, "d-1")
 		require.NoError(t, err)
-		o.writableRareState().credentials = own.credentials
+		o.writableRareState().credentials = overrides.credentials
 		o.connecting(r.start)
 		openStreams(o, r.start.Add(time.Second))
 		o.closed(r.start.Add(2*time.Second), sseclient.Close{Reason: sseclient.ReasonServer, Retry: time.Second})
 		if c.renew {
-			require.NoError(t, service.renew(1, own))
-		} else { // as a module does that keeps its token
+			require.NoError(t, service.renew(1, overrides))
+		} else { // as a module that reuses its token
 			o.credentials().set("a-secret-1", time.Now())
 		}
 		c.end.Retry = -1
 		o.connecting(o.credentials().issuedAt.Add(11 * time.Second))
 		o.closed(o.credentials().issuedAt.Add(12*time.Second), c.end)
-		found := filled(r).Connections[0].Findings
+		found := shardOf(r).Connections[0].Findings
 		require.Equal(t, ledger.KindDropped, found[len(found)-1].Kind)
 		require.Equal(t, c.want, found[len(found)-1].Note)
 		require.Equal(t, "{token}", o.credentials().excerpt([]byte(o.credentials().token)))
 	}
 }
 
-// Of a stream that never opened, or of a service without a token, a 401 is any refusal.
+// The 401 of a stream that never opened, or of a service without a token, is an ordinary refusal.
 func TestOtherRefusalsAreUnchanged(t *testing.T) {
 	t.Parallel()
 	refusal := sseclient.Close{Reason: sseclient.ReasonStatus, Status: 401, Err: errors.New("unexpected status 401 Unauthorized: who are you?"), Retry: -1}
@@ -106,7 +106,7 @@ func TestOtherRefusalsAreUnchanged(t *testing.T) {
 	require.True(t, strings.HasPrefix((&credentials{token: "a-secret"}).recordEnd(time.Now(), then, 2).Err.Error(), "the service refused the token at a reconnect: "))
 }
 
-// A service may end a stream at any time while its token is young: the end of its lifetime is not waited for.
+// A service may end a stream before its token expires. Such an end is not postponed to the end of the lifetime.
 func TestStreamEndsWithItsToken(t *testing.T) {
 	t.Parallel()
 	rt, r := newVU(t)
@@ -124,7 +124,7 @@ func TestStreamEndsWithItsToken(t *testing.T) {
 	openStreams(o, r.start.Add(time.Second))
 	o.closed(r.start.Add(20*time.Second), sseclient.Close{Reason: sseclient.ReasonServer, Retry: time.Second})
 	o.ledger.CloseRequested(r.instant(r.start.Add(20100 * time.Millisecond)))
-	got := filled(r).Connections[0]
+	got := shardOf(r).Connections[0]
 	require.Zero(t, got.Cut)
 	require.Equal(t, ledger.Completed, got.State)
 }
