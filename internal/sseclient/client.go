@@ -19,10 +19,12 @@ package sseclient
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"maps"
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/proxy"
@@ -117,6 +119,15 @@ func (c *Conn) Write(p []byte) (int, error) {
 	n, err := c.Conn.Write(p)
 	atomic.AddInt64(c.Sent, int64(n))
 	return n, err
+}
+
+// SyscallConn returns access to the descriptor.
+func (c *Conn) SyscallConn() (syscall.RawConn, error) {
+	socket, ok := c.Conn.(syscall.Conn)
+	if !ok {
+		return nil, errors.ErrUnsupported
+	}
+	return socket.SyscallConn() //nolint:wrapcheck // as of the connection
 }
 
 // A Group is a set of streams that end together.

@@ -71,19 +71,15 @@ func poll(conn net.Conn, s turner) *polled {
 	if under != nil {
 		secure, conn = conn.(*tls.Conn), under.Conn
 	}
-	var c *polled
-	switch conn := conn.(type) {
-	case *Conn:
-		c = pollTCP(conn, s)
-	case *restingConn:
-		c = conn.pass(s)
+	counted, ok := conn.(*Conn)
+	if !ok {
+		return nil
 	}
+	c := pollTCP(counted, s)
 	if c == nil || secure == nil {
 		return c
 	}
-	if c.tls == nil {
-		releaseHandshake(secure)
-	}
+	releaseHandshake(secure)
 	c.tls, under.Conn = secure, ciphertext{conn: c}
 	return c
 }
@@ -118,10 +114,6 @@ func duplicate(conn syscall.Conn) (fd int, err error) {
 // start registers the connection with the poller and requests a turn, which reads the bytes that arrived with the
 // response head.
 func (c *polled) start() error {
-	if r, ok := c.source.(*restingConn); ok {
-		r.start()
-		return nil
-	}
 	p := &processPoller
 	p.mu.Lock()
 	defer p.mu.Unlock()
