@@ -55,24 +55,24 @@ const untrustedClients = [
   { how: 'with a certificate of another authority of the same name', certificate: pair('impostor') },
 ];
 
-const held = values.HOLD_SECONDS > 0;
-if (held && values.CONNECTIONS.length > 1) {
+const keepsOpen = values.HOLD_SECONDS > 0;
+if (keepsOpen && values.CONNECTIONS.length > 1) {
   throw new Error(`CONNECTIONS must be one number, of concurrent connections, with HOLD_SECONDS, got ${values.CONNECTIONS}.`);
 }
 
 /** Maximum of concurrent connections; those that stay open are distributed over the workers. */
-const most = values.MAX_CONCURRENT || (held ? values.CONNECTIONS[0] : values.WORKERS);
+const most = values.MAX_CONCURRENT || (keepsOpen ? values.CONNECTIONS[0] : values.WORKERS);
 const workers = Math.max(Math.min(values.WORKERS, most, values.CONNECTIONS[0]), 1);
 
 const total = values.CONNECTIONS.reduce((sum, n) => sum + n, 0);
 const stages = values.CONNECTIONS.map((n, i) => ({
   name: `scale-${i + 1}`,
   title: `${n}`,
-  kind: held ? 'held' : 'load',
+  kind: keepsOpen ? 'held' : 'load',
   start: 0, // when the previous scale has ended
   seconds: values.MAX_SECONDS,
-  requests: held ? Math.min(n, most) : n,
-  concurrency: held ? Math.min(n, most) : workers,
+  requests: keepsOpen ? Math.min(n, most) : n,
+  concurrency: keepsOpen ? Math.min(n, most) : workers,
 }));
 suite({ name: 'handshake', profile: name, parameters, splitBy: ['scenario', 'code', 'cause'], stages });
 
@@ -81,7 +81,7 @@ export const options = {
     handshakes: {
       executor: 'shared-iterations',
       vus: workers,
-      iterations: held ? workers : total,
+      iterations: keepsOpen ? workers : total,
       maxDuration: `${values.MAX_SECONDS}s`,
       gracefulStop: `${values.TIMEOUT_SECONDS}s`,
     },
@@ -130,7 +130,7 @@ export function setup() {
     connect(path, { certificate, timeout, tags: { scenario: 'alone' } });
   }
   tryUntrusted(UNTRUSTED_TRIES);
-  if (held) {
+  if (keepsOpen) {
     sleep(QUIET);
   }
 }
@@ -169,7 +169,7 @@ function resultOf(connection) {
 }
 
 export default function () {
-  if (held) {
+  if (keepsOpen) {
     hold();
     return;
   }

@@ -51,11 +51,11 @@ export function streamConfig(service, suite) {
  * Returns the checked settings of a run, with values derived from the description of the service. They are the plan
  * of the run.
  *
- * @param {Service} service what SERVICE describes (lib/service.js)
- * @param {Partial<import('k6/x/soak').Plan>} [stated] precede the settings of the run
+ * @param {Service} service the service of the setting SERVICE (lib/service.js)
+ * @param {Partial<import('k6/x/soak').Plan>} [fixed] settings of the suite, which take precedence
  */
-export function soakConfig(service, stated = {}) {
-  return Object.freeze({ ...settings(service, stated), headers: authorization(), service });
+export function soakConfig(service, fixed = {}) {
+  return Object.freeze({ ...settings(service, fixed), headers: authorization(), service });
 }
 
 /**

@@ -8,7 +8,7 @@ import { suite } from 'k6/x/soak';
 /** @typedef {import('k6/x/soak').Stage} Stage */
 /** @typedef {import('k6/x/requests').Operation[]} Operations */
 /**
- * @typedef {{name: string, title?: string, kind?: string, target?: string, operations: Operations | (() => Operations), timeout: number}} Asked
+ * @typedef {{name: string, title?: string, kind?: string, target?: string, operations: Operations | (() => Operations), timeout: number}} StageArguments
  *   times in seconds; large operations are functions, which are called at the start of the stage */
 
 /** The tags by which metrics are split. k6's tag `scenario` is the stage. */
@@ -22,11 +22,11 @@ const PAUSE = 1;
 
 /**
  * @param {number} requests
- * @param {number} slowest minimum rate in requests per second
+ * @param {number} minRate in requests per second
  * @returns {number} maximum seconds of a stage with this number of requests
  */
-export function timeFor(requests, slowest) {
-  return Math.ceil(requests / slowest) + 1;
+export function timeFor(requests, minRate) {
+  return Math.ceil(requests / minRate) + 1;
 }
 
 /**
@@ -46,7 +46,7 @@ function check(name, timeout, requests) {
 }
 
 /** @param {Operations | (() => Operations)} operations */
-const made = (operations) => (typeof operations === 'function' ? operations() : operations);
+const resolve = (operations) => (typeof operations === 'function' ? operations() : operations);
 
 /**
  * Returns the seconds after which k6 ends a stage that has not ended by itself.
@@ -72,40 +72,40 @@ export class Schedule {
   /**
    * Adds a stage with a constant rate of requests, even if the service is slower.
    *
-   * @param {Asked & {rate: number, seconds: number, connections: number}} stage
+   * @param {StageArguments & {rate: number, seconds: number, connections: number}} stage
    */
   open({ operations, timeout, rate, seconds, connections, ...stage }) {
     check(stage.name, timeout);
     if (seconds > 0) {
       this.#call({ title: `${rate}/s`, ...stage, seconds, rate, connections, patience: timeout }, overrun(seconds, timeout), () =>
-        open({ operations: made(operations), timeout: timeout * 1000, rate, seconds, concurrency: connections }));
+        open({ operations: resolve(operations), timeout: timeout * 1000, rate, seconds, concurrency: connections }));
     }
   }
 
   /**
    * Adds a stage with a constant number of concurrent requests.
    *
-   * @param {Asked & {concurrency: number, requests?: number, seconds: number}} stage `seconds` is the time limit of `requests`
+   * @param {StageArguments & {concurrency: number, requests?: number, seconds: number}} stage `seconds` is the time limit of `requests`
    */
   closed({ operations, timeout, concurrency, requests, seconds, ...stage }) {
     check(stage.name, timeout, requests);
     if (seconds > 0) {
       this.#call({ title: `${concurrency} at a time`, ...stage, seconds, concurrency, requests }, overrun(seconds, timeout), () =>
-        closed({ operations: made(operations), timeout: timeout * 1000, concurrency, requests, seconds }));
+        closed({ operations: resolve(operations), timeout: timeout * 1000, concurrency, requests, seconds }));
     }
   }
 
   /**
    * Adds a stage with simultaneous requests, each on its own open connection. All are sent before a response is read.
    *
-   * @param {Asked & {requests: number, seconds: number}} stage `seconds` is its time limit
+   * @param {StageArguments & {requests: number, seconds: number}} stage `seconds` is its time limit
    */
   burst({ operations, timeout, requests, seconds, ...stage }) {
     check(stage.name, timeout, requests);
     // Late requests must not overlap with the next burst, if their timeout is short enough.
     const most = seconds > timeout ? seconds : seconds + timeout;
     this.#call({ title: `${requests} at once`, ...stage, seconds, concurrency: requests, requests }, most, () =>
-      burst({ operations: made(operations), timeout: timeout * 1000, requests }));
+      burst({ operations: resolve(operations), timeout: timeout * 1000, requests }));
   }
 
   /**

@@ -40,13 +40,13 @@ export function noopService(interval) {
  * @returns {any} its exports
  */
 function load(name) {
-  const own = name.endsWith('.js');
+  const isPath = name.endsWith('.js');
   const onDrive = /^[A-Za-z]:[\\/]/.test(name); // a path on Windows
-  if (own && !onDrive && !name.startsWith('/')) {
+  if (isPath && !onDrive && !name.startsWith('/')) {
     throw new Error(`SERVICE must be the absolute path of a module, got "${name}".`);
   }
   const file = onDrive ? `file:///${name.replaceAll('\\', '/')}` : name;
-  const path = own ? file : `../services/${name}.js`;
+  const path = isPath ? file : `../services/${name}.js`;
   try {
     return require(path); // also a module that is not in SERVICES
   } catch (e) {
@@ -55,7 +55,7 @@ function load(name) {
       throw new Error(`the module ${path} of SERVICE cannot be loaded: ${text}`, { cause: e });
     }
     const known = `${SERVICES.slice(0, -1).join(', ')} and ${SERVICES[SERVICES.length - 1]}`;
-    throw new Error(`SERVICE must be the path of ${own ? 'an existing file' : `a .js file, or one of ${known}`}, got "${name}".`, { cause: e });
+    throw new Error(`SERVICE must be the path of ${isPath ? 'an existing file' : `a .js file, or one of ${known}`}, got "${name}".`, { cause: e });
   }
 }
 

@@ -97,6 +97,6 @@ function mulberry32(seed) {
 }
 
 export default async function () {
-  const mine = slots.filter((_, n) => n % vus === exec.scenario.iterationInTest);
-  await Promise.all(mine.map(({ first, delay, lifetimes }) => hold(service, { ...config, from: first, to: first + lifetimes.length, delay, lifetimes })));
+  const share = slots.filter((_, n) => n % vus === exec.scenario.iterationInTest);
+  await Promise.all(share.map(({ first, delay, lifetimes }) => hold(service, { ...config, from: first, to: first + lifetimes.length, delay, lifetimes })));
 }

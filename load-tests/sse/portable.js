@@ -12,7 +12,7 @@ import sse from 'k6/x/sse';
 
 // Stock k6 has no module for settings, so this script reads the variables itself.
 const { BACKEND_URL, BACKEND_TOKEN, PREFIX } = __ENV;
-const number = (/** @type {string} */ name, /** @type {number} */ usual) => Number(__ENV[name] || usual);
+const number = (/** @type {string} */ name, /** @type {number} */ fallback) => Number(__ENV[name] || fallback);
 const DISCONNECT_LEAD = 5;
 const config = {
   backendUrl: (BACKEND_URL || '').replace(/\/+$/, ''),
@@ -70,13 +70,13 @@ export function hold() {
       }
     });
   });
-  const held = opened === 0 ? 0 : (Date.now() - opened) / 1000;
+  const openFor = opened === 0 ? 0 : (Date.now() - opened) / 1000;
   const slack = Math.min(config.lateMs / 1000, config.noopInterval / 2);
-  const least = Math.floor((held - slack) / config.noopInterval);
-  const most = Math.floor(held / config.noopInterval) + 1;
+  const least = Math.floor((openFor - slack) / config.noopInterval);
+  const most = Math.floor(openFor / config.noopInterval) + 1;
   check(response, {
     'Get status was 200': (r) => r !== null && r.status === 200,
-    'Received all messages': () => noops >= Math.max(least, 1) && noops <= most && others === 0 && held < deadline,
+    'Received all messages': () => noops >= Math.max(least, 1) && noops <= most && others === 0 && openFor < deadline,
   });
 }
 

@@ -34,9 +34,9 @@ const rate = publishes ? config.publishRate / config.topics || 0 : values.MESSAG
 /** Two more seconds for measuring the memory of the service before the slow phase. */
 const settled = settledAfter(config) + 2;
 const SLOW = config.seconds - DISCONNECT_LEAD - settled - values.AFTER_SECONDS;
-const LEAST = 2;
-if (SLOW < LEAST || values.AFTER_SECONDS < LEAST) {
-  throw new Error(`AFTER_SECONDS must be at least ${LEAST}, and SECONDS at least ${settled + LEAST + DISCONNECT_LEAD} more, because ${config.connections} streams need ${settled} seconds to open and memory is read once a second, got ${values.AFTER_SECONDS} and ${config.seconds}.`);
+const MIN_SECONDS = 2;
+if (SLOW < MIN_SECONDS || values.AFTER_SECONDS < MIN_SECONDS) {
+  throw new Error(`AFTER_SECONDS must be at least ${MIN_SECONDS}, and SECONDS at least ${settled + MIN_SECONDS + DISCONNECT_LEAD} more, because ${config.connections} streams need ${settled} seconds to open and memory is read once a second, got ${values.AFTER_SECONDS} and ${config.seconds}.`);
 }
 if (publishes && !feeds && !service.published) {
   throw new Error(`The description of ${service.name} must have publish, because messages fill the buffers of clients that do not read; add publish.`);

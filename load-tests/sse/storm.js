@@ -22,15 +22,15 @@ const every = everyOf('HELD_PERCENT', values.HELD_PERCENT, config.connections);
 /** Seconds until all streams are open and had messages. Two storms follow. */
 const settled = settledAfter(config);
 const STORM = Math.floor((config.seconds - DISCONNECT_LEAD - settled) / 2);
-const LEAST = 3;
-if (STORM < LEAST) {
-  throw new Error(`SECONDS must be at least ${settled + 2 * LEAST + DISCONNECT_LEAD}, because ${config.connections} streams need ${settled} seconds to open, and each of two storms ${LEAST}, got ${config.seconds}.`);
+const MIN_SECONDS = 3;
+if (STORM < MIN_SECONDS) {
+  throw new Error(`SECONDS must be at least ${settled + 2 * MIN_SECONDS + DISCONNECT_LEAD}, because ${config.connections} streams need ${settled} seconds to open, and each of two storms ${MIN_SECONDS}, got ${config.seconds}.`);
 }
-const stormed = config.connections - Math.ceil(config.connections / every);
+const dropped = config.connections - Math.ceil(config.connections / every);
 
 /** @param {string} id @param {string} title @param {number} nth */
 const storm = (id, title, nth) => ({
-  name: id, title, kind: 'load', start: settled + nth * STORM, seconds: STORM, concurrency: config.connections, requests: stormed,
+  name: id, title, kind: 'load', start: settled + nth * STORM, seconds: STORM, concurrency: config.connections, requests: dropped,
 });
 const stages = [storm('spread', 'reconnects spread', 0), storm('at-once', 'reconnects at once', 1)];
 

@@ -20,14 +20,14 @@ const every = everyOf('VANISH_PERCENT', values.VANISH_PERCENT, config.connection
 /** Seconds until all streams are open and had messages, and the gauge was read. In the rest of the run the service must notice the loss. */
 const settled = settledAfter(config) + values.STEADY_SECONDS;
 const NOTICE = config.seconds - DISCONNECT_LEAD - settled;
-const LEAST = 2;
+const MIN_SECONDS = 2;
 /** Seconds for the last reading of the gauge. The other streams stay open until then. */
 const READING = 1;
-if (values.STEADY_SECONDS < LEAST) {
-  throw new Error(`STEADY_SECONDS must be at least ${LEAST}, because the gauge is read once a second, got ${values.STEADY_SECONDS}.`);
+if (values.STEADY_SECONDS < MIN_SECONDS) {
+  throw new Error(`STEADY_SECONDS must be at least ${MIN_SECONDS}, because the gauge is read once a second, got ${values.STEADY_SECONDS}.`);
 }
-if (NOTICE < LEAST) {
-  throw new Error(`SECONDS must be at least ${settled + LEAST + DISCONNECT_LEAD}, because ${config.connections} streams need ${settled} seconds to open and to be counted (STEADY_SECONDS), and the gauge is read once a second, got ${config.seconds}.`);
+if (NOTICE < MIN_SECONDS) {
+  throw new Error(`SECONDS must be at least ${settled + MIN_SECONDS + DISCONNECT_LEAD}, because ${config.connections} streams need ${settled} seconds to open and to be counted (STEADY_SECONDS), and the gauge is read once a second, got ${config.seconds}.`);
 }
 if (service.name !== NOOP && !values.GAUGE) {
   throw new Error(`${service.name} needs a gauge of its open streams, which shows when it notices a loss; set GAUGE to a metric of BACKEND_URL/metrics, or to PromQL with PROMETHEUS_URL.`);

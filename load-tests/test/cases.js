@@ -45,52 +45,44 @@ export function run(cases) {
  */
 export function runInInit(cases) {
   /** @type {Cases} */
-  const told = {};
+  const results = {};
   for (const [name, test] of Object.entries(cases)) {
-    told[name] = () => {};
+    results[name] = () => {};
     try {
       test();
     } catch (e) {
-      told[name] = () => { throw e; };
+      results[name] = () => { throw e; };
     }
   }
-  return run(told);
+  return run(results);
 }
 
 /**
  * @param {unknown} got
  * @param {unknown} want compared as JSON
- * @param {string} [what]
+ * @param {string} [name] of the value, for the message
  */
-export function equal(got, want, what = 'it') {
-  const [is, should] = [JSON.stringify(got), JSON.stringify(want)];
-  if (is !== should) {
-    throw new Error(`${what} is ${is}, not ${should}`);
-  }
-}
-
-/**
- * @param {boolean} holds
- * @param {string} what the message if it does not hold
- */
-export function that(holds, what) {
-  if (!holds) {
-    throw new Error(what);
+export function equal(got, want, name = 'the value') {
+  const [actual, expected] = [JSON.stringify(got), JSON.stringify(want)];
+  if (actual !== expected) {
+    throw new Error(`${name} must be ${expected}, got ${actual}`);
   }
 }
 
 /**
  * @param {() => unknown} f a function that must throw
- * @param {string} says a part of its message
+ * @param {string} part of its message
  */
-export function throws(f, says) {
+export function throws(f, part) {
   let message = '';
   try {
     f();
   } catch (error) {
     message = String(error);
   }
-  that(message.includes(says), `it says "${message}", not "${says}"`);
+  if (!message.includes(part)) {
+    throw new Error(`the message must contain "${part}", got "${message}"`);
+  }
 }
 
 /**

@@ -26,7 +26,7 @@ export default run({
     equal(s.scenarios['rate-50'], { executor: 'per-vu-iterations', vus: 1, iterations: 1, maxDuration: '55s', gracefulStop: '0s', startTime: '0s' });
     equal(Object.keys(s.calls), ['rate-50']);
   },
-  'so many requests at a time': () => {
+  'a constant number of concurrent requests': () => {
     const s = new Schedule();
     s.closed({ name: 'level-5', operations, concurrency: 5, requests: 200, seconds: 20, timeout: 2, target: 'cluster' });
     s.closed({ name: 'level-9', operations, concurrency: 9, seconds: 2.5, timeout: 2 });
@@ -36,27 +36,27 @@ export default run({
     ]);
     equal(Object.values(s.scenarios).map((scenario) => /** @type {any} */ (scenario).maxDuration), ['29s', '12s']);
   },
-  'what k6/x/requests would refuse only when the stage begins': () => {
+  'arguments that k6/x/requests would reject only at the start of the stage': () => {
     const s = new Schedule();
     throws(() => s.closed({ name: 'sequence', operations, concurrency: 1, requests: 2.5, seconds: 20, timeout: 2 }), 'The requests of the stage "sequence" must be a positive whole number, got 2.5.');
     throws(() => s.burst({ name: 'parallel', operations, requests: 0, seconds: 15, timeout: 2 }), 'The requests of the stage "parallel" must be a positive whole number, got 0.');
     throws(() => s.open({ name: 'rate-50', operations, rate: 50, seconds: 30, connections: 60, timeout: 0 }), 'TIMEOUT_SECONDS must be over 0, got 0');
     equal(s.stages, []);
   },
-  'requests at once': () => {
+  'simultaneous requests': () => {
     const s = new Schedule();
     s.burst({ name: 'burst-9', operations, requests: 9, seconds: 15, timeout: 10 });
     equal(s.stages, [{ kind: 'load', title: '9 at once', name: 'burst-9', seconds: 15, concurrency: 9, requests: 9, start: 0 }]);
     equal(s.scenarios['burst-9'], { executor: 'per-vu-iterations', vus: 1, iterations: 1, maxDuration: '15s', gracefulStop: '0s', startTime: '0s' });
     s.burst({ name: 'short', operations, requests: 9, seconds: 3, timeout: 10 });
-    equal(/** @type {any} */ (s.scenarios.short).maxDuration, '13s', 'the time to end of a burst shorter than its timeout');
+    equal(/** @type {any} */ (s.scenarios.short).maxDuration, '13s', 'the time limit of a burst that is shorter than its timeout');
   },
-  'operations that are made when the stage begins': () => {
+  'operations that are created at the start of the stage': () => {
     let made = 0;
     new Schedule().burst({ name: 'upload', operations: () => { made++; return operations; }, requests: 9, seconds: 15, timeout: 10 });
     equal(made, 0);
   },
-  'one stage after the other, with a pause between': () => {
+  'consecutive stages with a pause between them': () => {
     const s = new Schedule();
     s.open({ name: 'a', operations, rate: 1, seconds: 10, connections: 1, timeout: 1, kind: 'warmup', title: 'warm-up' });
     s.closed({ name: 'b', operations, concurrency: 1, requests: 1, seconds: 5, timeout: 1 });
@@ -66,7 +66,7 @@ export default run({
     equal(s.seconds, 20);
     equal([s.stages[0].kind, s.stages[0].title], ['warmup', 'warm-up']);
   },
-  'a stage of no seconds is left out': () => {
+  'a stage of 0 seconds is omitted': () => {
     const s = new Schedule();
     s.open({ name: 'warmup', operations, rate: 50, seconds: 0, connections: 60, timeout: 10 });
     s.closed({ name: 'warmup-2', operations, concurrency: 50, seconds: 0, timeout: 10 });

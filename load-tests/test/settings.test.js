@@ -19,28 +19,28 @@ const laptop = (/** @type {object} */ changed) => ({
 });
 
 export default runInInit({
-  'what a suite states takes precedence': () => {
+  'settings of a suite take precedence': () => {
     const config = given({ BACKEND_URL, PREFIX: 'p-', SECONDS: '9', RECONNECT: '1', BACKEND_TOKEN: 't' }, () => streamConfig(service, { connections: 5, seconds: 60, lateMs: 500 }));
     equal([config.idleTimeout, config.lateMs, config.prefix, config.reconnect, config.seconds], [37500, 500, 'p-', false, 60]);
     equal(config.headers, { Authorization: 'Bearer t' });
   },
-  'a soak of noops, by name or by default, has that description': () => {
+  'the description of noops is the default and has a name': () => {
     for (const env of /** @type {Record<string, string>[]} */ ([{}, { SERVICE: '' }, { SERVICE: 'noop' }])) {
       const { service: loaded, ownToken } = given({ BACKEND_URL, ...env }, loadService);
       equal([loaded.name, loaded.every, loaded.endBy, ownToken], ['noop', 15, 'request', false]);
     }
   },
-  'a service that is not there is refused with those that are': () => {
+  'the error of an unknown service lists the services': () => {
     throws(() => given({ SERVICE: 'nchann' }, loadService), 'SERVICE must be the path of a .js file, or one of a2a, ag-ui, anthropic-messages, centrifugo, ');
     throws(() => given({ SERVICE: '/nosuch/mine.js' }, loadService), 'SERVICE must be the path of an existing file, got "/nosuch/mine.js".');
     throws(() => given({ SERVICE: 'C:\\nosuch\\mine.js' }, loadService), 'SERVICE must be the path of an existing file, got "C:\\nosuch\\mine.js".');
     throws(() => given({ SERVICE: 'mine.js' }, loadService), 'SERVICE must be the absolute path of a module, got "mine.js".');
     throws(() => given({ SERVICE: '../lib/plan' }, loadService), 'SERVICE must be a module with a description');
   },
-  'a script that knows noops only refuses other services': () => {
+  'a script that supports only noops rejects other services': () => {
     throws(() => given({ BACKEND_URL, SERVICE: 'nchan' }, () => streamConfig(service, { connections: 5, seconds: 60, lateMs: 500 })), 'SERVICE must be noop for this script, got "nchan"');
   },
-  'a suite that needs one runner refuses more': () => {
+  'a suite that needs one runner rejects several': () => {
     oneRunner('fanout', 1);
     throws(() => oneRunner('fanout', 2), 'RUNNERS must be 1 for fanout, which needs the data of all connections, got 2');
   },
@@ -48,15 +48,15 @@ export default runInInit({
     heedOptions(soak({ seconds: 60, connections: 10 }), laptop({}));
     heedOptions(soak({ seconds: 60 }), laptop({ executor: 'per-vu-iterations', iterations: 1 }));
   },
-  'options of k6 that would end streams early, or open fewer, are refused': () => {
-    for (const [config, changed, says] of /** @type {[object, object, string][]} */ ([
+  'options of k6 that would end streams early or open fewer are rejected': () => {
+    for (const [config, changed, message] of /** @type {[object, object, string][]} */ ([
       [{}, { executor: 'constant-vus' }, 'The scenario default must have one iteration per virtual user, such as --vus 600 --iterations 600, got the executor constant-vus'],
       [{}, { iterations: 20 }, 'must have one iteration per virtual user, got 20 for 10; write --vus 20'],
       [{ connections: 11 }, {}, 'CONNECTIONS must be at most 10 by the options of k6 (flags, K6_VUS, K6_ITERATIONS or a configuration file), got 11'],
       [{ seconds: 3600 }, { maxDuration: '59m30s' }, 's, for SECONDS=3600 and the end of the streams (END_TIMEOUT=90), got 3600 s; write --duration'],
       [{ seconds: 601 }, { maxDuration: undefined, gracefulStop: undefined }, 's, for SECONDS=601 and the end of the streams (END_TIMEOUT=90), got 630 s; write --duration'],
     ])) {
-      throws(() => heedOptions(soak(config), laptop(changed)), says);
+      throws(() => heedOptions(soak(config), laptop(changed)), message);
     }
   },
 });

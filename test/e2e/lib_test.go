@@ -32,7 +32,7 @@ func TestJavaScriptTestsFail(t *testing.T) {
 	t.Parallel()
 	out, err := testScript(filepath.Join("testdata", "failing.test.js"), "")
 	require.ErrorContains(t, err, "exit status 99", out)
-	require.Contains(t, out, "one is two: Error: it is 1, not 2")
+	require.Contains(t, out, "one is two: Error: the value must be 2, got 1")
 }
 
 func testScript(script, url string) (string, error) {
