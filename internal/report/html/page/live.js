@@ -37,7 +37,6 @@ export function follow(data, show) {
       show(parts);
       say('');
       heard = Date.now();
-      document.documentElement.dataset.event = last;
     });
     source.addEventListener('report', () => {
       over = true;
