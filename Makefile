@@ -64,17 +64,9 @@ release: internal/report/html/bundle/page.js ## build a release in dist/: archiv
 	@$(GO) build -C tools -o ../bin/ ./release
 	@$(LAST) bin/release $(if $(PLATFORMS),-platforms '$(PLATFORMS)')
 
-# Each step adds what it cannot test on this machine to the list of NOT_TESTED (test/untested). Tests mostly wait, so
-# steps run in parallel, and each prints its output at its end. e2e measures times and runs alone: the compilers of
-# fuzz and release-test would take the CPU of its load generators.
 .PHONY: test
-test: ## run all tests of CI; ends with a list of tests that this machine could not run
-	@NOT_TESTED="$$(mktemp)" && export NOT_TESTED && trap 'rm -f "$$NOT_TESTED"' EXIT && \
-		$(MAKE) --no-print-directory build && \
-		$(MAKE) --no-print-directory --jobs --output-sync lint unit && \
-		$(MAKE) --no-print-directory e2e && \
-		$(MAKE) --no-print-directory --jobs --output-sync campaign live-test aws-test fuzz release-test RUNS=30 JOBS=10 SEED=1 && \
-		.ci/not-tested
+test: ## run all tests of CI; ends with a list of tests that this machine could not run, or that failed
+	@MAKE='$(MAKE)' .ci/test
 
 # It runs at the lowest priority, so that parallel tests do not wait for a core.
 .PHONY: lint
@@ -155,7 +147,7 @@ e2e: build ## test whole soaks: without faults, with every fault, and with a bac
 
 .PHONY: release-test
 release-test: build ## build the archives of a release for all platforms and run one of them
-	$(LAST) $(GO) test -count=1 -tags e2e -timeout 30m ./test/release
+	$(LAST) .ci/gotest ./test/release -count=1 -tags e2e -timeout 30m
 
 # Random services with random faults or none (docs/reliability.md#campaign). The same SEED selects the same scenarios.
 .PHONY: campaign
@@ -167,8 +159,8 @@ campaign: build ## soak RUNS random services with random faults, JOBS at a time,
 .PHONY: live-test
 live-test: build ## the stack in Docker, every query of the dashboards, a stream that is silent for 100 s, and the reports in a browser (chromium)
 	@mkdir -p certs/server
-	CALIBRATE=1 $(GO) test -count=1 -tags stack,dashboards -timeout 45m -p 3 -parallel 3 -v ./test/stack ./test/dashboards ./nginx
-	$(GO) test -count=1 -tags browser -run Browser -v ./internal/report ./internal/results ./internal/run/live
+	CALIBRATE=1 .ci/gotest './test/stack ./test/dashboards ./nginx' -count=1 -tags stack,dashboards -timeout 45m -p 3 -parallel 3
+	.ci/gotest './internal/report ./internal/results ./internal/run/live' -count=1 -tags browser -run Browser
 
 .PHONY: bench
 bench: build ## measure memory and CPU per stream by Go benchmarks (ONLY: a pattern), and write docs/results/bench.md with limits and peers
@@ -292,7 +284,7 @@ aws-down: bin/soak-aws ## archive the runs (ARCHIVE=0: no archive), destroy all 
 
 .PHONY: aws-test
 aws-test: ## test the Terraform code, and boot the stack's host in a container (root, Docker)
-	$(GO) test -count=1 -tags aws -timeout 45m -p 2 -v ./cmd/soak-aws ./infra/terraform/check
+	.ci/gotest './cmd/soak-aws ./infra/terraform/check' -count=1 -tags aws -timeout 45m -p 2
 
 .PHONY: clean
 clean: ## remove the files of build, release and lint; keep results
