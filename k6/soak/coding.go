@@ -20,8 +20,7 @@ type codedStream struct {
 // startCoding notes that a stream is compressed.
 func (o *observer) startCoding(coding string) {
 	if !o.excluded { // an action of the script may make messages arrive together
-		rare := o.writableRareState()
-		rare.coding = &codedStream{coding: coding, reconnected: rare.coding != nil}
+		o.coding = &codedStream{coding: coding, reconnected: o.coding != nil}
 	}
 	o.recorder.changeCoding(coding, func(sum *shard.Coding) { sum.Streams++ })
 }

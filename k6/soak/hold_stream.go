@@ -74,7 +74,7 @@ func (h *holding) newStream(n, index int) (*holdStream, error) {
 	}
 	s.observer = &h.m.observe(l, phased).observer
 	if h.broadcasts != nil {
-		s.observer.writableRareState().listener = h.broadcasts.subscribe(index)
+		s.observer.listener = h.broadcasts.subscribe(index)
 	}
 	on := s.observer.Callbacks()
 	on.Request, on.Ended = s.request, s.ended
@@ -83,7 +83,7 @@ func (h *holding) newStream(n, index int) (*holdStream, error) {
 			return nil, err
 		}
 		if service.hasFunctions() {
-			s.observer.writableRareState().credentials = s.jsRequest.credentials
+			s.observer.override = s.jsRequest.credentials
 			on.Renew = s.renew
 		}
 		if service.SecondRequest != nil {

@@ -271,7 +271,7 @@ func (h *hostileService) record(t *testing.T, to **recorder, isDescribed bool) {
 		for name, o := range map[string]**observer{"first": &first, "second": &second} {
 			d, ok := rt.VU.Runtime().Get(name).Export().(*jsLedger)
 			require.True(t, ok)
-			d.writableRareState().credentials = token
+			d.override = token
 			*o = &d.observer
 		}
 		*to = r

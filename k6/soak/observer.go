@@ -20,11 +20,17 @@ type observer struct {
 	topic       *topicReader
 	sink        *sampleSink    // nil: no metrics are published
 	lastArrival ledger.Instant // of the last message, or of the headers before the first message
-	rare        *rareState     // nil before its first use
 	previousGap uint32         // see shard.Bursts; or noMessageYet or firstBurst
 	streams     uint16         // streams whose headers arrived; the maximum means that or more
 	excluded    bool           // the script acts on the stream, so it is not evidence about undisturbed streams
 	open        bool
+
+	lastName string // name of the last event that was not a message
+	coding   *codedStream
+	last     []byte                               // id to resume from; empty: none
+	pending  time.Time                            // arrival of a comment line that is a heartbeat or a part of the next block; zero: none
+	override *credentials                         // nil: the default ones
+	listener func(at time.Time, b *service.Block) // gets events that the description does not define; nil: none
 }
 
 // Values of previousGap before a message that did not arrive together with the first one of its stream. The first
@@ -52,7 +58,7 @@ func (o *observer) Callbacks() sseclient.Callbacks {
 		Closed: o.closed,
 	}
 	if o.topic.service.Resume.SendsReadingID {
-		on.LastEventID = func() string { return string(o.readRareState().last) }
+		on.LastEventID = func() string { return string(o.last) }
 	}
 	if o.recorder.hasCutter() {
 		on.Cuttable, on.Cut, on.Resumed = o.registerCut, o.cut, o.resumed
@@ -68,7 +74,7 @@ func (o *observer) now() ledger.Instant { return o.recorder.instant(time.Now()) 
 
 // credentials returns the secrets that findings of the stream must not show.
 func (o *observer) credentials() *credentials {
-	if c := o.readRareState().credentials; c != nil {
+	if c := o.override; c != nil {
 		return c
 	}
 	return o.recorder.credentials.Load()
@@ -107,7 +113,7 @@ func (o *observer) connecting(at time.Time) {
 
 // opened records an open stream. The headers after a reconnect may announce missing messages.
 func (o *observer) opened(_ time.Time, r *sseclient.Response) {
-	if o.streams > 0 && o.topic.service.Resume.Missed(r.Header, o.readRareState().last) {
+	if o.streams > 0 && o.topic.service.Resume.Missed(r.Header, o.last) {
 		o.ledger.Announced(o.now())
 	}
 	o.streams = max(o.streams, o.streams+1) // does not overflow
@@ -140,18 +146,18 @@ func (o *observer) comment(at time.Time, _ []byte) {
 	}
 	o.endComment(at, ledger.UncountedSign)
 	if o.topic.service.HeartbeatIsComment() {
-		o.writableRareState().pending = at
+		o.pending = at
 	}
 }
 
 // endComment counts the pending comment line as a heartbeat, unless it is a part of the current block. It records the
 // kind of that block.
 func (o *observer) endComment(at time.Time, end ledger.SignOfLife) {
-	if pending := o.readRareState().pending; !pending.IsZero() {
+	if pending := o.pending; !pending.IsZero() {
 		if end == ledger.HeartbeatSign || at.Sub(pending) >= commentInBlock {
 			o.ledger.RecordSign(o.recorder.instant(pending), ledger.HeartbeatSign)
 		}
-		o.rare.pending = time.Time{}
+		o.pending = time.Time{}
 	}
 	if end != ledger.HeartbeatSign {
 		o.ledger.RecordSign(o.recorder.instant(at), end)
@@ -177,7 +183,7 @@ func (o *observer) classify(at time.Time, e *eventstream.Event, hasData, hasComm
 	if o.topic.keepsIDs {
 		o.keepID(at, &block, &reading)
 	}
-	if !o.readRareState().pending.IsZero() {
+	if !o.pending.IsZero() {
 		if reading.Kind == service.Heartbeat {
 			o.endComment(at, ledger.HeartbeatSign)
 			return
@@ -227,7 +233,7 @@ func (o *observer) otherEvent(at time.Time, block *service.Block, reading *servi
 	}
 	o.ledger.RecordSign(o.recorder.instant(at), ledger.UnknownBlockSign)
 	o.countName(block)
-	if listener := o.readRareState().listener; listener != nil {
+	if listener := o.listener; listener != nil {
 		listener(at, block)
 	}
 }
@@ -241,14 +247,13 @@ func (o *observer) keepID(at time.Time, b *service.Block, reading *service.Readi
 	if !has {
 		return
 	}
-	rare := o.writableRareState()
-	switch hadLast := len(rare.last) > 0; {
+	switch hadLast := len(o.last) > 0; {
 	case !hadLast && len(id) > 0:
 		o.ledger.IDReceived()
 	case hadLast && len(id) == 0:
 		o.ledger.IDReset(o.recorder.instant(at), o.eventName(b, reading))
 	}
-	rare.last = append(rare.last[:0], id...)
+	o.last = append(o.last[:0], id...)
 }
 
 // eventName returns the description of a block for findings.
@@ -331,7 +336,7 @@ func (o *observer) firstAfter(at time.Time) time.Duration {
 	default:
 		o.recorder.addGap(gap, &o.previousGap)
 	}
-	if coded := o.readRareState().coding; coded != nil {
+	if coded := o.coding; coded != nil {
 		coded.message(o.recorder, at, after)
 	}
 	return after
@@ -344,16 +349,15 @@ func (o *observer) countName(b *service.Block) {
 	if !b.HasData || len(b.Event) == 0 {
 		return
 	}
-	rare := o.writableRareState()
-	if string(b.Event) != rare.lastName { // lastName is empty before the first name
-		rare.lastName = o.recorder.eventName(b.Event, o.credentials())
+	if string(b.Event) != o.lastName { // lastName is empty before the first name
+		o.lastName = o.recorder.eventName(b.Event, o.credentials())
 	}
-	o.ledger.Named(rare.lastName)
+	o.ledger.Named(o.lastName)
 }
 
 // closed records the end of a stream or an attempt.
 func (o *observer) closed(at time.Time, c sseclient.Close) {
-	if !o.readRareState().pending.IsZero() {
+	if !o.pending.IsZero() {
 		o.endComment(at, ledger.HeartbeatSign)
 	}
 	c = o.credentials().recordEnd(at, c, int(o.streams))

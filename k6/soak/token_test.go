@@ -73,7 +73,7 @@ func TestRefusedTokenIsNamed(t *testing.T) {
 		service := serviceOf(t, rt)
 		overrides, err := service.requestOverrides(1, "d-1")
 		require.NoError(t, err)
-		o.writableRareState().credentials = overrides.credentials
+		o.override = overrides.credentials
 		o.connecting(r.start)
 		openStreams(o, r.start.Add(time.Second))
 		o.closed(r.start.Add(2*time.Second), sseclient.Close{Reason: sseclient.ReasonServer, Retry: time.Second})
