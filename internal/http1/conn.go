@@ -30,15 +30,15 @@ var pastTime = time.Unix(1, 0)
 
 // Open connects to the server of a URL, or to a proxy that forwards requests to it, and fails at the deadline. When
 // ctx ends, Open and all later reads and writes on the connection fail.
-func (d *Dialer) Open(ctx context.Context, deadline time.Time, u *url.URL, through *proxy.Proxy) (*Conn, error) {
+func (d *Dialer) Open(ctx context.Context, deadline time.Time, u *url.URL, route *proxy.Proxy) (*Conn, error) {
 	opening, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
-	raw, err := d.Dial(opening, "tcp", through.Address(u))
+	raw, err := d.Dial(opening, "tcp", route.Address(u))
 	if err != nil {
-		return nil, through.DialError(err)
+		return nil, route.DialError(err)
 	}
 	stop := interruptAfter(opening, raw)
-	conn, err := through.Reach(opening, raw, d.TLS)
+	conn, err := route.Reach(opening, raw, d.TLS)
 	if err == nil && u.Scheme == "https" {
 		secure := d.TLS(conn, u.Hostname())
 		conn, err = secure, secure.HandshakeContext(opening)
@@ -143,15 +143,15 @@ func (c *Conn) Unrequested() ([]byte, error) {
 
 // WriteRequest writes a request for its server, or for a proxy that forwards it. It adds the credentials of the URL
 // and of the proxy to the header.
-func WriteRequest(to io.Writer, r *http.Request, through *proxy.Proxy) error {
+func WriteRequest(to io.Writer, r *http.Request, route *proxy.Proxy) error {
 	if user := r.URL.User; user != nil && r.Header.Get("Authorization") == "" {
 		password, _ := user.Password()
 		r.SetBasicAuth(user.Username(), password)
 	}
-	if !through.Forwards() {
+	if !route.Forwards() {
 		return r.Write(to)
 	}
-	if authorization := through.Authorization(); authorization != "" {
+	if authorization := route.Authorization(); authorization != "" {
 		r.Header.Set("Proxy-Authorization", authorization)
 	}
 	return r.WriteProxy(to)

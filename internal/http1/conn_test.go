@@ -47,14 +47,14 @@ func open(t *testing.T, u *url.URL) *Conn {
 
 func TestHeads(t *testing.T) {
 	t.Parallel()
-	const early = "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"
+	const interim = "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"
 	for name, tt := range map[string]struct {
 		text   string
 		status int
 		err    error
 	}{
 		"a final response":          {okResponse, 200, nil},
-		"interim responses":         {early + early + okResponse, 200, nil},
+		"interim responses":         {interim + interim + okResponse, 200, nil},
 		"only interim responses":    {strings.Repeat("HTTP/1.1 102 P\r\n\r\n", 10), 102, ErrInterim},
 		"another protocol":          {"HTTP/1.1 101 Switching Protocols\r\n\r\n", 101, nil},
 		"nothing":                   {"", 0, io.EOF},
@@ -162,13 +162,13 @@ func TestOpenEndsAtItsDeadline(t *testing.T) {
 	t.Parallel()
 	for _, scheme := range []string{"http", "https"} { // a silent proxy, or a silent TLS server
 		u := serve(t, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
-		through, err := proxy.Chooser(func(*url.URL) (*url.URL, error) { return u, nil }).For(&url.URL{Scheme: "https", Host: "service.test"})
+		route, err := proxy.Chooser(func(*url.URL) (*url.URL, error) { return u, nil }).For(&url.URL{Scheme: "https", Host: "service.test"})
 		require.NoError(t, err)
 		to := &url.URL{Scheme: scheme, Host: u.Host}
 		if scheme == "https" {
-			through = nil
+			route = nil
 		}
-		_, err = dialer.Open(t.Context(), time.Now().Add(50*time.Millisecond), to, through)
+		_, err = dialer.Open(t.Context(), time.Now().Add(50*time.Millisecond), to, route)
 		var timeout net.Error
 		require.ErrorAs(t, err, &timeout)
 		require.True(t, timeout.Timeout())
@@ -187,7 +187,7 @@ func TestContextEndsTheConnection(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 	require.ErrorIs(t, c.SetDeadline(time.Now().Add(time.Minute)), context.Canceled)
 	_, err = c.Head(nil)
-	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "a new deadline has no effect")
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "a new deadline must have no effect")
 }
 
 func TestRequests(t *testing.T) {
@@ -198,10 +198,10 @@ func TestRequests(t *testing.T) {
 	} {
 		u, err := url.Parse(target)
 		require.NoError(t, err)
-		through, err := proxy.Chooser(func(*url.URL) (*url.URL, error) { return url.Parse("http://me:y@cache.test") }).For(u)
+		route, err := proxy.Chooser(func(*url.URL) (*url.URL, error) { return url.Parse("http://me:y@cache.test") }).For(u)
 		require.NoError(t, err)
 		var sent strings.Builder
-		require.NoError(t, WriteRequest(&sent, &http.Request{URL: u, Host: u.Host, Header: http.Header{}}, through))
+		require.NoError(t, WriteRequest(&sent, &http.Request{URL: u, Host: u.Host, Header: http.Header{}}, route))
 		line, _, _ := strings.Cut(sent.String(), "\r\n")
 		got, err := http.ReadRequest(bufio.NewReader(strings.NewReader(sent.String())))
 		require.NoError(t, err)

@@ -17,9 +17,9 @@ func IsUnknownName(err error) bool {
 
 // IsTimeout reports whether a deadline has passed: that of ctx, of the connection or of the kernel.
 func IsTimeout(ctx context.Context, err error) bool {
-	var ne net.Error
+	var timeout net.Error
 	return errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) ||
-		errors.As(err, &ne) && ne.Timeout()
+		errors.As(err, &timeout) && timeout.Timeout()
 }
 
 // IsReset reports whether the peer, or a machine on the way to it, has reset the connection.

@@ -121,9 +121,9 @@ func (i *Idle[C]) closeFirst(n int) {
 	for _, c := range i.conns[:n] {
 		_ = c.conn.Close()
 	}
-	rest := copy(i.conns, i.conns[n:])
-	clear(i.conns[rest:])
-	i.conns = i.conns[:rest]
+	count := copy(i.conns, i.conns[n:])
+	clear(i.conns[count:])
+	i.conns = i.conns[:count]
 }
 
 // Close closes all connections.

@@ -59,7 +59,7 @@ func (r *Reader) Return() {
 
 // Reset makes the Reader read from another connection. With nil it only releases the current one.
 func (r *Reader) Reset(conn io.Reader) {
-	r.source.Reader, r.source.left = conn, math.MaxInt
+	r.source.Reader, r.source.remaining = conn, math.MaxInt
 	r.buffer.Reset(&r.source)
 }
 
@@ -74,8 +74,8 @@ func (r *Reader) Buffered() []byte {
 // the response reads from the connection.
 func (r *Reader) Head(req *http.Request) (resp *http.Response, err error) {
 	r.first = time.Time{}
-	r.source.left, r.source.err = r.source.maxHead, nil
-	defer func() { r.source.left = math.MaxInt }()
+	r.source.remaining, r.source.err = r.source.maxHead, nil
+	defer func() { r.source.remaining = math.MaxInt }()
 	for range MaxInterim {
 		if _, err := r.buffer.Peek(1); err != nil {
 			return nil, err
@@ -92,20 +92,20 @@ func (r *Reader) Head(req *http.Request) (resp *http.Response, err error) {
 	return resp, ErrInterim
 }
 
-// A limitedReader fails after left bytes with a HeadTooLongError.
+// A limitedReader fails with a HeadTooLongError after the remaining bytes.
 type limitedReader struct {
 	io.Reader
-	left, maxHead int
-	err           error // the first error; the parser of net/http may return another one
+	remaining, maxHead int
+	err                error // the first error; the parser of net/http may return another one
 }
 
 func (b *limitedReader) Read(p []byte) (int, error) {
-	if b.left <= 0 {
+	if b.remaining <= 0 {
 		b.err = HeadTooLongError(b.maxHead)
 		return 0, b.err
 	}
-	n, err := b.Reader.Read(p[:min(len(p), b.left)])
-	b.left -= n
+	n, err := b.Reader.Read(p[:min(len(p), b.remaining)])
+	b.remaining -= n
 	b.err = cmp.Or(b.err, err)
 	return n, err
 }

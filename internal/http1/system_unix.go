@@ -22,9 +22,9 @@ func peek(conn net.Conn) (pending bool, err error) {
 		return false, err
 	}
 	controlErr := raw.Control(func(fd uintptr) {
-		var one [1]byte
+		var buf [1]byte
 		var n int
-		n, _, err = unix.Recvfrom(int(fd), one[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		n, _, err = unix.Recvfrom(int(fd), buf[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
 		switch {
 		case err == unix.EAGAIN || err == unix.EINTR:
 			err = nil

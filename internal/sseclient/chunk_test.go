@@ -49,14 +49,14 @@ func TestChunkDecoder(t *testing.T) {
 	} {
 		for _, size := range []int{1, 2, 3, 7, 1000} {
 			out, done, err := dechunk(tt.in, size)
-			require.Equal(t, tt.want, out, "%q by %d", tt.in, size)
-			require.Equal(t, tt.done, done, "%q by %d", tt.in, size)
-			require.Equal(t, tt.fails, err != nil, "%q by %d: %v", tt.in, size, err)
+			require.Equal(t, tt.want, out, "%q in pieces of %d", tt.in, size)
+			require.Equal(t, tt.done, done, "%q in pieces of %d", tt.in, size)
+			require.Equal(t, tt.fails, err != nil, "%q in pieces of %d: %v", tt.in, size, err)
 		}
 	}
 }
 
-// Whatever net/http's decoder accepts ours decodes alike, in any pieces.
+// Our decoder returns the same as net/http's for any input that net/http's accepts, in pieces of any size.
 func FuzzChunkDecoder(f *testing.F) {
 	f.Add([]byte("5\r\nhello\r\n0\r\n\r\n"), 3)
 	f.Add([]byte("a;x=y\r\n0123456789\r\n0\r\nA: b\r\n\r\n"), 1)

@@ -29,12 +29,12 @@ var errCut = errors.New("this client cut the stream itself")
 
 // A cutRequest is a request for a cut.
 type cutRequest struct {
-	kind    Cut
-	pause   time.Duration
-	rate    int           // bytes per second of a slow stream; math.MaxInt32: no longer slow
-	until   time.Time     // end of the pause; for a slow stream, the time of its next read
-	done    bool          // the connection is cut, or the pause has started
-	stopped chan struct{} // closed when the stream is stopped
+	kind     Cut
+	pause    time.Duration
+	rate     int           // bytes per second of a slow stream; math.MaxInt32: no longer slow
+	deadline time.Time     // end of the pause; for a slow stream, the time of its next read
+	done     bool          // the connection is cut, or the pause has started
+	stopped  chan struct{} // closed when the stream is stopped
 }
 
 // Cut cuts the stream. A polled stream makes the cut in its next turn, unless it ends before. For any other stream
@@ -85,10 +85,10 @@ const (
 // Drop closes the open stream, like a short loss of the client's network. The stream reconnects with the last event
 // ID, at once or after the reconnection time. It dials without a permit, because a storm of reconnects must not be
 // throttled. Drop returns false if no stream is open. Any goroutine may call it.
-func (s *Stream) Drop(atOnce bool) bool {
+func (s *Stream) Drop(immediate bool) bool {
 	previous := s.dropped.Load()
 	kind := returnDelayed
-	if atOnce {
+	if immediate {
 		kind = returnAtOnce
 	}
 	s.dropped.Store(kind) // before the cut, because another goroutine may make it

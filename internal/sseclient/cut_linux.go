@@ -69,12 +69,12 @@ func (s *Stream) turnPause(c *cutRequest, conn *polled) (done bool) {
 			s.endCut(c) // the read returns the same error
 			return false
 		}
-		c.done, c.until = true, now.Add(c.pause)
-		s.body.touch(c.until) // the idle timeout starts after the pause
+		c.done, c.deadline = true, now.Add(c.pause)
+		s.body.touch(c.deadline) // the idle timeout starts after the pause
 		s.on.Cut(now, CutPause)
 		time.AfterFunc(c.pause, s.body.transport.interrupt) // gives it a turn
 		return true
-	case now.Before(c.until) && !hasEnded(s.body.transport):
+	case now.Before(c.deadline) && !hasEnded(s.body.transport):
 		return true
 	}
 	s.endCut(c)

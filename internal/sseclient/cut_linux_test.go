@@ -16,7 +16,7 @@ func onDescriptor(t *testing.T, conn *net.TCPConn, do func(fd int) error) {
 	assert.NoError(t, raw.Control(func(fd uintptr) { assert.NoError(t, do(int(fd))) }))
 }
 
-// A reader of a half-open connection notices the close only if reads do not block.
+// A reader of a half-open connection detects the close only if reads do not block.
 func TestHalfOpenConnectionIsReadWithoutBlocking(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -67,9 +67,9 @@ const (
 // poll moves a connection from Go's network poller to ours. It returns nil for connections of other types, which a
 // goroutine must read.
 func poll(conn net.Conn, s turner) *polled {
-	secure, under := (*tls.Conn)(nil), tlsSocketOf(conn)
-	if under != nil {
-		secure, conn = conn.(*tls.Conn), under.Conn
+	secure, socket := (*tls.Conn)(nil), tlsSocketOf(conn)
+	if socket != nil {
+		secure, conn = conn.(*tls.Conn), socket.Conn
 	}
 	counted, ok := conn.(*Conn)
 	if !ok {
@@ -80,7 +80,7 @@ func poll(conn net.Conn, s turner) *polled {
 		return c
 	}
 	releaseHandshake(secure)
-	c.tls, under.Conn = secure, ciphertext{conn: c}
+	c.tls, socket.Conn = secure, ciphertext{conn: c}
 	return c
 }
 

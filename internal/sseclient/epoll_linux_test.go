@@ -14,17 +14,17 @@ import (
 
 func TestOnlyCountedConnectionsArePolled(t *testing.T) {
 	t.Parallel()
-	ours, theirs := connPair(t)
-	require.Nil(t, poll(tls.Client(ours, &tls.Config{}), nil), "TLS without a tlsSocket below it")
-	require.Nil(t, poll(tls.Client(&tlsSocket{Conn: theirs}, &tls.Config{}), nil))
-	require.Nil(t, poll(theirs, nil), "not a Conn, so its bytes are not counted")
-	c := poll(ours, nil)
+	client, server := connPair(t)
+	require.Nil(t, poll(tls.Client(client, &tls.Config{}), nil), "TLS without a tlsSocket below it")
+	require.Nil(t, poll(tls.Client(&tlsSocket{Conn: server}, &tls.Config{}), nil))
+	require.Nil(t, poll(server, nil), "only a Conn counts its bytes")
+	c := poll(client, nil)
 	require.NotNil(t, c)
-	_, err := ours.Read(make([]byte, 1))
+	_, err := client.Read(make([]byte, 1))
 	require.Error(t, err, "Go's own connection is closed")
 	_, err = c.Read(make([]byte, 8))
 	require.ErrorIs(t, err, errNotReady)
-	_, err = io.WriteString(theirs, "abc")
+	_, err = io.WriteString(server, "abc")
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		c.drained = false
@@ -33,7 +33,7 @@ func TestOnlyCountedConnectionsArePolled(t *testing.T) {
 	}, patience, time.Millisecond)
 	require.EqualValues(t, 3, *c.received)
 	c.hangUp()
-	require.NoError(t, c.Close(), "a stop after the close")
+	require.NoError(t, c.Close(), "a second close")
 	c.turn(nil)
 }
 
@@ -78,18 +78,18 @@ func TestAvailableDataIsReadInOneTurn(t *testing.T) {
 	t.Parallel()
 	const bytes = 3*readsPerTurn + 1
 	for _, size := range []int{1, 2 * bytes} {
-		ours, theirs := connPair(t)
+		client, server := connPair(t)
 		s := &limitedReader{buf: make([]byte, size), total: make(chan int, 1)}
-		s.conn = poll(ours, s)
+		s.conn = poll(client, s)
 		require.NoError(t, s.conn.start())
 		other, _ := connPair(t)
 		busy := &blockingReader{started: make(chan bool), release: make(chan bool)}
 		busy.conn = poll(other, busy)
 		require.NoError(t, busy.conn.start())
-		<-busy.started // and the first turn of the other one is over
-		_, err := theirs.Write(make([]byte, bytes))
+		<-busy.started // after the first turn of the other stream
+		_, err := server.Write(make([]byte, bytes))
 		require.NoError(t, err)
-		require.NoError(t, theirs.Close())
+		require.NoError(t, server.Close())
 		close(busy.release)
 		select {
 		case n := <-s.total:

@@ -95,15 +95,15 @@ func (d *exchange) tryOnce(ctx context.Context, req *request) (*Response, *failu
 
 // connect returns a Response that has only a connection: an idle or a new one, with TLS if the URL is https.
 func (d *exchange) connect(ctx context.Context, req *request) (*Response, *failure) {
-	through, err := d.client.Proxies.For(req.url)
+	route, err := d.client.Proxies.For(req.url)
 	if err != nil {
 		return nil, proxyFailure(ctx, err)
 	}
-	a := &Response{URL: req.url, proxy: through, conn: d.takeIdle(req)}
+	a := &Response{URL: req.url, proxy: route, conn: d.takeIdle(req)}
 	if a.conn != nil {
 		a.reused = true
-	} else if a.conn, err = d.client.dial(ctx, through.Address(req.url)); err != nil {
-		return nil, dialFailure(ctx, through.DialError(err))
+	} else if a.conn, err = d.client.dial(ctx, route.Address(req.url)); err != nil {
+		return nil, dialFailure(ctx, route.DialError(err))
 	}
 	raw := rawOf(a.conn)
 	fail := (*failure)(nil)
@@ -162,16 +162,16 @@ const noProtocol = "tls: no application protocol"
 
 // sendRequest sends the request on a connection and reads the response head.
 func (d *exchange) sendRequest(ctx context.Context, req *request, a *Response) (*Response, *failure) {
-	where := a.proxy.Through()
+	location := a.proxy.Through()
 	if a.reused {
-		where += " on a reused connection"
+		location += " on a reused connection"
 	}
-	fail := func(doing string, err error) (*Response, *failure) {
+	fail := func(phase string, err error) (*Response, *failure) {
 		hangUp(a.conn)
 		if a.reused {
 			d.client.idleFor(req).NoteEnd()
 		}
-		return nil, phaseFailure(ctx, ReasonError, doing+where, err)
+		return nil, phaseFailure(ctx, ReasonError, phase+location, err)
 	}
 	debug := d.newDebug()
 	debug.request(req)
@@ -207,8 +207,8 @@ func (d *exchange) tlsClientFor(conn net.Conn, name string, speak Protocol) *tls
 // keepOpen removes the deadline of the connection and refuses further TLS handshakes.
 func (a *Response) keepOpen() {
 	_ = a.conn.SetDeadline(time.Time{}) // the first read returns the same error
-	for under := tlsSocketOf(a.conn); under != nil; under = tlsSocketOf(under.Conn) {
-		under.open = true
+	for socket := tlsSocketOf(a.conn); socket != nil; socket = tlsSocketOf(socket.Conn) {
+		socket.open = true
 	}
 }
 
@@ -217,8 +217,8 @@ func hangUp(conn net.Conn) { _ = rawOf(conn).Close() }
 
 // rawOf returns the connection below TLS.
 func rawOf(conn net.Conn) net.Conn {
-	for under := tlsSocketOf(conn); under != nil; under = tlsSocketOf(conn) {
-		conn = under.Conn
+	for socket := tlsSocketOf(conn); socket != nil; socket = tlsSocketOf(conn) {
+		conn = socket.Conn
 	}
 	return conn
 }
@@ -227,8 +227,8 @@ func rawOf(conn net.Conn) net.Conn {
 // proxy, the connection below has one, too.
 func tlsSocketOf(conn net.Conn) *tlsSocket {
 	if t, ok := conn.(*tls.Conn); ok {
-		under, _ := t.NetConn().(*tlsSocket)
-		return under
+		socket, _ := t.NetConn().(*tlsSocket)
+		return socket
 	}
 	return nil
 }

@@ -161,22 +161,22 @@ func (f *FollowUp) request(second *SecondRequest) (*request, error) {
 func (f *FollowUp) run(ctx context.Context, second *SecondRequest, r *request) {
 	s := f.stream
 	defer f.cancel()
-	response, why := f.send(ctx, second, r)
-	if why == nil && ctx.Err() == nil && s.on.Answered != nil {
+	response, cause := f.send(ctx, second, r)
+	if cause == nil && ctx.Err() == nil && s.on.Answered != nil {
 		s.on.Answered(response.At, response)
 	}
 	s.mu.Lock()
 	f.running = false
 	ended := f.streamEnd
-	if why == nil {
+	if cause == nil {
 		f.accepted, s.failures = true, 0
 	}
 	s.mu.Unlock()
 	switch {
 	case ended != nil:
 		s.closed(nil, ended) // also ends the ownership of the stream
-	case why != nil && ctx.Err() == nil: // otherwise all streams end
-		f.fail(why)
+	case cause != nil && ctx.Err() == nil: // otherwise all streams end
+		f.fail(cause)
 	}
 	if response != nil {
 		response.drain()
@@ -202,10 +202,10 @@ func (f *FollowUp) send(ctx context.Context, second *SecondRequest, r *request) 
 	case fail != nil:
 		return nil, followUpFailure(fail.err, response.Status)
 	case !second.accepts(response.Status):
-		why := followUpFailure(fmt.Errorf("unexpected status %d %s%s", response.Status, http.StatusText(response.Status), response.explain()), response.Status)
-		why.retryAfter = retryAfter(response.Header.Get("Retry-After"), time.Now())
+		cause := followUpFailure(fmt.Errorf("unexpected status %d %s%s", response.Status, http.StatusText(response.Status), response.explain()), response.Status)
+		cause.retryAfter = retryAfter(response.Header.Get("Retry-After"), time.Now())
 		hangUp(response.conn)
-		return nil, why
+		return nil, cause
 	}
 	response.Started = started
 	return response, nil

@@ -22,7 +22,7 @@ func (discardConn) Close() error                     { return nil }
 func (discardConn) SetReadDeadline(time.Time) error  { return nil }
 func (discardConn) SetWriteDeadline(time.Time) error { return nil }
 
-// A collector is a reader that keeps what it reads, and closes at the end.
+// A collector is a reader that stores the data of its stream and the error that ended it.
 type collector struct {
 	st  *h2Stream
 	got strings.Builder
@@ -44,9 +44,9 @@ func (r *collector) turn(buf []byte, _ *eventstream.Block) {
 	}
 }
 
-// readSplit passes the output of a server to a connection with two streams, in pieces, and then its end. It returns
-// what each stream read, and how it ended.
-func readSplit(t *testing.T, said, pieces []byte) (all []string) {
+// readSplit passes the output of a server to a connection with two streams, in pieces, and then ends it. It returns
+// the data and the final error of each stream.
+func readSplit(t *testing.T, output, pieces []byte) (all []string) {
 	c := newH2Conn(&Response{conn: discardConn{}}, new(h2Pool), 0)
 	var readers []*collector
 	for range 2 {
@@ -60,14 +60,14 @@ func readSplit(t *testing.T, said, pieces []byte) (all []string) {
 	buf := make([]byte, pollBufferForTests)
 	var b eventstream.Block
 	var err error
-	for i := 0; len(said) > 0 && err == nil; i++ {
-		n := len(said)
+	for i := 0; len(output) > 0 && err == nil; i++ {
+		n := len(output)
 		if len(pieces) > 0 {
 			n = min(n, 1+int(pieces[i%len(pieces)]))
 		}
-		part := bytes.Clone(said[:n])
-		err, said = c.cursor.read(c, part, buf, &b), said[n:]
-		clear(part) // it was lent
+		part := bytes.Clone(output[:n])
+		err, output = c.cursor.read(c, part, buf, &b), output[n:]
+		clear(part) // the caller may reuse the buffer
 		c.turnNudges(buf, &b)
 		require.LessOrEqual(t, c.cursor.frames.Len(), h2MaxBlock+h2MaxFrame)
 		for _, r := range readers {
@@ -92,11 +92,11 @@ func readSplit(t *testing.T, said, pieces []byte) (all []string) {
 
 const pollBufferForTests = 32 << 10
 
-// FuzzH2Frames: whatever a server says, each stream ends, what it kept is bounded, and how it came in pieces makes no
-// difference.
+// FuzzH2Frames checks that each stream ends for any output of a server, that memory is bounded, and that the sizes of
+// the pieces have no effect.
 func FuzzH2Frames(f *testing.F) {
-	var said bytes.Buffer
-	server := http2.NewFramer(&said, nil)
+	var output bytes.Buffer
+	server := http2.NewFramer(&output, nil)
 	server.AllowIllegalWrites = true
 	var block bytes.Buffer
 	fields := hpack.NewEncoder(&block)
@@ -104,16 +104,16 @@ func FuzzH2Frames(f *testing.F) {
 		_ = fields.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]})
 	}
 	head := bytes.Clone(block.Bytes())
-	seed := func(say ...func() error) {
-		said.Reset()
+	seed := func(frames ...func() error) {
+		output.Reset()
 		_ = server.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 100})
 		_ = server.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: head[:1]})
 		_ = server.WriteContinuation(1, true, head[1:])
-		for _, s := range say {
+		for _, s := range frames {
 			_ = s()
 		}
-		f.Add(bytes.Clone(said.Bytes()), []byte{0})
-		f.Add(bytes.Clone(said.Bytes()), []byte{8, 0, 20})
+		f.Add(bytes.Clone(output.Bytes()), []byte{0})
+		f.Add(bytes.Clone(output.Bytes()), []byte{8, 0, 20})
 	}
 	seed(func() error { return server.WriteDataPadded(1, true, []byte(twoEvents), make([]byte, 5)) })
 	seed(func() error { return server.WriteRSTStream(1, http2.ErrCodeInternal) }, func() error { return server.WriteRSTStream(3, http2.ErrCodeRefusedStream) })
@@ -121,7 +121,7 @@ func FuzzH2Frames(f *testing.F) {
 	seed(func() error { return server.WritePing(false, [8]byte{}) }, func() error { return server.WriteWindowUpdate(1, 5) },
 		func() error { return server.WriteData(3, false, nil) }, func() error { return server.WriteRawFrame(99, 0, 3, head) })
 	f.Add([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"), []byte{})
-	f.Fuzz(func(t *testing.T, said, pieces []byte) {
-		require.Equal(t, readSplit(t, said, nil), readSplit(t, said, pieces))
+	f.Fuzz(func(t *testing.T, output, pieces []byte) {
+		require.Equal(t, readSplit(t, output, nil), readSplit(t, output, pieces))
 	})
 }

@@ -121,13 +121,13 @@ func (c *h2Conn) settings(f *http2.SettingsFrame) error {
 		case http2.SettingHeaderTableSize:
 			c.encoder.SetMaxDynamicTableSize(min(s.Val, h2Table))
 		case http2.SettingInitialWindowSize:
-			by := int64(s.Val) - c.initialWindow
+			increase := int64(s.Val) - c.initialWindow
 			c.initialWindow = int64(s.Val)
 			for _, st := range c.streams {
 				if st.pipe == nil {
 					continue
 				}
-				if st.pipe.window += by; st.pipe.window > math.MaxInt32 {
+				if st.pipe.window += increase; st.pipe.window > math.MaxInt32 {
 					return protocolError(http2.ErrCodeFlowControl, "SETTINGS: %v exceeds the maximum window", s)
 				}
 				st.pipe.wake()
@@ -147,9 +147,9 @@ func (c *h2Conn) settings(f *http2.SettingsFrame) error {
 }
 
 // enlargeWindow enlarges the send window of a stream, or that of the connection if id is 0. The caller holds mu.
-func (c *h2Conn) enlargeWindow(id uint32, by int64) error {
+func (c *h2Conn) enlargeWindow(id uint32, increase int64) error {
 	if id == 0 {
-		if c.window += by; c.window > math.MaxInt32 {
+		if c.window += increase; c.window > math.MaxInt32 {
 			return protocolError(http2.ErrCodeFlowControl, "WINDOW_UPDATE exceeds the maximum window of the connection")
 		}
 		for _, st := range c.streams {
@@ -163,7 +163,7 @@ func (c *h2Conn) enlargeWindow(id uint32, by int64) error {
 		return protocolError(http2.ErrCodeProtocol, "WINDOW_UPDATE of stream %d, which this client has not opened", id)
 	}
 	if st := c.streams.get(id); st != nil && st.pipe != nil {
-		if st.pipe.window += by; st.pipe.window > math.MaxInt32 {
+		if st.pipe.window += increase; st.pipe.window > math.MaxInt32 {
 			st.refuse(protocolError(http2.ErrCodeFlowControl, "WINDOW_UPDATE exceeds the maximum window of the stream"))
 			return nil
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A dial that hangs keeps others waiting for a while, and no longer than they have time.
+// A request waits for the dial of another one, but not longer than DialPatience or its context.
 func TestRequestWaitsForAnotherDialWithALimit(t *testing.T) {
 	t.Parallel()
 	key := h2Key{scheme: "https", host: "h"}
@@ -19,10 +19,10 @@ func TestRequestWaitsForAnotherDialWithALimit(t *testing.T) {
 		require.Nil(t, c)
 		return err
 	}
-	require.NoError(t, place(t.Context()), "it dials")
-	begun := time.Now()
-	require.NoError(t, place(t.Context()), "it dials, too")
-	require.GreaterOrEqual(t, time.Since(begun), patience)
+	require.NoError(t, place(t.Context()), "a request dials after DialPatience")
+	start := time.Now()
+	require.NoError(t, place(t.Context()), "the next request must dial, too")
+	require.GreaterOrEqual(t, time.Since(start), patience)
 	require.Equal(t, 2, pool.site(key).dials)
 
 	patience = time.Hour

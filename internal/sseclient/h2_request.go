@@ -82,8 +82,8 @@ func (c *h2Conn) begin(req *request) (*h2Stream, error) {
 
 // unprocessed returns why a connection accepts no further request. The caller holds mu.
 func (c *h2Conn) unprocessed() error {
-	if why := cmp.Or(c.goAwayErr, c.endErr, c.writeErr); why != nil {
-		return fmt.Errorf("%w: %w", errUnprocessed, why)
+	if cause := cmp.Or(c.goAwayErr, c.endErr, c.writeErr); cause != nil {
+		return fmt.Errorf("%w: %w", errUnprocessed, cause)
 	}
 	return errUnprocessed // the connection has used all ids, or is retired
 }

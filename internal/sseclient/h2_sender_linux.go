@@ -38,11 +38,11 @@ func (s *sender) Write(p []byte) (int, error) {
 			return n, err
 		}
 	}
-	if rest := p[n:]; len(rest) > 0 {
-		if len(s.queue)+len(rest) > senderQueue {
+	if tail := p[n:]; len(tail) > 0 {
+		if len(s.queue)+len(tail) > senderQueue {
 			return n, errDoesNotRead
 		}
-		s.queue = append(s.queue, rest...)
+		s.queue = append(s.queue, tail...)
 		if err := s.notifyRoom(true); err != nil {
 			return n, err
 		}
@@ -137,9 +137,9 @@ func (c *h2Conn) poll() bool {
 		return true
 	}
 	c.writer = p.tls
-	if under, ok := p.tls.NetConn().(*tlsSocket); ok {
-		if cipher, ok := under.Conn.(ciphertext); ok {
-			under.Conn = queuedCiphertext{cipher, &c.sender}
+	if socket, ok := p.tls.NetConn().(*tlsSocket); ok {
+		if cipher, ok := socket.Conn.(ciphertext); ok {
+			socket.Conn = queuedCiphertext{cipher, &c.sender}
 		}
 	}
 	return true

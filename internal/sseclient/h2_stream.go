@@ -138,11 +138,11 @@ func (st *h2Stream) detach() {
 }
 
 // refuse ends the stream after a violation of HTTP/2 on it. The caller holds mu.
-func (st *h2Stream) refuse(why *h2Error) {
+func (st *h2Stream) refuse(cause *h2Error) {
 	if !st.closed {
-		_ = st.conn.framer.WriteRSTStream(st.id, why.code)
+		_ = st.conn.framer.WriteRSTStream(st.id, cause.code)
 	}
-	st.end(why)
+	st.end(cause)
 	st.conn.nudge(st)
 }
 
@@ -225,13 +225,13 @@ func (p *h2Pipe) readBuffered(to []byte) int {
 // Read waits for bytes, as net.Conn does.
 func (p *h2Pipe) Read(to []byte) (int, error) {
 	for {
-		n, left, err := p.readNow(to)
+		n, remaining, err := p.readNow(to)
 		if n > 0 || err != nil {
 			return n, err
 		}
 		var timeout <-chan time.Time
-		if left > 0 {
-			timer := time.NewTimer(left)
+		if remaining > 0 {
+			timer := time.NewTimer(remaining)
 			defer timer.Stop()
 			timeout = timer.C
 		}
@@ -242,8 +242,8 @@ func (p *h2Pipe) Read(to []byte) (int, error) {
 	}
 }
 
-// readNow is Read without waiting. left is the time until the deadline, 0 without one.
-func (p *h2Pipe) readNow(to []byte) (n int, left time.Duration, err error) {
+// readNow is Read without waiting. remaining is the time until the deadline, 0 without one.
+func (p *h2Pipe) readNow(to []byte) (n int, remaining time.Duration, err error) {
 	c := p.st.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -252,7 +252,7 @@ func (p *h2Pipe) readNow(to []byte) (n int, left time.Duration, err error) {
 		return n, 0, nil
 	}
 	if !p.deadline.IsZero() {
-		if left = time.Until(p.deadline); left <= 0 {
+		if remaining = time.Until(p.deadline); remaining <= 0 {
 			return 0, 0, os.ErrDeadlineExceeded
 		}
 	}
@@ -262,7 +262,7 @@ func (p *h2Pipe) readNow(to []byte) (n int, left time.Duration, err error) {
 	case p.st.closed:
 		err = net.ErrClosed
 	}
-	return 0, left, err
+	return 0, remaining, err
 }
 
 // Write fails, because requests are sent in frames.

@@ -2,7 +2,7 @@ package sseclient
 
 import "time"
 
-// patience bounds whatever a test waits for.
+// patience is the timeout of all waits in tests.
 const patience = 10 * time.Second
 
 const twoEvents = "data: a\n\ndata: b\n\n"

@@ -50,13 +50,13 @@ func grain(limit time.Duration) time.Duration { return max(limit/idleGrain, minI
 
 // excuseLateness extends the time of the server by the delay of the sweep, up to half of the timeout. The process did
 // not run during that delay, and a server on the same machine may not have run either.
-func (m *idleMark) excuseLateness(now, late time.Duration) {
+func (m *idleMark) excuseLateness(now, lateness time.Duration) {
 	limit := m.limit()
-	if late <= grain(limit) {
+	if lateness <= grain(limit) {
 		return
 	}
 	last := m.last.Load()
-	if earliest := int64(now - limit + min(late, limit/2)); last < earliest {
+	if earliest := int64(now - limit + min(lateness, limit/2)); last < earliest {
 		m.last.CompareAndSwap(last, earliest) // fails if bytes arrive at the same time
 	}
 }
@@ -117,8 +117,8 @@ func (w *idleSweep) forget(m *idleMark) {
 		return
 	}
 	last := len(w.marks) - 1
-	moved := w.marks[last]
-	w.marks[m.index-1], moved.index = moved, m.index
+	mark := w.marks[last]
+	w.marks[m.index-1], mark.index = mark, m.index
 	w.marks[last], m.index = nil, 0
 	w.marks = w.marks[:last]
 	if last == 0 {
@@ -133,10 +133,10 @@ func (w *idleSweep) sweep() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Since(processStart)
-	late := now - w.next
+	lateness := now - w.next
 	next := time.Duration(-1)
 	for _, m := range w.marks {
-		m.excuseLateness(now, late)
+		m.excuseLateness(now, lateness)
 		if m.silent(now) && m.interrupted.CompareAndSwap(false, true) {
 			m.transport.interrupt()
 		}

@@ -9,36 +9,36 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// connPair returns both ends of a connection, ours as a Client dials it.
-func connPair(t *testing.T) (ours, theirs net.Conn) {
+// connPair returns both ends of a connection. The client end is a Conn.
+func connPair(t *testing.T) (client, server net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer func() { _ = l.Close() }()
-	ours, err = net.Dial("tcp", l.Addr().String())
+	client, err = net.Dial("tcp", l.Addr().String())
 	require.NoError(t, err)
-	theirs, err = l.Accept()
+	server, err = l.Accept()
 	require.NoError(t, err)
-	t.Cleanup(func() { _, _ = ours.Close(), theirs.Close() })
-	return &Conn{Conn: ours, Received: new(int64), Sent: new(int64)}, theirs
+	t.Cleanup(func() { _, _ = client.Close(), server.Close() })
+	return &Conn{Conn: client, Received: new(int64), Sent: new(int64)}, server
 }
 
-// silentBody returns a body in the state that a process finds after it was stopped for longer than its idleTimeout:
-// the sweep has interrupted the read before.
-func silentBody(ours net.Conn) *body {
+// silentBody returns a body as after a stop of the process for longer than the idle timeout: the sweep has
+// interrupted the read.
+func silentBody(client net.Conn) *body {
 	b := new(body)
-	b.transport = blocking{ours}
+	b.transport = blocking{client}
 	b.timeout.Store(int64(time.Second))
 	b.touch(time.Now().Add(-time.Minute))
 	b.interrupted.Store(true)
-	_ = ours.SetReadDeadline(processStart)
+	_ = client.SetReadDeadline(processStart)
 	return b
 }
 
 func TestInterruptedReadReturnsAvailableData(t *testing.T) {
 	t.Parallel()
-	for name, bring := range map[string]struct {
-		do   func(theirs net.Conn)
+	for name, tt := range map[string]struct {
+		do   func(server net.Conn)
 		text string
 		err  error
 	}{
@@ -47,13 +47,13 @@ func TestInterruptedReadReturnsAvailableData(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ours, theirs := connPair(t)
-			bring.do(theirs)
-			b := silentBody(ours)
+			client, server := connPair(t)
+			tt.do(server)
+			b := silentBody(client)
 			p := make([]byte, 64)
 			n, err := b.Read(p)
-			require.ErrorIs(t, err, bring.err)
-			require.Equal(t, bring.text, string(p[:n]))
+			require.ErrorIs(t, err, tt.err)
+			require.Equal(t, tt.text, string(p[:n]))
 			require.False(t, b.interrupted.Load())
 		})
 	}
@@ -61,18 +61,18 @@ func TestInterruptedReadReturnsAvailableData(t *testing.T) {
 
 func TestInterruptedReadWithoutDataIsIdle(t *testing.T) {
 	t.Parallel()
-	ours, _ := connPair(t)
-	_, err := silentBody(ours).Read(make([]byte, 64))
+	client, _ := connPair(t)
+	_, err := silentBody(client).Read(make([]byte, 64))
 	require.ErrorIs(t, err, errIdle)
 }
 
-// The bytes came between the sweep's look and its interruption.
+// The bytes arrived after the check of the sweep, but before its interruption.
 func TestOutdatedInterruptIsIgnored(t *testing.T) {
 	t.Parallel()
-	ours, theirs := connPair(t)
-	b := silentBody(ours)
+	client, server := connPair(t)
+	b := silentBody(client)
 	b.touch(time.Now())
-	time.AfterFunc(20*time.Millisecond, func() { _, _ = io.WriteString(theirs, "data: 0\n\n") })
+	time.AfterFunc(20*time.Millisecond, func() { _, _ = io.WriteString(server, "data: 0\n\n") })
 	n, err := b.Read(make([]byte, 64))
 	require.NoError(t, err)
 	require.Equal(t, 9, n)
@@ -83,8 +83,8 @@ func TestSweepEndsWithItsLastStream(t *testing.T) {
 	var w idleSweep
 	marks := make([]*idleMark, 5)
 	for i := range marks {
-		ours, _ := connPair(t)
-		marks[i] = markOf(ours, time.Hour)
+		client, _ := connPair(t)
+		marks[i] = markOf(client, time.Hour)
 		w.watch(marks[i], time.Now())
 	}
 	require.NotNil(t, w.timer)
@@ -95,63 +95,63 @@ func TestSweepEndsWithItsLastStream(t *testing.T) {
 		}
 	}
 	require.Nil(t, w.timer)
-	w.sweep() // one that was on its way
+	w.sweep() // a sweep that had started
 	require.Nil(t, w.timer)
 }
 
-// A stream with a short timeout is not made to wait for one with a long one, and silence
-// is noticed within a tenth of the timeout.
+// A stream with a long timeout does not delay one with a short timeout. Silence is detected within a tenth of the
+// timeout.
 func TestSweepIsPunctual(t *testing.T) {
 	t.Parallel()
 	var w idleSweep
 	slow, _ := connPair(t)
 	quick, _ := connPair(t)
-	long := markOf(slow, time.Hour)
-	short := markOf(quick, 500*time.Millisecond)
-	w.watch(long, time.Now())
-	begun := time.Now()
-	w.watch(short, begun)
+	longMark := markOf(slow, time.Hour)
+	shortMark := markOf(quick, 500*time.Millisecond)
+	w.watch(longMark, time.Now())
+	start := time.Now()
+	w.watch(shortMark, start)
 	_, err := quick.Read(make([]byte, 1))
-	took := time.Since(begun)
+	duration := time.Since(start)
 	require.ErrorContains(t, err, "timeout")
-	require.GreaterOrEqual(t, took, short.limit())
-	require.True(t, short.interrupted.Load())
-	require.False(t, long.interrupted.Load())
+	require.GreaterOrEqual(t, duration, shortMark.limit())
+	require.True(t, shortMark.interrupted.Load())
+	require.False(t, longMark.interrupted.Load())
 
 	now := time.Since(processStart)
 	for _, timeout := range []time.Duration{time.Millisecond, 200 * time.Millisecond, time.Second, time.Minute} {
 		m := markOf(nil, timeout)
-		m.last.Store(int64(now - timeout + 1)) // silent in a moment
+		m.last.Store(int64(now - timeout + 1)) // silent 1 ns later
 		require.LessOrEqual(t, m.due(now)-now, max(timeout/10, 50*time.Millisecond))
 		m.last.Store(int64(now))
 		require.LessOrEqual(t, m.due(now)-now, max(timeout, minIdleGrain))
 	}
-	w.forget(short)
-	w.forget(long)
+	w.forget(shortMark)
+	w.forget(longMark)
 }
 
-// A process that did not run, perhaps because its whole machine was stalled, knows nothing of the
-// server: it waits for it as long again, up to half of the timeout.
+// If the process did not run, perhaps because the machine was stalled, the server gets the same time again, up to
+// half of the timeout.
 func TestStallIsNotSilence(t *testing.T) {
 	t.Parallel()
 	const timeout = time.Minute
-	for _, c := range []struct{ late, waits time.Duration }{
+	for _, c := range []struct{ lateness, extension time.Duration }{
 		{timeout / 20, 0}, {timeout / 10, timeout / 10}, {timeout / 4, timeout / 4}, {10 * timeout, timeout / 2},
 	} {
-		ours, _ := connPair(t)
-		m := markOf(ours, timeout)
+		client, _ := connPair(t)
+		m := markOf(client, timeout)
 		now := time.Since(processStart)
-		m.last.Store(int64(now - timeout - c.late))
-		w := idleSweep{marks: []*idleMark{m}, next: now - c.late}
+		m.last.Store(int64(now - timeout - c.lateness))
+		w := idleSweep{marks: []*idleMark{m}, next: now - c.lateness}
 		w.sweep()
-		require.Equal(t, c.waits == 0, m.interrupted.Load(), "%v late", c.late)
-		if c.waits > 0 {
-			require.InDelta(t, (now + c.waits).Seconds(), m.due(now).Seconds(), .25*c.waits.Seconds())
+		require.Equal(t, c.extension == 0, m.interrupted.Load(), "%v late", c.lateness)
+		if c.extension > 0 {
+			require.InDelta(t, (now + c.extension).Seconds(), m.due(now).Seconds(), .25*c.extension.Seconds())
 		}
 	}
 }
 
-// markOf returns the mark of a stream that may be silent for a time.
+// markOf returns the mark of a stream with an idle timeout.
 func markOf(conn net.Conn, timeout time.Duration) *idleMark {
 	m := &idleMark{transport: blocking{conn}}
 	m.timeout.Store(int64(timeout))

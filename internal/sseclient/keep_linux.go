@@ -13,8 +13,8 @@ func (c *polled) keep() bool {
 	if c.idle == nil {
 		return false
 	}
-	var one [1]byte
-	switch n, err := c.Read(one[:]); {
+	var buf [1]byte
+	switch n, err := c.Read(buf[:]); {
 	case n > 0:
 		return false
 	case err != errNotReady:
@@ -27,8 +27,8 @@ func (c *polled) keep() bool {
 	}
 	conn := net.Conn(counted)
 	if c.tls != nil {
-		under := tlsSocketOf(c.tls)
-		under.Conn, under.open = counted, false
+		socket := tlsSocketOf(c.tls)
+		socket.Conn, socket.open = counted, false
 		conn = c.tls
 	}
 	c.idle.Put(idleConn{conn})

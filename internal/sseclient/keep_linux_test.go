@@ -32,8 +32,8 @@ const (
 	wholeOne   = head + twoInChunk
 )
 
-// finish makes a POST whose response ends by itself, and returns how it ended, and its events. The rest are header
-// fields: names and values.
+// finish makes a POST whose response ends by itself. It returns the end and the events. The remaining arguments are
+// names and values of header fields.
 func finish(t *testing.T, c *Client, url string, on Callbacks, fields ...string) (end Close, events int) {
 	t.Helper()
 	header := make(http.Header)
@@ -83,7 +83,7 @@ func TestConnectionIsReusedAfterAWholeResponse(t *testing.T) {
 	for name, tt := range map[string]struct {
 		response    string
 		unshared    bool
-		connections int32 // of three requests
+		connections int32 // for three requests
 	}{
 		"chunks":                 {wholeOne, false, 1},
 		"trailers":               {strings.Replace(wholeOne, "0\r\n\r\n", "0\r\nA: b\r\n\r\n", 1), false, 1},
@@ -192,8 +192,7 @@ func TestConnectionIsReusedOverTLSAndProxies(t *testing.T) {
 	}
 }
 
-// endIdle returns an exchange for which the server closes the idle connection, and that end arrives, after it was
-// found usable.
+// endIdle returns an exchange whose idle connection was found usable, but which the server has then closed.
 func endIdle(t *testing.T, c *Client, closeConn func()) *exchange {
 	t.Helper()
 	first := true
@@ -207,7 +206,7 @@ func endIdle(t *testing.T, c *Client, closeConn func()) *exchange {
 	}}
 }
 
-// A request that arrives after the server has closed the connection is sent again, once, whatever its method.
+// A request that arrives after the server has closed the connection is sent again, once, with any method.
 func TestRequestThatNeverArrivedIsSentAgain(t *testing.T) {
 	t.Parallel()
 	conns := make(chan net.Conn, 2)
@@ -236,7 +235,8 @@ func TestRequestThatNeverArrivedIsSentAgain(t *testing.T) {
 	require.EqualValues(t, 2, requests.Load())
 }
 
-// A server that has received a request and ends without a response has failed, on a reused connection, too.
+// A request fails if the server has received it and ends the connection without a response, even on a reused
+// connection.
 func TestRequestThatArrivedIsNotSentAgain(t *testing.T) {
 	t.Parallel()
 	for _, part := range []string{"", "HTTP/1.1 20"} {
@@ -262,7 +262,7 @@ func TestRequestThatArrivedIsNotSentAgain(t *testing.T) {
 }
 
 // A server may close an idle connection at any time. A request that it had received by then fails only if it resets
-// the connection, because such a request may have been processed. All others are answered, once.
+// the connection, because such a request may have been processed. All others get one response.
 func TestRequestsToAServerThatClosesIdleConnections(t *testing.T) {
 	t.Parallel()
 	const clients, each = 8, 60
@@ -312,7 +312,7 @@ func TestRequestsToAServerThatClosesIdleConnections(t *testing.T) {
 	require.Less(t, resets.Load(), requests.Load())
 }
 
-// A service may send its response header late. Such requests must not hold back those of others.
+// A service may send its response header late. Such requests must not delay others.
 func TestLateHeadersDoNotHoldBackOtherRequests(t *testing.T) {
 	t.Parallel()
 	requests := cap(processDials) + 1
@@ -339,9 +339,9 @@ func TestLateHeadersDoNotHoldBackOtherRequests(t *testing.T) {
 	}
 }
 
-// A server that ends an idle connection before it has answered on any may do so after each response, without
+// A server that closes an idle connection before any response on a reused one may close after each response, without
 // Connection: close.
-func TestConnectionOfAServerThatKeepsNoneIsNotReused(t *testing.T) {
+func TestConnectionOfAServerWithoutReuseIsNotReused(t *testing.T) {
 	t.Parallel()
 	var accepted atomic.Int32
 	closed := make(chan struct{})
@@ -384,8 +384,8 @@ func TestConnectionIsClosedAfterARequestToCloseIt(t *testing.T) {
 	require.EqualValues(t, 2, accepted.Load())
 }
 
-// A response that the client leaves takes its connection with it, however it leaves.
-func TestConnectionThatIsCutIsNotReused(t *testing.T) {
+// A response that the client abandons closes its connection, for every kind of cut.
+func TestCutConnectionIsNotReused(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []Cut{CutFIN, CutRST, CutGone} {
 		if kind == CutGone && CanVanish() != nil {

@@ -14,16 +14,16 @@ func TestGateLimitsConcurrentDials(t *testing.T) {
 	g := make(dialGate, 2)
 	require.True(t, g.enter(t.Context()))
 	require.True(t, g.enter(t.Context()))
-	over, cancel := context.WithCancel(t.Context())
+	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.False(t, g.enter(over), "a third one")
+	require.False(t, g.enter(ended), "a third dial must wait")
 	third := make(chan bool)
 	go func() { third <- g.enter(t.Context()) }()
 	g.leave()
-	require.True(t, <-third, "its turn came")
+	require.True(t, <-third, "the third dial must get a slot")
 }
 
-// A handshake with a proxy takes as much memory as one with a server.
+// A handshake with a proxy uses as much memory as one with a server.
 func TestHandshakesWithProxiesNeedAPermit(t *testing.T) {
 	t.Parallel()
 	for proxyURL, want := range map[string]string{"http://p.test": "https", "https://p.test": "http https"} {

@@ -16,16 +16,16 @@ func FuzzWithParameter(f *testing.F) {
 		got := withParameter(query, name, value)
 		after, err := url.ParseQuery(got[strings.LastIndexByte(got, '&')+1:])
 		require.NoError(t, err)
-		require.Equal(t, url.Values{name: {value}}, after, "one parameter, the last")
-		var others []string
+		require.Equal(t, url.Values{name: {value}}, after, "the parameter must be set once")
+		var kept []string
 		for _, pair := range strings.Split(query, "&") {
 			key, _, _ := strings.Cut(pair, "=")
 			if plain, err := url.QueryUnescape(key); pair != "" && (err != nil || plain != name) {
-				others = append(others, pair)
+				kept = append(kept, pair)
 			}
 		}
-		rest, _ := strings.CutSuffix(got, url.QueryEscape(name)+"="+url.QueryEscape(value))
-		require.Equal(t, strings.Join(others, "&"), strings.TrimSuffix(rest, "&"), "the others as they were")
-		require.Equal(t, got, withParameter(got, name, value), "once is enough")
+		prefix, _ := strings.CutSuffix(got, url.QueryEscape(name)+"="+url.QueryEscape(value))
+		require.Equal(t, strings.Join(kept, "&"), strings.TrimSuffix(prefix, "&"), "other parameters must not change")
+		require.Equal(t, got, withParameter(got, name, value), "a second call must not change the query")
 	})
 }

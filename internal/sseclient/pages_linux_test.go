@@ -24,20 +24,20 @@ Anonymous:             0 kB
 Anonymous:             0 kB
 `
 
-// Relocated pages, which hold what no file has, are left alone, as is all that is no file's or can be written.
+// Relocated pages, anonymous pages and writable pages are not released.
 func TestOnlyUnchangedPagesAreReleased(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []mapping{{0x400000, 0x1b47000}, {0x1b48000, 0x4b48000}}, slices.Collect(cleanMappings(strings.NewReader(smaps))))
 }
 
-// The pages leave this process, and it continues.
+// Program pages are released, and the process continues.
 func TestProgramPagesAreReleased(t *testing.T) {
 	ofFile := func() (kb int) {
 		status, err := os.ReadFile("/proc/self/status")
 		require.NoError(t, err)
 		for line := range strings.Lines(string(status)) {
-			if rest, ok := strings.CutPrefix(line, "RssFile:"); ok {
-				for _, c := range strings.TrimSpace(rest) {
+			if size, ok := strings.CutPrefix(line, "RssFile:"); ok {
+				for _, c := range strings.TrimSpace(size) {
 					if c < '0' || c > '9' {
 						break
 					}
@@ -47,7 +47,7 @@ func TestProgramPagesAreReleased(t *testing.T) {
 		}
 		return kb
 	}
-	before := ofFile()
+	start := ofFile()
 	releasePages()
-	require.Less(t, ofFile(), before/2)
+	require.Less(t, ofFile(), start/2)
 }

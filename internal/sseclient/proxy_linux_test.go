@@ -15,7 +15,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
-// TLS inside TLS is read by a goroutine: the poller cannot read below both.
+// A goroutine reads TLS inside TLS, which the poller does not support.
 func TestConnectionsThroughAProxyArePolled(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -54,8 +54,8 @@ func (r *ramp) opened() {
 // check returns memory if the ramp is over, and otherwise checks again later.
 func (r *ramp) check() {
 	r.mu.Lock()
-	if left := r.quiet - time.Since(r.latest); left > 0 {
-		time.AfterFunc(left, r.check)
+	if remaining := r.quiet - time.Since(r.latest); remaining > 0 {
+		time.AfterFunc(remaining, r.check)
 		r.mu.Unlock()
 		return
 	}

@@ -10,18 +10,18 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// An endlessStream is a connection that repeats one text, as much as fits at a time.
+// An endlessStream is a transport that repeats a text and fills the buffer at each read.
 type endlessStream struct {
 	transport
-	text string
-	left int // turns without errNotReady
+	text  string
+	turns int // turns without errNotReady
 }
 
 func (w *endlessStream) Read(p []byte) (int, error) {
-	if w.left == 0 {
+	if w.turns == 0 {
 		return 0, errNotReady
 	}
-	w.left--
+	w.turns--
 	n := 0
 	for n+len(w.text) <= len(p) {
 		n += copy(p[n:], w.text)
@@ -29,7 +29,7 @@ func (w *endlessStream) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// quietStream returns a stream that is read and does nothing else, to measure what reading costs.
+// quietStream returns a stream that only counts events, to measure the cost of reading.
 func quietStream(on Callbacks, events *int) *Stream {
 	on.Event = func(time.Time, *eventstream.Event) { *events++ }
 	s := new(Client).Group(context.Background()).Add(new(Options), on)
@@ -37,19 +37,19 @@ func quietStream(on Callbacks, events *int) *Stream {
 	return s
 }
 
-// blocks are callbacks for each block.
+// blocks are callbacks for blocks and comments.
 var blocks = Callbacks{Block: func(time.Time, *eventstream.Block) {}, Comment: func(time.Time, []byte) {}}
 
 const noop = ": sent=1763683200123456\nid: 1234\ndata: 0\n\n"
 
-// What comes on a stream is read without an allocation, with an observer of blocks too.
+// Reading allocates nothing, even with callbacks for blocks.
 func TestReadingAllocatesNothing(t *testing.T) {
 	for name, on := range map[string]Callbacks{"events": {}, "blocks": blocks} {
 		events := 0
 		s, buf, block := quietStream(on, &events), make([]byte, 4096), &eventstream.Block{}
 		w := &endlessStream{text: noop + ":\n\n" + "event: ping\n\n" + "id: 1\n\n" + "retry: 100\n\n"}
 		s.body = body{idleMark: idleMark{transport: w}}
-		turn := func() { w.left = 1; s.turn(buf, block) }
+		turn := func() { w.turns = 1; s.turn(buf, block) }
 		for range 10 {
 			turn()
 		}
@@ -58,7 +58,7 @@ func TestReadingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkTurn is what one event costs the poller without the kernel: read, parsed, observed, counted.
+// BenchmarkTurn measures one event in the poller without the kernel: read, parse, report, count.
 func BenchmarkTurn(b *testing.B) {
 	for name, tt := range map[string]struct {
 		on   Callbacks
@@ -76,7 +76,7 @@ func BenchmarkTurn(b *testing.B) {
 			s.body = body{idleMark: idleMark{transport: w}}
 			b.ReportAllocs()
 			for b.Loop() {
-				w.left = 1
+				w.turns = 1
 				s.turn(buf, block)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(events), "ns/event")

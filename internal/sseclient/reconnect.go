@@ -20,10 +20,10 @@ func (s *Stream) closed(r *Response, f *failure) {
 		s.failures++
 	}
 	c := Close{Reason: f.reason, Err: f.err, Status: f.status, Retry: s.retryIn(f), Opened: s.opened, Response: r}
-	if why := s.stopReason(); why != "" {
+	if reason := s.stopReason(); reason != "" {
 		c.Retry = -1
 		if errors.Is(f.err, net.ErrClosed) || errors.Is(f.err, context.Canceled) {
-			c.Reason, c.Err = why, nil
+			c.Reason, c.Err = reason, nil
 		}
 	}
 	if c.Reason == ReasonNoContent {

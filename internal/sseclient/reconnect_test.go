@@ -15,8 +15,8 @@ func TestDelay(t *testing.T) {
 		base       time.Duration
 		failures   int
 		retryAfter time.Duration
-		least      time.Duration
-		most       time.Duration
+		minDelay   time.Duration
+		maxDelay   time.Duration
 	}{
 		{s, 0, 0, s, 2 * s},
 		{s, 1, 0, s, 2 * s},
@@ -32,8 +32,8 @@ func TestDelay(t *testing.T) {
 			d := delay(tt.base, tt.failures, tt.retryAfter)
 			lowest, highest = min(lowest, d), max(highest, d)
 		}
-		assert.GreaterOrEqual(t, lowest, tt.least, tt)
-		assert.LessOrEqual(t, highest, tt.most, tt)
-		assert.Greater(t, highest-lowest, (tt.most-tt.least)*9/10-1, "spread of %v", tt)
+		assert.GreaterOrEqual(t, lowest, tt.minDelay, tt)
+		assert.LessOrEqual(t, highest, tt.maxDelay, tt)
+		assert.Greater(t, highest-lowest, (tt.maxDelay-tt.minDelay)*9/10-1, "the delays of %v must be spread", tt)
 	}
 }

@@ -41,10 +41,10 @@ var requestEncoders = sync.Pool{New: func() any { return &requestEncoder{header:
 
 // send sends the request as HTTP/1.1 in one write, to the server or to a proxy that forwards it. It returns the
 // number of bytes written.
-func (r *request) send(to io.Writer, through *proxy.Proxy) (n int, err error) {
+func (r *request) send(to io.Writer, route *proxy.Proxy) (n int, err error) {
 	e := requestEncoders.Get().(*requestEncoder)
 	defer requestEncoders.Put(e)
-	if err := http1.WriteRequest(&e.buf, r.httpRequest(e), through); err != nil {
+	if err := http1.WriteRequest(&e.buf, r.httpRequest(e), route); err != nil {
 		return 0, fmt.Errorf("encode the request: %w", err)
 	}
 	return to.Write(e.buf.Bytes())

@@ -34,10 +34,10 @@ func (s *Stream) turnSlow(c *cutRequest, conn *polled, buf []byte, b *eventstrea
 		}
 		s.body.touch(now.Add(maxRun))
 	}
-	if c.rate == 0 || now.Before(c.until) {
+	if c.rate == 0 || now.Before(c.deadline) {
 		return true
 	}
-	c.until = now.Add(slowTick)
+	c.deadline = now.Add(slowTick)
 	time.AfterFunc(slowTick, s.body.transport.interrupt)                                              // requests a turn
 	conn.limited, conn.budget = true, int32(max(int64(c.rate)*int64(slowTick)/int64(time.Second), 1)) // #nosec G115 -- the rate is an int32, times a fraction of a second
 	if s.readArrived(buf, b) {

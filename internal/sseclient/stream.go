@@ -62,13 +62,13 @@ func (s *Stream) attach(conn net.Conn) bool {
 
 // Stop ends the stream without a reconnect. Only the first reason counts. Stop does not wait. It closes the
 // connection without a close_notify of TLS, which could block. Any goroutine may call it.
-func (s *Stream) Stop(why Reason) {
+func (s *Stream) Stop(reason Reason) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped != "" {
 		return
 	}
-	s.stopped = why
+	s.stopped = reason
 	s.attention.Store(true)
 	if s.cutting != nil {
 		close(s.cutting.stopped)

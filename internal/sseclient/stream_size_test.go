@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// There are thousands of these: one byte more than a size class of Go's takes the next one, 32 or 64 bytes larger.
+// A process has thousands of streams. One byte over a size class of Go costs 32 or 64 bytes.
 func TestStreamFitsItsSizeClass(t *testing.T) {
 	t.Parallel()
 	if unsafe.Sizeof(uintptr(0)) == 8 {

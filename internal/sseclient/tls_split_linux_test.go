@@ -13,54 +13,54 @@ import (
 	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
-// A socket is a connection as TLS reads it from the poller: bytes that have arrived, and then errNotReady.
+// A socket is a polled connection: it returns the bytes that have arrived, and then errNotReady.
 type socket struct {
 	net.Conn
-	come []byte
+	arrived []byte
 }
 
 func (s *socket) Read(p []byte) (int, error) {
-	if len(s.come) == 0 {
+	if len(s.arrived) == 0 {
 		return 0, errNotReady
 	}
-	n := copy(p, s.come)
-	s.come = s.come[n:]
+	n := copy(p, s.arrived)
+	s.arrived = s.arrived[n:]
 	return n, nil
 }
 
 // connectTLS returns a client after its handshake, and the encrypted output of the server after it.
-func connectTLS(t testing.TB, version uint16, say func(w io.Writer)) (client *tls.Conn, from *socket, said []byte) {
-	ours, theirs := net.Pipe()
-	t.Cleanup(func() { _, _ = ours.Close(), theirs.Close() })
+func connectTLS(t testing.TB, version uint16, write func(w io.Writer)) (client *tls.Conn, from *socket, output []byte) {
+	clientConn, serverConn := net.Pipe()
+	t.Cleanup(func() { _, _ = clientConn.Close(), serverConn.Close() })
 	config := sockets.ServerTLS().Clone()
 	config.MinVersion, config.MaxVersion = version, version
-	l := sockets.NewLine(theirs)
+	l := sockets.NewLine(serverConn)
 	server := tls.Server(l, config)
 	done := make(chan error, 1)
 	go func() { done <- server.Handshake() }()
-	under := &tlsSocket{Conn: ours}
-	client = tls.Client(under, &tls.Config{InsecureSkipVerify: true})
+	raw := &tlsSocket{Conn: clientConn}
+	client = tls.Client(raw, &tls.Config{InsecureSkipVerify: true})
 	require.NoError(t, client.Handshake())
 	require.NoError(t, <-done)
 	l.Pending = new(bytes.Buffer)
-	say(server)
+	write(server)
 	from = new(socket)
-	under.Conn = from
+	raw.Conn = from
 	return client, from, l.Pending.Bytes()
 }
 
-// Another version of Go may have other fields in tls.Conn; each stream would then cost 4 KB and more.
+// Another version of Go may have other fields in tls.Conn. Each stream would then use 4 KB more.
 func TestTLSReleasesHandshake(t *testing.T) {
 	t.Parallel()
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
-		client, from, said := connectTLS(t, version, func(w io.Writer) { _, _ = io.WriteString(w, twoEvents) })
+		client, from, output := connectTLS(t, version, func(w io.Writer) { _, _ = io.WriteString(w, twoEvents) })
 		releaseHandshake(client)
 		for _, name := range []string{"rawInput", "hand"} {
 			buffer, ok := bufferOf(client, name)
 			require.True(t, ok, name)
 			require.LessOrEqual(t, buffer.Cap(), 1024, name)
 		}
-		from.come = said
+		from.arrived = output
 		got := make([]byte, len(twoEvents))
 		_, err := io.ReadFull(client, got)
 		require.NoError(t, err)
@@ -80,24 +80,24 @@ func FuzzTLSInPieces(f *testing.F) {
 		if older {
 			version = tls.VersionTLS12
 		}
-		client, from, said := connectTLS(t, version, func(w io.Writer) {
-			for rest := text; rest != ""; {
-				n := min(len(rest), 40<<10) // many records
-				_, _ = io.WriteString(w, rest[:n])
-				rest = rest[n:]
+		client, from, output := connectTLS(t, version, func(w io.Writer) {
+			for unsent := text; unsent != ""; {
+				n := min(len(unsent), 40<<10) // many records
+				_, _ = io.WriteString(w, unsent[:n])
+				unsent = unsent[n:]
 			}
 		})
 		var got strings.Builder
 		p := make([]byte, 4096)
-		for turn := 0; len(said) > 0; turn++ {
+		for turn := 0; len(output) > 0; turn++ {
 			n := 50_000
-			if len(pieces) > 0 && turn < 5000 { // or it takes too long
+			if len(pieces) > 0 && turn < 5000 { // limits the duration
 				if b := int(pieces[turn%len(pieces)]); b > 0 {
 					n = b * b
 				}
 			}
-			n = min(n, len(said))
-			from.come, said = said[:n], said[n:]
+			n = min(n, len(output))
+			from.arrived, output = output[:n], output[n:]
 			for {
 				n, err := client.Read(p)
 				got.Write(p[:n])

@@ -16,7 +16,7 @@ type transport interface {
 	// interrupt makes the reader check whether the server is silent. Any goroutine may call it.
 	interrupt()
 	// resume ends an interruption: reads continue, until a time unless it is zero. The reader calls it.
-	resume(until time.Time)
+	resume(deadline time.Time)
 	// hangUp closes the connection. The reader calls it.
 	hangUp()
 	// keep makes the connection idle and reports whether that is possible. The reader calls it before hangUp.
@@ -44,7 +44,7 @@ var _ transport = blocking{}
 // interrupt makes the read return os.ErrDeadlineExceeded.
 func (c blocking) interrupt() { _ = c.SetReadDeadline(processStart) } // the read returns the same error
 
-func (c blocking) resume(until time.Time) { _ = c.SetReadDeadline(until) } // the read returns the same error
+func (c blocking) resume(deadline time.Time) { _ = c.SetReadDeadline(deadline) } // the read returns the same error
 
 func (c blocking) hangUp() { hangUp(c.Conn) }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/packing"
 )
 
-// FuzzUnpacking: whatever comes in whatever pieces, a stream ends, and its coroutine with it.
+// FuzzUnpacking checks that a stream and its coroutine end for any input in pieces of any size.
 func FuzzUnpacking(f *testing.F) {
 	for coding := range packing.Encoders {
 		f.Add(coding, []byte(packing.Whole(coding, twoEvents)), uint8(3))
@@ -16,16 +16,16 @@ func FuzzUnpacking(f *testing.F) {
 		if packing.Encoders[coding] == nil {
 			t.Skip()
 		}
-		left, rest := data, false
+		unread, blocked := data, false
 		u := unpack(coding, readFunc(func(p []byte) (int, error) {
-			if rest = !rest; rest {
+			if blocked = !blocked; blocked {
 				return 0, errNotReady
 			}
-			if len(left) == 0 {
+			if len(unread) == 0 {
 				return 0, io.EOF
 			}
-			n := copy(p[:min(len(p), int(step)+1)], left)
-			left = left[n:]
+			n := copy(p[:min(len(p), int(step)+1)], unread)
+			unread = unread[n:]
 			return n, nil
 		}))
 		defer u.stop()
@@ -35,11 +35,11 @@ func FuzzUnpacking(f *testing.F) {
 			sum += n
 			if err == errNotReady {
 				if waits++; waits > 2*len(data)+10 {
-					t.Fatal("it waits for ever")
+					t.Fatal("the reader does not end")
 				}
 			} else if err != nil {
-				if _, again := u.Read(buf); again != err {
-					t.Fatalf("it ended with %v, and then with %v", err, again)
+				if _, repeated := u.Read(buf); repeated != err {
+					t.Fatalf("got %v, then %v; want the same error again", err, repeated)
 				}
 				return
 			}

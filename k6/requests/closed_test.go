@@ -48,7 +48,7 @@ func TestClosedStageMakesEachRequestOnce(t *testing.T) {
 	]})`, s.URL, s.URL))
 	require.EqualValues(t, 1000, served.Load())
 	require.LessOrEqual(t, peak.Load(), int64(10))
-	require.LessOrEqual(t, connections.Load(), int64(10), "connections are reused")
+	require.LessOrEqual(t, connections.Load(), int64(10), "connections must be reused")
 	sums := v.sums()
 	require.Equal(t, 1000, sums["request_duration ok a"].n)
 	require.Equal(t, 1000, sums["request_first_byte ok"].n)
@@ -242,13 +242,13 @@ func TestSlowResponseIsATimeout(t *testing.T) {
 // A connection that the server closed, or with unrequested bytes, is not reused.
 func TestUnusableConnectionsAreReplaced(t *testing.T) {
 	t.Parallel()
-	const rest = "Content-Length: 2\r\n\r\nok"
+	const tail = "Content-Length: 2\r\n\r\nok"
 	const unrequested = "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n"
 	for name, response := range map[string]string{
-		"closed, announced":    "HTTP/1.1 200 OK\r\nConnection: close\r\n" + rest,
-		"closed, unannounced":  "HTTP/1.1 200 OK\r\n" + rest,
-		"HTTP/1.0":             "HTTP/1.0 200 OK\r\n" + rest,
-		"unrequested response": "HTTP/1.1 200 OK\r\n" + rest,
+		"closed, announced":    "HTTP/1.1 200 OK\r\nConnection: close\r\n" + tail,
+		"closed, unannounced":  "HTTP/1.1 200 OK\r\n" + tail,
+		"HTTP/1.0":             "HTTP/1.0 200 OK\r\n" + tail,
+		"unrequested response": "HTTP/1.1 200 OK\r\n" + tail,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -263,9 +263,9 @@ func TestUnusableConnectionsAreReplaced(t *testing.T) {
 					_ = request() // waits for the client to close
 				}
 			})
-			l, ask := newVU(t).lane(`{url: %q, want: {body: 'ok'}}`, u)
+			l, makeRequest := newVU(t).lane(`{url: %q, want: {body: 'ok'}}`, u)
 			for n := range int64(5) {
-				require.Equal(t, "ok", ask())
+				require.Equal(t, "ok", makeRequest())
 				require.Equal(t, n+1, opened.Load())
 				if l.conn != nil {
 					l.idle(t)

@@ -267,7 +267,7 @@ func (l *lane) check(x *exchange, resp *http.Response) error {
 			return truncatedError{err}
 		}
 	}
-	rest, err := io.Copy(io.Discard, resp.Body)
+	surplus, err := io.Copy(io.Discard, resp.Body)
 	switch {
 	case err != nil && resp.StatusCode == w.status:
 		return truncatedError{err}
@@ -278,7 +278,7 @@ func (l *lane) check(x *exchange, resp *http.Response) error {
 	switch {
 	case resp.StatusCode != w.status:
 		x.code = "status-" + strconv.Itoa(resp.StatusCode)
-	case excess && !switched, compare && rest > 0, !w.matches(l.payload(x.op)):
+	case excess && !switched, compare && surplus > 0, !w.matches(l.payload(x.op)):
 		x.code = shard.CodeWrongContent
 	default:
 		x.code = shard.CodeOK

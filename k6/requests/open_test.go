@@ -24,7 +24,7 @@ func TestOpenStageKeepsItsRate(t *testing.T) {
 	v := newVU(t)
 	start := time.Now()
 	require.Equal(t, counts{Made: 200}, v.await(`open({rate: 400, seconds: 0.5, concurrency: 20, operations: [{url: %q}]})`, s.URL))
-	require.GreaterOrEqual(t, time.Since(start), 490*time.Millisecond, "the last one is due at 497 ms")
+	require.GreaterOrEqual(t, time.Since(start), 490*time.Millisecond, "the last request is due at 497 ms")
 	require.EqualValues(t, 200, served.Load())
 	require.Equal(t, map[string]int{"ok": 200}, v.codes())
 }
@@ -58,7 +58,7 @@ func TestRequestsWithoutALaneAreDropped(t *testing.T) {
 	require.EqualValues(t, 50, c.Made+c.Dropped)
 	require.Equal(t, c.Made, c.Failed)
 	require.GreaterOrEqual(t, c.Made, int64(2))
-	require.Greater(t, c.Dropped, c.Made, "only two requests at a time, each for up to 100 ms")
+	require.Greater(t, c.Dropped, c.Made, "two lanes, up to 100 ms per request")
 	require.EqualValues(t, c.Dropped, v.sums()["dropped_iterations"].total)
 }
 
@@ -75,7 +75,7 @@ func TestResponsesAfterTheEndAreLate(t *testing.T) {
 			// The stage starts between the call and the arrival of its first request.
 			var called, arrived time.Time
 			var mu sync.Mutex
-			var lower, upper float64 // bounds on the responses within the stage, by called and arrived
+			var lower, upper float64 // bounds of the number of responses within the stage
 			s := serve(t, func(http.ResponseWriter, *http.Request) {
 				mu.Lock()
 				defer mu.Unlock()
@@ -96,9 +96,9 @@ func TestResponsesAfterTheEndAreLate(t *testing.T) {
 			mu.Unlock()
 			c := v.await(call, s.URL)
 			sums := v.sums()
-			inTime := float64(c.Made) - float64(sums["request_late ok"].n)
-			require.GreaterOrEqual(t, inTime, .75*lower-10, "a starved client reads the last ones late")
-			require.LessOrEqual(t, inTime, 1.25*upper)
+			punctual := float64(c.Made) - float64(sums["request_late ok"].n)
+			require.GreaterOrEqual(t, punctual, .75*lower-10, "a client without CPU reads the last responses late")
+			require.LessOrEqual(t, punctual, 1.25*upper)
 			require.Greater(t, sums["request_late ok"].n, 20)
 		})
 	}

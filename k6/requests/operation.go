@@ -151,15 +151,15 @@ func (m *module) compileOne(o *spec, state *lib.State, targets map[string]*targe
 	if op.sent, err = wireFormat(req, t.route); err != nil {
 		return nil, err
 	}
-	for at, rest := 0, op.sent; ; {
-		n := bytes.Index(rest, []byte(placeholder))
+	for at, tail := 0, op.sent; ; {
+		n := bytes.Index(tail, []byte(placeholder))
 		if n < 0 {
 			break
 		}
 		at += n
 		op.unique = append(op.unique, at)
 		at += len(placeholder)
-		rest = op.sent[at:]
+		tail = op.sent[at:]
 	}
 	return op, op.want.set(o)
 }
@@ -197,19 +197,19 @@ func (m *module) target(u *url.URL, known map[string]*target) (*target, error) {
 	if t := known[key]; t != nil {
 		return t, nil
 	}
-	through, err := m.proxies.For(u)
+	route, err := m.proxies.For(u)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // names the proxy
 	}
-	t := &target{url: u, route: through}
+	t := &target{url: u, route: route}
 	known[key] = t
 	return t, nil
 }
 
 // wireFormat returns the bytes of a request.
-func wireFormat(req *http.Request, through *proxy.Proxy) ([]byte, error) {
+func wireFormat(req *http.Request, route *proxy.Proxy) ([]byte, error) {
 	var out bytes.Buffer
-	if err := http1.WriteRequest(&out, req, through); err != nil {
+	if err := http1.WriteRequest(&out, req, route); err != nil {
 		return nil, fmt.Errorf("write the request for %s: %w", req.URL.Redacted(), err)
 	}
 	return out.Bytes(), nil

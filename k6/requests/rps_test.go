@@ -21,7 +21,7 @@ func TestRPSLimitsAStageWithinItsDuration(t *testing.T) {
 		v := newVU(t, func(s *lib.State) { s.RPSLimit = rate.NewLimiter(10, 1) })
 		start := time.Now()
 		c := v.await(call, s.URL)
-		require.Less(t, time.Since(start), 30*time.Second, "500 in turn, ten a second, would take 50 s")
+		require.Less(t, time.Since(start), 30*time.Second, "500 sequential requests at 10/s would take 50 s")
 		require.Positive(t, c.Made)
 		require.EqualValues(t, 1000, c.Made+c.Dropped)
 		require.EqualValues(t, c.Dropped, v.sums()["dropped_iterations"].total)

@@ -20,7 +20,7 @@ func sleep(ctx context.Context, d time.Duration) {
 			return
 		}
 	}
-	if rest := time.Until(end); rest > 0 {
-		nap(rest)
+	if remaining := time.Until(end); remaining > 0 {
+		nap(remaining)
 	}
 }

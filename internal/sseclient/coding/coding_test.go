@@ -25,7 +25,7 @@ type encoder interface {
 	Flush() error
 }
 
-// encoders are the encoders of the standard library, or else of another library than the decoder's: agreement of two
+// encoders come from the standard library, or from another library than the decoder: the agreement of two
 // implementations excludes an error of one.
 var encoders = []struct {
 	name, coding string
@@ -61,18 +61,18 @@ func unpack(t *testing.T, coding string, src io.Reader) (string, error) {
 	r, err := New(coding, src)
 	require.NoError(t, err)
 	text, err := io.ReadAll(r)
-	_, again := r.Read(make([]byte, 1))
+	_, repeated := r.Read(make([]byte, 1))
 	if err == nil {
-		require.Equal(t, io.EOF, again)
+		require.Equal(t, io.EOF, repeated)
 	} else {
-		require.Equal(t, err, again)
+		require.Equal(t, err, repeated)
 	}
 	return string(text), err
 }
 
 var errNothingYet = errors.New("a read that would have waited")
 
-// What a flush ended comes out without another byte, and without another read; a flush of nothing brings nothing.
+// Flushed data is returned without another byte or read. An empty flush returns nothing.
 func TestFlushedDataIsReturnedAtOnce(t *testing.T) {
 	forEach(t, func(t *testing.T, coding string, start func(io.Writer) encoder) {
 		var wire bytes.Buffer
@@ -81,7 +81,7 @@ func TestFlushedDataIsReturnedAtOnce(t *testing.T) {
 			if wire.Len() == 0 {
 				return 0, errNothingYet
 			}
-			return wire.Read(p[:1]) // as slow as it can come
+			return wire.Read(p[:1]) // one byte per read
 		}))
 		require.NoError(t, err)
 		random := rand.New(rand.NewPCG(1, 2))
@@ -107,7 +107,7 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// Only the end mark of the coding is an end; what came before another end comes out.
+// Only the end mark of the coding ends a stream. Data before any other end is returned.
 func TestStreamEnds(t *testing.T) {
 	forEach(t, func(t *testing.T, coding string, start func(io.Writer) encoder) {
 		const text = "data: 0\n\ndata: 1\n\n"
@@ -137,7 +137,7 @@ func TestStreamEnds(t *testing.T) {
 		}
 		for n := 1; n < len(whole); n++ {
 			_, err := unpack(t, coding, bytes.NewReader(whole[:n]))
-			require.Equal(t, errTruncated, err, "%d of %d bytes", n, len(whole))
+			require.Equal(t, errTruncated, err, "truncated after %d of %d bytes", n, len(whole))
 		}
 		require.ErrorIs(t, errTruncated, io.ErrUnexpectedEOF)
 	})
@@ -149,8 +149,8 @@ func TestInvalidData(t *testing.T) {
 	gzipped := packed(encoders[0].start, text)
 	wrongSum := bytes.Clone(gzipped)
 	wrongSum[len(wrongSum)-8] ^= 1
-	var wide bytes.Buffer
-	z, err := zstd.NewWriter(&wide, zstd.WithWindowSize(16<<20))
+	var window bytes.Buffer
+	z, err := zstd.NewWriter(&window, zstd.WithWindowSize(16<<20))
 	require.NoError(t, err)
 	_, _ = io.WriteString(z, text)
 	require.NoError(t, z.Flush())
@@ -165,7 +165,7 @@ func TestInvalidData(t *testing.T) {
 		"text behind br":             {"br", string(packed(encoders[3].start, text)) + text, "invalid br data: brotli: excessive input"},
 		"text behind zstd":           {"zstd", string(packed(encoders[4].start, text)) + text, "invalid zstd data: "},
 		"a dictionary":               {"deflate", "\x78\xbb\x00\x00\x00\x02", "invalid deflate data: zlib: invalid dictionary"},
-		"a window that is too large": {"zstd", wide.String(), "the window of the zstd stream exceeds 8 MB (RFC 9659)"},
+		"a window that is too large": {"zstd", window.String(), "the window of the zstd stream exceeds 8 MB (RFC 9659)"},
 	} {
 		got, err := unpack(t, tt.coding, strings.NewReader(tt.src))
 		require.ErrorContains(t, err, tt.want, name)
@@ -174,7 +174,7 @@ func TestInvalidData(t *testing.T) {
 	}
 }
 
-// Members of gzip and frames of zstd follow each other, as those of files that were put together.
+// Gzip members and zstd frames may follow each other, as in concatenated files.
 func TestConcatenatedMembers(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{0, 4} {
@@ -185,7 +185,7 @@ func TestConcatenatedMembers(t *testing.T) {
 	}
 }
 
-// A server that compresses each event by itself has sent it whole: it does not come with the next one.
+// If a server compresses each event separately, an event is returned before the next one arrives.
 func TestMemberIsReturnedAtItsEnd(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{0, 4} {
@@ -209,8 +209,8 @@ func TestMemberIsReturnedAtItsEnd(t *testing.T) {
 	}
 }
 
-// What little data say that is a lot takes no more memory than the window. Not in parallel: it counts what all
-// allocate.
+// Highly compressed data uses no more memory than the window. The test is not parallel, because it counts the
+// allocations of the process.
 func TestCompressionBombUsesLittleMemory(t *testing.T) {
 	for _, e := range encoders {
 		var wire bytes.Buffer
@@ -267,21 +267,21 @@ func TestAcceptedCodings(t *testing.T) {
 	require.Error(t, err)
 }
 
-// Whatever comes, a reader ends, and says the same again.
+// For any input, a reader ends and then returns the same error again.
 func FuzzReader(f *testing.F) {
 	for _, e := range encoders {
 		f.Add(e.coding, packed(e.start, "data: 0\n\ndata: 1\n\n"), uint8(1))
 		f.Add(e.coding, packed(e.start, strings.Repeat("data: 0\n\n", 5000)), uint8(200))
 	}
 	f.Fuzz(func(t *testing.T, coding string, data []byte, step uint8) {
-		const most = 4 << 20 // a bomb of some MB is no finding
+		const maxSize = 4 << 20 // a few MB are allowed
 		r, err := New(coding, iotest.TimeoutReader(bytes.NewReader(data)))
 		if err != nil {
 			t.Skip()
 		}
 		buf := make([]byte, int(step)+512)
 		idle := 0
-		for sum := 0; err == nil && sum < most; {
+		for sum := 0; err == nil && sum < maxSize; {
 			var n int
 			n, err = r.Read(buf)
 			sum += n
@@ -293,14 +293,14 @@ func FuzzReader(f *testing.F) {
 			}
 		}
 		if err != nil {
-			if _, again := r.Read(buf); again != err {
-				t.Fatalf("it ended with %v, and then with %v", err, again)
+			if _, repeated := r.Read(buf); repeated != err {
+				t.Fatalf("it ended with %v, and then with %v", err, repeated)
 			}
 		}
 	})
 }
 
-// BenchmarkMemory is what a stream takes that waits for its next event, in each coding.
+// BenchmarkMemory reports the memory of a waiting stream in each coding.
 func BenchmarkMemory(b *testing.B) {
 	for _, e := range encoders {
 		b.Run(e.name, func(b *testing.B) {

@@ -9,8 +9,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// The body of a response with the content type text/event-stream, event by event. io.EOF means that it ended after a
-// whole block, io.ErrUnexpectedEOF that it ended within one.
+// Reads the body of a response with the content type text/event-stream. io.EOF means that it ended after a
+// complete block, io.ErrUnexpectedEOF that it ended inside a block.
 func Example() {
 	body := strings.NewReader(": welcome\n\n" +
 		"id: 1\ndata: 0\n\n" +
@@ -30,8 +30,8 @@ func Example() {
 	// unexpected EOF false
 }
 
-// A client that connects again keeps the parser: it knows what to send as Last-Event-ID, and how long the
-// server wants it to wait.
+// A client that reconnects keeps the parser, which has the last event ID and the reconnection time of the
+// server.
 func ExampleParser_Reset() {
 	parser := eventstream.New(strings.NewReader("retry: 250\nid: 7\ndata: 0\n\n"))
 	var event eventstream.Event

@@ -19,33 +19,33 @@ func (p *Parser) readLine() (line []byte, ok bool, err error) {
 			p.pos++
 		}
 	}
-	rest := p.buf[p.pos:p.end]
-	if len(rest) == 0 {
+	unread := p.buf[p.pos:p.end]
+	if len(unread) == 0 {
 		return nil, false, nil
 	}
-	n := bytes.IndexByte(rest, '\n')
-	head := rest
+	n := bytes.IndexByte(unread, '\n')
+	head := unread
 	if n >= 0 {
-		head = rest[:n]
+		head = unread[:n]
 	}
 	if cr := bytes.IndexByte(head, '\r'); cr >= 0 {
 		n = cr
 		p.skipLF = true
 	}
-	whole := n >= 0
-	if !whole {
-		n = len(rest)
+	isWhole := n >= 0
+	if !isWhole {
+		n = len(unread)
 	}
 	if p.skipsComment || len(p.line)+n > int(p.limit) {
-		return p.skipComment(rest, n, whole)
+		return p.skipComment(unread, n, isWhole)
 	}
-	line = rest[:n]
-	if !whole || len(p.line) > 0 {
+	line = unread[:n]
+	if !isWhole || len(p.line) > 0 {
 		p.line = p.extend(p.line, line)
 		line = p.line
 	}
 	p.pos += n
-	if !whole {
+	if !isWhole {
 		return nil, false, nil
 	}
 	p.pos++ // the LF or CR
@@ -53,9 +53,9 @@ func (p *Parser) readLine() (line []byte, ok bool, err error) {
 }
 
 // skipComment reads a comment line over the limit as an empty comment. Any other line over the limit is an error.
-func (p *Parser) skipComment(rest []byte, n int, whole bool) (line []byte, ok bool, err error) {
+func (p *Parser) skipComment(unread []byte, n int, isWhole bool) (line []byte, ok bool, err error) {
 	if !p.skipsComment {
-		begin := rest
+		begin := unread
 		if len(p.line) > 0 {
 			begin = p.line
 		}
@@ -64,12 +64,12 @@ func (p *Parser) skipComment(rest []byte, n int, whole bool) (line []byte, ok bo
 		}
 		p.line = append(p.recycle(p.line), ':')
 	}
-	p.skipsComment = !whole
+	p.skipsComment = !isWhole
 	p.pos += n
-	if whole {
+	if isWhole {
 		p.pos++
 	}
-	return p.line, whole, nil
+	return p.line, isWhole, nil
 }
 
 // withoutBOM strips one U+FEFF from the first line of the stream.

@@ -5,16 +5,16 @@ import (
 	"testing"
 )
 
-// endless repeats one text, at most one buffer at a time, or atMost bytes.
+// An endless reader repeats a text, at most maxBytes per read if maxBytes is positive.
 type endless struct {
-	text   string
-	at     int
-	atMost int
+	text     string
+	at       int
+	maxBytes int
 }
 
 func (r *endless) Read(p []byte) (int, error) {
-	if r.atMost > 0 && len(p) > r.atMost {
-		p = p[:r.atMost]
+	if r.maxBytes > 0 && len(p) > r.maxBytes {
+		p = p[:r.maxBytes]
 	}
 	n := copy(p, r.text[r.at:])
 	r.at = (r.at + n) % len(r.text)
@@ -45,14 +45,14 @@ func BenchmarkParser(b *testing.B) {
 	}
 }
 
-// BenchmarkStreams is what large events cost that come to many streams at once, in pieces, as a poller reads them.
+// BenchmarkStreams measures large events of many streams that arrive in pieces, as a poller reads them.
 func BenchmarkStreams(b *testing.B) {
 	for name, size := range map[string]int{"40KiB": 40 << 10, "64KiB": 64 << 10} {
 		b.Run(name, func(b *testing.B) {
 			text := "data: " + strings.Repeat("x", size) + "\n\n"
 			var parsers [64]Parser
 			for i := range parsers {
-				parsers[i].Reset(&endless{text: text, atMost: 4 << 10}, DefaultLimit)
+				parsers[i].Reset(&endless{text: text, maxBytes: 4 << 10}, DefaultLimit)
 			}
 			var e Event
 			b.ReportAllocs()

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A receivedEvent is an Event as strings, to be kept and compared.
+// A receivedEvent is a copy of an Event with strings.
 type receivedEvent struct {
 	ID, Name, Data, Comment string
 	HasID                   bool
@@ -99,7 +99,7 @@ func TestParser(t *testing.T) {
 		{"retry not of digits only", "retry: 15a\nretry: -1\nretry: 1.5\nretry\nretry:  1\ndata: a\n\n", data("a"), io.EOF},
 		{"retry beyond reason", "retry: 99999999999999999999999\ndata: a\n\n", []receivedEvent{{Data: "a", Retry: 876000 * time.Hour, HasRetry: true}}, io.EOF},
 		{"comments of the block", ": sent=1\nid: 1\n:x\ndata: 0\n\n", []receivedEvent{{ID: "1", HasID: true, Data: "0", Comment: "sent=1\nx"}}, io.EOF},
-		{"a comment-only block is no event", ": keep-alive\n\n:\n\ndata: a\n\n", data("a"), io.EOF},
+		{"a block of comments is not an event", ": keep-alive\n\n:\n\ndata: a\n\n", data("a"), io.EOF},
 		{"blank lines", "\n\n\r\n\r\rdata: a\n\n\n\n", data("a"), io.EOF},
 
 		// The end of the file inside a block.
@@ -122,14 +122,14 @@ func TestParser(t *testing.T) {
 			bytewise, err := parseAll(New(iotest.OneByteReader(strings.NewReader(tt.in))))
 			assert.Equal(t, tt.want, bytewise, "one byte at a time")
 			assert.Equal(t, tt.err, err, "one byte at a time")
-			eager, err := parseAll(New(iotest.DataErrReader(strings.NewReader(tt.in))))
-			assert.Equal(t, tt.want, eager, "error with the last bytes")
+			early, err := parseAll(New(iotest.DataErrReader(strings.NewReader(tt.in))))
+			assert.Equal(t, tt.want, early, "error with the last bytes")
 			assert.Equal(t, tt.err, err, "error with the last bytes")
 		})
 	}
 }
 
-// An event is dispatched when the first byte of its blank line's end has arrived.
+// An event is dispatched at the first byte of the line end of its blank line.
 func TestParserDoesNotWaitForLFAfterCR(t *testing.T) {
 	t.Parallel()
 	r, w := io.Pipe()
@@ -202,7 +202,7 @@ func TestParserResetKeepsIDAndReconnectionTime(t *testing.T) {
 	require.Equal(t, "4", string(p.LastEventID()))
 }
 
-// A long event does not leave a long buffer behind.
+// A parser does not keep the large buffer of a long event.
 func TestParserDropsLargeBuffers(t *testing.T) {
 	t.Parallel()
 	in := "data: " + strings.Repeat("x", 300_000) + "\n\n"
@@ -224,8 +224,8 @@ type neverReads struct{}
 
 func (neverReads) Read([]byte) (int, error) { return 0, nil }
 
-// Section 9.2.6: comments are ignored, so none is too long. A line over the limit is an empty comment, and of the comments
-// of one block the latest are kept.
+// Section 9.2.6: comments are ignored, so none is too long. A comment line over the limit is read as an empty one. Of
+// the comments of a block, the latest are kept.
 func TestHugeCommentsAreSkipped(t *testing.T) {
 	t.Parallel()
 	huge := ":" + strings.Repeat("x", 300)
@@ -247,6 +247,6 @@ func TestHugeCommentsAreSkipped(t *testing.T) {
 		p.Reset(r(), 100)
 		all, _, err := parts(p)
 		require.Equal(t, io.ErrUnexpectedEOF, err, name)
-		require.Equal(t, []string{":", ":", ":", ":a"}, all[:4], "a heartbeat is told, however long: %s", name)
+		require.Equal(t, []string{":", ":", ":", ":a"}, all[:4], "a heartbeat of any length must be reported: %s", name)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// parts reads every part of r, each as one line of text, and the error that ended it.
+// parts returns the parts of r, each as one line of text, and the error that ended it.
 func parts(p *Parser) (all []string, events []receivedEvent, err error) {
 	var b Block
 	for {
@@ -30,8 +30,8 @@ func parts(p *Parser) (all []string, events []receivedEvent, err error) {
 	}
 }
 
-// eventText returns a block as tests write it: data=, name=, id= (in brackets if an earlier block set it), retry=,
-// comment=.
+// eventText returns a block in the notation of the tests: data=, name=, id= (in brackets if an earlier block set it),
+// retry=, comment=.
 func eventText(e receivedEvent, hasData, hasComment bool) string {
 	var out []string
 	if hasData {
@@ -63,7 +63,7 @@ func TestPartsOfAStream(t *testing.T) {
 	}{
 		{"an event", "data: 0\n\n", []string{"[data=0]"}, io.EOF},
 		{"nothing", "", nil, io.EOF},
-		{"blank lines are no block", "\n\n\r\ndata\n\n\n\r", []string{"[data=]"}, io.EOF},
+		{"blank lines are not blocks", "\n\n\r\ndata\n\n\n\r", []string{"[data=]"}, io.EOF},
 		{"a comment and its blank line", ": ping\n\n", []string{":ping", "[comment=ping]"}, io.EOF},
 		{"an empty comment", ":\n\n", []string{":", "[comment=]"}, io.EOF},
 		{"a name without data", "event: ping\n\n", []string{"[name=ping]"}, io.EOF},
@@ -74,7 +74,7 @@ func TestPartsOfAStream(t *testing.T) {
 		{"as Mercure sends it", ":\n:\nid: urn:uuid:1\ndata: a\n\n:\n:\n", []string{":", ":", "[data=a id=urn:uuid:1 comment=\n]", ":", ":"}, io.EOF},
 		{"two blanks after the colon", ":  x\n", []string{": x"}, io.EOF},
 		{"a byte order mark", "\xEF\xBB\xBF: x\r\r", []string{":x", "[comment=x]"}, io.EOF},
-		{"a byte order mark and a blank line", "\xEF\xBB\xBF\n: x\n", []string{":x"}, io.EOF}, // the mark was put before the comment
+		{"a byte order mark and a blank line", "\xEF\xBB\xBF\n: x\n", []string{":x"}, io.EOF}, // a regression: the mark preceded the comment
 		{"half a comment", ":\n: pi", []string{":"}, io.ErrUnexpectedEOF},
 		{"half a line", "data: a\n\ndat", []string{"[data=a]"}, io.ErrUnexpectedEOF},
 		{"half a block", ":\ndata: a\n", []string{":"}, io.ErrUnexpectedEOF},
@@ -83,12 +83,12 @@ func TestPartsOfAStream(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			for how, r := range map[string]io.Reader{
+			for name, r := range map[string]io.Reader{
 				"whole": strings.NewReader(tt.in), "bytewise": iotest.OneByteReader(strings.NewReader(tt.in)),
 			} {
 				all, _, err := parts(New(r))
-				assert.Equal(t, tt.want, all, how)
-				assert.Equal(t, tt.err, err, how)
+				assert.Equal(t, tt.want, all, name)
+				assert.Equal(t, tt.err, err, name)
 			}
 		})
 	}
@@ -107,8 +107,8 @@ func TestCommentIsReportedAtItsLineEnd(t *testing.T) {
 	require.Equal(t, CommentLine, part)
 }
 
-// Heartbeats without a blank line, for days: neither memory nor the limit is used up. What stands before an
-// event is still its comment.
+// Heartbeats without a blank line, for days, exhaust neither memory nor the limit. A comment before an event still
+// belongs to it.
 func TestHeartbeatsWithoutABlankLine(t *testing.T) {
 	t.Parallel()
 	const n = 100_000
@@ -140,7 +140,7 @@ func TestPartsHaveTheLimitsOfEvents(t *testing.T) {
 	}
 }
 
-// referenceParts implements the contract of NextPart, slow and obvious.
+// referenceParts is a simple implementation of NextPart.
 func referenceParts(stream string) (all []string, unfinished bool) {
 	stream = strings.TrimPrefix(stream, "\xEF\xBB\xBF")
 	stream = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(stream)
@@ -201,7 +201,7 @@ func FuzzParts(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, stream string, sizes []byte) {
 		if len(stream) > smallBuffer {
-			return // beyond it the oldest comments go
+			return // over the limit the oldest comments are dropped
 		}
 		want, unfinished := referenceParts(stream)
 		wantErr := io.EOF
@@ -212,7 +212,7 @@ func FuzzParts(f *testing.F) {
 		require.Equal(t, want, all)
 		require.Equal(t, wantErr, err)
 		same, _ := parseAll(New(strings.NewReader(stream)))
-		require.Equal(t, same, events, "the events are those of Next")
+		require.Equal(t, same, events, "the events must be those of Next")
 	})
 }
 
@@ -237,7 +237,7 @@ func BenchmarkParts(b *testing.B) {
 	}
 }
 
-// Nothing is allocated for a part, whatever it holds.
+// No part causes an allocation.
 func TestPartsAllocateNothing(t *testing.T) {
 	p := New(&endless{text: ":\n: ping\n\nevent: ping\n\nid: 12345\n\nretry: 10\n\n: sent=1\nid: 6\ndata: {\"seq\":1}\n\n"})
 	var b Block

@@ -10,14 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// reference implements sections 9.2.5 and 9.2.6 word by word over a whole stream, slow and obvious. It returns the
-// events and whether the end came inside a line or an event.
+// reference is a literal implementation of sections 9.2.5 and 9.2.6 for a complete stream. It returns the
+// events, and whether the stream ended inside a line or an event.
 func reference(stream string) (events []receivedEvent, unfinished bool) {
 	stream = strings.TrimPrefix(stream, "\xEF\xBB\xBF")
 	stream = strings.ReplaceAll(stream, "\r\n", "\n")
 	stream = strings.ReplaceAll(stream, "\r", "\n")
 	lines := strings.Split(stream, "\n")
-	last := lines[len(lines)-1] // what follows the last line end
+	last := lines[len(lines)-1] // the text after the last line end
 	lines = lines[:len(lines)-1]
 
 	var data, name, id string
@@ -65,7 +65,7 @@ func ofEvent(line string) bool {
 	return field == "data" || field == "event" || field == "id" && !strings.Contains(value, "\x00")
 }
 
-// chunks hands out its text in pieces whose sizes the fuzzer chose.
+// A chunks reader returns its text in pieces whose sizes the fuzzer chose.
 type chunks struct {
 	text  string
 	sizes []byte

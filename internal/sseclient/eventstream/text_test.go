@@ -6,23 +6,23 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Section 9.2.5: a stream is decoded by UTF-8 decode of the Encoding standard, which replaces maximal subparts (section 3.9
-// of the Unicode standard, whose tables 3-8 to 3-11 are among the examples).
+// Section 9.2.5: UTF-8 decode of the Encoding standard replaces maximal subparts of ill-formed sequences (section 3.9
+// of the Unicode standard; the cases include its tables 3-8 to 3-11).
 func TestText(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"":                                     "",
 		"noop":                                 "noop",
 		"ça va €100 😀":                         "ça va €100 😀",
-		"a\xE2\x82b":                           "a\uFFFDb",                                          // a Euro sign that lacks its end
+		"a\xE2\x82b":                           "a\uFFFDb",                                          // a euro sign without its last byte
 		"a\xE2\x82":                            "a\uFFFD",                                           // the same at the end of a value
-		"\xF0\x9F\x98\xF0\x9F\x98":             "\uFFFD\uFFFD",                                      // two emojis that lack theirs
-		"\x80\xBF\xFF\xFE":                     "\uFFFD\uFFFD\uFFFD\uFFFD",                          // no byte of these can begin a character
+		"\xF0\x9F\x98\xF0\x9F\x98":             "\uFFFD\uFFFD",                                      // two emojis without their last bytes
+		"\x80\xBF\xFF\xFE":                     "\uFFFD\uFFFD\uFFFD\uFFFD",                          // bytes that cannot start a character
 		"\xC0\xAF\xE0\x80\xBF\xF0\x81\x82\x41": "\uFFFD\uFFFD\uFFFD\uFFFD\uFFFD\uFFFD\uFFFD\uFFFDA", // overlong
 		"\xED\xA0\x80\xED\xBF\xBF\xED\xAF\x41": "\uFFFD\uFFFD\uFFFD\uFFFD\uFFFD\uFFFD\uFFFD\uFFFDA", // surrogates
 		"\xF4\x91\x92\x93\xFF\x41\x80\xBF\x42": "\uFFFD\uFFFD\uFFFD\uFFFD\uFFFDA\uFFFD\uFFFDB",      // beyond U+10FFFF
 		"\xE1\x80\xE2\xF0\x91\x92\xF1\xBF\x41": "\uFFFD\uFFFD\uFFFD\uFFFDA",                         // truncated
-		"\xEF\xBB\xBFa":                        "\uFEFFa",                                           // only the one at the start of a stream is a byte order mark
+		"\xEF\xBB\xBFa":                        "\uFEFFa",                                           // only a byte order mark at the start of a stream is removed
 	} {
 		require.Equal(t, want, Text([]byte(in)), "%x", in)
 	}

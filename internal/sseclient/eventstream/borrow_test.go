@@ -9,25 +9,25 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var errNothingYet = errors.New("nothing has come yet")
+var errNoData = errors.New("no data has arrived")
 
-// A splitStream is a stream of which one part arrives in each turn of its parser.
+// A splitStream is a stream of which one part arrives per turn of its parser.
 type splitStream struct {
-	rest string
-	left int // bytes that have come
+	unread  string
+	arrived int // bytes that have arrived but were not read
 }
 
 func (s *splitStream) Read(p []byte) (int, error) {
-	n := copy(p, s.rest[:min(s.left, len(s.rest))])
+	n := copy(p, s.unread[:min(s.arrived, len(s.unread))])
 	if n == 0 {
-		return 0, errNothingYet
+		return 0, errNoData
 	}
-	s.rest, s.left = s.rest[n:], s.left-n
+	s.unread, s.arrived = s.unread[n:], s.arrived-n
 	return n, nil
 }
 
-// Streams that come in pieces cut anywhere, read in turns with one block and one buffer for all: what each tells is
-// what it would alone.
+// Parsers of many streams read in turns with one shared block and buffer, from pieces of any size. Each returns the
+// same as a parser of its own.
 func TestParsersShareABlock(t *testing.T) {
 	t.Parallel()
 	const streams = 40
@@ -38,31 +38,31 @@ func TestParsersShareABlock(t *testing.T) {
 	}
 	var all [streams]Parser
 	var from [streams]splitStream
-	var told [streams][]string
+	var got [streams][]string
 	var shared Block
 	buf := make([]byte, 512)
 	for i := range all {
-		from[i].rest = text(i)
+		from[i].unread = text(i)
 		all[i].Reset(&from[i], 0)
 	}
 	for open := streams; open > 0; {
 		i := rand.N(streams)
-		if from[i].rest == "" {
+		if from[i].unread == "" {
 			continue
 		}
 		p := &all[i]
-		from[i].left = rand.N(3000)
+		from[i].arrived = rand.N(3000)
 		p.Borrow(buf, &shared)
 		for {
 			part, err := p.NextPart(&shared)
 			if err != nil {
-				require.ErrorIs(t, err, errNothingYet)
+				require.ErrorIs(t, err, errNoData)
 				break
 			}
-			told[i] = append(told[i], tell(part, &shared))
+			got[i] = append(got[i], describePart(part, &shared))
 		}
 		p.Return()
-		if from[i].rest == "" {
+		if from[i].unread == "" {
 			open--
 		}
 	}
@@ -71,32 +71,32 @@ func TestParsersShareABlock(t *testing.T) {
 		var b Block
 		p := New(strings.NewReader(text(i)))
 		for part, err := p.NextPart(&b); err == nil; part, err = p.NextPart(&b) {
-			want = append(want, tell(part, &b))
+			want = append(want, describePart(part, &b))
 		}
-		require.Equal(t, want, told[i])
+		require.Equal(t, want, got[i])
 		require.Equal(t, "last", string(all[i].LastEventID()))
 	}
 }
 
-func tell(part Part, b *Block) string {
+func describePart(part Part, b *Block) string {
 	if part == CommentLine {
 		return ":" + string(b.Comment)
 	}
 	return strings.Join([]string{string(b.ID), string(b.Name), string(b.Data), string(b.Comment), b.Retry.String()}, "|")
 }
 
-// A parser that waits for its next event keeps nothing of what it was lent, and what comes whole is read without an
+// A parser that waits for its next event has no buffers. An event that arrives at once is read without an
 // allocation.
 func TestWaitingParserHasNoBuffer(t *testing.T) {
-	from := &splitStream{rest: strings.Repeat("id: 1\nevent: x\ndata: a\n: b\n\n", 2000)}
-	event := len(from.rest) / 2000
+	from := &splitStream{unread: strings.Repeat("id: 1\nevent: x\ndata: a\n: b\n\n", 2000)}
+	event := len(from.unread) / 2000
 	p, buf, b := New(from), make([]byte, 512), new(Block)
 	read := func(bytes int) {
-		from.left = bytes
+		from.arrived = bytes
 		p.Borrow(buf, b)
 		for {
 			if err := p.Next(&b.Event); err != nil {
-				require.ErrorIs(t, err, errNothingYet)
+				require.ErrorIs(t, err, errNoData)
 				break
 			}
 		}
@@ -111,10 +111,10 @@ func TestWaitingParserHasNoBuffer(t *testing.T) {
 	read(1)
 	require.Nil(t, p.work)
 	p.Borrow(buf, b)
-	from.left = 3
-	require.ErrorIs(t, p.Next(&b.Event), errNothingYet)
-	p.Release() // in the middle of a line, of which the next parser sees nothing
-	other := New(&splitStream{rest: "data: o\n\n", left: 9})
+	from.arrived = 3
+	require.ErrorIs(t, p.Next(&b.Event), errNoData)
+	p.Release() // inside a line, which the next parser must not return
+	other := New(&splitStream{unread: "data: o\n\n", arrived: 9})
 	other.Borrow(buf, b)
 	require.NoError(t, other.Next(&b.Event))
 	require.Equal(t, "o", string(b.Data))
