@@ -33,7 +33,7 @@ type Setting struct {
 	Script     string // property in scripts (k6/x/soak), with a question mark if it is optional
 	ScriptHelp string // help in load-tests/types/soak.d.ts; "": Help
 	Doc        string // page with details
-	Suite      string // the only suite with the flag; "": the soak, and suites with its plan
+	OnlySuite  string // the only suite with the flag; "": the soak, and suites with its plan
 	Scope      Scope
 }
 
@@ -257,7 +257,7 @@ func SuiteSettings(settings []Setting) (out []Setting) {
 
 // ForSuite returns the settings of a suite with the plan of a soak; "" is the soak.
 func ForSuite(suite string, settings []Setting) []Setting {
-	return slices.DeleteFunc(settings, func(s Setting) bool { return s.Suite != "" && s.Suite != suite })
+	return slices.DeleteFunc(settings, func(s Setting) bool { return s.OnlySuite != "" && s.OnlySuite != suite })
 }
 
 // Default returns the plan of the original test: 1200 connections for an hour, one noop every 15 s.

@@ -97,7 +97,7 @@ declare module 'k6/x/soak' {
     acceptEncoding?: string;
     /** `HTTP_VERSION`: HTTP version of streams: `auto`, `1.1` or `2`. */
     httpVersion?: string;
-    /** `STREAMS_PER_CONNECTION`: maximum of streams per HTTP/2 connection, 0: limit of the server. */
+    /** `STREAMS_PER_CONNECTION`: maximum number of streams per HTTP/2 connection, 0: limit of the server. */
     streamsPerConnection?: number;
     /** `FOLLOW_REDIRECTS`: whether streams follow redirects to another origin. */
     followRedirects?: boolean;
