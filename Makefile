@@ -30,18 +30,18 @@ FUZZTIME ?= 4s
 
 .PHONY: help
 help: ## list the targets
-	@echo 'sse-soak: hold SSE connections for hours, account for every message'
+	@echo 'sse-soak: check that a service delivers every message of its event streams'
 	@echo
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r t d; do printf '  %-16s %s\n' "$$t" "$$d"; done
 	@echo
 	@echo 'Settings: CONNECTIONS=$(CONNECTIONS) SECONDS=$(SECONDS) NOOP_INTERVAL=$(NOOP_INTERVAL) RUNNERS=$(RUNNERS) BACKEND_URL=$(BACKEND_URL) PREFIX=$(PREFIX) OUT=$(OUT)'
 
 .PHONY: soak
-soak: build ## the main job: 1200 connections for an hour, every noop accounted for
+soak: build ## run the main job: 1200 streams for an hour, every noop accounted for
 	@bin/soak run $(SOAK_FLAGS)
 
 .PHONY: smoke
-smoke: build ## the same with 100 connections for 30 s, a noop every second
+smoke: build ## run the same with 100 streams for 30 s, a noop every second
 	@bin/soak run --connections 100 --seconds 30 --noop-interval 1 --runners '$(RUNNERS)' \
 		--backend-url '$(BACKEND_URL)' --prefix '$(PREFIX)' --out '$(OUT)'
 
@@ -157,7 +157,7 @@ campaign: build ## soak RUNS random services with random faults, JOBS at a time,
 
 # The tests run in parallel, because they mostly wait. With CALIBRATE, the silence of a stream behind nginx lasts 100 s.
 .PHONY: live-test
-live-test: build ## the stack in Docker, every query of the dashboards, a stream that is silent for 100 s, and the reports in a browser (chromium)
+live-test: build ## test the stack in Docker, every query of the dashboards, a stream that is silent for 100 s, and the reports in chromium
 	@mkdir -p certs/server
 	CALIBRATE=1 .ci/gotest './test/stack ./test/dashboards ./nginx' -count=1 -tags stack,dashboards -timeout 45m -p 3 -parallel 3
 	.ci/gotest './internal/report ./internal/results ./internal/run/live' -count=1 -tags browser -run Browser
@@ -244,7 +244,7 @@ image-k6: internal/report/html/bundle/page.js
 	SOURCE_DATE_EPOCH=946684800 docker build --platform 'linux/$(ARCH)' --build-arg 'BIN=bin/linux-$(ARCH)' --file cmd/k6/Dockerfile --tag sse-soak/k6:local .
 
 .PHONY: k8s-soak
-k8s-soak: build ## the soak on Kubernetes, under the k6-operator (docs/distributed.md)
+k8s-soak: build ## run the soak on Kubernetes, under the k6-operator (docs/distributed.md)
 	@bin/soak run --on k8s --overlay '$(OVERLAY)' $(SOAK_FLAGS)
 
 .PHONY: e2e-k8s
@@ -265,7 +265,7 @@ SOAK_AWS = bin/soak-aws $(if $(filter command,$(firstword $(origin NAME))),--nam
 AWS_STREAMS = $(foreach s,CONNECTIONS NOOP_INTERVAL,$(if $(filter file,$(origin $s)),,--$(subst _,-,$(shell echo $s | tr A-Z a-z)) '$($s)'))
 
 .PHONY: aws-up
-aws-up: bin/soak-aws ## create the stack and the runners on AWS; costs money until aws-down or for 3 hours
+aws-up: bin/soak-aws ## create the stack and the runners on AWS; costs money until aws-down, for at most 3 hours
 	@$(SOAK_AWS) check
 	@arch="$$($(SOAK_AWS) arch)" && $(MAKE) --no-print-directory aws-files ARCH="$$arch"
 	@$(SOAK_AWS) up $(AWS_STREAMS)
@@ -275,7 +275,7 @@ aws-files: image-k6 stack-images
 	@infra/terraform/files '$(ARCH)'
 
 .PHONY: aws-soak
-aws-soak: build bin/soak-aws ## soak from the runners on AWS against the stack there, report in results/
+aws-soak: build bin/soak-aws ## run a soak from the runners on AWS against the stack there; the report is in results/
 	@$(SOAK_AWS) soak -- $(AWS_STREAMS) --seconds '$(SECONDS)' --runners '$(RUNNERS)' --prefix '$(PREFIX)' --out '$(OUT)'
 
 .PHONY: aws-down

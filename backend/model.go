@@ -37,7 +37,7 @@ func (c *modelConfig) settings() *pflag.FlagSet {
 	add("fault", "", "NAME@K:SHARE", "fault of a share of the requests (see below); repeatable", c.addFaults)
 	add("seed", "1", "number", "seed that selects, with the id of a request, whether it has a fault", parseUint(&c.Seed))
 	add("retry-after", "1", "seconds", "Retry-After of the status 429", duration(&c.RetryAfter, 0, model.MaxWait))
-	add("ledger-keep", "1000000", "requests", "maximum of requests in the ledger; the oldest are removed first", parseInt(&c.Keep, 1, 1<<26))
+	add("ledger-keep", "1000000", "requests", "maximum number of requests in the ledger; the oldest are removed first", parseInt(&c.Keep, 1, 1<<26))
 	add("drain-timeout", "10", "seconds or 500ms", "time after SIGTERM for open responses to end",
 		duration(&c.DrainWait, 0, time.Hour))
 	add("log-level", "info", "debug|info|warn|error", "minimum level of the log on stderr", func(v string) error {
@@ -79,7 +79,7 @@ func runModel(
 	switch verb {
 	case "help":
 		fmt.Fprint(stdout, "backend model serves the APIs of a language model, with numbered chunks, faults and a ledger.\n\n"+
-			"Usage: backend model [flags]     every flag is also an environment variable; the flag wins\n\n"+
+			"Usage: backend model [flags]     each flag is also an environment variable; a flag has precedence\n\n"+
 			settingsText(new(modelConfig).settings(), modelVariable)+
 			"  --healthcheck      check that the server at MODEL_LISTEN is ready; exit code 0 if it is, else 1\n\n"+model.Help)
 		return exitOK

@@ -27,10 +27,10 @@ func (c *Config) settings() *pflag.FlagSet {
 	add("noop-interval", "15", "seconds or 500ms", "time between two noops of one stream", duration(&c.NoopInterval, time.Millisecond, 24*time.Hour))
 	add("noop-schedule", scheduleBroadcast, "broadcast|staggered", "all noops at the same instant, or spread evenly over the interval", parseText(&c.NoopSchedule, checkSchedule))
 	add("noop-timestamps", "on", "on|off", "a comment line `: sent=UNIX_MICROSECONDS` inside each event", onOff(&c.NoopTimestamps))
-	add("max-connections", "0", "streams", "maximum of open streams; 0: three quarters of the descriptor limit", parseInt(&c.MaxConnections, 0, 1<<24))
-	add("max-plain-connections", "0", "connections", "maximum of connections without a stream; 0: the descriptors that max-connections leaves, at most 4096", parseInt(&c.MaxPlain, 0, 1<<24))
+	add("max-connections", "0", "streams", "maximum number of open streams; 0: three quarters of the descriptor limit", parseInt(&c.MaxConnections, 0, 1<<24))
+	add("max-plain-connections", "0", "connections", "maximum number of connections without a stream; 0: the descriptors that max-connections leaves, at most 4096", parseInt(&c.MaxPlain, 0, 1<<24))
 	add("write-timeout", "10", "seconds or 500ms", "time after which a client that has not read a frame is disconnected as slow", duration(&c.WriteTimeout, time.Millisecond, time.Hour))
-	add("max-pending", "64", "frames", "maximum of unread frames; a client with more is disconnected as slow", parseInt(&c.MaxPending, 1, 1<<16))
+	add("max-pending", "64", "frames", "maximum number of unread frames; a client with more is disconnected as slow", parseInt(&c.MaxPending, 1, 1<<16))
 	add("resume-window", "60", "seconds or 500ms", "time for which Last-Event-ID resumes the numbers of a broken stream; 0: never", duration(&c.ResumeWindow, 0, 24*time.Hour))
 	add("header-timeout", "10", "seconds or 500ms", "maximum time for the headers of a request", duration(&c.HeaderTimeout, time.Millisecond, time.Hour))
 	add("idle-timeout", "75", "seconds or 500ms", "time after which a connection without a request is closed", duration(&c.IdleTimeout, time.Millisecond, time.Hour))
@@ -39,7 +39,7 @@ func (c *Config) settings() *pflag.FlagSet {
 	add("tls-cert", "", "PEM file", "certificate chain; with tls-key, the service uses TLS", parseText(&c.TLSCert))
 	add("tls-key", "", "PEM file", "private key of tls-cert", parseText(&c.TLSKey))
 	add("tls-client-ca", "", "PEM file", "certificate authority that client certificates must come from (mTLS)", parseText(&c.TLSClientCA))
-	add("ledger-keep", "200000", "ids", "maximum of closed ids in the ledger; the oldest are removed first", parseInt(&c.LedgerKeep, 0, 1<<24))
+	add("ledger-keep", "200000", "ids", "maximum number of closed ids in the ledger; the oldest are removed first", parseInt(&c.LedgerKeep, 0, 1<<24))
 	add("ledger-file", "", "file", "file to write the ledger to at exit (NDJSON)", parseText(&c.LedgerFile))
 	add("drain-timeout", "0", "seconds or 500ms", "time after SIGTERM, when all streams have ended, for which the ledger is still served", duration(&c.DrainTimeout, 0, time.Hour))
 	add("admin-listen", "", "HOST:PORT or unix:/path", "loopback address that serves /fault; empty: off", parseText(&c.AdminListen, checkLoopback))
@@ -133,7 +133,7 @@ func invalidSetting(name, value string, reason error) error {
 // helpText lists every setting with its variable, unit and default.
 func helpText() string {
 	return "backend serves event streams, and sends a numbered noop on each every NOOP_INTERVAL.\n\n" +
-		"Usage: backend [flags]     every flag is also an environment variable; the flag wins\n" +
+		"Usage: backend [flags]     each flag is also an environment variable; a flag has precedence\n" +
 		"       backend model       serves the APIs of a language model (backend model --help)\n\n" +
 		settingsText(new(Config).settings(), variable) +
 		"  --healthcheck      check that the service at LISTEN is ready; exit code 0 if it is, else 1\n" +

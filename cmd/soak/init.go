@@ -24,20 +24,21 @@ import (
 
 const initHelp = `init prepares an empty folder for soaks of a service: it probes the service as ` + "`soak probe`" + ` does, and writes
 
-    NAME.js                      the description of the service; comments show the evidence for each part
+    NAME.js                      the description of the service, with the evidence as comments
     soak.yaml                    the settings, which ` + "`soak run`" + ` reads in this folder
-    .github/workflows/soak.yml   a job of GitHub Actions that runs with these
+    .github/workflows/soak.yml   a job of GitHub Actions that runs with both
 
 To check messages, soak must publish some. A service that delivers a text is enough:
 
-    soak init 'https://HOST/rooms/news/events' --topic news --publish-url 'https://HOST/rooms/news/messages' \
+    soak init 'https://HOST/rooms/news/events' --topic news \
+      --publish-url 'https://HOST/rooms/news/messages' \
       --publish-body '{"author":"soak","text":"run={run} seq={seq} t={sentAt} sum={sum}"}'
 
 Responses that end by themselves, such as answers of a language model, are tested by ` + "`soak run finite`" + `:
 
     soak init 'https://HOST/ask' --method POST --body '{"question":"{prompt}"}'
 
-It does not overwrite files. Without a URL it prompts for one.`
+It overwrites no file without --update or --force. Without a URL it prompts for one.`
 
 // An overwriteMode decides what init does with files that exist.
 type overwriteMode struct{ force, update bool }

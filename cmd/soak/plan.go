@@ -81,7 +81,7 @@ func planCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.IntVar(&connections, "connections", 0, "number of streams (default: a table of usual sizes)")
+	f.IntVar(&connections, "connections", 0, "number of streams (default: a table of common sizes)")
 	interval = 15
 	f.Var(plan.Setting{Name: "NOOP_INTERVAL", Value: &interval}, "noop-interval", "seconds between two noops of one stream")
 	f.IntVar(&load.Topics, "topics", 0, "number of topics to publish to, in place of noops (with --publish-rate)")

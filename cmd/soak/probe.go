@@ -19,16 +19,17 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/probe"
 )
 
-const probeHelp = `probe examines a service with a few streams, for one to five minutes, and writes its description: a
-module as in load-tests/services/, with the evidence for each part as comments. Ctrl-C ends it early and keeps the results.
+const probeHelp = `probe examines a service with a few streams for a minute (--seconds), and writes its description: a module as in
+load-tests/services/, with the evidence for each part as comments. Ctrl-C ends it early and keeps the results.
 
 URLs, headers and bodies may have placeholders ({base}, {topic}, {n}, {id}, {run}, {token}); the request that publishes
-has {seq}, {sentAt} and {sum} in place of {n} and {id}. Values of headers that look like a secret are written as
+has {seq}, {sentAt} and {sum} in place of {n} and {id}. Values of headers that look like secrets are written as
 {token}; SUBSCRIBE_TOKEN and PUBLISH_TOKEN fill it in. With --publish-url the probe publishes 13 messages, one per
 second.
 
     soak probe http://HOST/sub/news --topic news \
-      --publish-url http://HOST/pub/news --publish-body '{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}'
+      --publish-url http://HOST/pub/news \
+      --publish-body '{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}'
 
 --idle writes no description. It keeps up to ten silent streams open for a quarter of an hour, and reports after which
 time they are closed, and the probable cause. With --publish-url it tests each stream by one message, because a NAT

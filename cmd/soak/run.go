@@ -28,7 +28,7 @@ func runCommand(outcome *verdict.Outcome) *cobra.Command {
 		Use:   "run",
 		Short: "Run a soak and judge it",
 		Long: "run opens streams of a service, checks that every message arrives, and reports a verdict. Without --backend-url it starts\n" +
-			"the reference service on this machine. `soak init URL` writes the description and the settings of any other service.\n\n" +
+			"the backend of this project on this machine. `soak init URL` writes the description and the settings of any other service.\n\n" +
 			"Each setting is a flag, the environment variable in brackets, or a key of soak.yaml. Tokens are read from the environment\n" +
 			"only: BACKEND_TOKEN, SUBSCRIBE_TOKEN, PUBLISH_TOKEN (docs/services.md); PROMETHEUS_URL is described in docs/report.md.\n\n" +
 			exitCodes,

@@ -45,7 +45,7 @@ func assessBurst(r *Run) verdict.Assessment {
 	limits := r.limits()
 	levels := limits.fixedLevels(bursts)
 	t := newTable("Bursts", limits.String()+", and a good answer to the health check after the burst. Sent within: from the first request to the "+
-		"last of all runners; in flight: maximum of requests that the service had accepted and not answered (header X-In-Flight)",
+		"last of all runners; in flight: maximum number of requests that the service had accepted and not answered (header X-In-Flight)",
 		"at once|failed|sent within|in flight|answered/s|p95 ms|health|status")
 	sentAfter, inFlight := sumsByStage(r.Rounds[0], "sent_after"), sumsByStage(r.Rounds[0], "server_in_flight")
 	for i, st := range bursts {

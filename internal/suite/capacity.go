@@ -16,11 +16,11 @@ var capacity = Suite{
 	Short:  "add streams in steps until a message is missed or late, or a connect fails",
 	Script: []string{"load-tests", "sse", "capacity.js"},
 	Settings: slices.Concat([]Setting{
-		{"STEP", "connections that each step adds"},
+		{"STEP", "number of streams that each step adds"},
 		{"STEP_SECONDS", "duration of a step in seconds; the run then waits for the noops that are due"},
-		{"CEILING", "connections of the last step"},
+		{"CEILING", "number of streams of the last step"},
 	}, streamSettings, []Setting{
-		{"MIN_CONNECTIONS", "connections that must be sustained for a pass (0: any number)"},
+		{"MIN_CONNECTIONS", "number of streams that must be sustained for a pass (0: any number)"},
 	}),
 	Target:  Target{Streams: true},
 	Runners: oneRunner,

@@ -14,11 +14,11 @@ var fanout = Suite{
 	Short:  "measure how long a broadcast takes to reach every event stream",
 	Script: []string{"load-tests", "sse", "fanout.js"},
 	Settings: slices.Concat([]Setting{
-		{"LEVELS", "numbers of connections in ascending order, separated by commas"},
+		{"LEVELS", "numbers of streams in ascending order, separated by commas"},
 		{"BROADCASTS", "broadcasts sent at each level"},
 		{"EVERY_MS", "time between two broadcasts in milliseconds"},
 	}, streamSettings, []Setting{
-		{"DELIVERY_SECONDS", "maximum time for a broadcast to reach every connection in seconds"},
+		{"DELIVERY_SECONDS", "maximum time for a broadcast to reach every stream in seconds"},
 	}),
 	Target:  Target{Streams: true},
 	Runners: oneRunner,

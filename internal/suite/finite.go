@@ -24,7 +24,7 @@ var finite = Suite{
 		{"SECONDS", "duration of the load in seconds"},
 		{"ARRIVAL", "arrival of requests: constant, or poisson with times from SEED"},
 		{"SEED", "seed of arrivals and of the choice of abandoned requests"},
-		{"MAX_IN_FLIGHT", "maximum of concurrent responses of the open model; further requests are skipped and counted"},
+		{"MAX_IN_FLIGHT", "maximum number of concurrent responses of the open model; further requests are skipped and counted"},
 		{"PROMPTS", "file with one JSON value per line: the {prompt} of each request in turn, with {id} replaced by its id (empty: a text with the id)"},
 		{"FIRST_TIMEOUT", "maximum silence before the first content in seconds; above it a response is idle"},
 		{"IDLE_TIMEOUT", "maximum silence after the first content in seconds; above it a response is idle"},

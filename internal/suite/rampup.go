@@ -19,7 +19,7 @@ var rampup = Suite{
 		{"WARMUP_SECONDS", "duration of the warm-up in seconds, which is not counted"},
 		{"CEILING", "highest rate; stages above it are skipped (0: no limit)"},
 		{"SEARCH", "1: find the limit between the last good and the first bad stage to a tenth, then repeat the good stage"},
-		{"MAX_CONNECTIONS", "maximum of concurrent connections; a stage has one per request/s, more if MAX_P95_MS is over 500"},
+		{"MAX_CONNECTIONS", "maximum number of concurrent connections; a stage has one per request/s, more if MAX_P95_MS is over 500"},
 		{"MIN_RATE", "requests per second that must be sustained for a pass (0: any rate)"},
 	}, limitSettings...),
 	Target: Target{OwnCores: true},

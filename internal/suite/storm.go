@@ -21,7 +21,7 @@ var storm = Suite{
 	Settings: []Setting{
 		{"HELD_PERCENT", "percentage of streams that stay open through the storms, 1 to 50 (default: 10)"},
 		bystanderSetting,
-		{"MIN_RATE", "minimum of connects per second in the second storm (0: any rate; default: 0)"},
+		{"MIN_RATE", "minimum connects per second in the second storm (0: any rate; default: 0)"},
 		{"SLOW_MS", "time from the dial to the headers above which a connect is slow, in milliseconds (default: 1000)"},
 		{"DIAL_MS", "maximum time for the load generator to dial in milliseconds; above it the run is invalid (default: 1000)"},
 	},

@@ -19,7 +19,7 @@ var streamSettings = []Setting{
 	{"LATE_MS", "lateness in milliseconds above which a noop counts as late"},
 	{"ACCEPT_ENCODING", "compression that streams accept: none, gzip or browser (gzip, deflate, br, zstd)"},
 	{"HTTP_VERSION", "HTTP version of streams: auto (negotiated over TLS), 1.1 or 2 (h2c over http://)"},
-	{"STREAMS_PER_CONNECTION", "maximum of streams per HTTP/2 connection (0: limit of the server)"},
+	{"STREAMS_PER_CONNECTION", "maximum number of streams per HTTP/2 connection (0: limit of the server)"},
 	{"FOLLOW_REDIRECTS", "follow redirects of streams to another origin"},
 	{"END_TIMEOUT", "time for a stream to end after the response to the DELETE in seconds"},
 }
@@ -124,7 +124,7 @@ func stagesOf(m *shard.Merged) []shard.Stage {
 
 // bystanderSetting is the setting of all suites that drop or slow a share of their streams and do not disturb the
 // others.
-var bystanderSetting = Setting{"MAX_HELD_LATE", "maximum of late noops on the streams that stay open (-1: no limit; default: 0)"}
+var bystanderSetting = Setting{"MAX_HELD_LATE", "maximum number of late noops on the streams that stay open (-1: no limit; default: 0)"}
 
 // isSelected reports whether the nth stream is one of the share that the script treats differently: every nth one, by
 // the setting EVERY (load-tests/lib/share.js).

@@ -138,7 +138,7 @@ export function setup() {
 /**
  * Connects as each untrusted client until the server shows whether it refuses the client, and checks that it does.
  *
- * @param {number} tries maximum of attempts
+ * @param {number} tries maximum number of attempts
  */
 function tryUntrusted(tries) {
   for (const { how, certificate } of untrustedClients) {
