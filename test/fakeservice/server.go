@@ -1,6 +1,6 @@
 // Package fakeservice is an SSE service for tests, with faults and a record of its actions. Service sends noops by a
-// schedule, over HTTP/1.1 and HTTP/2; Server and Stream are the parts of other services, such as that of
-// tools/campaign.
+// schedule, over HTTP/1.1 and HTTP/2. Hub sends what is published to its topics. Server and Stream are the parts of both,
+// and of the services of tools/campaign.
 package fakeservice
 
 import (
@@ -32,14 +32,14 @@ func (s *Server) Serve(h *http.Server, listeners ...net.Listener) {
 	}
 }
 
-// Stop ends every stream and waits for its handler. It does nothing after the first call.
+// Stop closes every connection, and waits for the handlers of streams. It does nothing after the first call.
 func (s *Server) Stop() {
+	_ = s.http.Close()
 	select {
 	case <-s.Stopped:
 	default:
 		close(s.Stopped)
 	}
-	_ = s.http.Close()
 	s.Handlers.Wait()
 }
 
@@ -68,11 +68,11 @@ func (s *Server) EndStream(w http.ResponseWriter, r *http.Request, c *Client, ne
 	}
 }
 
-// A Format is how a service writes its streams.
+// A Format is how a service writes its streams. The zero value is that of net/http.
 type Format struct {
-	Lines   string // how lines end
+	Lines   string // how lines end; "": with LF
 	BOM     bool
-	Framing string // chunks, split (each event in several chunks), close (ends with the connection)
+	Framing string // chunks, split (each event in several chunks), close (ends with the connection); "": chunks, and the connection stays
 	Retry   int    // milliseconds; 0: no retry field
 }
 
@@ -83,19 +83,25 @@ type Stream struct {
 	conn          *http.ResponseController
 	ClientGone    <-chan struct{} // closed when the client has gone
 	serverStopped <-chan struct{} // closed when the server stops
-	Wake          chan struct{}   // receives when there is something new to write; nil: never
+	wake          chan struct{}   // receives when a block was queued
 	inbox         chan string     // texts to send as they are; nil: none
 	cut           chan struct{}   // closed when the service disconnects the client; nil: never
 	Ended         chan struct{}   // closed when the stream shall end
 	EndReason     string          // it shall end; "" while end is open
 	EndAt         time.Time       // the service ends the stream then; zero: it does not
+	EndDelay      time.Duration   // how long the service takes to end the stream on request
 	http2         bool
+
+	queue   sync.Mutex // guards the fields below
+	blocks  []block    // in the order in which they are due
+	lastDue time.Time  // of those in order
 }
 
 // NewStream returns the stream that answers a request.
 func (s *Server) NewStream(f Format, w http.ResponseWriter, r *http.Request) *Stream {
 	return &Stream{
-		Format: f, W: w, conn: http.NewResponseController(w), ClientGone: r.Context().Done(), serverStopped: s.Stopped, Ended: make(chan struct{}), http2: r.ProtoMajor == 2,
+		Format: f, W: w, conn: http.NewResponseController(w), ClientGone: r.Context().Done(), serverStopped: s.Stopped,
+		wake: make(chan struct{}, 1), Ended: make(chan struct{}), http2: r.ProtoMajor == 2,
 	}
 }
 
@@ -123,7 +129,7 @@ func (s *Stream) Wait(until time.Time, end <-chan struct{}) (ended bool, err err
 		select {
 		case <-timer:
 			return false, nil
-		case <-s.Wake:
+		case <-s.wake:
 			return false, nil
 		case <-end:
 			return true, nil
@@ -146,7 +152,7 @@ func (s *Stream) Head() error {
 	h := s.W.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
-	if !s.http2 {
+	if !s.http2 && s.Framing != "" {
 		h.Set("Connection", "close")
 		if s.Framing == "close" {
 			h.Set("Transfer-Encoding", "identity")
@@ -165,7 +171,9 @@ func (s *Stream) Head() error {
 
 // Write sends text, whose lines end with LF, in one chunk or several.
 func (s *Stream) Write(text string) error {
-	text = strings.ReplaceAll(text, "\n", s.Lines)
+	if s.Lines != "" {
+		text = strings.ReplaceAll(text, "\n", s.Lines)
+	}
 	size := len(text)
 	if s.Framing == "split" {
 		size = max(3, size/50)

@@ -14,6 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/model"
 	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
 // A finiteSpec is a run of responses that end by themselves, of the numbered model in this process.
@@ -92,9 +93,8 @@ func (r *run) startFinite(l net.Listener) error {
 		}
 		config.Shares = shares
 	}
-	r.model = &http.Server{Handler: model.New(config), ReadHeaderTimeout: time.Minute}
-	go func() { _ = r.model.Serve(l) }()
-	r.stops = append(r.stops, func() { _ = r.model.Close() })
+	r.add(&fakeservice.Server{})
+	r.server.Serve(&http.Server{Handler: model.New(config), ReadHeaderTimeout: time.Minute}, l)
 	return nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -76,16 +75,6 @@ func (h *hub) topicOf(r *http.Request) *hubTopic {
 		}
 	}
 	return nil
-}
-
-// number returns the number of the run's stream with that id, -1 for other ids, such as a trial's.
-func (h *hub) number(id string) int {
-	suffix, ok := strings.CutPrefix(id, h.plan.Prefix)
-	n, err := strconv.Atoi(suffix)
-	if !ok || err != nil || n < 0 || n >= h.plan.Connections {
-		return -1
-	}
-	return n
 }
 
 // publishCount returns how many messages of the run arrived.

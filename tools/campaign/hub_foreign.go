@@ -26,7 +26,7 @@ func (h *hub) writeForeign() {
 		}
 		for f := range topic.streams {
 			if text != "" && f.client.n >= 0 {
-				f.enqueue(&item{text: text, kind: kind, due: time.Now()})
+				f.enqueueText(text, kind)
 			}
 		}
 		h.Mu.Unlock()

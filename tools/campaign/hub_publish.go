@@ -25,7 +25,7 @@ func (h *hub) publish(w http.ResponseWriter, r *http.Request) {
 	if strings.Contains(l.run, "-trial-") || len(h.byID) == 0 { // a trial before the load
 		for f := range topic.streams {
 			if f.client.n < 0 {
-				f.enqueue(&item{message: l, due: l.got})
+				f.enqueueMessage(l, l.got)
 			}
 		}
 		h.Mu.Unlock()
@@ -146,8 +146,8 @@ func (h *hub) queueMessage(f *hubStream, l *message) {
 		return
 	}
 	due := time.Now().Add(time.Duration(h.random.Float64() * float64(h.Delay)))
-	f.enqueue(&item{message: l, due: due})
+	f.enqueueMessage(l, due)
 	if h.Delivery != "" && h.random.IntN(4) == 0 {
-		f.enqueue(&item{message: l, due: due.Add(time.Duration(h.random.IntN(2)) * 100 * time.Millisecond)})
+		f.enqueueMessage(l, due.Add(time.Duration(h.random.IntN(2))*100*time.Millisecond))
 	}
 }

@@ -22,7 +22,7 @@ var tokens = map[string]string{
 // readToken returns when the token of a stream expires; zero if it has none. Expired tokens, and tokens that the
 // fault rejects, are refused.
 func (h *hub) readToken(w http.ResponseWriter, r *http.Request, id string) (until time.Time, ok bool) {
-	if h.TTL == 0 || h.number(id) < 0 {
+	if h.TTL == 0 || h.plan.number(id) < 0 {
 		return time.Time{}, true
 	}
 	token := strings.TrimSuffix(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer until-"), "-x")

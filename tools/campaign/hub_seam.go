@@ -85,7 +85,7 @@ func (f *hubStream) announceGap() {
 	case f.Gap == "header":
 		f.client.frames = append(f.client.frames, frame{kind: frameGap, at: time.Now(), span: f.span})
 	default:
-		f.enqueue(&item{text: "event: reset\ndata: \n\n", kind: frameGap, due: time.Now()})
+		f.enqueueText("event: reset\ndata: \n\n", frameGap)
 	}
 }
 

@@ -3,9 +3,7 @@ package main
 import (
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/sse-soak/sse-soak/test/fakeservice"
@@ -17,55 +15,39 @@ type hubStream struct {
 	*hub
 	client       *hubClient
 	span         int
-	replaced     bool // its client has opened another stream
-	announcesGap bool // it announces that messages are missing
-
-	queue   sync.Mutex
-	items   []*item
-	delayed []*message // wait for the next message
-	repeats []*message // are sent again with the next message
-	muted   bool
+	replaced     bool       // its client has opened another stream
+	announcesGap bool       // it announces that messages are missing
+	delayed      []*message // wait for the next message
+	repeats      []*message // are sent again with the next message
+	muted        bool
 }
 
-// An item is to be written to a stream.
-type item struct {
-	message *message
-	text    string // of a block that is not a message
-	kind    string
-	due     time.Time
+// enqueue queues a block. If order matters, it does not overtake another.
+func (f *hubStream) enqueue(due time.Time, write func() error) {
+	f.Queue(due, f.Order == "", func(due time.Time) error {
+		if f.fault.Action != fakeservice.ActDelay {
+			f.Late.Record(due)
+		}
+		if f.muted {
+			return nil
+		}
+		return write()
+	})
 }
 
-// enqueue queues an item. If order matters, no item overtakes another.
-func (f *hubStream) enqueue(i *item) {
-	f.queue.Lock()
-	if last := len(f.items) - 1; last >= 0 && f.Order == "" && i.due.Before(f.items[last].due) {
-		i.due = f.items[last].due
-	}
-	f.items = append(f.items, i)
-	slices.SortStableFunc(f.items, func(a, b *item) int { return a.due.Compare(b.due) })
-	f.queue.Unlock()
-	select {
-	case f.Wake <- struct{}{}:
-	default:
-	}
+// enqueueMessage queues a message, to which the fault applies.
+func (f *hubStream) enqueueMessage(l *message, due time.Time) {
+	f.enqueue(due, func() error {
+		if f.client.n >= 0 && f.fault.matches(f.client.ID, l) {
+			return f.applyFault(l)
+		}
+		return f.writeMessage(l, "")
+	})
 }
 
-// nextDue returns when the first item is due; the zero time: there is none.
-func (f *hubStream) nextDue() (due time.Time) {
-	f.queue.Lock()
-	defer f.queue.Unlock()
-	if len(f.items) > 0 {
-		due = f.items[0].due
-	}
-	return due
-}
-
-func (f *hubStream) dequeue() *item {
-	f.queue.Lock()
-	defer f.queue.Unlock()
-	i := f.items[0]
-	f.items = f.items[1:]
-	return i
+// enqueueText queues a block that is not a message.
+func (f *hubStream) enqueueText(text, kind string) {
+	f.enqueue(time.Now(), func() error { return f.writeBlock(text, frame{kind: kind}) })
 }
 
 // subscribe opens a stream, unless the fault has another answer.
@@ -97,7 +79,7 @@ func (h *hub) subscribe(w http.ResponseWriter, r *http.Request) {
 	h.Handlers.Add(1)
 	defer h.Handlers.Done()
 	f := &hubStream{Stream: h.NewStream(h.Format, w, r), hub: h, client: d}
-	f.Wake, f.EndAt = make(chan struct{}, 1), until
+	f.EndAt, f.EndDelay = until, h.Ends
 	last := r.Header.Get("Last-Event-ID")
 	if h.Resume == "query" || h.Resume == "data" {
 		last = r.URL.Query().Get("since")
@@ -109,7 +91,7 @@ func (h *hub) subscribe(w http.ResponseWriter, r *http.Request) {
 func (h *hub) admit(id string, topic *hubTopic) (*hubClient, bool) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
-	n := h.number(id)
+	n := h.plan.number(id)
 	if n < 0 {
 		h.otherClients[id] = &hubClient{Client: fakeservice.Client{ID: id}, n: n, topic: topic}
 		return h.otherClients[id], true
@@ -184,7 +166,13 @@ func (f *hubStream) run(last string) {
 	f.Mu.Lock()
 	f.begin(last)
 	f.Mu.Unlock()
-	end := f.serve()
+	if lifetime := f.lifetime(); f.EndAt.IsZero() && lifetime > 0 {
+		f.EndAt = time.Now().Add(lifetime)
+	}
+	if f.Heartbeat != "" && !(f.fault.NoHeartbeats && d.n >= 0) {
+		f.Repeat(f.heartbeatDelay, f.heartbeat)
+	}
+	end := f.Run()
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
 	delete(d.topic.streams, f)
@@ -193,6 +181,9 @@ func (f *hubStream) run(last string) {
 	}
 	if end == fakeservice.EndClient && !d.EndRequestedAt.IsZero() && f.EndReason != "" {
 		end = fakeservice.EndRequested
+	}
+	if end == fakeservice.EndInOrder && f.fault.Action == fakeservice.ActReset {
+		end = fakeservice.EndReset
 	}
 	if d.n >= 0 {
 		d.Spans[f.span].To, d.Spans[f.span].EndReason = time.Now(), end
@@ -249,7 +240,7 @@ func (f *hubStream) begin(last string) {
 	}
 	f.announceGap()
 	for _, l := range f.resumedMessages(d.topic.resumeIndex(f, last), old != nil) {
-		f.enqueue(&item{message: l, due: time.Now()})
+		f.enqueueMessage(l, time.Now())
 	}
 }
 
@@ -271,57 +262,9 @@ func (t *hubTopic) resumeIndex(f *hubStream, last string) int {
 	return max(i, 0)
 }
 
-// serve writes items until the stream ends. It returns how the stream ended.
-func (f *hubStream) serve() (end string) {
-	if lifetime := f.lifetime(); f.EndAt.IsZero() && lifetime > 0 {
-		f.EndAt = time.Now().Add(lifetime)
-	}
-	nextHeartbeat := time.Now().Add(f.heartbeatDelay())
-	for {
-		due := f.nextDue()
-		ended, err := f.Wait(earliest(due, f.EndAt, nextHeartbeat), f.Ended)
-		now := time.Now()
-		switch {
-		case err != nil:
-			return fakeservice.EndClient
-		case ended:
-			f.awaitUntil(now.Add(f.Ends))
-			return f.EndReason
-		case !f.EndAt.IsZero() && !now.Before(f.EndAt):
-			return fakeservice.EndInOrder
-		case !due.IsZero() && !now.Before(due):
-			if f.writeItem(f.dequeue()) != nil {
-				return f.endReason()
-			}
-		case !now.Before(nextHeartbeat):
-			nextHeartbeat = now.Add(f.heartbeatDelay())
-			if f.heartbeat() != nil {
-				return fakeservice.EndClient
-			}
-		}
-	}
-}
-
-// awaitUntil waits until a time, unless the client disconnects.
-func (f *hubStream) awaitUntil(until time.Time) {
-	for err := error(nil); err == nil && time.Now().Before(until); {
-		_, err = f.Wait(until, nil)
-	}
-}
-
-// earliest returns the first of these times that is not zero.
-func earliest(times ...time.Time) (first time.Time) {
-	for _, t := range times {
-		if first.IsZero() || !t.IsZero() && t.Before(first) {
-			first = t
-		}
-	}
-	return first
-}
-
-// heartbeat writes a heartbeat, if the service sends any.
+// heartbeat writes a heartbeat.
 func (f *hubStream) heartbeat() error {
-	if f.Heartbeat == "" || f.muted || f.fault.NoHeartbeats && f.client.n >= 0 {
+	if f.muted {
 		return nil
 	}
 	return f.writeBlock(heartbeats[f.Heartbeat].text, frame{kind: frameHeartbeat})

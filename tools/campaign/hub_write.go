@@ -7,34 +7,6 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// endReason returns how a stream ended that could not be written to, or that the fault has ended.
-func (f *hubStream) endReason() string {
-	switch f.fault.Action {
-	case fakeservice.ActReset:
-		return fakeservice.EndReset
-	case fakeservice.ActClose, fakeservice.ActTruncate:
-		return fakeservice.EndInOrder
-	}
-	return fakeservice.EndClient
-}
-
-// writeItem writes an item, and applies the fault to it.
-func (f *hubStream) writeItem(i *item) error {
-	if f.fault.Action != fakeservice.ActDelay {
-		f.Late.Record(i.due)
-	}
-	switch l := i.message; {
-	case f.muted:
-		return nil
-	case l == nil:
-		return f.writeBlock(i.text, frame{kind: i.kind})
-	case f.client.n >= 0 && f.fault.matches(f.client.ID, l):
-		return f.applyFault(l)
-	default:
-		return f.writeMessage(l, "")
-	}
-}
-
 // applyFault writes a message that the fault concerns.
 func (f *hubStream) applyFault(l *message) error {
 	if f.client.ended { // once each

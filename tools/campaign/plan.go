@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -77,6 +78,16 @@ func (p *plan) noops() int { return int(float64(p.Seconds-lead)/p.Interval) - 1 
 func (p *plan) tolerance() time.Duration { return min(p.lateLimit(), p.interval()/2) }
 
 func (p *plan) id(n int) string { return p.Prefix + strconv.Itoa(n) }
+
+// number returns the number of the run's stream with that id, -1 for other ids, such as a trial's.
+func (p *plan) number(id string) int {
+	suffix, ok := strings.CutPrefix(id, p.Prefix)
+	n, err := strconv.Atoi(suffix)
+	if !ok || err != nil || n < 0 || n >= p.Connections {
+		return -1
+	}
+	return n
+}
 
 // randomIDs returns the ids of a few devices, one more often than several.
 func (p *plan) randomIDs(r *rand.Rand) (ids []string) {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,11 +24,11 @@ import (
 // A run is one scenario under way.
 type run struct {
 	*scenario
-	root           string // of the repository
-	dir            string // its own
+	root           string              // of the repository
+	dir            string              // its own
+	server         *fakeservice.Server // of the service in this process; nil: there is none
 	service        *fakeservice.Service
 	hub            *hub
-	model          *http.Server
 	feed           *feedService
 	finiteExpected *verdictExpectation // of a finite run: by the ledger of its model
 	endings        []ending            // of runners that ended early
@@ -76,18 +75,12 @@ func (r *run) expectation() *verdictExpectation {
 	return expectTruth(r.scenario, r.service)
 }
 
-// lateness returns the longest delay with which the service in this process sent a noop.
+// lateness returns the longest delay with which the service in this process sent a message.
 func (r *run) lateness() time.Duration {
-	if r.hub != nil {
-		return time.Duration(r.hub.Late.Load())
-	}
-	if r.feed != nil {
-		return time.Duration(r.feed.Late.Load())
-	}
-	if r.service == nil {
+	if r.server == nil {
 		return 0
 	}
-	return time.Duration(r.service.Late.Load())
+	return time.Duration(r.server.Late.Load())
 }
 
 // start starts the service.
@@ -99,24 +92,25 @@ func (r *run) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.stops = append(r.stops, func() { _ = l.Close() })
 	address := l.Addr().String()
-	if r.Feed != nil {
-		if err := r.startFeed(l); err != nil {
-			return err
-		}
-	} else if r.Finite != nil {
-		if err := r.startFinite(l); err != nil {
-			return err
-		}
-	} else if r.Hub != nil {
+	switch {
+	case r.Feed != nil:
+		err = r.startFeed(l)
+	case r.Finite != nil:
+		err = r.startFinite(l)
+	case r.Hub != nil:
 		r.hub = startHub(r.scenario, l)
-		r.stops = append(r.stops, r.hub.Stop)
-	} else if address, err = r.startStreams(ctx, l); err != nil {
-		return err
+		r.add(&r.hub.Server)
+	default:
+		address, err = r.startStreams(ctx, l)
 	}
 	r.url = "http://" + address
-	return nil
+	return err
+}
+
+// add registers the server of the service.
+func (r *run) add(s *fakeservice.Server) {
+	r.server, r.stops = s, append(r.stops, s.Stop)
 }
 
 // startStreams starts a service of this process, with nginx and a wire in front of it if the scenario has them.
@@ -136,7 +130,7 @@ func (r *run) startStreams(ctx context.Context, l net.Listener) (address string,
 		address, listeners, r.stops = front, append(listeners, u), append(r.stops, stop)
 	}
 	r.service = fakeservice.StartService(*r.Service, r.Strike, listeners...)
-	r.stops = append(r.stops, r.service.Stop)
+	r.add(&r.service.Server)
 	if r.Wire.Action != "" {
 		proxy, err := fakeservice.StartWire(r.Wire, address, r.service)
 		if err != nil {

@@ -33,17 +33,10 @@ type priceTopic struct {
 	faulty  int // the message with the fault; -1: it was not sent yet
 }
 
-// A priceStream is one stream. Its queue has indexes of messages; −1 ends it.
+// A priceStream is one stream.
 type priceStream struct {
-	client       int // −1: not one of the run
-	firstMessage int // first message
-	queue        chan feedItem
-}
-
-// A feedItem is a message for one stream.
-type feedItem struct {
-	n   int
-	due time.Time
+	*fakeservice.Stream
+	client int // −1: not one of the run
 }
 
 func (f *feedService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -52,68 +45,46 @@ func (f *feedService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	t := f.topics[which]
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.(http.Flusher).Flush()
-	s := f.join(t, r)
-	defer func() {
-		f.Mu.Lock()
-		delete(t.streams, s)
-		f.Mu.Unlock()
-	}()
-	for {
-		select {
-		case <-r.Context().Done():
-			f.recordEnd(s)
-			return
-		case i := <-s.queue:
-			if i.n < 0 {
-				return
-			}
-			select {
-			case <-time.After(time.Until(i.due)):
-			case <-r.Context().Done():
-				f.recordEnd(s)
-				return
-			}
-			for _, text := range f.messages(t, s, i) {
-				_, _ = fmt.Fprint(w, text)
-			}
-			w.(http.Flusher).Flush()
-		}
+	t, s := f.topics[which], &priceStream{f.NewStream(fakeservice.Format{}, w, r), f.plan.number(r.URL.Query().Get("id"))}
+	if s.Head() != nil {
+		return
+	}
+	f.join(t, s, r.Header.Get("Last-Event-ID"))
+	end := s.Run()
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	delete(t.streams, s)
+	if end == fakeservice.EndClient && s.client >= 0 && !f.ready.IsZero() && f.endAt.IsZero() {
+		f.endAt = time.Now()
 	}
 }
 
 // join adds a stream to a topic, with the messages that it begins with.
-func (f *feedService) join(t *priceTopic, r *http.Request) *priceStream {
-	s := &priceStream{client: -1, queue: make(chan feedItem, 10_000)}
-	if n, ok := strings.CutPrefix(r.URL.Query().Get("id"), f.plan.Prefix); ok {
-		if client, err := strconv.Atoi(n); err == nil {
-			s.client = client
-		}
-	}
+func (f *feedService) join(t *priceTopic, s *priceStream, lastID string) {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
 	if f.cut && s.client == 0 {
 		f.backAt = time.Now()
 	}
-	s.firstMessage = max(len(t.sent)-f.History, 0)
-	if last, err := strconv.Atoi(strings.TrimPrefix(r.Header.Get("Last-Event-ID"), "m")); err == nil && f.Cut == cutResumed {
-		s.firstMessage = last + 1
+	first := max(len(t.sent)-f.History, 0)
+	if last, err := strconv.Atoi(strings.TrimPrefix(lastID, "m")); err == nil && f.Cut == cutResumed {
+		first = last + 1
 	}
-	for n := s.firstMessage; n < len(t.sent); n++ {
-		f.enqueue(s, n, time.Duration(n-s.firstMessage)*f.HistoryIn)
+	for n := first; n < len(t.sent); n++ {
+		f.enqueue(t, s, n, time.Duration(n-first)*f.HistoryIn)
 	}
 	t.streams[s] = true
-	return s
 }
 
 // enqueue queues a message. The messages of a client that lags are due later.
-func (f *feedService) enqueue(s *priceStream, n int, in time.Duration) {
+func (f *feedService) enqueue(t *priceTopic, s *priceStream, n int, in time.Duration) {
 	if s.client == f.Topics && f.Lag > 0 {
 		in += f.Lag
 	}
-	s.queue <- feedItem{n, time.Now().Add(in)}
+	s.Queue(time.Now().Add(in), true, func(due time.Time) error {
+		f.Late.Record(due)
+		return s.Write(f.block(t, s, n))
+	})
 }
 
 // text returns a message for one client.
@@ -131,47 +102,35 @@ func (f *feedService) text(s *priceStream, n, price int) (text string) {
 	return fmt.Sprintf("event: price\n%sdata: {\"price\":%d,\"client\":%d}\n\n", text, price, client)
 }
 
-// messages returns the content that a client receives at a message.
-func (f *feedService) messages(t *priceTopic, s *priceStream, i feedItem) []string {
+// block returns what a client receives at a message.
+func (f *feedService) block(t *priceTopic, s *priceStream, n int) string {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
-	n := i.n
-	f.Late.Record(i.due)
-	text := f.text(s, n, t.sent[n])
-	at := t.faulty
-	if at < 0 || !f.hits(f.plan, s.client) {
-		return []string{text}
+	text, at := f.text(s, n, t.sent[n]), t.faulty
+	if at < 0 || n < at || !f.hits(f.plan, s.client) {
+		return text
 	}
 	switch f.Fault {
 	case feedSilent:
-		if n >= at {
-			return nil
-		}
+		return ""
 	case feedSeveral:
-		if n >= at && n < at+feedBurst {
-			return nil
-		}
-	case feedDoubled:
-		if n == at {
-			return []string{text, text}
-		}
-	case feedChanged:
-		if n == at {
-			return []string{f.text(s, n, 123456789)}
+		if n < at+feedBurst {
+			return ""
 		}
 	case feedSwapped:
 		switch n {
 		case at:
-			return nil
+			return ""
 		case at + 1:
-			return []string{text, f.text(s, at, t.sent[at])}
+			return text + f.text(s, at, t.sent[at])
 		}
 	default:
-		if n == at {
-			return nil
+		if n > at {
+			return text
 		}
+		return map[string]string{feedDoubled: text + text, feedChanged: f.text(s, n, 123456789)}[f.Fault]
 	}
-	return []string{text}
+	return text
 }
 
 // run sends messages until the run ends.
@@ -211,19 +170,10 @@ func (f *feedService) send(which int, t *priceTopic) {
 	for s := range t.streams {
 		if disconnects && s.client == 0 {
 			f.cut = true
-			s.queue <- feedItem{n: -1}
+			s.Queue(time.Now(), true, func(time.Time) error { return fakeservice.ErrOver })
 			continue
 		}
-		f.enqueue(s, n, 0)
-	}
-}
-
-// recordEnd records that a client ended its stream.
-func (f *feedService) recordEnd(s *priceStream) {
-	f.Mu.Lock()
-	defer f.Mu.Unlock()
-	if s.client >= 0 && !f.ready.IsZero() && f.endAt.IsZero() {
-		f.endAt = time.Now()
+		f.enqueue(t, s, n, 0)
 	}
 }
 

@@ -1,0 +1,94 @@
+package fakeservice
+
+import (
+	"errors"
+	"slices"
+	"time"
+)
+
+// A block is to be written to a stream.
+type block struct {
+	due   time.Time
+	write func(due time.Time) error
+}
+
+// Queue adds a block, which write writes once it is due. Blocks that are queued in order do not overtake each other.
+// ErrOver of write ends the stream.
+func (s *Stream) Queue(due time.Time, inOrder bool, write func(due time.Time) error) {
+	s.queue.Lock()
+	if inOrder {
+		if due.Before(s.lastDue) {
+			due = s.lastDue
+		}
+		s.lastDue = due
+	}
+	s.blocks = append(s.blocks, block{due, write})
+	slices.SortStableFunc(s.blocks, func(a, b block) int { return a.due.Compare(b.due) })
+	s.queue.Unlock()
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Repeat writes a block again and again. pause returns the time until the next one.
+func (s *Stream) Repeat(pause func() time.Duration, write func() error) {
+	s.Queue(time.Now().Add(pause()), false, func(time.Time) error {
+		err := write()
+		s.Repeat(pause, write)
+		return err
+	})
+}
+
+// Run writes queued blocks until the stream ends. It returns how the stream ended.
+func (s *Stream) Run() (end string) {
+	for {
+		due := s.nextDue()
+		ended, err := s.Wait(earliest(due, s.EndAt), s.Ended)
+		now := time.Now()
+		switch {
+		case err != nil:
+			return EndClient
+		case ended:
+			for until := now.Add(s.EndDelay); err == nil && time.Now().Before(until); {
+				_, err = s.Wait(until, nil)
+			}
+			return s.EndReason
+		case !s.EndAt.IsZero() && !now.Before(s.EndAt):
+			return EndInOrder
+		case !due.IsZero() && !now.Before(due):
+			b := s.dequeue()
+			if err := b.write(b.due); errors.Is(err, ErrOver) {
+				return EndInOrder
+			} else if err != nil {
+				return EndClient
+			}
+		}
+	}
+}
+
+// nextDue returns when the first block is due; the zero time: there is none.
+func (s *Stream) nextDue() (due time.Time) {
+	s.queue.Lock()
+	defer s.queue.Unlock()
+	if len(s.blocks) > 0 {
+		due = s.blocks[0].due
+	}
+	return due
+}
+
+func (s *Stream) dequeue() block {
+	s.queue.Lock()
+	defer s.queue.Unlock()
+	b := s.blocks[0]
+	s.blocks = s.blocks[1:]
+	return b
+}
+
+// earliest returns the earlier of two times; the zero time is none.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
