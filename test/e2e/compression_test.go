@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/verdict"
-	"github.com/sse-soak/sse-soak/test/hub"
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
 // A real nginx compresses the streams of our backend. With proxy_buffering off it flushes after each noop. Otherwise
@@ -68,7 +68,7 @@ const aHub = `export default {
 // and most messages are late.
 func TestMessageBursts(t *testing.T) {
 	t.Parallel()
-	h := &hub.Hub{Gzip: 2 * time.Second}
+	h := &fakeservice.Hub{Gzip: 2 * time.Second}
 	service := filepath.Join(t.TempDir(), "hub.js")
 	require.NoError(t, os.WriteFile(service, []byte(aHub), 0o600))
 	r := begin(t, nil, "--service", service, "--backend-url", h.Start(t).URL, "--connections", "10", "--seconds", "15", "--topics", "1", "--publish-rate", "20", "--accept-encoding", "gzip", "--max-late", "0", "--late-ms", "500")

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/verdict"
-	"github.com/sse-soak/sse-soak/test/hub"
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
 // Streams that live for 1.9 s with two messages each check nothing. At the rate that the reason names most messages are checked.
@@ -19,7 +19,7 @@ func TestMessagesOfShortStreamsAreNotChecked(t *testing.T) {
 	t.Parallel()
 	run := func(t *testing.T, prefix, rate string, lose func(topic, payload string) bool) *verdict.Verdict {
 		t.Helper()
-		server := (&hub.Hub{Lifetime: 1900 * time.Millisecond, Preamble: "retry: 100\n\n", Lose: lose}).Start(t)
+		server := (&fakeservice.Hub{Lifetime: 1900 * time.Millisecond, Preamble: "retry: 100\n\n", Lose: lose}).Start(t)
 		service := describeHub(t, "end: { by: 'server', lifetime: [1.5, 2.5] }, resume: { by: 'none' },")
 		return begin(t, nil, "--service", service, "--backend-url", server.URL, "--topics", "8", "--publish-rate", rate,
 			"--prefix", prefix, "--connections", "16", "--seconds", "17", "--runners", "1").verdict()
@@ -48,15 +48,15 @@ func TestMessagesOfShortStreamsAreNotChecked(t *testing.T) {
 func TestReconnectsWithoutAnID(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		hub    *hub.Hub
+		hub    *fakeservice.Hub
 		want   verdict.Outcome
 		reason string
 	}{
 		"heartbeats reset the id": {
-			&hub.Hub{ID: hub.DecimalID, History: true, Heartbeat: "event: ping\nid:\n\n", HeartbeatInterval: 50 * time.Millisecond},
+			&fakeservice.Hub{ID: fakeservice.DecimalID, History: true, Heartbeat: "event: ping\nid:\n\n", HeartbeatInterval: 50 * time.Millisecond},
 			verdict.Fail, `the heartbeat "ping"`,
 		},
-		"no message has an id": {&hub.Hub{History: true}, verdict.Invalid, "resume: { by: 'none' }"},
+		"no message has an id": {&fakeservice.Hub{History: true}, verdict.Invalid, "resume: { by: 'none' }"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -20,15 +20,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 	"github.com/sse-soak/sse-soak/test/forward"
-	"github.com/sse-soak/sse-soak/test/hub"
 	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
 // A proxiedService is a service whose streams need a second request, and end by a third.
 type proxiedService struct {
 	*httptest.Server
-	hub hub.Hub
+	hub fakeservice.Hub
 
 	mu       sync.Mutex
 	requests []string // as forward.Proxy reports them
@@ -55,8 +55,7 @@ func (p *proxiedService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // startProxied starts the service, and a proxy that finds it under any name. It returns the settings of a run.
 func startProxied(t *testing.T, secure bool, o forward.Options) (service *proxiedService, proxy *forward.Proxy, env, args []string) {
 	t.Helper()
-	service = &proxiedService{hub: hub.Hub{RequireJoin: true}, streams: map[string]context.CancelFunc{}}
-	service.hub.Start(t) // it starts on this side of the proxy
+	service = &proxiedService{hub: fakeservice.Hub{RequireJoin: true}, streams: map[string]context.CancelFunc{}}
 	service.Server = httptest.NewUnstartedServer(service)
 	service.Config.ConnState = func(_ net.Conn, s http.ConnState) {
 		if s == http.StateNew {

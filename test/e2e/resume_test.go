@@ -15,7 +15,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/verdict"
-	"github.com/sse-soak/sse-soak/test/hub"
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 	"github.com/sse-soak/sse-soak/test/services"
 )
 
@@ -79,7 +79,7 @@ func sum(v *verdict.Verdict) (all verdict.Cuts) {
 
 func TestResumePasses(t *testing.T) {
 	t.Parallel()
-	h := &hub.Hub{ID: hub.DecimalID, History: true, HeartbeatInterval: time.Second, Heartbeat: ":\n\n"}
+	h := &fakeservice.Hub{ID: fakeservice.DecimalID, History: true, HeartbeatInterval: time.Second, Heartbeat: ":\n\n"}
 	server := h.Start(t)
 	r := cutStreams(t, nil, publishFlags(describeHub(t, ""), server.URL)...)
 	v := r.verdict()
@@ -117,7 +117,7 @@ func TestResumePasses(t *testing.T) {
 // A service that ends the stream of a paused reader is reported as such, and must let it resume.
 func TestPausedReaderResumes(t *testing.T) {
 	t.Parallel()
-	h := &hub.Hub{ID: hub.DecimalID, History: true, Lifetime: 2 * time.Second}
+	h := &fakeservice.Hub{ID: fakeservice.DecimalID, History: true, Lifetime: 2 * time.Second}
 	server := h.Start(t)
 	r := cutStreams(t, nil, append(publishFlags(describeHub(t, "end: { by: 'server', lifetime: [1.5, 6] },"), server.URL), "--seconds", "19", "--pause", "2.5", "--cuts", "pause")...)
 	v := r.verdict()
@@ -132,7 +132,7 @@ func TestPausedReaderResumes(t *testing.T) {
 func TestWrongResumeFails(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		hub    *hub.Hub
+		hub    *fakeservice.Hub
 		more   string
 		flags  []string
 		want   verdict.Outcome
@@ -144,7 +144,7 @@ func TestWrongResumeFails(t *testing.T) {
 			check: func(t *testing.T, all verdict.Cuts) { require.Positive(t, all.Lost); require.Zero(t, all.Announced) },
 		},
 		"it keeps nothing, and says so by a header": {
-			hub: &hub.Hub{GapHeader: "earliest"}, more: `resume: { by: 'header', gap: { header: 'Last-Event-ID: earliest' } },`,
+			hub: &fakeservice.Hub{GapHeader: "earliest"}, more: `resume: { by: 'header', gap: { header: 'Last-Event-ID: earliest' } },`,
 			want: verdict.Fail, reason: "and the service announced a gap by the header Last-Event-ID: earliest",
 			check: func(t *testing.T, all verdict.Cuts) {
 				require.EqualValues(t, all.Ended, all.Announced)
@@ -152,7 +152,7 @@ func TestWrongResumeFails(t *testing.T) {
 			},
 		},
 		"it keeps nothing, says so by an event, and that is allowed": {
-			hub: &hub.Hub{GapEvent: "event: reset\ndata: x\n\n"}, more: `resume: { by: 'header', gap: { event: 'reset' } },`,
+			hub: &fakeservice.Hub{GapEvent: "event: reset\ndata: x\n\n"}, more: `resume: { by: 'header', gap: { event: 'reset' } },`,
 			flags: []string{"--allow-announced-gaps"},
 			want:  verdict.Pass, reason: "messages are missing that the service announced, which ALLOW_ANNOUNCED_GAPS=1 allows",
 			check: func(t *testing.T, all verdict.Cuts) {
@@ -161,7 +161,7 @@ func TestWrongResumeFails(t *testing.T) {
 			},
 		},
 		"it loses the first that was missed": {
-			hub:  &hub.Hub{History: true, Replay: func(all []string, from int) []string { return all[min(from+1, len(all)):] }},
+			hub:  &fakeservice.Hub{History: true, Replay: func(all []string, from int) []string { return all[min(from+1, len(all)):] }},
 			want: verdict.Fail, reason: "lost, 0 received twice",
 			check: func(t *testing.T, all verdict.Cuts) {
 				require.Positive(t, all.Lost)
@@ -169,7 +169,7 @@ func TestWrongResumeFails(t *testing.T) {
 			},
 		},
 		"it loses the last that was missed": {
-			hub:  &hub.Hub{History: true, Replay: func(all []string, from int) []string { return all[from:max(from, len(all)-1)] }},
+			hub:  &fakeservice.Hub{History: true, Replay: func(all []string, from int) []string { return all[from:max(from, len(all)-1)] }},
 			want: verdict.Fail, reason: "lost, 0 received twice",
 			check: func(t *testing.T, all verdict.Cuts) {
 				require.Positive(t, all.Lost)
@@ -177,22 +177,22 @@ func TestWrongResumeFails(t *testing.T) {
 			},
 		},
 		"it brings the last one again": {
-			hub:  &hub.Hub{History: true, Replay: func(all []string, from int) []string { return all[from-1:] }},
+			hub:  &fakeservice.Hub{History: true, Replay: func(all []string, from int) []string { return all[from-1:] }},
 			want: verdict.Fail, reason: "0 messages were lost, 1 received twice, and the stream continued with ",
 			check: func(t *testing.T, all verdict.Cuts) { require.EqualValues(t, all.Ended, all.Duplicated) },
 		},
 		"it brings the seam twice": {
-			hub:  &hub.Hub{History: true, Replay: func(all []string, from int) []string { return append(all[from:len(all):len(all)], all[len(all)-1]) }},
+			hub:  &fakeservice.Hub{History: true, Replay: func(all []string, from int) []string { return append(all[from:len(all):len(all)], all[len(all)-1]) }},
 			want: verdict.Fail, reason: "0 messages were lost, 1 received twice",
 			check: func(t *testing.T, all verdict.Cuts) { require.EqualValues(t, all.Ended, all.Duplicated) },
 		},
 		"it brings everything again": {
-			hub:  &hub.Hub{History: true, Replay: func(all []string, _ int) []string { return all }},
+			hub:  &fakeservice.Hub{History: true, Replay: func(all []string, _ int) []string { return all }},
 			want: verdict.Fail, reason: "and the stream continued with 1",
 			check: func(t *testing.T, all verdict.Cuts) { require.Greater(t, all.Duplicated, uint64(all.Ended)) },
 		},
 		"it gives no ids": {
-			hub: &hub.Hub{ID: func(int) string { return "" }}, want: verdict.Invalid, reason: "there was no id from which the client could resume",
+			hub: &fakeservice.Hub{ID: func(int) string { return "" }}, want: verdict.Invalid, reason: "there was no id from which the client could resume",
 			check: func(t *testing.T, all verdict.Cuts) {
 				require.Zero(t, all.Resumed)
 				require.Equal(t, resumeCuts, all.Count)
@@ -203,10 +203,10 @@ func TestWrongResumeFails(t *testing.T) {
 			t.Parallel()
 			h := c.hub
 			if h == nil {
-				h = &hub.Hub{}
+				h = &fakeservice.Hub{}
 			}
 			if h.ID == nil {
-				h.ID = hub.DecimalID
+				h.ID = fakeservice.DecimalID
 			}
 			server := h.Start(t)
 			r := cutStreams(t, nil, append(publishFlags(describeHub(t, c.more), server.URL), c.flags...)...)

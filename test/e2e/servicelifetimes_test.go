@@ -14,7 +14,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/verdict"
-	"github.com/sse-soak/sse-soak/test/hub"
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 	"github.com/sse-soak/sse-soak/test/services"
 	"github.com/sse-soak/sse-soak/test/services/faulty"
 )
@@ -132,18 +132,18 @@ func TestResumedStreamExpectsMissedMessages(t *testing.T) {
 func TestPlannedEndsWithinTheLifetime(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		hub    *hub.Hub
+		hub    *fakeservice.Hub
 		want   verdict.Outcome
 		reason string
 	}{
-		"in time":                    {&hub.Hub{Lifetime: 3 * time.Second, History: true}, verdict.Pass, " reconnects, "},
-		"too early":                  {&hub.Hub{Lifetime: time.Second, History: true}, verdict.Fail, "before the end of its lifetime (end.lifetime)"},
-		"never":                      {&hub.Hub{History: true}, verdict.Fail, "s, longer than its lifetime (end.lifetime)"},
-		"in time, and for a message": {&hub.Hub{Lifetime: 3 * time.Second}, verdict.Fail, " missed message"},
+		"in time":                    {&fakeservice.Hub{Lifetime: 3 * time.Second, History: true}, verdict.Pass, " reconnects, "},
+		"too early":                  {&fakeservice.Hub{Lifetime: time.Second, History: true}, verdict.Fail, "before the end of its lifetime (end.lifetime)"},
+		"never":                      {&fakeservice.Hub{History: true}, verdict.Fail, "s, longer than its lifetime (end.lifetime)"},
+		"in time, and for a message": {&fakeservice.Hub{Lifetime: 3 * time.Second}, verdict.Fail, " missed message"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c.hub.ID = hub.DecimalID
+			c.hub.ID = fakeservice.DecimalID
 			server := c.hub.Start(t)
 			r := begin(t, nil, append(publishFlags(describeHub(t, "end: { by: 'server', lifetime: [2.5, 3.5] },"), server.URL),
 				"--prefix", "ends-", "--connections", "16", "--seconds", "16", "--runners", "1")...)

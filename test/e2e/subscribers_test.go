@@ -21,7 +21,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/verdict"
-	"github.com/sse-soak/sse-soak/test/hub"
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 	"github.com/sse-soak/sse-soak/test/services"
 	"github.com/sse-soak/sse-soak/test/services/faulty"
 )
@@ -166,7 +166,7 @@ func TestInitAndRunPriceFeed(t *testing.T) {
 // pricesHub sends a price without a number ten times a second, until the test ends.
 func pricesHub(t *testing.T, replay func(all []string, from int) []string) (url string) {
 	t.Helper()
-	h := &hub.Hub{ID: func(n int) string { return fmt.Sprintf("%x", n*7919%104729) }, Event: "price", History: true, Replay: replay}
+	h := &fakeservice.Hub{ID: func(n int) string { return fmt.Sprintf("%x", n*7919%104729) }, Event: "price", History: true, Replay: replay}
 	server := h.Start(t)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/verdict"
-	"github.com/sse-soak/sse-soak/test/hub"
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 	"github.com/sse-soak/sse-soak/test/suspension"
 )
 
@@ -37,7 +37,7 @@ func TestSuspendedMachineIsNotAFaultOfTheService(t *testing.T) {
 	}
 	published := func(args ...string) load {
 		return func(t *testing.T) ([]string, func() bool) {
-			h := &hub.Hub{ID: hub.DecimalID, History: true, HeartbeatInterval: time.Second, Heartbeat: ":\n\n"}
+			h := &fakeservice.Hub{ID: fakeservice.DecimalID, History: true, HeartbeatInterval: time.Second, Heartbeat: ":\n\n"}
 			args := append(args, publishFlags(describeHub(t, ""), h.Start(t).URL)...)
 			return append(args, "--connections", "16", "--seconds", "20", "--runners", "1"), func() bool {
 				_, peak := h.StreamCounts()

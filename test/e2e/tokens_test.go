@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/verdict"
-	"github.com/sse-soak/sse-soak/test/hub"
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 	"github.com/sse-soak/sse-soak/test/services"
 	"github.com/sse-soak/sse-soak/test/services/faulty"
 )
@@ -58,7 +58,7 @@ func TestTokenPerAttempt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := &hub.Hub{ID: hub.DecimalID, History: true, Allow: func(r *http.Request) (until time.Time, err error) {
+			h := &fakeservice.Hub{ID: fakeservice.DecimalID, History: true, Allow: func(r *http.Request) (until time.Time, err error) {
 				token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 				switch until = expiryOf(token); {
 				case until.Before(time.Now()):

@@ -30,7 +30,7 @@ func TestCompressedStreams(t *testing.T) {
 		}
 	}))
 	t.Cleanup(server.Close)
-	module, json := probe(t, server, Config{URL: server.URL})
+	module, json := probe(t, server.URL, Config{URL: server.URL})
 	require.Contains(t, strings.Join(strings.Fields(strings.ReplaceAll(module, "//", "")), " "), "The streams were compressed (gzip) without a request for it, and soak refuses such streams.")
 	s, err := service.Parse([]byte(json))
 	require.NoError(t, err)

@@ -72,7 +72,7 @@ data: {"n":2,"text":"c"}`, "event: finished\ndata: {}"},
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			server := newAnsweringServer(t, c.blocks...)
-			module, described := probe(t, server, Config{URL: server.URL + "/ask", Connect: ask, Length: 20 * time.Second})
+			module, described := probe(t, server.URL, Config{URL: server.URL + "/ask", Connect: ask, Length: 20 * time.Second})
 			for _, part := range c.want {
 				require.Contains(t, described, part)
 			}
@@ -99,7 +99,7 @@ func TestNumberedModelAPIs(t *testing.T) {
 		{"/v1/messages", messages, `{"content":"json:$.delta.text","per":"request"}`, "anthropic-messages"},
 		{"/v1/responses", `{"model":"m","stream":true,"input":"{prompt}"}`, `{"seq":"json:$.sequence_number","content":"json:$.delta","per":"request"}`, "openai-responses"},
 	} {
-		module, described := probe(t, server, Config{URL: server.URL + c.path, Connect: Request{Method: "POST", Body: c.body}, Length: 20 * time.Second})
+		module, described := probe(t, server.URL, Config{URL: server.URL + c.path, Connect: Request{Method: "POST", Body: c.body}, Length: 20 * time.Second})
 		require.Contains(t, described, `"message":`+c.message)
 		require.Contains(t, module, "--service "+c.module)
 	}

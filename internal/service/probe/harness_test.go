@@ -3,13 +3,14 @@ package probe
 import (
 	"context"
 	"net"
-	"net/http/httptest"
+	"net/http"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/test/bufconn"
 
-	"github.com/sse-soak/sse-soak/test/hub"
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 	"github.com/sse-soak/sse-soak/test/module"
 )
 
@@ -18,22 +19,24 @@ var publishRequest = Request{URL: "{base}/pub/{topic}", Body: `{"run":"{run}","s
 
 type dialer = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// inMemory starts a hub in a bubble of testing/synctest, in which only waits need time. dial connects to it, which
-// needs a millisecond, so that no message arrives at the instant of its sending.
-func inMemory(t *testing.T, h *hub.Hub) (server *httptest.Server, dial dialer) {
+// inMemory starts a hub on a network within this process. In a bubble of testing/synctest only waits need time there.
+// dial connects to the hub, which needs a millisecond, so that no message arrives at the instant of its sending.
+func inMemory(t *testing.T, h *fakeservice.Hub) (url string, dial dialer) {
 	t.Helper()
-	server, connect := h.StartInMemory(t)
-	return server, func(ctx context.Context, _, _ string) (net.Conn, error) {
+	l := bufconn.Listen(1 << 20)
+	h.Serve(&http.Server{Handler: h, ReadHeaderTimeout: time.Minute}, l)
+	t.Cleanup(h.Stop)
+	return "http://" + l.Addr().String(), func(ctx context.Context, _, _ string) (net.Conn, error) {
 		time.Sleep(time.Millisecond)
-		return connect(ctx)
+		return l.DialContext(ctx)
 	}
 }
 
 // probe probes a hub for two seconds at most. It returns the module and its description.
-func probe(t *testing.T, server *httptest.Server, c Config) (text, json string) {
+func probe(t *testing.T, base string, c Config) (text, json string) {
 	t.Helper()
 	if c.URL == "" {
-		c.URL = server.URL + "/sub/room-1"
+		c.URL = base + "/sub/room-1"
 		c.Topic = "room-1"
 	}
 	c.Streams, c.Pace = 3, 40*time.Millisecond

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sse-soak/sse-soak/test/hub"
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
 // A network is a path between client and service that drops connections after a silence.
@@ -101,7 +101,7 @@ func TestIdleTimeouts(t *testing.T) {
 	const two = `\n(after +\S+ s  alive\n){2}after`
 	for name, c := range map[string]struct {
 		path     *network
-		hub      *hub.Hub
+		hub      *fakeservice.Hub
 		no       bool // nothing publishes
 		wantText []string
 	}{
@@ -120,16 +120,16 @@ func TestIdleTimeouts(t *testing.T) {
 			"Only streams that are closed are found", `\n(after +(2\.[89]|3\.[0-6]) s  closed: .*\n){3}`,
 		}},
 		"a NAT, unseen without messages": {path: &network{limit: limit}, no: true, wantText: []string{`Nothing closed a stream that was silent for (9\.[5-9]|1\d)`}},
-		"the service itself": {hub: &hub.Hub{Lifetime: limit}, no: true, wantText: []string{
+		"the service itself": {hub: &fakeservice.Hub{Lifetime: limit}, no: true, wantText: []string{
 			`(closed: the response ended in order, by the service itself perhaps .*\n.*){3}`,
 		}},
-		"heartbeats that are part of nothing": {path: &network{limit: limit, closes: true}, hub: &hub.Hub{Heartbeat: "\n", HeartbeatInterval: 200 * time.Millisecond}, no: true, wantText: []string{
+		"heartbeats that are part of nothing": {path: &network{limit: limit, closes: true}, hub: &fakeservice.Hub{Heartbeat: "\n", HeartbeatInterval: 200 * time.Millisecond}, no: true, wantText: []string{
 			"Nothing closed a stream that was silent for 0.",
 		}},
-		"many heartbeats": {path: &network{limit: limit, closes: true}, hub: &hub.Hub{Heartbeat: strings.Repeat(":\n\n", 1000), HeartbeatInterval: 100 * time.Millisecond}, no: true, wantText: []string{
+		"many heartbeats": {path: &network{limit: limit, closes: true}, hub: &fakeservice.Hub{Heartbeat: strings.Repeat(":\n\n", 1000), HeartbeatInterval: 100 * time.Millisecond}, no: true, wantText: []string{
 			"Nothing closed a stream that was silent for 0.",
 		}},
-		"heartbeats": {path: &network{limit: limit, closes: true}, hub: &hub.Hub{Heartbeat: ":\n\n", HeartbeatInterval: 200 * time.Millisecond}, no: true, wantText: []string{
+		"heartbeats": {path: &network{limit: limit, closes: true}, hub: &fakeservice.Hub{Heartbeat: ":\n\n", HeartbeatInterval: 200 * time.Millisecond}, no: true, wantText: []string{
 			`Nothing closed a stream that was silent for [0-2]\.`,
 		}},
 	} {
@@ -137,7 +137,7 @@ func TestIdleTimeouts(t *testing.T) {
 			t.Parallel()
 			h := c.hub
 			if h == nil {
-				h = &hub.Hub{}
+				h = &fakeservice.Hub{}
 			}
 			to := h.Start(t).URL
 			if c.path != nil {
@@ -185,7 +185,7 @@ func TestKnownLimits(t *testing.T) {
 
 func TestStoppedIdleProbeReports(t *testing.T) {
 	t.Parallel()
-	h := &hub.Hub{}
+	h := &fakeservice.Hub{}
 	c := Config{URL: h.Start(t).URL + "/sub/{topic}", Streams: 2, Length: time.Minute}
 	ctx, stop := context.WithCancel(t.Context())
 	c.Progress = func(message string) {
@@ -211,7 +211,7 @@ func TestCheckTimesFitTheProbe(t *testing.T) {
 // If a service confirms messages but delivers none, every stream would look dead.
 func TestIdleProbeRejectsLostMessages(t *testing.T) {
 	t.Parallel()
-	h := &hub.Hub{Lose: func(string, string) bool { return true }}
+	h := &fakeservice.Hub{Lose: func(string, string) bool { return true }}
 	_, err := Idle(t.Context(), Config{URL: h.Start(t).URL + "/sub/{topic}", Publish: publishRequest, Pace: 20 * time.Millisecond, Length: time.Second, checkTimes: silentFor})
 	require.ErrorContains(t, err, "was confirmed, and did not arrive on the stream of that topic")
 }

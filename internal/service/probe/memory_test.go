@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/service/stream"
-	"github.com/sse-soak/sse-soak/test/hub"
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
 // A service that sends large events without end must not exhaust the memory of the probe.
@@ -41,9 +41,9 @@ func TestPartsOfAStreamUseBoundedMemory(t *testing.T) {
 func TestDescriptionsDoNotQuoteLargeEvents(t *testing.T) {
 	t.Parallel()
 	large := strings.Repeat("x", 1<<16)
-	h := &hub.Hub{GenerateInterval: 50 * time.Millisecond, Generate: func(_, n int) string {
+	h := &fakeservice.Hub{GenerateInterval: 50 * time.Millisecond, Generate: func(_, n int) string {
 		return []string{"event: " + large + "\n", "", ""}[n%3] + "data: " + large + "\n\n"
 	}}
-	module, _ := probe(t, h.Start(t), Config{})
+	module, _ := probe(t, h.Start(t).URL, Config{})
 	require.Less(t, len(module), 16<<10)
 }

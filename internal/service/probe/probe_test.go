@@ -16,7 +16,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/service/trial"
-	"github.com/sse-soak/sse-soak/test/hub"
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 	"github.com/sse-soak/sse-soak/test/module"
 )
 
@@ -26,14 +26,14 @@ func TestPublishedMessages(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name      string
-		hub       *hub.Hub
+		hub       *fakeservice.Hub
 		want      []string // in the JSON
 		comments  []string // in the comments
 		notWanted []string
 	}{
 		{
 			"like nchan",
-			&hub.Hub{
+			&fakeservice.Hub{
 				ID: func(n int) string { return fmt.Sprintf("1732250000:%d", n) }, History: true, OK: 201,
 				Heartbeat: "event: ping\n\n", HeartbeatInterval: 300 * time.Millisecond,
 			},
@@ -43,7 +43,7 @@ func TestPublishedMessages(t *testing.T) {
 		},
 		{
 			"like Mercure",
-			&hub.Hub{
+			&fakeservice.Hub{
 				ID: func(n int) string { return fmt.Sprintf("urn:uuid:5f0ac000-0000-4000-8000-%012d", n) }, History: true, GapHeader: "earliest",
 				Heartbeat: ":\n", HeartbeatInterval: 500 * time.Millisecond, WhenSilent: true,
 			},
@@ -53,7 +53,7 @@ func TestPublishedMessages(t *testing.T) {
 		},
 		{
 			"like django-eventstream",
-			&hub.Hub{
+			&fakeservice.Hub{
 				ID: func(n int) string { return fmt.Sprintf("room-1:%d", n) }, Event: "message", History: true,
 				GapEvent: "event: stream-reset\ndata: {}\n\n", Preamble: "event: stream-open\ndata:\n\n",
 				Heartbeat: "event: keep-alive\ndata:\n\n", HeartbeatInterval: 400 * time.Millisecond, WhenSilent: true,
@@ -64,56 +64,56 @@ func TestPublishedMessages(t *testing.T) {
 		},
 		{
 			"without ids",
-			&hub.Hub{Wrap: func(p string) string { return `{"a b":[1,` + p + `]}` }},
+			&fakeservice.Hub{Wrap: func(p string) string { return `{"a b":[1,` + p + `]}` }},
 			[]string{`"message":{"seq":"json:$['a b'][1].seq","run":"json:$['a b'][1].run","sentAt":"json:$['a b'][1].t","sum":"json:$['a b'][1].sum"}`, `"resume":{"by":"none"}`},
 			[]string{"The messages had no id.", "heartbeat: none was received; the longest silence"},
 			[]string{`"heartbeat"`},
 		},
 		{
 			"ids, and nothing comes again",
-			&hub.Hub{ID: hub.DecimalID},
+			&fakeservice.Hub{ID: fakeservice.DecimalID},
 			[]string{`"resume":{"by":"none"}`},
 			[]string{"None of them was sent again.", "A stream with an unknown id received no notice of it."},
 			nil,
 		},
 		{
 			"all comes again, and to everybody",
-			&hub.Hub{ID: hub.DecimalID, History: true, Newcomers: true},
+			&fakeservice.Hub{ID: fakeservice.DecimalID, History: true, Newcomers: true},
 			[]string{`"resume":{"by":"header"}`},
 			[]string{"A new stream without that header also received 3 of them."},
 			nil,
 		},
 		{
 			"nothing arrives",
-			&hub.Hub{Lose: func(string, string) bool { return true }},
+			&fakeservice.Hub{Lose: func(string, string) bool { return true }},
 			[]string{`"message":"unchecked"`},
 			[]string{"13 published messages were confirmed (200), but none arrived on any stream"},
 			[]string{`"publish"`},
 		},
 		{
 			"the number does not arrive",
-			&hub.Hub{Wrap: func(p string) string { return strings.ReplaceAll(p, `"seq":`, `"seq":900`) }},
+			&fakeservice.Hub{Wrap: func(p string) string { return strings.ReplaceAll(p, `"seq":`, `"seq":900`) }},
 			[]string{`"message":"unchecked"`},
 			[]string{"message.seq: the number that was published was not found in the events"},
 			[]string{`"publish"`},
 		},
 		{
 			"another status",
-			&hub.Hub{OK: 207},
+			&fakeservice.Hub{OK: 207},
 			[]string{`"ok":[207]`},
 			nil,
 			nil,
 		},
 		{
 			"gzip holds back",
-			&hub.Hub{Gzip: 700 * time.Millisecond},
+			&fakeservice.Hub{Gzip: 700 * time.Millisecond},
 			[]string{published},
 			[]string{"Accept-Encoding: gzip: compressed (gzip,", "events were delayed by up to 0.", "in bursts of", "Accept-Encoding: br: not compressed."},
 			nil,
 		},
 		{
 			"gzip holds nothing back",
-			&hub.Hub{Gzip: time.Millisecond},
+			&fakeservice.Hub{Gzip: time.Millisecond},
 			[]string{published},
 			[]string{"no event was delayed"},
 			nil,
@@ -122,8 +122,8 @@ func TestPublishedMessages(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				server, dial := inMemory(t, c.hub)
-				module, json := probe(t, server, Config{Publish: publishRequest, Dial: dial})
+				base, dial := inMemory(t, c.hub)
+				module, json := probe(t, base, Config{Publish: publishRequest, Dial: dial})
 				plain := strings.Join(strings.Fields(strings.ReplaceAll(module, "//", "")), " ")
 				for _, want := range c.want {
 					require.Contains(t, json, want)
@@ -139,7 +139,7 @@ func TestPublishedMessages(t *testing.T) {
 				s, err := service.Parse([]byte(json))
 				require.NoError(t, err)
 				if s.Publish != nil {
-					require.NoError(t, trial.Run(t.Context(), trial.Config{Service: s, Dial: dial, Base: server.URL, Topic: "soak-topic-0", ID: "x", Marker: "m", Patience: time.Second}))
+					require.NoError(t, trial.Run(t.Context(), trial.Config{Service: s, Dial: dial, Base: base, Topic: "soak-topic-0", ID: "x", Marker: "m", Patience: time.Second}))
 				}
 			})
 		})
@@ -149,9 +149,9 @@ func TestPublishedMessages(t *testing.T) {
 // Payloads that are no JSON.
 func TestValuesInText(t *testing.T) {
 	t.Parallel()
-	h := &hub.Hub{}
+	h := &fakeservice.Hub{}
 	server := h.Start(t)
-	_, json := probe(t, server, Config{Publish: Request{URL: "{base}/pub/{topic}", Body: "hello {run} number {seq}, at {sentAt}"}})
+	_, json := probe(t, server.URL, Config{Publish: Request{URL: "{base}/pub/{topic}", Body: "hello {run} number {seq}, at {sentAt}"}})
 	s, err := service.Parse([]byte(json))
 	require.NoError(t, err)
 	reading := s.Reader("run-7").Read(&service.Block{Data: []byte("hello run-7 number 17, at 1732250000000000"), HasData: true})
@@ -160,9 +160,9 @@ func TestValuesInText(t *testing.T) {
 
 func TestSecondRequest(t *testing.T) {
 	t.Parallel()
-	h := &hub.Hub{RequireJoin: true, ID: func(int) string { return "c1" }}
+	h := &fakeservice.Hub{RequireJoin: true, ID: func(int) string { return "c1" }}
 	server := h.Start(t)
-	module, json := probe(t, server, Config{
+	module, json := probe(t, server.URL, Config{
 		URL: server.URL + "/sub/all", Publish: publishRequest,
 		Then: Request{URL: "{base}/join", Body: `{"client":"{client}","topic":"{topic}"}`},
 	})
@@ -178,13 +178,13 @@ func TestUnpublishedMessages(t *testing.T) {
 	var tick atomic.Int64
 	for _, c := range []struct {
 		name     string
-		hub      *hub.Hub
+		hub      *fakeservice.Hub
 		want     []string
 		comments []string
 	}{
 		{
 			"numbers of each stream",
-			&hub.Hub{Generate: func(_, n int) string {
+			&fakeservice.Hub{Generate: func(_, n int) string {
 				return fmt.Sprintf("id: %d\n: sent=%d\ndata: 0\n\n", n, time.Now().UnixMicro())
 			}, GenerateInterval: 100 * time.Millisecond},
 			[]string{`"message":{"data":"0","seq":"id","per":"stream","sentAt":"comment:^sent=([0-9]+)$"`},
@@ -192,13 +192,13 @@ func TestUnpublishedMessages(t *testing.T) {
 		},
 		{
 			"no number",
-			&hub.Hub{Generate: func(_, n int) string { return "data: 0\n\n" }, GenerateInterval: 100 * time.Millisecond},
+			&fakeservice.Hub{Generate: func(_, n int) string { return "data: 0\n\n" }, GenerateInterval: 100 * time.Millisecond},
 			[]string{`"message":{"data":"0"`},
 			[]string{"No value in the messages grew by one with each message."},
 		},
 		{
 			"events of two names",
-			&hub.Hub{Generate: func(_, n int) string {
+			&fakeservice.Hub{Generate: func(_, n int) string {
 				if n%3 == 0 {
 					return fmt.Sprintf("event: state\ndata: {\"up\":%t}\n\n", n%2 == 0)
 				}
@@ -209,7 +209,7 @@ func TestUnpublishedMessages(t *testing.T) {
 		},
 		{
 			"a heartbeat that is data",
-			&hub.Hub{Generate: func(_, n int) string {
+			&fakeservice.Hub{Generate: func(_, n int) string {
 				if n%3 == 0 {
 					return "data: {}\n\n"
 				}
@@ -220,7 +220,7 @@ func TestUnpublishedMessages(t *testing.T) {
 		},
 		{
 			"a counter of the whole service",
-			&hub.Hub{Generate: func(stream, n int) string {
+			&fakeservice.Hub{Generate: func(stream, n int) string {
 				return fmt.Sprintf("id: %d\ndata: {\"of\":%d}\n\n", 10*n+int(tick.Add(1)%3), stream)
 			}, GenerateInterval: 100 * time.Millisecond},
 			nil,
@@ -230,8 +230,8 @@ func TestUnpublishedMessages(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				server, dial := inMemory(t, c.hub)
-				module, json := probe(t, server, Config{Dial: dial})
+				base, dial := inMemory(t, c.hub)
+				module, json := probe(t, base, Config{Dial: dial})
 				plain := strings.Join(strings.Fields(strings.ReplaceAll(module, "//", "")), " ")
 				for _, want := range c.want {
 					require.Contains(t, json, want)
@@ -262,7 +262,7 @@ func TestMessagesOfPlainText(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				n := 0
-				h := &hub.Hub{Wrap: func(payload string) string {
+				h := &fakeservice.Hub{Wrap: func(payload string) string {
 					var message struct{ Text string }
 					require.NoError(t, json.Unmarshal([]byte(payload), &message))
 					n++
@@ -270,13 +270,13 @@ func TestMessagesOfPlainText(t *testing.T) {
 					require.NoError(t, err)
 					return string(text)
 				}, Heartbeat: ":\n\n", HeartbeatInterval: 300 * time.Millisecond}
-				server, dial := inMemory(t, h)
-				publish := Request{Method: "POST", URL: server.URL + "/pub/room-1", Body: `{"author":"soak","text":"` + c.text + `"}`}
-				_, described := probe(t, server, Config{Publish: publish, Dial: dial})
+				base, dial := inMemory(t, h)
+				publish := Request{Method: "POST", URL: base + "/pub/room-1", Body: `{"author":"soak","text":"` + c.text + `"}`}
+				_, described := probe(t, base, Config{Publish: publish, Dial: dial})
 				require.Contains(t, described, c.want)
 				s, err := service.Parse([]byte(described))
 				require.NoError(t, err)
-				require.NoError(t, trial.Run(t.Context(), trial.Config{Service: s, Dial: dial, Base: server.URL, Topic: "room-1", ID: "x", Marker: "m", Patience: time.Second}))
+				require.NoError(t, trial.Run(t.Context(), trial.Config{Service: s, Dial: dial, Base: base, Topic: "room-1", ID: "x", Marker: "m", Patience: time.Second}))
 			})
 		})
 	}
@@ -285,9 +285,9 @@ func TestMessagesOfPlainText(t *testing.T) {
 func TestStreamLifetime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := &hub.Hub{Lifetime: 400 * time.Millisecond, Heartbeat: ":\n\n", HeartbeatInterval: 100 * time.Millisecond}
-		server, dial := inMemory(t, h)
-		module, json := probe(t, server, Config{Publish: publishRequest, Dial: dial})
+		h := &fakeservice.Hub{Lifetime: 400 * time.Millisecond, Heartbeat: ":\n\n", HeartbeatInterval: 100 * time.Millisecond}
+		base, dial := inMemory(t, h)
+		module, json := probe(t, base, Config{Publish: publishRequest, Dial: dial})
 		require.Contains(t, json, `"end":{"by":"server","lifetime":[0.3,0.5]}`)
 		require.Contains(t, module, "ended without a request of the probe, after 0.4")
 		opened, _ := h.StreamCounts()
@@ -297,8 +297,8 @@ func TestStreamLifetime(t *testing.T) {
 
 func TestProbeErrors(t *testing.T) {
 	t.Parallel()
-	h := &hub.Hub{Token: "x", PubToken: "y"}
-	open := &hub.Hub{PubToken: "y"}
+	h := &fakeservice.Hub{Token: "x", PubToken: "y"}
+	open := &fakeservice.Hub{PubToken: "y"}
 	base, other := h.Start(t).URL, open.Start(t).URL
 	for _, c := range []struct {
 		give Config
@@ -326,7 +326,7 @@ func TestProbeErrors(t *testing.T) {
 
 func TestStoppedProbeWritesDescription(t *testing.T) {
 	t.Parallel()
-	h := &hub.Hub{ID: hub.DecimalID}
+	h := &fakeservice.Hub{ID: fakeservice.DecimalID}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	stop := func(message string) {
@@ -344,10 +344,10 @@ func TestStoppedProbeWritesDescription(t *testing.T) {
 func TestModuleEscapesData(t *testing.T) {
 	t.Parallel()
 	evil := "'};\u2028alert(1)//*/\\"
-	h := &hub.Hub{Generate: func(_, n int) string {
+	h := &fakeservice.Hub{Generate: func(_, n int) string {
 		return fmt.Sprintf("event: %s\nid: %s\n: %s\ndata: {\"%s\":%d}\n\n", evil, evil, evil, strings.ReplaceAll(evil, `\`, `\\`), n)
 	}, GenerateInterval: 50 * time.Millisecond, Heartbeat: ": " + evil + "\n\n", HeartbeatInterval: 300 * time.Millisecond}
-	module, json := probe(t, h.Start(t), Config{Name: "evil"})
+	module, json := probe(t, h.Start(t).URL, Config{Name: "evil"})
 	require.Contains(t, json, `"name":"evil"`)
 	_, err := service.Parse([]byte(json))
 	require.NoError(t, err)
@@ -392,7 +392,7 @@ func TestStreamsThatEndImmediately(t *testing.T) {
 		w.Header().Set("Content-Type", "text/event-stream")
 	}))
 	t.Cleanup(server.Close)
-	module, json := probe(t, server, Config{URL: server.URL})
+	module, json := probe(t, server.URL, Config{URL: server.URL})
 	require.NotContains(t, json, `"end"`)
 	require.Contains(t, strings.Join(strings.Fields(strings.ReplaceAll(module, "//", "")), " "), "That is not a lifetime, because no stream stays open.")
 }

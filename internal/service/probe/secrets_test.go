@@ -11,17 +11,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/format"
-	"github.com/sse-soak/sse-soak/test/hub"
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
 // No secret of the settings is written to a file.
 func TestSecretsAreNotWritten(t *testing.T) {
 	t.Parallel()
-	h := &hub.Hub{Token: "s3cret", PubToken: "publisher's"}
+	h := &fakeservice.Hub{Token: "s3cret", PubToken: "publisher's"}
 	server := h.Start(t)
 	give := publishRequest
 	give.Headers = []string{"Authorization: Bearer publisher's"}
-	module, json := probe(t, server, Config{
+	module, json := probe(t, server.URL, Config{
 		URL: server.URL + "/sub/{topic}?access_token=s3cret&x=1", Connect: Request{Headers: []string{"Authorization: Bearer s3cret", "X-Kind: a"}},
 		Publish: give,
 	})
@@ -32,7 +32,7 @@ func TestSecretsAreNotWritten(t *testing.T) {
 	require.Contains(t, json, published)
 
 	give.Headers = []string{"Authorization: Bearer {token}"}
-	_, json = probe(t, server, Config{
+	_, json = probe(t, server.URL, Config{
 		URL: server.URL + "/sub/{topic}", Connect: Request{Headers: []string{"Authorization: Bearer {token}"}},
 		Publish: give, SubscribeToken: "s3cret", PublishToken: "publisher's",
 	})
@@ -49,7 +49,7 @@ func TestRepeatedTokensAreNotWritten(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	t.Cleanup(server.Close)
-	module, _ := probe(t, server, Config{URL: server.URL + "/sub", Connect: Request{Headers: []string{"X-Api-Key: s3cret-token"}}})
+	module, _ := probe(t, server.URL, Config{URL: server.URL + "/sub", Connect: Request{Headers: []string{"X-Api-Key: s3cret-token"}}})
 	require.Contains(t, module, "text/event-stream; token={token}")
 	require.Contains(t, module, "Last-Event-ID: {token}")
 	require.NotContains(t, module, "s3cret-token")
@@ -109,7 +109,7 @@ func TestEchoedTokenIsNotWritten(t *testing.T) {
 		}
 	}))
 	t.Cleanup(server.Close)
-	module, json := probe(t, server, Config{URL: server.URL + "/sub?access_key=s3cr%2Ft"})
+	module, json := probe(t, server.URL, Config{URL: server.URL + "/sub?access_key=s3cr%2Ft"})
 	require.NotContains(t, module, "s3cr")
 	require.Contains(t, json, `"url":"{base}/sub?access_key={token}"`)
 	require.NotContains(t, json, `"data"`)
@@ -119,10 +119,10 @@ func TestEchoedTokenIsNotWritten(t *testing.T) {
 func TestDescriptionsHaveNoControlCharacters(t *testing.T) {
 	t.Parallel()
 	const hostile = "\u009b31m\u202e\x1b]0;x\x07"
-	h := &hub.Hub{GenerateInterval: 50 * time.Millisecond, Generate: func(_, n int) string {
+	h := &fakeservice.Hub{GenerateInterval: 50 * time.Millisecond, Generate: func(_, n int) string {
 		return fmt.Sprintf(": %s\nevent: a%s\ndata: {\"n\":%d}\n\n", hostile, hostile, n)
 	}}
-	module, json := probe(t, h.Start(t), Config{})
+	module, json := probe(t, h.Start(t).URL, Config{})
 	require.Equal(t, format.Escape(module), module)
 	require.Contains(t, json, `"event":"a`+"\u009b31m\u202e")
 }

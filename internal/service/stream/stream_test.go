@@ -16,7 +16,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/sseclient"
-	"github.com/sse-soak/sse-soak/test/hub"
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
@@ -44,7 +44,7 @@ func partText(p Part) string {
 }
 
 func TestStreamIsReadPartByPart(t *testing.T) {
-	h := &hub.Hub{Preamble: ":\nretry: 5\nid: 7\nevent: a\ndata: x\ndata: y\n\nevent: ping\n\n", Lifetime: 200 * time.Millisecond}
+	h := &fakeservice.Hub{Preamble: ":\nretry: 5\nid: 7\nevent: a\ndata: x\ndata: y\n\nevent: ping\n\n", Lifetime: 200 * time.Millisecond}
 	s := open(t, get(h.Start(t).URL+"/sub/t"))
 	require.Equal(t, http.StatusOK, s.Status)
 	require.True(t, s.IsEventStream())
@@ -61,7 +61,7 @@ func TestStreamIsReadPartByPart(t *testing.T) {
 }
 
 func TestClosedStreamEnds(t *testing.T) {
-	h := &hub.Hub{}
+	h := &fakeservice.Hub{}
 	url := h.Start(t).URL + "/sub/t"
 	ctx, cancel := context.WithCancel(t.Context())
 	for name, end := range map[string]func(*Stream){"close": (*Stream).Close, "context": func(*Stream) { cancel() }} {
@@ -78,7 +78,7 @@ func TestClosedStreamEnds(t *testing.T) {
 }
 
 func TestRefusalIsReported(t *testing.T) {
-	h := &hub.Hub{Token: "secret"}
+	h := &fakeservice.Hub{Token: "secret"}
 	s := open(t, get(h.Start(t).URL+"/sub/t"))
 	require.Equal(t, http.StatusUnauthorized, s.Status)
 	require.False(t, s.IsEventStream())

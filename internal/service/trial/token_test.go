@@ -8,11 +8,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sse-soak/sse-soak/test/hub"
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
 func TestURLFromAFunctionIsNotTried(t *testing.T) {
-	h := &hub.Hub{}
+	h := &fakeservice.Hub{}
 	var notes []string
 	require.NoError(t, runTrial(t, h.Start(t).URL, Config{Note: func(s string) { notes = append(notes, s) }}, `"token":true`, `"token":true,"url":true`, `"url":"{base}/sub/{topic}",`, ``))
 	require.Equal(t, []string{"url(n) is a function: no stream was tried before the load"}, notes)
@@ -21,7 +21,7 @@ func TestURLFromAFunctionIsNotTried(t *testing.T) {
 }
 
 func TestTokenFromAFunctionIsNotTried(t *testing.T) {
-	h := &hub.Hub{Token: "of its own"}
+	h := &fakeservice.Hub{Token: "of its own"}
 	base := h.Start(t).URL
 	require.ErrorContains(t, runTrial(t, base, Config{}), "set SUBSCRIBE_TOKEN")
 	var notes []string

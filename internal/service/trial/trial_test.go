@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/service"
-	"github.com/sse-soak/sse-soak/test/hub"
+	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
 // hubDescription describes the hub. Tests replace its fields by name.
@@ -40,29 +40,29 @@ func runTrial(t *testing.T, base string, c Config, replace ...string) error {
 
 func TestMatchingDescriptionPasses(t *testing.T) {
 	for name, c := range map[string]struct {
-		hub     *hub.Hub
+		hub     *fakeservice.Hub
 		replace []string
 	}{
-		"plain":   {&hub.Hub{}, nil},
-		"ids":     {&hub.Hub{ID: hub.DecimalID, Preamble: ": hello\n\nevent: open\ndata:\n\n", History: true}, nil},
-		"wrapped": {&hub.Hub{Wrap: func(p string) string { return `{"a":[` + p + `]}` }}, []string{"json:$.", "json:$.a[0]."}},
-		"event":   {&hub.Hub{Event: "news"}, []string{`"message":{`, `"message":{"event":["x","news"],`}},
+		"plain":   {&fakeservice.Hub{}, nil},
+		"ids":     {&fakeservice.Hub{ID: fakeservice.DecimalID, Preamble: ": hello\n\nevent: open\ndata:\n\n", History: true}, nil},
+		"wrapped": {&fakeservice.Hub{Wrap: func(p string) string { return `{"a":[` + p + `]}` }}, []string{"json:$.", "json:$.a[0]."}},
+		"event":   {&fakeservice.Hub{Event: "news"}, []string{`"message":{`, `"message":{"event":["x","news"],`}},
 		"comment as heartbeat": {
-			&hub.Hub{Heartbeat: ":\n", HeartbeatInterval: 100 * time.Millisecond},
+			&fakeservice.Hub{Heartbeat: ":\n", HeartbeatInterval: 100 * time.Millisecond},
 			[]string{`"name"`, `"heartbeat":{"comment":true,"every":0.1},"name"`},
 		},
 		"an event as heartbeat": {
-			&hub.Hub{Heartbeat: "event: ping\n\n", HeartbeatInterval: 100 * time.Millisecond},
+			&fakeservice.Hub{Heartbeat: "event: ping\n\n", HeartbeatInterval: 100 * time.Millisecond},
 			[]string{`"name"`, `"heartbeat":{"event":"ping","every":0.1},"name"`},
 		},
-		"rare heartbeat":               {&hub.Hub{}, []string{`"name"`, `"heartbeat":{"comment":true,"every":30},"name"`}},
-		"201":                          {&hub.Hub{OK: 201}, nil},
-		"headers with the first event": {&hub.Hub{LateHeaders: true}, nil},
-		"headers with the first event, no marker": {&hub.Hub{LateHeaders: true}, []string{`"run":"json:$.run",`, ``, `\"run\":\"{run}\",`, ``}},
-		"large events": {&hub.Hub{Wrap: func(p string) string { return strings.Replace(p, "{", `{"x":"`+strings.Repeat("x", 2<<20)+`",`, 1) }}, []string{`"connect":{`, `"connect":{"maxEventSize":3000000,`}},
-		"checksum":     {&hub.Hub{}, withChecksum("json:$.sum")},
-		"no marker":    {&hub.Hub{}, []string{`"run":"json:$.run",`, ``, `\"run\":\"{run}\",`, ``}},
-		"by a second request": {&hub.Hub{RequireJoin: true}, []string{
+		"rare heartbeat":               {&fakeservice.Hub{}, []string{`"name"`, `"heartbeat":{"comment":true,"every":30},"name"`}},
+		"201":                          {&fakeservice.Hub{OK: 201}, nil},
+		"headers with the first event": {&fakeservice.Hub{LateHeaders: true}, nil},
+		"headers with the first event, no marker": {&fakeservice.Hub{LateHeaders: true}, []string{`"run":"json:$.run",`, ``, `\"run\":\"{run}\",`, ``}},
+		"large events": {&fakeservice.Hub{Wrap: func(p string) string { return strings.Replace(p, "{", `{"x":"`+strings.Repeat("x", 2<<20)+`",`, 1) }}, []string{`"connect":{`, `"connect":{"maxEventSize":3000000,`}},
+		"checksum":     {&fakeservice.Hub{}, withChecksum("json:$.sum")},
+		"no marker":    {&fakeservice.Hub{}, []string{`"run":"json:$.run",`, ``, `\"run\":\"{run}\",`, ``}},
+		"by a second request": {&fakeservice.Hub{RequireJoin: true}, []string{
 			`"connect":{`, `"connect":{"then":{"event":"HELLO","client":"json:$.client","url":"{base}/join","body":"{\"client\":\"{client}\",\"topic\":\"{topic}\"}"},`,
 		}},
 	} {
@@ -77,99 +77,99 @@ func TestMatchingDescriptionPasses(t *testing.T) {
 func TestMismatchNamesTheField(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		hub     *hub.Hub
+		hub     *fakeservice.Hub
 		replace []string
 		want    string
 	}{
-		{"publisher's token, headers with the first event", &hub.Hub{PubToken: "x", LateHeaders: true}, nil, "connect.url: GET {base}/sub/soak-topic-0: no answer within 2 s; publish: POST {base}/pub/soak-topic-0 answered 401 Unauthorized (may you?): set PUBLISH_TOKEN"},
-		{"path", &hub.Hub{}, []string{"/sub/", "/subs/"}, "connect.url: GET {base}/subs/soak-topic-0 answered 404 Not Found (404 page not found)"},
-		{"no token", &hub.Hub{Token: "x"}, nil, "connect.headers: GET {base}/sub/soak-topic-0 answered 401 Unauthorized (who are you?): set SUBSCRIBE_TOKEN"},
-		{"no token in the variable that the description names", &hub.Hub{Token: "x"}, []string{`"token":true`, `"token":"BACKEND_TOKEN"`}, "connect.headers: GET {base}/sub/soak-topic-0 answered 401 Unauthorized (who are you?): set BACKEND_TOKEN"},
-		{"publisher's token", &hub.Hub{PubToken: "x"}, nil, "publish: POST {base}/pub/soak-topic-0 answered 401 Unauthorized (may you?): set PUBLISH_TOKEN"},
+		{"publisher's token, headers with the first event", &fakeservice.Hub{PubToken: "x", LateHeaders: true}, nil, "connect.url: GET {base}/sub/soak-topic-0: no answer within 2 s; publish: POST {base}/pub/soak-topic-0 answered 401 Unauthorized (may you?): set PUBLISH_TOKEN"},
+		{"path", &fakeservice.Hub{}, []string{"/sub/", "/subs/"}, "connect.url: GET {base}/subs/soak-topic-0 answered 404 Not Found (404 page not found)"},
+		{"no token", &fakeservice.Hub{Token: "x"}, nil, "connect.headers: GET {base}/sub/soak-topic-0 answered 401 Unauthorized (who are you?): set SUBSCRIBE_TOKEN"},
+		{"no token in the variable that the description names", &fakeservice.Hub{Token: "x"}, []string{`"token":true`, `"token":"BACKEND_TOKEN"`}, "connect.headers: GET {base}/sub/soak-topic-0 answered 401 Unauthorized (who are you?): set BACKEND_TOKEN"},
+		{"publisher's token", &fakeservice.Hub{PubToken: "x"}, nil, "publish: POST {base}/pub/soak-topic-0 answered 401 Unauthorized (may you?): set PUBLISH_TOKEN"},
 		{
 			"no token in the description",
-			&hub.Hub{PubToken: "x"},
+			&fakeservice.Hub{PubToken: "x"},
 			[]string{`,"headers":{"Authorization":"Bearer {token}"}}}`, `}}`},
 			"publish: POST {base}/pub/soak-topic-0 answered 401 Unauthorized (may you?): it sends no token: add a header with {token}, and set PUBLISH_TOKEN, if the service wants one",
 		},
-		{"path to publish", &hub.Hub{}, []string{"/pub/", "/pubs/"}, "publish: POST {base}/pubs/soak-topic-0 answered 404 Not Found (404 page not found)"},
-		{"status", &hub.Hub{OK: 207}, nil, "publish.ok: POST {base}/pub/soak-topic-0 answered 207 Multi-Status, which does not confirm it by the description: publish.ok is left out"},
+		{"path to publish", &fakeservice.Hub{}, []string{"/pub/", "/pubs/"}, "publish: POST {base}/pubs/soak-topic-0 answered 404 Not Found (404 page not found)"},
+		{"status", &fakeservice.Hub{OK: 207}, nil, "publish.ok: POST {base}/pub/soak-topic-0 answered 207 Multi-Status, which does not confirm it by the description: publish.ok is left out"},
 		{
 			"number",
-			&hub.Hub{},
+			&fakeservice.Hub{},
 			[]string{"json:$.seq", "json:$.number"},
 			`message.seq is "json:$.number", but the received message has no such value: data: {"run":"run-1-trial-…`,
 		},
 		{
 			"text as number",
-			&hub.Hub{ID: func(int) string { return "x1" }},
+			&fakeservice.Hub{ID: func(int) string { return "x1" }},
 			[]string{"json:$.seq", "id"},
 			`message.seq is "id", but the received message has no whole number of at least 0 there: id: x1, data: {"run":"run-1-trial-…`,
 		},
 		{
 			"another number",
-			&hub.Hub{ID: func(int) string { return "7" }},
+			&fakeservice.Hub{ID: func(int) string { return "7" }},
 			[]string{"json:$.seq", "id"},
 			`message.seq is "id", and finds 7 in the message that was published with the number 1: id: 7, data: …`,
 		},
-		{"marker", &hub.Hub{}, []string{"json:$.run", "json:$.marker"}, `message.run is "json:$.marker", but the received message has no such value: data: {"run":"run-1-trial-…`},
-		{"another marker", &hub.Hub{}, []string{"json:$.run", "json:$.seq"}, `message.run is "json:$.seq", but the received message has another value than the run's marker there: data: {"run":"run-1-trial-…`},
-		{"time", &hub.Hub{}, []string{"json:$.t", "json:$.time"}, `message.sentAt is "json:$.time", but the received message has no time there: data: …`},
-		{"number as time", &hub.Hub{}, []string{"json:$.t", "json:$.seq"}, `message.sentAt is "json:$.seq", but the received message has no time there: data: …`},
+		{"marker", &fakeservice.Hub{}, []string{"json:$.run", "json:$.marker"}, `message.run is "json:$.marker", but the received message has no such value: data: {"run":"run-1-trial-…`},
+		{"another marker", &fakeservice.Hub{}, []string{"json:$.run", "json:$.seq"}, `message.run is "json:$.seq", but the received message has another value than the run's marker there: data: {"run":"run-1-trial-…`},
+		{"time", &fakeservice.Hub{}, []string{"json:$.t", "json:$.time"}, `message.sentAt is "json:$.time", but the received message has no time there: data: …`},
+		{"number as time", &fakeservice.Hub{}, []string{"json:$.t", "json:$.seq"}, `message.sentAt is "json:$.seq", but the received message has no time there: data: …`},
 		{
 			"another time",
-			&hub.Hub{Wrap: func(p string) string { return strings.Replace(p, `"t":1`, `"t":2`, 1) }},
+			&fakeservice.Hub{Wrap: func(p string) string { return strings.Replace(p, `"t":1`, `"t":2`, 1) }},
 			nil,
 			`message.sentAt is "json:$.t", and finds another time in the message than the one that was published with it: data: …`,
 		},
-		{"checksum", &hub.Hub{}, withChecksum("json:$.crc"), `message.sum is "json:$.crc", but the received message has no checksum there, or that of another number or time: data: …`},
-		{"number, with a checksum", &hub.Hub{}, withChecksum("json:$.sum", "json:$.seq", "json:$.number"), `message.seq is "json:$.number", but the received message has no such value: data: …`},
-		{"marker, with a checksum", &hub.Hub{}, withChecksum("json:$.sum", "json:$.run", "json:$.marker"), `message.run is "json:$.marker", but the received message does not have the run's marker there: data: …`},
-		{"time, with a checksum", &hub.Hub{}, withChecksum("json:$.sum", `"sentAt":"json:$.t"}`, `"sentAt":"json:$.time","sum":"json:$.sum"}`), `message.sentAt is "json:$.time", but the received message has no time there: data: …`},
-		{"event", &hub.Hub{Event: "news"}, []string{`"message":{`, `"message":{"event":"new",`}, `message.event is "new", but the received message has the event "news": event: news, data: …`},
-		{"taken for a heartbeat", &hub.Hub{Event: "news"}, []string{`"name"`, `"heartbeat":{"event":"news"},"name"`}, `heartbeat is {"event":"news"}, but the received message matches it: event: news, data: …`},
-		{"taken for a gap", &hub.Hub{Event: "news"}, []string{`"name"`, `"resume":{"by":"header","gap":{"event":"news"}},"name"`}, `resume.gap is {"event":"news"}, but the received message matches it: event: news, data: …`},
-		{"no JSON", &hub.Hub{Wrap: func(p string) string { return p + "]" }}, nil, `message.seq is "json:$.seq", but the data of the received message is not JSON: data: …`},
+		{"checksum", &fakeservice.Hub{}, withChecksum("json:$.crc"), `message.sum is "json:$.crc", but the received message has no checksum there, or that of another number or time: data: …`},
+		{"number, with a checksum", &fakeservice.Hub{}, withChecksum("json:$.sum", "json:$.seq", "json:$.number"), `message.seq is "json:$.number", but the received message has no such value: data: …`},
+		{"marker, with a checksum", &fakeservice.Hub{}, withChecksum("json:$.sum", "json:$.run", "json:$.marker"), `message.run is "json:$.marker", but the received message does not have the run's marker there: data: …`},
+		{"time, with a checksum", &fakeservice.Hub{}, withChecksum("json:$.sum", `"sentAt":"json:$.t"}`, `"sentAt":"json:$.time","sum":"json:$.sum"}`), `message.sentAt is "json:$.time", but the received message has no time there: data: …`},
+		{"event", &fakeservice.Hub{Event: "news"}, []string{`"message":{`, `"message":{"event":"new",`}, `message.event is "new", but the received message has the event "news": event: news, data: …`},
+		{"taken for a heartbeat", &fakeservice.Hub{Event: "news"}, []string{`"name"`, `"heartbeat":{"event":"news"},"name"`}, `heartbeat is {"event":"news"}, but the received message matches it: event: news, data: …`},
+		{"taken for a gap", &fakeservice.Hub{Event: "news"}, []string{`"name"`, `"resume":{"by":"header","gap":{"event":"news"}},"name"`}, `resume.gap is {"event":"news"}, but the received message matches it: event: news, data: …`},
+		{"no JSON", &fakeservice.Hub{Wrap: func(p string) string { return p + "]" }}, nil, `message.seq is "json:$.seq", but the data of the received message is not JSON: data: …`},
 		{
 			"no heartbeat",
-			&hub.Hub{Heartbeat: ":\n\n", HeartbeatInterval: 100 * time.Millisecond},
+			&fakeservice.Hub{Heartbeat: ":\n\n", HeartbeatInterval: 100 * time.Millisecond},
 			[]string{`"name"`, `"heartbeat":{"event":"ping","every":0.1},"name"`},
 			`heartbeat is {"event":"ping","every":0.1}, but none came within 2.1 s: …`,
 		},
 		{
 			"nothing comes",
-			&hub.Hub{Lose: func(string, string) bool { return true }},
+			&fakeservice.Hub{Lose: func(string, string) bool { return true }},
 			nil,
 			"publish.url: POST {base}/pub/soak-topic-0 was confirmed, but the message did not arrive at GET {base}/sub/soak-topic-0 within 2 s: nothing came; stream and publish request may have different topics (soak-topic-0)",
 		},
-		{"the stream ends", &hub.Hub{Lifetime: 20 * time.Millisecond, Lose: func(string, string) bool { return true }}, nil, "connect.url: the stream was over …"},
+		{"the stream ends", &fakeservice.Hub{Lifetime: 20 * time.Millisecond, Lose: func(string, string) bool { return true }}, nil, "connect.url: the stream was over …"},
 		{
 			"replayed, without a marker",
-			&hub.Hub{Newcomers: true},
+			&fakeservice.Hub{Newcomers: true},
 			[]string{`"run":"json:$.run",`, ``, `\"run\":\"{run}\",`, ``},
 			"message.run is missing, and a new stream gets messages that were published before it: …",
 		},
 		{
 			"wrong path without a marker",
-			&hub.Hub{},
+			&fakeservice.Hub{},
 			[]string{`"run":"json:$.run",`, ``, `\"run\":\"{run}\",`, ``, "json:$.seq", "json:$.n"},
 			`message.seq is "json:$.n", but the received message has no such value: data: …`,
 		},
 		{
 			"another first event",
-			&hub.Hub{RequireJoin: true},
+			&fakeservice.Hub{RequireJoin: true},
 			[]string{`"connect":{`, `"connect":{"then":{"event":"hello","url":"{base}/join"},`},
 			`connect.then.event is "hello", but no such event arrived within 2 s: another block came, with event: HELLO, data: …`,
 		},
 		{
 			"no client in the first event",
-			&hub.Hub{RequireJoin: true},
+			&fakeservice.Hub{RequireJoin: true},
 			[]string{`"connect":{`, `"connect":{"then":{"event":"HELLO","client":"json:$.id","url":"{base}/join"},`},
 			`connect.then.client is "json:$.id", but the received event "HELLO" has no such value: event: HELLO, data: …`,
 		},
 		{
 			"second request",
-			&hub.Hub{RequireJoin: true},
+			&fakeservice.Hub{RequireJoin: true},
 			[]string{`"connect":{`, `"connect":{"then":{"event":"HELLO","url":"{base}/join","body":"{}"},`},
 			"connect.then: POST {base}/join answered 404 Not Found (404 page not found)",
 		},
@@ -194,7 +194,7 @@ func TestMismatchNamesTheField(t *testing.T) {
 }
 
 func TestTokensAreSent(t *testing.T) {
-	h := &hub.Hub{Token: "a", PubToken: "b"}
+	h := &fakeservice.Hub{Token: "a", PubToken: "b"}
 	base := h.Start(t).URL
 	require.NoError(t, runTrial(t, base, Config{SubscribeToken: "a", PublishToken: "b", Patience: time.Minute}))
 	require.ErrorContains(t, runTrial(t, base, Config{SubscribeToken: "a", PublishToken: "c", Patience: time.Minute}), "the service does not accept PUBLISH_TOKEN for this topic")
@@ -223,20 +223,20 @@ func TestUnresponsiveServiceIsReported(t *testing.T) {
 
 // The trial reads messages that a service sends by itself if they are frequent.
 func TestMessagesThatAreDueAreAwaited(t *testing.T) {
-	ownHub := &hub.Hub{Generate: func(_, n int) string { return "id: " + hub.DecimalID(n) + "\ndata: 0\n\n" }, GenerateInterval: 50 * time.Millisecond}
+	ownHub := &fakeservice.Hub{Generate: func(_, n int) string { return "id: " + fakeservice.DecimalID(n) + "\ndata: 0\n\n" }, GenerateInterval: 50 * time.Millisecond}
 	base := ownHub.Start(t).URL
 	replace := func(message string) []string {
 		return []string{hubDescription[strings.Index(hubDescription, `"message"`):], `"message":` + message + `}`}
 	}
 	require.NoError(t, runTrial(t, base, Config{}, replace(`{"data":"0","seq":"id","every":0.1}`)...))
 	require.ErrorContains(t, runTrial(t, base, Config{}, replace(`{"data":"1","seq":"id","every":0.1}`)...), `message.data is "1", but the received message has other data: id: 1, data: 0`)
-	quiet := &hub.Hub{}
+	quiet := &fakeservice.Hub{}
 	require.EqualError(t, runTrial(t, quiet.Start(t).URL, Config{}, replace(`{"data":"0","seq":"id","every":0.1}`)...), "message.every is 0.1, but no message came within 2.1 s: nothing came")
 }
 
 // Machines of one run try at the same time, with the same marker.
 func TestTrialsOfSeveralMachinesDoNotMixUp(t *testing.T) {
-	h := hub.Hub{Newcomers: true}
+	h := fakeservice.Hub{Newcomers: true}
 	base := h.Start(t).URL
 	var failed [4]error
 	var all sync.WaitGroup
@@ -248,7 +248,7 @@ func TestTrialsOfSeveralMachinesDoNotMixUp(t *testing.T) {
 }
 
 func TestTrialEndsWithItsContext(t *testing.T) {
-	h := &hub.Hub{Lose: func(string, string) bool { return true }}
+	h := &fakeservice.Hub{Lose: func(string, string) bool { return true }}
 	s, err := service.Parse([]byte(hubDescription))
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -341,11 +341,11 @@ func TestTrialHasOneStreamPerID(t *testing.T) {
 
 // A trial, like a run, sends the token to no other origin.
 func TestTrialFollowsNoRedirectToAnotherOrigin(t *testing.T) {
-	h := (&hub.Hub{}).Start(t)
+	h := (&fakeservice.Hub{}).Start(t)
 	got := make(chan http.Header, 10)
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got <- r.Header
-		h.Config.Handler.ServeHTTP(w, r)
+		h.ServeHTTP(w, r)
 	}))
 	t.Cleanup(other.Close)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -353,7 +353,7 @@ func TestTrialFollowsNoRedirectToAnotherOrigin(t *testing.T) {
 			http.Redirect(w, r, other.URL+r.URL.Path, http.StatusFound)
 			return
 		}
-		h.Config.Handler.ServeHTTP(w, r)
+		h.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
 	replace := []string{`/sub/{topic}","headers":{`, `/sub/{topic}?access_token={token}","headers":{"X-Api-Key":"{token}",`}
@@ -372,13 +372,13 @@ func TestTrialFollowsNoRedirectToAnotherOrigin(t *testing.T) {
 
 // The answer to the request that ends a stream counts as it is, as in a run.
 func TestRedirectOfTheEndRequestIsNotFollowed(t *testing.T) {
-	h := (&hub.Hub{}).Start(t)
+	h := (&fakeservice.Hub{}).Start(t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodDelete {
 			http.Redirect(w, r, "/elsewhere", http.StatusSeeOther)
 			return
 		}
-		h.Config.Handler.ServeHTTP(w, r)
+		h.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
 	require.EqualError(t, runTrial(t, server.URL, Config{}, `"publish":{`, `"end":{"by":"request","method":"DELETE","url":"{base}/end"},"publish":{`),
@@ -387,7 +387,7 @@ func TestRedirectOfTheEndRequestIsNotFollowed(t *testing.T) {
 
 // The publisher of a run follows no redirect: all of its messages were refused.
 func TestRedirectOfThePublisherFails(t *testing.T) {
-	h := (&hub.Hub{}).Start(t)
+	h := (&fakeservice.Hub{}).Start(t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, h.URL+r.URL.Path, http.StatusTemporaryRedirect)
 	}))
@@ -398,14 +398,14 @@ func TestRedirectOfThePublisherFails(t *testing.T) {
 
 // The trial's stream is compressed like the streams of the run, unless the description disables it.
 func TestTrialRequestsCompressionAsTheRunDoes(t *testing.T) {
-	h := &hub.Hub{Gzip: 10 * time.Millisecond}
+	h := &fakeservice.Hub{Gzip: 10 * time.Millisecond}
 	behind := h.Start(t)
 	var encoding string
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
 			encoding = r.Header.Get("Accept-Encoding")
 		}
-		behind.Config.Handler.ServeHTTP(w, r)
+		behind.ServeHTTP(w, r)
 	}))
 	defer front.Close()
 	require.NoError(t, runTrial(t, front.URL, Config{AcceptEncoding: "gzip", SubscribeToken: "t"}))
@@ -414,11 +414,11 @@ func TestTrialRequestsCompressionAsTheRunDoes(t *testing.T) {
 	require.Equal(t, "br", encoding)
 	require.NoError(t, runTrial(t, front.URL, Config{SubscribeToken: "t"}))
 	require.Empty(t, encoding)
-	h = &hub.Hub{Gzip: time.Minute}
+	h = &fakeservice.Hub{Gzip: time.Minute}
 	require.ErrorContains(t, runTrial(t, h.Start(t).URL, Config{AcceptEncoding: "gzip", SubscribeToken: "t"}), "or the service or a proxy buffers compressed data (gzip)")
 }
 
 func TestLargeEventNamesTheField(t *testing.T) {
-	err := runTrial(t, (&hub.Hub{}).Start(t).URL, Config{}, `"connect":{`, `"connect":{"maxEventSize":20,`)
+	err := runTrial(t, (&fakeservice.Hub{}).Start(t).URL, Config{}, `"connect":{`, `"connect":{"maxEventSize":20,`)
 	require.ErrorContains(t, err, "event exceeds the size limit of 20 bytes (one line); set connect.maxEventSize to a larger one")
 }

@@ -1,4 +1,4 @@
-package faulty
+package faulty_test
 
 import (
 	"cmp"
@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,7 +15,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sse-soak/sse-soak/test/hub"
+	"github.com/sse-soak/sse-soak/test/fakeservice"
+	"github.com/sse-soak/sse-soak/test/services/faulty"
 )
 
 const deadline = 10 * time.Second
@@ -26,16 +26,15 @@ func message(n int) string {
 }
 
 // serve starts a hub, and a proxy before it.
-func serve(t *testing.T, o Options) (h *hub.Hub, server *httptest.Server, p *Proxy) {
+func serve(t *testing.T, o faulty.Options) (h *fakeservice.Hub, p *faulty.Proxy) {
 	t.Helper()
-	h = &hub.Hub{}
-	server = h.Start(t)
-	return h, server, proxy(t, server, o)
+	h = (&fakeservice.Hub{}).Start(t)
+	return h, proxy(t, h.URL, o)
 }
 
-func proxy(t *testing.T, server *httptest.Server, o Options) *Proxy {
+func proxy(t *testing.T, service string, o faulty.Options) *faulty.Proxy {
 	t.Helper()
-	p, err := Start(server.URL, o)
+	p, err := faulty.Start(service, o)
 	require.NoError(t, err)
 	t.Cleanup(p.Stop)
 	return p
@@ -48,7 +47,7 @@ type subscriber struct {
 	ended error
 }
 
-func subscribe(t *testing.T, p *Proxy, topic string) *subscriber {
+func subscribe(t *testing.T, p *faulty.Proxy, topic string) *subscriber {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.URL+"/sub/"+topic, nil)
 	require.NoError(t, err)
@@ -94,15 +93,15 @@ const last = ": last\n" // after it nothing is on its way
 
 func TestCuts(t *testing.T) {
 	for _, c := range []struct {
-		kind Kind
+		kind faulty.Kind
 		want error
 		rest string
 	}{
-		{Reset, syscall.ECONNRESET, ""}, {Close, io.ErrUnexpectedEOF, ""}, {End, io.EOF, ""},
-		{ResetAfter, syscall.ECONNRESET, message(2)}, {Truncate, io.ErrUnexpectedEOF, message(2)[:len(message(2))/2]},
+		{faulty.Reset, syscall.ECONNRESET, ""}, {faulty.Close, io.ErrUnexpectedEOF, ""}, {faulty.End, io.EOF, ""},
+		{faulty.ResetAfter, syscall.ECONNRESET, message(2)}, {faulty.Truncate, io.ErrUnexpectedEOF, message(2)[:len(message(2))/2]},
 	} {
 		t.Run(c.kind.String(), func(t *testing.T) {
-			h, _, p := serve(t, Options{Faults: []Fault{{Kind: c.kind, Message: 2, Once: true, Wait: 50 * time.Millisecond}}})
+			h, p := serve(t, faulty.Options{Faults: []faulty.Fault{{Kind: c.kind, Message: 2, Once: true, Wait: 50 * time.Millisecond}}})
 			s := subscribe(t, p, "a-topic-1")
 			h.Send("a-topic-1", message(1))
 			s.requireText(t, message(1))
@@ -123,10 +122,10 @@ func TestCuts(t *testing.T) {
 // A fault of a topic applies to its streams only, also if only messages name the topic. A number names a message on
 // any stream.
 func TestFaultSelection(t *testing.T) {
-	h, _, p := serve(t, Options{Marker: "r1", Faults: []Fault{
-		{Kind: Lose, Topic: "soak-topic-1", Stream: 2},
-		{Kind: Lose, Topic: "soak-topic-2", Number: 9},
-		{Kind: Lose, Topic: "soak-topic-4"},
+	h, p := serve(t, faulty.Options{Marker: "r1", Faults: []faulty.Fault{
+		{Kind: faulty.Lose, Topic: "soak-topic-1", Stream: 2},
+		{Kind: faulty.Lose, Topic: "soak-topic-2", Number: 9},
+		{Kind: faulty.Lose, Topic: "soak-topic-4"},
 	}})
 	otherClient := subscribe(t, p, "soak-topic-0")
 	first, second := subscribe(t, p, "soak-topic-1"), subscribe(t, p, "soak-topic-1")
@@ -150,7 +149,7 @@ func TestFaultSelection(t *testing.T) {
 
 // A stream that the service ends, ends the same way behind the proxy, with all that was on its way.
 func TestStreamEnd(t *testing.T) {
-	h, server, p := serve(t, Options{Faults: []Fault{{Kind: Swap}}})
+	h, p := serve(t, faulty.Options{Faults: []faulty.Fault{{Kind: faulty.Swap}}})
 	s := subscribe(t, p, "a")
 	h.Send("a", message(1)+"data: half")
 	h.Send("a", "")
@@ -160,13 +159,13 @@ func TestStreamEnd(t *testing.T) {
 	require.Empty(t, p.Actions(), "no other message arrived")
 
 	s = subscribe(t, p, "b")
-	server.CloseClientConnections()
+	h.Stop()
 	require.Eventually(t, func() bool { return s.end() != nil }, deadline, time.Millisecond)
 	require.ErrorIs(t, s.end(), io.ErrUnexpectedEOF)
 }
 
 // publish returns the status of a publish request, 0 if there was no response.
-func publish(t *testing.T, p *Proxy, path, body string) int {
+func publish(t *testing.T, p *faulty.Proxy, path, body string) int {
 	t.Helper()
 	response, err := http.Post(p.URL+path, "application/json", strings.NewReader(body))
 	if err != nil {
@@ -180,24 +179,24 @@ func publish(t *testing.T, p *Proxy, path, body string) int {
 func TestPublisherFaults(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		fault PublishFault
+		fault faulty.PublishFault
 		want  []int
 		came  int
 	}{
-		{"none", PublishFault{}, []int{201, 201, 201, 201}, 4},
-		{"401", PublishFault{Kind: Refuse, Status: 401}, []int{401, 401, 401, 401}, 0},
-		{"503, then not any more", PublishFault{Kind: Refuse, Status: 503, From: 2, Count: 2}, []int{201, 503, 503, 201}, 2},
-		{"cut off", PublishFault{Kind: CutBefore, From: 3}, []int{201, 201, 0, 0}, 2},
-		{"no answer", PublishFault{Kind: CutAfter, From: 2, Count: 1}, []int{201, 0, 201, 201}, 4},
+		{"none", faulty.PublishFault{}, []int{201, 201, 201, 201}, 4},
+		{"401", faulty.PublishFault{Kind: faulty.Refuse, Status: 401}, []int{401, 401, 401, 401}, 0},
+		{"503, then not any more", faulty.PublishFault{Kind: faulty.Refuse, Status: 503, From: 2, Count: 2}, []int{201, 503, 503, 201}, 2},
+		{"cut off", faulty.PublishFault{Kind: faulty.CutBefore, From: 3}, []int{201, 201, 0, 0}, 2},
+		{"no answer", faulty.PublishFault{Kind: faulty.CutAfter, From: 2, Count: 1}, []int{201, 0, 201, 201}, 4},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var came atomic.Int32
-			h := &hub.Hub{OK: http.StatusCreated, Lose: func(string, string) bool { came.Add(1); return true }}
-			o := Options{}
+			h := &fakeservice.Hub{OK: http.StatusCreated, Lose: func(string, string) bool { came.Add(1); return true }}
+			o := faulty.Options{}
 			if c.fault.Kind != 0 {
-				o.Publish = []PublishFault{c.fault}
+				o.Publish = []faulty.PublishFault{c.fault}
 			}
-			p := proxy(t, h.Start(t), o)
+			p := proxy(t, h.Start(t).URL, o)
 			require.Equal(t, http.StatusNotFound, publish(t, p, "/join", `{"client":"x"}`), "it is not a message")
 			var numbers []int64
 			for i, want := range c.want {
@@ -221,7 +220,7 @@ func TestPublisherFaults(t *testing.T) {
 
 // As Mercure has it: topic and data in a form.
 func TestPublisherSendsForms(t *testing.T) {
-	_, _, p := serve(t, Options{Publish: []PublishFault{{Kind: Refuse, Status: 401}}})
+	_, p := serve(t, faulty.Options{Publish: []faulty.PublishFault{{Kind: faulty.Refuse, Status: 401}}})
 	require.Equal(t, 401, publish(t, p, "/pub/x", "topic=soak-topic-7&data=%7B%22run%22:%22r1%22,%22seq%22:12%7D"))
 	require.Len(t, p.Actions(), 1)
 	require.Equal(t, "soak-topic-7", p.Actions()[0].Topic)
@@ -229,7 +228,7 @@ func TestPublisherSendsForms(t *testing.T) {
 }
 
 func TestUnreachableService(t *testing.T) {
-	_, server, p := serve(t, Options{})
-	server.Close()
+	h, p := serve(t, faulty.Options{})
+	h.Stop()
 	require.Zero(t, publish(t, p, "/pub/a", `{"run":"r1","seq":1}`))
 }

@@ -1,27 +1,20 @@
-// Package hub is a small SSE service for tests. Its fields select the behaviour of different services.
-package hub
+package fakeservice
 
 import (
 	"cmp"
 	"compress/gzip"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strconv"
 	"strings"
-	"sync"
-	"testing"
 	"time"
-
-	"google.golang.org/grpc/test/bufconn"
 )
 
-// A Hub serves GET /sub/TOPIC, an event stream, and POST /pub/TOPIC, whose body is a message of it. With RequireJoin
-// a stream carries no messages before POST /join with {"client":…,"topic":…}.
+// A Hub is a service with topics. It serves GET /sub/TOPIC, an event stream, and POST /pub/TOPIC, whose body is a
+// message of it. With RequireJoin a stream carries no messages before POST /join with {"client":…,"topic":…}.
 type Hub struct {
 	Preamble          string        // start of each stream, as text on the wire
 	Heartbeat         string        // as it is sent, such as ":\n" or "event: ping\n\n"
@@ -52,47 +45,46 @@ type Hub struct {
 
 	LateHeaders bool // the service sends the headers of a stream with its first event
 
-	mu          sync.Mutex
+	URL string // set by Start
+
+	Server
 	streamCount int
-	openCount   int
 	peak        int
 	n           int
-	streams     map[*client]bool
-	history     []message
+	streams     map[*hubStream]bool
+	history     []hubMessage
 }
 
-type message struct {
-	n        int
-	topic    string
-	id, text string
+type hubMessage struct{ topic, id, text string }
+
+// A hubStream is one stream of a hub.
+type hubStream struct {
+	*Stream
+	topic  string
+	gzip   *gzip.Writer // nil: the stream is not compressed
+	beatAt time.Time    // the last heartbeat, or message if it delays heartbeats
 }
 
-type client struct {
-	topic    string
-	messages chan string
-}
-
-// Start serves the hub until the test ends.
-func (h *Hub) Start(t testing.TB) *httptest.Server { return h.start(t, httptest.NewUnstartedServer(h)) }
-
-// StartInMemory starts the hub on a network within this process; dial connects to it. In a bubble of testing/synctest
-// no time passes there, however busy the machine is.
-func (h *Hub) StartInMemory(t testing.TB) (server *httptest.Server, dial func(ctx context.Context) (net.Conn, error)) {
-	l := bufconn.Listen(1 << 20)
-	return h.start(t, &httptest.Server{Listener: l, Config: &http.Server{Handler: h, ReadHeaderTimeout: time.Minute}}), l.DialContext
-}
-
-func (h *Hub) start(t testing.TB, server *httptest.Server) *httptest.Server {
-	h.streams = map[*client]bool{}
-	server.Start()
-	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
-	return server
+// Start serves the hub until the test ends, and returns it.
+func (h *Hub) Start(t interface {
+	Cleanup(do func())
+	Fatal(args ...any)
+},
+) *Hub {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Serve(&http.Server{Handler: h, ReadHeaderTimeout: time.Minute}, l)
+	t.Cleanup(h.Stop)
+	h.URL = "http://" + l.Addr().String()
+	return h
 }
 
 // StreamCounts returns the number of streams opened so far, and the largest number open at a time.
 func (h *Hub) StreamCounts() (all, peak int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
 	return h.streamCount, h.peak
 }
 
@@ -131,10 +123,10 @@ func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // Publish sends a message to all streams of a topic.
 func (h *Hub) Publish(topic, payload string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
 	h.n++
-	m := message{n: h.n, topic: topic}
+	m := hubMessage{topic: topic}
 	if h.Event != "" {
 		m.text = "event: " + h.Event + "\n"
 	}
@@ -155,15 +147,23 @@ func (h *Hub) Publish(topic, payload string) {
 
 // Send sends a text to all streams of a topic as it is. An empty text ends them.
 func (h *Hub) Send(topic, text string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
 	h.send(topic, text)
 }
 
 func (h *Hub) send(topic, text string) {
-	for c := range h.streams {
-		if c.topic == topic {
-			c.messages <- text
+	for s := range h.streams {
+		if s.topic == topic {
+			s.Queue(time.Now(), true, func(time.Time) error {
+				if text == "" {
+					return ErrOver
+				}
+				if h.WhenSilent {
+					s.beatAt = time.Now()
+				}
+				return s.write(text)
+			})
 		}
 	}
 }
@@ -171,11 +171,11 @@ func (h *Hub) send(topic, text string) {
 func (h *Hub) join(w http.ResponseWriter, r *http.Request) {
 	var form struct{ Client, Topic string }
 	_ = json.NewDecoder(r.Body).Decode(&form)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for c := range h.streams {
-		if fmt.Sprintf("%p", c) == form.Client {
-			c.topic = form.Topic
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
+	for s := range h.streams {
+		if fmt.Sprintf("%p", s) == form.Client {
+			s.topic = form.Topic
 			w.WriteHeader(http.StatusNoContent)
 			return
 		}
@@ -183,19 +183,21 @@ func (h *Hub) join(w http.ResponseWriter, r *http.Request) {
 	http.NotFound(w, r)
 }
 
-// enter registers a stream, and returns the messages that it has missed.
-func (h *Hub) enter(c *client, w http.ResponseWriter, r *http.Request) (missed string, number int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+// register adds a stream, and returns the messages that its client has missed.
+func (h *Hub) register(s *hubStream, r *http.Request) (missed string, number int) {
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
 	h.streamCount++
-	h.openCount++
-	h.peak = max(h.peak, h.openCount)
-	h.streams[c] = true
+	if h.streams == nil {
+		h.streams = map[*hubStream]bool{}
+	}
+	h.streams[s] = true
+	h.peak = max(h.peak, len(h.streams))
 	last, known := r.Header.Get("Last-Event-ID"), false
 	var all []string
 	from := 0
 	for _, m := range h.history {
-		if m.topic != c.topic {
+		if m.topic != s.topic {
 			continue
 		}
 		all = append(all, m.text)
@@ -213,95 +215,86 @@ func (h *Hub) enter(c *client, w http.ResponseWriter, r *http.Request) (missed s
 	if last != "" && !(h.History && known) {
 		missed += h.GapEvent
 		if h.GapHeader != "" {
-			w.Header().Set("Last-Event-ID", h.GapHeader)
+			s.W.Header().Set("Last-Event-ID", h.GapHeader)
 		}
 	}
 	return missed, h.streamCount - 1
 }
 
-func (h *Hub) leave(c *client) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.openCount--
-	delete(h.streams, c)
+func (h *Hub) remove(s *hubStream) {
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
+	delete(h.streams, s)
 }
 
-// ticks returns a ticker and its channel, or no channel for 0.
-func ticks(d time.Duration) (*time.Ticker, <-chan time.Time) {
-	if d <= 0 {
-		return nil, nil
-	}
-	t := time.NewTicker(d)
-	return t, t.C
-}
-
+// stream serves a stream until it ends.
 func (h *Hub) stream(w http.ResponseWriter, r *http.Request, topic string, until time.Time) {
-	c := &client{topic: topic, messages: make(chan string, 1024)}
-	if h.RequireJoin {
-		c.topic = ""
+	h.Handlers.Add(1)
+	defer h.Handlers.Done()
+	s := &hubStream{Stream: h.NewStream(Format{}, w, r), topic: topic, beatAt: time.Now()}
+	if s.EndAt = until; h.Lifetime > 0 && until.IsZero() {
+		s.EndAt = time.Now().Add(h.Lifetime)
 	}
-	missed, number := h.enter(c, w, r)
-	defer h.leave(c)
-	send, flush := h.writer(w, r)
 	w.Header().Set("Content-Type", "text/event-stream")
-	send(h.Preamble)
+	if h.Gzip > 0 && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		w.Header().Set("Content-Encoding", "gzip")
+		s.gzip = gzip.NewWriter(w)
+		s.every(h.Gzip, s.flush)
+	}
+	first := h.Preamble
 	if h.RequireJoin {
-		send(fmt.Sprintf("event: HELLO\ndata: {\"client\":\"%p\"}\n\n", c))
+		s.topic = ""
+		first += fmt.Sprintf("event: HELLO\ndata: {\"client\":\"%p\"}\n\n", s)
 	}
-	send(missed)
-	flush()
+	missed, number := h.register(s, r)
+	defer h.remove(s)
+	_ = s.write(first + missed)
 	if !h.LateHeaders {
-		w.(http.Flusher).Flush()
+		_ = s.flush()
 	}
-	ticker, heartbeats := ticks(h.HeartbeatInterval)
-	_, generated := ticks(h.GenerateInterval)
-	_, end := ticks(h.Lifetime)
-	if !until.IsZero() {
-		_, end = ticks(max(time.Until(until), time.Millisecond))
+	if h.HeartbeatInterval > 0 {
+		s.Repeat(func() time.Duration { return h.HeartbeatInterval - time.Since(s.beatAt) }, func() error {
+			if time.Since(s.beatAt) < h.HeartbeatInterval {
+				return nil
+			}
+			s.beatAt = time.Now()
+			return s.write(h.Heartbeat)
+		})
 	}
-	_, hold := ticks(h.Gzip)
-	for n := 1; ; {
-		select {
-		case text := <-c.messages:
-			if text == "" {
-				return
-			}
-			send(text)
-			if h.WhenSilent && ticker != nil {
-				ticker.Reset(h.HeartbeatInterval)
-			}
-		case <-heartbeats:
-			send(h.Heartbeat)
-		case <-generated:
-			send(h.Generate(number, n))
-			n++
-		case <-hold:
-			flush()
-		case <-end:
-			return
-		case <-r.Context().Done():
-			return
+	n := 0
+	s.every(h.GenerateInterval, func() error {
+		n++
+		return s.write(h.Generate(number, n))
+	})
+	s.Run()
+}
+
+// every writes a block each interval; 0: never.
+func (s *hubStream) every(interval time.Duration, write func() error) {
+	if interval > 0 {
+		s.Repeat(func() time.Duration { return interval }, write)
+	}
+}
+
+// write writes text as it is. Compressed text is sent by flush.
+func (s *hubStream) write(text string) error {
+	switch {
+	case text == "":
+		return nil
+	case s.gzip == nil:
+		return s.send(text)
+	}
+	_, err := io.WriteString(s.gzip, text)
+	return err
+}
+
+func (s *hubStream) flush() error {
+	if s.gzip != nil {
+		if err := s.gzip.Flush(); err != nil {
+			return err
 		}
 	}
-}
-
-// writer writes to a stream: at once, or compressed and when flush is called.
-func (h *Hub) writer(w http.ResponseWriter, r *http.Request) (send func(string), flush func()) {
-	if h.Gzip == 0 || !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-		return func(text string) {
-			if text == "" {
-				return
-			}
-			_, _ = io.WriteString(w, text)
-			w.(http.Flusher).Flush()
-		}, func() {}
-	}
-	w.Header().Set("Content-Encoding", "gzip")
-	z := gzip.NewWriter(w)
-	return func(text string) { _, _ = io.WriteString(z, text) }, func() {
-		_ = z.Flush()
-		w.(http.Flusher).Flush()
-	}
+	return s.conn.Flush()
 }
 
 // DecimalID returns the ids 1, 2, 3 and so on.
