@@ -3,14 +3,13 @@ package reverse
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/host/process"
 	"github.com/sse-soak/sse-soak/test/untested"
@@ -29,20 +28,49 @@ func Program(t testing.TB) string {
 // Start runs nginx with a configuration until the test ends, and returns when it listens. dir gets its files.
 func Start(t testing.TB, dir, configuration, network, address string) {
 	t.Helper()
-	config, log := filepath.Join(dir, "nginx.conf"), filepath.Join(dir, "nginx.log")
-	require.NoError(t, os.WriteFile(config, []byte(configuration), 0o600))
-	p, err := process.Start(process.Spec{
-		Name: "nginx", Path: Program(t), Args: []string{"-e", log, "-c", config}, Log: log, Env: os.Environ(), Orphan: syscall.SIGTERM,
-	})
-	require.NoError(t, err)
+	Program(t)
+	stop, err := Run(t.Context(), dir, configuration, network, address)
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
-		p.Stop(context.Background(), syscall.SIGTERM, 5*time.Second)
-		if text, err := os.ReadFile(log); err == nil && t.Failed() {
+		stop()
+		if text, err := os.ReadFile(logIn(dir)); err == nil && t.Failed() {
 			t.Logf("%s", text)
 		}
 	})
-	require.Eventually(t, func() bool {
-		conn, err := net.Dial(network, address)
-		return err == nil && conn.Close() == nil
-	}, time.Minute, 10*time.Millisecond, "nginx does not listen")
 }
+
+// Run does so until stop is called.
+func Run(ctx context.Context, dir, configuration, network, address string) (stop func(), err error) {
+	config, log := filepath.Join(dir, "nginx.conf"), logIn(dir)
+	if err := os.WriteFile(config, []byte(configuration), 0o600); err != nil {
+		return nil, err
+	}
+	path, err := process.Find("nginx")
+	if err != nil {
+		return nil, err
+	}
+	p, err := process.Start(process.Spec{
+		Name: "nginx", Path: path, Args: []string{"-e", log, "-c", config}, Log: log, Env: os.Environ(), Orphan: syscall.SIGTERM,
+	})
+	if err != nil {
+		return nil, err
+	}
+	stop = func() { p.Stop(context.Background(), syscall.SIGTERM, 5*time.Second) }
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for {
+		if conn, err := net.Dial(network, address); err == nil {
+			return stop, conn.Close()
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			stop()
+			return nil, fmt.Errorf("nginx does not listen on %s; see %s", address, log)
+		}
+	}
+}
+
+func logIn(dir string) string { return filepath.Join(dir, "nginx.log") }

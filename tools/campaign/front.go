@@ -3,16 +3,15 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
-	"syscall"
+	"strings"
 	"time"
 
-	"github.com/sse-soak/sse-soak/internal/host/process"
 	"github.com/sse-soak/sse-soak/nginx"
+	"github.com/sse-soak/sse-soak/test/address"
+	"github.com/sse-soak/sse-soak/test/reverse"
 )
 
 // listen returns a listener at its own loopback address, which no other run uses.
@@ -23,47 +22,20 @@ func listen() (net.Listener, error) {
 }
 
 // startNginx starts one in front of a service on a unix socket. It keeps its files in dir.
-func startNginx(ctx context.Context, dir, socket string, p *plan) (address string, stop func(), err error) {
-	l, err := listen()
+func startNginx(ctx context.Context, dir, socket string, p *plan) (front string, stop func(), err error) {
+	front, err = address.Free()
 	if err != nil {
 		return "", nil, err
 	}
-	address = l.Addr().String()
-	_ = l.Close()
-	conf, log := filepath.Join(dir, "nginx.conf"), filepath.Join(dir, "nginx.log")
-	f, err := os.Create(conf)
-	if err != nil {
-		return "", nil, err
-	}
-	defer f.Close()
-	if err := nginx.Render(f, nginx.Config{
-		Dir: dir, ErrorLog: log, Listen: address, Sockets: []string{socket}, Root: os.Geteuid() == 0, Workers: 1,
+	var text strings.Builder
+	if err := nginx.Render(&text, nginx.Config{
+		Dir: dir, ErrorLog: filepath.Join(dir, "nginx.log"), Listen: front, Sockets: []string{socket}, Root: os.Geteuid() == 0, Workers: 1,
 		Connections: p.Connections, NoopInterval: p.interval(),
 	}); err != nil {
 		return "", nil, err
 	}
-	path, err := process.Find("nginx")
-	if err != nil {
-		return "", nil, err
-	}
-	c, err := process.Start(process.Spec{
-		Name: "nginx", Path: path, Args: []string{"-e", log, "-c", conf}, Env: os.Environ(), Log: log, Orphan: syscall.SIGTERM,
-	})
-	if err != nil {
-		return "", nil, err
-	}
-	stop = func() { c.Stop(context.Background(), syscall.SIGTERM, 5*time.Second) }
-	answers := func() bool {
-		resp, err := http.Get("http://" + address + "/nginx-status")
-		return err == nil && resp.Body.Close() == nil
-	}
-	waiting, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	if !await(waiting, answers) {
-		stop()
-		return "", nil, fmt.Errorf("nginx did not answer: see %s", log)
-	}
-	return address, stop, nil
+	stop, err = reverse.Run(ctx, dir, text.String(), "tcp", front)
+	return front, stop, err
 }
 
 // pause waits; false: ctx has ended before.
