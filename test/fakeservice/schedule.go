@@ -9,6 +9,7 @@ import (
 
 // When the first noop of a stream is due.
 const (
+	PhaseStart   = "start"   // at the connect
 	PhaseConnect = "connect" // an interval after the connect
 	PhaseWall    = "wall"    // when the wall clock is a multiple of the interval
 	PhaseRandom  = "random"  // within the first interval
@@ -32,6 +33,8 @@ func (s *Schedule) random(id string, n uint64) float64 {
 // first returns when slot 1 of a device is due, before jitter.
 func (s *Schedule) first(id string, connected time.Time) time.Time {
 	switch s.Phase {
+	case PhaseStart:
+		return connected
 	case PhaseWall:
 		return connected.Add(s.Interval - time.Duration(connected.UnixNano())%s.Interval)
 	case PhaseRandom:
