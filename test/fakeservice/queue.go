@@ -50,9 +50,7 @@ func (s *Stream) Run() (end string) {
 		case err != nil:
 			return EndClient
 		case ended:
-			for until := now.Add(s.EndDelay); err == nil && time.Now().Before(until); {
-				_, err = s.Wait(until, nil)
-			}
+			_ = s.pause(now.Add(s.EndDelay))
 			return s.EndReason
 		case !s.EndAt.IsZero() && !now.Before(s.EndAt):
 			return EndInOrder
@@ -65,6 +63,14 @@ func (s *Stream) Run() (end string) {
 			}
 		}
 	}
+}
+
+// pause waits until a time, unless the stream is over.
+func (s *Stream) pause(until time.Time) (err error) {
+	for err == nil && time.Now().Before(until) {
+		_, err = s.Wait(until, nil)
+	}
+	return err
 }
 
 // nextDue returns when the first block is due; the zero time: there is none.

@@ -91,6 +91,7 @@ type Stream struct {
 	EndAt         time.Time       // the service ends the stream then; zero: it does not
 	EndDelay      time.Duration   // how long the service takes to end the stream on request
 	http2         bool
+	held          []func() error // write the messages that wait for the next one
 
 	queue   sync.Mutex // guards the fields below
 	blocks  []block    // in the order in which they are due

@@ -12,8 +12,7 @@ import (
 type noopStream struct {
 	*Stream
 	*Service
-	device  *Device
-	delayed []int // noops that wait for the next one: indices
+	device *Device
 }
 
 // run serves the stream until it is over. When the handler returns, the body ends in order.
@@ -39,7 +38,7 @@ func (s *noopStream) run(lastEventID string) {
 			if !time.Now().Before(due) && s.serve(slot, due) != nil { // a noop that is due precedes the end
 				return
 			}
-			_ = s.putDelayed()
+			_ = s.release()
 			_, _ = s.Wait(time.Now().Add(s.Ends), nil)
 			if s.EndsLate {
 				_, _ = s.Wait(due, nil)
@@ -133,49 +132,24 @@ func (s *noopStream) serve(slot int, due time.Time) error {
 	switch act {
 	case "":
 		s.Late.Record(due)
-	case ActLose, ActSkip:
-		return nil
 	case ActQuiet:
 		return s.Write(": still here\n")
-	case ActHold:
-		s.delayed = append(s.delayed, i)
-		return nil
-	case ActDelay:
-		if _, err := s.Wait(time.Now().Add(s.strike.Wait), nil); err != nil {
-			return err
+	}
+	err := s.Apply(act, s.strike.Wait, func() string { return s.frame(i) }, func() error {
+		if act == ActHold {
+			s.Mu.Lock()
+			s.device.Noops[i].Overtaken = i < len(s.device.Noops)-1
+			s.Mu.Unlock()
 		}
-	case ActClose:
-		return ErrOver
+		return s.writeNoop(i)
+	})
+	switch act {
 	case ActReset:
 		Reset(s.W)
-		return ErrOver
 	case ActTruncate:
-		frame := s.frame(i)
-		_ = s.Write(frame[:len(frame)/2])
 		panic(http.ErrAbortHandler) // the body has no end
-	case ActRepeat:
-		if err := s.writeNoop(i); err != nil {
-			return err
-		}
 	}
-	if err := s.writeNoop(i); err != nil {
-		return err
-	}
-	return s.putDelayed()
-}
-
-// putDelayed writes the noops that waited for a later one.
-func (s *noopStream) putDelayed() error {
-	for _, i := range s.delayed {
-		s.Mu.Lock()
-		s.device.Noops[i].Overtaken = i < len(s.device.Noops)-1
-		s.Mu.Unlock()
-		if err := s.writeNoop(i); err != nil {
-			return err
-		}
-	}
-	s.delayed = nil
-	return nil
+	return err
 }
 
 // writeNoop writes a noop.

@@ -11,7 +11,8 @@ import (
 const (
 	ActLose     = "lose"
 	ActRepeat   = "repeat"
-	ActHold     = "hold" // until the next one is written
+	ActAgain    = "again" // repeated after the next one
+	ActHold     = "hold"  // until the next one is written
 	ActDelay    = "delay"
 	ActClose    = "close"    // the stream ends instead
 	ActReset    = "reset"    // likewise, with a TCP RST
@@ -38,6 +39,50 @@ type Fault struct {
 
 // Matches reports whether the fault concerns the streams of that id.
 func (f *Fault) Matches(id string) bool { return len(f.Devices) == 0 || slices.Contains(f.Devices, id) }
+
+// Apply writes a message with the effect of a fault, and then the messages that were to follow it.
+func (s *Stream) Apply(action string, wait time.Duration, text func() string, write func() error) error {
+	switch action {
+	case ActLose, ActSkip:
+		return nil
+	case ActHold:
+		s.held = append(s.held, write)
+		return nil
+	case ActDelay:
+		if err := s.pause(time.Now().Add(wait)); err != nil {
+			return err
+		}
+	case ActClose, ActReset:
+		return ErrOver
+	case ActTruncate:
+		part := text()
+		_ = s.Write(part[:len(part)/2])
+		return ErrOver
+	case ActRepeat:
+		if err := write(); err != nil {
+			return err
+		}
+	}
+	if err := write(); err != nil {
+		return err
+	}
+	err := s.release()
+	if action == ActAgain {
+		s.held = append(s.held, write)
+	}
+	return err
+}
+
+// release writes the messages that were held.
+func (s *Stream) release() error {
+	for _, write := range s.held {
+		if err := write(); err != nil {
+			return err
+		}
+	}
+	s.held = nil
+	return nil
+}
 
 // Special values of Fault.From, which is otherwise a number from 1.
 const (

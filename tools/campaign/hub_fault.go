@@ -9,11 +9,10 @@ import (
 
 // Other effects of a fault on a message of a hub stream. hub_payload.go has more kinds.
 const (
-	hubRepeatLater = "again" // repeated with the next one
-	hubMuted       = "mute"  // no more writes, not even heartbeats
-	hubOtherTopic  = "other" // sent to the streams of the next topic instead
-	hubLeaks       = "leak"  // sent to those streams as well
-	hubGap         = "gap"   // announces missing messages; the message arrives
+	hubMuted      = "mute"  // no more writes, not even heartbeats
+	hubOtherTopic = "other" // sent to the streams of the next topic instead
+	hubLeaks      = "leak"  // sent to those streams as well
+	hubGap        = "gap"   // announces missing messages; the message arrives
 )
 
 // Effects of a fault on the request that publishes a message.

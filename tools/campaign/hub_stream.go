@@ -15,10 +15,8 @@ type hubStream struct {
 	*hub
 	client       *hubClient
 	span         int
-	replaced     bool       // its client has opened another stream
-	announcesGap bool       // it announces that messages are missing
-	delayed      []*message // wait for the next message
-	repeats      []*message // are sent again with the next message
+	replaced     bool // its client has opened another stream
+	announcesGap bool // it announces that messages are missing
 	muted        bool
 }
 
@@ -37,12 +35,7 @@ func (f *hubStream) enqueue(due time.Time, write func() error) {
 
 // enqueueMessage queues a message, to which the fault applies.
 func (f *hubStream) enqueueMessage(l *message, due time.Time) {
-	f.enqueue(due, func() error {
-		if f.client.n >= 0 && f.fault.matches(f.client.ID, l) {
-			return f.applyFault(l)
-		}
-		return f.writeMessage(l, "")
-	})
+	f.enqueue(due, func() error { return f.writeFaulty(l) })
 }
 
 // enqueueText queues a block that is not a message.

@@ -1,42 +1,23 @@
 package main
 
 import (
-	"slices"
 	"time"
 
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// applyFault writes a message that the fault concerns.
-func (f *hubStream) applyFault(l *message) error {
-	if f.client.ended { // once each
-		return f.writeMessage(l, "")
+// writeFaulty writes a message, and applies the fault to it.
+func (f *hubStream) writeFaulty(l *message) error {
+	act, corruption := "", ""
+	if f.client.n >= 0 && !f.client.ended && f.fault.matches(f.client.ID, l) {
+		act = f.fault.Action
 	}
-	switch act := f.fault.Action; act {
-	case fakeservice.ActLose:
-		return nil
-	case fakeservice.ActRepeat:
-		if err := f.writeMessage(l, ""); err != nil {
-			return err
-		}
-	case hubRepeatLater:
-		defer func() { f.repeats = append(f.repeats, l) }()
-	case fakeservice.ActHold:
-		f.delayed = append(f.delayed, l)
-		return nil
-	case fakeservice.ActDelay:
-		time.Sleep(f.fault.Wait)
+	switch act {
 	case hubMuted:
 		f.muted = true
 		return nil
-	case fakeservice.ActClose, fakeservice.ActReset:
-		f.client.ended = true
-		return fakeservice.ErrOver
-	case fakeservice.ActTruncate:
-		text, _, _ := f.block(l, "", 0)
-		_ = f.Write(text[:len(text)/2])
-		f.client.ended = true
-		return fakeservice.ErrOver
+	case fakeservice.ActClose, fakeservice.ActReset, fakeservice.ActTruncate:
+		f.client.ended = true // once each
 	case hubGap:
 		if f.Gap == "event" {
 			if err := f.writeBlock("event: reset\ndata: \n\n", frame{kind: frameGap}); err != nil {
@@ -44,12 +25,13 @@ func (f *hubStream) applyFault(l *message) error {
 			}
 		}
 	case corruptNumber, corruptShift, corruptMarker, corruptTime, corruptSum, corruptTruncated:
-		return f.writeMessage(l, act)
+		corruption = act
 	}
-	return f.writeMessage(l, "")
+	text := func() string { text, _, _ := f.block(l, "", 0); return text }
+	return f.Apply(act, f.fault.Wait, text, func() error { return f.writeMessage(l, corruption) })
 }
 
-// writeMessage writes a message, and then the messages that waited for it.
+// writeMessage writes a message.
 func (f *hubStream) writeMessage(l *message, corruption string) error {
 	text, reads, valid := f.block(l, corruption, f.fault.Offset)
 	kind := frameMessage
@@ -60,18 +42,7 @@ func (f *hubStream) writeMessage(l *message, corruption string) error {
 	default:
 		kind = frameOther
 	}
-	sent := l.got
-	if err := f.writeBlock(text, frame{kind: kind, number: l.number, reads: reads, sent: sent}); err != nil {
-		return err
-	}
-	waiting := slices.Concat(f.delayed, f.repeats)
-	f.delayed, f.repeats = nil, nil
-	for _, one := range waiting {
-		if err := f.writeMessage(one, ""); err != nil {
-			return err
-		}
-	}
-	return nil
+	return f.writeBlock(text, frame{kind: kind, number: l.number, reads: reads, sent: l.got})
 }
 
 // writeBlock writes a block and records it.
