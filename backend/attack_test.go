@@ -21,9 +21,9 @@ const attackLateness = 250 * time.Millisecond
 // no stream closed. Its tests do not run in parallel, because the CPU load of other tests is not the attack.
 func requireNoEffect(t *testing.T, s *testService, attack func()) {
 	t.Helper()
-	over := make(chan struct{})
+	done := make(chan struct{})
 	stalls := make(chan time.Duration)
-	go func() { stalls <- control(over) }()
+	go func() { stalls <- maxWakeUpDelay(done) }()
 	var wg sync.WaitGroup
 	var latest [10]time.Duration
 	for i := range latest {
@@ -51,29 +51,29 @@ func requireNoEffect(t *testing.T, s *testService, attack func()) {
 		s.disconnect(fmt.Sprintf("held-%d", i))
 	}
 	wg.Wait()
-	close(over)
-	// A noop waits for three goroutines: those of the schedule, of the network and of the client, each for up to twice as long.
+	close(done)
+	// A noop waits for three goroutines (schedule, network and client), each for up to twice the delay.
 	allowed := attackLateness + 6*<-stalls
-	for i, late := range latest {
-		require.LessOrEqual(t, late, allowed, "held-%d", i)
+	for i, lateness := range latest {
+		require.LessOrEqual(t, lateness, allowed, "held-%d", i)
 	}
 }
 
-// control returns how late at most a goroutine of this process woke up.
-func control(over <-chan struct{}) (latest time.Duration) {
+// maxWakeUpDelay returns the maximum wake-up delay of a goroutine of this process.
+func maxWakeUpDelay(done <-chan struct{}) (latest time.Duration) {
 	for due := time.Now(); ; {
 		due = due.Add(10 * time.Millisecond)
 		select {
 		case <-time.After(time.Until(due)):
 			latest, due = max(latest, time.Since(due)), time.Now()
-		case <-over:
+		case <-done:
 			return latest
 		}
 	}
 }
 
-// TestSlowloris: connections that never finish their headers are closed in time, and a crowd that fills the gate
-// keeps other clients out no longer than that.
+// Connections that never complete their headers are closed in time. If they fill the gate, other clients wait no longer
+// than that.
 func TestSlowloris(t *testing.T) {
 	s := startTest(t, "--noop-interval=200ms", "--header-timeout=500ms")
 	requireNoEffect(t, s, func() {
@@ -85,7 +85,7 @@ func TestSlowloris(t *testing.T) {
 		}
 		s.open("punctual").numbers(2)
 		for _, conn := range list {
-			_, err := io.ReadAll(conn) // to the end: the server closes
+			_, err := io.ReadAll(conn) // until the server closes the connection
 			if err != nil {
 				require.NotErrorIs(t, err, os.ErrDeadlineExceeded)
 			}
@@ -123,7 +123,7 @@ func TestFullGate(t *testing.T) {
 	require.ErrorIs(t, <-waiting, net.ErrClosed)
 }
 
-// TestFlood: connects over the limit are refused with Retry-After.
+// Connects over the limit are refused with Retry-After.
 func TestFlood(t *testing.T) {
 	s := startTest(t, "--noop-interval=200ms", "--max-connections=30")
 	requireNoEffect(t, s, func() {
@@ -174,7 +174,7 @@ func TestHugeHeaders(t *testing.T) {
 	})
 }
 
-// TestForeignDeletes: thousands of DELETEs for ids that are not there.
+// Thousands of DELETEs for unknown ids leave no trace.
 func TestForeignDeletes(t *testing.T) {
 	s := startTest(t, "--noop-interval=200ms")
 	requireNoEffect(t, s, func() {
@@ -196,7 +196,7 @@ func TestForeignDeletes(t *testing.T) {
 		}
 		require.Equal(t, n, streams)
 	})
-	require.Len(t, s.rows(""), 10, "a foreign id leaves no trace")
+	require.Len(t, s.rows(""), 10, "the ledger must contain no unknown id")
 }
 
 // A client that never reads is disconnected as slow. Other clients are not affected, and its backlog is bounded.
@@ -205,20 +205,20 @@ func TestClientThatNeverReads(t *testing.T) {
 	requireNoEffect(t, s, func() {
 		c := s.open("deaf")
 		s.fill("deaf")
-		var most int
-		eventually(t, "it is cut off", func() bool {
+		var maxBytes int
+		eventually(t, "the stream is closed", func() bool {
 			var open bool
 			s.hub.call(func() {
 				d := s.hub.devices["deaf"]
 				if open = d.open; d.queue != nil {
-					most = max(most, d.queue.bytes)
-				} else if open { // the kernel found room after all
+					maxBytes = max(maxBytes, d.queue.bytes)
+				} else if open { // the kernel has accepted all data
 					s.hub.send("deaf", eventBody("", make([]byte, maxBody)))
 				}
 			})
 			return !open
 		})
-		require.LessOrEqual(t, most, maxBacklogBytes)
+		require.LessOrEqual(t, maxBytes, maxBacklogBytes)
 		row := s.rows("deaf")["deaf"]
 		require.Equal(t, "slow", row.Closed)
 		require.True(t, row.Slow)
@@ -230,13 +230,12 @@ func TestClientThatNeverReads(t *testing.T) {
 	require.Contains(t, text, "backend_slow_consumers_total 1\n")
 }
 
-// TestPendingLimit: too many frames or bytes for one client end its stream at
-// once.
+// Too many pending frames or bytes end the stream of a client at once.
 func TestPendingLimit(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--noop-interval=1h", "--max-pending=3")
 	s.open("a")
-	// Again after the kernel has accepted the waiting data.
+	// Send again after the kernel has accepted the pending data.
 	require.Eventually(t, func() bool {
 		s.fill("a")
 		s.hub.call(func() {
@@ -256,8 +255,7 @@ func TestPendingLimit(t *testing.T) {
 	require.LessOrEqual(t, s.hub.replay.bytes, maxKeptBytes)
 }
 
-// TestSlowReaderLosesNothing: a client that reads late, but within the write
-// timeout, gets every frame.
+// A client that reads late, but within the write timeout, receives each frame.
 func TestSlowReaderLosesNothing(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--noop-interval=100ms", "--max-pending=1000")

@@ -10,24 +10,24 @@ import (
 const (
 	batchSize  = 1024
 	batchShare = 16
-	batchLeast = 64
+	minBatch   = 64
 	maxHelpers = 3
 )
 
-// A batch writes to many streams at once: on this path nearly all the time is the kernel's, delivering to the
-// receiver, and a second core halves it. The scheduler fills the batch, helpers write along with it, and it waits for
-// them before it looks at a result. So only the scheduler opens, closes or checks a descriptor, and no descriptor is
-// closed or reused while a helper may write to it.
+// A batch writes to many streams. The kernel uses nearly all of the time, for the delivery to the receiver, so a second
+// core halves it. The scheduler fills the batch and writes together with helpers. It waits for them before it reads a
+// result. So only the scheduler opens, closes or checks a descriptor, and no descriptor is closed or reused while a
+// helper may write to it.
 type batch struct {
 	writes []batchWrite
 	next   atomic.Int64
 	start  chan struct{}
-	busy   sync.WaitGroup // helpers at work on this batch
-	ended  sync.WaitGroup // helpers alive
+	busy   sync.WaitGroup // helpers that write this batch
+	ended  sync.WaitGroup // running helpers
 	count  int            // of helpers
 }
 
-// A batchWrite is one write. A device is in a batch at most once.
+// A batchWrite is one write. A batch contains at most one write per device.
 type batchWrite struct {
 	d    *device
 	item item
@@ -35,7 +35,7 @@ type batchWrite struct {
 	err  error
 }
 
-// newBatch starts the helpers: one for each further core, within reason.
+// newBatch starts the helpers: one for each further core, up to maxHelpers.
 func newBatch() *batch {
 	b := &batch{writes: make([]batchWrite, 0, batchSize), count: min(maxHelpers, runtime.GOMAXPROCS(0)-1)}
 	b.start = make(chan struct{}, b.count)
@@ -56,7 +56,7 @@ func (b *batch) stop() {
 	b.ended.Wait()
 }
 
-// work writes shares until none is left.
+// work writes shares until the batch is complete.
 func (b *batch) work() {
 	for {
 		end := int(b.next.Add(batchShare))
@@ -89,7 +89,7 @@ func (h *hub) deliver(d *device, next item) {
 func (h *hub) flushBatch() {
 	b := h.batch
 	b.next.Store(0)
-	if len(b.writes) >= batchLeast {
+	if len(b.writes) >= minBatch {
 		b.busy.Add(b.count)
 		for range b.count {
 			b.start <- struct{}{}
@@ -99,7 +99,7 @@ func (h *hub) flushBatch() {
 	b.busy.Wait()
 	for i := range b.writes {
 		w := &b.writes[i]
-		h.wrote(w.d, w.item, w.n, w.err)
+		h.finishWrite(w.d, w.item, w.n, w.err)
 		*w = batchWrite{}
 	}
 	b.writes = b.writes[:0]

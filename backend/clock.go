@@ -2,8 +2,8 @@ package main
 
 import "time"
 
-// A clock reads the time of this process. The wall clock is read once, at the start; everything after is monotonic
-// time since then. A wall clock that is stepped during a run therefore moves neither the schedule nor a timestamp.
+// A clock reads the time of this process. It reads the wall clock once, at the start. Later times are monotonic
+// time since then, so a step of the wall clock during a run changes neither the schedule nor timestamps.
 type clock struct {
 	start time.Time
 	unix  int64 // wall clock at the start, microseconds

@@ -60,7 +60,7 @@ const (
 	maxHTTPConnections = 4096
 )
 
-// check judges the settings that only make sense together.
+// check validates settings that depend on each other.
 func (c *Config) check(fileLimit uint64) error {
 	if c.Listen == "" {
 		return errors.New("LISTEN is empty; set it to HOST:PORT or unix:/path, for example LISTEN=127.0.0.1:8080")
@@ -83,9 +83,9 @@ func (c *Config) shareDescriptors(fileLimit uint64) error {
 		c.MaxConnections = max(1, limit-cmp.Or(c.MaxPlain, max(minHTTPConnections, min(limit/4, maxHTTPConnections))))
 	}
 	c.httpConnections = min(limit-c.MaxConnections, cmp.Or(c.MaxPlain, maxHTTPConnections))
-	if least := cmp.Or(c.MaxPlain, minHTTPConnections); c.httpConnections < least {
+	if minConnections := cmp.Or(c.MaxPlain, minHTTPConnections); c.httpConnections < minConnections {
 		return fmt.Errorf("MAX_CONNECTIONS=%d and %d connections without a stream do not fit into %d file descriptors; raise the limit (ulimit -n %d) or lower MAX_CONNECTIONS or MAX_PLAIN_CONNECTIONS",
-			c.MaxConnections, least, fileLimit, c.MaxConnections+reservedDescriptors+least)
+			c.MaxConnections, minConnections, fileLimit, c.MaxConnections+reservedDescriptors+minConnections)
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ func (s *service) connect(w http.ResponseWriter, r *http.Request) error {
 	c, err := s.claim(w, r, res.d)
 	if err != nil {
 		s.hub.post(func() { s.hub.release(res) })
-		s.log.Error("cannot take a connection over", "error", err.Error())
+		s.log.Error("cannot claim a connection", "error", err.Error())
 		s.hub.metrics.refused.WithLabelValues("descriptor").Inc()
 		return nil
 	}
@@ -39,7 +39,7 @@ func (s *service) connect(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// refusal returns the problem that answers a connect. It is counted under reason.
+// refusal returns the problem that refuses a connect. It is counted by its reason.
 func refusal(status int, reason, detail string) error {
 	p := answer.Refuse(status, detail)
 	p.Reason = reason
@@ -72,7 +72,7 @@ func (s *service) connectFault(w http.ResponseWriter, r *http.Request, id string
 		_, _ = w.Write([]byte("<!doctype html><title>injected fault</title><p>This is not an event stream.\n"))
 		return true, nil
 	case fault.SlowHeaders:
-		// The deadline of reading the request would end the wait.
+		// The read deadline of the request would end the wait.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 		wait := time.NewTimer(f.Wait)
 		defer wait.Stop()
@@ -93,11 +93,11 @@ func (s *service) claim(w http.ResponseWriter, r *http.Request, d *device) (clai
 	}
 	c := claim{fd: -1, chunked: r.ProtoAtLeast(1, 1)}
 	secure, isTLS := conn.(*tls.Conn)
-	below := conn
+	raw := conn
 	if isTLS {
-		below = secure.NetConn()
+		raw = secure.NetConn()
 	}
-	socket, ok := unwrap(below).(syscall.Conn)
+	socket, ok := unwrap(raw).(syscall.Conn)
 	if !ok {
 		_ = conn.Close()
 		return claim{}, fmt.Errorf("no descriptor below %T", conn)
@@ -116,7 +116,7 @@ func (s *service) claim(w http.ResponseWriter, r *http.Request, d *device) (clai
 		_ = conn.Close()
 		return c, nil
 	}
-	if g, ok := below.(*gatedConn); ok {
+	if g, ok := raw.(*gatedConn); ok {
 		g.leave()
 	}
 	c.tls = newTLSWriter(secure, s.cfg.WriteTimeout, func(o *tlsWriter, err error) { s.hub.tlsFailed(d, o, err) })

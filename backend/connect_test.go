@@ -16,8 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/backend/answer"
 )
 
-// TestWireFormat pins the bytes that go over the wire, both for HTTP/1.1 and
-// for HTTP/1.0.
+// TestWireFormat checks the bytes on the wire, for HTTP/1.1 and for HTTP/1.0.
 func TestWireFormat(t *testing.T) {
 	t.Parallel()
 	s := startTest(t)
@@ -51,9 +50,9 @@ func TestWireFormat(t *testing.T) {
 func TestHeadersPrecedeTheFirstNoop(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--noop-interval=1h")
-	began := time.Now()
+	start := time.Now()
 	s.open("a")
-	require.Less(t, time.Since(began), time.Minute)
+	require.Less(t, time.Since(start), time.Minute)
 }
 
 func TestNoopsWithoutTimestamps(t *testing.T) {
@@ -64,12 +63,12 @@ func TestNoopsWithoutTimestamps(t *testing.T) {
 	require.Equal(t, "0", e.data)
 }
 
-// TestRefusals checks status, problem document and that the detail is there.
+// TestRefusals checks the status and the problem document, including its detail.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	s := startTest(t)
 	s.open("taken")
-	long := strings.Repeat("x", 65)
+	longID := strings.Repeat("x", 65)
 	cases := []struct {
 		method, path string
 		status       int
@@ -78,7 +77,7 @@ func TestRefusals(t *testing.T) {
 		{"GET", "/event/connect?id=taken", 409, nil},
 		{"GET", "/event/connect", 400, nil},
 		{"GET", "/event/connect?id=", 400, nil},
-		{"GET", "/event/connect?id=" + long, 400, nil},
+		{"GET", "/event/connect?id=" + longID, 400, nil},
 		{"GET", "/event/connect?id=a%2Fb", 400, nil},
 		{"GET", "/event/connect?id=a%00", 400, nil},
 		{"GET", "/event/connect?id=../etc", 400, nil},
@@ -116,7 +115,7 @@ func TestRefusals(t *testing.T) {
 	require.Equal(t, 400, status)
 }
 
-// refuses insists on a problem document of that status.
+// refuses requires a problem document with a status.
 func (s *testService) refuses(method, path string, want int, headers ...string) {
 	s.t.Helper()
 	status, header, body := s.request(method, path, "", headers...)
@@ -136,7 +135,7 @@ func (s *testService) refuses(method, path string, want int, headers ...string) 
 	require.Greater(s.t, len(p.Detail), 20, "%s %s", method, path)
 }
 
-// TestFullServer checks the limit, and that an ended stream makes room.
+// TestFullServer checks the limit of streams, and that the end of a stream allows another one.
 func TestFullServer(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--max-connections=2")
@@ -203,7 +202,7 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// TestHealthAndMetrics checks the documents others read.
+// TestHealthAndMetrics checks the documents that other programs read.
 func TestHealthAndMetrics(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--noop-interval=0.1")
@@ -250,8 +249,7 @@ func TestUnixSocket(t *testing.T) {
 	require.NoFileExists(t, path)
 }
 
-// TestDisconnectsAreDetected: a client that closes is gone at once, long before
-// its next noop.
+// A client that closes its connection is disconnected at once, long before its next noop.
 func TestDisconnectsAreDetected(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--noop-interval=1h")
@@ -281,8 +279,7 @@ func TestForceDisconnectNamesItsServer(t *testing.T) {
 	}
 }
 
-// TestDeleteBeforeItsConnect: a forcedisconnect that overtakes the connect
-// ends the stream as soon as it is attached.
+// A forcedisconnect that overtakes the connect ends the stream as soon as it is attached.
 func TestDeleteBeforeItsConnect(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--backend-fault=slow-headers=1s")

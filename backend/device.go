@@ -31,8 +31,8 @@ func (r closeReason) String() string { return closeReasonNames[r] }
 type device struct {
 	id              string
 	seq             uint64 // last number of a noop or message
-	first           uint64 // lowest and
-	last            uint64 // highest number put on a stream, of the present numbering
+	first           uint64 // lowest number put on a stream, of the present numbering
+	last            uint64 // highest of these
 	sent            uint64 // how many numbers were put on a stream
 	tick            int64  // last tick that counted for this id
 	opened          int64  // microseconds since 1970, of the latest stream
@@ -73,10 +73,10 @@ type item struct {
 
 // A backlog holds the items that a client has not received yet.
 type backlog struct {
-	items []queuedItem
-	bytes int
-	room  int           // most items before the client counts as slow
-	until time.Duration // nothing is written before (a delay fault); elapsed time
+	items        []queuedItem
+	bytes        int
+	room         int           // most items before the client counts as slow
+	delayedUntil time.Duration // nothing is written before (a delay fault); elapsed time
 }
 
 type queuedItem struct {

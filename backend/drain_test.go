@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The signal ends every stream with the terminator. No new one is accepted, the ledger is complete and still
+// The signal ends each stream with the terminator. No new stream is accepted, the ledger is complete and still
 // available, and the exit code is 0.
 func TestDrain(t *testing.T) {
 	t.Parallel()
@@ -51,17 +51,17 @@ func TestDrain(t *testing.T) {
 	require.Equal(t, rows, parseRows(t, string(data)))
 }
 
-// TestDrainEndsWithItsStreams: without DRAIN_TIMEOUT the process ends with its streams.
+// Without DRAIN_TIMEOUT the process ends with its streams.
 func TestDrainEndsWithItsStreams(t *testing.T) {
 	t.Parallel()
 	p := startChild(t)
 	c := openOn(t, dial(t, p.addr), "a")
-	began := time.Now()
+	start := time.Now()
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGINT))
 	_, err := c.readAll()
 	require.NoError(t, err)
 	require.NoError(t, p.cmd.Wait())
-	require.Less(t, time.Since(began), 8*time.Second, "less than WRITE_TIMEOUT")
+	require.Less(t, time.Since(start), 8*time.Second, "less than WRITE_TIMEOUT")
 }
 
 // TestSecondSignal ends a drain at once.
@@ -75,8 +75,7 @@ func TestSecondSignal(t *testing.T) {
 	require.Equal(t, exitError, p.cmd.ProcessState.ExitCode())
 }
 
-// TestDrainDisconnectsSlowClients: a client that never reads holds a drain for
-// WRITE_TIMEOUT at most.
+// A client that never reads delays a drain for WRITE_TIMEOUT at most.
 func TestDrainDisconnectsSlowClients(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--write-timeout=300ms", "--noop-interval=1h", "--max-pending=1000")
@@ -86,8 +85,8 @@ func TestDrainDisconnectsSlowClients(t *testing.T) {
 	require.Zero(t, s.hub.openStreams())
 }
 
-// fill sends messages to a client that does not read until its socket buffers,
-// which the kernel may first enlarge, take no more.
+// fill sends messages to a client that does not read, until its socket buffers, which the kernel may first enlarge, are
+// full.
 func (s *testService) fill(id string) {
 	s.t.Helper()
 	body := eventBody("", bytes.Repeat([]byte("x"), maxBody))
@@ -104,7 +103,7 @@ func (s *testService) fill(id string) {
 	})
 }
 
-// TestUsage: nonsense is refused with one sentence and exit code 64.
+// Invalid arguments are refused with one sentence and exit code 64.
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	cases := map[string]string{
@@ -137,12 +136,12 @@ func TestUsage(t *testing.T) {
 		require.Equal(t, exitUsage, run([]string{flag}, noEnv, nil, &stdout, &stderr), flag)
 		require.Contains(t, stderr.String(), want, flag)
 		require.Equal(t, 1, strings.Count(stderr.String(), "\n"), flag)
-		require.NotContains(t, stderr.String(), "two words", "a token is not shown")
+		require.NotContains(t, stderr.String(), "two words", "the error must not contain a token")
 		require.Empty(t, stdout.String())
 	}
 }
 
-// TestSettings: the environment fills in, the flag wins, --help lists all.
+// A flag overrides the environment, which overrides the default. --help lists all settings.
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"NOOP_INTERVAL": "0.5", "LISTEN": "unix:/x", "NOOP_TIMESTAMPS": "off", "RESUME_WINDOW": ""}

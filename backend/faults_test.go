@@ -73,7 +73,7 @@ func TestNoopFaults(t *testing.T) {
 	}
 }
 
-// TestFaultAffectsOneStream: without an id, one stream is struck and no other.
+// A fault without an id affects exactly one stream.
 func TestFaultAffectsOneStream(t *testing.T) {
 	t.Parallel()
 	s, a := faulty(t, "drop:noop=5")
@@ -105,8 +105,7 @@ func TestFaultCorrupt(t *testing.T) {
 	}
 }
 
-// TestFaultDelay: that noop and all behind it wait, nothing is lost, and other
-// streams do not notice.
+// A delayed noop and all later ones wait, nothing is lost, and other streams are not affected.
 func TestFaultDelay(t *testing.T) {
 	t.Parallel()
 	s, a := faulty(t, "delay=400ms:id=a")
@@ -151,7 +150,7 @@ func TestFaultReset(t *testing.T) {
 	require.Equal(t, []uint64{3, 4}, s.open("a", resumeAfter(2)).numbers(2), "one connection only")
 }
 
-// TestFaultResetTwice: count is connections, whichever they are.
+// The count of a reset is a number of connections of any client.
 func TestFaultResetTwice(t *testing.T) {
 	t.Parallel()
 	s, a := faulty(t, "reset:count=2")
@@ -196,14 +195,14 @@ func TestConnectFaults(t *testing.T) {
 		require.Contains(t, body, "not an event stream")
 	}
 	s.open("a").numbers(1)
-	began := time.Now()
+	start := time.Now()
 	b := s.open("b")
-	require.GreaterOrEqual(t, time.Since(began), 300*time.Millisecond)
+	require.GreaterOrEqual(t, time.Since(start), 300*time.Millisecond)
 	require.Equal(t, uint64(1), b.next().id)
 	require.Len(t, s.fired(), 4)
 }
 
-// TestFaultDie: the process is gone, as by kill -9, before that noop is out.
+// The process ends, as by kill -9, before the noop is sent.
 func TestFaultDie(t *testing.T) {
 	t.Parallel()
 	p := startChild(t, "--noop-interval=50ms", "--backend-fault=die:noop=4")
@@ -220,8 +219,7 @@ func TestFaultDie(t *testing.T) {
 	require.Equal(t, []uint64{4, 5}, c.numbers(2), "the numbering survives the restart")
 }
 
-// TestFaultAdmin: the admin listener arms, shows and clears; it is off by
-// default and never reachable from elsewhere.
+// The admin listener arms, shows and clears faults. It is off by default and never reachable from other hosts.
 func TestFaultAdmin(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--admin-listen=127.0.0.1:0", "--noop-interval=50ms")
@@ -262,7 +260,7 @@ func TestFaultAdmin(t *testing.T) {
 	}
 }
 
-// Connections that lie idle make room, so that a fault can be armed at any time.
+// Idle connections are closed if necessary, so that a fault can be armed at any time.
 func TestIdleConnectionsMakeRoomForFaults(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--admin-listen=127.0.0.1:0", "--idle-timeout=1h")

@@ -35,7 +35,7 @@ func FuzzDeviceID(f *testing.F) {
 	})
 }
 
-// FuzzLastEventID: accepted is a plain number within bounds, or nothing.
+// FuzzLastEventID checks that only plain numbers within bounds are accepted.
 func FuzzLastEventID(f *testing.F) {
 	for _, seed := range []string{"", "0", "17", "-1", "+1", " 1", "1e3", "007", "9223372036854775807", "99999999999999999999", "1_0"} {
 		f.Add(seed)
@@ -79,14 +79,13 @@ func FuzzEventBody(f *testing.F) {
 	})
 }
 
-// FuzzRequestLine sends any first line through the real parser and the routes:
-// nothing panics, nothing but the exact paths answers 2xx, and every refusal
-// of ours is a problem document.
+// FuzzRequestLine sends any first line through the real parser and the routes. No input may panic, only the exact paths
+// may respond with 2xx, and each refusal of the backend must be a problem document.
 func FuzzRequestLine(f *testing.F) {
 	for _, seed := range []string{"GET /healthz HTTP/1.1", "GET //healthz HTTP/1.1", "GET /event/connect?id=a HTTP/1.1",
 		"DELETE /event/forcedisconnect?id=../x HTTP/1.1", "OPTIONS * HTTP/1.1", "GET http://x/healthz HTTP/1.0",
 		"CONNECT x:1 HTTP/1.1", "PRI * HTTP/2.0", "GET /event%2fledger HTTP/1.1", "POST /event/send?id=a&event=%0a HTTP/1.1",
-		// An input before this one may have connected the id, so that it is right to answer 202.
+		// An earlier input may have connected the id, so that 202 is correct.
 		"POST /event/send?id=X HTTP/1.0", "DELETE /event/forcedisconnect?id=X HTTP/1.0"} {
 		f.Add(seed)
 	}

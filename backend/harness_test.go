@@ -20,8 +20,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/terminal"
 )
 
-// childVariable makes the test binary be the backend itself, for tests that
-// stop or kill a process.
+// childVariable makes the test binary run the backend, for tests that stop or kill a process.
 const childVariable = "BACKEND_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -33,10 +32,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// testTimeout limits every wait in the tests; none needs that long in a passing test.
+// testTimeout limits each wait in the tests. A passing test never waits that long.
 const testTimeout = 30 * time.Second
 
-// A testService is a backend inside the test, on a free port.
+// A testService is a backend in the process of the test, on a free port.
 type testService struct {
 	*service
 	t    *testing.T
@@ -46,8 +45,7 @@ type testService struct {
 // noEnv makes the tests independent of their environment.
 func noEnv(string) (string, bool) { return "", false }
 
-// startTest starts a backend with a short interval; flags are as on the
-// command line and win.
+// startTest starts a backend with a short interval. Flags are those of the command line and override its defaults.
 func startTest(t *testing.T, flags ...string) *testService {
 	t.Helper()
 	cfg, _, err := parseConfig(append([]string{"--listen=127.0.0.1:0", "--noop-interval=100ms",
@@ -121,7 +119,7 @@ type stream struct {
 	reader *bufio.Reader
 }
 
-// open connects a stream, and fails the test without a 200.
+// open connects a stream, and fails the test unless the status is 200.
 func (s *testService) open(id string, headers ...string) *stream {
 	s.t.Helper()
 	c := openOn(s.t, dial(s.t, s.addr), id, headers...)
@@ -138,7 +136,7 @@ func openOn(t *testing.T, conn net.Conn, id string, headers ...string) *stream {
 	return &stream{t: t, id: id, conn: conn, resp: resp, reader: bufio.NewReader(resp.Body)}
 }
 
-// resumeAfter returns the header of a client that received that number last.
+// resumeAfter returns the Last-Event-ID header for a number.
 func resumeAfter(n uint64) string { return "Last-Event-ID: " + strconv.FormatUint(n, 10) }
 
 // read returns the next event; io.EOF after the terminator.

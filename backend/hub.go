@@ -141,7 +141,7 @@ func (h *hub) run() {
 		if pending || h.stopping {
 			continue
 		}
-		timer.Reset(h.untilNext())
+		timer.Reset(h.nextWait())
 		select {
 		case <-h.wake:
 		case <-timer.C:
@@ -181,8 +181,8 @@ func (h *hub) handleInbox(n int) bool {
 	return len(h.work) > 0 || h.waiting.Load()
 }
 
-// untilNext returns how long the scheduler may sleep.
-func (h *hub) untilNext() time.Duration {
+// nextWait returns how long the scheduler may sleep.
+func (h *hub) nextWait() time.Duration {
 	now := h.clk.elapsed()
 	next := now + time.Second
 	if !h.draining {

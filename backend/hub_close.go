@@ -24,17 +24,17 @@ func (h *hub) end(d *device, reason closeReason) {
 	case !d.open:
 	case d.queue != nil:
 		d.ending = reason
-		d.queue.until = 0
+		d.queue.delayedUntil = 0
 	default:
 		h.shut(d, reason)
 	}
 }
 
 // shut closes a stream at once and records why. Unless that is final, the id's numbering continues for RESUME_WINDOW.
-func (h *hub) shut(d *device, reason closeReason) { h.shutAs(d, reason, false) }
+func (h *hub) shut(d *device, reason closeReason) { h.shutOrReset(d, reason, false) }
 
-// shutAs closes a stream as shut does, or with a reset of the TCP connection.
-func (h *hub) shutAs(d *device, reason closeReason, reset bool) {
+// shutOrReset closes a stream as shut does, or by a reset of the TCP connection.
+func (h *hub) shutOrReset(d *device, reason closeReason, reset bool) {
 	if !h.detach(d, reason, reset) {
 		return
 	}

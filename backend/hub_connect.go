@@ -54,7 +54,7 @@ func (h *hub) reserve(id string, last lastEventID) (*reservation, error) {
 	return r, nil
 }
 
-// release cancels a reservation whose connection was lost.
+// release cancels a reservation after the loss of its connection.
 func (h *hub) release(r *reservation) {
 	d := r.d
 	d.reserved = false

@@ -26,7 +26,7 @@ func (h *hub) injectAtNoop(d *device, f *fault.Fault, next item) {
 	case fault.Delay:
 		now := h.clk.elapsed()
 		q := h.backlogOf(d, now)
-		q.until = max(q.until, now) + f.Wait
+		q.delayedUntil = max(q.delayedUntil, now) + f.Wait
 		h.push(d, next)
 	case fault.Stall:
 		d.stalled = true
@@ -36,7 +36,7 @@ func (h *hub) injectAtNoop(d *device, f *fault.Fault, next item) {
 		h.push(d, next)
 		h.shut(d, closedByFault)
 	case fault.Reset:
-		h.shutAs(d, closedByFault, true)
+		h.shutOrReset(d, closedByFault, true)
 	case fault.Die:
 		killSelf()
 	}

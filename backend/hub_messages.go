@@ -13,7 +13,7 @@ type delivery struct {
 // send queues a message for the stream of one id, or keeps it until the id reconnects.
 func (h *hub) send(id string, body []byte) (delivery, error) {
 	d := h.devices[id]
-	if d == nil || !d.takesMessages() {
+	if d == nil || !d.acceptsMessages() {
 		return delivery{}, errNoStream
 	}
 	var frames frameCache
@@ -27,27 +27,27 @@ func (h *hub) send(id string, body []byte) (delivery, error) {
 
 // broadcast queues a message for every stream.
 func (h *hub) broadcast(body []byte) delivery {
-	began := time.Now()
+	start := time.Now()
 	var frames frameCache
 	frames.begin(body, h.timestamp())
 	var out delivery
-	shared := &keptBody{data: body}
+	kept := &keptBody{data: body}
 	for _, bucket := range h.wheel.buckets {
 		for i := len(bucket) - 1; i >= 0; i-- {
-			if d := bucket[i]; d != nil && d.takesMessages() {
-				h.message(d, &frames, shared, &out)
+			if d := bucket[i]; d != nil && d.acceptsMessages() {
+				h.message(d, &frames, kept, &out)
 			}
 		}
 	}
 	h.flushBatch()
 	if out.Delivered > 0 {
-		h.metrics.broadcastSeconds.Observe(time.Since(began).Seconds())
+		h.metrics.broadcastSeconds.Observe(time.Since(start).Seconds())
 	}
 	return out
 }
 
-// takesMessages reports whether the id's numbering continues.
-func (d *device) takesMessages() bool {
+// acceptsMessages reports whether the id's numbering continues.
+func (d *device) acceptsMessages() bool {
 	return d.numbered || d.open && d.ending == stillOpen
 }
 

@@ -19,7 +19,7 @@ func (h *hub) serveTicks() {
 // appended behind it, a removal only moves the last id forward, and each device stores the last tick that counted for
 // it.
 func (h *hub) pass(tick int64) {
-	began, wrote := time.Now(), 0
+	start, count := time.Now(), 0
 	h.frames.begin([]byte(noopData), h.timestamp())
 	bucket := &h.wheel.buckets[h.wheel.bucketOf(tick)]
 	for i := len(*bucket) - 1; i >= 0; i-- {
@@ -35,17 +35,17 @@ func (h *hub) pass(tick int64) {
 		d.seq++
 		if d.open {
 			h.noop(d)
-			wrote++
+			count++
 		}
-		if wrote%passShare == passShare-1 && h.waiting.Load() {
+		if count%passShare == passShare-1 && h.waiting.Load() {
 			h.flushBatch()
 			h.handleInbox(inboxShare)
 			h.frames.begin([]byte(noopData), h.timestamp())
 		}
 	}
 	h.flushBatch()
-	if wrote > 0 {
-		h.metrics.broadcastSeconds.Observe(time.Since(began).Seconds())
+	if count > 0 {
+		h.metrics.broadcastSeconds.Observe(time.Since(start).Seconds())
 	}
 }
 

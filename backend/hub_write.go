@@ -38,11 +38,11 @@ func (h *hub) push(d *device, next item) {
 // write writes an item to the socket, and queues the rest.
 func (h *hub) write(d *device, next item) {
 	n, err := d.write(next.wire)
-	h.wrote(d, next, n, err)
+	h.finishWrite(d, next, n, err)
 }
 
-// wrote handles the result of a write of n bytes.
-func (h *hub) wrote(d *device, next item, n int, err error) {
+// finishWrite handles the result of a write of n bytes.
+func (h *hub) finishWrite(d *device, next item, n int, err error) {
 	switch err {
 	case nil:
 		h.count(d, next)
@@ -97,9 +97,9 @@ func reasonOf(err error) closeReason {
 func (h *hub) enqueue(d *device, next item) {
 	now := h.clk.elapsed()
 	q := h.backlogOf(d, now)
-	q.items = append(q.items, queuedItem{item: next, since: max(now, q.until)})
+	q.items = append(q.items, queuedItem{item: next, since: max(now, q.delayedUntil)})
 	q.bytes += len(next.wire)
-	if q.until <= now && (len(q.items) > q.room || q.bytes > maxBacklogBytes) {
+	if q.delayedUntil <= now && (len(q.items) > q.room || q.bytes > maxBacklogBytes) {
 		h.disconnectSlow(d)
 	}
 }
@@ -154,7 +154,7 @@ func (h *hub) retryLagging() {
 // its last frame.
 func (h *hub) flush(d *device, now time.Duration) {
 	q := d.queue
-	if q.until > now {
+	if q.delayedUntil > now {
 		return
 	}
 	for len(q.items) > 0 {

@@ -14,7 +14,7 @@ import (
 // errNoRoom reports that the kernel's socket buffer is full.
 var errNoRoom = errors.New("socket buffer is full")
 
-// raiseFileLimit lifts the soft limit of open files to the hard one.
+// raiseFileLimit raises the soft limit of open files to the hard limit.
 func raiseFileLimit() {
 	var lim unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &lim) == nil && lim.Cur < lim.Max {
@@ -23,7 +23,7 @@ func raiseFileLimit() {
 	}
 }
 
-// fileLimit returns how many files the process may have open.
+// fileLimit returns the maximum number of open files of the process.
 func fileLimit() uint64 {
 	var lim unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &lim); err != nil {
@@ -51,17 +51,17 @@ func takeDescriptor(conn syscall.Conn) (int, error) {
 	return fd, os.NewSyscallError("fcntl F_DUPFD", err)
 }
 
-// setUserTimeout makes the kernel close a TCP connection whose peer acknowledges nothing for that long. Other sockets
-// lack the option, which is not an error.
+// setUserTimeout makes the kernel close a TCP connection if its peer acknowledges nothing for that time. Other sockets
+// do not support the option, which is not an error.
 func setUserTimeout(fd int, d time.Duration) {
 	if d > 0 {
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(d/time.Millisecond))
 	}
 }
 
-// sendNow passes bytes (at least one) to the kernel and never waits. It returns how many the kernel accepted, and
-// errNoRoom if these are not all. The raw system call saves the Go scheduler's bookkeeping for calls that may block,
-// which this one cannot.
+// sendNow passes bytes (at least one) to the kernel and never waits. It returns the number of accepted bytes, and
+// errNoRoom if the kernel did not accept all. The raw system call avoids the Go scheduler's bookkeeping for calls that
+// may block, because this call cannot.
 func sendNow(fd int, p []byte) (int, error) {
 	for {
 		n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), // #nosec G103 -- the kernel reads it, and keeps nothing
@@ -80,8 +80,8 @@ func sendNow(fd int, p []byte) (int, error) {
 	}
 }
 
-// closeNow closes a descriptor. Unread input is thrown away first: closing
-// over it would make the kernel send a reset that destroys the stream's end.
+// closeNow closes a descriptor. It first discards unread input: with unread input, the kernel would send a reset, which
+// could destroy the end of the stream.
 func closeNow(fd int) {
 	var scratch [2048]byte
 	for range 8 {

@@ -23,8 +23,7 @@ func TestUserTimeout(t *testing.T) {
 	require.Equal(t, 20000, ms)
 }
 
-// TestDescriptorsAreReleased: streams that end in every way leave no descriptor and
-// no goroutine behind.
+// Streams that end in any way leave no descriptor and no goroutine behind.
 func TestDescriptorsAreReleased(t *testing.T) {
 	t.Parallel()
 	p := startChild(t, "--noop-interval=20ms", "--backend-fault=reset:id=r-1;truncate:id=r-2")
@@ -57,8 +56,7 @@ func TestDescriptorsAreReleased(t *testing.T) {
 	eventually(t, "all descriptors are back", func() bool { return open() <= base+1 })
 }
 
-// TestReusedDescriptor: a late report about a descriptor does not end the
-// stream that has its number now.
+// A late report about a descriptor does not end the stream that now has the same number.
 func TestReusedDescriptor(t *testing.T) {
 	t.Parallel()
 	s := startTest(t)

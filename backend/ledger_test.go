@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLedgerLine pins the document others read.
+// TestLedgerLine checks the format that other programs read.
 func TestLedgerLine(t *testing.T) {
 	t.Parallel()
 	s := startTest(t)
@@ -30,8 +30,7 @@ func TestLedgerLine(t *testing.T) {
 	require.InDelta(t, time.Now().UnixMicro(), row.ClosedAt, 60e6)
 }
 
-// TestLedgerKeep: closed ids are remembered up to LEDGER_KEEP, the oldest are removed first, and the ledger has the
-// number of removed ids.
+// The ledger keeps up to LEDGER_KEEP closed ids. It removes the oldest first, and reports the number of removed ids.
 func TestLedgerKeep(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--ledger-keep=3", "--noop-interval=1h")
@@ -41,7 +40,7 @@ func TestLedgerKeep(t *testing.T) {
 		s.open(id)
 		s.disconnect(id)
 	}
-	s.open("x-2") // an id that is back is not evicted
+	s.open("x-2") // a reconnected id is not evicted
 	s.open("y")
 	s.disconnect("y")
 	s.open("z")

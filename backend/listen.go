@@ -61,7 +61,7 @@ type gate struct {
 	slots  chan struct{}
 	closed chan struct{}
 	once   sync.Once
-	tight  atomic.Bool
+	isFull atomic.Bool
 	// pressure is called with true when the gate is full, so that idle connections are closed, and with false when half
 	// of it is free again.
 	pressure func(bool)
@@ -76,7 +76,7 @@ func (g *gate) Accept() (net.Conn, error) {
 	select {
 	case g.slots <- struct{}{}:
 	default:
-		if g.tight.CompareAndSwap(false, true) {
+		if g.isFull.CompareAndSwap(false, true) {
 			g.pressure(true)
 		}
 		select {
@@ -101,7 +101,7 @@ func (g *gate) Close() error {
 
 func (g *gate) leave() {
 	<-g.slots
-	if len(g.slots) < cap(g.slots)/2 && g.tight.CompareAndSwap(true, false) {
+	if len(g.slots) < cap(g.slots)/2 && g.isFull.CompareAndSwap(true, false) {
 		g.pressure(false)
 	}
 }

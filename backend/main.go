@@ -1,6 +1,6 @@
-// Command backend is the server-sent events service that the soak tests: it
-// holds many idle event streams at the price of a file descriptor and a few
-// hundred bytes each, sends every stream a numbered noop at a fixed interval,
+// Command backend is the server-sent events service that soak tests. It
+// keeps many idle event streams open, at a cost of a file descriptor and a few
+// hundred bytes each. It sends each stream a numbered noop at a fixed interval,
 // and keeps a ledger of the sent messages.
 //
 // net/http parses and refuses requests. An accepted stream is claimed from net/http as a bare descriptor (connect.go).

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEventBody: no data can break out of its event.
+// No data can end its event.
 func TestEventBody(t *testing.T) {
 	t.Parallel()
 	cases := []struct{ name, data, want string }{
@@ -24,7 +24,7 @@ func TestEventBody(t *testing.T) {
 	}
 }
 
-// TestMessages: messages take their numbers from the same sequence as noops.
+// Messages and noops have the same number sequence.
 func TestMessages(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--noop-interval=1h")
@@ -48,7 +48,7 @@ func TestMessages(t *testing.T) {
 	require.Equal(t, 404, status)
 }
 
-// TestMessageLimits: size and encoding.
+// TestMessageLimits checks the limits of size and encoding.
 func TestMessageLimits(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--noop-interval=1h")

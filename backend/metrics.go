@@ -34,7 +34,7 @@ var countedAs = [countedKinds]struct{ name, help string }{
 	replayed:      {"replayed_total", "Events sent again or late to a resumed stream."},
 }
 
-// A metrics has all series of /metrics. No label ever holds an id.
+// A metrics has all series of /metrics. No label contains an id.
 type metrics struct {
 	registry         *prometheus.Registry
 	counters         [countedKinds]prometheus.Counter
@@ -67,7 +67,7 @@ func newMetrics(cfg *Config, clk clock, h *hub, plain *services.Handler) *metric
 	gauge := func(name, help string, value func() float64) {
 		add.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
 	}
-	onHub := func(read func() int) func() float64 {
+	callHub := func(read func() int) func() float64 {
 		return func() (n float64) {
 			h.call(func() { n = float64(read()) })
 			return n
@@ -77,8 +77,8 @@ func newMetrics(cfg *Config, clk clock, h *hub, plain *services.Handler) *metric
 	gauge("start_time_seconds", "When the backend started, seconds since 1970.", func() float64 { return float64(clk.unix) / 1e6 })
 	gauge("max_connections", "Most streams at a time.", func() float64 { return float64(cfg.MaxConnections) })
 	gauge("streams_open", "Event streams open.", func() float64 { return float64(h.openStreams()) })
-	gauge("ledger_entries", "Ids in the ledger.", onHub(func() int { return len(h.devices) }))
-	gauge("held_ids", "Ids without a stream whose numbering continues for a resume.", onHub(func() int { return h.numbered.Len() }))
+	gauge("ledger_entries", "Ids in the ledger.", callHub(func() int { return len(h.devices) }))
+	gauge("held_ids", "Ids without a stream whose numbering continues for a resume.", callHub(func() int { return h.numbered.Len() }))
 	add.NewCounterFunc(prometheus.CounterOpts{Name: "service_requests_total", Help: "Requests that came to the plain services."},
 		func() float64 { return float64(plain.Received()) })
 	gauge("service_requests_in_flight", "Requests that the plain services have in hand.", func() float64 { return float64(plain.InFlight()) })

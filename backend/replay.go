@@ -72,7 +72,7 @@ func (l *replayLog) dropOldest() {
 	}
 }
 
-// forget drops all messages of an id; their entries in the queue go stale.
+// forget drops all messages of an id. Their entries in the queue become stale.
 func (l *replayLog) forget(d *device) {
 	for _, m := range d.messages {
 		l.unref(m.body)

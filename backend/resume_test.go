@@ -84,7 +84,7 @@ func TestNumbering(t *testing.T) {
 		flags  []string
 		before func(*testService) // earlier events of the id
 		header string
-		first  uint64 // of the stream then opened
+		first  uint64 // of the stream that is opened afterwards
 	}{
 		{name: "fresh", first: 1},
 		{name: "empty header is fresh", header: "Last-Event-ID:", first: 1},
@@ -134,16 +134,15 @@ func TestWindowExpires(t *testing.T) {
 	s.drop("a")
 	var seq uint64
 	eventually(t, "the numbering ended", func() bool {
-		var held bool
-		s.hub.call(func() { held, seq = s.hub.devices["a"].numbered, s.hub.devices["a"].seq })
-		return !held
+		var numbered bool
+		s.hub.call(func() { numbered, seq = s.hub.devices["a"].numbered, s.hub.devices["a"].seq })
+		return !numbered
 	})
 	require.GreaterOrEqual(t, seq, uint64(4))
 	require.Equal(t, seq+1, s.open("a", resumeAfter(2)).next().id)
 }
 
-// TestLongReplay: more frames than a client may leave pending do not make a
-// resume slow, and the length of a replay is bounded.
+// More frames than the pending limit do not make a resume slow, and the length of a replay is bounded.
 func TestLongReplay(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--noop-interval=1h", "--max-pending=4")

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWheelTicks: tickAt and dueAt are inverse, and slots do not drift.
+// tickAt and dueAt are inverse, and slots do not drift.
 func TestWheelTicks(t *testing.T) {
 	t.Parallel()
 	for _, interval := range []time.Duration{time.Millisecond, 100 * time.Millisecond, 15 * time.Second, 7*time.Second + 1} {
@@ -54,9 +54,8 @@ func TestWheelSpread(t *testing.T) {
 	}
 }
 
-// TestBroadcastSlots: all ids get their noops at the same slots, start + k
-// intervals, whenever they connected: the passes that served them are as few as
-// the slots, and belong to the slots.
+// All ids get their noops in the same slots, start + k intervals, independent of their connect times: there is one pass
+// per slot.
 func TestBroadcastSlots(t *testing.T) {
 	t.Parallel()
 	const interval = time.Second
@@ -64,7 +63,7 @@ func TestBroadcastSlots(t *testing.T) {
 	var list []*stream
 	for i := range 5 {
 		list = append(list, s.open(fmt.Sprintf("d-%d", i)))
-		time.Sleep(interval / 20) // the point: they connect at different times
+		time.Sleep(interval / 20) // so that they connect at different times
 	}
 	passes := map[int64]bool{}
 	for _, c := range list {
@@ -74,14 +73,13 @@ func TestBroadcastSlots(t *testing.T) {
 			require.Equal(t, "0", e.data)
 			passes[e.sent] = true
 			after := time.Duration(e.sent-s.clk.unix) * time.Microsecond % interval
-			require.Less(t, after, interval*3/4, "a noop belongs to the start of its slot")
+			require.Less(t, after, interval*3/4, "a noop must be sent at the start of its slot")
 		}
 	}
 	require.LessOrEqual(t, len(passes), 6, "20 noops in 4 to 6 slots")
 }
 
-// TestStaggeredSlots: ids are spread over the interval, each gets exactly one
-// noop per interval.
+// Ids are spread over the interval, and each gets exactly one noop per interval.
 func TestStaggeredSlots(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--noop-interval=1s", "--noop-schedule=staggered")
@@ -93,7 +91,7 @@ func TestStaggeredSlots(t *testing.T) {
 	quarters := [4]int{}
 	for _, c := range list {
 		var first int64
-		var quarter []int64 // the median is right even if the process was delayed once
+		var quarter []int64 // the median is correct even if the process was delayed once
 		for n := uint64(1); n <= noops; n++ {
 			e := c.next()
 			require.Equal(t, n, e.id)

@@ -16,7 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/backend/services"
 )
 
-// A service is the whole backend: listeners, HTTP servers and scheduler.
+// A service is a running backend: listeners, HTTP servers and scheduler.
 type service struct {
 	cfg      *Config
 	clk      clock
@@ -62,7 +62,7 @@ func startService(cfg *Config, log *slog.Logger) (*service, error) {
 	return s, nil
 }
 
-// Most connections to ADMIN_LISTEN at a time.
+// Maximum number of concurrent connections to ADMIN_LISTEN.
 const adminConnections = 64
 
 // serve starts a server with a limit for connections other than streams.
@@ -93,7 +93,7 @@ func (s *service) newServer(h http.Handler) *http.Server {
 		Protocols:                    protocols,
 		ReadHeaderTimeout:            s.cfg.HeaderTimeout,
 		ReadTimeout:                  s.cfg.HeaderTimeout + 5*time.Second,
-		WriteTimeout:                 0, // set per response: slow-headers and the ledger take their time
+		WriteTimeout:                 0, // set per response, because slow-headers and the ledger may take long
 		IdleTimeout:                  s.cfg.IdleTimeout,
 		MaxHeaderBytes:               4 << 10, // net/http adds 4 KiB
 		DisableGeneralOptionsHandler: true,

@@ -42,11 +42,11 @@ func TestLogNamesTheFullResource(t *testing.T) {
 	start(t, c)
 	full(c, func(l resources.NginxLog) int { return l.QueueFull })
 
-	few := newConfig(t)
-	few.Connections = -250 // 12 for both sides
-	start(t, few)
-	silent, err := net.Listen("unix", filepath.Join(few.Dir, "1.sock"))
+	smallConfig := newConfig(t)
+	smallConfig.Connections = -250 // 12 for both sides
+	start(t, smallConfig)
+	silent, err := net.Listen("unix", filepath.Join(smallConfig.Dir, "1.sock"))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = silent.Close() })
-	full(few, func(l resources.NginxLog) int { return l.NoConnections })
+	full(smallConfig, func(l resources.NginxLog) int { return l.NoConnections })
 }

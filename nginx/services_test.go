@@ -64,13 +64,13 @@ func TestRequestsInFlightInNginx(t *testing.T) {
 	for range concurrency {
 		go get()
 	}
-	most := ""
+	highest := ""
 	for range concurrency {
-		if n := <-inFlight; len(n) > len(most) || len(n) == len(most) && n > most {
-			most = n
+		if n := <-inFlight; len(n) > len(highest) || len(n) == len(highest) && n > highest {
+			highest = n
 		}
 	}
-	require.Equal(t, strconv.Itoa(concurrency), most)
+	require.Equal(t, strconv.Itoa(concurrency), highest)
 	require.Eventually(t, func() bool { get(); return <-inFlight == "1" }, time.Minute, time.Millisecond, "completed requests must not be counted")
 }
 

@@ -62,7 +62,7 @@ func TestSetAppliesFaults(t *testing.T) {
 	s.Add(faults...)
 	require.Nil(t, s.AtNoop("a", 2, 1))
 	require.Equal(t, Drop, s.AtNoop("a", 3, 2).Kind)
-	require.Nil(t, s.AtNoop("b", 4, 3), "a fault that counts noops stays with its id")
+	require.Nil(t, s.AtNoop("b", 4, 3), "a fault that counts noops must affect one id only")
 	require.Equal(t, Drop, s.AtNoop("a", 4, 4).Kind)
 	require.Nil(t, s.AtNoop("a", 5, 5))
 	require.Equal(t, Corrupt, s.AtNoop("b", 6, 6).Kind)

@@ -42,13 +42,13 @@ func register(w http.ResponseWriter, r *http.Request) (any, error) {
 	request.Name = strings.TrimSpace(request.Name)
 	switch {
 	case body.More():
-		return nil, errors.New("the body must be one object, with nothing behind it")
+		return nil, errors.New("the body must be one object without further text")
 	case !answer.ValidName(request.ID):
 		return nil, errors.New("the id has " + answer.NameRule)
 	case err != nil || address.Address != request.Email || len(request.Email) > maxMail:
 		return nil, errors.New("the email must be an address such as a@example.com")
 	case request.Name == "" || len(request.Name) > maxPerson:
-		return nil, fmt.Errorf("the name must be there and have at most %d bytes", maxPerson)
+		return nil, fmt.Errorf("the name is required and may have at most %d bytes", maxPerson)
 	}
 	request.Email = strings.ToLower(request.Email)
 	return request, nil

@@ -1,4 +1,4 @@
-// Package services answers plain requests of the backend, so that load tests of plain HTTP have answers to check:
+// Package services responds to plain requests to the backend, so that load tests of plain HTTP can check responses:
 // small operations, a registration, an upload that is hashed, and the generic endpoints of go-httpbin.
 //
 //	GET  /default/services/{service}/{operation}?…    see operations.go
@@ -6,8 +6,8 @@
 //	POST /default/upload                              {"bytes": 5242880, "sha256": "…"}
 //	     /httpbin/…                                   go-httpbin; see its own index page
 //
-// Every answer names its server (X-Server), and the number of requests that the handlers of that server were working
-// on when this one arrived, itself included (X-In-Flight). Requests that wait for a handler are not among them: nginx
+// Each response has the name of its server (X-Server) and the number of requests in the handlers of that server when
+// the request arrived, itself included (X-In-Flight). Requests that wait for a handler are not included; nginx
 // counts those too.
 package services
 
@@ -29,7 +29,7 @@ const (
 	httpbinPrefix = "/httpbin"
 )
 
-// Bounds of one request. An upload may take long, and its bytes are not kept.
+// Limits of one request. An upload may take long, and its bytes are not stored.
 const (
 	responseTimeout = 30 * time.Second
 	uploadTimeout   = 10 * time.Minute
@@ -61,7 +61,7 @@ func Owns(path string) bool {
 // InFlight returns the number of requests in progress.
 func (h *Handler) InFlight() int64 { return h.inFlight.Load() }
 
-// Received returns the number of requests. Each is counted on arrival, so a caller with an answer can rely on it.
+// Received returns the number of requests. A request is counted on arrival, before its response.
 func (h *Handler) Received() uint64 { return h.received.Load() }
 
 // ServeHTTP serves one request.

@@ -84,7 +84,7 @@ func TestRegistrationIsValidated(t *testing.T) {
 		require.Equal(t, "backend-1", header.Get("X-Server"))
 		return status, answered
 	}
-	for range 2 { // the first is not stored
+	for range 2 { // the first registration is not stored
 		status, answered := register(`{"id": "a1", "email": "Ada@Example.com", "name": " Ada Lovelace "}`)
 		require.Equal(t, 200, status)
 		require.JSONEq(t, `{"service":"calculator","operation":"account.register","result":{"id":"a1","email":"ada@example.com","name":"Ada Lovelace"}}`, answered)
@@ -93,11 +93,11 @@ func TestRegistrationIsValidated(t *testing.T) {
 		``:  "the body must be an object with id, email and name",
 		`7`: "the body must be an object",
 		`{"id":"a1","email":"a@example.com","name":"A","admin":true}`:                           "the body must be an object with id, email and name",
-		`{"id":"a1","email":"a@example.com","name":"A"} {}`:                                     "nothing behind it",
+		`{"id":"a1","email":"a@example.com","name":"A"} {}`:                                     "without further text",
 		`{"id":"a/1","email":"a@example.com","name":"A"}`:                                       "the id has",
 		`{"id":"a1","email":"Ada <a@example.com>","name":"A"}`:                                  "the email must be an address",
 		`{"id":"a1","email":"a@` + strings.Repeat("x", maxMail) + `.com","name":"A"}`:           "the email must be an address",
-		`{"id":"a1","email":"a@example.com","name":"  "}`:                                       "the name must be there",
+		`{"id":"a1","email":"a@example.com","name":"  "}`:                                       "the name is required",
 		`{"id":"a1","email":"a@example.com","name":"` + strings.Repeat("x", maxPerson+1) + `"}`: "at most 200 bytes",
 	} {
 		status, answered := register(body)
