@@ -42,10 +42,10 @@ if (publishes && !feeds && !service.published) {
   throw new Error(`The description of ${service.name} must have publish, because messages fill the buffers of clients that do not read; add publish.`);
 }
 if (publishes && !feeds && kb > 0 && !service.padded) {
-  throw new Error(`MESSAGE_KB needs {padding} in publish of the description of ${service.name}, got ${kb}; add it to publish.body where the service accepts any text, such as "pad":"{padding}".`);
+  throw new Error(`MESSAGE_KB is ${kb}, but publish.body of the description of ${service.name} has no {padding}; add it where the service accepts any text, such as "pad":"{padding}".`);
 }
 if (!feeds && (!(kb >= 1 && rate > 0) || (kb * rate - values.SLOW_KB) * SLOW < values.FILL_KB)) {
-  throw new Error(`A slow stream must fall behind by ${values.FILL_KB} KB (FILL_KB) in ${SLOW} seconds, got ${kb} KB (MESSAGE_KB) ${rate} times per second for a client that reads ${values.SLOW_KB} KB per second (SLOW_KB); raise ${publishes ? 'PUBLISH_RATE' : 'MESSAGE_RATE'} or SECONDS.`);
+  throw new Error(`A slow client would fall behind by less than ${values.FILL_KB} KB (FILL_KB) in ${SLOW} seconds: it is sent ${rate} messages of ${kb} KB (MESSAGE_KB) and reads ${values.SLOW_KB} KB (SLOW_KB) per second; raise ${publishes ? 'PUBLISH_RATE' : 'MESSAGE_RATE'} or SECONDS.`);
 }
 /** Seconds after which the service may end any stream. */
 const lifetime = Math.min(service.lifetime || Infinity, config.tokenTtl || Infinity);

@@ -84,13 +84,13 @@ func TestFiniteOfAnotherServiceBehindABuffer(t *testing.T) {
 func TestFiniteRefusesWrongUsage(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
-		"do not end by themselves":        {"--service", "nchan", "--backend-url", "http://127.0.0.1:1"},
-		"ARRIVAL is \"uneven\"":           {"--arrival", "uneven"},
-		"did you mean openai-chat":        {"--service", "openai-chta"},
-		"RATE and CONCURRENCY are both 0": {"--rate", "0"},
-		"name a file with one JSON value": {"--prompts", "missing.ndjson"},
-		"is a folder; name a file":        {"--prompts", "."},
-		"connect to 127.0.0.1:1":          {"--backend-url", "http://127.0.0.1:1"},
+		"must have streams that end by themselves": {"--service", "nchan", "--backend-url", "http://127.0.0.1:1"},
+		"ARRIVAL must be":                          {"--arrival", "uneven"},
+		"did you mean openai-chat":                 {"--service", "openai-chta"},
+		"RATE or CONCURRENCY must be over 0":       {"--rate", "0"},
+		"name a file with one JSON value":          {"--prompts", "missing.ndjson"},
+		"is a folder; name a file":                 {"--prompts", "."},
+		"connect to 127.0.0.1:1":                   {"--backend-url", "http://127.0.0.1:1"},
 	} {
 		r := begin(t, nil, append([]string{"finite", "--profile", "smoke"}, args...)...)
 		require.NotZero(t, r.end(), want)

@@ -98,8 +98,8 @@ func TestSlowOfNchan(t *testing.T) {
 func TestSlowNeedsFullBuffers(t *testing.T) {
 	t.Parallel()
 	for says, service := range map[string][]string{
-		"what the description of mine publishes has no {padding}": {describeHub(t, ""), "--topics", "1", "--publish-rate", "10"},
-		"the description of sse has no publish":                   {"sse"},
+		"publish.body of the description of mine has no {padding}": {describeHub(t, ""), "--topics", "1", "--publish-rate", "10"},
+		"The description of sse must have publish":                 {"sse"},
 	} {
 		r := begin(t, nil, append([]string{"slow", "--profile", "smoke", "--backend-url", "http://127.0.0.1:1", "--service"}, service...)...)
 		require.Equal(t, 64, r.end(), r.out.String())
@@ -121,7 +121,7 @@ func TestSlowNeedsLongStreams(t *testing.T) {
 	r := begin(t, nil, "slow", "--profile", "smoke", "--backend-url", "http://127.0.0.1:1", "--service", path, "--topics", "1", "--publish-rate", "10", "--seconds", "30")
 	require.Equal(t, 64, r.end(), r.out.String())
 	require.Contains(t, r.out.String(), "short may end its streams after 14 seconds (end.lifetime, TOKEN_TTL)")
-	require.Contains(t, r.out.String(), "write at most 19")
+	require.Contains(t, r.out.String(), "SECONDS must be at most 19")
 }
 
 // broadcaster starts a bare service that does so with broadcasts for clients that do not read.
@@ -182,5 +182,5 @@ func TestSlowWithoutBroadcasts(t *testing.T) {
 
 	r := begin(t, nil, "slow", "--profile", "smoke", "--message-rate", "1")
 	require.Equal(t, 64, r.end(), r.out.String())
-	require.Contains(t, r.out.String(), "none that reads 0 KB per second (SLOW_KB) falls behind by 4096 KB (FILL_KB)")
+	require.Contains(t, r.out.String(), "A slow client would fall behind by less than 4096 KB (FILL_KB)")
 }

@@ -43,7 +43,7 @@ func TestVanishOfADescribedService(t *testing.T) {
 
 	r := begin(t, nil, append([]string{"vanish", "--profile", "smoke"}, service...)...)
 	require.Equal(t, 64, r.end(), r.out.String())
-	require.Contains(t, r.out.String(), "needs a gauge of its open streams, or nobody sees when it notices: name it by GAUGE")
+	require.Contains(t, r.out.String(), "needs a gauge of its open streams, which shows when it notices a loss; set GAUGE")
 }
 
 // nginx believes in clients for as long as TCP does.
