@@ -22,10 +22,10 @@ func interrupts(parent context.Context) (graceful, force context.Context, stop f
 	go func() {
 		select {
 		case <-hangups:
-			printMessage("the terminal was closed: stopping the runners. Their results are kept; the run is incomplete. Under nohup a run continues.")
+			printMessage("the terminal was closed: stopping the runners; their results are kept. Under nohup a run continues.")
 			stopGracefully()
 		case <-signals:
-			printMessage("stopping the runners. Their results are kept; the run is incomplete. Press Ctrl-C again to kill them.")
+			printMessage("stopping the runners; their results are kept. Ctrl-C again kills them.")
 			stopGracefully()
 		case <-done:
 			return

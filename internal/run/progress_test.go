@@ -70,6 +70,14 @@ func TestProgressIsLineOrFull(t *testing.T) {
 	require.NoError(t, newSession(r.config).complete(time.Now()))
 }
 
+// Each of two streams received one noop more than planned.
+func TestReceivedMessagesNeverExceedPlannedOnes(t *testing.T) {
+	t.Parallel()
+	s := &session{service: shard.Service{Counts: shard.CountsInterval}}
+	require.Equal(t, "40/300 messages", s.receivedText(40, 300))
+	require.Equal(t, "302/302 messages", s.receivedText(302, 300))
+}
+
 func TestNarrowTerminalShowsCompleteParts(t *testing.T) {
 	t.Parallel()
 	const line = "00:03/00:15 20/20 open · 40/300 noops · 0 missed"
