@@ -109,7 +109,7 @@ func (s *subject) ends() Section {
 	if len(completed) == 1 && completed[0].tone == Good && len(refused)+len(outages)+len(faults)+len(out.Tables) == 0 {
 		return out
 	}
-	out.addGroups(completed, "Streams", "end", "held", planned)
+	out.addGroups(completed, "Streams", "end", "open", planned)
 	out.addGroups(refused, "Connections that never opened", "cause", "tried for", planned)
 	out.addGroups(outages, "Outages", "what", "out for", planned)
 	out.addGroups(faults, s.nouns(true)+" with faults", "what", "late by", clamp.Int(s.v.Messages.Expected))

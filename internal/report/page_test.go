@@ -203,7 +203,7 @@ func TestCardShowsControlGroup(t *testing.T) {
 	r := report.MadeUp(100, 3600)
 	r.Verdict.Control = &verdict.Control{Streams: 40, Received: 144_000, LongestMS: 12.5}
 	_, doc := render(t, r)
-	require.Equal(t, "40 streams to a reference on the runners' own machine: 144,000 events, 0 late, longest delay 12.5 ms", row(t, doc, "card", "control group")[0])
+	require.Equal(t, "40 streams to a reference target on the runners' own machine: 144,000 events, 0 late, longest delay 12.5 ms", row(t, doc, "card", "control group")[0])
 }
 
 func TestPageShowsActions(t *testing.T) {

@@ -222,9 +222,9 @@ func (c *Control) Line() string {
 		location = "across a network"
 	}
 	if c.Received == 0 {
-		return fmt.Sprintf("%s to a reference %s: none was open", format.Count(c.Streams, "stream"), location)
+		return fmt.Sprintf("%s to a reference target %s: none was open", format.Count(c.Streams, "stream"), location)
 	}
-	out := fmt.Sprintf("%s to a reference %s: %s, %s late, longest delay %s", format.Count(c.Streams, "stream"), location,
+	out := fmt.Sprintf("%s to a reference target %s: %s, %s late, longest delay %s", format.Count(c.Streams, "stream"), location,
 		format.Count(c.Received, "event"), format.Thousands(c.Late), format.Milliseconds(c.LongestMS))
 	if c.Lost > 0 || c.Cut > 0 {
 		out += fmt.Sprintf("; %s lost, %s", format.Thousands(c.Lost), format.Plural(c.Cut, "stream dropped", "streams dropped"))
