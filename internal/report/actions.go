@@ -19,9 +19,9 @@ func actions(v *verdict.Verdict) Section {
 	}
 	switch {
 	case len(out.Tables) > 0 && v.Responses != nil:
-		out.Notes = []string{"Times count from the start of the action. A response is attributed to the latest action before its end. The attribution ends when the next action starts, or when the command has ended and no response was faulty for a minute. A response finishes late if it takes over twice as long as every response in the minute before the action."}
+		out.Notes = []string{"Times count from the start of the action. A response is attributed to the latest action before its end. The attribution ends when the next action starts, or when the command has ended and no response was faulty for a minute. A response is late if it takes over twice as long as each response in the minute before the action."}
 	case len(out.Tables) > 0:
-		out.Notes = []string{"Times count from the start of the action. A lost stream is attributed to the latest action. The attribution ends when the next action starts, or when the command has ended, all streams are back and none was lost for a minute. Resumed messages were sent while the client was disconnected and arrived afterwards."}
+		out.Notes = []string{"Times count from the start of the action. A lost stream is attributed to the latest action. The attribution ends when the next action starts, or when the command has ended, all streams have reconnected and none was lost for a minute. Resumed messages were sent while the client was disconnected and arrived afterwards."}
 	}
 	return out
 }
@@ -59,19 +59,19 @@ func (f *facts) effect(e *verdict.Effect) {
 			outages = fmt.Sprintf(", %s in all", format.Count(e.Times, "outage"))
 		}
 		f.add("lost", "%s%s, the first %s after the action started", format.Count(e.Lost, "stream"), outages, format.Milliseconds(1000**e.FirstLost))
-		f.add("back", "50 %% %s, 99 %% %s, 100 %% %s", waitPhrase(e.Reconnected50), waitPhrase(e.Reconnected99), waitPhrase(e.Reconnected100))
+		f.add("reconnected", "50 %% %s, 99 %% %s, 100 %% %s", waitPhrase(e.Reconnected50), waitPhrase(e.Reconnected99), waitPhrase(e.Reconnected100))
 		if e.NotReconnected > 0 {
 			f.add("", "%s never reconnected", format.Count(e.NotReconnected, "stream"))
 		}
-		f.add("connects", "at most %s in a second", format.Thousands(e.Peak))
+		f.add("connects", "at most %s in one second", format.Thousands(e.Peak))
 		f.add("refused", "%s", cmp.Or(refusals(e.Refused), "no attempt"))
-		f.add("slowest", "%s, disconnected for %s from %s", e.Slowest.ID, format.Milliseconds(1000*e.Slowest.Seconds), format.LocalTime(e.Slowest.Unix))
+		f.add("longest outage", "%s, disconnected for %s from %s", e.Slowest.ID, format.Milliseconds(1000*e.Slowest.Seconds), format.LocalTime(e.Slowest.Unix))
 	}
 	resumed := ""
 	switch {
 	case e.Lost == 0:
 	case e.Resumed == nil:
-		resumed = " not known how many resumed,"
+		resumed = " an unknown number resumed,"
 	default:
 		resumed = " " + format.Thousands(*e.Resumed) + " resumed,"
 	}
@@ -79,7 +79,7 @@ func (f *facts) effect(e *verdict.Effect) {
 	if e.NotResumed > 0 {
 		f.add("", "%s published around an outage did not arrive, because the client could not resume", format.Count(e.NotResumed, "more message"))
 	}
-	f.add("counted", "until %s", format.LocalTime(e.Until))
+	f.add("attribution", "until %s", format.LocalTime(e.Until))
 	for _, note := range e.Notes {
 		f.add("", "%s", note)
 	}
@@ -99,12 +99,12 @@ func (f *facts) responses(e *verdict.ResponseEffect) {
 	}
 	f.add("responses", "%s complete, %s", format.Thousands(e.Complete), cmp.Or(strings.Join(faulty, ", "), "no other state"))
 	if e.Late != nil {
-		f.add("finished late", "%s over %s", format.Count(*e.Late, "response"), format.Milliseconds(1000*e.LateOver))
+		f.add("late", "%s took over %s", format.Count(*e.Late, "response"), format.Milliseconds(1000*e.LateOver))
 	}
 	if e.Slowest != nil {
-		f.add("slowest", "%s", format.Milliseconds(1000**e.Slowest))
+		f.add("longest", "%s", format.Milliseconds(1000**e.Slowest))
 	}
-	f.add("counted", "until %s", format.LocalTime(e.Until))
+	f.add("attribution", "until %s", format.LocalTime(e.Until))
 	for _, note := range e.Notes {
 		f.add("", "%s", note)
 	}

@@ -224,7 +224,7 @@ func TestPageShowsActions(t *testing.T) {
 	}}
 	page, doc := render(t, r)
 	require.Equal(t, []string{"20 streams, the first 4.5 s after the action started"}, row(t, doc, "actions", "lost"))
-	require.Equal(t, []string{"50 % after 4.5 s, 99 % after 4.5 s, 100 % after 4.5 s"}, row(t, doc, "actions", "back"))
+	require.Equal(t, []string{"50 % after 4.5 s, 99 % after 4.5 s, 100 % after 4.5 s"}, row(t, doc, "actions", "reconnected"))
 	require.Equal(t, []string{"0 missed, 7 resumed, 0 duplicated"}, row(t, doc, "actions", "messages"))
 	require.Equal(t, []string{evil}, row(t, doc, "actions", "command"))
 	require.Zero(t, doc.Find("img").Length())

@@ -64,7 +64,7 @@ func assessBurst(r *Run) verdict.Assessment {
 	trials := limits.Trials(levels)
 	breaking, sum := findBreaking(trials), total(all)
 	a := verdict.Assessment{
-		Facts: append([]verdict.Fact{sum.fact()}, breaking.facts(concurrentRequests, "up to limit")...),
+		Facts: append([]verdict.Fact{sum.fact()}, breaking.facts(concurrentRequests)...),
 		Checks: []verdict.Check{
 			checkResponses(sum, all), checkRecovery(all), lowestSustained("the lowest load is sustained", trials), checkGeneratorAtLoads("at every load", "", trials),
 		},

@@ -28,13 +28,13 @@ func TestBurst(t *testing.T) {
 	t.Parallel()
 	v := judge(newBurstRun().addAnswers("burst-200", 200, 100).addAnswers("health-burst-200", 1, 1))
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
-	require.Contains(t, fact(v, "breaks"), "not reached: 200 requests at once were sustained")
+	require.Contains(t, fact(v, "breaking point"), "not reached: 200 requests at once were sustained")
 	require.Equal(t, []string{"200", "0", "0 ms", "0", "20", "100", "good", "good"}, table(v, "Bursts").Rows[1])
 	require.Equal(t, []string{"conservative", "2.5×", "80", "loads that must not fail"}, table(v, "Recommended maximum loads").Rows[0])
 
 	v = judge(newBurstRun().addAnswers("burst-200", 150, 100).addAnswers("burst-200", 50, 1, shard.TagCode, "status-502").addAnswers("health-burst-200", 1, 1))
 	require.Equal(t, verdict.Pass, v.Verdict, "refusals in a burst are a limit: %v", v.Reasons)
-	require.Contains(t, fact(v, "breaks"), "between 100 and 200 requests at once (25.00 % failed, mostly by status 502, 75.0 % answered)")
+	require.Contains(t, fact(v, "breaking point"), "between 100 and 200 requests at once (25.00 % failed, mostly by status 502, 75.0 % answered)")
 	require.Equal(t, "bad", table(v, "Bursts").Rows[1][7])
 }
 
@@ -47,7 +47,7 @@ func TestServiceUnhealthyAfterABurst(t *testing.T) {
 		v := judge(r)
 		require.Equal(t, verdict.Fail, v.Verdict, name)
 		require.Contains(t, v.Reasons, "after burst-200 the health check failed", name)
-		require.Contains(t, fact(v, "breaks"), "between 100 and 200", name)
+		require.Contains(t, fact(v, "breaking point"), "between 100 and 200", name)
 	}
 }
 

@@ -32,7 +32,7 @@ func assessCapacity(r *Run) verdict.Assessment {
 	m := r.startedSteps()
 	streams := verdict.StreamsOf(m, r.Server, r.OneHost)
 	steps := r.steps(streams)
-	t := newTable("Steps", "good: no connect failed, no stream was dropped, no noop missed or late of those due in the step; "+
+	t := newTable("Steps", "good: no connect failed, no stream was dropped, and no noop expected in the step was missed or late; "+
 		"wrong: duplicated, reordered or corrupted; lateness and connect in ms",
 		"streams|connect p50|connect p99|late p50|late p99|late max|refused|dropped|missed|late|wrong|status")
 	cpu := r.cpuTable("step", "runner", "")
@@ -58,7 +58,7 @@ func assessCapacity(r *Run) verdict.Assessment {
 		fmt.Sprintf("%d of %d steps", len(steps), len(stages)), b.Failed > 0 || len(steps) == len(stages))
 	return verdict.Assessment{
 		Streams: streams,
-		Facts:   append(b.facts(streamsUnit, "in bursts"), streamFacts(streams, m)...),
+		Facts:   append(b.facts(streamsUnit), streamFacts(streams, m)...),
 		Passed:  []string{b.Summary(streamsUnit)},
 		Tables:  []verdict.Table{t, b.recommendations(streamsUnit), cpu},
 		Metrics: []verdict.Metric{{Name: "connections sustained", Unit: streamsUnit, Value: b.Sustained, HigherIsBetter: true}},

@@ -173,7 +173,7 @@ func TestSlownessWithBusyServiceCores(t *testing.T) {
 		for i := range r.Samples {
 			r.Samples[i].BackendCPU *= c.service / (.8 * .99)
 		}
-		require.Contains(t, fact(judge(r), "breaks"), c.wantText)
+		require.Contains(t, fact(judge(r), "breaking point"), c.wantText)
 	}
 }
 

@@ -264,7 +264,7 @@ func (f *finiteRun) allNumbered() verdict.Check {
 	if f.responses.Numbered > 0 {
 		without = f.responses.Uncovered
 	}
-	return check(CheckNumbered, "responses without the numbers of others", "0", without, without == 0,
+	return check(CheckNumbered, "complete responses without chunk numbers", "0", without, without == 0,
 		sentence("%v complete responses have no chunk numbers in their text, but %v have them", without, f.responses.Numbered))
 }
 

@@ -188,9 +188,8 @@ func (b Breaking) recommendations(unit string) verdict.Table {
 	return t
 }
 
-// facts states the breaking point and the safe loads below it; burst is the name of the fact about loads that are safe
-// in bursts.
-func (b Breaking) facts(unit, burst string) []verdict.Fact {
+// facts states the breaking point, the safe loads, and the loads between them, which have no reserve.
+func (b Breaking) facts(unit string) []verdict.Fact {
 	standard := b.Sustained / standardMargin
 	safe, bursts := sentence("up to %v %s", standard, unit), sentence("%v to %v %s", standard, b.Sustained, unit)
 	switch {
@@ -199,7 +198,7 @@ func (b Breaking) facts(unit, burst string) []verdict.Fact {
 	case b.Sustained == 0:
 		safe, bursts = "none", "none"
 	}
-	return []verdict.Fact{{Name: "breaks", Value: b.Sentence(unit)}, {Name: "safe", Value: safe}, {Name: burst, Value: bursts}}
+	return []verdict.Fact{{Name: "breaking point", Value: b.Sentence(unit)}, {Name: "safe load", Value: safe}, {Name: "without reserve", Value: bursts}}
 }
 
 // lowestSustained returns the check that the lowest load is sustained.

@@ -108,7 +108,7 @@ func TestRecommendations(t *testing.T) {
 		require.Equal(t, want[row[0]], row[2], row[0])
 	}
 	ranges := func(b Breaking) string {
-		facts := b.facts(perSecond, "in bursts")
+		facts := b.facts(perSecond)
 		return facts[1].Value + ", " + facts[2].Value
 	}
 	require.Equal(t, "up to 500 requests/s, 500 to 700 requests/s", ranges(Breaking{Sustained: 700, Failed: 1000}))

@@ -40,9 +40,9 @@ func TestRampupPasses(t *testing.T) {
 	t.Parallel()
 	v := judge(newRampRun(rampupParameters, 20, 50).addCounter("data_received", "rate-20", 3e6))
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
-	require.Equal(t, "700 made, 700 good, 0 (0.00 %) failed, 0 never made", fact(v, "requests"), "the warm-up is not counted")
+	require.Equal(t, "700 made, 700 good, 0 (0.00 %) failed, 0 not made", fact(v, "requests"), "the warm-up is not counted")
 	require.Equal(t, "3.0 MB", fact(v, "received"))
-	require.Contains(t, fact(v, "breaks"), "not reached: 50 requests/s were sustained")
+	require.Contains(t, fact(v, "breaking point"), "not reached: 50 requests/s were sustained")
 	require.Equal(t, [][]string{
 		{"20/s", "200", "0", "0", "20", "10.0", "good"}, {"50/s", "500", "0", "0", "50", "10.0", "good"},
 	}, table(v, "Stages").Rows)
@@ -61,7 +61,7 @@ func TestRampupBreaks(t *testing.T) {
 	r.addAnswers("rate-100", 600, 40).addAnswers("rate-100", 300, 1, shard.TagCode, "status-503").addAnswers("rate-100", 100, 10_000, shard.TagCode, "net-1050")
 	v := judge(r)
 	require.Equal(t, verdict.Pass, v.Verdict, "that a service has a limit is no fault: %v", v.Reasons)
-	require.Contains(t, fact(v, "breaks"), "between 50 and 100 requests/s (40.00 % failed, mostly by status 503, 60.0 % answered)")
+	require.Contains(t, fact(v, "breaking point"), "between 50 and 100 requests/s (40.00 % failed, mostly by status 503, 60.0 % answered)")
 	require.Equal(t, []string{"100/s", "1,000", "400", "0", "60", "40.0", "bad"}, table(v, "Stages").Rows[2])
 	require.Equal(t, [][]string{
 		{"status-503", "status 503", "300", "75.00 %", "17.65 %"}, {"net-1050", "timeout", "100", "25.00 %", "5.88 %"},
@@ -151,13 +151,13 @@ func TestFullMachineLimitsTheGenerator(t *testing.T) {
 	}
 	v := judge(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
-	require.Contains(t, fact(v, "breaks"), "not found: at 100 requests/s the load generator was saturated")
-	require.Contains(t, fact(v, "breaks"), "the machine was full: of 195 % of a core in total the runners used 150 % and the service 20 %")
+	require.Contains(t, fact(v, "breaking point"), "not found: at 100 requests/s the load generator was saturated")
+	require.Contains(t, fact(v, "breaking point"), "the machine was full: of 195 % of a core in total the runners used 150 % and the service 20 %")
 	require.Len(t, v.Warnings, 1)
 	require.Equal(t, []string{"100/s", "150", "0", "20", "195", "0", "0 ms"}, table(v, "CPU by stage, % of one core").Rows[1])
 	r.Samples = nil // on its own machine
 	r.OneHost = false
-	require.Contains(t, fact(judge(r), "breaks"), "between 20 and 100")
+	require.Contains(t, fact(judge(r), "breaking point"), "between 20 and 100")
 }
 
 // A slow service leaves many requests in hand, which makes the runners wait for cores and leave
@@ -182,16 +182,16 @@ func TestSlowServiceIsNotTheGenerator(t *testing.T) {
 		return r.withOwnTimes(wait).addCounter(shard.Dropped, "rate-100", 100)
 	}
 	keep := func(*shard.Second) {}
-	require.Contains(t, fact(judge(slow(keep, .6)), "breaks"), "between 20 and 100 requests/s (p95 1.1 s")
-	require.Contains(t, fact(judge(slow(func(s *shard.Second) { s.CPUSeconds, s.RunDelayMS = .9, 950 }, .6)), "breaks"), "between 20 and 100", "the waits of threads add up")
-	require.Contains(t, fact(judge(slow(func(s *shard.Second) { s.StallMS, s.WaitMS = 115, 115 }, .6)), "breaks"), "between 20 and 100")
-	require.Contains(t, fact(judge(slow(keep, 1.9)), "breaks"), "between 20 and 100", "on a full machine, but nobody waited for long")
+	require.Contains(t, fact(judge(slow(keep, .6)), "breaking point"), "between 20 and 100 requests/s (p95 1.1 s")
+	require.Contains(t, fact(judge(slow(func(s *shard.Second) { s.CPUSeconds, s.RunDelayMS = .9, 950 }, .6)), "breaking point"), "between 20 and 100", "the waits of threads add up")
+	require.Contains(t, fact(judge(slow(func(s *shard.Second) { s.StallMS, s.WaitMS = 115, 115 }, .6)), "breaking point"), "between 20 and 100")
+	require.Contains(t, fact(judge(slow(keep, 1.9)), "breaking point"), "between 20 and 100", "on a full machine, but nobody waited for long")
 	for name, r := range map[string]*Run{
 		"woke up late":         slow(func(s *shard.Second) { s.StallMS, s.WaitMS = 200, 200 }, .6),
 		"was busy":             slow(func(s *shard.Second) { s.CPUSeconds, s.WaitMS = .9, 200 }, .6),
 		"the machine was full": slow(func(s *shard.Second) { s.StallMS, s.WaitMS = 115, 115 }, 1.9),
 	} {
-		require.Contains(t, fact(judge(r), "breaks"), "at 100 requests/s the load generator was saturated", name)
+		require.Contains(t, fact(judge(r), "breaking point"), "at 100 requests/s the load generator was saturated", name)
 	}
 }
 
@@ -228,7 +228,7 @@ func TestSearch(t *testing.T) {
 	r.Rounds = append(r.Rounds, second.Rounds[0])
 	require.Equal(t, "42", searchRampup(r)["STAGES"])
 	v := judge(r)
-	require.Contains(t, fact(v, "breaks"), "between 35 and 50")
+	require.Contains(t, fact(v, "breaking point"), "between 35 and 50")
 	for len(r.Rounds) <= searchRounds {
 		r.Rounds = append(r.Rounds, second.Rounds[0])
 	}
@@ -253,7 +253,7 @@ func TestSearchRetriesTheGoodLoad(t *testing.T) {
 	require.Nil(t, searchRampup(r))
 	v := judge(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
-	require.Contains(t, fact(v, "breaks"), "between 40 and 43 requests/s")
+	require.Contains(t, fact(v, "breaking point"), "between 40 and 43 requests/s")
 	first := 0
 	for _, m := range v.Metrics {
 		if m.Name == "p95 at 40/s" {
@@ -270,8 +270,8 @@ func TestSearchRetriesTheGoodLoad(t *testing.T) {
 		v = judge(r)
 		require.Equal(t, want, v.Verdict, least)
 		require.Equal(t, "not found: 40 requests/s were sustained at first, but not when they were repeated at the end (50.00 % failed, mostly by status 500); "+
-			"the result depends on time or on earlier load, too", fact(v, "breaks"))
-		require.Equal(t, "not known", fact(v, "safe"))
+			"the result depends on time or on earlier load, too", fact(v, "breaking point"))
+		require.Equal(t, "not known", fact(v, "safe load"))
 		require.Empty(t, fact(v, "what broke"))
 		require.Equal(t, "not known", table(v, "Recommended maximum loads").Rows[0][2])
 	}

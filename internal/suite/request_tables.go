@@ -187,7 +187,7 @@ func refusals(stages []StageResult) []verdict.Fact {
 func (r *Run) resourceTables(all, listed []StageResult) []verdict.Table {
 	byStage := r.cpuTable("stage", "runners", "; –: the stage was over within two seconds")
 	cores := newTable("Busy cores", sentence("reserved cores: %s for the service, %s for the runners; the side whose cores were full "+
-		"(at least %s busy) was the limit, or the fuller one of both", format.Count(r.ServiceCores, "core"), format.Count(r.RunnerCores, "core"), percent(machineFull)),
+		"(at least %s busy) was the limit, or the busier one if both were", format.Count(r.ServiceCores, "core"), format.Count(r.RunnerCores, "core"), percent(machineFull)),
 		"stage|service|generator|limit")
 	for _, st := range listed {
 		if st.Total() == 0 {
@@ -209,7 +209,7 @@ func (r *Run) resourceTables(all, listed []StageResult) []verdict.Table {
 }
 
 func (r *Run) processTable(requests int64) verdict.Table {
-	t := newTable("Processes", "each: CPU time of the whole run per request, including start and idle time", "process|CPU of a core|CPU each|maximum memory")
+	t := newTable("Processes", "CPU per request: CPU time of the whole run, including start and idle time", "process|CPU of a core|CPU per request|maximum memory")
 	add := func(name string, cpu, seconds float64, rss uint64) {
 		if rss == 0 || seconds == 0 {
 			return
@@ -260,7 +260,7 @@ func (r *Run) cpuMetric(requests int64) (m verdict.Metric, ok bool) {
 // cpuTable returns an empty table of the CPU of the processes by part of the run. Machine.row returns its rows.
 func (r *Run) cpuTable(part, runners, more string) verdict.Table {
 	return newTable("CPU by "+part+", % of one core",
-		fmt.Sprintf("the machine has %d cores, which other programs may use, too; waited: threads of the runners, for a core%s", r.Cores, more),
+		fmt.Sprintf("the machine has %d cores, which other programs may also use; waited: time that threads of the runners waited for a core%s", r.Cores, more),
 		part+"|"+runners+"|nginx|backend|machine|waited|longest stall")
 }
 

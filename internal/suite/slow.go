@@ -45,9 +45,9 @@ func assessSlow(r *Run) verdict.Assessment {
 	if s.closed.Count > 0 {
 		closed = [2]string{fmt.Sprintf("%.1f", s.closed.Min/1000), fmt.Sprintf("%.1f", s.closed.Max/1000)}
 	}
-	t := newTable("Slow streams", "first, last: seconds until the disconnect, of streams that noticed it immediately; "+
-		"behind: KB that the others had not read when they continued to read",
-		"slow|disconnected|first|last|noticed later|how|open, all arrived|open, some missing|behind p50|max")
+	t := newTable("Slow streams", "first, last: seconds until a disconnect that the client detected at once; detected later: disconnects that "+
+		"clients detected when they resumed reading; backlog: data in KB that the other streams had not read by then",
+		"streams|disconnected|first|last|detected later|cause|open, complete|open, incomplete|backlog p50|max")
 	t.Add(row(s.started, s.closed.Count, closed[0], closed[1], s.closedUnseen, reasonCounts(s.reasons), s.complete, s.started-s.closedAll()-s.complete,
 		trend(behind, .5), trend(behind, 1))...)
 	a := verdict.Assessment{
@@ -55,15 +55,15 @@ func assessSlow(r *Run) verdict.Assessment {
 		Checks: slices.Concat([]verdict.Check{everyStream(m)}, bystanderFaults(open), open.Agreement(),
 			[]verdict.Check{r.checkBystanders(open), s.allSlow()}, s.checkAccepted(), []verdict.Check{s.filledBuffers(r)}, s.checkDelivered(), s.policy(r), s.growth(r)),
 		Facts: append([]verdict.Fact{
-			{Name: "slow", Value: sentence("%v of %v streams, which read %s for %v", s.started, m.Plan.Connections, s.rate, s.lasted)},
-			{Name: "of these", Value: s.outcome()},
+			{Name: "slow streams", Value: sentence("%v of %v, which read %s for %v", s.started, m.Plan.Connections, s.rate, s.lasted)},
+			{Name: "outcome", Value: s.outcome()},
 			{Name: "memory", Value: s.memory.String()},
 		}, readerFacts(open, m)...),
 		Passed: []string{fmt.Sprintf("%s that read %s: %s; the other streams received all messages", format.Plural(s.started, "stream", "streams"), s.rate, s.outcome())},
 		Tables: []verdict.Table{t, s.memory.table()},
 	}
 	if !s.broadcasts {
-		a.Facts = append(a.Facts, verdict.Fact{Name: "not known", Value: "when the service closed streams whose clients noticed it only later; " +
+		a.Facts = append(a.Facts, verdict.Fact{Name: "unknown", Value: "when the service closed streams whose clients detected it only later; " +
 			"and which part of its memory is for messages that it keeps for all clients"})
 	}
 	if s.memory.sampled {
@@ -173,7 +173,7 @@ func (s *slowStreams) outcome() string {
 		}
 	}
 	add(int(s.closed.Count), fmt.Sprintf("disconnected, the first after %.1f s, the last after %.1f s", s.closed.Min/1000, s.closed.Max/1000))
-	result := "disconnected, which they noticed only when they continued to read"
+	result := "disconnected, which they detected only when they resumed reading"
 	if s.closedAfter > 0 {
 		result += fmt.Sprintf(": the backend had closed the last one after %.0f s", s.closedAfter.Seconds())
 	}
@@ -216,7 +216,7 @@ func (s *slowStreams) checkAccepted() []verdict.Check {
 func (s *slowStreams) filledBuffers(r *Run) verdict.Check {
 	remedy := "send more data (MESSAGE_KB, MESSAGE_RATE or PUBLISH_RATE, SECONDS)"
 	if s.feed {
-		remedy = "hold the streams for longer (SECONDS), or publish larger messages"
+		remedy = "keep the streams open for longer (SECONDS), or publish larger messages"
 	}
 	return check(CheckBacklog, "slow streams that fell behind", text(s.started), s.filled, s.filled == s.started,
 		sentence("%v of %v slow streams were neither disconnected nor %v KB behind (FILL_KB), so the service did not buffer data for them: %s",
@@ -324,7 +324,7 @@ func (m *memory) String() string {
 
 // table returns at most maxReadings readings, and the last one.
 func (m *memory) table() verdict.Table {
-	t := newTable("The service's memory", "in MiB; seconds since clients were slow", "seconds after|memory")
+	t := newTable("Memory of the service", "in MiB; seconds since the clients became slow", "seconds|memory")
 	if !m.sampled {
 		return t
 	}

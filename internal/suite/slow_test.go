@@ -75,11 +75,11 @@ func TestSlow(t *testing.T) {
 	require.Equal(t, "at most 20.0 ms on the streams that are read", fact(v, "lateness"))
 	const fate = "4 disconnected, the first after 12.0 s, the last after 15.0 s; 6 still open, with all messages at the end"
 	require.Equal(t, []string{"10 streams that read nothing: " + fate + "; the other streams received all messages"}, v.Reasons)
-	require.Equal(t, fate, fact(v, "of these"))
+	require.Equal(t, fate, fact(v, "outcome"))
 	require.Equal(t, "20 MiB before, +50 MiB at most, +10 MiB at the end", fact(v, "memory"))
 	require.Equal(t, [][]string{{"10", "4", "12.0", "15.0", "0", "4 × reset", "6", "0", "7680", "7680"}}, table(v, "Slow streams").Rows)
 	require.Equal(t, 90, v.Connections.Planned, "only those that are read are judged")
-	rows := table(v, "The service's memory").Rows
+	rows := table(v, "Memory of the service").Rows
 	require.Equal(t, []string{"before", "20.0"}, rows[0])
 	require.Equal(t, []string{"50.0", "30.0"}, rows[len(rows)-1])
 }
@@ -95,7 +95,7 @@ func TestSlowStreamsNoticeDisconnectsLater(t *testing.T) {
 	}
 	v := judge(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
-	require.Equal(t, "9 disconnected, which they noticed only when they continued to read: the backend had closed the last one after 16 s; 1 still open, with messages missing at the end", fact(v, "of these"))
+	require.Equal(t, "9 disconnected, which they detected only when they resumed reading: the backend had closed the last one after 16 s; 1 still open, with messages missing at the end", fact(v, "outcome"))
 }
 
 // Only messages that were published while some clients were slow count.

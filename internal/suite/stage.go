@@ -309,7 +309,7 @@ func total(stages []StageResult) Total {
 
 // fact counts all requests.
 func (t Total) fact() verdict.Fact {
-	return verdict.Fact{Name: "requests", Value: sentence("%v made, %v good, %s failed, %v never made",
+	return verdict.Fact{Name: "requests", Value: sentence("%v made, %v good, %s failed, %v not made",
 		t.Total(), t.OK.Count(), ratio(t.Failed.Count(), t.Total()), t.Dropped)}
 }
 

@@ -39,7 +39,7 @@ func assessStorm(r *Run) verdict.Assessment {
 	untouched, storms := r.streamsOf(r.isSelected), r.storms(streams)
 	t := newTable("Storms", "times since the first drop; connects/s: ≥ if refused clients waited before the next attempt; connect: dial to headers, in ms; "+
 		"dial delay: how late the load generator dialed, in ms",
-		"storm|dropped|50 % back|99 % back|all back|connects/s|max in 1 s|connect p50|p99|max|slow|refused|dial delay p99")
+		"storm|dropped|50 % reconnected|99 %|all|connects/s|max in 1 s|connect p50|p99|max|slow|refused|dial delay p99")
 	cpu := r.cpuTable("storm", "runners", "")
 	a := verdict.Assessment{
 		Streams: streams, Warnings: streams.Warnings,
@@ -57,7 +57,7 @@ func assessStorm(r *Run) verdict.Assessment {
 	if len(storms) > 0 {
 		a.Checks = append(a.Checks, storms[len(storms)-1].checkConnectRate(r))
 	}
-	a.Facts = append(a.Facts, verdict.Fact{Name: "held", Value: sentence("%v streams stayed open during the storms, %v of their %ss were late",
+	a.Facts = append(a.Facts, verdict.Fact{Name: "other streams", Value: sentence("%v stayed open during the storms; %v of their %ss were late",
 		untouched.Connections.Planned, untouched.Messages.Late, m.Service.Noun())})
 	a.Facts = append(a.Facts, streamFacts(streams, m)...)
 	a.Tables = []verdict.Table{t, r.queueTable(), cpu}
@@ -68,7 +68,7 @@ func assessStorm(r *Run) verdict.Assessment {
 func bystanderChecks(untouched *verdict.Streams) (out []verdict.Check) {
 	for _, c := range bystanderFaults(untouched) {
 		if c.ID == verdict.CheckMissed || c.ID == verdict.CheckLate {
-			c.ID, c.Name, c.Why = bystander(c.ID), "held streams: "+c.Name, "connected clients lose messages when others reconnect"
+			c.ID, c.Name, c.Why = bystander(c.ID), "other streams: "+c.Name, "connected clients lose messages when others reconnect"
 			out = append(out, c)
 		}
 	}

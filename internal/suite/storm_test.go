@@ -65,7 +65,7 @@ func TestStorm(t *testing.T) {
 	require.Equal(t, []string{"spread: all 90 streams reconnected within 900 ms", "at once: all 90 streams reconnected within 900 ms"}, v.Reasons)
 	require.Equal(t, []string{"at once", "90", "450 ms", "900 ms", "900 ms", "99", "90", "20.0", "20.0", "20.0", "0", "0", "20.0"}, table(v, "Storms").Rows[1])
 	require.Equal(t, []string{"runner 1 (box)", "service and runners", "3", "–", "7"}, table(v, "Accept queues").Rows[0])
-	require.Equal(t, "10 streams stayed open during the storms, 0 of their noops were late", fact(v, "held"))
+	require.Equal(t, "10 stayed open during the storms; 0 of their noops were late", fact(v, "other streams"))
 }
 
 func TestStormFindsFaults(t *testing.T) {

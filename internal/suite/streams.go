@@ -45,7 +45,7 @@ func everyStream(m *shard.Merged) verdict.Check {
 func streamFacts(s *verdict.Streams, m *shard.Merged) []verdict.Fact {
 	n, unit := s.Messages, "streams"
 	if s.Connections.Planned < m.Plan.Connections {
-		unit = "others" // the streams that the suite does not disturb
+		unit = "other streams" // the streams that the suite does not disturb
 	}
 	times := func(q verdict.Quantiles) string {
 		return fmt.Sprintf("p50 %s, p99 %s, max %s", ms(q.P50), ms(q.P99), ms(q.Max))
@@ -198,7 +198,7 @@ func (r *Run) checkBystanders(s *verdict.Streams) verdict.Check {
 	if lost > limit {
 		reasons = append(reasons, sentence("and %v more", lost-limit))
 	}
-	c := check(CheckBystanders, "held streams lost", "0", lost, lost == 0, reasons...)
+	c := check(CheckBystanders, "other streams lost", "0", lost, lost == 0, reasons...)
 	if s.Connections.Opened == 0 {
 		return c.NotJudged("no stream was opened")
 	}

@@ -287,7 +287,7 @@ func TestCapacity(t *testing.T) {
 			c.edit(r)
 			v := judge(r)
 			require.Equal(t, c.want, v.Verdict, v.Reasons)
-			require.Contains(t, fact(v, "breaks"), c.breaks)
+			require.Contains(t, fact(v, "breaking point"), c.breaks)
 			require.Equal(t, c.standard, table(v, "Recommended maximum loads").Rows[1][2])
 		})
 	}
@@ -327,7 +327,7 @@ func TestCapacityFailsOnFaults(t *testing.T) {
 		require.Equal(t, verdict.Fail, v.Verdict, name)
 		require.Contains(t, fmt.Sprint(v.Reasons), c.wantText, name)
 		if strings.HasPrefix(name, "a noop") {
-			require.Contains(t, fact(v, "breaks"), "between 200 and 300 connections (1 noops duplicated, reordered or corrupted)", name)
+			require.Contains(t, fact(v, "breaking point"), "between 200 and 300 connections (1 noops duplicated, reordered or corrupted)", name)
 		}
 	}
 	r := newCapacityRun(100, 200, 300)

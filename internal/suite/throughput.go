@@ -67,7 +67,7 @@ func assessThroughput(r *Run) verdict.Assessment {
 				}
 			}
 			sufficient := sentence("%v at a time reach 90 %% of the peak; with more, requests only wait", lowest)
-			a.Facts = append(a.Facts, verdict.Fact{Name: "enough", Value: sufficient})
+			a.Facts = append(a.Facts, verdict.Fact{Name: "sufficient", Value: sufficient})
 		}
 		a.Metrics = append(a.Metrics, best.rateMetric("peak answers/s"))
 		a.Passed = []string{sentence("%v correct answers, %v per second at the peak", sum.OK.Count(), best.PerSecond())}

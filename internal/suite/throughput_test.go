@@ -25,9 +25,9 @@ func TestThroughput(t *testing.T) {
 	t.Parallel()
 	v := judge(levels().addAnswers("level-10", 2000, 20))
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
-	require.Equal(t, "4,900 made, 4,900 good, 0 (0.00 %) failed, 0 never made", fact(v, "requests"), "the warm-up is not counted")
+	require.Equal(t, "4,900 made, 4,900 good, 0 (0.00 %) failed, 0 not made", fact(v, "requests"), "the warm-up is not counted")
 	require.Equal(t, "200 answers/s with 10 at a time", fact(v, "peak"))
-	require.Contains(t, fact(v, "enough"), "5 at a time reach 90 % of the peak")
+	require.Contains(t, fact(v, "sufficient"), "5 at a time reach 90 % of the peak")
 	require.Equal(t, []string{"10 at a time", "2,000", "0", "200", "20.0", "good", "–"}, table(v, "By requests at a time").Rows[1])
 	require.Equal(t, []string{"1000 requests", "1,000", "0", "100", "7.00", "good", "–"}, table(v, "By number of requests").Rows[0])
 	require.Equal(t, []string{"math.add", "500", "0", "0", "17"}, table(v, "By endpoint").Rows[1], "500 in 30 s of stages")
@@ -41,9 +41,9 @@ func TestServiceWithoutResponses(t *testing.T) {
 		addAnswers("level-5", 1900, 10, shard.TagCode, "status-404"))
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Contains(t, v.Reasons, "the lowest load was not sustained: 100.00 % failed, mostly by status 404, 0.0 % answered")
-	require.Equal(t, "1,900 made, 0 good, 1,900 (100.00 %) failed, 0 never made", fact(v, "requests"))
+	require.Equal(t, "1,900 made, 0 good, 1,900 (100.00 %) failed, 0 not made", fact(v, "requests"))
 	require.Equal(t, "–", table(v, "By requests at a time").Rows[0][4], "no answer was good, so none took 0 ms")
-	require.Empty(t, fact(v, "enough"))
+	require.Empty(t, fact(v, "sufficient"))
 }
 
 func TestPeakWithSaturatedGeneratorIsALowerBound(t *testing.T) {

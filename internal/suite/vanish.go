@@ -47,7 +47,7 @@ func assessVanish(r *Run) verdict.Assessment {
 		Tables: []verdict.Table{w.table()},
 	}
 	if !m.Service.Backend {
-		a.Facts = append(a.Facts, verdict.Fact{Name: "not known", Value: "whether the service released the memory of vanished clients: only its gauge is known"})
+		a.Facts = append(a.Facts, verdict.Fact{Name: "unknown", Value: "whether the service released the memory of vanished clients, because only its gauge is available"})
 	}
 	if at, ok := w.fallTime(1); ok {
 		a.Metrics = []verdict.Metric{{Name: "noticed", Unit: "s", Value: at.Seconds()}}
@@ -198,7 +198,7 @@ func (w *streamGauge) hasRisen() bool {
 
 // countsStreams returns the check that the gauge counts the open streams. An unmet check turns a pass into invalid.
 func (w *streamGauge) countsStreams() verdict.Check {
-	c := check(CheckGauge, "the gauge counts the streams", "one more for each", sentence("%v, %v with all streams", w.base, w.before), w.isGauge())
+	c := check(CheckGauge, "the gauge counts the streams", "1 per stream", sentence("%v without streams, %v with all streams", w.base, w.before), w.isGauge())
 	if !w.sampled {
 		c.Actual = "not known"
 	}
@@ -234,7 +234,7 @@ func (w *streamGauge) allVanished() verdict.Check {
 func (w *streamGauge) checkNoticed() verdict.Check {
 	_, ok := w.fallTime(1)
 	last := w.last()
-	c := check(CheckNoticed, "noticed that they vanished", sentence("all within %v", w.limit), "after "+w.fallText(1), ok)
+	c := check(CheckNoticed, "vanished clients noticed", sentence("all within %v", w.limit), "after "+w.fallText(1), ok)
 	switch {
 	case ok:
 	case !w.isGauge() || w.vanished == 0:

@@ -169,7 +169,7 @@ func (s Server) Comparison(received uint64) string {
 	case s.Partial(received):
 		return text + ", all of which arrived; it lacks the others"
 	}
-	return text + ", as many as arrived" + clients
+	return text + ", equal to the number received" + clients
 }
 
 // Resources has the maximum and the average usage of the processes.

@@ -115,7 +115,7 @@ func TestReplacedRunner(t *testing.T) {
 	assert.Equal(t, Pass, v.Verdict, "%q", v.Reasons)
 	assert.Equal(t, "PASS: 98.1 % of 10,785 client-seconds watched, nothing lost in it; 3 of 3 streams open to the end, 703 of 703 messages received", v.Sentence)
 	assert.Equal(t, Connections{Planned: 3, Opened: 3, Completed: 3}, v.Connections)
-	assert.Equal(t, "its ledger lists 478 as sent, as many as arrived at the clients of runners that ran from start to end", v.Server.Comparison(v.Messages.Received))
+	assert.Equal(t, "its ledger lists 478 as sent, equal to the number received at the clients of runners that ran from start to end", v.Server.Comparison(v.Messages.Received))
 	assert.InDelta(t, .98, v.OpenSeconds.Share, .01, "with the stream that was open at the last checkpoint")
 
 	for record, name := range map[int]string{1: "of the runner that was replaced", 3: "of the runner that replaced it"} {

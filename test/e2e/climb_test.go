@@ -61,7 +61,7 @@ func TestCapacityOfBadServices(t *testing.T) {
 			_, url := startFake(t, spec, fakeservice.Strike{})
 			v := begin(t, nil, "capacity", "--profile", "smoke", "--backend-url", url, "--late-ms", "2000").verdict()
 			require.Equal(t, c.want, v.Verdict, reasons(v))
-			require.Contains(t, factOf(v, "breaks"), c.breaks)
+			require.Contains(t, factOf(v, "breaking point"), c.breaks)
 			require.Contains(t, reasons(v), c.wantText)
 		})
 	}

@@ -88,7 +88,7 @@ func TestRampupReportsTheRateOfTheService(t *testing.T) {
 		require.InEpsilon(t, want, rate, .1, r.out.String())
 	}
 	require.NotEqual(t, "good", rows[1][6], r.out.String())
-	require.Contains(t, factOf(v, "breaks"), "between 100 and 300 requests/s", r.out.String())
+	require.Contains(t, factOf(v, "breaking point"), "between 100 and 300 requests/s", r.out.String())
 }
 
 // One truncated answer in a hundred fails a run, as one wrong answer does.

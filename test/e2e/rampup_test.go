@@ -105,9 +105,9 @@ func TestRampupFindsTheBreakingPoint(t *testing.T) {
 	r := smoke(t, "rampup", "--backend-url", url, "--stages", "20,50,300", "--search", "1")
 	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
-	require.Regexp(t, `^between \d+ and \d+ requests/s`, factOf(v, "breaks"))
+	require.Regexp(t, `^between \d+ and \d+ requests/s`, factOf(v, "breaking point"))
 	var from, to float64
-	_, err := fmt.Sscanf(factOf(v, "breaks"), "between %f and %f", &from, &to)
+	_, err := fmt.Sscanf(factOf(v, "breaking point"), "between %f and %f", &from, &to)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, from, 50.)
 	require.Less(t, to, 300., "the search narrowed the range")

@@ -33,8 +33,8 @@ func TestSlow(t *testing.T) {
 	t.Parallel()
 	v := runSlow(t, "--no-nginx", "--cut-slow", "1")
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
-	require.Equal(t, "4 of 20 streams, which read nothing for 8 s", factOf(v, "slow"))
-	require.Contains(t, factOf(v, "of these"), "4 disconnected")
+	require.Equal(t, "4 of 20, which read nothing for 8 s", factOf(v, "slow streams"))
+	require.Contains(t, factOf(v, "outcome"), "4 disconnected")
 	require.Equal(t, 16, v.Connections.Completed)
 	require.Equal(t, v.Messages.Received+16*160, v.Server.Sent, "the large messages are its own, too")
 	require.NotContains(t, factOf(v, "memory"), "not known")
@@ -46,7 +46,7 @@ func TestSlowBehindNginx(t *testing.T) {
 	reverse.Program(t)
 	v := runSlow(t, "--slow-kb", "16")
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
-	require.Equal(t, "4 of 20 streams, which read 16 KB/s for 8 s", factOf(v, "slow"))
+	require.Equal(t, "4 of 20, which read 16 KB/s for 8 s", factOf(v, "slow streams"))
 	require.Equal(t, 16, v.Connections.Completed)
 }
 
@@ -74,8 +74,8 @@ func TestSlowOfADescribedService(t *testing.T) {
 	v := runSlow(t, append(publishFlags(describeBackend(t), backend(t, "NOOP_INTERVAL=1")),
 		"--topics", "1", "--publish-rate", "20", "--gauge", "process_resident_memory_bytes", "--cut-slow", "1", "--max-held-late", "-1")...)
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
-	require.Equal(t, "4 of 20 streams, which read nothing for 10 s", factOf(v, "slow"))
-	require.Contains(t, factOf(v, "of these"), "4 disconnected")
+	require.Equal(t, "4 of 20, which read nothing for 10 s", factOf(v, "slow streams"))
+	require.Contains(t, factOf(v, "outcome"), "4 disconnected")
 	require.Equal(t, 16, v.Connections.Completed)
 	require.Zero(t, v.Messages.Missed)
 	require.Greater(t, v.Messages.Received, uint64(16*160))
@@ -91,7 +91,7 @@ func TestSlowOfNchan(t *testing.T) {
 	v := runSlow(t, append(publishFlags(s.Service, s.URL),
 		"--topics", "2", "--publish-rate", "40", "--gauge", fmt.Sprintf("pid:%d", slices.Min(pids)), "--cut-slow", "0", "--max-held-late", "-1")...)
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
-	require.Equal(t, "4 still open, with all messages at the end", factOf(v, "of these"))
+	require.Equal(t, "4 still open, with all messages at the end", factOf(v, "outcome"))
 	require.NotContains(t, factOf(v, "memory"), "not known")
 }
 
@@ -154,7 +154,7 @@ func TestServiceBuffersUnreadData(t *testing.T) {
 	v := runSlow(t, "--backend-url", broadcaster(t, fakeservice.SlowKeep), "--max-growth", "2", "--gauge", "campaign_kept_bytes", "--cut-slow", "0")
 	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
 	require.Regexp(t, `the service's memory grew by [0-9.]+ MiB while clients did not read, the limit is 2 MiB \(MAX_GROWTH\); at the end the growth was \+0.0 MiB`, reasons(v))
-	require.Equal(t, "4 still open, with all messages at the end", factOf(v, "of these"))
+	require.Equal(t, "4 still open, with all messages at the end", factOf(v, "outcome"))
 }
 
 // A client that reads receives each large message once, and completely.

@@ -58,7 +58,7 @@ func TestBurstBreaksAService(t *testing.T) {
 	v := smoke(t, "burst", "--backend-url", url).verdict()
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Contains(t, reasons(v), "after burst-100 the health check failed")
-	require.Contains(t, factOf(v, "breaks"), "between 20 and 100 requests at once")
+	require.Contains(t, factOf(v, "breaking point"), "between 20 and 100 requests at once")
 }
 
 func TestUpload(t *testing.T) {
