@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// reservation is the time for which no other test gets an address. Within it the program of the test starts to
-// listen.
+// reservation is the time for which no other test gets an address. The program of the test must start to listen
+// within it.
 const reservation = time.Minute
 
 // Free returns a free address, which no other test of this machine gets for a minute. Its port is under those that

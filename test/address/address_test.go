@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Tests that run side by side start programs that do not listen yet when the next one looks for an address.
+// Concurrent tests get different addresses, although their programs do not listen yet.
 func TestAddressesAreUnique(t *testing.T) {
 	t.Parallel()
 	addresses := map[string]bool{}

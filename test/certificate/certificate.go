@@ -17,7 +17,7 @@ import (
 
 // An Authority signs certificates.
 type Authority struct {
-	*tls.Certificate // its own
+	*tls.Certificate // of the authority itself
 
 	Pool *x509.CertPool // with its certificate
 	t    testing.TB

@@ -33,10 +33,10 @@ type feed struct {
 }
 
 func (f *feed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	const every, after = 100 * time.Millisecond, 50
+	const interval, after = 100 * time.Millisecond, 50
 	pod, _, _ := net.SplitHostPort(r.RemoteAddr)
 	isVictim := r.URL.Query().Get("id") == victim
-	number := int64(time.Since(f.begin)/every) + 1
+	number := int64(time.Since(f.begin)/interval) + 1
 	if isVictim {
 		f.pod.Store(&pod)
 		f.lost.Store(number + after)
@@ -47,7 +47,7 @@ func (f *feed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-r.Context().Done():
 			return
-		case <-time.After(time.Until(f.begin.Add(time.Duration(number) * every))):
+		case <-time.After(time.Until(f.begin.Add(time.Duration(number) * interval))):
 		}
 		if number == f.lost.Load() && (isVictim || f.byPod && pod == *f.pod.Load()) {
 			f.losses.Add(1)
@@ -65,7 +65,7 @@ func TestFeedWithoutNumbersIsExact(t *testing.T) {
 	require.NoError(t, os.WriteFile(description, []byte(`export default {
 		name: 'prices', connect: { url: '{base}/prices?id={id}' }, message: { event: 'price', same: 'data' },
 	};`), 0o600))
-	for name, lose := range map[string]struct {
+	for name, tt := range map[string]struct {
 		victims bool
 		byPod   bool
 		losses  uint64
@@ -76,27 +76,27 @@ func TestFeedWithoutNumbersIsExact(t *testing.T) {
 		"feed-runner": {victims: true, byPod: true, losses: 4, finding: `^gold-\d+ missed message \d+, which 8 of 12 clients received, the first at `},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := &feed{begin: time.Now(), byPod: lose.byPod}
+			f := &feed{begin: time.Now(), byPod: tt.byPod}
 			server := httptest.NewUnstartedServer(f)
 			listener, err := net.Listen("tcp", net.JoinHostPort(c.hostAddress(t), "0"))
 			require.NoError(t, err)
 			server.Listener = listener
 			server.Start()
 			t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
-			prefix := map[bool]string{true: "gold-", false: "clean-"}[lose.victims]
+			prefix := map[bool]string{true: "gold-", false: "clean-"}[tt.victims]
 			s := c.run(t, name, "--connections", "12", "--runners", "3", "--service", description, "--backend-url", server.URL, "--prefix", prefix)
-			want := map[bool]verdict.Outcome{true: verdict.Fail, false: verdict.Pass}[lose.victims]
+			want := map[bool]verdict.Outcome{true: verdict.Fail, false: verdict.Pass}[tt.victims]
 			s.wait(t)
 			v := s.verdict(t)
 			require.Equal(t, want, v.Verdict, s.output())
 			assert.Equal(t, verdict.BySubscribers, v.Evidence.By)
-			assert.Equal(t, lose.losses, f.losses.Load())
+			assert.Equal(t, tt.losses, f.losses.Load())
 			m := v.Messages
-			assert.Equal(t, [4]uint64{lose.losses, 0, 0, 0}, [4]uint64{m.Missed, m.Duplicated, m.Reordered, m.Corrupted})
+			assert.Equal(t, [4]uint64{tt.losses, 0, 0, 0}, [4]uint64{m.Missed, m.Duplicated, m.Reordered, m.Corrupted})
 			assert.Greater(t, m.Received, uint64(12*100))
 			for _, finding := range v.Findings {
 				if finding.Kind == string(ledger.KindLost) {
-					assert.Regexp(t, lose.finding, finding.Text)
+					assert.Regexp(t, tt.finding, finding.Text)
 				}
 			}
 			c.requireNothingLeft(t)

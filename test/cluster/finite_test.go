@@ -46,11 +46,11 @@ func outcomes(t *testing.T, url string) map[string]int64 {
 	counts := map[string]int64{}
 	lines := bufio.NewScanner(resp.Body)
 	for lines.Scan() {
-		var one struct {
+		var row struct {
 			Outcome string `json:"outcome"`
 		}
-		require.NoError(t, json.Unmarshal(lines.Bytes(), &one))
-		counts[one.Outcome]++
+		require.NoError(t, json.Unmarshal(lines.Bytes(), &row))
+		counts[row.Outcome]++
 	}
 	require.NoError(t, lines.Err())
 	return counts
@@ -81,7 +81,7 @@ func TestFiniteIsExact(t *testing.T) {
 			v := s.verdict(t)
 			assert.Equal(t, kind.verdict, v.Verdict)
 			assert.Contains(t, s.output(), kind.sentence)
-			assert.Regexp(t, `[1-9]\d* requests · \d+ failed`, s.output(), "the progress follows from checkpoints")
+			assert.Regexp(t, `[1-9]\d* requests · \d+ failed`, s.output(), "progress must come from checkpoints")
 			sent := outcomes(t, url)
 			require.NotNil(t, v.Responses)
 			assert.EqualValues(t, 1200, v.Responses.Started)

@@ -32,7 +32,7 @@ import (
 const (
 	namespace = "sse-soak"
 	// timeout limits each wait of these tests.
-	timeout = 3 * time.Minute // of every wait
+	timeout = 3 * time.Minute
 )
 
 // A kube is a client of the cluster with an administrator's rights. The soaks of these tests have fewer rights.

@@ -28,11 +28,11 @@ func TestSoakPassesAndCleansUp(t *testing.T) {
 	v := s.verdict(t)
 	assert.Equal(t, verdict.Pass, v.Verdict)
 	assert.Equal(t, 100, v.Connections.Completed)
-	assert.NotContains(t, s.output(), "forbidden", "the service account has all rights that a run needs")
-	assert.True(t, v.Server.Known, "the backend's ledger was fetched from inside of the cluster")
+	assert.NotContains(t, s.output(), "forbidden", "the service account must have all rights of a run")
+	assert.True(t, v.Server.Known, "the ledger of the backend must be fetched inside the cluster")
 	assert.True(t, v.Server.Agrees)
 	require.NotNil(t, v.Control)
-	assert.True(t, v.Control.Decides && v.Control.Remote, "the reference of the control group was made, and the runners reached it: %+v", v.Control)
+	assert.True(t, v.Control.Decides && v.Control.Remote, "the runners must reach the reference of the control group: %+v", v.Control)
 	require.Len(t, v.Runners, 4)
 	for i, r := range v.Runners {
 		assert.Equal(t, i+1, r.Index)
@@ -60,7 +60,7 @@ func TestAPIServerAcceptsOverlays(t *testing.T) {
 // observed and the last checkpoint of the lost one.
 func TestLostRunnerIsInvalid(t *testing.T) {
 	c := connect(t)
-	for name, lose := range map[string]struct {
+	for name, tt := range map[string]struct {
 		end  func(ctx context.Context, pod string) error
 		want string
 	}{
@@ -77,15 +77,15 @@ func TestLostRunnerIsInvalid(t *testing.T) {
 			s := c.soak(t, strings.ReplaceAll(name, " ", "-"))
 			s.awaitOutput(t, "all runners have started")
 			pod := c.runnerPod(t, s, 2)
-			require.NoError(t, lose.end(t.Context(), pod.Name))
+			require.NoError(t, tt.end(t.Context(), pod.Name))
 			assert.Equal(t, 2, s.wait(t), "%s", s.output())
 			v := s.verdict(t)
 			assert.Equal(t, verdict.Invalid, v.Verdict)
 			all := strings.Join(v.Reasons, "\n")
-			assert.Contains(t, all, "runner 2 of 4 (pod "+pod.Name+" on node "+pod.Spec.NodeName+"): "+lose.want)
-			require.Len(t, v.Runners, 4, "its last checkpoint is there")
+			assert.Contains(t, all, "runner 2 of 4 (pod "+pod.Name+" on node "+pod.Spec.NodeName+"): "+tt.want)
+			require.Len(t, v.Runners, 4, "the last checkpoint of the lost runner must be listed")
 			assert.NotEqual(t, "finished", v.Runners[1].State)
-			assert.Equal(t, "finished", v.Runners[0].State, "the others completed")
+			assert.Equal(t, "finished", v.Runners[0].State, "the other runners must finish")
 			c.requireNothingLeft(t)
 		})
 	}
@@ -101,14 +101,14 @@ func TestUnstartableRunIsInvalid(t *testing.T) {
 	} {
 		t.Run(overlay, func(t *testing.T) {
 			limits := []string{"--overlay", overlay}
-			if overlay == "testdata/no-room" { // it may be waiting for a node
+			if overlay == "testdata/no-room" { // the pod may wait for a node
 				limits = append(limits, "--start-timeout", "30s")
 			}
 			s := c.soak(t, strings.TrimPrefix(overlay, "testdata/"), limits...)
 			assert.Equal(t, 2, s.wait(t), "%s", s.output())
 			v := s.verdict(t)
 			assert.Equal(t, verdict.Invalid, v.Verdict)
-			assert.Regexp(t, want, v.Sentence, "the cause comes first")
+			assert.Regexp(t, want, v.Sentence, "the sentence must start with the cause")
 			c.requireNothingLeft(t)
 		})
 	}
@@ -126,14 +126,14 @@ func TestDrainedRunnerIsJudgedByMinCoverage(t *testing.T) {
 	assert.Equal(t, 0, s.wait(t), "%s", s.output())
 	v := s.verdict(t)
 	require.Len(t, v.Runners, 4)
-	assert.Equal(t, "interrupted", v.Runners[1].State, "it wrote its shard before it ended")
+	assert.Equal(t, "interrupted", v.Runners[1].State, "the runner must write its shard")
 	require.NotNil(t, v.Watched)
 	assert.Less(t, v.Watched.Share, 1.)
 	assert.Contains(t, v.Sentence, "watched, nothing lost in it")
 	warnings := strings.Join(v.Warnings, "\n")
 	assert.Contains(t, warnings, "it was evicted: EvictionByEvictionAPI")
 	assert.NotContains(t, warnings, "Readiness probe")
-	assert.True(t, v.Server.Agrees, "the clients of runner 2 received everything that the backend sent them")
+	assert.True(t, v.Server.Agrees, "the clients of runner 2 must receive all that the backend sent")
 	c.requireNothingLeft(t)
 }
 
@@ -149,18 +149,18 @@ func TestConcurrentRunsAreExact(t *testing.T) {
 		assert.Equal(t, 50, v.Connections.Completed, s.testid)
 		assert.Zero(t, v.Messages.Missed, s.testid)
 	}
-	before := c.soak(t, "before", otherObjects()...)
-	before.awaitOutput(t, "all runners have started")
+	earlier := c.soak(t, "before", otherObjects()...)
+	earlier.awaitOutput(t, "all runners have started")
 	first := c.soak(t, "first", half...)
 	first.awaitOutput(t, "all runners have started")
 	after := c.soak(t, "after", otherObjects()...)
-	check(before)
+	check(earlier)
 	check(first)
 	check(after)
 	c.requireNothingLeft(t)
 }
 
-// soak dies with the laptop; another machine follows the run to its verdict.
+// After the laptop with soak fails, another machine follows the run to its verdict.
 func TestAttachFromAnotherMachine(t *testing.T) {
 	c := connect(t)
 	s := c.soak(t, "attach")
@@ -183,10 +183,10 @@ func TestTwoAttachedSoaksAgree(t *testing.T) {
 	s.awaitOutput(t, "all runners have started")
 	require.NoError(t, s.process.Process.Signal(syscall.SIGKILL))
 	s.wait(t)
-	both := []*soak{c.command(t, t.TempDir(), "attach", s.testid), c.command(t, t.TempDir(), "attach", s.testid)}
-	for _, one := range both {
-		assert.Equal(t, 0, one.wait(t), "%s", one.output())
-		assert.Equal(t, 100, one.verdict(t).Connections.Completed)
+	soaks := []*soak{c.command(t, t.TempDir(), "attach", s.testid), c.command(t, t.TempDir(), "attach", s.testid)}
+	for _, s := range soaks {
+		assert.Equal(t, 0, s.wait(t), "%s", s.output())
+		assert.Equal(t, 100, s.verdict(t).Connections.Completed)
 	}
 	third := c.command(t, t.TempDir(), "attach", s.testid)
 	assert.Equal(t, 2, third.wait(t))
@@ -206,7 +206,7 @@ func TestCtrlCCleansUp(t *testing.T) {
 	assert.Contains(t, strings.Join(v.Reasons, "\n"), "the run was stopped by a signal before its end")
 	require.Len(t, v.Runners, 4)
 	for _, r := range v.Runners {
-		assert.Equal(t, "interrupted", r.State, "runner %d wrote its shard before it ended", r.Index)
+		assert.Equal(t, "interrupted", r.State, "runner %d must write its shard", r.Index)
 	}
 	assert.Positive(t, v.Messages.Received)
 	assert.Zero(t, v.Messages.Missed)

@@ -47,7 +47,7 @@ func TestEvictedPartContinues(t *testing.T) {
 		_ = jobs.Delete(context.Background(), id, metav1.DeleteOptions{PropagationPolicy: &background})
 	})
 	log := func(pod string) string {
-		text, _ := pods.GetLogs(pod, &corev1.PodLogOptions{}).DoRaw(t.Context()) // "": it does not run yet
+		text, _ := pods.GetLogs(pod, &corev1.PodLogOptions{}).DoRaw(t.Context()) // "": the pod does not run yet
 		return string(text)
 	}
 	second := func() string { // the newest pod of runner 2
@@ -74,8 +74,8 @@ func TestEvictedPartContinues(t *testing.T) {
 		return err == nil && j.Status.Succeeded == 2
 	}, timeout, time.Second)
 
-	bucket, inside := cluster.ServiceOf("http://bucket.sse-soak.svc:9000")
-	require.True(t, inside)
+	bucket, found := cluster.ServiceOf("http://bucket.sse-soak.svc:9000")
+	require.True(t, found)
 	forward, err := c.OpenService(t.Context(), bucket)
 	require.NoError(t, err)
 	defer forward.Close()
@@ -85,7 +85,7 @@ func TestEvictedPartContinues(t *testing.T) {
 	v := s.verdict(t)
 	assert.Equal(t, verdict.Pass, v.Verdict)
 	require.NotNil(t, v.Watched)
-	assert.Less(t, v.Watched.Share, 1., "the time between the pods was not watched")
+	assert.Less(t, v.Watched.Share, 1., "the time between the pods must not count as watched")
 	assert.Zero(t, v.Messages.Missed)
 	shards, err := filepath.Glob(filepath.Join(s.out, id, "shards", "runner-2-*"))
 	require.NoError(t, err)

@@ -102,12 +102,12 @@ func TestRunnersWriteToPrometheus(t *testing.T) {
 	assert.Equal(t, verdict.Pass, v.Verdict)
 	assert.NotContains(t, strings.Join(v.Warnings, "\n"), "Prometheus")
 	received := w.byRunner(t, "k6_soak_noops_total", s.testid)
-	assert.Len(t, received, 4, "by the tag of each runner: %v", received)
+	assert.Len(t, received, 4, "values by runner: %v", received)
 	assert.EqualValues(t, v.Messages.Received, sum(received))
 	for runner, value := range w.byRunner(t, "k6_soak_streams_planned", s.testid) {
 		assert.EqualValues(t, 100, value, "runner %s reports the plan of the whole run", runner)
 	}
-	assert.Len(t, w.byRunner(t, "k6_sse_connecting_p99", s.testid), 4, "the trend stats are those of the dashboards")
+	assert.Len(t, w.byRunner(t, "k6_sse_connecting_p99", s.testid), 4, "the trend stats must be those of the dashboards")
 	requireAbsent(t, filepath.Join(s.out, s.testid), password)
 	assert.NotContains(t, s.output(), password)
 	c.requireNothingLeft(t)
@@ -127,11 +127,11 @@ func TestPrometheusRejectsWrites(t *testing.T) {
 	assert.Equal(t, verdict.Pass, v.Verdict)
 	assert.Equal(t, 100, v.Connections.Completed)
 	assert.Regexp(t, `remote writes of 4 runners to Prometheus failed \(the last: .*401`, strings.Join(v.Warnings, "\n"))
-	assert.Less(t, strings.Index(s.output(), "remote write"), strings.Index(s.output(), "PASS"), "it is reported during the run: %s", s.output())
+	assert.Less(t, strings.Index(s.output(), "remote write"), strings.Index(s.output(), "PASS"), "the rejection must be reported during the run: %s", s.output())
 	c.requireNothingLeft(t)
 }
 
-// An overlay with the component writes without soak too, by `kubectl apply -k`.
+// An overlay with the component also writes without soak, by `kubectl apply -k`.
 func TestPrometheusOverlay(t *testing.T) {
 	c := connect(t)
 	w := startPrometheus(t, c)

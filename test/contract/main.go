@@ -20,7 +20,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// capabilities are the optional features of the protocol that the client has.
+// capabilities are the optional features of the protocol that the client supports.
 var capabilities = []string{
 	"bom", "comments", "headers", "last-event-id", "post", "read-timeout", "report", "restart", "server-directed-shutdown-request",
 }

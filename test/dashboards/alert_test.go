@@ -38,7 +38,7 @@ func TestKilledRunnerAlerts(t *testing.T) {
 		require.Fail(t, "the webhook got no request", s.logs())
 	}
 	s.ends(s.runners[0], 0)
-	// All three have been silent for long enough, and the rules have recorded it.
+	// All runners have been silent long enough, and the rules have recorded it.
 	s.await(`count(runner:soak_reports:newest == runner:soak_reports:newest offset 24s) == 3`)
 	a := s.querier(time.Second)
 	a.Range.Start = killed

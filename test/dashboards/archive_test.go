@@ -82,11 +82,11 @@ func openArchive(t *testing.T, file string) (prometheus string) {
 	t.Cleanup(func() {
 		require.NoError(t, open.Process.Signal(os.Interrupt))
 		assert.NoError(t, open.Wait())
-		left, err := os.ReadDir(tmp)
+		files, err := os.ReadDir(tmp)
 		assert.NoError(t, err)
-		assert.Empty(t, left)
+		assert.Empty(t, files)
 		_, err = http.Get(prometheus)
-		assert.Error(t, err, "%s still answers", prometheus)
+		assert.Error(t, err, "%s must be closed", prometheus)
 	})
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		output.WriteString(lines.Text() + "\n")

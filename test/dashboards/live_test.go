@@ -44,7 +44,7 @@ func TestDashboardsShowFaults(t *testing.T) {
 		wait := s.soak(30)
 		s.await(fmt.Sprintf(`sum(testid:k6_streams:open) == %d and on () sum(backend_noops_sent_total) > 0`, streams-refused))
 		s.killBackend()
-		wait(99) // k6's exit code for thresholds that were not kept
+		wait(99) // k6's exit code for missed thresholds
 		// An alert reads a recording rule: on busy cores that needs more rounds than watch waits.
 		s.await(`ALERTS{alertstate="firing",alertname="StreamLost"}`)
 	})
@@ -141,7 +141,7 @@ func (a querier) query(t *testing.T, name, expr string) {
 			absent = append(absent, metric)
 		}
 	}
-	assert.Empty(t, absent, "%s queries metrics that do not exist", name)
+	assert.Empty(t, absent, "%s must query existing metrics", name)
 	reason, ok := mayBeEmpty[name]
 	if assert.True(t, ok, "%s has no data: %s", name, expr) {
 		t.Logf("empty: %s: %s", name, reason)
@@ -161,17 +161,17 @@ func (a querier) figures(t *testing.T) {
 		}
 	}
 	planned := a.series(t, find(t, "Planned and open streams").Targets[0].Expr)
-	assert.InDelta(t, streams, planned[0].Last(), 0, "the plan of the whole run, as each runner reports it")
+	assert.InDelta(t, streams, planned[0].Last(), 0, "each runner must report the plan of the whole run")
 	openStreams := a.series(t, find(t, "Open streams").Targets[0].Expr)
 	assert.InDelta(t, streams, highest(openStreams[0]), 0, "maximum of open streams")
 
 	// Streams are open for the length minus 5 s, and open and close within some of them.
-	least := float64(streams * ((length(t)-5)/interval - 2))
+	minReceived := float64(streams * ((length(t)-5)/interval - 2))
 	received := a.series(t, `sum(k6_soak_noops_total{testid="`+testID+`"})`)
 	buckets := a.series(t, `sum(k6_soak_lateness_bucket_total{testid="`+testID+`",le="+Inf"})`)
 	if assert.Len(t, received, 1) && assert.Len(t, buckets, 1) {
-		assert.GreaterOrEqual(t, received[0].Last(), least, "noops received")
-		assert.InDelta(t, received[0].Last(), buckets[0].Last(), 0, "the histogram of all runners has every noop")
+		assert.GreaterOrEqual(t, received[0].Last(), minReceived, "noops received")
+		assert.InDelta(t, received[0].Last(), buckets[0].Last(), 0, "the histogram of all runners must contain each noop")
 	}
 	causes := a.series(t, find(t, "Ended by cause, client").Targets[0].Expr)
 	if assert.Len(t, causes, 1) {
@@ -196,23 +196,23 @@ func find(t *testing.T, title string) grafana.Panel {
 	return grafana.Find(t, root, "soak", title)
 }
 
-func highest(s grafana.Series) (most float64) {
+func highest(s grafana.Series) (value float64) {
 	for _, p := range s.Values {
-		most = max(most, float64(p.Value))
+		value = max(value, float64(p.Value))
 	}
-	return most
+	return value
 }
 
 var (
-	// inBraces matches the parts of a query that may contain words other than metrics.
-	inBraces = regexp.MustCompile(`\{[^}]*\}`) // parts whose words are not metrics
-	word     = regexp.MustCompile(`[A-Za-z_:][\w:]*`)
-	metric   = regexp.MustCompile(`^(?:k6|backend|process|go|node|nginx|container)_`)
+	// labelSets matches the parts of a query that may contain words other than metrics.
+	labelSets = regexp.MustCompile(`\{[^}]*\}`) // parts whose words are not metrics
+	word      = regexp.MustCompile(`[A-Za-z_:][\w:]*`)
+	metric    = regexp.MustCompile(`^(?:k6|backend|process|go|node|nginx|container)_`)
 )
 
 // metrics returns the names of the metrics in a query, without those of recording rules.
 func metrics(expr string) []string {
-	names := word.FindAllString(inBraces.ReplaceAllString(expr, ""), -1)
+	names := word.FindAllString(labelSets.ReplaceAllString(expr, ""), -1)
 	return slices.DeleteFunc(names, func(name string) bool { return !metric.MatchString(name) })
 }
 

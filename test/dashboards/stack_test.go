@@ -61,7 +61,7 @@ type stack struct {
 	runners                                         []*process.Process
 }
 
-// startStack starts all programs but the runners. env are settings of the backend.
+// startStack starts all programs except the runners. env has settings of the backend.
 func startStack(t *testing.T, env ...string) *stack {
 	t.Helper()
 	return startStackWithAlerts(t, "", env...)
@@ -176,8 +176,8 @@ func (s *stack) startAlertmanager(webhook string) {
 	s.awaitReady("http://" + s.alerts + "/-/ready")
 }
 
-// soak starts connectionTest.js on all runners, as in docs/stack.md. The returned function waits for their ends, with
-// the exit code that each should have.
+// soak starts connectionTest.js on all runners, as in docs/stack.md. The returned function waits for their ends and
+// checks their exit code.
 func (s *stack) soak(seconds int) (wait func(exitCode int)) {
 	s.t.Helper()
 	cuts := map[int]string{0: "0", 1: "1/2", 2: "1"}
@@ -231,7 +231,7 @@ func (s *stack) start(name string, env []string, path string, args ...string) *p
 	return c
 }
 
-// awaitReady waits until url answers 200.
+// awaitReady waits until a URL responds with 200.
 func (s *stack) awaitReady(url string) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool {

@@ -44,11 +44,11 @@ type ciAction struct {
 }
 
 // unmarshalStrict reads a YAML file, and refuses unknown keys.
-func unmarshalStrict(t *testing.T, name string, into any) {
+func unmarshalStrict(t *testing.T, name string, target any) {
 	t.Helper()
 	d := yaml.NewDecoder(strings.NewReader(read(t, name)))
 	d.KnownFields(true)
-	require.NoError(t, d.Decode(into), name)
+	require.NoError(t, d.Decode(target), name)
 }
 
 var (
@@ -67,25 +67,25 @@ func TestActionIsComplete(t *testing.T) {
 	var a ciAction
 	unmarshalStrict(t, "action.yml", &a)
 	require.Equal(t, "composite", a.Runs.Using)
-	steps, used := map[string]ciStep{}, map[string]bool{}
+	steps, references := map[string]ciStep{}, map[string]bool{}
 	for _, s := range a.Runs.Steps {
 		steps[s.ID] = s
 		require.NotEqual(t, s.Uses == "", s.Run == "", "%+v", s)
 		if s.Uses != "" {
 			require.Regexp(t, commitPin, s.Uses)
 		} else {
-			require.Equal(t, "bash", s.Shell, "an action has no default shell: %s", s.Run)
+			require.Equal(t, "bash", s.Shell, "a step of an action must set its shell: %s", s.Run)
 		}
 		require.NotRegexp(t, expression, s.Run, "an input must not be executed as a command")
 		text := strings.Join(slices.Concat([]string{s.If, s.Dir}, slices.Collect(maps.Values(s.Env)), slices.Collect(maps.Values(s.With))), "\n")
 		for _, in := range inputOf.FindAllStringSubmatch(text, -1) {
-			used[in[1]] = true
+			references[in[1]] = true
 		}
 		for _, out := range outputOf.FindAllStringSubmatch(text, -1) {
-			require.Contains(t, steps, out[1], "a step before it")
+			require.Contains(t, steps, out[1], "the output must come from an earlier step")
 		}
 	}
-	require.ElementsMatch(t, slices.Collect(maps.Keys(a.Inputs)), slices.Collect(maps.Keys(used)))
+	require.ElementsMatch(t, slices.Collect(maps.Keys(a.Inputs)), slices.Collect(maps.Keys(references)))
 	for name, in := range a.Inputs {
 		require.NotEmpty(t, in.Description, name)
 		require.NotNil(t, in.Default, name)
@@ -124,7 +124,7 @@ func TestActionPassesArguments(t *testing.T) {
 		cmd.Env = append(os.Environ(), "SOAK="+fake, "COMMAND=run storm", "ARGS="+args, "JUNIT=a b.xml")
 		output, err := cmd.CombinedOutput()
 		require.Equal(t, want, string(output))
-		require.ErrorContains(t, err, "exit status 2", "the exit code is that of soak")
+		require.ErrorContains(t, err, "exit status 2", "the exit code must be that of soak")
 	}
 }
 
@@ -161,7 +161,7 @@ func TestWorkflowMatchesTheAction(t *testing.T) {
 		}
 		requireFlags(t, s.With["args"])
 		for line := range strings.Lines(s.With["args"]) {
-			require.Regexp(t, `^--[a-z-]+=.`, line, "one argument on each line")
+			require.Regexp(t, `^--[a-z-]+=.`, line, "each line must have one argument")
 		}
 	}
 	require.True(t, found)
@@ -188,7 +188,7 @@ func TestGitLabArtifacts(t *testing.T) {
 	}
 	unmarshalStrict(t, "examples/ci/gitlab.yml", &jobs)
 	job := jobs["soak"]
-	require.Equal(t, "always", job.Artifacts.When, "a run that failed is the one to look at")
+	require.Equal(t, "always", job.Artifacts.When, "artifacts must be kept for failed runs, too")
 	script := strings.Join(job.Script, "\n")
 	require.Contains(t, script, " --junit "+job.Artifacts.Reports["junit"]+" ")
 	requireFlags(t, script)

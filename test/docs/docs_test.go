@@ -25,7 +25,7 @@ type tree struct {
 	ends    map[string]bool     // of the paths of files: a/b.go, b.go
 	tests   map[string][]string // functions, with the files that have one of the name
 	targets map[string]bool     // of the Makefile
-	words   map[string]bool     // of all that is no Markdown: NAME_OF_A_VARIABLE, and "name-of-a-flag"
+	words   map[string]bool     // of all files except Markdown: NAME_OF_A_VARIABLE, and "name-of-a-flag"
 }
 
 const root = "../.."
@@ -199,7 +199,7 @@ func TestMarkdownNamesExist(t *testing.T) {
 	require.Empty(t, strings.Join(missing, "\n"))
 }
 
-// The output of programs also has names in it: `make up`, docs/aws.md.
+// Names in the output of programs, such as `make up` and docs/aws.md, exist, too.
 func TestNamesInProgramTextsExist(t *testing.T) {
 	t.Parallel()
 	all := readTree(t)
@@ -245,7 +245,7 @@ func TestAnchors(t *testing.T) {
 	require.Equal(t, "what-is-here-and-why", slug("What is here, and `why`"))
 }
 
-// The check itself: each kind of thing that can be missing is found.
+// The check finds each kind of missing name.
 func TestMissingNamesAreFound(t *testing.T) {
 	t.Parallel()
 	all := tree{files: map[string]bool{".": true, "docs": true, "docs/a.md": true}, ends: map[string]bool{"a.go": true, "b/a.go": true}}

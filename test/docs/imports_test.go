@@ -32,13 +32,13 @@ func TestImportsMatchTheArchitecture(t *testing.T) {
 		paths := strings.Fields(strings.ReplaceAll(line, module, ""))
 		at := slices.Index(folders, paths[0])
 		if at < 0 {
-			require.Contains(t, []string{"internal/plan/generate", "internal/sseclient/eventstream"}, paths[0], "a package without a row")
+			require.Contains(t, []string{"internal/plan/generate", "internal/sseclient/eventstream"}, paths[0], "the package must have a row")
 			continue
 		}
 		imports := []string{}
 		for _, path := range paths[1:] {
 			if i := slices.Index(folders, path); i >= 0 {
-				require.Greater(t, i, at, "%s imports %s, which is above it", paths[0], path)
+				require.Greater(t, i, at, "%s must not import %s, which is above it", paths[0], path)
 				imports = append(imports, path)
 			}
 		}
@@ -50,5 +50,5 @@ func TestImportsMatchTheArchitecture(t *testing.T) {
 		}
 		require.ElementsMatch(t, imports, columns, "imports of %s in docs/architecture.md", paths[0])
 	}
-	require.Len(t, rows, len(strings.Split(strings.TrimSpace(string(out)), "\n"))-2, "a row for each package, and only for these")
+	require.Len(t, rows, len(strings.Split(strings.TrimSpace(string(out)), "\n"))-2, "each package must have exactly one row")
 }

@@ -15,20 +15,20 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// A replacement is a word that prose must not have, with a better one.
+// A replacement is a word that prose must not contain, with the correct word.
 type replacement struct {
-	better string
-	word   *regexp.Regexp
+	correct string
+	word    *regexp.Regexp
 }
 
-// replacements returns the words that prose must not have, as Vale reads them.
+// replacements returns the words that prose must not contain, from the rules of Vale.
 func replacements(t *testing.T) (out []replacement) {
 	t.Helper()
 	var rule struct{ Swap map[string]string }
 	require.NoError(t, yaml.Unmarshal([]byte(read(t, "tools/vale/Soak/Words.yml")), &rule))
 	require.NotEmpty(t, rule.Swap)
-	for word, better := range rule.Swap {
-		out = append(out, replacement{better, regexp.MustCompile(`(?i)(?:^|\W)(` + word + `)(?:\W|$)`)})
+	for word, correct := range rule.Swap {
+		out = append(out, replacement{correct, regexp.MustCompile(`(?i)(?:^|\W)(` + word + `)(?:\W|$)`)})
 	}
 	return out
 }
@@ -68,9 +68,9 @@ func TestMessagesHaveNoPrivateWords(t *testing.T) {
 			continue
 		}
 		sentences(t, name, func(at token.Position, text string) {
-			for _, of := range banned {
-				if found := of.word.FindStringSubmatch(text); found != nil {
-					findings = append(findings, at.String()+": "+strconv.Quote(found[1])+": "+of.better)
+			for _, entry := range banned {
+				if found := entry.word.FindStringSubmatch(text); found != nil {
+					findings = append(findings, at.String()+": "+strconv.Quote(found[1])+": "+entry.correct)
 				}
 			}
 		})

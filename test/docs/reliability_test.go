@@ -60,6 +60,6 @@ func TestReliabilityTestsExist(t *testing.T) {
 	const page = "| fault | verdict | test |\n| a | fail | `TestReliabilityTestsExist`%s |\n"
 	require.Empty(t, all.missingTests(t, fmt.Sprintf(page, " (`test/docs`)")))
 	require.Empty(t, all.missingTests(t, strings.Replace(fmt.Sprintf(page, ""), "test |", "test (`test/docs/`) |", 1)))
-	require.Len(t, all.missingTests(t, fmt.Sprintf(page, "")), 1, "not in the folder of whole soaks")
+	require.Len(t, all.missingTests(t, fmt.Sprintf(page, "")), 1, "the test must be in the folder of the column")
 	require.Len(t, all.missingTests(t, fmt.Sprintf(page, ", `/no_such_case` (`test/docs`)")), 1)
 }

@@ -42,7 +42,7 @@ func missingRunInfo(text string) (missing []string) {
 	return missing
 }
 
-// A reader of a figure finds its origin a year later, or that it was not recorded.
+// A reader of a figure finds its origin, or that it was not recorded.
 func TestResultsHaveRunInfo(t *testing.T) {
 	t.Parallel()
 	const results = "docs/results"
@@ -55,20 +55,20 @@ func TestResultsHaveRunInfo(t *testing.T) {
 			continue
 		}
 		if folder != results+"/" && path.Ext(base) != "" {
-			require.True(t, slices.ContainsFunc(slices.Collect(maps.Values(pageOf)), func(page string) bool { return all[folder+page] }), "%s has no page beside it", name)
+			require.True(t, slices.ContainsFunc(slices.Collect(maps.Values(pageOf)), func(page string) bool { return all[folder+page] }), "%s must have a page next to it", name)
 		}
 		if page := pageOf[base]; page != "" {
-			require.True(t, all[folder+page], "%s has no %s next to it", name, page)
+			require.True(t, all[folder+page], "%s must have %s next to it", name, page)
 		}
 		if slices.Contains([]string{".md", ".txt"}, path.Ext(base)) {
 			pages++
-			require.Empty(t, missingRunInfo(read(t, name)), "%s does not say", name)
+			require.Empty(t, missingRunInfo(read(t, name)), "%s must contain these rows", name)
 		}
 	}
 	require.Greater(t, pages, 50)
 }
 
-// The check itself finds missing rows.
+// The check finds missing rows.
 func TestResultsWithoutRunInfoAreFound(t *testing.T) {
 	t.Parallel()
 	const complete = "# Soak\n\n## What ran\n\n| | |\n|---|---|\n| **command** | make soak |\n| **commit** | not recorded |\n| **versions** | soak v1, k6 v2.2.0, Go 1.26.8, nginx none |\n" +

@@ -110,11 +110,11 @@ func TestWorkflowsUseSupportedRunnersAndActions(t *testing.T) {
 			require.NotRegexp(t, `(?m)(runs-on|machine): .*\b`+regexp.QuoteMeta(image)+`\b`, text, "%s: GitHub retired %s on %s", name, image, day)
 		}
 		for _, m := range version.FindAllStringSubmatch(text, -1) {
-			least, known := node24[m[1]]
+			minVersion, known := node24[m[1]]
 			require.True(t, known, "%s: add the first version of %s on Node 24 to the table", name, m[1])
 			major, err := strconv.Atoi(m[2])
 			require.NoError(t, err)
-			require.GreaterOrEqual(t, major, least, "%s: %s v%d runs on a Node that GitHub removed", name, m[1], major)
+			require.GreaterOrEqual(t, major, minVersion, "%s: %s v%d runs on a Node that GitHub removed", name, m[1], major)
 			found++
 		}
 	}

@@ -26,7 +26,7 @@ import (
 )
 
 // A reload of nginx interrupts no stream. A restart of nginx or of the backend interrupts all streams. The verdict
-// reports each effect, also when it is made again.
+// reports each effect, even if it is judged again.
 func TestActionsAreReported(t *testing.T) {
 	t.Parallel()
 	reverse.Program(t)
@@ -37,7 +37,7 @@ func TestActionsAreReported(t *testing.T) {
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Len(t, v.Actions, 3)
 	reload, proxy, backend := v.Actions[0].Effect, v.Actions[1].Effect, v.Actions[2].Effect
-	require.Equal(t, [2]int{0, 0}, [2]int{reload.Lost, reload.NotReconnected}, "old workers keep their streams")
+	require.Equal(t, [2]int{0, 0}, [2]int{reload.Lost, reload.NotReconnected}, "old workers must keep their streams")
 	for _, e := range []*verdict.Effect{proxy, backend} {
 		require.Equal(t, [2]int{streams, 0}, [2]int{e.Lost, e.NotReconnected}, r.out.String())
 		require.Less(t, *e.Reconnected50, *e.Reconnected100)
@@ -46,8 +46,8 @@ func TestActionsAreReported(t *testing.T) {
 		require.InDelta(t, *e.Reconnected100, e.Slowest.Seconds+*e.FirstLost, 1.5)
 		require.Zero(t, e.Missed+e.Duplicated)
 	}
-	require.Greater(t, *proxy.Resumed, uint64(streams), "the backend continued the numbers, and stored the noops of the outage: one each 0.2 s")
-	require.Less(t, *backend.Resumed, uint64(streams/2), "a backend that is down makes no noops; some are due when it returns")
+	require.Greater(t, *proxy.Resumed, uint64(streams), "the backend must replay the noops of the outage, one each 0.2 s")
+	require.Less(t, *backend.Resumed, uint64(streams/2), "a stopped backend generates no noops; some may be due after its restart")
 	require.Equal(t, "killed", v.Actions[2].Output)
 
 	page, err := os.ReadFile(r.dir.Path(results.PageFile))
@@ -69,22 +69,22 @@ func TestFailedActionIsInvalid(t *testing.T) {
 	require.Equal(t, 10, v.Connections.Completed)
 }
 
-// Messages that nchan kept while a proxy had disconnected its clients arrive afterwards, each once.
+// Messages that nchan kept while a proxy had disconnected its clients arrive after the reconnect, each once.
 func TestActionOnADescribedService(t *testing.T) {
 	t.Parallel()
 	nchan := startService(t, "nchan", services.Options{})
 	to, err := url.Parse(nchan.URL)
 	require.NoError(t, err)
-	before, cutStreams := context.WithCancel(t.Context())
-	through := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }, FlushInterval: -1}
+	connected, cutStreams := context.WithCancel(t.Context())
+	forwarder := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }, FlushInterval: -1}
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodGet && before.Err() == nil { // a stream from before the disconnect; publishing still works
+		if r.Method == http.MethodGet && connected.Err() == nil { // a stream from before the disconnect; publishing still works
 			ctx, cancel := context.WithCancel(r.Context())
 			defer cancel()
-			defer context.AfterFunc(before, cancel)()
+			defer context.AfterFunc(connected, cancel)()
 			r = r.WithContext(ctx)
 		}
-		through.ServeHTTP(w, r)
+		forwarder.ServeHTTP(w, r)
 	}))
 	t.Cleanup(func() { proxy.CloseClientConnections(); proxy.Close() })
 	cut := filepath.Join(t.TempDir(), "cut")
@@ -107,7 +107,7 @@ func TestActionOnADescribedService(t *testing.T) {
 	e := v.Actions[0].Effect
 	require.Equal(t, [2]int{12, 0}, [2]int{e.Lost, e.NotReconnected}, r.out.String())
 	require.Zero(t, e.Missed+e.Duplicated)
-	require.Greater(t, *e.Resumed, uint64(12), "10 messages a second on each topic, and clients wait for 1 s at least")
+	require.Greater(t, *e.Resumed, uint64(12), "10 messages per second and topic, during an outage of at least 1 s")
 }
 
 // The kernel signals the shell of an action when soak is killed, but not the children of the shell.

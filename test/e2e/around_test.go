@@ -33,7 +33,7 @@ func find(t *testing.T, mark, text string) int {
 			return pid
 		}
 	}
-	require.Fail(t, "no such process", text)
+	require.Fail(t, "no process found", text)
 	return 0
 }
 
@@ -72,7 +72,7 @@ func TestNginxRestartDropsEveryStream(t *testing.T) {
 	require.Contains(t, reasons(v), "nginx died at")
 }
 
-// The backend continues the numbering without a client, and replays: nothing is missed.
+// The backend continues the numbering without a client and replays noops, so none is missed.
 func TestReconnectsSurviveNginxRestart(t *testing.T) {
 	t.Parallel()
 	reverse.Program(t)
@@ -85,13 +85,13 @@ func TestReconnectsSurviveNginxRestart(t *testing.T) {
 	require.GreaterOrEqual(t, v.Connections.Reconnected, 50)
 	require.NotNil(t, v.Reconnect)
 	require.Equal(t, v.Connections.Reconnected, v.Reconnect.Count)
-	require.Greater(t, v.Reconnect.Max-v.Reconnect.P50, 200.0, "reconnects are spread, they are no herd")
+	require.Greater(t, v.Reconnect.Max-v.Reconnect.P50, 200.0, "reconnects must be spread over time")
 	report, err := os.ReadFile(r.dir.Path("report.txt"))
 	require.NoError(t, err)
 	require.Contains(t, string(report), "reconnects")
 }
 
-// A stopped client reads everything afterwards: late, not lost. The verdict names the cause.
+// A stopped client reads all data later: noops are late, not lost. The verdict names the cause.
 func TestStoppedRunnerIsLate(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
@@ -99,7 +99,7 @@ func TestStoppedRunnerIsLate(t *testing.T) {
 	r.awaitStreams("20")
 	runner := runnersOf(m)[0]
 	require.NoError(t, syscall.Kill(runner, syscall.SIGSTOP))
-	time.Sleep(20 * time.Second) // the fault itself: twenty silent intervals for this client
+	time.Sleep(20 * time.Second) // the fault: a stop of twenty intervals
 	require.NoError(t, syscall.Kill(runner, syscall.SIGCONT))
 	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
@@ -109,7 +109,7 @@ func TestStoppedRunnerIsLate(t *testing.T) {
 	require.Contains(t, strings.Join(v.Warnings, "\n"), "the load generator was saturated")
 }
 
-// The same with a limit on lateness proves nothing about the server.
+// With a limit on lateness, the same run is inconclusive about the server.
 func TestSaturatedGeneratorExplainsLateness(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
@@ -117,7 +117,7 @@ func TestSaturatedGeneratorExplainsLateness(t *testing.T) {
 	r.awaitStreams("20")
 	runner := runnersOf(m)[0]
 	require.NoError(t, syscall.Kill(runner, syscall.SIGSTOP))
-	time.Sleep(4 * time.Second) // the fault itself
+	time.Sleep(4 * time.Second) // the fault
 	require.NoError(t, syscall.Kill(runner, syscall.SIGCONT))
 	v := r.verdict()
 	require.Equal(t, verdict.Invalid, v.Verdict, r.out.String())
@@ -134,7 +134,7 @@ func TestStalledMachineDropsNothing(t *testing.T) {
 	for _, pid := range all {
 		require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
 	}
-	time.Sleep(4 * time.Second) // the fault itself: more than the silence that a client bears
+	time.Sleep(4 * time.Second) // the fault: longer than the idle timeout
 	for _, pid := range all {
 		require.NoError(t, syscall.Kill(pid, syscall.SIGCONT))
 		time.Sleep(200 * time.Millisecond) // the server wakes up last
@@ -146,9 +146,9 @@ func TestStalledMachineDropsNothing(t *testing.T) {
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 }
 
-// Other processes fill every core. It runs alone: it leaves no core to any other test.
+// Other processes use every core. The test runs alone, because it leaves no core for other tests.
 func TestBusyCores(t *testing.T) {
-	for range 8 * runtime.NumCPU() { // enough that runners wait for over 5 % of the time, independent of other programs
+	for range 8 * runtime.NumCPU() { // so that runners wait for over 5 % of the time, independent of other programs
 		burner := exec.Command("sh", "-c", "while :; do :; done")
 		burner.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		require.NoError(t, burner.Start())
@@ -164,19 +164,19 @@ func TestBusyCores(t *testing.T) {
 		require.Zero(t, v.Messages.Missed)
 		require.True(t, v.Generator.Saturated, "%+v", v.Generator)
 	})
-	// The backend waits for requests, and computes nothing.
+	// The backend is idle while it waits for requests.
 	t.Run("are not the service's", func(t *testing.T) {
 		t.Parallel()
 		url := backend(t, "NOOP_INTERVAL=1s")
-		// No answer needs less than a nanosecond, so the second stage is bad on any machine.
+		// Each response takes more than a nanosecond, so the second stage fails on any machine.
 		r := smoke(t, "rampup", "--stages", "20,100", "--stage-seconds", "6", "--warmup-seconds", "0", "--max-p95-ms", "0.001", "--backend-url", url)
 		v := r.verdict()
 		rows := section(v, "What was full").Rows
 		require.NotEmpty(t, rows, r.out.String())
 		for _, row := range rows {
 			if row[0] == "CPU of the service" {
-				require.Equal(t, "–", row[3], "it is not full: %v", rows)
-				require.NotEqual(t, "not known", row[2], "the process that listens is found: %v", rows)
+				require.Equal(t, "–", row[3], "no resource must be full: %v", rows)
+				require.NotEqual(t, "not known", row[2], "the listening process must be found: %v", rows)
 			}
 		}
 		require.NotContains(t, factOf(v, "what broke"), "CPU of the service: full")
@@ -226,7 +226,7 @@ func TestUnwritableResults(t *testing.T) {
 	})
 }
 
-// Shards that are not all of one run are never a pass.
+// Shards of different runs, or incomplete shards, never pass.
 func TestIncompleteShardsAreInvalid(t *testing.T) {
 	t.Parallel()
 	complete := begin(t, nil, "--connections", "20", "--seconds", "8", "--noop-interval", "1")
@@ -264,15 +264,15 @@ func TestIncompleteShardsAreInvalid(t *testing.T) {
 			edit(t, d.Path(second), func(s *shard.Shard) {
 				s.Runner.StartedUS -= 1e9
 				s.Runner.EndedUS -= 1e9
-				s.Machine, s.Ends = nil, nil // whose times would not be times of the run
+				s.Machine, s.Ends = nil, nil // their times would be outside of the run
 				for i := range s.Series {
 					s.Series[i].Unix -= 1000
 				}
 			})
 		}, "they are not of one run"},
-		"what soak run saw is missing":   {func(t *testing.T, d results.Dir) { require.NoError(t, os.Remove(d.Path(results.RunFile))) }, "run.json is missing"},
-		"the server's ledger is missing": {func(t *testing.T, d results.Dir) { require.NoError(t, os.Remove(d.Path(results.LedgerFile))) }, "backend-ledger.ndjson is missing"},
-		"the manifest is missing":        {func(t *testing.T, d results.Dir) { require.NoError(t, os.Remove(d.Path(results.ManifestFile))) }, "manifest.json is missing"},
+		"the information of soak run is missing": {func(t *testing.T, d results.Dir) { require.NoError(t, os.Remove(d.Path(results.RunFile))) }, "run.json is missing"},
+		"the server's ledger is missing":         {func(t *testing.T, d results.Dir) { require.NoError(t, os.Remove(d.Path(results.LedgerFile))) }, "backend-ledger.ndjson is missing"},
+		"the manifest is missing":                {func(t *testing.T, d results.Dir) { require.NoError(t, os.Remove(d.Path(results.ManifestFile))) }, "manifest.json is missing"},
 		"all but shards is missing": {func(t *testing.T, d results.Dir) {
 			for _, name := range []string{results.ManifestFile, results.PlanFile, results.RunFile, results.LedgerFile} {
 				require.NoError(t, os.Remove(d.Path(name)))

@@ -19,7 +19,7 @@ import (
 
 func attachCommand(killed *soakRun) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(root, "bin", "soak"), "attach", "t", "--out", filepath.Dir(string(killed.dir)))
-	cmd.Env = append(os.Environ(), "KUBECONFIG=/dev/null") // the run could be in a cluster
+	cmd.Env = append(os.Environ(), "KUBECONFIG=/dev/null") // prevents the search for the run in a cluster
 	return cmd
 }
 
@@ -27,7 +27,7 @@ func attachCommand(killed *soakRun) *exec.Cmd {
 func attach(t *testing.T, killed *soakRun) (v *verdict.Verdict, out string) {
 	t.Helper()
 	text, err := attachCommand(killed).CombinedOutput()
-	if _, ok := err.(*exec.ExitError); !ok { //nolint:errorlint // it is not wrapped
+	if _, ok := err.(*exec.ExitError); !ok { //nolint:errorlint // not wrapped
 		require.NoError(t, err, string(text))
 	}
 	return readVerdict(t, killed.dir), string(text)
@@ -52,14 +52,14 @@ func TestAttachFollowsRunnersOfAKilledSoak(t *testing.T) {
 	v, text := attach(t, killed)
 	require.Equal(t, verdict.Pass, v.Verdict, text)
 	require.Equal(t, 2, strings.Count(text, "still runs"), text)
-	require.Contains(t, text, "20/20 open", "their progress is shown again")
+	require.Contains(t, text, "20/20 open", "the progress of the runners must be shown")
 	require.Equal(t, []int{20, 20}, []int{v.Connections.Opened, v.Connections.Completed}, text)
-	require.Nil(t, v.Watched, "all of it was watched")
+	require.Nil(t, v.Watched, "the whole run was watched")
 	require.Len(t, v.Runners, 2)
 	requireNoProcess(t, m)
 
-	// Nothing is left to attach to, and attach changes nothing.
-	before := readFolder(t, filepath.Dir(string(killed.dir)))
+	// A second attach finds no runner and changes no file.
+	files := readFolder(t, filepath.Dir(string(killed.dir)))
 	for id, want := range map[string]string{"t": "it has ended: `soak merge ", "unknown": "this machine has no run "} {
 		cmd := attachCommand(killed)
 		cmd.Args[2] = id
@@ -67,7 +67,7 @@ func TestAttachFollowsRunnersOfAKilledSoak(t *testing.T) {
 		require.ErrorContains(t, err, "exit status 64", string(text))
 		require.Contains(t, string(text), want)
 	}
-	require.Equal(t, before, readFolder(t, filepath.Dir(string(killed.dir))))
+	require.Equal(t, files, readFolder(t, filepath.Dir(string(killed.dir))))
 }
 
 // readFolder returns the files of a folder, with the time of their last change.

@@ -21,7 +21,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
-// A turnstile refuses odd devices for a time, which begins with the first connect.
+// A turnstile refuses devices with odd numbers for a time after the first connect.
 type turnstile struct {
 	closed  time.Duration
 	tls     *tls.Config // nil: plain
@@ -35,7 +35,7 @@ func (f *turnstile) run(t *testing.T, args ...string) (*verdict.Verdict, *soakRu
 	spec.TLS = f.tls
 	since := sync.OnceValue(time.Now)
 	spec.Admit = func(id string, _ int) (status int) {
-		if began := since(); strings.ContainsAny(id[len(id)-1:], "13579") && time.Since(began) < f.closed {
+		if start := since(); strings.ContainsAny(id[len(id)-1:], "13579") && time.Since(start) < f.closed {
 			f.refused.Add(1)
 			return http.StatusServiceUnavailable
 		}
@@ -50,7 +50,7 @@ func (f *turnstile) run(t *testing.T, args ...string) (*verdict.Verdict, *soakRu
 // A client that was first refused and then accepted was not open all the time, and the verdict reports that.
 func TestRefusedAtFirst(t *testing.T) {
 	t.Parallel()
-	briefly := func(t *testing.T, secure *tls.Config) {
+	runShort := func(t *testing.T, secure *tls.Config) {
 		t.Parallel()
 		f := &turnstile{closed: 3 * time.Second, tls: secure}
 		v, r := f.run(t, "--seconds", "25")
@@ -58,7 +58,7 @@ func TestRefusedAtFirst(t *testing.T) {
 		require.Equal(t, map[string]int{"status 503": int(f.refused.Load())}, v.RefusedAttempts)
 		require.GreaterOrEqual(t, f.refused.Load(), int64(5))
 		require.Zero(t, v.Connections.Refused)
-		require.Greater(t, v.ConnectMS.Max, 2900.0, "from the first dial on")
+		require.Greater(t, v.ConnectMS.Max, 2900.0, "the time must count from the first dial")
 		require.Less(t, v.OpenSeconds.Share, .94)
 		require.Greater(t, v.OpenSeconds.Share, .5)
 		require.Regexp(t, `10 streams open to the end, \d+ refused attempts, open for [789]\d[.\d]* % of the planned time`, reasons(v))
@@ -68,8 +68,8 @@ func TestRefusedAtFirst(t *testing.T) {
 			require.Contains(t, string(text), "status 503", name)
 		}
 	}
-	t.Run("for a moment", func(t *testing.T) { briefly(t, nil) })
-	t.Run("for a moment, over TLS", func(t *testing.T) { briefly(t, sockets.ServerTLS().Clone()) })
+	t.Run("for a moment", func(t *testing.T) { runShort(t, nil) })
+	t.Run("for a moment, over TLS", func(t *testing.T) { runShort(t, sockets.ServerTLS().Clone()) })
 	t.Run("for longer than MAX_OUTAGE", func(t *testing.T) {
 		t.Parallel()
 		f := &turnstile{closed: 5 * time.Second}
@@ -95,7 +95,7 @@ func TestRefusedAtFirst(t *testing.T) {
 		f.service.Mu.Lock()
 		defer f.service.Mu.Unlock()
 		for id, device := range f.service.Devices {
-			require.Equal(t, len(device.Spans) > 0, !device.EndRequestedAt.IsZero(), "%s: a stream that never opened may be another client's", id)
+			require.Equal(t, len(device.Spans) > 0, !device.EndRequestedAt.IsZero(), "%s: a stream that never opened must get no end request", id)
 		}
 	})
 }

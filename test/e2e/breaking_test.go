@@ -22,7 +22,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// fullFrom returns the load at which a resource became full, as in the report; "–": it did not.
+// fullFrom returns the load at which a resource became full, as in the report; "–" if it did not.
 func fullFrom(v *verdict.Verdict, resource string) string {
 	for _, row := range section(v, "What was full").Rows {
 		if row[0] == resource {
@@ -98,7 +98,7 @@ func copyAfter(to, from net.Conn, delay time.Duration) {
 	buffer := make([]byte, 16<<10)
 	for {
 		n, err := from.Read(buffer)
-		time.Sleep(delay) // the distance itself
+		time.Sleep(delay) // the delay of the network
 		if _, writeErr := to.Write(buffer[:n]); err != nil || writeErr != nil {
 			return
 		}
@@ -107,14 +107,14 @@ func copyAfter(to, from net.Conn, delay time.Duration) {
 
 // A response needs a tenth of a second, so 1500 requests per second need 150 connections; the backend has descriptors
 // for fewer.
-func TestDescriptorLimitBreaksTheBackend(t *testing.T) { // not parallel: the service breaks in seconds, in which the sampler needs a core
+func TestDescriptorLimitBreaksTheBackend(t *testing.T) { // not parallel: the sampler needs a core while the service breaks
 	listen := address.Reserve(t)
 	startBackend(t, nil, "LISTEN="+listen, "BACKEND_TOKEN=secret")
 	await(t, "the backend answers", func() bool {
 		resp, err := http.Get("http://" + listen + "/readyz")
 		return err == nil && resp.Body.Close() == nil
 	})
-	for _, pid := range processes(listen) { // it would not start with so few
+	for _, pid := range processes(listen) { // the backend would not start with this limit
 		require.NoError(t, unix.Prlimit(pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 100, Max: 100}, nil))
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -132,13 +132,13 @@ func TestDescriptorLimitBreaksTheBackend(t *testing.T) { // not parallel: the se
 type delayedListener struct{ net.Listener }
 
 func (l delayedListener) Accept() (net.Conn, error) {
-	time.Sleep(20 * time.Millisecond) // the fault itself
+	time.Sleep(20 * time.Millisecond) // the fault
 	return l.Listener.Accept()
 }
 
 // Each request has its own connection, to a listener that accepts 50 per second. At 10 per second its queue has room
 // for a stall of a second; at 300 it is full at once.
-func TestAcceptQueueBreaksAService(t *testing.T) { // not parallel: the service breaks in seconds, in which the sampler needs a core
+func TestAcceptQueueBreaksAService(t *testing.T) { // not parallel: the sampler needs a core while the service breaks
 	s := httptest.NewUnstartedServer(services.New(""))
 	raw, err := s.Listener.(*net.TCPListener).SyscallConn()
 	require.NoError(t, err)

@@ -25,11 +25,11 @@ import (
 
 // A bucket is an S3 server in this process that can be unreachable, reject writes, and truncate downloads.
 type bucket struct {
-	place string
-	gone  atomic.Bool
-	deny  atomic.Bool // nothing is written
-	cut   atomic.Bool // downloads end after half of the shard
-	lost  atomic.Bool // shards are listed, and missing
+	place       string
+	unreachable atomic.Bool
+	deny        atomic.Bool // writes are denied
+	cut         atomic.Bool // downloads end after half of the shard
+	lost        atomic.Bool // shards are listed, but missing
 }
 
 func startBucket(t *testing.T) *bucket {
@@ -38,7 +38,7 @@ func startBucket(t *testing.T) *bucket {
 	require.NoError(t, memory.CreateBucket("soaks"))
 	faker := gofakes3.New(memory).Server()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if b.gone.Load() {
+		if b.unreachable.Load() {
 			if conn, _, err := w.(http.Hijacker).Hijack(); err == nil {
 				_ = conn.Close()
 			}
@@ -72,12 +72,12 @@ func TestUnreachableBucketFailsBeforeTheLoad(t *testing.T) {
 	r := begin(t, nil, "--connections", "20", "--seconds", "600", "--noop-interval", "1",
 		"--shards", "s3://soaks/all?region=us-east-1&use_path_style=true&endpoint=http://127.0.0.1:1")
 	await(t, "it is said", func() bool { return strings.Contains(r.out.String(), "connection refused; trying again") })
-	began := time.Now()
+	start := time.Now()
 	require.NoError(t, r.cmd.Process.Signal(syscall.SIGINT))
 	require.Equal(t, 2, r.end(), r.out.String())
-	require.Less(t, time.Since(began), 10*time.Second)
+	require.Less(t, time.Since(start), 10*time.Second)
 	require.Contains(t, r.out.String(), "stopped before the start; no load was generated")
-	require.NotContains(t, r.out.String(), "/20 open", "the load did not start")
+	require.NotContains(t, r.out.String(), "/20 open", "the load must not start")
 	require.NoFileExists(t, r.dir.Path(results.ManifestFile))
 }
 
@@ -86,14 +86,14 @@ func TestLostBucketIsReported(t *testing.T) {
 	b := startBucket(t)
 	r := begin(t, nil, "--connections", "20", "--seconds", "8", "--noop-interval", "1", "--runners", "1", "--shards", b.place)
 	r.awaitStreams("20")
-	b.gone.Store(true)
+	b.unreachable.Store(true)
 	await(t, "it is said", func() bool {
 		return regexp.MustCompile(`runner 1: write s3://soaks/all/t/runner-1-\S+: .*; trying again`).MatchString(r.out.String())
 	})
 	require.NoError(t, r.cmd.Process.Signal(syscall.SIGINT))
-	began := time.Now()
+	start := time.Now()
 	v := r.verdict()
-	require.Less(t, time.Since(began), 40*time.Second)
+	require.Less(t, time.Since(start), 40*time.Second)
 	require.Equal(t, verdict.Invalid, v.Verdict)
 	require.Contains(t, reasons(v), "the shards were not collected", r.out.String())
 	files := regexp.MustCompile(`saved as (\S+\.json\.gz)`).FindStringSubmatch(r.out.String())
@@ -101,7 +101,8 @@ func TestLostBucketIsReported(t *testing.T) {
 	require.NoError(t, os.Remove(files[1]))
 }
 
-// Missing or broken objects of a bucket end with a verdict; and a whole run can be judged from its bucket anywhere.
+// Missing or invalid objects of a bucket lead to a verdict. A complete run can be judged from its bucket on any
+// machine.
 func TestMergeFromABucket(t *testing.T) {
 	t.Parallel()
 	b := startBucket(t)

@@ -16,8 +16,8 @@ import (
 
 const goodNoop = "data: 0\n\n"
 
-// after50 applies a fault to the streams beyond the 50th.
-func after50(bad func(n int) string) func(string, int) string {
+// aboveFifty applies a fault to the streams beyond the 50th.
+func aboveFifty(bad func(n int) string) func(string, int) string {
 	return func(id string, n int) string {
 		var number int
 		if _, err := fmt.Sscanf(id, "capacity-%d", &number); err == nil && number >= 50 {
@@ -27,8 +27,8 @@ func after50(bad func(n int) string) func(string, int) string {
 	}
 }
 
-// always applies a fault for any number of streams.
-func always(bad func(n int) string) func(string, int) string {
+// allStreams applies a fault for any number of streams.
+func allStreams(bad func(n int) string) func(string, int) string {
 	return func(_ string, n int) string { return bad(n) }
 }
 
@@ -40,24 +40,24 @@ func TestCapacityOfBadServices(t *testing.T) {
 	half := func(n int) string { return strings.Repeat(goodNoop, n%2) }
 	for _, c := range []struct {
 		name     string
-		say      func(id string, n int) string
+		text     func(id string, n int) string
 		want     verdict.Outcome
 		breaks   string // and the reason, if it fails
 		wantText string
 	}{
-		{"silent beyond 50", after50(silence), verdict.Pass, "between 50 and 100 connections", ""},
-		{"every other noop lost beyond 50", after50(half), verdict.Pass, "between 50 and 100 connections", ""},
-		{"silent", always(silence), verdict.Fail, "below 50 connections", "nothing more arrived"},
-		{"every other noop lost", always(half), verdict.Fail, "below 50 connections", "missed 1"},
-		{"corrupted", always(corrupted), verdict.Fail, "below 50 connections", "corrupted"},
-		{"corrupted beyond 50", after50(corrupted), verdict.Fail, "between 50 and 100 connections", "corrupted"},
-		{"doubled", always(doubled), verdict.Fail, "below 50 connections", "twice"},
-		{"doubled beyond 50", after50(doubled), verdict.Fail, "between 50 and 100 connections", "twice"},
+		{"silent beyond 50", aboveFifty(silence), verdict.Pass, "between 50 and 100 connections", ""},
+		{"every other noop lost beyond 50", aboveFifty(half), verdict.Pass, "between 50 and 100 connections", ""},
+		{"silent", allStreams(silence), verdict.Fail, "below 50 connections", "nothing more arrived"},
+		{"every other noop lost", allStreams(half), verdict.Fail, "below 50 connections", "missed 1"},
+		{"corrupted", allStreams(corrupted), verdict.Fail, "below 50 connections", "corrupted"},
+		{"corrupted beyond 50", aboveFifty(corrupted), verdict.Fail, "between 50 and 100 connections", "corrupted"},
+		{"doubled", allStreams(doubled), verdict.Fail, "below 50 connections", "twice"},
+		{"doubled beyond 50", aboveFifty(doubled), verdict.Fail, "between 50 and 100 connections", "twice"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			spec := bareService(time.Second)
-			spec.Text = c.say
+			spec.Text = c.text
 			_, url := startFake(t, spec, fakeservice.Strike{})
 			v := begin(t, nil, "capacity", "--profile", "smoke", "--backend-url", url, "--late-ms", "2000").verdict()
 			require.Equal(t, c.want, v.Verdict, reasons(v))
@@ -67,22 +67,22 @@ func TestCapacityOfBadServices(t *testing.T) {
 	}
 }
 
-// The other suites that hold streams are judged by the same ledgers.
+// The other suites with streams use the same ledgers.
 func TestChurnAndFanoutOfBadServices(t *testing.T) {
 	t.Parallel()
 	for _, suite := range []string{"churn", "fanout"} {
 		for name, c := range map[string]struct {
-			say      func(id string, n int) string
+			text     func(id string, n int) string
 			wantText string
 		}{
-			"silent":    {always(func(int) string { return "" }), "nothing more arrived"},
-			"corrupted": {always(func(int) string { return "data: 1\n\n" }), "corrupted"},
-			"doubled":   {always(func(int) string { return goodNoop + goodNoop }), "twice"},
+			"silent":    {allStreams(func(int) string { return "" }), "nothing more arrived"},
+			"corrupted": {allStreams(func(int) string { return "data: 1\n\n" }), "corrupted"},
+			"doubled":   {allStreams(func(int) string { return goodNoop + goodNoop }), "twice"},
 		} {
 			t.Run(suite+" "+name, func(t *testing.T) {
 				t.Parallel()
 				spec := bareService(time.Second)
-				spec.Text, spec.Slow = c.say, fakeservice.SlowKeep
+				spec.Text, spec.Slow = c.text, fakeservice.SlowKeep
 				_, url := startFake(t, spec, fakeservice.Strike{})
 				v := smoke(t, suite, "--backend-url", url).verdict()
 				require.Equal(t, verdict.Fail, v.Verdict, reasons(v))

@@ -23,20 +23,20 @@ func TestSteppedClock(t *testing.T) {
 	r := begin(t, nil, "--connections", "50", "--seconds", "25", "--noop-interval", "1", "--max-late", "0")
 	r.awaitStreams("50")
 	started := time.Now()
-	step := func(by time.Duration) {
-		now := time.Now().Round(0).Add(by)
+	step := func(d time.Duration) {
+		now := time.Now().Round(0).Add(d)
 		tv := unix.NsecToTimeval(now.UnixNano())
 		require.NoError(t, unix.Settimeofday(&tv))
 	}
 	step(time.Hour)
 	stepped := time.Now().Round(0).Sub(started.Round(0))
-	time.Sleep(4 * time.Second) // the fault itself
+	time.Sleep(4 * time.Second) // the fault
 	step(-time.Hour)
-	require.Greater(t, stepped, 59*time.Minute, "the clock was stepped")
+	require.Greater(t, stepped, 59*time.Minute, "the clock must be stepped")
 	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Zero(t, v.Messages.Missed)
 	require.Zero(t, v.Messages.Late)
-	require.Less(t, v.LatencyMS.Max, 5000.0, "latency is measured by clocks that do not step")
+	require.Less(t, v.LatencyMS.Max, 5000.0, "latency must not depend on the wall clock")
 	require.InDelta(t, 20, v.EndedUnix-v.StartedUnix, 10)
 }

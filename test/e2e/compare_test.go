@@ -22,7 +22,7 @@ func compareRuns(t *testing.T, args ...string) (code int, text string) {
 	return 0, string(out)
 }
 
-// The last run loses a noop: that is a regression, in spite of all noise.
+// A lost noop in the last run is a regression, independent of noise.
 func TestCompareFindsARegression(t *testing.T) {
 	t.Parallel()
 	args := []string{"--connections", "20", "--seconds", "9", "--noop-interval", "1"}

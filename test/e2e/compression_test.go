@@ -49,7 +49,7 @@ func TestCompressingProxy(t *testing.T) {
 	}
 }
 
-// A proxy that holds the headers back too is found before the load.
+// A proxy that also delays the headers is detected before the load.
 func TestProxyDelaysHeaders(t *testing.T) {
 	t.Parallel()
 	front := "http://" + proxy(t, backend(t, "NOOP_INTERVAL=0.2"), "gzip on; gzip_types text/event-stream; gzip_min_length 0; proxy_ignore_headers X-Accel-Buffering;")
@@ -74,6 +74,6 @@ func TestMessageBursts(t *testing.T) {
 	r := begin(t, nil, "--service", service, "--backend-url", h.Start(t).URL, "--connections", "10", "--seconds", "15", "--topics", "1", "--publish-rate", "20", "--accept-encoding", "gzip", "--max-late", "0", "--late-ms", "500")
 	v := r.verdict()
 	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
-	// 40 in a burst, less if the first one started in the middle: the sentence has the mean
+	// 40 per burst, or fewer in the first one; the sentence contains the mean
 	require.Regexp(t, `^messages arrive in bursts of [34]\d: the service or a proxy buffers compressed data \(gzip\); `, v.Reasons[0])
 }

@@ -31,14 +31,14 @@ func TestControlGroupAttributesLateness(t *testing.T) {
 			r.awaitStreams("20")
 			pid := find(t, m, c.stop)
 			require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
-			time.Sleep(3 * time.Second) // the fault itself: longer than LATE_MS, shorter than a stream may be silent
+			time.Sleep(3 * time.Second) // the fault: longer than LATE_MS, shorter than the idle timeout
 			require.NoError(t, syscall.Kill(pid, syscall.SIGCONT))
 			v := r.verdict()
 			require.Equal(t, c.want, v.Verdict, r.out.String())
 			require.Contains(t, v.Reasons[0], c.wantText)
 			require.True(t, v.Control.Decides)
 			require.Zero(t, v.Control.Lost)
-			require.Equal(t, 20, v.Connections.Opened, "the control group is counted nowhere else")
+			require.Equal(t, 20, v.Connections.Opened, "streams of the control group must not be counted")
 			require.Zero(t, v.Messages.Missed)
 			require.Equal(t, c.want == verdict.Invalid, v.Control.LateWithoutGroup == 0, "%+v", v.Control)
 		})

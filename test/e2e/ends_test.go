@@ -16,18 +16,18 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// The bottleneck of the original: the streams get their noops on time, but ending them is slow. That is a warning,
-// not a fault.
+// The streams get their noops on time, but their ends are slow, as in the original test. This causes a warning,
+// not a failure.
 func TestSlowDeletesAreReported(t *testing.T) {
 	t.Parallel()
 	to, err := url.Parse(backend(t, "NOOP_INTERVAL=1s"))
 	require.NoError(t, err)
-	through := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }, FlushInterval: -1}
+	forwarder := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }, FlushInterval: -1}
 	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodDelete {
 			time.Sleep(1200 * time.Millisecond)
 		}
-		through.ServeHTTP(w, r)
+		forwarder.ServeHTTP(w, r)
 	}))
 	t.Cleanup(slow.Close)
 	r := begin(t, nil, "--backend-url", slow.URL, "--connections", "20", "--runners", "2", "--seconds", "8", "--noop-interval", "1")

@@ -18,8 +18,8 @@ import (
 
 const finiteExample = "09-finite-stream.js"
 
-// example runs an example as its header has it typed, and returns k6's exit code, its checks and its output. The fault is one of the
-// backend or, for the finite stream, of the model.
+// example runs the command in the header of an example, and returns k6's exit code, its checks and its output. fault is
+// a fault of the backend or, for the finite stream, of the model.
 func example(t *testing.T, script, fault string) (code int, checks struct{ Passes, Fails int }, output string) {
 	t.Helper()
 	summary, url, prompt := filepath.Join(t.TempDir(), "summary.json"), "", ""

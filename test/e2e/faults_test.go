@@ -30,7 +30,7 @@ func faultCountsOf(v *verdict.Verdict) faultCounts {
 	return faultCounts{n.Missed, n.Duplicated, n.Reordered, n.Corrupted, n.Late, v.Connections.Dropped, v.Connections.Refused}
 }
 
-// A knownFault is a fault of the backend on one connection, and the finding: its reason has the time, and the id at ID.
+// A knownFault is a fault of the backend on one connection, with the expected finding.
 type knownFault struct {
 	name, fault string
 	want        faultCounts
@@ -55,7 +55,7 @@ var (
 	delayFault = knownFault{"delay", "delay=1500ms:id=ID,noop=3", faultCounts{late: 1}, `ID received noop 3 late by 1\.[45]\d* s, at \d\d:\d\d:\d\d`}
 )
 
-// allFindings returns the text of each finding: reasons group equal ones.
+// allFindings returns the text of each finding, because reasons group equal ones.
 func allFindings(v *verdict.Verdict) string {
 	var all strings.Builder
 	for _, f := range v.Findings {
@@ -64,7 +64,7 @@ func allFindings(v *verdict.Verdict) string {
 	return all.String()
 }
 
-// A faultGroup is a set of faults that one soak has, each on its own connection.
+// A faultGroup is a set of faults in one soak, each on its own connection.
 type faultGroup struct {
 	name, interval string
 	faults         []knownFault
@@ -106,7 +106,7 @@ func (g faultGroup) soak(t *testing.T, want faultCounts, found []string, url str
 	return v
 }
 
-// Each known fault, on one connection of many, is counted exactly, and its reason names fault, client and time.
+// Each known fault on one of many connections is counted exactly. Its reason names fault, client and time.
 func TestFaultsAreFoundExactly(t *testing.T) {
 	t.Parallel()
 	for _, g := range faultGroups {
@@ -139,7 +139,8 @@ func TestFaultsAreFoundExactlyOverOtherTransports(t *testing.T) {
 	}
 }
 
-// The clock finds one or both of the noops that are missing at the end, the server's ledger lists both: each is named once.
+// Of the noops that are missing at the end, the clock finds one or both, and the server's ledger lists both. Each is
+// named once.
 func TestLostNoopsAreNamedOnce(t *testing.T) {
 	t.Parallel()
 	r := begin(t, []string{"BACKEND_FAULT=drop:noop=5,count=3"}, "--connections", "6", "--seconds", "20", "--noop-interval", "1")
@@ -163,7 +164,7 @@ func TestLostNoopsAreNamedOnce(t *testing.T) {
 	}
 }
 
-// The cause comes first, equal findings are one line, and their number is exact, though 50 of them are listed.
+// The cause comes first. Equal findings form one line with their exact number, although only 50 are listed.
 func TestCrashingBackendFails(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

@@ -20,7 +20,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/address"
 )
 
-// Without a service the run starts the numbered model, and counts every chunk.
+// Without a service, the run starts the numbered model and counts each chunk.
 func TestFinite(t *testing.T) {
 	t.Parallel()
 	r := begin(t, nil, "finite", "--profile", "smoke")
@@ -34,7 +34,7 @@ func TestFinite(t *testing.T) {
 	require.Greater(t, v.Responses.TTFT.P50, 50.)
 }
 
-// The requests whose answers were truncated are named, and have the right number of chunks.
+// Requests with truncated responses are named, with the correct number of chunks.
 func TestFiniteNamesTruncatedResponses(t *testing.T) {
 	t.Parallel()
 	r := begin(t, []string{"MODEL_FAULT=truncate@20:0.05"}, "finite", "--profile", "smoke", "--seconds", "6", "--runners", "2")
@@ -48,7 +48,7 @@ func TestFiniteNamesTruncatedResponses(t *testing.T) {
 	require.Contains(t, v.Summary(), fmt.Sprintf("FAIL: %d of 120 responses truncated", v.Responses.Truncated))
 }
 
-// A service without a description: seven lines are enough for one. Its proxy buffers, and the report has a warning.
+// A service with its own description of seven lines. Its proxy buffers, so the report has a warning.
 func TestFiniteOfAnotherServiceBehindABuffer(t *testing.T) {
 	t.Parallel()
 	var requests atomic.Int64
@@ -101,7 +101,8 @@ func TestFiniteRefusesWrongUsage(t *testing.T) {
 	require.Contains(t, r.out.String(), "soak run finite")
 }
 
-// A killed model truncates the answers in flight, and refuses requests until another one listens: all that is the action's.
+// A killed model truncates the responses in flight, and refuses requests until another one listens. All of that is
+// attributed to the action.
 func TestFiniteAttributesResponsesToAnAction(t *testing.T) {
 	t.Parallel()
 	listen, err := address.Free()
@@ -127,7 +128,7 @@ func TestFiniteAttributesResponsesToAnAction(t *testing.T) {
 	require.EqualValues(t, v.Responses.Refused, e.Faulty[ledger.ResponseRefused])
 	require.Positive(t, e.InFlight)
 	require.NotNil(t, e.Drained)
-	require.Positive(t, e.Complete, "of the second model")
+	require.Positive(t, e.Complete, "responses of the second model must be complete")
 	require.Nil(t, v.Actions[0].Effect)
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// The idle timeout of 2.5 intervals ended such a stream before the service did.
+// A regression: the idle timeout of 2.5 intervals closed such a stream before the service did.
 func TestServiceEndsStreamsSlowly(t *testing.T) {
 	t.Parallel()
 	spec := bareService(time.Second)
@@ -55,7 +55,7 @@ func TestOtherSpellingsOfAURL(t *testing.T) {
 	}
 }
 
-// K6_VUS=1 would make each runner hold one stream, and the run invalid.
+// K6_VUS=1 would limit each runner to one stream, which makes the run invalid.
 func TestK6VariablesAreIgnored(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
@@ -68,7 +68,7 @@ func TestK6VariablesAreIgnored(t *testing.T) {
 	require.Contains(t, r.out.String(), "soak: warning: K6_EXECUTION_SEGMENT, K6_ITERATIONS, K6_NO_THRESHOLDS, K6_VUS in the environment: ignored")
 }
 
-// k6 interrupted the iterations before they had made a check, and exited with 0: no check had failed.
+// A regression: k6 interrupted the iterations before their checks, and exited with 0, because no check had failed.
 func TestScriptRejectsShortOptions(t *testing.T) {
 	t.Parallel()
 	script := filepath.Join(root, "load-tests/sse/connectionTest.js")

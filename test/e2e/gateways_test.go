@@ -35,7 +35,7 @@ func startModel(t *testing.T) (m *model.Server, url string) {
 	return m, "http://" + l.Addr().String()
 }
 
-// LiteLLM makes a whole answer of a truncated one: it adds a finish_reason and [DONE]. The numbers in the text show it.
+// LiteLLM completes a truncated response: it adds a finish_reason and [DONE]. The numbers in the text reveal the loss.
 func TestFiniteThroughLiteLLM(t *testing.T) {
 	t.Parallel()
 	m, url := startModel(t)

@@ -24,7 +24,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// certificates creates a folder as `make certs` does, for these names too.
+// certificates creates a folder of certificates as `make certs` does, also valid for the given names.
 func certificates(t *testing.T, names ...string) string {
 	t.Helper()
 	if _, err := exec.LookPath("openssl"); err != nil {
@@ -68,9 +68,9 @@ func TestHandshake(t *testing.T) {
 	for _, row := range section(v, "Bytes").Rows {
 		share, err := strconv.ParseFloat(strings.TrimSuffix(row[4], " %"), 64)
 		require.NoError(t, err)
-		require.InDelta(t, 100, share, 2, "received share of the expected bytes, %%: an answer may need one TLS record or two: %s", row)
+		require.InDelta(t, 100, share, 2, "received share of the expected bytes in %%; a response needs one or two TLS records: %s", row)
 	}
-	require.Len(t, phases, 6, "TCP, TLS and answer of two scales")
+	require.Len(t, phases, 6, "TCP, TLS and response of two scales")
 	require.Equal(t, "400", phases[5][2])
 }
 
@@ -106,7 +106,7 @@ func TestHandshakeHoldsConnections(t *testing.T) {
 	}
 }
 
-// A limit is reported before the start: descriptors count connections, not the eight virtual users that open them.
+// The descriptor limit is checked before the start, by the number of connections, not of virtual users.
 func TestHandshakeLimitsHeldConnections(t *testing.T) {
 	t.Parallel()
 	r := smoke(t, "handshake", "--certs", certificates(t), "--connections", "16000000", "--hold-seconds", "1")
@@ -128,7 +128,7 @@ func TestHandshakeFindsAcceptedUntrustedClients(t *testing.T) {
 }
 
 // untrustedService returns a service that accepts clients of its authority, and handles all others by a function.
-func untrustedService(t *testing.T, certs string, auth tls.ClientAuthType, with http.HandlerFunc) (url string) {
+func untrustedService(t *testing.T, certs string, auth tls.ClientAuthType, handler http.HandlerFunc) (url string) {
 	t.Helper()
 	return serveTLS(t, certs, auth, func(w http.ResponseWriter, r *http.Request, pool *x509.CertPool) {
 		if chain := r.TLS.PeerCertificates; len(chain) > 0 {
@@ -136,12 +136,12 @@ func untrustedService(t *testing.T, certs string, auth tls.ClientAuthType, with 
 				return
 			}
 		}
-		with(w, r)
+		handler(w, r)
 	})
 }
 
 // serveTLS starts a TLS server that passes the pool of its authority to its handler.
-func serveTLS(t *testing.T, certs string, auth tls.ClientAuthType, with func(http.ResponseWriter, *http.Request, *x509.CertPool)) (url string) {
+func serveTLS(t *testing.T, certs string, auth tls.ClientAuthType, handler func(http.ResponseWriter, *http.Request, *x509.CertPool)) (url string) {
 	t.Helper()
 	pair, err := tls.LoadX509KeyPair(filepath.Join(certs, "server", "server.pem"), filepath.Join(certs, "server", "server-key.pem"))
 	require.NoError(t, err)
@@ -149,7 +149,7 @@ func serveTLS(t *testing.T, certs string, auth tls.ClientAuthType, with func(htt
 	require.NoError(t, err)
 	pool := x509.NewCertPool()
 	require.True(t, pool.AppendCertsFromPEM(ca))
-	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { with(w, r, pool) }))
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler(w, r, pool) }))
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: auth, ClientCAs: pool}
 	s.StartTLS()
@@ -157,7 +157,7 @@ func serveTLS(t *testing.T, certs string, auth tls.ClientAuthType, with func(htt
 	return strings.Replace(s.URL, "127.0.0.1", "localhost", 1)
 }
 
-// A server that checks certificates for its first 50 connections only is found at the first scale or at a later one.
+// A server that checks certificates only for its first 50 connections is detected at the first or a later scale.
 func TestHandshakeFindsOpenServer(t *testing.T) {
 	t.Parallel()
 	for _, after := range []int64{50, 300} {
@@ -211,7 +211,7 @@ func TestHandshakeTriesUntrustedClientsDuringHold(t *testing.T) {
 	certs := certificates(t)
 	var connections atomic.Int64
 	url := untrustedService(t, certs, tls.RequestClientCert, func(w http.ResponseWriter, _ *http.Request) {
-		if connections.Add(1) <= 3 { // those before the load
+		if connections.Add(1) <= 3 { // the connections before the load
 			w.WriteHeader(http.StatusForbidden)
 		}
 	})
@@ -226,7 +226,7 @@ func TestHandshakeReportsUntrustedClients(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		auth     tls.ClientAuthType
-		with     http.HandlerFunc
+		handler  http.HandlerFunc
 		want     verdict.Outcome
 		wantText string
 	}{
@@ -240,7 +240,7 @@ func TestHandshakeReportsUntrustedClients(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			certs := certificates(t)
-			r := smoke(t, "handshake", "--certs", certs, "--backend-url", untrustedService(t, certs, c.auth, c.with), "--connections", "20")
+			r := smoke(t, "handshake", "--certs", certs, "--backend-url", untrustedService(t, certs, c.auth, c.handler), "--connections", "20")
 			v := r.verdict()
 			require.Equal(t, c.want, v.Verdict, r.out.String())
 			require.Contains(t, reasons(v), c.wantText)

@@ -1,6 +1,6 @@
 //go:build e2e
 
-// Package e2e soaks from end to end: the built programs, real sockets, a real nginx.
+// Package e2e tests soaks from end to end, with the built programs, real sockets and a real nginx.
 package e2e
 
 import (
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	if _, err := process.Find("nginx"); err != nil {
 		fmt.Println("nginx is not installed: these soaks go to the backend directly")
 	}
-	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} { // of the buckets: a test with t.Setenv runs alone
+	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} { // for the buckets; a test with t.Setenv cannot run in parallel
 		if err := os.Setenv(name, "test"); err != nil {
 			panic(err)
 		}
@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A soakRun is one `soak run` that is under way.
+// A soakRun is a running `soak run`.
 type soakRun struct {
 	t      *testing.T
 	cmd    *exec.Cmd
@@ -68,20 +68,20 @@ func beginIn(t *testing.T, out string, env []string, args ...string) *soakRun {
 	return beginWith(t, out, nil, env, args...)
 }
 
-// beginWith starts a run by a command before bin/soak, such as one that enters a namespace.
-func beginWith(t *testing.T, out string, before, env []string, args ...string) *soakRun {
+// beginWith starts a run by a wrapper command, such as one that enters a namespace.
+func beginWith(t *testing.T, out string, wrapper, env []string, args ...string) *soakRun {
 	t.Helper()
-	r := prepare(t, out, before, env, args...)
+	r := prepare(t, out, wrapper, env, args...)
 	r.start()
 	return r
 }
 
 // prepare returns the run of beginWith, not started.
-func prepare(t *testing.T, out string, before, env []string, args ...string) *soakRun {
+func prepare(t *testing.T, out string, wrapper, env []string, args ...string) *soakRun {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 6*time.Minute)
 	r := &soakRun{t: t, dir: results.Dir(filepath.Join(out, "t")), cancel: cancel}
-	line := append(append([]string(nil), before...), filepath.Join(root, "bin", "soak"), "run", "--out", out, "--testid", "t")
+	line := append(append([]string(nil), wrapper...), filepath.Join(root, "bin", "soak"), "run", "--out", out, "--testid", "t")
 	line = append(line, args...)
 	r.cmd = exec.CommandContext(ctx, line[0], line[1:]...)
 	r.cmd.Env = append(os.Environ(), env...)
@@ -141,7 +141,7 @@ func await(t *testing.T, condition string, done func() bool) {
 	require.Eventually(t, done, 2*time.Minute, 20*time.Millisecond, condition)
 }
 
-// processes returns the ids of the processes whose command line or working files name mark.
+// processes returns the ids of the processes whose command line or environment contains mark.
 func processes(mark string) (pids []int) {
 	entries, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
@@ -161,7 +161,7 @@ func processes(mark string) (pids []int) {
 	return pids
 }
 
-// requireNoProcess asserts that no process of a run is left.
+// requireNoProcess asserts that no process of a run remains.
 func requireNoProcess(t *testing.T, mark string) {
 	t.Helper()
 	await(t, "a process of the soak is left", func() bool { return len(processes(mark)) == 0 })

@@ -31,7 +31,7 @@ func (c *countingListener) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// A thousand streams with descriptors for some hundred: they share connections, 25 on each as the service allows.
+// A thousand streams fit into a few hundred descriptors, because 25 streams share a connection, as the service allows.
 func TestHTTP2ExceedsDescriptors(t *testing.T) {
 	t.Parallel()
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
@@ -50,7 +50,7 @@ func TestHTTP2ExceedsDescriptors(t *testing.T) {
 		text, err := io.ReadAll(resp.Body)
 		return err == nil && strings.Contains(string(text), "\nbackend_streams_open 1000\n")
 	})
-	require.Less(t, listener.conns.Load(), int32(60), "40 carry the streams")
+	require.Less(t, listener.conns.Load(), int32(60), "40 connections must suffice for the streams")
 	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.EqualValues(t, 1000, v.Connections.Completed)

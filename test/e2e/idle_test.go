@@ -37,7 +37,7 @@ func TestIdleProbeFindsProxyTimeout(t *testing.T) {
 	require.Contains(t, string(output), "Send something on each stream")
 }
 
-// idleProxy returns the address of an nginx that closes connections which are silent for that time.
+// idleProxy returns the address of an nginx that closes connections after an idle time.
 func idleProxy(t *testing.T, to string, after time.Duration) string {
 	return proxy(t, to, fmt.Sprintf("proxy_buffering off; proxy_read_timeout %ds;", int(after.Seconds())))
 }

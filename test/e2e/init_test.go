@@ -62,7 +62,7 @@ func TestSoakInAnEmptyFolder(t *testing.T) {
 	require.Contains(t, r.out.String(), "settings of soak.yaml\n")
 }
 
-// A service that answers each POST with numbered events and a terminal one, in an empty folder and with two commands.
+// Two commands in an empty folder, for a service that responds to each POST with numbered events and a terminal event.
 func TestInitDescribesFiniteResponses(t *testing.T) {
 	t.Parallel()
 	var requests atomic.Int64

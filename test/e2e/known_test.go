@@ -22,7 +22,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
-// Services of which the behaviour is known exactly, by their own count. Verdict and figures have to agree with it.
+// The services of these tests count their behavior. Verdict and figures must agree with these counts.
 
 // delayedService returns a service that delays each response by a constant time.
 func delayedService(t *testing.T, delay time.Duration) string {
@@ -30,15 +30,15 @@ func delayedService(t *testing.T, delay time.Duration) string {
 	return plainServices(t, func(http.ResponseWriter, *http.Request) bool { time.Sleep(delay); return false })
 }
 
-// machineWasBusy reports whether other processes filled this machine during a run: then no verdict rests on slow
+// machineWasBusy reports whether other processes used all cores during a run. No verdict then depends on slow
 // responses.
 func machineWasBusy(v *verdict.Verdict) bool {
 	text := reasons(v)
 	return strings.Contains(text, "by waits of the load generator") || strings.Contains(text, "machine was full")
 }
 
-// A service that is slower than the limit for each answer fails, however much slower. The connections that wait for
-// it are not a fault of the generator.
+// A service whose responses are all slower than the limit fails, by any factor. Connections that wait for it do not
+// count as generator saturation.
 func TestSlowServiceFails(t *testing.T) {
 	t.Parallel()
 	for _, delay := range []time.Duration{900 * time.Millisecond, 1200 * time.Millisecond, 3 * time.Second} {
@@ -56,7 +56,7 @@ func TestSlowServiceFails(t *testing.T) {
 	}
 }
 
-// A service with exactly 150 responses per second has that rate at any load, and does not sustain 300 per second.
+// For a service of exactly 150 responses per second, that rate is reported at any load, and 300 per second fail.
 func TestRampupReportsTheRateOfTheService(t *testing.T) {
 	t.Parallel()
 	const perSecond = 150
@@ -91,7 +91,7 @@ func TestRampupReportsTheRateOfTheService(t *testing.T) {
 	require.Contains(t, factOf(v, "breaking point"), "between 100 and 300 requests/s", r.out.String())
 }
 
-// One truncated answer in a hundred fails a run, as one wrong answer does.
+// One truncated response in a hundred fails a run, as one wrong response does.
 func TestTruncatedResponsesFail(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{
@@ -101,14 +101,14 @@ func TestTruncatedResponsesFail(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			before, truncated := everyNth(100, func(w http.ResponseWriter) {
+			handler, truncated := everyNth(100, func(w http.ResponseWriter) {
 				conn, _, err := http.NewResponseController(w).Hijack()
 				if err == nil {
 					_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 900\r\n\r\n{\"res"))
 					_ = conn.Close()
 				}
 			})
-			r := smoke(t, name, append(args, "--backend-url", plainServices(t, before))...)
+			r := smoke(t, name, append(args, "--backend-url", plainServices(t, handler))...)
 			v := r.verdict()
 			require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 			require.Positive(t, truncated.Load())

@@ -17,7 +17,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/services/faulty"
 )
 
-// A laptop is k6 alone, as README.md has it typed.
+// A laptop is a plain k6 process, started by the command in README.md.
 type laptop struct {
 	cmd *exec.Cmd
 	out bytes.Buffer
@@ -37,16 +37,16 @@ func startLaptop(t *testing.T, url, prefix, connections, shards string, env ...s
 	return l
 }
 
-// twoLaptops run at the same time, and leave their shards in one folder.
-func twoLaptops(t *testing.T, fault, second string) (shards string, both [2]*laptop) {
+// twoLaptops runs two laptops at the same time, which write their shards to one folder.
+func twoLaptops(t *testing.T, fault, second string) (shards string, laptops [2]*laptop) {
 	t.Helper()
 	url, shards := backend(t, "NOOP_INTERVAL=1s", "BACKEND_FAULT="+fault), t.TempDir()
-	both[0] = startLaptop(t, url, "laptop-a-", "6", shards)
-	if second == "laptop-a-" { // one service holds an id once: they are at two
+	laptops[0] = startLaptop(t, url, "laptop-a-", "6", shards)
+	if second == "laptop-a-" { // both use the same ids, so each has its own service
 		url = backend(t, "NOOP_INTERVAL=1s")
 	}
-	both[1] = startLaptop(t, url, second, "4", shards)
-	return shards, both
+	laptops[1] = startLaptop(t, url, second, "4", shards)
+	return shards, laptops
 }
 
 func mergeLaptops(t *testing.T, shards string) (v *verdict.Verdict, text string) {
@@ -66,20 +66,20 @@ func TestTwoLaptopsMakeOneVerdict(t *testing.T) {
 		want          verdict.Outcome
 		wantText      []string
 	}{
-		"both clean":                {"", "laptop-b-", [2]int{0, 0}, verdict.Pass, []string{"10 streams open to the end"}},
-		"a loss":                    {"drop:id=laptop-a-2,noop=3", "laptop-b-", [2]int{99, 0}, verdict.Fail, []string{"laptop-a-2 missed noop 3", "PREFIX laptop-a-)"}},
-		"one PREFIX":                {"", "laptop-a-", [2]int{0, 0}, verdict.Invalid, []string{`two runs have the PREFIX "laptop-a-"`}},
-		"prefixes that begin alike": {"", "laptop-a-1", [2]int{0, 0}, verdict.Pass, nil}, // laptop-a-10 is beyond the first's 6
+		"both clean":                 {"", "laptop-b-", [2]int{0, 0}, verdict.Pass, []string{"10 streams open to the end"}},
+		"a loss":                     {"drop:id=laptop-a-2,noop=3", "laptop-b-", [2]int{99, 0}, verdict.Fail, []string{"laptop-a-2 missed noop 3", "PREFIX laptop-a-)"}},
+		"one PREFIX":                 {"", "laptop-a-", [2]int{0, 0}, verdict.Invalid, []string{`two runs have the PREFIX "laptop-a-"`}},
+		"prefixes with equal starts": {"", "laptop-a-1", [2]int{0, 0}, verdict.Pass, nil}, // laptop-a-10 is beyond the first's 6
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			shards, both := twoLaptops(t, c.fault, c.second)
+			shards, laptops := twoLaptops(t, c.fault, c.second)
 			var ended sync.WaitGroup
-			for _, l := range both {
+			for _, l := range laptops {
 				ended.Go(func() { _ = l.cmd.Wait() })
 			}
 			ended.Wait()
-			for i, l := range both {
+			for i, l := range laptops {
 				require.Equal(t, c.exits[i], l.cmd.ProcessState.ExitCode(), l.out.String())
 			}
 			v, text := mergeLaptops(t, shards)
@@ -96,7 +96,7 @@ func TestTwoLaptopsMakeOneVerdict(t *testing.T) {
 	}
 }
 
-// If all clients of one laptop miss a message of a feed without numbers, the other laptop's clients show it.
+// If all clients of one laptop miss a message of a feed without numbers, the other laptop's clients reveal the loss.
 func TestLaptopsCompareTheClientsOfAFeed(t *testing.T) {
 	t.Parallel()
 	var faults []faulty.Fault
@@ -121,14 +121,14 @@ func TestLaptopsCompareTheClientsOfAFeed(t *testing.T) {
 
 func TestKilledLaptopIsInvalid(t *testing.T) {
 	t.Parallel()
-	shards, both := twoLaptops(t, "", "laptop-b-")
+	shards, laptops := twoLaptops(t, "", "laptop-b-")
 	await(t, "both have left their first shards", func() bool {
 		files, err := filepath.Glob(filepath.Join(shards, "runner-1-*.json.gz"))
 		return err == nil && len(files) == 2
 	})
-	require.NoError(t, both[1].cmd.Process.Kill())
-	_ = both[1].cmd.Wait()
-	require.NoError(t, both[0].cmd.Wait(), both[0].out.String())
+	require.NoError(t, laptops[1].cmd.Process.Kill())
+	_ = laptops[1].cmd.Wait()
+	require.NoError(t, laptops[0].cmd.Wait(), laptops[0].out.String())
 	v, text := mergeLaptops(t, shards)
 	require.Equal(t, verdict.Invalid, v.Verdict, text)
 	require.Contains(t, reasons(v), "runner 1 of laptop-b- on ")

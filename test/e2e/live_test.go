@@ -20,11 +20,11 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A liveEvent is one of the page's stream.
+// A liveEvent is an event of the live page.
 type liveEvent struct{ id, name, data string }
 
 // liveEvents calls use with the events after an id, until use returns false or the stream ends.
-func liveEvents(t *testing.T, page, id string, use func(liveEvent) (more bool)) {
+func liveEvents(t *testing.T, page, id string, handle func(liveEvent) (goOn bool)) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, page+"events?viewer=test", nil)
 	require.NoError(t, err)
@@ -35,14 +35,14 @@ func liveEvents(t *testing.T, page, id string, use func(liveEvent) (more bool)) 
 	require.Equal(t, http.StatusOK, answer.StatusCode)
 	var e eventstream.Event
 	for p := eventstream.New(answer.Body); p.Next(&e) == nil; {
-		if !use(liveEvent{string(e.ID), string(e.Name), string(e.Data)}) {
+		if !handle(liveEvent{string(e.ID), string(e.Name), string(e.Data)}) {
 			return
 		}
 	}
 }
 
-// The live page follows a run from its first second to its verdict, with a network outage in between. The page has no
-// gap, and becomes the report.
+// The live page follows a run from its first second to its verdict, with a network outage in between. It has no
+// gap and becomes the report.
 func TestLivePage(t *testing.T) {
 	t.Parallel()
 	r := prepare(t, t.TempDir(), nil, nil, "--connections", "20", "--seconds", "15", "--noop-interval", "1", "--live", "--at", "6s deploy: true")
@@ -61,37 +61,37 @@ func TestLivePage(t *testing.T) {
 	}
 
 	var events []liveEvent
-	read := func(id string, until func(liveEvent) bool) {
+	read := func(id string, stop func(liveEvent) bool) {
 		liveEvents(t, page, id, func(e liveEvent) bool {
 			events = append(events, e)
-			return !until(e)
+			return !stop(e)
 		})
 	}
 	read("", func(e liveEvent) bool { return strings.Contains(e.data, ">4 s of 10 s") })
-	time.Sleep(3 * time.Second) // the time without a network: nothing can be awaited in it
+	time.Sleep(3 * time.Second) // the duration of the network outage
 	read(events[len(events)-1].id, func(e liveEvent) bool { return e.name == "report" })
 
 	require.Equal(t, "parts", events[0].name)
 	require.Regexp(t, "STARTING|RUNNING", events[0].data)
 	last := events[len(events)-1]
 	require.Equal(t, "report", last.name)
-	var before int
+	var previous int
 	for _, e := range events[:len(events)-1] {
 		var epoch string
 		var number int
 		_, err := fmt.Sscanf(strings.Replace(e.id, "-", " ", 1), "%s %d", &epoch, &number)
 		require.NoError(t, err)
-		require.Greater(t, number, before, "a later event has the sections that changed since")
-		before = number
+		require.Greater(t, number, previous, "an event after the outage must have the changed sections")
+		previous = number
 	}
 	all := fmt.Sprint(events)
-	clocks := map[string]bool{} // two ticks may fall into one second
+	clocks := map[string]bool{} // two ticks may have the same second
 	for _, clock := range regexp.MustCompile(`>\d+ s of 10 s`).FindAllString(all, -1) {
 		clocks[clock] = true
 	}
-	require.Greater(t, len(clocks), 5, clocks) // not those of the time without a network: only the last state of a section is sent
+	require.Greater(t, len(clocks), 5, clocks) // states during the outage are skipped: only the latest state of a section is sent
 	for _, text := range []string{"nothing lost yet", "action deploy begins", `"id":"connections"`, `"id":"lateness"`, `"id":"target-memory"`} {
-		require.True(t, strings.Contains(all, text), "%s is not in what the page got", text)
+		require.True(t, strings.Contains(all, text), "the page must get %s", text)
 	}
 
 	answer, err := http.Get(page)

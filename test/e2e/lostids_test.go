@@ -14,12 +14,13 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// Streams that live for 1.9 s with two messages each check nothing. At the rate that the reason names most messages are checked.
+// Streams with a lifetime of 1.9 s and two messages cannot be checked. At the rate that the reason names, most messages
+// are checked.
 func TestMessagesOfShortStreamsAreNotChecked(t *testing.T) {
 	t.Parallel()
-	run := func(t *testing.T, prefix, rate string, lose func(topic, payload string) bool) *verdict.Verdict {
+	run := func(t *testing.T, prefix, rate string, drop func(topic, payload string) bool) *verdict.Verdict {
 		t.Helper()
-		server := (&fakeservice.Hub{Lifetime: 1900 * time.Millisecond, Preamble: "retry: 100\n\n", Lose: lose}).Start(t)
+		server := (&fakeservice.Hub{Lifetime: 1900 * time.Millisecond, Preamble: "retry: 100\n\n", Lose: drop}).Start(t)
 		service := describeHub(t, "end: { by: 'server', lifetime: [1.5, 2.5] }, resume: { by: 'none' },")
 		return begin(t, nil, "--service", service, "--backend-url", server.URL, "--topics", "8", "--publish-rate", rate,
 			"--prefix", prefix, "--connections", "16", "--seconds", "17", "--runners", "1").verdict()
@@ -27,15 +28,15 @@ func TestMessagesOfShortStreamsAreNotChecked(t *testing.T) {
 	lossy := func(_, payload string) bool {
 		return strings.Contains(payload, `"seq":4,`) || strings.Contains(payload, `"seq":8,`)
 	}
-	for name, lose := range map[string]func(topic, payload string) bool{"nothing is lost": nil, "every fourth message is lost": lossy} {
+	for name, drop := range map[string]func(topic, payload string) bool{"nothing is lost": nil, "every fourth message is lost": lossy} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := run(t, "few-", "8", lose)
+			v := run(t, "few-", "8", drop)
 			require.Equal(t, verdict.Invalid, v.Verdict, reasons(v))
 			rate := regexp.MustCompile(`publish at least ([0-9]+) messages per second \(PUBLISH_RATE\)`).FindStringSubmatch(reasons(v))
 			require.NotEmpty(t, rate, reasons(v))
-			v = run(t, "many-", rate[1], lose)
-			if lose == nil {
+			v = run(t, "many-", rate[1], drop)
+			if drop == nil {
 				require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
 			} else {
 				require.Equal(t, verdict.Fail, v.Verdict, reasons(v))

@@ -35,7 +35,7 @@ func TestAcceptQueueOverflowIsReported(t *testing.T) {
 	require.True(t, v.Machines[0].Target)
 	counted := v.Machines[0].Counter(machine.Overflows).Increase
 	require.Positive(t, counted)
-	require.LessOrEqual(t, counted, float64(8*connects), "each connect is retried; the counts of the runners are not added")
+	require.LessOrEqual(t, counted, float64(8*connects), "the counts of the runners must not be added up")
 	require.Contains(t, strings.Join(v.Warnings, "\n"), fmt.Sprintf("%.0f connects found an accept queue full on runners 1 and 2", counted))
 	text, err := os.ReadFile(r.dir.Path("report.txt"))
 	require.NoError(t, err)

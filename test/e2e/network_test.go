@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// TCP makes up for loss and delay: noops are late, none is missing.
+// TCP compensates for packet loss: noops are late, none is missing.
 func TestPacketLossAndDelayLoseNothing(t *testing.T) {
 	overWires(t, func(t *testing.T, w *wire) {
 		w.delay.Store(int64(30 * time.Millisecond))
@@ -19,17 +19,17 @@ func TestPacketLossAndDelayLoseNothing(t *testing.T) {
 		v := w.begin(t, "2", "--seconds", "25").verdict()
 		require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
 		require.Zero(t, v.Messages.Missed)
-		require.GreaterOrEqual(t, v.ConnectMS.P50, 60.0, "the delay was there")
+		require.GreaterOrEqual(t, v.ConnectMS.P50, 60.0, "the delay must be effective")
 	})
 }
 
-// A cut that ends before the client loses patience is lateness.
+// An outage shorter than the idle timeout causes only lateness.
 func TestShortDisconnectLosesNothing(t *testing.T) {
 	overWires(t, func(t *testing.T, w *wire) {
 		r := w.begin(t, "1", "--seconds", "20")
 		r.awaitStreams("30")
 		w.cut.Store(true)
-		time.Sleep(600 * time.Millisecond) // the fault itself; TCP sends again at 0.2, 0.6, 1.4 s
+		time.Sleep(600 * time.Millisecond) // the fault; TCP retransmits after 0.2, 0.6 and 1.4 s
 		w.cut.Store(false)
 		v := r.verdict()
 		require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
@@ -37,7 +37,7 @@ func TestShortDisconnectLosesNothing(t *testing.T) {
 	})
 }
 
-// Half-open: packets vanish without a notice. The client notices within 3 intervals.
+// Packets are dropped silently, which leaves connections half-open. The client detects this within 3 intervals.
 func TestHalfOpenConnectionIsDetected(t *testing.T) {
 	overWires(t, func(t *testing.T, w *wire) {
 		r := w.begin(t, "1", "--seconds", "25")
@@ -63,7 +63,7 @@ func TestReconnectsSurviveLongDisconnect(t *testing.T) {
 		r := w.begin(t, "1", "--seconds", "35", "--reconnect")
 		r.awaitStreams("30")
 		w.cut.Store(true)
-		time.Sleep(5 * time.Second) // the fault itself
+		time.Sleep(5 * time.Second) // the fault
 		w.cut.Store(false)
 		v := r.verdict()
 		require.Equal(t, verdict.Pass, v.Verdict, r.out.String())

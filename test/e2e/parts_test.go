@@ -37,7 +37,7 @@ func stablePart(v *verdict.Verdict) map[string]any {
 	for _, c := range v.Checks {
 		checks[string(c.ID)] = c.Pass || c.Severity == verdict.SeverityWarning
 	}
-	delete(checks, string(verdict.CheckInterval)) // a measured time; a busy machine moves it
+	delete(checks, string(verdict.CheckInterval)) // a measured time, which depends on the machine
 	runners := []string{}
 	for _, r := range v.Runners {
 		runners = append(runners, fmt.Sprint(r.Index, r.Segment, r.State, r.Connections, r.Received > 0, r.Missed))
@@ -56,9 +56,9 @@ func TestPartsOfARunMakeOneVerdict(t *testing.T) {
 	flags := func(prefix string) []string {
 		return []string{"--backend-url", url, "--prefix", prefix, "--connections", "31", "--seconds", "9", "--noop-interval", "1"}
 	}
-	one := begin(t, nil, flags("one-")...)
-	want := one.verdict()
-	require.Equal(t, verdict.Pass, want.Verdict, one.out.String())
+	single := begin(t, nil, flags("one-")...)
+	want := single.verdict()
+	require.Equal(t, verdict.Pass, want.Verdict, single.out.String())
 
 	bucket := startBucket(t).place
 	shared := t.TempDir()
@@ -76,7 +76,7 @@ func TestPartsOfARunMakeOneVerdict(t *testing.T) {
 			references := []string{address.Reserve(t), address.Reserve(t)}
 			for i, runner := range []string{"1/2", "2/2"} {
 				args := []string{"--runner", runner, "--shards", c.shards, "--start-at", start}
-				if c.bucket { // each holds its control group to the other's reference, else to its own
+				if c.bucket { // the control group of each uses the reference of the other; otherwise its own
 					args = append(args, "--control-listen", references[i], "--control-url", "http://"+references[1-i])
 				}
 				parts = append(parts, begin(t, nil, append(flags(c.name+"-"), args...)...))
@@ -115,7 +115,7 @@ func TestMissingPartIsInvalid(t *testing.T) {
 	require.Contains(t, reasons(v), "13 of 20 planned connections were not observed")
 }
 
-// A runner that is interrupted is replaced by another one, which has its clients for the rest of the run.
+// Another runner replaces an interrupted one and continues with its clients.
 func TestReplacedRunner(t *testing.T) {
 	t.Parallel()
 	url, shared := backend(t, "NOOP_INTERVAL=1s"), t.TempDir()
@@ -137,7 +137,7 @@ func TestReplacedRunner(t *testing.T) {
 	v := readVerdict(t, results.Dir(filepath.Join(shared, "t")))
 	require.Equal(t, []int{20, 20, 0}, []int{v.Connections.Opened, v.Connections.Completed, v.Connections.Unwatched})
 	require.Len(t, v.Runners, 3)
-	require.Greater(t, v.Watched.Share, .5, "the other runner has watched half of it")
+	require.Greater(t, v.Watched.Share, .5, "the other runner must watch half of the run")
 	require.Less(t, v.Watched.Share, 1.)
 	require.Equal(t, 40, v.Plan.Seconds)
 
@@ -146,7 +146,7 @@ func TestReplacedRunner(t *testing.T) {
 	require.Contains(t, third.out.String(), "continue runner 2: it has finished")
 }
 
-// A shard that cannot be stored at the end is kept, and the run is complete once it is copied to its place.
+// A final shard that cannot be stored is saved locally. After it is copied to the bucket, the run is complete.
 func TestDeniedShardIsSavedLocally(t *testing.T) {
 	t.Parallel()
 	b := startBucket(t)
@@ -160,8 +160,8 @@ func TestDeniedShardIsSavedLocally(t *testing.T) {
 	files := regexp.MustCompile(`saved as (\S+\.json\.gz); copy it to s3://soaks/all/t/(runner-1-\S+\.json\.gz) and`).FindStringSubmatch(r.out.String())
 	require.NotNil(t, files, r.out.String())
 	t.Cleanup(func() {
-		for _, one := range regexp.MustCompile(`saved as (\S+\.json\.gz);`).FindAllStringSubmatch(r.out.String(), -1) {
-			_ = os.Remove(one[1])
+		for _, match := range regexp.MustCompile(`saved as (\S+\.json\.gz);`).FindAllStringSubmatch(r.out.String(), -1) {
+			_ = os.Remove(match[1])
 		}
 	})
 	copyFile(t, files[1], r.dir.Path(filepath.Join(results.ShardsDir, files[2])))
@@ -177,8 +177,7 @@ func TestMissingBucketFailsAtTheStart(t *testing.T) {
 	require.Contains(t, r.out.String(), "the bucket does not exist; create it, or correct its name and region")
 }
 
-// Where one backend does not hold all streams, the runners share several, and the ledgers of all
-// of them are one.
+// If one backend cannot serve all streams, the runners share several. The ledgers of all backends are added up.
 func TestSeveralBackends(t *testing.T) {
 	t.Parallel()
 	r := begin(t, nil, "--backends", "2", "--runners", "3", "--connections", "30", "--seconds", "9", "--noop-interval", "1", "--no-nginx")
@@ -187,7 +186,7 @@ func TestSeveralBackends(t *testing.T) {
 	require.Contains(t, r.out.String(), "2 backends started here, without nginx")
 	require.True(t, v.Server.Known && v.Server.Agrees)
 	require.Equal(t, v.Messages.Received, v.Server.Sent)
-	require.EqualValues(t, 30, v.Ends.Count, "of three shards, added up")
+	require.EqualValues(t, 30, v.Ends.Count, "the sum of three shards")
 	require.Len(t, v.Ends.Servers, 2)
 	require.EqualValues(t, 30, v.Ends.Servers[0].Count+v.Ends.Servers[1].Count)
 	require.FileExists(t, r.dir.Path("requests-that-end-the-streams.csv"))
@@ -202,9 +201,9 @@ func TestPartsWithDifferentLimitsAreInvalid(t *testing.T) {
 	url, shared := backend(t, "NOOP_INTERVAL=1s"), t.TempDir()
 	start := time.Now().Add(2 * time.Second).UTC().Format(time.RFC3339)
 	var parts []*soakRun
-	for n, late := range []string{"0", "-1"} {
+	for n, limit := range []string{"0", "-1"} {
 		parts = append(parts, begin(t, nil, "--backend-url", url, "--connections", "20", "--seconds", "8", "--noop-interval", "1",
-			"--runner", fmt.Sprintf("%d/2", n+1), "--shards", shared, "--start-at", start, "--max-late", late))
+			"--runner", fmt.Sprintf("%d/2", n+1), "--shards", shared, "--start-at", start, "--max-late", limit))
 	}
 	for _, p := range parts {
 		require.Equal(t, 0, p.end(), p.out.String())

@@ -14,7 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/services"
 )
 
-// The description that the probe writes works unedited.
+// The description of the probe works without edits.
 func TestSoakOfProbedDescription(t *testing.T) {
 	eachService(t, func(t *testing.T, name string) {
 		r := startService(t, name, services.Options{})

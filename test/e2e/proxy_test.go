@@ -25,7 +25,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
-// A proxiedService is a service whose streams need a second request, and end by a third.
+// A proxiedService is a service whose streams need a second request and end after a third one.
 type proxiedService struct {
 	*httptest.Server
 	hub fakeservice.Hub
@@ -52,7 +52,7 @@ func (p *proxiedService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// startProxied starts the service, and a proxy that finds it under any name. It returns the settings of a run.
+// startProxied starts the service and a proxy that resolves any name to it. It returns the settings of a run.
 func startProxied(t *testing.T, secure bool, o forward.Options) (service *proxiedService, proxy *forward.Proxy, env, args []string) {
 	t.Helper()
 	service = &proxiedService{hub: fakeservice.Hub{RequireJoin: true}, streams: map[string]context.CancelFunc{}}
@@ -123,7 +123,7 @@ func TestRunThroughAProxy(t *testing.T) {
 				require.ElementsMatch(t, service.requests, proxy.Requests())
 			}
 			for _, kind := range []string{"GET http://service.test/sub/", "POST http://service.test/join", "POST http://service.test/pub/", "DELETE http://service.test/end"} {
-				require.True(t, slices.ContainsFunc(service.requests, func(one string) bool { return strings.HasPrefix(one, kind) }), kind)
+				require.True(t, slices.ContainsFunc(service.requests, func(request string) bool { return strings.HasPrefix(request, kind) }), kind)
 			}
 			require.NotContains(t, r.out.String(), "sesame")
 			require.NoError(t, filepath.WalkDir(string(r.dir), func(path string, d fs.DirEntry, err error) error {
@@ -156,7 +156,7 @@ func TestProxyClosesStreams(t *testing.T) {
 	t.Run("it has an idle timeout", func(t *testing.T) {
 		t.Parallel()
 		_, _, env, args := startProxied(t, false, forward.Options{Idle: time.Second})
-		v := begin(t, env, append(args, "--topics", "4", "--publish-rate", "2")...).verdict() // one in 2 s on each topic
+		v := begin(t, env, append(args, "--topics", "4", "--publish-rate", "2")...).verdict() // one message in 2 s per topic
 		require.Equal(t, verdict.Fail, v.Verdict)
 		require.Equal(t, 16, v.Connections.Dropped)
 		require.Regexp(t, `px-\d+ was closed by the server in the middle of a response|clients were closed by the server in the middle of a response`, reasons(v))

@@ -45,12 +45,12 @@ func factOf(v *verdict.Verdict, name string) string {
 	return ""
 }
 
-// plainServices returns the backend's own handler, behind a handler of the test.
-func plainServices(t *testing.T, before func(w http.ResponseWriter, r *http.Request) (answered bool)) string {
+// plainServices returns the URL of the backend's handler, behind a handler of the test.
+func plainServices(t *testing.T, handler func(w http.ResponseWriter, r *http.Request) (answered bool)) string {
 	t.Helper()
 	h := services.New("")
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if before == nil || !before(w, r) {
+		if handler == nil || !handler(w, r) {
 			h.ServeHTTP(w, r)
 		}
 	}))
@@ -79,13 +79,13 @@ func TestRampup(t *testing.T) {
 	}
 	b, err := os.ReadFile(r.dir.Path(results.VerdictFile))
 	require.NoError(t, err)
-	require.NotContains(t, string(b), `"messages"`, "a suite of requests has none")
+	require.NotContains(t, string(b), `"messages"`, "a suite of requests has no messages")
 }
 
 // A service refuses requests over its capacity, which the suite finds.
 func TestRampupFindsTheBreakingPoint(t *testing.T) {
 	t.Parallel()
-	const capacity = 120 // a second
+	const capacity = 120 // per second
 	var mu sync.Mutex
 	var recent []time.Time
 	url := plainServices(t, func(w http.ResponseWriter, _ *http.Request) bool {
@@ -110,12 +110,12 @@ func TestRampupFindsTheBreakingPoint(t *testing.T) {
 	_, err := fmt.Sscanf(factOf(v, "breaking point"), "between %f and %f", &from, &to)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, from, 50.)
-	require.Less(t, to, 300., "the search narrowed the range")
+	require.Less(t, to, 300., "the search must narrow the range")
 	require.Equal(t, []string{"status-503", "status 503"}, section(v, "Errors").Rows[0][:2])
 	require.DirExists(t, r.dir.Path("round-02"))
 	second, _, err := r.dir.Judge()
 	require.NoError(t, err)
-	require.Equal(t, v.Facts, second.Facts, "from the files alone")
+	require.Equal(t, v.Facts, second.Facts, "the files must be sufficient for the facts")
 }
 
 func TestWrongResponseIsAFailure(t *testing.T) {

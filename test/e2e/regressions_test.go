@@ -15,15 +15,15 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Against runs of a service that answers at once, a tail of 4 % at 3 s and 0.83 % of failures are regressions, though each of these
-// runs passes; a further run without a change is none.
+// Compared with runs of a fast service, a tail of 4 % at 3 s and 0.83 % of failures are regressions, although each of
+// these runs passes. An unchanged run is not a regression.
 func TestTailsAndFailuresAreRegressions(t *testing.T) {
 	t.Parallel()
-	var every, failing atomic.Int64 // 0: never
+	var slowNth, failing atomic.Int64 // 0: never
 	var requests atomic.Int64
 	url := plainServices(t, func(w http.ResponseWriter, _ *http.Request) bool {
 		n := requests.Add(1)
-		if e := every.Load(); e > 0 && n%e == 0 {
+		if e := slowNth.Load(); e > 0 && n%e == 0 {
 			time.Sleep(3 * time.Second)
 		}
 		if f := failing.Load(); f > 0 && n%f == 0 {
@@ -43,15 +43,15 @@ func TestTailsAndFailuresAreRegressions(t *testing.T) {
 		old = append(old, run())
 	}
 	same := run()
-	every.Store(25)
+	slowNth.Store(25)
 	tail := run()
-	every.Store(0)
+	slowNth.Store(0)
 	failing.Store(120)
 	failed := run()
 	for dir, want := range map[string]string{same: "", tail: `mean at 100/s|p99 at 100/s`, failed: "failed at 100/s"} {
 		code, text := compareRuns(t, append(old, "--", dir)...)
 		if want == "" {
-			require.Empty(t, worse(text), text)
+			require.Empty(t, worseMetrics(text), text)
 			continue
 		}
 		require.Equal(t, 1, code, text)
@@ -59,9 +59,9 @@ func TestTailsAndFailuresAreRegressions(t *testing.T) {
 	}
 }
 
-// worse returns the metrics that soak compare reports as worse. It omits the CPU of the service, which is that of
-// this process with all its tests.
-func worse(text string) (metrics []string) {
+// worseMetrics returns the metrics that soak compare reports as worse. It omits the CPU of the service, which is that
+// of this process with all its tests.
+func worseMetrics(text string) (metrics []string) {
 	for _, m := range regexp.MustCompile(`(?m)^  - (.+?): `).FindAllStringSubmatch(text, -1) {
 		if m[1] != "service CPU per request" {
 			metrics = append(metrics, m[1])
@@ -70,8 +70,8 @@ func worse(text string) (metrics []string) {
 	return metrics
 }
 
-// Three runs of a service with three times the response time are found, alone and together; three that were not
-// slower are not. The service is so slow that its own clock limits the rates, not the machine.
+// Three runs with three times the response time are detected, alone and together. Three unchanged runs are not. The
+// service is so slow that its clock limits the rates, not the machine.
 func TestThreeRegressionsInARow(t *testing.T) {
 	t.Parallel()
 	const usual, slower = 50 * time.Millisecond, 150 * time.Millisecond
@@ -80,8 +80,8 @@ func TestThreeRegressionsInARow(t *testing.T) {
 		time.Sleep(time.Duration(cost.Load()))
 		return false
 	})
-	three := func(each time.Duration) []string {
-		cost.Store(int64(each))
+	runThree := func(delay time.Duration) []string {
+		cost.Store(int64(delay))
 		var dirs [3]string
 		var all sync.WaitGroup
 		for i := range dirs {
@@ -92,7 +92,7 @@ func TestThreeRegressionsInARow(t *testing.T) {
 		all.Wait()
 		return dirs[:]
 	}
-	old, same, slow := three(usual), three(usual), three(slower)
+	old, same, slow := runThree(usual), runThree(usual), runThree(slower)
 	compare := func(now ...string) []string {
 		return append(append([]string{"--tolerance", "0.3"}, old...), append([]string{"--"}, now...)...)
 	}
@@ -103,6 +103,6 @@ func TestThreeRegressionsInARow(t *testing.T) {
 	}
 	for _, now := range [][]string{same[:1], same[1:2], same[2:], same} {
 		_, text := compareRuns(t, compare(now...)...)
-		require.Empty(t, worse(text), text)
+		require.Empty(t, worseMetrics(text), text)
 	}
 }

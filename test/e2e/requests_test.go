@@ -20,15 +20,15 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// everyNth replaces every nth response, and counts them.
-func everyNth(n int64, instead func(w http.ResponseWriter)) (before func(http.ResponseWriter, *http.Request) bool, done *atomic.Int64) {
+// everyNth returns a handler that replaces each nth response, and the number of replacements.
+func everyNth(n int64, replacement func(w http.ResponseWriter)) (handler func(http.ResponseWriter, *http.Request) bool, done *atomic.Int64) {
 	var requests, times atomic.Int64
 	return func(w http.ResponseWriter, r *http.Request) bool {
-		if !strings.HasPrefix(r.URL.Path, "/default/") || requests.Add(1)%n != 0 { // soak itself checks whether it is reachable
+		if !strings.HasPrefix(r.URL.Path, "/default/") || requests.Add(1)%n != 0 { // excludes the health checks of soak
 			return false
 		}
 		times.Add(1)
-		instead(w)
+		replacement(w)
 		return true
 	}, &times
 }
@@ -53,8 +53,8 @@ func failures(v *verdict.Verdict) map[string]string {
 	return out
 }
 
-// Go's HTTP client repeats a GET if a reused connection is reset. Each reset has to
-// be a failed request all the same.
+// Go's HTTP client repeats a GET if a reused connection is reset. Each reset must still be reported as a failed
+// request.
 func TestEachResetIsReported(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{
@@ -64,8 +64,8 @@ func TestEachResetIsReported(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			before, resets := everyNth(20, reset)
-			r := smoke(t, name, append(args, "--backend-url", plainServices(t, before))...)
+			handler, resets := everyNth(20, reset)
+			r := smoke(t, name, append(args, "--backend-url", plainServices(t, handler))...)
 			v := r.verdict()
 			require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 			require.Greater(t, resets.Load(), int64(5))
@@ -74,7 +74,7 @@ func TestEachResetIsReported(t *testing.T) {
 	}
 }
 
-// A status is not one of k6's error numbers: 201 is not a broken pipe, and 204 not an error of k6.
+// Statuses are not confused with k6's error codes, such as 1201 (broken pipe).
 func TestStatusesAreNotNetworkErrors(t *testing.T) {
 	t.Parallel()
 	statuses := []int{101, 201, 204, 310, 311, 404, 503}
@@ -86,15 +86,15 @@ func TestStatusesAreNotNetworkErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var answers atomic.Int64
-			before, _ := everyNth(10, func(w http.ResponseWriter) {
-				status := statuses[(answers.Add(1)-1)%all] // each in turn
+			handler, _ := everyNth(10, func(w http.ResponseWriter) {
+				status := statuses[(answers.Add(1)-1)%all] // in turn
 				if status == http.StatusSwitchingProtocols {
 					w.Header().Set("Connection", "Upgrade")
 					w.Header().Set("Upgrade", "other")
 				}
 				w.WriteHeader(status)
 			})
-			r := smoke(t, name, append(args, "--backend-url", plainServices(t, before))...)
+			r := smoke(t, name, append(args, "--backend-url", plainServices(t, handler))...)
 			v := r.verdict()
 			require.Equal(t, verdict.Fail, v.Verdict, "10 %% failed with responses of the service: %s", r.out.String())
 			require.Greater(t, answers.Load(), all)
@@ -107,16 +107,16 @@ func TestStatusesAreNotNetworkErrors(t *testing.T) {
 	}
 }
 
-// A service that sometimes answers later than the client waits is at fault: unless the machine is saturated, no wait of
-// the generator is long enough to explain that.
+// A service whose responses sometimes exceed the timeout fails. Unless the machine is saturated, no wait of the
+// generator is long enough to explain this.
 func TestStalledServiceFails(t *testing.T) {
 	t.Parallel()
-	before, stalls := everyNth(50, func(http.ResponseWriter) { time.Sleep(4 * time.Second) }) // the client times out after 2 s, by a timer that may be late itself
-	r := smoke(t, "rampup", "--warmup-seconds", "0", "--backend-url", plainServices(t, before))
+	handler, stalls := everyNth(50, func(http.ResponseWriter) { time.Sleep(4 * time.Second) }) // the timeout of the client is 2 s, by a timer that may be late
+	r := smoke(t, "rampup", "--warmup-seconds", "0", "--backend-url", plainServices(t, handler))
 	v := r.verdict()
 	require.NotEqual(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Equal(t, map[string]string{"net-1050, timeout": fmt.Sprint(stalls.Load())}, failures(v), r.out.String())
-	if v.Verdict == verdict.Invalid { // other programs used this machine at that moment
+	if v.Verdict == verdict.Invalid { // other programs used the machine
 		require.Regexp(t, "by its\\s+own\\s+waits|the\\s+machine\\s+was\\s+full", reasons(v), r.out.String())
 		return
 	}
@@ -133,7 +133,7 @@ func TestSaturatedGeneratorExplainsSlowness(t *testing.T) {
 	busy := exec.Command("nice", "-n", "-10", "sh", "-c", "for i in $(seq 30); do (while :; do :; done) & done; wait")
 	busy.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	require.NoError(t, busy.Start())
-	time.Sleep(5 * time.Second) // the fault itself
+	time.Sleep(5 * time.Second) // the fault
 	require.NoError(t, syscall.Kill(-busy.Process.Pid, syscall.SIGKILL))
 	_ = busy.Wait()
 	v := r.verdict()

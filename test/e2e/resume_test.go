@@ -19,7 +19,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/services"
 )
 
-// The load of these runs: a message every half second on each stream, and cuts for 2.5 s, from 3.5 s on.
+// The load of these runs: a message every half second per stream, and cuts from 3.5 s to 6 s.
 const (
 	resumeStreams = 24
 	resumeCuts    = 10
@@ -91,7 +91,7 @@ func TestResumePasses(t *testing.T) {
 	for kind, c := range byKind(t, v) {
 		require.Equal(t, c.Planned, c.Count, kind)
 		require.Positive(t, c.Count, kind)
-		if kind == plan.CutPause { // the stream did not end: it continued
+		if kind == plan.CutPause { // the stream continued after the pause
 			require.Zero(t, c.Ended)
 			require.GreaterOrEqual(t, c.OutageMS.P50, 500.)
 		} else {
@@ -100,7 +100,7 @@ func TestResumePasses(t *testing.T) {
 	}
 	require.Equal(t, all.Ended, v.Connections.Reconnected)
 	opened, _ := h.StreamCounts()
-	require.Equal(t, resumeStreams+all.Ended, opened-1, "one stream was that of the trial")
+	require.Equal(t, resumeStreams+all.Ended, opened-1, "one stream belongs to the trial")
 	require.Zero(t, v.Messages.NotExpected)
 	require.Zero(t, v.Evidence.Undetectable)
 	require.NotEmpty(t, section(v, "Resumes by kind of disconnect").Rows, r.out.String())
@@ -125,15 +125,15 @@ func TestPausedReaderResumes(t *testing.T) {
 	require.Len(t, v.Cuts, 1)
 	c := v.Cuts[0]
 	require.Equal(t, []int{resumeCuts, resumeCuts, resumeCuts, resumeCuts, resumeCuts}, []int{c.Planned, c.Count, c.Ended, c.Resumed, c.WithoutLoss})
-	require.Greater(t, v.Connections.Reconnected, c.Ended, "other streams ended, too")
+	require.Greater(t, v.Connections.Reconnected, c.Ended, "other streams must reconnect, too")
 }
 
-// Each way in which a service resumes wrongly is found at the cut, by numbers.
+// Each fault of a resume is detected at its cut, by the numbers of messages.
 func TestWrongResumeFails(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		hub    *fakeservice.Hub
-		more   string
+		extra  string
 		flags  []string
 		want   verdict.Outcome
 		reason string
@@ -144,7 +144,7 @@ func TestWrongResumeFails(t *testing.T) {
 			check: func(t *testing.T, all verdict.Cuts) { require.Positive(t, all.Lost); require.Zero(t, all.Announced) },
 		},
 		"it keeps nothing, and says so by a header": {
-			hub: &fakeservice.Hub{GapHeader: "earliest"}, more: `resume: { by: 'header', gap: { header: 'Last-Event-ID: earliest' } },`,
+			hub: &fakeservice.Hub{GapHeader: "earliest"}, extra: `resume: { by: 'header', gap: { header: 'Last-Event-ID: earliest' } },`,
 			want: verdict.Fail, reason: "and the service announced a gap by the header Last-Event-ID: earliest",
 			check: func(t *testing.T, all verdict.Cuts) {
 				require.EqualValues(t, all.Ended, all.Announced)
@@ -152,7 +152,7 @@ func TestWrongResumeFails(t *testing.T) {
 			},
 		},
 		"it keeps nothing, says so by an event, and that is allowed": {
-			hub: &fakeservice.Hub{GapEvent: "event: reset\ndata: x\n\n"}, more: `resume: { by: 'header', gap: { event: 'reset' } },`,
+			hub: &fakeservice.Hub{GapEvent: "event: reset\ndata: x\n\n"}, extra: `resume: { by: 'header', gap: { event: 'reset' } },`,
 			flags: []string{"--allow-announced-gaps"},
 			want:  verdict.Pass, reason: "messages are missing that the service announced, which ALLOW_ANNOUNCED_GAPS=1 allows",
 			check: func(t *testing.T, all verdict.Cuts) {
@@ -209,12 +209,12 @@ func TestWrongResumeFails(t *testing.T) {
 				h.ID = fakeservice.DecimalID
 			}
 			server := h.Start(t)
-			r := cutStreams(t, nil, append(publishFlags(describeHub(t, c.more), server.URL), c.flags...)...)
+			r := cutStreams(t, nil, append(publishFlags(describeHub(t, c.extra), server.URL), c.flags...)...)
 			v := r.verdict()
 			require.Equal(t, c.want, v.Verdict, r.out.String())
 			require.Contains(t, reasons(v), c.reason)
 			all := sum(v)
-			require.Equal(t, resumeCuts, all.Count, "each cut was made")
+			require.Equal(t, resumeCuts, all.Count, "each planned cut must be made")
 			c.check(t, all)
 			require.Equal(t, all.Ended, v.Connections.Reconnected)
 		})
@@ -234,7 +234,7 @@ func TestNoopsResume(t *testing.T) {
 	require.True(t, v.Server.Agrees)
 }
 
-// nchan has a buffer; a Mercure hub without a history resumes nothing, and states that.
+// nchan has a buffer. A Mercure hub without a history resumes no message, and reports it.
 func TestResumeOfThirdPartyServices(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

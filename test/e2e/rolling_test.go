@@ -16,7 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/reverse"
 )
 
-// The shape of the stack's cluster profile: three backends behind one nginx, which hashes the id. One after the other
+// As in the cluster profile of the stack, three backends run behind one nginx, which hashes the id. Each in turn
 // is restarted during a soak.
 func TestRollingRestart(t *testing.T) {
 	t.Parallel()
@@ -37,6 +37,6 @@ func TestRollingRestart(t *testing.T) {
 	e := v.Actions[0].Effect
 	require.Equal(t, [2]int{60, 0}, [2]int{e.Lost, e.NotReconnected})
 	require.Zero(t, e.Missed+e.Duplicated)
-	require.Less(t, e.Peak, 60, "one backend after the other")
-	require.Equal(t, verdict.ByNumbers, v.Evidence.By, "no backend can speak for all")
+	require.Less(t, e.Peak, 60, "at most one backend must be down at a time")
+	require.Equal(t, verdict.ByNumbers, v.Evidence.By, "the ledger of one backend must not be used for all")
 }

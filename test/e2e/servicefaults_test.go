@@ -37,16 +37,16 @@ func TestProxyFaultsAreFound(t *testing.T) {
 		s := soakService(t, r, prefix, o)
 		v := s.verdict()
 		require.Equal(t, verdict.Fail, v.Verdict, s.out.String())
-		require.Len(t, s.proxy.Actions(), len(faults), "faults of the proxy")
+		require.Len(t, s.proxy.Actions(), len(faults), "the proxy must make all faults")
 
 		m, cut := v.Messages, uint64(3)
 		const corrupted = 5
 		require.Equal(t, [...]uint64{1, 1, 1, corrupted}, [...]uint64{m.Missed, m.Duplicated, m.Reordered, m.Corrupted}, s.out.String())
-		unseen := cut // messages that the disconnected streams do not receive
+		undelivered := cut // messages that the disconnected streams do not receive
 		if name == "mercure" {
-			unseen = 0 // it sends them to the next stream
+			undelivered = 0 // the service sends them to the next stream
 		}
-		require.EqualValues(t, serviceStreams*perTopic-1-corrupted-unseen, m.Received)
+		require.EqualValues(t, serviceStreams*perTopic-1-corrupted-undelivered, m.Received)
 		require.Equal(t, m.Received+m.Missed+m.Corrupted, m.Expected)
 		require.Zero(t, m.Foreign)
 		require.EqualValues(t, publishedInAll, m.Published.Confirmed)
@@ -61,9 +61,9 @@ func TestProxyFaultsAreFound(t *testing.T) {
 			require.EqualValues(t, 1, s.counts(v, k).Corrupted)
 		}
 		require.Len(t, findings(v, ledger.KindCorrupted), corrupted)
-		lossKind, back := ledger.KindDropped, 0
+		lossKind, reconnects := ledger.KindDropped, 0
 		if endsStreams(name) {
-			lossKind, back = ledger.KindCut, int(cut)
+			lossKind, reconnects = ledger.KindCut, int(cut)
 		}
 		require.Len(t, findings(v, lossKind), int(cut))
 		for k, text := range map[int]string{9: "was disconnected (reset) after ", 10: "was closed by the server in the middle of a response after ", 11: "was closed by the server after "} {
@@ -72,9 +72,9 @@ func TestProxyFaultsAreFound(t *testing.T) {
 			}
 			s.requireFinding(v, lossKind, k, text)
 		}
-		require.Equal(t, back, v.Connections.Reconnected)
-		require.Equal(t, int(cut)-back, v.Connections.Dropped)
-		require.Equal(t, serviceStreams-int(cut)+back, v.Connections.Completed)
+		require.Equal(t, reconnects, v.Connections.Reconnected)
+		require.Equal(t, int(cut)-reconnects, v.Connections.Dropped)
+		require.Equal(t, serviceStreams-int(cut)+reconnects, v.Connections.Completed)
 		for _, kind := range []ledger.Kind{ledger.KindLost, ledger.KindDuplicated, ledger.KindReordered} {
 			require.Len(t, findings(v, kind), 1)
 		}
@@ -94,12 +94,13 @@ func (s *serviceSoak) requireFinding(v *verdict.Verdict, kind ledger.Kind, k int
 	})
 	require.Len(s.t, found, 1, s.out.String())
 	require.Regexp(s.t, "^"+found[0].ID+" "+regexp.QuoteMeta(strings.ReplaceAll(text, "TOPIC", s.topic(k))), found[0].Text)
-	require.True(s.t, slices.ContainsFunc(v.Groups, func(g verdict.FindingGroup) bool { // separate, or grouped with equal ones
+	require.True(s.t, slices.ContainsFunc(v.Groups, func(g verdict.FindingGroup) bool { // a separate finding, or grouped with equal ones
 		return g.Kind == string(kind) && (g.Text == found[0].Text || g.Connections > 1 && g.FirstUnix <= found[0].Unix && found[0].Unix <= g.LastUnix) && slices.Contains(v.Reasons, g.Text)
 	}), s.out.String())
 }
 
-// A message that the service refused is not expected; one without an answer may arrive. Neither is a pass.
+// A message that the service refused is not expected. A message without a response may arrive. In both cases the run
+// does not pass.
 func TestDisconnectedPublisherDoesNotPass(t *testing.T) {
 	eachService(t, func(t *testing.T, name string) {
 		r := startService(t, name, services.Options{})
@@ -126,17 +127,17 @@ func TestDisconnectedPublisherDoesNotPass(t *testing.T) {
 		require.EqualValues(t, received, m.Received)
 		require.Equal(t, m.Received, m.Expected)
 		require.Equal(t, serviceStreams, v.Connections.Completed)
-		for kind, says := range map[string]string{
+		for kind, message := range map[string]string{
 			fmt.Sprint(faulty.Refuse, 401):  "2 messages were refused, the first was number %d of topic %s: 401 Unauthorized",
 			fmt.Sprint(faulty.Refuse, 503):  "3 messages were refused, the first was number %d of topic %s: 503 Service Unavailable",
 			fmt.Sprint(faulty.CutBefore, 0): " messages were not answered, the first was number %d of topic %s: the connection was closed before the answer",
 		} {
-			require.Contains(t, reasons(v), fmt.Sprintf(says, first[kind].Number, first[kind].Topic))
+			require.Contains(t, reasons(v), fmt.Sprintf(message, first[kind].Number, first[kind].Topic))
 		}
 	})
 }
 
-// A service that is restarted closes its streams. With RECONNECT the clients return.
+// A restart of the service closes its streams. With RECONNECT the clients reconnect.
 func TestRestartedServiceDoesNotPass(t *testing.T) {
 	eachService(t, func(t *testing.T, name string) {
 		r := startService(t, name, services.Options{})

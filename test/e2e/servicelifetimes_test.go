@@ -32,17 +32,17 @@ func changeModule(t *testing.T, name string, oldNew ...string) string {
 	return path
 }
 
-// mostlyOpen holds settings for services that do not resume: streams are open long enough for most messages to be
+// mostlyOpen has settings for services that do not resume: streams are open long enough for most messages to be
 // checked.
 var mostlyOpen = []string{"--seconds", "22", "--publish-rate", fmt.Sprint(2 * serviceTopics)}
 
-// sentToStreams returns how many messages all streams together were sent, if none was lost.
+// sentToStreams returns the number of messages sent to all streams if none was lost.
 func sentToStreams(v *verdict.Verdict) uint64 {
 	return v.Messages.Published.Confirmed / serviceTopics * serviceStreams
 }
 
-// A service that ends its streams after their lifetime is as described. Messages published in between are expected on
-// a stream that resumes behind the last message, and on no other.
+// A service may end its streams after their lifetime. Messages published in between are expected on a stream that
+// resumes after the last message, and on no other.
 func TestClosedStreamsReconnect(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -69,7 +69,7 @@ func TestClosedStreamsReconnect(t *testing.T) {
 			require.Equal(t, serviceStreams, v.Connections.Completed)
 			m, all := v.Messages, sentToStreams(v)
 			require.Zero(t, m.Duplicated+m.Reordered+m.Corrupted)
-			if c.want == verdict.Fail { // without a history the hub announces missing messages, and they are missing
+			if c.want == verdict.Fail { // without a history the hub reports missing messages
 				require.Positive(t, m.Missed)
 				require.Positive(t, m.Announced)
 				require.Contains(t, reasons(v), "was notified at ")
@@ -92,21 +92,21 @@ func TestClosedStreamsReconnect(t *testing.T) {
 func TestResumedStreamExpectsMissedMessages(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name        string
-		options     services.Options
-		want        verdict.Outcome
-		args        []string
-		least, most uint64 // messages that each stream does not receive
+		name             string
+		options          services.Options
+		want             verdict.Outcome
+		args             []string
+		minLost, maxLost uint64 // messages that each stream does not receive
 	}{
 		{"nchan", services.Options{}, verdict.Pass, nil, 0, 0},
 		{"nchan", services.Options{History: -1}, verdict.Fail, nil, 1, 3},     // without an announcement
-		{"sse-starlette", services.Options{}, verdict.Pass, mostlyOpen, 1, 6}, // it does not resume
+		{"sse-starlette", services.Options{}, verdict.Pass, mostlyOpen, 1, 6}, // does not resume
 	} {
 		t.Run(fmt.Sprint(c.name, " ", c.want), func(t *testing.T) {
 			t.Parallel()
 			r := startService(t, c.name, c.options)
 			o := faulty.Options{}
-			for n := range serviceStreams { // 1 is that of the trial
+			for n := range serviceStreams { // 1 belongs to the trial
 				o.Faults = append(o.Faults, faulty.Fault{Kind: faulty.Reset, Stream: n + 2, Message: 3})
 			}
 			s := soakService(t, r, "cut-", o, append([]string{"--reconnect"}, c.args...)...)
@@ -116,8 +116,8 @@ func TestResumedStreamExpectsMissedMessages(t *testing.T) {
 			require.Equal(t, serviceStreams, v.Connections.Reconnected)
 			require.Equal(t, serviceStreams, v.Connections.Completed)
 			m, all := v.Messages, sentToStreams(v)
-			require.LessOrEqual(t, m.Received, all-c.least*serviceStreams, s.out.String())
-			require.GreaterOrEqual(t, m.Received, all-c.most*serviceStreams, s.out.String())
+			require.LessOrEqual(t, m.Received, all-c.minLost*serviceStreams, s.out.String())
+			require.GreaterOrEqual(t, m.Received, all-c.maxLost*serviceStreams, s.out.String())
 			require.Zero(t, m.Duplicated+m.Reordered+m.Corrupted)
 			require.Zero(t, v.Evidence.Undetectable)
 			if c.want == verdict.Fail {

@@ -19,13 +19,13 @@ import (
 	"github.com/sse-soak/sse-soak/test/services/faulty"
 )
 
-// lossOn returns the loss of one message on the only stream of a topic.
-func lossOn(topic string, number int64) faulty.Options {
+// lossOptions returns options that drop one message on the only stream of a topic.
+func lossOptions(topic string, number int64) faulty.Options {
 	return faulty.Options{Faults: []faulty.Fault{{Kind: faulty.Lose, Topic: topic, Number: number}}}
 }
 
-// oneLost asserts that one message in all was missed, on the stream of topic 10.
-func oneLost(t *testing.T, v *verdict.Verdict, prefix, text string) {
+// requireOneLoss asserts that exactly one message was missed, on the stream of topic 10.
+func requireOneLoss(t *testing.T, v *verdict.Verdict, prefix, text string) {
 	t.Helper()
 	require.Equal(t, verdict.Fail, v.Verdict, text)
 	require.EqualValues(t, 1, v.Messages.Missed, text)
@@ -38,20 +38,20 @@ func oneLost(t *testing.T, v *verdict.Verdict, prefix, text string) {
 	require.Regexp(t, fmt.Sprintf("^%s10 missed message 4 of topic %stopic-10: ", prefix, prefix), findings(v, ledger.KindLost)[0])
 }
 
-// Runner 1 publishes for the streams of both.
+// Runner 1 publishes for the streams of both runners.
 func TestRunnersShareAPublisher(t *testing.T) {
 	t.Parallel()
 	r := startService(t, "nchan", services.Options{})
 	t.Run("on one machine", func(t *testing.T) {
 		t.Parallel()
-		s := soakService(t, r, "two-", lossOn("two-topic-10", 4), "--runners", "2")
-		oneLost(t, s.verdict(), "two-", s.out.String())
+		s := soakService(t, r, "two-", lossOptions("two-topic-10", 4), "--runners", "2")
+		requireOneLoss(t, s.verdict(), "two-", s.out.String())
 	})
 	t.Run("on two machines", func(t *testing.T) {
 		t.Parallel()
 		shared := t.TempDir()
 		start := time.Now().Add(3 * time.Second).UTC().Format(time.RFC3339)
-		proxy := startProxy(t, r, lossOn("parts-topic-10", 4))
+		proxy := startProxy(t, r, lossOptions("parts-topic-10", 4))
 		var parts []*serviceSoak
 		for _, runner := range []string{"1/2", "2/2"} {
 			parts = append(parts, soakThrough(t, r, proxy, "parts-", "--runner", runner, "--shards", shared, "--start-at", start))
@@ -62,7 +62,7 @@ func TestRunnersShareAPublisher(t *testing.T) {
 		dir := results.Dir(filepath.Join(shared, "t"))
 		code, text := merge(t, string(dir), "unused")
 		require.Equal(t, 1, code, text)
-		oneLost(t, readVerdict(t, dir), "parts-", text)
+		requireOneLoss(t, readVerdict(t, dir), "parts-", text)
 
 		published, err := filepath.Glob(dir.Path("runner-1-*.json.gz"))
 		require.NoError(t, err)
@@ -74,13 +74,13 @@ func TestRunnersShareAPublisher(t *testing.T) {
 	})
 }
 
-// k6 alone publishes too, and its shards make a verdict.
+// Plain k6 publishes, too, and its shards lead to a verdict.
 func TestPlainK6SoaksAService(t *testing.T) {
 	t.Parallel()
 	r := startService(t, "nchan", services.Options{})
 	shards := t.TempDir()
 	laptops := map[string]*laptop{}
-	proxy := startProxy(t, r, lossOn("loss-topic-10", 4))
+	proxy := startProxy(t, r, lossOptions("loss-topic-10", 4))
 	for _, prefix := range []string{"clean-", "loss-"} {
 		l := &laptop{cmd: exec.Command(filepath.Join(root, "bin", "k6"), "run", filepath.Join(root, "load-tests", "sse", "connectionTest.js"),
 			"--vus", fmt.Sprint(serviceStreams), "--iterations", fmt.Sprint(serviceStreams), "--duration", "60m", "--env", "SERVICE=nchan",
@@ -91,7 +91,7 @@ func TestPlainK6SoaksAService(t *testing.T) {
 		t.Cleanup(func() { _ = l.cmd.Process.Kill() })
 		laptops[prefix] = l
 	}
-	for prefix, exit := range map[string]int{"clean-": 0, "loss-": 99} { // a check failed
+	for prefix, exit := range map[string]int{"clean-": 0, "loss-": 99} { // a check fails
 		l := laptops[prefix]
 		_ = l.cmd.Wait()
 		require.Equal(t, exit, l.cmd.ProcessState.ExitCode(), l.out.String())
@@ -105,10 +105,10 @@ func TestPlainK6SoaksAService(t *testing.T) {
 	require.Contains(t, reasons(v), "loss-10 missed message 4 of topic loss-topic-10: ")
 }
 
-// k6 only logs exceptions of a script: without a stream there was no check, so it passed.
+// A regression: k6 only logs exceptions of a script. Without a stream there was no check, so the run passed.
 func TestUnavailableTokenFailsK6(t *testing.T) {
 	t.Parallel()
-	for token, says := range map[string]string{
+	for token, message := range map[string]string{
 		"() => { throw new Error('no login') }": "token() of the service mine: Error: no login",
 		"async () => 'x'":                       "token() of the service mine: the function must return a string, got a promise; async functions are not supported",
 	} {
@@ -119,6 +119,6 @@ func TestUnavailableTokenFailsK6(t *testing.T) {
 		out, err := cmd.CombinedOutput()
 		require.Error(t, err, string(out))
 		require.Equal(t, 108, cmd.ProcessState.ExitCode(), string(out))
-		require.Contains(t, string(out), "test aborted: "+says)
+		require.Contains(t, string(out), "test aborted: "+message)
 	}
 }

@@ -26,7 +26,7 @@ const (
 	publishedInAll = serviceTopics * perTopic
 )
 
-// startService starts a service for a test and those in it.
+// startService starts a service for a test and its subtests.
 func startService(t *testing.T, name string, o services.Options) *services.Instance {
 	t.Helper()
 	o.Dir = t.TempDir()
@@ -40,7 +40,7 @@ func startService(t *testing.T, name string, o services.Options) *services.Insta
 	return r
 }
 
-// A serviceSoak is a soak of a service through a proxy that has faults.
+// A serviceSoak is a soak of a service through a proxy with faults.
 type serviceSoak struct {
 	*soakRun
 	proxy  *faulty.Proxy
@@ -101,7 +101,7 @@ func findings(v *verdict.Verdict, kind ledger.Kind) []string {
 	return out
 }
 
-// eachService runs a test for each of the services, side by side.
+// eachService runs a test for each service in parallel.
 func eachService(t *testing.T, test func(t *testing.T, name string)) {
 	t.Parallel()
 	for _, name := range services.Names() {

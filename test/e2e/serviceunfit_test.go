@@ -16,7 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/services/faulty"
 )
 
-// A description that does not fit its service ends the run before the load, with the field that is wrong.
+// A description that does not match its service ends the run before the load. The error names the wrong field.
 func TestUnfitDescriptionFailsBeforeTheLoad(t *testing.T) {
 	t.Parallel()
 	r := startService(t, "nchan", services.Options{})
@@ -45,13 +45,13 @@ func TestUnfitDescriptionFailsBeforeTheLoad(t *testing.T) {
 			s := soakService(t, &described, prefix, faulty.Options{Publish: c.publish})
 			require.Equal(t, c.exit, s.end(), s.out.String())
 			require.Contains(t, s.out.String(), strings.ReplaceAll(c.wantText, "TOPIC", prefix+"topic-0"))
-			require.LessOrEqual(t, s.proxy.Streams(), 1, "there was a load")
+			require.LessOrEqual(t, s.proxy.Streams(), 1, "the load must not start")
 			require.NoFileExists(t, s.dir.Path(results.VerdictFile))
 		})
 	}
 }
 
-// The hub itself refuses a publisher without its token.
+// The hub refuses a publisher without a token.
 func TestPublisherWithoutTokenFailsBeforeTheLoad(t *testing.T) {
 	t.Parallel()
 	r := startService(t, "mercure", services.Options{})
@@ -59,10 +59,10 @@ func TestPublisherWithoutTokenFailsBeforeTheLoad(t *testing.T) {
 	s := soakService(t, r, "token-", faulty.Options{})
 	require.Equal(t, 2, s.end(), s.out.String())
 	require.Regexp(t, `publish: POST http.*/.well-known/mercure answered 401 Unauthorized.*: set PUBLISH_TOKEN`, s.out.String())
-	require.LessOrEqual(t, s.proxy.Streams(), 1, "there was a load")
+	require.LessOrEqual(t, s.proxy.Streams(), 1, "the load must not start")
 }
 
-// A service that fits no more in the middle of a run fails, and the first message that did not fit is named.
+// If a service changes during a run, the run fails. The report names the first message that does not match.
 func TestChangedServiceFails(t *testing.T) {
 	t.Parallel()
 	r := startService(t, "nchan", services.Options{})

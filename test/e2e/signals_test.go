@@ -15,7 +15,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/terminal"
 )
 
-// hangUp sends the signal twice: the kernel and the shell may both do it, which must kill nothing.
+// hangUp sends the signal twice, as the kernel and the shell may both do. A second signal must not kill soak.
 func (r *soakRun) hangUp() {
 	r.t.Helper()
 	for range 2 {
@@ -45,7 +45,7 @@ func TestNohupSurvivesClosedTerminal(t *testing.T) {
 	require.Equal(t, verdict.Pass, r.verdict().Verdict, r.out.String())
 }
 
-// The real thing, with the progress line on it: everything that is written fails from then on.
+// A real terminal with the progress line is closed, after which all writes fail.
 func TestClosedTerminalLeavesAVerdict(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
@@ -65,7 +65,7 @@ func TestClosedTerminalLeavesAVerdict(t *testing.T) {
 	requireNoProcess(t, m)
 }
 
-// `soak run | head -1`: the kernel ended it at its next line.
+// A regression: with `soak run | head -1`, a signal ended soak at its next line.
 func TestClosedOutputChangesNothing(t *testing.T) {
 	t.Parallel()
 	read, write, err := os.Pipe()

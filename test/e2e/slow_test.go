@@ -19,7 +19,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/services"
 )
 
-// runSlow stops 4 of 20 clients from reading for 8 s, while each is sent some 10 MB.
+// runSlow runs a soak in which 4 of 20 clients read nothing for 8 s, while the service sends each about 10 MB.
 func runSlow(t *testing.T, args ...string) *verdict.Verdict {
 	t.Helper()
 	return begin(t, nil, append([]string{
@@ -36,7 +36,7 @@ func TestSlow(t *testing.T) {
 	require.Equal(t, "4 of 20, which read nothing for 8 s", factOf(v, "slow streams"))
 	require.Contains(t, factOf(v, "outcome"), "4 disconnected")
 	require.Equal(t, 16, v.Connections.Completed)
-	require.Equal(t, v.Messages.Received+16*160, v.Server.Sent, "the large messages are its own, too")
+	require.Equal(t, v.Messages.Received+16*160, v.Server.Sent, "the server must count the large messages, too")
 	require.NotContains(t, factOf(v, "memory"), "not known")
 }
 
@@ -97,17 +97,17 @@ func TestSlowOfNchan(t *testing.T) {
 
 func TestSlowNeedsFullBuffers(t *testing.T) {
 	t.Parallel()
-	for says, service := range map[string][]string{
+	for message, service := range map[string][]string{
 		"publish.body of the description of mine has no {padding}": {describeHub(t, ""), "--topics", "1", "--publish-rate", "10"},
 		"The description of sse must have publish":                 {"sse"},
 	} {
 		r := begin(t, nil, append([]string{"slow", "--profile", "smoke", "--backend-url", "http://127.0.0.1:1", "--service"}, service...)...)
 		require.Equal(t, 64, r.end(), r.out.String())
-		require.Contains(t, r.out.String(), says)
+		require.Contains(t, r.out.String(), message)
 	}
 }
 
-// A stream that its service ends after its lifetime was not cut for being slow.
+// A stream that its service ends after its lifetime does not count as disconnected for slowness.
 func TestSlowNeedsLongStreams(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "short.js")
@@ -124,7 +124,7 @@ func TestSlowNeedsLongStreams(t *testing.T) {
 	require.Contains(t, r.out.String(), "SECONDS must be at most 19")
 }
 
-// broadcaster starts a bare service that does so with broadcasts for clients that do not read.
+// broadcaster starts a bare service with the given behavior for clients that do not read.
 func broadcaster(t *testing.T, slow string) (url string) {
 	t.Helper()
 	spec := bareService(time.Second)
@@ -141,7 +141,7 @@ func TestSlowReadersDelayOthers(t *testing.T) {
 	require.Regexp(t, "the service did not accept [0-9]+ of [0-9]+ messages while some clients did not read", reasons(v))
 }
 
-// The publisher waits ten seconds for an answer.
+// The publisher waits ten seconds for a response.
 func TestSlowReadersDelayADescribedService(t *testing.T) {
 	t.Parallel()
 	v := runSlow(t, append(publishFlags(describeBackend(t), broadcaster(t, fakeservice.SlowWait)), "--topics", "1", "--publish-rate", "20", "--max-growth", "-1", "--seconds", "32")...)

@@ -27,7 +27,7 @@ func TestSoak(t *testing.T) {
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Equal(t, verdict.Connections{Planned: 100, Opened: 100, Completed: 100}, v.Connections)
 	require.EqualValues(t, 1500, v.Messages.Floor)
-	require.InDelta(t, 1500, v.Messages.Expected, 100, "each connection owes floor(held / interval), or one more")
+	require.InDelta(t, 1500, v.Messages.Expected, 100, "each connection expects floor(open / interval), or one more")
 	require.Equal(t, v.Messages.Expected, v.Messages.Received)
 	require.True(t, v.Server.Known)
 	require.True(t, v.Server.Agrees)
@@ -61,7 +61,7 @@ func TestSoak(t *testing.T) {
 	requireContract(t, r.dir)
 }
 
-// requireContract checks the fields that others read in verdict.json, by name.
+// requireContract checks the fields of verdict.json that other programs read.
 func requireContract(t *testing.T, dir results.Dir) {
 	t.Helper()
 	b, err := os.ReadFile(dir.Path(results.VerdictFile))
@@ -88,7 +88,7 @@ func requireContract(t *testing.T, dir results.Dir) {
 	}
 }
 
-// cleanRuns returns how many clean runs must pass; CLEAN_RUNS sets another number.
+// cleanRuns returns the number of clean runs that must pass: CLEAN_RUNS, or a default.
 func cleanRuns(t *testing.T) int {
 	n, err := strconv.Atoi(os.Getenv("CLEAN_RUNS"))
 	if err != nil {
@@ -98,7 +98,7 @@ func cleanRuns(t *testing.T) int {
 	return n
 }
 
-// A false FAIL is the second worst bug. These run among all other tests, on busy cores.
+// Clean runs must pass even on busy cores, in parallel with all other tests.
 func TestCleanRunsPass(t *testing.T) {
 	t.Parallel()
 	for n := range cleanRuns(t) {
@@ -132,8 +132,8 @@ func TestKilledRunnerIsInvalid(t *testing.T) {
 	require.Contains(t, reasons(v), "killed")
 }
 
-// A runner that is interrupted, as on a drained host, is judged up to its end. The time that its clients did not
-// watch is not a fault.
+// An interrupted runner, as on a drained host, is judged up to its end. The time that its clients did not watch is not
+// a fault.
 func TestRunnerThatEndsEarly(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
@@ -188,7 +188,7 @@ func TestSecondCtrlCKills(t *testing.T) {
 	r := begin(t, []string{m}, "--connections", "20", "--seconds", "60", "--noop-interval", "1")
 	await(t, "the runners run", func() bool { return len(runnersOf(m)) == 2 })
 	for _, pid := range runnersOf(m) {
-		require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP)) // they will not stop in order
+		require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP)) // so that the runners do not stop in order
 	}
 	require.NoError(t, r.cmd.Process.Signal(os.Interrupt))
 	await(t, "the first is heard", func() bool { return strings.Contains(r.out.String(), "stopping") })

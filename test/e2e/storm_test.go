@@ -28,8 +28,8 @@ func TestStorm(t *testing.T) {
 	reverse.Program(t)
 	v := smoke(t, "storm", tolerantFlags...).verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
-	require.Equal(t, 360, v.Connections.Reconnected, "180 streams, twice")
-	require.Equal(t, v.Messages.Received, v.Server.Sent, "no message was lost at any reconnect")
+	require.Equal(t, 360, v.Connections.Reconnected, "180 streams must reconnect twice")
+	require.Equal(t, v.Messages.Received, v.Server.Sent, "no reconnect must lose a message")
 	rows := section(v, "Storms").Rows
 	require.Len(t, rows, 2)
 	require.Equal(t, []string{"reconnects at once", "180"}, rows[1][:2])
@@ -57,14 +57,14 @@ func TestStormOfThirdPartyServices(t *testing.T) {
 			v := r.verdict()
 			require.Equal(t, c.want, v.Verdict, r.out.String())
 			require.Contains(t, reasons(v), c.reason)
-			require.Equal(t, 180, v.Connections.Reconnected, "90 streams, twice")
+			require.Equal(t, 180, v.Connections.Reconnected, "90 streams must reconnect twice")
 			require.Len(t, section(v, "Storms").Rows, 2)
 			require.Zero(t, v.Messages.Duplicated)
 		})
 	}
 }
 
-// Settings that the script refuses are wrong usage, also in a suite with the plan of a soak.
+// Settings that the script rejects are usage errors, even in a suite with the plan of a soak.
 func TestStormIsTooShort(t *testing.T) {
 	t.Parallel()
 	r := begin(t, nil, "storm", "--profile", "smoke", "--seconds", "10")
@@ -72,7 +72,7 @@ func TestStormIsTooShort(t *testing.T) {
 	require.Contains(t, r.out.String(), "SECONDS must be at least 15, because 200 streams need 4 seconds to open, and each of two storms 3, got 10")
 }
 
-// storms runs 100 streams, of which 90 are dropped, against a service that answers connects by admit.
+// storms runs 100 streams, of which 90 are dropped, against a service that responds to connects by admit.
 func storms(t *testing.T, admit func(connects int) (status int), args ...string) *verdict.Verdict {
 	t.Helper()
 	return stormsOf(t, bareService(time.Second), admit, args...)
@@ -107,7 +107,7 @@ func TestStormWithRefusals(t *testing.T) {
 			start, accepted = time.Now(), 0
 		}
 		accepted++
-		return refusal(connects > 100+90 && accepted > 30) // in the second storm: after the load and the first storm
+		return refusal(connects > 100+90 && accepted > 30) // only in the second storm, after the ramp and the first storm
 	}, "--seconds", "33")
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
 	require.Contains(t, strings.Join(v.Warnings, "\n"), "reconnects at once: refused: ")
@@ -115,13 +115,13 @@ func TestStormWithRefusals(t *testing.T) {
 	require.Equal(t, "0", section(v, "Storms").Rows[0][11])
 }
 
-// A limiter admits ten connects per second, evenly, from the connect after the first ones on.
+// A limiter admits ten connects per second, evenly, after the first connects.
 type limiter struct {
 	after    int
-	waits    bool // a connect that is too early is delayed, otherwise refused
+	waits    bool // early connects are delayed; otherwise they are refused
 	mu       sync.Mutex
-	admitted []time.Time // when it was its turn
-	last     time.Time   // when the latest one entered, including delays of this machine
+	admitted []time.Time // intended times
+	last     time.Time   // actual time of the latest one, including delays of this machine
 }
 
 // admit responds to a connect when it may enter.
@@ -163,8 +163,8 @@ func TestStormDoesNotJudgeTheRateOfRefusedClients(t *testing.T) {
 	t.Parallel()
 	l := &limiter{after: 40 + 36} // the ramp, the first storm
 	v := storms(t, l.admit, "--connections", "40", "--seconds", "65", "--min-rate", "8", "--late-ms", "20000")
-	require.GreaterOrEqual(t, len(l.admitted), 30, "of 36: the last ones may wait beyond the end of the run")
-	require.Less(t, l.rate(), 8., "the clients waited, as the test requires")
+	require.GreaterOrEqual(t, len(l.admitted), 30, "of 36 connects, the last ones may wait beyond the end of the run")
+	require.Less(t, l.rate(), 8., "the clients must wait")
 	require.Equal(t, verdict.Invalid, v.Verdict, reasons(v))
 	require.Regexp(t, `it is unknown whether the service accepts 8 connects per second: [23]\d of 36 clients were refused`, reasons(v))
 	require.Contains(t, section(v, "Storms").Rows[1][5], "≥ ")
@@ -173,11 +173,11 @@ func TestStormDoesNotJudgeTheRateOfRefusedClients(t *testing.T) {
 // A service that makes clients wait always has requests, so its rate is measured.
 func TestStormMeasuresTheRateOfWaitingClients(t *testing.T) {
 	t.Parallel()
-	for least, want := range map[string]verdict.Outcome{"8": verdict.Pass, "20": verdict.Fail} {
-		t.Run("MIN_RATE="+least, func(t *testing.T) {
+	for minRate, want := range map[string]verdict.Outcome{"8": verdict.Pass, "20": verdict.Fail} {
+		t.Run("MIN_RATE="+minRate, func(t *testing.T) {
 			t.Parallel()
 			l := &limiter{after: 40 + 36, waits: true} // the ramp, the first storm
-			v := storms(t, l.admit, "--connections", "40", "--seconds", "33", "--min-rate", least, "--late-ms", "20000")
+			v := storms(t, l.admit, "--connections", "40", "--seconds", "33", "--min-rate", minRate, "--late-ms", "20000")
 			require.Equal(t, want, v.Verdict, reasons(v))
 			rate, err := strconv.ParseFloat(section(v, "Storms").Rows[1][5], 64)
 			require.NoError(t, err)
@@ -196,19 +196,19 @@ func TestServiceRefusesAfterStorm(t *testing.T) {
 
 func TestStormDelaysHeldStreams(t *testing.T) {
 	t.Parallel()
-	var until atomic.Int64 // the service stalls
+	var stallEnd atomic.Int64 // the service stalls
 	spec := bareService(time.Second)
 	spec.Text = func(string, int) string {
-		time.Sleep(time.Until(time.UnixMilli(until.Load())))
+		time.Sleep(time.Until(time.UnixMilli(stallEnd.Load())))
 		return goodNoop
 	}
 	v := stormsOf(t, spec, func(connects int) int {
 		if connects == 190 {
-			until.Store(time.Now().Add(2500 * time.Millisecond).UnixMilli())
+			stallEnd.Store(time.Now().Add(2500 * time.Millisecond).UnixMilli())
 		}
 		return 0
 	})
-	require.Contains(t, reasons(v), "late", "the held streams were, for 2.5 s")
+	require.Contains(t, reasons(v), "late", "noops of the open streams must be late")
 	require.NotEqual(t, verdict.Pass, v.Verdict)
 	require.NotContains(t, factOf(v, "other streams"), " 0 of their noops late")
 }
@@ -228,7 +228,7 @@ func TestStormOverflowsTheAcceptQueue(t *testing.T) {
 	require.Contains(t, strings.Join(v.Warnings, "\n"), "connects took over 1 s")
 	row := section(v, "Accept queues").Rows[0]
 	require.NotEqual(t, "0", row[2], "overflows")
-	require.NotEqual(t, "0", row[4], "SYNs that were sent again")
+	require.NotEqual(t, "0", row[4], "SYNs must be retransmitted")
 }
 
 // A slowListener accepts one connection per 2 ms.

@@ -34,7 +34,7 @@ func TestChurnNamesTheConnectionWithALoss(t *testing.T) {
 	require.Regexp(t, `churn-\d+ missed noop 2`, reasons(v))
 }
 
-// A service acknowledges the request to end a stream, and does not end it.
+// A service acknowledges the request to end a stream, but does not end it.
 func TestChurnFailsIfStreamsNeverEnd(t *testing.T) {
 	t.Parallel()
 	for _, timeout := range []string{"0", "1"} { // 0: the default, 15 s, which is longer than the run
@@ -44,14 +44,14 @@ func TestChurnFailsIfStreamsNeverEnd(t *testing.T) {
 			v := smoke(t, "churn", "--end-timeout", timeout, "--late-ms", "20000", "--backend-url", url).verdict()
 			require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
 			opened, _ := service.DeviceCounts()
-			require.Equal(t, v.Connections.Planned, opened, "every planned stream was opened")
+			require.Equal(t, v.Connections.Planned, opened, "each planned stream must be opened")
 			require.Equal(t, v.Connections.Planned, v.Connections.Unfinished)
 			require.Contains(t, reasons(v), "the server did not end 220 streams within")
 		})
 	}
 }
 
-// tolerantFlags keep a test from finding the limit of this machine while many others run.
+// tolerantFlags prevent failures by the limits of this machine while many tests run.
 var tolerantFlags = []string{"--late-ms", "20000"}
 
 func TestCapacity(t *testing.T) {
@@ -72,7 +72,7 @@ func TestCapacityFindsTheLimit(t *testing.T) {
 	require.Equal(t, []string{"conservative", "2.5×", "40"}, section(v, "Recommended maximum loads").Rows[0][:3])
 
 	r = begin(t, []string{"MAX_CONNECTIONS=30"}, append([]string{"capacity", "--profile", "smoke"}, tolerantFlags...)...)
-	require.Equal(t, verdict.Fail, r.verdict().Verdict, "not even the first step: %s", r.out.String())
+	require.Equal(t, verdict.Fail, r.verdict().Verdict, "the first step must fail: %s", r.out.String())
 }
 
 func TestFanout(t *testing.T) {
@@ -80,11 +80,11 @@ func TestFanout(t *testing.T) {
 	r := smoke(t, "fanout")
 	v := r.verdict()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
-	require.Equal(t, "400", factOf(v, "deliveries"), "5 broadcasts to 20 streams, and 5 to 60")
-	require.Equal(t, v.Messages.Received+400, v.Server.Sent, "both sides count the messages")
+	require.Equal(t, "400", factOf(v, "deliveries"), "5 broadcasts to 20 streams and 5 to 60 streams")
+	require.Equal(t, v.Messages.Received+400, v.Server.Sent, "service and clients must count the same messages")
 }
 
-// One subscriber gets the second broadcast twice, another one never: their sum is correct.
+// One subscriber gets the second broadcast twice, another one never. The sum would look correct.
 func TestFanoutCountsSubscribers(t *testing.T) {
 	t.Parallel()
 	spec := bareService(time.Second)
@@ -106,7 +106,8 @@ func TestFanoutCountsSubscribers(t *testing.T) {
 	require.Equal(t, []uint64{0, 0}, []uint64{v.Messages.Missed, v.Messages.Duplicated}, reasons(v))
 }
 
-// A service that stamps a broadcast 300 ms after the request is fast by its stamp, and slow since the request.
+// If a service sets the timestamp of a broadcast 300 ms after the request, it looks fast by the timestamp, but slow
+// since the request.
 func TestFanoutMeasuresSinceTheRequest(t *testing.T) {
 	t.Parallel()
 	const delay = 300 * time.Millisecond
@@ -118,5 +119,5 @@ func TestFanoutMeasuresSinceTheRequest(t *testing.T) {
 	require.Len(t, v.Metrics, 2)
 	byStamp, sinceRequest := v.Metrics[0].Value, v.Metrics[1].Value
 	require.GreaterOrEqual(t, sinceRequest, float64(delay.Milliseconds()))
-	require.GreaterOrEqual(t, sinceRequest-byStamp, 0.9*float64(delay.Milliseconds()), "the stamp hides the delay")
+	require.GreaterOrEqual(t, sinceRequest-byStamp, 0.9*float64(delay.Milliseconds()), "the timestamp must hide the delay")
 }

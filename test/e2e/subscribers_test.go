@@ -33,7 +33,7 @@ func priceMessage(price int) string {
 	return fmt.Sprintf(`{"topic":%q,"run":"price %d","seq":0,"t":0,"sum":"x"}`, feedTopic, price)
 }
 
-// publishPrice publishes a price to a service, as its own users do.
+// publishPrice publishes a price to a service, as its users do.
 func publishPrice(ctx context.Context, r *services.Instance, price int) error {
 	path, body, kind, token := "/publish/"+feedTopic, priceMessage(price), "application/json", r.PublishToken
 	switch r.Name {
@@ -113,7 +113,7 @@ func describeFeed(t *testing.T, r *services.Instance, message string) string {
 	return path
 }
 
-// A feed without numbers, that the run does not publish: one frame that one client loses is found, and nothing else.
+// In a feed without numbers or a publisher, one frame that one client loses is detected, and nothing else.
 func TestComparedClientsFindLostFrame(t *testing.T) {
 	eachService(t, func(t *testing.T, name string) {
 		message := map[string]string{
@@ -197,16 +197,16 @@ func describePrices(t *testing.T) string {
 }
 
 // The suites run a feed without numbers that the run does not publish. Losses and duplicates of a resume are counted
-// exactly, also if most clients resume at once.
+// exactly, even if most clients resume at the same time.
 func TestSuitesOfAFeedCountResumeFaults(t *testing.T) {
 	t.Parallel()
-	for suite, of := range map[string]struct {
+	for suite, tt := range map[string]struct {
 		replay func(all []string, from int) (replayed []string, faults int)
 		args   []string
 		counts func(v *verdict.Verdict) (faults, otherMessages uint64)
 	}{
 		"resume": {
-			func(all []string, from int) ([]string, int) { // without the last one
+			func(all []string, from int) ([]string, int) { // without the last message
 				last := max(len(all)-1, from)
 				return all[from:last], len(all) - last
 			},
@@ -214,7 +214,7 @@ func TestSuitesOfAFeedCountResumeFaults(t *testing.T) {
 			func(v *verdict.Verdict) (uint64, uint64) { return v.Messages.Missed, v.Messages.Duplicated },
 		},
 		"storm": {
-			func(all []string, from int) ([]string, int) { return all[from-1:], 1 }, // the last one that was received again
+			func(all []string, from int) ([]string, int) { return all[from-1:], 1 }, // repeats the last received message
 			[]string{"--profile", "smoke", "--connections", "20", "--max-held-late", "-1"},
 			func(v *verdict.Verdict) (uint64, uint64) { return v.Messages.Duplicated, v.Messages.Missed },
 		},
@@ -223,20 +223,20 @@ func TestSuitesOfAFeedCountResumeFaults(t *testing.T) {
 			t.Parallel()
 			var faults atomic.Uint64
 			url := pricesHub(t, func(all []string, from int) []string {
-				replayed, of := of.replay(all, from)
-				faults.Add(uint64(of)) // #nosec G115 -- 0 or 1
+				replayed, count := tt.replay(all, from)
+				faults.Add(uint64(count)) // #nosec G115 -- 0 or 1
 				return replayed
 			})
-			r := begin(t, nil, append([]string{suite, "--service", describePrices(t), "--backend-url", url, "--runners", "2", "--late-ms", "20000"}, of.args...)...)
+			r := begin(t, nil, append([]string{suite, "--service", describePrices(t), "--backend-url", url, "--runners", "2", "--late-ms", "20000"}, tt.args...)...)
 			v := r.verdict()
 			require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 			require.Equal(t, verdict.BySubscribers, v.Evidence.By)
-			found, otherMessages := of.counts(v)
+			found, otherMessages := tt.counts(v)
 			require.GreaterOrEqual(t, faults.Load(), uint64(10))
 			require.Equal(t, [2]uint64{faults.Load(), 0}, [2]uint64{found, otherMessages}, r.out.String())
 			require.Zero(t, v.Messages.Reordered+v.Messages.Corrupted)
 			if suite == "resume" {
-				require.Equal(t, faults.Load(), sum(v).Lost, "at the disconnects")
+				require.Equal(t, faults.Load(), sum(v).Lost, "losses must be attributed to the disconnects")
 			}
 		})
 	}

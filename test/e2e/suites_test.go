@@ -20,8 +20,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// runSmoke runs a suite's smoke profile against the target that soak starts. On a busy machine a figure may be the
-// generator's, which is a warning; a failure would be ours.
+// runSmoke runs the smoke profile of a suite against the target that soak starts. On a busy machine the generator may
+// affect a figure, which causes a warning. A failure would be a bug.
 func runSmoke(t *testing.T, name string) *verdict.Verdict {
 	t.Helper()
 	r := smoke(t, name)
@@ -42,7 +42,7 @@ func TestBurst(t *testing.T) {
 	rows := section(v, "Bursts").Rows
 	require.Len(t, rows, 2)
 	require.Equal(t, "100", rows[1][0])
-	require.Equal(t, "good", rows[1][6], "health after it")
+	require.Equal(t, "good", rows[1][6], "the health check after the burst must succeed")
 }
 
 func TestBurstBreaksAService(t *testing.T) {
@@ -91,7 +91,7 @@ func TestThroughput(t *testing.T) {
 	require.Len(t, section(v, "By requests at a time").Rows, 3)
 	require.Len(t, section(v, "By number of requests").Rows, 2)
 	for _, row := range section(v, "By endpoint").Rows {
-		require.Equal(t, "0", row[3], "wrong answers of %s", row[0])
+		require.Equal(t, "0", row[3], "no response of %s must be wrong", row[0])
 	}
 }
 
@@ -99,16 +99,16 @@ func TestCompareOneBackendWithACluster(t *testing.T) {
 	t.Parallel()
 	v := runSmoke(t, "cluster")
 	rows := section(v, "Answers by server").Rows
-	require.Len(t, rows, 4, "one, and three")
+	require.Len(t, rows, 4, "levels of one backend and of three")
 	for i, row := range rows[1:] {
 		require.Equal(t, []string{"cluster", fmt.Sprintf("backend-%d", i+1)}, row[:2])
-		require.Regexp(t, `^3[0-9]\.`, row[3], "a third of the answers")
+		require.Regexp(t, `^3[0-9]\.`, row[3], "each backend must send a third of the responses")
 	}
 	require.NotEmpty(t, factOf(v, "deploy"))
 	require.NotEmpty(t, factOf(v, "winner"))
-	require.Len(t, section(v, "Level by level").Rows, 4, "all rounds of a level together")
+	require.Len(t, section(v, "Level by level").Rows, 4, "one row per level")
 	if runtime.NumCPU() > 1 {
-		require.Len(t, section(v, "Busy cores").Rows, 2, "service and runners have cores of their own by default")
+		require.Len(t, section(v, "Busy cores").Rows, 2, "service and runners must have separate cores by default")
 	}
 }
 
@@ -116,7 +116,7 @@ func TestCompareNamesDeadMember(t *testing.T) {
 	t.Parallel()
 	var requests atomic.Int64
 	cluster := plainServices(t, func(w http.ResponseWriter, _ *http.Request) bool {
-		w.Header().Set("X-Server", []string{"backend-1", "backend-3"}[requests.Add(1)%2]) // evenly, and backend-2 is not there
+		w.Header().Set("X-Server", []string{"backend-1", "backend-3"}[requests.Add(1)%2]) // alternating, without backend-2
 		return false
 	})
 	v := smoke(t, "cluster", "--backend-url", plainServices(t, nil), "--cluster-url", cluster).verdict()

@@ -16,7 +16,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/suspension"
 )
 
-// A machine that sleeps receives nothing, so its runs show no fault of the service. A run that lost a part is invalid for this reason.
+// A suspended machine receives nothing, so the service is not at fault. A run that lost a part is invalid for this
+// reason.
 func TestSuspendedMachineIsNotAFaultOfTheService(t *testing.T) {
 	t.Parallel()
 	type load func(t *testing.T) (args []string, isOpen func() bool)

@@ -25,7 +25,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// The init process of a systemd whose units are in $1/units. It sees its own processes, mounts and control groups only.
+// The init script of a systemd with the units in $1/units. It has separate processes, mounts and control groups.
 const bootSystemd = `mount -t tmpfs none /run && mount -t cgroup2 none /sys/fs/cgroup &&
 exec env -i PATH="$PATH" container=other SYSTEMD_UNIT_PATH="$1/units" SYSTEMD_GENERATOR_PATH=/nonexistent \
 	/lib/systemd/systemd --system --unit=basic.target --log-target=console --show-status=0`
@@ -38,7 +38,7 @@ func startSystemd(t *testing.T, namespace, dir string) (systemctl func(args ...s
 		group = "/sys/fs/cgroup/" + namespace
 	}
 	if err := os.Mkdir(group, 0o755); err != nil {
-		untested.Skip(t, "a control group of version 2 cannot be made: "+err.Error())
+		untested.Skip(t, "a control group of version 2 cannot be created: "+err.Error())
 	}
 	t.Cleanup(func() { // when its processes have ended
 		await(t, "the control group is empty", func() bool { return exec.Command("find", group, "-depth", "-type", "d", "-delete").Run() == nil })
@@ -59,7 +59,8 @@ func startSystemd(t *testing.T, namespace, dir string) (systemctl func(args ...s
 	return systemctl
 }
 
-// A runner of systemd is stopped, killed, and ended by the notice of a spot instance; each time a start of its unit continues it.
+// A runner under systemd is stopped, killed, and ended by a spot interruption notice. Each time, a start of its unit
+// continues it.
 func TestUnitsOfSystemd(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/lib/systemd/systemd"); err != nil {
@@ -143,12 +144,12 @@ func TestUnitsOfSystemd(t *testing.T) {
 	v := readVerdict(t, results.Dir(filepath.Join(dir, "results", "t")))
 	require.Equal(t, verdict.Pass, v.Verdict, text)
 	require.Equal(t, []int{20, 20, 0}, []int{v.Connections.Opened, v.Connections.Completed, v.Connections.Unwatched})
-	var inWindows uint64
+	var received uint64
 	for _, w := range v.Windows {
-		inWindows += uint64(w.Messages)
+		received += uint64(w.Messages)
 	}
 	require.GreaterOrEqual(t, len(v.Windows), 4)
-	require.Equal(t, v.Messages.Received, inWindows)
+	require.Equal(t, v.Messages.Received, received)
 	states := make([]string, len(v.Runners))
 	for i, r := range v.Runners {
 		states[i] = r.State

@@ -35,7 +35,7 @@ func backend(t *testing.T, env ...string) string {
 	return "http://" + address
 }
 
-// backend starts one on the server's side of the wire. env is for its clients.
+// backend starts a backend on the server side of the wire. env is for its clients.
 func (w *wire) backend(t *testing.T, interval string) (url string, env []string) {
 	t.Helper()
 	args := []string{"LISTEN=" + serverAddress + ":8080", "NOOP_INTERVAL=" + interval}
@@ -53,12 +53,12 @@ func (w *wire) backend(t *testing.T, interval string) (url string, env []string)
 }
 
 // startBackend returns the log file of the backend.
-func startBackend(t *testing.T, before []string, env ...string) string {
+func startBackend(t *testing.T, wrapper []string, env ...string) string {
 	t.Helper()
 	log, err := os.Create(filepath.Join(t.TempDir(), "backend.log"))
 	require.NoError(t, err)
 	defer log.Close()
-	line := append(append([]string(nil), before...), filepath.Join(root, "bin", "backend"))
+	line := append(append([]string(nil), wrapper...), filepath.Join(root, "bin", "backend"))
 	cmd := exec.Command(line[0], line[1:]...)
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Stderr = log

@@ -24,8 +24,8 @@ func hostAddress(t *testing.T) string {
 	t.Helper()
 	all, err := net.InterfaceAddrs()
 	require.NoError(t, err)
-	for _, one := range all {
-		if n, ok := one.(*net.IPNet); ok && n.IP.To4() != nil && !n.IP.IsLoopback() {
+	for _, addr := range all {
+		if n, ok := addr.(*net.IPNet); ok && n.IP.To4() != nil && !n.IP.IsLoopback() {
 			return n.IP.String()
 		}
 	}
@@ -67,7 +67,7 @@ func tinyproxy(t *testing.T, user, password string) (at string, log func() strin
 	}
 }
 
-// Through a third-party proxy a run is as through ours, and its refusals are quoted.
+// A run through a third-party proxy passes, and refusals of the proxy are quoted.
 func TestRunThroughTinyproxy(t *testing.T) {
 	t.Parallel()
 	at, log := tinyproxy(t, "joe", "open-sesame")
@@ -91,7 +91,7 @@ func TestRunThroughTinyproxy(t *testing.T) {
 			require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 			require.Equal(t, 16, v.Connections.Completed)
 			method := map[string]string{"http": "DELETE", "https": "CONNECT"}[scheme]
-			require.Contains(t, log(), "(file descriptor ") // it logs this for each request
+			require.Contains(t, log(), "(file descriptor ") // tinyproxy logs this for each request
 			require.Contains(t, log(), method+" ")
 
 			r = begin(t, env(""), args...)

@@ -22,7 +22,7 @@ import (
 // expiringToken returns a token that is valid for the run's TOKEN_TTL: its expiry, in ms since 1970.
 const expiringToken = "token: (ttl = 60) => `until-${Date.now() + ttl * 1000}-secret`,"
 
-// singleToken returns one token for all connections, as a module may that considers only the first connection.
+// singleToken returns the same token for all connections, as a faulty module may do.
 const singleToken = "token: (() => { let t; return (ttl) => { t ??= `until-${Date.now() + ttl * 1000}-secret`; return t; }; })(),"
 
 // expiryOf returns the expiry of a token of the two above.
@@ -39,13 +39,13 @@ func expiryOf(token string) time.Time {
 func TestTokenPerAttempt(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		token, more string
-		ends        bool // the service ends a stream when its token is over
-		want        verdict.Outcome
-		reason      string
+		token, extra string
+		ends         bool // the service ends a stream when its token expires
+		want         verdict.Outcome
+		reason       string
 	}{
 		"a new one each time":   {token: expiringToken, ends: true, want: verdict.Pass},
-		"with planned ends too": {token: expiringToken, ends: true, more: "end: { by: 'server', lifetime: [60, 90] },", want: verdict.Pass},
+		"with planned ends too": {token: expiringToken, ends: true, extra: "end: { by: 'server', lifetime: [60, 90] },", want: verdict.Pass},
 		"a service keeps it":    {token: expiringToken, want: verdict.Pass},
 		"the first one always": {
 			token: singleToken, ends: true, want: verdict.Fail,
@@ -58,18 +58,18 @@ func TestTokenPerAttempt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := &fakeservice.Hub{ID: fakeservice.DecimalID, History: true, Allow: func(r *http.Request) (until time.Time, err error) {
+			h := &fakeservice.Hub{ID: fakeservice.DecimalID, History: true, Allow: func(r *http.Request) (expiry time.Time, err error) {
 				token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
-				switch until = expiryOf(token); {
-				case until.Before(time.Now()):
-					return until, fmt.Errorf("%s is over", token)
+				switch expiry = expiryOf(token); {
+				case expiry.Before(time.Now()):
+					return expiry, fmt.Errorf("%s is over", token)
 				case !c.ends:
 					return time.Time{}, nil
 				}
-				return until, nil
+				return expiry, nil
 			}}
 			server := h.Start(t)
-			description := describeHub(t, c.token+c.more)
+			description := describeHub(t, c.token+c.extra)
 			text, err := os.ReadFile(description)
 			require.NoError(t, err)
 			require.NoError(t, os.WriteFile(description, []byte(strings.Replace(string(text), "{topic}' }", "{topic}', headers: { Authorization: 'Bearer {token}' } }", 1)), 0o600))
@@ -91,7 +91,7 @@ func TestTokenPerAttempt(t *testing.T) {
 	}
 }
 
-// A Mercure hub ends a stream before its JWT is over, and answers 401 to one that is.
+// A Mercure hub ends a stream before its JWT expires, and responds with 401 to an expired one.
 func TestMercureAcceptsTheNextJWT(t *testing.T) {
 	t.Parallel()
 	const mint = `import crypto from 'k6/crypto';
@@ -107,7 +107,7 @@ func TestMercureAcceptsTheNextJWT(t *testing.T) {
 		token, ttl, seconds string // the hub ends a stream after 80 to 100 % of the time that its JWT has left, less 5 s
 		want                verdict.Outcome
 	}{
-		"each time": {"token: (ttl) => jwt(ttl),", "12", "14", verdict.Pass}, // each stream has had a message by then
+		"each time": {"token: (ttl) => jwt(ttl),", "12", "14", verdict.Pass}, // so that each stream has received a message
 		"once":      {"token: (ttl) => { first ??= jwt(ttl); return first; },", "7", "22", verdict.Fail},
 	} {
 		t.Run(name, func(t *testing.T) {

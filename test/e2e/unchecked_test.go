@@ -20,9 +20,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// streamOf serves event streams: each sends the result of text for its nth step, at that pace or slower, until it is
+// streamOf starts a service whose streams send the result of text for each step, at the interval or slower, until it is
 // "".
-func streamOf(t *testing.T, every time.Duration, text func(stream, n int) string) string {
+func streamOf(t *testing.T, interval time.Duration, text func(stream, n int) string) string {
 	t.Helper()
 	var streams atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -33,7 +33,7 @@ func streamOf(t *testing.T, every time.Duration, text func(stream, n int) string
 			select {
 			case <-r.Context().Done():
 				return
-			case <-time.After(every + every*time.Duration(n*n%5)/2): // in no rhythm
+			case <-time.After(interval + interval*time.Duration(n*n%5)/2): // irregular
 			}
 			block := text(stream, n)
 			if block == "" {
@@ -51,7 +51,7 @@ func streamOf(t *testing.T, every time.Duration, text func(stream, n int) string
 func TestInitAndRunWithoutCheckableMessages(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		every    time.Duration
+		interval time.Duration
 		text     func(stream, n int) string
 		wantText string
 	}{
@@ -65,7 +65,7 @@ func TestInitAndRunWithoutCheckableMessages(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			folder, module, _ := initialize(t, streamOf(t, c.every, c.text)+"/events", "mine")
+			folder, module, _ := initialize(t, streamOf(t, c.interval, c.text)+"/events", "mine")
 			require.Contains(t, module, "message: 'unchecked',")
 			workflow, err := os.ReadFile(filepath.Join(folder, ".github", "workflows", "soak.yml"))
 			require.NoError(t, err)
@@ -91,7 +91,8 @@ func TestInitAndRunWithoutCheckableMessages(t *testing.T) {
 	}
 }
 
-// Of a language model half of the completions break off. Nothing checks messages, so that is no plain pass.
+// Half of the completions of a language model are truncated. Messages are not checked, so the verdict is not a plain
+// pass.
 func TestTruncatedCompletionsPassWithConnectionsOnly(t *testing.T) {
 	t.Parallel()
 	url := streamOf(t, 50*time.Millisecond, func(stream, n int) string {
@@ -132,7 +133,7 @@ func TestMergeWithoutOneLaptop(t *testing.T) {
 	require.Equal(t, verdict.Invalid, v.Verdict)
 	require.Contains(t, reasons(v), `the shards of 1 of 2 laptops are missing: 2 expected (--expect), 1 found (PREFIX "laptop-a-")`)
 	code, text := merge(t, shards, "unused")
-	require.Equal(t, 2, code, "it still expects two: %s", text)
+	require.Equal(t, 2, code, "the merge must still expect two runners: %s", text)
 	require.Contains(t, reasons(readVerdict(t, results.Dir(shards))), "--expect 0 removes it")
 	output, err = exec.Command(filepath.Join(root, "bin", "soak"), "merge", "--expect", "0", shards).CombinedOutput()
 	require.NoError(t, err, string(output))

@@ -79,7 +79,7 @@ func TestUsageErrors(t *testing.T) {
 			require.NotContains(t, string(text), "strconv")
 			entries, err := filepath.Glob(filepath.Join(out, "*"))
 			require.NoError(t, err)
-			require.Empty(t, entries, "no incomplete folder")
+			require.Empty(t, entries, "no incomplete folder may remain")
 		})
 	}
 }
@@ -97,7 +97,7 @@ func TestSuiteNeedsNoops(t *testing.T) {
 	require.Contains(t, string(text), `SERVICE must be noop for capacity, got "nchan"`)
 }
 
-// A service with another protocol is reported in one sentence within 10 s, without a report.
+// A service with another protocol leads to one sentence within 10 s, without a report.
 func TestUnknownServiceError(t *testing.T) {
 	t.Parallel()
 	mux := http.NewServeMux()
@@ -112,7 +112,7 @@ func TestUnknownServiceError(t *testing.T) {
 	t.Cleanup(plain.Close)
 	secure := httptest.NewTLSServer(mux)
 	t.Cleanup(secure.Close)
-	for url, says := range map[string]string{
+	for url, message := range map[string]string{
 		plain.URL + "/404":    "/404/event/connect?… answered 404 Not Found",
 		plain.URL + "/401":    "/401/event/connect?… answered 401 Unauthorized",
 		plain.URL + "/500":    "/500/event/connect?… answered 500 Internal Server Error",
@@ -122,13 +122,13 @@ func TestUnknownServiceError(t *testing.T) {
 		"http://127.0.0.1:1":  "GET http://127.0.0.1:1/event/connect?…: nothing listens there (connection refused)",
 		"https://127.0.0.1:1": "GET https://127.0.0.1:1/event/connect?…: nothing listens there (connection refused)",
 	} {
-		t.Run(strings.TrimPrefix(says, "/"), func(t *testing.T) {
+		t.Run(strings.TrimPrefix(message, "/"), func(t *testing.T) {
 			t.Parallel()
 			r := begin(t, nil, "--backend-url", url, "--connections", "5", "--seconds", "8", "--noop-interval", "1")
 			require.Equal(t, 2, r.end())
 			out := r.out.String()
 			require.True(t, strings.HasPrefix(out, "soak t: 5 connections for 8 s, "), out)
-			require.Contains(t, out, says)
+			require.Contains(t, out, message)
 			require.Contains(t, out, "without --service, soak expects the noop protocol (docs/services.md): for any other service, run `soak init "+url+"`")
 			require.NoFileExists(t, r.dir.Path(results.VerdictFile))
 		})
@@ -145,7 +145,7 @@ func TestOtherIntervalIsInvalid(t *testing.T) {
 
 func TestScriptErrors(t *testing.T) {
 	t.Parallel()
-	for says, env := range map[string][]string{
+	for message, env := range map[string][]string{
 		"BACKEND_URL is missing":                    {"BACKEND_URL="},
 		"SECONDS must be over 5, because":           {"BACKEND_URL=http://127.0.0.1:1", "SECONDS=5"},
 		"NOOP_INTERVAL must be at least 0.001":      {"BACKEND_URL=http://127.0.0.1:1", "NOOP_INTERVAL=0"},
@@ -154,7 +154,7 @@ func TestScriptErrors(t *testing.T) {
 		"so that a stream receives two noops":       {"BACKEND_URL=http://127.0.0.1:1", "SECONDS=10"},
 		"PREFIX must consist of letters":            {"BACKEND_URL=http://127.0.0.1:1", "PREFIX=a/b"},
 	} {
-		t.Run(says, func(t *testing.T) {
+		t.Run(message, func(t *testing.T) {
 			t.Parallel()
 			args := []string{"run", "--quiet", filepath.Join(root, "load-tests/sse/connectionTest.js")}
 			for _, e := range env {
@@ -162,7 +162,7 @@ func TestScriptErrors(t *testing.T) {
 			}
 			text, err := exec.Command(filepath.Join(root, "bin", "k6"), args...).CombinedOutput()
 			require.Error(t, err)
-			require.Contains(t, string(text), says)
+			require.Contains(t, string(text), message)
 			require.NotContains(t, strings.ToLower(string(text)), "panic")
 		})
 	}

@@ -46,14 +46,14 @@ func TestVanishOfADescribedService(t *testing.T) {
 	require.Contains(t, r.out.String(), "needs a gauge of its open streams, which shows when it notices a loss; set GAUGE")
 }
 
-// nginx believes in clients for as long as TCP does.
+// nginx keeps streams of vanished clients until TCP times out.
 func TestVanishBehindNginx(t *testing.T) {
 	t.Parallel()
 	reverse.Program(t)
 	v := runVanish(t, []string{"USER_TIMEOUT=3"}, "--no-nginx=false", "--seconds", "21", "--gauge", "backend_streams_open")
 	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
 	require.Contains(t, reasons(v), "10 s after 20 clients had vanished the service still counts 20 of them as open (backend_streams_open)")
-	require.Equal(t, 80, v.Connections.Completed, "the others do not notice")
+	require.Equal(t, 80, v.Connections.Completed, "other clients must not be affected")
 }
 
 func TestUnrelatedGauge(t *testing.T) {
@@ -69,14 +69,14 @@ func TestUnrelatedGauge(t *testing.T) {
 
 func TestSuitesOfAShareRejectSettings(t *testing.T) {
 	t.Parallel()
-	target := backend(t, "NOOP_INTERVAL=1") // which is tried before the script is loaded
-	for says, args := range map[string][]string{
+	target := backend(t, "NOOP_INTERVAL=1") // tried before the script is loaded
+	for message, args := range map[string][]string{
 		"CUT_SLOW must be 1 if the service has to disconnect slow streams, 0 if it must not, or -1 (either), got 2": {"slow", "--cut-slow", "2"},
 		`MAX_HELD_LATE must be a whole number, got "0.5"`:                                                           {"storm", "--max-held-late", "0.5"},
 		fmt.Sprintf("GAUGE must count the open streams, got pid:%d, which is memory", os.Getpid()):                  {"vanish", "--gauge", fmt.Sprintf("pid:%d", os.Getpid())},
 	} {
 		r := begin(t, nil, append(args, "--profile", "smoke", "--backend-url", target)...)
 		require.Equal(t, 64, r.end(), r.out.String())
-		require.Contains(t, r.out.String(), says)
+		require.Contains(t, r.out.String(), message)
 	}
 }

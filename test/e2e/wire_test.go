@@ -25,7 +25,7 @@ type wire struct {
 	client, server string        // names of the namespaces
 	loss           atomic.Uint64 // share of packets, in millionths
 	delay          atomic.Int64  // nanoseconds each way
-	cut            atomic.Bool   // swallow everything silently
+	cut            atomic.Bool   // drop all packets silently
 	secure         bool          // the backend behind it uses TLS
 }
 
@@ -34,8 +34,7 @@ const (
 	serverAddress = "10.77.0.2"
 )
 
-// newWire needs root, network namespaces and /dev/net/tun; without them the test is skipped,
-// saying so.
+// newWire returns a wire. It skips the test without root, network namespaces or /dev/net/tun.
 func newWire(t *testing.T) *wire {
 	t.Helper()
 	w := &wire{client: netns.New(t), server: netns.New(t)}
@@ -85,7 +84,7 @@ func tun(t *testing.T, namespace string) *os.File {
 		return err
 	})
 	if err != nil {
-		untested.Skip(t, "a TUN device cannot be made here: "+err.Error())
+		untested.Skip(t, "a TUN device cannot be created: "+err.Error())
 	}
 	return file
 }
@@ -118,16 +117,15 @@ func (w *wire) relay(from, to *os.File) {
 			continue
 		}
 		if delay := time.Duration(w.delay.Load()); delay > 0 {
-			late := append([]byte(nil), packet[:n]...)
-			time.AfterFunc(delay, func() { _, _ = to.Write(late) }) // a packet lost at the end is a packet lost
+			copied := append([]byte(nil), packet[:n]...)
+			time.AfterFunc(delay, func() { _, _ = to.Write(copied) }) // an error at the end is like a lost packet
 			continue
 		}
 		_, _ = to.Write(packet[:n])
 	}
 }
 
-// begin starts a soak on the client's side against a backend on the server's, with a noop
-// every interval seconds.
+// begin starts a soak on the client side against a backend on the server side, with a noop every interval seconds.
 func (w *wire) begin(t *testing.T, interval string, args ...string) *soakRun {
 	t.Helper()
 	url, env := w.backend(t, interval)

@@ -19,7 +19,7 @@ import (
 
 // Options configure a proxy.
 type Options struct {
-	User    *url.Userinfo                // the accepted user; nil accepts everybody
+	User    *url.Userinfo                // the accepted user; nil accepts all users
 	TLS     *tls.Config                  // clients must use TLS
 	Resolve func(address string) string  // the address of host:port; nil: unchanged
 	Refuse  func(r *http.Request) string // the sentence by which it refuses a request (403), or ""
@@ -132,8 +132,8 @@ func (p *Proxy) admits(credentials string) bool {
 		return true
 	}
 	password, _ := p.options.User.Password()
-	wanted := "Basic " + base64.StdEncoding.EncodeToString([]byte(p.options.User.Username()+":"+password))
-	return subtle.ConstantTimeCompare([]byte(credentials), []byte(wanted)) == 1
+	expected := "Basic " + base64.StdEncoding.EncodeToString([]byte(p.options.User.Username()+":"+password))
+	return subtle.ConstantTimeCompare([]byte(credentials), []byte(expected)) == 1
 }
 
 func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request) {
@@ -149,10 +149,10 @@ func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	}
 	p.keep(client, server)
 	_, _ = io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n")
-	var both sync.WaitGroup
-	both.Go(func() { p.pump(server, client) })
-	both.Go(func() { p.pump(client, server) })
-	both.Wait()
+	var directions sync.WaitGroup
+	directions.Go(func() { p.pump(server, client) })
+	directions.Go(func() { p.pump(client, server) })
+	directions.Wait()
 	p.forget(client, server)
 }
 
@@ -176,18 +176,18 @@ func (p *Proxy) pump(to, from net.Conn) {
 	}
 }
 
-func (p *Proxy) keep(both ...net.Conn) {
+func (p *Proxy) keep(conns ...net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, c := range both {
+	for _, c := range conns {
 		p.conns[c] = struct{}{}
 	}
 }
 
-func (p *Proxy) forget(both ...net.Conn) {
+func (p *Proxy) forget(conns ...net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, c := range both {
+	for _, c := range conns {
 		delete(p.conns, c)
 	}
 }

@@ -23,7 +23,7 @@ type Panel struct {
 	Type, Title string
 	Row         string `json:"-"` // heading above the panel
 	Targets     []Query
-	Panels      []Panel // of a row that is collapsed
+	Panels      []Panel // of a collapsed row
 }
 
 // A Query is PromQL and the legend of its series.
@@ -68,9 +68,9 @@ func read(t testing.TB, file, name string) Board {
 	for _, p := range board.Panels {
 		if p.Type == "row" {
 			row = p.Title
-			for _, inside := range p.Panels {
-				inside.Row = row
-				panels = append(panels, inside)
+			for _, panel := range p.Panels {
+				panel.Row = row
+				panels = append(panels, panel)
 			}
 			continue
 		}

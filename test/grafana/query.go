@@ -30,8 +30,8 @@ func (s Series) Last() float64 { return float64(s.Values[len(s.Values)-1].Value)
 // Ask evaluates expr over the range. It omits values that are not numbers, and series that have only such values.
 func (v View) Ask(ctx context.Context, expr string) (out []Series, err error) {
 	filled := v.fill(expr)
-	if left := variable.FindString(filled); left != "" {
-		return nil, fmt.Errorf("the variable %s has no value: %s", left, expr)
+	if unknown := variable.FindString(filled); unknown != "" {
+		return nil, fmt.Errorf("the variable %s has no value: %s", unknown, expr)
 	}
 	client, err := api.NewClient(api.Config{Address: v.Prometheus})
 	if err != nil {

@@ -25,9 +25,9 @@ func New(t testing.TB) (name string) {
 	}
 	name = fmt.Sprintf("soak-%d-%d", os.Getpid(), count.Add(1))
 	if text, err := exec.Command("ip", "netns", "add", name).CombinedOutput(); err != nil {
-		untested.Skip(t, "network namespaces cannot be made here: "+string(text))
+		untested.Skip(t, "network namespaces cannot be created: "+string(text))
 	}
-	t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", name).Run() }) // and the links with it
+	t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", name).Run() }) // removes the links, too
 	if text, err := exec.Command("ip", "-n", name, "link", "set", "lo", "up").CombinedOutput(); err != nil {
 		t.Fatalf("the loopback interface of %s: %s", name, text)
 	}

@@ -54,7 +54,7 @@ func TestArchiveRunsFromAnEmptyFolder(t *testing.T) {
 	require.Contains(t, output, "PASS: ")
 	page, err := os.ReadFile(filepath.Join(empty, "results", "first", "report.html"))
 	require.NoError(t, err)
-	require.Contains(t, string(page), "uPlot", "the report has its charts")
+	require.Contains(t, string(page), "uPlot", "the report must contain charts")
 	duration := time.Since(start)
 	t.Logf("from the archive to the verdict: %v", duration.Round(100*time.Millisecond))
 	require.Less(t, duration, maxTimeToVerdict)
@@ -71,7 +71,7 @@ func TestArchiveRunsFromAnEmptyFolder(t *testing.T) {
 	_, err = run("soak", "scripts", "load-tests")
 	var exit *exec.ExitError
 	require.ErrorAs(t, err, &exit)
-	require.Equal(t, 64, exit.ExitCode(), "a file that a user changed is not replaced")
+	require.Equal(t, 64, exit.ExitCode(), "a file that the user changed must not be replaced")
 
 	for _, name := range []string{"LICENSE", "NOTICE", "LICENSES-OF-OTHERS", "README.md", "getting-started.md", "completions/soak.bash", "man/man1/soak-run.1"} {
 		info, err := os.Stat(filepath.Join(folder, base, name))
@@ -125,8 +125,8 @@ func checkSums(t *testing.T, dist string) {
 		require.True(t, ok, line)
 		content, err := os.ReadFile(filepath.Join(dist, name))
 		require.NoError(t, err)
-		is := sha256.Sum256(content)
-		require.Equal(t, hex.EncodeToString(is[:]), sum, name)
+		hash := sha256.Sum256(content)
+		require.Equal(t, hex.EncodeToString(hash[:]), sum, name)
 		named = append(named, name)
 	}
 	entries, err := os.ReadDir(dist)

@@ -130,7 +130,7 @@ func setHAProxy(s setup) (command, error) {
 	}, nil
 }
 
-// aiSDK is a server of ours that answers by Vercel's AI SDK.
+// aiSDK is a server of this repository that responds by Vercel's AI SDK.
 var aiSDK = definition{name: "ai-sdk", service: "test/services/ai-sdk.js", set: setAISDK}
 
 func setAISDK(s setup) (command, error) {

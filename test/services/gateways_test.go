@@ -18,7 +18,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
-// Each gateway passes a clean answer on whole and in order, also after a restart.
+// Each gateway forwards a complete answer in order, also after a restart.
 func TestGatewaysForwardResponses(t *testing.T) {
 	for _, name := range Gateways() {
 		t.Run(name, func(t *testing.T) {

@@ -22,7 +22,7 @@ import (
 // deadline is longer than any operation of these tests on a busy machine.
 const deadline = 20 * time.Second
 
-// These tests mostly wait, so more of them run at once than there are cores.
+// These tests mostly wait, so more of them run in parallel than there are cores.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", "10"); err != nil {
@@ -95,10 +95,10 @@ func subscribe(t *testing.T, r *Instance, s *service.Service, v service.Values, 
 	select {
 	case <-open:
 	case <-time.After(deadline):
-		require.Fail(t, "the second request is not confirmed")
+		require.Fail(t, "the second request was not accepted")
 	}
 	if r.Name == "django-eventstream" {
-		// It sends its headers before its subscription is complete.
+		// The service sends its headers before the subscription is complete.
 		require.Eventually(t, func() bool { return out.has("stream-open") }, deadline, time.Millisecond)
 	}
 	return out
@@ -111,8 +111,8 @@ func (s *subscriber) has(event string) bool {
 	return slices.ContainsFunc(s.received, func(g received) bool { return g.event == event })
 }
 
-func (s *subscriber) read(by *service.Service, v service.Values, open chan struct{}) {
-	reader := by.Reader(v.Run)
+func (s *subscriber) read(description *service.Service, v service.Values, open chan struct{}) {
+	reader := description.Reader(v.Run)
 	for {
 		part, err := s.Next()
 		if err != nil {
@@ -122,12 +122,12 @@ func (s *subscriber) read(by *service.Service, v service.Values, open chan struc
 			return
 		}
 		if !part.Line && len(part.Data) == 0 && len(part.Event) == 0 && part.HasComment {
-			continue // its comments arrive line by line
+			continue // comments are reported line by line
 		}
-		if client, ok := by.Client(&part.Block); ok {
+		if client, ok := description.Client(&part.Block); ok {
 			v.Client = client
-			answer, err := new(stream.Client).Do(s.Context(), stream.Fill(&by.SecondRequest.Request, &v))
-			if err == nil && by.SecondRequest.Accepts(answer.Status) {
+			answer, err := new(stream.Client).Do(s.Context(), stream.Fill(&description.SecondRequest.Request, &v))
+			if err == nil && description.SecondRequest.Accepts(answer.Status) {
 				close(open)
 			}
 		}

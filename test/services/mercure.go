@@ -15,7 +15,7 @@ import (
 var mercure = definition{name: "mercure", service: "mercure", set: setMercure}
 
 // A reader of this key can publish to a hub that a test started on this machine.
-const mercureKey = "a key for tests, which is no secret"
+const mercureKey = "a public key for tests of this project"
 
 func setMercure(s setup) (command, error) {
 	hub, err := buildPath(s, "mercure", "mercure")

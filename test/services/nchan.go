@@ -14,7 +14,7 @@ import (
 // nchan is a module of nginx, of Debian's package libnginx-mod-nchan.
 var nchan = definition{name: "nchan", service: "nchan", set: setNchan}
 
-// nchanModules are where distributions put the module.
+// nchanModules are the paths of the module in distributions.
 var nchanModules = []string{"/usr/lib/nginx/modules/ngx_nchan_module.so", "/usr/lib64/nginx/modules/ngx_nchan_module.so"}
 
 func setNchan(s setup) (command, error) {
@@ -45,7 +45,7 @@ func setNchan(s setup) (command, error) {
 	const workers = 1
 	path, err := configure(s, "nchan.conf", map[string]any{
 		"Module": module, "Dir": s.dir, "Address": s.address, "Root": os.Geteuid() == 0, "Workers": workers,
-		// Other connections: publishers, and nchan's own.
+		// Connections of publishers and of nchan itself.
 		"Connections": streams + 512, "Files": streams + 1024,
 		"Ping": seconds(s.Heartbeat, 30*time.Second), "Buffer": buffer,
 	})
@@ -58,7 +58,7 @@ func setNchan(s setup) (command, error) {
 	}, nil
 }
 
-// find returns the path of a program that a service needs. The packages have it.
+// find returns the path of a program that a service needs. packages names the packages that contain it.
 func find(service, program, packages string) (string, error) {
 	path, err := process.Find(program)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/trial"
 )
 
-// probeOptions has the settings of each service and the duration of its probe, so that it sends enough.
+// probeOptions has the settings of each service, and a probe duration in which it sends enough messages.
 var probeOptions = map[string]struct {
 	options Options
 	length  time.Duration

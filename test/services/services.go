@@ -23,19 +23,19 @@ import (
 	"github.com/sse-soak/sse-soak/test/address"
 )
 
-// Options are the settings of a service. The zero value is that of its description in load-tests/services.
+// Options are the settings of a service. The zero value fits its description in load-tests/services.
 type Options struct {
 	// Heartbeat is the interval of heartbeats, in whole seconds; 0: that of the description. django-eventstream
 	// always has 20 s, and PocketBase has none.
 	Heartbeat time.Duration
-	// History is how many messages of a topic a stream that was cut can still get; 0: plenty; less: none. nchan,
-	// Mercure (of all topics together) and django-eventstream (all or none) have one.
+	// History is the number of messages of a topic that a disconnected stream can resume; 0: unlimited; negative: none.
+	// nchan, Mercure (for all topics together) and django-eventstream (all or none) have a history.
 	History int
-	// Lifetime ends each stream after so long at most; 0: as the service has it. Mercure and PocketBase do that.
+	// Lifetime is the maximum lifetime of a stream, for Mercure and PocketBase; 0: the default of the service.
 	Lifetime time.Duration
-	// Tokens has a stream need a JWT, signed with SUBSCRIBER_JWT_KEY of Env. Only Mercure does that.
+	// Tokens makes streams require a JWT, signed with SUBSCRIBER_JWT_KEY of Env. Only Mercure supports it.
 	Tokens bool
-	// Streams is how many there will be at most; 0: 4000. Only nchan wants to know.
+	// Streams is the maximum number of streams; 0: 4000. Only nchan uses it.
 	Streams int
 	// Upstream is the URL of the server behind a gateway. Only gateways have one.
 	Upstream string
@@ -66,11 +66,11 @@ type Instance struct {
 	command   command
 	address   string
 	dir       string
-	removeDir bool // dir is ours to remove
+	removeDir bool // Stop removes dir
 	process   *process.Process
 }
 
-// A definition is the setup of a service, before its start.
+// A definition describes how to set up a service.
 type definition struct {
 	name    string
 	service string // --service, a path from the repository's root
@@ -93,7 +93,7 @@ type command struct {
 	runEnv  []string // variables that a run needs in its environment
 	health  string   // path that answers 200 once the service is ready; "": it is ready once it listens
 	version string
-	// settings are in words.
+	// settings describes the settings in words.
 	settings string
 }
 
@@ -102,8 +102,8 @@ var definitions = []definition{nchan, mercure, djangoEventstream, pocketbase, ss
 // Names returns the services, in the order of docs/services.md.
 func Names() []string { return names(definitions) }
 
-func names(of []definition) (out []string) {
-	for _, d := range of {
+func names(list []definition) (out []string) {
+	for _, d := range list {
 		out = append(out, d.name)
 	}
 	return out
@@ -119,8 +119,8 @@ func (m *MissingError) Error() string {
 // startTimeout limits the start of a service: LiteLLM on a busy machine.
 const startTimeout = 4 * time.Minute
 
-// Start starts a service and waits until it listens. Where it cannot be had on this machine the error is a *Missing.
-// After an error nothing is left.
+// Start starts a service and waits until it listens. If this machine lacks a program, the error is a *MissingError.
+// After an error no process remains.
 func Start(ctx context.Context, name string, o Options) (*Instance, error) {
 	all := append(slices.Concat(definitions, gateways), fastapiRooms)
 	i := slices.IndexFunc(all, func(d definition) bool { return d.name == name })
@@ -221,7 +221,7 @@ func (r *Instance) end(s syscall.Signal) {
 	if r.process == nil {
 		return
 	}
-	if s == syscall.SIGKILL { // its workers too
+	if s == syscall.SIGKILL { // kill the workers, too
 		_ = syscall.Kill(-r.process.PID(), s)
 	}
 	r.process.Stop(context.Background(), s, 5*time.Second)
@@ -253,7 +253,7 @@ func findRoot() (string, error) {
 			return at, nil
 		}
 		if at == filepath.Dir(at) {
-			return "", fmt.Errorf("%s is in no clone of sse-soak: start this in one", dir)
+			return "", fmt.Errorf("%s is not in a clone of sse-soak; run this in a clone", dir)
 		}
 	}
 }
@@ -269,10 +269,10 @@ func buildPath(s setup, service string, elements ...string) (string, error) {
 	return path, nil
 }
 
-// seconds returns a time in whole seconds, at least one.
-func seconds(d, otherwise time.Duration) int {
+// seconds returns d in whole seconds, at least one, or fallback if d is 0.
+func seconds(d, fallback time.Duration) int {
 	if d == 0 {
-		d = otherwise
+		d = fallback
 	}
 	return max(1, int(d/time.Second))
 }

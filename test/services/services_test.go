@@ -30,7 +30,7 @@ func TestServicesMatchTheirDescriptions(t *testing.T) {
 				publish(t, r, s, otherTopic, 100+i)
 				want = append(want, i)
 			}
-			// Of another run: it must not be counted.
+			// A message of another run, which must not be counted.
 			foreign := v
 			foreign.Run = "somebody"
 			publish(t, r, s, foreign, 1)
@@ -50,31 +50,31 @@ func TestServicesMatchTheirDescriptions(t *testing.T) {
 	}
 }
 
-// A stream without messages gets the heartbeat of its description, as often as it was set.
+// A stream without messages gets heartbeats at the set interval.
 func TestHeartbeats(t *testing.T) {
 	for _, c := range []struct {
-		name  string
-		every time.Duration
-		beats int
+		name     string
+		interval time.Duration
+		beats    int
 	}{
 		{"nchan", 2 * time.Second, 3},
-		{"mercure", 2 * time.Second, 3}, // the first is of the start
+		{"mercure", 2 * time.Second, 3}, // the first one is sent at the start
 		{"sse-starlette", 2 * time.Second, 3},
 		{"django-eventstream", 20 * time.Second, 1}, // cannot be set
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			r, s := startService(t, c.name, Options{Heartbeat: c.every})
+			r, s := startService(t, c.name, Options{Heartbeat: c.interval})
 			require.NotZero(t, s.HeartbeatEvery)
 			stream := subscribe(t, r, s, service.Values{Base: r.URL, Topic: "quiet"}, "")
 			begin := time.Now()
-			require.Eventually(t, func() bool { return len(stream.ofKind(service.Heartbeat)) >= c.beats }, c.every*time.Duration(c.beats)+deadline, 20*time.Millisecond)
+			require.Eventually(t, func() bool { return len(stream.ofKind(service.Heartbeat)) >= c.beats }, c.interval*time.Duration(c.beats)+deadline, 20*time.Millisecond)
 			beats := stream.ofKind(service.Heartbeat)
-			last, before := beats[len(beats)-1].at, begin
+			last, previous := beats[len(beats)-1].at, begin
 			if len(beats) > 1 {
-				before = beats[len(beats)-2].at
+				previous = beats[len(beats)-2].at
 			}
-			require.InDelta(t, c.every.Seconds(), last.Sub(before).Seconds(), 1.5)
+			require.InDelta(t, c.interval.Seconds(), last.Sub(previous).Seconds(), 1.5)
 		})
 	}
 	require.Zero(t, description(t, "pocketbase").HeartbeatEvery, "PocketBase sends none")
@@ -139,7 +139,7 @@ func TestMercureWithShortHistory(t *testing.T) {
 	require.Eventually(t, func() bool { return len(stream.numbers()) == 1 }, deadline, 5*time.Millisecond)
 	id := stream.ofKind(service.Delivery)[0].id
 	resumed := subscribe(t, r, s, v, id)
-	require.False(t, s.Resume.Missed(resumed.Header, []byte(id)), "it is there")
+	require.False(t, s.Resume.Missed(resumed.Header, []byte(id)), "the history must still contain the id")
 	resumed.Close()
 	stream.Close()
 	const count = 60 // the hub removes old messages at about every third message
@@ -185,7 +185,7 @@ func TestEachServiceRestarts(t *testing.T) {
 				end()
 				require.Eventually(t, func() bool { return stream.end() != nil }, deadline, 5*time.Millisecond)
 				_, err = r.Usage()
-				require.ErrorContains(t, err, "it does not run")
+				require.ErrorContains(t, err, "the service is not running")
 				_, err = http.Get(r.URL)
 				require.Error(t, err)
 				require.NoError(t, r.Up(t.Context()))

@@ -25,7 +25,7 @@ func (r *Instance) PIDs() ([]int, error) {
 	}
 	var out []int
 	for _, p := range all {
-		// Its workers are in its process group.
+		// The workers are in the process group of the service.
 		if stat, err := p.Stat(); err == nil && stat.PGRP == r.process.PID() && stat.State != "Z" {
 			out = append(out, p.PID)
 		}
@@ -33,7 +33,7 @@ func (r *Instance) PIDs() ([]int, error) {
 	return out, nil
 }
 
-// Usage returns the present usage of the service.
+// Usage returns the current usage of the service.
 func (r *Instance) Usage() (Usage, error) {
 	pids, err := r.PIDs()
 	if err != nil {
@@ -45,7 +45,7 @@ func (r *Instance) Usage() (Usage, error) {
 // UsageOf reads the usage of the processes of another service, such as our backend.
 func UsageOf(name string, pids []int) (out Usage, err error) {
 	if len(pids) == 0 {
-		return out, fmt.Errorf("read the usage of %s: it does not run", name)
+		return out, fmt.Errorf("read the usage of %s: the service is not running", name)
 	}
 	for _, pid := range pids {
 		p, err := procfs.NewProc(pid)

@@ -1,4 +1,4 @@
-// Package sockets is a server for tests that read and write the bytes of a connection themselves.
+// Package sockets is a server for tests that read and write raw bytes of connections.
 package sockets
 
 import (
@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// Serve calls with for each connection to the address that it returns, and closes the connection afterwards. At the end of
-// the test it closes those that are open, and waits for all calls.
-func Serve(t testing.TB, with func(conn net.Conn)) (address string) {
+// Serve calls handle for each connection to the returned address, and closes the connection afterwards. At the end of
+// the test it closes the open connections and waits for all calls.
+func Serve(t testing.TB, handle func(conn net.Conn)) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -28,7 +28,7 @@ func Serve(t testing.TB, with func(conn net.Conn)) (address string) {
 			open[conn] = true
 			mu.Unlock()
 			calls.Go(func() {
-				with(conn)
+				handle(conn)
 				_ = conn.Close()
 				mu.Lock()
 				delete(open, conn)

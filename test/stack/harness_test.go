@@ -26,7 +26,7 @@ const (
 	root    = "../.."
 	project = "sse-soak-test"
 	// version is the version that the backend's image should report.
-	version = "v0-tested" // what the backend's image is to call itself
+	version = "v0-tested"
 )
 
 // projectFilter limits docker to the containers of this test.
@@ -35,12 +35,12 @@ var projectFilter = []string{"--filter", "label=com.docker.compose.project=" + p
 // internalPorts are those of the services on the loopback interface.
 var internalPorts = []string{"3000", "9090", "9093", "9100", "9113", "9145", "9180"}
 
-// A stack is one that runs, from start to the end of the test.
+// A stack is the running stack of a test.
 type stack struct {
 	t       *testing.T
 	env     map[string]string
 	file    string // of env
-	grafana bool   // the real image is here
+	grafana bool   // the real image is available
 	url     string // URL for clients, at an address of this host that is not loopback
 }
 
@@ -67,7 +67,7 @@ func start(t *testing.T, settings map[string]string) *stack {
 	s.set(settings)
 
 	if s.grafana = offline.Images(t, root, s.file); !s.grafana {
-		// The classic builder needs no registry to look at images that are here.
+		// The classic builder uses local images without a registry.
 		t.Setenv("DOCKER_BUILDKIT", "0")
 	}
 	t.Cleanup(func() {
@@ -78,7 +78,7 @@ func start(t *testing.T, settings map[string]string) *stack {
 	})
 	// All images come from one build, which Docker repeats unless they are requested together.
 	t.Logf("the backend's image is built in %v, the others in %v", s.measure("build", "--quiet", "backend-1"), s.measure("build", "--quiet"))
-	port := free(t) // not before the builds: they leave others a minute to take it
+	port := free(t) // after the builds, because another program may take the port within a minute
 	s.set(map[string]string{"HTTP_PORT": port})
 	s.url = "http://" + net.JoinHostPort(hostAddress(t), port)
 	s.up()
@@ -91,8 +91,8 @@ func removeLeftovers(t *testing.T) {
 	for _, kind := range []struct{ list, remove []string }{
 		{[]string{"ps", "-aq"}, []string{"rm", "-fv"}}, {[]string{"volume", "ls", "-q"}, []string{"volume", "rm"}}, {[]string{"network", "ls", "-q"}, []string{"network", "rm"}},
 	} {
-		if left := strings.Fields(run(t, time.Minute, "docker", append(kind.list, projectFilter...)...)); len(left) > 0 {
-			run(t, time.Minute, "docker", append(kind.remove, left...)...)
+		if leftovers := strings.Fields(run(t, time.Minute, "docker", append(kind.list, projectFilter...)...)); len(leftovers) > 0 {
+			run(t, time.Minute, "docker", append(kind.remove, leftovers...)...)
 		}
 	}
 }
@@ -132,16 +132,16 @@ func (s *stack) compose(args ...string) string {
 	return run(s.t, 15*time.Minute, "docker", append([]string{"compose", "-p", project, "--env-file", s.file}, args...)...)
 }
 
-// down removes the stack, and asserts that nothing is left.
+// down removes the stack, and asserts that no object remains.
 func (s *stack) down() {
 	s.compose("--profile", "*", "down", "-v", "--remove-orphans", "--timeout", "10")
 	for _, kind := range [][]string{{"ps", "-aq"}, {"volume", "ls", "-q"}, {"network", "ls", "-q"}} {
-		left := run(s.t, time.Minute, "docker", append(kind, projectFilter...)...)
-		require.Empty(s.t, strings.TrimSpace(left), "docker %v", kind)
+		leftovers := run(s.t, time.Minute, "docker", append(kind, projectFilter...)...)
+		require.Empty(s.t, strings.TrimSpace(leftovers), "docker %v", kind)
 	}
 	for _, port := range append(internalPorts, s.env["HTTP_PORT"]) {
 		l, err := net.Listen("tcp", ":"+port)
-		require.NoError(s.t, err, "something still listens")
+		require.NoError(s.t, err, "the port must be free")
 		require.NoError(s.t, l.Close())
 	}
 }
@@ -177,7 +177,7 @@ func runWith(t *testing.T, timeout time.Duration, env []string, name string, arg
 	return out.String()
 }
 
-// free returns a free port, below those that the kernel gives to clients.
+// free returns a free port below the range of ephemeral ports.
 func free(t *testing.T) string {
 	t.Helper()
 	for range 100 {
@@ -187,7 +187,7 @@ func free(t *testing.T) string {
 			return port
 		}
 	}
-	t.Fatal("no port is free")
+	t.Fatal("no free port")
 	return ""
 }
 

@@ -29,11 +29,11 @@ func TestTwoMachines(t *testing.T) {
 	folder := os.Getenv("STACK_KEEP")
 	if folder != "" {
 		folder = filepath.Join(root, folder)
-		require.NoDirExists(t, folder, "it is the output folder of this test: move it away")
+		require.NoDirExists(t, folder, "the test writes its results there; move the folder away")
 	}
 	streams, seconds, interval := setting("STACK_CONNECTIONS", "100"), setting("STACK_SECONDS", "20"), setting("STACK_NOOP_INTERVAL", "1")
 	s := start(t, map[string]string{"CONNECTIONS": streams, "NOOP_INTERVAL": interval, "COMPOSE_PROFILES": "reference"})
-	s.isScraped(1)
+	s.requireScrape(1)
 	watcher := "http://prometheus:" + url.QueryEscape(s.env["PROMETHEUS_PASSWORD"]) + "@" + strings.TrimPrefix(s.url, "http://") + "/prometheus"
 	env := s.remoteWrite("BACKEND_TOKEN="+s.env["BACKEND_TOKEN"], "PROMETHEUS_URL="+watcher)
 
@@ -42,7 +42,7 @@ func TestTwoMachines(t *testing.T) {
 	var parts sync.WaitGroup
 	for n, machine := range newMachines(t) {
 		parts.Go(func() {
-			// Together they begin when both have looked at their machines.
+			// Both start together after both have inspected their machines.
 			output, err := runInMachine(t, machine, env, "bin/soak", "run", "--runner", fmt.Sprintf("%d/2", n+1), "--testid", "machines", "--out", out,
 				"--start-at", start.Add(10*time.Second).UTC().Format(time.RFC3339), "--backend-url", s.url,
 				"--control-url", reference, "--connections", streams, "--seconds", seconds, "--noop-interval", interval)
@@ -96,14 +96,14 @@ func newMachines(t *testing.T) [2]string {
 func newMachine(t *testing.T, n int) (name string) {
 	t.Helper()
 	name = netns.New(t)
-	link, inside := fmt.Sprintf("soak%d", n), fmt.Sprintf("10.78.%d.", n)
+	link, network := fmt.Sprintf("soak%d", n), fmt.Sprintf("10.78.%d.", n)
 	for _, command := range []string{
 		"ip link add " + link + " type veth peer name eth0 netns " + name,
-		"ip addr add " + inside + "1/30 dev " + link,
+		"ip addr add " + network + "1/30 dev " + link,
 		"ip link set " + link + " up",
-		"ip -n " + name + " addr add " + inside + "2/30 dev eth0",
+		"ip -n " + name + " addr add " + network + "2/30 dev eth0",
 		"ip -n " + name + " link set eth0 up",
-		"ip -n " + name + " route add default via " + inside + "1",
+		"ip -n " + name + " route add default via " + network + "1",
 	} {
 		fields := strings.Fields(command)
 		run(t, time.Minute, fields[0], fields[1:]...)

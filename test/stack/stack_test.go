@@ -35,23 +35,23 @@ func TestStack(t *testing.T) {
 	s := start(t, map[string]string{
 		"CONNECTIONS": "500", "NOOP_INTERVAL": "1", "COMPOSE_PROFILES": "alerts", "ALERT_WEBHOOK_URL": webhook.URL,
 	})
-	s.exposesOnlyPublicPaths()
-	s.isConfined()
-	s.hidesDocker()
-	s.reportsItsVersion()
-	s.isScraped(1)
-	s.passesASoak()
-	s.showsContainers()
-	s.storesK6Metrics()
-	s.logsInJSON()
-	s.survivesARestartOfTheBackend()
-	s.alertsOn("BackendRestarted", alerts)
-	s.becomesACluster()
-	s.showsWhyAServiceFailed()
+	s.requirePrivatePaths()
+	s.requireConfinement()
+	s.requireHiddenDocker()
+	s.requireVersion()
+	s.requireScrape(1)
+	s.requirePassingSoak()
+	s.requireContainers()
+	s.requireK6Metrics()
+	s.requireJSONLogs()
+	s.restartBackend()
+	s.requireAlert("BackendRestarted", alerts)
+	s.extendToCluster()
+	s.requireFailureReason()
 }
 
-// alertsOn asserts that Alertmanager sends an alert that Prometheus finds.
-func (s *stack) alertsOn(alert string, alerts chan string) {
+// requireAlert asserts that Alertmanager sends an alert that Prometheus finds.
+func (s *stack) requireAlert(alert string, alerts chan string) {
 	for {
 		select {
 		case message := <-alerts:
@@ -59,13 +59,13 @@ func (s *stack) alertsOn(alert string, alerts chan string) {
 				return
 			}
 		case <-time.After(time.Minute):
-			require.Failf(s.t, "the webhook has not heard", alert)
+			require.Failf(s.t, "the webhook got no alert", alert)
 		}
 	}
 }
 
-// exposesOnlyPublicPaths asserts that one port is reachable from outside, with the public paths only.
-func (s *stack) exposesOnlyPublicPaths() {
+// requirePrivatePaths asserts that one port is reachable from outside, with the public paths only.
+func (s *stack) requirePrivatePaths() {
 	for _, path := range []string{"/metrics", "/event/ledger", "/fault", "/nginx-status", "/backend-1/metrics", "/prometheus/metrics"} {
 		status, body := s.request(http.MethodGet, path, "")
 		require.Equal(s.t, http.StatusUnauthorized, status, "%s: %s", path, body)
@@ -82,7 +82,7 @@ func (s *stack) exposesOnlyPublicPaths() {
 		if err == nil {
 			_ = conn.Close()
 		}
-		require.Error(s.t, err, "port %s is open to the outside", port)
+		require.Error(s.t, err, "port %s must not be reachable from outside", port)
 	}
 	if s.grafana {
 		status, body := s.request(http.MethodGet, "/grafana/api/datasources/uid/prometheus", "")
@@ -92,8 +92,8 @@ func (s *stack) exposesOnlyPublicPaths() {
 	}
 }
 
-// isConfined asserts that Docker applies the limits of compose.yaml to every service.
-func (s *stack) isConfined() {
+// requireConfinement asserts that Docker applies the limits of compose.yaml to every service.
+func (s *stack) requireConfinement() {
 	names := strings.Fields(run(s.t, time.Minute, "docker", append([]string{"ps", "-a", "--format", "{{.Names}}"}, projectFilter...)...))
 	require.GreaterOrEqual(s.t, len(names), 7)
 	var containers []struct {
@@ -117,12 +117,12 @@ func (s *stack) isConfined() {
 		require.Positive(s.t, limits.Memory, name)
 		require.Equal(s.t, []string{"ALL"}, limits.CapDrop, name)
 		require.Contains(s.t, limits.SecurityOpt, "no-new-privileges:true", name)
-		require.Equal(s.t, map[string]string{"max-size": "20m", "max-file": "5"}, limits.LogConfig.Config, "%s: logs are rotated", name)
+		require.Equal(s.t, map[string]string{"max-size": "20m", "max-file": "5"}, limits.LogConfig.Config, "%s: logs must be rotated", name)
 		if !strings.HasPrefix(name, "nginxconf") {
 			require.Equal(s.t, "unless-stopped", limits.RestartPolicy.Name, name)
 		}
 		if strings.HasPrefix(name, "nginx-1") || strings.HasPrefix(name, "backend") {
-			require.NotEmpty(s.t, limits.Ulimits, "%s: open files", name)
+			require.NotEmpty(s.t, limits.Ulimits, "%s: the limit of open files must be set", name)
 		}
 		if strings.HasPrefix(name, "backend") {
 			require.Equal(s.t, "8192", limits.Sysctls["net.core.somaxconn"], name)
@@ -130,22 +130,23 @@ func (s *stack) isConfined() {
 	}
 }
 
-// hidesDocker: cAdvisor sees the host's files, but no socket of Docker or containerd, which would make it root there.
-func (s *stack) hidesDocker() {
+// requireHiddenDocker: cAdvisor sees the host's files, but no socket of Docker or containerd, which would make it root
+// there.
+func (s *stack) requireHiddenDocker() {
 	const find = "find / -xdev -type s; find /rootfs/run /rootfs/var/run/ /var/run/ -type s; find /run -type s"
 	output := run(s.t, time.Minute, "docker", "exec", project+"-cadvisor-1", "sh", "-c", "("+find+") 2>/dev/null | xargs -n 1 readlink -f | sort -u")
 	require.Equal(s.t, "/run/docker-reader/containerd.sock\n/run/docker-reader/docker.sock\n", output)
 }
 
-// reportsItsVersion asserts that the image names its version.
-func (s *stack) reportsItsVersion() {
+// requireVersion asserts that the image names its version.
+func (s *stack) requireVersion() {
 	status, body := s.request(http.MethodGet, "/healthz", "")
 	require.Equal(s.t, http.StatusOK, status)
 	require.Contains(s.t, body, `"version":"`+version+`"`)
 }
 
-// isScraped: Prometheus has all it is to have, from that many backends.
-func (s *stack) isScraped(backends int) {
+// requireScrape: Prometheus has all it is to have, from that many backends.
+func (s *stack) requireScrape(backends int) {
 	jobs := map[string]int{"backend": backends, "nginx": 1, "node": 1, "cadvisor": 1, "prometheus": 1}
 	if strings.Contains(s.env["COMPOSE_PROFILES"], "alerts") {
 		jobs["alertmanager"] = 1
@@ -171,8 +172,8 @@ func (s *stack) remoteWrite(env ...string) []string {
 		"K6_PROMETHEUS_RW_PASSWORD="+s.env["PROMETHEUS_PASSWORD"])
 }
 
-// passesASoak: 200 streams of two runners for 30 s through the port that is open to the outside.
-func (s *stack) passesASoak() {
+// requirePassingSoak: 200 streams of two runners for 30 s through the port that is open to the outside.
+func (s *stack) requirePassingSoak() {
 	out := s.t.TempDir()
 	output := runWith(s.t, 3*time.Minute, s.remoteWrite("BACKEND_TOKEN="+s.env["BACKEND_TOKEN"]), "bin/soak", "run", "--backend-url", s.url,
 		"--connections", "200", "--seconds", "30", "--noop-interval", "1", "--runners", "2", "--out", out, "--testid", "stack")
@@ -182,9 +183,9 @@ func (s *stack) passesASoak() {
 	var v verdict.Verdict
 	require.NoError(s.t, json.Unmarshal(b, &v))
 	require.Zero(s.t, v.Verdict.ExitCode(), output)
-	require.NotZero(s.t, v.Server.Sent, "the server's ledger was not requested")
+	require.NotZero(s.t, v.Server.Sent, "the server's ledger must be requested")
 	require.True(s.t, v.Server.Agrees)
-	require.NotEmpty(s.t, s.value(`max_over_time(backend_streams_open{instance="backend-1"}[5m]) >= 200`), "Prometheus saw the streams")
+	require.NotEmpty(s.t, s.value(`max_over_time(backend_streams_open{instance="backend-1"}[5m]) >= 200`), "Prometheus must report the streams")
 	for expr, want := range map[string]string{
 		`sum(k6_soak_noops_total{testid="stack"})`: fmt.Sprint(v.Messages.Received), `max(k6_soak_streams_planned{testid="stack"})`: "200",
 		`sum(k6_soak_streams_completed{testid="stack"})`: "200", `sum(k6_soak_noops_missed{testid="stack"})`: "0",
@@ -193,8 +194,8 @@ func (s *stack) passesASoak() {
 	}
 }
 
-// showsContainers: the panels about containers have data here; dashboards-test starts none.
-func (s *stack) showsContainers() {
+// requireContainers: the panels about containers have data here; dashboards-test starts none.
+func (s *stack) requireContainers() {
 	now, attempts := time.Now(), 0
 	v := grafana.View{
 		Prometheus: "http://127.0.0.1:9090/prometheus", Variables: map[string]string{"instance": ".*"},
@@ -215,19 +216,19 @@ func (s *stack) showsContainers() {
 	require.Positive(s.t, attempts)
 }
 
-// storesK6Metrics runs k6 as on a laptop, with its metrics sent to Prometheus.
-func (s *stack) storesK6Metrics() {
+// requireK6Metrics runs k6 as on a laptop, with its metrics sent to Prometheus.
+func (s *stack) requireK6Metrics() {
 	runWith(s.t, 2*time.Minute, s.remoteWrite("BACKEND_TOKEN="+s.env["BACKEND_TOKEN"], "K6_PROMETHEUS_RW_TREND_STATS=p(50),p(99),max", "K6_NO_USAGE_REPORT=true"), "bin/k6", "run", "--quiet", "--out", "experimental-prometheus-rw", "--tag", "testid=laptop", "load-tests/sse/connectionTest.js",
 		"--vus", "5", "--iterations", "5", "--duration", "60s", "--env", "BACKEND_URL="+s.url, "--env", "NOOP_INTERVAL=1",
 		"--env", "SECONDS=15", "--env", "PREFIX=laptop-a-")
 	await(s.t, "no metrics of k6", func() bool { return s.value(`sum(k6_sse_connection_opened_total{testid="laptop"})`) == "5" })
 	require.Equal(s.t, "1", s.value(`min(k6_checks_rate{testid="laptop"})`))
 	require.NotEmpty(s.t, s.value(`k6_sse_connecting_p99{testid="laptop"}`))
-	require.NotEmpty(s.t, s.value(`testid:k6_streams:open{testid="laptop"}`), "the recording rules see it")
+	require.NotEmpty(s.t, s.value(`testid:k6_streams:open{testid="laptop"}`), "the recording rules must include the run")
 }
 
-// logsInJSON: nginx started without complaint, and its log can be read by machines.
-func (s *stack) logsInJSON() {
+// requireJSONLogs: nginx started without complaint, and its log can be read by machines.
+func (s *stack) requireJSONLogs() {
 	await(s.t, "the log does not tell of the streams of both runs", func() bool {
 		streams := 0
 		for _, line := range strings.Split(run(s.t, time.Minute, "docker", "logs", project+"-nginx-1"), "\n") {
@@ -244,8 +245,8 @@ func (s *stack) logsInJSON() {
 	})
 }
 
-// survivesARestartOfTheBackend: nginx finds it again without being touched.
-func (s *stack) survivesARestartOfTheBackend() {
+// restartBackend: nginx finds it again without being touched.
+func (s *stack) restartBackend() {
 	require.NoError(s.t, s.noop("before"))
 	s.compose("restart", "backend-1")
 	await(s.t, "the backend is not ready after its restart", func() bool { status, _ := s.request(http.MethodGet, "/readyz", ""); return status == http.StatusOK })
@@ -273,14 +274,14 @@ func (s *stack) noop(id string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("no noop came on %s", id)
+	return fmt.Errorf("no noop arrived on %s", id)
 }
 
-// becomesACluster: with three backends, each id connects to one and ends at the same.
-func (s *stack) becomesACluster() {
+// extendToCluster: with three backends, each id connects to one and ends at the same.
+func (s *stack) extendToCluster() {
 	s.set(map[string]string{"COMPOSE_PROFILES": "cluster,alerts"})
 	s.up()
-	s.isScraped(3)
+	s.requireScrape(3)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	const streams = 60
@@ -301,8 +302,8 @@ func (s *stack) becomesACluster() {
 	}
 }
 
-// showsWhyAServiceFailed checks that `make up` prints the error of a service that did not start.
-func (s *stack) showsWhyAServiceFailed() {
+// requireFailureReason checks that `make up` prints the error of a service that did not start.
+func (s *stack) requireFailureReason() {
 	port := s.env["HTTP_PORT"]
 	s.set(map[string]string{"HTTP_PORT": "http"})
 	s.compose("up", "-d", "--no-deps", "--force-recreate", "nginxconf")

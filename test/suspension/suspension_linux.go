@@ -18,8 +18,8 @@ import (
 // suspendable is the first argument of a process that becomes the program of the other arguments, with a Clock.
 const suspendable = "suspendable"
 
-// A Clock answers the calls of clock_gettime(CLOCK_BOOTTIME) of a program and its children, by seccomp_unotify(2). After a suspension
-// it is ahead of CLOCK_MONOTONIC. All other calls go to the kernel.
+// A Clock handles the calls of clock_gettime(CLOCK_BOOTTIME) of a program and its children, by seccomp_unotify(2).
+// After a suspension it is ahead of CLOCK_MONOTONIC. All other calls go to the kernel.
 type Clock struct {
 	listener  *os.File
 	suspended atomic.Int64 // nanoseconds
@@ -62,7 +62,7 @@ func Start(cmd *exec.Cmd) (*Clock, error) {
 	return c, nil
 }
 
-// Suspend stops processes for a while, in which only their CLOCK_BOOTTIME continues.
+// Suspend stops processes for a duration, in which only their CLOCK_BOOTTIME continues.
 func (c *Clock) Suspend(ctx context.Context, pids []int, d time.Duration) {
 	Stop(ctx, pids, d, func() { c.suspended.Add(int64(d)) })
 }

@@ -17,7 +17,7 @@ func Main() {}
 
 // Start returns an error.
 func Start(*exec.Cmd) (*Clock, error) {
-	return nil, errors.New("a suspended machine needs seccomp_unotify(2) of Linux")
+	return nil, errors.New("suspend a machine: seccomp_unotify(2) requires Linux")
 }
 
 // Suspend does nothing.

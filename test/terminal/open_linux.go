@@ -17,7 +17,7 @@ func Open(t testing.TB) (window, program *os.File) {
 	t.Helper()
 	window, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
-		untested.Skip(t, "there is no pseudo terminal here: "+err.Error())
+		untested.Skip(t, "no pseudo terminal is available: "+err.Error())
 	}
 	require.NoError(t, unix.IoctlSetPointerInt(int(window.Fd()), unix.TIOCSPTLCK, 0))
 	number, err := unix.IoctlGetInt(int(window.Fd()), unix.TIOCGPTN)

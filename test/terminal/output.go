@@ -1,4 +1,4 @@
-// Package terminal has what programs write to during a test: a pseudo terminal, or a buffer.
+// Package terminal has outputs for the programs of a test: a pseudo terminal and a buffer.
 package terminal
 
 import (

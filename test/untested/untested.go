@@ -1,5 +1,5 @@
-// Package untested lists the parts that the tests could not test on a machine, so that such a run does not look like
-// one that tested everything.
+// Package untested lists the parts that could not be tested on a machine, so that such a run does not look like
+// a complete one.
 package untested
 
 import (
@@ -18,12 +18,12 @@ const listFile = "NOT_TESTED"
 func SkipMissing(t testing.TB, tool string) {
 	t.Helper()
 	if os.Getenv("CI") != "" {
-		t.Fatalf("CI has to provide this (.ci/run): %s", tool)
+		t.Fatalf("CI must provide this (.ci/run): %s", tool)
 	}
 	Skip(t, tool)
 }
 
-// Skip skips a test that needs something that cannot be installed, such as a registry that answers.
+// Skip skips a test that depends on something that cannot be installed, such as a reachable registry.
 func Skip(t testing.TB, reason string) {
 	t.Helper()
 	Note(t, reason)
@@ -59,6 +59,6 @@ func Browser(t testing.TB) string {
 			return path
 		}
 	}
-	SkipMissing(t, "there is no browser: apt-get install chromium, or set CHROMIUM to the path of one")
+	SkipMissing(t, "no browser is installed: apt-get install chromium, or set CHROMIUM to the path of a browser")
 	return ""
 }

@@ -12,7 +12,7 @@ func TestListNamesTestsAndReasons(t *testing.T) {
 	list := filepath.Join(t.TempDir(), "list")
 	t.Setenv(listFile, list)
 	t.Setenv("CI", "")
-	t.Run("without a tool", func(t *testing.T) { SkipMissing(t, "no tool:\n  install it"); t.Error("it went on") })
+	t.Run("without a tool", func(t *testing.T) { SkipMissing(t, "no tool:\n  install it"); t.Error("the test continued") })
 	t.Run("without a part", func(t *testing.T) { Note(t, "one part") })
 	text, err := os.ReadFile(list)
 	require.NoError(t, err)
@@ -37,5 +37,5 @@ func TestMissingProgramsFailInCI(t *testing.T) {
 	t.Setenv("CI", "1")
 	f := &recorder{TB: t}
 	require.Panics(t, func() { SkipMissing(f, "no tool") })
-	require.Contains(t, f.message, "CI has to provide this")
+	require.Contains(t, f.message, "CI must provide this")
 }

@@ -19,9 +19,9 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// Start starts a Prometheus that scrapes target, HOST:PORT, as the job backend every second, and returns its address
-// when it has scraped it once: on a busy machine that takes longer than a short run. It ends with the test. nodes are
-// NAME=HOST:PORT of each node_exporter that it scrapes too, as that instance of the job node.
+// Start starts a Prometheus that scrapes target, HOST:PORT, as the job backend every second. It returns the address
+// after the first scrape, which may take longer than a short run on a busy machine. It ends with the test. nodes are
+// NAME=HOST:PORT of node_exporters, which become instances of the job node.
 func Start(t *testing.T, target string, nodes ...string) (at string) {
 	t.Helper()
 	scraped := "{job_name: backend, scrape_interval: 1s, static_configs: [{targets: [" + target + "]}]}"
@@ -34,8 +34,8 @@ func Start(t *testing.T, target string, nodes ...string) (at string) {
 	return at
 }
 
-// Run starts a Prometheus of that configuration at a free port, and returns its address when it answers. It ends with the
-// test.
+// Run starts a Prometheus with a configuration at a free port, and returns its address when it is ready. It ends with
+// the test.
 func Run(t *testing.T, config string, args ...string) (at string) {
 	t.Helper()
 	binary, err := exec.LookPath("prometheus")
@@ -64,7 +64,7 @@ func Run(t *testing.T, config string, args ...string) (at string) {
 	return at
 }
 
-// answers: it is ready, or wants a password first.
+// answers reports whether Prometheus is ready or requires a password.
 func answers(address string) bool {
 	answer, err := http.Get("http://" + address + "/-/ready")
 	if err != nil {

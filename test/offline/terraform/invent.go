@@ -30,8 +30,8 @@ func invent(typeName, name string, kind tftypes.Type, seed string) tftypes.Value
 			return tftypes.NewValue(k, []tftypes.Value{})
 		}
 		fields := map[string]tftypes.Value{}
-		for field, of := range object.AttributeTypes {
-			fields[field] = invent(typeName, field, of, seed)
+		for field, fieldType := range object.AttributeTypes {
+			fields[field] = invent(typeName, field, fieldType, seed)
 		}
 		return tftypes.NewValue(k, []tftypes.Value{tftypes.NewValue(object, fields)})
 	case tftypes.Set:

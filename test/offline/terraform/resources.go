@@ -27,8 +27,8 @@ func (s *server) ReadResource(_ context.Context, r *tfprotov5.ReadResourceReques
 // PlanResourceChange marks the values that AWS computes as unknown until the resource is created, except its tags and
 // region.
 func (s *server) PlanResourceChange(_ context.Context, r *tfprotov5.PlanResourceChangeRequest) (*tfprotov5.PlanResourceChangeResponse, error) {
-	of := s.schemas.Resources[r.TypeName]
-	kind := of.proto().ValueType()
+	schema := s.schemas.Resources[r.TypeName]
+	kind := schema.proto().ValueType()
 	planned, err := r.ProposedNewState.Unmarshal(kind)
 	if err != nil || planned.IsNull() { // null: the resource is destroyed
 		return &tfprotov5.PlanResourceChangeResponse{PlannedState: r.ProposedNewState}, err
@@ -37,7 +37,7 @@ func (s *server) PlanResourceChange(_ context.Context, r *tfprotov5.PlanResource
 	if err != nil {
 		return nil, err
 	}
-	planned, err = of.Block.fill(planned, func(_ string, a attribute, v tftypes.Value) tftypes.Value {
+	planned, err = schema.Block.fill(planned, func(_ string, a attribute, v tftypes.Value) tftypes.Value {
 		if prior.IsNull() && a.Computed && v.IsNull() {
 			return tftypes.NewValue(v.Type(), tftypes.UnknownValue)
 		}
@@ -78,8 +78,8 @@ func (s *server) allTags(tags tftypes.Value) (tftypes.Value, error) {
 }
 
 func (s *server) ApplyResourceChange(_ context.Context, r *tfprotov5.ApplyResourceChangeRequest) (*tfprotov5.ApplyResourceChangeResponse, error) {
-	of := s.schemas.Resources[r.TypeName]
-	kind := of.proto().ValueType()
+	schema := s.schemas.Resources[r.TypeName]
+	kind := schema.proto().ValueType()
 	planned, err := r.PlannedState.Unmarshal(kind)
 	if err != nil || planned.IsNull() {
 		return &tfprotov5.ApplyResourceChangeResponse{NewState: r.PlannedState}, err
@@ -88,7 +88,7 @@ func (s *server) ApplyResourceChange(_ context.Context, r *tfprotov5.ApplyResour
 	if r.TypeName == "aws_instance" {
 		seed += time.Now().String() // AWS does not reuse ids
 	}
-	created, err := of.Block.fill(planned, func(name string, _ attribute, v tftypes.Value) tftypes.Value {
+	created, err := schema.Block.fill(planned, func(name string, _ attribute, v tftypes.Value) tftypes.Value {
 		if v.IsFullyKnown() {
 			return v
 		}
@@ -102,13 +102,13 @@ func (s *server) ApplyResourceChange(_ context.Context, r *tfprotov5.ApplyResour
 }
 
 func (s *server) ReadDataSource(_ context.Context, r *tfprotov5.ReadDataSourceRequest) (*tfprotov5.ReadDataSourceResponse, error) {
-	of := s.schemas.Data[r.TypeName]
-	kind := of.proto().ValueType()
+	schema := s.schemas.Data[r.TypeName]
+	kind := schema.proto().ValueType()
 	config, err := r.Config.Unmarshal(kind)
 	if err != nil {
 		return nil, err
 	}
-	read, err := of.Block.fill(config, func(name string, a attribute, v tftypes.Value) tftypes.Value {
+	read, err := schema.Block.fill(config, func(name string, a attribute, v tftypes.Value) tftypes.Value {
 		if a.Computed && v.IsNull() {
 			return invent("data."+r.TypeName, name, v.Type(), "")
 		}

@@ -62,11 +62,11 @@ func (s *server) ConfigureProvider(_ context.Context, r *tfprotov5.ConfigureProv
 		return nil, err
 	}
 	for _, b := range blocks {
-		var inside map[string]tftypes.Value
-		if err := b.As(&inside); err != nil {
+		var values map[string]tftypes.Value
+		if err := b.As(&values); err != nil {
 			return nil, err
 		}
-		if err := inside["tags"].As(&s.tags); err != nil {
+		if err := values["tags"].As(&s.tags); err != nil {
 			return nil, err
 		}
 	}
@@ -86,12 +86,12 @@ func (s *server) ValidateResourceTypeConfig(_ context.Context, r *tfprotov5.Vali
 	reject := func(summary string) {
 		out.Diagnostics = append(out.Diagnostics, &tfprotov5.Diagnostic{Severity: tfprotov5.DiagnosticSeverityError, Summary: r.TypeName + ": " + summary})
 	}
-	of := s.schemas.Resources[r.TypeName]
-	config, err := r.Config.Unmarshal(of.proto().ValueType())
+	schema := s.schemas.Resources[r.TypeName]
+	config, err := r.Config.Unmarshal(schema.proto().ValueType())
 	if err != nil {
 		return nil, err
 	}
-	_, err = of.Block.fill(config, func(name string, a attribute, v tftypes.Value) tftypes.Value {
+	_, err = schema.Block.fill(config, func(name string, a attribute, v tftypes.Value) tftypes.Value {
 		var text string
 		switch {
 		case v.IsNull() || !v.IsKnown():

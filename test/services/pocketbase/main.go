@@ -15,7 +15,7 @@ import (
 
 	"github.com/pocketbase/pocketbase/apis"
 	"github.com/pocketbase/pocketbase/core"
-	_ "github.com/pocketbase/pocketbase/migrations" // its own tables
+	_ "github.com/pocketbase/pocketbase/migrations" // tables of PocketBase
 )
 
 const collection = "soak"
@@ -37,7 +37,7 @@ func run(listen, dir string, lifetime time.Duration) error {
 		return err
 	}
 	app.OnServe().BindFunc(func(e *core.ServeEvent) error {
-		e.InstallerFunc = nil // it opens a browser
+		e.InstallerFunc = nil // the installer opens a browser
 		if err := create(e.App); err != nil {
 			return fmt.Errorf("create the collection %s: %w", collection, err)
 		}
@@ -53,21 +53,21 @@ func run(listen, dir string, lifetime time.Duration) error {
 	defer stop()
 	go func() {
 		<-ctx.Done()
-		// apis.Serve listens to this, and returns.
+		// apis.Serve returns when this event is triggered.
 		terminate := &core.TerminateEvent{App: app}
 		_ = app.OnTerminate().Trigger(terminate, func(e *core.TerminateEvent) error { return e.App.ResetBootstrapState() })
 	}()
 	return apis.Serve(app, apis.ServeConfig{HttpAddr: listen})
 }
 
-// create creates the collection, with rules that allow everybody.
+// create creates the collection, with rules that allow all users.
 func create(app core.App) error {
 	if _, err := app.FindCollectionByNameOrId(collection); err == nil {
 		return nil
 	}
-	everybody := ""
+	public := ""
 	c := core.NewBaseCollection(collection)
-	c.ListRule, c.ViewRule, c.CreateRule = &everybody, &everybody, &everybody
+	c.ListRule, c.ViewRule, c.CreateRule = &public, &public, &public
 	c.Fields.Add(
 		&core.TextField{Name: "topic"}, &core.TextField{Name: "run"}, &core.TextField{Name: "sum"},
 		&core.NumberField{Name: "seq"}, &core.NumberField{Name: "t"},

@@ -90,15 +90,15 @@ var properties = []string{"type", "required", "optional", "computed", "nesting_m
 
 // slim removes all other properties, mainly descriptions.
 func slim(value any) {
-	of, _ := value.(map[string]any)
-	for name, field := range of {
+	fields, _ := value.(map[string]any)
+	for name, field := range fields {
 		switch field.(type) {
 		case map[string]any:
 			slim(field)
 		case []any: // a type
 		default:
 			if field == false || !slices.Contains(properties, name) {
-				delete(of, name)
+				delete(fields, name)
 			}
 		}
 	}
