@@ -76,30 +76,16 @@ func (p *Parser) Release() {
 // which the standard discards (section 9.2.6, end of file). Other errors are [ErrTooLong] and errors of the reader,
 // which are not wrapped. If the reader can continue after an error, such as a deadline, so can Next.
 func (p *Parser) Next(e *Event) error {
-	p.begin()
+	var b Block
 	for {
-		line, ok, err := p.readLine()
+		part, err := p.nextPart(&b, false)
 		if err != nil {
 			return err
 		}
-		if !ok {
-			if err := p.fill(); err != nil {
-				return err
-			}
-			continue
+		if part == WholeBlock && b.HasData {
+			*e = b.Event
+			return nil
 		}
-		if len(line) == 0 {
-			if p.dispatch(e, false) {
-				return nil
-			}
-			p.recycleReturned()
-			continue
-		}
-		if err := p.field(line); err != nil {
-			return err
-		}
-		p.note(len(line))
-		p.line = p.recycle(p.line)
 	}
 }
 
@@ -119,18 +105,14 @@ func (p *Parser) recycleReturned() {
 	}
 }
 
-// dispatch ends a block. If the block has data, or if everyBlock is set, it fills e and returns true. The id and the
-// retry time of any block apply.
-func (p *Parser) dispatch(e *Event, everyBlock bool) bool {
+// dispatch ends a block and fills e. The id and the retry time of any block apply.
+func (p *Parser) dispatch(e *Event) {
 	if p.hasID {
 		p.id = append(p.id[:0], p.nextID...)
 	}
-	isEvent := p.hasData || everyBlock
-	if isEvent {
-		*e = Event{
-			ID: p.id, Name: p.name, Data: p.data, Comment: p.comment,
-			Retry: p.retry, HasID: p.hasID, HasRetry: p.hasRetry,
-		}
+	*e = Event{
+		ID: p.id, Name: p.name, Data: p.data, Comment: p.comment,
+		Retry: p.retry, HasID: p.hasID, HasRetry: p.hasRetry,
 	}
 	if p.longFields > 0 {
 		p.longFields--
@@ -140,7 +122,6 @@ func (p *Parser) dispatch(e *Event, everyBlock bool) bool {
 	p.returned = true
 	p.retry = 0
 	p.hasData, p.hasComment, p.hasID, p.hasRetry, p.partial, p.event = false, false, false, false, false, false
-	return isEvent
 }
 
 // note counts a field of n bytes that needs a large buffer.

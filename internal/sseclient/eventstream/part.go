@@ -39,7 +39,9 @@ type Block struct {
 // before the first field of a block if there are over 512 bytes of them; Next does not.
 //
 // Like Next, it does not allocate per part.
-func (p *Parser) NextPart(b *Block) (Part, error) {
+func (p *Parser) NextPart(b *Block) (Part, error) { return p.nextPart(b, true) }
+
+func (p *Parser) nextPart(b *Block, dropsComments bool) (Part, error) {
 	p.begin()
 	for {
 		line, ok, err := p.readLine()
@@ -60,7 +62,7 @@ func (p *Parser) NextPart(b *Block) (Part, error) {
 		}
 		comment := line[0] == ':'
 		if comment {
-			p.beginComment(len(line))
+			p.beginComment(len(line), dropsComments)
 		} else {
 			p.comments = false
 		}
@@ -87,16 +89,16 @@ func (p *Parser) endBlock(b *Block) bool {
 	}
 	b.HasData, b.HasComment = p.hasData, p.hasComment
 	p.comments = false
-	p.dispatch(&b.Event, true)
+	p.dispatch(&b.Event)
 	return true
 }
 
-// beginComment makes room for a comment line of n bytes at the head of a block.
-func (p *Parser) beginComment(n int) {
+// beginComment prepares a comment line of n bytes. At the head of a block it makes room for it, if drops is set.
+func (p *Parser) beginComment(n int, drops bool) {
 	if !p.partial {
 		p.comments = true
 	}
-	if p.comments && p.hasComment && len(p.comment)+n > smallBuffer {
+	if drops && p.comments && p.hasComment && len(p.comment)+n > smallBuffer {
 		p.comment, p.hasComment = p.comment[:0], false
 	}
 }
