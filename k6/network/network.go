@@ -2,11 +2,16 @@
 package network
 
 import (
+	"context"
 	"crypto/tls"
+	"net"
 
 	"go.k6.io/k6/v2/js/common"
 	"go.k6.io/k6/v2/js/modules"
 	"go.k6.io/k6/v2/lib"
+	"go.k6.io/k6/v2/lib/netext"
+
+	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
 // State returns the state of a virtual user. In the init context, which has no state, it throws an error that names
@@ -18,6 +23,15 @@ func State(vu modules.VU, module string) *lib.State {
 			module+" connects only inside a VU; move the call into the default function, setup() or teardown()"))
 	}
 	return state
+}
+
+// Dial opens a connection with k6's dialer, whose bytes count in k6's metrics.
+func Dial(ctx context.Context, state *lib.State, network, address string) (net.Conn, error) {
+	conn, err := state.Dialer.DialContext(ctx, network, address)
+	if counted, ok := conn.(*netext.Conn); ok {
+		conn = &sseclient.Conn{Conn: counted.Conn, Received: counted.BytesRead, Sent: counted.BytesWritten}
+	}
+	return conn, err //nolint:wrapcheck // the client wraps it
 }
 
 // TLSConfig returns a copy of k6's TLS configuration, for HTTP/1.1 with the named server.

@@ -13,11 +13,9 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"syscall"
 	"time"
 
 	"go.k6.io/k6/v2/lib"
-	"go.k6.io/k6/v2/lib/netext"
 
 	"github.com/sse-soak/sse-soak/internal/http1"
 	"github.com/sse-soak/sse-soak/internal/shard"
@@ -51,31 +49,14 @@ type lanes struct {
 // newDialer returns a dialer with k6's network settings.
 func newDialer(state *lib.State) *http1.Dialer {
 	return &http1.Dialer{
-		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
-			conn, err := state.Dialer.DialContext(ctx, network, address)
-			if counted, ok := conn.(*netext.Conn); ok && err == nil {
-				return socket{counted}, nil
-			}
-			return conn, err
+		Dial: func(ctx context.Context, on, address string) (net.Conn, error) {
+			return network.Dial(ctx, state, on, address)
 		},
 		TLS: func(conn net.Conn, server string) *tls.Conn {
 			return tls.Client(conn, network.TLSConfig(state, server))
 		},
 		MaxHead: maxHead,
 	}
-}
-
-// A socket is a connection of k6 with access to its file descriptor.
-type socket struct{ *netext.Conn }
-
-var _ syscall.Conn = socket{}
-
-func (s socket) SyscallConn() (syscall.RawConn, error) {
-	conn, ok := s.Conn.Conn.(syscall.Conn)
-	if !ok {
-		return nil, errors.ErrUnsupported
-	}
-	return conn.SyscallConn()
 }
 
 func (s *stage) newLane() *lane {

@@ -17,7 +17,6 @@ import (
 	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/js/modules"
 	"go.k6.io/k6/v2/lib"
-	"go.k6.io/k6/v2/lib/netext"
 
 	"github.com/sse-soak/sse-soak/internal/proxy"
 	"github.com/sse-soak/sse-soak/internal/sseclient"
@@ -78,8 +77,8 @@ func (m *module) clientFor(state *lib.State) *sseclient.Client {
 	}
 	m.clientOf = state
 	m.client = &sseclient.Client{
-		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
-			return dial(ctx, state, network, address)
+		Dial: func(ctx context.Context, on, address string) (net.Conn, error) {
+			return network.Dial(ctx, state, on, address)
 		},
 		TLS:          func(serverName string) *tls.Config { return network.TLSConfig(state, serverName) },
 		Proxies:      m.proxies,
@@ -89,15 +88,6 @@ func (m *module) clientFor(state *lib.State) *sseclient.Client {
 		Await:        func(ctx context.Context) bool { return awaitRate(ctx, state) },
 	}
 	return m.client
-}
-
-// dial opens a connection with k6's dialer, whose bytes count in k6's metrics.
-func dial(ctx context.Context, state *lib.State, network, address string) (net.Conn, error) {
-	conn, err := state.Dialer.DialContext(ctx, network, address)
-	if counted, ok := conn.(*netext.Conn); ok {
-		conn = &sseclient.Conn{Conn: counted.Conn, Received: counted.BytesRead, Sent: counted.BytesWritten}
-	}
-	return conn, err //nolint:wrapcheck // the client wraps it
 }
 
 // awaitRate waits until k6's option rps allows one more request, or until ctx is done. A redirected request counts
