@@ -4,7 +4,6 @@ import (
 	"iter"
 	"strings"
 	"sync"
-	"time"
 )
 
 // An Outcome is how a response ended, as the server knows it.
@@ -134,5 +133,3 @@ func (l *ledger) batch(to []entry, next int) ([]entry, int) {
 	}
 	return to, next
 }
-
-func micro(t time.Time) int64 { return t.UnixMicro() }

@@ -121,7 +121,7 @@ func (r *response) count(chunks int) {
 	if chunks == 0 {
 		return
 	}
-	r.entry.last = micro(time.Now())
+	r.entry.last = time.Now().UnixMicro()
 	if r.entry.first == 0 {
 		r.entry.first = r.entry.last
 	}
@@ -220,7 +220,7 @@ func (r *response) wait(until time.Time) bool {
 func (r *response) stay() bool {
 	select {
 	case <-r.ctx.Done():
-		r.entry.left = micro(time.Now())
+		r.entry.left = time.Now().UnixMicro()
 		return true
 	case <-r.server.stopping:
 		return false
@@ -234,7 +234,7 @@ func (r *response) leave() {
 		r.entry.outcome = Interrupted
 	default:
 		r.entry.outcome = Left
-		r.entry.left = micro(time.Now())
+		r.entry.left = time.Now().UnixMicro()
 	}
 }
 

@@ -138,7 +138,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, at int) {
 	}
 	a.created = started.Unix()
 	e := entry{
-		id: a.ID, api: uint8(at), stream: a.stream, started: micro(started), // #nosec G115 -- an index of apis
+		id: a.ID, api: uint8(at), stream: a.stream, started: started.UnixMicro(), // #nosec G115 -- an index of apis
 		kind: a.Fault.Kind, k: int32(a.Fault.K), total: int32(a.Chunks), // #nosec G115 -- at most MaxChunks
 	}
 	number := s.ledger.add(e)
@@ -147,7 +147,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, at int) {
 	out := &response{server: s, api: apis[at], a: a, w: w, ctx: r.Context(), b: (*buffer)[:0], entry: e, started: started}
 	defer func() {
 		s.metrics.open.Dec()
-		out.entry.ended = micro(time.Now())
+		out.entry.ended = time.Now().UnixMicro()
 		s.ledger.put(number, out.entry)
 		s.metrics.requests.WithLabelValues(out.api.name(), out.entry.outcome.String()).Inc()
 		if *buffer = out.b; cap(out.b) <= maxBuffer {

@@ -2,6 +2,7 @@ package service
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"unicode/utf8"
 )
@@ -230,7 +231,7 @@ func (p *parser) condition(n *node, path string) (c condition) {
 	case wanted.kind == isList || wanted.kind == isObject:
 		p.found.add(wanted.at, "%s.is must be text, a number or true, not %s", path, wanted.kind)
 	default:
-		text := textOf(wanted)
+		text := fmt.Sprint(wanted.value) // as in JSON, a text without its quotes
 		c.value = &text
 	}
 	return c

@@ -105,6 +105,3 @@ func (n *node) fill(decoder *json.Decoder, depth int) error {
 	_, err := decoder.Token()
 	return err
 }
-
-// textOf returns a scalar as it is in JSON, a text without its quotes.
-func textOf(n *node) string { return fmt.Sprint(n.value) }

@@ -64,7 +64,7 @@ func TestDefaultsOfADescription(t *testing.T) {
 	require.Nil(t, s.Publish)
 	s, err = Parse([]byte(`{"name":"mine","url":true,"connect":{},"message":"unchecked"}`))
 	require.NoError(t, err)
-	require.True(t, s.HasURL && s.Connect.URL.Empty())
+	require.True(t, s.HasURL && len(s.Connect.URL.parts) == 0)
 }
 
 // Each file in testdata has descriptions, one per line or more, separated by blank lines; the golden file of the same

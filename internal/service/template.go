@@ -78,9 +78,6 @@ type part struct {
 	escape  escape
 }
 
-// Empty reports whether the text is empty.
-func (t Template) Empty() bool { return len(t.parts) == 0 }
-
 // Uses reports whether the template has a placeholder.
 func (t Template) Uses(f Field) bool {
 	for _, p := range t.parts {

@@ -54,13 +54,6 @@ func (h *Histogram) Copy() *Histogram {
 	return &Histogram{h: h.h.Clone(), max: h.max}
 }
 
-// Subtract returns a histogram of each value minus d, at least 0.
-func (h *Histogram) Subtract(d time.Duration) *Histogram {
-	out := NewHistogram()
-	out.MergeShifted(h, -d)
-	return out
-}
-
 // MergeShifted adds the counts of other, each value plus d and limited to the range.
 func (h *Histogram) MergeShifted(other *Histogram, d time.Duration) {
 	for bar, n := range other.nonEmpty() {

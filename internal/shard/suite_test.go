@@ -63,7 +63,8 @@ func TestMergeOfASuite(t *testing.T) {
 func TestMergeOfOwnTimes(t *testing.T) {
 	t.Parallel()
 	withOwnTimes := func(m Metric) Metric {
-		m.Own = m.Trend.Subtract(2 * time.Millisecond)
+		m.Own = NewHistogram()
+		m.Own.MergeShifted(m.Trend, -2*time.Millisecond)
 		return m
 	}
 	for name, c := range map[string]struct {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -181,7 +182,7 @@ func (c *h2Conn) receive(p []byte) (int, error) {
 		return c.polled.Read(p)
 	}
 	n, err := c.net.Read(p)
-	if err != nil && isDeadline(err) {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
 		c.mu.Lock()
 		_ = c.net.SetReadDeadline(time.Time{})
 		c.mu.Unlock()

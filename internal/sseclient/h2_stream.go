@@ -297,5 +297,3 @@ func (p *h2Pipe) SetReadDeadline(t time.Time) error {
 func (p *h2Pipe) SetWriteDeadline(time.Time) error { return nil }
 
 func (p *h2Pipe) RemoteAddr() net.Addr { return p.st.conn.remote }
-
-func isDeadline(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }

@@ -13,7 +13,8 @@ import (
 // withOwnTimes sets the own time of every answer of the last series of a run to its time without this wait.
 func (r *Run) withOwnTimes(wait time.Duration) *Run {
 	m := &r.Rounds[0].Metrics[len(r.Rounds[0].Metrics)-1]
-	m.Own = m.Trend.Subtract(shard.WakeUps * wait)
+	m.Own = shard.NewHistogram()
+	m.Own.MergeShifted(m.Trend, -shard.WakeUps*wait)
 	return r
 }
 

@@ -49,14 +49,6 @@ type Effect struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Refusals returns how many attempts to connect failed.
-func (e *Effect) Refusals() (n int) {
-	for _, count := range e.Refused {
-		n += count
-	}
-	return n
-}
-
 // A loss is an outage of a connection after it had a stream. Times are Unix seconds.
 type loss struct {
 	*ledger.Outage                   // nil: only its time is known

@@ -99,7 +99,7 @@ func TestActionWithoutEffect(t *testing.T) {
 	v := judgeSoak(m, nil, Evidence{Actions: []ActionResult{actionAt("reload", 60, 1)}})
 	require.Equal(t, Pass, v.Verdict, v.Reasons)
 	e := v.Actions[0].Effect
-	require.Equal(t, 0, e.Lost+e.Times+e.Peak+e.Refusals())
+	require.Equal(t, 0, e.Lost+e.Times+e.Peak+len(e.Refused))
 	require.Nil(t, e.Reconnected50)
 	require.Nil(t, e.Slowest)
 }

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"unicode"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
@@ -26,24 +26,13 @@ func explanation(c sseclient.Close, known *credentials) string {
 	if c.Reason == sseclient.ReasonStatus {
 		text = removeStatus(text, c.Status)
 	}
-	return printableStart(text, maxExplanation)
+	return format.Shorten(text, maxExplanation)
 }
 
 // removeStatus returns an error without its status.
 func removeStatus(text string, status int) string {
 	prefix := fmt.Sprintf("unexpected status %d %s", status, http.StatusText(status))
 	return strings.TrimPrefix(strings.TrimPrefix(text, prefix), ": ")
-}
-
-// printableStart returns the start of a text as one line without control characters.
-func printableStart(text string, maxLength int) string {
-	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), func(r rune) bool {
-		return unicode.IsSpace(r) || !unicode.IsPrint(r)
-	}), " ")
-	if len(text) <= maxLength {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxLength-len("…")], "") + "…"
 }
 
 // maxEventNames is the maximum number of event names that a runner stores.
@@ -57,7 +46,7 @@ func (r *recorder) eventName(name []byte, known *credentials) string {
 	if text, ok := r.names[string(name)]; ok {
 		return text
 	}
-	text := printableStart(known.hide(string(name)), maxLength)
+	text := format.Shorten(known.hide(string(name)), maxLength)
 	if len(r.names) >= maxEventNames {
 		return text
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sse-soak/sse-soak/internal/service/stream"
+	"github.com/sse-soak/sse-soak/internal/format"
 )
 
 // findings are the conclusions from the observed streams.
@@ -94,7 +94,7 @@ func (f *findings) silence() (longest time.Duration) {
 }
 
 // excerpt quotes data of the service.
-func excerpt(text []byte) string { return stream.Shorten(string(text), 80) }
+func excerpt(text []byte) string { return format.Shorten(string(text), 80) }
 
 // example returns a block as one line.
 func (u *unit) example() string {

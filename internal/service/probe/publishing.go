@@ -67,7 +67,7 @@ func (s *session) send(ctx context.Context, n int) error {
 func refusalError(r stream.Request, answer stream.Answer) error {
 	what := fmt.Sprintf("%s answered %d %s", r, answer.Status, http.StatusText(answer.Status))
 	if to := answer.Header.Get("Location"); to != "" {
-		return fmt.Errorf("%s, to %s, which is not followed; use that URL", what, stream.Shorten(secret.Hide(to, r.Secret()), 200))
+		return fmt.Errorf("%s, to %s, which is not followed; use that URL", what, format.Shorten(secret.Hide(to, r.Secret()), 200))
 	}
 	if answer.Body != "" {
 		what += " (" + answer.Body + ")"

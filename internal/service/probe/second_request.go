@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
@@ -54,7 +55,7 @@ func (s *session) openSecond(ctx context.Context) error {
 	s.firstEvent, s.clientSource = first[0].EventName(), ""
 	if s.requests.thenClient {
 		if s.clientSource = clientSource(first); s.clientSource == "" {
-			return fmt.Errorf("--then-… contains {client}, but no value in the first event of a stream can be it: %s", stream.Shorten(string(first[0].Data), 200))
+			return fmt.Errorf("--then-… contains {client}, but no value in the first event of a stream can be it: %s", format.Shorten(string(first[0].Data), 200))
 		}
 	}
 	var err error
@@ -68,7 +69,7 @@ func (s *session) openSecond(ctx context.Context) error {
 	for i, t := range of {
 		client, ok := s.service.Client(&first[i].Block)
 		if s.requests.thenClient && !ok {
-			return fmt.Errorf("the first event of a stream has no %s: %s", s.clientSource, stream.Shorten(string(first[i].Data), 200))
+			return fmt.Errorf("the first event of a stream has no %s: %s", s.clientSource, format.Shorten(string(first[i].Data), 200))
 		}
 		answer, err := s.join(ctx, t, client)
 		if err != nil {

@@ -3,7 +3,6 @@ package stream
 import (
 	"net/http"
 	"strings"
-	"unicode"
 
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/sseclient"
@@ -59,12 +58,3 @@ func (r Request) String() string {
 
 // Secret returns the token in the request.
 func (r Request) Secret() string { return r.secret }
-
-// Shorten returns text in one line of at most n bytes.
-func Shorten(text string, n int) string {
-	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), func(r rune) bool { return r == ' ' || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }), " ")
-	if len(text) > n {
-		text = strings.ToValidUTF8(text[:n], "") + "…"
-	}
-	return text
-}

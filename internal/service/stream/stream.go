@@ -8,6 +8,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/secret"
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/sseclient"
@@ -33,7 +34,7 @@ func (s *Stream) Excerpt() string {
 	stop := time.AfterFunc(2*time.Second, s.Close) // it may be a stream after all
 	defer stop.Stop()
 	text, _ := io.ReadAll(io.LimitReader(s.body, 4*maxLength))
-	return Shorten(secret.Hide(string(text), s.request.secret), maxLength)
+	return format.Shorten(secret.Hide(string(text), s.request.secret), maxLength)
 }
 
 // Received returns the number of bytes of the body that arrived, before decompression, and when the last one did.

@@ -145,8 +145,7 @@ func TestCertificatesAreChecked(t *testing.T) {
 	require.Equal(t, "404 page not found", answer.Body)
 }
 
-func TestTextIsShortened(t *testing.T) {
-	require.Equal(t, "a b…", Shorten("a\n\x00 béé", 4))
+func TestEndInWords(t *testing.T) {
 	require.Equal(t, "it was closed here", EndInWords(context.Canceled))
 	require.Equal(t, "it broke: x", EndInWords(errors.New("x")))
 }

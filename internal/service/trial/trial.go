@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/secret"
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/service/stream"
@@ -149,7 +150,7 @@ func (t *trial) run(ctx context.Context) error {
 // field returns what the description has in a field, as the start of a sentence.
 func (t *trial) field(name string) string {
 	if source := t.s.Source(name); source != "" {
-		return name + " is " + stream.Shorten(source, 120)
+		return name + " is " + format.Shorten(source, 120)
 	}
 	return name + " is left out"
 }
@@ -277,7 +278,7 @@ func (t *trial) request(ctx context.Context, field string, request *service.Requ
 		return fmt.Errorf("%s: %s answered %s%s: %s", field, r, inWords(answer.Status), quoteBody(answer.Body), remedy())
 	case r.NoRedirect && answer.Status < 400 && answer.Header.Get("Location") != "":
 		return fmt.Errorf("%s.url: %s answered %s, to %s, which a run does not follow: write the URL that it leads to",
-			field, r, inWords(answer.Status), stream.Shorten(secret.Hide(answer.Header.Get("Location"), t.PublishToken), 200))
+			field, r, inWords(answer.Status), format.Shorten(secret.Hide(answer.Header.Get("Location"), t.PublishToken), 200))
 	case answer.Status < 400:
 		return fmt.Errorf("%s.ok: %s answered %s, which does not confirm it by the description: %s", field, r, inWords(answer.Status), t.field(field+".ok"))
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/secret"
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
@@ -38,7 +39,7 @@ func (t *trial) quote(p stream.Part) string {
 		case has && len(value) == 0:
 			parts = append(parts, "an empty "+name)
 		case has:
-			parts = append(parts, name+": "+stream.Shorten(secret.Hide(string(value), t.SubscribeToken, t.PublishToken), 160))
+			parts = append(parts, name+": "+format.Shorten(secret.Hide(string(value), t.SubscribeToken, t.PublishToken), 160))
 		}
 	}
 	add("event", len(p.Event) > 0, p.Event)
