@@ -39,7 +39,7 @@ type Entry struct {
 	Page        bool      // it has a report.html
 
 	Plan       *PlanRuns           // the runs that can be compared with it; nil without a verdict
-	Previous   *Entry              // the run before: of the same plan, or else of the same suite; nil for the first
+	Previous   *Entry              // the previous run: of the same plan, or else of the same suite; nil for the first
 	Comparison *compare.Comparison // with earlier; nil if they are too few
 	earlier    []compare.Run       // the runs of the plan that define what is normal, the latest first
 	metrics    map[string]float64

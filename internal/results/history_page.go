@@ -164,7 +164,7 @@ func (h *History) banner() report.Banner {
 
 // runs returns the section with all runs, newest first.
 func (h *History) runs() report.Section {
-	t := report.Table{Columns: report.Columns("run", "verdict", "plan", "figures", "against earlier runs", "changed since the run before")}
+	t := report.Table{Columns: report.Columns("run", "verdict", "plan", "figures", "against earlier runs", "changed since the previous run")}
 	for _, r := range h.Runs {
 		mark, tone := r.mark()
 		name := report.Cell{Text: r.Name, Mark: mark, Tone: tone, Note: format.Time(r.Started)}

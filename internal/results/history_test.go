@@ -206,7 +206,7 @@ func TestChangesSincePreviousRun(t *testing.T) {
 	_, rows := page(t, out)
 	require.Equal(t, []string{
 		"k6 v2.2.0 → v2.3.0", "noop_interval_s 15 → 30; max_outage_s 30 → 60", "soak commit-0 → commit-1", "nothing", "the first of its suite",
-	}, column(rows, "changed since the run before"), "of the same plan, else of the same suite")
+	}, column(rows, "changed since the previous run"), "of the same plan, else of the same suite")
 }
 
 func TestHistoryEscapesMarkup(t *testing.T) {
@@ -222,7 +222,7 @@ func TestHistoryEscapesMarkup(t *testing.T) {
 	require.NoError(t, os.Rename(filepath.Join(out, "run-000"), filepath.Join(out, `javascript:alert("1")<b>`)))
 	doc, rows := page(t, out)
 	require.Contains(t, rows[0]["plan"], evil)
-	require.Contains(t, rows[0]["changed since the run before"], evil)
+	require.Contains(t, rows[0]["changed since the previous run"], evil)
 	require.Zero(t, doc.Find("img, script, b:not(.mark)").Length())
 	require.Equal(t, "./javascript:alert%28%221%22%29%3Cb%3E/report.html", doc.Find("#runs tbody tr").Last().Find("a").AttrOr("href", ""))
 	policy := doc.Find("meta[http-equiv='Content-Security-Policy']").AttrOr("content", "")
@@ -331,7 +331,7 @@ func TestDuplicateSettingsAreNamedOnce(t *testing.T) {
 		require.NoError(t, d.WriteJSON(VerdictFile, v))
 	}
 	_, rows := page(t, out)
-	require.Equal(t, "WARMUP 0 → 1; connections 500 → 800", rows[0]["changed since the run before"])
+	require.Equal(t, "WARMUP 0 → 1; connections 500 → 800", rows[0]["changed since the previous run"])
 }
 
 func TestPairListsChanges(t *testing.T) {

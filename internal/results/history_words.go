@@ -133,7 +133,7 @@ func abbreviate(value string) string {
 // maxChanges limits the changes that describe a run: with more of them the runs have little in common.
 const maxChanges = 10
 
-// changesSincePrevious describes the changes since the run before.
+// changesSincePrevious describes the changes since the previous run.
 func (r *Entry) changesSincePrevious() string {
 	switch {
 	case r.Verdict == nil:
