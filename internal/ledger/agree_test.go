@@ -56,9 +56,9 @@ func shortStream(r *rand.Rand) (s *reference, tight bool) {
 			continue
 		}
 		faulty++
-		early = early || slot == 0 // of the first two noops one at most is in trouble: they tell the phase
+		early = early || slot == 0 // at most one of the first two noops is faulty, because they determine the phase
 		kind := r.IntN(5)
-		if numbered && slot == 0 { // when a numbered stream began is not judged by the clock
+		if numbered && slot == 0 { // the start of a numbered stream is not determined by the clock
 			kind = 2 * r.IntN(2)
 		}
 		switch kind {
@@ -101,29 +101,29 @@ func (s *reference) play() Record {
 	return l.Record()
 }
 
-// fewEvents is up to how many events the ledger has to count exactly; in more of a mess it has to
-// find one.
+// fewEvents is the maximum number of faults that the ledger must count exactly. With more faults, it must
+// find at least one.
 const fewEvents = 3
 
-// disagreement says in what a record contradicts the reference, "" in nothing. What is simply
-// complete has to be called that, and nothing else may. Where there are faults a count may be that
-// of an explanation with one event more: the ledger does not look back.
-func (o *view) disagreement(r Record, tight bool) (what string, undecided bool) {
+// disagreement describes how a record contradicts the reference; "" if it does not. Only a complete stream may be
+// reported as complete. With faults, a count may be that of an explanation with one more event, because the ledger
+// does not look back.
+func (o *view) disagreement(r Record, tight bool) (difference string, undecided bool) {
 	simplest, next, events, most := o.counts()
 	is := count{int(r.Missed()), int(r.Duplicated)}
 	complete, numbered := is == count{}, r.Numbered
 	switch {
 	case len(simplest) == 0:
 	case events == 0 && !complete:
-		what = "a false alarm"
+		difference = "a false alarm"
 	case complete && !simplest[is] && r.Hidden == 0:
-		what = "a false pass"
+		difference = "a false pass"
 	case !complete && !simplest[is] && !next[is] && !covered(simplest, is, r.Hidden) && events <= fewEvents:
-		what = "another count"
+		difference = "another count"
 	case tight && (events == 0 || !numbered) && is.lost+int(r.Hidden) < most:
-		what = "hides more than it says"
+		difference = "more undetectable losses than it reports"
 	}
-	return what, len(simplest) > 1
+	return difference, len(simplest) > 1
 }
 
 // covered reports whether an explanation has at most as many lost noops as the ledger allows.

@@ -71,7 +71,7 @@ func TestLateNoopAtTheEndIsNotLost(t *testing.T) {
 	}
 }
 
-// A schedule that begins early saved up credit for a slot that was never served.
+// A schedule that starts early must not hide a slot without a noop.
 func TestEmptySlotIsMissed(t *testing.T) {
 	t.Parallel()
 	for _, head := range []float64{.01, .3, .6, 1} {
@@ -138,7 +138,7 @@ func TestIDsWithoutASequence(t *testing.T) {
 				numbered = r.Numbered
 				require.True(t, r.Faultless(), "%d noops: %+v", count, r)
 			}
-			require.False(t, numbered, "30 noops tell")
+			require.False(t, numbered, "30 noops determine it")
 		})
 	}
 }
@@ -147,7 +147,7 @@ func TestFaultsDoNotEndASequence(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name     string
-		numbers  []uint64 // one per interval; 0: nothing comes
+		numbers  []uint64 // one per interval; 0: no noop
 		received uint64
 		missed   uint64
 		doubled  uint64
@@ -169,7 +169,7 @@ func TestFaultsDoNotEndASequence(t *testing.T) {
 			require.Equal(t, [3]uint64{c.received, c.missed, c.doubled}, [3]uint64{r.Received, r.Missed(), r.Duplicated}, "%+v", r)
 		})
 	}
-	t.Run("each comes twice", func(t *testing.T) {
+	t.Run("each arrives twice", func(t *testing.T) {
 		t.Parallel()
 		var noops []Noop
 		for n := uint64(1); n <= 9; n++ {
@@ -180,7 +180,7 @@ func TestFaultsDoNotEndASequence(t *testing.T) {
 	})
 }
 
-// A hold-up makes each noop of it late, not the first alone.
+// A delay makes each delayed noop late, not only the first.
 func TestNoopsOfABurstAreLate(t *testing.T) {
 	t.Parallel()
 	for _, numbered := range []bool{false, true} {
@@ -198,7 +198,7 @@ func TestNoopsOfABurstAreLate(t *testing.T) {
 		for n := uint64(1); n <= 5; n++ {
 			count(sec+Instant(n)*5*sec, n)
 		}
-		for n := uint64(6); n <= 11; n++ { // due at 31 s … 56 s, held up until 60 s
+		for n := uint64(6); n <= 11; n++ { // due at 31 s … 56 s, delayed until 60 s
 			count(60*sec, n)
 		}
 		count(61*sec, 12)
@@ -218,7 +218,7 @@ func roundDurations(all []time.Duration) (out []time.Duration) {
 	return out
 }
 
-// Who asks for the end when nothing is due leaves nothing undecided.
+// A request for the end while no noop is due leaves no loss undecided.
 func TestUndecided(t *testing.T) {
 	t.Parallel()
 	for _, numbered := range []bool{false, true} {
@@ -240,14 +240,14 @@ func TestUndecided(t *testing.T) {
 	}
 }
 
-// Random ids look like a sequence on some stream of many: what the others say decides.
+// Among many streams, random ids can look like a sequence on one. The other streams decide.
 func TestMajorityOfStreamsDecidesIDs(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name               string
 		sequences, foreign int
 		want               bool
-	}{{"one of many", 1, 20, false}, {"most", 20, 1, true}, {"beside streams without ids", 1, 0, true}} {
+	}{{"one of many", 1, 20, false}, {"most", 20, 1, true}, {"next to streams without ids", 1, 0, true}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			cfg := &Config{Interval: 15 * sec, Late: sec}
@@ -290,11 +290,11 @@ func TestSimilarFaults(t *testing.T) {
 		end             float64
 		missed, doubled uint64
 	}{
-		{"each third is lost, and the one before comes again in its place", regular(12, func(s int) uint64 { return []uint64{0, 1, 2, 2, 4, 5, 5, 7, 8, 8, 10, 11, 11}[s] }, onTime), 12.4, 4, 4},
+		{"each third is lost, and the previous one arrives again in its slot", regular(12, func(s int) uint64 { return []uint64{0, 1, 2, 2, 4, 5, 5, 7, 8, 8, 10, 11, 11}[s] }, onTime), 12.4, 4, 4},
 		{"1, 1, 3, 3, 5, 5", regular(10, func(s int) uint64 { return []uint64{0, 1, 1, 3, 3, 5, 5, 7, 7, 9, 9}[s] }, onTime), 10.4, 5, 5},
 		{"each odd one is 0.22 late", regular(12, none, func(s int) float64 { return .22 * float64(s%2) }), 12.4, 0, 0},
 		{"the last is on time, all before it 0.28 late", regular(12, none, func(s int) float64 { return map[bool]float64{true: 0, false: .28}[s == 12] }), 12.4, 0, 0},
-		{"jitter of 0.27, and the last is still to come", regular(12, none, func(s int) float64 { return .27 * float64(s*7%10) / 10 }), 13.1, 0, 0},
+		{"jitter of 0.27, and the last has not arrived yet", regular(12, none, func(s int) float64 { return .27 * float64(s*7%10) / 10 }), 13.1, 0, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

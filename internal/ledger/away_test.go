@@ -37,8 +37,8 @@ func recordByBoth(t *testing.T, name string, test func(t *testing.T, numbered bo
 	}
 }
 
-// What falls due while a client is disconnected at the end of the run cannot be known: it is no loss, however the
-// stream ended. What fell due while the stream was open is expected.
+// Messages that become due while a client is disconnected at the end of the run are undetectable, not lost, however the
+// stream ended. Messages that became due while the stream was open are expected.
 func TestNoopsDueInTheLastOutageAreUndetectable(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -72,7 +72,7 @@ func TestNoopsDueInTheLastOutageAreUndetectable(t *testing.T) {
 				require.Equal(t, c.missed, r.Missed(), "%+v", r)
 				hidden := c.hidden
 				if !numbered {
-					hidden++ // the first message may have been lost: it came an interval after the headers
+					hidden++ // the first message may have been lost, because the first one arrived an interval after the headers
 				}
 				require.Equal(t, hidden, r.Hidden, "%+v", r)
 				require.Equal(t, Outage{From: c.ended, To: c.requested, Planned: lifetime > 0}, *r.LastOutage)
@@ -124,7 +124,7 @@ func TestClientIsDroppedAfterMaxOutage(t *testing.T) {
 	}
 }
 
-// A stream that opened when the end had been requested is ended by the client: the service knew of none.
+// The client closes a stream that opened after the request for its end, because the service did not have it yet.
 func TestStreamOpenedAfterTheRequestIsNotAFault(t *testing.T) {
 	t.Parallel()
 	recordByBoth(t, "opened", func(t *testing.T, numbered bool) {
@@ -139,8 +139,8 @@ func TestStreamOpenedAfterTheRequestIsNotAFault(t *testing.T) {
 	})
 }
 
-// A stream on which nothing has come, and whose first message is not due yet, is expected nothing of. What fell due
-// before its headers can be known only if a message comes behind them; by the clock it is missed.
+// A stream without a message, whose first message is not due yet, expects none. Messages that became due before its
+// headers are detectable only if a message arrives after them; by the clock they are missed.
 func TestNoNoopIsExpectedBeforeTheFirstInterval(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -174,7 +174,7 @@ func TestNoNoopIsExpectedBeforeTheFirstInterval(t *testing.T) {
 	}
 }
 
-// A stream that is lost before its first message is due is expected nothing of, whenever the next one brings that.
+// A stream that is lost before its first message is due expects none, regardless of when the next stream delivers it.
 func TestNoNoopIsExpectedOnAStreamLostBeforeTheFirst(t *testing.T) {
 	t.Parallel()
 	for _, replayed := range []bool{true, false} {
@@ -208,7 +208,7 @@ func TestNoNoopIsExpectedOnAStreamLostBeforeTheFirst(t *testing.T) {
 	}
 }
 
-// Messages that are replayed show what was kept for the client, but not when the next one is due.
+// Replayed messages show that the service stored them, but not when the next one is due.
 func TestReplayedMessagesDoNotShowThePhase(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

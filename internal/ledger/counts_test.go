@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Sums hold every field, also one that was added to the struct and forgotten in the list.
+// Sums has every field of the struct, so a field that is missing in the list fails this test.
 func TestSumsHaveEveryCount(t *testing.T) {
 	t.Parallel()
 	var one, sum Counts

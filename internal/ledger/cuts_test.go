@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// cutLedger is a ledger of a stream to which messages are published, whose client cuts it.
+// cutLedger returns the ledger of a stream with published messages, whose client disconnects it.
 func cutLedger(counting Counting) *Ledger {
 	l := New("s-1", &Config{Counting: counting, Published: counting == Numbered, ClientEnds: true, Cuts: true, Interval: sec, Late: sec})
 	l.Connecting(sec / 2)
@@ -29,7 +29,7 @@ func TestCutRecordsItsEffects(t *testing.T) {
 	t.Parallel()
 	for _, counting := range []Counting{Numbered, Noops} {
 		l := cutLedger(counting)
-		require.False(t, l.CanCut(), "nothing came yet, so there is nothing to go on behind")
+		require.False(t, l.CanCut(), "no message arrived yet, so the client cannot resume")
 		deliver(l, 2*sec, 1)
 		deliver(l, 3*sec, 2)
 		require.True(t, l.CanCut())
@@ -66,16 +66,16 @@ func TestPauseLosesTheStreamOnlyIfTheServiceEndsIt(t *testing.T) {
 	deliver(l, 5*sec+1, 2)
 	l.Cut(6*sec, "pause", true)
 	l.PauseOver(8 * sec)
-	deliver(l, 8*sec+1, 3)                 // that came before it
-	l.Closed(8*sec+2, "reset", true, true) // it had ended the stream meanwhile
+	deliver(l, 8*sec+1, 3)                 // arrived before the cut
+	l.Closed(8*sec+2, "reset", true, true) // the service had ended the stream
 	l.Connecting(9 * sec)
 	l.IDReceived()
 	l.Opened(10 * sec)
 	deliver(l, 11*sec, 4)
-	l.Closed(20*sec, "server", true, true) // which is of no cut
+	l.Closed(20*sec, "server", true, true) // not caused by a cut
 	l.Connecting(20 * sec)
 	l.Opened(21 * sec)
-	l.Announced(21 * sec) // nor is that
+	l.Announced(21 * sec) // also not caused by a cut
 	deliver(l, 22*sec, 5)
 	require.Equal(t, []Cut{
 		{Kind: "pause", At: 3 * sec, LastNumber: 1, ReconnectedAt: 5 * sec, First: 5*sec + 1, Next: 2},
@@ -90,23 +90,23 @@ func TestPauseIsNotASilence(t *testing.T) {
 	deliver(l, 2*sec, 1)
 	l.Cut(5*sec, "pause", true)
 	l.PauseOver(15 * sec)
-	l.RecordSign(5*sec, HeartbeatSign) // a comment line from before it, which was the end of no block
+	l.RecordSign(5*sec, HeartbeatSign) // a comment line from before the pause, without the end of its block
 	deliver(l, 17*sec, 2)
 	require.Equal(t, 3*sec, l.Record().MaxSilence)
 }
 
-// A client that pauses sees only afterwards that the service ended its stream in time.
+// A client that pauses detects only afterwards that the service ended its stream on time.
 func TestPauseDoesNotCountAsLifetime(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		pause, over, end Instant
-		asked            bool
+		requested        bool
 		want             uint64
 	}{
-		"it ended during the pause":        {pause: 60 * sec, over: 67 * sec, end: 67*sec + 1},
-		"it was due before the pause":      {pause: 66 * sec, over: 71 * sec, end: 71*sec + 1, want: 1},
-		"it went on after the pause":       {pause: 40 * sec, over: 45 * sec, end: 66 * sec, want: 1},
-		"it was asked to end in the pause": {pause: 60 * sec, end: 66 * sec, asked: true},
+		"it ended during the pause":          {pause: 60 * sec, over: 67 * sec, end: 67*sec + 1},
+		"it was due before the pause":        {pause: 66 * sec, over: 71 * sec, end: 71*sec + 1, want: 1},
+		"it continued after the pause":       {pause: 40 * sec, over: 45 * sec, end: 66 * sec, want: 1},
+		"its end was requested in the pause": {pause: 60 * sec, end: 66 * sec, requested: true},
 	} {
 		l := New("s-1", &Config{
 			Counting: Numbered, Published: true, ClientEnds: true, Cuts: true, Interval: sec, Late: sec, Lifetime: 50 * sec, Longest: 60 * sec,
@@ -118,10 +118,10 @@ func TestPauseDoesNotCountAsLifetime(t *testing.T) {
 		if c.over > 0 {
 			l.PauseOver(c.over)
 		}
-		if c.asked {
+		if c.requested {
 			l.CloseRequested(c.end)
 		}
-		l.Closed(c.end, "server", true, !c.asked)
+		l.Closed(c.end, "server", true, !c.requested)
 		require.Equal(t, c.want, l.Record().Overdue, name)
 	}
 }
@@ -142,8 +142,8 @@ func TestCutIsNotAnEndBeforeTheLifetime(t *testing.T) {
 	require.Equal(t, []Span{{From: sec, To: 4 * sec, Planned: true, Cut: true}, {From: 6 * sec}}, r.Spans)
 }
 
-// A gap may be announced by the headers, which come before the stream is noted, or by a block behind them; one that is
-// announced long after is of no cut.
+// The headers or a block after them may announce a gap. The headers arrive before the stream is recorded. A gap that is
+// announced long after a cut does not belong to it.
 func TestAnnouncedGapBelongsToTheLastCut(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

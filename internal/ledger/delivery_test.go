@@ -73,7 +73,7 @@ func TestHoleIsALossWithoutAPublisher(t *testing.T) {
 	}
 }
 
-// A service that is to end its streams has to do so in time: what happens then does not happen on one that stays open.
+// A service with a lifetime must end its streams on time, because a run with longer streams would not test reconnects.
 func TestOverdueStreamIsFound(t *testing.T) {
 	for lived, want := range map[time.Duration]uint64{60 * time.Second: 0, 62 * time.Second: 0, 64 * time.Second: 1} {
 		for _, reason := range []string{"server", ReasonClient} {
@@ -91,7 +91,7 @@ func TestOverdueStreamIsFound(t *testing.T) {
 	}
 }
 
-// A busy client notes the headers late. The service may have begun the stream when it was asked for, and not before.
+// A busy client records the headers late. The service may have started the stream at the request, but not before.
 func TestLifetimeStartsAtTheRequest(t *testing.T) {
 	for opened, want := range map[time.Duration]uint64{time.Second: 0, 2 * time.Second: 0, 2*time.Second + 1: 1} {
 		l := New("s0", &Config{Counting: Numbered, Published: true, ClientEnds: true, Lifetime: time.Minute})
@@ -101,7 +101,7 @@ func TestLifetimeStartsAtTheRequest(t *testing.T) {
 		l.Opened(2*time.Second + 1)
 		l.Closed(62*time.Second, "server", true, true)
 		if r := l.Record(); r.Cut != want {
-			t.Errorf("asked for at %s: %+v", opened, r)
+			t.Errorf("requested at %s: %+v", opened, r)
 		}
 	}
 }
@@ -203,20 +203,20 @@ func TestReconnectUnderWayAtTheEnd(t *testing.T) {
 			l.CloseRequested(71 * time.Second)
 			l.Closed(71*time.Second, ReasonClient, false, false)
 		}, Completed, 0},
-		{"is refused when nobody cares any more", func(l *Ledger) {
+		{"is refused after the run", func(l *Ledger) {
 			l.Closed(70*time.Second, "server", true, true)
 			l.Connecting(71 * time.Second)
 			l.CloseRequested(71 * time.Second)
 			l.Closed(72*time.Second, "status 503", false, false)
 		}, Completed, 0},
-		{"opens when nobody cares any more", func(l *Ledger) {
+		{"opens after the run", func(l *Ledger) {
 			l.Closed(70*time.Second, "server", true, true)
 			l.Connecting(71 * time.Second)
 			l.CloseRequested(71 * time.Second)
 			l.Opened(72 * time.Second)
 			l.Closed(73*time.Second, ReasonClient, false, false)
 		}, Completed, 0},
-		{"was told not to a moment before", func(l *Ledger) {
+		{"was canceled just before", func(l *Ledger) {
 			l.Closed(70*time.Second, "server", true, false)
 			l.CloseRequested(70 * time.Second)
 		}, Completed, 0},
@@ -225,7 +225,7 @@ func TestReconnectUnderWayAtTheEnd(t *testing.T) {
 			l.Connecting(71 * time.Second)
 			l.Closed(71*time.Second, "status 503", false, true)
 			l.CloseRequested(72 * time.Second)
-		}, Waiting, 0}, // which a verdict takes for dropped
+		}, Waiting, 0}, // the verdict counts it as dropped
 		{"was cut", func(l *Ledger) {
 			l.Closed(7*time.Second, "server", true, true)
 			l.CloseRequested(8 * time.Second)
@@ -265,7 +265,7 @@ func TestSilenceIsTimeWithoutAnySignOfLife(t *testing.T) {
 	}
 }
 
-// A hole between two streams that was filled later excuses none that is on one stream.
+// A hole between two streams that was filled later does not explain a hole on one stream.
 func TestHoleBetweenStreamsHidesNoOtherHole(t *testing.T) {
 	const s = time.Second
 	l := opened(&Config{Counting: Numbered, Published: true, ClientEnds: true})
@@ -302,7 +302,7 @@ func TestImpossibleNumberIsCorrupted(t *testing.T) {
 	}
 }
 
-// What was corrupted may have been one too many: the message whose place it took did not come twice then.
+// A corrupted message may have been an additional one. The message whose number it used is then not a duplicate.
 func TestMessageReplacedByACorruptedOneIsNotADuplicate(t *testing.T) {
 	for _, repeats := range []bool{false, true} {
 		l := opened(&Config{Counting: Numbered, Published: true, Repeats: repeats})
@@ -319,7 +319,7 @@ func TestMessageReplacedByACorruptedOneIsNotADuplicate(t *testing.T) {
 	}
 }
 
-// Whatever comes, a record says the same by its counts and by its numbers: a merge refuses one that does not.
+// For any input, the counts and the numbers of a record agree, because a merge rejects a record in which they differ.
 func TestCountsAndNumbersOfARecordAgree(t *testing.T) {
 	for seed := range uint64(20_000) {
 		random := rand.New(rand.NewPCG(seed, 1))

@@ -7,7 +7,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// A stream on which one noop is expected each second, and the third is lost. A ledger has no clock of its own: each
+// A stream on which one noop is expected each second, and the third is lost. A ledger has no clock: each
 // call has its time, since the start of the program.
 func Example() {
 	const sec = time.Second
@@ -31,15 +31,15 @@ func Example() {
 	// lost: noop 3, noticed at 5s
 }
 
-// Where noops carry no numbers the clock decides: each interval owes one. What is merely late comes before
-// the next is due, and is not taken for a loss.
+// Without numbers, noops are counted by interval: one is expected in each. A late noop arrives before
+// the next due time and does not count as lost.
 func ExampleLedger_Noop_byTheClock() {
 	const sec = time.Second
 	l := ledger.New("device-1", &ledger.Config{Interval: sec, Late: sec / 4})
 
 	l.Connecting(1 * sec)
 	l.Opened(1 * sec)
-	for _, at := range []float64{2, 3, 4.5, 5, 7} { // 4.5 is late, and nothing comes at 6
+	for _, at := range []float64{2, 3, 4.5, 5, 7} { // 4.5 is late, and none arrives at 6
 		l.Noop(ledger.Noop{At: time.Duration(at * float64(sec)), Intact: true})
 	}
 	l.CloseRequested(7*sec + sec/2)

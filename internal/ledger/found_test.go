@@ -28,16 +28,16 @@ func TestFuzzRegressions(t *testing.T) {
 		play func(p *tape) Record
 		want want
 	}{
-		{"false pass: un-numbered, the first is lost and the second comes a moment early", func(p *tape) Record {
+		{"false pass: un-numbered, the first is lost and the second is slightly early", func(p *tape) Record {
 			return p.noop(2*interval-time.Millisecond, 0).regular(2, 9, false).end(sec)
 		}, want{missed: 1, findings: []string{"unsent 1"}}},
-		{"false pass: un-numbered, the first of a schedule of its own is lost", func(p *tape) Record {
+		{"false pass: un-numbered, the first of a separate schedule is lost", func(p *tape) Record {
 			return p.noop(interval*17/10, 0).regular(2, 9, false).end(sec)
 		}, want{missed: 1, findings: []string{"unsent 1"}}},
 		{"un-numbered, the first is as late, but the second is in time", func(p *tape) Record {
 			return p.noop(interval*17/10, 0).noop(interval*3/10, 0).regular(3, 9, false).end(sec)
 		}, want{}},
-		{"false pass: un-numbered, the first comes twice", func(p *tape) Record {
+		{"false pass: un-numbered, the first arrives twice", func(p *tape) Record {
 			return p.noop(interval, 0).noop(interval*3/10, 0).noop(interval*7/10, 0).regular(3, 9, false).end(sec)
 		}, want{duplicated: 1, findings: []string{"duplicated 1"}}},
 		{"false pass: un-numbered, one twice, 0.55 of an interval later", func(p *tape) Record {
@@ -66,19 +66,19 @@ func TestFuzzRegressions(t *testing.T) {
 		{"false pass: numbered, silence right before a resume", func(p *tape) Record {
 			return p.regular(1, 3, true).noop(3*interval, 4).resume(sec).noop(interval-sec, 5).regular(6, 9, true).end(sec)
 		}, want{missed: 2, findings: []string{"unsent 4"}}},
-		{"numbered, held up, cut off in the burst, the rest of it replayed", func(p *tape) Record {
+		{"numbered, delayed, disconnected in the burst, the rest of it replayed", func(p *tape) Record {
 			return p.regular(1, 3, true).noop(3*interval, 4).resume(sec).noop(0, 5).noop(0, 6).noop(interval-sec, 7).regular(8, 12, true).end(sec)
 		}, want{}},
 		{"false pass: un-numbered, one twice, 0.55 of an interval later, and the next somewhat late", func(p *tape) Record {
 			return p.regular(1, 5, false).noop(interval*55/100, 0).noop(interval*50/100, 0).noop(interval*95/100, 0).regular(8, 9, false).end(sec)
 		}, want{duplicated: 1, findings: []string{"duplicated 5"}}},
-		{"false pass: numbered, the first are held up, later slots stay empty", func(p *tape) Record {
+		{"false pass: numbered, the first are delayed, later slots stay empty", func(p *tape) Record {
 			return p.noop(interval*14/10, 1).noop(interval*4/10, 2).regular(3, 5, true).noop(2*interval, 6).regular(7, 9, true).end(sec)
 		}, want{missed: 1, findings: []string{"unsent 6"}}},
 		{"false pass: un-numbered, one falls due within LATE_MS of a reconnect", func(p *tape) Record {
 			return p.regular(1, 3, false).resume(interval+sec/2).noop(interval-sec, 0).regular(5, 9, false).end(sec)
 		}, want{missed: 1, findings: []string{"unsent 3"}}},
-		{"no finding: what an outage cost", func(p *tape) Record {
+		{"no finding: the losses of an outage", func(p *tape) Record {
 			return p.regular(1, 3, true).resume(3*interval+5*sec).noop(2*sec, 1).regular(2, 9, true).end(sec)
 		}, want{missed: 3, findings: []string{"restarted 3", "unsent 3"}}},
 		{"false alarm: resumed in the midst of a slot, ended late in another", func(p *tape) Record {
@@ -93,30 +93,30 @@ func TestFuzzRegressions(t *testing.T) {
 		{"false alarm: the first two are swapped, a slot apart", func(p *tape) Record {
 			return p.noop(interval, 2).noop(interval, 1).regular(3, 9, true).end(sec)
 		}, want{reordered: 1, findings: []string{"reordered 1"}}},
-		{"false alarm: a message takes the first number", func(p *tape) Record {
+		{"false alarm: a message has the first number", func(p *tape) Record {
 			p.Message(p.at+sec, 1)
 			return p.noop(interval, 2).regular(3, 9, true).end(sec)
 		}, want{}},
-		{"messages of a numbering over all devices are no reason to believe its noops", func(p *tape) Record {
+		{"messages with a numbering over all devices do not make noops numbered", func(p *tape) Record {
 			p.Message(p.at+sec, 58213)
 			return p.noop(interval, 58214).regular(58215, 58220, true).end(sec)
 		}, want{}},
-		{"a first message that is plausible does not count when the noops are not", func(p *tape) Record {
+		{"a plausible first message does not count if the noops are implausible", func(p *tape) Record {
 			p.Message(p.at+sec, 2)
 			return p.noop(interval, 58214).regular(58215, 58220, true).end(sec)
 		}, want{}},
-		{"overflow: a number as large as numbers are", func(p *tape) Record {
+		{"overflow: the largest number", func(p *tape) Record {
 			return p.regular(1, 3, true).noop(interval, math.MaxUint64).regular(5, 9, true).end(sec)
 		}, want{corrupted: 1, findings: []string{"corrupted 4"}}},
 		{"overflow: a number over 2^63", func(p *tape) Record {
 			return p.regular(1, 3, true).noop(interval, 1<<63+7).regular(5, 9, true).end(sec)
 		}, want{corrupted: 1, findings: []string{"corrupted 4"}}},
-		{"overflow: a message with a number as large", func(p *tape) Record {
+		{"overflow: a message with the largest number", func(p *tape) Record {
 			p.regular(1, 3, true)
 			p.Message(p.at+sec, math.MaxUint64)
 			return p.regular(4, 9, true).end(sec)
 		}, want{}},
-		{"a number far ahead is a loss of what lies between", func(p *tape) Record {
+		{"a number far ahead means that all numbers before it are lost", func(p *tape) Record {
 			return p.regular(1, 3, true).noop(interval, 1_000_004).regular(1_000_005, 1_000_009, true).end(sec)
 		}, want{missed: 1_000_000, findings: []string{"lost 4"}}},
 		{"the very last number is lost", func(p *tape) Record {
@@ -125,7 +125,7 @@ func TestFuzzRegressions(t *testing.T) {
 		{"the very first number is lost", func(p *tape) Record {
 			return p.noop(2*interval, 2).regular(3, 9, true).end(sec)
 		}, want{missed: 1, findings: []string{"lost 1"}}},
-		{"one is lost and the next comes twice", func(p *tape) Record {
+		{"one is lost and the next arrives twice", func(p *tape) Record {
 			return p.regular(1, 3, true).noop(2*interval, 5).noop(0, 5).regular(6, 9, true).end(sec)
 		}, want{missed: 1, duplicated: 1, findings: []string{"lost 4", "duplicated 5"}}},
 		{"one is lost within a burst", func(p *tape) Record {
@@ -134,7 +134,7 @@ func TestFuzzRegressions(t *testing.T) {
 		{"un-numbered, one is lost within a burst", func(p *tape) Record {
 			return p.regular(1, 3, false).noop(4*interval+sec, 0).noop(0, 0).noop(0, 0).noop(interval-sec, 0).regular(9, 12, false).end(sec)
 		}, want{missed: 1, findings: []string{"unsent 6"}}},
-		{"all of them in one burst at the end", func(p *tape) Record {
+		{"all in one burst at the end", func(p *tape) Record {
 			p.wait(9 * interval)
 			for n := uint64(1); n <= 9; n++ {
 				p.noop(0, n)

@@ -58,7 +58,7 @@ func (c *deliveries) anchor(p *Print) (number uint64, live bool) {
 	waiting := len(c.cursor.waiting)
 	opened := c.openedAt()
 	from := opened - skew
-	if waiting == 0 && p.At > opened+skew { // one that was sent before arrives at once
+	if waiting == 0 && p.At > opened+skew { // a message that was sent before arrives at once
 		from = opened
 	}
 	best, places := -1, 0 // messages in the same order, and the number of places with as many

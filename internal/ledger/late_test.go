@@ -7,13 +7,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a saturated load generator or a slow server brings is late, whatever its phase: none of it is
-// missing as long as every number came.
+// Noops delayed by a saturated load generator or a slow server are late in any phase. None is missing if all
+// numbers arrived.
 func TestLatenessIsNeverALoss(t *testing.T) {
 	t.Parallel()
 	const late = interval * 6 / 10
 	cases := map[string]func(p *tape) Record{
-		"the last one is late, and the end comes before the next is due": func(p *tape) Record {
+		"the last one is late, and the end is before the next due time": func(p *tape) Record {
 			return p.regular(1, 8, true).noop(interval+late, 9).end(interval / 5)
 		},
 		"two in a row are late by more than half an interval": func(p *tape) Record {
@@ -38,7 +38,7 @@ func TestLatenessIsNeverALoss(t *testing.T) {
 	}
 }
 
-// A server that skips a slot is not forgiven for being late afterwards, nor for a fast clock.
+// Later lateness or a fast clock must not hide a slot that the server skipped.
 func TestLatenessDoesNotFillSkippedSlot(t *testing.T) {
 	t.Parallel()
 	p := newTape(t)

@@ -13,7 +13,7 @@ const (
 	interval = 15 * sec
 )
 
-// tape plays one connection into a ledger: the test reads as what happened on the wire.
+// A tape plays the events of one connection into a ledger.
 type tape struct {
 	*Ledger
 	t  *testing.T
@@ -131,10 +131,10 @@ func TestFaults(t *testing.T) {
 		{"un-numbered, one lost and later one twice do not cancel out", func(p *tape) Record {
 			return p.regular(1, 2, false).noop(2*interval, 0).regular(4, 6, false).noop(0, 0).regular(7, 9, false).end(sec)
 		}, want{missed: 1, duplicated: 1, findings: []string{"unsent 3", "duplicated 6"}}},
-		{"un-numbered, held up for 2.7 intervals and then in one burst", func(p *tape) Record {
+		{"un-numbered, delayed for 2.7 intervals and then in one burst", func(p *tape) Record {
 			return p.regular(1, 3, false).noop(interval*27/10, 0).noop(0, 0).noop(interval*3/10, 0).regular(7, 9, false).end(sec)
 		}, want{late: 2, findings: []string{"late 4", "late 5"}}},
-		{"numbered, held up for 20.3 intervals and then in one burst", func(p *tape) Record {
+		{"numbered, delayed for 20.3 intervals and then in one burst", func(p *tape) Record {
 			p.regular(1, 3, true).wait(interval * 203 / 10)
 			for n := uint64(4); n <= 23; n++ {
 				p.noop(0, n)
@@ -218,7 +218,7 @@ func TestEnds(t *testing.T) {
 		require.Equal(t, Waiting, p.Record().State)
 		p.CloseRequested(p.at + 9*sec)
 		p.Closed(p.at+10*sec, "refused", false, false)
-		require.Equal(t, Waiting, p.Record().State, "which a verdict takes for dropped")
+		require.Equal(t, Waiting, p.Record().State, "the verdict counts it as dropped")
 	})
 }
 
@@ -238,14 +238,14 @@ func TestReconnect(t *testing.T) {
 		require.Equal(t, 2, r.Streams)
 		require.Equal(t, []Outage{{From: 46 * sec, To: 96 * sec, Resumed: 3}}, r.Outages)
 	})
-	t.Run("a noop that is due right behind the headers was not kept", func(t *testing.T) {
+	t.Run("a noop that is due right after the headers is not replayed", func(t *testing.T) {
 		p := newTape(t)
 		p.regular(1, 3, true)
 		again(p, 5*sec)
 		r := p.noop(0, 4).regular(5, 8, true).end(sec)
 		require.Equal(t, []Outage{{From: 46 * sec, To: 51 * sec}}, r.Outages, "no slot passed while there was no stream")
 	})
-	t.Run("what comes later was not kept", func(t *testing.T) {
+	t.Run("later noops are not replayed", func(t *testing.T) {
 		p := newTape(t)
 		p.regular(1, 3, true)
 		again(p, 3*interval+5*sec)
@@ -259,7 +259,7 @@ func TestReconnect(t *testing.T) {
 		r := p.noop(10*sec, 5).regular(6, 12, true).end(sec)
 		require.EqualValues(t, 1, r.Missed(), "%+v", r)
 	})
-	t.Run("the server began at 1 again: the outage is owed by the clock", func(t *testing.T) {
+	t.Run("the server restarts at 1: noops of the outage are expected by interval", func(t *testing.T) {
 		p := newTape(t)
 		p.regular(1, 3, true)
 		again(p, 3*interval+5*sec)
@@ -267,7 +267,7 @@ func TestReconnect(t *testing.T) {
 		require.EqualValues(t, 3, r.Missed(), "%+v", r)
 		require.Equal(t, 2, r.Numberings)
 	})
-	t.Run("un-numbered: the outage is owed", func(t *testing.T) {
+	t.Run("un-numbered: noops of the outage are expected", func(t *testing.T) {
 		p := newTape(t)
 		p.regular(1, 3, false)
 		again(p, 3*interval+5*sec)

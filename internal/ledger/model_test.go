@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A wireEvent is one thing that a client sees on a stream.
+// A wireEvent is one event that a client receives on a stream.
 type wireEvent struct {
 	at      Instant
 	number  uint64 // 0: none
@@ -30,7 +30,7 @@ type scenario struct {
 	duplicates int
 	corrupted  int
 	swaps      int
-	delays     int // hold-ups longer than half an interval
+	delays     int // delays longer than half an interval
 	// determined reports whether the clock alone can show the faults: they are apart, the noise is small, and the
 	// phase allows to detect a lost first noop.
 	determined bool
@@ -67,7 +67,7 @@ func newScenario(r *rand.Rand, c options) *scenario {
 	}
 	s.determined = c.spaced && head-jitter > .55*float64(interval)
 	var number uint64
-	var floor Instant // TCP keeps order: nothing overtakes what was held up
+	var floor Instant // TCP keeps the order, so no event overtakes a delayed one
 	calm := 0
 	deliver := func(e wireEvent) {
 		e.at = max(e.at, floor)

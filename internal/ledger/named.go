@@ -5,7 +5,7 @@ import "slices"
 // maxOthers is the number of event names that a ledger counts separately. All others count as one.
 const maxOthers = 4
 
-// otherNames stands for all names beyond maxOthers.
+// otherNames replaces all names beyond maxOthers.
 const otherNames = "…"
 
 // An EventCount counts the events with one name that are not noops.

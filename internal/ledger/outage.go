@@ -28,7 +28,7 @@ type Refusal struct {
 	Last   Instant `json:"last_ns"`
 }
 
-// OtherReasons stands for all reasons beyond maxReasons, so that a server cannot exhaust the memory.
+// OtherReasons replaces all reasons beyond maxReasons, so that a server cannot exhaust the memory.
 const OtherReasons = "other reasons"
 
 // countRefusal adds an attempt that failed at an instant.

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// refused makes n attempts, a second apart, which take 100 ms each and fail.
+// refused adds n failed attempts of 100 ms each, one second apart.
 func (p *tape) refused(n int, reason string, again bool) *tape {
 	for i := range n {
 		p.Connecting(p.at)
@@ -48,8 +48,8 @@ func TestConnectTimeStartsAtTheFirstDial(t *testing.T) {
 	require.Zero(t, r.Survived)
 }
 
-// A connection of a run with reconnects that only ever was refused: between two attempts at the end, in
-// one, in the only one.
+// A connection of a run with reconnects that was always refused. At the end, it is between two attempts, in
+// an attempt, or in the only attempt.
 func TestRefusedConnection(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -66,7 +66,7 @@ func TestRefusedConnection(t *testing.T) {
 			p.CloseRequested(p.wait(sec).at)
 			p.Closed(p.wait(sec).at, "status 502", false, false)
 		}, "status 502", 4},
-		"the client gives the last attempt up": {func(p *tape) {
+		"the client cancels the last attempt": {func(p *tape) {
 			p.refused(3, "status 503", true).Connecting(p.at)
 			p.CloseRequested(p.wait(sec).at)
 			p.Closed(p.at, ReasonClient, false, false)
@@ -163,13 +163,13 @@ func TestReasonsAreLimited(t *testing.T) {
 	p.CloseRequested(p.at)
 	r := p.Record()
 	require.Len(t, r.Refusals, maxReasons+1)
-	require.Equal(t, 3, r.Refusals[0].Count, "what is told behind a reason does not make it another one")
+	require.Equal(t, 3, r.Refusals[0].Count, "the details after a reason do not make it a different reason")
 	require.Equal(t, OtherReasons, r.Refusals[maxReasons].Reason)
 	require.Equal(t, 102, r.RefusedAttempts())
 }
 
-// Whatever happens, a connection has a stream or has none: both together are the time from the first dial
-// to the request for the end.
+// The times with and without a stream always add up to the time from the first dial to the request for the
+// end.
 func TestOpenAndDisconnectedTimesAddUp(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())

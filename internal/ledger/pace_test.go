@@ -38,7 +38,7 @@ func TestIntervalMeasurement(t *testing.T) {
 	}
 }
 
-// A hold-up, at any moment and of any length, does not change the interval that is measured.
+// A delay of any length at any time does not change the measured interval.
 func TestDelayDoesNotChangeTheInterval(t *testing.T) {
 	t.Parallel()
 	for _, numbered := range []bool{false, true} {

@@ -47,7 +47,7 @@ func invariantViolation(r Record) string {
 	case r.MaxGap < 0 || r.MaxLateness < 0 || r.StreamTime < 0:
 		return "a negative time"
 	case r.Faultless() != (r.State == Completed && r.Received > 0 && r.Lost+r.Unsent+r.Tail+r.Duplicated+r.Reordered+r.Corrupted == 0):
-		return "faultless is not what it says"
+		return "Faultless contradicts the counts"
 	case r.Unlisted == 0 && (r.Duplicated != listed[KindDuplicated] || r.Reordered != listed[KindReordered] || r.Corrupted != listed[KindCorrupted] || r.Late != listed[KindLate]):
 		return "a fault without its finding"
 	case r.Missed() > 0 && r.Unlisted == 0 && listed[KindLost]+listed[KindUnsent]+listed[KindTail] == 0:
@@ -64,8 +64,8 @@ var storyCount = func() int {
 	return 5000
 }()
 
-// Whatever happens, the count by number is what sets say, and nothing that was lost
-// passes as faultless.
+// For any input, the count by number equals the count by sets, and a stream with a loss is not
+// faultless.
 func TestNumbersAgreeWithTheModel(t *testing.T) {
 	t.Parallel()
 	stories(t, storyCount, func(r *rand.Rand) options {
@@ -75,7 +75,7 @@ func TestNumbersAgreeWithTheModel(t *testing.T) {
 		got := tally{r.Received, r.Corrupted, r.Duplicated, r.Reordered, r.Lost}
 		switch {
 		case !r.Numbered:
-			return "" // numbers that began too high: judged by the clock
+			return "" // numbers that started too high are counted by interval
 		case got != m:
 			return "the numbers are not those of the model"
 		}
@@ -102,7 +102,7 @@ func TestNumberedStreamsAreExact(t *testing.T) {
 	})
 }
 
-// Without numbers, faults that stand apart are known exactly too.
+// Without numbers, separate faults are also counted exactly.
 func TestUnnumberedStreamsAreExactIfFaultsAreApart(t *testing.T) {
 	t.Parallel()
 	stories(t, storyCount, func(r *rand.Rand) options {
@@ -121,9 +121,9 @@ func TestUnnumberedStreamsAreExactIfFaultsAreApart(t *testing.T) {
 	})
 }
 
-// The worst bug of an instrument: a loss that passes. Without numbers a noop that comes twice
-// can stand in for one that was lost right before it, or pass for a part of a burst: that is
-// lateness, by all that can be seen, and counted as late. Nothing else may hide a fault.
+// The worst bug of this tool is a loss that passes. Without numbers, a noop that arrives twice can replace a
+// noop that was lost right before it, or look like a part of a burst. Both look like lateness and are counted
+// as late. Nothing else may hide a fault.
 func TestNoLossPasses(t *testing.T) {
 	t.Parallel()
 	for _, numbered := range []bool{true, false} {
@@ -142,7 +142,7 @@ func TestNoLossPasses(t *testing.T) {
 	}
 }
 
-// The second worst: a clean stream that fails.
+// The second worst bug is a clean stream that fails.
 func TestCleanStreamsPass(t *testing.T) {
 	t.Parallel()
 	for _, numbered := range []bool{true, false} {
@@ -157,7 +157,7 @@ func TestCleanStreamsPass(t *testing.T) {
 	}
 }
 
-// Steady leaves nothing out: what it says of a connection is all that Sums has to say, after every noop of any story.
+// For each steady connection, Steady returns the same counts as Sums, after each noop of any story.
 func TestSteadyEqualsSums(t *testing.T) {
 	t.Parallel()
 	var steady, others atomic.Int64
@@ -175,7 +175,7 @@ func TestSteadyEqualsSums(t *testing.T) {
 				sums := l.Sums()
 				if sums.Counts != (Counts{Received: total.Received, Hidden: total.Hidden}) || sums.LastAt != total.LastAt ||
 					sums.State != Open || sums.Streams != 1 || sums.Survived != 0 || sums.Reason != "" {
-					fault = "Steady says less than Sums"
+					fault = "Steady omits counts of Sums"
 				}
 			})
 			return fault

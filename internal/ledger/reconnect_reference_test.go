@@ -10,13 +10,13 @@ import (
 )
 
 // A refClient is what arrived at one client on several streams, and a slow and obvious search through the schedules
-// that explain it. Times are in thousandths of an interval since the first headers. It knows nothing of the ledger.
+// that explain it. Times are in thousandths of an interval since the first headers. It shares no code with the ledger.
 type refClient struct {
 	numbered  bool
 	streams   []refStream
 	end       int // when the close was requested; the client is disconnected if the last stream ended before
 	late      int // LATE_MS, at most half an interval
-	latest    int // the first noop of a stream is due at most so long after its headers
+	latest    int // maximum time from the headers of a stream to its first due time
 	maxOutage int
 }
 
@@ -27,9 +27,9 @@ type refStream struct {
 }
 
 const (
-	refReplay = 3   // what comes so soon after the headers of a later stream was kept for the client
-	refLoose  = 250 // and what comes so soon after them may have been
-	refNoise  = 20  // how far after its slot a noop comes
+	refReplay = 3   // noops this soon after the headers of a later stream are replayed
+	refLoose  = 250 // noops this soon after the headers may be replayed
+	refNoise  = 20  // maximum delay of a noop after its slot
 )
 
 // replays are how many arrivals of a stream may have been kept for the client.
@@ -77,8 +77,8 @@ func (l *refClient) emptySlots(s *refStream, kept, until int) (b bound) {
 // A refSum has the number of noops that are surely lost at least, and the number of further undetectable losses.
 type refSum struct{ lost, hidden int }
 
-// explain adds up the losses. Between two noops that came on their slots the numbers show what is lost, but for slots
-// that had no number; by the clock each slot between them was one.
+// explain adds up the losses. Between two noops on their slots, the numbers show the lost ones, except slots without a
+// number. By the clock, each slot between them is a loss.
 func (l *refClient) explain() (sum refSum) {
 	var number, kept int     // the last one on its slot; since then: those that were replayed
 	var empty, after int     // since then: empty slots of open streams before the last one that was replayed, and after it
@@ -179,7 +179,7 @@ func (l *refClient) open(at int) bool {
 	return false
 }
 
-// disagreement says in what a record contradicts the reference, "" in nothing. A count may be that of one loss more or
+// disagreement describes how a record contradicts the reference; "" if it does not. A count may differ by one loss more or
 // less.
 func (l *refClient) disagreement(r Record) string {
 	want := l.explain()
@@ -195,7 +195,7 @@ func (l *refClient) disagreement(r Record) string {
 	case state == Waiting || r.Received == 0 || r.Numbered != l.numbered:
 		return ""
 	case r.Duplicated+r.Reordered+r.Corrupted > 0:
-		return "a fault that is none"
+		return "a fault that did not happen"
 	case want.lost == 0 && missed > 0:
 		return fmt.Sprintf("a false alarm: want %+v", want)
 	case want.lost > 0 && missed+hidden == 0:
@@ -203,7 +203,7 @@ func (l *refClient) disagreement(r Record) string {
 	case missed > want.lost+1 || missed+hidden+1 < want.lost:
 		return fmt.Sprintf("another count: want %+v", want)
 	case missed+hidden < want.lost+want.hidden && (hidden == 0 || missed+hidden < want.lost+want.hidden-1): // replays hide the phase
-		return fmt.Sprintf("hides more than it says: want %+v", want)
+		return fmt.Sprintf("more undetectable losses than it reports: want %+v", want)
 	}
 	return ""
 }
@@ -225,8 +225,8 @@ func (l *refClient) agreesNearby(r Record) bool {
 	return false
 }
 
-// shortClient makes up a client of up to three streams, whose service keeps one schedule or begins each stream anew,
-// and keeps what falls due between two streams or not. faults is whether some noops are lost.
+// shortClient returns a random client with up to three streams. Its service continues one schedule or starts a new one per
+// stream, and replays noops that become due between two streams or drops them. faults is whether some noops are lost.
 func shortClient(r *rand.Rand) (l *refClient, faults bool) {
 	l = &refClient{numbered: r.IntN(2) == 0, late: []int{67, 333, 500}[r.IntN(3)], latest: 1500, maxOutage: 2000}
 	anew, keeps := r.IntN(2) == 0, l.numbered && r.IntN(2) == 0

@@ -11,7 +11,7 @@ import (
 )
 
 // A lifetime is one device id over several streams. The server numbers one noop per interval, whether or not a
-// stream is open, and replays those of an outage when the client is back. It may restart and begin at 1 again.
+// stream is open, and replays those of an outage after the reconnect. It may restart and continue at 1.
 type lifetime struct {
 	r       *rand.Rand
 	l       *Ledger
@@ -76,7 +76,7 @@ func playLifetime(seed, n uint64) (f *lifetime, rec Record) {
 			fmt.Fprintf(&f.text, "restart after %d slots, ", missed)
 			f.number, f.batches = 0, append(f.batches, nil)
 			f.lost += missed
-			f.live(2, 0) // its first noops come, else nothing tells
+			f.live(2, 0) // its first noops arrive, otherwise the phase is unknown
 		} else {
 			fmt.Fprintf(&f.text, "resume after %d slots, ", missed)
 			for range missed {
@@ -132,7 +132,7 @@ func TestLifetimesWithReconnects(t *testing.T) {
 }
 
 // Numbers that continue after a reconnect cover the outage, not the silence of an open stream before it: a server
-// that stops to send, and then closes, made no numbers to miss.
+// that stops sending and then closes has created no numbers.
 func TestSilenceBeforeADropIsMissed(t *testing.T) {
 	t.Parallel()
 	drop := func(p *tape, silence, outage time.Duration) {
@@ -147,18 +147,18 @@ func TestSilenceBeforeADropIsMissed(t *testing.T) {
 		play   func(p *tape)
 		missed uint64
 	}{
-		{"three slots, and the numbers go on", func(p *tape) {
+		{"three slots, and the numbers continue", func(p *tape) {
 			p.regular(1, 4, true)
 			drop(p, 3*interval+2*sec, sec)
 			p.noop(interval, 5)
 		}, 3},
-		{"a stream with nothing at all between two", func(p *tape) {
+		{"an empty stream between two others", func(p *tape) {
 			p.regular(1, 4, true)
 			drop(p, sec, sec)
 			drop(p, 2*interval+2*sec, sec)
 			p.noop(interval, 5)
 		}, 2},
-		{"messages alone", func(p *tape) {
+		{"only messages", func(p *tape) {
 			p.regular(1, 4, true).wait(interval)
 			p.Message(p.at, 5)
 			drop(p, interval+2*sec, sec)
@@ -210,17 +210,17 @@ func TestSilenceBeforeADropIsMissed(t *testing.T) {
 func TestReconnectAfterCloseRequestCountsOnce(t *testing.T) {
 	t.Parallel()
 	for name, play := range map[string]func(p *tape){
-		"nothing came": func(p *tape) { p.wait(3*interval + sec) },
+		"no noop arrived": func(p *tape) { p.wait(3*interval + sec) },
 		"silent at the end, numbered": func(p *tape) {
 			p.regular(1, 5, true).wait(3 * interval)
 		},
 		"silent at the end, un-numbered": func(p *tape) {
 			p.regular(1, 5, false).wait(3 * interval)
 		},
-		"the last came twice, un-numbered": func(p *tape) {
+		"the last arrived twice, un-numbered": func(p *tape) {
 			p.regular(1, 9, false).noop(interval*55/100, 0)
 		},
-		"the last came twice, corrupt": func(p *tape) {
+		"the last arrived twice, corrupted": func(p *tape) {
 			p.regular(1, 8, false).wait(interval)
 			for range 2 {
 				p.Noop(Noop{At: p.at, Data: "x"})

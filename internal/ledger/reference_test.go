@@ -2,37 +2,37 @@ package ledger
 
 import "math/bits"
 
-// The reference is slow and obvious: it tries every explanation of what arrived on one stream that
+// The reference is slow and simple: it tries every explanation of the arrivals on one stream that
 // the assumptions of docs/accounting.md allow. Times are in thousandths of an interval after the
-// headers. It knows nothing of the ledger.
+// headers. It shares no code with the ledger.
 type reference struct {
 	arrivals []refArrival
 	end      int // when the close was requested
 	late     int // LATE_MS, at most half an interval
-	jitter   int // a noop that nothing holds up comes at most so long after its time
-	latest   int // the first noop is due at most so long after the headers
-	early    int // how exactly the times are known by which a noop can be too early
+	jitter   int // maximum delay of a noop that is not held back
+	latest   int // maximum time from the headers to the first due time
+	early    int // precision of the times by which a noop can be too early
 }
 
 type refArrival struct{ at, number int } // number 0: none
 
 const (
 	refInterval = 1000
-	refDrift    = 10  // how far the service's interval may be off
-	refBurst    = 500 // what was held up comes within this
-	refDouble   = 500 // a copy comes at most so long after the noop
-	refInStep   = 30  // what is due so shortly after an arrival, or before it, is not held up beyond it
-	refFlow     = 125 // and if it is due so shortly after the last one, it was not on its way
-	refNearly   = 250 // a noop is not said to be due at the end when a drift decides that
+	refDrift    = 10  // maximum deviation of the service's interval
+	refBurst    = 500 // maximum time in which delayed noops arrive
+	refDouble   = 500 // maximum time from a noop to its copy
+	refInStep   = 30  // a noop that is due this close to an arrival is not delayed beyond it
+	refFlow     = 125 // a noop that is due this soon after the last one was not in flight
+	refNearly   = 250 // tolerance for drift in deciding whether a noop is due at the end
 )
 
 const (
-	refMost   = 16 // more noops than a short stream has
-	refEvents = 8  // more copies, and more hold-ups, than an explanation with few faults has
+	refMost   = 16 // exceeds the noops of a short stream
+	refEvents = 8  // exceeds the copies and delays of an explanation with few faults
 )
 
-// ways are explanations: bit l of ways[d][h] stands for those in which d noops came twice, the
-// stream was held up h times and l noops are lost.
+// ways are explanations: bit l of ways[d][h] is set if there is one in which d noops arrived twice, the
+// stream was delayed h times and l noops are lost.
 type ways [refEvents][refEvents]uint32
 
 func (w *ways) add(o *ways, lost, doubled, held int) {
@@ -43,8 +43,8 @@ func (w *ways) add(o *ways, lost, doubled, held int) {
 	}
 }
 
-// An view is every explanation that there is; and the same, where all is lost that may have
-// been on its way at the end.
+// A view has all explanations, and those in which all noops that may have been in flight at the end are
+// lost.
 type view struct{ all, open ways }
 
 // explain tries all schedules: the first noop is due at any time up to latest, and later ones an
@@ -58,8 +58,8 @@ func (s *reference) explain() (o view) {
 	return o
 }
 
-// phases are the times at which the first noop may have been due: those by which one of those that
-// came was in time. Where they came in one burst, or not at all, none need have been.
+// phases are the possible due times of the first noop: those by which one of the received noops was on
+// time. If all arrived in one burst, or none arrived, no noop needs to have been on time.
 func (s *reference) phases(interval int) (out []int) {
 	if n := len(s.arrivals); n == 0 || s.arrivals[n-1].at-s.arrivals[0].at <= refInterval/50 {
 		latest := s.latest
@@ -157,12 +157,12 @@ func (s *reference) mayBeDelayed(at, due int) bool {
 	return true
 }
 
-// A count is what an explanation says of the noops.
+// A count is the number of lost and repeated noops in an explanation.
 type count struct{ lost, doubled int }
 
-// counts are those of all explanations with the minIntervals events (noops lost, noops that came twice,
-// hold-ups), those of explanations with one event more, and what may be lost at most where no more
-// came twice and nothing more was held up than in the simplest.
+// counts returns the counts of all explanations with the fewest events (lost noops, repeated noops, delays),
+// those with one more event, and the maximum loss without more repeated noops and delays than in the
+// simplest explanation.
 func (o *view) counts() (simplest, next map[count]bool, events, most int) {
 	simplest, next = map[count]bool{}, map[count]bool{}
 	doubled, held := refEvents, refEvents

@@ -35,7 +35,7 @@ type Closing int
 
 // The ways to close a stream.
 const (
-	ClosedInOrder   Closing = iota // the server ended it in order
+	ClosedInOrder   Closing = iota // the server ended it normally
 	ClosedBroken                   // the connection failed
 	ClosedSilent                   // the client closed it, because it was silent
 	ClosedAtEnd                    // the client closed it, because the run ended
@@ -56,7 +56,7 @@ type Response struct {
 	First, Last, Ended Instant
 
 	State      ResponseState // "" until it ended
-	Incomplete bool          // the service cut the answer short, as it said
+	Incomplete bool          // the service reported that it shortened the answer
 	Chunks     uint32        // with content
 	Gaps       []uint32      // microseconds between two chunks with content
 	Corrupted  uint64        // chunks that do not match the description, or their checksum

@@ -48,7 +48,7 @@ func TestResponseStates(t *testing.T) {
 	}
 }
 
-// A gateway may invent the terminal event of a truncated answer: the numbers in its text say more.
+// A gateway may add a terminal event to a truncated response; the numbers in the text show the truncation.
 func TestResponseThatEndsBeforeItsLastNumber(t *testing.T) {
 	var r Response
 	for k := range uint64(20) {

@@ -242,7 +242,7 @@ func TestMessagesMissedByOneRunner(t *testing.T) {
 	}
 }
 
-// A client that joins late gets the last messages again: they are not expected of others, and not copies.
+// A client that joins late receives the last messages again. Other clients do not expect them, and they are not copies.
 func TestHistoryAtJoining(t *testing.T) {
 	t.Parallel()
 	b := newBroadcast(1, 0, 0, 0)

@@ -137,7 +137,7 @@ func (w *simulation) end() ([]*ledger.Record, *Feed) {
 	return records, Align(logs, false, false, all)
 }
 
-// correct returns the record of a connection as the verdict sees it.
+// correct returns the record of a connection after the correction by the verdict.
 func correct(f *Feed, log int, r *ledger.Record) *ledger.Record {
 	return f.Correct(log, r).Record
 }
@@ -183,7 +183,8 @@ func check(streams []script, runners []int, order []int) error {
 	return nil
 }
 
-// compare compares the record of a stream with the model. whole: a stream received all messages in order, so that their numbers are known.
+// compare compares the record of a stream with the model. whole reports whether a stream received all messages in order, so that their
+// numbers are known.
 func (s *script) compare(r *ledger.Record, known []int, whole bool) error {
 	got := s.received()
 	low, high := slices.Min(got), slices.Max(got)

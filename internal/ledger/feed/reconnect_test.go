@@ -9,7 +9,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// receive lets streams receive messages, one after another.
+// receive delivers messages to streams, one after the other.
 func (w *simulation) receive(stream int, contents ...int) {
 	for _, content := range contents {
 		w.perform(stream, step{message: content})
