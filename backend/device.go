@@ -47,7 +47,7 @@ type device struct {
 	bucket          int32         // of the wheel, -1 when its noops are not counted
 	index           int32         // in that bucket
 	eviction        uint64        // which eviction from the ledger this id was; 0 for none
-	lapse           *list.Element // its entry in hub.held or hub.ended
+	lapse           *list.Element // its entry in hub.numbered or hub.ended
 	streams         uint32        // streams this id has had
 
 	reason    closeReason // of the last close
@@ -59,7 +59,7 @@ type device struct {
 	cancelled bool        // forcedisconnect overtook that connect
 	chunked   bool        // HTTP/1.1
 	slow      bool        // a frame once had to wait for this client
-	stalled   bool        // a fault: nothing is written any more
+	stalled   bool        // a fault: nothing more is written
 	queued    bool        // listed in hub.lagging
 }
 

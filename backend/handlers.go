@@ -18,7 +18,7 @@ var (
 	errNoStream = answer.Refuse(http.StatusNotFound, "no stream has this id; connect it first with GET /event/connect?id=ID")
 )
 
-// forceDisconnect closes a stream and answers with its row of the ledger.
+// forceDisconnect closes a stream and responds with its row of the ledger.
 func (s *service) forceDisconnect(w http.ResponseWriter, r *http.Request) error {
 	if s.cfg.ServerName != "" {
 		w.Header().Set("X-Server", s.cfg.ServerName)

@@ -136,7 +136,7 @@ func (h *hub) run() {
 		h.serveTicks()
 		pending := h.handleInbox(inboxShare)
 		h.retryLagging()
-		h.expireHeld()
+		h.expireNumbered()
 		h.releaseMemory()
 		if pending || h.stopping {
 			continue

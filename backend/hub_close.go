@@ -119,7 +119,7 @@ func (h *hub) dropOrder() {
 	h.order, h.orderEvicted = remaining, 0
 }
 
-// oldest returns the first id of hub.held or hub.ended, nil for none.
+// oldest returns the first id of hub.numbered or hub.ended, nil for none.
 func oldest(ids *list.List) *device {
 	if e := ids.Front(); e != nil {
 		return e.Value.(*device)
@@ -127,13 +127,13 @@ func oldest(ids *list.List) *device {
 	return nil
 }
 
-// expiry returns when the RESUME_WINDOW of a held id ends, as elapsed time.
+// expiry returns when the RESUME_WINDOW of an id without a stream ends, as elapsed time.
 func (h *hub) expiry(d *device) time.Duration {
 	return time.Duration(d.closed-h.clk.unix)*time.Microsecond + h.cfg.ResumeWindow
 }
 
-// expireHeld ends the numbering of ids whose RESUME_WINDOW has ended.
-func (h *hub) expireHeld() {
+// expireNumbered ends the numbering of ids whose RESUME_WINDOW has ended.
+func (h *hub) expireNumbered() {
 	now := h.clk.elapsed()
 	for d := oldest(&h.numbered); d != nil && h.expiry(d) <= now; d = oldest(&h.numbered) {
 		h.finish(d)

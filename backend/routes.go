@@ -71,7 +71,7 @@ func (s *service) adminRoutes() http.Handler {
 // responseTimeout limits the time for writing an ordinary response.
 const responseTimeout = 10 * time.Second
 
-// guard passes a request to its endpoint, or answers with the error of the request.
+// guard passes a request to its endpoint, or responds with the error of the request.
 func (s *service) guard(table routeTable) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer s.recoverPanic(r)

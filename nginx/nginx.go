@@ -63,8 +63,8 @@ func (c Config) WorkerConnections() int { return 2*c.Connections + spare }
 // Files returns the limit of open files of a worker.
 func (c Config) Files() int { return c.WorkerConnections() + spare }
 
-// ReadTimeout returns the idle timeout in seconds: Silence, or else four intervals, but at least the minute that is nginx's own
-// default.
+// ReadTimeout returns the idle timeout in seconds: Silence, or else four intervals, but at least the minute that is
+// nginx's own default.
 func (c Config) ReadTimeout() int {
 	if c.Silence > 0 {
 		return max(1, int(c.Silence/time.Second))

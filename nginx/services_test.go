@@ -35,8 +35,8 @@ func TestPlainRequestsAreSpreadOverServers(t *testing.T) {
 	require.Equal(t, map[string]int{"1": requests / 3, "2": requests / 3, "3": requests / 3}, got)
 }
 
-// A handler that does not wait runs to its end before the next one starts, so a backend on two cores has at most two requests
-// in flight. Only nginx knows the number of waiting requests.
+// A handler that does not wait runs to its end before the next one starts, so a backend on two cores has at most two
+// requests in flight. Only nginx knows the number of waiting requests.
 func TestRequestsInFlightInNginx(t *testing.T) {
 	t.Parallel()
 	c := newConfig(t)

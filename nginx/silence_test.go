@@ -80,7 +80,8 @@ func readNoops(address string, silence time.Duration) error {
 
 func TestSilentStreamStaysOpen(t *testing.T) {
 	t.Parallel()
-	// The stack allows one hour of silence, 36 times the 100 s of this test. The short version allows the next full second.
+	// The stack allows one hour of silence, 36 times the 100 s of this test. The short version allows the next full
+	// second.
 	silence, allowed := 2500*time.Millisecond, 4*time.Second
 	if os.Getenv("CALIBRATE") != "" {
 		silence, allowed = 100*time.Second, time.Hour
@@ -101,8 +102,8 @@ func TestStreamIsClosedAfterTheIdleTimeout(t *testing.T) {
 	require.ErrorIs(t, readNoops(c.Listen, 3*time.Second), errLateNoop)
 }
 
-// With buffering and HTTP/1.0 to the backend, noops arrive only at the end of the stream, and readNoops must detect that. With
-// HTTP/1.1 and chunks, nginx forwards them even if it buffers.
+// With buffering and HTTP/1.0 to the backend, noops arrive only at the end of the stream, and readNoops must detect
+// that. With HTTP/1.1 and chunks, nginx forwards them even if it buffers.
 func TestReadNoopsDetectsBuffering(t *testing.T) {
 	t.Parallel()
 	silence := 2500 * time.Millisecond

@@ -44,7 +44,7 @@ func (s *Set) dropSpent() {
 // Clear disarms and forgets everything.
 func (s *Set) Clear() { *s = Set{} }
 
-// Empty reports whether no fault can strike any more.
+// Empty reports whether no fault can strike.
 func (s *Set) Empty() bool { return s.live == 0 }
 
 // AtNoop returns the fault that strikes at that noop of that id, and counts it;

@@ -58,7 +58,7 @@ func finish(t *testing.T, c *Client, url string, on Callbacks, fields ...string)
 	return end, events
 }
 
-// answerEach answers each request on a connection, until answer returns "".
+// answerEach sends the result of answer for each request on a connection, until it is "".
 func answerEach(t *testing.T, answer func(n int) string) (url string, accepted, requests *atomic.Int32) {
 	t.Helper()
 	accepted, requests = new(atomic.Int32), new(atomic.Int32)

@@ -59,12 +59,12 @@ func TestMissingBucketFailsBeforeTheRun(t *testing.T) {
 type stuckStore struct {
 	store.Folder
 	once    *sync.Once
-	entered chan struct{} // closed when Put is called
+	started chan struct{} // closed when Put is called
 }
 
 func (s stuckStore) Put(ctx context.Context, name string, data []byte) error {
 	first := false
-	s.once.Do(func() { first = true; close(s.entered) })
+	s.once.Do(func() { first = true; close(s.started) })
 	if first {
 		<-ctx.Done()
 		return ctx.Err()
@@ -79,7 +79,7 @@ func TestStuckCheckpointDoesNotBlock(t *testing.T) {
 	d := &delivery{store: folder, name: shard.FileName(shard.Runner{Index: 1}), log: log, timeout: time.Minute}
 	s := newTestOutput(t, params(t, string(folder.Folder), nil)).shard
 	d.deliverCheckpoint(s())
-	<-folder.entered
+	<-folder.started
 	d.deliverCheckpoint(s())
 	require.Equal(t, "A checkpoint was skipped, because the previous one is still being written.", hook.LastEntry().Message)
 	last := s()

@@ -153,7 +153,7 @@ func (h *hostileService) probe(t *testing.T) (module, output string) {
 	return module, output
 }
 
-// serve answers each request of a connection with the bytes of the service.
+// serve responds to each request on a connection with the bytes of the service.
 func (h *hostileService) serve(conn net.Conn) {
 	defer conn.Close()
 	in := bufio.NewReader(conn)

@@ -220,7 +220,7 @@ func TestNoSampleFollowsTheLastStream(t *testing.T) {
 	}
 }
 
-// When the virtual user that publishes the metrics ends, another one takes over.
+// When the virtual user that publishes the metrics ends, another one continues.
 func TestPublishingOutlivesAVirtualUser(t *testing.T) {
 	t.Parallel()
 	r := newRecorder()

@@ -25,20 +25,20 @@ func serveFromHTTP1(t testing.TB, handle func(p *peer)) string {
 	t.Helper()
 	var n atomic.Int32
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ours, theirs := net.Pipe()
+		client, server := net.Pipe()
 		var aborted atomic.Bool
 		go func() {
 			<-r.Context().Done()
-			_ = ours.Close()
+			_ = client.Close()
 		}()
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			handle(&peer{Conn: theirs, req: r, n: int(n.Add(1)) - 1, abort: func() { aborted.Store(true); _ = theirs.Close() }})
-			_ = theirs.Close()
+			handle(&peer{Conn: server, req: r, n: int(n.Add(1)) - 1, abort: func() { aborted.Store(true); _ = server.Close() }})
+			_ = server.Close()
 		}()
-		defer func() { _ = ours.Close(); <-done }()
-		answer, err := http.ReadResponse(bufio.NewReader(ours), nil)
+		defer func() { _ = client.Close(); <-done }()
+		answer, err := http.ReadResponse(bufio.NewReader(client), nil)
 		if err != nil {
 			panic(http.ErrAbortHandler)
 		}

@@ -12,7 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// A bucket is a fake PocketBase. Its first event contains the client ID, with which the client subscribes in a second request.
+// A bucket is a fake PocketBase. Its first event contains the client ID, with which the client subscribes in a second
+// request.
 type bucket struct {
 	// second handles second requests. If it returns false, the bucket handles the request. n counts from 1.
 	second func(w http.ResponseWriter, r *http.Request, n int) bool

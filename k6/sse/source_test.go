@@ -240,7 +240,7 @@ func TestEventSourceArguments(t *testing.T) {
 	require.ErrorContains(t, err, "only inside a VU")
 }
 
-// k6 asks for the exports at each use of an imported name.
+// k6 calls Exports at each use of an imported name.
 func TestExportsAreMadeOnce(t *testing.T) {
 	t.Parallel()
 	rt := modulestest.NewRuntime(t)

@@ -143,7 +143,8 @@ func TestStandardEvents(t *testing.T) {
 	}
 }
 
-// URL standard, section 3.3, domain to ASCII: punycode is used to dial, in the option hosts, in requests and for scripts.
+// URL standard, section 3.3, domain to ASCII: punycode is used to dial, in the option hosts, in requests and for
+// scripts.
 func TestStandardDomains(t *testing.T) {
 	t.Parallel()
 	for host, want := range map[string]string{

@@ -13,5 +13,5 @@
  * member. "HTML" is the HTML Living Standard, section 9.2 Server-sent events,
  * https://html.spec.whatwg.org/multipage/server-sent-events.html.
  *
- * All times are milliseconds unless a name says otherwise.
+ * All times are milliseconds unless a name contains another unit.
  */

@@ -29,8 +29,8 @@ const (
 	alerts     = "127.0.0.1:9093"
 )
 
-// silence is an idle timeout that exceeds the timeouts of clients and backends, because a run must observe which of them closes
-// a stream.
+// silence is an idle timeout that exceeds the timeouts of clients and backends, because a run must observe which of
+// them closes a stream.
 const silence = time.Hour
 
 func main() {

@@ -49,8 +49,8 @@ func (a *Authority) Server(names ...string) *tls.Certificate {
 	})
 }
 
-// issue signs a template; the first one, the authority's own, signs itself. Subjects must differ: OpenSSL takes a certificate whose issuer
-// has the same name for a self-signed one.
+// issue signs a template. The first certificate is that of the authority, which signs itself. Subjects must differ,
+// because OpenSSL treats a certificate with equal subject and issuer as self-signed.
 func (a *Authority) issue(template *x509.Certificate) *tls.Certificate {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -22,8 +22,8 @@ import (
 
 const victim = "gold-5" // the client that loses a price, or whose runner does
 
-// A feed sends a price without a number each 100 ms to all its clients. The 50th price of the victim is lost by the victim, by all clients
-// of its pod, or by none.
+// A feed sends a price without a number each 100 ms to all its clients. The 50th price of the victim is lost by the
+// victim, by all clients of its pod, or by none.
 type feed struct {
 	begin  time.Time
 	byPod  bool
@@ -57,8 +57,8 @@ func (f *feed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Runners compare their clients with those of other runners: one price that is lost is found, and nothing else. The pods get the
-// description from soak; their image does not have it.
+// Runners compare their clients with those of other runners: one price that is lost is found, and nothing else. The
+// pods get the description from soak; their image does not have it.
 func TestFeedWithoutNumbersIsExact(t *testing.T) {
 	c := connect(t)
 	description := filepath.Join(t.TempDir(), "prices.js")

@@ -56,7 +56,8 @@ func outcomes(t *testing.T, url string) map[string]int64 {
 	return counts
 }
 
-// Each response of two runners is in the state that the ledger of the model has for it, next to a soak of another service.
+// Each response of two runners is in the state that the ledger of the model has for it, next to a soak of another
+// service.
 func TestFiniteIsExact(t *testing.T) {
 	c := connect(t)
 	for name, kind := range map[string]struct {

@@ -67,7 +67,7 @@ func TestArchiveShowsTheSameDashboards(t *testing.T) {
 
 var atAddress = regexp.MustCompile(`(?m)^prometheus +(http://127\.0\.0\.1:\d+)/`)
 
-// openArchive opens an archive as a user does, and closes it at the end of the test by Ctrl-C. Then no server answers
+// openArchive opens an archive as a user does, and closes it at the end of the test by Ctrl-C. Then no server responds
 // and no file is left.
 func openArchive(t *testing.T, file string) (prometheus string) {
 	t.Helper()

@@ -71,7 +71,7 @@ func TestControlGroupLimitBreaksAService(t *testing.T) {
 	require.Contains(t, factOf(v, "what broke")+factOf(v, "what was full"), "CPU limit of its control group", r.out.String())
 }
 
-// relay forwards connections from a listener to an address, and delays the answers.
+// relay forwards connections from a listener to an address, and delays the responses.
 func relay(l net.Listener, to string, delay time.Duration) {
 	for {
 		client, err := l.Accept()

@@ -58,7 +58,7 @@ func TestProxyDelaysHeaders(t *testing.T) {
 	require.Regexp(t, `GET \S+/event/connect\?\S*: no answer within \d+ s`, r.out.String())
 }
 
-const aHub = `export default {
+const hubModule = `export default {
   name: 'hub', connect: { url: '{base}/sub/{topic}' },
   message: { seq: 'json:$.seq', run: 'json:$.run', sentAt: 'json:$.t' }, end: { by: 'client' },
   publish: { url: '{base}/pub/{topic}', body: '{"run":"{run}","seq":{seq},"t":{sentAt}}' },
@@ -70,7 +70,7 @@ func TestMessageBursts(t *testing.T) {
 	t.Parallel()
 	h := &fakeservice.Hub{Gzip: 2 * time.Second}
 	service := filepath.Join(t.TempDir(), "hub.js")
-	require.NoError(t, os.WriteFile(service, []byte(aHub), 0o600))
+	require.NoError(t, os.WriteFile(service, []byte(hubModule), 0o600))
 	r := begin(t, nil, "--service", service, "--backend-url", h.Start(t).URL, "--connections", "10", "--seconds", "15", "--topics", "1", "--publish-rate", "20", "--accept-encoding", "gzip", "--max-late", "0", "--late-ms", "500")
 	v := r.verdict()
 	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())

@@ -18,8 +18,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/reverse"
 )
 
-// An accept queue overflows on the machine of runners and target during a soak. Two runners report it, the verdict counts
-// it once, and the run passes with a warning that names the time.
+// An accept queue overflows on the machine of runners and target during a soak. Two runners report it, the verdict
+// counts it once, and the run passes with a warning that names the time.
 func TestAcceptQueueOverflowIsReported(t *testing.T) {
 	t.Parallel()
 	reverse.Program(t)

@@ -123,7 +123,7 @@ func TestStalledServiceFails(t *testing.T) {
 	require.Contains(t, reasons(v), "the lowest load was not sustained: ")
 }
 
-// While other processes use all cores, slow answers are not attributed to the service. The loops have a higher
+// While other processes use all cores, slow responses are not attributed to the service. The loops have a higher
 // priority if that is allowed: at the same one the scheduler may let 200 requests a second through anyway.
 func TestSaturatedGeneratorExplainsSlowness(t *testing.T) {
 	var requests atomic.Int64

@@ -67,8 +67,8 @@ func describeBackend(t *testing.T) string {
 	return path
 }
 
-// Large published messages affect a described service as broadcasts do ours. Its memory is known only if a gauge is
-// named.
+// Large published messages affect a described service as broadcasts affect our backend. Its memory is known only if a
+// gauge is named.
 func TestSlowOfADescribedService(t *testing.T) {
 	t.Parallel()
 	v := runSlow(t, append(publishFlags(describeBackend(t), backend(t, "NOOP_INTERVAL=1")),

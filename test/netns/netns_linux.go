@@ -38,8 +38,8 @@ func New(t testing.TB) (name string) {
 func Do(name string, f func() error) error {
 	done := make(chan error)
 	go func() {
-		// The thread changes its namespace, so it is of no use to others. It must not end with this goroutine either: a child
-		// that it once started would be killed (Pdeathsig).
+		// The thread changes its namespace, so it cannot be reused. It must not end with this goroutine either: a
+		// child that it once started would be killed (Pdeathsig).
 		runtime.LockOSThread()
 		done <- enter(name, f)
 		select {}

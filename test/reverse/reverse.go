@@ -41,7 +41,7 @@ func Start(t testing.TB, dir, configuration, network, address string) {
 	})
 }
 
-// Run does so until stop is called.
+// Run runs nginx like Start, until stop is called.
 func Run(ctx context.Context, dir, configuration, network, address string) (stop func(), err error) {
 	config, log := filepath.Join(dir, "nginx.conf"), logIn(dir)
 	if err := os.WriteFile(config, []byte(configuration), 0o600); err != nil {

@@ -91,7 +91,7 @@ type command struct {
 	token   string   // to publish
 	key     string   // to subscribe
 	runEnv  []string // variables that a run needs in its environment
-	health  string   // path that answers 200 once the service is ready; "": it is ready once it listens
+	health  string   // path with status 200 when the service is ready; "": the service is ready when it listens
 	version string
 	// settings describes the settings in words.
 	settings string
@@ -190,7 +190,7 @@ func (r *Instance) Up(ctx context.Context) error {
 	return nil
 }
 
-// ready reports whether the service listens, and answers if it has a path for that.
+// ready reports whether the service listens and its health path, if any, responds.
 func (r *Instance) ready(ctx context.Context) bool {
 	if r.command.health == "" {
 		var dialer net.Dialer

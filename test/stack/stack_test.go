@@ -130,7 +130,7 @@ func (s *stack) requireConfinement() {
 	}
 }
 
-// requireHiddenDocker: cAdvisor sees the host's files, but no socket of Docker or containerd, which would make it root
+// requireHiddenDocker asserts that cAdvisor sees no socket of Docker or containerd, which would make it root
 // there.
 func (s *stack) requireHiddenDocker() {
 	const find = "find / -xdev -type s; find /rootfs/run /rootfs/var/run/ /var/run/ -type s; find /run -type s"
@@ -145,7 +145,7 @@ func (s *stack) requireVersion() {
 	require.Contains(s.t, body, `"version":"`+version+`"`)
 }
 
-// requireScrape: Prometheus has all it is to have, from that many backends.
+// requireScrape asserts that Prometheus scrapes all targets, with the given number of backends.
 func (s *stack) requireScrape(backends int) {
 	jobs := map[string]int{"backend": backends, "nginx": 1, "node": 1, "cadvisor": 1, "prometheus": 1}
 	if strings.Contains(s.env["COMPOSE_PROFILES"], "alerts") {
@@ -172,7 +172,7 @@ func (s *stack) remoteWrite(env ...string) []string {
 		"K6_PROMETHEUS_RW_PASSWORD="+s.env["PROMETHEUS_PASSWORD"])
 }
 
-// requirePassingSoak: 200 streams of two runners for 30 s through the port that is open to the outside.
+// requirePassingSoak runs 200 streams of two runners for 30 s through the public port.
 func (s *stack) requirePassingSoak() {
 	out := s.t.TempDir()
 	output := runWith(s.t, 3*time.Minute, s.remoteWrite("BACKEND_TOKEN="+s.env["BACKEND_TOKEN"]), "bin/soak", "run", "--backend-url", s.url,
@@ -194,7 +194,7 @@ func (s *stack) requirePassingSoak() {
 	}
 }
 
-// requireContainers: the panels about containers have data here; dashboards-test starts none.
+// requireContainers asserts that the panels about containers have data. dashboards-test starts no containers.
 func (s *stack) requireContainers() {
 	now, attempts := time.Now(), 0
 	v := grafana.View{
@@ -227,7 +227,7 @@ func (s *stack) requireK6Metrics() {
 	require.NotEmpty(s.t, s.value(`testid:k6_streams:open{testid="laptop"}`), "the recording rules must include the run")
 }
 
-// requireJSONLogs: nginx started without complaint, and its log can be read by machines.
+// requireJSONLogs asserts that nginx logs no error and writes its access log as JSON.
 func (s *stack) requireJSONLogs() {
 	await(s.t, "the log does not tell of the streams of both runs", func() bool {
 		streams := 0
@@ -245,7 +245,7 @@ func (s *stack) requireJSONLogs() {
 	})
 }
 
-// restartBackend: nginx finds it again without being touched.
+// restartBackend restarts the backend, which nginx must find without a reload.
 func (s *stack) restartBackend() {
 	require.NoError(s.t, s.noop("before"))
 	s.compose("restart", "backend-1")
@@ -277,7 +277,7 @@ func (s *stack) noop(id string) error {
 	return fmt.Errorf("no noop arrived on %s", id)
 }
 
-// extendToCluster: with three backends, each id connects to one and ends at the same.
+// extendToCluster starts three backends, and asserts that each id connects to one and ends at the same.
 func (s *stack) extendToCluster() {
 	s.set(map[string]string{"COMPOSE_PROFILES": "cluster,alerts"})
 	s.up()

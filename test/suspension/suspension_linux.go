@@ -1,4 +1,5 @@
-// Package suspension runs programs as if their machine were suspended: their processes stop, and CLOCK_BOOTTIME continues.
+// Package suspension runs programs as if their machine were suspended: their processes stop, and CLOCK_BOOTTIME
+// continues.
 package suspension
 
 import (
@@ -25,8 +26,8 @@ type Clock struct {
 	suspended atomic.Int64 // nanoseconds
 }
 
-// Main must be the first call of a main function or TestMain whose process calls Start. In the process that Start starts, it does not
-// return.
+// Main must be the first call of a main function or TestMain whose process calls Start. In the process that Start
+// starts, it does not return.
 func Main() {
 	if len(os.Args) > 2 && os.Args[1] == suspendable {
 		fmt.Fprintln(os.Stderr, execSuspendable(os.Args[2:]))
@@ -124,8 +125,8 @@ func ioctl(fd int, request uintptr, to unsafe.Pointer) syscall.Errno {
 	return errno
 }
 
-// execSuspendable replaces this process by a program whose calls of clock_gettime(CLOCK_BOOTTIME) go to the listener that it sends
-// to file 3.
+// execSuspendable replaces this process by a program whose calls of clock_gettime(CLOCK_BOOTTIME) go to the listener
+// that it sends to file 3.
 func execSuspendable(args []string) error {
 	runtime.LockOSThread() // the filter is the thread's; exec keeps it and ends the others
 	filter := []unix.SockFilter{

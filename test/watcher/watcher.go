@@ -60,12 +60,12 @@ func Run(t *testing.T, config string, args ...string) (at string) {
 			t.Log(output.String())
 		}
 	})
-	require.Eventually(t, func() bool { return answers(at) }, time.Minute, 50*time.Millisecond, "Prometheus does not answer")
+	require.Eventually(t, func() bool { return isUp(at) }, time.Minute, 50*time.Millisecond, "Prometheus does not answer")
 	return at
 }
 
-// answers reports whether Prometheus is ready or requires a password.
-func answers(address string) bool {
+// isUp reports whether Prometheus is ready or requires a password.
+func isUp(address string) bool {
 	answer, err := http.Get("http://" + address + "/-/ready")
 	if err != nil {
 		return false

@@ -191,8 +191,8 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A members value reads a gzip stream of several members and returns the data of a member as soon as the member ends. The multistream mode
-// of gzip.Reader would first wait for the next member, which may arrive only with the next event.
+// A members value reads a gzip stream of several members and returns the data of a member as soon as the member ends.
+// The multistream mode of gzip.Reader would first wait for the next member, which may arrive only with the next event.
 type members struct {
 	src    *bufio.Reader
 	member *gzip.Reader

@@ -216,13 +216,13 @@ func TestParserDropsLargeBuffers(t *testing.T) {
 
 func TestParserRejectsEmptyReads(t *testing.T) {
 	t.Parallel()
-	_, err := parseAll(New(neverReads{}))
+	_, err := parseAll(New(emptyReader{}))
 	require.True(t, errors.Is(err, io.ErrNoProgress))
 }
 
-type neverReads struct{}
+type emptyReader struct{}
 
-func (neverReads) Read([]byte) (int, error) { return 0, nil }
+func (emptyReader) Read([]byte) (int, error) { return 0, nil }
 
 // Section 9.2.6: comments are ignored, so none is too long. A comment line over the limit is read as an empty one. Of
 // the comments of a block, the latest are kept.
