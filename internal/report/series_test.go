@@ -103,7 +103,7 @@ func TestReplacedRunnerDoesNotExtendTheConnectPhase(t *testing.T) {
 	r := simulatedRun(100, 3600)
 	want := phasesOf(r.Merged, r.Verdict).open
 	second := &r.Merged.Runners[1]
-	second.BegunUS = second.StartedUS
+	second.ReplacedStartUS = second.StartedUS
 	second.StartedUS += 1800e6
 	require.InDelta(t, want, phasesOf(r.Merged, r.Verdict).open, madeUpConnect)
 }

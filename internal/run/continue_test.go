@@ -73,7 +73,7 @@ func TestPartReportsTheLastOfItsShards(t *testing.T) {
 	all, err := store.Open(t.Context(), t.TempDir())
 	require.NoError(t, err)
 	defer all.Close()
-	for _, one := range []shard.Runner{{Process: "b", StartedUS: 1}, {Process: "a", StartedUS: 2, BegunUS: 1}, {Process: "c", StartedUS: 1}} {
+	for _, one := range []shard.Runner{{Process: "b", StartedUS: 1}, {Process: "a", StartedUS: 2, ReplacedStartUS: 1}, {Process: "c", StartedUS: 1}} {
 		one.Index, one.RunID, one.TestID, one.Segment, one.Script, one.EndedUS = 2, "r", "t", "1/2:1", "s.js", 9
 		s := &shard.Shard{Schema: shard.Schema, Runner: one, Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram()}
 		data, err := new(shard.Encoder).Encode(s)

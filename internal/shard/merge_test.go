@@ -196,7 +196,7 @@ func TestMergeNamesASuspensionBetweenTwoParts(t *testing.T) {
 	parts, _ := randomRun(rand.New(rand.NewPCG(1, 2)), p)
 	lost, next := parts[1], *parts[1]
 	lost.Runner.State, lost.Runner.EndedUS = Running, lost.Runner.StartedUS+20e6
-	next.Runner.BegunUS, next.Runner.StartedUS = lost.Runner.StartedUS, lost.Runner.EndedUS+625e6
+	next.Runner.ReplacedStartUS, next.Runner.StartedUS = lost.Runner.StartedUS, lost.Runner.EndedUS+625e6
 	next.Plan.Seconds -= 645
 	suspended := func(seconds float64) *machine.Record {
 		return &machine.Record{Boot: "b", Counters: []machine.Series{{Name: machine.Suspended, Begin: seconds, End: seconds}}}
@@ -218,7 +218,7 @@ func TestMergeOfAReplacedRunner(t *testing.T) {
 		want string // "": no problem
 	}{
 		"replaced":         {func(_, _ *Shard) {}, ""},
-		"not said":         {func(_, next *Shard) { next.Runner.BegunUS = 0 }, "runner 2 left two shards"},
+		"not said":         {func(_, next *Shard) { next.Runner.ReplacedStartUS = 0 }, "runner 2 left two shards"},
 		"after its end":    {func(lost, _ *Shard) { lost.Runner.State = Finished }, "runner 2 left two shards"},
 		"while it ran":     {func(lost, next *Shard) { next.Runner.StartedUS = lost.Runner.EndedUS - 1 }, "runner 2 was replaced at "},
 		"with other lines": {func(_, next *Shard) { next.Plan.LateMS++ }, "runner 2 ran another plan"},
@@ -231,7 +231,7 @@ func TestMergeOfAReplacedRunner(t *testing.T) {
 			parts, _ := randomRun(rand.New(rand.NewPCG(1, 2)), p)
 			lost, next := parts[1], *parts[1]
 			lost.Runner.State, lost.Runner.EndedUS = Interrupted, lost.Runner.StartedUS+20e6
-			next.Runner.BegunUS, next.Runner.StartedUS = lost.Runner.StartedUS, lost.Runner.EndedUS+1e6
+			next.Runner.ReplacedStartUS, next.Runner.StartedUS = lost.Runner.StartedUS, lost.Runner.EndedUS+1e6
 			next.Plan.Seconds -= 21
 			c.edit(lost, &next)
 			m := Merge(p, []*Shard{&next, parts[2], lost, parts[0]})

@@ -36,7 +36,7 @@ func (m *Merged) checkGroup(g *group, runners []Runner, parts []part) {
 		if before := seen[r.Index]; before != nil {
 			m.replace(runnerName, before, r)
 		}
-		if seen[r.Index] = r; r.BegunUS != 0 {
+		if seen[r.Index] = r; r.ReplacedStartUS != 0 {
 			want.Seconds = parts[i].plan.Seconds // the rest of the run
 		}
 		if r.Index > g.plan.Runners {
@@ -86,7 +86,7 @@ func (m *Merged) checkGroup(g *group, runners []Runner, parts []part) {
 // replace marks a runner as replaced by a later one with the same index.
 func (m *Merged) replace(who string, before, r *Runner) {
 	switch {
-	case r.BegunUS == 0 || !before.EndedEarly():
+	case r.ReplacedStartUS == 0 || !before.EndedEarly():
 		m.problem("%s left two shards", who)
 	case before.EndedUS > r.StartedUS:
 		m.problem("%s was replaced at %s, while it still ran: it ended at %s", who, format.Time(r.Started()), format.Time(time.UnixMicro(before.EndedUS)))

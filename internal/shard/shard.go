@@ -108,8 +108,8 @@ type Runner struct {
 	StallMaxUS      int64    `json:"stall_max_us"`      // longest delay of a wake-up of the process
 	GCPauseMaxUS    int64    `json:"gc_pause_max_us"`
 	Checkpoints     int      `json:"checkpoints"`
-	// BegunUS is the start of the first of the runners that this one replaces; 0: it replaces none.
-	BegunUS int64 `json:"begun_unix_us,omitempty"`
+	// ReplacedStartUS is the start of the first of the runners that this one replaces; 0: it replaces none.
+	ReplacedStartUS int64 `json:"begun_unix_us,omitempty"`
 
 	Replaced bool `json:"-"` // in Merged: it ended early, and another runner has its clients
 
@@ -143,10 +143,10 @@ func (r *Runner) EndedEarly() bool {
 }
 
 // IsComplete reports whether the runner ran from the start of the run to its end.
-func (r *Runner) IsComplete() bool { return !r.EndedEarly() && r.BegunUS == 0 }
+func (r *Runner) IsComplete() bool { return !r.EndedEarly() && r.ReplacedStartUS == 0 }
 
 // FirstStartUS returns the start of the first of the runners that this one replaces, or its own.
-func (r *Runner) FirstStartUS() int64 { return cmp.Or(r.BegunUS, r.StartedUS) }
+func (r *Runner) FirstStartUS() int64 { return cmp.Or(r.ReplacedStartUS, r.StartedUS) }
 
 // SecondsLeft returns how many seconds another runner with the same clients has until the end of the run. seconds is the length of the
 // run from the start of this runner on.
@@ -157,10 +157,10 @@ func (r *Runner) SecondsLeft(seconds int, now time.Time) int {
 
 // StartDelay returns the time of the run before the start of this runner; 0 if it replaces none.
 func (r *Runner) StartDelay() time.Duration {
-	if r.BegunUS == 0 {
+	if r.ReplacedStartUS == 0 {
 		return 0
 	}
-	return time.Duration(r.StartedUS-r.BegunUS) * time.Microsecond
+	return time.Duration(r.StartedUS-r.ReplacedStartUS) * time.Microsecond
 }
 
 // A RunnerEnd states why a runner did not run to its end, as the process or the cluster shows it.

@@ -96,7 +96,7 @@ func replacedRunner() (*shard.Merged, ServerLedger) {
 	lost := &m.Runners[1]
 	lost.Replaced = true
 	m.Runners = append(m.Runners, shard.Runner{
-		Index: 2, Host: "h3", Segment: lost.Segment, State: shard.Finished, BegunUS: lost.StartedUS, StartedUS: lost.EndedUS + 200e6, EndedUS: lost.StartedUS + 3600e6,
+		Index: 2, Host: "h3", Segment: lost.Segment, State: shard.Finished, ReplacedStartUS: lost.StartedUS, StartedUS: lost.EndedUS + 200e6, EndedUS: lost.StartedUS + 3600e6,
 	})
 	m.Connections.Add(&shard.Connection{Runner: 2, Record: ledger.Record{
 		ID: m.Plan.DeviceID(1), State: ledger.Completed, Reason: "server", Numbered: true, Attempts: 1, Streams: 1, StreamTime: 1595 * time.Second, OpenTime: 1595 * time.Second,

@@ -85,7 +85,7 @@ func newOutput(p output.Params, r *recorder) (output.Output, error) {
 		Host: host, PID: os.Getpid(), StartedUS: r.start.UnixMicro(), State: shard.Running,
 	}
 	if v := p.Environment[plan.StartVariable]; v != "" {
-		if o.runner.BegunUS, err = strconv.ParseInt(v, 10, 64); err != nil {
+		if o.runner.ReplacedStartUS, err = strconv.ParseInt(v, 10, 64); err != nil {
 			return nil, fmt.Errorf("%s must be a time in microseconds since 1970, got %q", plan.StartVariable, v)
 		}
 	}
