@@ -107,9 +107,9 @@ func newRun() (*shard.Merged, *verdict.Verdict, []resources.Sample) {
 	group := shard.Control{URL: "http://host-b:7070", Remote: true, Streams: 20, LateMS: 1000, Opened: 20, ControlCounts: shard.ControlCounts{Expected: 72_000, Received: 72_000, Late: 20, LongestUS: 1_300_000}}
 	m.Control = &group
 	for i := range m.Runners {
-		m.Runners[i].Controlled = &shard.RunnerControl{Control: group}
+		m.Runners[i].ControlGroup = &shard.RunnerControl{Control: group}
 	}
-	m.Runners[0].Controlled.Moments = []shard.ControlWindow{{At: time.Unix(start+150, 0), Longest: 1300 * time.Millisecond, Late: 1}}
+	m.Runners[0].ControlGroup.Moments = []shard.ControlWindow{{At: time.Unix(start+150, 0), Longest: 1300 * time.Millisecond, Late: 1}}
 	m.Ends = new(shard.Ends)
 	for i, took := range []time.Duration{8 * time.Millisecond, 21 * time.Millisecond, 1300 * time.Microsecond} {
 		m.Ends.Add(fmt.Sprintf("backend-%d", 1+i%2), shard.CodeOK, time.Unix(start+3595, 0).Add(took), took)

@@ -127,7 +127,7 @@ func TestPartialFetchIsInvalid(t *testing.T) {
 			}
 			require.NoError(t, os.Remove(from.At(PlanFile)))
 			return from
-		}, "runner-1.json.gz: not a whole gzip file"},
+		}, "runner-1.json.gz: not a complete gzip file"},
 		"a plan that was cut": {func(t *testing.T, from store.Folder) store.Store {
 			require.NoError(t, from.Put(t.Context(), PlanFile, []byte("{")))
 			return from

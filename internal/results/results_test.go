@@ -160,7 +160,7 @@ func TestMissingFilesAreInvalid(t *testing.T) {
 		}, verdict.Invalid, "runner 2 of 2 left no shard"},
 		{"a shard was cut short", func(t *testing.T, d Dir) {
 			require.NoError(t, os.Truncate(d.Path("shards/runner-2.json.gz"), 100))
-		}, verdict.Invalid, "runner-2.json.gz: not a whole shard"},
+		}, verdict.Invalid, "runner-2.json.gz: not a complete shard"},
 		{"a shard is there twice", func(t *testing.T, d Dir) {
 			b, err := os.ReadFile(d.Path("shards/runner-2.json.gz"))
 			require.NoError(t, err)
@@ -264,5 +264,5 @@ func TestVerdictOfAnotherSchemaIsRejected(t *testing.T) {
 	d := newPass(t)
 	put(t, d, VerdictFile, `{"schema": 7}`)
 	_, _, err := d.Judge()
-	require.EqualError(t, err, fmt.Sprintf("read %s: it has schema 7, this version reads schema 2; delete it and run `soak merge %s`", d.Path(VerdictFile), d))
+	require.EqualError(t, err, fmt.Sprintf("read %s: schema must be 2, got 7; delete it and run `soak merge %s`", d.Path(VerdictFile), d))
 }

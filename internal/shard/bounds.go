@@ -12,16 +12,16 @@ import (
 )
 
 // Bounds that no runner exceeds. A shard may come from another machine, and its file may be damaged or hostile.
-// Within these bounds memory and time stay limited, and no sum overflows.
+// Within these bounds, memory and time are limited, and no sum overflows.
 const (
 	maxUnpacked = 1 << 30   // bytes of JSON
-	packedBase  = 64 << 20  // and no more than this
-	packedTimes = 400       // and times the size of the file: those of runners pack to a tenth, of the most monotonous to a 75th
+	packedBase  = 64 << 20  // bytes of JSON independent of the size of the file
+	packedTimes = 400       // bytes of JSON per byte of the file; a typical file has 10, the most uniform one 75
 	maxValue    = 8 << 20   // bytes of JSON of one value
 	maxRecord   = 1 << 20   // bytes of JSON of one connection: a ledger lists at most 1000 spans and 1000 cuts
-	maxRecords  = 256 << 20 // bytes of all connections, packed
-	emptyRecord = 16        // bytes of a packed record without content; apart from these, packing makes no record longer
-	maxKeys     = 100       // of the object
+	maxRecords  = 256 << 20 // bytes of all packed connections
+	emptyRecord = 16        // bytes of a packed record without content; packing lengthens a record by no more
+	maxKeys     = 100       // of the JSON object
 
 	maxConnections = 1 << 20 // the maximum number of descriptors of a Linux process
 	maxBuckets     = 1 << 19 // 30 days
@@ -29,21 +29,21 @@ const (
 	maxMetrics     = 6144 // a runner keeps 5001; a histogram costs 26 KB
 	maxChecks      = 1 << 10
 
-	maxFindings = 1 << 22 // and outages, of all connections
+	maxFindings = 1 << 22 // findings and outages of all connections
 	maxKinds    = 100
 	maxText     = 4096    // bytes
 	maxNumber   = 1 << 48 // messages, durations in microseconds
-	maxNoops    = 1 << 37 // of a connection: the sum of all counts of all connections stays below 1 << 64
+	maxNoops    = 1 << 37 // of a connection, so that the sum of all counts of all connections is below 1 << 64
 	maxLength   = 400 * 24 * time.Hour
 )
 
-// check refuses values beyond the bounds, so that later steps need not check.
+// check returns an error for values beyond the bounds, so that later steps need not check.
 func (s *Shard) check() error {
 	if s.Connect == nil || s.FirstNoop == nil || s.Lateness == nil {
-		return errors.New("it lacks a histogram")
+		return errors.New("connect, first_noop or lateness is missing")
 	}
 	if s.Latency != nil && s.Latency.Histogram == nil {
-		return errors.New("it lacks the latency's histogram")
+		return errors.New("latency.histogram is missing")
 	}
 	for _, check := range []func() error{
 		s.checkRunner, s.checkTimes, s.checkSums, s.checkFeeds, s.checkConnections, s.checkPublished, s.checkControl, s.checkCodings, s.checkBursts, s.checkRedirects,
@@ -60,13 +60,13 @@ func (s *Shard) checkRunner() error {
 	r := s.Runner
 	switch {
 	case r.Index < 1:
-		return fmt.Errorf("its runner has index %d, they count from 1", r.Index)
+		return fmt.Errorf("index of the runner must be at least 1, got %d", r.Index)
 	case r.Index > plan.MaxConnections || s.Plan.Runners > plan.MaxConnections:
-		return fmt.Errorf("its runner has index %d of %d, which no plan has", r.Index, s.Plan.Runners)
+		return fmt.Errorf("index and number of runners must be at most %d, got %d of %d", plan.MaxConnections, r.Index, s.Plan.Runners)
 	case s.Plan.Connections < 0 || s.Plan.Connections > plan.MaxConnections:
-		return fmt.Errorf("its plan has %d connections, which no plan has", s.Plan.Connections)
+		return fmt.Errorf("connections of the plan must be from 0 to %d, got %d", plan.MaxConnections, s.Plan.Connections)
 	case r.EndedUS < r.StartedUS || r.EndedUS-r.StartedUS > maxLength.Microseconds() || r.StartedUS < 0 || r.EndedUS > maxNumber*64:
-		return fmt.Errorf("its runner started at %d µs and ended at %d µs, which cannot be", r.StartedUS, r.EndedUS)
+		return fmt.Errorf("impossible times of the runner: from %d µs to %d µs", r.StartedUS, r.EndedUS)
 	}
 	for _, text := range []string{
 		r.TestID, r.RunID, r.Process, r.Segment, r.Script, r.ScriptHash, r.K6Version, r.Host, string(r.State), s.Plan.Prefix, s.Plan.TestID, s.Plan.BackendURL, s.Plan.ControlURL,
@@ -79,27 +79,27 @@ func (s *Shard) checkRunner() error {
 }
 
 func tooLong(text string) error {
-	return fmt.Errorf("it holds a text of %d characters, %.20q…", len(text), text)
+	return fmt.Errorf("texts must have at most %d characters, got %d, %.20q…", maxText, len(text), text)
 }
 
-// slack is the time that a bucket may exceed the run at either end.
+// slack is the time by which a bucket may exceed the run at either end.
 const slack = 2 * BucketWidth
 
-// checkTimes refuses times outside of the run, which would stretch the time axis of the report.
+// checkTimes returns an error for times outside of the run, which would stretch the time axis of the report.
 func (s *Shard) checkTimes() error {
 	from, to := s.Runner.Started().Add(-slack), time.UnixMicro(s.Runner.EndedUS).Add(slack)
 	for _, b := range s.Series {
 		if b.Unix < from.Unix() || b.Unix > to.Unix() {
-			return fmt.Errorf("its series tells of %s, but its runner ran from %s to %s",
+			return fmt.Errorf("impossible bucket of the series: %s is outside of the run from %s to %s",
 				format.Time(time.Unix(b.Unix, 0)), format.Time(s.Runner.Started()), format.Time(time.UnixMicro(s.Runner.EndedUS)))
 		}
 	}
 	if m := s.Machine; m != nil && len(m.Counters) > 0 && (m.FromUS < from.UnixMicro() || m.ToUS > to.UnixMicro()) {
-		return fmt.Errorf("its machine was watched from %d µs to %d µs, but its runner ran from %d µs to %d µs", m.FromUS, m.ToUS, s.Runner.StartedUS, s.Runner.EndedUS)
+		return fmt.Errorf("impossible times of the machine: %d µs to %d µs is outside of the run from %d µs to %d µs", m.FromUS, m.ToUS, s.Runner.StartedUS, s.Runner.EndedUS)
 	}
 	for _, b := range s.Seconds {
 		if b.FromUS < from.UnixMicro() || b.ToUS > to.UnixMicro() || b.ToUS < b.FromUS {
-			return fmt.Errorf("it tells of the time from %d µs to %d µs, but its runner ran from %d µs to %d µs", b.FromUS, b.ToUS, s.Runner.StartedUS, s.Runner.EndedUS)
+			return fmt.Errorf("impossible second: %d µs to %d µs is outside of the run from %d µs to %d µs", b.FromUS, b.ToUS, s.Runner.StartedUS, s.Runner.EndedUS)
 		}
 	}
 	return nil
@@ -111,7 +111,7 @@ func (s *Shard) checkSums() error {
 			return tooLong(c.Name)
 		}
 		if c.Passes < 0 || c.Fails < 0 || c.Passes > maxNumber || c.Fails > maxNumber {
-			return fmt.Errorf("it holds a check that passed %d times and failed %d times", c.Passes, c.Fails)
+			return fmt.Errorf("impossible counts of a check: %d passed, %d failed", c.Passes, c.Fails)
 		}
 	}
 	for _, m := range s.Metrics {
@@ -119,10 +119,10 @@ func (s *Shard) checkSums() error {
 			return tooLong(m.Name + m.Type)
 		}
 		if m.Count < 0 || m.Count > maxNumber {
-			return fmt.Errorf("it holds a metric with a count of %d", m.Count)
+			return fmt.Errorf("impossible count of a metric: %d", m.Count)
 		}
 		if m.Name == RequestDuration && (m.Trend == nil || m.Own == nil) {
-			return fmt.Errorf("it holds a metric %s without its times", m.Name)
+			return fmt.Errorf("metric %s has no times", m.Name)
 		}
 		for name, value := range m.Tags {
 			if len(name)+len(value) > maxText || len(m.Tags) > maxKinds {
@@ -137,20 +137,20 @@ func (s *Shard) checkConnections() error {
 	kinds := map[ledger.Kind]bool{}
 	for c := range s.Records() {
 		if c.ID == "" {
-			return errors.New("it holds a connection without id")
+			return errors.New("a connection has no id")
 		}
 		if len(c.ID)+len(c.State)+len(c.Reason) > maxText {
 			return tooLong(c.ID + string(c.State) + c.Reason)
 		}
 		if max(c.Max(), c.Last-min(c.First, c.Last)) > maxNoops || c.Streams < 0 || c.Streams > maxNumber || c.Attempts < 0 || c.Attempts > maxNumber || c.Unlisted < 0 {
-			return fmt.Errorf("it holds a connection (%s) with a count that cannot be", c.ID)
+			return fmt.Errorf("impossible count of the connection %s", c.ID)
 		}
 		if err := s.checkNumbers(c); err != nil {
 			return err
 		}
 		for _, f := range c.Findings {
 			if kinds[f.Kind] = true; len(f.Kind) > maxText || len(kinds) > maxKinds {
-				return fmt.Errorf("it holds too many kinds of findings, or one of a long name, %.20q", f.Kind)
+				return fmt.Errorf("findings must have at most %d kinds with short names, got %d, %.20q", maxKinds, len(kinds), f.Kind)
 			}
 			if len(f.Note) > maxText {
 				return tooLong(f.Note)
@@ -160,14 +160,14 @@ func (s *Shard) checkConnections() error {
 	return nil
 }
 
-// checkNumbers refuses a connection with numbered messages whose numbers, counts and spans contradict each other: the expected
-// messages follow from these.
+// checkNumbers returns an error if numbers, counts and spans of a connection with numbered messages contradict each other. They
+// determine the expected messages.
 func (s *Shard) checkNumbers(c *ledger.Record) error {
 	if s.Service.Counts != CountsNumbers && s.Service.Counts != CountsShared {
 		return nil
 	}
 	if uint64(len(c.Spans))+c.UnlistedSpans != clamp.Uint64(c.Streams) {
-		return fmt.Errorf("it holds a connection (%s) with %d streams, and the spans of %d", c.ID, c.Streams, uint64(len(c.Spans))+c.UnlistedSpans)
+		return fmt.Errorf("contradictory connection %s: %d streams, but spans of %d", c.ID, c.Streams, uint64(len(c.Spans))+c.UnlistedSpans)
 	}
 	if s.Service.Counts == CountsShared {
 		return s.checkFeed(c)
@@ -175,30 +175,30 @@ func (s *Shard) checkNumbers(c *ledger.Record) error {
 	if !s.Plan.Published() {
 		return nil
 	}
-	came := uint64(0)
+	numbered := uint64(0) // received messages by their numbers
 	if c.Last > 0 {
-		came = c.Last - min(c.First, c.Last) + 1
+		numbered = c.Last - min(c.First, c.Last) + 1
 	}
 	for _, hole := range c.Holes {
 		if hole[0] <= c.First || hole[1] >= c.Last || hole[0] > hole[1] {
-			return fmt.Errorf("it holds a connection (%s) with a hole from %d to %d in the numbers from %d to %d", c.ID, hole[0], hole[1], c.First, c.Last)
+			return fmt.Errorf("contradictory connection %s: a hole from %d to %d in the numbers from %d to %d", c.ID, hole[0], hole[1], c.First, c.Last)
 		}
-		came -= min(hole[1]-hole[0]+1, came)
+		numbered -= min(hole[1]-hole[0]+1, numbered)
 	}
-	if came -= min(c.Lost, came); came+c.Unplaced != c.Received+c.Corrupted || c.Unplaced > c.Corrupted || uint64(len(c.UnplacedAt)) > c.Unplaced {
-		return fmt.Errorf("it holds a connection (%s) on which %d messages came, and %d by their numbers", c.ID, c.Received+c.Corrupted, came+c.Unplaced)
+	if numbered -= min(c.Lost, numbered); numbered+c.Unplaced != c.Received+c.Corrupted || c.Unplaced > c.Corrupted || uint64(len(c.UnplacedAt)) > c.Unplaced {
+		return fmt.Errorf("contradictory connection %s: %d received messages, but %d by their numbers", c.ID, c.Received+c.Corrupted, numbered+c.Unplaced)
 	}
 	return nil
 }
 
-// checkPublished refuses a publisher that did not work during the run.
+// checkPublished returns an error if the publisher did not run during the run.
 func (s *Shard) checkPublished() error {
 	p, r := s.Published, s.Runner
 	if p == nil {
 		return nil
 	}
 	if p.StartedUS < r.StartedUS-slack.Microseconds() || p.StartedUS > r.EndedUS+slack.Microseconds() {
-		return fmt.Errorf("it was published from %d µs on, but its runner ran from %d µs to %d µs", p.StartedUS, r.StartedUS, r.EndedUS)
+		return fmt.Errorf("impossible start of the publisher: %d µs is outside of the run from %d µs to %d µs", p.StartedUS, r.StartedUS, r.EndedUS)
 	}
 	if err := p.check(); err != nil {
 		return fmt.Errorf("published messages: %w", err)

@@ -43,39 +43,39 @@ func hostileShards(t testing.TB) map[string]struct{ text, want string } {
 		return strings.Replace(original, old, fmt.Sprintf("%q:[%s]", list, repeatElement(element, n)), 1)
 	}
 	return map[string]struct{ text, want string }{
-		"a bucket in 1970":         {text(func(s *Shard) { s.Series = []Bucket{{Unix: 5}} }), "its series tells of 1970-01-01 00:00:05 UTC, but its runner ran from 2023-11-14"},
-		"a bucket beyond all time": {text(func(s *Shard) { s.Series = []Bucket{{Unix: 1 << 62}} }), "its series tells of"},
-		"a run of a century":       {text(func(s *Shard) { s.Runner.StartedUS = 0 }), "which cannot be"},
-		"an end before the start":  {text(func(s *Shard) { s.Runner.EndedUS = 5 }), "which cannot be"},
-		"a second in 1970":         {text(func(s *Shard) { s.Seconds = []Second{{FromUS: 1, ToUS: 2}} }), "it tells of the time from 1 µs to 2 µs"},
-		"a plan of 2^40":           {text(func(s *Shard) { s.Plan.Connections = 1 << 40 }), "its plan has 1099511627776 connections"},
-		"2^40 runners":             {text(func(s *Shard) { s.Plan.Runners = 1 << 40 }), "its runner has index 1 of 1099511627776"},
-		"a count that wraps": {text(func(s *Shard) {
+		"a bucket in 1970":           {text(func(s *Shard) { s.Series = []Bucket{{Unix: 5}} }), "impossible bucket of the series: 1970-01-01 00:00:05 UTC is outside of the run from 2023-11-14"},
+		"a bucket in the far future": {text(func(s *Shard) { s.Series = []Bucket{{Unix: 1 << 62}} }), "impossible bucket of the series"},
+		"a run of a century":         {text(func(s *Shard) { s.Runner.StartedUS = 0 }), "impossible times of the runner"},
+		"an end before the start":    {text(func(s *Shard) { s.Runner.EndedUS = 5 }), "impossible times of the runner"},
+		"a second in 1970":           {text(func(s *Shard) { s.Seconds = []Second{{FromUS: 1, ToUS: 2}} }), "impossible second: 1 µs to 2 µs"},
+		"a plan of 2^40":             {text(func(s *Shard) { s.Plan.Connections = 1 << 40 }), "connections of the plan must be from 0 to 10000000, got 1099511627776"},
+		"2^40 runners":               {text(func(s *Shard) { s.Plan.Runners = 1 << 40 }), "got 1 of 1099511627776"},
+		"a count that overflows": {text(func(s *Shard) {
 			s.Connections = []ledger.Record{{ID: "a", Counts: ledger.Counts{Lost: 1<<64 - 1, Unsent: 1}}}
-		}), "a count that cannot be"},
-		"a count that wraps a sum of many":    {text(func(s *Shard) { s.Connections = []ledger.Record{{ID: "a", Counts: ledger.Counts{Lost: 1 << 48}}} }), "a count that cannot be"},
-		"a doubt that wraps":                  {text(func(s *Shard) { s.Connections = []ledger.Record{{ID: "a", Counts: ledger.Counts{Hidden: 1<<64 - 1}}} }), "a count that cannot be"},
-		"a check that failed less than never": {text(func(s *Shard) { s.Checks = []Check{{Name: "a", Passes: 2, Fails: -1}} }), "failed -1 times"},
-		"a histogram of too many buckets":     {with("metrics", `{"trend":{"max_us":0,"counts":"//8BAQ=="}}`, 1), "buckets that cannot be read"},
-		"a histogram with a bucket twice":     {strings.Replace(text(func(*Shard) {}), `"counts":"`, `"counts":"AAAA`, 1), "buckets that cannot be read"},
-		"a host of a megabyte":                {text(func(s *Shard) { s.Runner.Host = strings.Repeat("h", 1<<20) }), "it holds a text of 1048576 characters"},
-		"a text of a gigabyte":                {`{"schema":2,"runner":{"host":"` + strings.Repeat("h", 64<<20) + `"}}`, "it holds a value of over 8 MiB"},
-		"blanks":                              {strings.Repeat(" ", 80<<20), "it holds a value of over 8 MiB"},
-		"half a million buckets and more":     {with("series", `{}`, maxBuckets+1), "it holds over 524288 series"},
-		"a million connections and more":      {with("connections", `{"id":"a"}`, maxConnections+1), "it holds over 1048576 connections"},
-		"ten thousand histograms":             {with("metrics", `{"trend":{"max_us":0,"counts":""}}`, 10_000), "it holds over 6144 metrics"},
-		"four million findings":               {with("connections", `{"id":"a","findings":[`+repeatElement(`{"at_ns":1}`, 50_000)+`]}`, 84), "it holds over 4194304 findings"},
-		"a hundred kinds of findings":         {text(func(s *Shard) { s.Connections = []ledger.Record{{ID: "a", Findings: kinds(101)}} }), "too many kinds of findings"},
-		"a machine whose counters ran back": {text(func(s *Shard) {
+		}), "impossible count of the connection a"},
+		"a count that overflows a sum":      {text(func(s *Shard) { s.Connections = []ledger.Record{{ID: "a", Counts: ledger.Counts{Lost: 1 << 48}}} }), "impossible count of the connection a"},
+		"undetectable losses that overflow": {text(func(s *Shard) { s.Connections = []ledger.Record{{ID: "a", Counts: ledger.Counts{Hidden: 1<<64 - 1}}} }), "impossible count of the connection a"},
+		"a check with a negative count":     {text(func(s *Shard) { s.Checks = []Check{{Name: "a", Passes: 2, Fails: -1}} }), "-1 failed"},
+		"a histogram of too many buckets":   {with("metrics", `{"trend":{"max_us":0,"counts":"//8BAQ=="}}`, 1), "unreadable buckets"},
+		"a histogram with a bucket twice":   {strings.Replace(text(func(*Shard) {}), `"counts":"`, `"counts":"AAAA`, 1), "unreadable buckets"},
+		"a host of a megabyte":              {text(func(s *Shard) { s.Runner.Host = strings.Repeat("h", 1<<20) }), "texts must have at most 4096 characters, got 1048576"},
+		"a text of a gigabyte":              {`{"schema":2,"runner":{"host":"` + strings.Repeat("h", 64<<20) + `"}}`, "a value must have at most 8 MiB"},
+		"blanks":                            {strings.Repeat(" ", 80<<20), "a value must have at most 8 MiB"},
+		"half a million buckets and more":   {with("series", `{}`, maxBuckets+1), "series must have at most 524288 elements"},
+		"a million connections and more":    {with("connections", `{"id":"a"}`, maxConnections+1), "connections must have at most 1048576 elements"},
+		"ten thousand histograms":           {with("metrics", `{"trend":{"max_us":0,"counts":""}}`, 10_000), "metrics must have at most 6144 elements"},
+		"four million findings":             {with("connections", `{"id":"a","findings":[`+repeatElement(`{"at_ns":1}`, 50_000)+`]}`, 84), "connections must have at most 4194304 findings"},
+		"a hundred kinds of findings":       {text(func(s *Shard) { s.Connections = []ledger.Record{{ID: "a", Findings: kinds(101)}} }), "findings must have at most 100 kinds"},
+		"a machine whose counter decreased": {text(func(s *Shard) {
 			s.Machine = &machine.Record{FromUS: s.Runner.StartedUS, ToUS: s.Runner.EndedUS, Counters: []machine.Series{{Name: "steal", Grown: -1}}}
 		}), "its machine has a counter steal of -1"},
 		"a machine of another run": {text(func(s *Shard) {
 			s.Machine = &machine.Record{FromUS: s.Runner.StartedUS - 60e6, ToUS: s.Runner.EndedUS, Counters: []machine.Series{{Name: "steal"}}}
-		}), "its machine was watched from"},
-		"a machine watched for ever": {text(func(s *Shard) {
+		}), "impossible times of the machine"},
+		"a machine that was watched for ever": {text(func(s *Shard) {
 			s.Machine = &machine.Record{FromUS: s.Runner.StartedUS, ToUS: 1 << 62, Counters: []machine.Series{{Name: "steal"}}}
-		}), "its machine was watched from"},
-		"a machine whose counter grew at no time": {text(func(s *Shard) {
+		}), "impossible times of the machine"},
+		"a machine whose counter grew without a time": {text(func(s *Shard) {
 			s.Machine = &machine.Record{FromUS: s.Runner.StartedUS, ToUS: s.Runner.EndedUS, Counters: []machine.Series{{Name: machine.Killed, Grown: 1}}}
 		}), "its machine has a counter oom_kill that grew by 1 and never moved"},
 		"a machine with a counter twice": {text(func(s *Shard) {
@@ -84,11 +84,11 @@ func hostileShards(t testing.TB) map[string]struct{ text, want string } {
 		"a machine of many counters": {text(func(s *Shard) {
 			s.Machine = &machine.Record{FromUS: s.Runner.StartedUS, ToUS: s.Runner.EndedUS, Counters: make([]machine.Series, 1000)}
 		}), "its machine has 1000 counters"},
-		"requests without their own times": {text(func(s *Shard) {
+		"requests without net times": {text(func(s *Shard) {
 			s.Metrics = []Metric{{Name: RequestDuration, Count: 1, Trend: NewHistogram()}}
-		}), "it holds a metric request_duration without its times"},
-		"a list twice":        {strings.Replace(text(func(*Shard) {}), `{"schema":2`, `{"schema":2,"series":[]`, 1), `it says "series" twice`},
-		"a list that is none": {strings.Replace(text(func(s *Shard) { s.Series = nil }), `"series":null`, `"series":7`, 1), "its series are no list"},
+		}), "metric request_duration has no times"},
+		"a duplicate list":           {strings.Replace(text(func(*Shard) {}), `{"schema":2`, `{"schema":2,"series":[]`, 1), `keys must be unique and at most 100, got "series"`},
+		"a number instead of a list": {strings.Replace(text(func(s *Shard) { s.Series = nil }), `"series":null`, `"series":7`, 1), "series must be a list"},
 	}
 }
 
@@ -107,20 +107,20 @@ func TestHostileShardsAreRejectedWithAReason(t *testing.T) {
 			file := pack(t, []byte(c.text))
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			began := time.Now()
+			start := time.Now()
 			_, err := Read(bytes.NewReader(file))
 			runtime.ReadMemStats(&after)
 			require.ErrorContains(t, err, c.want)
 			require.Less(t, len(err.Error()), 300)
 			require.NotContains(t, err.Error(), "\n")
-			t.Logf("%d KB packed, %d MB unpacked: %d MB allocated in %v", len(file)>>10, len(c.text)>>20, (after.TotalAlloc-before.TotalAlloc)>>20, time.Since(began))
-			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(4<<30), "in all, and most of it is given back at once")
+			t.Logf("%d KB packed, %d MB unpacked: %d MB allocated in %v", len(file)>>10, len(c.text)>>20, (after.TotalAlloc-before.TotalAlloc)>>20, time.Since(start))
+			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(4<<30), "total allocations, most of which are freed immediately")
 			require.Less(t, after.HeapSys, uint64(3<<30))
 		})
 	}
 }
 
-// sixMegabytes returns a list of as many connections as a shard may hold, whose ids compress to 6 MB.
+// sixMegabytes returns the maximum number of connections of a shard. Their ids compress to 6 MB.
 func sixMegabytes() string {
 	random, list := rand.New(rand.NewPCG(1, 2)), new(strings.Builder)
 	for i := range maxConnections {
@@ -129,7 +129,7 @@ func sixMegabytes() string {
 	return list.String()
 }
 
-// A separate process reads each shard: the heap of this one is as large as its largest test.
+// A separate process reads each shard, because the heap of this process depends on the other tests.
 func TestHostileShardsUseLittleMemory(t *testing.T) {
 	const variable = "SOAK_TEST_HOSTILE_SHARD"
 	if path := os.Getenv(variable); path != "" {
@@ -151,8 +151,8 @@ func TestHostileShardsUseLittleMemory(t *testing.T) {
 	for name, c := range map[string]struct{ list, elements, want string }{
 		"a million ids":              {"connections", sixMegabytes(), "1048576 connections"},
 		"a million times one id":     {"connections", repeatElement(`{"id":"a"}`, maxConnections), "1048576 connections"},
-		"four million findings":      {"connections", repeatElement(`{"id":"a","findings":[`+repeatElement(`{}`, 100_000)+`]}`, 41), "lists have empty elements"},
-		"thirty million disconnects": {"connections", repeatElement(`{"id":"a","cuts":{"list":[`+repeatElement(`{}`, 100_000)+`]}}`, 300), "lists have empty elements"},
+		"four million findings":      {"connections", repeatElement(`{"id":"a","findings":[`+repeatElement(`{}`, 100_000)+`]}`, 41), "lists of a connection must not have empty elements"},
+		"thirty million disconnects": {"connections", repeatElement(`{"id":"a","cuts":{"list":[`+repeatElement(`{}`, 100_000)+`]}}`, 300), "lists of a connection must not have empty elements"},
 		"half a million buckets":     {"series", repeatElement(fmt.Sprintf(`{"unix_s":%d,"held":{}}`, unix), maxBuckets), "0 connections"},
 		"six thousand histograms":    {"metrics", repeatElement(`{"name":"a","trend":{"max_us":0,"counts":""}}`, maxMetrics), "0 connections"},
 	} {
@@ -182,13 +182,13 @@ func TestHostileShardsUseLittleMemory(t *testing.T) {
 	}
 }
 
-// A record that no ledger writes is refused before it is decoded.
+// A record that no ledger writes is rejected before it is decoded.
 func TestConnectionOfOneMegabyteIsRejected(t *testing.T) {
 	t.Parallel()
 	s := newSmallShard()
 	s.Connections = []ledger.Record{{ID: "a", Findings: make([]ledger.Finding, maxRecord/len(`{"kind":"","at_ns":0},`))}}
 	_, err := Read(bytes.NewReader(encode(t, s)))
-	require.ErrorContains(t, err, "it holds a connection of over 1024 KiB")
+	require.ErrorContains(t, err, "a connection must have at most 1024 KiB")
 }
 
 // A segment with a number of a billion digits is rejected before the number is computed.

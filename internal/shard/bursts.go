@@ -10,34 +10,34 @@ import (
 
 // Bursts counts messages that arrived together: chunks of responses, or messages of endless streams.
 type Bursts struct {
-	Messages int64            `json:"messages"`
-	Together int64            `json:"together"`          // with the one before
-	Held     *Histogram       `json:"held"`              // silence before those that arrived together
-	Servers  map[string]int64 `json:"servers,omitempty"` // streams by the header Server
+	Messages  int64            `json:"messages"`
+	Followers int64            `json:"together"`          // messages that arrived together with the previous one
+	Silence   *Histogram       `json:"held"`              // silence before each burst
+	Servers   map[string]int64 `json:"servers,omitempty"` // streams by header Server
 }
 
 // maxBefore is the longest silence in microseconds; callers use the numbers above it.
 const maxBefore = math.MaxUint32 - 2
 
-// NewBursts returns the sum of no messages.
-func NewBursts() *Bursts { return &Bursts{Held: NewHistogram(), Servers: map[string]int64{}} }
+// NewBursts returns empty Bursts.
+func NewBursts() *Bursts { return &Bursts{Silence: NewHistogram(), Servers: map[string]int64{}} }
 
-// Add counts a message by the time since the one before. before belongs to the stream: the microseconds of silence before the last
-// message that did not arrive together with another.
+// Add counts a message by the time since the previous one. before belongs to the stream: it has the microseconds of silence before
+// the last message that did not arrive together with the previous one.
 func (b *Bursts) Add(gap time.Duration, before *uint32) {
 	b.Messages++
 	if gap >= ledger.TogetherLimit {
 		*before = uint32(min(gap.Microseconds(), maxBefore)) // #nosec G115 -- bounded in this expression
 		return
 	}
-	b.Together++
+	b.Followers++
 	if *before > 0 {
-		b.Held.Record(time.Duration(*before) * time.Microsecond)
+		b.Silence.Record(time.Duration(*before) * time.Microsecond)
 		*before = 0
 	}
 }
 
-// AddServer counts streams with a name in the header Server. Names beyond mostServerNames are Other.
+// AddServer counts streams with a name in the header Server. Names beyond maxServerNames are Other.
 func (b *Bursts) AddServer(name string, n int64) {
 	const maxServerNames = 20
 	if name == "" {
@@ -55,7 +55,7 @@ func (b *Bursts) Share() float64 {
 	if b.Messages == 0 {
 		return 0
 	}
-	return float64(b.Together) / float64(b.Messages)
+	return float64(b.Followers) / float64(b.Messages)
 }
 
 // Server returns the most frequent header Server; "" if no stream had one.
@@ -69,25 +69,25 @@ func (b *Bursts) Server() (name string) {
 	return name
 }
 
-// Merge adds the messages of another runner; nil: it has none.
+// Merge adds the messages of another runner; o may be nil.
 func (b *Bursts) Merge(o *Bursts) {
 	if o == nil {
 		return
 	}
-	b.Messages, b.Together = b.Messages+o.Messages, b.Together+o.Together
-	b.Held.Merge(o.Held)
+	b.Messages, b.Followers = b.Messages+o.Messages, b.Followers+o.Followers
+	b.Silence.Merge(o.Silence)
 	for name, n := range o.Servers {
 		b.AddServer(name, n)
 	}
 }
 
-// check refuses counts that no runner has. There may be no bursts.
+// check returns an error for counts that no runner has. b may be nil.
 func (b *Bursts) check() error {
-	invalid := errors.New("it holds messages that arrived together and cannot be")
+	invalid := errors.New("impossible counts of bursts")
 	switch {
 	case b == nil:
 		return nil
-	case b.Held == nil || b.Together < 0 || b.Together > b.Messages || b.Messages > maxNumber:
+	case b.Silence == nil || b.Followers < 0 || b.Followers > b.Messages || b.Messages > maxNumber:
 		return invalid
 	}
 	for name, n := range b.Servers {

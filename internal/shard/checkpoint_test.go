@@ -10,8 +10,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// newHoldingShard returns a shard of a runner whose streams each received ten noops.
-func newHoldingShard(streams int) *Shard {
+// newShardWithStreams returns a shard of a runner whose streams each received ten noops.
+func newShardWithStreams(streams int) *Shard {
 	config := &ledger.Config{Interval: time.Second, Late: time.Second}
 	s := newSmallShard()
 	s.Connections = nil
@@ -31,7 +31,7 @@ func newHoldingShard(streams int) *Shard {
 // Every 30 s all streams are written. That must not allocate for each of them.
 func TestCheckpointAllocatesNothingPerStream(t *testing.T) { //nolint:paralleltest // it counts the allocations of the process
 	allocations := func(streams int) float64 {
-		s, e := newHoldingShard(streams), new(Encoder)
+		s, e := newShardWithStreams(streams), new(Encoder)
 		return testing.AllocsPerRun(10, func() { _, _ = e.Encode(s) })
 	}
 	require.InDelta(t, allocations(1), allocations(1000), 50)
@@ -39,7 +39,7 @@ func TestCheckpointAllocatesNothingPerStream(t *testing.T) { //nolint:parallelte
 
 // BenchmarkCheckpoint measures a checkpoint of 5000 streams.
 func BenchmarkCheckpoint(b *testing.B) {
-	s, e := newHoldingShard(5000), new(Encoder)
+	s, e := newShardWithStreams(5000), new(Encoder)
 	b.ReportAllocs()
 	for b.Loop() {
 		file, err := e.Encode(s)

@@ -8,11 +8,11 @@ import (
 
 // A Coding counts the streams of a runner with one content coding.
 type Coding struct {
-	Name     string `json:"coding"`             // gzip, deflate, br or zstd
-	Streams  int    `json:"streams"`            // opened streams
-	Messages uint64 `json:"messages"`           // messages on them
-	Bursts   uint64 `json:"bursts,omitempty"`   // bursts of messages that were due one by one
-	Together uint64 `json:"together,omitempty"` // messages in these
+	Name          string `json:"coding"`             // gzip, deflate, br or zstd
+	Streams       int    `json:"streams"`            // opened streams
+	Messages      uint64 `json:"messages"`           // messages on them
+	Bursts        uint64 `json:"bursts,omitempty"`   // bursts of messages that were due at different times
+	BurstMessages uint64 `json:"together,omitempty"` // messages in the bursts
 }
 
 // maxCodings exceeds the number of known codings.
@@ -28,15 +28,15 @@ func (m *Merged) addCodings(s *Shard) {
 		}
 		sum := &m.Codings[i]
 		sum.Streams, sum.Messages = sum.Streams+c.Streams, sum.Messages+c.Messages
-		sum.Bursts, sum.Together = sum.Bursts+c.Bursts, sum.Together+c.Together
+		sum.Bursts, sum.BurstMessages = sum.Bursts+c.Bursts, sum.BurstMessages+c.BurstMessages
 	}
 	slices.SortFunc(m.Codings, func(a, b Coding) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 func (s *Shard) checkCodings() error {
 	for _, c := range s.Codings {
-		if len(s.Codings) > maxCodings || len(c.Name) > 100 || c.Streams < 0 || c.Streams > maxNumber || max(c.Messages, c.Bursts, c.Together) > maxNumber {
-			return errors.New("it holds compressed streams that cannot be")
+		if len(s.Codings) > maxCodings || len(c.Name) > 100 || c.Streams < 0 || c.Streams > maxNumber || max(c.Messages, c.Bursts, c.BurstMessages) > maxNumber {
+			return errors.New("impossible counts of compressed streams")
 		}
 	}
 	return nil

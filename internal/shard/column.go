@@ -38,18 +38,18 @@ func (c *column) append(m codedMessage) {
 	}
 }
 
-// all yields the messages up to the first that cannot be read.
+// all yields the messages up to the first unreadable one.
 func (c *column) all() iter.Seq[codedMessage] {
 	return func(yield func(codedMessage) bool) {
-		for rest := *c; len(rest.lags) > 0; {
-			if m, ok := rest.next(); !ok || !yield(m) {
+		for unread := *c; len(unread.lags) > 0; {
+			if m, ok := unread.next(); !ok || !yield(m) {
 				return
 			}
 		}
 	}
 }
 
-// next removes the first message, and reports whether it can be read.
+// next removes the first message, and reports whether it was readable.
 func (c *column) next() (m codedMessage, ok bool) {
 	lag, ok := cutNumber(&c.lags, maxUnits<<2|3)
 	m.lag, m.state = lag>>2, MessageState(lag&3)
@@ -69,27 +69,28 @@ func (c *column) next() (m codedMessage, ok bool) {
 	return m, ok
 }
 
-// readable counts the messages, and reports whether the column contains nothing else.
+// readable sets count, and reports whether the column consists of messages.
 func (c *column) readable() bool {
 	c.count = 0
-	for rest := *c; len(rest.lags)+len(rest.answers) > 0; c.count++ {
-		if _, ok := rest.next(); !ok {
+	for unread := *c; len(unread.lags)+len(unread.answers) > 0; c.count++ {
+		if _, ok := unread.next(); !ok {
 			return false
 		}
 	}
 	return true
 }
 
-func cutNumber(text *[]byte, most uint64) (v uint64, ok bool) {
+// cutNumber removes the first number. ok is false if it is unreadable or exceeds a maximum.
+func cutNumber(text *[]byte, maximum uint64) (v uint64, ok bool) {
 	v, n := binary.Uvarint(*text)
-	if n <= 0 || v > most {
+	if n <= 0 || v > maximum {
 		return 0, false
 	}
 	*text = (*text)[n:]
 	return v, true
 }
 
-// A piece is a part of a column in a file: a reader holds each JSON value whole.
+// A piece is a part of a column in a file. Its size is limited, because a reader holds a whole JSON value in memory.
 type piece struct {
 	Topic   int    `json:"topic"`
 	Lags    []byte `json:"lags,omitempty"`
@@ -99,12 +100,12 @@ type piece struct {
 const (
 	pieceSize = 1 << 20 // bytes of a column
 	maxPieces = MaxTopics + maxColumns/pieceSize
-	// maxColumns is the size of all columns in bytes. Most messages need two bytes; one that was refused seconds after it was
-	// due, and a day late, needs twelve.
+	// maxColumns is the size of all columns in bytes. Most messages need two bytes. A message that was sent a day late and
+	// then refused needs twelve.
 	maxColumns = 12 * MaxPublished
 )
 
-// pieces yields the messages as they are written into a file.
+// pieces yields the messages in the form of a file.
 func (p *Published) pieces() iter.Seq[*piece] {
 	return func(yield func(*piece) bool) {
 		for topic, c := range p.sent {

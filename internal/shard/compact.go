@@ -13,8 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// Connections is the list of a run's records in the order of their runners. A run may have a million. Each needs a
-// hundred bytes here instead of the 650 of a ledger.Record, most of whose fields are 0. The zero value is ready.
+// Connections is the list of a run's records in the order of their runners. A run may have a million. A packed record needs a
+// hundred bytes, and a ledger.Record 650, most of which are 0. The zero value is ready.
 type Connections struct {
 	parts  []*compactPart
 	count  int
@@ -28,17 +28,17 @@ type compactPart struct {
 	text          *strings.Builder
 }
 
-// compactSize is the size in bytes at which a part is full: a longer text would be copied again and again while it grows.
+// compactSize is the size in bytes at which a part is full. The limit bounds the copying while a text grows.
 const compactSize = 1 << 20
 
 // Len returns the number of records.
 func (c *Connections) Len() int { return c.count }
 
 // Add adds a copy of a record.
-func (c *Connections) Add(one *Connection) {
+func (c *Connections) Add(connection *Connection) {
 	var list [1]ledger.Record
-	list[0] = one.Record
-	c.add(one.Runner, list[:])
+	list[0] = connection.Record
+	c.add(connection.Runner, list[:])
 }
 
 func (c *Connections) add(runner int, records []ledger.Record) {
@@ -54,7 +54,7 @@ func (c *Connections) add(runner int, records []ledger.Record) {
 	}
 	part := c.parts[len(c.parts)-1]
 	if part.text.Len() == 0 {
-		part.text.Grow(len(f.out)) // exactly, because the text is kept
+		part.text.Grow(len(f.out)) // exact capacity, because the text is kept
 	}
 	part.text.Write(f.out)
 	part.count += len(records)
@@ -73,12 +73,12 @@ func (c *Connections) adopt(runner int, s *Shard) {
 	c.count, c.bytes = c.count+s.packed.count, c.bytes+s.packed.bytes
 }
 
-// All yields each record with its index. It is valid until the next one; its lists are valid for longer.
+// All yields each record with its index. A record is valid until the next one; its lists remain valid.
 func (c *Connections) All() iter.Seq2[int, *Connection] {
 	return c.between(0, -1)
 }
 
-// between yields the records of the runners from first to end − 1; to the last one if end is negative.
+// between yields the records of the runners from first to end − 1, or to the last runner if end is negative.
 func (c *Connections) between(first, end int) iter.Seq2[int, *Connection] {
 	return func(yield func(int, *Connection) bool) {
 		f := allFields.Get().(*recordFields) //nolint:forcetypeassert // the pool contains nothing else
@@ -123,7 +123,7 @@ func (c *Connections) Edit(i int) *Connection {
 	return c.edited[i]
 }
 
-// renumber changes the indexes of runners, and sorts the records by them.
+// renumber changes the indexes of the runners, and sorts the records by index.
 func (c *Connections) renumber(position []int) {
 	for _, part := range c.parts {
 		part.runner = position[part.runner]
@@ -131,8 +131,8 @@ func (c *Connections) renumber(position []int) {
 	slices.SortStableFunc(c.parts, func(a, b *compactPart) int { return a.runner - b.runner })
 }
 
-// A recordFields is a record and pointers to its fields, which reflection finds once: a new field needs no line here.
-// For each type of field, a bit mask of the values that are not 0 precedes these. Lists and pointers come last.
+// A recordFields is a record with pointers to its fields. Reflection finds the fields once, so a new field needs no code here. In
+// packed form, each type of field has a bit mask of the values that are not 0, and then these values. Lists and pointers are last.
 type recordFields struct {
 	Connection
 	spans  []*int64
@@ -140,7 +140,7 @@ type recordFields struct {
 	ints   []*int
 	flags  []*bool
 	texts  []*string
-	rest   []reflect.Value
+	others []reflect.Value
 
 	out []byte
 	in  string
@@ -153,7 +153,7 @@ var allFields = sync.Pool{New: func() any {
 }}
 
 func (f *recordFields) find(v reflect.Value) {
-	switch v.Kind() { //nolint:exhaustive // other types are packed as a whole
+	switch v.Kind() { //nolint:exhaustive // other types are packed by put
 	case reflect.Struct:
 		for i := range v.NumField() {
 			f.find(v.Field(i))
@@ -169,7 +169,7 @@ func (f *recordFields) find(v reflect.Value) {
 	case reflect.String:
 		f.texts = append(f.texts, pointerTo[string](v))
 	default:
-		f.rest = append(f.rest, v)
+		f.others = append(f.others, v)
 	}
 }
 
@@ -185,21 +185,21 @@ func (f *recordFields) pack() {
 	packEach(f, f.flags, func(bool) {})
 	packEach(f, f.texts, f.text)
 	var mask uint64
-	for i, v := range f.rest {
+	for i, v := range f.others {
 		if !v.IsZero() {
 			mask |= 1 << i
 		}
 	}
 	for f.number(mask); mask != 0; mask &= mask - 1 {
-		f.put(f.rest[bits.TrailingZeros64(mask)])
+		f.put(f.others[bits.TrailingZeros64(mask)])
 	}
 }
 
 func packEach[T comparable](f *recordFields, all []*T, put func(T)) {
-	var none T
+	var zero T
 	var mask uint64
 	for i, p := range all {
-		if *p != none {
+		if *p != zero {
 			mask |= 1 << i
 		}
 	}
@@ -227,7 +227,7 @@ func (f *recordFields) unpack() {
 		*f.texts[bits.TrailingZeros64(mask)] = f.nextText()
 	}
 	for mask := f.nextNumber(); mask != 0; mask &= mask - 1 {
-		f.get(f.rest[bits.TrailingZeros64(mask)])
+		f.get(f.others[bits.TrailingZeros64(mask)])
 	}
 }
 
@@ -260,9 +260,9 @@ func (f *recordFields) nextText() (s string) {
 	return s
 }
 
-// put packs a value of any type in the lists of a record.
+// put packs a value of any type that a record contains.
 func (f *recordFields) put(v reflect.Value) {
-	switch v.Kind() { //nolint:exhaustive // a record has no others: TestPackedRecordRoundTrip
+	switch v.Kind() { //nolint:exhaustive // TestPackedRecordRoundTrip covers all types of a record
 	case reflect.Int, reflect.Int64:
 		f.out = binary.AppendVarint(f.out, v.Int())
 	case reflect.Uint64:
@@ -287,7 +287,7 @@ func (f *recordFields) put(v reflect.Value) {
 			f.put(v.Index(i))
 		}
 	default:
-		panic("a record holds a " + v.Kind().String() + ", which is not packed")
+		panic("pack a record: unsupported type " + v.Kind().String())
 	}
 }
 

@@ -41,7 +41,7 @@ func fill(v reflect.Value, n *int) {
 		v.Set(reflect.New(v.Type().Elem()))
 		fill(v.Elem(), n)
 	default:
-		panic("a record holds a " + v.Kind().String() + ": pack it in compact.go, and fill it here")
+		panic("fill a record: unsupported type " + v.Kind().String())
 	}
 }
 
@@ -66,7 +66,7 @@ func TestPackedRecordRoundTrip(t *testing.T) {
 		c.Add(&Connection{Record: r, Runner: 1})
 	}
 	require.Equal(t, len(all), c.Len())
-	require.Less(t, len(allFields.New().(*recordFields).counts), 64, "a bit each")
+	require.Less(t, len(allFields.New().(*recordFields).counts), 64, "the mask has a bit for each field")
 	for range 2 {
 		count := 0
 		for i, one := range c.All() {

@@ -11,8 +11,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// CheckConnections checks that each planned id is there exactly once, and returns the problems. Merge does not call it for a suite,
-// which may have reasons to end early.
+// CheckConnections returns a problem if a planned client has no record or more than one. Merge does not call it for a suite, which
+// may end early.
 func (m *Merged) CheckConnections() (problems []string) {
 	switch {
 	case len(m.groups) == 1 && m.groups[0].refused:
@@ -45,11 +45,11 @@ func (m *Merged) checkIDs(p plan.Plan, connections iter.Seq2[int, *Connection]) 
 		}
 	}
 	var missing, duplicates ids
-	for n, seen := range times {
+	for n, count := range times {
 		switch {
-		case seen == 0 && !replaced[n]:
+		case count == 0 && !replaced[n]:
 			missing.add(p, n)
-		case seen == 2:
+		case count == 2:
 			duplicates.add(p, n)
 		}
 	}
@@ -57,31 +57,31 @@ func (m *Merged) checkIDs(p plan.Plan, connections iter.Seq2[int, *Connection]) 
 		problem("%d of %s not observed: %s", missing.count, format.Plural(p.Connections, "planned connection was", "planned connections were"), shortList(missing.first))
 	}
 	if duplicates.count > 0 {
-		problem("%s observed twice: %s", format.Plural(duplicates.count, "connection was", "connections were"), shortList(duplicates.first))
+		problem("%s observed more than once: %s", format.Plural(duplicates.count, "connection was", "connections were"), shortList(duplicates.first))
 	}
 	if len(foreign) > 0 {
-		problem("%s not of this plan: %s", format.Plural(len(foreign), "connection is", "connections are"), shortList(slices.Sorted(maps.Keys(foreign))))
+		problem("%s not part of this plan: %s", format.Plural(len(foreign), "connection is", "connections are"), shortList(slices.Sorted(maps.Keys(foreign))))
 	}
 	return problems
 }
 
-// An ids counts ids, and lists the first of them.
+// An ids counts ids, and lists the first ones.
 type ids struct {
 	count int
 	first []string
 }
 
 func (i *ids) add(p plan.Plan, number int) {
-	if i.count++; len(i.first) <= maxNamed {
+	if i.count++; len(i.first) <= maxListed {
 		i.first = append(i.first, p.DeviceID(number))
 	}
 }
 
-const maxNamed = 5
+const maxListed = 5
 
 func shortList(ids []string) string {
-	if len(ids) <= maxNamed {
+	if len(ids) <= maxListed {
 		return strings.Join(ids, ", ")
 	}
-	return strings.Join(ids[:maxNamed], ", ") + ", …"
+	return strings.Join(ids[:maxListed], ", ") + ", …"
 }

@@ -8,22 +8,22 @@ import (
 	"github.com/sse-soak/sse-soak/internal/clamp"
 )
 
-// Control has the results of the control group of a runner: a few streams to a reference target, read by the same reader as the
-// streams under test. They are counted nowhere else.
+// Control has the results of the control group of a runner: a few streams to a reference target that the reader of the streams
+// under test reads. No other count includes them.
 type Control struct {
 	URL     string `json:"url"`
-	Remote  bool   `json:"away,omitempty"`  // there is a network between runner and reference
+	Remote  bool   `json:"away,omitempty"`  // the reference is on another machine
 	Streams int    `json:"streams"`         // planned
-	LateMS  int    `json:"late_ms"`         // above which an event counts as late
+	LateMS  int    `json:"late_ms"`         // lateness above which an event counts as late
 	Opened  int    `json:"opened"`          // opened streams, with reconnects
 	Refused int    `json:"refused"`         // failed attempts
 	Cut     int    `json:"cut"`             // streams that ended early
-	Error   string `json:"error,omitempty"` // of the first of these two
+	Error   string `json:"error,omitempty"` // of the first refused or cut stream
 	Lost    uint64 `json:"lost"`            // missing events
 	ControlCounts
 }
 
-// ControlCounts counts events of a control group, in a bucket or in all.
+// ControlCounts counts events of a control group, in a bucket or in the run.
 type ControlCounts struct {
 	Expected uint64 `json:"owed"`
 	Received uint64 `json:"received"`
@@ -43,7 +43,7 @@ func (c *ControlCounts) Add(o ControlCounts) {
 	c.ReferenceUS = max(c.ReferenceUS, o.ReferenceUS)
 }
 
-// Note counts an event of a control group: its lateness without the delay of the reference, and that delay.
+// Note counts an event of a control group. late excludes the delay of the reference.
 func (c *ControlCounts) Note(late, reference, limit time.Duration) {
 	c.Received++
 	if late > limit {
@@ -66,7 +66,7 @@ func (m *Merged) addControl(s *Shard) {
 	if group.HasEvents() {
 		control.Moments = momentsOf(s)
 	}
-	m.Runners[len(m.Runners)-1].Controlled = control
+	m.Runners[len(m.Runners)-1].ControlGroup = control
 	if m.Control == nil {
 		m.Control = &group
 		return
@@ -98,14 +98,14 @@ func (s *Shard) checkControl() error {
 	}
 	for _, n := range counts {
 		if max(n.Expected, n.Received, n.Late) > maxNumber || max(n.LongestUS, n.ReferenceUS) > maxNumber || min(n.LongestUS, n.ReferenceUS) < 0 {
-			return errors.New("it holds a control group with a count that cannot be")
+			return errors.New("impossible count of the control group")
 		}
 	}
 	if int64(c.LateMS) > maxLength.Milliseconds() {
-		return errors.New("it holds a control group with a limit of lateness that cannot be")
+		return errors.New("impossible limit of lateness of the control group")
 	}
 	if numbers := []int{c.Streams, c.Opened, c.Refused, c.Cut, c.LateMS}; slices.Min(numbers) < 0 || slices.Max(numbers) > maxNumber {
-		return errors.New("it holds a control group with a count that cannot be")
+		return errors.New("impossible count of the control group")
 	}
 	return nil
 }
@@ -113,7 +113,7 @@ func (s *Shard) checkControl() error {
 // A RunnerControl is the control group of one runner with its relevant moments.
 type RunnerControl struct {
 	Control
-	Moments []ControlWindow // by time; none if the group received no event
+	Moments []ControlWindow // by time; empty if the group received no event
 }
 
 // A ControlWindow is a bucket in which the control group was late or has no evidence, the runner stalled, or messages were late.
@@ -123,15 +123,15 @@ type ControlWindow struct {
 	Silent      bool          // the control group has no evidence: it was not open, or its reference was late
 	Stall       time.Duration // of the runner
 	Late        int           // messages of the streams under test
-	LateBy      *Packed       // their lateness; nil: unknown
-	Undisturbed *Late         // of the streams that the script leaves alone; nil: all
+	Lateness    *Packed       // their lateness; nil: unknown
+	Undisturbed *Late         // of the streams that the script does not disturb; nil: all
 }
 
-// End returns the end of the bucket. The first events after a stall are in the bucket in which it began.
+// End returns the end of the bucket plus the stall: a stall may continue in the next bucket.
 func (m *ControlWindow) End() time.Time { return m.At.Add(BucketWidth + m.Stall) }
 
-// Undisturbed returns the group with the moments of the undisturbed streams alone: lateness on a stream that is read
-// slowly is no evidence for the others.
+// Undisturbed returns the group with the lateness of the undisturbed streams only. Lateness of a stream that is read slowly is not
+// evidence for the others.
 func (c *RunnerControl) Undisturbed() *RunnerControl {
 	if c == nil {
 		return nil
@@ -140,39 +140,39 @@ func (c *RunnerControl) Undisturbed() *RunnerControl {
 	out.Moments = slices.Clone(c.Moments)
 	for i := range out.Moments {
 		if m := &out.Moments[i]; m.Undisturbed != nil {
-			m.Late, m.LateBy, m.Undisturbed = m.Undisturbed.Late, m.Undisturbed.LateBy, nil
+			m.Late, m.Lateness, m.Undisturbed = m.Undisturbed.Late, m.Undisturbed.Lateness, nil
 		}
 	}
 	return &out
 }
 
-// isEvidence reports whether the group received at least half of the expected events of a bucket, and of a whole bucket half of those of
-// all its streams. With fewer, delays between events are undetectable.
+// isEvidence reports whether the group received at least half of the expected events of a bucket. In a complete bucket, all streams
+// of the group have expected events. With fewer events, a delay between them is undetectable.
 func (c *ControlCounts) isEvidence(streams int, complete bool) bool {
-	least := c.Expected
+	expected := c.Expected
 	if complete {
-		least = max(least, clamp.Uint64(streams)*uint64(BucketWidth/controlEvery))
+		expected = max(expected, clamp.Uint64(streams)*uint64(BucketWidth/controlEvery))
 	}
-	return c.Received > 0 && 2*c.Received >= least
+	return c.Received > 0 && 2*c.Received >= expected
 }
 
 // maxMoments limits the moments of each of a thousand runners.
 const maxMoments = 1 << 12
 
-// momentsOf returns the moments of a shard, without the buckets on time.
+// momentsOf returns the moments of a shard, without buckets in which nothing was late.
 func momentsOf(s *Shard) (out []ControlWindow) {
 	half := s.Control.Limit() / 2
 	for i, b := range s.Series {
 		m := ControlWindow{At: time.Unix(b.Unix, 0), Stall: time.Duration(b.StallMS) * time.Millisecond, Late: b.Late, Silent: true}
 		if c := b.Control; c != nil {
 			m.Longest = time.Duration(c.LongestUS) * time.Microsecond
-			complete := i > 0 && i < len(s.Series)-1 // otherwise the runner may have started or ended in the middle of it
+			complete := i > 0 && i < len(s.Series)-1 // the runner may have started or ended within the first or last bucket
 			m.Silent = !c.isEvidence(s.Control.Streams, complete) || time.Duration(c.ReferenceUS)*time.Microsecond > half
 		}
 		if b.Late > 0 {
-			m.LateBy, m.Undisturbed = b.Lateness, b.Undisturbed
+			m.Lateness, m.Undisturbed = b.Lateness, b.Undisturbed
 		}
-		if quiet := s.Control.Resolution(); m.Longest+quiet > half || m.Silent || m.Late > 0 || m.Stall > half {
+		if resolution := s.Control.Resolution(); m.Longest+resolution > half || m.Silent || m.Late > 0 || m.Stall > half {
 			out = append(out, m)
 		}
 		if len(out) == maxMoments {

@@ -11,19 +11,19 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-func withControl(index int, c *Control, buckets ...Bucket) *Shard {
+func newControlShard(index int, c *Control, buckets ...Bucket) *Shard {
 	s := &Shard{Schema: Schema, Connect: NewHistogram(), FirstNoop: NewHistogram(), Lateness: NewHistogram(), Control: c, Series: buckets}
 	s.Runner.Index = index
 	return s
 }
 
-// Control groups add up by sums and maxima, and each stays with its runner. Shards that are merged stay as they were.
+// Control groups add up by sums and maxima, and each stays with its runner. A merge does not modify its inputs.
 func TestControlGroupsAddUp(t *testing.T) {
 	t.Parallel()
 	one := &Control{URL: "http://a", Streams: 20, LateMS: 1000, Opened: 21, Cut: 1, Lost: 3, Error: "reset", ControlCounts: ControlCounts{Expected: 200, Received: 197, Late: 2, LongestUS: 2e6, ReferenceUS: 5}}
 	two := &Control{URL: "http://b", Remote: true, Streams: 20, LateMS: 1000, Refused: 4, Error: "refused"}
-	three := withControl(3, nil, Bucket{Unix: 5, Late: 1})
-	first := withControl(1, one,
+	three := newControlShard(3, nil, Bucket{Unix: 5, Late: 1})
+	first := newControlShard(1, one,
 		Bucket{Unix: 0, Control: &ControlCounts{Expected: 100, Received: 100, LongestUS: 9}},
 		Bucket{Unix: 5, Late: 4, Undisturbed: &Late{Late: 1}, Control: &ControlCounts{Expected: 100, Received: 97, Late: 2, LongestUS: 2e6, ReferenceUS: 5}},
 		Bucket{Unix: 10, Control: &ControlCounts{Expected: 100}},
@@ -31,7 +31,7 @@ func TestControlGroupsAddUp(t *testing.T) {
 		Bucket{Unix: 20, Control: &ControlCounts{Expected: 100, Received: 100}, Process: Process{StallMS: 700}},
 		Bucket{Unix: 25},
 	)
-	second := withControl(2, two, Bucket{Unix: 5, Control: &ControlCounts{Expected: 1, LongestUS: 3e6}})
+	second := newControlShard(2, two, Bucket{Unix: 5, Control: &ControlCounts{Expected: 1, LongestUS: 3e6}})
 	m := Merge(plan.Plan{}, []*Shard{second, three, first})
 	assert.Equal(t, &Control{
 		Remote: true, Streams: 40, LateMS: 1000, Opened: 21, Refused: 4, Cut: 1, Lost: 3, Error: "reset",
@@ -42,8 +42,8 @@ func TestControlGroupsAddUp(t *testing.T) {
 	assert.Equal(t, uint64(97), first.Series[1].Control.Received)
 	assert.Equal(t, "http://a", one.URL)
 
-	require.Nil(t, m.Runners[2].Controlled)
-	assert.Empty(t, m.Runners[1].Controlled.Moments, "a group that was never open has no moments")
+	require.Nil(t, m.Runners[2].ControlGroup)
+	assert.Empty(t, m.Runners[1].ControlGroup.Moments, "a group that was never open has no moments")
 	at := func(unix int64) time.Time { return time.Unix(unix, 0) }
 	assert.Equal(t, []ControlWindow{
 		{At: at(5), Longest: 2 * time.Second, Late: 4, Undisturbed: &Late{Late: 1}},
@@ -51,11 +51,11 @@ func TestControlGroupsAddUp(t *testing.T) {
 		{At: at(15), Silent: true},
 		{At: at(20), Stall: 700 * time.Millisecond},
 		{At: at(25), Silent: true},
-	}, m.Runners[0].Controlled.Moments)
+	}, m.Runners[0].ControlGroup.Moments)
 	assert.Equal(t, 50*time.Millisecond, one.Resolution())
-	assert.Equal(t, ControlWindow{At: at(5), Longest: 2 * time.Second, Late: 1}, m.Runners[0].Controlled.Undisturbed().Moments[0])
-	assert.Equal(t, 4, m.Runners[0].Controlled.Moments[0].Late, "the counts of all streams are unchanged")
-	assert.Nil(t, m.Runners[2].Controlled.Undisturbed())
+	assert.Equal(t, ControlWindow{At: at(5), Longest: 2 * time.Second, Late: 1}, m.Runners[0].ControlGroup.Undisturbed().Moments[0])
+	assert.Equal(t, 4, m.Runners[0].ControlGroup.Moments[0].Late, "the counts of all streams are unchanged")
+	assert.Nil(t, m.Runners[2].ControlGroup.Undisturbed())
 }
 
 // A group with few open streams is inconclusive, because a delay would fall between their events.
@@ -68,18 +68,18 @@ func TestFewControlStreamsAreNotEvidence(t *testing.T) {
 		counts ControlCounts
 		silent bool
 	}{
-		"all":                            {1, all, false},
-		"half of them":                   {1, ControlCounts{Expected: 50, Received: 50}, false},
-		"one in twenty":                  {1, ControlCounts{Expected: 5, Received: 5}, true},
-		"none":                           {1, ControlCounts{}, true},
-		"all, of which most did not say": {1, ControlCounts{Expected: 100, Received: 30}, true},
-		"all, at the very end":           {2, ControlCounts{Expected: 5, Received: 5}, false},
-		"all, just begun":                {0, ControlCounts{Expected: 20, Received: 20}, false},
+		"all":                     {1, all, false},
+		"half of them":            {1, ControlCounts{Expected: 50, Received: 50}, false},
+		"one in twenty":           {1, ControlCounts{Expected: 5, Received: 5}, true},
+		"none":                    {1, ControlCounts{}, true},
+		"all, but few received":   {1, ControlCounts{Expected: 100, Received: 30}, true},
+		"few in the last bucket":  {2, ControlCounts{Expected: 5, Received: 5}, false},
+		"few in the first bucket": {0, ControlCounts{Expected: 20, Received: 20}, false},
 	} {
 		series := []Bucket{{Unix: 0, Control: &all}, {Unix: 5, Control: &all}, {Unix: 10, Control: &all}}
 		series[c.at].Control, series[c.at].Late = &c.counts, 1
-		s := withControl(1, group, series...)
-		moments := Merge(plan.Plan{}, []*Shard{s}).Runners[0].Controlled.Moments
+		s := newControlShard(1, group, series...)
+		moments := Merge(plan.Plan{}, []*Shard{s}).Runners[0].ControlGroup.Moments
 		require.Len(t, moments, 1, name)
 		require.Equal(t, c.silent, moments[0].Silent, name)
 	}
@@ -87,7 +87,7 @@ func TestFewControlStreamsAreNotEvidence(t *testing.T) {
 
 func TestControlGroupInAFile(t *testing.T) {
 	t.Parallel()
-	s := withControl(1, &Control{URL: "http://a", Streams: 20, LateMS: 1000})
+	s := newControlShard(1, &Control{URL: "http://a", Streams: 20, LateMS: 1000})
 	for _, edit := range []func(){func() {}, func() { s.Control.Cut = -1 }, func() { s.Control.LongestUS = -1 }, func() { s.Control.Received = 1 << 60 }, func() { s.Control.LateMS = 1 << 40 }} {
 		s.Control = &Control{URL: "http://a", Streams: 20, LateMS: 1000}
 		edit()
@@ -96,7 +96,7 @@ func TestControlGroupInAFile(t *testing.T) {
 		require.NoError(t, new(Encoder).write(&file, s))
 		got, err := Read(&file)
 		if bad {
-			require.ErrorContains(t, err, "a control group with a")
+			require.ErrorContains(t, err, "of the control group")
 			continue
 		}
 		require.NoError(t, err)

@@ -12,31 +12,31 @@ import (
 // Ends counts the requests of a runner that end streams.
 type Ends struct {
 	Outcomes []EndOutcome `json:"outcomes"`
-	// Seconds are pairs of a second of Unix time and the number of requests that were answered in it, or failed, by time.
+	// Seconds are pairs of a Unix time and the number of requests that ended in that second, sorted by time.
 	Seconds [][2]int64 `json:"seconds"`
 }
 
 // An EndOutcome sums up the requests with one outcome at one server. Durations last from the request for a connection to the last
 // byte of the response.
 type EndOutcome struct {
-	Server  string     `json:"server,omitempty"` // its own name, or the requested host
-	Code    string     `json:"code"`             // as TagCode
-	FirstUS int64      `json:"first_unix_us"`    // start of the first
-	LastUS  int64      `json:"last_unix_us"`     // end of the last
-	MinUS   int64      `json:"min_us"`
-	Took    *Histogram `json:"took"`
+	Server   string     `json:"server,omitempty"` // name that the server reports, or the requested host
+	Code     string     `json:"code"`             // as TagCode
+	FirstUS  int64      `json:"first_unix_us"`    // start of the first
+	LastUS   int64      `json:"last_unix_us"`     // end of the last
+	MinUS    int64      `json:"min_us"`
+	Duration *Histogram `json:"took"`
 }
 
-// MaxServers is the number of servers that a shard lists by name. The rest is Other, so that a header that is new in each response
-// does not fill the memory.
+// MaxServers is the number of servers that a shard lists by name. Others are Other, which bounds the memory if each response has
+// another name.
 const MaxServers = 100
 
 const (
-	maxEndOutcomes = 2000 // of a shard; beyond half of them, outcomes are listed by status only, of which there are under 1000
+	maxEndOutcomes = 2000 // of a shard; beyond half of it, outcomes are listed by status only, which has under 1000 values
 	maxServerName  = 100  // bytes
 )
 
-// Add adds a request that was answered, or failed.
+// Add adds a request that has ended.
 func (e *Ends) Add(server, code string, ended time.Time, took time.Duration) {
 	server = server[:min(len(server), maxServerName)]
 	o := e.outcome(server, code)
@@ -44,16 +44,16 @@ func (e *Ends) Add(server, code string, ended time.Time, took time.Duration) {
 		if servers := e.Servers(); len(e.Outcomes) >= maxEndOutcomes/2 || len(servers) >= MaxServers && !slices.Contains(servers, server) {
 			server = Other
 		}
-		e.addOutcome(EndOutcome{Server: server, Code: code, FirstUS: math.MaxInt64, MinUS: math.MaxInt64, Took: NewHistogram()})
+		e.addOutcome(EndOutcome{Server: server, Code: code, FirstUS: math.MaxInt64, MinUS: math.MaxInt64, Duration: NewHistogram()})
 		o = e.outcome(server, code)
 	}
 	o.FirstUS, o.LastUS = min(o.FirstUS, ended.Add(-took).UnixMicro()), max(o.LastUS, ended.UnixMicro())
 	o.MinUS = min(o.MinUS, took.Microseconds())
-	o.Took.Record(took)
+	o.Duration.Record(took)
 	e.addSecond(ended.Unix())
 }
 
-// outcome returns an outcome; nil: there is none yet.
+// outcome returns an outcome, or nil if there is none.
 func (e *Ends) outcome(server, code string) *EndOutcome {
 	i := slices.IndexFunc(e.Outcomes, func(have EndOutcome) bool { return have.Server == server && have.Code == code })
 	if i < 0 {
@@ -62,11 +62,11 @@ func (e *Ends) outcome(server, code string) *EndOutcome {
 	return &e.Outcomes[i]
 }
 
-// addOutcome adds an outcome, without changing the argument.
+// addOutcome adds an outcome. It does not modify its argument.
 func (e *Ends) addOutcome(o EndOutcome) {
 	have := e.outcome(o.Server, o.Code)
 	if have == nil {
-		o.Took = o.Took.Copy()
+		o.Duration = o.Duration.Copy()
 		e.Outcomes = append(e.Outcomes, o)
 		slices.SortFunc(e.Outcomes, func(a, b EndOutcome) int {
 			return cmp.Or(cmp.Compare(a.Server, b.Server), cmp.Compare(a.Code, b.Code))
@@ -74,10 +74,10 @@ func (e *Ends) addOutcome(o EndOutcome) {
 		return
 	}
 	have.FirstUS, have.LastUS, have.MinUS = min(have.FirstUS, o.FirstUS), max(have.LastUS, o.LastUS), min(have.MinUS, o.MinUS)
-	have.Took.Merge(o.Took)
+	have.Duration.Merge(o.Duration)
 }
 
-// addSeconds adds counts that are sorted by time, in linear time.
+// addSeconds merges counts that are sorted by time.
 func (e *Ends) addSeconds(more [][2]int64) {
 	sum := make([][2]int64, 0, len(e.Seconds)+len(more))
 	for have := e.Seconds; len(have)+len(more) > 0; {
@@ -137,21 +137,21 @@ func (m *Merged) addEnds(s *Shard) {
 	m.Ends.Merge(s.Ends)
 }
 
-// checkEnds refuses requests outside of the run, and contradictory counts.
+// checkEnds returns an error for requests outside of the run and for contradictory counts.
 func (s *Shard) checkEnds() error {
 	if s.Ends == nil {
 		return nil
 	}
-	invalid := errors.New("it holds requests that end streams that cannot be")
+	invalid := errors.New("impossible requests to end streams")
 	from, to := s.Runner.StartedUS-slack.Microseconds(), s.Runner.EndedUS+slack.Microseconds()
 	answered, seconds, servers := int64(0), int64(0), map[string]bool{}
 	for _, o := range s.Ends.Outcomes {
 		servers[o.Server] = true
-		if o.Took == nil || o.Took.Count() < 1 || o.Took.Count() > maxNumber || o.FirstUS < from || o.LastUS > to || o.FirstUS > o.LastUS ||
-			o.MinUS < 0 || o.MinUS > o.Took.Max().Microseconds() || len(o.Server)+len(o.Code) > maxText {
+		if o.Duration == nil || o.Duration.Count() < 1 || o.Duration.Count() > maxNumber || o.FirstUS < from || o.LastUS > to || o.FirstUS > o.LastUS ||
+			o.MinUS < 0 || o.MinUS > o.Duration.Max().Microseconds() || len(o.Server)+len(o.Code) > maxText {
 			return invalid
 		}
-		answered += o.Took.Count()
+		answered += o.Duration.Count()
 	}
 	last := int64(0)
 	for _, second := range s.Ends.Seconds {
@@ -161,7 +161,7 @@ func (s *Shard) checkEnds() error {
 		last = second[0]
 		seconds += second[1]
 	}
-	// In addition to MaxServers there is Other, and "" for requests without a response.
+	// Other and "", for requests without a response, are in addition to MaxServers.
 	if len(s.Ends.Outcomes) > maxEndOutcomes || len(s.Ends.Seconds) > maxSeconds || len(servers) > MaxServers+2 || answered != seconds {
 		return invalid
 	}
@@ -173,7 +173,7 @@ func (e *Ends) Codes() map[string]int64 {
 	out := map[string]int64{}
 	for _, o := range e.Outcomes {
 		if o.Code != CodeOK {
-			out[o.Code] += o.Took.Count()
+			out[o.Code] += o.Duration.Count()
 		}
 	}
 	return out
@@ -190,7 +190,7 @@ func (e *Ends) Servers() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// Sum returns the sum of the outcomes that a filter selects; nil: there are none.
+// Sum returns the sum of the wanted outcomes, or nil if there are none.
 func (e *Ends) Sum(wanted func(o *EndOutcome) bool) *EndOutcome {
 	var sum Ends
 	for _, o := range e.Outcomes {

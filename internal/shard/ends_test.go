@@ -14,7 +14,7 @@ import (
 func TestRequestsThatEndStreamsAddUp(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1_700_000_000, 500e6)
-	one, two, old := withControl(1, nil), withControl(2, nil), withControl(3, nil)
+	one, two, old := newControlShard(1, nil), newControlShard(2, nil), newControlShard(3, nil)
 	one.Ends, two.Ends = new(Ends), new(Ends)
 	all := new(Ends)
 	for n := range 1000 {
@@ -42,10 +42,10 @@ func TestRequestsThatEndStreamsAddUp(t *testing.T) {
 	require.Equal(t, map[string]int64{"status-404": 1}, all.Codes())
 	require.Equal(t, []string{"backend-1", "backend-2"}, all.Servers())
 	good := all.Sum(func(o *EndOutcome) bool { return o.Code == CodeOK })
-	require.EqualValues(t, 999, good.Took.Count())
+	require.EqualValues(t, 999, good.Duration.Count())
 	require.EqualValues(t, 1000, good.MinUS)
-	require.Equal(t, time.Second, good.Took.Max())
-	require.EqualValues(t, 1_000_000, good.LastUS-good.FirstUS, "all began at one time")
+	require.Equal(t, time.Second, good.Duration.Max())
+	require.EqualValues(t, 1_000_000, good.LastUS-good.FirstUS, "all started at the same time")
 	require.Nil(t, all.Sum(func(o *EndOutcome) bool { return o.Code == CodeWrongContent }))
 }
 
@@ -60,34 +60,34 @@ func TestServersBeyondTheLimitAreGrouped(t *testing.T) {
 	e.Add("", CodeNet+"1212", time.Unix(1, 0), time.Millisecond)
 	require.Len(t, e.Outcomes, MaxServers+2)
 	require.Contains(t, e.Servers(), Other)
-	require.EqualValues(t, 4*MaxServers+1, e.Sum(func(*EndOutcome) bool { return true }).Took.Count())
+	require.EqualValues(t, 4*MaxServers+1, e.Sum(func(*EndOutcome) bool { return true }).Duration.Count())
 	for n := range 3 * maxEndOutcomes { // and any status
 		e.Add(fmt.Sprint("s", n%50), fmt.Sprint(CodeStatus, n%800), time.Unix(1, 0), time.Millisecond)
 	}
-	s := withControl(1, nil)
+	s := newControlShard(1, nil)
 	s.Ends = &e
 	require.NoError(t, s.checkEnds())
-	require.EqualValues(t, 4*MaxServers+1+3*maxEndOutcomes, e.Sum(func(*EndOutcome) bool { return true }).Took.Count())
+	require.EqualValues(t, 4*MaxServers+1+3*maxEndOutcomes, e.Sum(func(*EndOutcome) bool { return true }).Duration.Count())
 }
 
 func TestEndsAreStoredAndHostileOnesRejected(t *testing.T) {
 	t.Parallel()
-	s := withControl(1, nil)
+	s := newControlShard(1, nil)
 	s.Runner.StartedUS, s.Runner.EndedUS = 1_700_000_000e6, 1_700_000_100e6
-	made := func() *Ends {
+	newEnds := func() *Ends {
 		var e Ends
 		e.Add("a", CodeOK, time.Unix(1_700_000_090, 0), 30*time.Millisecond)
 		return &e
 	}
-	s.Ends = made()
+	s.Ends = newEnds()
 	path := filepath.Join(t.TempDir(), "runner-1"+Suffix)
 	require.NoError(t, Write(path, s))
 	back, err := ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, s.Ends, back.Ends)
 	for name, change := range map[string]func(e *Ends){
-		"none":           func(e *Ends) { e.Outcomes[0].Took = NewHistogram() },
-		"no histogram":   func(e *Ends) { e.Outcomes[0].Took = nil },
+		"none":           func(e *Ends) { e.Outcomes[0].Duration = NewHistogram() },
+		"no histogram":   func(e *Ends) { e.Outcomes[0].Duration = nil },
 		"before the run": func(e *Ends) { e.Outcomes[0].FirstUS -= 100e6 },
 		"after the run":  func(e *Ends) { e.Outcomes[0].LastUS += 100e6 },
 		"backwards":      func(e *Ends) { e.Outcomes[0].FirstUS += 1e6 },
@@ -99,12 +99,12 @@ func TestEndsAreStoredAndHostileOnesRejected(t *testing.T) {
 		"a second twice": func(e *Ends) { e.Seconds = append(e.Seconds, e.Seconds[0]) },
 		"many servers": func(e *Ends) {
 			for n := range MaxServers + 2 {
-				e.addOutcome(EndOutcome{Server: fmt.Sprint(n), Code: CodeOK, FirstUS: e.Outcomes[0].FirstUS, LastUS: e.Outcomes[0].LastUS, MinUS: 1, Took: e.Outcomes[0].Took})
+				e.addOutcome(EndOutcome{Server: fmt.Sprint(n), Code: CodeOK, FirstUS: e.Outcomes[0].FirstUS, LastUS: e.Outcomes[0].LastUS, MinUS: 1, Duration: e.Outcomes[0].Duration})
 			}
 		},
 	} {
-		s.Ends = made()
+		s.Ends = newEnds()
 		change(s.Ends)
-		require.ErrorContains(t, s.check(), "requests that end streams that cannot be", name)
+		require.ErrorContains(t, s.check(), "impossible requests to end streams", name)
 	}
 }

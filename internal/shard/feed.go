@@ -15,15 +15,15 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger/feed"
 )
 
-// A feedPiece is a part of the messages of one topic that carry no numbers: columns with fingerprints, and with differences of arrival
-// times and of counts as varints. An hour of 100 messages per second needs less than 4 MB.
+// A feedPiece is a part of the unnumbered messages of one topic. Its columns have fingerprints, and as varints the differences of
+// arrival times and of counts. An hour of 100 messages per second needs less than 4 MB.
 type feedPiece struct {
 	Topic   int            `json:"topic"`
 	Prints  []byte         `json:"prints,omitempty"` // 8 bytes each
-	Times   []byte         `json:"times,omitempty"`  // milliseconds since the message before
-	Counts  []byte         `json:"counts,omitempty"` // streams more than of the message before, and flags
+	Times   []byte         `json:"times,omitempty"`  // milliseconds since the previous message
+	Counts  []byte         `json:"counts,omitempty"` // difference to the count of the previous message, and flags
 	Extras  []ledger.Extra `json:"extras,omitempty"`
-	Dropped uint64         `json:"dropped,omitempty"` // messages beyond the bound of a log
+	Dropped uint64         `json:"dropped,omitempty"` // messages beyond the limit of a log
 }
 
 // feedPieceSize is the number of messages of a piece, which is one value of JSON.
@@ -31,7 +31,7 @@ const feedPieceSize = 1 << 17
 
 const maxExtras = 1 << 20 // of all topics
 
-// AddFeed adds the messages of the next topic; nil: they carry numbers.
+// AddFeed adds the messages of the next topic. l is nil if they have numbers.
 func (s *Shard) AddFeed(l *ledger.Log) {
 	if l == nil {
 		return
@@ -78,7 +78,7 @@ func (p *feedPiece) add(e, before ledger.Entry) {
 	p.Counts = binary.AppendVarint(p.Counts, (int64(e.Count)-int64(before.Count))<<2|flags)
 }
 
-// feeds reads the messages that carry no numbers.
+// feeds reads the unnumbered messages.
 func (in *boundedReader) feeds(s *Shard) error {
 	extras := 0
 	return in.elements("feeds", maxPieces, func() error {
@@ -90,10 +90,10 @@ func (in *boundedReader) feeds(s *Shard) error {
 		case piece.Topic == len(s.Feeds) && piece.Topic < MaxTopics:
 			s.Feeds = append(s.Feeds, &feed.Log{})
 		case len(s.Feeds) == 0 || piece.Topic != len(s.Feeds)-1:
-			return errors.New("it holds the topics of its feeds in another order")
+			return errors.New("topics of the feeds are not in order")
 		}
 		if extras += len(piece.Extras); extras > maxExtras {
-			return fmt.Errorf("it holds over %d extras", maxExtras)
+			return fmt.Errorf("feeds have more than %d extras", maxExtras)
 		}
 		l := s.Feeds[piece.Topic]
 		l.Extras, l.Dropped = append(l.Extras, piece.Extras...), l.Dropped+piece.Dropped
@@ -105,22 +105,22 @@ func (in *boundedReader) feeds(s *Shard) error {
 func (p *feedPiece) appendTo(l *feed.Log) error {
 	n := len(p.Prints) / 8
 	if len(p.Prints)%8 != 0 || n > feedPieceSize || len(l.Entries)+n > ledger.MostEntries {
-		return fmt.Errorf("it holds a piece of a feed with %d bytes", len(p.Prints))
+		return fmt.Errorf("impossible size of a piece of a feed: %d bytes", len(p.Prints))
 	}
 	var before ledger.Entry
 	if last := len(l.Entries) - 1; last >= 0 {
 		before = l.Entries[last]
 	}
 	for i := range n {
-		time, after := binary.Varint(p.Times)
-		count, more := binary.Varint(p.Counts)
-		if after <= 0 || more <= 0 {
-			return errors.New("it holds a piece of a feed that ends early")
+		time, timeSize := binary.Varint(p.Times)
+		count, countSize := binary.Varint(p.Counts)
+		if timeSize <= 0 || countSize <= 0 {
+			return errors.New("a piece of a feed is truncated")
 		}
-		p.Times, p.Counts = p.Times[after:], p.Counts[more:]
+		p.Times, p.Counts = p.Times[timeSize:], p.Counts[countSize:]
 		at, total := before.At.Milliseconds()+time, int64(before.Count)+count>>2
 		if at < 0 || at > maxLength.Milliseconds() || total < 0 || total > maxConnections {
-			return fmt.Errorf("it holds message %d of a feed at %d ms on %d streams", len(l.Entries)+1, at, total)
+			return fmt.Errorf("impossible message %d of a feed: at %d ms on %d streams", len(l.Entries)+1, at, total)
 		}
 		e := ledger.Entry{
 			Print: binary.LittleEndian.Uint64(p.Prints[8*i:]), At: ledger.Instant(at) * ledger.Instant(1e6),
@@ -132,7 +132,7 @@ func (p *feedPiece) appendTo(l *feed.Log) error {
 	return nil
 }
 
-// feedOf returns the messages of the topic of a connection; nil: there is no such topic.
+// feedOf returns the messages of the topic of a connection, or nil if the topic is unknown.
 func (s *Shard) feedOf(id string) *feed.Log {
 	topic := 0
 	if n, known := s.Plan.Number(id); known {
@@ -144,23 +144,23 @@ func (s *Shard) feedOf(id string) *feed.Log {
 	return s.Feeds[topic]
 }
 
-// checkFeeds refuses messages that followed others which are not there.
+// checkFeeds returns an error for an extra message after a message that does not exist.
 func (s *Shard) checkFeeds() error {
 	for _, l := range s.Feeds {
 		for _, x := range l.Extras {
 			if x.After > clamp.Uint64(len(l.Entries)) || x.Count > maxConnections {
-				return fmt.Errorf("it holds a message after number %d of a feed with %d", x.After, len(l.Entries))
+				return fmt.Errorf("impossible extra message after number %d of a feed with %d messages", x.After, len(l.Entries))
 			}
 		}
 	}
 	return nil
 }
 
-// checkFeed refuses a connection whose messages are not those of the feed of its topic.
+// checkFeed returns an error for a connection with messages that its topic does not have.
 func (s *Shard) checkFeed(c *ledger.Record) error {
 	l := s.feedOf(c.ID)
 	if l == nil {
-		return fmt.Errorf("it holds a connection (%s) without the messages of its topic", c.ID)
+		return fmt.Errorf("connection %s has no feed of its topic", c.ID)
 	}
 	known := clamp.Uint64(len(l.Entries))
 	bad := c.Last > known || c.First > c.Last
@@ -176,20 +176,20 @@ func (s *Shard) checkFeed(c *ledger.Record) error {
 		}
 	}
 	if bad {
-		return fmt.Errorf("it holds a connection (%s) with messages that its topic does not have", c.ID)
+		return fmt.Errorf("connection %s has messages that its topic does not have", c.ID)
 	}
 	return nil
 }
 
-// A Feed is one topic whose messages carry no numbers, as the runners received it.
+// A Feed has the unnumbered messages of one topic, as the runners received them.
 type Feed struct {
-	Topic string // "": there is only one
+	Topic string // "": the only topic
 	Logs  []*feed.Log
 	// Of are the indexes of the logs by runner.
 	Of map[int]int
 }
 
-// Feeds returns the topics whose messages carry no numbers. Runners of one topic share a Feed.
+// Feeds returns the topics with unnumbered messages. Runners of one topic share a Feed.
 func (m *Merged) Feeds() (feeds []*Feed) {
 	byTopic := map[string]*Feed{}
 	for i := range m.Runners {
@@ -222,7 +222,7 @@ func (m *Merged) feedTopic(runner, topic int) string {
 	return g.plan.TopicName(topic)
 }
 
-// FeedTopic returns the topic of a connection whose messages carry no numbers.
+// FeedTopic returns the topic of a connection with unnumbered messages.
 func (m *Merged) FeedTopic(c *Connection) (name string, ok bool) {
 	if c.Runner >= len(m.Runners) || len(m.Runners[c.Runner].feeds) == 0 {
 		return "", false

@@ -13,14 +13,14 @@ import (
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-// An Encoder encodes shards as files. It keeps the megabyte that compression needs: allocated for each checkpoint of a long run, it
-// would raise the memory of the runner. The zero value is ready; it is not safe for concurrent use.
+// An Encoder encodes shards as files. It reuses the megabyte that compression needs, because an allocation for each checkpoint would
+// raise the memory of the runner. The zero value is ready; it is not safe for concurrent use.
 type Encoder struct {
 	z    *gzip.Writer
 	last int // size of the last file; the next one is similar
 }
 
-// Encode returns the file of a shard.
+// Encode returns the content of the file of a shard.
 func (e *Encoder) Encode(s *Shard) ([]byte, error) {
 	b := bytes.NewBuffer(make([]byte, 0, e.last+e.last/8))
 	if err := e.write(b, s); err != nil {
@@ -37,15 +37,15 @@ func (e *Encoder) write(w io.Writer, s *Shard) (err error) {
 		}
 	}
 	e.z.Reset(w)
-	defer e.z.Reset(io.Discard) // otherwise it would keep w and the last file
+	defer e.z.Reset(io.Discard) // otherwise e would keep w and the last file
 	if err := writeJSON(e.z, s); err != nil {
 		return err
 	}
 	return e.z.Close()
 }
 
-// CheckpointInterval returns the time until the next checkpoint of a runner that has run for that long: 30 s, or a thousandth of it. A
-// checkpoint is the whole shard, which grows with the run: the bytes that are written per hour stay the same from the ninth hour on.
+// CheckpointInterval returns the time until the next checkpoint: 30 s, or a thousandth of the time that the runner has run. A
+// checkpoint is the whole shard, which grows with the run. From the ninth hour on, the bytes written per hour are constant.
 func CheckpointInterval(ran time.Duration) time.Duration {
 	const (
 		shortest = 30 * time.Second
@@ -54,15 +54,15 @@ func CheckpointInterval(ran time.Duration) time.Duration {
 	return max(shortest, ran/share)
 }
 
-// Write writes the file of a shard, whole or not at all.
+// Write writes the file of a shard atomically.
 func Write(path string, s *Shard) error {
 	return safefile.Write(path, func(w io.Writer) error {
 		return new(Encoder).write(w, s)
 	})
 }
 
-// writeJSON writes a shard as JSON, with the long lists at the end and element by element: encoding/json would hold all of the text
-// in memory.
+// writeJSON writes a shard as JSON. It writes the long lists last and element by element, because encoding/json would hold the whole
+// text in memory.
 func writeJSON(w io.Writer, s *Shard) error {
 	type plain Shard
 	head, err := json.Marshal(struct {
@@ -103,7 +103,7 @@ func writeJSON(w io.Writer, s *Shard) error {
 	return err
 }
 
-// writeList writes a list. It encodes each element before the next one is made, and all in the same memory.
+// writeList writes a list. It encodes each element before it requests the next one, in a shared buffer.
 func writeList[T any](w io.Writer, name string, all iter.Seq[*T]) error {
 	if _, err := fmt.Fprintf(w, ",%q:[", name); err != nil {
 		return err
@@ -111,12 +111,12 @@ func writeList[T any](w io.Writer, name string, all iter.Seq[*T]) error {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	first := true
-	for one := range all {
+	for element := range all {
 		if !first {
 			text.WriteByte(',')
 		}
 		first = false
-		if err := encoder.Encode(one); err != nil {
+		if err := encoder.Encode(element); err != nil {
 			return err
 		}
 		if _, err := w.Write(bytes.TrimSuffix(text.Bytes(), []byte("\n"))); err != nil {

@@ -95,7 +95,7 @@ func TestWriteAndRead(t *testing.T) {
 	s.Machine = &machine.Record{Boot: "b", FromUS: from, ToUS: to, Counters: []machine.Series{{Name: "steal", Grown: 1.5, Moved: []machine.Stretch{{FromUS: from, ToUS: to, By: 1.5}}}}}
 	require.NoError(t, Write(path, s))
 	s.Runner.Checkpoints++
-	require.NoError(t, Write(path, s), "over the one before")
+	require.NoError(t, Write(path, s), "replaces the previous file")
 	got, err := ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, encode(t, s), encode(t, got))
@@ -108,7 +108,7 @@ func onlyFile(t *testing.T, dir string) string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	require.Len(t, entries, 1, "a temporary file was left")
+	require.Len(t, entries, 1, "a temporary file remains")
 	return entries[0].Name()
 }
 
@@ -195,23 +195,23 @@ func TestReadRejectsInvalidFiles(t *testing.T) {
 		file []byte
 		want string
 	}{
-		"nothing":                         {nil, "not a whole gzip file"},
-		"no gzip":                         {text, "not a whole gzip file"},
-		"no JSON":                         {pack(t, []byte("hello")), "not a whole shard"},
-		"an empty file inside":            {pack(t, nil), "not a whole shard"},
-		"null":                            {pack(t, []byte("null")), "it has schema 0, this version reads schema 2"},
-		"a list":                          {pack(t, []byte("[]")), "not a whole shard"},
-		"another schema":                  {edit(`"schema":2`, `"schema":3`), "it has schema 3, this version reads schema 2; merge it with the version of soak that wrote it"},
-		"something behind it":             {append(bytes.Clone(valid), "x"...), "not a whole shard"},
-		"another shard behind it":         {append(bytes.Clone(valid), valid...), "something follows its end"},
-		"something behind it in the gzip": {pack(t, append(bytes.Clone(text), '7')), "something follows its end"},
-		"no histogram":                    {edit(`"connect":{`, `"connect_":{`), "it lacks a histogram"},
-		"no lateness":                     {edit(`"lateness":{`, `"lateness_":{`), "it lacks a histogram"},
-		"no histogram in the latency":     {edit(`"min_us":7,"histogram":{`, `"min_us":7,"histogram_":{`), "it lacks the latency's histogram"},
-		"a bad bucket":                    {edit(`"counts":"`, `"counts":"AAAA`), "buckets that cannot be read"},
-		"a count that is no number":       {edit(`"received":0`, `"received":-1`), "not a whole shard"},
-		"runner 0":                        {edit(`"index":1`, `"index":0`), "its runner has index 0, they count from 1"},
-		"a connection without id":         {edit(`"id":"d-1"`, `"id":""`), "it holds a connection without id"},
+		"nothing":                         {nil, "not a complete gzip file"},
+		"no gzip":                         {text, "not a complete gzip file"},
+		"no JSON":                         {pack(t, []byte("hello")), "not a complete shard"},
+		"an empty file inside":            {pack(t, nil), "not a complete shard"},
+		"null":                            {pack(t, []byte("null")), "schema must be 2, got 0"},
+		"a list":                          {pack(t, []byte("[]")), "not a complete shard"},
+		"another schema":                  {edit(`"schema":2`, `"schema":3`), "schema must be 2, got 3; merge it with the version of soak that wrote it"},
+		"trailing byte":                   {append(bytes.Clone(valid), "x"...), "not a complete shard"},
+		"another shard behind it":         {append(bytes.Clone(valid), valid...), "trailing data"},
+		"something behind it in the gzip": {pack(t, append(bytes.Clone(text), '7')), "trailing data"},
+		"no histogram":                    {edit(`"connect":{`, `"connect_":{`), "connect, first_noop or lateness is missing"},
+		"no lateness":                     {edit(`"lateness":{`, `"lateness_":{`), "connect, first_noop or lateness is missing"},
+		"no histogram in the latency":     {edit(`"min_us":7,"histogram":{`, `"min_us":7,"histogram_":{`), "latency.histogram is missing"},
+		"a bad bucket":                    {edit(`"counts":"`, `"counts":"AAAA`), "unreadable buckets"},
+		"a negative count":                {edit(`"received":0`, `"received":-1`), "not a complete shard"},
+		"runner 0":                        {edit(`"index":1`, `"index":0`), "index of the runner must be at least 1, got 0"},
+		"a connection without id":         {edit(`"id":"d-1"`, `"id":""`), "a connection has no id"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -285,6 +285,6 @@ func TestCheckpointIntervalGrowsWithTheRun(t *testing.T) {
 	} {
 		interval := CheckpointInterval(c.ran)
 		require.Equal(t, c.want, interval, "after %s", c.ran)
-		require.LessOrEqual(t, bytesPerHour*c.ran.Hours()*float64(time.Hour/interval), 94e6, "are written in the next hour")
+		require.LessOrEqual(t, bytesPerHour*c.ran.Hours()*float64(time.Hour/interval), 94e6, "bytes written in the next hour")
 	}
 }

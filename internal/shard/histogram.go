@@ -9,20 +9,20 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// The range and precision of every histogram: 1 µs to 2 h, two significant digits, which
-// bounds the error of a value at 0.8 %.
+// The range and precision of every histogram: 1 µs to 2 h with two significant digits, which limits the error of a value
+// to 0.8 %.
 const (
 	lowestMicros  = 1
 	highestMicros = int64(2 * time.Hour / time.Microsecond)
 	digits        = 2
-	maxCount      = 1 << 48 // of a bucket: sums of many runners stay far below overflow
+	maxCount      = 1 << 48 // of a bucket, so that sums of many runners do not overflow
 )
 
-// A Histogram counts durations in microseconds. Two of them merge by adding counts, so a percentile of a merged one is as exact as
-// that of a single one. It is not safe for concurrent use.
+// A Histogram counts durations in microseconds. Merging adds counts, so percentiles of a merged histogram are as
+// exact as those of a single one. It is not safe for concurrent use.
 type Histogram struct {
 	h   *hdrhistogram.Histogram
-	max int64 // exact; the buckets are 0.8 % wide
+	max int64 // exact, unlike the buckets
 }
 
 // NewHistogram returns an empty histogram of about 26 KB.
@@ -46,7 +46,7 @@ func (h *Histogram) Merge(other *Histogram) {
 	h.max = max(h.max, other.max)
 }
 
-// Copy returns a copy; nil of nil.
+// Copy returns a copy, or nil if h is nil.
 func (h *Histogram) Copy() *Histogram {
 	if h == nil {
 		return nil
@@ -54,7 +54,7 @@ func (h *Histogram) Copy() *Histogram {
 	return &Histogram{h: h.h.Clone(), max: h.max}
 }
 
-// MergeShifted adds the counts of other, each value plus d and limited to the range.
+// MergeShifted adds the counts of other at the values plus d, limited to the range.
 func (h *Histogram) MergeShifted(other *Histogram, d time.Duration) {
 	for bar, n := range other.nonEmpty() {
 		us := min(max(min(bar.To, other.max)+d.Microseconds(), 0), highestMicros)
@@ -65,8 +65,8 @@ func (h *Histogram) MergeShifted(other *Histogram, d time.Duration) {
 	}
 }
 
-// Since returns the histogram of the durations recorded after earlier was copied from h; nil: all. Its maximum is as exact as a
-// bucket.
+// Since returns the histogram of the durations that were recorded after earlier was copied from h, or h if earlier is nil. Its
+// maximum is as exact as a bucket.
 func (h *Histogram) Since(earlier *Histogram) *Histogram {
 	if earlier == nil {
 		return h
@@ -93,20 +93,20 @@ func (h *Histogram) Mean() time.Duration {
 	return time.Duration(h.h.Mean() * float64(time.Microsecond))
 }
 
-// Quantile returns the quantile q (0 to 1) by nearest rank: of 60 durations the p99 is the 60th, since 59 are only 98.3 %. It is 0 if
-// empty.
+// Quantile returns the quantile q (0 to 1) by nearest rank: the p99 of 60 durations is the 60th, because 59 are only 98.3 %. It
+// returns 0 if h is empty.
 func (h *Histogram) Quantile(q float64) time.Duration {
 	n := float64(h.Count())
 	if n == 0 {
 		return 0
 	}
-	// .07 × 100 is a little above 7 in binary. HdrHistogram rounds to the nearest rank, which here is whole.
+	// In binary, .07 × 100 is above 7, so the product is lowered before it is rounded up. HdrHistogram gets a whole rank.
 	rank := math.Ceil(q * n * (1 - 1e-12))
 	return min(time.Duration(h.h.ValueAtPercentile(100*rank/n))*time.Microsecond, h.Max())
 }
 
-// CountBy counts the durations between edges: up to the first edge, between two each, and above the last. Edges must increase; a
-// bucket with an edge inside counts as below it.
+// CountBy counts the durations up to the first edge, between two edges, and above the last edge. Edges must increase. A bucket that
+// contains an edge counts as below it.
 func (h *Histogram) CountBy(edges []time.Duration) []int64 {
 	out := make([]int64, len(edges)+1)
 	row := 0
@@ -119,7 +119,7 @@ func (h *Histogram) CountBy(edges []time.Duration) []int64 {
 	return out
 }
 
-// nonEmpty yields the buckets that are not empty, and their counts.
+// nonEmpty yields the non-empty buckets with their counts.
 func (h *Histogram) nonEmpty() iter.Seq2[hdrhistogram.Bar, int64] {
 	return func(yield func(hdrhistogram.Bar, int64) bool) {
 		bars := bars()
@@ -134,11 +134,11 @@ func (h *Histogram) nonEmpty() iter.Seq2[hdrhistogram.Bar, int64] {
 // Pack returns the histogram in its stored form.
 func (h *Histogram) Pack() *Packed { return h.pack(1) }
 
-// PackCoarse returns the stored form with four neighbouring buckets as one: values are 3 % wide instead of 0.8 %, count and maximum
-// exact. A runner keeps thousands of them.
+// PackCoarse returns the stored form with four neighbouring buckets as one. Values are accurate to 3 % instead of 0.8 %; count and
+// maximum are exact. A runner keeps thousands of them.
 func (h *Histogram) PackCoarse() *Packed { return h.pack(4) }
 
-// pack joins width neighbouring buckets into the first of them. The last one stays: it holds the maximum.
+// pack joins width neighbouring buckets into the first one. It keeps the last bucket, which has the maximum.
 func (h *Histogram) pack(width int64) *Packed {
 	counts := h.h.Export().Counts
 	last := len(counts) - 1
@@ -163,7 +163,7 @@ func (h *Histogram) pack(width int64) *Packed {
 	return &Packed{Max: h.max, Counts: append([]byte{}, w.text...)} // exact capacity, because the result is kept
 }
 
-// MarshalJSON stores the packed form.
+// MarshalJSON writes the packed form.
 func (h *Histogram) MarshalJSON() ([]byte, error) { return json.Marshal(h.Pack()) }
 
 // UnmarshalJSON reads the packed form.

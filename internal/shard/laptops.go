@@ -9,20 +9,20 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// A group has the runners with one plan. A run that `soak run` started has one group. Laptops that ran k6 alone at the same time, each
-// with its own PREFIX, have one each.
+// A group has the runners with one plan. A run of `soak run` has one group. If laptops ran k6 alone at the same time, each PREFIX is
+// a group.
 type group struct {
 	plan           plan.Plan
-	first, runners int // its part of Merged.Runners
-	declared       int // runners by plan; 0 with k6 alone, which has no such number
+	first, runners int // range in Merged.Runners
+	declared       int // number in the plan; 0 if k6 ran alone
 
-	refused bool // a problem states the reason; no further checks
+	refused bool // shards of several runs; a problem reports it, and no other check applies
 }
 
 // runnersOf returns the runners of a group that left shards.
 func (m *Merged) runnersOf(g *group) []Runner { return m.Runners[g.first:][:g.runners] }
 
-// groupOf returns the group of a runner by its index in Runners; nil: none.
+// groupOf returns the group of a runner by its index in Runners, or nil if there is none.
 func (m *Merged) groupOf(runner int) *group {
 	for i := range m.groups {
 		if g := &m.groups[i]; runner >= g.first && runner < g.first+g.runners {
@@ -32,7 +32,7 @@ func (m *Merged) groupOf(runner int) *group {
 	return nil
 }
 
-// MergeWithoutPlan merges the shards of k6 without `soak run`, for which there is no plan.json. Each PREFIX is a group, which must be complete.
+// MergeWithoutPlan merges the shards of k6 without `soak run`, which have no plan.json. Each PREFIX is a group, which must be complete.
 // Groups whose plans differ only in PREFIX and the numbers of connections and runners are one soak. No shard may be added
 // afterwards.
 func (g *Merger) MergeWithoutPlan() *Merged {
@@ -49,20 +49,20 @@ func (g *Merger) MergeWithoutPlan() *Merged {
 		m.groups[len(m.groups)-1].runners++
 	}
 	m.planGroups()
-	m.refuseTwins()
+	m.checkDuplicateRuns()
 	m.checkRunners(g.parts)
 	m.checkLaptops()
 	g.finish()
 	m.Problems = append(m.Problems, m.CheckConnections()...)
 	if len(m.groups) > 1 {
 		for i := range m.Runners {
-			m.Runners[i].Index = i + 1 // each group counted from 1
+			m.Runners[i].Index = i + 1 // the numbers of each group start at 1
 		}
 	}
 	return m
 }
 
-// Prefixes returns the quoted prefixes of the laptops that ran k6 alone; nil for a run with a plan.
+// Prefixes returns the quoted prefixes of laptops that ran k6 alone, or nil if the run has a plan.
 func (m *Merged) Prefixes() (out []string) {
 	if !m.withoutPlan {
 		return nil
@@ -73,20 +73,20 @@ func (m *Merged) Prefixes() (out []string) {
 	return out
 }
 
-// Expect returns a problem if the shards are not those of n laptops, or of n runners if the run has a plan; otherwise "".
+// Expect returns a problem unless the shards are from n laptops, or from n runners if the run has a plan.
 func (m *Merged) Expect(n int) string {
-	what, found, named := "runner", len(m.Runners), ""
+	noun, found, prefixes := "runner", len(m.Runners), ""
 	if m.withoutPlan {
-		what, found = "laptop", len(m.groups)
+		noun, found = "laptop", len(m.groups)
 		if found > 0 {
-			named = " (PREFIX " + strings.Join(m.Prefixes(), ", ") + ")"
+			prefixes = " (PREFIX " + strings.Join(m.Prefixes(), ", ") + ")"
 		}
 	}
 	switch {
 	case found < n:
-		return fmt.Sprintf("the shards of %s of %s are missing: %d expected (--expect), %d found%s", format.Thousands(n-found), format.Count(n, what), n, found, named)
+		return fmt.Sprintf("the shards of %s of %s are missing: %d expected (--expect), %d found%s", format.Thousands(n-found), format.Count(n, noun), n, found, prefixes)
 	case found > n:
-		return fmt.Sprintf("shards of %s were found, but %d expected (--expect)%s", format.Count(found, what), n, named)
+		return fmt.Sprintf("shards of %s were found, but %d expected (--expect)%s", format.Count(found, noun), n, prefixes)
 	}
 	return ""
 }
@@ -106,8 +106,8 @@ func (m *Merged) planGroups() {
 	}
 }
 
-// refuseTwins finds groups with the shards of two runs, and excludes them from further checks.
-func (m *Merged) refuseTwins() {
+// checkDuplicateRuns finds groups with the shards of two runs, and excludes them from other checks.
+func (m *Merged) checkDuplicateRuns() {
 	for i := range m.groups {
 		g := &m.groups[i]
 		runners := m.runnersOf(g)
@@ -117,7 +117,7 @@ func (m *Merged) refuseTwins() {
 				continue
 			}
 			g.refused = true
-			m.problem("two runs have the PREFIX %q: %s from %s on, and %s from %s on; give each laptop a PREFIX of its own, and remove the shard of a run that you repeated",
+			m.problem("two runs have the PREFIX %q: %s from %s on, and %s from %s on; give each laptop its own PREFIX, and remove the shards of a repeated run",
 				g.plan.Prefix, a.String(), format.Time(a.Started()), b.String(), format.Time(b.Started()))
 		}
 	}
@@ -139,13 +139,13 @@ func (m *Merged) checkLaptops() {
 					continue
 				}
 			}
-			m.problem("the client ids of PREFIX %q with %d connections and of %q with %d overlap: %s is in both; choose prefixes of which none begins with another, such as laptop-a- and laptop-b-",
+			m.problem("the client ids of PREFIX %q with %d connections and of %q with %d overlap: %s is in both; choose prefixes that do not begin with each other, such as laptop-a- and laptop-b-",
 				a.Prefix, a.Connections, b.Prefix, b.Connections, shared)
 		}
 	}
 }
 
-// groupName and who name a group, and a runner of it, in a problem. A single group has no name.
+// groupName returns the name of a group in a problem, or "" for a single group.
 func (m *Merged) groupName(g *group) string {
 	if len(m.groups) < 2 {
 		return ""
@@ -157,7 +157,7 @@ func (m *Merged) runnerName(g *group, index int) string {
 	return fmt.Sprintf("runner %d%s", index, m.groupName(g))
 }
 
-// Laptop names the host and the group of a runner by its index in Runners; "" if there is one group.
+// Laptop returns host and group of a runner by its index in Runners, or "" if there is one group.
 func (m *Merged) Laptop(runner int) string {
 	if len(m.groups) < 2 {
 		return ""

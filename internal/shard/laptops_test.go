@@ -41,9 +41,9 @@ func TestShardsOfLaptopsMerge(t *testing.T) {
 	require.Equal(t, "laptop-a-,laptop-b-", m.Plan.Prefix)
 	require.Equal(t, 7, m.Connections.Len())
 	require.Equal(t, "laptop-b-2", m.Connections.Edit(6).ID)
-	require.Equal(t, 3, m.Runners[2].Index, "no two runners of a verdict have one number")
+	require.Equal(t, 3, m.Runners[2].Index, "numbers of runners are unique in a verdict")
 	require.Equal(t, "host-of-laptop-b-, PREFIX laptop-b-", m.Laptop(m.Connections.Edit(6).Runner))
-	require.Empty(t, mergeWithoutPlan(b).Laptop(0), "there is one only")
+	require.Empty(t, mergeWithoutPlan(b).Laptop(0), "there is only one laptop")
 	require.Equal(t, "laptop-b-", mergeWithoutPlan(b).Plan.Prefix)
 }
 
@@ -63,7 +63,7 @@ func TestMergeWithoutPlanReportsIncompatibleLaptops(t *testing.T) {
 			`two runs have the PREFIX "a-": runner 1 on host-of-a- from 2023-11-14 22:13:20 UTC on, and runner 1 on host-of-a- from`,
 		}},
 		"ids that overlap": {[][]*Shard{laptopShards("a", 1, 20), laptopShards("a1", 1, 5)}, []string{
-			`the client ids of PREFIX "a" with 20 connections and of "a1" with 5 overlap: a10 is in both; choose prefixes of which none begins with another`,
+			`the client ids of PREFIX "a" with 20 connections and of "a1" with 5 overlap: a10 is in both; choose prefixes that do not begin with each other`,
 		}},
 		"ids that would overlap with more": {[][]*Shard{laptopShards("a", 1, 10), laptopShards("a1", 1, 5)}, nil},
 		"prefixes that only look like it":  {[][]*Shard{laptopShards("a", 1, 20), laptopShards("a0", 1, 5)}, nil},
@@ -76,13 +76,13 @@ func TestMergeWithoutPlanReportsIncompatibleLaptops(t *testing.T) {
 		"half a laptop": {[][]*Shard{laptopShards("a-", 1, 3), laptopShards("b-", 2, 4)[:1]}, []string{
 			"the execution segments of b- do not cover the plan once: they end at 1/2, not at 1", "2 of 4 planned connections were not observed: b-2, b-3",
 		}},
-		"one that was killed": {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Runner.State = Running })}, []string{
+		"a killed runner": {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Runner.State = Running })}, []string{
 			"runner 1 of b- on host-of-b- did not finish: it was killed",
 		}},
 		"another run": {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Runner.TestID = "y" })}, []string{`is of the run "y", not of "t"`}},
 		"another k6":  {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Runner.K6Version = "v9" })}, []string{"runner 1 on host-of-b- ran k6 v9"}},
 		"an hour later": {[][]*Shard{laptopShards("a-", 1, 3), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Runner.StartedUS += 3600e6; s.Runner.EndedUS += 3600e6 })}, []string{
-			"runner 1 on host-of-a- ended at 2023-11-14 22:14:20 UTC, before runner 1 on host-of-b- began at 2023-11-14 23:13:20 UTC: they are not of one run",
+			"runner 1 on host-of-a- ended at 2023-11-14 22:14:20 UTC, before runner 1 on host-of-b- started at 2023-11-14 23:13:20 UTC; remove the shard of another run",
 		}},
 		"hardly at the same time": {[][]*Shard{change(laptopShards("a-", 1, 3), func(s *Shard) { s.Runner.EndedUS += 3540e6 }), change(laptopShards("b-", 1, 3), func(s *Shard) { s.Runner.StartedUS += 3120e6; s.Runner.EndedUS += 7200e6 })}, []string{
 			"runner 1 on host-of-a- and runner 1 on host-of-b- ran at the same time for only 8 min of the planned 59 min 55 s",
@@ -163,7 +163,7 @@ func TestStaleShardDoesNotReplaceAMissingOne(t *testing.T) {
 	p := planFor(3, 6)
 	m := Merge(p, stale(p))
 	require.Len(t, m.Problems, 1)
-	require.Contains(t, m.Problems[0], "runner 2 on h2 ended at 2023-11-14 20:14:20 UTC, before runner 1 on h1 began")
+	require.Contains(t, m.Problems[0], "runner 2 on h2 ended at 2023-11-14 20:14:20 UTC, before runner 1 on h1 started")
 
 	p.TestID = ""
 	require.Len(t, Merge(p, stale(p)).Problems, 1)

@@ -13,7 +13,7 @@ import (
 type Merged struct {
 	Plan        plan.Plan
 	Suite       *Suite     // nil: the scripts declare none
-	Service     Service    // zero: there were no streams, or no shard
+	Service     Service    // zero: no streams, or no shard
 	Reach       *Reach     // nil: no publisher
 	Control     *Control   // of all runners that had one; URL is "" if they differ
 	Codings     []Coding   // by name, of compressed streams
@@ -26,21 +26,21 @@ type Merged struct {
 	Connect     *Histogram
 	FirstNoop   *Histogram
 	Lateness    *Histogram
-	Latency     *Latency // Offset 0: each difference above the fastest of its own runner, plus Min if the clocks agree
+	Latency     *Latency // differences above the fastest message of the same runner
 	Series      []Bucket // by time; sums over the runners, RSS and CPU as well
 	Seconds     []Second // of all runners; those of one do not overlap
 	Checks      []Check
 	Metrics     []Metric
-	Connections Connections // by runner, in the order they were made
-	// Compared are those that received the messages of the Feeds; nil: Connections. A part of a run has only some of them.
+	Connections Connections // by runner, in the order of creation
+	// Compared has the connections that received the messages of the Feeds; nil: Connections. A part of a run has only some of them.
 	Compared *Connections
-	// Problems are the reasons why the shards are not all of the plan, as sentences. With a single one the run cannot pass.
+	// Problems are sentences about differences between the shards and the plan. A run with a problem cannot pass.
 	Problems []string
 	Early    []string // sentences about the runners that ended early
 
 	groups      []group // runners with one plan each; several if laptops merge
-	withoutPlan bool    // laptops ran k6 without `soak run`: there is no common plan
-	published   bool    // by any runner
+	withoutPlan bool    // laptops ran k6 without `soak run`, so there is no common plan
+	published   bool    // any runner published
 }
 
 // A Connection is a record and its runner.
@@ -60,7 +60,7 @@ func Merge(p plan.Plan, shards []*Shard) *Merged {
 	return g.Merged(p)
 }
 
-// A Merger adds shards one by one: a thousand of them need not be in memory at once. The zero value is ready to use.
+// A Merger adds shards one by one, so that a thousand shards need not be in memory at once. The zero value is ready to use.
 type Merger struct {
 	m       Merged
 	parts   []part // by runner
@@ -75,7 +75,7 @@ type part struct {
 	plan     plan.Plan
 	declared *Suite // nil: the script declares none
 	service  Service
-	crowded  bool // it had more combinations of tags than it counts separately
+	overflow bool // the runner had more combinations of tags than it counts separately
 }
 
 // Add adds a shard, which may be discarded afterwards. The order of calls matters only for the order in which checks are listed.
@@ -107,8 +107,8 @@ func (g *Merger) Add(s *Shard) {
 	g.addSeries(s)
 }
 
-// Merged returns the sum of all shards, compared with the plan. If the plan has no connections, the scripts declare their streams. No
-// shard may be added afterwards.
+// Merged returns the sum of all shards and compares it with the plan. If the plan has no connections, the scripts declare their
+// streams. No shard may be added afterwards.
 func (g *Merger) Merged(p plan.Plan) *Merged {
 	m := &g.m
 	m.Plan = p
@@ -129,10 +129,10 @@ func (g *Merger) Merged(p plan.Plan) *Merged {
 	return m
 }
 
-// finish lists the sums.
+// finish sets the sorted sums.
 func (g *Merger) finish() {
 	m := &g.m
-	if m.Connect == nil { // nothing was added
+	if m.Connect == nil { // no shard was added
 		m.Connect, m.FirstNoop, m.Lateness = NewHistogram(), NewHistogram(), NewHistogram()
 	}
 	m.Problems = append(m.Problems, g.broken...)
@@ -151,8 +151,8 @@ func (g *Merger) sort(compare func(a, b int) int) {
 	}
 	slices.SortStableFunc(order, compare)
 	runners, parts, position := slices.Clone(m.Runners), slices.Clone(g.parts), make([]int, len(order))
-	for now, was := range order {
-		m.Runners[now], g.parts[now], position[was] = runners[was], parts[was], now
+	for to, from := range order {
+		m.Runners[to], g.parts[to], position[from] = runners[from], parts[from], to
 	}
 	m.Connections.renumber(position)
 }

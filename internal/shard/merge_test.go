@@ -49,7 +49,7 @@ func TestMergedPartsEqualOneRun(t *testing.T) {
 			reordered := Merge(p, parts)
 			require.Equal(t, first.Runners, reordered.Runners)
 			require.Equal(t, first.Connections, reordered.Connections)
-			require.Equal(t, withoutRunners(first), withoutRunners(reordered), "the order matters, or an earlier merge left its mark: seed %d %d", seed, n)
+			require.Equal(t, withoutRunners(first), withoutRunners(reordered), "the order of shards must not matter: seed %d %d", seed, n)
 		}
 	}
 }
@@ -72,10 +72,10 @@ func TestMergeProblems(t *testing.T) {
 		{"the last is missing", func(_ *plan.Plan, s []*Shard) []*Shard { return s[:2] }, []string{
 			"runner 3 of 3 left no shard", "they end at 2/3, not at 1", "2 of 6 planned connections were not observed: d-4, d-5",
 		}},
-		{"one came twice", func(_ *plan.Plan, s []*Shard) []*Shard { return append(s, s[1]) }, []string{
-			"runner 2 left two shards", "an overlap between 2/3 and 1/3", "2 connections were observed twice: d-2, d-3",
+		{"a duplicate", func(_ *plan.Plan, s []*Shard) []*Shard { return append(s, s[1]) }, []string{
+			"runner 2 left two shards", "an overlap between 2/3 and 1/3", "2 connections were observed more than once: d-2, d-3",
 		}},
-		{"one too many", func(_ *plan.Plan, s []*Shard) []*Shard {
+		{"a runner that is not in the plan", func(_ *plan.Plan, s []*Shard) []*Shard {
 			more := newEmptyShard(s[0].Plan, 3)
 			more.Runner.Index, more.Runner.Segment = 4, "1:1"
 			return append(s, more)
@@ -89,27 +89,27 @@ func TestMergeProblems(t *testing.T) {
 		{"of another plan", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Plan.NoopInterval = 1; return s }, []string{
 			"runner 1 ran another plan: NOOP_INTERVAL is 1, planned was 15",
 		}},
-		{"another part bears late noops", func(p *plan.Plan, s []*Shard) []*Shard {
+		{"another limit of late noops", func(p *plan.Plan, s []*Shard) []*Shard {
 			p.MaxLate = 0
 			s[0].Plan.MaxLate, s[1].Plan.MaxLate = 0, 0
 			return s
 		}, []string{
 			"runner 3 ran another plan: MAX_LATE is -1, planned was 0",
 		}},
-		{"of virtual users that hold more", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Plan.ConnectionsPerVU = 2; return s }, []string{
+		{"with more streams per virtual user", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Plan.ConnectionsPerVU = 2; return s }, []string{
 			"runner 1 ran another plan: CONNECTIONS_PER_VU is 2, planned was 1",
 		}},
 		{"of another target", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Plan.BackendURL = "http://other"; return s }, []string{
 			"runner 1 ran another plan: BACKEND_URL is http://other, planned was http://h",
 		}},
-		{"a slash is no other target", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Plan.BackendURL = "http://h/"; return s }, nil},
+		{"another spelling of the target", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Plan.BackendURL = "http://h/"; return s }, nil},
 		{"segments overlap", func(_ *plan.Plan, s []*Shard) []*Shard { s[1].Runner.Segment = "1/4:2/3"; return s }, []string{
 			"an overlap between 1/3 and 1/4",
 		}},
 		{"segments leave a gap at the start", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Runner.Segment = "1/6:1/3"; return s }, []string{
 			"a gap between 0 and 1/6",
 		}},
-		{"as k6 may write them", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Runner.Segment = "0:2/6"; return s }, nil},
+		{"another notation of a segment", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Runner.Segment = "0:2/6"; return s }, nil},
 		{"no segment", func(_ *plan.Plan, s []*Shard) []*Shard { s[1].Runner.Segment = ""; return s }, []string{`runner 2 has the segment ""`}},
 		{"a segment of nothing", func(_ *plan.Plan, s []*Shard) []*Shard { s[1].Runner.Segment = "1/0:2"; return s }, []string{`runner 2 has the segment "1/0:2"`}},
 		{"killed", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Runner.State = Running; return s }, []string{
@@ -120,16 +120,16 @@ func TestMergeProblems(t *testing.T) {
 			return s
 		}, []string{"runner 1 on h1 did not finish: it was interrupted (by SIGINT)"}},
 		{"aborted", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Runner.State = Aborted; return s }, []string{"did not finish: it was aborted"}},
-		{"in a state of the future", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Runner.State = "napping"; return s }, []string{`its state is "napping"`}},
+		{"in an unknown state", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Runner.State = "napping"; return s }, []string{`its state is "napping"`}},
 		{"a connection is missing", func(_ *plan.Plan, s []*Shard) []*Shard { s[1].Connections = s[1].Connections[:1]; return s }, []string{
 			"1 of 6 planned connections were not observed: d-3",
 		}},
-		{"a connection came twice", func(_ *plan.Plan, s []*Shard) []*Shard {
+		{"a duplicate connection", func(_ *plan.Plan, s []*Shard) []*Shard {
 			s[0].Connections = append(s[0].Connections, s[2].Connections[0])
 			return s
-		}, []string{"1 connection was observed twice: d-4"}},
-		{"a connection of someone else", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Connections[0].ID = "x"; return s }, []string{
-			"1 of 6 planned connections were not observed: d-0", "1 connection is not of this plan: x",
+		}, []string{"1 connection was observed more than once: d-4"}},
+		{"a connection of another plan", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Connections[0].ID = "x"; return s }, []string{
+			"1 of 6 planned connections were not observed: d-0", "1 connection is not part of this plan: x",
 		}},
 		{"a machine that was suspended", func(_ *plan.Plan, s []*Shard) []*Shard {
 			const began = 1_700_000_000_000_000
@@ -137,9 +137,9 @@ func TestMergeProblems(t *testing.T) {
 				{Name: machine.Suspended, Begin: 5, End: 605, Grown: 600, Moved: []machine.Stretch{{FromUS: began, ToUS: began + 5e6, By: 600}}},
 			}}
 			return s
-		}, []string{"runner 1 on h1 was not there all the time: its machine was suspended for 10 min, first at 2023-11-14 22:13:20 UTC; keep it awake"}},
+		}, []string{"runner 1 on h1 did not run all the time: its machine was suspended for 10 min, first at 2023-11-14 22:13:20 UTC; keep it awake"}},
 		{"a series that cannot be read", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Series[0].Lateness = &Packed{Max: -1}; return s }, []string{
-			"the series of runner 1 cannot be read",
+			"unreadable series of runner 1",
 		}},
 	}
 	for _, c := range cases {
@@ -217,13 +217,13 @@ func TestMergeOfAReplacedRunner(t *testing.T) {
 		edit func(lost, next *Shard)
 		want string // "": no problem
 	}{
-		"replaced":         {func(_, _ *Shard) {}, ""},
-		"not said":         {func(_, next *Shard) { next.Runner.ReplacedStartUS = 0 }, "runner 2 left two shards"},
-		"after its end":    {func(lost, _ *Shard) { lost.Runner.State = Finished }, "runner 2 left two shards"},
-		"while it ran":     {func(lost, next *Shard) { next.Runner.StartedUS = lost.Runner.EndedUS - 1 }, "runner 2 was replaced at "},
-		"with other lines": {func(_, next *Shard) { next.Plan.LateMS++ }, "runner 2 ran another plan"},
-		"without a client": {func(lost, next *Shard) { lost.Connections, next.Connections = nil, nil }, "planned connections were not observed"},
-		"another segment":  {func(_, next *Shard) { next.Runner.Segment = "0:1" }, "do not cover the plan once"},
+		"replaced":                 {func(_, _ *Shard) {}, ""},
+		"without a replaced start": {func(_, next *Shard) { next.Runner.ReplacedStartUS = 0 }, "runner 2 left two shards"},
+		"after its end":            {func(lost, _ *Shard) { lost.Runner.State = Finished }, "runner 2 left two shards"},
+		"while it ran":             {func(lost, next *Shard) { next.Runner.StartedUS = lost.Runner.EndedUS - 1 }, "runner 2 was replaced at "},
+		"with another plan":        {func(_, next *Shard) { next.Plan.LateMS++ }, "runner 2 ran another plan"},
+		"without a client":         {func(lost, next *Shard) { lost.Connections, next.Connections = nil, nil }, "planned connections were not observed"},
+		"another segment":          {func(_, next *Shard) { next.Runner.Segment = "0:1" }, "do not cover the plan once"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -21,11 +21,11 @@ func NewProcess() string {
 
 var noFileName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// Limits of the names of host and process in a file name.
+// Maximum lengths of host and process in a file name.
 const maxHost, maxProcess = 40, 8
 
-// FileName returns the name of the file of a runner. It is unique per process: the runners of two laptops may write to one folder.
-// The host is for people. Without a process it is runner-1.json.gz.
+// FileName returns the name of the file of a runner. It is unique per process, because the runners of two laptops may write to one
+// folder. The host is for people. Without a process the name is runner-1.json.gz.
 func FileName(r Runner) string {
 	name := "runner-" + strconv.Itoa(r.Index)
 	if host := noFileName.ReplaceAllString(r.Host, "-"); host != "" && r.Process != "" {
@@ -39,8 +39,7 @@ func FileName(r Runner) string {
 
 var fileName = regexp.MustCompile(`^runner-([0-9]{1,9})(-.*)?\.json\.gz$`)
 
-// IndexOf returns the index of the runner with a file name. ok is false for other names: then only the content has
-// the index.
+// IndexOf returns the index of the runner of a file. ok is false if the name does not contain it.
 func IndexOf(name string) (index int, ok bool) {
 	found := fileName.FindStringSubmatch(name)
 	if found == nil {
@@ -50,13 +49,13 @@ func IndexOf(name string) (index int, ok bool) {
 	return index, err == nil
 }
 
-// IsFile reports whether a file is a shard, by its name. A hidden one is not: macOS writes ._runner-1.json.gz next to
+// IsFile reports whether a file is a shard by its name. Hidden files are not: macOS writes ._runner-1.json.gz next to
 // runner-1.json.gz when it copies to other file systems.
 func IsFile(name string) bool {
 	return strings.HasSuffix(name, Suffix) && !strings.HasPrefix(name, ".")
 }
 
-// String names a runner for people.
+// String returns the name of a runner for people.
 func (r *Runner) String() string {
 	if r.Host == "" {
 		return fmt.Sprintf("runner %d", r.Index)

@@ -7,40 +7,41 @@ import (
 	"github.com/sse-soak/sse-soak/internal/format"
 )
 
-// minShared is the part of the planned hold in which all runners of a soak must run at the same time.
+// minShared is the minimum share of the planned hold in which all runners of a soak run at the same time.
 const minShared = .75
 
-// checkOverlap finds a runner that ran before or after another one: a shard of an earlier run must not replace a missing one. Runners
-// that hardly overlap are not one soak: the service never had all of their streams. The end of an unfinished runner is unknown.
+// checkOverlap reports a runner that firstEnd before another one started, because a shard of an earlier run must not replace a missing
+// one. Runners that hardly overlap are not one soak, because the service never had all streams. It ignores unfinished runners,
+// whose end is unknown.
 func (m *Merged) checkOverlap() {
-	var began, ended *Runner // the last to begin, the first to end
+	var lastStart, firstEnd *Runner
 	for i := range m.Runners {
 		r := &m.Runners[i]
 		if r.State != Finished {
 			continue
 		}
-		if began == nil || r.FirstStartUS() > began.FirstStartUS() {
-			began = r
+		if lastStart == nil || r.FirstStartUS() > lastStart.FirstStartUS() {
+			lastStart = r
 		}
-		if ended == nil || r.EndedUS < ended.EndedUS {
-			ended = r
+		if firstEnd == nil || r.EndedUS < firstEnd.EndedUS {
+			firstEnd = r
 		}
 	}
-	if began == nil {
+	if lastStart == nil {
 		return
 	}
-	if began.FirstStartUS() <= ended.EndedUS {
+	if lastStart.FirstStartUS() <= firstEnd.EndedUS {
 		if m.Plan.Connections > 0 {
-			m.checkShared(began)
+			m.checkShared(lastStart)
 		}
 		return
 	}
-	m.problem("%s ended at %s, before %s began at %s: they are not of one run, so remove the shard that is not of it; or their clocks differ, so set them and run again",
-		ended.String(), format.Time(time.UnixMicro(ended.EndedUS)), began.String(), format.Time(began.Started()))
+	m.problem("%s ended at %s, before %s started at %s; remove the shard of another run, or set the clocks and repeat the run",
+		firstEnd.String(), format.Time(time.UnixMicro(firstEnd.EndedUS)), lastStart.String(), format.Time(lastStart.Started()))
 }
 
 // checkShared compares the time in which all runners ran with the plan. A runner that ended early counts as if it
-// had run for the planned time: a service that cuts its streams off fails, by other checks.
+// had run for the planned time, because other checks report streams that the service ended early.
 func (m *Merged) checkShared(last *Runner) {
 	planned := m.Plan.Hold()
 	first, shared := last, time.Duration(math.MaxInt64)
@@ -57,6 +58,6 @@ func (m *Merged) checkShared(last *Runner) {
 	if float64(shared) >= minShared*float64(planned) {
 		return
 	}
-	m.problem("%s and %s ran at the same time for only %s of the planned %s, and %g %% are required; start them together, and check their clocks",
+	m.problem("%s and %s ran at the same time for only %s of the planned %s (minimum: %g %%); start them together, and check their clocks",
 		first.String(), last.String(), format.Duration(shared), format.Duration(planned), 100*minShared)
 }

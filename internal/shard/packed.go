@@ -8,7 +8,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// bars returns the ranges of values of all buckets, by the index that HdrHistogram gives them.
+// bars returns the ranges of values of all buckets by their index in HdrHistogram.
 var bars = sync.OnceValue(func() []hdrhistogram.Bar {
 	ones := hdrhistogram.New(lowestMicros, highestMicros, digits).Export()
 	for i := range ones.Counts {
@@ -17,16 +17,16 @@ var bars = sync.OnceValue(func() []hdrhistogram.Bar {
 	return hdrhistogram.Import(ones).Distribution()
 })
 
-// Packed is a stored histogram: some hundred bytes instead of 26 KB. HdrHistogram's own encoding compresses each one with zlib: to
-// decode the 720,000 histograms of a large run would take longer than the rest of its merge.
+// Packed is a stored histogram of some hundred bytes instead of 26 KB. HdrHistogram's own encoding uses zlib, and decoding
+// the 720,000 histograms of a large run would take longer than the rest of its merge.
 type Packed struct {
 	Max int64 `json:"max_us"`
-	// Counts lists the buckets with a count, by their index in HdrHistogram: the distance to the previous one, and the count, as
-	// varints. The distance of the first is to −1.
+	// Counts has two varints for each non-empty bucket: the distance of its index in HdrHistogram to the previous one, and the count.
+	// The first distance is relative to −1.
 	Counts []byte `json:"counts"`
 }
 
-// Unpack returns the histogram. It refuses impossible counts.
+// Unpack returns the histogram, or an error for impossible counts.
 func (p *Packed) Unpack() (*Histogram, error) {
 	if err := p.check(); err != nil {
 		return nil, err
@@ -38,27 +38,27 @@ func (p *Packed) Unpack() (*Histogram, error) {
 	return &Histogram{h: hdrhistogram.Import(snapshot), max: p.Max}, nil
 }
 
-// check refuses impossible counts.
+// check returns an error for impossible counts.
 func (p *Packed) check() error {
 	bars, top := bars(), hdrhistogram.Bar{}
 	c := newBucketReader(p.Counts)
 	for c.next() {
 		if c.count < 1 || c.count > maxCount {
-			return fmt.Errorf("histogram with a bucket %d of count %d, which cannot be", c.index, c.count)
+			return fmt.Errorf("histogram has the impossible count %[2]d in bucket %[1]d", c.index, c.count)
 		}
 		top = bars[c.index]
 	}
 	switch {
-	case len(c.rest) > 0:
-		return fmt.Errorf("histogram with buckets that cannot be read after bucket %d", c.index)
+	case len(c.unread) > 0:
+		return fmt.Errorf("histogram has unreadable buckets after bucket %d", c.index)
 	case p.Max < top.From || p.Max > top.To:
-		return fmt.Errorf("histogram with a maximum of %d µs, but its last bucket ends at %d µs", p.Max, top.To)
+		return fmt.Errorf("histogram has a maximum of %d µs, but its last bucket ends at %d µs", p.Max, top.To)
 	}
 	return nil
 }
 
-// add adds the counts of other. It reuses room, which the caller keeps between calls, because a large run has a
-// million histograms.
+// add adds the counts of other. It uses the buffer room, which the caller keeps between calls, because a large run has a million
+// histograms.
 func (p *Packed) add(other *Packed, room *[]byte) error {
 	if err := other.check(); err != nil {
 		return err
@@ -85,26 +85,26 @@ func (p *Packed) add(other *Packed, room *[]byte) error {
 
 // A bucketReader reads Packed.Counts.
 type bucketReader struct {
-	rest         []byte
+	unread       []byte
 	index, count int64
-	last         int64 // bucket that a histogram has
+	last         int64 // index of the last bucket of a histogram
 }
 
 func newBucketReader(counts []byte) bucketReader {
-	return bucketReader{rest: counts, index: -1, last: int64(len(bars())) - 1}
+	return bucketReader{unread: counts, index: -1, last: int64(len(bars())) - 1}
 }
 
-// next reads the next bucket. It returns false at the end, and at invalid data.
+// next reads the next bucket. It returns false at the end and at invalid data.
 func (r *bucketReader) next() bool {
-	distance, n := binary.Uvarint(r.rest)
+	distance, n := binary.Uvarint(r.unread)
 	if n <= 0 || distance < 1 || distance > uint64(r.last-r.index) { // #nosec G115 -- index is at most last
 		return false
 	}
-	count, m := binary.Uvarint(r.rest[n:])
+	count, m := binary.Uvarint(r.unread[n:])
 	if m <= 0 {
 		return false
 	}
-	r.rest = r.rest[n+m:]
+	r.unread = r.unread[n+m:]
 	r.index += int64(distance) // #nosec G115 -- below the number of buckets
 	r.count = int64(count)     // #nosec G115 -- check rejects negative counts
 	return true

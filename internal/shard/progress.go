@@ -2,42 +2,42 @@ package shard
 
 import "github.com/sse-soak/sse-soak/internal/ledger"
 
-// Progress is the state of a runner, which it writes every second as a JSON line to the descriptor PROGRESS_FD. It is for display
-// only: no verdict depends on it.
+// Progress is the state of a runner. The runner writes it every second as a JSON line to the descriptor PROGRESS_FD. It is for
+// display only; no verdict depends on it.
 type Progress struct {
 	Open            int `json:"open"`
 	Opened          int `json:"opened"` // connections that had a stream
 	Completed       int `json:"completed"`
 	Refused         int `json:"refused"`
 	Dropped         int `json:"dropped"`
-	DroppedByScript int `json:"aside,omitempty"` // dropped streams that the script disturbs: not part of Dropped
+	DroppedByScript int `json:"aside,omitempty"` // dropped streams that the script disturbs, which Dropped excludes
 	Reconnected     int `json:"reconnected"`     // streams that were opened after a disconnect
 	ledger.Counts
 	Lateness *Packed `json:"lateness,omitempty"`
-	// Undecided is the number of noops that are due, and neither received nor missed yet.
+	// Undecided is the number of due noops that are neither received nor missed yet.
 	Undecided uint64 `json:"undecided,omitempty"`
 
 	// Messages of the runner that publishes.
 	Published uint64 `json:"published,omitempty"`
 	Confirmed uint64 `json:"confirmed,omitempty"`
 
-	// Trouble is an operation that the runner retries, such as writing a checkpoint.
+	// Trouble describes an operation that the runner retries, such as writing a checkpoint.
 	Trouble string `json:"trouble,omitempty"`
 
-	// Of a suite that makes requests.
+	// Requests of a suite that makes some.
 	Stage    string `json:"stage,omitempty"`
 	Requests int64  `json:"requests,omitempty"`
 	Failed   int64  `json:"failed,omitempty"`
 
-	// Buckets that ended since the last line, and the present one so far; findings since then, and those too many to list.
+	// Buckets that ended since the last line, and the current one; findings since the last line, and the number of unlisted ones.
 	Buckets  []Bucket     `json:"buckets,omitempty"`
 	Found    []FoundFault `json:"found,omitempty"`
 	Unlisted int          `json:"unlisted,omitempty"`
-	// Responses are the buckets of responses that end by themselves, in the same way.
+	// Responses has the buckets of responses that end by themselves, as Buckets.
 	Responses []ResponseBucket `json:"responses,omitempty"`
 }
 
-// A FoundFault is a fault of a connection or a response at the time of its detection. The ledgers have its final form.
+// A FoundFault is a fault of a connection or a response at the time of its detection. The ledgers have the final counts.
 type FoundFault struct {
 	AtMS int64  `json:"at_ms"` // Unix
 	ID   string `json:"id"`
@@ -69,7 +69,7 @@ func (p *Progress) CountSteady(s ledger.Steady) {
 	p.Hidden += s.Hidden
 }
 
-// CountDisturbed adds a connection that the script disturbs, such as one that vanishes: its end is not a drop by the service.
+// CountDisturbed adds a connection that the script disturbs, such as one that vanishes. Its end is not a drop by the service.
 func (p *Progress) CountDisturbed(r *ledger.Record) {
 	before := p.Dropped
 	p.Count(r)
@@ -115,7 +115,7 @@ func (p *Progress) CountResponses(r *Responses) {
 	p.Failed += started - r.States[ledger.ResponseComplete] - r.States[ledger.ResponseAbandoned]
 }
 
-// RequestProgress returns the progress of a runner that makes requests, by its checkpoint.
+// RequestProgress returns the progress of a runner that makes requests from its checkpoint.
 func (s *Shard) RequestProgress() (p Progress) {
 	last := int64(0)
 	for i := range s.Metrics {

@@ -13,7 +13,7 @@ import (
 
 // Bounds of one publisher. A message needs two bytes of memory, and 24 during the verdict.
 const (
-	MaxPublished = 36_000_000 // messages: ten hours at 1000/s
+	MaxPublished = 36_000_000 // ten hours of 1000 messages per second
 	MaxTopics    = 10_000
 	MaxRate      = 10_000 // messages per second
 )
@@ -23,20 +23,20 @@ const LateAfter = time.Second
 
 // Published holds the messages that the publisher of a run sent, and the answers of the service. Message i (from 0) belongs to
 // topic i mod len(Topics), has number i div len(Topics) + 1 there, and is due at Due(i). A PublishLog makes it. It does not
-// change afterwards, except that Topic caches decoded messages.
+// change afterwards, except for the cache of Topic.
 type Published struct {
 	Topics    []string `json:"topics"`
-	Rate      float64  `json:"rate"`            // messages per second, all topics together
+	Rate      float64  `json:"rate"`            // messages per second over all topics
 	StartedUS int64    `json:"started_unix_us"` // due time of the first message
-	Planned   uint64   `json:"planned"`         // messages by plan
-	Messages  uint64   `json:"sent"`            // messages that were sent
-	Finished  bool     `json:"finished"`        // the publisher has sent all of them, and waited for each answer
+	Planned   uint64   `json:"planned"`         // planned messages
+	Messages  uint64   `json:"sent"`            // sent messages
+	Finished  bool     `json:"finished"`        // the publisher has sent all messages and waited for their answers
 
-	Lag    *Histogram `json:"lag"`              // sent − due, of messages with a response or an error
-	Answer *Histogram `json:"answer"`           // answered − sent, of messages that were answered
+	Lag    *Histogram `json:"lag"`              // sent − due, of messages with an answer or an error
+	Answer *Histogram `json:"answer"`           // answered − sent, of messages with an answer
 	Failed []Failure  `json:"failed,omitempty"` // unconfirmed messages by kind, without those in flight at a checkpoint
 	// MaxBodyUS is the longest time from the headers of a response to the end of its body. The next message of the topic waits
-	// for that end.
+	// for it.
 	MaxBodyUS int64 `json:"max_body_us,omitempty"`
 
 	sent []column // by topic
@@ -48,8 +48,8 @@ type Published struct {
 // A MessageState is the outcome of a message.
 type MessageState uint8
 
-// An Open message has no answer: its connection closed, it timed out, or it was in flight at a checkpoint. The service may have
-// it. A Refused message was answered with a status that publish.ok does not list, or could not be sent (status 0).
+// An Open message has no answer, because its connection closed, it timed out, or it was in flight at a checkpoint. The service may
+// have received it. A Refused message has an answer with a status that publish.ok does not list, or could not be sent (status 0).
 const (
 	Open MessageState = iota
 	Confirmed
@@ -67,13 +67,13 @@ func (s MessageState) MarshalText() ([]byte, error) { return []byte(s.String()),
 func (s *MessageState) UnmarshalText(text []byte) error {
 	i := slices.Index(states, string(text))
 	if i < 0 {
-		return fmt.Errorf("no message is %.40q", text)
+		return fmt.Errorf("unknown state of a message: %.40q", text)
 	}
 	*s = MessageState(i) // #nosec G115 -- an index of states
 	return nil
 }
 
-// A Message is one message that was sent. Both times are microseconds since 1970. SentUS is up to half a millisecond early and
+// A Message is a sent message. Both times are microseconds since 1970. SentUS is up to half a millisecond early and
 // AnsweredUS up to one millisecond late, so that the true times lie between them.
 type Message struct {
 	SentUS     int64
@@ -86,26 +86,26 @@ type Message struct {
 type Failure struct {
 	State  MessageState `json:"state"`
 	Status uint16       `json:"status,omitempty"` // 0: no answer
-	Idle   bool         `json:"idle,omitempty"`   // of Open: the connection was closed as idle while the message was being sent
+	Idle   bool         `json:"idle,omitempty"`   // of Open: the server closed the connection as idle while the message was sent
 	Count  uint64       `json:"count"`
 	Topic  int          `json:"topic"`  // of the first: index into Topics
 	Number uint64       `json:"number"` // of the first, from 1
 	Text   string       `json:"text,omitempty"`
 }
 
-// PublishSums are counts of messages. Each that was sent is confirmed, refused or open.
+// PublishSums has counts of messages. Each sent message is confirmed, refused or open.
 type PublishSums struct {
 	Sent, Confirmed, Refused, Open uint64
 	Late                           uint64 // sent over LateAfter behind the schedule
-	MaxLagUS                       int64  // furthest behind the schedule
+	MaxLagUS                       int64  // maximum lag behind the schedule
 }
 
-// Due returns when message i is due, in microseconds since 1970.
+// Due returns the time at which message i is due, in microseconds since 1970.
 func (p *Published) Due(i uint64) int64 {
 	return p.StartedUS + int64(math.Round(float64(i)*1e6/p.Rate))
 }
 
-// due returns when the nth message of a topic is due, from 0.
+// due returns the time at which message n of a topic is due, from 0.
 func (p *Published) due(topic, n int) int64 {
 	return p.Due(clamp.Uint64(n)*uint64(len(p.Topics)) + clamp.Uint64(topic))
 }
@@ -123,7 +123,7 @@ func (p *Published) Confirmed(topic int) (n uint64) {
 	return n
 }
 
-// Sums counts all messages. It decodes all of them.
+// Sums returns the counts of all messages. It decodes each message.
 func (p *Published) Sums() (sums PublishSums) {
 	for i := range p.sent {
 		for m := range p.sent[i].all() {
@@ -146,7 +146,7 @@ func (p *Published) Sums() (sums PublishSums) {
 	return sums
 }
 
-// Topic returns the messages of a topic, by number − 1. The caller must not change them.
+// Topic returns the messages of a topic by number − 1. The caller must not change them.
 func (p *Published) Topic(i int) []Message {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -172,10 +172,10 @@ func (p *Published) decode(topic int) []Message {
 	return out
 }
 
-// Refusals returns the kinds of refused messages, the earliest first.
+// Refusals returns the kinds of refused messages in order of time.
 func (p *Published) Refusals() []Failure { return p.failures(Refused) }
 
-// Unanswered returns the kinds of open messages, the earliest first, without those in flight at a checkpoint.
+// Unanswered returns the kinds of open messages in order of time, without messages in flight at a checkpoint.
 func (p *Published) Unanswered() []Failure { return p.failures(Open) }
 
 func (p *Published) failures(state MessageState) (out []Failure) {
@@ -187,7 +187,7 @@ func (p *Published) failures(state MessageState) (out []Failure) {
 	return out
 }
 
-// check refuses values that no publisher sends, and counts the messages.
+// check counts the messages, and returns an error for values that no publisher has.
 func (p *Published) check() error {
 	switch {
 	case len(p.Topics) == 0 || len(p.Topics) > MaxTopics:
@@ -195,15 +195,15 @@ func (p *Published) check() error {
 	case !(p.Rate > 0 && p.Rate <= MaxRate):
 		return fmt.Errorf("rate must be above 0 and at most %d messages per second, got %g", MaxRate, p.Rate)
 	case p.Planned > MaxPublished || float64(p.Planned)/p.Rate > maxLength.Seconds():
-		return fmt.Errorf("%d messages at %g per second exceed every plan", p.Planned, p.Rate)
+		return fmt.Errorf("impossible plan of the publisher: %d messages at %g per second", p.Planned, p.Rate)
 	case p.StartedUS < 0 || p.StartedUS > math.MaxInt64/4:
 		return fmt.Errorf("started_unix_us must be a time, got %d", p.StartedUS)
 	case p.MaxBodyUS < 0 || p.MaxBodyUS > maxLength.Microseconds():
 		return fmt.Errorf("max_body_us must be from 0 to %d, got %d", maxLength.Microseconds(), p.MaxBodyUS)
 	case p.Lag == nil || p.Answer == nil:
-		return errors.New("a histogram is missing")
+		return errors.New("lag or answer is missing")
 	case len(p.Failed) > maxKinds:
-		return fmt.Errorf("%d kinds of failures exceed the maximum of %d", len(p.Failed), maxKinds)
+		return fmt.Errorf("failures must have at most %d kinds, got %d", maxKinds, len(p.Failed))
 	}
 	sent := uint64(0)
 	for i, name := range p.Topics {
@@ -211,7 +211,7 @@ func (p *Published) check() error {
 			return tooLong(name)
 		}
 		if !p.sent[i].readable() {
-			return fmt.Errorf("message %d of %.40q cannot be decoded", p.sent[i].count+1, name)
+			return fmt.Errorf("unreadable message %d of %.40q", p.sent[i].count+1, name)
 		}
 		due := (int(p.Planned) - i + len(p.Topics) - 1) / len(p.Topics)
 		if p.sent[i].count > max(due, 0) {
@@ -229,9 +229,9 @@ func (p *Published) checkFailures() error {
 	for _, f := range p.Failed {
 		switch {
 		case f.State != Open && f.State != Refused || f.Status > maxStatus:
-			return fmt.Errorf("a failure has the state %s and the status %d", f.State, f.Status)
+			return fmt.Errorf("impossible failure with the state %s and the status %d", f.State, f.Status)
 		case f.Topic < 0 || f.Topic >= len(p.Topics) || f.Number < 1 || f.Number > clamp.Uint64(p.Sent(f.Topic)) || f.Count < 1 || f.Count > p.Planned:
-			return fmt.Errorf("%d failures began with message %d of topic %d, which was not sent", f.Count, f.Number, f.Topic)
+			return fmt.Errorf("impossible first message of %d failures: message %d of topic %d was not sent", f.Count, f.Number, f.Topic)
 		case len(f.Text) > maxText:
 			return tooLong(f.Text)
 		}

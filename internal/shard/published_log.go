@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/clamp"
 )
 
-// A PublishLog records the messages of a publisher while they are sent. It is safe for concurrent use.
+// A PublishLog records the messages of a running publisher. It is safe for concurrent use.
 type PublishLog struct {
 	mu       sync.Mutex
 	p        Published           // without the messages in flight
@@ -18,14 +18,14 @@ type PublishLog struct {
 	sums     PublishSums
 }
 
-// An inFlight is a message that was started. It is added to its column once all messages before it are settled.
+// An inFlight is a message that was started. Once all previous messages are settled, it moves to its column.
 type inFlight struct {
 	sentUS  int64
 	settled bool
 	codedMessage
 }
 
-// NewPublishLog returns the log of a publisher that has sent nothing yet.
+// NewPublishLog returns an empty log.
 func NewPublishLog(topics []string, rate float64, startedUS int64, planned uint64) *PublishLog {
 	return &PublishLog{
 		p: Published{
@@ -36,11 +36,10 @@ func NewPublishLog(topics []string, rate float64, startedUS int64, planned uint6
 	}
 }
 
-// Due returns when message i is due, in microseconds since 1970.
+// Due returns the time at which message i is due, in microseconds since 1970.
 func (l *PublishLog) Due(i uint64) int64 { return l.p.Due(i) }
 
-// Begin records that the next message of a topic is about to be sent, and returns its number, from 1. The message is open until
-// it is settled.
+// Begin records the start of the next message of a topic, and returns its number, from 1. The message is open until Settle.
 func (l *PublishLog) Begin(topic int, sentUS int64) (number uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -54,10 +53,10 @@ func (l *PublishLog) Begin(topic int, sentUS int64) (number uint64) {
 type Outcome struct {
 	State  MessageState
 	Status uint16
-	SentUS int64 // when it was really sent: Begin may have been before a connection was there
-	AtUS   int64 // when the response or the error arrived
+	SentUS int64 // when it was sent; Begin may precede the connection
+	AtUS   int64 // time of the response or error
 	BodyUS int64 // from the headers of the response to the end of its body
-	Idle   bool  // the connection was closed as idle while the message was being sent
+	Idle   bool  // the server closed the connection as idle while the message was sent
 	Text   string
 }
 
@@ -88,12 +87,12 @@ func (l *PublishLog) Settle(topic int, number uint64, o Outcome) {
 	case Open:
 		l.fail(topic, number, o)
 	}
-	settled, waiting := 0, l.inFlight[topic]
-	for settled < len(waiting) && waiting[settled].settled {
-		l.p.sent[topic].append(waiting[settled].codedMessage)
-		settled++
+	count, messages := 0, l.inFlight[topic]
+	for count < len(messages) && messages[count].settled {
+		l.p.sent[topic].append(messages[count].codedMessage)
+		count++
 	}
-	l.inFlight[topic] = slices.Delete(waiting, 0, settled)
+	l.inFlight[topic] = slices.Delete(messages, 0, count)
 }
 
 // encode sets the times of a message in units, and returns its lag behind the schedule in microseconds.
@@ -105,7 +104,7 @@ func (l *PublishLog) encode(m *inFlight, topic, n int, answeredUS int64) (lagUS 
 	return lagUS
 }
 
-// fail counts a failure. Kinds beyond the maximum are counted in the messages only.
+// fail counts a failure. Kinds beyond the maximum are counted in the sums only.
 func (l *PublishLog) fail(topic int, number uint64, o Outcome) {
 	i := slices.IndexFunc(l.p.Failed, func(f Failure) bool { return f.State == o.State && f.Status == o.Status && f.Idle == o.Idle })
 	switch {
@@ -118,21 +117,21 @@ func (l *PublishLog) fail(topic int, number uint64, o Outcome) {
 	}
 }
 
-// excerpt returns the beginning of a text of a service.
+// excerpt returns the start of a text from a service.
 func excerpt(text string) string {
-	const most = 200
-	return strings.ToValidUTF8(text[:min(len(text), most)], string(utf8.RuneError))
+	const maxLength = 200
+	return strings.ToValidUTF8(text[:min(len(text), maxLength)], string(utf8.RuneError))
 }
 
-// Sums returns the present counts.
+// Sums returns the current counts.
 func (l *PublishLog) Sums() PublishSums {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.sums
 }
 
-// Published returns the messages so far. Those in flight are open. It shares the settled messages with the log, which only
-// appends to them.
+// Published returns the messages so far. Messages in flight are open. It shares the settled messages with the log, which only
+// appends messages.
 func (l *PublishLog) Published(finished bool) *Published {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -141,15 +140,15 @@ func (l *PublishLog) Published(finished bool) *Published {
 		MaxBodyUS: l.p.MaxBodyUS, Lag: l.p.Lag.Copy(), Answer: l.p.Answer.Copy(), Failed: slices.Clone(l.p.Failed),
 		sent: slices.Clone(l.p.sent),
 	}
-	for topic, waiting := range l.inFlight {
+	for topic, messages := range l.inFlight {
 		c := &p.sent[topic]
-		c.lags, c.answers = slices.Clip(c.lags), slices.Clip(c.answers) // the log appends to its own
-		for _, m := range waiting {
-			one := *m
-			if !one.settled {
-				l.encode(&one, topic, c.count, one.sentUS)
+		c.lags, c.answers = slices.Clip(c.lags), slices.Clip(c.answers) // so that appends do not write into the log
+		for _, m := range messages {
+			message := *m
+			if !message.settled {
+				l.encode(&message, topic, c.count, message.sentUS)
 			}
-			c.append(one.codedMessage)
+			c.append(message.codedMessage)
 		}
 	}
 	return p

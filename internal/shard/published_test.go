@@ -131,7 +131,7 @@ func TestHourOfThousandMessagesPerSecondNeedsLessThan6MB(t *testing.T) {
 	}
 }
 
-// All messages of a fast service may look the same, and compress better than those of any other runner.
+// The messages of a fast service may be equal, and compress better than those of other runners.
 func TestConstantPublisherStaysWithinTheBounds(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -223,29 +223,29 @@ func TestReadRejectsImpossiblePublishedMessages(t *testing.T) {
 	s.Published = publishedSample(t)
 	text := jsonOf(t, s)
 	for _, c := range []struct{ old, new, want string }{
-		{`"published":{`, `"published":[{`, "not a whole shard"},
-		{`"published":{`, `"published_":{`, "a topic that was not published to"},
-		{`"topics":["soak-topic-0","soak-topic-1"]`, `"topics":[]`, "a topic that was not published to"},
-		{`"topics":["soak-topic-0","soak-topic-1"]`, `"topics":["a"]`, "a topic that was not published to"},
+		{`"published":{`, `"published":[{`, "not a complete shard"},
+		{`"published":{`, `"published_":{`, "messages of an unknown topic"},
+		{`"topics":["soak-topic-0","soak-topic-1"]`, `"topics":[]`, "messages of an unknown topic"},
+		{`"topics":["soak-topic-0","soak-topic-1"]`, `"topics":["a"]`, "messages of an unknown topic"},
 		{`"rate":10`, `"rate":0`, "rate must be above 0 and at most 10000 messages per second, got 0"},
 		{`"rate":10`, `"rate":1e308`, "got 1e+308"},
-		{`"rate":10`, `"rate":1e-300`, "exceed every plan"},
-		{`"planned":90`, `"planned":18446744073709551615`, "exceed every plan"},
+		{`"rate":10`, `"rate":1e-300`, "impossible plan of the publisher"},
+		{`"planned":90`, `"planned":18446744073709551615`, "impossible plan of the publisher"},
 		{`"planned":90`, `"planned":50`, `45 messages were sent to "soak-topic-0", but 25 were due`},
 		{`"sent":90`, `"sent":91`, `91 messages were sent, but 90 are listed`},
 		{`{"topic":1,`, `{"topic":0,`, `90 messages were sent to "soak-topic-0", but 45 were due`},
-		{`{"topic":1,`, `{"topic":-1,`, "a topic that was not published to"},
-		{`{"topic":1,`, `{"topic":1,"lags":"AQ=="},{"topic":1,`, `of "soak-topic-1" cannot be decoded`},
-		{`{"topic":1,`, `{"topic":1,"lags":"Aw=="},{"topic":1,`, `of "soak-topic-1" cannot be decoded`},
-		{`{"topic":1,`, `{"topic":1,"lags":"////////////"},{"topic":1,`, "cannot be decoded"},
-		{`{"topic":1,`, `{"topic":1,"answers":"AQ=="},{"topic":1,`, "cannot be decoded"},
-		{`"started_unix_us":1700000000000000,"planned"`, `"started_unix_us":-1,"planned"`, "it was published from -1"},
-		{`"lag":{`, `"lag_":{`, "a histogram is missing"},
-		{`"state":"refused"`, `"state":"lost"`, `no message is "lost"`},
-		{`"state":"refused"`, `"state":"confirmed"`, "a failure has the state confirmed"},
-		{`"number":`, `"number":9`, "which was not sent"},
-		{`"messages":[{`, `"messages":7,"x":[{`, "its messages are no list"},
-		{`"messages":[{`, `"messages":[],"messages":[{`, "twice"},
+		{`{"topic":1,`, `{"topic":-1,`, "messages of an unknown topic"},
+		{`{"topic":1,`, `{"topic":1,"lags":"AQ=="},{"topic":1,`, `of "soak-topic-1"`},
+		{`{"topic":1,`, `{"topic":1,"lags":"Aw=="},{"topic":1,`, `of "soak-topic-1"`},
+		{`{"topic":1,`, `{"topic":1,"lags":"////////////"},{"topic":1,`, "unreadable message"},
+		{`{"topic":1,`, `{"topic":1,"answers":"AQ=="},{"topic":1,`, "unreadable message"},
+		{`"started_unix_us":1700000000000000,"planned"`, `"started_unix_us":-1,"planned"`, "impossible start of the publisher: -1"},
+		{`"lag":{`, `"lag_":{`, "lag or answer is missing"},
+		{`"state":"refused"`, `"state":"lost"`, `unknown state of a message: "lost"`},
+		{`"state":"refused"`, `"state":"confirmed"`, "impossible failure with the state confirmed"},
+		{`"number":`, `"number":9`, "was not sent"},
+		{`"messages":[{`, `"messages":7,"x":[{`, "messages must be a list"},
+		{`"messages":[{`, `"messages":[],"messages":[{`, "keys must be unique"},
 		{`"messages":[{`, `"more":[{`, "90 messages were sent, but 0 are listed"},
 	} {
 		require.Contains(t, text, c.old)

@@ -7,8 +7,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// addPublished stores the published messages and the latency of the fastest message with the runner that was just added, and merges
-// the reach of messages.
+// addPublished stores the published messages and the latency of the fastest message in the last runner, and merges the reach of
+// messages.
 func (m *Merged) addPublished(s *Shard) {
 	r := &m.Runners[len(m.Runners)-1]
 	r.published, r.feeds = s.Published, s.Feeds
@@ -39,16 +39,16 @@ func (m *Merged) checkPublisher(g *group, runners []Runner) {
 		case !slices.Equal(p.Topics, topicsOf(&g.plan)):
 			m.problem("%s did not publish to the topics of the plan", runnerName)
 		case p.Rate != g.plan.PublishRate:
-			m.problem("%s published %g messages per second, and the plan has %g", runnerName, p.Rate, g.plan.PublishRate)
+			m.problem("%s published %g messages per second, but the plan has %g", runnerName, p.Rate, g.plan.PublishRate)
 		}
 	}
 	switch {
 	case !g.plan.Published() && count > 0:
-		m.problem("%s published, and the plan has no publishing", m.runnerName(g, 1))
+		m.problem("%s published messages, but the plan has no publisher", m.runnerName(g, 1))
 	case g.plan.Published() && count == 0:
-		m.problem("no record of the published messages%s: runner 1 writes it", m.groupName(g))
+		m.problem("no runner%s recorded published messages; runner 1 must publish", m.groupName(g))
 	case g.plan.Published() && count > 1:
-		m.problem("%d runners%s published, so their messages cannot be distinguished; only runner 1 may publish", count, m.groupName(g))
+		m.problem("%d runners%s published messages, which cannot be distinguished; only runner 1 may publish", count, m.groupName(g))
 	}
 }
 
@@ -60,7 +60,7 @@ func topicsOf(p *plan.Plan) []string {
 	return topics
 }
 
-// PublishedTo returns the messages published to the streams of a runner; nil: none.
+// PublishedTo returns the messages published to the streams of a runner, or nil if there are none.
 func (m *Merged) PublishedTo(runner int) *Published {
 	if p := m.PublisherOf(runner); p != nil {
 		return p.published
@@ -68,10 +68,10 @@ func (m *Merged) PublishedTo(runner int) *Published {
 	return nil
 }
 
-// PublisherOf returns the runner that published to the streams of a runner; nil: none.
+// PublisherOf returns the runner that published to the streams of a runner, or nil if there is none.
 func (m *Merged) PublisherOf(runner int) *Runner {
 	g := m.groupOf(runner)
-	if g == nil || !m.published { // it is called for each of a million connections
+	if g == nil || !m.published { // fast path for a million connections
 		return nil
 	}
 	runners := m.runnersOf(g)
@@ -81,7 +81,7 @@ func (m *Merged) PublisherOf(runner int) *Runner {
 	return nil
 }
 
-// Publishers returns the messages of each publisher of the run: one, or one for each laptop.
+// Publishers returns the messages of each publisher of the run. There is one, or one for each laptop.
 func (m *Merged) Publishers() (out []*Published) {
 	for i := range m.Runners {
 		if p := m.Runners[i].published; p != nil {
@@ -98,9 +98,9 @@ func (m *Merged) Topic(c *Connection) (name string, messages []Message, ok bool)
 	if p == nil {
 		return "", nil, false
 	}
-	of := &m.groupOf(c.Runner).plan
-	n, known := of.Number(c.ID)
-	topic := of.Topic(n)
+	clients := &m.groupOf(c.Runner).plan
+	n, known := clients.Number(c.ID)
+	topic := clients.Topic(n)
 	if !known || topic >= len(p.Topics) {
 		return "", nil, false
 	}

@@ -11,20 +11,20 @@ import (
 )
 
 // A Reach has the latency of each published message to its last subscriber on one runner. A duration needs two bytes and is up to
-// 0.8 % too long, as in a Histogram. Merging takes the maximum.
+// 0.8 % too long, as in a Histogram. Merge keeps the maximum.
 type Reach struct {
-	topics [][]uint16 // codes, by number − 1; 0: no subscriber received the message
-	most   int        // numbers of a topic
+	topics  [][]uint16 // codes, by number − 1; 0: no subscriber received the message
+	numbers int        // highest number of a topic
 }
 
-// NewReach returns an empty Reach. Note ignores higher numbers than the given one, which no publisher sends.
+// NewReach returns an empty Reach. Note ignores numbers of messages above numbers.
 func NewReach(topics, numbers int) *Reach {
-	return &Reach{topics: make([][]uint16, topics), most: numbers}
+	return &Reach{topics: make([][]uint16, topics), numbers: numbers}
 }
 
 // Note records the latency of a message to one subscriber.
 func (r *Reach) Note(topic int, number uint64, took time.Duration) {
-	if topic < 0 || topic >= len(r.topics) || number == 0 || number > clamp.Uint64(r.most) {
+	if topic < 0 || topic >= len(r.topics) || number == 0 || number > clamp.Uint64(r.numbers) {
 		return
 	}
 	codes := r.topics[topic]
@@ -35,12 +35,12 @@ func (r *Reach) Note(topic int, number uint64, took time.Duration) {
 	r.topics[topic] = codes
 }
 
-// Copy returns a copy; nil of nil.
+// Copy returns a copy, or nil if r is nil.
 func (r *Reach) Copy() *Reach {
 	if r == nil {
 		return nil
 	}
-	out := NewReach(len(r.topics), r.most)
+	out := NewReach(len(r.topics), r.numbers)
 	for i, codes := range r.topics {
 		out.topics[i] = append([]uint16(nil), codes...)
 	}
@@ -55,7 +55,7 @@ func (r *Reach) Merge(other *Reach) {
 	for len(r.topics) < len(other.topics) {
 		r.topics = append(r.topics, nil)
 	}
-	r.most = max(r.most, other.most)
+	r.numbers = max(r.numbers, other.numbers)
 	for i, codes := range other.topics {
 		for len(r.topics[i]) < len(codes) {
 			r.topics[i] = append(r.topics[i], 0)
@@ -66,7 +66,7 @@ func (r *Reach) Merge(other *Reach) {
 	}
 }
 
-// Histogram returns the latencies to the last subscriber, without messages that no subscriber received.
+// Histogram returns the latencies to the last subscriber. It omits messages that no subscriber received.
 func (r *Reach) Histogram() *Histogram {
 	h := NewHistogram()
 	for _, codes := range r.topics {
@@ -81,7 +81,7 @@ func (r *Reach) Histogram() *Histogram {
 
 const mantissa = 7 // bits after the first one
 
-// reachCode encodes the first bits of the microseconds and their exponent: a longer duration never has a smaller code.
+// reachCode encodes the first bits of the microseconds and their exponent. A longer duration never has a smaller code.
 func reachCode(d time.Duration) uint16 {
 	us := uint64(max(min(d.Microseconds(), highestMicros), 0))
 	shift := max(bits.Len64(us)-1-mantissa, 0)
@@ -106,7 +106,7 @@ type reachJSON struct {
 
 // MarshalJSON writes two bytes for each message, in base64.
 func (r *Reach) MarshalJSON() ([]byte, error) {
-	out := reachJSON{Most: r.most, Topics: make([][]byte, len(r.topics))}
+	out := reachJSON{Most: r.numbers, Topics: make([][]byte, len(r.topics))}
 	for i, codes := range r.topics {
 		text := make([]byte, 0, 2*len(codes))
 		for _, code := range codes {
@@ -117,13 +117,13 @@ func (r *Reach) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// UnmarshalJSON reads the form of MarshalJSON.
+// UnmarshalJSON reads the output of MarshalJSON.
 func (r *Reach) UnmarshalJSON(text []byte) error {
 	var in reachJSON
 	if err := json.Unmarshal(text, &in); err != nil {
 		return err
 	}
-	*r = Reach{topics: make([][]uint16, len(in.Topics)), most: in.Most}
+	*r = Reach{topics: make([][]uint16, len(in.Topics)), numbers: in.Most}
 	for i, codes := range in.Topics {
 		if len(codes)%2 != 0 {
 			return fmt.Errorf("the reach of topic %d ends in the middle of a message", i)
@@ -131,7 +131,7 @@ func (r *Reach) UnmarshalJSON(text []byte) error {
 		for ; len(codes) > 0; codes = codes[2:] {
 			code := binary.LittleEndian.Uint16(codes)
 			if code > reachCode(time.Duration(highestMicros)*time.Microsecond) {
-				return fmt.Errorf("the reach of topic %d has the code %d, which is none", i, code)
+				return fmt.Errorf("the reach of topic %d has the impossible code %d", i, code)
 			}
 			r.topics[i] = append(r.topics[i], code)
 		}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestReachKeepsTheLongestOfEachMessage(t *testing.T) {
+func TestReachKeepsTheMaximumOfEachMessage(t *testing.T) {
 	a, b := NewReach(2, 3), NewReach(2, 3)
 	a.Note(0, 1, 5*time.Millisecond)
 	a.Note(0, 1, 2*time.Millisecond)

@@ -30,13 +30,13 @@ func ReadFile(path string) (*Shard, error) {
 	return s, nil
 }
 
-// Read reads one shard. A truncated file, trailing data and another version are errors. It does not trust the file:
-// values that no runner writes (bounds.go) are errors, too, and cost limited memory.
+// Read reads one shard. A truncated file, trailing data, another version and values that no runner writes (bounds.go) are errors.
+// Read uses limited memory for hostile files.
 func Read(r io.Reader) (*Shard, error) {
 	packed := &counter{from: r}
 	z, err := gzip.NewReader(packed)
 	if err != nil {
-		return nil, fmt.Errorf("not a whole gzip file: %w", err)
+		return nil, fmt.Errorf("not a complete gzip file: %w", err)
 	}
 	in := newBoundedReader(z, packed)
 	s, err := in.shard()
@@ -45,13 +45,13 @@ func Read(r io.Reader) (*Shard, error) {
 		return nil, other
 	}
 	if err != nil {
-		return nil, fmt.Errorf("not a whole shard: %w", err)
+		return nil, fmt.Errorf("not a complete shard: %w", err)
 	}
 	if s.Schema != Schema {
 		return nil, schemaError(s.Schema)
 	}
 	if _, err := in.json.ReadToken(); !errors.Is(err, io.EOF) { // also checks gzip's checksum
-		return nil, fmt.Errorf("not a whole shard: %w", orTrailing(err))
+		return nil, fmt.Errorf("not a complete shard: %w", trailingError(err))
 	}
 	return s, s.check()
 }
@@ -60,17 +60,17 @@ func Read(r io.Reader) (*Shard, error) {
 type schemaError int
 
 func (s schemaError) Error() string {
-	return fmt.Sprintf("it has schema %d, this version reads schema %d; merge it with the version of soak that wrote it", int(s), Schema)
+	return fmt.Sprintf("schema must be %d, got %d; merge it with the version of soak that wrote it", Schema, int(s))
 }
 
-func orTrailing(err error) error {
+func trailingError(err error) error {
 	if err == nil {
-		return errors.New("something follows its end")
+		return errors.New("trailing data")
 	}
 	return err
 }
 
-// shard reads the object: its long lists element by element, so that they are bounded while they are read, and the rest at once.
+// shard reads the object. It reads long lists element by element, which limits their memory, and then decodes the other fields.
 func (in *boundedReader) shard() (*Shard, error) {
 	var s Shard
 	first, err := in.json.ReadToken()
@@ -78,30 +78,30 @@ func (in *boundedReader) shard() (*Shard, error) {
 		return &s, err
 	}
 	if first.Kind() != '{' {
-		return nil, errors.New("it is no JSON object")
+		return nil, errors.New("not a JSON object")
 	}
-	rest := bytes.NewBufferString("{")
-	if err := in.members("it", func(key string) error { return in.value(&s, key, rest) }); err != nil {
+	fields := bytes.NewBufferString("{")
+	if err := in.members(func(key string) error { return in.value(&s, key, fields) }); err != nil {
 		return nil, err
 	}
-	rest.WriteByte('}')
-	type plain Shard // without the lists, which are read
-	return &s, json.Unmarshal(rest.Bytes(), (*plain)(&s))
+	fields.WriteByte('}')
+	type plain Shard // avoids the methods of Shard
+	return &s, json.Unmarshal(fields.Bytes(), (*plain)(&s))
 }
 
-// members reads the rest of an object. read reads the value of each key, which must be unique.
-func (in *boundedReader) members(object string, read func(key string) error) error {
-	seen := map[string]bool{}
+// members reads the members of an object after its brace. read reads the value of each key. A duplicate key is an error.
+func (in *boundedReader) members(read func(key string) error) error {
+	keys := map[string]bool{}
 	for in.json.PeekKind() != '}' {
 		token, err := in.json.ReadToken()
 		if err != nil {
 			return err
 		}
 		key := token.String()
-		if seen[key] || len(seen) > maxKeys {
-			return fmt.Errorf("%s says %.40q twice, or too much", object, key)
+		if keys[key] || len(keys) > maxKeys {
+			return fmt.Errorf("keys must be unique and at most %d, got %.40q", maxKeys, key)
 		}
-		seen[key] = true
+		keys[key] = true
 		if err := read(key); err != nil {
 			return err
 		}
@@ -110,8 +110,8 @@ func (in *boundedReader) members(object string, read func(key string) error) err
 	return err
 }
 
-func (in *boundedReader) value(s *Shard, key string, rest *bytes.Buffer) error {
-	if key != "schema" && s.Schema != Schema { // it is the first key
+func (in *boundedReader) value(s *Shard, key string, fields *bytes.Buffer) error {
+	if key != "schema" && s.Schema != Schema { // schema is the first key
 		return schemaError(s.Schema)
 	}
 	switch key {
@@ -138,11 +138,11 @@ func (in *boundedReader) value(s *Shard, key string, rest *bytes.Buffer) error {
 	case "feeds":
 		return in.feeds(s)
 	}
-	return in.keep(key, rest)
+	return in.keep(key, fields)
 }
 
 // keep adds a raw value to an object that is decoded at the end.
-func (in *boundedReader) keep(key string, rest *bytes.Buffer) error {
+func (in *boundedReader) keep(key string, fields *bytes.Buffer) error {
 	raw, err := in.json.ReadValue()
 	if err != nil {
 		return err
@@ -151,24 +151,24 @@ func (in *boundedReader) keep(key string, rest *bytes.Buffer) error {
 	if err != nil {
 		return err
 	}
-	if rest.Len() > 1 {
-		rest.WriteByte(',')
+	if fields.Len() > 1 {
+		fields.WriteByte(',')
 	}
-	rest.Write(name)
-	rest.WriteByte(':')
-	rest.Write(raw)
-	if rest.Len() > maxValue {
-		return fmt.Errorf("it holds over %d MiB without its lists", maxValue>>20)
+	fields.Write(name)
+	fields.WriteByte(':')
+	fields.Write(raw)
+	if fields.Len() > maxValue {
+		return fmt.Errorf("fields other than lists must have at most %d MiB", maxValue>>20)
 	}
 	return nil
 }
 
-// list reads one of the long lists. It doubles the capacity each time: append grows by a quarter, which allocates five times the
-// memory of a long list in all.
-func list[T any](in *boundedReader, name string, most int, to *[]T) error {
-	return in.elements(name, most, func() error {
+// list reads a long list. It doubles the capacity, because append grows by a quarter, which allocates five times the memory of a long
+// list in total.
+func list[T any](in *boundedReader, name string, limit int, to *[]T) error {
+	return in.elements(name, limit, func() error {
 		if len(*to) == cap(*to) {
-			*to = append(make([]T, 0, min(max(2*len(*to), 16), most)), *to...)
+			*to = append(make([]T, 0, min(max(2*len(*to), 16), limit)), *to...)
 		}
 		*to = (*to)[:len(*to)+1]
 		return jsonv2.UnmarshalDecode(in.json, &(*to)[len(*to)-1])
@@ -176,17 +176,17 @@ func list[T any](in *boundedReader, name string, most int, to *[]T) error {
 }
 
 // elements reads a list. read reads each element; null is an empty list.
-func (in *boundedReader) elements(name string, most int, read func() error) error {
+func (in *boundedReader) elements(name string, limit int, read func() error) error {
 	token, err := in.json.ReadToken()
 	if err != nil || token.Kind() == 'n' {
 		return err
 	}
 	if token.Kind() != '[' {
-		return fmt.Errorf("its %s are no list", name)
+		return fmt.Errorf("%s must be a list", name)
 	}
 	for n := 0; in.json.PeekKind() != ']'; n++ {
-		if n >= most {
-			return fmt.Errorf("it holds over %d %s", most, name)
+		if n >= limit {
+			return fmt.Errorf("%s must have at most %d elements", name, limit)
 		}
 		if err := read(); err != nil {
 			return err
@@ -196,32 +196,32 @@ func (in *boundedReader) elements(name string, most int, read func() error) erro
 	return err
 }
 
-// records reads the connections. It packs each before it reads the next: a million records of 650 bytes would be too large.
+// records reads the connections. It packs each before it reads the next, because a million records of 650 bytes are too large.
 func (in *boundedReader) records(s *Shard) error {
 	s.packed = &Connections{}
-	details, one := 0, make([]ledger.Record, 1)
+	details, record := 0, make([]ledger.Record, 1)
 	return in.elements("connections", maxConnections, func() error {
 		text, err := in.json.ReadValue()
 		if err != nil {
 			return err
 		}
 		if len(text) > maxRecord {
-			return fmt.Errorf("it holds a connection of over %d KiB", maxRecord>>10)
+			return fmt.Errorf("a connection must have at most %d KiB", maxRecord>>10)
 		}
-		one[0] = ledger.Record{}
-		if err := jsonv2.Unmarshal(text, &one[0], legacyJSON); err != nil {
+		record[0] = ledger.Record{}
+		if err := jsonv2.Unmarshal(text, &record[0], legacyJSON); err != nil {
 			return err
 		}
-		if details += len(one[0].Findings) + len(one[0].Outages); details > maxFindings {
-			return fmt.Errorf("it holds over %d findings and outages", maxFindings)
+		if details += len(record[0].Findings) + len(record[0].Outages); details > maxFindings {
+			return fmt.Errorf("connections must have at most %d findings and outages", maxFindings)
 		}
 		before := s.packed.bytes
-		s.packed.add(0, one)
+		s.packed.add(0, record)
 		if s.packed.bytes-before > len(text)+emptyRecord {
-			return errors.New("it holds a connection whose lists have empty elements")
+			return errors.New("lists of a connection must not have empty elements")
 		}
 		if s.packed.bytes > maxRecords {
-			return fmt.Errorf("its connections need over %d MiB", maxRecords>>20)
+			return fmt.Errorf("connections must have at most %d MiB", maxRecords>>20)
 		}
 		return nil
 	})
@@ -236,10 +236,10 @@ func (in *boundedReader) messages(p *Published) error {
 			return err
 		}
 		if p == nil || part.Topic < 0 || part.Topic >= len(p.sent) {
-			return errors.New("it holds messages of a topic that was not published to")
+			return errors.New("messages of an unknown topic")
 		}
 		if size += len(part.Lags) + len(part.Answers); size > maxColumns {
-			return fmt.Errorf("its messages are over %d MiB", maxColumns>>20)
+			return fmt.Errorf("messages must have at most %d MiB", maxColumns>>20)
 		}
 		c := &p.sent[part.Topic]
 		c.lags, c.answers = append(c.lags, part.Lags...), append(c.answers, part.Answers...)
@@ -247,7 +247,7 @@ func (in *boundedReader) messages(p *Published) error {
 	})
 }
 
-// A counter counts the bytes that are read.
+// A counter counts the bytes of a reader.
 type counter struct {
 	from io.Reader
 	n    int64
@@ -267,8 +267,8 @@ type boundedReader struct {
 	n      int64
 }
 
-// legacyJSON makes version 2 decode as encoding/json does, at twice its speed: a merge of a large run spends most of its time here.
-// Errors have the words of version 2; for those of version 1 it would parse each value twice.
+// legacyJSON makes version 2 decode like encoding/json at twice its speed. A merge of a large run spends most of its time here.
+// Errors have the text of version 2, because version 1 errors need a second parse of each value.
 var legacyJSON = jsonv2.JoinOptions(jsonv1.DefaultOptionsV1(), jsonv1.ReportErrorsWithLegacySemantics(false))
 
 func newBoundedReader(from io.Reader, packed *counter) *boundedReader {
@@ -280,9 +280,9 @@ func newBoundedReader(from io.Reader, packed *counter) *boundedReader {
 func (in *boundedReader) Read(p []byte) (int, error) {
 	switch {
 	case in.n > maxUnpacked || in.n > packedBase+packedTimes*in.packed.n:
-		return 0, fmt.Errorf("it unpacks to over %d MiB", in.n>>20)
+		return 0, fmt.Errorf("the unpacked shard exceeds %d MiB", in.n>>20)
 	case in.n-in.json.InputOffset() > maxValue:
-		return 0, fmt.Errorf("it holds a value of over %d MiB", maxValue>>20)
+		return 0, fmt.Errorf("a value must have at most %d MiB", maxValue>>20)
 	}
 	n, err := in.from.Read(p)
 	in.n += int64(n)

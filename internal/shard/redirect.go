@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A Redirect counts the streams that were redirected to another origin than the target's.
+// A Redirect counts the streams that were redirected to one other origin.
 type Redirect struct {
 	Origin  string `json:"origin,omitempty"` // scheme, host and port; "": origins beyond the first 100 of a runner
 	Streams int    `json:"streams"`          // number of streams
@@ -52,7 +52,7 @@ func (s *Shard) checkRedirects() error {
 		return len(r.Origin) > longestOrigin || strings.ContainsFunc(r.Origin, notPrintable) || r.Streams < 0 || r.Streams > maxNumber
 	}
 	if len(s.Redirects) > maxOrigins+1 || slices.ContainsFunc(s.Redirects, isInvalid) {
-		return errors.New("it holds redirected streams that cannot be")
+		return errors.New("impossible redirects")
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 
 func TestRedirectsAddUp(t *testing.T) {
 	t.Parallel()
-	one, two := withControl(1, nil), withControl(2, nil)
+	one, two := newControlShard(1, nil), newControlShard(2, nil)
 	for _, origin := range []string{"http://b", "http://c", "http://b"} {
 		one.Redirects = AddRedirect(one.Redirects, origin)
 	}

@@ -13,14 +13,14 @@ import (
 // maxLogged is the size of the log of a runner in bytes: about 500,000 responses.
 const maxLogged = 2 << 20
 
-// A ResponseLog lists the responses of a runner in the order of their ends. The effect of an action is found in it.
+// A ResponseLog lists the responses of a runner in the order of their ends. It shows the effect of an action.
 type ResponseLog struct {
-	// Data has two numbers for each response, in milliseconds: the time between its end and the previous one (for the
-	// first: since 1970), and its duration. The second one is multiplied by stateBase, plus the index of the state.
+	// Data has two numbers for each response, in milliseconds: the time from the previous end (first: from 1970) to its
+	// end, and its duration. The second number is multiplied by stateBase and includes the index of the state.
 	Data     []byte `json:"data,omitempty"`
 	Unlisted int64  `json:"unlisted,omitempty"`
 
-	last int64 // end of the last one in milliseconds
+	last int64 // end of the last response in milliseconds
 }
 
 const stateBase = 16
@@ -44,29 +44,29 @@ func (l *ResponseLog) add(state ledger.ResponseState, ended time.Time, took time
 	l.last = at
 }
 
-// All yields the responses up to the first that cannot be read.
+// All yields the responses up to the first unreadable one.
 func (l *ResponseLog) All() iter.Seq[LoggedResponse] {
 	return func(yield func(LoggedResponse) bool) {
-		rest, at := l.Data, int64(0)
-		for len(rest) > 0 {
-			one, err := cutResponse(&rest, &at)
-			if err != nil || !yield(one) {
+		unread, at := l.Data, int64(0)
+		for len(unread) > 0 {
+			response, err := cutResponse(&unread, &at)
+			if err != nil || !yield(response) {
 				return
 			}
 		}
 	}
 }
 
-var errLog = errors.New("its log of responses cannot be read")
+var errLog = errors.New("unreadable log of responses")
 
-// cutResponse removes the first response from data. at is the end of the one before.
+// cutResponse removes the first response from data. at is the end of the previous response.
 func cutResponse(data *[]byte, at *int64) (a LoggedResponse, err error) {
-	later, n := binary.Varint(*data)
-	if n <= 0 || later > maxNumber || later < -maxNumber {
+	delta, n := binary.Varint(*data)
+	if n <= 0 || delta > maxNumber || delta < -maxNumber {
 		return a, errLog
 	}
 	*data = (*data)[n:]
-	*at += later
+	*at += delta
 	took, ok := cutNumber(data, maxNumber)
 	if index := took % stateBase; !ok || *at < 0 || *at > maxNumber || index >= uint64(len(ledger.ResponseStates)) {
 		return a, errLog
@@ -77,14 +77,14 @@ func cutResponse(data *[]byte, at *int64) (a LoggedResponse, err error) {
 	return a, nil
 }
 
-// check refuses a log that no runner writes.
+// check returns an error for a log that no runner writes.
 func (l *ResponseLog) check() error {
 	if len(l.Data) > maxLogged+2*binary.MaxVarintLen64 || l.Unlisted < 0 || l.Unlisted > maxNumber {
 		return errLog
 	}
 	at := int64(0)
-	for rest := l.Data; len(rest) > 0; {
-		if _, err := cutResponse(&rest, &at); err != nil {
+	for unread := l.Data; len(unread) > 0; {
+		if _, err := cutResponse(&unread, &at); err != nil {
 			return err
 		}
 	}

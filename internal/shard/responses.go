@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// maxResponseFindings is the number of faulty responses that a runner lists of each state; the counts are exact.
+// maxResponseFindings is the number of faulty responses per state that a runner lists. The counts are exact.
 const maxResponseFindings = 200
 
 // maxAbandoned is the number of abandoned responses that a runner lists.
@@ -19,39 +19,39 @@ const maxAbandoned = 20_000
 // latestUS is the latest time of an abandoned response, in microseconds since 1970.
 const latestUS = 1 << 53
 
-// Responses sums up the responses that ended by themselves, of one runner or of several.
+// Responses sums up the responses of one runner or several that end by themselves.
 type Responses struct {
 	States     map[ledger.ResponseState]int64 `json:"states"`
 	Incomplete int64                          `json:"incomplete"` // in addition to their states
-	Skipped    int64                          `json:"skipped"`    // requests that were not made: too many were in flight
+	Skipped    int64                          `json:"skipped"`    // requests that were not made, because too many were in flight
 	Good       int64                          `json:"good"`       // complete, and within the limits
-	// Uncovered responses are complete, and no loss in them could have been noticed; OpenTails could have lost their last chunks.
+	// Uncovered counts complete responses in which no loss is detectable, and OpenTails those that may have lost their last chunks.
 	Uncovered int64 `json:"uncovered"`
 	OpenTails int64 `json:"open_tails"`
-	Numbered  int64 `json:"numbered"` // with chunk numbers in the text
+	Numbered  int64 `json:"numbered"` // responses with chunk numbers in the text
 	// FromZero and FromOne count responses whose lowest number is 0 or 1.
 	FromZero int64         `json:"from_zero"`
 	FromOne  int64         `json:"from_one"`
 	Chunks   ledger.Totals `json:"chunks"`
 
-	// Of complete responses: their chunks with content, and the responses whose first chunk arrived together with the last. The servers
-	// are of all.
+	// Bursts counts the chunks with content of complete responses, and the servers of all responses. SingleBurst counts complete
+	// responses whose first and last chunk arrived together.
 	Bursts *Bursts `json:"bursts"`
 	AtOnce int64   `json:"at_once"`
 
 	Delay   *Histogram `json:"delay"`   // intended to actual start, of all requests
-	Headers *Histogram `json:"headers"` // the others are of complete responses, from the intended start
+	Headers *Histogram `json:"headers"` // this and the next ones are of complete responses, from the intended start
 	First   *Histogram `json:"first"`   // to the first content
 	Gap     *Histogram `json:"gap"`     // between two chunks
 	Total   *Histogram `json:"total"`   // to the end of the response
 
-	// Abandoned responses by the chunks that had arrived, and the first of them.
+	// AbandonedChunks counts the received chunks of abandoned responses. Abandoned lists the first of these responses.
 	AbandonedChunks int64               `json:"abandoned_chunks,omitempty"`
 	Abandoned       []AbandonedResponse `json:"abandoned,omitempty"`
 
 	Series   []ResponseBucket  `json:"series"`
 	Findings []ResponseFinding `json:"findings"`
-	Logs     []ResponseLog     `json:"logs,omitempty"` // one of each runner
+	Logs     []ResponseLog     `json:"logs,omitempty"` // one per runner
 }
 
 // A ResponseBucket sums up BucketWidth seconds: requests by their start, the rest by the end of the responses.
@@ -64,26 +64,26 @@ type ResponseBucket struct {
 	Gap      *Packed                        `json:"gap,omitempty"`
 }
 
-// An AbandonedResponse is one response whose client left on purpose.
+// An AbandonedResponse is a response whose client disconnected on purpose.
 type AbandonedResponse struct {
 	ID     string `json:"id"`         // of the request
-	AtUS   int64  `json:"at_unix_us"` // when the client left
-	Chunks int64  `json:"chunks"`     // that had arrived
+	AtUS   int64  `json:"at_unix_us"` // time of the disconnect
+	Chunks int64  `json:"chunks"`     // received until then
 }
 
-// A ResponseFinding is one response that did not complete, or whose chunks differ from those that were sent.
+// A ResponseFinding is a response that is not complete, or whose chunks differ from the sent ones.
 type ResponseFinding struct {
 	ID     string               `json:"id"` // of the request
 	State  ledger.ResponseState `json:"state"`
 	AtUS   int64                `json:"at_unix_us"` // its end
 	Counts ledger.Totals        `json:"counts"`
 	Chunks int64                `json:"chunks"`            // with content
-	Of     uint64               `json:"of,omitempty"`      // chunks of the whole answer; 0: not known
-	Lost   *uint64              `json:"missing,omitempty"` // the first number that did not arrive
+	Of     uint64               `json:"of,omitempty"`      // chunks of the complete response; 0: unknown
+	Lost   *uint64              `json:"missing,omitempty"` // the first missing number
 	Reason string               `json:"reason,omitempty"`
 }
 
-// NewResponses returns the sum of no responses.
+// NewResponses returns empty Responses.
 func NewResponses() *Responses {
 	return &Responses{
 		States: map[ledger.ResponseState]int64{}, Bursts: NewBursts(), Delay: NewHistogram(), Headers: NewHistogram(), First: NewHistogram(),
@@ -99,10 +99,10 @@ func (r *Responses) Started() (n int64) {
 	return n
 }
 
-// ResponseLimits is the set of limits of a complete response that counts as good; 0: any.
+// ResponseLimits has the limits of a good response; 0: no limit.
 type ResponseLimits struct{ First, Gap, Total time.Duration }
 
-// Add adds a response that has ended, with the wall time of its end.
+// Add adds a response that ended at a wall time.
 func (r *Responses) Add(one *ledger.Response, id, reason string, ended time.Time, limits ResponseLimits) {
 	r.States[one.State]++
 	r.log().add(one.State, ended, one.Ended-one.Due)
@@ -160,7 +160,7 @@ func findingOf(one *ledger.Response, id, reason string, ended time.Time, counts 
 	return ResponseFinding{ID: id, State: one.State, AtUS: ended.UnixMicro(), Counts: *counts, Chunks: int64(one.Chunks), Of: one.TotalChunks(), Reason: reason}
 }
 
-// addFinding lists a response, up to a number of each state.
+// addFinding lists a response, up to maxResponseFindings per state.
 func (r *Responses) addFinding(f ResponseFinding) {
 	listed := 0
 	for i := range r.Findings {
@@ -267,13 +267,13 @@ func (r *Responses) mergeSeries(more []ResponseBucket) error {
 	return nil
 }
 
-// Copy returns a copy; nil of nil.
+// Copy returns a copy, or nil if r is nil.
 func (r *Responses) Copy() *Responses {
 	if r == nil {
 		return nil
 	}
 	out := NewResponses()
-	_ = out.Merge(r) // it was not read from a file
+	_ = out.Merge(r) // its histograms were not read from a file
 	return out
 }
 
@@ -287,17 +287,17 @@ func (g *Merger) addResponses(s *Shard) {
 		m.Responses = NewResponses()
 	}
 	if err := m.Responses.Merge(s.Responses); err != nil {
-		g.broken = append(g.broken, fmt.Sprintf("the responses of runner %d cannot be read: %v", s.Runner.Index, err))
+		g.broken = append(g.broken, fmt.Sprintf("unreadable responses of runner %d: %v", s.Runner.Index, err))
 	}
 }
 
-// checkResponses refuses counts that contradict each other, and times outside of the run.
+// checkResponses returns an error for impossible or contradictory counts.
 func (s *Shard) checkResponses() error {
 	r := s.Responses
 	if r == nil {
 		return nil
 	}
-	invalid := errors.New("it holds responses that cannot be")
+	invalid := errors.New("impossible counts of responses")
 	for _, h := range []*Histogram{r.Delay, r.Headers, r.First, r.Gap, r.Total} {
 		if h == nil {
 			return invalid
@@ -320,10 +320,10 @@ func (s *Shard) checkResponses() error {
 	return r.checkLists()
 }
 
-// checkLists refuses lists that no runner writes.
+// checkLists returns an error for lists that no runner writes.
 func (r *Responses) checkLists() error {
 	if len(r.Findings) > maxResponseFindings*len(ledger.ResponseStates) || len(r.Logs) > 1 || len(r.Abandoned) > maxAbandoned {
-		return errors.New("it lists more responses than a runner does")
+		return errors.New("too many listed responses")
 	}
 	for i := range r.Logs {
 		if err := r.Logs[i].check(); err != nil {
@@ -332,7 +332,7 @@ func (r *Responses) checkLists() error {
 	}
 	for _, one := range r.Abandoned {
 		if len(one.ID) > maxText || one.AtUS < 0 || one.AtUS > latestUS || one.Chunks < 0 || one.Chunks > maxNumber {
-			return errors.New("it lists an abandoned response that cannot be")
+			return errors.New("impossible abandoned response")
 		}
 	}
 	for _, f := range r.Findings {

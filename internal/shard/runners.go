@@ -13,7 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// checkRunners compares the runners with each other and with the plan: each is there once and has finished, all have one run and one
+// checkRunners compares the runners with each other and with the plan: each left one shard and has finished, all have the same run and
 // script, and their segments cover 0 to 1 exactly once.
 func (m *Merged) checkRunners(parts []part) {
 	for i := range m.groups {
@@ -28,16 +28,16 @@ func (m *Merged) checkGroup(g *group, runners []Runner, parts []part) {
 	if g.refused {
 		return
 	}
-	seen := map[int]*Runner{}
+	byIndex := map[int]*Runner{}
 	for i := range runners {
 		r, want := &runners[i], g.plan
 		want.Runners = g.declared
 		runnerName := m.runnerName(g, r.Index)
-		if before := seen[r.Index]; before != nil {
+		if before := byIndex[r.Index]; before != nil {
 			m.replace(runnerName, before, r)
 		}
-		if seen[r.Index] = r; r.ReplacedStartUS != 0 {
-			want.Seconds = parts[i].plan.Seconds // the rest of the run
+		if byIndex[r.Index] = r; r.ReplacedStartUS != 0 {
+			want.Seconds = parts[i].plan.Seconds // the length from its start on
 		}
 		if r.Index > g.plan.Runners {
 			m.problem("%s is not one of the %d runners of the plan", runnerName, g.plan.Runners)
@@ -54,7 +54,7 @@ func (m *Merged) checkGroup(g *group, runners []Runner, parts []part) {
 			m.problem("%s on %s did not finish: %s", runnerName, r.Host, describe(*r))
 		}
 		if text := suspension(r); text != "" {
-			m.problem("%s on %s was not there all the time: %s", runnerName, r.Host, text)
+			m.problem("%s on %s did not run all the time: %s", runnerName, r.Host, text)
 		}
 		if diff := planDifference(want, parts[i].plan, r.Index, plan.Parts); g.plan.Connections > 0 && diff != "" {
 			m.problem("%s ran another plan: %s", runnerName, diff)
@@ -62,15 +62,15 @@ func (m *Merged) checkGroup(g *group, runners []Runner, parts []part) {
 	}
 	m.checkPublisher(g, runners)
 	missing := g.plan.Runners
-	for index := range seen {
+	for index := range byIndex {
 		if index <= g.plan.Runners {
 			missing--
 		}
 	}
-	for i, named := 1, 0; named < min(missing, maxMissing); i++ {
-		if seen[i] == nil {
+	for i, listed := 1, 0; listed < min(missing, maxMissing); i++ {
+		if byIndex[i] == nil {
 			m.problem("%s of %d left no shard", m.runnerName(g, i), g.plan.Runners)
-			named++
+			listed++
 		}
 	}
 	if missing > maxMissing {
@@ -112,14 +112,14 @@ func (m *Merged) checkOneRun() {
 			m.problem("runner %d ran another script than runner %d", r.Index, first.Index)
 		}
 		if r.K6Version != first.K6Version {
-			m.problem("%s ran k6 %s, %s ran %s: use one version", r.String(), r.K6Version, first.String(), first.K6Version)
+			m.problem("%s ran k6 %s, but %s ran %s; use one version", r.String(), r.K6Version, first.String(), first.K6Version)
 		}
 	}
 	m.checkOverlap()
 }
 
-// suspensionBetween describes the suspension of the machine of a runner, which ended the runner; "" if it was not suspended until another
-// runner there replaced this one.
+// suspensionBetween describes the suspension of a machine between a runner and its replacement on the same machine. It returns "" if
+// there was none.
 func suspensionBetween(before, after *Runner) string {
 	if before.Machine == nil || after.Machine == nil || before.Machine.Boot != after.Machine.Boot {
 		return ""
@@ -132,13 +132,13 @@ func suspensionBetween(before, after *Runner) string {
 		format.Duration(seconds(to.Begin-from.End)), format.Time(after.Started()), time.UnixMicro(before.EndedUS).UTC().Format(time.TimeOnly))
 }
 
-// seconds returns a time in suspension, as exact as it is known.
+// seconds returns a time in suspension, rounded to its resolution.
 func seconds(s float64) time.Duration {
 	return time.Duration(s * float64(time.Second)).Round(machine.SuspendedResolution)
 }
 
-// suspension describes for how long the machine of a runner was suspended that could not be replaced; "" if it was not. A suspended
-// runner receives nothing, does not notice it, and loses its streams; nothing of that is a fault of the service.
+// suspension describes the suspension of the machine of a runner that was not replaced. It returns "" if there was none. A suspended
+// runner receives nothing and loses its streams, which is not a fault of the service.
 func suspension(r *Runner) string {
 	if r.Machine == nil {
 		return ""
@@ -152,27 +152,27 @@ func suspension(r *Runner) string {
 }
 
 func describe(r Runner) string {
-	what := map[RunState]string{
+	text := map[RunState]string{
 		Running:     "it was killed, or could not store its last data; the data ends at " + time.UnixMicro(r.EndedUS).UTC().Format(time.TimeOnly) + " UTC",
 		Interrupted: "it was interrupted", Aborted: "it was aborted",
 	}[r.State]
-	if what == "" {
-		what = fmt.Sprintf("its state is %q", r.State)
+	if text == "" {
+		text = fmt.Sprintf("its state is %q", r.State)
 	}
 	if r.Error != "" {
-		what += " (" + r.Error + ")"
+		text += " (" + r.Error + ")"
 	}
-	return what
+	return text
 }
 
-// planDifference describes the first difference between two plans. Run and suite of a shard are checked separately.
+// planDifference describes the first difference between two plans. Other checks compare run and suite.
 func planDifference(want, got plan.Plan, runner int, scope plan.Scope) string {
 	want.BackendURL, got.BackendURL = want.BackendOf(runner), got.BackendOf(runner)
 	want.EndTimeoutS, got.EndTimeoutS = want.EndTimeout().Seconds(), got.EndTimeout().Seconds()
 	return plan.Difference(want, got, scope)
 }
 
-// describeGap describes the first gap or overlap of the segments; "": there is none.
+// describeGap describes the first gap or overlap of the segments, or returns "".
 func describeGap(runners []Runner) string {
 	type segment struct{ from, to *big.Rat }
 	var all []segment
@@ -202,7 +202,8 @@ func describeGap(runners []Runner) string {
 	return ""
 }
 
-// fraction parses a fraction as k6 writes it: 0, 1, 1/3, .25. A number such as 1e999999999 would need the memory of a machine.
+// fraction parses a fraction in k6's notation, such as 0, 1, 1/3 or .25. It rejects exponents, because 1e999999999 would need the
+// memory of a machine.
 func fraction(text string) (*big.Rat, bool) {
 	if len(text) > 40 || strings.Trim(text, "0123456789./") != "" {
 		return nil, false

@@ -66,7 +66,7 @@ func randomRun(r *rand.Rand, p plan.Plan) (parts []*Shard, single *Shard) {
 			d := time.Duration(r.ExpFloat64() * float64(5*time.Millisecond))
 			both(n, func(s *Shard) { s.Connect.Record(d); s.Lateness.Record(d / 2); s.FirstNoop.Record(d * 3) })
 		}
-		both(n, func(s *Shard) { s.check2("opened", i%7 != 0) })
+		both(n, func(s *Shard) { s.countCheck("opened", i%7 != 0) })
 		v := float64(r.IntN(1000))
 		both(n, func(s *Shard) { s.metric("bytes", v) })
 		b := Bucket{Unix: 1_700_000_000 + 5*int64(r.IntN(4)), Open: 1, Opened: 2, Closed: 3, Noops: r.IntN(9), Late: r.IntN(3), Faults: 1, Process: Process{RSS: 10, CPUPercent: 2, Goroutines: 4, GCPauseUS: int64(r.IntN(99))}}
@@ -78,7 +78,7 @@ func randomRun(r *rand.Rand, p plan.Plan) (parts []*Shard, single *Shard) {
 	return parts, single
 }
 
-func (s *Shard) check2(name string, pass bool) {
+func (s *Shard) countCheck(name string, pass bool) {
 	if len(s.Checks) == 0 {
 		s.Checks = []Check{{Name: name}}
 	}

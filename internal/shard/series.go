@@ -16,21 +16,21 @@ func (g *Merger) addSeries(s *Shard) {
 		err = cmp.Or(g.buckets[b.Unix].add(b, &g.room), err)
 	}
 	if err != nil {
-		g.broken = append(g.broken, fmt.Sprintf("the series of runner %d cannot be read: %v", s.Runner.Index, err))
+		g.broken = append(g.broken, fmt.Sprintf("unreadable series of runner %d: %v", s.Runner.Index, err))
 	}
 }
 
 // SumBuckets adds the buckets of several runners for the same time.
-func SumBuckets(of []Bucket) (sum Bucket, err error) {
+func SumBuckets(buckets []Bucket) (sum Bucket, err error) {
 	var room []byte
-	for _, b := range of {
+	for _, b := range buckets {
 		sum.Unix = b.Unix
 		err = cmp.Or(sum.add(b, &room), err)
 	}
 	return sum, err
 }
 
-// add adds the bucket of another runner; for room see Packed.add.
+// add adds the bucket of another runner. For room see Packed.add.
 func (b *Bucket) add(o Bucket, room *[]byte) error {
 	b.Open += o.Open
 	b.Opened += o.Opened

@@ -7,25 +7,25 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service"
 )
 
-// A Service is the part of a service description that a verdict needs. The zero value is of a run without streams, or of one
-// whose runners left no shard.
+// A Service is the part of a service description that a verdict needs. It is zero if a run had no streams, or its runners left no
+// shard.
 type Service struct {
 	Name     string  `json:"name"`
 	SHA256   string  `json:"sha256"` // of the description
 	Counts   Counts  `json:"counts"`
 	Message  string  `json:"noun"`                        // message or noop; see Noun
 	Data     string  `json:"data,omitempty"`              // data of each message, if the description has message.data
-	AnyOrder bool    `json:"any_order,omitempty"`         // the order of messages is not promised
-	Repeats  bool    `json:"repeats,omitempty"`           // a message may arrive again
+	AnyOrder bool    `json:"any_order,omitempty"`         // the service does not guarantee the order of messages
+	Repeats  bool    `json:"repeats,omitempty"`           // a message may arrive more than once
 	Unmarked bool    `json:"unmarked,omitempty"`          // messages do not contain the marker of the run
 	Every    float64 `json:"heartbeat_every_s,omitempty"` // longest time between heartbeats in seconds; 0: not described
 	// LifetimeS is the shortest lifetime of a stream in seconds, if the service ends streams on purpose.
 	LifetimeS float64 `json:"lifetime_s,omitempty"`
-	// Resume is how a client sends its position: "Last-Event-ID", "the parameter since" or "none". Gap describes how the service
-	// announces missing messages; "" if it does not.
+	// Resume is where a client sends its position: "Last-Event-ID", "the parameter since" or "none". Gap describes how the service
+	// announces missing messages; "": it does not.
 	Resume string `json:"resume,omitempty"`
 	Gap    string `json:"gap,omitempty"`
-	// EndRequest is the request that ends a stream, such as "DELETE /event/forcedisconnect"; "" if there is none.
+	// EndRequest is the request that ends a stream, such as "DELETE /event/forcedisconnect"; "": there is none.
 	EndRequest string `json:"end_request,omitempty"`
 	Backend    bool   `json:"backend,omitempty"` // see service.Service.MatchesBackend
 }
@@ -33,13 +33,12 @@ type Service struct {
 // Counts is the property by which messages are counted.
 type Counts string
 
-// Messages are counted by interval, and by number if they have one; by number alone; or not at all.
+// The values of Counts.
 const (
-	CountsInterval Counts = "interval"
-	CountsNumbers  Counts = "numbers"
-	CountsNothing  Counts = "nothing"
-	// CountsShared: messages carry no numbers, and the streams of a topic are compared with each other.
-	CountsShared Counts = "shared"
+	CountsInterval Counts = "interval" // by interval, and by number if messages have one
+	CountsNumbers  Counts = "numbers"  // by number
+	CountsNothing  Counts = "nothing"  // not counted
+	CountsShared   Counts = "shared"   // unnumbered; the streams of a topic are compared with each other
 )
 
 // ServiceOf returns the part of a description that a shard stores.
@@ -66,17 +65,16 @@ func countsOf(m *service.Message) Counts {
 // Noun returns the word for a message in reports.
 func (s *Service) Noun() string { return cmp.Or(s.Message, "message") }
 
-// ByInterval reports whether messages are expected at an interval. An unknown service is treated as one that sends
-// messages at the interval of the plan.
+// ByInterval reports whether messages are expected at an interval. This is the case for an unknown service.
 func (s *Service) ByInterval() bool { return s.Counts == CountsInterval || s.Counts == "" }
 
-// Counted reports whether messages are counted at all.
+// Counted reports whether messages are counted.
 func (s *Service) Counted() bool { return s.Counts != CountsNothing }
 
 // Shared reports whether the streams of a topic are compared with each other.
 func (s *Service) Shared() bool { return s.Counts == CountsShared }
 
-// Heartbeat returns the longest time between two heartbeats; 0: the description has none.
+// Heartbeat returns the longest time between two heartbeats, or 0 if the description has none.
 func (s *Service) Heartbeat() time.Duration { return time.Duration(s.Every * float64(time.Second)) }
 
 // Resumes reports whether a client can resume a stream after a disconnect.
@@ -85,7 +83,7 @@ func (s *Service) Resumes() bool { return s.Resume != "none" }
 // EndsStreams reports whether the service ends streams on purpose.
 func (s *Service) EndsStreams() bool { return s.LifetimeS > 0 }
 
-// checkServices compares the descriptions of the runners. If no runner left one, that of the plan is used if it is built in.
+// checkServices compares the descriptions of the runners. If no runner left one, it uses the built-in one that the plan names.
 func (m *Merged) checkServices(parts []part) {
 	defer m.completeService()
 	for i := range parts {
@@ -93,10 +91,10 @@ func (m *Merged) checkServices(parts []part) {
 			m.Service = parts[0].service
 		}
 		if parts[i].service != m.Service {
-			m.problem("%s had another description of the service than %s: what they counted cannot be added up", m.Runners[i].String(), m.Runners[0].String())
+			m.problem("%s used another service description than %s, so their counts cannot be added", m.Runners[i].String(), m.Runners[0].String())
 		}
 		if p := &parts[i].plan; p.Published() && parts[i].service.Counts != CountsNumbers {
-			m.problem("%s did not count messages by their numbers, and what was published has some", m.Runners[i].String())
+			m.problem("%s did not count messages by their numbers, but published messages have numbers", m.Runners[i].String())
 		}
 	}
 }

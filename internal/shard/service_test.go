@@ -10,8 +10,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// describedShard returns a shard of a run with a publisher, on whose only stream 2 of 3 messages arrived.
-func describedShard() *Shard {
+// newDescribedShard returns a shard of a run with a publisher, on whose only stream 2 of 3 messages arrived.
+func newDescribedShard() *Shard {
 	p := planFor(1, 1)
 	p.Service, p.Topics, p.PublishRate = "mine", 1, 1
 	s := newEmptyShard(p, 1)
@@ -28,26 +28,25 @@ func describedShard() *Shard {
 	return s
 }
 
-// The expected messages follow from numbers, spans and the publisher's record: those that contradict each other are
-// refused.
+// Numbers, spans and the publisher's record determine the expected messages, so contradictions are rejected.
 func TestReadRejectsContradictions(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(s *Shard, r *ledger.Record)
 		want   string
 	}{
-		"nothing is wrong":         {func(*Shard, *ledger.Record) {}, ""},
-		"nothing came":             {func(_ *Shard, r *ledger.Record) { r.Counts, r.First, r.Last, r.Holes = ledger.Counts{}, 0, 0, nil }, ""},
-		"no span":                  {func(_ *Shard, r *ledger.Record) { r.Spans = nil }, "with 1 streams, and the spans of 0"},
-		"no hole":                  {func(_ *Shard, r *ledger.Record) { r.Holes = nil }, "on which 2 messages came, and 3 by their numbers"},
-		"a hole at the end":        {func(_ *Shard, r *ledger.Record) { r.Holes[0] = ledger.Range{2, 3} }, "with a hole from 2 to 3 in the numbers from 1 to 3"},
-		"a hole turned round":      {func(_ *Shard, r *ledger.Record) { r.Last, r.Holes[0] = 9, ledger.Range{5, 2} }, "with a hole from 5 to 2"},
-		"corrupted ones from air":  {func(_ *Shard, r *ledger.Record) { r.Unplaced = 1 }, "on which 2 messages came, and 3 by their numbers"},
-		"published the day before": {func(s *Shard, _ *ledger.Record) { s.Published.StartedUS -= 86400e6 }, "it was published from"},
+		"no change":         {func(*Shard, *ledger.Record) {}, ""},
+		"no message":        {func(_ *Shard, r *ledger.Record) { r.Counts, r.First, r.Last, r.Holes = ledger.Counts{}, 0, 0, nil }, ""},
+		"no span":           {func(_ *Shard, r *ledger.Record) { r.Spans = nil }, "1 streams, but spans of 0"},
+		"no hole":           {func(_ *Shard, r *ledger.Record) { r.Holes = nil }, "2 received messages, but 3 by their numbers"},
+		"a hole at the end": {func(_ *Shard, r *ledger.Record) { r.Holes[0] = ledger.Range{2, 3} }, "a hole from 2 to 3 in the numbers from 1 to 3"},
+		"a reversed hole":   {func(_ *Shard, r *ledger.Record) { r.Last, r.Holes[0] = 9, ledger.Range{5, 2} }, "a hole from 5 to 2"},
+		"corrupted messages that were not received": {func(_ *Shard, r *ledger.Record) { r.Unplaced = 1 }, "2 received messages, but 3 by their numbers"},
+		"published a day earlier":                   {func(s *Shard, _ *ledger.Record) { s.Published.StartedUS -= 86400e6 }, "impossible start of the publisher"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := describedShard()
+			s := newDescribedShard()
 			c.change(s, &s.Connections[0])
 			file, err := new(Encoder).Encode(s)
 			require.NoError(t, err)
@@ -63,19 +62,19 @@ func TestReadRejectsContradictions(t *testing.T) {
 
 func TestDifferencesFromThePlanAreProblems(t *testing.T) {
 	t.Parallel()
-	require.Empty(t, Merge(describedShard().Plan, []*Shard{describedShard()}).Problems)
+	require.Empty(t, Merge(newDescribedShard().Plan, []*Shard{newDescribedShard()}).Problems)
 	for name, c := range map[string]struct {
 		change func(s *Shard)
 		want   string
 	}{
 		"other topics":       {func(s *Shard) { s.Published.Topics[0] = "x" }, "runner 1 did not publish to the topics of the plan"},
-		"another rate":       {func(s *Shard) { s.Published.Rate = 2 }, "runner 1 published 2 messages per second, and the plan has 1"},
+		"another rate":       {func(s *Shard) { s.Published.Rate = 2 }, "runner 1 published 2 messages per second, but the plan has 1"},
 		"nothing is counted": {func(s *Shard) { s.Service.Counts = CountsNothing }, "runner 1 on h1 did not count messages by their numbers"},
 		"no description":     {func(s *Shard) { s.Service = Service{} }, "runner 1 on h1 did not count messages by their numbers"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := describedShard()
+			s := newDescribedShard()
 			c.change(s)
 			m := Merge(s.Plan, []*Shard{s})
 			require.Len(t, m.Problems, 1)

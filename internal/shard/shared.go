@@ -5,8 +5,8 @@ import "errors"
 // Shared counts the streams of a runner over HTTP/2, which share connections.
 type Shared struct {
 	Streams     int `json:"streams"`     // opened streams
-	Connections int `json:"connections"` // connections of these
-	// MaxPerRunner is the largest number of connections of one runner. Only a merge sets it.
+	Connections int `json:"connections"` // connections of these streams
+	// MaxPerRunner is the maximum number of connections of a runner. Only a merge sets it.
 	MaxPerRunner int `json:"most,omitempty"`
 }
 
@@ -25,7 +25,7 @@ func (m *Merged) addShared(s *Shard) {
 
 func (s *Shard) checkShared() error {
 	if h := s.Shared; h != nil && (h.Streams < 0 || h.Streams > maxNumber || h.Connections < 0 || h.Connections > h.Streams || h.MaxPerRunner != 0) {
-		return errors.New("it holds streams over HTTP/2 that cannot be")
+		return errors.New("impossible counts of HTTP/2 streams")
 	}
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func suiteShard(index int, name string) *Shard {
+func newSuiteShard(index int, name string) *Shard {
 	p := planFor(2, 1)
 	p.Suite, p.Connections = "rampup", 0 // as `soak run` writes it: the scripts have the other settings
 	s := newEmptyShard(p, index)
@@ -32,12 +32,12 @@ func TestSoakAndSuiteShardsDoNotMerge(t *testing.T) {
 	p := planFor(1, 1)
 	s := newEmptyShard(p, 1)
 	p.Suite = "churn"
-	require.Contains(t, Merge(p, []*Shard{s}).Problems, `runner 1 ran no suite, planned was "churn"`)
+	require.Contains(t, Merge(p, []*Shard{s}).Problems, `runner 1 ran no suite, but the plan has "churn"`)
 }
 
 func TestMergeOfASuite(t *testing.T) {
 	t.Parallel()
-	a, b := suiteShard(1, "rampup"), suiteShard(2, "rampup")
+	a, b := newSuiteShard(1, "rampup"), newSuiteShard(2, "rampup")
 	a.Metrics = []Metric{timedMetric("r20", 100, 3, 4), timedMetric("r50", 200, 7)}
 	b.Metrics = []Metric{timedMetric("r20", 90, 5)}
 	m := Merge(a.Plan, []*Shard{a, b})
@@ -51,7 +51,7 @@ func TestMergeOfASuite(t *testing.T) {
 	require.EqualValues(t, 90, r20.FirstUS)
 	require.EqualValues(t, 109, r20.LastUS)
 	require.EqualValues(t, 3, r20.Trend.Count())
-	require.EqualValues(t, 2, a.Metrics[0].Trend.Count(), "the shards stay as they are")
+	require.EqualValues(t, 2, a.Metrics[0].Trend.Count(), "a merge does not modify its inputs")
 	stage, ok := m.Suite.Stage("r20")
 	require.True(t, ok)
 	require.InDelta(t, 20, stage.Rate, 0)
@@ -59,8 +59,8 @@ func TestMergeOfASuite(t *testing.T) {
 	require.False(t, ok)
 }
 
-// Own times add up as the times do.
-func TestMergeOfOwnTimes(t *testing.T) {
+// Net times add up like times.
+func TestMergeOfNetTimes(t *testing.T) {
 	t.Parallel()
 	withOwnTimes := func(m Metric) Metric {
 		m.Own = NewHistogram()
@@ -73,14 +73,14 @@ func TestMergeOfOwnTimes(t *testing.T) {
 	}{
 		"both": {withOwnTimes(timedMetric("r20", 1, 3, 5)), withOwnTimes(timedMetric("r20", 1, 9)), []time.Duration{1, 3, 7}},
 	} {
-		a, b := suiteShard(1, "rampup"), suiteShard(2, "rampup")
+		a, b := newSuiteShard(1, "rampup"), newSuiteShard(2, "rampup")
 		a.Metrics, b.Metrics = []Metric{c.a}, []Metric{c.b}
 		m := Merge(a.Plan, []*Shard{a, b})
 		require.EqualValues(t, 3, m.Metrics[0].Own.Count(), name)
 		for i, q := range []float64{.1, .5, .9} {
 			require.InDelta(t, float64(c.want[i]), m.Metrics[0].Own.Quantile(q).Seconds()*1000, .1, "%s %v", name, q)
 		}
-		require.EqualValues(t, 2, c.a.Own.Count(), "the shards stay as they are")
+		require.EqualValues(t, 2, c.a.Own.Count(), "a merge does not modify its inputs")
 	}
 }
 
@@ -91,13 +91,13 @@ func TestRunnersOfASuiteMustAgree(t *testing.T) {
 		edit func(s *Shard)
 		want string
 	}{
-		{"a soak", func(s *Shard) { s.Suite = nil }, `runner 2 ran no suite, planned was "rampup"`},
-		{"another", func(s *Shard) { s.Suite.Name = "burst" }, `runner 2 ran the suite "burst", planned was "rampup"`},
+		{"a soak", func(s *Shard) { s.Suite = nil }, `runner 2 ran no suite, but the plan has "rampup"`},
+		{"another", func(s *Shard) { s.Suite.Name = "burst" }, `runner 2 ran the suite "burst", but the plan has "rampup"`},
 		{"other settings", func(s *Shard) { s.Suite.Stages[0].Rate = 21 }, "runner 2 ran the suite with other settings than runner 1"},
 		{"too many tags", func(s *Shard) { s.Metrics = []Metric{timedMetric(Other, 1, 2)}; delete(s.Metrics[0].Tags, TagCode) }, "too many combinations of tags"},
 		{"killed", func(s *Shard) { s.Runner.State = Running }, "runner 2 on h2 did not finish: it was killed"},
 	} {
-		a, b := suiteShard(1, "rampup"), suiteShard(2, "rampup")
+		a, b := newSuiteShard(1, "rampup"), newSuiteShard(2, "rampup")
 		c.edit(b)
 		m := Merge(a.Plan, []*Shard{a, b})
 		require.Equal(t, 1, len(m.Problems)+len(m.Early), c.name)

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// addLatency adds the differences above the fastest message of each runner, which has one clock: clocks of two hosts cannot be
-// compared more precisely.
+// addLatency adds the differences to the fastest message of each runner, because clocks of two hosts cannot be compared.
 func (m *Merged) addLatency(l *Latency) {
 	if l == nil || l.Histogram.Count() == 0 {
 		return
@@ -46,7 +45,7 @@ func addMetrics(sums map[string]*Metric, all []Metric) {
 	}
 }
 
-// Merge adds another series. It changes the histograms of n.
+// Merge adds another series. It modifies the histograms of n.
 func (n *Metric) Merge(other Metric) {
 	n.Sum += other.Sum
 	n.Squares += other.Squares

@@ -16,7 +16,7 @@ func lateMessages(n int, by time.Duration) shard.Late {
 	for range n {
 		h.Record(by)
 	}
-	return shard.Late{Late: n, LateBy: h.Pack()}
+	return shard.Late{Late: n, Lateness: h.Pack()}
 }
 
 // The lateness of the other streams does not decide what delayed messages of held streams: a client that continues to
@@ -48,15 +48,15 @@ func TestLatenessOfHeldStreamsAlone(t *testing.T) {
 				m := r.Rounds[0]
 				m.Plan.LateMS = 1000
 				m.Control = &shard.Control{Streams: 20, LateMS: 1000, Opened: 20, ControlCounts: shard.ControlCounts{Expected: 800, Received: 800, LongestUS: c.group.Microseconds()}}
-				m.Runners[0].Controlled = &shard.RunnerControl{Control: *m.Control, Moments: []shard.ControlWindow{
-					{At: start.Add(20 * second), Longest: c.group, Late: c.all.Late, LateBy: c.all.LateBy},
+				m.Runners[0].ControlGroup = &shard.RunnerControl{Control: *m.Control, Moments: []shard.ControlWindow{
+					{At: start.Add(20 * second), Longest: c.group, Late: c.all.Late, Lateness: c.all.Lateness},
 				}}
 				for _, late := range c.held {
-					m.Runners[0].Controlled.Moments[0].Undisturbed = &late
+					m.Runners[0].ControlGroup.Moments[0].Undisturbed = &late
 				}
 				v := judge(r)
 				require.Equal(t, c.want, v.Verdict, v.Reasons)
-				require.Equal(t, c.all.Late, m.Runners[0].Controlled.Moments[0].Late, "judging does not modify its input")
+				require.Equal(t, c.all.Late, m.Runners[0].ControlGroup.Moments[0].Late, "judging does not modify its input")
 			})
 		}
 	}

@@ -86,7 +86,7 @@ func (m Machine) withWaitsOf(longer Machine) Machine {
 // missed. It is not ok if a group measured nothing.
 func control(m *shard.Merged, from, to time.Time) (delay time.Duration, ok bool) {
 	for i := range m.Runners {
-		group := m.Runners[i].Controlled
+		group := m.Runners[i].ControlGroup
 		if group == nil || !group.HasEvents() {
 			return 0, false
 		}

@@ -109,7 +109,7 @@ func TestWaitingThreadsOnAnIdleMachine(t *testing.T) {
 func (r *Run) withControlGroup(late time.Duration) *Run {
 	m := r.Rounds[0]
 	m.Control = &shard.Control{Streams: 20, LateMS: 1000, ControlCounts: shard.ControlCounts{Received: 400}}
-	m.Runners[0].Controlled = &shard.RunnerControl{Control: *m.Control}
+	m.Runners[0].ControlGroup = &shard.RunnerControl{Control: *m.Control}
 	for at := start.Unix(); at <= start.Unix()+30; at += 5 {
 		b := shard.Bucket{Unix: at, Control: &shard.ControlCounts{Expected: 100, Received: 100, LongestUS: 2000}}
 		if at == start.Unix()+15 {
@@ -134,10 +134,10 @@ func TestTimelyControlGroupDoesNotExplainTimeouts(t *testing.T) {
 	closedGroup := run(300).withControlGroup(0) // no stream of the group is open, so no event is expected
 	*closedGroup.Rounds[0].Series[3].Control = shard.ControlCounts{}
 	ofOne := run(300).withControlGroup(0) // other streams were open at that time
-	ofOne.Rounds[0].Runners[0].Controlled.Moments = []shard.ControlWindow{{At: start.Add(15 * time.Second), Silent: true}}
+	ofOne.Rounds[0].Runners[0].ControlGroup.Moments = []shard.ControlWindow{{At: start.Add(15 * time.Second), Silent: true}}
 	with := func(edit func(during *shard.ControlCounts, runner *shard.RunnerControl)) *Run {
 		r := run(300).withControlGroup(0)
-		edit(r.Rounds[0].Series[3].Control, r.Rounds[0].Runners[0].Controlled)
+		edit(r.Rounds[0].Series[3].Control, r.Rounds[0].Runners[0].ControlGroup)
 		return r
 	}
 	few := with(func(during *shard.ControlCounts, _ *shard.RunnerControl) { during.Received = 49 })

@@ -140,7 +140,7 @@ func (r *Run) streamsOf(selects func(n int) bool) *verdict.Streams {
 	part.Connections, part.Plan.Connections, part.Plan.MaxLate = shard.Connections{}, 0, int(r.number("MAX_HELD_LATE"))
 	part.Runners = slices.Clone(m.Runners)
 	for i := range part.Runners {
-		part.Runners[i].Controlled = part.Runners[i].Controlled.Undisturbed()
+		part.Runners[i].ControlGroup = part.Runners[i].ControlGroup.Undisturbed()
 	}
 	for n := range m.Plan.Connections {
 		if selects(n) {

@@ -151,7 +151,7 @@ func (s *Streams) lateByGenerator() uint64 {
 // undecidedStalled reports whether a runner stalled whose control group does not decide.
 func (s *Streams) undecidedStalled() bool {
 	return slices.ContainsFunc(s.m.Runners, func(r shard.Runner) bool {
-		return !decides(r.Controlled) && time.Duration(r.StallMaxUS)*time.Microsecond > s.m.Plan.LateLimit()/2
+		return !decides(r.ControlGroup) && time.Duration(r.StallMaxUS)*time.Microsecond > s.m.Plan.LateLimit()/2
 	})
 }
 
@@ -168,7 +168,7 @@ func (s *Streams) whileControlLate(kinds []ledger.Kind) bool {
 			if !slices.Contains(kinds, f.Kind) {
 				continue
 			}
-			group := runner.Controlled
+			group := runner.ControlGroup
 			if found = true; !lists(r, kinds) || !decides(group) {
 				return false
 			}
@@ -217,7 +217,7 @@ func (s *Streams) minDelay(r *shard.Connection, f ledger.Finding) time.Duration 
 // between two instants, and the signal that shows it.
 func (s *Streams) delayOf(runner int, from, to ledger.Instant) (time.Duration, Signal) {
 	r := &s.m.Runners[runner]
-	group := r.Controlled
+	group := r.ControlGroup
 	if !decides(group) {
 		return time.Duration(r.StallMaxUS) * time.Microsecond, SignalStall
 	}

@@ -13,12 +13,12 @@ const MinBufferedShare = .5
 
 // Bursts describes how many messages arrived together with the previous one; "" if none did.
 func Bursts(b *shard.Bursts, noun string) string {
-	if b == nil || b.Together == 0 {
+	if b == nil || b.Followers == 0 {
 		return ""
 	}
 	text := fmt.Sprintf("%s of the %ss arrived together with the previous one", format.Percent(100*b.Share()), noun)
-	if b.Held.Count() > 0 {
-		text += fmt.Sprintf(", after a silence of %s at p50 and %s at most", format.Duration(b.Held.Quantile(.5)), format.Duration(b.Held.Max()))
+	if b.Silence.Count() > 0 {
+		text += fmt.Sprintf(", after a silence of %s at p50 and %s at most", format.Duration(b.Silence.Quantile(.5)), format.Duration(b.Silence.Max()))
 	}
 	return text
 }

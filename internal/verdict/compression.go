@@ -30,7 +30,7 @@ func inBursts(c *shard.Coding) string {
 	if c.Bursts == 0 {
 		return "no messages"
 	}
-	return fmt.Sprintf("in bursts of %.0f", math.Round(float64(c.Together)/float64(c.Bursts)))
+	return fmt.Sprintf("in bursts of %.0f", math.Round(float64(c.BurstMessages)/float64(c.Bursts)))
 }
 
 // delayedByCompression describes messages that the compressor delayed; "" if there were none, or if it is unknown when
@@ -42,7 +42,7 @@ func (s *Streams) delayedByCompression(c *shard.Coding) string {
 	case !s.m.Service.ByInterval() && !s.m.Plan.Published():
 	case c.Messages == 0 && s.Messages.Expected > 0:
 		return fmt.Sprintf("no %s arrived on the streams in %s: the service or a proxy buffers compressed data; %s", noun, c.Name, remedy)
-	case c.Bursts > 0 && 2*c.Together >= c.Messages:
+	case c.Bursts > 0 && 2*c.BurstMessages >= c.Messages:
 		return fmt.Sprintf("%ss arrive %s: the service or a proxy buffers compressed data (%s); %s", noun, inBursts(c), c.Name, remedy)
 	}
 	return ""

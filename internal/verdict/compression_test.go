@@ -25,8 +25,8 @@ func TestCompressionDelaysMessages(t *testing.T) {
 		warning []string
 	}{
 		"one by one": {shard.Coding{Messages: 717}, nil, nil},
-		"a stall":    {shard.Coding{Messages: 717, Bursts: 3, Together: 30}, nil, nil},
-		"bursts":     {shard.Coding{Messages: 717, Bursts: 17, Together: 680}, []string{oneByOne}, []string{inBurstsOf40}},
+		"a stall":    {shard.Coding{Messages: 717, Bursts: 3, BurstMessages: 30}, nil, nil},
+		"bursts":     {shard.Coding{Messages: 717, Bursts: 17, BurstMessages: 680}, []string{oneByOne}, []string{inBurstsOf40}},
 	} {
 		m, server := cleanRun()
 		tt.coding.Name, tt.coding.Streams = "gzip", 3
@@ -44,7 +44,7 @@ func TestCompressionIsTheFirstReason(t *testing.T) {
 	t.Parallel()
 	m, server := cleanRun()
 	m.Plan.MaxLate = 0
-	m.Codings = []shard.Coding{{Name: "gzip", Streams: 3, Messages: 717, Bursts: 17, Together: 680}}
+	m.Codings = []shard.Coding{{Name: "gzip", Streams: 3, Messages: 717, Bursts: 17, BurstMessages: 680}}
 	r := &m.Connections.Edit(0).Record
 	r.Late = 7
 	find(r, ledger.KindLate, 7)
@@ -69,7 +69,7 @@ func TestBurstsOfOtherPublishers(t *testing.T) {
 	t.Parallel()
 	m, _ := cleanRun()
 	m.Plan.Service, m.Service = "x", shard.Service{Name: "x", Counts: shard.CountsNumbers}
-	m.Codings = []shard.Coding{{Name: "gzip", Streams: 3, Messages: 717, Bursts: 17, Together: 680}}
+	m.Codings = []shard.Coding{{Name: "gzip", Streams: 3, Messages: 717, Bursts: 17, BurstMessages: 680}}
 	require.NotContains(t, failedChecks(judgeSoak(m, nil, Evidence{})), "messages in gzip come one by one")
 }
 

@@ -85,7 +85,7 @@ func controlOf(m *shard.Merged) *Control {
 		Received: c.Received, Late: c.Late, Lost: c.Lost, LongestMS: float64(c.LongestUS) / 1000,
 	}
 	for i := range m.Runners {
-		if group := m.Runners[i].Controlled; decides(group) {
+		if group := m.Runners[i].ControlGroup; decides(group) {
 			out.Decides = true
 			out.addGroup(group)
 		}
@@ -139,10 +139,10 @@ func (out *Control) addGroup(group *shard.RunnerControl) {
 
 // countLaterThan returns how many of the late messages of a moment were later than a limit.
 func countLaterThan(m shard.ControlWindow, limit time.Duration) int {
-	if m.LateBy == nil {
+	if m.Lateness == nil {
 		return 0
 	}
-	h, err := m.LateBy.Unpack()
+	h, err := m.Lateness.Unpack()
 	if err != nil {
 		return 0
 	}

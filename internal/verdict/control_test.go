@@ -17,9 +17,9 @@ func withControlGroups(m *shard.Merged, moments ...shard.ControlWindow) {
 	m.Plan.MaxLate = 0
 	one := shard.Control{URL: "http://127.0.0.1:1", Streams: 20, LateMS: 1000, Opened: 20, ControlCounts: shard.ControlCounts{Expected: 72_000, Received: 72_000, LongestUS: 9000}}
 	for i := range m.Runners {
-		m.Runners[i].Controlled = &shard.RunnerControl{Control: one}
+		m.Runners[i].ControlGroup = &shard.RunnerControl{Control: one}
 	}
-	m.Runners[0].Controlled.Moments = moments
+	m.Runners[0].ControlGroup.Moments = moments
 	sum := one
 	for _, moment := range moments {
 		sum.LongestUS = max(sum.LongestUS, moment.Longest.Microseconds())
@@ -37,7 +37,7 @@ func minute(n int, late int, by time.Duration) shard.ControlWindow {
 	for range late {
 		h.Record(by)
 	}
-	return shard.ControlWindow{At: time.UnixMicro(1_700_000_000_000_000).Add(time.Duration(n) * time.Minute), Late: late, LateBy: h.Pack()}
+	return shard.ControlWindow{At: time.UnixMicro(1_700_000_000_000_000).Add(time.Duration(n) * time.Minute), Late: late, Lateness: h.Pack()}
 }
 
 // lateNoops makes noops of the first connection late, at the times of the moments.
@@ -101,7 +101,7 @@ func TestControlGroupAttributesLateness(t *testing.T) {
 				both.Record(by)
 			}
 			at := group(minute(1, 3, 0), 3*second)
-			at.LateBy = both.Pack()
+			at.Lateness = both.Pack()
 			withControlGroups(m, at)
 			lateNoops(m, 3)
 		}, Fail, true, "2 of 3 late messages arrived while the control group was late too, by up to 3.05 s: the load generator delayed them; 1 of 3 late messages arrived while"},
@@ -135,7 +135,7 @@ func TestControlGroupAttributesLateness(t *testing.T) {
 		}, Fail, false, "2 of 4 late messages arrived while the control group had no data"},
 		"the other runner's was late": {func(m *shard.Merged) {
 			withControlGroups(m, minute(1, 3, 2*second))
-			m.Runners[1].Controlled.Moments = []shard.ControlWindow{group(minute(1, 0, 0), 3*second)}
+			m.Runners[1].ControlGroup.Moments = []shard.ControlWindow{group(minute(1, 0, 0), 3*second)}
 			lateNoops(m, 3)
 		}, Fail, true, "the load generator did not delay them"},
 		"it was late, and nothing else": {func(m *shard.Merged) {
@@ -144,7 +144,7 @@ func TestControlGroupAttributesLateness(t *testing.T) {
 		"never held: stalls decide": {func(m *shard.Merged) {
 			withControlGroups(m)
 			for i := range m.Runners {
-				m.Runners[i].Controlled.Received = 0
+				m.Runners[i].ControlGroup.Received = 0
 			}
 			m.Control.Received, m.Control.Error = 0, "connection refused"
 			lateNoops(m, 3)
@@ -153,7 +153,7 @@ func TestControlGroupAttributesLateness(t *testing.T) {
 		"never held, and no stall": {func(m *shard.Merged) {
 			withControlGroups(m)
 			for i := range m.Runners {
-				m.Runners[i].Controlled.Received = 0
+				m.Runners[i].ControlGroup.Received = 0
 			}
 			m.Control.Received = 0
 			lateNoops(m, 3)
@@ -161,24 +161,24 @@ func TestControlGroupAttributesLateness(t *testing.T) {
 		"too few streams for the limit": {func(m *shard.Merged) {
 			withControlGroups(m, minute(1, 3, 2*second))
 			for i := range m.Runners {
-				m.Runners[i].Controlled.Streams = 1
+				m.Runners[i].ControlGroup.Streams = 1
 			}
 			lateNoops(m, 3)
 			m.Runners[0].StallMaxUS = 8e6
 		}, Invalid, true, "raise CONTROL or LATE_MS"},
 		"held by one runner, and the other stalled": {func(m *shard.Merged) {
 			withControlGroups(m)
-			m.Runners[1].Controlled, m.Runners[1].StallMaxUS = nil, 8e6
+			m.Runners[1].ControlGroup, m.Runners[1].StallMaxUS = nil, 8e6
 			lateNoops(m, 3)
 		}, Invalid, false, ""},
 		"held by one runner, which stalled, and the other did not": {func(m *shard.Merged) {
 			withControlGroups(m)
-			m.Runners[1].Controlled, m.Runners[0].StallMaxUS = nil, 8e6
+			m.Runners[1].ControlGroup, m.Runners[0].StallMaxUS = nil, 8e6
 			lateNoops(m, 3)
 		}, Fail, false, ""},
 		"held by one runner, and the other stalled for half as long as a noop may be late": {func(m *shard.Merged) {
 			withControlGroups(m)
-			m.Runners[1].Controlled, m.Runners[1].StallMaxUS = nil, 600e3
+			m.Runners[1].ControlGroup, m.Runners[1].StallMaxUS = nil, 600e3
 			lateNoops(m, 3)
 		}, Invalid, false, ""},
 		"in time, though the runners waited for a core": {func(m *shard.Merged) {
@@ -369,7 +369,7 @@ func TestControlGroupAttributesOverdueStreams(t *testing.T) {
 				for i, one := range shards {
 					one.Service.LifetimeS = 10
 					if c.group {
-						one.Runner.Controlled = &shard.RunnerControl{Control: shard.Control{URL: "http://127.0.0.1:1", Streams: 20, LateMS: 1000, Opened: 20, ControlCounts: shard.ControlCounts{Expected: 600, Received: 600}}}
+						one.Runner.ControlGroup = &shard.RunnerControl{Control: shard.Control{URL: "http://127.0.0.1:1", Streams: 20, LateMS: 1000, Opened: 20, ControlCounts: shard.ControlCounts{Expected: 600, Received: 600}}}
 					}
 					if i == 0 {
 						one.Connections[0].Overdue = 1
@@ -379,7 +379,7 @@ func TestControlGroupAttributesOverdueStreams(t *testing.T) {
 				shards[0].Runner.StallMaxUS = max(c.stall, 0).Microseconds()
 				shards[1].Runner.StallMaxUS = max(-c.stall, 0).Microseconds()
 				if c.group {
-					shards[0].Runner.Controlled.Moments = c.moments
+					shards[0].Runner.ControlGroup.Moments = c.moments
 				}
 			}
 			v := p.judge(t)

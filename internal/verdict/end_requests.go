@@ -50,8 +50,8 @@ func (c *Counts) addEnds(m *shard.Merged) {
 		out.PerSecond = float64(out.Count) / out.Seconds
 	}
 	if failed != nil {
-		q := quantiles(failed.Took)
-		out.Failed, out.Failures, out.FailedMS = failed.Took.Count(), e.Codes(), &q
+		q := quantiles(failed.Duration)
+		out.Failed, out.Failures, out.FailedMS = failed.Duration.Count(), e.Codes(), &q
 	}
 	for _, s := range e.Seconds {
 		out.MaxPerSecond = max(out.MaxPerSecond, s[1])
@@ -63,7 +63,7 @@ func (c *Counts) addEnds(m *shard.Merged) {
 			}
 			server := EndServer{Name: name, EndTimes: endTimes(outcome(isExpected))}
 			if failed := outcome(isFailure); failed != nil {
-				server.Failed = failed.Took.Count()
+				server.Failed = failed.Duration.Count()
 			}
 			out.Servers = append(out.Servers, server)
 		}
@@ -78,7 +78,7 @@ func endTimes(o *shard.EndOutcome) EndTimes {
 	if o == nil {
 		return EndTimes{}
 	}
-	return EndTimes{Count: o.Took.Count(), MinMS: float64(o.MinUS) / 1000, MS: quantiles(o.Took)}
+	return EndTimes{Count: o.Duration.Count(), MinMS: float64(o.MinUS) / 1000, MS: quantiles(o.Duration)}
 }
 
 // minSlowRatio is the minimum ratio of the duration of end requests to the lateness of messages at which only the

@@ -161,7 +161,7 @@ func (m *machineSignals) count(runner *shard.Runner, r *shard.Connection, all []
 // single streams.
 func stealWindow(runner *shard.Runner, f ledger.Finding, all []window) *window {
 	from, to := runner.At(f.At-f.Lateness), runner.At(f.At)
-	if group := runner.Controlled; decides(group) {
+	if group := runner.ControlGroup; decides(group) {
 		if delay, _ := delayWithin(group, from, to); !explains(group, delay) {
 			return nil
 		}

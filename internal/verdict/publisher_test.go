@@ -35,9 +35,9 @@ func TestUnconfirmedMessagesAreNotExpected(t *testing.T) {
 func TestRunNeedsExactlyOnePublisher(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func([]*shard.Shard){
-		"no record of the published messages": func(s []*shard.Shard) { s[0].Published = nil },
-		"2 runners published":                 func(s []*shard.Shard) { s[1].Published = s[0].Published },
-		"another description of the service":  func(s []*shard.Shard) { s[1].Service = shard.Service{Name: "mine", SHA256: "y"} },
+		"no runner recorded published messages": func(s []*shard.Shard) { s[0].Published = nil },
+		"2 runners published":                   func(s []*shard.Shard) { s[1].Published = s[0].Published },
+		"another service description":           func(s []*shard.Shard) { s[1].Service = shard.Service{Name: "mine", SHA256: "y"} },
 	} {
 		p := newPublishedRun()
 		p.change = change

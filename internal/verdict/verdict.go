@@ -39,7 +39,7 @@ const Schema = 2
 // CheckSchema rejects a verdict.json of another version.
 func CheckSchema(schema int) error {
 	if schema != Schema {
-		return fmt.Errorf("it has schema %d, this version reads schema %d", schema, Schema)
+		return fmt.Errorf("schema must be %d, got %d", Schema, schema)
 	}
 	return nil
 }

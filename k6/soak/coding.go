@@ -39,9 +39,9 @@ func (c *codedStream) message(r *recorder, at time.Time, first time.Duration) {
 		case c.countsBurst:
 			if c.burst++; c.burst == 2 {
 				sum.Bursts++
-				sum.Together++
+				sum.BurstMessages++
 			}
-			sum.Together++
+			sum.BurstMessages++
 		}
 		c.last = at
 	})

@@ -29,8 +29,8 @@ func TestCompressedBursts(t *testing.T) {
 		together int64 // messages within a millisecond of the previous one, except those with the first message
 	}{
 		"one by one":          {[]float64{15, 30, 45.5, 60}, shard.Coding{Messages: 4}, 0},
-		"two bursts":          {[]float64{15, 60, 60, 60.0005, 75, 105, 105.2}, shard.Coding{Messages: 7, Bursts: 2, Together: 5}, 2},
-		"late first messages": {[]float64{46, 46, 46}, shard.Coding{Messages: 3, Bursts: 1, Together: 3}, 0},
+		"two bursts":          {[]float64{15, 60, 60, 60.0005, 75, 105, 105.2}, shard.Coding{Messages: 7, Bursts: 2, BurstMessages: 5}, 2},
+		"late first messages": {[]float64{46, 46, 46}, shard.Coding{Messages: 3, Bursts: 1, BurstMessages: 3}, 0},
 		"a replay at first":   {[]float64{0.1, 0.1, 0.1, 15}, shard.Coding{Messages: 4}, 0},
 	} {
 		r := newPlannedRecorder(t)
@@ -38,10 +38,10 @@ func TestCompressedBursts(t *testing.T) {
 		tt.want.Name, tt.want.Streams = "gzip", 1
 		require.Equal(t, []shard.Coding{tt.want}, shardOf(r).Codings, name)
 		if tt.together > 0 {
-			require.Equal(t, []int64{6, tt.together}, []int64{shardOf(r).Bursts.Messages, shardOf(r).Bursts.Together}, name)
-			require.InDelta(t, 45, shardOf(r).Bursts.Held.Max().Seconds(), .1)
+			require.Equal(t, []int64{6, tt.together}, []int64{shardOf(r).Bursts.Messages, shardOf(r).Bursts.Followers}, name)
+			require.InDelta(t, 45, shardOf(r).Bursts.Silence.Max().Seconds(), .1)
 		} else if bursts := shardOf(r).Bursts; bursts != nil {
-			require.Zero(t, bursts.Together, name)
+			require.Zero(t, bursts.Followers, name)
 		}
 	}
 

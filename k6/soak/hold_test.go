@@ -47,7 +47,7 @@ func TestHoldLifecycle(t *testing.T) {
 	require.Len(t, ends.Outcomes, 1)
 	require.Equal(t, "backend-1", ends.Outcomes[0].Server)
 	require.Equal(t, shard.CodeOK, ends.Outcomes[0].Code)
-	require.EqualValues(t, 10, ends.Outcomes[0].Took.Count())
+	require.EqualValues(t, 10, ends.Outcomes[0].Duration.Count())
 	require.Positive(t, ends.Outcomes[0].MinUS)
 }
 
@@ -109,7 +109,7 @@ func TestUnansweredEndRequests(t *testing.T) {
 	require.True(t, h.run(t, strings.Replace(holdTen, "endTimeout: 5", "endTimeout: 0.2", 1)))
 	ends := shardOf(h.r).Ends
 	require.Equal(t, []string{strings.TrimPrefix(url, "http://")}, ends.Servers(), "the server of the requests")
-	require.EqualValues(t, 10, ends.Sum(func(o *shard.EndOutcome) bool { return strings.HasPrefix(o.Code, shard.CodeNet) }).Took.Count())
+	require.EqualValues(t, 10, ends.Sum(func(o *shard.EndOutcome) bool { return strings.HasPrefix(o.Code, shard.CodeNet) }).Duration.Count())
 }
 
 // A redirect to another origin would send the load and the tokens to it.
@@ -170,7 +170,7 @@ func TestHoldOfADescribedService(t *testing.T) {
 	require.ElementsMatch(t, []string{"Bearer t0", "Bearer t1", "Bearer t2"}, s.connects)
 	require.Equal(t, "6", js(t, h.Runtime, "String(tokens)"))
 	require.Equal(t, map[string][2]float64{"DELETE /event/forcedisconnect": {3, 3}}, h.metricSums("http_reqs", "name"))
-	require.EqualValues(t, 3, shardOf(h.r).Ends.Outcomes[0].Took.Count())
+	require.EqualValues(t, 3, shardOf(h.r).Ends.Outcomes[0].Duration.Count())
 	require.Equal(t, map[string][2]float64{"GET /event/connect": {3, 3}}, h.metricSums("sse_connection_opened", "name"))
 
 	s = &noopService{}

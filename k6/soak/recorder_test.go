@@ -206,11 +206,11 @@ func TestLateMessagesOfExcludedStreams(t *testing.T) {
 		require.Equal(t, 2, s.Series[0].Late, name)
 		require.Nil(t, s.Series[1].Undisturbed, "%s: no message was late", name)
 		undisturbed := s.Series[0].Undisturbed
-		if undisturbed != nil && undisturbed.LateBy != nil {
-			h, err := undisturbed.LateBy.Unpack()
+		if undisturbed != nil && undisturbed.Lateness != nil {
+			h, err := undisturbed.Lateness.Unpack()
 			require.NoError(t, err)
 			require.Equal(t, []any{int64(1), c.maxLateness}, []any{int64(h.Count()), h.Max()}, name)
-			undisturbed.LateBy = nil
+			undisturbed.Lateness = nil
 		}
 		require.Equal(t, c.want, undisturbed, name)
 	}

@@ -180,7 +180,7 @@ func (t *tally) endBucket(now time.Time, s shard.Process, control *controlGroup)
 func (t *tally) endUndisturbedBucket() *shard.Late {
 	undisturbed := t.bucket.Undisturbed
 	if undisturbed != nil {
-		undisturbed.LateBy = t.undisturbedLateness.PackCoarse()
+		undisturbed.Lateness = t.undisturbedLateness.PackCoarse()
 		t.undisturbedLateness.Reset()
 	}
 	switch {

@@ -244,13 +244,13 @@ func TestIncompleteShardsAreInvalid(t *testing.T) {
 			info, err := os.Stat(d.Path(first))
 			require.NoError(t, err)
 			require.NoError(t, os.Truncate(d.Path(first), info.Size()/2))
-		}, "not a whole shard"},
+		}, "not a complete shard"},
 		"a flipped bit": {func(t *testing.T, d results.Dir) {
 			b, err := os.ReadFile(d.Path(first))
 			require.NoError(t, err)
 			b[len(b)/2] ^= 4
 			require.NoError(t, os.WriteFile(d.Path(first), b, 0o644))
-		}, "not a whole shard"},
+		}, "not a complete shard"},
 		"another run": {func(t *testing.T, d results.Dir) {
 			edit(t, d.Path(second), func(s *shard.Shard) { s.Runner.TestID = "other" })
 		}, "is of the run \"other\""},
@@ -269,7 +269,7 @@ func TestIncompleteShardsAreInvalid(t *testing.T) {
 					s.Series[i].Unix -= 1000
 				}
 			})
-		}, "they are not of one run"},
+		}, "remove the shard of another run, or set the clocks and repeat the run"},
 		"the information of soak run is missing": {func(t *testing.T, d results.Dir) { require.NoError(t, os.Remove(d.Path(results.RunFile))) }, "run.json is missing"},
 		"the server's ledger is missing":         {func(t *testing.T, d results.Dir) { require.NoError(t, os.Remove(d.Path(results.LedgerFile))) }, "backend-ledger.ndjson is missing"},
 		"the manifest is missing":                {func(t *testing.T, d results.Dir) { require.NoError(t, os.Remove(d.Path(results.ManifestFile))) }, "manifest.json is missing"},

@@ -123,7 +123,7 @@ func TestMergeFromABucket(t *testing.T) {
 	b.cut.Store(true)
 	v, text = mergeBucket(place)
 	require.Equal(t, verdict.Invalid, v.Verdict, text)
-	require.Contains(t, reasons(v), "not a whole shard")
+	require.Contains(t, reasons(v), "not a complete shard")
 	b.cut.Store(false)
 
 	b.lost.Store(true)

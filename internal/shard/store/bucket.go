@@ -18,38 +18,38 @@ import (
 	"gocloud.dev/blob/s3blob"
 )
 
-// attempt is the timeout of one attempt. A shard has some megabytes at most: a minute is enough at half a megabit per second.
-const attempt = time.Minute
+// attemptTimeout is the timeout of one attempt. A shard has a few megabytes, so a minute is enough at half a megabit per second.
+const attemptTimeout = time.Minute
 
-// Pauses between attempts, doubled each time and spread at random: a thousand runners end at once.
+// Pauses between attempts. They double and are randomized, because a thousand runners may end at once.
 const firstPause, longestPause = 500 * time.Millisecond, 15 * time.Second
 
-// A bucket is a store at an S3 server. A PUT is atomic there.
+// A bucket is a store on an S3 server, where a PUT is atomic.
 type bucket struct {
 	blob  *blob.Bucket
-	shown string        // s3://BUCKET/PREFIX without parameters, for people
+	name  string        // s3://BUCKET/PREFIX without parameters, for people
 	pause time.Duration // after the first failure
 }
 
 // openBucket opens a bucket with the credentials of the AWS SDK: environment, profile, role of the machine. It sends no request.
 func openBucket(ctx context.Context, u *url.URL) (Store, error) {
 	if u.Host == "" {
-		return nil, fmt.Errorf("%s names no bucket: write s3://BUCKET/PREFIX", u)
+		return nil, fmt.Errorf("location must name a bucket, such as s3://BUCKET/PREFIX, got %s", u)
 	}
 	prefix := strings.Trim(u.Path, "/")
 	b, err := openS3(ctx, &url.URL{Scheme: u.Scheme, Host: u.Host, RawQuery: u.RawQuery})
 	if err != nil {
 		return nil, err
 	}
-	s := &bucket{blob: b, shown: strings.TrimSuffix("s3://"+u.Host+"/"+prefix, "/"), pause: firstPause}
+	s := &bucket{blob: b, name: strings.TrimSuffix("s3://"+u.Host+"/"+prefix, "/"), pause: firstPause}
 	if prefix != "" {
 		s.blob = blob.PrefixedBucket(b, prefix+"/")
 	}
 	return s, nil
 }
 
-// openS3 opens a bucket whose client does not retry: its retries would hide the cause of a failure at the timeout. It does not warn
-// of servers without checksums, because a shard has its own.
+// openS3 opens a bucket whose client does not retry, because its retries would hide the cause of a failure at the timeout. It does not
+// warn about servers without checksums, because a shard has its own.
 func openS3(ctx context.Context, u *url.URL) (*blob.Bucket, error) {
 	var opener s3blob.URLOpener
 	b, err := opener.OpenBucketURL(ctx, u)
@@ -119,7 +119,7 @@ func (b *bucket) read(ctx context.Context, name string) (data []byte, err error)
 }
 
 // At implements Store.
-func (b *bucket) At(name string) string { return b.shown + "/" + name }
+func (b *bucket) At(name string) string { return b.name + "/" + name }
 
 // Close implements Store.
 func (b *bucket) Close() error { return b.blob.Close() }
@@ -130,14 +130,14 @@ func (b *bucket) try(ctx context.Context, verb, name string, do func(context.Con
 	pauses := backoff.NewExponentialBackOff()
 	pauses.InitialInterval, pauses.MaxInterval, pauses.Multiplier = b.pause, longestPause, 2
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
-		one, cancel := context.WithTimeout(ctx, attempt)
+		attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
 		defer cancel()
-		err := do(one)
+		err := do(attempt)
 		if err == nil {
 			return struct{}{}, nil
 		}
 		if ctx.Err() == nil || last == nil {
-			last = err // otherwise it is the error of ctx
+			last = err // otherwise the error is that of ctx
 		}
 		if permanent(err) {
 			err = backoff.Permanent(err)

@@ -12,19 +12,19 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// maxBytes limits the size of a file that a store returns. No run leaves a larger one.
+// maxBytes is the maximum size of a file that a store returns. No run leaves a larger file.
 const maxBytes = 2 << 30
 
 // A tooLargeError is the error of a file in a bucket that exceeds maxBytes.
 type tooLargeError int64
 
 func (size tooLargeError) Error() string {
-	return fmt.Sprintf("it has %d GB, which no file of a run has", int64(size)/1e9)
+	return fmt.Sprintf("file must have at most 2 GB, got %d GB", int64(size)/1e9)
 }
 
 type retryKey struct{}
 
-// OnRetry returns a context with which a store passes a sentence to report before each retry. report must be safe for
+// OnRetry returns a context that makes a store call report with a sentence before each retry. report must be safe for
 // concurrent use.
 func OnRetry(ctx context.Context, report func(sentence string)) context.Context {
 	return context.WithValue(ctx, retryKey{}, report)
@@ -36,8 +36,8 @@ func reportRetry(ctx context.Context, sentence string) {
 	}
 }
 
-// permanent reports whether a retry would fail in the same way: the server refused, or there are no credentials to sign a request.
-// Network errors may be transient.
+// permanent reports whether a retry would fail for the same reason, such as a refusal or missing credentials. Network errors may be
+// transient.
 func permanent(err error) bool {
 	var large tooLargeError
 	if errors.As(err, &large) {
@@ -59,7 +59,7 @@ func permanent(err error) bool {
 	return noCredentials(err) || noRegion(err)
 }
 
-// assumesRole reports whether credentials were requested by the token of a service account, as in a pod of EKS.
+// assumesRole reports whether the SDK requested credentials with the token of a service account, as in a pod of EKS.
 func assumesRole(err error) bool {
 	return strings.Contains(err.Error(), "AssumeRoleWithWebIdentity")
 }
@@ -85,9 +85,9 @@ func noRegion(err error) bool {
 func explain(err error) error {
 	switch code := apiCode(err); {
 	case assumesRole(err) && permanent(err):
-		return withCause("the role of the service account is refused; its trust policy has to name this cluster and the account soak-runner (docs/distributed.md)", err)
+		return withCause("the role of the service account is refused; add this cluster and the account soak-runner to its trust policy (docs/distributed.md)", err)
 	case strings.Contains(err.Error(), "retrieve jwt from provide source"):
-		return withCause("the token of the service account cannot be read (AWS_WEB_IDENTITY_TOKEN_FILE)", err)
+		return withCause("the token of the service account is unreadable (AWS_WEB_IDENTITY_TOKEN_FILE)", err)
 	case code == "NoSuchBucket":
 		return withCause("the bucket does not exist; create it, or correct its name and region", err)
 	case code == "AccessDenied" || code == "Forbidden":

@@ -18,8 +18,8 @@ import (
 // IsBucket reports whether a location is in a bucket.
 func IsBucket(location string) bool { return strings.HasPrefix(location, "s3://") }
 
-// Upload copies a file of any size into a bucket, to s3://BUCKET/NAME with the parameters of Open. The SDK sends it in parts, and
-// retries these.
+// Upload copies a file of any size into a bucket, to s3://BUCKET/NAME with the parameters of Open. The SDK sends and retries it
+// in parts.
 func Upload(ctx context.Context, file, location string) error {
 	in, err := os.Open(file) // #nosec G304 -- the archive that was just written
 	if err != nil {
@@ -57,7 +57,7 @@ func Download(ctx context.Context, location, file string) (err error) {
 func openFile(ctx context.Context, location string) (*blob.Bucket, string, error) {
 	u, err := url.Parse(location)
 	if err != nil || u.Scheme != "s3" || u.Host == "" || strings.Trim(u.Path, "/") == "" {
-		return nil, "", fmt.Errorf("%q is not a file in a bucket: write s3://BUCKET/NAME", location)
+		return nil, "", fmt.Errorf("location must be a file in a bucket, such as s3://BUCKET/NAME, got %q", location)
 	}
 	var opener s3blob.URLOpener
 	b, err := opener.OpenBucketURL(ctx, &url.URL{Scheme: u.Scheme, Host: u.Host, RawQuery: u.RawQuery})

@@ -21,7 +21,7 @@ type stsServer struct {
 	lasts    time.Duration
 	requests atomic.Int64
 	refuses  bool
-	absent   atomic.Int64 // how many requests it hangs up on
+	absent   atomic.Int64 // number of requests that it closes without a response
 }
 
 const runnersRole = "arn:aws:iam::123456789012:role/sse-soak-runner"
@@ -141,10 +141,10 @@ func TestRefusedRole(t *testing.T) {
 	file := podOfEKS(t, sts)
 	require.NoError(t, os.WriteFile(file, []byte("token"), 0o600))
 	err := startS3(t).inEKS(t, "soaks/soak/aws-1").Put(withTimeout(t, time.Minute), "shard", nil)
-	require.ErrorContains(t, err, "the role of the service account is refused; its trust policy has to name this cluster and the account soak-runner (docs/distributed.md)")
+	require.ErrorContains(t, err, "the role of the service account is refused; add this cluster and the account soak-runner to its trust policy (docs/distributed.md)")
 	require.EqualValues(t, 1, sts.requests.Load(), "a permanent error is not retried")
 
 	require.NoError(t, os.Remove(file))
 	err = startS3(t).inEKS(t, "soaks/soak/aws-1").Put(withTimeout(t, time.Minute), "shard", nil)
-	require.ErrorContains(t, err, "the token of the service account cannot be read")
+	require.ErrorContains(t, err, "the token of the service account is unreadable")
 }

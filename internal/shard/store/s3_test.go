@@ -101,7 +101,7 @@ func TestBucketStoresFiles(t *testing.T) {
 	require.Empty(t, names)
 	require.NoError(t, b.Put(t.Context(), "b", []byte("one")))
 	require.NoError(t, b.Put(t.Context(), "a", []byte("two")))
-	require.NoError(t, b.Put(t.Context(), "b", []byte("three")), "over the one before")
+	require.NoError(t, b.Put(t.Context(), "b", []byte("three")), "replaces the previous file")
 	require.NoError(t, server.open(t, "soaks/2026").Put(t.Context(), "above", nil))
 	require.NoError(t, server.open(t, "soaks/2026/t/below").Put(t.Context(), "c", nil))
 	names, err = b.Names(t.Context())
@@ -176,7 +176,7 @@ func TestRetriesOfABucketAreReported(t *testing.T) {
 		require.Contains(t, s, "list s3://soaks/t/: dial tcp 127.0.0.1:1: connect: connection refused; trying again")
 		cancel()
 	}))
-	require.ErrorContains(t, err, "connection refused", "the reason, and not the end of the context")
+	require.ErrorContains(t, err, "connection refused", "the error has the cause")
 }
 
 func TestHugeObjectsAreRejected(t *testing.T) {
@@ -189,7 +189,7 @@ func TestHugeObjectsAreRejected(t *testing.T) {
 		_, _ = w.Write([]byte("who"))
 	})
 	_, err := b.Get(withTimeout(t, time.Minute), "x")
-	require.ErrorContains(t, err, "read s3://soaks/t/x: it has 99 GB, which no file of a run has")
+	require.ErrorContains(t, err, "read s3://soaks/t/x: file must have at most 2 GB, got 99 GB")
 	require.EqualValues(t, 1, server.requests.Load())
 }
 
@@ -215,7 +215,7 @@ func TestPermanentErrorsOfABucketAreNamed(t *testing.T) {
 			err := b.Put(withTimeout(t, time.Minute), "x", []byte("whole"))
 			require.ErrorContains(t, err, "write s3://"+c.bucket+"/t/x: "+c.want)
 			require.NotContains(t, err.Error(), "\n")
-			require.EqualValues(t, 1, server.requests.Load(), "it was tried again")
+			require.EqualValues(t, 1, server.requests.Load(), "a permanent error is not retried")
 			_, err = b.Names(withTimeout(t, time.Minute))
 			require.ErrorContains(t, err, "list s3://"+c.bucket+"/t/: "+c.want)
 			_, err = b.Get(withTimeout(t, time.Minute), "x")
@@ -256,7 +256,7 @@ func TestSlowBucketReceivesTheCompleteFile(t *testing.T) {
 	}
 	server.before.Store(&slow)
 	require.NoError(t, b.Put(withTimeout(t, time.Minute), "x", []byte("whole")))
-	require.EqualValues(t, 1, server.requests.Load(), "slow is not failed")
+	require.EqualValues(t, 1, server.requests.Load(), "a slow response is not retried")
 	require.Equal(t, "whole", get(t, b, "x"))
 }
 

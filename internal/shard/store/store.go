@@ -1,5 +1,5 @@
-// Package store holds the files of a run, which runners write and a merge reads: in a folder, or in a bucket of object storage. A
-// file is small, and complete or missing.
+// Package store reads and writes the files of a run in a folder or in a bucket of object storage. A file is small, and either complete
+// or missing.
 package store
 
 import (
@@ -14,10 +14,10 @@ import (
 
 // A Store holds files by name. It is safe for concurrent use.
 type Store interface {
-	// Put stores data under a name, whole or not at all, and replaces an existing file. It retries transient errors, such as a
+	// Put stores data atomically under a name, and replaces an existing file. It retries transient errors, such as a
 	// missing response, until ctx ends. It returns a permanent error, such as access denied, at once.
 	Put(ctx context.Context, name string, data []byte) error
-	// Names returns the names of all files, sorted, without folders.
+	// Names returns the sorted names of all files, without folders.
 	Names(ctx context.Context) ([]string, error)
 	// Get returns the content of a file.
 	Get(ctx context.Context, name string) ([]byte, error)
@@ -27,7 +27,7 @@ type Store interface {
 }
 
 // Open opens a location: the path of a folder, file:///FOLDER, or s3://BUCKET/PREFIX with the parameters of gocloud.dev (region,
-// endpoint, use_path_style, profile, …). It does not check that it exists.
+// endpoint, use_path_style, profile, …). It does not check whether the location exists.
 func Open(ctx context.Context, location string) (Store, error) {
 	scheme, _, isURL := strings.Cut(location, "://")
 	if !isURL {
@@ -35,7 +35,7 @@ func Open(ctx context.Context, location string) (Store, error) {
 	}
 	u, err := url.Parse(location)
 	if err != nil {
-		return nil, fmt.Errorf("%q is not a location for shards: %w", location, err)
+		return nil, fmt.Errorf("parse the location of the shards %q: %w", location, err)
 	}
 	switch scheme {
 	case "file":
@@ -43,20 +43,20 @@ func Open(ctx context.Context, location string) (Store, error) {
 	case "s3":
 		return openBucket(ctx, u)
 	}
-	return nil, fmt.Errorf("%q is not a location for shards: name a folder, file:///FOLDER or s3://BUCKET/PREFIX", location)
+	return nil, fmt.Errorf("location must be a folder, file:///FOLDER or s3://BUCKET/PREFIX, got %q", location)
 }
 
 func openFileURL(u *url.URL) (Store, error) {
 	switch {
 	case u.RawQuery != "":
-		return nil, fmt.Errorf("%s: a folder takes no parameters", u)
+		return nil, fmt.Errorf("location of a folder must not have parameters, got %s", u)
 	case u.Host != "" && u.Host != "localhost" || u.Path == "":
-		return nil, fmt.Errorf("%s: write it with three slashes, file:///FOLDER", u)
+		return nil, fmt.Errorf("location of a folder must have three slashes, such as file:///FOLDER, got %s", u)
 	}
 	return Folder(filepath.FromSlash(u.Path)), nil
 }
 
-// Create opens a location for writing: it creates a missing folder, but no bucket.
+// Create opens a location for writing. It creates a missing folder, but not a bucket.
 func Create(ctx context.Context, location string) (Store, error) {
 	s, err := Open(ctx, location)
 	if err != nil {
@@ -64,13 +64,13 @@ func Create(ctx context.Context, location string) (Store, error) {
 	}
 	if f, ok := s.(Folder); ok {
 		if err := os.MkdirAll(string(f), 0o755); err != nil { // #nosec G301 -- results are for all users to read
-			return nil, fmt.Errorf("make the folder of the shards: %w", err)
+			return nil, fmt.Errorf("create the folder of the shards: %w", err)
 		}
 	}
 	return s, nil
 }
 
-// Join returns the location of a name inside a location.
+// Join returns the location of a name in a location.
 func Join(location, name string) string {
 	if !strings.Contains(location, "://") {
 		return filepath.Join(location, name)

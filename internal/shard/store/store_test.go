@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The credentials and profiles of the user take no part in these tests.
+// These tests do not use the credentials and profiles of the user.
 func TestMain(m *testing.M) {
 	for name, value := range map[string]string{
 		"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_SESSION_TOKEN": "", "AWS_PROFILE": "",
@@ -35,7 +35,7 @@ func TestFolderStoresFiles(t *testing.T) {
 	f := Folder(dir)
 	require.NoError(t, f.Put(t.Context(), "b", []byte("one")))
 	require.NoError(t, f.Put(t.Context(), "a", []byte("two")))
-	require.NoError(t, f.Put(t.Context(), "b", []byte("three")), "over the one before")
+	require.NoError(t, f.Put(t.Context(), "b", []byte("three")), "replaces the previous file")
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "below"), 0o700))
 	names, err := f.Names(t.Context())
 	require.NoError(t, err)
@@ -59,13 +59,13 @@ func TestPutFailsAfterTheEndOfTheContext(t *testing.T) {
 func TestInvalidLocationsAreRejected(t *testing.T) {
 	t.Parallel()
 	for location, want := range map[string]string{
-		"gs://bucket/x":               "name a folder, file:///FOLDER or s3://BUCKET/PREFIX",
+		"gs://bucket/x":               "location must be a folder, file:///FOLDER or s3://BUCKET/PREFIX",
 		"file://folder/x":             "three slashes",
 		"file://":                     "three slashes",
-		"file:///x?create_dir=1":      "takes no parameters",
-		"s3:///x":                     "names no bucket",
+		"file:///x?create_dir=1":      "must not have parameters",
+		"s3:///x":                     "must name a bucket",
 		"s3://bucket/x?regoin=here":   "regoin",
-		"s3://%zz":                    "not a location for shards",
+		"s3://%zz":                    "parse the location of the shards",
 		"s3://b?use_path_style=maybe": "maybe",
 	} {
 		_, err := Create(t.Context(), location)
