@@ -48,11 +48,7 @@ func TestMaxOutage(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	t.Parallel()
-	cases := []struct {
-		name string
-		edit func(p *Plan)
-		want string // part of the error; "": no error
-	}{
+	checkEdited(t, validPlan, []edited{
 		{"nothing", func(*Plan) {}, ""},
 		{"no URL: the local backend", func(p *Plan) { p.BackendURL = "" }, ""},
 		{"a path after the host", func(p *Plan) { p.BackendURL = "https://host/sse/" }, ""},
@@ -103,21 +99,7 @@ func TestCheck(t *testing.T) {
 		{"a reference with a password", func(p *Plan) { p.ControlURL = "http://u:p@h:7070" }, "CONTROL_URL must be"},
 		{"a reference with blanks", func(p *Plan) { p.ControlURL = " http://h:7070" }, "CONTROL_URL must be"},
 		{"a reference that is too long for a shard", func(p *Plan) { p.ControlURL = "http://h/" + strings.Repeat("a", 5000) }, "CONTROL_URL must be"},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			p := validPlan()
-			c.edit(&p)
-			err := p.Check()
-			if c.want == "" {
-				require.NoError(t, err)
-				return
-			}
-			require.ErrorContains(t, err, c.want)
-			require.NotContains(t, err.Error(), "\n")
-		})
-	}
+	})
 }
 
 // Callers can use the values of a valid plan without further checks.
@@ -226,4 +208,30 @@ func TestEndTimeout(t *testing.T) {
 	require.Equal(t, 15*time.Second, p.EndTimeout())
 	p.EndTimeoutS = .5
 	require.Equal(t, time.Second/2, p.EndTimeout())
+}
+
+// An edited plan is a plan with one difference, and a part of the error of its check; "": no error.
+type edited struct {
+	name string
+	edit func(p *Plan)
+	want string
+}
+
+// checkEdited checks each edited plan, in parallel.
+func checkEdited(t *testing.T, base func() Plan, all []edited) {
+	t.Helper()
+	for _, c := range all {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := base()
+			c.edit(&p)
+			err := p.Check()
+			if c.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, c.want)
+			require.NotContains(t, err.Error(), "\n")
+		})
+	}
 }

@@ -54,11 +54,7 @@ func TestServiceName(t *testing.T) {
 
 func TestCheckRejectsInvalidServiceSettings(t *testing.T) {
 	t.Parallel()
-	cases := []struct {
-		name string
-		edit func(p *Plan)
-		want string // part of the error; "": no error
-	}{
+	checkEdited(t, planForNchan, []edited{
 		{"nothing", func(*Plan) {}, ""},
 		{"a file", func(p *Plan) { p.Service = "/services/mine.js" }, ""},
 		{"the slowest publisher", func(p *Plan) { p.Topics, p.PublishRate, p.NoopInterval, p.Seconds = 1, .01, 100, 300 }, ""},
@@ -78,19 +74,5 @@ func TestCheckRejectsInvalidServiceSettings(t *testing.T) {
 		{"several services", func(p *Plan) { p.BackendURL = "http://a,http://b" }, "BACKEND_URL must name one service with TOPICS and PUBLISH_RATE, because messages reach the streams of one service only, got 2"},
 		{"several services that publish by themselves", func(p *Plan) { p.BackendURL, p.Topics, p.PublishRate = "http://a,http://b", 0, 0 }, ""},
 		{"noops that are published", func(p *Plan) { p.Service, p.NoopInterval = "", 1 }, "need a service that accepts messages, but noop sends its own"},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			p := planForNchan()
-			c.edit(&p)
-			err := p.Check()
-			if c.want == "" {
-				require.NoError(t, err)
-				return
-			}
-			require.ErrorContains(t, err, c.want)
-			require.NotContains(t, err.Error(), "\n")
-		})
-	}
+	})
 }

@@ -19,30 +19,26 @@ import (
 // Each driver reports its verdict to CI, and a merge reports the same.
 func TestVerdictIsReportedToCI(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"local", "local with a bucket", "kubernetes"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, "")
-			r.release()
-			_, _, err := drivers[name](t, r)
-			require.NoError(t, err)
-			file := filepath.Join(t.TempDir(), "soak.xml")
-			outcome, err := Merge(filepath.Join(r.config.Out, "t"), r.config.Out, 0, &bytes.Buffer{}, report.Look{}, ci.Targets{JUnit: file})
-			require.NoError(t, err)
-			require.Equal(t, verdict.Pass, outcome)
-			assertJUnit(t, file, `<property name="verdict" value="pass">`)
+	withDrivers(t, func(t *testing.T, r *rig, drive driverOfRig) {
+		r.release()
+		_, _, err := drive(t, r)
+		require.NoError(t, err)
+		file := filepath.Join(t.TempDir(), "soak.xml")
+		outcome, err := Merge(filepath.Join(r.config.Out, "t"), r.config.Out, 0, &bytes.Buffer{}, report.Look{}, ci.Targets{JUnit: file})
+		require.NoError(t, err)
+		require.Equal(t, verdict.Pass, outcome)
+		assertJUnit(t, file, `<property name="verdict" value="pass">`)
 
-			file = filepath.Join(t.TempDir(), "soak.xml")
-			outcome, err = reportToCI(ci.Targets{JUnit: file}, &bytes.Buffer{}, func(teller *ci.Reporter) (verdict.Outcome, error) {
-				s := newSession(r.config)
-				s.dir, s.ci = results.Dir(filepath.Join(r.config.Out, "t")), teller
-				return s.conclude()
-			})
-			require.NoError(t, err)
-			require.Equal(t, verdict.Pass, outcome)
-			assertJUnit(t, file, `name="noops missed"`)
+		file = filepath.Join(t.TempDir(), "soak.xml")
+		outcome, err = reportToCI(ci.Targets{JUnit: file}, &bytes.Buffer{}, func(teller *ci.Reporter) (verdict.Outcome, error) {
+			s := newSession(r.config)
+			s.dir, s.ci = results.Dir(filepath.Join(r.config.Out, "t")), teller
+			return s.conclude()
 		})
-	}
+		require.NoError(t, err)
+		require.Equal(t, verdict.Pass, outcome)
+		assertJUnit(t, file, `name="noops missed"`)
+	}, "local", "local with a bucket", "kubernetes")
 }
 
 func TestMissingVerdictIsReportedToCI(t *testing.T) {

@@ -38,8 +38,24 @@ type rig struct {
 	stop, kill      func()
 }
 
-// drivers lists all ways to run the runners of a rig, each with the data to check its result.
-var drivers = map[string]func(t *testing.T, r *rig) (outcome verdict.Outcome, seen results.Run, err error){
+// A driverOfRig runs the runners of a rig, and returns the data to check its result.
+type driverOfRig func(t *testing.T, r *rig) (outcome verdict.Outcome, seen results.Run, err error)
+
+// withDrivers calls test for the named drivers, for all if there are no names, each with a rig of its own.
+func withDrivers(t *testing.T, test func(*testing.T, *rig, driverOfRig), names ...string) {
+	t.Helper()
+	for name, drive := range drivers {
+		if len(names) == 0 || slices.Contains(names, name) {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				test(t, newRig(t, ""), drive)
+			})
+		}
+	}
+}
+
+// drivers lists all ways to run the runners of a rig.
+var drivers = map[string]driverOfRig{
 	"local": func(t *testing.T, r *rig) (verdict.Outcome, results.Run, error) {
 		t.Helper()
 		outcome, err := r.session(r.config).run(r.graceful, r.force)
@@ -216,41 +232,33 @@ func suiteOf(name string) suite.Suite {
 // A suite whose script declares its load runs under every driver, with its settings.
 func TestDriversRunSuites(t *testing.T) {
 	t.Parallel()
-	for name, drive := range drivers {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, "")
-			r.release()
-			r.config.Suite, r.config.Plan, r.config.Settings = suiteOf("churn"), plan.Plan{TestID: "t", Runners: 2, BackendURL: r.service.URL}, []string{"PROFILE=smoke", "SECONDS=7"}
-			outcome, _, err := drive(t, r)
-			require.NoError(t, err)
-			v := r.verdict(t)
-			assert.Equal(t, verdict.Pass, outcome, "%v", v.Reasons)
-			assert.Equal(t, []string{"smoke", "7"}, []string{v.Suite.Profile, v.Suite.Parameters["SECONDS"]})
-			assert.Equal(t, 4, v.Connections.Completed)
-		})
-	}
+	withDrivers(t, func(t *testing.T, r *rig, drive driverOfRig) {
+		r.release()
+		r.config.Suite, r.config.Plan, r.config.Settings = suiteOf("churn"), plan.Plan{TestID: "t", Runners: 2, BackendURL: r.service.URL}, []string{"PROFILE=smoke", "SECONDS=7"}
+		outcome, _, err := drive(t, r)
+		require.NoError(t, err)
+		v := r.verdict(t)
+		assert.Equal(t, verdict.Pass, outcome, "%v", v.Reasons)
+		assert.Equal(t, []string{"smoke", "7"}, []string{v.Suite.Profile, v.Suite.Parameters["SECONDS"]})
+		assert.Equal(t, 4, v.Connections.Completed)
+	})
 }
 
 // A suite with the plan of a soak runs its own script under every driver, with that plan. The fake runners cut nothing.
 func TestDriversRunSuitesWithASoakPlan(t *testing.T) {
 	t.Parallel()
-	for name, drive := range drivers {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, "")
-			r.release()
-			r.config.Suite = suiteOf("resume")
-			r.config.Plan.Seconds, r.config.Plan.NoopInterval, r.config.Plan.CutsPerSecond = 30, 1, .5
-			outcome, _, err := drive(t, r)
-			require.NoError(t, err)
-			v := r.verdict(t)
-			assert.Equal(t, verdict.Invalid, outcome, "%v", v.Reasons)
-			assert.Contains(t, strings.Join(v.Reasons, "\n"), " disconnects were made by half: too few streams")
-			assert.True(t, v.Plan.Reconnect)
-			assert.NotContains(t, strings.Join(v.Reasons, "\n"), "planned was")
-		})
-	}
+	withDrivers(t, func(t *testing.T, r *rig, drive driverOfRig) {
+		r.release()
+		r.config.Suite = suiteOf("resume")
+		r.config.Plan.Seconds, r.config.Plan.NoopInterval, r.config.Plan.CutsPerSecond = 30, 1, .5
+		outcome, _, err := drive(t, r)
+		require.NoError(t, err)
+		v := r.verdict(t)
+		assert.Equal(t, verdict.Invalid, outcome, "%v", v.Reasons)
+		assert.Contains(t, strings.Join(v.Reasons, "\n"), " disconnects were made by half: too few streams")
+		assert.True(t, v.Plan.Reconnect)
+		assert.NotContains(t, strings.Join(v.Reasons, "\n"), "planned was")
+	})
 }
 
 // A soak that was cut off leaves its run in the cluster. Another machine follows it to its end.
@@ -295,16 +303,12 @@ func TestFailedStartLeavesNothing(t *testing.T) {
 
 func TestCtrlCBeforeTheStartRunsNothing(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"local", "local with a bucket", "kubernetes"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, "")
-			r.stop()
-			_, _, err := drivers[name](t, r)
-			require.ErrorContains(t, err, "stopped before the start; no load was generated")
-			assert.Empty(t, r.pids())
-		})
-	}
+	withDrivers(t, func(t *testing.T, r *rig, drive driverOfRig) {
+		r.stop()
+		_, _, err := drive(t, r)
+		require.ErrorContains(t, err, "stopped before the start; no load was generated")
+		assert.Empty(t, r.pids())
+	}, "local", "local with a bucket", "kubernetes")
 }
 
 func TestRunIsAnnounced(t *testing.T) {

@@ -17,18 +17,14 @@ import (
 
 func TestRunIsListed(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"local", "local with a bucket", "kubernetes"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, "")
-			r.release()
-			_, _, err := drivers[name](t, r)
-			require.NoError(t, err)
-			page, err := os.ReadFile(filepath.Join(r.config.Out, results.HistoryFile))
-			require.NoError(t, err)
-			assert.Contains(t, string(page), `href="./t/report.html"`)
-		})
-	}
+	withDrivers(t, func(t *testing.T, r *rig, drive driverOfRig) {
+		r.release()
+		_, _, err := drive(t, r)
+		require.NoError(t, err)
+		page, err := os.ReadFile(filepath.Join(r.config.Out, results.HistoryFile))
+		require.NoError(t, err)
+		assert.Contains(t, string(page), `href="./t/report.html"`)
+	}, "local", "local with a bucket", "kubernetes")
 }
 
 // A list that cannot be written does not change the verdict of a run.

@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -118,4 +119,27 @@ func TestPlanWithoutSuite(t *testing.T) {
 	require.Empty(t, soak.InPlan())
 	_, err := ByName(plan.Plan{Suite: "unheard"})
 	require.ErrorContains(t, err, `the suite "unheard"`)
+}
+
+// An edited run is a run with one difference, and the verdict that it leads to.
+type edited struct {
+	name     string
+	edit     func(*Run)
+	want     verdict.Outcome
+	wantText string // in the reasons
+}
+
+// judgeEdited judges each edited run, in parallel.
+func judgeEdited(t *testing.T, newRun func() *Run, all []edited) {
+	t.Helper()
+	for _, c := range all {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRun()
+			c.edit(r)
+			v := judge(r)
+			require.Equal(t, c.want, v.Verdict, v.Reasons)
+			require.Contains(t, fmt.Sprint(v.Reasons), c.wantText)
+		})
+	}
 }

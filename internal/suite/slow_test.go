@@ -1,7 +1,6 @@
 package suite
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -120,12 +119,7 @@ func TestSlowFindsFaults(t *testing.T) {
 		return func(r *Run) { r.Rounds[0].Suite.Parameters[name] = value }
 	}
 	sum := func(name string, value float64) func(*Run) { return func(r *Run) { r.metric(name).Sum = value } }
-	for _, c := range []struct {
-		name     string
-		edit     func(*Run)
-		want     verdict.Outcome
-		wantText string
-	}{
+	judgeEdited(t, newSlowRun, []edited{
 		{"a stream was not slow", sum("slow_begun", 9), verdict.Invalid, "only 9 of 10 clients were slow"},
 		{"nothing was filled", sum("slow_filled", 3), verdict.Invalid, "7 of 10 slow streams were neither disconnected nor 4,096 KB"},
 		{"the service has no broadcasts", func(r *Run) {
@@ -172,14 +166,5 @@ func TestSlowFindsFaults(t *testing.T) {
 		}, verdict.Fail, "grew by 500.0 MiB"},
 		{"slow streams are to be cut", set("CUT_SLOW", "1"), verdict.Fail, "the service did not disconnect 6 of 10 slow streams within 30 s, but it must (CUT_SLOW=1)"},
 		{"slow streams are not to be cut", set("CUT_SLOW", "0"), verdict.Fail, "4 of 10 slow streams (4 × reset), but it must not (CUT_SLOW=0)"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			r := newSlowRun()
-			c.edit(r)
-			v := judge(r)
-			require.Equal(t, c.want, v.Verdict, v.Reasons)
-			require.Contains(t, fmt.Sprint(v.Reasons), c.wantText)
-		})
-	}
+	})
 }

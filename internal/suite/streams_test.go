@@ -72,12 +72,7 @@ func TestChurnPasses(t *testing.T) {
 
 func TestChurnFindsFaults(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		name     string
-		edit     func(*Run)
-		want     verdict.Outcome
-		wantText string
-	}{
+	judgeEdited(t, newChurnRun, []edited{
 		{"a noop that the server sent as the last of a stream", func(r *Run) {
 			r.Server["d-3"] = verdict.ServerEntry{ID: "d-3", First: 1, Last: 1, Sent: 1}
 		}, verdict.Fail, "d-3 missed noop 1: nothing arrived before the stream closed"},
@@ -109,16 +104,7 @@ func TestChurnFindsFaults(t *testing.T) {
 			m.Checks[0].Passes = 20
 		}, verdict.Invalid, "no noop was received"},
 		{"no plan", func(r *Run) { r.Rounds[0].Plan.Connections, r.Rounds[0].Connections = 0, shard.Connections{} }, verdict.Invalid, "the script planned no stream"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			r := newChurnRun()
-			c.edit(r)
-			v := judge(r)
-			require.Equal(t, c.want, v.Verdict, v.Reasons)
-			require.Contains(t, fmt.Sprint(v.Reasons), c.wantText)
-		})
-	}
+	})
 }
 
 // newCapacityRun returns a capacity run of these steps of 10 s, with a noop every second on each stream.
