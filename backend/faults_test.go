@@ -110,8 +110,8 @@ func TestFaultDelay(t *testing.T) {
 	t.Parallel()
 	s, a := faulty(t, "delay=400ms:id=a")
 	b := s.open("b")
-	before := a.numbers(2)
-	require.Equal(t, []uint64{1, 2}, before)
+	received := a.numbers(2)
+	require.Equal(t, []uint64{1, 2}, received)
 	third := a.next()
 	require.Equal(t, uint64(3), third.id)
 	wait := third.at.Sub(time.UnixMicro(third.sent))
@@ -225,16 +225,16 @@ func TestFaultAdmin(t *testing.T) {
 	s := startTest(t, "--admin-listen=127.0.0.1:0", "--noop-interval=50ms")
 	admin := s.adminAt.String()
 	c := s.open("a")
-	before := c.numbers(5)[4]
+	last := c.numbers(5)[4]
 	status, _, body := request(t, admin, "POST", "/fault", "drop:id=a")
 	require.Equal(t, 201, status, body)
 	for {
 		e := c.next()
-		if e.id == before+2 {
+		if e.id == last+2 {
 			break
 		}
-		require.Equal(t, before+1, e.id)
-		before = e.id
+		require.Equal(t, last+1, e.id)
+		last = e.id
 	}
 	status, _, body = request(t, admin, "GET", "/fault", "")
 	require.Equal(t, 200, status)
@@ -244,7 +244,7 @@ func TestFaultAdmin(t *testing.T) {
 	require.Equal(t, "drop:id=a,noop=3,count=1", list[0].Text)
 	require.Zero(t, list[0].Remaining)
 	require.Equal(t, "a", list[0].Fired[0].ID)
-	require.Equal(t, before+1, list[0].Fired[0].Number)
+	require.Equal(t, last+1, list[0].Fired[0].Number)
 	for _, bad := range []string{"", "nonsense", "drop:noop=0"} {
 		status, header, _ := request(t, admin, "POST", "/fault", bad)
 		require.Equal(t, 400, status)

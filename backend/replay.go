@@ -48,9 +48,9 @@ func (l *replayLog) keep(d *device, body *keptBody, now time.Duration) {
 	}
 }
 
-// expire drops the messages from before an instant.
-func (l *replayLog) expire(before time.Duration) {
-	for len(l.queue) > 0 && l.queue[0].at < before {
+// expire drops the messages that are older than a time limit.
+func (l *replayLog) expire(limit time.Duration) {
+	for len(l.queue) > 0 && l.queue[0].at < limit {
 		l.dropOldest()
 	}
 	if len(l.queue) == 0 {

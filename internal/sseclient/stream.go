@@ -137,7 +137,7 @@ func (s *Stream) SetIdleTimeout(timeout time.Duration) {
 	}
 }
 
-// IdleTimeout returns the present IdleTimeout of the stream.
+// IdleTimeout returns the current idle timeout of the stream.
 func (s *Stream) IdleTimeout() time.Duration { return s.body.limit() }
 
 // EndByServer removes the idle timeout and turns off reconnecting, so that only the server ends the stream.

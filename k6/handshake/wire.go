@@ -24,8 +24,8 @@ func (w *wire) bytes() traffic {
 }
 
 // since returns the traffic after an earlier reading.
-func (t traffic) since(before traffic) traffic {
-	return traffic{t.sent - before.sent, t.received - before.received}
+func (t traffic) since(earlier traffic) traffic {
+	return traffic{t.sent - earlier.sent, t.received - earlier.received}
 }
 
 func (w *wire) Read(b []byte) (int, error) {

@@ -63,9 +63,9 @@ func TestControlGroup(t *testing.T) {
 	c = requireControl(t, g, func(c shard.Control) bool { return c.Cut == 4 && c.Refused > 0 })
 	assert.Zero(t, c.Late)
 	assert.NotEmpty(t, c.Error)
-	before := c.Received
+	received := c.Received
 	_, _ = reference(t, url[len("http://"):])
-	c = requireControl(t, g, func(c shard.Control) bool { return c.Opened == 8 && c.Received >= before+4 })
+	c = requireControl(t, g, func(c shard.Control) bool { return c.Opened == 8 && c.Received >= received+4 })
 	assert.Zero(t, c.Late)
 	g.close()
 	assert.Zero(t, (*controlGroup)(nil).result())
@@ -150,14 +150,14 @@ func BenchmarkControlGroup(b *testing.B) {
 	require.NoError(b, err)
 	const length = 20 * time.Second
 	for b.Loop() {
-		before := heapInUse()
+		start := heapInUse()
 		g, err := newControlGroup(map[string]string{"CONTROL_URL": "http://" + address}, time.Second)
 		require.NoError(b, err)
 		time.Sleep(3 * time.Second) // until all streams are open and the memory of the dials is released
 		from := cpuUsed(b)
 		time.Sleep(length)
 		b.ReportMetric(100*(cpuUsed(b)-from).Seconds()/length.Seconds(), "%core")
-		b.ReportMetric(float64(heapInUse())-float64(before), "B")
+		b.ReportMetric(float64(heapInUse())-float64(start), "B")
 		require.Zero(b, g.result().Refused+g.result().Cut)
 		g.close()
 	}

@@ -29,9 +29,9 @@ const (
 // slow reads streams slowly for some time, and then fast again.
 func (h *holding) slow(p *phase) {
 	tags := h.tagsOf(p.Name)
-	before := make([]uint64, len(h.streams))
+	initial := make([]uint64, len(h.streams))
 	for i := range h.streams {
-		before[i] = h.received(i)
+		initial[i] = h.received(i)
 	}
 	count := func(name string, n float64) { h.sample(name, tags, time.Now(), n) }
 	var slow []int // by index
@@ -50,14 +50,14 @@ func (h *holding) slow(p *phase) {
 	}
 	start, bytes := time.Now(), h.bytesRead()
 	count(slowStarted, float64(len(slow)))
-	sent := h.fill(p, tags, start, before)
+	sent := h.fill(p, tags, start, initial)
 	readOn, kb := time.Now(), p.MessageKB
 	if kb == 0 {
-		kb = h.messageKB(h.bytesRead()-bytes, before)
+		kb = h.messageKB(h.bytesRead()-bytes, initial)
 	}
 	for _, i := range slow {
 		s := h.streams[i]
-		missing := (float64(sent) - float64(h.received(i)-before[i])) * kb
+		missing := (float64(sent) - float64(h.received(i)-initial[i])) * kb
 		if s.isOver() || missing >= p.FillKB {
 			count(slowFilled, 1)
 		}
@@ -92,22 +92,22 @@ func (h *holding) bytesRead() int64 {
 	return atomic.LoadInt64(&d.BytesRead)
 }
 
-// messageKB returns the mean size on the wire of the messages since before.
-func (h *holding) messageKB(bytes int64, before []uint64) float64 {
+// messageKB returns the mean size on the wire of the messages received since the initial counts.
+func (h *holding) messageKB(bytes int64, initial []uint64) float64 {
 	var messages uint64
 	for i := range h.streams {
-		messages += h.received(i) - before[i]
+		messages += h.received(i) - initial[i]
 	}
 	return float64(bytes) / 1024 / float64(max(messages, 1))
 }
 
 // fill waits while messages fill the buffers of the slow streams, and returns the number of messages per stream.
-func (h *holding) fill(p *phase, tags metrics.TagsAndMeta, start time.Time, before []uint64) (sent uint64) {
+func (h *holding) fill(p *phase, tags metrics.TagsAndMeta, start time.Time, initial []uint64) (sent uint64) {
 	end := start.Add(milli(p.For))
 	if h.broadcasts == nil {
 		sleep(h.ctx, time.Until(end))
 		for i := range h.streams {
-			sent = max(sent, h.received(i)-before[i])
+			sent = max(sent, h.received(i)-initial[i])
 		}
 		return sent
 	}

@@ -85,7 +85,7 @@ func (w *waits) begin(now time.Time) {
 	w.takeLongestThread()
 }
 
-// add ends a probe. late is the lateness of its timer.
+// add ends a probe. lateness is that of its timer.
 func (w *waits) add(now time.Time, lateness time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -97,7 +97,7 @@ func (w *waits) add(now time.Time, lateness time.Duration) {
 	w.longest, w.from = max(w.longest, i.longest, i.thread), now
 }
 
-// waitingProcesses returns how many processes may have to wait for one answer: the generator, and the service if it
+// waitingProcesses returns how many processes may have to wait for one response: the generator, and the service if it
 // shares the cores.
 const waitingProcesses = 2
 

@@ -41,9 +41,9 @@ func (h *holding) runSteps() {
 // grow creates the streams of a step.
 func (h *holding) grow(st *step) (added []*holdStream, err error) {
 	result := make(chan error, 1)
-	before := len(h.streams)
+	first := len(h.streams)
 	var numbers []int
-	for n := before; n < st.Streams; n++ {
+	for n := first; n < st.Streams; n++ {
 		numbers = append(numbers, n)
 	}
 	h.group.OnLoop(func() error {
@@ -59,7 +59,7 @@ func (h *holding) grow(st *step) (added []*holdStream, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return h.streams[before:], nil
+	return h.streams[first:], nil
 }
 
 // runStep opens the streams of a step and reports whether the next step may follow.

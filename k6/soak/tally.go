@@ -74,10 +74,10 @@ func (t *tally) removeStream() {
 }
 
 // addGap counts a message by the time since the previous one; see shard.Bursts.
-func (t *tally) addGap(gap time.Duration, before *uint32) {
+func (t *tally) addGap(gap time.Duration, previous *uint32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.bursts.Add(gap, before)
+	t.bursts.Add(gap, previous)
 }
 
 // addServer counts a stream by the header Server.

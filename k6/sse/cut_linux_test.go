@@ -212,8 +212,8 @@ func TestPauseEndsWithTheStream(t *testing.T) {
 		v.mustRun(`
 			const s = new EventSource(url, { ledger });
 			s.onmessage = () => cut(3600000);
-			const look = setInterval(() => {
-				if (paused()) { clearInterval(look); s.close(); }
+			const poll = setInterval(() => {
+				if (paused()) { clearInterval(poll); s.close(); }
 			}, 5);
 		`)
 		want := `cut:pause closed:client$`

@@ -65,16 +65,16 @@ func TestRampSharesConnections(t *testing.T) {
 				v.set("per", tt.per)
 				v.set("release", func() { close(release) })
 				require.Equal(t, "300", v.log(`
-					const seen = new Set();
+					const messages = new Set();
 					for (let i = 0; i < 100; i++) {
 						const s = new EventSource(url + "/?id=" + i, { http, streamsPerConnection: per, reconnect: false, connectTimeout: "1m" });
 						s.onmessage = (e) => {
-							seen.add(e.data);
-							if (seen.size === 300) release();
+							messages.add(e.data);
+							if (messages.size === 300) release();
 						};
 						s.onerror = (e) => { if (e.reason !== "server") log.push(e.reason, e.message); };
 					}
-				`)+v.str("seen.size"))
+				`)+v.str("messages.size"))
 				require.EqualValues(t, tt.conns, conns.Load())
 				opened, _ := v.sum(v.drainSamples(), "sse_connection_opened", "proto", "HTTP/2.0", "status", "200")
 				require.Equal(t, 100.0, opened)

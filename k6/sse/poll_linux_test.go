@@ -36,9 +36,9 @@ func TestBusyStreamDoesNotStarveOthers(t *testing.T) {
 		v.mustRun(fmt.Sprintf(`
 		const busy = new EventSource(%q, { reconnect: false, ledger: flood });
 		const quiet = new EventSource(%q, { reconnect: false });
-		var seen = 0;
-		quiet.onmessage = () => { if (++seen === 20) { quiet.close(); busy.close(); } };`, busy, quiet))
-		require.Equal(t, "20", v.str("seen"))
+		var received = 0;
+		quiet.onmessage = () => { if (++received === 20) { quiet.close(); busy.close(); } };`, busy, quiet))
+		require.Equal(t, "20", v.str("received"))
 		require.Positive(t, flood.Load())
 	})
 }

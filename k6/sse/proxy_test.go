@@ -257,12 +257,12 @@ func TestStreamsOfHTTP2ShareATunnel(t *testing.T) {
 			v.useProxy(proxy.URL)
 			v.set("kill", proxy.Stop)
 			require.Equal(t, "30 HTTP/2.0", v.log(`
-				const said = new Set();
+				const outcomes = new Set();
 				let open = 0, ended = 0;
 				for (let i = 0; i < 30; i++) {
 					const s = new EventSource("https://service.test/" + i, { reconnect: false });
-					s.onmessage = (e) => { said.add(e.data); if (++open === 30) kill(); };
-					s.onerror = (e) => { if (e.reason !== "truncated" && e.reason !== "reset") said.add(e.message); if (++ended === 30) log.push(open, ...said); };
+					s.onmessage = (e) => { outcomes.add(e.data); if (++open === 30) kill(); };
+					s.onerror = (e) => { if (e.reason !== "truncated" && e.reason !== "reset") outcomes.add(e.message); if (++ended === 30) log.push(open, ...outcomes); };
 				}`))
 			require.Equal(t, []string{"CONNECT service.test:443"}, proxy.Requests())
 		})

@@ -51,15 +51,15 @@ func TestUnreadStream(t *testing.T) {
 		require.Equal(t, "false true true true", v.log(`
 		const s = new EventSource(url, { reconnect: false, idleTimeout: 500 });
 		log.push(s.slow(0));
-		let bytes = 0, wanted = 0;
+		let bytes = 0, sent = 0;
 		s.onmessage = (e) => {
 			bytes += e.data.length + 8;
 			if (e.data === 'go') {
 				bytes = 0;
 				log.push(s.slow(0));
-				setTimeout(() => { wanted = wait(); s.idleTimeout = 5000; log.push(s.slow(Infinity)); }, 1500);
+				setTimeout(() => { sent = wait(); s.idleTimeout = 5000; log.push(s.slow(Infinity)); }, 1500);
 			} else if (e.data === 'last') {
-				log.push(bytes > wanted && wanted > 100000);
+				log.push(bytes > sent && sent > 100000);
 				s.close();
 			}
 		};
@@ -82,11 +82,11 @@ func TestSlowlyReadStream(t *testing.T) {
 		v.set("now", func() float64 { return float64(time.Now().UnixMicro()) / 1e6 })
 		require.Equal(t, "true true true", v.log(`
 		const s = new EventSource(url, { reconnect: false });
-		let got = 0, began;
-		s.onopen = () => { began = now(); log.push(s.slow(1800)); isSlow(); };
+		let got = 0, start;
+		s.onopen = () => { start = now(); log.push(s.slow(1800)); isSlow(); };
 		s.onmessage = () => {
 			if (++got === 150) {
-				const seconds = now() - began;
+				const seconds = now() - start;
 				log.push(got <= 100 * (seconds + 0.5), s.slow(Infinity)); // a tick is a quarter of a second
 			}
 			if (got === 2000) s.close();

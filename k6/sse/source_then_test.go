@@ -41,13 +41,13 @@ func TestSecondRequest(t *testing.T) {
 				require.Equal(t, "true server true", v.log(`
 				const s = new EventSource(url, { ledger, then: { event: "PB_CONNECT", ok: [200, 204], `+tt.then+` } });
 				let answered = 0, notes = 0;
-				const look = () => {
+				const step = () => {
 					if (answered !== notes) return;
 					log.push(s.status === 200);
 					if (notes === 1) endStream(); else s.close();
 				};
-				s.addEventListener("then", (e) => { if (e.status === 204 && e.target === s) answered++; look(); });
-				s.addEventListener("notes", () => { notes++; look(); });
+				s.addEventListener("then", (e) => { if (e.status === 204 && e.target === s) answered++; step(); });
+				s.addEventListener("notes", () => { notes++; step(); });
 				s.onerror = (e) => log.push(e.reason);
 			`))
 				want := func(n int) string {
@@ -212,7 +212,7 @@ func TestSecondRequestDoesNotBlockOthers(t *testing.T) {
 					_, err := v.run(`
 						const s = new EventSource(url, { ledger, then: { ` + then + ` } });
 						s.addEventListener("then", () => log.push("then"));
-						const look = setInterval(() => { if (requested()) { clearInterval(look); ` + tt.script + ` } }, 5);
+						const poll = setInterval(() => { if (requested()) { clearInterval(poll); ` + tt.script + ` } }, 5);
 					`)
 					require.Equal(t, strings.Contains(tt.script, "throw"), err != nil, err)
 					require.Equal(t, tt.want, v.str(`log.join(" ")`))

@@ -234,9 +234,9 @@ func TestHandshakesAreBounded(t *testing.T) {
 		require.Equal(t, fmt.Sprint(want), v.log(`
 			const all = [];
 			for (let n = 0; n < most; n++) all.push(new EventSource(url, { http: "1.1", reconnect: false, connectTimeout: 0 }));
-			const look = setInterval(() => {
+			const poll = setInterval(() => {
 				if (started() < want) return;
-				clearInterval(look);
+				clearInterval(poll);
 				setTimeout(() => { log.push(started()); all.forEach((s) => s.close()); }, 200);
 			}, 5);
 		`))

@@ -265,16 +265,16 @@ func TestPackedStreamsOverHTTP2(t *testing.T) {
 	v := transports[1].vu(t)
 	v.set("url", server.URL)
 	v.mustRun(`
-		var told = {};
-		for (const of of ["gzip", "deflate", "br", "zstd", "gzip&cut"]) {
-			told[of] = "";
-			const s = new EventSource(url + "/?coding=" + of, { http: "2", reconnect: false, acceptEncoding: "browser" });
-			s.onmessage = (e) => { told[of] += e.data.slice(0, 4) + (e.data.length === 3004 ? "" : "?"); };
-			s.onerror = (e) => { told[of] += e.reason; };
+		var results = {};
+		for (const coding of ["gzip", "deflate", "br", "zstd", "gzip&cut"]) {
+			results[coding] = "";
+			const s = new EventSource(url + "/?coding=" + coding, { http: "2", reconnect: false, acceptEncoding: "browser" });
+			s.onmessage = (e) => { results[coding] += e.data.slice(0, 4) + (e.data.length === 3004 ? "" : "?"); };
+			s.onerror = (e) => { results[coding] += e.reason; };
 		}
 	`)
 	for coding := range packing.Encoders {
-		require.Equal(t, "0 2 1 2 2 2 3 2 4 2 server", v.str("told."+coding), coding)
+		require.Equal(t, "0 2 1 2 2 2 3 2 4 2 server", v.str("results."+coding), coding)
 	}
-	require.Equal(t, "0 2 1 2 2 2 3 2 4 2 truncated", v.str("told['gzip&cut']"))
+	require.Equal(t, "0 2 1 2 2 2 3 2 4 2 truncated", v.str("results['gzip&cut']"))
 }
