@@ -17,7 +17,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/control"
 )
 
-// healthTimeout is the maximum time until the first event of a stream, which is due at once.
+// healthTimeout is the maximum time until the first event of a stream, which the reference sends at once.
 const healthTimeout = 3 * time.Second
 
 func main() {
@@ -58,7 +58,7 @@ func checkHealth(ctx context.Context, address string) error {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("the reference holds no stream: %s", resp.Status)
+		return fmt.Errorf("the reference did not open a stream: %s", resp.Status)
 	}
 	if _, err = io.ReadFull(resp.Body, make([]byte, 1)); err != nil {
 		return fmt.Errorf("the reference sends nothing: %w", err)

@@ -18,8 +18,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/host/sizing"
 )
 
-// A check returns a sentence if its condition is met, and a refusal if it is not. After any other error the condition may be met: AWS
-// did not answer, or nothing follows from the answer.
+// A check returns a sentence if its condition is met, and a refusal if it is not. After any other error, the condition is unknown,
+// because AWS did not answer or its answer was inconclusive.
 type check func(context.Context) (string, error)
 
 // result returns the state and the sentence of a check.
@@ -34,14 +34,14 @@ func (met check) result(ctx context.Context) (state, sentence string) {
 	return "note", err.Error()
 }
 
-// A refusal is the reason why nothing can or should be made.
+// A refusal is the reason why the deployment cannot or should not be created.
 type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
 func refuse(format string, args ...any) error { return refusal(fmt.Sprintf(format, args...)) }
 
-// inspect makes all checks that are free, and prints one table.
+// inspect runs all checks that cost nothing, and prints their results.
 func (d *deployment) inspect(ctx context.Context) error {
 	s, err := d.plannedSite(ctx)
 	if err != nil {
@@ -65,8 +65,8 @@ func (d *deployment) inspect(ctx context.Context) error {
 	if s.settings.SubnetID != "" {
 		subnet = []string{"--subnet-id", s.settings.SubnetID}
 	} else {
-		row("make a VPC", s.checkDryRun("vpc", "ec2", "create-vpc", "--cidr-block", "10.20.0.0/16"))
-		row("make a gateway", s.checkDryRun("internet-gateway", "ec2", "create-internet-gateway"))
+		row("create a VPC", s.checkDryRun("vpc", "ec2", "create-vpc", "--cidr-block", "10.20.0.0/16"))
+		row("create a gateway", s.checkDryRun("internet-gateway", "ec2", "create-internet-gateway"))
 	}
 	for _, kind := range slices.Sorted(maps.Keys(s.settings.Hosts)) {
 		image := "resolve:ssm:/aws/service/canonical/ubuntu/server/24.04/stable/current/" + // as modules/host has it
@@ -74,9 +74,9 @@ func (d *deployment) inspect(ctx context.Context) error {
 		command := []string{"ec2", "run-instances", "--image-id", image, "--instance-type", kind, "--count", "1"}
 		row("start "+kind, s.checkDryRun("instance", append(command, subnet...)...))
 	}
-	row("way in", s.checkSessions)
+	row("sessions", s.checkSessions)
 	if failed > 0 {
-		return fmt.Errorf("%d of %d checks failed; nothing was made", failed, count)
+		return fmt.Errorf("%d of %d checks failed; nothing was created", failed, count)
 	}
 	return nil
 }
@@ -103,8 +103,8 @@ func (s site) checkPrice(context.Context) (string, error) {
 		sizing.USD(rate.PerHour), rate.Region, rate.AsOf, sizing.USD(rate.For(life)), life), nil
 }
 
-// checkOwner refuses a name that belongs to a deployment outside of the state here: one of another user, or of
-// another machine. The state decides, not its outputs: a failed apply may have written none.
+// checkOwner rejects a name of a deployment that is not in the local state, because it belongs to another user or
+// another machine. It reads the state and not its outputs, because a failed apply may have written none.
 func (s site) checkOwner(ctx context.Context) (string, error) {
 	const remedy = "choose another name (make aws-up NAME=sse-soak-ME), or use the state of that deployment"
 	name, region := s.settings.Name, s.settings.Region
@@ -114,12 +114,12 @@ func (s site) checkOwner(ctx context.Context) (string, error) {
 	}
 	for _, h := range hosts {
 		if s.inState(ctx, "-id="+h.ID) == "" {
-			return "", refuse("the host %s of %s in %s is not in the state here; it was made by %s: %s", h.ID, name, region, h.Owner, remedy)
+			return "", refuse("the host %s of %s in %s is not in the local state; its owner is %s; %s", h.ID, name, region, h.Owner, remedy)
 		}
 	}
 	values, err := s.parameters(ctx)
 	if len(values) > 0 && s.inState(ctx) == "" {
-		return "", refuse("the parameters of %s exist in %s, though the state here is empty: %s", name, region, remedy)
+		return "", refuse("the parameters of %s exist in %s, but the local state is empty; %s", name, region, remedy)
 	}
 	return fmt.Sprintf("no other deployment in %s is called %s", region, name), err
 }
@@ -172,8 +172,8 @@ func (s site) checkDryRun(resource string, command ...string) check {
 		err := s.aws.call(ctx, nil, command...)
 		switch kind := code(err); kind {
 		case "DryRunOperation":
-			return "these credentials may (a dry run, which does not check capacity)", nil
-		case "", "VPCIdNotSpecified": // without a default VPC it cannot be tried
+			return "allowed (dry run, which does not check capacity)", nil
+		case "", "VPCIdNotSpecified": // the dry run needs a default VPC
 			return "", err
 		default:
 			return "", refuse("%v. %s", err, explain(kind+":"))
@@ -181,18 +181,18 @@ func (s site) checkDryRun(resource string, command ...string) check {
 	}
 }
 
-// checkSessions checks the needs of tunnels: a soak that cannot reach the stack from here has paid for hosts in vain.
+// checkSessions checks the requirements of tunnels, because a run that cannot reach the stack would pay for its hosts in vain.
 func (s site) checkSessions(ctx context.Context) (string, error) {
 	if _, err := exec.LookPath("session-manager-plugin"); err != nil {
 		return "", refuse("%s", explain("SessionManagerPlugin is not found"))
 	}
-	var content string // none: the account has no preferences
+	var content string // "": the account has no preferences
 	_ = s.aws.call(ctx, &content, "ssm", "get-document", "--name", "SSM-SessionManagerRunShell", "--query", "Content")
 	if key := regexp.MustCompile(`"kmsKeyId":\s*"([^"]+)"`).FindStringSubmatch(content); key != nil {
-		return "", refuse("the account encrypts sessions with the KMS key %s, which the hosts may not use: "+
+		return "", refuse("the account encrypts sessions with the KMS key %s, which the hosts may not use; "+
 			"remove it from the preferences of Session Manager", key[1])
 	}
-	return "the AWS command line and its Session Manager plugin are here", nil
+	return "the AWS CLI and its Session Manager plugin are installed", nil
 }
 
 // checkRights simulates in IAM each statement of the deployer's policy, boundaries included, for one resource that it

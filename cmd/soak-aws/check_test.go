@@ -53,14 +53,14 @@ func TestCheck(t *testing.T) {
 	require.NoError(t, err, output)
 	for _, row := range []string{
 		`ok +credentials +arn:aws:sts::123456789012:assumed-role/dev/me in account 123456789012, region us-east-1`,
-		`ok +credentials' end +they are valid until after a soak of 1h0m0s`,
+		`ok +credentials' end +valid until after a run of 1h0m0s`,
 		`ok +price +about \$0.19 an hour with addresses and disks in us-east-1, by prices of \d{4}-\d\d-\d\d; \$0.56 until the hosts terminate themselves`,
 		`ok +name +no other deployment in us-east-1 is called sse-soak`,
 		`ok +vCPU quota +4 needed, 0 of 5 in use`,
 		`ok +rights +IAM allows what .*deployer-policy.json lists`,
-		`ok +make a VPC +these credentials may`,
-		`ok +start c5.large +these credentials may`,
-		`ok +way in +the AWS command line and its Session Manager plugin are here`,
+		`ok +create a VPC +allowed`,
+		`ok +start c5.large +allowed`,
+		`ok +sessions +the AWS CLI and its Session Manager plugin are installed`,
 	} {
 		assert.Regexp(t, "(?m)^"+row, output)
 	}
@@ -74,17 +74,17 @@ func TestAccountWithoutRights(t *testing.T) {
 	t.Setenv("AWS_CREDENTIAL_EXPIRATION", time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
 	settings := strings.Replace(defaults, `"subnet_id":null`, `"subnet_id":"subnet-1"`, 1)
 	output, err := runCheck(t, settings, "{}")
-	require.ErrorContains(t, err, "5 of 8 checks failed; nothing was made")
+	require.ErrorContains(t, err, "5 of 8 checks failed; nothing was created")
 	for _, row := range []string{
-		`FAIL +credentials' end +the credentials in the environment end at .*, before a soak of 1h0m0s is judged: log in for longer`,
+		`FAIL +credentials' end +the credentials in the environment expire at .*, before the verdict of a run of 1h0m0s; log in for longer`,
 		`FAIL +vCPU quota +4 are needed, and 2 of 5 are in use`,
 		`FAIL +rights +these credentials lack iam:CreateRole; .*deployer-policy.json has what they need`,
 		`FAIL +start c5.large +.*UnauthorizedOperation.*these credentials may not do that`,
-		`FAIL +way in +the account encrypts sessions with the KMS key alias/sessions`,
+		`FAIL +sessions +the account encrypts sessions with the KMS key alias/sessions`,
 	} {
 		assert.Regexp(t, "(?m)^"+row, output)
 	}
-	assert.Equal(t, []string{"RunInstances instance Run=sse-soak"}, f.dryRuns, "no VPC is made for an existing subnet")
+	assert.Equal(t, []string{"RunInstances instance Run=sse-soak"}, f.dryRuns, "no VPC may be created for an existing subnet")
 }
 
 // A check that AWS cannot answer does not stop the deployment.
@@ -103,12 +103,12 @@ func TestDeploymentOfAnotherUser(t *testing.T) {
 	f.hosts, f.owner, f.launched = []string{"i-1"}, "arn:aws:iam::123456789012:user/eve", time.Now()
 	output, err := runCheck(t, defaults, "{}")
 	require.Error(t, err)
-	assert.Regexp(t, `FAIL +name +the host i-1 of sse-soak in us-east-1 is not in the state here; it was made by arn:aws:iam::123456789012:user/eve: choose another name \(make aws-up NAME=sse-soak-ME\)`, output)
+	assert.Regexp(t, `FAIL +name +the host i-1 of sse-soak in us-east-1 is not in the local state; its owner is arn:aws:iam::123456789012:user/eve; choose another name \(make aws-up NAME=sse-soak-ME\)`, output)
 
 	f.hosts, f.parameters["/sse-soak/end"] = nil, setupPending
 	output, err = runCheck(t, defaults, "{}")
 	require.Error(t, err)
-	assert.Regexp(t, `FAIL +name +the parameters of sse-soak exist in us-east-1, though the state here is empty`, output)
+	assert.Regexp(t, `FAIL +name +the parameters of sse-soak exist in us-east-1, but the local state is empty`, output)
 
 	f.hosts = []string{"i-1"}
 	output, err = runCheck(t, defaults, `{"deployment":{"value":{"settings":{"name":"sse-soak"},"instances":{"stack":"i-1"}}}}`)

@@ -55,7 +55,7 @@ func TestAwaitHostsStops(t *testing.T) {
 	require.ErrorIs(t, s.awaitHosts(ctx, time.Hour), context.Canceled)
 }
 
-// A laptop that loses its network does not end the wait; a refusal does.
+// A lost network connection does not end the wait; an error of AWS does.
 func TestAwaitHostsWithoutNetwork(t *testing.T) {
 	f := startAWS(t)
 	s := siteWith(t, map[string]string{"/sse-soak/a": "i-1"})

@@ -155,7 +155,7 @@ func (s site) verifyDestroyed(ctx context.Context, archiveBucket string, lag, pa
 			"  continue:  make aws-down, or delete them in the AWS console",
 			len(costs), s.settings.Region, s.settings.Name, strings.Join(costs, "\n  "))
 	case err != nil:
-		return fmt.Errorf("terraform destroyed all that it knows, but the result could not be verified: %w", err)
+		return fmt.Errorf("terraform destroyed all resources in its state, but the result could not be verified: %w", err)
 	}
 	for _, arn := range listed {
 		fmt.Printf("still listed by its tag, which AWS forgets within hours: %s\n", arn)

@@ -30,7 +30,7 @@ func withRun(t *testing.T, f *fakeAWS) appliedDeployment {
 	for name, text := range map[string]string{
 		"terraform": "#!/bin/sh\ncd '" + bin + "'\ncase $1 in console) cat settings;; output) cat outputs;; destroy) shift; echo destroy \"$@\" | sed 's/ -auto-approve$//' >>destroyed;; esac\n",
 		"settings":  strconv.Quote(settings), "outputs": string(outputs),
-		"soak": "#!/bin/sh\necho \"$@\" >>'" + bin + "/asked'\necho \"$PROMETHEUS_URL $GRAFANA_PASSWORD\" >>'" + bin + "/asked'\n" +
+		"soak": "#!/bin/sh\necho \"$@\" >>'" + bin + "/calls'\necho \"$PROMETHEUS_URL $GRAFANA_PASSWORD\" >>'" + bin + "/calls'\n" +
 			"test $1 != archive || curl -sSf -X PUT \"$AWS_ENDPOINT_URL/sse-soak-123/archives/run-1.tar.gz\"\nexit $SOAK_FAILS\n",
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(bin, name), []byte(text), 0o755))
@@ -61,9 +61,9 @@ func TestDownKeepsArchives(t *testing.T) {
 	f.tagResponses = [][]string{{"arn:aws:s3:::sse-soak-123"}}
 	output, err := m.down(t, downOptions{})
 	require.NoError(t, err)
-	requests := lines(t, filepath.Join(m.bin, "asked"))
+	requests := lines(t, filepath.Join(m.bin, "calls"))
 	assert.Equal(t, "archive "+filepath.Join(m.results, "run-1")+" s3://sse-soak-123/archives?region=eu-central-1", requests[0])
-	assert.Regexp(t, `^http://prometheus:ghi@127.0.0.1:\d+/prometheus/ def$`, requests[1], "soak gets the secrets that it must redact")
+	assert.Regexp(t, `^http://prometheus:ghi@127.0.0.1:\d+/prometheus/ def$`, requests[1], "soak must receive the secrets, to redact them")
 	assert.Equal(t, []string{"destroy -target=module.network -target=module.guard -target=module.stack -target=module.runners -target=module.storage.aws_s3_object.file"},
 		lines(t, filepath.Join(m.bin, "destroyed")))
 	for _, part := range []string{
@@ -76,7 +76,7 @@ func TestDownKeepsArchives(t *testing.T) {
 	// Again: the run is kept already, and the bucket is all there is.
 	_, err = m.down(t, downOptions{})
 	require.NoError(t, err)
-	assert.Len(t, lines(t, filepath.Join(m.bin, "asked")), 2)
+	assert.Len(t, lines(t, filepath.Join(m.bin, "calls")), 2)
 	assert.Equal(t, lines(t, filepath.Join(m.bin, "destroyed"))[0], lines(t, filepath.Join(m.bin, "destroyed"))[1])
 
 	// Until the user deletes it.
@@ -92,7 +92,7 @@ func TestDownWithoutArchive(t *testing.T) {
 	m := withRun(t, f)
 	_, err := m.down(t, downOptions{withoutArchive: true})
 	require.NoError(t, err)
-	assert.Empty(t, lines(t, filepath.Join(m.bin, "asked")))
+	assert.Empty(t, lines(t, filepath.Join(m.bin, "calls")))
 	assert.Equal(t, []string{"destroy"}, lines(t, filepath.Join(m.bin, "destroyed")), "no earlier archive is in the bucket")
 }
 
@@ -104,7 +104,7 @@ func TestDownAfterTheHostsEnded(t *testing.T) {
 	t.Setenv("FAKE_AWS_REFUSES", "TargetNotConnected")
 	_, err := m.down(t, downOptions{})
 	require.NoError(t, err)
-	assert.Contains(t, lines(t, filepath.Join(m.bin, "asked"))[0], "--without-prometheus no tunnel to the host stack (i-1): TargetNotConnected: the host is not connected to Systems Manager")
+	assert.Contains(t, lines(t, filepath.Join(m.bin, "calls"))[0], "--without-prometheus no tunnel to the host stack (i-1): TargetNotConnected: the host is not connected to Systems Manager")
 
 	require.NoError(t, os.Remove(filepath.Join(m.bin, "destroyed")))
 	delete(f.objects, "sse-soak-123/archives/run-1.tar.gz")
@@ -131,5 +131,5 @@ func TestDownArchivesRunsOfOtherUsers(t *testing.T) {
 	t.Setenv("SOAK_FAILS", "1") // the verdict of the run
 	_, err = m.down(t, downOptions{})
 	require.ErrorContains(t, err, "judge run-1 from its shards: exit status 1")
-	assert.Equal(t, "merge s3://sse-soak-123/shards/run-1?region=eu-central-1 --out "+m.results, lines(t, filepath.Join(m.bin, "asked"))[0])
+	assert.Equal(t, "merge s3://sse-soak-123/shards/run-1?region=eu-central-1 --out "+m.results, lines(t, filepath.Join(m.bin, "calls"))[0])
 }

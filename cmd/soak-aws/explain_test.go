@@ -13,8 +13,8 @@ import (
 func failingDeployment(t *testing.T, output string) *deployment {
 	t.Helper()
 	bin := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(bin, "said"), []byte(output), 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(bin, "terraform"), []byte("#!/bin/sh\ncat '"+bin+"/said' >&2\nexit 1\n"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "output"), []byte(output), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "terraform"), []byte("#!/bin/sh\ncat '"+bin+"/output' >&2\nexit 1\n"), 0o755))
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	return &deployment{dir: t.TempDir()}
 }

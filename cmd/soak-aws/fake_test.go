@@ -91,7 +91,7 @@ func (f *fakeAWS) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // answerError responds as the query protocol of EC2 does.
 func answerError(w http.ResponseWriter, code string) {
 	w.WriteHeader(http.StatusPreconditionFailed)
-	fmt.Fprintf(w, `<Response><Errors><Error><Code>%s</Code><Message>said AWS</Message></Error></Errors></Response>`, code)
+	fmt.Fprintf(w, `<Response><Errors><Error><Code>%s</Code><Message>the message of AWS</Message></Error></Errors></Response>`, code)
 }
 
 // serveQuery serves EC2 and IAM.

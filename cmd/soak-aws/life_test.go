@@ -17,8 +17,8 @@ func TestSoakOutlivesItsHosts(t *testing.T) {
 	withSessions(t, startStack(t).Listener.Addr().String())
 	d := newDeployed(t)
 	err := d.soak(context.Background(), []string{"--seconds", "3600"})
-	require.ErrorContains(t, err, "and the soak takes 1h0m0s and up to 10m0s around it")
-	require.ErrorContains(t, err, "move their end with `bin/soak-aws extend --minutes 11`")
+	require.ErrorContains(t, err, "but the run takes 1h0m0s and up to 10m0s before and after it")
+	require.ErrorContains(t, err, "extend them with `bin/soak-aws extend --minutes 11`")
 
 	// A later end is taken into account, and a shorter soak fits.
 	err = d.soak(context.Background(), []string{"--seconds=1800"})
@@ -28,7 +28,7 @@ func TestSoakOutlivesItsHosts(t *testing.T) {
 	require.ErrorContains(t, err, "no program", "it is started")
 
 	f.launched, f.parameters["/sse-soak/end"] = time.Now().Add(-4*time.Hour), setupPending
-	require.ErrorContains(t, d.soak(context.Background(), nil), "`make aws-up` makes new ones")
+	require.ErrorContains(t, d.soak(context.Background(), nil), "run `make aws-up` for new ones")
 }
 
 func TestExtend(t *testing.T) {

@@ -58,7 +58,7 @@ func (d *deployment) commands() *cobra.Command {
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&d.dir, "dir", "infra/terraform", "folder of the Terraform code")
-	flags.BoolVar(&d.skipConfirm, "yes", os.Getenv("AUTO_APPROVE") == "1", "do not ask before creating or destroying [AUTO_APPROVE=1]")
+	flags.BoolVar(&d.skipConfirm, "yes", os.Getenv("AUTO_APPROVE") == "1", "create and destroy without confirmation [AUTO_APPROVE=1]")
 	flags.StringVar(&d.name, "name", "", "name of a further deployment with its own state (default: the name in the settings)")
 	flags.StringVar(&d.program, "soak", "bin/soak", "the program soak")
 	flags.StringVar(&d.prices, "prices", os.Getenv("PRICES"),

@@ -106,8 +106,8 @@ func (s site) runSoak(ctx context.Context, f soakFlags, args []string) error {
 	cmd := exec.CommandContext(ctx, s.program, append(args, "--backend-via", stack.address)...) // #nosec G204 -- starts soak without a shell
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = slices.Concat(os.Environ(), s.environment(stack.address), []string{"KUBECONFIG=" + kubeconfig.Name()})
-	// Ctrl-C, or the end of the terminal, reaches the program from there; it stops in order, and is waited for. A SIGTERM does
-	// not. A second SIGINT would have it kill all, a SIGHUP after another signal changes nothing; under nohup it is ignored.
+	// The terminal sends Ctrl-C and its own end to the program too, which then stops in order. It does not send a SIGTERM. A
+	// second SIGINT would kill the run; a SIGHUP after another signal has no effect, but nohup ignores it.
 	cmd.Cancel = func() error {
 		if signal.Ignored(syscall.SIGHUP) {
 			return cmd.Process.Signal(os.Interrupt)
@@ -157,8 +157,8 @@ func (s site) checkLifetime(ctx context.Context, length time.Duration) (end time
 	return end, nil
 }
 
-// environment returns the variables of soak that must not be flags, which every user of this machine sees: the secrets, which
-// the stack's host stores as lines NAME=VALUE. The user may have set another Prometheus for the runners, or another reference.
+// environment returns the variables of soak that must not be flags, because all users of this machine can see flags: the
+// secrets, as lines NAME=VALUE of the stack's host. The user may have set another Prometheus or another reference.
 func (s site) environment(via string) []string {
 	env := append(strings.Fields(s.values[s.output.Secrets]), "AWS_REGION="+s.settings.Region)
 	_, password, _ := strings.Cut(s.values[s.output.Secrets], "PROMETHEUS_PASSWORD=")
@@ -180,7 +180,7 @@ func (s site) environment(via string) []string {
 const (
 	// scheduleDelay is the time after the end of a host at which a schedule ends it from outside (modules/host).
 	scheduleDelay = 15 * time.Minute
-	// maxLifetime is the maximum time by which an end may be moved. Hosts refuse more.
+	// maxLifetime is the maximum extension of the end of hosts, which reject more.
 	maxLifetime = 24 * time.Hour
 	// soakOverhead is the time of a soak in addition to its seconds: starting runners and reading shards.
 	soakOverhead = 10 * time.Minute
@@ -207,10 +207,10 @@ func (s site) end(ctx context.Context, length time.Duration) (end time.Time, err
 	left := time.Until(end)
 	switch missing := length + soakOverhead - left; {
 	case left <= 0:
-		return end, errors.New("the hosts have ended: `make aws-up` makes new ones")
+		return end, errors.New("the hosts have terminated; run `make aws-up` for new ones")
 	case missing > 0:
-		return end, fmt.Errorf("the hosts end at %s, in %v, and the soak takes %v and up to %v around it; "+
-			"move their end with `bin/soak-aws extend --minutes %d`, or soak for fewer SECONDS",
+		return end, fmt.Errorf("the hosts end at %s, in %v, but the run takes %v and up to %v before and after it; "+
+			"extend them with `bin/soak-aws extend --minutes %d`, or lower SECONDS",
 			clock(end), left.Round(time.Second), length, soakOverhead, int(math.Ceil(missing.Minutes())))
 	}
 	return end, nil
@@ -227,14 +227,14 @@ func (c *cloud) checkCredentials(length time.Duration) check {
 		end, fixed := exported.Expiration, os.Getenv("AWS_SESSION_TOKEN") != ""
 		switch {
 		case end.IsZero() && fixed:
-			return "", fmt.Errorf("the end of AWS_SESSION_TOKEN is unknown: a soak of %v reads its shards with it at its end", length)
+			return "", fmt.Errorf("the expiry of AWS_SESSION_TOKEN is unknown; a run of %v needs it at its end to read the shards", length)
 		case end.IsZero() || end.After(time.Now().Add(length+soakOverhead)):
-			return fmt.Sprintf("they are valid until after a soak of %v", length), nil
+			return fmt.Sprintf("valid until after a run of %v", length), nil
 		case fixed:
-			return "", refuse("the credentials in the environment end at %s, before a soak of %v is judged: "+
+			return "", refuse("the credentials in the environment expire at %s, before the verdict of a run of %v; "+
 				"log in for longer, or use a profile that renews them", clock(end), length)
 		}
-		return "", fmt.Errorf("they end at %s, before a soak of %v is judged: "+
+		return "", fmt.Errorf("they expire at %s, before the verdict of a run of %v; "+
 			"its shards can be read only if the profile's session lives longer", clock(end), length)
 	}
 }
@@ -270,14 +270,14 @@ func (d *deployment) extend(ctx context.Context, minutes int) error {
 	return nil
 }
 
-// moveSchedules sets the time of every schedule in a group, and leaves the rest of each as it is.
+// moveSchedules sets the time of each schedule in a group and keeps its other properties.
 func (c *cloud) moveSchedules(ctx context.Context, group string, to time.Time) error {
 	var names []string
 	if err := c.call(ctx, &names, "scheduler", "list-schedules", "--group-name", group, "--query", "Schedules[].Name"); err != nil {
 		return err
 	}
 	if len(names) == 0 {
-		return fmt.Errorf("there is none in the group %s", group)
+		return fmt.Errorf("the group %s has no schedules", group)
 	}
 	for _, name := range names {
 		var schedule map[string]any

@@ -72,7 +72,7 @@ func TestSoak(t *testing.T) {
 	assert.Contains(t, lines(t, log)[1], "--target i-2 --document-name AWS-StartPortForwardingSession --parameters portNumber=6443,", "the Kubernetes API has no other way in")
 	_, port, _ := strings.Cut(lines(t, log)[0], "localPortNumber=")
 	for _, path := range []string{"/healthz", "/prometheus/api/v1/query_range"} {
-		assert.Contains(t, stack.targets(), "127.0.0.1:"+port+path, "this machine asks the stack through the tunnel")
+		assert.Contains(t, stack.targets(), "127.0.0.1:"+port+path, "this machine reaches the stack through the tunnel")
 	}
 	_, err = net.Dial("tcp", "127.0.0.1:"+port)
 	require.Error(t, err, "the tunnel is closed")
@@ -93,7 +93,7 @@ func TestStopInterruptsSoakOnce(t *testing.T) {
 	withSessions(t, startStack(t).Listener.Addr().String())
 	d := newDeployed(t)
 	dir := t.TempDir()
-	program, signals := filepath.Join(dir, "soak"), filepath.Join(dir, "told")
+	program, signals := filepath.Join(dir, "soak"), filepath.Join(dir, "signals")
 	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\ntrap 'echo INT >>"+signals+"' INT\ntrap 'echo HUP >>"+signals+"; exit 2' HUP\necho up >"+signals+
 		"\ni=0; while [ $i -lt 200 ]; do sleep .1; i=$((i+1)); done\n"), 0o755))
 	d.program = program
@@ -113,12 +113,12 @@ func TestAttach(t *testing.T) {
 	withSessions(t, startStack(t).Listener.Addr().String())
 	f.hosts, f.launched = []string{"i-1"}, time.Now().Add(-175*time.Minute)
 	require.NoError(t, m.attach(t.Context(), []string{"aws-1", "--out", t.TempDir()}))
-	requests := lines(t, filepath.Join(m.bin, "asked"))
+	requests := lines(t, filepath.Join(m.bin, "calls"))
 	assert.Regexp(t, `^attach aws-1 --out \S+ --backend-via 127\.0\.0\.1:\d+$`, requests[0])
 	assert.Regexp(t, `^http://prometheus:ghi@127\.0\.0\.1:\d+/prometheus/`, requests[1])
 
 	f.launched = time.Now().Add(-185 * time.Minute)
-	require.ErrorContains(t, m.attach(t.Context(), []string{"aws-1"}), "the hosts have ended")
+	require.ErrorContains(t, m.attach(t.Context(), []string{"aws-1"}), "the hosts have terminated")
 }
 
 func TestSoakEnvironment(t *testing.T) {
@@ -131,7 +131,7 @@ func TestSoakEnvironment(t *testing.T) {
 		"K6_PROMETHEUS_RW_USERNAME=prometheus", "K6_PROMETHEUS_RW_PASSWORD=g:i", "CONTROL_URL=http://10.20.0.10:7070"), made.environment("127.0.0.1:9999"))
 	t.Setenv("K6_PROMETHEUS_RW_SERVER_URL", "")
 	t.Setenv("CONTROL_URL", "http://10.20.0.99:7070")
-	assert.Equal(t, want, made.environment("127.0.0.1:9999"), "the user wants no metrics, or has another Prometheus for them, and another reference")
+	assert.Equal(t, want, made.environment("127.0.0.1:9999"), "settings of the user take precedence: no metrics, another Prometheus, another reference")
 }
 
 func TestSoakBeforeAllHostsAreReady(t *testing.T) {
@@ -142,7 +142,7 @@ func TestSoakBeforeAllHostsAreReady(t *testing.T) {
 	require.ErrorContains(t, err, "not all hosts are set up: the state of i-1 (/sse-soak/stack/status) is pending")
 
 	f.setReady()
-	f.parameters["/sse-soak/stack/status"] = "ready i-0" // of a host that is gone
+	f.parameters["/sse-soak/stack/status"] = "ready i-0" // of a terminated host
 	require.ErrorContains(t, newDeployed(t).soak(context.Background(), nil), "not all hosts are set up")
 }
 
@@ -170,7 +170,7 @@ func TestSoakOutlivesItsCredentials(t *testing.T) {
 	d := newDeployed(t)
 	t.Setenv("AWS_SESSION_TOKEN", "token")
 	t.Setenv("AWS_CREDENTIAL_EXPIRATION", time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
-	require.ErrorContains(t, d.soak(context.Background(), nil), "before a soak of 1h0m0s is judged: log in for longer")
+	require.ErrorContains(t, d.soak(context.Background(), nil), "before the verdict of a run of 1h0m0s; log in for longer")
 	withSessions(t, startStack(t).Listener.Addr().String())
 	require.ErrorContains(t, d.soak(context.Background(), []string{"--seconds", "1800"}), "no program", "it is started")
 }

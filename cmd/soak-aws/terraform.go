@@ -159,7 +159,7 @@ func (d *deployment) inState(ctx context.Context, filter ...string) string {
 }
 
 // errNoOutputs is the error for a state without resources.
-var errNoOutputs = errors.New("nothing is there: `make aws-up` makes it")
+var errNoOutputs = errors.New("there is no deployment; run `make aws-up`")
 
 // outputs reads the output of terraform's state.
 func (d *deployment) outputs(ctx context.Context) (out outputs, err error) {

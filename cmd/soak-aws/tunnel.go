@@ -29,8 +29,8 @@ const (
 	openTimeout = time.Minute
 )
 
-// checkInterval is the time between two checks of a tunnel. AWS ends a session that is idle for 20 minutes, or for as few as one if the
-// account's preferences say so.
+// checkInterval is the time between two checks of a tunnel. AWS ends a session that is idle for 20 minutes, or for one minute
+// with other preferences of the account.
 var checkInterval = 30 * time.Second
 
 // A tunnel is a port of this machine's loopback interface that leads to a host by Systems Manager, which encrypts it: nothing

@@ -261,7 +261,7 @@ func TestDisconnectedTunnelReopens(t *testing.T) {
 	assert.Len(t, lines(t, log), 2)
 }
 
-// A command line that dies leaves a plugin that holds the port: it is ended too, or no other session could have the port.
+// A killed AWS CLI leaves a plugin that listens on the port. The plugin must be stopped too, because no other session could use the port.
 func TestTunnelReopensAfterCrash(t *testing.T) {
 	stack := startStack(t)
 	log, cut := withSessions(t, stack.Listener.Addr().String())
@@ -291,7 +291,7 @@ func TestTunnelOutlivesCtrlC(t *testing.T) {
 	require.Eventually(t, func() bool { return len(stack.targets()) > before && tn.answers(t.Context()) }, time.Minute, 10*time.Millisecond)
 }
 
-// An idle session gets requests, so that AWS does not end it.
+// The tunnel sends requests on an idle session, so that AWS does not end it.
 func TestTunnelIsNotIdle(t *testing.T) {
 	stack := startStack(t)
 	log, _ := withSessions(t, stack.Listener.Addr().String())

@@ -65,7 +65,7 @@ func (d *deployment) up(ctx context.Context, typed streams) error {
 	for _, met := range []check{s.checkPrice, s.checkOwner} {
 		state, sentence := met.result(ctx)
 		if state == "FAIL" {
-			return fmt.Errorf("%s; nothing was made", sentence)
+			return fmt.Errorf("%s; nothing was created", sentence)
 		}
 		fmt.Println(sentence)
 	}
@@ -75,7 +75,7 @@ func (d *deployment) up(ctx context.Context, typed streams) error {
 			err, d.target("aws-up"), typed.variables(), d.target("aws-down"))
 	}
 	fmt.Printf("\nstack    %s (for the runners; laptops, if laptop_cidrs lets them in: %s)\ngrafana  bin/soak-aws open\n"+
-		"next     make aws-soak, then make aws-down. Every host ends itself %d minutes after its start.\n",
+		"next     make aws-soak, then make aws-down. Each host terminates itself %d minutes after its start.\n",
 		s.output.BackendURL, s.output.PublicURL, s.settings.TTLMinutes)
 	return nil
 }

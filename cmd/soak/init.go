@@ -110,7 +110,7 @@ func promptURL(in io.Reader, out io.Writer) (string, error) {
 	line, err := bufio.NewReader(in).ReadString('\n')
 	if line = strings.TrimSpace(line); line == "" {
 		fmt.Fprintln(out)
-		return "", usageError{Err: errors.New("no URL was given: `soak init https://HOST/events`")}
+		return "", usageError{Err: errors.New("a URL is required; run `soak init https://HOST/events`")}
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		return "", fmt.Errorf("read the URL: %w", err)

@@ -154,7 +154,7 @@ func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 			func(st *StageResult) { st.Codes["net-1213"] = 3 },
 			"the generator's ports and descriptors: full from 400/s on, 3 connects found none at 400/s", "",
 		},
-		"what is full first comes first, and what is full too is named": {
+		"the resource that was full first is listed first": {
 			func(st *StageResult) {
 				st.Machine.ServiceBusy, st.Machine.Usage.Files, st.Machine.Usage.Overflows = 1, 1000, 90
 			},
@@ -366,7 +366,7 @@ func TestMedianFallsUnderLoad(t *testing.T) {
 			": backend and nginx used 500 µs of CPU for each answer and then 100, as more answers share",
 		},
 		"nothing of it": {nil, nil, ": neither idle cores nor new connections, wake-ups or CPU of an answer differ enough to explain it"},
-		"nobody knows": {
+		"unknown": {
 			func(m *Machine) { m.Usage, m.SeparateCores = Usage{}, false }, nil,
 			": the cause is unknown: no samples cover it",
 		},

@@ -76,7 +76,7 @@ func TestDeployment(t *testing.T) {
 		{"the cluster fails", side(100, 0, 1), side(300, .05, 1), Comparison{Winner: cluster}, single, "the cluster failed 5.00 %"},
 		{"the single backend fails", side(300, .05, 1), side(100, 0, 1), Comparison{Winner: single}, cluster, "the single backend failed 5.00 %"},
 		{"uneven", side(100, 0, 1), side(300, 0, .5), Comparison{Winner: cluster}, "neither yet", "fix the balancing first"},
-		{"nobody won", side(100, 0, 1), side(300, 0, 1), Comparison{}, single, "neither has a higher throughput"},
+		{"no winner", side(100, 0, 1), side(300, 0, 1), Comparison{}, single, "neither has a higher throughput"},
 		{"the cluster is faster", side(100, 0, 1), side(150, 0, 1), Comparison{Winner: cluster, Margin: "50 %"}, cluster, "50 % more requests per second"},
 		{"the cluster is a little faster", side(100, 0, 1), side(115, 0, 1), Comparison{Winner: cluster, Margin: "15 %"}, single, "not over a fifth faster"},
 		{"the single backend is faster", side(155, 0, 1), side(110, 0, 1), Comparison{Winner: single, Margin: "41 %"}, single, "41 % more requests per second"},

@@ -129,10 +129,10 @@ func TestFailedHandshakes(t *testing.T) {
 		{"a connection takes too long", func() *Run {
 			return newHandshakeRun(map[string]string{"MAX_MEAN_MS": "10"}, flat, flat).addAnswers("scale-1", 100, 9).addAnswers("scale-2", 1000, 15)
 		}, verdict.Fail, "1000 connections: 15.0 ms, the limit is at most 10.0 ms"},
-		{"it was cut short", func() *Run {
+		{"it was stopped early", func() *Run {
 			return newHandshakeRun(nil, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 400, 15)
 		}, verdict.Invalid, "connections tried: 500, the limit is 1,100"},
-		{"a held connection is lost", func() *Run {
+		{"an open connection is lost", func() *Run {
 			r := newHandshakeRun(map[string]string{"HOLD_SECONDS": "60"}, flat, flat).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15)
 			r.Rounds[0].Checks = append(r.Rounds[0].Checks, shard.Check{Name: "open to the end", Passes: 1099, Fails: 1})
 			return r

@@ -87,7 +87,7 @@ func TestGeneratorFaults(t *testing.T) {
 		"left out before the runner waited for 700 ms":             {dropped(5).withWait(8, 700*time.Millisecond), Bad, "90.0 % answered"},
 		"left out after 4 s, and the runner had waited for 700 ms": {patient(dropped(5).withWait(4, 700*time.Millisecond)), Bad, "90.0 % answered"},
 		"left out after 4 s, and the runner had waited for 2.1 s":  {patient(dropped(5).withWait(2, 2100*time.Millisecond)), ByGenerator, "the load generator did not make 20 requests"},
-		"left out while the runner's own waits held its users":     {fewer(200).addAnswers("rate-20", 180, 900).withOwnTimes(150*time.Millisecond).addCounter(shard.Dropped, "rate-20", 20), ByGenerator, "90.0 % answered"},
+		"omitted while waits of the runner blocked its users":      {fewer(200).addAnswers("rate-20", 180, 900).withOwnTimes(150*time.Millisecond).addCounter(shard.Dropped, "rate-20", 20), ByGenerator, "90.0 % answered"},
 	} {
 		status, reason := c.run.levelStatus()
 		require.Equal(t, c.want, status, "%s: %s", name, reason)
@@ -150,18 +150,18 @@ func TestTimelyControlGroupDoesNotExplainTimeouts(t *testing.T) {
 		run  *Run
 		want Status
 	}{
-		"it told little":             {few, ByGenerator},
-		"it told half of it":         {half, Bad},
-		"its own reference was late": {late, ByGenerator},
-		"it told nothing before":     {before, Bad},
-		"not known what was sent":    {run(0).withControlGroup(0), ByGenerator},
-		"no control group":           {run(300), ByGenerator},
-		"in time":                    {run(300).withControlGroup(0), Bad},
-		"late too":                   {run(300).withControlGroup(300 * time.Millisecond), ByGenerator},
-		"in time, beside large ones": {run(10e6).withControlGroup(0), ByGenerator},
-		"it told nothing":            {silent, ByGenerator},
-		"it was not held meanwhile":  {closedGroup, ByGenerator},
-		"that of a runner was not":   {ofOne, ByGenerator},
+		"few measurements":            {few, ByGenerator},
+		"half of the measurements":    {half, Bad},
+		"its own reference was late":  {late, ByGenerator},
+		"no measurements before":      {before, Bad},
+		"not known what was sent":     {run(0).withControlGroup(0), ByGenerator},
+		"no control group":            {run(300), ByGenerator},
+		"in time":                     {run(300).withControlGroup(0), Bad},
+		"late too":                    {run(300).withControlGroup(300 * time.Millisecond), ByGenerator},
+		"in time, next to large ones": {run(10e6).withControlGroup(0), ByGenerator},
+		"no measurements":             {silent, ByGenerator},
+		"it was closed meanwhile":     {closedGroup, ByGenerator},
+		"that of a runner was not":    {ofOne, ByGenerator},
 	} {
 		status, reason := c.run.levelStatus()
 		require.Equal(t, c.want, status, "%s: %s", name, reason)

@@ -127,11 +127,11 @@ func TestSlowFindsFaults(t *testing.T) {
 			r.addCounter("slow_untaken", "slow", 120)
 		}, verdict.Invalid, "the service accepted none of the messages"},
 		{"the service refuses messages meanwhile", func(r *Run) { r.addCounter("slow_untaken", "slow", 2) }, verdict.Fail, "the service did not accept 2 of 122 messages while some clients did not read"},
-		{"large messages do not come to others", sum("slow_arrived", 10_790), verdict.Fail, "10 of 10,800 large messages did not arrive on streams that were read"},
-		{"large messages come twice to others", func(r *Run) { r.addCounter("slow_again", "slow", 3) }, verdict.Fail, "3 large messages arrived twice, or after a later one, on streams that were read"},
+		{"other clients miss large messages", sum("slow_arrived", 10_790), verdict.Fail, "10 of 10,800 large messages did not arrive on streams that were read"},
+		{"other clients receive large messages twice", func(r *Run) { r.addCounter("slow_again", "slow", 3) }, verdict.Fail, "3 large messages arrived twice, or after a later one, on streams that were read"},
 		{"a stream that is read is late", func(r *Run) { r.delayNoops(7, 1, 30*time.Second) }, verdict.Fail, "d-7"},
-		{"a stream that is read is cut", func(r *Run) { r.endEarly(7, 30*time.Second, "reset") }, verdict.Fail, "d-7 was disconnected"},
-		{"nothing was filled, and a stream that is read is cut", func(r *Run) {
+		{"a stream that is read is disconnected", func(r *Run) { r.endEarly(7, 30*time.Second, "reset") }, verdict.Fail, "d-7 was disconnected"},
+		{"no buffer was filled, and a stream that is read is disconnected", func(r *Run) {
 			sum("slow_filled", 0)(r)
 			r.endEarly(7, 30*time.Second, "reset")
 		}, verdict.Fail, "d-7 was disconnected"},
@@ -164,7 +164,7 @@ func TestSlowFindsFaults(t *testing.T) {
 				r.Samples[i].Gauge = &v
 			}
 		}, verdict.Fail, "grew by 500.0 MiB"},
-		{"slow streams are to be cut", set("CUT_SLOW", "1"), verdict.Fail, "the service did not disconnect 6 of 10 slow streams within 30 s, but it must (CUT_SLOW=1)"},
-		{"slow streams are not to be cut", set("CUT_SLOW", "0"), verdict.Fail, "4 of 10 slow streams (4 × reset), but it must not (CUT_SLOW=0)"},
+		{"slow streams must be disconnected", set("CUT_SLOW", "1"), verdict.Fail, "the service did not disconnect 6 of 10 slow streams within 30 s, but it must (CUT_SLOW=1)"},
+		{"slow streams must not be disconnected", set("CUT_SLOW", "0"), verdict.Fail, "4 of 10 slow streams (4 × reset), but it must not (CUT_SLOW=0)"},
 	})
 }

@@ -86,19 +86,19 @@ func TestStormFindsFaults(t *testing.T) {
 				}
 			}
 		}, verdict.Invalid, "at once: the load generator was saturated: it dropped 99 % of the streams within 2."},
-		{"nobody came back with the first attempt", func(r *Run) { r.Rounds[0].Metrics[1].Trend = shard.NewHistogram() }, verdict.Invalid, "spread: no stream reconnected at its first attempt"},
-		{"a stream came back too late", func(r *Run) { r.Rounds[0].Connections.Edit(55).Outages[0].To = 20*second + 500*time.Millisecond }, verdict.Fail, "spread: 1 of 90 streams did not reconnect within 10 s"},
-		{"a stream came back at the last moment", func(r *Run) { r.Rounds[0].Connections.Edit(55).Outages[0].To = 20 * second }, verdict.Pass, "spread: all 90 streams reconnected within 10 s"},
-		{"a stream did not come back", func(r *Run) {
+		{"no client reconnected with the first attempt", func(r *Run) { r.Rounds[0].Metrics[1].Trend = shard.NewHistogram() }, verdict.Invalid, "spread: no stream reconnected at its first attempt"},
+		{"a stream reconnected too late", func(r *Run) { r.Rounds[0].Connections.Edit(55).Outages[0].To = 20*second + 500*time.Millisecond }, verdict.Fail, "spread: 1 of 90 streams did not reconnect within 10 s"},
+		{"a stream reconnected just in time", func(r *Run) { r.Rounds[0].Connections.Edit(55).Outages[0].To = 20 * second }, verdict.Pass, "spread: all 90 streams reconnected within 10 s"},
+		{"a stream did not reconnect", func(r *Run) {
 			c := r.Rounds[0].Connections.Edit(55)
 			c.Longest = ledger.Outage{From: c.Outages[1].From, Refusals: []ledger.Refusal{{Reason: "status 503", Count: 4, First: 21 * second}}}
 			c.Outages, c.State, c.Reason = c.Outages[:1], ledger.Waiting, "status 503"
 		}, verdict.Fail, "at once: 1 of 90 streams did not reconnect within 10 s; refused: 4 × status 503, the first after 1 s and 89 connects"},
-		{"a stream that was back was lost again", func(r *Run) {
+		{"a reconnected stream was lost again", func(r *Run) {
 			c := r.Rounds[0].Connections.Edit(55)
 			c.Outages = append(c.Outages, ledger.Outage{From: 25 * second, To: 26 * second})
 		}, verdict.Fail, "at once: 1 stream was lost although the client did not drop them"},
-		{"a held stream was lost and came back at once", func(r *Run) {
+		{"another stream was lost and reconnected at once", func(r *Run) {
 			c := r.Rounds[0].Connections.Edit(10)
 			c.Outages, c.Streams, c.Survived = []ledger.Outage{{From: 20*second + 100*time.Millisecond, To: 20*second + 300*time.Millisecond}}, 2, 1
 		}, verdict.Fail, "at once: 1 stream was lost although the client did not drop them"},
@@ -110,7 +110,7 @@ func TestStormFindsFaults(t *testing.T) {
 			c := r.Rounds[0].Connections.Edit(55)
 			c.Outages = []ledger.Outage{c.Outages[0], {From: 15 * second, To: 16 * second}, c.Outages[1]}
 		}, verdict.Fail, "spread: 1 stream was lost although the client did not drop them"},
-		{"a proxy cut streams after their lifetime", func(r *Run) {
+		{"a proxy closed streams after their lifetime", func(r *Run) {
 			r.Rounds[0].Service = shard.Service{Name: "mine", LifetimeS: 6, Counts: shard.CountsInterval}
 			c := r.Rounds[0].Connections.Edit(10)
 			c.Outages = append(c.Outages, ledger.Outage{From: 27 * second, To: 28 * second})
@@ -121,14 +121,14 @@ func TestStormFindsFaults(t *testing.T) {
 				c.Outages = append(c.Outages, ledger.Outage{From: 27*second + ledger.Instant(n)*20*time.Millisecond, To: 31 * second, Planned: true})
 			}
 		}, verdict.Pass, "at once: all 90 streams reconnected within 900 ms"},
-		{"nobody knows what is late", func(r *Run) { r.Rounds[0].Service = shard.Service{Name: "mine", Counts: shard.CountsNumbers} }, verdict.Invalid, "the limit is 0 (MAX_HELD_LATE)"},
-		{"a held stream was late", func(r *Run) { r.delayNoops(10, 1, 21*second) }, verdict.Fail, "d-10"},
-		{"a held stream without numbers missed a noop", func(r *Run) {
+		{"lateness is unknown", func(r *Run) { r.Rounds[0].Service = shard.Service{Name: "mine", Counts: shard.CountsNumbers} }, verdict.Invalid, "the limit is 0 (MAX_HELD_LATE)"},
+		{"another stream was late", func(r *Run) { r.delayNoops(10, 1, 21*second) }, verdict.Fail, "d-10"},
+		{"another stream without numbers missed a noop", func(r *Run) {
 			c := r.stream(10)
 			c.Numbered, c.Unsent, c.Received = false, 1, c.Received-1
 			c.Findings = []ledger.Finding{{Kind: ledger.KindUnsent, From: 21, Count: 1, At: 22 * second}}
 		}, verdict.Fail, "d-10 missed 1"},
-		{"a held stream was cut", func(r *Run) { r.endEarly(10, 21*second, "reset") }, verdict.Fail, "d-10 was disconnected"},
+		{"another stream was disconnected", func(r *Run) { r.endEarly(10, 21*second, "reset") }, verdict.Fail, "d-10 was disconnected"},
 		{"the service is too slow", func(r *Run) { r.Rounds[0].Suite.Parameters["MIN_RATE"] = "200" }, verdict.Fail, "connects per second: 99, the limit is at least 200"},
 		{"the service is too slow, or the generator", func(r *Run) {
 			r.Rounds[0].Suite.Parameters["MIN_RATE"] = "200"

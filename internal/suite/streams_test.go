@@ -76,8 +76,8 @@ func TestChurnFindsFaults(t *testing.T) {
 		{"a noop that the server sent as the last of a stream", func(r *Run) {
 			r.Server["d-3"] = verdict.ServerEntry{ID: "d-3", First: 1, Last: 1, Sent: 1}
 		}, verdict.Fail, "d-3 missed noop 1: nothing arrived before the stream closed"},
-		{"a connection that nobody saw", func(r *Run) { r.Rounds[0].Connections = connectionsBetween(r.Rounds[0], 1, 1000) }, verdict.Invalid, "1 of 55 planned connections were not observed: d-0"},
-		{"a connection that was cut off", func(r *Run) {
+		{"an unobserved connection", func(r *Run) { r.Rounds[0].Connections = connectionsBetween(r.Rounds[0], 1, 1000) }, verdict.Invalid, "1 of 55 planned connections were not observed: d-0"},
+		{"a disconnected connection", func(r *Run) {
 			c := r.Rounds[0].Connections.Edit(40)
 			c.State = ledger.Dropped
 			c.Findings = []ledger.Finding{{Kind: ledger.KindDropped, Note: "reset"}}
@@ -211,19 +211,19 @@ func TestCapacity(t *testing.T) {
 	}{
 		{"it never breaks", func(*Run) {}, verdict.Pass, "not reached: 300 connections were sustained", "214"},
 		{"a noop is late", func(r *Run) { r.delayNoops(3, 7, 21*second) }, verdict.Pass, "between 200 and 300 connections (7 noops late)", "143"},
-		{"a noop is late that was due before the step in which it came", func(r *Run) { r.delayNoops(3, 1, 19*second) }, verdict.Pass, "between 100 and 200 connections (1 noops late)", "71"},
+		{"a late noop was due before the step in which it arrived", func(r *Run) { r.delayNoops(3, 1, 19*second) }, verdict.Pass, "between 100 and 200 connections (1 noops late)", "71"},
 		{"a noop is missed, which is never the generator's", func(r *Run) {
 			r.silence(3, 28*second)
 			r.Rounds[0].Series[1].StallMS = 900
 		}, verdict.Pass, "between 200 and 300 connections (2 noops missed)", "143"},
 		{"what a stream missed counts when it was due, not when it ended", func(r *Run) { r.silence(3, 18*second) }, verdict.Pass, "between 100 and 200 connections (1 noops missed)", "71"},
-		{"what was skipped counts when it was due, not when the next one came", func(r *Run) {
+		{"a skipped noop counts at its due time, not at the arrival of the next one", func(r *Run) {
 			c := r.stream(3)
 			c.Lost, c.Received = 4, c.Received-4
 			c.Findings = []ledger.Finding{{Kind: ledger.KindLost, From: 18, To: 21, Count: 4, At: 22 * second}}
 			r.Server[c.ID] = verdict.ServerEntry{ID: c.ID, First: 1, Last: c.Last, Sent: c.Received}
 		}, verdict.Pass, "between 100 and 200 connections (2 noops missed)", "71"},
-		{"the last noops that the server says it sent", func(r *Run) {
+		{"the last noops in the server's ledger", func(r *Run) {
 			r.Server["d-250"] = verdict.ServerEntry{ID: "d-250", First: 1, Last: 12, Sent: 12}
 		}, verdict.Pass, "between 200 and 300 connections (2 noops missed)", "143"},
 		{"a miss that is not listed counts where the last one that is was due", func(r *Run) {
@@ -248,7 +248,7 @@ func TestCapacity(t *testing.T) {
 			r.removeSteps(2)
 			r.Rounds[0].Series[1].StallMS = 6000
 		}, verdict.Pass, "not found: at 200 connections the load generator was saturated", "71"},
-		{"the server cut a stream off meanwhile", func(r *Run) {
+		{"the server closed a stream meanwhile", func(r *Run) {
 			r.Rounds[0].Series[1].StallMS = 900
 			r.endEarly(7, 15*second, "reset")
 		}, verdict.Pass, "between 100 and 200 connections (1 streams dropped)", "71"},
@@ -259,13 +259,13 @@ func TestCapacity(t *testing.T) {
 		}, verdict.Fail, "below 100 connections, the lowest load that was tried (50 connects failed)", "0"},
 		{"a connect that was answered in the next step", func(r *Run) { r.Rounds[0].Connections.Edit(150).OpenedAt = 21 * second }, verdict.Pass, "between 100 and 200 connections (1 connects failed)", "71"},
 		{"a noop is missed at the first step", func(r *Run) { r.silence(3, 5*second); r.removeSteps(1) }, verdict.Fail, "below 100 connections", "0"},
-		{"a stage under is wanted", func(r *Run) {
+		{"more than the sustained load is required", func(r *Run) {
 			r.Rounds[0].Suite.Parameters["MIN_CONNECTIONS"] = "250"
 			r.endEarly(7, 25*second, "reset")
 		}, verdict.Fail, "between 200 and 300", "143"},
 		{"nothing was measured", func(r *Run) { r.Rounds[0].Metrics = nil }, verdict.Invalid, "", "0"},
 		{"the climb ended for no reason", func(r *Run) { r.removeSteps(2) }, verdict.Invalid, "", "143"},
-		{"a stream that nobody saw", func(r *Run) { r.Rounds[0].Connections = connectionsBetween(r.Rounds[0], 1, 1000) }, verdict.Invalid, "", "214"},
+		{"an unobserved stream", func(r *Run) { r.Rounds[0].Connections = connectionsBetween(r.Rounds[0], 1, 1000) }, verdict.Invalid, "", "214"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -289,7 +289,7 @@ func TestCapacityFailsOnFaults(t *testing.T) {
 		edit     func(*Run, *shard.Connection)
 		wantText string
 	}{
-		"a noop came twice": {func(_ *Run, c *shard.Connection) {
+		"a noop arrived twice": {func(_ *Run, c *shard.Connection) {
 			c.Duplicated = 1
 			c.Findings = []ledger.Finding{{Kind: ledger.KindDuplicated, From: 3, At: 24 * time.Second}}
 		}, "d-250 received noop 3 twice"},
@@ -356,14 +356,14 @@ func TestFanout(t *testing.T) {
 		want     verdict.Outcome
 		wantText string
 	}{
-		"one delivery is missing":        {func(r *Run) { r.addCounter("fanout_due", "to-10", 1) }, verdict.Fail, "100 of 101 deliveries arrived in time, 0 later"},
-		"one came twice, and one never":  {func(r *Run) { r.addCounter("fanout_due", "to-10", 1).addCounter("fanout_twice", "to-10", 1) }, verdict.Fail, "1 deliveries were of a broadcast that the subscriber had already received"},
-		"one came after its time":        {func(r *Run) { r.addCounter("fanout_due", "to-10", 1).addCounter("fanout_overdue", "to-10", 1) }, verdict.Fail, "100 of 101 deliveries arrived in time, 1 later"},
-		"one came twice":                 {func(r *Run) { r.addCounter("fanout_twice", "to-10", 1) }, verdict.Fail, "1 deliveries were of a broadcast that the subscriber had already received"},
-		"one came that nobody sent":      {func(r *Run) { r.addCounter("fanout_strange", "", 1) }, verdict.Fail, "1 deliveries did not match any broadcast sent to the subscriber"},
-		"one does not say when it began": {func(r *Run) { r.addCounter("fanout_untimed", "to-10", 1) }, verdict.Invalid, "1 deliveries have no send time"},
-		"the server left one out":        {func(r *Run) { r.addCounter("fanout_short", "to-10", 1) }, verdict.Fail, "the server reports that it did not send 1 broadcasts"},
-		"there was none":                 {func(r *Run) { r.Rounds[0].Metrics = nil }, verdict.Invalid, "broadcasts delivered"},
+		"one delivery is missing":          {func(r *Run) { r.addCounter("fanout_due", "to-10", 1) }, verdict.Fail, "100 of 101 deliveries arrived in time, 0 later"},
+		"one arrived twice, and one never": {func(r *Run) { r.addCounter("fanout_due", "to-10", 1).addCounter("fanout_twice", "to-10", 1) }, verdict.Fail, "1 deliveries were of a broadcast that the subscriber had already received"},
+		"one arrived after the time limit": {func(r *Run) { r.addCounter("fanout_due", "to-10", 1).addCounter("fanout_overdue", "to-10", 1) }, verdict.Fail, "100 of 101 deliveries arrived in time, 1 later"},
+		"one arrived twice":                {func(r *Run) { r.addCounter("fanout_twice", "to-10", 1) }, verdict.Fail, "1 deliveries were of a broadcast that the subscriber had already received"},
+		"one arrived that was not sent":    {func(r *Run) { r.addCounter("fanout_strange", "", 1) }, verdict.Fail, "1 deliveries did not match any broadcast sent to the subscriber"},
+		"one has no send time":             {func(r *Run) { r.addCounter("fanout_untimed", "to-10", 1) }, verdict.Invalid, "1 deliveries have no send time"},
+		"the server left one out":          {func(r *Run) { r.addCounter("fanout_short", "to-10", 1) }, verdict.Fail, "the server reports that it did not send 1 broadcasts"},
+		"no broadcast":                     {func(r *Run) { r.Rounds[0].Metrics = nil }, verdict.Invalid, "broadcasts delivered"},
 	} {
 		r := newFanoutRun(10)
 		c.edit(r)

@@ -101,7 +101,7 @@ func TestVanishFindsFaults(t *testing.T) {
 			}
 		}, verdict.Fail, "still counts 20 of them as open"},
 		{"clients did not vanish", func(r *Run) { r.Rounds[0].Metrics[0].Sum = 19 }, verdict.Invalid, "only 19 of 20 clients vanished"},
-		{"nobody vanished", func(r *Run) { r.Rounds[0].Metrics = nil }, verdict.Invalid, "only 0 of 20 clients vanished"},
+		{"no client vanished", func(r *Run) { r.Rounds[0].Metrics = nil }, verdict.Invalid, "only 0 of 20 clients vanished"},
 		{"there is no gauge", func(r *Run) { r.gauge(func(resources.Sample) *float64 { return nil }) }, verdict.Invalid, "the gauge clients has no samples"},
 		{"the gauge is a counter of streams that were opened", func(r *Run) {
 			most := 0
@@ -135,7 +135,7 @@ func TestVanishFindsFaults(t *testing.T) {
 		}, verdict.Fail, "still counts 10 of them as open (clients)"},
 		{"the gauge counts one stream of somebody else", func(r *Run) { r.Samples[8].Streams = 101 }, verdict.Invalid, "the gauge backend_streams_open changed by 1 right before the clients vanished"},
 		{"the gauge counts somebody else's streams, too", func(r *Run) { r.Samples[8].Streams = 130 }, verdict.Invalid, "the gauge backend_streams_open changed by 30 right before the clients vanished"},
-		{"one reading is of a part of the service, and nobody is noticed", func(r *Run) {
+		{"one reading covers a part of the service, and no loss is noticed", func(r *Run) {
 			for i := range r.Samples {
 				r.Samples[i].Streams = min(100, 50*i)
 			}
@@ -151,7 +151,7 @@ func TestVanishFindsFaults(t *testing.T) {
 		}, verdict.Invalid, "the gauge backend_streams_open fell by 60, but only 20 clients had vanished"},
 		{"a reading is of a part of the service before they are noticed", func(r *Run) { r.Samples[20].Streams = 40 }, verdict.Pass, "noticed after 25 s that 20 clients had vanished"},
 		{"a reading is of a part of the service afterwards", func(r *Run) { r.Samples[60].Streams = 40 }, verdict.Pass, "noticed after 25 s that 20 clients had vanished"},
-		{"somebody else comes in the end", func(r *Run) { r.Samples[68].Streams, r.Samples[69].Streams = 81, 81 }, verdict.Fail, "still counts 1 of them as open"},
+		{"another client connects at the end", func(r *Run) { r.Samples[68].Streams, r.Samples[69].Streams = 81, 81 }, verdict.Fail, "still counts 1 of them as open"},
 		{"the gauge is scraped when most streams are open, and then when some have vanished", func(r *Run) {
 			for i := 2; i < 18; i++ {
 				r.Samples[i].Streams = 96
@@ -162,7 +162,7 @@ func TestVanishFindsFaults(t *testing.T) {
 				r.Samples[i].Streams = 0
 			}
 		}, verdict.Invalid, "the gauge backend_streams_open was 0 when the clients vanished, and rose afterwards: other clients use the service, or the gauge is read too seldom"},
-		{"the gauge is not seen in the end", func(r *Run) {
+		{"the gauge is unknown at the end", func(r *Run) {
 			r.gauge(func(s resources.Sample) *float64 {
 				v := float64(s.Streams)
 				if s.Unix > start.Unix()+40 {
@@ -171,18 +171,18 @@ func TestVanishFindsFaults(t *testing.T) {
 				return &v
 			})
 		}, verdict.Invalid, "the gauge clients was last read 29 s before the end"},
-		{"the gauge falls because held streams are cut", func(r *Run) { r.endEarly(7, 30*time.Second, "reset") }, verdict.Fail, "d-7 was disconnected"},
-		{"no gauge, and a held stream is cut", func(r *Run) {
+		{"the gauge falls because other streams are disconnected", func(r *Run) { r.endEarly(7, 30*time.Second, "reset") }, verdict.Fail, "d-7 was disconnected"},
+		{"no gauge, and another stream is disconnected", func(r *Run) {
 			r.gauge(func(resources.Sample) *float64 { return nil })
 			r.endEarly(7, 30*time.Second, "reset")
 		}, verdict.Fail, "d-7 was disconnected"},
-		{"a held stream is cut, and comes back at once", func(r *Run) {
+		{"another stream is disconnected, and reconnects at once", func(r *Run) {
 			r.stream(7).Outages = []ledger.Outage{{From: 20 * time.Second, To: 21 * time.Second, Planned: true}, {From: 30 * time.Second, To: 30*time.Second + 200*time.Millisecond}}
 		}, verdict.Fail, "d-7 lost its stream, which was to stay open"},
-		{"a proxy cuts held streams when their tokens are over", func(r *Run) {
+		{"a proxy closes other streams when their tokens expire", func(r *Run) {
 			r.Rounds[0].Plan.TokenTTL = 20
 			r.Rounds[0].Connections.Edit(7).Outages = []ledger.Outage{{From: 30 * time.Second, To: 31 * time.Second}}
 		}, verdict.Pass, "20 clients had vanished"},
-		{"a held stream is late", func(r *Run) { r.delayNoops(7, 1, 30*time.Second) }, verdict.Fail, "d-7"},
+		{"another stream is late", func(r *Run) { r.delayNoops(7, 1, 30*time.Second) }, verdict.Fail, "d-7"},
 	})
 }

@@ -56,7 +56,7 @@ func TestEachFaultIsCountedOnce(t *testing.T) {
 		{"the first two are missing", one(skip(1, 2)), ledger.Totals{Received: 78, Missed: 1, Expected: 79}, "s-2 missed message 2 of topic s-topic-0"},
 		{"all are missing", one(func(uint64) []uint64 { return nil }), ledger.Totals{Received: 60, Missed: 19, Expected: 79}, "s-2 missed messages 2 to 20 of topic s-topic-0"},
 		{"two in a row are missing", one(skip(9, 10)), ledger.Totals{Received: 78, Missed: 2, Expected: 80}, "s-2 missed messages 9 and 10 of topic s-topic-0"},
-		{"one comes twice", one(func(n uint64) []uint64 {
+		{"one arrives twice", one(func(n uint64) []uint64 {
 			if n == at {
 				return []uint64{n, n}
 			}
@@ -71,7 +71,7 @@ func TestEachFaultIsCountedOnce(t *testing.T) {
 			}
 			return []uint64{n}
 		}), ledger.Totals{Received: 80, Reordered: 1, Expected: 80}, "s-2 received message 7 of topic s-topic-0 out of order"},
-		{"one that nobody published", one(func(n uint64) []uint64 {
+		{"one that was not published", one(func(n uint64) []uint64 {
 			if n == perTopic {
 				return []uint64{n, n + 1}
 			}

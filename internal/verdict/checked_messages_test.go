@@ -81,7 +81,7 @@ func TestDescriptionThatChecksNothingIsInvalid(t *testing.T) {
 		want   []string
 	}{
 		"no messages":          {shard.CountsNumbers, ledger.Counts{Heartbeats: 5}, []string{"message.seq: ", "no message was received"}},
-		"other events came":    {shard.CountsNumbers, ledger.Counts{Unchecked: 100}, []string{"message.seq: ", "although 300 other events arrived, which the description does not define as messages"}},
+		"other events arrived": {shard.CountsNumbers, ledger.Counts{Unchecked: 100}, []string{"message.seq: ", "although 300 other events arrived, which the description does not define as messages"}},
 		"one on each stream":   {shard.CountsNumbers, ledger.Counts{Received: 1}, []string{"message.seq: ", "no client received two"}},
 		"none has a number":    {shard.CountsNumbers, ledger.Counts{Corrupted: 100, Unnumbered: 100}, []string{"message.seq: ", "none of 300 messages has a number there"}},
 		"nothing by the clock": {shard.CountsInterval, ledger.Counts{Heartbeats: 5}, []string{"no message was received, so no message was tested"}},

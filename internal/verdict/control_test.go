@@ -69,12 +69,12 @@ func TestControlGroupAttributesLateness(t *testing.T) {
 			withControlGroups(m, minute(1, 3, 2*second))
 			lateNoops(m, 3)
 		}, Fail, false, "all 3 late messages arrived while the control group was on time, or much less late: the load generator did not delay them (0 of 72,000 events of the control group were late)"},
-		"the same, whatever a probe says of stalls": {func(m *shard.Merged) {
+		"the same, regardless of the stalls of a probe": {func(m *shard.Merged) {
 			withControlGroups(m, minute(1, 3, 2*second))
 			lateNoops(m, 3)
 			m.Runners[0].StallMaxUS = 8e6
 		}, Fail, false, "the load generator did not delay them"},
-		"late there too: nobody knows": {func(m *shard.Merged) {
+		"also late there: unknown": {func(m *shard.Merged) {
 			withControlGroups(m, group(minute(1, 3, 2*second), 3*second))
 			lateNoops(m, 3)
 		}, Invalid, true, "all 3 late messages arrived while the control group was late too, by up to 3.05 s: the load generator delayed them (1 of 72,000 events of the control group were late)"},
@@ -128,7 +128,7 @@ func TestControlGroupAttributesLateness(t *testing.T) {
 			withControlGroups(m, silent(minute(1, 3, 2*second), 2*second))
 			lateNoops(m, 3)
 		}, Invalid, true, "had no data"},
-		"some while it was in time, some while it told nothing and no runner stalled": {func(m *shard.Merged) {
+		"some while it was in time, some while it had no measurement and no runner stalled": {func(m *shard.Merged) {
 			withControlGroups(m, minute(1, 2, 2*second), silent(minute(5, 2, 2*second), 0))
 			lateNoops(m, 4)
 			m.Plan.MaxLate = 3
@@ -141,7 +141,7 @@ func TestControlGroupAttributesLateness(t *testing.T) {
 		"it was late, and nothing else": {func(m *shard.Merged) {
 			withControlGroups(m, group(minute(1, 0, 0), 3*second))
 		}, Pass, true, "the load generator was saturated: the control group was up to 3 s late (at 22:14:20 UTC); times may be up to 3 s too long; counts are not affected"},
-		"never held: stalls decide": {func(m *shard.Merged) {
+		"no control group: stalls decide": {func(m *shard.Merged) {
 			withControlGroups(m)
 			for i := range m.Runners {
 				m.Runners[i].ControlGroup.Received = 0
@@ -150,7 +150,7 @@ func TestControlGroupAttributesLateness(t *testing.T) {
 			lateNoops(m, 3)
 			m.Runners[0].StallMaxUS = 8e6
 		}, Invalid, true, "the control group was never open (connection refused)"},
-		"never held, and no stall": {func(m *shard.Merged) {
+		"no control group, and no stall": {func(m *shard.Merged) {
 			withControlGroups(m)
 			for i := range m.Runners {
 				m.Runners[i].ControlGroup.Received = 0
@@ -166,17 +166,17 @@ func TestControlGroupAttributesLateness(t *testing.T) {
 			lateNoops(m, 3)
 			m.Runners[0].StallMaxUS = 8e6
 		}, Invalid, true, "raise CONTROL or LATE_MS"},
-		"held by one runner, and the other stalled": {func(m *shard.Merged) {
+		"one runner has it, and the other stalled": {func(m *shard.Merged) {
 			withControlGroups(m)
 			m.Runners[1].ControlGroup, m.Runners[1].StallMaxUS = nil, 8e6
 			lateNoops(m, 3)
 		}, Invalid, false, ""},
-		"held by one runner, which stalled, and the other did not": {func(m *shard.Merged) {
+		"one runner has it and stalled, and the other did not": {func(m *shard.Merged) {
 			withControlGroups(m)
 			m.Runners[1].ControlGroup, m.Runners[0].StallMaxUS = nil, 8e6
 			lateNoops(m, 3)
 		}, Fail, false, ""},
-		"held by one runner, and the other stalled for half as long as a noop may be late": {func(m *shard.Merged) {
+		"one runner has it, and the other stalled for half of LATE_MS": {func(m *shard.Merged) {
 			withControlGroups(m)
 			m.Runners[1].ControlGroup, m.Runners[1].StallMaxUS = nil, 600e3
 			lateNoops(m, 3)

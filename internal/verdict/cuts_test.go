@@ -95,7 +95,7 @@ func TestFailedResumeDoesNotPass(t *testing.T) {
 			}
 		}, Fail, 2, 0, 0, 0, "2 messages were lost"},
 		{"a message between replay and stream is lost", func(p *publishedRun) { p.deliver = replaceMessage(12) }, Fail, 1, 0, 0, 0, "1 message was lost"},
-		{"nothing comes until long after it is back", func(p *publishedRun) {
+		{"no message arrives until long after the reconnect", func(p *publishedRun) {
 			p.deliver = func(stream int, n uint64) []uint64 {
 				if stream == 0 && n > 10 && n < 16 {
 					return nil
@@ -103,7 +103,7 @@ func TestFailedResumeDoesNotPass(t *testing.T) {
 				return []uint64{n}
 			}
 		}, Fail, 5, 0, 0, 0, "5 messages were lost"},
-		{"one is lost and another one comes twice", func(p *publishedRun) {
+		{"one is lost and another one arrives twice", func(p *publishedRun) {
 			p.deliver = func(stream int, n uint64) []uint64 {
 				if stream == 0 && n == 11 {
 					return nil
@@ -111,12 +111,12 @@ func TestFailedResumeDoesNotPass(t *testing.T) {
 				return replaceMessage(12, 12, 12)(stream, n)
 			}
 		}, Fail, 1, 1, 0, 0, "1 of 1 disconnects caused a loss or a duplicate: 1 messages were lost, 1 received twice"},
-		{"one comes twice beside an announced gap that is allowed", func(p *publishedRun) {
+		{"one arrives twice next to an allowed announced gap", func(p *publishedRun) {
 			p.plan.AllowGaps, p.deliver, p.shape = true, replaceMessage(12, 12, 12), cutAt(0, "rst", true, announced)
 		}, Fail, 0, 1, 1, 0, "0 messages were lost, 1 received twice; the service announced 1 gap by the header Last-Event-ID: earliest"},
 		{"one long after is lost, and not at the cut", func(p *publishedRun) { p.deliver = replaceMessage(18) }, Fail, 0, 0, 0, 1, "s-0 missed message 18"},
-		{"the last before the cut comes again", func(p *publishedRun) { p.deliver = replaceMessage(11, 10, 11) }, Fail, 0, 1, 0, 0, "0 messages were lost, 1 received twice, and the stream continued with 10"},
-		{"one at the seam comes twice", func(p *publishedRun) { p.deliver = replaceMessage(12, 12, 12) }, Fail, 0, 1, 0, 0, "1 received twice"},
+		{"the last before the cut arrives again", func(p *publishedRun) { p.deliver = replaceMessage(11, 10, 11) }, Fail, 0, 1, 0, 0, "0 messages were lost, 1 received twice, and the stream continued with 10"},
+		{"one right after the reconnect arrives twice", func(p *publishedRun) { p.deliver = replaceMessage(12, 12, 12) }, Fail, 0, 1, 0, 0, "1 received twice"},
 		{"all is repeated from the beginning", func(p *publishedRun) { p.deliver = replaceMessage(11, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11) }, Fail, 0, 10, 0, 0, "10 received twice, and the stream continued with 1"},
 		{"a gap is announced", func(p *publishedRun) {
 			p.deliver, p.shape = replaceMessage(11), cutAt(0, "rst", true, announced)
@@ -215,15 +215,15 @@ func TestNoopsAreCountedByNumberOverACut(t *testing.T) {
 		lost   uint64
 		reason string
 	}{
-		"the next one comes":                   {ledger.Cut{LastNumber: 10, Next: 11}, false, Pass, 0, "1 stream was disconnected, 1 resumed by Last-Event-ID, and no message was lost"},
-		"the first one comes":                  {ledger.Cut{LastNumber: 0, Next: 1}, false, Pass, 0, "no message was lost"},
-		"none had come before":                 {ledger.Cut{LastNumber: 0, Next: 5}, false, Pass, 0, "no message was lost"},
-		"a reader pauses, and asks nothing":    {ledger.Cut{LastNumber: 10, Next: 11, Kind: "pause"}, false, Pass, 0, "1 stream was disconnected, 0 resumed by Last-Event-ID"},
-		"two are skipped":                      {ledger.Cut{LastNumber: 10, Next: 13}, false, Fail, 2, "after noop 10: 2 noops were lost, 0 received twice"},
-		"it counts from 1 again":               {ledger.Cut{LastNumber: 10, Next: 1}, false, Fail, 0, "0 noops were lost, 0 received twice, and the stream continued with 1"},
-		"it counts from 1 again, and says so":  {ledger.Cut{LastNumber: 10, Next: 1, Announced: 1}, true, Fail, 0, "and the service announced a gap"},
-		"it says that there is a gap":          {ledger.Cut{LastNumber: 10, Next: 13, Announced: 1}, false, Fail, 2, "2 noops were lost, 0 received twice, and the service announced a gap"},
-		"the last one comes again, and others": {ledger.Cut{LastNumber: 10, Next: 10, Duplicated: 1}, false, Fail, 0, "1 received twice, and the stream continued with 10"},
+		"the next one arrives":                         {ledger.Cut{LastNumber: 10, Next: 11}, false, Pass, 0, "1 stream was disconnected, 1 resumed by Last-Event-ID, and no message was lost"},
+		"the first one arrives":                        {ledger.Cut{LastNumber: 0, Next: 1}, false, Pass, 0, "no message was lost"},
+		"none had arrived before":                      {ledger.Cut{LastNumber: 0, Next: 5}, false, Pass, 0, "no message was lost"},
+		"a reader pauses, and asks nothing":            {ledger.Cut{LastNumber: 10, Next: 11, Kind: "pause"}, false, Pass, 0, "1 stream was disconnected, 0 resumed by Last-Event-ID"},
+		"two are skipped":                              {ledger.Cut{LastNumber: 10, Next: 13}, false, Fail, 2, "after noop 10: 2 noops were lost, 0 received twice"},
+		"it counts from 1 again":                       {ledger.Cut{LastNumber: 10, Next: 1}, false, Fail, 0, "0 noops were lost, 0 received twice, and the stream continued with 1"},
+		"it counts from 1 again and announces the gap": {ledger.Cut{LastNumber: 10, Next: 1, Announced: 1}, true, Fail, 0, "and the service announced a gap"},
+		"it announces a gap":                           {ledger.Cut{LastNumber: 10, Next: 13, Announced: 1}, false, Fail, 2, "2 noops were lost, 0 received twice, and the service announced a gap"},
+		"the last one arrives again, and then others":  {ledger.Cut{LastNumber: 10, Next: 10, Duplicated: 1}, false, Fail, 0, "1 received twice, and the stream continued with 10"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

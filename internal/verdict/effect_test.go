@@ -254,7 +254,7 @@ func TestMostStreamsReconnectWithinTheLimit(t *testing.T) {
 		want          Outcome
 		actual        string
 	}{
-		{"nobody is lost", 1000, 0, 0, 60, Pass, "none was lost"},
+		{"no client is lost", 1000, 0, 0, 60, Pass, "none was lost"},
 		{"in time", 1000, 1000, 59, 60, Pass, "within 59 s; all within 59 s"},
 		{"in time to the second", 50, 50, 60, 60, Pass, "within 60 s; all within 60 s"},
 		{"one in a thousand may take longer", 1000, 1, 61, 60, Pass, "within 0 ms; all within 61 s"},

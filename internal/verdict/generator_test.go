@@ -24,7 +24,7 @@ func TestSaturatedGenerator(t *testing.T) {
 		{"it stalled, and nothing was late: something to know", func(m *shard.Merged) {
 			m.Runners[1].StallMaxUS = 8_000_000
 		}, Pass, true},
-		{"it stalled, and a noop was late: nobody can say whose fault", func(m *shard.Merged) {
+		{"it stalled, and a noop was late: the cause is unknown", func(m *shard.Merged) {
 			late(m)
 			m.Runners[1].StallMaxUS = 8_000_000
 		}, Invalid, true},

@@ -185,7 +185,7 @@ func TestEachCheckAlone(t *testing.T) {
 		{"one that the server was slow to end owes no more", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			m.Connections.Edit(0).StreamTime += 20 * time.Second
 		}, Pass, nil, []string{"3 streams open to the end, 717 of 717 noops received"}},
-		{"the last one lost, which only the server knows", func(_ *shard.Merged, s ServerLedger, _ *Evidence) {
+		{"the last one is lost, which only the server's ledger shows", func(_ *shard.Merged, s ServerLedger, _ *Evidence) {
 			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: noopsEach + 2, Sent: noopsEach + 2}
 		}, Fail, []string{"noops missed"}, []string{
 			"d-1 missed noops 240 and 241: nothing arrived after noop 239 before the stream closed at 23:13:15.000 UTC; the server's ledger lists them as sent",
@@ -196,23 +196,23 @@ func TestEachCheckAlone(t *testing.T) {
 			find(r, ledger.KindTail, 1)
 			s[r.ID] = ServerEntry{ID: r.ID, First: 1, Last: noopsEach, Sent: noopsEach}
 		}, Fail, []string{"noops missed"}, []string{"d-1 missed noop 239: nothing arrived after noop 238 before the stream closed at 22:14:49.000 UTC; the server's ledger lists it as sent"}},
-		{"the server knows less", func(_ *shard.Merged, s ServerLedger, _ *Evidence) {
+		{"the server's ledger lists fewer", func(_ *shard.Merged, s ServerLedger, _ *Evidence) {
 			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: 200, Sent: 200}
 		}, Fail, []string{"server's own count"}, []string{"d-1 received number 239, but the last number in the server's ledger is 200"}},
 		{"the server sent another number of noops", func(_ *shard.Merged, s ServerLedger, _ *Evidence) {
 			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: noopsEach, Sent: noopsEach + 4}
 		}, Fail, []string{"server's own count"}, []string{"the server's ledger lists 243 noops as sent to d-1, but 239 arrived"}},
-		{"messages beside the noops are sent too", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
+		{"messages are sent in addition to the noops", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
 			m.Connections.Edit(1).Messages, m.Connections.Edit(1).Last = 5, noopsEach+5
 			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: noopsEach + 5, Sent: noopsEach + 5}
 		}, Pass, nil, []string{"3 streams open to the end, 717 of 717 noops received"}},
-		{"a message that came from nowhere", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
+		{"a message that the server did not send", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
 			m.Connections.Edit(1).Messages, m.Connections.Edit(1).Last = 5, noopsEach+5
 			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: noopsEach + 5, Sent: noopsEach + 4}
 		}, Fail, []string{"server's own count"}, []string{"the server's ledger lists 243 noops and messages as sent to d-1, but 244 arrived"}},
 		{"the server has no entry", func(_ *shard.Merged, s ServerLedger, _ *Evidence) { delete(s, "d-2") }, Fail,
 			[]string{"server's own count"}, []string{"the server's ledger has no entry for d-2, which had a stream"}},
-		{"a restarted server knows only its own numbering", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
+		{"a restarted server has only its new numbering", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
 			r := &m.Connections.Edit(1).Record
 			r.Streams, r.Numberings, r.Last = 2, 2, 100
 			s[r.ID] = ServerEntry{ID: r.ID, First: 1, Last: 100, Sent: 100}
@@ -220,11 +220,11 @@ func TestEachCheckAlone(t *testing.T) {
 		{"a server that took over in mid-numbering", func(_ *shard.Merged, s ServerLedger, _ *Evidence) {
 			s["d-1"] = ServerEntry{ID: "d-1", First: 100, Last: noopsEach, Sent: 140}
 		}, Pass, nil, []string{"3 streams open to the end, 717 of 717 noops received"}},
-		{"un-numbered noops are not held against the server's numbers, but its count", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
+		{"un-numbered noops are compared with the server's count, not with its numbers", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
 			m.Connections.Edit(1).Numbered, m.Connections.Edit(1).Last, m.Connections.Edit(1).Hidden = false, 0, 2
 			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: 9, Sent: noopsEach}
 		}, Pass, nil, []string{"3 streams open to the end, 717 of 717 noops received"}},
-		{"un-numbered, and the server says it sent more", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
+		{"un-numbered, and the server's ledger lists more", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
 			m.Connections.Edit(1).Numbered, m.Connections.Edit(1).Last = false, 0
 			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: 9, Sent: noopsEach + 1}
 		}, Fail, []string{"noops missed"}, []string{"d-1 missed 1 noop: 239 arrived, and the server's ledger lists 1 more as sent; without numbers it is unknown which"}},
@@ -264,7 +264,7 @@ func TestEachCheckAlone(t *testing.T) {
 			[]string{"script checks"}, []string{"the script ran no check"}},
 		{"the backend died", func(_ *shard.Merged, _ ServerLedger, f *Evidence) { f.Failures = []Failure{{Text: "the backend died"}} }, Fail,
 			[]string{"target stayed up"}, []string{"the backend died"}},
-		{"the backend died, and clients may come back", func(m *shard.Merged, _ ServerLedger, f *Evidence) {
+		{"the backend crashed, and clients may reconnect", func(m *shard.Merged, _ ServerLedger, f *Evidence) {
 			m.Plan.Reconnect, f.Failures = true, []Failure{{Text: "the backend died"}}
 		}, Pass, nil, []string{"3 streams open to the end, 717 of 717 noops received"}},
 		{"an action restarted the backend", func(m *shard.Merged, _ ServerLedger, f *Evidence) {
@@ -275,7 +275,7 @@ func TestEachCheckAlone(t *testing.T) {
 			f.Failures = []Failure{{Unix: 999, Text: "before"}, {Unix: 1010, Text: "by it"}, {Unix: 1071, Text: "after"}, {Text: "at some time"}}
 			f.Actions = []ActionResult{{StartedUnix: 1000, EndedUnix: 1010}}
 		}, Fail, []string{"target stayed up"}, []string{"before", "after", "at some time"}},
-		{"the target was gone at the end, and clients may come back", func(m *shard.Merged, _ ServerLedger, f *Evidence) {
+		{"the target was unreachable at the end, and clients may reconnect", func(m *shard.Merged, _ ServerLedger, f *Evidence) {
 			m.Plan.Reconnect, f.Unreachable = true, []string{"http://h no longer answers"}
 		}, Fail, []string{"target answers at the end"}, []string{"http://h no longer answers"}},
 	}

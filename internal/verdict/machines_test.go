@@ -81,13 +81,13 @@ func TestPacketsDroppedByAWS(t *testing.T) {
 		want     Outcome
 		wantText string
 	}{
-		"and nobody suffered":        {func(*shard.Merged, ServerLedger) {}, Pass, ""},
+		"without an effect":          {func(*shard.Merged, ServerLedger) {}, Pass, ""},
 		"and a message arrived late": {func(m *shard.Merged, _ ServerLedger) { makeLate(&m.Connections.Edit(0).Record, dropsAt+4) }, Invalid, "1 message arrived late"},
-		"and a message that was due then came late afterwards": {func(m *shard.Merged, _ ServerLedger) {
+		"and a message that was due then arrived late afterwards": {func(m *shard.Merged, _ ServerLedger) {
 			makeLate(&m.Connections.Edit(0).Record, dropsAt+8)
 			m.Connections.Edit(0).Findings[0].Lateness = 7 * time.Second
 		}, Invalid, "1 message arrived late"},
-		"and a message had come late before":        {func(m *shard.Merged, _ ServerLedger) { makeLate(&m.Connections.Edit(0).Record, dropsAt-3) }, Pass, ""},
+		"and a message had been late before":        {func(m *shard.Merged, _ ServerLedger) { makeLate(&m.Connections.Edit(0).Record, dropsAt-3) }, Pass, ""},
 		"and a message arrived late elsewhere":      {func(m *shard.Merged, _ ServerLedger) { makeLate(&m.Connections.Edit(1).Record, dropsAt+4) }, Pass, ""},
 		"and a message arrived late at other times": {func(m *shard.Merged, _ ServerLedger) { makeLate(&m.Connections.Edit(0).Record, dropsAt+60) }, Pass, ""},
 		"lateness is limited": {func(m *shard.Merged, _ ServerLedger) {

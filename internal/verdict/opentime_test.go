@@ -58,7 +58,7 @@ func TestOpenTimeComparedWithThePlan(t *testing.T) {
 			m.Plan.Reconnect, m.Plan.MaxOutageS = true, -1
 			delayFirstStream(&m.Connections.Edit(0).Record, 1000*time.Second, 12)
 		}, Pass, nil, []string{"3 streams open to the end, 12 refused attempts, open for 90.72 % of the planned time, 717 of 717 noops received"}},
-		{"but then most of it was not held", func(m *shard.Merged) {
+		{"but then most of the time was not covered", func(m *shard.Merged) {
 			m.Plan.Reconnect, m.Plan.MaxOutageS = true, -1
 			delayFirstStream(&m.Connections.Edit(0).Record, 2000*time.Second, 12)
 		}, Fail, []string{"connected time"}, []string{

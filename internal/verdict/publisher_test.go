@@ -130,7 +130,7 @@ type publishedRun struct {
 	delay   time.Duration // until a message comes
 	answer  func(number uint64) time.Duration
 	outcome func(topic int, number uint64) shard.MessageState
-	// deliver says as what a message comes to a stream: its numbers, in order; nil for nothing, 0 is a corrupted one.
+	// deliver returns the numbers with which a message arrives at a stream, in order; nil: none, 0: a corrupted one.
 	deliver       func(stream int, number uint64) []uint64
 	shape         func(stream int, l *ledger.Ledger)                // in place of one span from 0.5 s to 25 s; nil
 	shapeAt       uint64                                            // before this number comes; 0: before all

@@ -49,7 +49,7 @@ func TestDashboardsShowFaults(t *testing.T) {
 		s.await(`ALERTS{alertstate="firing",alertname="StreamLost"}`)
 	})
 	for title, want := range map[string]float64{
-		"Refused": refused, "Lost": streams - refused, "Ended as asked": 0, "Backend restarts": 1, "Checks passed": 0, "Open streams": 0,
+		"Refused": refused, "Lost": streams - refused, "Ended on request": 0, "Backend restarts": 1, "Checks passed": 0, "Open streams": 0,
 		"Opened, of planned": float64(streams-refused) / streams,
 	} {
 		got := a.series(t, find(t, title).Targets[0].Expr)
@@ -151,7 +151,7 @@ func (a querier) query(t *testing.T, name, expr string) {
 // figures compares the values of a clean soak with its plan.
 func (a querier) figures(t *testing.T) {
 	for title, want := range map[string]float64{
-		"Open streams": 0, "Opened, of planned": 1, "Refused": 0, "Lost": 0, "Ended as asked": 1, "Sent, not received": 0,
+		"Open streams": 0, "Opened, of planned": 1, "Refused": 0, "Lost": 0, "Ended on request": 1, "Sent, not received": 0,
 		"Checks passed": 1, "Backend restarts": 0, "Missed": 0, "Faulty": 0, "Runners missing": 0,
 	} {
 		p := find(t, title)

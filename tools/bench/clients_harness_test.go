@@ -17,7 +17,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A client is a process that holds streams.
+// A client is a process that opens streams and keeps them open.
 type client interface {
 	pids() []int
 	received() (n uint64, known bool) // if it reports it before its end
@@ -104,7 +104,7 @@ func shardIn(b testing.TB, dir string) *shard.Shard {
 	return s
 }
 
-// A bareClient client holds streams with as little as possible.
+// A bareClient opens streams with the least possible code.
 type bareClient struct {
 	*process.Process
 	b      testing.TB

@@ -202,7 +202,7 @@ func TestChurnClient(t *testing.T) {
 	}
 }
 
-// A refused request is not a result, and is not repeated.
+// A refused request is not a measurement, and the client does not repeat it.
 func TestChurnClientReportsRefusals(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("elsewhere 127.0.0.1 is the only address of loopback")

@@ -26,7 +26,7 @@ const (
 	dialsAtATime = 100             // so that the accept queue does not limit them
 )
 
-// holdOptions are the options of a client that holds streams.
+// holdOptions are the options of a client that keeps streams open.
 type holdOptions struct {
 	Address string // host:port of the service
 	Streams int

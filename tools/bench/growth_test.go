@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/run/target"
 )
 
-// BenchmarkNginx holds streams through the nginx of a soak.
+// BenchmarkNginx keeps streams open through the nginx of a run.
 func BenchmarkNginx(b *testing.B) {
 	const interval = 2 * time.Second
 	for b.Loop() {
@@ -35,7 +35,7 @@ func BenchmarkNginx(b *testing.B) {
 
 var growthMeasured bool // once is enough: it needs twice -growth
 
-// BenchmarkGrowth watches the memory of a runner that only holds streams: no collection is forced.
+// BenchmarkGrowth measures the memory of a runner that only keeps streams open, without forced garbage collections.
 func BenchmarkGrowth(b *testing.B) {
 	if *growth == 0 || growthMeasured {
 		b.Skip("-growth=0, or measured already")

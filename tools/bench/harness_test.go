@@ -35,7 +35,7 @@ const (
 	mb = 1024 * kb
 )
 
-// sizes are how many connections each benchmark holds, and for how long.
+// sizes are the numbers of connections of the benchmarks, and their durations.
 type sizes struct {
 	few, many, encrypted  int // runner: its memory per stream is the difference of few and many
 	handshakes            int

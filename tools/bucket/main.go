@@ -23,7 +23,7 @@ import (
 func main() {
 	name := flag.String("name", "soak", "name of the bucket")
 	listen := flag.String("listen", "127.0.0.1:9000", "address to listen on")
-	dir := flag.String("dir", "bucket", "folder that holds the objects")
+	dir := flag.String("dir", "bucket", "folder of the objects")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

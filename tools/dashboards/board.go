@@ -1,4 +1,4 @@
-// Package dashboards is the Grafana dashboards as code. One file holds one dashboard; `go generate` writes them to
+// Package dashboards has the Grafana dashboards as code, one per file; `go generate` writes them to
 // grafana/dashboards, and a test fails if the two differ.
 //
 // The shared parts of all dashboards are here: the data source, the shared crosshair, phases as annotations, the
@@ -28,7 +28,7 @@ type Board struct {
 type Variable struct {
 	Name, Label, About string
 	Metric             string // whose label Name has the values
-	All                bool   // may be all values at once, and is so at first
+	All                bool   // all values can be selected, which is the default
 }
 
 // A Row is a heading with lines of panels below it.
@@ -190,8 +190,8 @@ func option(text, value string) dashboard.VariableOption {
 	}
 }
 
-// testID chooses the run. Names of runs begin with the time, so the latest comes first.
-var testID = Variable{Name: "testid", Label: "Run", About: "the tag testid that k6 was given", Metric: "k6_vus"}
+// testID selects the run. Names of runs start with the time, so the latest is first.
+var testID = Variable{Name: "testid", Label: "Run", About: "the tag testid of the k6 process", Metric: "k6_vus"}
 
 // instanceOf chooses among the targets of a scrape job, all of them at first.
 func instanceOf(metric, about string) Variable {

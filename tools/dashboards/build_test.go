@@ -20,7 +20,7 @@ const folder = "../../grafana/dashboards"
 
 var update = flag.Bool("update", false, "write the JSON anew")
 
-// words are the fields of an annotation of Prometheus that Grafana knows and the SDK does not.
+// words are the fields of an annotation of Prometheus that the SDK lacks.
 var words = regexp.MustCompile(`,\s*"(titleFormat|textFormat)": "[^"]*"`)
 
 // parse reads a dashboard strictly: a field that Grafana does not have is an error.
@@ -135,7 +135,7 @@ func TestEveryPanelIsDescribed(t *testing.T) {
 			assert.False(t, titles[*p.Title], "two panels are called %q", *p.Title)
 			titles[*p.Title] = true
 			if assert.NotNil(t, p.Description, *p.Title) {
-				assert.Regexp(t, `^[A-Z0-9].{20,}[.]$`, *p.Description, "%s: say it in a sentence", *p.Title)
+				assert.Regexp(t, `^[A-Z0-9].{20,}[.]$`, *p.Description, "%s: the description must be a sentence", *p.Title)
 			}
 		}
 	})

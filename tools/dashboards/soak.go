@@ -77,7 +77,7 @@ func soak() Board {
 					number("Open streams", count,
 						"Streams open now, from k6: opened minus closed. During the hold phase this equals the "+
 							"plan.",
-						clientOpen, "held"),
+						clientOpen, "open"),
 					number("Opened, of planned", units.PercentUnit,
 						"Streams opened so far, from k6, as a share of the plan. Clients that reconnect open "+
 							"more than one. In verdict.json: connections opened.",
@@ -90,7 +90,7 @@ func soak() Board {
 						"Streams that ended before soak closed them, from the ledgers. With RECONNECT=1 this "+
 							"includes streams that were continued.",
 						`sum(testid:soak_streams:lost{testid="$testid"})`, "lost").badFrom(1).explainedBy("Ended by cause, client"),
-					number("Ended as asked", units.PercentUnit,
+					number("Ended on request", units.PercentUnit,
 						"Share of the planned streams that stayed open to the end and were then closed by the "+
 							"server, from the ledgers. It is 0 until the last seconds of the run. In verdict.json: "+
 							"connections open to the end.",

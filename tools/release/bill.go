@@ -94,7 +94,7 @@ func (r *release) chart() (c cdx.Component, err error) {
 		DevDependencies map[string]string `json:"devDependencies"`
 	}
 	if err := json.Unmarshal(text, &packageJSON); err != nil || packageJSON.DevDependencies["uplot"] == "" {
-		return c, fmt.Errorf("package.json says no version of uplot, which the report's page has in it: %w", err)
+		return c, fmt.Errorf("read the version of uplot, which the report contains, in package.json: %w", err)
 	}
 	return component("uplot", packageJSON.DevDependencies["uplot"], "pkg:npm/uplot@", ""), nil
 }

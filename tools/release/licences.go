@@ -44,7 +44,7 @@ func (r *release) licences(p platform, programs []file) ([]file, error) {
 		}
 		fmt.Fprintf(&all, "%s\n%s %s\n", strings.Repeat("=", 80), m.Path, m.Version)
 		if len(texts) == 0 { // code that was generated, of buf.build
-			fmt.Fprint(&all, "\nThe module brings no text of its own.\n")
+			fmt.Fprint(&all, "\nThe module has no licence file.\n")
 		}
 		for _, path := range texts {
 			text, err := os.ReadFile(path)

@@ -33,7 +33,7 @@ func main() {
 	r := release{}
 	flag.StringVar(&r.root, "root", ".", "the repository")
 	flag.StringVar(&r.out, "out", "dist", "folder to write to; what is in it is removed")
-	flag.StringVar(&r.version, "version", "", "version (default: what git describe says)")
+	flag.StringVar(&r.version, "version", "", "version (default: output of git describe)")
 	flag.StringVar(&platforms, "platforms", all(), "what to build for, with commas")
 	flag.Parse()
 	if err := r.make(platforms); err != nil {
@@ -98,7 +98,7 @@ func (r *release) identify() error {
 	epoch := cmp.Or(os.Getenv("SOURCE_DATE_EPOCH"), git("log", "-1", "--format=%ct"))
 	seconds, err := strconv.ParseInt(epoch, 10, 64)
 	if err != nil || r.version == "" {
-		return errors.New("this is no clone with git: say -version, and the time of the release by SOURCE_DATE_EPOCH")
+		return errors.New("this folder is not a git clone; set -version and SOURCE_DATE_EPOCH")
 	}
 	r.time = time.Unix(seconds, 0).UTC()
 	return os.Setenv("SOURCE_DATE_EPOCH", epoch) // for the manual's pages
@@ -107,15 +107,15 @@ func (r *release) identify() error {
 // bareVersion returns the version without its v, as in names of files and images.
 func (r *release) bareVersion() string { return strings.TrimPrefix(r.version, "v") }
 
-// removeOld removes the files of an earlier release, and nothing else.
+// removeOld removes only the files of an earlier release.
 func (r *release) removeOld() error {
 	entries, err := os.ReadDir(r.out)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("look into %s: %w", r.out, err)
+		return fmt.Errorf("read %s: %w", r.out, err)
 	}
 	for _, e := range entries {
 		if e.Name() != sums && !strings.HasPrefix(e.Name(), name+"_") {
-			return fmt.Errorf("%s holds %s, which is of no release: remove it, or name another folder with -out", r.out, e.Name())
+			return fmt.Errorf("%s contains %s, which is not a file of a release; remove it, or set another folder with -out", r.out, e.Name())
 		}
 	}
 	for _, e := range entries {

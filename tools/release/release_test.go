@@ -132,7 +132,7 @@ func TestOnlyReleasesAreRemoved(t *testing.T) {
 	require.Empty(t, entries)
 
 	require.NoError(t, os.WriteFile(filepath.Join(r.out, "thesis.txt"), nil, 0o644))
-	require.ErrorContains(t, r.removeOld(), "thesis.txt, which is of no release")
+	require.ErrorContains(t, r.removeOld(), "thesis.txt, which is not a file of a release")
 }
 
 func TestPlatforms(t *testing.T) {

@@ -54,7 +54,7 @@ var protocols = map[string]protocol{
 type response struct {
 	ledger.Response
 	ID       string
-	End      string // how the body ended: in order, cut, reset, or an error
+	End      string // end of the body: "in order", "cut", "reset", or an error
 	Expected int    // chunks that were requested
 	Left     time.Time
 

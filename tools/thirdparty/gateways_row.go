@@ -31,7 +31,7 @@ type scenarioRow struct {
 	Scenario  string                       `json:"scenario"`
 	States    map[ledger.ResponseState]int `json:"states"`
 	Ended     map[string]int               `json:"ended"` // how the bodies ended
-	Lost      int                          `json:"lost"`  // chunks that the upstream sent and no client got
+	Lost      int                          `json:"lost"`  // chunks that the upstream sent and no client received
 	Doubled   int                          `json:"doubled"`
 	Reordered int                          `json:"reordered"`
 	Corrupt   int                          `json:"corrupt"`
