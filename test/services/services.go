@@ -58,7 +58,7 @@ type Instance struct {
 	Env []string
 	// Version has the versions of the service and of its runtime.
 	Version string
-	// Settings describes the settings that determine behaviour and cost.
+	// Settings describes the settings that determine behavior and cost.
 	Settings string
 	// Log is the log file.
 	Log string
@@ -125,7 +125,7 @@ func Start(ctx context.Context, name string, o Options) (*Instance, error) {
 	all := append(slices.Concat(definitions, gateways), fastapiRooms)
 	i := slices.IndexFunc(all, func(d definition) bool { return d.name == name })
 	if i < 0 {
-		return nil, fmt.Errorf("start service %q: there are %s", name, strings.Join(names(all), ", "))
+		return nil, fmt.Errorf("start service %q: unknown name; use one of %s", name, strings.Join(names(all), ", "))
 	}
 	d := all[i]
 	root, err := findRoot()
@@ -142,7 +142,7 @@ func Start(ctx context.Context, name string, o Options) (*Instance, error) {
 	r.URL = "http://" + r.address
 	if r.dir == "" {
 		if r.dir, err = os.MkdirTemp("", "service-"); err != nil {
-			return nil, fmt.Errorf("start %s: make its folder: %w", name, err)
+			return nil, fmt.Errorf("start %s: create its folder: %w", name, err)
 		}
 		r.removeDir = true
 	}
@@ -181,9 +181,9 @@ func (r *Instance) Up(ctx context.Context) error {
 	for !r.ready(ctx) {
 		select {
 		case <-p.Done():
-			return fmt.Errorf("start %s: it ended (%w):\n%s", r.Name, p.Err(), r.logTail())
+			return fmt.Errorf("start %s: the process ended (%w):\n%s", r.Name, p.Err(), r.logTail())
 		case <-ctx.Done():
-			return fmt.Errorf("start %s: it is not ready on %s: %w:\n%s", r.Name, r.address, ctx.Err(), r.logTail())
+			return fmt.Errorf("start %s: not ready on %s: %w:\n%s", r.Name, r.address, ctx.Err(), r.logTail())
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

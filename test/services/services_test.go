@@ -199,5 +199,5 @@ func TestEachServiceRestarts(t *testing.T) {
 
 func TestStartErrors(t *testing.T) {
 	_, err := Start(t.Context(), "nchen", Options{})
-	require.EqualError(t, err, `start service "nchen": there are `+strings.Join(append(append(Names(), names(gateways)...), fastapiRooms.name), ", "))
+	require.EqualError(t, err, `start service "nchen": unknown name; use one of `+strings.Join(append(append(Names(), names(gateways)...), fastapiRooms.name), ", "))
 }

@@ -44,7 +44,7 @@ type stack struct {
 	url     string // URL for clients, at an address of this host that is not loopback
 }
 
-// start makes images and settings, and starts all services.
+// start builds the images, writes the settings and starts all services.
 func start(t *testing.T, settings map[string]string) *stack {
 	t.Helper()
 	offline.NeedDocker(t, "compose")
@@ -201,6 +201,6 @@ func hostAddress(t *testing.T) string {
 			return ip.IP.String()
 		}
 	}
-	t.Fatal("this machine has no address but loopback")
+	t.Fatal("this machine must have an address other than loopback")
 	return ""
 }
