@@ -81,9 +81,11 @@ func (p *Parser) withoutBOM(line []byte) []byte {
 	return line
 }
 
-// fill reads once. The buffer doubles while reads fill it completely, and shrinks again when they do not.
+// fill reads once.
 func (p *Parser) fill() error {
-	p.resize()
+	if p.buf == nil {
+		p.buf = make([]byte, readBuffer)
+	}
 	p.pos, p.end = 0, 0
 	for range 100 {
 		err := p.err
@@ -103,25 +105,6 @@ func (p *Parser) fill() error {
 		}
 	}
 	return io.ErrNoProgress
-}
-
-// resize adapts the buffer to the size of the last read, p.end bytes.
-func (p *Parser) resize() {
-	switch {
-	case p.isBorrowed:
-	case p.buf == nil:
-		p.buf = make([]byte, smallBuffer)
-	case p.end == len(p.buf) && len(p.buf) < largeBuffer:
-		p.buf = make([]byte, 2*len(p.buf))
-		p.smallReads = 0
-	case p.end >= smallBuffer:
-		p.smallReads = 0
-	case len(p.buf) > smallBuffer:
-		if p.smallReads++; p.smallReads == patience {
-			p.buf = make([]byte, smallBuffer)
-			p.smallReads = 0
-		}
-	}
 }
 
 // unfinishedLine reports whether a line has started; a lone byte order mark does not count.

@@ -7,13 +7,14 @@ import (
 )
 
 const (
-	// smallBuffer is the buffer size of a waiting parser.
+	// readBuffer is the size of the read buffer of a parser that borrows none.
+	readBuffer = 4 << 10
+	// smallBuffer is the maximum size of the other buffers of a waiting parser.
 	smallBuffer = 512
-	// largeBuffer is the maximum size of the read buffer.
+	// largeBuffer is the maximum size of a buffer of its own.
 	largeBuffer = 32 << 10
-	// patience is the number of successive reads, or events, that must fit the small buffer before a larger one is
-	// dropped. A stream of long events thus does not allocate for each, and a single long event does not stay in
-	// memory for hours.
+	// patience is the number of successive events that must fit the small buffers before larger ones are dropped. A
+	// stream of long events thus does not allocate for each, and a single long event does not stay in memory for hours.
 	patience = 8
 	// DefaultLimit is the maximum size of a line, and of the data of an event, in bytes.
 	DefaultLimit = 1 << 20

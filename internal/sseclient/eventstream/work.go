@@ -17,7 +17,6 @@ type work struct {
 	comment      []byte
 	nextID       []byte // "last event ID buffer", if hasID is set
 	retry        time.Duration
-	smallReads   uint8 // successive reads that would have fitted the small buffer
 	longFields   uint8 // blocks until long fields are no longer expected
 	hasData      bool
 	hasComment   bool
@@ -27,7 +26,6 @@ type work struct {
 	event        bool // one of these lines is a field of an event: data, event or id
 	comments     bool // all of these lines are comments; only NextPart sets it
 	skipsComment bool // inside a comment line over the limit
-	isBorrowed   bool // buf belongs to the caller
 	isShared     bool // parsers borrow this work one after the other
 	returned     bool // the buffers have the block that the last call returned
 }
@@ -57,14 +55,14 @@ func (p *Parser) Borrow(buf []byte, b *Block) {
 		}
 		p.work = b.work
 	}
-	p.buf, p.isBorrowed, p.pos, p.end = buf, true, 0, 0
+	p.buf, p.pos, p.end = buf, 0, 0
 }
 
 // Return ends the use of the borrowed buffer and Block, after Next has returned an error of the reader. The parser
 // keeps a copy of an incomplete block.
 func (p *Parser) Return() {
 	w := p.work
-	w.buf, w.isBorrowed = nil, false
+	w.buf = nil
 	switch {
 	case w.isShared && w.pending():
 		p.work = w.clone()
