@@ -71,3 +71,20 @@ func TestExpectationsOfReconnects(t *testing.T) {
 		}
 	}
 }
+
+// A message that was written to a stream after its client had left was not read. A client that reconnects without an
+// id then continues nothing.
+func TestReconnectWithoutReadMessages(t *testing.T) {
+	_, h := newTestHub(t, func(number int) []int {
+		if number == 1 {
+			return []int{1}
+		}
+		return nil
+	})
+	h.IDs, h.Resume = hubUUID, "header"
+	d := h.byID["h-0"]
+	d.topic.streams = map[*hubStream]bool{}
+	(&hubStream{Stream: &fakeservice.Stream{}, hub: h, client: d}).begin("")
+	require.Empty(t, d.frames)
+	require.False(t, d.Last().Resumed)
+}

@@ -223,11 +223,11 @@ func (f *hubStream) begin(last string) {
 	d.refusals = 0
 	f.span = len(d.Spans)
 	d.Client.Begin(f.Stream)
-	d.Last().WithID = last != ""
-	d.Last().Resumed = f.span > 0 && (last != "" || f.sendsIDs() && d.receivedBefore(f.span).Max > 0)
 	if f.Resume != "none" {
 		d.readUpTo(f.span-1, d.topic.last(f, last), f.Delivery != "")
 	}
+	d.Last().WithID = last != ""
+	d.Last().Resumed = f.span > 0 && (last != "" || f.sendsIDs() && d.receivedBefore(f.span).Max > 0)
 	if last == "" || f.Resume == "none" {
 		return
 	}
