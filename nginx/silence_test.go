@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
 // silentStream returns a handler that sends two noops with a silence between them.
@@ -33,24 +35,14 @@ func oldStream(t *testing.T, socket string, silence time.Duration) {
 	t.Helper()
 	l, err := net.Listen("unix", socket)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				if _, err := http.ReadRequest(bufio.NewReader(conn)); err != nil {
-					return
-				}
-				_, _ = io.WriteString(conn, "HTTP/1.0 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 0\n\n")
-				time.Sleep(silence)
-				_, _ = io.WriteString(conn, "data: 0\n\n")
-			}()
+	sockets.ServeOn(t, l, func(conn net.Conn) {
+		if _, err := http.ReadRequest(bufio.NewReader(conn)); err != nil {
+			return
 		}
-	}()
+		_, _ = io.WriteString(conn, "HTTP/1.0 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 0\n\n")
+		time.Sleep(silence)
+		_, _ = io.WriteString(conn, "data: 0\n\n")
+	})
 }
 
 var errLateNoop = errors.New("a noop arrived only at the end of the stream, or the stream was closed")

@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/http/httpproxy"
+
+	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
 func mustParse(t *testing.T, text string) *url.URL {
@@ -76,20 +78,12 @@ func TestInvalidProxyVariable(t *testing.T) {
 	}
 }
 
-// serveSOCKS starts a SOCKS 5 proxy (RFC 1928, 1929) for one connection. It sends the requested destination on its
+// serveSOCKS starts a SOCKS 5 proxy (RFC 1928, 1929). It sends the requested destination on its
 // channel.
 func serveSOCKS(t *testing.T, password string) (address string, requests <-chan string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = l.Close() })
 	out := make(chan string, 1)
-	go func() {
-		c, err := l.Accept()
-		if err != nil {
-			return
-		}
-		defer c.Close()
+	return sockets.Serve(t, func(c net.Conn) {
 		b := make([]byte, 300)
 		read := func(n int) []byte { _, _ = io.ReadFull(c, b[:n]); return b[:n] }
 		read(int(read(2)[1]))
@@ -105,8 +99,7 @@ func serveSOCKS(t *testing.T, password string) (address string, requests <-chan 
 		_, _ = c.Write([]byte{5, 0, 0, 1, 0, 0, 0, 0, 0, 0})
 		out <- user + "@" + host + ":" + string('0'+port[1]/10) + string('0'+port[1]%10)
 		_, _ = c.Write([]byte("hello"))
-	}()
-	return l.Addr().String(), out
+	}), out
 }
 
 func reach(t *testing.T, proxyURL, target string) (net.Conn, error) {

@@ -8,10 +8,9 @@ import (
 	"io"
 	"net"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 
-	"github.com/stretchr/testify/require"
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
@@ -43,37 +42,25 @@ func serveFrames(t testing.TB, handle func(p *framed)) string {
 // serveSilent is like serveFrames, but sends no SETTINGS. It accepts clients with and without TLS.
 func serveSilent(t testing.TB, handle func(p *framed)) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
 	config := sockets.ServerTLS().Clone()
 	config.NextProtos = []string{"h2"}
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for n := 0; ; n++ {
-			tcp, err := l.Accept()
-			if err != nil {
-				return
-			}
-			wg.Go(func() {
-				defer func() { _ = tcp.Close() }()
-				conn, line := accept(tcp, config)
-				preface := make([]byte, len(http2.ClientPreface))
-				if _, err := io.ReadFull(conn, preface); err != nil || string(preface) != http2.ClientPreface {
-					return
-				}
-				p := &framed{Framer: http2.NewFramer(conn, bufio.NewReader(conn)), t: t, conn: conn, tcp: tcp.(*net.TCPConn), line: line, n: n}
-				p.fields = hpack.NewEncoder(&p.block)
-				p.AllowIllegalWrites = true
-				p.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
-				handle(p)
-				if secure, ok := conn.(*tls.Conn); ok {
-					_ = secure.CloseWrite()
-				}
-			})
+	var count atomic.Int32
+	return "http://" + sockets.Serve(t, func(tcp net.Conn) {
+		n := int(count.Add(1)) - 1
+		conn, line := accept(tcp, config)
+		preface := make([]byte, len(http2.ClientPreface))
+		if _, err := io.ReadFull(conn, preface); err != nil || string(preface) != http2.ClientPreface {
+			return
+		}
+		p := &framed{Framer: http2.NewFramer(conn, bufio.NewReader(conn)), t: t, conn: conn, tcp: tcp.(*net.TCPConn), line: line, n: n}
+		p.fields = hpack.NewEncoder(&p.block)
+		p.AllowIllegalWrites = true
+		p.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+		handle(p)
+		if secure, ok := conn.(*tls.Conn); ok {
+			_ = secure.CloseWrite()
 		}
 	})
-	t.Cleanup(func() { _ = l.Close(); wg.Wait() })
-	return "http://" + l.Addr().String()
 }
 
 // next returns the next frame of a type. It logs other frames.

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -206,28 +205,16 @@ func TestClientCertificate(t *testing.T) {
 // The number of concurrent handshakes is limited: a finished one makes room for the next.
 func TestHandshakesAreBounded(t *testing.T) {
 	for handshaking, want := range map[bool]int{false: handshakesAtATime, true: handshakesAtATime + 50} {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
 		var started atomic.Int32
-		var serving sync.WaitGroup
-		serving.Go(func() {
-			for {
-				conn, err := listener.Accept()
-				if err != nil {
-					return
-				}
-				started.Add(1)
-				serving.Go(func() {
-					if handshaking {
-						conn, _ = accept(conn, sockets.ServerTLS())
-					}
-					_, _ = io.Copy(io.Discard, conn) // no response
-					_ = conn.Close()
-				})
+		address := sockets.Serve(t, func(conn net.Conn) {
+			started.Add(1)
+			if handshaking {
+				conn, _ = accept(conn, sockets.ServerTLS())
 			}
+			_, _ = io.Copy(io.Discard, conn) // no response
 		})
 		v := transports[1].vu(t)
-		v.set("url", "https://"+listener.Addr().String())
+		v.set("url", "https://"+address)
 		v.set("most", handshakesAtATime+50)
 		v.set("started", started.Load)
 		v.set("want", want)
@@ -240,7 +227,5 @@ func TestHandshakesAreBounded(t *testing.T) {
 				setTimeout(() => { log.push(started()); all.forEach((s) => s.close()); }, 200);
 			}, 5);
 		`))
-		_ = listener.Close()
-		serving.Wait()
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/sse-soak/sse-soak/backend/services"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 	"github.com/sse-soak/sse-soak/test/address"
+	"github.com/sse-soak/sse-soak/test/sockets"
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
@@ -72,26 +73,19 @@ func TestControlGroupLimitBreaksAService(t *testing.T) {
 }
 
 // relay forwards connections from a listener to an address, and delays the responses.
-func relay(l net.Listener, to string, delay time.Duration) {
-	for {
-		client, err := l.Accept()
+func relay(t *testing.T, l net.Listener, to string, delay time.Duration) {
+	sockets.ServeOn(t, l, func(client net.Conn) {
+		server, err := net.Dial("tcp", to)
 		if err != nil {
 			return
 		}
+		defer server.Close()
 		go func() {
-			defer client.Close()
-			server, err := net.Dial("tcp", to)
-			if err != nil {
-				return
-			}
-			defer server.Close()
-			go func() {
-				_, _ = io.Copy(server, client)
-				_ = server.(*net.TCPConn).CloseWrite()
-			}()
-			copyAfter(client, server, delay)
+			_, _ = io.Copy(server, client)
+			_ = server.(*net.TCPConn).CloseWrite()
 		}()
-	}
+		copyAfter(client, server, delay)
+	})
 }
 
 func copyAfter(to, from net.Conn, delay time.Duration) {
@@ -119,8 +113,7 @@ func TestDescriptorLimitBreaksTheBackend(t *testing.T) { // not parallel: the sa
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = l.Close() })
-	go relay(l, listen, 100*time.Millisecond)
+	relay(t, l, listen, 100*time.Millisecond)
 	r := begin(t, []string{"BACKEND_TOKEN=secret"}, "rampup", "--profile", "smoke", "--stages", "20,1500", "--backend-url", "http://"+l.Addr().String())
 	v := r.verdict()
 	require.Equal(t, "1,500/s", fullFrom(v, "descriptors of the backend"), r.out.String())
@@ -128,11 +121,14 @@ func TestDescriptorLimitBreaksTheBackend(t *testing.T) { // not parallel: the sa
 	require.Contains(t, factOf(v, "what broke")+factOf(v, "what was full"), " of 100 open", r.out.String())
 }
 
-// A delayedListener accepts one connection in 20 ms.
-type delayedListener struct{ net.Listener }
+// A delayedListener waits before it accepts a connection.
+type delayedListener struct {
+	net.Listener
+	delay time.Duration
+}
 
 func (l delayedListener) Accept() (net.Conn, error) {
-	time.Sleep(20 * time.Millisecond) // the fault
+	time.Sleep(l.delay) // the fault
 	return l.Listener.Accept()
 }
 
@@ -144,7 +140,7 @@ func TestAcceptQueueBreaksAService(t *testing.T) { // not parallel: the sampler 
 	require.NoError(t, err)
 	require.NoError(t, raw.Control(func(fd uintptr) { err = unix.Listen(int(fd), 16) }))
 	require.NoError(t, err)
-	s.Listener = delayedListener{s.Listener}
+	s.Listener = delayedListener{s.Listener, 20 * time.Millisecond}
 	s.Config.SetKeepAlivesEnabled(false)
 	s.Start()
 	t.Cleanup(s.Close)

@@ -218,7 +218,7 @@ func TestStormDelaysHeldStreams(t *testing.T) {
 func TestStormOverflowsTheAcceptQueue(t *testing.T) {
 	t.Parallel()
 	name := netns.New(t)
-	listener := &slowListener{Listener: listenIn(t, name, 1)}
+	listener := delayedListener{listenIn(t, name, 1), 2 * time.Millisecond}
 	spec := bareService(time.Second)
 	spec.Admit = func(string, int) int { return 0 }
 	t.Cleanup(fakeservice.StartService(spec, fakeservice.Strike{}, listener).Stop)
@@ -229,19 +229,6 @@ func TestStormOverflowsTheAcceptQueue(t *testing.T) {
 	row := section(v, "Accept queues").Rows[0]
 	require.NotEqual(t, "0", row[2], "overflows")
 	require.NotEqual(t, "0", row[4], "SYNs must be retransmitted")
-}
-
-// A slowListener accepts one connection per 2 ms.
-type slowListener struct {
-	net.Listener
-	mu sync.Mutex
-}
-
-func (l *slowListener) Accept() (net.Conn, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	time.Sleep(2 * time.Millisecond)
-	return l.Listener.Accept()
 }
 
 // listenIn listens on loopback in a network namespace, with an accept queue of that length.

@@ -77,8 +77,7 @@ func TestRunThroughTinyproxy(t *testing.T) {
 			service, _, _, args := startProxied(t, scheme == "https", forward.Options{})
 			l, err := net.Listen("tcp", net.JoinHostPort(hostAddress(t), "0"))
 			require.NoError(t, err)
-			t.Cleanup(func() { _ = l.Close() })
-			go relay(l, service.Listener.Addr().String(), 0)
+			relay(t, l, service.Listener.Addr().String(), 0)
 			base := scheme + "://" + l.Addr().String()
 			for i := range args {
 				args[i] = strings.Replace(args[i], scheme+"://service.test", base, 1)

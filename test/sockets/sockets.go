@@ -15,6 +15,12 @@ func Serve(t testing.TB, handle func(conn net.Conn)) (address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	ServeOn(t, l, handle)
+	return l.Addr().String()
+}
+
+// ServeOn is like Serve, but accepts connections from the given listener.
+func ServeOn(t testing.TB, l net.Listener, handle func(conn net.Conn)) {
 	var calls sync.WaitGroup
 	var mu sync.Mutex
 	open := map[net.Conn]bool{}
@@ -45,5 +51,4 @@ func Serve(t testing.TB, handle func(conn net.Conn)) (address string) {
 		mu.Unlock()
 		calls.Wait()
 	})
-	return l.Addr().String()
 }

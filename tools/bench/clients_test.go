@@ -22,6 +22,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
 func TestScriptsExist(t *testing.T) {
@@ -102,32 +103,20 @@ func TestHoldCountsEveryNoop(t *testing.T) {
 	const streams = 20
 	for _, epoll := range []bool{false, true} {
 		ctx, stop := context.WithCancel(t.Context())
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		defer listener.Close()
 		var open sync.WaitGroup
 		open.Add(streams)
-		go func() {
-			for range streams {
-				conn, err := listener.Accept()
-				if err != nil {
-					return
-				}
-				go func() {
-					defer conn.Close()
-					req, err := http.ReadRequest(bufio.NewReader(conn))
-					if err != nil || !strings.HasPrefix(req.FormValue("id"), "d-") {
-						return
-					}
-					_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\n\r\nid: 1\ndata: 0\n\nid: 2\ndata: 0\n\n")
-					open.Done()
-					_, _ = io.Copy(io.Discard, conn)
-					_, _ = io.WriteString(conn, "id: 3\ndata: 0\n\n")
-				}()
+		address := sockets.Serve(t, func(conn net.Conn) {
+			req, err := http.ReadRequest(bufio.NewReader(conn))
+			if err != nil || !strings.HasPrefix(req.FormValue("id"), "d-") {
+				return
 			}
-		}()
+			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\n\r\nid: 1\ndata: 0\n\nid: 2\ndata: 0\n\n")
+			open.Done()
+			_, _ = io.Copy(io.Discard, conn)
+			_, _ = io.WriteString(conn, "id: 3\ndata: 0\n\n")
+		})
 		go func() { open.Wait(); stop() }()
-		result, err := hold(ctx, holdOptions{Address: listener.Addr().String(), Streams: streams, Prefix: "d-", Epoll: epoll})
+		result, err := hold(ctx, holdOptions{Address: address, Streams: streams, Prefix: "d-", Epoll: epoll})
 		require.NoError(t, err)
 		require.EqualValues(t, 3*streams, result.Received)
 		require.Zero(t, result.Missed)

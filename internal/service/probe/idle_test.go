@@ -5,7 +5,6 @@ import (
 	"io"
 	"net"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/test/fakeservice"
+	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
 // A network is a path between client and service that drops connections after a silence.
@@ -25,24 +25,10 @@ type network struct {
 // start listens for connections to an address, and returns the URL of the listener.
 func (p *network) start(t *testing.T, to string) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	var open sync.WaitGroup
-	t.Cleanup(func() { _ = l.Close(); open.Wait() })
-	open.Go(func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return
-			}
-			open.Go(func() { p.carry(client, strings.TrimPrefix(to, "http://")) })
-		}
-	})
-	return "http://" + l.Addr().String()
+	return "http://" + sockets.Serve(t, func(client net.Conn) { p.carry(client, strings.TrimPrefix(to, "http://")) })
 }
 
 func (p *network) carry(client net.Conn, to string) {
-	defer client.Close()
 	server, err := net.Dial("tcp", to)
 	if err != nil {
 		return
