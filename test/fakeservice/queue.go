@@ -13,7 +13,7 @@ type block struct {
 }
 
 // Queue adds a block, which write writes once it is due. Blocks that are queued in order do not overtake each other.
-// ErrOver of write ends the stream.
+// The stream ends if write returns ErrOver.
 func (s *Stream) Queue(due time.Time, inOrder bool, write func(due time.Time) error) {
 	s.queue.Lock()
 	if inOrder {
@@ -31,7 +31,7 @@ func (s *Stream) Queue(due time.Time, inOrder bool, write func(due time.Time) er
 	}
 }
 
-// Repeat writes a block again and again. pause returns the time until the next one.
+// Repeat writes a block repeatedly. pause returns the time until the next one.
 func (s *Stream) Repeat(pause func() time.Duration, write func() error) {
 	s.Queue(time.Now().Add(pause()), false, func(time.Time) error {
 		err := write()

@@ -84,6 +84,9 @@ func (s *Stream) release() error {
 	return nil
 }
 
+// Covers reports whether the fault concerns the message with that number.
+func (f *Fault) Covers(n int) bool { return n >= f.From && (f.Count == 0 || n < f.From+f.Count) }
+
 // Special values of Fault.From, which is otherwise a number from 1.
 const (
 	EveryNoop  = 0
@@ -109,16 +112,16 @@ func (s *Strike) actionFor(d *Device, schedule *Schedule, slot int) string {
 	if s.Action == "" || !s.Matches(d.ID) {
 		return ""
 	}
-	from := s.From
-	if from < 0 {
-		if from += schedule.next(d.ID, d.First, d.Spans[0].From.Add(s.Hold)); from < 2 {
+	f := s.Fault
+	if f.From < 0 {
+		if f.From += schedule.next(d.ID, d.First, d.Spans[0].From.Add(s.Hold)); f.From < 2 {
 			return ""
 		}
 	}
-	if slot < from || s.Count > 0 && slot >= from+s.Count {
+	if !f.Covers(slot) {
 		return ""
 	}
-	return s.Action
+	return f.Action
 }
 
 // answers reports whether the fault answered the request in place of a stream.

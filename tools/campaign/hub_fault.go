@@ -56,18 +56,17 @@ type hubFault struct {
 
 // matches reports whether the fault concerns that message, on a stream of that device.
 func (f *hubFault) matches(id string, l *message) bool {
-	return f.Action != "" && f.Matches(id) && l.number >= f.From && (f.Count == 0 || l.number < f.From+f.Count) &&
-		(f.Every == 0 || (l.number-f.From)%f.Every == 0)
+	return f.Action != "" && f.Matches(id) && f.Covers(l.number) && (f.Every == 0 || (l.number-f.From)%f.Every == 0)
 }
 
 // isMisrouted reports whether a message is sent to the streams of another topic.
 func (f *hubFault) isMisrouted(l *message) bool {
-	return (f.Action == hubOtherTopic || f.Action == hubLeaks) && slices.Contains(f.Topics, l.topic.n) && l.number >= f.From && l.number < f.From+f.Count
+	return (f.Action == hubOtherTopic || f.Action == hubLeaks) && slices.Contains(f.Topics, l.topic.n) && f.Covers(l.number)
 }
 
 // publishAction returns the effect of the fault on the request that publishes a message; "" for none.
 func (f *hubFault) publishAction(l *message) string {
-	if f.Publish == "" || len(f.Topics) > 0 && !slices.Contains(f.Topics, l.topic.n) || l.number < f.From || f.Count > 0 && l.number >= f.From+f.Count {
+	if len(f.Topics) > 0 && !slices.Contains(f.Topics, l.topic.n) || !f.Covers(l.number) {
 		return ""
 	}
 	return f.Publish

@@ -7,9 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/sse-soak/sse-soak/test/suspension"
@@ -26,18 +24,17 @@ func main() {
 	flag.StringVar(&c.root, "root", ".", "the repository, with bin/ built")
 	flag.StringVar(&c.out, "out", "results/campaign", "folder for the table, and for the files that explain each mismatch")
 	flag.Parse()
-	good, err := c.start()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "campaign:", err)
-		os.Exit(2)
-	}
-	if !good {
-		os.Exit(1)
-	}
+	page.Main("campaign", func(ctx context.Context) error {
+		good, err := c.start(ctx)
+		if err == nil && !good {
+			os.Exit(1)
+		}
+		return err
+	})
 }
 
 // start checks the requirements of the campaign, runs it, and reports whether its result is good.
-func (c *campaign) start() (good bool, err error) {
+func (c *campaign) start(ctx context.Context) (good bool, err error) {
 	if c.only != "" && c.only != breaking && len(kindsNamed(c.only)) == 0 {
 		return false, fmt.Errorf("there is no kind %q", c.only)
 	}
@@ -53,8 +50,6 @@ func (c *campaign) start() (good bool, err error) {
 	if err := os.MkdirAll(c.out, 0o755); err != nil {
 		return false, err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer stop()
 	go func() {
 		for range time.Tick(30 * time.Second) {
 			fmt.Fprintln(os.Stderr, c.summary().line(c.runs))
