@@ -157,7 +157,7 @@ func printContents(out io.Writer, c archive.Contents, location, file string) err
 	if len(c.Redacted) > 0 {
 		fmt.Fprintf(out, "secrets  were replaced in %s\n", strings.Join(c.Redacted, ", "))
 	}
-	for _, sentence := range c.LeftOut {
+	for _, sentence := range c.Omitted {
 		fmt.Fprintf(out, "left out: %s\n", sentence)
 	}
 	return nil

@@ -76,14 +76,14 @@ func (s *subject) account() Section {
 
 // findings returns the table of finding groups, in order of time.
 func (s *subject) findings() (t Table, ok bool) {
-	const most = 100
+	const maxRows = 100
 	n := len(s.v.Groups)
 	t = Table{Caption: "Findings", Columns: Columns("when (UTC)", "kind", "#connections", "finding")}
-	if n > most {
-		t.Caption = fmt.Sprintf("Findings: the first %d of %s; connections.csv has each finding", most, format.Count(n, "group"))
+	if n > maxRows {
+		t.Caption = fmt.Sprintf("Findings: the first %d of %s; connections.csv has each finding", maxRows, format.Count(n, "group"))
 	}
-	for _, g := range s.v.Groups[:min(n, most)] {
-		t.Rows = append(t.Rows, Row{{Text: format.Clock(g.FirstUnix), At: g.FirstUnix}, {Text: s.kind(ledger.Kind(g.Kind))}, {Text: format.Thousands(g.Connections)}, {Text: g.Text}})
+	for _, g := range s.v.Groups[:min(n, maxRows)] {
+		t.Rows = append(t.Rows, Row{{Text: format.Clock(g.FirstUnix), At: g.FirstUnix}, {Text: s.kindText(ledger.Kind(g.Kind))}, {Text: format.Thousands(g.Connections)}, {Text: g.Text}})
 	}
 	return t, n > 0
 }
@@ -95,14 +95,14 @@ func (s *subject) arithmetic() Section {
 		return Section{}
 	}
 	p, n, nouns := s.v.Plan, s.v.Messages, s.nouns(false)
-	per := p.NoopsPerConnection()
-	product := uint64(max(per*p.Connections, 0))
+	perConnection := p.NoopsPerConnection()
+	product := uint64(max(perConnection*p.Connections, 0))
 	duration := p.Hold().Seconds()
 	t := Table{Columns: Columns("what", "how", "#this run")}
 	add := func(name, method, value string) { t.Rows = append(t.Rows, Cells(name, method, value)) }
 	add("time open", fmt.Sprintf("%d s − %d s before the end", p.Seconds, p.Seconds-int(duration)), format.Milliseconds(1000*duration))
-	add(nouns+" per connection, at least", fmt.Sprintf("floor(%.0f / %v)", duration, p.NoopInterval), format.Thousands(per))
-	add(nouns+" of all connections, at least", fmt.Sprintf("%s × %s", format.Thousands(p.Connections), format.Thousands(per)), format.Thousands(product))
+	add(nouns+" per connection, at least", fmt.Sprintf("floor(%.0f / %v)", duration, p.NoopInterval), format.Thousands(perConnection))
+	add(nouns+" of all connections, at least", fmt.Sprintf("%s × %s", format.Thousands(p.Connections), format.Thousands(perConnection)), format.Thousands(product))
 	add(nouns+" expected", "sum over all streams while each was open", format.Thousands(n.Expected))
 	difference := clamp.Int(n.Expected) - clamp.Int(product)
 	add("difference from the product", explain(difference, p.Connections), format.Plus(format.Thousands(difference), float64(difference)))
@@ -113,8 +113,8 @@ func (s *subject) arithmetic() Section {
 		add("payload of the bare "+s.v.Service.Noun(), fmt.Sprintf("%d bytes (data: %s and two line ends) × received", size, data), format.MiB(float64(size)*float64(n.Received)/(1<<20)))
 	}
 	if s.v.Server.Known && s.Merged.Connections.Len() > 0 {
-		size := eventSize(per)
-		add("events on the wire", fmt.Sprintf("%d bytes at noop %s, with id, timestamp and chunk × received", size, format.Thousands(per)), format.MiB(float64(size)*float64(n.Received)/(1<<20)))
+		size := eventSize(perConnection)
+		add("events on the wire", fmt.Sprintf("%d bytes at noop %s, with id, timestamp and chunk × received", size, format.Thousands(perConnection)), format.MiB(float64(size)*float64(n.Received)/(1<<20)))
 	}
 	return Section{ID: "arithmetic", Title: "The arithmetic", Short: "Arithmetic", Tables: []Table{t}}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// actions returns the commands that ran during the run, and what each did to the streams or responses.
+// actions returns the actions of the run, with their effects on streams or responses.
 func actions(v *verdict.Verdict) Section {
 	out := Section{ID: "actions", Title: "Actions during the run", Short: "Actions"}
 	for i := range v.Actions {
@@ -36,8 +36,8 @@ func actionTable(a *verdict.Action) Table {
 	out.add("started", "%s, %s after the start", format.LocalTime(a.StartedUnix), format.Duration(a.At))
 	out.add("ended", "after %s: %s", format.Milliseconds(1000*(a.EndedUnix-a.StartedUnix)), a.Ending())
 	if lines := strings.Split(a.Output, "\n"); a.Output != "" {
-		const most = 3
-		out.add("output", "%s", strings.Join(lines[max(len(lines)-most, 0):], " / "))
+		const maxLines = 3
+		out.add("output", "%s", strings.Join(lines[max(len(lines)-maxLines, 0):], " / "))
 	}
 	if a.Effect != nil {
 		out.effect(a.Effect)
@@ -110,7 +110,7 @@ func (f *facts) responses(e *verdict.ResponseEffect) {
 	}
 }
 
-// waitPhrase returns a number of seconds as a phrase; "" for nil.
+// waitPhrase returns a number of seconds as a phrase; "never" for nil.
 func waitPhrase(seconds *float64) string {
 	if seconds == nil {
 		return "never"

@@ -16,15 +16,15 @@ import (
 func newActions() []verdict.Action {
 	seconds := func(s float64) *float64 { return &s }
 	resumed := uint64(1234)
-	begun := func(name string, at time.Duration, took float64) verdict.ActionResult {
+	result := func(name string, at time.Duration, duration float64) verdict.ActionResult {
 		started := 1_700_000_000 + at.Seconds()
-		return verdict.ActionResult{Action: plan.Action{Name: name, At: at, Command: "./" + name + ".sh | tee <log>"}, StartedUnix: started, EndedUnix: started + took}
+		return verdict.ActionResult{Action: plan.Action{Name: name, At: at, Command: "./" + name + ".sh | tee <log>"}, StartedUnix: started, EndedUnix: started + duration}
 	}
 	late := verdict.ActionResult{Action: plan.Action{Name: "late", At: 50 * time.Minute, Command: "true"}, ExitCode: -1, Problem: "it did not start, because the run ended first"}
-	failed := begun("reload", 10*time.Minute, .25)
+	failed := result("reload", 10*time.Minute, .25)
 	failed.ExitCode, failed.Output = 1, "one\ntwo\nthree\nfour"
 	return []verdict.Action{
-		{ActionResult: begun("deploy", time.Minute, 12.5), Effect: &verdict.Effect{
+		{ActionResult: result("deploy", time.Minute, 12.5), Effect: &verdict.Effect{
 			Until: 1_700_000_200, Lost: 1200, Times: 1201, NotReconnected: 1, FirstLost: seconds(.4), Reconnected50: seconds(2.5), Reconnected99: seconds(9), Peak: 431,
 			Refused: map[string]int{"status 502": 12, "connect_refused": 1}, Missed: 3, Resumed: &resumed, Duplicated: 1,
 			Slowest: &verdict.Outage{ID: "d-7", Unix: 1_700_000_061, Seconds: 14.2}, Notes: []string{"1 outage of streams that were lost often is not listed"},
@@ -65,7 +65,7 @@ func TestCutsHaveAChart(t *testing.T) {
 	var out Section
 	newSubject(r).cutsOverTime(&out)
 	require.Len(t, out.Charts, 1)
-	made, broken := out.Charts[0].Series[0].Values, out.Charts[0].Series[1].Values
-	require.Equal(t, []float64{0, 3, 0, 1, 0}, []float64(made[11:16]), "from 55 s on, each 5 s")
+	disconnects, broken := out.Charts[0].Series[0].Values, out.Charts[0].Series[1].Values
+	require.Equal(t, []float64{0, 3, 0, 1, 0}, []float64(disconnects[11:16]), "from 55 s on, each 5 s")
 	require.Equal(t, []float64{0, 1, 0, 1, 0}, []float64(broken[11:16]))
 }

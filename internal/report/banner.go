@@ -58,37 +58,37 @@ func findings(v *verdict.Verdict) []string {
 		order, unix float64
 		text        string
 	}
-	known := map[string]finding{}
+	details := map[string]finding{}
 	for _, g := range v.Groups {
-		known[g.Text] = finding{2, g.FirstUnix, g.Text}
+		details[g.Text] = finding{2, g.FirstUnix, g.Text}
 	}
 	for _, f := range v.Failures {
-		known[f.Text] = finding{1, f.Unix, f.Text}
+		details[f.Text] = finding{1, f.Unix, f.Text}
 	}
-	var all []finding
+	var sorted []finding
 	symptoms := symptoms(v)
 	for i, r := range v.Reasons {
-		f, ok := known[r]
+		f, ok := details[r]
 		switch {
 		case ok:
 		case len(symptoms) < len(v.Reasons) && slices.Contains(symptoms, r): // other reasons name the cause
 			continue
-		case v.Stopped(), strings.Contains(sentence(v), r), v.Verdict == verdict.Pass && i == 0: // the sentence says it
+		case v.Stopped(), strings.Contains(sentence(v), r), v.Verdict == verdict.Pass && i == 0: // the sentence contains it
 			continue
 		case v.Verdict == verdict.Invalid:
 			f = finding{0, 0, r}
 		default:
 			f = finding{3, 0, r}
 		}
-		all = append(all, f)
+		sorted = append(sorted, f)
 	}
-	slices.SortStableFunc(all, func(a, b finding) int { return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.unix, b.unix)) })
+	slices.SortStableFunc(sorted, func(a, b finding) int { return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.unix, b.unix)) })
 	var out []string
-	for _, f := range all[:min(len(all), maxFindings)] {
+	for _, f := range sorted[:min(len(sorted), maxFindings)] {
 		out = append(out, f.text)
 	}
-	if more := len(all) - len(out); more > 0 {
-		out[len(out)-1] = fmt.Sprintf("… and %s: see All reasons", format.Plural(more+1, "more reason", "more reasons"))
+	if omitted := len(sorted) - len(out); omitted > 0 {
+		out[len(out)-1] = fmt.Sprintf("… and %s: see All reasons", format.Plural(omitted+1, "more reason", "more reasons"))
 	}
 	return out
 }
@@ -128,9 +128,9 @@ func (s *subject) tiles() []Tile {
 
 // judgeCount sets the tone of a tile to good or bad. If all, the number of expected items, is 0, a good count is not
 // judged.
-func judgeCount(t Tile, all uint64, good bool) Tile {
+func judgeCount(t Tile, expected uint64, good bool) Tile {
 	switch {
-	case all == 0 && good:
+	case expected == 0 && good:
 		t.Note = "not judged: none was expected"
 	case good:
 		t.Tone = Good
@@ -140,11 +140,11 @@ func judgeCount(t Tile, all uint64, good bool) Tile {
 	return t
 }
 
-// messageTiles returns the outcome of messages, and of what was published.
+// messageTiles returns the tiles of received and of published messages.
 func (s *subject) messageTiles() (tiles []Tile) {
 	m := s.v.Messages
 	if s.countsMessages() {
-		tiles = append(tiles, s.received(m.Totals), judgeCount(Tile{
+		tiles = append(tiles, s.receivedTile(m.Totals), judgeCount(Tile{
 			Name: s.nouns(false) + " missed", Value: format.Thousands(m.Missed), Note: format.Share(float64(m.Missed), float64(m.Expected)) + " of the expected",
 		}, m.Expected, m.Missed == 0))
 	} else {
@@ -165,9 +165,9 @@ func (s *subject) messageTiles() (tiles []Tile) {
 	return tiles
 }
 
-// received returns the tile of received messages. It is good only if all planned messages were expected: streams that did not
+// receivedTile returns the tile of received messages. It is good only if all planned messages were expected: streams that did not
 // stay open to the end expected fewer.
-func (s *subject) received(t ledger.Totals) Tile {
+func (s *subject) receivedTile(t ledger.Totals) Tile {
 	out := Tile{Name: s.nouns(false) + " received", Value: format.Thousands(t.Received), Note: "of " + format.Thousands(t.Expected) + " expected", Tone: Good}
 	planned := plannedMessages(s.v)
 	switch {
@@ -184,7 +184,7 @@ func (s *subject) received(t ledger.Totals) Tile {
 	return out
 }
 
-// serverTile compares the server's own count with what arrived.
+// serverTile returns the tile that compares the server's own count with the received messages.
 func (s *subject) serverTile() Tile {
 	server := s.v.Server
 	t := Tile{Name: "the server's count", Value: "agrees", Note: "it sent " + format.Thousands(server.Sent), Tone: Good}

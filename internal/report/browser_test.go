@@ -24,17 +24,17 @@ func TestBrowser(t *testing.T) {
 	browser := untested.Browser(t)
 	require.FileExists(t, "html/bundle/page.js", "`make build` bundles the script of the page first")
 	dir := t.TempDir()
-	hour, evil := report.MadeUp(1200, 3600), report.MadeUp(20, 600)
+	hour, evil := report.SimulatedRun(1200, 3600), report.SimulatedRun(20, 600)
 	injectMarkup(evil, `<img src=x onerror=alert(1)></script><script>alert(2)</script>`)
-	for i, name := range []string{"deploy", "at-the-end"} { // the name of the one is right of its line, of the other left
-		hour.Verdict.Actions = append(hour.Verdict.Actions, verdict.Action{ActionResult: verdict.ActionResult{Action: plan.Action{Name: name}, StartedUnix: report.MadeUpStart + 1200 + 2390*float64(i)}})
+	for i, name := range []string{"deploy", "at-the-end"} { // one name is to the right of its line, the other to the left
+		hour.Verdict.Actions = append(hour.Verdict.Actions, verdict.Action{ActionResult: verdict.ActionResult{Action: plan.Action{Name: name}, StartedUnix: report.SimulatedStart + 1200 + 2390*float64(i)}})
 	}
-	passed := report.MadeUp(1200, 3600)
+	passed := report.SimulatedRun(1200, 3600)
 	passed.Verdict.Verdict = verdict.Pass
-	nothing := shard.Merge(plan.Default(), nil)
+	empty := shard.Merge(plan.Default(), nil)
 	for name, run := range map[string]*report.Run{
-		"hour.html": hour, "passed.html": passed, "evil.html": evil, "days.html": report.MadeUp(1200, 72*3600),
-		"nothing.html": {Merged: nothing, Verdict: report.Judged(t, nothing)},
+		"hour.html": hour, "passed.html": passed, "evil.html": evil, "days.html": report.SimulatedRun(1200, 72*3600),
+		"nothing.html": {Merged: empty, Verdict: report.NewVerdict(t, empty)},
 	} {
 		f, err := os.Create(filepath.Join(dir, name))
 		require.NoError(t, err)

@@ -43,21 +43,21 @@ func (s *subject) card() Section {
 		"ended", format.LocalTime(s.v.EndedUnix),
 		"command", Shell(s.Command...),
 	)
-	if packed := s.v.Compressed(); packed != "" {
-		plan.Rows = append(plan.Rows, Facts("compressed", packed).Rows...)
+	if compression := s.v.Compressed(); compression != "" {
+		plan.Rows = append(plan.Rows, Facts("compressed", compression).Rows...)
 	}
-	if shared := s.v.HTTP2(); shared != "" {
-		plan.Rows = append(plan.Rows, Facts("HTTP/2", shared).Rows...)
+	if http2 := s.v.HTTP2(); http2 != "" {
+		plan.Rows = append(plan.Rows, Facts("HTTP/2", http2).Rows...)
 	}
 	if c := s.v.Control; c != nil {
 		plan.Rows = append(plan.Rows, Facts("control group", c.Line()).Rows...)
 	}
 	plan.Caption = "The run"
-	return Section{ID: "card", Title: "The run", Tables: []Table{plan, s.madeWith()}}
+	return Section{ID: "card", Title: "The run", Tables: []Table{plan, s.environment()}}
 }
 
-// madeWith returns the programs and the machine of the run.
-func (s *subject) madeWith() Table {
+// environment returns the programs and the machine of the run.
+func (s *subject) environment() Table {
 	m := s.Machine
 	t := Facts(
 		"script", s.script(),
@@ -89,7 +89,7 @@ func (s *subject) script() string {
 	return strings.TrimSpace(fmt.Sprintf("%s (sha256 %.12s)", r.Script, r.ScriptHash))
 }
 
-// sampleInterval returns the time between samples: not all suites sample as seldom as a soak.
+// sampleInterval returns the time between samples, which depends on the suite.
 func (s *subject) sampleInterval() string {
 	interval := resources.Interval
 	if n := len(s.Samples); n > 1 {

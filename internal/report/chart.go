@@ -27,7 +27,7 @@ type Band struct {
 	To   float64 `json:"to"`
 }
 
-// A Kind is how a chart is drawn; the script has a module for each.
+// A Kind is the type of a chart; the script has a module for each kind.
 type Kind string
 
 // The kinds.
@@ -37,13 +37,13 @@ const (
 	Heatmap  Kind = "heatmap"   // counts over time
 )
 
-// A Chart is one drawing.
+// A Chart is one chart of a section.
 type Chart struct {
 	ID     string   `json:"id"`
 	Kind   Kind     `json:"kind"`
 	Title  string   `json:"title"`
 	Note   string   `json:"-"`
-	Unit   string   `json:"unit"` // behind values: "ms", "MiB", "%", "" for counts
+	Unit   string   `json:"unit"` // after values: "ms", "MiB", "%", "" for counts
 	Wide   bool     `json:"-"`
 	Log    bool     `json:"log,omitempty"`
 	Series []Series `json:"series,omitempty"`
@@ -61,7 +61,7 @@ type Series struct {
 
 // A Heat is counts by time and row. Rows are named by their upper edge.
 type Heat struct {
-	What   string   `json:"what"` // is counted
+	What   string   `json:"what"` // the counted items
 	Rows   []string `json:"rows"`
 	Width  int      `json:"width"`  // of a column, in steps of the time axis
 	Counts [][]int  `json:"counts"` // by column, then row
@@ -93,18 +93,18 @@ func (n Numbers) MarshalJSON() ([]byte, error) {
 // maxPoints is the maximum number of points of a series in a chart: as many as a wide screen has columns.
 const maxPoints = 1200
 
-// splitAtGaps returns a series of values on the time axis. Points further apart than gap steps are not joined; NaN is
-// not a point.
+// splitAtGaps returns a series of values on the time axis. Points that are more than gap steps apart are not joined;
+// NaN is not a point.
 func splitAtGaps(name, style string, values []float64, gap int) Series {
 	s := Series{Name: name, Style: style}
-	known := 0
+	count := 0
 	for _, v := range values {
 		if !math.IsNaN(v) {
-			known++
+			count++
 		}
 	}
 	for _, part := range splitRuns(values, gap) {
-		share := max(len(part)*maxPoints/max(known, 1), 2)
+		share := max(len(part)*maxPoints/max(count, 1), 2)
 		if len(s.At) > 0 {
 			s.At, s.Values = append(s.At, s.At[len(s.At)-1]+1), append(s.Values, math.NaN())
 		}
@@ -117,7 +117,7 @@ func splitAtGaps(name, style string, values []float64, gap int) Series {
 
 type point struct{ x, y float64 }
 
-// splitRuns returns the stretches of known values that are no further apart than gap.
+// splitRuns divides the known values into runs whose points are at most gap apart.
 func splitRuns(values []float64, gap int) (out [][]point) {
 	last := -1
 	for i, v := range values {
@@ -133,38 +133,38 @@ func splitRuns(values []float64, gap int) (out [][]point) {
 	return out
 }
 
-// lttb thins points out to n of them by largest triangles (Steinarsson, 2013): in each of n
-// stretches the point stays that makes the largest triangle with the one before and the mean
-// of the stretch after it. It keeps the shape; what is found in series is found in all points.
-func lttb(all []point, n int) []point {
-	if n >= len(all) || n < 3 {
-		if len(all) > 2 && n < 3 {
-			return []point{all[0], all[len(all)-1]}
+// lttb reduces points to n of them by largest triangles (Steinarsson, 2013): in each of n ranges it keeps the point
+// that forms the largest triangle with the previous point and the mean of the next range. The shape of the line stays
+// the same.
+func lttb(points []point, n int) []point {
+	if n >= len(points) || n < 3 {
+		if len(points) > 2 && n < 3 {
+			return []point{points[0], points[len(points)-1]}
 		}
-		return all
+		return points
 	}
 	out := make([]point, 0, n)
-	out = append(out, all[0])
-	edge := func(i int) int { return 1 + i*(len(all)-2)/(n-2) }
+	out = append(out, points[0])
+	edge := func(i int) int { return 1 + i*(len(points)-2)/(n-2) }
 	for i := range n - 2 {
 		from, to := edge(i), edge(i+1)
-		next := all[to:min(edge(i+2), len(all))]
+		next := points[to:min(edge(i+2), len(points))]
 		if i == n-3 {
-			next = all[len(all)-1:]
+			next = points[len(points)-1:]
 		}
 		var mean point
 		for _, p := range next {
 			mean.x += p.x / float64(len(next))
 			mean.y += p.y / float64(len(next))
 		}
-		before, best, largest := out[len(out)-1], all[from], -1.0
-		for _, p := range all[from:to] {
-			area := math.Abs((before.x-mean.x)*(p.y-before.y) - (before.x-p.x)*(mean.y-before.y))
+		previous, best, largest := out[len(out)-1], points[from], -1.0
+		for _, p := range points[from:to] {
+			area := math.Abs((previous.x-mean.x)*(p.y-previous.y) - (previous.x-p.x)*(mean.y-previous.y))
 			if area > largest {
 				best, largest = p, area
 			}
 		}
 		out = append(out, best)
 	}
-	return append(out, all[len(all)-1])
+	return append(out, points[len(points)-1])
 }

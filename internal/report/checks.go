@@ -43,10 +43,10 @@ func checks(v *verdict.Verdict) Section {
 	return out
 }
 
-func checksTable(all []verdict.Check) Table {
+func checksTable(list []verdict.Check) Table {
 	t := Table{Columns: Columns("check", "limit", "actual", "-impact")}
-	for i := range all {
-		c := &all[i]
+	for i := range list {
+		c := &list[i]
 		tone := tones[c.State()]
 		actual := Cell{Text: c.Actual}
 		if !c.Pass {
@@ -59,12 +59,12 @@ func checksTable(all []verdict.Check) Table {
 
 // unmetChecks returns the checks that are not met, and counts the others in a sentence.
 func unmetChecks(v *verdict.Verdict) Section {
-	all := slices.DeleteFunc(slices.Clone(v.Checks), func(c verdict.Check) bool {
+	unmet := slices.DeleteFunc(slices.Clone(v.Checks), func(c verdict.Check) bool {
 		return c.State() == verdict.Met || c.State() == verdict.NotJudged
 	})
 	out := Section{ID: "checks"}
-	if len(all) > 0 {
-		out.Tables = []Table{checksTable(all)}
+	if len(unmet) > 0 {
+		out.Tables = []Table{checksTable(unmet)}
 	}
 	met := 0
 	for i := range v.Checks {
@@ -72,10 +72,10 @@ func unmetChecks(v *verdict.Verdict) Section {
 			met++
 		}
 	}
-	more := ""
-	if len(all) > 0 {
-		more = " more"
+	suffix := ""
+	if len(unmet) > 0 {
+		suffix = " more"
 	}
-	out.Notes = []string{fmt.Sprintf("%d%s %s passed", met, more, format.Form(met, "check", "checks"))}
+	out.Notes = []string{fmt.Sprintf("%d%s %s passed", met, suffix, format.Form(met, "check", "checks"))}
 	return out
 }

@@ -18,21 +18,21 @@ import (
 // ConnectionsCSV writes a row for each connection, with all its findings.
 func ConnectionsCSV(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 	out := csv.NewWriter(w)
-	head := []any{"id", "runner", "state", "reason", "opened_unix_s", "closed_unix_s", "connect_ms", "held_s", "streams"}
+	header := []any{"id", "runner", "state", "reason", "opened_unix_s", "closed_unix_s", "connect_ms", "held_s", "streams"}
 	for _, n := range (ledger.Totals{}).Each() {
-		head = append(head, n.Name)
+		header = append(header, n.Name)
 	}
-	head = append(head,
+	header = append(header,
 		"max_gap_ms", "max_lateness_ms", "reconnects", "findings", "open_s", "away_s", "longest_outage_s", "attempts", "refused_attempts",
 	)
-	head = append(head, messageHead...)
-	row(out, head...)
-	words := verdict.FormatterOf(m)
+	header = append(header, messageHeader...)
+	row(out, header...)
+	formatter := verdict.FormatterOf(m)
 	for c := range v.Records() {
 		runner := m.Runners[c.Runner]
 		var findings []string
 		for _, f := range c.Findings {
-			findings = append(findings, words.Sentence(c, f, runner.At(f.At)))
+			findings = append(findings, formatter.Sentence(c, f, runner.At(f.At)))
 		}
 		if c.Unlisted > 0 {
 			findings = append(findings, fmt.Sprintf("and %d more", c.Unlisted))
@@ -66,19 +66,19 @@ func cell(text string) string {
 	return text
 }
 
-// outages lists the outages of a client and their lengths.
+// outages returns the outages of a client and their lengths as text.
 func outages(c *shard.Connection, r shard.Runner) string {
 	var out []string
 	for _, o := range c.Outages {
 		out = append(out, fmt.Sprintf("%s for %s", r.At(o.From).UTC().Format("15:04:05.000"), (o.To-o.From).Round(time.Millisecond)))
 	}
-	if more := c.Survived - len(c.Outages); more > 0 {
-		out = append(out, fmt.Sprintf("and %d more", more))
+	if omitted := c.Survived - len(c.Outages); omitted > 0 {
+		out = append(out, fmt.Sprintf("and %d more", omitted))
 	}
 	return strings.Join(out, "; ")
 }
 
-// attempts lists the attempts that failed by reason.
+// attempts returns the numbers of failed attempts by reason as text.
 func attempts(c *shard.Connection) string {
 	var out []string
 	for _, f := range c.Refusals {
@@ -91,47 +91,47 @@ func attempts(c *shard.Connection) string {
 // use of CPU and memory by the processes.
 func SeriesCSV(w io.Writer, m *shard.Merged, samples []resources.Sample) error {
 	out := csv.NewWriter(w)
-	late := "lateness"
+	prefix := "lateness"
 	if !m.Service.ByInterval() {
-		late = "latency"
+		prefix = "latency"
 	}
 	if m.Service.Shared() {
-		late = "spread"
+		prefix = "spread"
 	}
-	sent := publishedByBucket(m)
-	head := []any{
-		"unix_s", "open", "opened", "closed", m.Service.Noun() + "s", "late", "faults", late + "_p50_ms", late + "_p99_ms", late + "_max_ms",
+	published := publishedByBucket(m)
+	header := []any{
+		"unix_s", "open", "opened", "closed", m.Service.Noun() + "s", "late", "faults", prefix + "_p50_ms", prefix + "_p99_ms", prefix + "_max_ms",
 		"runner_rss_bytes", "runner_heap_live_bytes", "runner_cpu_percent", "runner_goroutines", "runner_gc_pause_us", "runner_run_delay_ms", "runner_stall_ms",
 		"backend_rss_bytes", "backend_cpu_percent", "backend_streams_open", "backend_goroutines", "backend_open_fds",
 		"nginx_rss_bytes", "nginx_cpu_percent",
 		"runner_threads", "backend_threads", "nginx_threads", "host_network_received_bytes", "host_network_sent_bytes", "dns_lookup_ms",
 	}
-	if sent != nil {
-		head = append(head, "published", "confirmed")
+	if published != nil {
+		header = append(header, "published", "confirmed")
 	}
-	row(out, head...)
+	row(out, header...)
 	next := 0
 	for _, b := range m.Series {
-		var now, before resources.Sample
+		var current, previous resources.Sample
 		for next < len(samples) && samples[next].Unix < b.Unix+int64(shard.BucketWidth/time.Second) {
 			next++
 		}
 		if next > 0 {
-			now = samples[next-1]
+			current = samples[next-1]
 		}
 		if next > 1 {
-			before = samples[next-2]
+			previous = samples[next-2]
 		}
-		p50, p99, most := latenessCells(b)
+		p50, p99, maximum := latenessCells(b)
 		values := []any{
-			b.Unix, b.Open, b.Opened, b.Closed, b.Noops, b.Late, b.Faults, p50, p99, most,
+			b.Unix, b.Open, b.Opened, b.Closed, b.Noops, b.Late, b.Faults, p50, p99, maximum,
 			b.RSS, b.HeapLive, oneDecimal(b.CPUPercent), b.Goroutines, b.GCPauseUS, b.RunDelayMS, b.StallMS,
-			now.BackendRSS, rate(before.BackendCPU, now.BackendCPU, before.Unix, now.Unix), now.Streams, now.Goroutines, now.Files,
-			now.NginxRSS, rate(before.NginxCPU, now.NginxCPU, before.Unix, now.Unix),
-			b.Threads, now.BackendThreads, now.NginxThreads, now.Received, now.Transmitted, now.LookupMS,
+			current.BackendRSS, rate(previous.BackendCPU, current.BackendCPU, previous.Unix, current.Unix), current.Streams, current.Goroutines, current.Files,
+			current.NginxRSS, rate(previous.NginxCPU, current.NginxCPU, previous.Unix, current.Unix),
+			b.Threads, current.BackendThreads, current.NginxThreads, current.Received, current.Transmitted, current.LookupMS,
 		}
-		if sent != nil {
-			values = append(values, sent[b.Unix].sent, sent[b.Unix].confirmed)
+		if published != nil {
+			values = append(values, published[b.Unix].sent, published[b.Unix].confirmed)
 		}
 		row(out, values...)
 	}
@@ -157,8 +157,9 @@ func row(out *csv.Writer, values ...any) {
 	_ = out.Write(cells)
 }
 
-// latenessCells returns the lateness of a bucket; empty if no message was received: 0 would report that it was on time.
-func latenessCells(b shard.Bucket) (p50, p99, most string) {
+// latenessCells returns the lateness of a bucket; empty if no message was received, because 0 would mean that
+// messages were on time.
+func latenessCells(b shard.Bucket) (p50, p99, maximum string) {
 	h := lateness(b)
 	if h == nil {
 		return "", "", ""
@@ -166,11 +167,11 @@ func latenessCells(b shard.Bucket) (p50, p99, most string) {
 	return decimals(h.Quantile(.5), time.Millisecond), decimals(h.Quantile(.99), time.Millisecond), decimals(h.Max(), time.Millisecond)
 }
 
-func rate(before, now float64, from, to int64) string {
-	if to <= from || from == 0 || now < before {
+func rate(first, last float64, from, to int64) string {
+	if to <= from || from == 0 || last < first {
 		return ""
 	}
-	return oneDecimal(100 * (now - before) / float64(to-from))
+	return oneDecimal(100 * (last - first) / float64(to-from))
 }
 
 // oneDecimal formats a number with one decimal.
@@ -206,8 +207,8 @@ func CutsCSV(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 	return out.Error()
 }
 
-// messageHead names the columns of connections.csv on the messages of a client and on other events.
-var messageHead = []any{"topic", "first", "last", "heartbeats", "foreign", "repeated", "announced_gaps", "uncounted", "max_silence_s", "strayed"}
+// messageHeader names the columns of connections.csv on the messages of a client and on other events.
+var messageHeader = []any{"topic", "first", "last", "heartbeats", "foreign", "repeated", "announced_gaps", "uncounted", "max_silence_s", "strayed"}
 
 // messageCells returns the values of these columns. The numbers of the first and the last message are empty if none arrived.
 func messageCells(m *shard.Merged, c *shard.Connection) []any {
@@ -235,18 +236,18 @@ func number(n uint64) any {
 	return n
 }
 
-// A publishedIn is the number of messages sent in a bucket of the series, and of those that the service confirmed.
-type publishedIn struct{ sent, confirmed int }
+// A publishedCount is the number of messages sent in a bucket of the series, and of those that the service confirmed.
+type publishedCount struct{ sent, confirmed int }
 
-// publishedByBucket returns what was published, by the start of a bucket; nil if nothing was.
-func publishedByBucket(m *shard.Merged) map[int64]publishedIn {
-	all := m.Publishers()
-	if len(all) == 0 {
+// publishedByBucket returns the numbers of published messages by the start of a bucket; nil if nothing was published.
+func publishedByBucket(m *shard.Merged) map[int64]publishedCount {
+	publishers := m.Publishers()
+	if len(publishers) == 0 {
 		return nil
 	}
 	const width = int64(shard.BucketWidth / time.Second)
-	out := map[int64]publishedIn{}
-	for _, p := range all {
+	out := map[int64]publishedCount{}
+	for _, p := range publishers {
 		for k := range p.Topics {
 			for _, message := range p.Topic(k) {
 				at := message.SentUS / 1e6 / width * width
@@ -269,14 +270,14 @@ func TableFile(t *verdict.Table) string {
 	return strings.Join(words, "-") + ".csv"
 }
 
-// TableCSV writes a table of a suite for a spreadsheet: numbers without the commas that people read them by.
+// TableCSV writes a table of a suite for a spreadsheet, with numbers without thousands separators.
 func TableCSV(w io.Writer, t *verdict.Table) error {
 	out := csv.NewWriter(w)
-	head := make([]string, len(t.Columns))
+	header := make([]string, len(t.Columns))
 	for i, text := range t.Columns {
-		head[i] = cell(text)
+		header[i] = cell(text)
 	}
-	_ = out.Write(head) // Error returns its error
+	_ = out.Write(header) // Error returns its error
 	for _, cells := range t.Rows {
 		escaped := make([]string, len(cells))
 		for i, text := range cells {

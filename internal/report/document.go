@@ -29,8 +29,8 @@ type Circumstances struct {
 	OneClock bool              `json:"one_clock"`         // target and runners are on one host
 	Nginx    string            `json:"nginx,omitempty"`   // version
 	Cores    string            `json:"cores,omitempty"`   // reserved for the service and for the runners, or why none are
-	Proxies  []string          `json:"proxies,omitempty"` // that the runners used, without credentials
-	Backend  string            `json:"backend,omitempty"` // version, if it is one of ours
+	Proxies  []string          `json:"proxies,omitempty"` // used by the runners, without credentials
+	Backend  string            `json:"backend,omitempty"` // version, if the target is the backend of this repository
 	Machine  resources.Machine `json:"machine"`           // of `soak run`
 	Limits   preflight.Machine `json:"limits"`            // of `soak run`
 	// ResourcesFrom is the Prometheus with the samples; "": soak itself.
@@ -39,14 +39,14 @@ type Circumstances struct {
 
 // Brief returns the document of a verdict: report.txt and report.md.
 func Brief(v *verdict.Verdict) *Page {
-	p := &Page{Title: v.TestID, Made: "soak report", Banner: banner(v)}
+	p := &Page{Title: v.TestID, Generator: "soak report", Banner: banner(v)}
 	p.add(figures(v), checks(v), actions(v), suiteTables(v), windows(v), machines(v), runnersOf(v), runInfo(v))
 	return p
 }
 
 // add appends the sections that have something to show.
-func (p *Page) add(all ...Section) {
-	for _, s := range all {
+func (p *Page) add(list ...Section) {
+	for _, s := range list {
 		if !s.empty() || len(s.Notes) > 0 {
 			p.Sections = append(p.Sections, s)
 		}
@@ -84,15 +84,15 @@ func newSubject(r *Run) *subject {
 	return s
 }
 
-// sections are the sections of a page by the names that suites use for them (verdict.Layout).
+// sections maps the names that suites use for the sections of a page (verdict.Layout) to functions.
 var sections = map[string]func(*subject) Section{
 	"checks": func(s *subject) Section { return checks(s.v) }, "actions": func(s *subject) Section { return actions(s.v) },
 	"machines": func(s *subject) Section { return machines(s.v) }, "windows": func(s *subject) Section { return windows(s.v) }, "comparison": func(s *subject) Section { return s.Comparison },
 	"data": (*subject).data,
-	// what was planned, and what was counted
+	// sections of soaks
 	"plan": (*subject).card, "account": (*subject).account, "published": (*subject).publishedSection, "timelines": (*subject).timelines, "lateness": (*subject).lateness, "leaks": (*subject).leaks,
 	"ends": (*subject).ends, "teardown": (*subject).teardown, "arithmetic": (*subject).arithmetic, "headroom": (*subject).headroom,
-	// what the script declared, and what it found
+	// sections of other suites
 	"found": (*subject).suiteTables, "curves": (*subject).curves, "settings": (*subject).suiteCard, "processes": (*subject).suiteTimelines,
 	"responses": (*subject).responses,
 }
@@ -100,11 +100,11 @@ var sections = map[string]func(*subject) Section{
 // Full returns the document of a run with its charts: report.html.
 func Full(r *Run) *Page { return newSubject(r).page() }
 
-// page returns the sections of the run's suite. Pages of runs that passed start with the charts, others with what
-// failed.
+// page returns the sections of the run's suite. Pages of runs that passed start with the charts, others with the
+// failures.
 func (s *subject) page() *Page {
 	p := &Page{
-		Title: fmt.Sprintf("%s %s", s.v.TestID, s.v.Verdict), Made: "soak report", Banner: banner(s.v),
+		Title: fmt.Sprintf("%s %s", s.v.TestID, s.v.Verdict), Generator: "soak report", Banner: banner(s.v),
 		Time: Axis{From: s.series.from, Step: step, N: s.series.n, Bands: s.bands, Lines: s.lines()}, Files: s.Files,
 	}
 	if p.Banner.Tiles = s.tiles(); s.v.Layout.Declared {
@@ -113,11 +113,11 @@ func (s *subject) page() *Page {
 	charts := &Page{}
 	p.add(s.failureSection())
 	for _, name := range s.v.Layout.Page {
-		to := p
+		dest := p
 		if isChart := name == "timelines" || name == "processes" || name == "curves" || name == "responses"; isChart && s.v.Verdict == verdict.Pass {
-			to = charts
+			dest = charts
 		}
-		to.add(sections[name](s))
+		dest.add(sections[name](s))
 	}
 	p.Sections = append(charts.Sections, p.Sections...)
 	return p
@@ -148,10 +148,10 @@ func (s *subject) lines() (out []Line) {
 // countsMessages reports whether messages are counted.
 func (s *subject) countsMessages() bool { return s.v.Service.Counted() }
 
-// sinceSent reports whether the delay of a message counts from its sending, and not from the interval.
-func (s *subject) sinceSent() bool { return !s.v.Service.ByInterval() }
+// measuresLatency reports whether the delay of a message counts from its sending, and not from the interval.
+func (s *subject) measuresLatency() bool { return !s.v.Service.ByInterval() }
 
-// nouns returns what the messages of the service are called, as the first word of a sentence or not.
+// nouns returns the word for the messages of the service, capitalised if it is the first word of a sentence.
 func (s *subject) nouns(first bool) string {
 	noun := s.v.Service.Noun() + "s"
 	if first {

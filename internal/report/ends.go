@@ -17,22 +17,22 @@ type group struct {
 	tone        Tone
 	n           int
 	first, last float64
-	took        *shard.Histogram
+	durations   *shard.Histogram
 }
 
 // groups is ordered by the first event of each group.
 type groups []*group
 
-func (g *groups) add(event string, tone Tone, n int, at float64, took time.Duration) {
+func (g *groups) add(event string, tone Tone, n int, at float64, duration time.Duration) {
 	i := slices.IndexFunc(*g, func(entry *group) bool { return entry.event == event })
 	if i < 0 {
-		*g = append(*g, &group{event: event, tone: tone, first: at, last: at, took: shard.NewHistogram()})
+		*g = append(*g, &group{event: event, tone: tone, first: at, last: at, durations: shard.NewHistogram()})
 		i = len(*g) - 1
 	}
 	entry := (*g)[i]
 	entry.n += n
 	entry.first, entry.last = min(entry.first, at), max(entry.last, at)
-	entry.took.Record(took)
+	entry.durations.Record(duration)
 }
 
 // sortByCount sorts the groups by size, largest first.
@@ -41,13 +41,14 @@ func (g groups) sortByCount() groups {
 	return g
 }
 
-// addGroups adds a table of groups, unless there are none. Shares are of total; took names the times of the events.
-func (s *Section) addGroups(g groups, caption, column, took string, total int) {
-	t := Table{Caption: caption, Columns: Columns(column, "#how often", "#share", "first seen (UTC)", "last seen (UTC)", "#"+took+", p50", "#p99", "#max")}
+// addGroups adds a table of groups, unless there are none. Shares are of total; timeName is the name of the
+// durations.
+func (s *Section) addGroups(g groups, caption, column, timeName string, total int) {
+	t := Table{Caption: caption, Columns: Columns(column, "#how often", "#share", "first seen (UTC)", "last seen (UTC)", "#"+timeName+", p50", "#p99", "#max")}
 	for _, entry := range g.sortByCount() {
 		row := append(Row{{Text: entry.event, Tone: entry.tone}}, Cells(format.Thousands(entry.n), format.Share(float64(entry.n), float64(total)), format.Clock(entry.first), format.Clock(entry.last))...)
-		if entry.took.Max() > 0 {
-			row = append(row, timeQuantiles(entry.took, .5, .99, 1)...)
+		if entry.durations.Max() > 0 {
+			row = append(row, timeQuantiles(entry.durations, .5, .99, 1)...)
 		} else {
 			row = append(row, Cells("–", "–", "–")...)
 		}
@@ -86,7 +87,7 @@ func (s *subject) ends() Section {
 		case ledger.Refused:
 			refused.add("refused: "+reason, Bad, 1, at(c.ClosedAt), c.Connect)
 		case ledger.Completed:
-			completed.add(s.endedWell(), Good, 1, at(c.ClosedAt), c.StreamTime)
+			completed.add(s.completedText(), Good, 1, at(c.ClosedAt), c.StreamTime)
 		default:
 			completed.add(string(c.State)+": "+reason, Bad, 1, at(max(c.ClosedAt, c.OpenedAt)), c.StreamTime)
 		}
@@ -101,7 +102,7 @@ func (s *subject) ends() Section {
 			if f.Kind == ledger.KindLate {
 				tone = Doubt
 			}
-			faults.add(s.kind(f.Kind), tone, clamp.Int(max(f.Count, 1)), at(f.At), max(f.Lateness, 0))
+			faults.add(s.kindText(f.Kind), tone, clamp.Int(max(f.Count, 1)), at(f.At), max(f.Lateness, 0))
 		}
 	}
 	planned := s.v.Connections.Planned
@@ -129,7 +130,7 @@ func (s *subject) teardown() Section {
 	return out
 }
 
-// kindNames are the kinds of findings in words.
+// kindNames describes the kinds of findings.
 var kindNames = map[ledger.Kind]string{
 	ledger.KindLost: "lost: a number was skipped", ledger.KindUnsent: "never sent: the stream was silent",
 	ledger.KindTail: "missing at the end", ledger.KindDuplicated: "received twice", ledger.KindReordered: "received out of order",
@@ -140,22 +141,22 @@ var kindNames = map[ledger.Kind]string{
 
 // attempts counts the failed attempts to connect by cause, including those of connections that succeeded later.
 func (s *subject) attempts(out *Section) {
-	var all groups
+	var byCause groups
 	streams := map[string]int{}
 	for c := range s.v.Records() {
 		r := s.Merged.Runners[c.Runner]
 		for _, f := range c.Refusals {
-			all.add(f.Reason, Bad, f.Count, seconds(r.At(f.First)), 0)
-			all.add(f.Reason, Bad, 0, seconds(r.At(f.Last)), 0)
+			byCause.add(f.Reason, Bad, f.Count, seconds(r.At(f.First)), 0)
+			byCause.add(f.Reason, Bad, 0, seconds(r.At(f.Last)), 0)
 			streams[f.Reason]++
 		}
 	}
 	t := Table{Caption: "Attempts to connect that were refused", Columns: Columns("cause", "#how often", "#connections", "first seen (UTC)", "last seen (UTC)")}
-	for _, g := range all.sortByCount() {
+	for _, g := range byCause.sortByCount() {
 		row := Row{{Text: g.event, Tone: g.tone}}
 		t.Rows = append(t.Rows, append(row, Cells(format.Thousands(g.n), format.Thousands(streams[g.event]), format.Clock(g.first), format.Clock(g.last))...))
 	}
-	if len(all) > 0 {
+	if len(byCause) > 0 {
 		out.Tables = append(out.Tables, t)
 	}
 }

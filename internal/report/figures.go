@@ -29,7 +29,7 @@ func (f *facts) section(id, title string) Section {
 	return Section{ID: id, Title: title, Tables: []Table{Table(*f)}}
 }
 
-// figures returns what the run counted and measured.
+// figures returns the counts and measurements of the run.
 func figures(v *verdict.Verdict) Section {
 	var out facts
 	if v.Layout.Declared {
@@ -43,9 +43,9 @@ func figures(v *verdict.Verdict) Section {
 		out.attempts(v)
 		out.processes(v)
 	}
-	for _, more := range []struct{ name, value string }{{"compressed", v.Compressed()}, {"HTTP/2", v.HTTP2()}} {
-		if more.value != "" {
-			out.add(more.name, "%s", more.value)
+	for _, fact := range []struct{ name, value string }{{"compressed", v.Compressed()}, {"HTTP/2", v.HTTP2()}} {
+		if fact.value != "" {
+			out.add(fact.name, "%s", fact.value)
 		}
 	}
 	if v.Control != nil {
@@ -73,7 +73,7 @@ func plannedMessages(v *verdict.Verdict) uint64 {
 	return v.Messages.Floor
 }
 
-// messages adds the counts of messages, and of what was published.
+// messages adds the counts of received and of published messages.
 func (f *facts) messages(v *verdict.Verdict) {
 	m, nouns := v.Messages, v.Service.Noun()+"s"
 	if v.Service.Counted() {
@@ -159,7 +159,7 @@ func latencyBasis(v *verdict.Verdict) string {
 	return from + ", relative to the fastest message because clocks may differ"
 }
 
-// attempts adds how clients connected and reconnected.
+// attempts adds the connects, the refused attempts, and the reconnects of clients.
 func (f *facts) attempts(v *verdict.Verdict) {
 	if v.Connections.Opened > 0 {
 		f.add("connect", "%s", quantiles(v.ConnectMS))
@@ -184,7 +184,7 @@ func refusals(attempts map[string]int) string {
 	return strings.Join(out, ", ")
 }
 
-// processes adds the server's own count, and what target and runners used.
+// processes adds the server's own count, and the CPU and memory of target and runners.
 func (f *facts) processes(v *verdict.Verdict) {
 	switch {
 	case v.Server.Known && v.Stopped(): // they are not compared
@@ -205,15 +205,15 @@ func (f *facts) processes(v *verdict.Verdict) {
 	}
 }
 
-// system adds what the machine of `soak run` and the processes used in addition to CPU and memory.
+// system adds the threads of processes, and the network and DNS lookups of the machine of `soak run`.
 func (f *facts) system(r *verdict.Resources) {
 	var threads []string
 	for _, figure := range []struct {
-		name string
-		most int
+		name    string
+		maximum int
 	}{{"backend", r.BackendThreads}, {"nginx", r.NginxThreads}, {"runners together", r.RunnerThreads}} {
-		if figure.most > 0 {
-			threads = append(threads, fmt.Sprintf("%s %d", figure.name, figure.most))
+		if figure.maximum > 0 {
+			threads = append(threads, fmt.Sprintf("%s %d", figure.name, figure.maximum))
 		}
 	}
 	if len(threads) > 0 {
@@ -230,31 +230,31 @@ func (f *facts) system(r *verdict.Resources) {
 // maxTopics is the maximum number of topics of a table in text and Markdown.
 const maxTopics = 20
 
-// topics returns the table of what was published to each topic and what its streams received. It has no columns for faults
-// that occurred on no topic. ok is false if there are more topics than most.
-func topics(v *verdict.Verdict, most int) (t Table, ok bool) {
-	p, all := v.Messages.Published, v.Messages.Topics
-	if v.Service.Shared() && len(all) > 0 {
-		return sharedTopics(all), true
+// topics returns the table of the messages that were published to each topic and received by its streams. It has no
+// columns for faults that occurred on no topic. ok is false if there are more topics than limit.
+func topics(v *verdict.Verdict, limit int) (t Table, ok bool) {
+	p, list := v.Messages.Published, v.Messages.Topics
+	if v.Service.Shared() && len(list) > 0 {
+		return sharedTopics(list), true
 	}
-	if p == nil || len(all) == 0 || p.Topics > most {
+	if p == nil || len(list) == 0 || p.Topics > limit {
 		return t, false
 	}
 	t = Table{Caption: "Topics", Columns: Columns("topic", "#streams", "#published")}
 	var kinds []int // of totals
 	for i, total := range (ledger.Totals{}).Each() {
-		occurred := func(t *verdict.Topic) bool { return t.Each()[i].Count > 0 }
+		occurs := func(t *verdict.Topic) bool { return t.Each()[i].Count > 0 }
 		if total.Name == "late" && v.Service.Counts == shard.CountsNumbers && v.LatencyMS == nil {
 			continue // no message has a time
 		}
-		if !total.Fault || total.Name == "missed" || slices.ContainsFunc(all, occurred) {
+		if !total.Fault || total.Name == "missed" || slices.ContainsFunc(list, occurs) {
 			kinds, t.Columns = append(kinds, i), append(t.Columns, Columns("#"+total.Name)...)
 		}
 	}
-	for _, one := range all {
-		row := Cells(one.Name, format.Thousands(one.Streams), format.Thousands(one.Published))
+	for _, topic := range list {
+		row := Cells(topic.Name, format.Thousands(topic.Streams), format.Thousands(topic.Published))
 		for _, i := range kinds {
-			row = append(row, countCell(one.Each()[i]))
+			row = append(row, countCell(topic.Each()[i]))
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -262,16 +262,16 @@ func topics(v *verdict.Verdict, most int) (t Table, ok bool) {
 }
 
 // sharedTopics returns the table of topics whose clients are compared with each other.
-func sharedTopics(all []*verdict.Topic) Table {
+func sharedTopics(list []*verdict.Topic) Table {
 	t := Table{Caption: "Topics", Columns: Columns("topic", "#clients", "#messages", "#fewest", "#most", "#missed", "diverged", "from (UTC)")}
-	for _, one := range all {
+	for _, topic := range list {
 		from := Cell{Text: "–"}
-		if one.DivergedUnix > 0 {
-			from = Cell{Text: format.Clock(one.DivergedUnix), At: one.DivergedUnix}
+		if topic.DivergedUnix > 0 {
+			from = Cell{Text: format.Clock(topic.DivergedUnix), At: topic.DivergedUnix}
 		}
-		row := Cells(cmp.Or(one.Name, "(one)"), format.Thousands(one.Streams), format.Thousands(one.Messages), format.Thousands(one.MinReceived), format.Thousands(one.MaxReceived),
-			format.Thousands(one.Missed), cmp.Or(strings.Join(one.Diverged, ", "), "none"))
-		row[5].Tone = zero(one.Missed)
+		row := Cells(cmp.Or(topic.Name, "(one)"), format.Thousands(topic.Streams), format.Thousands(topic.Messages), format.Thousands(topic.MinReceived), format.Thousands(topic.MaxReceived),
+			format.Thousands(topic.Missed), cmp.Or(strings.Join(topic.Diverged, ", "), "none"))
+		row[5].Tone = zero(topic.Missed)
 		t.Rows = append(t.Rows, append(row, from))
 	}
 	return t

@@ -33,15 +33,15 @@ func (s *subject) headroom() Section {
 		if len(numbersOf(p.memory, from, to)) == 0 {
 			continue
 		}
-		most := "–"
-		if all := numbersOf(p.cpu, 0, len(p.cpu)); len(all) > 0 {
-			most = format.Percent(slices.Max(all))
+		maximum := "–"
+		if values := numbersOf(p.cpu, 0, len(p.cpu)); len(values) > 0 {
+			maximum = format.Percent(slices.Max(values))
 		}
 		base, fill := rise(p.memory, from, rss), "–"
 		if cpu > 0 {
 			fill = roundTwoDigits(100 / cpu * float64(streams))
 		}
-		t.Rows = append(t.Rows, Cells(p.name, format.Percent(cpu), most, format.MiB(rss), format.Percent(1000*cpu/float64(streams)),
+		t.Rows = append(t.Rows, Cells(p.name, format.Percent(cpu), maximum, format.MiB(rss), format.Percent(1000*cpu/float64(streams)),
 			format.MiB(1000*base/float64(streams)), fill))
 	}
 	if len(t.Rows) == 0 {
@@ -61,11 +61,11 @@ func (s *subject) headroom() Section {
 
 // rise returns the growth of memory in the hold since the first sample, or the total if the first sample was too
 // late.
-func rise(values []float64, held int, inHold float64) float64 {
-	if before := numbersOf(values, 0, min(held, 2)); len(before) > 0 && before[0] < inHold {
-		return inHold - before[0]
+func rise(values []float64, holdStart int, mean float64) float64 {
+	if first := numbersOf(values, 0, min(holdStart, 2)); len(first) > 0 && first[0] < mean {
+		return mean - first[0]
 	}
-	return inHold
+	return mean
 }
 
 func hostName(c Circumstances) string {

@@ -16,12 +16,12 @@ type distribution struct {
 	h    *shard.Histogram
 }
 
-// lateness returns how late messages were, over all of them and over time.
+// lateness returns the lateness of all messages, by percentile and over time.
 func (s *subject) lateness() Section {
 	switch {
 	case s.v.Service.Shared():
 		return s.spread()
-	case s.sinceSent():
+	case s.measuresLatency():
 		return s.latency()
 	}
 	out := Section{ID: "lateness-all", Title: "How late", Short: "Lateness"}
@@ -31,7 +31,7 @@ func (s *subject) lateness() Section {
 	all := []distribution{{"lateness (gap − interval)", s.Merged.Lateness}}
 	if l := s.Merged.Latency; l != nil && l.Histogram.Count() > 0 {
 		name := "latency (above the fastest " + s.v.Service.Noun() + ")"
-		if s.sinceSend() {
+		if s.hasSendTime() {
 			name = "latency (receive − send)"
 		}
 		all = append(all, distribution{name, s.latencies(l)})
@@ -41,14 +41,14 @@ func (s *subject) lateness() Section {
 	return out
 }
 
-// sinceSend reports whether latency counts from the time of sending, and not from the fastest message.
-func (s *subject) sinceSend() bool {
+// hasSendTime reports whether latency counts from the time of sending, and not from the fastest message.
+func (s *subject) hasSendTime() bool {
 	return s.v.LatencyMS != nil && s.v.LatencyMS.Above == verdict.AboveSend
 }
 
 // latencies returns the histogram of latency.
 func (s *subject) latencies(l *shard.Latency) *shard.Histogram {
-	if !s.sinceSend() {
+	if !s.hasSendTime() {
 		return l.Histogram
 	}
 	h := shard.NewHistogram()
@@ -56,8 +56,9 @@ func (s *subject) latencies(l *shard.Latency) *shard.Histogram {
 	return h
 }
 
-// distributions adds a table and a chart of these and of what every run has, and the heat map of what is called so.
-func (s *subject) distributions(out *Section, all []distribution, heated string) {
+// distributions adds a table and a chart of the given distributions and of those of every run, and a heat map.
+// heatName describes the values of the heat map.
+func (s *subject) distributions(out *Section, all []distribution, heatName string) {
 	all = append(all, distribution{"connect (dial to headers)", s.Merged.Connect}, distribution{"first " + s.v.Service.Noun() + " (after headers)", s.Merged.FirstNoop})
 	chart := &Chart{ID: "quantiles", Kind: Quantile, Title: "By percentile", Note: "both axes are logarithmic; rare values are on the right", Unit: "ms", Wide: true}
 	t := Table{Columns: Columns("what", "#count", "#p50", "#p90", "#p99", "#p99.9", "#max")}
@@ -76,7 +77,7 @@ func (s *subject) distributions(out *Section, all []distribution, heated string)
 	if heat := s.heat(); heat != nil {
 		out.Charts = append(out.Charts, &Chart{
 			ID: "heat", Kind: Heatmap, Title: "Over time", Wide: true, Heat: heat,
-			Note: fmt.Sprintf("%s of %s in each %d s; darker cells have more of them", heated, s.nouns(false), heat.Width*int(step)),
+			Note: fmt.Sprintf("%s of %s in each %d s; darker cells have more of them", heatName, s.nouns(false), heat.Width*int(step)),
 		})
 	}
 }
@@ -127,7 +128,7 @@ func (s *subject) heat() *Heat {
 			}
 		}
 	}
-	top = min(top+1, len(heatRows)) // an empty top row shows that there is nothing above
+	top = min(top+1, len(heatRows)) // the empty top row shows that there are no higher values
 	for i := range heat.Counts {
 		heat.Counts[i] = heat.Counts[i][:top+1]
 	}

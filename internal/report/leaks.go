@@ -12,11 +12,11 @@ const (
 	// leakMeans is the number of means to which a memory series is averaged before its slope is computed:
 	// neighbouring samples are similar, and would make the confidence interval too narrow.
 	leakMeans = 60
-	// leakWarmUp is the share of the hold that is left out at its start, where heaps settle.
+	// leakWarmUp is the share of the hold that is excluded at its start, while heaps still grow.
 	leakWarmUp = 0.1
-	// leakMinSeconds is the shortest stretch from which memory per hour is estimated.
+	// leakMinSeconds is the shortest period from which memory per hour is estimated.
 	leakMinSeconds = 300
-	// leakShare and leakMiB are the growth over the stretch below which a heap only breathes.
+	// leakShare and leakMiB are the growth over the period that is normal for a heap.
 	leakShare, leakMiB = 0.02, 1
 )
 
@@ -64,18 +64,18 @@ func (s *subject) leak(name string, values []float64, from, to int) Row {
 	quarter := (to - from) / 4
 	first, last := resources.Median(numbersOf(values, from, from+quarter)), resources.Median(numbersOf(values, to-quarter, to))
 	change := last - first
-	reads, tone := "flat", Good
+	reading, tone := "flat", Good
 	switch significant := math.Abs(change) > max(leakMiB, leakShare*first); {
 	case significant && growth.Low > 0 && change > 0:
-		reads, tone = "grows", Bad
+		reading, tone = "grows", Bad
 	case significant && growth.High < 0 && change < 0:
-		reads = "shrinks"
+		reading = "shrinks"
 	case growth.Low > 0:
-		reads, tone = "grows slightly", ""
+		reading, tone = "grows slightly", ""
 	}
 	streams := max(s.v.Connections.Opened, 1)
 	formatGrowth := func(v float64) string { return format.Plus(format.MiB(v), v) }
 	row := Cells(name, format.MiB(first), format.MiB(last), formatGrowth(change), formatGrowth(growth.PerUnit),
 		formatGrowth(growth.Low)+" to "+formatGrowth(growth.High), formatGrowth(growth.PerUnit/float64(streams)))
-	return append(row, Cell{Text: reads, Tone: tone})
+	return append(row, Cell{Text: reading, Tone: tone})
 }

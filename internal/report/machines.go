@@ -13,7 +13,8 @@ import (
 // maxMachines is the maximum number of rows of a table of machines; the first ones dropped or lost something.
 const maxMachines = 20
 
-// machines returns the effects that the machines of a run may have had on its streams, if the runners watched them.
+// machines returns the counters of the machines of a run that explain effects on its streams, if the runners recorded
+// them.
 func machines(v *verdict.Verdict) Section {
 	out := Section{ID: "machines", Title: "The machines", Short: "Machines"}
 	if len(v.Machines) == 0 {
@@ -23,17 +24,17 @@ func machines(v *verdict.Verdict) Section {
 		Note:    "AWS dropped: packets; steal: CPU time used by the hypervisor; overflows: connects to a full accept queue; drops: connects that the kernel dropped; conntrack: highest use of its table; –: not known",
 		Columns: Columns("machine", "#AWS dropped", "#steal", "#overflows", "#drops", "#retransmitted", "#conntrack", "#OOM kills"),
 	}
-	all := v.Machines
-	if len(all) > maxMachines {
-		t.Note += fmt.Sprintf("; %d more are in verdict.json", len(all)-maxMachines)
-		all = all[:maxMachines]
+	list := v.Machines
+	if len(list) > maxMachines {
+		t.Note += fmt.Sprintf("; %d more are in verdict.json", len(list)-maxMachines)
+		list = list[:maxMachines]
 	}
-	announced := slices.ContainsFunc(all, func(m verdict.MachineReport) bool { return len(m.Notices) > 0 })
-	if announced {
+	hasNotices := slices.ContainsFunc(list, func(m verdict.MachineReport) bool { return len(m.Notices) > 0 })
+	if hasNotices {
 		t.Columns = append(t.Columns, Columns("AWS announced")...)
 	}
-	for i := range all {
-		m := &all[i]
+	for i := range list {
+		m := &list[i]
 		row := Cells(machineName(m), droppedByAWS(m), "–", machineCount(m, machine.Overflows), machineCount(m, machine.Drops), "–", "–", machineCount(m, machine.Killed))
 		if m.StealShare != nil {
 			row[2].Text = format.Percent(100 * *m.StealShare)
@@ -44,7 +45,7 @@ func machines(v *verdict.Verdict) Section {
 		if c := m.Counter(machine.Tracked); c != nil {
 			row[6].Text = format.Percent(100 * c.HighestShare)
 		}
-		if announced {
+		if hasNotices {
 			row = append(row, Cell{Text: notices(m)})
 		}
 		if m.Unknown != "" {
@@ -75,19 +76,19 @@ func machineCount(m *verdict.MachineReport, name string) string {
 // droppedByAWS returns the numbers of packets that AWS dropped, by counter.
 func droppedByAWS(m *verdict.MachineReport) string {
 	cell := "–"
-	var moved []string
+	var drops []string
 	for _, c := range m.Counters {
-		known, _ := machine.CounterOf(c.Name)
-		if !known.ByAWS() {
+		counter, _ := machine.CounterOf(c.Name)
+		if !counter.ByAWS() {
 			continue
 		}
 		cell = "0"
 		if c.Increase > 0 {
-			moved = append(moved, format.Thousands(int(c.Increase))+" "+strings.TrimSuffix(c.Name, "_allowance_exceeded"))
+			drops = append(drops, format.Thousands(int(c.Increase))+" "+strings.TrimSuffix(c.Name, "_allowance_exceeded"))
 		}
 	}
-	if len(moved) > 0 {
-		return strings.Join(moved, ", ")
+	if len(drops) > 0 {
+		return strings.Join(drops, ", ")
 	}
 	return cell
 }

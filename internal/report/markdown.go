@@ -78,7 +78,7 @@ func markdownTable(out *bytes.Buffer, t *Table) {
 	}
 }
 
-// escape returns text that is no Markdown. It also keeps GitHub from making links of addresses, people and issues.
+// escape escapes text for Markdown. It also prevents GitHub from linking addresses, people and issues.
 func escape(text string) string { return escaper.Replace(text) }
 
 var escaper = strings.NewReplacer(

@@ -34,15 +34,15 @@ func (s *subject) latencyName() string {
 	return name
 }
 
-func (s *subject) endedWell() string {
+func (s *subject) completedText() string {
 	if s.v.Service.EndRequest == "" {
 		return "open to the end"
 	}
 	return "ended by the server on request"
 }
 
-// kind returns a finding in words.
-func (s *subject) kind(k ledger.Kind) string {
+// kindText returns the description of a kind of findings.
+func (s *subject) kindText(k ledger.Kind) string {
 	if k == ledger.KindLost && s.v.Messages.Published != nil {
 		return "lost: published, but not received"
 	}
@@ -66,12 +66,12 @@ func (s *subject) messageBasis(out *Section) {
 	if s.countsMessages() {
 		out.Notes = append(out.Notes, "expected = received + missed + corrupted, summed over all streams while each was open. Missed messages are found by "+e.Text()+".")
 	}
-	for _, why := range e.Why {
-		out.Notes = append(out.Notes, strings.ToUpper(why[:1])+why[1:]+".")
+	for _, reason := range e.Why {
+		out.Notes = append(out.Notes, strings.ToUpper(reason[:1])+reason[1:]+".")
 	}
 }
 
-// publishedSection returns what the publisher sent, the responses of the service, and the outcome topic by topic.
+// publishedSection returns the sent messages, the responses of the service, and the outcome by topic.
 func (s *subject) publishedSection() Section {
 	out := Section{ID: "published", Title: "What was published", Short: "Published"}
 	p := s.v.Messages.Published
@@ -90,8 +90,8 @@ func (s *subject) publishedSection() Section {
 	}
 	t.Rows = []Row{row}
 	out.Tables = []Table{t}
-	if all := s.v.Messages.Topics; len(all) < p.Topics {
-		out.Notes = append(out.Notes, fmt.Sprintf("The table lists at most %d topics; connections.csv has the topic of each stream.", len(all)))
+	if list := s.v.Messages.Topics; len(list) < p.Topics {
+		out.Notes = append(out.Notes, fmt.Sprintf("The table lists at most %d topics; connections.csv has the topic of each stream.", len(list)))
 	} else if t, ok := topics(s.v, math.MaxInt); ok {
 		out.Tables = append(out.Tables, t)
 	}
@@ -101,7 +101,7 @@ func (s *subject) publishedSection() Section {
 	return out
 }
 
-// clientComparison returns what the clients of each topic received, compared with each other.
+// clientComparison returns the comparison of the messages that the clients of each topic received.
 func (s *subject) clientComparison() Section {
 	out := Section{ID: "published", Title: "Clients compared with each other", Short: "Clients"}
 	t, ok := topics(s.v, math.MaxInt)
@@ -116,7 +116,7 @@ func (s *subject) clientComparison() Section {
 	return out
 }
 
-// spread returns how much later than the first client the others received messages.
+// spread returns the delays of clients after the first client that received a message.
 func (s *subject) spread() Section {
 	out := Section{ID: "lateness-all", Title: "Spread between clients", Short: "Spread"}
 	if s.Merged.Lateness.Count() == 0 {
@@ -127,7 +127,7 @@ func (s *subject) spread() Section {
 	return out
 }
 
-// latency returns how long messages took from their sending, over all of them and over time.
+// latency returns the latency of all messages from their sending, by percentile and over time.
 func (s *subject) latency() Section {
 	out := Section{ID: "lateness-all", Title: "How long messages took", Short: "Latency"}
 	var all []distribution
@@ -152,40 +152,40 @@ func (s *subject) latency() Section {
 	return out
 }
 
-// messagesOverTime adds what was received in each part of the run, against what was expected if the run did not receive all of it.
+// messagesOverTime adds the chart of received messages over time, and of expected ones if not all were received.
 func (s *subject) messagesOverTime(out *Section, width int) {
 	if !s.countsMessages() {
 		return
 	}
-	expected, received := s.noopsPer(width)
+	expected, received := s.messagesPerWindow(width)
 	interval := fmt.Sprintf("in each %d s", width*int(step))
 	note := fmt.Sprintf("%s, against open connections × %d / %v", interval, width*int(step), s.v.Plan.NoopInterval)
-	sent := s.publishSeries()
+	published := s.publishSeries()
 	switch {
 	case s.v.Messages.Expected > 0 && s.v.Messages.Received == s.v.Messages.Expected:
 		expected, note = nil, interval+"; all expected ones were received"
-	case sent != nil:
-		expected, note = perWindow(sent.expected, width), interval+", against published messages × the streams of their topic"
+	case published != nil:
+		expected, note = sumWindows(published.expected, width), interval+", against published messages × the streams of their topic"
 	case s.v.Service.Counts == shard.CountsNumbers || s.v.Service.Shared():
 		expected, note = nil, interval
 	}
 	out.add(&Chart{ID: "messages", Title: s.nouns(true), Note: note, Wide: true},
-		splitAtGaps("received", "bars", received, 2*width), splitAtGaps("expected", "steps", upToEnd(expected, width), 2*width))
-	if sent != nil {
+		splitAtGaps("received", "bars", received, 2*width), splitAtGaps("expected", "steps", extendToEnd(expected, width), 2*width))
+	if published != nil {
 		out.add(&Chart{ID: "published", Title: "Published", Note: "messages in each 5 s"},
-			splitAtGaps("sent", "", sent.sent, sampleGap), splitAtGaps("confirmed", "dashed", sent.confirmed, sampleGap))
+			splitAtGaps("sent", "", published.sent, sampleGap), splitAtGaps("confirmed", "dashed", published.confirmed, sampleGap))
 		out.add(&Chart{ID: "answers", Title: "Answers to the publisher", Note: "longest response time, and longest delay behind the schedule, in each 5 s", Unit: "ms"},
-			splitAtGaps("answer", "", sent.answer, sampleGap), splitAtGaps("behind", "", sent.behind, sampleGap))
+			splitAtGaps("answer", "", published.answer, sampleGap), splitAtGaps("behind", "", published.behind, sampleGap))
 	}
 }
 
-// perWindow adds up width points at a time, like noopsPer.
-func perWindow(values []float64, width int) []float64 {
+// sumWindows returns the sums of windows of width points, like messagesPerWindow.
+func sumWindows(values []float64, width int) []float64 {
 	out := slices.Repeat([]float64{math.NaN()}, len(values))
 	for from := 0; from+width < len(values); from += width {
-		if all := numbersOf(values, from+1, from+width+1); len(all) > 0 {
+		if points := numbersOf(values, from+1, from+width+1); len(points) > 0 {
 			out[from] = 0
-			for _, v := range all {
+			for _, v := range points {
 				out[from] += v
 			}
 		}
@@ -199,10 +199,10 @@ type publishSeries struct {
 	answer, behind            []float64 // the longest, ms
 }
 
-// publishSeries returns nil if nothing was published, or no runner recorded when.
+// publishSeries returns the published messages over time; nil if there are none, or if their times were not recorded.
 func (s *subject) publishSeries() *publishSeries {
-	all, n := s.Merged.Publishers(), s.series.n
-	if len(all) == 0 || n == 0 {
+	publishers, n := s.Merged.Publishers(), s.series.n
+	if len(publishers) == 0 || n == 0 {
 		return nil
 	}
 	streams := map[string]int{}
@@ -213,7 +213,7 @@ func (s *subject) publishSeries() *publishSeries {
 	}
 	column := func() []float64 { return slices.Repeat([]float64{math.NaN()}, n) }
 	out := &publishSeries{column(), column(), column(), column(), column()}
-	for _, p := range all {
+	for _, p := range publishers {
 		s.addPublished(out, p, streams)
 	}
 	return out
@@ -226,7 +226,7 @@ func (s *subject) addPublished(out *publishSeries, p *shard.Published, streams m
 		}
 		column[i] += v
 	}
-	most := func(column []float64, i int, us int64) {
+	setMax := func(column []float64, i int, us int64) {
 		if ms := float64(us) / 1000; !(column[i] >= ms) {
 			column[i] = ms
 		}
@@ -239,9 +239,9 @@ func (s *subject) addPublished(out *publishSeries, p *shard.Published, streams m
 				continue
 			}
 			add(out.sent, i, 1)
-			most(out.behind, i, m.SentUS-p.Due(uint64(n*len(p.Topics)+k)))
+			setMax(out.behind, i, m.SentUS-p.Due(uint64(n*len(p.Topics)+k)))
 			if m.AnsweredUS > 0 {
-				most(out.answer, i, m.AnsweredUS-m.SentUS)
+				setMax(out.answer, i, m.AnsweredUS-m.SentUS)
 			}
 			if m.State == shard.Confirmed {
 				add(out.confirmed, i, 1)

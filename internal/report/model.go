@@ -5,14 +5,14 @@ package report
 
 import "strings"
 
-// A Page is a document. The zero value is an empty one.
+// A Page is a document. The zero value is an empty document.
 type Page struct {
-	Title    string
-	Made     string // the program that made it
-	Banner   Banner
-	Sections []Section
-	Time     Axis
-	Files    []File
+	Title     string
+	Generator string // the command that writes the page
+	Banner    Banner
+	Sections  []Section
+	Time      Axis
+	Files     []File
 }
 
 // A Tone is the colour of a text.
@@ -37,13 +37,13 @@ type Banner struct {
 	Tiles    []Tile
 }
 
-// A Tile is one number.
+// A Tile is one number with its name.
 type Tile struct {
 	Name, Value, Note string
 	Tone              Tone
 }
 
-// A Section has an id for links to it.
+// A Section is a part of a page, with an id for links.
 type Section struct {
 	ID, Title string
 	Short     string   // in the navigation; "": Title
@@ -57,7 +57,7 @@ type Section struct {
 // empty reports whether the section has nothing to show.
 func (s *Section) empty() bool { return len(s.Lead)+len(s.Tables)+len(s.Charts)+len(s.Downloads) == 0 }
 
-// A Table is of text from any source; the renderers escape it.
+// A Table has texts from any source; the renderers escape them.
 type Table struct {
 	ID      string // for links to it; "": none
 	Caption string
@@ -66,7 +66,7 @@ type Table struct {
 	Rows    []Row
 }
 
-// A Column of numbers is aligned to the right. Text leaves out a column of details.
+// A Column of numbers is aligned to the right. Text omits a column of details.
 type Column struct {
 	Name   string
 	Number bool
@@ -112,7 +112,7 @@ func Columns(names ...string) []Column {
 	return out
 }
 
-// Facts returns a table of names and values, without the pairs that have no value.
+// Facts returns a table of names and values. It omits pairs without a value.
 func Facts(pairs ...string) Table {
 	var t Table
 	for i := 0; i+1 < len(pairs); i += 2 {

@@ -27,7 +27,7 @@ func render(t *testing.T, r *report.Run) (page string, doc *goquery.Document) {
 	return b.String(), doc
 }
 
-// row returns a row of a table in a section as text: the row that begins with name, without the name.
+// row returns the row of a table in a section that starts with name, as texts without the name.
 func row(t *testing.T, doc *goquery.Document, section, name string) []string {
 	t.Helper()
 	var out []string
@@ -44,7 +44,7 @@ func row(t *testing.T, doc *goquery.Document, section, name string) []string {
 
 func TestPageShowsCounts(t *testing.T) {
 	t.Parallel()
-	_, doc := render(t, report.MadeUp(100, 3600))
+	_, doc := render(t, report.SimulatedRun(100, 3600))
 	require.Equal(t, "FAIL", doc.Find(".banner .word").Text())
 	require.True(t, doc.Find(".banner").HasClass("bad"))
 	require.Contains(t, doc.Find(".banner li").Text(), "d-50 missed noop 7: the number was skipped, noticed at 22:15:21.000 UTC")
@@ -73,30 +73,28 @@ func TestPageShowsCounts(t *testing.T) {
 	require.Equal(t, []string{"floor(3595 / 15)", "239"}, row(t, doc, "arithmetic", "noops per connection, at least"))
 	require.Equal(t, []string{"100 × 239", "23,900"}, row(t, doc, "arithmetic", "noops of all connections, at least"))
 	require.Equal(t, "−239", row(t, doc, "arithmetic", "difference from the product")[1])
-	require.Equal(t, "47 bytes at noop 239, with id, timestamp and chunk × received", row(t, doc, "arithmetic", "events on the wire")[0], "docs/accounting.md says so too")
+	require.Equal(t, "47 bytes at noop 239, with id, timestamp and chunk × received", row(t, doc, "arithmetic", "events on the wire")[0], "docs/accounting.md has the same value")
 	require.Zero(t, doc.Find("#comparison").Length(), "without an earlier run")
 }
 
 func TestGrowingMemoryIsReported(t *testing.T) {
 	t.Parallel()
-	_, doc := render(t, report.MadeUp(100, 3600))
+	_, doc := render(t, report.SimulatedRun(100, 3600))
 	backend := row(t, doc, "leaks", "backend")
 	require.Equal(t, "+36.0 MiB", backend[3], "per hour")
 	require.Equal(t, "+36.0 MiB to +36.0 MiB", backend[4])
 	require.Equal(t, "+372.4 KiB", backend[5], "per stream: 36 MiB / 99")
 	require.Equal(t, "grows", backend[6])
 	require.Equal(t, "flat", row(t, doc, "leaks", "nginx")[6])
-	require.Equal(t, "flat", row(t, doc, "leaks", "runners, all")[6], "noise is no leak")
+	require.Equal(t, "flat", row(t, doc, "leaks", "runners, all")[6], "noise is not a leak")
 
-	_, doc = render(t, report.MadeUp(100, 120))
+	_, doc = render(t, report.SimulatedRun(100, 120))
 	require.Zero(t, doc.Find("#leaks").Length(), "too short for a slope")
 }
 
-// The two that the original explained by hand, and one more.
-
 func TestHeadroom(t *testing.T) {
 	t.Parallel()
-	_, doc := render(t, report.MadeUp(100, 3600))
+	_, doc := render(t, report.SimulatedRun(100, 3600))
 	backend := row(t, doc, "headroom", "backend")
 	require.Equal(t, "0.2 %", backend[0], "10 ms in 5 s")
 	require.Equal(t, "20.0 %", backend[1])
@@ -128,12 +126,12 @@ func injectMarkup(r *report.Run, text string) {
 
 func TestPageEscapesMarkup(t *testing.T) {
 	t.Parallel()
-	_, clean := render(t, report.MadeUp(20, 600))
+	_, clean := render(t, report.SimulatedRun(20, 600))
 	for _, evil := range []string{
 		`<img src=x onerror=alert(1)>`, `</script><script>alert(1)</script>`, `</style></title><svg onload=alert(1)>`,
 		`" onmouseover="alert(1)`, `' autofocus onfocus='alert(1)`, `<!--`, `{{.Title}} ${1} &lt;`,
 	} {
-		r := report.MadeUp(20, 600)
+		r := report.SimulatedRun(20, 600)
 		injectMarkup(r, evil)
 		_, doc := render(t, r)
 		require.Contains(t, doc.Find(".banner .about").Text(), evil)
@@ -151,9 +149,9 @@ func TestPageEscapesMarkup(t *testing.T) {
 
 func TestPageOfEightHoursIsUnderTwoMegabytes(t *testing.T) {
 	t.Parallel()
-	r := report.MadeUp(1200, 8*3600)
+	r := report.SimulatedRun(1200, 8*3600)
 	lines := bytes.Repeat([]byte("1700000000,1200,0,0,80,0,0,1.234,5.678,9.012,73400320,2.0,20,0,0,0,20971520,0.2,1200,12,1210,31457280,0.1\n"), 5760)
-	for i := range lines { // as hard to pack as real figures
+	for i := range lines { // as hard to compress as real values
 		if lines[i] >= '0' && lines[i] <= '9' && i%3 == 0 {
 			lines[i] = byte('0' + (i*7919+i/113)%10)
 		}
@@ -168,7 +166,7 @@ func TestPageOfEightHoursIsUnderTwoMegabytes(t *testing.T) {
 	require.NotContains(t, page, "http-equiv=\"refresh\"")
 }
 
-// Any remains of a run result in a page.
+// Every incomplete run results in a page.
 func TestPageWithoutData(t *testing.T) {
 	t.Parallel()
 	p := plan.Default()
@@ -177,11 +175,11 @@ func TestPageWithoutData(t *testing.T) {
 		"no runner left a shard": nil,
 		"only a first checkpoint": {{
 			Plan: p, Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(),
-			Runner: shard.Runner{Index: 1, Segment: "0:1/2", State: shard.Running, StartedUS: report.MadeUpStart * 1e6, EndedUS: report.MadeUpStart * 1e6},
+			Runner: shard.Runner{Index: 1, Segment: "0:1/2", State: shard.Running, StartedUS: report.SimulatedStart * 1e6, EndedUS: report.SimulatedStart * 1e6},
 		}},
 	} {
 		m := shard.Merge(p, shards)
-		_, doc := render(t, &report.Run{Merged: m, Verdict: report.Judged(t, m)})
+		_, doc := render(t, &report.Run{Merged: m, Verdict: report.NewVerdict(t, m)})
 		require.Equal(t, "INVALID", doc.Find(".banner .word").Text(), name)
 		require.True(t, doc.Find(".banner").HasClass("doubt"), name)
 		require.NotZero(t, doc.Find("#checks tr").Length(), name)
@@ -191,7 +189,7 @@ func TestPageWithoutData(t *testing.T) {
 
 func TestPageLoadsNothingExternal(t *testing.T) {
 	t.Parallel()
-	_, doc := render(t, report.MadeUp(20, 600))
+	_, doc := render(t, report.SimulatedRun(20, 600))
 	require.Zero(t, doc.Find("[src], link, [href]:not([href^='#'])").Length())
 	policy, _ := doc.Find("meta[http-equiv='Content-Security-Policy']").Attr("content")
 	require.Contains(t, policy, "default-src 'none'")
@@ -200,7 +198,7 @@ func TestPageLoadsNothingExternal(t *testing.T) {
 
 func TestCardShowsControlGroup(t *testing.T) {
 	t.Parallel()
-	r := report.MadeUp(100, 3600)
+	r := report.SimulatedRun(100, 3600)
 	r.Verdict.Control = &verdict.Control{Streams: 40, Received: 144_000, LongestMS: 12.5}
 	_, doc := render(t, r)
 	require.Equal(t, "40 streams to a reference target on the runners' own machine: 144,000 events, 0 late, longest delay 12.5 ms", row(t, doc, "card", "control group")[0])
@@ -208,18 +206,18 @@ func TestCardShowsControlGroup(t *testing.T) {
 
 func TestPageShowsActions(t *testing.T) {
 	t.Parallel()
-	r := report.MadeUp(20, 600)
+	r := report.SimulatedRun(20, 600)
 	_, doc := render(t, r)
 	require.Zero(t, doc.Find("#actions").Length(), "without an action there is no section")
 	evil := `</script><img src=x onerror=alert(1)>`
 	resumed, back := uint64(7), 4.5
 	r.Verdict.Actions = []verdict.Action{{
 		ActionResult: verdict.ActionResult{
-			Action: plan.Action{Name: "deploy", At: time.Minute, Command: evil}, StartedUnix: report.MadeUpStart + 60, EndedUnix: report.MadeUpStart + 62, Output: evil,
+			Action: plan.Action{Name: "deploy", At: time.Minute, Command: evil}, StartedUnix: report.SimulatedStart + 60, EndedUnix: report.SimulatedStart + 62, Output: evil,
 		},
 		Effect: &verdict.Effect{
-			Until: report.MadeUpStart + 122, Lost: 20, Times: 20, FirstLost: &back, Reconnected50: &back, Reconnected99: &back, Reconnected100: &back, Peak: 20, Resumed: &resumed,
-			Slowest: &verdict.Outage{ID: evil, Unix: report.MadeUpStart + 60, Seconds: 4.5},
+			Until: report.SimulatedStart + 122, Lost: 20, Times: 20, FirstLost: &back, Reconnected50: &back, Reconnected99: &back, Reconnected100: &back, Peak: 20, Resumed: &resumed,
+			Slowest: &verdict.Outage{ID: evil, Unix: report.SimulatedStart + 60, Seconds: 4.5},
 		},
 	}}
 	page, doc := render(t, r)
@@ -235,7 +233,7 @@ func TestPageShowsActions(t *testing.T) {
 // In a run that checked no message, only the connections are green.
 func TestPageOfConnectionsOnlyIsYellow(t *testing.T) {
 	t.Parallel()
-	r := report.MadeUp(20, 60)
+	r := report.SimulatedRun(20, 60)
 	m := r.Merged
 	m.Plan.Service, m.Service = "sse", shard.Service{Name: "sse", Counts: shard.CountsNothing}
 	m.Checks = []shard.Check{{Name: "Get status was 200", Passes: 20}}
@@ -243,7 +241,7 @@ func TestPageOfConnectionsOnlyIsYellow(t *testing.T) {
 		c := m.Connections.Edit(i)
 		c.Record = ledger.Record{ID: c.ID, State: ledger.Completed, Reason: "client", Attempts: 1, Streams: 1, OpenedAt: c.OpenedAt, ClosedAt: c.ClosedAt, StreamTime: m.Plan.Hold(), OpenTime: m.Plan.Hold(), Counts: ledger.Counts{Unchecked: 3}}
 	}
-	r.Verdict = report.Judged(t, m)
+	r.Verdict = report.NewVerdict(t, m)
 	_, doc := render(t, r)
 	require.Equal(t, "PASS (connections only)", doc.Find(".banner .word").Text(), "%v", r.Verdict.Reasons)
 	require.True(t, doc.Find(".banner").HasClass("doubt"))
@@ -256,12 +254,12 @@ func TestPageOfConnectionsOnlyIsYellow(t *testing.T) {
 // A tile of a run in which nothing was expected is not green.
 func TestTilesWithoutMessagesAreNotJudged(t *testing.T) {
 	t.Parallel()
-	r := report.MadeUp(20, 60)
+	r := report.SimulatedRun(20, 60)
 	for i := range r.Merged.Connections.Len() {
 		c := r.Merged.Connections.Edit(i)
 		c.Record = ledger.Record{ID: c.ID, State: ledger.Refused, Reason: "status 404", Attempts: 1, ClosedAt: c.ClosedAt}
 	}
-	r.Verdict = report.Judged(t, r.Merged)
+	r.Verdict = report.NewVerdict(t, r.Merged)
 	_, doc := render(t, r)
 	require.Equal(t, 0, doc.Find(".tiles .good").Length(), doc.Find(".tiles").Text())
 	require.Contains(t, doc.Find(".tiles").Text(), "not judged: none was expected")

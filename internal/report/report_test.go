@@ -27,7 +27,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "update the golden files")
 
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
@@ -40,7 +40,7 @@ func golden(t *testing.T, name string, got []byte) {
 	require.Equal(t, string(want), string(got))
 }
 
-// newRun returns a run with some of each kind of result.
+// newRun returns a run with results of each kind.
 func newRun() (*shard.Merged, *verdict.Verdict, []resources.Sample) {
 	const start = 1_700_000_000
 	p := plan.Default()
@@ -94,7 +94,7 @@ func newRun() (*shard.Merged, *verdict.Verdict, []resources.Sample) {
 		},
 		{Unix: start + 11, BackendRSS: 19 << 20, BackendCPU: .1, NginxRSS: 8 << 20, NginxCPU: .6}, // a new backend
 	}
-	for i := range m.Runners { // each on its own machine, the second of which has a full table of connections
+	for i := range m.Runners { // each has its own machine; the conntrack table of the second one is almost full
 		w := machine.Follow("", time.Second)
 		w.Add(m.Runners[i].Started(), machine.Reading{machine.Steal: 0, machine.Sent: 0, machine.Retrans: 0, machine.Overflows: 7, machine.Drops: 7, "pps_allowance_exceeded": 0, machine.Killed: 2})
 		w.Add(m.Runners[i].Started().Add(time.Hour), machine.Reading{
@@ -111,8 +111,8 @@ func newRun() (*shard.Merged, *verdict.Verdict, []resources.Sample) {
 	}
 	m.Runners[0].ControlGroup.Moments = []shard.ControlWindow{{At: time.Unix(start+150, 0), Longest: 1300 * time.Millisecond, Late: 1}}
 	m.Ends = new(shard.Ends)
-	for i, took := range []time.Duration{8 * time.Millisecond, 21 * time.Millisecond, 1300 * time.Microsecond} {
-		m.Ends.Add(fmt.Sprintf("backend-%d", 1+i%2), shard.CodeOK, time.Unix(start+3595, 0).Add(took), took)
+	for i, duration := range []time.Duration{8 * time.Millisecond, 21 * time.Millisecond, 1300 * time.Microsecond} {
+		m.Ends.Add(fmt.Sprintf("backend-%d", 1+i%2), shard.CodeOK, time.Unix(start+3595, 0).Add(duration), duration)
 	}
 	m.Ends.Add("backend-2", shard.CodeStatus+"404", time.Unix(start+3596, 0), 2*time.Millisecond)
 	m.Redirects = []shard.Redirect{{Origin: "http://127.0.0.1:41235", Streams: 1}}
@@ -155,14 +155,14 @@ func TestMarkdown(t *testing.T) {
 	golden(t, "report.md", []byte(b.String()))
 }
 
-// Missing information is stated as missing, and never guessed.
+// Missing information is reported as missing.
 func TestRunInfo(t *testing.T) {
 	t.Parallel()
-	textOf := func(made *verdict.RunInfo) (all string) {
-		for _, row := range runInfo(&verdict.Verdict{RunInfo: made, Runners: []verdict.Runner{{K6Version: "v2.2.0"}, {K6Version: "v2.2.0"}}}).Tables[0].Rows {
-			all += row[0].Text + ": " + row[1].Text + "\n"
+	textOf := func(info *verdict.RunInfo) (text string) {
+		for _, row := range runInfo(&verdict.Verdict{RunInfo: info, Runners: []verdict.Runner{{K6Version: "v2.2.0"}, {K6Version: "v2.2.0"}}}).Tables[0].Rows {
+			text += row[0].Text + ": " + row[1].Text + "\n"
 		}
-		return all
+		return text
 	}
 	require.Equal(t, `command: not recorded
 commit: not recorded
@@ -240,7 +240,7 @@ func TestTextFitsEightyColumns(t *testing.T) {
 		v.Messages.Missed, v.Messages.Duplicated, v.Server.Sent = 1e9, 1e9, 1e10
 		var b strings.Builder
 		require.NoError(t, Text(&b, Brief(v)))
-		require.NotContains(t, b.String(), "\x1b", "a terminal obeys it")
+		require.NotContains(t, b.String(), "\x1b", "escape sequences are removed")
 		for _, line := range strings.Split(b.String(), "\n") {
 			require.LessOrEqual(t, utf8.RuneCountInString(line), 80, line)
 		}
@@ -256,7 +256,7 @@ func TestTextFitsEightyColumns(t *testing.T) {
 	}
 }
 
-// A spreadsheet runs cells that begin like a formula.
+// A spreadsheet evaluates cells that start like a formula.
 func TestFormulaCellsAreQuoted(t *testing.T) {
 	t.Parallel()
 	for _, evil := range []string{"=1+1", "+1", "-1+cmd|' /C calc'!A0", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1+1"} {
@@ -274,10 +274,10 @@ func TestFormulaCellsAreQuoted(t *testing.T) {
 	}
 }
 
-type failingWriter struct{ left int }
+type failingWriter struct{ remaining int }
 
 func (f *failingWriter) Write(b []byte) (int, error) {
-	if f.left -= len(b); f.left < 0 {
+	if f.remaining -= len(b); f.remaining < 0 {
 		return 0, errors.New("disk full")
 	}
 	return len(b), nil
@@ -305,13 +305,13 @@ func TestNumberFormats(t *testing.T) {
 	require.Equal(t, []string{"a bc", "d"}, fold("a bc d", 4, true))
 }
 
-// `make soak` was shown as `--backend-url --prefix --out results`, which is another command.
+// Without quotes, an empty argument would disappear from the command line.
 func TestShellQuotes(t *testing.T) {
 	t.Parallel()
 	args := []string{"printf", "%s\\n", "--backend-url", "", "--prefix", "a b", "it's", "$HOME", "s3://b/p?region=x&profile=y", "*", "é"}
-	shown := Shell(args...)
-	require.Contains(t, shown, "--backend-url '' --prefix 'a b'")
-	out, err := exec.Command("/bin/sh", "-c", shown).Output()
+	line := Shell(args...)
+	require.Contains(t, line, "--backend-url '' --prefix 'a b'")
+	out, err := exec.Command("/bin/sh", "-c", line).Output()
 	require.NoError(t, err)
 	require.Equal(t, args[2:], strings.Split(strings.TrimSuffix(string(out), "\n"), "\n"))
 	require.Equal(t, "bin/soak run --out=results", Shell("bin/soak", "run", "--out=results"))

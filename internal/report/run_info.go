@@ -16,7 +16,7 @@ import (
 // notRecorded replaces missing values, because a guess would look like evidence.
 const notRecorded = "not recorded"
 
-// runInfo returns what a run was made with; docs/results keeps runs by it.
+// runInfo returns the command, the versions and the machine of a run.
 func runInfo(v *verdict.Verdict) Section {
 	r := v.RunInfo
 	if r == nil {
@@ -51,13 +51,13 @@ func WriteRunInfo(w io.Writer, r *verdict.RunInfo) error {
 
 // K6Versions returns the versions of the runners.
 func K6Versions(v *verdict.Verdict) string {
-	var all []string
+	var versions []string
 	for _, r := range v.Runners {
-		if r.K6Version != "" && !slices.Contains(all, r.K6Version) {
-			all = append(all, r.K6Version)
+		if r.K6Version != "" && !slices.Contains(versions, r.K6Version) {
+			versions = append(versions, r.K6Version)
 		}
 	}
-	return strings.Join(all, ", ")
+	return strings.Join(versions, ", ")
 }
 
 // computer returns the hardware of a machine, without its name.

@@ -62,22 +62,22 @@ func newSeries(m *shard.Merged, samples []resources.Sample, cores int) *series {
 	return s
 }
 
-// trimAxis bounds the axis to the time with data: the clock of a runner at 1970 would make it half a century long, with
-// a point per step in each column. Points far from the median are left out; such a run is invalid, and the verdict
-// has the reason.
+// trimAxis bounds the axis to the time with data: a runner whose clock is at 1970 would make it half a century long,
+// with a point per step in each column. Points far from the median are omitted; such a run is invalid, and the
+// verdict has the reason.
 func trimAxis(from, to int64, buckets []shard.Bucket, samples []resources.Sample) (int64, int64) {
-	const most, least = 10, 24 * 3600 // steps for each bucket, seconds
+	const stepsPerBucket, minSeconds = 10, 24 * 3600 // steps for each bucket, seconds
 	n, middle := len(buckets), from
 	if n > 0 {
 		middle = buckets[n/2].Unix / step * step
 	} else if n = len(samples); n > 0 {
 		middle = samples[n/2].Unix / step * step
 	}
-	radius := max(most*int64(n)*step, least)
+	radius := max(stepsPerBucket*int64(n)*step, minSeconds)
 	return max(from, middle-radius), min(to, middle+radius)
 }
 
-// set sets a value on the axis, unless it is NaN; a column is made when its first value arrives.
+// set sets a value on the axis, unless it is NaN. It creates a column for the first value.
 func (s *series) set(column *[]float64, unix int64, value float64) {
 	i := s.nearest(unix)
 	if unix < s.from || i >= int64(s.n) || math.IsNaN(value) {
@@ -144,52 +144,52 @@ func lateness(b shard.Bucket) *shard.Histogram {
 }
 
 func (s *series) addSamples(samples []resources.Sample) {
-	for _, now := range samples {
-		put := func(column *[]float64, value float64) { s.set(column, now.Unix, value) }
-		if now.BackendRSS > 0 {
-			put(&s.backendRSS, mib(now.BackendRSS))
-			put(&s.backendFiles, float64(now.Files))
-			put(&s.backendGo, float64(now.Goroutines))
-			put(&s.streams, float64(now.Streams))
+	for _, sample := range samples {
+		put := func(column *[]float64, value float64) { s.set(column, sample.Unix, value) }
+		if sample.BackendRSS > 0 {
+			put(&s.backendRSS, mib(sample.BackendRSS))
+			put(&s.backendFiles, float64(sample.Files))
+			put(&s.backendGo, float64(sample.Goroutines))
+			put(&s.streams, float64(sample.Streams))
 		}
-		put(&s.nginxRSS, orNaN(mib(now.NginxRSS)))
-		put(&s.nginxFiles, orNaN(float64(now.NginxFiles)))
-		put(&s.available, orNaN(mib(now.Available)))
-		put(&s.backendThreads, orNaN(float64(now.BackendThreads)))
-		put(&s.nginxThreads, orNaN(float64(now.NginxThreads)))
-		put(&s.lookups, orNaN(now.LookupMS))
+		put(&s.nginxRSS, orNaN(mib(sample.NginxRSS)))
+		put(&s.nginxFiles, orNaN(float64(sample.NginxFiles)))
+		put(&s.available, orNaN(mib(sample.Available)))
+		put(&s.backendThreads, orNaN(float64(sample.BackendThreads)))
+		put(&s.nginxThreads, orNaN(float64(sample.NginxThreads)))
+		put(&s.lookups, orNaN(sample.LookupMS))
 	}
 }
 
-// addRates sets the rates between the last samples of consecutive points: samples may be closer than points. A counter
-// that falls belongs to a new process.
+// addRates sets the rates between the last samples of consecutive points: samples may be closer than points. A
+// decreasing counter belongs to a new process.
 func (s *series) addRates(samples []resources.Sample, cores int) {
 	latest := 0
 	for i := 1; i < len(samples); i++ {
 		if i+1 < len(samples) && s.nearest(samples[i+1].Unix) == s.nearest(samples[i].Unix) {
 			continue
 		}
-		before, now := samples[latest], samples[i]
+		previous, current := samples[latest], samples[i]
 		latest = i
-		wall := float64(now.Unix - before.Unix)
-		if wall <= 0 {
+		elapsed := float64(current.Unix - previous.Unix)
+		if elapsed <= 0 {
 			continue
 		}
 		put := func(column *[]float64, known bool, first, last, per float64) {
 			if known && last >= first {
-				s.set(column, now.Unix, (last-first)*per)
+				s.set(column, current.Unix, (last-first)*per)
 			}
 		}
-		put(&s.backendCPU, before.BackendCPU > 0, before.BackendCPU, now.BackendCPU, 100/wall)
-		put(&s.nginxCPU, before.NginxCPU > 0, before.NginxCPU, now.NginxCPU, 100/wall)
-		put(&s.hostCPU, before.BusySeconds > 0, before.BusySeconds, now.BusySeconds, 100/wall/float64(max(cores, 1)))
-		put(&s.backendGC, before.BackendGCSeconds > 0, before.BackendGCSeconds, now.BackendGCSeconds, 1000)
-		put(&s.received, before.Received > 0, mib(before.Received), mib(now.Received), 1/wall)
-		put(&s.transmitted, before.Transmitted > 0, mib(before.Transmitted), mib(now.Transmitted), 1/wall)
-		network := before.NetworkKnown && now.NetworkKnown
-		put(&s.retransmits, network, float64(before.Retransmits), float64(now.Retransmits), 1)
-		put(&s.overflows, network, float64(before.Overflows), float64(now.Overflows), 1)
-		put(&s.drops, network, float64(before.Drops), float64(now.Drops), 1)
+		put(&s.backendCPU, previous.BackendCPU > 0, previous.BackendCPU, current.BackendCPU, 100/elapsed)
+		put(&s.nginxCPU, previous.NginxCPU > 0, previous.NginxCPU, current.NginxCPU, 100/elapsed)
+		put(&s.hostCPU, previous.BusySeconds > 0, previous.BusySeconds, current.BusySeconds, 100/elapsed/float64(max(cores, 1)))
+		put(&s.backendGC, previous.BackendGCSeconds > 0, previous.BackendGCSeconds, current.BackendGCSeconds, 1000)
+		put(&s.received, previous.Received > 0, mib(previous.Received), mib(current.Received), 1/elapsed)
+		put(&s.transmitted, previous.Transmitted > 0, mib(previous.Transmitted), mib(current.Transmitted), 1/elapsed)
+		network := previous.NetworkKnown && current.NetworkKnown
+		put(&s.retransmits, network, float64(previous.Retransmits), float64(current.Retransmits), 1)
+		put(&s.overflows, network, float64(previous.Overflows), float64(current.Overflows), 1)
+		put(&s.drops, network, float64(previous.Drops), float64(current.Drops), 1)
 	}
 }
 
@@ -219,8 +219,8 @@ func numbersOf(column []float64, from, to int) []float64 {
 
 func mib(bytes uint64) float64 { return float64(bytes) / (1 << 20) }
 
-// phases are the parts of a soak, in Unix seconds: streams open from start to open, stay open until ending, and end
-// until end.
+// phases has the times of the phases of a soak, in Unix seconds: streams open from start to open, stay open until
+// ending, and end until end.
 type phases struct{ start, open, ending, end float64 }
 
 func phasesOf(m *shard.Merged, v *verdict.Verdict) phases {
@@ -229,7 +229,7 @@ func phasesOf(m *shard.Merged, v *verdict.Verdict) phases {
 		return float64(m.Runners[c.Runner].At(at).UnixMicro()) / 1e6
 	}
 	for c := range v.Records() {
-		if c.Streams > 0 && m.Runners[c.Runner].StartDelay() == 0 { // a replacement opens streams in the hold
+		if c.Streams > 0 && m.Runners[c.Runner].StartDelay() == 0 { // a replacement opens its streams during the hold
 			p.open = max(p.open, seconds(c, c.OpenedAt))
 		}
 		if c.State == ledger.Completed {

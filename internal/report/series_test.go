@@ -11,29 +11,29 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Samples of every second, on an axis with a point every five: each point has the events since the previous one.
+// With a sample per second and a point per five seconds, each point has the events since the previous point.
 func TestRatesOfWholeSteps(t *testing.T) {
 	t.Parallel()
 	from := int64(1_800_000_000)
 	s := &series{from: from, n: 3}
 	var samples []resources.Sample
-	cpu, again := 1.0, uint64(1)
+	cpu, retransmits := 1.0, uint64(1)
 	for second := range int64(2*step + 1) {
 		if second%step == 3 { // busy in one second of five, and not in the last one
-			cpu, again = cpu+1, again+10
+			cpu, retransmits = cpu+1, retransmits+10
 		}
 		now := resources.Sample{Unix: from + second, BackendCPU: cpu}
-		now.Retransmits, now.NetworkKnown = again, true
+		now.Retransmits, now.NetworkKnown = retransmits, true
 		samples = append(samples, now)
 	}
 	s.addRates(samples, 2)
-	sum := func(column []float64) (all float64) {
+	sum := func(column []float64) (total float64) {
 		for _, v := range column {
 			if !math.IsNaN(v) {
-				all += v
+				total += v
 			}
 		}
-		return all
+		return total
 	}
 	require.InDelta(t, 20, sum(s.retransmits), 0.001, s.retransmits)
 	require.InDelta(t, 20, s.backendCPU[1], 0.001, s.backendCPU)
@@ -42,57 +42,57 @@ func TestRatesOfWholeSteps(t *testing.T) {
 // A bucket of 1970 in a run of today must not make an axis of millions of steps.
 func TestOutlyingTimestampsDoNotStretchTheAxis(t *testing.T) {
 	t.Parallel()
-	const began = 1_800_000_000
+	const start = 1_800_000_000
 	h := shard.NewHistogram()
 	h.Record(1)
 	m := &shard.Merged{Series: []shard.Bucket{{Unix: 0, Open: 9, Lateness: h.Pack()}}}
 	for i := range int64(20) {
-		m.Series = append(m.Series, shard.Bucket{Unix: began + i*step, Open: 7, Lateness: h.Pack()})
+		m.Series = append(m.Series, shard.Bucket{Unix: start + i*step, Open: 7, Lateness: h.Pack()})
 	}
 	m.Series = append(m.Series, shard.Bucket{Unix: 1 << 40, Open: 9, Lateness: h.Pack()})
-	s := newSeries(m, []resources.Sample{{Unix: 1}, {Unix: began}}, 1)
+	s := newSeries(m, []resources.Sample{{Unix: 1}, {Unix: start}}, 1)
 	require.Less(t, s.n, 50_000)
 	for i := range int64(20) {
-		require.InDelta(t, 7, s.open[(began+(i+1)*step-s.from)/step], 0)
+		require.InDelta(t, 7, s.open[(start+(i+1)*step-s.from)/step], 0)
 	}
 	require.Len(t, numbersOf(s.open, 0, s.n), 20)
 
-	gap := &shard.Merged{Series: []shard.Bucket{{Unix: began}, {Unix: began + 3600}}}
-	require.Equal(t, 722, newSeries(gap, nil, 1).n, "a gap of an hour is no reason to leave anything out")
-	require.Less(t, newSeries(&shard.Merged{}, []resources.Sample{{Unix: 1}, {Unix: began}, {Unix: 1 << 50}}, 1).n, 50_000)
+	gap := &shard.Merged{Series: []shard.Bucket{{Unix: start}, {Unix: start + 3600}}}
+	require.Equal(t, 722, newSeries(gap, nil, 1).n, "a gap of an hour omits no point")
+	require.Less(t, newSeries(&shard.Merged{}, []resources.Sample{{Unix: 1}, {Unix: start}, {Unix: 1 << 50}}, 1).n, 50_000)
 }
 
-// A run that was stopped showed more messages expected than its bars, because its first and last step counted half.
+// Messages are expected in the first and the last step for the time in which streams were open.
 func TestExpectedMessagesFollowTheStartAndTheEndOfARun(t *testing.T) {
 	t.Parallel()
-	const began = 1_800_000_000
-	m := &shard.Merged{Series: []shard.Bucket{{Unix: began, Open: 20, Noops: 40}, {Unix: began + 5, Open: 20, Noops: 100}, {Unix: began + 10, Noops: 20}}}
+	const start = 1_800_000_000
+	m := &shard.Merged{Series: []shard.Bucket{{Unix: start, Open: 20, Noops: 40}, {Unix: start + 5, Open: 20, Noops: 100}, {Unix: start + 10, Noops: 20}}}
 	v := &verdict.Verdict{}
 	v.Plan.NoopInterval = 1
-	s := &subject{v: v, series: newSeries(m, nil, 1), phases: phases{start: began + 3, open: began + 3, ending: began + 11, end: began + 11}}
-	expected, received := s.noopsPer(1)
+	s := &subject{v: v, series: newSeries(m, nil, 1), phases: phases{start: start + 3, open: start + 3, ending: start + 11, end: start + 11}}
+	expected, received := s.messagesPerWindow(1)
 	require.Equal(t, []float64{40, 100, 20}, received[:3])
 	require.Equal(t, received[:3], expected[:3])
-	require.Equal(t, []float64{40, 100, 20, 20}, upToEnd(expected, 1))
+	require.Equal(t, []float64{40, 100, 20, 20}, extendToEnd(expected, 1))
 
-	s.phases = phases{start: began + 1, open: began + 3, ending: began + 10, end: began + 12} // a ramp of 2 s, and an end of 2 s
-	expected, _ = s.noopsPer(1)
+	s.phases = phases{start: start + 1, open: start + 3, ending: start + 10, end: start + 12} // a ramp of 2 s, and an end of 2 s
+	expected, _ = s.messagesPerWindow(1)
 	require.Equal(t, []float64{60, 100, 20}, expected[:3])
 	s.phases = phases{} // of a run in progress
-	expected, _ = s.noopsPer(1)
+	expected, _ = s.messagesPerWindow(1)
 	require.Equal(t, []float64{50, 100, 50}, expected[:3])
-	s.v.EndedUnix = began + 7 // now
-	expected, _ = s.noopsPer(1)
-	require.InDelta(t, 40, expected[1], 1e-9, "of the step that has just begun")
+	s.v.EndedUnix = start + 7 // now
+	expected, _ = s.messagesPerWindow(1)
+	require.InDelta(t, 40, expected[1], 1e-9, "the current step")
 }
 
 func TestTheBackendsStreamsAreOpenUntilTheEnd(t *testing.T) {
 	t.Parallel()
-	const began = 1_800_000_000
-	samples := []resources.Sample{{Unix: began + 3, BackendRSS: 1}, {Unix: began + 8, BackendRSS: 1, Streams: 20}, {Unix: began + 12, BackendRSS: 1}}
-	m := &shard.Merged{Series: []shard.Bucket{{Unix: began, Open: 20}, {Unix: began + 5, Open: 20}, {Unix: began + 10}}}
-	s := &subject{Run: &Run{Samples: samples}, v: &verdict.Verdict{StartedUnix: began + 3}, series: newSeries(m, samples, 1), phases: phases{end: began + 11}}
-	got := s.onBackend()
+	const start = 1_800_000_000
+	samples := []resources.Sample{{Unix: start + 3, BackendRSS: 1}, {Unix: start + 8, BackendRSS: 1, Streams: 20}, {Unix: start + 12, BackendRSS: 1}}
+	m := &shard.Merged{Series: []shard.Bucket{{Unix: start, Open: 20}, {Unix: start + 5, Open: 20}, {Unix: start + 10}}}
+	s := &subject{Run: &Run{Samples: samples}, v: &verdict.Verdict{StartedUnix: start + 3}, series: newSeries(m, samples, 1), phases: phases{end: start + 11}}
+	got := s.backendStreams()
 	require.True(t, math.IsNaN(got[1]), "before the first stream")
 	require.True(t, math.IsNaN(got[2]) || got[2] == 20, "the sample of 12 s is after the end, at 11 s")
 	require.InDelta(t, 0, got[3], 0)
@@ -105,5 +105,5 @@ func TestReplacedRunnerDoesNotExtendTheConnectPhase(t *testing.T) {
 	second := &r.Merged.Runners[1]
 	second.ReplacedStartUS = second.StartedUS
 	second.StartedUS += 1800e6
-	require.InDelta(t, want, phasesOf(r.Merged, r.Verdict).open, madeUpConnect)
+	require.InDelta(t, want, phasesOf(r.Merged, r.Verdict).open, simulatedConnect)
 }

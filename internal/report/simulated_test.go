@@ -18,21 +18,21 @@ import (
 
 // The simulated run: its start, the durations of connecting and disconnecting, and its events.
 const (
-	madeUpStart      = 1_700_000_000
-	madeUpConnect    = 10 // seconds
-	madeUpDisconnect = 4
-	retransmitsAt    = 600 // seconds after the start: lateness and retransmits, together
-	leakPerHour      = 36 << 20
+	simulatedStart      = 1_700_000_000
+	simulatedConnect    = 10 // seconds
+	simulatedDisconnect = 4
+	retransmitsAt       = 600 // seconds after the start: lateness and retransmits, together
+	leakPerHour         = 36 << 20
 )
 
 // Exported for the tests of pages, in package report_test.
 var (
-	MadeUp = simulatedRun
-	Judged = newVerdict
+	SimulatedRun = simulatedRun
+	NewVerdict   = newVerdict
 )
 
-// MadeUpStart is when the made-up run starts.
-const MadeUpStart = madeUpStart
+// SimulatedStart is the start of the simulated run.
+const SimulatedStart = simulatedStart
 
 // simulatedRun returns a run of two runners with late messages and TCP retransmits at one time, a backend that leaks,
 // one lost noop, one refused connection and one outage. It is the same each time.
@@ -44,10 +44,10 @@ func simulatedRun(connections, seconds int) *Run {
 	server := verdict.ServerLedger{}
 	var shards []*shard.Shard
 	for i := 1; i <= p.Runners; i++ {
-		shards = append(shards, madeUpShard(p, i, random, server))
+		shards = append(shards, simulatedShard(p, i, random, server))
 	}
 	m := shard.Merge(p, shards)
-	samples := madeUpSamples(p)
+	samples := simulatedSamples(p)
 	v, err := suite.Judge(&verdict.Evidence{Rounds: []*shard.Merged{m}, Server: server, Samples: samples, OneHost: true})
 	if err != nil {
 		panic(err)
@@ -71,19 +71,19 @@ func newVerdict(t *testing.T, m *shard.Merged) *verdict.Verdict {
 	return v
 }
 
-func madeUpShard(p plan.Plan, index int, random *rand.Rand, server verdict.ServerLedger) *shard.Shard {
+func simulatedShard(p plan.Plan, index int, random *rand.Rand, server verdict.ServerLedger) *shard.Shard {
 	s := &shard.Shard{
 		Schema: shard.Schema, Plan: p, Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(),
 		Runner: shard.Runner{
 			TestID: p.TestID, Index: index, Segment: []string{"0:1/2", "1/2:1"}[index-1], Script: "connectionTest.js", ScriptHash: "0123456789abcdef",
 			K6Version: "v2.2.0", Host: "host-a", State: shard.Finished, CPUSeconds: float64(p.Seconds) / 50, RSSMax: 80 << 20,
-			StartedUS: madeUpStart * 1e6, EndedUS: int64(madeUpStart+p.Seconds) * 1e6,
+			StartedUS: simulatedStart * 1e6, EndedUS: int64(simulatedStart+p.Seconds) * 1e6,
 		},
 	}
 	per := uint64(p.NoopsPerConnection())
 	first, last := (index-1)*p.Connections/p.Runners, index*p.Connections/p.Runners
 	for n := first; n < last; n++ {
-		opened := time.Duration(n-first) * madeUpConnect * time.Second / time.Duration(last-first)
+		opened := time.Duration(n-first) * simulatedConnect * time.Second / time.Duration(last-first)
 		connect := time.Duration(2+random.IntN(8)) * time.Millisecond
 		r := ledger.Record{
 			ID: p.DeviceID(n), State: ledger.Completed, Reason: "server", Numbered: true, Attempts: 1, Streams: 1, Connect: connect,
@@ -108,19 +108,19 @@ func madeUpShard(p plan.Plan, index int, random *rand.Rand, server verdict.Serve
 		back.Survived, back.Longest, back.OutageTime, back.OpenTime = 1, back.Outages[0], 1503*time.Millisecond, 3593500*time.Millisecond
 		back.Refusals = []ledger.Refusal{{Reason: "status 503", Count: 1, First: 101 * time.Second, Last: 101 * time.Second}}
 	}
-	madeUpBuckets(s, p, last-first, random)
+	addSimulatedBuckets(s, p, last-first, random)
 	opened := int64(len(s.Connections))
 	s.Checks = []shard.Check{{Name: "Get status was 200", Passes: opened - int64(index-1), Fails: int64(index - 1)}}
 	return s
 }
 
-func madeUpBuckets(s *shard.Shard, p plan.Plan, connections int, random *rand.Rand) {
+func addSimulatedBuckets(s *shard.Shard, p plan.Plan, connections int, random *rand.Rand) {
 	end := p.Seconds - plan.DisconnectLead
 	for at := 0; at < p.Seconds; at += int(step) {
-		b := shard.Bucket{Unix: int64(madeUpStart + at), Open: connections, Process: shard.Process{RSS: uint64(70<<20 + random.IntN(1<<20)), CPUPercent: 2, Goroutines: 20, Files: connections + 12}}
+		b := shard.Bucket{Unix: int64(simulatedStart + at), Open: connections, Process: shard.Process{RSS: uint64(70<<20 + random.IntN(1<<20)), CPUPercent: 2, Goroutines: 20, Files: connections + 12}}
 		switch {
-		case at < madeUpConnect:
-			b.Opened, b.CPUPercent = connections*int(step)/madeUpConnect, 40
+		case at < simulatedConnect:
+			b.Opened, b.CPUPercent = connections*int(step)/simulatedConnect, 40
 			b.Open = min(connections, b.Opened*(at/int(step)+1))
 		case at >= end-int(step):
 			b.Closed, b.Open = connections, 0
@@ -128,7 +128,7 @@ func madeUpBuckets(s *shard.Shard, p plan.Plan, connections int, random *rand.Ra
 		if at%int(p.NoopInterval) == 0 && at > 0 && at < end {
 			b.Noops = connections
 			h := shard.NewHistogram()
-			for range min(connections, 50) { // the lateness of some represents all
+			for range min(connections, 50) { // a sample of the lateness represents all messages
 				late := time.Duration(random.ExpFloat64() * float64(time.Millisecond))
 				if at == retransmitsAt {
 					late += 400 * time.Millisecond
@@ -142,12 +142,12 @@ func madeUpBuckets(s *shard.Shard, p plan.Plan, connections int, random *rand.Ra
 	}
 }
 
-func madeUpSamples(p plan.Plan) (out []resources.Sample) {
+func simulatedSamples(p plan.Plan) (out []resources.Sample) {
 	cpu, busy, retransmits := 1.0, 100.0, uint64(50)
 	for at := 0; at < p.Seconds; at += int(step) {
 		use, streams := .01, p.Connections
-		if 0 < at && at <= madeUpConnect {
-			use, streams = 1, p.Connections*at/madeUpConnect
+		if 0 < at && at <= simulatedConnect {
+			use, streams = 1, p.Connections*at/simulatedConnect
 		}
 		if at == 0 {
 			streams = 0
@@ -157,7 +157,7 @@ func madeUpSamples(p plan.Plan) (out []resources.Sample) {
 			retransmits += 300
 		}
 		out = append(out, resources.Sample{
-			Unix: int64(madeUpStart + at), BackendRSS: uint64(20<<20 + leakPerHour*at/3600), BackendCPU: cpu, Streams: streams, Goroutines: 12, Files: streams + 10,
+			Unix: int64(simulatedStart + at), BackendRSS: uint64(20<<20 + leakPerHour*at/3600), BackendCPU: cpu, Streams: streams, Goroutines: 12, Files: streams + 10,
 			BackendGCs: uint64(1 + at/120), BackendGCSeconds: float64(1+at/120) * 1e-4, NginxRSS: 30 << 20, NginxCPU: cpu / 2, NginxFiles: 2*streams + 20,
 			Host: resources.Host{BusySeconds: busy, Available: 6 << 30, NetworkKnown: true, Retransmits: retransmits},
 		})

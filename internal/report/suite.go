@@ -22,8 +22,8 @@ func stages(v *verdict.Verdict) (out []Band) {
 
 // metricTiles returns the first metrics as tiles.
 func (s *subject) metricTiles() (out []Tile) {
-	const most = 5
-	for _, m := range s.v.Metrics[:min(len(s.v.Metrics), most)] {
+	const maxTiles = 5
+	for _, m := range s.v.Metrics[:min(len(s.v.Metrics), maxTiles)] {
 		tile := Tile{Name: m.Name, Value: format.Quantity(m.Value, m.Unit)}
 		if m.Unit != "ms" {
 			tile.Value, tile.Note = format.Quantity(m.Value, ""), m.Unit
@@ -34,26 +34,26 @@ func (s *subject) metricTiles() (out []Tile) {
 }
 
 func (s *subject) suiteCard() Section {
-	of := s.v.Suite
-	run := Facts("suite", of.Name, "profile", of.Profile, "runners", format.Count(len(s.v.Runners), "k6 process"),
-		"target", of.BackendURL+s.v.Redirected(), "started", format.LocalTime(s.v.StartedUnix), "ended", format.LocalTime(s.v.EndedUnix), "command", Shell(s.Command...))
+	info := s.v.Suite
+	run := Facts("suite", info.Name, "profile", info.Profile, "runners", format.Count(len(s.v.Runners), "k6 process"),
+		"target", info.BackendURL+s.v.Redirected(), "started", format.LocalTime(s.v.StartedUnix), "ended", format.LocalTime(s.v.EndedUnix), "command", Shell(s.Command...))
 	run.Caption = "The run"
-	out := Section{ID: "card", Title: "The run", Tables: []Table{run, s.madeWith()}}
-	if len(of.Parameters) > 0 {
+	out := Section{ID: "card", Title: "The run", Tables: []Table{run, s.environment()}}
+	if len(info.Parameters) > 0 {
 		settings := Table{Caption: "Settings"}
-		for _, name := range slices.Sorted(maps.Keys(of.Parameters)) {
-			settings.Rows = append(settings.Rows, Cells(name, of.Parameters[name]))
+		for _, name := range slices.Sorted(maps.Keys(info.Parameters)) {
+			settings.Rows = append(settings.Rows, Cells(name, info.Parameters[name]))
 		}
 		out.Tables = append(out.Tables, settings)
 	}
 	return out
 }
 
-// suiteTables returns what the suite found.
+// suiteTables returns the results of the suite.
 func (s *subject) suiteTables() Section {
 	out := suiteTables(s.v)
-	if all := figures(s.v); s.v.Layout.Declared {
-		out.Tables = append(all.Tables, out.Tables...)
+	if measured := figures(s.v); s.v.Layout.Declared {
+		out.Tables = append(measured.Tables, out.Tables...)
 	}
 	return out
 }
@@ -79,11 +79,11 @@ func (s *subject) curves() Section {
 			answers[name].Merge(m.Trend)
 		}
 	}
-	if all := names; len(all) > maxCurves {
-		chart.Note += fmt.Sprintf("; %d of %d loads, the lowest and the highest among them", maxCurves, len(all))
+	if loads := names; len(loads) > maxCurves {
+		chart.Note += fmt.Sprintf("; %d of %d loads, the lowest and the highest among them", maxCurves, len(loads))
 		names = nil
 		for i := range maxCurves {
-			names = append(names, all[i*(len(all)-1)/(maxCurves-1)])
+			names = append(names, loads[i*(len(loads)-1)/(maxCurves-1)])
 		}
 	}
 	for _, name := range names {

@@ -22,7 +22,7 @@ func suiteRun() *Run {
 	p := plan.Plan{TestID: "s", Suite: "rampup", Runners: 2, BackendURL: "http://h"}
 	m := &shard.Merged{Plan: p, Runners: r.Merged.Runners, Series: r.Merged.Series, Suite: &shard.Suite{
 		Name: "rampup", Profile: "full", Parameters: map[string]string{"STAGES": "20,50"},
-		Stages: []shard.Stage{{Name: "a", Title: "20/s", Start: 0, Seconds: madeUpConnect}, {Name: "b", Title: "50/s", Start: madeUpConnect, Seconds: 500}},
+		Stages: []shard.Stage{{Name: "a", Title: "20/s", Start: 0, Seconds: simulatedConnect}, {Name: "b", Title: "50/s", Start: simulatedConnect, Seconds: 500}},
 	}}
 	kind, _ := suite.ByName(p)
 	answers := shard.NewHistogram()
@@ -68,17 +68,17 @@ func TestCurvesOfCountedLoads(t *testing.T) {
 	require.Contains(t, chart.Note, "8 of 12 loads")
 }
 
-// A suite names the sections of its page; an unknown name would be a crash.
+// A suite names the sections of its page; an unknown name would panic.
 func TestSuiteSectionsExist(t *testing.T) {
 	t.Parallel()
-	used := map[string]bool{}
+	names := map[string]bool{}
 	for _, kind := range append(suite.All(), suite.Default()) {
 		for _, name := range kind.Layout().Page {
 			require.Contains(t, sections, name, kind.Name)
-			used[name] = true
+			names[name] = true
 		}
 	}
-	require.Len(t, used, len(sections), "no section is without a suite")
+	require.Len(t, names, len(sections), "a section is not used by any suite")
 }
 
 // A page has a section of the machines if the runners read their counters.

@@ -8,17 +8,17 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A Look is how a command shows a verdict.
+// A Look has the options for showing a verdict.
 type Look struct {
-	Verbose bool // all that report.txt has
+	Verbose bool // show the complete report.txt
 	Colour  bool // the output is a terminal
 }
 
 // maxWarnings is the maximum number of lines of warnings on a terminal.
 const maxWarnings = 3
 
-// Terminal writes what a command shows of a verdict: warnings, figures, and the checks that are not met. files are lines that name
-// where more is. The result is the first line and the last.
+// Terminal writes a verdict for a terminal: warnings, figures, and the checks that are not met. files are lines with
+// the paths of further files. The first and the last line have the result.
 func Terminal(w io.Writer, v *verdict.Verdict, look Look, files ...string) error {
 	if look.Colour {
 		w = format.WithoutEscaper(w) // the texts are escaped one by one
@@ -48,17 +48,17 @@ func Terminal(w io.Writer, v *verdict.Verdict, look Look, files ...string) error
 }
 
 // warnings writes at most maxWarnings lines.
-func (t *TextWriter) warnings(all []string) {
-	left := maxWarnings
-	for i, warning := range all {
+func (t *TextWriter) warnings(list []string) {
+	remaining := maxWarnings
+	for i, warning := range list {
 		lines := fold("warning: "+warning, textWidth, false)
-		if more := len(all) - i; left < len(lines) || left == 1 && more > 1 {
-			t.line(fmt.Sprintf("%s in report.txt", format.Plural(more, "warning is", "warnings are")))
+		if omitted := len(list) - i; remaining < len(lines) || remaining == 1 && omitted > 1 {
+			t.line(fmt.Sprintf("%s in report.txt", format.Plural(omitted, "warning is", "warnings are")))
 			return
 		}
 		for _, line := range lines {
 			t.line(line)
 		}
-		left -= len(lines)
+		remaining -= len(lines)
 	}
 }

@@ -12,12 +12,12 @@ import (
 
 const (
 	textWidth      = 80
-	nameWidth      = 12 // at least, of the names of facts
+	nameWidth      = 12 // minimum width of the names of facts
 	minColumnWidth = 14 // width to which a text column may be narrowed
-	widestCell     = 38 // of a table that is wider than the text
+	maxCellWidth   = 38 // in a table that is wider than the text
 )
 
-// Text writes a page in at most 80 columns, but for words that are longer.
+// Text writes a page in at most 80 columns, except for longer words.
 func Text(w io.Writer, p *Page) error {
 	out := NewText(w, false)
 	out.page(p)
@@ -57,8 +57,8 @@ func (t *TextWriter) verdict(b *Banner) {
 	lines := fold(b.Word+": "+b.Sentence, textWidth, false)
 	word := escapeControls(b.Word)
 	for i, line := range lines {
-		if rest, ok := strings.CutPrefix(line, word); ok && i == 0 {
-			line = t.withColour(b.Tone, word) + rest
+		if remainder, ok := strings.CutPrefix(line, word); ok && i == 0 {
+			line = t.withColour(b.Tone, word) + remainder
 		}
 		t.line(line)
 	}
@@ -144,7 +144,7 @@ func (t *TextWriter) facts(table *Table) {
 	}
 }
 
-// withMark returns the text of a cell with its mark as a terminal without Unicode displays it.
+// withMark returns the text of a cell with its mark in ASCII.
 func (c *Cell) withMark() string {
 	text := escapeControls(c.Text)
 	if c.Mark != "" {
@@ -161,7 +161,7 @@ func (c *Cell) withMark() string {
 
 var plainMarks = map[string]string{"✓": "ok", "✗": "XX", "?": "??", "!": "!!", "–": "--"}
 
-// widths returns the width of each column. Text columns are narrowed if the table fits then.
+// widths returns the width of each column. It narrows text columns if that makes the table fit.
 func (table *Table) widths() []int {
 	widths := make([]int, len(table.Columns))
 	sum := 0
@@ -179,7 +179,7 @@ func (table *Table) widths() []int {
 	}
 	natural := slices.Clone(widths)
 	for i := range natural {
-		natural[i] = min(natural[i], widestCell)
+		natural[i] = min(natural[i], maxCellWidth)
 	}
 	for ; sum > textWidth+2; sum-- {
 		widest := 0
@@ -199,15 +199,15 @@ func (table *Table) widths() []int {
 // blocks divides the columns into as many tables as needed to fit them. Each has the first column.
 func (table *Table) blocks(widths []int) [][]int {
 	blocks := [][]int{{0}}
-	left := textWidth - widths[0]
+	remaining := textWidth - widths[0]
 	for i, c := range table.Columns {
 		if i == 0 || c.Detail {
 			continue
 		}
 		last := len(blocks) - 1
-		if left -= widths[i] + 2; left < 0 && len(blocks[last]) > 1 {
+		if remaining -= widths[i] + 2; remaining < 0 && len(blocks[last]) > 1 {
 			blocks, last = append(blocks, []int{0}), last+1
-			left = textWidth - widths[0] - widths[i] - 2
+			remaining = textWidth - widths[0] - widths[i] - 2
 		}
 		blocks[last] = append(blocks[last], i)
 	}
@@ -273,8 +273,9 @@ func (t *TextWriter) cell(table *Table, widths []int, row Row, lines []string, i
 	return line
 }
 
-// fold breaks a text between words into lines of a width. A longer word has a line of its own, or is broken if cut is set.
-func fold(s string, width int, cut bool) (lines []string) {
+// fold breaks a text between words into lines of a width. A longer word has its own line, or is broken if breakWords
+// is set.
+func fold(s string, width int, breakWords bool) (lines []string) {
 	line := []rune{}
 	for _, word := range strings.Fields(escapeControls(s)) {
 		w := []rune(word)
@@ -285,7 +286,7 @@ func fold(s string, width int, cut bool) (lines []string) {
 		if len(line) > 0 {
 			lines = append(lines, string(line))
 		}
-		for cut && len(w) > width {
+		for breakWords && len(w) > width {
 			lines = append(lines, string(w[:width]))
 			w = w[width:]
 		}

@@ -33,13 +33,13 @@ func (s *subject) timelines() Section {
 	width := s.window()
 	lateGap := int(2.5*s.v.Plan.NoopInterval/float64(step)) + 1
 	out.add(&Chart{ID: "connections", Title: "Connections", Note: "open and planned", Wide: true},
-		splitAtGaps("open", "area", t.open, sampleGap), splitAtGaps("planned", "dashed", s.planned(), t.n), splitAtGaps("open on the backend", "", s.onBackend(), sampleGap))
+		splitAtGaps("open", "area", t.open, sampleGap), splitAtGaps("planned", "dashed", s.planned(), t.n), splitAtGaps("open on the backend", "", s.backendStreams(), sampleGap))
 	s.cutsOverTime(&out)
 	s.messagesOverTime(&out, width)
 	title, note := "Lateness", "gap − interval, in each 5 s"
 	if s.v.Service.Shared() {
 		title, note = "Spread between clients", "first client → each other client, in each 5 s"
-	} else if s.sinceSent() {
+	} else if s.measuresLatency() {
 		title, note = "Latency", s.latencyName()+", in each 5 s"
 	}
 	out.add(&Chart{ID: "lateness", Title: title, Note: note, Unit: "ms", Log: true, Wide: true},
@@ -48,7 +48,7 @@ func (s *subject) timelines() Section {
 	return out
 }
 
-// processes adds the charts of what target, runners and host used.
+// processes adds the charts of the resource use of target, runners and host.
 func (s *subject) processes(out *Section) {
 	t := s.series
 	out.add(&Chart{ID: "target-cpu", Title: "CPU of the target", Note: "of one core", Unit: "%"},
@@ -83,7 +83,7 @@ func (s *subject) processes(out *Section) {
 	}
 }
 
-// add appends a chart with the lines that have points; a chart without lines is left out.
+// add appends a chart with the lines that have points; a chart without lines is omitted.
 func (s *Section) add(c *Chart, lines ...Series) {
 	c.Kind = Timeline
 	for _, line := range lines {
@@ -96,9 +96,9 @@ func (s *Section) add(c *Chart, lines ...Series) {
 	}
 }
 
-// onBackend returns the streams that the backend had open. The first sample is older than the first stream, and its point may be later;
+// backendStreams returns the streams that the backend had open. The first sample is older than the first stream, and its point may be later;
 // the point of a sample after the end may be before it.
-func (s *subject) onBackend() []float64 {
+func (s *subject) backendStreams() []float64 {
 	out := slices.Clone(s.series.streams)
 	for i := range out {
 		if s.series.timeAt(i) < s.v.StartedUnix+float64(step) {
@@ -129,13 +129,13 @@ func (s *subject) planned() []float64 {
 	return out
 }
 
-// minBars is the number of bars that a chart of messages has at least, if the run is long enough.
+// minBars is the minimum number of bars in a chart of messages, if the run is long enough.
 const minBars = 8
 
-// window returns over how many steps messages are counted: one if a publisher determines their times, or if the run
+// window returns the number of steps per count of messages: one if a publisher determines their times, or if the run
 // is short.
 func (s *subject) window() int {
-	if s.sinceSent() && s.v.Messages.Published == nil {
+	if s.measuresLatency() && s.v.Messages.Published == nil {
 		return 1
 	}
 	if width := window(s.v.Plan.NoopInterval); s.series.n > minBars*width {
@@ -146,8 +146,8 @@ func (s *subject) window() int {
 
 // window returns the fewest steps that are a whole number of intervals, so that each has equally many messages, within a minute.
 func window(interval float64) int {
-	const longest = 60 / int(shard.BucketWidth/1e9)
-	for n := 1; n <= longest; n++ {
+	const maxSteps = 60 / int(shard.BucketWidth/1e9)
+	for n := 1; n <= maxSteps; n++ {
 		if k := float64(int64(n)*step) / interval; k >= 1 && math.Abs(k-math.Round(k)) < 1e-9 {
 			return n
 		}
@@ -155,8 +155,8 @@ func window(interval float64) int {
 	return max(int(math.Ceil(interval/float64(step))), 1)
 }
 
-// noopsPer counts the messages received in each window, and estimates those expected by the connections that were open.
-func (s *subject) noopsPer(width int) (expected, received []float64) {
+// messagesPerWindow counts the messages received in each window, and estimates those expected by the connections that were open.
+func (s *subject) messagesPerWindow(width int) (expected, received []float64) {
 	t := s.series
 	if t.open == nil {
 		return nil, nil
@@ -169,7 +169,7 @@ func (s *subject) noopsPer(width int) (expected, received []float64) {
 		open, sum := 0.0, 0.0
 		for i := from + 1; i <= from+width; i++ {
 			if math.IsNaN(t.open[i]) {
-				continue // no runner was there
+				continue // no runner reported
 			}
 			open += s.openSeconds(i)
 			sum += t.noops[i]
@@ -184,24 +184,25 @@ func (s *subject) noopsPer(width int) (expected, received []float64) {
 // no stream is open before the run starts or after it ended, which may be at any time within a step.
 func (s *subject) openSeconds(i int) float64 {
 	p, from, to := s.phases, s.series.timeAt(i-1), s.series.timeAt(i)
-	before, after := s.series.open[i-1], s.series.open[i]
-	if end := s.v.EndedUnix; end > from && after > 0 { // a run in progress: the last step has just begun
+	first, last := s.series.open[i-1], s.series.open[i]
+	if end := s.v.EndedUnix; end > from && last > 0 { // the last step of a run in progress is incomplete
 		to = min(to, end)
 	}
-	within := func(at float64) float64 { return min(max(at, from), to) }
+	clamped := func(at float64) float64 { return min(max(at, from), to) }
 	switch {
-	case math.IsNaN(before) && p.start > from:
-		return after * (to - (within(p.start)+within(p.open))/2)
-	case math.IsNaN(before):
-		return after / 2 * (to - from)
-	case after == 0 && p.end > 0 && p.ending < to:
-		return before * ((within(p.ending)+within(p.end))/2 - from)
+	case math.IsNaN(first) && p.start > from:
+		return last * (to - (clamped(p.start)+clamped(p.open))/2)
+	case math.IsNaN(first):
+		return last / 2 * (to - from)
+	case last == 0 && p.end > 0 && p.ending < to:
+		return first * ((clamped(p.ending)+clamped(p.end))/2 - from)
 	}
-	return (before + after) / 2 * (to - from)
+	return (first + last) / 2 * (to - from)
 }
 
-// upToEnd repeats the last value of windows of width steps at the end of its window, so that a line of steps ends with the last bar.
-func upToEnd(values []float64, width int) []float64 {
+// extendToEnd repeats the last value of windows of width steps at the end of its window, so that the line of steps
+// ends with the last bar.
+func extendToEnd(values []float64, width int) []float64 {
 	for i := len(values) - 1 - width; i >= 0; i-- {
 		if !math.IsNaN(values[i]) {
 			values[i+width] = values[i]
@@ -211,24 +212,24 @@ func upToEnd(values []float64, width int) []float64 {
 	return values
 }
 
-// cutsOverTime adds the chart of the disconnects that the run made. There may be thousands: too many for a line each
-// on every chart, as actions have.
+// cutsOverTime adds the chart of the disconnects that the run made. There may be thousands of them, too many for a
+// line each on every chart, unlike actions.
 func (s *subject) cutsOverTime(out *Section) {
 	t := s.series
-	var requests, broken []float64
+	var disconnects, broken []float64
 	for r, c := range s.v.AllCuts() {
-		if requests == nil {
-			requests, broken = make([]float64, t.n), make([]float64, t.n)
+		if disconnects == nil {
+			disconnects, broken = make([]float64, t.n), make([]float64, t.n)
 		}
 		i := int(math.Floor((float64(s.Merged.Runners[r.Runner].At(c.At).UnixMicro())/1e6 - float64(t.from)) / float64(step)))
 		if i < 0 || i >= t.n {
-			continue // by a clock that the axis leaves out
+			continue // outside of the axis, by a wrong clock
 		}
-		requests[i]++
+		disconnects[i]++
 		if c.Missed+c.Duplicated+c.Announced > 0 {
 			broken[i]++
 		}
 	}
 	out.add(&Chart{ID: "cuts", Title: "Cuts", Note: "of streams, by this client, in each 5 s", Wide: true},
-		splitAtGaps("made", "bars", requests, sampleGap), splitAtGaps("caused a loss or a duplicate", "", broken, sampleGap))
+		splitAtGaps("made", "bars", disconnects, sampleGap), splitAtGaps("caused a loss or a duplicate", "", broken, sampleGap))
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// windows returns the run by windows: a strip for each figure, and a row for each window. It is empty if the run was one window.
+// windows returns the windows of a run: a strip for each figure, and a row for each window. It is empty if the run
+// has one window.
 func windows(v *verdict.Verdict) Section {
 	out := Section{ID: "windows", Title: "Windows"}
 	if len(v.Windows) == 0 {

@@ -19,12 +19,12 @@ func TestBrowser(t *testing.T) {
 	t.Parallel()
 	browser := untested.Browser(t)
 	out := t.TempDir()
-	mess(t, out)
+	writeAllStates(t, out)
 	for n := 6; n < 9; n++ {
 		writeRun(t, out, n, nil)
 	}
 	writeRun(t, out, 9, setLate)
-	many, none := filepath.Join(out, "many"), filepath.Join(out, "none")
+	many, empty := filepath.Join(out, "many"), filepath.Join(out, "none")
 	for n := range 100 {
 		writeRun(t, many, n, func(v *verdict.Verdict) {
 			if v.Plan.Connections += n % 3; n%20 == 19 {
@@ -32,8 +32,8 @@ func TestBrowser(t *testing.T) {
 			}
 		})
 	}
-	require.NoError(t, os.MkdirAll(none, 0o700))
-	for _, folder := range []string{out, many, none} {
+	require.NoError(t, os.MkdirAll(empty, 0o700))
+	for _, folder := range []string{out, many, empty} {
 		require.NoError(t, WriteHistory(folder))
 	}
 	cmd := exec.CommandContext(t.Context(), "node", "--test", "--test-reporter=spec", "../report/html/browser/history.test.js")

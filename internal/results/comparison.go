@@ -13,9 +13,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// comparison compares a run with against, or else with the last run next to it that passed with the same plan. It is empty if
-// there is none.
-func (d Dir) comparison(v *verdict.Verdict, against Dir) (report.Section, error) {
+// comparison compares a run with baseline or, if that is "", with the last earlier run of the same plan that passed.
+// The section is empty if there is none.
+func (d Dir) comparison(v *verdict.Verdict, baseline Dir) (report.Section, error) {
 	out := report.Section{ID: "comparison", Title: "Comparison with earlier runs", Short: "Comparison"}
 	if v.Verdict == verdict.Invalid {
 		return out, nil
@@ -24,17 +24,17 @@ func (d Dir) comparison(v *verdict.Verdict, against Dir) (report.Section, error)
 	if err != nil {
 		return out, err
 	}
-	old, err := d.earlier()
+	old, err := d.earlierRuns()
 	if err != nil {
 		return out, fmt.Errorf("look for earlier runs: %w", err)
 	}
-	if against != "" {
-		baseline, err := chosenBaseline(string(against), current)
+	if baseline != "" {
+		chosen, err := chosenBaseline(string(baseline), current)
 		if err != nil {
 			return out, errors.Join(errors.New("the baseline does not fit"), err)
 		}
-		same := func(r compare.Run) bool { return r.Verdict.TestID == baseline.Verdict.TestID }
-		old = append([]compare.Run{baseline}, slices.DeleteFunc(old, same)...)
+		same := func(r compare.Run) bool { return r.Verdict.TestID == chosen.Verdict.TestID }
+		old = append([]compare.Run{chosen}, slices.DeleteFunc(old, same)...)
 	}
 	if len(old) == 0 {
 		return out, nil
@@ -43,8 +43,8 @@ func (d Dir) comparison(v *verdict.Verdict, against Dir) (report.Section, error)
 	return out, nil
 }
 
-// earlier returns the earlier runs of the same plan in the folder of the run.
-func (d Dir) earlier() ([]compare.Run, error) {
+// earlierRuns returns the earlier runs of the same plan in the folder of the run.
+func (d Dir) earlierRuns() ([]compare.Run, error) {
 	folder, err := filepath.Abs(string(d))
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (d Dir) earlier() ([]compare.Run, error) {
 	if i < 0 {
 		return nil, nil
 	}
-	return h.Runs[i].earlier, nil
+	return h.Runs[i].earlierRuns, nil
 }
 
 // chosenBaseline reads the run that the user chose to compare another one with.
@@ -79,15 +79,15 @@ var outcomes = map[compare.Outcome]report.Cell{
 
 // fillComparison lists the differences from the first of the old runs, and whether they are more than the noise of all of them.
 func fillComparison(out *report.Section, old []compare.Run, current compare.Run) {
-	against := old[0]
-	name := filepath.Base(against.Dir)
-	out.Lead = []string{fmt.Sprintf("Compared with %s (%s, %s), a run of the same plan.", name, against.Verdict.Verdict, format.LocalTime(against.Verdict.StartedUnix))}
+	baseline := old[0]
+	name := filepath.Base(baseline.Dir)
+	out.Lead = []string{fmt.Sprintf("Compared with %s (%s, %s), a run of the same plan.", name, baseline.Verdict.Verdict, format.LocalTime(baseline.Verdict.StartedUnix))}
 	changes := map[string]compare.Change{}
 	c, err := compare.Compare(old, []compare.Run{current}, compare.Tolerance)
 	if err == nil {
 		out.Notes = []string{fmt.Sprintf("The noise is the range that contains another run with 95 %% probability, from %s of this plan. A regression is outside of that range, and worse by over %.0f %%.",
 			format.Count(len(old), "earlier run"), 100*compare.Tolerance)}
-		for _, metric := range c.Blind {
+		for _, metric := range c.Undetectable {
 			out.Notes = append(out.Notes, "Not visible: "+metric+".")
 		}
 		for _, w := range c.Warnings {
@@ -100,13 +100,13 @@ func fillComparison(out *report.Section, old []compare.Run, current compare.Run)
 		out.Notes = []string{fmt.Sprintf("The noise is unknown: %v.", err)}
 	}
 	t := report.Table{Columns: report.Columns("figure", "#"+name, "#this run", "#difference", "noise of this plan", "result")}
-	before := suite.Metrics(against.Verdict)
+	baselineMetrics := suite.Metrics(baseline.Verdict)
 	for _, m := range suite.Metrics(current.Verdict) {
-		i := slices.IndexFunc(before, func(earlier verdict.Metric) bool { return earlier.Name == m.Name })
+		i := slices.IndexFunc(baselineMetrics, func(metric verdict.Metric) bool { return metric.Name == m.Name })
 		if i < 0 {
 			continue
 		}
-		oldValue := before[i].Value
+		oldValue := baselineMetrics[i].Value
 		row := report.Cells(m.Name, format.Quantity(oldValue, m.Unit), format.Quantity(m.Value, m.Unit), format.Change(m.Value-oldValue, m.Unit), "–", "")
 		if change, ok := changes[m.Name]; ok {
 			row[4].Text, row[5] = noise(change), outcomes[change.Outcome]
@@ -131,21 +131,20 @@ func noise(c compare.Change) string {
 // BaselineFile names the run that `soak report --baseline` last compared this one with.
 const BaselineFile = "baseline.json"
 
-// A baselineName is the content of that file.
+// A baselineName is the content of BaselineFile.
 type baselineName struct {
-	Folder string `json:"folder"` // of the run that was named, without the folders above it
+	Folder string `json:"folder"` // name of the folder of the baseline
 }
 
-// nameBaseline stores the run that was named as the baseline. A later report without a baseline ("") keeps the stored
-// one.
-func (d Dir) nameBaseline(against Dir) error {
-	if against == "" {
+// saveBaseline stores the baseline that the user named. If baseline is "", it keeps the stored one.
+func (d Dir) saveBaseline(baseline Dir) error {
+	if baseline == "" {
 		return nil
 	}
-	if real, err := filepath.EvalSymlinks(string(against)); err == nil { // results/latest leads elsewhere tomorrow
-		against = Dir(real)
+	if target, err := filepath.EvalSymlinks(string(baseline)); err == nil { // results/latest will link to another run
+		baseline = Dir(target)
 	}
-	return d.WriteJSON(BaselineFile, baselineName{against.name()})
+	return d.WriteJSON(BaselineFile, baselineName{baseline.name()})
 }
 
 // Baseline returns the folder of the run in BaselineFile, or "" without that file.

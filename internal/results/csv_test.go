@@ -17,13 +17,13 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Each table of a suite is a file for a spreadsheet. connections.csv is written only if there were connections: a
-// header without rows looks like a run whose streams were lost.
+// Each table of a suite is a file for a spreadsheet. connections.csv is written only if there were connections,
+// because a header without rows would suggest that streams were lost.
 func TestSuiteFiles(t *testing.T) {
 	t.Parallel()
 	for _, kind := range append(suite.All(), suite.Default()) {
-		for _, held := range []bool{false, true} {
-			if held && !kind.Target.Streams {
+		for _, hasStreams := range []bool{false, true} {
+			if hasStreams && !kind.Target.Streams {
 				continue
 			}
 			p := plan.Default()
@@ -41,7 +41,7 @@ func TestSuiteFiles(t *testing.T) {
 					Tags: map[string]string{shard.TagStage: "a", shard.TagCode: shard.CodeOK, shard.TagEndpoint: endpoint},
 				})
 			}
-			if held {
+			if hasStreams {
 				m.Connections.Add(&shard.Connection{Record: ledger.Record{ID: "soak-0", State: ledger.Completed, Streams: 1, Attempts: 1}})
 			}
 			v, err := suite.Judge(&verdict.Evidence{Rounds: []*shard.Merged{m}})
@@ -52,14 +52,14 @@ func TestSuiteFiles(t *testing.T) {
 			require.NoError(t, d.Report(v, m, ""), kind.Name)
 			requireSchema(t, d.Path(VerdictFile))
 
-			listed := 0
+			records := 0
 			for range v.Records() {
-				listed++
+				records++
 			}
-			all := kind.Name == "slow" || kind.Name == "vanish" // without EVERY these do something to all of their streams
-			require.Equal(t, held && !all, listed > 0, kind.Name)
-			if listed > 0 {
-				require.Len(t, rows(t, d.Path(ConnectionsFile)), 1+listed, kind.Name)
+			actsOnAll := kind.Name == "slow" || kind.Name == "vanish" // without EVERY these suites act on all of their streams
+			require.Equal(t, hasStreams && !actsOnAll, records > 0, kind.Name)
+			if records > 0 {
+				require.Len(t, rows(t, d.Path(ConnectionsFile)), 1+records, kind.Name)
 			} else {
 				require.NoFileExists(t, d.Path(ConnectionsFile), kind.Name)
 			}
@@ -70,13 +70,13 @@ func TestSuiteFiles(t *testing.T) {
 	}
 }
 
-// rows returns the rows of a CSV file, with its head.
+// rows returns the rows of a CSV file, including its header.
 func rows(t *testing.T, path string) [][]string {
 	t.Helper()
 	f, err := os.Open(path)
 	require.NoError(t, err)
 	defer f.Close()
-	all, err := csv.NewReader(f).ReadAll()
+	records, err := csv.NewReader(f).ReadAll()
 	require.NoError(t, err)
-	return all
+	return records
 }

@@ -34,42 +34,42 @@ func Fetch(ctx context.Context, from store.Store, out string, progress func(done
 	}
 	tmp, err := os.MkdirTemp(out, ".fetch-") // in out, so that files can be moved from it
 	if err != nil {
-		return "", nil, fmt.Errorf("make a folder to fetch to: %w", err)
+		return "", nil, fmt.Errorf("make a temporary folder: %w", err)
 	}
 	defer func() { err = cmp.Or(err, os.RemoveAll(tmp)) }()
-	arrived := Dir(tmp)
-	if problems, err = arrived.download(ctx, from, names, progress); err != nil {
+	staging := Dir(tmp)
+	if problems, err = staging.download(ctx, from, names, progress); err != nil {
 		return "", nil, err
 	}
-	testid, err := arrived.testID(path.Base(strings.TrimRight(from.At(""), "/")))
+	testid, err := staging.testID(path.Base(strings.TrimRight(from.At(""), "/")))
 	if err != nil {
 		return "", nil, fmt.Errorf("%s: %w", from.At(""), err)
 	}
 	d = Dir(filepath.Join(out, testid))
-	return d, problems, arrived.moveTo(d)
+	return d, problems, staging.moveTo(d)
 }
 
 // FetchShards copies the shards of a run to its folder from the place where its runners stored them.
 func (d Dir) FetchShards(ctx context.Context, from store.Store) error {
-	all, err := from.Names(ctx)
+	names, err := from.Names(ctx)
 	if err != nil {
 		return err
 	}
-	problems, err := d.download(ctx, from, slices.DeleteFunc(all, func(name string) bool { return !shard.IsFile(name) }), func(int, int) {})
+	problems, err := d.download(ctx, from, slices.DeleteFunc(names, func(name string) bool { return !shard.IsFile(name) }), func(int, int) {})
 	if err == nil && len(problems) > 0 {
 		err = errors.New(strings.Join(problems, "; "))
 	}
 	return err
 }
 
-// runFiles returns the names of the files that a verdict is made from.
+// runFiles returns the names of the files that a verdict needs.
 func runFiles(ctx context.Context, from store.Store) (names []string, err error) {
-	all, err := from.Names(ctx)
+	candidates, err := from.Names(ctx)
 	if err != nil {
 		return nil, err
 	}
 	shards := 0
-	for _, name := range all {
+	for _, name := range candidates {
 		switch {
 		case shard.IsFile(name):
 			shards++
@@ -82,7 +82,7 @@ func runFiles(ctx context.Context, from store.Store) (names []string, err error)
 		names = append(names, name)
 	}
 	if shards == 0 {
-		return nil, fmt.Errorf("%s holds no shard (*%s); is the prefix right?", from.At(""), shard.Suffix)
+		return nil, fmt.Errorf("%s has no shard (*%s); check the prefix", from.At(""), shard.Suffix)
 	}
 	return names, nil
 }
@@ -107,11 +107,11 @@ func (d Dir) download(ctx context.Context, from store.Store, names []string, pro
 			if err != nil {
 				return err
 			}
-			to := name
+			file := name
 			if shard.IsFile(name) {
-				to = filepath.Join(ShardsDir, name)
+				file = filepath.Join(ShardsDir, name)
 			}
-			if err := os.WriteFile(d.Path(to), data, 0o644); err != nil { // #nosec G306 -- see makeFolder
+			if err := os.WriteFile(d.Path(file), data, 0o644); err != nil { // #nosec G306 -- see makeFolder
 				return err
 			}
 			mu.Lock()
@@ -137,25 +137,25 @@ func (d Dir) testID(folder string) (string, error) {
 		if err != nil {
 			continue
 		}
-		if err := nameable(s.Runner.TestID); err != nil {
+		if err := checkTestID(s.Runner.TestID); err != nil {
 			return "", err
 		}
 		return cmp.Or(s.Runner.TestID, "soak"), nil
 	}
-	if nameable(folder) != nil {
+	if checkTestID(folder) != nil {
 		return "soak", nil //nolint:nilerr // a folder whose name cannot be that of a run
 	}
 	return folder, nil
 }
 
-// nameable returns an error if a folder cannot have the name of a run.
-func nameable(testID string) error {
+// checkTestID returns an error if a folder cannot have the name of a run.
+func checkTestID(testID string) error {
 	p := plan.Plan{TestID: testID, Runners: 1}
 	return p.CheckDeclared()
 }
 
-// moveTo moves everything into the folder to. Its shards are replaced as a whole: one that an
-// earlier fetch left there must not be counted.
+// moveTo moves all files into the folder to. It replaces all shards in to, because a shard of an earlier fetch must
+// not be counted.
 func (d Dir) moveTo(to Dir) error {
 	if err := makeFolder(string(to)); err != nil {
 		return err

@@ -19,10 +19,10 @@ import (
 func newStore(t *testing.T) store.Folder {
 	t.Helper()
 	from := store.Folder(t.TempDir())
-	p := thePlan()
+	p := testPlan()
 	require.NoError(t, Dir(from).WriteJSON(PlanFile, p))
 	for i := 1; i <= 2; i++ {
-		require.NoError(t, shard.Write(from.At(shard.FileName(shard.Runner{Index: i})), theShard(p, i)))
+		require.NoError(t, shard.Write(from.At(shard.FileName(shard.Runner{Index: i})), testShard(p, i)))
 	}
 	return from
 }
@@ -30,9 +30,9 @@ func newStore(t *testing.T) store.Folder {
 func fetch(t *testing.T, from store.Store, out string) Dir {
 	t.Helper()
 	last := 0
-	d, problems, err := Fetch(t.Context(), from, out, func(done, of int) {
+	d, problems, err := Fetch(t.Context(), from, out, func(done, total int) {
 		require.Equal(t, last+1, done)
-		require.LessOrEqual(t, done, of)
+		require.LessOrEqual(t, done, total)
 		last = done
 	})
 	require.NoError(t, err)
@@ -51,14 +51,14 @@ func TestFetchedFolderIsARun(t *testing.T) {
 	judge(t, d, verdict.Pass, "")
 	entries, err := os.ReadDir(out)
 	require.NoError(t, err)
-	require.Len(t, entries, 1, "the folder it was fetched to is left")
+	require.Len(t, entries, 1, "the temporary folder still exists")
 }
 
-// Shards of requests have no plan of streams: they were refused as "of no soak".
+// Shards of requests have no plan of streams.
 func TestShardsOfAnySuiteAreFetched(t *testing.T) {
 	t.Parallel()
 	from := store.Folder(t.TempDir())
-	s := theShard(plan.Plan{}, 1)
+	s := testShard(plan.Plan{}, 1)
 	s.Plan, s.Connections, s.Suite, s.Runner.TestID = plan.Plan{}, nil, &shard.Suite{Name: "rampup"}, "climb"
 	s.Runner.Segment = "0:1"
 	require.NoError(t, shard.Write(from.At(shard.FileName(s.Runner)), s))
@@ -84,13 +84,13 @@ func TestFetchErrors(t *testing.T) {
 		from func(t *testing.T) store.Store
 		want string
 	}{
-		{"an empty place", func(t *testing.T) store.Store { return store.Folder(t.TempDir()) }, "holds no shard (*.json.gz); is the prefix right?"},
-		{"no place", func(t *testing.T) store.Store { return store.Folder(t.TempDir() + "/none") }, "none"},
-		{"a run that is named like a path", func(t *testing.T) store.Store {
+		{"an empty folder", func(t *testing.T) store.Store { return store.Folder(t.TempDir()) }, "has no shard (*.json.gz); check the prefix"},
+		{"a missing folder", func(t *testing.T) store.Store { return store.Folder(t.TempDir() + "/none") }, "none"},
+		{"a test id that is a path", func(t *testing.T) store.Store {
 			from := store.Folder(t.TempDir())
-			p := thePlan()
+			p := testPlan()
 			p.TestID = "../../elsewhere"
-			require.NoError(t, shard.Write(from.At(shard.FileName(shard.Runner{Index: 1})), theShard(p, 1)))
+			require.NoError(t, shard.Write(from.At(shard.FileName(shard.Runner{Index: 1})), testShard(p, 1)))
 			return from
 		}, "TESTID must be the name of a folder"},
 	} {
@@ -101,16 +101,16 @@ func TestFetchErrors(t *testing.T) {
 			require.ErrorContains(t, err, c.want)
 			entries, err := os.ReadDir(out)
 			require.NoError(t, err)
-			require.Empty(t, entries, "something is left")
+			require.Empty(t, entries, "files are left")
 		})
 	}
 }
 
-// A deafStore lists a file that it does not return.
-type deafStore struct{ store.Folder }
+// An unreadableStore lists files that it does not return.
+type unreadableStore struct{ store.Folder }
 
-func (deafStore) Get(context.Context, string) ([]byte, error) {
-	return nil, errors.New("it does not come")
+func (unreadableStore) Get(context.Context, string) ([]byte, error) {
+	return nil, errors.New("connection reset")
 }
 
 // Objects that are missing or broken end with a verdict.
@@ -120,7 +120,7 @@ func TestPartialFetchIsInvalid(t *testing.T) {
 		spoil func(t *testing.T, from store.Folder) store.Store
 		want  string
 	}{
-		"files that do not come": {func(_ *testing.T, from store.Folder) store.Store { return deafStore{from} }, "it does not come"},
+		"unreadable files": {func(_ *testing.T, from store.Folder) store.Store { return unreadableStore{from} }, "connection reset"},
 		"the only shards are broken": {func(t *testing.T, from store.Folder) store.Store {
 			for i := 1; i <= 2; i++ {
 				require.NoError(t, from.Put(t.Context(), shard.FileName(shard.Runner{Index: i}), []byte("x")))
@@ -128,10 +128,10 @@ func TestPartialFetchIsInvalid(t *testing.T) {
 			require.NoError(t, os.Remove(from.At(PlanFile)))
 			return from
 		}, "runner-1.json.gz: not a complete gzip file"},
-		"a plan that was cut": {func(t *testing.T, from store.Folder) store.Store {
+		"a truncated plan": {func(t *testing.T, from store.Folder) store.Store {
 			require.NoError(t, from.Put(t.Context(), PlanFile, []byte("{")))
 			return from
-		}, "plan.json does not say what was planned"},
+		}, "plan.json is not a valid plan"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -143,7 +143,7 @@ func TestPartialFetchIsInvalid(t *testing.T) {
 	}
 }
 
-// Whatever a manifest can want is fetched: a file that stayed behind would make the run invalid.
+// All files that a manifest may require are fetched, because a missing file would make the run invalid.
 func TestAllEvidenceIsFetched(t *testing.T) {
 	t.Parallel()
 	from := newStore(t)

@@ -15,11 +15,11 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "update the golden files")
 
 // A verdict is a pure function of the files of a run: the files of four real runs (a soak that lost a noop on one
-// stream, one of nchan that lost a message and repeated another, a capacity, a ramp-up) result in the same verdict,
-// reports and table today.
+// stream, one of nchan that lost a message and repeated another, a capacity, a ramp-up) still result in the same
+// verdict, reports and tables.
 func TestFilesReproduceTheVerdict(t *testing.T) {
 	t.Parallel()
 	runs, err := filepath.Glob("testdata/golden/*")
@@ -97,8 +97,8 @@ func restore(t *testing.T, from string, d Dir) {
 
 const verdictSchema = "../../docs/reference/verdict.schema.json"
 
-// requireSchema validates the verdict.json of a run against its JSON Schema. The end-to-end tests do it with each verdict that
-// they read.
+// requireSchema validates the verdict.json of a run against its JSON Schema. The end-to-end tests validate each
+// verdict that they read.
 func requireSchema(t *testing.T, file string) {
 	t.Helper()
 	schema, err := jsonschema.NewCompiler().Compile(verdictSchema)

@@ -22,41 +22,41 @@ import (
 // A State describes a folder without a verdict.
 type State string
 
-// Folders without a verdict.
+// The states.
 const (
 	Unfinished State = "unfinished" // no verdict yet
 	Damaged    State = "damaged"    // the verdict cannot be read
 )
 
-// An Entry is the folder of one run.
+// An Entry describes the folder of one run.
 type Entry struct {
 	compare.Run           // Verdict is nil without a verdict
 	Name        string    // of the folder
 	State       State     // "" with a verdict
 	Reason      string    // for the state, as a sentence; "" with a verdict
-	Started     time.Time // or the folder's own time, if no file has the start
+	Started     time.Time // start of the run or, if no file has it, the time of the folder
 	Record      Run       // run.json; empty if missing
 	Page        bool      // it has a report.html
 
-	Plan       *PlanRuns           // the runs that can be compared with it; nil without a verdict
-	Previous   *Entry              // the previous run: of the same plan, or else of the same suite; nil for the first
-	Comparison *compare.Comparison // with earlier; nil if they are too few
-	earlier    []compare.Run       // the runs of the plan that define what is normal, the latest first
-	metrics    map[string]float64
+	Plan        *PlanRuns           // the runs that can be compared with it; nil without a verdict
+	Previous    *Entry              // the previous run of the same plan, or else of the same suite; nil for the first
+	Comparison  *compare.Comparison // with earlierRuns; nil if they are too few
+	earlierRuns []compare.Run       // the earlier runs of the plan that define the normal range, the latest first
+	metrics     map[string]float64
 }
 
-// A PlanRuns is the runs that can be compared with each other.
+// A PlanRuns has the runs that can be compared with each other.
 type PlanRuns struct {
 	Title string
 	Runs  []*Entry // the oldest first
 }
 
-// A History is what a folder of results holds.
+// A History is the content of a folder of results.
 type History struct {
 	Folder    string
 	Runs      []*Entry    // the newest first
 	Plans     []*PlanRuns // the one with the newest run first
-	Unrelated []string    // folders that are of no run
+	Unrelated []string    // folders that do not belong to a run
 }
 
 // ReadHistory reads the folder of all runs. Damaged or unfinished runs are listed as such. It returns an error if the
@@ -72,18 +72,18 @@ func ReadHistory(folder string) (*History, error) {
 	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { // `latest` is a link to one of them
 		return !e.IsDir() || isHidden(e)
 	})
-	found := make([]*Entry, len(entries))
+	runs := make([]*Entry, len(entries))
 	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i, e := range entries {
 		group.Go(func() error {
-			found[i] = readEntry(filepath.Join(folder, e.Name()))
+			runs[i] = readEntry(filepath.Join(folder, e.Name()))
 			return nil
 		})
 	}
 	_ = group.Wait()
 	h := &History{Folder: folder}
-	for i, r := range found {
+	for i, r := range runs {
 		if r == nil {
 			h.Unrelated = append(h.Unrelated, entries[i].Name())
 			continue
@@ -104,13 +104,13 @@ func readEntry(folder string) *Entry {
 	d := Dir(folder)
 	r := &Entry{Name: filepath.Base(folder), Page: d.exists(PageFile)}
 	if !d.exists(VerdictFile) {
-		return r.unfinished(d)
+		return r.unfinishedEntry(d)
 	}
 	var err error
 	if r.Run, err = compare.Open(string(d)); err != nil {
 		r.Run = compare.Run{Dir: string(d)}
-		r.State, r.Started = Damaged, d.modified(VerdictFile)
-		r.Reason = fmt.Sprintf("its %s cannot be read (%s): delete it, and soak merge makes it again from the shards", VerdictFile, reason(err))
+		r.State, r.Started = Damaged, d.modTime(VerdictFile)
+		r.Reason = fmt.Sprintf("its %s cannot be read (%s); delete it, and soak merge will write it again", VerdictFile, reason(err))
 		return r
 	}
 	first := 0
@@ -120,7 +120,7 @@ func readEntry(folder string) *Entry {
 	r.Record = d.Run(first)
 	r.Started = time.UnixMicro(int64(1e6 * r.Verdict.StartedUnix)).UTC()
 	if r.Verdict.StartedUnix <= 0 { // no runner left a shard
-		r.Started = d.modified(VerdictFile)
+		r.Started = d.modTime(VerdictFile)
 	}
 	r.metrics = map[string]float64{}
 	for _, m := range suite.Metrics(r.Verdict) {
@@ -129,20 +129,20 @@ func readEntry(folder string) *Entry {
 	return r
 }
 
-// unfinished returns the entry of a run without a verdict, nil if the folder is not of a run.
-func (r *Entry) unfinished(d Dir) *Entry {
+// unfinishedEntry returns the entry of a run without a verdict, nil if the folder is not of a run.
+func (r *Entry) unfinishedEntry(d Dir) *Entry {
 	names := []string{PlanFile, ManifestFile, ShardsDir}
 	i := slices.IndexFunc(names, func(name string) bool { return d.exists(name) })
 	if i < 0 {
 		return nil
 	}
-	r.Run, r.State, r.Started = compare.Run{Dir: string(d)}, Unfinished, d.modified(names[i])
+	r.Run, r.State, r.Started = compare.Run{Dir: string(d)}, Unfinished, d.modTime(names[i])
 	r.Reason = "it has no verdict: it is running, was interrupted, or is one part of a distributed run; soak merge judges the data"
 	return r
 }
 
-// modified returns the modification time of a file, to the second.
-func (d Dir) modified(name string) time.Time {
+// modTime returns the modification time of a file, to the second.
+func (d Dir) modTime(name string) time.Time {
 	info, err := os.Stat(d.Path(name))
 	if err != nil {
 		return time.Time{}
@@ -150,7 +150,7 @@ func (d Dir) modified(name string) time.Time {
 	return info.ModTime().UTC().Truncate(time.Second)
 }
 
-// reason returns the innermost error: the outer ones name the file.
+// reason returns the innermost error, because the outer ones name the file again.
 func reason(err error) string {
 	var file *fs.PathError
 	if errors.As(err, &file) {
@@ -194,15 +194,15 @@ func (p *PlanRuns) compare(r *Entry) {
 	if r.Verdict.Verdict == verdict.Invalid {
 		return
 	}
-	var normal []compare.Run
+	var candidates []compare.Run
 	for _, other := range p.Runs {
 		if other.Comparison == nil || len(other.Comparison.Regressions()) == 0 {
-			normal = append(normal, other.Run)
+			candidates = append(candidates, other.Run)
 		}
 	}
-	r.earlier = compare.Earlier(normal, r.Run)
+	r.earlierRuns = compare.EarlierRuns(candidates, r.Run)
 	// An error means that there are too few runs, or that one is a copy of another: then the comparison is unknown.
-	r.Comparison, _ = compare.Compare(r.earlier, []compare.Run{r.Run}, compare.Tolerance)
+	r.Comparison, _ = compare.Compare(r.earlierRuns, []compare.Run{r.Run}, compare.Tolerance)
 }
 
 // outcome returns the outcome of a run as one word.
@@ -213,15 +213,15 @@ func (r *Entry) outcome() string {
 	return r.Verdict.Word()
 }
 
-// regressions returns a sentence for each metric that got worse. A failed verdict is left out if one of its faults is
+// regressions returns a sentence for each metric that got worse. A failed verdict is omitted if one of its faults is
 // among them.
 func (r *Entry) regressions() (out []string) {
 	if r.Comparison == nil {
 		return nil
 	}
-	all := r.Comparison.Regressions()
-	for _, change := range all {
-		if change.Name != failedVerdict || len(all) == 1 {
+	worse := r.Comparison.Regressions()
+	for _, change := range worse {
+		if change.Name != failedVerdict || len(worse) == 1 {
 			out = append(out, change.Sentence())
 		}
 	}

@@ -25,14 +25,14 @@ import (
 // HistoryFile is the page of all runs, in their folder.
 const HistoryFile = "index.html"
 
-// madeBy marks our pages, so that an index.html of another program is recognised.
-const madeBy = "soak history"
+// generator marks the pages of soak, so that an index.html of another program is recognised.
+const generator = "soak history"
 
-// WriteHistory writes the page of all runs into their folder, in place of the one that was there. Of runs that end at the same
-// time the last one to write has all of them, as each looks again.
+// WriteHistory writes the page of all runs into their folder, and replaces an existing page. If runs end at the same
+// time, each writes the page again until it is complete.
 func WriteHistory(folder string) error {
-	const most = 5 // others may end all the time, and each writes the page itself
-	for range most {
+	const attempts = 5 // other runs may end continuously, and each writes the page
+	for range attempts {
 		h, err := ReadHistory(folder)
 		if err != nil {
 			return err
@@ -44,23 +44,23 @@ func WriteHistory(folder string) error {
 	return nil
 }
 
-// isStale reports whether a run was judged since the folder was read.
+// isStale reports whether another run got its verdict after the folder was read.
 func (h *History) isStale() bool {
-	judged := map[string]bool{}
+	hasVerdict := map[string]bool{}
 	for _, r := range h.Runs {
-		judged[r.Name] = r.State != Unfinished
+		hasVerdict[r.Name] = r.State != Unfinished
 	}
 	entries, _ := os.ReadDir(h.Folder)
 	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
-		return e.IsDir() && !isHidden(e) && !judged[e.Name()] && Dir(filepath.Join(h.Folder, e.Name())).exists(VerdictFile)
+		return e.IsDir() && !isHidden(e) && !hasVerdict[e.Name()] && Dir(filepath.Join(h.Folder, e.Name())).exists(VerdictFile)
 	})
 }
 
-// Write writes the page. It refuses to take the place of an index.html that is not its own.
+// Write writes the page. It returns an error if there is an index.html of another program.
 func (h *History) Write() error {
 	path := filepath.Join(h.Folder, HistoryFile)
 	if isOurs, err := isGenerated(path); err != nil || !isOurs {
-		return errors.Join(err, fmt.Errorf("%s was not made by `%s`, so it stays as it is: move it away", path, madeBy))
+		return errors.Join(err, fmt.Errorf("%s was not written by `%s`; move it away", path, generator))
 	}
 	return safefile.Write(path, func(w io.Writer) error { return html.Write(format.NewEscaper(w), h.page()) })
 }
@@ -88,11 +88,11 @@ func isGenerated(path string) (bool, error) {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		err = nil
 	}
-	return bytes.Contains(head[:n], []byte(`<meta name="generator" content="`+madeBy+`">`)), err
+	return bytes.Contains(head[:n], []byte(`<meta name="generator" content="`+generator+`">`)), err
 }
 
 func (h *History) page() *report.Page {
-	p := &report.Page{Title: "Runs in " + h.name(), Made: madeBy, Banner: h.banner()}
+	p := &report.Page{Title: "Runs in " + h.name(), Generator: generator, Banner: h.banner()}
 	for _, s := range []report.Section{h.runs(), h.plans(), h.otherFolders()} {
 		if len(s.Tables)+len(s.Lead) > 0 {
 			p.Sections = append(p.Sections, s)
@@ -118,7 +118,7 @@ func (h *History) count() map[string]int {
 	return out
 }
 
-// kinds are the outcomes of runs, in the order in which they are counted.
+// kinds lists the outcomes of runs in the order of their tiles.
 var kinds = []struct {
 	outcome, name, mark string
 	tone                report.Tone
@@ -183,12 +183,12 @@ func (h *History) runs() report.Section {
 		figures := report.Cell{Text: strings.Join(r.figures(), ", ")}
 		if trouble := r.trouble(); trouble != "" {
 			figures = report.Cell{Text: trouble, Tone: tone, Note: figures.Text}
-			if figures.Tone == report.Good { // of a suite that looks for the load at which faults begin
+			if figures.Tone == report.Good { // of a suite that searches for the load at which faults start
 				figures.Tone = report.Doubt
 			}
 		}
-		text, standing := r.status()
-		t.Rows = append(t.Rows, append(row, plan, figures, report.Cell{Text: text, Tone: standing}, report.Cell{Text: r.changesSincePrevious()}))
+		text, statusTone := r.status()
+		t.Rows = append(t.Rows, append(row, plan, figures, report.Cell{Text: text, Tone: statusTone}, report.Cell{Text: r.changesSincePrevious()}))
 	}
 	out := report.Section{ID: "runs", Title: "Runs, the newest first", Short: "Runs"}
 	if len(t.Rows) > 0 {
@@ -207,8 +207,8 @@ func (h *History) id(p *PlanRuns) string {
 	return fmt.Sprintf("plan-%d", slices.Index(h.Plans, p)+1)
 }
 
-// maxDrawn is the number of runs of a plan that a line chart can show distinctly.
-const maxDrawn = 60
+// maxPoints is the number of runs of a plan that a line shows: more points could not be distinguished.
+const maxPoints = 60
 
 // plans returns the section with the metrics of each plan over its runs.
 func (h *History) plans() report.Section {
@@ -219,7 +219,7 @@ func (h *History) plans() report.Section {
 		}
 	}
 	if len(out.Tables) > 0 {
-		out.Notes = []string{fmt.Sprintf("Lines begin at 0, and go from the oldest run to the newest, over the last %d. Red is a regression; an invalid run is a gap.", maxDrawn)}
+		out.Notes = []string{fmt.Sprintf("Lines begin at 0, and go from the oldest run to the newest, over the last %d. Red is a regression; an invalid run is a gap.", maxPoints)}
 	}
 	return out
 }
@@ -240,13 +240,13 @@ func (p *PlanRuns) table(id string) report.Table {
 type line struct {
 	verdict.Metric
 	compare.Summary
-	values []float64 // NaN: not known, or of a run that is invalid
+	values []float64 // NaN: unknown, or of an invalid run
 	tones  map[int]report.Tone
 }
 
-// lines returns the metrics of a plan that were ever other than 0.
+// lines returns the metrics of a plan that are above 0 in at least one run.
 func (p *PlanRuns) lines() (out []line) {
-	runs := p.Runs[max(len(p.Runs)-maxDrawn, 0):]
+	runs := p.Runs[max(len(p.Runs)-maxPoints, 0):]
 	names := map[string]bool{}
 	for _, newest := range slices.Backward(runs) {
 		for _, m := range suite.Metrics(newest.Verdict) {
@@ -255,22 +255,22 @@ func (p *PlanRuns) lines() (out []line) {
 			}
 			names[m.Name] = true
 			l := line{Metric: m, tones: map[int]report.Tone{}}
-			var known []float64
+			var values []float64
 			for i, r := range runs {
 				v, ok := r.metrics[m.Name]
 				if !ok || r.Verdict.Verdict == verdict.Invalid {
 					l.values = append(l.values, math.NaN())
 					continue
 				}
-				l.values, known = append(l.values, v), append(known, v)
+				l.values, values = append(l.values, v), append(values, v)
 				if r.Comparison != nil && slices.ContainsFunc(r.Comparison.Regressions(), func(c compare.Change) bool { return c.Name == m.Name }) {
 					l.tones[i] = report.Bad
 				}
 			}
-			if len(known) == 0 {
+			if len(values) == 0 {
 				continue
 			}
-			if l.Summary = compare.Summarize(known); l.Max > 0 { // not measured, or without faults
+			if l.Summary = compare.Summarize(values); l.Max > 0 { // not measured, or without faults
 				out = append(out, l)
 			}
 		}
@@ -278,7 +278,7 @@ func (p *PlanRuns) lines() (out []line) {
 	return out
 }
 
-// sum counts the runs of a plan by verdict.
+// sum returns the numbers of runs of a plan by verdict, as a sentence.
 func (p *PlanRuns) sum() string {
 	n := map[verdict.Outcome]int{}
 	for _, r := range p.Runs {
@@ -298,7 +298,7 @@ func (p *PlanRuns) sum() string {
 func (h *History) otherFolders() report.Section {
 	out := report.Section{ID: "others", Title: "Other folders", Short: "Others"}
 	if len(h.Unrelated) > 0 {
-		out.Lead = []string{"These hold neither a verdict nor a plan: " + strings.Join(h.Unrelated, ", ") + "."}
+		out.Lead = []string{"These have neither a verdict nor a plan: " + strings.Join(h.Unrelated, ", ") + "."}
 	}
 	return out
 }

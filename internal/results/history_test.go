@@ -83,22 +83,22 @@ func column(rows []map[string]string, name string) (out []string) {
 	return out
 }
 
-// mess fills a folder with all that a folder of results may hold.
-func mess(t *testing.T, out string) {
+// writeAllStates writes a run of each state, and other files, into a folder of results.
+func writeAllStates(t *testing.T, out string) {
 	t.Helper()
 	writeRun(t, out, 1, nil)
 	writeRun(t, out, 2, func(v *verdict.Verdict) { v.Verdict, v.Messages.Missed, v.Messages.Received = verdict.Fail, 1, 286_799 })
 	writeRun(t, out, 3, func(v *verdict.Verdict) { v.Verdict, v.Reasons = verdict.Invalid, []string{"a runner left no shard"} })
-	cut := writeRun(t, out, 4, nil)
-	content, err := os.ReadFile(cut.Path(VerdictFile))
+	damaged := writeRun(t, out, 4, nil)
+	content, err := os.ReadFile(damaged.Path(VerdictFile))
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(cut.Path(VerdictFile), content[:len(content)/2], 0o600))
+	require.NoError(t, os.WriteFile(damaged.Path(VerdictFile), content[:len(content)/2], 0o600))
 	when := time.Unix(start+3600*4, 0)
-	require.NoError(t, os.Chtimes(cut.Path(VerdictFile), when, when))
+	require.NoError(t, os.Chtimes(damaged.Path(VerdictFile), when, when))
 
-	going := Dir(filepath.Join(out, "run-005"))
-	require.NoError(t, os.MkdirAll(going.Path(ShardsDir), 0o700))
-	require.NoError(t, going.WriteJSON(PlanFile, plan.Default()))
+	active := Dir(filepath.Join(out, "run-005"))
+	require.NoError(t, os.MkdirAll(active.Path(ShardsDir), 0o700))
+	require.NoError(t, active.WriteJSON(PlanFile, plan.Default()))
 	require.NoError(t, os.MkdirAll(filepath.Join(out, "campaign", "run-001"), 0o700))
 	require.NoError(t, os.Symlink("run-005", filepath.Join(out, "latest")))
 	require.NoError(t, os.WriteFile(filepath.Join(out, "notes.txt"), []byte("mine"), 0o600))
@@ -107,11 +107,11 @@ func mess(t *testing.T, out string) {
 func TestListedStates(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
-	mess(t, out)
+	writeAllStates(t, out)
 	doc, rows := page(t, out)
 	runs := column(rows, "run")
-	for i, begins := range []string{"… run-005 ", "! run-004 ", "? run-003 ", "✗ run-002 ", "✓ run-001 2023-11-14 23:13:20 UTC"} {
-		require.True(t, strings.HasPrefix(runs[i], begins), runs[i])
+	for i, prefix := range []string{"… run-005 ", "! run-004 ", "? run-003 ", "✗ run-002 ", "✓ run-001 2023-11-14 23:13:20 UTC"} {
+		require.True(t, strings.HasPrefix(runs[i], prefix), runs[i])
 	}
 	require.Equal(t, []string{"unfinished", "damaged", "invalid", "fail", "pass"}, column(rows, "verdict"))
 	require.Equal(t, "soak: 1,200 connections, 1 h, a noop every 15 s, 2 runners", rows[4]["plan"])
@@ -119,7 +119,7 @@ func TestListedStates(t *testing.T) {
 	require.Contains(t, rows[1]["figures"], "its verdict.json cannot be read (unexpected end of JSON input)")
 	require.Contains(t, rows[2]["figures"], "a runner left no shard 286,800 of 286,800 noops received")
 	require.Contains(t, rows[3]["figures"], "noops missed 1 286,799 of 286,800 noops received, lateness p99 20.2 ms")
-	require.Equal(t, "These hold neither a verdict nor a plan: campaign.", doc.Find("#others p").Text())
+	require.Equal(t, "These have neither a verdict nor a plan: campaign.", doc.Find("#others p").Text())
 	require.Equal(t, "./run-001/report.html", doc.Find("#runs tbody tr").Last().Find("a").First().AttrOr("href", ""))
 	require.Zero(t, doc.Find("#runs tbody tr").First().Find("a").Length(), "there is no report of a run without a verdict")
 	require.Equal(t, "5 runs", doc.Find(".banner .word").Text())
@@ -143,10 +143,10 @@ func TestHistoryMarksRegressions(t *testing.T) {
 	writeRun(t, out, 4, setLate)
 	writeRun(t, out, 5, func(v *verdict.Verdict) { v.Verdict = verdict.Invalid })
 	doc, rows := page(t, out)
-	against := column(rows, "against earlier runs")
-	require.Equal(t, "an invalid run is not compared", against[0])
-	require.Regexp(t, `^regression against 4 runs: lateness p99: 90\.0 ms instead of 20\.\d ms \(\+\d+ %; outside`, against[1])
-	require.Equal(t, []string{"no worse than 3 runs before", "no worse than 2 runs before", "too few earlier runs that passed", "too few earlier runs that passed"}, against[2:])
+	statuses := column(rows, "against earlier runs")
+	require.Equal(t, "an invalid run is not compared", statuses[0])
+	require.Regexp(t, `^regression against 4 runs: lateness p99: 90\.0 ms instead of 20\.\d ms \(\+\d+ %; outside`, statuses[1])
+	require.Equal(t, []string{"no worse than 3 runs before", "no worse than 2 runs before", "too few earlier runs that passed", "too few earlier runs that passed"}, statuses[2:])
 
 	var old []compare.Run
 	for n := range 5 {
@@ -157,7 +157,7 @@ func TestHistoryMarksRegressions(t *testing.T) {
 	c, err := compare.Compare(old[:4], old[4:], compare.Tolerance)
 	require.NoError(t, err)
 	require.Len(t, c.Regressions(), 1)
-	require.Contains(t, against[1], c.Regressions()[0].Sentence())
+	require.Contains(t, statuses[1], c.Regressions()[0].Sentence())
 
 	row := doc.Find("#plan-1 tbody tr").First()
 	require.Equal(t, "lateness p99", strings.TrimSpace(row.Find("td").First().Text()))
@@ -167,7 +167,7 @@ func TestHistoryMarksRegressions(t *testing.T) {
 	require.Equal(t, "#plan-1", doc.Find("#runs td[data-label=plan] a").First().AttrOr("href", ""))
 }
 
-// The runs after a change for the worse are regressions, all of them, and not only the first ones.
+// All runs after a regression are regressions, not only the first ones.
 func TestBaselineExcludesRegressions(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
@@ -236,18 +236,18 @@ func TestForeignIndexIsKept(t *testing.T) {
 	writeRun(t, out, 1, nil)
 	path := filepath.Join(out, HistoryFile)
 	require.NoError(t, os.WriteFile(path, []byte("<h1>mine</h1>"), 0o600))
-	require.ErrorContains(t, WriteHistory(out), "was not made by `soak history`")
+	require.ErrorContains(t, WriteHistory(out), "was not written by `soak history`")
 	require.False(t, HasHistory(out))
 	content, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, "<h1>mine</h1>", string(content))
 	require.NoError(t, os.Remove(path))
 	require.NoError(t, WriteHistory(out))
-	require.NoError(t, WriteHistory(out), "its own is replaced")
+	require.NoError(t, WriteHistory(out), "its own page is replaced")
 	require.True(t, HasHistory(out))
 }
 
-// Runs that end together each write the page: none is missing in what is there at the end.
+// If runs end at the same time, the last page lists all of them.
 func TestSimultaneousRunsAreListed(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
@@ -258,12 +258,12 @@ func TestSimultaneousRunsAreListed(t *testing.T) {
 	require.True(t, h.isStale(), "another run was judged in the meantime")
 
 	const runs = 8
-	var all sync.WaitGroup
+	var writers sync.WaitGroup
 	for n := range runs {
 		writeRun(t, out, n+2, nil)
-		all.Go(func() { assert.NoError(t, WriteHistory(out)) })
+		writers.Go(func() { assert.NoError(t, WriteHistory(out)) })
 	}
-	all.Wait()
+	writers.Wait()
 	doc, err := os.ReadFile(filepath.Join(out, HistoryFile))
 	require.NoError(t, err)
 	require.Equal(t, runs+2, strings.Count(string(doc), "/report.html\""))
@@ -278,18 +278,18 @@ func TestEmptyFolderHasAPage(t *testing.T) {
 	require.ErrorContains(t, err, "name another folder by --out")
 }
 
-// Every verdict that is kept in docs/results is listed, whichever suite it is of.
+// Every verdict in docs/results is listed, of any suite.
 func TestAllSuitesAreListed(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
-	kept, err := filepath.Glob("../../docs/results/*/verdict.json")
+	verdicts, err := filepath.Glob("../../docs/results/*/verdict.json")
 	require.NoError(t, err)
-	require.Greater(t, len(kept), 20)
-	for _, path := range kept {
+	require.Greater(t, len(verdicts), 20)
+	for _, path := range verdicts {
 		require.NoError(t, os.CopyFS(filepath.Join(out, filepath.Base(filepath.Dir(path))), os.DirFS(filepath.Dir(path))))
 	}
 	_, rows := page(t, out)
-	require.Len(t, rows, len(kept))
+	require.Len(t, rows, len(verdicts))
 	for _, r := range rows {
 		require.NotEmpty(t, r["figures"], r["run"])
 		require.NotContains(t, r["plan"]+r["figures"], "NaN")
@@ -307,13 +307,13 @@ func TestFiveHundredRunsAreReadFast(t *testing.T) {
 	for n := range 500 {
 		writeRun(t, out, n, func(v *verdict.Verdict) { v.Findings, v.Plan.Connections = padding, 1000+n%5 })
 	}
-	begin := time.Now()
+	startTime := time.Now()
 	require.NoError(t, WriteHistory(out))
-	took := time.Since(begin)
+	duration := time.Since(startTime)
 	info, err := os.Stat(filepath.Join(out, HistoryFile))
 	require.NoError(t, err)
-	t.Logf("500 runs in %v, a page of %d KB", took, info.Size()>>10)
-	require.Less(t, took, time.Minute) // about 0.3 s, more with the race detector and other tests
+	t.Logf("500 runs in %v, a page of %d KB", duration, info.Size()>>10)
+	require.Less(t, duration, time.Minute) // about 0.3 s, more with the race detector and other tests
 	require.Less(t, info.Size(), int64(1<<20))
 }
 
@@ -354,12 +354,12 @@ func TestPairListsChanges(t *testing.T) {
 	require.Contains(t, output, "The runs are of two plans")
 
 	require.NoError(t, os.Mkdir(filepath.Join(out, "others"), 0o700))
-	mess(t, filepath.Join(out, "others"))
+	writeAllStates(t, filepath.Join(out, "others"))
 	_, err = ReadPair(string(first), filepath.Join(out, "others", "run-004"))
 	require.ErrorContains(t, err, "run-004 is damaged: its verdict.json cannot be read")
 }
 
-// A pass that checked no message is counted and shown apart from the others.
+// A pass that checked no messages is counted separately.
 func TestConnectionsOnlyInHistory(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()

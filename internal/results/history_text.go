@@ -13,24 +13,24 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Text writes the history for a terminal: the newest runs, at most a number, and their plans.
-func (h *History) Text(w io.Writer, most int) error {
+// Text writes the history for a terminal: at most limit of the newest runs, and their plans.
+func (h *History) Text(w io.Writer, limit int) error {
 	out := report.NewText(w, false)
 	n := h.count()
-	sum := []string{format.Count(len(h.Runs), "run")}
+	counts := []string{format.Count(len(h.Runs), "run")}
 	for _, group := range kinds {
 		if n[group.outcome] > 0 {
-			sum = append(sum, fmt.Sprintf("%d %s", n[group.outcome], group.outcome))
+			counts = append(counts, fmt.Sprintf("%d %s", n[group.outcome], group.outcome))
 		}
 	}
-	out.Wrap("", h.Folder+": "+strings.Join(sum, ", "))
-	newest := h.Runs[:min(most, len(h.Runs))]
+	out.Wrap("", h.Folder+": "+strings.Join(counts, ", "))
+	newest := h.Runs[:min(limit, len(h.Runs))]
 	for _, r := range newest {
 		fmt.Fprintln(out)
 		out.Table(r.facts())
 	}
-	if rest := len(h.Runs) - len(newest); rest > 0 {
-		out.Wrap("\n", fmt.Sprintf("… and %d more: --limit shows them, and %s has all.", rest, HistoryFile))
+	if omitted := len(h.Runs) - len(newest); omitted > 0 {
+		out.Wrap("\n", fmt.Sprintf("… and %d more: --limit shows them, and %s has all.", omitted, HistoryFile))
 	}
 	for _, p := range h.Plans {
 		if h.id(p) != "" && slices.ContainsFunc(newest, func(r *Entry) bool { return r.Plan == p }) {
@@ -45,7 +45,7 @@ func (h *History) Text(w io.Writer, most int) error {
 	return out.Flush()
 }
 
-// facts returns a run in a few lines.
+// facts returns a table of a few lines about a run.
 func (r *Entry) facts() *report.Table {
 	name := strings.ToUpper(r.outcome())
 	about := fmt.Sprintf("%s, %s", r.Name, format.Time(r.Started))
@@ -53,8 +53,8 @@ func (r *Entry) facts() *report.Table {
 		t := report.Facts(name, about, "reason", r.Reason)
 		return &t
 	}
-	standing, _ := r.status()
-	t := report.Facts(name, about, "plan", r.Plan.Title, "faults", r.trouble(), "figures", strings.Join(r.figures(), ", "), "compared", standing, "changed", r.changesSincePrevious())
+	status, _ := r.status()
+	t := report.Facts(name, about, "plan", r.Plan.Title, "faults", r.trouble(), "figures", strings.Join(r.figures(), ", "), "compared", status, "changed", r.changesSincePrevious())
 	return &t
 }
 
@@ -87,11 +87,11 @@ func (p Pair) Text(w io.Writer) error {
 			about.Rows = append(about.Rows, report.Cells("", trouble))
 		}
 	}
-	changed := changes(p.Old, p.New)
-	if len(changed) == 0 {
-		changed = []string{"nothing: neither versions nor machine nor settings"}
+	differences := changes(p.Old, p.New)
+	if len(differences) == 0 {
+		differences = []string{"nothing: neither versions nor machine nor settings"}
 	}
-	for i, change := range changed {
+	for i, change := range differences {
 		about.Rows = append(about.Rows, report.Cells([]string{"changed", ""}[min(i, 1)], change))
 	}
 	out.Table(&about)
@@ -116,7 +116,7 @@ func (p Pair) Text(w io.Writer) error {
 	return out.Flush() //nolint:wrapcheck // of standard output
 }
 
-// metrics returns those of either run, without faults that neither had.
+// metrics returns the metrics of either run, without faults that neither run had.
 func (p Pair) metrics() (out []verdict.Metric) {
 	for _, r := range []*Entry{p.Old, p.New} {
 		for _, m := range suite.Metrics(r.Verdict) {

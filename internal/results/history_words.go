@@ -29,7 +29,7 @@ func (r *Entry) faults() (out []string) {
 	return out
 }
 
-// trouble returns in short why a run did not pass; "" for a pass without faults.
+// trouble returns a short reason why a run did not pass; "" for a pass without faults.
 func (r *Entry) trouble() string {
 	v := r.Verdict
 	if faults := r.faults(); len(faults) > 0 {
@@ -97,40 +97,40 @@ func (r *Entry) status() (text string, tone report.Tone) {
 }
 
 // changes describes the differences between two runs: versions, the machine, settings.
-func changes(before, after *Entry) (out []string) {
-	add := func(name, before, now string) {
-		if before != now {
-			out = append(out, fmt.Sprintf("%s %s → %s", name, cmp.Or(before, "unknown"), cmp.Or(now, "unknown")))
+func changes(old, current *Entry) (out []string) {
+	add := func(name, old, to string) {
+		if old != to {
+			out = append(out, fmt.Sprintf("%s %s → %s", name, cmp.Or(old, "unknown"), cmp.Or(to, "unknown")))
 		}
 	}
-	add("soak", before.Record.Version, after.Record.Version)
-	add("k6", report.K6Versions(before.Verdict), report.K6Versions(after.Verdict))
-	add("backend", before.Record.Backend, after.Record.Backend)
-	add("nginx", before.Record.Nginx, after.Record.Nginx)
-	add("machine", before.Record.Machine.Name, after.Record.Machine.Name)
-	settings := compare.Settings(before.Run, after.Run)
+	add("soak", old.Record.Version, current.Record.Version)
+	add("k6", report.K6Versions(old.Verdict), report.K6Versions(current.Verdict))
+	add("backend", old.Record.Backend, current.Record.Backend)
+	add("nginx", old.Record.Nginx, current.Record.Nginx)
+	add("machine", old.Record.Machine.Name, current.Record.Machine.Name)
+	settings := compare.Settings(old.Run, current.Run)
 	for _, s := range settings {
 		inPlan := strings.ToLower(s.Name) // a declaration of a script may also be in its plan
 		if s.Name == inPlan || !slices.ContainsFunc(settings, func(other compare.Setting) bool { return other.Name == inPlan }) {
-			add(s.Name, abbreviate(s.In), abbreviate(s.Other))
+			add(s.Name, abbreviate(s.First), abbreviate(s.Second))
 		}
 	}
 	return out
 }
 
-// abbreviate shortens a value for display: of a hash, it returns the beginning.
+// abbreviate shortens a value for display: a hash to its first characters.
 func abbreviate(value string) string {
-	if value == "not there" || value == "empty" {
+	if value == "missing" || value == "empty" {
 		return "none"
 	}
-	const sha256, enough = 64, 12
+	const sha256, length = 64, 12
 	if len(value) == sha256 && !strings.ContainsFunc(value, func(r rune) bool { return !strings.ContainsRune("0123456789abcdef", r) }) {
-		return value[:enough]
+		return value[:length]
 	}
 	return value
 }
 
-// maxChanges limits the changes that describe a run: with more of them the runs have little in common.
+// maxChanges limits the changes that describe a run. Runs with more differences have little in common.
 const maxChanges = 10
 
 // changesSincePrevious describes the changes since the previous run.
@@ -141,9 +141,9 @@ func (r *Entry) changesSincePrevious() string {
 	case r.Previous == nil:
 		return "the first of its suite"
 	}
-	all := changes(r.Previous, r)
-	if n := len(all); n > maxChanges {
-		all = append(all[:maxChanges], fmt.Sprintf("and %d more", n-maxChanges))
+	list := changes(r.Previous, r)
+	if n := len(list); n > maxChanges {
+		list = append(list[:maxChanges], fmt.Sprintf("and %d more", n-maxChanges))
 	}
-	return cmp.Or(strings.Join(all, "; "), "nothing")
+	return cmp.Or(strings.Join(list, "; "), "nothing")
 }

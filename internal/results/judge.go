@@ -22,7 +22,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Judge makes the verdict from the files. problems are what made the files incomplete before.
+// Judge makes the verdict from the files. problems are reasons why the files are incomplete.
 func (d Dir) Judge(problems ...string) (*verdict.Verdict, *shard.Merged, error) {
 	return d.JudgeExpecting(0, problems...)
 }
@@ -31,16 +31,16 @@ func (d Dir) Judge(problems ...string) (*verdict.Verdict, *shard.Merged, error) 
 const ExpectAny = -1
 
 // JudgeExpecting judges a run that requires a number of laptops, or of runners if it has a plan. 0 requires the
-// number of the present verdict of the folder.
+// number in the existing verdict of the folder.
 func (d Dir) JudgeExpecting(expect int, problems ...string) (*verdict.Verdict, *shard.Merged, error) {
-	stored := expect == 0
-	if stored {
-		var before verdict.Verdict
-		if exists, err := d.readJSON(VerdictFile, &before); exists && err == nil {
-			if err := verdict.CheckSchema(before.Schema); err != nil {
+	useEarlier := expect == 0
+	if useEarlier {
+		var earlier verdict.Verdict
+		if exists, err := d.readJSON(VerdictFile, &earlier); exists && err == nil {
+			if err := verdict.CheckSchema(earlier.Schema); err != nil {
 				return nil, nil, fmt.Errorf("read %s: %w; delete it and run `soak merge %s`", d.Path(VerdictFile), err, d)
 			}
-			expect = before.Expect
+			expect = earlier.Expect
 		}
 	}
 	if info, err := os.Stat(string(d)); err != nil || !info.IsDir() {
@@ -55,7 +55,7 @@ func (d Dir) JudgeExpecting(expect int, problems ...string) (*verdict.Verdict, *
 	}
 	if expect > 0 {
 		if problem := merged.Expect(expect); problem != "" {
-			if stored {
+			if useEarlier {
 				problem += "; the number is that of an earlier merge, and --expect 0 removes it"
 			}
 			problems = append(problems, problem)
@@ -94,15 +94,15 @@ func (d Dir) name() string {
 	return filepath.Base(string(d))
 }
 
-// shardFiles returns the paths of all shards, in the order of their runners if names show it.
+// shardFiles returns the paths of all shards, by the index of the runner in their names.
 func (d Dir) shardFiles() ([]string, error) {
 	var paths []string
-	for _, folder := range []string{ShardsDir, "."} { // or a folder of shards only, as two laptops would collect them
-		found, err := filepath.Glob(d.Path(filepath.Join(folder, "*"+shard.Suffix)))
+	for _, folder := range []string{ShardsDir, "."} { // or a folder with shards only, such as those of several laptops
+		matches, err := filepath.Glob(d.Path(filepath.Join(folder, "*"+shard.Suffix)))
 		if err != nil {
 			return nil, err
 		}
-		paths = slices.DeleteFunc(found, func(path string) bool { return !shard.IsFile(filepath.Base(path)) })
+		paths = slices.DeleteFunc(matches, func(path string) bool { return !shard.IsFile(filepath.Base(path)) })
 		if len(paths) > 0 {
 			break
 		}
@@ -117,17 +117,17 @@ func (d Dir) shardFiles() ([]string, error) {
 
 // merge adds up all shards of the known plan, or of the plan in the files if known is nil. A shard that cannot be read is a
 // problem of the run and does not end the merge; problems come first in the result.
-func (d Dir) merge(known *plan.Plan, problems ...string) (m *shard.Merged, all []string, err error) {
+func (d Dir) merge(known *plan.Plan, problems ...string) (m *shard.Merged, allProblems []string, err error) {
 	paths, err := d.shardFiles()
 	if err != nil {
 		return nil, nil, err
 	}
 	var merger shard.Merger
 	var first *shard.Shard
-	for read := range shardsOf(paths) {
-		s := read.shard
-		if read.err != nil {
-			problems = append(problems, read.err.Error())
+	for result := range shardsOf(paths) {
+		s := result.shard
+		if result.err != nil {
+			problems = append(problems, result.err.Error())
 			continue
 		}
 		merger.Add(s)
@@ -147,8 +147,8 @@ func (d Dir) merge(known *plan.Plan, problems ...string) (m *shard.Merged, all [
 	}
 	switch {
 	case first == nil && len(problems) == 0:
-		return nil, nil, fmt.Errorf("%s holds neither %s nor a shard: it is not a folder of a run", d, PlanFile)
-	case first == nil: // there was a run, and that is all there is to say
+		return nil, nil, fmt.Errorf("%s has neither %s nor a shard: it is not a folder of a run", d, PlanFile)
+	case first == nil: // there was a run, but its plan is unknown
 		p = plan.Default()
 		p.Connections, p.Runners = 0, max(len(paths), 1)
 	default:
@@ -157,43 +157,42 @@ func (d Dir) merge(known *plan.Plan, problems ...string) (m *shard.Merged, all [
 			return merger.Merged(declared), problems, nil
 		}
 		if err := first.Plan.Check(); err != nil {
-			return nil, nil, fmt.Errorf("the shards in %s are of no soak: %w", d, err)
+			return nil, nil, fmt.Errorf("the shards in %s have no valid plan: %w", d, err)
 		}
 		return merger.MergeWithoutPlan(), problems, nil
 	}
 	return merger.Merged(p), problems, nil
 }
 
-// A readShard is one of shardsOf.
-type readShard struct {
+// A shardResult is a shard that was read, or the error.
+type shardResult struct {
 	shard *shard.Shard
 	err   error
 }
 
-// shardsOf reads files ahead, one on each core, and yields them in their order. All of a thousand
-// are never in memory at once.
-func shardsOf(paths []string) iter.Seq[readShard] {
-	return func(yield func(readShard) bool) {
-		reads := make(chan chan readShard, runtime.GOMAXPROCS(0)-1)
+// shardsOf reads files concurrently, one per core, and yields them in order. It never has all shards in memory.
+func shardsOf(paths []string) iter.Seq[shardResult] {
+	return func(yield func(shardResult) bool) {
+		results := make(chan chan shardResult, runtime.GOMAXPROCS(0)-1)
 		done := make(chan struct{})
 		defer close(done)
 		go func() {
-			defer close(reads)
+			defer close(results)
 			for _, path := range paths {
-				one := make(chan readShard, 1)
+				result := make(chan shardResult, 1)
 				select {
-				case reads <- one:
+				case results <- result:
 				case <-done:
 					return
 				}
 				go func() {
 					s, err := shard.ReadFile(path)
-					one <- readShard{s, err}
+					result <- shardResult{s, err}
 				}()
 			}
 		}()
-		for one := range reads {
-			if !yield(<-one) {
+		for result := range results {
+			if !yield(<-result) {
 				return
 			}
 		}
@@ -209,14 +208,14 @@ func (d Dir) Plan() (plan.Plan, error) {
 	return p, err
 }
 
-// plan reads plan.json. exists is false if `soak run` wrote none, or none that can be read.
+// plan reads plan.json. exists is false if there is no plan.json, or if it is not valid.
 func (d Dir) plan() (p plan.Plan, exists bool, err error) {
 	exists, err = d.readJSON(PlanFile, &p)
 	if err == nil && exists {
 		err = checkPlan(p)
 	}
 	if err != nil {
-		return p, false, fmt.Errorf("%s does not say what was planned: %w", PlanFile, err)
+		return p, false, fmt.Errorf("%s is not a valid plan: %w", PlanFile, err)
 	}
 	return p, exists, nil
 }
@@ -239,9 +238,9 @@ func hasConnections(v *verdict.Verdict) bool {
 	return false
 }
 
-// Report writes verdict.json and all reports. against is a run of the same plan to compare with; "" is the last one
+// Report writes verdict.json and all reports. baseline is a run of the same plan to compare with; "" is the last one
 // in the same folder that passed.
-func (d Dir) Report(v *verdict.Verdict, m *shard.Merged, against Dir) error {
+func (d Dir) Report(v *verdict.Verdict, m *shard.Merged, baseline Dir) error {
 	samples, err := resources.Read(d.Path(ResourcesFile))
 	if err != nil {
 		samples = nil // already a warning of the verdict
@@ -265,11 +264,11 @@ func (d Dir) Report(v *verdict.Verdict, m *shard.Merged, against Dir) error {
 	if err != nil {
 		return err
 	}
-	page, err := d.page(v, m, samples, against)
+	page, err := d.page(v, m, samples, baseline)
 	if err != nil {
 		return err
 	}
-	if err := d.nameBaseline(against); err != nil {
+	if err := d.saveBaseline(baseline); err != nil {
 		return err
 	}
 	return d.Write(PageFile, func(w io.Writer) error { return html.Write(w, report.Full(page)) })

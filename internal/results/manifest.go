@@ -16,13 +16,13 @@ import (
 // which is missing later cannot turn a failure into a pass.
 const ManifestFile = "manifest.json"
 
-// A Manifest is the content of that file.
+// A Manifest is the content of ManifestFile.
 type Manifest struct {
-	RunID string   `json:"run_id"` // as the shards of its runners have it
+	RunID string   `json:"run_id"` // the same as in the shards of its runners
 	Needs []string `json:"needs"`  // files and folders without which there is no verdict
-	// Ran describes the programs and the machine of the run, as known before its target starts; run.json has the rest. It remains
-	// if a run is killed.
-	Ran *verdict.RunInfo `json:"ran,omitempty"`
+	// RunInfo describes the programs and the machine of the run, as known before its target starts; run.json has the
+	// complete information, but is missing if the run was killed.
+	RunInfo *verdict.RunInfo `json:"ran,omitempty"`
 }
 
 // ManifestName, RunName and LedgerName return the names of these files. If the parts of a run were started on several
@@ -39,8 +39,8 @@ func partName(name string, part int) string {
 	return fmt.Sprintf("%s-%d%s", strings.TrimSuffix(name, suffix), part, suffix)
 }
 
-// Evidence lists the files that a verdict needs in addition to shards. Of several machines the first one samples the
-// target, and queries Prometheus.
+// Evidence lists the files that a verdict needs in addition to shards. Only the first of several machines samples the
+// target and queries Prometheus.
 func Evidence(part int) []string {
 	names := []string{PlanFile, RunName(part), LedgerName(part)}
 	if part <= 1 {
@@ -56,11 +56,11 @@ func NewManifest(part int, runID string, ledger bool, run *Run) Manifest {
 	if ledger {
 		needs = 3
 	}
-	return Manifest{RunID: runID, Needs: Evidence(part)[:needs], Ran: run.runInfo()}
+	return Manifest{RunID: runID, Needs: Evidence(part)[:needs], RunInfo: run.runInfo()}
 }
 
-// Begin writes it down.
-func (d Dir) Begin(part int, m Manifest) error { return d.WriteJSON(ManifestName(part), m) }
+// WriteManifest writes the manifest of a run, or of a part of it.
+func (d Dir) WriteManifest(part int, m Manifest) error { return d.WriteJSON(ManifestName(part), m) }
 
 // Seal adds the files of the finished run to the manifest before the run is judged.
 func (d Dir) Seal(part int) error {
@@ -91,7 +91,7 @@ func (d Dir) exists(name string) bool {
 	return err == nil && filepath.IsLocal(name)
 }
 
-// checkManifests lists the files that the run, or its parts, must have and do not.
+// checkManifests returns problems for the missing files of the run, or of its parts.
 func (d Dir) checkManifests(p plan.Plan, runners []shard.Runner) (problems []string) {
 	manifest, exists, err := d.manifest(0)
 	problems = append(problems, manifest.missing(d)...)
@@ -104,18 +104,18 @@ func (d Dir) checkManifests(p plan.Plan, runners []shard.Runner) (problems []str
 	if exists {
 		return problems // the plan states the run of the shards
 	}
-	checked := map[int]bool{}
+	indexes := map[int]bool{}
 	for _, r := range runners {
-		if r.Replaced || r.RunID == "" || p.RunID != "" || checked[r.Index] {
+		if r.Replaced || r.RunID == "" || p.RunID != "" || indexes[r.Index] {
 			continue // of k6 alone
 		}
-		checked[r.Index] = true
+		indexes[r.Index] = true
 		m, exists, err := d.manifest(r.Index)
 		switch {
 		case err != nil:
 			problems = append(problems, err.Error())
 		case !exists:
-			problems = append(problems, fmt.Sprintf("neither %s nor %s is there, one of which lists the files of the run of %s; merge its whole folder",
+			problems = append(problems, fmt.Sprintf("%s or %s must list the files of the run of %s, but neither exists; merge its whole folder",
 				d.Path(ManifestFile), ManifestName(r.Index), r.String()))
 		case m.RunID != r.RunID:
 			problems = append(problems, fmt.Sprintf("the shard of %s is of another run than %s: remove the one of an earlier run", r.String(), ManifestName(r.Index)))
@@ -133,7 +133,7 @@ func (d Dir) manifest(part int) (m Manifest, exists bool, err error) {
 func (m Manifest) missing(d Dir) (problems []string) {
 	for _, name := range m.Needs {
 		if !d.exists(name) {
-			problems = append(problems, fmt.Sprintf("%s is missing, which this run has to have: without it nothing is proved", d.Path(name)))
+			problems = append(problems, fmt.Sprintf("%s is missing, which the verdict of this run requires", d.Path(name)))
 		}
 	}
 	return problems

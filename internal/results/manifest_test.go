@@ -18,15 +18,15 @@ func newUnfinished(t *testing.T) Dir {
 	t.Helper()
 	d, err := Create(t.TempDir(), "t")
 	require.NoError(t, err)
-	p := thePlan()
+	p := testPlan()
 	p.RunID = "r"
-	require.NoError(t, d.Begin(0, NewManifest(0, p.RunID, true, &Run{Circumstances: report.Circumstances{Version: "v1", Command: []string{"soak", "run"}}})))
+	require.NoError(t, d.WriteManifest(0, NewManifest(0, p.RunID, true, &Run{Circumstances: report.Circumstances{Version: "v1", Command: []string{"soak", "run"}}})))
 	require.NoError(t, d.WriteJSON(PlanFile, p))
 	require.NoError(t, d.WriteJSON(RunFile, Run{Circumstances: report.Circumstances{OneClock: true}, Failures: []verdict.Failure{{Text: "the backend died"}}}))
 	put(t, d, LedgerFile, entry(0, 15)+entry(1, 16))
 	put(t, d, ResourcesFile, `{"unix_s":1}`+"\n")
 	for i := 1; i <= 2; i++ {
-		s := theShard(p, i)
+		s := testShard(p, i)
 		s.Runner.RunID = p.RunID
 		require.NoError(t, shard.Write(d.Path(filepath.Join(ShardsDir, shard.FileName(s.Runner))), s))
 	}
@@ -34,7 +34,7 @@ func newUnfinished(t *testing.T) Dir {
 	return d
 }
 
-// A run that was killed before it wrote run.json still has its origin.
+// A run that was killed before it wrote run.json still has its command.
 func TestKilledRunHasRunInfo(t *testing.T) {
 	t.Parallel()
 	d := newUnfinished(t)
@@ -75,7 +75,7 @@ func TestPartsHaveTheirOwnManifests(t *testing.T) {
 		d := newParts(t)
 		for i := 1; i <= 2; i++ {
 			id := []string{"one", "two"}[i-1]
-			require.NoError(t, d.Begin(i, NewManifest(i, id, false, &Run{})))
+			require.NoError(t, d.WriteManifest(i, NewManifest(i, id, false, &Run{})))
 			require.NoError(t, d.Seal(i))
 			path := d.Path(filepath.Join(ShardsDir, shard.FileName(shard.Runner{Index: i})))
 			s, err := shard.ReadFile(path)
@@ -90,12 +90,14 @@ func TestPartsHaveTheirOwnManifests(t *testing.T) {
 		spoil func(t *testing.T, d Dir)
 		want  string
 	}{
-		"what the second saw is gone": {func(t *testing.T, d Dir) { require.NoError(t, os.Remove(d.Path(RunName(2)))) }, "run-2.json is missing"},
-		"both ledgers are gone": {func(t *testing.T, d Dir) {
+		"the second part has no record": {func(t *testing.T, d Dir) { require.NoError(t, os.Remove(d.Path(RunName(2)))) }, "run-2.json is missing"},
+		"both ledgers are missing": {func(t *testing.T, d Dir) {
 			require.NoError(t, errors.Join(os.Remove(d.Path(LedgerName(1))), os.Remove(d.Path(LedgerName(2)))))
 		}, "backend-ledger-1.ndjson is missing"},
-		"the second was begun again":   {func(t *testing.T, d Dir) { require.NoError(t, d.Begin(2, NewManifest(2, "three", false, &Run{}))) }, "is of another run than manifest-2.json"},
-		"nothing says what it must be": {func(t *testing.T, d Dir) { require.NoError(t, os.Remove(d.Path(ManifestName(2)))) }, "merge its whole folder"},
+		"the second part was restarted": {func(t *testing.T, d Dir) {
+			require.NoError(t, d.WriteManifest(2, NewManifest(2, "three", false, &Run{})))
+		}, "is of another run than manifest-2.json"},
+		"the second part has no manifest": {func(t *testing.T, d Dir) { require.NoError(t, os.Remove(d.Path(ManifestName(2)))) }, "merge its whole folder"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -122,7 +124,7 @@ func TestPartStartsOnce(t *testing.T) {
 	require.NoError(t, err)
 	_, err = Join(out, "t", 2)
 	require.NoError(t, err)
-	s := theShard(thePlan(), 1)
+	s := testShard(testPlan(), 1)
 	s.Runner.Process = shard.NewProcess()
 	require.NoError(t, shard.Write(d.Path(filepath.Join(ShardsDir, shard.FileName(s.Runner))), s))
 	_, err = Join(out, "t", 1)

@@ -11,12 +11,12 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// maxInPage is the largest file, in bytes, that a page embeds: with the table of 100,000 connections in it no
-// browser would open it fast. The file is in the same folder.
+// maxInPage is the size in bytes of the largest file that a page embeds, because browsers open a page with a table of
+// 100,000 connections slowly. Larger files are only in the folder.
 const maxInPage = 8 << 20
 
 // page collects the content of report.html. verdict.json and the tables must exist.
-func (d Dir) page(v *verdict.Verdict, m *shard.Merged, samples []resources.Sample, against Dir) (*report.Run, error) {
+func (d Dir) page(v *verdict.Verdict, m *shard.Merged, samples []resources.Sample, baseline Dir) (*report.Run, error) {
 	first := 0
 	if len(m.Runners) > 0 {
 		first = m.Runners[0].Index
@@ -44,6 +44,6 @@ func (d Dir) page(v *verdict.Verdict, m *shard.Merged, samples []resources.Sampl
 		out.Files = append(out.Files, report.File{Name: name, Content: content})
 	}
 	var err error
-	out.Comparison, err = d.comparison(v, against)
+	out.Comparison, err = d.comparison(v, baseline)
 	return out, err
 }

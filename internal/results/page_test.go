@@ -16,18 +16,18 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// writeReportedRun writes a run with reports into out. The run began the given hours after the first and connected in the
-// given milliseconds.
+// writeReportedRun writes a run with reports into out. The run starts the given hours after the first one and
+// connects within the given time.
 func writeReportedRun(t *testing.T, out string, hours int, connect time.Duration, seconds int) Dir {
 	t.Helper()
-	p := thePlan()
+	p := testPlan()
 	p.TestID, p.Seconds = fmt.Sprintf("run-%d", hours), seconds
 	d, err := Create(out, p.TestID)
 	require.NoError(t, err)
 	require.NoError(t, d.WriteJSON(PlanFile, p))
 	require.NoError(t, d.WriteJSON(RunFile, Run{Circumstances: report.Circumstances{OneClock: true, Command: []string{"bin/soak", "run"}}}))
 	for i := 1; i <= 2; i++ {
-		s := theShard(p, i)
+		s := testShard(p, i)
 		s.Runner.StartedUS += int64(hours) * 3600e6
 		s.Runner.EndedUS += int64(hours) * 3600e6
 		s.Connect = shard.NewHistogram()
@@ -38,12 +38,12 @@ func writeReportedRun(t *testing.T, out string, hours int, connect time.Duration
 	return d
 }
 
-func judgeAgainst(t *testing.T, d, against Dir) {
+func judgeAgainst(t *testing.T, d, baseline Dir) {
 	t.Helper()
 	v, m, err := d.Judge()
 	require.NoError(t, err)
 	require.Equal(t, verdict.Pass, v.Verdict, "%q", v.Reasons)
-	require.NoError(t, d.Report(v, m, against))
+	require.NoError(t, d.Report(v, m, baseline))
 }
 
 // comparison returns the sentences of the section of the page, and the row of a figure.
@@ -65,29 +65,29 @@ func comparison(t *testing.T, d Dir, figure string) (text string, row []string) 
 func TestPageComparesWithEarlierRuns(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
-	one := writeReportedRun(t, out, 1, 10*time.Millisecond, 20)
-	text, row := comparison(t, one, "connect p50")
+	first := writeReportedRun(t, out, 1, 10*time.Millisecond, 20)
+	text, row := comparison(t, first, "connect p50")
 	require.Empty(t, text)
 	require.Nil(t, row)
 
-	two := writeReportedRun(t, out, 2, 11*time.Millisecond, 20)
-	text, row = comparison(t, two, "connect p50")
+	second := writeReportedRun(t, out, 2, 11*time.Millisecond, 20)
+	text, row = comparison(t, second, "connect p50")
 	require.Contains(t, text, "Compared with run-1 (pass, 2001-09-09 02:46:40 UTC)")
 	require.Contains(t, text, "The noise is unknown: a comparison needs at least 3 runs")
 	require.Equal(t, []string{"10 ms", "11 ms", "+1 ms", "–", ""}, row)
 
 	writeReportedRun(t, out, 3, time.Second, 30) // another plan
-	four := writeReportedRun(t, out, 4, 300*time.Millisecond, 20)
-	text, row = comparison(t, four, "connect p50")
+	fourth := writeReportedRun(t, out, 4, 300*time.Millisecond, 20)
+	text, row = comparison(t, fourth, "connect p50")
 	require.Contains(t, text, "Compared with run-2 ")
 	require.Contains(t, text, "from 2 earlier runs of this plan")
 	require.Equal(t, []string{"11 ms", "300 ms", "+289 ms"}, row[:3])
 	require.Equal(t, "regression", row[4])
-	_, row = comparison(t, four, "noops missed")
+	_, row = comparison(t, fourth, "noops missed")
 	require.Equal(t, []string{"0", "0", "0", "0 to 0", "same"}, row)
 
-	judgeAgainst(t, four, one)
-	text, row = comparison(t, four, "connect p50")
+	judgeAgainst(t, fourth, first)
+	text, row = comparison(t, fourth, "connect p50")
 	require.Contains(t, text, "Compared with run-1 ")
 	require.Equal(t, []string{"10 ms", "300 ms", "+290 ms"}, row[:3])
 }
@@ -95,14 +95,14 @@ func TestPageComparesWithEarlierRuns(t *testing.T) {
 func TestUnfitBaselineIsRejected(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
-	one, other := writeReportedRun(t, out, 1, time.Millisecond, 20), writeReportedRun(t, out, 2, time.Millisecond, 30)
-	v, m, err := one.Judge()
+	run, other := writeReportedRun(t, out, 1, time.Millisecond, 20), writeReportedRun(t, out, 2, time.Millisecond, 30)
+	v, m, err := run.Judge()
 	require.NoError(t, err)
-	err = one.Report(v, m, other)
+	err = run.Report(v, m, other)
 	require.ErrorContains(t, err, "the baseline does not fit")
-	require.ErrorContains(t, err, "seconds is 30 in the one and 20 in the other")
-	require.ErrorContains(t, one.Report(v, m, one), "is the run itself")
-	require.ErrorContains(t, one.Report(v, m, Dir(t.TempDir())), "holds no verdict.json")
+	require.ErrorContains(t, err, "seconds is 30 in the first and 20 in the second")
+	require.ErrorContains(t, run.Report(v, m, run), "is the run itself")
+	require.ErrorContains(t, run.Report(v, m, Dir(t.TempDir())), "has no verdict.json")
 }
 
 // The page of a described service is about its messages: the published ones, and the latencies with their clocks.
@@ -135,16 +135,16 @@ func TestPageOfADescribedService(t *testing.T) {
 	require.Equal(t, []string{"4", "6", "24", "23", "1", "1", "0"}, row("published", "gold-topic-1"))
 	require.Equal(t, []string{"8"}, row("account", "heartbeats"))
 	require.Equal(t, []string{"8 connections for 15 s, a message every 1 s on each stream, published at 2/s to 2 topics"}, row("card", "plan"))
-	require.Equal(t, "48", row("lateness-all", "publish → receive")[0], "the one that came twice is one of them")
+	require.Equal(t, "48", row("lateness-all", "publish → receive")[0], "including the duplicate")
 	require.Equal(t, "12", row("lateness-all", "publish → last stream of the topic")[0])
 	require.Equal(t, "1", row("ends", "lost: published, but not received")[0])
 	require.Equal(t, "8", row("ends", "open to the end")[0])
 	require.Zero(t, doc.Find("#arithmetic").Length())
-	for chart, about := range map[string]string{
+	for chart, caption := range map[string]string{
 		"messages": "in each 5 s, against published messages × the streams of their topic", "published": "messages in each 5 s",
 		"lateness": "publish → receive, in each 5 s", "heat": "publish → receive of messages in each 5 s; darker cells have more of them",
 	} {
-		require.Contains(t, doc.Find("#chart-"+chart+" figcaption").Text(), about)
+		require.Contains(t, doc.Find("#chart-"+chart+" figcaption").Text(), caption)
 	}
 }
 
@@ -153,21 +153,21 @@ func TestNamedBaseline(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	writeReportedRun(t, out, 1, 10*time.Millisecond, 20)
-	two := writeReportedRun(t, out, 2, 10*time.Millisecond, 20)
-	name, err := two.Baseline()
+	second := writeReportedRun(t, out, 2, 10*time.Millisecond, 20)
+	name, err := second.Baseline()
 	require.NoError(t, err)
-	require.Empty(t, name, "the last run before is a choice of the report")
+	require.Empty(t, name, "the previous run is not a baseline that the user named")
 	require.NoError(t, os.Symlink("run-1", filepath.Join(out, "old")))
-	judgeAgainst(t, two, Dir(filepath.Join(out, "run-1")))
-	name, err = two.Baseline()
+	judgeAgainst(t, second, Dir(filepath.Join(out, "run-1")))
+	name, err = second.Baseline()
 	require.NoError(t, err)
 	require.Equal(t, "run-1", name)
-	judgeAgainst(t, two, Dir(filepath.Join(out, "old")))
-	name, err = two.Baseline()
+	judgeAgainst(t, second, Dir(filepath.Join(out, "old")))
+	name, err = second.Baseline()
 	require.NoError(t, err)
-	require.Equal(t, "run-1", name, "a link is the folder that it leads to")
-	judgeAgainst(t, two, "")
-	name, err = two.Baseline()
+	require.Equal(t, "run-1", name, "a link is resolved to its folder")
+	judgeAgainst(t, second, "")
+	name, err = second.Baseline()
 	require.NoError(t, err)
 	require.Equal(t, "run-1", name)
 }

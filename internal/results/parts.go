@@ -19,7 +19,7 @@ type Run struct {
 	Problems     []string               `json:"problems,omitempty"` // why the run is incomplete
 	RunnerEnds   []shard.RunnerEnd      `json:"runner_ends,omitempty"`
 	Failures     []verdict.Failure      `json:"failures,omitempty"` // of the target
-	Unreachable  []string               `json:"gone,omitempty"`     // the parts of the target that did not answer at the end
+	Unreachable  []string               `json:"gone,omitempty"`     // parts of the target that did not answer at the end
 	Warnings     []string               `json:"warnings,omitempty"`
 	Actions      []verdict.ActionResult `json:"actions,omitempty"` // of --at, in their order
 }
@@ -34,13 +34,13 @@ func Join(out, testid string, runner int) (Dir, error) {
 	for _, path := range append(ownFiles, d.Path(RunName(runner))) {
 		index, isShard := shard.IndexOf(filepath.Base(path))
 		if _, err := os.Stat(path); err == nil && (!isShard || index == runner) {
-			return "", fmt.Errorf("%s exists already: choose another --testid, or remove it", path)
+			return "", fmt.Errorf("%s exists already; choose another --testid, or remove it", path)
 		}
 	}
 	return Rejoin(out, testid)
 }
 
-// Rejoin opens the folder for a runner that replaces an earlier one, whose files may be there.
+// Rejoin opens the folder for a runner that replaces an earlier one, whose files may exist.
 func Rejoin(out, testid string) (Dir, error) {
 	d := Dir(filepath.Join(out, testid))
 	if err := makeFolder(d.Path(ShardsDir)); err != nil {
@@ -72,15 +72,16 @@ func (d Dir) Run(first int) Run {
 	return run
 }
 
-// runInfo returns the origin of the run, or nil if it was not recorded. first is the index of its first runner.
+// runInfo returns the programs and the machine of the run, or nil if they were not recorded. first is the index of
+// its first runner.
 func (d Dir) runInfo(first int) *verdict.RunInfo {
 	run := d.Run(first)
-	if ran := run.runInfo(); ran != nil {
-		return ran
+	if info := run.runInfo(); info != nil {
+		return info
 	}
 	for _, part := range []int{0, first} {
-		if m, _, err := d.manifest(part); err == nil && m.Ran != nil {
-			return m.Ran
+		if m, _, err := d.manifest(part); err == nil && m.RunInfo != nil {
+			return m.RunInfo
 		}
 	}
 	return nil
@@ -103,7 +104,7 @@ func (d Dir) readRun(runners []shard.Runner) (run Run, err error) {
 	}
 	for _, r := range runners {
 		if r.Replaced {
-			continue // the record of the one that replaced it has its name
+			continue // the record has the index of the runner that replaced it
 		}
 		var part Run
 		if _, err := d.readJSON(RunName(r.Index), &part); err != nil {
@@ -132,7 +133,7 @@ func (d Dir) serverLedger() fullLedger {
 	return sync.OnceValues(func() (verdict.ServerLedger, error) { return verdict.ReadServerLedger(d.Path(LedgerFile)) })
 }
 
-// modelLedger returns the ledger of the numbered model, of a run in parts as each part saved it; nil if there is none.
+// modelLedger returns the ledger of the numbered model, merged from all parts of a run; nil if there is none.
 func (d Dir) modelLedger(m *shard.Merged) (verdict.ModelLedger, error) {
 	l, err := verdict.ReadModelLedger(nil, d.Path(LedgerFile))
 	for _, r := range m.Runners {
@@ -145,38 +146,38 @@ func (d Dir) modelLedger(m *shard.Merged) (verdict.ModelLedger, error) {
 }
 
 // ledgerOf returns the server's own ledger. In a run in parts, each part read the ledger after the end of its own
-// streams, so each entry comes from the part that had the stream open. If a part has none, the run has none: with
-// half a ledger, the rest would count as lost by the server.
+// streams, so each entry comes from the part that had the stream open. If a part has none, the run has none: with a
+// partial ledger, the other messages would count as lost by the server.
 func (d Dir) ledgerOf(m *shard.Merged, ledger fullLedger) (verdict.ServerLedger, error) {
-	joined, err := ledger()
-	if joined != nil || err != nil {
-		return joined, err
+	merged, err := ledger()
+	if merged != nil || err != nil {
+		return merged, err
 	}
-	parts, have, needed := make([]verdict.ServerLedger, len(m.Runners)), 0, 0
+	parts, found, needed := make([]verdict.ServerLedger, len(m.Runners)), 0, 0
 	for i, r := range m.Runners {
 		if parts[i], err = verdict.ReadServerLedger(d.Path(LedgerName(r.Index))); err != nil {
 			return nil, err
 		}
-		if r.EndedEarly() { // and is not compared with it
+		if r.EndedEarly() { // its entries are not compared
 			continue
 		}
 		needed++
 		if parts[i] != nil {
-			have++
+			found++
 		}
 	}
-	switch have {
+	switch found {
 	case 0:
 		return nil, nil
 	case needed:
 	default:
-		return nil, fmt.Errorf("%d of %d runners brought the backend's ledger, so the last noops cannot be checked", have, needed)
+		return nil, fmt.Errorf("%d of %d runners stored the backend's ledger, so the last noops cannot be checked", found, needed)
 	}
-	joined = make(verdict.ServerLedger, m.Connections.Len())
+	merged = make(verdict.ServerLedger, m.Connections.Len())
 	for _, c := range m.Connections.All() {
 		if entry, ok := parts[c.Runner][c.ID]; ok {
-			joined[c.ID] = entry
+			merged[c.ID] = entry
 		}
 	}
-	return joined, nil
+	return merged, nil
 }

@@ -21,7 +21,8 @@ func newParts(t *testing.T) Dir {
 	for i := 1; i <= 2; i++ {
 		require.NoError(t, d.WriteJSON(RunName(i), Run{}))
 	}
-	// Each part read it after its own streams had ended; the entries of the other are missing or incomplete.
+	// Each part reads the ledger after the end of its own streams, so entries of other streams are missing or
+	// incomplete.
 	put(t, d, LedgerName(1), entry(0, 15)+entry(1, 7))
 	put(t, d, LedgerName(2), entry(1, 15)+entry(0, 3))
 	return d
@@ -49,15 +50,15 @@ func TestPartsNeedAllServerLedgers(t *testing.T) {
 	t.Parallel()
 	d := newParts(t)
 	require.NoError(t, os.Remove(d.Path(LedgerName(2))))
-	judge(t, d, verdict.Invalid, "1 of 2 runners brought the backend's ledger, so the last noops cannot be checked")
+	judge(t, d, verdict.Invalid, "1 of 2 runners stored the backend's ledger, so the last noops cannot be checked")
 }
 
 func TestWarningsNameTheirPart(t *testing.T) {
 	t.Parallel()
 	d := newParts(t)
-	require.NoError(t, d.WriteJSON(RunName(2), Run{Problems: []string{"it was cold"}, Warnings: []string{"mind the step"}}))
-	v := judge(t, d, verdict.Invalid, "runner 2: it was cold")
-	require.Contains(t, v.Warnings, "runner 2: mind the step")
+	require.NoError(t, d.WriteJSON(RunName(2), Run{Problems: []string{"a problem"}, Warnings: []string{"a warning"}}))
+	v := judge(t, d, verdict.Invalid, "runner 2: a problem")
+	require.Contains(t, v.Warnings, "runner 2: a warning")
 	put(t, d, RunName(1), "[")
 	judge(t, d, verdict.Invalid, "run-1.json")
 }
@@ -69,13 +70,13 @@ func TestMachinesFromPrometheus(t *testing.T) {
 	w := machine.Follow("stack", time.Second)
 	w.Add(time.Unix(100, 0), machine.Reading{"pps_allowance_exceeded": 1})
 	w.Add(time.Unix(105, 0), machine.Reading{"pps_allowance_exceeded": 15})
-	watched := func() Dir {
+	newRun := func() Dir {
 		d := newUnfinished(t)
 		require.NoError(t, d.WriteJSON(MachinesFile, []*machine.Record{w.Record()}))
 		require.NoError(t, d.Seal(0))
 		return d
 	}
-	v := judge(t, watched(), verdict.Fail, "")
+	v := judge(t, newRun(), verdict.Fail, "")
 	require.Contains(t, strings.Join(v.Warnings, "\n"), "AWS held back or dropped 14 packets of stack between 00:01:40 and 00:01:45 UTC: pps_allowance_exceeded")
 	require.Len(t, v.Machines, 1)
 
@@ -85,11 +86,11 @@ func TestMachinesFromPrometheus(t *testing.T) {
 	}{
 		"none":    {"", "machines.json is missing"},
 		"half":    {"[", "machines.json"},
-		"null":    {"[null]", "a machine that is none"},
+		"null":    {"[null]", "an empty machine"},
 		"hostile": {`[{"counters":[{"name":"steal","grown":-1}]}]`, "a counter steal of -1"},
 	} {
 		t.Log(name)
-		d := watched()
+		d := newRun()
 		put(t, d, MachinesFile, c.text)
 		if c.text == "" {
 			require.NoError(t, os.Remove(d.Path(MachinesFile)))

@@ -11,19 +11,19 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A Decision is what pruning makes of one run.
+// A Decision states whether pruning removes a run, and why.
 type Decision struct {
 	Name   string
 	Remove bool
 	Reason string
 }
 
-// removedPrefix starts the name of a folder that is being removed: a folder that was removed in part is no longer a
-// run.
+// removedPrefix is the prefix of a folder that is being removed, so that a partly removed folder is no longer listed
+// as a run.
 const removedPrefix = ".removed-"
 
-// Prune decides which runs to remove. It keeps the newest ones, as many as keep, and every one that may still be
-// needed: one that failed or found faults, a named baseline of another one, one without a verdict, and the one that
+// Prune decides which runs to remove. It keeps the given number of newest runs, and every run that may still be
+// needed: one that failed or found faults, the named baseline of another run, one without a verdict, and the one that
 // `latest` links to.
 func (h *History) Prune(keep int) ([]Decision, error) {
 	baselines, err := h.baselines()
@@ -31,7 +31,7 @@ func (h *History) Prune(keep int) ([]Decision, error) {
 		return nil, err
 	}
 	latest, _ := os.Readlink(filepath.Join(h.Folder, "latest"))
-	all := make([]Decision, len(h.Runs))
+	decisions := make([]Decision, len(h.Runs))
 	for i, r := range h.Runs {
 		d := Decision{Name: r.Name}
 		switch {
@@ -44,55 +44,56 @@ func (h *History) Prune(keep int) ([]Decision, error) {
 		case r.Verdict.Verdict == verdict.Fail:
 			d.Reason = "it failed"
 		case r.Verdict.Verdict != verdict.Pass && r.Verdict.Verdict != verdict.Invalid:
-			d.Reason = fmt.Sprintf("its verdict, %q, is not known here, so it may have failed", r.Verdict.Verdict)
+			d.Reason = fmt.Sprintf("its verdict, %q, is unknown, so it may have failed", r.Verdict.Verdict)
 		case r.Verdict.Verdict == verdict.Invalid && len(r.Verdict.Findings)+len(r.faults()) > 0:
 			d.Reason = "it is invalid, but found faults"
 		case baselines[r.Name] != "":
 			d.Reason = "it is the baseline of " + baselines[r.Name]
 		case filepath.Base(latest) == r.Name:
-			d.Reason = "latest leads to it"
+			d.Reason = "latest links to it"
 		default:
 			d.Remove, d.Reason = true, fmt.Sprintf("%s, and not one of the newest %s", r.outcome(), format.Thousands(keep))
 		}
-		all[i] = d
+		decisions[i] = d
 	}
-	return all, nil
+	return decisions, nil
 }
 
-// baselines returns the runs that others name as their baseline (`soak report --baseline`), each with one of those.
+// baselines returns the runs that are the named baseline of another run (`soak report --baseline`), each with such a
+// run.
 func (h *History) baselines() (map[string]string, error) {
 	out := map[string]string{}
 	for _, r := range h.Runs {
 		name, err := Dir(r.Dir).Baseline()
 		if err != nil {
-			return nil, fmt.Errorf("which run is the baseline of %s is not known, so nothing is removed: %w", r.Name, err)
+			return nil, fmt.Errorf("read the baseline of %s: %w; nothing is removed", r.Name, err)
 		}
 		out[name] = r.Name
 	}
 	return out, nil
 }
 
-// Remove removes the folders of these runs, and the rest of an interrupted removal. A run that cannot be removed is
-// kept, with the reason in its decision.
-func (h *History) Remove(all []Decision) error {
+// Remove removes the folders of the runs to remove, and those that an interrupted removal left. A run that cannot be
+// removed is kept, with the reason in its decision.
+func (h *History) Remove(decisions []Decision) error {
 	errs := []error{h.clear()}
-	for i, d := range all {
+	for i, d := range decisions {
 		if !d.Remove {
 			continue
 		}
 		if err := os.Rename(filepath.Join(h.Folder, d.Name), filepath.Join(h.Folder, removedPrefix+d.Name)); err != nil {
-			all[i] = Decision{Name: d.Name, Reason: "it cannot be removed"}
+			decisions[i] = Decision{Name: d.Name, Reason: "it cannot be removed"}
 			errs = append(errs, fmt.Errorf("remove %s: %w", d.Name, err))
 		}
 	}
 	return errors.Join(append(errs, h.clear())...)
 }
 
-// clear removes folders that are no runs any more.
+// clear removes the folders with removedPrefix.
 func (h *History) clear() error {
-	left, err := os.ReadDir(h.Folder)
+	entries, err := os.ReadDir(h.Folder)
 	errs := []error{err}
-	for _, e := range left {
+	for _, e := range entries {
 		if e.IsDir() && strings.HasPrefix(e.Name(), removedPrefix) {
 			errs = append(errs, os.RemoveAll(filepath.Join(h.Folder, e.Name())))
 		}

@@ -10,10 +10,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// decisions returns the reason for which pruning keeps each run; "" for a run that is removed.
-func decisions(all []Decision) map[string]string {
+// reasonsOf returns the reason for which pruning keeps each run; "" for a run that is removed.
+func reasonsOf(list []Decision) map[string]string {
 	out := map[string]string{}
-	for _, d := range all {
+	for _, d := range list {
 		if out[d.Name] = d.Reason; d.Remove {
 			out[d.Name] = ""
 		}
@@ -24,7 +24,7 @@ func decisions(all []Decision) map[string]string {
 func TestPruneKeepsReferencedRuns(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
-	mess(t, out) // 1 pass, 2 fail, 3 invalid, 4 damaged, 5 unfinished
+	writeAllStates(t, out) // 1 pass, 2 fail, 3 invalid, 4 damaged, 5 unfinished
 	require.NoError(t, os.Remove(filepath.Join(out, "latest")))
 	require.NoError(t, os.RemoveAll(filepath.Join(out, "run-005")))
 	require.NoError(t, os.MkdirAll(filepath.Join(out, "run-000", ShardsDir), 0o700)) // unfinished, and old
@@ -39,24 +39,24 @@ func TestPruneKeepsReferencedRuns(t *testing.T) {
 	require.NoError(t, os.Symlink("run-008", filepath.Join(out, "latest")))
 
 	h := read(t, out)
-	all, err := h.Prune(2)
+	decisions, err := h.Prune(2)
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{
 		"run-000": "one of the newest 2", // only the folder has its time
 		"run-010": "one of the newest 2",
 		"run-009": "", "run-003": "", "run-001": "",
-		"run-008": "latest leads to it",
+		"run-008": "latest links to it",
 		"run-007": "it is the baseline of run-010",
 		"run-006": "it is invalid, but found faults",
 		"run-004": "its verdict cannot be read, so it may have failed",
 		"run-002": "it failed",
-	}, decisions(all))
+	}, reasonsOf(decisions))
 	require.DirExists(t, filepath.Join(out, "run-009"), "a decision removes no folder")
 
 	require.NoError(t, os.Mkdir(filepath.Join(out, removedPrefix+"before"), 0o700))
-	require.NoError(t, h.Remove(all))
-	for name, why := range decisions(all) {
-		if why == "" {
+	require.NoError(t, h.Remove(decisions))
+	for name, reason := range reasonsOf(decisions) {
+		if reason == "" {
 			require.NoDirExists(t, filepath.Join(out, name))
 		} else {
 			require.DirExists(t, filepath.Join(out, name))
@@ -73,9 +73,9 @@ func TestPruneKeepsActiveRuns(t *testing.T) {
 	out := t.TempDir()
 	writeRun(t, out, 500_000, nil) // in the far future
 	require.NoError(t, os.MkdirAll(filepath.Join(out, "going", ShardsDir), 0o700))
-	all, err := read(t, out).Prune(1)
+	decisions, err := read(t, out).Prune(1)
 	require.NoError(t, err)
-	require.Equal(t, map[string]string{"run-500000": "one of the newest 1", "going": "it has no verdict, and may be running"}, decisions(all))
+	require.Equal(t, map[string]string{"run-500000": "one of the newest 1", "going": "it has no verdict, and may be running"}, reasonsOf(decisions))
 }
 
 // An unknown verdict, of a newer soak or of a user, may be a failure.
@@ -85,13 +85,13 @@ func TestPruneKeepsUnknownVerdicts(t *testing.T) {
 	writeRun(t, out, 1, func(v *verdict.Verdict) { v.Verdict = "" })
 	writeRun(t, out, 2, func(v *verdict.Verdict) { v.Verdict = "aborted" })
 	writeRun(t, out, 3, nil)
-	all, err := read(t, out).Prune(1)
+	decisions, err := read(t, out).Prune(1)
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{
 		"run-003": "one of the newest 1",
-		"run-002": `its verdict, "aborted", is not known here, so it may have failed`,
-		"run-001": `its verdict, "", is not known here, so it may have failed`,
-	}, decisions(all))
+		"run-002": `its verdict, "aborted", is unknown, so it may have failed`,
+		"run-001": `its verdict, "", is unknown, so it may have failed`,
+	}, reasonsOf(decisions))
 }
 
 func TestPruneNeedsTheBaseline(t *testing.T) {
@@ -110,9 +110,9 @@ func TestPruneReportsKeptRuns(t *testing.T) {
 	writeRun(t, out, 1, nil)
 	writeRun(t, out, 2, nil)
 	h := read(t, out)
-	all, err := h.Prune(1)
+	decisions, err := h.Prune(1)
 	require.NoError(t, err)
 	require.NoError(t, os.RemoveAll(filepath.Join(out, "run-001"))) // by another program
-	require.ErrorContains(t, h.Remove(all), "remove run-001")
-	require.Equal(t, map[string]string{"run-002": "one of the newest 1", "run-001": "it cannot be removed"}, decisions(all))
+	require.ErrorContains(t, h.Remove(decisions), "remove run-001")
+	require.Equal(t, map[string]string{"run-002": "one of the newest 1", "run-001": "it cannot be removed"}, reasonsOf(decisions))
 }

@@ -24,11 +24,11 @@ const (
 	RunFile         = "run.json"
 	LedgerFile      = "backend-ledger.ndjson"
 	ResourcesFile   = "resources.ndjson"
-	MachinesFile    = "machines.json" // that a Prometheus watched
+	MachinesFile    = "machines.json" // records of machines from a Prometheus
 	VerdictFile     = "verdict.json"
 	PageFile        = "report.html"
-	ConnectionsFile = "connections.csv" // of a run that held streams
-	CutsFile        = "cuts.csv"        // of a run that cut its own streams
+	ConnectionsFile = "connections.csv" // of a run with streams
+	CutsFile        = "cuts.csv"        // of a run that disconnects its own streams
 	ShardsDir       = "shards"
 )
 
@@ -41,26 +41,26 @@ func (d Dir) Path(name string) string { return filepath.Join(string(d), name) }
 // NewTestID returns the time, with a number appended if that folder exists.
 func NewTestID(out string, now time.Time) string {
 	id := now.UTC().Format("20060102-150405")
-	for n, try := 2, id; ; n++ {
-		if _, err := os.Stat(filepath.Join(out, try)); err != nil {
-			return try
+	for n, candidate := 2, id; ; n++ {
+		if _, err := os.Stat(filepath.Join(out, candidate)); err != nil {
+			return candidate
 		}
-		try = fmt.Sprintf("%s-%d", id, n)
+		candidate = fmt.Sprintf("%s-%d", id, n)
 	}
 }
 
-// makeFolder makes a folder of results that other users may read unless the umask forbids it: the user who merges may
-// not be the one who fetched.
+// makeFolder creates a folder of results that other users may read unless the umask forbids it, because the user who
+// merges may not be the one who fetched.
 func makeFolder(path string) error {
 	return os.MkdirAll(path, 0o755) // #nosec G301 -- see above
 }
 
-// Create makes the folder of a new run and points the link `latest` to it.
+// Create creates the folder of a new run, and sets the link `latest` to it.
 func Create(out, testid string) (Dir, error) {
 	d := Dir(filepath.Join(out, testid))
 	err := makeFolder(out)
 	if err == nil {
-		err = os.Mkdir(string(d), 0o755) // #nosec G301 -- see makeFolder; of two runs at once one makes it
+		err = os.Mkdir(string(d), 0o755) // #nosec G301 -- see makeFolder; only one of two simultaneous runs can create it
 	}
 	if errors.Is(err, fs.ErrExist) {
 		return "", existsError(d)
@@ -73,18 +73,18 @@ func Create(out, testid string) (Dir, error) {
 	}
 	latest := filepath.Join(out, "latest")
 	if info, err := os.Lstat(latest); err == nil && info.Mode()&fs.ModeSymlink == 0 {
-		return d, nil // someone's own file: leave it
+		return d, nil // a file of the user is kept
 	}
 	_ = os.Remove(latest)
-	_ = os.Symlink(testid, latest) // a convenience: without support for links there is none
+	_ = os.Symlink(testid, latest) // optional: the file system may not support links
 	return d, nil
 }
 
-// An existsError reports that the folder exists already: it is fs.ErrExist.
+// An existsError reports that the folder exists already. It matches fs.ErrExist.
 type existsError Dir
 
 func (e existsError) Error() string {
-	return string(e) + " exists already: choose another --testid, or remove it"
+	return string(e) + " exists already; choose another --testid, or remove it"
 }
 
 func (existsError) Is(target error) bool { return target == fs.ErrExist }
@@ -101,7 +101,7 @@ func (d Dir) WriteJSON(name string, v any) error {
 	})
 }
 
-// Write stores a text file, whole or not at all. Control characters of services, shards and hosts are escaped in it.
+// Write stores a text file atomically. It escapes control characters, which may come from services, shards and hosts.
 func (d Dir) Write(name string, fill func(io.Writer) error) error {
 	return store.Folder(d).Write(name, func(w io.Writer) error { return fill(format.NewEscaper(w)) })
 }

@@ -19,13 +19,13 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-func thePlan() plan.Plan {
+func testPlan() plan.Plan {
 	p := plan.Default()
 	p.TestID, p.Prefix, p.Connections, p.Seconds, p.NoopInterval, p.BackendURL = "t", "d-", 2, 20, 1, "http://h"
 	return p
 }
 
-func theShard(p plan.Plan, index int) *shard.Shard {
+func testShard(p plan.Plan, index int) *shard.Shard {
 	h := shard.NewHistogram()
 	h.Record(time.Millisecond)
 	return &shard.Shard{
@@ -46,11 +46,11 @@ func newPass(t *testing.T) Dir {
 	t.Helper()
 	d, err := Create(t.TempDir(), "t")
 	require.NoError(t, err)
-	p := thePlan()
+	p := testPlan()
 	require.NoError(t, d.WriteJSON(PlanFile, p))
 	require.NoError(t, d.WriteJSON(RunFile, Run{Circumstances: report.Circumstances{OneClock: true}}))
 	for i := 1; i <= 2; i++ {
-		require.NoError(t, shard.Write(d.Path(filepath.Join(ShardsDir, shard.FileName(shard.Runner{Index: i}))), theShard(p, i)))
+		require.NoError(t, shard.Write(d.Path(filepath.Join(ShardsDir, shard.FileName(shard.Runner{Index: i}))), testShard(p, i)))
 	}
 	return d
 }
@@ -78,7 +78,7 @@ func TestCreate(t *testing.T) {
 	require.NoError(t, err)
 	require.DirExists(t, d.Path(ShardsDir))
 	_, err = Create(out, "one")
-	require.ErrorContains(t, err, "exists already: choose another --testid")
+	require.ErrorContains(t, err, "exists already; choose another --testid")
 	two, err := Create(out, "two")
 	require.NoError(t, err)
 	latest, err := filepath.EvalSymlinks(filepath.Join(out, "latest"))
@@ -119,7 +119,7 @@ func TestWriteIsAtomic(t *testing.T) {
 	require.ErrorContains(t, d.WriteJSON("y.json", func() {}), "write y.json")
 	entries, err := os.ReadDir(string(d))
 	require.NoError(t, err)
-	require.Len(t, entries, 1, "a temporary file was left")
+	require.Len(t, entries, 1, "a temporary file is left")
 	text, err := os.ReadFile(d.Path("x.json"))
 	require.NoError(t, err)
 	require.JSONEq(t, `{"a":1}`, string(text))
@@ -158,23 +158,23 @@ func TestMissingFilesAreInvalid(t *testing.T) {
 		{"a shard is missing", func(t *testing.T, d Dir) {
 			require.NoError(t, os.Remove(d.Path("shards/runner-2.json.gz")))
 		}, verdict.Invalid, "runner 2 of 2 left no shard"},
-		{"a shard was cut short", func(t *testing.T, d Dir) {
+		{"a truncated shard", func(t *testing.T, d Dir) {
 			require.NoError(t, os.Truncate(d.Path("shards/runner-2.json.gz"), 100))
 		}, verdict.Invalid, "runner-2.json.gz: not a complete shard"},
-		{"a shard is there twice", func(t *testing.T, d Dir) {
+		{"a duplicate shard", func(t *testing.T, d Dir) {
 			b, err := os.ReadFile(d.Path("shards/runner-2.json.gz"))
 			require.NoError(t, err)
 			put(t, d, "shards/copy.json.gz", string(b))
 		}, verdict.Invalid, "runner 2 left two shards"},
 		{"no shard at all", func(t *testing.T, d Dir) { require.NoError(t, os.RemoveAll(d.Path(ShardsDir))) }, verdict.Invalid, "runner 1 of 2 left no shard"},
-		{"the server's ledger was cut short", func(t *testing.T, d Dir) { put(t, d, LedgerFile, `{"id":"d-0"`) }, verdict.Invalid, "read the server's ledger"},
-		{"the run says that it is incomplete", func(t *testing.T, d Dir) {
+		{"a truncated server's ledger", func(t *testing.T, d Dir) { put(t, d, LedgerFile, `{"id":"d-0"`) }, verdict.Invalid, "read the server's ledger"},
+		{"an incomplete run", func(t *testing.T, d Dir) {
 			require.NoError(t, d.WriteJSON(RunFile, Run{Problems: []string{"runner 1 was ended by a signal"}}))
 		}, verdict.Invalid, "runner 1 was ended by a signal"},
-		{"a plan that is none", func(t *testing.T, d Dir) { put(t, d, PlanFile, "{") }, verdict.Invalid, "plan.json does not say what was planned"},
-		{"a plan that is not valid", func(t *testing.T, d Dir) { put(t, d, PlanFile, "{}") }, verdict.Invalid, "CONNECTIONS must be from 1 to 10000000, got 0"},
-		{"a run.json that is none", func(t *testing.T, d Dir) { put(t, d, RunFile, "[") }, verdict.Invalid, "run.json"},
-		{"a manifest that is none", func(t *testing.T, d Dir) { put(t, d, ManifestFile, "[") }, verdict.Invalid, "manifest.json"},
+		{"a malformed plan", func(t *testing.T, d Dir) { put(t, d, PlanFile, "{") }, verdict.Invalid, "plan.json is not a valid plan"},
+		{"an invalid plan", func(t *testing.T, d Dir) { put(t, d, PlanFile, "{}") }, verdict.Invalid, "CONNECTIONS must be from 1 to 10000000, got 0"},
+		{"a malformed run.json", func(t *testing.T, d Dir) { put(t, d, RunFile, "[") }, verdict.Invalid, "run.json"},
+		{"a malformed manifest", func(t *testing.T, d Dir) { put(t, d, ManifestFile, "[") }, verdict.Invalid, "manifest.json"},
 		{"the target died", func(t *testing.T, d Dir) {
 			require.NoError(t, d.WriteJSON(RunFile, Run{Failures: []verdict.Failure{{Text: "the backend died"}}}))
 		}, verdict.Fail, "the backend died"},
@@ -202,17 +202,17 @@ func TestUnreadableSamplesWarn(t *testing.T) {
 func TestFolderOfShards(t *testing.T) {
 	t.Parallel()
 	d := Dir(t.TempDir())
-	p := thePlan()
+	p := testPlan()
 	p.MaxLate = 0
 	for i := 1; i <= 2; i++ {
-		require.NoError(t, shard.Write(d.Path(shard.FileName(shard.Runner{Index: i})), theShard(p, i)))
+		require.NoError(t, shard.Write(d.Path(shard.FileName(shard.Runner{Index: i})), testShard(p, i)))
 	}
 	v := judge(t, d, verdict.Pass, "")
 	require.Equal(t, "t", v.TestID)
 	require.Equal(t, 0, v.Plan.MaxLate, "as in the plan of the runners")
 }
 
-// macOS writes ._NAME next to NAME on file systems that are not its own, and NFS .nfs… for a file that is open.
+// macOS writes ._NAME next to NAME on foreign file systems, and NFS writes .nfs… for an open file.
 func TestHiddenFilesAreIgnored(t *testing.T) {
 	t.Parallel()
 	for _, folder := range []string{ShardsDir, "."} {
@@ -232,12 +232,12 @@ func TestFoldersWithoutRuns(t *testing.T) {
 		dir  func(t *testing.T) Dir
 		want string
 	}{
-		{"nothing there", func(t *testing.T) Dir { return Dir(t.TempDir()).sub("none") }, "is not a folder of a run"},
+		{"a missing folder", func(t *testing.T) Dir { return Dir(t.TempDir()).sub("none") }, "is not a folder of a run"},
 		{"a file", func(t *testing.T) Dir { d := newPass(t); return d.sub(PlanFile) }, "is not a folder of a run"},
-		{"an empty folder", func(t *testing.T) Dir { return Dir(t.TempDir()) }, "holds neither plan.json nor a shard"},
+		{"an empty folder", func(t *testing.T) Dir { return Dir(t.TempDir()) }, "has neither plan.json nor a shard"},
 		{"a shard of a script without a plan", func(t *testing.T) Dir {
 			d := Dir(t.TempDir())
-			require.NoError(t, shard.Write(d.Path(shard.FileName(shard.Runner{Index: 1})), theShard(plan.Plan{}, 1)))
+			require.NoError(t, shard.Write(d.Path(shard.FileName(shard.Runner{Index: 1})), testShard(plan.Plan{}, 1)))
 			return d
 		}, "CONNECTIONS must be from 1 to 10000000, got 0"},
 	} {

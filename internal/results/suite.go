@@ -12,10 +12,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// roundPrefix starts the name of the folder of each later round of a suite.
+// roundPrefix is the prefix of the folder of each later round of a suite.
 const roundPrefix = "round-"
 
-// Round creates the folder of a round of a suite, counted from 0; the first is the run's own.
+// Round creates the folder of a round of a suite, counted from 0; the first round has the folder of the run.
 func (d Dir) Round(n int) (Dir, error) {
 	if n == 0 {
 		return d, nil
@@ -77,10 +77,10 @@ func (d Dir) evidence(merged *shard.Merged, run Run, ledger fullLedger) (*verdic
 		return nil, err
 	}
 	slices.Sort(rounds)
-	open := merged.Plan
-	open.Connections = 0 // the scripts of a round declare their own load
+	roundPlan := merged.Plan
+	roundPlan.Connections = 0 // the scripts of a round declare their own load
 	for i, dir := range rounds {
-		m, problems, err := Dir(dir).merge(&open)
+		m, problems, err := Dir(dir).merge(&roundPlan)
 		if err != nil {
 			return nil, err
 		}
@@ -92,18 +92,18 @@ func (d Dir) evidence(merged *shard.Merged, run Run, ledger fullLedger) (*verdic
 	return e, nil
 }
 
-// machines returns the machines that a Prometheus watched; none without a Prometheus.
-func (d Dir) machines() (all []*machine.Record, err error) {
-	if _, err := d.readJSON(MachinesFile, &all); err != nil {
+// machines returns the records of machines from a Prometheus; none without a Prometheus.
+func (d Dir) machines() (records []*machine.Record, err error) {
+	if _, err := d.readJSON(MachinesFile, &records); err != nil {
 		return nil, err
 	}
-	for _, m := range all {
+	for _, m := range records {
 		if m == nil {
-			return nil, fmt.Errorf("read %s: it lists a machine that is none", d.Path(MachinesFile))
+			return nil, fmt.Errorf("read %s: it lists an empty machine", d.Path(MachinesFile))
 		}
 		if err := m.Check(); err != nil {
 			return nil, fmt.Errorf("read %s: %w", d.Path(MachinesFile), err)
 		}
 	}
-	return all, nil
+	return records, nil
 }

@@ -20,16 +20,16 @@ type actionLog struct {
 	stop   chan struct{}
 	copier sync.WaitGroup
 
-	mu    sync.Mutex
-	read  int64          // the offset in raw up to which bytes are read
-	clean *secret.Writer // to the log
-	last  []byte         // the end of the log
-	err   error
+	mu       sync.Mutex
+	read     int64          // the offset in raw up to which bytes are read
+	redacted *secret.Writer // writes to out, without secrets
+	end      []byte         // the end of the log
+	err      error
 }
 
 const (
 	copyEvery = 100 * time.Millisecond
-	copyBytes = 64 << 10 // of one read
+	copyBytes = 64 << 10 // maximum of one read
 )
 
 // openActionLog creates the log at path and starts copying to it.
@@ -47,7 +47,7 @@ func openActionLog(path string, secrets *secret.Values) (*actionLog, error) {
 		return nil, errors.Join(fmt.Errorf("open the log of the action: %w", err), out.Close())
 	}
 	l := &actionLog{raw: raw, out: out, stop: make(chan struct{})}
-	l.clean = secrets.Writer(writerFunc(l.write))
+	l.redacted = secrets.Writer(writerFunc(l.write))
 	l.copier.Go(func() {
 		for {
 			select {
@@ -61,7 +61,7 @@ func openActionLog(path string, secrets *secret.Values) (*actionLog, error) {
 	return l, nil
 }
 
-// copy copies the output since the last call, except an end in which a secret may be incomplete.
+// copy copies the output since the last call. It holds back an end that may contain a part of a secret.
 func (l *actionLog) copy() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,8 +72,8 @@ func (l *actionLog) copy() {
 	for {
 		n, err := l.raw.ReadAt(buffer, l.read)
 		l.read += int64(n)
-		_, failed := l.clean.Write(buffer[:n])
-		l.err = errors.Join(l.err, failed)
+		_, writeErr := l.redacted.Write(buffer[:n])
+		l.err = errors.Join(l.err, writeErr)
 		if err != nil || n == 0 {
 			return
 		}
@@ -82,8 +82,8 @@ func (l *actionLog) copy() {
 
 // write writes text without secrets to the log, and keeps its end.
 func (l *actionLog) write(text []byte) (int, error) {
-	l.last = append(l.last, text...)
-	l.last = l.last[max(0, len(l.last)-maxOutput):]
+	l.end = append(l.end, text...)
+	l.end = l.end[max(0, len(l.end)-maxOutput):]
 	return l.out.Write(text)
 }
 
@@ -96,7 +96,7 @@ func (l *actionLog) tail() string {
 	l.copy()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	text := string(l.last) + string(l.clean.Rest())
+	text := string(l.end) + string(l.redacted.Rest())
 	return strings.ToValidUTF8(strings.TrimSpace(text[max(len(text)-maxOutput, 0):]), "")
 }
 
@@ -105,5 +105,5 @@ func (l *actionLog) close() error {
 	close(l.stop)
 	l.copier.Wait()
 	l.copy()
-	return errors.Join(l.err, l.clean.Close(), l.out.Close(), l.raw.Close())
+	return errors.Join(l.err, l.redacted.Close(), l.out.Close(), l.raw.Close())
 }

@@ -22,7 +22,7 @@ const (
 	maxOutput   = 4 << 10         // bytes of an action's output in run.json
 )
 
-// checkActions refuses actions that would begin when the streams are ended already.
+// checkActions returns an error if an action would start after the end of the streams.
 func (s *session) checkActions() error {
 	for _, a := range s.actions {
 		if a.At >= s.duration() {
@@ -32,32 +32,32 @@ func (s *session) checkActions() error {
 	return nil
 }
 
-// act runs each action at its time, which counts from the start of the runners, until ctx ends. Then it interrupts
-// the remaining actions, and kills them after actionGrace or when force ends.
-func (s *session) act(ctx, force context.Context, started <-chan struct{}) []verdict.ActionResult {
+// runActions runs each action at its time, which counts from the start of the runners, until ctx ends. Then it
+// interrupts the remaining actions, and kills them after actionGrace or when force ends.
+func (s *session) runActions(ctx, force context.Context, started <-chan struct{}) []verdict.ActionResult {
 	select {
 	case <-started:
 	case <-ctx.Done():
 	}
-	zero := time.Now()
+	start := time.Now()
 	out := make([]verdict.ActionResult, len(s.actions))
-	var all sync.WaitGroup
+	var running sync.WaitGroup
 	for i, a := range s.actions {
-		all.Go(func() { out[i] = s.actOne(ctx, force, zero, a) })
+		running.Go(func() { out[i] = s.runAction(ctx, force, start, a) })
 	}
-	all.Wait()
+	running.Wait()
 	return out
 }
 
-func (s *session) actOne(ctx, force context.Context, zero time.Time, a plan.Action) verdict.ActionResult {
-	acted := verdict.ActionResult{Action: s.shownAction(a), ExitCode: -1}
+func (s *session) runAction(ctx, force context.Context, start time.Time, a plan.Action) verdict.ActionResult {
+	result := verdict.ActionResult{Action: s.redactedAction(a), ExitCode: -1}
 	select {
-	case <-time.After(time.Until(zero.Add(a.At))):
+	case <-time.After(time.Until(start.Add(a.At))):
 	case <-ctx.Done():
 	}
 	if ctx.Err() != nil {
-		acted.Problem = "it did not start, because the run ended first"
-		return acted
+		result.Problem = "it did not start, because the run ended first"
+		return result
 	}
 	path := s.dir.Path("action-" + a.Name + ".log")
 	if s.part > 0 { // parts may share a folder
@@ -65,33 +65,33 @@ func (s *session) actOne(ctx, force context.Context, zero time.Time, a plan.Acti
 	}
 	log, err := openActionLog(path, s.secrets)
 	if err != nil {
-		acted.Problem = "it could not be started: " + err.Error()
-		printMessage(fmt.Sprintf("action %s: %s", a.Name, acted.Problem))
-		return acted
+		result.Problem = "it could not be started: " + err.Error()
+		printMessage(fmt.Sprintf("action %s: %s", a.Name, result.Problem))
+		return result
 	}
 	defer func() {
 		if err := log.close(); err != nil {
 			s.warn(fmt.Sprintf("the log of the action %s is incomplete: %v", a.Name, err))
 		}
 	}()
-	printMessage(fmt.Sprintf("action %s starts: %s", a.Name, acted.Command))
+	printMessage(fmt.Sprintf("action %s starts: %s", a.Name, result.Command))
 	if s.page != nil {
 		s.page.view.Mark(a.Name)
 	}
-	// Its command may hold a secret, and the page has more readers than this terminal.
-	s.watch.Note("action " + a.Name + " begins")
-	now := func() float64 { return float64(zero.Add(time.Since(zero)).UnixMicro()) / 1e6 } // a stepped clock moves none
-	began := now()
+	// The command may contain a secret, and the page may have more readers than this terminal.
+	s.watch.Note("action " + a.Name + " starts")
+	now := func() float64 { return float64(start.Add(time.Since(start)).UnixMicro()) / 1e6 } // unaffected by steps of the wall clock
+	startedUnix := now()
 	p, err := process.Start(process.Spec{
 		Name: "action " + a.Name, Path: "/bin/sh", Args: []string{"-c", a.Command}, Env: append(s.actionVariables(os.Environ()), s.actionEnvironment()...),
 		Output: log.raw, Orphan: syscall.SIGKILL,
 	})
 	if err != nil {
-		acted.Problem = "it could not be started: " + err.Error()
-		printMessage(fmt.Sprintf("action %s: %s", a.Name, acted.Problem))
-		return acted
+		result.Problem = "it could not be started: " + err.Error()
+		printMessage(fmt.Sprintf("action %s: %s", a.Name, result.Problem))
+		return result
 	}
-	acted.StartedUnix = began
+	result.StartedUnix = startedUnix
 	if release, err := p.Guard(); err != nil {
 		s.warn(fmt.Sprintf("if soak is killed, processes of the action %s will keep running: %v", a.Name, err))
 	} else {
@@ -101,49 +101,49 @@ func (s *session) actOne(ctx, force context.Context, zero time.Time, a plan.Acti
 	case <-p.Done():
 	case <-ctx.Done():
 		select {
-		case <-p.Done(): // at the same moment
+		case <-p.Done(): // it ended at the same moment
 		default:
 			p.StopGroup(force, syscall.SIGTERM, actionGrace)
-			acted.Problem = "it was stopped when the run ended"
+			result.Problem = "it was stopped when the run ended"
 		}
 	}
-	acted.EndedUnix, acted.ExitCode, acted.Output = now(), p.ExitCode(), log.tail()
-	printMessage(fmt.Sprintf("action %s ended after %s: %s", a.Name, acted.Duration(), acted.Ending()))
-	s.watch.Note(fmt.Sprintf("action %s ended after %s: %s", a.Name, acted.Duration(), acted.Ending()))
-	for acted.Problem == "" && p.HasOrphans() { // its background processes continue as long as the run
+	result.EndedUnix, result.ExitCode, result.Output = now(), p.ExitCode(), log.tail()
+	printMessage(fmt.Sprintf("action %s ended after %s: %s", a.Name, result.Duration(), result.Ending()))
+	s.watch.Note(fmt.Sprintf("action %s ended after %s: %s", a.Name, result.Duration(), result.Ending()))
+	for result.Problem == "" && p.HasOrphans() { // its background processes may run as long as the run
 		select {
-		case <-time.After(time.Second): // once all has ended the number of the group may be given to another
+		case <-time.After(time.Second): // poll, because the system may reuse the id of a group that has ended
 		case <-ctx.Done():
 			p.StopGroup(force, syscall.SIGTERM, actionGrace)
-			return acted
+			return result
 		}
 	}
-	return acted
+	return result
 }
 
-// shownAction returns the action for display: without secrets in its command.
-func (s *session) shownAction(a plan.Action) plan.Action {
+// redactedAction returns the action for display, without secrets in its command.
+func (s *session) redactedAction(a plan.Action) plan.Action {
 	a.Command = s.secrets.String(a.Command)
 	return a
 }
 
-// usualVariables are the environment variables that an action gets without --at-env.
-var usualVariables = []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TERM", "TMPDIR"}
+// defaultVariables lists the environment variables that an action gets without --at-env.
+var defaultVariables = []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TERM", "TMPDIR"}
 
-// actionVariables returns the part of an environment that actions get.
+// actionVariables returns the variables of an environment that actions get.
 func (s *session) actionVariables(environment []string) (out []string) {
 	extra := strings.Split(s.AtEnv, ",")
 	for _, setting := range environment {
 		name, _, _ := strings.Cut(setting, "=")
-		if s.AtEnv == plan.AllVariables || slices.Contains(usualVariables, name) || strings.HasPrefix(name, "LC_") || slices.Contains(extra, name) {
+		if s.AtEnv == plan.AllVariables || slices.Contains(defaultVariables, name) || strings.HasPrefix(name, "LC_") || slices.Contains(extra, name) {
 			out = append(out, setting)
 		}
 	}
 	return out
 }
 
-// actionEnvironment returns the environment of an action: ours, the run, and the present processes of a target that
-// was started here.
+// actionEnvironment returns the variables that describe the run to an action: its id, folder and target, and the
+// current processes of a target that soak started.
 func (s *session) actionEnvironment() []string {
 	folder, err := filepath.Abs(string(s.dir))
 	if err != nil {
@@ -151,11 +151,11 @@ func (s *session) actionEnvironment() []string {
 	}
 	env := []string{"SOAK_TESTID=" + s.Plan.TestID, "SOAK_DIR=" + folder, "SOAK_TARGET=" + s.Plan.BackendURL}
 	var nginx, backends, configurations []string
-	all := slices.Clip(s.targets)
+	targets := slices.Clip(s.targets)
 	if s.cluster != nil {
-		all = append(all, s.cluster)
+		targets = append(targets, s.cluster)
 	}
-	for _, t := range all {
+	for _, t := range targets {
 		l := t.Local
 		if l == nil {
 			continue

@@ -32,9 +32,9 @@ func TestDriversRunActions(t *testing.T) {
 		code          int
 		wantText      string // in the reasons
 	}{
-		{"one that succeeds", `echo "$SOAK_TESTID at $SOAK_TARGET in $SOAK_DIR"; (sleep .3; touch $GO) &`, verdict.Pass, 0, ""},
-		{"one that fails", `(sleep .3; touch $GO) & echo no route >&2; exit 3`, verdict.Invalid, 3, "the action deploy ((sleep .3; touch $GO) & echo no route >&2; exit 3, at 200 ms) failed: exit code 3; last line of its output: no route"},
-		{"one that does not end", `echo $$; touch $GO; sleep 60; true`, verdict.Invalid, -1, "it was stopped when the run ended"},
+		{"success", `echo "$SOAK_TESTID at $SOAK_TARGET in $SOAK_DIR"; (sleep .3; touch $GO) &`, verdict.Pass, 0, ""},
+		{"failure", `(sleep .3; touch $GO) & echo no route >&2; exit 3`, verdict.Invalid, 3, "the action deploy ((sleep .3; touch $GO) & echo no route >&2; exit 3, at 200 ms) failed: exit code 3; last line of its output: no route"},
+		{"no end", `echo $$; touch $GO; sleep 60; true`, verdict.Invalid, -1, "it was stopped when the run ended"},
 	} {
 		for name, drive := range drivers {
 			t.Run(c.name+"/"+name, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestDriversRunActions(t *testing.T) {
 				}
 				assert.Contains(t, strings.ReplaceAll(strings.Join(v.Reasons, "\n"), filepath.Join(r.folder, "go"), "$GO"), c.wantText)
 				if pid, err := strconv.Atoi(a.Output); err == nil {
-					assert.ErrorIs(t, syscall.Kill(-pid, 0), syscall.ESRCH, "its group is left")
+					assert.ErrorIs(t, syscall.Kill(-pid, 0), syscall.ESRCH, "a process of the action still runs")
 				}
 			})
 		}
@@ -68,21 +68,21 @@ func TestDriversRunActions(t *testing.T) {
 func TestCtrlCEndsActions(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, holds)
-	r.config.At = []string{"0s long: echo begun; sleep 60; true", "10s later: true"}
-	var during sync.WaitGroup
-	during.Go(func() {
-		r.bothRun(t)
+	r.config.At = []string{"0s long: echo started; sleep 60; true", "10s later: true"}
+	var disturbance sync.WaitGroup
+	disturbance.Go(func() {
+		r.awaitRunners(t)
 		assert.Eventually(t, func() bool {
 			text, _ := os.ReadFile(filepath.Join(r.config.Out, "t", "action-long.log"))
 			return len(text) > 0
 		}, time.Minute, time.Millisecond)
 		r.stop()
 	})
-	began := time.Now()
+	start := time.Now()
 	outcome, record, err := drivers["local"](t, r)
-	during.Wait()
+	disturbance.Wait()
 	require.NoError(t, err)
-	require.Less(t, time.Since(began), 30*time.Second)
+	require.Less(t, time.Since(start), 30*time.Second)
 	require.Equal(t, verdict.Invalid, outcome)
 	require.Equal(t, []string{"it was stopped when the run ended", "it did not start, because the run ended first"},
 		[]string{record.Actions[0].Problem, record.Actions[1].Problem})
@@ -102,7 +102,7 @@ func TestBackgroundProcessesOfAnActionEndWithTheRun(t *testing.T) {
 	require.Eventually(t, func() bool {
 		stat, err := os.ReadFile(filepath.Join("/proc", record.Actions[0].Output, "stat"))
 		return err != nil || strings.Contains(string(stat), ") Z ")
-	}, 10*time.Second, time.Millisecond, "process %d is left", pid)
+	}, 10*time.Second, time.Millisecond, "process %d still runs", pid)
 }
 
 // An action that prints its request, as curl -v does, or its environment leaves no secret in the folder of the run.
@@ -133,7 +133,7 @@ func TestActionOutputHasNoSecrets(t *testing.T) {
 			names = append(names, name)
 		}
 	}
-	require.Subset(t, append([]string{"AWS_SECRET_ACCESS_KEY", "SOAK_TESTID", "SOAK_DIR", "SOAK_TARGET", "LC_ALL", "PWD", "SHLVL", "_", "OLDPWD"}, usualVariables...), names)
+	require.Subset(t, append([]string{"AWS_SECRET_ACCESS_KEY", "SOAK_TESTID", "SOAK_DIR", "SOAK_TARGET", "LC_ALL", "PWD", "SHLVL", "_", "OLDPWD"}, defaultVariables...), names)
 	require.Subset(t, names, []string{"AWS_SECRET_ACCESS_KEY", "SOAK_TARGET", "PATH", "LC_ALL"})
 	require.NoError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -153,7 +153,7 @@ func TestActionOutputHasNoSecrets(t *testing.T) {
 	require.ErrorContains(t, newSession(r.config).complete(time.Now()), `AT_ENV must be comma-separated names of variables or all, got "A B"`)
 }
 
-// logOf writes to the log of an action, and returns its content and its tail.
+// logOf calls write for the log of an action, and returns the content and the tail of the log.
 func logOf(t *testing.T, write func(raw *os.File)) (log, tail string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "log")
@@ -164,9 +164,9 @@ func logOf(t *testing.T, write func(raw *os.File)) (log, tail string) {
 	require.NoError(t, l.close())
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
-	left, err := os.ReadDir(filepath.Dir(path))
+	files, err := os.ReadDir(filepath.Dir(path))
 	require.NoError(t, err)
-	require.Len(t, left, 1)
+	require.Len(t, files, 1)
 	return string(text), tail
 }
 
@@ -179,13 +179,13 @@ func TestActionOutputIsBounded(t *testing.T) {
 	require.True(t, strings.HasPrefix(text, "é") && strings.HasSuffix(text, "éx"))
 }
 
-// A secret may be anywhere in a line without an end, and be written in two parts.
+// A secret may be anywhere in a line without a line feed, and may be written in two parts.
 func TestLogPartsHaveNoSecrets(t *testing.T) {
 	t.Parallel()
 	for _, before := range []int{0, copyBytes - 8, copyBytes, 256<<10 - 8, 256 << 10, 288<<10 - 8, 288 << 10, 600 << 10} {
 		log, tail := logOf(t, func(raw *os.File) {
 			_, _ = raw.WriteString(strings.Repeat("x", before) + "01234567")
-			time.Sleep(3 * copyEvery / 2) // either way the result is the same
+			time.Sleep(3 * copyEvery / 2) // the result does not depend on this pause
 			_, _ = raw.WriteString("89abcdef" + strings.Repeat("y", 10))
 		})
 		require.Equal(t, strings.Repeat("x", before)+"[redacted]"+strings.Repeat("y", 10), log)
@@ -211,14 +211,14 @@ func TestLogLinesHaveNoSecrets(t *testing.T) {
 	require.Equal(t, strings.TrimSpace(log), tail)
 }
 
-// Invalid actions are refused before anything is started.
+// Invalid actions are rejected before any process starts.
 func TestActionsAreValidatedBeforeTheStart(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")
 	c := r.config
 	c.At = []string{"60: true"}
 	require.ErrorContains(t, newSession(c).complete(time.Now()), `--at must begin with a time after the start, such as 60s, 1m30s or 2h, got "60"`)
-	r.config.At = []string{"15s late: touch " + filepath.Join(r.folder, "acted")} // streams are ended 5 s before the 20th
+	r.config.At = []string{"15s late: touch " + filepath.Join(r.folder, "acted")} // streams end 5 s before the end of the 20 s
 	_, _, err := drivers["local"](t, r)
 	require.ErrorAs(t, err, &UsageError{})
 	require.ErrorContains(t, err, "the action late must start before 15s, when the streams end, got 15s")
@@ -231,9 +231,9 @@ func TestActionsAreValidatedBeforeTheStart(t *testing.T) {
 type lostRun struct{ roundRun }
 
 func (lostRun) Started() <-chan struct{} {
-	now := make(chan struct{})
-	close(now)
-	return now
+	started := make(chan struct{})
+	close(started)
+	return started
 }
 
 func (lostRun) Wait(graceful, _ context.Context) error {
@@ -267,11 +267,11 @@ func TestActionsSurviveALostConnection(t *testing.T) {
 
 	_, err := d.start(t.Context(), round{dir: s.dir, shards: s.location, env: map[string]string{}})
 	require.NoError(t, err)
-	r.bothRun(t)
+	r.awaitRunners(t)
 	r.release()
-	second := newSession(Config{Local: r.config.Local, Plan: plan.Plan{TestID: "t"}, Stdout: &bytes.Buffer{}, Kubernetes: Kubernetes{Namespace: namespace, StartTimeout: time.Minute}})
-	second.driver = &attachedDriver{kubernetes{session: second, client: d.client, pollInterval: 5 * time.Millisecond}}
-	outcome, err := second.run(r.graceful, r.force)
+	attached := newSession(Config{Local: r.config.Local, Plan: plan.Plan{TestID: "t"}, Stdout: &bytes.Buffer{}, Kubernetes: Kubernetes{Namespace: namespace, StartTimeout: time.Minute}})
+	attached.driver = &attachedDriver{kubernetes{session: attached, client: d.client, pollInterval: 5 * time.Millisecond}}
+	outcome, err := attached.run(r.graceful, r.force)
 	require.NoError(t, err)
 	v := r.verdict(t)
 	require.Equal(t, verdict.Invalid, outcome, "%v", v.Reasons)

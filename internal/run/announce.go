@@ -31,7 +31,7 @@ func (s *session) announce() {
 // announceTarget prints the address of the target, and the actions.
 func (s *session) announceTarget() {
 	p := s.Plan
-	location := p.BackendURL + s.through()
+	location := p.BackendURL + s.targetDescription()
 	if len(s.record.Proxies) > 0 {
 		location += " through the proxy " + strings.Join(s.record.Proxies, ", ")
 	}
@@ -46,12 +46,12 @@ func (s *session) announceTarget() {
 	}
 	fmt.Fprintf(s.Stdout, "target %s\n", location)
 	for _, a := range s.actions {
-		fmt.Fprintf(s.Stdout, "at %s  %s: %s\n", format.Duration(a.At), a.Name, s.shownAction(a).Command)
+		fmt.Fprintf(s.Stdout, "at %s  %s: %s\n", format.Duration(a.At), a.Name, s.redactedAction(a).Command)
 	}
 }
 
-// through names the parts of the target that were started here.
-func (s *session) through() string {
+// targetDescription describes the parts of the target that soak started, in parentheses; "" if it started none.
+func (s *session) targetDescription() string {
 	if !s.targets.Local() {
 		return ""
 	}

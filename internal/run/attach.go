@@ -35,7 +35,7 @@ func Attach(ctx context.Context, c Config) (verdict.Outcome, error) {
 	})
 }
 
-// An attachedDriver finds the run in the cluster.
+// An attachedDriver attaches to a run in the cluster.
 type attachedDriver struct{ kubernetes }
 
 func (d *attachedDriver) check(ctx context.Context) error {
@@ -68,10 +68,10 @@ func (d *attachedDriver) check(ctx context.Context) error {
 // notFoundError adds the folder of a run on this machine, if there is one, to the error about a run that is not in
 // the cluster.
 func notFoundError(d results.Dir, err error) error {
-	if _, missing := os.Stat(d.Path(results.PlanFile)); missing != nil {
+	if _, statErr := os.Stat(d.Path(results.PlanFile)); statErr != nil {
 		return fmt.Errorf("attach: this machine has no run %s; on Kubernetes: %w", d.Relative(), err)
 	}
-	if _, missing := os.Stat(d.Path(results.RunFile)); missing == nil {
+	if _, statErr := os.Stat(d.Path(results.RunFile)); statErr == nil {
 		return fmt.Errorf("%w; if it ran on this machine, it has ended: `soak merge %s` makes its verdict", err, d.Relative())
 	}
 	return fmt.Errorf("%w; if it ran on this machine, its runners ended with soak, because soak started their target or ran actions; start the service by itself, pass BACKEND_URL, and repeat the run", err)
@@ -80,15 +80,15 @@ func notFoundError(d results.Dir, err error) error {
 func (d *attachedDriver) prepare(ctx context.Context) (err error) {
 	dir := d.dir
 	if d.dir, err = results.Create(d.Out, d.Plan.TestID); err != nil {
-		d.dir = dir // of the soak that was cut off
+		d.dir = dir // the folder of the soak process that was killed
 		d.record.Actions = d.dir.Actions()
-	} else if err := d.dir.Begin(0, d.manifest()); err != nil {
+	} else if err := d.dir.WriteManifest(0, d.manifest()); err != nil {
 		return err
 	}
 	if err := d.reachTarget(ctx); err != nil {
 		d.warn(err.Error())
 	} else {
-		d.answers = d.targets.Probe(ctx, d.interval) == nil
+		d.reachable = d.targets.Probe(ctx, d.interval) == nil
 	}
 	return nil
 }

@@ -20,14 +20,14 @@ import (
 	"github.com/sse-soak/sse-soak/internal/suite"
 )
 
-// survive reports whether the runners of a soak continue when soak is killed. They end with a target that soak started, because that
-// ends, too, and if only soak can run the actions on it.
-func (d *local) survive() bool {
+// runnersSurvive reports whether the runners continue if soak is killed. They do not if soak started their target,
+// which ends with soak, or if the run has actions, which only soak can run.
+func (d *local) runnersSurvive() bool {
 	return d.part == 0 && !d.ownTarget && d.Suite.Plan.DeclaredLoad && d.Suite.InPlan() == "" && len(d.actions) == 0
 }
 
-// forget removes the pipes of runners when the run has a verdict.
-func (d *local) forget() {
+// removePipes removes the pipes of the runners when the run has a verdict.
+func (d *local) removePipes() {
 	for i := 1; i <= d.Plan.Runners; i++ {
 		_ = os.Remove(runners.PipePath(string(d.dir), i))
 	}
@@ -37,8 +37,8 @@ func (d *local) forget() {
 // replaces those that ended early.
 type reattachedDriver struct {
 	local
-	group *runners.Group
-	early []*shard.Shard // the last shards of runners to replace
+	group      *runners.Group
+	unfinished []*shard.Shard // the last shards of the runners to replace
 }
 
 func (d *reattachedDriver) check(ctx context.Context) (err error) {
@@ -57,9 +57,9 @@ func (d *reattachedDriver) check(ctx context.Context) (err error) {
 	if err := d.findScript(); err != nil {
 		return err
 	}
-	if planned := d.Plan; d.isModule {
+	if original := d.Plan; d.isModule {
 		err = d.inspect(ctx)
-		d.Plan = planned
+		d.Plan = original
 	}
 	d.planNeeds()
 	return errors.Join(err, d.find(ctx))
@@ -73,13 +73,13 @@ func (d *reattachedDriver) find(ctx context.Context) error {
 	for i := 1; i <= d.Plan.Runners; i++ {
 		last, err := lastShard(ctx, d.location, i)
 		if err == nil && last == nil {
-			err = fmt.Errorf("%s has no shard of it", d.location)
+			err = fmt.Errorf("%s has no shard of this runner", d.location)
 		}
 		if err != nil {
 			return fmt.Errorf("attach to runner %d: %w", i, err)
 		}
-		if d.began.IsZero() {
-			d.began = time.UnixMicro(last.Runner.FirstStartUS())
+		if d.runStart.IsZero() {
+			d.runStart = time.UnixMicro(last.Runner.FirstStartUS())
 		}
 		running, err := d.group.Attach(runners.Config{Dir: string(d.dir), OnRetry: printMessage, OnReport: d.watch.Add}, last.Runner)
 		switch {
@@ -88,7 +88,7 @@ func (d *reattachedDriver) find(ctx context.Context) error {
 		case running:
 			fmt.Fprintf(d.Stdout, "runner %d of %s still runs\n", i, d.Plan.TestID)
 		case last.Runner.State != shard.Finished:
-			d.early = append(d.early, last)
+			d.unfinished = append(d.unfinished, last)
 		}
 	}
 	return nil
@@ -102,7 +102,8 @@ func (d *reattachedDriver) prepare(context.Context) (err error) {
 	return nil
 }
 
-// restartControl serves the reference target of the control group at its address, if that is free: it ended with the other soak.
+// restartControl serves the reference target of the control group again, at the same address if that is free. The
+// previous one ended with the soak that started it.
 func (d *reattachedDriver) restartControl() {
 	reference, err := url.Parse(d.Plan.ControlURL)
 	if err != nil || d.Self == "" || reference.Host == "" {
@@ -110,21 +111,21 @@ func (d *reattachedDriver) restartControl() {
 	}
 	if ip := net.ParseIP(reference.Hostname()); ip != nil && ip.IsLoopback() {
 		d.ControlListen = reference.Host
-		_, _ = d.startControl() // the group is shown as silent without it
+		_, _ = d.startControl() // without it the report shows the group as silent
 	}
 }
 
-// start replaces the runners that ended early. One that cannot be replaced leaves the verdict to MIN_COVERAGE.
+// start replaces the runners that ended early. If one cannot be replaced, the verdict depends on MIN_COVERAGE.
 func (d *reattachedDriver) start(_ context.Context, r round) (roundRun, error) {
-	for _, last := range d.early {
+	for _, last := range d.unfinished {
 		config := d.runnersOf(r)
-		replaced, seconds, err := d.remaining(last, d.location, time.Now())
+		replacement, seconds, err := d.remaining(last, d.location, time.Now())
 		if err != nil {
 			d.warn(err.Error())
 			continue
 		}
-		config.Only, config.Plan.Seconds, config.Survive = last.Runner.Index, seconds, true
-		maps.Copy(config.Env, replaced.variables())
+		config.Index, config.Plan.Seconds, config.Survive = last.Runner.Index, seconds, true
+		maps.Copy(config.Env, replacement.variables())
 		group, err := runners.Start(config)
 		if err != nil {
 			return nil, err

@@ -30,9 +30,9 @@ func TestVerdictIsReportedToCI(t *testing.T) {
 		assertJUnit(t, file, `<property name="verdict" value="pass">`)
 
 		file = filepath.Join(t.TempDir(), "soak.xml")
-		outcome, err = reportToCI(ci.Targets{JUnit: file}, &bytes.Buffer{}, func(teller *ci.Reporter) (verdict.Outcome, error) {
+		outcome, err = reportToCI(ci.Targets{JUnit: file}, &bytes.Buffer{}, func(reporter *ci.Reporter) (verdict.Outcome, error) {
 			s := newSession(r.config)
-			s.dir, s.ci = results.Dir(filepath.Join(r.config.Out, "t")), teller
+			s.dir, s.ci = results.Dir(filepath.Join(r.config.Out, "t")), reporter
 			return s.conclude()
 		})
 		require.NoError(t, err)
@@ -61,7 +61,7 @@ func TestMissingVerdictIsReportedToCI(t *testing.T) {
 	require.ErrorContains(t, err, "--junit must be a file in an existing folder, got ")
 }
 
-// As on a disk that is full: hours of a run are not lost with a page.
+// A report that cannot be written, for example because the disk is full, does not lose the verdict.
 func TestVerdictWithUnwritableReportsIsReportedToCI(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")
@@ -85,9 +85,9 @@ func TestPartReportsNothingToCI(t *testing.T) {
 	require.ErrorContains(t, err, "pass them to `soak merge`")
 }
 
-func assertJUnit(t *testing.T, file, holds string) {
+func assertJUnit(t *testing.T, file, want string) {
 	t.Helper()
 	content, err := os.ReadFile(file)
 	require.NoError(t, err)
-	assert.Contains(t, string(content), holds)
+	assert.Contains(t, string(content), want)
 }

@@ -26,9 +26,9 @@ import (
 // A Config has the settings of a run from the command line.
 type Config struct {
 	Suite    suite.Suite
-	Plan     plan.Plan // Run fills in open settings: TestID, Prefix, ConnectionsPerVU, RunID
-	Settings []string  // NAME=value for the script of a suite that states its plan itself
-	Script   string    // path of a k6 script in the place of the suite's own
+	Plan     plan.Plan // Run fills in missing settings: TestID, Prefix, ConnectionsPerVU, RunID
+	Settings []string  // NAME=value for the script of a suite that declares its plan itself
+	Script   string    // path of a k6 script that replaces the suite's
 
 	plan.Local
 	Runner string // "K/N": this machine runs the Kth of N runners only; "": all
@@ -36,30 +36,30 @@ type Config struct {
 	Continue bool
 
 	Backends   int    // to start here if the plan names no service
-	NoNginx    bool   // connect to them directly
+	NoNginx    bool   // connect to the backends directly
 	ClusterURL string // of a suite that compares with a cluster; "": start one here
 
 	Kubernetes Kubernetes
 	CI         ci.Targets // which CI systems get the verdict
 	Look       report.Look
 
-	OpenURL func(url string) error // shows a page in a browser; nil: none
+	OpenURL func(url string) error // opens a page in a browser; nil: soak opens none
 
-	Self      string    // path of soak, which serves the control group's reference target; "": there is none
+	Self      string    // path of soak, which serves the control group's reference target; "": soak serves none
 	Version   string    // of soak
-	Commit    string    // that it was built of, +dirty behind it where files had changed; "": not known
+	Commit    string    // of the build, with the suffix +dirty if files had changed; "": unknown
 	Variables []string  // settings from environment variables, as NAME=value
 	Stdout    io.Writer // the plan and the verdict; warnings and progress go to stderr
 }
 
 // commandLine returns the command line, preceded by the variables that are settings, without secrets.
-func (c *Config) commandLine(args []string, known *secret.Values) []string {
+func (c *Config) commandLine(args []string, secrets *secret.Values) []string {
 	if len(c.Variables) > 0 {
 		args = slices.Concat([]string{"env"}, c.Variables, args)
 	}
 	args = secret.Command(args)
 	for i, arg := range args {
-		args[i] = string(known.Replace([]byte(arg), secret.Redacted))
+		args[i] = string(secrets.Replace([]byte(arg), secret.Redacted))
 	}
 	return args
 }
@@ -70,7 +70,7 @@ type UsageError struct{ Err error }
 func (e UsageError) Error() string { return e.Err.Error() }
 func (e UsageError) Unwrap() error { return e.Err }
 
-// complete checks the settings, and fills in the open ones.
+// complete validates the settings, and fills in the missing ones.
 func (s *session) complete(now time.Time) (err error) {
 	if err := s.parsePart(); err != nil {
 		return err
@@ -123,7 +123,7 @@ func (s *session) complete(now time.Time) (err error) {
 	s.Plan.Suite = s.Suite.InPlan()
 	switch {
 	case s.isModule:
-		s.drawMarker()
+		s.setMarker()
 		err = s.checkService() // describe fills in the rest
 	default:
 		err = s.Suite.Check(s.Plan)
@@ -151,11 +151,11 @@ func (s *session) trust() error {
 
 // checkURLs normalizes the URLs, because a merge compares them as text.
 func (s *session) checkURLs() (err error) {
-	normal := plan.NormalURLs
+	normalize := plan.NormalURLs
 	if !s.Suite.Plan.DeclaredLoad && s.Plan.BackendURL != "" {
-		normal = plan.NormalURL // of one service
+		normalize = plan.NormalURL // of one service
 	}
-	if s.Plan.BackendURL, err = normal("BACKEND_URL", s.Plan.BackendURL); err == nil && s.ClusterURL != "" {
+	if s.Plan.BackendURL, err = normalize("BACKEND_URL", s.Plan.BackendURL); err == nil && s.ClusterURL != "" {
 		s.ClusterURL, err = plan.NormalURL("CLUSTER_URL", s.ClusterURL)
 	}
 	return err
@@ -202,8 +202,8 @@ func (s *session) completeSettings() error {
 		return fmt.Errorf("SERVICE must be %s for %s, got %q; use `soak run` for other services", plan.NoopService, s.Suite.Name, name)
 	}
 	if s.Suite.Target.Streams { // backend and script keep the same interval, and every stream has its id
-		const byDefault = "1" // second
-		text := s.setting("NOOP_INTERVAL", byDefault)
+		const defaultInterval = "1" // second
+		text := s.setting("NOOP_INTERVAL", defaultInterval)
 		seconds, err := plan.ParseNumber("NOOP_INTERVAL", text)
 		if err != nil || !(seconds >= 0.001 && seconds <= 86400) {
 			return fmt.Errorf("NOOP_INTERVAL must be a number of seconds from 0.001 to 86400, got %q", text)
@@ -230,13 +230,13 @@ func (s *session) completeSettings() error {
 
 // gauge returns the gauge that a suite watches; "": the gauge of our backend.
 func (s *session) gauge() string {
-	if !slices.ContainsFunc(s.Suite.Settings, func(one suite.Setting) bool { return one.Name == "GAUGE" }) {
+	if !slices.ContainsFunc(s.Suite.Settings, func(setting suite.Setting) bool { return setting.Name == "GAUGE" }) {
 		return ""
 	}
 	return s.setting("GAUGE", "")
 }
 
-// setting returns the value that the script finds under a name: a flag, or the environment.
+// setting returns the value that the script gets for a name: from a flag, else from the environment, else fallback.
 func (s *session) setting(name, fallback string) string {
 	for _, setting := range s.Settings {
 		if value, ok := strings.CutPrefix(setting, name+"="); ok {
@@ -273,8 +273,7 @@ func (s *session) parsePart() error {
 	return nil
 }
 
-// parseStart reads --start-at: an instant of RFC 3339, or the next time that a clock in UTC shows
-// HH:MM or HH:MM:SS.
+// parseStart parses --start-at: a time of RFC 3339, or HH:MM or HH:MM:SS in UTC, which means the next such time.
 func parseStart(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil

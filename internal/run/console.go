@@ -44,7 +44,7 @@ func (c *console) draw(lines []string) {
 	for _, line := range lines {
 		c.block = append(c.block, fit(line, c.width()))
 	}
-	_, _ = io.WriteString(c.out, text+strings.Join(c.block, "\n")) // a terminal that is gone is no reason to end a run
+	_, _ = io.WriteString(c.out, text+strings.Join(c.block, "\n")) // a closed terminal does not end a run
 }
 
 // fit returns the start of a line that is narrower than width, without the part after a "·" that does not fit.
@@ -54,15 +54,15 @@ func fit(line string, width int) string {
 	if len(runes) < width {
 		return line
 	}
-	start, rest := string(runes[:max(width-1, 0)]), string(runes[max(width-1, 0):])
-	if at := strings.LastIndex(start, separator); at > 0 && !strings.HasPrefix(rest, separator) {
+	start, tail := string(runes[:max(width-1, 0)]), string(runes[max(width-1, 0):])
+	if at := strings.LastIndex(start, separator); at > 0 && !strings.HasPrefix(tail, separator) {
 		return start[:at]
 	}
 	return start
 }
 
-// leave ends the block. It stays on the screen.
-func (c *console) leave() {
+// endBlock ends the block, which stays on the screen.
+func (c *console) endBlock() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.block) > 0 {

@@ -16,14 +16,15 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard/store"
 )
 
-// A replacedRunner ended early; this session runs its clients for the rest of the run (--continue).
+// A replacedRunner is a runner that ended early. This session runs its clients for the remaining time (--continue).
 type replacedRunner struct {
 	seconds int   // length of the whole run; 0: nothing is replaced
-	begunUS int64 // when the first of the replaced runners began
+	startUS int64 // start of the first of the replaced runners
 }
 
-// replace finds the last shard of the runner with the index of this part, and shortens the plan to the rest of its run. Without a
-// shard the runner begins, so that a pod or a unit may repeat one command.
+// replace finds the last shard of the runner with the index of this part, and shortens the plan to the remaining
+// time. If there is no shard, the runner starts from the beginning, so a pod or a systemd unit can repeat one
+// command.
 func (s *session) replace(ctx context.Context, now time.Time) error {
 	if !s.Continue {
 		return nil
@@ -39,24 +40,24 @@ func (s *session) replace(ctx context.Context, now time.Time) error {
 		return fmt.Errorf("continue runner %d: %w", s.part, err)
 	}
 	if last == nil {
-		fmt.Fprintf(s.Stdout, "runner %d of %s has no shard yet; it begins\n", s.part, s.Plan.TestID)
+		fmt.Fprintf(s.Stdout, "runner %d of %s has no shard yet; it starts\n", s.part, s.Plan.TestID)
 		s.Continue = false
 		return nil
 	}
-	replaced, seconds, err := s.remaining(last, location, now)
+	replacement, seconds, err := s.remaining(last, location, now)
 	if err != nil {
 		return UsageError{err}
 	}
-	s.replaced, s.Plan.Seconds = replaced, seconds
+	s.replaced, s.Plan.Seconds = replacement, seconds
 	return nil
 }
 
-// remaining returns the load that a runner that ended early leaves to its replacement, for the seconds until the end
-// of the run.
+// remaining returns the replacement of a runner that ended early, and the seconds until the end of the run. It
+// returns an error if the runner cannot be replaced.
 func (s *session) remaining(last *shard.Shard, location string, now time.Time) (r replacedRunner, seconds int, err error) {
 	index := last.Runner.Index
 	end := last.Runner.Started().Add(time.Duration(last.Plan.Seconds) * time.Second)
-	left := last.Runner.SecondsLeft(last.Plan.Seconds, now)
+	secondsLeft := last.Runner.SecondsLeft(last.Plan.Seconds, now)
 	switch {
 	case last.Runner.State == shard.Finished:
 		err = fmt.Errorf("it has finished; `soak merge %s` makes the verdict", report.Shell(location))
@@ -64,31 +65,31 @@ func (s *session) remaining(last *shard.Shard, location string, now time.Time) (
 		err = errors.New("it published messages, and those after its last checkpoint are unknown; repeat the run")
 	case last.Runner.State == shard.Aborted:
 		err = fmt.Errorf("it ended with an error (%s); repeat the run", last.Runner.Error)
-	case left <= plan.DisconnectLead:
+	case secondsLeft <= plan.DisconnectLead:
 		err = fmt.Errorf("the run ended or ends at %s; `soak merge %s` makes the verdict", end.UTC().Format(time.DateTime), report.Shell(location))
 	}
 	if err != nil {
 		return r, 0, fmt.Errorf("continue runner %d: %w", index, err)
 	}
-	seconds = min(left, s.Plan.Seconds)
+	seconds = min(secondsLeft, s.Plan.Seconds)
 	fmt.Fprintf(s.Stdout, "runner %d of %s ended at %s UTC; its clients continue for %d s\n",
 		index, s.Plan.TestID, time.UnixMicro(last.Runner.EndedUS).UTC().Format(time.TimeOnly), seconds)
-	return replacedRunner{seconds: s.Plan.Seconds, begunUS: last.Runner.FirstStartUS()}, seconds, nil
+	return replacedRunner{seconds: s.Plan.Seconds, startUS: last.Runner.FirstStartUS()}, seconds, nil
 }
 
-// lastShard returns the shard of the runner with this index that began last, nil if it left none.
+// lastShard returns the shard with the latest start of the runner with this index, nil if there is none.
 func lastShard(ctx context.Context, location string, index int) (last *shard.Shard, err error) {
-	all, err := store.Open(ctx, location)
+	shards, err := store.Open(ctx, location)
 	if err != nil {
 		return nil, err
 	}
-	defer all.Close()
-	err = shardsOf(ctx, all, index, func(_ string, one *shard.Shard) {
-		if last == nil || one.Runner.StartedUS > last.Runner.StartedUS {
-			last = one
+	defer shards.Close()
+	err = eachShard(ctx, shards, index, func(_ string, candidate *shard.Shard) {
+		if last == nil || candidate.Runner.StartedUS > last.Runner.StartedUS {
+			last = candidate
 		}
 	})
-	if errors.Is(err, os.ErrNotExist) { // the folder of a run that has not begun
+	if errors.Is(err, os.ErrNotExist) { // the folder of a run that has not started
 		err = nil
 	}
 	return last, err
@@ -112,5 +113,5 @@ func (r replacedRunner) variables() map[string]string {
 	if r.seconds == 0 {
 		return nil
 	}
-	return map[string]string{plan.StartVariable: strconv.FormatInt(r.begunUS, 10)}
+	return map[string]string{plan.StartVariable: strconv.FormatInt(r.startUS, 10)}
 }

@@ -16,7 +16,7 @@ import (
 
 func TestReplaceableRunners(t *testing.T) {
 	t.Parallel()
-	began := time.Now().Add(-20 * time.Minute).Truncate(time.Second)
+	start := time.Now().Add(-20 * time.Minute).Truncate(time.Second)
 	for name, c := range map[string]struct {
 		edit     func(s *shard.Shard)
 		wantText string // "": it is replaced
@@ -25,38 +25,38 @@ func TestReplaceableRunners(t *testing.T) {
 		"interrupted": {func(s *shard.Shard) { s.Runner.State = shard.Interrupted }, ""},
 		"finished":    {func(s *shard.Shard) { s.Runner.State = shard.Finished }, "continue runner 2: it has finished"},
 		"failed":      {func(s *shard.Shard) { s.Runner.State, s.Runner.Error = shard.Aborted, "no script" }, "it ended with an error (no script)"},
-		"over":        {func(s *shard.Shard) { s.Plan.Seconds = 600 }, "the run ended or ends at"},
+		"ended":       {func(s *shard.Shard) { s.Plan.Seconds = 600 }, "the run ended or ends at"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := plan.Default()
 			p.TestID, p.Prefix, p.BackendURL, p.Runners = "t", "d-", "http://h", 2
-			one := &shard.Shard{
+			last := &shard.Shard{
 				Schema: shard.Schema, Plan: p, Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(),
 				Runner: shard.Runner{
-					TestID: "t", Index: 2, Segment: "1/2:1", Script: "s.js", State: shard.Running, StartedUS: began.UnixMicro(), EndedUS: began.Add(time.Minute).UnixMicro(),
+					TestID: "t", Index: 2, Segment: "1/2:1", Script: "s.js", State: shard.Running, StartedUS: start.UnixMicro(), EndedUS: start.Add(time.Minute).UnixMicro(),
 				},
 			}
-			c.edit(one)
+			c.edit(last)
 			out := t.TempDir()
 			d, err := results.Rejoin(out, "t")
 			require.NoError(t, err)
-			require.NoError(t, shard.Write(d.Path(filepath.Join(results.ShardsDir, shard.FileName(one.Runner))), one))
+			require.NoError(t, shard.Write(d.Path(filepath.Join(results.ShardsDir, shard.FileName(last.Runner))), last))
 			s := &session{Config: Config{Plan: p, Continue: true, Stdout: io.Discard, Local: plan.Local{Out: out}}, part: 2}
-			err = s.replace(t.Context(), began.Add(20*time.Minute))
+			err = s.replace(t.Context(), start.Add(20*time.Minute))
 			if c.wantText != "" {
 				require.ErrorContains(t, err, c.wantText)
 				return
 			}
 			require.NoError(t, err)
-			require.Equal(t, replacedRunner{seconds: 3600, begunUS: began.UnixMicro()}, s.replaced)
-			require.Equal(t, 2400, s.Plan.Seconds, "the rest of the run")
+			require.Equal(t, replacedRunner{seconds: 3600, startUS: start.UnixMicro()}, s.replaced)
+			require.Equal(t, 2400, s.Plan.Seconds, "the remaining time")
 		})
 	}
 }
 
-// The pod of a Job repeats one command, whether its runner has begun or not.
-func TestContinueBeginsRunnerWithoutShard(t *testing.T) {
+// The pod of a Job repeats one command, whether or not its runner has started.
+func TestContinueStartsRunnerWithoutShard(t *testing.T) {
 	t.Parallel()
 	p := plan.Default()
 	p.TestID, p.Runners = "t", 2
@@ -70,17 +70,17 @@ func TestContinueBeginsRunnerWithoutShard(t *testing.T) {
 // A runner and the one that replaced it left two shards; the names of their files are random.
 func TestPartReportsTheLastOfItsShards(t *testing.T) {
 	t.Parallel()
-	all, err := store.Open(t.Context(), t.TempDir())
+	shards, err := store.Open(t.Context(), t.TempDir())
 	require.NoError(t, err)
-	defer all.Close()
-	for _, one := range []shard.Runner{{Process: "b", StartedUS: 1}, {Process: "a", StartedUS: 2, ReplacedStartUS: 1}, {Process: "c", StartedUS: 1}} {
-		one.Index, one.RunID, one.TestID, one.Segment, one.Script, one.EndedUS = 2, "r", "t", "1/2:1", "s.js", 9
-		s := &shard.Shard{Schema: shard.Schema, Runner: one, Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram()}
+	defer shards.Close()
+	for _, runner := range []shard.Runner{{Process: "b", StartedUS: 1}, {Process: "a", StartedUS: 2, ReplacedStartUS: 1}, {Process: "c", StartedUS: 1}} {
+		runner.Index, runner.RunID, runner.TestID, runner.Segment, runner.Script, runner.EndedUS = 2, "r", "t", "1/2:1", "s.js", 9
+		s := &shard.Shard{Schema: shard.Schema, Runner: runner, Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram()}
 		data, err := new(shard.Encoder).Encode(s)
 		require.NoError(t, err)
-		require.NoError(t, all.Put(t.Context(), shard.FileName(one), data))
+		require.NoError(t, shards.Put(t.Context(), shard.FileName(runner), data))
 	}
-	_, found, err := findShard(t.Context(), all, 2, "r")
+	_, found, err := findShard(t.Context(), shards, 2, "r")
 	require.NoError(t, err)
 	require.EqualValues(t, 2, found.Runner.StartedUS)
 }

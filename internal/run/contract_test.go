@@ -39,9 +39,9 @@ type rig struct {
 }
 
 // A driverOfRig runs the runners of a rig, and returns the data to check its result.
-type driverOfRig func(t *testing.T, r *rig) (outcome verdict.Outcome, seen results.Run, err error)
+type driverOfRig func(t *testing.T, r *rig) (outcome verdict.Outcome, record results.Run, err error)
 
-// withDrivers calls test for the named drivers, for all if there are no names, each with a rig of its own.
+// withDrivers calls test for the named drivers, or for all if there are no names. Each call has its own rig.
 func withDrivers(t *testing.T, test func(*testing.T, *rig, driverOfRig), names ...string) {
 	t.Helper()
 	for name, drive := range drivers {
@@ -67,33 +67,33 @@ var drivers = map[string]driverOfRig{
 		outcome, err := r.session(r.config).run(r.graceful, r.force)
 		return outcome, r.record(t, results.RunFile), err
 	},
-	"parts": func(t *testing.T, r *rig) (outcome verdict.Outcome, seen results.Run, err error) {
+	"parts": func(t *testing.T, r *rig) (outcome verdict.Outcome, record results.Run, err error) {
 		t.Helper()
-		var both sync.WaitGroup
+		var parts sync.WaitGroup
 		for k := 1; k <= 2; k++ {
 			c := r.config
 			c.Runner, c.Stdout = fmt.Sprintf("%d/2", k), &bytes.Buffer{}
 			if k > 1 {
 				c.At = nil // only one part gets them
 			}
-			both.Go(func() { _, _ = r.session(c).run(r.graceful, r.force) })
+			parts.Go(func() { _, _ = r.session(c).run(r.graceful, r.force) })
 		}
-		both.Wait()
+		parts.Wait()
 		outcome, err = Merge(filepath.Join(r.config.Out, "t"), "unused", 0, &bytes.Buffer{}, report.Look{}, ci.Targets{})
-		seen = r.record(t, results.RunName(1))
+		record = r.record(t, results.RunName(1))
 		other := r.record(t, results.RunName(2))
-		assert.Empty(t, other.ResourcesFrom, "of several machines one asks")
-		seen.Problems, seen.Failures = append(seen.Problems, other.Problems...), append(seen.Failures, other.Failures...)
-		seen.RunnerEnds = append(seen.RunnerEnds, other.RunnerEnds...)
-		return outcome, seen, err
+		assert.Empty(t, other.ResourcesFrom, "only the first machine queries Prometheus")
+		record.Problems, record.Failures = append(record.Problems, other.Problems...), append(record.Failures, other.Failures...)
+		record.RunnerEnds = append(record.RunnerEnds, other.RunnerEnds...)
+		return outcome, record, err
 	},
 	"kubernetes": func(t *testing.T, r *rig) (verdict.Outcome, results.Run, error) {
 		t.Helper()
 		d, operator := r.inCluster(t)
 		outcome, err := d.session.run(r.graceful, r.force)
-		left, listErr := d.client.OtherRuns(t.Context(), namespace, d.Plan.BackendURL)
+		remaining, listErr := d.client.OtherRuns(t.Context(), namespace, d.Plan.BackendURL)
 		require.NoError(t, listErr)
-		assert.Empty(t, left, "the objects of the run are removed")
+		assert.Empty(t, remaining, "the objects of the run are removed")
 		assert.Equal(t, d.created, operator.deleted)
 		return outcome, r.record(t, results.RunFile), err
 	},
@@ -125,7 +125,7 @@ func silentStream(w http.ResponseWriter, r *http.Request) {
 	<-r.Context().Done()
 }
 
-// session returns a session with complete settings and with fake parts.
+// session returns a session with complete settings, a fake k6 and a driver.
 func (r *rig) session(c Config) *session {
 	s := newSession(c)
 	s.k6, s.script = r.k6, "connectionTest.js"
@@ -140,12 +140,12 @@ func (r *rig) session(c Config) *session {
 }
 
 // record returns the record of a run.
-func (r *rig) record(t *testing.T, name string) (seen results.Run) {
+func (r *rig) record(t *testing.T, name string) (record results.Run) {
 	t.Helper()
 	if text, err := os.ReadFile(filepath.Join(r.config.Out, "t", name)); err == nil {
-		require.NoError(t, json.Unmarshal(text, &seen))
+		require.NoError(t, json.Unmarshal(text, &record))
 	}
-	return seen
+	return record
 }
 
 func (r *rig) verdict(t *testing.T) (v verdict.Verdict) {
@@ -159,8 +159,8 @@ func (r *rig) verdict(t *testing.T) (v verdict.Verdict) {
 // release lets the runners continue to their end.
 func (r *rig) release() { _ = os.WriteFile(filepath.Join(r.folder, "go"), nil, 0o600) }
 
-// bothRun waits until both runners run.
-func (r *rig) bothRun(t *testing.T) {
+// awaitRunners waits until both runners run.
+func (r *rig) awaitRunners(t *testing.T) {
 	t.Helper()
 	require.Eventually(t, func() bool { return len(r.pids()) == 2 }, time.Minute, time.Millisecond)
 }
@@ -180,11 +180,11 @@ func (r *rig) pids() (pids []int) {
 func TestDrivers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name     string
-		script   string
-		during   func(t *testing.T, r *rig) // while the runners run; nil: nothing happens
-		want     verdict.Outcome
-		wantText string // in the record of the session
+		name        string
+		script      string
+		disturbance func(t *testing.T, r *rig) // while the runners run; nil: nothing happens
+		want        verdict.Outcome
+		wantText    string // in the record of the session
 	}{
 		{"all runners end in order", "", nil, verdict.Pass, `"resources_from"`},
 		{"a runner crashes", crashes, nil, verdict.Invalid, "exit code 3"},
@@ -196,23 +196,23 @@ func TestDrivers(t *testing.T) {
 			t.Run(c.name+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				r := newRig(t, c.script)
-				var during sync.WaitGroup
-				during.Go(func() {
-					r.bothRun(t)
-					if c.during != nil {
-						c.during(t, r)
+				var disturbance sync.WaitGroup
+				disturbance.Go(func() {
+					r.awaitRunners(t)
+					if c.disturbance != nil {
+						c.disturbance(t, r)
 					}
 					r.release()
 				})
 				outcome, record, err := drive(t, r)
-				during.Wait()
+				disturbance.Wait()
 				require.NoError(t, err)
 				text, err := json.Marshal(record)
 				require.NoError(t, err)
 				assert.Equal(t, c.want, outcome, "%s", text)
 				assert.Contains(t, string(text), c.wantText)
 				for _, pid := range r.pids() {
-					assert.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH, "runner %d is left", pid)
+					assert.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH, "runner %d still runs", pid)
 				}
 				if c.script == holds && r.force.Err() == nil {
 					shards, _ := filepath.Glob(filepath.Join(r.config.Out, "t", results.ShardsDir, "*"))
@@ -261,7 +261,7 @@ func TestDriversRunSuitesWithASoakPlan(t *testing.T) {
 	})
 }
 
-// A soak that was cut off leaves its run in the cluster. Another machine follows it to its end.
+// A soak whose process was killed leaves its run in the cluster. Another machine can follow the run to its end.
 func TestAttach(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")
@@ -270,12 +270,12 @@ func TestAttach(t *testing.T) {
 	require.NoError(t, d.prepare(t.Context()))
 	_, err := d.start(t.Context(), round{dir: d.session.dir, shards: d.session.location})
 	require.NoError(t, err)
-	r.bothRun(t)
+	r.awaitRunners(t)
 	r.release()
 	r.config.Out = t.TempDir()
-	second := newSession(Config{Local: r.config.Local, Plan: plan.Plan{TestID: "t"}, Stdout: &bytes.Buffer{}, Kubernetes: Kubernetes{Namespace: namespace, StartTimeout: time.Minute}})
-	second.driver = &attachedDriver{kubernetes{session: second, client: d.client, pollInterval: 5 * time.Millisecond}}
-	outcome, err := second.run(r.graceful, r.force)
+	attached := newSession(Config{Local: r.config.Local, Plan: plan.Plan{TestID: "t"}, Stdout: &bytes.Buffer{}, Kubernetes: Kubernetes{Namespace: namespace, StartTimeout: time.Minute}})
+	attached.driver = &attachedDriver{kubernetes{session: attached, client: d.client, pollInterval: 5 * time.Millisecond}}
+	outcome, err := attached.run(r.graceful, r.force)
 	require.NoError(t, err)
 	assert.Equal(t, verdict.Pass, outcome, "%v", r.verdict(t).Reasons)
 	assert.True(t, operator.deleted)
@@ -289,7 +289,7 @@ func TestFailedStartLeavesNothing(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "")
 			r.service.Close()
-			if name == "parts" || name == "kubernetes" { // a service that only the runners reach is theirs to find out
+			if name == "parts" || name == "kubernetes" { // only the runners reach the service, so a missing k6 is the error
 				r.k6 = filepath.Join(r.folder, "missing")
 			}
 			_, _, err := drive(t, r)
@@ -332,7 +332,7 @@ func TestRunsOfTheSameSecondHaveSeparateFolders(t *testing.T) {
 	first := s.Plan.TestID
 	require.NoError(t, os.MkdirAll(filepath.Join(r.config.Out, first), 0o700))
 	d := &local{session: s}
-	require.NoError(t, d.makeRoom(t.Context()))
+	require.NoError(t, d.createFolder(t.Context()))
 	require.NotEqual(t, first, s.Plan.TestID)
 	require.DirExists(t, filepath.Join(r.config.Out, s.Plan.TestID, results.ShardsDir))
 	require.NoDirExists(t, filepath.Join(r.config.Out, first, results.ShardsDir))

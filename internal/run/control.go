@@ -19,7 +19,7 @@ const ControlCommand = "control"
 const noControl = "no control group, so only stalls of the runners show delays of the load generator"
 
 // serveControl starts the reference target of the control group, in its own process so that it does not stall with a
-// runner. Without it a run continues.
+// runner. If that fails, the run continues without a control group.
 func (d *local) serveControl() {
 	if d.Self == "" || d.Plan.Control == 0 || d.Plan.ControlURL != "" && d.part == 0 {
 		return
@@ -67,8 +67,9 @@ func (d *local) stopControl(force context.Context) {
 	}
 }
 
-// makeControl makes the reference target in the cluster. A run continues without.
-func (d *kubernetes) makeControl(ctx context.Context) {
+// createControl creates the reference target in the cluster. If that fails, the run continues without a control
+// group.
+func (d *kubernetes) createControl(ctx context.Context) {
 	if !d.startReference {
 		return
 	}

@@ -20,18 +20,18 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Runners in a cluster get the address of the reference of their control group: one that is made with the run, unless
-// another is named. A user without the permission soaks without.
+// Runners in a cluster get the address of the reference target of their control group: one that is created with the
+// run, unless CONTROL_URL names another. Without the permission to create it, the run has no control group.
 func TestControlGroupInACluster(t *testing.T) {
 	t.Parallel()
 	const controlURL = "http://soak-t-control.ns.svc:7070"
 	for name, c := range map[string]struct {
-		named, url string
-		allowed    bool
-		made       int // requested Deployments
+		named, url  string
+		allowed     bool
+		deployments int // number of requests to create a Deployment
 	}{
-		"made":      {url: controlURL, allowed: true, made: 1},
-		"forbidden": {url: controlURL, made: 1},
+		"made":      {url: controlURL, allowed: true, deployments: 1},
+		"forbidden": {url: controlURL, deployments: 1},
 		"named":     {named: "http://10.20.0.10:7070", url: "http://10.20.0.10:7070", allowed: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -40,9 +40,9 @@ func TestControlGroupInACluster(t *testing.T) {
 			r.release()
 			r.config.Plan.ControlURL = c.named
 			d, operator := r.inCluster(t)
-			made := 0
+			deployments := 0
 			operator.typed.PrependReactor("create", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
-				if made++; c.allowed {
+				if deployments++; c.allowed {
 					return false, nil, nil
 				}
 				return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "soak-t-control", nil)
@@ -50,7 +50,7 @@ func TestControlGroupInACluster(t *testing.T) {
 			outcome, err := d.session.run(r.graceful, r.force)
 			require.NoError(t, err)
 			assert.Equal(t, verdict.Pass, outcome)
-			assert.Equal(t, c.made, made)
+			assert.Equal(t, c.deployments, deployments)
 			env, _, err := unstructured.NestedSlice(operator.objects, "spec", "runner", "env")
 			require.NoError(t, err)
 			source, err := plan.SourceOf(func(name string) string {
@@ -64,7 +64,8 @@ func TestControlGroupInACluster(t *testing.T) {
 	}
 }
 
-// A reference that cannot be served costs a warning, not the run; a part that holds its streams to another machine's serves one all the same.
+// If the reference target cannot be served, the run continues with a warning. A part that uses the reference target
+// of another machine serves one, too.
 func TestReferenceAddress(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -75,16 +76,16 @@ func TestReferenceAddress(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit   func(c *Config)
 		serves bool
-		url    string // "": that of the reference that is served here
+		url    string // "": the URL of the reference target that is served here
 		warns  string
 	}{
-		"here":                     {func(*Config) {}, true, "", ""},
-		"nowhere":                  {func(c *Config) { c.Plan.Control = 0 }, false, "none", ""},
-		"at another place":         {func(c *Config) { c.Plan.ControlURL = "http://other:7070" }, false, "http://other:7070", ""},
-		"at an address in use":     {func(c *Config) { c.ControlListen = listener.Addr().String() }, false, "none", "CONTROL_LISTEN: listen tcp"},
-		"by a program that is not": {func(c *Config) { c.Self = "/none/soak" }, false, "none", "start reference: "},
-		"in a part":                {func(c *Config) { c.Runner = "1/2" }, true, "", ""},
-		"in a part, for others": {func(c *Config) {
+		"local":           {func(*Config) {}, true, "", ""},
+		"disabled":        {func(c *Config) { c.Plan.Control = 0 }, false, "none", ""},
+		"remote":          {func(c *Config) { c.Plan.ControlURL = "http://other:7070" }, false, "http://other:7070", ""},
+		"address in use":  {func(c *Config) { c.ControlListen = listener.Addr().String() }, false, "none", "CONTROL_LISTEN: listen tcp"},
+		"missing program": {func(c *Config) { c.Self = "/none/soak" }, false, "none", "start reference: "},
+		"part":            {func(c *Config) { c.Runner = "1/2" }, true, "", ""},
+		"part with a remote reference": {func(c *Config) {
 			c.Runner, c.Plan.ControlURL = "1/2", "http://other:7070"
 		}, true, "http://other:7070", ""},
 	} {

@@ -16,18 +16,17 @@ import (
 // Kubernetes. The session calls check, prepare, start (once for each round), targetState and judge in this order, and
 // always close at the end. If prepare returns nil, it has set session.targets, dir and location.
 type driver interface {
-	// check lists the settings that this driver cannot run, before anything is started or written.
+	// check returns an error for settings that this driver cannot run, before anything is started or written.
 	check(ctx context.Context) error
-	// prepare makes the folder of the run, has the target answer, and finds out whether shards can be read from where
-	// the runners leave them. After an error nothing is left that close does not remove.
+	// prepare creates the folder of the run, waits until the target answers, and checks that the shards of the
+	// runners can be read. After an error, close removes everything that prepare created.
 	prepare(ctx context.Context) error
-	// start starts the runners of a round. After an error none of them is left.
+	// start starts the runners of a round. After an error none of them runs.
 	start(ctx context.Context, r round) (roundRun, error)
 	// openShards opens the location of shards by the URL that this machine can reach; runners may need another one.
 	openShards(ctx context.Context, location string) (store.Store, error)
-	// targetState lists in sentences the failures of the target since prepare, such as crashes, and the addresses
-	// that do not respond any more. These are faults of the service and not of the run; only observed ones are
-	// listed.
+	// targetState returns the observed failures of the target since prepare, such as crashes, and the addresses that
+	// no longer respond. These are faults of the service, not of the run.
 	targetState(ctx context.Context) (failures []verdict.Failure, unreachable []string)
 	// judge makes the verdict from the files in the folder of the run. A part of a run only delivers its files.
 	judge(graceful, force context.Context) (verdict.Outcome, error)
@@ -53,8 +52,8 @@ type roundRun interface {
 	Wait(graceful, force context.Context) error
 	// Progress returns the counts of all runners so far, for display: no verdict is based on it.
 	Progress() (shard.Progress, *shard.Histogram)
-	// Ends returns how runners ended that did not complete and, as runner 0, other reasons why the run is incomplete.
-	// It may be called after Wait has returned.
+	// Ends describes the runners that did not complete and, as runner 0, other reasons why the run is incomplete. It
+	// may be called after Wait has returned.
 	Ends() []shard.RunnerEnd
 }
 

@@ -38,10 +38,10 @@ type fakeOperator struct {
 	run     string // name of the TestRun
 	objects map[string]any
 
-	mu      sync.Mutex
-	deleted bool
-	runners map[string]*exec.Cmd // by pod
-	waiting sync.WaitGroup
+	mu        sync.Mutex
+	deleted   bool
+	runners   map[string]*exec.Cmd // by pod
+	processes sync.WaitGroup
 }
 
 // fakeCluster returns a cluster with an operator whose runners are fakes, and the overlay for it.
@@ -51,8 +51,8 @@ func fakeCluster(t *testing.T, k6 string) (client *cluster.Client, overlay strin
 	dynamic := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
 		map[schema.GroupVersionResource]string{{Group: "k6.io", Version: "v1alpha1", Resource: "testruns"}: "TestRunList"})
 	dynamic.PrependReactor("create", "testruns", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		made, _ := action.(clienttesting.CreateAction).GetObject().(*unstructured.Unstructured)
-		o.start(made.DeepCopy())
+		testRun, _ := action.(clienttesting.CreateAction).GetObject().(*unstructured.Unstructured)
+		o.start(testRun.DeepCopy())
 		return false, nil, nil
 	})
 	dynamic.PrependReactor("delete", "testruns", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -75,7 +75,7 @@ func fakeCluster(t *testing.T, k6 string) (client *cluster.Client, overlay strin
 	return client, overlay, o
 }
 
-// inCluster returns the driver of a session on such a cluster, with the present configuration.
+// inCluster returns the driver of a session on a fake cluster, with the configuration of the rig.
 func (r *rig) inCluster(t *testing.T) (*kubernetes, *fakeOperator) {
 	t.Helper()
 	client, overlay, operator := fakeCluster(t, r.k6)
@@ -111,7 +111,7 @@ func (o *fakeOperator) start(run *unstructured.Unstructured) {
 		o.mu.Lock()
 		o.runners[o.run+"-"+name+"-pod"] = cmd
 		o.mu.Unlock()
-		o.waiting.Go(func() {
+		o.processes.Go(func() {
 			if _ = cmd.Wait(); cmd.ProcessState.ExitCode() == 0 {
 				o.show(name, corev1.PodSucceeded, 0)
 				return
@@ -160,7 +160,7 @@ func (o *fakeOperator) delete() {
 		_ = o.typed.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("pods"), namespace, pod.Name)
 	}
 	o.mu.Unlock()
-	o.waiting.Wait()
+	o.processes.Wait()
 }
 
 // api serves k6's REST API in a pod: it reports the start, and ends the runner on request.
@@ -175,7 +175,7 @@ func (o *fakeOperator) api(pod string) http.Handler {
 	})
 }
 
-// bucket returns the URL of a bucket of this process.
+// bucket starts an S3 server in this process, and returns the URL of its bucket.
 func bucket(t *testing.T) string {
 	t.Helper()
 	memory := s3mem.New()

@@ -39,8 +39,8 @@ func TestMain(m *testing.M) {
 
 // Behaviour of the fake runner, by the name of a file in its folder.
 const (
-	holds   = "holds"   // until an interrupt
-	crashes = "crashes" // without its last shard
+	holds   = "holds"   // runs until an interrupt
+	crashes = "crashes" // ends without its last shard
 )
 
 // Results of inspecting its script, by the name of a file in its folder: the description of the service, and the
@@ -67,7 +67,7 @@ func fakeK6(t *testing.T, script string) (k6, folder string) {
 	return filepath.Join(folder, "k6"), folder
 }
 
-// fakeRunner writes the shards that a runner without a fault writes: one at its start, one at its end.
+// fakeRunner acts as a runner without faults: it writes a shard at its start and a shard at its end.
 func fakeRunner(args []string) int {
 	interrupted := make(chan os.Signal, 1)
 	signal.Notify(interrupted, os.Interrupt)
@@ -84,7 +84,7 @@ func fakeRunner(args []string) int {
 		fmt.Printf(`{"totalDuration": "20s", "maxVUs": 4, "ext": %s}`, ext)
 		return 0
 	}
-	is := func(action string) bool { _, err := os.Stat(filepath.Join(folder, action)); return err == nil }
+	has := func(action string) bool { _, err := os.Stat(filepath.Join(folder, action)); return err == nil }
 	index, _ := strconv.Atoi(os.Getenv("RUNNER"))
 	source, err := plan.SourceOf(os.Getenv)
 	if err != nil {
@@ -104,14 +104,14 @@ func fakeRunner(args []string) int {
 	}
 	_ = os.WriteFile(filepath.Join(folder, "runs-"+strconv.Itoa(index)), []byte(strconv.Itoa(os.Getpid())), 0o600)
 	switch {
-	case is(crashes) && index == p.Runners:
-		fmt.Fprintln(os.Stderr, `level=error msg="it hurts"`)
+	case has(crashes) && index == p.Runners:
+		fmt.Fprintln(os.Stderr, `level=error msg="fake crash"`)
 		return 3
-	case is(holds):
+	case has(holds):
 		<-interrupted
 		s.Runner.State = shard.Interrupted
-	case !is("go"): // the test has something to do first
-		for !is("go") && syscall.Getppid() != 1 {
+	case !has("go"): // the test releases the runner later
+		for !has("go") && syscall.Getppid() != 1 {
 			time.Sleep(5 * time.Millisecond)
 		}
 		s.Runner.State = shard.Finished

@@ -29,18 +29,18 @@ type Kubernetes struct {
 	Keep         bool          // leave TestRun and pods in the cluster
 }
 
-// A kubernetes driver runs the runners under the k6-operator. Nothing of the run is left in the cluster when it
-// closes, unless the connection to the cluster was lost: then the run continues there.
+// A kubernetes driver runs the runners under the k6-operator. On close it removes the run from the cluster, unless
+// the connection to the cluster was lost: then the run continues there.
 type kubernetes struct {
 	*session
 	client         *cluster.Client
-	manifests      *cluster.Manifests // nil: the run is there already
+	manifests      *cluster.Manifests // nil: the run exists already
 	module         string             // source of the description that the pods do not have; "": they have it
 	remoteWrite    map[string]string  // k6's variables for the Prometheus that the runners write to; nil: to none
 	namespace      string
 	backend        *cluster.WatchedPod // the target's pod, nil if it is not in the cluster
-	pollInterval   time.Duration       // between two looks at the cluster; 0: as long as is usual
-	answers        bool                // the target answered this machine before the run
+	pollInterval   time.Duration       // between two polls of the cluster; 0: the default
+	reachable      bool                // the target answered this machine before the run
 	created        bool
 	startReference bool // the reference target of the control group is made with the run
 	connectionLost bool
@@ -94,7 +94,7 @@ func (d *kubernetes) connect() (err error) {
 	return err
 }
 
-// start makes the TestRun, unless it is there already, and follows it.
+// start creates the TestRun, unless it exists already, and follows it.
 func (d *kubernetes) start(ctx context.Context, r round) (roundRun, error) {
 	if d.manifests != nil {
 		tokens := d.tokens(d.targets[0].Token)
@@ -112,7 +112,7 @@ func (d *kubernetes) start(ctx context.Context, r round) (roundRun, error) {
 		if err := d.client.Create(ctx, d.manifests.TestRun, job); err != nil {
 			return nil, err
 		}
-		d.makeControl(ctx)
+		d.createControl(ctx)
 		if d.Live == "" {
 			d.report("the runners write their shards to the bucket; watch them: " + liveCommand(d.location))
 		}
@@ -122,17 +122,17 @@ func (d *kubernetes) start(ctx context.Context, r round) (roundRun, error) {
 	limits.Patient = d.Kubernetes.StartTimeout != limits.Start
 	limits.Start, limits.PollInterval = d.Kubernetes.StartTimeout, cmp.Or(d.pollInterval, limits.PollInterval)
 	run := cluster.Follow(d.client, d.namespace, d.Plan, limits, string(r.dir))
-	followed := &followedRun{Run: run, driver: d}
+	result := &followedRun{Run: run, driver: d}
 	if d.Suite.Target.Streams {
-		run.Hear = d.watch.Add
+		run.OnReport = d.watch.Add
 	} else {
 		open := func(ctx context.Context) (store.Store, error) { return d.openShards(ctx, r.shards) }
-		followed.checkpoints = &checkpoints{open: open, hear: d.watch.Add, poll: cmp.Or(d.pollInterval, checkpointPoll)}
+		result.checkpoints = &checkpoints{open: open, onReport: d.watch.Add, poll: cmp.Or(d.pollInterval, checkpointPoll)}
 	}
-	return followed, nil
+	return result, nil
 }
 
-// A followedRun is in the cluster, and continues there if this machine loses the connection.
+// A followedRun is a run in the cluster. It continues there if this machine loses the connection.
 type followedRun struct {
 	*cluster.Run
 	driver      *kubernetes
@@ -153,9 +153,9 @@ const stopGrace = 90 * time.Second
 func (f *followedRun) Wait(graceful, force context.Context) error {
 	defer f.Close()
 	if f.checkpoints != nil {
-		reading, stop := context.WithCancel(force)
+		readCtx, stop := context.WithCancel(force)
 		var reader sync.WaitGroup
-		reader.Go(func() { f.checkpoints.follow(reading) })
+		reader.Go(func() { f.checkpoints.follow(readCtx) })
 		defer reader.Wait()
 		defer stop()
 	}
@@ -186,13 +186,13 @@ func (d *kubernetes) targetState(ctx context.Context) (failures []verdict.Failur
 			failures = append(failures, verdict.FailureAt(at, text))
 		}
 	}
-	waiting, cancel := context.WithTimeout(ctx, target.ReadyWithin)
+	waitCtx, cancel := context.WithTimeout(ctx, target.ReadyWithin)
 	defer cancel()
 	err := d.reachTarget(ctx)
 	var unready cluster.NotReadyError
-	for errors.As(err, &unready) && waiting.Err() == nil {
+	for errors.As(err, &unready) && waitCtx.Err() == nil {
 		select {
-		case <-waiting.Done():
+		case <-waitCtx.Done():
 		case <-time.After(time.Second):
 			err = d.reachTarget(ctx)
 		}
@@ -202,7 +202,7 @@ func (d *kubernetes) targetState(ctx context.Context) (failures []verdict.Failur
 		unreachable = append(unreachable, err.Error())
 	case err != nil:
 		d.warn(err.Error())
-	case d.answers:
+	case d.reachable:
 		if err := d.targets.Ready(ctx); err != nil && ctx.Err() == nil {
 			unreachable = append(unreachable, err.Error())
 		}
@@ -214,7 +214,7 @@ func (d *kubernetes) judge(context.Context, context.Context) (verdict.Outcome, e
 	return d.conclude()
 }
 
-// close removes the run from the cluster, also when everything else was cut short.
+// close removes the run from the cluster, also after an error.
 func (d *kubernetes) close(context.Context) {
 	for _, c := range slices.Backward(d.closers) {
 		c()

@@ -13,12 +13,12 @@ import (
 // checkpointPoll is the time between two readings of the checkpoints in a bucket.
 const checkpointPoll = 10 * time.Second
 
-// checkpoints is the progress of suites that make requests: their runners aggregate no metrics for k6's REST API, so it follows from the
-// checkpoints in the bucket. It is for people; no verdict depends on it.
+// checkpoints reads the progress of suites that make requests from the checkpoints in the bucket, because their
+// runners aggregate no metrics for k6's REST API. It is for display; no verdict depends on it.
 type checkpoints struct {
-	open func(ctx context.Context) (store.Store, error)
-	hear func(index int, p *shard.Progress)
-	poll time.Duration
+	open     func(ctx context.Context) (store.Store, error)
+	onReport func(index int, p *shard.Progress)
+	poll     time.Duration
 
 	mu   sync.Mutex
 	last map[int]shard.Progress // by runner
@@ -37,7 +37,7 @@ func (c *checkpoints) follow(ctx context.Context) {
 			return
 		case <-time.After(interval):
 		}
-		began := time.Now()
+		start := time.Now()
 		if from == nil {
 			from, _ = c.open(ctx) // nil: the next attempt may succeed
 		}
@@ -45,7 +45,7 @@ func (c *checkpoints) follow(ctx context.Context) {
 			_ = from.Close()
 			from = nil
 		}
-		interval = max(c.poll, maxPollShare*time.Since(began))
+		interval = max(c.poll, maxPollShare*time.Since(start))
 	}
 }
 
@@ -63,28 +63,28 @@ func (c *checkpoints) read(ctx context.Context, from store.Store) error {
 		if err != nil {
 			return err
 		}
-		one, err := shard.Read(bytes.NewReader(data))
+		s, err := shard.Read(bytes.NewReader(data))
 		if err != nil {
 			return err
 		}
-		c.note(index, one.RequestProgress())
+		c.note(index, s.RequestProgress())
 	}
 	return nil
 }
 
-// note records the progress of a runner, and passes it on with the buckets that are new.
+// note records the progress of a runner, and calls onReport with it and its new buckets.
 func (c *checkpoints) note(index int, p shard.Progress) {
 	c.mu.Lock()
-	before := c.last[index].Responses
+	previous := c.last[index].Responses
 	if c.last == nil {
 		c.last = map[int]shard.Progress{}
 	}
 	c.last[index] = p
 	c.mu.Unlock()
-	for len(before) > 0 && len(p.Responses) > 0 && p.Responses[0].Unix < before[len(before)-1].Unix {
+	for len(previous) > 0 && len(p.Responses) > 0 && p.Responses[0].Unix < previous[len(previous)-1].Unix {
 		p.Responses = p.Responses[1:]
 	}
-	c.hear(index, &p)
+	c.onReport(index, &p)
 }
 
 // progress returns the sum of the last checkpoints.

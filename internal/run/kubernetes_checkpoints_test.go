@@ -24,20 +24,20 @@ func TestRequestProgressFollowsCheckpoints(t *testing.T) {
 		for _, unix := range buckets {
 			responses.Series = append(responses.Series, shard.ResponseBucket{Unix: unix, Started: 1})
 		}
-		one := &shard.Shard{
+		s := &shard.Shard{
 			Schema: shard.Schema, Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(), Responses: responses,
 			Runner: shard.Runner{TestID: "t", Index: index, Segment: "1/2:1", Script: "s.js", State: shard.Running},
 		}
-		require.NoError(t, shard.Write(filepath.Join(folder, shard.FileName(one.Runner)), one))
+		require.NoError(t, shard.Write(filepath.Join(folder, shard.FileName(s.Runner)), s))
 	}
 	write(1, 4, 100, 105)
 	write(2, 5, 100)
-	heard := make(chan []shard.ResponseBucket, 1000)
+	reports := make(chan []shard.ResponseBucket, 1000)
 	c := &checkpoints{
 		open: func(ctx context.Context) (store.Store, error) { return store.Open(ctx, folder) },
-		hear: func(index int, p *shard.Progress) {
+		onReport: func(index int, p *shard.Progress) {
 			if index == 1 {
-				heard <- p.Responses
+				reports <- p.Responses
 			}
 		},
 		poll: time.Millisecond,
@@ -50,13 +50,13 @@ func TestRequestProgressFollowsCheckpoints(t *testing.T) {
 		return func() bool { sum := c.progress(); return sum.Requests == requests && sum.Failed == failed }
 	}
 	require.Eventually(t, requests(11, 2), time.Minute, time.Millisecond)
-	require.Len(t, <-heard, 2)
+	require.Len(t, <-reports, 2)
 	write(1, 8, 100, 105, 110)
 	require.Eventually(t, requests(15, 2), time.Minute, time.Millisecond)
 	stop()
 	reader.Wait()
-	close(heard)
-	for buckets := range heard {
-		require.NotEqual(t, int64(100), buckets[0].Unix, "a bucket that ended is passed on once")
+	close(reports)
+	for buckets := range reports {
+		require.NotEqual(t, int64(100), buckets[0].Unix, "a complete bucket is reported once")
 	}
 }

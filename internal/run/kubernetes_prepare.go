@@ -20,7 +20,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/suite"
 )
 
-// buildOverlay finds an overlay by name or path.
+// buildOverlay builds an overlay, which is given by its name or path.
 func buildOverlay(overlay string) (*cluster.Manifests, error) {
 	if info, err := os.Stat(overlay); err == nil && info.IsDir() {
 		return cluster.Build(overlay)
@@ -55,7 +55,7 @@ func (d *kubernetes) prepare(ctx context.Context) (err error) {
 	if d.dir, err = results.Create(d.Out, d.Plan.TestID); err != nil {
 		return err
 	}
-	if err := d.dir.Begin(0, d.manifest()); err != nil {
+	if err := d.dir.WriteManifest(0, d.manifest()); err != nil {
 		return err
 	}
 	d.checkOperator(ctx)
@@ -67,13 +67,14 @@ func (d *kubernetes) prepare(ctx context.Context) (err error) {
 	}
 	err = d.targets.Probe(ctx, d.interval)
 	if err != nil && d.backend != nil {
-		return err // one that only the cluster reaches is for the runners to find out
+		return err // if only the cluster reaches the target, the runners report the error
 	}
-	d.answers = err == nil
+	d.reachable = err == nil
 	return d.claim(ctx, false)
 }
 
-// readModule reads the description of the user, if it is a file, and has the plan name its path in the pods.
+// readModule reads the description of the service, if it is a file of the user, and sets the plan to its path in the
+// pods.
 func (d *kubernetes) readModule() error {
 	if !plan.IsServiceFile(d.Plan.Service) {
 		return nil
@@ -118,12 +119,12 @@ func (d *kubernetes) chooseBackend(ctx context.Context) (err error) {
 // apply creates the objects of the overlay that stay between runs, and waits until their pods are ready.
 func (d *kubernetes) apply(ctx context.Context) error {
 	d.report("preparing the namespace " + d.namespace)
-	left, err := d.client.Apply(ctx, d.manifests.Setup)
+	skipped, err := d.client.Apply(ctx, d.manifests.Setup)
 	if err != nil {
 		return err
 	}
-	if len(left) > 0 {
-		d.report(fmt.Sprintf("this user has no permission to change %d objects of the overlay; assuming that they exist", len(left)))
+	if len(skipped) > 0 {
+		d.report(fmt.Sprintf("this user has no permission to change %d objects of the overlay; assuming that they exist", len(skipped)))
 	}
 	for _, o := range d.manifests.Setup {
 		if o.GetKind() != "Deployment" {
@@ -151,7 +152,8 @@ func (d *kubernetes) checkOperator(ctx context.Context) {
 	}
 }
 
-// reachTarget finds how this machine reaches the target: at its URL, or forwarded by the API server.
+// reachTarget sets the address by which this machine reaches the target: its URL, or a port that the API server
+// forwards.
 func (d *kubernetes) reachTarget(ctx context.Context) (err error) {
 	token := os.Getenv("BACKEND_TOKEN")
 	if via := d.Kubernetes.Via; via != "" {
@@ -161,8 +163,8 @@ func (d *kubernetes) reachTarget(ctx context.Context) (err error) {
 	if d.targets, err = target.Remotes([]string{d.Plan.BackendURL}, token, ""); err != nil {
 		return err
 	}
-	service, inside := cluster.ServiceOf(d.Plan.BackendURL)
-	if !inside {
+	service, ok := cluster.ServiceOf(d.Plan.BackendURL)
+	if !ok {
 		return nil
 	}
 	forward, err := d.client.OpenService(ctx, service)
@@ -180,39 +182,40 @@ func (d *kubernetes) reachTarget(ctx context.Context) (err error) {
 // openShards opens the location of the shards from this machine: through the API server if the bucket is in the
 // cluster.
 func (d *kubernetes) openShards(ctx context.Context, location string) (store.Store, error) {
-	if service, at, inside := bucketInside(location); inside {
+	if service, rebase, ok := clusterBucket(location); ok {
 		forward, err := d.client.OpenService(ctx, service)
 		if err != nil {
 			return nil, err
 		}
 		d.closers = append(d.closers, forward.Close)
-		location = at(forward.Address)
+		location = rebase(forward.Address)
 	}
 	return store.Open(ctx, location)
 }
 
-// bucketInside reports whether a location is in a bucket of the cluster, and returns its service and the same location at an address
-// to which the service is forwarded.
-func bucketInside(location string) (service cluster.Service, at func(address string) string, inside bool) {
+// clusterBucket reports whether a location is in a bucket of the cluster. It returns the service of the bucket, and a
+// function that returns the location at another address of that service.
+func clusterBucket(location string) (service cluster.Service, rebase func(address string) string, ok bool) {
 	u, err := url.Parse(location)
 	if err != nil {
 		return service, nil, false
 	}
 	query := u.Query()
-	service, inside = cluster.ServiceOf(query.Get("endpoint"))
+	service, ok = cluster.ServiceOf(query.Get("endpoint"))
 	return service, func(address string) string {
 		query.Set("endpoint", "http://"+address)
 		u.RawQuery = query.Encode()
 		return u.String()
-	}, inside
+	}, ok
 }
 
-// liveCommand returns the command that shows a run by its shards, and the one that it needs to reach a bucket in the cluster.
+// liveCommand returns the command that shows a run from its shards. For a bucket in the cluster, a command that
+// forwards the port of the bucket precedes it.
 func liveCommand(location string) string {
-	service, at, inside := bucketInside(location)
-	if !inside {
+	service, rebase, ok := clusterBucket(location)
+	if !ok {
 		return "soak live " + report.Shell(location)
 	}
 	return fmt.Sprintf("kubectl port-forward -n %s service/%s %d, and soak live %s",
-		service.Namespace, service.Name, service.Port, report.Shell(at(fmt.Sprintf("127.0.0.1:%d", service.Port))))
+		service.Namespace, service.Name, service.Port, report.Shell(rebase(fmt.Sprintf("127.0.0.1:%d", service.Port))))
 }

@@ -46,7 +46,7 @@ func TestSuiteSettingsWithoutFlags(t *testing.T) {
 	require.NotContains(t, env, "BACKEND_URL", "the plan has it")
 }
 
-// Runners publish when an action begins, and its command may hold a secret.
+// Runners publish the start of each action. Its command may contain a secret, so they do not get it.
 func TestRunnersGetTheTimesOfActions(t *testing.T) {
 	t.Parallel()
 	s := newSession(Config{})
@@ -59,16 +59,16 @@ func TestRunnersGetTheTimesOfActions(t *testing.T) {
 func TestStreamsOnKubernetesKeepTheMetricsOfK6(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string][2]string{"storm": {"true", ""}, "throughput": {"true", "true"}} {
-		one, err := suite.ByName(plan.Plan{Suite: name})
+		kind, err := suite.ByName(plan.Plan{Suite: name})
 		require.NoError(t, err)
 		for i, on := range []string{"local", "k8s"} {
-			env := newSession(Config{Suite: one, Local: plan.Local{On: on}}).environment()
+			env := newSession(Config{Suite: kind, Local: plan.Local{On: on}}).environment()
 			require.Equal(t, []string{"disabled", want[i]}, []string{env["K6_SUMMARY_MODE"], env["K6_NO_THRESHOLDS"]}, name)
 		}
 	}
 }
 
-// A bucket in the cluster has no address outside.
+// A bucket in the cluster cannot be reached from outside of it.
 func TestLivePageCommandReachesTheBucket(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "soak live 's3://b/soak/t?region=eu-central-1'", liveCommand("s3://b/soak/t?region=eu-central-1"))

@@ -13,7 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// On AWS the runners go by an address that the machine of soak does not reach.
+// On AWS the runners use an address of the service that this machine cannot reach.
 func TestBackendVia(t *testing.T) {
 	t.Setenv("BACKEND_TOKEN", "secret")
 	requests := make(chan string, 1)

@@ -12,15 +12,14 @@ import (
 	"github.com/sse-soak/sse-soak/internal/run/target"
 )
 
-// saveLedger requests the target's own ledger of this run's streams, and stores it. Without one the verdict rests on
-// numbers and clock, and states that. Our own backend always has one, so there a missing ledger makes the run
-// invalid.
+// saveLedger stores the target's own ledger of this run's streams. Without it the verdict is based on message numbers
+// and times, and states that. Our own backend always has one, so there a missing ledger makes the run invalid.
 func (s *session) saveLedger(ctx context.Context) {
 	var found bool
-	var askErr error
+	var readErr error
 	name := results.LedgerName(s.part)
 	err := s.dir.Write(name, func(w io.Writer) error {
-		found, askErr = s.targets.Ledger(ctx, s.Plan.Prefix, w)
+		found, readErr = s.targets.Ledger(ctx, s.Plan.Prefix, w)
 		return nil
 	})
 	if err == nil && !found {
@@ -30,17 +29,17 @@ func (s *session) saveLedger(ctx context.Context) {
 	case err != nil:
 		s.record.Problems = append(s.record.Problems, err.Error())
 	case !found && s.ownTarget:
-		s.record.Problems = append(s.record.Problems, fmt.Sprintf("the backend did not return its ledger, so the last noops cannot be checked (%v)", askErr))
-	case askErr != nil:
-		s.record.Warnings = append(s.record.Warnings, askErr.Error())
+		s.record.Problems = append(s.record.Problems, fmt.Sprintf("the backend did not return its ledger, so the last noops cannot be checked (%v)", readErr))
+	case readErr != nil:
+		s.record.Warnings = append(s.record.Warnings, readErr.Error())
 	}
 }
 
 // cancelWithin is the time after the run in which the model may still notice that clients have left.
 const cancelWithin = 5 * time.Second
 
-// saveModelLedger stores the ledger of the numbered model that is the target, or is behind it, if clients of the run leave on
-// purpose. Requests that are still open there may be cancelled soon.
+// saveModelLedger stores the ledger of the numbered model that is the target, or is behind it, if the run abandons
+// requests. It waits for a few seconds until the model has noticed all cancellations.
 func (s *session) saveModelLedger(ctx context.Context) {
 	modelURL := s.setting("MODEL_URL", "")
 	if s.setting("ABANDON", "0") == "0" {

@@ -31,8 +31,8 @@ func TestRunIsListed(t *testing.T) {
 func TestUnwritableListDoesNotFailTheRun(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func(path string) error{
-		"a page of somebody else": func(path string) error { return os.WriteFile(path, []byte("<h1>mine</h1>"), 0o600) },
-		"a folder":                func(path string) error { return os.Mkdir(path, 0o700) },
+		"a page of another program": func(path string) error { return os.WriteFile(path, []byte("<h1>mine</h1>"), 0o600) },
+		"a folder":                  func(path string) error { return os.Mkdir(path, 0o700) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -73,5 +73,5 @@ func TestMergeWritesOnlyToItsFolder(t *testing.T) {
 	merge("elsewhere")
 	after, err := os.ReadFile(page)
 	require.NoError(t, err)
-	require.Equal(t, string(before), string(after), "the list that was there is renewed")
+	require.Equal(t, string(before), string(after), "the existing list is updated")
 }

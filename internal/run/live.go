@@ -45,13 +45,13 @@ func (s *session) show() error {
 
 // offerLive prints the address of the page, and opens it when the user presses Enter.
 func offerLive(stdout io.Writer, url string, open func(string) error) {
-	keys := open != nil && canReadKeys()
+	interactive := open != nil && canReadKeys()
 	hint := ""
-	if keys {
+	if interactive {
 		hint = "  (Enter opens it)"
 	}
 	fmt.Fprintf(stdout, "live   %s%s\n", url, hint)
-	if keys {
+	if interactive {
 		go onEnter(func() { // ends with the program: a read of the terminal cannot be ended
 			if err := open(url); err != nil {
 				printMessage(fmt.Sprintf("no browser could be started (%v); open %s", err, url))
@@ -67,7 +67,7 @@ func (s *session) stage(word, sentence string) {
 	}
 }
 
-// hide ends the page. Viewers get the report first, if there is one; a Ctrl-C ends that, too.
+// hide closes the live page after its viewers have loaded the report, if there is one. A Ctrl-C ends that wait.
 func (s *session) hide(graceful, force context.Context) {
 	if s.page == nil {
 		return
@@ -89,7 +89,7 @@ func liveAddress(text string) string {
 	switch text {
 	case "", "0", "false":
 		return ""
-	case "1", "true": // what --live alone means
+	case "1", "true": // --live without a value
 		return plan.LiveAddress
 	}
 	return cmp.Or(text, plan.LiveAddress)

@@ -20,7 +20,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A local driver runs the runners as processes of this machine, and the target too, unless it is somewhere else.
+// A local driver runs the runners as processes of this machine, and also the target, unless it runs elsewhere.
 type local struct {
 	*session
 	targetCores, runnerCores process.Cores
@@ -73,10 +73,10 @@ func (d *local) services() preflight.Services {
 	return preflight.Services{Count: min(len(d.Plan.BackendURLs()), d.localPlan().Runners)}
 }
 
-// users returns the virtual users that this machine's runners of a script need.
+// users returns the virtual users and connections of the runners on this machine.
 func (d *local) users() preflight.Users {
-	part := func(all int) int { return (all*d.localPlan().Runners + d.Plan.Runners - 1) / d.Plan.Runners }
-	u := preflight.Users{VUs: part(d.needs.VUs), Runners: d.localPlan().Runners, Connections: part(d.needs.Connections), Sources: 1, Local: d.Plan.BackendURL == "", Handshakes: d.Suite.Target.Kind == suite.MutualTLS}
+	share := func(all int) int { return (all*d.localPlan().Runners + d.Plan.Runners - 1) / d.Plan.Runners }
+	u := preflight.Users{VUs: share(d.needs.VUs), Runners: d.localPlan().Runners, Connections: share(d.needs.Connections), Sources: 1, Local: d.Plan.BackendURL == "", Handshakes: d.Suite.Target.Kind == suite.MutualTLS}
 	u.Proxied = u.Local && !d.NoNginx && d.Suite.Target.Kind != suite.MutualTLS
 	switch {
 	case u.Local && d.Suite.Target.Kind == suite.MutualTLS:
@@ -90,7 +90,7 @@ func (d *local) users() preflight.Users {
 func (d *local) prepare(ctx context.Context) error {
 	d.ownTarget = d.Plan.BackendURL == ""
 	d.pin()
-	if err := d.makeRoom(ctx); err != nil {
+	if err := d.createFolder(ctx); err != nil {
 		return err
 	}
 	if err := d.openTargets(ctx); err != nil {
@@ -100,8 +100,8 @@ func (d *local) prepare(ctx context.Context) error {
 	return nil
 }
 
-// makeRoom makes the folder of the run, and checks that shards can be written to their location.
-func (d *local) makeRoom(ctx context.Context) (err error) {
+// createFolder creates the folder of the run, and checks that shards can be written to their location.
+func (d *local) createFolder(ctx context.Context) (err error) {
 	if d.Shards != "" {
 		d.location = store.Join(d.Shards, d.Plan.TestID)
 		if err := d.claim(ctx, true); err != nil {
@@ -117,7 +117,7 @@ func (d *local) makeRoom(ctx context.Context) (err error) {
 		for d.generatedID && d.Shards == "" && errors.Is(err, fs.ErrExist) { // another run began in the same second
 			d.Plan.TestID = results.NewTestID(d.Out, time.Now())
 			if d.Plan.Marker != "" {
-				d.drawMarker()
+				d.setMarker()
 			}
 			d.dir, err = results.Create(d.Out, d.Plan.TestID)
 			printMessage("another run has this test id; this one is " + d.Plan.TestID)
@@ -127,14 +127,14 @@ func (d *local) makeRoom(ctx context.Context) (err error) {
 		return err
 	}
 	d.location = cmp.Or(d.location, d.dir.Path(results.ShardsDir))
-	return d.dir.Begin(d.part, d.manifest())
+	return d.dir.WriteManifest(d.part, d.manifest())
 }
 
 // targetConfig returns the configuration of a target on this machine.
 func (d *local) targetConfig() target.LocalConfig {
 	config := target.LocalConfig{
 		Connections: unplannedConnections, NoopInterval: cmp.Or(d.interval, unplannedInterval),
-		Plain: d.needs.Connections, LogDir: string(d.dir), NoNginx: d.NoNginx, HTTP2: d.Plan.HTTPVersion == plan.HTTP2,
+		PlainConnections: d.needs.Connections, LogDir: string(d.dir), NoNginx: d.NoNginx, HTTP2: d.Plan.HTTPVersion == plan.HTTP2,
 		Certificates: d.certificates, Cores: d.targetCores, Model: d.Suite.Target.Kind == suite.Model,
 	}
 	if d.Suite.Plan.DeclaredLoad {
@@ -143,7 +143,7 @@ func (d *local) targetConfig() target.LocalConfig {
 	return config
 }
 
-// openTargets starts the targets that belong on this machine, and waits until all targets answer.
+// openTargets starts the targets of this machine, and waits until all targets answer.
 func (d *local) openTargets(ctx context.Context) (err error) {
 	config := d.targetConfig()
 	var urls []string
@@ -171,17 +171,17 @@ func (d *local) openTargets(ctx context.Context) (err error) {
 }
 
 // openTarget returns the services at urls or, if there are none, starts count of them here.
-func (d *local) openTarget(ctx context.Context, config target.LocalConfig, urls []string, count int) (all target.Targets, err error) {
+func (d *local) openTarget(ctx context.Context, config target.LocalConfig, urls []string, count int) (targets target.Targets, err error) {
 	if len(urls) == 0 {
 		if config.Backend, err = Program("backend"); err != nil {
 			return nil, err
 		}
 		return target.StartLocals(ctx, config, count)
 	}
-	if all, err = target.Remotes(urls, os.Getenv("BACKEND_TOKEN"), d.certificates); err != nil {
+	if targets, err = target.Remotes(urls, os.Getenv("BACKEND_TOKEN"), d.certificates); err != nil {
 		return nil, err
 	}
-	return all, all.Probe(ctx, d.interval)
+	return targets, targets.Probe(ctx, d.interval)
 }
 
 func (d *local) start(_ context.Context, r round) (roundRun, error) {
@@ -189,14 +189,14 @@ func (d *local) start(_ context.Context, r round) (roundRun, error) {
 		maps.Copy(r.env, d.targets[0].RunnerEnv(d.certificates))
 	}
 	config := d.runnersOf(r)
-	config.Survive = d.survive()
+	config.Survive = d.runnersSurvive()
 	return runners.Start(config)
 }
 
 // runnersOf returns the configuration of the runners of a round.
 func (d *local) runnersOf(r round) runners.Config {
 	return runners.Config{
-		K6: d.k6, Script: d.script, Plan: d.Plan, Only: d.part, Token: d.targets[0].Token,
+		K6: d.k6, Script: d.script, Plan: d.Plan, Index: d.part, Token: d.targets[0].Token,
 		Dir: string(r.dir), Shards: r.shards, Settings: r.settings, Env: r.env, OnRetry: printMessage, OnReport: d.watch.Add, Cores: d.runnerCores,
 	}
 }
@@ -206,14 +206,14 @@ func (d *local) openShards(ctx context.Context, location string) (store.Store, e
 }
 
 func (d *local) targetState(ctx context.Context) (failures []verdict.Failure, unreachable []string) {
-	all := d.targets
+	targets := d.targets
 	if d.cluster != nil {
-		all = append(all, d.cluster)
+		targets = append(targets, d.cluster)
 	}
-	if err := all.Ready(ctx); err != nil && ctx.Err() == nil {
+	if err := targets.Ready(ctx); err != nil && ctx.Err() == nil {
 		unreachable = append(unreachable, err.Error())
 	}
-	for _, c := range all.Crashes() {
+	for _, c := range targets.Crashes() {
 		failures = append(failures, verdict.FailureAt(c.At, c.Text))
 	}
 	return failures, unreachable
@@ -224,8 +224,8 @@ func (d *local) judge(graceful, force context.Context) (verdict.Outcome, error) 
 	if err != nil {
 		return outcome, err
 	}
-	d.forget()
-	if !d.collected {
+	d.removePipes()
+	if !d.hasShards {
 		return outcome, nil
 	}
 	if err := d.deliver(graceful, force); err != nil {

@@ -26,8 +26,8 @@ const mergeMemory = 400 << 20
 // Merge makes the verdict of the shards in a folder, or in a bucket, from which they are fetched to out first. It
 // writes the reports into the same folder, and the verdict in words to stdout. expect is the required number of
 // laptops, or of runners if the run has a plan; 0: the number in an existing verdict, or any number.
-func Merge(location, out string, expect int, stdout io.Writer, look report.Look, to ci.Targets) (verdict.Outcome, error) {
-	return reportToCI(to, stdout, func(t *ci.Reporter) (verdict.Outcome, error) { return merge(location, out, expect, stdout, look, t) })
+func Merge(location, out string, expect int, stdout io.Writer, look report.Look, targets ci.Targets) (verdict.Outcome, error) {
+	return reportToCI(targets, stdout, func(t *ci.Reporter) (verdict.Outcome, error) { return merge(location, out, expect, stdout, look, t) })
 }
 
 func merge(location, out string, expect int, stdout io.Writer, look report.Look, t *ci.Reporter) (verdict.Outcome, error) {
@@ -47,7 +47,7 @@ func merge(location, out string, expect int, stdout io.Writer, look report.Look,
 	}
 	list(d, out)
 	t.SetVerdict(v, d.Path(results.PageFile))
-	return v.Verdict, report.Terminal(stdout, v, look, filesOf(d, "", v)...)
+	return v.Verdict, report.Terminal(stdout, v, look, reportLines(d, "", v)...)
 }
 
 // fetchRun returns the folder of a run. It copies a run in a bucket to out first; problems are the missing files.
@@ -73,8 +73,8 @@ func fetchRun(location, out string) (d results.Dir, problems []string, err error
 	})
 }
 
-// Judge makes the verdict of a run from its files, and every report. against is the run to compare with, "" for the
-// last that passed; expect is that of Merge; problems make the files incomplete.
+// Judge makes the verdict of a run from its files, and every report. baseline is the run to compare with, "" for the
+// last one that passed; expect is that of Merge; problems make the files incomplete.
 func Judge(d, baseline results.Dir, expect int, problems ...string) (*verdict.Verdict, error) {
 	debug.SetMemoryLimit(mergeMemory)
 	v, m, err := d.JudgeExpecting(expect, problems...)
@@ -105,7 +105,7 @@ func list(d results.Dir, out string) (page string) {
 		return ""
 	}
 	if err := results.WriteHistory(folder); err != nil {
-		printMessage(fmt.Sprintf("warning: the list of all runs was not renewed: %v", err))
+		printMessage(fmt.Sprintf("warning: the list of all runs was not updated: %v", err))
 		return ""
 	}
 	return filepath.Join(folder, results.HistoryFile)
@@ -122,8 +122,8 @@ func resolveLink(path string) string {
 	return path
 }
 
-// filesOf returns lines that name the reports, and the next step of the verdict.
-func filesOf(d results.Dir, history string, v *verdict.Verdict) []string {
+// reportLines returns lines with the paths of the reports, and the next step of the verdict.
+func reportLines(d results.Dir, history string, v *verdict.Verdict) []string {
 	lines := []string{"report  " + results.Dir(d.Path(results.PageFile)).Relative()}
 	if history != "" {
 		lines = append(lines, "runs    "+results.Dir(history).Relative())
@@ -140,8 +140,8 @@ func (s *session) conclude() (verdict.Outcome, error) {
 	if err != nil {
 		return "", reportError(s.dir, v, err)
 	}
-	all := list(s.dir, s.Out)
+	history := list(s.dir, s.Out)
 	s.ci.SetVerdict(v, s.dir.Path(results.PageFile))
 	fmt.Fprintln(s.Stdout)
-	return v.Verdict, report.Terminal(s.Stdout, v, s.Look, filesOf(s.dir, all, v)...)
+	return v.Verdict, report.Terminal(s.Stdout, v, s.Look, reportLines(s.dir, history, v)...)
 }

@@ -20,33 +20,33 @@ import (
 
 // A meter samples CPU and memory of target and host, and keeps the last sample for the progress line.
 type meter struct {
-	targets                   target.Targets // to read all of
-	shows                     target.Targets // the targets with a gauge of the service
+	targets                   target.Targets // all metrics of these are sampled
+	gaugeTargets              target.Targets // the targets with a gauge of the service
 	path                      string
-	every                     time.Duration
+	interval                  time.Duration
 	serviceCores, runnerCores []int                                  // reserved for each; none: they share all
 	gauge                     string                                 // of the service, in addition to the usual ones; "": none
 	onSample                  func(resources.Sample)                 // gets each sample, too; may be nil
 	logs                      map[*target.Local]*resources.LogReader // of nginx
 	lookups                   *resources.Lookups                     // of the target's name; nil: it has none, or a proxy looks it up
 	listeners                 map[*target.Target]*resources.Listener // of targets at a loopback address that soak did not start
-	reporting                 map[*target.Target]bool                // targets whose metrics page has reported their CPU
-	sampled                   chan struct{}                          // closed after the first sample
+	reportsCPU                map[*target.Target]bool                // targets whose metrics page has reported their CPU
+	firstSample               chan struct{}                          // closed after the first sample
 	start                     time.Time                              // samples are timed from here by the monotonic clock, so a stepped wall clock leaves no gap
 
-	mu      sync.Mutex
-	last    resources.Sample
-	cpu     float64 // percent of a core between the last two samples
-	trouble string
+	mu        sync.Mutex
+	last      resources.Sample
+	cpu       float64 // percent of a core between the last two samples
+	lastError string
 }
 
 // newMeter returns a meter of all processes of the target and of its cluster: the first of each with its nginx. For a
 // service with another protocol than our backend's, it samples only the host and the named gauge.
 func newMeter(s *session) *meter {
-	m := &meter{lookups: s.lookups(), path: s.dir.Path(results.ResourcesFile), every: cmp.Or(s.Suite.Sampling.Interval, time.Second), gauge: s.gauge(), sampled: make(chan struct{}), start: time.Now(), serviceCores: s.record.ServiceCores, runnerCores: s.record.RunnerCores}
-	m.shows = s.targets
+	m := &meter{lookups: s.lookups(), path: s.dir.Path(results.ResourcesFile), interval: cmp.Or(s.Suite.Sampling.Interval, time.Second), gauge: s.gauge(), firstSample: make(chan struct{}), start: time.Now(), serviceCores: s.record.ServiceCores, runnerCores: s.record.RunnerCores}
+	m.gaugeTargets = s.targets
 	if model := s.setting("MODEL_URL", ""); s.Suite.Target.Kind == suite.Model && model != "" { // the target is a gateway
-		m.shows = target.Targets{target.Remote(model, "")}
+		m.gaugeTargets = target.Targets{target.Remote(model, "")}
 	}
 	if !s.service.Backend {
 		return m
@@ -55,7 +55,7 @@ func newMeter(s *session) *meter {
 	if s.cluster != nil {
 		targets = append(slices.Clip(targets), s.cluster)
 	}
-	m.logs, m.listeners, m.reporting = map[*target.Local]*resources.LogReader{}, map[*target.Target]*resources.Listener{}, map[*target.Target]bool{}
+	m.logs, m.listeners, m.reportsCPU = map[*target.Local]*resources.LogReader{}, map[*target.Target]*resources.Listener{}, map[*target.Target]bool{}
 	for _, t := range targets {
 		m.targets = append(append(m.targets, t), t.Backends()[1:]...)
 		if t.Local != nil {
@@ -64,7 +64,7 @@ func newMeter(s *session) *meter {
 			m.listeners[t] = resources.ListenerOf(t.URL)
 		}
 	}
-	m.shows = m.targets
+	m.gaugeTargets = m.targets
 	return m
 }
 
@@ -77,8 +77,8 @@ func (s *session) lookups() *resources.Lookups {
 }
 
 func (m *meter) run(ctx context.Context) {
-	sampled := sync.OnceFunc(func() { close(m.sampled) })
-	defer sampled()
+	markSampled := sync.OnceFunc(func() { close(m.firstSample) })
+	defer markSampled()
 	if m.lookups != nil {
 		var running sync.WaitGroup
 		ctx, cancel := context.WithCancel(ctx)
@@ -93,20 +93,20 @@ func (m *meter) run(ctx context.Context) {
 	}
 	defer f.Close()
 	out := json.NewEncoder(f)
-	tick := time.NewTicker(m.every)
+	tick := time.NewTicker(m.interval)
 	defer tick.Stop()
 	for {
-		now := m.sample(ctx, min(m.every, resources.Interval))
+		sample := m.sample(ctx, min(m.interval, resources.Interval))
 		if m.onSample != nil {
-			m.onSample(now)
+			m.onSample(sample)
 		}
-		if err := out.Encode(now); err != nil {
+		if err := out.Encode(sample); err != nil {
 			m.note(err)
 		}
-		sampled()
+		markSampled()
 		select {
 		case <-ctx.Done():
-			if err := out.Encode(m.sample(context.WithoutCancel(ctx), resources.Interval)); err != nil { // the last stretch counts too
+			if err := out.Encode(m.sample(context.WithoutCancel(ctx), resources.Interval)); err != nil { // include the time since the last sample
 				m.note(err)
 			}
 			return
@@ -143,34 +143,34 @@ func (m *meter) sample(ctx context.Context, timeout time.Duration) (s resources.
 	m.readGauge(ctx, &s)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if wall := s.Unix - m.last.Unix; m.last.Unix > 0 && wall > 0 && s.BackendCPU >= m.last.BackendCPU {
-		m.cpu = 100 * (s.BackendCPU - m.last.BackendCPU) / float64(wall)
+	if elapsed := s.Unix - m.last.Unix; m.last.Unix > 0 && elapsed > 0 && s.BackendCPU >= m.last.BackendCPU {
+		m.cpu = 100 * (s.BackendCPU - m.last.BackendCPU) / float64(elapsed)
 	}
 	m.last = s
 	return s
 }
 
-// sampleListeners adds the system's counts for the processes of a target that soak did not start. shown reports
-// whether the target's own metrics have its CPU time. Once they did, the system's count of CPU time is not used any
-// more, because the two differ.
+// sampleListeners adds the system's counts for the processes of a target that soak did not start. visible reports
+// whether the target's own metrics have its CPU time. Once they have had it, the system's count of CPU time is no
+// longer used, because the two differ.
 func (m *meter) sampleListeners(s *resources.Sample, t *target.Target, visible bool) {
 	pids := m.listeners[t].PIDs()
 	s.FromService(pids, 0)
 	if visible {
-		m.reporting[t] = true
+		m.reportsCPU[t] = true
 	}
-	if !m.reporting[t] {
+	if !m.reportsCPU[t] {
 		s.FromListener(pids)
 	}
 }
 
 // read adds a metrics page of the target to a sample, if the target serves one.
-func (m *meter) read(ctx context.Context, take func(io.Reader) error, show func(context.Context) (io.ReadCloser, bool)) {
-	page, ok := show(ctx)
+func (m *meter) read(ctx context.Context, parse func(io.Reader) error, open func(context.Context) (io.ReadCloser, bool)) {
+	page, ok := open(ctx)
 	if !ok {
 		return
 	}
-	if err := errors.Join(take(page), page.Close()); err != nil {
+	if err := errors.Join(parse(page), page.Close()); err != nil {
 		m.note(err)
 	}
 }
@@ -190,7 +190,7 @@ func (m *meter) readGauge(ctx context.Context, s *resources.Sample) {
 			m.note(err)
 		}
 	default:
-		for _, t := range m.shows {
+		for _, t := range m.gaugeTargets {
 			m.read(ctx, s.FromPage(m.gauge), t.Metrics)
 		}
 	}
@@ -199,16 +199,16 @@ func (m *meter) readGauge(ctx context.Context, s *resources.Sample) {
 func (m *meter) note(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.trouble = err.Error()
+	m.lastError = err.Error()
 }
 
 func (m *meter) warnings() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.trouble == "" {
+	if m.lastError == "" {
 		return nil
 	}
-	return []string{"the target's resources could not all be sampled: " + m.trouble}
+	return []string{"the target's resources could not all be sampled: " + m.lastError}
 }
 
 // backend returns the last sample as text, "" before there is one.

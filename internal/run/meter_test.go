@@ -27,12 +27,12 @@ func TestFirstSampleIsTakenBeforeTheLoad(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	path := filepath.Join(t.TempDir(), "resources.ndjson")
-	m := &meter{shows: []*target.Target{target.Remote(server.URL, "")}, path: path, every: time.Second, gauge: "streams", sampled: make(chan struct{}), start: time.Now()}
+	m := &meter{gaugeTargets: []*target.Target{target.Remote(server.URL, "")}, path: path, interval: time.Second, gauge: "streams", firstSample: make(chan struct{}), start: time.Now()}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); m.run(ctx) }()
 
-	<-m.sampled
+	<-m.firstSample
 	loaded.Store(true)
 	cancel()
 	<-done

@@ -24,12 +24,12 @@ func (d *part) judge(graceful, force context.Context) (verdict.Outcome, error) {
 	}
 	ctx, cancel := storageContext(graceful, force, deliverWithin)
 	defer cancel()
-	all, err := store.Open(ctx, s.location)
+	shards, err := store.Open(ctx, s.location)
 	if err != nil {
 		return "", err
 	}
-	defer all.Close()
-	name, shardData, err := findShard(ctx, all, s.part, s.Plan.RunID)
+	defer shards.Close()
+	name, shardData, err := findShard(ctx, shards, s.part, s.Plan.RunID)
 	if err != nil {
 		return "", err
 	}
@@ -39,26 +39,26 @@ func (d *part) judge(graceful, force context.Context) (verdict.Outcome, error) {
 		from = s.dir.Relative()
 	}
 	fmt.Fprintf(s.Stdout, "shard   %s\nno verdict yet; when all %d parts have finished, judge them with `soak merge %s`\n",
-		all.At(name), s.Plan.Runners, report.Shell(from))
+		shards.At(name), s.Plan.Runners, report.Shell(from))
 	return outcome, nil
 }
 
 // findShard returns the shard of the runner with this index among those of all runs; the last one, if runners replaced each other.
-func findShard(ctx context.Context, all store.Store, index int, runID string) (name string, shardData *shard.Shard, err error) {
-	err = shardsOf(ctx, all, index, func(n string, one *shard.Shard) {
-		if one.Runner.RunID == runID && (shardData == nil || one.Runner.StartedUS > shardData.Runner.StartedUS) {
-			name, shardData = n, one
+func findShard(ctx context.Context, shards store.Store, index int, runID string) (name string, shardData *shard.Shard, err error) {
+	err = eachShard(ctx, shards, index, func(n string, candidate *shard.Shard) {
+		if candidate.Runner.RunID == runID && (shardData == nil || candidate.Runner.StartedUS > shardData.Runner.StartedUS) {
+			name, shardData = n, candidate
 		}
 	})
 	if err == nil && shardData == nil {
-		err = fmt.Errorf("runner %d left no shard in %s", index, all.At(""))
+		err = fmt.Errorf("runner %d left no shard in %s", index, shards.At(""))
 	}
 	return name, shardData, err
 }
 
-// shardsOf reads the shards of the runner with this index, of all runs.
-func shardsOf(ctx context.Context, all store.Store, index int, read func(name string, one *shard.Shard)) error {
-	names, err := all.Names(ctx)
+// eachShard calls read with each shard of the runner with this index, of all runs.
+func eachShard(ctx context.Context, shards store.Store, index int, read func(name string, s *shard.Shard)) error {
+	names, err := shards.Names(ctx)
 	if err != nil {
 		return err
 	}
@@ -66,15 +66,15 @@ func shardsOf(ctx context.Context, all store.Store, index int, read func(name st
 		if shardIndex, ok := shard.IndexOf(name); !ok || shardIndex != index {
 			continue
 		}
-		data, err := all.Get(ctx, name)
+		data, err := shards.Get(ctx, name)
 		if err != nil {
-			return fmt.Errorf("the shard of runner %d: %w", index, err)
+			return fmt.Errorf("read the shard of runner %d: %w", index, err)
 		}
-		one, err := shard.Read(bytes.NewReader(data))
+		s, err := shard.Read(bytes.NewReader(data))
 		if err != nil {
-			return fmt.Errorf("the shard of runner %d, %s: %w", index, all.At(name), err)
+			return fmt.Errorf("read the shard of runner %d, %s: %w", index, shards.At(name), err)
 		}
-		read(name, one)
+		read(name, s)
 	}
 	return nil
 }

@@ -11,29 +11,29 @@ import (
 	"github.com/sse-soak/sse-soak/internal/suite"
 )
 
-// newPinnedDriver returns a driver that records its actions.
-func newPinnedDriver(t *testing.T, kind suite.Suite, mode string, own bool) *local {
+// newPinnedDriver returns a driver after pin has chosen its cores.
+func newPinnedDriver(t *testing.T, kind suite.Suite, mode string, ownTarget bool) *local {
 	t.Helper()
 	r := newRig(t, "")
 	r.config.Suite, r.config.Pin = kind, mode
 	d := &local{session: newSession(r.config)}
-	d.ownTarget = own
+	d.ownTarget = ownTarget
 	d.pin()
 	return d
 }
 
 func TestTargetAndRunnersGetSeparateCores(t *testing.T) {
 	t.Parallel()
-	compare, err := suite.ByName(plan.Plan{Suite: "cluster"})
+	clusterSuite, err := suite.ByName(plan.Plan{Suite: "cluster"})
 	require.NoError(t, err)
 	for _, d := range []*local{
-		newPinnedDriver(t, suite.Default(), "", true), newPinnedDriver(t, suite.Default(), plan.PinNone, true), newPinnedDriver(t, compare, plan.PinNone, true),
+		newPinnedDriver(t, suite.Default(), "", true), newPinnedDriver(t, suite.Default(), plan.PinNone, true), newPinnedDriver(t, clusterSuite, plan.PinNone, true),
 	} {
 		require.Empty(t, d.targetCores)
 		require.Empty(t, d.runnerCores)
 		require.Empty(t, d.record.Cores)
 	}
-	for _, d := range []*local{newPinnedDriver(t, suite.Default(), plan.PinAuto, true), newPinnedDriver(t, compare, "", true)} {
+	for _, d := range []*local{newPinnedDriver(t, suite.Default(), plan.PinAuto, true), newPinnedDriver(t, clusterSuite, "", true)} {
 		if len(process.Allowed()) < 2 {
 			require.Equal(t, sharingReason(), d.record.Cores)
 			require.Empty(t, d.record.ServiceCores)
@@ -53,9 +53,9 @@ func TestRunnersOfARemoteTargetGetAllCores(t *testing.T) {
 	d := newPinnedDriver(t, suite.Default(), plan.PinAuto, false)
 	require.Empty(t, d.runnerCores)
 	require.Equal(t, []string{"PIN=auto: the target is not started here, so the runners use all cores"}, d.record.Warnings)
-	compare, err := suite.ByName(plan.Plan{Suite: "cluster"})
+	clusterSuite, err := suite.ByName(plan.Plan{Suite: "cluster"})
 	require.NoError(t, err)
-	d = newPinnedDriver(t, compare, "", false)
+	d = newPinnedDriver(t, clusterSuite, "", false)
 	require.Empty(t, d.runnerCores)
 	require.Empty(t, d.record.Warnings, "pinning was not requested")
 }

@@ -15,10 +15,11 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// plainEvery is how often a line is written if there is no terminal.
-const plainEvery = 30 * time.Second
+// plainInterval is how often a line is written if there is no terminal.
+const plainInterval = 30 * time.Second
 
-// A display shows the progress of the runners: on a terminal by lines that are redrawn, elsewhere by a line now and then.
+// A display shows the progress of the runners: on a terminal as lines that are redrawn, elsewhere as one line per
+// interval.
 type display struct {
 	out      *console
 	terminal bool
@@ -33,8 +34,8 @@ func (s *session) display(group roundRun, m *meter) *display {
 		out: stderr, terminal: term.IsTerminal(int(os.Stderr.Fd())), total: s.duration(), started: time.Now(),
 		line: func() string { return s.progress(group, m) },
 	}
-	if !s.began.IsZero() {
-		d.started = s.began
+	if !s.runStart.IsZero() {
+		d.started = s.runStart
 	}
 	if s.Progress == plan.ProgressFull {
 		d.full = &fullDisplay{watch: s.watch, runners: s.runnersHere(), noun: s.messages()}
@@ -46,7 +47,7 @@ func (s *session) display(group roundRun, m *meter) *display {
 func (d *display) show(ctx context.Context) {
 	interval := time.Second
 	if !d.terminal {
-		interval = min(plainEvery, max(d.total/6, time.Second))
+		interval = min(plainInterval, max(d.total/6, time.Second))
 	}
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -56,12 +57,12 @@ func (d *display) show(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			d.news()
+			d.writeNews()
 			d.redraw()
-			d.out.leave()
+			d.out.endBlock()
 			return
 		case <-seconds.C:
-			d.news()
+			d.writeNews()
 			d.redraw()
 		case <-tick.C:
 			if !d.terminal {
@@ -71,8 +72,8 @@ func (d *display) show(ctx context.Context) {
 	}
 }
 
-// news writes the findings since the last call.
-func (d *display) news() {
+// writeNews writes the findings since the last call.
+func (d *display) writeNews() {
 	if d.full != nil {
 		d.full.writeFindings(d.out)
 	}
@@ -84,9 +85,9 @@ func (d *display) redraw() {
 		return
 	}
 	const width = 20
-	passed := min(time.Since(d.started), d.total)
-	done := int(width * passed / max(d.total, 1))
-	lines := []string{fmt.Sprintf("%s/%s [%s%s] %s", clock(passed), clock(d.total), strings.Repeat("=", done), strings.Repeat("-", width-done), d.line())}
+	elapsed := min(time.Since(d.started), d.total)
+	filled := int(width * elapsed / max(d.total, 1))
+	lines := []string{fmt.Sprintf("%s/%s [%s%s] %s", clock(elapsed), clock(d.total), strings.Repeat("=", filled), strings.Repeat("-", width-filled), d.line())}
 	if d.full != nil {
 		for _, index := range d.full.runners {
 			lines = append(lines, d.full.line(index, time.Now()))
@@ -95,7 +96,7 @@ func (d *display) redraw() {
 	d.out.draw(lines)
 }
 
-// progress returns the line of all runners. It begins with the counts, because a narrow terminal cuts off the end.
+// progress returns the line of all runners. It starts with the counts, because a narrow terminal truncates it.
 func (s *session) progress(group roundRun, m *meter) string {
 	sum, lateness := group.Progress()
 	var parts []string
@@ -113,12 +114,12 @@ func (s *session) progress(group roundRun, m *meter) string {
 		}
 		parts = append(parts, fmt.Sprintf("%d requests", sum.Requests), fmt.Sprintf("%d failed", sum.Failed))
 	}
-	for _, bad := range []struct {
+	for _, problem := range []struct {
 		count int
 		name  string
 	}{{sum.Refused, "refused"}, {sum.Dropped, "dropped"}, {sum.DroppedByScript, cmp.Or(s.Suite.Page.Ended, "dropped by the script")}, {sum.Reconnected, "reconnects"}, {int(min(sum.Faults(), 1<<30)), "faulty"}} {
-		if bad.count > 0 && s.Suite.Plan.DeclaredLoad {
-			parts = append(parts, fmt.Sprintf("%d %s", bad.count, bad.name))
+		if problem.count > 0 && s.Suite.Plan.DeclaredLoad {
+			parts = append(parts, fmt.Sprintf("%d %s", problem.count, problem.name))
 		}
 	}
 	if sum.Published > 0 {

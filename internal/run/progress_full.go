@@ -14,11 +14,11 @@ import (
 
 // A fullDisplay has the part of --progress full beyond the line of all runners: a line for each runner, and findings.
 type fullDisplay struct {
-	watch    *live.Watch
-	runners  []int
-	noun     string // the word for messages
-	listed   int    // findings that were written
-	unlisted int    // findings that were counted
+	watch         *live.Watch
+	runners       []int
+	noun          string // the word for messages
+	nextFinding   int    // the first finding that is not written yet
+	unlistedCount int    // findings that were only counted, as already written
 }
 
 // runnersHere returns the indices of the runners of this session.
@@ -34,12 +34,12 @@ func (s *session) runnersHere() (out []int) {
 // line returns the line of one runner. Its bars are the p99 of lateness in the last two minutes, from 1 ms to 1 s.
 func (f *fullDisplay) line(index int, now time.Time) string {
 	name := fmt.Sprintf("runner %-3d", index)
-	all := f.watch.Runners()
-	i := slices.IndexFunc(all, func(r live.Runner) bool { return r.Index == index })
+	runners := f.watch.Runners()
+	i := slices.IndexFunc(runners, func(r live.Runner) bool { return r.Index == index })
 	if i < 0 {
 		return name + " starting"
 	}
-	r := &all[i]
+	r := &runners[i]
 	parts := []string{fmt.Sprintf("%d open", r.Open), fmt.Sprintf("%d %s", r.Received, f.noun), fmt.Sprintf("%d missed", r.Missed())}
 	if r.Requests > 0 && r.Received == 0 {
 		parts = []string{fmt.Sprintf("%d requests", r.Requests), fmt.Sprintf("%d failed", r.Failed)}
@@ -53,7 +53,7 @@ func (f *fullDisplay) line(index int, now time.Time) string {
 	if r.Process.RSS > 0 {
 		parts = append(parts, fmt.Sprintf("%.0f%% %d MiB", r.Process.CPUPercent, r.Process.RSS>>20))
 	}
-	if words, _ := r.Health(now); words != "well" {
+	if words, _ := r.Health(now); words != "ok" {
 		parts = append(parts, words)
 	}
 	return name + " " + strings.Join(parts, " · ")
@@ -61,20 +61,20 @@ func (f *fullDisplay) line(index int, now time.Time) string {
 
 // writeFindings writes the findings since the last call, a line each.
 func (f *fullDisplay) writeFindings(out io.Writer) {
-	found, next, unlisted := f.watch.Findings(f.listed)
-	f.listed = next
+	findings, next, unlisted := f.watch.Findings(f.nextFinding)
+	f.nextFinding = next
 	var lines strings.Builder
-	for _, one := range found {
-		if one.Runner == 0 {
+	for _, finding := range findings {
+		if finding.Runner == 0 {
 			continue // this session has printed it
 		}
-		fmt.Fprintf(&lines, "%s %s\n", one.At.UTC().Format(time.TimeOnly), one.Words())
+		fmt.Fprintf(&lines, "%s %s\n", finding.At.UTC().Format(time.TimeOnly), finding.Sentence())
 	}
-	if count := unlisted - f.unlisted; count > 0 {
+	if count := unlisted - f.unlistedCount; count > 0 {
 		fmt.Fprintf(&lines, "%s and %d more connections in the same moment\n", time.Now().UTC().Format(time.TimeOnly), count)
 	}
-	f.unlisted = unlisted
+	f.unlistedCount = unlisted
 	if lines.Len() > 0 {
-		_, _ = io.WriteString(out, lines.String()) // a terminal that is gone is no reason to end a run
+		_, _ = io.WriteString(out, lines.String()) // a closed terminal does not end a run
 	}
 }

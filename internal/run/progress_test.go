@@ -42,14 +42,14 @@ func TestProgressInALogIsPlain(t *testing.T) {
 			d.full = &fullDisplay{watch: watch}
 		}
 		watch.Add(1, &shard.Progress{Found: []shard.FoundFault{{AtMS: 1000, ID: "soak-3", What: "2 missed"}}, Unlisted: 7})
-		watch.Note("action deploy begins") // which was printed when it was recorded
+		watch.Note("action deploy starts") // it was printed when it was recorded
 		ctx, stop := context.WithCancel(t.Context())
-		var shown sync.WaitGroup
-		shown.Go(func() { d.show(ctx) })
+		var showing sync.WaitGroup
+		showing.Go(func() { d.show(ctx) })
 		first := regexp.MustCompile(`(?m)^00:0[1-9]/00:06 4/4 open$`) // later than a second on a busy machine
 		require.Eventually(t, func() bool { return first.MatchString(out.String()) }, time.Minute, 10*time.Millisecond)
 		stop()
-		shown.Wait()
+		showing.Wait()
 		require.NotContains(t, out.String(), "\x1b", "nothing is redrawn")
 		require.NotContains(t, out.String(), "deploy")
 		if full {

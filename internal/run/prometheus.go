@@ -15,9 +15,9 @@ import (
 // prometheusTimeout limits how long PROMETHEUS_URL may need: the ledger of the target is requested after it.
 const prometheusTimeout = 15 * time.Second
 
-// queryPrometheus replaces the target's samples in our file by those of PROMETHEUS_URL, if it responds and has the
-// backend. It keeps ours if a check is based on them: Prometheus samples less often, counts no requests, and may
-// watch another service than the one that was started here.
+// queryPrometheus replaces soak's samples of the target by those of PROMETHEUS_URL, if it responds and has the
+// backend. It keeps soak's samples if a check is based on them: Prometheus samples less often, counts no requests,
+// and may watch another service than the one that was started here.
 func (s *session) queryPrometheus(graceful, force context.Context, started time.Time) {
 	address := os.Getenv("PROMETHEUS_URL")
 	if address == "" {

@@ -27,8 +27,8 @@ func TestPrometheusDoesNotReplaceSamplesOfChecks(t *testing.T) {
 		queried = false
 		s := newSession(Config{Suite: kind})
 		s.dir = results.Dir(t.TempDir())
-		const own = `{"unix":1,"backend_rss_bytes":1}`
-		require.NoError(t, os.WriteFile(s.dir.Path(results.ResourcesFile), []byte(own+"\n"), 0o600))
+		const sample = `{"unix":1,"backend_rss_bytes":1}`
+		require.NoError(t, os.WriteFile(s.dir.Path(results.ResourcesFile), []byte(sample+"\n"), 0o600))
 		s.queryPrometheus(t.Context(), t.Context(), time.Now().Add(-time.Minute))
 		require.Equal(t, kind.Sampling.Optional, queried, kind.Name)
 	}

@@ -14,15 +14,15 @@ import (
 
 // rounds runs the script, and repeats it while the suite requests another round.
 func (s *session) rounds(graceful, force context.Context) error {
-	watching, stop := context.WithCancel(force)
+	watchCtx, stop := context.WithCancel(force)
 	var watcher sync.WaitGroup
 	meter := newMeter(s)
 	if s.page != nil {
 		meter.onSample = s.page.view.Sample
 	}
 	if s.part <= 1 { // of several machines only the first samples the target
-		watcher.Go(func() { meter.run(watching) })
-		s.reportWait("sampling the target", func() { <-meter.sampled }) // before the first stream opens: suites compare with it
+		watcher.Go(func() { meter.run(watchCtx) })
+		s.reportWait("sampling the target", func() { <-meter.firstSample }) // before the first stream opens: suites compare with it
 	}
 	defer func() {
 		stop()
@@ -32,13 +32,13 @@ func (s *session) rounds(graceful, force context.Context) error {
 			s.queryPrometheus(graceful, force, meter.start)
 		}
 	}()
-	var more map[string]string
+	var extra map[string]string
 	for n := 0; ; n++ {
 		dir, err := s.dir.Round(n)
 		if err != nil {
 			return err
 		}
-		r := round{dir: dir, shards: s.location, settings: s.settings(more), env: s.environment()}
+		r := round{dir: dir, shards: s.location, settings: s.settings(extra), env: s.environment()}
 		if n > 0 {
 			r.shards = dir.Path(results.ShardsDir)
 		}
@@ -55,7 +55,7 @@ func (s *session) rounds(graceful, force context.Context) error {
 		if err != nil {
 			return err
 		}
-		if more = s.Suite.Next(resultsSoFar); more == nil {
+		if extra = s.Suite.Next(resultsSoFar); extra == nil {
 			return nil
 		}
 		if s.On != "local" {
@@ -63,7 +63,7 @@ func (s *session) rounds(graceful, force context.Context) error {
 			return nil
 		}
 		var settings []string
-		for name, value := range more {
+		for name, value := range extra {
 			settings = append(settings, name+"="+value)
 		}
 		fmt.Fprintf(s.Stdout, "searching further: %s\n", strings.Join(append(s.Settings, settings...), " "))
@@ -76,7 +76,7 @@ func (s *session) hold(graceful, force context.Context, r round, m *meter) error
 	if err != nil {
 		return err
 	}
-	watching, stop := context.WithCancel(force)
+	watchCtx, stop := context.WithCancel(force)
 	var watcher sync.WaitGroup
 	watcher.Go(func() {
 		select {
@@ -84,16 +84,16 @@ func (s *session) hold(graceful, force context.Context, r round, m *meter) error
 			if s.page != nil {
 				s.page.view.Start()
 			}
-			s.display(group, m).show(watching)
-		case <-watching.Done():
+			s.display(group, m).show(watchCtx)
+		case <-watchCtx.Done():
 		}
 	})
-	watcher.Go(func() { watchWrites(watching, r.dir) })
-	stopped := context.AfterFunc(graceful, func() { s.stage("STOPPING", "stopping the run before its end") })
-	defer stopped()
-	acting, stopActing := context.WithCancel(graceful) // which a Ctrl-C ends at once
-	if len(s.actions) > 0 && r.dir == s.dir {          // of several rounds the first is the run
-		watcher.Go(func() { s.record.Actions = s.act(acting, force, group.Started()) })
+	watcher.Go(func() { watchWrites(watchCtx, r.dir) })
+	cancelStage := context.AfterFunc(graceful, func() { s.stage("STOPPING", "stopping the run before its end") })
+	defer cancelStage()
+	actionCtx, stopActing := context.WithCancel(graceful) // a Ctrl-C ends the actions at once
+	if len(s.actions) > 0 && r.dir == s.dir {             // only in the first of several rounds
+		watcher.Go(func() { s.record.Actions = s.runActions(actionCtx, force, group.Started()) })
 	}
 	err = group.Wait(graceful, force)
 	stopActing()
@@ -105,8 +105,8 @@ func (s *session) hold(graceful, force context.Context, r round, m *meter) error
 	if err != nil {
 		return err
 	}
-	if failed := failedWrites(r.dir); failed != "" {
-		s.warn(failed)
+	if failure := failedWrites(r.dir); failure != "" {
+		s.warn(failure)
 	}
 	if graceful.Err() != nil {
 		s.record.RunnerEnds = append(s.record.RunnerEnds, s.stopEnd())
@@ -117,11 +117,11 @@ func (s *session) hold(graceful, force context.Context, r round, m *meter) error
 
 // stopEnd returns the end that a signal to `soak run` caused: of the run, or of the runner that is a part of it.
 func (s *session) stopEnd() shard.RunnerEnd {
-	part := "the run"
+	subject := "the run"
 	if s.part > 0 {
-		part = fmt.Sprintf("runner %d", s.part)
+		subject = fmt.Sprintf("runner %d", s.part)
 	}
-	return shard.RunnerEnd{Runner: s.part, Text: part + " was stopped by a signal before its end"}
+	return shard.RunnerEnd{Runner: s.part, Text: subject + " was stopped by a signal before its end"}
 }
 
 // incomplete reports whether the run cannot pass, whatever its shards contain.

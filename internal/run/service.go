@@ -22,14 +22,14 @@ import (
 
 // chooseService sets the description if it is built in; otherwise the script loads it from a module.
 func (s *session) chooseService() {
-	described, ok := service.BuiltIn(s.Plan.Service, s.Plan.Interval())
+	desc, ok := service.BuiltIn(s.Plan.Service, s.Plan.Interval())
 	if s.isModule = !ok; ok {
-		s.setService(described)
+		s.setService(desc)
 	}
 }
 
-func (s *session) setService(described *service.Service) {
-	s.described, s.service = described, shard.ServiceOf(described)
+func (s *session) setService(desc *service.Service) {
+	s.desc, s.service = desc, shard.ServiceOf(desc)
 }
 
 // completeService fills in the settings of a service that do not depend on its description.
@@ -55,7 +55,8 @@ func (s *session) completeService() (err error) {
 	return nil
 }
 
-// completeFinite fills in the service of a suite whose responses end by themselves. Its setting is one of the script.
+// completeFinite fills in the service of a suite whose responses end by themselves. The service is a setting of the
+// script.
 func (s *session) completeFinite() (err error) {
 	s.Plan.Service, s.isModule = s.setting("SERVICE", "openai-chat"), true
 	if err := s.checkServiceName(); err != nil {
@@ -69,7 +70,7 @@ func (s *session) completeFinite() (err error) {
 	}
 	if prompts := s.setting("PROMPTS", ""); prompts != "" { // a script has another working directory
 		if prompts, err = filepath.Abs(prompts); err == nil {
-			err = isFile(prompts)
+			err = checkFile(prompts)
 		}
 		if err != nil {
 			return fmt.Errorf("read PROMPTS: %w; name a file with one JSON value per line", err)
@@ -79,8 +80,8 @@ func (s *session) completeFinite() (err error) {
 	return nil
 }
 
-// isFile returns an error unless there is a file at path.
-func isFile(path string) error {
+// checkFile returns an error unless there is a file at path.
+func checkFile(path string) error {
 	info, err := os.Stat(path)
 	if err == nil && info.IsDir() {
 		err = fmt.Errorf("%s is a folder", path)
@@ -90,7 +91,7 @@ func isFile(path string) error {
 
 // set replaces a setting of the script.
 func (s *session) set(name, value string) {
-	s.Settings = slices.DeleteFunc(s.Settings, func(one string) bool { return strings.HasPrefix(one, name+"=") })
+	s.Settings = slices.DeleteFunc(s.Settings, func(setting string) bool { return strings.HasPrefix(setting, name+"=") })
 	s.Settings = append(s.Settings, name+"="+value)
 }
 
@@ -130,9 +131,9 @@ func (s *session) checkService() error {
 	return s.Suite.Check(p)
 }
 
-// drawMarker draws the marker of the messages of this run. All parts of a run on several machines must have the same
-// one.
-func (s *session) drawMarker() {
+// setMarker sets the marker of the messages of this run. It is random, except for parts of a run on several machines,
+// which must have the same one.
+func (s *session) setMarker() {
 	s.Plan.Marker = s.Plan.TestID
 	if s.part == 0 {
 		random := make([]byte, 3)
@@ -141,18 +142,18 @@ func (s *session) drawMarker() {
 	}
 }
 
-// loadScript loads the script with the plan and the settings of its suite. A refusal of the script is wrong usage.
+// loadScript loads the script with the plan and the settings of its suite.
 func (s *session) loadScript(ctx context.Context) (runners.Requirements, error) {
-	planned := s.Plan
-	planned.BackendURL = cmp.Or(planned.BackendOf(1), nowhere) // a script knows one
-	return s.load(ctx, planned, s.settings(nil), nil)
+	p := s.Plan
+	p.BackendURL = cmp.Or(p.BackendOf(1), unusedURL) // a script has one backend
+	return s.load(ctx, p, s.settings(nil), nil)
 }
 
-// load loads the script. What it refuses is wrong usage.
+// load loads the script. It returns a UsageError if the script rejects its settings.
 func (s *session) load(ctx context.Context, p plan.Plan, settings, env map[string]string) (runners.Requirements, error) {
 	needs, err := runners.Inspect(ctx, s.k6, s.script, p.Document(settings), env)
-	var refused runners.ErrSettings
-	if errors.As(err, &refused) {
+	var rejected runners.SettingsError
+	if errors.As(err, &rejected) {
 		err = UsageError{err}
 	}
 	return needs, err
@@ -169,19 +170,19 @@ func (s *session) describe(ctx context.Context) error {
 		return UsageError{fmt.Errorf("SERVICE is %q, but %s does not load it: load-tests/sse/connectionTest.js shows how", p.Service, s.script)}
 	}
 	s.ownToken, s.needs = needs.OwnToken, needs
-	described, err := service.Parse(needs.Service)
+	desc, err := service.Parse(needs.Service)
 	if err != nil {
 		return UsageError{fmt.Errorf("the description of %s: %w", p.ServiceName(), err)}
 	}
-	if err := described.Complete(p); err != nil {
+	if err := desc.Complete(p); err != nil {
 		return UsageError{err}
 	}
-	s.setService(described)
+	s.setService(desc)
 	p.EndTimeoutS = p.EndTimeout().Seconds()
 	if err := s.Suite.Check(*p); err != nil {
 		return UsageError{err}
 	}
-	if p.Published() && !described.Message.Marked && p.MaxHidden < 0 {
+	if p.Published() && !desc.Message.Marked && p.MaxHidden < 0 {
 		s.warn(fmt.Sprintf("the description of %s has no message.run, so this run cannot pass: a message of another run or topic could hide a loss; publish {run} and name its place in message.run, or set MAX_HIDDEN",
 			p.ServiceName()))
 	}
@@ -196,16 +197,16 @@ func (s *session) intervalText() string { return verdict.IntervalText(&s.Plan, &
 
 // tokens returns the secrets that pods get, by variable. Processes of this machine inherit theirs.
 func (s *session) tokens(backend string) map[string]string {
-	all := map[string]string{"BACKEND_TOKEN": backend}
+	secrets := map[string]string{"BACKEND_TOKEN": backend}
 	if s.isModule { // it may read them
 		for _, name := range []string{"PUBLISH_TOKEN", "SUBSCRIBE_TOKEN"} {
-			all[name] = os.Getenv(name)
+			secrets[name] = os.Getenv(name)
 		}
 	}
-	for name, token := range all {
+	for name, token := range secrets {
 		if token == "" {
-			delete(all, name)
+			delete(secrets, name)
 		}
 	}
-	return all
+	return secrets
 }

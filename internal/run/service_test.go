@@ -23,11 +23,11 @@ import (
 )
 
 const (
-	intervalService = `{"name":"mine","connect":{"url":"{base}/{topic}"},"message":{"every":2}}`
-	heartbeat       = `{"name":"mine","connect":{"url":"{base}/{topic}"},"heartbeat":{"comment":true,"every":4},"message":"unchecked"}`
-	minimalService  = `{"name":"mine","connect":{"url":"{base}/{topic}"},"message":"unchecked"}`
-	endingService   = `{"name":"mine","connect":{"url":"{base}/{topic}"},"message":{"every":2},"end":{"by":"server","lifetime":600}}`
-	publishes       = `{"name":"mine","connect":{"url":"{base}/{topic}"},"heartbeat":{"comment":true,"every":40},"message":{"seq":"json:$.seq"},` +
+	intervalService   = `{"name":"mine","connect":{"url":"{base}/{topic}"},"message":{"every":2}}`
+	heartbeatService  = `{"name":"mine","connect":{"url":"{base}/{topic}"},"heartbeat":{"comment":true,"every":4},"message":"unchecked"}`
+	minimalService    = `{"name":"mine","connect":{"url":"{base}/{topic}"},"message":"unchecked"}`
+	endingService     = `{"name":"mine","connect":{"url":"{base}/{topic}"},"message":{"every":2},"end":{"by":"server","lifetime":600}}`
+	publishingService = `{"name":"mine","connect":{"url":"{base}/{topic}"},"heartbeat":{"comment":true,"every":40},"message":{"seq":"json:$.seq"},` +
 		`"publish":{"url":"{base}/{topic}","body":"{\"seq\":{seq}}"}}`
 )
 
@@ -50,9 +50,9 @@ func TestDescriptionCompletesThePlan(t *testing.T) {
 		announced  string
 	}{
 		{"messages by the clock", intervalService, func(*plan.Plan) {}, 2, false, "a message every 2 s"},
-		{"heartbeats alone", heartbeat, func(*plan.Plan) {}, 4, false, "no message counted"},
-		{"nothing is said", minimalService, func(p *plan.Plan) { p.NoopInterval = 3 }, 3, false, "no message counted"},
-		{"a publisher", publishes, func(p *plan.Plan) { p.Topics, p.PublishRate = 3, 2 }, 1.5, false, "a message every 1.5 s on each stream, published at 2/s to 3 topics"},
+		{"heartbeats alone", heartbeatService, func(*plan.Plan) {}, 4, false, "no message counted"},
+		{"no interval", minimalService, func(p *plan.Plan) { p.NoopInterval = 3 }, 3, false, "no message counted"},
+		{"a publisher", publishingService, func(p *plan.Plan) { p.Topics, p.PublishRate = 3, 2 }, 1.5, false, "a message every 1.5 s on each stream, published at 2/s to 3 topics"},
 		{"streams that end by themselves", endingService, func(*plan.Plan) {}, 2, true, "a message every 2 s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestDescriptionCompletesThePlan(t *testing.T) {
 			require.InDelta(t, c.interval, s.Plan.NoopInterval, 0)
 			require.InDelta(t, 15, s.Plan.EndTimeoutS, 0)
 			require.Equal(t, c.reconnect, s.Plan.Reconnect)
-			require.Equal(t, "mine", s.described.Name)
+			require.Equal(t, "mine", s.desc.Name)
 			require.Positive(t, s.needs.Duration)
 			require.Equal(t, c.announced, s.intervalText())
 		})
@@ -74,12 +74,12 @@ func TestDescriptionCompletesThePlan(t *testing.T) {
 // A run that can prove nothing warns before it starts.
 func TestPublisherWithoutMarkerIsAWarning(t *testing.T) {
 	t.Parallel()
-	for hidden, warned := range map[int]int{-1: 1, 1000: 0} {
-		r := newDescribedRig(t, publishes)
-		r.config.Plan.Topics, r.config.Plan.PublishRate, r.config.Plan.MaxHidden = 3, 2, hidden
+	for maxHidden, warnings := range map[int]int{-1: 1, 1000: 0} {
+		r := newDescribedRig(t, publishingService)
+		r.config.Plan.Topics, r.config.Plan.PublishRate, r.config.Plan.MaxHidden = 3, 2, maxHidden
 		s := r.session(r.config)
 		require.NoError(t, s.inspect(t.Context()))
-		require.Len(t, s.record.Warnings, warned)
+		require.Len(t, s.record.Warnings, warnings)
 	}
 }
 
@@ -90,12 +90,12 @@ func TestUnsuitableServiceIsAUsageError(t *testing.T) {
 		edit       func(r *rig)
 		want       string
 	}{
-		{"the script says what", intervalService, func(r *rig) {
+		{"rejected by the script", intervalService, func(r *rig) {
 			_ = os.WriteFile(filepath.Join(r.folder, refuses), []byte("the description of mine has no publish"), 0o600)
 		}, "the description of mine has no publish"},
-		{"a script that knows no services", intervalService, func(r *rig) { _ = os.Remove(filepath.Join(r.folder, description)) }, "connectionTest.js does not load it"},
+		{"a script without services", intervalService, func(r *rig) { _ = os.Remove(filepath.Join(r.folder, description)) }, "connectionTest.js does not load it"},
 		{"a description of another version", `{"name":"mine"}`, func(*rig) {}, "the description of mine: connect"},
-		{"too short for the heartbeats", strings.Replace(heartbeat, `"every":4`, `"every":40`, 1), func(*rig) {}, "a stream must receive at least two heartbeats, got one every 40 s"},
+		{"too short for the heartbeats", strings.Replace(heartbeatService, `"every":4`, `"every":40`, 1), func(*rig) {}, "a stream must receive at least two heartbeats, got one every 40 s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -115,7 +115,7 @@ func TestSettingsOfAService(t *testing.T) {
 		edit func(c *Config)
 		want string
 	}{
-		{"nowhere", func(c *Config) { c.Plan.BackendURL = "" }, "BACKEND_URL is missing: soak starts only its own backend; set it to the URL of nchan"},
+		{"no URL", func(c *Config) { c.Plan.BackendURL = "" }, "BACKEND_URL is missing: soak starts only its own backend; set it to the URL of nchan"},
 		{"a misspelled name", func(c *Config) { c.Plan.Service, c.Plan.BackendURL = "nchann", "" }, "did you mean nchan?"},
 		{"a rate alone", func(c *Config) { c.Plan.PublishRate = 2 }, "PUBLISH_RATE is 2, but TOPICS is 0"},
 		{"noops that are published", func(c *Config) { c.Plan.Service, c.Plan.Topics, c.Plan.PublishRate = "", 1, 1 }, "need a service that accepts messages, but noop sends its own"},
@@ -131,17 +131,17 @@ func TestSettingsOfAService(t *testing.T) {
 	}
 }
 
-// The command of the issue: the interval that NOOP_INTERVAL has by default would not fit its seconds.
+// The default of NOOP_INTERVAL would be too long for these seconds.
 func TestPublishedSoakIsComplete(t *testing.T) {
 	t.Parallel()
 	p := plan.Default()
 	p.Service, p.BackendURL, p.Connections, p.Seconds, p.Topics, p.PublishRate, p.ConnectionsPerVU = "../nchan.js", "http://h", 100, 30, 5, 2, 0
-	all := newSession(Config{Suite: suite.Default(), Plan: p, Local: plan.DefaultLocal(), Backends: 1})
-	require.NoError(t, all.complete(time.Now()))
-	require.InDelta(t, 2.5, all.Plan.NoopInterval, 0)
-	require.True(t, filepath.IsAbs(all.Plan.Service))
-	require.Regexp(t, "^"+all.Plan.TestID+"-[0-9a-f]{6}$", all.Plan.Marker)
-	require.Zero(t, all.interval, "only our backend must have the interval of the plan")
+	whole := newSession(Config{Suite: suite.Default(), Plan: p, Local: plan.DefaultLocal(), Backends: 1})
+	require.NoError(t, whole.complete(time.Now()))
+	require.InDelta(t, 2.5, whole.Plan.NoopInterval, 0)
+	require.True(t, filepath.IsAbs(whole.Plan.Service))
+	require.Regexp(t, "^"+whole.Plan.TestID+"-[0-9a-f]{6}$", whole.Plan.Marker)
+	require.Zero(t, whole.interval, "only our backend must have the interval of the plan")
 
 	p.TestID = "t"
 	part := newSession(Config{Suite: suite.Default(), Plan: p, Local: plan.DefaultLocal(), Backends: 1, Runner: "2/2"})
@@ -193,13 +193,13 @@ func TestDriversRunADescribedService(t *testing.T) {
 			r.config.Plan.BackendURL = foreign.URL
 			output := &bytes.Buffer{}
 			r.config.Stdout = output
-			var during sync.WaitGroup
-			during.Go(func() {
-				r.bothRun(t)
+			var release sync.WaitGroup
+			release.Go(func() {
+				r.awaitRunners(t)
 				r.release()
 			})
 			_, record, err := drive(t, r)
-			during.Wait()
+			release.Wait()
 			require.NoError(t, err)
 			assert.Empty(t, record.Backend)
 			mu.Lock()
@@ -221,9 +221,9 @@ func TestDriversRunADescribedService(t *testing.T) {
 			for _, file := range shards {
 				text, err := os.ReadFile(file)
 				require.NoError(t, err)
-				of, err := shard.Read(bytes.NewReader(text))
+				s, err := shard.Read(bytes.NewReader(text))
 				require.NoError(t, err)
-				assert.Equal(t, []string{"mine", p.Marker}, []string{of.Plan.Service, of.Plan.Marker}, "the settings reach the runner")
+				assert.Equal(t, []string{"mine", p.Marker}, []string{s.Plan.Service, s.Plan.Marker}, "the settings reach the runner")
 			}
 			if name != "parts" { // each prints it to its own terminal
 				assert.Contains(t, output.String(), "for 20 s, a message every 2 s, 2 runners\n")
@@ -246,14 +246,14 @@ func TestProgressCountsMessagesOfADescribedService(t *testing.T) {
 	s := newSession(Config{Suite: suite.Default()})
 	require.Equal(t, "3/9 noops", s.receivedText(3, 9))
 	s.Plan, s.service = plan.Plan{Service: "mine"}, shard.Service{}
-	require.Equal(t, "3 messages", s.receivedText(3, 9), "others publish when they like")
+	require.Equal(t, "3 messages", s.receivedText(3, 9), "the planned number is unknown")
 	s.service.Counts = shard.CountsInterval
 	require.Equal(t, "3/9 messages", s.receivedText(3, 9))
 	s.Plan.Topics, s.Plan.PublishRate = 1, 1
-	require.Equal(t, "3 messages", s.receivedText(3, 9), "the publisher begins later than the streams")
+	require.Equal(t, "3 messages", s.receivedText(3, 9), "the publisher starts later than the streams")
 }
 
-// Each attempt at a description left a folder, and latest was the last of them.
+// A trial that fails leaves no folder, and does not change the link latest.
 func TestUnfitDescriptionLeavesNoFolder(t *testing.T) {
 	t.Parallel()
 	r := newDescribedRig(t, intervalService)
@@ -269,7 +269,7 @@ func TestUnfitDescriptionLeavesNoFolder(t *testing.T) {
 // token() may log in: a stream then sends another token than the environment has.
 func TestServiceWithItsOwnToken(t *testing.T) {
 	t.Parallel()
-	r := newDescribedRig(t, `{"name":"mine","token":true,"connect":{"url":"{base}/{topic}?t={token}"},"message":{"every":2}},"ownToken":true`) // in the same folder
+	r := newDescribedRig(t, `{"name":"mine","token":true,"connect":{"url":"{base}/{topic}?t={token}"},"message":{"every":2}},"ownToken":true`) // ownToken is a field next to service
 	foreign := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
 	t.Cleanup(foreign.Close)
 	r.config.Plan.BackendURL = foreign.URL
@@ -296,7 +296,7 @@ func TestCtrlCDuringTheTrialIsOneSentence(t *testing.T) {
 	}
 }
 
-// Nor does a target that cannot be here.
+// A target that requires nginx is rejected before a folder is created.
 func TestTargetWithoutNginxLeavesNoFolder(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")

@@ -1,4 +1,4 @@
-// Package run is one session of any suite: check → start → hold → collect → judge. A driver starts the runners
+// Package run runs one session of any suite: check → start → hold → collect → judge. A driver starts the runners
 // (processes of this machine, one of several machines, Kubernetes); all else is the same for each.
 package run
 
@@ -37,31 +37,31 @@ type session struct {
 	part         int            // K of --runner K/N; 0: the whole run
 	generatedID  bool           // the test id was generated
 	startAt      time.Time      // zero: at once
-	began        time.Time      // of a run that another soak started; zero: this one starts it
-	replaced     replacedRunner // by this part
+	runStart     time.Time      // start of a run of another soak process; zero: this process starts the run
+	replaced     replacedRunner // the runner that this part replaces
 	actions      []plan.Action  // of --at
 	secrets      *secret.Values
 	interval     time.Duration // of the noops that the target sends; 0: not known
 	clusterSize  int
 	certificates target.Certificates
 
-	k6, script string
-	needs      runners.Requirements
-	service    shard.Service    // zero until the description is known
-	described  *service.Service // the description; nil until it is known
-	isModule   bool             // the description is a module, which the script has to load
-	ownToken   bool             // the service's token() returns another token than SUBSCRIBE_TOKEN
-	dir        results.Dir
-	location   string // of this run's shards
-	targets    target.Targets
-	cluster    *target.Target // that the suite compares with, or nil
-	announced  bool           // the header line was printed
-	ownTarget  bool           // the target is our backend, started for this run
-	collected  bool           // the shards of the run are in its folder
-	record     results.Run    // the observations of this session, for run.json
-	ci         *ci.Reporter   // gets the verdict; may be nil
-	watch      *live.Watch    // the reports of the runners, for display
-	page       *livePage      // nil: on no page
+	k6, script    string
+	needs         runners.Requirements
+	service       shard.Service    // zero until the description is known
+	desc          *service.Service // the description; nil until it is known
+	isModule      bool             // the description is a module, which the script has to load
+	ownToken      bool             // the service's token() returns another token than SUBSCRIBE_TOKEN
+	dir           results.Dir
+	location      string // of this run's shards
+	targets       target.Targets
+	cluster       *target.Target // that the suite compares with, or nil
+	headerPrinted bool           // the header line was printed
+	ownTarget     bool           // the target is our backend, started for this run
+	hasShards     bool           // the shards of the run are in its folder
+	record        results.Run    // the observations of this session, for run.json
+	ci            *ci.Reporter   // gets the verdict; may be nil
+	watch         *live.Watch    // the reports of the runners, for display
+	page          *livePage      // nil: there is none
 }
 
 // Run runs a session with the settings of c. An error means that there is no verdict, and that no process runs any
@@ -80,19 +80,19 @@ func Run(ctx context.Context, c Config) (verdict.Outcome, error) {
 }
 
 // reportToCI calls judge, and reports its verdict, or its error, to the CI system. It returns both unchanged.
-func reportToCI(to ci.Targets, stdout io.Writer, judge func(*ci.Reporter) (verdict.Outcome, error)) (verdict.Outcome, error) {
-	if err := to.Check(); err != nil {
+func reportToCI(targets ci.Targets, stdout io.Writer, judge func(*ci.Reporter) (verdict.Outcome, error)) (verdict.Outcome, error) {
+	if err := targets.Check(); err != nil {
 		return "", UsageError{err}
 	}
-	t := ci.Begin(to, stdout)
+	t := ci.Begin(targets, stdout)
 	outcome, err := judge(t)
 	return outcome, t.End(secret.Error(err), func(sentence string) { printMessage("warning: " + sentence) })
 }
 
 func newSession(c Config) *session {
-	known := secret.Environment(os.Environ())
-	s := &session{Config: c, secrets: known, watch: new(live.Watch), record: results.Run{Circumstances: report.Circumstances{
-		Command: c.commandLine(os.Args, known), Version: c.Version, Commit: c.Commit, Go: runtime.Version(), Machine: resources.ThisMachine(),
+	secrets := secret.Environment(os.Environ())
+	s := &session{Config: c, secrets: secrets, watch: new(live.Watch), record: results.Run{Circumstances: report.Circumstances{
+		Command: c.commandLine(os.Args, secrets), Version: c.Version, Commit: c.Commit, Go: runtime.Version(), Machine: resources.ThisMachine(),
 	}}}
 	s.chooseService()
 	return s
@@ -179,11 +179,11 @@ func (s *session) findScript() (err error) {
 	return err
 }
 
-// nowhere is the URL that a script gets while no target runs yet.
-const nowhere = "http://127.0.0.1:1"
+// unusedURL is the URL that a script gets while no target runs yet.
+const unusedURL = "http://127.0.0.1:1"
 
-// inspect returns the requirements of the script: from the plan if the suite has one, else by loading the script,
-// which also rejects invalid settings. The script loads a description that is a module.
+// inspect sets the requirements of the script: from the plan if the suite has one, else by loading the script, which
+// also rejects invalid settings. The script loads a description that is a module.
 func (s *session) inspect(ctx context.Context) (err error) {
 	switch {
 	case s.isModule:
@@ -206,20 +206,20 @@ func (s *session) inspect(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	at := nowhere
+	address := unusedURL
 	if s.Suite.Target.Kind == suite.MutualTLS {
-		at = "https://127.0.0.1:1"
+		address = "https://127.0.0.1:1"
 	}
-	planned, settings, env := s.Plan, s.settings(nil), map[string]string{}
-	planned.BackendURL, settings["CLUSTER_URL"] = at, at
+	p, settings, env := s.Plan, s.settings(nil), map[string]string{}
+	p.BackendURL, settings["CLUSTER_URL"] = address, address
 	if s.certificates != "" {
 		env["CERTS"] = string(s.certificates)
 	}
-	s.needs, err = s.load(ctx, planned, settings, env)
+	s.needs, err = s.load(ctx, p, settings, env)
 	return err
 }
 
-// planNeeds returns the requirements of a script whose plan has them.
+// planNeeds sets the requirements of a script whose plan determines them.
 func (s *session) planNeeds() {
 	p := &s.Plan
 	s.needs = runners.Requirements{VUs: p.Iterations(), Duration: time.Duration(p.Seconds)*time.Second + p.Teardown()}
@@ -227,31 +227,31 @@ func (s *session) planNeeds() {
 
 // settings returns the settings that only the script of the suite has. extra are those of a further round.
 func (s *session) settings(extra map[string]string) map[string]string {
-	all := map[string]string{}
+	values := map[string]string{}
 	names := []string{"PROFILE"}
-	for _, one := range s.Suite.Settings {
-		names = append(names, one.Name)
+	for _, setting := range s.Suite.Settings {
+		names = append(names, setting.Name)
 	}
 	names = append(names, s.Suite.Variables...)
-	for _, one := range s.Plan.Settings() {
-		if !s.Suite.Plan.DeclaredLoad && one.Help != "" && one.SuiteHelp == "" { // it has no flag
-			names = append(names, one.Name)
+	for _, setting := range s.Plan.Settings() {
+		if !s.Suite.Plan.DeclaredLoad && setting.Help != "" && setting.SuiteHelp == "" { // it has no flag
+			names = append(names, setting.Name)
 		}
 	}
 	for _, name := range names {
 		if value := s.setting(name, ""); value != "" {
-			all[name] = value
+			values[name] = value
 		}
 	}
 	if s.ClusterURL != "" {
-		all["CLUSTER_URL"] = s.ClusterURL
+		values["CLUSTER_URL"] = s.ClusterURL
 	}
 	for _, setting := range s.Settings {
 		name, value, _ := strings.Cut(setting, "=")
-		all[name] = value
+		values[name] = value
 	}
-	maps.Copy(all, extra)
-	return all
+	maps.Copy(values, extra)
+	return values
 }
 
 // environment returns the variables of k6 that every runner gets. Without summary and thresholds k6 aggregates no
@@ -312,19 +312,19 @@ func (s *session) storeRecords(ctx context.Context) error {
 	return s.dir.Seal(s.part)
 }
 
-// warn lists a warning in the verdict, and prints it: now, or after the header line.
+// warn adds a warning to the verdict, and prints it after the header line.
 func (s *session) warn(text string) {
 	s.record.Warnings = append(s.record.Warnings, text)
 	s.watch.Note("warning: " + text)
-	if s.announced {
+	if s.headerPrinted {
 		printMessage("warning: " + text)
 	}
 }
 
-// printWarnings prints the warnings that were waiting for the header line.
+// printWarnings prints the warnings from before the header line.
 func (s *session) printWarnings() {
 	for _, text := range s.record.Warnings {
 		printMessage("warning: " + text)
 	}
-	s.announced = true
+	s.headerPrinted = true
 }

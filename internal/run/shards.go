@@ -19,10 +19,10 @@ import (
 // How long to wait for the location of the shards: before the load, to fetch all shards at the end, the same after an
 // interrupted run, and to deliver the files of this machine.
 const (
-	claimWithin     = 30 * time.Second
-	fetchWithin     = 15 * time.Minute
-	impatientWithin = 10 * time.Second
-	deliverWithin   = 3 * time.Minute
+	claimWithin       = 30 * time.Second
+	fetchWithin       = 15 * time.Minute
+	interruptedWithin = 10 * time.Second
+	deliverWithin     = 3 * time.Minute
 )
 
 // printMessage prints a message on the terminal, outside of progress and verdict.
@@ -44,17 +44,17 @@ func withProgress(ctx context.Context) context.Context {
 }
 
 // storageContext returns the context for access to the location of the shards after the run: it ends at the first
-// Ctrl-C or, if that already ended the run, after impatientWithin.
+// Ctrl-C or, if that already ended the run, after interruptedWithin.
 func storageContext(graceful, force context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	if graceful.Err() != nil {
-		graceful, limit = force, impatientWithin
+		graceful, limit = force, interruptedWithin
 	}
 	return context.WithTimeout(withProgress(graceful), limit)
 }
 
-// claim checks before the load that shards can be read from their location and, if this machine writes there too, that
-// they can be written, by writing the manifest. It refuses a location with shards of an earlier run, which a merge would
-// mix with those of this one.
+// claim checks before the load that shards can be read from their location and, if this machine writes there too,
+// that they can be written, by writing the manifest. It returns an error for a location with shards of an earlier
+// run, which a merge would mix with those of this one.
 func (s *session) claim(ctx context.Context, write bool) error {
 	ctx, cancel := context.WithTimeout(withProgress(ctx), claimWithin)
 	defer cancel()
@@ -62,18 +62,18 @@ func (s *session) claim(ctx context.Context, write bool) error {
 	if write {
 		open = store.Create
 	}
-	at, err := open(ctx, s.location)
+	dest, err := open(ctx, s.location)
 	if err != nil {
 		return err
 	}
-	defer at.Close()
-	names, err := at.Names(ctx)
+	defer dest.Close()
+	names, err := dest.Names(ctx)
 	if err != nil {
 		return fmt.Errorf("test the bucket for shards: %w", err)
 	}
 	for _, name := range names {
 		if index, _ := shard.IndexOf(name); shard.IsFile(name) && !s.Continue && (s.part == 0 || index == s.part) {
-			return fmt.Errorf("%s belongs to an earlier run; choose another --testid, or remove it", at.At(name))
+			return fmt.Errorf("%s belongs to an earlier run; choose another --testid, or remove it", dest.At(name))
 		}
 	}
 	if !write {
@@ -84,12 +84,12 @@ func (s *session) claim(ctx context.Context, write bool) error {
 	if err != nil {
 		return err
 	}
-	if err := at.Put(ctx, manifest, text); err != nil {
+	if err := dest.Put(ctx, manifest, text); err != nil {
 		return fmt.Errorf("test the bucket for shards: %w", err)
 	}
-	found, err := at.Get(ctx, manifest)
-	if err == nil && !bytes.Equal(found, text) {
-		err = fmt.Errorf("read %s: the content differs from what was written", at.At(manifest))
+	content, err := dest.Get(ctx, manifest)
+	if err == nil && !bytes.Equal(content, text) {
+		err = fmt.Errorf("read %s: the content differs from what was written", dest.At(manifest))
 	}
 	if err != nil {
 		return fmt.Errorf("test the bucket for shards: %w", err)
@@ -107,18 +107,18 @@ func (s *session) manifest() results.Manifest {
 // network may fail; shards that it cannot fetch make the verdict invalid.
 func (s *session) collect(graceful, force context.Context) {
 	if s.Shards == "" {
-		s.collected = true
+		s.hasShards = true
 		return
 	}
 	ctx, cancel := storageContext(graceful, force, fetchWithin)
 	defer cancel()
-	const tries = 3
+	const attempts = 3
 	for n := 1; ; n++ {
-		err := s.fetch(ctx, fetchWithin/tries)
-		if s.collected = err == nil; s.collected {
+		err := s.fetch(ctx, fetchWithin/attempts)
+		if s.hasShards = err == nil; s.hasShards {
 			return
 		}
-		if n == tries || ctx.Err() != nil {
+		if n == attempts || ctx.Err() != nil {
 			s.record.Problems = append(s.record.Problems, "the shards were not collected: "+err.Error())
 			return
 		}

@@ -21,10 +21,10 @@ import (
 // tryService opens one stream of the service before the load, and before the run has a folder; with a description it also tries
 // publishing and the other fields. Pods may reach a service that this machine does not reach, so a run on Kubernetes has no trial.
 func (s *session) tryService(ctx context.Context) error {
-	if s.On != "local" || !s.began.IsZero() || s.Plan.BackendURL == "" || !s.isModule && !s.Suite.Target.Streams {
+	if s.On != "local" || !s.runStart.IsZero() || s.Plan.BackendURL == "" || !s.isModule && !s.Suite.Target.Streams {
 		return nil
 	}
-	at, err := target.Remotes(s.Plan.BackendURLs(), os.Getenv("BACKEND_TOKEN"), s.certificates)
+	targets, err := target.Remotes(s.Plan.BackendURLs(), os.Getenv("BACKEND_TOKEN"), s.certificates)
 	if err != nil {
 		return err
 	}
@@ -34,16 +34,16 @@ func (s *session) tryService(ctx context.Context) error {
 	}
 	fmt.Fprintf(s.Stdout, "trying one %s of %s\n", subject, s.Plan.BackendURL)
 	if !s.isModule {
-		return s.tryNoop(ctx, at)
+		return s.tryNoop(ctx, targets)
 	}
-	if err := at.Probe(ctx, 0); err != nil {
+	if err := targets.Probe(ctx, 0); err != nil {
 		return err
 	}
-	described := *s.described
+	desc := *s.desc
 	if !s.Plan.Published() {
-		described.Publish = nil
+		desc.Publish = nil
 	}
-	if config := s.trialOf(&described); described.Finite != nil {
+	if config := s.trialOf(&desc); desc.Finite != nil {
 		config.Patience, config.Prompt = s.answerTimeout(), s.firstPrompt()
 		err = tryAnswer(ctx, config)
 	} else {
@@ -61,12 +61,12 @@ func Try(ctx context.Context, c Config) error {
 	if err := s.complete(time.Now()); err != nil {
 		return UsageError{err}
 	}
-	at, err := target.Remotes(s.Plan.BackendURLs(), os.Getenv("BACKEND_TOKEN"), "")
+	targets, err := target.Remotes(s.Plan.BackendURLs(), os.Getenv("BACKEND_TOKEN"), "")
 	if err != nil {
 		return err
 	}
 	if !s.isModule {
-		return s.tryNoop(ctx, at)
+		return s.tryNoop(ctx, targets)
 	}
 	if err := s.findScript(); err != nil {
 		return err
@@ -74,20 +74,21 @@ func Try(ctx context.Context, c Config) error {
 	if err := s.inspect(ctx); err != nil {
 		return err
 	}
-	return trial.Connect(ctx, s.trialOf(s.described))
+	return trial.Connect(ctx, s.trialOf(s.desc))
 }
 
-// tryAnswer tries a response that ends by itself. A service that fails some requests may fail that one too, so others follow.
+// tryAnswer tries a response that ends by itself. A service that fails some requests may fail this one, so there are
+// several attempts.
 func tryAnswer(ctx context.Context, c trial.Config) (err error) {
 	const attempts = 3
 	c.ID = c.Marker + "-trial"
 	if c.Prompt = strings.ReplaceAll(c.Prompt, "{id}", c.ID); c.Prompt == "" {
 		c.Prompt = "soak id=" + c.ID + " chunks=3 fault=none\nSay hello." // the first line is for the numbered model
 	}
-	waiting := time.AfterFunc(3*time.Second, func() {
+	notice := time.AfterFunc(3*time.Second, func() {
 		printMessage(fmt.Sprintf("waiting for the end of the response, for up to %s per attempt", c.Patience))
 	})
-	defer waiting.Stop()
+	defer notice.Stop()
 	for range attempts {
 		if err = trial.Answer(ctx, c); err == nil || ctx.Err() != nil || errors.Is(err, trial.ErrNoAnswer) {
 			break
@@ -107,7 +108,7 @@ func (s *session) firstPrompt() (prompt string) {
 		return ""
 	}
 	line, _, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")
-	if json.Unmarshal([]byte(line), &prompt) != nil { // it is no text
+	if json.Unmarshal([]byte(line), &prompt) != nil { // it is not a string
 		return strings.TrimSpace(line)
 	}
 	return prompt
@@ -123,11 +124,11 @@ func (s *session) answerTimeout() time.Duration {
 }
 
 // trialOf returns the configuration of a trial with the first topic of the run and an id that none of its streams has.
-func (s *session) trialOf(described *service.Service) trial.Config {
+func (s *session) trialOf(desc *service.Service) trial.Config {
 	p := &s.Plan
 	return trial.Config{
-		Service: described, Base: p.BackendOf(max(s.part, 1)), Topic: p.TopicName(0), ID: p.Prefix + "trial", Marker: p.Marker, Padding: p.Padding(),
-		SubscribeToken: os.Getenv(described.Variable()), OwnToken: s.ownToken, PublishToken: os.Getenv("PUBLISH_TOKEN"),
+		Service: desc, Base: p.BackendOf(max(s.part, 1)), Topic: p.TopicName(0), ID: p.Prefix + "trial", Marker: p.Marker, Padding: p.Padding(),
+		SubscribeToken: os.Getenv(desc.Variable()), OwnToken: s.ownToken, PublishToken: os.Getenv("PUBLISH_TOKEN"),
 		AcceptEncoding: p.Accept(), HTTPVersion: p.HTTPVersion, FollowRedirects: p.FollowRedirects, Note: s.warn,
 	}
 }
@@ -140,8 +141,8 @@ const (
 )
 
 // tryNoop opens one stream by the noop protocol. It does not wait for a noop: noops that are missing are a failure of the service.
-func (s *session) tryNoop(ctx context.Context, at target.Targets) error {
-	c := s.trialOf(s.described)
+func (s *session) tryNoop(ctx context.Context, targets target.Targets) error {
+	c := s.trialOf(s.desc)
 	c.ID = "trial-" + shard.NewProcess() // an id with the prefix of the run would be in the backend's ledger of it
 	if strings.HasPrefix(c.ID, s.Plan.Prefix) {
 		c.ID = "_" + c.ID
@@ -152,9 +153,9 @@ func (s *session) tryNoop(ctx context.Context, at target.Targets) error {
 		return err
 	}
 	if late := errors.Is(err, trial.ErrNoAnswer) && s.interval+time.Second > noopTimeout; late {
-		asking, stop := context.WithTimeout(ctx, healthTimeout)
+		probeCtx, stop := context.WithTimeout(ctx, healthTimeout)
 		defer stop()
-		if at.Probe(asking, 0) == nil {
+		if targets.Probe(probeCtx, 0) == nil {
 			s.warn(fmt.Sprintf("no headers of a stream arrived within %s, so the trial was inconclusive; a service may send them with its first noop", noopTimeout))
 			return nil
 		}

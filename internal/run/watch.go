@@ -36,11 +36,11 @@ type WatchConfig struct {
 	Address  string // to show it at; "": a free port of this machine
 	OpenURL  func(url string) error
 	Stdout   io.Writer
-	Every    time.Duration // how often to look; 0: as fits the location
+	Interval time.Duration // between two polls; 0: the default of the location
 }
 
-// Watch shows a run in progress elsewhere until it is over, by the checkpoints of its runners. It changes nothing in
-// the location. Ctrl-C ends it, without an error.
+// Watch shows a run of another session until it ends, from the checkpoints of its runners. It does not write to the
+// location. Ctrl-C ends it without an error.
 func Watch(ctx context.Context, w WatchConfig) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -73,7 +73,7 @@ func Watch(ctx context.Context, w WatchConfig) error {
 	if err != nil {
 		return fmt.Errorf("show the report: %w", err)
 	}
-	fmt.Fprintf(w.Stdout, "the run is over: %s\n", e.find(path))
+	fmt.Fprintf(w.Stdout, "the run is over: %s\n", e.reportLocation(path))
 	server.Finish(ctx, content)
 	return nil
 }
@@ -81,12 +81,12 @@ func Watch(ctx context.Context, w WatchConfig) error {
 // A remoteRun is a run of another session.
 type remoteRun struct {
 	WatchConfig
-	page    *live.Files
-	from    store.Store
-	dir     results.Dir // "": the files are fetched to scratch
-	scratch string
-	stamp   string // of the files that are shown
-	warned  bool   // that there are none
+	page        *live.Files
+	from        store.Store
+	dir         results.Dir // "": the files are fetched to scratch
+	scratch     string
+	stamp       string // of the files on the page
+	warnedEmpty bool   // a warning about an empty location was printed
 }
 
 func (e *remoteRun) open(ctx context.Context) (err error) {
@@ -111,19 +111,19 @@ func (e *remoteRun) close() {
 	}
 }
 
-// find returns the path of a permanent report. A run in a bucket has none before it is merged.
-func (e *remoteRun) find(path string) string {
+// reportLocation returns the path of a permanent report. A run in a bucket has none before it is merged.
+func (e *remoteRun) reportLocation(path string) string {
 	if e.dir != "" {
 		return path
 	}
 	return "`soak merge " + report.Shell(e.Location) + "` fetches its report"
 }
 
-// follow looks at the files until the run is over, and returns the path of its report; "" when ctx ends.
+// follow polls the files until the run has ended, and returns the path of its report; "" when ctx ends.
 func (e *remoteRun) follow(ctx context.Context) string {
 	end := time.Now() // or later
 	for {
-		began := time.Now()
+		start := time.Now()
 		err := e.poll(ctx)
 		if !e.page.Ended() {
 			end = time.Now()
@@ -134,7 +134,7 @@ func (e *remoteRun) follow(ctx context.Context) string {
 		case err != nil:
 			e.page.SetNotice(err.Error() + "; trying again")
 		case e.page.Ended() && e.dir == "":
-			if path, complete, err := e.judge(); err == nil && (complete || time.Since(end) > cmp.Or(10*e.Every, deliverWithin)) {
+			if path, complete, err := e.judge(); err == nil && (complete || time.Since(end) > cmp.Or(10*e.Interval, deliverWithin)) {
 				return path
 			}
 			e.page.SetNotice("all runners have ended; counters of their machines follow")
@@ -144,14 +144,14 @@ func (e *remoteRun) follow(ctx context.Context) string {
 		if path := e.report(); path != "" {
 			return path
 		}
-		interval := cmp.Or(e.Every, folderInterval)
+		interval := cmp.Or(e.Interval, folderInterval)
 		if e.dir == "" {
-			interval = cmp.Or(e.Every, bucketInterval)
+			interval = cmp.Or(e.Interval, bucketInterval)
 		}
 		select {
 		case <-ctx.Done():
 			return ""
-		case <-time.After(max(interval, maxPollShare*time.Since(began))):
+		case <-time.After(max(interval, maxPollShare*time.Since(start))):
 		}
 	}
 }
@@ -178,10 +178,10 @@ func (e *remoteRun) poll(ctx context.Context) error {
 			return err
 		case len(names) == 0:
 			empty := fmt.Errorf("%s is empty: check the prefix, which is --shards of the run followed by the test id", e.Location)
-			if !e.warned {
+			if !e.warnedEmpty {
 				fmt.Fprintln(e.Stdout, empty)
 			}
-			e.warned = true
+			e.warnedEmpty = true
 			return empty
 		}
 		var problems []string
@@ -209,7 +209,7 @@ func (e *remoteRun) poll(ctx context.Context) error {
 	return nil
 }
 
-// stampOf changes whenever a runner writes its shard; "" if none did.
+// stampOf returns a text that changes whenever a runner writes its shard; "" if there is no shard.
 func stampOf(dir results.Dir) (stamp string) {
 	for _, pattern := range []string{dir.Path(results.ShardsDir + "/*"), dir.Path("*.json.gz")} {
 		paths, _ := filepath.Glob(pattern)
@@ -223,11 +223,11 @@ func stampOf(dir results.Dir) (stamp string) {
 }
 
 // judge makes verdict and report of the fetched files, in their folder, for the page only. complete is false if files
-// that come after the shards may be missing.
+// that are uploaded after the shards may be missing.
 func (e *remoteRun) judge() (path string, complete bool, err error) {
 	dirs, err := filepath.Glob(filepath.Join(e.scratch, "*", results.ShardsDir))
 	if err != nil || len(dirs) != 1 {
-		return "", false, fmt.Errorf("%s holds the files of %d runs", e.Location, len(dirs))
+		return "", false, fmt.Errorf("%s has the files of %d runs", e.Location, len(dirs))
 	}
 	dir := results.Dir(filepath.Dir(dirs[0]))
 	v, err := Judge(dir, "", 0)

@@ -25,7 +25,7 @@ func watchPage(t *testing.T, location string) (page func() string, out *terminal
 	t.Helper()
 	out, done = new(terminal.Output), make(chan error, 1)
 	go func() {
-		done <- Watch(t.Context(), WatchConfig{Location: location, Stdout: out, Every: 20 * time.Millisecond})
+		done <- Watch(t.Context(), WatchConfig{Location: location, Stdout: out, Interval: 20 * time.Millisecond})
 	}()
 	var address string
 	require.Eventually(t, func() bool {
@@ -35,23 +35,23 @@ func watchPage(t *testing.T, location string) (page func() string, out *terminal
 		return address != ""
 	}, time.Minute, 5*time.Millisecond)
 	return func() string {
-		answer, err := http.Get(address)
+		resp, err := http.Get(address)
 		if err != nil {
 			return err.Error()
 		}
-		defer answer.Body.Close()
-		text, _ := io.ReadAll(answer.Body)
+		defer resp.Body.Close()
+		text, _ := io.ReadAll(resp.Body)
 		return string(text)
 	}, out, done
 }
 
-func shows(t *testing.T, page func() string, text string) {
+func awaitText(t *testing.T, page func() string, text string) {
 	t.Helper()
 	require.Eventually(t, func() bool { return strings.Contains(page(), text) }, time.Minute, 10*time.Millisecond, text)
 }
 
-// write writes the shard of a runner.
-func write(t *testing.T, location string, p plan.Plan, index int, state shard.RunState) {
+// writeShard writes the shard of a runner.
+func writeShard(t *testing.T, location string, p plan.Plan, index int, state shard.RunState) {
 	t.Helper()
 	s := shardOf(p, index)
 	s.Runner.State = state
@@ -75,12 +75,12 @@ func TestWatchARunInAFolder(t *testing.T) {
 	dir, err := results.Create(t.TempDir(), "t")
 	require.NoError(t, err)
 	page, out, done := watchPage(t, string(dir))
-	shows(t, page, "WAITING")
-	write(t, dir.Path(results.ShardsDir), watchedPlan(), 1, shard.Running)
-	shows(t, page, "1 runner of the plan wrote no data yet")
-	write(t, dir.Path(results.ShardsDir), watchedPlan(), 1, shard.Finished)
-	write(t, dir.Path(results.ShardsDir), watchedPlan(), 2, shard.Finished)
-	shows(t, page, "all runners have ended; without a waiting soak run")
+	awaitText(t, page, "WAITING")
+	writeShard(t, dir.Path(results.ShardsDir), watchedPlan(), 1, shard.Running)
+	awaitText(t, page, "1 runner of the plan wrote no data yet")
+	writeShard(t, dir.Path(results.ShardsDir), watchedPlan(), 1, shard.Finished)
+	writeShard(t, dir.Path(results.ShardsDir), watchedPlan(), 2, shard.Finished)
+	awaitText(t, page, "all runners have ended; without a waiting soak run")
 	before, err := os.ReadDir(string(dir))
 	require.NoError(t, err)
 	require.Len(t, before, 1, "no file is written there")
@@ -97,11 +97,11 @@ func TestWatchARunInABucket(t *testing.T) {
 	t.Parallel()
 	location := store.Join(bucket(t), "t")
 	page, out, done := watchPage(t, location)
-	shows(t, page, "WAITING")
-	write(t, location, watchedPlan(), 1, shard.Running)
-	shows(t, page, "1 runner of the plan wrote no data yet")
-	write(t, location, watchedPlan(), 1, shard.Finished)
-	write(t, location, watchedPlan(), 2, shard.Finished)
+	awaitText(t, page, "WAITING")
+	writeShard(t, location, watchedPlan(), 1, shard.Running)
+	awaitText(t, page, "1 runner of the plan wrote no data yet")
+	writeShard(t, location, watchedPlan(), 1, shard.Finished)
+	writeShard(t, location, watchedPlan(), 2, shard.Finished)
 	require.NoError(t, <-done)
 	require.Contains(t, out.String(), "soak merge")
 	require.Contains(t, out.String(), location+" is empty: check the prefix", "a wrong prefix is reported")

@@ -12,8 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-// failedWrites names the runners whose metrics did not reach their Prometheus, by the runners' logs in a folder; ""
-// if there are none.
+// failedWrites names the runners whose metrics did not reach their Prometheus, according to the runners' logs in a
+// folder; "" if there are none.
 func failedWrites(dir results.Dir) string {
 	logs, _ := filepath.Glob(dir.Path("k6-runner-*.log")) // no pattern of ours is malformed
 	writes, failing, reason := 0, 0, ""
@@ -35,12 +35,12 @@ func failedWrites(dir results.Dir) string {
 		format.Count(writes, "remote write"), format.Count(failing, "runner"), reason)
 }
 
-// failedWritesEvery is the time between two looks at the logs.
-const failedWritesEvery = 5 * time.Second
+// writesInterval is the time between two reads of the logs.
+const writesInterval = 5 * time.Second
 
 // watchWrites warns once if metrics do not reach Prometheus, while there is time to fix it.
 func watchWrites(ctx context.Context, dir results.Dir) {
-	tick := time.NewTicker(failedWritesEvery)
+	tick := time.NewTicker(writesInterval)
 	defer tick.Stop()
 	for {
 		select {

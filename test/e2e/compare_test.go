@@ -44,5 +44,5 @@ func TestCompareFindsARegression(t *testing.T) {
 	require.Equal(t, verdict.Pass, shorter.verdict().Verdict, shorter.out.String())
 	code, text = compareRuns(t, dirs[0], dirs[1], string(shorter.dir))
 	require.Equal(t, 2, code, text)
-	require.Contains(t, text, "seconds is 9 in the one and 8 in the other")
+	require.Contains(t, text, "seconds is 9 in the first and 8 in the second")
 }

@@ -90,7 +90,7 @@ func TestLivePage(t *testing.T) {
 		clocks[clock] = true
 	}
 	require.Greater(t, len(clocks), 5, clocks) // states during the outage are skipped: only the latest state of a section is sent
-	for _, text := range []string{"nothing lost yet", "action deploy begins", `"id":"connections"`, `"id":"lateness"`, `"id":"target-memory"`} {
+	for _, text := range []string{"nothing lost yet", "action deploy starts", `"id":"connections"`, `"id":"lateness"`, `"id":"target-memory"`} {
 		require.True(t, strings.Contains(all, text), "the page must get %s", text)
 	}
 

@@ -88,7 +88,7 @@ func chartsOf(sections ...report.Section) map[string]*report.Chart {
 	return out
 }
 
-// bundle returns a file of the bundle; "" if `make build` did not make it.
+// bundle returns a file of the bundle; "" if it does not exist.
 func bundle(name string) (string, error) {
 	b, err := bundledFiles.ReadFile("bundle/" + name)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -12,12 +12,12 @@ import (
 // A Live is the page of a run in progress.
 type Live struct {
 	report.Page
-	Share float64 // of the run that is over, 0 to 1
-	Clock string  // the same in words
+	Share float64 // completed share of the run, 0 to 1
+	Clock string  // text of the completed share
 	Links []Link  // to the metrics of the run
 }
 
-// A Link leads to another page.
+// A Link is a link to another page.
 type Link struct{ Name, URL string }
 
 // WriteLive writes the page for a new viewer. The page requests the events after id.
@@ -28,8 +28,8 @@ func WriteLive(w io.Writer, l *Live, id string) error {
 	return d.write(w)
 }
 
-// A Part is a part of a live page as its viewers get it: JSON with the HTML that replaces the element of that id, and the charts
-// in it.
+// A Part is a part of a live page as viewers receive it: JSON with the HTML that replaces the element with the id,
+// and its charts.
 type Part struct {
 	ID      string
 	Content json.RawMessage
@@ -51,11 +51,11 @@ func (l *Live) Parts() ([]Part, error) {
 		if len(s.Charts) > 0 {
 			charts = map[string]any{"time": l.Time, "charts": chartsOf(s)}
 		}
-		one, err := part(s.ID, "section", s, charts)
+		encoded, err := part(s.ID, "section", s, charts)
 		if err != nil {
 			return nil, err
 		}
-		parts = append(parts, one)
+		parts = append(parts, encoded)
 	}
 	return parts, nil
 }
@@ -70,7 +70,7 @@ func part(id, name string, data any, charts map[string]any) (Part, error) {
 		out[key] = value
 	}
 	encoder := json.NewEncoder(&content)
-	encoder.SetEscapeHTML(false) // no script reads it as a part of a page
+	encoder.SetEscapeHTML(false) // the JSON is not embedded in a page
 	if err := encoder.Encode(out); err != nil {
 		return Part{}, fmt.Errorf("write %s: %w", id, err)
 	}

@@ -13,10 +13,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-// Schema is the version of the format. Open refuses a later one.
+// Schema is the version of the format. Open rejects later versions.
 const Schema = 1
 
-// Suffix ends the default name of an archive, behind the test id.
+// Suffix follows the test id in the default name of an archive.
 const Suffix = ".tar.gz"
 
 // Files of an archive that are not files of the run. All are in one folder, named after the run.
@@ -34,9 +34,9 @@ type Contents struct {
 	Started    time.Time `json:"started"`
 	Ended      time.Time `json:"ended"`
 	Made       time.Time `json:"made"`
-	Soak       string    `json:"soak"` // version of the soak that made it
+	Soak       string    `json:"soak"` // version of soak
 	Prometheus Export    `json:"prometheus"`
-	LeftOut    []string  `json:"left_out,omitempty"` // sentences
+	Omitted    []string  `json:"left_out,omitempty"` // sentences
 	Redacted   []string  `json:"redacted,omitempty"` // files in which secrets were replaced
 }
 
@@ -66,4 +66,4 @@ func readVerdict(folder string) (v verdictFields, err error) {
 	return v, nil
 }
 
-func instant(unix float64) time.Time { return time.UnixMicro(int64(unix * 1e6)).UTC() }
+func timeOf(unix float64) time.Time { return time.UnixMicro(int64(unix * 1e6)).UTC() }

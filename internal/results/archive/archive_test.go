@@ -25,7 +25,7 @@ import (
 )
 
 // folder returns the folder of a run that ended now.
-func folder(t *testing.T, more map[string]string) string {
+func folder(t *testing.T, extra map[string]string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "run-1")
 	now := float64(time.Now().UnixMilli()) / 1000
@@ -34,7 +34,7 @@ func folder(t *testing.T, more map[string]string) string {
 		"report.html":  "<p>well</p>",
 		"run.json":     `{"command": ["soak", "run"]}`,
 	}
-	for name, text := range more {
+	for name, text := range extra {
 		files[name] = text
 	}
 	for name, text := range files {
@@ -125,9 +125,9 @@ func TestUnreachablePrometheus(t *testing.T) {
 		_, c := makeArchive(t, Source{Results: folder(t, nil), Prometheus: other.URL})
 		require.Contains(t, c.Prometheus.Missing, want, "%q", answer)
 	}
-	elsewhere := httptest.NewServer(http.NotFoundHandler()) // a Prometheus at a path
-	t.Cleanup(elsewhere.Close)
-	_, c := makeArchive(t, Source{Results: folder(t, nil), Prometheus: "http://a-token@" + elsewhere.Listener.Addr().String() + "/?apikey=a-key"})
+	withPath := httptest.NewServer(http.NotFoundHandler()) // a Prometheus at a path
+	t.Cleanup(withPath.Close)
+	_, c := makeArchive(t, Source{Results: folder(t, nil), Prometheus: "http://a-token@" + withPath.Listener.Addr().String() + "/?apikey=a-key"})
 	require.Contains(t, c.Prometheus.Missing, "and its path if it has one")
 	require.NotRegexp(t, "a-token|a-key", c.Prometheus.Missing)
 	_, err := Make(t.Context(), Source{Results: folder(t, nil), Prometheus: "prometheus:9090"}, filepath.Join(t.TempDir(), "x"))
@@ -165,13 +165,13 @@ func TestArchiveHasNoSecrets(t *testing.T) {
 	for _, name := range []string{".env", "certs/server-key.pem", "link.json", "shards/a.json.gz", "shards/c.json.gz"} {
 		require.NotContains(t, files, name)
 	}
-	require.Contains(t, fmt.Sprint(c.LeftOut), "shards/a.json.gz was left out: it contains a secret")
-	require.Contains(t, fmt.Sprint(c.LeftOut), "certs/server-key.pem is not a file that a run writes")
+	require.Contains(t, fmt.Sprint(c.Omitted), "shards/a.json.gz was left out: it contains a secret")
+	require.Contains(t, fmt.Sprint(c.Omitted), "certs/server-key.pem is not a file that a run writes")
 
 	// The page has data of redacted files, some of it in a form that no search finds.
-	for name, kept := range map[string]bool{"connections.csv": false, "run.json": false, "k6.log": true} {
+	for name, hasPage := range map[string]bool{"connections.csv": false, "run.json": false, "k6.log": true} {
 		_, c = makeArchive(t, Source{Results: folder(t, map[string]string{name: "id,b/secret\n"}), Secrets: secrets})
-		require.Equal(t, kept, !strings.Contains(fmt.Sprint(c.LeftOut), "report.html has data of files in which secrets were replaced"), name)
+		require.Equal(t, hasPage, !strings.Contains(fmt.Sprint(c.Omitted), "report.html has data of files in which secrets were replaced"), name)
 	}
 }
 
@@ -189,12 +189,12 @@ func TestSecretsInEveryForm(t *testing.T) {
 		}
 	}
 	for _, token := range []string{"redacted", "[redacted]"} {
-		require.Equal(t, token+" "+token, NewSecrets([]string{"BACKEND_TOKEN=" + token}, "").String(token+" "+token), "and it ends")
+		require.Equal(t, token+" "+token, NewSecrets([]string{"BACKEND_TOKEN=" + token}, "").String(token+" "+token), "the replacement is not replaced again")
 	}
 	for _, name := range []string{"K6_PROMETHEUS_RW_SIGV4_SECRET_KEY", "K6_PROMETHEUS_RW_BEARER_TOKEN", "SIGNING_PRIVATE_KEY", "DB_PASS"} {
 		require.Equal(t, "[redacted]", NewSecrets([]string{name + "=some-value"}, "").String("some-value"), name)
 	}
-	require.Equal(t, `{"password":"[redacted]"}`, NewSecrets(nil, "").String(`{"password":"ab\"cdefgh"}`), "to its end")
+	require.Equal(t, `{"password":"[redacted]"}`, NewSecrets(nil, "").String(`{"password":"ab\"cdefgh"}`), "an escaped quote does not end it")
 }
 
 // An action printed GRAFANA_PASSWORD on a separate line; JSON then has a letter directly before it: ready\n0f3b….
@@ -236,10 +236,10 @@ func TestSecretPreventsArchive(t *testing.T) {
 		require.NoFileExists(t, to)
 	}
 	_, c := makeArchive(t, Source{Results: folder(t, map[string]string{token + ".pem": ""}), Secrets: secrets})
-	require.Contains(t, fmt.Sprint(c.LeftOut), "[redacted].pem is not a file that a run writes")
+	require.Contains(t, fmt.Sprint(c.Omitted), "[redacted].pem is not a file that a run writes")
 }
 
-// Secrets of any origin, with any text around them.
+// Secrets are recognised by the text around them, whatever their origin.
 func TestLikelySecretsAreReplaced(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -263,7 +263,7 @@ func TestLikelySecretsAreReplaced(t *testing.T) {
 	} {
 		secrets := NewSecrets(nil, "")
 		require.Equal(t, want, secrets.String(text))
-		require.Equal(t, want, secrets.String(want), "and it stays")
+		require.Equal(t, want, secrets.String(want), "a second replacement changes nothing")
 	}
 	for _, text := range []string{
 		`{"token_ttl_s": 30, "auth": {"x": 1}, "authorization": null, "token": true}`, `{"net.ipv4.tcp_syncookies": "1"}`, "TOKEN_TTL=30", "token_ttl_s: 30",
@@ -273,7 +273,7 @@ func TestLikelySecretsAreReplaced(t *testing.T) {
 	}
 }
 
-// A token may be a word that everything has in it, or a number.
+// A token may be a common word or a number.
 func TestCommonWordAsSecret(t *testing.T) {
 	t.Parallel()
 	for _, token := range []string{"soak", "run", "1200", "connections", "sse-soak"} {
@@ -290,7 +290,8 @@ func TestCommonWordAsSecret(t *testing.T) {
 	}
 }
 
-// Shards and the data of a page are lines of some MB: only what is near a name is looked at, wherever that is.
+// Shards and the data of a page have lines of several MB. Only the text near a name is searched, anywhere in the
+// line.
 func TestSecretsInLongLines(t *testing.T) {
 	t.Parallel()
 	filler := strings.Repeat(`{"a": "b", `, 2000)
@@ -311,7 +312,7 @@ func zip(t *testing.T, text string) string {
 	return out.String()
 }
 
-// An entry is one of a hostile archive.
+// An entry is one entry of a hostile archive.
 type entry struct {
 	tar.Header
 	text string

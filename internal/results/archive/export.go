@@ -35,10 +35,10 @@ const (
 )
 
 // addExport stores the Prometheus data of the run's time. If Prometheus cannot be read, the contents state the reason.
-func (m *maker) addExport(address, without string) error {
+func (m *maker) addExport(address, skipReason string) error {
 	export := &m.contents.Prometheus
-	if without != "" {
-		export.Missing = m.secrets.String(without)
+	if skipReason != "" {
+		export.Missing = m.secrets.String(skipReason)
 		return nil
 	}
 	if address == "" {
@@ -49,16 +49,16 @@ func (m *maker) addExport(address, without string) error {
 	if err != nil {
 		return err
 	}
-	found := Export{Address: remote.String(), From: m.contents.Started.Add(-margin), To: m.contents.Ended.Add(margin)}
-	if now := time.Now().UTC(); found.To.After(now) {
-		found.To = now
+	result := Export{Address: remote.String(), From: m.contents.Started.Add(-margin), To: m.contents.Ended.Add(margin)}
+	if now := time.Now().UTC(); result.To.After(now) {
+		result.To = now
 	}
-	found.From, found.To = found.From.Truncate(time.Millisecond), found.To.Truncate(time.Millisecond)
-	var readErr error // of Prometheus; other errors are of this machine
+	result.From, result.To = result.From.Truncate(time.Millisecond), result.To.Truncate(time.Millisecond)
+	var readErr error // while reading from Prometheus; other errors are local
 	err = m.copy(ExportFile, func(out io.Writer) error {
 		buffered := bufio.NewWriter(out)
 		var writeErr error
-		readErr, writeErr = m.export(remote, &found, buffered)
+		readErr, writeErr = m.export(remote, &result, buffered)
 		return errors.Join(writeErr, buffered.Flush())
 	})
 	switch {
@@ -66,43 +66,43 @@ func (m *maker) addExport(address, without string) error {
 		return err
 	case m.ctx.Err() != nil:
 		return m.ctx.Err()
-	case readErr != nil: // part of the data would look like all of it
-		found = Export{Missing: m.secrets.String(readErr.Error())}
-	case found.Samples+found.Histograms == 0:
-		found = Export{Missing: fmt.Sprintf("Prometheus at %s has no data from %s to %s", found.Address,
-			found.From.Format(time.RFC3339), found.To.Format(time.RFC3339))}
+	case readErr != nil: // partial data would look complete
+		result = Export{Missing: m.secrets.String(readErr.Error())}
+	case result.Samples+result.Histograms == 0:
+		result = Export{Missing: fmt.Sprintf("Prometheus at %s has no data from %s to %s", result.Address,
+			result.From.Format(time.RFC3339), result.To.Format(time.RFC3339))}
 	}
-	*export = found
-	if found.Missing != "" {
+	*export = result
+	if result.Missing != "" {
 		return os.Remove(filepath.Join(m.dir, ExportFile))
 	}
 	return nil
 }
 
 // export writes the series of a Prometheus, with secrets in label values replaced, and counts them.
-func (m *maker) export(remote *Remote, found *Export, out io.Writer) (readErr, writeErr error) {
-	names := map[string]bool{}      // of all series
-	replaced := map[string]string{} // label values
-	readErr = remote.Read(m.ctx, found.From, found.To, func(series []*Series) error {
+func (m *maker) export(remote *Remote, result *Export, out io.Writer) (readErr, writeErr error) {
+	names := map[string]bool{}          // of all series
+	replacements := map[string]string{} // label values
+	readErr = remote.Read(m.ctx, result.From, result.To, func(series []*Series) error {
 		for _, s := range series {
 			name := ""
 			for _, label := range s.Labels {
-				value, known := replaced[label.Value]
+				value, known := replacements[label.Value]
 				if !known {
 					value = m.secrets.String(label.Value)
-					replaced[label.Value] = value
+					replacements[label.Value] = value
 				}
 				label.Value = value
 				name += fmt.Sprintf("%q%q", label.Name, value)
 			}
 			names[name] = true
-			found.Samples += len(s.Samples)
-			found.Histograms += len(s.Histograms)
+			result.Samples += len(s.Samples)
+			result.Histograms += len(s.Histograms)
 		}
 		writeErr = writeRequests(out, series)
 		return writeErr
 	})
-	found.Series = len(names)
+	result.Series = len(names)
 	if writeErr != nil {
 		readErr = nil
 	}

@@ -27,16 +27,16 @@ import (
 // staleMarker is the NaN with which Prometheus ends a series.
 const staleMarker uint64 = 0x7ff0000000000002
 
-// The data of one Prometheus arrives unchanged in another: values to the bit, timestamps to the millisecond, ends of
-// series, also hours ago and across windows.
+// The data of one Prometheus arrives unchanged in another: values to the bit, timestamps to the millisecond, and the
+// ends of series, also for past hours and across windows.
 func TestArchivedDataMatchesPrometheus(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	var gone atomic.Bool // a series ends while Prometheus watches
+	var ended atomic.Bool // a series ends while Prometheus scrapes
 	var n atomic.Int64
 	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(w, "# TYPE seen_total counter\nseen_total %d.1\n", n.Add(1))
-		if !gone.Load() {
+		if !ended.Load() {
 			fmt.Fprint(w, "leaves 1\n")
 		}
 	}))
@@ -45,7 +45,7 @@ func TestArchivedDataMatchesPrometheus(t *testing.T) {
 	old, err := NewRemote(address)
 	require.NoError(t, err)
 	await(t, address, `leaves`, func(v model.Vector) bool { return len(v) == 1 })
-	gone.Store(true)
+	ended.Store(true)
 	await(t, address, `leaves`, func(v model.Vector) bool { return len(v) == 0 })
 
 	// Into the past, up to the limit of Prometheus: over several windows, at odd milliseconds, with odd values.
@@ -60,17 +60,17 @@ func TestArchivedDataMatchesPrometheus(t *testing.T) {
 	require.NoError(t, old.Write(ctx, []*Series{series}))
 
 	read := func(from *Remote, to time.Time) map[string][]string {
-		all := map[string][]string{}
+		samples := map[string][]string{}
 		require.NoError(t, from.Read(ctx, start, to, func(series []*Series) error {
 			for _, s := range series {
 				key := fmt.Sprint(s.Labels)
 				for _, sample := range s.Samples {
-					all[key] = append(all[key], fmt.Sprintf("%d %x", sample.Timestamp, math.Float64bits(sample.Value)))
+					samples[key] = append(samples[key], fmt.Sprintf("%d %x", sample.Timestamp, math.Float64bits(sample.Value)))
 				}
 			}
 			return nil
 		}))
-		return all
+		return samples
 	}
 	file := filepath.Join(t.TempDir(), ExportFile)
 	out, err := os.Create(file)
@@ -107,7 +107,7 @@ func TestArchivedDataMatchesPrometheus(t *testing.T) {
 	opened.Stop()
 	<-process.Done()
 	_, err = http.Get(opened.URL)
-	require.Error(t, err, "nothing listens any more")
+	require.Error(t, err, "the server still listens")
 }
 
 // Native histograms are a feature flag of Prometheus before version 3.
@@ -163,12 +163,12 @@ func newAPI(t *testing.T, address string) prometheus.API {
 	return prometheus.NewAPI(client)
 }
 
-func await(t *testing.T, address, query string, well func(model.Vector) bool) {
+func await(t *testing.T, address, query string, accept func(model.Vector) bool) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		got, _, err := newAPI(t, address).Query(context.Background(), query, time.Now())
 		vector, ok := got.(model.Vector)
-		return err == nil && ok && well(vector)
+		return err == nil && ok && accept(vector)
 	}, time.Minute, 100*time.Millisecond, query)
 }
 

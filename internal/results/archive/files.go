@@ -16,11 +16,12 @@ import (
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-// kinds are the extensions of the files of a run. Other files in its folder, such as keys and certificates, are not evidence.
+// kinds lists the extensions of the files of a run. Other files in its folder, such as keys and certificates, are not
+// evidence.
 var kinds = []string{".json", ".ndjson", ".csv", ".html", ".md", ".txt", ".log", ".gz"}
 
-// inPage reports whether report.html has data of a file, some of it encoded so that no search finds a secret.
-func inPage(name string) bool { return filepath.Ext(name) != ".log" && filepath.Ext(name) != ".gz" }
+// isInPage reports whether report.html has data of a file, some of it encoded so that no search finds a secret.
+func isInPage(name string) bool { return filepath.Ext(name) != ".log" && filepath.Ext(name) != ".gz" }
 
 const page = "report.html"
 
@@ -38,27 +39,27 @@ func (m *maker) addFiles(folder string) error {
 			return err
 		case d.IsDir() && name != "." && strings.HasPrefix(d.Name(), "."):
 			return filepath.SkipDir
-		case d.IsDir(), name == contentsFile: // of an earlier archive, which the folder was unpacked from
+		case d.IsDir(), name == contentsFile: // the folder was unpacked from an earlier archive
 			return nil
 		case !packable(name):
-			m.leaveOut("%q has a name that is not valid on every system", name)
+			m.omit("%q has a name that is not valid on every system", name)
 			return nil
 		case !d.Type().IsRegular() || strings.HasPrefix(d.Name(), ".") || !slices.Contains(kinds, filepath.Ext(name)):
-			m.leaveOut("%s is not a file that a run writes", name)
+			m.omit("%s is not a file that a run writes", name)
 			return nil
 		case name == page:
 			hasPage = true
 			return nil
 		}
 		found, err := m.addFile(path, name)
-		stale = stale || found && inPage(name)
+		stale = stale || found && isInPage(name)
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("read the results in %s: %w", folder, err)
 	}
 	if hasPage && stale {
-		m.leaveOut("%s has data of files in which secrets were replaced; run `soak report` to write it again", page)
+		m.omit("%s has data of files in which secrets were replaced; run `soak report` to write it again", page)
 		return nil
 	}
 	if hasPage {
@@ -67,45 +68,46 @@ func (m *maker) addFiles(folder string) error {
 	return err
 }
 
-// packable reports whether Open and sha256sum accept a name, and a terminal shows it as it is.
+// packable reports whether Open and sha256sum accept a name, and a terminal shows it unchanged.
 func packable(name string) bool {
 	return utf8.ValidString(name) && !strings.ContainsAny(name, "\\\n\t") && format.Escape(name) == name
 }
 
-// addFile copies one file without secrets. found reports whether there was one. A compressed file with a secret is left out.
+// addFile copies one file without secrets. found reports whether the file has a secret. A compressed file with a
+// secret is omitted.
 func (m *maker) addFile(path, name string) (found bool, err error) {
 	if err := m.checkName(name); err != nil {
 		return false, err
 	}
 	in, err := safefile.Open(path, maxFile)
 	if errors.Is(err, safefile.ErrTooLarge) {
-		m.leaveOut("%s was left out: %v", name, errors.Unwrap(err))
+		m.omit("%s was left out: %v", name, errors.Unwrap(err))
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
 	defer in.Close()
-	file := &interruptible{m.ctx, in}
+	file := &interruptibleReader{m.ctx, in}
 	if filepath.Ext(name) == ".gz" {
-		switch secret, err := m.packedSecret(file); {
+		switch secret, err := m.hasPackedSecret(file); {
 		case m.ctx.Err() != nil:
 			return false, m.ctx.Err()
 		case errors.Is(err, errUnpacked):
-			m.leaveOut("%s was left out: it has %s and unpacks to over %s; remove it", name, sizeOf(in), format.Bytes(maxFile))
+			m.omit("%s was left out: it has %s and unpacks to over %s; remove it", name, sizeOf(in), format.Bytes(maxFile))
 			return false, nil
 		case err != nil:
-			m.leaveOut("%s was left out: it cannot be searched for secrets: %v", name, err)
+			m.omit("%s was left out: it cannot be searched for secrets: %v", name, err)
 			return false, nil
 		case secret:
-			m.leaveOut("%s was left out: it contains a secret", name)
+			m.omit("%s was left out: it contains a secret", name)
 			return true, nil
 		}
 		if _, err := in.Seek(0, io.SeekStart); err != nil {
 			return false, err
 		}
 	}
-	if filepath.Ext(name) == ".gz" || name == page { // as it is: the policy of the page has the hash of its code
+	if filepath.Ext(name) == ".gz" || name == page { // unchanged, because the policy of the page has the hash of its code
 		return false, m.copy(name, func(out io.Writer) error {
 			_, err := io.Copy(out, file)
 			return err
@@ -134,7 +136,7 @@ func sizeOf(file *os.File) string {
 	return format.Bytes(info.Size())
 }
 
-func (m *maker) packedSecret(packed io.Reader) (bool, error) {
+func (m *maker) hasPackedSecret(packed io.Reader) (bool, error) {
 	text, err := unpack(packed)
 	if err != nil {
 		return false, err
@@ -148,15 +150,15 @@ func unpack(packed io.Reader) (io.Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &limited{from: in, remaining: maxFile}, nil
+	return &limitedReader{from: in, remaining: maxFile}, nil
 }
 
-type limited struct {
+type limitedReader struct {
 	from      io.Reader
 	remaining int64
 }
 
-func (l *limited) Read(p []byte) (int, error) {
+func (l *limitedReader) Read(p []byte) (int, error) {
 	n, err := l.from.Read(p)
 	if l.remaining -= int64(n); l.remaining < 0 {
 		return n, errUnpacked

@@ -24,7 +24,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-// withChecksum adds a file to the checksums: a hostile archive can do that too.
+// withChecksum adds a file and its checksum, which a hostile archive can do, too.
 func withChecksum(entries []entry, name, text string) []entry {
 	entries[0].text += fmt.Sprintf("%x  %s\n", sha256.Sum256([]byte(text)), name)
 	return append(entries, entry{tar.Header{Name: "run-1/" + name, Mode: 0o644}, text})
@@ -83,13 +83,13 @@ func TestInvalidArchivesAreRejected(t *testing.T) {
 		}, `"run-1/more" is not in SHA256SUMS`},
 		"a file twice":                 {func(e []entry) []entry { return append(e, *entryBySuffix(e, "run.json")) }, "is in the archive twice"},
 		"a second folder":              {func(e []entry) []entry { e[1].Name = "other/" + filepath.Base(e[1].Name); return e }, "is not in SHA256SUMS"},
-		"checksums that are none":      {func(e []entry) []entry { e[0].text = "abc  run.json\n"; return e }, "has an invalid line"},
-		"checksums that are missing":   {func(e []entry) []entry { return e[1:] }, "its first file must be SHA256SUMS"},
+		"malformed checksums":          {func(e []entry) []entry { e[0].text = "abc  run.json\n"; return e }, "has an invalid line"},
+		"missing checksums":            {func(e []entry) []entry { return e[1:] }, "its first file must be SHA256SUMS"},
 		"a name of control characters": {func(e []entry) []entry { return withChecksum(e, "\u009b31m.json", "x") }, "has an invalid line"},
 		"a test id of two lines": {func(e []entry) []entry { return replaceText(e, `"testid": "run-1"`, `"testid": "run-1\nverdict pass"`) },
 			`names the run "run-1\nverdict pass"`},
-		"nothing": {func([]entry) []entry { return nil }, "it is empty"},
-		"a bomb":  {func(e []entry) []entry { return withChecksum(e, "zeros", strings.Repeat("\x00", ratioFrom+16<<20)) }, "would exceed the limits: 100 times the size"},
+		"an empty archive": {func([]entry) []entry { return nil }, "it is empty"},
+		"a bomb":           {func(e []entry) []entry { return withChecksum(e, "zeros", strings.Repeat("\x00", ratioFrom+16<<20)) }, "would exceed the limits: 100 times the size"},
 		"a later format": {func(e []entry) []entry {
 			return replaceText(e, `"schema": 1`, `"schema": 2`)
 		}, "version 2, and this soak reads versions up to 1"},
@@ -131,7 +131,7 @@ func TestOpenOverwritesNothing(t *testing.T) {
 	require.ErrorContains(t, err, "there is no archive")
 }
 
-// Open accepts everything that Make makes, of any run.
+// Open accepts every archive that Make writes.
 func TestMadeArchiveOpens(t *testing.T) {
 	t.Parallel()
 	file, c := makeArchive(t, Source{Results: folder(t, map[string]string{
@@ -142,8 +142,8 @@ func TestMadeArchiveOpens(t *testing.T) {
 	require.Equal(t, c, second)
 	require.Contains(t, files, "ü ü.json")
 	require.Contains(t, files, "-rf.json")
-	require.Contains(t, fmt.Sprintf("%s", c.LeftOut), `"two\nlines.json" has a name that is not valid on every system`)
-	require.Len(t, c.LeftOut, 6)
+	require.Contains(t, fmt.Sprintf("%s", c.Omitted), `"two\nlines.json" has a name that is not valid on every system`)
+	require.Len(t, c.Omitted, 6)
 	for name, text := range files {
 		require.Equal(t, format.Escape(text), text, name)
 	}
@@ -162,9 +162,9 @@ func TestOpenIsInterruptible(t *testing.T) {
 
 	pipe := filepath.Join(t.TempDir(), "pipe") // without a writer
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
-	for _, none := range []string{pipe, t.TempDir()} {
-		_, err = Open(t.Context(), none, dir)
-		require.ErrorContains(t, err, none+" must be a regular file")
+	for _, path := range []string{pipe, t.TempDir()} {
+		_, err = Open(t.Context(), path, dir)
+		require.ErrorContains(t, err, path+" must be a regular file")
 	}
 }
 
@@ -191,17 +191,17 @@ func (zeros) Read(p []byte) (int, error) {
 }
 
 // maxHeap returns the maximum heap while do runs.
-func maxHeap(do func()) (most uint64) {
-	done, sampled := make(chan struct{}), make(chan uint64)
+func maxHeap(do func()) (peak uint64) {
+	done, result := make(chan struct{}), make(chan uint64)
 	go func() {
-		var most uint64
+		var peak uint64
 		for {
-			var now runtime.MemStats
-			runtime.ReadMemStats(&now)
-			most = max(most, now.HeapAlloc)
+			var stats runtime.MemStats
+			runtime.ReadMemStats(&stats)
+			peak = max(peak, stats.HeapAlloc)
 			select {
 			case <-done:
-				sampled <- most
+				result <- peak
 				return
 			case <-time.After(5 * time.Millisecond):
 			}
@@ -209,27 +209,27 @@ func maxHeap(do func()) (most uint64) {
 	}()
 	do()
 	close(done)
-	return <-sampled
+	return <-result
 }
 
 func TestLargeFilesCostLittleMemory(t *testing.T) { //nolint:paralleltest // memory of the process
 	run := plantFiles(t, 128<<20)
-	most := maxHeap(func() {
+	peak := maxHeap(func() {
 		_, c := makeArchive(t, Source{Results: run, Secrets: NewSecrets([]string{"BACKEND_TOKEN=0f3b9c1d5e7a48b29c6d1e0f2a3b4c5d"}, "")})
-		require.Empty(t, c.LeftOut)
+		require.Empty(t, c.Omitted)
 	})
-	require.Less(t, most, uint64(64<<20))
+	require.Less(t, peak, uint64(64<<20))
 }
 
-func TestLargeFileIsLeftOut(t *testing.T) {
+func TestLargeFileIsOmitted(t *testing.T) {
 	t.Parallel()
 	run := folder(t, nil)
 	sparse, err := os.Create(filepath.Join(run, "k6.log"))
 	require.NoError(t, err)
 	require.NoError(t, errors.Join(sparse.Truncate(maxFile+1<<20), sparse.Close()))
 	_, c := makeArchive(t, Source{Results: run})
-	require.Contains(t, c.LeftOut, "k6.log was left out: the file is too large: it must be at most 1.00 GiB, got 1.00 GiB; move it away")
-	_, err = io.Copy(io.Discard, &limited{from: zeros{}, remaining: 1 << 20})
+	require.Contains(t, c.Omitted, "k6.log was left out: the file is too large: it must be at most 1.00 GiB, got 1.00 GiB; move it away")
+	_, err = io.Copy(io.Discard, &limitedReader{from: zeros{}, remaining: 1 << 20})
 	require.ErrorIs(t, err, errUnpacked)
 }
 

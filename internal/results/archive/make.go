@@ -17,7 +17,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/secret"
 )
 
-// A Source names the places of the evidence of a run.
+// A Source names the locations of the evidence of a run.
 type Source struct {
 	Results    string // folder of the run
 	Prometheus string // address, with user and password if needed; "": none
@@ -28,7 +28,7 @@ type Source struct {
 
 // A maker builds an archive in a folder.
 type maker struct {
-	ctx      context.Context //nolint:containedctx // of Make, for every read
+	ctx      context.Context //nolint:containedctx // the context of Make, for every read
 	dir      string
 	secrets  Secrets
 	contents Contents
@@ -53,7 +53,7 @@ func Make(ctx context.Context, from Source, file string) (Contents, error) {
 		from.Secrets = NewSecrets(nil, "")
 	}
 	m := &maker{ctx: ctx, dir: dir, secrets: from.Secrets, contents: Contents{
-		Schema: Schema, TestID: run.TestID, Verdict: run.Verdict, Started: instant(run.Started), Ended: instant(run.Ended),
+		Schema: Schema, TestID: run.TestID, Verdict: run.Verdict, Started: timeOf(run.Started), Ended: timeOf(run.Ended),
 		Made: time.Now().UTC().Truncate(time.Second), Soak: from.Version,
 	}}
 	if err := m.addFiles(from.Results); err != nil {
@@ -74,7 +74,7 @@ func Make(ctx context.Context, from Source, file string) (Contents, error) {
 	return m.contents, pack(ctx, dir, run.TestID, file)
 }
 
-// scan refuses an archive that still contains a secret, whatever file or name it is in.
+// scan returns an error if a file of the archive, or its name, still contains a secret.
 func (m *maker) scan() error {
 	return filepath.WalkDir(m.dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -87,28 +87,28 @@ func (m *maker) scan() error {
 		if err := m.checkName(name); err != nil {
 			return err
 		}
-		left, err := m.remainingSecret(path)
+		variable, err := m.remainingSecret(path)
 		if err != nil {
 			return fmt.Errorf("scan %s: %w", name, err)
 		}
-		if left != "" {
-			return fmt.Errorf("%s would contain the value of %s; remove it from the results and make the archive again", name, left)
+		if variable != "" {
+			return fmt.Errorf("%s would contain the value of %s; remove it from the results and make the archive again", name, variable)
 		}
 		return nil
 	})
 }
 
-// checkName refuses the name of a file that contains a secret.
+// checkName returns an error if the name of a file contains a secret.
 func (m *maker) checkName(name string) error {
-	left := m.secrets.FindRemaining([]byte(filepath.ToSlash(name)))
-	if left == "" {
+	variable := m.secrets.FindRemaining([]byte(filepath.ToSlash(name)))
+	if variable == "" {
 		return nil
 	}
 	return fmt.Errorf("the name of the file %s contains the value of %s; rename the file and make the archive again",
-		m.secrets.Replace([]byte(name), secret.Redacted), left)
+		m.secrets.Replace([]byte(name), secret.Redacted), variable)
 }
 
-// remainingSecret returns the variable of a secret in a file, in a compressed one too; "" if there is none.
+// remainingSecret returns the variable of a secret in a file, which may be compressed; "" if there is none.
 func (m *maker) remainingSecret(path string) (string, error) {
 	limit := int64(maxFile)
 	if filepath.Base(path) == ExportFile {
@@ -119,7 +119,7 @@ func (m *maker) remainingSecret(path string) (string, error) {
 		return "", err
 	}
 	defer file.Close()
-	var text io.Reader = &interruptible{m.ctx, file}
+	var text io.Reader = &interruptibleReader{m.ctx, file}
 	if filepath.Ext(path) == ".gz" {
 		if text, err = unpack(text); err != nil {
 			return "", err
@@ -128,7 +128,7 @@ func (m *maker) remainingSecret(path string) (string, error) {
 	return m.secrets.LeftIn(text)
 }
 
-// copy stores a file that fill writes.
+// copy creates a file with the content that fill writes.
 func (m *maker) copy(name string, fill func(io.Writer) error) error {
 	path := filepath.Join(m.dir, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -158,9 +158,9 @@ func (m *maker) addContents() error {
 	})
 }
 
-func (m *maker) leaveOut(format string, args ...any) {
+func (m *maker) omit(format string, args ...any) {
 	sentence := string(m.secrets.Replace(fmt.Appendf(nil, format, args...), secret.Redacted))
-	if !slices.Contains(m.contents.LeftOut, sentence) {
-		m.contents.LeftOut = append(m.contents.LeftOut, sentence)
+	if !slices.Contains(m.contents.Omitted, sentence) {
+		m.contents.Omitted = append(m.contents.Omitted, sentence)
 	}
 }

@@ -30,7 +30,7 @@ const (
 
 	maxContents = 4 << 20 // bytes of archive.json: it names files
 
-	maxPadding = 1 << 20 // bytes behind the end of a tar
+	maxPadding = 1 << 20 // bytes after the end of a tar
 )
 
 // Open unpacks an archive into a folder that is empty or does not exist. It does not trust the author of the archive: names
@@ -63,21 +63,21 @@ func Open(ctx context.Context, file, dir string) (c Contents, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil { // #nosec G301 -- containers read it as another user
 		return c, err
 	}
-	c, err = unpackAll(&interruptible{ctx, in}, dir, min(maxBytes, ratioFrom+maxRatio*info.Size()))
+	c, err = unpackAll(&interruptibleReader{ctx, in}, dir, min(maxBytes, ratioFrom+maxRatio*info.Size()))
 	if err == nil {
 		return c, nil
 	}
-	clean := os.RemoveAll(dir)
+	cleanErr := os.RemoveAll(dir)
 	if exists {
-		clean = errors.Join(clean, os.Mkdir(dir, 0o755)) // #nosec G301 -- containers read it as another user
+		cleanErr = errors.Join(cleanErr, os.Mkdir(dir, 0o755)) // #nosec G301 -- containers read it as another user
 	}
 	if ctx.Err() != nil {
-		return c, errors.Join(ctx.Err(), clean)
+		return c, errors.Join(ctx.Err(), cleanErr)
 	}
-	return c, errors.Join(fmt.Errorf("%s is not a valid archive; no file of it was kept: %w", file, err), clean)
+	return c, errors.Join(fmt.Errorf("%s is not a valid archive; no file of it was kept: %w", file, err), cleanErr)
 }
 
-// openArchive opens an archive, or the one that a link named by the user leads to.
+// openArchive opens an archive. The name may be a link, because the user chose it.
 func openArchive(file string) (*os.File, error) {
 	path, err := filepath.EvalSymlinks(file)
 	if err != nil {
@@ -109,13 +109,13 @@ func HasData(file, testID string) bool {
 	}
 }
 
-// An interruptible reader ends with its context: gigabytes take minutes to unpack.
-type interruptible struct {
+// An interruptibleReader returns an error after the end of its context, because unpacking gigabytes takes minutes.
+type interruptibleReader struct {
 	ctx  context.Context
 	from io.Reader
 }
 
-func (r *interruptible) Read(p []byte) (int, error) {
+func (r *interruptibleReader) Read(p []byte) (int, error) {
 	if err := r.ctx.Err(); err != nil {
 		return 0, err
 	}
@@ -130,8 +130,8 @@ type unpacker struct {
 	budget int64             // bytes
 }
 
-func unpackAll(in io.Reader, dir string, most int64) (c Contents, err error) {
-	root, err := os.OpenRoot(dir) // no name, and no link, leads out of it
+func unpackAll(in io.Reader, dir string, limit int64) (c Contents, err error) {
+	root, err := os.OpenRoot(dir) // no name and no link can escape it
 	if err != nil {
 		return c, err
 	}
@@ -140,7 +140,7 @@ func unpackAll(in io.Reader, dir string, most int64) (c Contents, err error) {
 	if err != nil {
 		return c, fmt.Errorf("it is not a tar.gz: %w", err)
 	}
-	u := &unpacker{root: root, budget: most}
+	u := &unpacker{root: root, budget: limit}
 	files := tar.NewReader(zip)
 	for err == nil {
 		var h *tar.Header
@@ -148,7 +148,7 @@ func unpackAll(in io.Reader, dir string, most int64) (c Contents, err error) {
 			err = u.file(h, files)
 		}
 	}
-	if errors.Is(err, io.EOF) { // of the tar: that of the gzip has another checksum
+	if errors.Is(err, io.EOF) { // the end of the tar; the gzip has its own checksum
 		_, err = io.CopyN(io.Discard, zip, maxPadding)
 	}
 	switch {
@@ -263,7 +263,7 @@ func readContents(root *os.Root) (c Contents, err error) {
 	for _, text := range []*string{&c.Verdict, &c.Soak, &c.Prometheus.Missing, &c.Prometheus.Address} {
 		*text = oneLine.Replace(*text)
 	}
-	for _, list := range [][]string{c.LeftOut, c.Redacted} {
+	for _, list := range [][]string{c.Omitted, c.Redacted} {
 		for i, text := range list {
 			list[i] = oneLine.Replace(text)
 		}

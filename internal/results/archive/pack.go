@@ -23,18 +23,18 @@ func pack(ctx context.Context, dir, testID, file string) error {
 	names := []string{sumsFile, contentsFile} // HasData reads these two only
 	var sums bytes.Buffer
 	var size int64
-	all := os.DirFS(dir)
-	err := fs.WalkDir(all, ".", func(name string, d fs.DirEntry, err error) error {
+	files := os.DirFS(dir)
+	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		in, err := all.Open(name)
+		in, err := files.Open(name)
 		if err != nil {
 			return err
 		}
 		defer in.Close()
 		sum := sha256.New()
-		n, err := io.Copy(sum, &interruptible{ctx, in})
+		n, err := io.Copy(sum, &interruptibleReader{ctx, in})
 		if name != contentsFile {
 			names = append(names, name)
 		}
@@ -52,7 +52,7 @@ func pack(ctx context.Context, dir, testID, file string) error {
 		return fmt.Errorf("the results must have at most %s, got %s; remove files that no run leaves", format.Bytes(maxBytes), format.Bytes(size))
 	}
 	level := gzip.DefaultCompression
-	if size > ratioFrom { // Open would refuse a log that repeats one line a million times: its ratio is too high
+	if size > ratioFrom { // Open would reject the ratio of a log that repeats one line a million times
 		var packed counter
 		if err := write(ctx, &packed, dir, testID, names, level); err != nil {
 			return fmt.Errorf("pack the archive: %w", err)
@@ -99,6 +99,6 @@ func add(ctx context.Context, out *tar.Writer, file, name string) error {
 	if err := out.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: info.Size(), ModTime: info.ModTime(), Typeflag: tar.TypeReg}); err != nil {
 		return err
 	}
-	_, err = io.Copy(out, &interruptible{ctx, in})
+	_, err = io.Copy(out, &interruptibleReader{ctx, in})
 	return err
 }

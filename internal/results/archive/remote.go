@@ -23,7 +23,7 @@ const (
 	// window is the time range of one remote read. A Prometheus accepts samples that are up to an hour older than its newest
 	// one, so it accepts windows in the order of time.
 	window    = 5 * time.Minute
-	minWindow = 5 * time.Second // of a window that was halved
+	minWindow = 5 * time.Second // minimum of a halved window
 
 	maxAnswer     = 256 << 20 // bytes of one answer, unpacked
 	remoteTimeout = time.Minute
@@ -37,8 +37,8 @@ type Series = prompb.TimeSeries
 
 func samplesOf(s *Series) int { return len(s.Samples) + len(s.Histograms) }
 
-// A Remote reads and writes the data of a Prometheus by remote read and remote write. Both keep timestamps, the bits of
-// values, and the markers at the end of a series. They need neither the admin API nor a shell on the host.
+// A Remote reads and writes the data of a Prometheus by remote read and remote write. Both preserve timestamps, the
+// bits of values, and the markers at the end of a series. They need neither the admin API nor a shell on the host.
 type Remote struct {
 	base     *url.URL
 	client   *http.Client
@@ -60,7 +60,7 @@ func (r *Remote) String() string { return secret.Address(r.base) }
 
 var errTooMuch = errors.New("more samples than one answer may have")
 
-// Read passes all series between two times, both included, to handle: window by window, in the order of time.
+// Read calls handle with all series between two times, both included, window by window in the order of time.
 func (r *Remote) Read(ctx context.Context, from, to time.Time, handle func([]*Series) error) error {
 	return r.readWindows(ctx, from, to, window, handle)
 }
@@ -95,7 +95,7 @@ func (r *Remote) readWindow(ctx context.Context, from, to time.Time) ([]*Series,
 		if err == nil || !r.answered || errors.Is(err, errTooMuch) || ctx.Err() != nil {
 			break
 		}
-		select { // a proxy or a tunnel may fail once; without this window the others are useless
+		select { // a proxy or a tunnel may fail temporarily, and one missing window makes the export useless
 		case <-ctx.Done():
 		case <-time.After(retryDelay):
 			packed, err = r.post(ctx, "/api/v1/read", request)

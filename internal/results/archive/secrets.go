@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/secret"
 )
 
-// Secrets are values that never go into an archive.
+// Secrets are values that an archive must not contain.
 type Secrets struct{ *secret.Values }
 
 // NewSecrets returns the secrets of an environment, of a file like .env if it exists, and of addresses with a password.
@@ -27,7 +27,7 @@ func NewSecrets(environment []string, dotenv string, addresses ...string) Secret
 
 // copy copies text without secrets, and reports whether it found any.
 func (s Secrets) copy(out io.Writer, text io.Reader) (found bool, err error) {
-	clean := s.Writer(out)
-	_, err = io.CopyBuffer(struct{ io.Writer }{clean}, struct{ io.Reader }{text}, make([]byte, 128<<10))
-	return clean.Found, errors.Join(err, clean.Close())
+	writer := s.Writer(out)
+	_, err = io.CopyBuffer(struct{ io.Writer }{writer}, struct{ io.Reader }{text}, make([]byte, 128<<10))
+	return writer.Found, errors.Join(err, writer.Close())
 }

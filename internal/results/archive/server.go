@@ -30,15 +30,15 @@ type Server struct {
 	log     string
 }
 
-// StartPrometheus starts the program prometheus, empty. It accepts remote writes and scrapes nothing. dir is its own
-// folder.
+// StartPrometheus starts an empty Prometheus that accepts remote writes and scrapes nothing. It stores its files in
+// dir.
 func StartPrometheus(ctx context.Context, dir string) (*Server, error) {
 	program, err := exec.LookPath("prometheus")
 	if err != nil {
 		return nil, errors.New("start Prometheus: the program is not installed; install it (apt-get install prometheus, brew install prometheus)")
 	}
 	config := filepath.Join(dir, "prometheus.yml")
-	if err := os.WriteFile(config, []byte("# It scrapes nothing: the data is of the past.\nglobal: {}\n"), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte("# It scrapes nothing, because its data is loaded.\nglobal: {}\n"), 0o600); err != nil {
 		return nil, err
 	}
 	address, err := freeAddress(ctx)

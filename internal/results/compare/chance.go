@@ -8,7 +8,7 @@ import (
 	"github.com/aclements/go-moremath/stats"
 )
 
-// alpha is how often equal runs may be called different, of one metric.
+// alpha is the maximum probability that equal runs are reported as different, per metric.
 const alpha = 0.05
 
 // A Summary is one metric over several runs.
@@ -32,7 +32,7 @@ func (s Summary) Spread() float64 {
 // too few runs for a test.
 type Difference struct {
 	P           float64
-	Band        *Band // nil: P holds
+	Band        *Band // nil: P applies
 	Significant bool
 }
 
@@ -44,9 +44,9 @@ func Differ(old, now []float64) (Difference, error) {
 	if MinP(len(old), len(now)) > alpha {
 		band, ok := noiseBand(old, len(now))
 		if !ok {
-			return Difference{}, errors.New("noise is known from at least two old runs and a new one")
+			return Difference{}, errors.New("estimate the noise: at least two old runs and one new run are required")
 		}
-		return Difference{Band: &band, Significant: !band.Holds(stats.Mean(now))}, nil
+		return Difference{Band: &band, Significant: !band.Contains(stats.Mean(now))}, nil
 	}
 	result, err := stats.MannWhitneyUTest(old, now, stats.LocationDiffers)
 	if errors.Is(err, stats.ErrSamplesEqual) {
@@ -97,5 +97,5 @@ func noiseBand(values []float64, further int) (b Band, ok bool) {
 	return Band{Low: mean - reach, High: mean + reach}, true
 }
 
-// Holds reports whether v is in the band.
-func (b Band) Holds(v float64) bool { return b.Low <= v && v <= b.High }
+// Contains reports whether v is in the band.
+func (b Band) Contains(v float64) bool { return b.Low <= v && v <= b.High }

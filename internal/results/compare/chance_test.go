@@ -29,8 +29,8 @@ func TestNoiseBand(t *testing.T) {
 	require.InDelta(t, 10-4.303*math.Sqrt(1+1./3), b.Low, .001)
 	b, _ = noiseBand([]float64{9, 11}, 2)
 	require.InDelta(t, 10+12.706*math.Sqrt2, b.High, .001)
-	require.True(t, b.Holds(10))
-	require.False(t, b.Holds(50))
+	require.True(t, b.Contains(10))
+	require.False(t, b.Contains(50))
 	_, ok = noiseBand([]float64{9}, 1)
 	require.False(t, ok, "one run has no spread")
 	b, ok = noiseBand([]float64{7, 7, 7}, 1)
@@ -57,8 +57,8 @@ func TestDiffer(t *testing.T) {
 		p           float64
 		significant bool
 	}{
-		{"three against three have no test, and these are far apart", []float64{9, 10, 11}, []float64{90, 91, 92}, true, 0, true},
-		{"three against three that are near", []float64{9, 10, 11}, []float64{12, 12, 13}, true, 0, false},
+		{"three against three, far apart", []float64{9, 10, 11}, []float64{90, 91, 92}, true, 0, true},
+		{"three against three, near", []float64{9, 10, 11}, []float64{12, 12, 13}, true, 0, false},
 		{"four against four, all above", []float64{1, 2, 3, 4}, []float64{5, 6, 7, 8}, false, 2. / 70, true},
 		{"four against four, one pair crossed", []float64{1, 2, 3, 5}, []float64{4, 6, 7, 8}, false, 4. / 70, false},
 		{"all the same", []float64{1, 1, 1, 1}, []float64{1, 1, 1, 1}, false, 1, false},
@@ -100,11 +100,11 @@ func TestFalsePositiveRate(t *testing.T) {
 		}
 		share := float64(alarms) / trials
 		require.LessOrEqual(t, share, alpha+.01, "%d against %d", n[0], n[1])
-		require.GreaterOrEqual(t, share, .02, "%d against %d: a test that never speaks is none", n[0], n[1])
+		require.GreaterOrEqual(t, share, .02, "%d against %d: the test reports too few differences", n[0], n[1])
 	}
 }
 
-// Another user may have put it next to the runs.
+// Another user may have written the file.
 func TestOpenRejectsLargeVerdict(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -16,8 +16,8 @@ import (
 // An Outcome is the result for a metric.
 type Outcome string
 
-// A metric is Worse, and the comparison a regression, when the median got worse by more than
-// the tolerance, by more than the smallest change that matters (least), and by more than chance explains.
+// A metric is Worse, and the comparison a regression, if its median got worse by more than the tolerance, by more
+// than negligibleChange, and by more than chance explains.
 const (
 	Same   Outcome = "same"
 	Better Outcome = "better"
@@ -44,16 +44,16 @@ func (c Change) Relative() float64 {
 
 // A Comparison is two sets of runs of one plan.
 type Comparison struct {
-	Old, New  []Run
-	Tolerance float64 // share of the old median
-	Changes   []Change
-	Warnings  []string
-	Blind     []string // possible changes that no metric shows
+	Old, New     []Run
+	Tolerance    float64 // share of the old median
+	Changes      []Change
+	Warnings     []string
+	Undetectable []string // possible changes that no metric shows
 
-	saturated bool // a load generator was
+	saturated bool // a load generator was saturated
 }
 
-// Least numbers of runs: two of them have a spread, with which a third can be compared.
+// Minimum numbers of runs: two runs have a spread, with which a third can be compared.
 const (
 	minOld = 2
 	minAll = 3
@@ -80,13 +80,13 @@ func Compare(old, now []Run, tolerance float64) (*Comparison, error) {
 	c.warn(all)
 	oldColumns, newColumns := columns(old), columns(now)
 	for _, f := range suite.Metrics(now[0].Verdict) {
-		if slices.Contains(sinceSending, f.Name) && !oneClock(all) {
-			c.Warnings = append(c.Warnings, f.Name+" counts from the time of sending in some runs and not in others, so it is left out")
+		if slices.Contains(sendingMetrics, f.Name) && !oneClock(all) {
+			c.Warnings = append(c.Warnings, f.Name+" counts from the time of sending in some runs and not in others, so it is omitted")
 			continue
 		}
 		a, b := oldColumns[f.Name], newColumns[f.Name]
 		if len(a) != len(old) || len(b) != len(now) {
-			c.Warnings = append(c.Warnings, fmt.Sprintf("%s is not known of every run, so it is left out", f.Name))
+			c.Warnings = append(c.Warnings, fmt.Sprintf("%s is not known of every run, so it is omitted", f.Name))
 			continue
 		}
 		change, err := changeOf(f, a, b, tolerance)
@@ -95,20 +95,21 @@ func Compare(old, now []Run, tolerance float64) (*Comparison, error) {
 		}
 		switch {
 		case change.Outcome != Worse:
-		case f.Unit == suite.OfRequests && byChance(metricsNamed(old, f.Name), metricsNamed(now, f.Name)):
+		case f.Unit == suite.OfRequests && isChance(metricsNamed(old, f.Name), metricsNamed(now, f.Name)):
 			change.Outcome = Same
-		case c.generators(f, a) || c.bound(f.Name):
+		case c.isGeneratorsDelay(f, a) || c.isBound(f.Name):
 			change.Outcome = Unsure
 		}
 		c.Changes = append(c.Changes, change)
 	}
-	c.Blind = c.undetectable()
+	c.Undetectable = c.undetectable()
 	return c, nil
 }
 
-// generators reports whether a time may have got worse because of the load generator: it would not be worse without what the waits of the
-// generator can have added to the new runs. Where that is not known, times of a saturated generator prove nothing.
-func (c *Comparison) generators(f verdict.Metric, old []float64) bool {
+// isGeneratorsDelay reports whether a time may have got worse because of the load generator: without the maximum
+// delay by the generator, the new runs would not be worse. If that delay is unknown, it reports whether a generator
+// was saturated.
+func (c *Comparison) isGeneratorsDelay(f verdict.Metric, old []float64) bool {
 	if f.Unit != "ms" {
 		return false
 	}
@@ -129,7 +130,7 @@ func checkPlans(runs []Run) error {
 	for _, r := range runs {
 		key := fmt.Sprint(r.Verdict.TestID, r.Verdict.StartedUnix)
 		if other, ok := byKey[key]; ok {
-			return fmt.Errorf("%s and %s are one and the same run", other, r.Dir)
+			return fmt.Errorf("%s and %s are the same run", other, r.Dir)
 		}
 		byKey[key] = r.Dir
 		if err := SamePlan(runs[0], r); err != nil {
@@ -142,7 +143,7 @@ func checkPlans(runs []Run) error {
 func (c *Comparison) warn(all []Run) {
 	for _, r := range all {
 		if hosts, first := r.machines(), all[0].machines(); hosts != first {
-			c.Warnings = append(c.Warnings, fmt.Sprintf("%s ran on %s, %s on %s: what differs may be the machines", all[0].Dir, first, r.Dir, hosts))
+			c.Warnings = append(c.Warnings, fmt.Sprintf("%s ran on %s, %s on %s; the machines may cause the differences", all[0].Dir, first, r.Dir, hosts))
 			break
 		}
 	}
@@ -153,14 +154,14 @@ func (c *Comparison) warn(all []Run) {
 		}
 	}
 	if c.saturated = len(dirs) > 0; c.saturated {
-		c.Warnings = append(c.Warnings, fmt.Sprintf("times prove nothing here: the load generator was saturated in %s; run again on a machine with more cores free", strings.Join(dirs, ", ")))
+		c.Warnings = append(c.Warnings, fmt.Sprintf("times are not comparable: the load generator was saturated in %s; run again on a machine with more cores free", strings.Join(dirs, ", ")))
 	}
 }
 
-// bound reports whether half of the new runs or more are lower bounds of a metric, because their load generator was
-// the limit. The service may then be as good as before. Old runs do not matter: a lower bound of them was better
-// still.
-func (c *Comparison) bound(name string) bool {
+// isBound reports whether half of the new runs or more are lower bounds of a metric, because their load generator was
+// the limit. The service may then be as good as before. Lower bounds of old runs do not matter, because the actual
+// values were even better.
+func (c *Comparison) isBound(name string) bool {
 	n := 0
 	for _, r := range c.New {
 		if slices.ContainsFunc(suite.Metrics(r.Verdict), func(m verdict.Metric) bool { return m.Name == name && m.Bound }) {
@@ -170,7 +171,7 @@ func (c *Comparison) bound(name string) bool {
 	if 2*n < len(c.New) {
 		return false
 	}
-	c.Warnings = append(c.Warnings, fmt.Sprintf("%s proves nothing here: the load generator was the limit in %d of %s", name, n, runs(len(c.New), "new")))
+	c.Warnings = append(c.Warnings, fmt.Sprintf("%s is not comparable: the load generator was the limit in %d of %s", name, n, runs(len(c.New), "new")))
 	return true
 }
 
@@ -213,21 +214,21 @@ func changeOf(f verdict.Metric, old, now []float64, tolerance float64) (Change, 
 	if c.Difference, err = differ(old, now); err != nil {
 		return c, err
 	}
-	moved := c.New.Median - c.Old.Median
-	if !c.Significant || math.Abs(moved) <= max(negligible[f.Unit], tolerance*math.Abs(c.Old.Median)) {
+	difference := c.New.Median - c.Old.Median
+	if !c.Significant || math.Abs(difference) <= max(negligibleChange[f.Unit], tolerance*math.Abs(c.Old.Median)) {
 		return c, nil
 	}
 	c.Outcome = Worse
-	if (moved > 0) == f.HigherIsBetter {
+	if (difference > 0) == f.HigherIsBetter {
 		c.Outcome = Better
 	}
 	return c, nil
 }
 
-// byChance reports whether failed requests of the new runs may be more than those of the old ones by chance alone. Each of all failures
-// falls to the new runs with the share of requests that these made: a binomial test, one-sided. Runs without a failure have no spread,
-// so the band alone would call one failure in a million requests a regression.
-func byChance(old, now []verdict.Metric) bool {
+// isChance reports whether the new runs may have more failed requests than the old ones by chance alone. It is a
+// one-sided binomial test: the probability that a failure is in a new run is the new runs' share of all requests.
+// Runs without a failure have no spread, so the band alone would call one failure in a million requests a regression.
+func isChance(old, now []verdict.Metric) bool {
 	failures := func(all []verdict.Metric) (failed, requests float64) {
 		for _, m := range all {
 			failed += math.Round(m.Value / 100 * float64(m.Requests))
@@ -235,13 +236,13 @@ func byChance(old, now []verdict.Metric) bool {
 		}
 		return failed, requests
 	}
-	before, total := failures(old)
-	after, ofNew := failures(now)
-	if total+ofNew == 0 {
+	oldFailures, oldRequests := failures(old)
+	newFailures, newRequests := failures(now)
+	if oldRequests+newRequests == 0 {
 		return true
 	}
-	d := stats.BinomialDist{N: int(before + after), P: ofNew / (total + ofNew)}
-	return 1-d.CDF(after-1) > alpha
+	d := stats.BinomialDist{N: int(oldFailures + newFailures), P: newRequests / (oldRequests + newRequests)}
+	return 1-d.CDF(newFailures-1) > alpha
 }
 
 // Regressions returns the metrics that got worse.
@@ -262,8 +263,8 @@ func (c *Comparison) Verdict() verdict.Outcome {
 	return verdict.Pass
 }
 
-// negligible is the change of a metric that is too small to matter, by unit.
-var negligible = map[string]float64{"ms": 5, "µs": 1, "MiB": 1, "%": 1}
+// negligibleChange is the largest change of a metric that does not matter, by unit.
+var negligibleChange = map[string]float64{"ms": 5, "µs": 1, "MiB": 1, "%": 1}
 
 // Metrics of the latency of messages.
 const (
@@ -272,26 +273,26 @@ const (
 	latenessP99 = "lateness p99"
 )
 
-// sinceSending are the metrics that count from the time of sending, if clocks allow it.
-var sinceSending = []string{latencyP50, latencyP99, "last subscriber p50", "last subscriber p99"}
+// sendingMetrics lists the metrics that count from the time of sending, if clocks allow it.
+var sendingMetrics = []string{latencyP50, latencyP99, "last subscriber p50", "last subscriber p99"}
 
 // undetectable lists changes between the runs that no compared metric would show: "nothing got worse" is limited to the
 // compared metrics.
 func (c *Comparison) undetectable() (out []string) {
-	compared := func(name string) bool {
+	isCompared := func(name string) bool {
 		return slices.ContainsFunc(c.Changes, func(f Change) bool { return f.Name == name })
 	}
 	const equalDelay = "an equal delay of every message: "
 	switch {
-	case compared(latencyP50) && clockOf(c.New[0]) != verdict.AboveSend:
+	case isCompared(latencyP50) && clockOf(c.New[0]) != verdict.AboveSend:
 		out = append(out, equalDelay+"service and runners have no clock in common, so latency counts from the fastest message")
-	case !compared(latencyP50) && compared(latenessP99):
+	case !isCompared(latencyP50) && isCompared(latenessP99):
 		out = append(out, equalDelay+"no time of sending is compared, and lateness is how much longer a gap was than the interval")
-	case !compared(latencyP50) && !c.New[0].Verdict.Service.ByInterval():
+	case !isCompared(latencyP50) && !c.New[0].Verdict.Service.ByInterval():
 		out = append(out, "how long a message takes: no time of sending is compared")
 	}
-	unknown := func(m verdict.Metric) bool { return m.Name == "backend memory" && m.Value == 0 }
-	if slices.ContainsFunc(append(slices.Clone(c.Old), c.New...), func(r Run) bool { return slices.ContainsFunc(suite.Metrics(r.Verdict), unknown) }) {
+	isUnknown := func(m verdict.Metric) bool { return m.Name == "backend memory" && m.Value == 0 }
+	if slices.ContainsFunc(append(slices.Clone(c.Old), c.New...), func(r Run) bool { return slices.ContainsFunc(suite.Metrics(r.Verdict), isUnknown) }) {
 		out = append(out, "memory and CPU of the service: not every run has them")
 	}
 	return out

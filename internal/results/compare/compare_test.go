@@ -77,15 +77,15 @@ func TestCompare(t *testing.T) {
 		{"slower, by the band", 3, 1, func(v *verdict.Verdict) { v.LatenessMS.P99 = 60 }, verdict.Fail, "lateness p99: 60.0 ms instead of 20.2 ms (+197 %; outside"},
 		{"slower, by the test", 4, 4, func(v *verdict.Verdict) { v.LatenessMS.P99 *= 1.5 }, verdict.Fail, "p = 0.029"},
 		{"slower by less than the tolerance", 4, 4, func(v *verdict.Verdict) { v.LatenessMS.P99 *= 1.08 }, verdict.Pass, "same"},
-		{"slower by what nobody would care for", 4, 4, func(v *verdict.Verdict) { v.LatencyMS.P50 *= 1.4 }, verdict.Pass, ""},
+		{"slower by a negligible time", 4, 4, func(v *verdict.Verdict) { v.LatencyMS.P50 *= 1.4 }, verdict.Pass, ""},
 		{"faster", 4, 4, func(v *verdict.Verdict) { v.LatenessMS.P99 /= 2 }, verdict.Pass, "better"},
 		{"a single noop missed", 2, 1, func(v *verdict.Verdict) { v.Messages.Missed = 1 }, verdict.Fail, "noops missed: up to 1, where no old run had any"},
 		{"a failed run", 3, 3, func(v *verdict.Verdict) { v.Verdict = verdict.Fail }, verdict.Fail, "failed verdict"},
 		{"times of a saturated generator are unsure", 3, 1, func(v *verdict.Verdict) {
 			v.Generator.Saturated, v.LatenessMS.P99 = true, 60
 		}, verdict.Pass, "unsure"},
-		{"but its losses do", 3, 1, func(v *verdict.Verdict) { v.Generator.Saturated, v.Messages.Missed = true, 1 }, verdict.Fail, "noops missed"},
-		{"another machine is said", 3, 1, func(v *verdict.Verdict) { v.Runners[0].Host = "b" }, verdict.Pass, "ran on [a]"},
+		{"losses with a saturated generator are certain", 3, 1, func(v *verdict.Verdict) { v.Generator.Saturated, v.Messages.Missed = true, 1 }, verdict.Fail, "noops missed"},
+		{"another machine is a warning", 3, 1, func(v *verdict.Verdict) { v.Runners[0].Host = "b" }, verdict.Pass, "ran on [a]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -98,11 +98,11 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// 5 ms more for every message change no gap: without a common clock no metric shows them, and the comparison must
-// state that.
+// An additional 5 ms for every message changes no gap between messages. Without a common clock no metric shows them,
+// and the comparison must state that.
 func TestCompareListsUndetectableChanges(t *testing.T) {
 	t.Parallel()
-	above := func(from string) func(*verdict.Verdict) {
+	latencyFrom := func(from string) func(*verdict.Verdict) {
 		return func(v *verdict.Verdict) {
 			v.LatencyMS.Above = from
 			if from == verdict.AboveSend && v.StartedUnix >= 50 {
@@ -110,18 +110,18 @@ func TestCompareListsUndetectableChanges(t *testing.T) {
 			}
 		}
 	}
-	hidden := func(v *verdict.Verdict) { v.Resources.BackendRSSMax, v.Resources.BackendCPUAverage = 0, 0 }
-	none := func(v *verdict.Verdict) { v.LatencyMS = nil }
+	noResources := func(v *verdict.Verdict) { v.Resources.BackendRSSMax, v.Resources.BackendCPUAverage = 0, 0 }
+	noLatency := func(v *verdict.Verdict) { v.LatencyMS = nil }
 	for name, c := range map[string]struct {
 		old, now func(*verdict.Verdict)
 		want     verdict.Outcome
 		wantText string
 	}{
-		"one clock":                         {above(verdict.AboveSend), above(verdict.AboveSend), verdict.Fail, "latency p50: 7.5 ms"},
-		"no common clock":                   {above(verdict.AboveFastest), above(verdict.AboveFastest), verdict.Pass, "not seen: an equal delay of every message: service and runners have no clock in common"},
-		"no time of sending":                {none, none, verdict.Pass, "not seen: an equal delay of every message: no time of sending is compared"},
-		"a clock in the old only":           {above(verdict.AboveSend), above(verdict.AboveFastest), verdict.Pass, "latency p99 counts from the time of sending in some runs and not in others"},
-		"a service that shows no resources": {hidden, hidden, verdict.Pass, "not seen: memory and CPU of the service"},
+		"one clock":                         {latencyFrom(verdict.AboveSend), latencyFrom(verdict.AboveSend), verdict.Fail, "latency p50: 7.5 ms"},
+		"no common clock":                   {latencyFrom(verdict.AboveFastest), latencyFrom(verdict.AboveFastest), verdict.Pass, "not seen: an equal delay of every message: service and runners have no clock in common"},
+		"no time of sending":                {noLatency, noLatency, verdict.Pass, "not seen: an equal delay of every message: no time of sending is compared"},
+		"a clock in the old only":           {latencyFrom(verdict.AboveSend), latencyFrom(verdict.AboveFastest), verdict.Pass, "latency p99 counts from the time of sending in some runs and not in others"},
+		"a service that shows no resources": {noResources, noResources, verdict.Pass, "not seen: memory and CPU of the service"},
 	} {
 		result, err := Compare(readAll(t, 1, 4, c.old), readAll(t, 50, 4, c.now), .1)
 		require.NoError(t, err)
@@ -160,13 +160,13 @@ func TestCompareRunsOfADescribedService(t *testing.T) {
 				v.LatencyMS.Above, v.Messages.LastSubscriberMS.P99 = verdict.AboveFastest, 400
 			}, want: verdict.Pass, wantText: "last subscriber p99 counts from the time of sending in some runs and not in others",
 		},
-		"another service":     {edit: func(v *verdict.Verdict) { v.Plan.Service = "nchan" }, refuses: "service is mine in the one and nchan in the other"},
-		"another description": {edit: func(v *verdict.Verdict) { v.Service.SHA256 = "of another" }, refuses: "description is of the description in the one and of another in the other"},
-		"more topics":         {edit: func(v *verdict.Verdict) { v.Plan.Topics = 24 }, refuses: "topics is 12 in the one and 24 in the other"},
-		"a higher rate":       {edit: func(v *verdict.Verdict) { v.Plan.PublishRate = 24 }, refuses: "publish_rate is 12 in the one and 24 in the other"},
+		"another service":     {edit: func(v *verdict.Verdict) { v.Plan.Service = "nchan" }, refuses: "service is mine in the first and nchan in the second"},
+		"another description": {edit: func(v *verdict.Verdict) { v.Service.SHA256 = "of another" }, refuses: "description is of the description in the first and of another in the second"},
+		"more topics":         {edit: func(v *verdict.Verdict) { v.Plan.Topics = 24 }, refuses: "topics is 12 in the first and 24 in the second"},
+		"a higher rate":       {edit: func(v *verdict.Verdict) { v.Plan.PublishRate = 24 }, refuses: "publish_rate is 12 in the first and 24 in the second"},
 		"noop": {edit: func(v *verdict.Verdict) {
 			v.Plan.Service, v.Service = "", shard.Service{Name: "noop", SHA256: "of noop"}
-		}, refuses: "description is of the description in the one and of noop in the other"},
+		}, refuses: "description is of the description in the first and of noop in the second"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -202,19 +202,20 @@ func requests(failed int, times map[string]float64) func(*verdict.Verdict) {
 	}
 }
 
-// A tail of slow requests and failures that are new are regressions, though p50 and p95 are as before. One failure may be chance.
+// A tail of slow requests and new failures are regressions, even if p50 and p95 are unchanged. One failure may be
+// chance.
 func TestTailsAndNewFailuresAreRegressions(t *testing.T) {
 	t.Parallel()
 	tail := map[string]float64{"mean": 124, "p99": 3007, "max": 3010}
-	waited := func(v *verdict.Verdict) { // the generator can have added all of it
+	generatorDelay := func(v *verdict.Verdict) { // the generator may have caused the whole delay
 		requests(0, tail)(v)
 		v.Generator.Saturated = true
 		for i := range v.Metrics {
-			own := 5.
-			v.Metrics[i].Undelayed = &own
+			undelayed := 5.
+			v.Metrics[i].Undelayed = &undelayed
 		}
 	}
-	once := func(v *verdict.Verdict) { // of all new runs
+	oneFailure := func(v *verdict.Verdict) { // one failure in all new runs
 		failed := 0
 		if v.StartedUnix == 50 {
 			failed = 1
@@ -226,13 +227,13 @@ func TestTailsAndNewFailuresAreRegressions(t *testing.T) {
 		now  func(*verdict.Verdict)
 		want []string
 	}{
-		"as before":                          {requests(0, nil), nil},
-		"4 % took 3 s":                       {requests(0, tail), []string{"mean at 200/s", "p99 at 200/s", "max at 200/s"}},
-		"0.83 % failed":                      {requests(50, nil), []string{"failed at 200/s"}},
-		"one failed":                         {once, nil},
-		"the generator waited for as long":   {waited, nil},
-		"it waited, and never for so long":   {saturated, []string{"mean at 200/s", "p99 at 200/s", "max at 200/s"}},
-		"slower by what nobody would notice": {requests(0, map[string]float64{"p50": 8, "p95": 10, "p99": 12}), nil},
+		"as before":                           {requests(0, nil), nil},
+		"4 % took 3 s":                        {requests(0, tail), []string{"mean at 200/s", "p99 at 200/s", "max at 200/s"}},
+		"0.83 % failed":                       {requests(50, nil), []string{"failed at 200/s"}},
+		"one failed":                          {oneFailure, nil},
+		"a delay by the generator":            {generatorDelay, nil},
+		"a longer delay than the generator's": {saturated, []string{"mean at 200/s", "p99 at 200/s", "max at 200/s"}},
+		"slower by a negligible time":         {requests(0, map[string]float64{"p50": 8, "p95": 10, "p99": 12}), nil},
 	} {
 		for _, old := range []int{3, 10} {
 			for _, now := range []int{1, 4} {
@@ -251,10 +252,10 @@ func TestTailsAndNewFailuresAreRegressions(t *testing.T) {
 	require.Contains(t, text(t, c), "failed at 200/s: 0.83 % instead of 0.00 % (from 0; outside")
 	c, err = Compare(readAll(t, 1, 3, requests(300, nil)), readAll(t, 50, 1, requests(301, nil)), .1)
 	require.NoError(t, err)
-	require.Empty(t, c.Regressions(), "as many as ever")
+	require.Empty(t, c.Regressions(), "the failures did not increase")
 }
 
-// As many faults as the earlier runs had are no regression; more of them are.
+// The same number of faults as in earlier runs is not a regression; a higher number is.
 func TestKnownFaultsAreNoRegression(t *testing.T) {
 	t.Parallel()
 	missed := func(n uint64) func(*verdict.Verdict) {
@@ -282,9 +283,9 @@ func TestCompareErrors(t *testing.T) {
 		{"two runs", good[:1], good[1:2], "at least 3 runs"},
 		{"no old ones", nil, good, "2 of them old ones"},
 		{"nothing new", good, nil, "at least one new run"},
-		{"another plan", good, other, "connections is 1200 in the one and 7 in the other"},
-		{"with a deploy", good, deploy, "actions is not there in the one and 1m0s: x in the other"},
-		{"the same run twice", good, good[:1], "are one and the same run"},
+		{"another plan", good, other, "connections is 1200 in the first and 7 in the second"},
+		{"with a deploy", good, deploy, "actions is missing in the first and 1m0s: x in the second"},
+		{"the same run twice", good, good[:1], "are the same run"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -299,21 +300,22 @@ func TestCompareErrors(t *testing.T) {
 func TestReadNeedsAJudgedRun(t *testing.T) {
 	t.Parallel()
 	_, err := Read(t.TempDir())
-	require.ErrorContains(t, err, "holds no verdict.json")
+	require.ErrorContains(t, err, "has no verdict.json")
 	_, err = Read(folder(t, 1, func(v *verdict.Verdict) { v.Verdict, v.Reasons = verdict.Invalid, []string{"runner 2 left no shard"} }))
-	require.ErrorContains(t, err, "is invalid (runner 2 left no shard): it proves nothing")
+	require.ErrorContains(t, err, "is invalid (runner 2 left no shard), so it cannot be compared")
 	dir := t.TempDir()
-	for content, says := range map[string]string{
+	for content, want := range map[string]string{
 		"{": "read ", "null": "is not a verdict", "{}": "is not a verdict",
 		`{"schema": 7, "plan": {"testid": "t"}}`: "verdict.json: schema must be 2, got 7; delete it and run `soak merge " + dir + "`",
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "verdict.json"), []byte(content), 0o600))
 		_, err = Read(dir)
-		require.ErrorContains(t, err, says, content)
+		require.ErrorContains(t, err, want, content)
 	}
 }
 
-// A rate that the load generator limits is a lower bound: in most of the new runs it proves nothing, in the old ones it was better still.
+// A rate that the load generator limits is a lower bound: in most of the new runs it is not comparable, and in old
+// runs the actual rate was even higher.
 func TestGeneratorLimitedRate(t *testing.T) {
 	t.Parallel()
 	runs := func(first int, rate float64, bounds ...bool) (out []Run) {
@@ -332,7 +334,7 @@ func TestGeneratorLimitedRate(t *testing.T) {
 		"not by the generator":  {runs(1, 9000, false, false, false), runs(50, 6000, false, false, false), verdict.Fail, "peak answers/s: 6001 answers/s instead of 9001 answers/s"},
 		"the old ones":          {runs(1, 9000, true, true, true), runs(50, 6000, false, false, false), verdict.Fail, "REGRESSION"},
 		"one of the new ones":   {runs(1, 9000, false, false, false), runs(50, 6000, false, true, false), verdict.Fail, "REGRESSION"},
-		"most of the new ones":  {runs(1, 9000, false, false, false), runs(50, 6000, true, true, false), verdict.Pass, "peak answers/s proves nothing here: the load generator was the limit in 2 of 3 new runs"},
+		"most of the new ones":  {runs(1, 9000, false, false, false), runs(50, 6000, true, true, false), verdict.Pass, "peak answers/s is not comparable: the load generator was the limit in 2 of 3 new runs"},
 		"the only one is bound": {runs(1, 9000, false, false, false), runs(50, 6000, true), verdict.Pass, "in 1 of 1 new run"},
 	} {
 		result, err := Compare(c.old, c.now, .1)
@@ -352,10 +354,10 @@ func TestPlanIncludesCores(t *testing.T) {
 	r, err := Read(separate)
 	require.NoError(t, err)
 	_, err = Compare(runs, []Run{r}, .1)
-	require.ErrorContains(t, err, "cores is not there in the one and service on core 0, runners on core 1 in the other")
+	require.ErrorContains(t, err, "cores is missing in the first and service on core 0, runners on core 1 in the second")
 }
 
-// The address of a target that soak started is drawn at random; of another one it is part of the plan.
+// The address of a target that soak started is random. The address of another target is part of the plan.
 func TestPlanIncludesTarget(t *testing.T) {
 	t.Parallel()
 	a, b, c := folder(t, 1, nil), folder(t, 2, nil), folder(t, 3, nil)
@@ -369,5 +371,5 @@ func TestPlanIncludesTarget(t *testing.T) {
 		runs = append(runs, r)
 	}
 	_, err := Compare(runs[:2], runs[2:], .1)
-	require.ErrorContains(t, err, "backend_url is http://127.0.0.1:4001 in the one")
+	require.ErrorContains(t, err, "backend_url is http://127.0.0.1:4001 in the first")
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A Run is one folder of a run, judged.
+// A Run is the folder of a run with a verdict.
 type Run struct {
 	Dir     string
 	Verdict *verdict.Verdict
@@ -26,12 +26,11 @@ type Run struct {
 	otherSettings map[string]any // settings that change no metric
 }
 
-// Read reads the verdict.json of a run. A run that is invalid is refused: it proves nothing,
-// so it is no part of what is normal either.
+// Read reads the verdict.json of a run. It returns an error for an invalid run, whose metrics are not comparable.
 func Read(dir string) (Run, error) {
 	r, err := Open(dir)
 	if err == nil && r.Verdict.Verdict == verdict.Invalid {
-		err = fmt.Errorf("%s is invalid (%s): it proves nothing, so it cannot be compared", dir, append(r.Verdict.Reasons, "it does not say why")[0])
+		err = fmt.Errorf("%s is invalid (%s), so it cannot be compared", dir, append(r.Verdict.Reasons, "it does not say why")[0])
 	}
 	return r, err
 }
@@ -61,7 +60,7 @@ func readFolders(folders []string) ([]Run, error) {
 	return runs, nil
 }
 
-// Open reads the verdict.json of a run, whatever the verdict is.
+// Open reads the verdict.json of a run with any verdict.
 func Open(dir string) (Run, error) {
 	r := Run{Dir: dir}
 	path := filepath.Join(dir, "verdict.json")
@@ -71,7 +70,7 @@ func Open(dir string) (Run, error) {
 	}
 	err := safefile.JSON(path, safefile.Verdict, &content)
 	if errors.Is(err, fs.ErrNotExist) {
-		return r, fmt.Errorf("%s holds no verdict.json: it is not the folder of a run that was judged (`soak merge %s` judges it)", dir, dir)
+		return r, fmt.Errorf("%s has no verdict.json: it is not the folder of a run with a verdict; make the verdict with `soak merge %s`", dir, dir)
 	}
 	if err != nil {
 		return r, err //nolint:wrapcheck // names the file
@@ -110,7 +109,7 @@ func Open(dir string) (Run, error) {
 	if actions := r.actions(); actions != "" {
 		r.plan["actions"] = actions
 	}
-	if run := manifest(dir); run.OneClock {
+	if run := readCircumstances(dir); run.OneClock {
 		delete(r.plan, "backend_url")
 		if run.Cores != "" {
 			r.plan["cores"] = run.Cores
@@ -119,23 +118,24 @@ func Open(dir string) (Run, error) {
 	return r, nil
 }
 
-// actions returns the actions on the service with their times: a run with a deploy is not compared with one without.
+// actions returns the actions on the service with their times, because a run with a deploy is not compared with one
+// without.
 func (r Run) actions() string {
-	var all []string
+	var list []string
 	for _, a := range r.Verdict.Actions {
-		all = append(all, fmt.Sprintf("%s: %s", a.At, a.Command))
+		list = append(list, fmt.Sprintf("%s: %s", a.At, a.Command))
 	}
-	return strings.Join(all, "; ")
+	return strings.Join(list, "; ")
 }
 
 // circumstances are the parts of run.json that must be equal, in addition to the plan.
 type circumstances struct {
-	OneClock bool   `json:"one_clock"` // soak started the target itself: its address is drawn at random
+	OneClock bool   `json:"one_clock"` // soak started the target, whose address is random
 	Cores    string `json:"cores"`     // reserved for target or runners
 }
 
-// manifest reads run.json. It returns an empty value if the file cannot be read.
-func manifest(dir string) (run circumstances) {
+// readCircumstances reads run.json. It returns an empty value if the file cannot be read.
+func readCircumstances(dir string) (run circumstances) {
 	if safefile.JSON(filepath.Join(dir, "run.json"), safefile.Verdict, &run) != nil {
 		return circumstances{}
 	}
@@ -145,23 +145,23 @@ func manifest(dir string) (run circumstances) {
 // MaxEarlier is the number of earlier runs that define the normal range: the latest ones.
 const MaxEarlier = 10
 
-// Earlier returns those of some runs of the plan of run that passed and started before it, the latest first, at most
+// EarlierRuns returns the candidates of the plan of run that passed and started before it, the latest first, at most
 // MaxEarlier.
-func Earlier(all []Run, run Run) []Run {
-	var found []Run
-	for _, r := range all {
+func EarlierRuns(candidates []Run, run Run) []Run {
+	var earlier []Run
+	for _, r := range candidates {
 		if r.Verdict.Verdict == verdict.Pass && r.Verdict.StartedUnix < run.Verdict.StartedUnix {
-			found = append(found, r)
+			earlier = append(earlier, r)
 		}
 	}
-	slices.SortFunc(found, func(a, b Run) int { return cmp.Compare(b.Verdict.StartedUnix, a.Verdict.StartedUnix) })
-	return found[:min(len(found), MaxEarlier)]
+	slices.SortFunc(earlier, func(a, b Run) int { return cmp.Compare(b.Verdict.StartedUnix, a.Verdict.StartedUnix) })
+	return earlier[:min(len(earlier), MaxEarlier)]
 }
 
-// SamePlan returns an error with the difference that keeps two runs from being compared.
+// SamePlan returns an error with the first difference if two runs cannot be compared.
 func SamePlan(a, b Run) error {
 	for _, d := range differences(a.plan, b.plan) {
-		return fmt.Errorf("%s and %s are not of one plan: %s is %s in the one and %s in the other", a.Dir, b.Dir, d.Name, d.In, d.Other)
+		return fmt.Errorf("%s and %s are not of one plan: %s is %s in the first and %s in the second", a.Dir, b.Dir, d.Name, d.First, d.Second)
 	}
 	return nil
 }
@@ -176,20 +176,20 @@ func (r Run) Plan() string {
 	return b.String()
 }
 
-// A Setting that is not the same in two runs.
-type Setting struct{ Name, In, Other string }
+// A Setting is a setting that differs between two runs.
+type Setting struct{ Name, First, Second string }
 
-// Settings returns the settings in which two runs differ, including those that do not keep them from being compared.
+// Settings returns the settings in which two runs differ, including those that do not prevent a comparison.
 func Settings(a, b Run) []Setting {
 	return append(differences(a.plan, b.plan), differences(a.otherSettings, b.otherSettings)...)
 }
 
 func differences(a, b map[string]any) (out []Setting) {
-	all := maps.Clone(a)
-	maps.Copy(all, b)
-	for _, key := range slices.Sorted(maps.Keys(all)) {
-		if in, other := setting(a, key), setting(b, key); in != other {
-			out = append(out, Setting{key, in, other})
+	union := maps.Clone(a)
+	maps.Copy(union, b)
+	for _, key := range slices.Sorted(maps.Keys(union)) {
+		if first, second := setting(a, key), setting(b, key); first != second {
+			out = append(out, Setting{key, first, second})
 		}
 	}
 	return out
@@ -198,7 +198,7 @@ func differences(a, b map[string]any) (out []Setting) {
 func setting(plan map[string]any, key string) string {
 	value, ok := plan[key]
 	if !ok {
-		return "not there"
+		return "missing"
 	}
 	return cmp.Or(fmt.Sprint(value), "empty")
 }

@@ -35,7 +35,7 @@ func (c *Comparison) Text(w io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(w, "\n%s\n", c.rule())
-	for _, name := range c.Blind {
+	for _, name := range c.Undetectable {
 		fmt.Fprintf(w, "not seen: %s\n", name)
 	}
 	for _, warning := range c.Warnings {
@@ -44,7 +44,7 @@ func (c *Comparison) Text(w io.Writer) error {
 	return nil
 }
 
-// rule describes the rule for "worse" with these numbers of runs.
+// rule returns the rule for "worse" with these numbers of runs.
 func (c *Comparison) rule() string {
 	worse := fmt.Sprintf("Worse is a median that moved by more than %.0f %% (and 5 ms, 1 µs of CPU, 1 MiB, 1 %% of a core) and by more than chance explains:", 100*c.Tolerance)
 	n, m := len(c.Old), len(c.New)

@@ -23,29 +23,29 @@ const manager = "sse-soak"
 
 // Apply creates the objects that stay between runs in the cluster. An administrator may have applied one that this user may not
 // change; such objects are returned by name. If one does not exist, that is an error, because this user cannot create it.
-func (c *Client) Apply(ctx context.Context, setup []*unstructured.Unstructured) (left []string, err error) {
+func (c *Client) Apply(ctx context.Context, setup []*unstructured.Unstructured) (skipped []string, err error) {
 	for _, o := range setup {
 		resource, _ := meta.UnsafeGuessKindToResource(o.GroupVersionKind())
-		var at dynamic.ResourceInterface = c.Dynamic.Resource(resource)
+		var client dynamic.ResourceInterface = c.Dynamic.Resource(resource)
 		if ns := o.GetNamespace(); ns != "" {
-			at = c.Dynamic.Resource(resource).Namespace(ns)
+			client = c.Dynamic.Resource(resource).Namespace(ns)
 		}
-		_, err := at.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: manager, Force: true})
+		_, err := client.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: manager, Force: true})
 		switch {
 		case apierrors.IsForbidden(err):
-			if _, missing := at.Get(ctx, o.GetName(), metav1.GetOptions{}); apierrors.IsNotFound(missing) {
+			if _, getErr := client.Get(ctx, o.GetName(), metav1.GetOptions{}); apierrors.IsNotFound(getErr) {
 				return nil, fmt.Errorf("apply %s %s: %w; an administrator must apply the overlay once, with kubectl apply -k", o.GetKind(), o.GetName(), err)
 			}
-			left = append(left, o.GetKind()+" "+o.GetName())
+			skipped = append(skipped, o.GetKind()+" "+o.GetName())
 		case err != nil:
 			return nil, fmt.Errorf("apply %s %s: %w", o.GetKind(), o.GetName(), err)
 		}
 	}
-	return left, nil
+	return skipped, nil
 }
 
-// Await waits until a Deployment has all its pods ready, and no older ones. report is called with the reason of the
-// wait, which the error of a timeout also has.
+// Await waits until all pods of a Deployment are new and ready. It calls report with the reason of the wait; the
+// error of a timeout contains that reason, too.
 func (c *Client) Await(ctx context.Context, namespace, name string, limit time.Duration, report func(string)) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -149,7 +149,7 @@ func errNoOperator(namespace string, err error) error {
 	return fmt.Errorf("the cluster has no TestRun resource, or no namespace %s: install the k6-operator v1.6 (docs/distributed.md), and apply the overlay with kubectl apply -k (%w)", namespace, err)
 }
 
-// Delete removes a TestRun with all that belongs to it, and waits until the pods are gone.
+// Delete removes a TestRun with everything that it owns, and waits until its pods are deleted.
 func (c *Client) Delete(ctx context.Context, namespace, name string) error {
 	background := metav1.DeletePropagationBackground
 	for {
@@ -164,13 +164,13 @@ func (c *Client) Delete(ctx context.Context, namespace, name string) error {
 		if err == nil {
 			err = fmt.Errorf("%d pods still exist", len(pods.Items))
 		}
-		failed := fmt.Errorf("clean up the run: %[3]w; do it with `kubectl delete testrun -n %[1]s %[2]s`", namespace, name, err)
+		failure := fmt.Errorf("clean up the run: %[3]w; do it with `kubectl delete testrun -n %[1]s %[2]s`", namespace, name, err)
 		if apierrors.IsForbidden(err) {
-			return failed // permission errors are permanent
+			return failure // permission errors are permanent
 		}
 		select {
 		case <-ctx.Done():
-			return failed
+			return failure
 		case <-time.After(pollInterval):
 		}
 	}
@@ -188,18 +188,18 @@ func (c *Client) Find(ctx context.Context, namespace, id string) (j Job, err err
 	if err != nil {
 		return j, fmt.Errorf("find the TestRun %s: %w", Name(id), err)
 	}
-	notes := run.GetAnnotations()
-	if err := json.Unmarshal([]byte(notes[planAnnotation]), &j.Plan); err != nil {
+	annotations := run.GetAnnotations()
+	if err := json.Unmarshal([]byte(annotations[planAnnotation]), &j.Plan); err != nil {
 		return j, fmt.Errorf("the TestRun %s has no plan, so soak did not start it: %w", Name(id), err)
 	}
-	j.Shards = notes[shardsAnnotation]
-	if j.Length, err = time.ParseDuration(notes[lengthAnnotation]); err != nil {
+	j.Shards = annotations[shardsAnnotation]
+	if j.Length, err = time.ParseDuration(annotations[lengthAnnotation]); err != nil {
 		return j, fmt.Errorf("the TestRun %s has no length, so soak did not start it: %w", Name(id), err)
 	}
 	return j, nil
 }
 
-// selector selects the objects that the operator made for a TestRun.
+// selector returns the label selector of the objects that the operator creates for a TestRun.
 func selector(name string) string {
 	return labels.SelectorFromSet(labels.Set{"app": "k6", "k6_cr": name}).String()
 }

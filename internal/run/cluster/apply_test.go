@@ -19,7 +19,7 @@ import (
 
 func TestRunCanBeFoundAndRemovedByLabels(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFakeCluster(t)
 	job, err := w.Find(t.Context(), "ns", "t")
 	require.NoError(t, err)
 	assert.Equal(t, Job{Plan: testPlan(), Shards: "s3://soak/t", Length: time.Hour}, job)
@@ -35,9 +35,9 @@ func TestRunCanBeFoundAndRemovedByLabels(t *testing.T) {
 	require.NoError(t, w.Delete(t.Context(), "ns", runName), "deleting a missing object is not an error")
 }
 
-func TestCleanupWaitsForPodsAndReportsTheRest(t *testing.T) {
+func TestCleanupReportsRemainingPods(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFakeCluster(t)
 	w.show(t, snapshot("running")) // the fake has no garbage collector
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -47,7 +47,7 @@ func TestCleanupWaitsForPodsAndReportsTheRest(t *testing.T) {
 
 func TestRunOwnsTokensAndModuleOfItsPods(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFakeCluster(t)
 	m := buildOverlay(t, "local")
 	m.TestRun.SetName("soak-u")
 	m.TestRun.SetNamespace("ns")
@@ -68,7 +68,7 @@ func TestRunOwnsTokensAndModuleOfItsPods(t *testing.T) {
 
 func TestMissingOperatorErrorHasARemedy(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFakeCluster(t)
 	w.dynamic.PrependReactor("create", "testruns", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewNotFound(testRuns.GroupResource(), "")
 	})
@@ -80,7 +80,7 @@ func TestMissingOperatorErrorHasARemedy(t *testing.T) {
 // administrator applied those.
 func TestForbiddenObjectsMustExist(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFakeCluster(t)
 	exists := true
 	w.dynamic.PrependReactor("get", "namespaces", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		if !exists {
@@ -97,9 +97,9 @@ func TestForbiddenObjectsMustExist(t *testing.T) {
 		applied = append(applied, a.GetResource().Resource+"/"+patch.GetName())
 		return true, buildOverlay(t, "local").TestRun, nil
 	})
-	left, err := w.Apply(t.Context(), buildOverlay(t, "local").Setup)
+	skipped, err := w.Apply(t.Context(), buildOverlay(t, "local").Setup)
 	require.NoError(t, err)
-	assert.Equal(t, []string{"Namespace sse-soak"}, left)
+	assert.Equal(t, []string{"Namespace sse-soak"}, skipped)
 	assert.Contains(t, applied, "networkpolicies/deny")
 	assert.Contains(t, applied, "deployments/bucket")
 	exists = false
@@ -111,7 +111,7 @@ func TestForbiddenObjectsMustExist(t *testing.T) {
 // A user who may create TestRuns but not list pods gets an error instead of an endless wait.
 func TestCleanupEndsWithoutPermission(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFakeCluster(t)
 	w.typed.PrependReactor("list", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", errors.New("not you"))
 	})
@@ -123,7 +123,7 @@ func TestCleanupEndsWithoutPermission(t *testing.T) {
 
 func TestTargetRestartsAreFailures(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFakeCluster(t)
 	backend := pod("backend")
 	backend.Status.ContainerStatuses = []corev1.ContainerStatus{{RestartCount: 2}}
 	require.NoError(t, w.typed.Tracker().Add(backend))
@@ -139,7 +139,7 @@ func TestTargetRestartsAreFailures(t *testing.T) {
 	pods := corev1.SchemeGroupVersion.WithResource("pods")
 	require.NoError(t, w.typed.Tracker().Update(pods, backend, "ns"))
 	text, at := w.Restarts(t.Context(), watched)
-	assert.Equal(t, "the target's pod backend-x7 on node node-a was restarted 1 times, at last at 12:00:00 UTC (OOMKilled, exit code 137)", text)
+	assert.Equal(t, "the target's pod backend-x7 on node node-a was restarted 1 times, last at 12:00:00 UTC (OOMKilled, exit code 137)", text)
 	assert.True(t, at.Equal(noon))
 	require.NoError(t, w.typed.Tracker().Delete(pods, "ns", "backend-x7"))
 	text, _ = w.Restarts(t.Context(), watched)

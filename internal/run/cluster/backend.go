@@ -76,7 +76,7 @@ type WatchedPod struct {
 	restarts        int32
 }
 
-// WatchPod remembers a pod of the target, for Restarts.
+// WatchPod records the state of a pod of the target, for Restarts.
 func (c *Client) WatchPod(ctx context.Context, namespace, name string) (*WatchedPod, error) {
 	pod, err := c.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -92,15 +92,15 @@ func restarts(pod *corev1.Pod) (n int32) {
 	return n
 }
 
-// Restarts returns sentences if the pod was restarted or replaced since. That is a fault of the target: it fails the
-// run, and does not make it invalid.
+// Restarts returns a sentence if the pod was restarted or replaced after WatchPod, and the time of its last end. That
+// is a fault of the target: the run fails, and is not invalid.
 func (c *Client) Restarts(ctx context.Context, w *WatchedPod) (text string, at time.Time) {
 	pod, err := c.CoreV1().Pods(w.namespace).Get(ctx, w.name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return fmt.Sprintf("the target's pod %s was replaced during the run", w.name), at
 	case err != nil:
-		return "", at // the API server did not answer, which is no evidence against the target
+		return "", at // no answer of the API server proves no fault of the target
 	}
 	n := restarts(pod) - w.restarts
 	if n <= 0 {
@@ -110,7 +110,7 @@ func (c *Client) Restarts(ctx context.Context, w *WatchedPod) (text string, at t
 	for _, s := range pod.Status.ContainerStatuses {
 		if t := s.LastTerminationState.Terminated; t != nil {
 			at = t.FinishedAt.Time
-			reason = fmt.Sprintf(", at last at %s UTC (%s, exit code %d)", t.FinishedAt.UTC().Format("15:04:05"), t.Reason, t.ExitCode)
+			reason = fmt.Sprintf(", last at %s UTC (%s, exit code %d)", t.FinishedAt.UTC().Format("15:04:05"), t.Reason, t.ExitCode)
 		}
 	}
 	return fmt.Sprintf("the target's %s was restarted %d times%s", location(pod), n, reason), at

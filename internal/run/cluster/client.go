@@ -32,11 +32,11 @@ type Client struct {
 	Open func(ctx context.Context, namespace, pod string, port int) (*Forward, error)
 }
 
-// requestTimeout bounds each request but streams, so that a dead connection is noticed.
+// requestTimeout limits each request except streams, so that a dead connection is noticed.
 const requestTimeout = 30 * time.Second
 
-// Connect makes a client as kubectl would: KUBECONFIG, ~/.kube/config, or from inside of a pod.
-// context names an entry of the file, "" is its current one.
+// Connect returns a client with the configuration that kubectl would use: KUBECONFIG, ~/.kube/config, or that of the
+// pod. context names an entry of the file; "" is the current one.
 func Connect(context string) (*Client, error) {
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 		clientcmd.NewDefaultClientConfigLoadingRules(), &clientcmd.ConfigOverrides{CurrentContext: context}).ClientConfig()
@@ -47,9 +47,9 @@ func Connect(context string) (*Client, error) {
 	klog.SetLogger(logr.Discard())
 	config.UserAgent = "sse-soak"
 	config.QPS, config.Burst = 50, 100
-	quick := rest.CopyConfig(config)
-	quick.Timeout = requestTimeout
-	dynamicClient, err := dynamic.NewForConfig(quick)
+	shortConfig := rest.CopyConfig(config)
+	shortConfig.Timeout = requestTimeout
+	dynamicClient, err := dynamic.NewForConfig(shortConfig)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}

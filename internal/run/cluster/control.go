@@ -28,7 +28,7 @@ func ControlURL(namespace, id string) string {
 }
 
 // CreateControl creates the reference target of a run's control group, with the image of its runners and, if there
-// are several nodes, on a node without runners. The TestRun owns it: the cluster deletes all together.
+// are several nodes, on a node without runners. The TestRun owns it, so the cluster deletes both together.
 func (c *Client) CreateControl(ctx context.Context, run *unstructured.Unstructured, id string) error {
 	current, err := c.Dynamic.Resource(testRuns).Namespace(run.GetNamespace()).Get(ctx, run.GetName(), metav1.GetOptions{})
 	if err != nil {
@@ -49,23 +49,23 @@ func (c *Client) CreateControl(ctx context.Context, run *unstructured.Unstructur
 }
 
 func controlPod(run *unstructured.Unstructured) corev1.PodSpec {
-	annotation := func(name string) string {
+	runnerField := func(name string) string {
 		value, _, _ := unstructured.NestedString(run.Object, "spec", "runner", name)
 		return value
 	}
-	yes, no, user, grace := true, false, int64(65532), int64(1)
+	enabled, disabled, user, grace := true, false, int64(65532), int64(1)
 	pod := corev1.PodSpec{
-		AutomountServiceAccountToken: &no, TerminationGracePeriodSeconds: &grace,
-		SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: &yes, RunAsUser: &user, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+		AutomountServiceAccountToken: &disabled, TerminationGracePeriodSeconds: &grace,
+		SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: &enabled, RunAsUser: &user, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 		Containers: []corev1.Container{{
-			Name: "control", Image: annotation("image"), ImagePullPolicy: corev1.PullPolicy(annotation("imagePullPolicy")),
+			Name: "control", Image: runnerField("image"), ImagePullPolicy: corev1.PullPolicy(runnerField("imagePullPolicy")),
 			Command: []string{"soak", "control", "--listen", fmt.Sprintf("0.0.0.0:%d", controlPort)},
 			Ports:   []corev1.ContainerPort{{Name: "control", ContainerPort: controlPort}},
 			Resources: corev1.ResourceRequirements{
 				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("20m"), corev1.ResourceMemory: resource.MustParse("96Mi")},
 				Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("96Mi")},
 			},
-			SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
+			SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: &disabled, ReadOnlyRootFilesystem: &enabled, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
 		}},
 		// A preference also keeps later runners off this node: the scheduler applies it in both directions.
 		Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{

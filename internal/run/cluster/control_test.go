@@ -15,7 +15,7 @@ import (
 // base's policy.
 func TestControlGroupReference(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFakeCluster(t)
 	run := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"runner": map[string]any{
 		"image": "sse-soak/k6:local", "imagePullPolicy": "IfNotPresent", "imagePullSecrets": []any{map[string]any{"name": "registry"}},
 	}}}}

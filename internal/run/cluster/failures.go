@@ -21,7 +21,7 @@ func terminatedState(pod *corev1.Pod) *corev1.ContainerStateTerminated {
 	return nil
 }
 
-// waitReason returns what keeps a pod from running, "" if it runs.
+// waitReason returns why a pod does not run, "" if it runs.
 func waitReason(pod *corev1.Pod) string {
 	for _, c := range append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...) {
 		if w := c.State.Waiting; w != nil && w.Reason != "" && w.Reason != "PodInitializing" && w.Reason != "ContainerCreating" {
@@ -57,8 +57,8 @@ func location(pod *corev1.Pod) string {
 	return fmt.Sprintf("pod %s on node %s", pod.Name, pod.Spec.NodeName)
 }
 
-// jobFailure returns why a Job failed; ok is false unless it failed for good.
-func jobFailure(job *batchv1.Job) (why string, ok bool) {
+// jobFailure returns why a Job failed; ok is false unless it failed permanently.
+func jobFailure(job *batchv1.Job) (cause string, ok bool) {
 	if job == nil {
 		return "", false
 	}

@@ -29,7 +29,7 @@ type Forward struct {
 	stop    func()
 }
 
-// Close ends it.
+// Close ends the forwarding.
 func (f *Forward) Close() {
 	if f.stop != nil {
 		f.stop()
@@ -44,10 +44,10 @@ func opener(config *rest.Config, client kubernetes.Interface) func(context.Conte
 		if err != nil {
 			return nil, err
 		}
-		at := client.CoreV1().RESTClient().Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("portforward").URL()
-		dialer := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, at)
+		endpoint := client.CoreV1().RESTClient().Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("portforward").URL()
+		dialer := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, endpoint)
 		stop, ready := make(chan struct{}), make(chan struct{})
-		// Errors of single connections are discarded here: their users see them as an end of file.
+		// Errors of single connections are discarded, because their clients receive an end of file.
 		forwarder, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, []string{"0:" + strconv.Itoa(port)}, stop, ready, io.Discard, io.Discard)
 		if err != nil {
 			return nil, err

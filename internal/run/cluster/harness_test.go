@@ -36,7 +36,7 @@ func testPlan() plan.Plan {
 	return p
 }
 
-func newWorld(t *testing.T) *fakeCluster {
+func newFakeCluster(t *testing.T) *fakeCluster {
 	t.Helper()
 	run := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"stage": "started"}}}
 	run.SetGroupVersionKind(schema.GroupVersionKind{Group: "k6.io", Version: "v1alpha1", Kind: "TestRun"})
@@ -51,8 +51,8 @@ func newWorld(t *testing.T) *fakeCluster {
 	return w
 }
 
-// show replaces the objects of the cluster by the parts of a snapshot. Objects in both remain, because the run polls
-// all the time.
+// show replaces the objects of the cluster by the parts of a snapshot. It updates objects that exist already, because
+// the run polls continuously.
 func (w *fakeCluster) show(t *testing.T, s Snapshot) {
 	t.Helper()
 	pods, jobs := corev1.SchemeGroupVersion.WithResource("pods"), batchv1.SchemeGroupVersion.WithResource("jobs")
@@ -116,8 +116,8 @@ func (k *fakeK6) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(s)
 }
 
-func (k *fakeK6) pause(yes bool) {
+func (k *fakeK6) pause(paused bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.paused = yes
+	k.paused = paused
 }

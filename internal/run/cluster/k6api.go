@@ -113,7 +113,7 @@ func (r *runnerAPI) stop(ctx context.Context) error {
 // count reads the counters of k6/x/sse and k6/x/soak, and k6's own of requests. Gauges are values of the whole
 // runner.
 func (r *runnerAPI) count(ctx context.Context) (n shard.Progress, err error) {
-	var all struct {
+	var metrics struct {
 		Data []struct {
 			ID         string `json:"id"`
 			Attributes struct {
@@ -124,11 +124,11 @@ func (r *runnerAPI) count(ctx context.Context) (n shard.Progress, err error) {
 			} `json:"attributes"`
 		} `json:"data"`
 	}
-	if err := r.request(ctx, http.MethodGet, "/v1/metrics", nil, &all); err != nil {
+	if err := r.request(ctx, http.MethodGet, "/v1/metrics", nil, &metrics); err != nil {
 		return n, err
 	}
 	counts := map[string]float64{}
-	for _, m := range all.Data {
+	for _, m := range metrics.Data {
 		counts[m.ID] = m.Attributes.Sample.Count + m.Attributes.Sample.Value // it has one of them
 	}
 	return shard.Progress{

@@ -12,8 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// A logKeeper follows the logs of a run's pods into files: those of a pod that is deleted cannot be
-// had afterwards.
+// A logKeeper copies the logs of a run's pods to files while they are written, because the log of a deleted pod is
+// lost.
 type logKeeper struct {
 	client    *Client
 	namespace string
@@ -21,13 +21,13 @@ type logKeeper struct {
 	ctx       context.Context
 	stop      context.CancelFunc
 
-	mu        sync.Mutex
-	following map[string]bool // by pod
-	running   sync.WaitGroup
+	mu      sync.Mutex
+	active  map[string]bool // by pod
+	running sync.WaitGroup
 }
 
 func newLogKeeper(c *Client, namespace, dir string) *logKeeper {
-	k := &logKeeper{client: c, namespace: namespace, dir: dir, following: map[string]bool{}}
+	k := &logKeeper{client: c, namespace: namespace, dir: dir, active: map[string]bool{}}
 	k.ctx, k.stop = context.WithCancel(context.Background())
 	return k
 }
@@ -49,14 +49,14 @@ func (k *logKeeper) follow(run string, s Snapshot) {
 func (k *logKeeper) followPod(pod, path string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.following[pod] || k.ctx.Err() != nil {
+	if k.active[pod] || k.ctx.Err() != nil {
 		return
 	}
-	k.following[pod] = true
+	k.active[pod] = true
 	k.running.Go(func() {
-		if k.copy(pod, path) != nil { // the next look tries again, from the beginning
+		if k.copy(pod, path) != nil { // the next snapshot tries again, from the beginning
 			k.mu.Lock()
-			delete(k.following, pod)
+			delete(k.active, pod)
 			k.mu.Unlock()
 		}
 	})
@@ -73,8 +73,8 @@ func (k *logKeeper) copy(pod, path string) error {
 		return err
 	}
 	_, err = io.Copy(to, from)
-	if closed := to.Close(); err == nil {
-		err = closed
+	if closeErr := to.Close(); err == nil {
+		err = closeErr
 	}
 	return err
 }

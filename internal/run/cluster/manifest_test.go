@@ -76,7 +76,7 @@ func TestKubeconformFindsMistakes(t *testing.T) {
 	t.Parallel()
 	for name, path := range map[string][]string{
 		"a misspelt field":  {"spec", "paralelism"},
-		"a deep one":        {"spec", "runner", "resources", "limits", "memroy"},
+		"a nested one":      {"spec", "runner", "resources", "limits", "memroy"},
 		"an image's latest": {"spec", "starter", "image"},
 	} {
 		m := buildOverlay(t, "local")
@@ -122,7 +122,7 @@ func TestTestRunsMatchThePublishedCRD(t *testing.T) {
 	})
 }
 
-// unknownFields lists the fields of a value that a structural schema does not have.
+// unknownFields returns the paths of the fields of a value that are not in a structural schema.
 func unknownFields(schema map[string]any, value any, path string) (out []string) {
 	switch v := value.(type) {
 	case map[string]any:

@@ -11,15 +11,14 @@ import (
 )
 
 const (
-	// TestedOperator is the version of the k6-operator that soaks were tested with. What it makes of a TestRun (Jobs, their
-	// names, the starter) is no interface that it promises to keep.
+	// TestedOperator is the version of the k6-operator that soaks were tested with. The objects that it creates for a
+	// TestRun (Jobs, their names, the starter) are not a stable interface.
 	TestedOperator = "v1.6.0"
 	// operatorNamespace is the namespace of its bundle, and the default one of its Helm chart.
 	operatorNamespace = "k6-operator-system"
 )
 
-// operatorImage matches the image that bundle and chart name, maybe in a private registry:
-// …/k6-operator:controller-v1.6.0.
+// operatorImage matches the image of bundle and chart, in any registry: …/k6-operator:controller-v1.6.0.
 var operatorImage = regexp.MustCompile(`(?:^|/)k6-operator:(?:controller-)?(v?(\d+)\.(\d+)[^@]*)`)
 
 // Operator returns the version of the installed k6-operator, and a sentence if it is another release than the tested

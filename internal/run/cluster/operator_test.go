@@ -34,7 +34,7 @@ func TestVersionOfTheOperator(t *testing.T) {
 		"ghcr.io/grafana/k6-operator:controller-v1.10.0":                  {"v1.10.0", "is v1.10.0, newer than the tested v1.6.0"},
 		"ghcr.io/grafana/k6-operator:controller-v2.0.0-rc1@sha256:012345": {"v2.0.0-rc1", "newer than"},
 	} {
-		w := newWorld(t)
+		w := newFakeCluster(t)
 		w.install(t, image)
 		version, warning, err := w.Operator(t.Context())
 		require.NoError(t, err, image)
@@ -48,7 +48,7 @@ func TestVersionOfTheOperator(t *testing.T) {
 // The service account of a pipeline may read its own namespace only.
 func TestVersionOfAnUnreadableOperator(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFakeCluster(t)
 	_, _, err := w.Operator(t.Context())
 	require.EqualError(t, err, "read the version of the k6-operator: no Deployment in k6-operator-system has an image of it with a version")
 	w.install(t, "ghcr.io/grafana/k6-operator:latest")

@@ -28,7 +28,7 @@ const (
 	lengthAnnotation = "sse-soak/length"
 )
 
-// namePrefix makes a service's name of a test id: those begin with a letter.
+// namePrefix makes a test id the name of a Service, which must begin with a letter.
 const namePrefix = "soak-"
 
 // maxTestID leaves room for the operator's suffixes in a label of 63 characters.
@@ -74,7 +74,7 @@ type Job struct {
 	Env      map[string]string // further variables
 	Script   []string          // path from the repository's root; nil: the overlay's
 	Memory   uint64            // maximum of a runner, in bytes; 0: the estimate for the plan
-	Length   time.Duration     // that the runners are at work
+	Length   time.Duration     // duration of the runners
 }
 
 // Render fills the job into the TestRun: name, parallelism, environment, output, memory.
@@ -127,16 +127,16 @@ func annotate(run *unstructured.Unstructured, j Job) error {
 	if err != nil {
 		return err
 	}
-	notes := run.GetAnnotations()
-	if notes == nil {
-		notes = map[string]string{}
+	annotations := run.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
 	}
-	notes[planAnnotation], notes[shardsAnnotation], notes[lengthAnnotation] = string(text), j.Shards, j.Length.String()
-	run.SetAnnotations(notes)
+	annotations[planAnnotation], annotations[shardsAnnotation], annotations[lengthAnnotation] = string(text), j.Shards, j.Length.String()
+	run.SetAnnotations(annotations)
 	return nil
 }
 
-// setScript puts another script of this repository in the place of the overlay's, in the same folder of the image.
+// setScript replaces the script of the overlay by another one of this repository, in the same folder of the image.
 func setScript(run *unstructured.Unstructured, script []string) error {
 	field := []string{"spec", "script", "localFile"}
 	existing, _, err := unstructured.NestedString(run.Object, field...)

@@ -100,9 +100,9 @@ func TestInitializerDoesNotGetTheToken(t *testing.T) {
 	from, _, err := unstructured.NestedSlice(m.TestRun.Object, "spec", "runner", "envFrom")
 	require.NoError(t, err)
 	assert.Contains(t, from, map[string]any{"secretRef": map[string]any{"name": "soak-t-token"}})
-	_, there, err := unstructured.NestedSlice(m.TestRun.Object, "spec", "initializer", "envFrom")
+	_, found, err := unstructured.NestedSlice(m.TestRun.Object, "spec", "initializer", "envFrom")
 	require.NoError(t, err)
-	assert.False(t, there)
+	assert.False(t, found)
 }
 
 // Pods get the user's module as a file, at the path that the plan names.

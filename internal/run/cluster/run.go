@@ -19,14 +19,14 @@ var ErrLost = errors.New("the cluster does not answer")
 
 // A Run follows one TestRun.
 type Run struct {
-	// Hear, if not nil, is called with the counts of each runner after each request for them. Set it before Wait.
-	Hear func(index int, p *shard.Progress)
+	// OnReport, if not nil, is called with the counts of each runner after each request for them. Set it before Wait.
+	OnReport func(index int, p *shard.Progress)
 
 	client    *Client
 	namespace string
 	name      string
 	limits    Limits
-	machine   *Tracker
+	tracker   *Tracker
 	logs      *logKeeper
 	watch     *podWatch
 	apis      []*runnerAPI
@@ -43,7 +43,7 @@ type Run struct {
 func Follow(c *Client, namespace string, p plan.Plan, l Limits, dir string) *Run {
 	r := &Run{
 		client: c, namespace: namespace, name: Name(p.TestID), limits: l,
-		machine: newTracker(p.Runners, l, time.Now()), logs: newLogKeeper(c, namespace, dir),
+		tracker: newTracker(p.Runners, l, time.Now()), logs: newLogKeeper(c, namespace, dir),
 		watch: &podWatch{client: c, namespace: namespace, run: Name(p.TestID), last: map[string]*corev1.Pod{}},
 		pods:  make([]string, p.Runners), counts: make([]shard.Progress, p.Runners), started: make(chan struct{}),
 	}
@@ -59,7 +59,7 @@ func Follow(c *Client, namespace string, p plan.Plan, l Limits, dir string) *Run
 	return r
 }
 
-// Wait follows the run until it is over, cannot complete, or ctx ends. It passes news to report. The error is
+// Wait follows the run until it has ended, cannot complete, or ctx ends. It calls report with news. The error is
 // ErrLost, or that of ctx.
 func (r *Run) Wait(ctx context.Context, report func(string)) error {
 	watchCtx, stop := context.WithCancel(ctx)
@@ -69,46 +69,46 @@ func (r *Run) Wait(ctx context.Context, report func(string)) error {
 	helpers.Go(func() { r.count(watchCtx) })
 	defer helpers.Wait()
 	defer stop()
-	lastAnswer, silent := time.Now(), false
+	lastAnswer, unreachable := time.Now(), false
 	tick := time.NewTicker(r.limits.PollInterval)
 	defer tick.Stop()
 	for {
 		s, err := r.poll(ctx)
 		switch {
 		case ctx.Err() != nil:
-			r.machine.Interrupt()
+			r.tracker.Interrupt()
 			return ctx.Err()
 		case err != nil && time.Since(lastAnswer) > r.limits.Unreachable:
 			return fmt.Errorf("%w for %v: %w", ErrLost, r.limits.Unreachable, err)
 		case err != nil:
-			if !silent {
+			if !unreachable {
 				report(fmt.Sprintf("the cluster does not answer (%v); the run continues; retrying", err))
 			}
-			silent = true
+			unreachable = true
 		default:
-			if silent {
+			if unreachable {
 				report("the cluster answers again")
 			}
-			lastAnswer, silent = time.Now(), false
-			for _, news := range r.machine.Advance(s) {
+			lastAnswer, unreachable = time.Now(), false
+			for _, news := range r.tracker.Advance(s) {
 				report(news)
 			}
 			r.setPhase()
-			if r.machine.IsDone() {
+			if r.tracker.IsDone() {
 				return nil
 			}
 		}
 		select {
 		case <-ctx.Done():
-			r.machine.Interrupt()
+			r.tracker.Interrupt()
 			return ctx.Err()
 		case <-tick.C:
 		}
 	}
 }
 
-// poll takes a snapshot. Once the starter has ended it also checks whether each k6 is still paused, until all run. In
-// case of trouble it looks up the reason.
+// poll takes a snapshot. Once the starter has ended it also checks whether each k6 is still paused, until all run. It
+// looks up the reasons of problems.
 func (r *Run) poll(ctx context.Context) (Snapshot, error) {
 	known := r.watch.knownNames()
 	s, err := r.client.Snapshot(ctx, r.namespace, r.name, len(r.apis))
@@ -116,9 +116,9 @@ func (r *Run) poll(ctx context.Context) (Snapshot, error) {
 		return s, err
 	}
 	r.watch.fill(&s, known)
-	r.note(s)
+	r.recordPods(s)
 	r.logs.follow(r.name, s)
-	if r.machine.Phase() < Running && isComplete(s.Starter.Job) {
+	if r.tracker.Phase() < Running && isComplete(s.Starter.Job) {
 		_ = r.eachRunner(ctx, func(ctx context.Context, i int) error {
 			paused, err := r.apis[i].isPaused(ctx)
 			if err == nil {
@@ -127,7 +127,7 @@ func (r *Run) poll(ctx context.Context) (Snapshot, error) {
 			return nil
 		})
 	}
-	for _, p := range r.machine.Suspects(s) {
+	for _, p := range r.tracker.Suspects(s) {
 		r.client.explain(ctx, r.namespace, p)
 	}
 	return s, nil
@@ -135,9 +135,9 @@ func (r *Run) poll(ctx context.Context) (Snapshot, error) {
 
 // eachRunner calls do for each running runner, a few at a time.
 func (r *Run) eachRunner(ctx context.Context, do func(ctx context.Context, i int) error) error {
-	const atOnce = 16
+	const limit = 16
 	var group errgroup.Group
-	group.SetLimit(atOnce)
+	group.SetLimit(limit)
 	for i := range r.apis {
 		if r.pod(i) != "" {
 			group.Go(func() error { return do(ctx, i) })
@@ -146,7 +146,7 @@ func (r *Run) eachRunner(ctx context.Context, do func(ctx context.Context, i int
 	return group.Wait()
 }
 
-func (r *Run) note(s Snapshot) {
+func (r *Run) recordPods(s Snapshot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range s.Runners {
@@ -166,20 +166,20 @@ func (r *Run) pod(i int) string {
 func (r *Run) setPhase() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.phase < Running && r.machine.Phase() == Running {
+	if r.phase < Running && r.tracker.Phase() == Running {
 		close(r.started)
 	}
-	r.phase = r.machine.Phase()
+	r.phase = r.tracker.Phase()
 }
 
 // Started returns a channel that is closed when all runners have started.
 func (r *Run) Started() <-chan struct{} { return r.started }
 
-// countEvery is the time between two readings of k6's counters.
-const countEvery = 5 * time.Second
+// countInterval is the time between two readings of k6's counters.
+const countInterval = 5 * time.Second
 
 func (r *Run) count(ctx context.Context) {
-	tick := time.NewTicker(countEvery)
+	tick := time.NewTicker(countInterval)
 	defer tick.Stop()
 	for {
 		if r.Phase() == Running {
@@ -188,8 +188,8 @@ func (r *Run) count(ctx context.Context) {
 					r.mu.Lock()
 					r.counts[i] = n
 					r.mu.Unlock()
-					if r.Hear != nil {
-						r.Hear(i+1, &n)
+					if r.OnReport != nil {
+						r.OnReport(i+1, &n)
 					}
 				}
 				return nil
@@ -216,7 +216,7 @@ func (r *Run) Progress() (sum shard.Progress, lateness *shard.Histogram) {
 	defer r.mu.Unlock()
 	for i, n := range r.counts {
 		if r.pods[i] == "" {
-			n.Open = 0 // it holds none any more
+			n.Open = 0 // it has ended
 		}
 		sum.Add(n)
 	}
@@ -233,8 +233,8 @@ func (r *Run) Stop(ctx context.Context) error {
 	})
 }
 
-// Ends returns how runners ended that did not complete and, as runner 0, other reasons why the run is incomplete.
-func (r *Run) Ends() []shard.RunnerEnd { return r.machine.Ends }
+// Ends describes the runners that did not complete and, as runner 0, other reasons why the run is incomplete.
+func (r *Run) Ends() []shard.RunnerEnd { return r.tracker.Ends }
 
 // logTimeout limits how long the last lines of a log may need to arrive.
 const logTimeout = 10 * time.Second

@@ -50,14 +50,14 @@ func (s *newsRecorder) contains(t *testing.T, text string) {
 	}, testTimeout, time.Millisecond, "%s", text)
 }
 
-// begin waits for a run in the background.
-func begin(ctx context.Context, r *Run) (*newsRecorder, <-chan error) {
+// startWait waits for a run in the background.
+func startWait(ctx context.Context, r *Run) (*newsRecorder, <-chan error) {
 	news, done := &newsRecorder{}, make(chan error, 1)
 	go func() { done <- r.Wait(ctx, news.record) }()
 	return news, done
 }
 
-func end(t *testing.T, done <-chan error) error {
+func awaitEnd(t *testing.T, done <-chan error) error {
 	t.Helper()
 	select {
 	case err := <-done:
@@ -70,10 +70,10 @@ func end(t *testing.T, done <-chan error) error {
 
 func TestFollowFromTheFirstPodToTheLast(t *testing.T) {
 	t.Parallel()
-	w, dir := newWorld(t), t.TempDir()
+	w, dir := newFakeCluster(t), t.TempDir()
 	r := Follow(w.Client, "ns", testPlan(), testLimits(), dir)
 	w.k6.pause(true)
-	news, done := begin(t.Context(), r)
+	news, done := startWait(t.Context(), r)
 	w.show(t, snapshot("initializing"))
 	w.show(t, snapshot("creating"))
 	news.contains(t, "the script is valid")
@@ -92,7 +92,7 @@ func TestFollowFromTheFirstPodToTheLast(t *testing.T) {
 		return assert.ObjectsAreEqual(shard.Progress{Open: 1200, Opened: 1200, Counts: ledger.Counts{Received: 3702, Lost: 3}}, n)
 	}, testTimeout, time.Millisecond)
 	w.show(t, snapshot("over"))
-	require.NoError(t, end(t, done))
+	require.NoError(t, awaitEnd(t, done))
 	r.Close()
 	assert.Empty(t, r.Ends())
 	for _, name := range []string{"k6-initializer.log", "k6-starter.log", "k6-runner-1.log", "k6-runner-2.log", "k6-runner-3.log"} {
@@ -104,10 +104,10 @@ func TestFollowFromTheFirstPodToTheLast(t *testing.T) {
 
 func TestLostRunnerIsReportedDuringTheRun(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFakeCluster(t)
 	r := Follow(w.Client, "ns", testPlan(), testLimits(), t.TempDir())
 	w.show(t, snapshot("running"))
-	news, done := begin(t.Context(), r)
+	news, done := startWait(t.Context(), r)
 	<-r.Started()
 	s := snapshot("running")
 	s.Runners[1] = part(runName+"-2", batchv1.JobFailed, setExited(137, "OOMKilled"))
@@ -116,7 +116,7 @@ func TestLostRunnerIsReportedDuringTheRun(t *testing.T) {
 	s = snapshot("over")
 	s.Runners[1] = Part{}
 	w.show(t, s)
-	require.NoError(t, end(t, done))
+	require.NoError(t, awaitEnd(t, done))
 	r.Close()
 	require.Len(t, r.Ends(), 1)
 	assert.Contains(t, r.Ends()[0].Text, "its output: fake logs")
@@ -125,12 +125,12 @@ func TestLostRunnerIsReportedDuringTheRun(t *testing.T) {
 // A pod may be evicted, end and be deleted between two polls. Only the watch receives the reason.
 func TestPodDeletedBetweenPollsIsExplained(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFakeCluster(t)
 	limits := testLimits()
 	limits.PollInterval = time.Second
 	r := Follow(w.Client, "ns", testPlan(), limits, t.TempDir())
 	w.show(t, snapshot("running"))
-	news, done := begin(t.Context(), r)
+	news, done := startWait(t.Context(), r)
 	<-r.Started()
 	pods := corev1.SchemeGroupVersion.WithResource("pods")
 	require.NoError(t, w.typed.Tracker().Update(pods, pod(runName+"-1", setDrained, setExited(105, "Error")), "ns"))
@@ -141,41 +141,42 @@ func TestPodDeletedBetweenPollsIsExplained(t *testing.T) {
 	s := snapshot("over")
 	s.Runners[0], s.Runners[1] = Part{}, Part{}
 	w.show(t, s)
-	require.NoError(t, end(t, done))
+	require.NoError(t, awaitEnd(t, done))
 	r.Close()
 }
 
-// The watch may report a pod that was made after the pods were listed: it is not gone, and the run continues.
+// The watch may report a pod that was created after the pods were listed. That pod is not lost, and the run
+// continues.
 func TestPodCreatedDuringAPollIsNotLost(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFakeCluster(t)
 	r := Follow(w.Client, "ns", testPlan(), testLimits(), t.TempDir())
 	defer r.Close()
 	w.typed.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
 		r.watch.note(pod(runName+"-1"), false)
 		return true, &corev1.PodList{}, nil
 	})
-	look := func() []shard.RunnerEnd {
+	poll := func() []shard.RunnerEnd {
 		s, err := r.poll(t.Context())
 		require.NoError(t, err)
-		r.machine.Advance(s)
+		r.tracker.Advance(s)
 		return r.Ends()
 	}
-	require.Empty(t, look())
-	require.Contains(t, look()[0].Text, "runner 1 of 3 (pod soak-t-1-x7 on node node-a): its pod is gone", "the pod was there before the second look, and is not in its list")
+	require.Empty(t, poll())
+	require.Contains(t, poll()[0].Text, "runner 1 of 3 (pod soak-t-1-x7 on node node-a): its pod is gone", "the watch reported the pod before the second poll, whose list does not have it")
 }
 
-// The laptop's connection is cut for a while, or for good. The run does not depend on it.
+// The run does not depend on the connection of the laptop, which fails temporarily or permanently.
 func TestLostConnectionIsRetriedUntilATimeout(t *testing.T) {
 	t.Parallel()
-	for name, recovers := range map[string]bool{"for a while": true, "for good": false} {
+	for name, recovers := range map[string]bool{"temporarily": true, "permanently": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			var cut sync.Map
+			w := newFakeCluster(t)
+			var disconnected sync.Map
 			w.typed.PrependReactor("list", "jobs", func(clienttesting.Action) (bool, runtime.Object, error) {
-				_, is := cut.Load("cut")
-				return is, nil, errors.New("connection refused")
+				_, lost := disconnected.Load("cut")
+				return lost, nil, errors.New("connection refused")
 			})
 			limits := testLimits()
 			if !recovers {
@@ -183,19 +184,19 @@ func TestLostConnectionIsRetriedUntilATimeout(t *testing.T) {
 			}
 			r := Follow(w.Client, "ns", testPlan(), limits, t.TempDir())
 			w.show(t, snapshot("running"))
-			news, done := begin(t.Context(), r)
+			news, done := startWait(t.Context(), r)
 			<-r.Started()
-			cut.Store("cut", true)
+			disconnected.Store("cut", true)
 			news.contains(t, "the cluster does not answer (read the Jobs: connection refused); the run continues")
 			if !recovers {
-				require.ErrorIs(t, end(t, done), ErrLost)
+				require.ErrorIs(t, awaitEnd(t, done), ErrLost)
 				r.Close()
 				return
 			}
 			w.show(t, snapshot("over"))
-			cut.Delete("cut")
+			disconnected.Delete("cut")
 			news.contains(t, "the cluster answers again")
-			require.NoError(t, end(t, done))
+			require.NoError(t, awaitEnd(t, done))
 			r.Close()
 			assert.Empty(t, r.Ends())
 		})
@@ -204,28 +205,28 @@ func TestLostConnectionIsRetriedUntilATimeout(t *testing.T) {
 
 func TestRunnersStopInOrder(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFakeCluster(t)
 	r := Follow(w.Client, "ns", testPlan(), testLimits(), t.TempDir())
 	w.show(t, snapshot("running"))
 	ctx, interrupt := context.WithCancel(t.Context())
-	_, done := begin(ctx, r)
+	_, done := startWait(ctx, r)
 	<-r.Started()
 	interrupt()
-	require.ErrorIs(t, end(t, done), context.Canceled)
+	require.ErrorIs(t, awaitEnd(t, done), context.Canceled)
 	require.NoError(t, r.Stop(t.Context()))
 	w.k6.mu.Lock()
 	assert.Equal(t, 3, w.k6.stopped)
 	w.k6.mu.Unlock()
-	_, done = begin(t.Context(), r)
+	_, done = startWait(t.Context(), r)
 	w.show(t, snapshot("over"))
-	require.NoError(t, end(t, done))
+	require.NoError(t, awaitEnd(t, done))
 	r.Close()
 }
 
-// The readiness probe of a pod that is being ended fails, and ends no runner.
+// The readiness probe of a pod fails while the pod ends. It is not the cause of the end.
 func TestFailedReadinessProbeIsNotACause(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFakeCluster(t)
 	p := Part{Pod: pod(runName + "-1")}
 	for i, message := range []string{"Stopping container k6", "Readiness probe failed: dial tcp 10.244.0.28:6565: connect: connection refused"} {
 		event := &corev1.Event{Type: corev1.EventTypeWarning, Reason: []string{"Killing", "Unhealthy"}[i], Message: message}

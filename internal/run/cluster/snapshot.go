@@ -18,20 +18,20 @@ import (
 )
 
 // pollInterval is the time between two polls of the cluster. Each poll reads the whole state, so a failed one loses
-// nothing. A podWatch sees pods that end and vanish between two polls.
+// nothing. A podWatch receives pods that end and are deleted between two polls.
 const pollInterval = 2 * time.Second
 
 // A Snapshot is the state of a run in the cluster at one moment.
 type Snapshot struct {
 	At          time.Time
 	Deleted     bool   // there is no TestRun any more
-	Stage       string // the operator's word, which is no verdict
+	Stage       string // as the operator reports it; no result depends on it
 	Initializer Part
 	Starter     Part
 	Runners     []Part // by index, from 0 for runner 1
 }
 
-// A Part is one Job of a run and its pod. Either is nil while, or when, it is not there.
+// A Part is one Job of a run and its pod. Either is nil if it does not exist.
 type Part struct {
 	Job    *batchv1.Job
 	Pod    *corev1.Pod
@@ -114,8 +114,8 @@ func (c *Client) explain(ctx context.Context, namespace string, p *Part) {
 		}
 		slices.SortFunc(list.Items, func(a, b corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
 		for _, e := range list.Items {
-			isNews := e.Type == corev1.EventTypeWarning || e.Reason == "Killing"
-			if e.InvolvedObject.Name == name && isNews && !strings.HasPrefix(e.Message, "Readiness probe") { // which ends no runner
+			isRelevant := e.Type == corev1.EventTypeWarning || e.Reason == "Killing"
+			if e.InvolvedObject.Name == name && isRelevant && !strings.HasPrefix(e.Message, "Readiness probe") { // which ends no runner
 				p.Events = append(p.Events, e.Reason+": "+e.Message)
 			}
 		}
@@ -136,8 +136,8 @@ func lastOutput(log string) string {
 	}
 	message, ok := runners.LastError(strings.NewReader(log))
 	if !ok {
-		all := strings.TrimSpace(log)
-		message = all[strings.LastIndexByte(all, '\n')+1:]
+		text := strings.TrimSpace(log)
+		message = text[strings.LastIndexByte(text, '\n')+1:]
 	}
 	return strings.Trim(message, `"`)
 }

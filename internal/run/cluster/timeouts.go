@@ -9,12 +9,12 @@ import (
 // Suspects returns at most five parts that the next Advance may report as stuck. The caller looks up their events and
 // logs.
 func (m *Tracker) Suspects(s Snapshot) (out []*Part) {
-	const most = 5
+	const maxSuspects = 5
 	late := s.At.Sub(m.since) > m.limit()
 	consider := func(p *Part, latest *corev1.Pod) {
 		trouble, hasEnded := p.end(latest, s.At)
 		noPod := m.phase < Running && p.Job != nil && p.Pod == nil && s.At.Sub(m.since) > podTimeout
-		if len(out) < most && (hasEnded && trouble != "" || !hasEnded && (late || noPod)) {
+		if len(out) < maxSuspects && (hasEnded && trouble != "" || !hasEnded && (late || noPod)) {
 			out = append(out, p)
 		}
 	}
@@ -41,12 +41,12 @@ func (m *Tracker) timeOut(s Snapshot) {
 				reason = w
 			}
 		}
-		m.giveUp("the phase %q took over %v: the %s (%s) is stuck: %s%s", m.phase, limit, name, location(p.Pod), reason, p.details())
+		m.fail("the phase %q took over %v: the %s (%s) is stuck: %s%s", m.phase, limit, name, location(p.Pod), reason, p.details())
 	}
 	switch m.phase {
 	case Initializing:
 		if s.Initializer.Job == nil {
-			m.giveUp("the operator made no progress for %v (stage %q); check that it runs: kubectl get pods -n k6-operator-system", limit, s.Stage)
+			m.fail("the operator made no progress for %v (stage %q); check that it runs: kubectl get pods -n k6-operator-system", limit, s.Stage)
 			return
 		}
 		report("initializer", &s.Initializer, "it does not end")
@@ -57,11 +57,11 @@ func (m *Tracker) timeOut(s Snapshot) {
 			}
 		}
 	case Starting:
-		if !m.wereStarted(s) {
+		if !m.isStarted(s) {
 			report("starter", &s.Starter, "the operator started no runner; it may not reach port 6565 of all runners")
 		}
 		for i := range m.runners {
-			if p := &s.Runners[i]; m.wereStarted(s) && !m.runners[i].hasEnded && (p.Paused == nil || *p.Paused) {
+			if p := &s.Runners[i]; m.isStarted(s) && !m.runners[i].hasEnded && (p.Paused == nil || *p.Paused) {
 				report(fmt.Sprintf("runner %d", i+1), p, map[bool]string{true: "it is still paused although the starter has ended", false: "k6's REST API does not answer"}[p.Paused != nil])
 			}
 		}

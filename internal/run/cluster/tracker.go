@@ -28,10 +28,10 @@ func (p Phase) String() string {
 // Limits are the maximum durations of the phases.
 type Limits struct {
 	Start        time.Duration // each of initializer, runners and starter
-	Patient      bool          // the user chose Start: a cause that does not pass by itself is reported and does not end the run
+	Patient      bool          // the user chose Start: a permanent cause is reported and does not end the run
 	Run          time.Duration // from the start to the end of the last runner
 	Unreachable  time.Duration // how long the API server may be unreachable before soak gives up
-	PollInterval time.Duration // between two looks at the cluster
+	PollInterval time.Duration // between two polls of the cluster
 }
 
 // DefaultLimits returns the limits for runners that run for some time. They leave time for pulling images, adding
@@ -48,14 +48,14 @@ type Tracker struct {
 	phase   Phase
 	since   time.Time
 	runners []runner
-	// Ends lists how runners ended that did not complete and, as runner 0, other reasons why the run is incomplete.
+	// Ends describes the runners that did not complete and, as runner 0, other reasons why the run is incomplete.
 	Ends []shard.RunnerEnd
-	// GivenUp reports whether the run cannot finish.
-	GivenUp bool
+	// Failed reports whether the run cannot finish.
+	Failed bool
 
 	blockedBy    string    // why the run does not start yet; "": unknown
-	blockedSince time.Time // since when; zero: none does
-	reported     bool      // it was reported
+	blockedSince time.Time // zero: no cause is known
+	reported     bool      // the cause was reported
 	news         []string
 }
 
@@ -75,7 +75,7 @@ func newTracker(runners int, l Limits, now time.Time) *Tracker {
 func (m *Tracker) Phase() Phase { return m.phase }
 
 // IsDone reports whether the run has finished.
-func (m *Tracker) IsDone() bool { return m.phase == Ended || m.GivenUp }
+func (m *Tracker) IsDone() bool { return m.phase == Ended || m.Failed }
 
 // Advance applies a snapshot and returns the news in it.
 func (m *Tracker) Advance(s Snapshot) (news []string) {
@@ -84,7 +84,7 @@ func (m *Tracker) Advance(s Snapshot) (news []string) {
 		m.observe(i, &s.Runners[i], s.At)
 	}
 	m.checkStart(s)
-	if m.news = nil; m.phase < Running && !m.GivenUp && !s.Deleted {
+	if m.news = nil; m.phase < Running && !m.Failed && !s.Deleted {
 		m.checkBlocked(s)
 		news = m.news
 	}
@@ -95,7 +95,7 @@ func (m *Tracker) Advance(s Snapshot) (news []string) {
 	switch {
 	case m.IsDone():
 	case s.Deleted:
-		m.giveUp("the TestRun was deleted while it was in the phase %q", m.phase)
+		m.fail("the TestRun was deleted while it was in the phase %q", m.phase)
 	case s.At.Sub(m.since) > m.limit():
 		m.timeOut(s)
 	}
@@ -106,7 +106,7 @@ func (m *Tracker) Advance(s Snapshot) (news []string) {
 	return append(problems, news...)
 }
 
-// observe notes how a runner fares.
+// observe records the state of a runner.
 func (m *Tracker) observe(i int, p *Part, at time.Time) {
 	r := &m.runners[i]
 	if r.hasEnded {
@@ -146,9 +146,9 @@ func (p *Part) details() string {
 	return text
 }
 
-// checkStart reports a cause that keeps a run from starting for good.
+// checkStart ends the run if it cannot start any more.
 func (m *Tracker) checkStart(s Snapshot) {
-	if m.phase >= Running || m.GivenUp {
+	if m.phase >= Running || m.Failed {
 		return
 	}
 	for _, helper := range []struct {
@@ -157,29 +157,29 @@ func (m *Tracker) checkStart(s Snapshot) {
 	}{{"initializer", &s.Initializer}, {"starter", &s.Starter}} {
 		p := helper.Part
 		trouble, hasEnded := p.end(nil, s.At)
-		if reason, bad := jobFailure(p.Job); hasEnded && trouble == "" && bad {
+		if reason, failed := jobFailure(p.Job); hasEnded && trouble == "" && failed {
 			trouble = reason
 		}
 		if hasEnded && trouble != "" {
-			m.giveUp("the %s failed (%s): %s%s", helper.name, location(p.Pod), trouble, p.details())
+			m.fail("the %s failed (%s): %s%s", helper.name, location(p.Pod), trouble, p.details())
 			return
 		}
 	}
 	if s.Stage == "error" {
-		m.giveUp("the operator rejected the TestRun (stage error); see its log: kubectl logs -n k6-operator-system deploy/k6-operator-controller-manager%s", s.Initializer.details())
+		m.fail("the operator rejected the TestRun (stage error); see its log: kubectl logs -n k6-operator-system deploy/k6-operator-controller-manager%s", s.Initializer.details())
 		return
 	}
 	for i := range m.runners {
-		// Some may be through already when one attaches late; one that failed early stops the rest.
-		if r := &m.runners[i]; r.hasEnded && r.trouble != "" && !m.wereStarted(s) {
-			m.giveUp("runner %d ended before all had started, so the operator starts no runner", i+1)
+		// After a late attach some runners may have finished. A runner that failed before the start stops all others.
+		if r := &m.runners[i]; r.hasEnded && r.trouble != "" && !m.isStarted(s) {
+			m.fail("runner %d ended before all had started, so the operator starts no runner", i+1)
 			return
 		}
 	}
 }
 
-// wereStarted reports whether the starter finished.
-func (m *Tracker) wereStarted(s Snapshot) bool { return isComplete(s.Starter.Job) }
+// isStarted reports whether the starter finished.
+func (m *Tracker) isStarted(s Snapshot) bool { return isComplete(s.Starter.Job) }
 
 // next returns the phase in the snapshot.
 func (m *Tracker) next(s Snapshot) Phase {
@@ -196,13 +196,13 @@ func (m *Tracker) next(s Snapshot) Phase {
 			}
 		}
 	}
-	all := len(m.runners)
+	total := len(m.runners)
 	switch {
-	case finished == all:
+	case finished == total:
 		return Ended
-	case m.wereStarted(s) && finished+unpaused == all:
+	case m.isStarted(s) && finished+unpaused == total:
 		return Running
-	case finished+running == all:
+	case finished+running == total:
 		return Starting
 	case isComplete(s.Initializer.Job) || finished+running > 0:
 		return Creating
@@ -242,7 +242,7 @@ func (m *Tracker) recordEnd(runner int, format string, args ...any) {
 	m.Ends = append(m.Ends, shard.RunnerEnd{Runner: runner, Text: fmt.Sprintf(format, args...)})
 }
 
-func (m *Tracker) giveUp(format string, args ...any) {
+func (m *Tracker) fail(format string, args ...any) {
 	m.recordEnd(0, format, args...)
-	m.GivenUp = true
+	m.Failed = true
 }

@@ -91,7 +91,7 @@ func TestLostRunnerHasPodNodeAndReason(t *testing.T) {
 		"evicted":       {[]Part{part(runName+"-2", batchv1.JobFailed, setEvicted)}, "it was ended: Evicted: The node was low on resource: memory"},
 		"drained":       {[]Part{part(runName+"-2", "", setDrained), {Job: job(runName+"-2", batchv1.JobFailed)}}, "it was evicted: EvictionByEvictionAPI: Eviction API: evicting"},
 		"deleted":       {[]Part{part(runName+"-2", "", setDeleting), part(runName+"-2", "", setDeleting, setExited(105, "Error"))}, "its pod was deleted at 12:00:00 UTC (exit code 105)"},
-		"deleted, not seen to": {[]Part{{Job: job(runName+"-2", batchv1.JobFailed), Events: []string{"Killing: Stopping container k6"}}},
+		"deleted between polls": {[]Part{{Job: job(runName+"-2", batchv1.JobFailed), Events: []string{"Killing: Stopping container k6"}}},
 			"its pod is gone: the pod or its node was deleted; message of the cluster: Killing: Stopping container k6"},
 		"deleted with its Job": {[]Part{{}}, "its pod is gone: the pod or its node was deleted"},
 		"crashed": {[]Part{func() Part {
@@ -108,10 +108,10 @@ func TestLostRunnerHasPodNodeAndReason(t *testing.T) {
 				s := snapshot("running")
 				s.Runners[1] = p
 				m.Advance(s)
-				assert.Equal(t, Running, m.Phase(), "the others go on")
+				assert.Equal(t, Running, m.Phase(), "the other runners continue")
 			}
 			assert.Equal(t, []shard.RunnerEnd{{Runner: 2, Text: runner + c.want}}, m.Ends)
-			assert.False(t, m.GivenUp)
+			assert.False(t, m.Failed)
 			s := snapshot("over")
 			s.Runners[1] = Part{}
 			m.Advance(s)
@@ -153,7 +153,7 @@ func TestRunThatCannotStartTimesOut(t *testing.T) {
 		}, "the initializer failed (pod soak-t-initializer-x7 on node node-a): it ended with exit code 1; its output: BACKEND_URL is missing"},
 		"no image for the initializer": {"initializing", func(s *Snapshot) {
 			late(s)
-			s.Initializer.Pod = pod(runName+"-initializer", noImage)
+			s.Initializer.Pod = pod(runName+"-initializer", setNoImage)
 		}, `the phase "initializer" took over 1m0s: the initializer (pod soak-t-initializer-x7 on node node-a) is stuck: ImagePullBackOff: Back-off pulling image "sse-soak/k6:none"`},
 		"no room": {"creating", late,
 			`the runner 3 (pod soak-t-3-x7, on no node) is stuck: no node accepts it: Unschedulable: 0/3 nodes are available: 3 Insufficient memory`},
@@ -163,7 +163,7 @@ func TestRunThatCannotStartTimesOut(t *testing.T) {
 		}, `the runner 3 (no pod) is stuck: the operator created no pod; message of the cluster: FailedCreate: Error creating: pods "soak-t-3-" is forbidden: exceeded quota`},
 		"no image for the starter": {"starting", func(s *Snapshot) {
 			late(s)
-			s.Starter.Pod = pod(runName+"-starter", noImage)
+			s.Starter.Pod = pod(runName+"-starter", setNoImage)
 		}, `the phase "starter" took over 1m0s: the starter (pod soak-t-starter-x7 on node node-a) is stuck: ImagePullBackOff`},
 		"the starter fails": {"starting", func(s *Snapshot) {
 			s.Starter = part(runName+"-starter", batchv1.JobFailed, setExited(127, "Error"))
@@ -186,9 +186,9 @@ func TestRunThatCannotStartTimesOut(t *testing.T) {
 			s := snapshot(c.from)
 			c.change(&s)
 			m.Advance(s)
-			assert.True(t, m.GivenUp)
-			all := fmt.Sprint(m.Ends)
-			assert.Contains(t, all, c.want)
+			assert.True(t, m.Failed)
+			ends := fmt.Sprint(m.Ends)
+			assert.Contains(t, ends, c.want)
 		})
 	}
 }
@@ -201,6 +201,6 @@ func TestRunThatDoesNotEndTimesOut(t *testing.T) {
 	s.Runners[2] = snapshot("running").Runners[2]
 	s.At = noon.Add(11 * time.Minute)
 	m.Advance(s)
-	assert.True(t, m.GivenUp)
+	assert.True(t, m.Failed)
 	assert.Equal(t, []shard.RunnerEnd{{Text: `the phase "run" took over 10m0s: the runner 3 (pod soak-t-3-x7 on node node-a) is stuck: it does not end`}}, m.Ends)
 }

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// A podWatch keeps the last state of each pod of a run. A deleted pod may be gone between two snapshots, and with it the cause of
-// its end, which the watch receives.
+// A podWatch keeps the last state of each pod of a run. A pod may end and be deleted between two snapshots. Only the
+// watch receives the cause of its end.
 type podWatch struct {
 	client         *Client
 	namespace, run string
@@ -66,15 +66,15 @@ func (w *podWatch) note(pod *corev1.Pod, deleted bool) {
 	w.last[pod.Labels["job-name"]] = pod
 }
 
-// knownNames returns the Jobs of which a pod was seen so far.
+// knownNames returns the Jobs whose pods the watch has received so far.
 func (w *podWatch) knownNames() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Collect(maps.Keys(w.last))
 }
 
-// fill sets the last state of parts whose pod is gone, of the Jobs that were known before the snapshot. A pod of
-// another Job may have been created since.
+// fill sets the last state of parts whose pod no longer exists, for the Jobs that were known before the snapshot. A
+// pod of another Job may have been created since.
 func (w *podWatch) fill(s *Snapshot, known []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -23,24 +23,24 @@ import (
 // existing ones.
 type network struct {
 	listener net.Listener
-	to       string
+	address  string
 
 	mu   sync.Mutex
-	cut  bool
+	down bool
 	open []net.Conn
 }
 
-func newNetwork(t *testing.T, to string) *network {
+func newNetwork(t *testing.T, address string) *network {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	n := &network{listener: l, to: to}
-	var served sync.WaitGroup
-	served.Go(n.serve)
+	n := &network{listener: l, address: address}
+	var serving sync.WaitGroup
+	serving.Go(n.serve)
 	t.Cleanup(func() {
 		_ = l.Close()
 		n.set(false) // ends open connections
-		served.Wait()
+		serving.Wait()
 	})
 	return n
 }
@@ -52,27 +52,27 @@ func (n *network) serve() {
 			return
 		}
 		n.mu.Lock()
-		cut := n.cut
+		down := n.down
 		n.open = append(n.open, c)
 		n.mu.Unlock()
-		if cut {
-			continue // it is never answered
+		if down {
+			continue // no data is ever transferred
 		}
 		go n.pipe(c)
 	}
 }
 
 func (n *network) pipe(c net.Conn) {
-	s, err := net.Dial("tcp", n.to)
+	s, err := net.Dial("tcp", n.address)
 	if err != nil {
 		_ = c.Close()
 		return
 	}
-	go func() { _, _ = io.Copy(s, n.copyWhile(c)); _ = s.Close() }()
-	_, _ = io.Copy(n.whileTo(c), s)
+	go func() { _, _ = io.Copy(s, n.reader(c)); _ = s.Close() }()
+	_, _ = io.Copy(n.writer(c), s)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !n.cut {
+	if !n.down {
 		_ = c.Close()
 	}
 }
@@ -82,26 +82,26 @@ type gate struct {
 	net.Conn
 }
 
-func (n *network) copyWhile(c net.Conn) io.Reader { return gate{n, c} }
-func (n *network) whileTo(c net.Conn) io.Writer   { return gate{n, c} }
+func (n *network) reader(c net.Conn) io.Reader { return gate{n, c} }
+func (n *network) writer(c net.Conn) io.Writer { return gate{n, c} }
 
 // Write discards the data that a disconnected network does not deliver.
 func (g gate) Write(p []byte) (int, error) {
 	g.n.mu.Lock()
-	cut := g.n.cut
+	down := g.n.down
 	g.n.mu.Unlock()
-	if cut {
+	if down {
 		return len(p), nil
 	}
 	return g.Conn.Write(p)
 }
 
-// set interrupts or restores the network; an interruption closes open connections.
-func (n *network) set(cut bool) {
+// set interrupts or restores the network. A restored network closes its connections.
+func (n *network) set(down bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.cut = cut
-	if !cut {
+	n.down = down
+	if !down {
 		for _, c := range n.open {
 			_ = c.Close()
 		}
@@ -127,24 +127,24 @@ func TestBrowserFollowsARun(t *testing.T) {
 	seconds := 0
 	director := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
-		case "/on": // by ten seconds
+		case "/advance": // by ten seconds
 			for range 10 {
 				h.second()
 				seconds++
 				if seconds%5 == 0 {
-					condition := "1 missed"
+					text := "1 missed"
 					if seconds == 5 {
-						condition = "<img src=x onerror=alert(1)>"
+						text = "<img src=x onerror=alert(1)>"
 					}
 					h.Watch.mu.Lock()
-					h.Watch.note(Finding{At: h.at, Runner: 2, ID: fmt.Sprintf("soak-%d", seconds), Text: condition})
+					h.Watch.note(Finding{At: h.at, Runner: 2, ID: fmt.Sprintf("soak-%d", seconds), Text: text})
 					h.Watch.mu.Unlock()
 				}
 				tick <- time.Time{}
 			}
 			tick <- time.Time{}
-		case "/cut", "/mend":
-			n.set(r.URL.Path == "/cut")
+		case "/disconnect", "/restore":
+			n.set(r.URL.Path == "/disconnect")
 		case "/finish":
 			finished.Go(func() { s.Finish(t.Context(), []byte("<!doctype html><title>soak t pass</title><h1>the report")) })
 		}

@@ -18,7 +18,7 @@ import (
 type Files struct {
 	Location string // of the files, as the user wrote it
 
-	clocks  func() time.Time // nil: time.Now
+	clock   func() time.Time // nil: time.Now
 	mu      sync.Mutex
 	verdict *verdict.Verdict
 	merged  *shard.Merged
@@ -31,8 +31,8 @@ type Files struct {
 // checkpointTolerance is the time by which a checkpoint may be later than planned.
 const checkpointTolerance = 45 * time.Second
 
-// Show sets the present content of the files. It does not show the verdict of a run that is not over, because that
-// proves nothing.
+// Show sets the current content of the files. It does not show a verdict, which is not final before the end of the
+// run.
 func (f *Files) Show(v *verdict.Verdict, m *shard.Merged, samples []resources.Sample) {
 	charts, axis := report.Timelines(&report.Run{Verdict: v, Merged: m, Samples: samples})
 	f.mu.Lock()
@@ -48,11 +48,11 @@ func (f *Files) SetNotice(sentence string) {
 	f.note = sentence
 }
 
-// Page returns the page in its present state.
+// Page returns the page in its current state.
 func (f *Files) Page() *html.Live {
 	now := time.Now()
-	if f.clocks != nil {
-		now = f.clocks()
+	if f.clock != nil {
+		now = f.clock()
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -107,20 +107,20 @@ func runnersOf(m *shard.Merged) []Runner {
 			out[i].Trouble = string(r.State)
 		}
 	}
-	if len(out) > 0 { // that of one runner is not in the sum
+	if len(out) > 0 { // the shards have only the sum of all runners
 		out[0].Lateness = m.Lateness.Pack()
 	}
 	interval := m.Plan.Interval()
 	for _, c := range m.Connections.All() {
-		to, r := &out[c.Runner], &m.Runners[c.Runner]
-		to.Count(&c.Record)
+		sum, r := &out[c.Runner], &m.Runners[c.Runner]
+		sum.Count(&c.Record)
 		if c.State != ledger.Open {
 			continue
 		}
-		to.Open++
+		sum.Open++
 		silent := time.Duration(r.EndedUS-r.StartedUS)*time.Microsecond - c.LastAt - m.Plan.LateLimit()
 		if r.State == shard.Running && m.Service.ByInterval() && interval > 0 && silent >= interval {
-			to.Undecided += clamp.Uint64(int64(silent / interval))
+			sum.Undecided += clamp.Uint64(int64(silent / interval))
 		}
 	}
 	return out

@@ -15,18 +15,18 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// checkpoint returns the shard of a runner of two after a minute with an open stream, which was silent for its second
-// half.
-func checkpoint(p plan.Plan, index int, state shard.RunState, ended time.Time) *shard.Shard {
+// checkpoint returns the shard of a runner of two after one minute with an open stream, which was silent in the
+// second half.
+func checkpoint(p plan.Plan, index int, state shard.RunState, endedAt time.Time) *shard.Shard {
 	h := shard.NewHistogram()
 	h.Record(time.Millisecond)
 	return &shard.Shard{
 		Schema: shard.Schema, Plan: p, Connect: h, FirstNoop: h, Lateness: h,
 		Runner: shard.Runner{
 			TestID: p.TestID, Process: string(rune('p' + index)), Index: index, Segment: []string{"0:1/2", "1/2:1"}[index-1], Host: "h", State: state,
-			StartedUS: ended.Add(-time.Minute).UnixMicro(), EndedUS: ended.UnixMicro(),
+			StartedUS: endedAt.Add(-time.Minute).UnixMicro(), EndedUS: endedAt.UnixMicro(),
 		},
-		Series: []shard.Bucket{bucket(ended.Unix()/5*5-5, 1, time.Millisecond)},
+		Series: []shard.Bucket{bucket(endedAt.Unix()/5*5-5, 1, time.Millisecond)},
 		Connections: []ledger.Record{{
 			ID: p.DeviceID(index - 1), State: ledger.Open, Numbered: true, Numberings: 1, Streams: 1, Attempts: 1, OpenedAt: time.Second, LastAt: 30 * time.Second, Last: 3,
 			Counts: ledger.Counts{Received: 3},
@@ -39,7 +39,7 @@ func TestPageOfFiles(t *testing.T) {
 	p := plan.Default()
 	p.TestID, p.Connections, p.ConnectionsPerVU, p.Runners, p.NoopInterval, p.Seconds = "t", 2, 1, 2, 10, 600
 	now := time.Unix(1_700_000_000, 0)
-	f := &Files{Location: "results/t", clocks: func() time.Time { return now }}
+	f := &Files{Location: "results/t", clock: func() time.Time { return now }}
 	l := f.Page()
 	require.Equal(t, []string{"WAITING", "no runner has written data yet"}, []string{l.Banner.Word, l.Banner.Sentence})
 	require.False(t, f.Ended())

@@ -77,11 +77,11 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	id := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("id"))
-	if !s.enter(key) {
+	if !s.addViewer(key) {
 		http.Error(w, fmt.Sprintf("%d pages of this run are already open; close one", maxViewers), http.StatusServiceUnavailable)
 		return
 	}
-	defer s.leave(key)
+	defer s.removeViewer(key)
 	w.Header().Set("Content-Type", "text/event-stream")
 	control := http.NewResponseController(w)
 	text := []byte("retry: 1000\n\n") // sends the headers too
@@ -111,8 +111,8 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// enter adds a viewer, unless there are too many.
-func (s *Server) enter(key string) bool {
+// addViewer adds a viewer, unless there are too many.
+func (s *Server) addViewer(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.viewers >= maxViewers {
@@ -127,18 +127,18 @@ func (s *Server) enter(key string) bool {
 	return true
 }
 
-func (s *Server) leave(key string) {
+func (s *Server) removeViewer(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.viewers--
 	s.recordVisit(key)
 }
 
-// finalID is the id of a viewer that knows that the report exists.
+// finalID is the id of the event about the report.
 const finalID = "report"
 
-// nextEvent returns the event for a viewer that has the one of an id, nil if there is none; the id of the viewer
-// after it; and a channel that is closed when there is another event.
+// nextEvent returns the event after the one with an id, nil if there is none; the id of that event; and a channel
+// that is closed at the next event.
 func (s *Server) nextEvent(id string) (event []byte, next string, news <-chan struct{}, ended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -41,7 +41,7 @@ type state struct {
 	notes    []string
 	runners  []Runner
 	findings []Finding // the newest first
-	omitted  int       // findings that are not among them
+	omitted  int       // number of findings that are not listed
 }
 
 // page lays out the state, without the charts.
@@ -74,8 +74,8 @@ func (s *state) banner(sum *shard.Progress) report.Banner {
 	if s.Plan.BackendURL == "" {
 		b.About = nil
 	}
-	soFar, lost := s.interimResult(sum)
-	b.Sentence = soFar
+	sentence, lost := s.interimResult(sum)
+	b.Sentence = sentence
 	switch {
 	case lost:
 		b.Tone = report.Bad
@@ -83,8 +83,8 @@ func (s *state) banner(sum *shard.Progress) report.Banner {
 		b.Tone = report.Doubt
 	}
 	for i := range s.runners {
-		if words, well := s.runners[i].Health(s.now); !well {
-			b.Findings = append(b.Findings, fmt.Sprintf("runner %d: %s", s.runners[i].Index, words))
+		if text, healthy := s.runners[i].Health(s.now); !healthy {
+			b.Findings = append(b.Findings, fmt.Sprintf("runner %d: %s", s.runners[i].Index, text))
 		}
 	}
 	if len(b.Findings) > 0 && b.Tone == report.Neutral {
@@ -94,22 +94,22 @@ func (s *state) banner(sum *shard.Progress) report.Banner {
 	return b
 }
 
-// interimResult describes the result so far. It may become worse, never better. If the script disconnects streams,
+// interimResult describes the result so far. It may become worse, but not better. If the script disconnects streams,
 // only missing messages are losses.
 func (s *state) interimResult(sum *shard.Progress) (words string, lost bool) {
 	if s.requests(sum) {
 		return format.Count(sum.Requests, "request") + " so far", false
 	}
 	var parts []string
-	for _, one := range []struct {
+	for _, count := range []struct {
 		n    uint64
 		text string
 	}{
 		{sum.Missed(), format.Form(sum.Missed(), s.Service.Noun(), s.nouns()) + " missed"}, {sum.Faults(), format.Form(sum.Faults(), s.Service.Noun(), s.nouns()) + " faulty"},
 		{clamp.Uint64(sum.Dropped), "dropped"}, {clamp.Uint64(sum.Refused), "refused"},
 	} {
-		if one.n > 0 {
-			parts = append(parts, format.Thousands(one.n)+" "+one.text)
+		if count.n > 0 {
+			parts = append(parts, format.Thousands(count.n)+" "+count.text)
 		}
 	}
 	lost = sum.Missed()+sum.Faults() > 0 || !s.Declared && len(parts) > 0
@@ -176,13 +176,13 @@ func (s *state) tiles(sum *shard.Progress, lateness *shard.Histogram) []report.T
 	return out
 }
 
-// clock returns the share of the run that is over, and the same in words.
+// clock returns the completed share of the run, and its text.
 func (s *state) clock() (share float64, words string) {
 	if s.started.IsZero() {
 		return 0, "the runners are starting"
 	}
-	passed := min(max(s.now.Sub(s.started), 0), s.Total).Truncate(time.Second)
-	return float64(passed) / float64(max(s.Total, 1)), format.Duration(passed) + " of " + format.Duration(s.Total)
+	elapsed := min(max(s.now.Sub(s.started), 0), s.Total).Truncate(time.Second)
+	return float64(elapsed) / float64(max(s.Total, 1)), format.Duration(elapsed) + " of " + format.Duration(s.Total)
 }
 
 // findingsSection returns the findings, the newest first.
@@ -225,10 +225,10 @@ func (s *state) health(requests bool) report.Section {
 	}
 	for i := range s.runners {
 		r := &s.runners[i]
-		words, well := r.Health(s.now)
-		row := report.Cells(fmt.Sprint(r.Index), words)
+		text, healthy := r.Health(s.now)
+		row := report.Cells(fmt.Sprint(r.Index), text)
 		row[0].Note = r.Host
-		if !well {
+		if !healthy {
 			row[1].Tone = report.Doubt
 		}
 		if requests {
@@ -272,7 +272,7 @@ func (r *Runner) LastLate() (late time.Duration, ok bool) {
 	return 0, false
 }
 
-// links lead to the metrics of the run, without the user and the password of their address.
+// links returns links to the metrics of the run, without the user and the password of their address.
 func (a *About) links() (out []html.Link) {
 	at, err := url.Parse(a.Prometheus)
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {

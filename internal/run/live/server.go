@@ -29,12 +29,12 @@ const (
 	maxViewers = 50
 	// maxConnections limits the descriptors of viewers: each page needs two, and a few more while it loads.
 	maxConnections = 4 * maxViewers
-	// idle is how long after the last viewer the page is still updated.
-	idle = time.Minute
+	// idleTimeout is how long after the last viewer the page is still updated.
+	idleTimeout = time.Minute
 	// viewerGrace is how long before the end a viewer may have disconnected for Finish to wait for it.
 	viewerGrace = 30 * time.Second
-	// lingers is how long Finish waits for viewers to load the report.
-	lingers = 15 * time.Second
+	// finishTimeout is how long Finish waits for viewers to load the report.
+	finishTimeout = 15 * time.Second
 )
 
 // A Source makes the page. It is called by one goroutine at a time.
@@ -45,21 +45,21 @@ type Source interface {
 // A Server shows a run in progress to browsers, and then its report. Viewers need the token in URL, unless the server
 // listens on a loopback address.
 type Server struct {
-	source   Source
-	listener net.Listener
-	server   *http.Server
-	token    string // "": loopback only
-	epoch    string // of this server, in the ids of its events
-	done     chan struct{}
-	stopped  sync.WaitGroup
+	source     Source
+	listener   net.Listener
+	server     *http.Server
+	token      string // "": loopback only
+	epoch      string // of this server, in the ids of its events
+	done       chan struct{}
+	goroutines sync.WaitGroup
 
 	mu        sync.Mutex
 	parts     []part
 	number    int           // of the last event
 	news      chan struct{} // closed at the next event
-	lastView  time.Time     // when a viewer was last there
+	lastView  time.Time     // time of the last request of a viewer
 	viewers   int
-	lastViews map[string]time.Time // when each viewer's page was last there, by its key
+	lastViews map[string]time.Time // time of the last request of each viewer, by key
 	delivered map[string]bool      // viewers that have the report
 	report    []byte               // nil: the run is in progress
 	ended     bool
@@ -86,8 +86,8 @@ func Listen(address string, source Source, tick <-chan time.Time) (*Server, erro
 		s.token = random(16)
 	}
 	s.server = &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
-	s.stopped.Go(func() { _ = s.server.Serve(listener) })
-	s.stopped.Go(func() { s.run(tick) })
+	s.goroutines.Go(func() { _ = s.server.Serve(listener) })
+	s.goroutines.Go(func() { s.run(tick) })
 	return s, nil
 }
 
@@ -128,7 +128,7 @@ func (s *Server) publish() {
 	if s.viewers > 0 {
 		s.lastView = time.Now()
 	}
-	if !s.ended && time.Since(s.lastView) <= idle {
+	if !s.ended && time.Since(s.lastView) <= idleTimeout {
 		_, _ = s.update() // the run continues without a page
 	}
 }
@@ -144,7 +144,7 @@ func (s *Server) update() (*html.Live, error) {
 	next := make([]part, len(parts))
 	for i, p := range parts {
 		next[i] = part{p, s.number + 1}
-		index := slices.IndexFunc(s.parts, func(old part) bool { return old.ID == p.ID })
+		index := slices.IndexFunc(s.parts, func(earlier part) bool { return earlier.ID == p.ID })
 		if index >= 0 && bytes.Equal(s.parts[index].Content, p.Content) {
 			next[i] = s.parts[index]
 		} else {
@@ -189,7 +189,7 @@ func (s *Server) changesSince(id string) []byte {
 	return fmt.Appendf(nil, "id: %s\nevent: parts\ndata: %s\n\n", s.id(), format.Escape(strings.TrimSpace(data.String())))
 }
 
-// recordVisit records that a page is open, or was until now.
+// recordVisit records that a viewer has the page open now.
 func (s *Server) recordVisit(key string) {
 	s.lastViews[key] = time.Now()
 	if len(s.lastViews) > 10*maxViewers {
@@ -197,8 +197,8 @@ func (s *Server) recordVisit(key string) {
 	}
 }
 
-// Finish shows the report in place of the run, and returns when every viewer has loaded it, after lingers, or when ctx ends. It
-// does not wait if there is no report.
+// Finish shows the report in place of the run, and returns when every viewer has loaded it, after finishTimeout, or
+// when ctx ends. It does not wait if there is no report.
 func (s *Server) Finish(ctx context.Context, report []byte) {
 	s.mu.Lock()
 	s.ended, s.report = true, report
@@ -206,7 +206,7 @@ func (s *Server) Finish(ctx context.Context, report []byte) {
 	s.news = make(chan struct{})
 	s.mu.Unlock()
 	if report != nil {
-		ctx, cancel := context.WithTimeout(ctx, lingers)
+		ctx, cancel := context.WithTimeout(ctx, finishTimeout)
 		defer cancel()
 		poll := time.NewTicker(50 * time.Millisecond)
 		defer poll.Stop()
@@ -231,7 +231,7 @@ func (s *Server) allDelivered() bool {
 	return true
 }
 
-// Close ends the server. Viewers of the report get it whole.
+// Close ends the server after the running requests for the page, for which it waits at most a second.
 func (s *Server) Close() {
 	s.mu.Lock()
 	select {
@@ -246,10 +246,10 @@ func (s *Server) Close() {
 	if err := s.server.Shutdown(ctx); err != nil {
 		_ = s.server.Close()
 	}
-	s.stopped.Wait()
+	s.goroutines.Wait()
 }
 
-// page returns the run as it is now with the id of the last event, or the report.
+// page returns the current page of the run with the id of the last event, or the report.
 func (s *Server) page() (content []byte, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -257,7 +257,7 @@ func (s *Server) page() (content []byte, err error) {
 		return s.report, nil
 	}
 	if s.ended {
-		return nil, errOver
+		return nil, errEnded
 	}
 	s.lastView = time.Now()
 	l, err := s.update()
@@ -269,7 +269,7 @@ func (s *Server) page() (content []byte, err error) {
 	return b.Bytes(), err
 }
 
-var errOver = errors.New("the run is over, and has no report")
+var errEnded = errors.New("the run is over, and has no report")
 
 // isCrossSite reports whether a web page of another site makes the request (Fetch Metadata, section 2.3): such
 // requests would load the machine and disturb the measurement. Links that the user follows may come from any site.

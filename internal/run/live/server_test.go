@@ -23,7 +23,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A stage is a run that a test leads on, and its server.
+// A stage is a run that a test advances, and its server.
 type stage struct {
 	*Server
 	view *View
@@ -46,7 +46,7 @@ func newStage(t *testing.T, address string) *stage {
 	return s
 }
 
-// update makes a runner report, and the page update.
+// update adds a report of a runner, and updates the page.
 func (s *stage) update() {
 	s.n++
 	s.view.Watch.Add(1, &shard.Progress{
@@ -119,22 +119,22 @@ func TestReconnectedViewerMissesNothing(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "127.0.0.1:0")
 	events, stop := s.listen(t, "")
-	all := []liveEvent{nextEvent(t, events)}
-	require.ElementsMatch(t, []string{"now", "tiles", "found", "timelines", "runners"}, partsOf(t, all[0]), "all of the page")
+	received := []liveEvent{nextEvent(t, events)}
+	require.ElementsMatch(t, []string{"now", "tiles", "found", "timelines", "runners"}, partsOf(t, received[0]), "the whole page")
 	for n := range 4 {
 		s.update()
-		for !strings.Contains(all[len(all)-1].data, fmt.Sprintf("soak-%d<", n+1)) {
-			all = append(all, nextEvent(t, events))
+		for !strings.Contains(received[len(received)-1].data, fmt.Sprintf("soak-%d<", n+1)) {
+			received = append(received, nextEvent(t, events))
 		}
 	}
 	stop()
 	s.update() // without a viewer
 	s.update()
-	for _, e := range all {
+	for _, e := range received {
 		second, stop := s.listen(t, e.id)
 		missed := nextEvent(t, second)
 		require.Contains(t, missed.data, "soak-6<")
-		require.Contains(t, missed.data, "soak-1<", "a changed section is sent whole")
+		require.Contains(t, missed.data, "soak-1<", "a changed section is sent completely")
 		stop()
 	}
 }
@@ -295,22 +295,22 @@ func TestPageBecomesReport(t *testing.T) {
 	var finished sync.WaitGroup
 	finished.Go(func() { s.Finish(t.Context(), []byte("<p>the report")) })
 	require.Equal(t, "report", nextEvent(t, events).name)
-	late, stopLate := s.listen(t, "any-1") // whose network then fails
+	late, stopLate := s.listen(t, "any-1") // it does not load the report
 	defer stopLate()
 	require.Equal(t, "report", nextEvent(t, late).name)
 	require.Equal(t, "<p>the report", fetchPage(t, s.URL(), http.StatusOK))
-	require.Equal(t, "<p>the report", fetchPage(t, s.URL(), http.StatusOK), "the other one, too")
+	require.Equal(t, "<p>the report", fetchPage(t, s.URL(), http.StatusOK), "for each request")
 	finished.Wait()
 	_, err := http.Get(s.URL())
-	require.Error(t, err, "nothing listens any more")
+	require.Error(t, err, "the server still listens")
 }
 
 func TestFinishWithoutViewers(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "127.0.0.1:0")
-	began := time.Now()
+	start := time.Now()
 	s.Finish(t.Context(), []byte("x"))
-	require.Less(t, time.Since(began), lingers/2)
+	require.Less(t, time.Since(start), finishTimeout/2)
 
 	s = newStage(t, "127.0.0.1:0")
 	events, stop := s.listen(t, "")
@@ -321,8 +321,7 @@ func TestFinishWithoutViewers(t *testing.T) {
 	s.Finish(ctx, []byte("x"))
 }
 
-// Without a viewer no page is rendered.
-func TestNoPageIsMadeWithoutAViewer(t *testing.T) {
+func TestPageIsNotRenderedWithoutViewers(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "127.0.0.1:0")
 	for range 3 {

@@ -18,20 +18,20 @@ type View struct {
 	About
 	Watch *Watch
 
-	clocks  func() time.Time // nil: time.Now
+	clock   func() time.Time // nil: time.Now
 	mu      sync.Mutex
 	started time.Time // zero: not yet
 	word    string    // of the banner, when the runners have ended
 	note    string
 	samples []resources.Sample
-	lines   []verdict.Action
+	markers []verdict.Action
 
 	charts   report.Section
 	axis     report.Axis
-	nextDraw time.Time // when they are drawn again
+	nextDraw time.Time // when the charts are drawn again
 }
 
-// Start records that the runners run now.
+// Start records the current time as the start of the runners.
 func (v *View) Start() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -41,13 +41,13 @@ func (v *View) Start() {
 }
 
 func (v *View) now() time.Time {
-	if v.clocks != nil {
-		return v.clocks()
+	if v.clock != nil {
+		return v.clock()
 	}
 	return time.Now()
 }
 
-// Stage sets the word of the banner, and a sentence, when the runners have ended.
+// Stage sets the word of the banner and a sentence, after the end of the runners.
 func (v *View) Stage(word, sentence string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -61,16 +61,16 @@ func (v *View) Sample(s resources.Sample) {
 	v.samples = append(v.samples, s)
 }
 
-// Mark draws a line on each chart over time, now.
+// Mark adds a line at the current time to each chart over time.
 func (v *View) Mark(name string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	at := float64(time.Now().UnixMilli()) / 1000
-	v.lines = append(v.lines, verdict.Action{ActionResult: verdict.ActionResult{Action: plan.Action{Name: name}, StartedUnix: at}})
+	v.markers = append(v.markers, verdict.Action{ActionResult: verdict.ActionResult{Action: plan.Action{Name: name}, StartedUnix: at}})
 	v.nextDraw = time.Time{}
 }
 
-// Page returns the page as it is now.
+// Page returns the current page.
 func (v *View) Page() *html.Live {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -94,21 +94,21 @@ func (v *View) Page() *html.Live {
 	return page
 }
 
-// drawnPart is the part of a run after which its charts are drawn again. It keeps the cost of the charts of a long run low.
-const drawnPart = 200
+// maxRedraws limits how often the charts of a run are drawn, which keeps the cost of a long run low.
+const maxRedraws = 200
 
-// draw draws the charts of the report from the known points when a bucket of the runners has ended.
+// draw draws the charts of the report from the points so far, at most once per bucket.
 func (v *View) draw(now time.Time) {
 	if len(v.charts.Charts) > 0 && now.Before(v.nextDraw) {
 		return
 	}
-	v.nextDraw = now.Add(max(shard.BucketWidth, now.Sub(v.started)/drawnPart)).Truncate(shard.BucketWidth)
-	known := &verdict.Verdict{
-		TestID: v.Plan.TestID, Plan: v.Plan, Actions: v.lines, Counts: verdict.Counts{Service: v.Service}, Layout: verdict.Layout{Declared: v.Declared},
+	v.nextDraw = now.Add(max(shard.BucketWidth, now.Sub(v.started)/maxRedraws)).Truncate(shard.BucketWidth)
+	partial := &verdict.Verdict{
+		TestID: v.Plan.TestID, Plan: v.Plan, Actions: v.markers, Counts: verdict.Counts{Service: v.Service}, Layout: verdict.Layout{Declared: v.Declared},
 		StartedUnix: float64(v.started.UnixMilli()) / 1000, EndedUnix: float64(now.Unix()),
 	}
 	v.charts, v.axis = report.Timelines(&report.Run{
-		Verdict: known, Merged: &shard.Merged{Plan: v.Plan, Series: v.Watch.Series(), Responses: v.Watch.Responses()}, Samples: v.samples,
+		Verdict: partial, Merged: &shard.Merged{Plan: v.Plan, Series: v.Watch.Series(), Responses: v.Watch.Responses()}, Samples: v.samples,
 		Circumstances: report.Circumstances{Machine: v.Machine},
 	})
 	if len(v.charts.Charts) == 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A simulatedHour is a run of two runners that a test leads through without waiting.
+// A simulatedHour is a run of two runners that a test advances without waiting.
 type simulatedHour struct {
 	*View
 	at   time.Time
@@ -27,12 +27,12 @@ func newHour(interval float64) *simulatedHour {
 	p.TestID, p.Connections, p.NoopInterval = "t", 600, interval
 	h := &simulatedHour{at: time.Unix(1_700_000_003, 0), rand: rand.New(rand.NewPCG(1, 2))}
 	h.View = &View{Watch: new(Watch), About: About{Plan: p, Title: "soak t", Service: shard.Service{Message: "noop"}, Total: time.Hour, Machine: resources.Machine{Cores: 2}}}
-	h.clocks = func() time.Time { return h.at }
+	h.clock = func() time.Time { return h.at }
 	h.Start()
 	return h
 }
 
-// second leads the run on by one.
+// second advances the run by one second.
 func (h *simulatedHour) second() {
 	h.at = h.at.Add(time.Second)
 	unix := h.at.Unix()
@@ -41,7 +41,7 @@ func (h *simulatedHour) second() {
 			continue // busy: it reports in the next second
 		}
 		p := &shard.Progress{Open: 300}
-		for start := max(unix/5*5-5, 1_700_000_000); start <= unix; start += 5 { // the one that ended, and the present one
+		for start := max(unix/5*5-5, 1_700_000_000); start <= unix; start += 5 { // the last complete one, and the current one
 			late := shard.NewHistogram()
 			late.Record(time.Duration(start%97+int64(runner)) * time.Millisecond)
 			b := shard.Bucket{Unix: start, Open: 300, Noops: int(min(unix-start, 4)), Lateness: late.Pack()}
@@ -92,7 +92,7 @@ func TestInterimResult(t *testing.T) {
 		l := h.Page()
 		require.Equal(t, want, l.Banner.Sentence)
 		require.Equal(t, want[0] != 'n', l.Banner.Tone == report.Bad, want)
-		h.Declared = true // its script does something to streams
+		h.Declared = true // its script disconnects streams
 		require.Equal(t, p.Missed()+p.Faults() > 0, h.Page().Banner.Tone == report.Bad, want)
 	}
 }
@@ -149,7 +149,7 @@ func BenchmarkSecondOfADay(b *testing.B) {
 	}
 }
 
-// A run that checks no message never looks as if all were well with them.
+// A run that checks no messages does not look like a passing one.
 func TestUncheckedMessagesAreNotShownAsGood(t *testing.T) {
 	t.Parallel()
 	h := newHour(15)

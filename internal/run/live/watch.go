@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	maxFindings = 300              // findings that are kept; all are counted
-	settleTime  = 60 * time.Second // after this no runner updates a bucket
-	sparks      = 24               // buckets with the lateness of a runner
+	maxFindings  = 300              // findings that are kept; all are counted
+	settleTime   = 60 * time.Second // after this no runner updates a bucket
+	sparkBuckets = 24               // buckets with the lateness of a runner
 )
 
 // A Finding is a fault or an action during the run.
@@ -84,11 +84,11 @@ func (w *Watch) addResponses(index int, b shard.ResponseBucket) {
 	if w.responses == nil {
 		w.responses = map[int][]shard.ResponseBucket{}
 	}
-	known := w.responses[index]
-	if n := len(known); n > 0 && known[n-1].Unix == b.Unix {
-		known = known[:n-1]
+	buckets := w.responses[index]
+	if n := len(buckets); n > 0 && buckets[n-1].Unix == b.Unix {
+		buckets = buckets[:n-1]
 	}
-	w.responses[index] = append(known, b)
+	w.responses[index] = append(buckets, b)
 }
 
 // Responses returns the states and times of the responses of all runners so far; nil if there are none.
@@ -165,14 +165,14 @@ func (r *Runner) spark(b shard.Bucket) {
 		r.Late[len(r.Late)-1] = late
 	default:
 		r.Late = append(r.Late, late)
-		if len(r.Late) > sparks {
+		if len(r.Late) > sparkBuckets {
 			r.Late = slices.Delete(r.Late, 0, 1)
 		}
 	}
 	r.lateFrom = b.Unix
 }
 
-// settle moves the buckets before a time to whole.
+// settle moves the buckets before a time to complete.
 func (w *Watch) settle(before int64) {
 	for _, b := range w.recentBuckets(func(unix int64) bool { return unix < before }) {
 		w.complete = append(w.complete, b)
@@ -183,9 +183,9 @@ func (w *Watch) settle(before int64) {
 // recentBuckets returns the recent buckets, each the sum over the runners.
 func (w *Watch) recentBuckets(match func(unix int64) bool) []shard.Bucket {
 	var out []shard.Bucket
-	for unix, second := range w.recent {
+	for unix, byRunner := range w.recent {
 		if match(unix) {
-			sum, _ := shard.SumBuckets(slices.Collect(maps.Values(second))) // a histogram that cannot be read is a problem of its shard
+			sum, _ := shard.SumBuckets(slices.Collect(maps.Values(byRunner))) // a histogram that cannot be read is a problem of its shard
 			out = append(out, sum)
 		}
 	}
@@ -221,8 +221,8 @@ func (w *Watch) Findings(n int) (listed []Finding, next, unlisted int) {
 	return slices.Clone(w.findings[min(max(n-first, 0), len(w.findings)):]), w.foundCount, w.unlisted
 }
 
-// Words returns the finding with its runner and connection.
-func (f *Finding) Words() string {
+// Sentence returns the finding with its runner and connection.
+func (f *Finding) Sentence() string {
 	switch {
 	case f.ID != "":
 		return fmt.Sprintf("runner %d, %s: %s", f.Runner, f.ID, f.Text)
@@ -240,7 +240,7 @@ const (
 )
 
 // Health returns the state of a runner at that time in words, and whether it is well.
-func (r *Runner) Health(now time.Time) (words string, well bool) {
+func (r *Runner) Health(now time.Time) (text string, healthy bool) {
 	silent := now.Sub(r.ReportedAt)
 	switch {
 	case r.Ended:
@@ -254,5 +254,5 @@ func (r *Runner) Health(now time.Time) (words string, well bool) {
 	case r.Process.StallMS >= stallMS:
 		return fmt.Sprintf("stalled for %d ms", r.Process.StallMS), false
 	}
-	return "well", true
+	return "ok", true
 }

@@ -37,7 +37,7 @@ func TestBucketsOfAllRunnersAddUp(t *testing.T) {
 	}
 	require.LessOrEqual(t, len(w.recent), int(settleTime/shard.BucketWidth)+1)
 	r := w.Runners()
-	require.Len(t, r[0].Late, sparks)
+	require.Len(t, r[0].Late, sparkBuckets)
 	require.InDelta(t, time.Millisecond, r[0].Late[3], float64(20*time.Microsecond))
 }
 
@@ -73,12 +73,12 @@ func TestFindingsAreListedOnce(t *testing.T) {
 			require.Equal(t, fmt.Sprint(i), news[len(news)-1].ID)
 		}
 	}
-	w.Note("action deploy begins")
+	w.Note("action deploy starts")
 	w.Add(2, &shard.Progress{Unlisted: 30})
 	news, next, unlisted := w.Findings(0)
 	require.Len(t, news, maxFindings)
 	require.Equal(t, []int{maxFindings + 11, 30}, []int{next, unlisted})
-	require.Equal(t, "action deploy begins", news[len(news)-1].Text)
+	require.Equal(t, "action deploy starts", news[len(news)-1].Text)
 }
 
 func TestRunnerHealth(t *testing.T) {
@@ -86,14 +86,14 @@ func TestRunnerHealth(t *testing.T) {
 	now := time.Now()
 	for want, r := range map[string]Runner{
 		"starting":           {},
-		"well":               {ReportedAt: now},
+		"ok":                 {ReportedAt: now},
 		"ended":              {ReportedAt: now, Ended: true},
 		"silent for 20 s":    {ReportedAt: now.Add(-20 * time.Second)},
 		"no space left":      {ReportedAt: now, Progress: shard.Progress{Trouble: "no space left"}},
 		"stalled for 700 ms": {ReportedAt: now, Process: shard.Process{StallMS: 700}},
 	} {
-		words, well := r.Health(now)
-		require.Equal(t, want, words)
-		require.Equal(t, want == "starting" || want == "well" || want == "ended", well)
+		text, healthy := r.Health(now)
+		require.Equal(t, want, text)
+		require.Equal(t, want == "starting" || want == "ok" || want == "ended", healthy)
 	}
 }

@@ -14,37 +14,37 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// PipePath returns the path of the named pipe by which a runner that survives soak reports its progress. As long as the runner runs,
-// it has the pipe open.
+// PipePath returns the path of the named pipe by which a runner that survives soak reports its progress. The runner
+// has the pipe open while it runs.
 func PipePath(dir string, index int) string {
 	return filepath.Join(dir, fmt.Sprintf("k6-runner-%d.pipe", index))
 }
 
-// ErrAttached reports that another soak listens to a runner.
+// ErrAttached reports that another soak process is attached to a runner.
 var ErrAttached = errors.New("another soak follows it")
 
 // Attach adds a runner that another soak started, and reports whether it still runs. last is its last checkpoint.
 func (g *Group) Attach(c Config, last shard.Runner) (running bool, err error) {
-	listen, err := openPipe(PipePath(c.Dir, last.Index))
+	reader, err := openPipe(PipePath(c.Dir, last.Index))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("attach to runner %d: %w", last.Index, err)
 	}
-	if isClosed(listen) {
-		return false, listen.Close()
+	if isClosed(reader) {
+		return false, reader.Close()
 	}
 	r := &runner{index: last.Index, onRetry: c.OnRetry, onReport: c.OnReport, log: logPath(c.Dir, last.Index)}
-	var ended func()
-	if r.Process, ended, err = process.Adopt(fmt.Sprintf("runner %d", last.Index), last.PID); err != nil {
-		_ = listen.Close()
+	var release func()
+	if r.Process, release, err = process.Adopt(fmt.Sprintf("runner %d", last.Index), last.PID); err != nil {
+		_ = reader.Close()
 		return false, err
 	}
-	r.reading.Add(1)
+	r.readers.Add(1)
 	go func() {
-		defer ended()
-		r.readReports(listen)
+		defer release()
+		r.readReports(reader)
 	}()
 	g.runners = append(g.runners, r)
 	return true, nil
@@ -62,15 +62,15 @@ func isClosed(pipe *os.File) bool {
 // Join adds the runners of another group.
 func (g *Group) Join(other *Group) { g.runners = append(g.runners, other.runners...) }
 
-// openPipes returns both ends of the pipe for the progress of a runner, and the signal that it gets when soak is killed: none if
-// another soak can open the pipe.
-func (c Config) openPipes(index int) (listen, speak *os.File, orphan syscall.Signal, err error) {
+// openPipes returns both ends of the pipe for the progress of a runner, and the signal that the runner gets when soak
+// is killed: none if another soak process can open the pipe.
+func (c Config) openPipes(index int) (reader, writer *os.File, orphan syscall.Signal, err error) {
 	if c.Survive {
-		_ = os.Remove(PipePath(c.Dir, index)) // of the runner that this one replaces
-		if listen, speak, err = makePipe(PipePath(c.Dir, index)); err == nil {
-			return listen, speak, 0, nil
+		_ = os.Remove(PipePath(c.Dir, index)) // left by the runner that this one replaces
+		if reader, writer, err = makePipe(PipePath(c.Dir, index)); err == nil {
+			return reader, writer, 0, nil
 		}
 	}
-	listen, speak, err = os.Pipe()
-	return listen, speak, syscall.SIGKILL, err
+	reader, writer, err = os.Pipe()
+	return reader, writer, syscall.SIGKILL, err
 }

@@ -6,25 +6,26 @@ import (
 	"strings"
 )
 
-// inheritable are k6's own variables that a runner inherits: those for the route to the service and the destination
-// of metrics. Any other could change the load (K6_VUS, K6_STAGES, K6_RPS, …) or the output (K6_OUT, K6_NO_THRESHOLDS,
-// K6_SYSTEM_TAGS, …).
-var inheritable = []string{
+// inheritedVariables lists k6's own variables that a runner inherits: those for the route to the service and the
+// destination of metrics. Any other could change the load (K6_VUS, K6_STAGES, K6_RPS, …) or the output (K6_OUT,
+// K6_NO_THRESHOLDS, K6_SYSTEM_TAGS, …).
+var inheritedVariables = []string{
 	"K6_DNS", "K6_HOSTS", "K6_INSECURE_SKIP_TLS_VERIFY", "K6_LOCAL_IPS", "K6_NO_CONNECTION_REUSE", "K6_USER_AGENT",
 }
 
 func isIgnored(variable string) bool {
 	name, _, _ := strings.Cut(variable, "=")
-	return strings.HasPrefix(name, "K6_") && !strings.HasPrefix(name, RemoteWritePrefix) && !slices.Contains(inheritable, name)
+	return strings.HasPrefix(name, "K6_") && !strings.HasPrefix(name, RemoteWritePrefix) && !slices.Contains(inheritedVariables, name)
 }
 
-// IgnoredVariables lists the variables of k6 in our environment that no runner gets, "" if there are none.
+// IgnoredVariables returns a sentence about the variables of k6 in the environment that no runner gets, "" if there
+// are none.
 func IgnoredVariables() string {
 	var names []string
 	for _, variable := range os.Environ() {
 		name, value, _ := strings.Cut(variable, "=")
-		set := slices.ContainsFunc(fixedVariables, func(o string) bool { return strings.HasPrefix(o, name+"=") })
-		if isIgnored(variable) && value != "" && !set {
+		isFixed := slices.ContainsFunc(fixedVariables, func(o string) bool { return strings.HasPrefix(o, name+"=") })
+		if isIgnored(variable) && value != "" && !isFixed {
 			names = append(names, name)
 		}
 	}
@@ -35,13 +36,13 @@ func IgnoredVariables() string {
 	return strings.Join(names, ", ") + " in the environment: ignored, because the plan sets them for the runners"
 }
 
-// fixedVariables are the variables of k6 that every k6 of a soak gets. There is no configuration file either: one in
-// the user's home may set vus and stages too.
+// fixedVariables lists the variables that every k6 of a soak gets. k6 reads no configuration file, which could set
+// vus and stages, too.
 var fixedVariables = []string{"K6_NO_USAGE_REPORT=true", "K6_AUTO_EXTENSION_RESOLUTION=false"}
 
 const noConfiguration = "XDG_CONFIG_HOME=/nonexistent"
 
-// inheritedEnvironment returns our environment as a k6 gets it.
+// inheritedEnvironment returns the part of the environment of soak that a k6 gets.
 func inheritedEnvironment() []string {
 	env := slices.DeleteFunc(os.Environ(), isIgnored)
 	return append(append(env, fixedVariables...), noConfiguration)

@@ -26,18 +26,18 @@ type Requirements struct {
 	OwnToken bool
 }
 
-// An ErrSettings is the sentence with which a script rejects its settings.
-type ErrSettings struct{ Sentence string }
+// A SettingsError is the sentence with which a script rejects its settings.
+type SettingsError struct{ Sentence string }
 
-func (e ErrSettings) Error() string { return e.Sentence }
+func (e SettingsError) Error() string { return e.Sentence }
 
-// inspectWithin is how long a script, and the description that it loads, may take.
-var inspectWithin = 30 * time.Second
+// inspectTimeout limits the time to load a script and its description.
+var inspectTimeout = 30 * time.Second
 
-// Inspect loads a script without running it, so that invalid settings are found before any process is started. env has variables in
-// addition to our own environment and the document.
+// Inspect loads a script without running it, so that invalid settings are found before any runner starts. env has
+// variables in addition to the environment of soak and the document.
 func Inspect(ctx context.Context, k6, script string, d plan.Document, env map[string]string) (r Requirements, err error) {
-	ctx, cancel := context.WithTimeout(ctx, inspectWithin)
+	ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, k6, "inspect", "--execution-requirements", "--include-system-env-vars", "--log-format", "json", script) // #nosec G204 -- k6 with a script of the user, without a shell
 	cmd.Env = withVariables(inheritedEnvironment(), d.Variables(), env)
@@ -46,13 +46,13 @@ func Inspect(ctx context.Context, k6, script string, d plan.Document, env map[st
 	out, err := cmd.Output()
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return r, ErrSettings{fmt.Sprintf("%s was not loaded within %s; check it and its description for endless loops", script, inspectWithin)}
+		return r, SettingsError{fmt.Sprintf("%s was not loaded within %s; check it and its description for endless loops", script, inspectTimeout)}
 	case ctx.Err() != nil:
 		return r, ctx.Err() //nolint:wrapcheck // the error of the caller's context
 	}
 	if err != nil {
 		if sentence := refusal(stderr.Bytes()); sentence != "" {
-			return r, ErrSettings{sentence}
+			return r, SettingsError{sentence}
 		}
 		return r, errors.Join(fmt.Errorf("load %s: %w", script, err), errors.New(strings.TrimSpace(stderr.String())))
 	}

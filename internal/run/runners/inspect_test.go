@@ -26,12 +26,12 @@ func TestScriptRefusal(t *testing.T) {
 
 // A description may contain an endless loop: Inspect ends with an error.
 func TestScriptThatNeverLoads(t *testing.T) {
-	before := inspectWithin
-	inspectWithin = 50 * time.Millisecond
-	t.Cleanup(func() { inspectWithin = before })
+	previous := inspectTimeout
+	inspectTimeout = 50 * time.Millisecond
+	t.Cleanup(func() { inspectTimeout = previous })
 	k6 := filepath.Join(t.TempDir(), "k6")
 	require.NoError(t, os.WriteFile(k6, []byte("#!/bin/sh\nexec sleep 60\n"), 0o755))
 	_, err := Inspect(t.Context(), k6, "soak.js", plan.Document{}, nil)
-	require.ErrorAs(t, err, &ErrSettings{})
+	require.ErrorAs(t, err, &SettingsError{})
 	require.ErrorContains(t, err, "soak.js was not loaded within 50ms")
 }

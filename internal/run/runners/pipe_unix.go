@@ -9,28 +9,28 @@ import (
 )
 
 // makePipe makes a named pipe and opens both ends.
-func makePipe(path string) (listen, speak *os.File, err error) {
+func makePipe(path string) (reader, writer *os.File, err error) {
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		return nil, nil, err //nolint:wrapcheck // the caller uses another pipe
 	}
-	if listen, err = os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0); err == nil { // #nosec G304 -- in the folder of the run
-		speak, err = os.OpenFile(path, os.O_WRONLY, 0) // #nosec G304 -- in the folder of the run
+	if reader, err = os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0); err == nil { // #nosec G304 -- in the folder of the run
+		writer, err = os.OpenFile(path, os.O_WRONLY, 0) // #nosec G304 -- in the folder of the run
 	}
 	if err != nil {
-		return nil, nil, errors.Join(err, listen.Close(), os.Remove(path))
+		return nil, nil, errors.Join(err, reader.Close(), os.Remove(path))
 	}
-	return listen, speak, nil
+	return reader, writer, nil
 }
 
 // openPipe opens the reading end of a named pipe that has no reader.
-func openPipe(path string) (listen *os.File, err error) {
-	speak, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0) // #nosec G304 -- in the folder of the run
+func openPipe(path string) (reader *os.File, err error) {
+	writer, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0) // #nosec G304 -- in the folder of the run
 	switch {
 	case err == nil:
-		return nil, errors.Join(ErrAttached, speak.Close())
+		return nil, errors.Join(ErrAttached, writer.Close())
 	case !errors.Is(err, syscall.ENXIO): // which is for a pipe without a reader
 		return nil, err //nolint:wrapcheck // names the file
 	}
-	listen, err = os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // #nosec G304 -- in the folder of the run
-	return listen, err                                                 //nolint:wrapcheck // names the file
+	reader, err = os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // #nosec G304 -- in the folder of the run
+	return reader, err                                                 //nolint:wrapcheck // names the file
 }

@@ -15,7 +15,7 @@ import (
 // it, is set.
 const RemoteWrite = "experimental-prometheus-rw"
 
-// RemoteWritePrefix begins each of k6's variables for that output.
+// RemoteWritePrefix is the prefix of k6's variables for that output.
 const RemoteWritePrefix = "K6_PROMETHEUS_RW_"
 
 const (
@@ -28,7 +28,7 @@ const (
 // trendStats are the statistics that the dashboards need.
 const trendStats = "p(50),p(99),max"
 
-// remoteWriteFiles name files, of which a pod has none.
+// remoteWriteFiles lists the variables that name files, which pods do not have.
 var remoteWriteFiles = []string{RemoteWritePrefix + "CLIENT_CERTIFICATE", RemoteWritePrefix + "CLIENT_CERTIFICATE_KEY"}
 
 // HasRemoteWrite reports whether the runners send metrics to a Prometheus.
@@ -40,8 +40,8 @@ func RemoteWriteArgs(testID string) []string {
 	return []string{"--out", RemoteWrite, "--tag", "testid=" + testID}
 }
 
-// RemoteWriteSettings returns k6's variables for a Prometheus as a remote runner needs them, nil if our environment
-// has none. Any of them may be a credential: they are for a secret.
+// RemoteWriteSettings returns k6's variables for a Prometheus as a remote runner needs them, nil if the environment
+// has none. Each may be a credential, so they belong in a secret.
 func RemoteWriteSettings() (map[string]string, error) {
 	if !HasRemoteWrite() {
 		return nil, nil
@@ -60,7 +60,7 @@ func RemoteWriteSettings() (map[string]string, error) {
 	}
 	address, err := url.Parse(settings[remoteWriteURL])
 	if err != nil || address.Scheme != "http" && address.Scheme != "https" || address.Host == "" {
-		return nil, errors.New(remoteWriteURL + " must begin with http:// or https:// and name a host") // it may hold a password: not shown
+		return nil, errors.New(remoteWriteURL + " must begin with http:// or https:// and name a host") // without its value, which may contain a password
 	}
 	// k6 prints the URL, so it must not contain a password.
 	if user := address.User; user != nil {
@@ -74,8 +74,8 @@ func RemoteWriteSettings() (map[string]string, error) {
 	return settings, nil
 }
 
-// ofRemoteWrite is in each line of a k6's log that its output for a Prometheus wrote.
-const ofRemoteWrite = `output="Prometheus remote write"`
+// remoteWriteMark is in each line of k6's log that the output for a Prometheus writes.
+const remoteWriteMark = `output="Prometheus remote write"`
 
 // FailedWrites returns how often a k6 could not write to Prometheus, by its log, and its last error.
 func FailedWrites(log io.Reader) (count int, last string) {
@@ -83,7 +83,7 @@ func FailedWrites(log io.Reader) (count int, last string) {
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		line := lines.Text()
-		if !strings.Contains(line, ofRemoteWrite) || !strings.Contains(line, "level=error") {
+		if !strings.Contains(line, remoteWriteMark) || !strings.Contains(line, "level=error") {
 			continue
 		}
 		count++

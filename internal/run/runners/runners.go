@@ -26,16 +26,16 @@ type Config struct {
 	Script   string
 	Plan     plan.Plan
 	Token    string
-	Only     int               // the one runner to start, by its index; 0: all of the plan
+	Index    int               // the one runner to start, by its index; 0: all of the plan
 	Dir      string            // results/TESTID: logs go there
 	Shards   string            // location of the shards, see package store; "": Dir/shards
-	Cores    process.Cores     // that they may run on
+	Cores    process.Cores     // to run on
 	Settings map[string]string // that only the script of the suite has, by name
 	Env      map[string]string // further variables
-	Survive  bool              // they continue when soak is killed, and another soak can attach to them
+	Survive  bool              // the runners continue when soak is killed, and another soak process can attach to them
 	// OnRetry, if not nil, is called when a runner retries, once for each cause.
 	OnRetry func(sentence string)
-	// OnReport, if not nil, is called at once with each report of a runner; nil when the runner has ended.
+	// OnReport, if not nil, is called with each report of a runner, and with nil when the runner has ended.
 	OnReport func(index int, p *shard.Progress)
 }
 
@@ -53,7 +53,7 @@ type runner struct {
 	onReport   func(int, *shard.Progress)
 	mu         sync.Mutex
 	lastReport shard.Progress
-	reading    sync.WaitGroup
+	readers    sync.WaitGroup
 }
 
 // Segment returns the share of runner index of n, as k6 writes it.
@@ -61,11 +61,11 @@ func Segment(index, n int) string { return fraction(index-1, n) + ":" + fraction
 
 // Sequence returns the sequence of n segments of the whole.
 func Sequence(n int) string {
-	cuts := make([]string, 0, n+1)
+	bounds := make([]string, 0, n+1)
 	for i := range n + 1 {
-		cuts = append(cuts, fraction(i, n))
+		bounds = append(bounds, fraction(i, n))
 	}
-	return strings.Join(cuts, ",")
+	return strings.Join(bounds, ",")
 }
 
 func fraction(i, n int) string {
@@ -78,11 +78,11 @@ func fraction(i, n int) string {
 	return strconv.Itoa(i) + "/" + strconv.Itoa(n)
 }
 
-// Start starts all runners. After an error no process is left.
+// Start starts all runners. After an error none of them runs.
 func Start(c Config) (*Group, error) {
 	g := &Group{}
 	for i := 1; i <= c.Plan.Runners; i++ {
-		if c.Only > 0 && c.Only != i {
+		if c.Index > 0 && c.Index != i {
 			continue
 		}
 		r, err := startRunner(c, i)
@@ -96,22 +96,22 @@ func Start(c Config) (*Group, error) {
 }
 
 func startRunner(c Config, index int) (*runner, error) {
-	listen, speak, orphan, err := c.openPipes(index)
+	reader, writer, orphan, err := c.openPipes(index)
 	if err != nil {
 		return nil, fmt.Errorf("start runner %d: %w", index, err)
 	}
-	defer speak.Close()
+	defer writer.Close()
 	r := &runner{index: index, onRetry: c.OnRetry, onReport: c.OnReport, log: logPath(c.Dir, index)}
 	r.Process, err = process.Start(process.Spec{
-		Name: fmt.Sprintf("runner %d", index), Path: c.K6, Log: r.log, Extra: []*os.File{speak},
+		Name: fmt.Sprintf("runner %d", index), Path: c.K6, Log: r.log, Extra: []*os.File{writer},
 		Args: arguments(c, index), Env: environment(c, index), Orphan: orphan, Cores: c.Cores,
 	})
 	if err != nil {
-		_ = listen.Close()
+		_ = reader.Close()
 		return nil, fmt.Errorf("%w; `make build` makes k6", err)
 	}
-	r.reading.Add(1)
-	go r.readReports(listen)
+	r.readers.Add(1)
+	go r.readReports(reader)
 	return r, nil
 }
 
@@ -131,7 +131,7 @@ func arguments(c Config, index int) []string {
 	return append(args, c.Script)
 }
 
-// environment carries the plan: unlike arguments it is not shown to every user by ps.
+// environment returns the environment of a runner. It contains the plan, because ps shows arguments to every user.
 func environment(c Config, index int) []string {
 	p := c.Plan
 	p.BackendURL = p.BackendOf(index)
@@ -143,8 +143,8 @@ func environment(c Config, index int) []string {
 }
 
 // withVariables appends variables to an environment.
-func withVariables(env []string, all ...map[string]string) []string {
-	for _, values := range all {
+func withVariables(env []string, sets ...map[string]string) []string {
+	for _, values := range sets {
 		for name, value := range values {
 			env = append(env, name+"="+value)
 		}
@@ -153,7 +153,7 @@ func withVariables(env []string, all ...map[string]string) []string {
 }
 
 func (r *runner) readReports(f *os.File) {
-	defer r.reading.Done()
+	defer r.readers.Done()
 	defer f.Close()
 	if r.onReport != nil {
 		defer r.onReport(r.index, nil)
@@ -164,13 +164,13 @@ func (r *runner) readReports(f *os.File) {
 		var p shard.Progress
 		if json.Unmarshal(lines.Bytes(), &p) == nil {
 			r.mu.Lock()
-			before := r.lastReport.Trouble
+			previous := r.lastReport.Trouble
 			r.lastReport = p
 			r.mu.Unlock()
 			if r.onReport != nil {
 				r.onReport(r.index, &p)
 			}
-			if r.onRetry != nil && p.Trouble != "" && p.Trouble != before {
+			if r.onRetry != nil && p.Trouble != "" && p.Trouble != previous {
 				r.onRetry(fmt.Sprintf("runner %d: %s", r.index, p.Trouble))
 			}
 		}
@@ -180,7 +180,7 @@ func (r *runner) readReports(f *os.File) {
 // Progress returns the sum of the last reports of all runners, and the lateness of all noops so far.
 func (g *Group) Progress() (shard.Progress, *shard.Histogram) {
 	var sum shard.Progress
-	all := shard.NewHistogram()
+	lateness := shard.NewHistogram()
 	for _, r := range g.runners {
 		r.mu.Lock()
 		report := r.lastReport
@@ -190,17 +190,17 @@ func (g *Group) Progress() (shard.Progress, *shard.Histogram) {
 			continue
 		}
 		if h, err := report.Lateness.Unpack(); err == nil {
-			all.Merge(h)
+			lateness.Merge(h)
 		}
 	}
-	return sum, all
+	return sum, lateness
 }
 
-// Started returns a closed channel: started processes run.
+// Started returns a closed channel, because Start has started all processes.
 func (g *Group) Started() <-chan struct{} {
-	now := make(chan struct{})
-	close(now)
-	return now
+	started := make(chan struct{})
+	close(started)
+	return started
 }
 
 // Wait waits until all runners have ended. It interrupts them when graceful ends: each closes its streams and writes its shard.
@@ -216,7 +216,7 @@ func (g *Group) Wait(graceful, force context.Context) error {
 	defer stopForce()
 	for _, r := range g.runners {
 		<-r.Done()
-		r.reading.Wait()
+		r.readers.Wait()
 		if last, ok := lastError(r.log); ok && r.onRetry != nil && r.ExitCode() == 0 {
 			r.onRetry(fmt.Sprintf("runner %d: %s", r.index, last)) // such as a shard that was not delivered
 		}

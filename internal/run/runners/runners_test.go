@@ -53,8 +53,8 @@ func TestSegmentsMatchK6AndTile(t *testing.T) {
 	require.Equal(t, "0,1/3,2/3,1", Sequence(3))
 }
 
-// fake returns a configuration with a shell script in place of k6, which prints its arguments.
-func fake(t *testing.T, runners int, script string) Config {
+// fakeConfig returns a configuration with a shell script in place of k6.
+func fakeConfig(t *testing.T, runners int, script string) Config {
 	t.Helper()
 	dir := t.TempDir()
 	k6 := filepath.Join(dir, "k6")
@@ -75,7 +75,7 @@ func wait(t *testing.T, g *Group) {
 
 func TestRunnersGetThePlan(t *testing.T) {
 	t.Parallel()
-	c := fake(t, 2, `echo "args $*"; env`)
+	c := fakeConfig(t, 2, `echo "args $*"; env`)
 	c.Settings = map[string]string{"STEP": "3"}
 	g, err := Start(c)
 	require.NoError(t, err)
@@ -113,7 +113,7 @@ func TestRunnersGetThePrometheusOutput(t *testing.T) {
 	} {
 		t.Setenv("K6_PROMETHEUS_RW_SERVER_URL", c.url)
 		t.Setenv("K6_PROMETHEUS_RW_TREND_STATS", c.stats)
-		config := fake(t, 2, `echo "args $*"; echo "stats=$K6_PROMETHEUS_RW_TREND_STATS"`)
+		config := fakeConfig(t, 2, `echo "args $*"; echo "stats=$K6_PROMETHEUS_RW_TREND_STATS"`)
 		g, err := Start(config)
 		require.NoError(t, err)
 		wait(t, g)
@@ -127,7 +127,7 @@ func TestRunnersGetThePrometheusOutput(t *testing.T) {
 
 func TestProgressSumsTheLastReportsOfRunners(t *testing.T) {
 	t.Parallel()
-	g, err := Start(fake(t, 3, `echo '{"open":1,"received":5}' >&3; echo 'no json' >&3; echo '{"open":2,"received":10,"late":1}' >&3`))
+	g, err := Start(fakeConfig(t, 3, `echo '{"open":1,"received":5}' >&3; echo 'no json' >&3; echo '{"open":2,"received":10,"late":1}' >&3`))
 	require.NoError(t, err)
 	wait(t, g)
 	p, lateness := g.Progress()
@@ -137,7 +137,7 @@ func TestProgressSumsTheLastReportsOfRunners(t *testing.T) {
 
 func TestEachRunnerReportIsHandledOnce(t *testing.T) {
 	t.Parallel()
-	c := fake(t, 2, `echo '{"open":1,"found":[{"id":"d-1","what":"1 missed"}]}' >&3; echo '{"open":2}' >&3`)
+	c := fakeConfig(t, 2, `echo '{"open":1,"found":[{"id":"d-1","what":"1 missed"}]}' >&3; echo '{"open":2}' >&3`)
 	reports := make(chan string, 6)
 	c.OnReport = func(index int, p *shard.Progress) {
 		if p == nil {
@@ -150,11 +150,11 @@ func TestEachRunnerReportIsHandledOnce(t *testing.T) {
 	require.NoError(t, err)
 	wait(t, g)
 	close(reports)
-	var all []string
-	for one := range reports {
-		all = append(all, one)
+	var texts []string
+	for text := range reports {
+		texts = append(texts, text)
 	}
-	require.ElementsMatch(t, []string{"1 has 1 open, 1 found", "1 has 2 open, 0 found", "1 ended", "2 has 1 open, 1 found", "2 has 2 open, 0 found", "2 ended"}, all)
+	require.ElementsMatch(t, []string{"1 has 1 open, 1 found", "1 has 2 open, 0 found", "1 ended", "2 has 1 open, 1 found", "2 has 2 open, 0 found", "2 ended"}, texts)
 }
 
 func TestProblemsOfRunners(t *testing.T) {
@@ -166,7 +166,7 @@ func TestProblemsOfRunners(t *testing.T) {
 		{"exit 3", "runner 1 ended with exit code 3: see "},
 		{"kill -9 $$", "runner 1 was ended by a signal (signal: killed)"},
 	} {
-		g, err := Start(fake(t, 1, c.script))
+		g, err := Start(fakeConfig(t, 1, c.script))
 		require.NoError(t, err)
 		wait(t, g)
 		if c.want == "" {
@@ -180,7 +180,7 @@ func TestProblemsOfRunners(t *testing.T) {
 
 func TestRunnersAreInterruptedThenKilled(t *testing.T) {
 	t.Parallel()
-	g, err := Start(fake(t, 2, `trap 'exit 105' INT; echo '{"open":1}' >&3; while :; do sleep 0.02; done`))
+	g, err := Start(fakeConfig(t, 2, `trap 'exit 105' INT; echo '{"open":1}' >&3; while :; do sleep 0.02; done`))
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { p, _ := g.Progress(); return p.Open == 2 }, time.Minute, time.Millisecond)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -188,7 +188,7 @@ func TestRunnersAreInterruptedThenKilled(t *testing.T) {
 	require.NoError(t, g.Wait(ctx, t.Context()))
 	require.Empty(t, g.Ends(), "they ended in order")
 
-	g, err = Start(fake(t, 2, `trap '' INT TERM; echo '{"open":1}' >&3; while :; do sleep 0.02; done`))
+	g, err = Start(fakeConfig(t, 2, `trap '' INT TERM; echo '{"open":1}' >&3; while :; do sleep 0.02; done`))
 	require.NoError(t, err)
 	g.Kill()
 	require.Len(t, g.Ends(), 2)
@@ -197,7 +197,7 @@ func TestRunnersAreInterruptedThenKilled(t *testing.T) {
 
 func TestMissingK6LeavesNothing(t *testing.T) {
 	t.Parallel()
-	c := fake(t, 2, "")
+	c := fakeConfig(t, 2, "")
 	c.K6 += "-missing"
 	_, err := Start(c)
 	require.ErrorContains(t, err, "`make build` makes k6")

@@ -15,8 +15,8 @@ import (
 // Connections of a backend that are not streams: the default limit, and the number that runners and health checks of
 // soak may add.
 const (
-	usualPlain = 4096
-	sparePlain = 64
+	defaultPlain = 4096
+	sparePlain   = 64
 )
 
 // A backend is one of the processes behind nginx, or the only one without.
@@ -53,14 +53,14 @@ func (l *Local) addBackend(ctx context.Context, n int, atPort bool) error {
 	if err := b.start(false); err != nil {
 		return err
 	}
-	return l.await(ctx, b.service, b.client, l.readiness())
+	return l.await(ctx, b.service, b.client, l.readinessURL())
 }
 
 func (l *Local) socket(n int) string {
 	return filepath.Join(l.dir, fmt.Sprintf("backend-%d.sock", n))
 }
 
-// startBackend starts a backend. A restarted one does not get the faults of the first.
+// startBackend starts a backend. A restarted backend does not get the faults of the first one.
 func (l *Local) startBackend(b *backend, restart bool) (*process.Process, error) {
 	var args []string
 	if l.config.Model {
@@ -70,7 +70,7 @@ func (l *Local) startBackend(b *backend, restart bool) (*process.Process, error)
 	if l.config.Certificates != "" {
 		env = append(env, l.config.Certificates.backendEnv()...)
 	}
-	if plain := l.config.Plain + sparePlain; plain > usualPlain {
+	if plain := l.config.PlainConnections + sparePlain; plain > defaultPlain {
 		env = append(env, "MAX_PLAIN_CONNECTIONS="+strconv.Itoa(plain))
 	}
 	if restart {
@@ -89,8 +89,8 @@ func (l *Local) startBackend(b *backend, restart bool) (*process.Process, error)
 	return c, nil
 }
 
-// readiness returns the URL that answers when a backend is ready.
-func (l *Local) readiness() string {
+// readinessURL returns the URL that returns 200 when a backend is ready.
+func (l *Local) readinessURL() string {
 	if l.config.Model {
 		return "http://backend/healthz"
 	}
@@ -100,14 +100,14 @@ func (l *Local) readiness() string {
 // ready waits until every backend is ready.
 func (l *Local) ready(ctx context.Context) error {
 	for _, b := range l.backends {
-		if err := awaitAnswer(ctx, b.service.name, func() error { return answers(ctx, b.client, l.readiness()) }); err != nil {
+		if err := awaitAnswer(ctx, b.service.name, func() error { return answers(ctx, b.client, l.readinessURL()) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Backends returns the processes behind this one, each reached past nginx; for a remote target, itself.
+// Backends returns the backends behind nginx as targets that bypass it; for a remote target, itself.
 func (t *Target) Backends() Targets {
 	if t.Local == nil {
 		return Targets{t}

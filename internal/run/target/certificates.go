@@ -21,7 +21,7 @@ import (
 // none: no TLS.
 type Certificates string
 
-// secureName is the host of the server's certificate, whatever address it listens on.
+// secureName is the host in the server's certificate, for any address that it listens on.
 const secureName = "localhost"
 
 func (c Certificates) path(elements ...string) string {
@@ -78,8 +78,8 @@ func (c Certificates) direct(address string) (*http.Client, error) {
 	}, nil
 }
 
-// secure sets a client certificate for requests to a target that runs elsewhere.
-func (t *Target) secure(c Certificates) error {
+// useCertificate sets a client certificate for requests to a remote target.
+func (t *Target) useCertificate(c Certificates) error {
 	conf, err := c.Client()
 	if err == nil {
 		t.client.Transport = proxy.Chooser(nil).Transport(&http.Transport{TLSClientConfig: conf})
@@ -87,16 +87,16 @@ func (t *Target) secure(c Certificates) error {
 	return err
 }
 
-// localAddresses are enough for 300,000 connections in the minute for which a closed one keeps its port: each has its
-// own ephemeral ports.
+// localAddresses is a range of addresses, each with its own ephemeral ports. A closed connection keeps its port for a
+// minute, in which these are enough for 300,000 connections.
 const localAddresses = "127.0.0.2-127.0.0.33"
 
-// sources are how many localAddresses are.
-const sources = 32
+// sourceCount is the number of localAddresses.
+const sourceCount = 32
 
-// Sources returns from how many addresses a runner on this machine connects to a local target: k6 gives each virtual
-// user one.
-func Sources(vus int) int { return min(max(vus, 1), sources) }
+// Sources returns the number of addresses from which a runner on this machine connects to a local target: k6 assigns
+// one to each virtual user.
+func Sources(vus int) int { return min(max(vus, 1), sourceCount) }
 
 // RunnerEnv returns the environment with which a runner connects to the target with these certificates.
 func (t *Target) RunnerEnv(c Certificates) map[string]string {

@@ -21,7 +21,7 @@ const (
 	lockName      = "soak.lock"
 )
 
-// newFolder creates a folder, and removes those that no process owns any more: `kill -9` leaves them.
+// newFolder creates a folder, and removes the folders of processes that were killed.
 func newFolder() (*folder, error) {
 	removeOrphans(os.TempDir())
 	path, err := os.MkdirTemp("", folderPattern)
@@ -35,16 +35,16 @@ func newFolder() (*folder, error) {
 	return f, nil
 }
 
-// claim takes the lock before the folder has its name, so that no other process can take it in between.
+// claim locks the lock file before the file gets its name, so that no other process can lock it first.
 func (f *folder) claim() (err error) {
-	unnamed := filepath.Join(f.path, "."+lockName)
-	if f.lock, err = os.OpenFile(unnamed, os.O_CREATE|os.O_RDWR, 0o600); err != nil { // #nosec G304 -- in our new folder
+	temporary := filepath.Join(f.path, "."+lockName)
+	if f.lock, err = os.OpenFile(temporary, os.O_CREATE|os.O_RDWR, 0o600); err != nil { // #nosec G304 -- in our new folder
 		return err
 	}
 	if err := lock(f.lock); err != nil {
 		return errors.Join(err, f.lock.Close())
 	}
-	return os.Rename(unnamed, filepath.Join(f.path, lockName))
+	return os.Rename(temporary, filepath.Join(f.path, lockName))
 }
 
 func (f *folder) remove() {
@@ -55,7 +55,7 @@ func (f *folder) remove() {
 // removeOrphans removes our folders in parent whose lock is free. It keeps a folder without a lock file: another
 // process may be creating it, or it belongs to another program.
 func removeOrphans(parent string) {
-	locks, _ := filepath.Glob(filepath.Join(parent, folderPattern, lockName)) // the pattern is right
+	locks, _ := filepath.Glob(filepath.Join(parent, folderPattern, lockName)) // the pattern is valid
 	for _, path := range locks {
 		orphan, err := os.OpenFile(path, os.O_RDWR|safefile.NoFollow, 0) // #nosec G304 -- in the system's temporary folder, no link
 		if err != nil {

@@ -23,21 +23,21 @@ import (
 	"github.com/sse-soak/sse-soak/nginx"
 )
 
-// LocalConfig configures a local target.
+// A LocalConfig has the settings of a local target.
 type LocalConfig struct {
-	Backend      string // path of the binary
-	Connections  int
-	Plain        int // concurrent connections that are not streams; 0: the default of the backend
-	NoopInterval time.Duration
-	LogDir       string
-	NoNginx      bool          // without nginx even if it is installed
-	HTTP2        bool          // only HTTP/2 is accepted, which requires nginx
-	Backends     int           // behind one nginx, which is then required; 0: 1
-	Token        string        // required by the backend; "": a random one
-	Suffix       string        // of the names of its processes and logs, if there are several
-	Cores        process.Cores // for its processes
-	Certificates Certificates  // if set, the backend itself uses mutual TLS, without nginx
-	Model        bool          // the backend is the numbered model, without nginx
+	Backend          string // path of the binary
+	Connections      int
+	PlainConnections int // concurrent connections that are not streams; 0: the default of the backend
+	NoopInterval     time.Duration
+	LogDir           string
+	NoNginx          bool          // without nginx even if it is installed
+	HTTP2            bool          // only HTTP/2 is accepted, which requires nginx
+	Backends         int           // behind one nginx, which is then required; 0: 1
+	Token            string        // required by the backend; "": a random one
+	Suffix           string        // of the names of its processes and logs, if there are several
+	Cores            process.Cores // for its processes
+	Certificates     Certificates  // if set, the backend itself uses mutual TLS, without nginx
+	Model            bool          // the backend is the numbered model, without nginx
 }
 
 // A Local is the backend on a unix socket, with nginx in front of it if nginx is installed. The backend reads its
@@ -54,7 +54,7 @@ type Local struct {
 	nginx    *service // nil without nginx
 }
 
-// StartLocal starts the target and waits until it is ready. After an error no process is left.
+// StartLocal starts the target and waits until it is ready. After an error none of its processes runs.
 func StartLocal(ctx context.Context, c LocalConfig) (*Target, error) {
 	if c.Token == "" {
 		var err error
@@ -273,7 +273,7 @@ func (l *Local) NginxStatus(ctx context.Context) (page io.ReadCloser, ok bool) {
 	if l.nginx == nil {
 		return nil, false
 	}
-	return show(ctx, http.DefaultClient, "http://"+l.port+"/nginx-status", "")
+	return openPage(ctx, http.DefaultClient, "http://"+l.port+"/nginx-status", "")
 }
 
 // Stop ends the target in order, nginx first, and removes its files. When ctx ends it kills the remaining processes.

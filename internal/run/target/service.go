@@ -13,34 +13,34 @@ import (
 
 const (
 	restartPause = 500 * time.Millisecond
-	maxCrashes   = 10 // a process that crashes this often will not stay up
+	maxCrashes   = 10 // after more crashes a process is not restarted
 )
 
-// A service is one process of the target. A crashed one is restarted, as any service manager would, and reported.
+// A service is one process of the target. It is restarted after a crash, and the crash is reported.
 type service struct {
-	name  string
-	begin func(restart bool) (*process.Process, error)
+	name         string
+	startProcess func(restart bool) (*process.Process, error)
 
 	mu       sync.Mutex
 	process  *process.Process
 	crashes  []Crash
 	stopping chan struct{}
-	watched  sync.WaitGroup
+	watchers sync.WaitGroup
 }
 
-func newService(name string, begin func(restart bool) (*process.Process, error)) *service {
-	return &service{name: name, begin: begin, stopping: make(chan struct{})}
+func newService(name string, startProcess func(restart bool) (*process.Process, error)) *service {
+	return &service{name: name, startProcess: startProcess, stopping: make(chan struct{})}
 }
 
 func (s *service) start(restart bool) error {
-	p, err := s.begin(restart)
+	p, err := s.startProcess(restart)
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.process = p
-	s.watched.Go(func() { s.watch(p) })
+	s.watchers.Go(func() { s.watch(p) })
 	return nil
 }
 
@@ -55,8 +55,8 @@ func (s *service) watch(p *process.Process) {
 		return
 	default:
 	}
-	died := time.Now()
-	s.note(died, fmt.Sprintf("%s died at %s UTC (%s) and was restarted", s.name, died.UTC().Format(time.TimeOnly), exitText(p.Err())))
+	diedAt := time.Now()
+	s.note(diedAt, fmt.Sprintf("%s died at %s UTC (%s) and was restarted", s.name, diedAt.UTC().Format(time.TimeOnly), exitText(p.Err())))
 	if len(s.crashList()) > maxCrashes {
 		return
 	}
@@ -102,11 +102,10 @@ func (s *service) current() *process.Process {
 	return s.process
 }
 
-// stop ends the process for good and waits for it; when ctx ends it kills. A stopped or never
-// started service stays as it is.
+// stop ends the process without a restart and waits for it. When ctx ends, stop kills the process.
 func (s *service) stop(ctx context.Context, grace time.Duration) {
 	close(s.stopping)
-	s.watched.Wait() // no further restart is possible
+	s.watchers.Wait() // no further restart is possible
 	if p := s.current(); p != nil {
 		p.Stop(ctx, syscall.SIGTERM, grace)
 	}

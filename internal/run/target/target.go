@@ -1,5 +1,5 @@
-// Package target is the service that a soak is run against: the local backend behind nginx,
-// started here, or one that is somewhere else.
+// Package target manages the service under test: the local backend behind nginx, which it starts, or a remote
+// service.
 package target
 
 import (
@@ -23,7 +23,7 @@ import (
 type Target struct {
 	URL   string
 	Token string
-	Local *Local // nil: it is not ours
+	Local *Local // nil: soak did not start it
 
 	client *http.Client
 	base   string
@@ -32,14 +32,14 @@ type Target struct {
 // Remote returns a target on another machine.
 func Remote(url, token string) *Target {
 	return &Target{URL: url, Token: token, base: url, client: &http.Client{
-		Timeout: time.Minute, Transport: asRunnersConnect(),
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // which is an answer, too
+		Timeout: time.Minute, Transport: runnerTransport(),
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // a redirect is an answer
 	}}
 }
 
-// asRunnersConnect returns a transport with the proxies of the runners and their trust in certificates: they obey
+// runnerTransport returns a transport that uses proxies and verifies certificates as the runners do, which obey
 // K6_INSECURE_SKIP_TLS_VERIFY.
-func asRunnersConnect() http.RoundTripper {
+func runnerTransport() http.RoundTripper {
 	insecure, _ := strconv.ParseBool(os.Getenv("K6_INSECURE_SKIP_TLS_VERIFY"))
 	return proxy.Chooser(nil).Transport(&http.Transport{
 		TLSClientConfig:   &tls.Config{InsecureSkipVerify: insecure}, // #nosec G402 -- as k6 does if its user sets it
@@ -47,15 +47,15 @@ func asRunnersConnect() http.RoundTripper {
 	})
 }
 
-// NewWithLedgerAt returns a remote target whose own ledger has another address than that of its clients: one that
-// only this machine reaches.
+// NewWithLedgerAt returns a remote target whose ledger this machine reads at another address than the one for
+// clients.
 func NewWithLedgerAt(url, token, address string) *Target {
 	t := Remote(url, token)
 	t.base = "http://" + address
 	return t
 }
 
-// direct returns a client for the backend itself, past nginx.
+// direct returns a client that bypasses nginx.
 func direct(network, address string) *http.Client {
 	return &http.Client{
 		Timeout: time.Minute,
@@ -116,8 +116,8 @@ func (t *Target) Probe(ctx context.Context, interval time.Duration) error {
 		}
 		return fmt.Errorf("connect to %s: %w; check that the service runs, and BACKEND_URL", t.host(), err)
 	}
-	if its := time.Duration(h.Interval * float64(time.Second)); its > 0 && interval > 0 && its != interval {
-		return fmt.Errorf("the backend sends a noop every %v, and the plan has %v; set NOOP_INTERVAL to the interval of the backend", its, interval)
+	if actual := time.Duration(h.Interval * float64(time.Second)); actual > 0 && interval > 0 && actual != interval {
+		return fmt.Errorf("the backend sends a noop every %v, and the plan has %v; set NOOP_INTERVAL to the interval of the backend", actual, interval)
 	}
 	return nil
 }
@@ -164,7 +164,7 @@ func (t *Target) host() string {
 }
 
 // Ledger copies the server's own ledger of the ids that begin with prefix to w. It returns false if the service has
-// none, with a sentence if it has one but does not show it.
+// none, with an error if it refuses access to its ledger.
 func (t *Target) Ledger(ctx context.Context, prefix string, w io.Writer) (hasLedger bool, err error) {
 	resp, err := t.get(ctx, "/event/ledger?prefix="+url.QueryEscape(prefix))
 	if err != nil {
@@ -186,10 +186,10 @@ func (t *Target) Ledger(ctx context.Context, prefix string, w io.Writer) (hasLed
 	return true, err
 }
 
-// ModelLedger copies the ledger of the numbered model, of the ids that begin with prefix, to w. It reports false if the target is
-// not that model.
+// ModelLedger copies the ledger of the numbered model, of the ids that begin with prefix, to w. It returns false if
+// the target is not that model.
 func (t *Target) ModelLedger(ctx context.Context, prefix string, w io.Writer) (hasLedger bool, err error) {
-	page, ok := show(ctx, t.client, t.base+"/ledger?prefix="+url.QueryEscape(prefix), "")
+	page, ok := openPage(ctx, t.client, t.base+"/ledger?prefix="+url.QueryEscape(prefix), "")
 	if !ok {
 		return false, nil
 	}
@@ -200,7 +200,7 @@ func (t *Target) ModelLedger(ctx context.Context, prefix string, w io.Writer) (h
 
 // Metrics returns the backend's metrics page. ok is false if there is none.
 func (t *Target) Metrics(ctx context.Context) (page io.ReadCloser, ok bool) {
-	return show(ctx, t.client, t.base+"/metrics", t.Token)
+	return openPage(ctx, t.client, t.base+"/metrics", t.Token)
 }
 
 // Version returns the version of the backend, "" if it is not ours.
@@ -209,8 +209,8 @@ func (t *Target) Version(ctx context.Context) string {
 	return h.Version
 }
 
-// show opens a page that need not be there.
-func show(ctx context.Context, client *http.Client, url, token string) (page io.ReadCloser, ok bool) {
+// openPage opens a page that may not exist.
+func openPage(ctx context.Context, client *http.Client, url, token string) (page io.ReadCloser, ok bool) {
 	resp, err := get(ctx, client, url, token)
 	if err != nil {
 		return nil, false

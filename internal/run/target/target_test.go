@@ -22,20 +22,20 @@ func serve(t *testing.T, handler http.HandlerFunc) *Target {
 func TestServerLedger(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name    string
-		status  int
-		kind    string
-		evicted string
-		kept    bool
-		problem string
+		name      string
+		status    int
+		kind      string
+		evicted   string
+		hasLedger bool
+		problem   string
 	}{
-		{"there", 200, "application/x-ndjson", "", true, ""},
+		{"complete", 200, "application/x-ndjson", "", true, ""},
 		{"with a charset", 200, "application/x-ndjson; charset=utf-8", "0", true, ""},
-		{"in part", 200, "application/x-ndjson", "17", true, "the backend removed 17 closed ids"},
+		{"partial", 200, "application/x-ndjson", "17", true, "the backend removed 17 closed ids"},
 		{"a page of a foreign service", 200, "text/html", "", false, ""},
-		{"none", 404, "application/problem+json", "", false, ""},
+		{"missing", 404, "application/problem+json", "", false, ""},
 		{"a broken service", 500, "application/x-ndjson", "", false, ""},
-		{"not shown", 401, "application/problem+json", "", false, "set BACKEND_TOKEN"},
+		{"unauthorized", 401, "application/problem+json", "", false, "set BACKEND_TOKEN"},
 		{"forbidden", 403, "application/problem+json", "", false, "set BACKEND_TOKEN"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -51,14 +51,14 @@ func TestServerLedger(t *testing.T) {
 				_, _ = io.WriteString(w, "{}\n")
 			})
 			var text strings.Builder
-			kept, err := target.Ledger(t.Context(), "a&b", &text)
-			require.Equal(t, c.kept, kept)
+			hasLedger, err := target.Ledger(t.Context(), "a&b", &text)
+			require.Equal(t, c.hasLedger, hasLedger)
 			if c.problem == "" {
 				require.NoError(t, err)
 			} else {
 				require.ErrorContains(t, err, c.problem)
 			}
-			require.Equal(t, c.kept, text.String() == "{}\n")
+			require.Equal(t, c.hasLedger, text.String() == "{}\n")
 		})
 	}
 }
@@ -70,14 +70,14 @@ func TestTruncatedServerLedgerIsRejected(t *testing.T) {
 		w.Header().Set("Content-Length", "100")
 		_, _ = io.WriteString(w, "{}\n")
 	})
-	kept, err := target.Ledger(t.Context(), "", io.Discard)
-	require.False(t, kept)
+	hasLedger, err := target.Ledger(t.Context(), "", io.Discard)
+	require.False(t, hasLedger)
 	require.ErrorContains(t, err, "read the backend's ledger")
 }
 
 func TestProbe(t *testing.T) {
 	t.Parallel()
-	says := func(text string) *Target {
+	answer := func(text string) *Target {
 		return serve(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = io.WriteString(w, text)
@@ -91,13 +91,13 @@ func TestProbe(t *testing.T) {
 	require.NoError(t, serve(t, endless).Probe(t.Context(), time.Second), "its body is not read")
 	require.Empty(t, serve(t, endless).Version(t.Context()))
 	require.NoError(t, serve(t, http.NotFound).Probe(t.Context(), time.Second), "a foreign service need not know /healthz")
-	round := func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) }
-	require.NoError(t, serve(t, round).Probe(t.Context(), time.Second), "one that sends its visitors round in a circle answers")
+	redirectLoop := func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) }
+	require.NoError(t, serve(t, redirectLoop).Probe(t.Context(), time.Second), "a redirect loop is an answer")
 	for _, foreign := range []string{"", "ok", "{}", "[1]", `{"noop_interval_s":"x"}`, strings.Repeat(" ", 1<<17)} {
-		require.NoError(t, says(foreign).Probe(t.Context(), time.Second), foreign[:min(len(foreign), 9)])
+		require.NoError(t, answer(foreign).Probe(t.Context(), time.Second), foreign[:min(len(foreign), 9)])
 	}
-	require.NoError(t, says(`{"noop_interval_s":0.25}`).Probe(t.Context(), 250*time.Millisecond))
-	require.ErrorContains(t, says(`{"noop_interval_s":15}`).Probe(t.Context(), time.Second), "sends a noop every 15s, and the plan has 1s")
+	require.NoError(t, answer(`{"noop_interval_s":0.25}`).Probe(t.Context(), 250*time.Millisecond))
+	require.ErrorContains(t, answer(`{"noop_interval_s":15}`).Probe(t.Context(), time.Second), "sends a noop every 15s, and the plan has 1s")
 	s := httptest.NewServer(http.NotFoundHandler())
 	s.Close()
 	require.ErrorContains(t, Remote(s.URL, "").Probe(t.Context(), time.Second), "connect to "+strings.TrimPrefix(s.URL, "http://"))
@@ -124,7 +124,7 @@ func TestVersionOf(t *testing.T) {
 	require.Equal(t, "nginx", versionOf("hello"))
 }
 
-// A certificate that runners do not look at is no reason not to start them.
+// A certificate that the runners do not verify does not prevent the run.
 func TestCertificateIsVerifiedAsByRunners(t *testing.T) {
 	s := httptest.NewUnstartedServer(http.NotFoundHandler())
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -135,7 +135,7 @@ func TestCertificateIsVerifiedAsByRunners(t *testing.T) {
 	require.NoError(t, Remote(s.URL, "").Probe(t.Context(), 0))
 }
 
-// Settings that need nginx are refused before a process is started.
+// Settings that require nginx are rejected before a process starts.
 func TestTargetsThatNeedNginx(t *testing.T) {
 	t.Parallel()
 	for want, c := range map[string]LocalConfig{

@@ -14,21 +14,21 @@ import (
 type Targets []*Target
 
 // Remotes returns targets on other machines; with certificates, clients must have one.
-func Remotes(urls []string, token string, c Certificates) (all Targets, err error) {
+func Remotes(urls []string, token string, c Certificates) (targets Targets, err error) {
 	for _, url := range urls {
 		t := Remote(url, token)
 		if c != "" {
-			if err := t.secure(c); err != nil {
+			if err := t.useCertificate(c); err != nil {
 				return nil, err
 			}
 		}
-		all = append(all, t)
+		targets = append(targets, t)
 	}
-	return all, nil
+	return targets, nil
 }
 
 // StartLocals starts a number of targets here, each for the connections of c. After an error none of them is left.
-func StartLocals(ctx context.Context, c LocalConfig, count int) (all Targets, err error) {
+func StartLocals(ctx context.Context, c LocalConfig, count int) (targets Targets, err error) {
 	if c.Token, err = newToken(); err != nil {
 		return nil, err
 	}
@@ -39,12 +39,12 @@ func StartLocals(ctx context.Context, c LocalConfig, count int) (all Targets, er
 		}
 		t, err := StartLocal(ctx, c)
 		if err != nil {
-			all.Stop(ctx)
+			targets.Stop(ctx)
 			return nil, err
 		}
-		all = append(all, t)
+		targets = append(targets, t)
 	}
-	return all, nil
+	return targets, nil
 }
 
 // URL returns the URL for a plan.
@@ -56,7 +56,7 @@ func (s Targets) URL() string {
 	return strings.Join(urls, ",")
 }
 
-// Local reports whether they run here.
+// Local reports whether the targets run on this machine.
 func (s Targets) Local() bool { return len(s) > 0 && s[0].Local != nil }
 
 // Nginx returns the version of the nginx in front of each, "" if soak started none.
@@ -67,7 +67,7 @@ func (s Targets) Nginx() string {
 	return s[0].Local.Nginx
 }
 
-// Probe probes each; see Target.Probe.
+// Probe calls Target.Probe for each target.
 func (s Targets) Probe(ctx context.Context, interval time.Duration) error {
 	for _, t := range s {
 		if err := t.Probe(ctx, interval); err != nil {
@@ -77,13 +77,13 @@ func (s Targets) Probe(ctx context.Context, interval time.Duration) error {
 	return nil
 }
 
-// Ledger copies the ledgers of all targets to w. kept is false unless all have one: with a part of them, streams of
-// the others would seem lost.
+// Ledger copies the ledgers of all targets to w. hasLedger is false unless all have one: without it, the streams of
+// that target would seem lost.
 func (s Targets) Ledger(ctx context.Context, prefix string, w io.Writer) (hasLedger bool, err error) {
 	for _, t := range s {
-		one, oneErr := t.Ledger(ctx, prefix, w)
-		err = errors.Join(err, oneErr)
-		if !one {
+		found, ledgerErr := t.Ledger(ctx, prefix, w)
+		err = errors.Join(err, ledgerErr)
+		if !found {
 			return false, err
 		}
 	}
@@ -108,7 +108,7 @@ func (s Targets) Crashes() (crashes []Crash) {
 	return crashes
 }
 
-// Stop ends those that are ours; see Local.Stop.
+// Stop ends the targets that soak started; see Local.Stop.
 func (s Targets) Stop(ctx context.Context) {
 	for _, t := range s {
 		if t.Local != nil {

@@ -1,7 +1,7 @@
 // @ts-check
-// Looks at a run that goes on, in a real browser. internal/run/live/browser_test.go leads the run, and the network between, as
-// DIRECTOR is asked to: /on leads it on by ten seconds, /cut and /mend are of the network, /finish brings the report. PAGE is
-// the page behind that network, DIRECT the same without it.
+// Tests the page of a run in progress in a real browser. internal/run/live/browser_test.go advances the run and controls the network
+// by requests to DIRECTOR: /advance is ten seconds of the run, /disconnect and /restore change the network, /finish shows the
+// report. PAGE is the page behind that network, DIRECT the same page without it.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
@@ -82,10 +82,10 @@ for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
     test(`charts grow and nothing overflows: ${colorScheme}, ${viewport.width} px`, async () => {
       const look = { colorScheme, viewport };
       const { context, page, said } = await open(DIRECT, look);
-      await direct('on');
+      await direct('advance');
       await page.waitForSelector('figure canvas');
       await isWhole(page, look);
-      await direct('on');
+      await direct('advance');
       const { charts } = await isWhole(page, look);
       assert(Object.keys(charts).length >= 8, Object.keys(charts).join(' '));
       assert.deepEqual(await wider(page), { page: viewport.width, elements: [] });
@@ -98,7 +98,7 @@ for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
 
 test('a finding leads to its moment, also one that came just now', async () => {
   const { context, page } = await open(DIRECT);
-  await direct('on');
+  await direct('advance');
   await isWhole(page);
   const link = page.locator('#found a.moment').first();
   const at = Number(await link.getAttribute('data-at'));
@@ -115,7 +115,7 @@ test('a finding leads to its moment, also one that came just now', async () => {
 
 test('a chart that is zoomed stays so while points come', async () => {
   const { context, page } = await open(DIRECT);
-  await direct('on');
+  await direct('advance');
   await isWhole(page); // new findings move the chart
   const over = page.locator('#chart-connections .u-over');
   /** @param {number} share of the width */
@@ -137,7 +137,7 @@ test('a chart that is zoomed stays so while points come', async () => {
   await page.mouse.up();
   const zoomed = await middle();
   assert.notEqual(zoomed, whole);
-  await direct('on');
+  await direct('advance');
   await isWhole(page, undefined, ({ words }) => words);
   assert.equal(await middle(), zoomed);
   await over.dblclick();
@@ -147,26 +147,26 @@ test('a chart that is zoomed stays so while points come', async () => {
 
 test('the page follows the run, also after its network was cut, and becomes the report', async () => {
   const { context, page, said } = await open(PAGE);
-  await direct('on');
+  await direct('advance');
   await page.waitForSelector('figure canvas');
   await isWhole(page);
   assert.match(await page.locator('#now').innerText(), /RUNNING[\s\S]*nothing lost yet/);
   assert.equal(await page.locator('img').count(), 0, 'what comes from outside is text');
 
-  await direct('cut');
-  await direct('on');
+  await direct('disconnect');
+  await direct('advance');
   await page.getByRole('status').filter({ hasText: /No news for \d+ s: trying again/ }).waitFor({ timeout: 60_000 });
-  await direct('on');
-  await direct('mend');
-  await direct('on');
+  await direct('advance');
+  await direct('restore');
+  await direct('advance');
   const whole = await isWhole(page);
   assert.match(whole.words.join(' '), /soak-\d+[\s\S]*soak-25[\s\S]*soak-15[\s\S]*soak-5</, 'from the first finding to the last');
   assert.equal(await page.getByRole('status').isVisible(), false);
 
-  await direct('cut'); // over the end of the run
+  await direct('disconnect'); // over the end of the run
   await direct('finish');
   await page.getByRole('status').filter({ hasText: /No news/ }).waitFor({ timeout: 60_000 });
-  await direct('mend');
+  await direct('restore');
   await page.waitForFunction(() => document.title === 'soak t pass', undefined, { timeout: 60_000 });
   assert.deepEqual(said, []);
   await context.close();

@@ -18,7 +18,7 @@ const (
 	interruptedBySignal = 105
 )
 
-// Ends describes the runners that did not run to their end. It omits those that Wait interrupted and that ended in order.
+// Ends describes the runners that did not complete. It omits runners that Wait interrupted and that ended in order.
 func (g *Group) Ends() (out []shard.RunnerEnd) {
 	add := func(runner int, format string, args ...any) {
 		out = append(out, shard.RunnerEnd{Runner: runner, Text: fmt.Sprintf(format, args...)})
@@ -36,8 +36,7 @@ func (g *Group) Ends() (out []shard.RunnerEnd) {
 	return out
 }
 
-// lastError returns LastError of the file at path. It is not ok without an error; the text is then the path of the
-// log.
+// lastError returns LastError of the file at path. If there is no error, ok is false and last names the path.
 func lastError(path string) (last string, ok bool) {
 	f, err := safefile.Open(path, safefile.Table)
 	if err != nil {
@@ -56,7 +55,7 @@ func LastError(log io.Reader) (last string, ok bool) {
 	lines := bufio.NewScanner(log)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		if _, message, found := strings.Cut(lines.Text(), "level=error msg="); found && !strings.Contains(message, ofRemoteWrite) {
+		if _, message, found := strings.Cut(lines.Text(), "level=error msg="); found && !strings.Contains(message, remoteWriteMark) {
 			last, ok = message, true
 		}
 	}

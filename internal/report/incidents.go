@@ -14,7 +14,7 @@ import (
 const (
 	// actionWindow is the maximum time between the start of an action and an incident that is reported with it.
 	actionWindow = 60
-	// maxIncidents limits the incidents of the section; the findings are listed anyway.
+	// maxIncidents limits the incidents of the section. The table of findings has all.
 	maxIncidents = 12
 )
 
@@ -26,21 +26,21 @@ type incident struct {
 
 // incidents returns the incidents of the connections and the failures of the target, merged, in order of time.
 func incidents(v *verdict.Verdict) (out []*incident) {
-	for _, one := range v.Incidents {
-		out = append(out, &incident{Incident: one})
+	for _, inc := range v.Incidents {
+		out = append(out, &incident{Incident: inc})
 	}
 	for _, f := range v.Failures {
-		near := func(one *incident) bool {
-			return f.Unix >= one.FirstUnix-verdict.SameIncident && f.Unix <= one.LastUnix+verdict.SameIncident
+		isNear := func(inc *incident) bool {
+			return f.Unix >= inc.FirstUnix-verdict.SameIncident && f.Unix <= inc.LastUnix+verdict.SameIncident
 		}
-		i := slices.IndexFunc(out, near)
+		i := slices.IndexFunc(out, isNear)
 		if i < 0 {
 			i = len(out)
 			out = append(out, &incident{Incident: verdict.Incident{FirstUnix: f.Unix, LastUnix: f.Unix}})
 		}
-		one := out[i]
-		one.causes = append(one.causes, f.Text)
-		one.FirstUnix, one.LastUnix = min(one.FirstUnix, f.Unix), max(one.LastUnix, f.Unix)
+		inc := out[i]
+		inc.causes = append(inc.causes, f.Text)
+		inc.FirstUnix, inc.LastUnix = min(inc.FirstUnix, f.Unix), max(inc.LastUnix, f.Unix)
 	}
 	slices.SortStableFunc(out, func(a, b *incident) int { return cmp.Compare(a.FirstUnix, b.FirstUnix) })
 	return out
@@ -50,29 +50,29 @@ func incidents(v *verdict.Verdict) (out []*incident) {
 // preceding actions.
 func (s *subject) failureSection() Section {
 	out := Section{ID: "story", Title: "What happened"}
-	all := incidents(s.v)
-	if len(all) == 0 || s.v.Verdict == verdict.Pass {
+	list := incidents(s.v)
+	if len(list) == 0 || s.v.Verdict == verdict.Pass {
 		return out
 	}
-	out.Lead = []string{fmt.Sprintf("%s at %s UTC: %s.", format.Form(len(all), "1 incident", format.Thousands(len(all))+" incidents, the first"),
-		format.Clock(all[0].FirstUnix), s.description(all[0]))}
+	out.Lead = []string{fmt.Sprintf("%s at %s UTC: %s.", format.Form(len(list), "1 incident", format.Thousands(len(list))+" incidents, the first"),
+		format.Clock(list[0].FirstUnix), s.description(list[0]))}
 	t := Table{Columns: Columns("when (UTC)", "faults", "clients")}
 	if len(s.v.Actions) > 0 {
 		t.Columns = append(t.Columns, Columns("actions")...)
 	}
-	for _, one := range all[:min(len(all), maxIncidents)] {
-		clock := format.Clock(one.FirstUnix)
-		if end := format.Clock(one.LastUnix); end != clock {
+	for _, inc := range list[:min(len(list), maxIncidents)] {
+		clock := format.Clock(inc.FirstUnix)
+		if end := format.Clock(inc.LastUnix); end != clock {
 			clock += " to " + end
 		}
-		row := Row{{Text: clock, At: one.FirstUnix}, {Text: s.description(one), Tone: Bad}, {Text: one.subjectName()}}
+		row := Row{{Text: clock, At: inc.FirstUnix}, {Text: s.description(inc), Tone: Bad}, {Text: inc.subjectName()}}
 		if len(s.v.Actions) > 0 {
-			row = append(row, Cell{Text: s.actionsBefore(one)})
+			row = append(row, Cell{Text: s.actionsBefore(inc)})
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	if more := len(all) - maxIncidents; more > 0 {
-		t.Note = fmt.Sprintf("the first %d of %d", maxIncidents, len(all))
+	if omitted := len(list) - maxIncidents; omitted > 0 {
+		t.Note = fmt.Sprintf("the first %d of %d", maxIncidents, len(list))
 	}
 	out.Tables = []Table{t}
 	out.Notes = []string{fmt.Sprintf("Faults at most %d s apart form one incident. An action before it is not necessarily its cause.", verdict.SameIncident)}
@@ -82,37 +82,37 @@ func (s *subject) failureSection() Section {
 	return out
 }
 
-// description returns the failures of the target, and the number of faults of each kind.
-func (s *subject) description(one *incident) string {
-	parts := slices.Clone(one.causes)
-	for _, k := range one.Kinds {
-		parts = append(parts, fmt.Sprintf("%s × %s", format.Thousands(k.Count), s.kind(ledger.Kind(k.Kind))))
+// description returns the failures of the target, and the numbers of faults by kind.
+func (s *subject) description(inc *incident) string {
+	parts := slices.Clone(inc.causes)
+	for _, k := range inc.Kinds {
+		parts = append(parts, fmt.Sprintf("%s × %s", format.Thousands(k.Count), s.kindText(ledger.Kind(k.Kind))))
 	}
 	return strings.Join(parts, "; ")
 }
 
 // subjectName names some connections.
-func (one *incident) subjectName() string {
-	text := strings.Join(one.IDs, ", ")
-	if more := one.Connections - len(one.IDs); more > 0 {
-		text += fmt.Sprintf(" and %s more", format.Thousands(more))
+func (inc *incident) subjectName() string {
+	text := strings.Join(inc.IDs, ", ")
+	if omitted := inc.Connections - len(inc.IDs); omitted > 0 {
+		text += fmt.Sprintf(" and %s more", format.Thousands(omitted))
 	}
 	return text
 }
 
 // actionsBefore names the actions that started shortly before an incident or during it.
-func (s *subject) actionsBefore(one *incident) string {
+func (s *subject) actionsBefore(inc *incident) string {
 	var out []string
 	for i := range s.v.Actions {
-		if a := &s.v.Actions[i]; a.Started() && a.StartedUnix <= one.LastUnix && a.StartedUnix > one.FirstUnix-actionWindow {
-			out = append(out, a.Name+" started "+duration(one.FirstUnix-a.StartedUnix))
+		if a := &s.v.Actions[i]; a.Started() && a.StartedUnix <= inc.LastUnix && a.StartedUnix > inc.FirstUnix-actionWindow {
+			out = append(out, a.Name+" started "+relativeTime(inc.FirstUnix-a.StartedUnix))
 		}
 	}
 	return strings.Join(out, "; ")
 }
 
-// duration describes an event that happened the given number of seconds before.
-func duration(seconds float64) string {
+// relativeTime describes an event that happened the given number of seconds before.
+func relativeTime(seconds float64) string {
 	if seconds < 0 {
 		return format.Milliseconds(-1000*seconds) + " later"
 	}

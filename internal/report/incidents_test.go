@@ -10,8 +10,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// storyRows returns the rows of the story: when, what, who, and after which actions.
-func storyRows(s *subject) (rows []string) {
+// incidentRows returns the rows of the incidents as text: time, faults, clients, and actions.
+func incidentRows(s *subject) (rows []string) {
 	for _, t := range s.failureSection().Tables {
 		for _, row := range t.Rows {
 			var texts []string
@@ -24,17 +24,17 @@ func storyRows(s *subject) (rows []string) {
 	return rows
 }
 
-func TestStoryGroupsFaultsByTime(t *testing.T) {
+func TestIncidentsGroupFaultsByTime(t *testing.T) {
 	t.Parallel()
 	run := simulatedRun(100, 1200)
-	at := func(seconds float64) float64 { return madeUpStart + seconds }
+	at := func(seconds float64) float64 { return simulatedStart + seconds }
 	run.Verdict.Incidents = []verdict.Incident{
 		{FirstUnix: at(600), LastUnix: at(612), Kinds: []verdict.KindCount{{Kind: "lost", Count: 1}, {Kind: "dropped", Count: 4}}, Connections: 4, IDs: []string{"d-1", "d-2", "d-3"}},
 		{FirstUnix: at(900), LastUnix: at(900), Kinds: []verdict.KindCount{{Kind: "late", Count: 1}}, Connections: 1, IDs: []string{"d-9"}},
 	}
 	run.Verdict.Actions = []verdict.Action{{ActionResult: verdict.ActionResult{Action: plan.Action{Name: "deploy"}, StartedUnix: at(590)}}}
 	s := newSubject(run)
-	rows := storyRows(s)
+	rows := incidentRows(s)
 	require.Len(t, rows, 2)
 	require.Regexp(t, `^22:23:20 to 22:23:32 \| 1 × lost: a number was skipped; 4 × dropped \| d-1, d-2, d-3 and 1 more \| deploy started 10 s before$`, rows[0])
 	require.Regexp(t, `^22:28:20 \| 1 × late \| d-9 \| `, rows[1])
@@ -43,7 +43,7 @@ func TestStoryGroupsFaultsByTime(t *testing.T) {
 	require.Equal(t, at(600), s.failureSection().Tables[0].Rows[0][0].At, "the charts show that moment")
 }
 
-func TestPassedRunHasNoStory(t *testing.T) {
+func TestPassedRunHasNoIncidents(t *testing.T) {
 	t.Parallel()
 	run := simulatedRun(100, 600)
 	require.Equal(t, "story", newSubject(run).page().Sections[0].ID)
@@ -54,29 +54,29 @@ func TestPassedRunHasNoStory(t *testing.T) {
 	require.Equal(t, "checks", newSubject(run).page().Sections[0].ID)
 }
 
-func TestLongStoryIsTruncated(t *testing.T) {
+func TestIncidentsAreLimited(t *testing.T) {
 	t.Parallel()
 	run := simulatedRun(20, 1200)
 	run.Verdict.Incidents = nil
 	for i := range 20 {
-		at := madeUpStart + float64(50*i)
+		at := simulatedStart + float64(50*i)
 		run.Verdict.Incidents = append(run.Verdict.Incidents, verdict.Incident{FirstUnix: at, LastUnix: at, Kinds: []verdict.KindCount{{Kind: "lost", Count: 1}}, Connections: 1, IDs: []string{"d-1"}})
 	}
 	s := newSubject(run)
-	require.Len(t, storyRows(s), maxIncidents)
+	require.Len(t, incidentRows(s), maxIncidents)
 	require.Equal(t, "the first 12 of 20", s.failureSection().Tables[0].Note)
 }
 
-// "The backend died" was missing from what happened, and 60 drops were "50 × dropped".
-func TestStoryBeginsWithTargetFailure(t *testing.T) {
+// An incident includes failures of the target, and counts all of its faults.
+func TestIncidentStartsWithTargetFailure(t *testing.T) {
 	t.Parallel()
 	run := simulatedRun(100, 1200)
-	at := func(seconds float64) float64 { return madeUpStart + seconds }
+	at := func(seconds float64) float64 { return simulatedStart + seconds }
 	run.Verdict.Failures = []verdict.Failure{{Unix: at(601), Text: "the backend died"}, {Unix: at(900), Text: "nginx died"}}
 	run.Verdict.Incidents = []verdict.Incident{{
 		FirstUnix: at(602), LastUnix: at(603), Kinds: []verdict.KindCount{{Kind: "dropped", Count: 60}}, Connections: 60, IDs: []string{"d-0", "d-1", "d-2"},
 	}}
-	rows := storyRows(newSubject(run))
+	rows := incidentRows(newSubject(run))
 	require.Len(t, rows, 2)
 	require.Regexp(t, `^22:23:21 to 22:23:23 \| the backend died; 60 × dropped \| d-0, d-1, d-2 and 57 more`, rows[0])
 	require.Regexp(t, `^22:28:20 \| nginx died \|`, strings.ReplaceAll(rows[1], "|  |", "| |"))

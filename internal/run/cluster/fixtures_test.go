@@ -38,7 +38,7 @@ func setUnscheduled(p *corev1.Pod) {
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available: 3 Insufficient memory."}}
 }
 
-func noImage(p *corev1.Pod) {
+func setNoImage(p *corev1.Pod) {
 	p.Status.Phase = corev1.PodPending
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: `Back-off pulling image "sse-soak/k6:none"`}}}}
 }
@@ -79,10 +79,10 @@ func part(name string, condition batchv1.JobConditionType, change ...func(*corev
 	return Part{Job: job(name, condition), Pod: pod(name, change...)}
 }
 
-// A state of three runners, each called up by name.
+// snapshot returns a state of three runners, which is selected by name.
 func snapshot(name string) Snapshot {
 	s := Snapshot{At: noon, Stage: "started", Runners: make([]Part, 3)}
-	no, yes := false, true
+	unpaused, paused := false, true
 	fill := func(paused *bool) {
 		s.Initializer = part(runName+"-initializer", batchv1.JobComplete, setExited(0, "Completed"))
 		for i := range s.Runners {
@@ -107,10 +107,10 @@ func snapshot(name string) Snapshot {
 		fill(nil)
 		s.Starter = part(runName+"-starter", "")
 	case "unpausing":
-		fill(&yes)
+		fill(&paused)
 		s.Starter = part(runName+"-starter", batchv1.JobComplete, setExited(0, "Completed"))
 	case "running":
-		fill(&no)
+		fill(&unpaused)
 		s.Starter = part(runName+"-starter", batchv1.JobComplete, setExited(0, "Completed"))
 	case "over":
 		fill(nil)

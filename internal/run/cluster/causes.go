@@ -9,21 +9,21 @@ import (
 )
 
 const (
-	// causeWithin is how long a cause that does not pass by itself may keep a run from starting, before it is named.
-	causeWithin = 25 * time.Second
+	// causeTimeout is how long a permanent cause may keep a run from starting before it is reported.
+	causeTimeout = 25 * time.Second
 	// podTimeout is how long a Job may have no pod before its reason is looked up.
 	podTimeout = 10 * time.Second
 )
 
-// permanent are the reasons of a waiting container that do not pass by themselves.
-var permanent = []string{"ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError"}
+// permanentReasons lists the reasons of a waiting container that do not resolve by themselves.
+var permanentReasons = []string{"ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError"}
 
-// cause returns what keeps a part from running and is not temporary, "" if nothing is known.
+// cause returns the permanent reason why a part does not run, "" if none is known.
 func (p *Part) cause() string {
 	if p.Pod != nil {
 		reason := waitReason(p.Pod)
 		word, _, _ := strings.Cut(reason, ":")
-		if slices.Contains(permanent, word) {
+		if slices.Contains(permanentReasons, word) {
 			return reason
 		}
 		return ""
@@ -36,7 +36,7 @@ func (p *Part) cause() string {
 	return ""
 }
 
-// checkBlocked reports once that a cause has kept the run from starting for causeWithin. It ends the run unless the
+// checkBlocked reports once that a cause has kept the run from starting for causeTimeout. It ends the run unless the
 // user chose how long to wait.
 func (m *Tracker) checkBlocked(s Snapshot) {
 	cause := ""
@@ -65,18 +65,18 @@ func (m *Tracker) checkBlocked(s Snapshot) {
 		m.blockedSince, m.reported = time.Time{}, false
 	case m.blockedSince.IsZero():
 		m.blockedSince = s.At
-	case m.reported || s.At.Sub(m.blockedSince) < causeWithin:
+	case m.reported || s.At.Sub(m.blockedSince) < causeTimeout:
 	case m.limits.Patient:
 		m.reported = true
 		m.news = append(m.news, cause+"; waiting for up to "+m.limits.Start.String())
 	default:
-		m.giveUp("%s", cause)
+		m.fail("%s", cause)
 	}
 }
 
 // Interrupt records the cause that kept the run from starting until the user ended it, if one is known.
 func (m *Tracker) Interrupt() {
-	if m.phase < Running && !m.GivenUp && m.blockedBy != "" {
+	if m.phase < Running && !m.Failed && m.blockedBy != "" {
 		m.recordEnd(0, "%s", m.blockedBy)
 	}
 }

@@ -25,7 +25,7 @@ func badImage(at time.Time) Snapshot {
 	return s
 }
 
-// A cause that does not pass by itself is named within 30 s, not after the ten minutes of the phase.
+// A permanent cause is reported within 30 s, not after the ten minutes of the phase.
 func TestPersistentCauseEndsTheRun(t *testing.T) {
 	t.Parallel()
 	limits := testLimits()
@@ -36,7 +36,7 @@ func TestPersistentCauseEndsTheRun(t *testing.T) {
 		require.False(t, m.IsDone(), after)
 	}
 	m.Advance(badImage(noon.Add(26 * time.Second)))
-	require.True(t, m.GivenUp)
+	require.True(t, m.Failed)
 	require.Len(t, m.Ends, 1, "once, not per runner")
 	assert.Contains(t, m.Ends[0].Text, "runner 1 (pod ")
 	assert.Contains(t, m.Ends[0].Text, `cannot start: ImagePullBackOff: Back-off pulling image "nowhere/k6"`)
@@ -85,7 +85,7 @@ func TestQuotaAndMissingOperatorAreNamed(t *testing.T) {
 	assert.Len(t, m.Suspects(quota(noon.Add(11*time.Second))), 1, "the reason of a missing pod is looked up")
 	m.Advance(quota(noon))
 	m.Advance(quota(noon.Add(26 * time.Second)))
-	require.True(t, m.GivenUp)
+	require.True(t, m.Failed)
 	assert.Contains(t, m.Ends[0].Text, "the initializer (no pod) cannot start: FailedCreate: Error creating: pods is forbidden: exceeded quota: pods")
 
 	m = newTracker(3, limits, noon)
@@ -94,6 +94,6 @@ func TestQuotaAndMissingOperatorAreNamed(t *testing.T) {
 		s.At, s.Stage, s.Initializer = noon.Add(after), "", Part{}
 		m.Advance(s)
 	}
-	require.True(t, m.GivenUp)
+	require.True(t, m.Failed)
 	assert.Contains(t, m.Ends[0].Text, "the k6-operator has not processed the TestRun; check that it runs")
 }
