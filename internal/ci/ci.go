@@ -19,7 +19,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Targets are the CI systems that get the result. The zero value has none.
+// Targets lists the CI systems that get the result. The zero value has none.
 type Targets struct {
 	GitHub bool
 	JUnit  string // path of a file; "": none
@@ -38,17 +38,17 @@ func (t Targets) Check() error {
 		return fmt.Errorf("--junit must be a file in an existing folder, got %q; create %s", t.JUnit, folder)
 	}
 	if info, err := os.Stat(t.JUnit); err == nil && !info.Mode().IsRegular() {
-		return fmt.Errorf("--junit is %q: that is there, and is not a file", t.JUnit)
+		return fmt.Errorf("--junit must be a file, got %q", t.JUnit)
 	}
-	if !replaceable(t.JUnit) {
+	if !isReplaceable(t.JUnit) {
 		return fmt.Errorf("--junit must not name an existing file of another format, got %q; remove it or name another file", t.JUnit)
 	}
 	return nil
 }
 
-// replaceable reports whether a file does not exist, is empty or has JUnit's format. soak.yaml of the working directory may
-// name any file.
-func replaceable(path string) bool {
+// isReplaceable reports whether a file does not exist, is empty or has JUnit's format. soak.yaml of the working
+// directory may name any file.
+func isReplaceable(path string) bool {
 	file, err := safefile.Open(path, safefile.Table)
 	if err != nil {
 		return errors.Is(err, fs.ErrNotExist)
@@ -58,7 +58,7 @@ func replaceable(path string) bool {
 	return err == nil && (len(head) == 0 || bytes.Contains(head, []byte("<testsuite")))
 }
 
-// A Reporter reports one verdict, or the lack of one.
+// A Reporter reports one verdict, or the error in its place.
 type Reporter struct {
 	targets Targets
 	out     io.Writer // standard output, where GitHub's runner reads commands
@@ -95,8 +95,8 @@ func (r *Reporter) End(err error, warn func(string)) error {
 		}
 	}
 	if r.targets.JUnit != "" {
-		failed := safefile.Write(r.targets.JUnit, func(w io.Writer) error { return junit(format.NewEscaper(w), v) })
-		r.warn(failed, warn)
+		writeErr := safefile.Write(r.targets.JUnit, func(w io.Writer) error { return junit(format.NewEscaper(w), v) })
+		r.warn(writeErr, warn)
 	}
 	if !r.targets.GitHub {
 		return err
@@ -106,7 +106,7 @@ func (r *Reporter) End(err error, warn func(string)) error {
 		text = summary(v)
 	}
 	r.warn(appendTo("GITHUB_STEP_SUMMARY", text), warn)
-	if os.Getenv("GITHUB_OUTPUT") != "" { // a step's only
+	if os.Getenv("GITHUB_OUTPUT") != "" { // only within a step
 		r.warn(appendTo("GITHUB_OUTPUT", outputs(v, r.report)), warn)
 	}
 	fmt.Fprintf(r.out, "::%s::\n", r.token)
@@ -121,18 +121,18 @@ func (r *Reporter) End(err error, warn func(string)) error {
 
 func (r *Reporter) warn(err error, warn func(string)) {
 	if err != nil {
-		warn("the verdict is valid, but reporting it to CI failed in part: " + harmless(err.Error()))
+		warn("the verdict is valid, but reporting it to CI failed in part: " + escapeCommands(err.Error()))
 	}
 }
 
 // A reportedError was already reported to GitHub.
 type reportedError struct{ error }
 
-func (e reportedError) Error() string { return harmless(e.error.Error()) }
+func (e reportedError) Error() string { return escapeCommands(e.error.Error()) }
 func (e reportedError) Unwrap() error { return e.error }
 
-// harmless returns a text as one line that GitHub's runner does not read as a workflow command.
-func harmless(text string) string {
+// escapeCommands returns a text as one line that GitHub's runner does not execute as a workflow command.
+func escapeCommands(text string) string {
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 	return strings.ReplaceAll(text, "##[", "# #[")
 }
@@ -140,8 +140,9 @@ func harmless(text string) string {
 // name returns the name under which CI systems list the checks: the kind of run.
 func name(v *verdict.Verdict) string { return cmp.Or(v.Layout.Title, "Soak") }
 
-// broken returns the checks that decided a verdict other than pass. If none did, one check stands for all reasons.
-func broken(v *verdict.Verdict) (out []verdict.Check) {
+// decidingChecks returns the checks that decided a verdict other than pass. If there is none, one check has all
+// reasons.
+func decidingChecks(v *verdict.Verdict) (out []verdict.Check) {
 	for _, c := range v.Checks {
 		if s := c.State(); s == verdict.Broken || s == verdict.Undecided {
 			out = append(out, c)

@@ -49,24 +49,24 @@ type step struct{ commands, text []string }
 
 var (
 	commandLine = regexp.MustCompile(`^\s*::([a-zA-Z-]+)[^:]*::(.*)$`)
-	oldCommand  = regexp.MustCompile(`##\[[a-z-]+`) // which the runner finds anywhere in a line
+	oldCommand  = regexp.MustCompile(`##\[[a-z-]+`) // found anywhere in a line
 )
 
-// runStep interprets an output as GitHub's runner does: it obeys commands, except between stop-commands and its
+// runStep interprets an output as GitHub's runner does: it executes commands, except between stop-commands and its
 // token.
 func runStep(text string) (s step) {
-	stopped := ""
+	token := ""
 	for _, line := range strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }) {
 		command := commandLine.FindStringSubmatch(line)
 		switch {
-		case stopped != "":
-			if strings.TrimSpace(line) == "::"+stopped+"::" {
-				stopped = ""
+		case token != "":
+			if strings.TrimSpace(line) == "::"+token+"::" {
+				token = ""
 			} else {
 				s.text = append(s.text, line)
 			}
 		case command != nil && command[1] == "stop-commands":
-			stopped = command[2]
+			token = command[2]
 		case command != nil || oldCommand.MatchString(line):
 			s.commands = append(s.commands, strings.TrimSpace(line))
 		default:
@@ -76,8 +76,8 @@ func runStep(text string) (s step) {
 	return s
 }
 
-// onGitHub sets the files of a step, and returns what is in them.
-func onGitHub(t *testing.T) (summary, outputs func() string) {
+// setGitHubFiles sets the files of a step, and returns functions for their content.
+func setGitHubFiles(t *testing.T) (summary, outputs func() string) {
 	t.Helper()
 	content := func(name string) func() string {
 		path := filepath.Join(t.TempDir(), "file")
@@ -106,12 +106,12 @@ func TestAnnotationsHaveTheFindings(t *testing.T) { //nolint:paralleltest // Git
 		},
 		verdict.Invalid: {"::error title=Soak invalid%3A all runners finished::runner 2 left no shard", "::warning title=Soak::the load generator was saturated"},
 	} {
-		summary, outputs := onGitHub(t)
+		summary, outputs := setGitHubFiles(t)
 		var out strings.Builder
-		teller := Begin(Targets{GitHub: true}, &out)
+		reporter := Begin(Targets{GitHub: true}, &out)
 		fmt.Fprintln(&out, "the report")
-		teller.SetVerdict(newVerdict(outcome), "results/x/report.html")
-		require.NoError(t, teller.End(nil, failOnWarning(t)))
+		reporter.SetVerdict(newVerdict(outcome), "results/x/report.html")
+		require.NoError(t, reporter.End(nil, failOnWarning(t)))
 		got := runStep(out.String())
 		require.Equal(t, want, got.commands)
 		require.Equal(t, []string{"the report"}, got.text)
@@ -122,20 +122,20 @@ func TestAnnotationsHaveTheFindings(t *testing.T) { //nolint:paralleltest // Git
 	}
 }
 
-// Whatever a service or a script put into a text, the runner obeys the commands of soak alone.
+// The runner executes only commands of soak, and no texts of a service or a script.
 func TestForeignTextsAreNotCommands(t *testing.T) { //nolint:paralleltest // GitHub's variables
 	for _, evil := range []string{
 		"x\n::add-mask::a", "x\r::error::b", "x\r\n  ::stop-commands::c", "::set-env name=PATH::d", "##[add-matcher]e", "50% ::error::", "a,file=/etc/passwd:b", "x\nverdict=pass",
 	} {
-		summary, outputs := onGitHub(t)
+		summary, outputs := setGitHubFiles(t)
 		v := newVerdict(verdict.Fail)
 		v.TestID, v.Warnings = evil, []string{evil}
 		v.Checks = []verdict.Check{{Name: evil, Limit: evil, Actual: evil, Why: evil, Reasons: []string{evil}}}
 		var out strings.Builder
-		teller := Begin(Targets{GitHub: true}, &out)
+		reporter := Begin(Targets{GitHub: true}, &out)
 		fmt.Fprintln(&out, evil)
-		teller.SetVerdict(v, evil)
-		err := teller.End(errors.New(evil), failOnWarning(t))
+		reporter.SetVerdict(v, evil)
+		err := reporter.End(errors.New(evil), failOnWarning(t))
 		fmt.Fprintf(&out, "soak: %v\n", err)
 		got := runStep(out.String())
 		require.Len(t, got.commands, 2, "%q", got.commands)
@@ -143,39 +143,39 @@ func TestForeignTextsAreNotCommands(t *testing.T) { //nolint:paralleltest // Git
 		require.True(t, strings.HasPrefix(got.commands[1], "::warning title=Soak::"), got.commands[1])
 		for _, line := range got.commands {
 			properties, _, _ := strings.Cut(strings.TrimPrefix(line, "::"), "::")
-			require.NotContains(t, properties, ",", "one property, which nothing ends")
+			require.NotContains(t, properties, ",", "the text does not end the property")
 		}
-		require.Equal(t, 3, strings.Count(outputs(), "\n"), "no output of its own")
+		require.Equal(t, 3, strings.Count(outputs(), "\n"), "the text adds no output")
 		require.NotContains(t, summary(), "\r")
 	}
 }
 
 func TestSummaryEscapesControlCharacters(t *testing.T) { //nolint:paralleltest // GitHub's variables
-	summary, _ := onGitHub(t)
+	summary, _ := setGitHubFiles(t)
 	v := newVerdict(verdict.Fail)
 	v.Reasons = []string{"the service sent \x1b]0;title\x07 and \u202e"}
 	for i := range v.Checks {
 		v.Checks[i].Name += "\x1b\u202e"
 	}
-	teller := Begin(Targets{GitHub: true}, io.Discard)
-	teller.SetVerdict(v, "")
-	require.NoError(t, teller.End(nil, failOnWarning(t)))
+	reporter := Begin(Targets{GitHub: true}, io.Discard)
+	reporter.SetVerdict(v, "")
+	require.NoError(t, reporter.End(nil, failOnWarning(t)))
 	require.Contains(t, summary(), `\u001b\u202e`)
 	require.NotContains(t, summary(), "\x1b")
 	require.NotContains(t, summary(), "\u202e")
 }
 
-func TestGitHubShowsTenOfAKind(t *testing.T) {
+func TestAnnotationsAreLimited(t *testing.T) {
 	t.Parallel()
 	v := newVerdict(verdict.Fail)
 	for i := range 15 {
 		v.Checks = append(v.Checks, verdict.Check{Name: fmt.Sprint("check ", i)})
 		v.Warnings = append(v.Warnings, fmt.Sprint("warning ", i))
 	}
-	all := annotations(v)
-	require.Len(t, all, 20)
-	require.Equal(t, "::error title=Soak fail::and 7 more, which are in the summary of the step", all[9])
-	require.Equal(t, "::warning title=Soak::and 7 more, which are in the summary of the step", all[19])
+	lines := annotations(v)
+	require.Len(t, lines, 20)
+	require.Equal(t, "::error title=Soak fail::and 7 more, which are in the summary of the step", lines[9])
+	require.Equal(t, "::warning title=Soak::and 7 more, which are in the summary of the step", lines[19])
 }
 
 func TestLargeSummaryIsTruncated(t *testing.T) {
@@ -192,11 +192,11 @@ func TestLargeSummaryIsTruncated(t *testing.T) {
 
 // Without a verdict CI gets the reason, and the error is unchanged.
 func TestErrorWithoutAVerdict(t *testing.T) { //nolint:paralleltest // GitHub's variables
-	summary, outputs := onGitHub(t)
+	summary, outputs := setGitHubFiles(t)
 	file := filepath.Join(t.TempDir(), "soak.xml")
-	was := fmt.Errorf("nothing answers at\nhttp://127.0.0.1:1: %w", io.ErrUnexpectedEOF)
+	cause := fmt.Errorf("nothing answers at\nhttp://127.0.0.1:1: %w", io.ErrUnexpectedEOF)
 	var out strings.Builder
-	err := Begin(Targets{GitHub: true, JUnit: file}, &out).End(was, failOnWarning(t))
+	err := Begin(Targets{GitHub: true, JUnit: file}, &out).End(cause, failOnWarning(t))
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	require.EqualError(t, err, "nothing answers at; http://127.0.0.1:1: unexpected EOF")
 	require.Equal(t, []string{"::error title=Soak invalid%3A a verdict::nothing answers at%0Ahttp://127.0.0.1:1: unexpected EOF"}, runStep(out.String()).commands)
@@ -214,9 +214,9 @@ func TestUnwritableFileIsAWarning(t *testing.T) {
 	t.Setenv("GITHUB_OUTPUT", "")
 	folder := t.TempDir()
 	var warnings []string
-	teller := Begin(Targets{GitHub: true, JUnit: filepath.Join(folder, "gone", "soak.xml")}, io.Discard)
-	teller.SetVerdict(newVerdict(verdict.Pass), "")
-	require.NoError(t, teller.End(nil, func(text string) { warnings = append(warnings, text) }))
+	reporter := Begin(Targets{GitHub: true, JUnit: filepath.Join(folder, "gone", "soak.xml")}, io.Discard)
+	reporter.SetVerdict(newVerdict(verdict.Pass), "")
+	require.NoError(t, reporter.End(nil, func(text string) { warnings = append(warnings, text) }))
 	require.Len(t, warnings, 2)
 	require.Contains(t, warnings[0], "soak.xml")
 	require.Contains(t, warnings[1], "GITHUB_STEP_SUMMARY is not set")
@@ -229,39 +229,39 @@ func TestUnwritableFileIsAWarning(t *testing.T) {
 func TestNothingIsReportedOutsideOfCI(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	teller := Begin(Targets{}, &out)
-	teller.SetVerdict(newVerdict(verdict.Fail), "")
-	was := errors.New("one\ntwo")
-	require.Equal(t, was, teller.End(was, failOnWarning(t)))
+	reporter := Begin(Targets{}, &out)
+	reporter.SetVerdict(newVerdict(verdict.Fail), "")
+	cause := errors.New("one\ntwo")
+	require.Equal(t, cause, reporter.End(cause, failOnWarning(t)))
 	require.Empty(t, out.String())
-	var reporter *Reporter
-	reporter.SetVerdict(newVerdict(verdict.Pass), "")
+	var nilReporter *Reporter
+	nilReporter.SetVerdict(newVerdict(verdict.Pass), "")
 }
 
-// parse reads a file as strictly as XML is.
+// parse reads a JUnit file strictly.
 func parse(t *testing.T, path string) testSuite {
 	t.Helper()
 	content, err := os.ReadFile(path)
 	require.NoError(t, err)
-	var all testSuites
-	require.NoError(t, xml.Unmarshal(content, &all), "%s", content)
-	require.Len(t, all.Suites, 1)
-	return all.Suites[0]
+	var suites testSuites
+	require.NoError(t, xml.Unmarshal(content, &suites), "%s", content)
+	require.Len(t, suites.Suites, 1)
+	return suites.Suites[0]
 }
 
 func TestJUnitHasACaseForEachCheck(t *testing.T) {
 	t.Parallel()
 	for outcome, want := range map[verdict.Outcome][3]int{verdict.Pass: {2, 0, 0}, verdict.Fail: {3, 1, 0}, verdict.Invalid: {3, 0, 1}} {
 		file := filepath.Join(t.TempDir(), "soak.xml")
-		teller := Begin(Targets{JUnit: file}, io.Discard)
-		teller.SetVerdict(newVerdict(outcome), "")
-		require.NoError(t, teller.End(nil, failOnWarning(t)))
+		reporter := Begin(Targets{JUnit: file}, io.Discard)
+		reporter.SetVerdict(newVerdict(outcome), "")
+		require.NoError(t, reporter.End(nil, failOnWarning(t)))
 		s := parse(t, file)
 		require.Equal(t, want, [3]int{s.Tests, s.Failures, s.Errors}, outcome)
 		require.Equal(t, []string{"Soak", "3600.500", "2023-11-14T22:13:20"}, []string{s.Name, s.Time, s.Timestamp})
 		require.Equal(t, property{"verdict", string(outcome)}, s.Properties[0])
 		require.Equal(t, testCase{Class: "Soak", Name: "connections dropped", Out: "0; the limit is 0"}, s.Cases[0])
-		require.Equal(t, testCase{Class: "Soak", Name: "the load generator kept up", Out: "warning: the load generator was saturated"}, s.Cases[1], "a warning has passed")
+		require.Equal(t, testCase{Class: "Soak", Name: "the load generator kept up", Out: "warning: the load generator was saturated"}, s.Cases[1], "a warning is not a failure")
 		switch outcome {
 		case verdict.Pass:
 		case verdict.Fail:
@@ -272,16 +272,16 @@ func TestJUnitHasACaseForEachCheck(t *testing.T) {
 	}
 }
 
-func TestJUnitIsXMLWhateverIsInIt(t *testing.T) {
+func TestJUnitIsValidXML(t *testing.T) {
 	t.Parallel()
 	const evil = "]]></failure><script>&amp;\"'\x00\x1b[31m\xff\n\ufffe<!-- é"
 	v := newVerdict(verdict.Fail)
 	v.TestID, v.Plan.BackendURL = evil, evil
 	v.Checks = []verdict.Check{{Name: evil, Limit: evil, Actual: evil, Reasons: []string{evil}}, {Name: evil, Actual: evil, Pass: true}}
 	file := filepath.Join(t.TempDir(), "soak.xml")
-	teller := Begin(Targets{JUnit: file}, io.Discard)
-	teller.SetVerdict(v, "")
-	require.NoError(t, teller.End(nil, failOnWarning(t)))
+	reporter := Begin(Targets{JUnit: file}, io.Discard)
+	reporter.SetVerdict(v, "")
+	require.NoError(t, reporter.End(nil, failOnWarning(t)))
 	s := parse(t, file)
 	require.Equal(t, 2, s.Tests)
 	require.Contains(t, s.Cases[0].Failure.Text, "]]></failure><script>&amp;\"'")
@@ -290,15 +290,15 @@ func TestJUnitIsXMLWhateverIsInIt(t *testing.T) {
 
 // A check that was not judged is skipped, and a pass of connections only is a warning.
 func TestConnectionsOnlyIsAWarning(t *testing.T) { //nolint:paralleltest // GitHub's variables
-	summary, outputs := onGitHub(t)
+	summary, outputs := setGitHubFiles(t)
 	v, checked := newVerdict(verdict.Pass), false
 	v.Plan.Service, v.Evidence.By, v.MessagesChecked = "sse", verdict.ByNothing, &checked
 	v.Checks = append(v.Checks, verdict.Check{Name: "messages checked", Limit: "any"}.NotJudged("nothing says how"))
 	file := filepath.Join(t.TempDir(), "soak.xml")
 	var out strings.Builder
-	teller := Begin(Targets{GitHub: true, JUnit: file}, &out)
-	teller.SetVerdict(v, "")
-	require.NoError(t, teller.End(nil, failOnWarning(t)))
+	reporter := Begin(Targets{GitHub: true, JUnit: file}, &out)
+	reporter.SetVerdict(v, "")
+	require.NoError(t, reporter.End(nil, failOnWarning(t)))
 	require.Contains(t, runStep(out.String()).commands, "::warning title=Soak pass (connections only)::1200 connections open to the end")
 	require.Contains(t, summary(), "PASS (connections only): messages were not checked")
 	require.Contains(t, outputs(), "verdict=pass\n")
@@ -308,16 +308,16 @@ func TestConnectionsOnlyIsAWarning(t *testing.T) { //nolint:paralleltest // GitH
 	require.Contains(t, s.Properties, property{"messages_checked", "false"})
 }
 
-// junit: of a soak.yaml may name any file.
+// The setting junit of a soak.yaml may name any file.
 func TestJUnitReplacesNoFileOfAnotherFormat(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "main.go")
-	to := Targets{JUnit: path}
-	require.NoError(t, to.Check())
+	targets := Targets{JUnit: path}
+	require.NoError(t, targets.Check())
 	require.NoError(t, os.WriteFile(path, nil, 0o600))
-	require.NoError(t, to.Check())
-	require.NoError(t, Begin(to, io.Discard).End(nil, func(text string) { require.Fail(t, text) }))
-	require.NoError(t, to.Check(), "its own")
+	require.NoError(t, targets.Check())
+	require.NoError(t, Begin(targets, io.Discard).End(nil, func(text string) { require.Fail(t, text) }))
+	require.NoError(t, targets.Check(), "it has JUnit's format")
 	require.NoError(t, os.WriteFile(path, []byte("package main"), 0o600))
-	require.EqualError(t, to.Check(), fmt.Sprintf("--junit must not name an existing file of another format, got %q; remove it or name another file", path))
+	require.EqualError(t, targets.Check(), fmt.Sprintf("--junit must not name an existing file of another format, got %q; remove it or name another file", path))
 }

@@ -16,7 +16,7 @@ const maxAnnotations = 10
 func annotations(v *verdict.Verdict) (out []string) {
 	word := name(v) + " " + v.Word()
 	var errs, warnings []string
-	for _, c := range broken(v) {
+	for _, c := range decidingChecks(v) {
 		errs = append(errs, command("error", word+": "+c.Name, strings.Join(c.Sentences(), "\n")))
 	}
 	for _, w := range v.Warnings {
@@ -29,20 +29,20 @@ func annotations(v *verdict.Verdict) (out []string) {
 		}
 		out = append(out, command(kind, word, strings.Join(v.Reasons, "\n")))
 	}
-	out = append(out, first(errs, "error", word)...)
-	return append(out, first(warnings, "warning", name(v))...)
+	out = append(out, limitAnnotations(errs, "error", word)...)
+	return append(out, limitAnnotations(warnings, "warning", name(v))...)
 }
 
-// first returns as many messages as GitHub shows; the last one has the number of the others.
-func first(all []string, kind, title string) []string {
-	if len(all) <= maxAnnotations {
-		return all
+// limitAnnotations returns at most maxAnnotations of a list; the last one then has the number of the others.
+func limitAnnotations(list []string, kind, title string) []string {
+	if len(list) <= maxAnnotations {
+		return list
 	}
-	more := command(kind, title, fmt.Sprintf("and %d more, which are in the summary of the step", len(all)-maxAnnotations+1))
-	return append(all[:maxAnnotations-1:maxAnnotations-1], more)
+	last := command(kind, title, fmt.Sprintf("and %d more, which are in the summary of the step", len(list)-maxAnnotations+1))
+	return append(list[:maxAnnotations-1:maxAnnotations-1], last)
 }
 
-// GitHub's own escapes: of a message, and of a property, which also ends at a colon or a comma.
+// GitHub's escapes of a message, and of a property, which also ends at a colon or a comma.
 var (
 	escapeMessage  = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
 	escapeProperty = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
@@ -59,7 +59,7 @@ const maxSummary = 200 << 10
 // summary returns report.md, up to the limit of GitHub.
 func summary(v *verdict.Verdict) string {
 	var b strings.Builder
-	_ = report.Markdown(&b, report.Brief(v)) // to memory; what a template could not write is missing
+	_ = report.Markdown(&b, report.Brief(v)) // writing to memory does not fail
 	text := b.String()
 	if len(text) > maxSummary {
 		text = text[:strings.LastIndexByte(text[:maxSummary], '\n')+1] + "\n> The rest is in report.md, in the folder of the run.\n"
@@ -69,10 +69,10 @@ func summary(v *verdict.Verdict) string {
 
 // noVerdict returns the summary of a run without a verdict: the reason, as plain text in Markdown.
 func noVerdict(v *verdict.Verdict) string {
-	return "# ⚠️ soak: no verdict\n\n    " + harmless(strings.Join(v.Reasons, "\n")) + "\n\n"
+	return "# ⚠️ soak: no verdict\n\n    " + escapeCommands(strings.Join(v.Reasons, "\n")) + "\n\n"
 }
 
 // outputs returns the outputs of the step.
 func outputs(v *verdict.Verdict, report string) string {
-	return fmt.Sprintf("verdict=%s\ntestid=%s\nreport=%s\n", v.Verdict, harmless(v.TestID), harmless(report))
+	return fmt.Sprintf("verdict=%s\ntestid=%s\nreport=%s\n", v.Verdict, escapeCommands(v.TestID), escapeCommands(report))
 }

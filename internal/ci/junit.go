@@ -51,8 +51,8 @@ type (
 	}
 )
 
-// junit writes a test case for each check. One that fails the run is a failure, and one that makes it invalid an
-// error. A warning has passed, with its text. One that was not judged is skipped.
+// junit writes a test case for each check. A check that fails the run is a failure, and a check that makes it invalid
+// is an error. A warning passes, with its text. A check that was not judged is skipped.
 func junit(w io.Writer, v *verdict.Verdict) error {
 	s := testSuite{
 		Name: name(v), Time: fmt.Sprintf("%.3f", max(v.EndedUnix-v.StartedUnix, 0)),
@@ -68,7 +68,7 @@ func junit(w io.Writer, v *verdict.Verdict) error {
 		s.add(c)
 	}
 	if s.Failures+s.Errors == 0 {
-		for _, c := range broken(v) { // no check has the reason
+		for _, c := range decidingChecks(v) { // the reasons are not those of a check
 			s.add(c)
 		}
 	}
@@ -81,24 +81,24 @@ func junit(w io.Writer, v *verdict.Verdict) error {
 }
 
 func (s *testSuite) add(c verdict.Check) {
-	one, says := testCase{Class: s.Name, Name: c.Name}, c.Actual+"; the limit is "+c.Limit
+	entry, message := testCase{Class: s.Name, Name: c.Name}, c.Actual+"; the limit is "+c.Limit
 	s.Tests++
 	switch c.State() {
 	case verdict.Met:
-		one.Out = says
+		entry.Out = message
 	case verdict.NotJudged:
-		one.Skipped = &skipped{Message: says}
+		entry.Skipped = &skipped{Message: message}
 		s.Skipped++
 	case verdict.Warned:
-		one.Out = "warning: " + strings.Join(c.Sentences(), "\n")
+		entry.Out = "warning: " + strings.Join(c.Sentences(), "\n")
 	case verdict.Undecided:
-		one.Error = &problem{Message: says, Type: string(verdict.Invalid), Text: failureText(c)}
+		entry.Error = &problem{Message: message, Type: string(verdict.Invalid), Text: failureText(c)}
 		s.Errors++
 	case verdict.Broken:
-		one.Failure = &problem{Message: says, Type: string(verdict.Fail), Text: failureText(c)}
+		entry.Failure = &problem{Message: message, Type: string(verdict.Fail), Text: failureText(c)}
 		s.Failures++
 	}
-	s.Cases = append(s.Cases, one)
+	s.Cases = append(s.Cases, entry)
 }
 
 // failureText returns the reasons of an unmet check and its impact.

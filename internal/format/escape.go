@@ -40,8 +40,8 @@ func writeEscape(out *strings.Builder, r rune) {
 	fmt.Fprintf(out, `\u%04x`, r)
 }
 
-// NewEscaper returns a writer that escapes text as Escape does and writes it to w. Bytes that are not UTF-8 pass
-// unchanged.
+// NewEscaper returns a writer that escapes text as Escape does and writes it to w. It does not change bytes that are
+// not UTF-8.
 func NewEscaper(w io.Writer) io.Writer { return &escaper{w: w} }
 
 // WithoutEscaper returns the writer below NewEscaper; w itself if it is another writer.
@@ -58,7 +58,7 @@ type escaper struct {
 }
 
 func (e *escaper) Write(p []byte) (int, error) {
-	text := append(e.incomplete, p...) //nolint:gocritic // rest is replaced below
+	text := append(e.incomplete, p...) //nolint:gocritic // incomplete is replaced below
 	end := len(text)
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
 		if utf8.RuneStart(text[len(text)-n]) {

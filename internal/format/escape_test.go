@@ -23,7 +23,7 @@ func TestEscapeLeavesNoControlCharacters(t *testing.T) {
 	}
 }
 
-// Text that arrives in pieces is escaped like the whole, and escaped JSON stays JSON.
+// Text that is written in pieces is escaped like the complete text, and escaped JSON remains valid JSON.
 func TestEscapingJoinsCharactersThatAreSplit(t *testing.T) {
 	t.Parallel()
 	const text = "{\"name\": \"é\u009b\u202e日\U0001f600\"}\n"

@@ -22,7 +22,7 @@ func Thousands[N number](n N) string {
 	return sign + s
 }
 
-// Count formats a number of things whose plural is regular.
+// Count formats a number with a noun whose plural is regular.
 func Count[N number](n N, thing string) string {
 	switch {
 	case n == 1:
@@ -34,17 +34,17 @@ func Count[N number](n N, thing string) string {
 	return Thousands(n) + " " + thing
 }
 
-// Plural formats a number of things for a sentence, in the form that matches it: "1 connection was".
-func Plural[N number](n N, one, many string) string {
-	return fmt.Sprintf("%d %s", n, Form(n, one, many))
+// Plural formats a number with the matching form of a phrase: "1 connection was".
+func Plural[N number](n N, singular, plural string) string {
+	return fmt.Sprintf("%d %s", n, Form(n, singular, plural))
 }
 
-// Form returns the one of two forms that matches a number.
-func Form[N number](n N, one, many string) string {
+// Form returns the form of a word that matches a number.
+func Form[N number](n N, singular, plural string) string {
 	if n == 1 {
-		return one
+		return singular
 	}
-	return many
+	return plural
 }
 
 // Duration formats a duration with three or four digits: in one unit below two minutes, in parts of an hour above.
@@ -61,7 +61,7 @@ func Duration(d time.Duration) string {
 		}
 	}
 	if d.Abs() >= time.Second {
-		return fmt.Sprint(float64(d)/float64(time.Second)) + " s" // Seconds is the sum of two numbers, not always the nearest
+		return fmt.Sprint(float64(d)/float64(time.Second)) + " s" // the sum in Seconds may not be the nearest number
 	}
 	return fmt.Sprint(float64(d)/float64(time.Millisecond)) + " ms"
 }
@@ -69,15 +69,15 @@ func Duration(d time.Duration) string {
 // inHours formats a duration to the second, without the parts that are zero.
 func inHours(d time.Duration) string {
 	var parts []string
-	rest := d.Round(time.Second)
+	remaining := d.Round(time.Second)
 	for _, unit := range []struct {
 		length time.Duration
 		name   string
 	}{{time.Hour, "h"}, {time.Minute, "min"}, {time.Second, "s"}} {
-		if n := rest / unit.length; n > 0 {
+		if n := remaining / unit.length; n > 0 {
 			parts = append(parts, Thousands(int64(n))+" "+unit.name)
 		}
-		rest %= unit.length
+		remaining %= unit.length
 	}
 	return strings.Join(parts, " ")
 }

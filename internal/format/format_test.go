@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestNumbersAreWrittenForPeople(t *testing.T) {
+func TestNumberFormats(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []string{"0", "999", "1,000", "−1,234,567"}, []string{Thousands(0), Thousands(999), Thousands(1000), Thousands(-1_234_567)})
 	require.Equal(t, []string{"1 runner", "2 runners", "1,200 processes"}, []string{Count(1, "runner"), Count(2, "runner"), Count(1200, "process")})

@@ -1,6 +1,6 @@
-// Package proxy finds the way of a request to its service: directly, or through the proxy that HTTP_PROXY,
-// HTTPS_PROXY and NO_PROXY name, as net/http reads them. k6's own requests use net/http; code that connects by itself
-// uses this package for the same way.
+// Package proxy determines how a request reaches its service: directly, or through the proxy that HTTP_PROXY,
+// HTTPS_PROXY and NO_PROXY name, as net/http reads them. k6's own requests use net/http; code that opens connections
+// itself uses this package for the same result.
 package proxy
 
 import (
@@ -26,7 +26,7 @@ func fromEnvironment(target *url.URL) (*url.URL, error) {
 	return http.ProxyFromEnvironment(&http.Request{URL: target})
 }
 
-// A Proxy is a proxy for requests. nil is the direct way.
+// A Proxy is a proxy for requests. nil means a direct connection.
 type Proxy struct {
 	url    *url.URL
 	target *url.URL // of the request
@@ -42,11 +42,11 @@ func (c Chooser) For(target *url.URL) (*Proxy, error) {
 	if c == nil {
 		c = fromEnvironment
 	}
-	found, err := c(target)
-	if err != nil || found == nil {
+	proxyURL, err := c(target)
+	if err != nil || proxyURL == nil {
 		return nil, err
 	}
-	p := &Proxy{url: found, target: target}
+	p := &Proxy{url: proxyURL, target: target}
 	return p, p.check()
 }
 
@@ -77,7 +77,7 @@ func (p *Proxy) Address(target *url.URL) string {
 		target = p.url
 	}
 	host := target.Hostname()
-	if ascii, err := idna.Lookup.ToASCII(host); err == nil { // no address of IPv6 is a domain
+	if ascii, err := idna.Lookup.ToASCII(host); err == nil { // an IPv6 address is not a domain
 		host = ascii
 	}
 	port := target.Port()
@@ -115,19 +115,19 @@ func (p *Proxy) Through() string {
 	return " (through the proxy " + p.String() + ")"
 }
 
-// An Error is a failure between us and a proxy. It names the proxy, without credentials.
+// An Error is a failure of a connection to or through a proxy. It names the proxy, without credentials.
 type Error struct {
 	Proxy string
 	err   error
 }
 
-// Error returns a sentence without its final stop.
+// Error returns a sentence without its final period.
 func (e *Error) Error() string { return "the proxy " + e.Proxy + " " + e.err.Error() }
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.err }
 
-// fault returns an Error of the proxy; err describes its answer: "refused …".
+// fault returns an Error of the proxy; err is the predicate of its sentence: "refused …".
 func (p *Proxy) fault(err error) error { return &Error{p.String(), err} }
 
 // DialError returns the error of a dial. It names the proxy if the proxy was dialed.

@@ -26,7 +26,7 @@ func mustParse(t *testing.T, text string) *url.URL {
 	return u
 }
 
-// httpproxy tests the cases of NO_PROXY; this test checks that it is called, and with which values.
+// The package httpproxy tests the cases of NO_PROXY. This test checks the values with which it is called.
 func TestProxySelection(t *testing.T) {
 	t.Parallel()
 	choose := Chooser((&httpproxy.Config{
@@ -73,8 +73,8 @@ func TestInvalidProxyVariable(t *testing.T) {
 			require.NoError(t, check(&httpproxy.Config{HTTPProxy: invalid, NoProxy: "inside.test"}, mustParse(t, target)), target)
 		}
 	}
-	for _, right := range []string{"", "cache.test:3128", "http://joe:pass%2Fword@cache.test", "socks5://cache.test"} {
-		require.NoError(t, check(&httpproxy.Config{HTTPSProxy: right}, mustParse(t, "https://a.test")), right)
+	for _, valid := range []string{"", "cache.test:3128", "http://joe:pass%2Fword@cache.test", "socks5://cache.test"} {
+		require.NoError(t, check(&httpproxy.Config{HTTPSProxy: valid}, mustParse(t, "https://a.test")), valid)
 	}
 }
 
@@ -153,7 +153,7 @@ func TestSentences(t *testing.T) {
 	}
 }
 
-// An error of net/http itself, after the proxy has connected, names the proxy as well.
+// An error of net/http after the connect to the proxy names the proxy, too.
 func TestErrorsBehindAProxyNameIt(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")

@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	maxHead = 64 << 10 // of the answer to CONNECT
+	maxHead = 64 << 10 // bytes of the response to CONNECT
 	// refusalTimeout limits the wait for the text of a refusal.
-	refusalTimeout = 250 * time.Millisecond // maximum wait for the text of a refusal
+	refusalTimeout = 250 * time.Millisecond
 )
 
 // Reach turns a connection that was dialed to Address into one for requests: to the server, or to a proxy that Forwards them.
@@ -55,16 +55,16 @@ func (p *Proxy) throughSOCKS(ctx context.Context, conn net.Conn) error {
 	if err != nil {
 		return p.fault(err)
 	}
-	on, ok := d.(interface {
+	dialer, ok := d.(interface {
 		DialWithConn(ctx context.Context, c net.Conn, network, address string) (net.Addr, error)
 	})
 	if !ok {
 		return p.fault(errors.New("cannot be used: golang.org/x/net does not support SOCKS on an existing connection"))
 	}
-	if _, err := on.DialWithConn(ctx, conn, "tcp", p.server()); err != nil {
+	if _, err := dialer.DialWithConn(ctx, conn, "tcp", p.server()); err != nil {
 		return p.fault(fmt.Errorf("did not connect to %s: %w", p.server(), err))
 	}
-	if deadline, ok := ctx.Deadline(); ok { // which it has removed
+	if deadline, ok := ctx.Deadline(); ok { // DialWithConn has removed it
 		_ = conn.SetDeadline(deadline)
 	}
 	return nil
@@ -81,7 +81,7 @@ func (p *Proxy) tunnel(conn net.Conn) (net.Conn, error) {
 		r.Header.Set("Proxy-Authorization", a)
 	}
 	var out bytes.Buffer // in one packet
-	_ = r.Write(&out)    // to a buffer: it has no error
+	_ = r.Write(&out)    // writing to a buffer does not fail
 	if _, err := conn.Write(out.Bytes()); err != nil {
 		return nil, p.fault(fmt.Errorf("did not accept %s: %w", request, err))
 	}
@@ -99,14 +99,14 @@ func (p *Proxy) tunnel(conn net.Conn) (net.Conn, error) {
 		_ = conn.SetReadDeadline(time.Now().Add(refusalTimeout)) // the read returns the same error
 		return nil, p.RefusalError(request, answer.Status, answer.Header, answer.Body)
 	}
-	if more, _ := in.Peek(in.Buffered()); len(more) > 0 {
-		return &bufferedConn{conn, bytes.Clone(more)}, nil
+	if remainder, _ := in.Peek(in.Buffered()); len(remainder) > 0 {
+		return &bufferedConn{conn, bytes.Clone(remainder)}, nil
 	}
 	return conn, nil
 }
 
-// An bufferedConn is a connection with bytes that were read together with the proxy's response. That is rare: a TLS server
-// waits for its client.
+// A bufferedConn is a connection with bytes that were read together with the proxy's response. That is rare, because
+// a TLS server waits for its client.
 type bufferedConn struct {
 	net.Conn
 	buffered []byte
@@ -118,5 +118,5 @@ func (a *bufferedConn) Read(p []byte) (int, error) {
 		a.buffered = a.buffered[n:]
 		return n, nil
 	}
-	return a.Conn.Read(p) //nolint:wrapcheck // TLS looks at the error itself
+	return a.Conn.Read(p) //nolint:wrapcheck // crypto/tls inspects the error
 }

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	readOf    = 1 << 10 // bytes of a refusal
-	maxCauses = 300
+	maxBody   = 1 << 10 // bytes of a refusal
+	maxReason = 300
 )
 
 // Sentence returns the reason in the body of a refusal as one line: the detail or title of a problem (RFC 9457), or
@@ -22,7 +22,7 @@ func Sentence(body io.Reader) string {
 }
 
 func sentence(body io.Reader) (line, complete string) {
-	text, _ := io.ReadAll(io.LimitReader(body, readOf))
+	text, _ := io.ReadAll(io.LimitReader(body, maxBody))
 	var problem struct{ Detail, Title string }
 	if json.Unmarshal(text, &problem) == nil {
 		if detail := cmp.Or(problem.Detail, problem.Title); detail != "" {
@@ -34,8 +34,8 @@ func sentence(body io.Reader) (line, complete string) {
 	if strings.HasPrefix(line, "<") {
 		return "", complete
 	}
-	if len(line) > maxCauses {
-		line = strings.ToValidUTF8(line[:maxCauses], "") + "…"
+	if len(line) > maxReason {
+		line = strings.ToValidUTF8(line[:maxReason], "") + "…"
 	}
 	return strings.TrimSpace(line), complete
 }

@@ -15,11 +15,11 @@ func (c Chooser) Transport(t *http.Transport) http.RoundTripper {
 		p, err := c.For(r.URL)
 		return p.URL(), err
 	}
-	t.OnProxyConnectResponse = func(_ context.Context, through *url.URL, req *http.Request, answer *http.Response) error {
+	t.OnProxyConnectResponse = func(_ context.Context, proxyURL *url.URL, req *http.Request, answer *http.Response) error {
 		if answer.StatusCode == http.StatusOK {
 			return nil
 		}
-		p := &Proxy{url: through, target: &url.URL{Scheme: "https", Host: req.Host}}
+		p := &Proxy{url: proxyURL, target: &url.URL{Scheme: "https", Host: req.Host}}
 		return p.RefusalError("CONNECT "+req.Host, answer.Status, answer.Header, answer.Body) // net/http would return only the status
 	}
 	return transport{t, c}
@@ -36,7 +36,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := t.next.RoundTrip(r)
 	p, chooseErr := t.c.For(r.URL)
 	if p == nil || chooseErr != nil {
-		return answer, err //nolint:wrapcheck // as net/http has it
+		return answer, err //nolint:wrapcheck // the error of net/http
 	}
 	if err == nil && p.Forwards() && answer.StatusCode == http.StatusProxyAuthRequired {
 		defer func() { _ = answer.Body.Close() }()
