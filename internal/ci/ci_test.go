@@ -223,7 +223,7 @@ func TestUnwritableFileIsAWarning(t *testing.T) {
 
 	require.NoError(t, Targets{JUnit: filepath.Join(folder, "new.xml")}.Check())
 	require.ErrorContains(t, Targets{JUnit: filepath.Join(folder, "gone", "new.xml")}.Check(), "--junit must be a file in an existing folder, got ")
-	require.ErrorContains(t, Targets{JUnit: folder}.Check(), "is not a file")
+	require.ErrorContains(t, Targets{JUnit: folder}.Check(), "must be a file")
 }
 
 func TestNothingIsReportedOutsideOfCI(t *testing.T) {
@@ -293,7 +293,7 @@ func TestConnectionsOnlyIsAWarning(t *testing.T) { //nolint:paralleltest // GitH
 	summary, outputs := setGitHubFiles(t)
 	v, checked := newVerdict(verdict.Pass), false
 	v.Plan.Service, v.Evidence.By, v.MessagesChecked = "sse", verdict.ByNothing, &checked
-	v.Checks = append(v.Checks, verdict.Check{Name: "messages checked", Limit: "any"}.NotJudged("nothing says how"))
+	v.Checks = append(v.Checks, verdict.Check{Name: "messages checked", Limit: "any"}.NotJudged("no rule is defined"))
 	file := filepath.Join(t.TempDir(), "soak.xml")
 	var out strings.Builder
 	reporter := Begin(Targets{GitHub: true, JUnit: file}, &out)
@@ -304,7 +304,7 @@ func TestConnectionsOnlyIsAWarning(t *testing.T) { //nolint:paralleltest // GitH
 	require.Contains(t, outputs(), "verdict=pass\n")
 	s := parse(t, file)
 	require.Equal(t, [4]int{3, 0, 0, 1}, [4]int{s.Tests, s.Failures, s.Errors, s.Skipped})
-	require.Equal(t, &skipped{"not judged: nothing says how; the limit is any"}, s.Cases[2].Skipped)
+	require.Equal(t, &skipped{"not judged: no rule is defined; the limit is any"}, s.Cases[2].Skipped)
 	require.Contains(t, s.Properties, property{"messages_checked", "false"})
 }
 

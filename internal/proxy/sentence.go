@@ -52,8 +52,8 @@ var title = regexp.MustCompile(`(?is)<title[^>]*>\s*([^<]{1,200}?)\s*</title`)
 // Sentence.
 func pageOf(body io.Reader, status string) string {
 	line, complete := sentence(body)
-	if found := title.FindStringSubmatch(complete); line == "" && found != nil {
-		if line = strings.Join(strings.Fields(found[1]), " "); strings.EqualFold(line, status) {
+	if match := title.FindStringSubmatch(complete); line == "" && match != nil {
+		if line = strings.Join(strings.Fields(match[1]), " "); strings.EqualFold(line, status) {
 			return ""
 		}
 	}

@@ -14,8 +14,8 @@ import (
 // runnersOf returns the counts and costs of each runner.
 func runnersOf(v *verdict.Verdict) Section {
 	t := Table{Columns: Columns("runner", "host", "state", "#connections")}
-	counted := v.Evidence.By != "" && v.Service.Counted()
-	if counted {
+	countsMessages := v.Evidence.By != "" && v.Service.Counted()
+	if countsMessages {
 		for _, n := range v.Messages.Each() {
 			t.Columns = append(t.Columns, Columns("#"+n.Name)...)
 		}
@@ -26,7 +26,7 @@ func runnersOf(v *verdict.Verdict) Section {
 	t.Columns = append(t.Columns, Columns("#memory", "#CPU time")...)
 	add := func(row Row, n ledger.Totals, sent uint64, costs ...string) {
 		for _, total := range n.Each() {
-			if counted {
+			if countsMessages {
 				row = append(row, countCell(total))
 			}
 		}

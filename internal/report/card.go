@@ -19,7 +19,7 @@ func (s *subject) card() Section {
 		target += " (started by soak on this machine)"
 	}
 	target += s.v.Redirected()
-	reconnect := "no: a lost stream stays lost"
+	reconnect := "no: a lost stream is not reopened"
 	if p.Reconnect {
 		reconnect = "yes, without resuming"
 		if service := &s.v.Service; service.Resumes() {

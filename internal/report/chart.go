@@ -61,7 +61,7 @@ type Series struct {
 
 // A Heat is counts by time and row. Rows are named by their upper edge.
 type Heat struct {
-	What   string   `json:"what"` // the counted items
+	Items  string   `json:"what"` // the counted items
 	Rows   []string `json:"rows"`
 	Width  int      `json:"width"`  // of a column, in steps of the time axis
 	Counts [][]int  `json:"counts"` // by column, then row

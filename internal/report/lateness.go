@@ -28,15 +28,15 @@ func (s *subject) lateness() Section {
 	if s.Merged.Lateness.Count() == 0 {
 		return out
 	}
-	all := []distribution{{"lateness (gap − interval)", s.Merged.Lateness}}
+	list := []distribution{{"lateness (gap − interval)", s.Merged.Lateness}}
 	if l := s.Merged.Latency; l != nil && l.Histogram.Count() > 0 {
 		name := "latency (above the fastest " + s.v.Service.Noun() + ")"
 		if s.hasSendTime() {
 			name = "latency (receive − send)"
 		}
-		all = append(all, distribution{name, s.latencies(l)})
+		list = append(list, distribution{name, s.latencies(l)})
 	}
-	s.distributions(&out, all, "lateness")
+	s.distributions(&out, list, "lateness")
 	out.Notes = append(out.Notes, "Lateness needs no common clock. A "+s.v.Service.Noun()+" that arrives early makes the next one late by the same time. Percentiles come from merged histograms, whose buckets are 0.8 % wide.")
 	return out
 }
@@ -58,11 +58,11 @@ func (s *subject) latencies(l *shard.Latency) *shard.Histogram {
 
 // distributions adds a table and a chart of the given distributions and of those of every run, and a heat map.
 // heatName describes the values of the heat map.
-func (s *subject) distributions(out *Section, all []distribution, heatName string) {
-	all = append(all, distribution{"connect (dial to headers)", s.Merged.Connect}, distribution{"first " + s.v.Service.Noun() + " (after headers)", s.Merged.FirstNoop})
+func (s *subject) distributions(out *Section, list []distribution, heatName string) {
+	list = append(list, distribution{"connect (dial to headers)", s.Merged.Connect}, distribution{"first " + s.v.Service.Noun() + " (after headers)", s.Merged.FirstNoop})
 	chart := &Chart{ID: "quantiles", Kind: Quantile, Title: "By percentile", Note: "both axes are logarithmic; rare values are on the right", Unit: "ms", Wide: true}
 	t := Table{Columns: Columns("what", "#count", "#p50", "#p90", "#p99", "#p99.9", "#max")}
-	for _, d := range all {
+	for _, d := range list {
 		if d.h.Count() == 0 {
 			continue
 		}
@@ -115,7 +115,7 @@ func (s *subject) heat() *Heat {
 		return nil
 	}
 	width := max((t.n+heatColumns-1)/heatColumns, s.window())
-	heat := &Heat{What: s.nouns(false), Width: width, Counts: make([][]int, (t.n-2)/width+1)}
+	heat := &Heat{Items: s.nouns(false), Width: width, Counts: make([][]int, (t.n-2)/width+1)}
 	for i := range heat.Counts {
 		heat.Counts[i] = make([]int, len(heatRows)+1)
 	}

@@ -64,18 +64,18 @@ func (s *subject) leak(name string, values []float64, from, to int) Row {
 	quarter := (to - from) / 4
 	first, last := resources.Median(numbersOf(values, from, from+quarter)), resources.Median(numbersOf(values, to-quarter, to))
 	change := last - first
-	reading, tone := "flat", Good
+	trend, tone := "flat", Good
 	switch significant := math.Abs(change) > max(leakMiB, leakShare*first); {
 	case significant && growth.Low > 0 && change > 0:
-		reading, tone = "grows", Bad
+		trend, tone = "grows", Bad
 	case significant && growth.High < 0 && change < 0:
-		reading = "shrinks"
+		trend = "shrinks"
 	case growth.Low > 0:
-		reading, tone = "grows slightly", ""
+		trend, tone = "grows slightly", ""
 	}
 	streams := max(s.v.Connections.Opened, 1)
 	formatGrowth := func(v float64) string { return format.Plus(format.MiB(v), v) }
 	row := Cells(name, format.MiB(first), format.MiB(last), formatGrowth(change), formatGrowth(growth.PerUnit),
 		formatGrowth(growth.Low)+" to "+formatGrowth(growth.High), formatGrowth(growth.PerUnit/float64(streams)))
-	return append(row, Cell{Text: reading, Tone: tone})
+	return append(row, Cell{Text: trend, Tone: tone})
 }

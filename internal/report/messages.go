@@ -130,21 +130,21 @@ func (s *subject) spread() Section {
 // latency returns the latency of all messages from their sending, by percentile and over time.
 func (s *subject) latency() Section {
 	out := Section{ID: "lateness-all", Title: "How long messages took", Short: "Latency"}
-	var all []distribution
+	var list []distribution
 	if l := s.Merged.Latency; l != nil && l.Histogram.Count() > 0 {
-		all = append(all, distribution{s.latencyName(), s.latencies(l)})
+		list = append(list, distribution{s.latencyName(), s.latencies(l)})
 		out.Notes = append(out.Notes, "Latency is "+latencyBasis(s.v)+".")
 	}
 	if s.Merged.Reach != nil {
-		all = append(all, distribution{"publish → last stream of the topic", s.Merged.Reach.Histogram()})
+		list = append(list, distribution{"publish → last stream of the topic", s.Merged.Reach.Histogram()})
 	}
 	answers, lag := shard.NewHistogram(), shard.NewHistogram()
 	for _, p := range s.Merged.Publishers() {
 		answers.Merge(p.Answer)
 		lag.Merge(p.Lag)
 	}
-	all = append(all, distribution{"publish → the service's answer", answers}, distribution{"behind the publisher's schedule", lag})
-	s.distributions(&out, all, s.latencyName())
+	list = append(list, distribution{"publish → the service's answer", answers}, distribution{"behind the publisher's schedule", lag})
+	s.distributions(&out, list, s.latencyName())
 	if len(out.Tables[0].Rows) == 0 {
 		return Section{}
 	}

@@ -323,7 +323,7 @@ func uncheckedVerdict() *verdict.Verdict {
 	v.Plan.Service = "sse"
 	v.Service, v.Evidence.By = shard.Service{Name: "sse", Counts: shard.CountsNothing}, verdict.ByNothing
 	v.Messages.Heartbeats, v.Messages.Unchecked, v.Messages.Uncounted = 4, 304, 1
-	v.Checks = []verdict.Check{verdict.Check{Name: "messages checked", Limit: "any", Pass: true}.NotJudged("nothing says how")}
+	v.Checks = []verdict.Check{verdict.Check{Name: "messages checked", Limit: "any", Pass: true}.NotJudged("no rule is defined")}
 	return v
 }
 

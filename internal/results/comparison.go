@@ -33,8 +33,8 @@ func (d Dir) comparison(v *verdict.Verdict, baseline Dir) (report.Section, error
 		if err != nil {
 			return out, errors.Join(errors.New("the baseline does not fit"), err)
 		}
-		same := func(r compare.Run) bool { return r.Verdict.TestID == chosen.Verdict.TestID }
-		old = append([]compare.Run{chosen}, slices.DeleteFunc(old, same)...)
+		isSame := func(r compare.Run) bool { return r.Verdict.TestID == chosen.Verdict.TestID }
+		old = append([]compare.Run{chosen}, slices.DeleteFunc(old, isSame)...)
 	}
 	if len(old) == 0 {
 		return out, nil

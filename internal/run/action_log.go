@@ -21,7 +21,7 @@ type actionLog struct {
 	copier sync.WaitGroup
 
 	mu       sync.Mutex
-	read     int64          // the offset in raw up to which bytes are read
+	offset   int64          // the offset in raw up to which bytes are read
 	redacted *secret.Writer // writes to out, without secrets
 	end      []byte         // the end of the log
 	err      error
@@ -65,13 +65,13 @@ func openActionLog(path string, secrets *secret.Values) (*actionLog, error) {
 func (l *actionLog) copy() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if info, err := l.raw.Stat(); err == nil && info.Size() < l.read { // the action truncated it, for example by > /dev/stdout
-		l.read = 0
+	if info, err := l.raw.Stat(); err == nil && info.Size() < l.offset { // the action truncated it, for example by > /dev/stdout
+		l.offset = 0
 	}
 	buffer := make([]byte, copyBytes)
 	for {
-		n, err := l.raw.ReadAt(buffer, l.read)
-		l.read += int64(n)
+		n, err := l.raw.ReadAt(buffer, l.offset)
+		l.offset += int64(n)
 		_, writeErr := l.redacted.Write(buffer[:n])
 		l.err = errors.Join(l.err, writeErr)
 		if err != nil || n == 0 {

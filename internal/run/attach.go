@@ -44,14 +44,14 @@ func (d *attachedDriver) check(ctx context.Context) error {
 		return UsageError{notFoundError(d.dir, err)}
 	}
 	d.namespace = d.Kubernetes.Namespace
-	found, err := d.client.Find(ctx, d.namespace, d.Plan.TestID)
+	job, err := d.client.Find(ctx, d.namespace, d.Plan.TestID)
 	switch {
 	case errors.Is(err, cluster.ErrNoRun):
 		return UsageError{notFoundError(d.dir, err)}
 	case err != nil:
 		return notFoundError(d.dir, err)
 	}
-	d.Plan, d.location, d.Shards = found.Plan, found.Shards, found.Shards
+	d.Plan, d.location, d.Shards = job.Plan, job.Shards, job.Shards
 	if d.Suite, err = suite.ByName(d.Plan); err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (d *attachedDriver) check(ctx context.Context) error {
 	if err := d.Suite.Check(d.Plan); err != nil {
 		return err
 	}
-	if d.needs.Duration = found.Length; d.Suite.Plan.DeclaredLoad {
+	if d.needs.Duration = job.Length; d.Suite.Plan.DeclaredLoad {
 		d.planNeeds()
 	}
 	return nil

@@ -80,7 +80,7 @@ func TestPartReportsTheLastOfItsShards(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, shards.Put(t.Context(), shard.FileName(runner), data))
 	}
-	_, found, err := findShard(t.Context(), shards, 2, "r")
+	_, last, err := findShard(t.Context(), shards, 2, "r")
 	require.NoError(t, err)
-	require.EqualValues(t, 2, found.Runner.StartedUS)
+	require.EqualValues(t, 2, last.Runner.StartedUS)
 }

@@ -225,8 +225,8 @@ func TestDrivers(t *testing.T) {
 }
 
 func suiteOf(name string) suite.Suite {
-	all := suite.All()
-	return all[slices.IndexFunc(all, func(s suite.Suite) bool { return s.Name == name })]
+	suites := suite.All()
+	return suites[slices.IndexFunc(suites, func(s suite.Suite) bool { return s.Name == name })]
 }
 
 // A suite whose script declares its load runs under every driver, with its settings.

@@ -30,7 +30,7 @@ func (s *session) show() error {
 	p := s.localPlan()
 	view := &live.View{Watch: s.watch, About: live.About{
 		Plan: p, Title: s.Suite.Name + " " + p.TestID, Service: s.service, Declared: s.Suite.Declares(),
-		Total: s.duration(), Machine: s.record.Machine, Prometheus: os.Getenv("PROMETHEUS_URL"), Written: runners.HasRemoteWrite(),
+		Total: s.duration(), Machine: s.record.Machine, Prometheus: os.Getenv("PROMETHEUS_URL"), WritesMetrics: runners.HasRemoteWrite(),
 	}}
 	tick := time.NewTicker(time.Second)
 	server, err := live.Listen(s.Live, view, tick.C)

@@ -75,7 +75,7 @@ func (d *local) services() preflight.Services {
 
 // users returns the virtual users and connections of the runners on this machine.
 func (d *local) users() preflight.Users {
-	share := func(all int) int { return (all*d.localPlan().Runners + d.Plan.Runners - 1) / d.Plan.Runners }
+	share := func(total int) int { return (total*d.localPlan().Runners + d.Plan.Runners - 1) / d.Plan.Runners }
 	u := preflight.Users{VUs: share(d.needs.VUs), Runners: d.localPlan().Runners, Connections: share(d.needs.Connections), Sources: 1, Local: d.Plan.BackendURL == "", Handshakes: d.Suite.Target.Kind == suite.MutualTLS}
 	u.Proxied = u.Local && !d.NoNginx && d.Suite.Target.Kind != suite.MutualTLS
 	switch {

@@ -126,11 +126,11 @@ func (m *meter) sample(ctx context.Context, timeout time.Duration) (s resources.
 	s.FromLookups(m.lookups)
 	s.FromCores(m.serviceCores, m.runnerCores)
 	for _, t := range m.targets {
-		before := s.BackendCPU
+		cpu := s.BackendCPU
 		m.read(ctx, s.FromMetrics, t.Metrics)
 		l := t.Local
 		if l == nil {
-			m.sampleListeners(&s, t, s.BackendCPU > before)
+			m.sampleListeners(&s, t, s.BackendCPU > cpu)
 			continue
 		}
 		s.FromService(l.BackendPIDs(), l.NginxPID())

@@ -56,9 +56,9 @@ func (s *session) queryPrometheus(graceful, force context.Context, started time.
 // queryMachines stores the counters and notices of AWS that PROMETHEUS_URL has of the machines of the run, those of
 // the target among them. A Prometheus without any leaves no file.
 func (s *session) queryMachines(ctx context.Context, address string, started time.Time) {
-	found, err := resources.MachinesFromPrometheus(ctx, address, started, time.Now(), s.Plan.LateLimit())
-	if err == nil && len(found) > 0 {
-		err = s.dir.WriteJSON(results.MachinesFile, found)
+	machines, err := resources.MachinesFromPrometheus(ctx, address, started, time.Now(), s.Plan.LateLimit())
+	if err == nil && len(machines) > 0 {
+		err = s.dir.WriteJSON(results.MachinesFile, machines)
 	}
 	if err != nil {
 		s.record.Warnings = append(s.record.Warnings, err.Error()+"; only the runners' counters of the machines are known")

@@ -29,8 +29,8 @@ func watchPage(t *testing.T, location string) (page func() string, out *terminal
 	}()
 	var address string
 	require.Eventually(t, func() bool {
-		if found := regexp.MustCompile(`live +(http://\S+)`).FindStringSubmatch(out.String()); found != nil {
-			address = found[1]
+		if match := regexp.MustCompile(`live +(http://\S+)`).FindStringSubmatch(out.String()); match != nil {
+			address = match[1]
 		}
 		return address != ""
 	}, time.Minute, 5*time.Millisecond)

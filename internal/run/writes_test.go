@@ -40,10 +40,10 @@ func TestPrometheusPasswordIsOnlyInTheSecret(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, verdict.Pass, outcome)
 
-	made, err := json.Marshal(operator.objects)
+	objects, err := json.Marshal(operator.objects)
 	require.NoError(t, err)
-	assert.Contains(t, string(made), `"--out","experimental-prometheus-rw","--tag","testid=t"`)
-	assert.NotContains(t, string(made), "hush-hush")
+	assert.Contains(t, string(objects), `"--out","experimental-prometheus-rw","--tag","testid=t"`)
+	assert.NotContains(t, string(objects), "hush-hush")
 	secret, err := operator.typed.CoreV1().Secrets(namespace).Get(t.Context(), cluster.Name("t")+"-token", metav1.GetOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, "hush-hush", secret.StringData["K6_PROMETHEUS_RW_PASSWORD"])

@@ -23,16 +23,16 @@ const bareSuffix = "-without-history"
 // TestDisconnectedStreamResumes and TestDisconnectWithoutHistory in test/services).
 var traits = map[string][]string{
 	"nchan":   {"event `ping`, 30 s", "no", "by `Last-Event-ID`; silent where its buffer is too short"},
-	"mercure": {"comment, 40 s", "after 475 to 600 s", "by `Last-Event-ID`, says when it cannot"},
+	"mercure": {"comment, 40 s", "after 475 to 600 s", "by `Last-Event-ID`, reports when it cannot"},
 	"django-eventstream": {
 		"event `keep-alive`, 20 s", "no",
-		"by `Last-Event-ID`, says when it cannot; may repeat messages that are published meanwhile",
+		"by `Last-Event-ID`, reports when it cannot; may repeat messages that are published at that time",
 	},
 	"pocketbase":    {"none", "after 300 to 1800 s", "no"},
 	"sse-starlette": {"comment, 15 s", "no", "no"},
 	backend: {
-		"none, a noop is a message", "when the client asks for it",
-		"by `Last-Event-ID`: numbers go on, noops of the outage are made anew",
+		"none, a noop is a message", "on request of the client",
+		"by `Last-Event-ID`: numbers continue, noops of the outage are created again",
 	},
 }
 

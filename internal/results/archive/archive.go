@@ -33,7 +33,7 @@ type Contents struct {
 	Verdict    string    `json:"verdict"`
 	Started    time.Time `json:"started"`
 	Ended      time.Time `json:"ended"`
-	Made       time.Time `json:"made"`
+	Created    time.Time `json:"made"`
 	Soak       string    `json:"soak"` // version of soak
 	Prometheus Export    `json:"prometheus"`
 	Omitted    []string  `json:"left_out,omitempty"` // sentences

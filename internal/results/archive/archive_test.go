@@ -102,9 +102,9 @@ func TestArchiveContents(t *testing.T) {
 
 func TestUnreachablePrometheus(t *testing.T) {
 	t.Parallel()
-	closed := httptest.NewServer(http.NotFoundHandler())
-	closedURL := closed.Listener.Addr().String()
-	closed.Close()
+	server := httptest.NewServer(http.NotFoundHandler())
+	closedURL := server.Listener.Addr().String()
+	server.Close()
 	denied := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "who are you?", http.StatusUnauthorized) }))
 	t.Cleanup(denied.Close)
 	for address, want := range map[string]string{

@@ -83,10 +83,10 @@ func TestArchivedDataMatchesPrometheus(t *testing.T) {
 	require.NoError(t, out.Close())
 	require.Greater(t, windows, 4)
 
-	opened, err := StartPrometheus(ctx, t.TempDir())
+	restored, err := StartPrometheus(ctx, t.TempDir())
 	require.NoError(t, err)
-	t.Cleanup(opened.Stop)
-	second, err := NewRemote(opened.URL)
+	t.Cleanup(restored.Stop)
+	second, err := NewRemote(restored.URL)
 	require.NoError(t, err)
 	require.NoError(t, Load(ctx, second, file))
 	want := read(old, now)
@@ -100,13 +100,13 @@ func TestArchivedDataMatchesPrometheus(t *testing.T) {
 	for _, query := range []string{`odd`, `leaves`, `rate(seen_total[10s])`, `count_over_time(odd[1m])`, `up`} {
 		result := queryRange(t, address, query, window)
 		assert.NotEmpty(t, result, query)
-		assert.Equal(t, result, queryRange(t, opened.URL, query, window), query)
+		assert.Equal(t, result, queryRange(t, restored.URL, query, window), query)
 	}
 
-	process := opened.process
-	opened.Stop()
+	process := restored.process
+	restored.Stop()
 	<-process.Done()
-	_, err = http.Get(opened.URL)
+	_, err = http.Get(restored.URL)
 	require.Error(t, err, "the server still listens")
 }
 
@@ -114,17 +114,17 @@ func TestArchivedDataMatchesPrometheus(t *testing.T) {
 func TestNativeHistogramsAreArchived(t *testing.T) {
 	t.Parallel()
 	needsPrometheus(t)
-	opened, err := StartPrometheus(t.Context(), t.TempDir())
+	server, err := StartPrometheus(t.Context(), t.TempDir())
 	require.NoError(t, err)
-	t.Cleanup(opened.Stop)
-	to, err := NewRemote(opened.URL)
+	t.Cleanup(server.Stop)
+	to, err := NewRemote(server.URL)
 	require.NoError(t, err)
 	now := time.Now().Truncate(time.Millisecond)
 	require.NoError(t, to.Write(t.Context(), []*Series{{Labels: []*prompb.Label{{Name: "__name__", Value: "native"}}, Histograms: []*prompb.Histogram{{
 		Count: &prompb.Histogram_CountInt{CountInt: 3}, Sum: 1.5, Schema: 3, ZeroThreshold: 1e-128, ZeroCount: &prompb.Histogram_ZeroCountInt{ZeroCountInt: 1},
 		PositiveSpans: []*prompb.BucketSpan{{Length: 2}}, PositiveDeltas: []int64{1, 0}, Timestamp: now.UnixMilli(),
 	}}}}))
-	require.Contains(t, queryRange(t, opened.URL, `histogram_count(native)`, prometheus.Range{Start: now, End: now, Step: time.Second}), "\n3 @[")
+	require.Contains(t, queryRange(t, server.URL, `histogram_count(native)`, prometheus.Range{Start: now, End: now, Step: time.Second}), "\n3 @[")
 	require.NoError(t, to.Read(t.Context(), now.Add(-10*time.Second), now.Add(10*time.Second), func(series []*Series) error {
 		for _, s := range series {
 			require.Positive(t, samplesOf(s), "an empty series, as 2.42 returns it")

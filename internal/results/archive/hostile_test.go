@@ -61,10 +61,10 @@ func TestInvalidArchivesAreRejected(t *testing.T) {
 		change func(e []entry) []entry
 		want   string
 	}{
-		"a name that leads out": {func(e []entry) []entry { return withChecksum(e, "../../escaped", "x") }, "leads out of the folder"},
+		"a name outside of the folder": {func(e []entry) []entry { return withChecksum(e, "../../escaped", "x") }, "is outside of the folder"},
 		"an absolute name": {func(e []entry) []entry {
 			return append(e, entry{tar.Header{Name: "/tmp/escaped", Mode: 0o644}, "x"})
-		}, "leads out of the folder"},
+		}, "is outside of the folder"},
 		"a link": {func(e []entry) []entry {
 			return append(e, entry{tar.Header{Name: "run-1/link", Typeflag: tar.TypeSymlink, Linkname: "/etc"}, ""})
 		}, "is not a regular file"},

@@ -54,7 +54,7 @@ func Make(ctx context.Context, from Source, file string) (Contents, error) {
 	}
 	m := &maker{ctx: ctx, dir: dir, secrets: from.Secrets, contents: Contents{
 		Schema: Schema, TestID: run.TestID, Verdict: run.Verdict, Started: timeOf(run.Started), Ended: timeOf(run.Ended),
-		Made: time.Now().UTC().Truncate(time.Second), Soak: from.Version,
+		Created: time.Now().UTC().Truncate(time.Second), Soak: from.Version,
 	}}
 	if err := m.addFiles(from.Results); err != nil {
 		return Contents{}, err

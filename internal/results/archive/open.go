@@ -175,7 +175,7 @@ func (u *unpacker) file(h *tar.Header, content io.Reader) error {
 	case h.Typeflag != tar.TypeReg:
 		return fmt.Errorf("%q is not a regular file", h.Name)
 	case !filepath.IsLocal(h.Name) || path.Clean(h.Name) != h.Name || name == "" || strings.Contains(h.Name, `\`):
-		return fmt.Errorf("the name %q leads out of the folder", h.Name)
+		return fmt.Errorf("the name %q is outside of the folder", h.Name)
 	case u.sums == nil && name != sumsFile:
 		return fmt.Errorf("its first file must be %[2]s, got %[1]q", h.Name, sumsFile)
 	case h.Size < 0 || h.Size > u.budget:

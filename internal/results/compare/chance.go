@@ -40,15 +40,15 @@ type Difference struct {
 // two-sided, exact for up to 50 runs (25 with equal values), which makes no assumptions. That needs at least four
 // runs against four: with three against three the most extreme outcome has p = 2/20, which is not under alpha. For
 // fewer runs it uses the noiseBand.
-func Differ(old, now []float64) (Difference, error) {
-	if MinP(len(old), len(now)) > alpha {
-		band, ok := noiseBand(old, len(now))
+func Differ(old, recent []float64) (Difference, error) {
+	if MinP(len(old), len(recent)) > alpha {
+		band, ok := noiseBand(old, len(recent))
 		if !ok {
 			return Difference{}, errors.New("estimate the noise: at least two old runs and one new run are required")
 		}
-		return Difference{Band: &band, Significant: !band.Contains(stats.Mean(now))}, nil
+		return Difference{Band: &band, Significant: !band.Contains(stats.Mean(recent))}, nil
 	}
-	result, err := stats.MannWhitneyUTest(old, now, stats.LocationDiffers)
+	result, err := stats.MannWhitneyUTest(old, recent, stats.LocationDiffers)
 	if errors.Is(err, stats.ErrSamplesEqual) {
 		return Difference{P: 1}, nil
 	}
@@ -61,7 +61,7 @@ func Differ(old, now []float64) (Difference, error) {
 
 // differByFactor compares the logarithms of values above 0 with Differ. Times scatter by factors: a band over their
 // logarithms covers their long tail, and is never below 0.
-func differByFactor(old, now []float64) (Difference, error) {
+func differByFactor(old, recent []float64) (Difference, error) {
 	logs := func(values []float64) []float64 {
 		out := make([]float64, len(values))
 		for i, v := range values {
@@ -69,7 +69,7 @@ func differByFactor(old, now []float64) (Difference, error) {
 		}
 		return out
 	}
-	d, err := Differ(logs(old), logs(now))
+	d, err := Differ(logs(old), logs(recent))
 	if d.Band != nil {
 		d.Band = &Band{Low: math.Exp(d.Band.Low), High: math.Exp(d.Band.High)}
 	}

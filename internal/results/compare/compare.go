@@ -63,29 +63,29 @@ const (
 const Tolerance = .1
 
 // Compare compares new runs with old ones of the same plan.
-func Compare(old, now []Run, tolerance float64) (*Comparison, error) {
-	all := append(slices.Clone(old), now...)
+func Compare(old, recent []Run, tolerance float64) (*Comparison, error) {
+	allRuns := append(slices.Clone(old), recent...)
 	switch {
-	case len(all) < minAll || len(old) < minOld:
+	case len(allRuns) < minAll || len(old) < minOld:
 		return nil, fmt.Errorf("a comparison needs at least %d runs of one plan, %d of them old ones", minAll, minOld)
-	case len(now) == 0:
+	case len(recent) == 0:
 		return nil, errors.New("name at least one new run behind --")
 	case !(tolerance >= 0):
 		return nil, fmt.Errorf("the tolerance must be at least 0, got %v", tolerance)
 	}
-	if err := checkPlans(all); err != nil {
+	if err := checkPlans(allRuns); err != nil {
 		return nil, err
 	}
-	c := &Comparison{Old: old, New: now, Tolerance: tolerance}
-	c.warn(all)
-	oldColumns, newColumns := columns(old), columns(now)
-	for _, f := range suite.Metrics(now[0].Verdict) {
-		if slices.Contains(sendingMetrics, f.Name) && !oneClock(all) {
+	c := &Comparison{Old: old, New: recent, Tolerance: tolerance}
+	c.warn(allRuns)
+	oldColumns, newColumns := columns(old), columns(recent)
+	for _, f := range suite.Metrics(recent[0].Verdict) {
+		if slices.Contains(sendingMetrics, f.Name) && !oneClock(allRuns) {
 			c.Warnings = append(c.Warnings, f.Name+" counts from the time of sending in some runs and not in others, so it is omitted")
 			continue
 		}
 		a, b := oldColumns[f.Name], newColumns[f.Name]
-		if len(a) != len(old) || len(b) != len(now) {
+		if len(a) != len(old) || len(b) != len(recent) {
 			c.Warnings = append(c.Warnings, fmt.Sprintf("%s is not known of every run, so it is omitted", f.Name))
 			continue
 		}
@@ -95,7 +95,7 @@ func Compare(old, now []Run, tolerance float64) (*Comparison, error) {
 		}
 		switch {
 		case change.Outcome != Worse:
-		case f.Unit == suite.OfRequests && isChance(metricsNamed(old, f.Name), metricsNamed(now, f.Name)):
+		case f.Unit == suite.OfRequests && isChance(metricsNamed(old, f.Name), metricsNamed(recent, f.Name)):
 			change.Outcome = Same
 		case c.isGeneratorsDelay(f, a) || c.isBound(f.Name):
 			change.Outcome = Unsure
@@ -113,14 +113,14 @@ func (c *Comparison) isGeneratorsDelay(f verdict.Metric, old []float64) bool {
 	if f.Unit != "ms" {
 		return false
 	}
-	var now []float64
+	var recent []float64
 	for _, m := range metricsNamed(c.New, f.Name) {
 		if m.Undelayed == nil {
 			return c.saturated
 		}
-		now = append(now, *m.Undelayed)
+		recent = append(recent, *m.Undelayed)
 	}
-	without, err := changeOf(f, old, now, c.Tolerance)
+	without, err := changeOf(f, old, recent, c.Tolerance)
 	return err != nil || without.Outcome != Worse
 }
 
@@ -140,15 +140,15 @@ func checkPlans(runs []Run) error {
 	return nil
 }
 
-func (c *Comparison) warn(all []Run) {
-	for _, r := range all {
-		if hosts, first := r.machines(), all[0].machines(); hosts != first {
-			c.Warnings = append(c.Warnings, fmt.Sprintf("%s ran on %s, %s on %s; the machines may cause the differences", all[0].Dir, first, r.Dir, hosts))
+func (c *Comparison) warn(allRuns []Run) {
+	for _, r := range allRuns {
+		if hosts, first := r.machines(), allRuns[0].machines(); hosts != first {
+			c.Warnings = append(c.Warnings, fmt.Sprintf("%s ran on %s, %s on %s; the machines may cause the differences", allRuns[0].Dir, first, r.Dir, hosts))
 			break
 		}
 	}
 	var dirs []string
-	for _, r := range all {
+	for _, r := range allRuns {
 		if r.Verdict.Generator.Saturated {
 			dirs = append(dirs, r.Dir)
 		}
@@ -198,8 +198,8 @@ func columns(runs []Run) map[string][]float64 {
 	return out
 }
 
-func changeOf(f verdict.Metric, old, now []float64, tolerance float64) (Change, error) {
-	c := Change{Metric: f, Old: Summarize(old), New: Summarize(now), Outcome: Same}
+func changeOf(f verdict.Metric, old, recent []float64, tolerance float64) (Change, error) {
+	c := Change{Metric: f, Old: Summarize(old), New: Summarize(recent), Outcome: Same}
 	if f.Fault && c.Old.Max == 0 { // no statistics: a fault that never occurred before
 		if c.New.Max > 0 {
 			c.Outcome = Worse
@@ -211,7 +211,7 @@ func changeOf(f verdict.Metric, old, now []float64, tolerance float64) (Change, 
 	if f.Unit == "ms" && min(c.Old.Min, c.New.Min) > 0 {
 		differ = differByFactor
 	}
-	if c.Difference, err = differ(old, now); err != nil {
+	if c.Difference, err = differ(old, recent); err != nil {
 		return c, err
 	}
 	difference := c.New.Median - c.Old.Median
@@ -228,16 +228,16 @@ func changeOf(f verdict.Metric, old, now []float64, tolerance float64) (Change, 
 // isChance reports whether the new runs may have more failed requests than the old ones by chance alone. It is a
 // one-sided binomial test: the probability that a failure is in a new run is the new runs' share of all requests.
 // Runs without a failure have no spread, so the band alone would call one failure in a million requests a regression.
-func isChance(old, now []verdict.Metric) bool {
-	failures := func(all []verdict.Metric) (failed, requests float64) {
-		for _, m := range all {
+func isChance(old, recent []verdict.Metric) bool {
+	failures := func(metrics []verdict.Metric) (failed, requests float64) {
+		for _, m := range metrics {
 			failed += math.Round(m.Value / 100 * float64(m.Requests))
 			requests += float64(m.Requests)
 		}
 		return failed, requests
 	}
 	oldFailures, oldRequests := failures(old)
-	newFailures, newRequests := failures(now)
+	newFailures, newRequests := failures(recent)
 	if oldRequests+newRequests == 0 {
 		return true
 	}

@@ -36,12 +36,12 @@ func Read(dir string) (Run, error) {
 }
 
 // Folders compares the runs in some folders with older ones of the same plan.
-func Folders(old, now []string, tolerance float64) (*Comparison, error) {
+func Folders(old, recent []string, tolerance float64) (*Comparison, error) {
 	older, err := readFolders(old)
 	if err != nil {
 		return nil, err
 	}
-	newer, err := readFolders(now)
+	newer, err := readFolders(recent)
 	if err != nil {
 		return nil, err
 	}

@@ -32,11 +32,11 @@ func (c *Client) Operator(ctx context.Context) (version, warning string, err err
 	}
 	for _, d := range list.Items {
 		for _, container := range d.Spec.Template.Spec.Containers {
-			if found := operatorImage.FindStringSubmatch(container.Image); found != nil {
+			if match := operatorImage.FindStringSubmatch(container.Image); match != nil {
 				if d.Spec.Replicas != nil && *d.Spec.Replicas == 0 || d.Status.UnavailableReplicas > 0 && d.Status.AvailableReplicas == 0 {
-					return found[1], "the k6-operator " + found[1] + " has no pod that runs; kubectl get pods -n " + operatorNamespace, nil
+					return match[1], "the k6-operator " + match[1] + " has no pod that runs; kubectl get pods -n " + operatorNamespace, nil
 				}
-				return found[1], operatorWarning(found), nil
+				return match[1], operatorWarning(match), nil
 			}
 		}
 	}
@@ -44,17 +44,17 @@ func (c *Client) Operator(ctx context.Context) (version, warning string, err err
 }
 
 // operatorWarning returns the sentence about a version, which is a match of operatorImage.
-func operatorWarning(found []string) string {
+func operatorWarning(match []string) string {
 	tested := operatorImage.FindStringSubmatch("k6-operator:" + TestedOperator)
 	for _, i := range []int{2, 3} { // major, minor
-		have, _ := strconv.Atoi(found[i])
+		have, _ := strconv.Atoi(match[i])
 		want, _ := strconv.Atoi(tested[i])
 		switch {
 		case have < want:
 			return fmt.Sprintf("the k6-operator is %s, older than the tested %s: it may not support all fields of the TestRun. kubectl apply --server-side -f "+
-				"https://raw.githubusercontent.com/grafana/k6-operator/%[2]s/bundle.yaml installs that version", found[1], TestedOperator)
+				"https://raw.githubusercontent.com/grafana/k6-operator/%[2]s/bundle.yaml installs that version", match[1], TestedOperator)
 		case have > want:
-			return fmt.Sprintf("the k6-operator is %s, newer than the tested %s: it may have phases that soak does not recognize (make e2e-k8s tests it)", found[1], TestedOperator)
+			return fmt.Sprintf("the k6-operator is %s, newer than the tested %s: it may have phases that soak does not recognize (make e2e-k8s tests it)", match[1], TestedOperator)
 		}
 	}
 	return ""

@@ -138,9 +138,9 @@ func memory(t *testing.T, m *Manifests, kind string) string {
 func TestMemoryRequestGrowsWithThePlan(t *testing.T) {
 	t.Parallel()
 	m := buildOverlay(t, "local")
-	before := memory(t, m, "limits")
+	original := memory(t, m, "limits")
 	require.NoError(t, m.Render(jobOf(testPlan(), "s3://b/t", false)))
-	assert.Equal(t, before, memory(t, m, "limits"), "400 streams fit into the memory of the overlay")
+	assert.Equal(t, original, memory(t, m, "limits"), "400 streams fit into the memory of the overlay")
 	p := testPlan()
 	p.Connections, p.Runners = 100_000, 5
 	require.NoError(t, m.Render(jobOf(p, "s3://b/t", false)))
@@ -159,9 +159,9 @@ func TestScaleOverlayFitsItsPlan(t *testing.T) {
 	assert.Equal(t, []string{"10"}, variable(t, m, "initializer", "RUNNERS"))
 	p := testPlan()
 	p.Connections, p.Runners = 100_000, 10
-	before := memory(t, m, "limits")
+	original := memory(t, m, "limits")
 	require.NoError(t, m.Render(jobOf(p, "s3://b/t", false)))
-	assert.Equal(t, before, memory(t, m, "limits"))
+	assert.Equal(t, original, memory(t, m, "limits"))
 }
 
 func TestNewBackendHasThePlannedInterval(t *testing.T) {

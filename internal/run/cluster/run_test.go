@@ -26,14 +26,14 @@ const testTimeout = time.Minute
 
 // A newsRecorder collects the news of a run, and lets a test wait for them.
 type newsRecorder struct {
-	mu  sync.Mutex
-	all []string
+	mu    sync.Mutex
+	texts []string
 }
 
 func (s *newsRecorder) record(news string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.all = append(s.all, news)
+	s.texts = append(s.texts, news)
 }
 
 func (s *newsRecorder) contains(t *testing.T, text string) {
@@ -41,7 +41,7 @@ func (s *newsRecorder) contains(t *testing.T, text string) {
 	require.Eventually(t, func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		for _, n := range s.all {
+		for _, n := range s.texts {
 			if n == text || len(n) >= len(text) && n[:len(text)] == text {
 				return true
 			}

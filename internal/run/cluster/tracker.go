@@ -79,7 +79,7 @@ func (m *Tracker) IsDone() bool { return m.phase == Ended || m.Failed }
 
 // Advance applies a snapshot and returns the news in it.
 func (m *Tracker) Advance(s Snapshot) (news []string) {
-	before := len(m.Ends)
+	reported := len(m.Ends)
 	for i := range m.runners {
 		m.observe(i, &s.Runners[i], s.At)
 	}
@@ -100,7 +100,7 @@ func (m *Tracker) Advance(s Snapshot) (news []string) {
 		m.timeOut(s)
 	}
 	var problems []string
-	for _, end := range m.Ends[before:] {
+	for _, end := range m.Ends[reported:] {
 		problems = append(problems, end.Text)
 	}
 	return append(problems, news...)

@@ -27,9 +27,9 @@ type About struct {
 	Declared bool          // the script disturbs streams or makes requests: see verdict.Layout
 	Total    time.Duration // approximate length of the run
 	Machine  resources.Machine
-	// Prometheus is the address of the metrics of the run, "" if there is none; Written reports whether the runners write to it.
-	Prometheus string
-	Written    bool
+	// Prometheus is the address of the metrics of the run, "" if there is none; WritesMetrics reports whether the runners write to it.
+	Prometheus    string
+	WritesMetrics bool
 }
 
 // A state is the state of a run at one time.
@@ -279,7 +279,7 @@ func (a *About) links() (out []html.Link) {
 		return nil
 	}
 	base := at.Scheme + "://" + at.Host + strings.TrimSuffix(at.EscapedPath(), "/")
-	if a.Written {
+	if a.WritesMetrics {
 		run := fmt.Sprintf("{testid=%q}", a.Plan.TestID)
 		for _, metric := range []html.Link{
 			{Name: "events received", URL: "sum by (runner) (rate(k6_sse_event_total" + run + "[1m]))"},

@@ -85,9 +85,9 @@ func (v *View) Page() *html.Live {
 	if v.note != "" {
 		s.notes = []string{v.note}
 	}
-	listed, all, unlisted := v.Watch.Findings(0)
-	slices.Reverse(listed)
-	s.findings, s.omitted = listed, all+unlisted-len(listed)
+	findings, count, unlisted := v.Watch.Findings(0)
+	slices.Reverse(findings)
+	s.findings, s.omitted = findings, count+unlisted-len(findings)
 	page := s.page()
 	v.draw(v.now())
 	page.Sections[1], page.Time = v.charts, v.axis

@@ -122,7 +122,7 @@ func TestLinksToPrometheus(t *testing.T) {
 	require.Empty(t, h.Page().Links)
 	h.Prometheus = "http://127.0.0.1:9090/prometheus/"
 	require.Len(t, h.Page().Links, 1)
-	h.Written = true
+	h.WritesMetrics = true
 	require.Equal(t, "http://127.0.0.1:9090/prometheus/graph?g0.expr=k6_soak_lateness_p99_seconds%7Btestid%3D%22t%22%7D&g0.range_input=1h&g0.tab=0", h.Page().Links[1].URL)
 	h.Prometheus = "https://joe:sesame@prometheus.test?token=sesame"
 	for _, link := range h.Page().Links {

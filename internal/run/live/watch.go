@@ -173,8 +173,8 @@ func (r *Runner) spark(b shard.Bucket) {
 }
 
 // settle moves the buckets before a time to complete.
-func (w *Watch) settle(before int64) {
-	for _, b := range w.recentBuckets(func(unix int64) bool { return unix < before }) {
+func (w *Watch) settle(limit int64) {
+	for _, b := range w.recentBuckets(func(unix int64) bool { return unix < limit }) {
 		w.complete = append(w.complete, b)
 		delete(w.recent, b.Unix)
 	}
