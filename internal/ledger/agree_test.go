@@ -71,7 +71,7 @@ func shortStream(r *rand.Rand) (s *reference, tight bool) {
 				at += r.IntN(450)
 			}
 			deliver(at)
-		default: // held up
+		default: // delayed
 			delayed, calm = at+r.IntN(3500), false
 			deliver(at)
 		}

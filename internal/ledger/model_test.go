@@ -125,7 +125,7 @@ func newScenario(r *rand.Rand, c options) *scenario {
 			s.swaps++
 			s.describe("%d:swap", slot)
 			slot++
-		case kind == 5 && slot < slotCount-4 && !c.noBurst: // held up, then all at once
+		case kind == 5 && slot < slotCount-4 && !c.noBurst: // delayed, then all at once
 			n := 1 + r.IntN(3)
 			delay := (float64(n) + .3*r.Float64()) * float64(interval)
 			s.delays++

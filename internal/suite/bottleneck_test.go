@@ -269,7 +269,7 @@ func TestUsageOfAStage(t *testing.T) {
 		CPU: got.CPU, Accepts: .1, Runs: 5, PerRequest: true,
 	}, got)
 	require.InDelta(t, .0075, got.CPU, 1e-9)
-	require.InDelta(t, 10, stage.Machine.Backend, 1e-6, "a sample without the CPU is none")
+	require.InDelta(t, 10, stage.Machine.Backend, 1e-6, "a sample without the CPU must be ignored")
 }
 
 func TestUsageOfARemoteService(t *testing.T) {

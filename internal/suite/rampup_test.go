@@ -185,7 +185,7 @@ func TestSlowServiceIsNotTheGenerator(t *testing.T) {
 	require.Contains(t, fact(judge(slow(keep, .6)), "breaking point"), "between 20 and 100 requests/s (p95 1.1 s")
 	require.Contains(t, fact(judge(slow(func(s *shard.Second) { s.CPUSeconds, s.RunDelayMS = .9, 950 }, .6)), "breaking point"), "between 20 and 100", "the waits of threads add up")
 	require.Contains(t, fact(judge(slow(func(s *shard.Second) { s.StallMS, s.WaitMS = 115, 115 }, .6)), "breaking point"), "between 20 and 100")
-	require.Contains(t, fact(judge(slow(keep, 1.9)), "breaking point"), "between 20 and 100", "on a full machine, but nobody waited for long")
+	require.Contains(t, fact(judge(slow(keep, 1.9)), "breaking point"), "between 20 and 100", "on a full machine, but no thread waited for long")
 	for name, r := range map[string]*Run{
 		"woke up late":         slow(func(s *shard.Second) { s.StallMS, s.WaitMS = 200, 200 }, .6),
 		"was busy":             slow(func(s *shard.Second) { s.CPUSeconds, s.WaitMS = .9, 200 }, .6),

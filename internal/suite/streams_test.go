@@ -305,7 +305,7 @@ func TestCapacityFailsOnFaults(t *testing.T) {
 			r.Server[c.ID] = verdict.ServerEntry{ID: c.ID, First: 1, Last: c.Last, Sent: c.Last + 3}
 		}, "the server's ledger lists 13 noops as sent to d-250, but 10 arrived"},
 		"the server does not know of a stream": {func(r *Run, c *shard.Connection) { delete(r.Server, c.ID) }, "the server's ledger has no entry for d-250"},
-		"a stream goes on":                     {func(_ *Run, c *shard.Connection) { c.State = ledger.Unfinished }, "1 of 300 sustained streams stayed open"},
+		"a stream continues":                   {func(_ *Run, c *shard.Connection) { c.State = ledger.Unfinished }, "1 of 300 sustained streams stayed open"},
 	} {
 		r := newCapacityRun(100, 200, 300)
 		c.edit(r, r.Rounds[0].Connections.Edit(250))

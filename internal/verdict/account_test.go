@@ -52,7 +52,7 @@ func TestEachFaultIsCountedOnce(t *testing.T) {
 	}{
 		{"one in the middle is missing", one(skip(at)), ledger.Totals{Received: 79, Missed: 1, Expected: 80}, "s-2 missed message 7 of topic s-topic-0: sent at 22:13:27.000 UTC, published, and confirmed by the service"},
 		{"the last is missing", one(skip(perTopic)), ledger.Totals{Received: 79, Missed: 1, Expected: 80}, "s-2 missed message 20 of topic s-topic-0"},
-		{"the first that is owed is missing", one(skip(1)), ledger.Totals{Received: 79, Missed: 0, Expected: 79}, ""}, // 0.5 s after the headers
+		{"the first expected one is missing", one(skip(1)), ledger.Totals{Received: 79, Missed: 0, Expected: 79}, ""}, // 0.5 s after the headers
 		{"the first two are missing", one(skip(1, 2)), ledger.Totals{Received: 78, Missed: 1, Expected: 79}, "s-2 missed message 2 of topic s-topic-0"},
 		{"all are missing", one(func(uint64) []uint64 { return nil }), ledger.Totals{Received: 60, Missed: 19, Expected: 79}, "s-2 missed messages 2 to 20 of topic s-topic-0"},
 		{"two in a row are missing", one(skip(9, 10)), ledger.Totals{Received: 78, Missed: 2, Expected: 80}, "s-2 missed messages 9 and 10 of topic s-topic-0"},

@@ -86,7 +86,7 @@ func TestFailedResumeDoesNotPass(t *testing.T) {
 		reason        string
 	}{
 		{"the message in flight at the cut is lost", func(p *publishedRun) { p.deliver = replaceMessage(11) }, Fail, 1, 0, 0, 0, "after message 10: 1 message was lost"},
-		{"it goes on with a later one", func(p *publishedRun) {
+		{"it continues with a later one", func(p *publishedRun) {
 			p.deliver = func(stream int, n uint64) []uint64 {
 				if stream == 0 && (n == 11 || n == 12) {
 					return nil

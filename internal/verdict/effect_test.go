@@ -145,7 +145,7 @@ func TestPlannedEndsAreNotAttributedToAnAction(t *testing.T) {
 	require.Equal(t, []string{
 		"streams ended 1 more time at an age at which the service may end one (end.lifetime, TOKEN_TTL): not counted here, because the action may not be the cause",
 		"1 outage of streams that were lost often is neither listed nor counted here",
-	}, e.Notes, "nobody knows which the third was")
+	}, e.Notes, "the third one is unknown")
 	require.Nil(t, e.Resumed)
 }
 

@@ -150,7 +150,7 @@ type churnResult struct {
 func churn(ctx context.Context, o churnOptions) (churnResult, error) {
 	limited, stop := context.WithTimeout(ctx, o.For)
 	defer stop()
-	sum, begun := churnResult{Errors: map[string]int{}}, time.Now()
+	sum, started := churnResult{Errors: map[string]int{}}, time.Now()
 	var made atomic.Int64
 	var mu sync.Mutex
 	var workers sync.WaitGroup
@@ -172,7 +172,7 @@ func churn(ctx context.Context, o churnOptions) (churnResult, error) {
 		})
 	}
 	workers.Wait()
-	sum.Seconds = time.Since(begun).Seconds()
+	sum.Seconds = time.Since(started).Seconds()
 	return sum, nil
 }
 
@@ -180,29 +180,29 @@ func churn(ctx context.Context, o churnOptions) (churnResult, error) {
 func (o churnOptions) openAndEnd(ctx context.Context, streams, requests *http.Client, id string) (connect float64, end []float64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel() // which resets the stream
-	begun := time.Now()
+	started := time.Now()
 	resp, err := do(ctx, streams, http.MethodGet, "http://"+o.Address+"/event/connect?id="+id, "")
 	if err != nil {
 		return 0, nil, err
 	}
 	defer resp.Body.Close()
-	connect = milliseconds(begun)
+	connect = milliseconds(started)
 	if !o.Delete {
 		cancel()
 		return connect, nil, nil
 	}
-	begun = time.Now()
+	started = time.Now()
 	ended, err := do(ctx, requests, http.MethodDelete, "http://"+o.Address+"/event/forcedisconnect?id="+id, o.Token)
 	if err != nil {
 		return 0, nil, err
 	}
 	_, err = io.Copy(io.Discard, ended.Body)
-	end = append(end, milliseconds(begun))
+	end = append(end, milliseconds(started))
 	_, rest := io.Copy(io.Discard, resp.Body)
 	return connect, end, errors.Join(err, ended.Body.Close(), rest)
 }
 
-func milliseconds(begun time.Time) float64 { return float64(time.Since(begun)) / 1e6 }
+func milliseconds(started time.Time) float64 { return float64(time.Since(started)) / 1e6 }
 
 // do returns the response to a request if its status is 200.
 func do(ctx context.Context, client *http.Client, method, url, token string) (*http.Response, error) {
@@ -263,7 +263,7 @@ func handshakes(ctx context.Context, o handshakeOptions) (float64, error) {
 		return 0, err
 	}
 	conf.ServerName, conf.MinVersion, conf.SessionTicketsDisabled = "localhost", tls.VersionTLS13, true
-	begun := time.Now()
+	started := time.Now()
 	var made atomic.Int64
 	workers, ctx := errgroup.WithContext(ctx)
 	for n := range o.Workers {
@@ -284,5 +284,5 @@ func handshakes(ctx context.Context, o handshakeOptions) (float64, error) {
 		})
 	}
 	err = workers.Wait()
-	return time.Since(begun).Seconds(), err
+	return time.Since(started).Seconds(), err
 }

@@ -16,7 +16,7 @@ const WIDTH = 92;
 const HEIGHT = 30;
 const LONGEST_PAUSE = 1; // seconds
 const LAST_PICTURE = 6; // seconds for which the end stays
-const PER_LINE = 0.12; // seconds for a line of a text that came at once: nobody reads forty together
+const PER_LINE = 0.12; // seconds per line of a text that appears at once, so that a reader can follow
 
 const [out, ...command] = process.argv.slice(2);
 if (command.length === 0) {

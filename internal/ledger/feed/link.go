@@ -346,7 +346,8 @@ func (l *linker) start() uint32 {
 	return at
 }
 
-// before returns the last message behind another one that this log lacks and that arrived before an entry; the other one if there is none.
+// before returns the last message after the given one that this log lacks and that arrived before an entry; if there is none, the
+// given one.
 func (l *linker) before(at uint32, i int) uint32 {
 	for next := l.nodes[at].next; next != 0 && l.nodes[next].log != l.log && l.nodes[next].at < l.entries[i].At+l.shift; next = l.nodes[next].next {
 		at = next
