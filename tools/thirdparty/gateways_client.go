@@ -148,21 +148,25 @@ func (r *response) block(at time.Time, b *eventstream.Block) {
 // closed decides on the state at the end of the body.
 func (r *response) closed(at time.Time, c sseclient.Close) {
 	by := ledger.ClosedBroken
-	r.End = string(c.Reason)
 	switch {
 	case !r.Left.IsZero():
 		by = ledger.ClosedOnPurpose
 	case !c.Opened:
 		by = ledger.NeverOpened
-		if c.Reason == sseclient.ReasonStatus {
-			r.End = fmt.Sprintf("%d %s", c.Status, http.StatusText(c.Status))
-		}
 	case c.Reason == sseclient.ReasonServer:
-		by, r.End = ledger.ClosedInOrder, "in order"
-	case c.Reason == sseclient.ReasonTruncated:
-		r.End = "cut"
+		by = ledger.ClosedInOrder
 	case c.Reason == sseclient.ReasonIdle:
-		by, r.End = ledger.ClosedSilent, "open"
+		by = ledger.ClosedSilent
+	}
+	switch r.End = string(c.Reason); c.Reason {
+	case sseclient.ReasonServer:
+		r.End = "in order"
+	case sseclient.ReasonTruncated:
+		r.End = "cut"
+	case sseclient.ReasonIdle:
+		r.End = "open"
+	case sseclient.ReasonStatus:
+		r.End = fmt.Sprintf("%d %s", c.Status, http.StatusText(c.Status))
 	}
 	r.Close(at.Sub(r.started), by)
 }
