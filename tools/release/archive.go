@@ -17,19 +17,19 @@ import (
 	"time"
 )
 
-// A file goes into archives and images.
+// A file is an entry of an archive or an image.
 type file struct {
-	name string      // in the archive, with slashes
-	from string      // on this disk; "": text
-	text []byte      // if from is ""
+	name string      // path in the archive, with slashes
+	path string      // file with the content; "": text has it
+	text []byte      // content if path is empty
 	mode fs.FileMode // 0: 0644
 }
 
 func (f file) read() ([]byte, error) {
-	if f.from == "" {
+	if f.path == "" {
 		return f.text, nil
 	}
-	return os.ReadFile(f.from)
+	return os.ReadFile(f.path)
 }
 
 func (f file) perm() int64 {
@@ -39,7 +39,7 @@ func (f file) perm() int64 {
 	return int64(f.mode.Perm())
 }
 
-// archive writes the archive of a platform, with a folder inside, and its bill of materials.
+// archive writes the archive of a platform and its bill of materials. The archive has a single top-level folder.
 func (r *release) archive(p platform, programs, common []file) error {
 	base := fmt.Sprintf("%s_%s_%s_%s", name, r.bareVersion(), p.os, p.arch)
 	write, suffix := writeTarGz, ".tar.gz"
@@ -60,13 +60,13 @@ func (r *release) archive(p platform, programs, common []file) error {
 	return r.bill(base+suffix+".cdx.json", programs)
 }
 
-// sortByName returns the files in the order of their names, because the order of a folder depends on the disk.
+// sortByName returns the files sorted by name.
 func sortByName(files []file) []file {
 	return slices.SortedFunc(slices.Values(files), func(a, b file) int { return strings.Compare(a.name, b.name) })
 }
 
-// writeTar writes files as they are the same everywhere: no owner, no time but this one.
-func writeTar(w io.Writer, files []file, at time.Time) error {
+// writeTar writes a reproducible archive: files are sorted by name, have no owner, and share one modification time.
+func writeTar(w io.Writer, files []file, modified time.Time) error {
 	archive := tar.NewWriter(w)
 	for _, f := range sortByName(files) {
 		content, err := f.read()
@@ -74,7 +74,7 @@ func writeTar(w io.Writer, files []file, at time.Time) error {
 			return err
 		}
 		err = archive.WriteHeader(&tar.Header{
-			Typeflag: tar.TypeReg, Name: f.name, Size: int64(len(content)), Mode: f.perm(), ModTime: at, Format: tar.FormatUSTAR,
+			Typeflag: tar.TypeReg, Name: f.name, Size: int64(len(content)), Mode: f.perm(), ModTime: modified, Format: tar.FormatUSTAR,
 		})
 		if err == nil {
 			_, err = archive.Write(content)
@@ -86,15 +86,15 @@ func writeTar(w io.Writer, files []file, at time.Time) error {
 	return archive.Close()
 }
 
-func writeTarGz(w io.Writer, files []file, at time.Time) error {
-	packed, err := gzip.NewWriterLevel(w, gzip.BestCompression)
+func writeTarGz(w io.Writer, files []file, modified time.Time) error {
+	compressed, err := gzip.NewWriterLevel(w, gzip.BestCompression)
 	if err != nil {
 		return err
 	}
-	return errors.Join(writeTar(packed, files, at), packed.Close())
+	return errors.Join(writeTar(compressed, files, modified), compressed.Close())
 }
 
-func writeZip(w io.Writer, files []file, at time.Time) error {
+func writeZip(w io.Writer, files []file, modified time.Time) error {
 	archive := zip.NewWriter(w)
 	archive.RegisterCompressor(zip.Deflate, func(out io.Writer) (io.WriteCloser, error) { return flate.NewWriter(out, flate.BestCompression) })
 	for _, f := range sortByName(files) {
@@ -102,7 +102,7 @@ func writeZip(w io.Writer, files []file, at time.Time) error {
 		if err != nil {
 			return err
 		}
-		header := &zip.FileHeader{Name: f.name, Method: zip.Deflate, Modified: at}
+		header := &zip.FileHeader{Name: f.name, Method: zip.Deflate, Modified: modified}
 		header.SetMode(fs.FileMode(f.perm()))
 		entry, err := archive.CreateHeader(header)
 		if err == nil {

@@ -22,9 +22,9 @@ import (
 func modules(programs []file) (deps []*debug.Module, compiler string, err error) {
 	found := map[string]bool{}
 	for _, program := range programs {
-		info, err := buildinfo.ReadFile(program.from)
+		info, err := buildinfo.ReadFile(program.path)
 		if err != nil {
-			return nil, "", fmt.Errorf("what is in %s: %w", program.name, err)
+			return nil, "", fmt.Errorf("read the modules of %s: %w", program.name, err)
 		}
 		compiler = info.GoVersion
 		for _, m := range info.Deps {

@@ -15,10 +15,11 @@ type platform struct{ os, arch string }
 
 func (p platform) String() string { return p.os + "/" + p.arch }
 
-// platforms are the platforms of a release. On Windows k6 runs, and soak merges shards; backend needs unix.
+// platforms are the platforms of a release. Windows has no backend, which needs Unix.
 var platforms = []platform{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"}}
 
-func all() string {
+// platformNames returns the names of all platforms, separated by commas.
+func platformNames() string {
 	var names []string
 	for _, p := range platforms {
 		names = append(names, p.String())
@@ -30,14 +31,14 @@ func parsePlatforms(list string) (out []platform, err error) {
 	for name := range strings.SplitSeq(list, ",") {
 		i := slices.IndexFunc(platforms, func(p platform) bool { return p.String() == name })
 		if i < 0 {
-			return nil, fmt.Errorf("there is no release for %q: name some of %s", name, all())
+			return nil, fmt.Errorf("unknown platform %q; use one of %s", name, platformNames())
 		}
 		out = append(out, platforms[i])
 	}
 	return out, nil
 }
 
-// programs returns the packages of the programs of a platform.
+// programs returns the main packages that are built for a platform.
 func (p platform) programs() []string {
 	if p.os == "windows" {
 		return []string{"./cmd/soak", "./cmd/k6"}
@@ -50,13 +51,13 @@ func (p platform) environment() []string {
 	return append(os.Environ(), "GOOS="+p.os, "GOARCH="+p.arch, "CGO_ENABLED=0", "GOFLAGS=", "GOEXPERIMENT=", "GOAMD64=v1", "GOARM64=v8.0")
 }
 
-// build makes the programs for a platform.
+// build compiles programs for a platform.
 func (r *release) build(work string, p platform, programs ...string) (out []file, err error) {
 	folder := filepath.Join(work, p.os+"-"+p.arch) + string(filepath.Separator)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return nil, fmt.Errorf("build for %s: %w", p, err)
 	}
-	// One after the other, because linking k6 uses 1.3 GB. The build ID stays: it is a hash of the program, and macOS
+	// Programs are built one at a time, because linking k6 uses 1.3 GB. The build ID stays: it is a hash of the program, and macOS
 	// requires a UUID, which the linker derives from it.
 	for _, program := range programs {
 		flags := "-s -w -X main.version=" + r.version + " -X main.linked=" + r.version + " -X main.revision=" + r.commit
@@ -69,24 +70,24 @@ func (r *release) build(work string, p platform, programs ...string) (out []file
 		if p.os == "windows" {
 			name += ".exe"
 		}
-		out = append(out, file{name: name, from: filepath.Join(folder, name), mode: 0o755})
+		out = append(out, file{name: name, path: filepath.Join(folder, name), mode: 0o755})
 	}
 	return out, nil
 }
 
-// commonFiles makes the files of every archive other than the programs and their licences: completions and the
-// manual.
+// commonFiles returns the files that every archive contains in addition to programs and licences: documents, shell
+// completions and manual pages.
 func (r *release) commonFiles(work string) ([]file, error) {
 	host := platform{runtime.GOOS, runtime.GOARCH}
-	extra, err := r.build(filepath.Join(work, "own"), host, "./cmd/soak")
+	programs, err := r.build(filepath.Join(work, "host"), host, "./cmd/soak")
 	if err != nil {
 		return nil, err
 	}
-	soak := extra[0].from
+	soak := programs[0].path
 	files := []file{
-		{name: "README.md", from: filepath.Join(r.root, "README.md")},
-		{name: "CHANGELOG.md", from: filepath.Join(r.root, "CHANGELOG.md")},
-		{name: "getting-started.md", from: filepath.Join(r.root, "docs", "getting-started.md")},
+		{name: "README.md", path: filepath.Join(r.root, "README.md")},
+		{name: "CHANGELOG.md", path: filepath.Join(r.root, "CHANGELOG.md")},
+		{name: "getting-started.md", path: filepath.Join(r.root, "docs", "getting-started.md")},
 	}
 	for shell, name := range map[string]string{"bash": "soak.bash", "zsh": "_soak", "fish": "soak.fish", "powershell": "soak.ps1"} {
 		text, err := exec.Command(soak, "completion", shell).Output()
@@ -104,7 +105,7 @@ func (r *release) commonFiles(work string) ([]file, error) {
 		return nil, fmt.Errorf("make the manual: %w", err)
 	}
 	for _, page := range pages {
-		files = append(files, file{name: "man/man1/" + page.Name(), from: filepath.Join(manual, page.Name())})
+		files = append(files, file{name: "man/man1/" + page.Name(), path: filepath.Join(manual, page.Name())})
 	}
 	return files, nil
 }

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// module is this one, and licence its licence, which is that of k6.
+// Module path and licence of this project, and the module path of k6, which has the same licence.
 const (
 	module  = "github.com/sse-soak/sse-soak"
 	licence = "AGPL-3.0-only"
@@ -21,8 +21,8 @@ const (
 
 var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|copyright|patents)([.-].*)?$`)
 
-// licences returns the licences of the programs: that of this repository, and those of the modules in them that
-// require to be included. The text of the licence is k6's own copy until the owner adds one (NOTICE).
+// licences returns the licences of the programs: the licence of this repository, and the licence texts of
+// all modules that they contain. The text of the licence is k6's own copy until the owner adds one (NOTICE).
 func (r *release) licences(p platform, programs []file) ([]file, error) {
 	folders, err := r.sources(p)
 	if err != nil {
@@ -43,7 +43,7 @@ func (r *release) licences(p platform, programs []file) ([]file, error) {
 			text = texts[0]
 		}
 		fmt.Fprintf(&all, "%s\n%s %s\n", strings.Repeat("=", 80), m.Path, m.Version)
-		if len(texts) == 0 { // code that was generated, of buf.build
+		if len(texts) == 0 { // generated code of buf.build
 			fmt.Fprint(&all, "\nThe module has no licence file.\n")
 		}
 		for _, path := range texts {
@@ -54,7 +54,7 @@ func (r *release) licences(p platform, programs []file) ([]file, error) {
 			fmt.Fprintf(&all, "\n%s\n", bytes.TrimSpace(text))
 		}
 	}
-	return []file{{name: "LICENSE", from: text}, {name: "NOTICE", from: filepath.Join(r.root, "NOTICE")}, {name: "LICENSES-OF-OTHERS", text: all.Bytes()}}, nil
+	return []file{{name: "LICENSE", path: text}, {name: "NOTICE", path: filepath.Join(r.root, "NOTICE")}, {name: "LICENSES-OF-OTHERS", text: all.Bytes()}}, nil
 }
 
 // sources returns the folders in which Go stores the modules of a platform's programs, by path.

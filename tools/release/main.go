@@ -1,5 +1,6 @@
-// Command release builds a release from the working tree, in dist/: an archive for each platform with a bill of its
-// materials, an image for Linux, and the checksums of all. The same tree and the same Go produce the same bytes.
+// Command release builds a release from the working tree, in dist/: an archive and a bill of
+// materials for each platform, an image for Linux, and the checksums of all files. The same tree and the same version
+// of Go produce the same bytes.
 package main
 
 import (
@@ -16,12 +17,12 @@ import (
 	"time"
 )
 
-// name is that of the project, in the names of files as goreleaser makes them.
+// name is the name of the project, the prefix of all file names as in goreleaser.
 const name = "sse-soak"
 
 // A release is the set of files of one version.
 type release struct {
-	root    string // the repository
+	root    string // folder of the repository
 	out     string
 	version string    // v1.2.3, or the commit
 	commit  string    // "": not known
@@ -31,10 +32,10 @@ type release struct {
 func main() {
 	var platforms string
 	r := release{}
-	flag.StringVar(&r.root, "root", ".", "the repository")
-	flag.StringVar(&r.out, "out", "dist", "folder to write to; what is in it is removed")
+	flag.StringVar(&r.root, "root", ".", "folder of the repository")
+	flag.StringVar(&r.out, "out", "dist", "output folder; an earlier release in it is removed")
 	flag.StringVar(&r.version, "version", "", "version (default: output of git describe)")
-	flag.StringVar(&platforms, "platforms", all(), "what to build for, with commas")
+	flag.StringVar(&platforms, "platforms", platformNames(), "platforms to build for, separated by commas")
 	flag.Parse()
 	if err := r.make(platforms); err != nil {
 		fmt.Fprintf(os.Stderr, "release: %v\n", err)
@@ -87,10 +88,11 @@ func (r *release) make(list string) (err error) {
 	return r.checksums()
 }
 
-// identify sets the version of the tree and its time. The commit's time is SOURCE_DATE_EPOCH, unless that is set.
+// identify sets the version, commit and time of the release. The time is SOURCE_DATE_EPOCH, or else the time of the
+// commit.
 func (r *release) identify() error {
 	git := func(args ...string) string {
-		out, _ := exec.Command("git", append([]string{"-C", r.root}, args...)...).Output() // a tree without git has neither
+		out, _ := exec.Command("git", append([]string{"-C", r.root}, args...)...).Output() // empty in a tree without git
 		return strings.TrimSpace(string(out))
 	}
 	r.version = cmp.Or(r.version, git("describe", "--tags", "--always", "--dirty", "--abbrev=12"))
