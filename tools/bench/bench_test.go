@@ -27,14 +27,14 @@ const (
 	tlsScript       = "tools/bench/tls.js"
 	handshakeScript = "load-tests/http/handshake.js"
 	requestsScript  = "tools/bench/requests.js"
-	described       = "tools/bench/service.js"
+	serviceScript   = "tools/bench/service.js"
 )
 
 // A contender is one of the clients that a benchmark compares.
 type contender struct {
-	name  string // of its metrics
-	of    service
-	start func(streams int) client
+	name    string // of its metrics
+	service service
+	start   func(streams int) client
 }
 
 // soak returns a contender that runs a script like the soak's in one virtual user, with a plan that change adapts.
@@ -42,31 +42,32 @@ func (s service) soak(name, script string, change func(*plan.Plan)) contender {
 	return contender{name, s, func(n int) client { return s.run(script, n, n, change) }}
 }
 
-// compare measures the contenders one after the other, with few streams and with many. It reports memory and CPU of each, and
-// returns the CPU and the result with many streams by name.
-func compare(b *testing.B, streams int, all ...contender) (cpu map[string]float64, many map[string]cost) {
-	cpu, many = map[string]float64{}, map[string]cost{}
-	for _, c := range all {
+// compare measures the contenders one after the other, with few and with many streams. It reports memory and CPU of
+// each, and returns the CPU and the results with many streams by name.
+func compare(b *testing.B, streams int, contenders ...contender) (cpu map[string]float64, results map[string]cost) {
+	cpu, results = map[string]float64{}, map[string]cost{}
+	for _, c := range contenders {
 		small, large := c.measureOnce(size.few, max(size.window/2, 2*time.Second)), c.measureOnce(streams, size.window)
-		cpu[c.name], many[c.name] = large.per(1000), large
+		cpu[c.name], results[c.name] = large.per(1000), large
 		b.ReportMetric((large.rss-small.rss)/float64(streams-size.few)/kb, c.name+"-KB")
 		b.ReportMetric(large.per(1000), c.name+"-s")
 	}
 	b.ReportMetric(0, "ns/op")
-	return cpu, many
+	return cpu, results
 }
 
-// measureOnce measures one client. What a saturated machine keeps from being accounted for is measured again, twice at most.
+// measureOnce measures one client. If a saturated machine made the result incomplete, it measures again, at most
+// twice.
 func (c contender) measureOnce(streams int, window time.Duration) (result cost) {
-	s := c.of
+	s := c.service
 	var err error
 	for range 3 {
-		before := s.counts()
+		start := s.counts()
 		client := c.start(streams)
 		s.await(streams)
 		time.Sleep(size.settle)
 		result = s.measureWindow(client.pids(), window)
-		if err = s.finish(client, before); err == nil || !errors.Is(err, errUnaccounted) {
+		if err = s.finish(client, start); err == nil || !errors.Is(err, errUnaccounted) {
 			break
 		}
 	}
@@ -90,20 +91,21 @@ func BenchmarkRunner(b *testing.B) {
 		b.ReportMetric(cpu["soak"]/cpu["raw"], "soak/raw")
 		b.ReportMetric(cpu["soak"]/cpu["epoll"], "soak/epoll")
 		p := plan.Default()
-		p.Connections, p.Runners = size.whole, 1
+		p.Connections, p.Runners = size.soak, 1
 		whole := contender{"", s, func(n int) client { return s.run(soakScript, n, p.Density(), nil) }}
-		b.ReportMetric(whole.measureOnce(size.whole, max(size.window/2, 2*time.Second)).rss/mb, "soak-1200-MB")
+		b.ReportMetric(whole.measureOnce(size.soak, max(size.window/2, 2*time.Second)).rss/mb, "soak-1200-MB")
 	}
 }
 
-// BenchmarkMessages compares messages of described services with noops: JSON with marker, number, time and checksum, and messages
-// without a number, by which clients are compared with each other. All come once a second on every stream, at the same instant.
+// BenchmarkMessages compares messages of described services with noops: JSON with marker, number, time and checksum,
+// and messages without a number, by which clients are compared with each other. All streams receive a message once a
+// second, at the same time.
 func BenchmarkMessages(b *testing.B) {
 	for b.Loop() {
 		noops, messages, feed := backend(b, size.many, time.Second), backend(b, size.many, time.Hour), backend(b, size.many, time.Hour)
 		feed.feed()
 		cpu, _ := compare(b, size.many, noops.soak("noop", soakScript, nil), messages.soak("json", soakScript, func(p *plan.Plan) {
-			p.Service, p.Topics, p.PublishRate, p.Marker = absolute(b, described), 1, 1, "bench-12345678"
+			p.Service, p.Topics, p.PublishRate, p.Marker = absolute(b, serviceScript), 1, 1, "bench-12345678"
 		}), feed.soak("same", soakScript, func(p *plan.Plan) { p.Service = absolute(b, "tools/bench/same.js") }))
 		b.ReportMetric(cpu["json"]/cpu["noop"], "json/noop")
 		b.ReportMetric(cpu["same"]/cpu["noop"], "same/noop")
@@ -133,7 +135,7 @@ func http2Service(b testing.TB, certs string) service {
 	require.NoError(b, err)
 	address := listener.Addr().String()
 	require.NoError(b, listener.Close())
-	start(b, "http2-service", http2Options{Listen: address, Certs: certs, Interval: 1, Phase: fakeservice.PhaseWall})
+	startProgram(b, "http2-service", http2Options{Listen: address, Certs: certs, Interval: 1, Phase: fakeservice.PhaseWall})
 	url := "http://" + address
 	if certs != "" {
 		_, port, _ := net.SplitHostPort(address)
@@ -174,13 +176,13 @@ func BenchmarkHandshake(b *testing.B) {
 				k6 = float64(m.Count) / (float64(m.LastUS-m.FirstUS) / 1e6)
 			}
 		}
-		require.Positive(b, k6, "not all handshakes succeeded")
+		require.Positive(b, k6, "some handshakes failed")
 		_, port, err := net.SplitHostPort(s.address())
 		require.NoError(b, err)
-		p, output := start(b, "handshakes", handshakeOptions{
+		p, output := startProgram(b, "handshakes", handshakeOptions{
 			Address: s.env["CONNECT_TO"] + ":" + port, Certs: certs, Connections: size.handshakes, Workers: workers,
 		})
-		loop := float64(size.handshakes) / finished[float64](b, p, output, 5*time.Minute)
+		loop := float64(size.handshakes) / awaitResult[float64](b, p, output, 5*time.Minute)
 		b.ReportMetric(k6, "k6-handshakes/s")
 		b.ReportMetric(loop, "go-handshakes/s")
 		b.ReportMetric(loop/k6, "go/k6")
@@ -212,22 +214,23 @@ func BenchmarkRequests(b *testing.B) {
 			url := s.URL + "/default/services/calculator/math.multiply?a=9&b=22"
 			out, err := exec.CommandContext(b.Context(), wrk, "-t1", fmt.Sprintf("-c%d", atATime), fmt.Sprintf("-d%ds", int(size.window.Seconds())), url).Output()
 			require.NoError(b, err)
-			other, err := wrkRateIn(string(out))
+			wrkResult, err := wrkRateIn(string(out))
 			require.NoError(b, err)
-			b.ReportMetric(other/rate, "wrk/k6")
+			b.ReportMetric(wrkResult/rate, "wrk/k6")
 		}
 	}
 }
 
 var (
-	wrkRate   = regexp.MustCompile(`(?m)^Requests/sec:\s+([0-9.]+)$`)
-	wrkFailed = regexp.MustCompile(`(?m)^\s*(Non-2xx or 3xx responses: .*|Socket errors: .*)$`)
+	wrkRate     = regexp.MustCompile(`(?m)^Requests/sec:\s+([0-9.]+)$`)
+	wrkFailures = regexp.MustCompile(`(?m)^\s*(Non-2xx or 3xx responses: .*|Socket errors: .*)$`)
 )
 
-// wrkRateIn returns the rate in the output of wrk. A rate that contains failures is an error: wrk counts a response of any status.
+// wrkRateIn returns the rate in the output of wrk. It returns an error if there are failures, because wrk counts
+// responses of any status.
 func wrkRateIn(text string) (rate float64, err error) {
-	if failed := wrkFailed.FindStringSubmatch(text); failed != nil {
-		return 0, errors.New("requests of wrk failed: " + failed[1])
+	if failure := wrkFailures.FindStringSubmatch(text); failure != nil {
+		return 0, errors.New("requests of wrk failed: " + failure[1])
 	}
 	found := wrkRate.FindStringSubmatch(text)
 	if found == nil {
@@ -239,27 +242,27 @@ func wrkRateIn(text string) (rate float64, err error) {
 func BenchmarkBackend(b *testing.B) {
 	for b.Loop() {
 		b.ReportMetric(0, "ns/op")
-		own := func() []int { return children(b, os.Getpid(), "backend") }
+		backendPIDs := func() []int { return children(b, os.Getpid(), "backend") }
 		hold := func(n int, interval, settle time.Duration) (s service, empty float64) {
 			s = backend(b, n, interval)
 			time.Sleep(2 * time.Second)
-			empty = medianSum(b, own(), rssOf)
+			empty = medianSum(b, backendPIDs(), rssOf)
 			s.startBare(n, false)
 			s.await(n)
 			time.Sleep(settle)
 			return s, empty
 		}
 		s, empty := hold(size.idle, time.Hour, size.idleSettle)
-		b.ReportMetric((medianSum(b, own(), rssOf)-empty)/float64(size.idle)/kb, "idle-KB")
+		b.ReportMetric((medianSum(b, backendPIDs(), rssOf)-empty)/float64(size.idle)/kb, "idle-KB")
 		b.ReportMetric(empty/mb, "empty-MB")
 		s.stop()
 
 		s, _ = hold(size.busy, time.Second, size.settle)
-		b.ReportMetric(s.measureWindow(own(), size.window).per(1e6), "million-s")
+		b.ReportMetric(s.measureWindow(backendPIDs(), size.window).per(1e6), "million-s")
 		s.stop()
 
 		s, _ = hold(size.broadcast, time.Second, 2*time.Second)
-		c := s.measureWindow(own(), size.window)
+		c := s.measureWindow(backendPIDs(), size.window)
 		rounds := c.to.rounds.GetSampleCount() - c.from.rounds.GetSampleCount()
 		b.ReportMetric((c.to.rounds.GetSampleSum()-c.from.rounds.GetSampleSum())/float64(rounds)*1000, "broadcast-ms")
 		s.stop()
@@ -284,11 +287,11 @@ func BenchmarkFinite(b *testing.B) {
 			require.Equal(b, report.Responses.Chunks.Expected, report.Responses.Chunks.Received)
 			return report
 		}
-		p, output := start(b, "responses", responsesOptions{URL: s.URL, Concurrency: atATime, For: size.window})
-		bare := finished[responsesResult](b, p, output, size.window+time.Minute)
-		ours := finite(atATime, "")
+		p, output := startProgram(b, "responses", responsesOptions{URL: s.URL, Concurrency: atATime, Duration: size.window})
+		bare := awaitResult[responsesResult](b, p, output, size.window+time.Minute)
+		soakShard := finite(atATime, "")
 		bareRate := float64(bare.Complete) / bare.CPUSeconds
-		rate := float64(ours.Responses.Started()) / ours.Runner.CPUSeconds
+		rate := float64(soakShard.Responses.Started()) / soakShard.Runner.CPUSeconds
 		b.ReportMetric(bareRate, "bare-responses/core-s")
 		b.ReportMetric(rate, "finite-responses/core-s")
 		b.ReportMetric(rate/bareRate, "finite/bare")
@@ -303,35 +306,35 @@ func BenchmarkFinite(b *testing.B) {
 // BenchmarkChurn opens and ends streams as fast as possible next to many that are open.
 func BenchmarkChurn(b *testing.B) {
 	const (
-		room = 800    // streams in addition to those that are open
-		most = 20_000 // in a window, for the client's ports
+		spare      = 800    // streams in addition to the open ones
+		maxStreams = 20_000 // in a window, for the client's ports
 	)
-	// Without it the backend accepts three quarters of its descriptors.
-	b.Setenv("MAX_CONNECTIONS", strconv.Itoa(size.busy+room))
+	// By default the backend accepts three quarters of its descriptors.
+	b.Setenv("MAX_CONNECTIONS", strconv.Itoa(size.busy+spare))
 	for b.Loop() {
-		s := backend(b, size.busy+room, 15*time.Second)
-		held := s.startBare(size.busy, false)
+		s := backend(b, size.busy+spare, 15*time.Second)
+		holder := s.startBare(size.busy, false)
 		s.await(size.busy)
 		time.Sleep(size.settle)
-		for _, by := range []string{"reset", "delete"} {
+		for _, ending := range []string{"reset", "delete"} {
 			_, prefix := folder(b)
-			before := sum(b, children(b, os.Getpid(), "backend"), cpuOf)
-			p, output := start(b, "churn", churnOptions{
-				Address: s.address(), Prefix: prefix, Token: s.Token, Delete: by == "delete", For: size.window, Most: most,
+			cpu := sum(b, children(b, os.Getpid(), "backend"), cpuOf)
+			p, output := startProgram(b, "churn", churnOptions{
+				Address: s.address(), Prefix: prefix, Token: s.Token, Delete: ending == "delete", Duration: size.window, MaxStreams: maxStreams,
 			})
-			r := finished[churnResult](b, p, output, size.window+time.Minute)
-			over := time.Now()
+			r := awaitResult[churnResult](b, p, output, size.window+time.Minute)
+			end := time.Now()
 			s.await(size.busy) // the backend may be behind
-			streams, seconds := float64(len(r.Connect)), r.Seconds+time.Since(over).Seconds()
+			streams, seconds := float64(len(r.Connect)), r.Seconds+time.Since(end).Seconds()
 			require.Empty(b, r.Errors)
-			b.ReportMetric(streams/seconds, by+"s/s")
-			b.ReportMetric((sum(b, children(b, os.Getpid(), "backend"), cpuOf)-before)/streams*1e6, by+"-µs")
-			b.ReportMetric(quantile(r.Connect, .99), by+"-connect-p99-ms")
-			if by == "delete" {
+			b.ReportMetric(streams/seconds, ending+"s/s")
+			b.ReportMetric((sum(b, children(b, os.Getpid(), "backend"), cpuOf)-cpu)/streams*1e6, ending+"-µs")
+			b.ReportMetric(quantile(r.Connect, .99), ending+"-connect-p99-ms")
+			if ending == "delete" {
 				b.ReportMetric(quantile(r.End, .99), "delete-p99-ms")
 			}
 		}
-		_, missed := held.end()
+		_, missed := holder.end()
 		require.Zero(b, missed, "the open streams missed noops")
 		b.ReportMetric(0, "ns/op")
 	}

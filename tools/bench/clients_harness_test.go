@@ -17,10 +17,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A client is a process that opens streams and keeps them open.
+// A client is a process that keeps streams open.
 type client interface {
 	pids() []int
-	received() (n uint64, known bool) // if it reports it before its end
+	received() (n uint64, known bool) // known: it reports the number before its end
 	end() (received, missed uint64)
 }
 
@@ -29,7 +29,7 @@ type runner struct {
 	*runners.Group
 	b      testing.TB
 	shards string
-	over   chan struct{}
+	ended  chan struct{}
 	stop   func()
 }
 
@@ -52,11 +52,11 @@ func (s service) run(script string, streams, perVU int, change func(*plan.Plan))
 	r := &runner{group, s.b, shards, make(chan struct{}), stop}
 	go func() {
 		_ = group.Wait(ctx, context.Background())
-		close(r.over)
+		close(r.ended)
 	}()
 	s.b.Cleanup(func() {
 		r.Kill()
-		<-r.over
+		<-r.ended
 	})
 	return r
 }
@@ -71,7 +71,7 @@ func (r *runner) received() (uint64, bool) {
 func (r *runner) end() (received, missed uint64) {
 	r.stop()
 	select {
-	case <-r.over:
+	case <-r.ended:
 	case <-time.After(time.Minute):
 		require.FailNow(r.b, "the runner did not end within a minute")
 	}
@@ -104,7 +104,7 @@ func shardIn(b testing.TB, dir string) *shard.Shard {
 	return s
 }
 
-// A bareClient opens streams with the least possible code.
+// A bareClient keeps streams open with minimal code.
 type bareClient struct {
 	*process.Process
 	b      testing.TB
@@ -113,7 +113,7 @@ type bareClient struct {
 
 func (s service) startBare(streams int, epoll bool) client {
 	_, prefix := folder(s.b)
-	p, output := start(s.b, "hold", holdOptions{Address: s.address(), Streams: streams, Prefix: prefix, Epoll: epoll})
+	p, output := startProgram(s.b, "hold", holdOptions{Address: s.address(), Streams: streams, Prefix: prefix, Epoll: epoll})
 	return &bareClient{p, s.b, output}
 }
 
@@ -122,7 +122,7 @@ func (c *bareClient) received() (uint64, bool) { return 0, false }
 
 func (c *bareClient) end() (received, missed uint64) {
 	c.Stop(context.Background(), syscall.SIGTERM, 20*time.Second)
-	r := finished[holdResult](c.b, c.Process, c.output, time.Second)
+	r := awaitResult[holdResult](c.b, c.Process, c.output, time.Second)
 	require.Empty(c.b, r.Errors, "connections failed")
 	return r.Received, r.Missed
 }

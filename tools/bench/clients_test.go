@@ -26,7 +26,7 @@ import (
 )
 
 func TestScriptsExist(t *testing.T) {
-	for _, script := range []string{bareScript, soakScript, tlsScript, handshakeScript, requestsScript, described} {
+	for _, script := range []string{bareScript, soakScript, tlsScript, handshakeScript, requestsScript, serviceScript} {
 		require.FileExists(t, script)
 	}
 }
@@ -44,14 +44,14 @@ func TestWrkRateWithoutFailures(t *testing.T) {
 }
 
 func TestProcesses(t *testing.T) {
-	me := []int{os.Getpid()}
-	for _, of := range []func(procfs.Proc) (float64, error){rssOf, pssOf} {
-		require.InDelta(t, 100<<20, sum(t, me, of), 99<<20, "some MB")
+	self := []int{os.Getpid()}
+	for _, value := range []func(procfs.Proc) (float64, error){rssOf, pssOf} {
+		require.InDelta(t, 100<<20, sum(t, self, value), 99<<20, "some MB")
 	}
-	before, began := sum(t, me, cpuOf), time.Now()
-	for sum(t, me, cpuOf) == before && time.Since(began) < 10*time.Second { // a tick is 10 ms of CPU
+	cpu, start := sum(t, self, cpuOf), time.Now()
+	for sum(t, self, cpuOf) == cpu && time.Since(start) < 10*time.Second { // a tick is 10 ms of CPU
 	}
-	require.Greater(t, sum(t, me, cpuOf), before)
+	require.Greater(t, sum(t, self, cpuOf), cpu)
 	require.Contains(t, children(t, os.Getppid(), ""), os.Getpid())
 }
 
@@ -61,8 +61,8 @@ func TestLowest(t *testing.T) {
 	require.Equal(t, []float64{4, 7}, y)
 }
 
-// The output of a benchmark becomes figures. Other benchmarks keep the figures of an earlier run, and a figure over
-// its limit is an error.
+// The table has the figures in the output of benchmarks. Other benchmarks keep the figures of an earlier run, and a
+// figure over its limit is an error.
 func TestTable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bench")
 	output := "goos: linux\nBenchmarkMerge-2  1  9000000 ns/op  431 RSS-MB  14.4 wall-s\nBenchmarkMerge-2  1  440 RSS-MB  14.8 wall-s\n" +
@@ -95,7 +95,7 @@ func TestReaderCountsLines(t *testing.T) {
 	require.EqualValues(t, 2, c.missed)
 }
 
-// At the end of a stream the service sends the remaining noops: these count, too.
+// Noops that the service sends at the end of a stream count, too.
 func TestHoldCountsEveryNoop(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("epoll is Linux's")
@@ -126,7 +126,7 @@ func TestHoldCountsEveryNoop(t *testing.T) {
 	require.ErrorContains(t, err, "connection 0: ")
 }
 
-// BenchmarkMerge measures merges of runs that pass.
+// The runs of BenchmarkMerge pass.
 func TestMergedRunPasses(t *testing.T) {
 	t.Parallel()
 	p := plan.Default()
@@ -139,52 +139,52 @@ func TestMergedRunPasses(t *testing.T) {
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 }
 
-// An endless is a service whose streams end by a DELETE, or by their clients.
-type endless struct {
+// An endlessService is a service whose streams only a DELETE or their clients end.
+type endlessService struct {
 	streams       sync.Map // of channels, by id
 	open, deletes atomic.Int64
 }
 
-func (e *endless) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (e *endlessService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id := r.URL.Query().Get("id")
 	if r.Method == http.MethodDelete {
-		over, there := e.streams.LoadAndDelete(id)
-		if !there || r.Header.Get("Authorization") != "Bearer t" {
+		end, ok := e.streams.LoadAndDelete(id)
+		if !ok || r.Header.Get("Authorization") != "Bearer t" {
 			w.WriteHeader(http.StatusNotFound)
 			return
 		}
 		e.deletes.Add(1)
-		close(over.(chan struct{}))
+		close(end.(chan struct{}))
 		return
 	}
-	over := make(chan struct{})
-	e.streams.Store(id, over)
+	end := make(chan struct{})
+	e.streams.Store(id, end)
 	e.open.Add(1)
 	defer e.open.Add(-1)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.(http.Flusher).Flush()
 	select {
-	case <-over:
+	case <-end:
 	case <-r.Context().Done():
 	}
 }
 
-// Each stream that is counted was open, and has ended; ids are never used twice.
+// Each counted stream was open, and has ended. No id is used twice.
 func TestChurnClient(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("elsewhere 127.0.0.1 is the only address of loopback")
 	}
 	t.Parallel()
-	for _, ask := range []bool{false, true} {
-		service := &endless{}
+	for _, withDelete := range []bool{false, true} {
+		service := &endlessService{}
 		server := httptest.NewServer(service)
-		r, err := churn(t.Context(), churnOptions{Address: strings.TrimPrefix(server.URL, "http://"), Prefix: "d-", Token: "t", Delete: ask, For: time.Minute, Most: 500})
+		r, err := churn(t.Context(), churnOptions{Address: strings.TrimPrefix(server.URL, "http://"), Prefix: "d-", Token: "t", Delete: withDelete, Duration: time.Minute, MaxStreams: 500})
 		require.NoError(t, err)
 		require.Empty(t, r.Errors)
 		require.Len(t, r.Connect, 500)
 		require.Eventually(t, func() bool { return service.open.Load() == 0 }, time.Minute, time.Millisecond)
 		require.EqualValues(t, service.deletes.Load(), len(r.End))
-		if ask {
+		if withDelete {
 			require.Len(t, r.End, 500)
 		}
 		server.Close()
@@ -199,14 +199,14 @@ func TestChurnClientReportsRefusals(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
 	defer server.Close()
-	r, err := churn(t.Context(), churnOptions{Address: strings.TrimPrefix(server.URL, "http://"), For: time.Minute, Most: 10_000})
+	r, err := churn(t.Context(), churnOptions{Address: strings.TrimPrefix(server.URL, "http://"), Duration: time.Minute, MaxStreams: 10_000})
 	require.NoError(t, err)
 	require.Empty(t, r.Connect)
 	require.Equal(t, map[string]int{"GET answered 503 Service Unavailable": 10 * churnAtATime}, r.Errors)
 
-	server = httptest.NewServer(&endless{})
+	server = httptest.NewServer(&endlessService{})
 	defer server.Close()
-	r, err = churn(t.Context(), churnOptions{Address: strings.TrimPrefix(server.URL, "http://"), Token: "wrong", Delete: true, For: time.Minute, Most: 10_000})
+	r, err = churn(t.Context(), churnOptions{Address: strings.TrimPrefix(server.URL, "http://"), Token: "wrong", Delete: true, Duration: time.Minute, MaxStreams: 10_000})
 	require.NoError(t, err)
 	require.Equal(t, map[string]int{"DELETE answered 404 Not Found": 10 * churnAtATime}, r.Errors)
 }

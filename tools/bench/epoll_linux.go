@@ -16,8 +16,8 @@ const (
 	epollBuffer   = 32 << 10
 )
 
-// holdEpoll holds all streams in one loop over their descriptors, the least that can do so. It counts noops by their bytes
-// alone: the backend writes each in one piece, so no noop is divided between two reads.
+// holdEpoll reads all streams in one loop over their descriptors, with minimal code. It only counts the bytes of
+// noops: the backend writes each in one piece, so no noop is divided between two reads.
 func holdEpoll(ctx context.Context, o holdOptions) (r holdResult, err error) {
 	fds, err := o.connectAll(ctx)
 	if err != nil {
@@ -32,7 +32,8 @@ func holdEpoll(ctx context.Context, o holdOptions) (r holdResult, err error) {
 			return r, err
 		}
 	}
-	// Half-closed, as by the goroutine client: then each stream ends, and with the last of them the loop.
+	// As in the goroutine client, half-closed connections end the streams, and the end of the last stream ends the
+	// loop.
 	go func() {
 		<-ctx.Done()
 		for _, fd := range fds {
@@ -71,7 +72,7 @@ func readAll(ctx context.Context, epoll, open int) (received uint64, err error) 
 	events := make([]unix.EpollEvent, eventsPerWait)
 	buf := make([]byte, epollBuffer)
 	for open > 0 {
-		n, err := unix.EpollWait(epoll, events, int(goodbye/time.Millisecond))
+		n, err := unix.EpollWait(epoll, events, int(closeTimeout/time.Millisecond))
 		if err != nil && !errors.Is(err, unix.EINTR) {
 			return 0, err
 		}

@@ -49,9 +49,9 @@ func measureFinitePeers(b *testing.B, url string, atATime int) {
 	})
 }
 
-func readJSON(b *testing.B, path string, into any) {
+func readJSON(b *testing.B, path string, value any) {
 	b.Helper()
 	text, err := os.ReadFile(path)
 	require.NoError(b, err)
-	require.NoError(b, json.Unmarshal(text, into))
+	require.NoError(b, json.Unmarshal(text, value))
 }

@@ -22,8 +22,8 @@ import (
 
 const (
 	rawBuffer    = 512             // bytes that each stream of the goroutine client reads into
-	goodbye      = 5 * time.Second // for the service to close a stream that the client has ended
-	dialsAtATime = 100             // so that the accept queue does not limit them
+	closeTimeout = 5 * time.Second // for the service to close a stream that the client has ended
+	dialsAtATime = 100             // few enough for the accept queue
 )
 
 // holdOptions are the options of a client that keeps streams open.
@@ -34,10 +34,10 @@ type holdOptions struct {
 	Epoll   bool   // by one epoll loop, which only counts; otherwise by a goroutine for each stream
 }
 
-// A holdResult is the output of such a client when it ends.
+// A holdResult is the output of that client.
 type holdResult struct {
 	Received uint64
-	Missed   uint64         // numbers skipped
+	Missed   uint64         // skipped numbers
 	Errors   map[string]int // of streams that could not be opened
 }
 
@@ -63,17 +63,17 @@ func hold(ctx context.Context, o holdOptions) (holdResult, error) {
 				return c.err
 			}
 			_, c.err = c.conn.Write(o.request(i))
-			readers.Go(c.read) // on a new stack: that of the dial has grown and would count
+			readers.Go(c.read) // on a new stack, because the stack of the dial has grown
 			return nil
 		})
 	}
 	<-ctx.Done()
 	_ = dials.Wait()
-	// Half-closed, so that the client still reads the data of the service before it closes the stream.
+	// Half-closed connections let the client read the remaining data before the service closes the stream.
 	for i := range conns {
 		if half, ok := conns[i].conn.(*net.TCPConn); ok {
 			_ = half.CloseWrite()
-			_ = half.SetReadDeadline(time.Now().Add(goodbye))
+			_ = half.SetReadDeadline(time.Now().Add(closeTimeout))
 		}
 	}
 	readers.Wait()
@@ -114,7 +114,7 @@ var (
 	noop    = []byte("data: 0\n")
 )
 
-// line counts one line of the stream. Sizes of chunks and headers are lines without meaning.
+// line counts one line of the stream. It ignores headers and the sizes of chunks.
 func (c *reader) line(line []byte) {
 	if id, ok := bytes.CutPrefix(line, idField); ok {
 		n, _ := strconv.ParseUint(string(bytes.TrimSpace(id)), 10, 64)
@@ -127,20 +127,20 @@ func (c *reader) line(line []byte) {
 	}
 }
 
-// churnAtATime is how many streams the churn client opens and ends at a time.
+// churnAtATime is the number of streams that the churn client opens and ends at a time.
 const churnAtATime = 50
 
-// churnOptions are the options of a client that opens and ends streams as fast as it can.
+// churnOptions has the options of a client that opens and ends streams as fast as possible.
 type churnOptions struct {
-	Address string        // host:port of the service
-	Prefix  string        // of the client ids
-	Token   string        // for DELETE
-	Delete  bool          // requests the end of each stream and reads it to its end; otherwise resets it after the headers
-	For     time.Duration // opens no stream after that,
-	Most    int64         // or after that number
+	Address    string        // host:port of the service
+	Prefix     string        // of the client ids
+	Token      string        // for DELETE
+	Delete     bool          // requests the end of each stream and reads it to its end; otherwise resets it after the headers
+	Duration   time.Duration // opens no stream after that,
+	MaxStreams int64         // or after that number
 }
 
-// A churnResult is the output of the churn client when it ends.
+// A churnResult is the output of the churn client.
 type churnResult struct {
 	Seconds      float64   // from the first stream to the end of the last
 	Connect, End []float64 // milliseconds to the headers of each stream, and of each DELETE
@@ -148,16 +148,16 @@ type churnResult struct {
 }
 
 func churn(ctx context.Context, o churnOptions) (churnResult, error) {
-	limited, stop := context.WithTimeout(ctx, o.For)
+	limited, stop := context.WithTimeout(ctx, o.Duration)
 	defer stop()
-	sum, started := churnResult{Errors: map[string]int{}}, time.Now()
-	var made atomic.Int64
+	sum, start := churnResult{Errors: map[string]int{}}, time.Now()
+	var count atomic.Int64
 	var mu sync.Mutex
 	var workers sync.WaitGroup
 	for n := range churnAtATime {
 		workers.Go(func() {
 			streams, requests := resettingClient(n, true), resettingClient(n, false)
-			for i, failed := 0, 0; failed < 10 && limited.Err() == nil && made.Add(1) <= o.Most; i++ {
+			for i, failed := 0, 0; failed < 10 && limited.Err() == nil && count.Add(1) <= o.MaxStreams; i++ {
 				connect, end, err := o.openAndEnd(ctx, streams, requests, fmt.Sprintf("%s%d-%d", o.Prefix, n, i))
 				mu.Lock()
 				if err != nil {
@@ -172,7 +172,7 @@ func churn(ctx context.Context, o churnOptions) (churnResult, error) {
 		})
 	}
 	workers.Wait()
-	sum.Seconds = time.Since(started).Seconds()
+	sum.Seconds = time.Since(start).Seconds()
 	return sum, nil
 }
 
@@ -180,29 +180,29 @@ func churn(ctx context.Context, o churnOptions) (churnResult, error) {
 func (o churnOptions) openAndEnd(ctx context.Context, streams, requests *http.Client, id string) (connect float64, end []float64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel() // which resets the stream
-	started := time.Now()
+	start := time.Now()
 	resp, err := do(ctx, streams, http.MethodGet, "http://"+o.Address+"/event/connect?id="+id, "")
 	if err != nil {
 		return 0, nil, err
 	}
 	defer resp.Body.Close()
-	connect = milliseconds(started)
+	connect = milliseconds(start)
 	if !o.Delete {
 		cancel()
 		return connect, nil, nil
 	}
-	started = time.Now()
-	ended, err := do(ctx, requests, http.MethodDelete, "http://"+o.Address+"/event/forcedisconnect?id="+id, o.Token)
+	start = time.Now()
+	endResp, err := do(ctx, requests, http.MethodDelete, "http://"+o.Address+"/event/forcedisconnect?id="+id, o.Token)
 	if err != nil {
 		return 0, nil, err
 	}
-	_, err = io.Copy(io.Discard, ended.Body)
-	end = append(end, milliseconds(started))
-	_, rest := io.Copy(io.Discard, resp.Body)
-	return connect, end, errors.Join(err, ended.Body.Close(), rest)
+	_, err = io.Copy(io.Discard, endResp.Body)
+	end = append(end, milliseconds(start))
+	_, readErr := io.Copy(io.Discard, resp.Body)
+	return connect, end, errors.Join(err, endResp.Body.Close(), readErr)
 }
 
-func milliseconds(started time.Time) float64 { return float64(time.Since(started)) / 1e6 }
+func milliseconds(start time.Time) float64 { return float64(time.Since(start)) / 1e6 }
 
 // do returns the response to a request if its status is 200.
 func do(ctx context.Context, client *http.Client, method, url, token string) (*http.Response, error) {
@@ -227,9 +227,9 @@ func do(ctx context.Context, client *http.Client, method, url, token string) (*h
 	return resp, nil
 }
 
-// resettingClient returns a client that connects from its own hundred addresses in turn and closes by RST. A closed
-// connection would keep its port for a minute, and its entry in a connection tracking table for two; both would run
-// out.
+// resettingClient returns a client that connects from its own hundred addresses in turn and closes by RST. Without
+// RST a closed connection would keep its port for a minute and its connection tracking entry for two minutes, and
+// both would run out.
 func resettingClient(worker int, fresh bool) *http.Client {
 	const addresses = 100
 	dials := 0
@@ -237,7 +237,7 @@ func resettingClient(worker int, fresh bool) *http.Client {
 		DisableKeepAlives: fresh, DisableCompression: true,
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			dials++
-			dialer := net.Dialer{Timeout: goodbye, LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, byte(1+dials%addresses), byte(1+worker))}}
+			dialer := net.Dialer{Timeout: closeTimeout, LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, byte(1+dials%addresses), byte(1+worker))}}
 			conn, err := dialer.DialContext(ctx, network, address)
 			if tcp, ok := conn.(*net.TCPConn); ok {
 				_ = tcp.SetLinger(0)
@@ -247,7 +247,7 @@ func resettingClient(worker int, fresh bool) *http.Client {
 	}}
 }
 
-// handshakeOptions are the options of the loop that k6/x/handshake is compared with.
+// handshakeOptions has the options of the loop that is compared with k6/x/handshake.
 type handshakeOptions struct {
 	Address     string // host:port of the service
 	Certs       string // folder as infra/compose/certs makes it
@@ -263,14 +263,14 @@ func handshakes(ctx context.Context, o handshakeOptions) (float64, error) {
 		return 0, err
 	}
 	conf.ServerName, conf.MinVersion, conf.SessionTicketsDisabled = "localhost", tls.VersionTLS13, true
-	started := time.Now()
-	var made atomic.Int64
+	start := time.Now()
+	var count atomic.Int64
 	workers, ctx := errgroup.WithContext(ctx)
 	for n := range o.Workers {
-		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(2+n%32))}} // as virtual users of k6
+		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(2+n%32))}} // like virtual users of k6
 		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: conf, DialContext: dialer.DialContext}}
 		workers.Go(func() error {
-			for made.Add(1) <= int64(o.Connections) {
+			for count.Add(1) <= int64(o.Connections) {
 				resp, err := do(ctx, client, http.MethodGet, "https://"+o.Address+"/healthz", "")
 				if err != nil {
 					return err
@@ -284,5 +284,5 @@ func handshakes(ctx context.Context, o handshakeOptions) (float64, error) {
 		})
 	}
 	err = workers.Wait()
-	return time.Since(started).Seconds(), err
+	return time.Since(start).Seconds(), err
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/run/target"
 )
 
-// BenchmarkNginx keeps streams open through the nginx of a run.
+// BenchmarkNginx measures the memory of nginx with open streams.
 func BenchmarkNginx(b *testing.B) {
 	const interval = 2 * time.Second
 	for b.Loop() {
@@ -33,27 +33,27 @@ func BenchmarkNginx(b *testing.B) {
 	}
 }
 
-var growthMeasured bool // once is enough: it needs twice -growth
+var growthMeasured bool // it runs once only, because it takes twice -growth
 
-// BenchmarkGrowth measures the memory of a runner that only keeps streams open, without forced garbage collections.
+// BenchmarkGrowth measures the memory of a runner with open streams over time, without forced garbage collections.
 func BenchmarkGrowth(b *testing.B) {
 	if *growth == 0 || growthMeasured {
 		b.Skip("-growth=0, or measured already")
 	}
 	growthMeasured = true
 	for b.Loop() {
-		s := backend(b, size.whole, time.Second)
-		before, perVU := s.counts(), 50 // as `make soak` plans
-		c := s.run(soakScript, size.whole, perVU, nil)
-		s.await(size.whole)
-		// A slope is meaningful only after the heap has reached its size, and rarely used code is loaded.
+		s := backend(b, size.soak, time.Second)
+		start, perVU := s.counts(), 50 // as `make soak` plans
+		c := s.run(soakScript, size.soak, perVU, nil)
+		s.await(size.soak)
+		// A slope is meaningful only after the heap has reached its size and rarely used code is loaded.
 		time.Sleep(min(*growth, 10*time.Minute))
 		var hours, used []float64
-		for began := time.Now(); time.Since(began) < *growth; time.Sleep(2 * time.Second) {
-			hours, used = append(hours, time.Since(began).Hours()), append(used, sum(b, c.pids(), rssOf)/mb)
+		for begin := time.Now(); time.Since(begin) < *growth; time.Sleep(2 * time.Second) {
+			hours, used = append(hours, time.Since(begin).Hours()), append(used, sum(b, c.pids(), rssOf)/mb)
 		}
 		s.awaitPause()
-		require.NoError(b, s.finish(c, before))
+		require.NoError(b, s.finish(c, start))
 		line, ok := resources.SlopeOf(lowest(hours, used, min(2*time.Minute, *growth/12).Hours()))
 		require.True(b, ok, "too few points for a slope")
 		b.Logf("the slope is %.3g MB/h, with 95 %% confidence between %.3g and %.3g", line.PerUnit, line.Low, line.High)
@@ -62,17 +62,17 @@ func BenchmarkGrowth(b *testing.B) {
 	}
 }
 
-// lowest thins a series with ascending x to the lowest point of each stretch of width: between two garbage collections memory only
-// rises. It omits the last stretch, which may be shorter.
+// lowest reduces a series with ascending x to the lowest point of each range of width, because memory only rises
+// between two garbage collections. It omits the last range, which may be shorter.
 func lowest(x, y []float64, width float64) (tx, ty []float64) {
-	from, least := 0, 0
+	from, minimum := 0, 0
 	for i := range x {
 		if x[i] >= x[from]+width {
-			tx, ty = append(tx, x[least]), append(ty, y[least])
-			from, least = i, i
+			tx, ty = append(tx, x[minimum]), append(ty, y[minimum])
+			from, minimum = i, i
 		}
-		if y[i] < y[least] {
-			least = i
+		if y[i] < y[minimum] {
+			minimum = i
 		}
 	}
 	return tx, ty

@@ -35,30 +35,30 @@ const (
 	mb = 1024 * kb
 )
 
-// sizes are the numbers of connections of the benchmarks, and their durations.
+// sizes has the numbers of connections and the durations of the benchmarks.
 type sizes struct {
 	few, many, encrypted  int // runner: its memory per stream is the difference of few and many
 	handshakes            int
 	idle, busy, broadcast int // backend
-	nginx, whole          int
+	nginx, soak           int
 	shards, ledgers, days int // merge: ledgers in each shard; days of a long run
 	settle, idleSettle    time.Duration
 	window                time.Duration
 }
 
 var size = sizes{
-	few: 500, many: 5000, encrypted: 3000, handshakes: 10_000, idle: 5000, busy: 15000, broadcast: 5000, nginx: 5000, whole: 1200,
+	few: 500, many: 5000, encrypted: 3000, handshakes: 10_000, idle: 5000, busy: 15000, broadcast: 5000, nginx: 5000, soak: 1200,
 	shards: 1000, ledgers: 1000, days: 3, settle: 8 * time.Second, idleSettle: 10 * time.Second, window: 20 * time.Second,
 }
 
 var growth = flag.Duration("growth", 10*time.Minute, "how long to watch the memory of a runner that has settled for as long, 10m at most; 0: not")
 
-// TestMain runs everything at the root of the repository. -short is for small sizes, whose figures mean nothing.
+// TestMain runs all tests at the root of the repository. -short selects small sizes, whose figures have no meaning.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if testing.Short() {
 		size = sizes{
-			few: 200, many: 1000, encrypted: 600, handshakes: 1000, idle: 1000, busy: 2000, broadcast: 1000, nginx: 500, whole: 200,
+			few: 200, many: 1000, encrypted: 600, handshakes: 1000, idle: 1000, busy: 2000, broadcast: 1000, nginx: 500, soak: 200,
 			shards: 10, ledgers: 100, days: 1, settle: time.Second, idleSettle: time.Second, window: 3 * time.Second,
 		}
 		*growth = 0
@@ -81,8 +81,9 @@ func folder(b testing.TB) (path, prefix string) {
 	return path, prefix
 }
 
-// start runs a program of bin/bench with these options. Its output goes to the returned file.
-func start(b testing.TB, program string, options any) (p *process.Process, output string) {
+// startProgram starts a program of bin/bench with the given options. The program writes its result to the returned
+// file.
+func startProgram(b testing.TB, program string, options any) (p *process.Process, output string) {
 	dir, _ := folder(b)
 	output = filepath.Join(dir, "out.json")
 	text, err := json.Marshal(options)
@@ -95,8 +96,8 @@ func start(b testing.TB, program string, options any) (p *process.Process, outpu
 	return p, output
 }
 
-// finished waits for a program and reads its result.
-func finished[R any](b testing.TB, p *process.Process, output string, limit time.Duration) (result R) {
+// awaitResult waits for the end of a program and returns its result.
+func awaitResult[R any](b testing.TB, p *process.Process, output string, limit time.Duration) (result R) {
 	select {
 	case <-p.Done():
 	case <-time.After(limit):
@@ -108,14 +109,14 @@ func finished[R any](b testing.TB, p *process.Process, output string, limit time
 	return result
 }
 
-// certificates makes an authority, a certificate for the service and some for clients.
+// certificates creates an authority, and certificates for the service and its clients.
 func certificates(b testing.TB) string {
 	dir := b.TempDir()
 	require.NoError(b, exec.Command("infra/compose/certs", dir).Run())
 	return dir
 }
 
-// A service is the backend that is measured, or measured against.
+// A service is the backend of a benchmark.
 type service struct {
 	*target.Target
 	b    testing.TB
@@ -175,7 +176,7 @@ func (s service) address() string {
 	return u.Host
 }
 
-// counts are the values of the service's metrics page.
+// counts has values of the service's metrics page.
 type counts struct {
 	open   int
 	noops  uint64         // and messages
@@ -184,14 +185,14 @@ type counts struct {
 
 func (s service) counts() counts {
 	page, ok := s.Metrics(s.b.Context())
-	require.True(s.b, ok, "the service shows no metrics")
+	require.True(s.b, ok, "the service has no metrics")
 	defer page.Close()
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(page)
 	require.NoError(s.b, err)
 	first := func(name string) *dto.Metric {
-		if all := families[name].GetMetric(); len(all) > 0 {
-			return all[0]
+		if metrics := families[name].GetMetric(); len(metrics) > 0 {
+			return metrics[0]
 		}
 		return nil
 	}
@@ -207,17 +208,18 @@ func (s service) await(n int) {
 	require.Eventually(s.b, func() bool { return s.counts().open == n }, 2*time.Minute, 200*time.Millisecond, "%d open streams", n)
 }
 
-// awaitPause waits for the pause after a round of noops, at intervals of a second: between two pauses there are whole rounds.
+// awaitPause waits for the pause after a round of noops, so that only complete rounds are between two pauses. The
+// interval must be one second.
 func (s service) awaitPause() counts {
-	before := s.counts()
-	require.Eventually(s.b, func() bool { return s.counts().noops > before.noops }, 5*time.Second, 50*time.Millisecond, "noops")
+	start := s.counts()
+	require.Eventually(s.b, func() bool { return s.counts().noops > start.noops }, 5*time.Second, 50*time.Millisecond, "noops")
 	time.Sleep(400 * time.Millisecond)
 	return s.counts()
 }
 
-// A cost is what processes used in a window.
+// A cost is the resource use of processes in a window.
 type cost struct {
-	rss, peak float64 // bytes: median, and the most since the start
+	rss, peak float64 // bytes: median, and maximum since the start
 	seconds   float64 // of CPU
 	messages  uint64  // sent in it
 	from, to  counts
@@ -225,42 +227,42 @@ type cost struct {
 
 func (c cost) per(messages float64) float64 { return c.seconds / float64(c.messages) * messages }
 
-// measureWindow measures processes while whole rounds of messages go through them.
+// measureWindow measures processes during complete rounds of messages.
 func (s service) measureWindow(pids []int, window time.Duration) (c cost) {
 	c.from = s.awaitPause()
-	before := sum(s.b, pids, cpuOf)
+	cpu := sum(s.b, pids, cpuOf)
 	var rss []float64
-	for began := time.Now(); time.Since(began) < window.Truncate(time.Second); time.Sleep(500 * time.Millisecond) {
+	for start := time.Now(); time.Since(start) < window.Truncate(time.Second); time.Sleep(500 * time.Millisecond) {
 		rss = append(rss, sum(s.b, pids, rssOf))
 	}
 	c.to = s.awaitPause()
-	c.rss, c.peak, c.seconds = resources.Median(rss), sum(s.b, pids, peakOf), max(sum(s.b, pids, cpuOf)-before, .01)
+	c.rss, c.peak, c.seconds = resources.Median(rss), sum(s.b, pids, peakOf), max(sum(s.b, pids, cpuOf)-cpu, .01)
 	c.messages = c.to.noops - c.from.noops
 	return c
 }
 
-var errUnaccounted = errors.New("there is no result for that")
+var errUnaccounted = errors.New("the result is incomplete")
 
-// finish ends a client in the pause after a round of messages, and checks that it received every one that was sent since before: a
-// client that did less than all of the work has no result.
-func (s service) finish(c client, before counts) error {
-	least := s.counts().noops - before.noops
+// finish ends a client in the pause after a round of messages. It returns an error unless the client received every
+// message that was sent since start.
+func (s service) finish(c client, start counts) error {
+	minimum := s.counts().noops - start.noops
 	for range 100 {
-		if n, known := c.received(); !known || n >= least {
+		if n, known := c.received(); !known || n >= minimum {
 			break
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
 	received, missed := c.end()
 	s.await(0)
-	most := s.counts().noops - before.noops
-	if received < least || received > most || missed > 0 {
-		return fmt.Errorf("%d to %d messages were sent, %d received and %d missed: %w", least, most, received, missed, errUnaccounted)
+	maximum := s.counts().noops - start.noops
+	if received < minimum || received > maximum || missed > 0 {
+		return fmt.Errorf("%d to %d messages were sent, %d received and %d missed: %w", minimum, maximum, received, missed, errUnaccounted)
 	}
 	return nil
 }
 
-// What /proc reports of a process: bytes, and seconds of user and system time.
+// Values of a process in /proc: bytes, and seconds of user and system time.
 func rssOf(p procfs.Proc) (float64, error) {
 	s, err := p.NewStatus()
 	return float64(s.VmRSS), err
@@ -282,32 +284,32 @@ func cpuOf(p procfs.Proc) (float64, error) {
 }
 
 // sum adds up a value over processes.
-func sum(b testing.TB, pids []int, value func(procfs.Proc) (float64, error)) (all float64) {
+func sum(b testing.TB, pids []int, value func(procfs.Proc) (float64, error)) (total float64) {
 	for _, pid := range pids {
 		p, err := procfs.NewProc(pid)
 		require.NoError(b, err)
 		v, err := value(p)
 		require.NoError(b, err)
-		all += v
+		total += v
 	}
-	return all
+	return total
 }
 
 // medianSum returns the median of a few sums.
-func medianSum(b testing.TB, pids []int, of func(procfs.Proc) (float64, error)) float64 {
-	var all []float64
+func medianSum(b testing.TB, pids []int, value func(procfs.Proc) (float64, error)) float64 {
+	var sums []float64
 	for range 5 {
-		all = append(all, sum(b, pids, of))
+		sums = append(sums, sum(b, pids, value))
 		time.Sleep(200 * time.Millisecond)
 	}
-	return resources.Median(all)
+	return resources.Median(sums)
 }
 
-// children returns the processes that a process started; with a name, those that run that program.
+// children returns the children of a process; with a name, only those that run that program.
 func children(b testing.TB, pid int, name string) (out []int) {
-	all, err := procfs.AllProcs()
+	processes, err := procfs.AllProcs()
 	require.NoError(b, err)
-	for _, p := range all {
+	for _, p := range processes {
 		if s, err := p.Stat(); err == nil && s.PPID == pid && (name == "" || s.Comm == name) && s.State != "Z" {
 			out = append(out, p.PID)
 		}

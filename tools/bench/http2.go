@@ -12,13 +12,13 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// http2Options are the options of a service of noops over HTTP/2 and HTTP/1.1.
+// http2Options has the options of a service of noops over HTTP/2 and HTTP/1.1.
 type http2Options struct {
 	Listen   string  // address
-	Certs    string  // folder as `make certs` makes it, for TLS
+	Certs    string  // folder of `make certs`, for TLS
 	Interval float64 // seconds between two noops of a stream
 	Phase    string  // of noops: random, or wall for all streams at once
-	Streams  int     // that a connection may carry
+	Streams  int     // maximum per connection
 }
 
 // serveHTTP2 serves noops until ctx ends.

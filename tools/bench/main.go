@@ -1,5 +1,5 @@
-// Command bench has the clients and the service that the benchmarks of this folder start as processes, and turns their
-// output into docs/results/bench.md. `make bench` runs the benchmarks.
+// Command bench contains the clients and the service that the benchmarks of this folder start as processes. It also
+// writes the output of the benchmarks to docs/results/bench.md. `make bench` runs the benchmarks.
 package main
 
 import (
@@ -13,7 +13,7 @@ import (
 	"syscall"
 )
 
-// commands are the programs of bench by name. Each reads its options as JSON.
+// commands has the programs of bench by name. Each reads its options as JSON.
 var commands = map[string]func(context.Context, []byte) (any, error){
 	"hold": command(hold), "churn": command(churn), "handshakes": command(handshakes), "http2-service": command(serveHTTP2),
 	"responses": command(responses),

@@ -22,14 +22,14 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// writeRun writes the folder of a run without a fault.
+// writeRun writes the folder of a run without faults.
 func writeRun(ctx context.Context, d results.Dir, p plan.Plan) error {
 	if err := os.MkdirAll(d.Path(results.ShardsDir), 0o755); err != nil {
 		return err
 	}
 	started := time.Unix(1_800_000_000, 0)
 	for n := 1; n <= p.Runners && ctx.Err() == nil; n++ {
-		s := wholeRun(p, n, started)
+		s := newShard(p, n, started)
 		if err := shard.Write(d.Path(filepath.Join(results.ShardsDir, shard.FileName(s.Runner))), s); err != nil {
 			return err
 		}
@@ -49,8 +49,8 @@ func writeRun(ctx context.Context, d results.Dir, p plan.Plan) error {
 		}))
 }
 
-// wholeRun returns the shard of one runner.
-func wholeRun(p plan.Plan, runner int, started time.Time) *shard.Shard {
+// newShard returns the shard of one runner without faults.
+func newShard(p plan.Plan, runner int, started time.Time) *shard.Shard {
 	r := rand.New(rand.NewPCG(1, uint64(runner))) // the same files every time
 	ended := started.Add(time.Duration(p.Seconds) * time.Second)
 	s := &shard.Shard{
@@ -62,9 +62,9 @@ func wholeRun(p plan.Plan, runner int, started time.Time) *shard.Shard {
 	}
 	noops := p.NoopsPerConnection()
 	first, end := (runner-1)*p.Connections/p.Runners, runner*p.Connections/p.Runners
-	held := end - first
+	streams := end - first
 	for _, name := range []string{"Get status was 200", "Delete status was 200", "Received all messages"} {
-		s.Checks = append(s.Checks, shard.Check{Name: name, Passes: int64(held)})
+		s.Checks = append(s.Checks, shard.Check{Name: name, Passes: int64(streams)})
 	}
 	for i := first; i < end; i++ {
 		connect := time.Duration(r.ExpFloat64() * float64(5*time.Millisecond))
@@ -85,18 +85,18 @@ func wholeRun(p plan.Plan, runner int, started time.Time) *shard.Shard {
 	bucket := shard.NewHistogram()
 	for at := started.Unix() / width * width; at < ended.Unix(); at += width {
 		bucket.Reset()
-		for range held / 3 {
+		for range streams / 3 {
 			bucket.Record(time.Duration(r.ExpFloat64() * float64(2*time.Millisecond)))
 		}
 		s.Lateness.Merge(bucket)
 		s.Series = append(s.Series, shard.Bucket{
-			Unix: at, Open: held, Noops: held / 3, Process: shard.Process{RSS: 80 << 20, CPUPercent: 3, Goroutines: 100}, Lateness: bucket.PackCoarse(),
+			Unix: at, Open: streams, Noops: streams / 3, Process: shard.Process{RSS: 80 << 20, CPUPercent: 3, Goroutines: 100}, Lateness: bucket.PackCoarse(),
 		})
 	}
 	return s
 }
 
-// BenchmarkMerge makes the files of a large run of an hour and has `soak merge` judge it.
+// BenchmarkMerge measures `soak merge` of a large run of an hour.
 func BenchmarkMerge(b *testing.B) {
 	for b.Loop() {
 		p := plan.Default()
@@ -115,11 +115,11 @@ func BenchmarkDays(b *testing.B) {
 		shards, err := filepath.Glob(d.Path(filepath.Join(results.ShardsDir, "*"+shard.Suffix)))
 		require.NoError(b, err)
 		require.Len(b, shards, p.Runners)
-		var all float64
+		var total float64
 		for _, path := range shards {
-			all += sizeOf(b, path)
+			total += sizeOf(b, path)
 		}
-		b.ReportMetric(all/float64(p.Runners), "shard-MB")
+		b.ReportMetric(total/float64(p.Runners), "shard-MB")
 		b.ReportMetric(sizeOf(b, d.Path(results.PageFile)), "page-MB")
 		b.ReportMetric(0, "ns/op")
 	}
@@ -132,19 +132,19 @@ func sizeOf(b *testing.B, path string) float64 {
 	return float64(info.Size()) / mb
 }
 
-// merge writes a run with this plan, and measures `soak merge` of it.
+// merge writes a run with the given plan, and measures `soak merge` of it.
 func merge(b *testing.B, p plan.Plan) results.Dir {
 	d := results.Dir(b.TempDir())
 	p.TestID, p.Prefix, p.BackendURL = "merge", "soak-", "http://127.0.0.1:1"
 	p.ConnectionsPerVU = p.Density()
 	require.NoError(b, writeRun(b.Context(), d, p))
 	cmd := exec.CommandContext(b.Context(), "bin/soak", "merge", string(d))
-	began := time.Now()
+	start := time.Now()
 	text, err := cmd.CombinedOutput()
 	require.NoError(b, err, string(text))
 	usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
 	require.True(b, ok)
-	b.ReportMetric(time.Since(began).Seconds(), "wall-s")
+	b.ReportMetric(time.Since(start).Seconds(), "wall-s")
 	b.ReportMetric((cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds(), "cpu-s")
 	b.ReportMetric(float64(usage.Maxrss)/1024, "RSS-MB") // Maxrss is in KiB
 	return d

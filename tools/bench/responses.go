@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// responsesOptions are those of the program responses: a Go client with net/http and a scanner that reads answers of the numbered
-// model to their terminal event, and checks nothing else.
+// responsesOptions has the options of the program responses: a Go client with net/http and a scanner that reads
+// responses of the numbered model up to their terminal event, without other checks.
 type responsesOptions struct {
 	URL         string
 	Concurrency int
-	For         time.Duration
+	Duration    time.Duration
 }
 
 type responsesResult struct {
@@ -27,16 +27,16 @@ type responsesResult struct {
 
 func responses(ctx context.Context, o responsesOptions) (r responsesResult, err error) {
 	transport := &http.Transport{MaxIdleConnsPerHost: o.Concurrency}
-	client, end := &http.Client{Transport: transport}, time.Now().Add(o.For)
+	client, end := &http.Client{Transport: transport}, time.Now().Add(o.Duration)
 	var complete, number atomic.Int64
-	failed := make(chan error, o.Concurrency)
-	var all sync.WaitGroup
+	errs := make(chan error, o.Concurrency)
+	var workers sync.WaitGroup
 	for range o.Concurrency {
-		all.Go(func() {
+		workers.Go(func() {
 			for time.Now().Before(end) && ctx.Err() == nil {
-				done, err := oneResponse(ctx, client, o.URL, number.Add(1))
+				done, err := readResponse(ctx, client, o.URL, number.Add(1))
 				if err != nil {
-					failed <- err
+					errs <- err
 					return
 				}
 				if done {
@@ -45,22 +45,22 @@ func responses(ctx context.Context, o responsesOptions) (r responsesResult, err 
 			}
 		})
 	}
-	all.Wait()
+	workers.Wait()
 	transport.CloseIdleConnections()
-	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
 		return r, fmt.Errorf("read the CPU of this process: %w", err)
 	}
 	select {
-	case err = <-failed:
+	case err = <-errs:
 	default:
 	}
-	cpu := time.Duration(used.Utime.Nano() + used.Stime.Nano())
+	cpu := time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 	return responsesResult{complete.Load(), cpu.Seconds()}, err
 }
 
-// oneResponse reports whether a response had its terminal event.
-func oneResponse(ctx context.Context, client *http.Client, url string, n int64) (done bool, err error) {
+// readResponse requests a response, and reports whether it had its terminal event.
+func readResponse(ctx context.Context, client *http.Client, url string, n int64) (done bool, err error) {
 	body := fmt.Sprintf(`{"model":"m","stream":true,"messages":[{"role":"user","content":"soak id=b-%d"}]}`, n)
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/chat/completions", strings.NewReader(body))
 	if err != nil {

@@ -22,15 +22,15 @@ func (b Board) Annotations() []Annotation {
 	}
 	return []Annotation{
 		{
-			"Streams open", "blue", rises("sum by (testid)", "k6_sse_connection_opened_total"+run),
+			"Streams open", "blue", whileRising("sum by (testid)", "k6_sse_connection_opened_total"+run),
 			"Streams open", "run {{testid}}",
 		},
 		{
-			"Streams close", "purple", rises("sum by (testid)", "k6_sse_connection_closed_total"+run),
+			"Streams close", "purple", whileRising("sum by (testid)", "k6_sse_connection_closed_total"+run),
 			"Streams close", "run {{testid}}; at the end of a run by request, before it lost",
 		},
 		{
-			"Action started", "yellow", rises("max by (action, testid)", "k6_soak_action"+run),
+			"Action started", "yellow", whileRising("max by (action, testid)", "k6_soak_action"+run),
 			"Action {{action}} started", "planned by --at of run {{testid}}; the report has its effect",
 		},
 		{
@@ -45,11 +45,11 @@ func (b Board) Annotations() []Annotation {
 	}
 }
 
-// rises returns a query with values while the sum or the maximum of a metric grows. rate() has none if all streams
-// opened before the first write of k6: a counter starts at its first value, and does not grow any more.
-func rises(aggregate, metric string) string {
-	now := aggregate + " (" + metric
-	return now + ") - (" + now + " offset 15s) or " + now + ") * 0) > 0"
+// whileRising returns a query with values while the sum or the maximum of a metric grows. rate() has no values if all
+// streams opened before the first write of k6, because the counter then starts at its final value.
+func whileRising(aggregate, metric string) string {
+	query := aggregate + " (" + metric
+	return query + ") - (" + query + " offset 15s) or " + query + ") * 0) > 0"
 }
 
 func (a Annotation) builder() cog.Builder[dashboard.AnnotationQuery] {
@@ -73,11 +73,11 @@ type annotationText struct {
 	TextFormat  string `json:"textFormat"`
 }
 
-// annotatedJSON returns the JSON of a dashboard with all these annotations, in their order.
-func annotatedJSON(d dashboard.Dashboard, all []Annotation) ([]byte, error) {
+// annotatedJSON returns the JSON of a dashboard with the given annotations.
+func annotatedJSON(d dashboard.Dashboard, annotations []Annotation) ([]byte, error) {
 	out := annotatedDashboard{Dashboard: d}
 	for i, a := range d.Annotations.List {
-		out.Annotations.List = append(out.Annotations.List, annotationText{a, all[i].title, all[i].text})
+		out.Annotations.List = append(out.Annotations.List, annotationText{a, annotations[i].title, annotations[i].text})
 	}
 	return json.MarshalIndent(out, "", "  ")
 }

@@ -38,7 +38,7 @@ type Row struct {
 	lines     []line
 }
 
-// A line is panels side by side, of one kind and equally wide.
+// A line has panels of one kind and width, side by side.
 type line []Panel
 
 // Boards returns all dashboards, in the order of the documentation.
@@ -46,7 +46,7 @@ func Boards() []Board {
 	return []Board{soak(), machines(), service()}
 }
 
-// A Tile is a place in Grafana's grid: a panel, or the heading of a row where Panel is nil.
+// A Tile is a position in Grafana's grid: of a panel or, if Panel is nil, of the heading of a row.
 type Tile struct {
 	Heading   string
 	Collapsed bool // the row of a heading
@@ -75,7 +75,7 @@ func (b Board) Tiles() (out []Tile) {
 	for _, row := range b.Rows {
 		out = append(out, Tile{Heading: row.Title, Collapsed: row.Collapsed, At: dashboard.GridPos{W: Columns, H: headingHeight, Y: y}})
 		y += headingHeight
-		below := y
+		next := y
 		for _, line := range row.lines {
 			height, width := uint32(graphHeight), uint32(Columns/len(line))
 			switch {
@@ -90,13 +90,13 @@ func (b Board) Tiles() (out []Tile) {
 			y += height
 		}
 		if row.Collapsed {
-			y = below
+			y = next
 		}
 	}
 	return out
 }
 
-// address returns the address of the panel with a title, on any board; Grafana puts its own prefix before the slash.
+// address returns the address of the panel with a title, on any board. Grafana adds its own prefix before the slash.
 func address(title string) string {
 	for _, b := range Boards() {
 		for _, tile := range b.Tiles() {
@@ -108,7 +108,7 @@ func address(title string) string {
 	panic("no panel is called " + title)
 }
 
-// tag is on all our dashboards, so that each links to the others.
+// tag is on all dashboards of this package, so that each links to the others.
 const tag = "sse-soak"
 
 // JSON returns the file that Grafana reads.
@@ -155,18 +155,18 @@ func (b Board) JSON() ([]byte, error) {
 		}
 	}
 	flush()
-	built, err := d.Build()
+	model, err := d.Build()
 	if err != nil {
 		return nil, fmt.Errorf("build the dashboard %s: %w", b.Name, err)
 	}
-	// The SDK puts links and annotations into a menu, where users do not look for them.
-	for i := range built.Links {
-		built.Links[i].Placement = nil
+	// The SDK moves links and annotations into a menu, where users do not find them.
+	for i := range model.Links {
+		model.Links[i].Placement = nil
 	}
-	for i := range built.Annotations.List {
-		built.Annotations.List[i].Placement = nil
+	for i := range model.Annotations.List {
+		model.Annotations.List[i].Placement = nil
 	}
-	text, err := annotatedJSON(built, b.Annotations())
+	text, err := annotatedJSON(model, b.Annotations())
 	if err != nil {
 		return nil, fmt.Errorf("write the dashboard %s: %w", b.Name, err)
 	}
@@ -178,7 +178,7 @@ func source() common.DataSourceRef {
 	return common.DataSourceRef{Type: cog.ToPtr("prometheus"), Uid: cog.ToPtr("${datasource}")}
 }
 
-// sourceVariable chooses the Prometheus; the provisioned one has the uid prometheus.
+// sourceVariable returns the variable that selects the Prometheus. The provisioned one has the uid prometheus.
 func sourceVariable() cog.Builder[dashboard.VariableModel] {
 	return dashboard.NewDatasourceVariableBuilder("datasource").
 		Label("Data source").Type("prometheus").Current(option("Prometheus", "prometheus"))
@@ -193,7 +193,7 @@ func option(text, value string) dashboard.VariableOption {
 // testID selects the run. Names of runs start with the time, so the latest is first.
 var testID = Variable{Name: "testid", Label: "Run", About: "the tag testid of the k6 process", Metric: "k6_vus"}
 
-// instanceOf chooses among the targets of a scrape job, all of them at first.
+// instanceOf returns the variable that selects targets of a scrape job, by default all.
 func instanceOf(metric, about string) Variable {
 	return Variable{Name: "instance", Label: "Instance", About: about, Metric: metric, All: true}
 }

@@ -18,23 +18,23 @@ import (
 
 const folder = "../../grafana/dashboards"
 
-var update = flag.Bool("update", false, "write the JSON anew")
+var update = flag.Bool("update", false, "update the JSON files")
 
-// words are the fields of an annotation of Prometheus that the SDK lacks.
-var words = regexp.MustCompile(`,\s*"(titleFormat|textFormat)": "[^"]*"`)
+// extraFields matches the fields of an annotation of Prometheus that the SDK lacks.
+var extraFields = regexp.MustCompile(`,\s*"(titleFormat|textFormat)": "[^"]*"`)
 
 // parse reads a dashboard strictly: a field that Grafana does not have is an error.
 func parse(text []byte) (dashboard.Dashboard, error) {
 	plugins.RegisterDefaultPlugins()
 	var d dashboard.Dashboard
-	if err := d.UnmarshalJSONStrict(words.ReplaceAll(text, nil)); err != nil {
+	if err := d.UnmarshalJSONStrict(extraFields.ReplaceAll(text, nil)); err != nil {
 		return d, err
 	}
 	return d, d.Validate()
 }
 
-// onDisk reads a dashboard as Grafana will, and strictly: unknown fields and wrong types fail.
-func onDisk(t *testing.T, name string) dashboard.Dashboard {
+// readDashboard reads a dashboard from disk. Unknown fields and wrong types are errors.
+func readDashboard(t *testing.T, name string) dashboard.Dashboard {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(folder, name+".json"))
 	require.NoError(t, err)
@@ -43,9 +43,9 @@ func onDisk(t *testing.T, name string) dashboard.Dashboard {
 	return d
 }
 
-func eachOnDisk(t *testing.T, check func(t *testing.T, d dashboard.Dashboard)) {
+func eachDashboard(t *testing.T, check func(t *testing.T, d dashboard.Dashboard)) {
 	for _, b := range Boards() {
-		t.Run(b.Name, func(t *testing.T) { check(t, onDisk(t, b.Name)) })
+		t.Run(b.Name, func(t *testing.T) { check(t, readDashboard(t, b.Name)) })
 	}
 }
 
@@ -62,15 +62,15 @@ func TestFilesMatchTheCode(t *testing.T) {
 	}
 	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
 	require.NoError(t, err)
-	require.Len(t, files, len(Boards()), "a dashboard without code")
+	require.Len(t, files, len(Boards()), "a dashboard has no code")
 }
 
 func TestDashboardUIDsAreUnique(t *testing.T) {
 	uids := map[string]bool{}
 	for _, b := range Boards() {
-		d := onDisk(t, b.Name)
+		d := readDashboard(t, b.Name)
 		require.NotNil(t, d.Uid)
-		assert.False(t, uids[*d.Uid], "twice: %s", *d.Uid)
+		assert.False(t, uids[*d.Uid], "the uid %s is not unique", *d.Uid)
 		assert.LessOrEqual(t, len(*d.Uid), 40)
 		uids[*d.Uid] = true
 	}
@@ -78,7 +78,7 @@ func TestDashboardUIDsAreUnique(t *testing.T) {
 
 // A link or an annotation with a placement would be in a menu.
 func TestCrosshairLinksAndAnnotations(t *testing.T) {
-	eachOnDisk(t, func(t *testing.T, d dashboard.Dashboard) {
+	eachDashboard(t, func(t *testing.T, d dashboard.Dashboard) {
 		require.Equal(t, dashboard.DashboardCursorSyncCrosshair, *d.GraphTooltip)
 		require.NotEmpty(t, d.Annotations.List)
 		for _, link := range d.Links {
@@ -109,7 +109,7 @@ func TestAnnotationText(t *testing.T) {
 }
 
 func TestPanelIDsAreUnique(t *testing.T) {
-	eachOnDisk(t, func(t *testing.T, d dashboard.Dashboard) {
+	eachDashboard(t, func(t *testing.T, d dashboard.Dashboard) {
 		ids := map[uint32]bool{}
 		for _, p := range d.Panels {
 			id := uint32(0)
@@ -120,14 +120,14 @@ func TestPanelIDsAreUnique(t *testing.T) {
 				id = *p.Panel.Id
 			}
 			assert.NotZero(t, id)
-			assert.False(t, ids[id], "id %d twice", id)
+			assert.False(t, ids[id], "the id %d is not unique", id)
 			ids[id] = true
 		}
 	})
 }
 
 func TestEveryPanelIsDescribed(t *testing.T) {
-	eachOnDisk(t, func(t *testing.T, d dashboard.Dashboard) {
+	eachDashboard(t, func(t *testing.T, d dashboard.Dashboard) {
 		titles := map[string]bool{}
 		for _, p := range panels(d) {
 			require.NotNil(t, p.Title)
@@ -135,14 +135,14 @@ func TestEveryPanelIsDescribed(t *testing.T) {
 			assert.False(t, titles[*p.Title], "two panels are called %q", *p.Title)
 			titles[*p.Title] = true
 			if assert.NotNil(t, p.Description, *p.Title) {
-				assert.Regexp(t, `^[A-Z0-9].{20,}[.]$`, *p.Description, "%s: the description must be a sentence", *p.Title)
+				assert.Regexp(t, `^[A-Z0-9].{20,}[.]$`, *p.Description, "the description of %s must be a sentence", *p.Title)
 			}
 		}
 	})
 }
 
 func TestGridHasNoOverlapAndNoHole(t *testing.T) {
-	eachOnDisk(t, func(t *testing.T, d dashboard.Dashboard) {
+	eachDashboard(t, func(t *testing.T, d dashboard.Dashboard) {
 		cells := map[[2]uint32]string{}
 		bottom := uint32(0)
 		for _, p := range d.Panels {
@@ -158,31 +158,31 @@ func TestGridHasNoOverlapAndNoHole(t *testing.T) {
 			for x := at.X; x < at.X+at.W; x++ {
 				for y := at.Y; y < at.Y+at.H; y++ {
 					cell := [2]uint32{x, y}
-					assert.Empty(t, cells[cell], "%q lies on %q", name, cells[cell])
+					assert.Empty(t, cells[cell], "%q overlaps %q", name, cells[cell])
 					cells[cell] = name
 				}
 			}
 			bottom = max(bottom, at.Y+at.H)
 		}
-		assert.Len(t, cells, int(Columns*bottom), "a hole in the grid")
+		assert.Len(t, cells, int(Columns*bottom), "the grid has a hole")
 	})
 }
 
-// Names that Grafana fills in by itself.
-var builtIn = map[string]bool{"__range": true, "__rate_interval": true, "__interval": true}
+// builtInVariables lists the variables that Grafana defines.
+var builtInVariables = map[string]bool{"__range": true, "__rate_interval": true, "__interval": true}
 
 var variableUse = regexp.MustCompile(`\$\{?(\w+)`)
 
 func TestVariablesAreDefinedAndUsed(t *testing.T) {
-	eachOnDisk(t, func(t *testing.T, d dashboard.Dashboard) {
+	eachDashboard(t, func(t *testing.T, d dashboard.Dashboard) {
 		defined, used := map[string]bool{}, map[string]bool{"datasource": true}
 		for _, v := range d.Templating.List {
-			assert.False(t, defined[v.Name], "%s twice", v.Name)
+			assert.False(t, defined[v.Name], "%s is defined twice", v.Name)
 			defined[v.Name] = true
 		}
 		for _, expr := range expressions(t, d) {
 			for _, use := range variableUse.FindAllStringSubmatch(expr, -1) {
-				if !builtIn[use[1]] {
+				if !builtInVariables[use[1]] {
 					assert.True(t, defined[use[1]], "$%s is not defined: %s", use[1], expr)
 				}
 				used[use[1]] = true
@@ -195,7 +195,7 @@ func TestVariablesAreDefinedAndUsed(t *testing.T) {
 }
 
 func TestQueriesUseTheChosenSource(t *testing.T) {
-	eachOnDisk(t, func(t *testing.T, d dashboard.Dashboard) {
+	eachDashboard(t, func(t *testing.T, d dashboard.Dashboard) {
 		for _, p := range panels(d) {
 			assert.Equal(t, "${datasource}", *p.Datasource.Uid, *p.Title)
 			require.NotEmpty(t, p.Targets, *p.Title)
@@ -213,7 +213,7 @@ func TestQueriesUseTheChosenSource(t *testing.T) {
 
 var recordingRule = regexp.MustCompile(`\b[a-z]+:\w+:\w+`)
 
-// A rule records each name with colons, and no label has a name of ours, which would make a series per device.
+// A rule records each name with colons, and no query has a label per device, which would make a series per device.
 func TestQueriesUseRecordedNamesAndNoDevice(t *testing.T) {
 	files, err := filepath.Glob("../../infra/prometheus/rules/*.yml")
 	require.NoError(t, err)
@@ -227,7 +227,7 @@ func TestQueriesUseRecordedNamesAndNoDevice(t *testing.T) {
 			}
 		}
 	}
-	eachOnDisk(t, func(t *testing.T, d dashboard.Dashboard) {
+	eachDashboard(t, func(t *testing.T, d dashboard.Dashboard) {
 		for _, expr := range expressions(t, d) {
 			for _, name := range recordingRule.FindAllString(expr, -1) {
 				assert.True(t, rules[name], "no rule records %s", name)

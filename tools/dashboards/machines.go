@@ -3,11 +3,11 @@ package dashboards
 import "github.com/grafana/grafana-foundation-sdk/go/units"
 
 const (
-	onHost = `{instance=~"$instance"}`
-	// wires omits virtual interfaces of containers.
-	wires = `{instance=~"$instance",device!~"veth.*|br-.*|docker.*|cali.*|cni.*"}`
-	// latest is the range of a rate in a table, which shows one moment.
-	latest = `[1m]`
+	hostSelector = `{instance=~"$instance"}`
+	// deviceSelector omits virtual interfaces of containers.
+	deviceSelector = `{instance=~"$instance",device!~"veth.*|br-.*|docker.*|cali.*|cni.*"}`
+	// tableRange is the range of a rate in a table, which shows one moment.
+	tableRange = `[1m]`
 )
 
 func machines() Board {
@@ -22,14 +22,14 @@ func machines() Board {
 						"time used by the hypervisor, memory in use, connection tracking table, packets dropped per "+
 						"second by the machine and by AWS, space used on the fullest disk, processes killed for "+
 						"lack of memory in the last hour.",
-						column{"CPU", units.PercentUnit, `1 - avg by (instance) (rate(node_cpu_seconds_total{instance=~"$instance",mode="idle"}` + latest + `))`, .8},
-						column{"Steal", units.PercentUnit, `max by (instance) (instance:node_cpu_steal:ratio1m` + onHost + `)`, .05},
-						column{"Memory", units.PercentUnit, `max by (instance) (1 - node_memory_MemAvailable_bytes` + onHost + ` / node_memory_MemTotal_bytes)`, .9},
-						column{"Conntrack", units.PercentUnit, `max by (instance) (instance:node_conntrack:ratio` + onHost + `)`, .8},
-						column{"Dropped", packetsPerSecond, `sum by (instance) (rate(node_network_receive_drop_total` + wires + latest + `) + rate(node_network_transmit_drop_total` + wires + latest + `))`, 1},
-						column{"Dropped by AWS", packetsPerSecond, `sum by (instance) (instance:node_aws_exceeded:rate1m` + onHost + `)`, 1},
-						column{"Disk used", units.PercentUnit, `max by (instance) (1 - instance:node_disk_left:ratio` + onHost + `)`, .9},
-						column{"OOM kills", count, `max by (instance) (increase(node_vmstat_oom_kill` + onHost + `[1h]))`, 1}),
+						column{"CPU", units.PercentUnit, `1 - avg by (instance) (rate(node_cpu_seconds_total{instance=~"$instance",mode="idle"}` + tableRange + `))`, .8},
+						column{"Steal", units.PercentUnit, `max by (instance) (instance:node_cpu_steal:ratio1m` + hostSelector + `)`, .05},
+						column{"Memory", units.PercentUnit, `max by (instance) (1 - node_memory_MemAvailable_bytes` + hostSelector + ` / node_memory_MemTotal_bytes)`, .9},
+						column{"Conntrack", units.PercentUnit, `max by (instance) (instance:node_conntrack:ratio` + hostSelector + `)`, .8},
+						column{"Dropped", packetsPerSecond, `sum by (instance) (rate(node_network_receive_drop_total` + deviceSelector + tableRange + `) + rate(node_network_transmit_drop_total` + deviceSelector + tableRange + `))`, 1},
+						column{"Dropped by AWS", packetsPerSecond, `sum by (instance) (instance:node_aws_exceeded:rate1m` + hostSelector + `)`, 1},
+						column{"Disk used", units.PercentUnit, `max by (instance) (1 - instance:node_disk_left:ratio` + hostSelector + `)`, .9},
+						column{"OOM kills", count, `max by (instance) (increase(node_vmstat_oom_kill` + hostSelector + `[1h]))`, 1}),
 				},
 			}},
 			{Title: "AWS", Collapsed: true, lines: []line{
@@ -38,7 +38,7 @@ func machines() Board {
 						"Packets that AWS dropped or queued because the instance exceeded its allowance of "+
 							"bandwidth, packets or tracked connections. They can make messages late or lose "+
 							"connections. Empty elsewhere.",
-						`instance:node_aws_exceeded:rate1m`+onHost, "{{allowance}} {{instance}}").badFrom(1),
+						`instance:node_aws_exceeded:rate1m`+hostSelector, "{{allowance}} {{instance}}").badFrom(1),
 					graph("Notices of AWS", units.Seconds,
 						"Time until an event that AWS has announced: reboot, maintenance, or the end of a spot "+
 							"instance. Empty if there is none.",
@@ -54,8 +54,8 @@ func machines() Board {
 					graph("Waiting for CPU and memory", units.PercentUnit,
 						"Pressure stall information: share of the time in which a task waited for a core or for "+
 							"memory. Above 20 % the machine makes messages late.",
-						`rate(node_pressure_cpu_waiting_seconds_total`+onHost+`[$__rate_interval])`, "CPU {{instance}}",
-						`rate(node_pressure_memory_waiting_seconds_total`+onHost+`[$__rate_interval])`, "memory {{instance}}").badFrom(.2),
+						`rate(node_pressure_cpu_waiting_seconds_total`+hostSelector+`[$__rate_interval])`, "CPU {{instance}}",
+						`rate(node_pressure_memory_waiting_seconds_total`+hostSelector+`[$__rate_interval])`, "memory {{instance}}").badFrom(.2),
 				},
 			}},
 			{Title: "Network and connections", Collapsed: true, lines: []line{
@@ -63,18 +63,18 @@ func machines() Board {
 					graph("Listen overflows and drops", countsPerSecond,
 						"Connections that met a full accept queue. Their clients need 1, 3 or 7 s to connect. "+
 							"Raise net.core.somaxconn and the backlog of nginx.",
-						`rate(node_netstat_TcpExt_ListenOverflows`+onHost+`[$__rate_interval])`, "overflows {{instance}}",
-						`rate(node_netstat_TcpExt_ListenDrops`+onHost+`[$__rate_interval])`, "drops {{instance}}").badFrom(.01),
+						`rate(node_netstat_TcpExt_ListenOverflows`+hostSelector+`[$__rate_interval])`, "overflows {{instance}}",
+						`rate(node_netstat_TcpExt_ListenDrops`+hostSelector+`[$__rate_interval])`, "drops {{instance}}").badFrom(.01),
 					graph("Segments sent again, as a share", units.PercentUnit,
 						"Retransmitted segments as a share of all segments sent. Above 1 %, check the network "+
 							"first.",
-						`instance:node_tcp_retransmits:ratio1m`+onHost, "{{instance}}").badFrom(.01),
+						`instance:node_tcp_retransmits:ratio1m`+hostSelector, "{{instance}}").badFrom(.01),
 				},
 				{
 					graph("Packets dropped", packetsPerSecond,
 						"Packets that the kernel or the interface dropped, in both directions.",
-						`rate(node_network_receive_drop_total`+wires+`[$__rate_interval])`, "in {{device}} {{instance}}",
-						`rate(node_network_transmit_drop_total`+wires+`[$__rate_interval])`, "out {{device}} {{instance}}").badFrom(1),
+						`rate(node_network_receive_drop_total`+deviceSelector+`[$__rate_interval])`, "in {{device}} {{instance}}",
+						`rate(node_network_transmit_drop_total`+deviceSelector+`[$__rate_interval])`, "out {{device}} {{instance}}").badFrom(1),
 				},
 			}},
 			{Title: "Containers (cAdvisor)", Collapsed: true, lines: []line{

@@ -37,9 +37,9 @@ type Panel struct {
 	Stacked bool
 	Limit   *Limit
 	Columns []column // of a table, rather than a graph
-	// ExplainedBy is the title of the panel that a click on this one opens.
-	ExplainedBy string
-	Queries     []Query
+	// Details is the title of the panel that a click on this one opens.
+	Details string
+	Queries []Query
 	// Names are shown in place of the values 0, 1, 2 …
 	Names []string
 	// Decimals is the number of decimals in Grafana, if it is not derived from the size of the value.
@@ -49,13 +49,13 @@ type Panel struct {
 // A Limit is drawn as a line, and colours values beyond it.
 type Limit struct {
 	At    float64
-	Below bool // values under it are bad, not those from it on
+	Below bool // values below it are bad; otherwise values from it on
 }
 
 // A Query is PromQL and the name of its series.
 type Query struct{ Expr, Legend string }
 
-// limit begins the legend of a series that is a limit of others, which is dashed.
+// limit is the prefix of the legend of a series that is a limit of others, which is dashed.
 const limit = "limit "
 
 // graph returns a panel of pairs of a query and its legend.
@@ -98,18 +98,19 @@ func table(title, about string, columns ...column) Panel {
 	return p
 }
 
-// explainedBy links a panel to the one that shows why it is red.
-func (p Panel) explainedBy(title string) Panel { p.ExplainedBy = title; return p }
+// withDetails links a panel to the one that explains it.
+func (p Panel) withDetails(title string) Panel { p.Details = title; return p }
 
 // withNames shows names in place of the values 0, 1, 2 …
 func (p Panel) withNames(names ...string) Panel { p.Names = names; return p }
 
-// badFrom draws the first value that is bad, badBelow the lowest that is good.
+// badFrom sets the lowest bad value, badBelow the lowest good one.
 func (p Panel) badFrom(at float64) Panel  { p.Limit = &Limit{At: at}; return p }
 func (p Panel) badBelow(at float64) Panel { p.Limit = &Limit{At: at, Below: true}; return p }
 func (p Panel) stack() Panel              { p.Stacked = true; return p }
 
-// asShare shows a share of a count: one stream of 100,000 is visible, which Grafana would round to 100.0 %.
+// asShare sets the decimals of a share, so that one stream of 100,000 is visible, which Grafana would round to 100.0
+// %.
 func (p Panel) asShare() Panel { p.Decimals = cog.ToPtr(3.); return p }
 
 func (p Panel) builder(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel] {
@@ -166,8 +167,8 @@ func (p Panel) stat(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel
 		Unit(p.Unit).Targets(p.targets()).Thresholds(p.Limit.numberSteps()).
 		ColorMode(colour).GraphMode(common.BigValueGraphModeArea).Orientation(common.VizOrientationAuto).
 		ReduceOptions(common.NewReduceDataOptionsBuilder().Calcs([]string{"lastNotNull"}))
-	if p.ExplainedBy != "" {
-		b.DataLinks([]cog.Builder[dashboard.DashboardLink]{dashboard.NewDashboardLinkBuilder(p.ExplainedBy).Type(dashboard.DashboardLinkTypeLink).Url(address(p.ExplainedBy))})
+	if p.Details != "" {
+		b.DataLinks([]cog.Builder[dashboard.DashboardLink]{dashboard.NewDashboardLinkBuilder(p.Details).Type(dashboard.DashboardLinkTypeLink).Url(address(p.Details))})
 	}
 	if p.Decimals != nil {
 		b.Decimals(*p.Decimals)
@@ -190,7 +191,7 @@ func (p Panel) rows(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel
 	names, hidden := map[string]any{}, map[string]any{"Time": true}
 	for i, c := range p.Columns {
 		value := "Value #" + string(rune('A'+i))
-		if len(p.Columns) == 1 { // its rows matter, not its value
+		if len(p.Columns) == 1 { // only its rows have information
 			hidden["Value"] = true
 		}
 		names[value] = c.title
@@ -217,7 +218,7 @@ func (p Panel) heatmap(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Pa
 		Tooltip(heatmap.NewHeatmapTooltipBuilder().Mode(common.TooltipDisplayModeSingle).YHistogram(true))
 }
 
-// targets returns range queries, also for numbers: their latest value outlives the run.
+// targets returns range queries, also for numbers, so that their last value remains after the run.
 func (p Panel) targets() []cog.Builder[variants.Dataquery] {
 	var out []cog.Builder[variants.Dataquery]
 	for i, q := range p.Queries {
@@ -237,7 +238,7 @@ func (p Panel) targets() []cog.Builder[variants.Dataquery] {
 	return out
 }
 
-// steps returns the colours of a limit; without a limit all is neutral.
+// steps returns the colours of a limit, which are neutral without a limit.
 func (l *Limit) steps() cog.Builder[dashboard.ThresholdsConfig] {
 	if l == nil {
 		return thresholds(dashboard.Threshold{Color: "green"})

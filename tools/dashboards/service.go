@@ -3,9 +3,9 @@ package dashboards
 import "github.com/grafana/grafana-foundation-sdk/go/units"
 
 const (
-	// ofBackend selects the metrics of the backend's process.
-	ofBackend  = `{job="backend",instance=~"$instance"}`
-	backendRSS = `process_resident_memory_bytes` + ofBackend
+	// backendSelector selects the metrics of the backend's process.
+	backendSelector = `{job="backend",instance=~"$instance"}`
+	backendRSS      = `process_resident_memory_bytes` + backendSelector
 )
 
 func service() Board {
@@ -19,16 +19,16 @@ func service() Board {
 					number("Streams, of the limit", units.PercentUnit,
 						"Open streams as a share of MAX_CONNECTIONS. At 100 % the backend answers further "+
 							"clients with 503.",
-						`max(backend_streams_open{instance=~"$instance"} / backend_max_connections{instance=~"$instance"})`, "used").badFrom(.9).explainedBy("Refused per second, by reason"),
+						`max(backend_streams_open{instance=~"$instance"} / backend_max_connections{instance=~"$instance"})`, "used").badFrom(.9).withDetails("Refused per second, by reason"),
 					number("Descriptors used", units.PercentUnit,
 						"Open file descriptors as a share of the limit of the process (ulimit -n). Each stream "+
 							"uses one.",
-						`max(instance:backend_fds:ratio{instance=~"$instance"})`, "used").badFrom(.8).explainedBy("Opened per second"),
+						`max(instance:backend_fds:ratio{instance=~"$instance"})`, "used").badFrom(.8).withDetails("Opened per second"),
 					number("Accepted, not handled", count,
 						"Connections that nginx dropped since its start, because it had no free "+
 							"worker_connections or descriptors. If there is one, raise worker_connections, which "+
 							"counts both sides of a stream.",
-						`sum(nginx_connections_accepted - nginx_connections_handled)`, "dropped").badFrom(1).explainedBy("Connections of nginx by state"),
+						`sum(nginx_connections_accepted - nginx_connections_handled)`, "dropped").badFrom(1).withDetails("Connections of nginx by state"),
 				},
 			}},
 			{Title: "Streams and messages", lines: []line{
@@ -65,8 +65,8 @@ func service() Board {
 						"Resident memory of the process, the heap in use, and memory that Go has reserved and "+
 							"does not use.",
 						backendRSS, "resident {{instance}}",
-						`go_memstats_heap_inuse_bytes`+ofBackend, "heap in use {{instance}}",
-						`go_memstats_heap_idle_bytes`+ofBackend+` - go_memstats_heap_released_bytes`+ofBackend, "heap kept {{instance}}"),
+						`go_memstats_heap_inuse_bytes`+backendSelector, "heap in use {{instance}}",
+						`go_memstats_heap_idle_bytes`+backendSelector+` - go_memstats_heap_released_bytes`+backendSelector, "heap kept {{instance}}"),
 					graph("Growth of memory per hour", units.BytesSI,
 						"Slope of the resident memory over 30 minutes. It should be about 0 during the hold "+
 							"phase; the first 30 minutes contain the ramp. A lasting slope is a leak.",

@@ -6,26 +6,26 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/units"
 )
 
-// Queries that several panels share. Those of the client add up the remote writes of the k6 of each runner. Each
-// runner needs its own tag, or the counters overwrite each other (docs/stack.md).
+// Queries that several panels share. The queries of the client add up the remote writes of all runners. Each runner
+// needs its own tag, or the counters overwrite each other (docs/stack.md).
 const (
-	opened      = `sum(k6_sse_connection_opened_total{testid="$testid"})`
-	clientOpen  = `sum(testid:k6_streams:open{testid="$testid"})`
-	serverOpen  = `sum(backend_streams_open{instance=~"$instance"})`
-	plannedAll  = `max(k6_soak_streams_planned{testid="$testid"})` // each runner reports the whole plan
-	received    = `sum(k6_sse_event_total{testid="$testid"})`
-	sent        = `sum(backend_noops_sent_total{instance=~"$instance"} + on (job, instance) backend_messages_sent_total)`
-	noopsWindow = `[1m]` // four noops at the default interval of 15 s; a shorter window oscillates
+	openedQuery   = `sum(k6_sse_connection_opened_total{testid="$testid"})`
+	clientOpen    = `sum(testid:k6_streams:open{testid="$testid"})`
+	serverOpen    = `sum(backend_streams_open{instance=~"$instance"})`
+	plannedQuery  = `max(k6_soak_streams_planned{testid="$testid"})` // each runner reports the whole plan
+	receivedQuery = `sum(k6_sse_event_total{testid="$testid"})`
+	sentQuery     = `sum(backend_noops_sent_total{instance=~"$instance"} + on (job, instance) backend_messages_sent_total)`
+	noopsWindow   = `[1m]` // four noops at the default interval of 15 s; a shorter window oscillates
 )
 
-// sinceStart returns the growth of a counter since the start of the time range. Unlike increase() it does not extrapolate.
-func sinceStart(counter, atStart string) string {
+// growth returns the growth of a counter since the start of the time range. Unlike increase() it does not extrapolate.
+func growth(counter, atStart string) string {
 	return `(` + counter + ` - (` + atStart + ` or vector(0)))`
 }
 
 var (
-	sentSince     = sinceStart(sent, `sum(backend_noops_sent_total{instance=~"$instance"} @ start() + on (job, instance) backend_messages_sent_total @ start())`)
-	receivedSince = sinceStart(received, `sum(k6_sse_event_total{testid="$testid"} @ start())`)
+	sentGrowth     = growth(sentQuery, `sum(backend_noops_sent_total{instance=~"$instance"} @ start() + on (job, instance) backend_messages_sent_total @ start())`)
+	receivedGrowth = growth(receivedQuery, `sum(k6_sse_event_total{testid="$testid"} @ start())`)
 )
 
 const runFilter = "Correct only while no other run uses this backend, and reset when the backend restarts."
@@ -36,33 +36,34 @@ func ledgerQuery(suffix string) string {
 	return `(k6_soak_noops` + suffix + `{testid="$testid"} or k6_soak_messages` + suffix + `{testid="$testid"})`
 }
 
-var faulty = ledgerQuery("_duplicated") + ` + ` + ledgerQuery("_reordered") + ` + ` + ledgerQuery("_corrupted")
+var faultyQuery = ledgerQuery("_duplicated") + ` + ` + ledgerQuery("_reordered") + ` + ` + ledgerQuery("_corrupted")
 
-// ofRun selects the run. byRunner separates its runners by their tag: `runner` from soak, `instance_id` from the k6-operator.
+// runSelector selects the run. sumByRunner separates its runners by their tag: `runner` from soak, `instance_id` from
+// the k6-operator.
 const (
-	ofRun    = `{testid="$testid"}`
-	byRunner = `sum by (runner, instance_id) `
+	runSelector = `{testid="$testid"}`
+	sumByRunner = `sum by (runner, instance_id) `
 )
 
 const (
-	// reports selects the times at which runners reported.
-	reports = `timestamp(k6_soak_runners_planned{testid="$testid"})[12h:30s]`
+	// reportTimes selects the times at which runners reported.
+	reportTimes = `timestamp(k6_soak_runners_planned{testid="$testid"})[12h:30s]`
 	// silentQuery is 1 for runners that match the alert RunnerSilent.
 	silentQuery = `(runner:soak_streams:open{testid="$testid"} > bool 0) * (runner:soak_reports:newest == bool runner:soak_reports:newest offset 20s)`
 )
 
-// ofOperation returns the queries for the median and the p99 of a latency of responses, and their legends.
-func ofOperation(name, metric string) (out []string) {
-	for _, q := range []struct{ of, legend string }{{"0.5", "p50"}, {"0.99", "p99"}} {
+// latencyQueries returns the queries for the median and the p99 of a latency of responses, and their legends.
+func latencyQueries(name, metric string) (out []string) {
+	for _, q := range []struct{ quantile, legend string }{{"0.5", "p50"}, {"0.99", "p99"}} {
 		rate := `sum by (le) (rate(k6_gen_ai_client_operation_` + metric + `_seconds_bucket_total{testid="$testid"}[$__rate_interval]))`
-		out = append(out, `histogram_quantile(`+q.of+`, `+rate+`)`, name+" "+q.legend)
+		out = append(out, `histogram_quantile(`+q.quantile+`, `+rate+`)`, name+" "+q.legend)
 	}
 	return out
 }
 
-// lastOf selects the last reported value of a metric, so that a run that has ended is still shown.
-func lastOf(metric string) string {
-	return `(last_over_time(k6_soak_` + metric + ofRun + `[$__range]))`
+// lastValue selects the last reported value of a metric, so that a run that has ended is still shown.
+func lastValue(metric string) string {
+	return `(last_over_time(k6_soak_` + metric + runSelector + `[$__range]))`
 }
 
 func soak() Board {
@@ -81,59 +82,59 @@ func soak() Board {
 					number("Opened, of planned", units.PercentUnit,
 						"Streams opened so far, from k6, as a share of the plan. Clients that reconnect open "+
 							"more than one. In verdict.json: connections opened.",
-						opened+` / `+plannedAll, "opened").badBelow(1).asShare().explainedBy("Planned and open streams"),
+						openedQuery+` / `+plannedQuery, "opened").badBelow(1).asShare().withDetails("Planned and open streams"),
 					number("Refused", count,
 						"Connections that never became a stream, from the ledgers. One is enough to fail the "+
 							"run. The panel Ended by cause has the reasons.",
-						`sum(k6_soak_streams_refused{testid="$testid"})`, "refused").badFrom(1).explainedBy("Ended by cause, client"),
+						`sum(k6_soak_streams_refused{testid="$testid"})`, "refused").badFrom(1).withDetails("Ended by cause, client"),
 					number("Lost", count,
 						"Streams that ended before soak closed them, from the ledgers. With RECONNECT=1 this "+
 							"includes streams that were continued.",
-						`sum(testid:soak_streams:lost{testid="$testid"})`, "lost").badFrom(1).explainedBy("Ended by cause, client"),
+						`sum(testid:soak_streams:lost{testid="$testid"})`, "lost").badFrom(1).withDetails("Ended by cause, client"),
 					number("Ended on request", units.PercentUnit,
 						"Share of the planned streams that stayed open to the end and were then closed by the "+
 							"server, from the ledgers. It is 0 until the last seconds of the run. In verdict.json: "+
 							"connections open to the end.",
-						`sum(k6_soak_streams_completed{testid="$testid"}) / `+plannedAll, "completed").asShare(),
+						`sum(k6_soak_streams_completed{testid="$testid"}) / `+plannedQuery, "completed").asShare(),
 					number("Checks passed", units.PercentUnit,
 						"The lowest pass rate of the three checks of connectionTest.js, from k6. The checks run "+
 							"when a stream ends, so there is no value before the end of the run.",
-						`min(k6_checks_rate{testid="$testid"})`, "passed").badBelow(1).asShare().explainedBy("Missed and faulty messages"),
+						`min(k6_checks_rate{testid="$testid"})`, "passed").badBelow(1).asShare().withDetails("Missed and faulty messages"),
 				},
 				{
 					number("Missed", count,
 						"Messages that were expected by number or by interval and did not arrive, from the "+
 							"ledgers. For a silent stream they are counted when it continues or ends. The last "+
 							"published messages are counted in verdict.json only.",
-						`sum(testid:soak_noops:missed{testid="$testid"})`, "missed").badFrom(1).explainedBy("Missed and faulty messages"),
+						`sum(testid:soak_noops:missed{testid="$testid"})`, "missed").badFrom(1).withDetails("Missed and faulty messages"),
 					number("Faulty", count,
 						"Messages that arrived twice, out of order or with different content, from the ledgers. "+
 							"Each fails the run.",
-						`sum(`+faulty+`)`, "faulty").badFrom(1).explainedBy("Missed and faulty messages"),
+						`sum(`+faultyQuery+`)`, "faulty").badFrom(1).withDetails("Missed and faulty messages"),
 					number("Late", count,
 						"Messages that arrived more than LATE_MS (1 s by default) after they were expected or "+
 							"sent, from the ledgers. They fail the run only if MAX_LATE is set.",
 						`sum(k6_soak_noops_late_total{testid="$testid"})`, "late"),
 					number("Lateness now, p99", units.Seconds,
 						"99th percentile of the lateness of the last messages, from the ledgers, of the slowest runner.",
-						`max(k6_soak_lateness_p99_seconds{testid="$testid"})`, "p99").badFrom(1).explainedBy("Lateness"),
+						`max(k6_soak_lateness_p99_seconds{testid="$testid"})`, "p99").badFrom(1).withDetails("Lateness"),
 					number("Sent, not received", count,
 						"Messages sent, as the backend counts them, minus events received by k6, since the "+
 							"start of the time range. During the run it varies by up to one message per stream, "+
 							"because both counters are read at different times. The rest 10 s after the end is "+
 							"loss. Below 0: the backend was restarted, or has another client. "+runFilter,
-						sentSince+` - `+receivedSince, "missing").badFrom(1).explainedBy("Messages per second"),
+						sentGrowth+` - `+receivedGrowth, "missing").badFrom(1).withDetails("Messages per second"),
 					number("Backend restarts", count,
 						"Changes of the start time of the backend process since the start of the time range. A "+
 							"restart disconnects all clients.",
-						`sum(changes(process_start_time_seconds{job="backend",instance=~"$instance"}[$__range]))`, "restarts").badFrom(1).explainedBy("Ended by cause, server"),
+						`sum(changes(process_start_time_seconds{job="backend",instance=~"$instance"}[$__range]))`, "restarts").badFrom(1).withDetails("Ended by cause, server"),
 				},
 			}},
 			{Title: "Now", lines: []line{
 				{
 					number("Phase", count,
 						"Phase of the run: streams are opening, all are open, or the planned end has passed.",
-						`(sum(k6_sse_connection_opened_total{testid="$testid"}) >= bool `+plannedAll+`) + (max(k6_soak_remaining_seconds{testid="$testid"}) <= bool 0)`, "phase").
+						`(sum(k6_sse_connection_opened_total{testid="$testid"}) >= bool `+plannedQuery+`) + (max(k6_soak_remaining_seconds{testid="$testid"}) <= bool 0)`, "phase").
 						withNames("opening", "holding", "ending"),
 					number("Remaining", units.Seconds,
 						"Time until the first streams reach their planned end. Closing them, the merge and the "+
@@ -141,16 +142,16 @@ func soak() Board {
 						`max(k6_soak_remaining_seconds{testid="$testid"})`, "remaining"),
 					number("Elapsed", units.Seconds,
 						"Time between the first and the last report of a runner, within 12 hours.",
-						`max(max_over_time(`+reports+`)) - min(min_over_time(`+reports+`))`, "elapsed"),
+						`max(max_over_time(`+reportTimes+`)) - min(min_over_time(`+reportTimes+`))`, "elapsed"),
 					number("Control group late", units.Seconds,
 						"Maximum lateness of the control group in the last seconds, of the slowest runner. A "+
 							"high value means that the runner or the network is late, not the service. Empty "+
 							"without a control group.",
-						`max(k6_soak_control_lateness_max_seconds{testid="$testid"})`, "max").badFrom(1).explainedBy("Lateness"),
+						`max(k6_soak_control_lateness_max_seconds{testid="$testid"})`, "max").badFrom(1).withDetails("Lateness"),
 					number("Runners missing", count,
 						"Planned runners without a report in this time range, and runners with open streams "+
 							"that have not reported for 20 s: killed, or disconnected from Prometheus.",
-						`max(k6_soak_runners_planned{testid="$testid"}) - (count(`+byRunner+lastOf("runners_planned")+` unless `+byRunner+`(`+silentQuery+`) > 0) or vector(0))`, "missing").badFrom(1).explainedBy("Runners"),
+						`max(k6_soak_runners_planned{testid="$testid"}) - (count(`+sumByRunner+lastValue("runners_planned")+` unless `+sumByRunner+`(`+silentQuery+`) > 0) or vector(0))`, "missing").badFrom(1).withDetails("Runners"),
 					number("Hosts end in", units.Seconds,
 						"Time until the first host on AWS terminates itself; empty elsewhere. `bin/soak-aws "+
 							"extend` postpones it.",
@@ -160,12 +161,12 @@ func soak() Board {
 					table("Runners", "One row per runner, from its last report: open streams, missed messages, lateness of the "+
 						"last seconds, CPU of one core, memory. Silent: no report for 20 s. If one runner is late "+
 						"and the others are not, its machine is the cause.",
-						column{"Open", count, byRunner + lastOf("streams_open"), 0},
-						column{"Missed", count, byRunner + `(` + lastOf("noops_missed") + ` or ` + lastOf("messages_missed") + `)`, 1},
-						column{"Late p99", units.Seconds, byRunner + lastOf("lateness_p99_seconds"), 1},
-						column{"CPU", units.PercentUnit, byRunner + lastOf("cpu_percent") + ` / 100`, 0},
-						column{"Memory", units.BytesIEC, byRunner + lastOf("rss_bytes"), 0},
-						column{"Silent", count, byRunner + `(` + silentQuery + `)`, 1}),
+						column{"Open", count, sumByRunner + lastValue("streams_open"), 0},
+						column{"Missed", count, sumByRunner + `(` + lastValue("noops_missed") + ` or ` + lastValue("messages_missed") + `)`, 1},
+						column{"Late p99", units.Seconds, sumByRunner + lastValue("lateness_p99_seconds"), 1},
+						column{"CPU", units.PercentUnit, sumByRunner + lastValue("cpu_percent") + ` / 100`, 0},
+						column{"Memory", units.BytesIEC, sumByRunner + lastValue("rss_bytes"), 0},
+						column{"Silent", count, sumByRunner + `(` + silentQuery + `)`, 1}),
 					table("Firing alerts", "Alerts that fire now; /prometheus/alerts describes the remedies. Empty in a clean run.",
 						column{"Firing", count, `sum by (alertname, severity, instance, testid) (ALERTS{alertstate="firing"})`, 0}),
 				},
@@ -176,7 +177,7 @@ func soak() Board {
 						"Planned streams, streams open at the client (opened minus closed, from k6) and at the "+
 							"server (from the backend). A lasting difference means half-open streams: one side has "+
 							"lost a connection that the other still has.",
-						plannedAll, "planned",
+						plannedQuery, "planned",
 						clientOpen, "open at the client",
 						serverOpen, "open at the server"),
 					graph("Time to connect", units.Seconds,
@@ -252,7 +253,7 @@ func soak() Board {
 						"Time from the intended start of a request to its first content (ttft), and time between two "+
 							"chunks, of complete responses of all runners. The values are read off buckets from 10 ms to "+
 							"82 s, each twice as wide as the one before; verdict.json is exact to 1 %.",
-						slices.Concat(ofOperation("ttft", "time_to_first_chunk"), ofOperation("inter-chunk", "time_per_output_chunk"))...),
+						slices.Concat(latencyQueries("ttft", "time_to_first_chunk"), latencyQueries("inter-chunk", "time_per_output_chunk"))...),
 				},
 			}},
 		},

@@ -44,12 +44,13 @@ func Progress(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, time.Now().Format(time.TimeOnly)+" "+format+"\n", args...)
 }
 
-// Choose returns the names of a list with commas, all names if it is empty, and an error for another name.
-func Choose(only string, names []string) (chosen []string, err error) {
-	if only == "" {
+// Choose returns the names in a comma-separated list, or all names if it is empty. It returns an error for an unknown
+// name.
+func Choose(list string, names []string) (chosen []string, err error) {
+	if list == "" {
 		return names, nil
 	}
-	for name := range strings.SplitSeq(only, ",") {
+	for name := range strings.SplitSeq(list, ",") {
 		if !slices.Contains(names, name) {
 			return nil, fmt.Errorf("-only %s: choose from %s", name, strings.Join(names, ", "))
 		}
@@ -85,7 +86,7 @@ func Save(path string, figures any, write func(io.Writer) error) error {
 		safefile.Write(path+".md", write))
 }
 
-// LoadAverage returns that of the machine over the last minute, 0 if it is not known.
+// LoadAverage returns the load average of the last minute, 0 if it is not known.
 func LoadAverage() float64 {
 	fs, err := procfs.NewDefaultFS()
 	if err != nil {
@@ -101,10 +102,10 @@ func LoadAverage() float64 {
 // A RunInfo is the origin of the figures of a page.
 type RunInfo = verdict.RunInfo
 
-// WriteRunInfo writes the section of a page about it.
+// WriteRunInfo writes the section of a page about the origin of its figures.
 func WriteRunInfo(w io.Writer, info *RunInfo) error { return report.WriteRunInfo(w, info) }
 
-var release = regexp.MustCompile(`\d+\.\d+\.\d+`)
+var versionPattern = regexp.MustCompile(`\d+\.\d+\.\d+`)
 
 // ThisProgram returns this program with its arguments, on this machine, with the programs of the repository at root.
 // Unknown fields are empty.
@@ -115,18 +116,18 @@ func ThisProgram(root string) *RunInfo {
 	return &RunInfo{
 		Command: secret.Command(append([]string{filepath.Base(os.Args[0])}, os.Args[1:]...)),
 		Commit:  commit, Soak: commit, Go: runtime.Version(), Machine: machine,
-		K6:    release.FindString(output(exec.Command(filepath.Join(root, "bin", "k6"), "version"))),
-		Nginx: release.FindString(output(exec.Command("nginx", "-v"))),
+		K6:    versionPattern.FindString(output(exec.Command(filepath.Join(root, "bin", "k6"), "version"))),
+		Nginx: versionPattern.FindString(output(exec.Command("nginx", "-v"))),
 	}
 }
 
-// Machine describes the machine of the figures and their time in one sentence.
+// Machine returns the machine, the commit and the time of the figures in one sentence.
 func Machine(info *RunInfo, at time.Time) string {
 	m := info.Machine
 	return fmt.Sprintf("%s, %d cores, %s, Linux %s, %s, commit %s, %s", m.CPU, m.Cores, m.System, m.Kernel, info.Go, info.Commit, at.UTC().Format("2006-01-02 15:04 UTC"))
 }
 
-// CheckBuilt checks that the programs of the repository at root are built.
+// CheckBuilt returns an error if the programs of the repository at root are not built.
 func CheckBuilt(root string) error {
 	for _, program := range []string{"soak", "k6", "backend"} {
 		if _, err := os.Stat(filepath.Join(root, "bin", program)); err != nil {

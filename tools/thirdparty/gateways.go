@@ -20,7 +20,7 @@ import (
 	"github.com/sse-soak/sse-soak/tools/page"
 )
 
-// direct is the model without a gateway.
+// direct is the name of the model without a gateway.
 const direct = "direct"
 
 // gatewaysBench compares gateways by the chunks that arrive through each: without faults, with failures of the upstream, with
@@ -44,7 +44,7 @@ func (b *gatewaysBench) declare(flags *flag.FlagSet) {
 	flags.IntVar(&b.Streams, "streams", 100, "streams in flight whose memory is measured")
 }
 
-func (b *gatewaysBench) names() (all, extra []string) {
+func (b *gatewaysBench) names() (names, extra []string) {
 	return append([]string{direct}, services.Gateways()...), nil
 }
 
@@ -84,7 +84,7 @@ func (b *gatewaysBench) fill(ctx context.Context, g *gateway) error {
 		return err
 	}
 	defer stop()
-	for range 3 { // the first answers of a gateway compile, import and connect
+	for range 3 { // during the first responses a gateway compiles, imports and connects
 		c.do(ctx, fmt.Sprintf("%s-%d", b.runID, b.next.Add(1)), "chunks=5", 5, behaviour{})
 	}
 	for _, s := range scenarios() {
@@ -120,7 +120,7 @@ func (b *gatewaysBench) fill(ctx context.Context, g *gateway) error {
 	return nil
 }
 
-// launch starts a gateway and makes a client of it.
+// launch starts a gateway, and returns its client.
 func (b *gatewaysBench) launch(ctx context.Context, g *gateway) (c *client, restart func() error, stop func(), err error) {
 	if g.Name == direct {
 		return newClient(ctx, b.upstream, "", protocols["openai-chat"]), nil, func() {}, nil

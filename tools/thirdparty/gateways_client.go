@@ -27,7 +27,7 @@ type protocol struct {
 	failed func(data []byte) bool
 }
 
-// protocols are those of the descriptions that test/services names.
+// protocols lists the protocols of the service descriptions that test/services names.
 var protocols = map[string]protocol{
 	"openai-chat": {
 		path: "/v1/chat/completions",
@@ -56,7 +56,7 @@ type response struct {
 	ID       string
 	End      string // end of the body: "in order", "cut", "reset", or an error
 	Expected int    // chunks that were requested
-	Left     time.Time
+	LeftAt   time.Time
 
 	client  *client
 	request sseclient.Request
@@ -66,7 +66,7 @@ type response struct {
 	behaviour
 }
 
-// A client requests answers of one gateway.
+// A client requests responses of one gateway.
 type client struct {
 	url, token string
 	protocol
@@ -82,17 +82,17 @@ type behaviour struct {
 	leaveAfter int           // chunks after which it leaves; 0: never
 	pauseAfter int           // chunks after which it stops reading
 	pause      time.Duration // for this long
-	first      func()        // called at the first chunk
+	onFirst    func()        // called at the first chunk
 }
 
-// responseOptions are the settings of all streams.
+// responseOptions has the settings of all streams.
 var responseOptions = sseclient.Options{ConnectTimeout: idleLimit, IdleTimeout: idleLimit, LateHeader: true}
 
-// do requests one answer of n chunks and reads it to its end.
+// do requests one response of n chunks and reads it to its end.
 func (c *client) do(ctx context.Context, id, order string, n int, b behaviour) *response {
 	body, err := json.Marshal(c.body("soak id=" + id + " " + order))
 	if err != nil {
-		panic(err) // maps of strings always have a JSON form
+		panic(err) // maps of strings can always be encoded
 	}
 	r := &response{ID: id, Expected: n, client: c, behaviour: b, started: time.Now()}
 	r.request = sseclient.Request{
@@ -104,7 +104,7 @@ func (c *client) do(ctx context.Context, id, order string, n int, b behaviour) *
 	ended := make(chan struct{})
 	r.stream = c.streams.Add(&responseOptions, sseclient.Callbacks{
 		Request: func() sseclient.Request { return r.request },
-		Block:   r.block, Closed: r.closed, Ended: func() { close(ended) },
+		Block:   r.onBlock, Closed: r.onClosed, Ended: func() { close(ended) },
 		Cuttable: func(*sseclient.Stream) bool { return b.pauseAfter > 0 },
 	})
 	defer context.AfterFunc(ctx, func() { r.stream.Stop(sseclient.ReasonClient) })()
@@ -113,23 +113,23 @@ func (c *client) do(ctx context.Context, id, order string, n int, b behaviour) *
 	return r
 }
 
-// block counts a block of the response. A chunk is a number in its data.
-func (r *response) block(at time.Time, b *eventstream.Block) {
-	if !b.HasData || !r.Left.IsZero() {
+// onBlock counts a block of the response. A chunk is a number in its data.
+func (r *response) onBlock(at time.Time, b *eventstream.Block) {
+	if !b.HasData || !r.LeftAt.IsZero() {
 		return
 	}
-	since := at.Sub(r.started)
-	chunk := ledger.Chunk{At: since, Done: string(b.Data) == "[DONE]", Failed: r.client.failed(b.Data)}
-	token, rest, found := numbered.Next(b.Data)
+	elapsed := at.Sub(r.started)
+	chunk := ledger.Chunk{At: elapsed, Done: string(b.Data) == "[DONE]", Failed: r.client.failed(b.Data)}
+	token, remaining, found := numbered.Next(b.Data)
 	if !found {
 		r.Block(&chunk)
 	}
-	for ; found; token, rest, found = numbered.Next(rest) {
-		if r.Chunks == 0 && r.first != nil {
-			r.first()
+	for ; found; token, remaining, found = numbered.Next(remaining) {
+		if r.Chunks == 0 && r.onFirst != nil {
+			r.onFirst()
 		}
-		r.Block(&ledger.Chunk{At: since, Content: true})
-		r.Numbered(uint64(token.K), 0, token.Valid(r.ID)) // without the total: a terminal event is a complete response here
+		r.Block(&ledger.Chunk{At: elapsed, Content: true})
+		r.Numbered(uint64(token.K), 0, token.Valid(r.ID)) // without the total: here a response with a terminal event is complete
 	}
 	switch {
 	case chunk.Done && !r.done:
@@ -137,7 +137,7 @@ func (r *response) block(at time.Time, b *eventstream.Block) {
 		r.stream.KeepConnection()
 		r.stream.SetIdleTimeout(lingerLimit)
 	case r.leaveAfter > 0 && int(r.Chunks) >= r.leaveAfter:
-		r.Left = time.Now()
+		r.LeftAt = time.Now()
 		r.stream.Stop(sseclient.ReasonClient)
 	case r.pauseAfter > 0 && int(r.Chunks) >= r.pauseAfter:
 		r.pauseAfter = 0
@@ -145,18 +145,18 @@ func (r *response) block(at time.Time, b *eventstream.Block) {
 	}
 }
 
-// closed decides on the state at the end of the body.
-func (r *response) closed(at time.Time, c sseclient.Close) {
-	by := ledger.ClosedBroken
+// onClosed decides on the state at the end of the body.
+func (r *response) onClosed(at time.Time, c sseclient.Close) {
+	closing := ledger.ClosedBroken
 	switch {
-	case !r.Left.IsZero():
-		by = ledger.ClosedOnPurpose
+	case !r.LeftAt.IsZero():
+		closing = ledger.ClosedOnPurpose
 	case !c.Opened:
-		by = ledger.NeverOpened
+		closing = ledger.NeverOpened
 	case c.Reason == sseclient.ReasonServer:
-		by = ledger.ClosedInOrder
+		closing = ledger.ClosedInOrder
 	case c.Reason == sseclient.ReasonIdle:
-		by = ledger.ClosedSilent
+		closing = ledger.ClosedSilent
 	}
 	switch r.End = string(c.Reason); c.Reason {
 	case sseclient.ReasonServer:
@@ -168,5 +168,5 @@ func (r *response) closed(at time.Time, c sseclient.Close) {
 	case sseclient.ReasonStatus:
 		r.End = fmt.Sprintf("%d %s", c.Status, http.StatusText(c.Status))
 	}
-	r.Close(at.Sub(r.started), by)
+	r.Close(at.Sub(r.started), closing)
 }

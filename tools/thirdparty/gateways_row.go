@@ -28,25 +28,25 @@ type gateway struct {
 
 // A scenarioRow has the figures of one scenario on one gateway.
 type scenarioRow struct {
-	Scenario  string                       `json:"scenario"`
-	States    map[ledger.ResponseState]int `json:"states"`
-	Ended     map[string]int               `json:"ended"` // how the bodies ended
-	Lost      int                          `json:"lost"`  // chunks that the upstream sent and no client received
-	Doubled   int                          `json:"doubled"`
-	Reordered int                          `json:"reordered"`
-	Corrupt   int                          `json:"corrupt"`
-	Died      bool                         `json:"died,omitempty"` // the gateway's process ended
-	Silent    int                          `json:"silent"`         // complete by its events, although chunks are missing
-	Upstream  int                          `json:"upstream"`       // requests to the upstream
-	TTFT      quantiles                    `json:"ttft_ms"`
-	Gap       quantiles                    `json:"inter_chunk_ms"`
-	Together  float64                      `json:"together"` // share of gaps below a tenth of the median that was sent
-	Cancel    quantiles                    `json:"cancel_ms"`
-	Cancelled int                          `json:"cancelled"`  // requests whose upstream noticed that the client had left
-	Nobody    int                          `json:"for_nobody"` // chunks sent after the client had left
+	Scenario   string                       `json:"scenario"`
+	States     map[ledger.ResponseState]int `json:"states"`
+	Ended      map[string]int               `json:"ended"` // how the bodies ended
+	Lost       int                          `json:"lost"`  // chunks that the upstream sent and no client received
+	Doubled    int                          `json:"doubled"`
+	Reordered  int                          `json:"reordered"`
+	Corrupt    int                          `json:"corrupt"`
+	Died       bool                         `json:"died,omitempty"` // the gateway's process ended
+	Silent     int                          `json:"silent"`         // complete by its events, although chunks are missing
+	Upstream   int                          `json:"upstream"`       // requests to the upstream
+	TTFT       quantiles                    `json:"ttft_ms"`
+	Gap        quantiles                    `json:"inter_chunk_ms"`
+	BurstShare float64                      `json:"together"` // share of gaps below a tenth of the median that was sent
+	Cancel     quantiles                    `json:"cancel_ms"`
+	Cancelled  int                          `json:"cancelled"`  // requests whose upstream noticed that the client had left
+	Wasted     int                          `json:"for_nobody"` // chunks sent after the client had left
 }
 
-// quantiles are of times in milliseconds; zero without any.
+// quantiles are quantiles of times in milliseconds; zero if there are none.
 type quantiles struct{ P50, P99, Max float64 }
 
 func quantilesOf(times []time.Duration) (q quantiles) {
@@ -70,40 +70,40 @@ func assess(s scenario, responses []*response, records []model.Record) scenarioR
 		}
 	}
 	var ttft, gaps, cancel []time.Duration
-	together := 0
-	for _, one := range responses {
-		r.States[one.State]++
-		record, known := sent[one.ID]
-		if one.State == ledger.ResponseAbandoned {
+	bursts := 0
+	for _, resp := range responses {
+		r.States[resp.State]++
+		record, known := sent[resp.ID]
+		if resp.State == ledger.ResponseAbandoned {
 			if known && record.Left > 0 {
 				r.Cancelled++
-				cancel = append(cancel, max(0, time.UnixMicro(record.Left).Sub(one.Left)))
+				cancel = append(cancel, max(0, time.UnixMicro(record.Left).Sub(resp.LeftAt)))
 			}
-			r.Nobody += max(0, int(record.Sent)-int(one.Chunks))
+			r.Wasted += max(0, int(record.Sent)-int(resp.Chunks))
 			continue
 		}
-		n := one.Counts()
-		r.Ended[one.End]++
+		n := resp.Counts()
+		r.Ended[resp.End]++
 		r.Lost += max(0, int(record.Sent)-int(n.Received+n.Corrupted))
 		r.Doubled += int(n.Duplicated)
 		r.Reordered += int(n.Reordered)
 		r.Corrupt += int(n.Corrupted)
-		if one.State == ledger.ResponseComplete && int(n.Received) < one.Expected {
+		if resp.State == ledger.ResponseComplete && int(n.Received) < resp.Expected {
 			r.Silent++
 		}
-		if one.Chunks > 0 {
-			ttft = append(ttft, one.First)
+		if resp.Chunks > 0 {
+			ttft = append(ttft, resp.First)
 		}
-		for _, us := range one.Gaps {
+		for _, us := range resp.Gaps {
 			gap := time.Duration(us) * time.Microsecond
 			if gap < ledger.TogetherLimit {
-				together++
+				bursts++
 			}
 			gaps = append(gaps, gap)
 		}
 	}
 	if len(gaps) > 0 {
-		r.Together = float64(together) / float64(len(gaps))
+		r.BurstShare = float64(bursts) / float64(len(gaps))
 	}
 	r.TTFT, r.Gap, r.Cancel = quantilesOf(ttft), quantilesOf(gaps), quantilesOf(cancel)
 	return r
@@ -112,16 +112,16 @@ func assess(s scenario, responses []*response, records []model.Record) scenarioR
 // states lists the states with their counts, the most frequent first.
 func (r scenarioRow) states() string { return counts(r.States) }
 
-func counts[K ~string](of map[K]int) string {
-	keys := slices.SortedFunc(maps.Keys(of), func(a, b K) int {
-		if of[a] != of[b] {
-			return of[b] - of[a]
+func counts[K ~string](values map[K]int) string {
+	keys := slices.SortedFunc(maps.Keys(values), func(a, b K) int {
+		if values[a] != values[b] {
+			return values[b] - values[a]
 		}
 		return strings.Compare(string(a), string(b))
 	})
 	var out []string
 	for _, key := range keys {
-		out = append(out, fmt.Sprintf("%d %s", of[key], key))
+		out = append(out, fmt.Sprintf("%d %s", values[key], key))
 	}
 	return strings.Join(out, ", ")
 }
@@ -129,7 +129,7 @@ func counts[K ~string](of map[K]int) string {
 // write writes the page.
 func (b *gatewaysBench) write(w io.Writer) error {
 	fmt.Fprintf(w, "%d requests per scenario (10 with slow clients), %g per second, one gateway at a time, load %.1f before. %s.\n",
-		b.Requests, b.Rate, b.Load, page.Machine(b.Ran, b.Date))
+		b.Requests, b.Rate, b.Load, page.Machine(b.RunInfo, b.Date))
 	for _, g := range b.Gateways {
 		if g.Problem != "" {
 			fmt.Fprintf(w, "\n%s: %s\n", g.Name, g.Problem)
@@ -147,15 +147,15 @@ func (b *gatewaysBench) write(w io.Writer) error {
 		fmt.Fprintln(w)
 		page.Table(w, strings.Split(table.columns, ", "), table.rows)
 	}
-	return page.WriteRunInfo(w, b.Ran)
+	return page.WriteRunInfo(w, b.RunInfo)
 }
 
 // states returns the rows of states and chunks.
 func (b *gatewaysBench) states() (rows [][]string) {
-	for _, of := range scenarios() {
+	for _, s := range scenarios() {
 		for _, g := range b.Gateways {
 			for _, row := range g.Rows {
-				if row.Scenario != of.name {
+				if row.Scenario != s.name {
 					continue
 				}
 				states := row.states()
@@ -163,7 +163,7 @@ func (b *gatewaysBench) states() (rows [][]string) {
 					states += "; the gateway died"
 				}
 				rows = append(rows, []string{
-					of.name, g.Name, states, counts(row.Ended), fmt.Sprint(row.Silent), fmt.Sprint(row.Lost), fmt.Sprint(row.Doubled), fmt.Sprint(row.Reordered), fmt.Sprint(row.Upstream),
+					s.name, g.Name, states, counts(row.Ended), fmt.Sprint(row.Silent), fmt.Sprint(row.Lost), fmt.Sprint(row.Doubled), fmt.Sprint(row.Reordered), fmt.Sprint(row.Upstream),
 				})
 			}
 		}
@@ -189,7 +189,7 @@ func (b *gatewaysBench) times() (rows [][]string) {
 		}
 		rows = append(rows, []string{
 			g.Name, fmt.Sprintf("%.1f / %.1f", row.TTFT.P50, row.TTFT.P99), added,
-			fmt.Sprintf("%.1f / %.1f / %.1f", row.Gap.P50, row.Gap.P99, row.Gap.Max), fmt.Sprintf("%.0f %%", 100*row.Together), memory,
+			fmt.Sprintf("%.1f / %.1f / %.1f", row.Gap.P50, row.Gap.P99, row.Gap.Max), fmt.Sprintf("%.0f %%", 100*row.BurstShare), memory,
 		})
 	}
 	return rows
@@ -201,7 +201,7 @@ func (b *gatewaysBench) leavingRows() (rows [][]string) {
 		for _, row := range g.Rows {
 			if row.States[ledger.ResponseAbandoned] > 0 {
 				rows = append(rows, []string{
-					g.Name, fmt.Sprint(row.States[ledger.ResponseAbandoned]), fmt.Sprint(row.Cancelled), fmt.Sprintf("%.1f / %.1f", row.Cancel.P50, row.Cancel.Max), fmt.Sprint(row.Nobody),
+					g.Name, fmt.Sprint(row.States[ledger.ResponseAbandoned]), fmt.Sprint(row.Cancelled), fmt.Sprintf("%.1f / %.1f", row.Cancel.P50, row.Cancel.Max), fmt.Sprint(row.Wasted),
 				})
 			}
 		}

@@ -44,13 +44,13 @@ func (s scenario) run(ctx context.Context, b *gatewaysBench, c *client, restart 
 	order := fmt.Sprintf("chunks=%d %s", s.chunks, s.order)
 	out = make([]*response, n)
 	var wait sync.WaitGroup
-	began := time.Now()
+	start := time.Now()
 	restarted := make(chan error, 1)
 	for i := range n {
 		select {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
-		case <-time.After(time.Until(began.Add(time.Duration(float64(i) / b.Rate * float64(time.Second))))):
+		case <-time.After(time.Until(start.Add(time.Duration(float64(i) / b.Rate * float64(time.Second))))):
 		}
 		if s.restart && i == n/2 {
 			go func() { restarted <- restart() }()
@@ -79,7 +79,7 @@ func (b *gatewaysBench) inFlight(ctx context.Context, c *client, g *gateway) (pe
 		wait.Go(func() {
 			once := sync.OnceFunc(open.Done)
 			defer once()
-			c.do(ctx, fmt.Sprintf("%s-open-%d", b.runID, i), "chunks=200 delay=500ms", 200, behaviour{first: once})
+			c.do(ctx, fmt.Sprintf("%s-open-%d", b.runID, i), "chunks=200 delay=500ms", 200, behaviour{onFirst: once})
 		})
 	}
 	open.Wait()

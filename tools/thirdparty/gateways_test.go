@@ -16,7 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/tools/page"
 )
 
-// Without a gateway each fault of the model is the state that the client finds, with exact counts of chunks.
+// Without a gateway, the client reports each fault of the model as a state with exact counts of chunks.
 func TestDirectResponsesMatchTheModel(t *testing.T) {
 	server := httptest.NewServer(model.New(model.Config{Keep: 100, Log: slog.New(slog.DiscardHandler)}))
 	defer server.Close()
@@ -76,23 +76,23 @@ func TestDisconnectsMatchTheLedger(t *testing.T) {
 	row := assess(s, responses, records)
 	require.Equal(t, map[ledger.ResponseState]int{ledger.ResponseAbandoned: 2}, row.States)
 	require.Equal(t, 2, row.Cancelled)
-	require.Less(t, row.Nobody, 900)
+	require.Less(t, row.Wasted, 900)
 }
 
 func TestTableRows(t *testing.T) {
 	g := &gateway{Name: direct}
-	one := &response{ID: "a", End: "in order", Expected: 4}
+	resp := &response{ID: "a", End: "in order", Expected: 4}
 	for k := range uint64(3) {
-		one.Block(&ledger.Chunk{Content: true})
-		one.Numbered(k+1, 0, true)
+		resp.Block(&ledger.Chunk{Content: true})
+		resp.Numbered(k+1, 0, true)
 	}
-	one.Block(&ledger.Chunk{Done: true})
-	one.Close(0, ledger.ClosedInOrder)
+	resp.Block(&ledger.Chunk{Done: true})
+	resp.Close(0, ledger.ClosedInOrder)
 	for _, s := range scenarios() {
-		g.Rows = append(g.Rows, assess(s, []*response{one},
+		g.Rows = append(g.Rows, assess(s, []*response{resp},
 			[]model.Record{{ID: "a", Sent: 4, Started: time.Now().UnixMicro()}}))
 	}
-	r := gatewaysBench{options: &options{Ran: &page.RunInfo{}}, Gateways: []*gateway{g}}
+	r := gatewaysBench{options: &options{RunInfo: &page.RunInfo{}}, Gateways: []*gateway{g}}
 	var b strings.Builder
 	require.NoError(t, r.write(&b))
 	cells := "| direct | 1 complete | 1 in order | 1 | 1 | 0 | 0 | 1 |"

@@ -21,20 +21,20 @@ type comparison interface {
 	declare(*flag.FlagSet)
 	names() (all, extra []string) // that -only accepts; all are the default
 	check() error
-	// start prepares the common requirements, and returns the function that ends them.
+	// start prepares the common requirements, and returns a function that ends them.
 	start(context.Context) (stop func(), err error)
-	// measure measures one of them, and returns the outcome in one line.
+	// measure measures one program, and returns the outcome in one line.
 	measure(ctx context.Context, name string) (outcome string)
 	write(io.Writer) error
 }
 
-// options are common to all comparisons.
+// options has the options of all comparisons.
 type options struct {
 	root, out, only string
-	more            []string // arguments after the flags
+	soakArgs        []string // arguments after the flags
 
-	Date time.Time     `json:"date"`
-	Ran  *page.RunInfo `json:"ran"`
+	Date    time.Time     `json:"date"`
+	RunInfo *page.RunInfo `json:"ran"`
 }
 
 func main() {
@@ -48,13 +48,13 @@ func main() {
 	page.Main("thirdparty "+kind, func(ctx context.Context) error { return o.run(ctx, kind, c[kind], os.Args[2:]) })
 }
 
-// run measures each chosen program in turn, and writes the page after each: an interruption loses nothing.
+// run measures each chosen program in turn, and writes the page after each, so an interruption loses no results.
 func (o *options) run(ctx context.Context, kind string, c comparison, args []string) error {
 	chosen, err := o.parse(kind, c, args)
 	if err != nil {
 		return err
 	}
-	o.Date, o.Ran = time.Now().UTC(), page.ThisProgram(o.root)
+	o.Date, o.RunInfo = time.Now().UTC(), page.ThisProgram(o.root)
 	stop, err := c.start(ctx)
 	if err != nil {
 		return err
@@ -77,18 +77,18 @@ func (o *options) run(ctx context.Context, kind string, c comparison, args []str
 // parse reads the flags and validates them before any program starts.
 func (o *options) parse(kind string, c comparison, args []string) (chosen []string, err error) {
 	flags := flag.NewFlagSet("thirdparty "+kind, flag.ExitOnError)
-	all, extra := c.names()
+	names, extra := c.names()
 	flags.StringVar(&o.root, "root", ".", "the repository, with bin/ built")
 	flags.StringVar(&o.out, "out", filepath.Join("results", kind), "folder for the page, the figures and logs")
-	flags.StringVar(&o.only, "only", "", "names with commas, of "+fmt.Sprint(append(all, extra...))+" (empty: all)")
+	flags.StringVar(&o.only, "only", "", "names with commas, of "+fmt.Sprint(append(names, extra...))+" (empty: all)")
 	c.declare(flags)
 	_ = flags.Parse(args) // it exits on an error
-	o.more = flags.Args()
-	if chosen, err = page.Choose(o.only, append(all, extra...)); err != nil {
+	o.soakArgs = flags.Args()
+	if chosen, err = page.Choose(o.only, append(names, extra...)); err != nil {
 		return nil, err
 	}
 	if o.only == "" {
-		chosen = all
+		chosen = names
 	}
 	if err := c.check(); err != nil {
 		return nil, err

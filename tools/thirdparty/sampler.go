@@ -22,14 +22,14 @@ type sample struct {
 
 // A sampler measures a service from start to stop.
 type sampler struct {
-	usage   func() (services.Usage, error)
-	quit    chan struct{}
-	done    chan struct{}
-	samples []sample
-	failed  error // the error of the last failed sample: it shows that a service crashed
+	usage     func() (services.Usage, error)
+	quit      chan struct{}
+	done      chan struct{}
+	samples   []sample
+	lastError error // the error of the last failed sample, for example after a crash of the service
 }
 
-func watch(usage func() (services.Usage, error)) *sampler {
+func startSampler(usage func() (services.Usage, error)) *sampler {
 	s := &sampler{usage: usage, quit: make(chan struct{}), done: make(chan struct{})}
 	go s.run()
 	return s
@@ -41,7 +41,7 @@ func (s *sampler) run() {
 	defer tick.Stop()
 	for {
 		if u, err := s.usage(); err != nil {
-			s.failed = err
+			s.lastError = err
 		} else {
 			s.samples = append(s.samples, sample{time.Now(), u, page.LoadAverage()})
 		}
@@ -61,34 +61,34 @@ func (s *sampler) stop() {
 
 // A Cost is the usage of a service while its streams were open.
 type Cost struct {
-	IdleBytes  uint64  `json:"idle_bytes"`  // before the first stream
-	HeldBytes  uint64  `json:"held_bytes"`  // the median of the samples
-	MostBytes  uint64  `json:"most_bytes"`  // the largest
-	CPUSeconds float64 `json:"cpu_seconds"` // of the window
-	WindowS    float64 `json:"window_s"`
-	Load       float64 `json:"load"` // of the machine, mean
+	IdleBytes   uint64  `json:"idle_bytes"`  // before the first stream
+	MedianBytes uint64  `json:"held_bytes"`  // the median of the samples
+	MaxBytes    uint64  `json:"most_bytes"`  // the largest
+	CPUSeconds  float64 `json:"cpu_seconds"` // of the window
+	WindowS     float64 `json:"window_s"`
+	Load        float64 `json:"load"` // of the machine, mean
 }
 
 // costBetween returns the cost of a window of time.
 func (s *sampler) costBetween(from, to time.Time) (c Cost, err error) {
-	var in []sample
-	for _, one := range s.samples {
-		if !one.at.Before(from) && !one.at.After(to) {
-			in = append(in, one)
+	var window []sample
+	for _, sample1 := range s.samples {
+		if !sample1.at.Before(from) && !sample1.at.After(to) {
+			window = append(window, sample1)
 		}
 	}
-	if len(in) < 2 {
-		return c, fmt.Errorf("%d samples of its memory and CPU in %.0f s: %w", len(in), to.Sub(from).Seconds(), s.failed)
+	if len(window) < 2 {
+		return c, fmt.Errorf("%d samples of its memory and CPU in %.0f s: %w", len(window), to.Sub(from).Seconds(), s.lastError)
 	}
 	var memory []uint64
-	for _, one := range in {
-		memory = append(memory, one.Memory)
-		c.Load += one.load
+	for _, sample1 := range window {
+		memory = append(memory, sample1.Memory)
+		c.Load += sample1.load
 	}
-	c.Load /= float64(len(in))
+	c.Load /= float64(len(window))
 	slices.Sort(memory)
-	first, last := in[0], in[len(in)-1]
-	c.HeldBytes, c.MostBytes = memory[len(memory)/2], memory[len(memory)-1]
+	first, last := window[0], window[len(window)-1]
+	c.MedianBytes, c.MaxBytes = memory[len(memory)/2], memory[len(memory)-1]
 	c.CPUSeconds, c.WindowS = last.CPU-first.CPU, last.at.Sub(first.at).Seconds()
 	return c, nil
 }

@@ -26,7 +26,8 @@ type load struct {
 	Runners     int     `json:"runners"`
 }
 
-// interval returns the seconds between the messages of one stream. Our backend, which has no topics, sends noops at it.
+// interval returns the seconds between the messages of one stream. The backend of this repository, which has no
+// topics, sends noops at this interval.
 func (l load) interval() float64 { return float64(l.Topics) / l.Rate }
 
 // servicesBench soaks services, or runs another suite on them.
@@ -47,12 +48,12 @@ func (b *servicesBench) declare(flags *flag.FlagSet) {
 }
 
 // names returns each service, and as extra names each service without history.
-func (b *servicesBench) names() (all, extra []string) {
-	all = append(services.Names(), backend)
-	for _, name := range all {
+func (b *servicesBench) names() (names, extra []string) {
+	names = append(services.Names(), backend)
+	for _, name := range names {
 		extra = append(extra, name+bareSuffix)
 	}
-	return all, extra
+	return names, extra
 }
 
 func (b *servicesBench) check() error {
@@ -66,7 +67,7 @@ func (b *servicesBench) start(context.Context) (stop func(), err error) { return
 
 // measure adds the row of a service. An error becomes a finding of the row.
 func (b *servicesBench) measure(ctx context.Context, name string) string {
-	r := row{Service: name, Began: time.Now().UTC().Format(time.RFC3339)}
+	r := row{Service: name, Start: time.Now().UTC().Format(time.RFC3339)}
 	if err := b.fill(ctx, &r); err != nil {
 		r.Findings = append(r.Findings, err.Error())
 	}
@@ -93,7 +94,7 @@ func (b *servicesBench) fill(ctx context.Context, r *row) error {
 	if err != nil {
 		return err
 	}
-	s := watch(c.usage)
+	s := startSampler(c.usage)
 	output, exit := b.soak(ctx, r.Service, c)
 	s.stop()
 	if err := r.read(filepath.Join(b.out, "runs", r.Service)); err != nil {
@@ -127,7 +128,7 @@ func (b *servicesBench) soak(ctx context.Context, name string, c *contender) (ou
 	} else {
 		args = append(args, "--topics", fmt.Sprint(b.Load.Topics), "--publish-rate", fmt.Sprint(b.Load.Rate))
 	}
-	cmd := exec.CommandContext(ctx, filepath.Join(b.root, "bin", "soak"), append(args, b.more...)...)
+	cmd := exec.CommandContext(ctx, filepath.Join(b.root, "bin", "soak"), append(args, b.soakArgs...)...)
 	cmd.Dir, cmd.Env = b.root, append(withoutSettings(os.Environ()), c.env...)
 	// soak itself ends its runners in order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -136,7 +137,7 @@ func (b *servicesBench) soak(ctx context.Context, name string, c *contender) (ou
 	return cmd.CombinedOutput()
 }
 
-// withoutSettings returns the environment without settings of a soak: only the flags count here.
+// withoutSettings returns the environment without settings of a soak, because the flags have all settings.
 func withoutSettings(env []string) (out []string) {
 	for _, e := range env {
 		name, _, _ := strings.Cut(e, "=")

@@ -20,18 +20,18 @@ func (b *servicesBench) write(w io.Writer) error {
 		fmt.Fprintf(w, "`soak run %s`: ", b.Suite)
 	}
 	fmt.Fprintf(w, "%d streams, %d topics, %g messages/s (one per stream every %g s), %d s each, one service at a time. %s.\n\n",
-		l.Connections, l.Topics, l.Rate, l.interval(), l.Seconds, page.Machine(b.Ran, b.Date))
+		l.Connections, l.Topics, l.Rate, l.interval(), l.Seconds, page.Machine(b.RunInfo, b.Date))
 	b.table(w, "verdict, received, lost, repeated, reordered, published → received (ms: p50 / p99 / max), → last subscriber, publish answered (ms: p99)", func(row *row) []string {
 		m, latency, answer := row.Messages, "", ""
 		if row.LatencyMS != nil {
-			latency = threeOf(&row.LatencyMS.Quantiles)
+			latency = formatQuantiles(&row.LatencyMS.Quantiles)
 		}
 		if m.Published != nil {
-			answer = p99(&m.Published.AnswerMS)
+			answer = formatP99(&m.Published.AnswerMS)
 		}
 		return []string{
 			row.title(), row.count(m.Received), row.count(m.Missed), row.count(m.Duplicated + m.Repeated), row.count(m.Reordered),
-			latency, threeOf(m.LastSubscriberMS), answer,
+			latency, formatQuantiles(m.LastSubscriberMS), answer,
 		}
 	})
 	b.writeTables(w)
@@ -44,7 +44,7 @@ func (b *servicesBench) write(w io.Writer) error {
 			fmt.Fprintf(w, "- %s: %s\n", row.Service, strings.ReplaceAll(strings.TrimSpace(f), "\n", " "))
 		}
 	}
-	return page.WriteRunInfo(w, b.Ran)
+	return page.WriteRunInfo(w, b.RunInfo)
 }
 
 // table writes a table with a row for each service.
@@ -60,19 +60,19 @@ func (b *servicesBench) table(w io.Writer, columns string, cells func(*row) []st
 // writeTables writes the tables of the suite, each with the rows of all services.
 func (b *servicesBench) writeTables(w io.Writer) {
 	var titles []string
-	for _, of := range b.Rows {
-		for _, t := range of.Tables {
+	for _, first := range b.Rows {
+		for _, t := range first.Tables {
 			if slices.Contains(titles, t.Title) {
 				continue
 			}
 			titles = append(titles, t.Title)
 			var rows [][]string
 			for _, row := range b.Rows {
-				for _, same := range row.Tables {
-					if same.Title != t.Title {
+				for _, table := range row.Tables {
+					if table.Title != t.Title {
 						continue
 					}
-					for _, cells := range same.Rows {
+					for _, cells := range table.Rows {
 						rows = append(rows, append([]string{row.Service}, cells...))
 					}
 				}
@@ -99,22 +99,22 @@ func (r *row) count(n uint64) string {
 	return format.Thousands(n)
 }
 
-// threeOf returns p50, p99 and the maximum.
-func threeOf(q *verdict.Quantiles) string {
+// formatQuantiles returns p50, p99 and the maximum.
+func formatQuantiles(q *verdict.Quantiles) string {
 	if q == nil {
 		return ""
 	}
 	return formatNumber(q.P50) + " / " + formatNumber(q.P99) + " / " + formatNumber(q.Max)
 }
 
-func p99(q *verdict.Quantiles) string {
+func formatP99(q *verdict.Quantiles) string {
 	if q == nil {
 		return ""
 	}
 	return formatNumber(q.P99)
 }
 
-// formatNumber writes two significant digits, or all before the point, in groups of three.
+// formatNumber formats a number with two significant digits, or with all digits before the point in groups of three.
 func formatNumber(v float64) string {
 	switch a := math.Abs(v); {
 	case a >= 1000:

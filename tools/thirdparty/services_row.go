@@ -17,7 +17,7 @@ type row struct {
 	Service  string          `json:"service"`
 	Version  string          `json:"version,omitempty"`
 	Settings string          `json:"settings,omitempty"`
-	Began    string          `json:"began"`
+	Start    string          `json:"began"`
 	Verdict  verdict.Outcome `json:"verdict"`            // "": there was no run
 	Findings []string        `json:"findings,omitempty"` // why it did not pass, or could not be measured
 	Tables   []verdict.Table `json:"tables,omitempty"`   // of the suite
@@ -48,12 +48,12 @@ func (r *row) read(run string) error {
 		r.ConnectMS = &v.ConnectMS
 	}
 	if v.StartedUnix > 0 {
-		r.started, r.ended = instant(v.StartedUnix), instant(v.EndedUnix)
+		r.started, r.ended = timeOf(v.StartedUnix), timeOf(v.EndedUnix)
 	}
 	if v.Verdict == verdict.Pass {
 		return nil
 	}
-	if len(v.Reasons) > 0 { // thousands of others may state the same of other streams
+	if len(v.Reasons) > 0 { // thousands of reasons may report the same for other streams
 		r.Findings = append(r.Findings, v.Reasons[0])
 	}
 	for _, c := range v.Checks {
@@ -64,7 +64,7 @@ func (r *row) read(run string) error {
 	return nil
 }
 
-func instant(unix float64) time.Time { return time.UnixMicro(int64(unix * 1e6)) }
+func timeOf(unix float64) time.Time { return time.UnixMicro(int64(unix * 1e6)) }
 
 // window returns the time in which all streams were open and received messages: connecting costs a service more than open
 // streams do, and nothing is published in the last two seconds.
@@ -90,7 +90,7 @@ func (r *row) seconds() float64 {
 
 // costs returns the cells of the table of costs.
 func (r *row) costs() []string {
-	out := []string{"", "", "", "", "", p99(r.ConnectMS), "", ""}
+	out := []string{"", "", "", "", "", formatP99(r.ConnectMS), "", ""}
 	if r.Verdict != "" {
 		out[6] = formatNumber(100 * r.Generator.CPUSeconds / r.ended.Sub(r.started).Seconds())
 		if r.Generator.Saturated {
@@ -104,7 +104,7 @@ func (r *row) costs() []string {
 	cores := c.CPUSeconds / c.WindowS
 	out[1], out[2], out[7] = formatNumber(float64(c.IdleBytes)/(1<<20)), formatNumber(100*cores), formatNumber(c.Load)
 	if streams := float64(r.Opened); streams > 0 {
-		out[0], out[4] = formatNumber((float64(c.HeldBytes)-float64(c.IdleBytes))/streams/1024), formatNumber(cores/streams*3600)
+		out[0], out[4] = formatNumber((float64(c.MedianBytes)-float64(c.IdleBytes))/streams/1024), formatNumber(cores/streams*3600)
 	}
 	if r.Messages.Received > 0 {
 		out[3] = formatNumber(1e6 * cores * r.seconds() / float64(r.Messages.Received))

@@ -13,14 +13,14 @@ import (
 	"github.com/sse-soak/sse-soak/test/services"
 )
 
-// backend is our own, which is soaked like the services of others.
+// backend is the name of the backend of this repository, which is measured like the other services.
 const backend = "backend"
 
-// bareSuffix follows the name of a service without history: the result of a reconnect is then different.
+// bareSuffix follows the name of a service without history, whose reconnects have another result.
 const bareSuffix = "-without-history"
 
-// traits are the heartbeat of each service, how it ends streams and how it resumes them (load-tests/services, and for resuming
-// TestDisconnectedStreamResumes and TestDisconnectWithoutHistory in test/services).
+// traits lists the heartbeat of each service, and how it ends and resumes streams (load-tests/services, and for
+// resuming TestDisconnectedStreamResumes and TestDisconnectWithoutHistory in test/services).
 var traits = map[string][]string{
 	"nchan":   {"event `ping`, 30 s", "no", "by `Last-Event-ID`; silent where its buffer is too short"},
 	"mercure": {"comment, 40 s", "after 475 to 600 s", "by `Last-Event-ID`, reports when it cannot"},
@@ -36,7 +36,7 @@ var traits = map[string][]string{
 	},
 }
 
-// A contender is a service that runs.
+// A contender is a running service.
 type contender struct {
 	url, service      string
 	env               []string
@@ -50,8 +50,8 @@ func (b *servicesBench) launch(ctx context.Context, name string) (*contender, er
 		return b.startBackend(ctx)
 	}
 	o := services.Options{Streams: b.Load.Connections + 1000}
-	service, without := strings.CutSuffix(name, bareSuffix)
-	if without {
+	service, bare := strings.CutSuffix(name, bareSuffix)
+	if bare {
 		o.History = -1
 	}
 	r, err := services.Start(ctx, service, o)
@@ -61,7 +61,7 @@ func (b *servicesBench) launch(ctx context.Context, name string) (*contender, er
 	return &contender{r.URL, r.Service, r.Env, r.Version, r.Settings, r.Usage, r.Stop}, nil
 }
 
-// startBackend starts the backend without nginx: the others have no proxy either.
+// startBackend starts the backend without nginx, because the other services have no proxy.
 func (b *servicesBench) startBackend(ctx context.Context) (*contender, error) {
 	logs := filepath.Join(b.out, backend+"-log")
 	if err := os.MkdirAll(logs, 0o755); err != nil {

@@ -17,30 +17,30 @@ import (
 
 // Each service has its traits in the table.
 func TestTraits(t *testing.T) {
-	all, _ := new(servicesBench).names()
-	for _, name := range all {
+	names, _ := new(servicesBench).names()
+	for _, name := range names {
 		require.Len(t, traits[name], 3, name)
 	}
-	require.Len(t, traits, len(all))
+	require.Len(t, traits, len(names))
 }
 
 // The cost covers the time in which all streams were open, without the time before and after.
 func TestCostOfAWindow(t *testing.T) {
-	begin := time.Unix(1000, 0)
+	start := time.Unix(1000, 0)
 	var s sampler
 	for i := range 20 {
 		memory := uint64(100)
 		if i == 7 {
 			memory = 900
 		}
-		s.samples = append(s.samples, sample{begin.Add(time.Duration(i) * time.Second), services.Usage{Memory: memory, CPU: float64(i * i)}, 2})
+		s.samples = append(s.samples, sample{start.Add(time.Duration(i) * time.Second), services.Usage{Memory: memory, CPU: float64(i * i)}, 2})
 	}
-	c, err := s.costBetween(begin.Add(5*time.Second), begin.Add(10*time.Second))
+	c, err := s.costBetween(start.Add(5*time.Second), start.Add(10*time.Second))
 	require.NoError(t, err)
-	require.Equal(t, Cost{HeldBytes: 100, MostBytes: 900, CPUSeconds: 75, WindowS: 5, Load: 2}, c)
+	require.Equal(t, Cost{MedianBytes: 100, MaxBytes: 900, CPUSeconds: 75, WindowS: 5, Load: 2}, c)
 
-	s.failed = errors.New("it does not run")
-	_, err = s.costBetween(begin.Add(time.Minute), begin.Add(2*time.Minute))
+	s.lastError = errors.New("it does not run")
+	_, err = s.costBetween(start.Add(time.Minute), start.Add(2*time.Minute))
 	require.EqualError(t, err, "0 samples of its memory and CPU in 60 s: it does not run")
 }
 
@@ -62,15 +62,15 @@ func TestRow(t *testing.T) {
 	require.Equal(t, []string{"one", "messages missed: 10 (limit: 0)"}, r.Findings)
 	from, to := r.window()
 	require.Equal(t, []int64{1025, 1097}, []int64{from.Unix(), to.Unix()})
-	r.Cost = Cost{IdleBytes: 1 << 20, HeldBytes: 1<<20 + 20<<10, CPUSeconds: 7.2, WindowS: 72, Load: 1.5}
+	r.Cost = Cost{IdleBytes: 1 << 20, MedianBytes: 1<<20 + 20<<10, CPUSeconds: 7.2, WindowS: 72, Load: 1.5}
 
 	var text strings.Builder
-	whole := servicesBench{
-		options: &options{Ran: &page.RunInfo{}}, Suite: "resume", Load: load{2000, 20, 20, 300, 2},
+	bench := servicesBench{
+		options: &options{RunInfo: &page.RunInfo{}}, Suite: "resume", Load: load{2000, 20, 20, 300, 2},
 		Rows: []row{r, {Service: "other", Findings: []string{"it is\nnot there"}}},
 	}
-	require.NoError(t, whole.write(&text))
-	written := regexp.MustCompile(` +`).ReplaceAllString(text.String(), " ")
+	require.NoError(t, bench.write(&text))
+	output := regexp.MustCompile(` +`).ReplaceAllString(text.String(), " ")
 	for _, line := range []string{
 		"| mine | fail | 950 | 10 | 3 | 3 | 1.2 / 20 / 1,235 | 2.0 / 3.0 / 4.0 | 5.0 |",
 		"| other | not measured | – | – | – | – | – | – | – |",
@@ -78,7 +78,7 @@ func TestRow(t *testing.T) {
 		"| mine | 2.0 | 1.0 | 10 | 10,000 | 36 | 7.0 | 5.0, saturated | 1.5 |",
 		"- mine: one", "- mine: messages missed: 10 (limit: 0)", "- other: it is not there",
 	} {
-		require.Contains(t, written, line+"\n")
+		require.Contains(t, output, line+"\n")
 	}
 }
 

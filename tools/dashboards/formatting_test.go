@@ -17,15 +17,15 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// A pair has two values that must look different.
+// A pair has two values that Grafana must display differently.
 type pair [2]float64
 
 // Counts are compared by ones, or per second by the effect of one in a minute. Measurements are compared by
 // hundredths.
 var (
-	ofCounts  = []pair{{0, 1}, {1195, 1204}, {1199, 1200}, {287_999, 288_000}, {1_234_566, 1_234_567}}
-	ofRates   = []pair{{0, 1. / 60}, {79.9, 80}, {1195, 1204}, {23_900, 24_080}}
-	timePairs = hundredths(.0123, .5, 1, 9.95, 59.9, 120, 1195, 99_500, 1.2e9)
+	countPairs = []pair{{0, 1}, {1195, 1204}, {1199, 1200}, {287_999, 288_000}, {1_234_566, 1_234_567}}
+	ratePairs  = []pair{{0, 1. / 60}, {79.9, 80}, {1195, 1204}, {23_900, 24_080}}
+	timePairs  = hundredths(.0123, .5, 1, 9.95, 59.9, 120, 1195, 99_500, 1.2e9)
 )
 
 func hundredths(values ...float64) (out []pair) {
@@ -35,16 +35,16 @@ func hundredths(values ...float64) (out []pair) {
 	return append(out, pair{0, values[0]})
 }
 
-// The units that these dashboards use. Grafana shows an unknown one as a suffix, without a word.
+// samplesOfUnit has the units that the dashboards use. Grafana silently shows an unknown unit as a suffix.
 var samplesOfUnit = map[string][]pair{
-	count:           ofCounts,
-	countsPerSecond: ofRates, eventsPerSecond: ofRates, timesPerSecond: ofRates, requestsPerSecond: ofRates, packetsPerSecond: ofRates,
+	count:           countPairs,
+	countsPerSecond: ratePairs, eventsPerSecond: ratePairs, timesPerSecond: ratePairs, requestsPerSecond: ratePairs, packetsPerSecond: ratePairs,
 	units.PercentUnit: hundredths(.0123, .5, .99), units.Seconds: timePairs,
 	units.BytesIEC: timePairs[2:], units.BytesSI: timePairs[2:], units.BytesPerSecondSI: timePairs[2:],
 }
 
 func TestUnitsAreKnown(t *testing.T) {
-	eachOnDisk(t, func(t *testing.T, d dashboard.Dashboard) {
+	eachDashboard(t, func(t *testing.T, d dashboard.Dashboard) {
 		for _, p := range panels(d) {
 			require.NotNil(t, p.FieldConfig.Defaults.Unit, *p.Title)
 			assert.Contains(t, samplesOfUnit, *p.FieldConfig.Defaults.Unit, *p.Title)
@@ -53,18 +53,18 @@ func TestUnitsAreKnown(t *testing.T) {
 }
 
 func TestDifferentValuesLookDifferent(t *testing.T) {
-	var all []sample
+	var samples []sample
 	for _, b := range Boards() {
-		for _, p := range panels(onDisk(t, b.Name)) {
-			all = append(all, sampleOf(b.Name+"/"+*p.Title, p.FieldConfig.Defaults))
+		for _, p := range panels(readDashboard(t, b.Name)) {
+			samples = append(samples, sampleOf(b.Name+"/"+*p.Title, p.FieldConfig.Defaults))
 		}
 	}
-	for _, complaint := range indistinguishable(t, all) {
+	for _, complaint := range indistinguishable(t, samples) {
 		t.Error(complaint)
 	}
 }
 
-// The reason for the units: a check compares 1204 with 1204, so the panel must show each of them.
+// Grafana's own units for counts show different values alike. Checks compare exact counts, so panels must show them.
 func TestGrafanaCountUnitsAreAlike(t *testing.T) {
 	config := func(unit string) dashboard.FieldConfig { return dashboard.FieldConfig{Unit: &unit} }
 	require.Equal(t, []string{
@@ -109,10 +109,10 @@ func sampleOf(name string, config dashboard.FieldConfig) sample {
 }
 
 // indistinguishable lists the values of panels that a reader cannot distinguish.
-func indistinguishable(t *testing.T, all []sample) (complaints []string) {
+func indistinguishable(t *testing.T, samples []sample) (complaints []string) {
 	t.Helper()
-	texts := asGrafanaWrites(t, all)
-	for i, s := range all {
+	texts := formatWithGrafana(t, samples)
+	for i, s := range samples {
 		for j, p := range s.pairs {
 			a, b := texts[i][2*j], texts[i][2*j+1]
 			switch {
@@ -128,13 +128,13 @@ func indistinguishable(t *testing.T, all []sample) (complaints []string) {
 
 var zeros = regexp.MustCompile(`(\.\d*?)0+(\D|$)`)
 
-// trimZeros returns the same number without zeros at its end: 100.0% equals 100%.
+// trimZeros returns a number without trailing zeros after the point, because 100.0% equals 100%.
 func trimZeros(text string) string {
 	return regexp.MustCompile(`\.(\D|$)`).ReplaceAllString(zeros.ReplaceAllString(text, "$1$2"), "$1")
 }
 
-// asGrafanaWrites runs Grafana's formatters, which need a bundler: their package is made for browsers.
-func asGrafanaWrites(t *testing.T, all []sample) (texts [][]string) {
+// formatWithGrafana runs Grafana's formatters. They need a bundler, because their package is for browsers.
+func formatWithGrafana(t *testing.T, samples []sample) (texts [][]string) {
 	t.Helper()
 	const esbuild = "../../node_modules/.bin/esbuild"
 	if _, err := os.Stat("../../node_modules/@grafana/data"); err != nil {
@@ -151,7 +151,7 @@ func asGrafanaWrites(t *testing.T, all []sample) (texts [][]string) {
 		Values []float64             `json:"values"`
 	}
 	var requests []request
-	for _, s := range all {
+	for _, s := range samples {
 		r := request{Config: s.config}
 		for _, p := range s.pairs {
 			r.Values = append(r.Values, p[:]...)
@@ -166,6 +166,6 @@ func asGrafanaWrites(t *testing.T, all []sample) (texts [][]string) {
 	out, err := node.Output()
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal(out, &texts))
-	require.Len(t, texts, len(all))
+	require.Len(t, texts, len(samples))
 	return texts
 }
