@@ -119,7 +119,7 @@ func (s *service) claim(w http.ResponseWriter, r *http.Request, d *device) (clai
 	if g, ok := raw.(*gatedConn); ok {
 		g.leave()
 	}
-	c.tls = newTLSWriter(secure, s.cfg.WriteTimeout, func(o *tlsWriter, err error) { s.hub.tlsFailed(d, o, err) })
+	c.tls = newTLSWriter(secure, s.cfg.WriteTimeout, func(w *tlsWriter, err error) { s.hub.closeBrokenTLS(d, w, err) })
 	return c, nil
 }
 

@@ -7,13 +7,14 @@ import (
 	"time"
 )
 
-// Frames handed to a TLS writer ahead of the one it writes.
-const tlsAhead = 8
+// tlsQueueLength is the maximum number of frames that wait in the queue of a TLS writer.
+const tlsQueueLength = 8
 
-// A tlsWriter writes one TLS stream. A TLS stream cannot be a bare descriptor: Go has its keys and record state, and
-// its Write may wait. So each has a goroutine and a short bounded queue, which need some tens of kilobytes in
-// addition to the few hundred bytes of a plain stream; put nginx in front if that matters. In the ledger a frame
-// counts as sent when this writer accepted it, at most tlsAhead frames before the kernel does.
+// A tlsWriter writes one TLS stream. A TLS stream cannot be written through its descriptor, because crypto/tls has
+// the keys and the record state, and its Write may block. Each TLS stream therefore has a goroutine and a short queue,
+// which use some tens of kilobytes in addition to the few hundred bytes of a plain stream. Put nginx in front of the
+// backend to avoid this cost. In the ledger a frame counts as sent when this writer accepts it, at most tlsQueueLength
+// frames before the kernel accepts it.
 type tlsWriter struct {
 	conn    *tls.Conn
 	raw     net.Conn
@@ -21,59 +22,58 @@ type tlsWriter struct {
 	timeout time.Duration
 }
 
-// newTLSWriter starts the writer. failed is called at most once, with the
-// error of a write. The connection is closed after end, never before: its
-// descriptor stays the scheduler's until then.
-func newTLSWriter(conn *tls.Conn, timeout time.Duration, failed func(*tlsWriter, error)) *tlsWriter {
-	o := &tlsWriter{conn: conn, raw: conn.NetConn(), queue: make(chan []byte, tlsAhead), timeout: timeout}
+// newTLSWriter starts a writer. It calls onError at most once, with the error of a write. The connection stays open
+// until end, because the scheduler uses its descriptor until then.
+func newTLSWriter(conn *tls.Conn, timeout time.Duration, onError func(*tlsWriter, error)) *tlsWriter {
+	w := &tlsWriter{conn: conn, raw: conn.NetConn(), queue: make(chan []byte, tlsQueueLength), timeout: timeout}
 	_ = conn.SetDeadline(time.Time{})
-	go o.run(failed)
-	return o
+	go w.run(onError)
+	return w
 }
 
-func (o *tlsWriter) run(failed func(*tlsWriter, error)) {
-	writeFailed := false
-	for wire := range o.queue {
-		if writeFailed {
+func (w *tlsWriter) run(onError func(*tlsWriter, error)) {
+	failed := false
+	for wire := range w.queue {
+		if failed {
 			continue
 		}
-		_ = o.conn.SetWriteDeadline(time.Now().Add(o.timeout))
-		if _, err := o.conn.Write(wire); err != nil {
-			writeFailed = true
-			failed(o, err)
+		_ = w.conn.SetWriteDeadline(time.Now().Add(w.timeout))
+		if _, err := w.conn.Write(wire); err != nil {
+			failed = true
+			onError(w, err)
 		}
 	}
-	_ = o.conn.Close()
+	_ = w.conn.Close()
 }
 
 // write queues bytes without waiting; it returns errNoRoom when the queue is full.
-func (o *tlsWriter) write(wire []byte) (int, error) {
+func (w *tlsWriter) write(wire []byte) (int, error) {
 	select {
-	case o.queue <- wire:
+	case w.queue <- wire:
 		return len(wire), nil
 	default:
 		return 0, errNoRoom
 	}
 }
 
-// end closes the stream once the queue is written; at once when abort is set, and then with a TCP reset if reset is.
-// It does not wait.
-func (o *tlsWriter) end(abort, reset bool) {
+// end closes the stream after the queue is written, or immediately if abort is set. With reset, an abort sends a TCP
+// reset. end does not block.
+func (w *tlsWriter) end(abort, reset bool) {
 	if reset {
-		if tcp, ok := unwrap(o.raw).(*net.TCPConn); ok {
+		if tcp, ok := unwrap(w.raw).(*net.TCPConn); ok {
 			_ = tcp.SetLinger(0)
 		}
 	}
 	if abort {
-		_ = o.raw.Close()
+		_ = w.raw.Close()
 	}
-	close(o.queue)
+	close(w.queue)
 }
 
-// tlsFailed closes the stream of a broken TLS writer.
-func (h *hub) tlsFailed(d *device, o *tlsWriter, err error) {
+// closeBrokenTLS closes the stream of a broken TLS writer.
+func (h *hub) closeBrokenTLS(d *device, w *tlsWriter, err error) {
 	h.post(func() {
-		if d.open && d.tls == o {
+		if d.open && d.tls == w {
 			h.metrics.counters[sendErrors].Inc()
 			reason := closedByClient
 			var timeout net.Error
