@@ -5,7 +5,7 @@ func (p *parser) contradictions(root *fields) {
 	p.interval(root)
 	p.notFinite(root)
 	s := p.service
-	if n := root.valueNode("publish"); n != nil && n.kind == isObject && root.valueNode("message") != nil {
+	if n := root.valueNode("publish"); n != nil && n.kind == kindObject && root.valueNode("message") != nil {
 		p.publisher(root, n)
 	} else if s.Message.Summed && n == nil {
 		p.found.add(root.position("message"), "message.sum is the checksum that publish sends as {sum}, and there is no publish")

@@ -9,14 +9,14 @@ import (
 
 // The errors of a Reading or a Chunk.
 var (
-	ErrMissing = errors.New("it is not there")
-	ErrNumber  = errors.New("it is not a whole number of at least 0")
-	ErrJSON    = errors.New("the data is no JSON")
+	ErrMissing = errors.New("the value is missing")
+	ErrNumber  = errors.New("the value is not an integer of at least 0")
+	ErrJSON    = errors.New("the data is not JSON")
 	ErrUTF8    = errors.New("the data is not UTF-8")
 	ErrNoData  = errors.New("the terminal event has no data, so it is not an event by the HTML standard; send a data field with it")
-	ErrData    = errors.New("the data is not what the description says")
-	ErrSum     = errors.New("the checksum is not there, or not that of its marker, number and time")
-	ErrMarker  = errors.New("the marker is not there, or not the one that its checksum is of")
+	ErrData    = errors.New("the data differs from the description")
+	ErrSum     = errors.New("the checksum is missing or does not match marker, number and time")
+	ErrMarker  = errors.New("the marker is missing or does not match the checksum")
 )
 
 // An extractor finds one value in a block.

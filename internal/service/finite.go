@@ -195,7 +195,7 @@ func (p *parser) conditions(n *node, path string) (out []condition) {
 	if n == nil {
 		return nil
 	}
-	if n.kind != isList {
+	if n.kind != kindList {
 		return append(out, p.condition(n, path))
 	}
 	for _, item := range n.items {
@@ -228,7 +228,7 @@ func (p *parser) condition(n *node, path string) (c condition) {
 	case wanted == nil:
 	case inJSON == nil:
 		p.found.add(wanted.at, "%s.is is the value at %[1]s.json, which is missing: add it, such as json: '$.type'", path)
-	case wanted.kind == isList || wanted.kind == isObject:
+	case wanted.kind == kindList || wanted.kind == kindObject:
 		p.found.add(wanted.at, "%s.is must be text, a number or true, not %s", path, wanted.kind)
 	default:
 		text := fmt.Sprint(wanted.value) // as in JSON, a text without its quotes
@@ -243,7 +243,7 @@ func (p *parser) contents(n *node) (out []extractor) {
 		return nil
 	}
 	items := n.items
-	if n.kind != isList {
+	if n.kind != kindList {
 		items = []*node{n}
 	}
 	for _, item := range items {

@@ -119,7 +119,7 @@ func requireSame(t *testing.T, data []byte, path string, steps []segment) {
 	d := new(document)
 	valid := parseJSON(d, data, branches([][]segment{steps}))
 	if valid != json.Valid(data) {
-		require.False(t, valid, "%q is no JSON", data)
+		require.False(t, valid, "%q is not JSON", data)
 		require.Greater(t, bytes.Count(data, []byte("["))+bytes.Count(data, []byte("{")), maxDepth, "%q is JSON", data)
 		return
 	}

@@ -8,13 +8,13 @@ import (
 	"io"
 )
 
-// deepest is the maximum nesting of a description. The documented fields need five levels.
-const deepest = 32
+// maxDescriptionDepth is the maximum nesting of a description. The documented fields need five levels.
+const maxDescriptionDepth = 32
 
-// A node is a JSON value of a description with the offset of its end, by which errors are sorted.
+// A node is a JSON value of a description.
 type node struct {
-	at      int64
-	value   any // nil, bool, json.Number or string
+	at      int64 // offset of its end in the description, which sorts the errors
+	value   any   // nil, bool, json.Number or string
 	members []member
 	items   []*node
 	kind    kind
@@ -29,12 +29,12 @@ type member struct {
 type kind string
 
 const (
-	isNull   kind = "null"
-	isBool   kind = "true or false"
-	isNumber kind = "a number"
-	isText   kind = "text"
-	isList   kind = "a list"
-	isObject kind = "an object"
+	kindNull   kind = "null"
+	kindBool   kind = "true or false"
+	kindNumber kind = "a number"
+	kindText   kind = "text"
+	kindList   kind = "a list"
+	kindObject kind = "an object"
 )
 
 // read parses a description.
@@ -52,12 +52,12 @@ func read(text []byte) (*node, error) {
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
 	}
-	return nil, fmt.Errorf("the description is no JSON: %w", err)
+	return nil, fmt.Errorf("the description is not JSON: %w", err)
 }
 
 func readNode(decoder *json.Decoder, depth int) (*node, error) {
-	if depth > deepest {
-		return nil, errors.New("it is nested too deeply")
+	if depth > maxDescriptionDepth {
+		return nil, fmt.Errorf("it has more than %d levels", maxDescriptionDepth)
 	}
 	token, err := decoder.Token()
 	if err != nil {
@@ -66,25 +66,25 @@ func readNode(decoder *json.Decoder, depth int) (*node, error) {
 	n := &node{at: decoder.InputOffset(), value: token}
 	switch token := token.(type) {
 	case nil:
-		n.kind = isNull
+		n.kind = kindNull
 	case bool:
-		n.kind = isBool
+		n.kind = kindBool
 	case json.Number:
-		n.kind = isNumber
+		n.kind = kindNumber
 	case string:
-		n.kind = isText
+		n.kind = kindText
 	case json.Delim:
-		n.kind = map[json.Delim]kind{'{': isObject, '[': isList}[token]
+		n.kind = map[json.Delim]kind{'{': kindObject, '[': kindList}[token]
 		err = n.fill(decoder, depth+1)
 	}
 	return n, err
 }
 
-// fill reads the content of an object or a list, and its end.
+// fill reads the content and the closing bracket of an object or a list.
 func (n *node) fill(decoder *json.Decoder, depth int) error {
 	for decoder.More() {
 		m := member{}
-		if n.kind == isObject {
+		if n.kind == kindObject {
 			name, err := decoder.Token()
 			if err != nil {
 				return err
@@ -92,14 +92,14 @@ func (n *node) fill(decoder *json.Decoder, depth int) error {
 			m.name, _ = name.(string)
 			m.at = decoder.InputOffset()
 		}
-		below, err := readNode(decoder, depth)
+		child, err := readNode(decoder, depth)
 		if err != nil {
 			return err
 		}
-		if m.node = below; n.kind == isObject {
+		if m.node = child; n.kind == kindObject {
 			n.members = append(n.members, m)
 		} else {
-			n.items = append(n.items, below)
+			n.items = append(n.items, child)
 		}
 	}
 	_, err := decoder.Token()

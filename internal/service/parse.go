@@ -88,7 +88,7 @@ func (p *parser) root(n *node) {
 
 // token parses token, which is a function or the name of a variable.
 func (p *parser) token(n *node) {
-	if n != nil && n.kind == isText {
+	if n != nil && n.kind == kindText {
 		variables := []string{"SUBSCRIBE_TOKEN", "BACKEND_TOKEN"}
 		p.service.TokenVariable = variables[p.choice(n, "token", variables...)]
 		return
@@ -163,14 +163,14 @@ func (p *parser) heartbeat(root *fields) {
 func (p *parser) matcher(f *fields, path string) (m matcher) {
 	m.event = p.optional(f.valueNode("event"), path+".event")
 	m.data = p.optional(f.valueNode("data"), path+".data")
-	if c := f.valueNode("comment"); c != nil && c.kind == isBool {
+	if c := f.valueNode("comment"); c != nil && c.kind == kindBool {
 		m.onlyComments = c.value == true
 		if !m.onlyComments {
 			p.found.add(c.at, "%s.comment is false: leave it out", path)
 		} else if m.event != nil || m.data != nil {
 			p.found.add(c.at, "%s.comment: true means a block of nothing but comments, which has no event and no data", path)
 		}
-	} else if c != nil && c.kind != isText {
+	} else if c != nil && c.kind != kindText {
 		p.found.add(c.at, "%s.comment must be true, for any, or the text of the comment, not %s", path, c.kind)
 	} else {
 		m.comment = p.optional(c, path+".comment")
@@ -185,7 +185,7 @@ func (p *parser) message(root *fields) {
 	nouns := []string{"message", "noop"}
 	p.service.Message.Noun = nouns[0]
 	n := root.need(p, "message", "how messages are checked, such as { seq: 'json:$.seq' } or { every: 15 }; 'unchecked' if they are not checked")
-	if n != nil && n.kind == isText {
+	if n != nil && n.kind == kindText {
 		if p.service.Message.Unchecked = n.value == "unchecked"; !p.service.Message.Unchecked {
 			p.found.add(n.at, "message must be an object, such as { seq: 'json:$.seq' }, or 'unchecked', got %q", n.value)
 		}
@@ -278,13 +278,13 @@ func (p *parser) end(root *fields) {
 		if valid {
 			p.found.add(f.position("lifetime"), "end.lifetime is of streams that the server ends, and end.by is not 'server'")
 		}
-	case lifetime.kind == isList && len(lifetime.items) == 2:
+	case lifetime.kind == kindList && len(lifetime.items) == 2:
 		e.Shortest = p.seconds(lifetime.items[0], "end.lifetime[0]")
 		e.Longest = p.seconds(lifetime.items[1], "end.lifetime[1]")
 		if e.Shortest > e.Longest {
 			p.found.add(lifetime.at, "end.lifetime must be the shortest and the longest, in this order")
 		}
-	case lifetime.kind == isNumber:
+	case lifetime.kind == kindNumber:
 		e.Longest = p.seconds(lifetime, "end.lifetime")
 		e.Shortest = e.Longest
 	default:
@@ -306,7 +306,7 @@ func (p *parser) resume(root *fields) {
 	by := f.need(p, "by", "'header', 'none' or { query: 'NAME' }")
 	switch {
 	case by == nil:
-	case by.kind == isObject:
+	case by.kind == kindObject:
 		if q := p.fields(by, "resume.by", "query"); q != nil {
 			r.Query, _ = p.text(q.need(p, "query", "the name of the parameter, such as 'since'"), "resume.by.query")
 			if q.valueNode("query") != nil && q.valueNode("query").value == "" {

@@ -18,7 +18,7 @@ func (p *parser) fields(n *node, path string, known ...string) *fields {
 	if n == nil {
 		return nil
 	}
-	if n.kind != isObject {
+	if n.kind != kindObject {
 		if path == "" {
 			path = "a description"
 		}
@@ -40,7 +40,7 @@ func (p *parser) fields(n *node, path string, known ...string) *fields {
 		if _, duplicate := f.byName[m.name]; duplicate {
 			p.found.add(m.at, "%s is there twice", full)
 		}
-		if m.node.kind == isNull {
+		if m.node.kind == kindNull {
 			f.reported[m.name] = true
 			p.found.add(m.node.at, "%s is null: give it a value, or leave it out", full)
 			continue
@@ -90,7 +90,7 @@ func (p *parser) text(n *node, path string) (string, bool) {
 	text, ok := n.value.(string)
 	if !ok {
 		hint := ""
-		if n.kind == isBool {
+		if n.kind == kindBool {
 			hint = " (functions are token(), url(n) and body(n) alone)"
 		}
 		p.found.add(n.at, "%s must be text, not %s%s", path, n.kind, hint)
@@ -111,7 +111,7 @@ func (p *parser) names(n *node, path string) (out []string) {
 	if n == nil {
 		return nil
 	}
-	if n.kind != isList {
+	if n.kind != kindList {
 		if name, ok := p.text(n, path); ok {
 			out = []string{name}
 		}
@@ -133,11 +133,11 @@ func (p *parser) choice(n *node, path string, words ...string) int {
 	if n == nil {
 		return 0
 	}
-	if i := slices.Index(words, fmt.Sprint(n.value)); i >= 0 && n.kind == isText {
+	if i := slices.Index(words, fmt.Sprint(n.value)); i >= 0 && n.kind == kindText {
 		return i
 	}
 	all := joinWithOr(quoteAll(words), "or")
-	if n.kind == isText {
+	if n.kind == kindText {
 		p.found.add(n.at, "%s is %q: it must be %s", path, n.value, all)
 	} else {
 		p.found.add(n.at, "%s must be %s, not %s", path, all, n.kind)

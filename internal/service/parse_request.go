@@ -57,7 +57,7 @@ func (p *parser) headers(f *fields, r *Request, rules requestRules) {
 	if n == nil {
 		return
 	}
-	if n.kind != isObject {
+	if n.kind != kindObject {
 		p.found.add(n.at, "%s must be an object of names and values, not %s", f.qualifiedName("headers"), n.kind)
 		return
 	}
@@ -92,7 +92,7 @@ func (p *parser) body(f *fields, r *Request, rules requestRules) {
 	if rules.noBody {
 		p.found.add(n.at, "%s is there, and the function body(n) as well: leave one of them out", name)
 	}
-	if n.kind == isObject || n.kind == isList {
+	if n.kind == kindObject || n.kind == kindList {
 		p.found.add(n.at, `%s must be text: write the JSON as a string, such as '{"run":"{run}","seq":{seq}}'`, name)
 		return
 	}
@@ -126,7 +126,7 @@ func (p *parser) statuses(f *fields, r *Request) {
 		r.OK = []int{200, 201, 202, 204}
 		return
 	}
-	if n.kind != isList || len(n.items) == 0 {
+	if n.kind != kindList || len(n.items) == 0 {
 		p.found.add(n.at, "%s must be a list of statuses that confirm the request, such as [200, 201]", f.qualifiedName("ok"))
 		return
 	}
@@ -147,7 +147,7 @@ func (p *parser) template(n *node, name, text string, l language, rules requestR
 		p.found.add(n.at, "%s: "+format, append([]any{name}, args...)...)
 	})
 	if t.Uses(Token) && !rules.byPublisher && !p.service.HasToken && p.service.TokenVariable == "" {
-		p.found.add(n.at, "%s: nothing fills {token}: add a function, such as token: () => __ENV.SUBSCRIBE_TOKEN", name)
+		p.found.add(n.at, "%s: {token} has no value: add a function, such as token: () => __ENV.SUBSCRIBE_TOKEN", name)
 	}
 	return t
 }

@@ -196,7 +196,7 @@ func (c *compiler) placeholder(name string) {
 	if suggestion != "" {
 		suggestion = ": did you mean {" + suggestion + "}?"
 	}
-	c.fail("nothing fills {%s} there%s (known: {%s})", name, suggestion, strings.Join(known, "}, {"))
+	c.fail("unknown placeholder {%s}%s (known: {%s})", name, suggestion, strings.Join(known, "}, {"))
 	c.sample = append(c.sample, '1')
 }
 
@@ -272,7 +272,7 @@ func (c *compiler) endJSON() {
 		return
 	}
 	if !validJSON(c.sample) {
-		c.fail("once filled, %s is no JSON", c.place)
+		c.fail("with sample values, %s is not JSON", c.place)
 	}
 	c.json, c.quoted = false, false
 }

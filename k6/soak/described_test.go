@@ -206,7 +206,7 @@ func TestDescriptionIsDeterministic(t *testing.T) {
 	_, err := other.VU.Runtime().RunString(strings.Replace(descriptionJS, `"mine"`, `"yours"`, 1))
 	require.ErrorContains(t, err, "the description differs between virtual users")
 	_, err = other.VU.Runtime().RunString(`service({name: "x", connect: {url: "{bas}"}, message: "unchecked"})`)
-	require.ErrorContains(t, err, "connect.url: nothing fills {bas}")
+	require.ErrorContains(t, err, "connect.url: unknown placeholder {bas}")
 }
 
 // A stream without counted messages stays open, and its silence is measured.

@@ -60,7 +60,7 @@ func TestUsageErrors(t *testing.T) {
 		"no file":     {serviceFlags("nosuch/mine.js", "5"), "nosuch/mine.js\"."},
 		"no topics":   {[]string{"run", "--service", "nchan", "--backend-url", "http://127.0.0.1:1"}, "nchan delivers what is published to it; set TOPICS and PUBLISH_RATE"},
 		"no publish":  {serviceFlags("sse", "5"), "TOPICS and PUBLISH_RATE need publish in the description of sse, got 5 and 2"},
-		"mistakes":    {serviceFlags("testdata/mistaken.js", "5"), "connect.url: nothing fills {tpoic} there: did you mean {topic}?"},
+		"mistakes":    {serviceFlags("testdata/mistaken.js", "5"), "connect.url: unknown placeholder {tpoic}: did you mean {topic}?"},
 		"topics":      {serviceFlags("nchan", "5000"), "TOPICS must be at most CONNECTIONS, got 5000 and 1200"},
 		"no service":  {[]string{"run", "--service", "nchan", "--topics", "5", "--publish-rate", "2"}, "BACKEND_URL is missing: soak starts only its own backend; set it to the URL of nchan"},
 		"both rates":  {[]string{"plan", "--topics", "5", "--noop-interval", "2"}, "--noop-interval cannot be combined with --topics"},

@@ -146,7 +146,7 @@ func TestPublishedMessages(t *testing.T) {
 	}
 }
 
-// Payloads that are no JSON.
+// Payloads that are not JSON.
 func TestValuesInText(t *testing.T) {
 	t.Parallel()
 	h := &fakeservice.Hub{}
@@ -309,7 +309,7 @@ func TestProbeErrors(t *testing.T) {
 		{Config{URL: "http://127.0.0.1:1/x"}, "GET http://127.0.0.1:1/x: nothing listens there (connection refused)"},
 		{Config{URL: other + "/sub/{topic}", Publish: publishRequest}, "POST " + other + "/pub/soak-probe answered 401 Unauthorized (may you?); pass its credentials, such as --publish-header 'Authorization: Bearer {token}' with PUBLISH_TOKEN set"},
 		{Config{URL: other + "/sub/t", Publish: publishRequest}, "wrong: connect has no {topic}, but publish sends one: a stream must name its topic"},
-		{Config{URL: other + "/sub/{tpoic}"}, "wrong: connect.url: nothing fills {tpoic} there: did you mean {topic}? (known: {base}, {topic}, {n}, {id}, {run}, {token})"},
+		{Config{URL: other + "/sub/{tpoic}"}, "wrong: connect.url: unknown placeholder {tpoic}: did you mean {topic}? (known: {base}, {topic}, {n}, {id}, {run}, {token})"},
 		{Config{URL: "localhost:8080"}, `wrong: "localhost:8080" is no URL of a stream: it must begin with http:// or https:// and have a host`},
 		{Config{URL: "http://a:b@x/"}, "wrong: a user in the URL would be written into the description: give it as --header 'Authorization: Basic …'"},
 		{Config{URL: "http://x/", Connect: Request{Headers: []string{"X"}}}, `wrong: "X" is not a header: write it as 'Name: value'`},

@@ -60,8 +60,8 @@ func jsonOf(data []byte) (payload any) {
 
 // walk calls leaf with the path of each text, number and boolean, short paths first.
 func walk(v any, path string, depth int, leaf func(path string, value any)) {
-	const deepest = 10
-	if depth > deepest {
+	const maxDepth = 10
+	if depth > maxDepth {
 		return
 	}
 	type child struct {
