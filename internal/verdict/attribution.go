@@ -114,7 +114,7 @@ func (s *Streams) attribute(c Check, kinds ...ledger.Kind) Check {
 	case lateMessage:
 		e.add(s.Control.signal(), lateMessage, s.lateByGenerator())
 	case earlyEnd, missedMessage:
-		if c.weight == byClock && !c.Pass && s.whileControlLate(kinds) {
+		if c.weight == byClock && !c.Pass && s.isControlLateAt(kinds) {
 			e.add(SignalControl, c.faults.kind, c.faults.n)
 			c.Reasons = []string{fmt.Sprintf("%s: %s, the limit is %s; the control group was late at the same times, by up to %s, so %s may be the cause",
 				c.Name, c.Actual, c.Limit, format.Duration(s.Control.saturated), s.Control.suspect())}
@@ -155,9 +155,9 @@ func (s *Streams) undecidedStalled() bool {
 	})
 }
 
-// whileControlLate reports whether the control group was late at each fault of these kinds, by as much as the fault
+// isControlLateAt reports whether the control group was late at each fault of these kinds, by as much as the fault
 // needs.
-func (s *Streams) whileControlLate(kinds []ledger.Kind) bool {
+func (s *Streams) isControlLateAt(kinds []ledger.Kind) bool {
 	if !s.Control.decides() {
 		return false
 	}
@@ -169,7 +169,7 @@ func (s *Streams) whileControlLate(kinds []ledger.Kind) bool {
 				continue
 			}
 			group := runner.ControlGroup
-			if found = true; !lists(r, kinds) || !decides(group) {
+			if found = true; !listsAll(r, kinds) || !decides(group) {
 				return false
 			}
 			at := runner.At(f.At)
@@ -181,9 +181,9 @@ func (s *Streams) whileControlLate(kinds []ledger.Kind) bool {
 	return found
 }
 
-// lists reports whether the findings of a record list all of its faults of these kinds. The list has a limited length,
+// listsAll reports whether the findings of a record list all of its faults of these kinds. The list has a limited length,
 // which late messages may use up.
-func lists(r *shard.Connection, kinds []ledger.Kind) bool {
+func listsAll(r *shard.Connection, kinds []ledger.Kind) bool {
 	if r.Unlisted == 0 || !slices.Contains(kinds, ledger.KindTail) {
 		return r.Unlisted == 0
 	}

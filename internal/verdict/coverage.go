@@ -101,13 +101,13 @@ func (s *Streams) coverageCheck() Check {
 	}
 	if !out.Pass {
 		out.Reasons = []string{fmt.Sprintf("%s could have missed most messages unnoticed (the first: %s were checked): streams were open for %s on average; %s",
-			format.Plural(c.clients, "client", "clients"), c.first, format.Duration(c.open/time.Duration(c.streams)), s.moreCoverage())}
+			format.Plural(c.clients, "client", "clients"), c.first, format.Duration(c.open/time.Duration(c.streams)), s.coverageRemedy())}
 	}
 	return out
 }
 
-// moreCoverage returns the change of settings that increases the share of checked messages.
-func (s *Streams) moreCoverage() string {
+// coverageRemedy returns the change of settings that increases the share of checked messages.
+func (s *Streams) coverageRemedy() string {
 	c, p := &s.coverage, s.Messages.Published
 	for _, t := range s.shared {
 		if t.monotonous() != "" {

@@ -263,11 +263,11 @@ func (s *Streams) CutChecks() []Check {
 
 // brokenCutsText summarizes the faults of all cuts.
 func (s *Streams) brokenCutsText(count int) string {
-	var lost, doubled uint64
+	var lost, duplicated uint64
 	for _, c := range s.Cuts {
-		lost, doubled = lost+c.Lost, doubled+c.Duplicated
+		lost, duplicated = lost+c.Lost, duplicated+c.Duplicated
 	}
-	text := fmt.Sprintf("%d of %d disconnects caused a loss or a duplicate: %d %ss were lost, %d received twice", len(s.cuts.broken), count, lost, s.m.Service.Noun(), doubled)
+	text := fmt.Sprintf("%d of %d disconnects caused a loss or a duplicate: %d %ss were lost, %d received twice", len(s.cuts.broken), count, lost, s.m.Service.Noun(), duplicated)
 	if n := s.cuts.announced; n > 0 {
 		text += fmt.Sprintf("; the service announced %s by %s", format.Plural(n, "gap", "gaps"), cmp.Or(s.m.Service.Gap, "resume.gap"))
 	}

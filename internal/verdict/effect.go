@@ -57,9 +57,9 @@ type loss struct {
 	reconnected    bool
 }
 
-// losses returns the losses of all connections, ordered by their start. served has the times at which streams ended at
+// losses returns the losses of all connections, ordered by their start. lifetimeEnds has the times at which streams ended at
 // an age at which the service may end them. unlisted is the number of further losses, whose times are unknown.
-func (s *Streams) losses() (all []loss, served []float64, unlisted int) {
+func (s *Streams) losses() (all []loss, lifetimeEnds []float64, unlisted int) {
 	for c := range s.Records() {
 		r := &s.m.Runners[c.Runner]
 		var connection *shard.Connection
@@ -75,7 +75,7 @@ func (s *Streams) losses() (all []loss, served []float64, unlisted int) {
 			if byClient {
 				cuts++
 			} else {
-				served = append(served, unix(r.At(at)))
+				lifetimeEnds = append(lifetimeEnds, unix(r.At(at)))
 			}
 		}
 		for i := range c.Outages {
@@ -103,7 +103,7 @@ func (s *Streams) losses() (all []loss, served []float64, unlisted int) {
 		}
 	}
 	sort.SliceStable(all, func(i, j int) bool { return all[i].from < all[j].from })
-	return all, served, unlisted
+	return all, lifetimeEnds, unlisted
 }
 
 // cutsBeyond returns how many unlisted outages of a connection are cuts that the client made; listed is the number of
@@ -144,7 +144,7 @@ func (s *Streams) effects(actions []Action) {
 	if len(started) == 0 {
 		return
 	}
-	all, served, unlisted := s.losses()
+	all, lifetimeEnds, unlisted := s.losses()
 	counted := 0. // end of the previous effect
 	for i, a := range started {
 		next := math.Inf(1)
@@ -159,7 +159,7 @@ func (s *Streams) effects(actions []Action) {
 		}
 		a.Effect = s.effect(a, all[from:end], counted, min(next, active+settleTime.Seconds(), s.lastEnd()))
 		counted = a.Effect.Until
-		if n := countBetween(served, a.StartedUnix, counted); n > 0 {
+		if n := countBetween(lifetimeEnds, a.StartedUnix, counted); n > 0 {
 			a.Effect.Notes = append(a.Effect.Notes, "streams ended "+format.Count(n, "more time")+" at an age at which the service may end one (end.lifetime, TOKEN_TTL): not counted here, because the action may not be the cause")
 		}
 		if unlisted > 0 {
@@ -200,7 +200,7 @@ func (s *Streams) lastEnd() (last float64) {
 // effect returns the effect of one action until a time. Messages before counted belong to an earlier action.
 func (s *Streams) effect(a *Action, losses []loss, counted, until float64) *Effect {
 	e := &Effect{Until: until, Times: len(losses)}
-	var returns []float64
+	var reconnects []float64
 	reconnectedAt := map[*shard.Connection]float64{} // after its last loss
 	for _, l := range losses {
 		reconnectedAt[l.c] = l.to
@@ -208,7 +208,7 @@ func (s *Streams) effect(a *Action, losses []loss, counted, until float64) *Effe
 			reconnectedAt[l.c] = math.Inf(1)
 			e.NotReconnected++
 		} else {
-			returns = append(returns, l.to)
+			reconnects = append(reconnects, l.to)
 		}
 		if took := l.to - l.from; e.Slowest == nil || took > e.Slowest.Seconds {
 			e.Slowest = &Outage{ID: l.c.ID, Unix: l.from, Seconds: took}
@@ -227,15 +227,15 @@ func (s *Streams) effect(a *Action, losses []loss, counted, until float64) *Effe
 		after := losses[0].from - a.StartedUnix
 		e.FirstLost = &after
 	}
-	slices.Sort(returns)
-	e.Peak = MaxWithin(returns, 1)
-	e.recordReturns(a.StartedUnix, reconnectedAt)
+	slices.Sort(reconnects)
+	e.Peak = MaxWithin(reconnects, 1)
+	e.recordReconnects(a.StartedUnix, reconnectedAt)
 	s.countMessages(a, losses, e, counted)
 	return e
 }
 
-// recordReturns sets the times at which 50, 99 and 100 % of the streams had reconnected after their last loss.
-func (e *Effect) recordReturns(start float64, reconnectedAt map[*shard.Connection]float64) {
+// recordReconnects sets the times at which 50, 99 and 100 % of the streams had reconnected after their last loss.
+func (e *Effect) recordReconnects(start float64, reconnectedAt map[*shard.Connection]float64) {
 	sorted := make([]float64, 0, len(reconnectedAt))
 	for _, t := range reconnectedAt {
 		sorted = append(sorted, t-start)

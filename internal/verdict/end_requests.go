@@ -85,9 +85,9 @@ func endTimes(o *shard.EndOutcome) EndTimes {
 // requests count as slow.
 const minSlowRatio = 5
 
-// slowEnds returns a sentence if the requests that end streams are slow although messages are on time; otherwise "". In
+// slowEndsText returns a sentence if the requests that end streams are slow although messages are on time; otherwise "". In
 // that case the request itself is expensive, not the load of the streams.
-func (s *Streams) slowEnds() string {
+func (s *Streams) slowEndsText() string {
 	e, late, noun := s.Ends, s.LatenessMS.P99, s.m.Service.Noun()
 	switch {
 	case e == nil || e.Count == 0:

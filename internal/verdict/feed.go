@@ -274,8 +274,8 @@ func (s *Streams) doubtsOfSubscribers() []string {
 	return reasons
 }
 
-// sameForAll returns the summary of a pass whose clients were compared with each other.
-func (v *Verdict) sameForAll() string {
+// comparisonSummary returns the summary of a pass whose clients were compared with each other.
+func (v *Verdict) comparisonSummary() string {
 	clients, messages := 0, uint64(0)
 	for _, t := range v.Messages.Topics {
 		clients, messages = clients+t.Streams, messages+t.Messages

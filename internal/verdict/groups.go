@@ -170,31 +170,31 @@ func (s *Streams) inIncidents(kind ledger.Kind) bool {
 
 // bundle adds a finding to a cluster.
 func (s *Streams) bundle(to *cluster, c cause, n int, r *shard.Connection, f ledger.Finding, at time.Time) {
-	about := s.subjectOf(r, f)
-	s.addTo(&to.whole, c, about, n, r, f, at)
+	message := s.subjectOf(r, f)
+	s.addTo(&to.whole, c, message, n, r, f, at)
 	if to.byMessage == nil {
 		return
 	}
-	one := to.byMessage[about]
+	one := to.byMessage[message]
 	if one == nil {
 		if len(to.byMessage) == maxSimilar {
 			to.byMessage = nil
 			return
 		}
 		one = new(bundle)
-		to.byMessage[about] = one
+		to.byMessage[message] = one
 	}
-	s.addTo(one, c, about, n, r, f, at)
+	s.addTo(one, c, message, n, r, f, at)
 }
 
-func (s *Streams) addTo(b *bundle, c cause, about subject, n int, r *shard.Connection, f ledger.Finding, at time.Time) {
+func (s *Streams) addTo(b *bundle, c cause, message subject, n int, r *shard.Connection, f ledger.Finding, at time.Time) {
 	if b.findings++; b.findings == 1 {
-		b.cause, b.subject, b.first, b.last, b.runner = c, about, at, at, r.Runner
+		b.cause, b.subject, b.first, b.last, b.runner = c, message, at, at, r.Runner
 		b.id, b.text = r.ID, s.sentence(r, f, at)
 	}
 	b.detailed = b.detailed || f.Kind == ledger.KindRefused || f.Note != "" && f.Note != r.Reason || f.Kind == ledger.KindTail && otherEvents(r.Record, f) != ""
-	b.mixed = b.mixed || b.subject != about
-	b.from, b.to = min(b.from, about.from), max(b.to, about.to)
+	b.mixed = b.mixed || b.subject != message
+	b.from, b.to = min(b.from, message.from), max(b.to, message.to)
 	if at.Before(b.first) {
 		b.first, b.id, b.text = at, r.ID, s.sentence(r, f, at)
 	}
@@ -286,16 +286,16 @@ func (s *Streams) subjectOf(r *shard.Connection, f ledger.Finding) subject {
 		return subject{}
 	}
 	topic, _, _ := s.m.Topic(r)
-	about := subject{topic: topic, from: f.From, to: f.From, count: weightOf(f), numbered: f.From > 0}
+	message := subject{topic: topic, from: f.From, to: f.From, count: weightOf(f), numbered: f.From > 0}
 	switch f.Kind { //nolint:exhaustive // all others are about one message
 	case ledger.KindLost:
-		about.to = f.To
+		message.to = f.To
 	case ledger.KindTail:
-		about.to, about.numbered = f.To, numbersKnown(r)
+		message.to, message.numbered = f.To, numbersKnown(r)
 	case ledger.KindUnsent:
-		about.numbered = false
+		message.numbered = false
 	}
-	return about
+	return message
 }
 
 // weightOf returns how many messages or connections a finding counts for.

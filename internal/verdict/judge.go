@@ -42,7 +42,7 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 	v.Failures = e.Failures
 	completeness, warnings := complete(e, &a)
 	v.Warnings = append(v.Warnings, warnings...)
-	all := slices.Concat(e.causes(), []Check{completeness}, a.Checks, v.slopeChecks())
+	all := slices.Concat(e.processChecks(), []Check{completeness}, a.Checks, v.slopeChecks())
 	if len(e.Actions) > 0 {
 		v.Actions, all = e.actions(a.Streams, a.Responses), append(all, e.actionChecks()...)
 	}
@@ -72,9 +72,9 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 	return v
 }
 
-// causes returns the checks of the target's processes. They are listed first, because they may explain the faults of
+// processChecks returns the checks of the target's processes. They are listed first, because they may explain the faults of
 // streams.
-func (e *Evidence) causes() (out []Check) {
+func (e *Evidence) processChecks() (out []Check) {
 	if len(e.Failures) > 0 {
 		limit, failures, allowed := "no restart", e.Failures, false
 		unplanned := slices.DeleteFunc(slices.Clone(failures), e.isPlanned)

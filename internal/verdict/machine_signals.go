@@ -127,7 +127,7 @@ func signalsOf(all []MachineReport, s *Streams) *machineSignals {
 
 func (m *machineSignals) count(runner *shard.Runner, r *shard.Connection, all []window) {
 	silence := func(from, to ledger.Instant) *window {
-		return covers(all, runner.At(from), runner.At(to), machine.Silences)
+		return overlappingWindow(all, runner.At(from), runner.At(to), machine.Silences)
 	}
 	for _, f := range r.Findings {
 		switch {
@@ -166,11 +166,11 @@ func stealWindow(runner *shard.Runner, f ledger.Finding, all []window) *window {
 			return nil
 		}
 	}
-	return covers(all, from, to, machine.Delays)
+	return overlappingWindow(all, from, to, machine.Delays)
 }
 
-// covers returns a window with an effect that overlaps the second half of a silence; nil if there is none.
-func covers(all []window, from, to time.Time, effect machine.Effect) *window {
+// overlappingWindow returns a window with an effect that overlaps the second half of a silence; nil if there is none.
+func overlappingWindow(all []window, from, to time.Time, effect machine.Effect) *window {
 	half := from.Add(to.Sub(from) / 2)
 	for i := range all {
 		if w := &all[i]; w.effect == effect && !w.From().After(to) && !w.To().Before(half) {

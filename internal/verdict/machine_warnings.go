@@ -31,7 +31,7 @@ func (v *Verdict) addMachines(e *Evidence, s *Streams, all []Check) []Check {
 	}
 	for i := range v.Machines {
 		m := &v.Machines[i]
-		for _, warn := range []func(int, *affectedFaults) []string{m.stealWarnings, m.overflowWarning, m.retransmissionWarning, m.fullTable, m.oomWarning, m.clockWarning, m.noticeWarnings} {
+		for _, warn := range []func(int, *affectedFaults) []string{m.stealWarnings, m.overflowWarning, m.retransmissionWarning, m.fullTableWarning, m.oomWarning, m.clockWarning, m.noticeWarnings} {
 			v.Warnings = append(v.Warnings, warn(e.lastEnd(), &signals.affected[i])...)
 		}
 		if c, ok := m.droppedByAWS(&signals.affected[i]); ok {
@@ -132,8 +132,8 @@ func (m *MachineReport) RetransmittedShare() float64 {
 	return 0
 }
 
-// fullTable warns of a table of tracked connections that is nearly full.
-func (m *MachineReport) fullTable(int, *affectedFaults) []string {
+// fullTableWarning warns of a table of tracked connections that is nearly full.
+func (m *MachineReport) fullTableWarning(int, *affectedFaults) []string {
 	c := m.Counter(machine.Tracked)
 	if c == nil || c.HighestShare < maxTracked {
 		return nil

@@ -284,12 +284,12 @@ func (s *Streams) Endings() (out []Check) {
 		}
 		out = append(out, c)
 	}
-	return append(out, s.withoutID()...)
+	return append(out, s.idChecks()...)
 }
 
-// withoutID returns the checks of clients that could not resume, although the description has `resume`, because the
+// idChecks returns the checks of clients that could not resume, although the description has `resume`, because the
 // service had reset their id or had sent none.
-func (s *Streams) withoutID() (out []Check) {
+func (s *Streams) idChecks() (out []Check) {
 	const why = "a client without an id loses all messages of an outage"
 	if n := s.Total(ledger.KindIDReset); n > 0 {
 		out = append(out, s.zeroCheck(CheckIDReset, ledger.KindIDReset, "reconnects after an id reset", n, why))

@@ -45,8 +45,8 @@ type Outage struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// openFor returns for how much of the planned time the client had a stream.
-func (s *Streams) openFor(r *shard.Connection) time.Duration {
+// openTimeOf returns for how much of the planned time the client had a stream.
+func (s *Streams) openTimeOf(r *shard.Connection) time.Duration {
 	open := r.OpenTime
 	if s.endedEarly(r) { // OpenTime lacks the stream that was open at the last checkpoint
 		watched := s.watchedOf(r, true)
@@ -66,7 +66,7 @@ func (s *Streams) sumOpenTime() {
 	survived := 0
 	var shared []string
 	for c := range s.Records() {
-		open += s.openFor(c)
+		open += s.openTimeOf(c)
 		for _, f := range c.Refusals {
 			if s.RefusedAttempts == nil {
 				s.RefusedAttempts = map[string]int{}
@@ -109,7 +109,7 @@ func (s *Streams) OpenTimeChecks() []Check {
 			return 0, ""
 		}
 		judged++
-		open, planned := s.openFor(c), s.m.Plan.Hold()-s.m.Runners[c.Runner].StartDelay()
+		open, planned := s.openTimeOf(c), s.m.Plan.Hold()-s.m.Runners[c.Runner].StartDelay()
 		limit := time.Duration(minOpen * float64(planned))
 		if open >= limit {
 			return 0, ""
@@ -158,8 +158,8 @@ func (s *Streams) PassSentences() (out []string) {
 		out = append(out, "a message that reached no client could not have been noticed")
 	} else if s.Evidence.By == ByNumbers && !s.m.Service.ByInterval() {
 		out = append(out, fmt.Sprintf("no %s is known to be missing; losses before the first and after the last one of a stream are undetectable", noun))
-	} else if couldHide := s.Evidence.Undetectable; couldHide > 0 {
-		out = append(out, fmt.Sprintf("no %s is known to be missing; up to %d of %d could be undetectable losses", noun, couldHide, n.Expected))
+	} else if undetectable := s.Evidence.Undetectable; undetectable > 0 {
+		out = append(out, fmt.Sprintf("no %s is known to be missing; up to %d of %d could be undetectable losses", noun, undetectable, n.Expected))
 	}
 	received := fmt.Sprintf("%d of %d %ss received", n.Received, n.Expected, noun)
 	if n := s.Messages.NotExpected; n > 0 {

@@ -58,24 +58,24 @@ func responseEffects(actions []Action, r *shard.Responses) {
 // effectOnResponses returns the effect of one action until the start of the next one.
 func effectOnResponses(a *Action, next float64, all []shard.LoggedResponse) *ResponseEffect {
 	e := &ResponseEffect{Faulty: map[ledger.ResponseState]int{}}
-	began := a.StartedUnix
-	from := sort.Search(len(all), func(i int) bool { return all[i].To >= began })
+	start := a.StartedUnix
+	from := sort.Search(len(all), func(i int) bool { return all[i].To >= start })
 	before, after := all[:from], all[from:]
-	active, until := max(began, a.EndedUnix), max(began, a.EndedUnix)
+	active, until := max(start, a.EndedUnix), max(start, a.EndedUnix)
 	for _, one := range after {
 		if isFaulty(one.State) && one.To < next && one.From <= active+settleTime.Seconds() {
 			active = max(active, one.To)
 		}
 		until = max(until, one.To)
-		if one.From < began {
+		if one.From < start {
 			e.InFlight++
-			e.Drained = longer(e.Drained, one.To-began)
+			e.Drained = longer(e.Drained, one.To-start)
 		}
 	}
 	e.Until = min(next, active+settleTime.Seconds(), until)
 	longest := 0.
 	for _, one := range before {
-		if one.State == ledger.ResponseComplete && one.To >= began-settleTime.Seconds() {
+		if one.State == ledger.ResponseComplete && one.To >= start-settleTime.Seconds() {
 			longest = max(longest, one.To-one.From)
 		}
 	}

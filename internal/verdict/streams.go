@@ -93,7 +93,7 @@ func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 	s.sumIntervals()
 	s.setLatency()
 	s.addEnds(m)
-	if slow := s.slowEnds(); slow != "" {
+	if slow := s.slowEndsText(); slow != "" {
 		s.Warnings = append(s.Warnings, slow)
 	}
 	if m.Bursts != nil {

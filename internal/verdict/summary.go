@@ -57,7 +57,7 @@ func (v *Verdict) passSummary() string {
 		return text + ", " + reasonUnchecked
 	}
 	if v.Evidence.By == BySubscribers {
-		return v.sameForAll()
+		return v.comparisonSummary()
 	}
 	text += fmt.Sprintf(", %s of %s received", format.Thousands(m.Received), format.Count(m.Expected, "message"))
 	if n := v.Evidence.Undetectable; n > 0 {
