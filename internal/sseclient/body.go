@@ -44,9 +44,9 @@ func framingOf(resp *http.Response) framing {
 // buffer of the caller. One goroutine uses it.
 type body struct {
 	idleMark
-	leftover  *leftover  // nil after it was read
-	arrival   *time.Time // receives the arrival time of the last bytes; nil: not requested
-	unpacking *unpacking // nil: the body has no content coding
+	leftover     *leftover     // nil after it was read
+	arrival      *time.Time    // receives the arrival time of the last bytes; nil: not requested
+	decompressor *decompressor // nil: the body has no content coding
 	framing
 }
 
@@ -67,7 +67,7 @@ func (b *body) begin(r *Response, t transport) {
 
 // end resets everything but the idle timeout, which any goroutine may change at any time.
 func (b *body) end() {
-	b.transport, b.leftover, b.arrival, b.unpacking, b.framing = nil, nil, nil, nil, framing{}
+	b.transport, b.leftover, b.arrival, b.decompressor, b.framing = nil, nil, nil, nil, framing{}
 	b.interrupted.Store(false)
 }
 
@@ -175,8 +175,8 @@ func (b *body) watch(at time.Time) {
 
 func (b *body) unwatch() {
 	processSweep.forget(&b.idleMark)
-	if b.unpacking != nil {
-		b.unpacking.stop()
+	if b.decompressor != nil {
+		b.decompressor.stop()
 	}
 }
 
@@ -186,8 +186,8 @@ func (b *body) decoded(r *Response) io.Reader {
 	if codingName == "" {
 		return b
 	}
-	b.unpacking = unpack(codingName, b)
-	return b.unpacking
+	b.decompressor = newDecompressor(codingName, b)
+	return b.decompressor
 }
 
 // unwrap removes the framing from raw bytes in place and returns the number of bytes of the body.

@@ -9,10 +9,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/coding"
 )
 
-// An unpacking decodes a compressed body. Decoders cannot continue after errNotReady, so the decoder runs in a
+// A decompressor decodes a compressed body. Decoders cannot continue after errNotReady, so the decoder runs in a
 // coroutine that pauses until bytes arrive. The body is read outside the coroutine, on the stack of the stream's
 // reader, because the stack of the coroutine exists as long as the stream.
-type unpacking struct {
+type decompressor struct {
 	body io.Reader
 	next func() (pauseSignal, bool)
 	stop func() // ends the coroutine; no Read may follow
@@ -27,55 +27,55 @@ type unpacking struct {
 // A pauseSignal is the value that the coroutine yields when it pauses.
 type pauseSignal struct{}
 
-var _ io.Reader = (*unpacking)(nil)
+var _ io.Reader = (*decompressor)(nil)
 
-// unpackBuffer is the size of the buffer of decoded bytes.
-const unpackBuffer = 1 << 10
+// decodedBufferSize is the size of the buffer of decoded bytes.
+const decodedBufferSize = 1 << 10
 
-// errStopped ends a decoder whose stream has ended.
+// errStopped stops the decoder of a stream that has ended.
 var errStopped = errors.New("the stream has ended")
 
-// unpack returns an unpacking of a supported coding.
-func unpack(name string, body io.Reader) *unpacking {
-	u := &unpacking{body: body}
-	u.next, u.stop = iter.Pull(func(pause func(pauseSignal) bool) {
+// newDecompressor returns a decompressor of a supported coding.
+func newDecompressor(name string, body io.Reader) *decompressor {
+	d := &decompressor{body: body}
+	d.next, d.stop = iter.Pull(func(pause func(pauseSignal) bool) {
 		decoder, err := coding.New(name, readFunc(func(p []byte) (int, error) {
-			if u.target = p; !pause(pauseSignal{}) {
+			if d.target = p; !pause(pauseSignal{}) {
 				return 0, errStopped
 			}
-			return u.n, u.err
+			return d.n, d.err
 		}))
-		buf := make([]byte, unpackBuffer)
+		buf := make([]byte, decodedBufferSize)
 		for n := 0; err == nil; {
 			n, err = decoder.Read(buf)
-			if u.pending, u.end = buf[:n], err; !pause(pauseSignal{}) {
+			if d.pending, d.end = buf[:n], err; !pause(pauseSignal{}) {
 				return
 			}
 		}
 	})
-	return u
+	return d
 }
 
 type readFunc func([]byte) (int, error)
 
 func (f readFunc) Read(p []byte) (int, error) { return f(p) }
 
-// Read returns decoded bytes, and errNotReady when the body does.
-func (u *unpacking) Read(p []byte) (int, error) {
-	for len(u.pending) == 0 {
-		if u.end != nil {
-			return 0, u.end
+// Read returns decoded bytes, or errNotReady if the body returns it.
+func (d *decompressor) Read(p []byte) (int, error) {
+	for len(d.pending) == 0 {
+		if d.end != nil {
+			return 0, d.end
 		}
-		if u.target != nil {
-			if u.n, u.err = u.body.Read(u.target); u.err == errNotReady {
+		if d.target != nil {
+			if d.n, d.err = d.body.Read(d.target); d.err == errNotReady {
 				return 0, errNotReady
 			}
-			u.target = nil
+			d.target = nil
 		}
-		u.next()
+		d.next()
 	}
-	n := copy(p, u.pending)
-	u.pending = u.pending[n:]
+	n := copy(p, d.pending)
+	d.pending = d.pending[n:]
 	return n, nil
 }
 

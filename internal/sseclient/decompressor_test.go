@@ -7,8 +7,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/packing"
 )
 
-// FuzzUnpacking checks that a stream and its coroutine end for any input in pieces of any size.
-func FuzzUnpacking(f *testing.F) {
+// FuzzDecompressor checks that a stream and its coroutine end for any input in pieces of any size.
+func FuzzDecompressor(f *testing.F) {
 	for coding := range packing.Encoders {
 		f.Add(coding, []byte(packing.Whole(coding, twoEvents)), uint8(3))
 	}
@@ -17,7 +17,7 @@ func FuzzUnpacking(f *testing.F) {
 			t.Skip()
 		}
 		unread, blocked := data, false
-		u := unpack(coding, readFunc(func(p []byte) (int, error) {
+		u := newDecompressor(coding, readFunc(func(p []byte) (int, error) {
 			if blocked = !blocked; blocked {
 				return 0, errNotReady
 			}
