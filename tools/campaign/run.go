@@ -21,22 +21,22 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// A run is one scenario under way.
+// A run is one execution of a scenario.
 type run struct {
 	*scenario
-	root           string              // of the repository
-	dir            string              // its own
-	server         *fakeservice.Server // of the service in this process; nil: there is none
+	root           string              // folder of the repository
+	dir            string              // folder of this run
+	server         *fakeservice.Server // serves the service in this process; nil: there is none
 	service        *fakeservice.Service
 	hub            *hub
 	feed           *feedService
-	finiteExpected *verdictExpectation // of a finite run: by the ledger of its model
-	endings        []ending            // of runners that ended early
-	stops          []func()            // of all that was started, the last first
-	url            string              // of the service; "": soak starts it
+	finiteExpected *verdictExpectation // expected verdict of a finite run, by the ledger of its model
+	endings        []ending            // states of runners that ended early
+	stops          []func()            // functions that stop the started services, in the order of the starts
+	url            string              // URL of the service; "": soak starts it
 }
 
-// testid names each run, within its own folder.
+// testid is the id of every run. Each run has its own folder.
 const testid = "t"
 
 // execute runs the scenario, and returns its verdict.
@@ -49,11 +49,11 @@ func (r *run) execute(ctx context.Context) (*verdict.Verdict, error) {
 	if r.Early != nil {
 		soak = r.soakEarly
 	}
-	j, err := soak(ctx)
+	v, err := soak(ctx)
 	if err == nil && r.Finite != nil {
 		r.finiteExpected, err = r.expectFinite()
 	}
-	return j, err
+	return v, err
 }
 
 // expectation returns the expected verdict, once all processes have ended.
@@ -148,7 +148,7 @@ func (r *run) stop() {
 	r.stops = nil
 }
 
-// maxOverrun limits how long a run may last beyond its plan.
+// maxOverrun is the maximum time that a run may take longer than its plan.
 const maxOverrun = 100 * time.Second
 
 // soak runs bin/soak to its end.
@@ -162,11 +162,11 @@ func (r *run) soak(ctx context.Context) (*verdict.Verdict, error) {
 		args = append([]string{"run", r.Suite, "--profile", "smoke"}, r.Plan.flags()...)
 	}
 	if r.Hub != nil {
-		described, err := r.describe()
+		flags, err := r.describe()
 		if err != nil {
 			return nil, err
 		}
-		args = append(args, described...)
+		args = append(args, flags...)
 	}
 	args = append(args, "--out", filepath.Join(r.dir, "out"), "--testid", testid)
 	if r.url != "" {
@@ -176,31 +176,32 @@ func (r *run) soak(ctx context.Context) (*verdict.Verdict, error) {
 	return verdictOf(err, filepath.Join(r.dir, "out", testid), text)
 }
 
-// describe writes the description of the hub, and returns the flags that soak it.
+// describe writes the service description of the hub, and returns the flags of soak for it.
 func (r *run) describe() ([]string, error) {
 	path := filepath.Join(r.dir, "service.js")
 	flags := []string{"--service", path, "--topics", fmt.Sprint(r.Hub.Topics), "--publish-rate", fmt.Sprint(r.Hub.Rate)}
 	if r.Hub.Message != nil {
 		return flags[:2], r.Hub.describe(path)
 	}
-	if !r.Hub.Marked { // or the run could be no pass
+	if !r.Hub.Marked { // undetectable losses would make the run invalid
 		flags = append(flags, "--max-hidden", "1000000")
 	}
 	return flags, r.Hub.describe(path)
 }
 
-// command returns bin/soak, which ends with ctx, in order at first.
+// command returns a command that runs bin/soak. When ctx ends, the command receives SIGINT, and SIGKILL after WaitDelay.
 func (r *run) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, filepath.Join(r.root, "bin", "soak"), args...)
 	cmd.Dir = r.dir // a shard that was not delivered is kept there
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + r.dir}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a Ctrl-C here is passed on by us
+	// Ctrl-C in the terminal of the campaign must reach soak only through Cancel.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 30 * time.Second
 	return cmd
 }
 
-// exec runs bin/soak to its end while disturb runs, and keeps its output as soak.txt.
+// exec runs bin/soak to its end while disturb runs, and writes its output to soak.txt.
 func (r *run) exec(ctx context.Context, args ...string) (string, error) {
 	cmd := r.command(ctx, args...)
 	var text bytes.Buffer
@@ -209,19 +210,19 @@ func (r *run) exec(ctx context.Context, args ...string) (string, error) {
 		return "", err
 	}
 	running, stop := context.WithCancel(ctx)
-	var both sync.WaitGroup
+	var disturbances sync.WaitGroup
 	if r.disturb != nil {
-		both.Go(func() { r.disturb(running, r, cmd.Process.Pid) })
+		disturbances.Go(func() { r.disturb(running, r, cmd.Process.Pid) })
 	}
 	err := cmd.Wait()
 	stop()
-	both.Wait()
+	disturbances.Wait()
 	_ = os.WriteFile(filepath.Join(r.dir, "soak.txt"), text.Bytes(), 0o644)
 	return text.String(), err
 }
 
-// verdictOf returns the verdict of a program that ended with err. Without a verdict.json it has the exit code and the
-// output.
+// verdictOf returns the verdict of a soak process that ended with err. If there is no verdict.json and the exit code
+// is 2, the verdict is invalid, with the lines of the output as its reasons.
 func verdictOf(err error, dir, text string) (*verdict.Verdict, error) {
 	code := 0
 	var exit *exec.ExitError
@@ -230,21 +231,21 @@ func verdictOf(err error, dir, text string) (*verdict.Verdict, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	j := &verdict.Verdict{}
+	v := &verdict.Verdict{}
 	if b, err := os.ReadFile(filepath.Join(dir, results.VerdictFile)); err == nil {
-		if err := json.Unmarshal(b, j); err != nil {
+		if err := json.Unmarshal(b, v); err != nil {
 			return nil, err
 		}
-		if want := j.Verdict.ExitCode(); want != code {
-			return nil, fmt.Errorf("the verdict is %s, the exit code %d", j.Verdict, code)
+		if want := v.Verdict.ExitCode(); want != code {
+			return nil, fmt.Errorf("verdict %s must have exit code %d, got %d", v.Verdict, want, code)
 		}
-		return j, nil
+		return v, nil
 	}
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	if code != 2 {
 		return nil, fmt.Errorf("exit code %d and no verdict: %s", code, lines[len(lines)-1])
 	}
-	j.Verdict, j.Reasons = verdict.Invalid, lines
-	j.Checks = []verdict.Check{{ID: verdict.CheckComplete}} // a run without a verdict is incomplete
-	return j, nil
+	v.Verdict, v.Reasons = verdict.Invalid, lines
+	v.Checks = []verdict.Check{{ID: verdict.CheckComplete}} // a run without a verdict is incomplete
+	return v, nil
 }
