@@ -9,7 +9,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service"
 )
 
-// A resume is how a stream resumes after a disconnect.
+// A resume is the conclusion about streams that reconnect after a disconnect.
 type resume struct {
 	fields object
 	notes  []string
@@ -18,8 +18,8 @@ type resume struct {
 // findResume compares a stream that resumed after a disconnect with one that was opened at the same time.
 func (f *findings) findResume() (r resume) {
 	s := f.session
-	again, control := f.first(resumed), f.first(fresh)
-	by := func(how string) resume { r.fields.add("by", how); return r }
+	reopened, control := f.first(resumed), f.first(fresh)
+	by := func(method string) resume { r.fields.add("by", method); return r }
 	switch {
 	case s.disconnected == nil || s.reopenedAt.IsZero():
 		f.missing = append(f.missing, "resume: the probe ended before a stream was disconnected and reopened.")
@@ -27,7 +27,7 @@ func (f *findings) findResume() (r resume) {
 	case s.disconnectedID == "":
 		r.notes = append(r.notes, "No event had an id before the disconnect, so there is nothing to resume from. If the service resumes by a URL parameter, write by: { query: 'NAME' }.")
 		return by("none")
-	case again == nil:
+	case reopened == nil:
 		f.missing = append(f.missing, fmt.Sprintf("resume: the stream could not be reopened with Last-Event-ID: %s (%s).", s.quote(s.disconnectedID), f.refusal(resumed)))
 		return r
 	}
@@ -37,32 +37,32 @@ func (f *findings) findResume() (r resume) {
 		r.notes = append(r.notes, fmt.Sprintf("Last-Event-ID: %s was sent; no message had been missed.", s.quote(s.disconnectedID)))
 		return by("header")
 	}
-	came, others, old := f.countAtStart(again, missed), f.countAtStart(control, missed), f.countRepeated(again)
-	what := fmt.Sprintf("One stream was disconnected for %s, missed %s, and was reopened with Last-Event-ID: %s.", inSeconds(s.reopenedAt.Sub(s.disconnectedAt)), format.Count(len(missed), "message"), s.quote(s.disconnectedID))
+	resent, unrequested, repeated := f.countAtStart(reopened, missed), f.countAtStart(control, missed), f.countRepeated(reopened)
+	note := fmt.Sprintf("One stream was disconnected for %s, missed %s, and was reopened with Last-Event-ID: %s.", inSeconds(s.reopenedAt.Sub(s.disconnectedAt)), format.Count(len(missed), "message"), s.quote(s.disconnectedID))
 	switch {
-	case came == len(missed):
-		what += " All of them were sent again."
-	case came > 0:
-		what += fmt.Sprintf(" %d of them were sent again.", came)
+	case resent == len(missed):
+		note += " All of them were sent again."
+	case resent > 0:
+		note += fmt.Sprintf(" %d of them were sent again.", resent)
 	default:
-		what += " None of them was sent again."
+		note += " None of them was sent again."
 	}
-	if others > 0 {
-		what += fmt.Sprintf(" A new stream without that header also received %d of them.", others)
+	if unrequested > 0 {
+		note += fmt.Sprintf(" A new stream without that header also received %d of them.", unrequested)
 	}
-	if old > 0 {
-		what += fmt.Sprintf(" %s from before the disconnect arrived again, which fails a run.", format.Count(old, "message"))
+	if repeated > 0 {
+		note += fmt.Sprintf(" %s from before the disconnect arrived again, which fails a run.", format.Count(repeated, "message"))
 	}
-	r.notes = append(r.notes, what)
-	gap, note := f.gap(came < len(missed))
-	if note != "" {
-		r.notes = append(r.notes, note)
+	r.notes = append(r.notes, note)
+	gap, gapNote := f.gap(resent < len(missed))
+	if gapNote != "" {
+		r.notes = append(r.notes, gapNote)
 	}
-	how := "header"
-	if came == 0 && gap == nil {
-		how = "none"
+	method := "header"
+	if resent == 0 && gap == nil {
+		method = "none"
 	}
-	by(how)
+	by(method)
 	if gap != nil {
 		r.fields.add("gap", gap)
 	}
@@ -91,18 +91,18 @@ func (f *findings) refusal(role role) string {
 	return ""
 }
 
-// missed returns the messages that arrived during the disconnect on the connected stream that received the most.
+// missed returns the messages of the outage: those of the connected stream that received the most in that time.
 func (f *findings) missed() (out map[string]bool) {
 	for _, t := range f.opened(plain, compressed) {
-		came := map[string]bool{}
+		arrived := map[string]bool{}
 		for i := range f.units[t] {
 			u := &f.units[t][i]
 			if t != f.session.disconnected && f.isMessage(u) && u.at.After(f.session.disconnectedAt) && u.at.Before(f.session.reopenedAt) {
-				came[f.key(u)] = true
+				arrived[f.key(u)] = true
 			}
 		}
-		if len(came) > len(out) {
-			out = came
+		if len(arrived) > len(out) {
+			out = arrived
 		}
 	}
 	return out
@@ -111,52 +111,53 @@ func (f *findings) missed() (out map[string]bool) {
 // countAtStart counts the messages of a set that arrived at the start of a stream. Later ones are new, though they
 // may look the same if each stream has its own numbers.
 func (f *findings) countAtStart(t *track, messages map[string]bool) int {
-	came := map[string]bool{}
+	arrived := map[string]bool{}
 	if t != nil {
 		for i := range f.units[t] {
 			if u := &f.units[t][i]; messages[f.key(u)] && f.atStart(t, u) {
-				came[f.key(u)] = true
+				arrived[f.key(u)] = true
 			}
 		}
 	}
-	return len(came)
+	return len(arrived)
 }
 
-// countRepeated counts the messages that arrived before the disconnect, and again on the resumed stream.
+// countRepeated counts the messages that arrived both before the disconnect and on the resumed stream.
 func (f *findings) countRepeated(stream *track) (n int) {
-	old := map[string]bool{}
+	earlier := map[string]bool{}
 	for i := range f.units[f.session.disconnected] {
 		if u := &f.units[f.session.disconnected][i]; f.isMessage(u) {
-			old[f.key(u)] = true
+			earlier[f.key(u)] = true
 		}
 	}
-	return f.countAtStart(stream, old)
+	return f.countAtStart(stream, earlier)
 }
 
-// gap finds how the service announces that it could not resume: a block or a header that streams with an unknown
-// event ID have, and new streams do not. lost reports messages that were missed without an announcement.
-func (f *findings) gap(lost bool) (is object, note string) {
+// gap finds how the service announces that it could not resume a stream. The announcement is a block or a header that
+// streams with an unknown event ID have, and new streams do not. If messages were lost, gap also searches the resumed
+// stream.
+func (f *findings) gap(lost bool) (match object, note string) {
 	control, unknownID := f.first(fresh), f.first(unknown)
 	requested := map[*track]string{}
 	if unknownID != nil {
 		requested[unknownID] = "an unknown id"
-	} else if why := f.refusal(unknown); why != "" {
-		note = "With an unknown id: " + why + "."
+	} else if reason := f.refusal(unknown); reason != "" {
+		note = "With an unknown id: " + reason + "."
 	}
-	if again := f.first(resumed); lost && again != nil {
-		requested[again] = "that id"
+	if reopened := f.first(resumed); lost && reopened != nil {
+		requested[reopened] = "that id"
 	}
 	if control == nil {
 		return nil, note
 	}
-	usual := map[string]bool{}
+	controlGroups := map[string]bool{}
 	for i := range f.units[control] {
 		key, _ := groupOf(&f.units[control][i])
-		usual[key] = true
+		controlGroups[key] = true
 	}
 	for _, t := range []*track{unknownID, f.first(resumed)} {
-		how := requested[t]
-		if how == "" {
+		id := requested[t]
+		if id == "" {
 			continue
 		}
 		for name, values := range t.header {
@@ -165,7 +166,7 @@ func (f *findings) gap(lost bool) (is object, note string) {
 					name = "Last-Event-ID"
 				}
 				header := name + ": " + values[0]
-				note := fmt.Sprintf("With %s the response had the header %s", how, f.session.quote(header))
+				note := fmt.Sprintf("With %s the response had the header %s", id, f.session.quote(header))
 				if f.isID(values[0]) {
 					return object{{name: "header", value: name + ": " + service.AnotherID}}, note + ", the id of another event than the requested one."
 				}
@@ -175,8 +176,8 @@ func (f *findings) gap(lost bool) (is object, note string) {
 		for i := range f.units[t] {
 			u := &f.units[t][i]
 			key, group := groupOf(u)
-			if group != nil && f.atStart(t, u) && !usual[key] && len(u.Event) > 0 && !f.isPublished(u) && !f.heartbeat.matches(u) {
-				return group.match, fmt.Sprintf("With %s the stream began with %s.", how, u.example())
+			if group != nil && f.atStart(t, u) && !controlGroups[key] && len(u.Event) > 0 && !f.isPublished(u) && !f.heartbeat.matches(u) {
+				return group.match, fmt.Sprintf("With %s the stream began with %s.", id, u.example())
 			}
 		}
 	}
@@ -188,9 +189,9 @@ func (f *findings) gap(lost bool) (is object, note string) {
 
 // isID reports whether a text is the id of an event.
 func (f *findings) isID(text string) bool {
-	for _, all := range f.units {
-		for i := range all {
-			if all[i].HasID && string(all[i].ID) == text {
+	for _, units := range f.units {
+		for i := range units {
+			if units[i].HasID && string(units[i].ID) == text {
 				return true
 			}
 		}
@@ -198,14 +199,15 @@ func (f *findings) isID(text string) bool {
 	return uuid.MatchString(text)
 }
 
-// isPublished reports whether a block is a message: a published one, or one with an event name of messages.
+// isPublished reports whether a block is a published message. If the probe published none, it reports whether a message
+// has the same event name.
 func (f *findings) isPublished(u *unit) bool {
 	if len(f.session.published) > 0 {
 		return f.published(u)
 	}
-	for _, one := range f.messages(plain) {
-		for _, o := range one.units {
-			if o.EventName() == u.EventName() {
+	for _, stream := range f.messages(plain) {
+		for _, message := range stream.units {
+			if message.EventName() == u.EventName() {
 				return true
 			}
 		}
