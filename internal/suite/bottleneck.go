@@ -187,9 +187,9 @@ const (
 	minMedianAnswers = 100 // minimum number of answers for a comparison of medians
 )
 
-// fasterUnderLoad explains why answers at a higher load were faster than those at the lowest load, if they were.
+// speedupFacts explains why answers at a higher load were faster than those at the lowest load, if they were.
 // docs/http.md explains each cause.
-func fasterUnderLoad(stages []StageResult, levels []Level, limits Limits) []verdict.Fact {
+func speedupFacts(stages []StageResult, levels []Level, limits Limits) []verdict.Fact {
 	var good []*StageResult
 	for i := range stages {
 		if status, _ := limits.Judge(levels[i]); status == Good && stages[i].OK.Count() >= minMedianAnswers {

@@ -329,7 +329,7 @@ func TestMedianFallsUnderLoad(t *testing.T) {
 		for _, st := range stages {
 			levels = append(levels, level(st.Rate, nil))
 		}
-		facts := fasterUnderLoad(stages, levels, limits)
+		facts := speedupFacts(stages, levels, limits)
 		if len(facts) == 0 {
 			return ""
 		}

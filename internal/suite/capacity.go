@@ -63,7 +63,7 @@ func assessCapacity(r *Run) verdict.Assessment {
 		Tables:  []verdict.Table{t, b.recommendations(streamsUnit), cpu},
 		Metrics: []verdict.Metric{{Name: "connections sustained", Unit: streamsUnit, Value: b.Sustained, HigherIsBetter: true}},
 		Checks: slices.Concat([]verdict.Check{
-			everyStream(m), first, b.checkSustained(r, "MIN_CONNECTIONS", "connections sustained"), endedOnRequest(streams, m, b), inconclusive(climbCheck),
+			checkObserved(m), first, b.checkSustained(r, "MIN_CONNECTIONS", "connections sustained"), checkEnds(streams, m, b), inconclusive(climbCheck),
 		}, streams.LoadIndependentChecks(), []verdict.Check{checkGeneratorAtLoads("at every step", " "+streamsUnit, trials)}),
 	}
 }
@@ -82,8 +82,8 @@ func (r *Run) startedSteps() *shard.Merged {
 	return &m
 }
 
-// endedOnRequest returns the check that the service ended all sustained streams on request.
-func endedOnRequest(streams *verdict.Streams, m *shard.Merged, b Breaking) verdict.Check {
+// checkEnds returns the check that the service ended all sustained streams on request.
+func checkEnds(streams *verdict.Streams, m *shard.Merged, b Breaking) verdict.Check {
 	var open int64
 	for c := range streams.Records() {
 		if n, ok := m.Plan.Number(c.ID); ok && float64(n) < b.Sustained && c.State == ledger.Unfinished {

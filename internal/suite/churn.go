@@ -34,13 +34,13 @@ func assessChurn(r *Run) verdict.Assessment {
 		Facts: append([]verdict.Fact{{Name: "lifetimes", Value: sentence("%v connections, %v at a time, %s s each on average",
 			planned, r.number("CONNECTIONS"), fmt.Sprint(r.number("MEAN_HOLD")))}}, streamFacts(streams, m)...),
 		Passed: []string{sentence("%v connections were opened and closed, %v of %v noops received", planned, messages.Received, messages.Expected)},
-		Checks: slices.Concat([]verdict.Check{everyStream(m)}, streams.Faults(), streams.Agreement()),
+		Checks: slices.Concat([]verdict.Check{checkObserved(m)}, streams.Faults(), streams.Agreement()),
 		Tables: []verdict.Table{lifetimeTable(m, streams)},
 		Metrics: []verdict.Metric{
 			{Name: "connect p99", Unit: "ms", Value: streams.ConnectMS.P99}, {Name: "lateness p99", Unit: "ms", Value: streams.LatenessMS.P99},
 		},
 	}
-	if leak, table, ok := leaks(r, m, planned); ok {
+	if leak, table, ok := checkLeaks(r, m, planned); ok {
 		a.Checks, a.Tables = append(a.Checks, leak), append(a.Tables, table)
 		a.Passed[0] += ", nothing leaked"
 	}
@@ -87,9 +87,9 @@ const (
 	ledgerEntry    = 400 // bytes
 )
 
-// leaks compares the backend's usage late in the run with its usage early in the run, both while all streams are open.
-// It is not ok if the backend does not report its usage.
-func leaks(r *Run, m *shard.Merged, streams int) (c verdict.Check, t verdict.Table, ok bool) {
+// checkLeaks returns the check that the backend's usage late in the run is not above its usage early in the run, both
+// while all streams are open. It is not ok if the backend does not report its usage.
+func checkLeaks(r *Run, m *shard.Merged, streams int) (c verdict.Check, t verdict.Table, ok bool) {
 	early, isEarly := peakUsage(r.Samples, m, .2, .4)
 	late, isLate := peakUsage(r.Samples, m, .6, .9)
 	if !isEarly || !isLate {

@@ -264,7 +264,7 @@ func assessCluster(r *Run) verdict.Assessment {
 		},
 		Checks: append([]verdict.Check{
 			checkResponses(sum, stages), lowestSustained("the lowest load is sustained", limits.Trials(limits.fixedLevels(one.stages()))),
-			everyServer(several.stages(), manyTotal, size), checkGeneratorOfStages(all),
+			checkAnsweringServers(several.stages(), manyTotal, size), checkGeneratorOfStages(all),
 		}, r.checkServerCount(stages)...),
 		Passed: []string{sentence("single %v answers/s, cluster %v; %s; deploy %s: %s", one.Peak, several.Peak, peaks.Sentence(), choice, reason)},
 		Tables: slices.Concat([]verdict.Table{
@@ -280,9 +280,9 @@ func assessCluster(r *Run) verdict.Assessment {
 // received no request.
 const answersPerServer = 30
 
-// everyServer returns the check that every server of the cluster answered requests at every level, by the header
-// X-Server.
-func everyServer(levels []StageResult, q Total, size int) verdict.Check {
+// checkAnsweringServers returns the check that every server of the cluster answered requests at every level, by the
+// header X-Server.
+func checkAnsweringServers(levels []StageResult, q Total, size int) verdict.Check {
 	servers := slices.Sorted(maps.Keys(q.Servers))
 	c := check(CheckServers, "every server of the cluster answers", fmt.Sprint(size), fmt.Sprintf("%d named themselves", len(servers)), len(servers) == size)
 	switch {

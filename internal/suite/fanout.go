@@ -53,7 +53,7 @@ func assessFanout(r *Run) verdict.Assessment {
 	return verdict.Assessment{
 		Streams: streams, Tables: []verdict.Table{t}, Metrics: metrics,
 		Facts:  append([]verdict.Fact{{Name: "deliveries", Value: text(delivered)}}, streamFacts(streams, m)...),
-		Checks: slices.Concat([]verdict.Check{everyStream(m)}, deliveries(m), streams.Faults(), streams.Agreement()),
+		Checks: slices.Concat([]verdict.Check{checkObserved(m)}, deliveries(m), streams.Faults(), streams.Agreement()),
 		Passed: []string{sentence("every broadcast reached every connection: %v deliveries", delivered)},
 	}
 }

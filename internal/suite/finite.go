@@ -201,7 +201,7 @@ func (f *finiteRun) checks() []verdict.Check {
 	if f.hasLimits() {
 		out = append(out, f.goodput(), f.onTime())
 	}
-	return append(out, f.allNumbered())
+	return append(out, f.checkNumbers())
 }
 
 // maxSkipped is the maximum share of skipped requests.
@@ -258,8 +258,8 @@ func (f *finiteRun) onTime() verdict.Check {
 		sentence("the load generator made requests up to %s late (p99 %s): its machine was saturated, or connects were slow", ms(f.v.StartDelay.Max), ms(late))))
 }
 
-// allNumbered returns the check that all complete responses have chunk numbers, or none.
-func (f *finiteRun) allNumbered() verdict.Check {
+// checkNumbers returns the check that all complete responses have chunk numbers, or none.
+func (f *finiteRun) checkNumbers() verdict.Check {
 	without := int64(0)
 	if f.responses.Numbered > 0 {
 		without = f.responses.Uncovered

@@ -51,7 +51,7 @@ func assessHandshake(r *Run) verdict.Assessment {
 		},
 		Passed: []string{sentence("%v of %v connections were made, each with a full handshake; untrusted certificates were refused", sum.OK.Count(), sum.Total())},
 	}
-	a.Checks = append([]verdict.Check{checkAllTried(stages), failedShare(r, stages), untrustedRefused(m)}, r.fastEnough(stages)...)
+	a.Checks = append([]verdict.Check{checkAllTried(stages), failedShare(r, stages), checkUntrustedRefused(m)}, r.checkHandshakeLimits(stages)...)
 	memory, flat := r.memoryByScale(m, stages)
 	if r.number("HOLD_SECONDS") > 0 {
 		a.Checks = append(append(a.Checks, checkOpenToTheEnd(m)), checkOpenTogether(m, stages[0])...)
@@ -72,9 +72,9 @@ func assessHandshake(r *Run) verdict.Assessment {
 	return a
 }
 
-// fastEnough returns the checks of the rate and the mean time at each scale, if they have limits. An unmet check makes
-// the run invalid instead of a fail if the load generator was saturated.
-func (r *Run) fastEnough(stages []StageResult) (out []verdict.Check) {
+// checkHandshakeLimits returns the checks of the rate and the mean time at each scale, if they have limits. If the load
+// generator was saturated, an unmet check makes the run invalid instead of a fail.
+func (r *Run) checkHandshakeLimits(stages []StageResult) (out []verdict.Check) {
 	compare := func(id verdict.CheckID, name, limit string, value func(StageResult) string, holds func(StageResult) bool) {
 		actual, saturated, reasons := "met at each scale", false, []string(nil)
 		for _, st := range stages {
@@ -137,9 +137,9 @@ func failedShare(r *Run, stages []StageResult) verdict.Check {
 // untrustedClients are the kinds of clients that a server must refuse, as the script names them.
 var untrustedClients = []string{"without a certificate", "with a foreign certificate", "with a certificate of another authority of the same name"}
 
-// untrustedRefused returns the check that the server refused all untrusted certificates, by the script's checks before
-// and during the load. The script checks only attempts that the server answered, or refused with an alert or a status.
-func untrustedRefused(m *shard.Merged) verdict.Check {
+// checkUntrustedRefused returns the check that the server refused all untrusted certificates, by the script's checks
+// before and during the load. The script checks only attempts that the server answered, or refused with an alert or a status.
+func checkUntrustedRefused(m *shard.Merged) verdict.Check {
 	c := check(CheckUntrusted, "untrusted certificates are refused", "each attempt, before and during the load", "", true)
 	var attempts int64
 	for _, credentials := range untrustedClients {

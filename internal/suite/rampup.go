@@ -100,7 +100,7 @@ func assessRampup(r *Run) verdict.Assessment {
 	}
 	a := verdict.Assessment{
 		Facts: slices.Concat([]verdict.Fact{sum.fact(), {Name: "received", Value: megabytes(bytes)}},
-			breaking.facts(perSecond), bottleneck.facts(), fasterUnderLoad(stages, levels, limits)),
+			breaking.facts(perSecond), bottleneck.facts(), speedupFacts(stages, levels, limits)),
 		Checks: []verdict.Check{
 			checkResponses(sum, all), lowestSustained("the lowest load is sustained", trials), breaking.checkSustained(r, "MIN_RATE", "requests/s sustained"),
 			checkGeneratorAtLoads("at every load", "", trials),

@@ -251,14 +251,14 @@ func (m Machine) foreignLoadText() string {
 	return fmt.Sprintf("other programs used most of the service's cores: these were %.0f %% busy, and the service used %.0f %% of one", 100*m.ServiceBusy, m.Backend+m.Nginx)
 }
 
-// generatorFull reports whether the generator's cores were full, and fuller than the service's.
-func (m Machine) generatorFull() bool {
-	return m.SeparateCores && m.GeneratorBusy >= max(machineFull, m.ServiceBusy) && !m.serviceFilled()
+// isGeneratorFull reports whether the generator's cores were full, and fuller than the service's.
+func (m Machine) isGeneratorFull() bool {
+	return m.SeparateCores && m.GeneratorBusy >= max(machineFull, m.ServiceBusy) && !m.isServiceFull()
 }
 
-// serviceFilled reports whether backend and nginx alone filled their cores, and the runners did not fill theirs. Then
+// isServiceFull reports whether backend and nginx alone filled their cores, and the runners did not fill theirs. Then
 // the service is the limit, even if other programs use the generator's cores.
-func (m Machine) serviceFilled() bool {
+func (m Machine) isServiceFull() bool {
 	service, runners := m.Usage.TargetCores, m.Usage.GeneratorCores
 	return service > 0 && m.Backend+m.Nginx >= 100*machineFull*service && m.Runners < 100*machineFull*runners
 }
@@ -274,7 +274,7 @@ func (m Machine) GeneratorLimit() string {
 		return fmt.Sprintf("the control group was late too, by up to %s", format.Duration(m.Control))
 	case !m.Controlled && u.Stall > maxStall:
 		return fmt.Sprintf("a runner stalled for %s", format.Duration(u.Stall))
-	case m.generatorFull():
+	case m.isGeneratorFull():
 		return m.headroom()
 	case m.SeparateCores: // the threads of the runners wait only for each other
 		return ""
@@ -303,7 +303,7 @@ func (m Machine) machineLimit(duration time.Duration, freeCores bool) string {
 		return m.dropText()
 	}
 	switch {
-	case m.generatorFull() && !freeCores:
+	case m.isGeneratorFull() && !freeCores:
 		return m.headroom()
 	case m.SeparateCores && m.Foreign && m.ServiceBusy >= machineFull:
 		return m.foreignLoadText()

@@ -48,14 +48,14 @@ func assessSlow(r *Run) verdict.Assessment {
 	t := newTable("Slow streams", "first, last: seconds until a disconnect that the client detected at once; detected later: disconnects that "+
 		"clients detected when they resumed reading; backlog: data in KB that the other streams had not read by then",
 		"streams|disconnected|first|last|detected later|cause|open, complete|open, incomplete|backlog p50|max")
-	t.Add(row(s.started, s.closed.Count, closed[0], closed[1], s.closedUnseen, reasonCounts(s.reasons), s.complete, s.started-s.closedAll()-s.complete,
+	t.Add(row(s.started, s.closed.Count, closed[0], closed[1], s.detectedLater, reasonCounts(s.reasons), s.complete, s.started-s.closedAll()-s.complete,
 		trend(behind, .5), trend(behind, 1))...)
 	a := verdict.Assessment{
 		Streams: open, Warnings: open.Warnings,
-		Checks: slices.Concat([]verdict.Check{everyStream(m)}, bystanderFaults(open), open.Agreement(),
-			[]verdict.Check{r.checkBystanders(open), s.allSlow()}, s.checkAccepted(), []verdict.Check{s.filledBuffers(r)}, s.checkDelivered(), s.policy(r), s.growth(r)),
+		Checks: slices.Concat([]verdict.Check{checkObserved(m)}, bystanderFaults(open), open.Agreement(),
+			[]verdict.Check{r.checkBystanders(open), s.checkAllSlow()}, s.checkAccepted(), []verdict.Check{s.checkBuffers(r)}, s.checkDelivered(), s.policy(r), s.growth(r)),
 		Facts: append([]verdict.Fact{
-			{Name: "slow streams", Value: sentence("%v of %v, which read %s for %v", s.started, m.Plan.Connections, s.rate, s.lasted)},
+			{Name: "slow streams", Value: sentence("%v of %v, which read %s for %v", s.started, m.Plan.Connections, s.rate, s.duration)},
 			{Name: "outcome", Value: s.outcome()},
 			{Name: "memory", Value: s.memory.String()},
 		}, readerFacts(open, m)...),
@@ -91,7 +91,7 @@ func readerFacts(open *verdict.Streams, m *shard.Merged) []verdict.Fact {
 	return facts
 }
 
-// slowStreams sums up the slow streams of a run.
+// A slowStreams has the sums of the slow streams of a run.
 type slowStreams struct {
 	planned, started, filled int  // streams
 	confirmed, unconfirmed   int  // messages while streams were slow
@@ -99,11 +99,11 @@ type slowStreams struct {
 	broadcasts               bool // the messages are broadcasts of our backend; otherwise the run or, in a feed, the service publishes
 	feed                     bool
 	rate                     string
-	lasted                   time.Duration
+	duration                 time.Duration
 	closed, backlog          shard.Metric
-	closedUnseen, complete   int
+	detectedLater, complete  int
 	reasons                  map[string]int // reasons of the ends of slow streams
-	closedAfter              time.Duration  // time until our backend had closed all slow streams, by its gauge; 0: unknown
+	closeTime                time.Duration  // time until our backend had closed all slow streams, by its gauge; 0: unknown
 	memory                   memory
 }
 
@@ -114,8 +114,8 @@ func (r *Run) slowStreams() slowStreams {
 	s := slowStreams{
 		started: sum("begun"), filled: sum("filled"), confirmed: sum("taken"), unconfirmed: sum("untaken"),
 		due: sum("due"), arrived: sum("arrived"), repeated: sum("again"),
-		broadcasts: !m.Plan.Published() && !m.Service.Shared(), feed: m.Service.Shared(), rate: "nothing", lasted: time.Duration(r.number("SLOW_SECONDS") * float64(time.Second)),
-		closed: metric("cut"), backlog: metric("behind"), closedUnseen: sum("cut_unseen"), complete: sum("whole"), reasons: map[string]int{},
+		broadcasts: !m.Plan.Published() && !m.Service.Shared(), feed: m.Service.Shared(), rate: "nothing", duration: time.Duration(r.number("SLOW_SECONDS") * float64(time.Second)),
+		closed: metric("cut"), backlog: metric("behind"), detectedLater: sum("cut_unseen"), complete: sum("whole"), reasons: map[string]int{},
 	}
 	if kb := r.number("SLOW_KB"); kb > 0 {
 		s.rate = count(kb) + " KB/s"
@@ -136,8 +136,8 @@ func (r *Run) slowStreams() slowStreams {
 		s.complete = completeCount
 	}
 	if first := metric("begun").FirstUS; first > 0 {
-		s.memory = r.memoryWhile(r.parameter("GAUGE"), time.UnixMicro(first), s.lasted)
-		s.closedAfter = r.closedAfter(time.UnixMicro(first), s.started)
+		s.memory = r.memoryDuring(r.parameter("GAUGE"), time.UnixMicro(first), s.duration)
+		s.closeTime = r.closeTime(time.UnixMicro(first), s.started)
 		for _, p := range m.Publishers() {
 			s.count(p, first)
 		}
@@ -151,7 +151,7 @@ func (s *slowStreams) count(p *shard.Published, from int64) {
 	for k := range p.Topics {
 		for _, m := range p.Topic(k) {
 			switch {
-			case m.SentUS < from || m.SentUS > from+s.lasted.Microseconds():
+			case m.SentUS < from || m.SentUS > from+s.duration.Microseconds():
 			case m.State == shard.Confirmed:
 				s.confirmed++
 			default:
@@ -162,7 +162,7 @@ func (s *slowStreams) count(p *shard.Published, from int64) {
 }
 
 // closedAll returns the number of slow streams that ended.
-func (s *slowStreams) closedAll() int { return int(s.closed.Count) + s.closedUnseen }
+func (s *slowStreams) closedAll() int { return int(s.closed.Count) + s.detectedLater }
 
 // outcome states how the slow streams ended.
 func (s *slowStreams) outcome() string {
@@ -174,10 +174,10 @@ func (s *slowStreams) outcome() string {
 	}
 	add(int(s.closed.Count), fmt.Sprintf("disconnected, the first after %.1f s, the last after %.1f s", s.closed.Min/1000, s.closed.Max/1000))
 	result := "disconnected, which they detected only when they resumed reading"
-	if s.closedAfter > 0 {
-		result += fmt.Sprintf(": the backend had closed the last one after %.0f s", s.closedAfter.Seconds())
+	if s.closeTime > 0 {
+		result += fmt.Sprintf(": the backend had closed the last one after %.0f s", s.closeTime.Seconds())
 	}
-	add(s.closedUnseen, result)
+	add(s.detectedLater, result)
 	add(s.complete, "still open, with all messages at the end")
 	add(s.started-s.closedAll()-s.complete, "still open, with messages missing at the end")
 	if len(out) == 0 {
@@ -186,8 +186,8 @@ func (s *slowStreams) outcome() string {
 	return strings.Join(out, "; ")
 }
 
-func (s *slowStreams) allSlow() verdict.Check {
-	return allOf(CheckSlow, "clients are slow", s.started, s.planned,
+func (s *slowStreams) checkAllSlow() verdict.Check {
+	return checkTreated(CheckSlow, "clients are slow", s.started, s.planned,
 		"only %v of %v clients were slow: the streams of the others were not open, or cannot be read slowly (see the log of k6)")
 }
 
@@ -212,8 +212,8 @@ func (s *slowStreams) checkAccepted() []verdict.Check {
 	return []verdict.Check{c}
 }
 
-// filledBuffers turns a pass into invalid if slow streams did not fill the service's buffers.
-func (s *slowStreams) filledBuffers(r *Run) verdict.Check {
+// checkBuffers turns a pass into invalid if slow streams did not fill the service's buffers.
+func (s *slowStreams) checkBuffers(r *Run) verdict.Check {
 	remedy := "send more data (MESSAGE_KB, MESSAGE_RATE or PUBLISH_RATE, SECONDS)"
 	if s.feed {
 		remedy = "keep the streams open for longer (SECONDS), or publish larger messages"
@@ -243,7 +243,7 @@ func (s *slowStreams) policy(r *Run) []verdict.Check {
 	switch r.number("CUT_SLOW") {
 	case 1:
 		return []verdict.Check{check(CheckSlowClosed, name, "all "+text(s.started), s.closedAll(), s.closedAll() == s.started,
-			sentence("the service did not disconnect %v of %v slow streams within %v, but it must (CUT_SLOW=1)", s.started-s.closedAll(), s.started, s.lasted))}
+			sentence("the service did not disconnect %v of %v slow streams within %v, but it must (CUT_SLOW=1)", s.started-s.closedAll(), s.started, s.duration))}
 	case 0:
 		return []verdict.Check{check(CheckSlowClosed, name, "0", s.closedAll(), s.closedAll() == 0,
 			sentence("the service disconnected %v of %v slow streams (%s), but it must not (CUT_SLOW=0)", s.closedAll(), s.started, reasonCounts(s.reasons)))}
@@ -281,9 +281,9 @@ type memory struct {
 	readings    []reading
 }
 
-// memoryWhile returns the memory from the samples, from the start of slow reads on. A sample counts at the end of its
+// memoryDuring returns the memory from the samples, from the start of slow reads on. A sample counts at the end of its
 // second.
-func (r *Run) memoryWhile(gauge string, began time.Time, lasts time.Duration) (out memory) {
+func (r *Run) memoryDuring(gauge string, start time.Time, duration time.Duration) (out memory) {
 	before, after := false, false
 	known, unknown := 0, 0 // in between: a service close to its limit may not report its memory
 	for _, s := range r.Samples {
@@ -292,9 +292,9 @@ func (r *Run) memoryWhile(gauge string, began time.Time, lasts time.Duration) (o
 			v, ok = gaugeOf(s, gauge)
 			v /= 1 << 20
 		}
-		at := endOf(s).Sub(began)
+		at := endOf(s).Sub(start)
 		switch {
-		case !ok && at > 0 && at <= lasts:
+		case !ok && at > 0 && at <= duration:
 			unknown++
 			continue
 		case !ok:
@@ -302,7 +302,7 @@ func (r *Run) memoryWhile(gauge string, began time.Time, lasts time.Duration) (o
 		case at <= 0:
 			out.before, before = v, true
 			continue
-		case at <= lasts:
+		case at <= duration:
 			known++
 		default:
 			after = true
@@ -338,12 +338,12 @@ func (m *memory) table() verdict.Table {
 	return t
 }
 
-// closedAfter returns the time until our own backend had n streams fewer than before; 0 if it never had, or for other
+// closeTime returns the time until our own backend had n streams fewer than before; 0 if it never had, or for other
 // services.
-func (r *Run) closedAfter(began time.Time, n int) time.Duration {
+func (r *Run) closeTime(start time.Time, n int) time.Duration {
 	before := 0
 	for _, s := range r.Samples {
-		at := endOf(s).Sub(began)
+		at := endOf(s).Sub(start)
 		switch {
 		case s.BackendRSS == 0:
 		case at <= 0:

@@ -107,7 +107,7 @@ func TestMessagesWithSlowClients(t *testing.T) {
 	for i, state := range map[float64]shard.MessageState{5: shard.Refused, 12: shard.Confirmed, 20: shard.Open, 41: shard.Open} {
 		log.Settle(0, log.Begin(0, at(i)), shard.Outcome{State: state, SentUS: at(i), AtUS: at(i) + 1000})
 	}
-	s := slowStreams{lasted: 30 * time.Second}
+	s := slowStreams{duration: 30 * time.Second}
 	s.count(log.Published(true), at(10))
 	require.Equal(t, []int{1, 1}, []int{s.confirmed, s.unconfirmed})
 	require.Equal(t, []string{"the service did not accept 1 of 2 messages while some clients did not read"}, s.checkAccepted()[0].Reasons)

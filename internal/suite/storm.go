@@ -43,14 +43,14 @@ func assessStorm(r *Run) verdict.Assessment {
 	cpu := r.cpuTable("storm", "runners", "")
 	a := verdict.Assessment{
 		Streams: streams, Warnings: streams.Warnings,
-		Checks: slices.Concat([]verdict.Check{everyStream(m)}, stormFaults(streams), streams.Agreement(), bystanderChecks(untouched)),
+		Checks: slices.Concat([]verdict.Check{checkObserved(m)}, stormFaults(streams), streams.Agreement(), bystanderChecks(untouched)),
 	}
 	for _, s := range storms {
 		a.Facts = append(a.Facts, verdict.Fact{Name: s.Title, Value: s.String()})
 		a.Checks = append(a.Checks, s.checkDropped(), s.checkDialDelay(r), s.checkReconnected(), s.checkRefusals(), s.checkConnectTimes())
-		a.Passed = append(a.Passed, sentence("%s: all %v streams reconnected within %s", s.Title, s.dropped, s.backText(1)))
-		a.Metrics = append(a.Metrics, verdict.Metric{Name: "99 % back, " + s.Title, Unit: "ms", Value: float64(s.backIn(.99).Milliseconds())})
-		t.Add(row(s.Title, s.dropped, s.backText(.5), s.backText(.99), s.backText(1), s.rateText(), s.peak(),
+		a.Passed = append(a.Passed, sentence("%s: all %v streams reconnected within %s", s.Title, s.dropped, s.reconnectText(1)))
+		a.Metrics = append(a.Metrics, verdict.Metric{Name: "99 % back, " + s.Title, Unit: "ms", Value: float64(s.reconnectTime(.99).Milliseconds())})
+		t.Add(row(s.Title, s.dropped, s.reconnectText(.5), s.reconnectText(.99), s.reconnectText(1), s.rateText(), s.peak(),
 			trend(s.connect, .5), trend(s.connect, .99), trend(s.connect, 1), s.slow, s.refusals(), trend(s.waited, .99))...)
 		cpu.Rows = append(cpu.Rows, s.machine.row(s.Title))
 	}
@@ -94,7 +94,7 @@ func stormFaults(streams *verdict.Streams) []verdict.Check {
 
 // checkDropped returns the check that all planned streams were dropped. An unmet check turns a pass into invalid.
 func (s *stormStage) checkDropped() verdict.Check {
-	return allOf(CheckDropped, s.Title+": dropped at once", s.dropped, s.Requests, s.Title+": only %v of %v streams were dropped, the others were not open")
+	return checkTreated(CheckDropped, s.Title+": dropped at once", s.dropped, s.Requests, s.Title+": only %v of %v streams were dropped, the others were not open")
 }
 
 // checkDialDelay returns the check that the load generator dropped and dialed the streams fast enough for a storm. An
@@ -118,9 +118,9 @@ func (s *stormStage) checkDialDelay(r *Run) verdict.Check {
 
 func (s *stormStage) checkReconnected() verdict.Check {
 	limit := time.Duration(s.Seconds * float64(time.Second))
-	inTime, _ := slices.BinarySearch(s.back, limit+1)
-	missing := max(s.dropped-len(s.back), 0) + len(s.back) - inTime
-	c := check(CheckAllReconnected, s.Title+": all streams reconnected", sentence("within %v", limit), "within "+s.backText(1), missing == 0 && s.lost == 0)
+	inTime, _ := slices.BinarySearch(s.reconnects, limit+1)
+	missing := max(s.dropped-len(s.reconnects), 0) + len(s.reconnects) - inTime
+	c := check(CheckAllReconnected, s.Title+": all streams reconnected", sentence("within %v", limit), "within "+s.reconnectText(1), missing == 0 && s.lost == 0)
 	if missing > 0 {
 		c.Actual = text(missing) + " did not"
 		reason := sentence("%s: %v of %v streams did not reconnect within %v", s.Title, missing, s.dropped, limit)
@@ -198,18 +198,18 @@ func (r *Run) queueTable() verdict.Table {
 // A stormStage is one storm: streams are dropped at the same time, and reconnect.
 type stormStage struct {
 	shard.Stage
-	dropped   int             // streams
-	dropTimes []time.Duration // times of the drops since the first one, sorted
-	back      []time.Duration // times of the reconnects since the first drop, sorted
-	lost      int             // streams, including open ones, that ended in between without a request
-	refused   map[string]int  // refused attempts, by reason
-	delayed   int             // streams with a refused attempt, after which clients wait longer before each attempt
-	first     time.Duration   // time of the first refused attempt; 0: there was none
-	waited    shard.Metric
-	connect   shard.Metric
-	slow      int64
-	slowMS    float64
-	machine   Machine
+	dropped    int             // streams
+	dropTimes  []time.Duration // times of the drops since the first one, sorted
+	reconnects []time.Duration // times of the reconnects since the first drop, sorted
+	lost       int             // streams, including open ones, that ended in between without a request
+	refused    map[string]int  // refused attempts, by reason
+	delayed    int             // streams with a refused attempt, after which clients wait longer before each attempt
+	first      time.Duration   // time of the first refused attempt; 0: there was none
+	waited     shard.Metric
+	connect    shard.Metric
+	slow       int64
+	slowMS     float64
+	machine    Machine
 }
 
 // storms returns the storms that were started, in order.
@@ -238,7 +238,7 @@ func (r *Run) storms(streams *verdict.Streams) (out []stormStage) {
 		}
 		s.follow(r, streams, since, from, to)
 		start := time.UnixMicro(min(from, to))
-		s.machine = r.machine(m, start, start.Add(max(s.backIn(1), 2*time.Second)))
+		s.machine = r.machine(m, start, start.Add(max(s.reconnectTime(1), 2*time.Second)))
 		out = append(out, s)
 	}
 	return out
@@ -278,7 +278,7 @@ func (s *stormStage) follow(r *Run, streams *verdict.Streams, since, from, to in
 	slices.Sort(at)
 	slices.Sort(back)
 	for i := range at {
-		s.dropTimes, s.back = append(s.dropTimes, time.Duration(at[i]-at[0])*time.Microsecond), append(s.back, time.Duration(back[i]-at[0])*time.Microsecond)
+		s.dropTimes, s.reconnects = append(s.dropTimes, time.Duration(at[i]-at[0])*time.Microsecond), append(s.reconnects, time.Duration(back[i]-at[0])*time.Microsecond)
 	}
 	if len(failed) > 0 && len(at) > 0 {
 		s.first = time.Duration(max(slices.Min(failed)-at[0], 1)) * time.Microsecond
@@ -297,18 +297,18 @@ func (s *stormStage) countRefusals(runner *shard.Runner, refusals []ledger.Refus
 	return at
 }
 
-// backIn returns the time after which a share of the streams had reconnected; 0 if fewer did.
-func (s *stormStage) backIn(share float64) time.Duration {
+// reconnectTime returns the time after which a share of the streams had reconnected; 0 if fewer did.
+func (s *stormStage) reconnectTime(share float64) time.Duration {
 	rank := int(math.Ceil(share * float64(s.dropped)))
-	if rank == 0 || rank > len(s.back) {
+	if rank == 0 || rank > len(s.reconnects) {
 		return 0
 	}
-	return s.back[rank-1]
+	return s.reconnects[rank-1]
 }
 
-// backText formats backIn.
-func (s *stormStage) backText(share float64) string {
-	if d := s.backIn(share); d > 0 {
+// reconnectText formats reconnectTime.
+func (s *stormStage) reconnectText(share float64) string {
+	if d := s.reconnectTime(share); d > 0 {
 		return format.Duration(d)
 	}
 	return "–"
@@ -316,20 +316,20 @@ func (s *stormStage) backText(share float64) string {
 
 // rate returns the connects per second until 99 % of the streams had reconnected; 0 if fewer did.
 func (s *stormStage) rate() float64 {
-	took := s.backIn(.99)
+	took := s.reconnectTime(.99)
 	if took == 0 {
 		return 0
 	}
 	return .99 * float64(s.dropped) / took.Seconds()
 }
 
-// byBackoff reports whether the waits of clients after refused attempts may have limited the rate: over 1 % of the
-// streams, the share that the rate excludes, were refused.
-func (s *stormStage) byBackoff() bool { return 100*s.delayed > s.dropped }
+// isLimitedByBackoff reports whether the waits of clients after refused attempts may have limited the rate: the service
+// refused over 1 % of the streams, which is the share that the rate excludes.
+func (s *stormStage) isLimitedByBackoff() bool { return 100*s.delayed > s.dropped }
 
 // rateText formats the rate, with ≥ if waits of the clients limited it.
 func (s *stormStage) rateText() string {
-	if s.byBackoff() && s.rate() > 0 {
+	if s.isLimitedByBackoff() && s.rate() > 0 {
 		return "≥ " + count(s.rate())
 	}
 	return count(s.rate())
@@ -337,7 +337,7 @@ func (s *stormStage) rateText() string {
 
 // backoff returns why the rate is a lower bound; "" if waits of the clients did not limit it.
 func (s *stormStage) backoff() string {
-	if !s.byBackoff() {
+	if !s.isLimitedByBackoff() {
 		return ""
 	}
 	return sentence("%v of %v clients were refused and waited before the next attempt, so the rate is a lower bound",
@@ -345,7 +345,7 @@ func (s *stormStage) backoff() string {
 }
 
 // peak returns the maximum number of streams that reconnected within a second.
-func (s *stormStage) peak() int { return verdict.MaxWithin(s.back, time.Second) }
+func (s *stormStage) peak() int { return verdict.MaxWithin(s.reconnects, time.Second) }
 
 func (s *stormStage) refusals() (n int) {
 	for _, count := range s.refused {
@@ -359,14 +359,14 @@ func (s *stormStage) beforeRefusal() string {
 	if s.refusals() == 0 {
 		return ""
 	}
-	n, _ := slices.BinarySearch(s.back, s.first)
+	n, _ := slices.BinarySearch(s.reconnects, s.first)
 	return sentence("refused: %s, the first after %v and %s", reasonCounts(s.refused), s.first, format.Count(n, "connect"))
 }
 
 func (s *stormStage) String() string {
 	out := []string{sentence("%v streams dropped", s.dropped)}
 	if s.rate() > 0 {
-		out = append(out, sentence("99 %% reconnected after %s: %s connects/s, at most %v in a second", s.backText(.99), s.rateText(), s.peak()))
+		out = append(out, sentence("99 %% reconnected after %s: %s connects/s, at most %v in a second", s.reconnectText(.99), s.rateText(), s.peak()))
 	}
 	for _, text := range []string{s.backoff(), s.beforeRefusal()} {
 		if text != "" {

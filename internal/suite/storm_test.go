@@ -167,7 +167,7 @@ func TestStormPeakPerSecond(t *testing.T) {
 	t.Parallel()
 	s := stormStage{}
 	for _, ms := range []int{0, 500, 999, 1000, 1400, 1600, 3000} {
-		s.back = append(s.back, time.Duration(ms)*time.Millisecond)
+		s.reconnects = append(s.reconnects, time.Duration(ms)*time.Millisecond)
 	}
 	require.Equal(t, 4, s.peak(), "from 999 to 1600 ms")
 }

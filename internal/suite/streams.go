@@ -27,8 +27,8 @@ var streamSettings = []Setting{
 // streams returns the event streams of the run.
 func (r *Run) streams() *verdict.Streams { return verdict.StreamsOf(r.Rounds[0], r.Server, r.OneHost) }
 
-// everyStream returns the check that every planned stream was observed. An unmet check makes the run invalid.
-func everyStream(m *shard.Merged) verdict.Check {
+// checkObserved returns the check that every planned stream was observed. An unmet check makes the run invalid.
+func checkObserved(m *shard.Merged) verdict.Check {
 	problems := m.CheckConnections()
 	if m.Plan.Connections == 0 {
 		problems = append(problems, "the script planned no stream")
@@ -205,9 +205,9 @@ func (r *Run) checkBystanders(s *verdict.Streams) verdict.Check {
 	return c
 }
 
-// allOf returns the check that all planned clients were treated as planned. An unmet check turns a pass into invalid.
-// reason is a layout for the two numbers: "only %v of %v …".
-func allOf(id verdict.CheckID, name string, treated, planned int, reason string) verdict.Check {
+// checkTreated returns the check that all planned clients were treated as planned. An unmet check turns a pass into
+// invalid. reason is a layout for the two numbers: "only %v of %v …".
+func checkTreated(id verdict.CheckID, name string, treated, planned int, reason string) verdict.Check {
 	return check(id, name, text(planned), treated, treated == planned && planned > 0, sentence(reason, treated, planned)).Inconclusive()
 }
 

@@ -37,8 +37,8 @@ func assessVanish(r *Run) verdict.Assessment {
 	w := r.streamGauge(m)
 	a := verdict.Assessment{
 		Streams: open, Warnings: open.Warnings,
-		Checks: slices.Concat([]verdict.Check{everyStream(m)}, bystanderFaults(open), open.Agreement(),
-			[]verdict.Check{r.checkBystanders(open), w.allVanished(), w.countsStreams(), w.checkNoticed()}),
+		Checks: slices.Concat([]verdict.Check{checkObserved(m)}, bystanderFaults(open), open.Agreement(),
+			[]verdict.Check{r.checkBystanders(open), w.checkAllVanished(), w.countsStreams(), w.checkNoticed()}),
 		Facts: append([]verdict.Fact{
 			{Name: "vanished", Value: sentence("%v of %v clients, at once", w.vanished, m.Plan.Connections)},
 			{Name: "noticed", Value: fmt.Sprintf("half of them after %s, 99 %% after %s, all after %s", w.fallText(.5), w.fallText(.99), w.fallText(1))},
@@ -226,8 +226,8 @@ func (w *streamGauge) countsStreams() verdict.Check {
 	return c.Inconclusive()
 }
 
-func (w *streamGauge) allVanished() verdict.Check {
-	return allOf(CheckVanished, "clients vanished", w.vanished, w.planned,
+func (w *streamGauge) checkAllVanished() verdict.Check {
+	return checkTreated(CheckVanished, "clients vanished", w.vanished, w.planned,
 		"only %v of %v clients vanished: the streams of the others were not open, or this system does not support it (see the log of k6)")
 }
 
