@@ -3,7 +3,7 @@ package dashboards
 import "github.com/grafana/grafana-foundation-sdk/go/units"
 
 const (
-	// backendSelector selects the metrics of the backend's process.
+	// backendSelector selects the metrics of the backend process.
 	backendSelector = `{job="backend",instance=~"$instance"}`
 	backendRSS      = `process_resident_memory_bytes` + backendSelector
 )
@@ -16,7 +16,7 @@ func service() Board {
 		Rows: []Row{
 			{Title: "Now", lines: []line{
 				{
-					number("Streams, of the limit", units.PercentUnit,
+					number("Streams open, share of the limit", units.PercentUnit,
 						"Open streams as a share of MAX_CONNECTIONS. At 100 % the backend answers further "+
 							"clients with 503.",
 						`max(backend_streams_open{instance=~"$instance"} / backend_max_connections{instance=~"$instance"})`, "used").badFrom(.9).withDetails("Refused per second, by reason"),
@@ -26,7 +26,7 @@ func service() Board {
 						`max(instance:backend_fds:ratio{instance=~"$instance"})`, "used").badFrom(.8).withDetails("Opened per second"),
 					number("Accepted, not handled", count,
 						"Connections that nginx dropped since its start, because it had no free "+
-							"worker_connections or descriptors. If there is one, raise worker_connections, which "+
+							"worker_connections or descriptors. If it is over 0, raise worker_connections, which "+
 							"counts both sides of a stream.",
 						`sum(nginx_connections_accepted - nginx_connections_handled)`, "dropped").badFrom(1).withDetails("Connections of nginx by state"),
 				},
@@ -34,12 +34,12 @@ func service() Board {
 			{Title: "Streams and messages", lines: []line{
 				{
 					graph("Opened per second", countsPerSecond,
-						"Streams opened, and those of them that resumed by Last-Event-ID. Streams that open "+
+						"Streams opened, and how many of them resumed by Last-Event-ID. Streams that open "+
 							"during the hold phase are reconnects.",
 						`sum(rate(backend_streams_opened_total{instance=~"$instance"}[$__rate_interval]))`, "opened",
 						`sum(rate(backend_resumed_total{instance=~"$instance"}[$__rate_interval]))`, "resumed"),
 					graph("Closed per second, by reason", countsPerSecond,
-						"Streams closed in the last seconds. `forcedisconnect`: by the DELETE; `client`: by the "+
+						"Streams closed, by reason. `forcedisconnect`: by the DELETE; `client`: by the "+
 							"client; `slow`: the client did not read; `replaced`: resumed on another connection; "+
 							"`drain`: the service stopped; `error`: the connection broke or a write failed; "+
 							"`fault`: injected.",
@@ -59,7 +59,7 @@ func service() Board {
 						`sum(rate(backend_broadcast_duration_seconds_sum{instance=~"$instance"}`+noopsWindow+`)) / (sum(rate(backend_broadcast_duration_seconds_count{instance=~"$instance"}`+noopsWindow+`)) > 0)`, "mean").badFrom(1),
 				},
 			}},
-			{Title: "The process of the backend", lines: []line{
+			{Title: "Backend process", lines: []line{
 				{
 					graph("Memory", units.BytesIEC,
 						"Resident memory of the process, the heap in use, and memory that Go has reserved and "+
