@@ -31,7 +31,7 @@ type run struct {
 	hub            *hub
 	feed           *feedService
 	finiteExpected *verdictExpectation // expected verdict of a finite run, by the ledger of its model
-	endings        []ending            // states of runners that ended early
+	endings        []ending            // times at which runners ended early
 	stops          []func()            // functions that stop the started services, in the order of the starts
 	url            string              // URL of the service; "": soak starts it
 }
@@ -189,7 +189,8 @@ func (r *run) describe() ([]string, error) {
 	return flags, r.Hub.describe(path)
 }
 
-// command returns a command that runs bin/soak. When ctx ends, the command receives SIGINT, and SIGKILL after WaitDelay.
+// command returns a command that runs bin/soak. When ctx ends, the command receives SIGINT, and SIGKILL after
+// WaitDelay.
 func (r *run) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, filepath.Join(r.root, "bin", "soak"), args...)
 	cmd.Dir = r.dir // a shard that was not delivered is kept there

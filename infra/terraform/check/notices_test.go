@@ -16,7 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// checkNotices checks that a timer queries the notices, and that node_exporter has the end and the boot id of the host.
+// checkNotices checks that a timer queries the notices, and that node_exporter exports the end time and the boot id of
+// the host.
 func (m *machine) checkNotices() {
 	m.t.Helper()
 	assert.Equal(m.t, "active", m.sh("systemctl is-active soak-notices.timer"))
@@ -26,9 +27,9 @@ func (m *machine) checkNotices() {
 	assert.Regexp(m.t, info, m.sh("curl -sS http://127.0.0.1:9100/metrics | grep ^soak_host"), "node_exporter must export the file")
 }
 
-// The notices have the format of AWS's metadata service (docs.aws.amazon.com: "View scheduled events for your instances" and
-// "Spot Instance interruption notices").
-func TestNoticesOfAWS(t *testing.T) {
+// The responses have the format of the AWS metadata service (docs.aws.amazon.com: "View scheduled events for your
+// instances" and "Spot Instance interruption notices").
+func TestNoticesFromMetadataService(t *testing.T) {
 	t.Parallel()
 	needs(t, "curl", "apt-get install curl")
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
@@ -38,7 +39,7 @@ func TestNoticesOfAWS(t *testing.T) {
 		return fmt.Sprintf(`{"NotBefore": %q, "Code": %q, "Description": "scheduled \"reboot\"", "EventId": "instance-event-0d59937288b749b32", "NotAfter": "21 Jan 2019 09:17:23 GMT", "State": %q}`, notBefore, code, state)
 	}
 	for name, c := range map[string]struct {
-		pages map[string]string // of the metadata service; all others are not found
+		pages map[string]string // responses of the metadata service by path; other paths are 404
 		want  string
 	}{
 		"nothing":       {nil, ""},
@@ -61,27 +62,27 @@ func TestNoticesOfAWS(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			to := filepath.Join(t.TempDir(), "not", "there", "yet")
-			output, err := notices(t, c.pages, to)
+			dir := filepath.Join(t.TempDir(), "not", "there", "yet")
+			output, err := notices(t, c.pages, dir)
 			require.NoError(t, err, output)
-			got, err := os.ReadFile(filepath.Join(to, "soak.prom"))
+			got, err := os.ReadFile(filepath.Join(dir, "soak.prom"))
 			require.NoError(t, err)
 			assert.Equal(t, info+c.want, string(got))
 		})
 	}
 
-	to := t.TempDir()
-	_, err = notices(t, nil, to)
+	dir := t.TempDir()
+	_, err = notices(t, nil, dir)
 	require.NoError(t, err)
-	_, err = notices(t, map[string]string{"events/maintenance/scheduled": "<html>"}, to)
+	_, err = notices(t, map[string]string{"events/maintenance/scheduled": "<html>"}, dir)
 	require.Error(t, err, "the unit must fail")
-	got, err := os.ReadFile(filepath.Join(to, "soak.prom"))
+	got, err := os.ReadFile(filepath.Join(dir, "soak.prom"))
 	require.NoError(t, err)
 	assert.Equal(t, info, string(got), "the previous file remains")
 }
 
-// notices runs notices.sh with a metadata service that has the pages, and returns its output.
-func notices(t *testing.T, pages map[string]string, to string) (string, error) {
+// notices runs notices.sh with a fake metadata service that serves the pages. The script writes to dir.
+func notices(t *testing.T, pages map[string]string, dir string) (string, error) {
 	t.Helper()
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		page, found := pages[strings.TrimPrefix(r.URL.Path, "/latest/meta-data/")]
@@ -100,7 +101,7 @@ func notices(t *testing.T, pages map[string]string, to string) (string, error) {
 	bin := t.TempDir()
 	curl := "#!/bin/bash\nexec " + lookPath(t, "curl") + ` "${@//http:\/\/169.254.169.254/` + strings.ReplaceAll(service.URL, "/", `\/`) + `}"` + "\n"
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "curl"), []byte(curl), 0o755))
-	cmd := exec.CommandContext(t.Context(), "bash", filepath.Join(source, "modules/host/notices.sh"), to)
+	cmd := exec.CommandContext(t.Context(), "bash", filepath.Join(source, "modules/host/notices.sh"), dir)
 	cmd.Env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	output, err := cmd.CombinedOutput()
 	return string(output), err

@@ -6,9 +6,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Section 9.2.5: UTF-8 decode of the Encoding standard replaces maximal subparts of ill-formed sequences (section 3.9
-// of the Unicode standard; the cases include its tables 3-8 to 3-11).
-func TestText(t *testing.T) {
+// Section 9.2.5 of the HTML standard requires "UTF-8 decode" of the Encoding standard. That decoder replaces each maximal
+// subpart of an ill-formed sequence (section 3.9 of the Unicode standard; the cases include its tables 3-8 to 3-11).
+func TestTextReplacesInvalidUTF8(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"":                                     "",
@@ -22,7 +22,7 @@ func TestText(t *testing.T) {
 		"\xED\xA0\x80\xED\xBF\xBF\xED\xAF\x41": "\uFFFD\uFFFD\uFFFD\uFFFD\uFFFD\uFFFD\uFFFD\uFFFDA", // surrogates
 		"\xF4\x91\x92\x93\xFF\x41\x80\xBF\x42": "\uFFFD\uFFFD\uFFFD\uFFFD\uFFFDA\uFFFD\uFFFDB",      // beyond U+10FFFF
 		"\xE1\x80\xE2\xF0\x91\x92\xF1\xBF\x41": "\uFFFD\uFFFD\uFFFD\uFFFDA",                         // truncated
-		"\xEF\xBB\xBFa":                        "\uFEFFa",                                           // only a byte order mark at the start of a stream is removed
+		"\xEF\xBB\xBFa":                        "\uFEFFa",                                           // a byte order mark within a stream remains
 	} {
 		require.Equal(t, want, Text([]byte(in)), "%x", in)
 	}
