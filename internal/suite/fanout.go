@@ -53,14 +53,14 @@ func assessFanout(r *Run) verdict.Assessment {
 	return verdict.Assessment{
 		Streams: streams, Tables: []verdict.Table{t}, Metrics: metrics,
 		Facts:  append([]verdict.Fact{{Name: "deliveries", Value: text(delivered)}}, streamFacts(streams, m)...),
-		Checks: slices.Concat([]verdict.Check{checkObserved(m)}, deliveries(m), streams.Faults(), streams.Agreement()),
+		Checks: slices.Concat([]verdict.Check{checkObserved(m)}, checkDeliveries(m), streams.Faults(), streams.Agreement()),
 		Passed: []string{sentence("every broadcast reached every connection: %v deliveries", delivered)},
 	}
 }
 
-// deliveries returns the checks that each broadcast reached each subscriber exactly once, and that no other broadcast
+// checkDeliveries returns the checks that each broadcast reached each subscriber exactly once, and that no other broadcast
 // arrived.
-func deliveries(m *shard.Merged) []verdict.Check {
+func checkDeliveries(m *shard.Merged) []verdict.Check {
 	total := func(name string) (sum float64) {
 		for _, metric := range sumsByStage(m, name) {
 			sum += metric.Sum

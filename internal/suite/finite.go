@@ -199,7 +199,7 @@ func (f *finiteRun) checks() []verdict.Check {
 		inconclusive(skipped),
 	}
 	if f.hasLimits() {
-		out = append(out, f.goodput(), f.onTime())
+		out = append(out, f.checkGoodput(), f.checkOnTime())
 	}
 	return append(out, f.checkNumbers())
 }
@@ -240,8 +240,8 @@ func (f *finiteRun) sentences(state ledger.ResponseState) []string {
 	return out
 }
 
-// goodput returns the check of the share of responses that are complete and within the limits.
-func (f *finiteRun) goodput() verdict.Check {
+// checkGoodput returns the check of the share of responses that are complete and within the limits.
+func (f *finiteRun) checkGoodput() verdict.Check {
 	limit, good := f.number("MIN_GOODPUT"), 100*share(f.v.Good, f.expectedComplete())
 	return check(CheckGoodput, "goodput", fmt.Sprintf("at least %g %%", limit), percentOf(good/100), good >= limit,
 		sentence("%v of %v responses were complete and within the limits (ttft p99 %s, inter-chunk p99 %s, e2e p99 %s)",
@@ -251,8 +251,8 @@ func (f *finiteRun) goodput() verdict.Check {
 // maxDelay is the maximum delay with which the load generator makes requests, in milliseconds at p99.
 const maxDelay = 100
 
-// onTime returns the check that the load generator made the requests on time, without which times cannot be judged.
-func (f *finiteRun) onTime() verdict.Check {
+// checkOnTime returns the check that the load generator made the requests on time, without which times cannot be judged.
+func (f *finiteRun) checkOnTime() verdict.Check {
 	late := f.v.StartDelay.P99
 	return inconclusive(check(verdict.CheckGenerator, "requests made on time", sentence("p99 at most %s late", ms(maxDelay)), ms(late), late <= maxDelay,
 		sentence("the load generator made requests up to %s late (p99 %s): its machine was saturated, or connects were slow", ms(f.v.StartDelay.Max), ms(late))))

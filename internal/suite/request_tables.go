@@ -151,8 +151,8 @@ func (q *Requests) causes(title, code, unit string, words func(string) string) v
 	return t
 }
 
-// fewFailures is the share of a stage's requests below which refusals are not mentioned.
-const fewFailures = .01
+// minRefusedShare is the share of a stage's requests below which refusals are not mentioned.
+const minRefusedShare = .01
 
 // refusals returns the fact that the service refused faster than it answered, for the stage with the most refusals; nil
 // if it did not. A timeout is not a refusal.
@@ -175,7 +175,7 @@ func refusals(stages []StageResult) []verdict.Fact {
 	})
 	code, n := mainRefusal(worst)
 	refused, answered := quantile(worst.times(code), .5), quantile(worst.OK, .5)
-	if share(n, worst.Total()) < fewFailures || worst.OK.Count() == 0 || refused >= answered {
+	if share(n, worst.Total()) < minRefusedShare || worst.OK.Count() == 0 || refused >= answered {
 		return nil
 	}
 	return []verdict.Fact{{Name: "refusals", Value: fmt.Sprintf("the service refuses faster than it answers: at %s %s arrived after %s (p50), "+

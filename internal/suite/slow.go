@@ -53,7 +53,7 @@ func assessSlow(r *Run) verdict.Assessment {
 	a := verdict.Assessment{
 		Streams: open, Warnings: open.Warnings,
 		Checks: slices.Concat([]verdict.Check{checkObserved(m)}, bystanderFaults(open), open.Agreement(),
-			[]verdict.Check{r.checkBystanders(open), s.checkAllSlow()}, s.checkAccepted(), []verdict.Check{s.checkBuffers(r)}, s.checkDelivered(), s.policy(r), s.growth(r)),
+			[]verdict.Check{r.checkBystanders(open), s.checkAllSlow()}, s.checkAccepted(), []verdict.Check{s.checkBuffers(r)}, s.checkDelivered(), s.checkPolicy(r), s.checkGrowth(r)),
 		Facts: append([]verdict.Fact{
 			{Name: "slow streams", Value: sentence("%v of %v, which read %s for %v", s.started, m.Plan.Connections, s.rate, s.duration)},
 			{Name: "outcome", Value: s.outcome()},
@@ -237,8 +237,8 @@ func (s *slowStreams) checkDelivered() []verdict.Check {
 	}
 }
 
-// policy returns the check that the service disconnected slow streams as CUT_SLOW requires; nil if it allows both.
-func (s *slowStreams) policy(r *Run) []verdict.Check {
+// checkPolicy returns the check that the service disconnected slow streams as CUT_SLOW requires; nil if it allows both.
+func (s *slowStreams) checkPolicy(r *Run) []verdict.Check {
 	const name = "slow streams disconnected"
 	switch r.number("CUT_SLOW") {
 	case 1:
@@ -251,8 +251,8 @@ func (s *slowStreams) policy(r *Run) []verdict.Check {
 	return nil
 }
 
-// growth returns the check that memory grew by at most MAX_GROWTH; nil if there is no limit.
-func (s *slowStreams) growth(r *Run) []verdict.Check {
+// checkGrowth returns the check that memory grew by at most MAX_GROWTH; nil if there is no limit.
+func (s *slowStreams) checkGrowth(r *Run) []verdict.Check {
 	limit, memory := r.number("MAX_GROWTH"), s.memory
 	if limit < 0 {
 		return nil

@@ -90,14 +90,14 @@ func (r *Run) steps(streams *verdict.Streams) (out []step) {
 	}
 	for c := range streams.Records() {
 		if n, ok := m.Plan.Number(c.ID); ok {
-			charge(out, n, c, &m.Runners[c.Runner], m.Plan.Interval())
+			addFaults(out, n, c, &m.Runners[c.Runner], m.Plan.Interval())
 		}
 	}
 	return out
 }
 
-// charge adds the faults of the nth stream to the steps in which they were due.
-func charge(steps []step, n int, c *shard.Connection, runner *shard.Runner, interval time.Duration) {
+// addFaults adds the faults of the nth stream to the steps in which they were due.
+func addFaults(steps []step, n int, c *shard.Connection, runner *shard.Runner, interval time.Duration) {
 	opening := openingStep(steps, n)
 	if c.Streams == 0 || runner.At(c.OpenedAt).After(opening.to) {
 		opening.refused++ // a stream that opened after the end of the step counts as refused

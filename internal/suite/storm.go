@@ -51,7 +51,7 @@ func assessStorm(r *Run) verdict.Assessment {
 		a.Passed = append(a.Passed, sentence("%s: all %v streams reconnected within %s", s.Title, s.dropped, s.reconnectText(1)))
 		a.Metrics = append(a.Metrics, verdict.Metric{Name: "99 % back, " + s.Title, Unit: "ms", Value: float64(s.reconnectTime(.99).Milliseconds())})
 		t.Add(row(s.Title, s.dropped, s.reconnectText(.5), s.reconnectText(.99), s.reconnectText(1), s.rateText(), s.peak(),
-			trend(s.connect, .5), trend(s.connect, .99), trend(s.connect, 1), s.slow, s.refusals(), trend(s.waited, .99))...)
+			trend(s.connect, .5), trend(s.connect, .99), trend(s.connect, 1), s.slow, s.refusals(), trend(s.dialDelay, .99))...)
 		cpu.Rows = append(cpu.Rows, s.machine.row(s.Title))
 	}
 	if len(storms) > 0 {
@@ -102,11 +102,11 @@ func (s *stormStage) checkDropped() verdict.Check {
 func (s *stormStage) checkDialDelay(r *Run) verdict.Check {
 	limit := time.Duration(r.number("DIAL_MS") * float64(time.Millisecond))
 	name, limitText := s.Title+": dial delay of the generator", sentence("99 %% within %v", limit)
-	if s.waited.Trend == nil || s.waited.Trend.Count() == 0 || len(s.dropTimes) == 0 {
+	if s.dialDelay.Trend == nil || s.dialDelay.Trend.Count() == 0 || len(s.dropTimes) == 0 {
 		return check(CheckDialDelay, name, limitText, "not known", false,
 			s.Title+": no stream reconnected at its first attempt, so the dial delay of the load generator is unknown").Inconclusive()
 	}
-	gap, wait := s.dropTimes[(len(s.dropTimes)*99-1)/100], s.waited.Trend.Quantile(.99)
+	gap, wait := s.dropTimes[(len(s.dropTimes)*99-1)/100], s.dialDelay.Trend.Quantile(.99)
 	c := check(CheckDialDelay, name, limitText, sentence("dropped within %v, dialed %v late", gap, wait), max(gap, wait) <= limit,
 		sentence("%s: the load generator was saturated: it dropped 99 %% of the streams within %v and dialed up to %v late, the limit is %v (DIAL_MS); "+
 			"use more machines, or fewer streams", s.Title, gap, wait, limit))
@@ -124,7 +124,7 @@ func (s *stormStage) checkReconnected() verdict.Check {
 	if missing > 0 {
 		c.Actual = text(missing) + " did not"
 		reason := sentence("%s: %v of %v streams did not reconnect within %v", s.Title, missing, s.dropped, limit)
-		if refused := s.beforeRefusal(); refused != "" {
+		if refused := s.refusalText(); refused != "" {
 			reason += "; " + refused
 		}
 		c.Reasons = append(c.Reasons, reason)
@@ -139,7 +139,7 @@ func (s *stormStage) checkReconnected() verdict.Check {
 // checkRefusals warns of refusals. They are no fault, because a service may refuse some clients to survive a storm.
 func (s *stormStage) checkRefusals() verdict.Check {
 	n := s.refusals()
-	return advisory(check(CheckRefusals, s.Title+": attempts refused", "0", n, n == 0, s.Title+": "+s.beforeRefusal()))
+	return advisory(check(CheckRefusals, s.Title+": attempts refused", "0", n, n == 0, s.Title+": "+s.refusalText()))
 }
 
 // checkConnectTimes warns of slow connects.
@@ -158,7 +158,7 @@ func (s *stormStage) checkConnectRate(r *Run) verdict.Check {
 	if c.Pass {
 		return c
 	}
-	if cause := s.backoff(); cause != "" {
+	if cause := s.backoffText(); cause != "" {
 		c.Reasons = []string{sentence("it is unknown whether the service accepts %v connects per second: %s", required, cause)}
 		return c.Inconclusive()
 	}
@@ -198,24 +198,24 @@ func (r *Run) queueTable() verdict.Table {
 // A stormStage is one storm: streams are dropped at the same time, and reconnect.
 type stormStage struct {
 	shard.Stage
-	dropped    int             // streams
-	dropTimes  []time.Duration // times of the drops since the first one, sorted
-	reconnects []time.Duration // times of the reconnects since the first drop, sorted
-	lost       int             // streams, including open ones, that ended in between without a request
-	refused    map[string]int  // refused attempts, by reason
-	delayed    int             // streams with a refused attempt, after which clients wait longer before each attempt
-	first      time.Duration   // time of the first refused attempt; 0: there was none
-	waited     shard.Metric
-	connect    shard.Metric
-	slow       int64
-	slowMS     float64
-	machine    Machine
+	dropped      int             // streams
+	dropTimes    []time.Duration // times of the drops since the first one, sorted
+	reconnects   []time.Duration // times of the reconnects since the first drop, sorted
+	lost         int             // streams, including open ones, that ended in between without a request
+	refused      map[string]int  // refused attempts, by reason
+	delayed      int             // streams with a refused attempt, after which clients wait longer before each attempt
+	firstRefusal time.Duration   // time of the first refused attempt; 0: there was none
+	dialDelay    shard.Metric
+	connect      shard.Metric
+	slow         int64
+	slowMS       float64
+	machine      Machine
 }
 
 // storms returns the storms that were started, in order.
 func (r *Run) storms(streams *verdict.Streams) (out []stormStage) {
 	m := r.Rounds[0]
-	drops, waited, connect := sumsByStage(m, "storm_dropped"), sumsByStage(m, "storm_waited"), sumsByStage(m, "storm_connect")
+	drops, dialDelay, connect := sumsByStage(m, "storm_dropped"), sumsByStage(m, "storm_waited"), sumsByStage(m, "storm_connect")
 	stages := stagesOf(m)
 	for i, st := range stages {
 		from := int64(math.MaxInt64)
@@ -229,14 +229,14 @@ func (r *Run) storms(streams *verdict.Streams) (out []stormStage) {
 				to = next.FirstUS
 			}
 		}
-		s := stormStage{Stage: st, dropped: int(drops[st.Name].Sum), waited: waited[st.Name], connect: connect[st.Name], slowMS: r.number("SLOW_MS")}
+		s := stormStage{Stage: st, dropped: int(drops[st.Name].Sum), dialDelay: dialDelay[st.Name], connect: connect[st.Name], slowMS: r.number("SLOW_MS")}
 		if s.connect.Trend != nil {
 			s.slow = s.connect.Trend.CountBy([]time.Duration{time.Duration(s.slowMS * float64(time.Millisecond))})[1]
 		}
 		if i > 0 {
 			since = from
 		}
-		s.follow(r, streams, since, from, to)
+		s.readLedgers(r, streams, since, from, to)
 		start := time.UnixMicro(min(from, to))
 		s.machine = r.machine(m, start, start.Add(max(s.reconnectTime(1), 2*time.Second)))
 		out = append(out, s)
@@ -247,11 +247,11 @@ func (r *Run) storms(streams *verdict.Streams) (out []stormStage) {
 // clockTolerance is the maximum time by which a ledger may date an event before the script, whose clock is rounded.
 const clockTolerance = 100_000 // µs
 
-// follow reads from the ledgers which streams the script dropped between from and to, and which were lost between since
-// and to, in microseconds. A storm drops a stream once, so a second planned end is one by the service.
-func (s *stormStage) follow(r *Run, streams *verdict.Streams, since, from, to int64) {
+// readLedgers counts the streams that the script dropped between from and to, and those that were lost between since
+// and to, all in microseconds. A storm drops a stream once, so the service caused a second planned end.
+func (s *stormStage) readLedgers(r *Run, streams *verdict.Streams, since, from, to int64) {
 	m := r.Rounds[0]
-	var at, back, failed []int64
+	var drops, reconnects, refusals []int64
 	s.refused = map[string]int{}
 	for c := range streams.Records() {
 		runner, dropped := &m.Runners[c.Runner], false
@@ -261,27 +261,28 @@ func (s *stormStage) follow(r *Run, streams *verdict.Streams, since, from, to in
 			switch opened := runner.At(o.From).UnixMicro(); {
 			case opened >= to-clockTolerance || opened < since-clockTolerance:
 			case !o.Planned:
-				lost = lost || r.lostStream(o)
+				lost = lost || r.isStreamLoss(o)
 			case !untouched && !dropped && opened >= from-clockTolerance:
 				dropped = true
-				at, back = append(at, opened), append(back, runner.At(o.To).UnixMicro())
-				failed = append(failed, s.countRefusals(runner, o.Refusals)...)
+				drops, reconnects = append(drops, opened), append(reconnects, runner.At(o.To).UnixMicro())
+				refusals = append(refusals, s.countRefusals(runner, o.Refusals)...)
 			}
 		}
 		if lost {
 			s.lost++
 		}
 		if last := c.Longest; !untouched && !dropped && c.State != ledger.Completed && runner.At(last.From).UnixMicro() >= from-clockTolerance && runner.At(last.From).UnixMicro() < to-clockTolerance {
-			failed = append(failed, s.countRefusals(runner, last.Refusals)...) // the client did not reconnect
+			refusals = append(refusals, s.countRefusals(runner, last.Refusals)...) // the client did not reconnect
 		}
 	}
-	slices.Sort(at)
-	slices.Sort(back)
-	for i := range at {
-		s.dropTimes, s.reconnects = append(s.dropTimes, time.Duration(at[i]-at[0])*time.Microsecond), append(s.reconnects, time.Duration(back[i]-at[0])*time.Microsecond)
+	slices.Sort(drops)
+	slices.Sort(reconnects)
+	for i := range drops {
+		s.dropTimes = append(s.dropTimes, time.Duration(drops[i]-drops[0])*time.Microsecond)
+		s.reconnects = append(s.reconnects, time.Duration(reconnects[i]-drops[0])*time.Microsecond)
 	}
-	if len(failed) > 0 && len(at) > 0 {
-		s.first = time.Duration(max(slices.Min(failed)-at[0], 1)) * time.Microsecond
+	if len(refusals) > 0 && len(drops) > 0 {
+		s.firstRefusal = time.Duration(max(slices.Min(refusals)-drops[0], 1)) * time.Microsecond
 	}
 }
 
@@ -335,8 +336,8 @@ func (s *stormStage) rateText() string {
 	return count(s.rate())
 }
 
-// backoff returns why the rate is a lower bound; "" if waits of the clients did not limit it.
-func (s *stormStage) backoff() string {
+// backoffText states why the rate is a lower bound; "" if waits of the clients did not limit it.
+func (s *stormStage) backoffText() string {
 	if !s.isLimitedByBackoff() {
 		return ""
 	}
@@ -354,13 +355,13 @@ func (s *stormStage) refusals() (n int) {
 	return n
 }
 
-// beforeRefusal states how many connects the service accepted before its first refusal; "" if it refused none.
-func (s *stormStage) beforeRefusal() string {
+// refusalText states how many connects the service accepted before its first refusal; "" if it refused none.
+func (s *stormStage) refusalText() string {
 	if s.refusals() == 0 {
 		return ""
 	}
-	n, _ := slices.BinarySearch(s.reconnects, s.first)
-	return sentence("refused: %s, the first after %v and %s", reasonCounts(s.refused), s.first, format.Count(n, "connect"))
+	n, _ := slices.BinarySearch(s.reconnects, s.firstRefusal)
+	return sentence("refused: %s, the first after %v and %s", reasonCounts(s.refused), s.firstRefusal, format.Count(n, "connect"))
 }
 
 func (s *stormStage) String() string {
@@ -368,7 +369,7 @@ func (s *stormStage) String() string {
 	if s.rate() > 0 {
 		out = append(out, sentence("99 %% reconnected after %s: %s connects/s, at most %v in a second", s.reconnectText(.99), s.rateText(), s.peak()))
 	}
-	for _, text := range []string{s.backoff(), s.beforeRefusal()} {
+	for _, text := range []string{s.backoffText(), s.refusalText()} {
 		if text != "" {
 			out = append(out, text)
 		}

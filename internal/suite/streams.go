@@ -176,10 +176,10 @@ func counterReason(gauge, subject string) string {
 	return fmt.Sprintf("%s is a counter, which never falls; set GAUGE to a gauge of %s", gauge, subject)
 }
 
-// lostStream reports whether an outage started with the loss of a stream that neither the client nor the service ended
+// isStreamLoss reports whether an outage started with the loss of a stream that neither the client nor the service ended
 // on purpose. It is false if the service ends streams on purpose, because other checks find the streams that it ended
 // too early.
-func (r *Run) lostStream(o ledger.Outage) bool {
+func (r *Run) isStreamLoss(o ledger.Outage) bool {
 	m := r.Rounds[0]
 	return !o.Planned && m.Plan.TokenTTL == 0 && !m.Service.EndsStreams()
 }
@@ -189,7 +189,7 @@ func (r *Run) checkBystanders(s *verdict.Streams) verdict.Check {
 	const limit = 10 // names
 	lost, reasons := 0, []string(nil)
 	for c := range s.Records() {
-		if slices.ContainsFunc(c.Outages, r.lostStream) {
+		if slices.ContainsFunc(c.Outages, r.isStreamLoss) {
 			if lost++; lost <= limit {
 				reasons = append(reasons, c.ID+" lost its stream, which was to stay open")
 			}

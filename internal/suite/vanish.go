@@ -38,7 +38,7 @@ func assessVanish(r *Run) verdict.Assessment {
 	a := verdict.Assessment{
 		Streams: open, Warnings: open.Warnings,
 		Checks: slices.Concat([]verdict.Check{checkObserved(m)}, bystanderFaults(open), open.Agreement(),
-			[]verdict.Check{r.checkBystanders(open), w.checkAllVanished(), w.countsStreams(), w.checkNoticed()}),
+			[]verdict.Check{r.checkBystanders(open), w.checkAllVanished(), w.checkGauge(), w.checkNoticed()}),
 		Facts: append([]verdict.Fact{
 			{Name: "vanished", Value: sentence("%v of %v clients, at once", w.vanished, m.Plan.Connections)},
 			{Name: "noticed", Value: fmt.Sprintf("half of them after %s, 99 %% after %s, all after %s", w.fallText(.5), w.fallText(.99), w.fallText(1))},
@@ -61,7 +61,7 @@ type streamGauge struct {
 	planned, vanished int    // streams
 	limit             time.Duration
 	base, before      float64   // value without streams, and with all of them
-	moved             float64   // change in settleTime before clients vanished
+	drift             float64   // change in settleTime before clients vanished
 	unit              float64   // increase per stream
 	sampled           bool      // there are samples before clients vanished
 	counter           bool      // GAUGE is a counter
@@ -105,7 +105,7 @@ func (r *Run) streamGauge(m *shard.Merged) (w streamGauge) {
 			w.readings = append(w.readings, reading{after, v})
 		}
 	}
-	w.moved = max(highest-lowest, 0)
+	w.drift = max(highest-lowest, 0)
 	w.unit = (w.before - w.base) / float64(max(m.Plan.Connections, 1))
 	return w
 }
@@ -169,7 +169,7 @@ func (w *streamGauge) fallText(share float64) string {
 const minUnit = .95
 
 func (w *streamGauge) isGauge() bool {
-	return w.sampled && !w.counter && w.unit >= minUnit && w.moved < w.slack() && !w.hasRisen() && !w.isStale()
+	return w.sampled && !w.counter && w.unit >= minUnit && w.drift < w.slack() && !w.hasRisen() && !w.isStale()
 }
 
 // maxGap is the maximum time without a reading before the end.
@@ -196,8 +196,8 @@ func (w *streamGauge) hasRisen() bool {
 	return slices.ContainsFunc(w.readings, func(r reading) bool { return r.value >= w.before+tolerance })
 }
 
-// countsStreams returns the check that the gauge counts the open streams. An unmet check turns a pass into invalid.
-func (w *streamGauge) countsStreams() verdict.Check {
+// checkGauge returns the check that the gauge counts the open streams. An unmet check turns a pass into invalid.
+func (w *streamGauge) checkGauge() verdict.Check {
 	c := check(CheckGauge, "the gauge counts the streams", "1 per stream", sentence("%v without streams, %v with all streams", w.base, w.before), w.isGauge())
 	if !w.sampled {
 		c.Actual = "not known"
@@ -220,7 +220,7 @@ func (w *streamGauge) countsStreams() verdict.Check {
 	case w.unit < minUnit:
 		reason = sentence("the gauge %s does not count the streams: it went from %v to %v while they opened", w.name, w.base, w.before)
 	default:
-		reason = sentence("the gauge %s changed by %v right before the clients vanished: other clients use the service, or the gauge is read too seldom", w.name, w.moved)
+		reason = sentence("the gauge %s changed by %v right before the clients vanished: other clients use the service, or the gauge is read too seldom", w.name, w.drift)
 	}
 	c.Reasons = []string{reason}
 	return c.Inconclusive()
