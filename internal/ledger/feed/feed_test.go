@@ -25,10 +25,10 @@ func newBroadcast(seed uint64, runners ...int) *broadcast {
 	return b
 }
 
-// send sends a message to the streams for which of returns how often they receive it.
-func (b *broadcast) send(message int, of func(i int) int) {
+// send sends a message to each stream as many times as copies returns.
+func (b *broadcast) send(message int, copies func(i int) int) {
 	for i := range b.queues {
-		for range of(i) {
+		for range copies(i) {
 			b.queues[i] = append(b.queues[i], step{message: message})
 		}
 	}
@@ -36,19 +36,19 @@ func (b *broadcast) send(message int, of func(i int) int) {
 	b.deliver(b.lag)
 }
 
-// deliver delivers messages in random order until at most `most` wait for each stream.
-func (b *broadcast) deliver(most int) {
+// deliver delivers messages in random order until at most maxQueued wait for each stream.
+func (b *broadcast) deliver(maxQueued int) {
 	for {
-		var full []int
+		var candidates []int
 		for i, q := range b.queues {
-			if len(q) > most || len(q) > 0 && b.random.IntN(3) == 0 {
-				full = append(full, i)
+			if len(q) > maxQueued || len(q) > 0 && b.random.IntN(3) == 0 {
+				candidates = append(candidates, i)
 			}
 		}
-		if len(full) == 0 {
+		if len(candidates) == 0 {
 			return
 		}
-		i := full[b.random.IntN(len(full))]
+		i := candidates[b.random.IntN(len(candidates))]
 		b.perform(i, b.queues[i][0])
 		b.queues[i] = b.queues[i][1:]
 	}
@@ -60,7 +60,7 @@ func (b *broadcast) reconnect(i int) {
 	b.open(i)
 }
 
-// requireNoFault ends all streams, none of which may have a fault.
+// requireNoFault ends all streams, and requires that none has a fault.
 func (b *broadcast) requireNoFault(t *testing.T, format string, args ...any) {
 	t.Helper()
 	b.deliver(0)
@@ -71,9 +71,10 @@ func (b *broadcast) requireNoFault(t *testing.T, format string, args ...any) {
 	}
 }
 
+// single is the number of copies of a message that each stream receives once.
 func single(int) int { return 1 }
 
-// prices returns prices that often stay the same for a while, and repeat.
+// prices returns a random walk of prices: a price often stays the same for several messages, and returns later.
 func prices(random *rand.Rand, count int) []int {
 	out := make([]int, count)
 	price := 1000
@@ -104,7 +105,8 @@ func TestRepeatedContentWithoutFaults(t *testing.T) {
 	}
 }
 
-// One message is lost or duplicated on one stream. Where its neighbours have the same content it is one of them.
+// One message is lost or duplicated on one stream. If its neighbours have the same content, the fault may be attributed
+// to one of them.
 func TestRepeatedContentWithOneFault(t *testing.T) {
 	t.Parallel()
 	exact := 0
@@ -112,10 +114,10 @@ func TestRepeatedContentWithOneFault(t *testing.T) {
 	for seed := range uint64(runs) {
 		b := newBroadcast(seed, 0, 0, 1, 1, 2)
 		b.lag = 0
-		at, who, times := 50+b.random.IntN(200), b.random.IntN(5), 2*b.random.IntN(2)
+		at, faulty, times := 50+b.random.IntN(200), b.random.IntN(5), 2*b.random.IntN(2)
 		for n, p := range prices(b.random, 300) {
 			b.send(p, func(i int) int {
-				if n == at && i == who {
+				if n == at && i == faulty {
 					return times
 				}
 				return 1
@@ -126,18 +128,18 @@ func TestRepeatedContentWithOneFault(t *testing.T) {
 		good, faults := len(f.Messages) == 300, uint64(0)
 		for i, r := range records {
 			c := correct(f, b.runner[i], r)
-			lost, again := uint64(0), uint64(0)
-			if i == who {
-				lost, again = uint64(1-times/2), uint64(times/2) // #nosec G115 -- 0 or 1
+			lost, duplicated := uint64(0), uint64(0)
+			if i == faulty {
+				lost, duplicated = uint64(1-times/2), uint64(times/2) // #nosec G115 -- 0 or 1
 			}
 			faults += missing(c) + c.Duplicated
-			good = good && missing(c) == lost && c.Duplicated == again && c.Reordered == 0
+			good = good && missing(c) == lost && c.Duplicated == duplicated && c.Reordered == 0
 		}
 		require.NotZero(t, faults, "seed %d: the fault was not found", seed)
 		if good {
 			exact++
 		} else {
-			t.Logf("seed %d: message %d on stream %d came %d times: not exact", seed, at+1, who, times)
+			t.Logf("seed %d: message %d on stream %d came %d times: not exact", seed, at+1, faulty, times)
 		}
 	}
 	t.Logf("%d of %d runs are exact", exact, runs)
@@ -152,14 +154,14 @@ func TestRepeatedContentAfterSeveralLosses(t *testing.T) {
 	for seed := range uint64(runs) {
 		b := newBroadcast(seed, 0, 0, 0, 1, 1)
 		b.interval = 4 * time.Millisecond
-		at, who, most := 50+b.random.IntN(200), b.random.IntN(5), b.random.IntN(4) == 0
+		at, faulty, most := 50+b.random.IntN(200), b.random.IntN(5), b.random.IntN(4) == 0
 		contents := prices(b.random, count)
 		for n := at; n <= at+lost; n++ {
 			contents[n] = 100_000 + n
 		}
 		for n, p := range contents {
 			b.send(p, func(i int) int {
-				if n >= at && n < at+lost && (i == who) != most {
+				if n >= at && n < at+lost && (i == faulty) != most {
 					return 0
 				}
 				return 1
@@ -170,7 +172,7 @@ func TestRepeatedContentAfterSeveralLosses(t *testing.T) {
 		good, faults, uncertain := len(f.Messages) == count, uint64(0), false
 		for i, r := range records {
 			corrected, want := f.Correct(b.runner[i], r), uint64(0)
-			if (i == who) != most {
+			if (i == faulty) != most {
 				want = lost
 			}
 			uncertain = uncertain || corrected.Uncertain // the verdict is invalid
@@ -185,7 +187,7 @@ func TestRepeatedContentAfterSeveralLosses(t *testing.T) {
 		if good {
 			exact++
 		} else {
-			t.Logf("seed %d: messages from %d on were lost on stream %d (most: %t): not exact", seed, at+1, who, most)
+			t.Logf("seed %d: messages from %d on were lost on stream %d (most: %t): not exact", seed, at+1, faulty, most)
 		}
 	}
 	t.Logf("%d of %d runs are exact", exact, runs)
@@ -197,26 +199,26 @@ func TestStreamWithOtherContent(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(50) {
 		b := newBroadcast(seed, 0, 0, 1)
-		who := b.random.IntN(3)
+		faulty := b.random.IntN(3)
 		for n := 1; n <= 40; n++ {
 			b.send(n, single)
 			if n == 20 {
-				last := len(b.queues[who]) - 1
+				last := len(b.queues[faulty]) - 1
 				if last < 0 {
 					continue
 				}
-				b.queues[who][last] = step{message: 1000}
+				b.queues[faulty][last] = step{message: 1000}
 			}
 		}
 		b.deliver(0)
 		records, f := b.end()
-		if len(f.Messages) == 41 || records[who].Received < 40 {
+		if len(f.Messages) == 41 || records[faulty].Received < 40 {
 			t.Fatal("seed", seed, len(f.Messages))
 		}
 		for i, r := range records {
 			c := correct(f, b.runner[i], r)
 			require.Zero(t, missing(c)+c.Duplicated+c.Reordered, "seed %d", seed)
-			if i != who {
+			if i != faulty {
 				require.Zero(t, c.Corrupted)
 			}
 		}
@@ -277,7 +279,7 @@ func TestHistoryAtJoining(t *testing.T) {
 	require.Empty(t, c.Holes)
 }
 
-// Streams start while the price stays the same. What they receive first may be a history, or may follow it.
+// Streams start while the price stays the same. Their first messages may be a history, or may follow it.
 func TestRepeatedContentAtTheStart(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(100) {
@@ -309,8 +311,8 @@ func TestRepeatedContentAtTheStart(t *testing.T) {
 	}
 }
 
-// Streams join and leave at different messages of a feed with few values: the first of one runner may have the content of the last of
-// another one.
+// Streams join and leave at different messages of a feed with few values: the first message of one runner may have the
+// content of the last message of another one.
 func TestStreamsOfFewValuesJoinAndLeave(t *testing.T) {
 	t.Parallel()
 	for _, values := range []int{1, 10, 100, 1000} {
@@ -396,7 +398,7 @@ func TestClocksOfRunnersDiffer(t *testing.T) {
 	require.InDelta(t, (f.ArrivedAt(9, 0) + time.Hour).Seconds(), f.ArrivedAt(9, 1).Seconds(), 1)
 }
 
-// An hour of 100 messages per second, of 8 runners that each miss a few.
+// Eight runners receive 125,000 messages, and each misses one in a thousand.
 func BenchmarkAlign(b *testing.B) {
 	w := newSimulation([]int{0, 1, 2, 3, 4, 5, 6, 7})
 	for i := range w.ledgers {

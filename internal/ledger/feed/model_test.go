@@ -16,19 +16,20 @@ import (
 
 var cases = flag.Int("feed.cases", 100_000, "cases of the reference model")
 
-// In the model a stream receives all that is sent while it is open.
+// TestMain removes the margin at the ends of streams, because in the model a stream receives all messages that are sent
+// while it is open.
 func TestMain(m *testing.M) {
 	margin = 0
 	m.Run()
 }
 
-// A step is what happens next on one stream.
+// A step is one event of a stream: a message, or a reconnect.
 type step struct {
 	message int // 0: the stream ends, and a new one opens
 	resumed bool
 }
 
-// A script is all that happens on one stream, and what the model expects of it.
+// A script has the events of one stream, and the counts that the model expects.
 type script struct {
 	name       string
 	steps      []step
@@ -44,7 +45,8 @@ func messages(numbers ...int) (steps []step) {
 	return steps
 }
 
-// scripts are what one stream may receive of the messages 1 to 4. All receive the first and the last one, unless they join.
+// scripts lists how one stream may receive the messages 1 to 4. Each stream receives the first and the last one, unless
+// it joins later.
 var scripts = []script{
 	{name: "all", steps: messages(1, 2, 3, 4)},
 	{name: "lost 2", steps: messages(1, 3, 4)},
@@ -150,7 +152,7 @@ func missing(r *ledger.Record) (n uint64) {
 	return n
 }
 
-// check compares what the ledgers counted with the model.
+// check compares the counts of the ledgers with the model.
 func check(streams []script, runners []int, order []int) error {
 	w := newSimulation(runners)
 	for i := range streams {
@@ -166,9 +168,9 @@ func check(streams []script, runners []int, order []int) error {
 	var known []int // messages that a stream received
 	whole := false
 	for i := range streams {
-		got := streams[i].received()
-		known = append(known, got...)
-		whole = whole || len(got) == 4 && streams[i].reordered == 0
+		received := streams[i].received()
+		known = append(known, received...)
+		whole = whole || len(received) == 4 && streams[i].reordered == 0
 	}
 	slices.Sort(known)
 	known = slices.Compact(known)
@@ -183,20 +185,20 @@ func check(streams []script, runners []int, order []int) error {
 	return nil
 }
 
-// compare compares the record of a stream with the model. whole reports whether a stream received all messages in order, so that their
-// numbers are known.
+// compare compares the record of a stream with the model. whole reports whether some stream received all messages in
+// order, so that their numbers are known.
 func (s *script) compare(r *ledger.Record, known []int, whole bool) error {
-	got := s.received()
-	low, high := slices.Min(got), slices.Max(got)
+	received := s.received()
+	low, high := slices.Min(received), slices.Max(received)
 	var lost uint64
 	for _, n := range known {
-		if n > low && n < high && !slices.Contains(got, n) {
+		if n > low && n < high && !slices.Contains(received, n) {
 			lost++
 		}
 	}
 	switch {
-	case r.Received != uint64(len(got)):
-		return fmt.Errorf("received %d instead of %d", r.Received, len(got))
+	case r.Received != uint64(len(received)):
+		return fmt.Errorf("received %d instead of %d", r.Received, len(received))
 	case r.Duplicated != s.duplicated:
 		return fmt.Errorf("duplicated %d instead of %d", r.Duplicated, s.duplicated)
 	case r.Reordered != s.reordered:
@@ -209,24 +211,24 @@ func (s *script) compare(r *ledger.Record, known []int, whole bool) error {
 	return nil
 }
 
-// decidable reports whether a majority shows what was sent: two messages in a different order, and one that came again later, are
-// decided by the streams that received both once and in order.
+// decidable reports whether a majority of the streams shows which messages were sent. If a stream received two messages
+// in another order, or one of them again later, the streams that received both once and in order decide.
 func decidable(streams []script) bool {
 	repeats, sound := 0, 0
 	for i := range streams {
-		got := streams[i].received()
+		received := streams[i].received()
 		switch {
 		case streams[i].reordered > 0 || streams[i].name == "2 again after 3":
 			repeats++
-		case slices.Contains(got, 2) && slices.Contains(got, 3) && streams[i].duplicated == 0:
+		case slices.Contains(received, 2) && slices.Contains(received, 3) && streams[i].duplicated == 0:
 			sound++
 		}
 	}
 	return (repeats == 0 || 2*sound > len(streams)) && !repeated(streams) && !changed(streams)
 }
 
-// changed reports whether a stream may have received a message in place of another one: no other stream received it, and two received
-// the one that it lacks.
+// changed reports whether a stream may have received a message in place of another one: no other stream received the
+// message, and two streams received the one that it lacks.
 func changed(streams []script) bool {
 	count := map[int]int{}
 	for i := range streams {
@@ -235,9 +237,9 @@ func changed(streams []script) bool {
 		}
 	}
 	for i := range streams {
-		got := streams[i].received()
+		received := streams[i].received()
 		for n := 1; n <= 4; n++ {
-			if !slices.Contains(got, n) && count[n] > 1 && slices.ContainsFunc(got, func(m int) bool { return count[m] == 1 }) {
+			if !slices.Contains(received, n) && count[n] > 1 && slices.ContainsFunc(received, func(m int) bool { return count[m] == 1 }) {
 				return true
 			}
 		}
@@ -245,7 +247,7 @@ func changed(streams []script) bool {
 	return false
 }
 
-// repeated reports whether most streams received a message again, so that it was sent again.
+// repeated reports whether so many streams received a message twice that it may have been sent twice.
 func repeated(streams []script) bool {
 	counts := map[int]int{}
 	for i := range streams {
@@ -266,11 +268,11 @@ func repeated(streams []script) bool {
 // interleavings yields all orders of the steps of the streams.
 func interleavings(streams []script) iter.Seq[[]int] {
 	return func(yield func([]int) bool) {
-		left := make([]int, len(streams))
+		remaining := make([]int, len(streams))
 		total := 0
 		for i := range streams {
-			left[i] = len(streams[i].steps)
-			total += left[i]
+			remaining[i] = len(streams[i].steps)
+			total += remaining[i]
 		}
 		order := make([]int, 0, total)
 		var walk func() bool
@@ -278,17 +280,17 @@ func interleavings(streams []script) iter.Seq[[]int] {
 			if len(order) == total {
 				return yield(order)
 			}
-			for i := range left {
-				if left[i] == 0 {
+			for i := range remaining {
+				if remaining[i] == 0 {
 					continue
 				}
-				left[i]--
+				remaining[i]--
 				order = append(order, i)
 				if !walk() {
 					return false
 				}
 				order = order[:len(order)-1]
-				left[i]++
+				remaining[i]++
 			}
 			return true
 		}

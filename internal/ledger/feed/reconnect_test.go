@@ -55,7 +55,7 @@ func TestMessagesOfOneRunnerInAnOutageOfAnother(t *testing.T) {
 	}
 }
 
-// Message B is not in the log yet when stream 0 receives it before A, and a message with the content of B is.
+// Stream 0 receives B before A. At that time the log does not have B yet, but an earlier message with the same content.
 func TestSwapOfRepeatedContent(t *testing.T) {
 	t.Parallel()
 	for _, runners := range [][]int{{0, 0, 0, 0}, {0, 0, 1, 1}} {
@@ -93,7 +93,7 @@ func TestSwapOfRepeatedContent(t *testing.T) {
 	}
 }
 
-// A message with unique content shows the place of a stream, however many messages it loses.
+// A message with unique content shows the position of a stream, even if the stream loses many messages.
 func TestUniqueContentShowsThePlace(t *testing.T) {
 	t.Parallel()
 	w := newSimulation([]int{0, 0, 0})

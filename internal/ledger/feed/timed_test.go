@@ -12,7 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// A timedFeed sends messages with random content for ten seconds to streams that open in its first two seconds and end in its last two.
+// A timedFeed sends messages with random content for ten seconds. Its streams open in the first two seconds, and end in
+// the last two.
 type timedFeed struct {
 	contents int
 	interval time.Duration
@@ -21,7 +22,7 @@ type timedFeed struct {
 	changed  func(stream, message int) bool
 }
 
-// timedStep is what happens on a stream at an instant: it opens, ends, or receives content.
+// A timedStep is an event of a stream: it opens, ends, or receives content.
 type timedStep struct {
 	at      ledger.Instant
 	stream  int
@@ -33,7 +34,7 @@ const (
 	ends  = -1
 )
 
-// run returns the ledgers of the streams, each of which is on a runner.
+// run simulates the streams, one for each given runner.
 func (f *timedFeed) run(seed uint64, runners ...int) *simulation {
 	const length, margin = 10 * time.Second, 2 * time.Second
 	random := rand.New(rand.NewPCG(seed, 7)) // #nosec G404 -- no secret
@@ -78,8 +79,8 @@ func (f *timedFeed) run(seed uint64, runners ...int) *simulation {
 	return w
 }
 
-// faults returns what the streams missed, of messages that arrived elsewhere while they were open and their place was certain, and what they
-// received twice or out of order.
+// faults returns the number of lost messages, and that of other faults. A message is lost if it arrived at other streams
+// while the stream was open and its position was certain.
 func faults(w *simulation) (lost, others uint64) {
 	records, f := w.end()
 	for i, r := range records {
@@ -113,8 +114,8 @@ func TestTimedFeedWithoutFaults(t *testing.T) {
 	}
 }
 
-// A message that one stream loses long after its start is found, if not all have the same content, unless the place of the stream was
-// uncertain until then. The verdict is invalid where most messages are.
+// A message that one stream loses long after its start is found, unless all messages have the same content, or the
+// position of the stream was uncertain until then. If most messages are uncertain, the verdict is invalid.
 func TestTimedFeedWithOneLoss(t *testing.T) {
 	t.Parallel()
 	const runs, stream, message, interval = 30, 1, 60, 100 * time.Millisecond
@@ -161,7 +162,8 @@ func TestTimedFeedOfSingleClients(t *testing.T) {
 	require.Less(t, len(r.Deviations.UnknownAt), 25, "about two seconds")
 }
 
-// A message that arrives with other content on one stream is found, although content repeats, unless the place of the stream is uncertain.
+// A message that arrives with other content on one stream is found although content repeats, unless the position of the
+// stream is uncertain.
 func TestTimedFeedWithOneChange(t *testing.T) {
 	t.Parallel()
 	const runs, stream, message, interval = 30, 1, 60, 100 * time.Millisecond
