@@ -247,7 +247,7 @@ func changed(streams []script) bool {
 	return false
 }
 
-// repeated reports whether so many streams received a message twice that it may have been sent twice.
+// repeated reports whether a message may have been sent twice: two streams, or most of them, received it twice.
 func repeated(streams []script) bool {
 	counts := map[int]int{}
 	for i := range streams {
