@@ -40,7 +40,7 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 		v.OpenTime, v.Watched, v.Generator.Saturated = s.OpenTime, s.Watched, s.isSaturated()
 	}
 	v.Failures = e.Failures
-	completeness, warnings := complete(e, &a)
+	completeness, warnings := completenessCheck(e, &a)
 	v.Warnings = append(v.Warnings, warnings...)
 	all := slices.Concat(e.processChecks(), []Check{completeness}, a.Checks, v.slopeChecks())
 	if len(e.Actions) > 0 {

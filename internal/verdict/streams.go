@@ -185,7 +185,7 @@ func (s *Streams) count(i int, r *shard.Connection) {
 		entry = nil // the entry has messages that were sent before and after this runner's streams
 	}
 	r, differs := s.addTail(i, r, entry)
-	s.prove(r, entry)
+	s.recordProofs(r, entry)
 	s.differences.add(differs)
 	if r.Missed()+r.Duplicated == 0 { // otherwise these faults explain the difference
 		s.unexplained.add(differs)
@@ -196,11 +196,11 @@ func (s *Streams) count(i int, r *shard.Connection) {
 	s.counts[r.Runner].Add(r.Counts)
 	s.Runners[r.Runner].Connections++
 	s.checkFloor(r)
-	s.list(r)
+	s.listFindings(r)
 }
 
-// list lists the findings of a connection, unless there are too many of their kind.
-func (s *Streams) list(r *shard.Connection) {
+// listFindings lists the findings of a connection, unless there are too many of their kind.
+func (s *Streams) listFindings(r *shard.Connection) {
 	for _, f := range r.Findings {
 		if s.listed[f.Kind]++; s.listed[f.Kind] > maxFindings {
 			continue
@@ -219,9 +219,9 @@ func (s *Streams) sentence(r *shard.Connection, f ledger.Finding, at time.Time) 
 	return text
 }
 
-// prove records which faults of a connection are proven even if the service has another interval than planned. Idle
+// recordProofs records which faults of a connection are proven even if the service has another interval than planned. Idle
 // timeouts and END_TIMEOUT prove no fault, because both depend on the planned interval.
-func (s *Streams) prove(r *shard.Connection, e *ServerEntry) {
+func (s *Streams) recordProofs(r *shard.Connection, e *ServerEntry) {
 	p := &s.proofs
 	switch end := endOf(r); {
 	case r.State == ledger.Refused, r.State == ledger.Dropped && r.Reason != idle, end == endError:

@@ -84,10 +84,10 @@ func (e *Evidence) runnerEnds() (early, causes, problems []string) {
 	return early, causes, slices.Concat(m.Problems, e.Problems)
 }
 
-// complete returns the check that all planned runners and clients were observed, and warnings. If runners ended early,
+// completenessCheck returns the check that all planned runners and clients were observed, and warnings. If runners ended early,
 // the check is met if the watched share of the client time is at least MIN_COVERAGE. The share is only known in suites
 // whose clients are all connected for the whole run.
-func complete(e *Evidence, a *Assessment) (c Check, warnings []string) {
+func completenessCheck(e *Evidence, a *Assessment) (c Check, warnings []string) {
 	c = Check{
 		ID: CheckComplete, Name: "data complete", Limit: "every runner and client", Actual: "complete",
 		Severity: SeverityInconclusive, Why: "a run with missing data cannot be judged",
