@@ -15,7 +15,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// stageAt returns a stage of a thousand requests, with known and free resources, as edited.
+// stageAt returns a stage of a thousand requests in which every resource is known and free, after an edit.
 func stageAt(rate float64, edit func(*StageResult)) StageResult {
 	st := StageResult{Stage: shard.Stage{Title: count(rate) + "/s", Rate: rate, Seconds: 10}, Requests: newRequests()}
 	st.Machine = Machine{
@@ -37,9 +37,9 @@ func stageAt(rate float64, edit func(*StageResult)) StageResult {
 func TestEachResourceCanBeTheBottleneck(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		full     func(*StageResult) // of the stage that was bad
-		what     string             // with its evidence
-		wantText string             // more of the sentence
+		full     func(*StageResult) // edits the bad stage
+		what     string             // the resource with its evidence
+		wantText string             // another part of the sentence
 	}{
 		"the limit of a control group": {
 			func(st *StageResult) { st.Machine.Usage.Periods, st.Machine.Usage.Throttled = 100, 92 },
@@ -225,7 +225,7 @@ func TestBreakingPointWithoutAFullResource(t *testing.T) {
 	require.Equal(t, "what was full", f.facts()[0].Name, "it is unknown that the service broke")
 }
 
-// The page for people has the same names and the same advice.
+// docs/http.md has the same names and the same advice.
 func TestResourcesAreDocumented(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "http.md"))
@@ -238,7 +238,7 @@ func TestResourcesAreDocumented(t *testing.T) {
 	require.Contains(t, tables, " | "+noAdvice+" |\n")
 }
 
-// withSamples adds one a second, of a service on this machine, as edited for each second of the run.
+// withSamples adds one sample per second of a service on this machine. edit changes the sample of each second.
 func (r *Run) withSamples(seconds int64, edit func(at int64, s *resources.Sample)) *Run {
 	r.OneHost = true
 	for i := range seconds {
@@ -258,7 +258,7 @@ func TestUsageOfAStage(t *testing.T) {
 	stage := newRampRun(rampupParameters, 20).withSamples(60, func(at int64, s *resources.Sample) {
 		s.Periods, s.Throttled, s.Overflows = uint64(10*at), uint64(3*at), uint64(at)
 		s.QueueFull = int(at)
-		if at == 15 { // in the stage, from 10 to 20: a backend without descriptors reports nothing after this
+		if at == 15 { // in the stage from 10 to 20 s: a backend without free descriptors reports nothing from here on
 			s.Files, s.MaxFiles, s.BackendCPU, s.Available = 30, 0, 0, 1<<30
 		}
 	}).stages()[1]

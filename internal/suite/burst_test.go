@@ -51,8 +51,7 @@ func TestServiceUnhealthyAfterABurst(t *testing.T) {
 	}
 }
 
-// Each runner measures from its own start. If half a burst came a second after the other half, it was not sent at one
-// time.
+// Each runner measures from its own start. If half a burst was sent a second after the other half, sentWithin shows it.
 func TestSentWithinOfAllRunners(t *testing.T) {
 	t.Parallel()
 	for _, apart := range []int64{0, 1000} {
@@ -67,7 +66,7 @@ func TestSentWithinOfAllRunners(t *testing.T) {
 	}
 }
 
-// X-In-Flight may count the requests of others, or not be true.
+// X-In-Flight may count the requests of other clients, or be wrong.
 func TestMoreInFlightThanSent(t *testing.T) {
 	t.Parallel()
 	for inHand, says := range map[float64]string{100: "100", 101: "101 (more than in the burst)"} {

@@ -19,8 +19,8 @@ func lateMessages(n int, by time.Duration) shard.Late {
 	return shard.Late{Late: n, Lateness: h.Pack()}
 }
 
-// The lateness of the other streams does not decide what delayed messages of held streams: a client that continues to
-// read after half a minute finds messages that are far later than any delay of a generator.
+// The lateness of held streams is attributed without that of the other streams: a client that resumes reading after
+// half a minute receives messages that are far later than any delay of a generator.
 func TestLatenessOfHeldStreamsAlone(t *testing.T) {
 	t.Parallel()
 	const second = time.Second

@@ -68,8 +68,8 @@ func assessCapacity(r *Run) verdict.Assessment {
 	}
 }
 
-// startedSteps returns the merged shards, planning only the streams of steps that were started: the script stops adding
-// streams when it has found the breaking point.
+// startedSteps returns the merged shards with a plan that has only the streams of steps that were started, because the
+// script stops adding streams when it has found the breaking point.
 func (r *Run) startedSteps() *shard.Merged {
 	m := *r.Rounds[0]
 	open := sumsByStage(&m, "capacity_streams")

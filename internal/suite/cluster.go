@@ -217,10 +217,10 @@ func incomparable(one, several []roundLevel) Reason {
 
 // Deployment recommends one of the two targets by the first of these rules that applies:
 //
-// 1. One target fails over a percent more of its requests: the other target. 2. The cluster spreads requests unevenly,
-// so that its least busy server receives under 80 % of the busiest: neither yet. 3. The peak of the cluster wins, and
-// is over a fifth higher: the cluster. 4. Otherwise the single backend, because the cluster only adds availability, for
-// several times the processes.
+//  1. If one target fails over a percent more of its requests: the other target.
+//  2. If the least busy server of the cluster receives under 80 % of the requests of the busiest: neither yet.
+//  3. If the peak of the cluster wins, and is over a fifth higher: the cluster.
+//  4. Otherwise: the single backend, because the cluster only adds availability, for several times the processes.
 func Deployment(one, several Side, peaks Comparison) (choice, reason string) {
 	const unless = "; use the cluster only if the service must survive the failure of a backend"
 	failures := compareFailures(one.FailedShare, several.FailedShare)

@@ -42,7 +42,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// Among equal targets that differ by chance alone, one wins in a stage under one case of twenty.
+// If equal targets differ by chance alone, one of them wins in less than one of twenty cases.
 func TestChanceRarelyWins(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -160,7 +160,7 @@ func compareRun() *Run {
 	).addAnswers("level-5-single", 1000, 10, shard.TagServer, "backend-1")
 }
 
-// A load of a second or two has no figures of the limit: there is no winner.
+// For a load of a second or two the limit is unknown, so there is no winner.
 func TestShortLevelsDecideNothing(t *testing.T) {
 	t.Parallel()
 	r := newComparisonRun(1500, 1530, 1470)
@@ -195,7 +195,7 @@ func TestUnbalancedCluster(t *testing.T) {
 	require.Contains(t, v.Reasons[0], "every server of the cluster answers: 0 named themselves, the limit is 3")
 }
 
-// All that are left share the load evenly, which must not hide the one that is gone.
+// The remaining servers share the load evenly, which must not hide the missing one.
 func TestClusterWithAServerDown(t *testing.T) {
 	t.Parallel()
 	v := judge(compareRun().addAnswers("level-5-cluster", 750, 4, shard.TagServer, "backend-1").addAnswers("level-5-cluster", 750, 4, shard.TagServer, "backend-3"))
@@ -232,7 +232,7 @@ func TestClusterMemberSilentAtOneLevel(t *testing.T) {
 	require.Contains(t, fmt.Sprint(v.Reasons), "backend-1 answered none of 300 requests to the cluster at 9 at a time")
 }
 
-// A process that crashes and is started again counts from 0. The run fails for the crash, not for the count.
+// A restarted process counts from 0. The run fails because of the crash, not because of the count.
 func TestCrashOutranksCount(t *testing.T) {
 	t.Parallel()
 	run := func() *Run {

@@ -10,8 +10,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// setCores gives service and generator one core each, and sets their CPU time in the stages. Before and after it is
-// 0. Samples are taken half a second off the edges of the stages.
+// setCores gives service and generator one core each, and sets their CPU time in the stages. Outside of
+// the stages it is 0. Samples are half a second away from the edges of the stages.
 func (r *Run) setCores(service, generator float64) *Run {
 	r.ServiceCores, r.RunnerCores, r.OneHost = 1, 1, true
 	var s resources.Sample
@@ -23,7 +23,7 @@ func (r *Run) setCores(service, generator float64) *Run {
 		for _, st := range r.Rounds[0].Suite.Stages {
 			part := overlap(at, at.Add(time.Second), start.Add(time.Duration(st.Start*float64(time.Second))), start.Add(time.Duration((st.Start+st.Seconds)*float64(time.Second))))
 			s.Host.ServiceCores += part * service
-			s.BackendCPU += part * service * .8 // the rest is the kernel's, for its packets
+			s.BackendCPU += part * service * .8 // the kernel used the rest for packets
 			s.Host.RunnerCores += part * generator
 			s.BusySeconds += part * (service + generator)
 		}
@@ -31,8 +31,8 @@ func (r *Run) setCores(service, generator float64) *Run {
 	return r
 }
 
-// With pinned cores the side whose cores were full is the limit; if both were full, the fuller one. Waits between
-// threads of a runner do not count then.
+// With separate cores, the side whose cores were full is the limit; if both were full, the fuller one. Waits of the
+// runner's threads for each other do not count.
 func TestFullCoresAreTheLimit(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -68,7 +68,7 @@ func TestCoreUsageOfEachSide(t *testing.T) {
 	require.Empty(t, table(judge(levels().addAnswers("level-10", 2000, 20)), "Busy cores").Rows, "they share all")
 }
 
-// The cost of a request for the service is a metric that compares runs of different rates.
+// The CPU time per request is a metric to compare runs with different rates.
 func TestThroughputCostPerRequest(t *testing.T) {
 	t.Parallel()
 	v := judge(levels().addAnswers("level-10", 2000, 20).setCores(.5, .5))
@@ -80,7 +80,7 @@ func TestThroughputCostPerRequest(t *testing.T) {
 	require.NotEqual(t, "service CPU per request", v.Metrics[len(v.Metrics)-1].Name, "the service shows none")
 }
 
-// Cores that others filled are not full of the service.
+// If other programs filled the cores, the limit is unknown.
 func TestOtherProgramsOnServiceCores(t *testing.T) {
 	t.Parallel()
 	r := levels().addAnswers("level-10", 2000, 20).setCores(.97, .61)
@@ -92,7 +92,7 @@ func TestOtherProgramsOnServiceCores(t *testing.T) {
 	require.Equal(t, "other programs used most of the service's cores: these were 97 % busy, and the service used 39 % of one", reason)
 }
 
-// Samples of a Prometheus have no cores, and a very short stage has no samples.
+// Samples of a Prometheus lack the use of cores, and a very short stage has no samples.
 func TestUnknownCores(t *testing.T) {
 	t.Parallel()
 	r := levels().addAnswers("level-10", 2000, 20).setCores(.97, .61)
@@ -107,8 +107,8 @@ func TestUnknownCores(t *testing.T) {
 	require.Equal(t, LimitUnknown, limit)
 }
 
-// An open load that is too slow while the generator's cores are full is not the service's fault, unless the service's
-// were full.
+// If an open load is too slow while the generator's cores are full, the service is not at fault, unless its own cores
+// are full.
 func TestSlownessOfFullCores(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -130,7 +130,7 @@ func TestSlownessWithBusyGeneratorCores(t *testing.T) {
 		late    time.Duration // of the control group
 		runners float64       // of their core, which is full
 		service float64       // of its core
-		foreign bool          // other programs caused that, too
+		foreign bool          // other programs caused that share, too
 		sent    float64       // bytes of a request
 		want    Status
 	}{
@@ -177,7 +177,7 @@ func TestSlownessWithBusyServiceCores(t *testing.T) {
 	}
 }
 
-// Others may fill the generator's cores while the service fills its own.
+// Other programs may fill the generator's cores while the service fills its own.
 func TestOtherProgramsOnGeneratorCores(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -25,14 +25,14 @@ func TestEndpointRows(t *testing.T) {
 	}
 }
 
-// Uploads have one endpoint: a table of one row would repeat the one above it.
+// Uploads have one endpoint, so a table by endpoint would repeat the table above it.
 func TestOneEndpointHasNoTable(t *testing.T) {
 	t.Parallel()
 	r := runOf("rampup", fixedParameters, shard.Stage{Name: "a", Title: "a", Kind: kindLoad, Seconds: 10, Rate: 30}).addAnswers("a", 300, 5)
 	require.Empty(t, table(judge(r), "By endpoint").Rows)
 }
 
-// Of two targets each has its own rows, over its own time.
+// Each of two targets has its own rows, and its own time.
 func TestEndpointsOfTwoTargets(t *testing.T) {
 	t.Parallel()
 	r := runOf("cluster", fixedParameters,

@@ -71,7 +71,7 @@ func TestMemoryAndBytesOfHeldConnections(t *testing.T) {
 	require.Equal(t, "runner, per held connection", v.Metrics[0].Name)
 }
 
-// Without a sample from before, or of a runner, the memory of a connection is unknown.
+// Without a sample before the first connection, or without samples of a runner, the memory per connection is unknown.
 func TestMemoryOfUnobservedConnections(t *testing.T) {
 	t.Parallel()
 	r := newMemoryRun()
@@ -82,7 +82,7 @@ func TestMemoryOfUnobservedConnections(t *testing.T) {
 	require.Equal(t, []string{"backend", "1,000", "–", "60.0 MiB", "50.0 MiB", "–"}, rows[1])
 }
 
-// A long run has as many rows as fit on a page, each for a longer stretch.
+// The table of a long run has at most maxMemoryRows rows, each for a longer time.
 func TestMemoryOverTimeOfALongRun(t *testing.T) {
 	t.Parallel()
 	r := newHandshakeRun(nil, [2]uint64{60, 70}, [2]uint64{20, 20}).addAnswers("scale-1", 100, 15).addAnswers("scale-2", 1000, 15)

@@ -63,7 +63,7 @@ func (r *Run) addCounter(name, stage string, value float64) *Run {
 	return r
 }
 
-// delayAnswers moves n of the good answers of a stage after its end, by ms milliseconds.
+// delayAnswers moves n good answers of a stage to ms milliseconds after its end.
 func (r *Run) delayAnswers(stage string, n int, ms float64) *Run {
 	h := shard.NewHistogram()
 	for range n {
@@ -121,7 +121,7 @@ func TestPlanWithoutSuite(t *testing.T) {
 	require.ErrorContains(t, err, `the suite "unheard"`)
 }
 
-// An edited run is a run with one difference, and the verdict that it leads to.
+// An edited run has one difference from a good run, and the expected verdict.
 type edited struct {
 	name     string
 	edit     func(*Run)

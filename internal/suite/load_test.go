@@ -10,7 +10,7 @@ import (
 
 var limits = Limits{FailedShare: .01, P95: 500, Answered: .95}
 
-// level returns a sustained load, as edited. The generator adds no delay unless an edit sets one.
+// level returns a sustained load after an edit. The generator adds no delay unless the edit sets one.
 func level(load float64, edit func(*Level)) Level {
 	v := Level{Load: load, Answered: 1, P95: 20}
 	if edit != nil {
@@ -28,7 +28,7 @@ func timeouts(v *Level)   { v.FailedShare, v.Answered = .05, .95 }
 func fewer(v *Level)      { v.Answered = .7 }
 func setFull(v *Level)    { v.MachineLimit = "the machine was full" }
 
-// setSaturated makes the generator explain everything but refusals.
+// setSaturated makes the delays of the generator explain all failures except refusals.
 func setSaturated(v *Level) {
 	v.GeneratorDelay = "the load generator waited up to 300 ms to run"
 	v.UndelayedP95, v.UndelayedFailed, v.UndelayedAnswered = 10, v.HardFailures, 1-v.HardFailures

@@ -61,7 +61,7 @@ func searchRampup(r *Run) map[string]string {
 }
 
 // Recovered returns the load to repeat at the end: the highest sustained one, unless it was the last; 0: none. If the
-// service fails it the second time, it gets slower with time, or does not recover from overload.
+// service does not sustain it the second time, it gets slower with time, or does not recover from overload.
 func (b Breaking) Recovered(stages []StageResult) float64 {
 	if b.Status != Bad || b.Sustained == 0 || stages[len(stages)-1].Rate == b.Sustained {
 		return 0

@@ -78,7 +78,7 @@ func TestRampupBreaks(t *testing.T) {
 	require.Contains(t, v.Reasons[0], "requests/s sustained: 50, the limit is at least 80")
 }
 
-// Statuses and errors of the network are two kinds.
+// Error statuses and network errors have different texts.
 func TestCodeText(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string]string{
@@ -135,7 +135,7 @@ func TestRunWithoutResultIsInvalid(t *testing.T) {
 	}
 }
 
-// A machine that the runners nearly filled is no evidence against the service.
+// If the runners nearly filled the machine, slowness is not attributed to the service.
 func TestFullMachineLimitsTheGenerator(t *testing.T) {
 	t.Parallel()
 	r := newRampRun(rampupParameters, 20)
@@ -155,13 +155,13 @@ func TestFullMachineLimitsTheGenerator(t *testing.T) {
 	require.Contains(t, fact(v, "breaking point"), "the machine was full: of 195 % of a core in total the runners used 150 % and the service 20 %")
 	require.Len(t, v.Warnings, 1)
 	require.Equal(t, []string{"100/s", "150", "0", "20", "195", "0", "0 ms"}, table(v, "CPU by stage, % of one core").Rows[1])
-	r.Samples = nil // on its own machine
+	r.Samples = nil // the service is on its own machine
 	r.OneHost = false
 	require.Contains(t, fact(judge(r), "breaking point"), "between 20 and 100")
 }
 
-// A slow service leaves many requests in hand, which makes the runners wait for cores and leave
-// requests. As long as they wake up in time the slowness is not theirs.
+// If a service is slow, many requests are in flight, so the runners wait for cores and drop requests. If the runners
+// still wake up in time, the slowness is attributed to the service.
 func TestSlowServiceIsNotTheGenerator(t *testing.T) {
 	t.Parallel()
 	slow := func(edit func(*shard.Second), host float64) *Run {
@@ -204,9 +204,9 @@ func TestServerCount(t *testing.T) {
 	}{
 		{300, 0, verdict.Pass}, {299, 0, verdict.Invalid}, {301, 0, verdict.Invalid},
 		{300, 1, verdict.Pass}, {301, 1, verdict.Pass}, {302, 1, verdict.Invalid},
-		{0, 0, verdict.Pass}, // it shows none
+		{0, 0, verdict.Pass}, // the backend reports no count
 	} {
-		r := newRampRun(rampupParameters, 20) // 100 of warm-up and 200
+		r := newRampRun(rampupParameters, 20) // 100 requests of the warm-up and 200 of the stage
 		if c.failed > 0 {
 			r.addAnswers("rate-20", c.failed, 1, shard.TagCode, "net-1050")
 		}
@@ -237,7 +237,7 @@ func TestSearch(t *testing.T) {
 	require.Nil(t, searchRampup(r), "the search was not requested")
 }
 
-// A service that gets slower with time is bad at any last load, so the search ends with the load that was good.
+// A service that gets slower with time is bad at any load at the end, so the search ends by repeating the good load.
 func TestSearchRetriesTheGoodLoad(t *testing.T) {
 	t.Parallel()
 	broken := func(least string, retries ...float64) *Run {
@@ -293,7 +293,7 @@ func TestSpread(t *testing.T) {
 	require.Equal(t, 30*time.Millisecond, q.OK.Max())
 }
 
-// addWaits makes n good answers of a stage wait for a connection first, and then take took milliseconds.
+// addWaits adds n good answers that waited for a connection for waited milliseconds, and then took took milliseconds.
 func (r *Run) addWaits(stage string, n int, waited, took float64) *Run {
 	r.addAnswers(stage, n, waited+took, shard.TagWaited, "yes")
 	r.addAnswers(stage, n, took).addAnswers(stage, n, waited)
@@ -347,8 +347,9 @@ func TestTooFewConnectionsLimitTheGenerator(t *testing.T) {
 	}
 }
 
-// 150 answers/s of 200 are 150, whenever the others arrive: the load was not sustained. A service with 0.9 s per
-// answer has that many in flight when the stage ends, and sustains the load.
+// If 150 of 200 answers per second arrive in the stage, the rate is 150 and the load is not sustained, even if the
+// others arrive later. A service with 0.9 s per answer has 0.9 s of answers in flight at the end of the stage, and
+// sustains the load.
 func TestRateOfResponsesInsideAWindow(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -374,7 +375,7 @@ func TestRateOfResponsesInsideAWindow(t *testing.T) {
 	}
 }
 
-// A truncated answer is wrong, and so are bytes that no request asked for.
+// Truncated answers and unrequested bytes fail the run.
 func TestTruncatedAndUnrequestedBytesFail(t *testing.T) {
 	t.Parallel()
 	v := judge(newRampRun(rampupParameters, 20, 50).addAnswers("rate-50", 1, 5, shard.TagCode, shard.CodeTruncated))

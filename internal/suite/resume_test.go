@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// The profiles result in a plan in which each kind of disconnect has its share.
+// The plan of each profile has disconnects of every kind.
 func TestResumeProfilesAreValid(t *testing.T) {
 	t.Parallel()
 	for name, settings := range resume.Plan.Profiles {
@@ -35,7 +35,7 @@ func TestResumeProfilesAreValid(t *testing.T) {
 	}
 }
 
-// A page of resume is the page of a soak, with the results of the disconnects.
+// The report of resume is that of a soak with the results of the disconnects.
 func TestResumeShowsCuts(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, len(soak.Page.Sections)+1, len(resume.Page.Sections))

@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// withOwnTimes sets the own time of every answer of the last series of a run to its time without this wait.
+// withOwnTimes sets the undelayed time of every answer of the last series to its time without the wait.
 func (r *Run) withOwnTimes(wait time.Duration) *Run {
 	m := &r.Rounds[0].Metrics[len(r.Rounds[0].Metrics)-1]
 	m.Own = shard.NewHistogram()
@@ -18,7 +18,7 @@ func (r *Run) withOwnTimes(wait time.Duration) *Run {
 	return r
 }
 
-// withWait sets the seconds from 10 to 20 of a run, one of them with that wait.
+// withWait sets the records of the seconds from 10 to 20; the second in has the wait.
 func (r *Run) withWait(in int64, wait time.Duration) *Run {
 	for i := range int64(10) {
 		at := start.Unix() + 10 + i
@@ -33,7 +33,7 @@ func (r *Run) withWait(in int64, wait time.Duration) *Run {
 
 func TestGeneratorFaults(t *testing.T) {
 	t.Parallel()
-	fewer := func(missing int) *Run { // a stage of 10 s at 20/s, of which some have gone another way
+	fewer := func(missing int) *Run { // a stage of 10 s at 20/s without some of its requests
 		r := runOf("rampup", rampupParameters, shard.Stage{Name: "rate-20", Kind: kindLoad, Start: 10, Seconds: 10, Rate: 20, Connections: 20})
 		return r.addAnswers("rate-20", 200-missing, 10).withOwnTimes(0)
 	}
@@ -51,7 +51,7 @@ func TestGeneratorFaults(t *testing.T) {
 		run.Rounds[0].Suite.Stages[0].Patience = 4
 		return run
 	}
-	counted := func(run *Run, counter string, at time.Duration) *Run { // on the machine of a runner, in 5 s from then on in the stage
+	counted := func(run *Run, counter string, at time.Duration) *Run { // a counter of the runner's machine increases in 5 s from an instant of the stage on
 		w := machine.Follow("", time.Second)
 		for i, n := range []float64{0, 0, 14} {
 			w.Add(start.Add(5*time.Second+at+time.Duration(i)*5*time.Second), machine.Reading{counter: n})
@@ -95,7 +95,7 @@ func TestGeneratorFaults(t *testing.T) {
 	}
 }
 
-// The waits of threads add up: on an idle machine they mean nothing.
+// The waits of many threads add up even on an idle machine, so they do not count there.
 func TestWaitingThreadsOnAnIdleMachine(t *testing.T) {
 	t.Parallel()
 	require.Empty(t, Machine{Cores: 2, Runners: 10, RunDelay: .5}.GeneratorLimit())
@@ -104,8 +104,8 @@ func TestWaitingThreadsOnAnIdleMachine(t *testing.T) {
 	require.False(t, Machine{Wait: 20 * time.Millisecond}.Explains(2*time.Second))
 }
 
-// withControlGroup adds a control group of 20 streams to the runner of a run, which was late by this much in the
-// stage at 10 s.
+// withControlGroup adds a control group of 20 streams to the runner. The group was late by a duration in the stage at
+// 10 s.
 func (r *Run) withControlGroup(late time.Duration) *Run {
 	m := r.Rounds[0]
 	m.Control = &shard.Control{Streams: 20, LateMS: 1000, ControlCounts: shard.ControlCounts{Received: 400}}
@@ -120,8 +120,8 @@ func (r *Run) withControlGroup(late time.Duration) *Run {
 	return r
 }
 
-// If the control group was on time, the timeout of a request that only waited is attributed to the service, whatever
-// the process estimates for its own waits. A request with a body to send needs CPU time, which the group does not
+// If the control group was on time, the timeout of a request that only waited is attributed to the service, even if the
+// runner recorded long waits of its own. A request with a body to send needs CPU time, which the group does not
 // measure.
 func TestTimelyControlGroupDoesNotExplainTimeouts(t *testing.T) {
 	t.Parallel()

@@ -13,7 +13,7 @@ import (
 )
 
 // newSlowRun returns a run of 100 streams, of which every tenth does not read from 10 s until 40 s. The service
-// closes 4 of them after 12 s to 15 s and keeps 6, which receive all they missed. Its memory grows by 50 MiB in
+// closes 4 of them after 12 s to 15 s and keeps 6, which receive all messages later. Its memory grows by 50 MiB in
 // between.
 func newSlowRun() *Run {
 	r := runOf("slow", map[string]string{
@@ -83,7 +83,7 @@ func TestSlow(t *testing.T) {
 	require.Equal(t, []string{"50.0", "30.0"}, rows[len(rows)-1])
 }
 
-// A client that does not read does not notice that the service closed the stream; our backend's own gauge shows it.
+// A client that does not read does not detect that the service closed the stream, but the gauge of our backend does.
 func TestSlowStreamsNoticeDisconnectsLater(t *testing.T) {
 	t.Parallel()
 	r := newSlowRun()

@@ -147,8 +147,8 @@ func TestStormFindsFaults(t *testing.T) {
 	})
 }
 
-// A storm in which some clients are refused, or wait, and all reconnect in the end is a pass that states it. Late
-// noops of the reconnected streams are not a fault.
+// If some clients are refused or wait, and all reconnect in the end, the run passes with a warning. Late noops of the
+// reconnected streams are not a fault.
 func TestStormPasses(t *testing.T) {
 	t.Parallel()
 	r := newStormRun()

@@ -46,7 +46,7 @@ func newChurnRun() *Run {
 	return r
 }
 
-// If a Prometheus has only two samples, no values are compared, and the report must not claim that nothing leaked.
+// With only two samples no values are compared, so the report must not claim that nothing leaked.
 func TestChurnClaimsNoLeakFreedomWithoutSamples(t *testing.T) {
 	t.Parallel()
 	r := newChurnRun()
@@ -175,7 +175,7 @@ func (r *Run) endEarly(n int, at time.Duration, reason string) {
 	r.Server[c.ID] = verdict.ServerEntry{ID: c.ID, First: 1, Last: c.Last, Sent: c.Last}
 }
 
-// refuse never opens a stream.
+// refuse makes a stream that was never opened.
 func (r *Run) refuse(n int) {
 	c := r.Rounds[0].Connections.Edit(n)
 	delete(r.Server, c.ID)
@@ -282,7 +282,7 @@ func TestCapacity(t *testing.T) {
 	require.Equal(t, 200.0, v.Metrics[0].Value)
 }
 
-// No load makes a correct service send wrong messages: they fail the run even at a step that is not sustained.
+// A correct service sends no wrong messages at any load, so they fail the run even at a step that is not sustained.
 func TestCapacityFailsOnFaults(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

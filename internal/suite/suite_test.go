@@ -36,8 +36,7 @@ func newSoakRun() *Run {
 	return r
 }
 
-// A verdict can be made again at any time, and several readers share the evidence: Judge modifies none of its
-// arguments.
+// Judge does not modify its arguments, because a run may be judged again, and several readers share the evidence.
 func TestJudgeDoesNotModifyEvidence(t *testing.T) {
 	t.Parallel()
 	dump := spew.ConfigState{Indent: " ", SortKeys: true, DisableMethods: true, DisablePointerAddresses: true}
@@ -75,7 +74,7 @@ func TestRecordsMatchTheVerdict(t *testing.T) {
 	require.Equal(t, "refused dropped completed completed", strings.Join(states, " "))
 }
 
-// The help of a setting has the default that is in the script.
+// The help of a setting states the default of the script.
 func TestHelpShowsScriptDefaults(t *testing.T) {
 	t.Parallel()
 	defaultText := regexp.MustCompile(`[(;] ?default: (-?\d+)(?:, smoke: (\d+))?\)`)

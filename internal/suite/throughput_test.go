@@ -58,8 +58,8 @@ func TestPeakWithSaturatedGeneratorIsALowerBound(t *testing.T) {
 	require.Contains(t, v.Warnings[0], "at 1 of 3 loads the load generator was saturated")
 }
 
-// A load ends after its seconds: a request that hangs until its timeout neither lowers the number of answers nor the
-// use of the cores, and waits of the generator until then still count.
+// A level ends after its fixed duration: a request that hangs until its timeout lowers neither the answers per second
+// nor the use of the cores. Waits of the generator until that timeout still count.
 func TestHangingRequestsAreExcluded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

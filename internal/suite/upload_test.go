@@ -24,7 +24,7 @@ func TestUpload(t *testing.T) {
 	v := judge(uploads(uploadParameters).addAnswers("parallel", 4, 900))
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Equal(t, [][]string{
-		{"2 × 10 MB in sequence", "2", "2", "0", "20", "1.00", "20.0"}, // two of half a second, however long the client paused
+		{"2 × 10 MB in sequence", "2", "2", "0", "20", "1.00", "20.0"}, // two of half a second; the pause of the client does not count
 		{"4 × 5 MB in parallel", "4", "4", "0", "20", "4.00", "5.0"},
 	}, table(v, "Uploads").Rows)
 

@@ -42,7 +42,7 @@ func newVanishRun() *Run {
 	return r
 }
 
-// gauge makes the run watch another gauge than that of our backend.
+// gauge replaces the gauge of our backend by another one.
 func (r *Run) gauge(value func(s resources.Sample) *float64) {
 	r.Rounds[0].Suite.Parameters["GAUGE"] = "clients"
 	for i, s := range r.Samples {
@@ -60,7 +60,7 @@ func TestVanish(t *testing.T) {
 	require.Equal(t, 80, v.Connections.Planned, "only those that are held are judged")
 }
 
-// The gauge of a proxy may count two connections for a stream, and some of its own.
+// The gauge of a proxy may count two connections for each stream, and some connections of its own.
 func TestGaugeCountsTwoPerStream(t *testing.T) {
 	t.Parallel()
 	r := newVanishRun()

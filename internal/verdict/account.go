@@ -40,8 +40,8 @@ func (s *Streams) comparePublished(i int, r *shard.Connection) *shard.Connection
 	return s.compareWith(i, r, messages, s.topics[topic], nil)
 }
 
-// compareWith compares the messages that the ith connection received with those of its topic. certain has the time for
-// each stream from which its position among the messages was known; nil: from the start (see feed.Certain).
+// compareWith compares the messages that the ith connection received with those of its topic. certain has, for each
+// stream, the time from which its position among the messages was known; nil: from the start (see feed.Certain).
 func (s *Streams) compareWith(i int, r *shard.Connection, messages []shard.Message, sum *Topic, certain []ledger.Instant) *shard.Connection {
 	a := s.accountOf(r, messages, certain)
 	if t := s.shared[sum.Name]; t != nil && t.aligned.Repeated() {
@@ -77,8 +77,8 @@ type account struct {
 	last         int64         // end of the last known span
 	delay        time.Duration // of the last message that arrived; 0: not known
 	disconnected bool          // the client would have resumed, but was disconnected at the end for longer than the window
-	undecided    uint64        // missing messages that cannot be called lost or not expected
-	pending      uint64        // those of undecided that may have been on their way at the end of the run
+	undecided    uint64        // missing messages of which it is unknown whether they were expected
+	pending      uint64        // the part of undecided that may have been in transit at the end of the run
 	premature    bool          // the last message arrived before it was published
 	notExpected  uint64        // missing messages that were confirmed, but not expected
 	unpublished  uint64        // messages that arrived and were not published

@@ -129,7 +129,7 @@ func TestOnlyOpenStreamsExpectMessages(t *testing.T) {
 	require.EqualValues(t, 1, p.judge(t).Messages.Missed)
 }
 
-// A message between two that arrived on one stream is lost, however near it is to the ends of the stream.
+// A message between two that arrived on one stream is lost, even if it is close to an end of the stream.
 func TestMessageMissingBetweenTwoOthersIsExpected(t *testing.T) {
 	t.Parallel()
 	for anyOrder, want := range map[bool]uint64{false: 1, true: 0} {
@@ -139,7 +139,7 @@ func TestMessageMissingBetweenTwoOthersIsExpected(t *testing.T) {
 			if stream == 0 {
 				l.Closed(7*time.Second, "server", true, true)
 				l.Connecting(7 * time.Second)
-				l.Opened(8*time.Second + time.Millisecond) // 8 was on its way, and 9 is sent within a second
+				l.Opened(8*time.Second + time.Millisecond) // 8 was in transit, and 9 is sent within a second
 			}
 		}
 		p.lose(func(stream int, number uint64) bool { return stream == 0 && (number == 7 || number == 9) })
@@ -211,7 +211,8 @@ func TestLateReconnectExpectsNoReplay(t *testing.T) {
 	}
 }
 
-// Clocks of two machines differ: the fastest message shows the difference, and only the window at the ends grows.
+// The clocks of two machines differ. The fastest message bounds the difference, and extends the window at the ends of
+// streams, but nothing else.
 func TestClockDifferenceWidensTheWindow(t *testing.T) {
 	t.Parallel()
 	for _, skew := range []time.Duration{-5 * time.Second, 5 * time.Second} {
@@ -227,8 +228,9 @@ func TestClockDifferenceWidensTheWindow(t *testing.T) {
 	}
 }
 
-// The time in messages may be the service's own, and its clock wrong. With the publisher on the same machine that
-// does not affect the expected messages; on another machine the margins may be so long that losses are undecided.
+// The publish time in messages may come from the service, whose clock may be wrong. If the publisher is on the same
+// machine, this does not change the expected messages. If it is on another one, the margins may be so long that losses
+// are undecided.
 func TestAnotherClockDoesNotHideLosses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -263,7 +265,7 @@ func TestAnotherClockDoesNotHideLosses(t *testing.T) {
 	require.Contains(t, fmt.Sprint(v.Reasons), "clocks of two machines")
 }
 
-// A message of another topic reached the wrong client, though nothing is missing.
+// A message of another topic fails the run, because it reached the wrong client, even if no message is missing.
 func TestMessageOfAnotherTopicFails(t *testing.T) {
 	t.Parallel()
 	p := newPublishedRun()
@@ -279,8 +281,8 @@ func TestMessageOfAnotherTopicFails(t *testing.T) {
 	require.EqualValues(t, 4*perTopic, v.Messages.Received)
 }
 
-// Messages of an outage are expected if the description has `resume`: a client without an id cannot resume, and the
-// action that ended its stream shows what was lost.
+// Messages of an outage are expected only if the client can resume. Without an id it cannot, and the action that ended
+// its stream lists the lost messages.
 func TestClientWithoutAnIDCannotResume(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -343,7 +345,7 @@ func TestMessagesInFlightAtTheEndAreNotLost(t *testing.T) {
 	}
 }
 
-// A corrupted message replaces at most one missing one of its time. An extra copy replaces none.
+// A corrupted message replaces at most one message that is missing at that time. An extra copy replaces none.
 func TestCorruptedMessageDoesNotHideLosses(t *testing.T) {
 	t.Parallel()
 	const stream, at, lost = 0, 5, 12

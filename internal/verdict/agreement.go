@@ -96,8 +96,8 @@ func (e *ServerEntry) sentMore(r *shard.Connection) bool {
 
 // compare compares a connection with the server's entry. sent is the number of messages that the server sent after the
 // last one that arrived. unnoticed is how many of these the client did not count as missing. d is a mismatch of any
-// other kind. An entry belongs to another client, and is ignored, if that client used the id before ours, or ours had
-// no stream.
+// other kind. An entry is ignored if it belongs to another client, because that client used the id before ours, or ours
+// had no stream.
 func (s *Streams) compare(r *shard.Connection, e *ServerEntry) (sent, unnoticed uint64, d difference) {
 	if s.server == nil || r.Streams == 0 || idInUse(r) {
 		return 0, 0, d
@@ -167,7 +167,7 @@ func differsBy(e *ServerEntry, noun string, arrived uint64) difference {
 	return difference{differsSent, fmt.Sprintf("the server's ledger lists %d %s as sent to %s, but %d arrived", e.Sent, noun, e.ID, arrived)}
 }
 
-// A differences counts the differences of each kind, and keeps the text of the first.
+// differences counts the differences of each kind, and keeps the text of the first.
 type differences struct {
 	count [differenceKinds]int
 	first [differenceKinds]string

@@ -68,7 +68,7 @@ var rules = []struct {
 	{SignalWait, nil},
 }
 
-// An explanations counts the faults that each signal explains.
+// explanations counts the faults that each signal explains.
 type explanations map[Signal]*[faultKinds]uint64
 
 // add counts faults if a rule permits the signal to explain them.

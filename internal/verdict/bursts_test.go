@@ -9,7 +9,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// Messages that are due one by one and arrive together are attributed to a buffer, which the header Server may name.
+// If messages are due one by one and arrive together, the warning names a buffer, with the header Server if there is
+// one.
 func TestBuffersAreNamed(t *testing.T) {
 	t.Parallel()
 	for together, want := range map[int][]string{

@@ -32,7 +32,8 @@ func stateOf(t *testing.T, v *Verdict, name string) State {
 	return c.State()
 }
 
-// A run with a description of message: 'unchecked' is a pass of its connections, and the verdict states that.
+// If the description has message: 'unchecked', a run without faults is a pass of connections only, and the verdict
+// states that.
 func TestUncheckedMessagesArePassOfConnectionsOnly(t *testing.T) {
 	t.Parallel()
 	for name, each := range map[string]ledger.Counts{"quiet": {Heartbeats: 5}, "events": {Unchecked: 304}} {
@@ -99,7 +100,7 @@ func TestDescriptionThatChecksNothingIsInvalid(t *testing.T) {
 	}
 }
 
-// Some messages without a number are corrupted: others had one.
+// Messages without a number are corrupted if other messages have one.
 func TestMessagesWithoutNumberAmongOthersFail(t *testing.T) {
 	t.Parallel()
 	m := describedRun(shard.CountsNumbers, ledger.Counts{Received: 50})
@@ -122,7 +123,7 @@ func TestDroppedStreamsFailWithUncheckedMessages(t *testing.T) {
 	}
 }
 
-// A check without evidence is not met.
+// A check without evidence does not count as met.
 func TestChecksWithoutEvidenceAreNotJudged(t *testing.T) {
 	t.Parallel()
 	refused, server := cleanRun()

@@ -39,7 +39,7 @@ func TestCompressionDelaysMessages(t *testing.T) {
 	}
 }
 
-// If the compressor delayed or lost noops, it is the first reason of the unmet checks.
+// If the compressor delayed or lost noops, the first reason of each unmet check names it.
 func TestCompressionIsTheFirstReason(t *testing.T) {
 	t.Parallel()
 	m, server := cleanRun()
@@ -73,7 +73,8 @@ func TestBurstsOfOtherPublishers(t *testing.T) {
 	require.NotContains(t, failedChecks(judgeSoak(m, nil, Evidence{})), "messages in gzip come one by one")
 }
 
-// A proxy may delay the headers with the body: then only the request shows the compression.
+// A proxy may delay the headers together with the body. In that case only the request shows that the stream was to be
+// compressed.
 func TestDelayedHeaders(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[string]bool{"connect_timeout": true, ledger.ReasonNoAnswer: true, "status 503": false} {

@@ -11,8 +11,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// withControlGroups adds a control group of 20 streams to both runners of a run. It was on time except for these
-// moments of the first.
+// withControlGroups adds a control group of 20 streams to both runners of a run. The groups were on time, except for
+// that of the first runner at the given moments.
 func withControlGroups(m *shard.Merged, moments ...shard.ControlWindow) {
 	m.Plan.MaxLate = 0
 	one := shard.Control{URL: "http://127.0.0.1:1", Streams: 20, LateMS: 1000, Opened: 20, ControlCounts: shard.ControlCounts{Expected: 72_000, Received: 72_000, LongestUS: 9000}}
@@ -205,8 +205,8 @@ func TestControlGroupAttributesLateness(t *testing.T) {
 	}
 }
 
-// A fault that rests on the interval may be a delay. A fault by number or by the server's ledger remains one,
-// whatever was late at that time.
+// A late control group can explain faults that depend on the interval. It does not explain faults that numbers or the
+// server's ledger show.
 func TestLateControlGroupExplainsOnlyFaultsByInterval(t *testing.T) {
 	t.Parallel()
 	at := shard.ControlWindow{At: time.UnixMicro(1_700_000_000_000_000).Add(time.Minute), Longest: 20 * time.Second}
@@ -265,8 +265,8 @@ func TestLateControlGroupExplainsOnlyFaultsByInterval(t *testing.T) {
 	}
 }
 
-// A runner that stood still and was then ended has its last events, and those of its control group, in the bucket
-// before the stall.
+// If a runner stalled and was then ended, its last events, and those of its control group, are in the bucket before the
+// stall.
 func TestFrozenRunnerIsJudgedByItsControlGroup(t *testing.T) {
 	t.Parallel()
 	for stall, want := range map[time.Duration]Outcome{33 * time.Second: Invalid, 0: Fail} {
@@ -327,7 +327,7 @@ func TestShortControlGroupDelayDoesNotExplainALongSilence(t *testing.T) {
 	}
 }
 
-// An outage that the generator explains is inconclusive, another one is not.
+// An outage makes the run inconclusive if the generator explains it, and otherwise fails it.
 func TestControlGroupAttributesOutages(t *testing.T) {
 	t.Parallel()
 	for late, want := range map[time.Duration]Outcome{40 * time.Second: Invalid, 5 * time.Second: Fail, 0: Fail} {

@@ -19,7 +19,7 @@ const minChecked = .5
 // enoughPerStream is a number of messages per stream at which most are checked: all but the first and the last.
 const enoughPerStream = 6
 
-// A coverage is the share of the confirmed messages that were checked on the clients.
+// A coverage has the shares of the confirmed messages that were checked on each client.
 type coverage struct {
 	lowest   float64 // the lowest share of any client
 	lowestID string

@@ -13,7 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A clientLife is a made-up client with several streams. Times are in milliseconds since the runner started.
+// A clientLife is a simulated client with several streams. Times are in milliseconds since the runner started.
 type clientLife struct {
 	anyOrder bool
 	streams  []lifeStream
@@ -22,7 +22,7 @@ type clientLife struct {
 
 type lifeStream struct {
 	open, end int
-	resumes   bool // the one before
+	resumes   bool // whether it resumes the previous stream
 }
 
 type lifeMessage struct {
@@ -69,7 +69,7 @@ const (
 	undetectable
 )
 
-// classify returns the meaning of the loss of a message, by docs/accounting.md: as slowly and plainly as possible.
+// classify returns the meaning of the loss of a message by docs/accounting.md, by a simple and slow algorithm.
 func (l *clientLife) classify(number int) int {
 	const window = 1000
 	m, result := l.messages[number], unexpected
@@ -102,7 +102,7 @@ func (l *clientLife) classify(number int) int {
 	return result
 }
 
-// account records the life in a ledger, and returns the account of a verdict.
+// account records the streams of the client in a ledger, and returns the account of the verdict.
 func (l *clientLife) account() (a account, confirmedNumbers []uint64) {
 	at := func(ms int) ledger.Instant { return time.Duration(ms) * time.Millisecond }
 	cfg := ledger.Config{Counting: ledger.Numbered, Published: true, ClientEnds: true, AnyOrder: l.anyOrder, Interval: time.Second}
@@ -139,7 +139,7 @@ func (l *clientLife) account() (a account, confirmedNumbers []uint64) {
 	return s.accountOf(&shard.Connection{Record: client.Record()}, messages, nil), numbersConfirmed(messages)
 }
 
-// Whatever happens to the streams of a client, a message counts as checked if and only if its loss would be detected.
+// A message counts as checked if and only if its loss would be detected. STREAMS is the number of simulated clients:
 // STREAMS=1000000 go test -run CheckedMessages ./internal/verdict
 func TestCheckedMessagesAreThoseWithDetectableLoss(t *testing.T) {
 	t.Parallel()
@@ -173,8 +173,8 @@ func TestCheckedMessagesAreThoseWithDetectableLoss(t *testing.T) {
 	}
 }
 
-// Messages published while a client was disconnected at the end of the run were not checked, however its stream had
-// ended.
+// Messages that were published while a client was disconnected at the end of the run were not checked, regardless of
+// how its stream had ended.
 func TestMessagesOfTheLastOutageAreNotChecked(t *testing.T) {
 	t.Parallel()
 	a := account{r: &shard.Connection{}, spans: []span{{from: 0, to: 6}}, last: 6}

@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A Cuts counts the disconnects of one kind that the run made on purpose, and their results (docs/suites.md).
+// Cuts counts the disconnects of one kind that the run made on purpose, and their results (docs/suites.md).
 type Cuts struct {
 	Kind    string `json:"kind"`
 	Planned int    `json:"planned"`
@@ -185,7 +185,7 @@ func (s *Streams) addCut(sum *Cuts, r *shard.Connection, k int, lost uint64) {
 		sum.Resumed++
 		s.cuts.resumed++
 	}
-	resubscribed := s.m.Service.Resumes() && !s.m.Service.AnyOrder && c.LastNumber > 0 && c.Next <= c.LastNumber && c.Duplicated+c.Repeated == 0 // it numbers from 1 again
+	resubscribed := s.m.Service.Resumes() && !s.m.Service.AnyOrder && c.LastNumber > 0 && c.Next <= c.LastNumber && c.Duplicated+c.Repeated == 0 // the service numbers from 1 again
 	switch {
 	case lost+c.Duplicated+c.Announced == 0 && !resubscribed:
 		sum.WithoutLoss++

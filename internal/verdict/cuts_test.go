@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// newCutRun returns a publishedRun whose stream 0 is cut at 10.2 s, after message 10, and is back at 11.7 s.
+// newCutRun returns a publishedRun whose stream 0 is disconnected at 10.2 s, after message 10. It reconnects at 11.7 s.
 func newCutRun() *publishedRun {
 	p := newPublishedRun()
 	p.cfg.Cuts, p.plan.Reconnect, p.plan.CutsPerSecond, p.plan.CutShares, p.shapeAt = true, true, .1, "rst", 11
@@ -25,7 +25,7 @@ func newCutRun() *publishedRun {
 	return p
 }
 
-// cutAt shapes one stream by a cut.
+// cutAt returns a function that disconnects one stream.
 func cutAt(cut int, kind string, resumes bool, then func(l *ledger.Ledger)) func(int, *ledger.Ledger) {
 	return func(stream int, l *ledger.Ledger) {
 		if stream != cut {
@@ -44,7 +44,7 @@ func cutAt(cut int, kind string, resumes bool, then func(l *ledger.Ledger)) func
 	}
 }
 
-// replaceMessage replaces the deliveries of a message on stream 0.
+// replaceMessage returns a function that delivers other messages in place of one message on stream 0.
 func replaceMessage(number uint64, instead ...uint64) func(int, uint64) []uint64 {
 	return func(stream int, n uint64) []uint64 {
 		if stream == 0 && n == number {
@@ -141,7 +141,7 @@ func TestFailedResumeDoesNotPass(t *testing.T) {
 				}
 				return []uint64{n}
 			}
-		}, Fail, 0, 0, 0, 0, "s-0 missed message 20"}, // which was sent long after it was back
+		}, Fail, 0, 0, 0, 0, "s-0 missed message 20"}, // which was sent long after the reconnect
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -166,7 +166,8 @@ func TestFailedResumeDoesNotPass(t *testing.T) {
 	}
 }
 
-// If a service may repeat a message, that is not a fault; if it does not resume, nothing is expected.
+// A repeated message is not a fault if the description allows it. If the service does not resume, messages of the
+// outage are not expected.
 func TestDescriptionAllowsRepetitionAfterACut(t *testing.T) {
 	t.Parallel()
 	p := newCutRun()

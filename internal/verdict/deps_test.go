@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A verdict depends on files only: no package of it connects to a cloud.
+// A verdict depends only on files, so no package that it imports may connect to a cloud.
 func TestVerdictNeedsNoCloud(t *testing.T) {
 	t.Parallel()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()

@@ -13,7 +13,7 @@ import (
 )
 
 // startUnix is the start of the first runner.
-const startUnix = 1_700_000_000 // the first runner
+const startUnix = 1_700_000_000
 
 // actionAt returns an action that succeeded, the given seconds after the start of the first runner.
 func actionAt(name string, at, duration float64) ActionResult {
@@ -48,7 +48,7 @@ func lose(m *shard.Merged, n int, from, to float64) *ledger.Outage {
 func TestStreamsLostAfterAnActionAreAttributedToIt(t *testing.T) {
 	t.Parallel()
 	m := crowd(200)
-	lose(m, 199, 50, 51) // before it
+	lose(m, 199, 50, 51) // before the action
 	for n := range 100 { // in sequence from 60.5 s on, each for 2 s: 50 of them reconnect in a second
 		at := 60.5 + float64(n)/50
 		lose(m, n, at, at+2)
@@ -56,7 +56,7 @@ func TestStreamsLostAfterAnActionAreAttributedToIt(t *testing.T) {
 	slow := lose(m, 7, 70, 79.5)
 	slow.Refusals = []ledger.Refusal{{Reason: "status 502", Count: 3}}
 	slow.Resumed = 4
-	lose(m, 150, 300, 301) // over a minute after the last was back
+	lose(m, 150, 300, 301) // over a minute after the last reconnect
 	m.Connections.Edit(3).Findings = []ledger.Finding{
 		{Kind: ledger.KindLost, From: 5, To: 6, Count: 2, At: 62 * time.Second}, {Kind: ledger.KindDuplicated, From: 9, At: 63 * time.Second},
 		{Kind: ledger.KindLost, From: 40, To: 40, Count: 1, At: 400 * time.Second},
@@ -80,7 +80,7 @@ func TestStreamsLostAfterAnActionAreAttributedToIt(t *testing.T) {
 func TestCloseActionsShareTheLostStreams(t *testing.T) {
 	t.Parallel()
 	m := crowd(10)
-	lose(m, 0, 61, 75) // back after the next one began
+	lose(m, 0, 61, 75) // reconnects after the start of the next action
 	lose(m, 1, 71, 72)
 	lose(m, 2, 120, 121) // while the long action still runs
 	v := judgeSoak(m, nil, Evidence{Actions: []ActionResult{actionAt("second", 70, 40), actionAt("first", 60, 1), {Action: plan.Action{Name: "never"}, ExitCode: -1, Problem: "it did not begin"}}})
@@ -110,7 +110,7 @@ func TestStreamsThatDoNotReconnect(t *testing.T) {
 	lose(m, 0, 61, 62)
 	last := &m.Connections.Edit(1).Record
 	last.State, last.ClosedAt, last.Longest = ledger.Dropped, 61*time.Second, ledger.Outage{From: 61 * time.Second, To: 3595 * time.Second}
-	without := &m.Connections.Edit(2).Record // it did not try, as without RECONNECT
+	without := &m.Connections.Edit(2).Record // it did not try to reconnect, as without RECONNECT
 	without.State, without.ClosedAt = ledger.Dropped, 61*time.Second
 	v := judgeSoak(m, nil, Evidence{Actions: []ActionResult{actionAt("deploy", 60, 1)}})
 	e := v.Actions[0].Effect
@@ -149,8 +149,8 @@ func TestPlannedEndsAreNotAttributedToAnAction(t *testing.T) {
 	require.Nil(t, e.Resumed)
 }
 
-// A stream that was cut so often that not all of its outages are listed is not lost by an action, nor is one whose
-// token had expired. The lost one is.
+// Disconnects by the client, and ends by an expired token, are not attributed to an action, even if not all outages are
+// listed. The stream that was lost is.
 func TestUnlistedCutsAreNotAttributedToAnAction(t *testing.T) {
 	t.Parallel()
 	second := func(n int) ledger.Instant { return time.Duration(n) * time.Second }
@@ -171,7 +171,7 @@ func TestUnlistedCutsAreNotAttributedToAnAction(t *testing.T) {
 	require.Len(t, e.Notes, 1)
 	require.Contains(t, e.Notes[0], "streams ended 2 more times at an age", "one that came back, and one that did not")
 
-	m = crowd(2) // noops have no spans
+	m = crowd(2) // records of noops have no spans
 	of = &m.Connections.Edit(0).Record
 	of.Outages, of.Survived = []ledger.Outage{{From: second(10), To: second(11), Planned: true, Cut: true}}, 3
 	of.Cuts = &ledger.Cuts{List: []ledger.Cut{{Kind: "fin", Lost: true, ReconnectedAt: second(11)}, {Kind: "rst", Lost: true, ReconnectedAt: second(62)}, {Kind: "pause", ReconnectedAt: second(70)}}}
@@ -180,7 +180,7 @@ func TestUnlistedCutsAreNotAttributedToAnAction(t *testing.T) {
 	require.Equal(t, []string{"1 outage of streams that were lost often is neither listed nor counted here"}, e.Notes)
 }
 
-// Messages published during an outage, which arrived after it.
+// Messages that were published during an outage and arrived after it count as resumed.
 func TestMessagesAfterAnActionAreResumed(t *testing.T) {
 	t.Parallel()
 	for lost, want := range map[uint64][2]uint64{0: {3, 0}, 12: {2, 1}} {
@@ -193,7 +193,8 @@ func TestMessagesAfterAnActionAreResumed(t *testing.T) {
 	}
 }
 
-// A record lists few of the late messages, but all of the missed ones.
+// A record that lists only some of its late messages may still list all missed ones. Only unlisted missed messages make
+// the counts lower bounds.
 func TestActionReportsUnlistedFindings(t *testing.T) {
 	t.Parallel()
 	for lost, notes := range map[uint64]int{2: 0, 3: 1} {
@@ -205,8 +206,8 @@ func TestActionReportsUnlistedFindings(t *testing.T) {
 	}
 }
 
-// Some messages of a stream that an action ended were in flight when the action began: they belong to the action,
-// too. Earlier losses, and losses of other streams, do not.
+// If an action ends a stream, the messages that were in flight at its start also belong to the action. Earlier losses,
+// and losses of other streams, do not.
 func TestMessagesInFlightAreLostByTheAction(t *testing.T) {
 	t.Parallel()
 	p := newPublishedRun()
@@ -228,7 +229,7 @@ func TestMessagesInFlightAreLostByTheAction(t *testing.T) {
 	require.EqualValues(t, 3, v.Actions[0].Effect.Missed, "10 was sent at 10 s, 11 and 12 during the outage")
 }
 
-// A run whose action failed did not test what it was to test. A fault of the service remains one.
+// A run whose action failed did not test the action, so a pass becomes invalid. A fail stays a fail.
 func TestFailedActionMakesAPassInvalid(t *testing.T) {
 	t.Parallel()
 	failed := actionAt("deploy", 60, 1)

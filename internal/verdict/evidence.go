@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// An Evidence is the input of a verdict: the records of the runners, the target and `soak run`.
+// Evidence is the input of a verdict: the records of the runners, the target and `soak run`.
 type Evidence struct {
 	Rounds  []*shard.Merged    // the merged shards of the run, followed by those of further rounds of a search
 	Server  ServerLedger       // nil if the target has none
@@ -55,8 +55,8 @@ type Assessment struct {
 // A Layout decides which parts a verdict of a suite has, and how reports show them.
 type Layout struct {
 	Title string // "Soak"
-	// Declared reports whether the load is that which the script declared, and the results are facts and tables.
-	// Otherwise the load is that of the plan, and the results are the counts of connections and messages.
+	// Declared reports whether the script declared the load. If so, the results are facts and tables. Otherwise the
+	// plan has the load, and the results are the counts of connections and messages.
 	Declared bool
 	Page     []string // the names of the sections of report.html in their order, see internal/report/html
 }

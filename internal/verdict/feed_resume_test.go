@@ -10,13 +10,12 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// A client that reconnects without resuming is not expected to receive the messages of its outage; one that resumes
-// is.
+// A client is expected to receive the messages of its outage only if it resumes.
 func TestReconnectsOfComparedClients(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		resumes bool
-		replay  []uint64 // what arrives first on the new stream, of messages 8 to 10
+		replay  []uint64 // the first messages on the new stream, of 8 to 10
 		missed  uint64
 	}{
 		"without resuming":         {false, nil, 0},
@@ -58,7 +57,7 @@ func TestReconnectsOfComparedClients(t *testing.T) {
 func TestResumesOfComparedClients(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		replay        []uint64 // what arrives on the new stream, of messages 8 to 10
+		replay        []uint64 // the messages on the new stream, of 8 to 10
 		lost, doubled uint64
 	}{
 		"complete":                  {[]uint64{8, 9, 10}, 0, 0},
@@ -132,4 +131,4 @@ func TestLossesOfClientsThatAllResume(t *testing.T) {
 	require.Contains(t, texts, "gold-2 missed message 11")
 }
 
-// A part of the clients is compared with all of them: most received the message once.
+// The selected clients are compared with all clients, most of which received the message once.

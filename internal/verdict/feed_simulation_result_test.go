@@ -15,15 +15,15 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// A feedResult is what a verdict says of a simulated feed.
+// A feedResult classifies the verdict of a simulated feed.
 type feedResult int
 
 const (
-	feedExact     feedResult = iota // it passes a clean feed, or names the fault and its clients
-	feedUndecided                   // it is invalid
-	feedInexact                     // it fails a faulty feed, but with other counts
-	feedMistaken                    // it has a finding against a client without a fault, in a faulty feed
-	feedWrong                       // it passes a faulty feed, or a clean one has a finding
+	feedExact     feedResult = iota // the verdict passes a clean feed, or names the fault and its clients
+	feedUndecided                   // the verdict is invalid
+	feedInexact                     // the verdict fails a faulty feed, but with wrong counts
+	feedMistaken                    // the feed is faulty, and a finding names a client without a fault
+	feedWrong                       // a faulty feed passes, or a clean feed has a finding
 	feedResults
 )
 
@@ -139,8 +139,8 @@ func simulateFeeds(text string, feeds, seed int) *feedResultsOf {
 	return r
 }
 
-// No clean feed has a finding, and no faulty one passes. FEEDS is the number of feeds of each cell, SEED the first seed, and CELL a part of
-// the names of the cells.
+// No clean feed has a finding, and no faulty one passes. FEEDS is the number of feeds of each cell, SEED is the first
+// seed, and CELL is a part of the names of the cells.
 func TestSimulatedFeeds(t *testing.T) {
 	t.Parallel()
 	r := simulateFeeds(os.Getenv("CELL"), environment(t, "FEEDS", 1), environment(t, "SEED", 1))

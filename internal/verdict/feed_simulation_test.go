@@ -30,7 +30,7 @@ type simulatedFeed struct {
 	sent     []feedMessage
 	periods  [][]feedPeriod // of each client
 	lags     []time.Duration
-	received []map[int][]uint64 // of each client: what it received instead of a message, by the index of that
+	received []map[int][]uint64 // of each client: the contents received in place of a message, by its index
 	faulty   []int              // clients with the fault
 	want     [4]uint64          // missed, duplicated, reordered, corrupted
 }
@@ -48,7 +48,7 @@ type feedPeriod struct {
 	history  int
 }
 
-// A feedArrival is what happens on a client: a message arrives, or a stream opens or ends.
+// A feedArrival is an event of a client: a message arrives, or a stream opens or ends.
 type feedArrival struct {
 	at     time.Duration
 	client int
@@ -136,7 +136,8 @@ func (f *simulatedFeed) reconnect(client int, times []time.Duration) {
 	}
 }
 
-// candidates returns the messages that some clients receive, and most others as well, far from the start and the end of their streams.
+// candidates returns the messages that the given clients and most others receive, far from the start and the end of
+// their streams.
 func (f *simulatedFeed) candidates(clients []int) (candidates []int) {
 	for n, m := range f.sent {
 		inside := func(client int, edge time.Duration) bool {
@@ -157,7 +158,7 @@ func (f *simulatedFeed) candidates(clients []int) (candidates []int) {
 	return candidates
 }
 
-// drawFault draws the fault of some clients. It reports whether it is possible.
+// drawFault draws the fault of some clients. It reports whether the fault is possible.
 func (f *simulatedFeed) drawFault() bool {
 	f.received = make([]map[int][]uint64, len(f.periods))
 	switch f.fault {
@@ -236,7 +237,7 @@ func (f *simulatedFeed) drawOne(fault string) bool {
 	return true
 }
 
-// receive sets what a client receives instead of a message.
+// receive sets the contents that a client receives in place of a message.
 func (f *simulatedFeed) receive(client, n int, sums ...uint64) {
 	if f.received[client] == nil {
 		f.received[client] = map[int][]uint64{}
@@ -244,7 +245,7 @@ func (f *simulatedFeed) receive(client, n int, sums ...uint64) {
 	f.received[client][n] = sums
 }
 
-// arrivals returns what happens on a client.
+// arrivals returns the events of a client.
 func (f *simulatedFeed) arrivals(client int) (arrivals []feedArrival) {
 	add := func(at time.Duration, do func(l *ledger.Ledger)) {
 		arrivals = append(arrivals, feedArrival{at, client, do})

@@ -20,9 +20,9 @@ type sharedRun struct {
 	cfg           ledger.Config
 	plan          plan.Plan
 	messages      int
-	content       func(stream, message int) []uint64 // what a stream receives of a message, in order
+	content       func(stream, message int) []uint64 // the contents that a stream receives for a message, in order
 	lag           func(stream int) time.Duration
-	beforeMessage func(stream, message int, l *ledger.Ledger, at time.Duration) // what happens before a message
+	beforeMessage func(stream, message int, l *ledger.Ledger, at time.Duration) // called before a message
 	topics        []string
 }
 
@@ -78,8 +78,8 @@ func (s *sharedRun) merged() *shard.Merged {
 	})
 }
 
-// mergeFeed merges the shards of clients that receive the messages of topics without numbers. runners has the runner of each client. The
-// clocks of two runners differ by 10 s.
+// mergeFeed merges the shards of clients that receive messages without numbers. runners has the runner of each client.
+// The clocks of two runners differ by 10 s.
 func mergeFeed(p plan.Plan, cfg *ledger.Config, runners []int, receive func(ledgers []*ledger.Ledger)) *shard.Merged {
 	start := time.UnixMicro(1_700_000_000_000_000)
 	shards := make([]*shard.Shard, p.Runners)
@@ -125,7 +125,7 @@ func mergeFeed(p plan.Plan, cfg *ledger.Config, runners []int, receive func(ledg
 	return shard.Merge(p, shards)
 }
 
-// segment returns the part of a run that a runner has, from one client to before another one.
+// segment returns the execution segment of a runner that has the clients from one index to before another.
 func segment(from, to, of int) string {
 	bound := func(n int) string {
 		if n == of {
@@ -139,8 +139,7 @@ func segment(from, to, of int) string {
 	return bound(from) + ":" + bound(to)
 }
 
-// setContent sets the content of a message on the streams for which of is true, and otherwise keeps what the run had
-// before.
+// setContent sets the content of the messages for which of returns true, and keeps that of all others.
 func (s *sharedRun) setContent(of func(stream, message int) bool, sums ...uint64) {
 	before := s.content
 	s.content = func(stream, message int) []uint64 {
@@ -203,7 +202,7 @@ func TestEachFaultOfOneClientIsFound(t *testing.T) {
 			require.Equal(t, c.want, [4]uint64{m.Missed, m.Duplicated, m.Reordered, m.Corrupted}, "%s on stream %d: %v", name, stream, v.Reasons)
 			require.Equal(t, Fail, v.Verdict)
 			for _, f := range v.Findings {
-				if f.Kind == string(ledger.KindLate) { // later than on the stream where it was too early
+				if f.Kind == string(ledger.KindLate) { // later than on the stream on which it was early
 					continue
 				}
 				require.Equal(t, s.plan.DeviceID(stream), f.ID, "%s: %s", name, f.Text)
@@ -231,7 +230,7 @@ func TestLaggingClientMissesNothing(t *testing.T) {
 	require.Zero(t, v.Messages.Missed)
 }
 
-// Its first messages were sent before the other clients joined, and arrive later.
+// The first messages of the lagging client were sent before the other clients joined, and arrive later.
 func TestFirstClientThatLagsPasses(t *testing.T) {
 	t.Parallel()
 	for _, repeats := range []bool{false, true} {
@@ -264,8 +263,8 @@ func TestGreetingsAndRepeatedContentPass(t *testing.T) {
 	require.Equal(t, Pass, v.Verdict, v.Reasons)
 }
 
-// Of two contents in quick succession, several of which are on their way to different clients, nothing shows which one
-// a client lacks.
+// If a feed has two contents in quick succession, several messages are in transit to different clients, so it is
+// unknown which message a client lacks.
 func TestMonotonousFeedIsInvalid(t *testing.T) {
 	t.Parallel()
 	s := newSharedRun()
@@ -323,7 +322,7 @@ func TestSomeClientsAreComparedWithAll(t *testing.T) {
 	require.Contains(t, of.Findings[1].Text, "which 3 of 4 clients received")
 }
 
-// Each topic needs the records of its own clients.
+// Each topic is aligned by the records of its own clients.
 func TestManyTopicsAreCompared(t *testing.T) {
 	t.Parallel()
 	const topics, clients = 200, 1000

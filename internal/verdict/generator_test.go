@@ -30,7 +30,7 @@ func TestSaturatedGenerator(t *testing.T) {
 		}, Invalid, true},
 		{"it waited in small pieces, and a noop was late: the server's fault", func(m *shard.Merged) {
 			late(m)
-			m.Runners[0].RunDelaySeconds = 3600 // of 2 × 3600
+			m.Runners[0].RunDelaySeconds = 3600 // of the 2 × 3600 s of both runners
 		}, Fail, true},
 		{"it waited, but computed for longer", func(m *shard.Merged) {
 			m.Runners[0].RunDelaySeconds, m.Runners[0].CPUSeconds = 3600, 3700

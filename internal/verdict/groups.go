@@ -99,7 +99,7 @@ type cluster struct {
 	byMessage map[subject]*bundle // by message; nil: more than maxSimilar
 }
 
-// A seconds holds the Unix seconds of findings, in order.
+// seconds holds the Unix seconds of findings, in order.
 type seconds []int64
 
 // clusters assigns a number to each second. Successive seconds that are at most gap apart have the same number.

@@ -29,8 +29,8 @@ func mustFitSchema(v *Verdict) *Verdict {
 	return v
 }
 
-// judgeSoak judges streams that were to be open for the whole run, by all checks that there are for such. The verdict
-// fits the schema.
+// judgeSoak judges streams that were planned to be open for the whole run, by all checks of such streams. It panics if
+// the verdict does not fit the schema.
 func judgeSoak(m *shard.Merged, server ServerLedger, e Evidence) *Verdict {
 	e.Rounds, e.Server = []*shard.Merged{m}, server
 	s := StreamsOf(m, server, e.OneHost)

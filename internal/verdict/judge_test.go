@@ -90,7 +90,7 @@ func find(r *ledger.Record, kind ledger.Kind, count uint64) {
 }
 
 // On a stream that is not open to the end of the run, as in churn, no message is expected after the close request,
-// however late a busy client sees the end.
+// even if a busy client detects the end late.
 func TestNoMessageIsExpectedAfterACloseRequest(t *testing.T) {
 	t.Parallel()
 	for open, want := range map[time.Duration]Outcome{90 * time.Second: Pass, 200 * time.Second: Fail} {
@@ -341,7 +341,7 @@ func TestRunWithoutRunners(t *testing.T) {
 	}
 }
 
-// A client that was not observed has not failed: the check for complete data covers it.
+// A client that was not observed is not a fault, because CheckComplete reports it.
 func TestChecksOmitUnobservedClients(t *testing.T) {
 	t.Parallel()
 	m, server := cleanRun()
@@ -392,7 +392,7 @@ func TestLatencyByTimestampNeedsOneClock(t *testing.T) {
 	}
 }
 
-// The names that readers of verdict.json rely on, by its contract.
+// verdict.json has the names on which its readers rely.
 func TestVerdictJSONContract(t *testing.T) {
 	t.Parallel()
 	m, server := cleanRun()

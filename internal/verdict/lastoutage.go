@@ -13,7 +13,7 @@ import (
 // stream after 30 s, about 2 % of its clients are reconnecting at any time.
 const maxLastOutages = .1
 
-// A lastOutages counts the clients that received no message after their last outage. They were disconnected when
+// lastOutages counts the clients that received no message after their last outage. They were disconnected when
 // their end was requested, or had reconnected so shortly before that no message was due.
 type lastOutages struct {
 	clients      int    // clients, except those disconnected as planned and not refused since

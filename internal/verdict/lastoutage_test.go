@@ -22,8 +22,8 @@ func disconnect(m *shard.Merged, n int, change func(r *ledger.Record)) {
 	}
 }
 
-// A service whose streams end at random always has a few clients that are reconnecting, at the end of a run too. If
-// many are, or if it does not answer them, a pass would prove nothing.
+// If a service ends streams at random times, a few clients are always reconnecting, also at the end of a run. If many
+// are, or if the service does not answer them, a pass would prove nothing.
 func TestFewClientsMayReconnectAtTheEnd(t *testing.T) {
 	t.Parallel()
 	refused := []ledger.Refusal{{Reason: "status 503", Count: 1}}
@@ -83,7 +83,8 @@ func TestServerLedgerIsIgnoredForDisconnectedClients(t *testing.T) {
 	require.Equal(t, Fail, judgeSoak(m, server, Evidence{}).Verdict, "a client whose stream was open")
 }
 
-// If messages are further from their schedule than assumed, those that are missing only by interval may have arrived.
+// If messages deviate from their schedule by more than the assumed jitter, messages that are missing by interval alone
+// may have arrived.
 func TestJitterBeyondTheAssumptionIsNotAFailure(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A machineSignals compares the faults of streams with the counters of their runners' machines. Dropped packets explain
+// machineSignals compares the faults of streams with the counters of their runners' machines. Dropped packets explain
 // a silence only if some were dropped in its second half: after the last drop, TCP waits for the next retransmission at
 // most as long as it has already waited.
 type machineSignals struct {
@@ -20,7 +20,7 @@ type machineSignals struct {
 	affected []affectedFaults // by machine
 }
 
-// An affectedFaults counts the faults on a machine's streams while one of its counters increased.
+// affectedFaults counts the faults on a machine's streams while one of its counters increased.
 type affectedFaults struct {
 	refused, dropped, late uint64 // while packets were dropped
 	lateBySteal            uint64 // late messages while the hypervisor used the CPU

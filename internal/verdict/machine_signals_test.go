@@ -9,8 +9,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A check without a fault that a machine may explain stays a fault: a check that failed though it also passed for every
-// connection, whether or not packets were dropped.
+// Dropped packets do not explain a script check that failed, but also passed once for every connection.
 func TestDroppedPacketsDoNotExplainAPassedCheck(t *testing.T) {
 	t.Parallel()
 	for name, by := range map[string]float64{"none were dropped": 0, "some were dropped": 14} {

@@ -62,7 +62,7 @@ func (m *MachineReport) increase(name string) float64 {
 }
 
 // MachinesOf returns the machines of a run, each once. Runners with the same boot id are on the same machine. A record
-// of Prometheus is added to the machine that it is about, or is a further machine.
+// of Prometheus is added to the machine that it describes. If there is none, it is a machine of its own.
 func MachinesOf(e *Evidence) []MachineReport {
 	var all []*MachineReport
 	for round, m := range e.Rounds {

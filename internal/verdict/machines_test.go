@@ -105,7 +105,7 @@ func TestPacketsDroppedByAWS(t *testing.T) {
 			server["d-0"] = ServerEntry{ID: "d-0", First: 1, Last: noopsEach - 2, Sent: noopsEach - 2}
 		}, Invalid, "1 stream went silent"},
 		"and a stream went silent long after": {func(m *shard.Merged, server ServerLedger) {
-			makeSilent(&m.Connections.Edit(0).Record, dropsAt+35, "idle") // silent for 38 s, of which the drops were over after 8 s
+			makeSilent(&m.Connections.Edit(0).Record, dropsAt+35, "idle") // silent for 38 s; the last drop was 8 s after the start of the silence
 		}, Fail, ""},
 		"and a stream was reset": {func(m *shard.Merged, _ ServerLedger) { makeSilent(&m.Connections.Edit(0).Record, dropsAt+4, "reset") }, Fail, ""},
 		"and a connect timed out": {func(m *shard.Merged, server ServerLedger) {
@@ -162,7 +162,7 @@ func TestQuietMachineChangesNothing(t *testing.T) {
 	require.Empty(t, v.Warnings)
 	require.Empty(t, failedChecks(v))
 	require.Len(t, v.Machines, 2)
-	m, server = cleanRun() // whose runners have no counters
+	m, server = cleanRun() // the runners have no counters
 	v = judgeSoak(m, server, Evidence{})
 	require.Equal(t, Pass, v.Verdict)
 	require.Nil(t, v.Machines)
@@ -196,7 +196,7 @@ func TestStealExplainsLateness(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		seconds  float64
-		late     int // seconds after the start at which a message was
+		late     int // time of a late message, in seconds after the start
 		maxLate  int
 		want     Outcome
 		warnings string
@@ -225,8 +225,8 @@ func TestStealExplainsLateness(t *testing.T) {
 	}
 }
 
-// The same process reads the control group: if that was on time, the hypervisor delayed nothing. It does not show a
-// dropped packet of another stream.
+// One process reads all streams, so a control group on time shows that the hypervisor delayed none of them. It does not
+// show packets that were dropped on another stream.
 func TestControlGroupShowsStealButNotPackets(t *testing.T) {
 	t.Parallel()
 	for counter, want := range map[string]Outcome{machine.Steal: Fail, conntrack: Invalid} {
@@ -283,8 +283,8 @@ func TestMachineWarnings(t *testing.T) {
 	require.Empty(t, judgeSoak(m, server, Evidence{}).Warnings, "the target is remote: its listener is unknown")
 }
 
-// The machine of the service is part of the target: packets that AWS drops there explain a failure, but do not excuse
-// it.
+// The machine of the service is part of the target, so packets that AWS drops there are a warning, and the run still
+// fails.
 func TestPacketsDroppedByAWSOnTheStack(t *testing.T) {
 	t.Parallel()
 	m, server := cleanRunOnAWS()
@@ -316,7 +316,7 @@ func TestHostOfAPodIsFoundInPrometheus(t *testing.T) {
 		v := judgeSoak(m, server, Evidence{Machines: []*machine.Record{host}})
 		require.Equal(t, Invalid, v.Verdict, v.Reasons)
 		require.Contains(t, strings.Join(v.Reasons, "\n"), "AWS dropped 14 packets of "+want)
-		if boot == "" { // it may be that of any runner
+		if boot == "" { // without a boot id it may be the machine of any runner
 			require.Len(t, v.Machines, 3)
 			continue
 		}
@@ -370,7 +370,7 @@ func TestMachineInPrometheusIsCountedOnce(t *testing.T) {
 	require.Len(t, judgeSoak(m, server, Evidence{Machines: []*machine.Record{stack}}).Machines, 2, "another machine of that name")
 }
 
-// A notice of AWS counts if it is effective during the run; the termination of a spot instance always counts.
+// A notice of AWS is a warning if it takes effect during the run. The termination of a spot instance always is.
 func TestAWSNotices(t *testing.T) {
 	t.Parallel()
 	m, server := cleanRunOnAWS()

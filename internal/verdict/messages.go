@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A Messages holds the counts of all messages.
+// Messages holds the counts of all messages.
 type Messages struct {
 	ledger.Totals
 	// Floor is connections × floor(open time / interval), for comparison (docs/accounting.md); 0 if messages have no

@@ -17,11 +17,11 @@ func attempts(reason string, n int) []ledger.Refusal {
 	return []ledger.Refusal{{Reason: reason, Count: n, First: time.Second, Last: time.Duration(n) * time.Second}}
 }
 
-// delayFirstStream opens the first stream of d-0 only after some time, in which it was refused.
+// delayFirstStream makes the first stream open after a delay, in which its attempts were refused.
 func delayFirstStream(r *ledger.Record, d time.Duration, refused int) {
 	r.Attempts, r.Connect, r.OutageTime, r.OpenedAt = refused+1, d, d, time.Second+d
 	r.OpenTime = 3595*time.Second - d
-	r.StreamTime = r.OpenTime + time.Second // the server took a moment to end it
+	r.StreamTime = r.OpenTime + time.Second // the server ended it a second after the request
 	r.Refusals = attempts("status 503", refused)
 	r.Longest = ledger.Outage{From: time.Second, To: r.OpenedAt, Refusals: r.Refusals}
 }
@@ -134,7 +134,7 @@ func TestOutagesBeyondTheListAreCounted(t *testing.T) {
 	m, _ := cleanRun()
 	m.Plan.Reconnect = true
 	r := &m.Connections.Edit(0).Record
-	r.Streams, r.Survived, r.MaxOutage, r.Longest = 41, 40, 9*time.Second, ledger.Outage{To: 12 * time.Second} // its connect
+	r.Streams, r.Survived, r.MaxOutage, r.Longest = 41, 40, 9*time.Second, ledger.Outage{To: 12 * time.Second} // the first connect
 	r.Outages = []ledger.Outage{{From: time.Second, To: 2 * time.Second}}
 	v := judgeSoak(m, nil, Evidence{})
 	require.Equal(t, 40, v.Reconnect.Count)

@@ -10,7 +10,7 @@ import (
 type weight int
 
 const (
-	noWeight      weight = iota // the check is met or a warning; in Check.weight: provenFault or incomplete, by its severity
+	noWeight      weight = iota // the check is met, or a warning; in Check.weight: provenFault or incomplete, by the severity
 	doubt                       // invalid: turns a pass into invalid, never a fail
 	byClock                     // fail: the fault depends on the planned interval alone
 	wrongInterval               // invalid: the service has another interval, so faults by interval are meaningless
@@ -136,5 +136,5 @@ func (c *Check) Sentences() []string {
 	return c.Reasons
 }
 
-// A proofs reports for each kind of fault whether it is proven without the interval.
+// proofs reports, for each kind of fault, whether a fault is proven without the interval.
 type proofs struct{ earlyEnd, missed, duplicated, reordered bool }

@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// An inconclusive check does not excuse a fault. A run with a lost noop was invalid because a runner had stalled.
+// An inconclusive check does not hide a fault: a run with a lost noop fails, even if a runner stalled.
 func TestDoubtDoesNotExcuseFaults(t *testing.T) {
 	t.Parallel()
 	lost := func(m *shard.Merged) {
@@ -69,8 +69,7 @@ func halfAsOften(m *shard.Merged) {
 	}
 }
 
-// If the service has another interval than planned, faults that rest on the interval mean nothing, and all others
-// count.
+// If the service has another interval than planned, faults that depend on the interval do not count, and all others do.
 func TestAnotherIntervalExplainsOnlyFaultsByInterval(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

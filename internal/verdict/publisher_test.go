@@ -22,7 +22,7 @@ func TestUnconfirmedMessagesAreNotExpected(t *testing.T) {
 			}
 			return shard.Confirmed
 		}
-		p.lose(func(stream int, number uint64) bool { return stream%2 == 1 && number == 5 && stream > 1 }) // one stream got it all the same
+		p.lose(func(stream int, number uint64) bool { return stream%2 == 1 && number == 5 && stream > 1 }) // one stream received it nevertheless
 		v := p.judge(t)
 		require.Equal(t, Fail, v.Verdict)
 		require.Zero(t, v.Messages.Missed)
@@ -50,14 +50,14 @@ func TestRunNeedsExactlyOnePublisher(t *testing.T) {
 func TestLatePublisherDoesNotPass(t *testing.T) {
 	t.Parallel()
 	p := newPublishedRun()
-	p.log = shard.NewPublishLog([]string{"s-topic-0", "s-topic-1"}, 2, p.at[0].Add(-200*time.Millisecond).UnixMicro(), 2*perTopic) // it began 1.2 s late
+	p.log = shard.NewPublishLog([]string{"s-topic-0", "s-topic-1"}, 2, p.at[0].Add(-200*time.Millisecond).UnixMicro(), 2*perTopic) // it started 1.2 s late
 	v := p.judge(t)
 	require.Equal(t, Invalid, v.Verdict)
 	require.Contains(t, v.Reasons[0], "over 1 s behind the schedule")
 }
 
-// Over an hour a machine stalls for a second now and then. The late messages were sent afterwards, and all are
-// accounted for.
+// A machine may stall for a second a few times in an hour. The publisher sends the delayed messages afterwards, and all
+// are checked.
 func TestShortPublisherStallIsAWarning(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -70,7 +70,7 @@ func TestShortPublisherStallIsAWarning(t *testing.T) {
 	}
 }
 
-// Messages without a timestamp may all have been late: a limit on lateness cannot be met.
+// Messages without a timestamp may all have been late, so a run with a limit on lateness is invalid.
 func TestLatenessLimitNeedsTimestamps(t *testing.T) {
 	t.Parallel()
 	for limit, want := range map[int]Outcome{-1: Pass, 0: Invalid} {
@@ -119,27 +119,27 @@ func TestSlowPublishResponsesExplainTheLag(t *testing.T) {
 	require.NotContains(t, v.Reasons[0], "slow to answer")
 }
 
-// A publishedRun is a run of 4 streams on 2 topics, to each of which a message is published every second. The streams
-// are of two runners, whose clocks may differ.
+// A publishedRun is a run of 4 streams on 2 topics. A message is published to each topic every second. The streams
+// belong to two runners, whose clocks may differ.
 type publishedRun struct {
 	cfg  ledger.Config
 	at   [2]time.Time // when each runner started, by its own clock
 	log  *shard.PublishLog
 	plan plan.Plan
 
-	delay   time.Duration // until a message comes
+	delay   time.Duration // until a message arrives
 	answer  func(number uint64) time.Duration
 	outcome func(topic int, number uint64) shard.MessageState
 	// deliver returns the numbers with which a message arrives at a stream, in order; nil: none, 0: a corrupted one.
 	deliver       func(stream int, number uint64) []uint64
-	shape         func(stream int, l *ledger.Ledger)                // in place of one span from 0.5 s to 25 s; nil
-	shapeAt       uint64                                            // before this number comes; 0: before all
-	beforeMessage func(stream int, number uint64, l *ledger.Ledger) // what happens before that message; nil: nothing
+	shape         func(stream int, l *ledger.Ledger)                // changes the streams of a client; by default it has one, from 0.5 s to 25 s
+	shapeAt       uint64                                            // shape is called before this number arrives; 0: before all
+	beforeMessage func(stream int, number uint64, l *ledger.Ledger) // called before each message; may be nil
 	change        func(shards []*shard.Shard)
 	actions       []ActionResult
 }
 
-const perTopic = 20 // messages, the first sent 1 s after the start
+const perTopic = 20 // messages; the first is sent 1 s after the start
 
 func newPublishedRun() *publishedRun {
 	p := plan.Default()
@@ -170,8 +170,8 @@ func (p *publishedRun) lose(match func(stream int, number uint64) bool) {
 	}
 }
 
-// breakStream makes the server drop stream 0, which resumes with its last id a while later. All messages but the
-// number lost are delivered.
+// breakStream makes the server drop stream 0 at one time, and the client resume at another. All messages except the one
+// with the number lost are delivered.
 func (p *publishedRun) breakStream(at, back time.Duration, lost uint64) {
 	p.plan.Reconnect, p.shapeAt = true, uint64((at+time.Second-1)/time.Second)
 	p.shape = func(stream int, l *ledger.Ledger) {

@@ -30,7 +30,7 @@ func TestResponsesAreAttributedToTheActionBeforeTheirEnd(t *testing.T) {
 	add(1, ledger.ResponseComplete, 101, 103.5)
 	add(0, ledger.ResponseTruncated, 150, 151)
 	add(0, ledger.ResponseAbandoned, 151, 152)
-	add(1, ledger.ResponseTruncated, 230, 231) // of the next action
+	add(1, ledger.ResponseTruncated, 230, 231) // belongs to the next action
 	merged := shard.NewResponses()
 	for _, one := range logs {
 		require.NoError(t, merged.Merge(one))

@@ -14,7 +14,7 @@ import (
 
 var wordsOfNoops = FormatterOf(&shard.Merged{Service: shard.ServiceOf(service.Noop(time.Second))})
 
-// A service that names its noops was reported as silent.
+// Events with other names than noops are not reported as silence.
 func TestOtherEventsAreNamed(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 31, 15, 4, 5, 0, time.UTC)
@@ -26,8 +26,7 @@ func TestOtherEventsAreNamed(t *testing.T) {
 	require.NotContains(t, wordsOfNoops.Sentence(&shard.Connection{Record: few}, tail, at), "news", "two events took the place of no twelve noops")
 }
 
-// The page once had a red tile about a different count of the server, next to a green check with the text of a red
-// one.
+// If the server's count confirms a fault, the check and its text both state that they agree.
 func TestServerCountThatConfirmsAFault(t *testing.T) {
 	t.Parallel()
 	m, server := cleanRun()

@@ -48,7 +48,7 @@ func latenessOf(ms float64) *shard.Packed {
 	return h.Pack()
 }
 
-// judgeHour judges an hour in windows, whose series has a value of the figure of a case for each bucket.
+// judgeHour judges a run of an hour with windows. value returns the figure of the named case at each bucket.
 func judgeHour(t *testing.T, name string, limit, windowS float64, value func(hour float64) float64, more func(b *shard.Bucket)) *Verdict {
 	t.Helper()
 	const start = 1_700_000_000
@@ -120,7 +120,7 @@ func TestSlopeIsNamed(t *testing.T) {
 	require.Equal(t, []string{"memory of the target changes by +90.0 MiB per hour (95 % interval: +90.0 MiB to +90.0 MiB)"}, v.Trends())
 }
 
-// The lateness of the control group is the generator's.
+// If the lateness of the control group grows too, the growth may be that of the generator.
 func TestGeneratorThatSlowsDownLeavesLatenessUndecided(t *testing.T) {
 	t.Parallel()
 	rises := func(hour float64) float64 { return 300 + 90*hour }

@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A Streams has the counts of the event streams of a run, and the checks of these counts. A suite selects the checks
+// Streams has the counts of the event streams of a run, and the checks of these counts. A suite selects the checks
 // that fit its streams.
 type Streams struct {
 	Counts
@@ -26,7 +26,7 @@ type Streams struct {
 	server  ServerLedger
 	oneHost bool
 
-	corrections   map[int]*shard.Connection // what Records has instead of the runner's record
+	corrections   map[int]*shard.Connection // records that Records yields instead of those of the runners
 	counts        []ledger.Counts           // of each runner
 	listed        map[ledger.Kind]int
 	measured      int // streams whose interval could be measured

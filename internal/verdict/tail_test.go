@@ -11,7 +11,7 @@ import (
 )
 
 // The clock, the numbers and the server's ledger each show a part of the missing messages. Together they name each
-// message once: noops 5 and 6 were reported as noop 5 twice.
+// message once: noops 5 and 6, not noop 5 twice.
 func TestEachLossIsNamedOnce(t *testing.T) {
 	t.Parallel()
 	end := "23:13:16.000 UTC"
@@ -101,7 +101,7 @@ func TestLossesOfSeveralStreams(t *testing.T) {
 	require.EqualValues(t, 4, v.Messages.Missed)
 }
 
-// drops ends all streams of a run of n connections at one time, as a service that dies does.
+// drops returns a run whose n streams all end at one time, as if the service crashed.
 func drops(n int) *shard.Merged {
 	m, _ := cleanRun()
 	m.Connections = shard.Connections{}
@@ -136,7 +136,7 @@ func TestCausesComeFirstAndEqualFindingsAreOneLine(t *testing.T) {
 	require.Equal(t, []KindCount{{"dropped", 60}}, v.Incidents[0].Kinds)
 }
 
-// What differs is what the findings are about, by their data: few different ones have a line each, many are counted.
+// Findings about a few different messages have a line each. Findings about many are counted.
 func TestFindingsAreGroupedByTheirData(t *testing.T) {
 	t.Parallel()
 	for different, want := range map[int][]string{
@@ -179,7 +179,7 @@ func TestFindingsAreGroupedByTheirData(t *testing.T) {
 	}, StreamsOf(m, nil, false).Sentences(ledger.KindDropped))
 }
 
-// A check has at most ten reasons, and the exact total in a further one.
+// A check lists at most ten reasons. A further one states the exact total.
 func TestReasonsOfACheckAreLimited(t *testing.T) {
 	t.Parallel()
 	m, server := cleanRun()

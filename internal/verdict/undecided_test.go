@@ -10,8 +10,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A service that ended a stream as planned and then answered no request may or may not have kept the messages
-// published meanwhile. If the next stream was requested only a moment ago, it has more time.
+// If a service ended a stream as planned and then answered no request, it is unknown whether it kept the messages
+// published meanwhile. If the client requested the next stream only a moment before the end, the run can pass.
 func TestUnansweredReconnectAtTheEndDoesNotPass(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -51,7 +51,7 @@ func TestUnansweredReconnectAtTheEndDoesNotPass(t *testing.T) {
 	}
 }
 
-// A message that was confirmed only after a stream had ended may have been on its way, or lost: it is not decided.
+// A message that was confirmed only after a stream had ended may have been in transit, or lost, so it is undecided.
 func TestLateConfirmationIsUndecided(t *testing.T) {
 	t.Parallel()
 	late := func(number uint64) time.Duration {
@@ -72,7 +72,7 @@ func TestLateConfirmationIsUndecided(t *testing.T) {
 	require.EqualValues(t, 1, v.Evidence.Undetectable)
 }
 
-// shortStreams ends the stream of client 1 after 1.9 s each, with two messages on it.
+// shortStreams ends each stream of client 1 after 1.9 s and two messages.
 func shortStreams(stream int, number uint64, l *ledger.Ledger) {
 	if at := time.Duration(number) * time.Second; stream == 1 && number%2 == 0 {
 		l.Closed(at, "server", true, true)
@@ -81,7 +81,7 @@ func shortStreams(stream int, number uint64, l *ledger.Ledger) {
 	}
 }
 
-// A pass would prove nothing if the loss of most messages were undetectable, whether or not they arrived.
+// If the loss of most messages is undetectable, the run is invalid, even if all of them arrived.
 func TestRunWithFewCheckedMessagesIsInvalid(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -125,7 +125,7 @@ func TestMessagesWithoutAMarkerAreUndecided(t *testing.T) {
 	require.Contains(t, v.Reasons[0], "messages have no marker of run and topic (message.run)")
 }
 
-// With an external publisher, a stream without further messages may be one to which none were sent.
+// With an external publisher, it is unknown whether further messages were sent to a stream that received none.
 func TestLossesAtTheEndsAreUnknownWithoutAPublisher(t *testing.T) {
 	t.Parallel()
 	p := newPublishedRun()

@@ -56,7 +56,7 @@ type Verdict struct {
 	Sentence  string     `json:"summary"` // see Summary
 	Reasons   []string   `json:"reasons"`
 	Plan      plan.Plan  `json:"plan"`
-	Suite     *Suite     `json:"suite,omitempty"` // what the script declared, where Layout says so
+	Suite     *Suite     `json:"suite,omitempty"` // the load that the script declared, if the plan does not have it
 	Facts     []Fact     `json:"facts,omitempty"`
 	Tables    []Table    `json:"tables,omitempty"`
 	Metrics   []Metric   `json:"figures,omitempty"`
@@ -201,7 +201,7 @@ type Check struct {
 	Reasons       []string `json:"-"` // sentences that state what broke the check
 	weight        weight   // see decide
 	loadDependent bool     // a good service may fail it under more load
-	faults        faults   // which signals may explain
+	faults        faults   // faults that signals may explain
 }
 
 // A Severity is the effect of a check that is not met.

@@ -10,14 +10,14 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// lostRunner is a clean run whose second runner, with one of the three clients, was lost after half of the time.
+// lostRunner returns a clean run whose second runner, with one of the three clients, ended after half of the time.
 func lostRunner() (*shard.Merged, ServerLedger) {
 	m, server := cleanRun()
 	r := &m.Runners[1]
 	r.State, r.EndedUS = shard.Running, r.StartedUS+1800_000_000
 	m.Early = []string{"runner 2 on h2 did not finish: it was killed"}
 	c := m.Connections.Edit(1)
-	c.State, c.Reason, c.ClosedAt, c.StreamTime, c.OpenTime = ledger.Open, "", 0, 0, 0 // times are those of streams that ended
+	c.State, c.Reason, c.ClosedAt, c.StreamTime, c.OpenTime = ledger.Open, "", 0, 0, 0 // these times are of streams that ended
 	c.LastAt, c.Last, c.Received = 1798500*time.Millisecond, 119, 119
 	m.Checks[0].Passes = connections - 1
 	return m, server
@@ -52,7 +52,7 @@ func TestCoverage(t *testing.T) {
 	assert.Equal(t, "the cluster is gone", v.Reasons[0], "causes come before what is missing")
 }
 
-// A loss while a client was watched fails the run, whether its runner ended early or another one.
+// A loss in watched time fails the run, both on a runner that ended early and on another one.
 func TestLossesInWatchedTimeFail(t *testing.T) {
 	t.Parallel()
 	for client, name := range []string{"of a runner that finished", "of the runner that was lost"} {
@@ -68,8 +68,7 @@ func TestLossesInWatchedTimeFail(t *testing.T) {
 	}
 }
 
-// A client that was waiting for its next stream when its runner ended may have got one, unless it had waited for too
-// long.
+// A client that was waiting for its next stream when its runner ended is not a fault, unless it had waited too long.
 func TestOutageWhenARunnerEndsEarly(t *testing.T) {
 	t.Parallel()
 	for since, want := range map[time.Duration]Outcome{10 * time.Second: Pass, 40 * time.Second: Fail} {
@@ -90,7 +89,7 @@ func TestMissingChecksOfAnEarlyEndedRunner(t *testing.T) {
 	assert.Equal(t, Fail, judgeSoak(m, server, Evidence{}).Verdict, "a client that was watched to its end has no check")
 }
 
-// replacedRunner is lostRunner with a runner that replaced the lost one 200 s after its end.
+// replacedRunner returns lostRunner with a runner that replaced the lost one 200 s after its end.
 func replacedRunner() (*shard.Merged, ServerLedger) {
 	m, server := lostRunner()
 	lost := &m.Runners[1]
@@ -130,8 +129,8 @@ func TestReplacedRunner(t *testing.T) {
 	}
 }
 
-// The service ended a stream before its runner was lost and replaced: the next runner opens another one, and the
-// fault remains.
+// If the service ended a stream before its runner was lost and replaced, the fault remains, although the next runner
+// opens another stream.
 func TestFaultBeforeARunnerWasReplaced(t *testing.T) {
 	t.Parallel()
 	m, server := replacedRunner()
