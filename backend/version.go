@@ -5,8 +5,8 @@ import "runtime/debug"
 // version is set by the linker: -ldflags "-X main.version=v1.2.3".
 var version string
 
-// buildVersion names this build: the linker's version, else the commit Go
-// stamped into the binary, else "devel".
+// buildVersion returns the version that the linker set. Without one it returns "devel-" and the commit that Go recorded
+// in the binary, or "devel".
 func buildVersion() string {
 	if version != "" {
 		return version

@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// maxMachines is the maximum number of rows of a table of machines; the first ones dropped or lost something.
+// maxMachines is the maximum number of rows of a table of machines.
 const maxMachines = 20
 
 // machines returns the counters of the machines of a run that explain effects on its streams, if the runners recorded

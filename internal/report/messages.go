@@ -49,7 +49,7 @@ func (s *subject) kindText(k ledger.Kind) string {
 	return cmp.Or(kindNames[k], string(k))
 }
 
-// messageBasis adds other events, and the basis of the counts.
+// messageBasis adds the counts of other events, and notes on how messages were counted.
 func (s *subject) messageBasis(out *Section) {
 	if !s.countsMessages() {
 		out.Title, out.Short = "Events received", ""
@@ -71,7 +71,7 @@ func (s *subject) messageBasis(out *Section) {
 	}
 }
 
-// publishedSection returns the sent messages, the responses of the service, and the outcome by topic.
+// publishedSection returns the published messages, the responses of the service, and the outcome by topic.
 func (s *subject) publishedSection() Section {
 	out := Section{ID: "published", Title: "What was published", Short: "Published"}
 	p := s.v.Messages.Published
@@ -127,7 +127,7 @@ func (s *subject) spread() Section {
 	return out
 }
 
-// latency returns the latency of all messages from their sending, by percentile and over time.
+// latency returns the latency of all messages, from send to receipt, by percentile and over time.
 func (s *subject) latency() Section {
 	out := Section{ID: "lateness-all", Title: "How long messages took", Short: "Latency"}
 	var list []distribution

@@ -23,7 +23,7 @@ type failure struct {
 
 var errConnectTimeout = errors.New("no complete response header within connectTimeout")
 
-// dialFailure returns the failure of a dial, name resolution included.
+// dialFailure returns the failure of a dial, including name resolution.
 func dialFailure(ctx context.Context, err error) *failure {
 	var proxied *proxy.Error
 	switch {

@@ -28,7 +28,7 @@ func (s *socket) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// connectTLS returns a client after its handshake, and the encrypted output of the server after it.
+// connectTLS returns a client after the handshake, the socket that it reads from, and the encrypted output of write.
 func connectTLS(t testing.TB, version uint16, write func(w io.Writer)) (client *tls.Conn, from *socket, output []byte) {
 	clientConn, serverConn := net.Pipe()
 	t.Cleanup(func() { _, _ = clientConn.Close(), serverConn.Close() })
@@ -49,7 +49,8 @@ func connectTLS(t testing.TB, version uint16, write func(w io.Writer)) (client *
 	return client, from, l.Pending.Bytes()
 }
 
-// Another version of Go may have other fields in tls.Conn. Each stream would then use 4 KB more.
+// releaseHandshake depends on unexported fields of tls.Conn. If a version of Go renames them, each stream uses
+// 4 KB more.
 func TestTLSReleasesHandshake(t *testing.T) {
 	t.Parallel()
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
@@ -68,7 +69,7 @@ func TestTLSReleasesHandshake(t *testing.T) {
 	}
 }
 
-// FuzzTLSInPieces checks that a stream reads the same text, however the bytes of its records arrive.
+// FuzzTLSInPieces checks that a client reads the same text no matter how the bytes of TLS records are split.
 func FuzzTLSInPieces(f *testing.F) {
 	for _, pieces := range [][]byte{{1}, {5}, {255, 255}, {0}, {6, 0, 1, 255}} {
 		f.Add(pieces, true)

@@ -16,27 +16,27 @@ type feedService struct {
 	feedSpec
 	fakeservice.Server
 	plan   *plan
-	random *rand.Rand // with Mu
+	random *rand.Rand // guarded by Mu
 	topics []*priceTopic
-	ready  time.Time // all clients were connected
+	ready  time.Time // time at which all clients were connected
 	cut    bool      // a client was disconnected
 
-	faultAt, backAt, endAt time.Time // of the fault, the reconnect, and the first stream that a client ended
+	faultAt, backAt, endAt time.Time // times of the fault, the reconnect, and the first close by a client
 }
 
-// A priceTopic has the messages to the clients of one topic, and those that are connected.
+// A priceTopic is a topic: the messages that were sent, and the open streams.
 type priceTopic struct {
 	price   int
 	sent    []int
 	streams map[*priceStream]bool
-	hold    int // the price stays other than before until that message
-	faulty  int // the message with the fault; -1: it was not sent yet
+	hold    int // messages up to this number must not repeat the previous price
+	faulty  int // number of the message with the fault; -1: not sent yet
 }
 
-// A priceStream is one stream.
+// A priceStream is a stream of a client.
 type priceStream struct {
 	*fakeservice.Stream
-	client int // −1: not one of the run
+	client int // number of the client; −1: not a client of the run
 }
 
 func (f *feedService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -59,7 +59,7 @@ func (f *feedService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// join adds a stream to a topic, with the messages that it begins with.
+// join adds a stream to a topic, and queues its first messages: the history, or the messages after lastID.
 func (f *feedService) join(t *priceTopic, s *priceStream, lastID string) {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
@@ -76,7 +76,7 @@ func (f *feedService) join(t *priceTopic, s *priceStream, lastID string) {
 	t.streams[s] = true
 }
 
-// enqueue queues a message. The messages of a client that lags are due later.
+// enqueue queues message n of a stream, due after in. Messages to the lagging client are due later.
 func (f *feedService) enqueue(t *priceTopic, s *priceStream, n int, in time.Duration) {
 	if s.client == f.Topics && f.Lag > 0 {
 		in += f.Lag
@@ -87,7 +87,7 @@ func (f *feedService) enqueue(t *priceTopic, s *priceStream, n int, in time.Dura
 	})
 }
 
-// text returns a message for one client.
+// text returns the event of message n on a stream.
 func (f *feedService) text(s *priceStream, n, price int) (text string) {
 	if f.Cut == cutResumed || f.SharedSource == "id" {
 		text = fmt.Sprintf("id: m%d\n", n)
@@ -102,7 +102,7 @@ func (f *feedService) text(s *priceStream, n, price int) (text string) {
 	return fmt.Sprintf("event: price\n%sdata: {\"price\":%d,\"client\":%d}\n\n", text, price, client)
 }
 
-// block returns what a client receives at a message.
+// block returns the events that a stream receives at message n: one event, unless the fault applies.
 func (f *feedService) block(t *priceTopic, s *priceStream, n int) string {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
@@ -187,7 +187,7 @@ func (f *feedService) wasLate() bool {
 	return f.Fault != "" && !isEarly(f.faultAt) || f.Cut != "" && !isEarly(f.backAt)
 }
 
-// sinceReady returns for how long all clients have been connected; 0: they are not.
+// sinceReady returns how long all clients have been connected, or 0 if they are not.
 func (f *feedService) sinceReady() time.Duration {
 	if f.ready.IsZero() {
 		clients := map[int]bool{}

@@ -16,8 +16,8 @@ import (
 
 // Limits of a response.
 const (
-	idleLimit   = 20 * time.Second // without a byte
-	lingerLimit = 2 * time.Second  // after the terminal event
+	idleLimit   = 20 * time.Second // maximum time without a byte
+	lingerLimit = 2 * time.Second  // maximum time until the end of the body after the terminal event
 )
 
 // A protocol is the protocol between clients and a gateway.
@@ -27,7 +27,7 @@ type protocol struct {
 	failed func(data []byte) bool
 }
 
-// protocols lists the protocols of the service descriptions that test/services names.
+// protocols lists the protocols by the name of their service description.
 var protocols = map[string]protocol{
 	"openai-chat": {
 		path: "/v1/chat/completions",
@@ -81,7 +81,7 @@ func newClient(ctx context.Context, url, token string, p protocol) *client {
 type behaviour struct {
 	leaveAfter int           // chunks after which it leaves; 0: never
 	pauseAfter int           // chunks after which it stops reading
-	pause      time.Duration // for this long
+	pause      time.Duration // duration of the pause
 	onFirst    func()        // called at the first chunk
 }
 
@@ -113,7 +113,7 @@ func (c *client) do(ctx context.Context, id, order string, n int, b behaviour) *
 	return r
 }
 
-// onBlock counts a block of the response. A chunk is a number in its data.
+// onBlock counts a block of the response. Its data may contain several numbered chunks.
 func (r *response) onBlock(at time.Time, b *eventstream.Block) {
 	if !b.HasData || !r.LeftAt.IsZero() {
 		return
@@ -129,7 +129,7 @@ func (r *response) onBlock(at time.Time, b *eventstream.Block) {
 			r.onFirst()
 		}
 		r.Block(&ledger.Chunk{At: elapsed, Content: true})
-		r.Numbered(uint64(token.K), 0, token.Valid(r.ID)) // without the total: here a response with a terminal event is complete
+		r.Numbered(uint64(token.K), 0, token.Valid(r.ID)) // no total: a response with a terminal event is complete here
 	}
 	switch {
 	case chunk.Done && !r.done:

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// A scenario is one row of load on a gateway.
+// A scenario is a load on a gateway, and one row of the results.
 type scenario struct {
 	name     string
 	chunks   int
-	order    string // after id and chunks
-	requests int    // 0: those of the bench
+	order    string // parameters of the numbered model other than id and chunks
+	requests int    // 0: the number of the benchmark
 	behaviour
-	restart bool // of the gateway, in the middle of the requests
+	restart bool // restarts the gateway after half of the requests
 }
 
 // faultChunk is the chunk at which a fault applies or a client leaves.
@@ -66,7 +66,7 @@ func (s scenario) run(ctx context.Context, b *gatewaysBench, c *client, restart 
 	return out, err
 }
 
-// inFlight opens streams that stay open, and returns the memory that the gateway uses for each of them.
+// inFlight opens many streams at once, and returns the memory that the gateway uses per stream.
 func (b *gatewaysBench) inFlight(ctx context.Context, c *client, g *gateway) (perStream float64, err error) {
 	idle, err := g.usage()
 	if err != nil {

@@ -49,8 +49,9 @@ func deployerPolicy(t *testing.T) (p policy, text []byte) {
 	return p, text
 }
 
-// resourceRights are the actions of IAM that Terraform's provider needs to create, read, change and delete each kind of resource
-// in modules/. parliament 1.6 checked the names of the actions against AWS's service authorization reference.
+// resourceRights lists the IAM actions that the Terraform provider needs to create, read, change and delete each kind
+// of resource in modules/. parliament 1.6 checked the names of the actions against the
+// service authorization reference of AWS.
 var resourceRights = map[string]string{
 	"aws_budgets_budget":                    "budgets:ModifyBudget budgets:ViewBudget budgets:TagResource budgets:UntagResource budgets:ListTagsForResource",
 	"aws_default_security_group":            "ec2:DescribeSecurityGroups ec2:RevokeSecurityGroupIngress ec2:RevokeSecurityGroupEgress ec2:CreateTags ec2:DeleteTags",
@@ -75,7 +76,7 @@ var resourceRights = map[string]string{
 	"aws_vpc_endpoint":                      "ec2:CreateVpcEndpoint ec2:ModifyVpcEndpoint ec2:DeleteVpcEndpoints ec2:DescribeVpcEndpoints ec2:DescribePrefixLists",
 	"terraform_data":                        "",
 	"data aws_availability_zones":           "ec2:DescribeAvailabilityZones",
-	"data aws_caller_identity":              "", // needs no permission
+	"data aws_caller_identity":              "", // no permission is needed
 	"data aws_default_tags":                 "",
 	"data aws_partition":                    "",
 	"data aws_subnet":                       "ec2:DescribeSubnets",
@@ -88,7 +89,7 @@ var resourceRights = map[string]string{
 	"data aws_ec2_instance_type_offerings":               "ec2:DescribeInstanceTypeOfferings",
 }
 
-// callRights are the actions of IAM for commands of the AWS CLI that soak-aws runs, if they differ from SERVICE:Operation.
+// callRights lists the IAM actions of the AWS CLI commands of soak-aws whose action is not SERVICE:Operation.
 var callRights = map[string]string{
 	"sts get-caller-identity": "", "configure export-credentials": "", "service-quotas get-service-quota": "servicequotas:GetServiceQuota",
 	"resourcegroupstaggingapi get-resources": "tag:GetResources", "s3api list-objects-v2": "s3:ListBucket", "s3api head-bucket": "s3:ListBucket",
@@ -163,7 +164,7 @@ func TestDeployerPolicy(t *testing.T) {
 	require.Contains(t, needed, "ec2:TerminateInstances")
 	require.Contains(t, needed, "scheduler:UpdateSchedule")
 
-	granted := map[string]bool{} // and whether it is needed
+	granted := map[string]bool{} // the allowed actions; true: needed
 	for _, s := range p.Statement {
 		for _, action := range s.Action {
 			granted[action] = false
@@ -184,7 +185,8 @@ func TestDeployerPolicy(t *testing.T) {
 	assert.LessOrEqual(t, len(regexp.MustCompile(`\s`).ReplaceAll(text, nil)), 6144, "the limit of IAM for a managed policy")
 }
 
-// TestDeployerPolicyIsNarrow checks that actions that change or delete apply only to resources with the tag or the name.
+// TestDeployerPolicyIsNarrow checks that actions that change or delete resources apply only to resources with
+// the tag or the name of this project.
 func TestDeployerPolicyIsNarrow(t *testing.T) {
 	t.Parallel()
 	p, _ := deployerPolicy(t)

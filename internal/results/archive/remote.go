@@ -20,16 +20,16 @@ import (
 )
 
 const (
-	// window is the time range of one remote read. A Prometheus accepts samples that are up to an hour older than its newest
-	// one, so it accepts windows in the order of time.
+	// window is the time range of one remote read. Windows are copied in the order of time, because a Prometheus rejects
+	// samples that are more than an hour older than its newest one.
 	window    = 5 * time.Minute
-	minWindow = 5 * time.Second // minimum of a halved window
+	minWindow = 5 * time.Second // minimum range after halving
 
-	maxAnswer     = 256 << 20 // bytes of one answer, unpacked
+	maxAnswer     = 256 << 20 // maximum bytes of a response, uncompressed
 	remoteTimeout = time.Minute
 	retries       = 3 // of a read, if an earlier read succeeded
 	retryDelay    = time.Second
-	errorExcerpt  = 300 // bytes of an answer in an error
+	errorExcerpt  = 300 // bytes of a response in an error
 )
 
 // Series is one series of a window.
@@ -38,11 +38,11 @@ type Series = prompb.TimeSeries
 func samplesOf(s *Series) int { return len(s.Samples) + len(s.Histograms) }
 
 // A Remote reads and writes the data of a Prometheus by remote read and remote write. Both preserve timestamps, the
-// bits of values, and the markers at the end of a series. They need neither the admin API nor a shell on the host.
+// exact values, and stale markers. They need neither the admin API nor a shell on the host.
 type Remote struct {
 	base     *url.URL
 	client   *http.Client
-	answered bool // a read succeeded
+	answered bool // whether a read has succeeded
 }
 
 // NewRemote returns the Remote at an address. Errors show neither the user nor the password of the address.

@@ -18,35 +18,35 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
-// A session is one probe.
+// A session is one execution of a probe.
 type session struct {
 	Config
 	requests *requests
-	service  *service.Service // the requests without the parts to find
+	service  *service.Service // description of the requests; the probe finds the other parts
 	marker   string
-	firstSeq int64 // number of the first message: far from those of a counter of the service that starts at 1
+	firstSeq int64 // number of the first message: high, because a counter of the service may start at 1
 	silent   bool  // each stream has its own topic and no keep-alive
 
 	started time.Time
-	streams int // streams; {n} of the next one
+	streams int // number of streams, and {n} of the next one
 	tracks  []*track
 
-	firstEvent, clientSource string // of the first event, which the second request waits for
+	firstEvent, clientSource string // name of the event that precedes the second request; place of {client} in it
 	thenStatus               int
 
 	published []publication
-	statuses  []int // of publishing
+	statuses  []int // of the responses to publish requests
 
 	disconnected   *track
 	disconnectedAt time.Time
 	disconnectedID string
 	reopenedAt     time.Time
-	notes          []string // failures
+	notes          []string // sentences about failures
 }
 
 func newSession(c Config, requests *requests) *session {
 	random := make([]byte, 3)
-	_, _ = rand.Read(random) // it never fails
+	_, _ = rand.Read(random) // rand.Read never fails
 	s := &session{Config: c, requests: requests, marker: "probe-" + hex.EncodeToString(random), firstSeq: 1001 * (1 + int64(random[0]))}
 	s.service, _ = service.Parse(toJSON(requests.draft("any", "id"))) // readRequests has validated it
 	return s
@@ -72,7 +72,7 @@ func (s *session) observe(ctx context.Context) error {
 	defer s.closeAll()
 	limit, stop := context.WithDeadline(ctx, s.started.Add(s.Length))
 	defer stop()
-	if err := s.publish(limit, 1); err != nil { // without a subscriber: its status may differ
+	if err := s.publish(limit, 1); err != nil { // the status may differ without a subscriber
 		return err
 	}
 	if err := s.start(limit, life); err != nil {
@@ -120,7 +120,7 @@ func (s *session) start(ctx, life context.Context) error {
 				return err
 			}
 		}
-		s.sleep(ctx, s.Pace/4) // the start shows numbers of each stream or of a topic
+		s.sleep(ctx, s.Pace/4) // different start times show whether numbers are per stream or per topic
 	}
 	return s.openSecond(ctx)
 }
@@ -194,7 +194,7 @@ func (s *session) checkFirst(t *track) error {
 // encodings are the compressions that are tested, one stream each.
 var encodings = []string{"gzip", "br", "zstd"}
 
-// openCompressed opens a stream for each compression. Responses may take long if a proxy delays them.
+// openCompressed opens a stream for each compression. It does not wait for the responses, which a proxy may delay.
 func (s *session) openCompressed(life context.Context) *sync.WaitGroup {
 	s.Progress("opening a stream with each of " + strings.Join(encodings, ", "))
 	var opening sync.WaitGroup
@@ -216,7 +216,8 @@ func (s *session) sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// disconnectOne closes a stream, waits for messages, and opens it again in three ways.
+// disconnectOne closes a stream, waits for messages, and opens three streams: with the last event ID, with none, and
+// with an unknown one.
 func (s *session) disconnectOne(ctx, life context.Context) {
 	s.disconnected = s.tracks[s.Streams-1]
 	s.disconnected.close()
@@ -240,7 +241,7 @@ func (s *session) disconnectOne(ctx, life context.Context) {
 	_ = s.publish(ctx, 2)
 }
 
-// await waits until n blocks with data arrived on each of the other streams, or until the time is over.
+// await waits until each plain stream that is still open has received n blocks with data, at most for the time most.
 func (s *session) await(ctx context.Context, most time.Duration, n int) {
 	until, from := time.Now().Add(most), time.Now()
 	for time.Now().Before(until) && ctx.Err() == nil {
@@ -260,8 +261,8 @@ func (s *session) await(ctx context.Context, most time.Duration, n int) {
 // maxReopened limits how often a stream is opened again after the service ended one.
 const maxReopened = 6
 
-// watch waits for the end of the probe, so that heartbeats arrive. It replaces streams that the service ends, to see
-// whether the next one ends after the same time.
+// watch waits for the end of the probe, so that heartbeats arrive. It replaces each stream that the
+// service ends, to find out whether the lifetime of streams is constant.
 func (s *session) watch(ctx, life context.Context) {
 	reopened, reported := 0, time.Now()
 	seen := map[*track]bool{}

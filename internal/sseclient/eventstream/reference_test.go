@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// reference is a literal implementation of sections 9.2.5 and 9.2.6 for a complete stream. It returns the
+// reference implements sections 9.2.5 and 9.2.6 of the HTML standard literally, for a complete stream. It returns the
 // events, and whether the stream ended inside a line or an event.
 func reference(stream string) (events []receivedEvent, unfinished bool) {
 	stream = strings.TrimPrefix(stream, "\xEF\xBB\xBF")
@@ -59,7 +59,7 @@ func reference(stream string) (events []receivedEvent, unfinished bool) {
 	return events, event || last != ""
 }
 
-// ofEvent reports whether a line is part of an event, which is lost if the stream ends before the blank line.
+// ofEvent reports whether a line belongs to an event. Without a blank line after it, the event is incomplete.
 func ofEvent(line string) bool {
 	field, value, _ := strings.Cut(line, ":")
 	return field == "data" || field == "event" || field == "id" && !strings.Contains(value, "\x00")
