@@ -11,11 +11,11 @@ type Kind int
 const (
 	// Lose keeps a message back for good.
 	Lose Kind = iota + 1
-	// Repeat sends it twice, one after the other.
+	// Repeat sends the message twice in a row.
 	Repeat
-	// Swap sends it after the next message of the stream or, without one, when the service ends the stream.
+	// Swap sends the message after the next one of the stream or, if there is none, when the service ends the stream.
 	Swap
-	// NoNumber replaces its number by a text; the JSON stays well-formed.
+	// NoNumber replaces the message's number with a text; the JSON remains well-formed.
 	NoNumber
 	// OtherDigit adds two to the last digit of the message's number, modulo ten.
 	OtherDigit
@@ -25,19 +25,19 @@ const (
 	OtherTime
 	// Garble makes the JSON around the number malformed.
 	Garble
-	// Reset ends the stream by a TCP reset, in place of the message.
+	// Reset ends the stream with a TCP reset instead of sending the message.
 	Reset
-	// Close ends the connection without the end of the answer, in place of the message.
+	// Close closes the connection without ending the response body, instead of sending the message.
 	Close
-	// End ends the stream as a service would that means it, in place of the message.
+	// End completes the response normally instead of sending the message.
 	End
-	// ResetAfter sends the message, and ends the stream by a TCP reset after Wait.
+	// ResetAfter sends the message, and ends the stream with a TCP reset after Wait.
 	ResetAfter
-	// Truncate ends the connection in the middle of the message.
+	// Truncate closes the connection in the middle of the message.
 	Truncate
 	// Vanish sends the message and then nothing, but leaves the connection open.
 	Vanish
-	// Pause sends the message, and all that follows, only after Wait.
+	// Pause delays the message, and all that follow, by Wait.
 	Pause
 )
 
@@ -52,21 +52,21 @@ func (k Kind) String() string {
 	return names[k]
 }
 
-// A Fault is an effect on one message of one stream. Messages are counted per stream, streams in the order of the
-// service's responses, both from 1; a reconnect is another stream.
+// A Fault is an effect on one message of one stream. Messages are counted per stream, and streams in the order of the
+// service's responses. Both counts start at 1. A reconnect opens another stream.
 type Fault struct {
 	Kind Kind
-	// Topic, if not empty, limits the fault to the streams of this topic, which Stream then counts.
+	// Topic, if not empty, limits the fault to the streams of this topic. Stream then counts only those.
 	Topic string
 	// Client, if not empty, limits the fault to the streams of one client: the parameter id of their URL.
 	Client string
-	// Stream is the one that is concerned; 0: every one.
+	// Stream is the number of the affected stream; 0: all streams.
 	Stream int
-	// Message is the one that is concerned; 0: the first.
+	// Message is the position of the affected message in its stream; 0: the first.
 	Message int
-	// Number, if not 0, selects the message by its number instead.
+	// Number, if not 0, selects the message by its number instead of its position.
 	Number int64
-	// Once leaves a stream alone if the fault has concerned another one.
+	// Once limits the fault to the first stream that it affects.
 	Once bool
 	Wait time.Duration
 }
@@ -75,11 +75,11 @@ type Fault struct {
 type PublishKind int
 
 const (
-	// Refuse answers Status in place of the service, which does not get the request.
+	// Refuse responds with Status; the service does not receive the request.
 	Refuse PublishKind = iota + 1
-	// CutBefore ends the connection without an answer; the service does not get the request.
+	// CutBefore closes the connection without a response; the service does not receive the request.
 	CutBefore
-	// CutAfter ends it without an answer when the service has confirmed the request.
+	// CutAfter closes the connection without a response after the service has acknowledged the request.
 	CutAfter
 )
 
@@ -98,11 +98,11 @@ func (k PublishKind) String() string {
 // A PublishFault is an effect on publish requests, in the order of their arrival.
 type PublishFault struct {
 	Kind PublishKind
-	// Status is that of Refuse: 401, 503.
+	// Status is the status code of Refuse, such as 401 or 503.
 	Status int
 	// From is the first affected request, from 1; 0: the first.
 	From int
-	// Count is how many are; 0: all from there on.
+	// Count is the number of affected requests; 0: all from From on.
 	Count int
 }
 
@@ -112,14 +112,14 @@ type Action struct {
 	// Fault is the effect on a stream, Publish the effect on a publish request.
 	Fault   Kind
 	Publish PublishKind
-	Status  int // that Refuse answered
-	// Topic and Number are those of the message that was concerned. Of Swap, Next is the number of the other one.
+	Status  int // status code sent by Refuse
+	// Topic and Number identify the affected message. For Swap, Next is the number of the other message.
 	Topic        string
 	Number, Next int64
 	// Stream and Path identify the stream, in the order of all streams.
 	Stream int
 	Path   string
-	// Client is the parameter id of the stream's URL, Message the place of the message in the stream, from 1.
+	// Client is the parameter id of the stream's URL. Message is the position of the message in the stream, from 1.
 	Client  string
 	Message int
 }

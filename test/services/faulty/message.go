@@ -8,17 +8,17 @@ import (
 	"strconv"
 )
 
-// Where a message of our descriptions has its number, the run's marker and the time at which it was sent.
+// Patterns for the number, the run's marker and the send time in messages of our descriptions.
 var (
 	numberField = regexp.MustCompile(`"seq":\s*([0-9]+)`)
 	markerField = regexp.MustCompile(`"run":\s*"([^"]+)"`)
 	timeField   = regexp.MustCompile(`"t":\s*([0-9]+)`)
 )
 
-// topicName is how a run names its topics: PREFIXtopic-K.
+// topicName matches the topic names of a run: PREFIXtopic-K.
 var topicName = regexp.MustCompile(`[A-Za-z0-9._-]*topic-[0-9]+`)
 
-// number returns the number of a message, 0 if it has none.
+// number returns the number of a message, or 0 if it has none.
 func number(message []byte) int64 {
 	found := numberField.FindSubmatch(message)
 	if found == nil {
@@ -71,8 +71,8 @@ func changeMessage(kind Kind, message []byte) []byte {
 	return bytes.Join([][]byte{message[:at[2]], []byte(value), message[at[3]:]}, nil)
 }
 
-// publishes reports whether a request publishes a message of the run: others, such as the second request of a stream,
-// have no message in them.
+// publishes reports whether a request publishes a message of the run. Other requests, such as the second request of a
+// stream, contain no message.
 func publishes(r *http.Request, body []byte, marker string) bool {
 	if r.Method != http.MethodPost && r.Method != http.MethodPut {
 		return false
@@ -80,7 +80,7 @@ func publishes(r *http.Request, body []byte, marker string) bool {
 	return bytes.Contains(decodeForm(body), []byte(marker))
 }
 
-// decodeForm returns a body without the encoding of forms.
+// decodeForm returns a body with its form encoding removed.
 func decodeForm(body []byte) []byte {
 	if text, err := url.QueryUnescape(string(body)); err == nil {
 		return []byte(text)

@@ -1,6 +1,6 @@
-// Package faulty is a proxy between an SSE service and its clients. It passes everything through unchanged, byte by
-// byte and at once, except for its faults: it loses, repeats, swaps or changes one message of a stream, or closes the
-// stream there; it refuses requests that publish, or does not respond to them. It records its faults.
+// Package faulty is a proxy between an SSE service and its clients. It forwards every byte unchanged and immediately,
+// except for its faults: it loses, repeats, swaps or changes one message of a stream, or ends the stream at that
+// message; it refuses publish requests, or does not respond to them. It records its faults.
 //
 // Tests compare these records with the findings of a run.
 package faulty
@@ -24,14 +24,14 @@ import (
 
 // Options configure a proxy.
 type Options struct {
-	// Marker is a text that all messages have and nothing else, such as the run's marker (MARKER). "" is `"run":`, which
-	// the messages of our descriptions have in them.
+	// Marker is a text that occurs in every message and nowhere else, such as the run's marker (MARKER). "" means `"run":`,
+	// which occurs in the messages of our descriptions.
 	Marker  string
 	Faults  []Fault
 	Publish []PublishFault
 	// OnAction, if not nil, is called for each action. It must not call the proxy.
 	OnAction func(Action)
-	// ByteByByte sends each byte to clients separately. Merged merges bytes that the service sends within some
+	// ByteByByte sends each byte to clients separately. Merged merges bytes that the service sends within a few
 	// milliseconds.
 	ByteByByte, Merged bool
 }
@@ -45,15 +45,15 @@ type Proxy struct {
 	ended   chan struct{}
 
 	mutex        sync.Mutex   // guards the fields below
-	struck       map[int]bool // faults with Once that have concerned a stream, by their index
+	struck       map[int]bool // faults with Once that have affected a stream, by index
 	streams      int
-	places       map[string]int // streams of each topic
+	places       map[string]int // number of streams by topic
 	publishCount int
 	messageCount int
 	actions      []Action
 }
 
-// Start starts a proxy on this machine before the service at a URL.
+// Start starts a proxy on this machine in front of the service at a URL.
 func Start(service string, o Options) (*Proxy, error) {
 	to, err := url.Parse(service)
 	if err != nil {
@@ -146,7 +146,7 @@ func (p *Proxy) record(d Action) {
 	}
 }
 
-// first reports whether the fault of that index has concerned no stream so far.
+// first reports whether the fault with that index has not affected a stream yet, and records that it has now.
 func (p *Proxy) first(fault int) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -155,7 +155,7 @@ func (p *Proxy) first(fault int) bool {
 	return !struck
 }
 
-// place returns the position of a stream among those of its topic.
+// place returns the position of a new stream among the streams of its topic.
 func (p *Proxy) place(topic string) int {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

@@ -25,7 +25,7 @@ func message(n int) string {
 	return fmt.Sprintf("id: a:%d\r\ndata: {\"run\":\"r1\",\"seq\":%d,\"t\":8}\r\n\r\n", n, n)
 }
 
-// serve starts a hub, and a proxy before it.
+// serve starts a hub, and a proxy in front of it.
 func serve(t *testing.T, o faulty.Options) (h *fakeservice.Hub, p *faulty.Proxy) {
 	t.Helper()
 	h = (&fakeservice.Hub{}).Start(t)
@@ -89,7 +89,7 @@ func (s *subscriber) requireText(t *testing.T, want string) {
 	require.Equal(t, want, s.received())
 }
 
-const last = ": last\n" // after it nothing is on its way
+const last = ": last\n" // marks the end: nothing is in flight after it
 
 func TestCuts(t *testing.T) {
 	for _, c := range []struct {
@@ -111,7 +111,7 @@ func TestCuts(t *testing.T) {
 			require.Equal(t, message(1)+c.rest, s.received())
 			require.Len(t, p.Actions(), 1)
 			require.Equal(t, int64(2), p.Actions()[0].Number)
-			// It reconnects, as another stream: the fault was for one.
+			// The client reconnects. That opens another stream, which the fault does not affect.
 			s = subscribe(t, p, "a-topic-1")
 			h.Send("a-topic-1", message(4)+message(5))
 			s.requireText(t, message(4)+message(5))
@@ -119,8 +119,8 @@ func TestCuts(t *testing.T) {
 	}
 }
 
-// A fault of a topic applies to its streams only, also if only messages name the topic. A number names a message on
-// any stream.
+// A fault with a topic affects only streams of that topic, even if only messages name the topic. A fault with a number
+// affects that message on any stream.
 func TestFaultSelection(t *testing.T) {
 	h, p := serve(t, faulty.Options{Marker: "r1", Faults: []faulty.Fault{
 		{Kind: faulty.Lose, Topic: "soak-topic-1", Stream: 2},
@@ -147,7 +147,7 @@ func TestFaultSelection(t *testing.T) {
 	require.Len(t, p.Actions(), 4)
 }
 
-// A stream that the service ends, ends the same way behind the proxy, with all that was on its way.
+// If the service ends a stream, the proxy ends it in the same way, after everything that was in flight.
 func TestStreamEnd(t *testing.T) {
 	h, p := serve(t, faulty.Options{Faults: []faulty.Fault{{Kind: faulty.Swap}}})
 	s := subscribe(t, p, "a")
@@ -218,7 +218,7 @@ func TestPublisherFaults(t *testing.T) {
 	}
 }
 
-// As Mercure has it: topic and data in a form.
+// Like Mercure: topic and data in a form.
 func TestPublisherSendsForms(t *testing.T) {
 	_, p := serve(t, faulty.Options{Publish: []faulty.PublishFault{{Kind: faulty.Refuse, Status: 401}}})
 	require.Equal(t, 401, publish(t, p, "/pub/x", "topic=soak-topic-7&data=%7B%22run%22:%22r1%22,%22seq%22:12%7D"))

@@ -2,15 +2,15 @@ package faulty
 
 import "bytes"
 
-// A splitter splits a stream of events without changing a byte: its parts, joined, equal its input. All lines of a
-// stream end like its first one: with \n, \r\n or \r.
+// A splitter splits a stream of events into parts that, joined, equal its input. All lines of a stream must end like
+// its first one: with \n, \r\n or \r.
 type splitter struct {
-	rest  []byte // a line or a block that is not whole yet
-	lines int    // bytes of rest that are whole lines
-	last  byte   // of each line; 0: not known yet
+	rest  []byte // an incomplete line or block
+	lines int    // number of bytes of rest that are complete lines
+	last  byte   // last byte of each line; 0: not known yet
 }
 
-// lastOfLine finds out how lines end. It returns 0 until the byte after the first \r is there.
+// lastOfLine returns the last byte of lines, or 0 until it is known: the byte after a first \r decides.
 func (s *splitter) lastOfLine() byte {
 	switch i := bytes.IndexAny(s.rest, "\r\n"); {
 	case i < 0 || s.rest[i] == '\r' && i == len(s.rest)-1:
@@ -21,9 +21,9 @@ func (s *splitter) lastOfLine() byte {
 	return '\n'
 }
 
-// add appends bytes, and calls emit for each complete block, with the blank line at its end. A comment before the
-// first field of a block, and a blank line after a blank line, are emitted separately and at once: a heartbeat may be
-// no more than that. A part is valid until emit returns.
+// add appends bytes, and calls emit for each complete block, including the blank line at its end. A comment before the
+// first field of a block, and a blank line after a blank line, are emitted separately and at once, because a heartbeat
+// may consist of only that. A part is valid until emit returns.
 func (s *splitter) add(p []byte, emit func(part []byte)) {
 	s.rest = append(s.rest, p...)
 	if s.last == 0 {

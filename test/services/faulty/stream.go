@@ -16,22 +16,22 @@ var errCut = errors.New("the proxy cut this stream")
 type stream struct {
 	proxy  *Proxy
 	from   io.ReadCloser
-	conn   net.Conn        // of the subscriber
-	gone   <-chan struct{} // closed when the subscriber has gone
-	number int             // among all streams
+	conn   net.Conn        // connection to the subscriber
+	gone   <-chan struct{} // closed when the subscriber has disconnected
+	number int             // position among all streams
 	path   string
 	client string
 	topic  string
-	place  int // among the streams of the topic; 0 while that is not known
+	place  int // position among the streams of the topic; 0 until the topic is known
 
 	split    splitter
 	messages int
-	withheld []byte // swapped: to be sent after the next message
+	withheld []byte // swapped message, to be sent after the next one
 	swapped  Action
-	ready    []byte // to be read
+	ready    []byte // bytes for Read to return
 	chunk    []byte
-	ended    error  // after the ready blocks
-	then     func() // called once all that is ready was read
+	ended    error  // error for Read to return after ready
+	then     func() // called when all of ready has been read
 }
 
 // Read returns blocks and comments as soon as they are complete.
@@ -80,7 +80,7 @@ func (s *stream) part(part []byte) {
 	action := Action{
 		At: time.Now(), Fault: kind, Topic: s.topic, Number: n, Stream: s.number, Path: s.path, Client: s.client, Message: s.messages,
 	}
-	if s.withheld != nil { // the message that it is swapped with, independent of other faults
+	if s.withheld != nil { // this message is the other half of a swap; no other fault applies to it
 		s.ready = append(append(s.ready, part...), s.withheld...)
 		s.withheld = nil
 		s.swapped.Next = action.Number
@@ -93,7 +93,7 @@ func (s *stream) part(part []byte) {
 		s.ready = append(append(s.ready, part...), part...)
 	case Swap:
 		s.withheld, s.swapped = slices.Clone(part), action
-		return // reported when it is done
+		return // recorded when the swap is complete
 	case NoNumber, OtherDigit, OtherMarker, OtherTime, Garble:
 		s.ready = append(s.ready, changeMessage(kind, part)...)
 	case Reset:
@@ -129,7 +129,7 @@ func (s *stream) part(part []byte) {
 	s.proxy.record(action)
 }
 
-// reset ends the connection of the subscriber by a TCP reset.
+// reset ends the connection of the subscriber with a TCP reset.
 func (s *stream) reset() {
 	if tcp, ok := s.conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
@@ -145,7 +145,7 @@ func (s *stream) pause(d time.Duration) {
 	}
 }
 
-// fault returns the fault of the message with that number; the zero value: none.
+// fault returns the fault for the message with that number, or the zero value if there is none.
 func (s *stream) fault(n int64) Fault {
 	for i, f := range s.proxy.options.Faults {
 		if f.Client != "" && f.Client != s.client {
