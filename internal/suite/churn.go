@@ -50,8 +50,8 @@ func assessChurn(r *Run) verdict.Assessment {
 	return a
 }
 
-// lifetimeTable returns the counts of connections by lifetime. It shows that the messages of short connections are
-// counted, too.
+// lifetimeTable returns the counts of connections by lifetime. It shows that the messages of short connections are also
+// counted.
 func lifetimeTable(m *shard.Merged, streams *verdict.Streams) verdict.Table {
 	interval := m.Plan.Interval()
 	t := newTable("Connections by lifetime", "", "noop intervals|connections|noops received|missed|duplicated|not completed")

@@ -227,8 +227,8 @@ func (b Breaking) checkSustained(r *Run, setting, name string) verdict.Check {
 	return c
 }
 
-// checkGeneratorAtLoads warns of loads at which the load generator was saturated, and whose faults are thus not
-// attributed to the service.
+// checkGeneratorAtLoads warns of loads at which the load generator was saturated. Their faults are not attributed to
+// the service.
 func checkGeneratorAtLoads(limit, unit string, trials []Trial) verdict.Check {
 	var at, reasons []string
 	for _, v := range trials {

@@ -19,8 +19,8 @@ type part struct {
 }
 
 // addRequests adds the checks and tables that all suites of requests have: the server's own count, times and failures
-// of the listed stages, CPU and memory. It inserts the tables `more` before those of the processes. all has all stages
-// of the run; sum excludes stages that do not count.
+// of the listed stages, CPU and memory. It inserts the tables more before the tables of the processes. all has all
+// stages of the run; sum excludes stages that do not count.
 func (r *Run) addRequests(a *verdict.Assessment, all, listed []StageResult, sum Total, more ...verdict.Table) {
 	times, firstBytes := make([]part, 0, len(listed)+1), []part(nil)
 	for _, st := range listed {

@@ -27,8 +27,8 @@ import (
 //     runners used more than half of the machine, or if their waits are long enough to explain them.
 //   - If service and runners have separate cores, the side whose cores were full was the limit; if both were full, the
 //     fuller one. If other programs filled the cores, the limit is unknown.
-//   - The generator had too few connections if requests of a constant rate waited for one, and then were as fast as
-//     those of an idle service and within the limit of p95. A saturated service is slower.
+//   - The generator had too few connections if requests of a constant rate waited for one, and afterwards were as fast
+//     as on an idle service and within the limit of p95. A saturated service is slower.
 //   - Slowness and timeouts are not attributed to the service if AWS dropped packets of a runner's machine at that load.
 
 // isTimeout reports whether the generator can have caused a failure of that code by its delays.

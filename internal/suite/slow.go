@@ -192,7 +192,7 @@ func (s *slowStreams) checkAllSlow() verdict.Check {
 }
 
 // checkAccepted returns the check that the service accepted all messages. If it accepted none of the broadcasts, it has
-// no endpoint for them, and the run is invalid. A feed has no publisher, and thus no such check.
+// no endpoint for them, and the run is invalid. A feed has no publisher, so it has no such check.
 func (s *slowStreams) checkAccepted() []verdict.Check {
 	if s.feed {
 		return nil
@@ -285,7 +285,7 @@ type memory struct {
 // second.
 func (r *Run) memoryDuring(gauge string, start time.Time, duration time.Duration) (out memory) {
 	before, after := false, false
-	known, unknown := 0, 0 // in between: a service close to its limit may not report its memory
+	known, unknown := 0, 0 // samples while clients were slow: a service close to its limit may not report its memory
 	for _, s := range r.Samples {
 		v, ok := float64(s.BackendRSS+s.NginxRSS)/(1<<20), s.BackendRSS > 0
 		if gauge != "" {

@@ -222,7 +222,7 @@ func (st *StageResult) endAtLength() bool {
 }
 
 // startAtFirstAnswer moves the start of the span of a stage with a constant rate to the earliest possible answer. From
-// that time on, a service that keeps up answers at the rate of the stage, however long an answer takes.
+// that time on, a service that keeps up answers at the rate of the stage, regardless of the duration of an answer.
 func (st *StageResult) startAtFirstAnswer() {
 	if st.Rate > 0 && st.Stage.Requests == 0 && st.OK.Count() > 0 {
 		st.First = st.First.Add(time.Duration(st.fastest * float64(time.Millisecond)))

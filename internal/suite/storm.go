@@ -201,7 +201,7 @@ type stormStage struct {
 	dropped      int             // streams
 	dropTimes    []time.Duration // times of the drops since the first one, sorted
 	reconnects   []time.Duration // times of the reconnects since the first drop, sorted
-	lost         int             // streams, including open ones, that ended in between without a request
+	lost         int             // streams that ended without a request, whether or not the script drops them
 	refused      map[string]int  // refused attempts, by reason
 	delayed      int             // streams with a refused attempt, after which clients wait longer before each attempt
 	firstRefusal time.Duration   // time of the first refused attempt; 0: there was none

@@ -32,7 +32,7 @@ type Suite struct {
 	Sampling  Sampling
 	Page      Page
 	Assess    func(*Run) verdict.Assessment
-	// Metrics returns metrics to compare with other runs, in addition to those of Assess; nil: none.
+	// Metrics returns further metrics to compare with other runs; nil: Assess returns all.
 	Metrics func(*verdict.Verdict) []verdict.Metric
 	// Next returns the environment of the next round; nil ends the run. A nil func means one round. Only a run with all
 	// runners on this machine has further rounds.
@@ -41,8 +41,8 @@ type Suite struct {
 
 // A Plan states where the plan of a run is declared.
 type Plan struct {
-	// DeclaredLoad reports whether the settings of plan.Plan are the plan, which is thus known before the script is
-	// loaded, and compared by a merge. Otherwise the script declares the plan.
+	// DeclaredLoad reports whether the settings of plan.Plan are the plan. Such a plan is known before the script is
+	// loaded, and a merge compares it. Otherwise the script declares the plan.
 	DeclaredLoad bool
 	// Profiles has the defaults (NAME=value) of the settings of plan.Plan, by profile.
 	Profiles map[string][]string
@@ -207,8 +207,8 @@ func Title(v *verdict.Verdict) string {
 	return name + ": " + strings.Join(append(parts, format.Count(p.Runners, "runner")), ", ")
 }
 
-// Metrics returns the metrics of a run to compare with those of another one. Runs of the same plan have the same
-// metrics in the same order. Units are "ms", "MiB", "%" (of a core) or a unit of the suite.
+// Metrics returns the metrics by which runs are compared. Runs of the same plan have the same metrics in the same
+// order. Units are "ms", "MiB", "%" (of a core) or a unit of the suite.
 func Metrics(v *verdict.Verdict) []verdict.Metric {
 	failed := 0
 	if v.Verdict == verdict.Fail {

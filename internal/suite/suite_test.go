@@ -18,8 +18,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// newSoakRun returns a soak of which one stream was never opened, one did not return, and one lost its last noop, which
-// only the server's ledger shows.
+// newSoakRun returns a soak with three faults: one stream was never opened, one did not reconnect, and one lost its
+// last noop, which only the server's ledger shows.
 func newSoakRun() *Run {
 	r := runOf("", nil)
 	m := r.Rounds[0]

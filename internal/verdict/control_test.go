@@ -291,7 +291,7 @@ func TestShortControlGroupDelayDoesNotExplainALongSilence(t *testing.T) {
 	const second = time.Second
 	for name, c := range map[string]struct {
 		fault    func(r *ledger.Record)
-		too, not time.Duration // a delay that is too short, and one that is not
+		too, not time.Duration // a delay too short to explain the fault, and a delay that explains it
 	}{
 		"silent for 37.5 s, of which 22.5 s may pass between two noops": {func(r *ledger.Record) {
 			r.State, r.Reason, r.LastAt = ledger.Dropped, "idle", 22500*time.Millisecond

@@ -276,7 +276,7 @@ func (s *Streams) countMessages(a *Action, losses []loss, e *Effect, counted flo
 		r := &s.m.Runners[c.Runner]
 		_, messages, published := s.m.Topic(c)
 		from := a.StartedUnix
-		if lost[client{c.Runner, c.ID}] { // messages in transit when the action started count, too
+		if lost[client{c.Runner, c.ID}] { // messages that were in transit when the action started also count
 			from = max(from-joinWindow.Seconds(), counted)
 		}
 		var listed uint64 // of missed and duplicated messages

@@ -131,7 +131,7 @@ func TestUnlistedOutagesAreReported(t *testing.T) {
 	require.Equal(t, []string{"19 outages of streams that were lost often are neither listed nor counted here"}, v.Actions[0].Effect.Notes)
 }
 
-// A service that ends each stream after a while does so during an action, too.
+// If a service ends each stream after its lifetime, streams that end during an action are not attributed to it.
 func TestPlannedEndsAreNotAttributedToAnAction(t *testing.T) {
 	t.Parallel()
 	m := crowd(4)

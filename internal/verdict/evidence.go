@@ -19,7 +19,7 @@ type Evidence struct {
 	Model   ModelLedger        // the ledger of the numbered model behind the service; nil: not read
 	Samples []resources.Sample // CPU and memory of target and host
 	Cores   int                // cores of the machine
-	OneHost bool               // target and runners share a machine, and thus its clock
+	OneHost bool               // target and runners share a machine and its clock
 	// ServiceCores and RunnerCores are the numbers of cores reserved for each; 0 if they share all cores.
 	ServiceCores, RunnerCores int
 	// Machines are the machines that a Prometheus scraped. The shards have the counters of the runners' machines.

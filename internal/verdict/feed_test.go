@@ -139,7 +139,7 @@ func segment(from, to, of int) string {
 	return bound(from) + ":" + bound(to)
 }
 
-// setContent sets the content of the messages for which of returns true, and keeps that of all others.
+// setContent sets the content of the messages for which of returns true, and keeps the content of all others.
 func (s *sharedRun) setContent(of func(stream, message int) bool, sums ...uint64) {
 	before := s.content
 	s.content = func(stream, message int) []uint64 {

@@ -103,7 +103,7 @@ func MachinesOf(e *Evidence) []MachineReport {
 	return out
 }
 
-// isRunnerMachine reports whether the name of a machine in Prometheus is that of a machine for runners.
+// isRunnerMachine reports whether the name of a machine in Prometheus marks it as a machine for runners.
 func isRunnerMachine(r *machine.Record) bool { return strings.HasPrefix(r.Name, "runner") }
 
 // isSame reports whether a record of Prometheus is about this machine: it has the same boot id, or the same name and

@@ -253,7 +253,7 @@ func (s *Streams) outageSentence(c *shard.Connection) string {
 }
 
 // lastRefusalText states when the last attempt of an outage was refused, and how much later the event that ended the
-// outage happened. It thus separates the outage of the service from the client's wait for its next attempt.
+// outage happened. The text separates the outage of the service from the client's wait for its next attempt.
 func lastRefusalText(o ledger.Outage, event string) string {
 	if len(o.Refusals) == 0 {
 		return ""

@@ -39,13 +39,13 @@ type Streams struct {
 	coverage      coverage                // of the confirmed messages
 	unevenGaps    uint64                  // gaps between messages that the assumed jitter does not explain
 	lastOutages   lastOutages
-	pending       int           // connections to which messages may have been on their way at the end of the run
+	pending       int           // connections to which messages may have been in transit at the end of the run
 	delay         time.Duration // the longest delay of messages on these connections
 	floorStreams  int           // streams whose count was compared with floor(open time / interval)
 	belowFloor    []string      // ids of clients whose count was below it
-	differences   differences   // those of all connections
+	differences   differences   // of all connections
 
-	unexplained differences // those of connections without any other fault
+	unexplained differences // of connections without any other fault
 	proofs      proofs
 	cuts        cutAccount
 

@@ -136,8 +136,8 @@ func TestLossesAtTheEndsAreUnknownWithoutAPublisher(t *testing.T) {
 	require.Equal(t, "no message is known to be missing; losses before the first and after the last one of a stream are undetectable", v.Reasons[0])
 }
 
-// A service with a history replays messages of an earlier run, which count as those of this run if they have the same
-// marker.
+// A service with a history replays messages of an earlier run. If they have the same marker, they count as messages of
+// this run.
 func TestMessagesOfAnEarlierRunAreUndecided(t *testing.T) {
 	t.Parallel()
 	p := newPublishedRun()

@@ -341,7 +341,8 @@ func TestStreamsOfFewValuesJoinAndLeave(t *testing.T) {
 	}
 }
 
-// A client that reconnects receives a history for three seconds, most of which it had received before.
+// A client that reconnects receives a history for three seconds. It had received most of these messages before the
+// disconnect.
 func TestLongHistoryAfterReconnect(t *testing.T) {
 	t.Parallel()
 	for _, runners := range [][]int{{0, 0, 0}, {0, 1, 2}, {0, 0, 1}} {
@@ -356,7 +357,7 @@ func TestLongHistoryAfterReconnect(t *testing.T) {
 			b.send(n, connected)
 		}
 		b.open(2)
-		for n := 61; n <= 90; n++ { // messages sent meanwhile wait behind the history
+		for n := 61; n <= 90; n++ { // these messages wait until the history has arrived
 			b.send(n, connected)
 			b.perform(2, step{message: n - 30})
 		}
