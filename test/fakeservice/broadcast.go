@@ -10,16 +10,16 @@ import (
 
 // Effects of a broadcast on a client that does not read.
 const (
-	SlowCut  = "cut"  // the client
-	SlowDrop = "drop" // the message
-	SlowKeep = "keep" // without a bound
-	SlowWait = "wait" // and so does the publisher
-	SlowLose = "lose" // one message, of a client that reads; it cuts the others
+	SlowCut  = "cut"  // disconnects the client
+	SlowDrop = "drop" // drops the message
+	SlowKeep = "keep" // queues the message without a limit
+	SlowWait = "wait" // makes the publisher wait, too
+	SlowLose = "lose" // loses one message of a client that reads; disconnects clients that do not
 )
 
 const (
-	fillerKB  = 60 // the size of a broadcast
-	usualRoom = 8  // messages that may wait for a client
+	fillerKB  = 60 // size of a broadcast
+	usualRoom = 8  // maximum number of messages queued for a client
 )
 
 // enter registers a stream for broadcasts, within their limit.
@@ -40,7 +40,7 @@ func (s *Service) leave(st *noopStream) {
 	delete(s.inboxes, st)
 }
 
-// queuedBytes returns how many bytes wait for clients.
+// queuedBytes returns the number of bytes queued for clients.
 func (s *Service) queuedBytes() (n int) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()

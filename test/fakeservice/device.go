@@ -5,13 +5,13 @@ import "time"
 // A Noop is the record of one noop.
 type Noop struct {
 	Slot         int
-	Number       uint64 // from 1, without gap, in the order in which they were due
+	Number       uint64 // from 1, without gaps, in the order in which noops are due
 	Due          time.Time
 	At           time.Time // when it was last written; zero: never
 	Copies       int
 	Corrupt      bool
 	Overtaken    bool
-	Unserved     bool // no noop and no number was made for this slot
+	Unserved     bool // the service made no noop for this slot, and used no number
 	Disconnected bool // it was due while the client was disconnected
 	OtherEvent   bool // it had another event name, so it was no noop
 }
@@ -21,18 +21,18 @@ func (n *Noop) Lost(cut time.Time) bool {
 	return n.At.IsZero() || n.OtherEvent || !cut.IsZero() && n.At.After(cut)
 }
 
-// A Device is the record of one id: the messages to its client, and how its streams ended. The lock of the service
-// guards it.
+// A Device is the record of one client id: the messages to the client, and how its streams ended. The lock of the
+// service guards it.
 type Device struct {
 	Client
 	First          time.Time // when slot 1 was due
-	CutAt          time.Time // from here on the wire swallowed everything
-	disconnectedAt time.Time // the wire cut the client's connection off
+	CutAt          time.Time // from this time on, the wire dropped everything
+	disconnectedAt time.Time // when the wire cut the client's connection
 	Noops          []Noop
 	numbers        uint64
 }
 
-// add records a noop, and gives it its number.
+// add records a noop, and assigns its number.
 func (d *Device) add(n Noop) int {
 	if !n.Unserved {
 		d.numbers++
@@ -42,7 +42,7 @@ func (d *Device) add(n Noop) int {
 	return len(d.Noops) - 1
 }
 
-// cutAfter records that no noop after the given number arrives.
+// cutAfter records that no noop after the given one arrives.
 func (d *Device) cutAfter(noops int) {
 	d.CutAt = d.Spans[0].From
 	if noops > 0 {
@@ -50,7 +50,7 @@ func (d *Device) cutAfter(noops int) {
 	}
 }
 
-// markLost marks the noops of a stream that is over as lost, if the wire swallowed them.
+// markLost marks the noops of an ended stream as lost if the wire dropped them.
 func (d *Device) markLost() {
 	for i := range d.Noops {
 		if n := &d.Noops[i]; n.Lost(d.CutAt) {
@@ -60,11 +60,11 @@ func (d *Device) markLost() {
 	d.CutAt = time.Time{}
 }
 
-// isDisconnected reports whether the client lost its last stream before the service knew.
+// isDisconnected reports whether the client lost its last stream before the service noticed.
 func (d *Device) isDisconnected() bool { return d.disconnectedAt.After(d.Last().From) }
 
-// EndedOnRequest reports whether the last stream was open when its end was requested. A client may request it after
-// it has closed the stream, or lost it, which a proxy need not report to the service.
+// EndedOnRequest reports whether the last stream was open when its end was requested. A client may request the end of
+// a stream that it has already closed or lost; a proxy may not report that to the service.
 func (d *Device) EndedOnRequest() bool {
 	closed := d.Last().To
 	return !d.isDisconnected() && !d.EndRequestedAt.IsZero() && (closed.IsZero() || d.EndRequestedAt.Before(closed))

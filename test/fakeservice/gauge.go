@@ -7,16 +7,16 @@ import (
 	"net/http"
 )
 
-// Values of the gauge of a service.
+// Values that the gauge of a service can show.
 const (
-	GaugeOpen   = "open"   // its streams
-	GaugeTwice  = "twice"  // two for each, and some more
-	GaugeOpened = "opened" // all that were ever open
-	GaugeLeaky  = "leaky"  // its streams, and half of those that ended
-	GaugeFixed  = "fixed"  // nothing of streams
+	GaugeOpen   = "open"   // the open streams
+	GaugeTwice  = "twice"  // two for each open stream, plus three
+	GaugeOpened = "opened" // all streams ever opened
+	GaugeLeaky  = "leaky"  // the open streams, and half of the ended ones
+	GaugeFixed  = "fixed"  // a constant
 )
 
-// metrics serves the gauge, and the metrics of streams and noops that our backend has.
+// metrics serves the gauge, and the same metrics of streams and noops as our backend.
 func (s *Service) metrics(w http.ResponseWriter, _ *http.Request) {
 	opened, open := s.DeviceCounts()
 	value := map[string]int{
@@ -26,7 +26,7 @@ func (s *Service) metrics(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprintf(w, "# TYPE campaign_streams gauge\ncampaign_streams %d\n# TYPE campaign_kept_bytes gauge\ncampaign_kept_bytes %d\n", value, s.queuedBytes())
 }
 
-// setAckTimeout makes the kernel close a connection whose client acknowledges nothing for that time.
+// setAckTimeout makes the kernel close a connection whose client acknowledges no data for AckTimeout.
 func (s *Service) setAckTimeout(ctx context.Context, c net.Conn) context.Context {
 	tcp, ok := c.(*net.TCPConn)
 	if !ok || s.AckTimeout == 0 {

@@ -13,33 +13,33 @@ import (
 	"time"
 )
 
-// A Hub is a service with topics. It serves GET /sub/TOPIC, an event stream, and POST /pub/TOPIC, whose body is a
-// message of it. With RequireJoin a stream carries no messages before POST /join with {"client":…,"topic":…}.
+// A Hub is a service with topics. GET /sub/TOPIC opens an event stream, and POST /pub/TOPIC publishes its body as a
+// message. With RequireJoin a stream carries no messages before POST /join with {"client":…,"topic":…}.
 type Hub struct {
 	Preamble          string        // start of each stream, as text on the wire
 	Heartbeat         string        // as it is sent, such as ":\n" or "event: ping\n\n"
 	HeartbeatInterval time.Duration // between two heartbeats
-	WhenSilent        bool          // so long after the last message, not after the last heartbeat alone
+	WhenSilent        bool          // messages delay the next heartbeat, too
 
-	ID    func(n int) string          // of the nth message of the hub; nil: none
-	Event string                      // of messages
-	Wrap  func(payload string) string // the data of a message; nil: the published one
+	ID    func(n int) string          // id of the nth message of the hub; nil: messages have no id
+	Event string                      // event name of messages
+	Wrap  func(payload string) string // data of a message; nil: the published text
 
-	Generate         func(stream, n int) string // each stream's own blocks as text on the wire: its nth, from 1
+	Generate         func(stream, n int) string // nth block of a stream, from 1, as text on the wire
 	GenerateInterval time.Duration
 
 	History   bool                                  // Last-Event-ID replays the messages since then
-	Replay    func(all []string, from int) []string // with History: in place of all[from:], of a topic's messages as they are sent
-	Newcomers bool                                  // and a stream without one gets all
-	GapEvent  string                                // as it is sent, where Last-Event-ID is not known
-	GapHeader string                                // the response header Last-Event-ID, if the id is unknown
+	Replay    func(all []string, from int) []string // with History: the replayed messages of a topic, as text on the wire; nil: all[from:]
+	Newcomers bool                                  // a stream without Last-Event-ID receives all messages
+	GapEvent  string                                // text on the wire if Last-Event-ID is unknown
+	GapHeader string                                // response header Last-Event-ID if the request's is unknown
 
-	Lifetime    time.Duration                                      // after which the hub ends a stream
+	Lifetime    time.Duration                                      // time after which the hub ends a stream; 0: no limit
 	Gzip        time.Duration                                      // delay between compression and flush; 0: no compression
-	Token       string                                             // that both requests need, as Authorization: Bearer
-	PubToken    string                                             // that publishing needs
-	Allow       func(r *http.Request) (until time.Time, err error) // of a stream: when the hub ends it, zero for never; or why it is refused
-	OK          int                                                // the status of publishing; 0: 200
+	Token       string                                             // bearer token that both requests need; "": none
+	PubToken    string                                             // bearer token that publishing needs; "": none
+	Allow       func(r *http.Request) (until time.Time, err error) // returns when the hub ends the stream (zero: never), or why it is refused
+	OK          int                                                // status code of a successful publish; 0: 200
 	Lose        func(topic string, payload string) bool
 	RequireJoin bool
 
@@ -62,7 +62,7 @@ type hubStream struct {
 	*Stream
 	topic  string
 	gzip   *gzip.Writer // nil: the stream is not compressed
-	beatAt time.Time    // the last heartbeat, or message if it delays heartbeats
+	beatAt time.Time    // time of the last heartbeat, or of the last message with WhenSilent
 }
 
 // Start serves the hub until the test ends, and returns it.
@@ -145,7 +145,7 @@ func (h *Hub) Publish(topic, payload string) {
 	h.send(topic, m.text)
 }
 
-// Send sends a text to all streams of a topic as it is. An empty text ends them.
+// Send sends text unchanged to all streams of a topic. An empty text ends the streams.
 func (h *Hub) Send(topic, text string) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
@@ -183,7 +183,7 @@ func (h *Hub) join(w http.ResponseWriter, r *http.Request) {
 	http.NotFound(w, r)
 }
 
-// register adds a stream, and returns the messages that its client has missed.
+// register adds a stream, and returns the messages that its client has missed and the number of the stream, from 0.
 func (h *Hub) register(s *hubStream, r *http.Request) (missed string, number int) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
@@ -269,14 +269,14 @@ func (h *Hub) stream(w http.ResponseWriter, r *http.Request, topic string, until
 	s.Run()
 }
 
-// every writes a block each interval; 0: never.
+// every calls write once per interval; 0: never.
 func (s *hubStream) every(interval time.Duration, write func() error) {
 	if interval > 0 {
 		s.Repeat(func() time.Duration { return interval }, write)
 	}
 }
 
-// write writes text as it is. Compressed text is sent by flush.
+// write writes text unchanged. Compressed text is sent by flush.
 func (s *hubStream) write(text string) error {
 	switch {
 	case text == "":
@@ -297,5 +297,5 @@ func (s *hubStream) flush() error {
 	return s.conn.Flush()
 }
 
-// DecimalID returns the ids 1, 2, 3 and so on.
+// DecimalID returns n as the id of message n.
 func DecimalID(n int) string { return strconv.Itoa(n) }

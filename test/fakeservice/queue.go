@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// A block is to be written to a stream.
+// A block is text to be written to a stream at a time.
 type block struct {
 	due   time.Time
 	write func(due time.Time) error
 }
 
-// Queue adds a block, which write writes once it is due. Blocks that are queued in order do not overtake each other.
+// Queue adds a block, and write is called when it is due. Blocks queued with inOrder do not overtake each other.
 // The stream ends if write returns ErrOver.
 func (s *Stream) Queue(due time.Time, inOrder bool, write func(due time.Time) error) {
 	s.queue.Lock()
@@ -65,7 +65,7 @@ func (s *Stream) Run() (end string) {
 	}
 }
 
-// pause waits until a time, unless the stream is over.
+// pause waits until a time, or until the stream is over.
 func (s *Stream) pause(until time.Time) (err error) {
 	for err == nil && time.Now().Before(until) {
 		_, err = s.Wait(until, nil)
@@ -73,7 +73,7 @@ func (s *Stream) pause(until time.Time) (err error) {
 	return err
 }
 
-// nextDue returns when the first block is due; the zero time: there is none.
+// nextDue returns when the first block is due, or the zero time if there is none.
 func (s *Stream) nextDue() (due time.Time) {
 	s.queue.Lock()
 	defer s.queue.Unlock()
@@ -91,7 +91,7 @@ func (s *Stream) dequeue() block {
 	return b
 }
 
-// earliest returns the earlier of two times; the zero time is none.
+// earliest returns the earlier of two times, of which zero means none.
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -1,6 +1,6 @@
 // Package fakeservice is an SSE service for tests, with faults and a record of its actions. Service sends noops by a
-// schedule, over HTTP/1.1 and HTTP/2. Hub sends what is published to its topics. Server and Stream are the parts of both,
-// and of the services of tools/campaign.
+// schedule, over HTTP/1.1 and HTTP/2. Hub sends the messages published to its topics. Server and Stream are shared by
+// both, and by the services of tools/campaign.
 package fakeservice
 
 import (
@@ -47,14 +47,14 @@ func (s *Server) Stop() {
 // saturated.
 type lateness struct{ atomic.Int64 }
 
-// Record records that a message which was due then is sent now.
+// Record records that a message due at the given time is sent now.
 func (l *lateness) Record(due time.Time) {
 	late := int64(time.Since(due))
 	for past := l.Load(); late > past && !l.CompareAndSwap(past, late); past = l.Load() {
 	}
 }
 
-// EndStream ends the stream of a client that requests it. never: the request is accepted, but the stream stays open.
+// EndStream responds to a client's request to end its stream. With never it accepts the request, but the stream stays open.
 func (s *Server) EndStream(w http.ResponseWriter, r *http.Request, c *Client, never bool) {
 	if c == nil || c.Open == nil {
 		http.NotFound(w, r)
@@ -68,12 +68,12 @@ func (s *Server) EndStream(w http.ResponseWriter, r *http.Request, c *Client, ne
 	}
 }
 
-// A Format is how a service writes its streams. The zero value is that of net/http.
+// A Format is the format in which a service writes its streams. The zero value is the format of net/http.
 type Format struct {
-	Lines   string // how lines end; "": with LF
+	Lines   string // line ending; "": LF
 	BOM     bool
-	Framing string // chunks, split (each event in several chunks), close (ends with the connection); "": chunks, and the connection stays
-	Retry   int    // milliseconds; 0: no retry field
+	Framing string // chunks, split (each event in several chunks), close (ends with the connection); "": chunks, and the connection stays open
+	Retry   int    // retry field in milliseconds; 0: none
 }
 
 // A Stream is one response of type text/event-stream.
@@ -81,21 +81,21 @@ type Stream struct {
 	Format
 	W             http.ResponseWriter
 	conn          *http.ResponseController
-	ClientGone    <-chan struct{} // closed when the client has gone
+	ClientGone    <-chan struct{} // closed when the client has disconnected
 	serverStopped <-chan struct{} // closed when the server stops
 	wake          chan struct{}   // receives when a block was queued
-	inbox         chan string     // texts to send as they are; nil: none
+	inbox         chan string     // texts to send unchanged; nil: none
 	cut           chan struct{}   // closed when the service disconnects the client; nil: never
-	Ended         chan struct{}   // closed when the stream shall end
-	EndReason     string          // it shall end; "" while end is open
-	EndAt         time.Time       // the service ends the stream then; zero: it does not
+	Ended         chan struct{}   // closed when the stream must end
+	EndReason     string          // how the stream must end; "" while Ended is open
+	EndAt         time.Time       // time at which the service ends the stream; zero: never
 	EndDelay      time.Duration   // how long the service takes to end the stream on request
 	http2         bool
-	held          []func() error // write the messages that wait for the next one
+	held          []func() error // functions that write the messages held back until the next one
 
 	queue   sync.Mutex // guards the fields below
-	blocks  []block    // in the order in which they are due
-	lastDue time.Time  // of those in order
+	blocks  []block    // sorted by due time
+	lastDue time.Time  // due time of the last block that was queued in order
 }
 
 // NewStream returns the stream that answers a request.
@@ -106,7 +106,7 @@ func (s *Server) NewStream(f Format, w http.ResponseWriter, r *http.Request) *St
 	}
 }
 
-// Finish makes the stream end in that way. The caller holds the lock of the service.
+// Finish makes the stream end, with the given reason. The caller holds the lock of the service.
 func (s *Stream) Finish(end string) {
 	if s.EndReason == "" {
 		s.EndReason = end
@@ -148,7 +148,7 @@ func (s *Stream) Wait(until time.Time, end <-chan struct{}) (ended bool, err err
 	}
 }
 
-// Head writes the response's headers and the start of the stream. Header fields may have been added before.
+// Head writes the response headers and the start of the stream. The caller may have set further header fields.
 func (s *Stream) Head() error {
 	h := s.W.Header()
 	h.Set("Content-Type", "text/event-stream")
@@ -170,7 +170,7 @@ func (s *Stream) Head() error {
 	return errors.Join(s.conn.Flush(), s.Write(body))
 }
 
-// Write sends text, whose lines end with LF, in one chunk or several.
+// Write sends text whose lines end with LF, in the stream's Format.
 func (s *Stream) Write(text string) error {
 	if s.Lines != "" {
 		text = strings.ReplaceAll(text, "\n", s.Lines)
@@ -190,7 +190,7 @@ func (s *Stream) Write(text string) error {
 	return nil
 }
 
-// send sends text as it is, in one chunk.
+// send sends text unchanged, in one chunk.
 func (s *Stream) send(text string) error {
 	if _, err := io.WriteString(s.W, text); err != nil {
 		return err
@@ -198,7 +198,7 @@ func (s *Stream) send(text string) error {
 	return s.conn.Flush()
 }
 
-// Reset ends a connection with a TCP RST.
+// Reset closes a connection with a TCP RST.
 func Reset(w http.ResponseWriter) {
 	if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
 		resetOnClose(conn)
@@ -206,7 +206,7 @@ func Reset(w http.ResponseWriter) {
 	}
 }
 
-// resetOnClose makes the end of a connection a TCP RST.
+// resetOnClose makes Close send a TCP RST.
 func resetOnClose(conn net.Conn) {
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)

@@ -10,53 +10,53 @@ import (
 	"time"
 )
 
-// How a service numbers its noops.
+// Ways in which a service numbers its noops.
 const (
 	IDsNumbers = "numbers" // 1, 2, 3 … per device
 	IDsNone    = "none"
 )
 
-// A ServiceSpec is the kind of service that is soaked.
+// A ServiceSpec describes the behaviour of a Service.
 type ServiceSpec struct {
 	Schedule Schedule
-	IDs      string // numbers, none, or a name in foreignIDs
+	IDs      string // numbers, none, or a key of ForeignIDs
 	Ledger   bool   // serves GET /event/ledger
 	Resume   bool   // replays the noops that a client missed while it was disconnected
 	Seam     int    `json:",omitempty"` // number of noops that a replay starts too late
 	Format
-	Comments     bool          // a comment between noops
+	Comments     bool          // the service sends a comment between noops
 	Ends         time.Duration `json:",omitempty"` // how long the service takes to end a stream on request; it sends nothing meanwhile
 	EndsLate     bool          // ends a stream at its next tick
 	MeanLifetime time.Duration `json:",omitempty"` // mean lifetime of a stream, which the service then ends; 0: until its end is requested
-	NewSchedule  bool          `json:",omitempty"` // each stream has a new schedule, and nothing falls due between two
-	Nginx        bool          // in front of it
-	Slow         string        `json:",omitempty"` // what becomes of broadcasts for clients that do not read; "": it has none
-	Stamp        time.Duration `json:",omitempty"` // how long after the request a broadcast gets its time
-	Gauge        string        `json:",omitempty"` // what its gauge of open streams shows
-	AckTimeout   time.Duration `json:",omitempty"` // how long a client may acknowledge nothing; 0: the default of the system
-	HTTP2        int           `json:",omitempty"` // streams that an HTTP/2 connection may carry; 0: HTTP/1.1 only
-	TLS          *tls.Config   `json:"-"`          // with "h2" among its protocols for HTTP/2; nil: plain, HTTP/2 by prior knowledge
+	NewSchedule  bool          `json:",omitempty"` // each stream has a new schedule, and no noop is due between two streams
+	Nginx        bool          // nginx is in front of the service
+	Slow         string        `json:",omitempty"` // effect of broadcasts on clients that do not read; "": the service has no broadcasts
+	Stamp        time.Duration `json:",omitempty"` // delay between the request for a broadcast and its timestamp
+	Gauge        string        `json:",omitempty"` // value of the gauge of open streams
+	AckTimeout   time.Duration `json:",omitempty"` // maximum time that sent data may stay unacknowledged; 0: the system's default
+	HTTP2        int           `json:",omitempty"` // maximum streams per HTTP/2 connection; 0: HTTP/1.1 only
+	TLS          *tls.Config   `json:"-"`          // lists the protocol "h2" for HTTP/2; nil: no TLS, HTTP/2 by prior knowledge
 
 	// Each of these is nil if the service does not have it.
-	Admit  func(id string, connects int) (status int) `json:"-"` // answers a connect, which has a number from 1; 0: with a stream, also if the client has one
-	Text   func(id string, slot int) string           `json:"-"` // of a noop as it is sent
-	Copies func(id string, broadcast int) int         `json:"-"` // of a broadcast, which has a number from 1, to a client
+	Admit  func(id string, connects int) (status int) `json:"-"` // status for a client's nth connect, from 1; 0: opens a stream, even a second one
+	Text   func(id string, slot int) string           `json:"-"` // returns a noop as text on the wire
+	Copies func(id string, broadcast int) int         `json:"-"` // returns how often the nth broadcast, from 1, is sent to a client
 }
 
-// Numbered reports whether each loss can be named.
+// Numbered reports whether noops have numbers, so that each loss can be named.
 func (s *ServiceSpec) Numbered() bool { return s.IDs == IDsNumbers }
 
 // KeepsLedger reports whether the service has a ledger of its noops, which needs numbers.
 func (s *ServiceSpec) KeepsLedger() bool { return s.Ledger && s.Numbered() }
 
-// A Service sends noops: each client has its own messages, numbered and at an interval. It records its actions: see
+// A Service sends noops: messages at an interval, numbered separately for each client. It records its actions: see
 // Device.
 type Service struct {
 	ServiceSpec
 	Server
 	strike  Strike
 	global  atomic.Uint64
-	sent    atomic.Uint64 // noops
+	sent    atomic.Uint64 // noops sent
 	Devices map[string]*Device
 	inboxes map[*noopStream]bool
 	began   time.Time // the first connect
@@ -92,7 +92,7 @@ func StartService(spec ServiceSpec, strike Strike, listeners ...net.Listener) *S
 	return s
 }
 
-// New returns a service without surprises: numbered noops at an interval, a ledger, and at most `streams` streams
+// New returns the spec of a correct service: numbered noops at an interval, a ledger, and at most `streams` streams
 // per HTTP/2 connection (0: HTTP/1.1 only). phase is one of the Phase constants.
 func New(interval time.Duration, phase string, streams int) ServiceSpec {
 	return ServiceSpec{
@@ -108,7 +108,7 @@ func (s *Service) device(id string) *Device {
 	return s.Devices[id]
 }
 
-// DeviceCounts returns how many devices have had a stream, and how many have one.
+// DeviceCounts returns how many devices have ever had a stream, and how many have one now.
 func (s *Service) DeviceCounts() (total, now int) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -143,9 +143,9 @@ func (s *Service) ledger(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// connect opens a stream, unless the fault has another answer.
+// connect opens a stream, unless the fault requires another response.
 func (s *Service) connect(w http.ResponseWriter, r *http.Request) {
-	if strings.HasPrefix(r.URL.Query().Get("id"), "trial-") { // of `soak run` before the load: without faults and record
+	if strings.HasPrefix(r.URL.Query().Get("id"), "trial-") { // the trial of `soak run` before the load: no faults, no record
 		w.Header().Set("Content-Type", "text/event-stream")
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()

@@ -37,7 +37,7 @@ func testService(t *testing.T, spec ServiceSpec, s Strike) (*Service, string) {
 // readStream opens the stream of a device, requests its end after a time, and returns its data fields and ids.
 func readStream(t *testing.T, url, id string, after time.Duration) (data, ids []string, err error) {
 	t.Helper()
-	client := http.Client{Timeout: after + 10*time.Second} // if the wire drops the end
+	client := http.Client{Timeout: after + 10*time.Second} // in case the wire drops the end
 	resp, err := client.Get(url + "/event/connect?id=" + id)
 	require.NoError(t, err)
 	defer resp.Body.Close()
@@ -82,7 +82,7 @@ func TestRecordMatchesTheStreams(t *testing.T) {
 					Strike{Fault: Fault{Action: c.act, From: 3, Count: 1}})
 				data, ids, err := readStream(t, url, "a", hold)
 				require.NoError(t, err)
-				require.True(t, strings.HasPrefix(strings.Join(ids, " "), c.ids), ids) // a busy machine requests the end late
+				require.True(t, strings.HasPrefix(strings.Join(ids, " "), c.ids), ids) // on a busy machine the request to end the stream is late
 				require.True(t, strings.HasPrefix(strings.Join(data, ""), c.data), data)
 				s.Stop()
 				var lost []uint64
@@ -189,7 +189,7 @@ func TestRecordIncludesLossesOfTheWire(t *testing.T) {
 	for _, c := range []struct {
 		kind string
 		err  bool
-		lost int // the first
+		lost int // number of the first lost noop
 	}{{WireReset, true, 0}, {WireMidFrame, true, 3}, {WireVanish, true, 4}, {WirePause, false, 0}, {WireDribble, false, 0}, {WireMerge, false, 0}} {
 		t.Run(c.kind, func(t *testing.T) {
 			t.Parallel()

@@ -15,7 +15,7 @@ type noopStream struct {
 	device *Device
 }
 
-// run serves the stream until it is over. When the handler returns, the body ends in order.
+// run serves the stream until it is over. When the handler returns, the server completes the body.
 func (s *noopStream) run(lastEventID string) {
 	s.begin()
 	defer s.close()
@@ -55,7 +55,7 @@ func (s *noopStream) due(slot int) time.Time {
 	return s.Schedule.due(s.device.ID, s.device.First, slot)
 }
 
-// begin records that a stream of the device is open.
+// begin records that a stream of the device was opened.
 func (s *noopStream) begin() {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -74,8 +74,8 @@ func (s *noopStream) begin() {
 	}
 }
 
-// endsBefore returns when the service ends the stream, if that is before the noop of a slot; otherwise zero. If noops have no numbers
-// the stream ends right after a noop, so that a client that reconnects at once misses none.
+// endsBefore returns when the service ends the stream if that is before the noop of a slot, otherwise zero. If noops
+// have no numbers, the stream ends right after a noop, so that a client that reconnects at once misses none.
 func (s *noopStream) endsBefore(slot int, due time.Time) time.Time {
 	switch {
 	case s.EndAt.IsZero() || !s.EndAt.Before(due):
@@ -98,7 +98,8 @@ func (s *noopStream) close() {
 	}
 }
 
-// resumeSlot returns the slot to continue with. Noops that were due while the client was disconnected are recorded.
+// resumeSlot returns the slot to continue with. It records the noops that were due while the client was disconnected,
+// and writes those that the service replays.
 func (s *noopStream) resumeSlot(lastEventID string) int {
 	d := s.device
 	if len(d.Spans) == 1 || s.NewSchedule {
@@ -147,7 +148,7 @@ func (s *noopStream) serve(slot int, due time.Time) error {
 	case ActReset:
 		Reset(s.W)
 	case ActTruncate:
-		panic(http.ErrAbortHandler) // the body has no end
+		panic(http.ErrAbortHandler) // the body must not be completed
 	}
 	return err
 }
@@ -189,9 +190,9 @@ func (s *noopStream) frame(i int) string {
 	return text + "data: " + data + "\n\n"
 }
 
-// ForeignIDs are ids that are not a sequence of 1, 2, 3 … chance is a number from 0 to 1 that depends on the noop only.
+// ForeignIDs has functions that return ids other than 1, 2, 3 … chance is a number from 0 to 1 that depends only on the noop.
 var ForeignIDs = map[string]func(s *noopStream, n *Noop, chance float64) string{
-	"global":       func(s *noopStream, _ *Noop, _ float64) string { return strconv.FormatUint(s.global.Add(1), 10) }, // one counter for all devices
+	"global":       func(s *noopStream, _ *Noop, _ float64) string { return strconv.FormatUint(s.global.Add(1), 10) }, // all devices share one counter
 	"hex":          func(_ *noopStream, n *Noop, _ float64) string { return strconv.FormatUint(n.Number, 16) },        // 9 is followed by a
 	"random":       func(_ *noopStream, _ *Noop, chance float64) string { return fmt.Sprint(uint64(chance * 1e15)) },
 	"small random": func(_ *noopStream, _ *Noop, chance float64) string { return fmt.Sprint(1 + int(chance*5)) },

@@ -11,36 +11,36 @@ import (
 const (
 	ActLose     = "lose"
 	ActRepeat   = "repeat"
-	ActAgain    = "again" // repeated after the next one
-	ActHold     = "hold"  // until the next one is written
+	ActAgain    = "again" // the message is repeated after the next one
+	ActHold     = "hold"  // the message is held back until the next one has been written
 	ActDelay    = "delay"
 	ActClose    = "close"    // the stream ends instead
-	ActReset    = "reset"    // likewise, with a TCP RST
-	ActTruncate = "truncate" // it ends in the middle of the message
+	ActReset    = "reset"    // the connection ends with a TCP RST instead
+	ActTruncate = "truncate" // the stream ends in the middle of the message
 )
 
 // Other effects of a fault on a noop.
 const (
-	ActSkip    = "skip"  // no noop for the slot, and no number used
+	ActSkip    = "skip"  // no noop is made for the slot, and no number is used
 	ActQuiet   = "quiet" // a comment is written instead
 	ActCorrupt = "corrupt"
-	ActNamed   = "named" // it gets another event name
+	ActNamed   = "named" // the noop has another event name
 )
 
-// A Fault changes messages of some streams. The zero value does nothing.
+// A Fault changes messages of some streams. The zero value is no fault.
 type Fault struct {
 	Action    string
 	Devices   []string // none: all
 	From      int      // number of the first message
 	Count     int      // number of messages; 0: all that follow
 	Wait      time.Duration
-	NeverEnds bool // streams do not end when that is requested
+	NeverEnds bool // streams do not end on request
 }
 
-// Matches reports whether the fault concerns the streams of that id.
+// Matches reports whether the fault affects the streams of a client id.
 func (f *Fault) Matches(id string) bool { return len(f.Devices) == 0 || slices.Contains(f.Devices, id) }
 
-// Apply writes a message with the effect of a fault, and then the messages that were to follow it.
+// Apply writes a message with the effect of a fault, and then the messages that were held back until it.
 func (s *Stream) Apply(action string, wait time.Duration, text func() string, write func() error) error {
 	switch action {
 	case ActLose, ActSkip:
@@ -73,7 +73,7 @@ func (s *Stream) Apply(action string, wait time.Duration, text func() string, wr
 	return err
 }
 
-// release writes the messages that were held.
+// release writes the messages that were held back.
 func (s *Stream) release() error {
 	for _, write := range s.held {
 		if err := write(); err != nil {
@@ -84,27 +84,27 @@ func (s *Stream) release() error {
 	return nil
 }
 
-// Covers reports whether the fault concerns the message with that number.
+// Covers reports whether the fault affects the message with that number.
 func (f *Fault) Covers(n int) bool { return n >= f.From && (f.Count == 0 || n < f.From+f.Count) }
 
 // Special values of Fault.From, which is otherwise a number from 1.
 const (
 	EveryNoop  = 0
-	LastNoop   = -1 // before the end is requested
+	LastNoop   = -1 // the last one before the end of the stream is requested
 	LastButOne = -2
 )
 
-// A Strike is a fault of the service. The zero value is none.
+// A Strike is a fault of the service. The zero value is no fault.
 type Strike struct {
 	Fault
-	Hold time.Duration // how long a stream will be open, to know its last noop
+	Hold time.Duration // planned length of a stream, which determines its last noop
 
-	Status      int           // answer to a connect; 200: of another content type
-	Duration    time.Duration // after the start; 0: unlimited
-	OnReconnect bool          // the Status is for clients that reconnect
-	EndIn       time.Duration // the first stream ends then, or up to Within later
+	Status      int           // status of the response to a connect; 200: with another content type
+	Duration    time.Duration // of the strike, from the start of the service; 0: unlimited
+	OnReconnect bool          // Status applies only to clients that reconnect
+	EndIn       time.Duration // age at which the first stream ends, plus up to Within
 	Within      time.Duration
-	HeaderDelay time.Duration // delay of the headers
+	HeaderDelay time.Duration // delay of the response headers
 }
 
 // actionFor returns the action for the noop of a slot of a device, "" for none.
@@ -124,7 +124,7 @@ func (s *Strike) actionFor(d *Device, schedule *Schedule, slot int) string {
 	return f.Action
 }
 
-// answers reports whether the fault answered the request in place of a stream.
+// answers reports whether the fault responded to the request instead of opening a stream.
 func (s *Strike) answers(w http.ResponseWriter, r *http.Request, id string, first bool, since time.Duration) bool {
 	if !s.Matches(id) || s.Duration > 0 && since > s.Duration || s.OnReconnect && first {
 		return false

@@ -4,5 +4,5 @@ package fakeservice
 
 import "time"
 
-// setUserTimeout does nothing: clients vanish on Linux only.
+// setUserTimeout does nothing, because tests with vanished clients run only on Linux.
 func setUserTimeout(uintptr, time.Duration) {}

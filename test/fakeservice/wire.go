@@ -12,24 +12,24 @@ const (
 	WireMidFrame = "midframe" // the connection ends within a noop
 	WireVanish   = "vanish"   // the connection stays open, and nothing passes
 	WirePause    = "pause"    // everything is delayed for a while, and then arrives at once
-	WireDribble  = "dribble"  // byte for byte
+	WireDribble  = "dribble"  // each byte is sent separately
 	WireMerge    = "merge"    // several writes become one
 )
 
-// wireFaults are the faults of the proxy, by kind. The others concern all bytes.
+// wireFaults has the proxy's fault for each effect on a single message. The other effects apply to all bytes.
 var wireFaults = map[string]faulty.Kind{
 	WireReset: faulty.ResetAfter, WireMidFrame: faulty.Truncate, WireVanish: faulty.Vanish, WirePause: faulty.Pause,
 }
 
-// A WireSpec is a proxy in front of the service. The zero value is none.
+// A WireSpec describes a proxy in front of the service. The zero value means no proxy.
 type WireSpec struct {
 	Action  string
 	Devices []string
-	Noop    int           // after this noop of the first stream that reaches it; for midframe in it
-	Delay   time.Duration // so long; for pause for how long
+	Noop    int           // the effect follows this noop of the first stream that reaches it; midframe: is within this noop
+	Delay   time.Duration // delay of the effect after the noop; pause: length of the pause
 }
 
-// StartWire starts the proxy in front of the service s at an address. What the proxy keeps from clients is recorded in s.
+// StartWire starts the proxy in front of the service s at an address. Losses caused by the proxy are recorded in s.
 func StartWire(spec WireSpec, address string, s *Service) (*faulty.Proxy, error) {
 	o := faulty.Options{
 		Marker: "data:", ByteByByte: spec.Action == WireDribble, Merged: spec.Action == WireMerge, OnAction: s.recordWire,
