@@ -31,7 +31,7 @@ func TestDoctorReportsTheFindingsOfARun(t *testing.T) {
 	out, code, err := examine(t, "--connections", "9000000", "--runners", "1")
 	require.NoError(t, err)
 	require.Equal(t, verdict.Invalid.ExitCode(), code)
-	require.Regexp(t, `(?m)^  BROKEN   open files +the limit of open files is \d+, .* needs \d+: raise it with `+"`ulimit -n", out)
+	require.Regexp(t, `(?m)^  BROKEN   open files +the limit of open files is \d+, but .* needs \d+; raise it with `+"`ulimit -n", out)
 	require.Contains(t, out, "A run cannot start; fix what is BROKEN")
 }
 

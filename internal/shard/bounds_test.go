@@ -68,7 +68,7 @@ func hostileShards(t testing.TB) map[string]struct{ text, want string } {
 		"a hundred kinds of findings":       {text(func(s *Shard) { s.Connections = []ledger.Record{{ID: "a", Findings: kinds(101)}} }), "findings must have at most 100 kinds"},
 		"a machine whose counter decreased": {text(func(s *Shard) {
 			s.Machine = &machine.Record{FromUS: s.Runner.StartedUS, ToUS: s.Runner.EndedUS, Counters: []machine.Series{{Name: "steal", Grown: -1}}}
-		}), "its machine has a counter steal of -1"},
+		}), "impossible counter steal of the machine: -1"},
 		"a machine of another run": {text(func(s *Shard) {
 			s.Machine = &machine.Record{FromUS: s.Runner.StartedUS - 60e6, ToUS: s.Runner.EndedUS, Counters: []machine.Series{{Name: "steal"}}}
 		}), "impossible times of the machine"},
@@ -77,13 +77,13 @@ func hostileShards(t testing.TB) map[string]struct{ text, want string } {
 		}), "impossible times of the machine"},
 		"a machine whose counter grew without a time": {text(func(s *Shard) {
 			s.Machine = &machine.Record{FromUS: s.Runner.StartedUS, ToUS: s.Runner.EndedUS, Counters: []machine.Series{{Name: machine.Killed, Grown: 1}}}
-		}), "its machine has a counter oom_kill that grew by 1 and never moved"},
+		}), "impossible counter oom_kill of the machine: it grew by 1 without a time"},
 		"a machine with a counter twice": {text(func(s *Shard) {
 			s.Machine = &machine.Record{FromUS: s.Runner.StartedUS, ToUS: s.Runner.EndedUS, Counters: []machine.Series{{Name: "steal"}, {Name: "steal"}}}
-		}), "its machine has a counter steal twice"},
+		}), "duplicate counter steal of the machine"},
 		"a machine of many counters": {text(func(s *Shard) {
 			s.Machine = &machine.Record{FromUS: s.Runner.StartedUS, ToUS: s.Runner.EndedUS, Counters: make([]machine.Series, 1000)}
-		}), "its machine has 1000 counters"},
+		}), "impossible record of the machine: 1000 counters"},
 		"requests without net times": {text(func(s *Shard) {
 			s.Metrics = []Metric{{Name: RequestDuration, Count: 1, Trend: NewHistogram()}}
 		}), "metric request_duration has no times"},

@@ -137,7 +137,7 @@ func TestPacketsDroppedByAWS(t *testing.T) {
 			}
 			text := strings.Join(warnings, "\n")
 			require.Contains(t, text, sentence)
-			require.Contains(t, text, "use an instance type that is allowed more")
+			require.Contains(t, text, "use a larger instance type")
 			require.Contains(t, text, c.wantText)
 		})
 	}

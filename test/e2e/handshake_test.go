@@ -111,7 +111,7 @@ func TestHandshakeLimitsHeldConnections(t *testing.T) {
 	t.Parallel()
 	r := smoke(t, "handshake", "--certs", certificates(t), "--connections", "16000000", "--hold-seconds", "1")
 	require.Equal(t, 2, r.end())
-	require.Contains(t, r.out.String(), "a runner with 16000000 connections at a time needs 16000512: raise it with `ulimit -n 16000512`")
+	require.Contains(t, r.out.String(), "a runner with 16000000 connections at a time needs 16000512; raise it with `ulimit -n 16000512`")
 	require.NotContains(t, r.out.String(), "target https://")
 }
 

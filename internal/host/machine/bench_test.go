@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// BenchmarkSample is what a runner does every 5 s.
+// BenchmarkSample measures a sample, which a runner takes every 5 s.
 func BenchmarkSample(b *testing.B) {
 	w := New(time.Second)
 	for b.Loop() {

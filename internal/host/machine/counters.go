@@ -1,41 +1,40 @@
-// Package machine reads what a machine may do to the streams on it: packets that AWS drops, CPU time that the hypervisor
-// takes, accept queues that overflow. It is one table of counters, a watch that reads them, and the record that a runner
-// leaves of the machine it ran on.
+// Package machine records host interference with streams: packets that AWS drops, CPU time that the hypervisor uses, and accept
+// queues that overflow. It has a table of counters, a Watch that reads them, and the Record that a runner leaves of its machine.
 package machine
 
 import "time"
 
-// An Effect is what a counter that moved does to a verdict.
+// An Effect is the effect of an increase of a counter on a verdict.
 type Effect int
 
-// The effects.
+// The values of Effect.
 const (
-	Informational Effect = iota // nothing: the report shows it, or another counter is held against it
-	Silences                    // packets did not come through: what a runner's streams suffered in that time is in doubt; else a warning
-	Delays                      // programs could not run: how late the messages of a runner there were is in doubt, as by a stall
-	Refuses                     // a warning where the target is
+	Informational Effect = iota // none; the report shows the counter, or compares it with another one
+	Silences                    // packets were lost; faults of a runner's streams in that time are inconclusive; a warning on other machines
+	Delays                      // programs could not run; lateness of a runner on the machine is inconclusive, as after a stall
+	Refuses                     // a warning on the machine of the target
 	Warns                       // a warning
-	Suspends                    // the machine stood still, so what its streams received in that time proves nothing
+	Suspends                    // the machine did not run, so results of its streams in that time are inconclusive
 )
 
-// A Counter is one of a machine's.
+// A Counter describes one counter of a machine.
 type Counter struct {
-	Name   string // as the kernel, or AWS's driver, names it
+	Name   string // in the kernel or in AWS's driver
 	Effect Effect
-	// Namespaced counters are those of a network namespace: containers on one machine have their own. All others are of
-	// the whole machine.
+	// Namespaced reports whether each network namespace has its own counter, as containers do. Other counters are those of the
+	// machine.
 	Namespaced bool
-	Metric     string // of node_exporter, "": none; where it has several series, they add up
-	Limit      string // name of the limit of what is no counter but a number that may be as high as that
-	LimitOf    string // node_exporter's metric of that limit
-	AWSAction  string // what AWS did to packets when this one moved
-	Meaning    string // and why
+	Metric     string // of node_exporter; "": none. Several series are added
+	Limit      string // name of the limit of a gauge; "": a counter
+	LimitOf    string // metric of the limit in node_exporter
+	AWSAction  string // what AWS did to packets if the counter increased
+	Meaning    string // the reason
 	Remedy     string
 }
 
-// The counters that are named elsewhere.
+// Names of counters.
 const (
-	Steal     = "steal" // seconds, of all cores together
+	Steal     = "steal" // seconds, summed over all cores
 	Overflows = "ListenOverflows"
 	Drops     = "ListenDrops"
 	Retrans   = "RetransSegs"
@@ -43,42 +42,41 @@ const (
 	Sent      = "OutSegs"
 	Killed    = "oom_kill"
 	Tracked   = "nf_conntrack_count"
-	Suspended = "suspended"  // seconds: CLOCK_BOOTTIME less CLOCK_MONOTONIC
+	Suspended = "suspended"  // seconds: CLOCK_BOOTTIME minus CLOCK_MONOTONIC
 	ClockStep = "clock_step" // seconds by which the wall clock was set, forwards and backwards
 	LinkLocal = "linklocal_allowance_exceeded"
 )
 
-// SuspendedResolution is the shortest suspension that is recognised: the clocks are not read at the same instant.
+// SuspendedResolution is the shortest detectable suspension, because the clocks are not read at the same instant.
 const SuspendedResolution = 100 * time.Millisecond
 
-const larger = "use an instance type that is allowed more, or more machines"
+const largerType = "use a larger instance type, or more machines"
 
-// Counters are all counters that are read, in the order of reports. Those of AWS's driver (ENA) exist on machines of
-// AWS only; see "Monitor network performance for ENA settings" at docs.aws.amazon.com.
+// Counters lists all counters in the order of reports. Those of AWS's driver (ENA) exist on AWS only; see "Monitor network performance for ENA settings" at docs.aws.amazon.com.
 var Counters = []Counter{
 	{
 		Name: "bw_in_allowance_exceeded", Effect: Silences, Namespaced: true, Metric: "node_ethtool_bw_in_allowance_exceeded",
-		AWSAction: "held back or dropped", Meaning: "more bytes came in than the instance type is allowed", Remedy: larger,
+		AWSAction: "held back or dropped", Meaning: "received bytes exceeded the allowance of the instance type", Remedy: largerType,
 	},
 	{
 		Name: "bw_out_allowance_exceeded", Effect: Silences, Namespaced: true, Metric: "node_ethtool_bw_out_allowance_exceeded",
-		AWSAction: "held back or dropped", Meaning: "more bytes went out than the instance type is allowed", Remedy: larger,
+		AWSAction: "held back or dropped", Meaning: "sent bytes exceeded the allowance of the instance type", Remedy: largerType,
 	},
 	{
 		Name: "pps_allowance_exceeded", Effect: Silences, Namespaced: true, Metric: "node_ethtool_pps_allowance_exceeded",
-		AWSAction: "held back or dropped", Meaning: "more packets a second than the instance type is allowed", Remedy: larger,
+		AWSAction: "held back or dropped", Meaning: "packets per second exceeded the allowance of the instance type", Remedy: largerType,
 	},
 	{
 		Name: "conntrack_allowance_exceeded", Effect: Silences, Namespaced: true, Metric: "node_ethtool_conntrack_allowance_exceeded",
-		AWSAction: "dropped", Meaning: "more tracked connections than the instance type is allowed, so new ones could not be made", Remedy: larger,
+		AWSAction: "dropped", Meaning: "tracked connections exceeded the allowance of the instance type, so new connections failed", Remedy: largerType,
 	},
-	{ // to the name server, the clock and the metadata of the instance: no stream goes there
+	{ // packets to the name server, the clock and the metadata of the instance, which no stream uses
 		Name: LinkLocal, Effect: Warns, Namespaced: true, Metric: "node_ethtool_linklocal_allowance_exceeded",
-		AWSAction: "dropped", Meaning: "too many packets a second to the name server, the clock or the instance's metadata", Remedy: "look for what asks them that often",
+		AWSAction: "dropped", Meaning: "too many packets per second to the name server, the clock or the instance's metadata", Remedy: "find the program that sends them",
 	},
 	{Name: Steal, Effect: Delays, Metric: `node_cpu_seconds_total{mode="steal"}`},
 	{Name: Overflows, Effect: Refuses, Namespaced: true, Metric: "node_netstat_TcpExt_ListenOverflows"},
-	{Name: Drops, Effect: Refuses, Namespaced: true, Metric: "node_netstat_TcpExt_ListenDrops"}, // the overflows among them
+	{Name: Drops, Effect: Refuses, Namespaced: true, Metric: "node_netstat_TcpExt_ListenDrops"}, // includes the overflows
 	{Name: Repeated, Effect: Informational, Namespaced: true, Metric: "node_netstat_TcpExt_TCPSynRetrans"},
 	{Name: Retrans, Effect: Warns, Namespaced: true, Metric: "node_netstat_Tcp_RetransSegs"},
 	{Name: Sent, Effect: Informational, Namespaced: true, Metric: "node_netstat_Tcp_OutSegs"},
@@ -101,10 +99,10 @@ func CounterOf(name string) (Counter, bool) {
 	return Counter{}, false
 }
 
-// ByAWS reports whether it is a counter of AWS's driver.
+// ByAWS reports whether the counter is one of AWS's driver.
 func (c *Counter) ByAWS() bool { return c.AWSAction != "" }
 
-// timed reports whether the times of increases are kept. Segments are sent all the time.
-func (c *Counter) timed() bool {
+// hasTimes reports whether a record has the times of increases. Retransmits happen all the time.
+func (c *Counter) hasTimes() bool {
 	return c.Effect != Informational && c.Name != Retrans && c.Limit == ""
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/safchain/ethtool"
 )
 
-// driver is AWS's, for its network cards (Elastic Network Adapter).
+// driver is the name of AWS's driver of network cards (Elastic Network Adapter).
 const driver = "ena"
 
-// devices looks at the network cards of this namespace: whether there are any, and what AWS's driver counted, added up
-// over the cards that it drives. What the kernel made (veth, bridges) is on no bus, and no card.
+// devices reports whether this namespace has network cards, and returns the counters of AWS's driver, summed over its cards.
+// Interfaces of the kernel, such as veth and bridges, have no bus and are not cards.
 func devices() (counts map[string]uint64, cards bool, err error) {
 	tool, err := ethtool.NewEthtool()
 	if err != nil {
@@ -34,9 +34,9 @@ func devices() (counts map[string]uint64, cards bool, err error) {
 		if info.Driver != driver {
 			continue
 		}
-		now, err := tool.Stats(card.Name)
+		stats, err := tool.Stats(card.Name)
 		errs = append(errs, err)
-		for name, n := range now {
+		for name, n := range stats {
 			counts[name] += n
 		}
 	}

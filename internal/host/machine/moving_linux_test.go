@@ -19,8 +19,8 @@ import (
 
 const inNamespace = "SOAK_TEST_IN_NAMESPACE"
 
-// In a network namespace of its own, without other traffic, an accept queue overflows, and the dropped connects are
-// sent again. The record has both, and the time of the overflow.
+// In a separate network namespace without other traffic, an accept queue overflows, and dropped connects are retransmitted. The
+// record has both, and the time of the overflow.
 func TestCountersOfANetworkNamespaceMove(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
@@ -35,7 +35,7 @@ func TestCountersOfANetworkNamespaceMove(t *testing.T) {
 	child.Stderr = os.Stderr
 	out, err := child.Output()
 	if errors.Is(err, syscall.EPERM) {
-		untested.Skip(t, "network namespaces cannot be made here: "+err.Error())
+		untested.Skip(t, "network namespaces cannot be created: "+err.Error())
 	}
 	require.NoError(t, err)
 	var r Record
@@ -43,17 +43,17 @@ func TestCountersOfANetworkNamespaceMove(t *testing.T) {
 	self := New(time.Second).Record()
 	require.Equal(t, self.Boot, r.Boot, "the machine is the same")
 	require.NotEqual(t, self.Namespace, r.Namespace)
-	require.False(t, r.Cards, "it has a loopback only")
+	require.False(t, r.Cards, "the namespace has only a loopback")
 	overflows := r.Series(Overflows)
 	require.NotZero(t, overflows.Grown)
 	require.NotEmpty(t, overflows.Moved)
 	require.InDelta(t, time.Now().Unix(), overflows.Moved[0].To().Unix(), 60)
-	require.GreaterOrEqual(t, r.Series(Drops).Grown, overflows.Grown, "an overflow is a drop too")
+	require.GreaterOrEqual(t, r.Series(Drops).Grown, overflows.Grown, "drops include overflows")
 	require.NotZero(t, r.Series(Retrans).Grown)
-	require.Empty(t, r.Series(Retrans).Moved, "segments are sent again all the time")
+	require.Empty(t, r.Series(Retrans).Moved, "retransmits have no times")
 }
 
-// TestMain is the child, too.
+// TestMain also runs the child process.
 func TestMain(m *testing.M) {
 	if os.Getenv(inNamespace) == "" {
 		os.Exit(m.Run())

@@ -14,13 +14,12 @@ import (
 	"github.com/sse-soak/sse-soak/internal/clamp"
 )
 
-// A Reading is what each counter of a machine is, by name; one that the machine does not show is not there. Limits are
-// there by their names.
+// A Reading has the values of counters and limits by name. It omits counters that the machine does not report.
 type Reading map[string]float64
 
-// A source is where a machine shows its counters.
+// A source reads the counters of a machine.
 type source struct {
-	proc    string // where /proc is mounted
+	proc    string // mount point of /proc
 	devices func() (counts map[string]uint64, cards bool, err error)
 	// suspended returns how long the machine has been suspended since its start.
 	suspended func() (d time.Duration, ok bool)
@@ -34,11 +33,11 @@ var localSource = source{proc: procfs.DefaultMountPoint, devices: devices, suspe
 var processStart = time.Now()
 
 func clocks() (wall, monotonic time.Duration) {
-	now := time.Now() // has both
+	now := time.Now() // has both clocks
 	return time.Duration(now.UnixNano()), now.Sub(processStart)
 }
 
-// read reads all counters; what cannot be read is left out.
+// read reads all counters. It omits unreadable ones.
 func (s *source) read() Reading {
 	r := Reading{}
 	if d, ok := s.suspended(); ok {
@@ -57,7 +56,7 @@ func (s *source) read() Reading {
 			r[name] = float64(v[0])
 		}
 	}
-	if self, err := fs.Self(); err == nil { // whose network namespace it is
+	if self, err := fs.Self(); err == nil { // for the network namespace
 		if tcp, err := self.Snmp(); err == nil {
 			r.set(Sent, tcp.OutSegs)
 			r.set(Retrans, tcp.RetransSegs)
@@ -86,7 +85,7 @@ func (r Reading) set(name string, v *float64) {
 	}
 }
 
-// readKilled reads how many processes the kernel killed for want of memory.
+// readKilled reads the number of processes that the kernel killed because of missing memory.
 func (s *source) readKilled(r Reading) {
 	text, err := os.ReadFile(filepath.Join(s.proc, "vmstat"))
 	if err != nil {
@@ -101,7 +100,7 @@ func (s *source) readKilled(r Reading) {
 	}
 }
 
-// identity fills in which machine and which network namespace it is.
+// identity sets the identity of the machine and of the network namespace.
 func (s *source) identity(r *Record) {
 	if text, err := os.ReadFile(filepath.Join(s.proc, "sys/kernel/random/boot_id")); err == nil {
 		r.Boot = strings.TrimSpace(string(text))
@@ -114,5 +113,5 @@ func (s *source) identity(r *Record) {
 			r.Cores, r.BootedUnix = len(stat.CPU), clamp.Int64(stat.BootTime)
 		}
 	}
-	_, r.Cards, _ = s.devices() // containers have none, as the kernel made their network
+	_, r.Cards, _ = s.devices() // false in a container, whose network interfaces are virtual
 }

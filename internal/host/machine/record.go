@@ -10,42 +10,42 @@ import (
 type Record struct {
 	Boot       string `json:"boot_id,omitempty"`
 	BootedUnix int64  `json:"booted_unix_s,omitempty"`
-	Namespace  string `json:"network_namespace,omitempty"` // as /proc/self/ns/net has it
-	Cards      bool   `json:"network_cards,omitempty"`     // the namespace has network cards, so it is the machine's own
+	Namespace  string `json:"network_namespace,omitempty"` // target of /proc/self/ns/net
+	Cards      bool   `json:"network_cards,omitempty"`     // the namespace has network cards, so it is the default one
 	Cores      int    `json:"cores,omitempty"`
 	FromUS     int64  `json:"from_unix_us"`
 	ToUS       int64  `json:"to_unix_us"`
 
 	Counters []Series `json:"counters,omitempty"`
 	Notices  []Notice `json:"notices,omitempty"`
-	Unknown  string   `json:"unknown,omitempty"` // why nothing is known, in a sentence
+	Unknown  string   `json:"unknown,omitempty"` // sentence with the reason why there are no counters
 
-	Name string `json:"name,omitempty"` // of a machine that Prometheus watches: its instance
-	Node string `json:"node,omitempty"` // and its host name
+	Name string `json:"name,omitempty"` // instance of a machine that Prometheus watches
+	Node string `json:"node,omitempty"` // its host name
 }
 
-// A Series is one counter over a run.
+// A Series has the changes of one counter during a run.
 type Series struct {
 	Name  string  `json:"name"`
 	Begin float64 `json:"begin"`
 	End   float64 `json:"end"`
 	Grown float64 `json:"grown,omitempty"` // total increase, also across resets
-	// Moved are the times in which it grew, the first of them; none of a counter that always grows. Of Steal they are
-	// the times in which more was stolen than may be the reason of a late message.
+	// Moved lists the times of increases. It is empty for counters that increase all the time. For Steal it lists only increases that
+	// may explain a late message.
 	Moved []Stretch `json:"moved,omitempty"`
-	// Most is the highest share of its limit that was seen of a number that has one.
+	// Most is the maximum of a gauge as a share of its limit.
 	Most   float64 `json:"most,omitempty"`
 	MostUS int64   `json:"most_unix_us,omitempty"`
 }
 
-// A Stretch is a time in which a counter grew, as exact as the samples.
+// A Stretch is a period in which a counter increased, as exact as the samples.
 type Stretch struct {
 	FromUS int64   `json:"from_unix_us"`
 	ToUS   int64   `json:"to_unix_us"`
 	By     float64 `json:"by"`
 }
 
-// From and To return its bounds.
+// From and To return the bounds of the period.
 func (s Stretch) From() time.Time { return time.UnixMicro(s.FromUS) }
 func (s Stretch) To() time.Time   { return time.UnixMicro(s.ToUS) }
 
@@ -55,7 +55,7 @@ type Notice struct {
 	AtUS int64  `json:"at_unix_us"` // when it takes effect
 }
 
-// Spot is the prefix of the Name of a notice that a spot instance will be reclaimed.
+// Spot is the prefix of the names of notices that announce the end of a spot instance.
 const Spot = "spot "
 
 // Series returns a counter of the record, or nil if the machine does not report it.
@@ -70,30 +70,30 @@ func (r *Record) Series(name string) *Series {
 
 // Bounds of a record.
 const (
-	mostCounters  = 50
-	mostStretches = 200
-	mostNotices   = 20
-	mostText      = 200
-	mostValue     = 1 << 53
+	maxCounters  = 50
+	maxStretches = 200
+	maxNotices   = 20
+	maxText      = 200
+	maxValue     = 1 << 53
 )
 
-// Check returns an error for a record that no runner writes. It may come from another machine, and its file may be damaged.
+// Check returns an error for a record that no runner writes, because its file may be damaged or hostile. r may be nil.
 func (r *Record) Check() error {
 	if r == nil {
 		return nil
 	}
 	for _, text := range []string{r.Boot, r.Namespace, r.Unknown, r.Name, r.Node} {
-		if len(text) > mostText {
-			return fmt.Errorf("its machine has a text of %d characters, %.20q…", len(text), text)
+		if len(text) > maxText {
+			return fmt.Errorf("texts of the machine must have at most %d characters, got %d, %.20q…", maxText, len(text), text)
 		}
 	}
-	if len(r.Counters) > mostCounters || len(r.Notices) > mostNotices || r.Cores < 0 || r.ToUS < r.FromUS {
-		return fmt.Errorf("its machine has %d counters, %d notices and %d cores from %d µs to %d µs, which cannot be",
+	if len(r.Counters) > maxCounters || len(r.Notices) > maxNotices || r.Cores < 0 || r.ToUS < r.FromUS {
+		return fmt.Errorf("impossible record of the machine: %d counters, %d notices and %d cores from %d µs to %d µs",
 			len(r.Counters), len(r.Notices), r.Cores, r.FromUS, r.ToUS)
 	}
 	for _, n := range r.Notices {
-		if len(n.Name) > mostText {
-			return fmt.Errorf("its machine has a notice of %d characters, %.20q…", len(n.Name), n.Name)
+		if len(n.Name) > maxText {
+			return fmt.Errorf("notices of the machine must have at most %d characters, got %d, %.20q…", maxText, len(n.Name), n.Name)
 		}
 	}
 	names := map[string]bool{}
@@ -102,7 +102,7 @@ func (r *Record) Check() error {
 			return err
 		}
 		if names[s.Name] {
-			return fmt.Errorf("its machine has a counter %s twice", s.Name)
+			return fmt.Errorf("duplicate counter %s of the machine", s.Name)
 		}
 		names[s.Name] = true
 	}
@@ -110,21 +110,21 @@ func (r *Record) Check() error {
 }
 
 func (s *Series) check(r *Record) error {
-	if len(s.Name) > mostText || len(s.Moved) > mostStretches {
-		return fmt.Errorf("its machine has a counter %.20q that moved %d times, more than is kept", s.Name, len(s.Moved))
+	if len(s.Name) > maxText || len(s.Moved) > maxStretches {
+		return fmt.Errorf("counter %.20q of the machine must have a short name and at most %d increases, got %d", s.Name, maxStretches, len(s.Moved))
 	}
 	for _, v := range []float64{s.Begin, s.End, s.Grown, s.Most} {
-		if math.IsNaN(v) || v < 0 || v > mostValue {
-			return fmt.Errorf("its machine has a counter %s of %g, which cannot be", s.Name, v)
+		if math.IsNaN(v) || v < 0 || v > maxValue {
+			return fmt.Errorf("impossible counter %s of the machine: %g", s.Name, v)
 		}
 	}
-	// Of steal only the times are kept in which it was much.
-	if c, ok := CounterOf(s.Name); ok && c.timed() && s.Name != Steal && s.Grown > 0 && len(s.Moved) == 0 {
-		return fmt.Errorf("its machine has a counter %s that grew by %g and never moved, which cannot be", s.Name, s.Grown)
+	// Steal has only the times of large increases.
+	if c, ok := CounterOf(s.Name); ok && c.hasTimes() && s.Name != Steal && s.Grown > 0 && len(s.Moved) == 0 {
+		return fmt.Errorf("impossible counter %s of the machine: it grew by %g without a time", s.Name, s.Grown)
 	}
 	for _, m := range s.Moved {
-		if m.FromUS < r.FromUS || m.ToUS > r.ToUS || m.ToUS < m.FromUS || m.By < 0 || m.By > mostValue {
-			return fmt.Errorf("its machine has a counter %s that moved by %g from %d µs to %d µs, which cannot be", s.Name, m.By, m.FromUS, m.ToUS)
+		if m.FromUS < r.FromUS || m.ToUS > r.ToUS || m.ToUS < m.FromUS || m.By < 0 || m.By > maxValue {
+			return fmt.Errorf("impossible counter %s of the machine: it grew by %g from %d µs to %d µs", s.Name, m.By, m.FromUS, m.ToUS)
 		}
 	}
 	return nil

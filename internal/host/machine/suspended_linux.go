@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SuspendedFor returns for how long the machine has been suspended since its start, within a quarter of SuspendedResolution: the
-// difference of the clocks that continue and stop while the machine is suspended (clock_gettime(2)). A reading that took longer,
-// because the process had to wait for a CPU in it, is repeated.
+// SuspendedFor returns the time that the machine has been suspended since its start, within a quarter of SuspendedResolution. It is
+// the difference of a clock that includes suspension and one that does not (clock_gettime(2)). SuspendedFor repeats a reading that
+// was slow because the process waited for a CPU.
 func SuspendedFor() (d time.Duration, ok bool) {
 	for range 10 {
 		var before, boot, after unix.Timespec

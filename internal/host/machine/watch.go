@@ -16,8 +16,8 @@ type Watch struct {
 	stealSeconds float64 // Steal between two readings, in seconds, above which a stretch is recorded
 }
 
-// New returns a Watch of the machine of this process. late is the delay from which a message is late: the record has the times at
-// which the hypervisor used at least half of that between two samples.
+// New returns a Watch of the machine of this process. late is the lateness above which a message counts as late. The record has the
+// times at which the hypervisor used more than half of it between two samples.
 func New(late time.Duration) *Watch { return newWatch(localSource, late) }
 
 func newWatch(s source, late time.Duration) *Watch {
@@ -43,24 +43,24 @@ func (w *Watch) Sample(now time.Time) {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// A clockSteps sums up the steps of the wall clock. A clock that NTP slews moves by far less between two readings.
+// A clockSteps sums up the steps of the wall clock. A clock that NTP slews changes by far less between two readings.
 type clockSteps struct {
 	started bool
-	ahead   time.Duration // of the wall clock, of the monotonic one and the time in suspension
+	offset  time.Duration // wall clock minus monotonic clock and time in suspension
 	sum     time.Duration
 }
 
-// minClockStep is the smallest step that is recognised.
+// minClockStep is the smallest detectable step.
 const minClockStep = 500 * time.Millisecond
 
 // add reads the clocks, and returns the sum in seconds.
 func (c *clockSteps) add(clocks func() (wall, monotonic time.Duration), suspended time.Duration) float64 {
 	wall, monotonic := clocks()
-	ahead := wall - monotonic - suspended
-	if step := (ahead - c.ahead).Abs(); c.started && step >= minClockStep {
+	offset := wall - monotonic - suspended
+	if step := (offset - c.offset).Abs(); c.started && step >= minClockStep {
 		c.sum += step
 	}
-	c.started, c.ahead = true, ahead
+	c.started, c.offset = true, offset
 	return c.sum.Seconds()
 }
 
@@ -83,7 +83,7 @@ func (w *Watch) Add(now time.Time, r Reading) {
 			s = &w.record.Counters[len(w.record.Counters)-1]
 		}
 		if c.Limit != "" {
-			s.fill(v, r[c.Limit], at)
+			s.recordShare(v, r[c.Limit], at)
 			continue
 		}
 		increase := v - s.End
@@ -92,29 +92,29 @@ func (w *Watch) Add(now time.Time, r Reading) {
 		}
 		s.End = v
 		s.Grown += increase
-		if least := map[string]float64{Steal: w.stealSeconds}[c.Name]; c.timed() && increase > least {
-			s.moved(Stretch{before, w.record.ToUS, increase})
+		if minimum := map[string]float64{Steal: w.stealSeconds}[c.Name]; c.hasTimes() && increase > minimum {
+			s.addStretch(Stretch{before, w.record.ToUS, increase})
 		}
 	}
 }
 
-// fill records the highest share of a limit.
-func (s *Series) fill(v, limit float64, at int64) {
+// recordShare records the highest share of a limit.
+func (s *Series) recordShare(v, limit float64, at int64) {
 	s.End = v
 	if limit > 0 && v/limit > s.Most {
 		s.Most, s.MostUS = v/limit, at
 	}
 }
 
-// moved adds a stretch, and extends the last one if it ends where this one starts. If there are too many, it merges the two whose union
+// addStretch adds a stretch, or extends the last one if it ends where this one starts. If there are too many, it merges the two whose union
 // is the shortest, so that no stretch contains a long time without an increase.
-func (s *Series) moved(m Stretch) {
+func (s *Series) addStretch(m Stretch) {
 	n := len(s.Moved)
 	if n > 0 && s.Moved[n-1].ToUS == m.FromUS {
 		s.Moved[n-1].ToUS, s.Moved[n-1].By = m.ToUS, s.Moved[n-1].By+m.By
 		return
 	}
-	if s.Moved = append(s.Moved, m); n < mostStretches {
+	if s.Moved = append(s.Moved, m); n < maxStretches {
 		return
 	}
 	at := 1
@@ -127,10 +127,10 @@ func (s *Series) moved(m Stretch) {
 	s.Moved = slices.Delete(s.Moved, at, at+1)
 }
 
-// Notice adds a notice of AWS, unless the record has it.
+// Notice adds a notice of AWS, unless it is a duplicate.
 func (w *Watch) Notice(n Notice) {
 	known := slices.ContainsFunc(w.record.Notices, func(have Notice) bool { return have.Name == n.Name && have.AtUS == n.AtUS })
-	if !known && len(w.record.Notices) < mostNotices {
+	if !known && len(w.record.Notices) < maxNotices {
 		w.record.Notices = append(w.record.Notices, n)
 	}
 }
@@ -143,7 +143,7 @@ func (w *Watch) Record() *Record {
 		r.Counters[i].Moved = slices.Clone(r.Counters[i].Moved)
 	}
 	if !slices.ContainsFunc(r.Counters, func(s Series) bool { return s.Name != ClockStep }) {
-		r.Unknown = "no counters: they need /proc and the network cards of Linux, and this machine runs " + runtime.GOOS
+		r.Unknown = "no counters, because they need Linux, and this machine runs " + runtime.GOOS
 	}
 	return &r
 }

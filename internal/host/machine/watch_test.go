@@ -32,19 +32,19 @@ func TestRecordHasIncreasesWithTimes(t *testing.T) {
 	require.Equal(t, []Series{
 		{Name: dropped, Begin: 100, End: 115, Grown: 15, Moved: []Stretch{{at(5), at(15), 14}, {at(20), at(25), 1}}},
 		{Name: Sent, Begin: 5, End: 30, Grown: 25},
-	}, r.Counters, "what follows without a pause is one stretch; what always grows has none")
+	}, r.Counters, "successive increases are one stretch; a counter that always grows has none")
 	require.Equal(t, []int64{at(0), at(25)}, []int64{r.FromUS, r.ToUS})
 	require.NoError(t, r.Check())
 }
 
-func TestRestartedCounterLosesNothing(t *testing.T) {
+func TestIncreaseIncludesResetsOfACounter(t *testing.T) {
 	t.Parallel()
 	r := add(Follow("", time.Second), Reading{Killed: 3}, Reading{Killed: 4}, Reading{Killed: 0}, Reading{}, Reading{Killed: 2})
 	require.Equal(t, Series{Name: Killed, Begin: 3, End: 2, Grown: 3, Moved: []Stretch{{at(0), at(5), 1}, {at(15), at(20), 2}}}, *r.Series(Killed))
 }
 
-// A little steal is normal on a shared machine: only as much as may be the reason of a late message is kept with its time.
-func TestStealIsKeptWhereItMayDelayAMessage(t *testing.T) {
+// A little steal is normal on a shared machine, so only steal that may delay a message has a time.
+func TestOnlyLargeStealHasATime(t *testing.T) {
 	t.Parallel()
 	r := add(Follow("", time.Second), Reading{Steal: 10}, Reading{Steal: 10.4}, Reading{Steal: 11.0}, Reading{Steal: 11.1})
 	s := r.Series(Steal)
@@ -76,10 +76,10 @@ func TestRecordIsBounded(t *testing.T) {
 	for _, m := range r.Series(Killed).Moved {
 		sum += m.By
 	}
-	require.InDelta(t, samples/2-1, sum, 0, "all of it is in some stretch")
-	require.Len(t, r.Notices, mostNotices)
+	require.InDelta(t, samples/2-1, sum, 0, "the stretches contain all increases")
+	require.Len(t, r.Notices, maxNotices)
 	for _, m := range r.Series(Killed).Moved {
-		require.Less(t, m.To().Sub(m.From()), samples*5*time.Second/20, "no stretch has most of the run")
+		require.Less(t, m.To().Sub(m.From()), samples*5*time.Second/20, "no stretch covers most of the run")
 	}
 	require.NoError(t, r.Check())
 }
@@ -99,24 +99,24 @@ func TestNoticeIsReportedOnce(t *testing.T) {
 func TestImpossibleRecordsAreRejected(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, (*Record)(nil).Check())
-	long := make([]byte, mostText+1)
+	long := make([]byte, maxText+1)
 	for want, edit := range map[string]func(r *Record){
-		"a text of 201 characters":   func(r *Record) { r.Boot = string(long) },
-		"notice of 201 characters":   func(r *Record) { r.Notices = []Notice{{Name: string(long)}} },
-		"which cannot be":            func(r *Record) { r.ToUS = r.FromUS - 1 },
-		"21 notices":                 func(r *Record) { r.Notices = make([]Notice, mostNotices+1) },
-		"-1 cores":                   func(r *Record) { r.Cores = -1 },
-		`a counter "aaaaaaaaaa`:      func(r *Record) { r.Counters[0].Name = strings.Repeat("a", mostText+1) },
-		"and never moved":            func(r *Record) { r.Counters[0].Moved = nil },
-		"moved by -1":                func(r *Record) { r.Counters[0].Moved[0].By = -1 },
-		"moved by 9.1":               func(r *Record) { r.Counters[0].Moved[0].By = 9.1e15 },
-		"of 9.1e+15":                 func(r *Record) { r.Counters[0].Most = 9.1e15 },
-		"from 1700000005000000 µs":   func(r *Record) { r.Counters[0].Moved[0].FromUS, r.Counters[0].Moved[0].ToUS = at(5), at(4) },
-		"from 1699999999000000 µs":   func(r *Record) { r.Counters[0].Moved[0].FromUS = at(-1) },
-		"a counter oom_kill of -1":   func(r *Record) { r.Counters[0].Grown = -1 },
-		"a counter oom_kill that mo": func(r *Record) { r.Counters[0].Moved[0].ToUS = r.ToUS + 1 },
-		"more than is kept":          func(r *Record) { r.Counters[0].Moved = make([]Stretch, mostStretches+1) },
-		"100 counters":               func(r *Record) { r.Counters = make([]Series, 100) },
+		"texts of the machine must have at most 200 characters, got 201":   func(r *Record) { r.Boot = string(long) },
+		"notices of the machine must have at most 200 characters, got 201": func(r *Record) { r.Notices = []Notice{{Name: string(long)}} },
+		"impossible record":                        func(r *Record) { r.ToUS = r.FromUS - 1 },
+		"21 notices":                               func(r *Record) { r.Notices = make([]Notice, maxNotices+1) },
+		"-1 cores":                                 func(r *Record) { r.Cores = -1 },
+		`counter "aaaaaaaaaa`:                      func(r *Record) { r.Counters[0].Name = strings.Repeat("a", maxText+1) },
+		"without a time":                           func(r *Record) { r.Counters[0].Moved = nil },
+		"grew by -1":                               func(r *Record) { r.Counters[0].Moved[0].By = -1 },
+		"grew by 9.1":                              func(r *Record) { r.Counters[0].Moved[0].By = 9.1e15 },
+		"of the machine: 9.1e+15":                  func(r *Record) { r.Counters[0].Most = 9.1e15 },
+		"from 1700000005000000 µs":                 func(r *Record) { r.Counters[0].Moved[0].FromUS, r.Counters[0].Moved[0].ToUS = at(5), at(4) },
+		"from 1699999999000000 µs":                 func(r *Record) { r.Counters[0].Moved[0].FromUS = at(-1) },
+		"counter oom_kill of the machine: -1":      func(r *Record) { r.Counters[0].Grown = -1 },
+		"counter oom_kill of the machine: it grew": func(r *Record) { r.Counters[0].Moved[0].ToUS = r.ToUS + 1 },
+		"at most 200 increases, got 201":           func(r *Record) { r.Counters[0].Moved = make([]Stretch, maxStretches+1) },
+		"100 counters":                             func(r *Record) { r.Counters = make([]Series, 100) },
 	} {
 		r := add(Follow("", time.Second), Reading{Killed: 3}, Reading{Killed: 4})
 		require.NoError(t, r.Check())
@@ -125,8 +125,8 @@ func TestImpossibleRecordsAreRejected(t *testing.T) {
 	}
 }
 
-// On a machine of AWS, the driver has counters in addition to the kernel's.
-func TestCountersAreReadFromTheKernelAndFromAWSsDriver(t *testing.T) {
+// On AWS, the driver has additional counters.
+func TestCountersOfTheKernelAndOfAWSsDriver(t *testing.T) {
 	t.Parallel()
 	proc := t.TempDir()
 	for name, text := range map[string]string{
@@ -163,7 +163,7 @@ func TestCountersAreReadFromTheKernelAndFromAWSsDriver(t *testing.T) {
 
 	broken = errors.New("no such device")
 	w.Sample(start.Add(10 * time.Second))
-	require.Equal(t, r.Series("conntrack_allowance_exceeded"), w.Record().Series("conntrack_allowance_exceeded"), "a reading that fails is a gap")
+	require.Equal(t, r.Series("conntrack_allowance_exceeded"), w.Record().Series("conntrack_allowance_exceeded"), "a failed reading changes nothing")
 }
 
 func TestMachineWithoutCountersHasAReason(t *testing.T) {
@@ -171,10 +171,10 @@ func TestMachineWithoutCountersHasAReason(t *testing.T) {
 	s := source{proc: filepath.Join(t.TempDir(), "none"), devices: func() (map[string]uint64, bool, error) { return nil, false, nil }, suspended: func() (time.Duration, bool) { return 0, false }, clocks: clocks}
 	w := newWatch(s, time.Second)
 	w.Sample(start)
-	require.Contains(t, w.Record().Unknown, "no counters: they need /proc")
+	require.Contains(t, w.Record().Unknown, "no counters, because they need Linux")
 }
 
-func TestThisMachineShowsItsCounters(t *testing.T) {
+func TestSampleOfThisMachine(t *testing.T) {
 	t.Parallel()
 	w := New(time.Second)
 	w.Sample(time.Now())
@@ -185,40 +185,40 @@ func TestThisMachineShowsItsCounters(t *testing.T) {
 	for _, name := range []string{Steal, Overflows, Drops, Retrans, Sent, Killed} {
 		require.NotNil(t, r.Series(name), name)
 	}
-	require.Nil(t, r.Series("pps_allowance_exceeded"), "it is none of AWS's")
+	require.Nil(t, r.Series("pps_allowance_exceeded"), "this machine is not on AWS")
 	devices, err := filepath.Glob("/sys/class/net/*/device")
 	require.NoError(t, err)
-	require.Equal(t, len(devices) > 0, r.Cards, "the kernel's own interfaces are no cards: %q", devices)
+	require.Equal(t, len(devices) > 0, r.Cards, "interfaces of the kernel are not cards: %q", devices)
 }
 
-// A machine that was suspended shows for how long: Linux has a clock that continues meanwhile.
-func TestSuspendedMachine(t *testing.T) {
+// The clocks of Linux show the length of a suspension.
+func TestSuspensionIsCounted(t *testing.T) {
 	t.Parallel()
-	asleep := 3 * time.Hour
-	s := source{proc: t.TempDir(), devices: func() (map[string]uint64, bool, error) { return nil, false, nil }, suspended: func() (time.Duration, bool) { return asleep, true }, clocks: clocks}
+	suspended := 3 * time.Hour
+	s := source{proc: t.TempDir(), devices: func() (map[string]uint64, bool, error) { return nil, false, nil }, suspended: func() (time.Duration, bool) { return suspended, true }, clocks: clocks}
 	w := newWatch(s, time.Second)
 	w.Sample(start)
 	for range 2 { // below and above a multiple of the resolution
-		asleep -= 20 * time.Microsecond
+		suspended -= 20 * time.Microsecond
 		w.Sample(start.Add(3 * time.Second))
-		asleep += 20 * time.Microsecond
+		suspended += 20 * time.Microsecond
 		w.Sample(start.Add(5 * time.Second))
 	}
 	require.Zero(t, w.Record().Series(Suspended).Grown)
-	asleep += 10 * time.Minute
+	suspended += 10 * time.Minute
 	w.Sample(start.Add(10 * time.Second))
-	slept := w.Record().Series(Suspended)
-	require.InDelta(t, 600, slept.Grown, .01)
-	require.Equal(t, []Stretch{{at(5), at(10), slept.Grown}}, slept.Moved)
+	series := w.Record().Series(Suspended)
+	require.InDelta(t, 600, series.Grown, .01)
+	require.Equal(t, []Stretch{{at(5), at(10), series.Grown}}, series.Moved)
 }
 
-// A wall clock that is set shows by how much; one that is slewed, or a machine that was suspended, shows nothing.
+// Steps of the wall clock count; slewing and suspension do not.
 func TestStepsOfTheWallClock(t *testing.T) {
 	t.Parallel()
-	var wall, monotonic, asleep time.Duration
+	var wall, monotonic, suspended time.Duration
 	s := source{
 		proc: t.TempDir(), devices: func() (map[string]uint64, bool, error) { return nil, false, nil },
-		suspended: func() (time.Duration, bool) { return asleep, true }, clocks: func() (time.Duration, time.Duration) { return wall, monotonic },
+		suspended: func() (time.Duration, bool) { return suspended, true }, clocks: func() (time.Duration, time.Duration) { return wall, monotonic },
 	}
 	w := newWatch(s, time.Second)
 	second := 0.
@@ -231,17 +231,17 @@ func TestStepsOfTheWallClock(t *testing.T) {
 	}
 	pass(time.Hour) // before the run
 	require.Zero(t, pass(2*time.Millisecond).Grown)
-	asleep += time.Minute
+	suspended += time.Minute
 	require.Zero(t, pass(time.Minute).Grown)
 	require.InDelta(t, 10, pass(10*time.Second).Grown, 1e-9)
 	require.InDelta(t, 13, pass(-3*time.Second).Grown, 1e-9)
-	require.Len(t, w.Record().Series(ClockStep).Moved, 1, "of two intervals that follow each other")
+	require.Len(t, w.Record().Series(ClockStep).Moved, 1, "two successive intervals are one stretch")
 }
 
-func TestSuspendedIsKnownHere(t *testing.T) {
+func TestSuspendedFor(t *testing.T) {
 	t.Parallel()
 	first, ok := SuspendedFor()
 	require.True(t, ok)
 	second, _ := SuspendedFor()
-	require.InDelta(t, first.Seconds(), second.Seconds(), 1, "nothing was suspended meanwhile")
+	require.InDelta(t, first.Seconds(), second.Seconds(), 1, "the machine was not suspended")
 }

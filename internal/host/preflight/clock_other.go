@@ -3,5 +3,5 @@
 package preflight
 
 func clock() Finding {
-	return Finding{About: "clock", Name: "clock", State: Absent, Found: "not known on this system; runs on several machines compare times"}
+	return Finding{About: "clock", Name: "clock", State: Absent, Found: "unknown on this system; runs on several machines compare times"}
 }

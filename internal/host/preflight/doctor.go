@@ -9,18 +9,18 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// A State is what one finding means for a run.
+// A State is the meaning of a finding for a run.
 type State string
 
-// The states.
+// The values of State.
 const (
 	OK      State = "ok"
-	Absent  State = "absent"  // not needed for a run; the finding names what it would allow
-	Warning State = "warning" // a run begins, and may be disturbed
-	Broken  State = "broken"  // a run does not begin, or breaks midway
+	Absent  State = "absent"  // not needed for a run; the finding names the unavailable feature
+	Warning State = "warning" // a run starts, and may be disturbed
+	Broken  State = "broken"  // a run does not start, or fails
 )
 
-// A Finding is what was found of one thing.
+// A Finding is the result of one check.
 type Finding struct {
 	About  string `json:"about"`          // limits, clock or programs
 	Name   string `json:"name"`           // such as "open files"
@@ -29,7 +29,7 @@ type Finding struct {
 	Remedy string `json:"mend,omitempty"` // an instruction, often a command
 }
 
-// Inspect finds all of it, for a run of that plan and those services.
+// Inspect returns the findings for a run of a plan with services.
 func Inspect(ctx context.Context, p plan.Plan, s Services, programs []Program) []Finding {
 	out := limits(p, Read(), s)
 	out = append(out, clock())
@@ -49,12 +49,12 @@ func Fit(findings []Finding) bool {
 	return true
 }
 
-// limits are those that preflight checks, each by itself: a limit that is not known is not checked.
+// limits returns a finding for each limit that Check covers. An unknown limit is not checked.
 func limits(p plan.Plan, m Machine, s Services) []Finding {
 	var out []Finding
 	for _, limit := range []struct {
 		name, value string
-		only        Machine
+		machine     Machine
 	}{
 		{"open files", strconv.FormatUint(m.Files, 10) + " per process", Machine{Files: m.Files}},
 		{"ephemeral ports", strconv.Itoa(m.Ports), Machine{Ports: m.Ports}},
@@ -62,10 +62,10 @@ func limits(p plan.Plan, m Machine, s Services) []Finding {
 		{"memory", fmt.Sprintf("%s available, the run may use %s", format.Bytes(m.Available), format.Bytes(Memory(p, s))), Machine{Available: m.Available}},
 	} {
 		f := Finding{About: "limits", Name: limit.name, State: OK, Found: limit.value}
-		errs, warnings := Check(p, limit.only, s)
+		errs, warnings := Check(p, limit.machine, s)
 		switch {
-		case limit.only == (Machine{}):
-			f.State, f.Found = Absent, "not known on this system, so not checked"
+		case limit.machine == (Machine{}):
+			f.State, f.Found = Absent, "unknown on this system, so not checked"
 		case len(errs) > 0:
 			f.State, f.Found = Broken, errs[0]
 		case len(warnings) > 0:

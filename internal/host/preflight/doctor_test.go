@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-func TestEachLimitIsCheckedByItself(t *testing.T) {
+func TestEachLimitHasAFinding(t *testing.T) {
 	t.Parallel()
 	p := plan.Default()
 	here := Services{Count: 1, Local: true, Proxied: true}
@@ -19,21 +19,21 @@ func TestEachLimitIsCheckedByItself(t *testing.T) {
 		edit func(m *Machine)
 		row  int
 		want State
-		says string
+		text string
 	}{
 		"enough":           {func(*Machine) {}, 0, OK, "1048576 per process"},
 		"too few files":    {func(m *Machine) { m.Files = 1000 }, 0, Broken, "`ulimit -n 3424`"},
 		"too few ports":    {func(m *Machine) { m.Ports = 1000 }, 1, Broken, "`sysctl -w net.ipv4.ip_local_port_range="},
 		"a short queue":    {func(m *Machine) { m.Backlog = 128 }, 2, Warning, "`sysctl -w net.core.somaxconn=4096`"},
 		"little memory":    {func(m *Machine) { m.Available = 1 << 20 }, 3, Warning, "1 MiB of memory are available"},
-		"nothing is known": {func(m *Machine) { *m = Machine{} }, 3, Absent, "not known"},
+		"nothing is known": {func(m *Machine) { *m = Machine{} }, 3, Absent, "unknown on this system"},
 	} {
 		m := enough
 		c.edit(&m)
 		found := limits(p, m, here)
 		require.Len(t, found, 4)
 		require.Equal(t, c.want, found[c.row].State, name)
-		require.Contains(t, found[c.row].Found, c.says, name)
+		require.Contains(t, found[c.row].Found, c.text, name)
 		require.Equal(t, c.want != Broken, Fit(found), name)
 		if name == "nothing is known" {
 			continue
@@ -57,25 +57,24 @@ func TestProgramVersionOrReason(t *testing.T) {
 		program Program
 		want    State
 		found   string
-		mend    string
+		remedy  string
 	}{
-		"it answers":          {Program{Names: script("echo version 7; echo more; echo a warning >&2")}, OK, "version 7", ""},
-		"on standard error":   {Program{Names: script("echo version 7 >&2")}, OK, "version 7", ""},
-		"it is not there":     {Program{Names: []string{"/nowhere/program"}, For: "no cluster", Remedy: "install it"}, Absent, "not found: no cluster", "install it"},
-		"it is needed":        {Program{Names: []string{"/nowhere/program"}, For: "nothing runs", Remedy: "make build", Needed: true}, Broken, "not found: nothing runs", "make build"},
-		"it does not answer":  {Program{Names: script("echo what; echo first >&2; echo cannot connect >&2; exit 1"), For: "no stack", Remedy: "install it", Start: "start it"}, Absent, "does not answer (cannot connect): no stack", "start it"},
-		"it fails in silence": {Program{Names: script("exit 3"), For: "nothing runs", Remedy: "make build", Needed: true}, Broken, "does not answer (exit status 3): nothing runs", "make build"},
+		"a version":                {Program{Names: script("echo version 7; echo more; echo a warning >&2")}, OK, "version 7", ""},
+		"on standard error":        {Program{Names: script("echo version 7 >&2")}, OK, "version 7", ""},
+		"missing":                  {Program{Names: []string{"/nowhere/program"}, For: "no cluster", Remedy: "install it"}, Absent, "not found: no cluster", "install it"},
+		"missing and required":     {Program{Names: []string{"/nowhere/program"}, For: "nothing runs", Remedy: "make build", Needed: true}, Broken, "not found: nothing runs", "make build"},
+		"failed with a message":    {Program{Names: script("echo what; echo first >&2; echo cannot connect >&2; exit 1"), For: "no stack", Remedy: "install it", Start: "start it"}, Absent, "failed (cannot connect): no stack", "start it"},
+		"failed without a message": {Program{Names: script("exit 3"), For: "nothing runs", Remedy: "make build", Needed: true}, Broken, "failed (exit status 3): nothing runs", "make build"},
 	} {
 		c.program.Name = "no such program anywhere"
 		f := c.program.find(t.Context())
 		require.Equal(t, c.want, f.State, name)
 		require.Contains(t, f.Found, c.found, name)
-		require.Equal(t, c.mend, f.Remedy, name)
+		require.Equal(t, c.remedy, f.Remedy, name)
 	}
 }
 
-// Each problem has a remedy.
-func TestEverythingThatIsAbsentCanBeHad(t *testing.T) {
+func TestEachAbsentProgramHasARemedy(t *testing.T) {
 	t.Parallel()
 	for _, f := range Inspect(t.Context(), plan.Default(), Services{Count: 1}, nil) {
 		if f.About == "programs" && f.State != OK {

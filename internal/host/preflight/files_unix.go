@@ -4,7 +4,7 @@ package preflight
 
 import "golang.org/x/sys/unix"
 
-// openFiles is how many files a process may have open at most.
+// openFiles returns the maximum number of open files of a process, or 0 if it is unknown.
 func openFiles() uint64 {
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {

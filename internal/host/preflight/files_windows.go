@@ -1,4 +1,4 @@
 package preflight
 
-// openFiles is not known: Windows has no such limit, its sockets are bound by memory.
+// openFiles returns 0, because Windows has no such limit.
 func openFiles() uint64 { return 0 }

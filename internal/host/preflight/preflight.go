@@ -15,23 +15,22 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// What a connection takes at most, in bytes, rounded up from what was measured (docs/results).
+// Maximum memory of a connection in bytes, rounded up from measurements (docs/results).
 const (
-	perVU      = 400 << 10 // a virtual user when it sends its DELETE
-	perNginx   = 12 << 10  // both sides of a proxied stream
+	perVU      = 400 << 10 // of a virtual user when it sends its DELETE
+	perNginx   = 12 << 10  // for both sides of a proxied stream
 	perBackend = 3 << 10
 	perRunner  = 64 << 20 // k6 itself
-	spareFiles = 512      // in addition to connections, for any process
+	spareFiles = 512      // of any process, in addition to connections
 )
 
-// A Wire is what a stream costs a runner by the way it comes: an event stream of the soak script, in one process with
-// thousands of others.
+// A Wire has the costs of a stream for a runner with thousands of streams. They depend on the protocol.
 type Wire struct {
-	Stream int     // bytes at most: a third to a half while it is held, this while thousands begin or end
-	Noop   float64 // CPU-seconds of a message
+	Stream int     // maximum bytes, while thousands of streams open or close; a third to a half of it while streams are open
+	Noop   float64 // CPU seconds per message
 }
 
-// WireOf is that of a plan.
+// WireOf returns the costs of a stream of a plan.
 func WireOf(p *plan.Plan) Wire {
 	if p.HTTPVersion == plan.HTTP2 {
 		return Wire{10 << 10, 25e-6}
@@ -42,15 +41,15 @@ func WireOf(p *plan.Plan) Wire {
 	return Wire{18 << 10, 10e-6}
 }
 
-// PerTargetStream is what nginx and the backend take for a stream, in bytes.
+// PerTargetStream is the memory of nginx and the backend for a stream in bytes.
 const PerTargetStream = perNginx + perBackend
 
 // Files returns the number of open files that a process with the given number of streams needs.
 func Files(streams int) int { return streams + spareFiles }
 
-// Machine is what this host offers. A value of 0 is not known and not checked.
+// Machine has the limits of this host. A value of 0 is unknown and not checked.
 type Machine struct {
-	Files     uint64 `json:"open_files"`             // per process, the hard limit: every process raises itself to it
+	Files     uint64 `json:"open_files"`             // hard limit per process; each process raises its soft limit to it
 	Ports     int    `json:"ephemeral_ports"`        // for one source and one target address
 	Backlog   int    `json:"accept_backlog"`         // net.core.somaxconn
 	Available uint64 `json:"memory_available_bytes"` // at the start
@@ -76,38 +75,38 @@ func Read() Machine {
 	return m
 }
 
-// Services is what the runners of a plan go to.
+// Services describes the services of a plan.
 type Services struct {
-	Count   int  // addresses, which the runners share out
-	Local   bool // they run on this host too
-	Proxied bool // behind nginx, on this host
+	Count   int  // number of addresses, distributed over the runners
+	Local   bool // they run on this host
+	Proxied bool // they are behind nginx on this host
 }
 
-// Check lists what would break the plan, and what may disturb it.
+// Check returns errors, which prevent the run, and warnings, which may disturb it.
 func Check(p plan.Plan, m Machine, s Services) (errs, warnings []string) {
 	perService := p.PerBackend(s.Count)
-	need, user := need(p, s, perService)
-	if m.Files > 0 && m.Files < need {
-		errs = append(errs, fmt.Sprintf("the limit of open files is %d, %s needs %d: raise it with `ulimit -n %d` (hard limit, /etc/security/limits.conf) or lower CONNECTIONS",
-			m.Files, user, need, need))
+	required, user := requiredFiles(p, s, perService)
+	if m.Files > 0 && m.Files < required {
+		errs = append(errs, fmt.Sprintf("the limit of open files is %d, but %s needs %d; raise it with `ulimit -n %d` (hard limit, /etc/security/limits.conf), or lower CONNECTIONS",
+			m.Files, user, required, required))
 	}
 	if sockets := p.Sockets(perService); m.Ports > 0 && m.Ports < sockets {
-		errs = append(errs, fmt.Sprintf("there are %d ephemeral ports for %d connections to one address: `sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\"`, or lower CONNECTIONS",
+		errs = append(errs, fmt.Sprintf("%d ephemeral ports are too few for %d connections to one address; run `sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\"`, or lower CONNECTIONS",
 			m.Ports, sockets))
 	}
 	if bytes := Memory(p, s); m.Available > 0 && m.Available < bytes {
-		warnings = append(warnings, fmt.Sprintf("%d MiB of memory are available, the run may use %d MiB: raise CONNECTIONS_PER_VU to share virtual users, or lower CONNECTIONS",
+		warnings = append(warnings, fmt.Sprintf("%d MiB of memory are available, but the run may use %d MiB; raise CONNECTIONS_PER_VU to share virtual users, or lower CONNECTIONS",
 			m.Available>>20, bytes>>20))
 	}
 	if s.Local && m.Backlog > 0 && m.Backlog < min(perService, 1024) {
-		warnings = append(warnings, fmt.Sprintf("the accept queue is capped at %d, and %d clients connect at once: connects may take 1 s and more; `sysctl -w net.core.somaxconn=4096`",
+		warnings = append(warnings, fmt.Sprintf("the accept queue is limited to %d, but %d clients connect at once, so connects may take over 1 s; run `sysctl -w net.core.somaxconn=4096`",
 			m.Backlog, perService))
 	}
 	return errs, warnings
 }
 
-// need is the most files that one process opens, and which.
-func need(p plan.Plan, s Services, perService int) (files uint64, user string) {
+// requiredFiles returns the maximum number of open files of a process, and describes that process.
+func requiredFiles(p plan.Plan, s Services, perService int) (files uint64, user string) {
 	sockets := p.Sockets(p.PerRunner())
 	connections := sockets + p.Control
 	user = fmt.Sprintf("a runner with %d connections", sockets)
@@ -116,12 +115,12 @@ func need(p plan.Plan, s Services, perService int) (files uint64, user string) {
 	}
 	files = clamp.Uint64(connections + spareFiles)
 	if proxied := clamp.Uint64(2*perService + 2*spareFiles); s.Proxied && proxied > files {
-		return proxied, fmt.Sprintf("nginx with %d connections, two sides each,", perService)
+		return proxied, fmt.Sprintf("nginx with %d connections on each side", perService)
 	}
 	return files, user
 }
 
-// Memory is what a plan may take on one host, in bytes.
+// Memory returns the maximum memory of a plan on one host in bytes.
 func Memory(p plan.Plan, s Services) uint64 {
 	bytes := p.Runners*perRunner + p.Iterations()*perVU + p.Connections*WireOf(&p).Stream
 	if s.Local {

@@ -20,14 +20,14 @@ func TestCheck(t *testing.T) {
 		{"enough of all", func(*plan.Plan, *Machine) {}, true, nil, nil},
 		{"nothing is known", func(_ *plan.Plan, m *Machine) { *m = Machine{} }, true, nil, nil},
 		{"a runner's files", func(_ *plan.Plan, m *Machine) { m.Files = 1131 }, false,
-			[]string{"the limit of open files is 1131, a runner with 600 connections needs 1132: raise it with `ulimit -n 1132`"}, nil},
+			[]string{"the limit of open files is 1131, but a runner with 600 connections needs 1132; raise it with `ulimit -n 1132`"}, nil},
 		{"just enough files", func(_ *plan.Plan, m *Machine) { m.Files = 1132 }, false, nil, nil},
 		{"nginx's files", func(_ *plan.Plan, m *Machine) { m.Files = 3423 }, true,
-			[]string{"nginx with 1200 connections, two sides each, needs 3424"}, nil},
+			[]string{"nginx with 1200 connections on each side needs 3424"}, nil},
 		{"files for an odd share", func(p *plan.Plan, m *Machine) { p.Connections, p.Runners, m.Files = 1000, 3, 865 }, false,
 			[]string{"a runner with 334 connections needs 866"}, nil},
 		{"ports", func(p *plan.Plan, _ *Machine) { p.Connections = 28233 }, false,
-			[]string{"there are 28232 ephemeral ports for 28233 connections to one address: `sysctl -w net.ipv4.ip_local_port_range="}, nil},
+			[]string{"28232 ephemeral ports are too few for 28233 connections to one address; run `sysctl -w net.ipv4.ip_local_port_range="}, nil},
 		{"streams that share connections", func(p *plan.Plan, m *Machine) {
 			p.Connections, p.ConnectionsPerVU, p.HTTPVersion, m.Files = 200_000, 1000, "2", 20_000
 		}, false, nil, nil},
@@ -35,11 +35,11 @@ func TestCheck(t *testing.T) {
 			p.Connections, p.ConnectionsPerVU, p.HTTPVersion, m.Files = 200_000, 1000, "2", 1000
 		}, false, []string{"a runner with 1000 connections needs 1532"}, nil},
 		{"memory", func(_ *plan.Plan, m *Machine) { m.Available = 100 << 20 }, false, nil,
-			[]string{"100 MiB of memory are available, the run may use 617 MiB: raise CONNECTIONS_PER_VU"}},
+			[]string{"100 MiB of memory are available, but the run may use 617 MiB; raise CONNECTIONS_PER_VU"}},
 		{"memory that shared virtual users save", func(p *plan.Plan, m *Machine) { p.ConnectionsPerVU, m.Available = 100, 200<<20 }, false, nil, nil},
 		{"the accept queue", func(_ *plan.Plan, m *Machine) { m.Backlog = 128 }, true, nil,
-			[]string{"the accept queue is capped at 128, and 1200 clients connect at once"}},
-		{"the accept queue of someone else", func(_ *plan.Plan, m *Machine) { m.Backlog = 128 }, false, nil, nil},
+			[]string{"the accept queue is limited to 128, but 1200 clients connect at once"}},
+		{"the accept queue of another machine", func(_ *plan.Plan, m *Machine) { m.Backlog = 128 }, false, nil, nil},
 		{"a short queue for few", func(p *plan.Plan, m *Machine) { p.Connections, m.Backlog = 100, 128 }, true, nil, nil},
 	}
 	for _, c := range cases {
@@ -58,7 +58,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-func TestMemoryGrowsWithWhatIsHeld(t *testing.T) {
+func TestMemoryGrowsWithThePlan(t *testing.T) {
 	t.Parallel()
 	p := plan.Default()
 	require.Greater(t, Memory(p, Services{1, true, true}), Memory(p, Services{1, true, false}))
@@ -67,7 +67,7 @@ func TestMemoryGrowsWithWhatIsHeld(t *testing.T) {
 	require.Greater(t, Memory(more, Services{Count: 1}), Memory(p, Services{Count: 1}))
 }
 
-func TestLook(t *testing.T) {
+func TestRead(t *testing.T) {
 	t.Parallel()
 	m := Read()
 	require.NotZero(t, m.Files)
@@ -86,8 +86,8 @@ func TestSeveralServicesShareTheLoad(t *testing.T) {
 	errs, _ = Check(p, m, Services{3, true, false})
 	require.Len(t, errs, 2, "%q", errs)
 	require.Contains(t, errs[0], "a backend with 33366 connections needs 33878")
-	require.Contains(t, errs[1], "28232 ephemeral ports for 33366 connections to one address")
+	require.Contains(t, errs[1], "28232 ephemeral ports are too few for 33366 connections to one address")
 	errs, _ = Check(p, m, Services{6, true, true})
 	require.Len(t, errs, 1, "%q", errs)
-	require.Contains(t, errs[0], "nginx with 16766 connections, two sides each")
+	require.Contains(t, errs[0], "nginx with 16766 connections on each side")
 }

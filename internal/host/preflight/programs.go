@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// A Program is one that soak starts, or that a user needs in addition.
+// A Program is a program that soak starts, or that a user needs.
 type Program struct {
 	Name    string
 	Names   []string               // names of the executable; none: Name
 	Find    func() (string, error) // replaces the search on the PATH
 	Version []string               // arguments that print its version, or connect to its service
-	For     string                 // what is unavailable without it
-	Needed  bool                   // every run needs it
-	Remedy  string                 // how to install it
-	Start   string                 // remedy if it is installed and does not answer
+	For     string                 // what is unavailable without the program
+	Needed  bool                   // every run needs the program
+	Remedy  string                 // how to install the program
+	Start   string                 // remedy if the program fails
 }
 
 // optionalPrograms are third-party programs.
@@ -34,8 +34,8 @@ var optionalPrograms = []Program{
 	{Name: "browser", Names: []string{"chromium", "chromium-browser", "google-chrome", "firefox"}, Version: []string{"--version"}, For: "reports cannot be opened on this machine", Remedy: "apt-get install chromium"},
 }
 
-// answersWithin is the time limit for a program to print its version.
-const answersWithin = 5 * time.Second
+// versionTimeout is the time limit for a program to print its version.
+const versionTimeout = 5 * time.Second
 
 func (p Program) find(ctx context.Context) Finding {
 	f := Finding{About: "programs", Name: p.Name, State: OK, Remedy: p.Remedy}
@@ -44,18 +44,18 @@ func (p Program) find(ctx context.Context) Finding {
 		f.State, f.Found = p.missing(), "not found: "+p.For
 		return f
 	}
-	ctx, cancel := context.WithTimeout(ctx, answersWithin)
+	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, p.Version...) // #nosec G204 -- a fixed list of programs
-	cmd.WaitDelay = time.Second                         // a child of it may hold its output open
+	cmd.WaitDelay = time.Second                         // a child process may keep the output open
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
 		reason := cmp.Or(lastLine(&stderr), err.Error())
 		if ctx.Err() != nil {
-			reason = "nothing came within " + answersWithin.String()
+			reason = "no output within " + versionTimeout.String()
 		}
-		f.State, f.Found = p.missing(), fmt.Sprintf("%s does not answer (%s): %s", path, reason, p.For)
+		f.State, f.Found = p.missing(), fmt.Sprintf("%s failed (%s): %s", path, reason, p.For)
 		f.Remedy = cmp.Or(p.Start, p.Remedy)
 		return f
 	}

@@ -6,23 +6,23 @@ import (
 	"github.com/sse-soak/sse-soak/internal/clamp"
 )
 
-// What a connection that is held over TLS takes at most, in bytes, rounded up from what was measured (docs/results/handshake.md).
+// Maximum memory of an open TLS connection in bytes, rounded up from measurements (docs/results/handshake.md).
 const (
-	filesPerStream       = 24 << 10 // in a runner
-	filesPerTargetStream = 56 << 10 // in a backend that soak starts, a goroutine of net/http each
+	tlsStreamBytes       = 24 << 10 // in a runner
+	tlsTargetStreamBytes = 56 << 10 // in a backend that soak starts, with a goroutine of net/http per connection
 )
 
-// Users are what the script of a suite of requests asks for, over all runners.
+// Users has the load of a suite of requests, over all runners.
 type Users struct {
 	VUs, Runners int
-	Connections  int  // open at a time; 0: one of each virtual user
-	Sources      int  // addresses from which each runner connects; 0: as many as it needs
-	Local        bool // the service runs on this host too
-	Proxied      bool // behind nginx, on this host
+	Connections  int  // maximum of open connections; 0: one per virtual user
+	Sources      int  // source addresses of each runner; 0: unlimited
+	Local        bool // the service runs on this host
+	Proxied      bool // the service is behind nginx on this host
 	Handshakes   bool // each connection computes a TLS handshake
 }
 
-// Check lists what would break a suite of requests, and what may disturb it.
+// Check returns errors, which prevent the run, and warnings, which may disturb it.
 func (u Users) Check(m Machine) (errs, warnings []string) {
 	connections := max(u.Connections, u.VUs)
 	need, user := clamp.Uint64(Files(u.perRunner(connections))), fmt.Sprintf("a runner with %d connections at a time", u.perRunner(connections))
@@ -30,19 +30,19 @@ func (u Users) Check(m Machine) (errs, warnings []string) {
 		need, user = all, fmt.Sprintf("the service with %d connections at a time", connections)
 	}
 	if proxied := clamp.Uint64(2 * Files(connections)); u.Proxied && proxied > need {
-		need, user = proxied, fmt.Sprintf("nginx with %d connections at a time, two sides each,", connections)
+		need, user = proxied, fmt.Sprintf("nginx with %d connections at a time on each side", connections)
 	}
 	if m.Files > 0 && m.Files < need {
-		errs = append(errs, fmt.Sprintf("the limit of open files is %d, %s needs %d: raise it with `ulimit -n %d` (hard limit, /etc/security/limits.conf) or ask for less at a time",
+		errs = append(errs, fmt.Sprintf("the limit of open files is %d, but %s needs %d; raise it with `ulimit -n %d` (hard limit, /etc/security/limits.conf), or lower the number of connections",
 			m.Files, user, need, need))
 	}
 	if ports := u.perRunner(connections); u.Sources > 0 && m.Ports > 0 && m.Ports*u.Sources < ports {
-		errs = append(errs, fmt.Sprintf("there are %d ephemeral ports for %d connections of a runner at a time to one address: `sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\"`, more addresses (K6_LOCAL_IPS), or ask for less at a time",
+		errs = append(errs, fmt.Sprintf("%d ephemeral ports are too few for %d connections of a runner at a time to one address; run `sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\"`, add addresses (K6_LOCAL_IPS), or lower the number of connections",
 			m.Ports*u.Sources, ports))
 	}
 	if bytes := u.Memory(); m.Available > 0 && m.Available < bytes {
-		sentence := fmt.Sprintf("%d MiB of memory are available, the run may use %d MiB: ask for less at a time", m.Available>>20, bytes>>20)
-		if u.Connections > u.VUs { // which stay open: there is no way back
+		sentence := fmt.Sprintf("%d MiB of memory are available, but the run may use %d MiB; lower the number of connections", m.Available>>20, bytes>>20)
+		if u.Connections > u.VUs { // they stay open, so their memory is certain
 			return append(errs, sentence), nil
 		}
 		warnings = append(warnings, sentence)
@@ -66,13 +66,13 @@ func (u Users) cores(m Machine) (warnings []string) {
 
 func (u Users) perRunner(n int) int { return (n + u.Runners - 1) / u.Runners }
 
-// Memory is what the runners together may take, and a service here, in bytes.
+// Memory returns the maximum memory of the runners, and of a service on this host, in bytes.
 func (u Users) Memory() uint64 {
 	bytes := u.Runners*perRunner + u.VUs*perVU
 	if u.Connections > u.VUs {
-		bytes += u.Connections * filesPerStream
+		bytes += u.Connections * tlsStreamBytes
 		if u.Local {
-			bytes += u.Connections * filesPerTargetStream
+			bytes += u.Connections * tlsTargetStreamBytes
 		}
 	}
 	return clamp.Uint64(bytes)

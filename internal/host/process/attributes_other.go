@@ -4,7 +4,7 @@ package process
 
 import "syscall"
 
-// Other kernels cannot end a child with its parent: after `kill -9` of soak they stay.
+// attributes ignores the signal, because other kernels cannot end a child with its parent. Children survive `kill -9` of soak.
 func attributes(syscall.Signal) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }

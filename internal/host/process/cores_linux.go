@@ -9,22 +9,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Allowed are the cores that this process may run on: those of its cpuset, not all that the machine has.
+// Allowed returns the cores that this process may run on, which its cpuset may limit.
 func Allowed() (out Cores) {
 	var set unix.CPUSet
 	if unix.SchedGetaffinity(0, &set) != nil {
 		return nil
 	}
-	for n, left := 0, set.Count(); left > 0; n++ {
+	for n, remaining := 0, set.Count(); remaining > 0; n++ {
 		if set.IsSet(n) {
 			out = append(out, n)
-			left--
+			remaining--
 		}
 	}
 	return out
 }
 
-// CoreOf names the core that a thread of this machine is of, alike for all of its threads.
+// CoreOf returns the name of the core of a hardware thread, which is the same for all threads of the core.
 func CoreOf(thread int) string {
 	siblings, err := os.ReadFile(fmt.Sprintf("/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", thread))
 	if err != nil {
@@ -33,10 +33,10 @@ func CoreOf(thread int) string {
 	return string(siblings)
 }
 
-// startOn starts a command on those cores: a process inherits them from the thread that makes it.
+// startOn starts a command on cores. A process inherits them from the thread that starts it.
 func startOn(cmd *exec.Cmd, cores Cores) error {
 	if len(cores) == 0 {
-		return cmd.Start() //nolint:wrapcheck // the caller says of what
+		return cmd.Start() //nolint:wrapcheck // the caller names the command
 	}
 	runtime.LockOSThread()
 	var before, wanted unix.CPUSet
@@ -49,11 +49,11 @@ func startOn(cmd *exec.Cmd, cores Cores) error {
 	}
 	if err != nil {
 		runtime.UnlockOSThread()
-		return fmt.Errorf("keep it on the cores %s: %w", cores, err)
+		return fmt.Errorf("set the cores %s: %w", cores, err)
 	}
 	err = cmd.Start()
 	if unix.SchedSetaffinity(0, &before) == nil {
-		runtime.UnlockOSThread() // else the thread ends with its goroutine, and nothing else runs on it
+		runtime.UnlockOSThread() // otherwise the thread ends with its goroutine
 	}
-	return err //nolint:wrapcheck // the caller says of what
+	return err //nolint:wrapcheck // the caller names the command
 }

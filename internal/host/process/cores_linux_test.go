@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestProcessStaysOnItsCores(t *testing.T) {
+func TestProcessRunsOnItsCores(t *testing.T) {
 	t.Parallel()
 	all := Allowed()
 	require.NotEmpty(t, all)
@@ -25,19 +25,19 @@ func TestProcessStaysOnItsCores(t *testing.T) {
 		_, list, _ := strings.Cut(string(text), "Cpus_allowed_list:\t")
 		list, _, _ = strings.Cut(list, "\n")
 		if cores == nil {
-			require.Equal(t, len(all) > 1, strings.ContainsAny(list, "-,"), "all of them: %s", list)
+			require.Equal(t, len(all) > 1, strings.ContainsAny(list, "-,"), "all cores: %s", list)
 		} else {
 			require.Equal(t, cores.String(), list)
 		}
-		require.Equal(t, all, Allowed(), "this process keeps its own")
+		require.Equal(t, all, Allowed(), "the cores of this process do not change")
 	}
 }
 
-func TestCoresAreSharedOut(t *testing.T) {
+func TestHalvesKeepThreadsOfACoreTogether(t *testing.T) {
 	t.Parallel()
 	each := func(n int) string { return fmt.Sprint(n) }
-	pairs := func(n int) string { return fmt.Sprint(n / 2) } // 0 and 1 are threads of one core
-	apart := func(n int) string { return fmt.Sprint(n % 4) } // 0 and 4 are
+	pairs := func(n int) string { return fmt.Sprint(n / 2) }   // 0 and 1 are threads of one core
+	distant := func(n int) string { return fmt.Sprint(n % 4) } // 0 and 4 are
 	for _, c := range []struct {
 		all, first, second Cores
 		core               func(int) string
@@ -48,7 +48,7 @@ func TestCoresAreSharedOut(t *testing.T) {
 		{Cores{4}, nil, nil, each, false},
 		{nil, nil, nil, each, false},
 		{Cores{0, 1, 2, 3}, Cores{0, 1}, Cores{2, 3}, pairs, false},
-		{Cores{0, 1, 2, 3, 4, 5, 6, 7}, Cores{0, 1, 4, 5}, Cores{2, 3, 6, 7}, apart, false},
+		{Cores{0, 1, 2, 3, 4, 5, 6, 7}, Cores{0, 1, 4, 5}, Cores{2, 3, 6, 7}, distant, false},
 		{Cores{0, 1}, Cores{0}, Cores{1}, pairs, true},
 	} {
 		first, second, threads := c.all.Halves(c.core)
@@ -59,8 +59,8 @@ func TestCoresAreSharedOut(t *testing.T) {
 	require.Equal(t, "0,2,3", Cores{0, 2, 3}.String())
 }
 
-func TestCoresThatAreNotThereAreSaid(t *testing.T) {
+func TestStartNamesMissingCores(t *testing.T) {
 	t.Parallel()
 	_, err := Start(Spec{Name: "nobody", Path: "/bin/true", Log: filepath.Join(t.TempDir(), "log"), Cores: Cores{1000}, Orphan: syscall.SIGKILL})
-	require.ErrorContains(t, err, "start nobody: keep it on the cores 1000")
+	require.ErrorContains(t, err, "start nobody: set the cores 1000")
 }

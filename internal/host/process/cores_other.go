@@ -4,10 +4,10 @@ package process
 
 import "os/exec"
 
-// Allowed is not known here, and no process is kept to cores.
+// Allowed returns nil, because cores are unknown on this system.
 func Allowed() Cores { return nil }
 
-// CoreOf is not known here.
+// CoreOf returns "", because cores are unknown on this system.
 func CoreOf(int) string { return "" }
 
 func startOn(cmd *exec.Cmd, _ Cores) error { return cmd.Start() }

@@ -5,13 +5,13 @@ import (
 	"syscall"
 )
 
-// Windows has no such signal. What Start is for, runners and the target, is not started there at all (run.newDriver).
+// attributes returns nil, because Windows has no such signal. Runners and the target do not run on Windows (run.newDriver).
 func attributes(syscall.Signal) *syscall.SysProcAttr { return nil }
 
-// Guard guards nothing.
+// Guard does nothing.
 func (*Process) Guard() (release func(), err error) { return func() {}, nil }
 
-// signalGroup ends the process itself: there are no groups, and no other signal.
+// signalGroup kills the process. Windows has no groups and no other signal.
 func (p *Process) signalGroup(s syscall.Signal) error {
 	if s != syscall.SIGKILL {
 		return errors.ErrUnsupported

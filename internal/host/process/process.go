@@ -1,6 +1,5 @@
-// Package process runs the processes of a soak so that none outlives it, unless Orphan is 0: each is in a process
-// group of its own (a Ctrl-C at the terminal reaches only soak, which ends them in order),
-// and the kernel ends it if soak itself is killed.
+// Package process runs the processes of a soak. Each is in its own process group, so that a Ctrl-C at the terminal reaches only
+// soak, which ends them in order. The kernel ends each one if soak is killed, unless Orphan is 0.
 package process
 
 import (
@@ -13,17 +12,17 @@ import (
 	"time"
 )
 
-// Spec is what to start.
+// A Spec describes a process to start.
 type Spec struct {
 	Name   string // for messages
 	Path   string
 	Args   []string
-	Env    []string // whole, not added to ours
-	Log    string   // file that takes stdout and stderr, appended to
-	Output *os.File // takes them in the place of Log
+	Env    []string // complete environment
+	Log    string   // file to which stdout and stderr are appended
+	Output *os.File // replaces Log
 	Extra  []*os.File
-	Cores  Cores          // that it may run on
-	Orphan syscall.Signal // what the kernel sends it when soak dies; 0: nothing
+	Cores  Cores          // cores of the process
+	Orphan syscall.Signal // signal of the kernel if soak ends; 0: none
 }
 
 // A Process is a started process. Wait for Done before reading Err.
@@ -58,27 +57,27 @@ func Start(s Spec) (*Process, error) {
 	return p, nil
 }
 
-// Adopt returns a running process that another soak started. The caller calls ended when it has ended. How it ended is unknown, so its
-// exit code is 0.
-func Adopt(name string, pid int) (p *Process, ended func(), err error) {
-	found, err := os.FindProcess(pid)
+// Adopt returns a running process that another soak started. The caller must call finish when the process has ended. Its exit code is
+// 0, because it is unknown.
+func Adopt(name string, pid int) (p *Process, finish func(), err error) {
+	process, err := os.FindProcess(pid)
 	if err != nil {
 		return nil, nil, fmt.Errorf("adopt %s: %w", name, err)
 	}
-	p = &Process{Name: name, cmd: &exec.Cmd{Process: found}, done: make(chan struct{})}
+	p = &Process{Name: name, cmd: &exec.Cmd{Process: process}, done: make(chan struct{})}
 	return p, func() { close(p.done) }, nil
 }
 
-// PID is its process id.
+// PID returns the process id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Done is closed when the process has ended.
+// Done returns a channel that is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err is how it ended, nil for exit code 0.
+// Err returns nil for exit code 0, and otherwise an *exec.ExitError.
 func (p *Process) Err() error { return p.err }
 
-// ExitCode is its exit code, -1 when a signal ended it.
+// ExitCode returns the exit code, or -1 if a signal ended the process.
 func (p *Process) ExitCode() int {
 	var exit *exec.ExitError
 	if errors.As(p.err, &exit) {
@@ -90,14 +89,14 @@ func (p *Process) ExitCode() int {
 	return 0
 }
 
-// Signal sends a signal; to one that has ended it does nothing.
+// Signal sends a signal to the process. It does nothing if the process has ended.
 func (p *Process) Signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
 
 // HasOrphans reports whether children of the process still run after its end.
 func (p *Process) HasOrphans() bool { return p.signalGroup(0) == nil }
 
-// StopGroup is Stop for the process and all that it started: each is asked. It may be asked of a process that has
-// ended only where that left something behind: another group may have its number else.
+// StopGroup sends s to the process group, kills the group after grace or when ctx ends, and waits for the process. If the process has
+// ended, call it only if HasOrphans, because another group may have its number.
 func (p *Process) StopGroup(ctx context.Context, s syscall.Signal, grace time.Duration) {
 	_ = p.signalGroup(s)
 	timer := time.NewTimer(grace)
@@ -115,7 +114,7 @@ func (p *Process) StopGroup(ctx context.Context, s syscall.Signal, grace time.Du
 	<-p.done
 }
 
-// Stop asks the process to end with s, kills it after grace or when ctx ends, and waits for it.
+// Stop sends s to the process, kills its group after grace or when ctx ends, and waits for the process.
 func (p *Process) Stop(ctx context.Context, s syscall.Signal, grace time.Duration) {
 	p.Signal(s)
 	timer := time.NewTimer(grace)
@@ -126,6 +125,6 @@ func (p *Process) Stop(ctx context.Context, s syscall.Signal, grace time.Duratio
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	_ = p.signalGroup(syscall.SIGKILL) // the group: what it started too
+	_ = p.signalGroup(syscall.SIGKILL) // also ends its children
 	<-p.done
 }

@@ -32,17 +32,17 @@ func start(t *testing.T, script string) (c *Process, log func() string) {
 	}
 }
 
-func says(t *testing.T, log func() string, word string) {
+func awaitOutput(t *testing.T, log func() string, word string) {
 	t.Helper()
 	require.Eventually(t, func() bool { return strings.Contains(log(), word) }, patience, 2*time.Millisecond)
 }
 
-func ended(t *testing.T, c *Process) {
+func awaitEnd(t *testing.T, c *Process) {
 	t.Helper()
 	select {
 	case <-c.Done():
 	case <-time.After(patience):
-		require.Fail(t, "it did not end")
+		require.Fail(t, "the process did not end")
 	}
 }
 
@@ -50,10 +50,10 @@ func TestExitCodes(t *testing.T) {
 	t.Parallel()
 	for script, code := range map[string]int{"exit 0": 0, "exit 7": 7, "kill -TERM $$": -1, "kill -KILL $$": -1} {
 		c, _ := start(t, script)
-		ended(t, c)
+		awaitEnd(t, c)
 		require.Equal(t, code, c.ExitCode(), script)
 		require.Equal(t, code == 0, c.Err() == nil, script)
-		c.Signal(syscall.SIGTERM) // of no use any more, and no harm
+		c.Signal(syscall.SIGTERM) // has no effect
 	}
 }
 
@@ -63,14 +63,14 @@ func TestOutputIsAppendedToTheLog(t *testing.T) {
 	for range 2 {
 		c, err := Start(Spec{Path: "/bin/sh", Args: []string{"-c", "echo out; echo $WORD >&2"}, Env: []string{"WORD=err"}, Log: path})
 		require.NoError(t, err)
-		ended(t, c)
+		awaitEnd(t, c)
 	}
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, "out\nerr\nout\nerr\n", string(text))
 }
 
-func TestStartSaysWhatCannotBeStarted(t *testing.T) {
+func TestStartErrorNamesTheProcess(t *testing.T) {
 	t.Parallel()
 	_, err := Start(Spec{Name: "nginx", Path: "/none/such", Log: filepath.Join(t.TempDir(), "log")})
 	require.ErrorContains(t, err, "start nginx: ")
@@ -78,16 +78,16 @@ func TestStartSaysWhatCannotBeStarted(t *testing.T) {
 	require.ErrorContains(t, err, "start nginx: ")
 }
 
-func TestStopAsksFirst(t *testing.T) {
+func TestStopSendsTheSignalFirst(t *testing.T) {
 	t.Parallel()
 	c, log := start(t, `trap 'echo bye; exit 3' TERM; echo up; while :; do sleep 0.01; done`)
-	says(t, log, "up")
+	awaitOutput(t, log, "up")
 	c.Stop(t.Context(), syscall.SIGTERM, patience)
 	require.Equal(t, 3, c.ExitCode())
 	require.Contains(t, log(), "bye")
 }
 
-func TestStopKillsTheWholeGroupThatDoesNotListen(t *testing.T) {
+func TestStopKillsAGroupThatIgnoresTheSignal(t *testing.T) {
 	t.Parallel()
 	for name, stop := range map[string]func(p *Process){
 		"after the grace": func(p *Process) { p.Stop(context.Background(), syscall.SIGTERM, 20*time.Millisecond) },
@@ -100,49 +100,49 @@ func TestStopKillsTheWholeGroupThatDoesNotListen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c, log := start(t, `trap '' TERM; (trap '' TERM; while :; do sleep 0.01; done) & echo "grandchild $! up"; while :; do sleep 0.01; done`)
-			says(t, log, "up")
+			awaitOutput(t, log, "up")
 			grandchild, err := strconv.Atoi(strings.Fields(log())[1])
 			require.NoError(t, err)
 			stop(c)
 			require.Equal(t, -1, c.ExitCode())
 			require.ErrorContains(t, c.Err(), "killed")
-			require.Eventually(t, func() bool { return gone(grandchild) }, patience, 2*time.Millisecond)
+			require.Eventually(t, func() bool { return hasEnded(grandchild) }, patience, 2*time.Millisecond)
 		})
 	}
 }
 
-func TestStopGroupEndsWhatAShellStarted(t *testing.T) {
+func TestStopGroupEndsChildrenOfAShell(t *testing.T) {
 	t.Parallel()
 	for name, script := range map[string]string{
-		"in the foreground": `sh -c 'echo "child $$ up"; exec sleep 60'; true`,
-		"and left behind":   `sh -c 'echo "child $$ up"; exec sleep 60' & sleep .1`,
-		"which is stubborn": `sh -c 'trap "" TERM; echo "child $$ up"; while :; do sleep .01; done'; true`,
+		"in the foreground":       `sh -c 'echo "child $$ up"; exec sleep 60'; true`,
+		"in the background":       `sh -c 'echo "child $$ up"; exec sleep 60' & sleep .1`,
+		"that ignores the signal": `sh -c 'trap "" TERM; echo "child $$ up"; while :; do sleep .01; done'; true`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c, log := start(t, script)
-			says(t, log, "up")
+			awaitOutput(t, log, "up")
 			child, err := strconv.Atoi(strings.Fields(log())[1])
 			require.NoError(t, err)
-			if name == "and left behind" {
-				ended(t, c)
+			if name == "in the background" {
+				awaitEnd(t, c)
 				require.True(t, c.HasOrphans())
 			}
 			c.StopGroup(t.Context(), syscall.SIGTERM, 300*time.Millisecond)
-			ended(t, c)
-			require.Eventually(t, func() bool { return gone(child) }, patience, 2*time.Millisecond)
+			awaitEnd(t, c)
+			require.Eventually(t, func() bool { return hasEnded(child) }, patience, 2*time.Millisecond)
 		})
 	}
 }
 
-// gone reports whether a process has ended, whether or not its new parent has noticed.
-func gone(pid int) bool {
+// hasEnded reports whether a process has ended or is a zombie.
+func hasEnded(pid int) bool {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return true
 	}
-	_, rest, _ := strings.Cut(string(text), ") ")
-	return strings.HasPrefix(rest, "Z")
+	_, state, _ := strings.Cut(string(text), ") ")
+	return strings.HasPrefix(state, "Z")
 }
 
 func TestChildHasItsOwnProcessGroup(t *testing.T) {
@@ -150,5 +150,5 @@ func TestChildHasItsOwnProcessGroup(t *testing.T) {
 	c, _ := start(t, "exec sleep 60")
 	group, err := syscall.Getpgid(c.PID())
 	require.NoError(t, err)
-	require.Equal(t, c.PID(), group, "a Ctrl-C at the terminal must not reach it")
+	require.Equal(t, c.PID(), group, "a Ctrl-C at the terminal must not reach the process")
 }

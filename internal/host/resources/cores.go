@@ -8,13 +8,13 @@ import (
 	"github.com/shirou/gopsutil/v4/cpu"
 )
 
-// OwnCores are the CPU seconds that were taken, by whomever, of the cores that the service and the runners have of their own.
+// OwnCores has the CPU seconds of all processes on the cores of the service, and on those of the runners.
 type OwnCores struct {
 	ServiceCores float64 `json:"service_cores_cpu_seconds,omitempty"`
 	RunnerCores  float64 `json:"runner_cores_cpu_seconds,omitempty"`
 }
 
-// FromCores reads what was taken of these cores; of none where they share all.
+// FromCores reads the CPU seconds of cores. It does nothing if service and runners share all cores.
 func (s *Sample) FromCores(service, runners []int) {
 	if len(service) == 0 {
 		return

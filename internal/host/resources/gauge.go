@@ -16,13 +16,13 @@ import (
 
 var metricName = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*$`)
 
-// counter is a query of a counter alone, which OpenMetrics has end in _total. The difference of two of them may be a gauge.
+// counter matches a query of a single counter, whose name ends in _total in OpenMetrics. The difference of two counters may be a gauge.
 var counter = regexp.MustCompile(`^(?:sum\()?[a-zA-Z_:][a-zA-Z0-9_:]*_total(?:\{[^{}]*\})?\)?$`)
 
-// ofProcess is how a gauge names the memory of a process of this machine.
+// ofProcess is the prefix of a gauge of the memory of a process on this machine.
 const ofProcess = "pid:"
 
-// GaugePID is the process whose memory a gauge is, 0 where it is another gauge.
+// GaugePID returns the process id of a gauge of memory, or 0 for another gauge.
 func GaugePID(gauge string) int {
 	text, ofOneProcess := strings.CutPrefix(gauge, ofProcess)
 	pid, err := strconv.Atoi(text)
@@ -32,22 +32,21 @@ func GaugePID(gauge string) int {
 	return pid
 }
 
-// CheckGauge says in a sentence why a gauge of the service cannot be read; a Prometheus knows more than names.
+// CheckGauge returns an error if a gauge of the service is invalid. With Prometheus, it may be a query.
 func CheckGauge(gauge, prometheus string) error {
 	if strings.HasPrefix(gauge, ofProcess) {
 		if pid := GaugePID(gauge); pid > 0 {
 			return new(Sample).FromProcess(pid)
 		}
-		return fmt.Errorf("GAUGE is %q: behind pid: stands the number of a process of this machine, such as pid:1234", gauge)
+		return fmt.Errorf("GAUGE must have the id of a process on this machine after pid:, such as pid:1234, got %q", gauge)
 	}
 	if prometheus == "" && gauge != "" && !metricName.MatchString(gauge) {
-		return fmt.Errorf("GAUGE is %q, which is not the name of a metric; PromQL needs PROMETHEUS_URL", gauge)
+		return fmt.Errorf("GAUGE must be the name of a metric without PROMETHEUS_URL, got %q; PromQL needs PROMETHEUS_URL", gauge)
 	}
 	return nil
 }
 
-// FromProcess has the resident memory of a process of this machine and of those that it started, in bytes. Pages that they share
-// count once each.
+// FromProcess reads the resident memory of a process on this machine and its children in bytes. Shared pages count once per process.
 func (s *Sample) FromProcess(pid int) error {
 	all, err := family(pid)
 	for _, p := range all {
@@ -56,7 +55,7 @@ func (s *Sample) FromProcess(pid int) error {
 		}
 	}
 	if err == nil && s.Gauge == nil {
-		err = errors.New("its memory cannot be read")
+		err = errors.New("no value")
 	}
 	if err != nil {
 		return fmt.Errorf("read the memory of process %d: %w", pid, err)
@@ -64,7 +63,8 @@ func (s *Sample) FromProcess(pid int) error {
 	return nil
 }
 
-// FromPage returns a reader of a gauge on a metrics page of the service; its series add up. A page without it changes nothing.
+// FromPage returns a function that reads a gauge from a metrics page of the service and adds its series. It ignores a page without
+// the gauge.
 func (s *Sample) FromPage(gauge string) func(io.Reader) error {
 	return func(page io.Reader) error {
 		return eachMetric(page, func(name model.LabelValue, v float64, kind dto.MetricType) {
@@ -76,14 +76,14 @@ func (s *Sample) FromPage(gauge string) func(io.Reader) error {
 	}
 }
 
-// FromQuery asks the Prometheus at an address for a gauge now; several series add up.
+// FromQuery reads a gauge from the Prometheus at an address and adds its series.
 func (s *Sample) FromQuery(ctx context.Context, address, query string) error {
-	ask, err := prometheusAt(address)
+	client, err := prometheusAt(address)
 	if err != nil {
 		return err
 	}
 	s.Counter = counter.MatchString(query)
-	answer, _, err := ask.Query(ctx, query, time.Now())
+	answer, _, err := client.Query(ctx, query, time.Now())
 	if err != nil {
 		return fmt.Errorf("query %s from Prometheus at %s: %w", query, Redacted(address), withoutURL(err))
 	}

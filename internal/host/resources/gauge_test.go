@@ -23,7 +23,7 @@ func TestGaugeOfAPage(t *testing.T) {
 	require.ErrorContains(t, none.FromPage("x")(strings.NewReader("<html>")), "read the metrics page of the service")
 }
 
-// A counter of the streams that were opened rises with each of them, as a gauge of the open ones does.
+// A counter of opened streams grows with each stream, like a gauge of open streams.
 func TestCounterIsNotAGauge(t *testing.T) {
 	t.Parallel()
 	const page = "# TYPE opened counter\nopened 7\n# TYPE open gauge\nopen 7\nopened_total 7\n"
@@ -74,8 +74,8 @@ func TestUnreadableGauge(t *testing.T) {
 	require.NoError(t, CheckGauge("", ""))
 	require.NoError(t, CheckGauge("hub:subscribers_total", ""))
 	require.NoError(t, CheckGauge("sum(a)", "http://p"))
-	require.EqualError(t, CheckGauge("sum(a)", ""), `GAUGE is "sum(a)", which is not the name of a metric; PromQL needs PROMETHEUS_URL`)
-	require.EqualError(t, CheckGauge("pid:x", ""), `GAUGE is "pid:x": behind pid: stands the number of a process of this machine, such as pid:1234`)
+	require.EqualError(t, CheckGauge("sum(a)", ""), `GAUGE must be the name of a metric without PROMETHEUS_URL, got "sum(a)"; PromQL needs PROMETHEUS_URL`)
+	require.EqualError(t, CheckGauge("pid:x", ""), `GAUGE must have the id of a process on this machine after pid:, such as pid:1234, got "pid:x"`)
 	require.ErrorContains(t, CheckGauge("pid:2147483647", ""), "read the memory of process 2147483647")
 }
 

@@ -6,23 +6,22 @@ import (
 	"github.com/shirou/gopsutil/v4/mem"
 )
 
-// Host is what the machine of a Sample takes: that of `soak run`, or with Prometheus all that it
-// watches.
+// Host has the resources of the machine of `soak run`, or the sum over the machines that Prometheus watches.
 type Host struct {
-	BusySeconds  float64 `json:"host_cpu_seconds,omitempty"` // of all cores together
+	BusySeconds  float64 `json:"host_cpu_seconds,omitempty"` // sum over all cores
 	Available    uint64  `json:"host_memory_available_bytes,omitempty"`
 	Sent         uint64  `json:"host_tcp_segments_sent,omitempty"`
 	Retransmits  uint64  `json:"host_tcp_retransmits,omitempty"`
-	Overflows    uint64  `json:"host_listen_overflows,omitempty"` // connects that found an accept queue full
-	Drops        uint64  `json:"host_listen_drops,omitempty"`     // connects that the kernel dropped, those among them
-	TimeWait     int     `json:"host_time_wait,omitempty"`        // closed connections of which the host keeps the ports
-	NetworkKnown bool    `json:"host_network_known,omitempty"`    // 0 of these is a count, not a gap
+	Overflows    uint64  `json:"host_listen_overflows,omitempty"` // connects to a full accept queue
+	Drops        uint64  `json:"host_listen_drops,omitempty"`     // connects that the kernel dropped, including the overflows
+	TimeWait     int     `json:"host_time_wait,omitempty"`        // closed connections whose ports are in use
+	NetworkKnown bool    `json:"host_network_known,omitempty"`    // the four counters are known
 	OwnCores
 	Room
 	System
 }
 
-// FromHost reads the counters of this machine that its kernel shows.
+// FromHost reads the counters of the kernel of this machine.
 func (s *Sample) FromHost() {
 	if t, err := cpu.Times(false); err == nil && len(t) == 1 {
 		s.BusySeconds = busySeconds(t[0])
@@ -49,7 +48,7 @@ func (s *Sample) FromHost() {
 	s.NetworkKnown = true
 }
 
-// timeWait is how many connections over IPv4 and IPv6 are in that state; 0: none, or the kernel does not show it.
+// timeWait returns the number of connections in the state TIME_WAIT, or 0 if it is unknown.
 func timeWait(fs procfs.FS) int {
 	if stat, err := fs.NetSockstat(); err == nil {
 		for _, p := range stat.Protocols {
@@ -61,7 +60,7 @@ func timeWait(fs procfs.FS) int {
 	return 0
 }
 
-// count is a counter of the kernel, 0 where it has none.
+// count returns a counter of the kernel, or 0 if it is missing.
 func count(v *float64) uint64 {
 	if v == nil || *v < 0 {
 		return 0

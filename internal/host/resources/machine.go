@@ -20,7 +20,7 @@ type Machine struct {
 	Memory uint64 `json:"memory_bytes,omitempty"`
 }
 
-// ThisMachine looks around. What it cannot find stays empty.
+// ThisMachine describes this machine. Unknown fields are empty.
 func ThisMachine() Machine {
 	m := Machine{Cores: runtime.NumCPU()}
 	if info, err := host.Info(); err == nil {

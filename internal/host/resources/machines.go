@@ -14,29 +14,29 @@ import (
 	"github.com/sse-soak/sse-soak/internal/host/machine"
 )
 
-// Names in this repository's scrape configuration: the job of node_exporter, and what infra/terraform's hosts write into
-// its textfile directory.
+// Names in the scrape configuration: the job of node_exporter, and the metrics that hosts of infra/terraform write into its
+// textfile directory.
 const (
 	nodes      = `job="node"`
-	hostInfo   = "soak_host_info"                     // its label boot_id identifies the host
-	hostNotice = "soak_host_notice_timestamp_seconds" // its label what is the notice of AWS, its value the time
+	hostInfo   = "soak_host_info"                     // label boot_id: identifies the host
+	hostNotice = "soak_host_notice_timestamp_seconds" // label what: the notice of AWS; value: its time
 )
 
-// MachinesFromPrometheus asks the Prometheus at address for the machines that it watched from one time to another: whose
-// counters moved, and what AWS announced for them. late is from when on a message counts as late. None is no error.
+// MachinesFromPrometheus returns the records of the machines that the Prometheus at address watched in a period. late is the lateness
+// above which a message counts as late. It returns no error if there are no machines.
 func MachinesFromPrometheus(ctx context.Context, address string, from, to time.Time, late time.Duration) ([]*machine.Record, error) {
-	ask, err := prometheusAt(address)
+	client, err := prometheusAt(address)
 	if err != nil {
 		return nil, err
 	}
-	m := machines{ask: ask, from: from.Truncate(Interval), to: to.Truncate(Interval), found: map[string]*readings{}}
+	m := machines{client: client, from: from.Truncate(Interval), to: to.Truncate(Interval), found: map[string]*readings{}}
 	if err := m.collect(ctx); err != nil {
 		return nil, fmt.Errorf("query the machines from Prometheus at %s: %w", Redacted(address), withoutURL(err))
 	}
 	var out []*machine.Record
 	for _, name := range slices.Sorted(maps.Keys(m.found)) {
 		record := m.found[name].record(name, late)
-		if err := record.Check(); err != nil { // it would be refused when it is read
+		if err := record.Check(); err != nil { // a reader would reject it
 			return nil, fmt.Errorf("query the machines from Prometheus at %s: impossible counters of %.100q: %w", Redacted(address), name, err)
 		}
 		out = append(out, record)
@@ -44,14 +44,14 @@ func MachinesFromPrometheus(ctx context.Context, address string, from, to time.T
 	return out, nil
 }
 
-// machines are those that a Prometheus watched, by their instance.
+// A machines reads the machines of a Prometheus by instance.
 type machines struct {
-	ask      prometheus.API
+	client   prometheus.API
 	from, to time.Time
 	found    map[string]*readings
 }
 
-// readings are what the counters of one machine were, by time.
+// A readings has the counters of one machine by time.
 type readings struct {
 	bySecond map[int64]machine.Reading // Unix seconds
 	notices  []machine.Notice
@@ -105,7 +105,7 @@ func (m *machines) collect(ctx context.Context) error {
 			r.notices = append(r.notices, machine.Notice{Name: string(s.Metric["what"]), AtUS: int64(s.Value) * 1e6})
 		},
 	} {
-		answer, _, err := m.ask.Query(ctx, fmt.Sprintf("last_over_time(%s[%ds])", query, int(m.to.Sub(m.from).Seconds())+1), m.to)
+		answer, _, err := m.client.Query(ctx, fmt.Sprintf("last_over_time(%s[%ds])", query, int(m.to.Sub(m.from).Seconds())+1), m.to)
 		if err != nil {
 			return err
 		}
@@ -117,7 +117,7 @@ func (m *machines) collect(ctx context.Context) error {
 	return nil
 }
 
-// series reads a metric of all machines, added up where a machine has several of it.
+// series reads a metric of all machines. It adds the series of a machine.
 func (m *machines) series(ctx context.Context, name, metric string) error {
 	query := fmt.Sprintf("sum by (instance) (%s)", selector(metric))
 	for from := m.from; !from.After(m.to); from = from.Add(maxPoints * Interval) {
@@ -125,7 +125,7 @@ func (m *machines) series(ctx context.Context, name, metric string) error {
 		if window.End.After(m.to) {
 			window.End = m.to
 		}
-		answer, _, err := m.ask.QueryRange(ctx, query, window)
+		answer, _, err := m.client.QueryRange(ctx, query, window)
 		if err != nil {
 			return err
 		}
@@ -144,7 +144,7 @@ func (m *machines) series(ctx context.Context, name, metric string) error {
 	return nil
 }
 
-// selector is a metric of node_exporter alone; it may have labels of its own.
+// selector returns a query of a metric of node_exporter, which may have labels.
 func selector(metric string) string {
 	if bare, ok := strings.CutSuffix(metric, "}"); ok {
 		return bare + "," + nodes + "}"

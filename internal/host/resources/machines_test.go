@@ -15,7 +15,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/watcher"
 )
 
-// nodePage is what node_exporter shows of a host of AWS whose driver dropped packets of two network cards.
+// nodePage is a page of node_exporter on an AWS host whose driver dropped packets of two network cards.
 const nodePage = `# TYPE node_ethtool_conntrack_allowance_exceeded untyped
 node_ethtool_conntrack_allowance_exceeded{device="ens5"} %d
 node_ethtool_conntrack_allowance_exceeded{device="ens6"} 5
@@ -56,11 +56,11 @@ func TestMachinesFromPrometheus(t *testing.T) {
 		}
 		return &machine.Series{}
 	}
-	past := func() bool { return ask().End == 105 && all[0].FromUS < time.Now().UnixMicro() } // what is of the past stays
+	past := func() bool { return ask().End == 105 && all[0].FromUS < time.Now().UnixMicro() } // past samples remain
 	require.Eventually(t, past, time.Minute, 200*time.Millisecond)
 	dropped.Add(14)
 	require.Eventually(t, func() bool { return ask().End == 119 }, time.Minute, 200*time.Millisecond)
-	require.Len(t, all, 1, "the backend is no machine")
+	require.Len(t, all, 1, "the backend is not a machine")
 	r := all[0]
 	require.Equal(t, []any{"runner-1", "b-1", "ip-10-0-0-7", int64(1_700_000_000), 2}, []any{r.Name, r.Boot, r.Node, r.BootedUnix, r.Cores})
 	s := ask()
@@ -80,8 +80,8 @@ func TestMachinesFromPrometheus(t *testing.T) {
 	require.ErrorContains(t, err, "query the machines")
 }
 
-// Impossible counters of a Prometheus are reported, and no unreadable file is written.
-func TestMachinesThatCannotBe(t *testing.T) {
+// Impossible counters are an error, because a reader would reject their file.
+func TestMachinesFromPrometheusRejectsImpossibleCounters(t *testing.T) {
 	t.Parallel()
 	for name, series := range map[string]string{
 		"no number": `{"metric":{"instance":"a"},"values":[[%d,"NaN"]]}`,

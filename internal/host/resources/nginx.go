@@ -8,17 +8,16 @@ import (
 	"github.com/shirou/gopsutil/v4/process"
 )
 
-// FromNginx adds up the master process and its workers. Pages they share count once each, so
-// the sum is somewhat above what nginx takes.
+// FromNginx adds the master process and its workers. Shared pages count once per process, so the sum exceeds the memory of nginx.
 func (s *Sample) FromNginx(master int) {
 	all, _ := family(master)
 	for _, p := range all {
 		if m, err := p.MemoryInfo(); err == nil {
 			s.NginxRSS += m.RSS
 		}
-		if _, ran := scheduled(int(p.Pid)); ran > 0 {
-			s.NginxCPU += ran
-		} else if t, err := p.Times(); err == nil { // in ticks of 10 ms, which are no measure of a few requests
+		if _, seconds := scheduled(int(p.Pid)); seconds > 0 {
+			s.NginxCPU += seconds
+		} else if t, err := p.Times(); err == nil { // in ticks of 10 ms, too coarse for a few requests
 			s.NginxCPU += t.User + t.System
 		}
 		if n, err := p.NumThreads(); err == nil {
@@ -30,17 +29,17 @@ func (s *Sample) FromNginx(master int) {
 	}
 }
 
-// family is a process with those that it started itself.
+// family returns a process and its children.
 func family(pid int) ([]*process.Process, error) {
 	p, err := process.NewProcess(int32(pid)) // #nosec G115 -- a process id
 	if err != nil {
 		return nil, err
 	}
-	children, _ := p.Children() // an error where there are none
+	children, _ := p.Children() // an error if there are none
 	return append(children, p), nil
 }
 
-// FromStatus adds what is on nginx's status page (ngx_http_stub_status_module).
+// FromStatus adds the values of nginx's status page (ngx_http_stub_status_module).
 func (s *Sample) FromStatus(page io.Reader) error {
 	var active int
 	text := bufio.NewReader(page)

@@ -19,8 +19,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/watcher"
 )
 
-// A real node_exporter, with the collectors that the stack's has: each counter that this machine shows is there by the
-// name that the table has, and this machine is known to be the same.
+// A node_exporter with the collectors of the stack reports each counter of this machine under its name in the table, and identifies
+// this machine.
 func TestNodeExporterHasEachCounter(t *testing.T) {
 	t.Parallel()
 	binary, err := exec.LookPath("prometheus-node-exporter")
@@ -43,20 +43,20 @@ func TestNodeExporterHasEachCounter(t *testing.T) {
 	started := time.Now().Add(-Interval)
 	self := machine.New(time.Second)
 	self.Sample(time.Now())
-	own := self.Record()
+	want := self.Record()
 	var all []*machine.Record
 	require.EventuallyWithT(t, func(t *assert.CollectT) {
 		all, err = MachinesFromPrometheus(ctx, url, started, time.Now().Add(Interval), time.Second)
 		require.NoError(t, err)
 		require.Len(t, all, 1)
-		for _, s := range own.Counters {
+		for _, s := range want.Counters {
 			if c, _ := machine.CounterOf(s.Name); c.Metric != "" {
 				require.NotNil(t, all[0].Series(s.Name), s.Name)
 			}
 		}
 	}, time.Minute, 200*time.Millisecond)
-	require.Equal(t, own.Cores, all[0].Cores)
-	require.InDelta(t, own.BootedUnix, all[0].BootedUnix, 2)
+	require.Equal(t, want.Cores, all[0].Cores)
+	require.InDelta(t, want.BootedUnix, all[0].BootedUnix, 2)
 	name, err := os.Hostname()
 	require.NoError(t, err)
 	require.Equal(t, []string{"b-1", name}, []string{all[0].Boot, all[0].Node})

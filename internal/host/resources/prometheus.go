@@ -16,12 +16,11 @@ import (
 	"github.com/sse-soak/sse-soak/internal/secret"
 )
 
-// notRunners leaves out the machines of the runners, where the same Prometheus watches them (infra/prometheus/runners-aws.yml):
-// the figures are of the target's.
+// notRunners excludes the machines of runners (infra/prometheus/runners-aws.yml), because the figures are those of the target.
 const notRunners = `instance!~"runner-.+"`
 
-// ofOthers are the queries for what is not of a backend, in the names of this repository's scrape
-// configuration (infra/prometheus): nginx's exporter, node_exporter with tcpstat.
+// ofOthers has the queries for nginx and machines. Their names are those of the scrape configuration (infra/prometheus), with nginx's
+// exporter and node_exporter.
 var ofOthers = map[string]func(*Sample, float64){
 	`sum(nginx_connections_active)`:                                       func(s *Sample, v float64) { s.NginxActive = int(v) },
 	`sum(container_memory_rss{name=~".*nginx.*"})`:                        func(s *Sample, v float64) { s.NginxRSS = uint64(v) },
@@ -37,13 +36,13 @@ var ofOthers = map[string]func(*Sample, float64){
 	`sum(node_netstat_TcpExt_ListenDrops{` + notRunners + `})`:            func(s *Sample, v float64) { s.Drops = uint64(v) },
 }
 
-// maxPoints is below what Prometheus gives at once, 11,000.
+// maxPoints is below the limit of Prometheus, 11,000 points per query.
 const maxPoints = 10_000
 
-// FromPrometheus asks the Prometheus at address for what the target and its machines took
-// from one time to another, one sample Every. It is an error when it knows nothing of a backend.
+// FromPrometheus returns samples of the target and its machines from the Prometheus at address, one per Interval. It returns an error
+// if there is no data of a backend.
 func FromPrometheus(ctx context.Context, address string, from, to time.Time) ([]Sample, error) {
-	ask, err := prometheusAt(address)
+	client, err := prometheusAt(address)
 	if err != nil {
 		return nil, err
 	}
@@ -55,23 +54,23 @@ func FromPrometheus(ctx context.Context, address string, from, to time.Time) ([]
 	found := false
 	for at := 0; at < len(samples); at += maxPoints {
 		part := samples[at:min(at+maxPoints, len(samples))]
-		filled, err := fill(ctx, ask, part)
+		filled, err := fill(ctx, client, part)
 		if err != nil {
 			return nil, fmt.Errorf("query Prometheus at %s: %w", Redacted(address), withoutURL(err))
 		}
 		found = found || filled
 	}
 	if !found {
-		return nil, fmt.Errorf("the Prometheus at %s has nothing of a job \"backend\" between %s and %s UTC",
+		return nil, fmt.Errorf("query Prometheus at %s: no data of a job \"backend\" between %s and %s UTC",
 			Redacted(address), from.UTC().Format(time.TimeOnly), to.UTC().Format(time.TimeOnly))
 	}
 	return samples, nil
 }
 
-// prometheusAt is the Prometheus at an address, which may hold a password.
+// prometheusAt returns a client of the Prometheus at an address.
 func prometheusAt(address string) (prometheus.API, error) {
 	if u, err := url.Parse(address); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, errors.New("PROMETHEUS_URL must begin with http:// or https:// and name a host") // it may hold a password: not shown
+		return nil, errors.New("PROMETHEUS_URL must begin with http:// or https:// and name a host") // the URL may contain a password
 	}
 	client, err := api.NewClient(api.Config{Address: address, Client: &http.Client{Timeout: 30 * time.Second}})
 	if err != nil {
@@ -80,14 +79,13 @@ func prometheusAt(address string) (prometheus.API, error) {
 	return prometheus.NewAPI(client), nil
 }
 
-// fill asks for every metric and puts its values into the samples of their time. found is false when
-// nothing of a backend was there.
-func fill(ctx context.Context, ask prometheus.API, samples []Sample) (found bool, err error) {
+// fill reads each metric into the samples of its times. found reports whether there is data of a backend.
+func fill(ctx context.Context, client prometheus.API, samples []Sample) (found bool, err error) {
 	window := prometheus.Range{
 		Start: time.Unix(samples[0].Unix, 0), End: time.Unix(samples[len(samples)-1].Unix, 0), Step: Interval,
 	}
 	one := func(query string, put func(*Sample, float64)) (found bool, err error) {
-		answer, _, err := ask.QueryRange(ctx, query, window)
+		answer, _, err := client.QueryRange(ctx, query, window)
 		matrix, ok := answer.(model.Matrix)
 		if err != nil || !ok || len(matrix) == 0 {
 			return false, err
@@ -118,7 +116,7 @@ func fill(ctx context.Context, ask prometheus.API, samples []Sample) (found bool
 	return found, nil
 }
 
-// Redacted is an address without the password in it.
+// Redacted returns an address without its password.
 func Redacted(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -135,8 +133,7 @@ func withoutURL(err error) error {
 	return err
 }
 
-// WithHost copies the host's part of own samples into those of a Prometheus that watches no host, and reports whether
-// it did.
+// WithHost copies Host from hostSamples into samples of a Prometheus that watches no host. It reports whether it did.
 func WithHost(samples, hostSamples []Sample) bool {
 	if slices.ContainsFunc(samples, func(s Sample) bool { return s.BusySeconds > 0 || s.NetworkKnown }) {
 		return false

@@ -34,7 +34,7 @@ func TestFromPrometheus(t *testing.T) {
 		defer answer.Body.Close()
 		text, err := io.ReadAll(answer.Body)
 		return err == nil && strings.Contains(string(text), `"1000"`) && strings.Contains(string(text), `"17"`)
-	}, time.Minute, 100*time.Millisecond, "it watches a host of the runners too, which is none of the target's")
+	}, time.Minute, 100*time.Millisecond, "Prometheus also watches a host of runners, which does not count")
 	var samples []Sample
 	var last Sample
 	require.Eventually(t, func() bool {
@@ -50,11 +50,11 @@ func TestFromPrometheus(t *testing.T) {
 	require.Equal(t, []int{1200, 14, 1215}, []int{last.Streams, last.Goroutines, last.Files})
 	require.Equal(t, []uint64{20_000, 40, 17}, []uint64{last.MaxFiles, last.BackendGCs, last.Retransmits})
 	require.True(t, last.NetworkKnown)
-	require.Zero(t, samples[0].BackendRSS, "before it was watched")
+	require.Zero(t, samples[0].BackendRSS, "before the first scrape")
 	require.Equal(t, samples[0].Unix+int64(len(samples)-1)*5, last.Unix)
 
 	_, err := FromPrometheus(t.Context(), url, started.Add(-2*time.Hour), started.Add(-time.Hour))
-	require.ErrorContains(t, err, `has nothing of a job "backend"`)
+	require.ErrorContains(t, err, `no data of a job "backend"`)
 }
 
 func TestErrorsOfPrometheusHideTokens(t *testing.T) {
@@ -69,7 +69,7 @@ func TestErrorsOfPrometheusHideTokens(t *testing.T) {
 	}
 }
 
-func TestWithHostFillsInWhatPrometheusDoesNotWatch(t *testing.T) {
+func TestWithHostAddsAnUnwatchedHost(t *testing.T) {
 	t.Parallel()
 	own := []Sample{{Unix: 11, Host: Host{BusySeconds: 1}}, {Unix: 16, Host: Host{BusySeconds: 2, NetworkKnown: true}}}
 	samples := []Sample{{Unix: 10, BackendRSS: 5}, {Unix: 15, BackendRSS: 6}, {Unix: 20}, {Unix: 25}}
@@ -78,7 +78,7 @@ func TestWithHostFillsInWhatPrometheusDoesNotWatch(t *testing.T) {
 		{Unix: 10, BackendRSS: 5}, {Unix: 15, BackendRSS: 6, Host: own[0].Host}, {Unix: 20, Host: own[1].Host}, {Unix: 25, Host: own[1].Host},
 	}, samples)
 	watched := []Sample{{Unix: 15}, {Unix: 20, Host: Host{BusySeconds: 9}}}
-	require.False(t, WithHost(watched, own), "a gap in what Prometheus watches stays a gap")
+	require.False(t, WithHost(watched, own), "a gap in the data of Prometheus remains")
 	require.Zero(t, watched[0].Host)
 	require.False(t, WithHost(samples[:1], nil))
 }

@@ -1,6 +1,5 @@
-// Package resources samples what a soak takes while it runs: the backend by its own /metrics,
-// nginx by its processes and its status page, this host by /proc; or all of it from Prometheus,
-// where there is one. The runners sample themselves.
+// Package resources samples the resources of a running soak: the backend by its /metrics, nginx by its processes and its status page,
+// and this host by /proc; or all of them by Prometheus. Runners sample themselves.
 package resources
 
 import (
@@ -23,11 +22,11 @@ import (
 // Interval is the time between two samples.
 const Interval = 5 * time.Second
 
-// A Sample is one line of resources.ndjson. What could not be read is 0. What counts
-// seconds or events does so since its process or the host started; differences tell.
+// A Sample is one line of resources.ndjson. Unknown values are 0. Seconds and events are counted from the start of the process or the
+// host.
 type Sample struct {
 	Unix             int64   `json:"unix_s"`
-	AtUS             int64   `json:"at_us,omitempty"` // the same to the microsecond; 0 of a Prometheus
+	AtUS             int64   `json:"at_us,omitempty"` // Unix in microseconds; 0: from Prometheus
 	BackendRSS       uint64  `json:"backend_rss_bytes"`
 	BackendCPU       float64 `json:"backend_cpu_seconds"`
 	Streams          int     `json:"backend_streams_open"`
@@ -35,10 +34,10 @@ type Sample struct {
 	BackendThreads   int     `json:"backend_threads,omitempty"`
 	Files            int     `json:"backend_open_fds"`
 	MaxFiles         uint64  `json:"backend_max_fds,omitempty"`
-	Procs            int     `json:"backend_gomaxprocs,omitempty"`       // cores that it computes on at most
-	Served           uint64  `json:"backend_service_requests,omitempty"` // plain requests that came
+	Procs            int     `json:"backend_gomaxprocs,omitempty"`       // maximum number of cores
+	Served           uint64  `json:"backend_service_requests,omitempty"` // plain requests
 	BackendGCs       uint64  `json:"backend_gcs,omitempty"`
-	BackendGCSeconds float64 `json:"backend_gc_pause_seconds,omitempty"` // all pauses together
+	BackendGCSeconds float64 `json:"backend_gc_pause_seconds,omitempty"` // sum of all pauses
 	NginxRSS         uint64  `json:"nginx_rss_bytes"`
 	NginxCPU         float64 `json:"nginx_cpu_seconds"`
 	NginxActive      int     `json:"nginx_connections_active,omitempty"` // one for each client and each upstream
@@ -46,15 +45,15 @@ type Sample struct {
 	NginxThreads     int     `json:"nginx_threads,omitempty"`
 	NginxAccepted    uint64  `json:"nginx_connections_accepted,omitempty"`
 	NginxRequests    uint64  `json:"nginx_requests,omitempty"`
-	// Gauge is what the run asked to be watched (GAUGE); nil where it is not known.
+	// Gauge is the value of GAUGE; nil: unknown.
 	Gauge *float64 `json:"gauge,omitempty"`
-	// Counter reports that the value is a counter, which never falls.
+	// Counter reports whether Gauge is a counter, which never decreases.
 	Counter bool `json:"gauge_is_counter,omitempty"`
 	Service
 	Host
 }
 
-// At returns when it was taken, as precisely as is known.
+// At returns the time of the sample.
 func (s *Sample) At() time.Time {
 	if s.AtUS != 0 {
 		return time.UnixMicro(s.AtUS)
@@ -62,8 +61,7 @@ func (s *Sample) At() time.Time {
 	return time.Unix(s.Unix, 0)
 }
 
-// ofBackend are a backend's metrics by the names on its metrics page, which a Prometheus keeps.
-// Those of several backends add up.
+// ofBackend has the metrics of a backend by their names on its metrics page and in Prometheus. Several backends are added.
 var ofBackend = map[model.LabelValue]func(*Sample, float64){
 	"process_resident_memory_bytes": func(s *Sample, v float64) { s.BackendRSS += uint64(v) },
 	"process_cpu_seconds_total":     func(s *Sample, v float64) { s.BackendCPU += v },
@@ -78,11 +76,10 @@ var ofBackend = map[model.LabelValue]func(*Sample, float64){
 	"go_gc_duration_seconds_sum":    func(s *Sample, v float64) { s.BackendGCSeconds += v },
 }
 
-// served is compared with the runners' own count, to the request: the last scrape of a Prometheus may
-// be from before the last request.
+// served must equal the count of the runners, so it is not read from Prometheus, whose last scrape may precede the last request.
 const served = "backend_service_requests_total"
 
-// FromMetrics adds the values of a backend that its metrics page has.
+// FromMetrics adds the values of a backend from its metrics page.
 func (s *Sample) FromMetrics(page io.Reader) error {
 	return eachMetric(page, func(name model.LabelValue, v float64, _ dto.MetricType) {
 		if put := ofBackend[name]; put != nil {
@@ -106,7 +103,7 @@ func eachMetric(page io.Reader, f func(name model.LabelValue, value float64, kin
 	return err
 }
 
-// Summary is the most and the average over a run.
+// A Summary has maxima and averages of a run.
 type Summary struct {
 	BackendRSSMax     uint64
 	BackendCPUPercent float64 // average, of one core
@@ -114,11 +111,11 @@ type Summary struct {
 	NginxCPUPercent   float64
 }
 
-// Summarize sums samples up. A counter that falls belongs to a new process.
+// Summarize returns the summary of samples. A counter that decreases belongs to a new process.
 func Summarize(samples []Sample) (s Summary) {
 	var backend, nginx, last float64
 	for i, now := range samples {
-		if now.BackendCPU == 0 { // a process without descriptors does not tell it
+		if now.BackendCPU == 0 { // a process without free descriptors does not report it
 			now.BackendCPU = last
 		}
 		s.BackendRSSMax = max(s.BackendRSSMax, now.BackendRSS)
@@ -137,7 +134,7 @@ func Summarize(samples []Sample) (s Summary) {
 	return s
 }
 
-// Read reads resources.ndjson; no file is no samples.
+// Read reads resources.ndjson. A missing file has no samples.
 func Read(path string) (out []Sample, err error) {
 	f, err := safefile.Open(path, safefile.Table)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -37,7 +37,7 @@ func TestFromMetrics(t *testing.T) {
 	require.Equal(t, []int{1200, 14, 1215}, []int{s.Streams, s.Goroutines, s.Files})
 	require.Equal(t, []uint64{20_000, 40}, []uint64{s.MaxFiles, s.BackendGCs})
 	require.InDelta(t, .5, s.BackendGCSeconds, 1e-9)
-	require.Equal(t, uint64(3), s.NginxRSS, "what is not on the page stays")
+	require.Equal(t, uint64(3), s.NginxRSS, "a page changes only its own values")
 	require.NoError(t, s.FromMetrics(strings.NewReader("")), "a foreign service need not show anything")
 	require.Equal(t, uint64(21_000_000), s.BackendRSS)
 	require.NoError(t, s.FromMetrics(strings.NewReader(page)))
@@ -66,7 +66,7 @@ func TestFromStatus(t *testing.T) {
 	require.ErrorContains(t, s.FromStatus(strings.NewReader("<html>")), "nginx's status page")
 }
 
-func TestFromHostCountsUp(t *testing.T) {
+func TestFromHost(t *testing.T) {
 	t.Parallel()
 	var before, after Sample
 	before.FromHost()
@@ -77,7 +77,7 @@ func TestFromHostCountsUp(t *testing.T) {
 	require.NotZero(t, before.BusySeconds)
 	require.GreaterOrEqual(t, after.BusySeconds, before.BusySeconds)
 	require.GreaterOrEqual(t, after.Retransmits, before.Retransmits)
-	require.LessOrEqual(t, before.Overflows, before.Drops, "an overflow is a drop too")
+	require.LessOrEqual(t, before.Overflows, before.Drops, "drops include overflows")
 }
 
 func TestThisMachineIsNamed(t *testing.T) {
@@ -97,7 +97,7 @@ func TestSummarize(t *testing.T) {
 		{Unix: 100, BackendRSS: 5, BackendCPU: 10, NginxRSS: 1, NginxCPU: 1},
 		{Unix: 105, BackendRSS: 9, BackendCPU: 11, NginxRSS: 3, NginxCPU: 2},
 		{Unix: 110, BackendRSS: 7, BackendCPU: .5, NginxRSS: 2, NginxCPU: 3}, // the backend was restarted
-		{Unix: 115, BackendRSS: 7, NginxRSS: 2, NginxCPU: 3},                 // it had no descriptor left to tell it
+		{Unix: 115, BackendRSS: 7, NginxRSS: 2, NginxCPU: 3},                 // no free descriptor to report it
 		{Unix: 120, BackendRSS: 7, BackendCPU: 1.5, NginxRSS: 2, NginxCPU: 3},
 	})
 	require.Equal(t, Summary{BackendRSSMax: 9, BackendCPUPercent: 10, NginxRSSMax: 3, NginxCPUPercent: 10}, got)

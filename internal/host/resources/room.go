@@ -12,14 +12,14 @@ import (
 // Room has the limits of a machine other than its cores.
 type Room struct {
 	Memory       uint64 `json:"host_memory_bytes,omitempty"`
-	LinkRate     uint64 `json:"host_link_bytes_per_second,omitempty"` // that its network cards carry each way, where they say so
+	LinkRate     uint64 `json:"host_link_bytes_per_second,omitempty"` // per direction, of network cards that report it
 	LinkSent     uint64 `json:"host_link_sent_bytes,omitempty"`       // by these cards
 	LinkReceived uint64 `json:"host_link_received_bytes,omitempty"`
-	OfTarget     bool   `json:"host_of_target,omitempty"` // it is the machine of a target that is elsewhere, by Prometheus
+	OfTarget     bool   `json:"host_of_target,omitempty"` // the machine of the target, which Prometheus watches
 }
 
-// readLinks adds up the network cards that say how fast they are. What has no device behind it, such as a bridge, carries
-// what a card carries, too.
+// readLinks adds the network cards that report their speed. It skips interfaces without a device, such as a bridge, because a card
+// carries the same bytes.
 func (r *Room) readLinks() {
 	fs, err := procfs.NewFS(procfs.DefaultMountPoint)
 	if err != nil {

@@ -11,19 +11,18 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// Service is what the system shows of a target's processes where they are on this machine. What counts does so since they
-// started.
+// Service has the resources of the target's processes on this machine, counted from their start.
 type Service struct {
-	Periods     uint64  `json:"target_cpu_periods,omitempty"`   // of control groups with a limit of CPU
-	Throttled   uint64  `json:"target_cpu_throttled,omitempty"` // those in which the limit was reached
-	BackendRuns uint64  `json:"backend_timeslices,omitempty"`   // how often its threads were put on a core
+	Periods     uint64  `json:"target_cpu_periods,omitempty"`   // of control groups with a CPU limit
+	Throttled   uint64  `json:"target_cpu_throttled,omitempty"` // periods in which the limit was reached
+	BackendRuns uint64  `json:"backend_timeslices,omitempty"`   // number of times that its threads were scheduled
 	NginxRuns   uint64  `json:"nginx_timeslices,omitempty"`
-	Ran         float64 `json:"target_threads_ran_seconds,omitempty"` // of both, to the nanosecond: other counts of CPU are in ticks of 10 ms
-	NginxFull   float64 `json:"nginx_open_fds_share,omitempty"`       // of what the fullest of its processes may open
+	Ran         float64 `json:"target_threads_ran_seconds,omitempty"` // of both, in nanosecond resolution; other CPU times have ticks of 10 ms
+	NginxFull   float64 `json:"nginx_open_fds_share,omitempty"`       // highest share of the limit of a process
 	NginxLog
 }
 
-// FromService reads what the system shows of the processes of backends, and of nginx where there is one (else 0).
+// FromService reads the resources of the processes of backends and of nginx (0: none).
 func (s *Sample) FromService(backends []int, nginx int) {
 	groups := map[string]bool{}
 	for _, pid := range backends {
@@ -43,14 +42,14 @@ func (s *Sample) FromService(backends []int, nginx int) {
 	}
 }
 
-// runs is how often the threads of a process were put on a core; for how long they ran there is added.
+// runs returns the number of times that the threads of a process were scheduled, and adds the time that they ran.
 func (s *Service) runs(pid int) uint64 {
-	runs, ran := scheduled(pid)
-	s.Ran += ran
+	runs, seconds := scheduled(pid)
+	s.Ran += seconds
 	return runs
 }
 
-// scheduled is how often the threads of a process were put on a core, and for how many seconds they ran there.
+// scheduled returns the number of times that the threads of a process were scheduled, and the seconds that they ran.
 func scheduled(pid int) (runs uint64, seconds float64) {
 	threads, _ := procfs.AllThreads(pid)
 	for _, thread := range threads {
@@ -62,7 +61,7 @@ func scheduled(pid int) (runs uint64, seconds float64) {
 	return runs, seconds
 }
 
-// openShare is how many of its descriptors a process has open, of all that it may.
+// openShare returns the number of open descriptors of a process as a share of its limit.
 func openShare(pid int) float64 {
 	p, err := procfs.NewProc(pid)
 	if err != nil {
@@ -76,10 +75,10 @@ func openShare(pid int) float64 {
 	return float64(open) / float64(limits.OpenFiles)
 }
 
-// groups are where control groups are mounted, by the controllers in /proc/PID/cgroup: "" is version 2.
+// groups has the mount points of control groups by the controllers in /proc/PID/cgroup; "" is version 2.
 var groups = map[string]string{"": "/sys/fs/cgroup", "cpu": "/sys/fs/cgroup/cpu", "cpu,cpuacct": "/sys/fs/cgroup/cpu,cpuacct"}
 
-// groupOf is the folder of the control group that may limit the CPU of a process, "" where none is to be seen.
+// groupOf returns the folder of the control group that may limit the CPU of a process, or "" if it is unknown.
 func groupOf(pid int) string {
 	p, err := procfs.NewProc(pid)
 	if err != nil {
@@ -89,14 +88,14 @@ func groupOf(pid int) string {
 	found := ""
 	for _, group := range cgroups {
 		controllers := strings.Join(group.Controllers, ",")
-		if mount, ok := groups[controllers]; ok && (found == "" || controllers != "") { // of both, version 1 has the CPU
+		if mount, ok := groups[controllers]; ok && (found == "" || controllers != "") { // version 1 has the CPU if both are mounted
 			found = filepath.Join(mount, group.Path)
 		}
 	}
 	return found
 }
 
-// readThrottled adds how often a control group reached its limit of CPU.
+// readThrottled adds the periods in which a control group reached its CPU limit.
 func (s *Sample) readThrottled(group string) {
 	if group == "" {
 		return
@@ -125,14 +124,14 @@ type NginxLog struct {
 	NoFiles       int `json:"nginx_log_no_fds,omitempty"`
 }
 
-// Add adds what the log of another nginx says.
+// Add adds the counts of another nginx.
 func (l *NginxLog) Add(o NginxLog) {
 	l.QueueFull += o.QueueFull
 	l.NoConnections += o.NoConnections
 	l.NoFiles += o.NoFiles
 }
 
-// A LogReader counts what comes in nginx's error log, from one sample to the next.
+// A LogReader counts messages in nginx's error log from one sample to the next.
 type LogReader struct {
 	previous NginxLog
 	offset   int64

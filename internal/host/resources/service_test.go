@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestFromServiceSeesThisProcess(t *testing.T) {
+func TestFromServiceReadsThisProcess(t *testing.T) {
 	t.Parallel()
 	var s Sample
 	s.FromService([]int{os.Getpid()}, os.Getpid())
@@ -27,19 +27,19 @@ func TestThrottledControlGroups(t *testing.T) {
 	var s Sample
 	group := t.TempDir()
 	s.readThrottled(group)
-	require.Equal(t, Sample{}, s, "it says nothing")
+	require.Equal(t, Sample{}, s, "the group has no limit")
 	require.NoError(t, os.WriteFile(filepath.Join(group, "cpu.stat"), []byte("usage_usec 77\nnr_periods 50\nnr_throttled 40\nthrottled_usec 9\n"), 0o600))
 	s.readThrottled(group)
 	s.readThrottled(group)
 	require.Equal(t, []uint64{100, 80}, []uint64{s.Periods, s.Throttled}, "groups add up")
 }
 
-// What nginx 1.22 writes where something is full.
+// The messages are those of nginx 1.22.
 func TestNginxLogIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "nginx.log")
 	var log LogReader
-	require.Zero(t, log.Read(path), "there is none yet")
+	require.Zero(t, log.Read(path), "the log does not exist yet")
 	const (
 		queue       = `2026/11/22 19:00:00 [error] 7#7: *1 connect() to unix:/run/backend-1.sock failed (11: Resource temporarily unavailable) while connecting to upstream, client: 127.0.0.1` + "\n"
 		connections = `2026/11/22 19:00:00 [alert] 7#7: 512 worker_connections are not enough` + "\n"
@@ -54,7 +54,7 @@ func TestNginxLogIsCountedOnce(t *testing.T) {
 		require.NoError(t, err)
 	}
 	write(queue + connections + connections + other + queue[:100])
-	require.Equal(t, NginxLog{QueueFull: 1, NoConnections: 2}, log.Read(path), "a line that is not whole yet")
+	require.Equal(t, NginxLog{QueueFull: 1, NoConnections: 2}, log.Read(path), "an incomplete line")
 	write(queue[100:] + files)
 	require.Equal(t, NginxLog{QueueFull: 2, NoConnections: 2, NoFiles: 1}, log.Read(path))
 	require.Equal(t, NginxLog{QueueFull: 2, NoConnections: 2, NoFiles: 1}, log.Read(path))

@@ -7,23 +7,22 @@ import (
 	"github.com/aclements/go-moremath/stats"
 )
 
-// A Slope is the growth per unit of x by Theil and Sen: the median of the slopes between all
-// pairs of points, which no few outliers can move. Low and High hold the true slope with 95 %
-// probability (Sen's interval, from the variance of Kendall's tau), provided that the points
-// scatter independently of each other: average samples that follow each other closely first.
+// A Slope is the growth per unit of x by Theil and Sen: the median of the slopes between all pairs of points, which is robust against
+// outliers. The true slope is between Low and High with 95 % probability (Sen's interval, from the variance of Kendall's tau), if the
+// deviations of the points are independent. Average successive samples first.
 type Slope struct {
 	PerUnit   float64
 	Low, High float64
 	Points    int
 }
 
-// LeastPoints is the number of points below which an interval means nothing.
+// LeastPoints is the minimum number of points for an interval.
 const LeastPoints = 8
 
 // normal975 is the 97.5 % quantile of the normal distribution.
 const normal975 = 1.959964
 
-// SlopeOf is the slope of y over x, which must increase. ok is false for fewer than LeastPoints points.
+// SlopeOf returns the slope of y over x, which must increase. ok is false for fewer than LeastPoints points.
 func SlopeOf(x, y []float64) (s Slope, ok bool) {
 	n := len(x)
 	if n < LeastPoints || len(y) != n {
@@ -47,12 +46,12 @@ func SlopeOf(x, y []float64) (s Slope, ok bool) {
 	}, true
 }
 
-// Median of values, NaN of none.
+// Median returns the median, or NaN without values.
 func Median(values []float64) float64 { return stats.Sample{Xs: values}.Quantile(.5) }
 
-// Means averages neighbours until at most that many points are left; NaN are left out.
-func Means(x, y []float64, most int) (mx, my []float64) {
-	width := max((len(x)+most-1)/most, 1)
+// Means averages neighbours to at most limit points. It omits NaN.
+func Means(x, y []float64, limit int) (mx, my []float64) {
+	width := max((len(x)+limit-1)/limit, 1)
 	for from := 0; from < len(x); from += width {
 		var sumX, sumY, n float64
 		for i := from; i < min(from+width, len(x)); i++ {

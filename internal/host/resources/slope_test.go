@@ -25,22 +25,22 @@ func TestSlopeOfALine(t *testing.T) {
 	require.InDeltaSlice(t, []float64{.5, .5, .5}, []float64{s.PerUnit, s.Low, s.High}, 1e-9)
 	y[7], y[20] = 1e6, -1e6
 	s, _ = SlopeOf(x, y)
-	require.InDelta(t, .5, s.PerUnit, 1e-9, "two outliers of 50 do not move it")
+	require.InDelta(t, .5, s.PerUnit, 1e-9, "two outliers of 50 do not change the slope")
 }
 
-// The interval is what a reader rests on: it must hold the true slope as often as it says.
-func TestIntervalHoldsTheSlopeInNineteenOfTwenty(t *testing.T) {
+// The interval must contain the true slope with its stated probability.
+func TestIntervalContainsTheSlopeWith95Percent(t *testing.T) {
 	t.Parallel()
 	const runs = 1000
 	for _, slope := range []float64{0, .02} {
-		held := 0
+		count := 0
 		for seed := range uint64(runs) {
 			x, y := line(30, slope, 1, seed)
 			if s, _ := SlopeOf(x, y); s.Low <= slope && slope <= s.High {
-				held++
+				count++
 			}
 		}
-		require.InDelta(t, .95, float64(held)/runs, .02)
+		require.InDelta(t, .95, float64(count)/runs, .02)
 	}
 }
 

@@ -14,7 +14,7 @@ func TestSystemOfARun(t *testing.T) {
 		return Sample{BackendThreads: threads, NginxThreads: 2, Host: Host{System: System{Received: received, Transmitted: sent, LookupMS: lookup}}}
 	}
 	got := SummarizeSystem([]Sample{sample(1000, 500, 7, 3), sample(1500, 700, 9, 0), {}, sample(9000, 9000, 8, 40), sample(9100, 9001, 8, 5)})
-	require.Equal(t, SystemSummary{BackendThreads: 9, NginxThreads: 2, Received: 600, Transmitted: 201, Lookups: 3, LookupP50: 5, LookupMax: 40}, got, "what passed in a gap is not known")
+	require.Equal(t, SystemSummary{BackendThreads: 9, NginxThreads: 2, Received: 600, Transmitted: 201, Lookups: 3, LookupP50: 5, LookupMax: 40}, got, "bytes in a gap are unknown")
 	require.Zero(t, SummarizeSystem(nil))
 }
 
@@ -25,7 +25,7 @@ func TestThisHostsBytes(t *testing.T) {
 	require.Equal(t, s.NetworkKnown, s.Received > 0, "a kernel that shows TCP shows interfaces")
 }
 
-// A name is looked up as a new client does it, an address is not.
+// Addresses need no lookup.
 func TestOnlyNamesAreLookedUp(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"http://127.0.0.1:80", "http://[::1]:80/x", "http:///", ""} {

@@ -15,16 +15,16 @@ import (
 // schema is the version of the table's format.
 const schema = 1
 
-// mostUSD is more than anything in the table costs: a price beyond it is a slip, and sums of such are infinite.
-const mostUSD = 1e6
+// maxUSD is above all real prices. A higher price is an error.
+const maxUSD = 1e6
 
-// hoursPerMonth is what AWS counts a month as.
+// hoursPerMonth is the length of a month in AWS's prices.
 const hoursPerMonth = 730
 
 //go:embed prices.json
 var builtIn []byte
 
-// Prices has the prices of some date.
+// Prices has the prices at a date.
 type Prices struct {
 	Schema  int               `json:"schema"`
 	AsOf    string            `json:"as_of"` // 2026-01-31
@@ -39,7 +39,7 @@ type Region struct {
 	GP3Month     float64            `json:"gp3_gib_month"`
 }
 
-// ReadPrices reads the table in a file, or the built-in one where file is empty.
+// ReadPrices reads the table in a file, or the built-in one if file is empty.
 func ReadPrices(file string) (t Prices, err error) {
 	text := builtIn
 	if file != "" {
@@ -51,36 +51,36 @@ func ReadPrices(file string) (t Prices, err error) {
 	in.DisallowUnknownFields()
 	err = in.Decode(&t)
 	if err == nil && in.More() {
-		err = errors.New("trailing data after its end")
+		err = errors.New("trailing data")
 	}
 	if err != nil {
-		return t, fmt.Errorf("%s is not a table of prices: %w; see internal/host/sizing/prices.json", file, err)
+		return t, fmt.Errorf("read the prices %s: %w; see internal/host/sizing/prices.json", file, err)
 	}
 	return t, t.check(file)
 }
 
 func (t Prices) check(file string) error {
 	if _, err := time.Parse(time.DateOnly, t.AsOf); err != nil || t.Source == "" || t.Schema != schema {
-		return fmt.Errorf("%s has to say schema %d, as_of (YYYY-MM-DD) and source: a price without them cannot be checked", file, schema)
+		return fmt.Errorf("prices in %s must have schema %d, as_of (YYYY-MM-DD) and source", file, schema)
 	}
 	for name, r := range t.Regions {
 		for _, usd := range append(slices.Collect(maps.Values(r.InstanceHour)), r.IPv4Hour, r.GP3Month) {
-			if !(usd > 0 && usd < mostUSD) {
-				return fmt.Errorf("%s has a price of %g in %s: each has to be over 0, and under %g", file, usd, name, mostUSD)
+			if !(usd > 0 && usd < maxUSD) {
+				return fmt.Errorf("prices in %s must be over 0 and under %g, got %g in %s", file, maxUSD, usd, name)
 			}
 		}
 	}
 	return nil
 }
 
-// Machines are hosts of one region, each with a public address, and the size of all their disks (gp3).
+// Machines has the hosts of one region, each with a public address, and the total size of their disks (gp3).
 type Machines struct {
 	Region  string
 	Hosts   map[string]int // by type
 	DiskGiB int
 }
 
-// A Rate is what machines cost for as long as they are there.
+// A Rate has the cost of machines per hour.
 type Rate struct {
 	Region  string         `json:"region"`
 	Hosts   map[string]int `json:"hosts"`
@@ -90,17 +90,17 @@ type Rate struct {
 	Source  string         `json:"prices_source"`
 }
 
-// Rate is what machines cost: hosts, a public address for each, and disks.
+// Rate returns the cost of machines: hosts, a public address for each, and disks.
 func (t Prices) Rate(m Machines) (Rate, error) {
 	region, ok := t.Regions[m.Region]
 	if !ok {
-		return Rate{}, unknown(m.Region)
+		return Rate{}, unknownPriceError(m.Region)
 	}
 	r := Rate{Region: m.Region, Hosts: m.Hosts, DiskGiB: m.DiskGiB, AsOf: t.AsOf, Source: t.Source}
 	for _, kind := range slices.Sorted(maps.Keys(m.Hosts)) {
 		usd, ok := region.InstanceHour[kind]
 		if !ok {
-			return Rate{}, unknown(kind + " in " + m.Region)
+			return Rate{}, unknownPriceError(kind + " in " + m.Region)
 		}
 		r.PerHour += float64(m.Hosts[kind]) * (usd + region.IPv4Hour)
 	}
@@ -108,28 +108,28 @@ func (t Prices) Rate(m Machines) (Rate, error) {
 	return r, nil
 }
 
-// An unknown has no price.
-type unknown string
+// An unknownPriceError names a machine or region without a price.
+type unknownPriceError string
 
-func (u unknown) Error() string {
-	return "no price known for " + string(u) + ": give --prices FILE (or PRICES), a table like internal/host/sizing/prices.json"
+func (u unknownPriceError) Error() string {
+	return "no price of " + string(u) + "; pass --prices FILE (or PRICES), a table like internal/host/sizing/prices.json"
 }
 
-// For is what machines cost for a time.
+// For returns the cost of a duration.
 func (r Rate) For(d time.Duration) float64 { return r.PerHour * d.Hours() }
 
 // CheckBudget returns an error if an amount exceeds the maximum, or either is not an amount; 0: no maximum.
-func CheckBudget(usd, most float64, subject string) error {
+func CheckBudget(usd, maximum float64, subject string) error {
 	switch {
-	case !(most >= 0):
-		return fmt.Errorf("--max-usd must be an amount, or 0 (no limit), got %g", most)
-	case most > 0 && !(usd <= most):
-		return fmt.Errorf("%s costs %s, which is over the %s of --max-usd", subject, USD(usd), USD(most))
+	case !(maximum >= 0):
+		return fmt.Errorf("--max-usd must be an amount, or 0 (no limit), got %g", maximum)
+	case maximum > 0 && !(usd <= maximum):
+		return fmt.Errorf("%s costs %s, which is over the %s of --max-usd", subject, USD(usd), USD(maximum))
 	}
 	return nil
 }
 
-// USD is an amount for people.
+// USD returns an amount for people.
 func USD(v float64) string {
 	switch {
 	case v >= 100:

@@ -18,7 +18,7 @@ func builtInTable(t *testing.T) Prices {
 	return table
 }
 
-func TestMachinesCostWhatTheTableSays(t *testing.T) {
+func TestRateOfMachines(t *testing.T) {
 	t.Parallel()
 	table := builtInTable(t)
 	rate, err := table.Rate(Machines{Region: "us-east-1", Hosts: map[string]int{"c5.large": 2}, DiskGiB: 50})
@@ -29,11 +29,11 @@ func TestMachinesCostWhatTheTableSays(t *testing.T) {
 	require.NotEmpty(t, rate.Source)
 }
 
-func TestNoPriceIsInvented(t *testing.T) {
+func TestRateRejectsUnknownPrices(t *testing.T) {
 	t.Parallel()
 	for want, m := range map[string]Machines{
-		"no price known for c9x.large in us-east-1: give --prices FILE": {Region: "us-east-1", Hosts: map[string]int{"c5.large": 1, "c9x.large": 1}},
-		"no price known for eu-central-1: give --prices FILE":           {Region: "eu-central-1", Hosts: map[string]int{"c5.large": 1}},
+		"no price of c9x.large in us-east-1; pass --prices FILE": {Region: "us-east-1", Hosts: map[string]int{"c5.large": 1, "c9x.large": 1}},
+		"no price of eu-central-1; pass --prices FILE":           {Region: "eu-central-1", Hosts: map[string]int{"c5.large": 1}},
 	} {
 		_, err := builtInTable(t).Rate(m)
 		require.ErrorContains(t, err, want)
@@ -53,9 +53,9 @@ func TestFileOverridesThePrices(t *testing.T) {
 	require.Equal(t, "our contract", rate.Source)
 
 	for want, text := range map[string]string{
-		"cannot be checked":     `{"schema": 1, "regions": {}}`,
-		"over 0":                `{"schema": 1, "as_of": "2027-01-31", "source": "x", "regions": {"a": {"instance_hour": {"b": 0}, "ipv4_hour": 1, "gp3_gib_month": 1}}}`,
-		"not a table of prices": `{"c5.large": 1}`,
+		"must have schema 1": `{"schema": 1, "regions": {}}`,
+		"must be over 0":     `{"schema": 1, "as_of": "2027-01-31", "source": "x", "regions": {"a": {"instance_hour": {"b": 0}, "ipv4_hour": 1, "gp3_gib_month": 1}}}`,
+		"read the prices":    `{"c5.large": 1}`,
 	} {
 		write(text)
 		_, err := ReadPrices(file)
@@ -73,11 +73,10 @@ func TestAmountOverTheLimitIsRejected(t *testing.T) {
 	require.Equal(t, []string{"$266", "$0.19", "$0.0012", "$0.00"}, []string{USD(266.2), USD(.1855), USD(.0012), USD(0)})
 }
 
-// A limit that limits nothing is worse than none: somebody relies on it.
 func TestInvalidLimitIsRejected(t *testing.T) {
 	t.Parallel()
-	for _, most := range []float64{math.NaN(), -1, math.Inf(-1)} {
-		require.ErrorContains(t, CheckBudget(1, most, "a run"), "--max-usd must be an amount, or 0 (no limit), got ")
+	for _, maximum := range []float64{math.NaN(), -1, math.Inf(-1)} {
+		require.ErrorContains(t, CheckBudget(1, maximum, "a run"), "--max-usd must be an amount, or 0 (no limit), got ")
 	}
 	for _, usd := range []float64{math.NaN(), math.Inf(1)} {
 		require.ErrorContains(t, CheckBudget(usd, 5, "a run"), "over the $5.00")
@@ -88,8 +87,8 @@ func TestInvalidLimitIsRejected(t *testing.T) {
 func TestTableWithOtherContentIsRejected(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		string(builtIn) + "{}": "trailing data after its end",
-		strings.Replace(string(builtIn), `"c5.large": 0.085`, `"c5.large": 1e308`, 1): "each has to be over 0, and under",
+		string(builtIn) + "{}": "trailing data",
+		strings.Replace(string(builtIn), `"c5.large": 0.085`, `"c5.large": 1e308`, 1): "must be over 0 and under",
 	} {
 		file := filepath.Join(t.TempDir(), "prices.json")
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))

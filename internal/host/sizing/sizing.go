@@ -1,10 +1,10 @@
-// Package sizing computes what a number of streams needs: runners, memory, descriptors, ports, hosts and money. It uses the
-// figures of preflight, which a test compares with the measurements of `make bench` (docs/results/bench.json). Prices are AWS
-// on demand, in US dollars, from one table with its date and source (prices.json). It guesses no price that the table lacks.
+// Package sizing computes the resources for a number of streams: runners, memory, descriptors, ports, hosts and money. It uses the
+// figures of preflight, which a test compares with the measurements of `make bench` (docs/results/bench.json). Prices are those of AWS
+// on demand in US dollars, from a table with date and source (prices.json).
 package sizing
 
 import (
-	"errors"
+	"fmt"
 	"math"
 	"time"
 
@@ -13,18 +13,18 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// What a need is made of. The host is a c5.large with a public address and the disk that infra/terraform gives it.
+// Figures of a Need. The host is a c5.large with a public address and the disk of infra/terraform.
 const (
-	streamsPerRunner = 19_000  // of 20,000 descriptors; the rest is for requests and k6 itself
-	sharedPerRunner  = 100_000 // over HTTP/2, as were held here: 1000 descriptors at most carry them
-	runnersPerHost   = 2       // one for each core
-	runnerCPU        = .5      // of a core, for what its streams bring: a busier reader delays it
+	streamsPerRunner = 19_000  // of 20,000 descriptors; the others are for requests and k6
+	sharedPerRunner  = 100_000 // over HTTP/2, as measured; they use at most 1000 descriptors
+	runnersPerHost   = 2       // one per core
+	runnerCPU        = .5      // of a core, for messages; a busier reader delays them
 	portsPerAddress  = 28_232  // Linux's default range, for one source and one target address
 	hostMemory       = 4 << 30
-	usableMemory     = hostMemory / 4 * 3 // the rest is the kernel's: sockets, page cache
+	usableMemory     = hostMemory / 4 * 3 // the kernel needs the other quarter for sockets and page cache
 	HostType         = "c5.large"
 	shardBase        = 256 << 10 // bytes of a shard without streams
-	shardPerHour     = 160       // bytes of a shard for each stream and hour
+	shardPerHour     = 160       // bytes of a shard per stream and hour
 	runnerDiskGiB    = 20
 	targetDiskGiB    = 30
 )
@@ -34,31 +34,31 @@ type Need struct {
 	Connections     int     `json:"connections"`
 	NoopsPerSecond  float64 `json:"noops_per_second"` // messages that reach streams
 	Topics          int     `json:"topics,omitempty"`
-	PublishRate     float64 `json:"published_per_second,omitempty"` // each reaches the streams of its topic
+	PublishRate     float64 `json:"published_per_second,omitempty"` // each message reaches the streams of its topic
 	Runners         int     `json:"runners"`
 	RunnerMemory    uint64  `json:"runner_memory_bytes"`       // of each
-	RunnerCores     float64 `json:"runner_cores"`              // for what reaches the streams, all runners together
+	RunnerCores     float64 `json:"runner_cores"`              // for received messages, over all runners
 	RunnerFiles     int     `json:"runner_open_files"`         // of each
 	ShardBytes      uint64  `json:"shard_bytes"`               // of each runner, at the end
-	CheckpointBytes uint64  `json:"checkpoint_bytes_per_hour"` // that each runner writes, at most
+	CheckpointBytes uint64  `json:"checkpoint_bytes_per_hour"` // maximum per runner
 	RunnerHosts     int     `json:"runner_hosts"`
 	Ports           int     `json:"ports_per_host"`            // ephemeral, of a runner's host
 	SourceAddresses int     `json:"source_addresses_per_host"` // to one address of the target
-	TargetMemory    uint64  `json:"target_memory_bytes"`       // nginx and backend, all hosts together
-	TargetFiles     int     `json:"target_open_files"`         // nginx and backend, all hosts together
+	TargetMemory    uint64  `json:"target_memory_bytes"`       // nginx and backend, over all hosts
+	TargetFiles     int     `json:"target_open_files"`         // nginx and backend, over all hosts
 	TargetHosts     int     `json:"target_hosts"`
 	HostType        string  `json:"host_type"`
 	DollarsPerHour  float64 `json:"dollars_per_hour"`
 }
 
-// A Load is what a service does with each of its streams.
+// A Load describes the messages and streams of a service.
 type Load struct {
-	Interval time.Duration // between two noops; not where messages are published
-	Topics   int           // that messages are published to, dealt round to the streams; 0: the service sends noops
-	Rate     float64       // messages per second, all topics together
+	Interval time.Duration // between two noops, unless messages are published
+	Topics   int           // topics with a publisher, distributed over the streams; 0: noops
+	Rate     float64       // messages per second over all topics
 	TLS      bool
 	HTTP2    bool // streams share connections
-	// Length is that of the run, and Checkpoint the time between the last two checkpoints of a runner.
+	// Length is the length of the run, and Checkpoint the time between the last two checkpoints of a runner.
 	Length, Checkpoint time.Duration
 }
 
@@ -68,7 +68,7 @@ func (l Load) Need(connections int) (Need, error) {
 	if l.Topics == 0 && l.Rate == 0 {
 		p.NoopInterval = l.Interval.Seconds()
 	} else {
-		p.Service, p.Topics, p.PublishRate = "published", l.Topics, l.Rate // any that is described
+		p.Service, p.Topics, p.PublishRate = "published", l.Topics, l.Rate // any described service
 		if p.Published() {
 			p.NoopInterval = p.PublishInterval()
 		}
@@ -81,18 +81,18 @@ func (l Load) Need(connections int) (Need, error) {
 	}
 	n, err := needOf(connections, p)
 	if err == nil {
-		n.store(l.Length, l.Checkpoint)
+		n.setShardSizes(l.Length, l.Checkpoint)
 	}
 	return n, err
 }
 
-// store fills in the bytes of shards. A checkpoint is the whole shard.
-func (n *Need) store(length, checkpoint time.Duration) {
+// setShardSizes sets the sizes of shards. A checkpoint is the whole shard.
+func (n *Need) setShardSizes(length, checkpoint time.Duration) {
 	n.ShardBytes = shardBase + uint64(float64(shardPerHour*ceil(n.Connections, n.Runners))*length.Hours())
 	n.CheckpointBytes = uint64(float64(n.ShardBytes) * float64(time.Hour) / float64(max(checkpoint, time.Second)))
 }
 
-// perRunner is the most streams that a runner of a plan holds.
+// perRunner returns the maximum number of streams of a runner.
 func perRunner(p *plan.Plan) int {
 	if p.HTTPVersion == plan.HTTP2 {
 		return sharedPerRunner
@@ -109,15 +109,15 @@ func needOf(connections int, p plan.Plan) (Need, error) {
 	p.ConnectionsPerVU = p.Density()
 	p.Seconds = max(p.Seconds, int(3*p.NoopInterval))
 	if err := p.Check(); err != nil {
-		return Need{}, errors.New("no plan: " + err.Error())
+		return Need{}, fmt.Errorf("plan %d connections: %w", connections, err)
 	}
-	one := p
-	one.Connections, one.Runners = p.PerRunner(), 1
+	single := p
+	single.Connections, single.Runners = p.PerRunner(), 1
 	sockets := p.Sockets(p.PerRunner())
 	perHost := min(p.Runners, runnersPerHost) * sockets
 	n := Need{
 		Connections: connections, NoopsPerSecond: noops, RunnerCores: cores, HostType: HostType, Topics: p.Topics, PublishRate: p.PublishRate,
-		Runners: p.Runners, RunnerMemory: preflight.Memory(one, preflight.Services{Count: 1}), RunnerFiles: preflight.Files(sockets),
+		Runners: p.Runners, RunnerMemory: preflight.Memory(single, preflight.Services{Count: 1}), RunnerFiles: preflight.Files(sockets),
 		RunnerHosts: ceil(p.Runners, runnersPerHost), Ports: perHost, SourceAddresses: ceil(perHost, portsPerAddress),
 		TargetMemory: clamp.Uint64(connections) * preflight.PerTargetStream, TargetFiles: p.Sockets(connections) + 2*connections,
 	}
@@ -125,7 +125,7 @@ func needOf(connections int, p plan.Plan) (Need, error) {
 	return n, nil
 }
 
-// Price fills in what the hosts cost in a region.
+// Price sets the cost of the hosts in a region.
 func (n *Need) Price(t Prices, region string) error {
 	rate, err := t.Rate(Machines{
 		Region: region, Hosts: map[string]int{n.HostType: n.RunnerHosts + n.TargetHosts}, DiskGiB: n.RunnerHosts*runnerDiskGiB + n.TargetHosts*targetDiskGiB,

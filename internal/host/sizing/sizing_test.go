@@ -23,7 +23,7 @@ func TestNeedGrowsWithTheStreams(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, small.Price(prices, "us-east-1"))
 	require.InDelta(t, 2*(.085+.005)+50*.08/730, small.DollarsPerHour, 1e-9)
-	require.ErrorContains(t, small.Price(prices, "eu-central-1"), "no price known for eu-central-1")
+	require.ErrorContains(t, small.Price(prices, "eu-central-1"), "no price of eu-central-1")
 	last := small
 	for _, connections := range []int{12_000, 120_000, 1_000_000, 5_000_000} {
 		n, err := Load{Interval: 15 * time.Second}.Need(connections)
@@ -43,7 +43,7 @@ func TestNeedGrowsWithTheStreams(t *testing.T) {
 	require.Equal(t, 1, one.Runners)
 }
 
-// A noop a second to a million streams is more than the cores of the hosts that hold them could take in.
+// A million streams with ten noops per second need more cores than their memory requires.
 func TestDeliveredMessagesNeedCores(t *testing.T) {
 	t.Parallel()
 	slow, err := Load{Interval: 15 * time.Second}.Need(1_000_000)
@@ -59,7 +59,7 @@ func TestDeliveredMessagesNeedCores(t *testing.T) {
 	require.Greater(t, secure.RunnerCores, slow.RunnerCores)
 }
 
-// Streams of HTTP/2 share connections, so that memory bounds what a runner holds, and no longer its descriptors.
+// HTTP/2 streams share connections, so memory limits the streams of a runner instead of descriptors.
 func TestStreamsThatShareConnections(t *testing.T) {
 	t.Parallel()
 	alone, err := Load{Interval: 15 * time.Second}.Need(1_000_000)
@@ -73,7 +73,7 @@ func TestStreamsThatShareConnections(t *testing.T) {
 	require.LessOrEqual(t, shared.RunnerMemory*runnersPerHost, uint64(usableMemory), "two of them on a host")
 }
 
-func TestNeedOfNothingIsRefused(t *testing.T) {
+func TestNeedRejectsInvalidLoads(t *testing.T) {
 	t.Parallel()
 	for _, connections := range []int{0, -1, 10_000_001, 1 << 62} {
 		_, err := Load{Interval: time.Second}.Need(connections)
@@ -101,8 +101,7 @@ func TestPublishedMessageReachesTheStreamsOfItsTopic(t *testing.T) {
 	}
 }
 
-// What is planned with is at least what was measured in the steady state, and what a run took at
-// most rounded up by a third at the most: a ramp leaves garbage, and ends need memory.
+// Planned figures are at least the measured ones. They exceed the maximum of a run, which includes ramp and end, by at most a third.
 func TestSizesMatchTheBench(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "results", "bench.json"))
@@ -165,7 +164,7 @@ func TestSizesMatchTheBench(t *testing.T) {
 	}
 }
 
-// A run is what its verdict.json says of its runners.
+// A run has the runners of a verdict.json.
 type run struct {
 	Plan    plan.Plan
 	Runners []struct {
@@ -185,16 +184,16 @@ func scale(t *testing.T, name string) (r run) {
 	return r
 }
 
-// planned is the MB of each runner.
+// planned returns the planned memory of a runner in MB.
 func (r run) planned() float64 {
 	return float64(preflight.Memory(r.Plan, preflight.Services{})) / float64(r.Plan.Runners) / 1e6
 }
 
-// cpu is what a noop took, ramp and end included.
+// cpu returns the CPU seconds per noop, including ramp and end.
 func (r run) cpu() float64 {
 	var seconds, noops float64
-	for _, one := range r.Runners {
-		seconds, noops = seconds+one.CPU, noops+one.Received
+	for _, runner := range r.Runners {
+		seconds, noops = seconds+runner.CPU, noops+runner.Received
 	}
 	return seconds / noops
 }
