@@ -87,7 +87,7 @@ func TestMachinesFromPrometheus(t *testing.T) {
 		"none":    {"", "machines.json is missing"},
 		"half":    {"[", "machines.json"},
 		"null":    {"[null]", "an empty machine"},
-		"hostile": {`[{"counters":[{"name":"steal","grown":-1}]}]`, "a counter steal of -1"},
+		"hostile": {`[{"counters":[{"name":"steal","grown":-1}]}]`, "impossible counter steal of the machine: -1"},
 	} {
 		t.Log(name)
 		d := newRun()
