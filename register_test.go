@@ -75,7 +75,7 @@ func main() {
 	}
 }
 
-// output is what a command says. It builds as `make build` does, so that what that compiled is used again.
+// output runs a command and returns its output. It builds with the settings of `make build`, to reuse the build cache.
 func output(t *testing.T, dir, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)

@@ -63,7 +63,7 @@ type device struct {
 	queued    bool        // listed in hub.lagging
 }
 
-// An item is a piece of a stream to be written, and the counters that apply once it is written.
+// An item is a part of a stream to write, and the counters to increase after the write.
 type item struct {
 	wire    []byte
 	seq     uint64 // number to count; 0 counts nothing

@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/suite"
 )
 
-// What another version or somebody's editor left in the cache must not be what is run.
+// The cache may contain scripts of another version, or scripts that a user has edited.
 func TestCachedScriptsAreThoseOfThisFolder(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	folder, err := CacheFolder()

@@ -48,7 +48,7 @@ const sumFactor = 0x9e3779b97f4a7c15
 // Add returns the checksum of the sequence with one fingerprint more.
 func (s Checksum) Add(print uint64) Checksum { return s*sumFactor + Checksum(print) }
 
-// Shift returns what a sequence contributes to the checksum of one that has count fingerprints more.
+// Shift returns the contribution of a sequence to the checksum of a sequence with count more fingerprints.
 func (s Checksum) Shift(count uint64) Checksum {
 	for factor := Checksum(sumFactor); count > 0; count /= 2 {
 		if count%2 == 1 {

@@ -22,7 +22,7 @@ const (
 	outage    = 'o'
 )
 
-// An idModel restates what is expected of a client over several streams, from the whole list of its steps.
+// An idModel computes the expected record of a client over several streams from the complete list of its steps.
 type idModel struct {
 	spans    []Span
 	resets   uint64

@@ -175,8 +175,7 @@ func (s *scenario) playTo(look func(*Ledger)) Record {
 	return l.Record()
 }
 
-// A tally is what a slow and obvious reader makes of the numbers alone: it keeps every
-// arrival and counts sets.
+// A tally has the counts of a slow and obvious model of numbers, which keeps every arrival and counts sets.
 type tally struct{ received, corrupted, duplicated, reordered, lost uint64 }
 
 func countNumbers(events []wireEvent) (t tally) {

@@ -9,8 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A refClient is what arrived at one client on several streams, and a slow and obvious search through the schedules
-// that explain it. Times are in thousandths of an interval since the first headers. It shares no code with the ledger.
+// A refClient has the noops that one client received on several streams. Its methods are a slow and obvious search
+// through the schedules that explain them. Times are in thousandths of an interval since the first headers. It shares
+// no code with the ledger.
 type refClient struct {
 	numbered  bool
 	streams   []refStream
@@ -154,8 +155,8 @@ func (l *refClient) atEnd(sum *refSum, shown, slotted int) {
 	sum.hidden -= min(shown, sum.hidden)
 }
 
-// clockStart returns the time from which the clock counts what is due before the headers of a stream: the last noop,
-// or the headers.
+// clockStart returns the time from which the clock counts noops that were due before the headers of a stream: the time
+// of the last noop, or of the headers.
 func (l *refClient) clockStart(k, slotted int) int {
 	if slotted > 0 {
 		return slotted

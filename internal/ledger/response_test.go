@@ -158,7 +158,7 @@ func TestResponseTimes(t *testing.T) {
 	require.Equal(t, []uint32{10_000, 0, 0, 15_000}, r.Gaps)
 }
 
-// A model of the numbers of one response: what is sent is dropped, doubled and swapped at random.
+// The test compares the numbers of one response with a model, while chunks are dropped, doubled and swapped at random.
 func TestSequence(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	for range 20_000 {

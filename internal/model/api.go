@@ -46,7 +46,7 @@ func (a *answer) token(b []byte, k int, fault Fault) []byte {
 	return numbered.Append(b, a.ID, k, a.Chunks, a.Size)
 }
 
-// text appends the whole text. That of a stream is what the model meant, without the fault.
+// text appends the whole text. For a stream it is the text without the fault.
 func (a *answer) text(b []byte) []byte {
 	fault := a.Fault
 	if a.stream {

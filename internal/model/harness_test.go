@@ -88,7 +88,7 @@ func (r *clientResponse) Write(part []byte) (int, error) {
 	return r.text.Write(part)
 }
 
-// body returns what has arrived so far.
+// body returns the bytes that have arrived.
 func (r *clientResponse) body() string {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -126,7 +126,7 @@ var terminals = map[string][]string{
 	"/v1/messages":         {"event: message_stop"},
 }
 
-// An account is what the events of a body contain.
+// An account has the counts of the events of a body.
 type account struct {
 	Numbers   []int // of valid chunks, in their order
 	Corrupt   int

@@ -11,7 +11,7 @@ import (
 // defaultModel is the name of the model of a request that names none.
 const defaultModel = "numbered"
 
-// A request is what the server reads of the body of a request.
+// A request has the fields that the server reads from the body of a request.
 type request struct {
 	model  []byte // as a JSON string
 	stream bool

@@ -84,7 +84,7 @@ func (d *document) visit(from gjson.Result, paths []branch) {
 	})
 }
 
-// note notes the value of a branch. An earlier member of the same name does not count, nor does what is below it.
+// note records the value of a branch. It replaces an earlier member of the same name, including all values below it.
 func (d *document) note(b *branch, value gjson.Result) {
 	for _, path := range b.paths {
 		d.found[path] = value

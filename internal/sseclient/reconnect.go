@@ -132,8 +132,8 @@ func (s *Stream) continueAttempt(err error) {
 	}
 }
 
-// failRenewal reports an attempt that Renew could not prepare, and ends the stream. An attempt with the previous,
-// refused request would not be what a client does.
+// failRenewal reports an attempt that Renew could not prepare, and ends the stream. A client would not repeat the
+// previous request, which was refused.
 func (s *Stream) failRenewal(err error) {
 	_, end := s.begin()
 	end()

@@ -160,8 +160,8 @@ func (st *StageResult) tooFewConnections(fastest map[string]float64, limit float
 		format.Count(st.Connections, "connection"), ms(duration), maxSlowdown)
 }
 
-// grace returns for how long after the end of a stage its answers count: the maximum time of an answer. Without a limit
-// it is the time of the fastest answer, so that answers delayed by a growing queue do not count.
+// grace returns how long answers count after the end of a stage: the maximum time of an answer. Without a limit it is
+// the time of the fastest answer, so that answers delayed by a growing queue do not count.
 func (st *StageResult) grace(l Limits) time.Duration {
 	allowed := l.P95
 	if allowed == 0 {

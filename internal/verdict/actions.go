@@ -37,7 +37,7 @@ func (a *ActionResult) Ending() string {
 	return fmt.Sprintf("exit code %d", a.ExitCode)
 }
 
-// Duration returns for how long the command ran.
+// Duration returns how long the command ran.
 func (a *ActionResult) Duration() time.Duration { return secondsBetween(a.StartedUnix, a.EndedUnix) }
 
 func secondsBetween(from, to float64) time.Duration {

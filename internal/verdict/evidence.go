@@ -37,7 +37,7 @@ type Evidence struct {
 	RunInfo *RunInfo // the origin of the run; nil: not recorded
 }
 
-// An Assessment is what a suite concludes from the evidence.
+// An Assessment has the conclusions of a suite from the evidence.
 type Assessment struct {
 	Layout
 	Checks   []Check

@@ -60,7 +60,7 @@ const (
 	maxIDs     = 3 // the maximum number of connections that a group or an incident names
 )
 
-// A cause is what all findings of one group have in common.
+// A cause has the properties that all findings of one group share.
 type cause struct {
 	kind   ledger.Kind
 	reason string // the reason of a dropped or refused connection

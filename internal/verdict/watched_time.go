@@ -43,7 +43,7 @@ func (s *Streams) endedEarly(r *shard.Connection) bool {
 	return endOf(r) == endStop && !(r.State == ledger.Connecting && len(r.Refusals) > 0)
 }
 
-// watchedOf returns for how long the runner of a record watched its client. early is the result of endedEarly.
+// watchedOf returns how long the runner of a record watched its client. early is the result of endedEarly.
 func (s *Streams) watchedOf(r *shard.Connection, early bool) time.Duration {
 	runner, hold := &s.m.Runners[r.Runner], s.m.Plan.Hold()
 	switch {

@@ -19,8 +19,8 @@ import (
 	"github.com/sse-soak/sse-soak/k6/network"
 )
 
-// A Connection is what connect returns to a script: a TCP connection with a full TLS handshake and the latest response.
-// Times are in milliseconds. The times and the status of phases that were not reached are 0.
+// A Connection is the return value of connect in a script: a TCP connection with a full TLS handshake and the latest
+// response. Times are in milliseconds. The times and the status of phases that were not reached are 0.
 type Connection struct {
 	OK       bool    `js:"ok"`
 	Cause    string  `js:"cause"`   // a Cause, as a string for scripts; "" if OK

@@ -72,7 +72,7 @@ func endEarly(spec earlySpec) prepare {
 	}
 }
 
-// stops draws for how long the second runner stops, or its machine is suspended.
+// stops draws the time for which the second runner is stopped, or its machine is suspended.
 func stops(suspend bool) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		endEarly(earlySpec{Suspend: suspend, Stopped: time.Duration(2000+r.IntN(10_000)) * time.Millisecond})(r, sc)

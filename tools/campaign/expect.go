@@ -382,7 +382,7 @@ func (sc *scenario) expectMissed(d *fakeservice.Device) (sum span) {
 	return sum
 }
 
-// atEnd handles a loss without a later noop: it is expected once it is due for longer than the tolerance.
+// atEnd handles a loss without a later noop: the noop is expected if it was due for longer than the tolerance.
 func (sc *scenario) atEnd(over time.Time, n *fakeservice.Noop) span {
 	return span{btoi(over.Sub(n.Due) > sc.Plan.tolerance()+sc.slack()), 1}
 }

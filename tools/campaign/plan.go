@@ -57,7 +57,7 @@ func (p *plan) lengthen(intervals, seconds float64) {
 	}
 }
 
-// maxOutage returns for how long a client may be disconnected when the run ends.
+// maxOutage returns how long a client may be disconnected at the end of a run.
 func (p *plan) maxOutage() time.Duration {
 	if !p.Reconnect {
 		return 0

@@ -18,7 +18,7 @@ type chain struct {
 type placing int
 
 const (
-	unplaced  placing = iota // no part of the feed is what it received
+	unplaced  placing = iota // no part of the feed equals its messages
 	placed                   // exactly one part is
 	ambiguous                // several parts are
 )

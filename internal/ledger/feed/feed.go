@@ -1,5 +1,5 @@
-// Package feed aligns what the streams of several runners received of one topic whose messages carry no numbers. It numbers the
-// messages of the topic, and restates the record of each connection in these numbers.
+// Package feed aligns the messages that the streams of several runners received from one topic without numbers. It
+// numbers the messages of the topic, and rewrites the record of each connection with these numbers.
 //
 // The order of the messages, and whether a message is a copy of another one, is decided by the majority of the streams. The result
 // does not depend on which stream received a message first.
@@ -14,7 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// A Log is what the streams of one runner received of the topic: see ledger.Log.
+// A Log is the log of the topic on one runner: see ledger.Log.
 type Log struct {
 	Entries []ledger.Entry
 	Extras  []ledger.Extra

@@ -51,7 +51,8 @@ func (f *Feed) received(log int, r *ledger.Record, of chain) (prints []uint64, o
 	return prints, checksums(prints)[count] == sum
 }
 
-// deviations returns what arrived after the messages of a log in a period, and which messages arrived after one with a higher number.
+// deviations returns the deviations that arrived after each message of a log in a period, and the messages that arrived
+// after one with a higher number.
 func (f *Feed) deviations(log int, r *ledger.Record, in period) (after map[uint64][]deviation, late map[uint64]bool) {
 	after, late = map[uint64][]deviation{}, map[uint64]bool{}
 	if r.Deviations == nil {
@@ -91,7 +92,7 @@ func checksums(prints []uint64) []ledger.Checksum {
 	return sums
 }
 
-// contradicts reports whether what a chain received differs from a part of the feed, wherever it began in it.
+// contradicts reports whether the messages of a chain differ from a part of the feed for every possible first message.
 func (c *correction) contradicts(of chain, p part) bool {
 	prints, ok := c.Feed.received(c.log, c.raw, of)
 	if !ok {

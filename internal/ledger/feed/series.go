@@ -7,7 +7,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// A series holds the messages that streams received while they were open of the feed, to find what a chain received.
+// A series holds the messages of the feed that open streams received. It is used to find the messages of a chain.
 type series struct {
 	numbers []uint64          // of the messages
 	sums    []ledger.Checksum // of the first messages

@@ -45,8 +45,8 @@ type offset struct {
 	known      bool
 }
 
-// offset returns what to add to an instant of one log for that of another one: the median difference of the messages that both have.
-// If they share none, their clocks are trusted.
+// offset returns the difference between the clocks of two logs: the median difference of the messages that both have.
+// If they have none in common, it is the difference by their wall clocks.
 func (f *Feed) offset(from, to int) ledger.Instant {
 	if from == to {
 		return 0

@@ -95,7 +95,8 @@ func (f *finite) last() *unit {
 	return of[len(of)-1]
 }
 
-// findDone returns what each response has once, at its end: the name of an event, a value in its JSON, or its data.
+// findDone returns a condition that each response meets once, at its end: the name of an event, a value in its JSON, or
+// its data.
 func (f *finite) findDone() object {
 	last := f.last()
 	var options, unlikely []object

@@ -54,7 +54,7 @@ func (p *Publisher) enqueue(topic int) {
 	p.workers.Go(p.worker)
 }
 
-// worker sends what is ready, until it is over.
+// worker sends messages that are ready, until publishing ends.
 func (p *Publisher) worker() {
 	s := sender{p: p}
 	p.mu.Lock()
