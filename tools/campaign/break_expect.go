@@ -6,12 +6,12 @@ import (
 	cuts "github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// expectBreaks adds the expectations about cuts and actions to those about messages.
+// expectBreaks adds the expected results for cuts and actions to those for messages.
 func (sc *scenario) expectBreaks(e *verdictExpectation) {
 	set := func(name string, s span) { e.Counts[name] = s }
 	switch sc.Family {
 	case "resume":
-		if sc.HubFault.Action != "" { // other losses may have happened at a disconnect
+		if sc.HubFault.Action != "" { // messages may also have been lost at a disconnect
 			set("cuts lost", anyCount)
 			set("cuts broken", anyCount)
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// The kinds of this file are of streams that break and resume behind their last message.
+// The kinds in this file are faults of streams that break and resume after their last message.
 
 // resumeKinds are faults of services whose streams the run disconnects.
 var resumeKinds = []kind{
@@ -60,9 +60,8 @@ func cutAndResume(seam string) prepare {
 	}
 }
 
-// noopsResume prepares a service of noops whose streams are disconnected. It replays missed noops if replays is set,
-// with seam noops too many or too few. It has one stream per device, and refuses a second while the first is
-// half-open.
+// noopsResume prepares a service of noops whose streams are disconnected. With replays it replays missed noops, seam
+// noops too many or too few. It allows one stream per device, and refuses a second one while the first is half-open.
 func noopsResume(replays bool, seam int, outcomes []verdict.Outcome, lost, doubled span) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		streams("resume", fakeservice.Strike{}, outcomes)(r, sc)
@@ -77,7 +76,7 @@ func noopsResume(replays bool, seam int, outcomes []verdict.Outcome, lost, doubl
 	}
 }
 
-// streamsEndedBy limits a fault to the streams that ended in one way. Pauses end none.
+// streamsEndedBy limits a fault to streams that ended in the given way. Pauses end no stream.
 func streamsEndedBy(end string) prepare {
 	return func(_ *rand.Rand, sc *scenario) {
 		sc.HubFault.StreamsOf = end
@@ -85,10 +84,10 @@ func streamsEndedBy(end string) prepare {
 	}
 }
 
-// announcesGaps makes a service announce that messages are missing.
+// announcesGaps makes a service announce missing messages.
 func announcesGaps(r *rand.Rand, sc *scenario) { sc.Hub.Gap = oneOf(r, "event", "header") }
 
-// resumable makes a service give each message an id from which its streams resume, once each and in order.
+// resumable makes a service resume streams from the id of any message, and deliver each message once and in order.
 func resumable(r *rand.Rand, sc *scenario) {
 	h := sc.Hub
 	h.Order, h.Delivery, h.Pad = "", "", min(h.Pad, 5000)
@@ -98,15 +97,15 @@ func resumable(r *rand.Rand, sc *scenario) {
 	if h.Resume != "data" {
 		h.Resume = oneOf(r, "header", "query")
 	}
-	if h.Heartbeat == "after a line" { // it resets the id
+	if h.Heartbeat == "after a line" { // such a heartbeat resets the id
 		h.Heartbeat = "event"
 	}
-	h.Foreign = slices.DeleteFunc(h.Foreign, func(name string) bool { return strings.HasPrefix(name, "run") || strings.HasSuffix(name, "marker") }) // so do these
+	h.Foreign = slices.DeleteFunc(h.Foreign, func(name string) bool { return strings.HasPrefix(name, "run") || strings.HasSuffix(name, "marker") }) // such blocks reset the id, too
 	h.End, h.Retry = oneOf(r, "client", "client", "request"), oneOf(r, 300, 700, 1000)
 	sc.Plan.Reconnect = true
 }
 
-// stormKinds are faults of services whose streams the run drops, most of them at once, and twice.
+// stormKinds are faults of services whose streams the run drops: twice, most of them at once.
 var stormKinds = []kind{
 	{"storm", "message lost at the seam", stormKind(seamLosesFirst)},
 	{"storm", "message doubled at the seam", stormKind(seamRepeatsLast)},
@@ -119,14 +118,14 @@ var stormKinds = []kind{
 	{"storm", "takes not all back", combine(stormKind(""), reconnectsRefused(0, "503", "reset"), failBy(suites.CheckAllReconnected))},
 }
 
-// A storm in which some clients reconnect later than others does not fail.
+// cleanStorms are storms that must pass, even if some clients reconnect later than others.
 var cleanStorms = []kind{
 	{"clean", "clean", stormKind("")},
 	{"clean", "clean", combine(stormKind(""), reconnectsRefused(1, "503", "429", "reset"), breaks(suites.CheckRefusals))},
 	{"clean", "clean", combine(stormKind(""), reconnectsRefused(1, "slow"), breaks(suites.CheckSlowConnects))},
 }
 
-// stormKind returns a storm on a service that does so with the messages that dropped streams missed.
+// stormKind prepares a storm on a service that replays the messages missed by dropped streams with a seam.
 func stormKind(seam string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		resumable(r, sc)
@@ -137,42 +136,41 @@ func stormKind(seam string) prepare {
 	}
 }
 
-// reconnectsRefused makes a service refuse clients that reconnect, the given number of times each.
+// reconnectsRefused makes a service refuse or delay each reconnecting client the given number of times; 0: always.
 func reconnectsRefused(times int, actions ...string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		sc.HubFault.Reconnect, sc.HubFault.Reconnects, sc.HubFault.Wait = oneOf(r, actions...), times, 1200*time.Millisecond
-		if times == 0 { // for longer than a client may be disconnected
+		if times == 0 { // clients stay disconnected for longer than MAX_OUTAGE
 			sc.Plan.MaxOutage = 3
 		}
 		for n := 1; n < sc.Plan.Connections; n += 3 {
-			if n%10 != 0 { // which stays open
+			if n%10 != 0 { // every tenth stream stays open in a storm
 				sc.HubFault.Devices = append(sc.HubFault.Devices, sc.Plan.id(n))
 			}
 		}
 	}
 }
 
-// breaks returns a step that expects one of these checks not to be met.
+// breaks returns a step that expects one of these checks to be unmet.
 func breaks(checks ...verdict.CheckID) prepare {
 	return func(_ *rand.Rand, sc *scenario) { sc.Broken = checks }
 }
 
-// failBy returns a step that expects a failed run because of one of these checks, independent of the counts of
-// messages.
+// failBy returns a step that expects one of these checks to fail the run, whatever the message counts.
 func failBy(checks ...verdict.CheckID) prepare {
 	return combine(breaks(checks...), func(_ *rand.Rand, sc *scenario) { sc.Fails = true })
 }
 
-// forSome returns a fault of some streams, independent of messages.
+// forSome prepares a fault of some streams that does not depend on messages.
 func forSome(f hubFault) prepare {
 	return func(r *rand.Rand, sc *scenario) {
-		f := f // a scenario may change its own
+		f := f // a copy, because the scenario may change it
 		f.Devices = sc.Plan.randomIDs(r)
 		sc.HubFault = f
 	}
 }
 
-// reconnectChecks are the checks of clients that do not reconnect.
+// reconnectChecks are the checks that are unmet if clients do not reconnect.
 var reconnectChecks = []verdict.CheckID{verdict.CheckOpenToEnd, verdict.CheckOutage, verdict.CheckOpenTime}
 
 // lifetimeKinds are faults of services that end streams on purpose.
@@ -188,7 +186,7 @@ var lifetimeKinds = []kind{
 
 var cleanLifetimes = []kind{{"clean", "clean", rotate("")}}
 
-// reconnectKinds are correct services whose streams end so late that clients have no time to reconnect.
+// reconnectKinds are runs of correct services whose streams end so late that clients have no time to reconnect.
 var reconnectKinds = []kind{
 	{"published reconnect", "clean random ends", func(r *rand.Rand, sc *scenario) {
 		resumable(r, sc)
@@ -201,7 +199,7 @@ var reconnectKinds = []kind{
 	}},
 }
 
-// rotate prepares a service that ends streams after a lifetime, and replays missed messages with a seam.
+// rotate prepares a service that ends each stream after a lifetime, and replays missed messages with a seam.
 func rotate(seam string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		resumable(r, sc)
@@ -210,7 +208,7 @@ func rotate(seam string) prepare {
 	}
 }
 
-// tokenKinds are faults around tokens that are soon over, with which the service ends a stream.
+// tokenKinds are faults of services whose tokens expire soon. The service ends a stream when its token expires.
 var tokenKinds = []kind{
 	{"token", "good token refused at a reconnect", combine(requireToken("fresh", ""), forSome(hubFault{TokenRefused: true}), failBy(reconnectChecks...))},
 	{"token", "first token kept", combine(requireToken("once", ""), failBy(reconnectChecks...))},
@@ -219,7 +217,7 @@ var tokenKinds = []kind{
 	{"token", "silent gap at the next token", requireToken("fresh", seamLosesAll)},
 }
 
-// A service that accepts tokens without checking their time passes here.
+// cleanTokens are runs that must pass, including one of a service that does not check the expiry of tokens.
 var cleanTokens = []kind{{"clean", "clean", requireToken("fresh", "")}, {"clean", "clean", combine(requireToken("once", ""), func(_ *rand.Rand, sc *scenario) { sc.Hub.TTL = 0 })}}
 
 func requireToken(token, seam string) prepare {
@@ -231,14 +229,14 @@ func requireToken(token, seam string) prepare {
 	}
 }
 
-// actionKinds are faults around an action that restarts the service.
+// actionKinds are faults of runs whose action restarts the service.
 var actionKinds = []kind{
 	{"action", "messages lost by the restart", actionKind(seamLosesAll, "")},
 	{"action", "message lost at the seam", actionKind(seamLosesFirst, "")},
 	{"action", "message doubled at the seam", actionKind(seamRepeatsLast, "")},
 	{"action", "not back in time", combine(actionKind("", ""), failBy(verdict.CheckReconnected), func(_ *rand.Rand, sc *scenario) {
 		sc.disturb = restartHub(3 * time.Second)
-		sc.Hub.Retry, sc.Plan.Seconds = 300, 20 // all streams reconnected in the end
+		sc.Hub.Retry, sc.Plan.Seconds = 300, 20 // enough time for all streams to reconnect
 		sc.Args = append(sc.Args, "--back-within", "1")
 	})},
 	{"action", "some not back at all", combine(actionKind("", ""), reconnectsRefused(0, "503"), failBy())},
@@ -252,7 +250,7 @@ var actionKinds = []kind{
 
 var cleanActions = []kind{{"clean", "clean", actionKind("", "")}}
 
-// actionKind returns a run whose action restarts the service, which replays missed messages with a seam.
+// actionKind prepares a run whose action restarts the service. The service replays missed messages with a seam.
 func actionKind(seam, command string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		resumable(r, sc)

@@ -18,26 +18,26 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// The classes of results, which are columns of the table.
+// Classes of results. Each is a column of the table.
 const (
-	foundExactly = "found exactly"      // of a clean run: passed
-	undecided    = "undecided, said so" // passed, and the verdict lists this loss as undetectable
+	foundExactly = "found exactly"      // a clean run: passed
+	undecided    = "undecided, said so" // passed, and the verdict lists the loss as undetectable
 	otherwise    = "found otherwise"    // not passed, but the verdict does not match the fault
-	missed       = "missed"             // a false pass
+	missed       = "missed"             // passed despite a detectable fault
 	falseAlarm   = "false alarm"
-	saturated    = "saturated"  // this machine was too busy, so the result counts for nothing
-	broken       = "no verdict" // the run did not come to one
+	saturated    = "saturated"  // this machine was too busy, so the result is not counted
+	broken       = "no verdict" // the run ended without a verdict
 )
 
 var classes = []string{foundExactly, undecided, otherwise, missed, falseAlarm, saturated, broken}
 
-// A result is the outcome of a scenario.
+// A result is the result of one scenario.
 type result struct {
 	Scenario     *scenario
 	Class        string
-	Only         string `json:",omitempty"` // what the campaign was limited to, which changes what a seed draws
-	Repeated     bool   // an earlier try was saturated, or its service not clean
-	unclean      bool   // the error is errUnclean
+	Only         string `json:",omitempty"` // kind or group that the campaign was limited to; affects the scenario of a seed
+	Repeated     bool   // in an earlier attempt the machine was saturated, or the service not clean
+	unclean      bool   // the attempt returned errUnclean
 	Verdict      verdict.Outcome
 	Undetectable uint64
 	Differences  []string `json:",omitempty"`
@@ -45,23 +45,23 @@ type result struct {
 	Seconds      float64
 }
 
-// isBug reports whether the result is a bug, of the project or of the campaign.
+// isBug reports whether the result shows a bug of the project or of the campaign.
 func (r *result) isBug() bool {
 	return r.Class == otherwise || r.Class == missed || r.Class == falseAlarm || r.Class == broken
 }
 
-// A campaign is many scenarios.
+// A campaign runs many scenarios and counts their results.
 type campaign struct {
 	startTime  time.Time
 	seed       uint64
 	runs, jobs int
-	only       string // a kind or a group
+	only       string // kind or group to run; "": all
 	root, out  string
 	mu         sync.Mutex
 	results    []*result
 }
 
-// run runs all scenarios, a limited number at a time, until ctx ends.
+// run runs all scenarios, at most jobs at a time, until ctx ends.
 func (c *campaign) run(ctx context.Context) {
 	var workers errgroup.Group
 	workers.SetLimit(c.jobs)
@@ -74,12 +74,12 @@ func (c *campaign) run(ctx context.Context) {
 	_ = workers.Wait()
 }
 
-// errUnclean is the error of a clean scenario from which a fault is expected. If the scenario is wrong, each try has it; if the service
-// was late, the next one may not.
+// errUnclean is the error of a clean scenario whose service committed a fault. If the scenario is wrong, every attempt
+// returns it; if the service was late, the next attempt may succeed.
 var errUnclean = errors.New("the service of a run that is meant to be clean was not")
 
-// runSeed runs a scenario, once more if this machine was too busy for it, and up to three times if its service was
-// not clean.
+// runSeed runs a scenario. It repeats the run once if this machine was too busy, and up to three times if the service
+// was not clean.
 func (c *campaign) runSeed(ctx context.Context, seed uint64) {
 	r := c.attempt(ctx, seed)
 	for tries := 1; r != nil && (tries == 1 && r.Class == saturated || tries < 4 && r.unclean); tries++ {
@@ -98,7 +98,7 @@ func (c *campaign) runSeed(ctx context.Context, seed uint64) {
 	}
 }
 
-// attempt runs a scenario; nil: the campaign was stopped.
+// attempt runs a scenario. It returns nil if the campaign was stopped.
 func (c *campaign) attempt(ctx context.Context, seed uint64) *result {
 	if ctx.Err() != nil {
 		return nil
@@ -164,7 +164,7 @@ func isExplained(j *verdict.Verdict) bool {
 	return slices.ContainsFunc(j.Checks, func(c verdict.Check) bool { return c.State() == verdict.Undecided && c.ExplainedBy != "" })
 }
 
-// tolerance returns how late the service in this process may write without an effect on the expectation.
+// tolerance returns how late the service in this process may write without changing the expected verdict.
 func (sc *scenario) tolerance() time.Duration {
 	if sc.Hub != nil || sc.Feed != nil {
 		return hubSlack * 2 / 3
@@ -172,10 +172,10 @@ func (sc *scenario) tolerance() time.Duration {
 	return sc.Plan.interval() / 4
 }
 
-// stall returns the longest stall of a runner of a hub or a feed. Within that time of either end of a stream it is
-// unknown which messages the runner read.
+// stall returns the longest stall of a runner of a hub or a feed. For messages sent within that time of the start or end
+// of a stream, it is unknown whether the runner read them.
 func (sc *scenario) stall(j *verdict.Verdict) time.Duration {
-	if sc.Hub == nil && sc.Feed == nil || sc.disturb != nil { // which stops the runner on purpose
+	if sc.Hub == nil && sc.Feed == nil || sc.disturb != nil { // disturb stops the runner on purpose
 		return 0
 	}
 	return time.Duration(j.Generator.StallMaxMS * float64(time.Millisecond))

@@ -17,18 +17,18 @@ import (
 	"github.com/sse-soak/sse-soak/test/suspension"
 )
 
-// An earlySpec is how a runner of two, or soak, ends before the end of the run.
+// An earlySpec describes how soak or the second of two runners ends before the end of the run.
 type earlySpec struct {
 	Attach  bool           // soak is killed, and another one attaches to its runners
-	Runner  syscall.Signal // to the second runner; 0: none
-	Times   int            // how often it is replaced
-	Overlap bool           // it still runs when it is replaced
-	Stopped time.Duration  // the k6 process of the second runner stops for that long, and continues; 0: it does not stop
-	Suspend bool           // all of its processes do, and CLOCK_BOOTTIME continues, as on a machine that is suspended
+	Runner  syscall.Signal // signal sent to the second runner; 0: none
+	Times   int            // how often the second runner is replaced
+	Overlap bool           // the second runner still runs when it is replaced
+	Stopped time.Duration  // how long the k6 process of the second runner is stopped; 0: not stopped
+	Suspend bool           // all processes of the runner are stopped while CLOCK_BOOTTIME continues, as on a suspended machine
 }
 
-// earlyKinds are drawn with -kind early only. In most runs the service loses a noop, while its client is watched or
-// not.
+// earlyKinds are drawn only with -kind early. In most runs the service loses a noop, whether or not a runner watches
+// the client at that time.
 var earlyKinds = []kind{
 	{"early", "drained and replaced", endEarly(earlySpec{Runner: syscall.SIGTERM, Times: 1})},
 	{"early", "killed and replaced", endEarly(earlySpec{Runner: syscall.SIGKILL, Times: 1})},
@@ -79,7 +79,7 @@ func stops(suspend bool) prepare {
 	}
 }
 
-// An ending is the end of a runner: its last shard has everything up to observed.
+// An ending is the end of a runner. Its last shard covers everything up to observed.
 type ending struct{ observed, at time.Time }
 
 // soakEarly runs the scenario, and returns the verdict.
@@ -116,7 +116,7 @@ func (r *run) soakEarly(ctx context.Context) (*verdict.Verdict, error) {
 	return v, err
 }
 
-// stopShown returns an error if a verdict does not show the stop of the second runner or of its machine.
+// stopShown returns an error unless the verdict reports that the second runner, or its machine, was stopped.
 func (r *run) stopShown(v *verdict.Verdict) error {
 	stall := time.Duration(v.Generator.StallMaxMS * float64(time.Millisecond))
 	switch {
@@ -128,7 +128,7 @@ func (r *run) stopShown(v *verdict.Verdict) error {
 	return nil
 }
 
-// attackRunner kills a soak, and then ends its second runner.
+// attackRunner kills soak, and then ends its second runner.
 func (r *run) attackRunner(ctx context.Context, soak *exec.Cmd) error {
 	var pids []int
 	if !await(ctx, func() bool { pids = runners(soak.Process.Pid); return len(pids) == r.Plan.Runners && r.allOpened(1) }) {
@@ -151,7 +151,7 @@ func (r *run) attackRunner(ctx context.Context, soak *exec.Cmd) error {
 	return nil
 }
 
-// replaceRunner runs both runners as parts of a run, and ends and replaces the second one.
+// replaceRunner starts both runners of a run, and ends and replaces the second one.
 func (r *run) replaceRunner(ctx context.Context, flags []string) error {
 	first := r.command(ctx, append(flags, "--runner", "1/2")...)
 	second := r.command(ctx, append(flags, "--runner", "2/2")...)
@@ -181,7 +181,7 @@ func (r *run) replaceRunner(ctx context.Context, flags []string) error {
 	return nil
 }
 
-// stopRunner runs both runners as parts of a run, and stops the second one for a while.
+// stopRunner starts both runners of a run, and stops the second one for a while.
 func (r *run) stopRunner(ctx context.Context, flags []string) error {
 	first := r.command(ctx, append(flags, "--runner", "1/2")...)
 	second := r.command(ctx, append(flags, "--runner", "2/2")...)
@@ -195,14 +195,14 @@ func (r *run) stopRunner(ctx context.Context, flags []string) error {
 	if r.Early.Suspend {
 		err = r.suspendRunner(ctx, second.Process.Pid, clock)
 	} else {
-		pause(ctx, 6*time.Second) // a runner measures its stalls each 5 s
+		pause(ctx, 6*time.Second) // a runner measures its stalls every 5 s
 		suspension.Stop(ctx, runners(second.Process.Pid), r.Early.Stopped, func() {})
 	}
 	_, _ = first.Wait(), second.Wait()
 	return err
 }
 
-// suspendRunner suspends the machine of the second runner after a checkpoint, and waits until its clients are connected again.
+// suspendRunner suspends the machine of the second runner after a checkpoint, and waits until its clients have reconnected.
 func (r *run) suspendRunner(ctx context.Context, soak int, clock *suspension.Clock) error {
 	observed := r.awaitObserved(ctx, syscall.SIGKILL)
 	clock.Suspend(ctx, append(runners(soak), soak), r.Early.Stopped)
@@ -213,7 +213,7 @@ func (r *run) suspendRunner(ctx context.Context, soak int, clock *suspension.Clo
 	return nil
 }
 
-// allOpened reports whether all clients have had a stream, and those of the second runner that many.
+// allOpened reports whether all clients have had a stream, and at least one client has had the given number of streams.
 func (r *run) allOpened(streams int) bool {
 	r.service.Mu.Lock()
 	defer r.service.Mu.Unlock()
@@ -227,8 +227,8 @@ func (r *run) allOpened(streams int) bool {
 	return len(r.service.Devices) == r.Plan.Connections && most >= streams
 }
 
-// awaitObserved waits until a runner may end by that signal, and returns the time up to which its shard covers the
-// run: its end, or its checkpoint.
+// awaitObserved waits until a runner may be ended by the signal. It returns the time up to which the runner's shard
+// covers the run: the end of the runner, or its last checkpoint.
 func (r *run) awaitObserved(ctx context.Context, signal syscall.Signal) (observed time.Time) {
 	began := time.Now()
 	if signal != syscall.SIGKILL {
@@ -252,7 +252,7 @@ func (r *run) addEnding(observed time.Time) {
 	r.endings = append(r.endings, ending{observed, time.Now()})
 }
 
-// zombie reports whether a process has ended, but its parent does not know yet.
+// zombie reports whether a process has ended but its parent has not waited for it yet.
 func zombie(pid int) bool {
 	text, err := os.ReadFile(filepath.Join("/proc", fmt.Sprint(pid), "stat"))
 	return err != nil || strings.Contains(string(text), ") Z ")

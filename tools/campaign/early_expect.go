@@ -7,8 +7,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// expectEarly returns the expected verdict: losses of clients while they were watched, and the watched share of the
-// client time.
+// expectEarly returns the expected verdict: losses of clients while a runner watched them, and the watched share of
+// the client time.
 func (r *run) expectEarly() *verdictExpectation {
 	if r.Early.Overlap {
 		return invalid(verdict.CheckComplete)
@@ -49,7 +49,8 @@ func (r *run) expectEarly() *verdictExpectation {
 	return e
 }
 
-// watchedSpans returns the times in which the streams of a client were watched: of a killed runner up to its checkpoint.
+// watchedSpans returns the spans in which a runner watched the streams of a client: up to its last checkpoint if it
+// was killed.
 func (r *run) watchedSpans(d *fakeservice.Device) (out []fakeservice.OpenSpan) {
 	for _, s := range d.Spans {
 		if s.To.IsZero() {
@@ -65,10 +66,10 @@ func (r *run) watchedSpans(d *fakeservice.Device) (out []fakeservice.OpenSpan) {
 	return out
 }
 
-// lossWatched returns 1 for a loss that a runner noticed, and 0 for one while no runner watched the client.
+// lossWatched returns 1 for a loss that a runner must notice, and 0 for one while no runner watched the client.
 func (r *run) lossWatched(spans []fakeservice.OpenSpan, due time.Time) (lost span) {
 	const slack = 300 * time.Millisecond
-	margin := 2*r.Service.Schedule.Interval + slack // to the noops before and after it
+	margin := 2*r.Service.Schedule.Interval + slack // distance to the noops before and after it
 	for _, s := range spans {
 		lost.Min += btoi(due.After(s.From.Add(margin)) && due.Before(s.To.Add(-margin)))
 		lost.Max += btoi(due.After(s.From.Add(-slack)) && due.Before(s.To.Add(slack)))

@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// A span is a count that is known to lie within bounds, both included.
+// A span is a count known to be between Min and Max, inclusive.
 type span struct{ Min, Max int }
 
 func exactCount(n int) span { return span{n, n} }
@@ -23,13 +23,13 @@ func (s span) contains(n int) bool { return n >= s.Min && n <= s.Max }
 
 const unbounded = 1 << 40
 
-// anyCount is a count that proves nothing here.
+// anyCount is a count whose value is not checked.
 var anyCount = span{0, unbounded}
 
-// The counts of a verdict that are compared, in this order.
+// countNames lists the counts of a verdict that are compared, in this order.
 var countNames = []string{"missed", "duplicated", "reordered", "corrupted", "late", "dropped", "refused", "unfinished", "reconnected"}
 
-// A counts has spans by their names; a missing name stands for 0.
+// A counts maps names to spans; a missing name means 0.
 type counts map[string]span
 
 func (c counts) add(name string, s span) {
@@ -42,11 +42,11 @@ func (c counts) add(name string, s span) {
 type verdictExpectation struct {
 	Outcomes        []verdict.Outcome
 	Counts          counts
-	ConnectionsOnly bool              // the pass must be one of connections only
+	ConnectionsOnly bool              // the run must pass with connections only
 	AnyCounts       bool              // counts that are not listed may have any value
-	Devices         map[string]bool   // ids that must be named (true) or may be (false)
-	Broken          []verdict.CheckID // one of these must not be met; none: any may be
-	// Hidden is the number of undetectable losses: a pass that lists them is allowed.
+	Devices         map[string]bool   // ids that must be named (true) or may be named (false)
+	Broken          []verdict.CheckID // at least one of these must be unmet; empty: any may be unmet
+	// Hidden is the number of undetectable losses. A pass that lists them is allowed.
 	Hidden int
 }
 
@@ -61,7 +61,7 @@ func expectPass() *verdictExpectation {
 
 func (e *verdictExpectation) allows(o verdict.Outcome) bool { return slices.Contains(e.Outcomes, o) }
 
-// invalid returns the expectation of an invalid run because one of these checks is not met.
+// invalid returns the expectation that the run is invalid because one of these checks is unmet.
 func invalid(checks ...verdict.CheckID) *verdictExpectation {
 	return &verdictExpectation{Outcomes: []verdict.Outcome{verdict.Invalid}, AnyCounts: true, Broken: checks}
 }
@@ -105,8 +105,8 @@ func countsOf(j *verdict.Verdict) map[string]int {
 	return counts
 }
 
-// compare lists in sentences how a verdict differs from the expectation. undecided: it passed, and states that the
-// loss was undetectable.
+// compare returns a sentence for each difference between a verdict and the expectation. undecided reports whether the
+// run passed and its verdict lists the loss as undetectable.
 func (e *verdictExpectation) compare(j *verdict.Verdict) (differences []string, undecided bool) {
 	if j.Verdict == verdict.Pass && !e.allows(verdict.Pass) {
 		if e.Hidden > 0 && int(j.Evidence.Undetectable) >= e.Hidden {
@@ -144,8 +144,7 @@ func (e *verdictExpectation) compare(j *verdict.Verdict) (differences []string, 
 	return append(differences, e.compareDevices(j)...), false
 }
 
-// brokenChecks returns the unmet checks of a verdict, independent of their effect. A run without a verdict is
-// incomplete.
+// brokenChecks returns the unmet checks of a verdict, whatever their severity. A run without a verdict is incomplete.
 func brokenChecks(j *verdict.Verdict) (ids []verdict.CheckID) {
 	for _, c := range j.Checks {
 		if !c.Pass && !c.Unjudged {
@@ -173,7 +172,7 @@ func (e *verdictExpectation) compareDevices(j *verdict.Verdict) (differences []s
 	}
 	differences = summarizeIDs(differences, "named, but without fault", accused)
 	if len(j.Findings) >= 50 {
-		return differences // not all are listed
+		return differences // the verdict does not list every client
 	}
 	for id, sure := range e.Devices {
 		if sure && !named[id] {
@@ -219,7 +218,7 @@ func expectTruth(sc *scenario, s *fakeservice.Service) *verdictExpectation {
 				continue
 			}
 			sure = sure || s.Min > 0
-			named = named || s.Min > 0 && name != "unfinished" // those are only counted
+			named = named || s.Min > 0 && name != "unfinished" // these are counted, but not named
 			possible = possible || s.Max > 0
 			e.Hidden += s.Max * btoi(s.Min == 0)
 		}
@@ -231,7 +230,7 @@ func expectTruth(sc *scenario, s *fakeservice.Service) *verdictExpectation {
 		}
 	}
 	if e.Hidden > 0 && len(e.Devices) > 0 && e.allows(verdict.Pass) {
-		e.Outcomes = fails // or a pass that lists undetectable losses
+		e.Outcomes = fails // a pass that lists undetectable losses is allowed, too
 	}
 	if sc.Fails {
 		e.Outcomes = fails
@@ -284,8 +283,8 @@ func (sc *scenario) expectDevice(d *fakeservice.Device) counts {
 	return c
 }
 
-// expectDrop returns 1 for a client whose stream ended early and which was disconnected for longer than MAX_OUTAGE at
-// the end, and 0 for other clients.
+// expectDrop returns 1 for a client whose stream ended early and that was disconnected at the end for longer than
+// MAX_OUTAGE, and 0 for other clients.
 func (sc *scenario) expectDrop(d *fakeservice.Device) span {
 	if d.EndedOnRequest() {
 		return sc.closedAsIdle(d)
@@ -310,18 +309,18 @@ func (sc *scenario) closedAsIdle(d *fakeservice.Device) span {
 	return span{}
 }
 
-// tooLong returns 1 for a client that was disconnected for so long at the end, if that is longer than MAX_OUTAGE, and 0 otherwise.
+// tooLong returns 1 for a client that was disconnected at the end for longer than MAX_OUTAGE, and 0 otherwise.
 func (sc *scenario) tooLong(disconnected time.Duration) span {
 	return longer(disconnected, sc.Plan.maxOutage(), 2*hubSlack)
 }
 
-// longer returns whether a time is longer than a limit, as 1 or 0. Within the slack around the limit it may be either.
+// longer returns 1 if d is longer than a limit, and 0 if it is not. Within slack of the limit, either is accepted.
 func longer(d, limit, slack time.Duration) span {
 	return span{btoi(d > limit+slack), btoi(d > limit-slack)}
 }
 
-// reconnectCount returns how many streams followed the first one. The last one ended at a time: the run may have
-// ended before its headers arrived at the client.
+// reconnectCount returns the number of streams after the first one. The last one, which ended at over, may not count:
+// the run may have ended before its headers reached the client.
 func reconnectCount(c *fakeservice.Client, over time.Time) span {
 	count := exactCount(len(c.Spans) - 1)
 	if count.Max > 0 && over.Sub(c.Last().From) < hubSlack {
@@ -339,8 +338,8 @@ func (sc *scenario) expectLate(n *fakeservice.Noop) span {
 	return longer(n.At.Sub(n.Due), sc.Plan.lateLimit(), sc.slack())
 }
 
-// expectMissed counts the noops that were expected on a device and did not arrive. A loss at the edge of a stream,
-// which only the clock could show, is in the span or not.
+// expectMissed counts the noops that were expected on a device and did not arrive. The span allows for losses at the
+// start or end of a stream that only the clock could show.
 func (sc *scenario) expectMissed(d *fakeservice.Device) (sum span) {
 	over := d.LastExpected()
 	expected := d.Noops[:0:0]
@@ -370,7 +369,7 @@ func (sc *scenario) expectMissed(d *fakeservice.Device) (sum span) {
 			sum.add(sc.atEnd(over, n))
 		case i < first && !known && i == 0:
 			sum.add(sc.atBegin(d, &expected[first]))
-		case begins && !sc.Service.Numbered(): // the next stream may have a phase of its own
+		case begins && !sc.Service.Numbered(): // the next stream may have another phase
 			sum.add(span{0, 1})
 		default:
 			sum.add(exactCount(1))
@@ -387,8 +386,8 @@ func (sc *scenario) atEnd(over time.Time, n *fakeservice.Noop) span {
 	return span{btoi(over.Sub(n.Due) > sc.Plan.tolerance()+sc.slack()), 1}
 }
 
-// atBegin returns the number of first losses that only the clock can show: a first noop a whole interval after the
-// headers would look the same.
+// atBegin returns the number of losses before the first noop that only the clock can show. A first noop one interval
+// after the headers would look the same.
 func (sc *scenario) atBegin(d *fakeservice.Device, next *fakeservice.Noop) span {
 	head := next.Due.Sub(d.Spans[0].From) - time.Duration(next.Slot-2)*sc.Service.Schedule.Interval
 	return span{btoi(head > sc.Plan.interval()*3/2+sc.slack()), 1}

@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// truth returns a device whose noops arrived an interval apart; each "-" of the text is a lost one.
+// truth returns a device whose noops arrived one interval apart; each "-" in arrived is a lost noop.
 func truth(every time.Duration, arrived string, tail time.Duration) *fakeservice.Device {
 	began := time.Now()
 	d := &fakeservice.Device{Client: fakeservice.Client{ID: "a", Spans: []fakeservice.OpenSpan{{From: began}}}, First: began.Add(every)}

@@ -17,16 +17,16 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// A finiteSpec is a run of responses that end by themselves, of the numbered model in this process.
+// A finiteSpec describes a run of finite responses of the numbered model in this process.
 type finiteSpec struct {
 	Module string
-	Shares []string // faults with their shares
+	Shares []string // faults, each with its share of responses
 	Chunks int
 	Delay  time.Duration
 	Args   []string
 }
 
-// finiteKinds are faults of responses, one each; drawn with -kind finite only.
+// finiteKinds are faults of responses, one per run. They are drawn only with -kind finite.
 var finiteKinds = []kind{
 	{"finite", "all faults", finiteFaults("truncate", "cut", "reset", "error", "stall", "noterminal", "empty", "double", "drop", "swap", "corrupt", "linger",
 		"twice", "length", "burst", "429", "500")},
@@ -37,7 +37,7 @@ var finiteKinds = []kind{
 	{"finite", "refused", finiteFaults("429", "500")},
 }
 
-// cleanFinite are runs without a fault that counts as one.
+// cleanFinite are finite runs that must pass.
 var cleanFinite = []kind{
 	{"clean", "clean", finiteFaults()}, {"clean", "clean", finiteFaults()}, {"clean", "clean", finiteFaults("length")}, {"clean", "clean", finiteFaults("burst")},
 	{"clean", "clean", finiteFaults("linger")},
@@ -60,7 +60,7 @@ func drawFinite(seed uint64, only string) *scenario {
 	return sc
 }
 
-// finiteFaults adds each of these faults to some of the responses, in the middle of the response.
+// finiteFaults adds each of these faults to the middle of some responses.
 func finiteFaults(faults ...string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		f := &finiteSpec{
@@ -135,7 +135,7 @@ func (r *run) expectFinite() (*verdictExpectation, error) {
 	return e, nil
 }
 
-// stateOf returns how a response ended by the ledger of the model, and the fault of one of its chunks; "": none.
+// stateOf returns how a response ended according to the ledger of the model, and the fault of one of its chunks ("": none).
 func stateOf(one *model.Record) (state ledger.ResponseState, chunk string) {
 	kind := nameOf(one.Fault)
 	switch kind {
@@ -157,7 +157,7 @@ func stateOf(one *model.Record) (state ledger.ResponseState, chunk string) {
 	return ledger.ResponseComplete, map[string]string{"drop": "missed", "double": "duplicated", "swap": "reordered", "corrupt": "corrupted"}[kind]
 }
 
-// nameOf returns the name of a fault without its chunk.
+// nameOf returns the name of a fault without its chunk number.
 func nameOf(fault string) string {
 	name, _, _ := strings.Cut(fault, "@")
 	return name
@@ -177,7 +177,7 @@ func countResponses(counts map[string]int, v *verdict.Responses) {
 	}
 }
 
-// isFinite reports whether a name is of a kind of finite runs, or of their group.
+// isFinite reports whether only is the name or the group of kinds of finite runs.
 func isFinite(only string) bool {
 	return only != "" && slices.ContainsFunc(finiteKinds, func(k kind) bool { return k.name == only || k.group == only })
 }

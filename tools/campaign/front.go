@@ -14,14 +14,14 @@ import (
 	"github.com/sse-soak/sse-soak/test/reverse"
 )
 
-// listen returns a listener at its own loopback address, which no other run uses.
+// listen returns a listener at a random loopback address, so that runs do not share addresses.
 func listen() (net.Listener, error) {
 	var octets [3]byte
-	_, _ = rand.Read(octets[:]) // which never fails
+	_, _ = rand.Read(octets[:]) // never fails
 	return net.Listen("tcp", net.IPv4(127, 1+octets[0]%254, octets[1], 1+octets[2]%254).String()+":0")
 }
 
-// startNginx starts one in front of a service on a unix socket. It keeps its files in dir.
+// startNginx starts an nginx in front of a service on a Unix socket. It stores its files in dir.
 func startNginx(ctx context.Context, dir, socket string, p *plan) (front string, stop func(), err error) {
 	front, err = address.Free()
 	if err != nil {
@@ -38,7 +38,7 @@ func startNginx(ctx context.Context, dir, socket string, p *plan) (front string,
 	return front, stop, err
 }
 
-// pause waits; false: ctx has ended before.
+// pause waits for d. It returns false if ctx ends first.
 func pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
@@ -48,7 +48,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// await waits until done; false: ctx has ended before.
+// await waits until done returns true. It returns false if ctx ends first.
 func await(ctx context.Context, done func() bool) bool {
 	for !done() {
 		if !pause(ctx, 50*time.Millisecond) {
