@@ -21,7 +21,7 @@ func versionCommand() *cobra.Command {
 // linked and revision are version and commit of a release, set by the linker: -ldflags "-X main.linked=v1.2.3".
 var linked, revision string
 
-// version returns the name of this build: the release, else the commit, else the version of the module.
+// version returns the release of this build. Without one it returns the commit, or the version of the module.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

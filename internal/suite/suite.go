@@ -67,7 +67,7 @@ const (
 	Model                       // the numbered model, which answers as a language model does
 )
 
-// Runners states how many runners a suite has, and where they cannot run.
+// Runners has the number of runners of a suite, and the environments that do not support it.
 type Runners struct {
 	Default      int    // 0: 2
 	OneMachine   string // why they cannot run on several machines (--runner K/N); "": they can

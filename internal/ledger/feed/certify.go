@@ -106,7 +106,7 @@ func (c *correction) assume(of chain, received []ledger.Range) (assumed []ledger
 	return assumed
 }
 
-// receivedFirst returns which of the messages before a chain arrived right after its start.
+// receivedFirst returns the messages before a chain that arrived immediately after its start.
 func (c *correction) receivedFirst(from ledger.Instant, before uint64, received []ledger.Range) []ledger.Range {
 	first, end := c.series.between(from+c.offset(c.log, 0)-maxSpread, from+c.offset(c.log, 0)+c.Joining)
 	if first >= end || before == 0 {
@@ -115,7 +115,7 @@ func (c *correction) receivedFirst(from ledger.Instant, before uint64, received 
 	return within(received, c.series.numbers[first], min(c.series.numbers[end-1], before-1))
 }
 
-// isFaulty reports whether a chain has a fault where it is certain what was sent.
+// isFaulty reports whether a chain has a fault in a part of the feed whose messages are certain.
 func (c *correction) isFaulty(of chain, recorded []ledger.Range) bool {
 	if len(recorded) == 0 {
 		return false

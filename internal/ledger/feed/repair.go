@@ -52,8 +52,9 @@ func repairRecord(l *Log, r *ledger.Record, repeats bool) *ledger.Record {
 	return &out
 }
 
-// trimStarts returns the record of a connection whose streams began with the last of neighbours with the same content, where they received
-// only some of these: the others were sent before.
+// trimStarts returns the record of a connection, corrected if a stream received only some of several neighbours with
+// the same content at its start. The received ones are then the last of these neighbours: the others were sent
+// before.
 func trimStarts(l *Log, r *ledger.Record) *ledger.Record {
 	out, changed := *r, false
 	for i := range r.Spans {

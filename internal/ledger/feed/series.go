@@ -155,7 +155,7 @@ func (f *Feed) dropUnproven() {
 	}
 }
 
-// longestOpen returns which of the periods in which chains with a place were open covers most of another period.
+// longestOpen returns the period of a chain with a place that covers most of another period.
 func (s *series) longestOpen(of period) (longest period) {
 	covered := ledger.Instant(0)
 	for _, p := range s.open {

@@ -7,8 +7,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// maxDelay limits how much later one runner may receive a message than another one, where only the time shows which of several
-// messages with the same content it is.
+// maxDelay is the maximum time by which one runner may receive a message later than another runner. It applies if only
+// the time distinguishes several messages with the same content.
 const maxDelay = 5 * time.Second
 
 // setShift sets the difference of the clocks: the median of the messages that are found.
@@ -27,8 +27,8 @@ func (l *linker) setShift() {
 	}
 }
 
-// maxSpread limits the time between the first arrivals of one message at several runners, where no other message shows which of
-// neighbours with the same content it is.
+// maxSpread is the maximum time between the first arrivals of one message at several runners. It applies if no other
+// message distinguishes neighbours with the same content.
 const maxSpread = 100 * time.Millisecond
 
 // distance returns the time between the arrival of an entry and that of a message at other runners.

@@ -63,7 +63,7 @@ func run(ctx context.Context, s settings, key, subscribers string) error {
 		}
 		options = append(options, mercure.WithTransport(bolt))
 	}
-	// The hub ends its streams when this context ends only where they have no lifetime; server.Close ends the others.
+	// When this context ends, the hub ends only streams without a lifetime. server.Close ends the others.
 	hub, err := mercure.NewHub(ctx, options...)
 	if err != nil {
 		return err
