@@ -122,7 +122,7 @@ func promptURL(in io.Reader, out io.Writer) (string, error) {
 func serviceName(c *probe.Config) (string, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Hostname() == "" {
-		return "", usageError{Err: fmt.Errorf("%q is no URL: write one such as https://HOST/events", c.URL)}
+		return "", usageError{Err: fmt.Errorf("URL must have a host, such as https://HOST/events, got %q", c.URL)}
 	}
 	host := strings.TrimLeft(strings.ReplaceAll(u.Hostname(), ":", "-"), "-")
 	name := cmp.Or(c.Name, host)

@@ -15,7 +15,7 @@ func (p *parser) contradictions(root *fields) {
 	}
 	at := root.position("heartbeat")
 	if s.heartbeat.equals(&s.gap) {
-		p.found.add(at, "heartbeat and resume.gap say the same: a block is one or the other")
+		p.found.add(at, "heartbeat and resume.gap are equal; a block cannot match both")
 	}
 	if s.heartbeat.event != nil && s.heartbeat.data == nil && s.heartbeat.comment == nil {
 		for _, name := range s.Message.event {
@@ -32,7 +32,7 @@ func (p *parser) contradictions(root *fields) {
 // interval rejects an interval where numbers decide: messages of a topic are counted by number.
 func (p *parser) interval(root *fields) {
 	if m := &p.service.Message; m.Interval > 0 && m.Numbered && m.PerTopic {
-		p.found.add(root.position("message"), "message.every cannot be combined with numbers of a topic, where each gap is a loss: remove message.every")
+		p.found.add(root.position("message"), "message.every cannot be combined with numbers of a topic, where each gap is a loss; remove message.every")
 	}
 }
 
@@ -47,7 +47,7 @@ func (p *parser) publisher(root *fields, n *node) {
 	case !s.Publish.Uses(Seq):
 		p.found.add(n.at, "publish sends no {seq}: the number that message.seq finds must be in its url, headers or body")
 	case !s.Message.PerTopic:
-		p.found.add(root.position("message"), "message.per is 'stream', and publish numbers by topic: leave message.per out")
+		p.found.add(root.position("message"), "message.per is 'stream', and publish numbers by topic; remove message.per")
 	}
 	if s.Message.Marked && !s.Publish.Uses(Run) {
 		p.found.add(n.at, "publish sends no {run}: the marker that message.run finds must be in its url, headers or body")

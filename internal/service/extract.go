@@ -51,15 +51,15 @@ func parseExtractor(text string, paths *[][]segment) (e extractor, err error) {
 	case "json":
 		path, err := parsePath(rest)
 		if err != nil {
-			return e, fmt.Errorf("is %q: %w", text, err)
+			return e, fmt.Errorf("%w, got %q", err, text)
 		}
 		return extractor{from: fromJSON, path: addPath(paths, path)}, nil
 	default:
-		return e, fmt.Errorf("is %q: it must be %s", text, sources)
+		return e, fmt.Errorf("must be %s, got %q", sources, text)
 	}
 	if hasMore {
 		if e.pattern, err = compilePattern(rest); err != nil {
-			return e, fmt.Errorf("is %q: %w", text, err)
+			return e, fmt.Errorf("%w, got %q", err, text)
 		}
 	}
 	return e, nil

@@ -202,7 +202,7 @@ func (p *parser) conditions(n *node, path string) (out []condition) {
 		out = append(out, p.condition(item, path))
 	}
 	if len(out) == 0 {
-		p.found.add(n.at, "%s is an empty list: name a block or a value in its JSON, or leave it out", path)
+		p.found.add(n.at, "%s is an empty list; name a block or a value in its JSON, or remove it", path)
 	}
 	return out
 }
@@ -219,7 +219,7 @@ func (p *parser) condition(n *node, path string) (c condition) {
 	if text, ok := p.text(inJSON, path+".json"); ok {
 		steps, err := parsePath(text)
 		if err != nil {
-			p.found.add(inJSON.at, "%s.json is %q: %s", path, text, err)
+			p.found.add(inJSON.at, "%s.json %s, got %q", path, err, text)
 			return c
 		}
 		c.inJSON, c.path = true, addPath(&p.service.paths, steps)
@@ -227,9 +227,9 @@ func (p *parser) condition(n *node, path string) (c condition) {
 	switch {
 	case wanted == nil:
 	case inJSON == nil:
-		p.found.add(wanted.at, "%s.is is the value at %[1]s.json, which is missing: add it, such as json: '$.type'", path)
+		p.found.add(wanted.at, "%s.is is the value at %[1]s.json, which is missing; add it, such as json: '$.type'", path)
 	case wanted.kind == kindList || wanted.kind == kindObject:
-		p.found.add(wanted.at, "%s.is must be text, a number or true, not %s", path, wanted.kind)
+		p.found.add(wanted.at, "%s.is must be text, a number or true, got %s", path, wanted.kind)
 	default:
 		text := fmt.Sprint(wanted.value) // as in JSON, a text without its quotes
 		c.value = &text

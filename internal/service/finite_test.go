@@ -130,7 +130,7 @@ func TestParseAcceptsAValueForTheNextRequest(t *testing.T) {
 	client, ok := s.Client(newBlock("", "", `{"id":"a"}`))
 	require.Equal(t, "a true", fmt.Sprint(client, " ", ok))
 	_, err = describe("header:a b", finite)
-	require.ErrorContains(t, err, `"a b" is not the name of a header`)
+	require.ErrorContains(t, err, `connect.client must have the name of a header after header:, got "header:a b"`)
 	_, err = describe("json:$.id", `{"by":"client"}`)
 	require.ErrorContains(t, err, "write connect.then.client")
 }

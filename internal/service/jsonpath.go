@@ -21,7 +21,7 @@ const maxSegments = 16
 func parsePath(text string) ([]segment, error) {
 	rest, ok := strings.CutPrefix(text, "$")
 	if !ok {
-		return nil, errors.New("a path begins with $, such as $.data.seq")
+		return nil, errors.New("must be a JSON path that begins with $, such as $.data.seq")
 	}
 	var out []segment
 	for rest != "" {
@@ -33,9 +33,9 @@ func parsePath(text string) ([]segment, error) {
 	}
 	switch {
 	case len(out) == 0:
-		return nil, errors.New("a path leads into the payload, such as $.seq")
+		return nil, errors.New("must be a path to a value in the payload, such as $.seq")
 	case len(out) > maxSegments:
-		return nil, fmt.Errorf("a path has at most %d steps", maxSegments)
+		return nil, fmt.Errorf("must be a path of at most %d steps", maxSegments)
 	}
 	return out, nil
 }
@@ -54,7 +54,7 @@ func addPath(paths *[][]segment, path []segment) int {
 func parseSegment(text string) (s segment, rest string, err error) {
 	switch {
 	case strings.HasPrefix(text, ".."), strings.Contains(text, "*"):
-		return s, "", errors.New("a path leads to one value: no .. and no *")
+		return s, "", errors.New("must be a path to one value, without .. and *")
 	case text[0] == '.':
 		end := strings.IndexAny(text[1:], ".[]'\" ")
 		if end < 0 {
@@ -62,23 +62,23 @@ func parseSegment(text string) (s segment, rest string, err error) {
 		}
 		s, rest = segment{key: text[1 : 1+end], index: -1}, text[1+end:]
 		if s.key == "" || rest != "" && rest[0] != '.' && rest[0] != '[' {
-			return s, "", errors.New("a name follows each dot; one with other characters is written ['name']")
+			return s, "", errors.New("must have a name after each dot, or ['name'] instead of .name for names with other characters")
 		}
 	case strings.HasPrefix(text, "['"), strings.HasPrefix(text, `["`):
 		end := strings.Index(text[2:], text[1:2]+"]")
 		if end < 0 {
-			return s, "", errors.New("a name in brackets ends with " + text[1:2] + "]")
+			return s, "", errors.New("must end a name in brackets with " + text[1:2] + "]")
 		}
 		s, rest = segment{key: text[2 : 2+end], index: -1}, text[2+end+2:]
 	case text[0] == '[':
 		number, after, _ := strings.Cut(text[1:], "]")
 		n, err := strconv.Atoi(number)
 		if err != nil || n < 0 || number[0] == '+' || !strings.Contains(text, "]") {
-			return s, "", errors.New("brackets hold a number from 0, or a name in quotes")
+			return s, "", errors.New("must have a number of at least 0 or a quoted name in brackets")
 		}
 		s, rest = segment{index: n}, after
 	default:
-		return s, "", errors.New("each step begins with . or [")
+		return s, "", errors.New("must begin each step of a path with . or [")
 	}
 	return s, rest, nil
 }

@@ -63,12 +63,12 @@ func (p *parser) root(n *node) {
 	}
 	name, ok := p.text(f.need(p, "name", "a short name of the service, such as 'mine'"), "name")
 	if s.Name = name; ok && !nameOfService.MatchString(name) {
-		p.found.add(f.position("name"), "name is %q: it must be letters, digits, dots, hyphens and underscores, at most 64", name)
+		p.found.add(f.position("name"), "name must be at most 64 letters, digits, dots, hyphens and underscores, and begin with a letter or digit, got %q", name)
 	}
 	p.token(f.valueNode("token"))
 	s.HasURL = p.function(f.valueNode("url"), "url")
 	if s.HasBody = p.function(f.valueNode("body"), "body"); s.HasBody && !endsByEvent(f) {
-		p.found.add(f.position("body"), "body(n) is of requests whose responses end by themselves, and end.by is not 'event': write connect.body")
+		p.found.add(f.position("body"), "body(n) is of requests whose responses end by themselves, and end.by is not 'event'; write connect.body")
 	}
 	before := len(p.found)
 	p.connect(f)
@@ -143,7 +143,7 @@ func (p *parser) clientOf(n *node) {
 	case !isHeader:
 		p.service.client = p.extractor(n, "connect.client", &p.service.clientPaths)
 	case !headerName.MatchString(name):
-		p.found.add(n.at, "connect.client is %q: %q is not the name of a header", text, name)
+		p.found.add(n.at, "connect.client must have the name of a header after header:, got %q", text)
 	default:
 		p.service.clientHeader = name
 	}
@@ -166,12 +166,12 @@ func (p *parser) matcher(f *fields, path string) (m matcher) {
 	if c := f.valueNode("comment"); c != nil && c.kind == kindBool {
 		m.onlyComments = c.value == true
 		if !m.onlyComments {
-			p.found.add(c.at, "%s.comment is false: leave it out", path)
+			p.found.add(c.at, "%s.comment must be true or text, got false; remove it", path)
 		} else if m.event != nil || m.data != nil {
 			p.found.add(c.at, "%s.comment: true means a block of nothing but comments, which has no event and no data", path)
 		}
 	} else if c != nil && c.kind != kindText {
-		p.found.add(c.at, "%s.comment must be true, for any, or the text of the comment, not %s", path, c.kind)
+		p.found.add(c.at, "%s.comment must be true (any comment) or the text of the comment, got %s", path, c.kind)
 	} else {
 		m.comment = p.optional(c, path+".comment")
 	}
@@ -228,7 +228,7 @@ func (p *parser) message(root *fields) {
 	}
 	for _, name := range []string{"per", "order", "delivery"} {
 		if f.valueNode(name) != nil && !m.Numbered && !m.Shared && !finite {
-			p.found.add(f.position(name), "message.%s needs message.seq or message.same: only these tell messages apart", name)
+			p.found.add(f.position(name), "message.%s needs message.seq or message.same, which distinguish messages", name)
 		}
 	}
 }
@@ -272,7 +272,7 @@ func (p *parser) end(root *fields) {
 	}
 	switch lifetime := f.valueNode("lifetime"); {
 	case lifetime == nil && e.By == ByServer:
-		p.found.add(f.position("by"), "end.by is 'server': end.lifetime must be a number of seconds or a range, such as 600 or [480, 600]")
+		p.found.add(f.position("by"), "end.by: 'server' needs end.lifetime; set it to a number of seconds or a range, such as 600 or [480, 600]")
 	case lifetime == nil:
 	case e.By != ByServer:
 		if valid {
@@ -282,7 +282,7 @@ func (p *parser) end(root *fields) {
 		e.Shortest = p.seconds(lifetime.items[0], "end.lifetime[0]")
 		e.Longest = p.seconds(lifetime.items[1], "end.lifetime[1]")
 		if e.Shortest > e.Longest {
-			p.found.add(lifetime.at, "end.lifetime must be the shortest and the longest, in this order")
+			p.found.add(lifetime.at, "end.lifetime must be the shortest and the longest lifetime, in this order")
 		}
 	case lifetime.kind == kindNumber:
 		e.Longest = p.seconds(lifetime, "end.lifetime")
@@ -310,11 +310,11 @@ func (p *parser) resume(root *fields) {
 		if q := p.fields(by, "resume.by", "query"); q != nil {
 			r.Query, _ = p.text(q.need(p, "query", "the name of the parameter, such as 'since'"), "resume.by.query")
 			if q.valueNode("query") != nil && q.valueNode("query").value == "" {
-				p.found.add(q.position("query"), "resume.by.query is empty: it must be the name of the parameter, such as 'since'")
+				p.found.add(q.position("query"), "resume.by.query must be the name of the parameter, such as 'since', got \"\"")
 			}
 		}
 	case by.value == "query":
-		p.found.add(by.at, "resume.by is 'query' without a name: write { query: 'since' }, with the name of the parameter")
+		p.found.add(by.at, "resume.by must have the name of the parameter, such as { query: 'since' }, got 'query'")
 	default:
 		r.Header = p.choice(by, "resume.by", "header", "none") == 0 && by.value == "header"
 	}
@@ -340,7 +340,7 @@ func (p *parser) gap(resume *fields, noResume bool) {
 		if part := gapHeader.FindStringSubmatch(h); part != nil {
 			p.service.Resume.GapHeader, p.service.Resume.GapValue = part[1], part[2]
 		} else {
-			p.found.add(f.position("header"), "resume.gap.header is %q: it must be a name and a value, such as 'Last-Event-ID: earliest'", h)
+			p.found.add(f.position("header"), "resume.gap.header must be a name and a value, such as 'Last-Event-ID: earliest', got %q", h)
 		}
 	}
 	if noResume {
@@ -364,7 +364,7 @@ func (p *parser) bytes(n *node, path string) int {
 	}
 	number, ok := n.value.(json.Number)
 	if !ok {
-		p.found.add(n.at, "%s must be a number of bytes, not %s", path, n.kind)
+		p.found.add(n.at, "%s must be a number of bytes, got %s", path, n.kind)
 		return 0
 	}
 	size, err := number.Int64()
@@ -381,12 +381,12 @@ func (p *parser) seconds(n *node, path string) time.Duration {
 	}
 	number, ok := n.value.(json.Number)
 	if !ok {
-		p.found.add(n.at, "%s must be a number of seconds, not %s", path, n.kind)
+		p.found.add(n.at, "%s must be a number of seconds, got %s", path, n.kind)
 		return 0
 	}
 	if seconds, err := number.Float64(); err == nil && seconds >= 0.001 && seconds <= 1e8 {
 		return time.Duration(seconds * float64(time.Second))
 	}
-	p.found.add(n.at, "%s is %s: it must be a number of seconds above 0", path, number)
+	p.found.add(n.at, "%s must be a number of seconds from 0.001 to 1e8, got %s", path, number)
 	return 0
 }

@@ -22,7 +22,7 @@ func (p *parser) fields(n *node, path string, known ...string) *fields {
 		if path == "" {
 			path = "a description"
 		}
-		p.found.add(n.at, "%s must be an object, with %s, not %s", path, joinWithOr(known, "or"), n.kind)
+		p.found.add(n.at, "%s must be an object with %s, got %s", path, joinWithOr(known, "or"), n.kind)
 		return nil
 	}
 	f := &fields{path: path, node: n, byName: map[string]member{}, reported: map[string]bool{}}
@@ -38,11 +38,11 @@ func (p *parser) fields(n *node, path string, known ...string) *fields {
 			continue
 		}
 		if _, duplicate := f.byName[m.name]; duplicate {
-			p.found.add(m.at, "%s is there twice", full)
+			p.found.add(m.at, "%s is defined twice", full)
 		}
 		if m.node.kind == kindNull {
 			f.reported[m.name] = true
-			p.found.add(m.node.at, "%s is null: give it a value, or leave it out", full)
+			p.found.add(m.node.at, "%s is null; set a value, or remove it", full)
 			continue
 		}
 		f.byName[m.name] = m
@@ -93,7 +93,7 @@ func (p *parser) text(n *node, path string) (string, bool) {
 		if n.kind == kindBool {
 			hint = " (functions are token(), url(n) and body(n) alone)"
 		}
-		p.found.add(n.at, "%s must be text, not %s%s", path, n.kind, hint)
+		p.found.add(n.at, "%s must be text, got %s%s", path, n.kind, hint)
 	}
 	return text, ok
 }
@@ -123,7 +123,7 @@ func (p *parser) names(n *node, path string) (out []string) {
 		}
 	}
 	if len(n.items) == 0 {
-		p.found.add(n.at, "%s is an empty list: leave it out for any event", path)
+		p.found.add(n.at, "%s is an empty list; remove it to accept any event", path)
 	}
 	return out
 }
@@ -138,9 +138,9 @@ func (p *parser) choice(n *node, path string, words ...string) int {
 	}
 	all := joinWithOr(quoteAll(words), "or")
 	if n.kind == kindText {
-		p.found.add(n.at, "%s is %q: it must be %s", path, n.value, all)
+		p.found.add(n.at, "%s must be %s, got %q", path, all, n.value)
 	} else {
-		p.found.add(n.at, "%s must be %s, not %s", path, all, n.kind)
+		p.found.add(n.at, "%s must be %s, got %s", path, all, n.kind)
 	}
 	return 0
 }
@@ -160,7 +160,7 @@ func (p *parser) function(n *node, name string) bool {
 	if n.value == true {
 		return true
 	}
-	p.found.add(n.at, "%s must be a function, which gives one text for each connection; not %s", name, n.kind)
+	p.found.add(n.at, "%s must be a function that returns one text for each connection, got %s", name, n.kind)
 	return false
 }
 

@@ -26,7 +26,7 @@ func (p *parser) request(f *fields, r *Request, rules requestRules) {
 	r.Method = rules.method
 	if method, ok := p.text(f.valueNode("method"), f.qualifiedName("method")); ok {
 		if r.Method = method; !methodName.MatchString(method) {
-			p.found.add(f.position("method"), "%s is %q: it must be a method in capitals, such as 'POST'", f.qualifiedName("method"), method)
+			p.found.add(f.position("method"), "%s must be a method in capitals, such as 'POST', got %q", f.qualifiedName("method"), method)
 		}
 	}
 	p.url(f, r, rules)
@@ -39,14 +39,14 @@ func (p *parser) url(f *fields, r *Request, rules requestRules) {
 	name := f.qualifiedName("url")
 	switch url := f.valueNode("url"); {
 	case rules.noURL && url != nil:
-		p.found.add(url.at, "%s is there, and the function url(n) as well: leave one of them out", name)
+		p.found.add(url.at, "%s cannot be combined with the function url(n); remove one of them", name)
 	case rules.noURL:
 	case url == nil:
 		f.need(p, "url", "such as '{base}/events'")
 	default:
 		text, ok := p.text(url, name)
 		if ok && !strings.HasPrefix(text, "{base}") && !strings.HasPrefix(text, "http://") && !strings.HasPrefix(text, "https://") {
-			p.found.add(url.at, "%s is %q: it must begin with {base}, the URL that the run is given, or with http:// or https://", name, text)
+			p.found.add(url.at, "%s must begin with {base}, which is BACKEND_URL, or with http:// or https://, got %q", name, text)
 		}
 		r.URL = p.template(url, name, text, ofURL, rules)
 	}
@@ -58,7 +58,7 @@ func (p *parser) headers(f *fields, r *Request, rules requestRules) {
 		return
 	}
 	if n.kind != kindObject {
-		p.found.add(n.at, "%s must be an object of names and values, not %s", f.qualifiedName("headers"), n.kind)
+		p.found.add(n.at, "%s must be an object of names and values, got %s", f.qualifiedName("headers"), n.kind)
 		return
 	}
 	names := map[string]bool{}
@@ -69,11 +69,11 @@ func (p *parser) headers(f *fields, r *Request, rules requestRules) {
 		case !headerName.MatchString(m.name):
 			p.found.add(m.at, "%s is not the name of a header", name)
 		case names[lower]:
-			p.found.add(m.at, "%s is there twice", name)
+			p.found.add(m.at, "%s is defined twice", name)
 		case slices.Contains([]string{"host", "content-length", "transfer-encoding", "connection"}, lower):
-			p.found.add(m.at, "%s is set by the client itself: leave it out", name)
+			p.found.add(m.at, "%s is set by the client; remove it", name)
 		case lower == "last-event-id":
-			p.found.add(m.at, "%s is what resume says: leave it out", name)
+			p.found.add(m.at, "%s is set by resume; remove it", name)
 		}
 		names[lower] = true
 		if text, ok := p.text(m.node, name); ok {
@@ -90,10 +90,10 @@ func (p *parser) body(f *fields, r *Request, rules requestRules) {
 	}
 	name := f.qualifiedName("body")
 	if rules.noBody {
-		p.found.add(n.at, "%s is there, and the function body(n) as well: leave one of them out", name)
+		p.found.add(n.at, "%s cannot be combined with the function body(n); remove one of them", name)
 	}
 	if n.kind == kindObject || n.kind == kindList {
-		p.found.add(n.at, `%s must be text: write the JSON as a string, such as '{"run":"{run}","seq":{seq}}'`, name)
+		p.found.add(n.at, `%s must be text; write the JSON as a string, such as '{"run":"{run}","seq":{seq}}'`, name)
 		return
 	}
 	text, ok := p.text(n, name)
@@ -101,7 +101,7 @@ func (p *parser) body(f *fields, r *Request, rules requestRules) {
 		return
 	}
 	if r.Method == "GET" || r.Method == "HEAD" {
-		p.found.add(n.at, "%s is sent by no %s: say %s as well, such as 'POST'", name, r.Method, f.qualifiedName("method"))
+		p.found.add(n.at, "%s cannot be sent with %s; set %s, such as 'POST'", name, r.Method, f.qualifiedName("method"))
 	}
 	l := plain
 	at := slices.IndexFunc(r.Headers, func(h Header) bool { return strings.EqualFold(h.Name, "Content-Type") })
@@ -134,7 +134,7 @@ func (p *parser) statuses(f *fields, r *Request) {
 		number, _ := item.value.(json.Number)
 		status, err := number.Int64()
 		if err != nil || status < 200 || status > 399 {
-			p.found.add(item.at, "%s has %v: a status that confirms a request is a number from 200 to 399", f.qualifiedName("ok"), item.value)
+			p.found.add(item.at, "%s must be statuses from 200 to 399, got %v", f.qualifiedName("ok"), item.value)
 			continue
 		}
 		r.OK = append(r.OK, int(status))
@@ -147,7 +147,7 @@ func (p *parser) template(n *node, name, text string, l language, rules requestR
 		p.found.add(n.at, "%s: "+format, append([]any{name}, args...)...)
 	})
 	if t.Uses(Token) && !rules.byPublisher && !p.service.HasToken && p.service.TokenVariable == "" {
-		p.found.add(n.at, "%s: {token} has no value: add a function, such as token: () => __ENV.SUBSCRIBE_TOKEN", name)
+		p.found.add(n.at, "%s: {token} has no value; add a function, such as token: () => __ENV.SUBSCRIBE_TOKEN", name)
 	}
 	return t
 }

@@ -212,5 +212,5 @@ func TestTokenMayNameItsVariable(t *testing.T) {
 		require.Equal(t, name, s.Variable())
 	}
 	_, err := Parse(fmt.Appendf(nil, description, "PUBLISH_TOKEN"))
-	require.ErrorContains(t, err, "it must be 'SUBSCRIBE_TOKEN' or 'BACKEND_TOKEN'")
+	require.ErrorContains(t, err, "token must be 'SUBSCRIBE_TOKEN' or 'BACKEND_TOKEN', got \"PUBLISH_TOKEN\"")
 }

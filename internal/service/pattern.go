@@ -14,20 +14,17 @@ const maxInstructions = 1000
 func compilePattern(expression string) (*regexp.Regexp, error) {
 	pattern, err := regexp.Compile(expression)
 	if err != nil {
-		return nil, fmt.Errorf("the regular expression does not compile: %w", err)
+		return nil, fmt.Errorf("must be a valid regular expression (%w)", err)
 	}
-	switch groups := pattern.NumSubexp(); {
-	case groups == 0:
-		return nil, errors.New("the regular expression has no group: put ( ) around what it should find")
-	case groups > 1:
-		return nil, fmt.Errorf("the regular expression has %d groups: write (?: ) where it should find nothing", groups)
+	if pattern.NumSubexp() != 1 {
+		return nil, errors.New("must have exactly one capturing group ( ) in its regular expression")
 	}
 	tree, err := syntax.Parse(expression, syntax.Perl)
 	if err != nil {
-		return nil, fmt.Errorf("the regular expression does not compile: %w", err)
+		return nil, fmt.Errorf("must be a valid regular expression (%w)", err)
 	}
 	if program, err := syntax.Compile(tree.Simplify()); err != nil || len(program.Inst) > maxInstructions {
-		return nil, errors.New("the regular expression is too large")
+		return nil, errors.New("must have a smaller regular expression")
 	}
 	return pattern, nil
 }

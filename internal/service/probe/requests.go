@@ -52,7 +52,7 @@ func (s *tokenHider) hide(value string) (string, error) {
 		before, value = parts[1], parts[2]
 	}
 	if s.found != "" && s.found != value {
-		return "", errors.New("two secrets are given, in headers or in the URL: a description has one {token} for each request")
+		return "", errors.New("a request must have at most one secret in its headers and URL, because a description has one {token} for each request")
 	}
 	s.found, s.token = value, value
 	return before + "{token}", nil
@@ -64,9 +64,9 @@ func readRequests(c *Config) (*requests, error) {
 	to, err := url.Parse(c.URL)
 	switch {
 	case err != nil || to.Scheme != "http" && to.Scheme != "https" || to.Hostname() == "":
-		return nil, fmt.Errorf("%q is no URL of a stream: it must begin with http:// or https:// and have a host", c.URL)
+		return nil, fmt.Errorf("the URL of the stream must begin with http:// or https:// and have a host, got %q", c.URL)
 	case to.User != nil:
-		return nil, errors.New("a user in the URL would be written into the description: give it as --header 'Authorization: Basic …'")
+		return nil, errors.New("the URL of the stream must not contain a user, because it becomes part of the description; pass --header 'Authorization: Basic …'")
 	}
 	out.base = to.Scheme + "://" + to.Host
 	subscriber, publisher := &tokenHider{token: c.SubscribeToken}, &tokenHider{token: c.PublishToken}
@@ -94,7 +94,7 @@ func readRequests(c *Config) (*requests, error) {
 // build returns a request in the form of a description.
 func (a *requests) build(c *Config, r Request, s *tokenHider, flag string) (o object, err error) {
 	if r.URL == "" {
-		return nil, fmt.Errorf("%s is missing: the request needs a URL", flag)
+		return nil, fmt.Errorf("%s is missing; set it to the URL of the request", flag)
 	}
 	if r.Method != "" {
 		o.add("method", strings.ToUpper(r.Method))
@@ -109,7 +109,7 @@ func (a *requests) build(c *Config, r Request, s *tokenHider, flag string) (o ob
 		name, value, ok := strings.Cut(h, ":")
 		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
 		if !ok || name == "" {
-			return nil, fmt.Errorf("%q is not a header: write it as 'Name: value'", h)
+			return nil, fmt.Errorf("a header must have the form 'Name: value', got %q", h)
 		}
 		if secret.IsSecretName(name) {
 			if value, err = s.hide(value); err != nil {
@@ -138,11 +138,11 @@ func (a *requests) normalizeURL(c *Config, raw string, s *tokenHider) (string, e
 	if !ownOrigin || rest != "" && !strings.ContainsRune("/?", rune(rest[0])) {
 		to, err := url.Parse(raw)
 		if err != nil || to.Host == "" {
-			return "", fmt.Errorf("%q is no URL: it must begin with {base}, http:// or https://", raw)
+			return "", fmt.Errorf("the URL of a request must begin with {base}, http:// or https://, got %q", raw)
 		}
 		start = to.Scheme + "://" + to.Host
 		if rest = strings.TrimPrefix(raw, start); to.User != nil || rest == raw {
-			return "", fmt.Errorf("%q is no URL of a request: it must begin with http:// or https:// and have no user", raw)
+			return "", fmt.Errorf("the URL of a request must begin with http:// or https:// and have no user, got %q", raw)
 		}
 	}
 	path, query, more := strings.Cut(rest, "?")
@@ -156,7 +156,7 @@ func (a *requests) normalizeURL(c *Config, raw string, s *tokenHider) (string, e
 		if has && value != "" && secret.IsSecretName(name) {
 			plain, err := url.QueryUnescape(value)
 			if err != nil {
-				return "", fmt.Errorf("the parameter %s in %s://… is not encoded as a URL has it", name, schemeOf(start))
+				return "", fmt.Errorf("the parameter %s in %s://… must be percent-encoded", name, schemeOf(start))
 			}
 			if value, err = s.hide(plain); err != nil {
 				return "", err

@@ -21,16 +21,16 @@ func (c *Config) check() (planned uint64, err error) {
 	messages := max(0, math.Ceil(c.For.Seconds()*c.Rate-1e-6)) // .1 × 30 is a little more than 3 in binary
 	switch {
 	case c.Service == nil:
-		return 0, errors.New("no service is described, so nothing can be published: say which one with --service")
+		return 0, errors.New("publishing needs a service description; set SERVICE")
 	case c.Service.Publish == nil:
-		return 0, fmt.Errorf("the description of %s has no publish: add it, or leave the publishing to others with PUBLISH_RATE=0", c.Service.Name)
+		return 0, fmt.Errorf("the description of %s has no publish; add it, or set PUBLISH_RATE=0 if others publish", c.Service.Name)
 	case len(c.Topics) == 0 || len(c.Topics) > shard.MaxTopics:
-		return 0, fmt.Errorf("there are %d topics to publish to: set TOPICS to 1 to %d", len(c.Topics), shard.MaxTopics)
+		return 0, fmt.Errorf("TOPICS must be from 1 to %d to publish, got %d", shard.MaxTopics, len(c.Topics))
 	case !(c.Rate > 0 && c.Rate <= shard.MaxRate):
-		return 0, fmt.Errorf("%g messages per second cannot be published: set PUBLISH_RATE to more than 0 and at most %d", c.Rate, shard.MaxRate)
+		return 0, fmt.Errorf("PUBLISH_RATE must be above 0 and at most %d messages per second, got %g", shard.MaxRate, c.Rate)
 	case !(messages >= 1 && messages <= shard.MaxPublished):
-		return 0, fmt.Errorf("%g messages per second for %s are %.0f messages, and a run can have 1 to %d: set a lower PUBLISH_RATE or a shorter run",
-			c.Rate, c.For, messages, shard.MaxPublished)
+		return 0, fmt.Errorf("a run must publish from 1 to %d messages, got %.0f (%g per second for %s); change PUBLISH_RATE or SECONDS",
+			shard.MaxPublished, messages, c.Rate, c.For)
 	}
 	for k, topic := range c.Topics {
 		if err := c.checkURL(topic, c.Run(k)); err != nil {
@@ -50,13 +50,13 @@ func (c *Config) checkURL(topic, run string) error {
 	u, err := url.Parse(text)
 	switch at := strings.IndexFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }); {
 	case at >= 0:
-		return fmt.Errorf("publish.url is %.200q for the topic %s: a URL has no spaces and only characters of ASCII, correct the URL of the service", display, topic)
+		return fmt.Errorf("publish.url for the topic %s must have only printable ASCII characters and no spaces, got %.200q; correct it, or the URL of the service", topic, display)
 	case err != nil:
-		return fmt.Errorf("publish.url is %.200q for the topic %s, which is not a URL (%w): correct it, or the URL of the service", display, topic, reason(err))
+		return fmt.Errorf("publish.url for the topic %s must be a URL (%w), got %.200q; correct it, or the URL of the service", topic, reason(err), display)
 	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
-		return fmt.Errorf("publish.url is %.200q for the topic %s: it must begin with http:// or https:// and a host", display, topic)
+		return fmt.Errorf("publish.url for the topic %s must begin with http:// or https:// and a host, got %.200q", topic, display)
 	case u.Fragment != "":
-		return fmt.Errorf("publish.url is %.200q for the topic %s: a URL of a request has no fragment (#)", display, topic)
+		return fmt.Errorf("publish.url for the topic %s must have no fragment (#), got %.200q", topic, display)
 	}
 	return nil
 }

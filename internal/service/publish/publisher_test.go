@@ -266,19 +266,19 @@ func TestStartRefusesInvalidConfigurations(t *testing.T) {
 		edit func(*Config)
 		want string
 	}{
-		"no publish":     {func(c *Config) { c.Service.Publish = nil }, "the description of test has no publish: "},
-		"no topics":      {func(c *Config) { c.Topics = nil }, "there are 0 topics to publish to: set TOPICS to 1 to 10000"},
-		"no rate":        {func(c *Config) { c.Rate = 0 }, "0 messages per second cannot be published: set PUBLISH_RATE"},
-		"too fast":       {func(c *Config) { c.Rate = 20_000 }, "20000 messages per second cannot be published"},
-		"too many":       {func(c *Config) { c.Rate, c.For = 10_000, 2*time.Hour }, "are 72000000 messages, and a run can have 1 to 36000000"},
-		"no time":        {func(c *Config) { c.For = 0 }, "are 0 messages"},
-		"no base":        {func(c *Config) { c.Base = "" }, `publish.url is "/pub/a" for the topic a: it must begin with http:// or https://`},
-		"another scheme": {func(c *Config) { c.Base = "ftp://h" }, `it must begin with http:// or https://`},
-		"no host":        {func(c *Config) { c.Base = "http://" }, `publish.url is "http:/pub/a" for the topic a: it must begin`},
-		"no port":        {func(c *Config) { c.Base = "http://h:x" }, "which is not a URL"},
-		"a space":        {func(c *Config) { c.Base = "http://h/a b" }, "a URL has no spaces"},
-		"a line break":   {func(c *Config) { c.Base = "http://h/\r\nX: 1" }, "a URL has no spaces"},
-		"a fragment":     {func(c *Config) { c.Base = "http://h/#x" }, "has no fragment"},
+		"no publish":     {func(c *Config) { c.Service.Publish = nil }, "the description of test has no publish; add it"},
+		"no topics":      {func(c *Config) { c.Topics = nil }, "TOPICS must be from 1 to 10000 to publish, got 0"},
+		"no rate":        {func(c *Config) { c.Rate = 0 }, "PUBLISH_RATE must be above 0 and at most 10000 messages per second, got 0"},
+		"too fast":       {func(c *Config) { c.Rate = 20_000 }, "PUBLISH_RATE must be above 0 and at most 10000 messages per second, got 20000"},
+		"too many":       {func(c *Config) { c.Rate, c.For = 10_000, 2*time.Hour }, "a run must publish from 1 to 36000000 messages, got 72000000 (10000 per second for 2h0m0s)"},
+		"no time":        {func(c *Config) { c.For = 0 }, "a run must publish from 1 to 36000000 messages, got 0 ("},
+		"no base":        {func(c *Config) { c.Base = "" }, `publish.url for the topic a must begin with http:// or https:// and a host, got "/pub/a"`},
+		"another scheme": {func(c *Config) { c.Base = "ftp://h" }, `publish.url for the topic a must begin with http:// or https:// and a host, got "ftp://h/pub/a"`},
+		"no host":        {func(c *Config) { c.Base = "http://" }, `publish.url for the topic a must begin with http:// or https:// and a host, got "http:/pub/a"`},
+		"no port":        {func(c *Config) { c.Base = "http://h:x" }, "publish.url for the topic a must be a URL ("},
+		"a space":        {func(c *Config) { c.Base = "http://h/a b" }, "publish.url for the topic a must have only printable ASCII characters and no spaces, got "},
+		"a line break":   {func(c *Config) { c.Base = "http://h/\r\nX: 1" }, "publish.url for the topic a must have only printable ASCII characters and no spaces, got "},
+		"a fragment":     {func(c *Config) { c.Base = "http://h/#x" }, "publish.url for the topic a must have no fragment (#), got "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
