@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// A hub is a service with a publisher, with its fault. It records its actions in hubClient and message.
+// A hub is a service with a publisher, and has the fault of a scenario. It records its actions in hubClient and message.
 type hub struct {
 	hubSpec
 	fakeservice.Server
@@ -18,20 +18,20 @@ type hub struct {
 	plan         plan
 	marker       string
 	topics       []*hubTopic
-	byID         map[string]*hubClient // of the run
+	byID         map[string]*hubClient // clients of the run, by id
 	otherClients map[string]*hubClient
-	joins        map[string]chan struct{} // by {client}
-	downUntil    time.Time                // until then it accepts no client
+	joins        map[string]chan struct{} // by the value of {client}
+	downUntil    time.Time                // the hub accepts no client until then
 	guests       int64
-	random       *rand.Rand // with mu
+	random       *rand.Rand // guarded by Mu
 }
 
 // A hubTopic has the messages published to one topic.
 type hubTopic struct {
 	name       string
-	n          int            // of the run's topics
+	n          int            // index among the run's topics
 	messages   []*message     // of the run
-	foreignIDs map[string]int // ids of foreign blocks: the number of messages at that time
+	foreignIDs map[string]int // number of messages that preceded each foreign block, by its id
 	streams    map[*hubStream]bool
 }
 
@@ -63,7 +63,7 @@ func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// topicOf returns the topic that a request names; nil: there is none.
+// topicOf returns the topic that a request names, or nil if there is none.
 func (h *hub) topicOf(r *http.Request) *hubTopic {
 	name := r.URL.Query().Get("topic")
 	if h.Path {
@@ -77,7 +77,7 @@ func (h *hub) topicOf(r *http.Request) *hubTopic {
 	return nil
 }
 
-// publishCount returns how many messages of the run arrived.
+// publishCount returns the number of messages of the run that the hub received.
 func (h *hub) publishCount() (n int) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()

@@ -21,7 +21,7 @@ func (h *hubSpec) describe(path string) error {
 	return os.WriteFile(path, []byte(module), 0o644)
 }
 
-// An object is one of JSON.
+// An object is a JSON object.
 type object = map[string]any
 
 func (h *hubSpec) description() object {
@@ -77,7 +77,7 @@ func (h *hubSpec) description() object {
 	return out
 }
 
-// url returns a URL of the hub with these parameters; the topic may be in its path.
+// url returns a URL of the hub with the given parameters. The topic may be in its path.
 func (h *hubSpec) url(path string, parameters map[string]string) string {
 	url := "{base}/" + path
 	var query []string
@@ -122,7 +122,7 @@ func (h *hubSpec) messages() object {
 	return out
 }
 
-// source returns the place of a value in a block: see hub_payload.go.
+// source returns the expression for a value in a block: see hub_payload.go.
 func (h *hubSpec) source(name string) string {
 	switch {
 	case h.Form == formID && name == "seq" && h.IDs == hubNumber:

@@ -13,7 +13,7 @@ import (
 // before its end, is not expected on it.
 const streamMargin = time.Second
 
-// hubSlack is how far the times of client and hub may differ.
+// hubSlack is the maximum difference between the times of client and hub.
 const hubSlack = 300 * time.Millisecond
 
 // expectHub returns the expected verdict of a run of a hub.
@@ -51,17 +51,17 @@ func (sc *scenario) expectHub(h *hub) *verdictExpectation {
 			if name == "late" && sc.Plan.MaxLate < 0 {
 				continue
 			}
-			if name == "announced" && sc.HubFault.Allowed { // it is listed all the same
+			if name == "announced" && sc.HubFault.Allowed { // the gap is listed, but is not a fault
 				listed = listed || one.Min > 0
 				e.Devices[d.ID] = listed
 				continue
 			}
 			named, surely = named || one.Max > 0, surely || one.Min > 0
-			listed = listed || one.Min > 0 && name != "unfinished" && name != "late" // those are only counted
+			listed = listed || one.Min > 0 && name != "unfinished" && name != "late" // these are counted, but not named
 		}
 		noID := sums["no ids"]
 		vain, hidden = vain || noID.Min > 0, hidden || noID.Max > 0
-		if named || noID.Max > 0 || sc.Fails && h.fault.Matches(d.ID) { // a reason may name it
+		if named || noID.Max > 0 || sc.Fails && h.fault.Matches(d.ID) { // a reason may name the client
 			e.Devices[d.ID] = listed || noID.Min > 0
 		}
 		sure, uncertain, hidden = sure || surely, uncertain || named, hidden || sums["could_hide"].Max > 0
@@ -140,7 +140,7 @@ func (sc *scenario) expectClient(h *hub, d *hubClient) counts {
 		}
 		missed, hidden := expectation(d, l)
 		if last := d.Last(); sc.Plan.Reconnect && sc.Hub.Resume != "none" && last.EndReason != fakeservice.EndRequested && last.To.Sub(l.got) < streamMargin+hubSlack {
-			hidden.Max = max(hidden.Max, btoi(d.firstRequestAt.Add(sc.Plan.hold()).Sub(last.To) > streamMargin-2*hubSlack)) // its client was disconnected at the end
+			hidden.Max = max(hidden.Max, btoi(d.firstRequestAt.Add(sc.Plan.hold()).Sub(last.To) > streamMargin-2*hubSlack)) // the client was disconnected at the end
 		}
 		if missed.Min == 0 && h.Order == "" {
 			missed = sc.boundLoss(d, l, missed)
@@ -171,7 +171,7 @@ func (sc *scenario) expectClient(h *hub, d *hubClient) counts {
 	return c
 }
 
-// expectDropped distinguishes a stream that its client closed, or lost, from one that was open to the end.
+// expectDropped returns 1 for a client that had no open stream at the end of the run, and 0 for other clients.
 func (sc *scenario) expectDropped(d *hubClient) span {
 	last := d.Last()
 	before := d.firstRequestAt.Add(sc.Plan.hold()).Sub(last.To)
@@ -195,20 +195,20 @@ func (sc *scenario) reconnectsOnce(id string) bool {
 	return sc.Hub.TTL > 0 && (sc.Hub.Token == "once" || sc.Hub.Token == "fails" || sc.HubFault.TokenRefused && sc.HubFault.Matches(id))
 }
 
-// isSimulated reports whether a client can detect at once that no message has that number, so that it counts the
-// message as the next one.
+// isSimulated reports whether a client can detect at once that no message has that number. It then counts the message
+// as the next one.
 func (sc *scenario) isSimulated(number int) bool {
 	most := math.Ceil(sc.Hub.Rate*sc.Plan.hold().Seconds()/float64(sc.Hub.Topics)) + 1
 	return number <= 0 || float64(number) > most
 }
 
-// isSure reports whether the client has surely read a frame written at a time of a span.
+// isSure reports whether the client certainly read a frame that was written at the given time in a span.
 func isSure(s fakeservice.OpenSpan, at time.Time) bool {
 	return s.Reported || s.EndReason == fakeservice.EndInOrder || s.To.Sub(at) > hubSlack
 }
 
-// expectFrames counts the frames written to a stream. It returns the numbers that arrived in it, or would have
-// without a fault, and whether that is sure.
+// expectFrames counts the frames written to a client. It returns the numbers that arrived, or would have arrived
+// without a fault, and whether that is certain.
 func (sc *scenario) expectFrames(h *hub, d *hubClient, c counts) map[int]bool {
 	d.broken = map[int]bool{}
 	certain, arrived, doubtful := map[int]bool{}, map[int]bool{}, map[int]bool{}
@@ -225,7 +225,7 @@ func (sc *scenario) expectFrames(h *hub, d *hubClient, c counts) map[int]bool {
 		case frameOtherTopic:
 			c.add("strayed", one)
 		case frameHeartbeat:
-			if h.Heartbeat == "line" { // it may be part of the block behind it
+			if h.Heartbeat == "line" { // the line may be part of the next block
 				one.Min = 0
 			}
 			c.add("heartbeats", one)
@@ -265,8 +265,8 @@ func (sc *scenario) expectFrames(h *hub, d *hubClient, c counts) map[int]bool {
 	return certain
 }
 
-// expectation reports whether a message that did not arrive was expected on a stream. If it was confirmed only when the
-// stream was about to end, a verdict has to count it as undecided.
+// expectation returns whether a message that did not arrive counts as missed or as undetectable. It is undetectable if
+// the hub acknowledged it only when the stream was about to end.
 func expectation(d *hubClient, l *message) (missed, hidden span) {
 	for _, s := range d.expectedTimes(streamMargin + hubSlack) {
 		from, answered := l.got.Sub(s.From)-streamMargin, s.To.Sub(l.answered)-streamMargin
@@ -280,7 +280,7 @@ func expectation(d *hubClient, l *message) (missed, hidden span) {
 	return missed, hidden
 }
 
-// boundLoss reports whether a message was expected in any case: one before it and one after it arrived on the same
+// boundLoss returns the count of a lost message. It is 1 if a message before it and one after it arrived on the same
 // stream.
 func (sc *scenario) boundLoss(d *hubClient, l *message, by span) span {
 	group, before := -1, false
@@ -296,7 +296,7 @@ func (sc *scenario) boundLoss(d *hubClient, l *message, by span) span {
 		}
 		arrived[f.reads] = true
 		switch {
-		case f.reads == l.number: // its own
+		case f.reads == l.number: // a copy of the message itself
 		case f.reads > len(d.topic.messages): // the number was changed, and proves nothing
 			return span{0, 1}
 		case f.reads < l.number:
@@ -310,8 +310,8 @@ func (sc *scenario) boundLoss(d *hubClient, l *message, by span) span {
 	return by
 }
 
-// expectedTimes returns the times in which messages were expected. Messages between two streams are expected on the second,
-// if it resumes the first. Those after the last stream are expected if it was open for at least atLeast.
+// expectedTimes returns the spans in which messages were expected. Messages between two streams are expected if the
+// second one resumes the first. If the second is the last one, it must also have been open for at least atLeast.
 func (d *hubClient) expectedTimes(atLeast time.Duration) (out []fakeservice.OpenSpan) {
 	for i, s := range d.Spans {
 		if last := len(out) - 1; !s.Resumed || last < 0 {

@@ -11,7 +11,7 @@ import (
 )
 
 // newTestHub returns a hub of one topic and one stream, open from 0 s to 10 s, to which a message is published every
-// half second. numbers returns the numbers with which a message arrived: none, it was lost; 0, it was corrupted.
+// half second. numbers returns the numbers with which a message arrived: empty if it was lost, 0 if it was corrupted.
 func newTestHub(t *testing.T, numbers func(number int) []int) (*scenario, *hub) {
 	t.Helper()
 	began := time.Now()

@@ -9,10 +9,10 @@ import (
 
 // Other effects of a fault on a message of a hub stream. hub_payload.go has more kinds.
 const (
-	hubMuted      = "mute"  // no more writes, not even heartbeats
+	hubMuted      = "mute"  // the stream stops: no more messages or heartbeats
 	hubOtherTopic = "other" // sent to the streams of the next topic instead
-	hubLeaks      = "leak"  // sent to those streams as well
-	hubGap        = "gap"   // announces missing messages; the message arrives
+	hubLeaks      = "leak"  // also sent to the streams of the next topic
+	hubGap        = "gap"   // the hub announces missing messages although the message arrives
 )
 
 // Effects of a fault on the request that publishes a message.
@@ -23,38 +23,38 @@ const (
 	publishUnanswered       = "silently"  // no answer, and delivered
 	publishHangs            = "forever"   // no answer, no end, and not delivered
 	publishLost             = "swallow"   // confirmed, and not delivered
-	publishStops            = "stop"      // so is everything from then on, of all topics
+	publishStops            = "stop"      // this message and all later ones, of all topics, are confirmed but not delivered
 	publishLosesOne         = "loses one" // delivered to all but one of the streams
 )
 
-// A hubFault is a fault of a hub. The zero value is none.
+// A hubFault is a fault of a hub. The zero value is no fault.
 type hubFault struct {
 	fakeservice.Fault
 	Every  int // only every nth of these messages; 0: each
-	Offset int // added to a number
+	Offset int // added to the number of a message
 
-	Publish string // of the publisher
-	Topics  []int  // none: all
+	Publish string // effect on publish requests; "": none
+	Topics  []int  // affected topics; empty: all
 	Status  int
 
 	Overlap   int    // messages that a client gets again when it resumes
-	Seam      string // effect on the others: see hub_seam.go
-	StreamsOf string // of streams whose client vanished without closing them (half), or of the others (closed)
+	Seam      string // effect on the missed messages: see hub_seam.go
+	StreamsOf string // limits Seam to streams whose client vanished without closing them (half), or to the others (closed)
 	Allowed   bool   // a gap that the service announces is no fault
 
 	Reconnect  string // how clients that reconnect are refused or delayed: a status, reset, slow
-	Reconnects int    // of each client; 0: always
+	Reconnects int    // number of affected reconnects per client; 0: all
 
-	Answer       int           // to a stream's connect
-	Join         int           // to its second request
+	Answer       int           // status of the response to a connect; 0: the stream
+	Join         int           // status of the response to the second request; 0: success
 	NoHeartbeats bool          // the service sends no heartbeats
 	MeanLifetime time.Duration // mean lifetime of a stream, which the service then ends; 0: until its end is requested
 	Early        bool          // streams end before their lifetime
-	Overdue      bool          // they end long behind it
-	TokenRefused bool          // a token is refused that is still good, once a stream has ended
+	Overdue      bool          // streams end long after their lifetime
+	TokenRefused bool          // the hub refuses a valid token after a stream has ended
 }
 
-// matches reports whether the fault concerns that message, on a stream of that device.
+// matches reports whether the fault affects a message on a stream of a device.
 func (f *hubFault) matches(id string, l *message) bool {
 	return f.Action != "" && f.Matches(id) && f.Covers(l.number) && (f.Every == 0 || (l.number-f.From)%f.Every == 0)
 }

@@ -33,10 +33,10 @@ func (h *hub) writeForeign() {
 	}
 }
 
-// foreignBlock returns one block of another publisher, and the kind of frame that it counts as.
+// foreignBlock returns one block of another publisher, and the kind of frame to record for it.
 func (h *hub) foreignBlock(variant string, n int) (text, kind string) {
 	l := &message{run: "t-0ther1", number: n + 1, index: 100_000 + n, t: strconv.FormatInt(time.Now().UnixMicro(), 10)}
-	if h.Form == formID { // an id belongs to one message only
+	if h.Form == formID { // an id belongs to only one message
 		l.number += 100_000
 	}
 	switch variant {
@@ -57,7 +57,7 @@ func (h *hub) foreignBlock(variant string, n int) (text, kind string) {
 	case "large":
 		return h.event(h.eventOf(l), "", `{"text":"`+strings.Repeat("0123456789", 6000)+`"}`), frameOther
 	}
-	of, _, ok := strings.Cut(h.marker, ".") // the part that all topics have
+	of, _, ok := strings.Cut(h.marker, ".") // the part that is the same for all topics
 	if !ok {
 		return "", ""
 	}

@@ -13,7 +13,7 @@ import (
 // publishedGroup is the group of the faults of services that are published to.
 const publishedGroup = "published"
 
-// cleanPublished are clean runs of hubs: the properties of a hub are drawn.
+// cleanPublished are clean runs of hubs with random properties.
 var cleanPublished = []kind{
 	{"clean", "clean", asDrawn}, {"clean", "clean", asDrawn}, {"clean", "clean", asDrawn}, {"clean", "clean", asDrawn}, {"clean", "clean", asDrawn},
 	{"clean", "clean", useOtherClock},
@@ -94,7 +94,7 @@ var publishedKinds = []kind{
 		if sc.Hub.Form == formID {
 			sc.Hub.IDs = hubNumber
 		}
-		if sc.Hub.Heartbeat == "after a line" { // it has an id
+		if sc.Hub.Heartbeat == "after a line" { // such a heartbeat has an id
 			sc.Hub.Heartbeat = "event"
 		}
 		expectOrder(fakeservice.ActClose)(r, sc)
@@ -108,7 +108,7 @@ var publishedKinds = []kind{
 		if sc.Hub.Form != formID && (sc.Hub.IDs == hubConstant || sc.Hub.IDs == hubNone) {
 			sc.Hub.IDs = hubUUID
 		}
-		if sc.Hub.Heartbeat == "after a line" { // it resets the id
+		if sc.Hub.Heartbeat == "after a line" { // such a heartbeat resets the id
 			sc.Hub.Heartbeat = "event"
 		}
 		expectOrder(hubGap)(r, sc)
@@ -194,7 +194,7 @@ func shortLived(f hubFault) prepare {
 	}
 }
 
-// useOtherClock makes the service write its own time into messages, by a wrong clock.
+// useOtherClock makes the service write the time of a wrong clock into messages.
 func useOtherClock(r *rand.Rand, sc *scenario) {
 	sc.Hub.Timed, sc.Hub.Summed = true, false
 	sc.Hub.Skew = time.Duration(oneOf(r, -1, 1.) * oneOf(r, .4, 1.5, 3, 20, 4000) * float64(time.Second))
@@ -210,7 +210,7 @@ func hubKind(act string) prepare {
 	return func(r *rand.Rand, sc *scenario) { strikeHub(r, sc, act) }
 }
 
-// expectOrder prepares such a fault of a service whose description promises order and no duplicates.
+// expectOrder prepares a fault of messages of a service whose description promises order and no duplicates.
 func expectOrder(act string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		sc.Hub.Order, sc.Hub.Delivery = "", ""
@@ -227,7 +227,7 @@ func expectOrder(act string) prepare {
 	}
 }
 
-// withChecksum prepares such a fault of a service with a checksum.
+// withChecksum prepares a fault of messages of a service with checksums.
 func withChecksum(act string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		sc.Hub.Marked, sc.Hub.Timed, sc.Hub.Summed = true, true, true
@@ -238,10 +238,10 @@ func withChecksum(act string) prepare {
 	}
 }
 
-// endlessStreams makes streams stay until their client ends them.
+// endlessStreams keeps streams open until their client ends them.
 func endlessStreams(sc *scenario) { sc.Hub.End, sc.Hub.Retry, sc.Plan.Reconnect = "client", 0, false }
 
-// endsStreams returns a fault that ends some streams without a reconnect.
+// endsStreams prepares a fault that ends some streams, whose clients do not reconnect.
 func endsStreams(act string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		endlessStreams(sc)
@@ -254,7 +254,7 @@ func reconnectToHub(r *rand.Rand, sc *scenario) {
 	sc.Hub.End, sc.Hub.Retry, sc.Plan.Reconnect = "client", oneOf(r, 50, 300), true
 }
 
-// misroute prepares a message on the streams of another topic.
+// misroute prepares messages that reach the streams of another topic.
 func misroute(act string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		h := sc.Hub
@@ -267,7 +267,7 @@ func misroute(act string) prepare {
 	}
 }
 
-// publishKind returns a fault of the publisher's requests.
+// publishKind prepares a fault of publish requests.
 func publishKind(take string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		last := sc.Plan.messagesPerTopic(sc.Hub, sc.Hub.Topics-1)
@@ -281,7 +281,7 @@ func publishKind(take string) prepare {
 	}
 }
 
-// publisherFault sends a signal to the runner that publishes, once messages are under way.
+// publisherFault prepares a run in which a signal is sent to the publishing runner after it has published messages.
 func publisherFault(signal syscall.Signal) prepare {
 	return func(_ *rand.Rand, sc *scenario) {
 		endlessStreams(sc)

@@ -11,27 +11,27 @@ import (
 // A message is one message as its publisher sent it.
 type message struct {
 	topic       *hubTopic
-	index       int // among those of its topic, from 0
+	index       int // index among the messages of its topic
 	run, t, sum string
 	number      int
 	got         time.Time
-	answered    time.Time // zero: it was not
+	answered    time.Time // zero: no response was sent
 	status      int
-	delivered   bool // to the streams that were open then, whether a fault kept it from one or not
+	delivered   bool // to the streams that were open then, even if a fault kept it from some
 }
 
-// Changes of a message on its way.
+// Corruptions of a message on its way to a client.
 const (
-	corruptNumber    = "number" // to one that is none; with a checksum to the next
-	corruptShift     = "shift"  // to another number
+	corruptNumber    = "number" // invalid number; with a checksum: the next number
+	corruptShift     = "shift"  // another valid number
 	corruptMarker    = "marker"
-	corruptTime      = "time" // only with a checksum is that noticed
+	corruptTime      = "time" // another time
 	corruptSum       = "sum"
-	corruptTruncated = "half" // its data ends in the middle
+	corruptTruncated = "half" // the data ends in the middle
 )
 
-// block returns a letter as it is sent on a stream, with that fault. reads is the number that the description finds
-// in it, 0 if the message is corrupted; valid: it still belongs to the run.
+// block returns a message as text on the wire, with a corruption. reads is the number that the description finds in it,
+// or 0 if the message is corrupted. valid reports whether it still belongs to the run.
 func (h *hubSpec) block(l *message, corruption string, by int) (text string, reads int, valid bool) {
 	run, seq, t, sum := l.run, strconv.Itoa(l.number), l.t, l.sum
 	reads, valid = l.number, true
@@ -70,7 +70,7 @@ func (h *hubSpec) block(l *message, corruption string, by int) (text string, rea
 	return h.event(h.eventOf(l), h.idOf(l, seq), data), reads, valid
 }
 
-// event returns a block of these fields, with LF.
+// event returns a block of these fields, with lines that end with LF.
 func (h *hubSpec) event(name, id, data string) string {
 	text := ""
 	if name != "" {
@@ -82,7 +82,7 @@ func (h *hubSpec) event(name, id, data string) string {
 	return text + "data: " + strings.ReplaceAll(data, "\n", "\ndata: ") + "\n\n"
 }
 
-// eventOf returns the name of a message.
+// eventOf returns the event name of a message.
 func (h *hubSpec) eventOf(l *message) string {
 	if len(h.Events) == 0 {
 		return []string{"", "message", "whatever"}[l.number%3]
@@ -110,7 +110,7 @@ func (h *hubSpec) idOf(l *message, seq string) string {
 	return ""
 }
 
-// data returns the data of a message of these values.
+// data returns the data of a message with these values.
 func (h *hubSpec) data(run, seq, t, sum string, l *message) string {
 	if h.Form == formWords {
 		return h.text(run, seq, t, sum)
@@ -171,7 +171,7 @@ func (h *hubSpec) text(run, seq, t, sum string) string {
 	return text + strings.Repeat("and words ", h.Pad/10)
 }
 
-// formatTime returns a time in microseconds as the hub writes it.
+// formatTime returns a time, given in microseconds, in the format of the hub.
 func (h *hubSpec) formatTime(t string) string {
 	us, err := strconv.ParseInt(t, 10, 64)
 	if err != nil {

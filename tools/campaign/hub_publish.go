@@ -22,7 +22,7 @@ func (h *hub) publish(w http.ResponseWriter, r *http.Request) {
 	if h.Skew != 0 {
 		l.t = strconv.FormatInt(l.got.UnixMicro(), 10)
 	}
-	if strings.Contains(l.run, "-trial-") || len(h.byID) == 0 { // a trial before the load
+	if strings.Contains(l.run, "-trial-") || len(h.byID) == 0 { // the trial of soak before the load
 		for f := range topic.streams {
 			if f.client.n < 0 {
 				f.enqueueMessage(l, l.got)
@@ -82,7 +82,7 @@ func (h *hub) answer(w http.ResponseWriter, r *http.Request, l *message, take st
 	_ = http.NewResponseController(w).Flush()
 }
 
-// read finds the values of a message in its request.
+// read returns the message in a publish request.
 func (h *hub) read(r *http.Request) (l *message, ok bool) {
 	value := func(name string) string { return r.URL.Query().Get(name) }
 	switch h.MessageIn {
@@ -140,7 +140,7 @@ func (h *hub) deliver(l *message, take string) {
 	}
 }
 
-// queueMessage puts a message on a stream; a service that delivers at least once may do so twice. With the lock.
+// queueMessage queues a message on a stream, maybe twice if delivery is at-least-once. The caller holds the lock.
 func (h *hub) queueMessage(f *hubStream, l *message) {
 	if f.client.n < 0 {
 		return

@@ -19,8 +19,8 @@ var tokens = map[string]string{
 	"fails": "(ttl = 60) => { first ??= Date.now(); if (Date.now() - first > 2500) throw new Error('no login'); return `until-${Date.now() + ttl * 1000}-x`; }",
 }
 
-// readToken returns when the token of a stream expires; zero if it has none. Expired tokens, and tokens that the
-// fault rejects, are refused.
+// readToken returns when the token of a stream expires, or zero if it has none. It refuses expired tokens, and tokens
+// that the fault rejects.
 func (h *hub) readToken(w http.ResponseWriter, r *http.Request, id string) (until time.Time, ok bool) {
 	if h.TTL == 0 || h.plan.number(id) < 0 {
 		return time.Time{}, true
@@ -39,7 +39,8 @@ func (h *hub) readToken(w http.ResponseWriter, r *http.Request, id string) (unti
 	return until, true
 }
 
-// refuseReconnect responds to a reconnect according to the fault; false: the client gets its stream, maybe later.
+// refuseReconnect responds to a reconnect according to the fault. It returns false if the client gets its stream, maybe
+// after a delay.
 func (h *hub) refuseReconnect(w http.ResponseWriter, d *hubClient) bool {
 	h.Mu.Lock()
 	refused := d.n >= 0 && h.fault.Reconnect != "" && h.fault.Matches(d.ID) && len(d.Spans) > 0 && (h.fault.Reconnects == 0 || d.refusals < h.fault.Reconnects)
@@ -85,7 +86,7 @@ func restartHub(down time.Duration) func(context.Context, *run, int) {
 	}
 }
 
-// resumesByID reports whether streams resume after the last value of the field id, by the description.
+// resumesByID reports whether the description makes streams resume after the last value of the field id.
 func (h *hubSpec) resumesByID() bool { return h.Resume == "header" || h.Resume == "query" }
 
 // sendsIDs reports whether messages carry such ids.
@@ -113,7 +114,7 @@ func (sc *scenario) expectIDs(d *hubClient, c counts) {
 			continue
 		}
 		one := d.receivedBefore(i)
-		if i == len(d.Spans)-1 && s.To.Sub(s.From) < hubSlack { // its client may have left before it knew of it
+		if i == len(d.Spans)-1 && s.To.Sub(s.From) < hubSlack { // the run may have ended before the client counted the reconnect
 			one.Min = 0
 		}
 		c.add(name, one)

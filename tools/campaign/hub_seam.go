@@ -11,17 +11,17 @@ import (
 // Effects of a fault on the messages that a client missed when it reconnects, and on the id from which the stream
 // continues.
 const (
-	seamLosesFirst  = "first"   // without the first
-	seamLosesLast   = "last"    // without the last
+	seamLosesFirst  = "first"   // the first message is missing
+	seamLosesLast   = "last"    // the last message is missing
 	seamSkipsTwo    = "further" // the stream continues from another id, two messages later
-	seamLosesAll    = "nothing" // without any of them
-	seamAnnounced   = "told"    // likewise, and announced
-	seamRepeatsLast = "twice"   // with the last one twice
-	seamSwapsFirst  = "swap"    // with the first two swapped
-	seamReplaysAll  = "start"   // all messages ever published
+	seamLosesAll    = "nothing" // all messages are missing
+	seamAnnounced   = "told"    // all messages are missing, and the gap is announced
+	seamRepeatsLast = "twice"   // the last message is repeated
+	seamSwapsFirst  = "swap"    // the first two messages are swapped
+	seamReplaysAll  = "start"   // all messages ever published are sent
 )
 
-// seam returns the effect of the fault on a stream that resumes now. half: the one before was never closed.
+// seam returns the effect of the fault on a stream that resumes. half: the client never closed the previous stream.
 func (f *hubFault) seam(id string, half bool) string {
 	if !f.Matches(id) || f.StreamsOf != "" && (f.StreamsOf == "half") != half {
 		return ""
@@ -29,7 +29,7 @@ func (f *hubFault) seam(id string, half bool) string {
 	return f.Seam
 }
 
-// resumedMessages returns the first messages of a stream that resumes after the message of that index. With the lock.
+// resumedMessages returns the first messages of a stream that resumes at an index. The caller holds the lock.
 func (f *hubStream) resumedMessages(position int, half bool) []*message {
 	all := func(letters []*message) []*message {
 		return slices.DeleteFunc(slices.Clone(letters), func(l *message) bool { return !l.delivered })
@@ -78,7 +78,7 @@ func (f *hubStream) announces(last string) bool {
 	return f.announcesGap && byHeader
 }
 
-// announceGap announces missing messages. With the lock.
+// announceGap announces missing messages. The caller holds the lock.
 func (f *hubStream) announceGap() {
 	switch {
 	case !f.announcesGap:
@@ -97,12 +97,12 @@ func (f *hubStream) resumeID(l *message) string {
 	return f.idOf(l, fmt.Sprint(l.number))
 }
 
-// last returns the number of the letter behind which a client resumes, 0 if it is unknown and -1 if it has none.
+// last returns the number of the message after which a client resumes: 0 if it is unknown, -1 if there is none.
 func (t *hubTopic) last(f *hubStream, last string) int {
 	switch {
 	case f.Resume != "data" && (f.IDs == hubConstant || f.IDs == hubNone):
 		return 0
-	case last == "" && f.resumesByID() && f.Heartbeat == "after a line": // it had reset the id
+	case last == "" && f.resumesByID() && f.Heartbeat == "after a line": // the heartbeat had reset the id
 		return 0
 	case last == "":
 		return -1
@@ -115,8 +115,8 @@ func (t *hubTopic) last(f *hubStream, last string) int {
 	return 0
 }
 
-// readUpTo records what the client had read of a span when it reconnected: up to the message of that number, and none
-// after it. If messages arrive more than once, that may also have been an earlier copy.
+// readUpTo records that a client, when it reconnected, had read a span up to the message with that number. With
+// repeated, that may have been an earlier copy of the message.
 func (d *hubClient) readUpTo(span, number int, repeated bool) {
 	if span < 0 || number == 0 || d.Spans[span].EndReason == fakeservice.EndInOrder {
 		return
