@@ -142,7 +142,7 @@ func (s site) checkQuota(ctx context.Context) (string, error) {
 			needed += s.settings.Hosts[t.Type] * t.Cores
 		}
 	}
-	for _, h := range hosts { // its own are counted as needed
+	for _, h := range hosts { // hosts of this deployment are already counted in needed
 		if isStandard(h.Type) && !slices.Contains(slices.Collect(maps.Values(s.output.Instances)), h.ID) {
 			used += h.Cores * h.Threads
 		}
@@ -226,7 +226,7 @@ func (s site) checkRights(ctx context.Context) (string, error) {
 		}
 		for _, keys := range statement.Condition {
 			args = append(args, "--context-entries")
-			for key, values := range keys { // for Null any value does: the key must exist
+			for key, values := range keys { // the condition Null accepts any value, but the key must exist
 				args = append(args, "ContextKeyName="+key+",ContextKeyType=string,ContextKeyValues="+values[0])
 			}
 		}

@@ -19,8 +19,8 @@ import (
 // A downOptions has the options of `soak-aws down`.
 type downOptions struct {
 	results        string        // folder of results
-	withoutArchive bool          // make no archive
-	withBucket     bool          // and delete those in the bucket
+	withoutArchive bool          // do not archive runs
+	withBucket     bool          // also delete the bucket, with its archives
 	lag            time.Duration // time after which AWS no longer lists destroyed resources
 }
 
@@ -41,7 +41,7 @@ func (d *deployment) down(ctx context.Context, options downOptions) error {
 	}
 	var targets []string
 	archiveBucket := ""
-	if len(archives) > 0 { // all but the bucket
+	if len(archives) > 0 { // destroy everything except the bucket
 		archiveBucket = s.output.Bucket
 		targets = []string{"-target=module.network", "-target=module.guard", "-target=module.stack", "-target=module.runners",
 			"-target=module.storage.aws_s3_object.file"}

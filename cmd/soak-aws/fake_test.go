@@ -22,9 +22,9 @@ import (
 type fakeAWS struct {
 	mu                sync.Mutex
 	parameters        map[string]string
-	parameterRequests int                          // for parameters
-	beforeParameters  func(int, map[string]string) // before each answer
-	tagResponses      [][]string                   // answers of the tagging API, one after another; the last one stays
+	parameterRequests int                          // number of requests for parameters
+	beforeParameters  func(int, map[string]string) // called before each response
+	tagResponses      [][]string                   // successive responses of the tagging API; the last one repeats
 	hosts             []string
 	owner             string                    // tag of the hosts
 	launched          time.Time                 // of the hosts
@@ -33,7 +33,7 @@ type fakeAWS struct {
 	buckets           []string
 	objects           map[string]time.Time // BUCKET/KEY
 	denied            bool
-	cut               int      // answers that get lost with their connection
+	cut               int      // number of responses that are lost with their connection
 	sessions          []string // requests of StartSession
 
 	arn          string   // of the caller

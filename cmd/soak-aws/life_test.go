@@ -9,11 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A soak that the hosts do not live to see the end of would be cut off, after most of its price.
+// A soak that outlives its hosts would be cut off when most of its price has been paid.
 func TestSoakOutlivesItsHosts(t *testing.T) {
 	f := startAWS(t)
 	f.setReady()
-	f.launched = time.Now().Add(-2 * time.Hour) // of 3
+	f.launched = time.Now().Add(-2 * time.Hour) // of a lifetime of 3 hours
 	withSessions(t, startStack(t).Listener.Addr().String())
 	d := newDeployed(t)
 	err := d.soak(context.Background(), []string{"--seconds", "3600"})
@@ -52,7 +52,7 @@ func TestExtend(t *testing.T) {
 		assert.Equal(t, map[string]any{"Arn": "terminate", "Input": "{}", "RoleArn": "arn:aws:iam::123456789012:role/end-of-hosts"}, s["Target"], "the rest stays as it is")
 	}
 
-	// Another extension counts from the present end, up to a limit.
+	// Another extension is added to the current end, up to a limit.
 	require.NoError(t, d.extend(context.Background(), 60))
 	assert.Equal(t, want.Add(time.Hour).Format(time.RFC3339), f.parameters["/sse-soak/end"])
 	require.ErrorContains(t, d.extend(context.Background(), -3), "--minutes must be positive, got -3")

@@ -1,5 +1,5 @@
-// Command soak-aws drives infra/terraform: it makes the stack and the runners on AWS, waits until they are set up, soaks, and
-// destroys all of it. `make aws-up`, `aws-soak` and `aws-down` call it.
+// Command soak-aws runs infra/terraform: it creates the stack and the runners on AWS, waits for their setup, runs soak, and
+// destroys all resources. `make aws-up`, `aws-soak` and `aws-down` call it.
 //
 // It finds credentials as every AWS tool does: environment, profile, single sign-on, role.
 package main
@@ -21,7 +21,8 @@ type exitError int
 
 func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// hangup receives the end of the terminal. Terraform and a soak finish then; only an open tunnel waits for it.
+// hangup receives SIGHUP when the terminal closes. Terraform and soak end by themselves then; only an open tunnel waits
+// for it.
 var hangup = make(chan os.Signal, 1)
 
 func main() { os.Exit(run(os.Args[1:])) }

@@ -50,7 +50,7 @@ type session struct {
 	cmd      *exec.Cmd
 	keyboard *os.File
 	screen   *terminal.Output
-	complete chan struct{} // closed when shown has all that was printed
+	complete chan struct{} // closed when shown has the complete output
 }
 
 // startOnTerminal starts soak-aws with the real terraform.

@@ -23,10 +23,10 @@ type deployment struct {
 	program     string   // soak
 	env         []string // variables for terraform; the user's variables override them
 	prices      string   // file with prices in place of the built-in ones; "": none
-	maxUSD      float64  // maximum cost of all of it; 0: no limit
+	maxUSD      float64  // maximum cost of the deployment; 0: no limit
 }
 
-// A settings is local.settings of infra/terraform: what must be known before anything is created.
+// A settings has the values of local.settings in infra/terraform, which are known before anything is created.
 type settings struct {
 	Name, Region, Owner string
 	Connections         int
@@ -107,7 +107,7 @@ func (d *deployment) readSettings(ctx context.Context) (s settings, err error) {
 	cmd.Stdin = strings.NewReader("jsonencode(local.settings)\n")
 	text, err := cmd.Output()
 	text = bytes.TrimSpace(text)
-	text = text[bytes.LastIndexByte(text, '\n')+1:] // before it: that it waits for the lock of the state
+	text = text[bytes.LastIndexByte(text, '\n')+1:] // earlier lines report the wait for the state lock
 	var quoted string
 	if err == nil {
 		err = json.Unmarshal(text, &quoted)
@@ -133,7 +133,7 @@ func (d *deployment) change(ctx context.Context, verb string, args ...string) er
 	cmd := d.command(ctx, append([]string{verb}, args...)...)
 	var text bytes.Buffer
 	cmd.Stdout, cmd.Stderr = os.Stdout, io.MultiWriter(os.Stderr, &text)
-	answers, err := cmd.StdinPipe() // a terminal is for its foreground process group only
+	answers, err := cmd.StdinPipe() // only the foreground process group can read the terminal
 	if err != nil {
 		return fmt.Errorf("terraform %s: %w", verb, err)
 	}
@@ -182,7 +182,7 @@ func (d *deployment) outputs(ctx context.Context) (out outputs, err error) {
 type site struct {
 	*deployment
 	settings settings
-	output   outputs // zero if nothing was made
+	output   outputs // zero if nothing was created
 	aws      *cloud
 	values   map[string]string // of the parameters
 }

@@ -33,8 +33,8 @@ const (
 // with other preferences of the account.
 var checkInterval = 30 * time.Second
 
-// A tunnel is a port of this machine's loopback interface that leads to a host by Systems Manager, which encrypts it: nothing
-// crosses the internet in another way. The AWS command line and its plugin make it.
+// A tunnel forwards a port of this machine's loopback interface to a host through Systems Manager, which encrypts all
+// traffic. The AWS command line and its plugin open it.
 type tunnel struct {
 	address string // HOST:PORT on this machine
 	region  string
@@ -106,7 +106,8 @@ func (t *tunnel) maintain(ctx context.Context, first chan<- error) {
 	}
 }
 
-// answers reports whether the remote end answers through the tunnel. The cluster, which speaks TLS, answers that it is not HTTP.
+// answers reports whether the remote end answers through the tunnel. The cluster, which requires TLS, answers with an
+// HTTP error.
 func (t *tunnel) answers(ctx context.Context) bool {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+t.address+"/healthz", nil)
 	if err != nil {

@@ -156,7 +156,7 @@ func lines(t *testing.T, file string) []string {
 	return strings.Split(strings.TrimSpace(string(text)), "\n")
 }
 
-// TestOpen: Grafana and Prometheus are reached at the addresses that are printed, until Ctrl-C.
+// Until Ctrl-C, Grafana and Prometheus are available at the printed addresses.
 func TestOpen(t *testing.T) {
 	stack := startStack(t)
 	log, _ := withSessions(t, stack.Listener.Addr().String())

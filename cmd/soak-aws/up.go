@@ -43,13 +43,13 @@ func (s streams) match(of settings, where string) error {
 
 // up creates the stack and the runners, and waits for their hosts.
 func (d *deployment) up(ctx context.Context, typed streams) error {
-	d.set("stack_dir", "../../bin/aws/stack") // as `make aws-files` makes them
+	d.set("stack_dir", "../../bin/aws/stack") // created by `make aws-files`
 	d.set("runner_dir", "../../bin/aws/runner")
 	s, err := d.plannedSite(ctx)
 	if err != nil {
 		return err
 	}
-	before := s.output.Settings // a second up keeps the streams of the first one
+	before := s.output.Settings // a second `up` keeps the number of streams of the first one
 	if connections := cmp.Or(typed.connections, before.Connections); connections != 0 {
 		d.set("connections", strconv.Itoa(connections))
 	}
