@@ -17,15 +17,15 @@ type hubSpec struct {
 	Method           string
 	MessageIn        string        // place of a message in the request: json, form, headers, query
 	Path             bool          // the topic is in the path of URLs, otherwise in their query
-	Status           int           // of the answer to a message
-	Slow             time.Duration // maximum time until that answer
-	BeforeAnswer     bool          // it answers before it delivers
-	ClosesConnection bool          // it ends the connection of a publisher behind each answer
+	Status           int           // status of the response to a publish request
+	Slow             time.Duration // maximum delay of that response
+	BeforeAnswer     bool          // the hub responds before it delivers the message
+	ClosesConnection bool          // the hub closes the publisher's connection after each response
 	Header           bool          // a stream identifies itself in a header, otherwise in the query
 
 	Message any `json:",omitempty"` // message of the description of a service that is not published to; nil: it is
 
-	Form     string        // of the data
+	Form     string        // format of the data
 	Time     string        // how the time is written
 	Marked   bool          // the description has the place of the marker; likewise:
 	Timed    bool          //
@@ -39,7 +39,7 @@ type hubSpec struct {
 	Order    string        // the order of the description, which the service uses: any, or ""
 	Delivery string        // likewise: at-least-once, or ""
 
-	Heartbeat         string        // its kind, a key of heartbeats; "": none
+	Heartbeat         string        // a key of heartbeats; "": none
 	HeartbeatInterval time.Duration // maximum time between two heartbeats
 	StatedInterval    float64       // in the description; 0: none
 	Foreign           []string      // kinds of foreign blocks
@@ -54,7 +54,7 @@ type hubSpec struct {
 	Resume   string        // how a stream resumes: header, query, data (an id that is in the data), none
 	Gap      string        // how the service announces missing messages: event, header, or "": it does not
 	fakeservice.Format
-	Skew time.Duration // of the clock of the times in messages
+	Skew time.Duration // offset of the clock that writes the times in messages
 }
 
 // Formats of the data.
@@ -73,8 +73,8 @@ const (
 	hubConstant = "constant"
 	hubUUID     = "uuid"
 	hubTime     = "time:n"
-	hubNumber   = "number"   // of the message
-	hubPrefixed = "prefixed" // that number behind a text
+	hubNumber   = "number"   // number of the message
+	hubPrefixed = "prefixed" // text followed by that number
 )
 
 // heartbeats keep streams alive, by their kind: the description of them, and the written text.
@@ -135,8 +135,8 @@ func drawHub(r *rand.Rand) *hubSpec {
 	return h
 }
 
-// anyOrder makes a service keep no order. Behind an id there would be messages that had arrived before it, and not
-// all of the others, so streams do not resume.
+// anyOrder makes a service keep no order. Streams then do not resume, because an id does not show which messages the
+// client has received.
 func (h *hubSpec) anyOrder() {
 	h.Order, h.Resume = "any", "none"
 	if h.End == "server" { // nothing is checked at the ends of a stream
@@ -211,7 +211,7 @@ func (h *hubSpec) interval() time.Duration {
 	return time.Duration(float64(h.Topics) / h.Rate * float64(time.Second))
 }
 
-// drawHubPlan draws a plan that a hub is soaked by.
+// drawHubPlan draws the plan of a run against a hub.
 func drawHubPlan(r *rand.Rand, h *hubSpec) plan {
 	p := plan{
 		Connections: h.Topics + 3 + r.IntN(20), Seconds: lead + 7 + r.IntN(3), Interval: h.interval().Seconds(), Runners: 1 + r.IntN(5)/4,
@@ -222,7 +222,7 @@ func drawHubPlan(r *rand.Rand, h *hubSpec) plan {
 	}
 	p.Connections = max(p.Connections, 5)
 	if r.IntN(2) == 0 {
-		p.PerVU = oneOf(r, 1, 2) // two runners have to find two virtual users
+		p.PerVU = oneOf(r, 1, 2) // two runners need at least two virtual users
 	}
 	p.Reconnect = h.End == "server"
 	return p

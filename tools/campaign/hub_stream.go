@@ -43,7 +43,7 @@ func (f *hubStream) enqueueText(text, kind string) {
 	f.enqueue(time.Now(), func() error { return f.writeBlock(text, frame{kind: kind}) })
 }
 
-// subscribe opens a stream, unless the fault has another answer.
+// subscribe opens a stream, unless the fault requires another response.
 func (h *hub) subscribe(w http.ResponseWriter, r *http.Request) {
 	id := r.URL.Query().Get("id")
 	if h.Header {
@@ -80,7 +80,7 @@ func (h *hub) subscribe(w http.ResponseWriter, r *http.Request) {
 	f.run(last)
 }
 
-// admit records the first request of a client; false: it is refused.
+// admit records the first request of a client. It returns false if the client is refused.
 func (h *hub) admit(id string, topic *hubTopic) (*hubClient, bool) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
@@ -215,7 +215,7 @@ func (f *hubStream) begin(last string) {
 	if d.n < 0 {
 		return
 	}
-	if old != nil { // its client is on this stream now
+	if old != nil { // the client uses this stream now
 		delete(d.topic.streams, old)
 		old.Finish(fakeservice.EndClient)
 		old.replaced = true
@@ -270,7 +270,7 @@ func (f *hubStream) heartbeatDelay() time.Duration {
 	return max(time.Duration((.5+.5*f.random.Float64())*float64(f.HeartbeatInterval)), 10*time.Millisecond)
 }
 
-// lifetime returns how long the stream will live; 0: without limit.
+// lifetime returns the lifetime of the stream; 0: no limit.
 func (f *hubStream) lifetime() time.Duration {
 	if f.fault.MeanLifetime > 0 && f.client.n >= 0 {
 		f.Mu.Lock()

@@ -17,7 +17,7 @@ func (f *hubStream) writeFaulty(l *message) error {
 		f.muted = true
 		return nil
 	case fakeservice.ActClose, fakeservice.ActReset, fakeservice.ActTruncate:
-		f.client.ended = true // once each
+		f.client.ended = true // the fault ends one stream per client
 	case hubGap:
 		if f.Gap == "event" {
 			if err := f.writeBlock("event: reset\ndata: \n\n", frame{kind: frameGap}); err != nil {
