@@ -8,7 +8,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/model/numbered"
 )
 
-// An api writes answers as one of the APIs has them. Each method appends to b and returns it. The text of a chunk needs no
+// An api writes answers in the format of one API. Each method appends to b and returns it. The text of a chunk needs no
 // escape.
 type api interface {
 	// name returns the name of the API's description in load-tests/services.
@@ -29,7 +29,7 @@ type api interface {
 	refusal(b []byte, status int, message string) []byte
 }
 
-// An answer is one response in the making.
+// An answer is the state of one response while it is written.
 type answer struct {
 	Order
 	request

@@ -105,7 +105,7 @@ func (l *ledger) put(n int, e entry) {
 	}
 }
 
-// records yields the requests whose id has a prefix, the oldest first. It holds the mutex for a batch at a time.
+// records yields the requests whose id has a prefix, the oldest first. It locks the mutex for one batch at a time.
 func (l *ledger) records(prefix string) iter.Seq[Record] {
 	return func(yield func(Record) bool) {
 		batch := make([]entry, 0, 1024)

@@ -43,7 +43,7 @@ func (o Order) applyText(text string) (Order, error) {
 	return o, nil
 }
 
-// set sets one key of the order. Unknown keys are ignored: they may be for others.
+// set sets one key of the order. It ignores unknown keys, which other programs may read.
 func (o *Order) set(key, value string) (err error) {
 	switch key {
 	case "id":
@@ -63,7 +63,7 @@ func (o *Order) set(key, value string) (err error) {
 	return err
 }
 
-// checkID accepts what needs no escape in JSON.
+// checkID returns an error if an id is too long or needs escapes in JSON.
 func checkID(id string) error {
 	if id == "" || len(id) > maxID || strings.ContainsFunc(id, func(r rune) bool {
 		return r <= ' ' || r > '~' || strings.ContainsRune(`"\<>&`, r)

@@ -8,7 +8,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// defaultModel is the name of the model of a request that names none.
+// defaultModel is the name of the model if a request has none.
 const defaultModel = "numbered"
 
 // A request has the fields that the server reads from the body of a request.

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A response sends one answer. Its methods return false once nothing more can or must be sent.
+// A response sends one answer. Its methods return false when nothing more can or must be sent.
 type response struct {
 	server  *Server
 	api     api

@@ -21,7 +21,7 @@ const (
 	Table    = 1 << 30  // a file with one line per client or sample: a million clients need 200 MB
 )
 
-// The errors of Open and Read, in addition to those of os.Open.
+// Errors of Open and Read, in addition to those of os.Open.
 var (
 	ErrNotRegular = errors.New("not a regular file; remove it") // a symbolic link, a pipe, a device or a folder
 	ErrTooLarge   = errors.New("the file is too large")
@@ -49,7 +49,7 @@ func check(f *os.File, limit int64) error {
 	info, err := f.Stat()
 	switch {
 	case err != nil:
-		return err //nolint:wrapcheck // failed names the file
+		return err //nolint:wrapcheck // withPath names the file
 	case !info.Mode().IsRegular():
 		return ErrNotRegular
 	case info.Size() > limit:

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// replace uses MoveFileEx, which os.Rename calls. renameio does not support Windows, because its rename may not be atomic after
-// a loss of power; it is after a killed process.
+// replace uses MoveFileEx, which os.Rename calls. renameio does not support Windows, because a rename there may not be
+// atomic after a loss of power. It is atomic after a killed process.
 func replace(path string, fill func(io.Writer) error) error {
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"*")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 )
 
 // A lookalike is a pattern of secrets that this program does not know. The group "secret" is replaced. If there is a group
-// "name", Named must match it. Only text near one of the hints (in lower case) is searched, because such expressions need
+// "name", IsSecretName must accept it. Only text near one of the hints (in lower case) is searched, because such expressions need
 // seconds for a line of some MB, such as a shard.
 type lookalike struct {
 	hints   []string
@@ -42,7 +42,7 @@ const Redacted = "[redacted]"
 // replaced lists texts that already replace a secret: Redacted, and the one of Go in a URL.
 var replaced = []string{strings.Trim(Redacted, "[]"), "xxxxx"}
 
-// harmless matches values that are secrets only if Variable matches their name, so the value of token_ttl_s is none.
+// harmless matches values that are secrets only if Variable accepts their name. The value of token_ttl_s is not a secret.
 var harmless = regexp.MustCompile(`^(?:-?[0-9.]+|true|false|null)$`)
 
 // A secret with its name is at most this far before and behind a hint, in bytes. Servers accept no longer header.

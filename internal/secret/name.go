@@ -3,17 +3,18 @@ package secret
 
 import "regexp"
 
-// Words lists words in lower case. Every name that Named matches contains one of them.
+// Words lists words in lower case. Every name that IsSecretName accepts contains one of them.
 var Words = []string{"auth", "token", "secret", "cookie", "session", "passw", "key", "jwt", "credential", "signature", "ticket", "sig", "pwd"}
 
-// author, authors and authority are no secrets; authorization and authorisation are.
+// secretName matches authorization and authorisation, but not author, authors and authority.
 var secretName = regexp.MustCompile(`(?i)auth(?:$|[^o]|o$|o[^r]|ori[sz])|token|secret|cookie|session|passw|api-?_?key|(?:^|[-_]|access|subscription)key$|jwt|credential|signature|ticket|^(?:sig|pwd)$`)
 
 // IsSecretName reports whether the value of a header, a parameter or a key of this name may be a secret. It prefers false positives.
 func IsSecretName(name string) bool { return secretName.MatchString(name) }
 
+// variable matches the names that Variable accepts.
 var variable = regexp.MustCompile(`(?i)(TOKEN|PASSWORD|PASSWD|_PASS|SECRET|API_?KEY|(ACCESS|SECRET|PRIVATE)_KEY)$`)
 
-// Variable reports whether an environment variable of this name holds a secret. It is stricter than Named, which also matches
-// SSH_AUTH_SOCK and XDG_SESSION_TYPE.
+// Variable reports whether an environment variable of this name holds a secret. It is stricter than IsSecretName, which also
+// accepts SSH_AUTH_SOCK and XDG_SESSION_TYPE.
 func Variable(name string) bool { return variable.MatchString(name) }

@@ -29,7 +29,7 @@ func (p *parser) contradictions(root *fields) {
 	}
 }
 
-// interval rejects an interval where numbers decide: messages of a topic are counted by number.
+// interval rejects message.every if messages are counted by number, as those of a topic are.
 func (p *parser) interval(root *fields) {
 	if m := &p.service.Message; m.Interval > 0 && m.Numbered && m.PerTopic {
 		p.found.add(root.position("message"), "message.every cannot be combined with numbers of a topic, where each gap is a loss; remove message.every")
@@ -87,7 +87,7 @@ func (p *parser) sum(root *fields, n *node) {
 	}
 }
 
-// notFinite rejects what responses that end by themselves do not have.
+// notFinite rejects fields of endless streams in a description of finite responses.
 func (p *parser) notFinite(root *fields) {
 	s := p.service
 	if s.End.By != ByEvent {

@@ -63,7 +63,7 @@ func cases(t testing.TB) map[string]func() {
 	return out
 }
 
-// A message costs few allocations, however large it is: one for its JSON, one for each expression, and several for each name or
+// The number of allocations of a message does not depend on its size: one for its JSON, one for each expression, and several for each name or
 // value with escapes and each number with an exponent.
 func TestAllocationsPerMessage(t *testing.T) {
 	for name, run := range cases(t) {

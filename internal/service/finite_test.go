@@ -85,7 +85,7 @@ func TestReadChunkReadsNumbersOfMessagesAlone(t *testing.T) {
 	require.Equal(t, Chunk{}, s.ReadChunk(newBlock("status", "", `ready`)))
 }
 
-// They would have no effect.
+// These fields would have no effect.
 func TestParseRefusesOrderAndDeliveryOfFiniteMessages(t *testing.T) {
 	for _, field := range []string{`"order":"any"`, `"delivery":"at-least-once"`} {
 		_, err := Parse([]byte(`{"name":"x","connect":{"url":"{base}"},"message":{"per":"request",` + field + `},"end":{"by":"event","done":{"event":"finished"}}}`))

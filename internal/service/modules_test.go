@@ -38,7 +38,7 @@ var includedModules = []string{
 	"openai-chat", "openai-responses", "anthropic-messages", "ag-ui", "a2a", "mcp", "graphql-sse",
 }
 
-// Includes modules that a user has added: docs/services.md.
+// The test includes modules that a user has added (docs/services.md).
 func TestEachModuleCompiles(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(modules, "*.js"))
 	require.NoError(t, err)
@@ -59,7 +59,7 @@ func TestEachModuleCompiles(t *testing.T) {
 	}
 }
 
-// A Go caller and a script test the same service.
+// Go code and scripts use the same description.
 func TestNoopIsTheModule(t *testing.T) {
 	require.Equal(t, load(t, "noop").Hash(), Noop(15*time.Second).Hash())
 	s := Noop(500 * time.Millisecond)
@@ -68,7 +68,7 @@ func TestNoopIsTheModule(t *testing.T) {
 	require.Equal(t, "DELETE /event/forcedisconnect", s.End.Request.Route())
 }
 
-// tools/bench has messages of 100 bytes published.
+// tools/bench publishes messages of 100 bytes.
 func TestBenchServiceCompiles(t *testing.T) {
 	s, err := Parse(exportedDescription(t, "../../tools/bench/service.js"))
 	require.NoError(t, err)

@@ -93,7 +93,7 @@ func TestInvalidDescriptions(t *testing.T) {
 	require.Equal(t, string(want), out.String())
 }
 
-// Any misspelt field of a right description, or one of another kind, is reported by its name, and alone.
+// In a valid description, a misspelt field or a field of another type is the only mistake, and is reported by name.
 func TestEachFieldIsChecked(t *testing.T) {
 	var paths []string
 	var walk func(path string, v any)

@@ -1,9 +1,9 @@
 package probe
 
-// An api is how a module of load-tests/services describes the end of a response.
+// An api describes the ends of a response as a module of load-tests/services does.
 type api struct {
 	module                   string
-	done, failed, incomplete any // done, incomplete: nil if the terminal event is the only one, and if there is no such end
+	done, failed, incomplete any // nil: the API has no terminal event besides the observed one (done), or no such end
 }
 
 func eventIs(name string) object { return object{{name: "event", value: name}} }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// compression compares streams with each Accept-Encoding with one without.
+// compression compares a stream of each Accept-Encoding with streams without that header.
 func (f *findings) compression() (out []string) {
 	var reference []*track
 	for _, t := range f.opened(plain) {
@@ -93,7 +93,7 @@ func (f *findings) delay(t *track, reference []*track) string {
 	return "no event was delayed"
 }
 
-// A batches counts events that arrived together on a compressed stream, and one by one on another.
+// A batches value counts the events that arrived together on a compressed stream, but one by one on another stream.
 type batches struct {
 	sent, arrived time.Time // the last one
 	together      bool      // it arrived together with the previous one

@@ -15,7 +15,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/trial"
 )
 
-// A soak refuses a response that is compressed without a request for it.
+// A run rejects a response that is compressed although the request did not allow it.
 func TestCompressedStreams(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -260,7 +260,7 @@ func (f *finite) message() (o object, missing []string) {
 	return o, missing
 }
 
-// bursts states how many chunks arrived together, and what that means.
+// bursts returns a sentence on how many chunks arrived together, and its consequence.
 func (f *finite) bursts() string {
 	together, chunks, atOnce := 0, 0, 0
 	for _, one := range f.chunks("") {

@@ -55,8 +55,8 @@ const (
 type silentStream struct {
 	*track
 	checkAfter time.Duration // silence after which it is checked; 0: never
-	fate       silenceOutcome
-	silence    time.Duration // at the time of its fate
+	outcome    silenceOutcome
+	silence    time.Duration // at the time of its outcome
 	longest    time.Duration // the longest silence that it survived
 }
 
@@ -66,7 +66,7 @@ type idleProbe struct {
 	canPublish bool // a message checks whether a stream is alive
 	checkTimes []time.Duration
 
-	mu      sync.Mutex // guards fates, and publishing
+	mu      sync.Mutex // guards the outcomes, and publishing
 	streams []*silentStream
 }
 
@@ -136,7 +136,7 @@ func (i *idleProbe) watchSilence(ctx context.Context) error {
 	var watching sync.WaitGroup
 	for _, s := range i.streams {
 		watching.Go(func() {
-			if i.follow(ctx, limit, s); len(i.withFate(lost)) > 1 { // a single one may have another cause
+			if i.follow(ctx, limit, s); len(i.withOutcome(lost)) > 1 { // a single one may have another cause
 				stop()
 			}
 		})
@@ -200,15 +200,15 @@ func (i *idleProbe) follow(ctx, limit context.Context, s *silentStream) {
 func (i *idleProbe) decide(s *silentStream, f silenceOutcome, after time.Duration) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	s.fate, s.silence = f, after
+	s.outcome, s.silence = f, after
 	i.Progress(fmt.Sprintf("stream %d after a silence of %s: %s", s.n+1, inSeconds(after), [...]string{"", "alive", "closed", "lost without notice"}[f]))
 }
 
-// withFate returns the streams with a fate, by their silence.
-func (i *idleProbe) withFate(f silenceOutcome) []*silentStream {
+// withOutcome returns the streams with an outcome, sorted by their silence.
+func (i *idleProbe) withOutcome(f silenceOutcome) []*silentStream {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	out := slices.DeleteFunc(slices.Clone(i.streams), func(s *silentStream) bool { return s.fate != f })
+	out := slices.DeleteFunc(slices.Clone(i.streams), func(s *silentStream) bool { return s.outcome != f })
 	slices.SortFunc(out, func(a, b *silentStream) int { return cmp.Compare(a.silence, b.silence) })
 	return out
 }
@@ -232,7 +232,7 @@ func (t *track) endReason() string {
 	case errors.Is(t.ended, io.ErrUnexpectedEOF):
 		return "the connection was closed in the middle of the response"
 	case errors.Is(t.ended, io.EOF):
-		return "the response ended in order, by the service itself perhaps (end.lifetime)"
+		return "the response ended in order, possibly by the service itself (end.lifetime)"
 	case errors.Is(t.ended, syscall.ECONNRESET):
 		return "the connection was reset"
 	}
@@ -249,7 +249,7 @@ func (i *idleProbe) report() string {
 	}
 	b.WriteString("\n")
 	for _, f := range []silenceOutcome{alive, closed, lost} {
-		for _, s := range i.withFate(f) {
+		for _, s := range i.withOutcome(f) {
 			what := "alive"
 			switch f {
 			case closed:
@@ -269,7 +269,7 @@ func (i *idleProbe) report() string {
 
 // conclusion returns the range of the limit, the known sources of such a limit, and the remedy.
 func (i *idleProbe) conclusion() string {
-	dead := append(i.withFate(closed), i.withFate(lost)...)
+	dead := append(i.withOutcome(closed), i.withOutcome(lost)...)
 	survived := time.Duration(0)
 	for _, s := range i.streams {
 		survived = max(survived, s.longest)
@@ -280,7 +280,7 @@ func (i *idleProbe) conclusion() string {
 	to := slices.MinFunc(dead, func(a, b *silentStream) int { return cmp.Compare(a.silence, b.silence) }).silence
 	slack := max(to/50, 2*time.Second) // a timeout may start at another moment than the client's silence
 	from := time.Duration(0)
-	for _, s := range i.withFate(alive) {
+	for _, s := range i.withOutcome(alive) {
 		switch {
 		case s.silence < to:
 			from = max(from, s.silence)
@@ -288,7 +288,7 @@ func (i *idleProbe) conclusion() string {
 			return "One stream ended, and another was alive after a longer silence, so the silence was not the reason. Probe again."
 		}
 	}
-	if dead[0].fate == closed {
+	if dead[0].outcome == closed {
 		from = to // the end of a stream was observed
 	}
 	var out []string

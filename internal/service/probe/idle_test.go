@@ -107,7 +107,7 @@ func TestIdleTimeouts(t *testing.T) {
 		}},
 		"a NAT, unseen without messages": {path: &network{limit: limit}, no: true, wantText: []string{`Nothing closed a stream that was silent for (9\.[5-9]|1\d)`}},
 		"the service itself": {hub: &fakeservice.Hub{Lifetime: limit}, no: true, wantText: []string{
-			`(closed: the response ended in order, by the service itself perhaps .*\n.*){3}`,
+			`(closed: the response ended in order, possibly by the service itself .*\n.*){3}`,
 		}},
 		"heartbeats that are part of nothing": {path: &network{limit: limit, closes: true}, hub: &fakeservice.Hub{Heartbeat: "\n", HeartbeatInterval: 200 * time.Millisecond}, no: true, wantText: []string{
 			"Nothing closed a stream that was silent for 0.",
@@ -145,7 +145,7 @@ func TestKnownLimits(t *testing.T) {
 	t.Parallel()
 	at := func(f silenceOutcome, after ...time.Duration) (out []*silentStream) {
 		for _, d := range after {
-			out = append(out, &silentStream{track: &track{ended: io.ErrUnexpectedEOF}, fate: f, silence: d})
+			out = append(out, &silentStream{track: &track{ended: io.ErrUnexpectedEOF}, outcome: f, silence: d})
 		}
 		return out
 	}

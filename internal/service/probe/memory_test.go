@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// A service that sends large events without end must not exhaust the memory of the probe.
+// A service that sends an endless series of large events must not exhaust the memory of the probe.
 func TestPartsOfAStreamUseBoundedMemory(t *testing.T) {
 	t.Parallel()
 	part := func(mark byte) (p stream.Part) {

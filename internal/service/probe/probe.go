@@ -36,7 +36,7 @@ type Config struct {
 	Insecure                     bool   // certificates are not verified
 
 	Progress   func(sentence string) // may be nil
-	UsageError func(err error) error // makes wrong usage of an error; may be nil
+	UsageError func(err error) error // wraps an error of invalid usage; may be nil
 
 	// Dial opens a connection; nil: package net.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -44,9 +44,8 @@ type Config struct {
 	checkTimes []time.Duration // of Idle, in tests
 }
 
-// The probe is no load: these bound it.
+// These limits keep the load of a probe low.
 const (
-	// These limits keep the load of a probe low.
 	MaxStreams = 10
 	Shortest   = 20 * time.Second
 	Longest    = 10 * time.Minute
@@ -129,7 +128,7 @@ func (s *session) describe() (Result, error) {
 	}
 	description := f.description()
 	if _, err := service.Parse(toJSON(description)); err != nil {
-		return Result{}, fmt.Errorf("the probe made a description that is none, which is a bug in it: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
+		return Result{}, fmt.Errorf("the probe wrote an invalid description: %s; report this as a bug", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 	head := f.header()
 	for i, sentence := range head {

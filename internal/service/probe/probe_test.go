@@ -385,7 +385,7 @@ func TestRoundInterval(t *testing.T) {
 	}
 }
 
-// Streams that end at once made a description that was none.
+// Streams that end immediately used to produce an invalid description.
 func TestStreamsThatEndImmediately(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -247,7 +247,7 @@ func TestPublisherEndsBeforeTheFirstMessageIsDue(t *testing.T) {
 	require.Zero(t, p.Progress().Lag)
 }
 
-// Two thousand are due at once: all are sent, from the first on.
+// Two thousand messages are due at the start: all are sent, in order.
 func TestLateStartCatchesUp(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, nil)

@@ -8,8 +8,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
-// Answer makes one request whose response ends by itself, and reads it to its terminal event. A response that breaks off is noted: the
-// run judges it. The error is as that of Run.
+// Answer makes one request whose response ends by itself, and reads it to its terminal event. It reports a
+// truncated response to Note, because the run checks for it. Its error is like that of Run.
 func Answer(ctx context.Context, c Config) error {
 	return start(ctx, c, (*trial).answer)
 }

@@ -64,12 +64,12 @@ type Mismatch struct {
 func (m *Mismatch) Error() string { return m.Field + ": " + m.Err.Error() }
 func (m *Mismatch) Unwrap() error { return m.Err }
 
-// Run tries the description out. The error is a sentence for the user, unless ctx ended.
+// Run checks the description. The error is a sentence for the user, unless ctx ended.
 func Run(ctx context.Context, c Config) error {
 	return start(ctx, c, (*trial).run)
 }
 
-// Connect opens a stream and closes it. The error is as that of Run.
+// Connect opens a stream and closes it. Its error is like that of Run.
 func Connect(ctx context.Context, c Config) error {
 	return start(ctx, c, (*trial).connect)
 }

@@ -286,7 +286,7 @@ func TestEndRequestIsTried(t *testing.T) {
 	require.EqualError(t, runTrial(t, server.URL, Config{}, replace("x")...), "end: DELETE "+server.URL+"/x answered 404 Not Found")
 }
 
-// A service may know no more than one stream of an id: the last.
+// A service may keep only the last stream of an id.
 func TestTrialHasOneStreamPerID(t *testing.T) {
 	var mu sync.Mutex
 	open := map[string]chan string{} // by id
@@ -385,7 +385,7 @@ func TestRedirectOfTheEndRequestIsNotFollowed(t *testing.T) {
 		"end.url: DELETE "+server.URL+"/end answered 303 See Other, to /elsewhere, which a run does not follow: write the URL that it leads to")
 }
 
-// The publisher of a run follows no redirect: all of its messages were refused.
+// The publisher of a run follows no redirects, so the service would refuse all of its messages.
 func TestRedirectOfThePublisherFails(t *testing.T) {
 	h := (&fakeservice.Hub{}).Start(t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
