@@ -310,6 +310,6 @@ func (s *stack) requireFailureReason() {
 	s.set(map[string]string{"HTTP_PORT": port})
 	await(s.t, "the error of nginxconf is not printed", func() bool {
 		out := runWith(s.t, time.Minute, []string{"COMPOSE_PROJECT_NAME=" + project, "COMPOSE_ENV_FILES=" + s.file}, "infra/compose/failures")
-		return strings.Contains(out, "nginxconf did not start:") && strings.Contains(out, `HTTP_PORT is "http"`)
+		return strings.Contains(out, "nginxconf did not start:") && strings.Contains(out, `HTTP_PORT must be the number of a port, got "http"`)
 	})
 }
