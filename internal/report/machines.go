@@ -35,14 +35,14 @@ func machines(v *verdict.Verdict) Section {
 	}
 	for i := range list {
 		m := &list[i]
-		row := Cells(machineName(m), droppedByAWS(m), "–", machineCount(m, machine.Overflows), machineCount(m, machine.Drops), "–", "–", machineCount(m, machine.Killed))
+		row := Cells(machineName(m), droppedByAWS(m), "–", machineCount(m, machine.Overflows), machineCount(m, machine.Drops), "–", "–", machineCount(m, machine.OOMKills))
 		if m.StealShare != nil {
 			row[2].Text = format.Percent(100 * *m.StealShare)
 		}
-		if c := m.Counter(machine.Sent); c != nil && c.Increase > 0 {
+		if c := m.Counter(machine.OutSegs); c != nil && c.Increase > 0 {
 			row[5].Text = format.Percent(100 * m.RetransmittedShare())
 		}
-		if c := m.Counter(machine.Tracked); c != nil {
+		if c := m.Counter(machine.ConntrackEntries); c != nil {
 			row[6].Text = format.Percent(100 * c.HighestShare)
 		}
 		if hasNotices {

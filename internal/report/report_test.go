@@ -96,10 +96,10 @@ func newRun() (*shard.Merged, *verdict.Verdict, []resources.Sample) {
 	}
 	for i := range m.Runners { // each has its own machine; the conntrack table of the second one is almost full
 		w := machine.Follow("", time.Second)
-		w.Add(m.Runners[i].Started(), machine.Reading{machine.Steal: 0, machine.Sent: 0, machine.Retrans: 0, machine.Overflows: 7, machine.Drops: 7, "pps_allowance_exceeded": 0, machine.Killed: 2})
+		w.Add(m.Runners[i].Started(), machine.Reading{machine.Steal: 0, machine.OutSegs: 0, machine.Retrans: 0, machine.Overflows: 7, machine.Drops: 7, "pps_allowance_exceeded": 0, machine.OOMKills: 2})
 		w.Add(m.Runners[i].Started().Add(time.Hour), machine.Reading{
-			machine.Steal: .25, machine.Sent: 100_000, machine.Retrans: 12, machine.Overflows: 7 + float64(i), machine.Drops: 8 + float64(i), "pps_allowance_exceeded": 14 * float64(i),
-			machine.Killed: 2, machine.Tracked: 1000 + 950*float64(i), "nf_conntrack_max": 2000,
+			machine.Steal: .25, machine.OutSegs: 100_000, machine.Retrans: 12, machine.Overflows: 7 + float64(i), machine.Drops: 8 + float64(i), "pps_allowance_exceeded": 14 * float64(i),
+			machine.OOMKills: 2, machine.ConntrackEntries: 1000 + 950*float64(i), "nf_conntrack_max": 2000,
 		})
 		m.Runners[i].Machine = w.Record()
 		m.Runners[i].Machine.Boot, m.Runners[i].Machine.Cores = fmt.Sprint("boot-", i), 2

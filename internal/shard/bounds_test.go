@@ -67,7 +67,7 @@ func hostileShards(t testing.TB) map[string]struct{ text, want string } {
 		"four million findings":             {with("connections", `{"id":"a","findings":[`+repeatElement(`{"at_ns":1}`, 50_000)+`]}`, 84), "connections must have at most 4194304 findings"},
 		"a hundred kinds of findings":       {text(func(s *Shard) { s.Connections = []ledger.Record{{ID: "a", Findings: kinds(101)}} }), "findings must have at most 100 kinds"},
 		"a machine whose counter decreased": {text(func(s *Shard) {
-			s.Machine = &machine.Record{FromUS: s.Runner.StartedUS, ToUS: s.Runner.EndedUS, Counters: []machine.Series{{Name: "steal", Grown: -1}}}
+			s.Machine = &machine.Record{FromUS: s.Runner.StartedUS, ToUS: s.Runner.EndedUS, Counters: []machine.Series{{Name: "steal", Increase: -1}}}
 		}), "impossible counter steal of the machine: -1"},
 		"a machine of another run": {text(func(s *Shard) {
 			s.Machine = &machine.Record{FromUS: s.Runner.StartedUS - 60e6, ToUS: s.Runner.EndedUS, Counters: []machine.Series{{Name: "steal"}}}
@@ -76,7 +76,7 @@ func hostileShards(t testing.TB) map[string]struct{ text, want string } {
 			s.Machine = &machine.Record{FromUS: s.Runner.StartedUS, ToUS: 1 << 62, Counters: []machine.Series{{Name: "steal"}}}
 		}), "impossible times of the machine"},
 		"a machine whose counter grew without a time": {text(func(s *Shard) {
-			s.Machine = &machine.Record{FromUS: s.Runner.StartedUS, ToUS: s.Runner.EndedUS, Counters: []machine.Series{{Name: machine.Killed, Grown: 1}}}
+			s.Machine = &machine.Record{FromUS: s.Runner.StartedUS, ToUS: s.Runner.EndedUS, Counters: []machine.Series{{Name: machine.OOMKills, Increase: 1}}}
 		}), "impossible counter oom_kill of the machine: it grew by 1 without a time"},
 		"a machine with a counter twice": {text(func(s *Shard) {
 			s.Machine = &machine.Record{FromUS: s.Runner.StartedUS, ToUS: s.Runner.EndedUS, Counters: []machine.Series{{Name: "steal"}, {Name: "steal"}}}

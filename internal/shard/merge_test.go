@@ -134,7 +134,7 @@ func TestMergeProblems(t *testing.T) {
 		{"a machine that was suspended", func(_ *plan.Plan, s []*Shard) []*Shard {
 			const began = 1_700_000_000_000_000
 			s[0].Machine = &machine.Record{FromUS: began, ToUS: began + 9e6, Counters: []machine.Series{
-				{Name: machine.Suspended, Begin: 5, End: 605, Grown: 600, Moved: []machine.Stretch{{FromUS: began, ToUS: began + 5e6, By: 600}}},
+				{Name: machine.Suspension, Begin: 5, End: 605, Increase: 600, Stretches: []machine.Stretch{{FromUS: began, ToUS: began + 5e6, By: 600}}},
 			}}
 			return s
 		}, []string{"runner 1 on h1 did not run all the time: its machine was suspended for 10 min, first at 2023-11-14 22:13:20 UTC; keep it awake"}},
@@ -199,7 +199,7 @@ func TestMergeNamesASuspensionBetweenTwoParts(t *testing.T) {
 	next.Runner.ReplacedStartUS, next.Runner.StartedUS = lost.Runner.StartedUS, lost.Runner.EndedUS+625e6
 	next.Plan.Seconds -= 645
 	suspended := func(seconds float64) *machine.Record {
-		return &machine.Record{Boot: "b", Counters: []machine.Series{{Name: machine.Suspended, Begin: seconds, End: seconds}}}
+		return &machine.Record{Boot: "b", Counters: []machine.Series{{Name: machine.Suspension, Begin: seconds, End: seconds}}}
 	}
 	lost.Machine, next.Machine = suspended(5), suspended(605)
 	merge := func() *Merged { return Merge(p, []*Shard{&next, parts[2], lost, parts[0]}) }

@@ -124,7 +124,7 @@ func suspensionBetween(before, after *Runner) string {
 	if before.Machine == nil || after.Machine == nil || before.Machine.Boot != after.Machine.Boot {
 		return ""
 	}
-	from, to := before.Machine.Series(machine.Suspended), after.Machine.Series(machine.Suspended)
+	from, to := before.Machine.Series(machine.Suspension), after.Machine.Series(machine.Suspension)
 	if from == nil || to == nil || to.Begin-from.End < machine.SuspendedResolution.Seconds() {
 		return ""
 	}
@@ -143,12 +143,12 @@ func suspension(r *Runner) string {
 	if r.Machine == nil {
 		return ""
 	}
-	s := r.Machine.Series(machine.Suspended)
-	if s == nil || len(s.Moved) == 0 {
+	s := r.Machine.Series(machine.Suspension)
+	if s == nil || len(s.Stretches) == 0 {
 		return ""
 	}
 	return fmt.Sprintf("its machine was suspended for %s, first at %s; keep it awake (systemd-inhibit)",
-		format.Duration(seconds(s.Grown)), format.Time(s.Moved[0].From()))
+		format.Duration(seconds(s.Increase)), format.Time(s.Stretches[0].From()))
 }
 
 func describe(r Runner) string {

@@ -243,7 +243,7 @@ func (r *Run) withSamples(seconds int64, edit func(at int64, s *resources.Sample
 	r.OneHost = true
 	for i := range seconds {
 		s := resources.Sample{Unix: start.Unix() + i, BackendCPU: .1 * float64(i+1), NginxCPU: .05 * float64(i), Procs: 2, Files: 11, MaxFiles: 30, Served: uint64(20 * i)}
-		s.BackendRuns, s.NginxRuns, s.NginxAccepted, s.Ran = uint64(60*i)+1, uint64(40*i)+1, uint64(2*i), .15*float64(i)
+		s.BackendRuns, s.NginxRuns, s.NginxAccepted, s.RunSeconds = uint64(60*i)+1, uint64(40*i)+1, uint64(2*i), .15*float64(i)
 		s.BusySeconds, s.Memory, s.Available, s.NetworkKnown = .4*float64(i), 4<<30, 3<<30, true
 		if edit != nil {
 			edit(i, &s)
@@ -299,7 +299,7 @@ func TestUsageOfARemoteService(t *testing.T) {
 	for i := range r.Samples {
 		r.Samples[i].OfTarget = true
 	}
-	r.Machines = append(r.Machines, record("stack", 4, machine.Killed, "bw_out_allowance_exceeded"), record("runner-1", 8))
+	r.Machines = append(r.Machines, record("stack", 4, machine.OOMKills, "bw_out_allowance_exceeded"), record("runner-1", 8))
 	got = r.stages()[1].Machine.Usage
 	require.True(t, got.Host && got.Queue && got.Allowed)
 	require.Equal(t, []float64{4, 14, 14}, []float64{got.TargetCores, got.Killed, got.Allowance})

@@ -217,7 +217,7 @@ func (r *Run) usage(m *shard.Merged, from, to time.Time) (t Usage) {
 	t.Loopback, t.Link = r.OneHost || plan.OnLoopback(m.Plan.BackendURL), -1
 	r.cores(&t, m)
 	e := (*verdict.Evidence)(r)
-	t.Killed, _ = verdict.IncreaseOnTarget(e, from, to, func(c machine.Counter) bool { return c.Name == machine.Killed })
+	t.Killed, _ = verdict.IncreaseOnTarget(e, from, to, func(c machine.Counter) bool { return c.Name == machine.OOMKills })
 	t.Allowance, t.Allowed = verdict.IncreaseOnTarget(e, from, to, func(c machine.Counter) bool { return c.ByAWS() && c.Effect == machine.Silences })
 	for _, s := range r.Samples { // any sample has the limit, but a backend without free descriptors cannot report it
 		t.MaxFiles = max(t.MaxFiles, float64(s.MaxFiles))
@@ -250,7 +250,7 @@ func (r *Run) usage(m *shard.Merged, from, to time.Time) (t Usage) {
 	}
 	served := growth(func(s *resources.Sample) float64 { return float64(s.Served) })
 	if t.PerRequest = t.Inside && served > 0; t.PerRequest {
-		t.CPU = growth(func(s *resources.Sample) float64 { return s.Ran }) / served
+		t.CPU = growth(func(s *resources.Sample) float64 { return s.RunSeconds }) / served
 		t.Runs = growth(func(s *resources.Sample) float64 { return float64(s.BackendRuns + s.NginxRuns) }) / served
 		t.Accepts = growth(func(s *resources.Sample) float64 { return float64(s.NginxAccepted) }) / served
 	}

@@ -172,7 +172,7 @@ func (s *stormStage) checkConnectRate(r *Run) verdict.Check {
 
 // queueTable returns the counters of dropped connects by machine.
 func (r *Run) queueTable() verdict.Table {
-	counters := []string{machine.Overflows, machine.Drops, machine.Repeated}
+	counters := []string{machine.Overflows, machine.Drops, machine.SYNRetrans}
 	t := newTable("Accept queues", "over the whole run; a repeated SYN delays a connect by a second or more", "machine|of|"+strings.Join(counters, "|"))
 	for _, report := range verdict.MachinesOf((*verdict.Evidence)(r)) {
 		subject := "runners"

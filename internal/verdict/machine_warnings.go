@@ -126,7 +126,7 @@ func (m *MachineReport) retransmissionWarning(int, *affectedFaults) []string {
 
 // RetransmittedShare returns the share of TCP segments that were retransmitted.
 func (m *MachineReport) RetransmittedShare() float64 {
-	if sent := m.increase(machine.Sent); sent > 0 {
+	if sent := m.increase(machine.OutSegs); sent > 0 {
 		return m.increase(machine.Retrans) / sent
 	}
 	return 0
@@ -134,7 +134,7 @@ func (m *MachineReport) RetransmittedShare() float64 {
 
 // fullTableWarning warns of a table of tracked connections that is nearly full.
 func (m *MachineReport) fullTableWarning(int, *affectedFaults) []string {
-	c := m.Counter(machine.Tracked)
+	c := m.Counter(machine.ConntrackEntries)
 	if c == nil || c.HighestShare < maxTracked {
 		return nil
 	}
@@ -144,7 +144,7 @@ func (m *MachineReport) fullTableWarning(int, *affectedFaults) []string {
 
 // oomWarning warns of processes that the kernel killed.
 func (m *MachineReport) oomWarning(int, *affectedFaults) []string {
-	c := m.Counter(machine.Killed)
+	c := m.Counter(machine.OOMKills)
 	if c == nil || c.Increase == 0 {
 		return nil
 	}

@@ -158,10 +158,10 @@ func (m *MachineReport) sum() {
 				continue
 			}
 			known = true
-			sum.Increase += s.Grown
-			sum.increases = append(sum.increases, s.Moved...)
-			if s.Most > sum.HighestShare {
-				sum.HighestShare, sum.highestUS = s.Most, s.MostUS
+			sum.Increase += s.Increase
+			sum.increases = append(sum.increases, s.Stretches...)
+			if s.MaxShare > sum.HighestShare {
+				sum.HighestShare, sum.highestUS = s.MaxShare, s.MaxShareUS
 			}
 			seconds += float64(r.Cores) * float64(r.ToUS-r.FromUS) / 1e6
 		}

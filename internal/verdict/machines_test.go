@@ -21,14 +21,14 @@ const (
 // newMachine returns a machine of AWS whose counters did not change.
 func newMachine(boot string) *machine.Record {
 	w := machine.Follow("", time.Second)
-	all := machine.Reading{machine.Tracked: 1, "nf_conntrack_max": 100, machine.Sent: 0}
+	all := machine.Reading{machine.ConntrackEntries: 1, "nf_conntrack_max": 100, machine.OutSegs: 0}
 	for _, c := range machine.Counters {
 		if c.Limit == "" {
 			all[c.Name] = 0
 		}
 	}
 	w.Add(time.Unix(1_700_000_000, 0), all)
-	all[machine.Sent] = 10_000
+	all[machine.OutSegs] = 10_000
 	w.Add(time.Unix(1_700_003_600, 0), all)
 	r := w.Record()
 	r.Boot, r.BootedUnix, r.Cores, r.Namespace, r.Cards = boot, 1_600_000_000, 2, "net:["+boot+"]", true
@@ -37,9 +37,9 @@ func newMachine(boot string) *machine.Record {
 
 func addIncrease(r *machine.Record, name string, by float64) *machine.Record {
 	s := r.Series(name)
-	s.Grown, s.End = s.Grown+by, s.End+by
+	s.Increase, s.End = s.Increase+by, s.End+by
 	from := time.Unix(1_700_000_000+dropsAt, 0)
-	s.Moved = append(s.Moved, machine.Stretch{FromUS: from.UnixMicro(), ToUS: from.Add(5 * time.Second).UnixMicro(), By: by})
+	s.Stretches = append(s.Stretches, machine.Stretch{FromUS: from.UnixMicro(), ToUS: from.Add(5 * time.Second).UnixMicro(), By: by})
 	return r
 }
 
@@ -176,7 +176,7 @@ func TestRunnersOnOneMachineAreCountedOnce(t *testing.T) {
 		m, server := cleanRun()
 		for i := range m.Runners {
 			r := newMachine("b")
-			addIncrease(addIncrease(addIncrease(r, conntrack, 14), machine.Killed, 1), machine.Steal, 36)
+			addIncrease(addIncrease(addIncrease(r, conntrack, 14), machine.OOMKills, 1), machine.Steal, 36)
 			m.Runners[i].Machine, m.Runners[i].Host = r, "h"
 		}
 		m.Runners[1].Machine.Namespace = namespace
@@ -186,7 +186,7 @@ func TestRunnersOnOneMachineAreCountedOnce(t *testing.T) {
 		require.Equal(t, []int{1, 2}, one.Runners)
 		require.Equal(t, "runners 1 and 2 (h)", one.String())
 		require.InDelta(t, want, one.Counter(conntrack).Increase, 0)
-		require.InDelta(t, 1, one.Counter(machine.Killed).Increase, 0)
+		require.InDelta(t, 1, one.Counter(machine.OOMKills).Increase, 0)
 		require.InDelta(t, 36./7200, *one.StealShare, 1e-9)
 	}
 }
@@ -251,16 +251,20 @@ func TestMachineWarnings(t *testing.T) {
 		edit func(r *machine.Record)
 		want string
 	}{
-		"overflows":                      {func(r *machine.Record) { addIncrease(addIncrease(r, machine.Overflows, 3), machine.Drops, 5) }, "3 connects found an accept queue full on runner 1 (h1), first between 22:30:00 and 22:30:05 UTC (ListenOverflows; ListenDrops 5)"},
-		"drops":                          {func(r *machine.Record) { addIncrease(r, machine.Drops, 5) }, "dropped 5 connects, first between 22:30:00 and 22:30:05 UTC (ListenDrops), although no accept queue was full"},
-		"retransmits":                    {func(r *machine.Record) { r.Series(machine.Retrans).Grown = 201 }, "201 of its TCP segments, 2.0 % (RetransSegs)"},
-		"few retransmits":                {func(r *machine.Record) { r.Series(machine.Retrans).Grown = 200 }, ""},
-		"retransmits of little":          {func(r *machine.Record) { r.Series(machine.Retrans).Grown, r.Series(machine.Sent).Grown = 100, 1000 }, "100 of its TCP segments, 10.0 % (RetransSegs)"},
-		"retransmits of next to nothing": {func(r *machine.Record) { r.Series(machine.Retrans).Grown, r.Series(machine.Sent).Grown = 50, 100 }, ""},
+		"overflows":       {func(r *machine.Record) { addIncrease(addIncrease(r, machine.Overflows, 3), machine.Drops, 5) }, "3 connects found an accept queue full on runner 1 (h1), first between 22:30:00 and 22:30:05 UTC (ListenOverflows; ListenDrops 5)"},
+		"drops":           {func(r *machine.Record) { addIncrease(r, machine.Drops, 5) }, "dropped 5 connects, first between 22:30:00 and 22:30:05 UTC (ListenDrops), although no accept queue was full"},
+		"retransmits":     {func(r *machine.Record) { r.Series(machine.Retrans).Increase = 201 }, "201 of its TCP segments, 2.0 % (RetransSegs)"},
+		"few retransmits": {func(r *machine.Record) { r.Series(machine.Retrans).Increase = 200 }, ""},
+		"retransmits of little": {func(r *machine.Record) {
+			r.Series(machine.Retrans).Increase, r.Series(machine.OutSegs).Increase = 100, 1000
+		}, "100 of its TCP segments, 10.0 % (RetransSegs)"},
+		"retransmits of next to nothing": {func(r *machine.Record) {
+			r.Series(machine.Retrans).Increase, r.Series(machine.OutSegs).Increase = 50, 100
+		}, ""},
 		"a full table": {func(r *machine.Record) {
-			r.Series(machine.Tracked).Most, r.Series(machine.Tracked).MostUS = .9, 1_700_001_000_000_000
+			r.Series(machine.ConntrackEntries).MaxShare, r.Series(machine.ConntrackEntries).MaxShareUS = .9, 1_700_001_000_000_000
 		}, "was 90 % full at 22:30:00 UTC (nf_conntrack_count)"},
-		"a kill":     {func(r *machine.Record) { addIncrease(r, machine.Killed, 1) }, "killed 1 process (out of memory)"},
+		"a kill":     {func(r *machine.Record) { addIncrease(r, machine.OOMKills, 1) }, "killed 1 process (out of memory)"},
 		"a step":     {func(r *machine.Record) { addIncrease(r, machine.ClockStep, 10) }, "was set by 10 s, first between"},
 		"link-local": {func(r *machine.Record) { addIncrease(r, machine.LinkLocal, 9) }, "AWS dropped 9 packets of runner 1 (h1)"},
 	} {
@@ -304,7 +308,7 @@ func TestHostOfAPodIsFoundInPrometheus(t *testing.T) {
 	pod := func(boot string) *machine.Record {
 		r := newMachine(boot)
 		r.Cards = false
-		r.Counters = append([]machine.Series(nil), *r.Series(machine.Steal), *r.Series(machine.Overflows), *r.Series(machine.Sent))
+		r.Counters = append([]machine.Series(nil), *r.Series(machine.Steal), *r.Series(machine.Overflows), *r.Series(machine.OutSegs))
 		return r
 	}
 	for boot, want := range map[string]string{"b-1": "runner 1 (h1)", "": "runner-1"} {

@@ -21,8 +21,8 @@ const (
 type Counter struct {
 	Name   string // in the kernel or in AWS's driver
 	Effect Effect
-	// Namespaced reports whether each network namespace has its own counter, as containers do. Other counters are those of the
-	// machine.
+	// Namespaced reports whether each network namespace has its own counter. Containers have such namespaces. The other counters
+	// cover the whole machine.
 	Namespaced bool
 	Metric     string // of node_exporter; "": none. Several series are added
 	Limit      string // name of the limit of a gauge; "": a counter
@@ -34,17 +34,17 @@ type Counter struct {
 
 // Names of counters.
 const (
-	Steal     = "steal" // seconds, summed over all cores
-	Overflows = "ListenOverflows"
-	Drops     = "ListenDrops"
-	Retrans   = "RetransSegs"
-	Repeated  = "TCPSynRetrans"
-	Sent      = "OutSegs"
-	Killed    = "oom_kill"
-	Tracked   = "nf_conntrack_count"
-	Suspended = "suspended"  // seconds: CLOCK_BOOTTIME minus CLOCK_MONOTONIC
-	ClockStep = "clock_step" // seconds by which the wall clock was set, forwards and backwards
-	LinkLocal = "linklocal_allowance_exceeded"
+	Steal            = "steal" // seconds, summed over all cores
+	Overflows        = "ListenOverflows"
+	Drops            = "ListenDrops"
+	Retrans          = "RetransSegs"
+	SYNRetrans       = "TCPSynRetrans"
+	OutSegs          = "OutSegs"
+	OOMKills         = "oom_kill"
+	ConntrackEntries = "nf_conntrack_count"
+	Suspension       = "suspended"  // seconds: CLOCK_BOOTTIME minus CLOCK_MONOTONIC
+	ClockStep        = "clock_step" // seconds by which the wall clock was set, forwards and backwards
+	LinkLocal        = "linklocal_allowance_exceeded"
 )
 
 // SuspendedResolution is the shortest detectable suspension, because the clocks are not read at the same instant.
@@ -52,7 +52,8 @@ const SuspendedResolution = 100 * time.Millisecond
 
 const largerType = "use a larger instance type, or more machines"
 
-// Counters lists all counters in the order of reports. Those of AWS's driver (ENA) exist on AWS only; see "Monitor network performance for ENA settings" at docs.aws.amazon.com.
+// Counters lists all counters in the order of reports. Counters of AWS's driver (ENA) exist on AWS only; see "Monitor network
+// performance for ENA settings" at docs.aws.amazon.com.
 var Counters = []Counter{
 	{
 		Name: "bw_in_allowance_exceeded", Effect: Silences, Namespaced: true, Metric: "node_ethtool_bw_in_allowance_exceeded",
@@ -77,15 +78,15 @@ var Counters = []Counter{
 	{Name: Steal, Effect: Delays, Metric: `node_cpu_seconds_total{mode="steal"}`},
 	{Name: Overflows, Effect: Refuses, Namespaced: true, Metric: "node_netstat_TcpExt_ListenOverflows"},
 	{Name: Drops, Effect: Refuses, Namespaced: true, Metric: "node_netstat_TcpExt_ListenDrops"}, // includes the overflows
-	{Name: Repeated, Effect: Informational, Namespaced: true, Metric: "node_netstat_TcpExt_TCPSynRetrans"},
+	{Name: SYNRetrans, Effect: Informational, Namespaced: true, Metric: "node_netstat_TcpExt_TCPSynRetrans"},
 	{Name: Retrans, Effect: Warns, Namespaced: true, Metric: "node_netstat_Tcp_RetransSegs"},
-	{Name: Sent, Effect: Informational, Namespaced: true, Metric: "node_netstat_Tcp_OutSegs"},
+	{Name: OutSegs, Effect: Informational, Namespaced: true, Metric: "node_netstat_Tcp_OutSegs"},
 	{
-		Name: Tracked, Effect: Warns, Namespaced: true, Metric: "node_nf_conntrack_entries",
+		Name: ConntrackEntries, Effect: Warns, Namespaced: true, Metric: "node_nf_conntrack_entries",
 		Limit: "nf_conntrack_max", LimitOf: "node_nf_conntrack_entries_limit",
 	},
-	{Name: Killed, Effect: Warns, Metric: "node_vmstat_oom_kill"},
-	{Name: Suspended, Effect: Suspends},
+	{Name: OOMKills, Effect: Warns, Metric: "node_vmstat_oom_kill"},
+	{Name: Suspension, Effect: Suspends},
 	{Name: ClockStep, Effect: Warns},
 }
 
@@ -102,7 +103,7 @@ func CounterOf(name string) (Counter, bool) {
 // ByAWS reports whether the counter is one of AWS's driver.
 func (c *Counter) ByAWS() bool { return c.AWSAction != "" }
 
-// hasTimes reports whether a record has the times of increases. Retransmits happen all the time.
+// hasTimes reports whether a record has the times of the counter's increases. Retransmits are too frequent for times.
 func (c *Counter) hasTimes() bool {
 	return c.Effect != Informational && c.Name != Retrans && c.Limit == ""
 }

@@ -41,7 +41,7 @@ func clocks() (wall, monotonic time.Duration) {
 func (s *source) read() Reading {
 	r := Reading{}
 	if d, ok := s.suspended(); ok {
-		r[Suspended] = d.Seconds()
+		r[Suspension] = d.Seconds()
 	}
 	fs, err := procfs.NewFS(s.proc)
 	if err != nil {
@@ -51,20 +51,20 @@ func (s *source) read() Reading {
 		r[Steal] = stat.CPUTotal.Steal
 	}
 	s.readKilled(r)
-	for _, name := range []string{Tracked, "nf_conntrack_max"} {
+	for _, name := range []string{ConntrackEntries, "nf_conntrack_max"} {
 		if v, err := fs.SysctlInts("net/netfilter/" + name); err == nil && len(v) == 1 {
 			r[name] = float64(v[0])
 		}
 	}
 	if self, err := fs.Self(); err == nil { // for the network namespace
 		if tcp, err := self.Snmp(); err == nil {
-			r.set(Sent, tcp.OutSegs)
+			r.set(OutSegs, tcp.OutSegs)
 			r.set(Retrans, tcp.RetransSegs)
 		}
 		if ext, err := self.Netstat(); err == nil {
 			r.set(Overflows, ext.ListenOverflows)
 			r.set(Drops, ext.ListenDrops)
-			r.set(Repeated, ext.TCPSynRetrans)
+			r.set(SYNRetrans, ext.TCPSynRetrans)
 		}
 	}
 	counts, _, err := s.devices()
@@ -92,9 +92,9 @@ func (s *source) readKilled(r Reading) {
 		return
 	}
 	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
-		if name, value, ok := strings.Cut(lines.Text(), " "); ok && name == Killed {
+		if name, value, ok := strings.Cut(lines.Text(), " "); ok && name == OOMKills {
 			if v, err := strconv.ParseFloat(value, 64); err == nil {
-				r[Killed] = v
+				r[OOMKills] = v
 			}
 		}
 	}

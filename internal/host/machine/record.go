@@ -26,16 +26,16 @@ type Record struct {
 
 // A Series has the changes of one counter during a run.
 type Series struct {
-	Name  string  `json:"name"`
-	Begin float64 `json:"begin"`
-	End   float64 `json:"end"`
-	Grown float64 `json:"grown,omitempty"` // total increase, also across resets
-	// Moved lists the times of increases. It is empty for counters that increase all the time. For Steal it lists only increases that
-	// may explain a late message.
-	Moved []Stretch `json:"moved,omitempty"`
-	// Most is the maximum of a gauge as a share of its limit.
-	Most   float64 `json:"most,omitempty"`
-	MostUS int64   `json:"most_unix_us,omitempty"`
+	Name     string  `json:"name"`
+	Begin    float64 `json:"begin"`
+	End      float64 `json:"end"`
+	Increase float64 `json:"grown,omitempty"` // total of all increases; a reset does not reduce it
+	// Stretches lists the times of increases. It is empty for counters that increase all the time. For Steal it lists only increases
+	// that may explain a late message.
+	Stretches []Stretch `json:"moved,omitempty"`
+	// MaxShare is the maximum of a gauge as a share of its limit.
+	MaxShare   float64 `json:"most,omitempty"`
+	MaxShareUS int64   `json:"most_unix_us,omitempty"`
 }
 
 // A Stretch is a period in which a counter increased, as exact as the samples.
@@ -110,19 +110,19 @@ func (r *Record) Check() error {
 }
 
 func (s *Series) check(r *Record) error {
-	if len(s.Name) > maxText || len(s.Moved) > maxStretches {
-		return fmt.Errorf("counter %.20q of the machine must have a short name and at most %d increases, got %d", s.Name, maxStretches, len(s.Moved))
+	if len(s.Name) > maxText || len(s.Stretches) > maxStretches {
+		return fmt.Errorf("counter %.20q of the machine must have a short name and at most %d increases, got %d", s.Name, maxStretches, len(s.Stretches))
 	}
-	for _, v := range []float64{s.Begin, s.End, s.Grown, s.Most} {
+	for _, v := range []float64{s.Begin, s.End, s.Increase, s.MaxShare} {
 		if math.IsNaN(v) || v < 0 || v > maxValue {
 			return fmt.Errorf("impossible counter %s of the machine: %g", s.Name, v)
 		}
 	}
 	// Steal has only the times of large increases.
-	if c, ok := CounterOf(s.Name); ok && c.hasTimes() && s.Name != Steal && s.Grown > 0 && len(s.Moved) == 0 {
-		return fmt.Errorf("impossible counter %s of the machine: it grew by %g without a time", s.Name, s.Grown)
+	if c, ok := CounterOf(s.Name); ok && c.hasTimes() && s.Name != Steal && s.Increase > 0 && len(s.Stretches) == 0 {
+		return fmt.Errorf("impossible counter %s of the machine: it grew by %g without a time", s.Name, s.Increase)
 	}
-	for _, m := range s.Moved {
+	for _, m := range s.Stretches {
 		if m.FromUS < r.FromUS || m.ToUS > r.ToUS || m.ToUS < m.FromUS || m.By < 0 || m.By > maxValue {
 			return fmt.Errorf("impossible counter %s of the machine: it grew by %g from %d µs to %d µs", s.Name, m.By, m.FromUS, m.ToUS)
 		}

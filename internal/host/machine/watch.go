@@ -16,8 +16,8 @@ type Watch struct {
 	stealSeconds float64 // Steal between two readings, in seconds, above which a stretch is recorded
 }
 
-// New returns a Watch of the machine of this process. late is the lateness above which a message counts as late. The record has the
-// times at which the hypervisor used more than half of it between two samples.
+// New returns a Watch of the machine of this process. A message counts as late if its lateness exceeds late. The record has
+// the times at which Steal increased by more than half of late between two samples.
 func New(late time.Duration) *Watch { return newWatch(localSource, late) }
 
 func newWatch(s source, late time.Duration) *Watch {
@@ -26,7 +26,7 @@ func newWatch(s source, late time.Duration) *Watch {
 	return w
 }
 
-// Follow builds the record of another machine from the readings passed to Add.
+// Follow returns a Watch of another machine. Its caller passes the readings to Add.
 func Follow(name string, late time.Duration) *Watch {
 	return &Watch{record: Record{Name: name}, stealSeconds: late.Seconds() / 2}
 }
@@ -34,10 +34,10 @@ func Follow(name string, late time.Duration) *Watch {
 // Sample reads the counters.
 func (w *Watch) Sample(now time.Time) {
 	r := w.source.read()
-	if before := w.record.Series(Suspended); before != nil && math.Abs(r[Suspended]-before.End) < SuspendedResolution.Seconds() {
-		r[Suspended] = before.End
+	if before := w.record.Series(Suspension); before != nil && math.Abs(r[Suspension]-before.End) < SuspendedResolution.Seconds() {
+		r[Suspension] = before.End
 	}
-	r[ClockStep] = w.steps.add(w.source.clocks, seconds(r[Suspended]))
+	r[ClockStep] = w.steps.add(w.source.clocks, seconds(r[Suspension]))
 	w.Add(now, r)
 }
 
@@ -91,7 +91,7 @@ func (w *Watch) Add(now time.Time, r Reading) {
 			increase = 0
 		}
 		s.End = v
-		s.Grown += increase
+		s.Increase += increase
 		if minimum := map[string]float64{Steal: w.stealSeconds}[c.Name]; c.hasTimes() && increase > minimum {
 			s.addStretch(Stretch{before, w.record.ToUS, increase})
 		}
@@ -101,30 +101,30 @@ func (w *Watch) Add(now time.Time, r Reading) {
 // recordShare records the highest share of a limit.
 func (s *Series) recordShare(v, limit float64, at int64) {
 	s.End = v
-	if limit > 0 && v/limit > s.Most {
-		s.Most, s.MostUS = v/limit, at
+	if limit > 0 && v/limit > s.MaxShare {
+		s.MaxShare, s.MaxShareUS = v/limit, at
 	}
 }
 
 // addStretch adds a stretch, or extends the last one if it ends where this one starts. If there are too many, it merges the two whose union
 // is the shortest, so that no stretch contains a long time without an increase.
 func (s *Series) addStretch(m Stretch) {
-	n := len(s.Moved)
-	if n > 0 && s.Moved[n-1].ToUS == m.FromUS {
-		s.Moved[n-1].ToUS, s.Moved[n-1].By = m.ToUS, s.Moved[n-1].By+m.By
+	n := len(s.Stretches)
+	if n > 0 && s.Stretches[n-1].ToUS == m.FromUS {
+		s.Stretches[n-1].ToUS, s.Stretches[n-1].By = m.ToUS, s.Stretches[n-1].By+m.By
 		return
 	}
-	if s.Moved = append(s.Moved, m); n < maxStretches {
+	if s.Stretches = append(s.Stretches, m); n < maxStretches {
 		return
 	}
 	at := 1
-	for i := range s.Moved {
-		if i > 0 && s.Moved[i].ToUS-s.Moved[i-1].FromUS < s.Moved[at].ToUS-s.Moved[at-1].FromUS {
+	for i := range s.Stretches {
+		if i > 0 && s.Stretches[i].ToUS-s.Stretches[i-1].FromUS < s.Stretches[at].ToUS-s.Stretches[at-1].FromUS {
 			at = i
 		}
 	}
-	s.Moved[at-1].ToUS, s.Moved[at-1].By = s.Moved[at].ToUS, s.Moved[at-1].By+s.Moved[at].By
-	s.Moved = slices.Delete(s.Moved, at, at+1)
+	s.Stretches[at-1].ToUS, s.Stretches[at-1].By = s.Stretches[at].ToUS, s.Stretches[at-1].By+s.Stretches[at].By
+	s.Stretches = slices.Delete(s.Stretches, at, at+1)
 }
 
 // Notice adds a notice of AWS, unless it is a duplicate.
@@ -140,7 +140,7 @@ func (w *Watch) Record() *Record {
 	r := w.record
 	r.Counters, r.Notices = slices.Clone(r.Counters), slices.Clone(r.Notices)
 	for i := range r.Counters {
-		r.Counters[i].Moved = slices.Clone(r.Counters[i].Moved)
+		r.Counters[i].Stretches = slices.Clone(r.Counters[i].Stretches)
 	}
 	if !slices.ContainsFunc(r.Counters, func(s Series) bool { return s.Name != ClockStep }) {
 		r.Unknown = "no counters, because they need Linux, and this machine runs " + runtime.GOOS

@@ -28,10 +28,10 @@ func TestRecordHasIncreasesWithTimes(t *testing.T) {
 	t.Parallel()
 	const dropped = "conntrack_allowance_exceeded"
 	r := add(Follow("stack", time.Second),
-		Reading{dropped: 100, Sent: 5}, Reading{dropped: 100, Sent: 9}, Reading{dropped: 110, Sent: 20}, Reading{dropped: 114, Sent: 30}, Reading{dropped: 114}, Reading{dropped: 115})
+		Reading{dropped: 100, OutSegs: 5}, Reading{dropped: 100, OutSegs: 9}, Reading{dropped: 110, OutSegs: 20}, Reading{dropped: 114, OutSegs: 30}, Reading{dropped: 114}, Reading{dropped: 115})
 	require.Equal(t, []Series{
-		{Name: dropped, Begin: 100, End: 115, Grown: 15, Moved: []Stretch{{at(5), at(15), 14}, {at(20), at(25), 1}}},
-		{Name: Sent, Begin: 5, End: 30, Grown: 25},
+		{Name: dropped, Begin: 100, End: 115, Increase: 15, Stretches: []Stretch{{at(5), at(15), 14}, {at(20), at(25), 1}}},
+		{Name: OutSegs, Begin: 5, End: 30, Increase: 25},
 	}, r.Counters, "successive increases are one stretch; a counter that always grows has none")
 	require.Equal(t, []int64{at(0), at(25)}, []int64{r.FromUS, r.ToUS})
 	require.NoError(t, r.Check())
@@ -39,8 +39,8 @@ func TestRecordHasIncreasesWithTimes(t *testing.T) {
 
 func TestIncreaseIncludesResetsOfACounter(t *testing.T) {
 	t.Parallel()
-	r := add(Follow("", time.Second), Reading{Killed: 3}, Reading{Killed: 4}, Reading{Killed: 0}, Reading{}, Reading{Killed: 2})
-	require.Equal(t, Series{Name: Killed, Begin: 3, End: 2, Grown: 3, Moved: []Stretch{{at(0), at(5), 1}, {at(15), at(20), 2}}}, *r.Series(Killed))
+	r := add(Follow("", time.Second), Reading{OOMKills: 3}, Reading{OOMKills: 4}, Reading{OOMKills: 0}, Reading{}, Reading{OOMKills: 2})
+	require.Equal(t, Series{Name: OOMKills, Begin: 3, End: 2, Increase: 3, Stretches: []Stretch{{at(0), at(5), 1}, {at(15), at(20), 2}}}, *r.Series(OOMKills))
 }
 
 // A little steal is normal on a shared machine, so only steal that may delay a message has a time.
@@ -48,24 +48,24 @@ func TestOnlyLargeStealHasATime(t *testing.T) {
 	t.Parallel()
 	r := add(Follow("", time.Second), Reading{Steal: 10}, Reading{Steal: 10.4}, Reading{Steal: 11.0}, Reading{Steal: 11.1})
 	s := r.Series(Steal)
-	require.InDelta(t, 1.1, s.Grown, 1e-9)
-	require.Len(t, s.Moved, 1)
-	require.Equal(t, []int64{at(5), at(10)}, []int64{s.Moved[0].FromUS, s.Moved[0].ToUS})
+	require.InDelta(t, 1.1, s.Increase, 1e-9)
+	require.Len(t, s.Stretches, 1)
+	require.Equal(t, []int64{at(5), at(10)}, []int64{s.Stretches[0].FromUS, s.Stretches[0].ToUS})
 }
 
 func TestHighestShareOfATable(t *testing.T) {
 	t.Parallel()
-	r := add(Follow("", time.Second), Reading{Tracked: 10, "nf_conntrack_max": 100}, Reading{Tracked: 95, "nf_conntrack_max": 100}, Reading{Tracked: 20, "nf_conntrack_max": 100})
-	require.Equal(t, Series{Name: Tracked, Begin: 10, End: 20, Most: .95, MostUS: at(5)}, *r.Series(Tracked))
+	r := add(Follow("", time.Second), Reading{ConntrackEntries: 10, "nf_conntrack_max": 100}, Reading{ConntrackEntries: 95, "nf_conntrack_max": 100}, Reading{ConntrackEntries: 20, "nf_conntrack_max": 100})
+	require.Equal(t, Series{Name: ConntrackEntries, Begin: 10, End: 20, MaxShare: .95, MaxShareUS: at(5)}, *r.Series(ConntrackEntries))
 }
 
-// A record stays small however long a run is and however often a counter moves.
+// A record stays small however long a run is and however often a counter increases.
 func TestRecordIsBounded(t *testing.T) {
 	t.Parallel()
 	w := Follow("", time.Second)
 	const samples = 20_000
 	for i := range samples {
-		w.Add(start.Add(time.Duration(i)*5*time.Second), Reading{Killed: float64(i / 2)})
+		w.Add(start.Add(time.Duration(i)*5*time.Second), Reading{OOMKills: float64(i / 2)})
 		w.Notice(Notice{Name: "system-reboot", AtUS: int64(i)})
 	}
 	r := w.Record()
@@ -73,12 +73,12 @@ func TestRecordIsBounded(t *testing.T) {
 	require.NoError(t, err)
 	require.Less(t, len(text), 32<<10)
 	var sum float64
-	for _, m := range r.Series(Killed).Moved {
+	for _, m := range r.Series(OOMKills).Stretches {
 		sum += m.By
 	}
 	require.InDelta(t, samples/2-1, sum, 0, "the stretches contain all increases")
 	require.Len(t, r.Notices, maxNotices)
-	for _, m := range r.Series(Killed).Moved {
+	for _, m := range r.Series(OOMKills).Stretches {
 		require.Less(t, m.To().Sub(m.From()), samples*5*time.Second/20, "no stretch covers most of the run")
 	}
 	require.NoError(t, r.Check())
@@ -107,18 +107,18 @@ func TestImpossibleRecordsAreRejected(t *testing.T) {
 		"21 notices":                               func(r *Record) { r.Notices = make([]Notice, maxNotices+1) },
 		"-1 cores":                                 func(r *Record) { r.Cores = -1 },
 		`counter "aaaaaaaaaa`:                      func(r *Record) { r.Counters[0].Name = strings.Repeat("a", maxText+1) },
-		"without a time":                           func(r *Record) { r.Counters[0].Moved = nil },
-		"grew by -1":                               func(r *Record) { r.Counters[0].Moved[0].By = -1 },
-		"grew by 9.1":                              func(r *Record) { r.Counters[0].Moved[0].By = 9.1e15 },
-		"of the machine: 9.1e+15":                  func(r *Record) { r.Counters[0].Most = 9.1e15 },
-		"from 1700000005000000 µs":                 func(r *Record) { r.Counters[0].Moved[0].FromUS, r.Counters[0].Moved[0].ToUS = at(5), at(4) },
-		"from 1699999999000000 µs":                 func(r *Record) { r.Counters[0].Moved[0].FromUS = at(-1) },
-		"counter oom_kill of the machine: -1":      func(r *Record) { r.Counters[0].Grown = -1 },
-		"counter oom_kill of the machine: it grew": func(r *Record) { r.Counters[0].Moved[0].ToUS = r.ToUS + 1 },
-		"at most 200 increases, got 201":           func(r *Record) { r.Counters[0].Moved = make([]Stretch, maxStretches+1) },
+		"without a time":                           func(r *Record) { r.Counters[0].Stretches = nil },
+		"grew by -1":                               func(r *Record) { r.Counters[0].Stretches[0].By = -1 },
+		"grew by 9.1":                              func(r *Record) { r.Counters[0].Stretches[0].By = 9.1e15 },
+		"of the machine: 9.1e+15":                  func(r *Record) { r.Counters[0].MaxShare = 9.1e15 },
+		"from 1700000005000000 µs":                 func(r *Record) { r.Counters[0].Stretches[0].FromUS, r.Counters[0].Stretches[0].ToUS = at(5), at(4) },
+		"from 1699999999000000 µs":                 func(r *Record) { r.Counters[0].Stretches[0].FromUS = at(-1) },
+		"counter oom_kill of the machine: -1":      func(r *Record) { r.Counters[0].Increase = -1 },
+		"counter oom_kill of the machine: it grew": func(r *Record) { r.Counters[0].Stretches[0].ToUS = r.ToUS + 1 },
+		"at most 200 increases, got 201":           func(r *Record) { r.Counters[0].Stretches = make([]Stretch, maxStretches+1) },
 		"100 counters":                             func(r *Record) { r.Counters = make([]Series, 100) },
 	} {
-		r := add(Follow("", time.Second), Reading{Killed: 3}, Reading{Killed: 4})
+		r := add(Follow("", time.Second), Reading{OOMKills: 3}, Reading{OOMKills: 4})
 		require.NoError(t, r.Check())
 		edit(r)
 		require.ErrorContains(t, r.Check(), want)
@@ -147,7 +147,7 @@ func TestCountersOfTheKernelAndOfAWSsDriver(t *testing.T) {
 	var broken error
 	s := source{proc: proc, devices: func() (map[string]uint64, bool, error) { return ena, true, broken }, suspended: func() (time.Duration, bool) { return 0, false }, clocks: clocks}
 	want := Reading{
-		Steal: 8.5, Killed: 3, Tracked: 41, "nf_conntrack_max": 100, Sent: 1000, Retrans: 12, Overflows: 5, Drops: 7,
+		Steal: 8.5, OOMKills: 3, ConntrackEntries: 41, "nf_conntrack_max": 100, OutSegs: 1000, Retrans: 12, Overflows: 5, Drops: 7,
 		"bw_in_allowance_exceeded": 1, "conntrack_allowance_exceeded": 4,
 	}
 	require.Equal(t, want, s.read())
@@ -158,8 +158,8 @@ func TestCountersOfTheKernelAndOfAWSsDriver(t *testing.T) {
 	w.Sample(start.Add(5 * time.Second))
 	r := w.Record()
 	require.Equal(t, []any{"b-1", 2, int64(1_700_000_000), true}, []any{r.Boot, r.Cores, r.BootedUnix, r.Cards})
-	require.Equal(t, []Stretch{{at(0), at(5), 14}}, r.Series("conntrack_allowance_exceeded").Moved)
-	require.Zero(t, r.Series("bw_in_allowance_exceeded").Grown)
+	require.Equal(t, []Stretch{{at(0), at(5), 14}}, r.Series("conntrack_allowance_exceeded").Stretches)
+	require.Zero(t, r.Series("bw_in_allowance_exceeded").Increase)
 
 	broken = errors.New("no such device")
 	w.Sample(start.Add(10 * time.Second))
@@ -182,7 +182,7 @@ func TestSampleOfThisMachine(t *testing.T) {
 	require.NotEmpty(t, r.Boot)
 	require.NotEmpty(t, r.Namespace)
 	require.NotZero(t, r.Cores)
-	for _, name := range []string{Steal, Overflows, Drops, Retrans, Sent, Killed} {
+	for _, name := range []string{Steal, Overflows, Drops, Retrans, OutSegs, OOMKills} {
 		require.NotNil(t, r.Series(name), name)
 	}
 	require.Nil(t, r.Series("pps_allowance_exceeded"), "this machine is not on AWS")
@@ -204,12 +204,12 @@ func TestSuspensionIsCounted(t *testing.T) {
 		suspended += 20 * time.Microsecond
 		w.Sample(start.Add(5 * time.Second))
 	}
-	require.Zero(t, w.Record().Series(Suspended).Grown)
+	require.Zero(t, w.Record().Series(Suspension).Increase)
 	suspended += 10 * time.Minute
 	w.Sample(start.Add(10 * time.Second))
-	series := w.Record().Series(Suspended)
-	require.InDelta(t, 600, series.Grown, .01)
-	require.Equal(t, []Stretch{{at(5), at(10), series.Grown}}, series.Moved)
+	series := w.Record().Series(Suspension)
+	require.InDelta(t, 600, series.Increase, .01)
+	require.Equal(t, []Stretch{{at(5), at(10), series.Increase}}, series.Stretches)
 }
 
 // Steps of the wall clock count; slewing and suspension do not.
@@ -230,12 +230,12 @@ func TestStepsOfTheWallClock(t *testing.T) {
 		return w.Record().Series(ClockStep)
 	}
 	pass(time.Hour) // before the run
-	require.Zero(t, pass(2*time.Millisecond).Grown)
+	require.Zero(t, pass(2*time.Millisecond).Increase)
 	suspended += time.Minute
-	require.Zero(t, pass(time.Minute).Grown)
-	require.InDelta(t, 10, pass(10*time.Second).Grown, 1e-9)
-	require.InDelta(t, 13, pass(-3*time.Second).Grown, 1e-9)
-	require.Len(t, w.Record().Series(ClockStep).Moved, 1, "two successive intervals are one stretch")
+	require.Zero(t, pass(time.Minute).Increase)
+	require.InDelta(t, 10, pass(10*time.Second).Increase, 1e-9)
+	require.InDelta(t, 13, pass(-3*time.Second).Increase, 1e-9)
+	require.Len(t, w.Record().Series(ClockStep).Stretches, 1, "two successive intervals are one stretch")
 }
 
 func TestSuspendedFor(t *testing.T) {

@@ -64,11 +64,11 @@ func TestMachinesFromPrometheus(t *testing.T) {
 	r := all[0]
 	require.Equal(t, []any{"runner-1", "b-1", "ip-10-0-0-7", int64(1_700_000_000), 2}, []any{r.Name, r.Boot, r.Node, r.BootedUnix, r.Cores})
 	s := ask()
-	require.InDelta(t, 14, s.Grown, 0)
-	require.Len(t, s.Moved, 1)
-	require.WithinDuration(t, started, s.Moved[0].From(), time.Minute)
+	require.InDelta(t, 14, s.Increase, 0)
+	require.Len(t, s.Stretches, 1)
+	require.WithinDuration(t, started, s.Stretches[0].From(), time.Minute)
 	require.InDelta(t, 3.5, r.Series(machine.Steal).End, 1e-9, "of all cores")
-	require.InDelta(t, .9, r.Series(machine.Tracked).Most, 1e-9)
+	require.InDelta(t, .9, r.Series(machine.ConntrackEntries).MaxShare, 1e-9)
 	require.Equal(t, []machine.Notice{{Name: "system-reboot", AtUS: 1_700_003_600_000_000}}, r.Notices)
 	require.NoError(t, r.Check())
 

@@ -17,7 +17,7 @@ type Service struct {
 	Throttled   uint64  `json:"target_cpu_throttled,omitempty"` // periods in which the limit was reached
 	BackendRuns uint64  `json:"backend_timeslices,omitempty"`   // number of times that its threads were scheduled
 	NginxRuns   uint64  `json:"nginx_timeslices,omitempty"`
-	Ran         float64 `json:"target_threads_ran_seconds,omitempty"` // of both, in nanosecond resolution; other CPU times have ticks of 10 ms
+	RunSeconds  float64 `json:"target_threads_ran_seconds,omitempty"` // of both, in nanosecond resolution; other CPU times have ticks of 10 ms
 	NginxFull   float64 `json:"nginx_open_fds_share,omitempty"`       // highest share of the limit of a process
 	NginxLog
 }
@@ -45,7 +45,7 @@ func (s *Sample) FromService(backends []int, nginx int) {
 // runs returns the number of times that the threads of a process were scheduled, and adds the time that they ran.
 func (s *Service) runs(pid int) uint64 {
 	runs, seconds := scheduled(pid)
-	s.Ran += seconds
+	s.RunSeconds += seconds
 	return runs
 }
 

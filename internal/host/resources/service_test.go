@@ -14,7 +14,7 @@ func TestFromServiceReadsThisProcess(t *testing.T) {
 	s.FromService([]int{os.Getpid()}, os.Getpid())
 	require.NotZero(t, s.BackendRuns)
 	require.NotZero(t, s.NginxRuns)
-	require.NotZero(t, s.Ran)
+	require.NotZero(t, s.RunSeconds)
 	require.Greater(t, s.NginxFull, 0.)
 	require.Less(t, s.NginxFull, 1.)
 	s = Sample{}

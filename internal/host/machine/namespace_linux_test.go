@@ -21,7 +21,7 @@ const inNamespace = "SOAK_TEST_IN_NAMESPACE"
 
 // In a separate network namespace without other traffic, an accept queue overflows, and dropped connects are retransmitted. The
 // record has both, and the time of the overflow.
-func TestCountersOfANetworkNamespaceMove(t *testing.T) {
+func TestCountersOfANetworkNamespaceIncrease(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
 		untested.Skip(t, "network namespaces need root")
@@ -45,12 +45,12 @@ func TestCountersOfANetworkNamespaceMove(t *testing.T) {
 	require.NotEqual(t, self.Namespace, r.Namespace)
 	require.False(t, r.Cards, "the namespace has only a loopback")
 	overflows := r.Series(Overflows)
-	require.NotZero(t, overflows.Grown)
-	require.NotEmpty(t, overflows.Moved)
-	require.InDelta(t, time.Now().Unix(), overflows.Moved[0].To().Unix(), 60)
-	require.GreaterOrEqual(t, r.Series(Drops).Grown, overflows.Grown, "drops include overflows")
-	require.NotZero(t, r.Series(Retrans).Grown)
-	require.Empty(t, r.Series(Retrans).Moved, "retransmits have no times")
+	require.NotZero(t, overflows.Increase)
+	require.NotEmpty(t, overflows.Stretches)
+	require.InDelta(t, time.Now().Unix(), overflows.Stretches[0].To().Unix(), 60)
+	require.GreaterOrEqual(t, r.Series(Drops).Increase, overflows.Increase, "drops include overflows")
+	require.NotZero(t, r.Series(Retrans).Increase)
+	require.Empty(t, r.Series(Retrans).Stretches, "retransmits have no times")
 }
 
 // TestMain also runs the child process.
@@ -62,8 +62,8 @@ func TestMain(m *testing.M) {
 	check(exec.Command("ip", "link", "set", "lo", "up").Run())
 	w.Sample(time.Now())
 	overflow()
-	grown := func(name string) float64 { return w.Record().Series(name).Grown }
-	for end := time.Now().Add(20 * time.Second); grown(Overflows)*grown(Retrans) == 0 && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	increase := func(name string) float64 { return w.Record().Series(name).Increase }
+	for end := time.Now().Add(20 * time.Second); increase(Overflows)*increase(Retrans) == 0 && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		w.Sample(time.Now())
 	}
 	check(json.NewEncoder(os.Stdout).Encode(w.Record()))
