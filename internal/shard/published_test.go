@@ -160,12 +160,12 @@ func TestMessagesInFlightAreOpenInASnapshot(t *testing.T) {
 	require.EqualValues(t, started+2000_000, before.Topic(0)[1].SentUS)
 	require.Equal(t, PublishSums{Sent: 3, Confirmed: 1, Open: 2, Late: 1, MaxLagUS: 1_800_000}, before.Sums())
 	require.Empty(t, before.Unanswered(), "an answer may still arrive")
-	l.Settle(0, 1, Outcome{State: Open, SentUS: started, AtUS: started + 10_000_000, Text: "no answer within 10s"})
+	l.Settle(0, 1, Outcome{State: Open, SentUS: started, AtUS: started + 10_000_000, Text: "no response within 10s"})
 	l.Settle(0, 3, Outcome{State: Refused, Status: 503, SentUS: started + 400_000, AtUS: started + 500_000, Text: "full"})
 	after := l.Published(true)
 	require.Equal(t, []MessageState{Open, Confirmed, Refused}, statesOf(after.Topic(0)))
 	require.Equal(t, []MessageState{Open, Confirmed, Open}, statesOf(before.Topic(0)), "a snapshot does not change")
-	require.Equal(t, []Failure{{State: Open, Count: 1, Number: 1, Text: "no answer within 10s"}}, after.Unanswered())
+	require.Equal(t, []Failure{{State: Open, Count: 1, Number: 1, Text: "no response within 10s"}}, after.Unanswered())
 	require.Equal(t, []Failure{{State: Refused, Status: 503, Count: 1, Number: 3, Text: "full"}}, after.Refusals())
 }
 

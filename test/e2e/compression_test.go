@@ -55,7 +55,7 @@ func TestProxyDelaysHeaders(t *testing.T) {
 	front := "http://" + proxy(t, backend(t, "NOOP_INTERVAL=0.2"), "gzip on; gzip_types text/event-stream; gzip_min_length 0; proxy_ignore_headers X-Accel-Buffering;")
 	r := begin(t, []string{"ACCEPT_ENCODING=gzip"}, "--connections", "20", "--seconds", "9", "--noop-interval", "0.2", "--backend-url", front)
 	require.Equal(t, 2, r.end(), r.out.String())
-	require.Regexp(t, `GET \S+/event/connect\?\S*: no answer within \d+ s`, r.out.String())
+	require.Regexp(t, `GET \S+/event/connect\?\S*: no response within \d+ s`, r.out.String())
 }
 
 const hubModule = `export default {

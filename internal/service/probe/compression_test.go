@@ -34,5 +34,5 @@ func TestCompressedStreams(t *testing.T) {
 	require.Contains(t, strings.Join(strings.Fields(strings.ReplaceAll(module, "//", "")), " "), "The streams were compressed (gzip) without a request for it, and soak refuses such streams.")
 	s, err := service.Parse([]byte(json))
 	require.NoError(t, err)
-	require.ErrorContains(t, trial.Run(t.Context(), trial.Config{Service: s, Base: server.URL}), `answered with the Content-Encoding "gzip" unasked`)
+	require.ErrorContains(t, trial.Run(t.Context(), trial.Config{Service: s, Base: server.URL}), `answered with the Content-Encoding "gzip", which the request does not accept`)
 }

@@ -150,7 +150,7 @@ func (s *session) answer(life context.Context, t *track) {
 	t.headersAt, t.endedAt = time.Now(), time.Now()
 	if err != nil {
 		if t.err = err; errors.Is(err, context.Canceled) || errors.Is(err, stream.ErrNoAnswer) {
-			t.err = fmt.Errorf("no answer within %s", inSeconds(time.Since(t.requestedAt)))
+			t.err = fmt.Errorf("no response within %s", inSeconds(time.Since(t.requestedAt)))
 		}
 		close(t.done)
 		return

@@ -12,18 +12,18 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// check validates the configuration, completes it, and returns the number of planned messages.
+// check validates the configuration, sets its defaults, and returns the number of planned messages.
 func (c *Config) check() (planned uint64, err error) {
 	c.Base = strings.TrimRight(c.Base, "/")
 	if c.Timeout <= 0 {
 		c.Timeout = 10 * time.Second
 	}
-	messages := max(0, math.Ceil(c.For.Seconds()*c.Rate-1e-6)) // .1 × 30 is a little more than 3 in binary
+	messages := max(0, math.Ceil(c.For.Seconds()*c.Rate-1e-6)) // in binary, .1 × 30 is slightly more than 3
 	switch {
 	case c.Service == nil:
 		return 0, errors.New("publishing needs a service description; set SERVICE")
 	case c.Service.Publish == nil:
-		return 0, fmt.Errorf("the description of %s has no publish; add it, or set PUBLISH_RATE=0 if others publish", c.Service.Name)
+		return 0, fmt.Errorf("the description of %s has no publish; add it, or set PUBLISH_RATE=0 if another program publishes", c.Service.Name)
 	case len(c.Topics) == 0 || len(c.Topics) > shard.MaxTopics:
 		return 0, fmt.Errorf("TOPICS must be from 1 to %d to publish, got %d", shard.MaxTopics, len(c.Topics))
 	case !(c.Rate > 0 && c.Rate <= shard.MaxRate):
@@ -40,7 +40,7 @@ func (c *Config) check() (planned uint64, err error) {
 	return uint64(messages), nil
 }
 
-// checkURL refuses a URL that no request can be sent to.
+// checkURL returns an error if no request can be sent to the URL of a topic.
 func (c *Config) checkURL(topic, run string) error {
 	text := string(c.Service.Publish.URL.Append(nil, &service.Values{Base: c.Base, Topic: topic, Run: run, Token: c.Token, Seq: 1}))
 	display := text

@@ -22,8 +22,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/sockets"
 )
 
-// newService returns the description of a service that is published to like nchan; publish is JSON that replaces its
-// publish, or "".
+// newService returns the description of a service with an API like nchan's. publish is JSON for its publish, or ""; more is JSON that
+// is added to its message.
 func newService(t testing.TB, publish, more string) *service.Service {
 	t.Helper()
 	s, err := service.Parse([]byte(`{"name":"test","connect":{"url":"{base}/sub/{topic}"},
@@ -46,8 +46,8 @@ type hub struct {
 	*httptest.Server
 	mu     sync.Mutex
 	topics map[string][]receivedMessage
-	ended  chan struct{} // the test is over
-	// before is called before a message is answered; it returns the status of the response.
+	ended  chan struct{} // closed when the test ends
+	// before is called before the response to a message; it returns the status, or 0 to abort the connection.
 	before func(topic string, seq int) int
 }
 
@@ -117,7 +117,7 @@ func await(t testing.TB, done <-chan struct{}) {
 	select {
 	case <-done:
 	case <-time.After(5 * time.Minute):
-		require.Fail(t, "the publisher does not end")
+		require.Fail(t, "the publisher did not end within 5 minutes")
 	}
 }
 
@@ -137,8 +137,8 @@ func serve(t testing.TB, serve func(c net.Conn, in *bufio.Reader)) (base string)
 	return "http://" + sockets.Serve(t, func(c net.Conn) { serve(c, bufio.NewReader(c)) })
 }
 
-// serveCounting starts a server that sends the same bytes for each request, of one or all requests of a connection,
-// and counts connections.
+// serveCounting starts a server that sends the same bytes as each response and counts connections. With keep, it answers all requests
+// of a connection, otherwise the first.
 func serveCounting(t testing.TB, answer string, keep bool) (base string, dials *atomic.Int32) {
 	t.Helper()
 	dials = new(atomic.Int32)

@@ -35,17 +35,17 @@ func TestServerKeepAliveTimeoutIsUsed(t *testing.T) {
 	require.EqualValues(t, 10, dials.Load())
 }
 
-// Only the service knows whether it had received a message when it closed an idle connection. The message is not sent
-// again, and recorded as such.
+// The publisher cannot determine whether the service had received a message when it closed an idle connection. It does not send the
+// message again, and records that the connection had been idle.
 func TestConnectionClosedAsIdleIsRecorded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		rate float64
-		part string // of an answer, before the end
+		part string // of the response before the end; new: each connection ends after one request
 		idle bool
 	}{
 		"idle for 500 ms":      {rate: 2, idle: true}, // between minIdle and keepIdle, far from both
-		"an answer began":      {rate: 2, part: "HTTP/1.1 2"},
+		"part of a response":   {rate: 2, part: "HTTP/1.1 2"},
 		"on a busy connection": {rate: shard.MaxRate}, // the second message is due before the first answer
 		"on a new connection":  {rate: 2, part: "new"},
 	} {
@@ -74,7 +74,7 @@ func TestConnectionClosedAsIdleIsRecorded(t *testing.T) {
 			require.Len(t, p.Unanswered(), 1)
 			require.Equal(t, c.idle, p.Unanswered()[0].Idle)
 			if c.idle {
-				require.Contains(t, p.Unanswered()[0].Text, "the connection was closed before the answer; the connection had been idle for ")
+				require.Contains(t, p.Unanswered()[0].Text, "the connection was closed before the response; the connection had been idle for ")
 			}
 		})
 	}

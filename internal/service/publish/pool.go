@@ -46,7 +46,7 @@ type origin struct {
 type conn struct {
 	*http1.Conn
 	origin *origin
-	idle   time.Duration // before the present request; 0 on a new connection
+	idle   time.Duration // time without a request before the current one; 0 on a new connection
 }
 
 func newPool(insecure bool, proxies proxy.Chooser) *pool {
@@ -85,8 +85,8 @@ func (p *pool) connect(ctx context.Context, u *url.URL, deadline time.Time) (c *
 	return &conn{Conn: opened, origin: o}, false, nil
 }
 
-// usable reports whether an idle connection can be used again. If the system cannot show whether it has ended, each
-// message has its own connection: a message that is sent on an ended one is in doubt.
+// usable reports whether an idle connection can be reused. It returns false if the system cannot show whether the server closed the
+// connection: the outcome of a message on a closed connection would be unknown.
 func (c *conn) usable() bool {
 	begin, err := c.Unrequested()
 	return len(begin) == 0 && err == nil
@@ -115,8 +115,8 @@ func (c *conn) release(response http.Header) {
 	c.origin.idle.Put(c)
 }
 
-// closedIdle reports whether the server may have closed the connection as idle while a request was on its way: no byte of a
-// response arrived, and the connection ended within keepIdle.
+// closedIdle reports whether the server may have closed the connection as idle while a request was in transit: no byte of a response
+// arrived, and the connection ended within keepIdle.
 func (c *conn) closedIdle(err error, sent time.Duration) bool {
 	ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 	return ended && c.FirstByte().IsZero() && c.idle >= minIdle && sent < keepIdle

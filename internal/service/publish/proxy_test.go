@@ -16,7 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/forward"
 )
 
-// Messages go by each kind of proxy to each kind of service, each once.
+// Each message reaches the service once, through an http or https proxy, at an http or https service.
 func TestMessagesGoThroughAProxy(t *testing.T) {
 	t.Parallel()
 	for _, scheme := range []string{"http", "https"} {
@@ -40,21 +40,20 @@ func TestMessagesGoThroughAProxy(t *testing.T) {
 			p := publishAll(t, c)
 			require.EqualValues(t, 50, p.Sums().Confirmed, p.Refusals())
 			require.Equal(t, upTo(25), h.numbers("a"))
-			went := through.Requests()
+			requests := through.Requests()
 			if scheme == "http" {
-				slices.Sort(went)
-				require.Len(t, went, 50)
-				require.Equal(t, []string{"POST http://service.test/pub/a", "POST http://service.test/pub/b"}, slices.Compact(went))
+				slices.Sort(requests)
+				require.Len(t, requests, 50)
+				require.Equal(t, []string{"POST http://service.test/pub/a", "POST http://service.test/pub/b"}, slices.Compact(requests))
 				continue
 			}
-			require.LessOrEqual(t, len(went), 2, "a tunnel is used again")
-			require.Equal(t, []string{"CONNECT service.test:443"}, slices.Compact(went))
+			require.LessOrEqual(t, len(requests), 2, "tunnels must be reused")
+			require.Equal(t, []string{"CONNECT service.test:443"}, slices.Compact(requests))
 		}
 	}
 }
 
-// Faults of a proxy are attributed to the proxy.
-func TestProxyRefusesMessages(t *testing.T) {
+func TestErrorsOfAProxyNameTheProxy(t *testing.T) {
 	t.Parallel()
 	through, err := forward.Start(forward.Options{Refuse: func(*http.Request) string { return "not from here" }})
 	require.NoError(t, err)

@@ -30,13 +30,13 @@ type Config struct {
 	Run     func(topic int) string // marker of the messages of a topic in this run
 	Rate    float64                // messages per second, all topics together
 	Start   time.Time              // when the first message is due
-	For     time.Duration          // duration in which messages are due
+	For     time.Duration          // period in which messages are due
 	Timeout time.Duration          // of a response; 0: 10 s
 	Padding string                 // of each message
 
 	InsecureSkipVerify bool
-	Proxies            proxy.Chooser // nil: the environment's
-	// Say receives a sentence at the first problem of each kind, from any goroutine; nil: no receiver.
+	Proxies            proxy.Chooser // nil: the proxies of the environment
+	// Say receives a sentence about the first problem of each kind, from any goroutine. It may be nil.
 	Say func(string)
 }
 
@@ -53,31 +53,30 @@ type Publisher struct {
 	log     *shard.PublishLog
 	base    time.Time // origin of its clock
 	pool    *pool
-	ctx     context.Context // of Start; it ends messages in flight
+	ctx     context.Context // of Start; its end aborts messages in flight
 
-	quit     chan struct{} // no more sends
+	quit     chan struct{} // closed by Stop
 	stopOnce sync.Once
-	answered chan struct{} // all of the plan
-	done     chan struct{}
+	answered chan struct{} // closed when all planned messages have a response or an error
+	done     chan struct{} // closed when all goroutines have ended
 	workers  sync.WaitGroup
 
-	mu            sync.Mutex // of all below
-	work          sync.Cond  // ready is not empty, or over is set
-	ended         bool
-	finish        bool    // all planned messages have a response or an error
-	topics        []queue // by topic
-	ready         []int32 // topics with a message that can be sent
-	idle          int     // workers that wait
-	running       int     // workers
-	confirmedUpTo uint64  // messages
-	reported      [3]bool // by trouble
+	mu       sync.Mutex // guards the fields below
+	work     sync.Cond  // signals that ready is not empty or ended is true
+	ended    bool       // workers send no further messages
+	settled  uint64     // messages that have a response or an error
+	topics   []queue    // by topic
+	ready    []int32    // topics with a message that can be sent
+	idle     int        // workers that wait
+	running  int        // workers
+	reported [3]bool    // by trouble
 }
 
 // A queue counts the messages of a topic.
 type queue struct {
-	due     uint32 // due, not started
+	due     uint32 // due, but not started
 	started uint32 // sent, or being sent
-	busy    bool   // in ready or in flight; only where order matters
+	busy    bool   // the topic is in ready, or has a message in flight; unused if the order is arbitrary
 }
 
 // Start checks the configuration and starts publishing.
@@ -97,9 +96,10 @@ func Start(ctx context.Context, c Config) (*Publisher, error) {
 	return p, nil
 }
 
-// now returns microseconds since 1970 by the wall clock at the start, which does not jump.
+// now returns microseconds since 1970, from the wall clock at the start and the monotonic clock since then.
 func (p *Publisher) now() int64 { return p.base.UnixMicro() + time.Since(p.base).Microseconds() }
 
+// run schedules the messages and waits until all are settled, or the publisher is stopped.
 func (p *Publisher) run() {
 	defer close(p.done)
 	defer p.pool.close()
@@ -116,10 +116,10 @@ func (p *Publisher) run() {
 	p.workers.Wait()
 }
 
-// Published returns the messages so far.
+// Published returns the messages sent so far.
 func (p *Publisher) Published() *shard.Published {
 	p.mu.Lock()
-	finished := p.finish
+	finished := p.settled == p.planned
 	p.mu.Unlock()
 	return p.log.Published(finished)
 }
@@ -133,7 +133,7 @@ func (p *Publisher) Stop() {
 	<-p.done
 }
 
-// Progress returns the present state.
+// Progress returns the current state.
 func (p *Publisher) Progress() Progress {
 	sums := p.log.Sums()
 	out := Progress{Sent: sums.Sent, Confirmed: sums.Confirmed, Refused: sums.Refused, Open: sums.Open}
@@ -153,11 +153,12 @@ func (p *Publisher) Progress() Progress {
 type trouble int
 
 const (
-	wasRefused trouble = iota
-	wasOpen
-	isLate
+	troubleRefused trouble = iota
+	troubleOpen
+	troubleLate
 )
 
+// report passes the first problem of a kind to Config.Say.
 func (p *Publisher) report(kind trouble, topic int, number uint64, text string) {
 	p.mu.Lock()
 	first := !p.reported[kind]

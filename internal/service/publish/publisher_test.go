@@ -38,7 +38,7 @@ func TestEachMessageIsSentOnceInOrderAndConfirmed(t *testing.T) {
 			require.Equal(t, "r1", got.Run)
 			due := p.Due(uint64(2*n + i))
 			require.LessOrEqual(t, due, got.Sent, "sent before it was due")
-			require.InDelta(t, m.SentUS, got.Sent, 500, "the time in the message is when it was sent")
+			require.InDelta(t, m.SentUS, got.Sent, 500, "the time in the message must be the time of sending")
 			require.Less(t, got.Sent, got.at+1)
 			require.GreaterOrEqual(t, m.AnsweredUS, got.Sent)
 		}
@@ -66,7 +66,7 @@ func TestRefusedMessagesAreCountedByStatus(t *testing.T) {
 		texts = append(texts, text)
 	}
 	p := publishAll(t, c)
-	require.Equal(t, upTo(50), h.numbers("b"), "none is sent again")
+	require.Equal(t, upTo(50), h.numbers("b"), "refused messages must not be sent again")
 	require.EqualValues(t, 11, p.Sums().Refused)
 	require.EqualValues(t, 89, p.Sums().Confirmed)
 	require.Equal(t, []shard.Failure{
@@ -111,14 +111,14 @@ func TestSlowTopicFallsBehindWithoutOmittingMessages(t *testing.T) {
 	require.GreaterOrEqual(t, p.Lag.Max(), 1400*time.Millisecond)
 	require.GreaterOrEqual(t, p.Sums().Late, uint64(10))
 	for n := range 49 {
-		require.Greater(t, p.Topic(0)[n+1].SentUS+1000, p.Topic(0)[n].AnsweredUS, "the next is sent after the answer")
+		require.Greater(t, p.Topic(0)[n+1].SentUS+1000, p.Topic(0)[n].AnsweredUS, "the next message must be sent after the response")
 	}
 	for n, m := range p.Topic(1) {
-		require.Less(t, m.SentUS-p.Due(uint64(2*n+1)), last.SentUS-p.Due(98)-500_000, "the other topic does not wait")
+		require.Less(t, m.SentUS-p.Due(uint64(2*n+1)), last.SentUS-p.Due(98)-500_000, "the other topic must not wait")
 	}
 }
 
-func TestWithoutAnOrderATopicDoesNotWait(t *testing.T) {
+func TestTopicWithArbitraryOrderDoesNotWait(t *testing.T) {
 	t.Parallel()
 	var concurrent, most atomic.Int32
 	h := newHub(t, func(string, int) int {
@@ -152,9 +152,9 @@ func TestSilentServiceLeavesMessagesOpen(t *testing.T) {
 	require.Equal(t, shard.PublishSums{Sent: 100, Confirmed: 99, Open: 1}, withoutMachine(p.Sums()))
 	require.Equal(t, shard.Open, p.Topic(0)[2].State)
 	require.Zero(t, p.Topic(0)[2].AnsweredUS)
-	const unit = 500 // the log rounds each time down to units of it, in microseconds
-	require.Greater(t, p.Topic(0)[3].SentUS, p.Topic(0)[2].SentUS+2_000_000-unit, "the next waits until it was given up")
-	require.Equal(t, []shard.Failure{{State: shard.Open, Count: 1, Number: 3, Text: "nothing came within 2s"}}, p.Unanswered())
+	const unit = 500 // microseconds; the log rounds each time down to a multiple
+	require.Greater(t, p.Topic(0)[3].SentUS, p.Topic(0)[2].SentUS+2_000_000-unit, "the next message must wait for the timeout of the previous one")
+	require.Equal(t, []shard.Failure{{State: shard.Open, Count: 1, Number: 3, Text: "no response within 2s"}}, p.Unanswered())
 	require.Equal(t, upTo(50), h.numbers("a"))
 }
 
@@ -174,7 +174,7 @@ func TestUnreachableServiceRefusesMessages(t *testing.T) {
 	require.Zero(t, p.Refusals()[0].Status)
 }
 
-func TestStopWaitsForAnswersAndSendsNothingMore(t *testing.T) {
+func TestStopWaitsForResponsesAndSendsNothingMore(t *testing.T) {
 	t.Parallel()
 	requested, answer := make(chan struct{}, 100), make(chan struct{})
 	var h *hub
@@ -195,7 +195,7 @@ func TestStopWaitsForAnswersAndSendsNothingMore(t *testing.T) {
 	progress := p.Progress()
 	require.EqualValues(t, 2, progress.Sent)
 	require.EqualValues(t, 2, progress.Open)
-	require.Equal(t, []shard.MessageState{shard.Open}, states(p.Published().Topic(0)), "a checkpoint")
+	require.Equal(t, []shard.MessageState{shard.Open}, states(p.Published().Topic(0)), "published messages while the publisher runs")
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -232,7 +232,7 @@ func TestPublisherEndsWithItsContext(t *testing.T) {
 	<-requested
 	<-requested
 	cancel()
-	await(t, p.Done()) // it does not wait for answers
+	await(t, p.Done()) // it does not wait for responses
 	require.Equal(t, shard.PublishSums{Sent: 2, Open: 2}, withoutMachine(p.Published().Sums()))
 	require.Equal(t, "the publisher was stopped", p.Published().Unanswered()[0].Text)
 }
@@ -247,7 +247,7 @@ func TestPublisherEndsBeforeTheFirstMessageIsDue(t *testing.T) {
 	require.Zero(t, p.Progress().Lag)
 }
 
-// Two thousand messages are due at the start: all are sent, in order.
+// If 2000 messages are due at the start, all are sent in order.
 func TestLateStartCatchesUp(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, nil)
@@ -291,8 +291,7 @@ func TestStartRefusesInvalidConfigurations(t *testing.T) {
 	}
 }
 
-// Ten thousand topics at ten thousand messages per second, of a slow service: the maximum number is in flight, and no
-// message is omitted.
+// With 10,000 topics, 10,000 messages per second and a slow service, at most maxInFlight messages are in flight and all are sent.
 func TestLargestPublisher(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

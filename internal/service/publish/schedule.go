@@ -6,10 +6,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// nap is the shortest sleep: at 10,000 messages per second it wakes up for some at a time.
+// nap is the shortest sleep: at 10,000 messages per second schedule queues several messages each time that it wakes up.
 const nap = 500 * time.Microsecond
 
-// schedule queues each message when it is due, until all are or the publisher is stopped.
+// schedule queues each message when it is due, until all are queued or the publisher is stopped.
 func (p *Publisher) schedule() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -77,18 +77,17 @@ func (p *Publisher) worker() {
 		s.send(topic)
 		p.mu.Lock()
 		if !p.c.Service.Message.AnyOrder {
-			if q.busy = q.due > 0; q.busy { // it moves to the end of the queue, and this worker continues with the first
+			if q.busy = q.due > 0; q.busy { // the topic moves to the end, and this worker continues with the first one
 				p.ready = append(p.ready, int32(topic)) // #nosec G115 -- an index of topics
 			}
 		}
-		if p.confirmedUpTo++; p.confirmedUpTo == p.planned {
-			p.finish = true
+		if p.settled++; p.settled == p.planned {
 			close(p.answered)
 		}
 	}
 }
 
-// isStopped reports whether no further message is sent. The caller holds mu.
+// isStopped reports whether the workers must send no further messages. The caller holds mu.
 func (p *Publisher) isStopped() bool {
 	select {
 	case <-p.quit:
@@ -105,13 +104,13 @@ func (p *Publisher) settle(topic int, number uint64, o shard.Outcome) {
 	p.log.Settle(topic, number, o)
 	switch o.State {
 	case shard.Refused:
-		p.report(wasRefused, topic, number, "was refused: "+o.Text)
+		p.report(troubleRefused, topic, number, "was refused: "+o.Text)
 	case shard.Open:
-		p.report(wasOpen, topic, number, "was not confirmed: "+o.Text)
+		p.report(troubleOpen, topic, number, "was not confirmed: "+o.Text)
 	case shard.Confirmed:
 	}
 	i := (number-1)*uint64(len(p.c.Topics)) + uint64(topic) // #nosec G115 -- an index of topics
 	if lag := time.Duration(o.SentUS-p.log.Due(i)) * time.Microsecond; lag >= shard.LateAfter {
-		p.report(isLate, topic, number, "was sent "+lag.Round(100*time.Millisecond).String()+" behind the schedule")
+		p.report(troubleLate, topic, number, "was sent "+lag.Round(100*time.Millisecond).String()+" behind the schedule")
 	}
 }

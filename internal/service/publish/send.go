@@ -19,14 +19,14 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A sender sends one message at a time. It keeps its buffers from one to the next.
+// A sender sends one message at a time. It reuses its buffers.
 type sender struct {
 	p         *Publisher
 	url, body []byte
 	out       bytes.Buffer
 }
 
-// send sends the next message of a topic and waits for its answer.
+// send sends the next message of a topic and waits for the response.
 func (s *sender) send(topic int) {
 	p := s.p
 	sent := p.now()
@@ -60,7 +60,7 @@ func (s *sender) exchange(v *service.Values) shard.Outcome {
 		}
 		if n, err := c.Write(s.out.Bytes()); err != nil {
 			_ = c.Close()
-			if n == 0 && reused && p.ctx.Err() == nil { // closed while it was idle: nothing has left
+			if n == 0 && reused && p.ctx.Err() == nil { // closed while it was idle: nothing was sent
 				continue
 			}
 			return p.failedOutcome(c, v.SentAt, err)
@@ -72,7 +72,7 @@ func (s *sender) exchange(v *service.Values) shard.Outcome {
 // encode returns the request of a message as bytes, so that it is sent in one packet.
 func (s *sender) encode(v *service.Values, through *proxy.Proxy) (*http.Request, error) {
 	description := s.p.c.Service.Publish
-	s.url = description.URL.Append(s.url[:0], v) // it may contain the time
+	s.url = description.URL.Append(s.url[:0], v) // the URL may contain the time of sending
 	s.body = description.Body.Append(s.body[:0], v)
 	r, err := http.NewRequestWithContext(s.p.ctx, description.Method, string(s.url), bytes.NewReader(s.body))
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *sender) encode(v *service.Values, through *proxy.Proxy) (*http.Request,
 	return r, http1.WriteRequest(&s.out, r, through)
 }
 
-// failedOutcome returns the outcome of a message whose connection failed after it was sent.
+// failedOutcome returns the outcome of a message whose connection failed after the message was sent.
 func (p *Publisher) failedOutcome(c *conn, sentUS int64, err error) shard.Outcome {
 	o := shard.Outcome{State: shard.Open, SentUS: sentUS, AtUS: p.now(), Text: p.reasonOf(err)}
 	if c.closedIdle(err, time.Duration(o.AtUS-sentUS)*time.Microsecond) && p.ctx.Err() == nil {
@@ -105,17 +105,17 @@ func (p *Publisher) reasonOf(err error) string {
 	case p.ctx.Err() != nil:
 		return "the publisher was stopped"
 	case errors.As(err, &late) && late.Timeout() && isProxy:
-		return fmt.Sprintf("nothing came within %[2]s from the proxy %[1]s", proxied.Proxy, p.c.Timeout)
+		return fmt.Sprintf("no response from the proxy %s within %s", proxied.Proxy, p.c.Timeout)
 	case isProxy:
 	case errors.As(err, &late) && late.Timeout():
-		return fmt.Sprintf("nothing came within %s", p.c.Timeout)
+		return fmt.Sprintf("no response within %s", p.c.Timeout)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return "the connection was closed before the answer"
+		return "the connection was closed before the response"
 	}
 	return err.Error()
 }
 
-// read reads the response. Its head decides, even if its body never ends.
+// read reads the response. The status decides the outcome, even if the body never ends.
 func (s *sender) read(c *conn, r *http.Request, sentUS int64) shard.Outcome {
 	p := s.p
 	resp, err := c.Head(r) //nolint:bodyclose // Close would read an endless body; the connection is closed
@@ -127,7 +127,7 @@ func (s *sender) read(c *conn, r *http.Request, sentUS int64) shard.Outcome {
 	body := io.LimitReader(resp.Body, maxResponse)
 	if !p.c.Service.Publish.Accepts(resp.StatusCode) {
 		text := bufio.NewReader(body)
-		begin, _ := text.Peek(maxReports)                                    // as much as there is
+		begin, _ := text.Peek(maxExcerpt)                                    // less if the body is shorter
 		o.State, o.Status = shard.Refused, uint16(min(resp.StatusCode, 999)) // #nosec G115 -- net/http reads three digits
 		o.Text = p.describe(resp, begin, c.origin.through)
 		body = text
@@ -142,7 +142,7 @@ func (s *sender) read(c *conn, r *http.Request, sentUS int64) shard.Outcome {
 	return o
 }
 
-const maxReports = 1 << 10
+const maxExcerpt = 1 << 10
 
 // describe returns the reason of a refusal: the status, the proxy if it refused, the target of a redirect, and the
 // first line of the body. A service may repeat the token in it.

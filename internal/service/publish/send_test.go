@@ -22,8 +22,8 @@ import (
 
 const fine = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
-// A service that receives a request and closes its connection may have the message: it is never sent again, with any
-// method. net/http repeats some.
+// A service that receives a request and closes its connection may have the message, so the publisher never sends it again. net/http
+// would repeat requests with some methods.
 func TestMessagesAreSentOnce(t *testing.T) {
 	t.Parallel()
 	for _, publish := range []string{
@@ -46,7 +46,7 @@ func TestMessagesAreSentOnce(t *testing.T) {
 					query, _ := url.QueryUnescape(r.URL.RawQuery)
 					times[number.FindString(query+string(body))]++
 					mu.Unlock()
-					if n == 4 { // on a connection that is kept, so that a client may think it was closed while idle
+					if n == 4 { // on a reused connection, whose end looks like that of an idle connection
 						return
 					}
 					_, _ = io.WriteString(c, fine)
@@ -65,15 +65,14 @@ func TestMessagesAreSentOnce(t *testing.T) {
 			for n, m := range p.Topic(0) {
 				require.Equal(t, n%4 == 3, m.State == shard.Open, "message %d", n+1)
 			}
-			require.Contains(t, p.Unanswered()[0].Text, "the connection was closed before the answer")
+			require.Contains(t, p.Unanswered()[0].Text, "the connection was closed before the response")
 		})
 	}
 }
 
 var number = regexp.MustCompile(`seq\D+[0-9]+`)
 
-// A connection that the service closes while it is idle costs no message: the publisher detects it before the next
-// one.
+// The publisher detects that the service closed an idle connection before it sends the next message.
 func TestConnectionClosedWhileIdleIsNotUsed(t *testing.T) {
 	t.Parallel()
 	base, dials := serveCounting(t, fine, false)
@@ -106,25 +105,25 @@ func TestConnectionsAreKept(t *testing.T) {
 	}
 }
 
-func TestAnswersThatEndTheirConnection(t *testing.T) {
+func TestResponsesThatEndTheirConnection(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		answer string
 		state  shard.MessageState
 		text   string
 	}{
-		"says close":          {"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", shard.Confirmed, ""},
-		"HTTP/1.0":            {"HTTP/1.0 200 OK\r\n\r\nok", shard.Confirmed, ""},
-		"body cut off":        {"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok", shard.Confirmed, ""},
-		"more than an answer": {fine + "HTTP/1.1 500 X\r\n\r\n", shard.Confirmed, ""},
-		"endless body":        {"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n" + strings.Repeat("x", 400_000), shard.Confirmed, ""},
-		"endless head":        {"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 400_000), shard.Open, "the response header exceeds 262144 bytes"},
-		"no HTTP":             {"SSH-2.0-OpenSSH\r\n\r\n", shard.Open, "malformed HTTP"},
-		"cut in the head":     {"HTTP/1.1 200 OK\r\nX: 1\r\n", shard.Open, "closed before the answer"},
-		"nothing":             {"", shard.Open, "closed before the answer"},
-		"refused, cut off":    {"HTTP/1.1 500 Oops\r\nContent-Length: 9\r\n\r\nfull\x1b[1m", shard.Refused, "500 Oops: full[1m"},
-		"nothing but 1xx":     {strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", 20), shard.Refused, "102 Processing"},
-		"another protocol":    {"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", shard.Refused, "101 Switching Protocols"},
+		"Connection: close":  {"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", shard.Confirmed, ""},
+		"HTTP/1.0":           {"HTTP/1.0 200 OK\r\n\r\nok", shard.Confirmed, ""},
+		"truncated body":     {"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok", shard.Confirmed, ""},
+		"second response":    {fine + "HTTP/1.1 500 X\r\n\r\n", shard.Confirmed, ""},
+		"endless body":       {"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n" + strings.Repeat("x", 400_000), shard.Confirmed, ""},
+		"endless head":       {"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 400_000), shard.Open, "the response header exceeds 262144 bytes"},
+		"no HTTP":            {"SSH-2.0-OpenSSH\r\n\r\n", shard.Open, "malformed HTTP"},
+		"truncated head":     {"HTTP/1.1 200 OK\r\nX: 1\r\n", shard.Open, "closed before the response"},
+		"nothing":            {"", shard.Open, "closed before the response"},
+		"refused, truncated": {"HTTP/1.1 500 Oops\r\nContent-Length: 9\r\n\r\nfull\x1b[1m", shard.Refused, "500 Oops: full[1m"},
+		"nothing but 1xx":    {strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", 20), shard.Refused, "102 Processing"},
+		"another protocol":   {"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", shard.Refused, "101 Switching Protocols"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

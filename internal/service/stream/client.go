@@ -1,4 +1,4 @@
-// Package stream makes the requests of probe and trial: one connection each, by the SSE client of the runners.
+// Package stream sends the requests of probe and trial with the SSE client of the runners, each on its own connection.
 package stream
 
 import (
@@ -23,13 +23,13 @@ import (
 type Client struct {
 	Timeout         time.Duration                                                        // until the head of the response; 0: none
 	Dial            func(ctx context.Context, network, address string) (net.Conn, error) // nil: package net
-	Proxies         proxy.Chooser                                                        // nil: those of the environment
+	Proxies         proxy.Chooser                                                        // nil: the proxies of the environment
 	HTTPVersion     string                                                               // 1.1 or 2; otherwise the server chooses
 	FollowRedirects bool                                                                 // to other origins
 }
 
 // ErrNoAnswer is the cause of an error if the head of the response does not arrive within the Timeout.
-var ErrNoAnswer = errors.New("no answer")
+var ErrNoAnswer = errors.New("no response")
 
 // maxRedirects is the default of k6.
 const maxRedirects = 10
@@ -64,15 +64,15 @@ func (c *Client) send(ctx context.Context, r Request) (*sseclient.Response, erro
 		err = cmp.Or(ctx.Err(), withRemedy(end.Err))
 	case response.Location() != "" && !r.NoRedirect:
 		_ = response.Body(0).Close()
-		err = fmt.Errorf("it was redirected more than %d times", maxRedirects)
+		err = fmt.Errorf("more than %d redirects", maxRedirects)
 	}
 	if err != nil {
-		return nil, secret.HideInError(fmt.Errorf("%s: %w", r, err), r.secret) // the service may repeat it in a malformed header
+		return nil, secret.HideInError(fmt.Errorf("%s: %w", r, err), r.secret) // the service may repeat the token in a malformed header
 	}
 	return response, nil
 }
 
-// withRemedy returns an error of a connection with its remedy, if that is known.
+// withRemedy adds the remedy to an error of a connection if one is known.
 func withRemedy(err error) error {
 	var proxied *proxy.Error
 	if errors.Is(err, syscall.ECONNREFUSED) && !errors.As(err, &proxied) {
@@ -85,7 +85,7 @@ func withRemedy(err error) error {
 type Answer struct {
 	Status int
 	Header http.Header
-	Body   string // its beginning, in one line
+	Body   string // beginning of the body, in one line
 }
 
 // Do sends a request whose response is not a stream.

@@ -13,7 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/forward"
 )
 
-// Requests of probe and trial use the proxy too, and its faults are attributed to it.
+// Requests of probe and trial use the proxy too. Errors of the proxy name the proxy.
 func TestRequestsGoThroughAProxy(t *testing.T) {
 	t.Parallel()
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

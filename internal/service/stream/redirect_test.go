@@ -12,8 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient"
 )
 
-// secretive returns a request of a description that has a token in its URL, its headers and, if it has a method, its body.
-func secretive(t *testing.T, base, more string) Request {
+// requestWithToken returns a request with a token in its URL and its headers. more is JSON that is added to connect.
+func requestWithToken(t *testing.T, base, more string) Request {
 	t.Helper()
 	s, err := service.Parse([]byte(`{"name":"x","token":true,"message":"unchecked","connect":{"url":"{base}/?access_token={token}",
 		"headers":{"Authorization":"Bearer {token}","Cookie":"s={token}","X-Api-Key":"{token}","User-Agent":"u-{token}"}` + more + `}}`))
@@ -23,7 +23,7 @@ func secretive(t *testing.T, base, more string) Request {
 	return r
 }
 
-// origins starts two servers. The first redirects to the second, which redirects to another path of its own.
+// origins starts two servers. The first redirects to the second, which redirects to another of its own paths.
 func origins(t *testing.T, status int) (first, second *httptest.Server, got chan *http.Request) {
 	t.Helper()
 	got = make(chan *http.Request, 10)
@@ -44,9 +44,9 @@ func origins(t *testing.T, status int) (first, second *httptest.Server, got chan
 func TestRedirectsToAnotherOriginAreRefused(t *testing.T) {
 	t.Parallel()
 	first, second, got := origins(t, http.StatusFound)
-	_, err := new(Client).Open(t.Context(), secretive(t, first.URL, ""))
+	_, err := new(Client).Open(t.Context(), requestWithToken(t, first.URL, ""))
 	require.EqualError(t, err, "GET "+first.URL+"/?…: follow the redirect (status 302): "+second.URL+" is another origin; pass --follow-redirects to allow it")
-	_, err = new(Client).Do(t.Context(), secretive(t, first.URL, ""))
+	_, err = new(Client).Do(t.Context(), requestWithToken(t, first.URL, ""))
 	require.Error(t, err)
 	require.Empty(t, got)
 }
@@ -54,7 +54,7 @@ func TestRedirectsToAnotherOriginAreRefused(t *testing.T) {
 func TestDescriptionIsNotSentToAnotherOrigin(t *testing.T) {
 	t.Parallel()
 	first, second, got := origins(t, http.StatusFound)
-	s, err := (&Client{FollowRedirects: true}).Open(t.Context(), secretive(t, first.URL, ""))
+	s, err := (&Client{FollowRedirects: true}).Open(t.Context(), requestWithToken(t, first.URL, ""))
 	require.NoError(t, err)
 	defer s.Close()
 	require.Equal(t, second.URL, sseclient.Origin(s.URL))
@@ -70,7 +70,7 @@ func TestDescriptionIsNotSentToAnotherOrigin(t *testing.T) {
 func TestAnotherOriginGetsNoBody(t *testing.T) {
 	t.Parallel()
 	first, second, got := origins(t, http.StatusTemporaryRedirect)
-	_, err := (&Client{FollowRedirects: true}).Do(t.Context(), secretive(t, first.URL, `,"method":"POST","body":"{token}"`))
+	_, err := (&Client{FollowRedirects: true}).Do(t.Context(), requestWithToken(t, first.URL, `,"method":"POST","body":"{token}"`))
 	require.ErrorContains(t, err, "follow the redirect (status 307): "+second.URL+" is another origin, which gets no request with a body")
 	require.Empty(t, got)
 }
@@ -88,11 +88,11 @@ func TestSameOriginGetsHeadersButNoReferer(t *testing.T) {
 		}
 	}))
 	t.Cleanup(server.Close)
-	_, err := new(Client).Do(t.Context(), secretive(t, server.URL, ""))
+	_, err := new(Client).Do(t.Context(), requestWithToken(t, server.URL, ""))
 	require.NoError(t, err)
 	<-hops
 	r := <-hops
 	require.Equal(t, []string{"Bearer s3cret", "s3cret", "u-s3cret", ""}, []string{r.Header.Get("Authorization"), r.Header.Get("X-Api-Key"), r.UserAgent(), r.Referer()})
 	_, err = new(Client).Do(t.Context(), get(server.URL+"/loop"))
-	require.EqualError(t, err, "GET "+server.URL+"/loop: it was redirected more than 10 times")
+	require.EqualError(t, err, "GET "+server.URL+"/loop: more than 10 redirects")
 }

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 
@@ -9,22 +10,22 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/coding"
 )
 
-// A Request is one request of a description. Its headers, which no other origin gets, override those of the client.
+// A Request is one request of a description. Its headers override those of the client and are not sent to other origins.
 type Request struct {
 	sseclient.Request
-	AcceptEncoding, LastEventID string // sent to other origins, too
+	AcceptEncoding, LastEventID string // also sent to other origins
 
-	// NoRedirect makes a redirect the answer, as for the publisher of a run.
+	// NoRedirect returns a redirect as the response, as for the publisher of a run.
 	NoRedirect bool
-	// NoKeepAlive sends no TCP keep-alive, which would show routers that a silent connection is in use.
+	// NoKeepAlive turns off TCP keep-alive, which would show routers that a silent connection is in use.
 	NoKeepAlive bool
 
 	MaxEventSize int // of the stream, in bytes; 0: 1 MiB
 
-	secret string // token in the request, hidden in quotes of the answer
+	secret string // token in the request, hidden in quotes of the response
 }
 
-// Fill returns a request of a description.
+// Fill returns a request of a description with values for its placeholders.
 func Fill(r *service.Request, v *service.Values) Request {
 	out := Request{secret: v.Token, Request: sseclient.Request{
 		Method: r.Method, URL: string(r.URL.Append(nil, v)), Body: string(r.Body.Append(nil, v)), Header: http.Header{},
@@ -37,23 +38,19 @@ func Fill(r *service.Request, v *service.Values) Request {
 
 // Accepts reports whether the request accepts a content coding.
 func (r Request) Accepts(name string) bool {
-	if own, ok := r.Header["Accept-Encoding"]; ok {
-		return coding.Accepts(own[0], name)
+	if described, ok := r.Header["Accept-Encoding"]; ok {
+		return coding.Accepts(described[0], name)
 	}
 	return coding.Accepts(r.AcceptEncoding, name)
 }
 
 // String returns method and URL, without the query, which may contain a token.
 func (r Request) String() string {
-	method := r.Method
-	if method == "" {
-		method = http.MethodGet
-	}
-	target, _, more := strings.Cut(r.URL, "?")
-	if more {
+	target, _, hasQuery := strings.Cut(r.URL, "?")
+	if hasQuery {
 		target += "?…"
 	}
-	return method + " " + target
+	return cmp.Or(r.Method, http.MethodGet) + " " + target
 }
 
 // Secret returns the token in the request.

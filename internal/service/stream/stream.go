@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"time"
 
@@ -15,15 +14,15 @@ import (
 	"github.com/sse-soak/sse-soak/internal/sseclient/eventstream"
 )
 
-// A Stream is the response to a request for an event stream, whatever its status. One goroutine reads it; any may call Received and
-// Close.
+// A Stream is the response to a request for an event stream, with any status. One goroutine reads it; other goroutines may call Received
+// and Close.
 type Stream struct {
 	*sseclient.Response
 	RequestedAt time.Time
 
 	request Request
 	body    *sseclient.Body
-	ctx     context.Context //nolint:containedctx // of the stream's lifetime
+	ctx     context.Context //nolint:containedctx // ends with the stream
 	cancel  context.CancelFunc
 	parser  *eventstream.Parser // nil before the first Next
 }
@@ -31,17 +30,17 @@ type Stream struct {
 // Excerpt returns the beginning of the body of a response that is not a stream, in one line.
 func (s *Stream) Excerpt() string {
 	const maxLength = 300
-	stop := time.AfterFunc(2*time.Second, s.Close) // it may be a stream after all
+	stop := time.AfterFunc(2*time.Second, s.Close) // the body may be endless
 	defer stop.Stop()
 	text, _ := io.ReadAll(io.LimitReader(s.body, 4*maxLength))
 	return format.Shorten(secret.Hide(string(text), s.request.secret), maxLength)
 }
 
-// Received returns the number of bytes of the body that arrived, before decompression, and when the last one did.
+// Received returns the number of bytes of the body that arrived, before decompression, and the time of the last one.
 func (s *Stream) Received() (n int64, at time.Time) { return s.body.Received() }
 
-// A Part is a block, or one comment line of a block that has not ended yet: the block repeats its comments. Its
-// slices are the caller's.
+// A Part is a block, or one comment line of a block that has not ended yet. The block repeats its comments. The caller owns the slices
+// of a Part.
 type Part struct {
 	service.Block
 	At   time.Time // of arrival
@@ -74,7 +73,7 @@ func (s *Stream) Next() (Part, error) {
 	return part, nil
 }
 
-// LastEventID returns the id that a stream sends to continue this one.
+// LastEventID returns the Last-Event-ID of a request that continues this stream.
 func (s *Stream) LastEventID() string {
 	if s.parser == nil {
 		return ""
@@ -82,23 +81,23 @@ func (s *Stream) LastEventID() string {
 	return string(s.parser.LastEventID())
 }
 
-// Context ends when the stream does by Close, or by the context that it was opened with.
+// Context returns a context that ends with Close, or with the context of Open.
 func (s *Stream) Context() context.Context { return s.ctx }
 
-// Close ends the stream. A Next that waits returns context.Canceled.
+// Close ends the stream. A blocked Next returns context.Canceled.
 func (s *Stream) Close() { s.cancel() }
 
-// EndInWords describes the end of a stream, by the error of Next.
+// EndInWords describes the end of a stream for an error of Next.
 func EndInWords(err error) string {
 	switch {
 	case errors.Is(err, context.Canceled):
-		return "it was closed here"
+		return "the client closed it"
 	case errors.Is(err, io.EOF):
-		return "the service ended it"
+		return "the service closed it"
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return "it was cut off"
+		return "the response was truncated"
 	case errors.Is(err, eventstream.ErrTooLong):
-		return fmt.Sprintf("%v; set connect.maxEventSize to a larger one", err)
+		return err.Error() + "; set connect.maxEventSize to a larger value"
 	}
-	return fmt.Sprintf("it broke: %v", withRemedy(err))
+	return withRemedy(err).Error()
 }

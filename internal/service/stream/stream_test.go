@@ -54,7 +54,7 @@ func TestStreamIsReadPartByPart(t *testing.T) {
 	require.Equal(t, "7", s.LastEventID())
 	_, err := s.Next()
 	require.ErrorIs(t, err, io.EOF)
-	require.Equal(t, "the service ended it", EndInWords(err))
+	require.Equal(t, "the service closed it", EndInWords(err))
 	n, at := s.Received()
 	require.EqualValues(t, len(h.Preamble), n)
 	require.WithinDuration(t, time.Now(), at, time.Minute)
@@ -94,18 +94,18 @@ func TestFailureNamesTheRequestWithoutToken(t *testing.T) {
 	require.EqualError(t, err, "POST "+server.URL+"/pub: nothing listens there (connection refused)")
 }
 
-// net/http quotes a malformed header.
+// The error quotes the malformed header.
 func TestErrorsHideTheToken(t *testing.T) {
 	address := sockets.Serve(t, func(conn net.Conn) {
 		_, _ = http.ReadRequest(bufio.NewReader(conn))
 		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nX\x13: s3cret\r\n\r\n")
 	})
-	_, err := new(Client).Open(t.Context(), secretive(t, "http://"+address, ""))
+	_, err := new(Client).Open(t.Context(), requestWithToken(t, "http://"+address, ""))
 	require.ErrorContains(t, err, "{token}")
 	require.NotContains(t, err.Error(), "s3cret")
 }
 
-func TestTheResponseToHEADHasNoBody(t *testing.T) {
+func TestResponseToHEADHasNoBody(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "7") }))
 	defer server.Close()
 	r := get(server.URL)
@@ -125,7 +125,7 @@ func TestRequestTemplateIsFilled(t *testing.T) {
 	require.Equal(t, Request{Request: sseclient.Request{Method: "POST", URL: "http://x/pub/a%20b", Body: `{"seq":3}`, Header: http.Header{"Content-Type": {"application/json"}}}}, Fill(description.Publish, &v))
 }
 
-func TestADescribedAcceptEncodingTakesPrecedence(t *testing.T) {
+func TestAcceptEncodingOfTheDescriptionTakesPrecedence(t *testing.T) {
 	r := get("http://x")
 	r.AcceptEncoding = "gzip"
 	require.True(t, r.Accepts("gzip"))
@@ -146,11 +146,11 @@ func TestCertificatesAreChecked(t *testing.T) {
 }
 
 func TestEndInWords(t *testing.T) {
-	require.Equal(t, "it was closed here", EndInWords(context.Canceled))
-	require.Equal(t, "it broke: x", EndInWords(errors.New("x")))
+	require.Equal(t, "the client closed it", EndInWords(context.Canceled))
+	require.Equal(t, "x", EndInWords(errors.New("x")))
 }
 
-// Services with HTTP/2 only: over TLS it is negotiated, over http:// the version is set.
+// Over TLS the client negotiates HTTP/2. Over http:// HTTPVersion sets it.
 func TestHTTP2Service(t *testing.T) {
 	t.Setenv("K6_INSECURE_SKIP_TLS_VERIFY", "true")
 	for _, secure := range []bool{true, false} {

@@ -8,8 +8,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
-// Answer makes one request whose response ends by itself, and reads it to its terminal event. It reports a
-// truncated response to Note, because the run checks for it. Its error is like that of Run.
+// Answer sends one request whose response ends by itself, and reads the response to its terminal event. It passes a truncated response
+// to Note only, because the run checks for truncation. Its error is like that of Run.
 func Answer(ctx context.Context, c Config) error {
 	return start(ctx, c, (*trial).answer)
 }
@@ -23,25 +23,25 @@ func (t *trial) answer(ctx context.Context) error {
 	if err := t.connect(ctx); err != nil {
 		return err
 	}
-	content := false
+	hasContent := false
 	err := t.open.await(ctx, t.Patience, func(p stream.Part) bool {
 		if p.Line {
 			return false
 		}
 		c := t.s.ReadChunk(&p.Block)
-		content = content || c.Content
+		hasContent = hasContent || c.Content
 		return c.Done || c.Failed
 	})
 	switch {
 	case ctx.Err() != nil:
-		return ctx.Err() //nolint:wrapcheck // the caller's own
-	case !content && (err == nil || !errors.Is(err, errLate)):
+		return ctx.Err() //nolint:wrapcheck // the caller's context
+	case !hasContent && (err == nil || !errors.Is(err, errLate)):
 		return mismatch("message.content", "the response had no content: %s; %s", t.open.summary(), t.field("message.content"))
 	case err != nil:
 		if errors.Is(err, errLate) {
-			err = fmt.Errorf("it had not ended after %s", seconds(t.Patience))
+			err = fmt.Errorf("the stream was still open after %s", seconds(t.Patience))
 		}
-		t.Note(fmt.Sprintf("the response of the trial had no terminal event (%s), %s: %s", t.field("end.done"), err, t.open.summary()))
+		t.Note(fmt.Sprintf("the trial's response had no terminal event (%s): %s; %s", t.field("end.done"), err, t.open.summary()))
 	}
 	return nil
 }

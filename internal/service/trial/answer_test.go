@@ -19,9 +19,9 @@ func TestAnswer(t *testing.T) {
 	for body, want := range map[string]struct{ failure, note string }{
 		"data: {\"text\":\"a\"}\n\nevent: end\ndata: {}\n\n":   {},
 		"data: {\"text\":\"a\"}\n\nevent: error\ndata: {}\n\n": {},
-		"data: {\"text\":\"a\"}\n\n":                           {"", `had no terminal event (end.done is {"event":"end"}), the stream was over`},
-		"data: {\"txt\":\"a\"}\n\nevent: end\ndata: {}\n\n":    {`message.content: the response had no content: 2 other blocks came`, ""},
-		"": {`message.content: the response had no content: nothing came; message.content is "json:$.text"`, ""},
+		"data: {\"text\":\"a\"}\n\n":                           {"", `had no terminal event (end.done is {"event":"end"}): the stream ended `},
+		"data: {\"txt\":\"a\"}\n\nevent: end\ndata: {}\n\n":    {`message.content: the response had no content: 2 other blocks arrived`, ""},
+		"": {`message.content: the response had no content: nothing arrived; message.content is "json:$.text"`, ""},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")

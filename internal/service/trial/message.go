@@ -14,8 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
-// attempts is the number of times that the message is published: a service may need some time until a stream is
-// subscribed.
+// attempts is the maximum number of times that the message is published: a service may need some time to subscribe a stream.
 const attempts = 3
 
 // publish publishes the trial's message, if the description has `publish`.
@@ -31,31 +30,31 @@ func (t *trial) publish(ctx context.Context) error {
 	err := t.request(ctx, "publish", p, v, func() string {
 		switch {
 		case !p.Uses(service.Token):
-			return "it sends no token: add a header with {token}, and set PUBLISH_TOKEN, if the service wants one"
+			return "if the service requires a token, add a header with {token} and set PUBLISH_TOKEN"
 		case t.PublishToken == "":
 			return "set PUBLISH_TOKEN"
 		}
-		return "the service does not accept PUBLISH_TOKEN for this topic"
+		return "check that PUBLISH_TOKEN is valid for this topic"
 	})
 	return err
 }
 
-// message publishes a message and waits for it, as the description defines it.
+// message publishes a message and waits until it arrives as the description defines.
 func (t *trial) message(ctx context.Context) error {
 	if t.s.Publish == nil {
 		return nil
 	}
 	var invalid error
 	judge := func(p stream.Part) bool {
-		var own bool
-		own, invalid = t.judge(p, t.sent)
-		return own
+		var isOurs bool
+		isOurs, invalid = t.judge(p)
+		return isOurs
 	}
 	err := errLate
 	for attempt := range attempts {
-		if attempt > 0 || len(t.sent) == 0 { // otherwise openPublishing has published the first one
-			if failed := t.publish(ctx); failed != nil {
-				return failed
+		if attempt > 0 || len(t.sent) == 0 { // otherwise openPublishing has already published it
+			if err := t.publish(ctx); err != nil {
+				return err
 			}
 		}
 		if err = t.open.await(ctx, t.Patience/attempts, judge); !errors.Is(err, errLate) || t.mismatch != nil {
@@ -69,38 +68,40 @@ func (t *trial) message(ctx context.Context) error {
 	case t.mismatch != nil:
 		return t.mismatch
 	case errors.Is(err, errLate):
-		reason := fmt.Sprintf("stream and publish request may have different topics (%s)", t.Topic)
-		if packed := t.open.stream.Coding(); packed != "" {
-			reason += fmt.Sprintf(", or the service or a proxy buffers compressed data (%s); try ACCEPT_ENCODING=none", packed)
+		remedy := "check that both requests use the topic " + t.Topic
+		if coding := t.open.stream.Coding(); coding != "" {
+			remedy += fmt.Sprintf("; the service or a proxy may buffer compressed data (%s), so try ACCEPT_ENCODING=none", coding)
 		}
 		return fmt.Errorf("publish.url: %s was confirmed, but the message did not arrive at %s within %s: %s; %s",
-			stream.Fill(t.s.Publish, &t.values), stream.Fill(&t.s.Connect, &t.values), seconds(t.Patience), t.open.summary(), reason)
+			stream.Fill(t.s.Publish, &t.values), stream.Fill(&t.s.Connect, &t.values), seconds(t.Patience), t.open.summary(), remedy)
 	}
 	return fmt.Errorf("connect.url: %w", err)
 }
 
-// judge reports whether a part is the trial's message, and the mismatches. A part that may be the message is kept as
-// a doubt: the message may follow.
-func (t *trial) judge(p stream.Part, sent []int64) (isOurs bool, invalid error) {
+// judge reports whether a part is the trial's message, and returns the mismatch of its values. It stores the mismatch of a part that
+// may be the message in t.mismatch: the message may still follow.
+func (t *trial) judge(p stream.Part) (isOurs bool, invalid error) {
 	if p.Line {
 		return false, nil
 	}
 	r := t.reader.Read(&p.Block)
-	has := bytes.Contains(slices.Concat(p.Event, []byte{0}, p.ID, []byte{0}, p.Data, []byte{0}, p.Comment), []byte(t.marker))
+	hasMarker := slices.ContainsFunc([][]byte{p.Event, p.ID, p.Data, p.Comment}, func(field []byte) bool {
+		return bytes.Contains(field, []byte(t.marker))
+	})
 	switch {
-	case r.Kind != service.Delivery && has:
+	case r.Kind != service.Delivery && hasMarker:
 		t.mismatch = t.explainKind(p, r.Kind)
 		return false, nil
 	case r.Kind != service.Delivery:
 		return false, nil
-	case !t.s.Message.Marked && !has && (r.Err != nil || r.HasSeq && r.Seq != 1):
-		t.mismatch = t.misread(p, r, sent) // or from another publisher
-		return false, nil                  //nolint:nilerr // misread has it
+	case !t.s.Message.Marked && !hasMarker && (r.Err != nil || r.HasSeq && r.Seq != 1):
+		t.mismatch = t.misread(p, r) // the message may also be of another publisher
+		return false, nil            //nolint:nilerr // t.mismatch states the error
 	}
-	return true, t.misread(p, r, sent)
+	return true, t.misread(p, r)
 }
 
-// explainKind explains why our message is classified as something else.
+// explainKind returns the reason why the trial's message is classified as another kind of block.
 func (t *trial) explainKind(p stream.Part, kind service.Kind) error {
 	switch {
 	case kind == service.Heartbeat:
@@ -112,26 +113,26 @@ func (t *trial) explainKind(p stream.Part, kind service.Kind) error {
 	case t.s.SecondRequest != nil && t.s.SecondRequest.Event == p.EventName():
 		return fmt.Errorf("%s, but the received message has that event too: %s", t.field("connect.then.event"), t.quote(p))
 	case kind == service.Foreign:
-		return fmt.Errorf("%s, but the received message has another value than the run's marker there: %s", t.field("message.run"), t.quote(p))
+		return fmt.Errorf("%s, but the received message does not have the run's marker there: %s", t.field("message.run"), t.quote(p))
 	}
 	return fmt.Errorf("%s, but the received message has no such value: %s", t.field("message.run"), t.quote(p))
 }
 
-// hasName reports whether a message may have that event.
+// hasName reports whether message.event, a name or a list of names, allows the event of a part.
 func (t *trial) hasName(p stream.Part) bool {
 	event := []byte(t.s.Source("message.event"))
-	var one string
+	var name string
 	var names []string
-	if json.Unmarshal(event, &one) == nil {
-		names = []string{one}
+	if json.Unmarshal(event, &name) == nil {
+		names = []string{name}
 	} else if json.Unmarshal(event, &names) != nil {
 		return true
 	}
 	return slices.Contains(names, p.EventName())
 }
 
-// misread describes the errors in the values that were read from our message.
-func (t *trial) misread(p stream.Part, r service.Reading, sent []int64) error {
+// misread describes the first error in the values that were read from the trial's message.
+func (t *trial) misread(p stream.Part, r service.Reading) error {
 	switch {
 	case errors.Is(r.Err, service.ErrData):
 		return fmt.Errorf("%s, but the received message has other data: %s", t.field("message.data"), t.quote(p))
@@ -146,13 +147,13 @@ func (t *trial) misread(p stream.Part, r service.Reading, sent []int64) error {
 	case r.Err != nil && !errors.Is(r.Err, service.ErrSum):
 		return fmt.Errorf("message: %w: %s", r.Err, t.quote(p))
 	case t.s.Publish != nil && r.HasSeq && r.Seq != 1:
-		return fmt.Errorf("%s, and finds %d in the message that was published with the number 1: %s", t.field("message.seq"), r.Seq, t.quote(p))
+		return fmt.Errorf("%s, but the message that was published with the number 1 has %d there: %s", t.field("message.seq"), r.Seq, t.quote(p))
 	case t.s.Message.Timed && !r.HasSentAt:
 		return fmt.Errorf("%s, but the received message has no time there: %s", t.field("message.sentAt"), t.quote(p))
-	case t.sendsTime() && !slices.ContainsFunc(sent, func(at int64) bool { return max(at-r.SentAt, r.SentAt-at) < 1e6 }):
-		return fmt.Errorf("%s, and finds another time in the message than the one that was published with it: %s", t.field("message.sentAt"), t.quote(p))
-	case r.Err != nil: // and number and time are there
-		return fmt.Errorf("%s, but the received message has no checksum there, or that of another number or time: %s", t.field("message.sum"), t.quote(p))
+	case t.sendsTime() && !slices.ContainsFunc(t.sent, func(at int64) bool { return max(at-r.SentAt, r.SentAt-at) < 1e6 }):
+		return fmt.Errorf("%s, but the time there is not the time with which the message was published: %s", t.field("message.sentAt"), t.quote(p))
+	case r.Err != nil: // the number and the time are valid
+		return fmt.Errorf("%s, but the received message has no checksum there, or the checksum of another number or time: %s", t.field("message.sum"), t.quote(p))
 	}
 	return nil
 }
@@ -167,7 +168,7 @@ func (t *trial) inJSON() string {
 	return "resume.id"
 }
 
-// sendsTime reports whether the time in a message is the one that we sent.
+// sendsTime reports whether the publish request contains the time that the description reads from the message.
 func (t *trial) sendsTime() bool {
 	p := t.s.Publish
 	return p != nil && t.s.Message.Timed && p.Uses(service.SentAt)

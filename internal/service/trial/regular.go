@@ -11,26 +11,26 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
-// heartbeat waits for a heartbeat, if their interval is short.
+// heartbeat waits for a heartbeat if the interval of heartbeats is short.
 func (t *trial) heartbeat(ctx context.Context) error {
-	return t.regular(ctx, t.s.HeartbeatEvery, "heartbeat", "none", func(p stream.Part) bool {
+	return t.regular(ctx, t.s.HeartbeatEvery, "heartbeat", "heartbeat", func(p stream.Part) bool {
 		return t.reader.Read(&p.Block).Kind == service.Heartbeat
 	})
 }
 
-// due waits for a message that the service sends by itself, if their interval is short.
+// due waits for a message of a service that sends messages by itself, if their interval is short.
 func (t *trial) due(ctx context.Context) error {
 	if t.s.Publish != nil {
 		return nil
 	}
 	reader := t.s.Reader("")
 	var invalid error
-	err := t.regular(ctx, t.s.Message.Interval, "message.every", "no message", func(p stream.Part) bool {
+	err := t.regular(ctx, t.s.Message.Interval, "message.every", "message", func(p stream.Part) bool {
 		r := reader.Read(&p.Block)
 		if p.Line || r.Kind != service.Delivery {
 			return false
 		}
-		invalid = t.misread(p, r, nil)
+		invalid = t.misread(p, r)
 		return true
 	})
 	if err != nil {
@@ -39,17 +39,17 @@ func (t *trial) due(ctx context.Context) error {
 	return invalid
 }
 
-// regular waits for a part that arrives at an interval, unless one has arrived already. field names the interval,
-// missing the part in the error.
-func (t *trial) regular(ctx context.Context, interval time.Duration, field, missing string, matches func(stream.Part) bool) error {
-	if interval == 0 || interval > maxHeartbeat || slices.ContainsFunc(t.open.received, matches) {
+// regular waits for a part that arrives at an interval, unless one has arrived already. Its error names the field of the interval and
+// the kind of part.
+func (t *trial) regular(ctx context.Context, interval time.Duration, field, kind string, matches func(stream.Part) bool) error {
+	if interval == 0 || interval > maxInterval || slices.ContainsFunc(t.open.received, matches) {
 		return nil
 	}
 	wait := interval + grace
 	err := t.open.await(ctx, time.Until(t.began.Add(wait)), matches)
 	switch {
 	case errors.Is(err, errLate):
-		return fmt.Errorf("%s, but %s came within %s: %s", t.field(field), missing, seconds(wait), t.open.summary())
+		return fmt.Errorf("%s, but no %s arrived within %s: %s", t.field(field), kind, seconds(wait), t.open.summary())
 	case err != nil:
 		return fmt.Errorf("%s: %w", field, err)
 	}

@@ -15,11 +15,11 @@ func (t *trial) replay(ctx context.Context) error {
 		return nil
 	}
 	values := t.values
-	values.ID += "-again" // a service may refuse a second stream of one id, or end the first for it
+	values.ID += "-again" // a service may refuse a second stream with the same id, or end the first one
 	second, err := t.client.Open(ctx, t.subscribe(&values))
 	switch {
 	case err != nil && ctx.Err() == nil && t.lateHeaders:
-		return nil // no event arrived, so no headers did
+		return nil // without an event the service sends no headers
 	case err != nil:
 		return fmt.Errorf("connect.url: %w", err)
 	}
@@ -30,7 +30,7 @@ func (t *trial) replay(ctx context.Context) error {
 		return !p.Line && r.Kind == service.Delivery && r.HasSeq && r.Seq == 1
 	})
 	if err == nil {
-		return fmt.Errorf("message.run is missing, and a new stream gets messages that were published before it: messages of other runs cannot be distinguished (%s)", f.summary())
+		return fmt.Errorf("message.run is not set, but a new stream receives earlier messages, so messages of other runs could be counted; add message.run (%s)", f.summary())
 	}
 	return nil
 }

@@ -4,26 +4,28 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
 // errLate reports that the expected part did not arrive in time.
-var errLate = errors.New("it did not come in time")
+var errLate = errors.New("timed out")
 
 // A subscription is a stream that is read continuously. It keeps the received parts.
 type subscription struct {
 	stream   *stream.Stream
 	parts    chan stream.Part
-	ended    error // how, when parts is closed
+	ended    error // why the stream ended; valid when parts is closed
 	received []stream.Part
 	quote    func(stream.Part) string
 }
 
-// maxBlocks limits the queue of parts and the parts that are stored: a topic may have other traffic.
+// maxBlocks limits the queued parts and the stored parts, because a topic may have other traffic.
 const maxBlocks = 1000
 
+// follow starts to read a stream.
 func follow(s *stream.Stream, quote func(stream.Part) string) *subscription {
 	f := &subscription{stream: s, quote: quote, parts: make(chan stream.Part, maxBlocks)}
 	go func() {
@@ -45,21 +47,23 @@ func follow(s *stream.Stream, quote func(stream.Part) string) *subscription {
 	return f
 }
 
+// close ends the stream, and waits until its reader has ended.
 func (f *subscription) close() {
 	f.stream.Close()
-	for range f.parts { //nolint:revive // until the reader has ended
+	for range f.parts { //nolint:revive // discards the rest
 	}
 }
 
-// await waits for the first part that wanted accepts. The error is errLate, the end of the stream, or that of ctx.
+// await waits for the first part that wanted accepts. It returns errLate, an error that describes the end of the stream, or the error
+// of ctx.
 func (f *subscription) await(ctx context.Context, patience time.Duration, wanted func(stream.Part) bool) error {
 	late := time.NewTimer(patience)
 	defer late.Stop()
 	for {
 		select {
-		case p, more := <-f.parts:
-			if !more {
-				return fmt.Errorf("the stream was over %s after it was opened: %s", seconds(time.Since(f.stream.RequestedAt)), stream.EndInWords(f.ended))
+		case p, open := <-f.parts:
+			if !open {
+				return fmt.Errorf("the stream ended %s after the request: %s", seconds(time.Since(f.stream.RequestedAt)), stream.EndInWords(f.ended))
 			}
 			if f.received = append(f.received, p); len(f.received) > maxBlocks {
 				f.received = f.received[1:]
@@ -70,16 +74,16 @@ func (f *subscription) await(ctx context.Context, patience time.Duration, wanted
 		case <-late.C:
 			return errLate
 		case <-ctx.Done():
-			return ctx.Err() //nolint:wrapcheck // the caller's own
+			return ctx.Err() //nolint:wrapcheck // the caller's context
 		}
 	}
 }
 
-// last quotes the last part of a kind.
-func (f *subscription) last(kind func(stream.Part) bool) string {
-	for i := len(f.received) - 1; i >= 0; i-- {
-		if kind(f.received[i]) {
-			return f.quote(f.received[i])
+// last quotes the last part that matches, or returns "".
+func (f *subscription) last(matches func(stream.Part) bool) string {
+	for _, p := range slices.Backward(f.received) {
+		if matches(p) {
+			return f.quote(p)
 		}
 	}
 	return ""
@@ -95,11 +99,11 @@ func (f *subscription) summary() string {
 	}
 	switch last := f.last(func(p stream.Part) bool { return !p.Line }); {
 	case n == 1:
-		return "another block came, with " + last
+		return "one other block arrived, with " + last
 	case n > 0:
-		return fmt.Sprintf("%d other blocks came, the last one with %s", n, last)
+		return fmt.Sprintf("%d other blocks arrived, the last one with %s", n, last)
 	case len(f.received) > 0:
-		return "nothing came but comments"
+		return "only comments arrived"
 	}
-	return "nothing came"
+	return "nothing arrived"
 }

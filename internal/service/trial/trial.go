@@ -5,7 +5,6 @@ package trial
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
@@ -22,10 +21,11 @@ import (
 // defaultTimeout is the time for which a trial waits for a stream, an event or a message.
 const defaultTimeout = 10 * time.Second
 
-// maxHeartbeat is the longest interval of heartbeats for which a trial waits; it waits for the interval and grace.
+// A trial waits for heartbeats, and for messages that the service sends by itself, if their interval is at most maxInterval. It waits
+// for the interval plus grace.
 const (
-	maxHeartbeat = 5 * time.Second
-	grace        = 2 * time.Second
+	maxInterval = 5 * time.Second
+	grace       = 2 * time.Second
 )
 
 // A Config configures a trial.
@@ -33,13 +33,13 @@ type Config struct {
 	Service *service.Service
 	Base    string // URL of the service
 	Topic   string // of the first stream of the run
-	ID      string // of the trial's stream; not one of the run's
+	ID      string // of the trial's stream; no stream of the run has it
 	Padding string // of the run's messages
 	Prompt  string // of the request of Answer
-	Marker  string // of the run; the trial adds "-trial-" and a random part, because each machine of a run makes a trial
+	Marker  string // of the run; the trial adds a random suffix, because the trials of several machines publish to the same topic
 
-	SubscribeToken string // return value of token(), if the description has it
-	OwnToken       bool   // token() returns another one, which only a script can compute
+	SubscribeToken string // return value of token(), if the description has token()
+	OwnToken       bool   // token() returns a value that only a script can compute
 	PublishToken   string
 	HTTPVersion    string // of requests: 1.1 or 2; "": chosen by the server
 	AcceptEncoding string // of streams, if the description has none; "": no header
@@ -52,7 +52,7 @@ type Config struct {
 	Note     func(string)  // receives a sentence on each part that could not be tried; may be nil
 }
 
-// ErrNoAnswer is the cause of the error of Run and Connect if no headers arrive in time.
+// ErrNoAnswer is the cause of the error of Run, Answer and Connect if no headers arrive in time.
 var ErrNoAnswer = stream.ErrNoAnswer
 
 // A Mismatch is an error of a trial with the field of the description that does not match the service.
@@ -64,7 +64,7 @@ type Mismatch struct {
 func (m *Mismatch) Error() string { return m.Field + ": " + m.Err.Error() }
 func (m *Mismatch) Unwrap() error { return m.Err }
 
-// Run checks the description. The error is a sentence for the user, unless ctx ended.
+// Run checks the description with a stream. The error is a sentence for the user, unless ctx ended.
 func Run(ctx context.Context, c Config) error {
 	return start(ctx, c, (*trial).run)
 }
@@ -81,24 +81,18 @@ func start(ctx context.Context, c Config, run func(*trial, context.Context) erro
 	if c.Note == nil {
 		c.Note = func(string) {}
 	}
-	t := &trial{Config: c, s: c.Service, marker: c.Marker + "-trial-" + random()}
+	t := &trial{Config: c, s: c.Service, marker: c.Marker + "-trial-" + rand.Text()[:6]}
 	t.reader = t.s.Reader(t.marker)
 	t.values = service.Values{Base: strings.TrimRight(c.Base, "/"), Topic: c.Topic, ID: c.ID, Run: t.marker, Token: c.SubscribeToken, Padding: c.Padding, Seq: 1}
 	t.client = stream.Client{Timeout: c.Patience, Dial: c.Dial, HTTPVersion: c.HTTPVersion, FollowRedirects: c.FollowRedirects}
 	err := run(t, ctx)
-	t.close()
+	if t.open != nil {
+		t.open.close()
+	}
 	if ctx.Err() != nil {
-		return ctx.Err() //nolint:wrapcheck // the caller's own
+		return ctx.Err() //nolint:wrapcheck // the caller's context
 	}
 	return err
-}
-
-// random returns the suffix that distinguishes the trials of several machines in one run: they publish to the same
-// topic.
-func random() string {
-	b := make([]byte, 3)
-	_, _ = rand.Read(b) // it never fails
-	return hex.EncodeToString(b)
 }
 
 type trial struct {
@@ -109,16 +103,10 @@ type trial struct {
 	values      service.Values
 	reader      *service.Reader
 	open        *subscription
-	began       time.Time // when the stream opened, or the last message arrived: the start of the wait for a heartbeat
+	began       time.Time // time of the latest of opened stream, arrived message: the wait for a heartbeat starts here
 	lateHeaders bool      // the headers of a stream arrive with its first event
 	sent        []int64   // the times at which the message was published, in microseconds since 1970
 	mismatch    error     // the mismatch of a block that may be the message; reported if no matching block arrives
-}
-
-func (t *trial) close() {
-	if t.open != nil {
-		t.open.close()
-	}
 }
 
 func (t *trial) run(ctx context.Context) error {
@@ -147,15 +135,15 @@ func (t *trial) run(ctx context.Context) error {
 	return nil
 }
 
-// field returns what the description has in a field, as the start of a sentence.
+// field returns the name and the value of a field of the description, as the start of a sentence.
 func (t *trial) field(name string) string {
 	if source := t.s.Source(name); source != "" {
 		return name + " is " + format.Shorten(source, 120)
 	}
-	return name + " is left out"
+	return name + " is not set"
 }
 
-// subscribe returns the request for a stream, equal to those of the run.
+// subscribe returns a request for a stream, equal to the requests of the run.
 func (t *trial) subscribe(v *service.Values) stream.Request {
 	r := stream.Fill(&t.s.Connect, v)
 	r.MaxEventSize = t.s.MaxEventSize
@@ -163,16 +151,16 @@ func (t *trial) subscribe(v *service.Values) stream.Request {
 	return r
 }
 
-// connect opens the stream, and checks status and type of its response.
+// connect opens the stream, and checks status, type and coding of the response.
 func (t *trial) connect(ctx context.Context) error {
 	r := t.subscribe(&t.values)
 	answer, err := t.openPublishing(ctx, r)
 	if err != nil {
 		return err
 	}
-	if packed := answer.Coding(); answer.IsEventStream() && packed != "" && !r.Accepts(packed) {
+	if coding := answer.Coding(); answer.IsEventStream() && coding != "" && !r.Accepts(coding) {
 		answer.Close()
-		return mismatch("connect.url", "%s answered with the Content-Encoding %q unasked: a soak reads only what it asked for, so set ACCEPT_ENCODING, or have the service or its proxy send the streams as they are", r, packed)
+		return mismatch("connect.url", "%s answered with the Content-Encoding %q, which the request does not accept; set ACCEPT_ENCODING, or disable compression in the service or its proxy", r, coding)
 	}
 	if answer.IsEventStream() {
 		t.open = follow(answer, t.quote)
@@ -185,7 +173,7 @@ func (t *trial) connect(ctx context.Context) error {
 		return mismatch("connect.url", "%s answered 200 with %s, which is not an event stream; expected text/event-stream%s",
 			r, typeOf(answer.Header), quoteBody(answer.Excerpt()))
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return mismatch("connect.headers", "%s answered %s%s: %s", r, inWords(answer.Status), quoteBody(answer.Excerpt()), t.subscribeRemedy())
+		return mismatch("connect.headers", "%s answered %s%s; %s", r, inWords(answer.Status), quoteBody(answer.Excerpt()), t.subscribeRemedy())
 	}
 	return mismatch("connect.url", "%s answered %s%s", r, inWords(answer.Status), quoteBody(answer.Excerpt()))
 }
@@ -199,7 +187,7 @@ func mismatch(field, format string, args ...any) error {
 func (t *trial) openPublishing(ctx context.Context, r stream.Request) (*stream.Stream, error) {
 	published := make(chan error, 1)
 	late := time.AfterFunc(t.Patience/10, func() {
-		if t.s.SecondRequest != nil { // the service sends an event by itself
+		if t.s.SecondRequest != nil { // the service sends the first event by itself
 			published <- nil
 			return
 		}
@@ -213,46 +201,47 @@ func (t *trial) openPublishing(ctx context.Context, r stream.Request) (*stream.S
 		return answer, err
 	}
 	t.lateHeaders = true
-	failed := <-published
+	publishErr := <-published
 	switch {
-	case failed != nil && err != nil:
-		return nil, fmt.Errorf("%w; %w", err, failed)
-	case failed != nil:
+	case publishErr != nil && err != nil:
+		return nil, fmt.Errorf("%w; %w", err, publishErr)
+	case publishErr != nil:
 		t.sent = nil // report a fault of the headers first; the message is published again later
 	}
 	return answer, err
 }
 
+// subscribeRemedy returns the remedy for a refused token of a stream.
 func (t *trial) subscribeRemedy() string {
 	switch {
 	case !t.s.HasToken && t.s.TokenVariable == "":
-		return "it sends no token: add token() and a header with {token}, if the service wants one"
+		return "if the service requires a token, add token() and a header with {token}"
 	case t.SubscribeToken == "":
 		return "set " + t.s.Variable()
 	}
-	return "the service does not accept that token for this topic"
+	return "check that the token is valid for this topic"
 }
 
-// secondRequest sends the second request, if streams need one.
+// secondRequest sends the second request of a stream, if the description has connect.then.
 func (t *trial) secondRequest(ctx context.Context) error {
 	second := t.s.SecondRequest
 	if second == nil {
 		return nil
 	}
 	var client string
-	nameSent := false
+	hasEvent := false
 	err := t.open.await(ctx, t.Patience, func(p stream.Part) bool {
 		if p.Line || !p.HasData || p.EventName() != second.Event {
 			return false
 		}
-		nameSent = true
+		hasEvent = true
 		var ok bool
 		client, ok = t.s.Client(&p.Block)
 		return ok || t.s.Source("connect.then.client") == ""
 	})
 	switch {
 	case err == nil:
-	case errors.Is(err, errLate) && nameSent:
+	case errors.Is(err, errLate) && hasEvent:
 		return fmt.Errorf("%s, but the received event %q has no such value: %s", t.field("connect.then.client"), second.Event, t.open.last(func(p stream.Part) bool { return p.EventName() == second.Event }))
 	case errors.Is(err, errLate):
 		return fmt.Errorf("%s, but no such event arrived within %s: %s", t.field("connect.then.event"), seconds(t.Patience), t.open.summary())
@@ -275,17 +264,17 @@ func (t *trial) request(ctx context.Context, field string, request *service.Requ
 	case request.Accepts(answer.Status):
 		return nil
 	case answer.Status == http.StatusUnauthorized || answer.Status == http.StatusForbidden:
-		return fmt.Errorf("%s: %s answered %s%s: %s", field, r, inWords(answer.Status), quoteBody(answer.Body), remedy())
+		return fmt.Errorf("%s: %s answered %s%s; %s", field, r, inWords(answer.Status), quoteBody(answer.Body), remedy())
 	case r.NoRedirect && answer.Status < 400 && answer.Header.Get("Location") != "":
-		return fmt.Errorf("%s.url: %s answered %s, to %s, which a run does not follow: write the URL that it leads to",
+		return fmt.Errorf("%[1]s.url: %[2]s answered %[3]s, to %[4]s, and a run does not follow this redirect; set %[1]s.url to the final URL",
 			field, r, inWords(answer.Status), format.Shorten(secret.Hide(answer.Header.Get("Location"), t.PublishToken), 200))
 	case answer.Status < 400:
-		return fmt.Errorf("%s.ok: %s answered %s, which does not confirm it by the description: %s", field, r, inWords(answer.Status), t.field(field+".ok"))
+		return fmt.Errorf("%s.ok: %s answered %s, which the description does not accept as confirmation: %s", field, r, inWords(answer.Status), t.field(field+".ok"))
 	}
 	return fmt.Errorf("%s: %s answered %s%s", field, r, inWords(answer.Status), quoteBody(answer.Body))
 }
 
-// end makes the service end the stream, if a request does that.
+// end sends the request that ends a stream, if the description has one.
 func (t *trial) end(ctx context.Context) error {
 	if t.s.End.By != service.ByRequest {
 		return nil

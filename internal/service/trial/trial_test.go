@@ -15,18 +15,18 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// hubDescription describes the hub. Tests replace its fields by name.
+// hubDescription describes the hub. Tests replace parts of its text.
 const hubDescription = `{"name":"mine","token":true,
 "connect":{"url":"{base}/sub/{topic}","headers":{"Authorization":"Bearer {token}"}},
 "message":{"seq":"json:$.seq","run":"json:$.run","sentAt":"json:$.t"},
 "publish":{"url":"{base}/pub/{topic}","body":"{\"run\":\"{run}\",\"seq\":{seq},\"t\":{sentAt}}","headers":{"Authorization":"Bearer {token}"}}}`
 
-// withChecksum returns the replacements for messages with a checksum at a place.
+// withChecksum adds replacements that put a checksum into each message, which the description reads at the place where.
 func withChecksum(where string, replace ...string) []string {
 	return append(replace, `"sentAt":"json:$.t"}`, `"sentAt":"json:$.t","sum":"`+where+`"}`, `{sentAt}}`, `{sentAt},\"sum\":\"{sum}\"}`)
 }
 
-// runTrial runs the trial of a description, mine with some texts replaced.
+// runTrial tries hubDescription with some texts replaced.
 func runTrial(t *testing.T, base string, c Config, replace ...string) error {
 	t.Helper()
 	s, err := service.Parse([]byte(strings.NewReplacer(replace...).Replace(hubDescription)))
@@ -81,19 +81,19 @@ func TestMismatchNamesTheField(t *testing.T) {
 		replace []string
 		want    string
 	}{
-		{"publisher's token, headers with the first event", &fakeservice.Hub{PubToken: "x", LateHeaders: true}, nil, "connect.url: GET {base}/sub/soak-topic-0: no answer within 2 s; publish: POST {base}/pub/soak-topic-0 answered 401 Unauthorized (may you?): set PUBLISH_TOKEN"},
+		{"publisher's token, headers with the first event", &fakeservice.Hub{PubToken: "x", LateHeaders: true}, nil, "connect.url: GET {base}/sub/soak-topic-0: no response within 2 s; publish: POST {base}/pub/soak-topic-0 answered 401 Unauthorized (may you?); set PUBLISH_TOKEN"},
 		{"path", &fakeservice.Hub{}, []string{"/sub/", "/subs/"}, "connect.url: GET {base}/subs/soak-topic-0 answered 404 Not Found (404 page not found)"},
-		{"no token", &fakeservice.Hub{Token: "x"}, nil, "connect.headers: GET {base}/sub/soak-topic-0 answered 401 Unauthorized (who are you?): set SUBSCRIBE_TOKEN"},
-		{"no token in the variable that the description names", &fakeservice.Hub{Token: "x"}, []string{`"token":true`, `"token":"BACKEND_TOKEN"`}, "connect.headers: GET {base}/sub/soak-topic-0 answered 401 Unauthorized (who are you?): set BACKEND_TOKEN"},
-		{"publisher's token", &fakeservice.Hub{PubToken: "x"}, nil, "publish: POST {base}/pub/soak-topic-0 answered 401 Unauthorized (may you?): set PUBLISH_TOKEN"},
+		{"no token", &fakeservice.Hub{Token: "x"}, nil, "connect.headers: GET {base}/sub/soak-topic-0 answered 401 Unauthorized (who are you?); set SUBSCRIBE_TOKEN"},
+		{"no token in the variable that the description names", &fakeservice.Hub{Token: "x"}, []string{`"token":true`, `"token":"BACKEND_TOKEN"`}, "connect.headers: GET {base}/sub/soak-topic-0 answered 401 Unauthorized (who are you?); set BACKEND_TOKEN"},
+		{"publisher's token", &fakeservice.Hub{PubToken: "x"}, nil, "publish: POST {base}/pub/soak-topic-0 answered 401 Unauthorized (may you?); set PUBLISH_TOKEN"},
 		{
 			"no token in the description",
 			&fakeservice.Hub{PubToken: "x"},
 			[]string{`,"headers":{"Authorization":"Bearer {token}"}}}`, `}}`},
-			"publish: POST {base}/pub/soak-topic-0 answered 401 Unauthorized (may you?): it sends no token: add a header with {token}, and set PUBLISH_TOKEN, if the service wants one",
+			"publish: POST {base}/pub/soak-topic-0 answered 401 Unauthorized (may you?); if the service requires a token, add a header with {token} and set PUBLISH_TOKEN",
 		},
 		{"path to publish", &fakeservice.Hub{}, []string{"/pub/", "/pubs/"}, "publish: POST {base}/pubs/soak-topic-0 answered 404 Not Found (404 page not found)"},
-		{"status", &fakeservice.Hub{OK: 207}, nil, "publish.ok: POST {base}/pub/soak-topic-0 answered 207 Multi-Status, which does not confirm it by the description: publish.ok is left out"},
+		{"status", &fakeservice.Hub{OK: 207}, nil, "publish.ok: POST {base}/pub/soak-topic-0 answered 207 Multi-Status, which the description does not accept as confirmation: publish.ok is not set"},
 		{
 			"number",
 			&fakeservice.Hub{},
@@ -110,19 +110,19 @@ func TestMismatchNamesTheField(t *testing.T) {
 			"another number",
 			&fakeservice.Hub{ID: func(int) string { return "7" }},
 			[]string{"json:$.seq", "id"},
-			`message.seq is "id", and finds 7 in the message that was published with the number 1: id: 7, data: …`,
+			`message.seq is "id", but the message that was published with the number 1 has 7 there: id: 7, data: …`,
 		},
 		{"marker", &fakeservice.Hub{}, []string{"json:$.run", "json:$.marker"}, `message.run is "json:$.marker", but the received message has no such value: data: {"run":"run-1-trial-…`},
-		{"another marker", &fakeservice.Hub{}, []string{"json:$.run", "json:$.seq"}, `message.run is "json:$.seq", but the received message has another value than the run's marker there: data: {"run":"run-1-trial-…`},
+		{"another marker", &fakeservice.Hub{}, []string{"json:$.run", "json:$.seq"}, `message.run is "json:$.seq", but the received message does not have the run's marker there: data: {"run":"run-1-trial-…`},
 		{"time", &fakeservice.Hub{}, []string{"json:$.t", "json:$.time"}, `message.sentAt is "json:$.time", but the received message has no time there: data: …`},
 		{"number as time", &fakeservice.Hub{}, []string{"json:$.t", "json:$.seq"}, `message.sentAt is "json:$.seq", but the received message has no time there: data: …`},
 		{
 			"another time",
 			&fakeservice.Hub{Wrap: func(p string) string { return strings.Replace(p, `"t":1`, `"t":2`, 1) }},
 			nil,
-			`message.sentAt is "json:$.t", and finds another time in the message than the one that was published with it: data: …`,
+			`message.sentAt is "json:$.t", but the time there is not the time with which the message was published: data: …`,
 		},
-		{"checksum", &fakeservice.Hub{}, withChecksum("json:$.crc"), `message.sum is "json:$.crc", but the received message has no checksum there, or that of another number or time: data: …`},
+		{"checksum", &fakeservice.Hub{}, withChecksum("json:$.crc"), `message.sum is "json:$.crc", but the received message has no checksum there, or the checksum of another number or time: data: …`},
 		{"number, with a checksum", &fakeservice.Hub{}, withChecksum("json:$.sum", "json:$.seq", "json:$.number"), `message.seq is "json:$.number", but the received message has no such value: data: …`},
 		{"marker, with a checksum", &fakeservice.Hub{}, withChecksum("json:$.sum", "json:$.run", "json:$.marker"), `message.run is "json:$.marker", but the received message does not have the run's marker there: data: …`},
 		{"time, with a checksum", &fakeservice.Hub{}, withChecksum("json:$.sum", `"sentAt":"json:$.t"}`, `"sentAt":"json:$.time","sum":"json:$.sum"}`), `message.sentAt is "json:$.time", but the received message has no time there: data: …`},
@@ -134,20 +134,20 @@ func TestMismatchNamesTheField(t *testing.T) {
 			"no heartbeat",
 			&fakeservice.Hub{Heartbeat: ":\n\n", HeartbeatInterval: 100 * time.Millisecond},
 			[]string{`"name"`, `"heartbeat":{"event":"ping","every":0.1},"name"`},
-			`heartbeat is {"event":"ping","every":0.1}, but none came within 2.1 s: …`,
+			`heartbeat is {"event":"ping","every":0.1}, but no heartbeat arrived within 2.1 s: …`,
 		},
 		{
 			"nothing comes",
 			&fakeservice.Hub{Lose: func(string, string) bool { return true }},
 			nil,
-			"publish.url: POST {base}/pub/soak-topic-0 was confirmed, but the message did not arrive at GET {base}/sub/soak-topic-0 within 2 s: nothing came; stream and publish request may have different topics (soak-topic-0)",
+			"publish.url: POST {base}/pub/soak-topic-0 was confirmed, but the message did not arrive at GET {base}/sub/soak-topic-0 within 2 s: nothing arrived; check that both requests use the topic soak-topic-0",
 		},
-		{"the stream ends", &fakeservice.Hub{Lifetime: 20 * time.Millisecond, Lose: func(string, string) bool { return true }}, nil, "connect.url: the stream was over …"},
+		{"the stream ends", &fakeservice.Hub{Lifetime: 20 * time.Millisecond, Lose: func(string, string) bool { return true }}, nil, "connect.url: the stream ended …"},
 		{
 			"replayed, without a marker",
 			&fakeservice.Hub{Newcomers: true},
 			[]string{`"run":"json:$.run",`, ``, `\"run\":\"{run}\",`, ``},
-			"message.run is missing, and a new stream gets messages that were published before it: …",
+			"message.run is not set, but a new stream receives earlier messages, …",
 		},
 		{
 			"wrong path without a marker",
@@ -159,7 +159,7 @@ func TestMismatchNamesTheField(t *testing.T) {
 			"another first event",
 			&fakeservice.Hub{RequireJoin: true},
 			[]string{`"connect":{`, `"connect":{"then":{"event":"hello","url":"{base}/join"},`},
-			`connect.then.event is "hello", but no such event arrived within 2 s: another block came, with event: HELLO, data: …`,
+			`connect.then.event is "hello", but no such event arrived within 2 s: one other block arrived, with event: HELLO, data: …`,
 		},
 		{
 			"no client in the first event",
@@ -178,13 +178,13 @@ func TestMismatchNamesTheField(t *testing.T) {
 			t.Parallel()
 			base := c.hub.Start(t).URL
 			var config Config
-			if strings.Contains(c.want, "within 2 s") { // it waits for all of it
+			if strings.Contains(c.want, "within 2 s") { // the trial waits for the whole time
 				config.Patience = 2 * time.Second
 			}
 			err := runTrial(t, base, config, c.replace...)
 			require.Error(t, err)
-			want, cut := strings.CutSuffix(strings.ReplaceAll(c.want, "{base}", base), "…")
-			if cut {
+			want, isPrefix := strings.CutSuffix(strings.ReplaceAll(c.want, "{base}", base), "…")
+			if isPrefix {
 				require.True(t, strings.HasPrefix(err.Error(), want), "want %s\n got %s", want, err)
 			} else {
 				require.Equal(t, want, err.Error())
@@ -197,7 +197,7 @@ func TestTokensAreSent(t *testing.T) {
 	h := &fakeservice.Hub{Token: "a", PubToken: "b"}
 	base := h.Start(t).URL
 	require.NoError(t, runTrial(t, base, Config{SubscribeToken: "a", PublishToken: "b", Patience: time.Minute}))
-	require.ErrorContains(t, runTrial(t, base, Config{SubscribeToken: "a", PublishToken: "c", Patience: time.Minute}), "the service does not accept PUBLISH_TOKEN for this topic")
+	require.ErrorContains(t, runTrial(t, base, Config{SubscribeToken: "a", PublishToken: "c", Patience: time.Minute}), "check that PUBLISH_TOKEN is valid for this topic")
 	require.ErrorContains(t, runTrial(t, base, Config{SubscribeToken: "c", Patience: time.Minute}), "connect.headers: ")
 }
 
@@ -217,24 +217,24 @@ func TestUnresponsiveServiceIsReported(t *testing.T) {
 	defer server.Close()
 	defer close(done)
 	require.EqualError(t, runTrial(t, server.URL, Config{Patience: 2 * time.Second}),
-		"connect.url: GET "+server.URL+"/sub/soak-topic-0: no answer within 2 s; publish.url: POST "+server.URL+"/pub/soak-topic-0: no answer within 2 s")
+		"connect.url: GET "+server.URL+"/sub/soak-topic-0: no response within 2 s; publish.url: POST "+server.URL+"/pub/soak-topic-0: no response within 2 s")
 	require.ErrorContains(t, runTrial(t, "http://127.0.0.1:1", Config{}), "connect.url: GET http://127.0.0.1:1/sub/soak-topic-0: nothing listens there")
 }
 
 // The trial reads messages that a service sends by itself if they are frequent.
 func TestMessagesThatAreDueAreAwaited(t *testing.T) {
-	ownHub := &fakeservice.Hub{Generate: func(_, n int) string { return "id: " + fakeservice.DecimalID(n) + "\ndata: 0\n\n" }, GenerateInterval: 50 * time.Millisecond}
-	base := ownHub.Start(t).URL
+	generating := &fakeservice.Hub{Generate: func(_, n int) string { return "id: " + fakeservice.DecimalID(n) + "\ndata: 0\n\n" }, GenerateInterval: 50 * time.Millisecond}
+	base := generating.Start(t).URL
 	replace := func(message string) []string {
 		return []string{hubDescription[strings.Index(hubDescription, `"message"`):], `"message":` + message + `}`}
 	}
 	require.NoError(t, runTrial(t, base, Config{}, replace(`{"data":"0","seq":"id","every":0.1}`)...))
 	require.ErrorContains(t, runTrial(t, base, Config{}, replace(`{"data":"1","seq":"id","every":0.1}`)...), `message.data is "1", but the received message has other data: id: 1, data: 0`)
 	quiet := &fakeservice.Hub{}
-	require.EqualError(t, runTrial(t, quiet.Start(t).URL, Config{}, replace(`{"data":"0","seq":"id","every":0.1}`)...), "message.every is 0.1, but no message came within 2.1 s: nothing came")
+	require.EqualError(t, runTrial(t, quiet.Start(t).URL, Config{}, replace(`{"data":"0","seq":"id","every":0.1}`)...), "message.every is 0.1, but no message arrived within 2.1 s: nothing arrived")
 }
 
-// Machines of one run try at the same time, with the same marker.
+// The machines of a run make their trials at the same time, with the same marker.
 func TestTrialsOfSeveralMachinesDoNotMixUp(t *testing.T) {
 	h := fakeservice.Hub{Newcomers: true}
 	base := h.Start(t).URL
@@ -257,7 +257,7 @@ func TestTrialEndsWithItsContext(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
-// Streams that end by a request: the hub has none, so the test has its own server.
+// The hub has no request that ends a stream, so this test has its own server.
 func TestEndRequestIsTried(t *testing.T) {
 	end := make(chan bool, 1)
 	status := http.StatusOK
@@ -286,7 +286,7 @@ func TestEndRequestIsTried(t *testing.T) {
 	require.EqualError(t, runTrial(t, server.URL, Config{}, replace("x")...), "end: DELETE "+server.URL+"/x answered 404 Not Found")
 }
 
-// A service may keep only the last stream of an id.
+// A service may support only one stream per id.
 func TestTrialHasOneStreamPerID(t *testing.T) {
 	var mu sync.Mutex
 	open := map[string]chan string{} // by id
@@ -370,7 +370,7 @@ func TestTrialFollowsNoRedirectToAnotherOrigin(t *testing.T) {
 	}
 }
 
-// The answer to the request that ends a stream counts as it is, as in a run.
+// A run does not follow a redirect of the request that ends a stream, so the trial does not either.
 func TestRedirectOfTheEndRequestIsNotFollowed(t *testing.T) {
 	h := (&fakeservice.Hub{}).Start(t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -382,7 +382,7 @@ func TestRedirectOfTheEndRequestIsNotFollowed(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	require.EqualError(t, runTrial(t, server.URL, Config{}, `"publish":{`, `"end":{"by":"request","method":"DELETE","url":"{base}/end"},"publish":{`),
-		"end.url: DELETE "+server.URL+"/end answered 303 See Other, to /elsewhere, which a run does not follow: write the URL that it leads to")
+		"end.url: DELETE "+server.URL+"/end answered 303 See Other, to /elsewhere, and a run does not follow this redirect; set end.url to the final URL")
 }
 
 // The publisher of a run follows no redirects, so the service would refuse all of its messages.
@@ -393,10 +393,10 @@ func TestRedirectOfThePublisherFails(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	require.EqualError(t, runTrial(t, server.URL, Config{FollowRedirects: true}), "publish.url: POST "+server.URL+"/pub/soak-topic-0 answered 307 Temporary Redirect, to "+h.URL+
-		"/pub/soak-topic-0, which a run does not follow: write the URL that it leads to")
+		"/pub/soak-topic-0, and a run does not follow this redirect; set publish.url to the final URL")
 }
 
-// The trial's stream is compressed like the streams of the run, unless the description disables it.
+// The trial requests the same compression as the run, unless the description has its own Accept-Encoding.
 func TestTrialRequestsCompressionAsTheRunDoes(t *testing.T) {
 	h := &fakeservice.Hub{Gzip: 10 * time.Millisecond}
 	behind := h.Start(t)
@@ -415,10 +415,10 @@ func TestTrialRequestsCompressionAsTheRunDoes(t *testing.T) {
 	require.NoError(t, runTrial(t, front.URL, Config{SubscribeToken: "t"}))
 	require.Empty(t, encoding)
 	h = &fakeservice.Hub{Gzip: time.Minute}
-	require.ErrorContains(t, runTrial(t, h.Start(t).URL, Config{AcceptEncoding: "gzip", SubscribeToken: "t"}), "or the service or a proxy buffers compressed data (gzip)")
+	require.ErrorContains(t, runTrial(t, h.Start(t).URL, Config{AcceptEncoding: "gzip", SubscribeToken: "t"}), "the service or a proxy may buffer compressed data (gzip)")
 }
 
 func TestLargeEventNamesTheField(t *testing.T) {
 	err := runTrial(t, (&fakeservice.Hub{}).Start(t).URL, Config{}, `"connect":{`, `"connect":{"maxEventSize":20,`)
-	require.ErrorContains(t, err, "event exceeds the size limit of 20 bytes (one line); set connect.maxEventSize to a larger one")
+	require.ErrorContains(t, err, "event exceeds the size limit of 20 bytes (one line); set connect.maxEventSize to a larger value")
 }

@@ -11,10 +11,12 @@ import (
 	"github.com/sse-soak/sse-soak/internal/service/stream"
 )
 
+// inWords returns a status as in a status line: 404 Not Found.
 func inWords(status int) string {
 	return strings.TrimSpace(fmt.Sprintf("%d %s", status, http.StatusText(status)))
 }
 
+// quoteBody returns the beginning of a body in parentheses, or "".
 func quoteBody(body string) string {
 	if body == "" {
 		return ""
@@ -31,7 +33,7 @@ func typeOf(h http.Header) string {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3g s", d.Seconds()) }
 
-// quote returns a block for a sentence.
+// quote returns the fields of a part for a sentence, without tokens.
 func (t *trial) quote(p stream.Part) string {
 	var parts []string
 	add := func(name string, has bool, value []byte) {
