@@ -26,6 +26,7 @@ type Dialer struct {
 	MaxHead int                                          // maximum bytes of a response head, interim responses included
 }
 
+// pastTime is a deadline that ends all reads and writes, also those in progress.
 var pastTime = time.Unix(1, 0)
 
 // Open connects to the server of a URL, or to a proxy that forwards requests to it, and fails at the deadline. When
@@ -56,7 +57,7 @@ func (d *Dialer) Open(ctx context.Context, deadline time.Time, u *url.URL, route
 	return c, nil
 }
 
-// interruptAfter makes reads and writes fail once ctx is done, including those in progress. stop prevents that.
+// interruptAfter makes reads and writes fail when ctx ends, including those in progress. stop prevents that.
 func interruptAfter(ctx context.Context, conn net.Conn) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { _ = conn.SetDeadline(pastTime) })
 }
@@ -66,7 +67,7 @@ type Conn struct {
 	conn   net.Conn // TLS if the URL is https
 	raw    net.Conn // below TLS
 	reader *Reader
-	err    error // the end of the connection, found by Unrequested
+	err    error // why the connection has ended; Unrequested sets it
 	ctx    context.Context
 	stop   func() bool // of interruptAfter
 }
@@ -79,16 +80,17 @@ func (c *Conn) Write(request []byte) (int, error) {
 	return c.conn.Write(request)
 }
 
-// Head reads the head of the response to a request: see Reader.Head.
+// Head reads the head of the response to a request by Reader.Head.
 func (c *Conn) Head(req *http.Request) (*http.Response, error) { return c.reader.Head(req) }
 
-// FirstByte returns when the first byte of the last head arrived; zero if no byte arrived since the last Write.
+// FirstByte returns the arrival time of the first byte of the last head; zero if no byte has arrived since the last
+// Write.
 func (c *Conn) FirstByte() time.Time { return c.reader.first }
 
 // Buffered returns the bytes that were read beyond the last head or body.
 func (c *Conn) Buffered() []byte { return c.reader.Buffered() }
 
-// SetDeadline sets the time at which reads and writes fail. Its error is that of the context of Open.
+// SetDeadline sets the time at which reads and writes fail. It returns an error if the context of Open has ended.
 func (c *Conn) SetDeadline(t time.Time) error {
 	_ = c.raw.SetDeadline(t) // the read or write returns the same error
 	err := c.ctx.Err()
@@ -98,27 +100,27 @@ func (c *Conn) SetDeadline(t time.Time) error {
 	return err
 }
 
-// Close closes the connection. It sends no close_notify of TLS, because that could block for seconds if the peer does
-// not read.
+// Close closes the connection. It sends no close_notify of TLS, which could block for seconds if the peer does not
+// read.
 func (c *Conn) Close() error {
 	c.stop()
 	return c.raw.Close()
 }
 
-// Reusable reports whether a peer has neither ended an idle connection nor sent bytes on it. It returns false if the
-// operating system cannot determine that.
+// Reusable reports whether an idle connection is open and has no unread bytes. It returns false if the operating system
+// cannot determine that.
 func Reusable(conn net.Conn) bool {
 	pending, err := peek(conn)
 	return !pending && err == nil
 }
 
-// ticketTime is the time for which Unrequested waits for the data of a TLS record that has arrived.
+// ticketTime is how long Unrequested waits for the data of a TLS record. A record with a session ticket has none.
 const ticketTime = time.Millisecond
 
 // Unrequested returns the bytes that the server sent on an idle connection after the last response, up to the length
 // of "HTTP/1.1 200". It returns an error if the connection has ended, and errors.ErrUnsupported if the operating
-// system cannot determine that. Without bytes and error the connection can be reused. Unrequested changes the
-// deadline, so the caller must set a new one.
+// system cannot determine that. If it returns neither bytes nor an error, the connection can be reused. Unrequested
+// changes the deadline, so the caller must set a new one.
 func (c *Conn) Unrequested() ([]byte, error) {
 	if len(c.Buffered()) == 0 && c.err == nil {
 		pending, err := peek(c.raw)
@@ -130,11 +132,11 @@ func (c *Conn) Unrequested() ([]byte, error) {
 		return nil, c.err
 	}
 	_ = c.raw.SetDeadline(time.Now().Add(ticketTime)) // the read returns the same error
-	begin, err := c.reader.buffer.Peek(len("HTTP/1.1 200"))
+	start, err := c.reader.buffer.Peek(len("HTTP/1.1 200"))
 	switch {
-	case len(begin) > 0:
-		return begin, nil
-	case errors.Is(err, os.ErrDeadlineExceeded): // a TLS session ticket
+	case len(start) > 0:
+		return start, nil
+	case errors.Is(err, os.ErrDeadlineExceeded): // the bytes were a TLS session ticket
 		return nil, nil
 	}
 	c.err = err

@@ -45,7 +45,7 @@ func open(t *testing.T, u *url.URL) *Conn {
 	return c
 }
 
-func TestHeads(t *testing.T) {
+func TestHeadSkipsInterimResponsesAndLimitsItsSize(t *testing.T) {
 	t.Parallel()
 	const interim = "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"
 	for name, tt := range map[string]struct {
@@ -81,7 +81,7 @@ func TestHeads(t *testing.T) {
 	}
 }
 
-// The parser of net/http reports a line that a connection error truncates as malformed.
+// A connection error truncates a line, which the parser of net/http reports as malformed.
 func TestConnectionErrorIsReported(t *testing.T) {
 	t.Parallel()
 	c := open(t, serve(t, func(conn net.Conn) {
@@ -96,17 +96,17 @@ func TestConnectionErrorIsReported(t *testing.T) {
 	require.True(t, c.FirstByte().IsZero())
 }
 
-func TestIdleConnection(t *testing.T) {
+func TestUnrequestedFindsBytesAndEndOfAnIdleConnection(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		after, unrequested string
 		ends               bool
 	}{
-		"is silent":          {},
-		"has ended":          {ends: true},
-		"has more bytes":     {after: okResponse, unrequested: "HTTP/1.1 200"},
-		"has one byte":       {after: "x", unrequested: "x"},
-		"has bytes, and end": {after: "x", unrequested: "x", ends: true},
+		"is silent":             {},
+		"has ended":             {ends: true},
+		"has more bytes":        {after: okResponse, unrequested: "HTTP/1.1 200"},
+		"has one byte":          {after: "x", unrequested: "x"},
+		"has a byte and an end": {after: "x", unrequested: "x", ends: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -124,24 +124,23 @@ func TestIdleConnection(t *testing.T) {
 			require.NoError(t, err)
 			if tt.after != "" || tt.ends {
 				require.Eventually(t, func() bool {
-					begin, err := c.Unrequested()
-					return err != nil || len(begin) == len(tt.unrequested) && tt.after != ""
+					start, err := c.Unrequested()
+					return err != nil || len(start) == len(tt.unrequested) && tt.after != ""
 				}, time.Minute, time.Millisecond)
 			}
 			for range 2 { // the first call does not change the result of the second
-				begin, err := c.Unrequested()
+				start, err := c.Unrequested()
 				if errors.Is(err, errors.ErrUnsupported) {
 					t.Skip("unsupported on this system")
 				}
-				require.Equal(t, tt.unrequested, string(begin))
+				require.Equal(t, tt.unrequested, string(start))
 				require.Equal(t, tt.ends && tt.after == "", err != nil)
 			}
 		})
 	}
 }
 
-// Unread TLS session tickets are neither an end nor unrequested bytes.
-func TestIdleConnectionOverTLS(t *testing.T) {
+func TestUnrequestedIgnoresTLSSessionTickets(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(s.Close)
@@ -149,8 +148,8 @@ func TestIdleConnectionOverTLS(t *testing.T) {
 	require.NoError(t, err)
 	c := open(t, u)
 	time.Sleep(50 * time.Millisecond)
-	begin, err := c.Unrequested()
-	require.Empty(t, begin)
+	start, err := c.Unrequested()
+	require.Empty(t, start)
 	if !errors.Is(err, errors.ErrUnsupported) {
 		require.NoError(t, err)
 	}
@@ -160,7 +159,7 @@ func TestIdleConnectionOverTLS(t *testing.T) {
 
 func TestOpenEndsAtItsDeadline(t *testing.T) {
 	t.Parallel()
-	for _, scheme := range []string{"http", "https"} { // a silent proxy, or a silent TLS server
+	for _, scheme := range []string{"http", "https"} { // http: a silent proxy; https: a silent TLS server
 		u := serve(t, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
 		route, err := proxy.Chooser(func(*url.URL) (*url.URL, error) { return u, nil }).For(&url.URL{Scheme: "https", Host: "service.test"})
 		require.NoError(t, err)
@@ -190,7 +189,7 @@ func TestContextEndsTheConnection(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "a new deadline must have no effect")
 }
 
-func TestRequests(t *testing.T) {
+func TestWriteRequestAddsCredentials(t *testing.T) {
 	t.Parallel()
 	for target, want := range map[string]string{
 		"http://joe:x@service.test/a?b=c": "GET http://service.test/a?b=c HTTP/1.1, Basic am9lOng=, Basic bWU6eQ==",

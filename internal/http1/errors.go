@@ -15,14 +15,14 @@ func IsUnknownName(err error) bool {
 	return errors.As(err, &dns) || strings.HasPrefix(err.Error(), "lookup ") // the resolver of k6 returns an untyped error
 }
 
-// IsTimeout reports whether a deadline has passed: that of ctx, of the connection or of the kernel.
+// IsTimeout reports whether the deadline of ctx, of the connection or of the kernel has passed.
 func IsTimeout(ctx context.Context, err error) bool {
 	var timeout net.Error
 	return errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) ||
 		errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// IsReset reports whether the peer, or a machine on the way to it, has reset the connection.
+// IsReset reports whether the peer, or a machine between, has reset the connection.
 func IsReset(err error) bool {
 	return IsOneOf(err, syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNABORTED)
 }
@@ -30,7 +30,7 @@ func IsReset(err error) bool {
 // IsUnreachable reports whether there is no route to the peer.
 func IsUnreachable(err error) bool { return IsOneOf(err, syscall.EHOSTUNREACH, syscall.ENETUNREACH) }
 
-// IsOneOf reports whether err is one of the given system errors. It translates their numbers to those of this system.
+// IsOneOf reports whether err is one of the given system errors, whose numbers differ on Windows.
 func IsOneOf(err error, errnos ...syscall.Errno) bool {
 	for _, e := range errnos {
 		if errors.Is(err, systemErrno(e)) {

@@ -3,34 +3,35 @@ package http1
 import (
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 )
 
-// An Idle is a set of idle connections to one server. It returns the most recently used one first, so that the others
-// reach their limit, and closes those that reach it.
+// An Idle is a set of idle connections to one server. It closes a connection that reaches the limit of the idle time.
+// It returns the most recently used connection first, so that surplus connections reach the limit.
 type Idle[C io.Closer] struct {
 	mu     sync.Mutex
 	keep   time.Duration // maximum idle time; 0: no connection is reused
 	limit  time.Duration // keep, or less if the server announced a timeout
 	conns  []idleConn[C] // the most recently used last
 	timer  *time.Timer   // nil while there are no connections
-	proven bool          // the server has responded on a connection that Take returned
+	reuses bool          // the server has responded on a connection that Take returned
 }
 
 type idleConn[C io.Closer] struct {
 	conn  C
-	since time.Time
+	since time.Time // the end of its last response
 }
 
 // maxIdle limits the number of idle connections to one server.
 const maxIdle = 1000
 
 // NewIdle returns an empty set. It closes connections that are idle for keep. A server may close an idle connection
-// at any time (RFC 9112, 9.5), so keep should be shorter than the timeouts of servers: 5 s in uvicorn and Node.js, 75
-// s in nginx.
+// at any time (RFC 9112, 9.5), so keep should be shorter than the timeouts of servers: 5 s in uvicorn and Node.js,
+// 75 s in nginx.
 func NewIdle[C io.Closer](keep time.Duration) *Idle[C] { return &Idle[C]{keep: keep, limit: keep} }
 
 // Limit applies the timeout that a server announces in a response (Keep-Alive: timeout=5). The limit is half of it,
@@ -39,7 +40,7 @@ func (i *Idle[C]) Limit(response http.Header) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	limit := i.keep
-	for _, parameter := range strings.Split(response.Get("Keep-Alive"), ",") {
+	for parameter := range strings.SplitSeq(response.Get("Keep-Alive"), ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(parameter), "=")
 		if !strings.EqualFold(name, "timeout") {
 			continue
@@ -87,16 +88,16 @@ func (i *Idle[C]) Take() (c C, idle time.Duration, ok bool) {
 func (i *Idle[C]) NoteResponse() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.proven = true
+	i.reuses = true
 }
 
 // NoteEnd records that the server had ended a connection that Take returned. Some servers end each connection after
-// one response without announcing that (Connection: close). Unless the server has responded on a reused connection
-// before, no further connection is kept, because a request that arrives at the end of a connection fails.
+// one response without announcing that (Connection: close), and a request that arrives at that end fails. NoteEnd
+// therefore disables reuse, unless the server has responded on a reused connection before.
 func (i *Idle[C]) NoteEnd() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if !i.proven {
+	if !i.reuses {
 		i.keep, i.limit = 0, 0
 		i.closeFirst(len(i.conns))
 	}
@@ -121,9 +122,7 @@ func (i *Idle[C]) closeFirst(n int) {
 	for _, c := range i.conns[:n] {
 		_ = c.conn.Close()
 	}
-	count := copy(i.conns, i.conns[n:])
-	clear(i.conns[count:])
-	i.conns = i.conns[:count]
+	i.conns = slices.Delete(i.conns, 0, n)
 }
 
 // Close closes all connections.

@@ -57,7 +57,7 @@ func TestIdleConnectionsAreLimited(t *testing.T) {
 	require.True(t, first.closed.Load())
 }
 
-// A server that restarts ends connections, too, but has responded on reused connections before.
+// A restart of a server also ends connections, but the server has responded on reused connections before.
 func TestServerThatNeverReusesAConnectionDisablesReuse(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -14,10 +14,10 @@ import (
 // MaxInterim is the maximum number of interim (1xx) responses before a final one.
 const MaxInterim = 10
 
-// ErrInterim means that a server sent MaxInterim interim responses without a final one.
+// ErrInterim is the error of a server that sent MaxInterim interim responses without a final one.
 var ErrInterim = fmt.Errorf("no final response after %d interim (1xx) responses", MaxInterim)
 
-// A HeadTooLongError is the error of a response head that exceeds the limit of that many bytes.
+// A HeadTooLongError is the error of a response head that exceeds a limit. Its value is the limit in bytes.
 type HeadTooLongError int
 
 func (e HeadTooLongError) Error() string {
@@ -43,8 +43,8 @@ const MaxHead = 64 << 10
 
 var readers = sync.Pool{New: func() any { return newReader(1<<10, MaxHead) }}
 
-// Borrow returns a Reader for one response on a connection. The caller calls Return after it. Long-lived connections
-// thus share buffers.
+// Borrow returns a Reader for one response head on a connection. The caller must call Return afterwards. Long-lived
+// connections thus share buffers.
 func Borrow(conn io.Reader) *Reader {
 	r := readers.Get().(*Reader)
 	r.Reset(conn)
@@ -57,7 +57,7 @@ func (r *Reader) Return() {
 	readers.Put(r)
 }
 
-// Reset makes the Reader read from another connection. With nil it only releases the current one.
+// Reset makes the Reader read from another connection. Reset(nil) releases the current connection.
 func (r *Reader) Reset(conn io.Reader) {
 	r.source.Reader, r.source.remaining = conn, math.MaxInt
 	r.buffer.Reset(&r.source)
@@ -70,8 +70,8 @@ func (r *Reader) Buffered() []byte {
 }
 
 // Head reads the head of the response to req. It uses only the method of req; nil means GET. It skips interim
-// responses (1xx) except 101, after which no HTTP follows. With ErrInterim it returns the last of them. The body of
-// the response reads from the connection.
+// responses (1xx) except 101, after which no HTTP follows. With ErrInterim it returns the last interim response. The
+// body of the response reads from the connection.
 func (r *Reader) Head(req *http.Request) (resp *http.Response, err error) {
 	r.first = time.Time{}
 	r.source.remaining, r.source.err = r.source.maxHead, nil
@@ -92,11 +92,11 @@ func (r *Reader) Head(req *http.Request) (resp *http.Response, err error) {
 	return resp, ErrInterim
 }
 
-// A limitedReader fails with a HeadTooLongError after the remaining bytes.
+// A limitedReader fails with a HeadTooLongError after remaining bytes.
 type limitedReader struct {
 	io.Reader
 	remaining, maxHead int
-	err                error // the first error; the parser of net/http may return another one
+	err                error // the first error, for which the parser of net/http may return another one
 }
 
 func (b *limitedReader) Read(p []byte) (int, error) {

@@ -8,20 +8,22 @@ import (
 	"golang.org/x/net/http/httpproxy"
 )
 
-// FromEnvironmentTo returns the proxy of the environment for a URL, nil for none. A variable that is not a URL is an
-// error, because its user wants a proxy. net/http would use none, or another one.
+// FromEnvironmentTo returns the proxy of the environment for a URL, nil for none. It returns an error for a variable
+// that is not a URL, for which net/http would use no proxy or a wrong one.
 func FromEnvironmentTo(target string) (*Proxy, error) {
 	u, err := url.Parse(target)
 	if err != nil {
 		return nil, nil //nolint:nilerr // no request can be sent to it; the caller reports that
 	}
-	if err := check(httpproxy.FromEnvironment(), u); err != nil {
+	if err := checkVariable(httpproxy.FromEnvironment(), u); err != nil {
 		return nil, err
 	}
 	return Chooser(nil).For(u)
 }
 
-func check(from *httpproxy.Config, target *url.URL) error {
+// checkVariable returns an error if the variable for requests to target is not the URL of a proxy. It ignores the
+// variable if NO_PROXY excludes target.
+func checkVariable(from *httpproxy.Config, target *url.URL) error {
 	variable, value := "HTTP_PROXY", from.HTTPProxy
 	if target.Scheme == "https" {
 		variable, value = "HTTPS_PROXY", from.HTTPSProxy
@@ -34,7 +36,8 @@ func check(from *httpproxy.Config, target *url.URL) error {
 		value = "http://" + value
 	}
 	if u, err := url.Parse(value); err != nil || u.Hostname() == "" {
-		return fmt.Errorf("%s must be the URL of a proxy; write http://HOST:PORT, or http://USER:PASSWORD@HOST:PORT with a password escaped as in URLs (%%2F for /), or unset it", variable)
+		return fmt.Errorf("%s must be the URL of a proxy; write http://HOST:PORT, or http://USER:PASSWORD@HOST:PORT "+
+			"with a password escaped as in URLs (%%2F for /), or unset it", variable)
 	}
 	return nil
 }

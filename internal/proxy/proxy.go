@@ -1,6 +1,5 @@
-// Package proxy determines how a request reaches its service: directly, or through the proxy that HTTP_PROXY,
-// HTTPS_PROXY and NO_PROXY name, as net/http reads them. k6's own requests use net/http; code that opens connections
-// itself uses this package for the same result.
+// Package proxy determines how a request reaches its service: directly, or through the proxy of HTTP_PROXY, HTTPS_PROXY
+// and NO_PROXY. It interprets these variables like net/http, which k6's own requests use.
 package proxy
 
 import (
@@ -17,11 +16,11 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// A Chooser returns the proxy for a request to a URL; nil for none.
+// A Chooser returns the URL of the proxy for a request to a URL; nil for none.
 type Chooser func(target *url.URL) (*url.URL, error)
 
-// fromEnvironment chooses the proxy by the environment, as net/http does: it reads the variables once per process, and
-// connects to localhost and loopback addresses directly.
+// fromEnvironment chooses the proxy by the environment, like net/http: it reads the variables once per process, and
+// uses no proxy for localhost and loopback addresses.
 func fromEnvironment(target *url.URL) (*url.URL, error) {
 	return http.ProxyFromEnvironment(&http.Request{URL: target})
 }
@@ -33,7 +32,7 @@ type Proxy struct {
 }
 
 var (
-	schemes = []string{"http", "https", "socks5", "socks5h"} // those of net/http
+	schemes = []string{"http", "https", "socks5", "socks5h"} // the schemes that net/http accepts
 	ports   = map[string]string{"http": "80", "https": "443", "socks5": "1080", "socks5h": "1080"}
 )
 
@@ -47,14 +46,10 @@ func (c Chooser) For(target *url.URL) (*Proxy, error) {
 		return nil, err
 	}
 	p := &Proxy{url: proxyURL, target: target}
-	return p, p.check()
-}
-
-func (p *Proxy) check() error {
 	if p.url.Hostname() == "" || !slices.Contains(schemes, p.url.Scheme) {
-		return p.fault(fmt.Errorf("has an unknown scheme; %s must begin with http://, https:// or socks5:// and a host", p.Variable()))
+		return p, p.fault(fmt.Errorf("has an unknown scheme; %s must begin with http://, https:// or socks5:// and a host", p.Variable()))
 	}
-	return nil
+	return p, nil
 }
 
 // Variable returns the environment variable that names the proxy.
@@ -71,7 +66,7 @@ func (p *Proxy) URL() *url.URL {
 	return p.url
 }
 
-// Address returns host:port to dial for a target: that of the proxy, if there is one.
+// Address returns the host:port to dial for requests to target: the address of the proxy or, without one, of target.
 func (p *Proxy) Address(target *url.URL) string {
 	if p != nil {
 		target = p.url
@@ -87,8 +82,8 @@ func (p *Proxy) Address(target *url.URL) string {
 	return net.JoinHostPort(host, port)
 }
 
-// Forwards reports whether the proxy receives the requests themselves, with absolute URLs (RFC 9112, section 3.2.2),
-// as for http:. Any other proxy tunnels the connection to the server.
+// Forwards reports whether the proxy receives the requests themselves, with absolute URLs (RFC 9112, section 3.2.2).
+// HTTP proxies do so for http: URLs. Otherwise the proxy tunnels the connection to the server.
 func (p *Proxy) Forwards() bool {
 	return p != nil && p.target.Scheme == "http" && !p.socks()
 }
@@ -98,7 +93,7 @@ func (p *Proxy) Secure() bool { return p != nil && p.url.Scheme == "https" }
 
 func (p *Proxy) socks() bool { return strings.HasPrefix(p.url.Scheme, "socks5") }
 
-// Authorization returns the value of Proxy-Authorization, "" if the proxy's URL names no user. It is a secret.
+// Authorization returns the value of Proxy-Authorization, which is a secret. It is "" if the proxy's URL names no user.
 func (p *Proxy) Authorization() string {
 	if p.url.User == nil {
 		return ""
@@ -107,7 +102,7 @@ func (p *Proxy) Authorization() string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(p.url.User.Username()+":"+password))
 }
 
-// Through returns the part of a sentence about a request that names its proxy: " (through the proxy …)", or "".
+// Through returns " (through the proxy …)", the end of a sentence about a request; "" without a proxy.
 func (p *Proxy) Through() string {
 	if p == nil {
 		return ""
@@ -121,16 +116,16 @@ type Error struct {
 	err   error
 }
 
-// Error returns a sentence without its final period.
+// Error returns a sentence with the proxy as its subject.
 func (e *Error) Error() string { return "the proxy " + e.Proxy + " " + e.err.Error() }
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.err }
 
-// fault returns an Error of the proxy; err is the predicate of its sentence: "refused …".
+// fault returns an Error of the proxy. err is the predicate of its sentence, such as "refused …".
 func (p *Proxy) fault(err error) error { return &Error{p.String(), err} }
 
-// DialError returns the error of a dial. It names the proxy if the proxy was dialed.
+// DialError returns the error of a dial to Address. It names the proxy, if there is one.
 func (p *Proxy) DialError(err error) error {
 	if p == nil {
 		return err
@@ -138,12 +133,12 @@ func (p *Proxy) DialError(err error) error {
 	return p.fault(fmt.Errorf("cannot be reached: %w", err))
 }
 
-// RefusalError returns the error for a response by which the proxy refused a request. It has the status, such as "407
-// Proxy Authentication Required", and a reason from the header or, without one, from the body.
+// RefusalError returns the error for a response by which the proxy refused a request. Its text has the status, such as
+// "407 Proxy Authentication Required", and the reason from the header or, if the header has none, from the body.
 func (p *Proxy) RefusalError(request, status string, header http.Header, body io.Reader) error {
 	reason := ErrorHeader(header)
 	if reason == "" {
-		reason = pageOf(body, status)
+		reason = reasonOf(body, status)
 	}
 	if reason != "" {
 		reason = ": " + reason

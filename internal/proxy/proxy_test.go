@@ -26,8 +26,8 @@ func mustParse(t *testing.T, text string) *url.URL {
 	return u
 }
 
-// The package httpproxy tests the cases of NO_PROXY. This test checks the values with which it is called.
-func TestProxySelection(t *testing.T) {
+// The tests of package httpproxy cover NO_PROXY. This test covers the values that are passed to it.
+func TestForChoosesTheProxyByTheURL(t *testing.T) {
 	t.Parallel()
 	choose := Chooser((&httpproxy.Config{
 		HTTPProxy: "joe:sesame@cache.test:3128", HTTPSProxy: "https://secure.test", NoProxy: "inside.test,10.0.0.0/8",
@@ -62,23 +62,23 @@ func TestProxySelection(t *testing.T) {
 	}
 }
 
-// net/http would connect directly if a variable is not a URL, or to a host that is a part of it.
-func TestInvalidProxyVariable(t *testing.T) {
+// For a variable that is not a URL, net/http would connect directly or to a host that is a part of the value.
+func TestInvalidProxyVariableIsAnError(t *testing.T) {
 	t.Parallel()
 	for _, invalid := range []string{"http://joe:pass/word@cache.test:3128", "http://cache.test:31x", "http://", "joe:p%@cache.test"} {
-		err := check(&httpproxy.Config{HTTPProxy: invalid, NoProxy: "inside.test"}, mustParse(t, "http://a.test"))
+		err := checkVariable(&httpproxy.Config{HTTPProxy: invalid, NoProxy: "inside.test"}, mustParse(t, "http://a.test"))
 		require.ErrorContains(t, err, "HTTP_PROXY must be the URL of a proxy", invalid)
 		require.NotContains(t, err.Error(), "joe")
 		for _, target := range []string{"https://a.test", "http://inside.test", "http://localhost:8080"} {
-			require.NoError(t, check(&httpproxy.Config{HTTPProxy: invalid, NoProxy: "inside.test"}, mustParse(t, target)), target)
+			require.NoError(t, checkVariable(&httpproxy.Config{HTTPProxy: invalid, NoProxy: "inside.test"}, mustParse(t, target)), target)
 		}
 	}
 	for _, valid := range []string{"", "cache.test:3128", "http://joe:pass%2Fword@cache.test", "socks5://cache.test"} {
-		require.NoError(t, check(&httpproxy.Config{HTTPSProxy: valid}, mustParse(t, "https://a.test")), valid)
+		require.NoError(t, checkVariable(&httpproxy.Config{HTTPSProxy: valid}, mustParse(t, "https://a.test")), valid)
 	}
 }
 
-// serveSOCKS starts a SOCKS 5 proxy (RFC 1928, 1929). It sends the requested destination on its
+// serveSOCKS starts a SOCKS 5 proxy (RFC 1928, 1929). It sends the user and the destination of each request on its
 // channel.
 func serveSOCKS(t *testing.T, password string) (address string, requests <-chan string) {
 	t.Helper()
@@ -89,7 +89,7 @@ func serveSOCKS(t *testing.T, password string) (address string, requests <-chan 
 		read(int(read(2)[1]))
 		_, _ = c.Write([]byte{5, 2})
 		user := string(read(int(read(2)[1])))
-		if request := string(read(int(read(1)[0]))); request != password {
+		if got := string(read(int(read(1)[0]))); got != password {
 			_, _ = c.Write([]byte{1, 1})
 			return
 		}
@@ -114,8 +114,8 @@ func reach(t *testing.T, proxyURL, target string) (net.Conn, error) {
 	return p.Reach(ctx, raw, func(c net.Conn, name string) *tls.Conn { return tls.Client(c, &tls.Config{ServerName: name}) })
 }
 
-// The proxy resolves the name, and the connection is the dialed one: it can be polled.
-func TestSOCKS(t *testing.T) {
+// The connection must be the dialed one, so that the poller can read it.
+func TestSOCKSProxyResolvesTheNameOfTheServer(t *testing.T) {
 	t.Parallel()
 	address, requests := serveSOCKS(t, "pass")
 	conn, err := reach(t, "socks5://joe:pass@"+address, "http://service.test/")
@@ -134,7 +134,7 @@ func TestSOCKS(t *testing.T) {
 	require.NotContains(t, err.Error(), "joe")
 }
 
-func TestSentences(t *testing.T) {
+func TestReasonOfARefusal(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
 		"":                           "",
@@ -146,15 +146,14 @@ func TestSentences(t *testing.T) {
 		"<html>":                                          "",
 		strings.Repeat("x", 400):                          strings.Repeat("x", 300) + "…",
 	} {
-		assert.Equal(t, want, pageOf(strings.NewReader(body), "403 Forbidden"), body)
+		assert.Equal(t, want, reasonOf(strings.NewReader(body), "403 Forbidden"), body)
 		if strings.HasPrefix(body, "<") {
 			assert.Empty(t, Sentence(strings.NewReader(body)), body)
 		}
 	}
 }
 
-// An error of net/http after the connect to the proxy names the proxy, too.
-func TestErrorsBehindAProxyNameIt(t *testing.T) {
+func TestErrorsOfAConnectedProxyNameIt(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
 	client := &http.Client{Transport: Chooser(func(*url.URL) (*url.URL, error) { return mustParse(t, "http://p.test:1"), nil }).Transport(&http.Transport{

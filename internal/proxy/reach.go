@@ -22,9 +22,9 @@ const (
 	refusalTimeout = 250 * time.Millisecond
 )
 
-// Reach turns a connection that was dialed to Address into one for requests: to the server, or to a proxy that Forwards them.
-// secure returns a TLS client for the name of a server. Without a proxy, Reach returns conn itself. It ends with ctx or at the
-// deadline of the connection. If it fails, conn stays open.
+// Reach makes the handshakes with the proxy on a connection to Address. It returns a connection for requests: to the
+// server, or to a proxy that forwards them. Without a proxy, Reach returns conn itself. secure returns a TLS client for
+// the name of a server. Reach ends with ctx or at the deadline of conn. If it fails, conn stays open.
 func (p *Proxy) Reach(ctx context.Context, conn net.Conn, secure func(conn net.Conn, name string) *tls.Conn) (net.Conn, error) {
 	switch {
 	case p == nil:
@@ -44,7 +44,7 @@ func (p *Proxy) Reach(ctx context.Context, conn net.Conn, secure func(conn net.C
 	return p.tunnel(conn)
 }
 
-// throughSOCKS makes the proxy connect by SOCKS 5. The proxy resolves the name of the server.
+// throughSOCKS makes the proxy connect to the server by SOCKS 5. The proxy resolves the name of the server.
 func (p *Proxy) throughSOCKS(ctx context.Context, conn net.Conn) error {
 	var auth *proxy.Auth
 	if user := p.url.User; user != nil {
@@ -73,20 +73,22 @@ func (p *Proxy) throughSOCKS(ctx context.Context, conn net.Conn) error {
 // server returns host:port of the target.
 func (p *Proxy) server() string { return (*Proxy)(nil).Address(p.target) }
 
-// tunnel makes the proxy connect by CONNECT (RFC 9110, section 9.3.6).
+// tunnel makes the proxy connect to the server by CONNECT (RFC 9110, section 9.3.6).
 func (p *Proxy) tunnel(conn net.Conn) (net.Conn, error) {
 	request := "CONNECT " + p.server()
-	r := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: p.server()}, Host: p.server(), Header: http.Header{}}
+	r := &http.Request{
+		Method: http.MethodConnect, URL: &url.URL{Opaque: p.server()}, Host: p.server(), Header: http.Header{},
+	}
 	if a := p.Authorization(); a != "" {
 		r.Header.Set("Proxy-Authorization", a)
 	}
-	var out bytes.Buffer // in one packet
+	var out bytes.Buffer // sends the request in one packet
 	_ = r.Write(&out)    // writing to a buffer does not fail
 	if _, err := conn.Write(out.Bytes()); err != nil {
 		return nil, p.fault(fmt.Errorf("did not accept %s: %w", request, err))
 	}
 	in := bufio.NewReaderSize(io.LimitReader(conn, maxHead), 1<<10)
-	answer, err := http.ReadResponse(in, r)
+	resp, err := http.ReadResponse(in, r)
 	if err != nil {
 		outcome := "did not answer"
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -94,10 +96,10 @@ func (p *Proxy) tunnel(conn net.Conn) (net.Conn, error) {
 		}
 		return nil, p.fault(fmt.Errorf("%s %s: %w", outcome, request, err))
 	}
-	defer func() { _ = answer.Body.Close() }()
-	if answer.StatusCode < 200 || answer.StatusCode > 299 {
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		_ = conn.SetReadDeadline(time.Now().Add(refusalTimeout)) // the read returns the same error
-		return nil, p.RefusalError(request, answer.Status, answer.Header, answer.Body)
+		return nil, p.RefusalError(request, resp.Status, resp.Header, resp.Body)
 	}
 	if remainder, _ := in.Peek(in.Buffered()); len(remainder) > 0 {
 		return &bufferedConn{conn, bytes.Clone(remainder)}, nil
@@ -105,18 +107,18 @@ func (p *Proxy) tunnel(conn net.Conn) (net.Conn, error) {
 	return conn, nil
 }
 
-// A bufferedConn is a connection with bytes that were read together with the proxy's response. That is rare, because
-// a TLS server waits for its client.
+// A bufferedConn is a connection with bytes that were read together with the proxy's response. Such bytes are rare,
+// because a TLS server waits for its client.
 type bufferedConn struct {
 	net.Conn
 	buffered []byte
 }
 
-func (a *bufferedConn) Read(p []byte) (int, error) {
-	if len(a.buffered) > 0 {
-		n := copy(p, a.buffered)
-		a.buffered = a.buffered[n:]
+func (c *bufferedConn) Read(p []byte) (int, error) {
+	if len(c.buffered) > 0 {
+		n := copy(p, c.buffered)
+		c.buffered = c.buffered[n:]
 		return n, nil
 	}
-	return a.Conn.Read(p) //nolint:wrapcheck // crypto/tls inspects the error
+	return c.Conn.Read(p) //nolint:wrapcheck // crypto/tls inspects the error
 }

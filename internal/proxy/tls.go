@@ -11,8 +11,9 @@ import (
 	"strings"
 )
 
-// Trust makes the TLS clients of this process and of its children trust the certificates in the file ca, and skip the verification if
-// insecure is set. crypto/x509 reads its variable once, so Trust must be called before the first handshake.
+// Trust makes the TLS clients of this process and of its children trust the certificates in the file ca, if it is not
+// "". If insecure is set, the clients skip verification. crypto/x509 reads its variable once, so Trust must be called
+// before the first handshake.
 func Trust(ca string, insecure bool) error {
 	if insecure {
 		if err := os.Setenv("K6_INSECURE_SKIP_TLS_VERIFY", "true"); err != nil {
@@ -32,18 +33,20 @@ func Trust(ca string, insecure bool) error {
 		return errors.New("--ca works on Linux only; add the certificate to those that the system trusts")
 	}
 	if ca, err = filepath.Abs(ca); err == nil {
-		err = os.Setenv("SSL_CERT_FILE", ca) // the system's folder of certificates is read, too
+		err = os.Setenv("SSL_CERT_FILE", ca) // crypto/x509 also reads the system's folder of certificates
 	}
 	return err
 }
 
-// WithRemedy returns an error of a connection with the remedy, if its cause is that the certificate or the scheme of the URL is wrong.
+// WithRemedy adds the remedy to an error of a connection, if its cause is an untrusted certificate or a wrong scheme in
+// the URL. It returns other errors unchanged.
 func WithRemedy(err error) error {
 	var untrusted *tls.CertificateVerificationError
 	var plain tls.RecordHeaderError
 	switch {
 	case errors.As(err, &untrusted):
-		return fmt.Errorf("untrusted certificate (%w); pass --ca FILE with the certificate of its authority, or --insecure", untrusted.Err)
+		return fmt.Errorf("untrusted certificate (%w); pass --ca FILE with the certificate of its authority, or --insecure",
+			untrusted.Err)
 	case errors.As(err, &plain), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
 		return fmt.Errorf("the server does not speak TLS (%w); use http://", err)
 	case strings.Contains(err.Error(), `malformed HTTP response "\x15\x03`): // a TLS alert

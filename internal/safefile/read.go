@@ -1,5 +1,5 @@
-// Package safefile writes files whole or not at all, and opens files that another user or an archive may have created: a
-// symbolic link, a pipe or a device with the expected name could block a reader forever, or never end.
+// Package safefile writes files whole or not at all, and opens only regular files. Another user or an archive may have
+// created a symbolic link, a pipe or a device with the expected name, which could block a reader or never end.
 package safefile
 
 import (
@@ -17,7 +17,7 @@ import (
 // Limits of the files of a run, in bytes.
 const (
 	Document = 64 << 20 // a JSON document: it lists at most 50 findings of each kind
-	Verdict  = 8 << 20  // verdict.json or run.json: the largest known one has 60 kB
+	Verdict  = 8 << 20  // verdict.json or run.json: the largest known file has 60 kB
 	Table    = 1 << 30  // a file with one line per client or sample: a million clients need 200 MB
 )
 
@@ -27,8 +27,8 @@ var (
 	ErrTooLarge   = errors.New("the file is too large")
 )
 
-// Open opens a regular file of at most limit bytes for reading. It does not follow a symbolic link in the last element of
-// path, and does not wait for the writer of a pipe.
+// Open opens a regular file of at most limit bytes for reading. It does not follow a symbolic link in the last element
+// of path, and does not wait for the writer of a pipe.
 func Open(path string, limit int64) (*os.File, error) {
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() { // opening a device may have side effects
 		return nil, withPath(path, ErrNotRegular)
@@ -44,7 +44,7 @@ func Open(path string, limit int64) (*os.File, error) {
 	return f, nil
 }
 
-// check checks the type of the open file again: another file may have replaced it before it was opened.
+// check checks the type and the size of an open file. Another file may have replaced the one that Open checked first.
 func check(f *os.File, limit int64) error {
 	info, err := f.Stat()
 	switch {
@@ -70,7 +70,7 @@ func Read(path string, limit int64) ([]byte, error) {
 		content.Grow(int(info.Size()) + bytes.MinRead)
 	}
 	n, err := content.ReadFrom(io.LimitReader(f, limit+1))
-	if err == nil && n > limit { // it grew
+	if err == nil && n > limit { // the file grew while it was read
 		err = tooLarge(n, limit)
 	}
 	if err != nil {
@@ -79,7 +79,8 @@ func Read(path string, limit int64) ([]byte, error) {
 	return content.Bytes(), nil
 }
 
-// bytesPerValue limits the number of values in a JSON document. An empty object has 3 bytes in the file and hundreds in memory.
+// bytesPerValue limits the number of values in a JSON document: limit/bytesPerValue. An empty object has 3 bytes in the
+// file and hundreds in memory.
 const bytesPerValue = 64
 
 // JSON decodes a JSON document of at most limit bytes into value.
@@ -88,8 +89,8 @@ func JSON(path string, limit int64, value any) error {
 	if err != nil {
 		return err
 	}
-	if n := bytes.Count(content, []byte{','}); int64(n) > limit/bytesPerValue {
-		return withPath(path, fmt.Errorf("%w: it must have at most %d values, got %d; move it away", ErrTooLarge, limit/bytesPerValue, n))
+	if n, most := bytes.Count(content, []byte{','}), limit/bytesPerValue; int64(n) > most {
+		return withPath(path, fmt.Errorf("%w: it must have at most %d values, got %d; move it away", ErrTooLarge, most, n))
 	}
 	if err := json.Unmarshal(content, value); err != nil {
 		return fmt.Errorf("read %s: %w", path, err)

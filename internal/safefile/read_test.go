@@ -35,14 +35,14 @@ func TestReadRefusesFoldersAndLinks(t *testing.T) {
 		_, err := Read(path, Document)
 		require.EqualError(t, err, "read "+path+": not a regular file; remove it")
 	}
-	nested := filepath.Join(dir, "latest") // a link to the folder is one that soak makes itself
+	nested := filepath.Join(dir, "latest") // soak itself creates links to folders
 	require.NoError(t, os.Symlink(dir, nested))
 	_, err := Read(filepath.Join(nested, "target"), Document)
 	require.NoError(t, err)
 }
 
-// A file of /proc has no size: the limit applies to the content.
-func TestReadStopsAtTheLimitOfAFileThatHasNoSize(t *testing.T) {
+// A file in /proc has the size 0, so only reading reveals that it is too large.
+func TestReadLimitsFilesOfUnknownSize(t *testing.T) {
 	t.Parallel()
 	content, err := os.ReadFile("/proc/self/status")
 	if err != nil || !strings.Contains(string(content), "\n") {
@@ -52,7 +52,7 @@ func TestReadStopsAtTheLimitOfAFileThatHasNoSize(t *testing.T) {
 	require.ErrorIs(t, err, ErrTooLarge)
 }
 
-// In memory, a list of empty objects needs a hundred times its size.
+// A list of empty objects uses a hundred times its size in memory.
 func TestJSONLimitsSizeAndValues(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "verdict.json")
@@ -62,13 +62,13 @@ func TestJSONLimitsSizeAndValues(t *testing.T) {
 	write := func(objects int) {
 		require.NoError(t, os.WriteFile(path, []byte(`{"runners": [{"name": "a"}`+strings.Repeat(",{}", objects)+"]}"), 0o600))
 	}
-	var a run
+	var decoded run
 	write(100)
-	require.NoError(t, JSON(path, Verdict, &a))
-	require.Len(t, a.Runners, 101)
+	require.NoError(t, JSON(path, Verdict, &decoded))
+	require.Len(t, decoded.Runners, 101)
 	write(Verdict / 4)
-	require.ErrorIs(t, JSON(path, Verdict, &a), ErrTooLarge)
-	require.EqualError(t, JSON(path, Verdict, &a), "read "+path+": the file is too large: it must have at most 131072 values, got 2097152; move it away")
+	require.ErrorIs(t, JSON(path, Verdict, &decoded), ErrTooLarge)
+	require.EqualError(t, JSON(path, Verdict, &decoded), "read "+path+": the file is too large: it must have at most 131072 values, got 2097152; move it away")
 	write(Verdict / 2)
-	require.EqualError(t, JSON(path, Verdict, &a), "read "+path+": the file is too large: it must be at most 8.0 MiB, got 12.0 MiB; move it away")
+	require.EqualError(t, JSON(path, Verdict, &decoded), "read "+path+": the file is too large: it must be at most 8.0 MiB, got 12.0 MiB; move it away")
 }

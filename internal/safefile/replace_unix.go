@@ -10,8 +10,9 @@ import (
 	"github.com/google/renameio/v2"
 )
 
+// replace creates the new file in the same folder, because a rename cannot cross file systems. Every user can read the
+// file, because another user may merge the shards.
 func replace(path string, fill func(io.Writer) error) error {
-	// In the same folder: a rename cannot leave a file system. Readable: another user may merge.
 	file, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)), renameio.WithStaticPermissions(0o644))
 	if err != nil {
 		return err
@@ -20,5 +21,5 @@ func replace(path string, fill func(io.Writer) error) error {
 	if err == nil {
 		err = file.CloseAtomicallyReplace()
 	}
-	return errors.Join(err, file.Cleanup()) // no error after a replacement
+	return errors.Join(err, file.Cleanup()) // Cleanup returns no error after a replacement
 }

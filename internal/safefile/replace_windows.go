@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// replace uses MoveFileEx, which os.Rename calls. renameio does not support Windows, because a rename there may not be
-// atomic after a loss of power. It is atomic after a killed process.
+// replace uses os.Rename. On Windows a rename may not be atomic after a loss of power, so renameio does not support
+// Windows. It is atomic if the process is killed.
 func replace(path string, fill func(io.Writer) error) error {
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"*")
 	if err != nil {

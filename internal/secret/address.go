@@ -2,7 +2,8 @@ package secret
 
 import "net/url"
 
-// Address returns a URL without its password, its query and a user name without password, which may be a token.
+// Address returns a URL without its secrets. It removes the query and the fragment, and replaces the password. It also
+// replaces a user name without a password, which may be a token.
 func Address(u *url.URL) string {
 	display := *u
 	display.RawQuery, display.Fragment = "", ""

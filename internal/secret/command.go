@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Command returns a command line for publication. It replaces text that looks like a secret, and the value of each flag whose
-// name is that of a secret.
+// Command returns a command line for publication. It replaces text that looks like a secret, and the value of each flag
+// whose name is that of a secret.
 func Command(args []string) []string {
 	out := slices.Clone(args)
 	for i, arg := range args {
@@ -14,7 +14,8 @@ func Command(args []string) []string {
 		if i == 0 || strings.HasPrefix(arg, "-") {
 			continue
 		}
-		if flag, isFlag := strings.CutPrefix(args[i-1], "-"); isFlag && !strings.Contains(flag, "=") && IsSecretName(strings.TrimPrefix(flag, "-")) {
+		flag := strings.TrimLeft(args[i-1], "-")
+		if flag != args[i-1] && !strings.Contains(flag, "=") && IsSecretName(flag) {
 			out[i] = Redacted
 		}
 	}

@@ -17,12 +17,13 @@ var entities = []struct {
 	char byte
 }{{"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&apos;", '\''}}
 
-// longestEscape limits the backslashes and percent signs of an escape. Without a limit a long run of them needs
-// quadratic time. JSON in JSON doubles them: 64 are enough for six levels.
+// longestEscape limits the length of an escape, in bytes. Without a limit, a long series of backslashes or percent signs
+// would need quadratic time. Each level of JSON in JSON doubles the backslashes: 64 are enough for six levels.
 const longestEscape = 64
 
-// decode decodes the escape at the start of text. It returns the character as n bytes of UTF-8, and the length of the escape. n is
-// 0 if there is no escape. Backslashes and percent signs may themselves be escaped, as in JSON in JSON and in URLs in URLs.
+// decode decodes the escape at the start of text. It returns the character as n bytes of UTF-8, and the length of the
+// escape. n is 0 if there is no escape. Backslashes and percent signs may themselves be escaped, as in JSON in JSON and
+// in URLs in URLs.
 func decode(text []byte) (c [utf8.UTFMax]byte, n, width int) {
 	switch text[0] {
 	case '%':
@@ -44,16 +45,19 @@ func decode(text []byte) (c [utf8.UTFMax]byte, n, width int) {
 	return c, 0, 0
 }
 
-func oneByte(b byte, width int) (c [utf8.UTFMax]byte, n, all int) {
+// oneByte returns the results of decode for a byte.
+func oneByte(b byte, width int) (c [utf8.UTFMax]byte, n, _ int) {
 	c[0] = b
 	return c, 1, width
 }
 
-func oneRune(r rune, width int) (c [utf8.UTFMax]byte, n, all int) {
+// oneRune returns the results of decode for a character.
+func oneRune(r rune, width int) (c [utf8.UTFMax]byte, n, _ int) {
 	return c, utf8.EncodeRune(c[:], r), width
 }
 
-// percent decodes the percent escape at the start of text. It returns the byte and the length of the escape, 0 if there is none.
+// percent decodes the percent escape at the start of text. It returns the byte and the length of the escape, which is 0
+// if there is none.
 func percent(text []byte) (code byte, width int) {
 	if len(text) < 3 || text[0] != '%' {
 		return 0, 0
@@ -80,6 +84,7 @@ func slash(text []byte) int {
 	return 0
 }
 
+// backslash decodes an escape that starts with a backslash, escaped or not.
 func backslash(text []byte) (c [utf8.UTFMax]byte, n, width int) {
 	at := 0
 	for more := slash(text); more > 0 && at < longestEscape; more = slash(text[at:]) {
@@ -118,6 +123,7 @@ func backslash(text []byte) (c [utf8.UTFMax]byte, n, width int) {
 	return c, 0, 0
 }
 
+// entity decodes an HTML entity.
 func entity(text []byte) (c [utf8.UTFMax]byte, n, width int) {
 	for _, e := range entities {
 		if bytes.HasPrefix(text, []byte(e.name)) {
@@ -138,8 +144,8 @@ func entity(text []byte) (c [utf8.UTFMax]byte, n, width int) {
 	return c, 0, 0
 }
 
-// isCutEscape reports whether text may be the start of an escape that continues behind its end.
-func isCutEscape(text []byte) bool {
+// mayContinue reports whether text may be the start of an escape that continues behind its end.
+func mayContinue(text []byte) bool {
 	if len(text) > longestEscape || strings.IndexByte(`%\&`+"\x1b", text[0]) < 0 {
 		return false
 	}

@@ -22,10 +22,10 @@ func TestHideReplacesASecretInEveryEncoding(t *testing.T) {
 	}
 	require.Equal(t, `{"t":"{token}"}`, Hide(`{"t":"a\u0026b\u003c+"}`, "a&b<+"))
 	require.Equal(t, `{"t":"{token}"}`, Hide(`{"t":"a\u0026b\u003C\u002B"}`, "a&b<+"))
-	require.Equal(t, "a1b", Hide("a1b", "1"), "too short to be distinguished from other text")
+	require.Equal(t, "a1b", Hide("a1b", "1"), "a short token must not be replaced")
 }
 
-// A host name and a content coding are written in lower case.
+// A host name and a content coding may be converted to lower case.
 func TestLongSecretIsHiddenInAnyCase(t *testing.T) {
 	t.Parallel()
 	const mixed = "aB3dE5gH7jK9mN"

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// A lookalike is a pattern of secrets that this program does not know. The group "secret" is replaced. If there is a group
-// "name", IsSecretName must accept it. Only text near one of the hints (in lower case) is searched, because such expressions need
-// seconds for a line of some MB, such as a shard.
+// A lookalike is a pattern of secrets whose value is unknown. The group "secret" matches the text to replace. If there
+// is a group "name", IsSecretName must accept its text. The pattern is applied only near one of the hints, which are in
+// lower case: it would need seconds for a line of some MB, such as a shard.
 type lookalike struct {
 	hints   []string
 	pattern *regexp.Regexp
@@ -25,12 +25,12 @@ var lookalikes = []lookalike{
 	{Words, regexp.MustCompile(`"(?P<name>[^"\\]+)"\s*:\s*\[?\s*"(?P<secret>(?:[^"\\]|\\.)+)`)},                       // JSON
 	{Words, regexp.MustCompile(`["'](?P<name>[^"'\\]+)\\*["']\s*:\s*\[?\s*\\*["'](?P<secret>[^"'\\]+)`)},              // JSON in a JSON string
 	{Words, regexp.MustCompile(`(?i)(?P<name>[\w-]+)(?:=|%3D)(?:\\*["'])?(?P<secret>` + scheme + `[^\s"'&\\<>;,]+)`)}, // a parameter, a variable
-	// A line of YAML, or a header, also in the middle of a line. A word before a colon there is part of a sentence.
+	// A line of YAML, and a header in the middle of a line. A header has a hyphen, unlike most words before a colon.
 	{Words, regexp.MustCompile(`(?i)^\s*(?P<name>[\w-]+)` + headerValue)},
 	{Words, regexp.MustCompile(`(?i)\b(?P<name>\w+-[\w-]+)` + headerValue)},
 }
 
-// scheme matches a scheme that may precede a token.
+// scheme matches the scheme of an Authorization header, which may precede a token.
 const scheme = `(?:(?:bearer|basic|digest|token|apikey|key) +)?`
 
 // headerValue matches the text after the name of a header.
@@ -39,16 +39,17 @@ const headerValue = `\s*:\s*\[?(?:\\*["'])?(?P<secret>` + scheme + `[^\s"'\\<>\]
 // Redacted replaces a secret.
 const Redacted = "[redacted]"
 
-// replaced lists texts that already replace a secret: Redacted, and the one of Go in a URL.
-var replaced = []string{strings.Trim(Redacted, "[]"), "xxxxx"}
+// replacements lists the texts that replace secrets: Redacted without brackets, and the text of url.URL.Redacted.
+var replacements = []string{strings.Trim(Redacted, "[]"), "xxxxx"}
 
-// harmless matches values that are secrets only if Variable accepts their name. The value of token_ttl_s is not a secret.
+// harmless matches values that are secrets only if Variable accepts their name. For example, the value of token_ttl_s
+// is not a secret.
 var harmless = regexp.MustCompile(`^(?:-?[0-9.]+|true|false|null)$`)
 
-// A secret with its name is at most this far before and behind a hint, in bytes. Servers accept no longer header.
+// The maximum distances of the start and the end of a match from a hint, in bytes. Servers accept no longer header.
 const (
-	before          = 256
-	lookBehindBytes = 8 << 10
+	bytesBeforeHint = 256
+	bytesAfterHint  = 8 << 10
 )
 
 // Redact replaces all text in a line that looks like a secret.
@@ -59,17 +60,20 @@ func Redact(line []byte) []byte {
 	return line
 }
 
+// redact replaces the secrets in a line that match the pattern.
 func (l *lookalike) redact(line []byte) []byte {
 	var out []byte
 	done := 0
-	for _, m := range l.matches(line) {
-		for _, at := range l.pattern.FindAllSubmatchIndex(line[m[0]:m[1]], -1) {
-			if at[0] == 0 && m[0] > 0 || !l.isSecret(line[m[0]:m[1]], at) { // a match at the start of a part may begin in the middle of a name
+	value := 2 * l.pattern.SubexpIndex("secret")
+	for _, part := range l.parts(line) {
+		from, text := part[0], line[part[0]:part[1]]
+		for _, match := range l.pattern.FindAllSubmatchIndex(text, -1) {
+			isPartial := match[0] == 0 && from > 0 // it may start in the middle of a name
+			if isPartial || !l.isSecret(text, match) {
 				continue
 			}
-			value := 2 * l.pattern.SubexpIndex("secret")
-			out = append(append(out, line[done:m[0]+at[value]]...), Redacted...)
-			done = m[0] + at[value+1]
+			out = append(append(out, line[done:from+match[value]]...), Redacted...)
+			done = from + match[value+1]
 		}
 	}
 	if done == 0 {
@@ -78,14 +82,14 @@ func (l *lookalike) redact(line []byte) []byte {
 	return append(out, line[done:]...)
 }
 
-// isSecret checks the name and the value of one match.
-func (l *lookalike) isSecret(text []byte, at []int) bool {
+// isSecret reports whether the name and the value of a match are those of a secret. match has the offsets of the groups.
+func (l *lookalike) isSecret(text []byte, match []int) bool {
 	group := func(name string) string {
 		i := 2 * l.pattern.SubexpIndex(name)
-		return string(text[at[i]:at[i+1]])
+		return string(text[match[i]:match[i+1]])
 	}
 	value := group("secret")
-	if slices.Contains(replaced, strings.Trim(value, "[]")) {
+	if slices.Contains(replacements, strings.Trim(value, "[]")) {
 		return false
 	}
 	if l.pattern.SubexpIndex("name") < 0 {
@@ -95,8 +99,8 @@ func (l *lookalike) isSecret(text []byte, at []int) bool {
 	return IsSecretName(name) && (Variable(name) || !harmless.MatchString(value))
 }
 
-// matches returns the parts of a line around hints as [from, to), sorted and not overlapping.
-func (l *lookalike) matches(line []byte) (parts [][2]int) {
+// parts returns the parts of a line around hints as [from, to), sorted and not overlapping.
+func (l *lookalike) parts(line []byte) (parts [][2]int) {
 	lower := toLower(line)
 	var hits []int
 	for _, hint := range l.hints {
@@ -111,7 +115,7 @@ func (l *lookalike) matches(line []byte) (parts [][2]int) {
 	}
 	slices.Sort(hits)
 	for _, hit := range hits {
-		from, to := max(0, hit-before), min(len(line), hit+lookBehindBytes)
+		from, to := max(0, hit-bytesBeforeHint), min(len(line), hit+bytesAfterHint)
 		if last := len(parts) - 1; last >= 0 && from <= parts[last][1] {
 			parts[last][1] = to
 			continue

@@ -6,15 +6,17 @@ import "regexp"
 // Words lists words in lower case. Every name that IsSecretName accepts contains one of them.
 var Words = []string{"auth", "token", "secret", "cookie", "session", "passw", "key", "jwt", "credential", "signature", "ticket", "sig", "pwd"}
 
-// secretName matches authorization and authorisation, but not author, authors and authority.
+// secretName matches the names that IsSecretName accepts. Its first part matches auth, authorization and authorisation,
+// but not author, authors and authority.
 var secretName = regexp.MustCompile(`(?i)auth(?:$|[^o]|o$|o[^r]|ori[sz])|token|secret|cookie|session|passw|api-?_?key|(?:^|[-_]|access|subscription)key$|jwt|credential|signature|ticket|^(?:sig|pwd)$`)
 
-// IsSecretName reports whether the value of a header, a parameter or a key of this name may be a secret. It prefers false positives.
+// IsSecretName reports whether the value of a header, a parameter or a key of this name may be a secret. It prefers
+// false positives to false negatives.
 func IsSecretName(name string) bool { return secretName.MatchString(name) }
 
 // variable matches the names that Variable accepts.
 var variable = regexp.MustCompile(`(?i)(TOKEN|PASSWORD|PASSWD|_PASS|SECRET|API_?KEY|(ACCESS|SECRET|PRIVATE)_KEY)$`)
 
-// Variable reports whether an environment variable of this name holds a secret. It is stricter than IsSecretName, which also
-// accepts SSH_AUTH_SOCK and XDG_SESSION_TYPE.
+// Variable reports whether an environment variable of this name has a secret. It is stricter than IsSecretName, which
+// also accepts SSH_AUTH_SOCK and XDG_SESSION_TYPE.
 func Variable(name string) bool { return variable.MatchString(name) }

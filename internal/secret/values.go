@@ -13,8 +13,8 @@ import (
 
 // A Values holds known values of secrets, and finds and replaces them in text.
 type Values struct {
-	// Common lists the variables whose values are common words or numbers. These values are replaced only next to the name
-	// of a secret: elsewhere, names and numbers would vanish from the evidence.
+	// Common lists the variables whose values are common words or numbers. Only Redact replaces such a value, next to the
+	// name of a secret. Otherwise, words and numbers would be removed from the evidence.
 	Common []string
 
 	forms  []form
@@ -23,28 +23,32 @@ type Values struct {
 
 // A form is one encoding of a value. Escapes of JSON, URLs and HTML need no form: they are decoded during the search.
 type form struct {
-	name  string // the variable
-	text  string
-	word  bool // match whole words only, because short values are parts of other words
-	loose bool // base64: replace the neighbouring characters, too, which hold some bits of the value
-	fold  bool // text is in lower case and matches in any: host names and content codings are written in lower case
+	name     string // the variable
+	text     string
+	word     bool // matches whole words only, because short values are parts of other words
+	isBase64 bool // the neighbouring characters are replaced, too, because they contain some bits of the value
+	anyCase  bool // text is in lower case and matches in any case, because host names may be converted to lower case
 }
 
+// Minimum lengths of a secret.
 const (
-	minLength         = 8  // of a secret in a variable of another program: "yes" must not replace every yes
-	minLengthProject  = 3  // of a secret in one of projectVariables
+	minLength         = 8  // in a variable of another program: "yes" must not replace every yes
+	minLengthProject  = 3  // in one of projectVariables
 	minLengthAnywhere = 12 // for matches inside words, in hex and in base64
 	minLengthToken    = 4  // for Hide
 )
 
-// projectVariables are the variables of this project that hold secrets.
-var projectVariables = []string{"BACKEND_TOKEN", "SUBSCRIBE_TOKEN", "PUBLISH_TOKEN", "GRAFANA_PASSWORD", "GRAFANA_VIEWER_PASSWORD", "PROMETHEUS_PASSWORD", "K6_PROMETHEUS_RW_PASSWORD"}
+// projectVariables are the variables of this project that have secrets.
+var projectVariables = []string{
+	"BACKEND_TOKEN", "SUBSCRIBE_TOKEN", "PUBLISH_TOKEN", "GRAFANA_PASSWORD", "GRAFANA_VIEWER_PASSWORD",
+	"PROMETHEUS_PASSWORD", "K6_PROMETHEUS_RW_PASSWORD",
+}
 
 // common matches common words and numbers. Random tokens are longer, or mix letters and digits.
 var common = regexp.MustCompile(`^(?:[A-Za-z]{1,11}|[0-9.]{1,9}|sse-soak)$`)
 
-// Environment returns the secrets in an environment of NAME=value pairs, and the passwords in the URLs of its values and in
-// addresses.
+// Environment returns the secrets in an environment of NAME=value pairs. It adds the passwords in URLs that are values of
+// variables or addresses.
 func Environment(environment []string, addresses ...string) *Values {
 	v := &Values{}
 	passwordIn := func(name, address string) {
@@ -70,7 +74,7 @@ func Environment(environment []string, addresses ...string) *Values {
 		switch {
 		case strings.Contains(value, "://"):
 			passwordIn(name, value)
-		case strings.HasSuffix(strings.ToUpper(name), "_PROXY"): // its scheme is optional
+		case strings.HasSuffix(strings.ToUpper(name), "_PROXY"): // the scheme of a proxy is optional
 			passwordIn(name, "http://"+value)
 		}
 	}
@@ -82,29 +86,29 @@ func Environment(environment []string, addresses ...string) *Values {
 
 // add adds all forms of a value.
 func (v *Values) add(name, value string, word bool) {
-	if strings.Contains(Redacted, value) { // the value would match its own replacement
+	if strings.Contains(Redacted, value) { // a replacement would contain the value again
 		return
 	}
 	all := []form{{name: name, text: value, word: word}}
 	if len(value) >= minLengthAnywhere {
-		all[0].text, all[0].fold = string(toLower([]byte(value))), true
-		all = append(all, form{name: name, text: hex.EncodeToString([]byte(value)), fold: true})
+		all[0].text, all[0].anyCase = string(toLower([]byte(value))), true
+		all = append(all, form{name: name, text: hex.EncodeToString([]byte(value)), anyCase: true})
 		for _, text := range inBase64(value) {
-			all = append(all, form{name: name, text: text, loose: true})
+			all = append(all, form{name: name, text: text, isBase64: true})
 		}
 	}
 	for _, f := range all {
 		first := f.text[0]
 		v.starts[first] = append(v.starts[first], len(v.forms))
-		if f.fold && 'a' <= first && first <= 'z' {
+		if f.anyCase && 'a' <= first && first <= 'z' {
 			v.starts[first-'a'+'A'] = append(v.starts[first-'a'+'A'], len(v.forms))
 		}
 		v.forms = append(v.forms, f)
 	}
 }
 
-// inBase64 returns the base64 characters that depend only on the value, for each of the three offsets of the value in a longer
-// text.
+// inBase64 returns the base64 characters that depend only on the value, for each of the three offsets of the value in a
+// longer text.
 func inBase64(value string) (forms []string) {
 	for _, alphabet := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		for offset, first := range []int{0, 2, 3} {
@@ -116,7 +120,7 @@ func inBase64(value string) (forms []string) {
 	return slices.Compact(forms)
 }
 
-// Replace replaces the values in all their forms. It returns text itself if there are none.
+// Replace replaces the values in all their forms. It returns text itself if it contains no value.
 func (v *Values) Replace(text []byte, by string) []byte {
 	var out []byte
 	done := 0
@@ -134,8 +138,8 @@ func (v *Values) Replace(text []byte, by string) []byte {
 	return append(out, text[done:]...)
 }
 
-// FindRemaining returns the variable of the first value in the text that is long enough to match anywhere; "" if
-// there is none.
+// FindRemaining returns the variable of the first value in a text. It ignores values that match whole words only. It
+// returns "" if there is no value.
 func (v *Values) FindRemaining(text []byte) string {
 	for at := 0; at < len(text); {
 		from, to, f := v.next(text, at)
@@ -165,16 +169,16 @@ func (v *Values) String(text string) string {
 	return string(clean)
 }
 
-// next finds the first form at or after an offset; of several that start at the same byte, the longest. from is -1 if there is
-// none.
+// next finds the first form at or after an offset. If several start at the same byte, it returns the longest. from is -1
+// if there is none.
 func (v *Values) next(text []byte, at int) (from, to int, found form) {
 	for ; at < len(text); at++ {
 		to := -1
 		look := func(starts []int) {
 			for _, i := range starts {
 				f := &v.forms[i]
-				if at+1 < len(text) && len(f.text) > 1 && f.char(text[at+1]) != f.text[1] && !special[text[at+1]] && !special[text[at]] {
-					continue
+				if at+1 < len(text) && len(f.text) > 1 && !special[text[at]] && !special[text[at+1]] && f.fold(text[at+1]) != f.text[1] {
+					continue // the second character differs
 				}
 				if end := f.end(text, at, 0); end > to && f.isWord(text, at, end) {
 					to, found = end, *f
@@ -191,11 +195,11 @@ func (v *Values) next(text []byte, at int) (from, to int, found form) {
 			continue
 		}
 		from = at
-		if found.loose {
-			if from > 0 && isBase64(text[from-1]) {
+		if found.isBase64 {
+			if from > 0 && isBase64Char(text[from-1]) {
 				from--
 			}
-			if to < len(text) && isBase64(text[to]) {
+			if to < len(text) && isBase64Char(text[to]) {
 				to++
 			}
 		}
@@ -207,7 +211,7 @@ func (v *Values) next(text []byte, at int) (from, to int, found form) {
 // special marks the bytes that start an escape, a line break or a colour sequence.
 var special = [256]bool{'%': true, '\\': true, '&': true, '+': true, '\n': true, '\r': true, '\x1b': true}
 
-// escapeBefore matches an escape whose last character looks like part of the word after it.
+// escapeBefore matches an escape at the end of a text. Its last character looks like a part of the word after it.
 var escapeBefore = regexp.MustCompile(`(?:\\[bfnrtv]|\\u[0-9A-Fa-f]{4}|\\x[0-9A-Fa-f]{2}|%[0-9A-Fa-f]{2}|\x1b\[[0-9;]*[A-Za-z])$`)
 
 // isWord reports whether text[from:to] is a whole word, if the form must be one.
@@ -223,20 +227,20 @@ func isAlphanumeric(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
 }
 
-func isBase64(c byte) bool { return isAlphanumeric(c) || strings.IndexByte("+/-_", c) >= 0 }
+func isBase64Char(c byte) bool { return isAlphanumeric(c) || strings.IndexByte("+/-_", c) >= 0 }
 
-// char returns c as text has it.
-func (f *form) char(c byte) byte {
-	if f.fold && 'A' <= c && c <= 'Z' {
+// fold returns a character in the case of f.text.
+func (f *form) fold(c byte) byte {
+	if f.anyCase && 'A' <= c && c <= 'Z' {
 		return c - 'A' + 'a'
 	}
 	return c
 }
 
-// continues reports whether text[done:] starts with a character.
+// continues reports whether f.text[done:] starts with a character.
 func (f *form) continues(done int, c []byte) bool {
 	if len(c) == 1 {
-		return f.text[done] == f.char(c[0])
+		return f.text[done] == f.fold(c[0])
 	}
 	return strings.HasPrefix(f.text[done:], string(c))
 }
@@ -244,10 +248,11 @@ func (f *form) continues(done int, c []byte) bool {
 // Results of end without an occurrence.
 const (
 	absent     = -1
-	unfinished = -2 // the text ends inside what may be an occurrence
+	unfinished = -2 // the text ends inside a possible occurrence
 )
 
-// end returns the end of the occurrence of f.text[done:] that starts at an offset; absent or unfinished if there is none.
+// end returns the end of the occurrence of f.text[done:] that starts at an offset. It returns absent or unfinished if
+// there is none.
 func (f *form) end(text []byte, at, done int) int {
 	if done == len(f.text) {
 		return at
@@ -256,7 +261,7 @@ func (f *form) end(text []byte, at, done int) int {
 		return unfinished
 	}
 	result := absent
-	if isCutEscape(text[at:]) {
+	if mayContinue(text[at:]) {
 		result = unfinished
 	}
 	follow := func(next, done int) (found bool) {
@@ -268,7 +273,7 @@ func (f *form) end(text []byte, at, done int) int {
 	if c, n, width := decode(text[at:]); n > 0 && f.continues(done, c[:n]) && follow(at+width, done+n) {
 		return result
 	}
-	if f.text[done] == '\\' { // JSON writes it twice, JSON in JSON four times
+	if f.text[done] == '\\' { // JSON doubles a backslash at each level
 		for next, count := at, 1; count <= 8; count++ {
 			width := slash(text[next:])
 			if width == 0 {
@@ -279,7 +284,7 @@ func (f *form) end(text []byte, at, done int) int {
 				return result
 			}
 		}
-	} else if f.char(text[at]) == f.text[done] && follow(at+1, done+1) {
+	} else if f.fold(text[at]) == f.text[done] && follow(at+1, done+1) {
 		return result
 	}
 	if done == 0 || f.word {
@@ -295,7 +300,7 @@ var colour = regexp.MustCompile(`^\[[0-9;]{0,16}[A-Za-z]`)
 
 // skip returns the offset after a line break or a colour sequence, which may split a value.
 func skip(text []byte, at int) int {
-	for range 3 { // CR, LF, colour
+	for range 3 { // CR, LF and a colour sequence
 		if at >= len(text) {
 			break
 		}
@@ -315,7 +320,7 @@ func skip(text []byte, at int) int {
 	return at
 }
 
-// Hide replaces tokens by {token} wherever they are, for example in an error response that quotes the request.
+// Hide replaces tokens in a text by {token}, for example in an error response that quotes the request.
 func Hide(text string, tokens ...string) string {
 	var v Values
 	for _, token := range tokens {
@@ -329,26 +334,28 @@ func Hide(text string, tokens ...string) string {
 	return string(v.Replace([]byte(text), "{token}"))
 }
 
-// Error returns an error whose text has the secrets of the environment replaced, such as a token that a service repeats in a
-// malformed header. It wraps err. Error returns nil if err is nil.
-func Error(err error) error { return replacedIn(err, Environment(os.Environ()).String) }
+// Error wraps err, and replaces the secrets of the environment in its text. For example, a service may repeat a token in
+// a malformed header. Error returns nil if err is nil.
+func Error(err error) error { return withText(err, Environment(os.Environ()).String) }
 
-// HideInError applies Hide to the text of an error, which it wraps. It returns nil if err is nil.
+// HideInError wraps err, and applies Hide to its text. It returns nil if err is nil.
 func HideInError(err error, tokens ...string) error {
-	return replacedIn(err, func(text string) string { return Hide(text, tokens...) })
+	return withText(err, func(text string) string { return Hide(text, tokens...) })
 }
 
-func replacedIn(err error, replace func(string) string) error {
+// withText wraps err with the text that replace returns for its text. It returns nil if err is nil.
+func withText(err error, replace func(string) string) error {
 	if err == nil {
 		return nil
 	}
-	return hiddenValue{error: err, text: replace(err.Error())}
+	return redactedError{error: err, text: replace(err.Error())}
 }
 
-type hiddenValue struct {
+// A redactedError is an error whose text has no secrets.
+type redactedError struct {
 	error
 	text string
 }
 
-func (h hiddenValue) Error() string { return h.text }
-func (h hiddenValue) Unwrap() error { return h.error }
+func (e redactedError) Error() string { return e.text }
+func (e redactedError) Unwrap() error { return e.error }

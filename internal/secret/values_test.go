@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const token = "0f3b9c1d5e7a48b29c6d1e0f2a3b4c5d" // as openssl rand -hex 16 makes it
+const token = "0f3b9c1d5e7a48b29c6d1e0f2a3b4c5d" // an output of openssl rand -hex 16
 
 func TestLongValuesMatchInEveryContext(t *testing.T) {
 	t.Parallel()
@@ -69,12 +69,13 @@ func TestLongValuesMatchInEveryForm(t *testing.T) {
 		thrice, err := json.Marshal(string(twice))
 		require.NoError(t, err)
 		forms := map[string]string{
-			"url": once, "url twice": url.QueryEscape(once), "url thrice": url.QueryEscape(url.QueryEscape(once)), "path": url.PathEscape(secret),
-			"every byte in a URL": everyByte, "every character in JSON": everyRune,
-			"JSON": string(asJSON), "JSON in JSON": string(twice), "JSON in JSON in JSON": string(thrice), "PHP": strings.ReplaceAll(string(asJSON), "/", `\/`),
-			"URL of JSON": url.QueryEscape(string(asJSON)),
-			"hex":         hex.EncodeToString([]byte(secret)), "HEX": strings.ToUpper(hex.EncodeToString([]byte(secret))),
-			"two lines": secret[:5] + "\n" + secret[5:], "two lines in JSON": string(asJSON[:6]) + `\r\n` + string(asJSON[6:]), "two colours": secret[:5] + "\x1b[0;1m" + secret[5:],
+			"url": once, "url twice": url.QueryEscape(once), "url thrice": url.QueryEscape(url.QueryEscape(once)),
+			"path": url.PathEscape(secret), "every byte in a URL": everyByte, "every character in JSON": everyRune,
+			"JSON": string(asJSON), "JSON in JSON": string(twice), "JSON in JSON in JSON": string(thrice),
+			"PHP": strings.ReplaceAll(string(asJSON), "/", `\/`), "URL of JSON": url.QueryEscape(string(asJSON)),
+			"hex": hex.EncodeToString([]byte(secret)), "HEX": strings.ToUpper(hex.EncodeToString([]byte(secret))),
+			"two lines": secret[:5] + "\n" + secret[5:], "two lines in JSON": string(asJSON[:6]) + `\r\n` + string(asJSON[6:]),
+			"two colours": secret[:5] + "\x1b[0;1m" + secret[5:],
 		}
 		for _, before := range []string{"", "a", "ab", "abc"} {
 			for _, behind := range []string{"", "z", "yz"} {
@@ -93,7 +94,10 @@ func TestLongValuesMatchInEveryForm(t *testing.T) {
 			assert.NotContains(t, string(clean), secret[len(secret)-6:], name)
 			assert.Empty(t, v.FindRemaining(clean), name)
 		}
-		for _, other := range []string{"", "x", secret[:len(secret)-1], secret[1:], strings.Repeat("%25", 100), strings.Repeat(`\`, 100), "%", "%2", `\u00`, `\ud83d\u0041`, "&#;", "&#x;"} {
+		for _, other := range []string{
+			"", "x", secret[:len(secret)-1], secret[1:], strings.Repeat("%25", 100), strings.Repeat(`\`, 100),
+			"%", "%2", `\u00`, `\ud83d\u0041`, "&#;", "&#x;",
+		} {
 			assert.Equal(t, other, string(v.Replace([]byte(other), Redacted)))
 		}
 	}
@@ -108,13 +112,19 @@ func TestShortValuesMatchAsWords(t *testing.T) {
 		"\x1b[31ms0ak\x1b[0m": "\x1b[31m[redacted]\x1b[0m", `\u0026s0ak`: `\u0026[redacted]`, "v4lue-8c s0ak s0ak": "[redacted] [redacted] [redacted]", "s0\nak": "s0\nak",
 	} {
 		assert.Equal(t, want, string(v.Replace([]byte(text), Redacted)), text)
-		assert.Empty(t, v.FindRemaining([]byte(text)), "only certain matches refuse an archive")
+		assert.Empty(t, v.FindRemaining([]byte(text)), "a value that matches only as a word must not prevent an archive")
 	}
 }
 
 func BenchmarkClean(b *testing.B) {
-	v := Environment([]string{"BACKEND_TOKEN=" + token, "SUBSCRIBE_TOKEN=1" + token, "PUBLISH_TOKEN=2" + token, "GRAFANA_PASSWORD=3" + token, "AWS_SECRET_ACCESS_KEY=4" + token, "GITHUB_TOKEN=5" + token})
-	line, err := json.Marshal(map[string]string{"id": "soak-000001", "reason": "status \"503\"\n<html>", "histogram": base64.StdEncoding.EncodeToString([]byte(strings.Repeat("some counts\x00\x01", 100)))})
+	v := Environment([]string{
+		"BACKEND_TOKEN=" + token, "SUBSCRIBE_TOKEN=1" + token, "PUBLISH_TOKEN=2" + token, "GRAFANA_PASSWORD=3" + token,
+		"AWS_SECRET_ACCESS_KEY=4" + token, "GITHUB_TOKEN=5" + token,
+	})
+	line, err := json.Marshal(map[string]string{
+		"id": "soak-000001", "reason": "status \"503\"\n<html>",
+		"histogram": base64.StdEncoding.EncodeToString([]byte(strings.Repeat("some counts\x00\x01", 100))),
+	})
 	require.NoError(b, err)
 	text := []byte(strings.Repeat(string(line)+",", 1000))
 	b.SetBytes(int64(len(text)))

@@ -10,22 +10,22 @@ import (
 // Memory of a Writer, in bytes.
 const (
 	longestLine = 256 << 10 // longer lines are cleaned in parts
-	context     = 16 << 10  // around the end of such a part: more than any lookalike needs
-	cuts        = 64        // positions that are tried for such an end
+	context     = 16 << 10  // text around the end of a part: longer than any lookalike
+	maxTries    = 64        // positions that are tried for the end of a part
 )
 
-// longestCharacter limits the bytes of one escaped character of a secret, on average.
+// longestCharacter is the maximum of the average length of the escaped characters of a secret, in bytes.
 const longestCharacter = 12
 
-// A Writer writes text without secrets, as Values.Clean returns it, to another writer. The text may be of any length, and a
-// secret may be split over several writes: a Writer keeps the end of the text until it cannot be part of a secret.
+// A Writer writes text to another writer, without secrets, as Values.Clean returns it. The text may have any length, and
+// a secret may be split over several writes: a Writer keeps the end of the text until it cannot be part of a secret.
 type Writer struct {
-	Found bool // whether anything was replaced
+	Found bool // a secret was replaced
 
 	values   *Values
 	out      io.Writer
-	rest     []byte // the text that is not written yet
-	replaced int    // bytes at the start of rest that are replaced already: a secret may start in them
+	rest     []byte // text that is not yet written
+	redacted int    // bytes at the start of rest whose replacement is already written; a secret may start in them
 }
 
 // Writer returns a Writer to out. The caller must close it.
@@ -48,10 +48,10 @@ func (w *Writer) Write(p []byte) (int, error) {
 		if line == 0 && !full {
 			return len(p), nil
 		}
-		end := w.values.cut(w.rest, line, full)
+		end := w.values.partEnd(w.rest, line, full)
 		var err error
 		switch {
-		case end > 0 && end >= w.replaced:
+		case end > 0 && end >= w.redacted:
 			err = w.next(end)
 		case full:
 			err = w.hide(len(w.rest) - overlap)
@@ -64,10 +64,11 @@ func (w *Writer) Write(p []byte) (int, error) {
 	}
 }
 
-// next writes the first n bytes of rest without secrets, and nothing if some of them are hidden.
+// next writes the first n bytes of rest without secrets. It writes nothing if the replacement of some of them is already
+// written.
 func (w *Writer) next(n int) error {
-	text, inSecret := w.rest[:n], w.replaced > 0
-	w.rest, w.replaced = bytes.Clone(w.rest[n:]), 0
+	text, inSecret := w.rest[:n], w.redacted > 0
+	w.rest, w.redacted = bytes.Clone(w.rest[n:]), 0
 	if inSecret {
 		return nil
 	}
@@ -77,11 +78,12 @@ func (w *Writer) next(n int) error {
 	return err //nolint:wrapcheck // of the caller's writer
 }
 
-// hide removes the first n bytes of rest and hides the others. It is for text without an end that is outside of any secret.
+// hide replaces all of rest by Redacted, and keeps the bytes after the first n to find a secret that starts in them. It
+// handles text that cannot be split outside a secret.
 func (w *Writer) hide(n int) error {
-	first := w.replaced == 0
+	first := w.redacted == 0
 	w.rest = bytes.Clone(w.rest[n:])
-	w.replaced, w.Found = len(w.rest), true
+	w.redacted, w.Found = len(w.rest), true
 	if !first {
 		return nil
 	}
@@ -89,10 +91,10 @@ func (w *Writer) hide(n int) error {
 	return err //nolint:wrapcheck // of the caller's writer
 }
 
-// Rest returns the end of the text that is not written yet, without secrets. It replaces the start of a secret, too, if the
-// text has at least four characters of it.
+// Rest returns the end of the text that is not yet written, without secrets. It also replaces the start of a secret, if
+// the text contains at least four characters of it.
 func (w *Writer) Rest() []byte {
-	if w.replaced > 0 {
+	if w.redacted > 0 {
 		return nil
 	}
 	open := len(w.rest)
@@ -109,13 +111,13 @@ func (w *Writer) Rest() []byte {
 	return clean
 }
 
-// Close flushes. It does not close the other writer.
+// Close writes the text so far. It does not close the other writer.
 func (w *Writer) Close() error { return w.Flush() }
 
 // Flush writes the text so far. A secret is not found if it continues in the next write.
 func (w *Writer) Flush() error { return w.next(len(w.rest)) }
 
-// LeftIn applies FindRemaining to a text of any length.
+// LeftIn is FindRemaining for a text of any length.
 func (v *Values) LeftIn(text io.Reader) (string, error) {
 	overlap := v.overlap()
 	part := make([]byte, 0, longestLine+overlap)
@@ -135,12 +137,13 @@ func (v *Values) LeftIn(text io.Reader) (string, error) {
 	}
 }
 
-// cut returns the length of the first part of text that can be cleaned without the rest, 0 if there is none. The part ends
-// with a line if line, the end of the last whole line, is positive. Only full text may end inside a line.
-func (v *Values) cut(text []byte, line int, full bool) int {
-	open, closed := v.spans(text)
-	outside := func(end int) int { // of the secrets
-		for _, span := range slices.Backward(closed) {
+// partEnd returns the length of the first part of text that can be cleaned without the rest, 0 if there is none. line is
+// the end of the last complete line, 0 if there is none. A part inside a line is returned only if full is set and no part
+// can end with a line.
+func (v *Values) partEnd(text []byte, line int, full bool) int {
+	open, complete := v.spans(text)
+	outside := func(end int) int { // returns the start of the secret around end, or end
+		for _, span := range slices.Backward(complete) {
 			if span[0] < end && end < span[1] {
 				return span[0]
 			}
@@ -157,7 +160,7 @@ func (v *Values) cut(text []byte, line int, full bool) int {
 		}
 	}
 	end := min(open, len(text)-context)
-	for range cuts {
+	for range maxTries {
 		end = outside(end)
 		if end <= context {
 			break
@@ -170,7 +173,7 @@ func (v *Values) cut(text []byte, line int, full bool) int {
 	return 0
 }
 
-// lineEnd returns the end of the last whole line of text[:end].
+// lineEnd returns the end of the last complete line of text[:end].
 func lineEnd(text []byte, end int) int { return bytes.LastIndexByte(text[:end], '\n') + 1 }
 
 // independent reports whether two neighbouring texts have no secret in common.
@@ -181,35 +184,31 @@ func (v *Values) independent(a, b []byte) bool {
 	return bytes.Equal(both, slices.Concat(cleanA, cleanB))
 }
 
-// spans returns the offset of the first secret that may continue behind the text, or the length of the text, and all whole
-// secrets before it.
-func (v *Values) spans(text []byte) (open int, closed [][2]int) {
+// spans returns the offset of the first secret that may continue behind the text, or the length of the text, and all
+// complete secrets before it.
+func (v *Values) spans(text []byte) (open int, complete [][2]int) {
 	for at := 0; at < len(text); {
 		from, to, _ := v.next(text, at)
 		if from < 0 {
-			return v.partialStart(text, at, len(text)), closed
+			return v.partialStart(text, at, len(text)), complete
 		}
 		if open := v.partialStart(text, at, from); open < from || to == len(text) {
-			return open, closed
+			return open, complete
 		}
-		closed, at = append(closed, [2]int{from, to}), to
+		complete, at = append(complete, [2]int{from, to}), to
 	}
-	return len(text), closed
+	return len(text), complete
 }
 
-// partialStart returns the first offset in text[from:to] at which a secret may start that continues behind the text; to if there
-// is none.
+// partialStart returns the first offset in text[from:to] at which a secret may start that continues behind the text. It
+// returns to if there is none.
 func (v *Values) partialStart(text []byte, from, to int) int {
 	for at := from; at < to; at++ {
-		if v.startsUnfinished(text, at) {
+		if len(v.forms) > 0 && mayContinue(text[at:]) || v.startsForm(text, at) {
 			return at
 		}
 	}
 	return to
-}
-
-func (v *Values) startsUnfinished(text []byte, at int) bool {
-	return len(v.forms) > 0 && isCutEscape(text[at:]) || v.startsForm(text, at)
 }
 
 // startsForm reports whether a form of a value starts at an offset, and ends with the text or continues behind it.

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// writeInParts returns the output of a Writer that receives a text in parts of a size.
+// writeInParts returns the output of a Writer to which the test writes a text in parts of a given size.
 func writeInParts(t *testing.T, v *Values, text string, size int) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -62,8 +62,8 @@ func TestWriterCleansLongLinesInParts(t *testing.T) {
 	require.Equal(t, string(want), writeInParts(t, v, line.String(), 100_000))
 }
 
-// A secret that no part may end in has no bound: the whole part is replaced.
-func TestWriterBoundsItsMemory(t *testing.T) {
+// A possible secret may have any length. The Writer then replaces a whole part.
+func TestWriterLimitsItsMemory(t *testing.T) {
 	t.Parallel()
 	v := Environment([]string{"BACKEND_TOKEN=" + token})
 	for _, piece := range []string{"a", "a\n", "%", `\`, "&#", token, "Cookie: ", "\n"} {
@@ -94,7 +94,7 @@ func TestLeftInFindsASecretAcrossParts(t *testing.T) {
 	require.ErrorIs(t, err, io.ErrClosedPipe)
 }
 
-// A line of "Cookie: Cookie: …" has no place at which it can be split.
+// A line of "Cookie: Cookie: …" cannot be split outside a possible secret.
 func TestWriterReplacesASecretAcrossAHiddenPart(t *testing.T) {
 	t.Parallel()
 	v := Environment([]string{"BACKEND_TOKEN=" + token})
@@ -118,7 +118,7 @@ func TestWriterReplacesASecretAcrossAHiddenPart(t *testing.T) {
 	require.Equal(t, Redacted+"end\n", out.String())
 }
 
-// A TLS key may be longer than the text around the end of a part.
+// A TLS key may be longer than context.
 func TestWriterAndLeftInFindALongSecretAcrossParts(t *testing.T) {
 	t.Parallel()
 	var key strings.Builder
