@@ -96,11 +96,11 @@ func (s site) checkPrice(context.Context) (string, error) {
 		return "", err
 	}
 	total := fmt.Sprintf("all of it until the hosts end themselves after %v", life)
-	if err := sizing.CheckBudget(rate.For(life), s.maxUSD, total); err != nil {
+	if err := sizing.CheckBudget(rate.Cost(life), s.maxUSD, total); err != nil {
 		return "", refuse("%v; fewer or smaller hosts, or a shorter ttl_minutes, cost less", err)
 	}
 	return fmt.Sprintf("about %s an hour with addresses and disks in %s, by prices of %s; %s until the hosts terminate themselves after %v",
-		sizing.USD(rate.PerHour), rate.Region, rate.AsOf, sizing.USD(rate.For(life)), life), nil
+		sizing.USD(rate.PerHour), rate.Region, rate.AsOf, sizing.USD(rate.Cost(life)), life), nil
 }
 
 // checkOwner rejects a name of a deployment that is not in the local state, because it belongs to another user or

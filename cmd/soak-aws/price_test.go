@@ -79,7 +79,7 @@ func TestDocumentedPrices(t *testing.T) {
 			s := defaultSettings(nodes)
 			rate, err := table.Rate(sizing.Machines{Region: s.Region, Hosts: s.Hosts, DiskGiB: s.DiskGiB})
 			require.NoError(t, err)
-			sums = append(sums, sizing.USD(rate.For(life)))
+			sums = append(sums, sizing.USD(rate.Cost(life)))
 		}
 		assert.Regexp(t, regexp.QuoteMeta("| "+row+" | ")+`\**`+regexp.QuoteMeta(sums[0])+`\** \| `+regexp.QuoteMeta(sums[1])+` \|`, page)
 	}

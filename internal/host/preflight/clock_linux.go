@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// clock checks whether the clock of the kernel is synchronized (adjtimex(2)). Runs on several machines compare times.
+// clock returns a finding about the synchronization of the kernel's clock (adjtimex(2)).
 func clock() Finding {
 	f := Finding{About: "clock", Name: "clock", State: OK}
 	var t unix.Timex

@@ -2,6 +2,7 @@
 
 package preflight
 
+// clock returns a finding without a state of the clock, which is unknown on this system.
 func clock() Finding {
 	return Finding{About: "clock", Name: "clock", State: Absent, Found: "unknown on this system; runs on several machines compare times"}
 }

@@ -17,19 +17,19 @@ const (
 	OK      State = "ok"
 	Absent  State = "absent"  // not needed for a run; the finding names the unavailable feature
 	Warning State = "warning" // a run starts, and may be disturbed
-	Broken  State = "broken"  // a run does not start, or fails
+	Broken  State = "broken"  // a run cannot start
 )
 
 // A Finding is the result of one check.
 type Finding struct {
-	About  string `json:"about"`          // limits, clock or programs
-	Name   string `json:"name"`           // such as "open files"
-	State  State  `json:"state"`          //
+	About  string `json:"about"` // limits, clock or programs
+	Name   string `json:"name"`  // such as "open files"
+	State  State  `json:"state"`
 	Found  string `json:"found"`          // one sentence, or a value
 	Remedy string `json:"mend,omitempty"` // an instruction, often a command
 }
 
-// Inspect returns the findings for a run of a plan with services.
+// Inspect returns the findings of all checks of this machine for a run of a plan. programs are those of this repository.
 func Inspect(ctx context.Context, p plan.Plan, s Services, programs []Program) []Finding {
 	out := limits(p, Read(), s)
 	out = append(out, clock())
@@ -49,7 +49,7 @@ func Fit(findings []Finding) bool {
 	return true
 }
 
-// limits returns a finding for each limit that Check covers. An unknown limit is not checked.
+// limits returns a finding for each limit of the machine. An unknown limit is not checked.
 func limits(p plan.Plan, m Machine, s Services) []Finding {
 	var out []Finding
 	for _, limit := range []struct {

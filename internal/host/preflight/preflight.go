@@ -17,12 +17,14 @@ import (
 
 // Maximum memory of a connection in bytes, rounded up from measurements (docs/results).
 const (
-	perVU      = 400 << 10 // of a virtual user when it sends its DELETE
+	perVU      = 400 << 10 // of a virtual user while it sends its DELETE
 	perNginx   = 12 << 10  // for both sides of a proxied stream
 	perBackend = 3 << 10
 	perRunner  = 64 << 20 // k6 itself
-	spareFiles = 512      // of any process, in addition to connections
 )
+
+// spareFiles is the number of open files of a process in addition to its connections.
+const spareFiles = 512
 
 // A Wire has the costs of a stream for a runner with thousands of streams. They depend on the protocol.
 type Wire struct {

@@ -22,7 +22,7 @@ type Program struct {
 	Start   string                 // remedy if the program fails
 }
 
-// optionalPrograms are third-party programs.
+// optionalPrograms lists the third-party programs.
 var optionalPrograms = []Program{
 	{Name: "nginx", Names: []string{"nginx", "/usr/sbin/nginx"}, Version: []string{"-v"}, For: "local runs have no proxy in front of the backend", Remedy: "apt-get install nginx-light"},
 	{Name: "docker", Version: []string{"info", "--format", "Docker {{.ServerVersion}}, Compose and images of the stack"}, For: "no `make up`, no images", Remedy: "https://docs.docker.com/engine/install/", Start: "systemctl start docker, as a member of the group docker"},
@@ -37,11 +37,12 @@ var optionalPrograms = []Program{
 // versionTimeout is the time limit for a program to print its version.
 const versionTimeout = 5 * time.Second
 
+// find runs the program, and returns a finding with its version, or with the reason why it cannot be used.
 func (p Program) find(ctx context.Context) Finding {
 	f := Finding{About: "programs", Name: p.Name, State: OK, Remedy: p.Remedy}
 	path, err := p.path()
 	if err != nil {
-		f.State, f.Found = p.missing(), "not found: "+p.For
+		f.State, f.Found = p.stateWithout(), "not found: "+p.For
 		return f
 	}
 	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
@@ -55,7 +56,7 @@ func (p Program) find(ctx context.Context) Finding {
 		if ctx.Err() != nil {
 			reason = "no output within " + versionTimeout.String()
 		}
-		f.State, f.Found = p.missing(), fmt.Sprintf("%s failed (%s): %s", path, reason, p.For)
+		f.State, f.Found = p.stateWithout(), fmt.Sprintf("%s failed (%s): %s", path, reason, p.For)
 		f.Remedy = cmp.Or(p.Start, p.Remedy)
 		return f
 	}
@@ -63,8 +64,8 @@ func (p Program) find(ctx context.Context) Finding {
 	return f
 }
 
-// missing returns the state of a run without the program.
-func (p Program) missing() State {
+// stateWithout returns the state of a run without the program.
+func (p Program) stateWithout() State {
 	if p.Needed {
 		return Broken
 	}

@@ -12,7 +12,7 @@ const (
 	tlsTargetStreamBytes = 56 << 10 // in a backend that soak starts, with a goroutine of net/http per connection
 )
 
-// Users has the load of a suite of requests, over all runners.
+// Users describes the load of a suite of requests, over all runners.
 type Users struct {
 	VUs, Runners int
 	Connections  int  // maximum of open connections; 0: one per virtual user
@@ -42,16 +42,16 @@ func (u Users) Check(m Machine) (errs, warnings []string) {
 	}
 	if bytes := u.Memory(); m.Available > 0 && m.Available < bytes {
 		sentence := fmt.Sprintf("%d MiB of memory are available, but the run may use %d MiB; lower the number of connections", m.Available>>20, bytes>>20)
-		if u.Connections > u.VUs { // they stay open, so their memory is certain
+		if u.Connections > u.VUs { // these connections stay open, so their memory is certain
 			return append(errs, sentence), nil
 		}
 		warnings = append(warnings, sentence)
 	}
-	return errs, append(warnings, u.cores(m)...)
+	return errs, append(warnings, u.coreWarnings(m)...)
 }
 
-// cores returns warnings about too few cores for handshakes.
-func (u Users) cores(m Machine) (warnings []string) {
+// coreWarnings returns warnings about too few cores for handshakes.
+func (u Users) coreWarnings(m Machine) (warnings []string) {
 	if !u.Handshakes || m.Cores == 0 {
 		return nil
 	}
@@ -64,6 +64,7 @@ func (u Users) cores(m Machine) (warnings []string) {
 	return warnings
 }
 
+// perRunner returns the largest share of a runner in n.
 func (u Users) perRunner(n int) int { return (n + u.Runners - 1) / u.Runners }
 
 // Memory returns the maximum memory of the runners, and of a service on this host, in bytes.

@@ -24,9 +24,9 @@ func (c Cores) Halves(core func(int) string) (first, second Cores, threads bool)
 	if len(threadsOfCore) < 2 {
 		return c[:len(c)/2], c[len(c)/2:], true
 	}
-	whole := slices.SortedFunc(maps.Values(threadsOfCore), func(a, b Cores) int { return a[0] - b[0] })
-	half := len(whole) / 2
-	return slices.Sorted(slices.Values(slices.Concat(whole[:half]...))), slices.Sorted(slices.Values(slices.Concat(whole[half:]...))), false
+	byCore := slices.SortedFunc(maps.Values(threadsOfCore), func(a, b Cores) int { return a[0] - b[0] })
+	middle := len(byCore) / 2
+	return slices.Sorted(slices.Values(slices.Concat(byCore[:middle]...))), slices.Sorted(slices.Values(slices.Concat(byCore[middle:]...))), false
 }
 
 // String returns the list in the notation of taskset(1).

@@ -37,7 +37,7 @@ func TestHalvesKeepThreadsOfACoreTogether(t *testing.T) {
 	t.Parallel()
 	each := func(n int) string { return fmt.Sprint(n) }
 	pairs := func(n int) string { return fmt.Sprint(n / 2) }   // 0 and 1 are threads of one core
-	distant := func(n int) string { return fmt.Sprint(n % 4) } // 0 and 4 are
+	distant := func(n int) string { return fmt.Sprint(n % 4) } // 0 and 4 are threads of one core
 	for _, c := range []struct {
 		all, first, second Cores
 		core               func(int) string
@@ -61,6 +61,6 @@ func TestHalvesKeepThreadsOfACoreTogether(t *testing.T) {
 
 func TestStartNamesMissingCores(t *testing.T) {
 	t.Parallel()
-	_, err := Start(Spec{Name: "nobody", Path: "/bin/true", Log: filepath.Join(t.TempDir(), "log"), Cores: Cores{1000}, Orphan: syscall.SIGKILL})
-	require.ErrorContains(t, err, "start nobody: set the cores 1000")
+	_, err := Start(Spec{Name: "program", Path: "/bin/true", Log: filepath.Join(t.TempDir(), "log"), Cores: Cores{1000}, Orphan: syscall.SIGKILL})
+	require.ErrorContains(t, err, "start program: set the cores 1000")
 }

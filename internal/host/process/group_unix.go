@@ -13,7 +13,7 @@ import (
 // signalGroup sends a signal to the process group. Signal 0 returns an error if the group has no process.
 func (p *Process) signalGroup(s syscall.Signal) error { return syscall.Kill(-p.PID(), s) }
 
-// guard kills a process group when its standard input ends, which is when soak ends.
+// guard is a script that kills a process group when the standard input of the script ends, because soak has ended.
 const guard = `read -r _; kill -s KILL -- "-$1"`
 
 // Guard kills the process group when soak ends, even by `kill -9`, because the kernel signals only direct children. The caller must
@@ -32,7 +32,7 @@ func (p *Process) Guard() (release func(), err error) {
 		return nil, fmt.Errorf("guard %s: %w", p.Name, err)
 	}
 	return func() {
-		_ = cmd.Process.Kill() // before its input ends
+		_ = cmd.Process.Kill() // first, because the end of its input would make it kill the group
 		_ = cmd.Wait()
 		_ = writer.Close()
 	}, nil

@@ -5,7 +5,8 @@ import (
 	"syscall"
 )
 
-// attributes returns nil, because Windows has no such signal. Runners and the target do not run on Windows (run.newDriver).
+// attributes returns nil, because Windows has neither process groups nor such a signal. No runner or target runs on Windows
+// (run.newDriver).
 func attributes(syscall.Signal) *syscall.SysProcAttr { return nil }
 
 // Guard does nothing.

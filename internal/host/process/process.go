@@ -17,10 +17,10 @@ type Spec struct {
 	Name   string // for messages
 	Path   string
 	Args   []string
-	Env    []string // complete environment
-	Log    string   // file to which stdout and stderr are appended
-	Output *os.File // replaces Log
-	Extra  []*os.File
+	Env    []string       // complete environment
+	Log    string         // file to which stdout and stderr are appended
+	Output *os.File       // replaces Log
+	Extra  []*os.File     // further open files, from descriptor 3
 	Cores  Cores          // cores of the process
 	Orphan syscall.Signal // signal of the kernel if soak ends; 0: none
 }
@@ -57,8 +57,8 @@ func Start(s Spec) (*Process, error) {
 	return p, nil
 }
 
-// Adopt returns a running process that another soak started. The caller must call finish when the process has ended. Its exit code is
-// 0, because it is unknown.
+// Adopt returns a running process that another soak started. The caller must call finish when the process has ended. ExitCode returns
+// 0 for it, because the exit code is unknown.
 func Adopt(name string, pid int) (p *Process, finish func(), err error) {
 	process, err := os.FindProcess(pid)
 	if err != nil {

@@ -8,13 +8,13 @@ import (
 	"github.com/shirou/gopsutil/v4/cpu"
 )
 
-// OwnCores has the CPU seconds of all processes on the cores of the service, and on those of the runners.
-type OwnCores struct {
+// ReservedCores has the CPU seconds of all processes on the cores that are reserved for the service and for the runners (--pin).
+type ReservedCores struct {
 	ServiceCores float64 `json:"service_cores_cpu_seconds,omitempty"`
 	RunnerCores  float64 `json:"runner_cores_cpu_seconds,omitempty"`
 }
 
-// FromCores reads the CPU seconds of cores. It does nothing if service and runners share all cores.
+// FromCores reads the CPU seconds of reserved cores. It does nothing if none are reserved.
 func (s *Sample) FromCores(service, runners []int) {
 	if len(service) == 0 {
 		return

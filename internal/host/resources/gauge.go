@@ -14,27 +14,28 @@ import (
 	"github.com/prometheus/common/model"
 )
 
+// metricName matches the name of a metric of Prometheus.
 var metricName = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*$`)
 
 // counter matches a query of a single counter, whose name ends in _total in OpenMetrics. The difference of two counters may be a gauge.
 var counter = regexp.MustCompile(`^(?:sum\()?[a-zA-Z_:][a-zA-Z0-9_:]*_total(?:\{[^{}]*\})?\)?$`)
 
-// ofProcess is the prefix of a gauge of the memory of a process on this machine.
-const ofProcess = "pid:"
+// pidPrefix is the prefix of a gauge of the memory of a process on this machine.
+const pidPrefix = "pid:"
 
 // GaugePID returns the process id of a gauge of memory, or 0 for another gauge.
 func GaugePID(gauge string) int {
-	text, ofOneProcess := strings.CutPrefix(gauge, ofProcess)
+	text, isPID := strings.CutPrefix(gauge, pidPrefix)
 	pid, err := strconv.Atoi(text)
-	if !ofOneProcess || err != nil {
+	if !isPID || err != nil {
 		return 0
 	}
 	return pid
 }
 
-// CheckGauge returns an error if a gauge of the service is invalid. With Prometheus, it may be a query.
+// CheckGauge returns an error if the value of GAUGE is invalid. With the address of a Prometheus, the gauge may be a query.
 func CheckGauge(gauge, prometheus string) error {
-	if strings.HasPrefix(gauge, ofProcess) {
+	if strings.HasPrefix(gauge, pidPrefix) {
 		if pid := GaugePID(gauge); pid > 0 {
 			return new(Sample).FromProcess(pid)
 		}
@@ -100,6 +101,7 @@ func (s *Sample) FromQuery(ctx context.Context, address, query string) error {
 	return nil
 }
 
+// addGauge adds a series to the gauge.
 func (s *Sample) addGauge(v float64) {
 	if s.Gauge == nil {
 		s.Gauge = new(float64)

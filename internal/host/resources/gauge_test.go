@@ -27,16 +27,16 @@ func TestGaugeOfAPage(t *testing.T) {
 func TestCounterIsNotAGauge(t *testing.T) {
 	t.Parallel()
 	const page = "# TYPE opened counter\nopened 7\n# TYPE open gauge\nopen 7\nopened_total 7\n"
-	for name, is := range map[string]bool{"opened": true, "open": false, "opened_total": true} {
+	for name, want := range map[string]bool{"opened": true, "open": false, "opened_total": true} {
 		var s Sample
 		require.NoError(t, s.FromPage(name)(strings.NewReader(page)))
-		require.Equal(t, is, s.Counter, name)
+		require.Equal(t, want, s.Counter, name)
 	}
-	for query, is := range map[string]bool{
+	for query, want := range map[string]bool{
 		`opened_total`: true, `sum(opened_total{job="a"})`: true, `open`: false, `sum(open)`: false,
 		`opened_total - closed_total`: false, `sum(rate(opened_total[1m]))`: false,
 	} {
-		require.Equal(t, is, counter.MatchString(query), query)
+		require.Equal(t, want, counter.MatchString(query), query)
 	}
 }
 
@@ -44,7 +44,7 @@ func TestGaugeOfPrometheus(t *testing.T) {
 	t.Parallel()
 	for query, want := range map[string]struct {
 		answer string
-		is     float64
+		sum    float64
 		err    string
 	}{
 		`sum(a)`: {`{"resultType":"scalar","result":[1,"5"]}`, 5, ""},
@@ -63,13 +63,13 @@ func TestGaugeOfPrometheus(t *testing.T) {
 			continue
 		}
 		require.NoError(t, err)
-		require.InDelta(t, want.is, *s.Gauge, 0, query)
+		require.InDelta(t, want.sum, *s.Gauge, 0, query)
 	}
 	var s Sample
 	require.Error(t, s.FromQuery(t.Context(), "http://127.0.0.1:1", "a"))
 }
 
-func TestUnreadableGauge(t *testing.T) {
+func TestCheckGauge(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, CheckGauge("", ""))
 	require.NoError(t, CheckGauge("hub:subscribers_total", ""))

@@ -16,8 +16,8 @@ type Host struct {
 	Drops        uint64  `json:"host_listen_drops,omitempty"`     // connects that the kernel dropped, including the overflows
 	TimeWait     int     `json:"host_time_wait,omitempty"`        // closed connections whose ports are in use
 	NetworkKnown bool    `json:"host_network_known,omitempty"`    // the four counters are known
-	OwnCores
-	Room
+	ReservedCores
+	Capacity
 	System
 }
 

@@ -18,7 +18,7 @@ type Listener struct {
 	addresses []net.IP
 	port      uint64
 
-	pids    []int // of the last search
+	pids    []int // result of the last search
 	foundAt time.Time
 }
 
@@ -67,6 +67,7 @@ func (l *Listener) PIDs() []int {
 	return l.pids
 }
 
+// search returns PIDs without a cached result.
 func (l *Listener) search() (pids []int) {
 	missing := l.sockets()
 	all, err := procfs.AllProcs()
@@ -75,7 +76,7 @@ func (l *Listener) search() (pids []int) {
 	}
 	found := map[string]bool{}
 	for _, p := range all {
-		targets, _ := p.FileDescriptorTargets() // an error if we may not read them
+		targets, _ := p.FileDescriptorTargets() // an error for processes of other users
 		i := slices.IndexFunc(targets, func(target string) bool { return missing[target] })
 		if i < 0 {
 			continue
@@ -86,7 +87,7 @@ func (l *Listener) search() (pids []int) {
 		found[targets[i]] = true
 		members, _ := family(p.PID)
 		for _, member := range members {
-			if int(member.Pid) != os.Getpid() && !slices.Contains(pids, int(member.Pid)) { // a service may have started us
+			if int(member.Pid) != os.Getpid() && !slices.Contains(pids, int(member.Pid)) { // the service may have started soak
 				pids = append(pids, int(member.Pid))
 			}
 		}
@@ -105,7 +106,7 @@ func (l *Listener) sockets() map[string]bool {
 	if err != nil {
 		return nil
 	}
-	//lint:ignore SA1019 netlink needs a socket of its own for the same lines
+	//lint:ignore SA1019 the replacement, netlink, requires a socket and returns the same lines
 	v4, _ := fs.NetTCP()
 	//lint:ignore SA1019 as above
 	v6, _ := fs.NetTCP6() // an error on a machine without IPv6

@@ -29,12 +29,12 @@ func TestListenerOf(t *testing.T) {
 	require.Empty(t, (*Listener)(nil).PIDs())
 }
 
-// TestHelperListener listens at LISTEN for TestListeningProcessIsFound and prints its address. It is a separate
-// process.
+// TestHelperListener is the program of a process that TestListeningProcessIsFound starts. It listens at TEST_LISTEN and prints the
+// address.
 func TestHelperListener(t *testing.T) {
 	address, set := os.LookupEnv("TEST_LISTEN")
 	if !set {
-		t.Skip("it is no test")
+		t.Skip("TestListeningProcessIsFound starts this program")
 	}
 	l, err := net.Listen("tcp", address)
 	require.NoError(t, err)
@@ -52,7 +52,7 @@ func TestHelperListener(t *testing.T) {
 	_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
 }
 
-// The processes of a service are those that listen, and their children; nothing else on the machine is.
+// The processes of a service are those that listen at its address, and their children.
 func TestListeningProcessIsFound(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {

@@ -36,7 +36,7 @@ func MachinesFromPrometheus(ctx context.Context, address string, from, to time.T
 	var out []*machine.Record
 	for _, name := range slices.Sorted(maps.Keys(m.found)) {
 		record := m.found[name].record(name, late)
-		if err := record.Check(); err != nil { // a reader would reject it
+		if err := record.Check(); err != nil { // a reader would reject the file
 			return nil, fmt.Errorf("query the machines from Prometheus at %s: impossible counters of %.100q: %w", Redacted(address), name, err)
 		}
 		out = append(out, record)
@@ -44,11 +44,11 @@ func MachinesFromPrometheus(ctx context.Context, address string, from, to time.T
 	return out, nil
 }
 
-// A machines reads the machines of a Prometheus by instance.
+// A machines collects the readings of all machines that a Prometheus watches.
 type machines struct {
 	client   prometheus.API
 	from, to time.Time
-	found    map[string]*readings
+	found    map[string]*readings // by instance
 }
 
 // A readings has the counters of one machine by time.
@@ -61,6 +61,7 @@ type readings struct {
 	cores    int
 }
 
+// readingsOf returns the readings of the machine of a metric.
 func (m *machines) readingsOf(metric model.Metric) *readings {
 	name := string(metric["instance"])
 	if m.found[name] == nil {
@@ -69,6 +70,7 @@ func (m *machines) readingsOf(metric model.Metric) *readings {
 	return m.found[name]
 }
 
+// record returns the record of a machine with a name.
 func (r *readings) record(name string, late time.Duration) *machine.Record {
 	w := machine.Follow(name, late)
 	for _, at := range slices.Sorted(maps.Keys(r.bySecond)) {
@@ -82,6 +84,7 @@ func (r *readings) record(name string, late time.Duration) *machine.Record {
 	return out
 }
 
+// collect queries all counters, identities and notices.
 func (m *machines) collect(ctx context.Context) error {
 	for _, c := range machine.Counters {
 		if c.Metric == "" {
@@ -117,7 +120,7 @@ func (m *machines) collect(ctx context.Context) error {
 	return nil
 }
 
-// series reads a metric of all machines. It adds the series of a machine.
+// series reads a metric of all machines. If a machine has several series, it adds them up.
 func (m *machines) series(ctx context.Context, name, metric string) error {
 	query := fmt.Sprintf("sum by (instance) (%s)", selector(metric))
 	for from := m.from; !from.After(m.to); from = from.Add(maxPoints * Interval) {

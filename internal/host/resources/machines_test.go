@@ -44,7 +44,7 @@ func TestMachinesFromPrometheus(t *testing.T) {
 	url := "http://" + watcher.Start(t, backend.Listener.Addr().String(), "runner-1="+node.Listener.Addr().String())
 	started := time.Now()
 	var all []*machine.Record
-	ask := func() *machine.Series {
+	query := func() *machine.Series {
 		var err error
 		all, err = MachinesFromPrometheus(t.Context(), url, started, time.Now().Add(Interval), time.Second)
 		require.NoError(t, err)
@@ -56,14 +56,14 @@ func TestMachinesFromPrometheus(t *testing.T) {
 		}
 		return &machine.Series{}
 	}
-	past := func() bool { return ask().End == 105 && all[0].FromUS < time.Now().UnixMicro() } // past samples remain
+	past := func() bool { return query().End == 105 && all[0].FromUS < time.Now().UnixMicro() } // past samples remain
 	require.Eventually(t, past, time.Minute, 200*time.Millisecond)
 	dropped.Add(14)
-	require.Eventually(t, func() bool { return ask().End == 119 }, time.Minute, 200*time.Millisecond)
+	require.Eventually(t, func() bool { return query().End == 119 }, time.Minute, 200*time.Millisecond)
 	require.Len(t, all, 1, "the backend is not a machine")
 	r := all[0]
 	require.Equal(t, []any{"runner-1", "b-1", "ip-10-0-0-7", int64(1_700_000_000), 2}, []any{r.Name, r.Boot, r.Node, r.BootedUnix, r.Cores})
-	s := ask()
+	s := query()
 	require.InDelta(t, 14, s.Increase, 0)
 	require.Len(t, s.Stretches, 1)
 	require.WithinDuration(t, started, s.Stretches[0].From(), time.Minute)
@@ -86,8 +86,8 @@ func TestMachinesFromPrometheusRejectsImpossibleCounters(t *testing.T) {
 	for name, series := range map[string]string{
 		"no number": `{"metric":{"instance":"a"},"values":[[%d,"NaN"]]}`,
 		"negative":  `{"metric":{"instance":"a"},"values":[[%d,"-1"]]}`,
-		"endless":   `{"metric":{"instance":"a"},"values":[[%d,"+Inf"]]}`,
-		"a name":    `{"metric":{"instance":"` + strings.Repeat("a", 300) + `"},"values":[[%d,"1"]]}`,
+		"infinite":  `{"metric":{"instance":"a"},"values":[[%d,"+Inf"]]}`,
+		"long name": `{"metric":{"instance":"` + strings.Repeat("a", 300) + `"},"values":[[%d,"1"]]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -19,9 +19,9 @@ import (
 // notRunners excludes the machines of runners (infra/prometheus/runners-aws.yml), because the figures are those of the target.
 const notRunners = `instance!~"runner-.+"`
 
-// ofOthers has the queries for nginx and machines. Their names are those of the scrape configuration (infra/prometheus), with nginx's
-// exporter and node_exporter.
-var ofOthers = map[string]func(*Sample, float64){
+// machineQueries has the queries for nginx and the machines of the target. The metrics are those of nginx's exporter, cAdvisor and
+// node_exporter, which infra/prometheus scrapes.
+var machineQueries = map[string]func(*Sample, float64){
 	`sum(nginx_connections_active)`:                                       func(s *Sample, v float64) { s.NginxActive = int(v) },
 	`sum(container_memory_rss{name=~".*nginx.*"})`:                        func(s *Sample, v float64) { s.NginxRSS = uint64(v) },
 	`sum(container_cpu_usage_seconds_total{name=~".*nginx.*"})`:           func(s *Sample, v float64) { s.NginxCPU = v },
@@ -98,8 +98,8 @@ func fill(ctx context.Context, client prometheus.API, samples []Sample) (found b
 		}
 		return true, nil
 	}
-	for metric, put := range ofBackend {
-		if metric == served {
+	for metric, put := range backendMetrics {
+		if metric == servedMetric {
 			continue
 		}
 		known, err := one(fmt.Sprintf(`sum(%s{job="backend"})`, metric), put)
@@ -108,7 +108,7 @@ func fill(ctx context.Context, client prometheus.API, samples []Sample) (found b
 		}
 		found = found || known
 	}
-	for query, put := range ofOthers {
+	for query, put := range machineQueries {
 		if _, err := one(query, put); err != nil {
 			return false, err
 		}

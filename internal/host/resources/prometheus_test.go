@@ -59,9 +59,9 @@ func TestFromPrometheus(t *testing.T) {
 
 func TestErrorsOfPrometheusHideTokens(t *testing.T) {
 	t.Parallel()
-	nobody := httptest.NewServer(http.NotFoundHandler())
-	nobody.Close()
-	host := nobody.Listener.Addr().String()
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
+	host := closed.Listener.Addr().String()
 	for _, address := range []string{"http://me:secret@" + host, "http://secret@" + host, "http://" + host + "/?token=secret", "http://me:secret@%zz", "me:secret"} {
 		_, err := FromPrometheus(t.Context(), address, time.Now().Add(-time.Minute), time.Now())
 		require.Error(t, err)
@@ -71,14 +71,14 @@ func TestErrorsOfPrometheusHideTokens(t *testing.T) {
 
 func TestWithHostAddsAnUnwatchedHost(t *testing.T) {
 	t.Parallel()
-	own := []Sample{{Unix: 11, Host: Host{BusySeconds: 1}}, {Unix: 16, Host: Host{BusySeconds: 2, NetworkKnown: true}}}
+	hostSamples := []Sample{{Unix: 11, Host: Host{BusySeconds: 1}}, {Unix: 16, Host: Host{BusySeconds: 2, NetworkKnown: true}}}
 	samples := []Sample{{Unix: 10, BackendRSS: 5}, {Unix: 15, BackendRSS: 6}, {Unix: 20}, {Unix: 25}}
-	require.True(t, WithHost(samples, own))
+	require.True(t, WithHost(samples, hostSamples))
 	require.Equal(t, []Sample{
-		{Unix: 10, BackendRSS: 5}, {Unix: 15, BackendRSS: 6, Host: own[0].Host}, {Unix: 20, Host: own[1].Host}, {Unix: 25, Host: own[1].Host},
+		{Unix: 10, BackendRSS: 5}, {Unix: 15, BackendRSS: 6, Host: hostSamples[0].Host}, {Unix: 20, Host: hostSamples[1].Host}, {Unix: 25, Host: hostSamples[1].Host},
 	}, samples)
 	watched := []Sample{{Unix: 15}, {Unix: 20, Host: Host{BusySeconds: 9}}}
-	require.False(t, WithHost(watched, own), "a gap in the data of Prometheus remains")
+	require.False(t, WithHost(watched, hostSamples), "a gap in the data of Prometheus remains")
 	require.Zero(t, watched[0].Host)
 	require.False(t, WithHost(samples[:1], nil))
 }

@@ -61,14 +61,15 @@ func (s *Sample) At() time.Time {
 	return time.Unix(s.Unix, 0)
 }
 
-// ofBackend has the metrics of a backend by their names on its metrics page and in Prometheus. Several backends are added.
-var ofBackend = map[model.LabelValue]func(*Sample, float64){
+// backendMetrics sets the fields of a backend by the names of its metrics, on its metrics page and in Prometheus. The values of
+// several backends add up.
+var backendMetrics = map[model.LabelValue]func(*Sample, float64){
 	"process_resident_memory_bytes": func(s *Sample, v float64) { s.BackendRSS += uint64(v) },
 	"process_cpu_seconds_total":     func(s *Sample, v float64) { s.BackendCPU += v },
 	"process_open_fds":              func(s *Sample, v float64) { s.Files += int(v) },
 	"process_max_fds":               func(s *Sample, v float64) { s.MaxFiles += uint64(v) },
 	"backend_streams_open":          func(s *Sample, v float64) { s.Streams += int(v) },
-	served:                          func(s *Sample, v float64) { s.Served += uint64(v) },
+	servedMetric:                    func(s *Sample, v float64) { s.Served += uint64(v) },
 	"go_sched_gomaxprocs_threads":   func(s *Sample, v float64) { s.Procs += int(v) },
 	"go_threads":                    func(s *Sample, v float64) { s.BackendThreads += int(v) },
 	"go_goroutines":                 func(s *Sample, v float64) { s.Goroutines += int(v) },
@@ -76,13 +77,13 @@ var ofBackend = map[model.LabelValue]func(*Sample, float64){
 	"go_gc_duration_seconds_sum":    func(s *Sample, v float64) { s.BackendGCSeconds += v },
 }
 
-// served must equal the count of the runners, so it is not read from Prometheus, whose last scrape may precede the last request.
-const served = "backend_service_requests_total"
+// servedMetric must equal the count of the runners, so it is not read from Prometheus, whose last scrape may precede the last request.
+const servedMetric = "backend_service_requests_total"
 
 // FromMetrics adds the values of a backend from its metrics page.
 func (s *Sample) FromMetrics(page io.Reader) error {
 	return eachMetric(page, func(name model.LabelValue, v float64, _ dto.MetricType) {
-		if put := ofBackend[name]; put != nil {
+		if put := backendMetrics[name]; put != nil {
 			put(s, v)
 		}
 	})

@@ -88,7 +88,7 @@ func groupOf(pid int) string {
 	found := ""
 	for _, group := range cgroups {
 		controllers := strings.Join(group.Controllers, ",")
-		if mount, ok := groups[controllers]; ok && (found == "" || controllers != "") { // version 1 has the CPU if both are mounted
+		if mount, ok := groups[controllers]; ok && (found == "" || controllers != "") { // if both versions are mounted, version 1 limits the CPU
 			found = filepath.Join(mount, group.Path)
 		}
 	}
@@ -133,25 +133,25 @@ func (l *NginxLog) Add(o NginxLog) {
 
 // A LogReader counts messages in nginx's error log from one sample to the next.
 type LogReader struct {
-	previous NginxLog
-	offset   int64
+	counts NginxLog // so far
+	offset int64    // of the first byte that is not read yet
 }
 
-// Read counts from the end of the last read. A missing file counts as empty.
+// Read continues after the last complete line that it has read, and returns the counts so far. A missing file counts as empty.
 func (l *LogReader) Read(path string) NginxLog {
 	f, err := os.Open(path) // #nosec G304 -- the log of our own nginx
 	if err != nil {
-		return l.previous
+		return l.counts
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.NewSectionReader(f, l.offset, 64<<20))
 	if err != nil {
-		return l.previous
+		return l.counts
 	}
-	whole := text[:bytes.LastIndexByte(text, '\n')+1]
-	l.offset += int64(len(whole))
-	l.previous.QueueFull += bytes.Count(whole, []byte("(11: Resource temporarily unavailable) while connecting to upstream"))
-	l.previous.NoConnections += bytes.Count(whole, []byte("worker_connections are not enough"))
-	l.previous.NoFiles += bytes.Count(whole, []byte("(24: Too many open files)"))
-	return l.previous
+	lines := text[:bytes.LastIndexByte(text, '\n')+1] // an incomplete line is read later
+	l.offset += int64(len(lines))
+	l.counts.QueueFull += bytes.Count(lines, []byte("(11: Resource temporarily unavailable) while connecting to upstream"))
+	l.counts.NoConnections += bytes.Count(lines, []byte("worker_connections are not enough"))
+	l.counts.NoFiles += bytes.Count(lines, []byte("(24: Too many open files)"))
+	return l.counts
 }

@@ -36,13 +36,13 @@ func SlopeOf(x, y []float64) (s Slope, ok bool) {
 	}
 	slices.Sort(slopes)
 	pairs := float64(len(slopes))
-	reach := normal975 * math.Sqrt(pairs*float64(2*n+5)/9) // the deviation of Kendall's score
+	width := normal975 * math.Sqrt(pairs*float64(2*n+5)/9) // in ranks, from the deviation of Kendall's score
 	at := func(rank float64) float64 {
 		return slopes[int(min(max(math.Round(rank), 0), pairs-1))]
 	}
 	return Slope{
 		PerUnit: stats.Sample{Xs: slopes, Sorted: true}.Quantile(.5), Points: n,
-		Low: at((pairs-reach)/2 - 1), High: at((pairs + reach) / 2),
+		Low: at((pairs-width)/2 - 1), High: at((pairs + width) / 2),
 	}, true
 }
 

@@ -16,7 +16,7 @@ import (
 type System struct {
 	Received    uint64  `json:"host_network_received_bytes,omitempty"` // by all interfaces, loopback included
 	Transmitted uint64  `json:"host_network_sent_bytes,omitempty"`
-	LookupMS    float64 `json:"dns_lookup_ms,omitempty"` // of the target's name, in the next sample only
+	LookupMS    float64 `json:"dns_lookup_ms,omitempty"` // latest lookup of the target's name; 0 if an earlier sample has it
 }
 
 // readBytes adds up the bytes of all interfaces.
@@ -35,7 +35,7 @@ func (s *System) readBytes(fs procfs.FS) {
 type Lookups struct {
 	host string
 	mu   sync.Mutex
-	last time.Duration
+	last time.Duration // 0: none since the last sample
 }
 
 // LookupsOf returns the lookups of the host of a URL, or nil for an IP address.
@@ -52,10 +52,10 @@ func (l *Lookups) Run(ctx context.Context) {
 	tick := time.NewTicker(Interval)
 	defer tick.Stop()
 	for {
-		began := time.Now()
+		start := time.Now()
 		if _, err := net.DefaultResolver.LookupHost(ctx, l.host); err == nil {
 			l.mu.Lock()
-			l.last = time.Since(began)
+			l.last = time.Since(start)
 			l.mu.Unlock()
 		}
 		select {

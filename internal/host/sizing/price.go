@@ -73,7 +73,7 @@ func (t Prices) check(file string) error {
 	return nil
 }
 
-// Machines has the hosts of one region, each with a public address, and the total size of their disks (gp3).
+// Machines describes the hosts in one region, each with a public address, and the total size of their disks (gp3).
 type Machines struct {
 	Region  string
 	Hosts   map[string]int // by type
@@ -94,13 +94,13 @@ type Rate struct {
 func (t Prices) Rate(m Machines) (Rate, error) {
 	region, ok := t.Regions[m.Region]
 	if !ok {
-		return Rate{}, unknownPriceError(m.Region)
+		return Rate{}, noPriceError(m.Region)
 	}
 	r := Rate{Region: m.Region, Hosts: m.Hosts, DiskGiB: m.DiskGiB, AsOf: t.AsOf, Source: t.Source}
 	for _, kind := range slices.Sorted(maps.Keys(m.Hosts)) {
 		usd, ok := region.InstanceHour[kind]
 		if !ok {
-			return Rate{}, unknownPriceError(kind + " in " + m.Region)
+			return Rate{}, noPriceError(kind + " in " + m.Region)
 		}
 		r.PerHour += float64(m.Hosts[kind]) * (usd + region.IPv4Hour)
 	}
@@ -108,17 +108,15 @@ func (t Prices) Rate(m Machines) (Rate, error) {
 	return r, nil
 }
 
-// An unknownPriceError names a machine or region without a price.
-type unknownPriceError string
-
-func (u unknownPriceError) Error() string {
-	return "no price of " + string(u) + "; pass --prices FILE (or PRICES), a table like internal/host/sizing/prices.json"
+// noPriceError returns an error about a machine or region without a price.
+func noPriceError(subject string) error {
+	return fmt.Errorf("no price of %s; pass --prices FILE (or PRICES), a table like internal/host/sizing/prices.json", subject)
 }
 
-// For returns the cost of a duration.
-func (r Rate) For(d time.Duration) float64 { return r.PerHour * d.Hours() }
+// Cost returns the cost of a duration.
+func (r Rate) Cost(d time.Duration) float64 { return r.PerHour * d.Hours() }
 
-// CheckBudget returns an error if an amount exceeds the maximum, or either is not an amount; 0: no maximum.
+// CheckBudget returns an error if the cost of a subject exceeds the maximum, or if either is not an amount; maximum 0: no limit.
 func CheckBudget(usd, maximum float64, subject string) error {
 	switch {
 	case !(maximum >= 0):
@@ -129,7 +127,7 @@ func CheckBudget(usd, maximum float64, subject string) error {
 	return nil
 }
 
-// USD returns an amount for people.
+// USD formats an amount, with more digits for smaller ones.
 func USD(v float64) string {
 	switch {
 	case v >= 100:

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func builtInTable(t *testing.T) Prices {
+func builtInPrices(t *testing.T) Prices {
 	t.Helper()
 	table, err := ReadPrices("")
 	require.NoError(t, err)
@@ -20,11 +20,11 @@ func builtInTable(t *testing.T) Prices {
 
 func TestRateOfMachines(t *testing.T) {
 	t.Parallel()
-	table := builtInTable(t)
+	table := builtInPrices(t)
 	rate, err := table.Rate(Machines{Region: "us-east-1", Hosts: map[string]int{"c5.large": 2}, DiskGiB: 50})
 	require.NoError(t, err)
 	require.InDelta(t, 2*(.085+.005)+50*.08/730, rate.PerHour, 1e-12)
-	require.InDelta(t, 3*rate.PerHour, rate.For(3*time.Hour), 1e-12)
+	require.InDelta(t, 3*rate.PerHour, rate.Cost(3*time.Hour), 1e-12)
 	require.Equal(t, table.AsOf, rate.AsOf)
 	require.NotEmpty(t, rate.Source)
 }
@@ -35,7 +35,7 @@ func TestRateRejectsUnknownPrices(t *testing.T) {
 		"no price of c9x.large in us-east-1; pass --prices FILE": {Region: "us-east-1", Hosts: map[string]int{"c5.large": 1, "c9x.large": 1}},
 		"no price of eu-central-1; pass --prices FILE":           {Region: "eu-central-1", Hosts: map[string]int{"c5.large": 1}},
 	} {
-		_, err := builtInTable(t).Rate(m)
+		_, err := builtInPrices(t).Rate(m)
 		require.ErrorContains(t, err, want)
 	}
 }

@@ -18,7 +18,7 @@ const (
 	streamsPerRunner = 19_000  // of 20,000 descriptors; the others are for requests and k6
 	sharedPerRunner  = 100_000 // over HTTP/2, as measured; they use at most 1000 descriptors
 	runnersPerHost   = 2       // one per core
-	runnerCPU        = .5      // of a core, for messages; a busier reader delays them
+	runnerCPU        = .5      // share of a core for messages; a busier reader delays them
 	portsPerAddress  = 28_232  // Linux's default range, for one source and one target address
 	hostMemory       = 4 << 30
 	usableMemory     = hostMemory / 4 * 3 // the kernel needs the other quarter for sockets and page cache
@@ -55,7 +55,7 @@ type Need struct {
 type Load struct {
 	Interval time.Duration // between two noops, unless messages are published
 	Topics   int           // topics with a publisher, distributed over the streams; 0: noops
-	Rate     float64       // messages per second over all topics
+	Rate     float64       // published messages per second, over all topics
 	TLS      bool
 	HTTP2    bool // streams share connections
 	// Length is the length of the run, and Checkpoint the time between the last two checkpoints of a runner.
@@ -68,13 +68,13 @@ func (l Load) Need(connections int) (Need, error) {
 	if l.Topics == 0 && l.Rate == 0 {
 		p.NoopInterval = l.Interval.Seconds()
 	} else {
-		p.Service, p.Topics, p.PublishRate = "published", l.Topics, l.Rate // any described service
+		p.Service, p.Topics, p.PublishRate = "published", l.Topics, l.Rate // the name of any described service
 		if p.Published() {
 			p.NoopInterval = p.PublishInterval()
 		}
 	}
 	if l.TLS {
-		p.BackendURL = "https://service" // any
+		p.BackendURL = "https://service" // any URL with TLS
 	}
 	if l.HTTP2 {
 		p.HTTPVersion = plan.HTTP2

@@ -130,7 +130,7 @@ func TestSizesMatchTheBench(t *testing.T) {
 	over := func(url string) preflight.Wire { return preflight.WireOf(&plan.Plan{BackendURL: url}) }
 	plain, secure := over("http://h"), over("https://h")
 	type figures struct {
-		what              string
+		subject           string
 		planned, measured float64
 	}
 	steady := []figures{
@@ -157,15 +157,15 @@ func TestSizesMatchTheBench(t *testing.T) {
 		{"KB per stream of nginx and backend", preflight.PerTargetStream / 1000., figure("nginx, PSS per connection") + figure("backend, RSS per idle connection")},
 	}
 	for _, c := range append(steady, peak...) {
-		require.GreaterOrEqual(t, c.planned, c.measured, c.what)
+		require.GreaterOrEqual(t, c.planned, c.measured, c.subject)
 	}
 	for _, c := range peak {
-		require.LessOrEqual(t, c.planned, c.measured*4/3, c.what)
+		require.LessOrEqual(t, c.planned, c.measured*4/3, c.subject)
 	}
 }
 
-// A run has the runners of a verdict.json.
-type run struct {
+// A recordedRun is the part of a verdict.json that the test compares.
+type recordedRun struct {
 	Plan    plan.Plan
 	Runners []struct {
 		Received float64
@@ -176,7 +176,8 @@ type run struct {
 	}
 }
 
-func scale(t *testing.T, name string) (r run) {
+// scale reads the verdict of a run in docs/results.
+func scale(t *testing.T, name string) (r recordedRun) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "results", name, "verdict.json"))
 	require.NoError(t, err)
@@ -185,12 +186,12 @@ func scale(t *testing.T, name string) (r run) {
 }
 
 // planned returns the planned memory of a runner in MB.
-func (r run) planned() float64 {
+func (r recordedRun) planned() float64 {
 	return float64(preflight.Memory(r.Plan, preflight.Services{})) / float64(r.Plan.Runners) / 1e6
 }
 
 // cpu returns the CPU seconds per noop, including ramp and end.
-func (r run) cpu() float64 {
+func (r recordedRun) cpu() float64 {
 	var seconds, noops float64
 	for _, runner := range r.Runners {
 		seconds, noops = seconds+runner.CPU, noops+runner.Received

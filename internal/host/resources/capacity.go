@@ -9,18 +9,18 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// Room has the limits of a machine other than its cores.
-type Room struct {
+// Capacity has the memory of a machine, and the load and rate of its network cards.
+type Capacity struct {
 	Memory       uint64 `json:"host_memory_bytes,omitempty"`
 	LinkRate     uint64 `json:"host_link_bytes_per_second,omitempty"` // per direction, of network cards that report it
-	LinkSent     uint64 `json:"host_link_sent_bytes,omitempty"`       // by these cards
+	LinkSent     uint64 `json:"host_link_sent_bytes,omitempty"`       // by the same cards
 	LinkReceived uint64 `json:"host_link_received_bytes,omitempty"`
-	OfTarget     bool   `json:"host_of_target,omitempty"` // the machine of the target, which Prometheus watches
+	OfTarget     bool   `json:"host_of_target,omitempty"` // the machine is the one of the target, which Prometheus watches
 }
 
-// readLinks adds the network cards that report their speed. It skips interfaces without a device, such as a bridge, because a card
-// carries the same bytes.
-func (r *Room) readLinks() {
+// readLinks adds the network cards that report their speed. It skips interfaces without a device, such as a bridge, because their
+// bytes also pass a card.
+func (c *Capacity) readLinks() {
 	fs, err := procfs.NewFS(procfs.DefaultMountPoint)
 	if err != nil {
 		return
@@ -39,9 +39,9 @@ func (r *Room) readLinks() {
 			continue
 		}
 		if megabits, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil && megabits > 0 {
-			r.LinkRate += uint64(megabits) * 1e6 / 8
-			r.LinkSent += line.TxBytes
-			r.LinkReceived += line.RxBytes
+			c.LinkRate += uint64(megabits) * 1e6 / 8
+			c.LinkSent += line.TxBytes
+			c.LinkReceived += line.RxBytes
 		}
 	}
 }
