@@ -25,9 +25,9 @@ var resumeKinds = []kind{
 	{"resume", "message doubled at the seam", cutAndResume(seamRepeatsLast)},
 	{"resume", "replayed in another order", cutAndResume(seamSwapsFirst)},
 	{"resume", "silent gap", cutAndResume(seamLosesAll)},
-	{"resume", "announced gap", combine(cutAndResume(seamAnnounced), announcesGaps)},
-	{"resume", "lost only where a client vanished", combine(cutAndResume(seamLosesAll), streamsEndedBy("half"))},
-	{"resume", "lost only where a client closed", combine(cutAndResume(seamLosesAll), streamsEndedBy("closed"))},
+	{"resume", "announced gap", combine(cutAndResume(seamAnnounced), announceGaps)},
+	{"resume", "lost only where a client vanished", combine(cutAndResume(seamLosesAll), limitFaultToEnd("half"))},
+	{"resume", "lost only where a client closed", combine(cutAndResume(seamLosesAll), limitFaultToEnd("closed"))},
 	{"resume", "some streams resume wrongly", func(r *rand.Rand, sc *scenario) {
 		cutAndResume(oneOf(r, seamLosesFirst, seamLosesLast, seamLosesAll, seamRepeatsLast))(r, sc)
 		for n := range sc.Plan.Connections / 2 {
@@ -40,10 +40,11 @@ var resumeKinds = []kind{
 	}},
 }
 
+// cleanResumes are disconnects that must pass.
 var cleanResumes = []kind{
 	{"clean", "clean", cutAndResume("")}, {"clean", "clean", cutAndResume("")},
 	{"clean", "clean", combine(cutAndResume(""), func(_ *rand.Rand, sc *scenario) { sc.Hub.Delivery = "at-least-once" })},
-	{"clean", "clean", combine(cutAndResume(seamAnnounced), announcesGaps, func(_ *rand.Rand, sc *scenario) {
+	{"clean", "clean", combine(cutAndResume(seamAnnounced), announceGaps, func(_ *rand.Rand, sc *scenario) {
 		sc.HubFault.Allowed, sc.Args = true, append(sc.Args, "--allow-announced-gaps")
 	})},
 }
@@ -51,7 +52,7 @@ var cleanResumes = []kind{
 // cutAndResume prepares a service whose streams are disconnected, and that replays missed messages with a seam.
 func cutAndResume(seam string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
-		resumable(r, sc)
+		makeResumable(r, sc)
 		sc.Suite, sc.HubFault.Seam = "resume", seam
 		sc.Plan.Connections, sc.Plan.Seconds = max(20, sc.Plan.Connections), 18+r.IntN(3)
 		sc.Args = []string{
@@ -61,7 +62,7 @@ func cutAndResume(seam string) prepare {
 }
 
 // noopsResume prepares a service of noops whose streams are disconnected. With replays it replays missed noops, seam
-// noops too many or too few. It allows one stream per device, and refuses a second one while the first is half-open.
+// noops too late. It refuses a second stream of a client while the first is half-open.
 func noopsResume(replays bool, seam int, outcomes []verdict.Outcome, lost, doubled span) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		streams("resume", fakeservice.Strike{}, outcomes)(r, sc)
@@ -76,19 +77,19 @@ func noopsResume(replays bool, seam int, outcomes []verdict.Outcome, lost, doubl
 	}
 }
 
-// streamsEndedBy limits a fault to streams that ended in the given way. Pauses end no stream.
-func streamsEndedBy(end string) prepare {
+// limitFaultToEnd limits a fault to streams that ended in the given way. A pause does not end a stream.
+func limitFaultToEnd(end string) prepare {
 	return func(_ *rand.Rand, sc *scenario) {
 		sc.HubFault.StreamsOf = end
 		sc.Args = append(sc.Args, "--cuts", "fin:1,rst:1,half:2,pause:1")
 	}
 }
 
-// announcesGaps makes a service announce missing messages.
-func announcesGaps(r *rand.Rand, sc *scenario) { sc.Hub.Gap = oneOf(r, "event", "header") }
+// announceGaps makes a service announce missing messages.
+func announceGaps(r *rand.Rand, sc *scenario) { sc.Hub.Gap = oneOf(r, "event", "header") }
 
-// resumable makes a service resume streams from the id of any message, and deliver each message once and in order.
-func resumable(r *rand.Rand, sc *scenario) {
+// makeResumable makes a service resume streams from the id of any message, and deliver each message once and in order.
+func makeResumable(r *rand.Rand, sc *scenario) {
 	h := sc.Hub
 	h.Order, h.Delivery, h.Pad = "", "", min(h.Pad, 5000)
 	if h.Form != formID && (h.IDs == hubNone || h.IDs == hubConstant) {
@@ -100,12 +101,12 @@ func resumable(r *rand.Rand, sc *scenario) {
 	if h.Heartbeat == "after a line" { // such a heartbeat resets the id
 		h.Heartbeat = "event"
 	}
-	h.Foreign = slices.DeleteFunc(h.Foreign, func(name string) bool { return strings.HasPrefix(name, "run") || strings.HasSuffix(name, "marker") }) // such blocks reset the id, too
+	h.Foreign = slices.DeleteFunc(h.Foreign, func(name string) bool { return strings.HasPrefix(name, "run") || strings.HasSuffix(name, "marker") }) // blocks of other publishers also reset the id
 	h.End, h.Retry = oneOf(r, "client", "client", "request"), oneOf(r, 300, 700, 1000)
 	sc.Plan.Reconnect = true
 }
 
-// stormKinds are faults of services whose streams the run drops: twice, most of them at once.
+// stormKinds are faults of services in a storm: the run drops most streams at once, twice.
 var stormKinds = []kind{
 	{"storm", "message lost at the seam", stormKind(seamLosesFirst)},
 	{"storm", "message doubled at the seam", stormKind(seamRepeatsLast)},
@@ -115,20 +116,20 @@ var stormKinds = []kind{
 		strikeHub(r, sc, fakeservice.ActLose)
 		sc.HubFault.Devices = []string{sc.Plan.id(10 * r.IntN(sc.Plan.Connections/10))}
 	}},
-	{"storm", "takes not all back", combine(stormKind(""), reconnectsRefused(0, "503", "reset"), failBy(suites.CheckAllReconnected))},
+	{"storm", "takes not all back", combine(stormKind(""), refuseStormReconnects(0, "503", "reset"), expectFailure(suites.CheckAllReconnected))},
 }
 
 // cleanStorms are storms that must pass, even if some clients reconnect later than others.
 var cleanStorms = []kind{
 	{"clean", "clean", stormKind("")},
-	{"clean", "clean", combine(stormKind(""), reconnectsRefused(1, "503", "429", "reset"), breaks(suites.CheckRefusals))},
-	{"clean", "clean", combine(stormKind(""), reconnectsRefused(1, "slow"), breaks(suites.CheckSlowConnects))},
+	{"clean", "clean", combine(stormKind(""), refuseStormReconnects(1, "503", "429", "reset"), expectUnmet(suites.CheckRefusals))},
+	{"clean", "clean", combine(stormKind(""), refuseStormReconnects(1, "slow"), expectUnmet(suites.CheckSlowConnects))},
 }
 
 // stormKind prepares a storm on a service that replays the messages missed by dropped streams with a seam.
 func stormKind(seam string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
-		resumable(r, sc)
+		makeResumable(r, sc)
 		sc.Suite, sc.HubFault.Seam = "storm", seam
 		sc.Hub.Start, sc.Hub.Retry = min(sc.Hub.Start, 100*time.Millisecond), 300
 		sc.Plan.Connections, sc.Plan.Seconds, sc.Plan.PerVU = 30+r.IntN(40), 20, 0
@@ -136,8 +137,8 @@ func stormKind(seam string) prepare {
 	}
 }
 
-// reconnectsRefused makes a service refuse or delay each reconnecting client the given number of times; 0: always.
-func reconnectsRefused(times int, actions ...string) prepare {
+// refuseStormReconnects makes a service refuse or delay each reconnecting client the given number of times; 0: always.
+func refuseStormReconnects(times int, actions ...string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		sc.HubFault.Reconnect, sc.HubFault.Reconnects, sc.HubFault.Wait = oneOf(r, actions...), times, 1200*time.Millisecond
 		if times == 0 { // clients stay disconnected for longer than MAX_OUTAGE
@@ -151,14 +152,14 @@ func reconnectsRefused(times int, actions ...string) prepare {
 	}
 }
 
-// breaks returns a step that expects one of these checks to be unmet.
-func breaks(checks ...verdict.CheckID) prepare {
+// expectUnmet returns a step that expects at least one of these checks to be unmet.
+func expectUnmet(checks ...verdict.CheckID) prepare {
 	return func(_ *rand.Rand, sc *scenario) { sc.Broken = checks }
 }
 
-// failBy returns a step that expects one of these checks to fail the run, whatever the message counts.
-func failBy(checks ...verdict.CheckID) prepare {
-	return combine(breaks(checks...), func(_ *rand.Rand, sc *scenario) { sc.Fails = true })
+// expectFailure returns a step that expects at least one of these checks to fail the run, even if no message is missing.
+func expectFailure(checks ...verdict.CheckID) prepare {
+	return combine(expectUnmet(checks...), func(_ *rand.Rand, sc *scenario) { sc.Fails = true })
 }
 
 // forSome prepares a fault of some streams that does not depend on messages.
@@ -175,21 +176,22 @@ var reconnectChecks = []verdict.CheckID{verdict.CheckOpenToEnd, verdict.CheckOut
 
 // lifetimeKinds are faults of services that end streams on purpose.
 var lifetimeKinds = []kind{
-	{"lifetime", "stream ends early", combine(rotate(""), forSome(hubFault{Early: true}), failBy(verdict.CheckLifetime))},
-	{"lifetime", "stream ends late", combine(rotate(""), forSome(hubFault{Overdue: true}), failBy(verdict.CheckOverdue))},
+	{"lifetime", "stream ends early", combine(rotate(""), forSome(hubFault{Early: true}), expectFailure(verdict.CheckLifetime))},
+	{"lifetime", "stream ends late", combine(rotate(""), forSome(hubFault{Overdue: true}), expectFailure(verdict.CheckOverdue))},
 	{"lifetime", "message lost at the rotation", rotate(seamLosesFirst)},
 	{"lifetime", "silent gap at the rotation", rotate(seamLosesAll)},
-	{"lifetime", "announced gap at the rotation", combine(rotate(seamAnnounced), announcesGaps)},
+	{"lifetime", "announced gap at the rotation", combine(rotate(seamAnnounced), announceGaps)},
 	{"lifetime", "message doubled at the rotation", rotate(seamRepeatsLast)},
 	{"lifetime", "other order at the rotation", rotate(seamSwapsFirst)},
 }
 
+// cleanLifetimes are runs of services that end streams on purpose and must pass.
 var cleanLifetimes = []kind{{"clean", "clean", rotate("")}}
 
-// reconnectKinds are runs of correct services whose streams end so late that clients have no time to reconnect.
+// reconnectKinds are runs of correct services whose streams may end too late for a client to reconnect.
 var reconnectKinds = []kind{
 	{"published reconnect", "clean random ends", func(r *rand.Rand, sc *scenario) {
-		resumable(r, sc)
+		makeResumable(r, sc)
 		sc.Plan.Connections, sc.Plan.Seconds, sc.Hub.Retry = 60, lead+10, 300
 		sc.HubFault.MeanLifetime = 30 * time.Second
 	}},
@@ -202,7 +204,7 @@ var reconnectKinds = []kind{
 // rotate prepares a service that ends each stream after a lifetime, and replays missed messages with a seam.
 func rotate(seam string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
-		resumable(r, sc)
+		makeResumable(r, sc)
 		sc.Hub.End, sc.Hub.Lifetime, sc.HubFault.Seam = "server", 2.5+r.Float64(), seam
 		sc.Plan.Seconds = lead + 10
 	}
@@ -210,9 +212,9 @@ func rotate(seam string) prepare {
 
 // tokenKinds are faults of services whose tokens expire soon. The service ends a stream when its token expires.
 var tokenKinds = []kind{
-	{"token", "good token refused at a reconnect", combine(requireToken("fresh", ""), forSome(hubFault{TokenRefused: true}), failBy(reconnectChecks...))},
-	{"token", "first token kept", combine(requireToken("once", ""), failBy(reconnectChecks...))},
-	{"token", "no token at a reconnect", combine(requireToken("fails", ""), failBy(reconnectChecks...))},
+	{"token", "good token refused at a reconnect", combine(requireToken("fresh", ""), forSome(hubFault{TokenRefused: true}), expectFailure(reconnectChecks...))},
+	{"token", "first token kept", combine(requireToken("once", ""), expectFailure(reconnectChecks...))},
+	{"token", "no token at a reconnect", combine(requireToken("fails", ""), expectFailure(reconnectChecks...))},
 	{"token", "message lost at the next token", requireToken("fresh", seamLosesFirst)},
 	{"token", "silent gap at the next token", requireToken("fresh", seamLosesAll)},
 }
@@ -220,9 +222,10 @@ var tokenKinds = []kind{
 // cleanTokens are runs that must pass, including one of a service that does not check the expiry of tokens.
 var cleanTokens = []kind{{"clean", "clean", requireToken("fresh", "")}, {"clean", "clean", combine(requireToken("once", ""), func(_ *rand.Rand, sc *scenario) { sc.Hub.TTL = 0 })}}
 
+// requireToken prepares a service with tokens that are valid for 3 s. token is a key of tokens.
 func requireToken(token, seam string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
-		resumable(r, sc)
+		makeResumable(r, sc)
 		sc.Hub.Token, sc.Hub.TTL, sc.HubFault.Seam = token, 3, seam
 		sc.Plan.Seconds = lead + 10
 		sc.Args = []string{"--token-ttl", "3"}
@@ -234,26 +237,27 @@ var actionKinds = []kind{
 	{"action", "messages lost by the restart", actionKind(seamLosesAll, "")},
 	{"action", "message lost at the seam", actionKind(seamLosesFirst, "")},
 	{"action", "message doubled at the seam", actionKind(seamRepeatsLast, "")},
-	{"action", "not back in time", combine(actionKind("", ""), failBy(verdict.CheckReconnected), func(_ *rand.Rand, sc *scenario) {
+	{"action", "not back in time", combine(actionKind("", ""), expectFailure(verdict.CheckReconnected), func(_ *rand.Rand, sc *scenario) {
 		sc.disturb = restartHub(3 * time.Second)
 		sc.Hub.Retry, sc.Plan.Seconds = 300, 20 // enough time for all streams to reconnect
 		sc.Args = append(sc.Args, "--back-within", "1")
 	})},
-	{"action", "some not back at all", combine(actionKind("", ""), reconnectsRefused(0, "503"), failBy())},
+	{"action", "some not back at all", combine(actionKind("", ""), refuseStormReconnects(0, "503"), expectFailure())},
 	{"action", "the action fails", combine(actionKind("", "; echo I could not >&2; exit 3"), func(_ *rand.Rand, sc *scenario) {
 		sc.want = invalid(verdict.CheckActions)
 	})},
-	{"action", "ids reset before the restart", combine(actionKind("", ""), resetsIDs)},
-	{"action", "no ids at the restart", combine(actionKind("", ""), sendsNoIDs)},
+	{"action", "ids reset before the restart", combine(actionKind("", ""), resetIDs)},
+	{"action", "no ids at the restart", combine(actionKind("", ""), omitHubIDs)},
 	{"action", "the action fails, and messages are lost", actionKind(seamLosesAll, "; exit 3")},
 }
 
+// cleanActions are restarts of the service that must pass.
 var cleanActions = []kind{{"clean", "clean", actionKind("", "")}}
 
 // actionKind prepares a run whose action restarts the service. The service replays missed messages with a seam.
 func actionKind(seam, command string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
-		resumable(r, sc)
+		makeResumable(r, sc)
 		sc.HubFault.Seam = seam
 		sc.Plan.Seconds = lead + 11
 		sc.disturb = restartHub(time.Duration(r.IntN(1000)) * time.Millisecond)

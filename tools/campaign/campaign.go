@@ -20,23 +20,23 @@ import (
 
 // Classes of results. Each is a column of the table.
 const (
-	foundExactly = "found exactly"      // a clean run: passed
-	undecided    = "undecided, said so" // passed, and the verdict lists the loss as undetectable
-	otherwise    = "found otherwise"    // not passed, but the verdict does not match the fault
-	missed       = "missed"             // passed despite a detectable fault
-	falseAlarm   = "false alarm"
-	saturated    = "saturated"  // this machine was too busy, so the result is not counted
-	broken       = "no verdict" // the run ended without a verdict
+	classFound      = "found exactly"      // the verdict matches the fault; a clean run: passed
+	classUndecided  = "undecided, said so" // passed, and the verdict lists the loss as undetectable
+	classOther      = "found otherwise"    // not passed, but the verdict does not match the fault
+	classMissed     = "missed"             // passed despite a detectable fault
+	classFalseAlarm = "false alarm"        // a clean run did not pass
+	classSaturated  = "saturated"          // this machine was too busy, so the result is not counted
+	classNoVerdict  = "no verdict"         // the run ended without a verdict
 )
 
-var classes = []string{foundExactly, undecided, otherwise, missed, falseAlarm, saturated, broken}
+var classes = []string{classFound, classUndecided, classOther, classMissed, classFalseAlarm, classSaturated, classNoVerdict}
 
 // A result is the result of one scenario.
 type result struct {
 	Scenario     *scenario
 	Class        string
 	Only         string `json:",omitempty"` // kind or group that the campaign was limited to; affects the scenario of a seed
-	Repeated     bool   // in an earlier attempt the machine was saturated, or the service not clean
+	Repeated     bool   // an earlier attempt was saturated or unclean
 	unclean      bool   // the attempt returned errUnclean
 	Verdict      verdict.Outcome
 	Undetectable uint64
@@ -47,7 +47,7 @@ type result struct {
 
 // isBug reports whether the result shows a bug of the project or of the campaign.
 func (r *result) isBug() bool {
-	return r.Class == otherwise || r.Class == missed || r.Class == falseAlarm || r.Class == broken
+	return r.Class == classOther || r.Class == classMissed || r.Class == classFalseAlarm || r.Class == classNoVerdict
 }
 
 // A campaign runs many scenarios and counts their results.
@@ -75,14 +75,14 @@ func (c *campaign) run(ctx context.Context) {
 }
 
 // errUnclean is the error of a clean scenario whose service committed a fault. If the scenario is wrong, every attempt
-// returns it; if the service was late, the next attempt may succeed.
-var errUnclean = errors.New("the service of a run that is meant to be clean was not")
+// returns it. If the service was late, the next attempt may succeed.
+var errUnclean = errors.New("the service committed a fault in a clean scenario")
 
 // runSeed runs a scenario. It repeats the run once if this machine was too busy, and up to three times if the service
-// was not clean.
+// committed a fault in a clean scenario.
 func (c *campaign) runSeed(ctx context.Context, seed uint64) {
 	r := c.attempt(ctx, seed)
-	for tries := 1; r != nil && (tries == 1 && r.Class == saturated || tries < 4 && r.unclean); tries++ {
+	for tries := 1; r != nil && (tries == 1 && r.Class == classSaturated || tries < 4 && r.unclean); tries++ {
 		if r = c.attempt(ctx, seed); r != nil {
 			r.Repeated = true
 		}
@@ -103,65 +103,65 @@ func (c *campaign) attempt(ctx context.Context, seed uint64) *result {
 	if ctx.Err() != nil {
 		return nil
 	}
-	began, sc := time.Now(), draw(seed, c.only)
-	r := &result{Scenario: sc, Only: c.only}
+	start, r := time.Now(), &result{Scenario: draw(seed, c.only), Only: c.only}
 	dir, err := os.MkdirTemp("", "campaign-")
 	if err == nil {
 		defer os.RemoveAll(dir)
-		run := &run{scenario: sc, root: c.root, dir: dir}
-		var j *verdict.Verdict
-		if j, err = run.execute(ctx); err == nil {
-			want := run.expectation()
-			if r.classify(j, want, run.lateness()); sc.isClean() && !want.allows(verdict.Pass) {
-				if r.Class = saturated; max(run.lateness(), sc.stall(j)) <= sc.tolerance() {
-					err = errUnclean
-				}
-			}
-			if run.feed != nil && run.feed.wasLate() {
-				r.Class = saturated
-			}
+		run := &run{scenario: r.Scenario, root: c.root, dir: dir}
+		var v *verdict.Verdict
+		if v, err = run.execute(ctx); err == nil {
+			err = r.classify(v, run)
 		}
 	}
 	if ctx.Err() != nil {
 		return nil
 	}
 	if err != nil {
-		r.Class, r.Differences, r.unclean = broken, []string{err.Error()}, err == errUnclean
+		r.Class, r.Differences, r.unclean = classNoVerdict, []string{err.Error()}, err == errUnclean
 	}
-	r.Seconds = time.Since(began).Seconds()
-	if r.isBug() || r.Class == saturated {
+	r.Seconds = time.Since(start).Seconds()
+	if r.isBug() || r.Class == classSaturated {
 		c.saveRun(r, dir)
 	}
 	return r
 }
 
-// classify compares the verdict with the expected one. late is the longest delay with which the service in this
-// process sent noops.
-func (r *result) classify(j *verdict.Verdict, want *verdictExpectation, late time.Duration) {
-	r.Verdict, r.Undetectable, r.Reasons = j.Verdict, j.Evidence.Undetectable, j.Reasons
-	differences, hidden := want.compare(j)
+// classify compares the verdict of a run with the expected one. It returns errUnclean if the service of a clean
+// scenario committed a fault although it was on time.
+func (r *result) classify(v *verdict.Verdict, run *run) error {
+	sc, want, late := r.Scenario, run.expectation(), run.lateness()
+	r.Verdict, r.Undetectable, r.Reasons = v.Verdict, v.Evidence.Undetectable, v.Reasons
+	differences, undecided := want.compare(v)
 	r.Differences = differences
-	sc := r.Scenario
+	late = max(late, sc.stall(v))
+	invalid := r.Verdict == verdict.Invalid
 	switch {
-	case hidden:
-		r.Class = undecided
+	case sc.isClean() && !want.allows(verdict.Pass):
+		r.Class = classSaturated
+		if late <= sc.tolerance() {
+			return errUnclean
+		}
+	case run.feed != nil && run.feed.wasLate():
+		r.Class = classSaturated
+	case undecided:
+		r.Class = classUndecided
 	case len(differences) == 0:
-		r.Class = foundExactly
+		r.Class = classFound
 	case !sc.isClean() && r.Verdict == verdict.Pass && !want.allows(verdict.Pass):
-		r.Class = missed
-	case (r.Verdict == verdict.Invalid || sc.Hub != nil) && j.Generator.Saturated, r.Verdict == verdict.Invalid && isExplained(j),
-		max(late, sc.stall(j)) > sc.tolerance():
-		r.Class = saturated
+		r.Class = classMissed
+	case (invalid || sc.Hub != nil) && v.Generator.Saturated, invalid && isExplained(v), late > sc.tolerance():
+		r.Class = classSaturated
 	case sc.isClean():
-		r.Class = falseAlarm
+		r.Class = classFalseAlarm
 	default:
-		r.Class = otherwise
+		r.Class = classOther
 	}
+	return nil
 }
 
 // isExplained reports whether a check is inconclusive because the load generator may have caused its faults.
-func isExplained(j *verdict.Verdict) bool {
-	return slices.ContainsFunc(j.Checks, func(c verdict.Check) bool { return c.State() == verdict.Undecided && c.ExplainedBy != "" })
+func isExplained(v *verdict.Verdict) bool {
+	return slices.ContainsFunc(v.Checks, func(c verdict.Check) bool { return c.State() == verdict.Undecided && c.ExplainedBy != "" })
 }
 
 // tolerance returns how late the service in this process may write without changing the expected verdict.
@@ -172,26 +172,26 @@ func (sc *scenario) tolerance() time.Duration {
 	return sc.Plan.interval() / 4
 }
 
-// stall returns the longest stall of a runner of a hub or a feed. For messages sent within that time of the start or end
-// of a stream, it is unknown whether the runner read them.
-func (sc *scenario) stall(j *verdict.Verdict) time.Duration {
+// stall returns the longest stall of a runner of a hub or a feed. It is unknown whether the runner read the messages
+// that were sent within that time of the start or end of a stream.
+func (sc *scenario) stall(v *verdict.Verdict) time.Duration {
 	if sc.Hub == nil && sc.Feed == nil || sc.disturb != nil { // disturb stops the runner on purpose
 		return 0
 	}
-	return time.Duration(j.Generator.StallMaxMS * float64(time.Millisecond))
+	return time.Duration(v.Generator.StallMaxMS * float64(time.Millisecond))
 }
 
 // saveRun copies the files of a run to the folder of the campaign, as evidence for the result.
 func (c *campaign) saveRun(r *result, dir string) {
-	to := filepath.Join(c.out, fmt.Sprintf("%s-%d", strings.ReplaceAll(r.Class, " ", "-"), r.Scenario.Seed))
-	err := os.RemoveAll(to)
+	folder := filepath.Join(c.out, fmt.Sprintf("%s-%d", strings.ReplaceAll(r.Class, " ", "-"), r.Scenario.Seed))
+	err := os.RemoveAll(folder)
 	if err == nil {
-		err = exec.Command("cp", "-r", dir, to).Run()
+		err = exec.Command("cp", "-r", dir, folder).Run()
 	}
 	if b, jsonErr := json.MarshalIndent(r, "", "  "); err == nil && jsonErr == nil {
-		err = os.WriteFile(filepath.Join(to, "scenario.json"), b, 0o644)
+		err = os.WriteFile(filepath.Join(folder, "scenario.json"), b, 0o644)
 	}
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "campaign: keep the files of seed %d: %v\n", r.Scenario.Seed, err)
+		fmt.Fprintf(os.Stderr, "campaign: save the files of seed %d: %v\n", r.Scenario.Seed, err)
 	}
 }

@@ -17,18 +17,18 @@ import (
 	"github.com/sse-soak/sse-soak/test/suspension"
 )
 
-// An earlySpec describes how soak or the second of two runners ends before the end of the run.
+// An earlySpec describes an early end of soak, or of the second of two runners, or an interruption of that runner.
 type earlySpec struct {
-	Attach  bool           // soak is killed, and another one attaches to its runners
+	Attach  bool           // soak is killed, and another soak attaches to its runners
 	Runner  syscall.Signal // signal sent to the second runner; 0: none
-	Times   int            // how often the second runner is replaced
+	Times   int            // number of replacements of the second runner
 	Overlap bool           // the second runner still runs when it is replaced
 	Stopped time.Duration  // how long the k6 process of the second runner is stopped; 0: not stopped
 	Suspend bool           // all processes of the runner are stopped while CLOCK_BOOTTIME continues, as on a suspended machine
 }
 
-// earlyKinds are drawn only with -kind early. In most runs the service loses a noop, whether or not a runner watches
-// the client at that time.
+// earlyKinds are drawn only with -kind early. In three of four runs the service loses a noop of some clients, while a
+// runner observes them or not.
 var earlyKinds = []kind{
 	{"early", "drained and replaced", endEarly(earlySpec{Runner: syscall.SIGTERM, Times: 1})},
 	{"early", "killed and replaced", endEarly(earlySpec{Runner: syscall.SIGKILL, Times: 1})},
@@ -37,11 +37,11 @@ var earlyKinds = []kind{
 	{"early", "soak killed, attached", endEarly(earlySpec{Attach: true})},
 	{"early", "soak killed, runner drained, attached", endEarly(earlySpec{Attach: true, Runner: syscall.SIGTERM})},
 	{"early", "soak and runner killed, attached", endEarly(earlySpec{Attach: true, Runner: syscall.SIGKILL})},
-	{"early", "runner stopped, continued", stops(false)},
-	{"early", "machine suspended", stops(true)},
+	{"early", "runner stopped, continued", stopKind(false)},
+	{"early", "machine suspended", stopKind(true)},
 }
 
-// drawEarly makes the scenario of a seed.
+// drawEarly returns the scenario of a seed, with a kind of earlyKinds.
 func drawEarly(seed uint64, only string) *scenario {
 	r := rand.New(rand.NewPCG(seed, 37))
 	sc := &scenario{Seed: seed, Plan: drawPlan(r), Service: drawService(r)}
@@ -52,6 +52,7 @@ func drawEarly(seed uint64, only string) *scenario {
 	return sc
 }
 
+// endEarly prepares a run with an early end.
 func endEarly(spec earlySpec) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		sc.Early = &spec
@@ -72,14 +73,14 @@ func endEarly(spec earlySpec) prepare {
 	}
 }
 
-// stops draws the time for which the second runner is stopped, or its machine is suspended.
-func stops(suspend bool) prepare {
+// stopKind draws the time for which the second runner is stopped, or its machine is suspended.
+func stopKind(suspend bool) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		endEarly(earlySpec{Suspend: suspend, Stopped: time.Duration(2000+r.IntN(10_000)) * time.Millisecond})(r, sc)
 	}
 }
 
-// An ending is the end of a runner. Its last shard covers everything up to observed.
+// An ending is the end of a runner at a time. The last shard of the runner covers the run up to observed.
 type ending struct{ observed, at time.Time }
 
 // soakEarly runs the scenario, and returns the verdict.
@@ -111,24 +112,24 @@ func (r *run) soakEarly(ctx context.Context) (*verdict.Verdict, error) {
 	text, err := r.exec(ctx, last...)
 	v, err := verdictOf(err, filepath.Join(out, testid), text)
 	if err == nil {
-		err = r.stopShown(v)
+		err = r.checkStop(v)
 	}
 	return v, err
 }
 
-// stopShown returns an error unless the verdict reports that the second runner, or its machine, was stopped.
-func (r *run) stopShown(v *verdict.Verdict) error {
+// checkStop returns an error unless the verdict reports that the second runner, or its machine, was stopped.
+func (r *run) checkStop(v *verdict.Verdict) error {
 	stall := time.Duration(v.Generator.StallMaxMS * float64(time.Millisecond))
 	switch {
 	case r.Early.Suspend && !strings.Contains(strings.Join(v.Warnings, "\n"), "its machine was suspended for"):
-		return fmt.Errorf("no warning names the suspension: %q", v.Warnings)
+		return fmt.Errorf("no warning reports the suspension: %q", v.Warnings)
 	case r.Early.Stopped > 0 && !r.Early.Suspend && stall < r.Early.Stopped-time.Second:
-		return fmt.Errorf("a runner stopped for %s, and the longest stall is %s", r.Early.Stopped, stall)
+		return fmt.Errorf("a runner was stopped for %s, but the longest stall in the verdict is %s", r.Early.Stopped, stall)
 	}
 	return nil
 }
 
-// attackRunner kills soak, and then ends its second runner.
+// attackRunner kills soak, and then sends the signal of the scenario to its second runner.
 func (r *run) attackRunner(ctx context.Context, soak *exec.Cmd) error {
 	var pids []int
 	if !await(ctx, func() bool { pids = runners(soak.Process.Pid); return len(pids) == r.Plan.Runners && r.allOpened(1) }) {
@@ -146,7 +147,7 @@ func (r *run) attackRunner(ctx context.Context, soak *exec.Cmd) error {
 	if err := syscall.Kill(pids[1], r.Early.Runner); err != nil {
 		return err
 	}
-	await(ctx, func() bool { return syscall.Kill(pids[1], 0) != nil || zombie(pids[1]) })
+	await(ctx, func() bool { return syscall.Kill(pids[1], 0) != nil || isZombie(pids[1]) })
 	r.addEnding(observed)
 	return nil
 }
@@ -162,7 +163,7 @@ func (r *run) replaceRunner(ctx context.Context, flags []string) error {
 		if !await(ctx, func() bool { return r.allOpened(n + 1) }) {
 			return errors.New("the streams did not open")
 		}
-		replacement := second
+		replaced := second
 		observed := r.awaitObserved(ctx, r.Early.Runner)
 		if !r.Early.Overlap {
 			_ = second.Process.Signal(r.Early.Runner)
@@ -174,7 +175,7 @@ func (r *run) replaceRunner(ctx context.Context, flags []string) error {
 			return err
 		}
 		if r.Early.Overlap {
-			_ = replacement.Wait()
+			_ = replaced.Wait()
 		}
 	}
 	_, _ = first.Wait(), second.Wait()
@@ -202,12 +203,12 @@ func (r *run) stopRunner(ctx context.Context, flags []string) error {
 	return err
 }
 
-// suspendRunner suspends the machine of the second runner after a checkpoint, and waits until its clients have reconnected.
+// suspendRunner suspends the machine of the second runner after a checkpoint, and waits until a client has reconnected.
 func (r *run) suspendRunner(ctx context.Context, soak int, clock *suspension.Clock) error {
 	observed := r.awaitObserved(ctx, syscall.SIGKILL)
 	clock.Suspend(ctx, append(runners(soak), soak), r.Early.Stopped)
 	if !await(ctx, func() bool { return r.allOpened(2) }) {
-		return errors.New("the streams did not open again")
+		return errors.New("no client reconnected")
 	}
 	r.addEnding(observed)
 	return nil
@@ -217,20 +218,20 @@ func (r *run) suspendRunner(ctx context.Context, soak int, clock *suspension.Clo
 func (r *run) allOpened(streams int) bool {
 	r.service.Mu.Lock()
 	defer r.service.Mu.Unlock()
-	most := 0
+	highest := 0
 	for _, d := range r.service.Devices {
-		most = max(most, len(d.Spans))
+		highest = max(highest, len(d.Spans))
 		if len(d.Spans) == 0 {
 			return false
 		}
 	}
-	return len(r.service.Devices) == r.Plan.Connections && most >= streams
+	return len(r.service.Devices) == r.Plan.Connections && highest >= streams
 }
 
 // awaitObserved waits until a runner may be ended by the signal. It returns the time up to which the runner's shard
 // covers the run: the end of the runner, or its last checkpoint.
 func (r *run) awaitObserved(ctx context.Context, signal syscall.Signal) (observed time.Time) {
-	began := time.Now()
+	start := time.Now()
 	if signal != syscall.SIGKILL {
 		pause(ctx, 6*time.Second)
 		return time.Now()
@@ -238,7 +239,7 @@ func (r *run) awaitObserved(ctx context.Context, signal syscall.Signal) (observe
 	await(ctx, func() bool {
 		shards, _ := filepath.Glob(filepath.Join(r.dir, "out", testid, "shards", "runner-2*.json.gz"))
 		for _, path := range shards {
-			if info, err := os.Stat(path); err == nil && info.ModTime().Sub(began) > 10*time.Second {
+			if info, err := os.Stat(path); err == nil && info.ModTime().Sub(start) > 10*time.Second {
 				observed = info.ModTime()
 			}
 		}
@@ -248,12 +249,13 @@ func (r *run) awaitObserved(ctx context.Context, signal syscall.Signal) (observe
 	return observed
 }
 
+// addEnding records that a runner ends now.
 func (r *run) addEnding(observed time.Time) {
 	r.endings = append(r.endings, ending{observed, time.Now()})
 }
 
-// zombie reports whether a process has ended but its parent has not waited for it yet.
-func zombie(pid int) bool {
+// isZombie reports whether a process has ended but its parent has not waited for it yet.
+func isZombie(pid int) bool {
 	text, err := os.ReadFile(filepath.Join("/proc", fmt.Sprint(pid), "stat"))
 	return err != nil || strings.Contains(string(text), ") Z ")
 }

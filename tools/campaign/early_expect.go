@@ -7,8 +7,8 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// expectEarly returns the expected verdict: losses of clients while a runner watched them, and the watched share of
-// the client time.
+// expectEarly returns the expected verdict: the losses of clients that a runner observed at that time, and the observed
+// share of the time.
 func (r *run) expectEarly() *verdictExpectation {
 	if r.Early.Overlap {
 		return invalid(verdict.CheckComplete)
@@ -16,18 +16,18 @@ func (r *run) expectEarly() *verdictExpectation {
 	r.service.Mu.Lock()
 	defer r.service.Mu.Unlock()
 	e := expectPass()
-	var watched time.Duration
+	var observed time.Duration
 	for _, d := range r.service.Devices {
-		spans := r.watchedSpans(d)
+		spans := r.observedSpans(d)
 		for _, s := range spans {
-			watched += s.To.Sub(s.From)
+			observed += s.To.Sub(s.From)
 		}
 		for i := range d.Noops {
 			n := &d.Noops[i]
 			if !n.Lost(d.CutAt) || n.Disconnected {
 				continue
 			}
-			lost := r.lossWatched(spans, n.Due)
+			lost := r.lossObserved(spans, n.Due)
 			e.Counts.add("missed", lost)
 			if lost.Max > 0 {
 				e.Devices[d.ID] = lost.Min > 0
@@ -40,7 +40,7 @@ func (r *run) expectEarly() *verdictExpectation {
 	case missed.Max > 0:
 		e.Outcomes = []verdict.Outcome{verdict.Pass, verdict.Fail}
 	}
-	share := int(1000 * watched.Seconds() / (r.Plan.hold().Seconds() * float64(r.Plan.Connections)))
+	share := int(1000 * observed.Seconds() / (r.Plan.hold().Seconds() * float64(r.Plan.Connections)))
 	const slack = 60
 	e.Counts["coverage"] = span{share - slack, share + slack}
 	if len(r.endings) == 0 {
@@ -49,9 +49,9 @@ func (r *run) expectEarly() *verdictExpectation {
 	return e
 }
 
-// watchedSpans returns the spans in which a runner watched the streams of a client: up to its last checkpoint if it
-// was killed.
-func (r *run) watchedSpans(d *fakeservice.Device) (out []fakeservice.OpenSpan) {
+// observedSpans returns the spans in which a runner observed the streams of a client. If the runner was killed, they end
+// at its last checkpoint.
+func (r *run) observedSpans(d *fakeservice.Device) (out []fakeservice.OpenSpan) {
 	for _, s := range d.Spans {
 		if s.To.IsZero() {
 			s.To = d.LastExpected()
@@ -66,10 +66,10 @@ func (r *run) watchedSpans(d *fakeservice.Device) (out []fakeservice.OpenSpan) {
 	return out
 }
 
-// lossWatched returns 1 for a loss that a runner must notice, and 0 for one while no runner watched the client.
-func (r *run) lossWatched(spans []fakeservice.OpenSpan, due time.Time) (lost span) {
+// lossObserved returns 1 for a loss while a runner observed the client, and otherwise 0.
+func (r *run) lossObserved(spans []fakeservice.OpenSpan, due time.Time) (lost span) {
 	const slack = 300 * time.Millisecond
-	margin := 2*r.Service.Schedule.Interval + slack // distance to the noops before and after it
+	margin := 2*r.Service.Schedule.Interval + slack // allows for the noops before and after the loss
 	for _, s := range spans {
 		lost.Min += btoi(due.After(s.From.Add(margin)) && due.Before(s.To.Add(-margin)))
 		lost.Max += btoi(due.After(s.From.Add(-slack)) && due.Before(s.To.Add(slack)))

@@ -29,7 +29,7 @@ var anyCount = span{0, unbounded}
 // countNames lists the counts of a verdict that are compared, in this order.
 var countNames = []string{"missed", "duplicated", "reordered", "corrupted", "late", "dropped", "refused", "unfinished", "reconnected"}
 
-// A counts maps names to spans; a missing name means 0.
+// A counts maps the names of counts to their expected values. The value of a missing name is 0.
 type counts map[string]span
 
 func (c counts) add(name string, s span) {
@@ -46,8 +46,7 @@ type verdictExpectation struct {
 	AnyCounts       bool              // counts that are not listed may have any value
 	Devices         map[string]bool   // ids that must be named (true) or may be named (false)
 	Broken          []verdict.CheckID // at least one of these must be unmet; empty: any may be unmet
-	// Hidden is the number of undetectable losses. A pass that lists them is allowed.
-	Hidden int
+	Undetectable    int               // number of losses that may be undetectable; compare accepts a pass that lists them
 }
 
 var (
@@ -66,6 +65,7 @@ func invalid(checks ...verdict.CheckID) *verdictExpectation {
 	return &verdictExpectation{Outcomes: []verdict.Outcome{verdict.Invalid}, AnyCounts: true, Broken: checks}
 }
 
+// countsOf returns the counts of a verdict by the names that expectations use.
 func countsOf(j *verdict.Verdict) map[string]int {
 	c := j.Connections
 	counts := map[string]int{"dropped": c.Dropped, "refused": c.Refused, "unfinished": c.Unfinished, "reconnected": c.Reconnected}
@@ -109,15 +109,15 @@ func countsOf(j *verdict.Verdict) map[string]int {
 // run passed and its verdict lists the loss as undetectable.
 func (e *verdictExpectation) compare(j *verdict.Verdict) (differences []string, undecided bool) {
 	if j.Verdict == verdict.Pass && !e.allows(verdict.Pass) {
-		if e.Hidden > 0 && int(j.Evidence.Undetectable) >= e.Hidden {
+		if e.Undetectable > 0 && int(j.Evidence.Undetectable) >= e.Undetectable {
 			return nil, true
 		}
-		return []string{fmt.Sprintf("the verdict is pass instead of %v (could_hide %d, %d may be hidden)", e.Outcomes, j.Evidence.Undetectable, e.Hidden)}, false
+		return []string{fmt.Sprintf("the verdict is pass instead of %v (could_hide %d, expected at least %d)", e.Outcomes, j.Evidence.Undetectable, e.Undetectable)}, false
 	}
 	if !e.allows(j.Verdict) {
 		differences = append(differences, fmt.Sprintf("the verdict is %s instead of %v", j.Verdict, e.Outcomes))
 	}
-	if unmet := brokenChecks(j); len(e.Broken) > 0 && !slices.ContainsFunc(e.Broken, func(id verdict.CheckID) bool { return slices.Contains(unmet, id) }) {
+	if unmet := unmetChecks(j); len(e.Broken) > 0 && !slices.ContainsFunc(e.Broken, func(id verdict.CheckID) bool { return slices.Contains(unmet, id) }) {
 		differences = append(differences, fmt.Sprintf("the checks %q are met; not met are %q", e.Broken, unmet))
 	}
 	if j.ConnectionsOnly() != e.ConnectionsOnly {
@@ -144,8 +144,8 @@ func (e *verdictExpectation) compare(j *verdict.Verdict) (differences []string, 
 	return append(differences, e.compareDevices(j)...), false
 }
 
-// brokenChecks returns the unmet checks of a verdict, whatever their severity. A run without a verdict is incomplete.
-func brokenChecks(j *verdict.Verdict) (ids []verdict.CheckID) {
+// unmetChecks returns the unmet checks of a verdict, of any severity.
+func unmetChecks(j *verdict.Verdict) (ids []verdict.CheckID) {
 	for _, c := range j.Checks {
 		if !c.Pass && !c.Unjudged {
 			ids = append(ids, c.ID)
@@ -154,6 +154,8 @@ func brokenChecks(j *verdict.Verdict) (ids []verdict.CheckID) {
 	return ids
 }
 
+// compareDevices returns a sentence for the clients that findings name without a fault, and one for the faulty clients
+// that no finding names.
 func (e *verdictExpectation) compareDevices(j *verdict.Verdict) (differences []string) {
 	if e.Devices == nil {
 		return nil
@@ -164,25 +166,25 @@ func (e *verdictExpectation) compareDevices(j *verdict.Verdict) (differences []s
 			named[f.ID] = true
 		}
 	}
-	var accused, unnamed []string
+	var unexpected, unnamed []string
 	for id := range named {
 		if _, ok := e.Devices[id]; !ok {
-			accused = append(accused, id)
+			unexpected = append(unexpected, id)
 		}
 	}
-	differences = summarizeIDs(differences, "named, but without fault", accused)
+	differences = summarizeIDs(differences, "named, but without fault", unexpected)
 	if len(j.Findings) >= 50 {
 		return differences // the verdict does not list every client
 	}
-	for id, sure := range e.Devices {
-		if sure && !named[id] {
+	for id, must := range e.Devices {
+		if must && !named[id] {
 			unnamed = append(unnamed, id)
 		}
 	}
 	return summarizeIDs(differences, "faulty, but not named", unnamed)
 }
 
-// summarizeIDs appends a difference that concerns some ids, at most three of them by name.
+// summarizeIDs appends a difference that concerns some ids. It lists up to five ids, or three of more.
 func summarizeIDs(differences []string, label string, ids []string) []string {
 	slices.Sort(ids)
 	switch {
@@ -204,39 +206,39 @@ func (s span) String() string {
 	return fmt.Sprintf("%d to %d", s.Min, s.Max)
 }
 
-// expectTruth returns the verdict that follows from the actions of the service.
-func expectTruth(sc *scenario, s *fakeservice.Service) *verdictExpectation {
+// expectStreams returns the verdict that follows from the actions of a service of noops.
+func expectStreams(sc *scenario, s *fakeservice.Service) *verdictExpectation {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	e := expectPass()
 	for _, d := range s.Devices {
 		c := sc.expectDevice(d)
-		sure, possible, named := false, false, false
+		mustFail, mayFail, mustName := false, false, false
 		for name, s := range c {
 			e.Counts.add(name, s)
 			if name == "late" || name == "reconnected" {
 				continue
 			}
-			sure = sure || s.Min > 0
-			named = named || s.Min > 0 && name != "unfinished" // these are counted, but not named
-			possible = possible || s.Max > 0
-			e.Hidden += s.Max * btoi(s.Min == 0)
+			mustFail = mustFail || s.Min > 0
+			mustName = mustName || s.Min > 0 && name != "unfinished" // unfinished streams are counted, but not named
+			mayFail = mayFail || s.Max > 0
+			e.Undetectable += s.Max * btoi(s.Min == 0)
 		}
-		if possible {
-			e.Devices[d.ID] = named
+		if mayFail {
+			e.Devices[d.ID] = mustName
 		}
-		if sure {
+		if mustFail {
 			e.Outcomes = fails
 		}
 	}
-	if e.Hidden > 0 && len(e.Devices) > 0 && e.allows(verdict.Pass) {
-		e.Outcomes = fails // a pass that lists undetectable losses is allowed, too
+	if e.Undetectable > 0 && len(e.Devices) > 0 && e.allows(verdict.Pass) {
+		e.Outcomes = fails // compare also accepts a pass that lists the undetectable losses
 	}
 	if sc.Fails {
 		e.Outcomes = fails
 		for _, id := range sc.Strike.Devices {
 			if _, known := e.Devices[id]; !known {
-				e.Devices[id] = false // a reason names it, not a finding
+				e.Devices[id] = false // a reason may name the client instead of a finding
 			}
 		}
 	}
@@ -255,7 +257,7 @@ func btoi(b bool) int {
 	return 0
 }
 
-// expectDevice returns the expected findings on one device.
+// expectDevice returns the expected counts of one client.
 func (sc *scenario) expectDevice(d *fakeservice.Device) counts {
 	c := counts{}
 	if len(d.Spans) == 0 {
@@ -295,8 +297,8 @@ func (sc *scenario) expectDrop(d *fakeservice.Device) span {
 	return sc.tooLong(d.Spans[0].From.Add(sc.Plan.hold()).Sub(d.LastExpected()))
 }
 
-// closedAsIdle returns 1 for a client that closed its silent stream and then requested its end. Behind a proxy, or on a
-// busy machine, the request reaches the service first.
+// closedAsIdle returns 1 for a client that closed its silent stream and then requested its end. The request may reach
+// the service before the close, behind a proxy or on a busy machine.
 func (sc *scenario) closedAsIdle(d *fakeservice.Device) span {
 	if sc.Plan.Reconnect || sc.Strike.Action == fakeservice.ActQuiet {
 		return span{}
@@ -319,11 +321,11 @@ func longer(d, limit, slack time.Duration) span {
 	return span{btoi(d > limit+slack), btoi(d > limit-slack)}
 }
 
-// reconnectCount returns the number of streams after the first one. The last one, which ended at over, may not count:
-// the run may have ended before its headers reached the client.
-func reconnectCount(c *fakeservice.Client, over time.Time) span {
+// reconnectCount returns the number of streams after the first one. The last stream may not count if it started just
+// before end: its headers may not have reached the client.
+func reconnectCount(c *fakeservice.Client, end time.Time) span {
 	count := exactCount(len(c.Spans) - 1)
-	if count.Max > 0 && over.Sub(c.Last().From) < hubSlack {
+	if count.Max > 0 && end.Sub(c.Last().From) < hubSlack {
 		count.Min--
 	}
 	return count
@@ -334,17 +336,18 @@ func (sc *scenario) slack() time.Duration {
 	return time.Duration((sc.Service.Schedule.Jitter+0.08)*float64(sc.Service.Schedule.Interval)) + 80*time.Millisecond
 }
 
+// expectLate returns 1 for a noop that was sent later than the limit, and 0 for other noops.
 func (sc *scenario) expectLate(n *fakeservice.Noop) span {
 	return longer(n.At.Sub(n.Due), sc.Plan.lateLimit(), sc.slack())
 }
 
-// expectMissed counts the noops that were expected on a device and did not arrive. The span allows for losses at the
-// start or end of a stream that only the clock could show.
+// expectMissed counts the noops that were expected by a client and did not arrive. The span allows for losses at the
+// start or end of a stream that only the clock can detect.
 func (sc *scenario) expectMissed(d *fakeservice.Device) (sum span) {
-	over := d.LastExpected()
+	end := d.LastExpected()
 	expected := d.Noops[:0:0]
 	for _, n := range d.Noops {
-		if n.Due.Before(over) {
+		if n.Due.Before(end) {
 			expected = append(expected, n)
 		}
 	}
@@ -361,15 +364,15 @@ func (sc *scenario) expectMissed(d *fakeservice.Device) (sum span) {
 		if !n.Lost(d.CutAt) {
 			continue
 		}
-		begins := n.Disconnected && (i == 0 || !expected[i-1].Disconnected)
+		startsOutage := n.Disconnected && (i == 0 || !expected[i-1].Disconnected)
 		switch known := sc.Service.Numbered() && !n.Unserved && !n.OtherEvent; {
 		case i > last && known && sc.Service.KeepsLedger():
 			sum.add(exactCount(1))
 		case i > last:
-			sum.add(sc.atEnd(over, n))
+			sum.add(sc.lossAtEnd(end, n))
 		case i < first && !known && i == 0:
-			sum.add(sc.atBegin(d, &expected[first]))
-		case begins && !sc.Service.Numbered(): // the next stream may have another phase
+			sum.add(sc.lossAtStart(d, &expected[first]))
+		case startsOutage && !sc.Service.Numbered(): // the next stream may have another phase
 			sum.add(span{0, 1})
 		default:
 			sum.add(exactCount(1))
@@ -381,14 +384,15 @@ func (sc *scenario) expectMissed(d *fakeservice.Device) (sum span) {
 	return sum
 }
 
-// atEnd handles a loss without a later noop: the noop is expected if it was due for longer than the tolerance.
-func (sc *scenario) atEnd(over time.Time, n *fakeservice.Noop) span {
-	return span{btoi(over.Sub(n.Due) > sc.Plan.tolerance()+sc.slack()), 1}
+// lossAtEnd returns the count of a loss without a later noop. The noop is missed if it was due for longer than the
+// tolerance.
+func (sc *scenario) lossAtEnd(end time.Time, n *fakeservice.Noop) span {
+	return span{btoi(end.Sub(n.Due) > sc.Plan.tolerance()+sc.slack()), 1}
 }
 
-// atBegin returns the number of losses before the first noop that only the clock can show. A first noop one interval
-// after the headers would look the same.
-func (sc *scenario) atBegin(d *fakeservice.Device, next *fakeservice.Noop) span {
+// lossAtStart returns the count of a lost first noop that only the clock can detect. The clock cannot distinguish the
+// loss from a first noop that is due one interval after the headers.
+func (sc *scenario) lossAtStart(d *fakeservice.Device, next *fakeservice.Noop) span {
 	head := next.Due.Sub(d.Spans[0].From) - time.Duration(next.Slot-2)*sc.Service.Schedule.Interval
 	return span{btoi(head > sc.Plan.interval()*3/2+sc.slack()), 1}
 }

@@ -10,12 +10,13 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// truth returns a device whose noops arrived one interval apart; each "-" in arrived is a lost noop.
-func truth(every time.Duration, arrived string, tail time.Duration) *fakeservice.Device {
-	began := time.Now()
-	d := &fakeservice.Device{Client: fakeservice.Client{ID: "a", Spans: []fakeservice.OpenSpan{{From: began}}}, First: began.Add(every)}
+// newDevice returns the record of a client whose noops were due one interval apart. Each "-" in arrived is a lost noop.
+// The client requests the end of its stream after the last noop, by the time tail.
+func newDevice(every time.Duration, arrived string, tail time.Duration) *fakeservice.Device {
+	start := time.Now()
+	d := &fakeservice.Device{Client: fakeservice.Client{ID: "a", Spans: []fakeservice.OpenSpan{{From: start}}}, First: start.Add(every)}
 	for i, c := range arrived {
-		due := began.Add(time.Duration(i+1) * every)
+		due := start.Add(time.Duration(i+1) * every)
 		n := fakeservice.Noop{Slot: i + 1, Number: uint64(i + 1), Due: due}
 		if c != '-' {
 			n.At, n.Copies = due, 1
@@ -27,7 +28,7 @@ func truth(every time.Duration, arrived string, tail time.Duration) *fakeservice
 	return d
 }
 
-func TestExpectationsOfALoss(t *testing.T) {
+func TestExpectedLoss(t *testing.T) {
 	const second = time.Second
 	for name, c := range map[string]struct {
 		ids     string
@@ -36,47 +37,47 @@ func TestExpectationsOfALoss(t *testing.T) {
 		tail    time.Duration
 		want    span
 	}{
-		"in the middle":                      {fakeservice.IDsNone, false, "00-00", second / 2, exactCount(1)},
-		"the last, long ago":                 {fakeservice.IDsNone, false, "0000-", second * 8 / 10, exactCount(1)},
-		"the last, just now, by the clock":   {fakeservice.IDsNone, false, "0000-", second / 10, span{0, 1}},
-		"the last, at the edge":              {fakeservice.IDsNone, false, "0000-", second / 2, span{0, 1}},
-		"the last, just now, by the ledger":  {fakeservice.IDsNumbers, true, "0000-", second / 10, exactCount(1)},
-		"the first, by number":               {fakeservice.IDsNumbers, false, "-0000", second / 2, exactCount(1)},
-		"the first, by the clock":            {fakeservice.IDsNone, false, "-0000", second / 2, exactCount(1)},
-		"the last but one, however it ended": {fakeservice.IDsNone, false, "000-0", second / 100, exactCount(1)},
+		"in the middle":                                {fakeservice.IDsNone, false, "00-00", second / 2, exactCount(1)},
+		"the last, long before the end":                {fakeservice.IDsNone, false, "0000-", second * 8 / 10, exactCount(1)},
+		"the last, just before the end, by the clock":  {fakeservice.IDsNone, false, "0000-", second / 10, span{0, 1}},
+		"the last, at the tolerance":                   {fakeservice.IDsNone, false, "0000-", second / 2, span{0, 1}},
+		"the last, just before the end, by the ledger": {fakeservice.IDsNumbers, true, "0000-", second / 10, exactCount(1)},
+		"the first, by number":                         {fakeservice.IDsNumbers, false, "-0000", second / 2, exactCount(1)},
+		"the first, by the clock":                      {fakeservice.IDsNone, false, "-0000", second / 2, exactCount(1)},
+		"the last but one":                             {fakeservice.IDsNone, false, "000-0", second / 100, exactCount(1)},
 	} {
 		sc := &scenario{Plan: plan{Interval: 1, LateMS: 1000}, Service: &fakeservice.ServiceSpec{IDs: c.ids, Ledger: c.ledger, Schedule: fakeservice.Schedule{Interval: second}}}
-		require.Equal(t, c.want, sc.expectMissed(truth(second, c.arrived, c.tail)), name)
+		require.Equal(t, c.want, sc.expectMissed(newDevice(second, c.arrived, c.tail)), name)
 	}
 }
 
-func TestStreamOpenedAtTheEnd(t *testing.T) {
+func TestStreamOpenedAtTheEndMayNotCount(t *testing.T) {
 	for age, want := range map[time.Duration]span{time.Second: exactCount(2), hubSlack / 2: {1, 2}} {
-		d := truth(time.Second, "00", time.Second)
+		d := newDevice(time.Second, "00", time.Second)
 		d.Spans = append(d.Spans, fakeservice.OpenSpan{}, fakeservice.OpenSpan{From: d.LastExpected().Add(-age), To: d.Last().To})
 		require.Equal(t, want, reconnectCount(&d.Client, d.LastExpected()), age)
 	}
 }
 
-func TestRequestAfterAnIdleTimeoutArrivesFirst(t *testing.T) {
+func TestCloseAfterAnIdleTimeoutCountsAsDropped(t *testing.T) {
 	for tail, want := range map[time.Duration]span{1500 * time.Millisecond: {}, 2510 * time.Millisecond: {0, 1}, 4 * time.Second: exactCount(1)} {
 		sc := &scenario{Plan: plan{Interval: 1}, Service: &fakeservice.ServiceSpec{Schedule: fakeservice.Schedule{Interval: time.Second}}}
-		require.Equal(t, want, sc.expectDrop(truth(time.Second, "00", tail)), tail)
+		require.Equal(t, want, sc.expectDrop(newDevice(time.Second, "00", tail)), tail)
 	}
 }
 
 func TestPassWithALossIsAMissedFault(t *testing.T) {
 	e := verdictExpectation{Outcomes: []verdict.Outcome{verdict.Fail}, Counts: counts{"missed": exactCount(1)}}
-	j := &verdict.Verdict{}
-	j.Verdict = verdict.Pass
-	differences, undecided := e.compare(j)
+	v := &verdict.Verdict{}
+	v.Verdict = verdict.Pass
+	differences, undecided := e.compare(v)
 	require.NotEmpty(t, differences)
 	require.False(t, undecided)
-	e.Hidden, j.Evidence.Undetectable = 2, 1
-	_, undecided = e.compare(j)
-	require.False(t, undecided, "it reports fewer undetectable losses")
-	j.Evidence.Undetectable = 2
-	differences, undecided = e.compare(j)
+	e.Undetectable, v.Evidence.Undetectable = 2, 1
+	_, undecided = e.compare(v)
+	require.False(t, undecided, "the pass lists fewer undetectable losses than expected")
+	v.Evidence.Undetectable = 2
+	differences, undecided = e.compare(v)
 	require.Empty(t, differences)
 	require.True(t, undecided)
 }

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -19,11 +18,9 @@ import (
 
 // A finiteSpec describes a run of finite responses of the numbered model in this process.
 type finiteSpec struct {
-	Module string
-	Shares []string // faults, each with its share of responses
+	Shares []string // faults in the syntax of the model, each with its share of responses
 	Chunks int
 	Delay  time.Duration
-	Args   []string
 }
 
 // finiteKinds are faults of responses, one per run. They are drawn only with -kind finite.
@@ -43,7 +40,7 @@ var cleanFinite = []kind{
 	{"clean", "clean", finiteFaults("linger")},
 }
 
-// drawFinite makes the scenario of a seed.
+// drawFinite returns the scenario of a seed, with finite responses.
 func drawFinite(seed uint64, only string) *scenario {
 	r := rand.New(rand.NewPCG(seed, 0xf1))
 	pool := finiteKinds
@@ -60,30 +57,29 @@ func drawFinite(seed uint64, only string) *scenario {
 	return sc
 }
 
-// finiteFaults adds each of these faults to the middle of some responses.
+// finiteFaults prepares a run in which each of these faults affects some responses, in their middle.
 func finiteFaults(faults ...string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
-		f := &finiteSpec{
-			Module: oneOf(r, "openai-chat", "openai-responses", "anthropic-messages"), Chunks: 3 + r.IntN(60), Delay: time.Duration(r.IntN(20)) * time.Millisecond,
-		}
+		module := oneOf(r, "openai-chat", "openai-responses", "anthropic-messages")
+		f := &finiteSpec{Chunks: 3 + r.IntN(60), Delay: time.Duration(r.IntN(20)) * time.Millisecond}
 		for _, fault := range faults {
 			share := (.02 + .3*r.Float64()) / float64(len(faults))
 			f.Shares = append(f.Shares, fmt.Sprintf("%s@%d:%.3f", fault, 2+r.IntN(f.Chunks-2), share))
 		}
-		f.Args = []string{
-			"--service", f.Module, "--seconds", fmt.Sprint(sc.Plan.Seconds), "--runners", fmt.Sprint(1 + r.IntN(2)), "--seed", fmt.Sprint(sc.Seed),
+		sc.Args = []string{
+			"--service", module, "--seconds", fmt.Sprint(sc.Plan.Seconds), "--runners", fmt.Sprint(1 + r.IntN(2)), "--seed", fmt.Sprint(sc.Seed),
 			"--idle-timeout", "3", "--first-timeout", "10", "--linger", "2", "--drain", "30",
 		}
 		if r.IntN(3) == 0 {
-			f.Args = append(f.Args, "--concurrency", fmt.Sprint(1+r.IntN(20)))
+			sc.Args = append(sc.Args, "--concurrency", fmt.Sprint(1+r.IntN(20)))
 		} else {
-			f.Args = append(f.Args, "--rate", fmt.Sprint(1+r.IntN(60)), "--arrival", oneOf(r, "constant", "poisson"))
+			sc.Args = append(sc.Args, "--rate", fmt.Sprint(1+r.IntN(60)), "--arrival", oneOf(r, "constant", "poisson"))
 		}
-		sc.Finite, sc.Args = f, f.Args
+		sc.Finite = f
 	}
 }
 
-// startFinite starts the model of a scenario.
+// startFinite starts the numbered model with the faults of the scenario.
 func (r *run) startFinite(l net.Listener) error {
 	config := model.Config{Order: model.Order{Chunks: r.Finite.Chunks, Delay: r.Finite.Delay, TTFT: 5 * time.Millisecond}, Seed: r.Seed, Keep: 1 << 20, Log: slog.New(slog.DiscardHandler)}
 	for _, text := range r.Finite.Shares {
@@ -113,20 +109,20 @@ func (r *run) expectFinite() (*verdictExpectation, error) {
 		e.Counts["responses "+string(state)] = exactCount(0)
 	}
 	for decoder := json.NewDecoder(resp.Body); decoder.More(); {
-		var one model.Record
-		if err := decoder.Decode(&one); err != nil {
+		var record model.Record
+		if err := decoder.Decode(&record); err != nil {
 			return nil, err
 		}
-		if strings.HasSuffix(one.ID, "-trial") {
+		if strings.HasSuffix(record.ID, "-trial") {
 			continue
 		}
-		state, chunk := stateOf(&one)
+		state, chunk := stateOf(&record)
 		e.Counts.add("responses "+string(state), exactCount(1))
 		if chunk != "" {
 			e.Counts.add(chunk, exactCount(1))
 		}
 		if state != ledger.ResponseComplete || chunk != "" {
-			e.Devices[one.ID] = true
+			e.Devices[record.ID] = true
 		}
 		if state != ledger.ResponseComplete && state != ledger.ResponseLingering || chunk != "" {
 			e.Outcomes = fails
@@ -135,9 +131,10 @@ func (r *run) expectFinite() (*verdictExpectation, error) {
 	return e, nil
 }
 
-// stateOf returns how a response ended according to the ledger of the model, and the fault of one of its chunks ("": none).
-func stateOf(one *model.Record) (state ledger.ResponseState, chunk string) {
-	kind := nameOf(one.Fault)
+// stateOf returns the expected state of a response in the ledger of the model, and the count to which a fault of its
+// chunks adds ("": none).
+func stateOf(record *model.Record) (state ledger.ResponseState, chunk string) {
+	kind := nameOf(record.Fault)
 	switch kind {
 	case "truncate", "cut", "reset", "noterminal":
 		return ledger.ResponseTruncated, ""
@@ -175,9 +172,4 @@ func countResponses(counts map[string]int, v *verdict.Responses) {
 	} {
 		counts["responses "+string(state)] = int(n)
 	}
-}
-
-// isFinite reports whether only is the name or the group of kinds of finite runs.
-func isFinite(only string) bool {
-	return only != "" && slices.ContainsFunc(finiteKinds, func(k kind) bool { return k.name == only || k.group == only })
 }

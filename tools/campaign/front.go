@@ -14,7 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/reverse"
 )
 
-// listen returns a listener at a random loopback address, so that runs do not share addresses.
+// listen listens on a free port of a random loopback address, so that concurrent runs do not share ports.
 func listen() (net.Listener, error) {
 	var octets [3]byte
 	_, _ = rand.Read(octets[:]) // never fails

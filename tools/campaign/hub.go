@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// A hub is a service with a publisher, and has the fault of a scenario. It records its actions in hubClient and message.
+// A hub is a service with topics and a fault. It records the published messages and the frames of each client.
 type hub struct {
 	hubSpec
 	fakeservice.Server
@@ -20,9 +20,9 @@ type hub struct {
 	topics       []*hubTopic
 	byID         map[string]*hubClient // clients of the run, by id
 	otherClients map[string]*hubClient
-	joins        map[string]chan struct{} // by the value of {client}
-	downUntil    time.Time                // the hub accepts no client until then
-	guests       int64
+	joins        map[string]chan struct{} // closed by the second request of a stream, by the value of {client}
+	downUntil    time.Time                // time until which the hub refuses clients
+	joinCount    int64
 	random       *rand.Rand // guarded by Mu
 }
 

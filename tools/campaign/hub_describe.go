@@ -24,6 +24,7 @@ func (h *hubSpec) describe(path string) error {
 // An object is a JSON object.
 type object = map[string]any
 
+// description returns the description of the hub, without its functions.
 func (h *hubSpec) description() object {
 	connect := object{"url": h.url("s", map[string]string{"topic": "{topic}", "id": "{id}"})}
 	if h.Header {
@@ -122,14 +123,14 @@ func (h *hubSpec) messages() object {
 	return out
 }
 
-// source returns the expression for a value in a block: see hub_payload.go.
+// source returns the expression that finds a value in a block.
 func (h *hubSpec) source(name string) string {
 	switch {
 	case h.Form == formID && name == "seq" && h.IDs == hubNumber:
 		return "id"
 	case h.Form == formID && name == "seq":
 		return "id:^[a-z]+-([0-9]+)$"
-	case h.Form == formWords && (name == "seq"):
+	case h.Form == formWords && name == "seq":
 		return "data:seq=([0-9]+) "
 	case h.Form == formWords:
 		return "data: " + name + "=([^ ]+) "

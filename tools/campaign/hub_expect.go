@@ -2,7 +2,6 @@ package main
 
 import (
 	"math"
-	"slices"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/verdict"
@@ -16,6 +15,28 @@ const streamMargin = time.Second
 // hubSlack is the maximum difference between the times of client and hub.
 const hubSlack = 300 * time.Millisecond
 
+// possibleOutcomes are the outcomes that follow from the record of a hub.
+type possibleOutcomes struct{ mustFail, mayFail, mustBeInvalid, mayBeInvalid bool }
+
+func (o *possibleOutcomes) list() []verdict.Outcome {
+	switch {
+	case o.mustBeInvalid && !o.mayFail:
+		return []verdict.Outcome{verdict.Invalid}
+	case o.mustFail:
+		return fails
+	case o.mustBeInvalid:
+		return []verdict.Outcome{verdict.Invalid, verdict.Fail}
+	}
+	out := []verdict.Outcome{verdict.Pass}
+	if o.mayFail {
+		out = append(out, verdict.Fail)
+	}
+	if o.mayBeInvalid {
+		out = append(out, verdict.Invalid)
+	}
+	return out
+}
+
 // expectHub returns the expected verdict of a run of a hub.
 func (sc *scenario) expectHub(h *hub) *verdictExpectation {
 	h.Mu.Lock()
@@ -25,86 +46,77 @@ func (sc *scenario) expectHub(h *hub) *verdictExpectation {
 		e.Counts["late"] = span{}
 	}
 	e.Counts["could_hide"] = span{}
-	sure, uncertain, hidden, vain := sc.Fails, sc.Fails, false, false // vain: the run proves nothing
+	o := possibleOutcomes{mustFail: sc.Fails, mayFail: sc.Fails}
 	for _, t := range h.topics {
-		for _, l := range t.messages {
-			e.Counts.add(answerTo(l, h.Status), exactCount(1))
-			sure = sure || l.status != h.Status
+		for _, m := range t.messages {
+			e.Counts.add(publishOutcome(m, h.Status), exactCount(1))
+			o.mustFail = o.mustFail || m.status != h.Status
 		}
 	}
 	for n := range sc.Plan.Connections {
-		d := h.byID[sc.Plan.id(n)]
-		if d == nil {
-			continue // the counts will show it
-		}
-		sums := sc.expectClient(h, d)
-		named, surely, listed := false, false, false
-		confirmed := 0
-		for _, l := range d.topic.messages {
-			confirmed += btoi(l.status == h.Status)
-		}
-		if len(d.Spans) > 0 {
-			vain, hidden = vain || 2*sums["checked"].Max < confirmed, hidden || 2*sums["checked"].Min < confirmed
-		}
-		for _, name := range faults {
-			one := sums[name]
-			if name == "late" && sc.Plan.MaxLate < 0 {
-				continue
-			}
-			if name == "announced" && sc.HubFault.Allowed { // the gap is listed, but is not a fault
-				listed = listed || one.Min > 0
-				e.Devices[d.ID] = listed
-				continue
-			}
-			named, surely = named || one.Max > 0, surely || one.Min > 0
-			listed = listed || one.Min > 0 && name != "unfinished" && name != "late" // these are counted, but not named
-		}
-		noID := sums["no ids"]
-		vain, hidden = vain || noID.Min > 0, hidden || noID.Max > 0
-		if named || noID.Max > 0 || sc.Fails && h.fault.Matches(d.ID) { // a reason may name the client
-			e.Devices[d.ID] = listed || noID.Min > 0
-		}
-		sure, uncertain, hidden = sure || surely, uncertain || named, hidden || sums["could_hide"].Max > 0
-		for name, one := range sums {
-			if name != "late" || sc.Plan.MaxLate >= 0 {
-				e.Counts.add(name, one)
-			}
+		if d := h.byID[sc.Plan.id(n)]; d != nil { // otherwise the counts of the verdict differ
+			sc.addClient(e, &o, h, d)
 		}
 	}
-	switch { // a restart may precede the first message
+	switch { // the ids may be missing before the first message, so any of these checks may be unmet
 	case e.Counts["id resets"].Min > 0:
 		e.Broken = []verdict.CheckID{verdict.CheckIDReset}
 	case e.Counts["no ids"].Min > 0:
 		e.Broken = []verdict.CheckID{verdict.CheckNoID}
 	}
 	sc.expectBreaks(e)
-	if !h.Marked { // a message of another publisher may replace each
+	if !h.Marked { // each message could be one of another publisher
 		e.Counts.add("could_hide", e.Counts["received"])
 	}
-	switch {
-	case sure:
-		e.Outcomes = fails
-	case uncertain:
-		e.Outcomes = []verdict.Outcome{verdict.Pass, verdict.Fail}
-	default:
-		e.Outcomes = passes
-	}
-	switch {
-	case vain && !uncertain:
-		e.Outcomes = []verdict.Outcome{verdict.Invalid}
-	case vain && !sure:
-		e.Outcomes = []verdict.Outcome{verdict.Invalid, verdict.Fail}
-	case hidden && !sure:
-		e.Outcomes = append(slices.Clone(e.Outcomes), verdict.Invalid)
-	}
+	e.Outcomes = o.list()
 	return e
 }
 
-// faults are the counts that are 0 in a good run.
+// faults are the counts that are 0 in a run without faults.
 var faults = []string{"missed", "duplicated", "reordered", "corrupted", "late", "dropped", "refused", "unfinished", "announced", "strayed", "id resets"}
 
-func answerTo(l *message, ok int) string {
-	switch l.status {
+// addClient adds the expected counts and outcomes of a client.
+func (sc *scenario) addClient(e *verdictExpectation, o *possibleOutcomes, h *hub, d *hubClient) {
+	sums := sc.expectClient(h, d)
+	confirmed := 0
+	for _, m := range d.topic.messages {
+		confirmed += btoi(m.status == h.Status)
+	}
+	if len(d.Spans) > 0 { // a run is invalid if a client checked less than half of the messages
+		o.mustBeInvalid = o.mustBeInvalid || 2*sums["checked"].Max < confirmed
+		o.mayBeInvalid = o.mayBeInvalid || 2*sums["checked"].Min < confirmed
+	}
+	mustFail, mayFail, mustName := false, false, false
+	for _, name := range faults {
+		count := sums[name]
+		if name == "late" && sc.Plan.MaxLate < 0 {
+			continue
+		}
+		if name == "announced" && sc.HubFault.Allowed { // the gap is listed, but is not a fault
+			mustName = mustName || count.Min > 0
+			e.Devices[d.ID] = mustName
+			continue
+		}
+		mustFail, mayFail = mustFail || count.Min > 0, mayFail || count.Max > 0
+		mustName = mustName || count.Min > 0 && name != "unfinished" && name != "late" // these clients are counted, but not named
+	}
+	noID := sums["no ids"]
+	if mayFail || noID.Max > 0 || sc.Fails && h.fault.Matches(d.ID) { // a reason may name the client
+		e.Devices[d.ID] = mustName || noID.Min > 0
+	}
+	o.mustFail, o.mayFail = o.mustFail || mustFail, o.mayFail || mayFail
+	o.mustBeInvalid = o.mustBeInvalid || noID.Min > 0
+	o.mayBeInvalid = o.mayBeInvalid || noID.Max > 0 || sums["could_hide"].Max > 0
+	for name, count := range sums {
+		if name != "late" || sc.Plan.MaxLate >= 0 {
+			e.Counts.add(name, count)
+		}
+	}
+}
+
+// publishOutcome returns the name of the count to which a message belongs. ok is the status code of success.
+func publishOutcome(m *message, ok int) string {
+	switch m.status {
 	case 0:
 		return "messages open"
 	case ok:
@@ -113,7 +125,7 @@ func answerTo(l *message, ok int) string {
 	return "messages refused"
 }
 
-// expectClient returns the expected findings on one stream.
+// expectClient returns the expected counts of one client.
 func (sc *scenario) expectClient(h *hub, d *hubClient) counts {
 	c := counts{}
 	if len(d.Spans) == 0 {
@@ -122,8 +134,8 @@ func (sc *scenario) expectClient(h *hub, d *hubClient) counts {
 			name = "dropped"
 		}
 		c.add(name, exactCount(1))
-		for _, l := range d.topic.messages {
-			c.add("not expected", exactCount(btoi(l.status == h.Status)))
+		for _, m := range d.topic.messages {
+			c.add("not expected", exactCount(btoi(m.status == h.Status)))
 		}
 		return c
 	}
@@ -132,27 +144,27 @@ func (sc *scenario) expectClient(h *hub, d *hubClient) counts {
 		c.add("unfinished", exactCount(1))
 	}
 	c.add("dropped", sc.expectDropped(d))
-	certain := sc.expectFrames(h, d, c)
+	arrivals := sc.expectFrames(h, d, c)
 	sc.expectIDs(d, c)
-	for _, l := range d.topic.messages {
-		if l.status != h.Status {
+	for _, m := range d.topic.messages {
+		if m.status != h.Status {
 			continue
 		}
-		missed, hidden := expectation(d, l)
-		if last := d.Last(); sc.Plan.Reconnect && sc.Hub.Resume != "none" && last.EndReason != fakeservice.EndRequested && last.To.Sub(l.got) < streamMargin+hubSlack {
+		missed, hidden := expectation(d, m)
+		if last := d.Last(); sc.Plan.Reconnect && sc.Hub.Resume != "none" && last.EndReason != fakeservice.EndRequested && last.To.Sub(m.receivedAt) < streamMargin+hubSlack {
 			hidden.Max = max(hidden.Max, btoi(d.firstRequestAt.Add(sc.Plan.hold()).Sub(last.To) > streamMargin-2*hubSlack)) // the client was disconnected at the end
 		}
 		if missed.Min == 0 && h.Order == "" {
-			missed = sc.boundLoss(d, l, missed)
+			missed = sc.boundLoss(d, m, missed)
 		}
 		c.add("checked", span{missed.Min, max(missed.Max, hidden.Max)})
-		if sure, arrived := certain[l.number]; arrived {
-			c.add("not expected", span{0, btoi(!sure)})
+		if certain, arrived := arrivals[m.number]; arrived {
+			c.add("not expected", span{0, btoi(!certain)})
 			continue
 		}
-		at, dropped := d.dropped[l.number]
+		stream, dropped := d.dropped[m.number]
 		if dropped && sc.Suite == "resume" {
-			d.broken[at] = true
+			d.broken[stream] = true
 			c.add("cuts lost", exactCount(1))
 		}
 		if dropped && sc.HubFault.Allowed {
@@ -174,140 +186,140 @@ func (sc *scenario) expectClient(h *hub, d *hubClient) counts {
 // expectDropped returns 1 for a client that had no open stream at the end of the run, and 0 for other clients.
 func (sc *scenario) expectDropped(d *hubClient) span {
 	last := d.Last()
-	before := d.firstRequestAt.Add(sc.Plan.hold()).Sub(last.To)
+	remaining := d.firstRequestAt.Add(sc.Plan.hold()).Sub(last.To)
 	switch {
 	case last.EndReason == fakeservice.EndInOrder || last.EndReason == fakeservice.EndReset:
 		switch {
 		case !sc.Plan.Reconnect:
 			return exactCount(1)
 		case sc.reconnectsOnce(d.ID):
-			return span{btoi(before > time.Duration(sc.Hub.Retry)*time.Millisecond+2*hubSlack), 1}
+			return span{btoi(remaining > time.Duration(sc.Hub.Retry)*time.Millisecond+2*hubSlack), 1}
 		}
-		return sc.tooLong(before)
+		return sc.tooLong(remaining)
 	case last.EndReason == fakeservice.EndRequested:
 		return span{}
 	}
-	return span{btoi(before > 2*hubSlack), btoi(before > hubSlack/3)}
+	return span{btoi(remaining > 2*hubSlack), btoi(remaining > hubSlack/3)}
 }
 
-// reconnectsOnce reports whether a client reconnects only once: it gets no new token, or the service refuses its token.
+// reconnectsOnce reports whether a client tries only once to reconnect, because it has no valid token.
 func (sc *scenario) reconnectsOnce(id string) bool {
 	return sc.Hub.TTL > 0 && (sc.Hub.Token == "once" || sc.Hub.Token == "fails" || sc.HubFault.TokenRefused && sc.HubFault.Matches(id))
 }
 
-// isSimulated reports whether a client can detect at once that no message has that number. It then counts the message
-// as the next one.
-func (sc *scenario) isSimulated(number int) bool {
-	most := math.Ceil(sc.Hub.Rate*sc.Plan.hold().Seconds()/float64(sc.Hub.Topics)) + 1
-	return number <= 0 || float64(number) > most
+// isImpossible reports whether a client can detect at once that no message of the run has that number. The client then
+// counts the message as corrupted and as the next one.
+func (sc *scenario) isImpossible(number int) bool {
+	highest := math.Ceil(sc.Hub.Rate*sc.Plan.hold().Seconds()/float64(sc.Hub.Topics)) + 1
+	return number <= 0 || float64(number) > highest
 }
 
-// isSure reports whether the client certainly read a frame that was written at the given time in a span.
-func isSure(s fakeservice.OpenSpan, at time.Time) bool {
+// mustHaveRead reports whether a client certainly read a frame that was written to a stream at the given time.
+func mustHaveRead(s fakeservice.OpenSpan, at time.Time) bool {
 	return s.Reported || s.EndReason == fakeservice.EndInOrder || s.To.Sub(at) > hubSlack
 }
 
-// expectFrames counts the frames written to a client. It returns the numbers that arrived, or would have arrived
-// without a fault, and whether that is certain.
+// expectFrames counts the frames written to a client. It returns the numbers of the messages that arrived, intact or
+// corrupted. The value is true if the client certainly read the message.
 func (sc *scenario) expectFrames(h *hub, d *hubClient, c counts) map[int]bool {
 	d.broken = map[int]bool{}
-	certain, arrived, doubtful := map[int]bool{}, map[int]bool{}, map[int]bool{}
+	arrivals, arrived, uncertainFirst := map[int]bool{}, map[int]bool{}, map[int]bool{}
 	highest := 0
 	for _, f := range d.frames {
-		one := exactCount(1)
-		sure := !f.unsure && isSure(d.Spans[f.span], f.at)
-		if !sure {
-			one = span{0, 1}
+		count := exactCount(1)
+		certain := !f.uncertain && mustHaveRead(d.Spans[f.span], f.at)
+		if !certain {
+			count = span{0, 1}
 		}
 		switch f.kind {
 		case frameForeign:
-			c.add("foreign", one)
+			c.add("foreign", count)
 		case frameOtherTopic:
-			c.add("strayed", one)
+			c.add("strayed", count)
 		case frameHeartbeat:
 			if h.Heartbeat == "line" { // the line may be part of the next block
-				one.Min = 0
+				count.Min = 0
 			}
-			c.add("heartbeats", one)
+			c.add("heartbeats", count)
 		case frameGap:
-			c.add("announced", one)
+			c.add("announced", count)
 			d.broken[f.span] = true
 		case frameMessage:
 			switch {
-			case sc.isSimulated(f.reads):
-				c.add("corrupted", one)
-				certain[f.number] = true
+			case sc.isImpossible(f.seq):
+				c.add("corrupted", count)
+				arrivals[f.number] = true
 				continue
-			case f.reads > len(d.topic.messages):
-				c.add("corrupted", one)
-			case arrived[f.reads]:
-				if doubtful[f.reads] {
-					one.Min = 0
+			case f.seq > len(d.topic.messages):
+				c.add("corrupted", count)
+			case arrived[f.seq]:
+				if uncertainFirst[f.seq] {
+					count.Min = 0
 				}
-				certain[f.reads] = certain[f.reads] || sure
-				c.add(map[bool]string{true: "duplicated", false: "repeated"}[h.Delivery == ""], one)
+				arrivals[f.seq] = arrivals[f.seq] || certain
+				c.add(map[bool]string{true: "duplicated", false: "repeated"}[h.Delivery == ""], count)
 				if h.Delivery == "" {
 					d.broken[f.span] = true
 				}
 			default:
-				c.add("received", one)
-				if f.reads < highest && h.Order == "" {
-					c.add("reordered", one)
+				c.add("received", count)
+				if f.seq < highest && h.Order == "" {
+					c.add("reordered", count)
 				}
-				arrived[f.reads], certain[f.reads], doubtful[f.reads] = true, sure, !sure
+				arrived[f.seq], arrivals[f.seq], uncertainFirst[f.seq] = true, certain, !certain
 				if h.Timed {
 					c.add("late", longer(f.at.Sub(f.sent), sc.Plan.lateLimit(), hubSlack))
 				}
 			}
-			highest = max(highest, f.reads)
+			highest = max(highest, f.seq)
 		}
 	}
-	return certain
+	return arrivals
 }
 
-// expectation returns whether a message that did not arrive counts as missed or as undetectable. It is undetectable if
-// the hub acknowledged it only when the stream was about to end.
-func expectation(d *hubClient, l *message) (missed, hidden span) {
+// expectation returns 1 as missed or as hidden for a message that did not arrive and was expected. It is hidden, which
+// means undetectable, if the hub acknowledged it just before the end of the stream.
+func expectation(d *hubClient, m *message) (missed, hidden span) {
 	for _, s := range d.expectedTimes(streamMargin + hubSlack) {
-		from, answered := l.got.Sub(s.From)-streamMargin, s.To.Sub(l.answered)-streamMargin
-		missed.Min = max(missed.Min, btoi(from > hubSlack && answered > hubSlack))
+		received, acknowledged := m.receivedAt.Sub(s.From)-streamMargin, s.To.Sub(m.answeredAt)-streamMargin
+		missed.Min = max(missed.Min, btoi(received > hubSlack && acknowledged > hubSlack))
 	}
 	for _, s := range d.expectedTimes(streamMargin - hubSlack) {
-		from, to, answered := l.got.Sub(s.From)-streamMargin, s.To.Sub(l.got)-streamMargin, s.To.Sub(l.answered)-streamMargin
-		missed.Max = max(missed.Max, btoi(from > -hubSlack && answered > -hubSlack))
-		hidden.Max = max(hidden.Max, btoi(from > -hubSlack && to > -hubSlack && answered < hubSlack))
+		received, remaining, acknowledged := m.receivedAt.Sub(s.From)-streamMargin, s.To.Sub(m.receivedAt)-streamMargin, s.To.Sub(m.answeredAt)-streamMargin
+		missed.Max = max(missed.Max, btoi(received > -hubSlack && acknowledged > -hubSlack))
+		hidden.Max = max(hidden.Max, btoi(received > -hubSlack && remaining > -hubSlack && acknowledged < hubSlack))
 	}
 	return missed, hidden
 }
 
-// boundLoss returns the count of a lost message. It is 1 if a message before it and one after it arrived on the same
-// stream.
-func (sc *scenario) boundLoss(d *hubClient, l *message, by span) span {
-	group, before := -1, false
+// boundLoss returns the count of a lost message: 1 if an earlier and a later message arrived on the same stream or on
+// streams that resume each other, and otherwise the given count.
+func (sc *scenario) boundLoss(d *hubClient, m *message, count span) span {
+	group, earlier := -1, false
 	arrived := map[int]bool{}
 	for _, f := range d.frames {
 		if !d.Spans[f.span].Resumed && f.span != group {
-			group, before = f.span, false
+			group, earlier = f.span, false
 		} else if f.span > group {
 			group = f.span
 		}
-		if f.kind != frameMessage || sc.isSimulated(f.reads) || arrived[f.reads] {
+		if f.kind != frameMessage || sc.isImpossible(f.seq) || arrived[f.seq] {
 			continue
 		}
-		arrived[f.reads] = true
+		arrived[f.seq] = true
 		switch {
-		case f.reads == l.number: // a copy of the message itself
-		case f.reads > len(d.topic.messages): // the number was changed, and proves nothing
+		case f.seq == m.number: // a copy of the message itself
+		case f.seq > len(d.topic.messages): // the number is corrupted
 			return span{0, 1}
-		case f.reads < l.number:
-			before = true
-		case before && isSure(d.Spans[f.span], f.at):
-			by = exactCount(1)
-		case before:
-			by.Max = 1
+		case f.seq < m.number:
+			earlier = true
+		case earlier && mustHaveRead(d.Spans[f.span], f.at):
+			count = exactCount(1)
+		case earlier:
+			count.Max = 1
 		}
 	}
-	return by
+	return count
 }
 
 // expectedTimes returns the spans in which messages were expected. Messages between two streams are expected if the

@@ -14,25 +14,25 @@ import (
 // half second. numbers returns the numbers with which a message arrived: empty if it was lost, 0 if it was corrupted.
 func newTestHub(t *testing.T, numbers func(number int) []int) (*scenario, *hub) {
 	t.Helper()
-	began := time.Now()
-	at := func(seconds float64) time.Time { return began.Add(time.Duration(seconds * float64(time.Second))) }
+	start := time.Now()
+	at := func(seconds float64) time.Time { return start.Add(time.Duration(seconds * float64(time.Second))) }
 	topic := &hubTopic{}
-	d := &hubClient{Client: fakeservice.Client{ID: "h-0", Spans: []fakeservice.OpenSpan{{From: at(0), To: at(10), EndReason: fakeservice.EndClient}}}, topic: topic, firstRequestAt: began}
+	d := &hubClient{Client: fakeservice.Client{ID: "h-0", Spans: []fakeservice.OpenSpan{{From: at(0), To: at(10), EndReason: fakeservice.EndClient}}}, topic: topic, firstRequestAt: start}
 	for number := 1; number < 20; number++ {
 		sent := at(float64(number) / 2)
-		topic.messages = append(topic.messages, &message{topic: topic, index: number - 1, number: number, got: sent, answered: sent.Add(time.Millisecond), status: 200})
-		for _, reads := range numbers(number) {
-			d.frames = append(d.frames, frame{kind: frameMessage, number: number, reads: reads, sent: sent, at: sent.Add(time.Millisecond)})
+		topic.messages = append(topic.messages, &message{topic: topic, index: number - 1, number: number, receivedAt: sent, answeredAt: sent.Add(time.Millisecond), status: 200})
+		for _, seq := range numbers(number) {
+			d.frames = append(d.frames, frame{kind: frameMessage, number: number, seq: seq, sent: sent, at: sent.Add(time.Millisecond)})
 		}
 	}
 	sc := &scenario{Hub: &hubSpec{Topics: 1, Rate: 2, Status: 200, Marked: true}, Plan: plan{Connections: 1, Seconds: 15, LateMS: 1000, MaxLate: -1, Prefix: "h-"}}
 	return sc, &hub{hubSpec: *sc.Hub, plan: sc.Plan, topics: []*hubTopic{topic}, byID: map[string]*hubClient{"h-0": d}}
 }
 
-func TestExpectationsOfAHub(t *testing.T) {
-	but := func(one int, numbers ...int) func(int) []int {
+func TestExpectedCountsOfAHub(t *testing.T) {
+	exceptFor := func(message int, numbers ...int) func(int) []int {
 		return func(number int) []int {
-			if number == one {
+			if number == message {
 				return numbers
 			}
 			return []int{number}
@@ -43,16 +43,16 @@ func TestExpectationsOfAHub(t *testing.T) {
 		counts  counts
 		want    []verdict.Outcome
 	}{
-		"nothing is wrong":           {but(0), counts{}, passes},
-		"lost":                       {but(8), counts{"missed": exactCount(1)}, fails},
-		"lost in the first second":   {but(1), counts{"not expected": exactCount(1)}, passes},
-		"lost there, between others": {but(2), counts{"missed": exactCount(1)}, fails},
-		"lost in the last second":    {but(19), counts{"not expected": exactCount(1)}, passes},
-		"repeated":                   {but(8, 8, 8), counts{"duplicated": exactCount(1)}, fails},
-		"corrupted":                  {but(8, 0), counts{"corrupted": exactCount(1)}, fails},
-		"taken for the next":         {but(8, 9), counts{"missed": exactCount(1), "duplicated": exactCount(1)}, fails},
-		"a number that nobody sent":  {but(8, 20), counts{"missed": exactCount(1), "corrupted": exactCount(1), "reordered": {9, 11}}, fails},
-		"one that nobody could send": {but(8, 1000), counts{"corrupted": exactCount(1)}, fails},
+		"no fault":                 {exceptFor(0), counts{}, passes},
+		"lost":                     {exceptFor(8), counts{"missed": exactCount(1)}, fails},
+		"lost in the first second": {exceptFor(1), counts{"not expected": exactCount(1)}, passes},
+		"lost in the first second, between two others": {exceptFor(2), counts{"missed": exactCount(1)}, fails},
+		"lost in the last second":                      {exceptFor(19), counts{"not expected": exactCount(1)}, passes},
+		"repeated":                                     {exceptFor(8, 8, 8), counts{"duplicated": exactCount(1)}, fails},
+		"corrupted":                                    {exceptFor(8, 0), counts{"corrupted": exactCount(1)}, fails},
+		"with the next number":                         {exceptFor(8, 9), counts{"missed": exactCount(1), "duplicated": exactCount(1)}, fails},
+		"with a number that was not sent":              {exceptFor(8, 20), counts{"missed": exactCount(1), "corrupted": exactCount(1), "reordered": {9, 11}}, fails},
+		"with a number that no run reaches":            {exceptFor(8, 1000), counts{"corrupted": exactCount(1)}, fails},
 	} {
 		sc, h := newTestHub(t, c.numbers)
 		e := sc.expectHub(h)

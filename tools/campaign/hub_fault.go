@@ -17,11 +17,11 @@ const (
 
 // Effects of a fault on the request that publishes a message.
 const (
-	publishRefused          = "refuse"    // with its Status
-	publishRefusedDelivered = "anyway"    // refused, and delivered
-	publishDropped          = "hang up"   // no answer, and not delivered
-	publishUnanswered       = "silently"  // no answer, and delivered
-	publishHangs            = "forever"   // no answer, no end, and not delivered
+	publishRefused          = "refuse"    // answered with Status, and not delivered
+	publishRefusedDelivered = "anyway"    // answered with Status, and delivered
+	publishDropped          = "hang up"   // the connection is closed without an answer; not delivered
+	publishUnanswered       = "silently"  // the connection is closed without an answer; delivered
+	publishHangs            = "forever"   // the connection stays open without an answer; not delivered
 	publishLost             = "swallow"   // confirmed, and not delivered
 	publishStops            = "stop"      // this message and all later ones, of all topics, are confirmed but not delivered
 	publishLosesOne         = "loses one" // delivered to all but one of the streams
@@ -30,14 +30,14 @@ const (
 // A hubFault is a fault of a hub. The zero value is no fault.
 type hubFault struct {
 	fakeservice.Fault
-	Every  int // only every nth of these messages; 0: each
+	Every  int // only every nth message from From; 0: each
 	Offset int // added to the number of a message
 
 	Publish string // effect on publish requests; "": none
 	Topics  []int  // affected topics; empty: all
-	Status  int
+	Status  int    // status code of refused publish requests
 
-	Overlap   int    // messages that a client gets again when it resumes
+	Overlap   int    // number of messages that a client receives again when it resumes
 	Seam      string // effect on the missed messages: see hub_seam.go
 	StreamsOf string // limits Seam to streams whose client vanished without closing them (half), or to the others (closed)
 	Allowed   bool   // a gap that the service announces is no fault
@@ -55,18 +55,18 @@ type hubFault struct {
 }
 
 // matches reports whether the fault affects a message on a stream of a device.
-func (f *hubFault) matches(id string, l *message) bool {
-	return f.Action != "" && f.Matches(id) && f.Covers(l.number) && (f.Every == 0 || (l.number-f.From)%f.Every == 0)
+func (f *hubFault) matches(id string, m *message) bool {
+	return f.Action != "" && f.Matches(id) && f.Covers(m.number) && (f.Every == 0 || (m.number-f.From)%f.Every == 0)
 }
 
 // isMisrouted reports whether a message is sent to the streams of another topic.
-func (f *hubFault) isMisrouted(l *message) bool {
-	return (f.Action == hubOtherTopic || f.Action == hubLeaks) && slices.Contains(f.Topics, l.topic.n) && f.Covers(l.number)
+func (f *hubFault) isMisrouted(m *message) bool {
+	return (f.Action == hubOtherTopic || f.Action == hubLeaks) && slices.Contains(f.Topics, m.topic.n) && f.Covers(m.number)
 }
 
 // publishAction returns the effect of the fault on the request that publishes a message; "" for none.
-func (f *hubFault) publishAction(l *message) string {
-	if len(f.Topics) > 0 && !slices.Contains(f.Topics, l.topic.n) || !f.Covers(l.number) {
+func (f *hubFault) publishAction(m *message) string {
+	if len(f.Topics) > 0 && !slices.Contains(f.Topics, m.topic.n) || !f.Covers(m.number) {
 		return ""
 	}
 	return f.Publish

@@ -35,9 +35,9 @@ func (h *hub) writeForeign() {
 
 // foreignBlock returns one block of another publisher, and the kind of frame to record for it.
 func (h *hub) foreignBlock(variant string, n int) (text, kind string) {
-	l := &message{run: "t-0ther1", number: n + 1, index: 100_000 + n, t: strconv.FormatInt(time.Now().UnixMicro(), 10)}
-	if h.Form == formID { // an id belongs to only one message
-		l.number += 100_000
+	m := &message{run: "t-0ther1", number: n + 1, index: 100_000 + n, t: strconv.FormatInt(time.Now().UnixMicro(), 10)}
+	if h.Form == formID { // foreign ids must differ from those of the run
+		m.number += 100_000
 	}
 	switch variant {
 	case "comment":
@@ -49,27 +49,27 @@ func (h *hub) foreignBlock(variant string, n int) (text, kind string) {
 	case "retry":
 		return "retry: " + strconv.Itoa(max(h.Retry, 50)) + "\n\n", frameUncounted
 	case "event":
-		return h.event("none-of-these", "", h.data(h.marker, "3", l.t, "00000000", l)), frameOther
+		return h.event("none-of-these", "", h.data(h.marker, "3", m.t, "00000000", m)), frameOther
 	case "text":
-		return h.event(h.eventOf(l), "", "hello, how are you?"), frameOther
+		return h.event(h.eventOf(m), "", "hello, how are you?"), frameOther
 	case "broken":
-		return h.event(h.eventOf(l), "", `{"run":"t-0ther1","seq":4,`), frameOther
+		return h.event(h.eventOf(m), "", `{"run":"t-0ther1","seq":4,`), frameOther
 	case "large":
-		return h.event(h.eventOf(l), "", `{"text":"`+strings.Repeat("0123456789", 6000)+`"}`), frameOther
+		return h.event(h.eventOf(m), "", `{"text":"`+strings.Repeat("0123456789", 6000)+`"}`), frameOther
 	}
-	of, _, ok := strings.Cut(h.marker, ".") // the part that is the same for all topics
+	prefix, _, ok := strings.Cut(h.marker, ".") // the part that is the same for all topics
 	if !ok {
 		return "", ""
 	}
 	switch variant {
 	case "longer marker":
-		l.run = of + "-trial-a0b1c2"
+		m.run = prefix + "-trial-a0b1c2"
 	case "shorter marker":
-		l.run = of
+		m.run = prefix
 	}
 	if variant != "run" && h.Summed {
-		l.sum = sumOf(l.run, l.number, l.t)
+		m.sum = sumOf(m.run, m.number, m.t)
 	}
-	text, _, _ = h.block(l, "", 0)
+	text, _, _ = h.block(m, "", 0)
 	return text, frameForeign
 }

@@ -10,12 +10,12 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// publishedGroup is the group of the faults of services that are published to.
+// publishedGroup is the group of the faults of hubs.
 const publishedGroup = "published"
 
 // cleanPublished are clean runs of hubs with random properties.
 var cleanPublished = []kind{
-	{"clean", "clean", asDrawn}, {"clean", "clean", asDrawn}, {"clean", "clean", asDrawn}, {"clean", "clean", asDrawn}, {"clean", "clean", asDrawn},
+	{"clean", "clean", noChange}, {"clean", "clean", noChange}, {"clean", "clean", noChange}, {"clean", "clean", noChange}, {"clean", "clean", noChange},
 	{"clean", "clean", useOtherClock},
 	{"clean", "clean", func(r *rand.Rand, sc *scenario) { reconnectToHub(r, sc); strikeHub(r, sc, fakeservice.ActClose) }},
 }
@@ -85,16 +85,16 @@ var publishedKinds = []kind{
 		strikeHub(r, sc, hubMuted)
 		sc.HubFault.From, sc.HubFault.Count = 2, 0
 	}},
-	{publishedGroup, "stream ends early", endsStreams(fakeservice.ActClose)},
-	{publishedGroup, "stream reset", endsStreams(fakeservice.ActReset)},
-	{publishedGroup, "stream ends in a message", endsStreams(fakeservice.ActTruncate)},
+	{publishedGroup, "stream ends early", endStreams(fakeservice.ActClose)},
+	{publishedGroup, "stream reset", endStreams(fakeservice.ActReset)},
+	{publishedGroup, "stream ends in a message", endStreams(fakeservice.ActTruncate)},
 	{publishedGroup, "resumed too far back", func(r *rand.Rand, sc *scenario) {
 		reconnectToHub(r, sc)
 		sc.Hub.IDs, sc.Hub.Resume = hubUUID, oneOf(r, "header", "query")
 		if sc.Hub.Form == formID {
 			sc.Hub.IDs = hubNumber
 		}
-		if sc.Hub.Heartbeat == "after a line" { // such a heartbeat has an id
+		if sc.Hub.Heartbeat == "after a line" { // such a heartbeat resets the id
 			sc.Hub.Heartbeat = "event"
 		}
 		expectOrder(fakeservice.ActClose)(r, sc)
@@ -143,12 +143,12 @@ var publishedKinds = []kind{
 	}},
 	{publishedGroup, "stream ends before its lifetime", func(r *rand.Rand, sc *scenario) {
 		sc.Hub.End, sc.Hub.Lifetime, sc.Hub.Retry, sc.Plan.Reconnect = "server", 3, 50, true
-		combine(forSome(hubFault{Early: true}), failBy(verdict.CheckLifetime))(r, sc)
+		combine(forSome(hubFault{Early: true}), expectFailure(verdict.CheckLifetime))(r, sc)
 	}},
-	{publishedGroup, "heartbeats reset the id", combine(rotate(""), resetsIDs)},
-	{publishedGroup, "no ids to resume from", combine(rotate(""), sendsNoIDs)},
-	{publishedGroup, "streams too short", shortLived(hubFault{})},
-	{publishedGroup, "streams too short, and messages lost", shortLived(hubFault{Fault: fakeservice.Fault{Action: fakeservice.ActLose, From: 1}, Every: 4})},
+	{publishedGroup, "heartbeats reset the id", combine(rotate(""), resetIDs)},
+	{publishedGroup, "no ids to resume from", combine(rotate(""), omitHubIDs)},
+	{publishedGroup, "streams too short", shortStreams(hubFault{})},
+	{publishedGroup, "streams too short, and messages lost", shortStreams(hubFault{Fault: fakeservice.Fault{Action: fakeservice.ActLose, From: 1}, Every: 4})},
 	{publishedGroup, "stream never ends", func(r *rand.Rand, sc *scenario) {
 		sc.Hub.End, sc.Plan.Reconnect = "request", false
 		forSome(hubFault{Fault: fakeservice.Fault{NeverEnds: true}})(r, sc)
@@ -163,8 +163,8 @@ var publishedKinds = []kind{
 	}},
 }
 
-// resetsIDs makes heartbeats reset the ids of clients.
-func resetsIDs(_ *rand.Rand, sc *scenario) {
+// resetIDs makes heartbeats reset the ids of clients.
+func resetIDs(_ *rand.Rand, sc *scenario) {
 	h := sc.Hub
 	if h.Resume == "data" {
 		h.Resume = "query"
@@ -172,8 +172,8 @@ func resetsIDs(_ *rand.Rand, sc *scenario) {
 	h.Heartbeat, h.HeartbeatInterval = "after a line", 100*time.Millisecond
 }
 
-// sendsNoIDs makes a service send no ids, although its description has `resume`.
-func sendsNoIDs(_ *rand.Rand, sc *scenario) {
+// omitHubIDs makes a service send no ids, although its description has `resume`.
+func omitHubIDs(_ *rand.Rand, sc *scenario) {
 	h := sc.Hub
 	if h.Form == formID {
 		h.Form = formFlat
@@ -184,8 +184,8 @@ func sendsNoIDs(_ *rand.Rand, sc *scenario) {
 	h.IDs = hubNone
 }
 
-// shortLived makes streams so short that most messages are published while a stream starts or ends.
-func shortLived(f hubFault) prepare {
+// shortStreams makes streams so short that most messages are published while a stream starts or ends.
+func shortStreams(f hubFault) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		h, f := sc.Hub, f
 		h.Rate, sc.Plan.Interval = float64(h.Topics)/.8, .8
@@ -206,6 +206,7 @@ func strikeHub(r *rand.Rand, sc *scenario, act string) {
 	sc.HubFault = hubFault{Fault: fakeservice.Fault{Action: act, Devices: sc.Plan.randomIDs(r), From: 2 + r.IntN(max(last-3, 1)), Count: 1}}
 }
 
+// hubKind prepares a fault of strikeHub.
 func hubKind(act string) prepare {
 	return func(r *rand.Rand, sc *scenario) { strikeHub(r, sc, act) }
 }
@@ -221,7 +222,7 @@ func expectOrder(act string) prepare {
 				sc.HubFault.Action = corruptNumber
 			}
 			fallthrough
-		case corruptNumber, corruptShift, corruptTime, corruptSum, corruptTruncated: // a client that resumes behind it would get it again
+		case corruptNumber, corruptShift, corruptTime, corruptSum, corruptTruncated: // a client that reconnects may receive the message again
 			endlessStreams(sc)
 		}
 	}
@@ -241,8 +242,8 @@ func withChecksum(act string) prepare {
 // endlessStreams keeps streams open until their client ends them.
 func endlessStreams(sc *scenario) { sc.Hub.End, sc.Hub.Retry, sc.Plan.Reconnect = "client", 0, false }
 
-// endsStreams prepares a fault that ends some streams, whose clients do not reconnect.
-func endsStreams(act string) prepare {
+// endStreams prepares a fault that ends some streams, whose clients do not reconnect.
+func endStreams(act string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		endlessStreams(sc)
 		strikeHub(r, sc, act)
@@ -254,7 +255,7 @@ func reconnectToHub(r *rand.Rand, sc *scenario) {
 	sc.Hub.End, sc.Hub.Retry, sc.Plan.Reconnect = "client", oneOf(r, 50, 300), true
 }
 
-// misroute prepares messages that reach the streams of another topic.
+// misroute prepares messages that are sent to the streams of another topic.
 func misroute(act string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		h := sc.Hub
@@ -268,14 +269,14 @@ func misroute(act string) prepare {
 }
 
 // publishKind prepares a fault of publish requests.
-func publishKind(take string) prepare {
+func publishKind(effect string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		last := sc.Plan.messagesPerTopic(sc.Hub, sc.Hub.Topics-1)
 		sc.HubFault = hubFault{
-			Publish: take, Topics: []int{r.IntN(sc.Hub.Topics)}, Fault: fakeservice.Fault{From: 1 + r.IntN(max(last-1, 1)), Count: 1},
+			Publish: effect, Topics: []int{r.IntN(sc.Hub.Topics)}, Fault: fakeservice.Fault{From: 1 + r.IntN(max(last-1, 1)), Count: 1},
 			Status: oneOf(r, http.StatusServiceUnavailable, 500, 429, 401, 413, 302),
 		}
-		if take == publishRefused {
+		if effect == publishRefused {
 			sc.HubFault.Count = 1 + r.IntN(3)
 		}
 	}

@@ -8,69 +8,68 @@ import (
 	"time"
 )
 
-// A message is one message as its publisher sent it.
+// A message is one published message.
 type message struct {
 	topic       *hubTopic
 	index       int // index among the messages of its topic
 	run, t, sum string
 	number      int
-	got         time.Time
-	answered    time.Time // zero: no response was sent
-	status      int
-	delivered   bool // to the streams that were open then, even if a fault kept it from some
+	receivedAt  time.Time
+	answeredAt  time.Time // zero: no response was sent
+	status      int       // status of the response; 0: no response was sent
+	delivered   bool      // queued for the open streams, even if a fault dropped it on some of them
 }
 
 // Corruptions of a message on its way to a client.
 const (
 	corruptNumber    = "number" // invalid number; with a checksum: the next number
 	corruptShift     = "shift"  // another valid number
-	corruptMarker    = "marker"
-	corruptTime      = "time" // another time
-	corruptSum       = "sum"
-	corruptTruncated = "half" // the data ends in the middle
+	corruptMarker    = "marker" // another last letter
+	corruptTime      = "time"   // another last digit
+	corruptSum       = "sum"    // another last digit
+	corruptTruncated = "half"   // the data ends in the middle
 )
 
-// block returns a message as text on the wire, with a corruption. reads is the number that the description finds in it,
-// or 0 if the message is corrupted. valid reports whether it still belongs to the run.
-func (h *hubSpec) block(l *message, corruption string, by int) (text string, reads int, valid bool) {
-	run, seq, t, sum := l.run, strconv.Itoa(l.number), l.t, l.sum
-	reads, valid = l.number, true
-	broken := func(noticed bool) {
-		if noticed {
-			reads = 0
-		}
-	}
+// block returns a message as text on the wire, with a corruption. corruptShift adds offset to the number. parsed is the
+// number that a client finds by the description, or 0 if the client finds the message corrupted. valid reports whether
+// the client still attributes the message to the run.
+func (h *hubSpec) block(m *message, corruption string, offset int) (text string, parsed int, valid bool) {
+	run, seq, t, sum := m.run, strconv.Itoa(m.number), m.t, m.sum
+	parsed, valid = m.number, true
 	switch corruption {
 	case corruptNumber:
-		broken(true)
+		parsed = 0
 		seq = "x" + seq
 		if h.Summed {
-			seq = strconv.Itoa(l.number + 1)
+			seq = strconv.Itoa(m.number + 1)
 		}
 	case corruptShift:
-		seq, reads = strconv.Itoa(l.number+by), l.number+by
-		broken(h.Summed)
+		seq, parsed = strconv.Itoa(m.number+offset), m.number+offset
+		if h.Summed {
+			parsed = 0
+		}
 	case corruptMarker:
 		run = run[:len(run)-1] + map[bool]string{true: "g", false: "h"}[run[len(run)-1] != 'g']
-		broken(h.Summed)
-		valid = h.Summed
+		if valid = h.Summed; valid {
+			parsed = 0
+		}
 	case corruptTime:
 		t = t[:len(t)-1] + string('0'+('9'-t[len(t)-1]))
-		broken(true)
+		parsed = 0
 	case corruptSum:
 		sum = sum[:7] + string('0'+(sum[7]-'0'+1)%10)
-		broken(true)
+		parsed = 0
 	}
-	data := h.data(run, seq, t, sum, l)
+	data := h.data(run, seq, t, sum, m)
 	if corruption == corruptTruncated {
 		data = data[:len(data)/2]
-		broken(true)
-		valid = !h.Marked || strings.Contains(data, l.run) || strings.Contains(data, l.run[:len(l.run)/2]) || strings.Contains(data, l.run[len(l.run)/2:])
+		parsed = 0
+		valid = !h.Marked || strings.Contains(data, m.run) || strings.Contains(data, m.run[:len(m.run)/2]) || strings.Contains(data, m.run[len(m.run)/2:])
 	}
-	return h.event(h.eventOf(l), h.idOf(l, seq), data), reads, valid
+	return h.event(h.eventOf(m), h.idOf(m, seq), data), parsed, valid
 }
 
-// event returns a block of these fields, with lines that end with LF.
+// event returns a block with these fields. Its lines end with LF.
 func (h *hubSpec) event(name, id, data string) string {
 	text := ""
 	if name != "" {
@@ -83,25 +82,26 @@ func (h *hubSpec) event(name, id, data string) string {
 }
 
 // eventOf returns the event name of a message.
-func (h *hubSpec) eventOf(l *message) string {
+func (h *hubSpec) eventOf(m *message) string {
 	if len(h.Events) == 0 {
-		return []string{"", "message", "whatever"}[l.number%3]
+		return []string{"", "message", "whatever"}[m.number%3]
 	}
-	name := h.Events[l.number%len(h.Events)]
-	if name == "message" && l.number%2 == 0 {
+	name := h.Events[m.number%len(h.Events)]
+	if name == "message" && m.number%2 == 0 {
 		return ""
 	}
 	return name
 }
 
-func (h *hubSpec) idOf(l *message, seq string) string {
+// idOf returns the field id of a message with the number seq.
+func (h *hubSpec) idOf(m *message, seq string) string {
 	switch h.IDs {
 	case hubConstant:
 		return "the-same"
 	case hubUUID:
-		return fmt.Sprintf("urn:uuid:%08x-0000-4000-8000-%012x", l.index*7919, l.index)
+		return fmt.Sprintf("urn:uuid:%08x-0000-4000-8000-%012x", m.index*7919, m.index)
 	case hubTime:
-		return fmt.Sprintf("1763000000:%d", l.index)
+		return fmt.Sprintf("1763000000:%d", m.index)
 	case hubNumber:
 		return seq
 	case hubPrefixed:
@@ -111,7 +111,7 @@ func (h *hubSpec) idOf(l *message, seq string) string {
 }
 
 // data returns the data of a message with these values.
-func (h *hubSpec) data(run, seq, t, sum string, l *message) string {
+func (h *hubSpec) data(run, seq, t, sum string, m *message) string {
 	if h.Form == formWords {
 		return h.text(run, seq, t, sum)
 	}
@@ -129,10 +129,10 @@ func (h *hubSpec) data(run, seq, t, sum string, l *message) string {
 		at = `"` + at + `"`
 	}
 	check := `"` + sum + `"`
-	pad := `"` + h.pad(l) + `"`
+	pad := `"` + h.pad(m) + `"`
 	var members []string
-	add := func(wanted bool, member string) {
-		if wanted {
+	add := func(condition bool, member string) {
+		if condition {
 			members = append(members, member)
 		}
 	}
@@ -142,27 +142,28 @@ func (h *hubSpec) data(run, seq, t, sum string, l *message) string {
 		add(true, `"seq":[],"meta":{"run":null,"by whom":{"run":`+marker+`},"t":`+at+`}`)
 		add(true, `"pad":`+pad)
 		add(true, `"check":{"sum":`+check+`}`)
-		add(true, fmt.Sprintf(`"id":"n%d"`, l.index))
+		add(true, fmt.Sprintf(`"id":"n%d"`, m.index))
 	case formTags:
 		add(true, `"message":`+pad)
-		add(true, fmt.Sprintf(`"id":"n%d"`, l.index))
+		add(true, fmt.Sprintf(`"id":"n%d"`, m.index))
 		add(true, `"tags":[`+marker+`,`+number+`,`+at+`,`+check+`]`)
 	default:
 		add(h.Marked, `"run":`+marker)
-		add(l.index%2 == 0, `"pad":`+pad)
+		add(m.index%2 == 0, `"pad":`+pad)
 		add(h.Form != formID, `"seq":`+number)
 		add(h.Timed, `"t":`+at)
 		add(true, `"other":{"seq":1,"run":"another","t":3,"sum":null,"seq ":[{"seq":4}]}`)
 		add(h.Summed, `"sum":`+check)
-		add(l.index%2 != 0, `"pad":`+pad)
+		add(m.index%2 != 0, `"pad":`+pad)
 	}
-	between := ","
+	separator := ","
 	if h.Lined {
-		between = " ,\n\t"
+		separator = " ,\n\t"
 	}
-	return "{" + strings.Join(members, between) + "}"
+	return "{" + strings.Join(members, separator) + "}"
 }
 
+// text returns the data of a message that is not JSON.
 func (h *hubSpec) text(run, seq, t, sum string) string {
 	if t != "" {
 		t = h.formatTime(t)
@@ -193,11 +194,10 @@ func (h *hubSpec) formatTime(t string) string {
 	return strconv.FormatInt(us, 10)
 }
 
-// pad returns text that resembles other parts of a message.
-func (h *hubSpec) pad(l *message) string {
-	const one = `\"seq\":17,{ö\n} \u00e9\\ \ud83d\ude00 data: id: \/`
-	n := h.Pad / len(one)
-	return strings.Repeat(one, n) + strings.Repeat("x", l.number%3)
+// pad returns additional text, as a JSON string, that resembles other fields of a message.
+func (h *hubSpec) pad(m *message) string {
+	const unit = `\"seq\":17,{ö\n} \u00e9\\ \ud83d\ude00 data: id: \/`
+	return strings.Repeat(unit, h.Pad/len(unit)) + strings.Repeat("x", m.number%3)
 }
 
 // sumOf returns the checksum that docs/services.md defines, as 8 digits.

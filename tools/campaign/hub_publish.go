@@ -9,52 +9,52 @@ import (
 	"time"
 )
 
-// publish stores a message.
+// publish handles a publish request: it records the message, delivers it and responds, unless a fault applies.
 func (h *hub) publish(w http.ResponseWriter, r *http.Request) {
 	topic := h.topicOf(r)
-	l, ok := h.read(r)
+	m, ok := h.read(r)
 	if topic == nil || !ok {
-		http.Error(w, "what is that?", http.StatusBadRequest)
+		http.Error(w, "the request has no topic or no message", http.StatusBadRequest)
 		return
 	}
 	h.Mu.Lock()
-	l.topic, l.got = topic, time.Now()
+	m.topic, m.receivedAt = topic, time.Now()
 	if h.Skew != 0 {
-		l.t = strconv.FormatInt(l.got.UnixMicro(), 10)
+		m.t = strconv.FormatInt(m.receivedAt.UnixMicro(), 10)
 	}
-	if strings.Contains(l.run, "-trial-") || len(h.byID) == 0 { // the trial of soak before the load
+	if strings.Contains(m.run, "-trial-") || len(h.byID) == 0 { // a trial of soak before the run
 		for f := range topic.streams {
 			if f.client.n < 0 {
-				f.enqueueMessage(l, l.got)
+				f.enqueueMessage(m, m.receivedAt)
 			}
 		}
 		h.Mu.Unlock()
 		w.WriteHeader(h.Status)
 		return
 	}
-	h.marker = l.run
-	l.index = len(topic.messages)
-	topic.messages = append(topic.messages, l)
-	take := h.fault.publishAction(l)
-	slow := time.Duration(h.random.Float64() * float64(h.Slow))
+	h.marker = m.run
+	m.index = len(topic.messages)
+	topic.messages = append(topic.messages, m)
+	effect := h.fault.publishAction(m)
+	delay := time.Duration(h.random.Float64() * float64(h.Slow))
 	h.Mu.Unlock()
-	delivers := take != publishRefused && take != publishDropped && take != publishHangs && take != publishLost && take != publishStops
-	answer := func() { h.answer(w, r, l, take, slow) }
-	if h.BeforeAnswer && take == "" {
+	delivers := effect != publishRefused && effect != publishDropped && effect != publishHangs && effect != publishLost && effect != publishStops
+	answer := func() { h.answer(w, r, m, effect, delay) }
+	if h.BeforeAnswer && effect == "" {
 		answer()
 		answer = func() {}
 	}
 	if delivers {
-		h.deliver(l, take)
+		h.deliver(m, effect)
 	}
 	answer()
 }
 
 // answer responds to a publish request.
-func (h *hub) answer(w http.ResponseWriter, r *http.Request, l *message, take string, slow time.Duration) {
-	time.Sleep(slow)
+func (h *hub) answer(w http.ResponseWriter, r *http.Request, m *message, effect string, delay time.Duration) {
+	time.Sleep(delay)
 	status := h.Status
-	switch take {
+	switch effect {
 	case publishRefused, publishRefusedDelivered:
 		status = h.fault.Status
 	case publishDropped, publishUnanswered:
@@ -70,20 +70,20 @@ func (h *hub) answer(w http.ResponseWriter, r *http.Request, l *message, take st
 		return
 	}
 	h.Mu.Lock()
-	l.status, l.answered = status, time.Now()
+	m.status, m.answeredAt = status, time.Now()
 	h.Mu.Unlock()
 	if h.ClosesConnection {
 		w.Header().Set("Connection", "close")
 	}
 	w.WriteHeader(status)
 	if status != http.StatusNoContent {
-		_, _ = io.WriteString(w, strings.Repeat("so it is ", 20))
+		_, _ = io.WriteString(w, strings.Repeat("accepted ", 20))
 	}
 	_ = http.NewResponseController(w).Flush()
 }
 
 // read returns the message in a publish request.
-func (h *hub) read(r *http.Request) (l *message, ok bool) {
+func (h *hub) read(r *http.Request) (m *message, ok bool) {
 	value := func(name string) string { return r.URL.Query().Get(name) }
 	switch h.MessageIn {
 	case "json":
@@ -110,44 +110,44 @@ func (h *hub) read(r *http.Request) (l *message, ok bool) {
 	case "headers":
 		value = func(name string) string { return r.Header.Get("X-Soak-" + name) }
 	}
-	l = &message{run: value("run"), t: value("t"), sum: value("sum")}
+	m = &message{run: value("run"), t: value("t"), sum: value("sum")}
 	var err error
-	l.number, err = strconv.Atoi(value("seq"))
-	return l, err == nil
+	m.number, err = strconv.Atoi(value("seq"))
+	return m, err == nil
 }
 
 // deliver writes a message to the streams of its topic, or of another one.
-func (h *hub) deliver(l *message, take string) {
+func (h *hub) deliver(m *message, effect string) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
-	l.delivered = true
-	one := -1
-	if take == publishLosesOne {
-		one = h.random.IntN(max(len(l.topic.streams), 1))
+	m.delivered = true
+	skip := -1 // index of the stream that does not receive the message
+	if effect == publishLosesOne {
+		skip = h.random.IntN(max(len(m.topic.streams), 1))
 	}
-	for f := range l.topic.streams {
-		if one--; one == -1 {
+	for f := range m.topic.streams {
+		if skip--; skip == -1 {
 			continue
 		}
-		if h.fault.Action != hubOtherTopic || !h.fault.isMisrouted(l) {
-			h.queueMessage(f, l)
+		if h.fault.Action != hubOtherTopic || !h.fault.isMisrouted(m) {
+			h.queueMessage(f, m)
 		}
 	}
-	if h.fault.isMisrouted(l) {
-		for f := range h.topics[(l.topic.n+1)%len(h.topics)].streams {
-			h.queueMessage(f, l)
+	if h.fault.isMisrouted(m) {
+		for f := range h.topics[(m.topic.n+1)%len(h.topics)].streams {
+			h.queueMessage(f, m)
 		}
 	}
 }
 
-// queueMessage queues a message on a stream, maybe twice if delivery is at-least-once. The caller holds the lock.
-func (h *hub) queueMessage(f *hubStream, l *message) {
+// queueMessage queues a message on a stream, in some cases twice if delivery is at-least-once. The caller holds the lock.
+func (h *hub) queueMessage(f *hubStream, m *message) {
 	if f.client.n < 0 {
 		return
 	}
 	due := time.Now().Add(time.Duration(h.random.Float64() * float64(h.Delay)))
-	f.enqueueMessage(l, due)
+	f.enqueueMessage(m, due)
 	if h.Delivery != "" && h.random.IntN(4) == 0 {
-		f.enqueueMessage(l, due.Add(time.Duration(h.random.IntN(2))*100*time.Millisecond))
+		f.enqueueMessage(m, due.Add(time.Duration(h.random.IntN(2))*100*time.Millisecond))
 	}
 }

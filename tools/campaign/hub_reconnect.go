@@ -39,8 +39,7 @@ func (h *hub) readToken(w http.ResponseWriter, r *http.Request, id string) (unti
 	return until, true
 }
 
-// refuseReconnect responds to a reconnect according to the fault. It returns false if the client gets its stream, maybe
-// after a delay.
+// refuseReconnect refuses or delays a reconnect according to the fault. It reports whether it refused the client.
 func (h *hub) refuseReconnect(w http.ResponseWriter, d *hubClient) bool {
 	h.Mu.Lock()
 	refused := d.n >= 0 && h.fault.Reconnect != "" && h.fault.Matches(d.ID) && len(d.Spans) > 0 && (h.fault.Reconnects == 0 || d.refusals < h.fault.Reconnects)
@@ -68,7 +67,7 @@ func (h *hub) refuseReconnect(w http.ResponseWriter, d *hubClient) bool {
 // restartFile is the file that an action creates in the folder of the run to restart the hub.
 const restartFile = "restart"
 
-// restartHub ends all streams on request of the action, and accepts no client for the given time.
+// restartHub returns a disturbance that waits for the action, ends all streams, and refuses clients for a time.
 func restartHub(down time.Duration) func(context.Context, *run, int) {
 	return func(ctx context.Context, r *run, _ int) {
 		if !await(ctx, func() bool { _, err := os.Stat(filepath.Join(r.dir, restartFile)); return err == nil }) {
@@ -89,15 +88,15 @@ func restartHub(down time.Duration) func(context.Context, *run, int) {
 // resumesByID reports whether the description makes streams resume after the last value of the field id.
 func (h *hubSpec) resumesByID() bool { return h.Resume == "header" || h.Resume == "query" }
 
-// sendsIDs reports whether messages carry such ids.
+// sendsIDs reports whether messages carry ids from which a stream can resume.
 func (h *hubSpec) sendsIDs() bool { return h.resumesByID() && (h.IDs != hubNone || h.Form == formID) }
 
-// receivedBefore reports whether the client received a message on an earlier stream.
-func (d *hubClient) receivedBefore(before int) (arrived span) {
+// receivedOnEarlierStream returns 1 if the client received a message on a stream before the given one, otherwise 0.
+func (d *hubClient) receivedOnEarlierStream(before int) (arrived span) {
 	for _, f := range d.frames {
 		if f.kind == frameMessage && f.span < before {
 			arrived.Max = 1
-			arrived.Min = max(arrived.Min, btoi(isSure(d.Spans[f.span], f.at)))
+			arrived.Min = max(arrived.Min, btoi(mustHaveRead(d.Spans[f.span], f.at)))
 		}
 	}
 	return arrived
@@ -113,7 +112,7 @@ func (sc *scenario) expectIDs(d *hubClient, c counts) {
 		if i == 0 || s.WithID || !sc.Hub.resumesByID() {
 			continue
 		}
-		one := d.receivedBefore(i)
+		one := d.receivedOnEarlierStream(i)
 		if i == len(d.Spans)-1 && s.To.Sub(s.From) < hubSlack { // the run may have ended before the client counted the reconnect
 			one.Min = 0
 		}

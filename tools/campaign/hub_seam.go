@@ -13,7 +13,7 @@ import (
 const (
 	seamLosesFirst  = "first"   // the first message is missing
 	seamLosesLast   = "last"    // the last message is missing
-	seamSkipsTwo    = "further" // the stream continues from another id, two messages later
+	seamSkipsTwo    = "further" // the first two messages are missing
 	seamLosesAll    = "nothing" // all messages are missing
 	seamAnnounced   = "told"    // all messages are missing, and the gap is announced
 	seamRepeatsLast = "twice"   // the last message is repeated
@@ -21,23 +21,24 @@ const (
 	seamReplaysAll  = "start"   // all messages ever published are sent
 )
 
-// seam returns the effect of the fault on a stream that resumes. half: the client never closed the previous stream.
-func (f *hubFault) seam(id string, half bool) string {
-	if !f.Matches(id) || f.StreamsOf != "" && (f.StreamsOf == "half") != half {
+// seam returns the effect of the fault on a stream that resumes. vanished reports whether the client left the previous
+// stream without closing it.
+func (f *hubFault) seam(id string, vanished bool) string {
+	if !f.Matches(id) || f.StreamsOf != "" && (f.StreamsOf == "half") != vanished {
 		return ""
 	}
 	return f.Seam
 }
 
 // resumedMessages returns the first messages of a stream that resumes at an index. The caller holds the lock.
-func (f *hubStream) resumedMessages(position int, half bool) []*message {
-	all := func(letters []*message) []*message {
-		return slices.DeleteFunc(slices.Clone(letters), func(l *message) bool { return !l.delivered })
+func (f *hubStream) resumedMessages(position int, vanished bool) []*message {
+	all := func(messages []*message) []*message {
+		return slices.DeleteFunc(slices.Clone(messages), func(m *message) bool { return !m.delivered })
 	}
 	d := f.client
 	missed := all(d.topic.messages[position:])
 	messages := slices.Clone(missed)
-	switch n := len(missed); f.fault.seam(d.ID, half) {
+	switch n := len(missed); f.fault.seam(d.ID, vanished) {
 	case seamLosesFirst:
 		messages = messages[min(1, n):]
 	case seamLosesLast:
@@ -55,26 +56,26 @@ func (f *hubStream) resumedMessages(position int, half bool) []*message {
 	case seamReplaysAll:
 		messages = all(d.topic.messages)
 	}
-	for _, l := range missed {
-		if !slices.Contains(messages, l) {
+	for _, m := range missed {
+		if !slices.Contains(messages, m) {
 			if d.dropped == nil {
 				d.dropped = map[int]int{}
 			}
-			d.dropped[l.number] = f.span
+			d.dropped[m.number] = f.span
 		}
 	}
 	return messages
 }
 
-// announces records whether the stream will state that messages are missing, and reports whether a header states it.
-func (f *hubStream) announces(last string) bool {
+// recordAnnouncement records whether the stream announces missing messages, and reports whether a header announces them.
+func (f *hubStream) recordAnnouncement(last string) bool {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
 	d := f.client
 	byHeader := f.Gap == "header"
-	falsely := byHeader && f.fault.Action == hubGap && f.fault.Matches(d.ID) // although nothing is missing
+	withoutLoss := byHeader && f.fault.Action == hubGap && f.fault.Matches(d.ID)
 	resumes := last != "" && d.n >= 0 && f.Gap != ""
-	f.announcesGap = resumes && (falsely || f.fault.seam(d.ID, d.stream != nil) == seamAnnounced)
+	f.announcesGap = resumes && (withoutLoss || f.fault.seam(d.ID, d.stream != nil) == seamAnnounced)
 	return f.announcesGap && byHeader
 }
 
@@ -90,33 +91,34 @@ func (f *hubStream) announceGap() {
 }
 
 // resumeID returns the id from which a client resumes after a message.
-func (f *hubStream) resumeID(l *message) string {
+func (f *hubStream) resumeID(m *message) string {
 	if f.Resume == "data" {
-		return fmt.Sprintf("n%d", l.index)
+		return fmt.Sprintf("n%d", m.index)
 	}
-	return f.idOf(l, fmt.Sprint(l.number))
+	return f.idOf(m, fmt.Sprint(m.number))
 }
 
-// last returns the number of the message after which a client resumes: 0 if it is unknown, -1 if there is none.
+// last returns the number of the message after which a client resumes by the id last. It returns 0 if that is unknown,
+// and -1 if the client resumes after no message.
 func (t *hubTopic) last(f *hubStream, last string) int {
 	switch {
 	case f.Resume != "data" && (f.IDs == hubConstant || f.IDs == hubNone):
 		return 0
-	case last == "" && f.resumesByID() && f.Heartbeat == "after a line": // the heartbeat had reset the id
+	case last == "" && f.resumesByID() && f.Heartbeat == "after a line": // a heartbeat may have reset the id
 		return 0
 	case last == "":
 		return -1
 	}
-	for _, l := range t.messages {
-		if f.resumeID(l) == last {
-			return l.number
+	for _, m := range t.messages {
+		if f.resumeID(m) == last {
+			return m.number
 		}
 	}
 	return 0
 }
 
-// readUpTo records that a client, when it reconnected, had read a span up to the message with that number. With
-// repeated, that may have been an earlier copy of the message.
+// readUpTo records that a reconnecting client had read a stream up to the message with that number. With repeated, the
+// client may have read only an earlier copy of the message.
 func (d *hubClient) readUpTo(span, number int, repeated bool) {
 	if span < 0 || number == 0 || d.Spans[span].EndReason == fakeservice.EndInOrder {
 		return
@@ -124,7 +126,7 @@ func (d *hubClient) readUpTo(span, number int, repeated bool) {
 	last := -1
 	for i := range d.frames {
 		f := &d.frames[i]
-		f.unsure = f.unsure || repeated && last >= 0 && f.span == span
+		f.uncertain = f.uncertain || repeated && last >= 0 && f.span == span
 		if f.kind == frameMessage && f.number == number {
 			last = i
 		}
@@ -132,7 +134,7 @@ func (d *hubClient) readUpTo(span, number int, repeated bool) {
 	read := d.frames[:last+1]
 	for _, f := range d.frames[last+1:] {
 		if f.kind != frameMessage || f.span < span {
-			f.unsure = f.unsure || f.span == span
+			f.uncertain = f.uncertain || f.span == span
 			read = append(read, f)
 		}
 	}

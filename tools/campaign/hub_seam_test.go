@@ -12,7 +12,7 @@ import (
 
 // newResumingHub returns a hub whose stream was disconnected after 5 s and resumed 2 s later, when its client had
 // read up to message 8 of the nine that were written.
-func newResumingHub(t *testing.T, fault hubFault, half bool) (*scenario, *hub) {
+func newResumingHub(t *testing.T, fault hubFault, vanished bool) (*scenario, *hub) {
 	t.Helper()
 	sc, h := newTestHub(t, func(number int) []int {
 		if number > 9 {
@@ -27,43 +27,43 @@ func newResumingHub(t *testing.T, fault hubFault, half bool) (*scenario, *hub) {
 	back := end.From.Add(7 * time.Second)
 	d.Spans = []fakeservice.OpenSpan{{From: end.From, To: end.From.Add(5 * time.Second), EndReason: fakeservice.EndClient}, {From: back, To: end.To, EndReason: fakeservice.EndClient, Resumed: true}}
 	f := &hubStream{hub: h, client: d, span: 1}
-	announcement := f.resumeID(d.topic.messages[7])
-	d.readUpTo(0, d.topic.last(f, announcement), false)
+	lastID := f.resumeID(d.topic.messages[7])
+	d.readUpTo(0, d.topic.last(f, lastID), false)
 	published := d.topic.messages
 	d.topic.messages = published[:13]
-	for _, l := range published {
-		l.delivered = true
+	for _, m := range published {
+		m.delivered = true
 	}
-	messages := f.resumedMessages(d.topic.resumeIndex(f, announcement), half)
+	messages := f.resumedMessages(d.topic.resumeIndex(f, lastID), vanished)
 	d.topic.messages = published
-	for _, l := range append(messages, published[13:]...) {
-		d.frames = append(d.frames, frame{kind: frameMessage, number: l.number, reads: l.number, sent: l.got, at: back, span: 1})
+	for _, m := range append(messages, published[13:]...) {
+		d.frames = append(d.frames, frame{kind: frameMessage, number: m.number, seq: m.number, sent: m.receivedAt, at: back, span: 1})
 	}
 	return sc, h
 }
 
-func TestExpectationsOfReconnects(t *testing.T) {
+func TestExpectedCountsOfReconnects(t *testing.T) {
 	for name, c := range map[string]struct {
-		fault  hubFault
-		half   bool
-		counts counts
-		want   []verdict.Outcome
+		fault    hubFault
+		vanished bool
+		counts   counts
+		want     []verdict.Outcome
 	}{
-		"nothing is wrong":                {hubFault{}, false, counts{}, passes},
-		"the first is lost":               {hubFault{Seam: seamLosesFirst}, false, counts{"missed": exactCount(1), "cuts lost": exactCount(1), "cuts broken": exactCount(1)}, fails},
-		"the last is lost":                {hubFault{Seam: seamLosesLast}, false, counts{"missed": exactCount(1), "cuts lost": exactCount(1), "cuts broken": exactCount(1)}, fails},
-		"all are lost":                    {hubFault{Seam: seamLosesAll}, false, counts{"missed": exactCount(5), "cuts lost": exactCount(5), "cuts broken": exactCount(1)}, fails},
-		"a gap is announced, and allowed": {hubFault{Seam: seamAnnounced, Allowed: true}, false, counts{"cuts lost": exactCount(5), "cuts broken": exactCount(1)}, passes},
-		"another id":                      {hubFault{Seam: seamSkipsTwo}, false, counts{"missed": exactCount(2), "cuts lost": exactCount(2), "cuts broken": exactCount(1)}, fails},
-		"an earlier id":                   {hubFault{Overlap: 2}, false, counts{"duplicated": exactCount(2), "cuts doubled": exactCount(2), "cuts broken": exactCount(1)}, fails},
-		"one twice":                       {hubFault{Seam: seamRepeatsLast}, false, counts{"duplicated": exactCount(1), "cuts doubled": exactCount(1), "cuts broken": exactCount(1)}, fails},
-		"all again":                       {hubFault{Seam: seamReplaysAll}, false, counts{"duplicated": exactCount(8), "cuts doubled": exactCount(8), "cuts broken": exactCount(1)}, fails},
-		"swapped":                         {hubFault{Seam: seamSwapsFirst}, false, counts{"reordered": exactCount(1)}, fails},
-		"not of this kind of cut":         {hubFault{Seam: seamLosesAll, StreamsOf: "half"}, false, counts{}, passes},
-		"only of this kind of cut":        {hubFault{Seam: seamLosesAll, StreamsOf: "half"}, true, counts{"missed": exactCount(5), "cuts lost": exactCount(5), "cuts broken": exactCount(1)}, fails},
-		"nor of another stream":           {hubFault{Seam: seamLosesAll, Fault: fakeservice.Fault{Devices: []string{"h-1"}}}, false, counts{}, passes},
+		"no fault":                                {hubFault{}, false, counts{}, passes},
+		"the first is lost":                       {hubFault{Seam: seamLosesFirst}, false, counts{"missed": exactCount(1), "cuts lost": exactCount(1), "cuts broken": exactCount(1)}, fails},
+		"the last is lost":                        {hubFault{Seam: seamLosesLast}, false, counts{"missed": exactCount(1), "cuts lost": exactCount(1), "cuts broken": exactCount(1)}, fails},
+		"all are lost":                            {hubFault{Seam: seamLosesAll}, false, counts{"missed": exactCount(5), "cuts lost": exactCount(5), "cuts broken": exactCount(1)}, fails},
+		"a gap is announced, and allowed":         {hubFault{Seam: seamAnnounced, Allowed: true}, false, counts{"cuts lost": exactCount(5), "cuts broken": exactCount(1)}, passes},
+		"two are skipped":                         {hubFault{Seam: seamSkipsTwo}, false, counts{"missed": exactCount(2), "cuts lost": exactCount(2), "cuts broken": exactCount(1)}, fails},
+		"resumed from an earlier id":              {hubFault{Overlap: 2}, false, counts{"duplicated": exactCount(2), "cuts doubled": exactCount(2), "cuts broken": exactCount(1)}, fails},
+		"the last is repeated":                    {hubFault{Seam: seamRepeatsLast}, false, counts{"duplicated": exactCount(1), "cuts doubled": exactCount(1), "cuts broken": exactCount(1)}, fails},
+		"all are replayed":                        {hubFault{Seam: seamReplaysAll}, false, counts{"duplicated": exactCount(8), "cuts doubled": exactCount(8), "cuts broken": exactCount(1)}, fails},
+		"the first two are swapped":               {hubFault{Seam: seamSwapsFirst}, false, counts{"reordered": exactCount(1)}, fails},
+		"the fault affects only vanished clients": {hubFault{Seam: seamLosesAll, StreamsOf: "half"}, false, counts{}, passes},
+		"the client had vanished":                 {hubFault{Seam: seamLosesAll, StreamsOf: "half"}, true, counts{"missed": exactCount(5), "cuts lost": exactCount(5), "cuts broken": exactCount(1)}, fails},
+		"the fault affects another client":        {hubFault{Seam: seamLosesAll, Fault: fakeservice.Fault{Devices: []string{"h-1"}}}, false, counts{}, passes},
 	} {
-		sc, h := newResumingHub(t, c.fault, c.half)
+		sc, h := newResumingHub(t, c.fault, c.vanished)
 		e := sc.expectHub(h)
 		require.Equal(t, c.want, e.Outcomes, name)
 		for _, count := range []string{"missed", "duplicated", "reordered", "cuts lost", "cuts doubled", "cuts broken"} {
@@ -72,8 +72,8 @@ func TestExpectationsOfReconnects(t *testing.T) {
 	}
 }
 
-// A message that was written to a stream after its client had left was not read. A client that reconnects without an
-// id then continues nothing.
+// A client that reconnects without an id has read no message, and does not resume. A message that was written to its
+// previous stream does not count.
 func TestReconnectWithoutReadMessages(t *testing.T) {
 	_, h := newTestHub(t, func(number int) []int {
 		if number == 1 {

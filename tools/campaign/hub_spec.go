@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -9,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// A hubSpec is a service with a publisher: its requests, its streams, and its description.
+// A hubSpec describes a hub: its requests, its streams, and its description.
 type hubSpec struct {
 	Topics int
 	Rate   float64 // messages per second, all topics together
@@ -23,36 +24,36 @@ type hubSpec struct {
 	ClosesConnection bool          // the hub closes the publisher's connection after each response
 	Header           bool          // a stream identifies itself in a header, otherwise in the query
 
-	Message any `json:",omitempty"` // message of the description of a service that is not published to; nil: it is
+	Message any `json:",omitempty"` // field message of the description if the run does not publish; nil: the run publishes
 
 	Form     string        // format of the data
-	Time     string        // how the time is written
-	Marked   bool          // the description has the place of the marker; likewise:
-	Timed    bool          //
-	Summed   bool          //
+	Time     string        // format of the time
+	Marked   bool          // messages have a marker
+	Timed    bool          // messages have a time
+	Summed   bool          // messages have a checksum
 	Escaped  bool          // a character of the marker is escaped
-	Lined    bool          // JSON has line ends in it
+	Lined    bool          // the JSON contains line ends
 	Pad      int           // bytes of additional text
 	Events   []string      // names of messages; none: any, and the description names none
 	IDs      string        // of the field id
 	Delay    time.Duration // maximum delay of a message
-	Order    string        // the order of the description, which the service uses: any, or ""
-	Delivery string        // likewise: at-least-once, or ""
+	Order    string        // field order of the description and behaviour of the hub: any, or ""
+	Delivery string        // field delivery, likewise: at-least-once, or ""
 
 	Heartbeat         string        // a key of heartbeats; "": none
 	HeartbeatInterval time.Duration // maximum time between two heartbeats
-	StatedInterval    float64       // in the description; 0: none
+	StatedInterval    float64       // interval in seconds that the description states; 0: none
 	Foreign           []string      // kinds of foreign blocks
 
 	Start    time.Duration // maximum delay of the headers
 	Then     bool          // a stream needs a second request
-	End      string        // client, request or server
-	Ends     time.Duration // time that the service needs to end a stream
-	Lifetime float64       // of a stream in seconds at least, with server
-	Token    string        // how the description gets a token, a key of tokens; "": there is none
+	End      string        // end of a stream by the client, by its request, or by the server
+	EndDelay time.Duration // time that the hub needs to end a stream on request
+	Lifetime float64       // minimum lifetime of a stream in seconds if the server ends it
+	Token    string        // a key of tokens; "": streams need no token
 	TTL      float64       // seconds for which a token is valid
-	Resume   string        // how a stream resumes: header, query, data (an id that is in the data), none
-	Gap      string        // how the service announces missing messages: event, header, or "": it does not
+	Resume   string        // place of the id from which a stream resumes: header, query, data (the id is in the data), none
+	Gap      string        // place of the announcement of missing messages: event, header; "": no announcement
 	fakeservice.Format
 	Skew time.Duration // offset of the clock that writes the times in messages
 }
@@ -60,11 +61,11 @@ type hubSpec struct {
 // Formats of the data.
 const (
 	formFlat   = "flat"   // JSON
-	formNested = "nested" // JSON with objects and lists in it
-	formText   = "text"   // JSON whose numbers are strings
-	formTags   = "tags"   // JSON with a list of texts
+	formNested = "nested" // JSON with objects and lists
+	formText   = "text"   // JSON with numbers as strings
+	formTags   = "tags"   // JSON with a list of strings
 	formID     = "id"     // JSON without the number, which is in the field id
-	formWords  = "words"  // no JSON
+	formWords  = "words"  // plain text
 )
 
 // Forms of the ids of blocks.
@@ -77,13 +78,13 @@ const (
 	hubPrefixed = "prefixed" // text followed by that number
 )
 
-// heartbeats keep streams alive, by their kind: the description of them, and the written text.
+// heartbeats has the kinds of heartbeats: their description, and the text that the hub writes.
 var heartbeats = map[string]struct {
 	described map[string]any
-	text      string // with LF
+	text      string // lines end with LF
 }{
 	"comment":      {map[string]any{"comment": true}, ": still here\n\n"},
-	"line":         {map[string]any{"comment": true}, ":\n"}, // part of the next block
+	"line":         {map[string]any{"comment": true}, ":\n"}, // the line is part of the next block
 	"one comment":  {map[string]any{"comment": "beat"}, ": beat\n\n"},
 	"event":        {map[string]any{"event": "ping"}, "event: ping\n\n"},
 	"with data":    {map[string]any{"event": "ping"}, "event: ping\ndata: 17\n\n"},
@@ -92,6 +93,7 @@ var heartbeats = map[string]struct {
 	"after a line": {map[string]any{"event": "ping"}, ":\nid\nevent: ping\n\n"},
 }
 
+// drawHub draws the properties of a hub.
 func drawHub(r *rand.Rand) *hubSpec {
 	h := &hubSpec{
 		Topics: 1 + r.IntN(4), Method: oneOf(r, "POST", "PUT", "PATCH"), MessageIn: oneOf(r, "json", "form", "headers", "query"), Path: r.IntN(2) == 0,
@@ -124,7 +126,7 @@ func drawHub(r *rand.Rand) *hubSpec {
 	}
 	h.drawHeartbeat(r)
 	h.drawForeign(r)
-	h.drawReturn(r)
+	h.drawEnd(r)
 	switch r.IntN(6) {
 	case 0:
 		h.anyOrder()
@@ -135,25 +137,21 @@ func drawHub(r *rand.Rand) *hubSpec {
 	return h
 }
 
-// anyOrder makes a service keep no order. Streams then do not resume, because an id does not show which messages the
-// client has received.
+// anyOrder makes a hub deliver messages in any order. Its streams do not resume, because an id does not state which
+// messages the client has received.
 func (h *hubSpec) anyOrder() {
 	h.Order, h.Resume = "any", "none"
-	if h.End == "server" { // nothing is checked at the ends of a stream
+	if h.End == "server" { // messages near the start and end of a stream are not checked
 		h.Lifetime = 8
 	}
 }
 
+// drawHeartbeat draws the heartbeats; a quarter of the hubs has none.
 func (h *hubSpec) drawHeartbeat(r *rand.Rand) {
 	if r.IntN(4) == 0 {
 		return
 	}
-	var kinds []string
-	for kind := range heartbeats {
-		kinds = append(kinds, kind)
-	}
-	slices.Sort(kinds)
-	h.Heartbeat = oneOf(r, kinds...)
+	h.Heartbeat = oneOf(r, slices.Sorted(maps.Keys(heartbeats))...)
 	h.HeartbeatInterval = time.Duration(oneOf(r, 200, 400, 900)) * time.Millisecond
 	if r.IntN(3) > 0 {
 		h.StatedInterval = oneOf(r, 1., 2, 3)
@@ -180,11 +178,10 @@ func (h *hubSpec) drawForeign(r *rand.Rand) {
 	}
 }
 
-// drawReturn draws how a stream resumes after its end. A client with an id gets the missed messages, as the
-// description promises.
-func (h *hubSpec) drawReturn(r *rand.Rand) {
+// drawEnd draws the end of streams, and the place of the id from which they resume.
+func (h *hubSpec) drawEnd(r *rand.Rand) {
 	switch {
-	case h.Heartbeat == "after a line": // it resets the id
+	case h.Heartbeat == "after a line": // such a heartbeat resets the id
 		h.Resume = "none"
 	case h.IDs != hubNone && h.IDs != hubConstant:
 		h.Resume = oneOf(r, "header", "query", "none")
@@ -198,11 +195,11 @@ func (h *hubSpec) drawReturn(r *rand.Rand) {
 	switch h.End {
 	case "server":
 		h.Lifetime, h.Retry = 2.5+2*r.Float64(), oneOf(r, 50, 300)
-		if h.Resume == "none" { // most messages are between two others
+		if h.Resume == "none" { // otherwise most messages are near the start or end of a stream
 			h.Lifetime = max(h.Lifetime, 8*h.interval().Seconds())
 		}
 	case "request":
-		h.Ends = oneOf(r, 0, 300*time.Millisecond)
+		h.EndDelay = oneOf(r, 0, 300*time.Millisecond)
 	}
 }
 
@@ -228,7 +225,7 @@ func drawHubPlan(r *rand.Rand, h *hubSpec) plan {
 	return p
 }
 
-// messagesPerTopic returns how many messages each topic will have.
+// messagesPerTopic returns the number of messages that a run publishes to a topic.
 func (p *plan) messagesPerTopic(h *hubSpec, topic int) int {
 	hold := p.hold().Seconds()
 	all := int(max(hold-4, hold/2)*h.Rate - 1e-6)

@@ -16,11 +16,11 @@ type hubStream struct {
 	client       *hubClient
 	span         int
 	replaced     bool // its client has opened another stream
-	announcesGap bool // it announces that messages are missing
-	muted        bool
+	announcesGap bool // it announces missing messages
+	muted        bool // it writes no more blocks
 }
 
-// enqueue queues a block. If order matters, it does not overtake another.
+// enqueue queues a block. It does not overtake other blocks unless the description allows any order.
 func (f *hubStream) enqueue(due time.Time, write func() error) {
 	f.Queue(due, f.Order == "", func(due time.Time) error {
 		if f.fault.Action != fakeservice.ActDelay {
@@ -34,8 +34,8 @@ func (f *hubStream) enqueue(due time.Time, write func() error) {
 }
 
 // enqueueMessage queues a message, to which the fault applies.
-func (f *hubStream) enqueueMessage(l *message, due time.Time) {
-	f.enqueue(due, func() error { return f.writeFaulty(l) })
+func (f *hubStream) enqueueMessage(m *message, due time.Time) {
+	f.enqueue(due, func() error { return f.writeFaulty(m) })
 }
 
 // enqueueText queues a block that is not a message.
@@ -51,7 +51,7 @@ func (h *hub) subscribe(w http.ResponseWriter, r *http.Request) {
 	}
 	topic := h.topicOf(r)
 	if topic == nil || id == "" {
-		http.Error(w, "which one?", http.StatusBadRequest)
+		http.Error(w, "the request has no topic or no id", http.StatusBadRequest)
 		return
 	}
 	until, ok := h.readToken(w, r, id)
@@ -72,7 +72,7 @@ func (h *hub) subscribe(w http.ResponseWriter, r *http.Request) {
 	h.Handlers.Add(1)
 	defer h.Handlers.Done()
 	f := &hubStream{Stream: h.NewStream(h.Format, w, r), hub: h, client: d}
-	f.EndAt, f.EndDelay = until, h.Ends
+	f.EndAt, f.EndDelay = until, h.EndDelay
 	last := r.Header.Get("Last-Event-ID")
 	if h.Resume == "query" || h.Resume == "data" {
 		last = r.URL.Query().Get("since")
@@ -146,11 +146,11 @@ func (f *hubStream) run(last string) {
 	d := f.client
 	if f.Start > 0 && d.n >= 0 && len(d.Spans) == 0 {
 		f.Mu.Lock()
-		late := time.Duration(f.random.Float64() * float64(f.Start))
+		delay := time.Duration(f.random.Float64() * float64(f.Start))
 		f.Mu.Unlock()
-		time.Sleep(late)
+		time.Sleep(delay)
 	}
-	if f.announces(last) {
+	if f.recordAnnouncement(last) {
 		f.W.Header().Set("X-Gap", "Yes")
 	}
 	if f.Head() != nil || f.Then && !f.awaitSecondRequest() {
@@ -186,12 +186,12 @@ func (f *hubStream) run(last string) {
 	}
 }
 
-// awaitSecondRequest waits for the second request.
+// awaitSecondRequest waits for the second request of the stream. It returns false if the client disconnects first.
 func (f *hubStream) awaitSecondRequest() bool {
 	joined := make(chan struct{})
 	f.Mu.Lock()
-	f.guests++
-	client := fmt.Sprintf("%s~%d", f.client.ID, f.guests)
+	f.joinCount++
+	client := fmt.Sprintf("%s~%d", f.client.ID, f.joinCount)
 	f.joins[client] = joined
 	f.Mu.Unlock()
 	if f.Write("event: hello\ndata: {\"you\":{\"id\":\""+client+"\"}}\n\n") != nil {
@@ -205,8 +205,7 @@ func (f *hubStream) awaitSecondRequest() bool {
 	}
 }
 
-// begin adds the stream to the list of its topic, and returns the messages that its client missed. The caller holds
-// the lock of the hub.
+// begin registers the stream with its topic, and queues the messages that its client missed. The caller holds the lock.
 func (f *hubStream) begin(last string) {
 	d := f.client
 	d.topic.streams[f] = true
@@ -215,7 +214,7 @@ func (f *hubStream) begin(last string) {
 	if d.n < 0 {
 		return
 	}
-	if old != nil { // the client uses this stream now
+	if old != nil { // the client has vanished from it
 		delete(d.topic.streams, old)
 		old.Finish(fakeservice.EndClient)
 		old.replaced = true
@@ -227,22 +226,22 @@ func (f *hubStream) begin(last string) {
 		d.readUpTo(f.span-1, d.topic.last(f, last), f.Delivery != "")
 	}
 	d.Last().WithID = last != ""
-	d.Last().Resumed = f.span > 0 && (last != "" || f.sendsIDs() && d.receivedBefore(f.span).Max > 0)
+	d.Last().Resumed = f.span > 0 && (last != "" || f.sendsIDs() && d.receivedOnEarlierStream(f.span).Max > 0)
 	if last == "" || f.Resume == "none" {
 		return
 	}
 	f.announceGap()
-	for _, l := range f.resumedMessages(d.topic.resumeIndex(f, last), old != nil) {
-		f.enqueueMessage(l, time.Now())
+	for _, m := range f.resumedMessages(d.topic.resumeIndex(f, last), old != nil) {
+		f.enqueueMessage(m, time.Now())
 	}
 }
 
-// resumeIndex returns the index of the first message that a client lacks which was last sent that id, or a smaller
-// one if it gets some of them again.
+// resumeIndex returns the index of the first message for a client that resumes after an id. It is smaller if the client
+// receives some messages again.
 func (t *hubTopic) resumeIndex(f *hubStream, last string) int {
 	i, ok := t.foreignIDs[last]
-	for n, l := range t.messages {
-		if !ok && last == f.resumeID(l) {
+	for n, m := range t.messages {
+		if !ok && last == f.resumeID(m) {
 			i = n + 1
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	compiler "github.com/sse-soak/sse-soak/internal/service"
 )
 
-// parseBlock returns the fields of one block, as a client finds them.
+// parseBlock parses one block.
 func parseBlock(text string) (b compiler.Block) {
 	var data []string
 	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n\n"), "\n") {
@@ -44,47 +44,47 @@ func compile(t *testing.T, h *hubSpec) *compiler.Service {
 	return s
 }
 
-// The description of a hub recognizes its own blocks.
+// The description of a hub recognizes the blocks of the hub.
 func TestHubMatchesItsDescription(t *testing.T) {
 	for seed := range uint64(1800) {
-		family := families[max(0, int(seed)-1200)%len(families)] // the first two thirds are of the first
+		family := families[max(0, int(seed)-1200)%len(families)] // two thirds of the seeds draw from the first family
 		sc := draw(seed, family.faulty[0].group)
 		h := sc.Hub
-		if h.Message != nil { // it is not published to
+		if h.Message != nil { // the run does not publish to it
 			continue
 		}
 		s := compile(t, h)
 		const run = "t-a0b1c2.0"
 		reader := s.Reader(run).WithFamily("t-a0b1c2.")
-		l := &message{run: run, number: 17, index: 3, t: "1763000000123456"}
+		m := &message{run: run, number: 17, index: 3, t: "1763000000123456"}
 		if h.Marked {
-			l.sum = sumOf(l.run, l.number, l.t)
+			m.sum = sumOf(m.run, m.number, m.t)
 		} else {
-			l.run = ""
+			m.run = ""
 		}
-		harms := []string{""}
+		corruptions := []string{""}
 		if sc.HubFault.Action != "" {
-			harms = append(harms, sc.HubFault.Action)
+			corruptions = append(corruptions, sc.HubFault.Action)
 		}
-		for _, fault := range harms {
-			text, reads, belongs := h.block(l, fault, 1000)
+		for _, corruption := range corruptions {
+			text, seq, belongs := h.block(m, corruption, 1000)
 			b := parseBlock(text)
 			if h.Order == "" {
 				require.LessOrEqual(t, len(b.Data), 66_000)
 			}
 			got := reader.Read(&b)
-			about := fmt.Sprintf("seed %d, %s: %.300s", seed, fault, text)
-			require.Equal(t, belongs, got.Kind == compiler.Delivery, about)
+			scenario := fmt.Sprintf("seed %d, %s: %.300s", seed, corruption, text)
+			require.Equal(t, belongs, got.Kind == compiler.Delivery, scenario)
 			switch {
 			case !belongs:
-			case reads == 0:
-				require.Error(t, got.Err, about)
+			case seq == 0:
+				require.Error(t, got.Err, scenario)
 			default:
-				require.NoError(t, got.Err, about)
-				require.EqualValues(t, reads, got.Seq, about)
-				require.Equal(t, h.Timed, got.HasSentAt, about)
+				require.NoError(t, got.Err, scenario)
+				require.EqualValues(t, seq, got.Seq, scenario)
+				require.Equal(t, h.Timed, got.HasSentAt, scenario)
 				if h.Timed && h.Time != "millis" {
-					require.Equal(t, strconv.FormatInt(got.SentAt-h.Skew.Microseconds(), 10), l.t, about)
+					require.Equal(t, strconv.FormatInt(got.SentAt-h.Skew.Microseconds(), 10), m.t, scenario)
 				}
 			}
 		}

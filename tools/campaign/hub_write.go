@@ -7,12 +7,12 @@ import (
 )
 
 // writeFaulty writes a message, and applies the fault to it.
-func (f *hubStream) writeFaulty(l *message) error {
-	act, corruption := "", ""
-	if f.client.n >= 0 && !f.client.ended && f.fault.matches(f.client.ID, l) {
-		act = f.fault.Action
+func (f *hubStream) writeFaulty(m *message) error {
+	action, corruption := "", ""
+	if f.client.n >= 0 && !f.client.ended && f.fault.matches(f.client.ID, m) {
+		action = f.fault.Action
 	}
-	switch act {
+	switch action {
 	case hubMuted:
 		f.muted = true
 		return nil
@@ -25,24 +25,24 @@ func (f *hubStream) writeFaulty(l *message) error {
 			}
 		}
 	case corruptNumber, corruptShift, corruptMarker, corruptTime, corruptSum, corruptTruncated:
-		corruption = act
+		corruption = action
 	}
-	text := func() string { text, _, _ := f.block(l, "", 0); return text }
-	return f.Apply(act, f.fault.Wait, text, func() error { return f.writeMessage(l, corruption) })
+	text := func() string { text, _, _ := f.block(m, "", 0); return text }
+	return f.Apply(action, f.fault.Wait, text, func() error { return f.writeMessage(m, corruption) })
 }
 
-// writeMessage writes a message.
-func (f *hubStream) writeMessage(l *message, corruption string) error {
-	text, reads, valid := f.block(l, corruption, f.fault.Offset)
+// writeMessage writes a message with a corruption, and records what its client will find.
+func (f *hubStream) writeMessage(m *message, corruption string) error {
+	text, seq, valid := f.block(m, corruption, f.fault.Offset)
 	kind := frameMessage
 	switch {
-	case valid && (l.topic == f.client.topic || !f.Marked): // a marker is of one topic
-	case valid, corruption == corruptMarker: // it looks like one of another topic, whose markers begin alike
+	case valid && (m.topic == f.client.topic || !f.Marked): // a marker belongs to one topic
+	case valid, corruption == corruptMarker: // the markers of all topics start alike
 		kind = frameOtherTopic
 	default:
 		kind = frameOther
 	}
-	return f.writeBlock(text, frame{kind: kind, number: l.number, reads: reads, sent: l.got})
+	return f.writeBlock(text, frame{kind: kind, number: m.number, seq: seq, sent: m.receivedAt})
 }
 
 // writeBlock writes a block and records it.
@@ -52,6 +52,7 @@ func (f *hubStream) writeBlock(text string, fr frame) error {
 	return f.Write(text)
 }
 
+// record records a frame, unless the client has left the stream for another one.
 func (f *hubStream) record(fr frame) {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()

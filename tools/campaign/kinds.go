@@ -11,10 +11,10 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// cleanKinds are runs in which nothing is wrong. The plain one is drawn most often.
+// cleanKinds are soaks without a fault. Half of them change nothing in the scenario that was drawn.
 var cleanKinds = []kind{
-	{"clean", "clean", asDrawn}, {"clean", "clean", asDrawn}, {"clean", "clean", asDrawn}, {"clean", "clean", asDrawn},
-	{"clean", "clean", func(r *rand.Rand, sc *scenario) { ownBackend(r, sc) }},
+	{"clean", "clean", noChange}, {"clean", "clean", noChange}, {"clean", "clean", noChange}, {"clean", "clean", noChange},
+	{"clean", "clean", useBackend},
 	{"clean", "clean", wireKind(fakeservice.WireDribble)},
 	{"clean", "clean", wireKind(fakeservice.WireMerge)},
 	{"clean", "clean", func(r *rand.Rand, sc *scenario) {
@@ -22,11 +22,12 @@ var cleanKinds = []kind{
 	}},
 }
 
-func asDrawn(*rand.Rand, *scenario) {}
+// noChange leaves the scenario as it was drawn.
+func noChange(*rand.Rand, *scenario) {}
 
 // soakKinds are the faults of a soak.
 var soakKinds = []kind{
-	{"service", "lose", struck(fakeservice.ActLose, 1)},
+	{"service", "lose", strikeMiddle(fakeservice.ActLose, 1)},
 	{"service", "lose several", func(r *rand.Rand, sc *scenario) {
 		sc.Plan.lengthen(8, 0)
 		sc.strike(r, fakeservice.ActLose, 2+r.IntN(2), 2+r.IntN(max(sc.Plan.noops()-6, 1)))
@@ -34,27 +35,27 @@ var soakKinds = []kind{
 	{"service", "lose first", func(r *rand.Rand, sc *scenario) { sc.strike(r, fakeservice.ActLose, 1, 1) }},
 	{"service", "lose last but one", func(r *rand.Rand, sc *scenario) { sc.strike(r, fakeservice.ActLose, 1, fakeservice.LastButOne) }},
 	{"service", "lose last", func(r *rand.Rand, sc *scenario) { sc.strike(r, fakeservice.ActLose, 1, fakeservice.LastNoop) }},
-	{"service", "lose on all", combine(struck(fakeservice.ActLose, 1), func(_ *rand.Rand, sc *scenario) { sc.Strike.Devices = nil })},
-	{"service", "duplicate", struck(fakeservice.ActRepeat, 1)},
+	{"service", "lose on all", combine(strikeMiddle(fakeservice.ActLose, 1), func(_ *rand.Rand, sc *scenario) { sc.Strike.Devices = nil })},
+	{"service", "duplicate", strikeMiddle(fakeservice.ActRepeat, 1)},
 	{"service", "duplicate all", func(_ *rand.Rand, sc *scenario) {
 		sc.Strike = fakeservice.Strike{Fault: fakeservice.Fault{Action: fakeservice.ActRepeat, From: fakeservice.EveryNoop}}
 	}},
-	{"service", "swap", combine(numberNoops, struck(fakeservice.ActHold, 1))},
-	{"service", "corrupt", struck(fakeservice.ActCorrupt, 1)},
+	{"service", "swap", combine(numberNoops, strikeMiddle(fakeservice.ActHold, 1))},
+	{"service", "corrupt", strikeMiddle(fakeservice.ActCorrupt, 1)},
 	{"service", "corrupt all", func(_ *rand.Rand, sc *scenario) {
 		sc.Strike = fakeservice.Strike{Fault: fakeservice.Fault{Action: fakeservice.ActCorrupt, From: fakeservice.EveryNoop}}
 	}},
 	{"service", "delay", delay},
-	{"service", "never-served slot", combine(numberNoops, struck(fakeservice.ActSkip, 1))},
-	{"service", "silence with comments", struck(fakeservice.ActQuiet, 0)},
+	{"service", "never-served slot", combine(numberNoops, strikeMiddle(fakeservice.ActSkip, 1))},
+	{"service", "silence with comments", strikeMiddle(fakeservice.ActQuiet, 0)},
 	{"service", "stall", func(r *rand.Rand, sc *scenario) {
 		sc.Plan.lengthen(9, 0)
 		sc.Service.Comments, sc.Service.EndsLate = false, false
 		sc.strike(r, fakeservice.ActLose, 0, 2+r.IntN(2))
 	}},
-	{"service", "end early", struck(fakeservice.ActClose, 1)},
-	{"service", "reset", combine(struck(fakeservice.ActReset, 1), func(_ *rand.Rand, sc *scenario) { sc.Service.Nginx = false })},
-	{"service", "cut in a frame", struck(fakeservice.ActTruncate, 1)},
+	{"service", "end early", strikeMiddle(fakeservice.ActClose, 1)},
+	{"service", "reset", combine(strikeMiddle(fakeservice.ActReset, 1), func(_ *rand.Rand, sc *scenario) { sc.Service.Nginx = false })},
+	{"service", "cut in a frame", strikeMiddle(fakeservice.ActTruncate, 1)},
 	{"service", "never end", func(r *rand.Rand, sc *scenario) {
 		sc.Strike = fakeservice.Strike{Fault: fakeservice.Fault{NeverEnds: true, Devices: sc.Plan.randomIDs(r)}}
 	}},
@@ -62,17 +63,17 @@ var soakKinds = []kind{
 	{"service", "named events", func(r *rand.Rand, sc *scenario) {
 		sc.Strike = fakeservice.Strike{Fault: fakeservice.Fault{Action: fakeservice.ActNamed, Devices: sc.Plan.randomIDs(r)}}
 	}},
-	{"service", "end early, and back", combine(lengthen(8, 6), struck(fakeservice.ActClose, 1), allowReconnect)},
+	{"service", "end early, and back", combine(lengthen(8, 6), strikeMiddle(fakeservice.ActClose, 1), allowReconnect)},
 
 	{"reconnect", "clean random ends", combine(reconnectWithReplay, randomLifetimes)},
 	{"reconnect", "clean random ends, schedule anew", combine(reconnectWithReplay, randomLifetimes, newSchedules)},
 	{"reconnect", "clean random ends, by the clock", combine(reconnectWithReplay, randomLifetimes, omitIDs)},
 	{"reconnect", "clean random ends, schedule anew, by the clock", combine(reconnectWithReplay, randomLifetimes, newSchedules, omitIDs)},
-	{"reconnect", "in the last interval", combine(reconnectWithReplay, endsLast)},
-	{"reconnect", "in the last interval, schedule anew", combine(reconnectWithReplay, endsLast, newSchedules)},
-	{"reconnect", "in the last interval, by the clock", combine(reconnectWithReplay, endsLast, omitIDs)},
-	{"reconnect", "refused, within MAX_OUTAGE at the end", combine(reconnectWithReplay, endsLast, refusedBack(0))},
-	{"reconnect", "refused for longer than MAX_OUTAGE at the end", combine(reconnectWithReplay, refusedBack(2), func(r *rand.Rand, sc *scenario) {
+	{"reconnect", "in the last interval", combine(reconnectWithReplay, endInLastIntervals)},
+	{"reconnect", "in the last interval, schedule anew", combine(reconnectWithReplay, endInLastIntervals, newSchedules)},
+	{"reconnect", "in the last interval, by the clock", combine(reconnectWithReplay, endInLastIntervals, omitIDs)},
+	{"reconnect", "refused, within MAX_OUTAGE at the end", combine(reconnectWithReplay, endInLastIntervals, refuseReconnects(0))},
+	{"reconnect", "refused for longer than MAX_OUTAGE at the end", combine(reconnectWithReplay, refuseReconnects(2), func(r *rand.Rand, sc *scenario) {
 		sc.Strike.EndIn = sc.Plan.hold() - 4500*time.Millisecond
 		sc.Fails = true
 	})},
@@ -81,7 +82,7 @@ var soakKinds = []kind{
 		sc.Strike.EndIn, sc.Strike.Within = sc.Plan.hold()-2*sc.Plan.interval(), sc.Plan.interval()
 	})},
 	{"jitter", "30 % early or late", addJitter(.6)},
-	{"jitter", "30 % early or late, one lost", combine(addJitter(.6), struck(fakeservice.ActLose, 1), func(_ *rand.Rand, sc *scenario) {
+	{"jitter", "30 % early or late, one lost", combine(addJitter(.6), strikeMiddle(fakeservice.ActLose, 1), func(_ *rand.Rand, sc *scenario) {
 		sc.want = &verdictExpectation{Outcomes: []verdict.Outcome{verdict.Fail, verdict.Invalid}, AnyCounts: true}
 	})},
 
@@ -112,7 +113,7 @@ var soakKinds = []kind{
 	{"wire", "half-open, and back", combine(lengthen(12, 8), wireKind(fakeservice.WireVanish), allowReconnect)},
 }
 
-// cleanSuites are suites of streams against a good service: our own, or one that is installed here.
+// cleanSuites are suites of streams against a correct service: bin/backend, or a service of this process.
 var cleanSuites = []kind{
 	{"clean", "clean", suite("fanout")}, {"clean", "clean", suite("capacity")}, {"clean", "clean", suite("churn")},
 	{"clean", "clean", noopsResume(true, 0, passes, exactCount(0), exactCount(0))},
@@ -122,7 +123,7 @@ var cleanSuites = []kind{
 	{"clean", "clean", streams("capacity", fakeservice.Strike{}, passes)}, {"clean", "clean", streams("churn", fakeservice.Strike{}, passes)},
 }
 
-// suiteKinds are suites against a bad one.
+// suiteKinds are suites against a faulty service.
 var suiteKinds = []kind{
 	{"suite", "resume: noops not replayed", noopsResume(false, 0, fails, span{1, unbounded}, exactCount(0))},
 	{"suite", "resume: a noop lost at the seam", noopsResume(true, 1, fails, span{1, unbounded}, exactCount(0))},
@@ -162,11 +163,12 @@ func lengthen(intervals, seconds float64) prepare {
 	return func(_ *rand.Rand, sc *scenario) { sc.Plan.lengthen(intervals, seconds) }
 }
 
-// struck prepares a fault that affects some devices in the middle of their streams.
-func struck(act string, count int) prepare {
+// strikeMiddle prepares a fault that affects noops of some clients in the middle of their streams.
+func strikeMiddle(act string, count int) prepare {
 	return func(r *rand.Rand, sc *scenario) { sc.strike(r, act, count, sc.Plan.middle(r)) }
 }
 
+// strike adds a fault that affects count noops of some clients, from the given noop.
 func (sc *scenario) strike(r *rand.Rand, act string, count, noop int) {
 	sc.Strike = fakeservice.Strike{Fault: fakeservice.Fault{Action: act, Devices: sc.Plan.randomIDs(r), From: noop, Count: count}, Hold: sc.Plan.hold()}
 }
@@ -191,11 +193,12 @@ func otherInterval(r *rand.Rand, sc *scenario) {
 	sc.Plan.lengthen(8, 0)
 	sc.Service.Schedule.Factor = oneOf(r, 0.5, 0.8, 0.9, 1.1, 1.25, 2)
 	sc.want = invalid(verdict.CheckInterval)
-	if sc.Service.Schedule.Factor > 1 { // then slots stay empty, too
+	if sc.Service.Schedule.Factor > 1 { // some planned intervals then have no noop
 		sc.want = &verdictExpectation{Outcomes: []verdict.Outcome{verdict.Invalid, verdict.Fail}, AnyCounts: true}
 	}
 }
 
+// answerWith makes the service answer some clients with a status instead of opening a stream.
 func answerWith(status int) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		sc.Strike = fakeservice.Strike{Status: status, Fault: fakeservice.Fault{Devices: sc.Plan.randomIDs(r)}}
@@ -205,7 +208,7 @@ func answerWith(status int) prepare {
 // wireKind puts a wire in front of the service.
 func wireKind(action string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
-		sc.Service.Framing = "chunks" // a noop is to be found in it
+		sc.Service.Framing = "chunks"
 		sc.Wire = fakeservice.WireSpec{Action: action, Devices: sc.Plan.randomIDs(r), Noop: sc.Plan.middle(r), Delay: sc.Plan.interval() * 2 / 5}
 		switch action {
 		case fakeservice.WireDribble, fakeservice.WireMerge:
@@ -218,7 +221,7 @@ func wireKind(action string) prepare {
 	}
 }
 
-// allowReconnect lets clients reconnect, to a service that replays or does not.
+// allowReconnect lets clients reconnect. The service replays missed noops in half of the scenarios.
 func allowReconnect(r *rand.Rand, sc *scenario) {
 	sc.Plan.Reconnect = true
 	sc.Service.Retry, sc.Service.EndsLate = 200, false
@@ -244,8 +247,8 @@ func randomLifetimes(_ *rand.Rand, sc *scenario) {
 	sc.Strike = fakeservice.Strike{}
 }
 
-// endsLast makes the service end a few streams in the last intervals before the end of the run.
-func endsLast(r *rand.Rand, sc *scenario) {
+// endInLastIntervals makes the service end a few streams in the last intervals before the end of the run.
+func endInLastIntervals(r *rand.Rand, sc *scenario) {
 	sc.Strike = fakeservice.Strike{Fault: fakeservice.Fault{Devices: sc.Plan.randomIDs(r)}, EndIn: sc.Plan.hold() - 3*sc.Plan.interval()/2, Within: 3 * sc.Plan.interval() / 2}
 }
 
@@ -261,8 +264,8 @@ func omitIDs(_ *rand.Rand, sc *scenario) {
 	sc.Service.Schedule.Phase = fakeservice.PhaseConnect
 }
 
-// refusedBack makes the service refuse the reconnects of some clients. A maxOutage of 0 means the default.
-func refusedBack(maxOutage float64) prepare {
+// refuseReconnects makes the service refuse the reconnects of some clients. A maxOutage of 0 is the default of soak.
+func refuseReconnects(maxOutage float64) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		if sc.Strike.Devices == nil {
 			sc.Strike.Devices = sc.Plan.randomIDs(r)
@@ -281,29 +284,29 @@ func addJitter(share float64) prepare {
 	}
 }
 
-// ownBackend soaks bin/backend.
-func ownBackend(r *rand.Rand, sc *scenario) {
+// useBackend makes bin/backend the target.
+func useBackend(r *rand.Rand, sc *scenario) {
 	sc.Service, sc.want = nil, expectPass()
 	if r.IntN(2) == 0 {
 		sc.Args = []string{"--no-nginx"}
 	}
 }
 
-// suite returns a suite against our own backend.
+// suite prepares a suite against bin/backend.
 func suite(name string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
-		ownBackend(r, sc)
+		useBackend(r, sc)
 		sc.Suite, sc.Plan.Seconds, sc.want = name, 20, &verdictExpectation{Outcomes: passes, AnyCounts: true}
 		switch name {
 		case "capacity":
-			sc.Args = append([]string{"--late-ms", "20000"}, sc.Args...) // the limit of this machine is not wanted
+			sc.Args = append([]string{"--late-ms", "20000"}, sc.Args...) // a busy machine must not limit the capacity
 		case "churn":
 			sc.Args = append([]string{"--seed", strconv.Itoa(r.IntN(1000))}, sc.Args...)
 		}
 	}
 }
 
-// streams returns a suite of event streams against a service of this process.
+// streams prepares a suite of event streams against a service of this process.
 func streams(name string, fault fakeservice.Strike, outcomes []verdict.Outcome) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		service := sc.Service

@@ -25,16 +25,16 @@ func main() {
 	flag.StringVar(&c.out, "out", "results/campaign", "folder for the table, and for the files that explain each mismatch")
 	flag.Parse()
 	page.Main("campaign", func(ctx context.Context) error {
-		good, err := c.start(ctx)
-		if err == nil && !good {
+		acceptable, err := c.start(ctx)
+		if err == nil && !acceptable {
 			os.Exit(1)
 		}
 		return err
 	})
 }
 
-// start checks the requirements of the campaign, runs it, and reports whether its result is good.
-func (c *campaign) start(ctx context.Context) (good bool, err error) {
+// start checks the requirements of the campaign, runs it, and reports whether its result is acceptable.
+func (c *campaign) start(ctx context.Context) (acceptable bool, err error) {
 	if c.only != "" && c.only != breaking && len(kindsNamed(c.only)) == 0 {
 		return false, fmt.Errorf("there is no kind %q", c.only)
 	}

@@ -26,24 +26,25 @@ type plan struct {
 // lead is how many seconds before its end a soak requests the end of its streams.
 const lead = 5
 
+// drawPlan draws the settings of a soak with several noops per stream.
 func drawPlan(r *rand.Rand) plan {
 	p := plan{
 		Connections: 10 + r.IntN(91), Seconds: 8 + r.IntN(13), Runners: 1 + r.IntN(2),
 		LateMS: 1000, MaxLate: -1, Prefix: fmt.Sprintf("c%d-", r.IntN(1000)),
 	}
 	intervals := []float64{0.5, 0.8, 1, 1.5, 2}
-	most := 1
-	for most < len(intervals) && intervals[most]*6 <= float64(p.Seconds-lead) {
-		most++
+	count := 1 // intervals of which a stream has at least six
+	for count < len(intervals) && intervals[count]*6 <= float64(p.Seconds-lead) {
+		count++
 	}
-	p.Interval = oneOf(r, intervals[:most]...)
+	p.Interval = oneOf(r, intervals[:count]...)
 	if r.IntN(2) == 0 {
 		p.PerVU = oneOf(r, 1, 2, 5)
 	}
 	return p
 }
 
-// oneOf draws one of these.
+// oneOf returns a random element of all.
 func oneOf[T any](r *rand.Rand, all ...T) T { return all[r.IntN(len(all))] }
 
 // lengthen makes the streams last for at least the given intervals and seconds.
@@ -71,10 +72,10 @@ func (p *plan) lateLimit() time.Duration { return time.Duration(p.LateMS) * time
 // hold returns how long a stream stays open.
 func (p *plan) hold() time.Duration { return time.Duration(p.Seconds-lead) * time.Second }
 
-// noops returns how many noops each stream will surely get.
+// noops returns the minimum number of noops per stream.
 func (p *plan) noops() int { return int(float64(p.Seconds-lead)/p.Interval) - 1 }
 
-// tolerance returns how long before the end a noop may be due and still be in flight.
+// tolerance returns how long before the end of a stream a noop may be due without being expected.
 func (p *plan) tolerance() time.Duration { return min(p.lateLimit(), p.interval()/2) }
 
 func (p *plan) id(n int) string { return p.Prefix + strconv.Itoa(n) }
@@ -89,7 +90,7 @@ func (p *plan) number(id string) int {
 	return n
 }
 
-// randomIDs returns the ids of a few devices, one more often than several.
+// randomIDs returns the ids of 1, 2 or 5 clients.
 func (p *plan) randomIDs(r *rand.Rand) (ids []string) {
 	for _, n := range r.Perm(p.Connections)[:oneOf(r, 1, 1, 2, 5)] {
 		ids = append(ids, p.id(n))
@@ -97,7 +98,7 @@ func (p *plan) randomIDs(r *rand.Rand) (ids []string) {
 	return ids
 }
 
-// middle returns a noop that has others before and after it.
+// middle returns the number of a noop that has others before and after it.
 func (p *plan) middle(r *rand.Rand) int { return 2 + r.IntN(max(p.noops()-4, 1)) }
 
 // flags returns the flags of `soak run`.

@@ -30,7 +30,7 @@ type run struct {
 	service        *fakeservice.Service
 	hub            *hub
 	feed           *feedService
-	finiteExpected *verdictExpectation // expected verdict of a finite run, by the ledger of its model
+	finiteExpected *verdictExpectation // expected verdict of a finite run, from the ledger of its model
 	endings        []ending            // times at which runners ended early
 	stops          []func()            // functions that stop the started services, in the order of the starts
 	url            string              // URL of the service; "": soak starts it
@@ -72,10 +72,10 @@ func (r *run) expectation() *verdictExpectation {
 	case r.Early != nil:
 		return r.expectEarly()
 	}
-	return expectTruth(r.scenario, r.service)
+	return expectStreams(r.scenario, r.service)
 }
 
-// lateness returns the longest delay with which the service in this process sent a message.
+// lateness returns the longest delay after which the service in this process sent a message.
 func (r *run) lateness() time.Duration {
 	if r.server == nil {
 		return 0

@@ -9,11 +9,11 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// runners returns the k6 processes that this soak has started.
+// runners returns the process ids of the runners that a soak process has started.
 func runners(soak int) (pids []int) {
 	all, _ := procfs.AllProcs()
 	for _, p := range all {
-		if s, err := p.Stat(); err == nil && s.PPID == soak { // other processes end in between
+		if s, err := p.Stat(); err == nil && s.PPID == soak { // an error: the process has ended
 			if line, err := p.CmdLine(); err == nil && slices.Contains(line, "--execution-segment") {
 				pids = append(pids, p.PID)
 			}
@@ -22,8 +22,8 @@ func runners(soak int) (pids []int) {
 	return pids
 }
 
-// disturbPublisher sends a signal to the first runner of a soak, which publishes, while it does. A stopped one
-// continues after Strike.Wait.
+// disturbPublisher sends a signal to the first runner of a soak, which is the publisher, after its first message. After
+// SIGSTOP, the runner continues after Strike.Wait.
 func disturbPublisher(signal syscall.Signal) func(context.Context, *run, int) {
 	return func(ctx context.Context, r *run, soak int) {
 		if !await(ctx, func() bool { return r.hub.publishCount() > 0 }) {

@@ -10,30 +10,31 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// A scenario is one run of the campaign. Everything but the timing follows from its seed; properties outside its JSON
+// A scenario is one run of the campaign. Everything but the timing follows from its seed. The fields outside of its JSON
 // follow from its kind.
 type scenario struct {
 	Seed     uint64
-	Group    string // of the kind
-	Kind     string // of fault; clean: none
-	Plan     plan
-	Service  *fakeservice.ServiceSpec `json:",omitempty"` // nil: the project's own backend
-	Family   string                   `json:",omitempty"` // of the kinds, of a hub
-	Hub      *hubSpec                 `json:",omitempty"` // one that is published to, in its place
+	Group    string                   // group of the kind
+	Kind     string                   // kind of fault; clean: none
+	Plan     plan                     // settings of soak
+	Service  *fakeservice.ServiceSpec `json:",omitempty"` // service of noops; nil, without another service: bin/backend
+	Family   string                   `json:",omitempty"` // group of the faults of a hub or a feed, even in a clean run
+	Hub      *hubSpec                 `json:",omitempty"` // service to which the run publishes
 	HubFault hubFault
-	Early    *earlySpec  `json:",omitempty"` // a runner, or soak, ends before the end of the run
-	Finite   *finiteSpec `json:",omitempty"` // responses that end by themselves, in its place
-	Feed     *feedSpec   `json:",omitempty"` // the same messages for all clients, without numbers, in its place
+	Early    *earlySpec  `json:",omitempty"` // early end of a runner, or of soak
+	Finite   *finiteSpec `json:",omitempty"` // service with responses that end by themselves
+	Feed     *feedSpec   `json:",omitempty"` // service that sends the same messages, without numbers, to all clients
 	Strike   fakeservice.Strike
 	Wire     fakeservice.WireSpec
-	Suite    string            `json:",omitempty"` // instead of a soak
-	Args     []string          `json:",omitempty"` // further ones of soak
-	Fails    bool              `json:",omitempty"` // the run fails though no noop was lost
-	Broken   []verdict.CheckID `json:",omitempty"` // one of these checks is not met
+	Suite    string            `json:",omitempty"` // "": soak
+	Args     []string          `json:",omitempty"` // further arguments of soak
+	Fails    bool              `json:",omitempty"` // the run must fail although no noop was lost
+	Broken   []verdict.CheckID `json:",omitempty"` // at least one of these checks must be unmet; empty: any may be unmet
 
-	// Each of these is nil if the scenario does not have it.
-	disturb func(ctx context.Context, r *run, program int) // acts on a program by its process id
-	want    *verdictExpectation                            // nil: derived from the actions of the service
+	// disturb acts on the soak process with the given id while it runs; nil: no disturbance.
+	disturb func(ctx context.Context, r *run, soak int)
+	// want is the expected verdict; nil: it follows from the actions of the service.
+	want *verdictExpectation
 }
 
 func (sc *scenario) isClean() bool { return sc.Kind == "clean" }
@@ -44,17 +45,17 @@ type kind struct {
 	prepare     prepare
 }
 
+// A prepare is a step that changes a scenario.
 type prepare func(r *rand.Rand, sc *scenario)
 
-// draw makes the scenario of a seed.
+// draw returns the scenario of a seed, limited to a kind or group unless only is empty.
 func draw(seed uint64, only string) *scenario {
-	if isFinite(only) {
+	switch {
+	case len(withName(only, finiteKinds)) > 0:
 		return drawFinite(seed, only)
-	}
-	if isSubscribers(only) {
+	case len(withName(only, subscriberKinds)) > 0:
 		return drawSubscribers(seed, only)
-	}
-	if len(withName(only, earlyKinds)) > 0 {
+	case len(withName(only, earlyKinds)) > 0:
 		return drawEarly(seed, only)
 	}
 	hubs := rand.New(rand.NewPCG(seed, 0x4ab))
@@ -87,16 +88,17 @@ func draw(seed uint64, only string) *scenario {
 // A family has the faults of hubs of one group, and clean runs that resemble them.
 type family struct{ faulty, clean []kind }
 
-// families are all of them. Services that are published to are the first, and drawn as often as the others together.
+// families lists all families. The first is drawn as often as the others together.
 var families = []family{
 	{publishedKinds, cleanPublished}, {resumeKinds, cleanResumes}, {stormKinds, cleanStorms}, {lifetimeKinds, cleanLifetimes},
 	{tokenKinds, cleanTokens}, {actionKinds, cleanActions}, {uncheckedKinds, cleanUnchecked}, {reconnectKinds, reconnectKinds},
 }
 
-// breaking names all families but the first, for a campaign of these.
+// breaking is the value of -kind that draws from all families but the first.
 const breaking = "breaking"
 
-// familyOf returns the family of a kind or a group, or a drawn one without such a limit; nil: no hub.
+// familyOf returns the family of a kind or a group, or a random family if only is empty. It returns nil for a scenario
+// without a hub.
 func familyOf(r *rand.Rand, only string) *family {
 	index := 1
 	if only == "" {
@@ -121,7 +123,7 @@ func familyOf(r *rand.Rand, only string) *family {
 
 func (f *family) isGroup(name string) bool { return f.faulty[0].group == name }
 
-// draw makes the scenario of a seed that soaks a hub. A group has clean runs in it, too.
+// draw returns the scenario of a seed, against a hub. Unless it is limited to one kind, half of the scenarios are clean.
 func (f *family) draw(r *rand.Rand, seed uint64, only string) *scenario {
 	h := drawHub(r)
 	sc := &scenario{Seed: seed, Family: f.faulty[0].group, Hub: h, Plan: drawHubPlan(r, h)}

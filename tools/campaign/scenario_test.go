@@ -23,28 +23,28 @@ func TestSeedsAreReproducible(t *testing.T) {
 }
 
 func TestKindsAndPlansAreValid(t *testing.T) {
-	drawn := map[string]int{}
+	count := map[string]int{}
 	for seed := range uint64(5000) {
 		sc := draw(seed, "")
-		drawn[sc.Group+"/"+sc.Kind]++
+		count[sc.Group+"/"+sc.Kind]++
 		p := sc.Plan
 		require.GreaterOrEqual(t, float64(p.Seconds-lead), 2*p.Interval, encode(t, sc))
 		require.True(t, p.Seconds >= 8 && p.Seconds <= 20, encode(t, sc))
 		require.True(t, p.Connections >= 5 && p.Connections <= 150, encode(t, sc))
-		require.True(t, sc.Service != nil || sc.Wire.Action == "", "a wire leads to our service")
+		require.True(t, sc.Service != nil || sc.Wire.Action == "", "a wire needs a service of this process")
 	}
 	all := slices.Concat(soakKinds, suiteKinds)
 	for _, f := range families {
 		all = append(all, f.faulty...)
 	}
 	for _, k := range all {
-		require.NotZero(t, drawn[k.group+"/"+k.name], k.group+"/"+k.name)
+		require.NotZero(t, count[k.group+"/"+k.name], k.group+"/"+k.name)
 	}
-	clean := drawn["clean/clean"]
-	require.InDelta(t, 2500, clean, 200, "half of the runs are clean")
+	clean := count["clean/clean"]
+	require.InDelta(t, 2500, clean, 200, "half of the scenarios must be clean")
 }
 
-// A fault in the middle of a stream is one that the counts can name.
+// A fault in the middle of a stream affects a noop that is neither the first nor one of the last.
 func TestMiddleFaultHasNoopsAroundIt(t *testing.T) {
 	for seed := range uint64(2000) {
 		sc := draw(seed, "lose")
@@ -53,7 +53,7 @@ func TestMiddleFaultHasNoopsAroundIt(t *testing.T) {
 	}
 }
 
-// Several families have kinds with one name.
+// A name that several families have selects one of them.
 func TestKindsByName(t *testing.T) {
 	for _, f := range families {
 		for _, k := range f.faulty {

@@ -7,7 +7,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// slowKind returns a service with clients that do not read, and how it handles them.
+// slowKind prepares a service and clients that do not read. action is what its broadcasts do to these clients.
 func slowKind(action string, outcomes []verdict.Outcome, checks []verdict.CheckID, args ...string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		streams("slow", fakeservice.Strike{}, outcomes)(r, sc)

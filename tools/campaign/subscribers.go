@@ -10,55 +10,55 @@ import (
 	"time"
 )
 
-// A feedSpec is a service that sends the same prices to all clients of a topic, without numbers and without being published to. Its
-// clients are compared with each other.
+// A feedSpec describes a service that sends the same prices, without numbers, to all clients of a topic. The run does
+// not publish; it compares the clients with each other.
 type feedSpec struct {
 	Topics          int
 	MessageInterval time.Duration // mean time between two messages of a topic
-	Burst           int           // messages that are sent together
-	SharedSource    string        // message.same
-	Repeats         bool          // content often stays the same
-	Personal        bool          // messages name their client
-	History         int           // messages that a new stream begins with
-	HistoryIn       time.Duration // between two messages of the history
-	Lag             time.Duration // of one client
+	Burst           int           // number of messages that are sent together
+	SharedSource    string        // field message.same of the description
+	Repeats         bool          // a message often has the same content as the previous one
+	Personal        bool          // messages contain the number of their client
+	History         int           // number of earlier messages at the start of a stream
+	HistoryInterval time.Duration // time between two messages of the history
+	Lag             time.Duration // delay of the messages to one client
 	Comments        bool
-	Cut             string // one client is disconnected once: cutResumed or cutLost; "": none
+	Cut             string // disconnect of one client: cutResumed or cutLost; "": none
 	Fault           string
-	Client          int           // the client with the fault
-	FaultDelay      time.Duration // since all clients are connected: the fault
-	CutAfter        time.Duration // and the disconnect
+	Client          int           // number of the client with the fault
+	FaultDelay      time.Duration // time of the fault after all clients have connected
+	CutDelay        time.Duration // time of the disconnect after all clients have connected
 }
 
-// Results of a disconnect.
+// Effects of a disconnect on the messages that the client misses.
 const (
-	cutResumed = "resumed" // the service sends what the client missed
-	cutLost    = "lost"    // it does not
+	cutResumed = "resumed" // the service sends them when the client reconnects
+	cutLost    = "lost"    // the service does not send them again
 )
 
 // Faults of a feedSpec.
 const (
-	feedLost    = "lost"
-	feedSeveral = "several lost"
-	feedDoubled = "doubled"
-	feedSwapped = "swapped"
-	feedChanged = "changed"
-	feedRunner  = "lost on one runner"
-	feedHalf    = "lost on half of the clients"
-	feedSilent  = "silent"
-	feedResume  = "lost while disconnected"
+	feedLost          = "lost"
+	feedSeveral       = "several lost"
+	feedDuplicated    = "doubled"
+	feedSwapped       = "swapped"
+	feedChanged       = "changed"
+	feedRunner        = "lost on one runner"
+	feedHalfOfClients = "lost on half of the clients"
+	feedSilent        = "silent"
+	feedResume        = "lost while disconnected"
 )
 
-// subscriberKinds are faults of a feed, one each; drawn with -kind subscribers only.
+// subscriberKinds are the faults of a feed. They are drawn only with -kind subscribers.
 var subscriberKinds = []kind{
 	{"subscribers", feedLost, feedFault(feedLost)}, {"subscribers", feedSeveral, feedFault(feedSeveral)},
-	{"subscribers", feedDoubled, feedFault(feedDoubled)}, {"subscribers", feedSwapped, feedFault(feedSwapped)},
+	{"subscribers", feedDuplicated, feedFault(feedDuplicated)}, {"subscribers", feedSwapped, feedFault(feedSwapped)},
 	{"subscribers", feedChanged, feedFault(feedChanged)}, {"subscribers", feedRunner, feedFault(feedRunner)},
-	{"subscribers", feedHalf, feedFault(feedHalf)}, {"subscribers", feedSilent, feedFault(feedSilent)},
+	{"subscribers", feedHalfOfClients, feedFault(feedHalfOfClients)}, {"subscribers", feedSilent, feedFault(feedSilent)},
 	{"subscribers", feedResume, feedFault(feedResume)},
 }
 
-// drawSubscribers makes the scenario of a seed.
+// drawSubscribers returns the scenario of a seed, against a feed.
 func drawSubscribers(seed uint64, only string) *scenario {
 	r := rand.New(rand.NewPCG(seed, 35))
 	sc := &scenario{Seed: seed, Family: "subscribers"}
@@ -71,6 +71,7 @@ func drawSubscribers(seed uint64, only string) *scenario {
 	return sc
 }
 
+// feedFault prepares a feed with a fault; "": none.
 func feedFault(fault string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		p := &plan{Seconds: 15 + r.IntN(4), Interval: 15, Runners: 1 + r.IntN(3), PerVU: 1, LateMS: 1000, MaxLate: -1, Prefix: fmt.Sprintf("c%d-", r.IntN(1000))}
@@ -82,7 +83,7 @@ func feedFault(fault string) prepare {
 		}
 		switch fault {
 		case feedRunner:
-			p.Runners, f.Topics, f.Cut = max(p.Runners, 2), 1, "" // all of its clients are open, and each runner has clients of the topic
+			p.Runners, f.Topics, f.Cut = max(p.Runners, 2), 1, "" // each runner then has clients of the topic, and all of them stay connected
 		case feedResume:
 			f.Cut = cutResumed
 		case feedChanged:
@@ -90,7 +91,7 @@ func feedFault(fault string) prepare {
 		}
 		p.Connections = f.Topics * p.Runners * (max(2, 6/p.Runners) + r.IntN(4))
 		if f.Cut == cutLost {
-			p.Seconds += 5 // or too few messages would be checked on the client
+			p.Seconds += 5 // so that enough messages of the client can be checked
 		}
 		if f.Personal && f.SharedSource == "data" {
 			f.SharedSource = "json:$.price"
@@ -99,31 +100,31 @@ func feedFault(fault string) prepare {
 			f.Lag = time.Duration(500+r.IntN(2500)) * time.Millisecond
 		}
 		if f.History > 0 && r.IntN(3) == 0 {
-			f.HistoryIn = time.Duration(r.IntN(60)) * time.Millisecond
+			f.HistoryInterval = time.Duration(r.IntN(60)) * time.Millisecond
 		}
 		if p.Reconnect = f.Cut != "" || r.IntN(2) == 0; f.Cut == cutResumed {
 			f.History = 0
 		}
 		const edge = 3 * time.Second
-		f.CutAfter = edge + time.Duration(r.Int64N(int64(p.hold()-3*edge)))
+		f.CutDelay = edge + time.Duration(r.Int64N(int64(p.hold()-3*edge)))
 		f.FaultDelay = edge + time.Duration(r.Int64N(int64(p.hold()-2*edge)))
-		f.Client = f.Topics * (2 + r.IntN(p.Connections/f.Topics-2)) // neither the one that lags nor the one that is disconnected
+		f.Client = f.Topics * (2 + r.IntN(p.Connections/f.Topics-2)) // neither the disconnected client 0 nor the delayed client Topics
 		if fault == feedResume {
-			f.Client, f.FaultDelay = 0, f.CutAfter
+			f.Client, f.FaultDelay = 0, f.CutDelay
 		}
 		sc.Plan, sc.Feed = *p, f
 	}
 }
 
-// hits reports whether a client has the fault.
-func (f *feedSpec) hits(p *plan, client int) bool {
+// affects reports whether the fault affects a client.
+func (f *feedSpec) affects(p *plan, client int) bool {
 	if client < 0 || f.Fault == "" || client%f.Topics != 0 {
 		return false
 	}
 	switch f.Fault {
 	case feedRunner:
 		return client%p.Runners == f.Client%p.Runners
-	case feedHalf:
+	case feedHalfOfClients:
 		return client >= p.Connections/2
 	}
 	return client == f.Client
@@ -141,7 +142,7 @@ func (sc *scenario) expectFeed() *verdictExpectation {
 	e.Outcomes = fails
 	clients := 0
 	for n := range sc.Plan.Connections {
-		if f.hits(&sc.Plan, n) {
+		if f.affects(&sc.Plan, n) {
 			e.Devices[sc.Plan.id(n)] = true
 			clients++
 		}
@@ -151,7 +152,7 @@ func (sc *scenario) expectFeed() *verdictExpectation {
 		e.Counts["missed"] = span{1, unbounded}
 	case feedSeveral:
 		e.Counts["missed"] = exactCount(feedBurst)
-	case feedDoubled:
+	case feedDuplicated:
 		e.Counts["duplicated"] = exactCount(1)
 	case feedSwapped:
 		e.Counts["reordered"] = exactCount(1)
@@ -191,6 +192,3 @@ func (r *run) startFeed(l net.Listener) error {
 	}
 	return os.WriteFile(path, text, 0o600)
 }
-
-// isSubscribers reports whether a name is of a kind of feeds, or of their group.
-func isSubscribers(only string) bool { return len(withName(only, subscriberKinds)) > 0 }

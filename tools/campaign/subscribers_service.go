@@ -11,41 +11,41 @@ import (
 	"github.com/sse-soak/sse-soak/test/fakeservice"
 )
 
-// A feedService sends prices.
+// A feedService is the service of a feedSpec. It records the times of its actions.
 type feedService struct {
 	feedSpec
 	fakeservice.Server
-	plan   *plan
-	random *rand.Rand // guarded by Mu
-	topics []*priceTopic
-	ready  time.Time // time at which all clients were connected
-	cut    bool      // a client was disconnected
+	plan        *plan
+	random      *rand.Rand // guarded by Mu
+	topics      []*priceTopic
+	connectedAt time.Time // time at which all clients had connected
+	cut         bool      // a client was disconnected
 
-	faultAt, backAt, endAt time.Time // times of the fault, the reconnect, and the first close by a client
+	faultAt, reconnectedAt, firstCloseAt time.Time // times of the fault, the reconnect, and the first close by a client
 }
 
-// A priceTopic is a topic: the messages that were sent, and the open streams.
+// A priceTopic has the prices that were sent to one topic, and its open streams.
 type priceTopic struct {
 	price   int
 	sent    []int
 	streams map[*priceStream]bool
-	hold    int // messages up to this number must not repeat the previous price
-	faulty  int // number of the message with the fault; -1: not sent yet
+	hold    int // the messages up to this one must not repeat the previous price
+	faulty  int // index of the message with the fault; -1: not sent yet
 }
 
 // A priceStream is a stream of a client.
 type priceStream struct {
 	*fakeservice.Stream
-	client int // number of the client; −1: not a client of the run
+	client int // number of the client; -1: not a client of the run
 }
 
 func (f *feedService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	which, err := strconv.Atoi(r.URL.Query().Get("topic"))
-	if err != nil || which >= len(f.topics) {
+	topic, err := strconv.Atoi(r.URL.Query().Get("topic"))
+	if err != nil || topic >= len(f.topics) {
 		http.NotFound(w, r)
 		return
 	}
-	t, s := f.topics[which], &priceStream{f.NewStream(fakeservice.Format{}, w, r), f.plan.number(r.URL.Query().Get("id"))}
+	t, s := f.topics[topic], &priceStream{f.NewStream(fakeservice.Format{}, w, r), f.plan.number(r.URL.Query().Get("id"))}
 	if s.Head() != nil {
 		return
 	}
@@ -54,8 +54,8 @@ func (f *feedService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
 	delete(t.streams, s)
-	if end == fakeservice.EndClient && s.client >= 0 && !f.ready.IsZero() && f.endAt.IsZero() {
-		f.endAt = time.Now()
+	if end == fakeservice.EndClient && s.client >= 0 && !f.connectedAt.IsZero() && f.firstCloseAt.IsZero() {
+		f.firstCloseAt = time.Now()
 	}
 }
 
@@ -64,24 +64,24 @@ func (f *feedService) join(t *priceTopic, s *priceStream, lastID string) {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
 	if f.cut && s.client == 0 {
-		f.backAt = time.Now()
+		f.reconnectedAt = time.Now()
 	}
 	first := max(len(t.sent)-f.History, 0)
 	if last, err := strconv.Atoi(strings.TrimPrefix(lastID, "m")); err == nil && f.Cut == cutResumed {
 		first = last + 1
 	}
 	for n := first; n < len(t.sent); n++ {
-		f.enqueue(t, s, n, time.Duration(n-first)*f.HistoryIn)
+		f.enqueue(t, s, n, time.Duration(n-first)*f.HistoryInterval)
 	}
 	t.streams[s] = true
 }
 
-// enqueue queues message n of a stream, due after in. Messages to the lagging client are due later.
-func (f *feedService) enqueue(t *priceTopic, s *priceStream, n int, in time.Duration) {
+// enqueue queues message n on a stream after a delay. Messages to client Topics have the additional delay Lag.
+func (f *feedService) enqueue(t *priceTopic, s *priceStream, n int, delay time.Duration) {
 	if s.client == f.Topics && f.Lag > 0 {
-		in += f.Lag
+		delay += f.Lag
 	}
-	s.Queue(time.Now().Add(in), true, func(due time.Time) error {
+	s.Queue(time.Now().Add(delay), true, func(due time.Time) error {
 		f.Late.Record(due)
 		return s.Write(f.block(t, s, n))
 	})
@@ -102,12 +102,12 @@ func (f *feedService) text(s *priceStream, n, price int) (text string) {
 	return fmt.Sprintf("event: price\n%sdata: {\"price\":%d,\"client\":%d}\n\n", text, price, client)
 }
 
-// block returns the events that a stream receives at message n: one event, unless the fault applies.
+// block returns the events to send on a stream as message n: one event, unless the fault applies.
 func (f *feedService) block(t *priceTopic, s *priceStream, n int) string {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
 	text, at := f.text(s, n, t.sent[n]), t.faulty
-	if at < 0 || n < at || !f.hits(f.plan, s.client) {
+	if at < 0 || n < at || !f.affects(f.plan, s.client) {
 		return text
 	}
 	switch f.Fault {
@@ -128,7 +128,7 @@ func (f *feedService) block(t *priceTopic, s *priceStream, n int) string {
 		if n > at {
 			return text
 		}
-		return map[string]string{feedDoubled: text + text, feedChanged: f.text(s, n, 123456789)}[f.Fault]
+		return map[string]string{feedDuplicated: text + text, feedChanged: f.text(s, n, 123456789)}[f.Fault]
 	}
 	return text
 }
@@ -155,15 +155,15 @@ func (f *feedService) run() {
 }
 
 // send sends one message to all clients of a topic.
-func (f *feedService) send(which int, t *priceTopic) {
+func (f *feedService) send(topic int, t *priceTopic) {
 	n := len(t.sent)
-	since := f.sinceReady()
+	since := f.sinceConnected()
 	if !f.Repeats || n <= t.hold || f.random.IntN(3) > 0 {
 		t.price += 1 + f.random.IntN(20)
 	}
-	disconnects := which == 0 && f.Cut != "" && !f.cut && since > f.CutAfter
-	if which == 0 && f.Fault != "" && t.faulty < 0 && since > f.FaultDelay && (f.Fault != feedResume || disconnects) {
-		t.price += 37 // its neighbours have other content
+	disconnects := topic == 0 && f.Cut != "" && !f.cut && since > f.CutDelay
+	if topic == 0 && f.Fault != "" && t.faulty < 0 && since > f.FaultDelay && (f.Fault != feedResume || disconnects) {
+		t.price += 37 // the previous and next messages have other content
 		t.faulty, t.hold, f.faultAt = n, n+feedBurst, time.Now()
 	}
 	t.sent = append(t.sent, t.price)
@@ -177,19 +177,18 @@ func (f *feedService) send(which int, t *priceTopic) {
 	}
 }
 
-// wasLate reports whether the machine was so busy that the fault or the reconnect was too late to be checked, or did
-// not occur.
+// wasLate reports whether the fault or the reconnect came too late to be checked, because the machine was too busy.
 func (f *feedService) wasLate() bool {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
-	const least = 2 * time.Second // messages of the last second are not expected
-	isEarly := func(at time.Time) bool { return !at.IsZero() && f.endAt.Sub(at) >= least }
-	return f.Fault != "" && !isEarly(f.faultAt) || f.Cut != "" && !isEarly(f.backAt)
+	const margin = 2 * time.Second // messages just before the end are not expected
+	isCheckable := func(at time.Time) bool { return !at.IsZero() && f.firstCloseAt.Sub(at) >= margin }
+	return f.Fault != "" && !isCheckable(f.faultAt) || f.Cut != "" && !isCheckable(f.reconnectedAt)
 }
 
-// sinceReady returns how long all clients have been connected, or 0 if they are not.
-func (f *feedService) sinceReady() time.Duration {
-	if f.ready.IsZero() {
+// sinceConnected returns how long all clients have been connected, or 0 if they are not.
+func (f *feedService) sinceConnected() time.Duration {
+	if f.connectedAt.IsZero() {
 		clients := map[int]bool{}
 		for _, t := range f.topics {
 			for s := range t.streams {
@@ -199,7 +198,7 @@ func (f *feedService) sinceReady() time.Duration {
 		if delete(clients, -1); len(clients) < f.plan.Connections {
 			return 0
 		}
-		f.ready = time.Now()
+		f.connectedAt = time.Now()
 	}
-	return time.Since(f.ready)
+	return time.Since(f.connectedAt)
 }

@@ -16,14 +16,14 @@ import (
 	"github.com/sse-soak/sse-soak/tools/page"
 )
 
-// A row is the counts of one kind.
+// A row has the counts of one kind.
 type row struct {
 	Group, Kind     string
-	PutIn, Repeated int
+	PutIn, Repeated int // scenarios, and those that ran more than once
 	Classes         map[string]int
 }
 
-// A summary is campaign.json.
+// A summary is the content of campaign.json.
 type summary struct {
 	Commit        string
 	Machine       resources.Machine
@@ -41,19 +41,19 @@ func (c *campaign) summary() *summary {
 	defer c.mu.Unlock()
 	s := &summary{Seed: c.seed, Runs: len(c.results), Machine: resources.ThisMachine(), Ran: page.ThisProgram(c.root), WallSeconds: time.Since(c.startTime).Seconds()}
 	rows := map[[2]string]*row{}
-	of := func(group, kind string) *row {
+	rowOf := func(group, kind string) *row {
 		if rows[[2]string{group, kind}] == nil {
 			rows[[2]string{group, kind}] = &row{Group: group, Kind: kind, Classes: map[string]int{}}
 		}
 		return rows[[2]string{group, kind}]
 	}
-	s.Clean, s.Faulty = of("", "clean"), of("", "faulty")
+	s.Clean, s.Faulty = rowOf("", "clean"), rowOf("", "faulty")
 	for _, r := range c.results {
 		all, kind := s.Faulty, r.Scenario.Kind
 		if r.Scenario.isClean() {
 			all, kind = s.Clean, cmp.Or(r.Scenario.Family, r.Scenario.Suite, "soak")
 		}
-		for _, sum := range []*row{all, of(r.Scenario.Group, kind)} {
+		for _, sum := range []*row{all, rowOf(r.Scenario.Group, kind)} {
 			sum.PutIn++
 			sum.Classes[r.Class]++
 			sum.Repeated += btoi(r.Repeated)
@@ -75,17 +75,17 @@ func (c *campaign) summary() *summary {
 // faults were found.
 func (s *summary) isAcceptable() bool {
 	faulty, clean := s.Faulty.Classes, s.Clean.Classes
-	decided := s.Faulty.PutIn - faulty[saturated] - faulty[undecided]
-	return s.Runs > 0 && faulty[missed] == 0 && clean[falseAlarm] == 0 && clean[broken] == 0 && 100*faulty[foundExactly] >= 99*decided
+	decided := s.Faulty.PutIn - faulty[classSaturated] - faulty[classUndecided]
+	return s.Runs > 0 && faulty[classMissed] == 0 && clean[classFalseAlarm] == 0 && clean[classNoVerdict] == 0 && 100*faulty[classFound] >= 99*decided
 }
 
 // line returns the progress of a campaign with the given number of runs.
 func (s *summary) line(runs int) string {
 	text := fmt.Sprintf("campaign %d of %d", s.Runs, runs)
-	for _, w := range []*row{s.Faulty, s.Clean} {
-		text += fmt.Sprintf("; %d %s", w.PutIn, w.Kind)
+	for _, total := range []*row{s.Faulty, s.Clean} {
+		text += fmt.Sprintf("; %d %s", total.PutIn, total.Kind)
 		for _, class := range classes {
-			if n := w.Classes[class]; n > 0 {
+			if n := total.Classes[class]; n > 0 {
 				text += fmt.Sprintf(", %d %s", n, class)
 			}
 		}
@@ -93,10 +93,10 @@ func (s *summary) line(runs int) string {
 	return text
 }
 
-// sentence names a result that is a bug, and how to repeat it.
+// sentence returns the differences of a result that is a bug, and the command that repeats it.
 func (r *result) sentence() string {
 	sc := r.Scenario
-	service := cmp.Or(sc.Suite, sc.Family, "own backend")
+	service := cmp.Or(sc.Suite, sc.Family, "bin/backend")
 	if sc.Hub != nil {
 		service = sc.Hub.Form
 	}

@@ -22,17 +22,17 @@ var uncheckedKinds = []kind{
 		omitPublisher(sc, "unchecked")
 		sc.Args, sc.want = append(sc.Args, "--require-messages"), invalid(verdict.CheckChecked)
 	}},
-	{uncheckedGroup, "quiet service", uncheckable(false)},
-	{uncheckedGroup, "named events without the marker", uncheckable(true, "text", "large")},
-	{uncheckedGroup, "named events without a number", uncheckable(false, "text", "large")},
+	{uncheckedGroup, "quiet service", uncheckableMessages(false)},
+	{uncheckedGroup, "named events without the marker", uncheckableMessages(true, "text", "large")},
+	{uncheckedGroup, "named events without a number", uncheckableMessages(false, "text", "large")},
 	{uncheckedGroup, "unchecked, and a stream refused", func(r *rand.Rand, sc *scenario) {
 		omitPublisher(sc, "unchecked")
 		forSome(hubFault{Answer: oneOf(r, 503, 500, 404)})(r, sc)
 	}},
 }
 
-// omitPublisher makes a hub that the run does not publish to. Its streams carry heartbeats, and messages of other
-// publishers.
+// omitPublisher turns the hub into a service that the run does not publish to. Its streams carry heartbeats, and
+// messages of other publishers.
 func omitPublisher(sc *scenario, message any, strangers ...string) {
 	h := sc.Hub
 	endlessStreams(sc)
@@ -41,7 +41,7 @@ func omitPublisher(sc *scenario, message any, strangers ...string) {
 	h.Heartbeat, h.HeartbeatInterval, h.StatedInterval = "event", 500*time.Millisecond, 1
 }
 
-// connectionsOnly returns a run that must pass with connections only.
+// connectionsOnly prepares a run that must pass with connections only.
 func connectionsOnly(strangers []string) prepare {
 	return func(_ *rand.Rand, sc *scenario) {
 		omitPublisher(sc, "unchecked", strangers...)
@@ -50,8 +50,8 @@ func connectionsOnly(strangers []string) prepare {
 	}
 }
 
-// uncheckable returns a run that must be invalid: its description defines a check, and no message can be checked.
-func uncheckable(marked bool, strangers ...string) prepare {
+// uncheckableMessages prepares a run that must be invalid: its description defines a check, and no message can be checked.
+func uncheckableMessages(marked bool, strangers ...string) prepare {
 	return func(_ *rand.Rand, sc *scenario) {
 		message := object{"seq": "json:$.seq", "event": "price"}
 		if marked {
