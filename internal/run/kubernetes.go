@@ -119,7 +119,7 @@ func (d *kubernetes) start(ctx context.Context, r round) (roundRun, error) {
 	}
 	d.created = true
 	limits := cluster.DefaultLimits(d.needs.Duration)
-	limits.Patient = d.Kubernetes.StartTimeout != limits.Start
+	limits.ExplicitStart = d.Kubernetes.StartTimeout != limits.Start
 	limits.Start, limits.PollInterval = d.Kubernetes.StartTimeout, cmp.Or(d.pollInterval, limits.PollInterval)
 	run := cluster.Follow(d.client, d.namespace, d.Plan, limits, string(r.dir))
 	result := &followedRun{Run: run, driver: d}

@@ -99,7 +99,7 @@ func (d *kubernetes) chooseBackend(ctx context.Context) (err error) {
 		if d.interval == 0 {
 			p.NoopInterval = unplannedInterval.Seconds()
 		}
-		if d.Plan.BackendURL, err = d.manifests.FreshBackend(p); err != nil {
+		if d.Plan.BackendURL, err = d.manifests.RenewBackend(p); err != nil {
 			return err
 		}
 		if d.ownTarget = d.Plan.BackendURL != ""; !d.ownTarget {

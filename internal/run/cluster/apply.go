@@ -21,8 +21,8 @@ import (
 // manager is the owner of the applied fields.
 const manager = "sse-soak"
 
-// Apply creates the objects that stay between runs in the cluster. An administrator may have applied one that this user may not
-// change; such objects are returned by name. If one does not exist, that is an error, because this user cannot create it.
+// Apply creates or updates the objects that stay between runs. It returns the names of the objects that this user has no permission
+// to change, because an administrator applied them. It returns an error if such an object does not exist.
 func (c *Client) Apply(ctx context.Context, setup []*unstructured.Unstructured) (skipped []string, err error) {
 	for _, o := range setup {
 		resource, _ := meta.UnsafeGuessKindToResource(o.GroupVersionKind())
@@ -44,8 +44,8 @@ func (c *Client) Apply(ctx context.Context, setup []*unstructured.Unstructured) 
 	return skipped, nil
 }
 
-// Await waits until all pods of a Deployment are new and ready. It calls report with the reason of the wait; the
-// error of a timeout contains that reason, too.
+// Await waits until all pods of a Deployment are up to date and ready. It calls report with each new reason of the wait. The error of
+// a timeout contains the last reason.
 func (c *Client) Await(ctx context.Context, namespace, name string, limit time.Duration, report func(string)) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -80,6 +80,7 @@ func (c *Client) Await(ctx context.Context, namespace, name string, limit time.D
 	}
 }
 
+// unreadyReason returns why the pods of a selector are not ready.
 func (c *Client) unreadyReason(ctx context.Context, namespace string, selector *metav1.LabelSelector) string {
 	pods, err := c.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(selector)})
 	if err != nil {
@@ -96,7 +97,8 @@ func (c *Client) unreadyReason(ctx context.Context, namespace string, selector *
 	return fmt.Sprintf("pod %s runs, and is not ready yet", pods.Items[0].Name)
 }
 
-// Create creates the TestRun of a job, and the secret and the module of its pods. The TestRun owns both: the cluster deletes all together.
+// Create creates the TestRun of a job, and the secret and the module of its pods. The TestRun owns both, so the cluster deletes them
+// with the TestRun.
 func (c *Client) Create(ctx context.Context, run *unstructured.Unstructured, j Job) error {
 	id := j.Plan.TestID
 	created, err := c.Dynamic.Resource(testRuns).Namespace(run.GetNamespace()).Create(ctx, run, metav1.CreateOptions{FieldManager: manager})
@@ -108,9 +110,7 @@ func (c *Client) Create(ctx context.Context, run *unstructured.Unstructured, j J
 	case err != nil:
 		return fmt.Errorf("create the TestRun: %w", err)
 	}
-	meta := metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{
-		APIVersion: created.GetAPIVersion(), Kind: created.GetKind(), Name: created.GetName(), UID: created.GetUID(),
-	}}}
+	meta := metav1.ObjectMeta{OwnerReferences: ownedBy(created)}
 	if len(j.Secrets) > 0 {
 		meta.Name = tokenSecret(id)
 		secret := &corev1.Secret{ObjectMeta: meta, StringData: j.Secrets}
@@ -127,7 +127,12 @@ func (c *Client) Create(ctx context.Context, run *unstructured.Unstructured, j J
 	return nil
 }
 
-// OtherRuns returns the names of the TestRuns in a namespace that load the service at a URL, or an unknown one.
+// ownedBy returns the owner reference of objects that the cluster deletes with a TestRun.
+func ownedBy(run *unstructured.Unstructured) []metav1.OwnerReference {
+	return []metav1.OwnerReference{{APIVersion: run.GetAPIVersion(), Kind: run.GetKind(), Name: run.GetName(), UID: run.GetUID()}}
+}
+
+// OtherRuns returns the names of the TestRuns in a namespace that load the service at a URL, or whose service is unknown.
 func (c *Client) OtherRuns(ctx context.Context, namespace, url string) (names []string, err error) {
 	list, err := c.Dynamic.Resource(testRuns).Namespace(namespace).List(ctx, metav1.ListOptions{})
 	switch {
@@ -179,7 +184,7 @@ func (c *Client) Delete(ctx context.Context, namespace, name string) error {
 // ErrNoRun reports that the cluster does not have the run.
 var ErrNoRun = errors.New("the run was never started, or was cleaned up")
 
-// Find reads the job of an existing TestRun from its annotations: plan, shards and length. The plan is not checked yet.
+// Find reads the job of an existing TestRun from its annotations: plan, shards and length. It does not check the plan.
 func (c *Client) Find(ctx context.Context, namespace, id string) (j Job, err error) {
 	run, err := c.Dynamic.Resource(testRuns).Namespace(namespace).Get(ctx, Name(id), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

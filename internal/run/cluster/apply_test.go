@@ -108,7 +108,7 @@ func TestForbiddenObjectsMustExist(t *testing.T) {
 	require.ErrorContains(t, err, "not you; an administrator must apply the overlay once")
 }
 
-// A user who may create TestRuns but not list pods gets an error instead of an endless wait.
+// A user who may create TestRuns but not list pods gets an error, not an endless wait.
 func TestCleanupEndsWithoutPermission(t *testing.T) {
 	t.Parallel()
 	w := newFakeCluster(t)

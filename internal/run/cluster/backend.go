@@ -19,9 +19,9 @@ import (
 // backendName is the name of the Deployment and the Service of the backend that an overlay may contain.
 const backendName = "backend"
 
-// FreshBackend restarts the backend of the overlay for this run, with the interval of the plan. It returns the backend's URL
-// inside the cluster, "" if the overlay has no backend.
-func (m *Manifests) FreshBackend(p plan.Plan) (url string, err error) {
+// RenewBackend changes the backend of the overlay so that Apply replaces its pod by one with the interval of the plan. It returns the
+// backend's URL inside the cluster, "" if the overlay has no backend.
+func (m *Manifests) RenewBackend(p plan.Plan) (url string, err error) {
 	deployment, service := m.find("Deployment", backendName), m.find("Service", backendName)
 	if deployment == nil || service == nil {
 		return "", nil
@@ -55,12 +55,13 @@ func (m *Manifests) FreshBackend(p plan.Plan) (url string, err error) {
 		unstructured.SetNestedSlice(deployment.Object, containers, "spec", "template", "spec", "containers")
 }
 
-// OmitBackend removes the backend of the overlay from the objects to apply. Applying it would restart the backend and so
+// OmitBackend removes the backend of the overlay from the objects to apply. Applying it could restart the backend, which would
 // disconnect the streams of another run.
 func (m *Manifests) OmitBackend() {
 	m.Setup = slices.DeleteFunc(m.Setup, func(o *unstructured.Unstructured) bool { return o.GetName() == backendName })
 }
 
+// find returns an object of the overlay, nil if there is none.
 func (m *Manifests) find(kind, name string) *unstructured.Unstructured {
 	for _, o := range m.Setup {
 		if o.GetKind() == kind && o.GetName() == name {
@@ -70,13 +71,13 @@ func (m *Manifests) find(kind, name string) *unstructured.Unstructured {
 	return nil
 }
 
-// A WatchedPod is a pod in its state at the start of the run.
+// A WatchedPod has the number of restarts of a pod at the start of the run.
 type WatchedPod struct {
 	namespace, name string
 	restarts        int32
 }
 
-// WatchPod records the state of a pod of the target, for Restarts.
+// WatchPod records the number of restarts of a pod of the target, for Restarts.
 func (c *Client) WatchPod(ctx context.Context, namespace, name string) (*WatchedPod, error) {
 	pod, err := c.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -92,15 +93,15 @@ func restarts(pod *corev1.Pod) (n int32) {
 	return n
 }
 
-// Restarts returns a sentence if the pod was restarted or replaced after WatchPod, and the time of its last end. That
-// is a fault of the target: the run fails, and is not invalid.
+// Restarts returns a sentence if the pod was restarted or replaced after WatchPod, and the time of its last end. Either is a fault of
+// the target, so the run fails.
 func (c *Client) Restarts(ctx context.Context, w *WatchedPod) (text string, at time.Time) {
 	pod, err := c.CoreV1().Pods(w.namespace).Get(ctx, w.name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return fmt.Sprintf("the target's pod %s was replaced during the run", w.name), at
 	case err != nil:
-		return "", at // no answer of the API server proves no fault of the target
+		return "", at // a failed request to the API server is no evidence of a fault of the target
 	}
 	n := restarts(pod) - w.restarts
 	if n <= 0 {

@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// causeTimeout is how long a permanent cause may keep a run from starting before it is reported.
+	// causeTimeout is how long a permanent cause may prevent the start of a run before it is reported.
 	causeTimeout = 25 * time.Second
-	// podTimeout is how long a Job may have no pod before its reason is looked up.
+	// podTimeout is how long a Job may have no pod before the events of the cluster are read.
 	podTimeout = 10 * time.Second
 )
 
 // permanentReasons lists the reasons of a waiting container that do not resolve by themselves.
 var permanentReasons = []string{"ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError"}
 
-// cause returns the permanent reason why a part does not run, "" if none is known.
+// cause returns the permanent reason why a part does not run, "" if there is none.
 func (p *Part) cause() string {
 	if p.Pod != nil {
 		reason := waitReason(p.Pod)
@@ -36,8 +36,8 @@ func (p *Part) cause() string {
 	return ""
 }
 
-// checkBlocked reports once that a cause has kept the run from starting for causeTimeout. It ends the run unless the
-// user chose how long to wait.
+// checkBlocked ends the run if a permanent cause has prevented its start for causeTimeout. If the user chose the time limit of the
+// start, it reports the cause once instead.
 func (m *Tracker) checkBlocked(s Snapshot) {
 	cause := ""
 	m.blockedBy = ""
@@ -66,7 +66,7 @@ func (m *Tracker) checkBlocked(s Snapshot) {
 	case m.blockedSince.IsZero():
 		m.blockedSince = s.At
 	case m.reported || s.At.Sub(m.blockedSince) < causeTimeout:
-	case m.limits.Patient:
+	case m.limits.ExplicitStart:
 		m.reported = true
 		m.news = append(m.news, cause+"; waiting for up to "+m.limits.Start.String())
 	default:
@@ -74,7 +74,7 @@ func (m *Tracker) checkBlocked(s Snapshot) {
 	}
 }
 
-// Interrupt records the cause that kept the run from starting until the user ended it, if one is known.
+// Interrupt records why the run had not started when the user ended it, if a cause is known.
 func (m *Tracker) Interrupt() {
 	if m.phase < Running && !m.Failed && m.blockedBy != "" {
 		m.recordEnd(0, "%s", m.blockedBy)

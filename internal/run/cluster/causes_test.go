@@ -59,7 +59,7 @@ func TestInterruptedStartNamesItsCause(t *testing.T) {
 func TestConfiguredTimeoutIsUsed(t *testing.T) {
 	t.Parallel()
 	limits := testLimits()
-	limits.Start, limits.Patient = 10*time.Minute, true
+	limits.Start, limits.ExplicitStart = 10*time.Minute, true
 	m := newTracker(3, limits, noon)
 	var news []string
 	for after := time.Duration(0); after < 2*time.Minute; after += 10 * time.Second {
@@ -75,7 +75,7 @@ func TestQuotaAndMissingOperatorAreNamed(t *testing.T) {
 	limits := testLimits()
 	limits.Start = 10 * time.Minute
 	quota := func(at time.Time) Snapshot {
-		s := snapshot("made")
+		s := snapshot("new")
 		s.At, s.Stage = at, "initialization"
 		s.Initializer = Part{Job: job(runName+"-initializer", ""), Events: []string{"FailedCreate: Error creating: pods is forbidden: exceeded quota: pods"}}
 		return s
@@ -90,7 +90,7 @@ func TestQuotaAndMissingOperatorAreNamed(t *testing.T) {
 
 	m = newTracker(3, limits, noon)
 	for _, after := range []time.Duration{0, 26 * time.Second} {
-		s := snapshot("made")
+		s := snapshot("new")
 		s.At, s.Stage, s.Initializer = noon.Add(after), "", Part{}
 		m.Advance(s)
 	}

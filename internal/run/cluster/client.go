@@ -2,9 +2,9 @@
 // the plan, applies it, follows initializer, runners and starter through their phases, and reports which pod on which
 // node failed, and why.
 //
-// The operator's stage is not enough: it is `finished` if runners failed, and `started` while they are paused for good.
-// So the package relies on Jobs, pods and k6's own REST API, and each phase has a deadline. It keeps no state that the
-// cluster does not have: any machine can attach to a run at any time.
+// The operator's stage is not enough: it is `finished` if runners failed, and `started` while runners are paused forever.
+// The package therefore reads Jobs, pods and k6's own REST API, and sets a deadline for each phase. All its state is in
+// the cluster, so any machine can attach to a run at any time.
 package cluster
 
 import (
@@ -21,7 +21,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// testRuns is the operator's resource.
+// testRuns is the resource of the operator.
 var testRuns = schema.GroupVersionResource{Group: "k6.io", Version: "v1alpha1", Resource: "testruns"}
 
 // A Client is a client of one cluster.
@@ -43,7 +43,7 @@ func Connect(context string) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find a cluster: %w; set KUBECONFIG, or choose a --kube-context", err)
 	}
-	// client-go's log is for operators of clusters; failures are returned as errors too.
+	// client-go's log repeats errors that it returns.
 	klog.SetLogger(logr.Discard())
 	config.UserAgent = "sse-soak"
 	config.QPS, config.Burst = 50, 100
@@ -53,7 +53,7 @@ func Connect(context string) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
-	// Logs are followed for hours on this one; its requests are bounded by their contexts.
+	// This client follows logs for hours, so it has no timeout. Contexts limit its other requests.
 	typed, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)

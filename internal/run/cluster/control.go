@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// The reference target of a run's control group: a pod that serves it, and its Service. infra/k6-operator/base/network.yaml
+// The label and the port of the pod that serves the reference target of a run's control group. infra/k6-operator/base/network.yaml
 // lets runners reach pods with this label.
 const (
 	controlLabel = "soak-control"
@@ -35,9 +35,7 @@ func (c *Client) CreateControl(ctx context.Context, run *unstructured.Unstructur
 		return fmt.Errorf("find the TestRun %s: %w", run.GetName(), err)
 	}
 	labels := map[string]string{"app.kubernetes.io/name": controlLabel, "sse-soak/testid": id}
-	meta := metav1.ObjectMeta{Name: controlName(id), Namespace: run.GetNamespace(), Labels: labels, OwnerReferences: []metav1.OwnerReference{{
-		APIVersion: current.GetAPIVersion(), Kind: current.GetKind(), Name: current.GetName(), UID: current.GetUID(),
-	}}}
+	meta := metav1.ObjectMeta{Name: controlName(id), Namespace: run.GetNamespace(), Labels: labels, OwnerReferences: ownedBy(current)}
 	_, err = c.AppsV1().Deployments(meta.Namespace).Create(ctx, &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{
 		Selector: &metav1.LabelSelector{MatchLabels: labels},
 		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: controlPod(run)},
@@ -48,6 +46,7 @@ func (c *Client) CreateControl(ctx context.Context, run *unstructured.Unstructur
 	return errors.Join(err, serviceErr)
 }
 
+// controlPod returns the pod of the reference target, with the image of the runners.
 func controlPod(run *unstructured.Unstructured) corev1.PodSpec {
 	runnerField := func(name string) string {
 		value, _, _ := unstructured.NestedString(run.Object, "spec", "runner", name)

@@ -80,11 +80,11 @@ func TestEKSFitsItsOverlay(t *testing.T) {
 	// The page has the policy too, for existing clusters.
 	page, err := os.ReadFile("../../../docs/distributed.md")
 	require.NoError(t, err)
-	manifests := regexp.MustCompile(`(?s)\n +(\{"Version": "2012-10-17", "Statement": \[\{"Sid".*?\}\]\})\n`).FindSubmatch(page)
-	require.NotNil(t, manifests)
+	match := regexp.MustCompile(`(?s)\n +(\{"Version": "2012-10-17", "Statement": \[\{"Sid".*?\}\]\})\n`).FindSubmatch(page)
+	require.NotNil(t, match)
 	policy, err := json.Marshal(role.AttachPolicy)
 	require.NoError(t, err)
-	assert.JSONEq(t, string(policy), string(manifests[1]))
+	assert.JSONEq(t, string(policy), string(match[1]))
 	assert.Contains(t, string(page), "system:serviceaccount:"+role.Metadata.Namespace+":"+role.Metadata.Name)
 	assert.Contains(t, m.Output(), "/soak?", "runners write below the prefix that the policy names")
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/run/runners"
 )
 
-// terminatedState returns the state of the container of a pod that ended, nil if it has not.
+// terminatedState returns the final state of the container of a pod, nil if the container has not ended.
 func terminatedState(pod *corev1.Pod) *corev1.ContainerStateTerminated {
 	for _, c := range pod.Status.ContainerStatuses {
 		if c.State.Terminated != nil {
@@ -86,8 +86,8 @@ func isComplete(job *batchv1.Job) bool {
 // graceSlack is how long a deleted pod may exist after its grace period before its node counts as dead.
 const graceSlack = 30 * time.Second
 
-// end reports whether a part has ended, and returns a sentence if it failed. latest is the last known state of a pod
-// that is gone.
+// end reports whether a part has ended, and returns a sentence if it failed. latest is the last known state of a pod that no longer
+// exists, nil if unknown.
 func (p *Part) end(latest *corev1.Pod, at time.Time) (trouble string, ok bool) {
 	pod := p.Pod
 	if pod == nil {
@@ -96,7 +96,7 @@ func (p *Part) end(latest *corev1.Pod, at time.Time) (trouble string, ok bool) {
 		case isComplete(p.Job):
 			return "", true
 		case latest == nil && !failed:
-			return "", false // not made yet
+			return "", false // the pod was not created yet
 		case latest == nil:
 			return reason, true
 		case terminatedState(latest) != nil || latest.DeletionTimestamp != nil:
@@ -113,8 +113,8 @@ func (p *Part) end(latest *corev1.Pod, at time.Time) (trouble string, ok bool) {
 	return "", false
 }
 
-// podFailure returns why a pod failed, "" if it did not. A pod that completed may be deleted or evicted afterwards: another soak
-// that is attached to the run removes it.
+// podFailure returns why a pod failed, "" if it did not. A completed pod may be deleted afterwards, for example by another soak that
+// is attached to the run, or evicted. Neither is a failure.
 func podFailure(pod *corev1.Pod) string {
 	end := terminatedState(pod)
 	detail := ""
@@ -146,7 +146,7 @@ func podFailure(pod *corev1.Pod) string {
 	return fmt.Sprintf("it ended with exit code %d", end.ExitCode)
 }
 
-// deletedAt returns when the deletion was requested: the time stamp is that of the end of the grace period.
+// deletedAt returns when the deletion was requested. The pod has the time at which its grace period ends.
 func deletedAt(pod *corev1.Pod) time.Time {
 	grace := time.Duration(0)
 	if g := pod.DeletionGracePeriodSeconds; g != nil {
@@ -155,6 +155,7 @@ func deletedAt(pod *corev1.Pod) time.Time {
 	return pod.DeletionTimestamp.Add(-grace)
 }
 
+// memoryLimit returns the memory limit of a pod, in words if it has none.
 func memoryLimit(pod *corev1.Pod) string {
 	for _, c := range pod.Spec.Containers {
 		if q, ok := c.Resources.Limits[corev1.ResourceMemory]; ok {

@@ -18,7 +18,7 @@ func testLimits() Limits {
 	return Limits{Start: time.Minute, Run: 10 * time.Minute, Unreachable: time.Minute, PollInterval: time.Millisecond}
 }
 
-// pod returns the pod of a Job, as changed by the given functions.
+// pod returns the pod of a Job after some changes.
 func pod(job string, change ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: job + "-x7", Namespace: "ns", Labels: map[string]string{"app": "k6", "k6_cr": runName, "job-name": job}},
@@ -79,7 +79,7 @@ func part(name string, condition batchv1.JobConditionType, change ...func(*corev
 	return Part{Job: job(name, condition), Pod: pod(name, change...)}
 }
 
-// snapshot returns a state of three runners, which is selected by name.
+// snapshot returns a state of a run with three runners, by the name of the state.
 func snapshot(name string) Snapshot {
 	s := Snapshot{At: noon, Stage: "started", Runners: make([]Part, 3)}
 	unpaused, paused := false, true
@@ -91,7 +91,7 @@ func snapshot(name string) Snapshot {
 		}
 	}
 	switch name {
-	case "made":
+	case "new":
 		s.Stage = ""
 	case "initializing":
 		s.Stage = "initialization"
@@ -112,7 +112,7 @@ func snapshot(name string) Snapshot {
 	case "running":
 		fill(&unpaused)
 		s.Starter = part(runName+"-starter", batchv1.JobComplete, setExited(0, "Completed"))
-	case "over":
+	case "finished":
 		fill(nil)
 		s.Starter = part(runName+"-starter", batchv1.JobComplete, setExited(0, "Completed"))
 		for i := range s.Runners {

@@ -36,6 +36,7 @@ func (f *Forward) Close() {
 	}
 }
 
+// opener returns a function that forwards a port of this machine to a port of a pod.
 func opener(config *rest.Config, client kubernetes.Interface) func(context.Context, string, string, int) (*Forward, error) {
 	return func(ctx context.Context, namespace, pod string, port int) (*Forward, error) {
 		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
@@ -63,7 +64,7 @@ func opener(config *rest.Config, client kubernetes.Interface) func(context.Conte
 			}
 			return nil, fmt.Errorf("reach port %d of pod %s: %w", port, pod, err)
 		case <-ctx.Done():
-			go halt() // a dial that hangs must end first
+			go halt() // it waits for the dial, which may hang
 			return nil, fmt.Errorf("reach port %d of pod %s: %w", port, pod, ctx.Err())
 		}
 		ports, err := forwarder.GetPorts()
@@ -75,7 +76,7 @@ func opener(config *rest.Config, client kubernetes.Interface) func(context.Conte
 	}
 }
 
-// A Service is an address inside of the cluster.
+// A Service is a port of a Kubernetes Service.
 type Service struct {
 	Namespace, Name string
 	Port            int

@@ -71,14 +71,13 @@ func (w *fakeCluster) show(t *testing.T, s Snapshot) {
 	}
 }
 
-// A fakeK6 answers as k6's REST API does, for all pods at once.
+// A fakeK6 serves k6's REST API for all pods.
 type fakeK6 struct {
 	server *httptest.Server
 
 	mu      sync.Mutex
 	paused  bool
-	stopped int
-	opened  []string // pods
+	stopped int // number of requests to stop
 }
 
 func newFakeK6(t *testing.T) *fakeK6 {
@@ -90,9 +89,6 @@ func newFakeK6(t *testing.T) *fakeK6 {
 }
 
 func (k *fakeK6) open(_ context.Context, _, pod string, _ int) (*Forward, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.opened = append(k.opened, pod)
 	return &Forward{Address: strings.TrimPrefix(k.server.URL, "http://"), Pod: pod, stop: func() {}}, nil
 }
 

@@ -27,7 +27,7 @@ type runnerAPI struct {
 
 var k6Client = &http.Client{Timeout: 10 * time.Second}
 
-// request makes one request; after a failed connection the next request opens another one.
+// request sends a request. After an error the next request opens a new connection.
 func (r *runnerAPI) request(ctx context.Context, method, path string, body, answer any) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -55,6 +55,7 @@ func (r *runnerAPI) close() {
 	}
 }
 
+// doRequest sends a request with a JSON body, or none, and decodes the JSON response into answer.
 func doRequest(ctx context.Context, method, url string, body, answer any) error {
 	var text io.Reader
 	if body != nil {
@@ -110,8 +111,7 @@ func (r *runnerAPI) stop(ctx context.Context) error {
 	return r.request(ctx, http.MethodPatch, "/v1/status", s, &s)
 }
 
-// count reads the counters of k6/x/sse and k6/x/soak, and k6's own of requests. Gauges are values of the whole
-// runner.
+// count reads the counters of k6/x/sse and k6/x/soak, and k6's counter of requests.
 func (r *runnerAPI) count(ctx context.Context) (n shard.Progress, err error) {
 	var metrics struct {
 		Data []struct {
@@ -129,11 +129,11 @@ func (r *runnerAPI) count(ctx context.Context) (n shard.Progress, err error) {
 	}
 	counts := map[string]float64{}
 	for _, m := range metrics.Data {
-		counts[m.ID] = m.Attributes.Sample.Count + m.Attributes.Sample.Value // it has one of them
+		counts[m.ID] = m.Attributes.Sample.Count + m.Attributes.Sample.Value // a metric has one of the two
 	}
 	return shard.Progress{
 		Opened: int(counts["sse_connection_opened"]), Open: int(counts["sse_connection_opened"] - counts["sse_connection_closed"]),
-		// The API does not distinguish which of the missed noops were lost.
+		// The metrics do not distinguish lost messages from other missing ones.
 		Counts: ledger.Counts{
 			Received: uint64(counts["soak_noops"] + counts["soak_messages"]), Lost: uint64(counts["soak_noops_missed"] + counts["soak_messages_missed"]),
 			Late: uint64(counts["soak_noops_late"] + counts["soak_messages_late"]),

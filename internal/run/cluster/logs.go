@@ -12,8 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// A logKeeper copies the logs of a run's pods to files while they are written, because the log of a deleted pod is
-// lost.
+// A logKeeper copies the logs of a run's pods to files during the run, because the log of a deleted pod is lost.
 type logKeeper struct {
 	client    *Client
 	namespace string
@@ -32,7 +31,7 @@ func newLogKeeper(c *Client, namespace, dir string) *logKeeper {
 	return k
 }
 
-// follow starts to store the logs of all pods of the snapshot that have started.
+// follow starts to copy the logs of all pods of a snapshot that have started.
 func (k *logKeeper) follow(run string, s Snapshot) {
 	for _, p := range append([]Part{s.Initializer, s.Starter}, s.Runners...) {
 		if p.Pod == nil || p.Pod.Status.Phase == corev1.PodPending || p.Job == nil {
@@ -68,7 +67,8 @@ func (k *logKeeper) copy(pod, path string) error {
 		return err
 	}
 	defer from.Close()
-	to, err := os.Create(path) // #nosec G304 -- in the run's folder; not earlier, to keep the log of a pod that is gone
+	// Created only now, because a pod that no longer exists may have left its log at path.
+	to, err := os.Create(path) // #nosec G304 -- in the run's folder
 	if err != nil {
 		return err
 	}

@@ -11,8 +11,8 @@ import (
 
 // Manifests are the objects of an overlay of infra/k6-operator.
 type Manifests struct {
-	TestRun *unstructured.Unstructured   // the template for the plan
-	Setup   []*unstructured.Unstructured // the objects that stay between runs: namespace, rights, policies, store
+	TestRun *unstructured.Unstructured   // template that Render completes
+	Setup   []*unstructured.Unstructured // objects that stay between runs: namespace, rights, policies, bucket, backend
 }
 
 // Build builds the overlay in a folder, as `kubectl kustomize` does.

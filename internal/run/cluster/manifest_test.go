@@ -38,7 +38,7 @@ func eachOverlay(t *testing.T, check func(t *testing.T, m *Manifests)) {
 				t.Parallel()
 				m := buildTestOverlay(t, name)
 				if filled {
-					_, err := m.FreshBackend(testPlan())
+					_, err := m.RenewBackend(testPlan())
 					require.NoError(t, err)
 					job := jobOf(testPlan(), "s3://bucket/t?region=eu-central-1", true)
 					job.Plan.Service, job.Module = ModulePath("/home/a/mine.js"), "export default {}"

@@ -14,7 +14,7 @@ const (
 	// TestedOperator is the version of the k6-operator that soaks were tested with. The objects that it creates for a
 	// TestRun (Jobs, their names, the starter) are not a stable interface.
 	TestedOperator = "v1.6.0"
-	// operatorNamespace is the namespace of its bundle, and the default one of its Helm chart.
+	// operatorNamespace is the namespace in the operator's bundle, and the default of its Helm chart.
 	operatorNamespace = "k6-operator-system"
 )
 
@@ -43,7 +43,7 @@ func (c *Client) Operator(ctx context.Context) (version, warning string, err err
 	return "", "", errors.New("read the version of the k6-operator: no Deployment in " + operatorNamespace + " has an image of it with a version")
 }
 
-// operatorWarning returns the sentence about a version, which is a match of operatorImage.
+// operatorWarning returns a sentence about an untested version, "" for a tested one. match is a match of operatorImage.
 func operatorWarning(match []string) string {
 	tested := operatorImage.FindStringSubmatch("k6-operator:" + TestedOperator)
 	for _, i := range []int{2, 3} { // major, minor

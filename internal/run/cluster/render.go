@@ -54,13 +54,13 @@ func tokenSecret(id string) string { return Name(id) + "-token" }
 // moduleMap returns the name of the config map with the module of the service.
 func moduleMap(id string) string { return Name(id) + "-service" }
 
-// moduleFolder is the folder of that module in the pods, and moduleKey its key in the config map.
+// moduleFolder is the folder of the service's module in the pods, and moduleKey its key in the config map.
 const (
 	moduleFolder = "/soak/service"
 	moduleKey    = "service.js"
 )
 
-// ModulePath returns the path in the pods of a module that their image does not have.
+// ModulePath returns the path in the pods of a module that is a file of the user.
 func ModulePath(file string) string { return path.Join(moduleFolder, filepath.Base(file)) }
 
 // A Job is one start of the runners.
@@ -70,7 +70,7 @@ type Job struct {
 	Secrets  map[string]string // variables that only the runners may read, such as tokens
 	Module   string            // source of the module at the path that the plan names; "": the image has it
 	Write    bool              // the runners write metrics to a Prometheus, which the secret names
-	Settings map[string]string // that only the script of the suite has
+	Settings map[string]string // settings that only the script of the suite has
 	Env      map[string]string // further variables
 	Script   []string          // path from the repository's root; nil: the overlay's
 	Memory   uint64            // maximum of a runner, in bytes; 0: the estimate for the plan
@@ -121,7 +121,7 @@ func (m *Manifests) Render(j Job) error {
 	return raiseMemory(run, runnerMemory(j))
 }
 
-// annotate stores in the TestRun what another machine needs to attach to its run.
+// annotate stores plan, shards and length in the TestRun, so that another machine can attach to its run.
 func annotate(run *unstructured.Unstructured, j Job) error {
 	text, err := json.Marshal(j.Plan)
 	if err != nil {
@@ -147,7 +147,7 @@ func setScript(run *unstructured.Unstructured, script []string) error {
 	return unstructured.SetNestedField(run.Object, root+strings.Join(script, "/"), field...)
 }
 
-// withOutput returns the TestRun's args, with the location of the shards.
+// withOutput returns the arguments of the TestRun, with the location of the shards as an output.
 func withOutput(run *unstructured.Unstructured, shards string) ([]string, error) {
 	args, _, err := unstructured.NestedStringSlice(run.Object, "spec", "args")
 	if err != nil {
@@ -163,14 +163,14 @@ func withOutput(run *unstructured.Unstructured, shards string) ([]string, error)
 	return args, nil
 }
 
-// withRemoteWrite makes the runners write metrics to a Prometheus, with the test id of the run, also if the overlay
-// configures that already. The operator gives each runner its own tag, instance_id.
+// withRemoteWrite returns arguments with an output for a Prometheus and the tag of the test id. The overlay may have either already.
+// The operator gives each runner its own tag, instance_id.
 func withRemoteWrite(args []string, id string) []string {
-	variables := runners.RemoteWriteArgs(id)
+	added := runners.RemoteWriteArgs(id)
 	if !slices.Contains(args, runners.RemoteWrite) {
-		return append(args, variables...)
+		return append(args, added...)
 	}
-	tag := variables[len(variables)-1]
+	tag := added[len(added)-1]
 	name, _, _ := strings.Cut(tag, "=")
 	if i := slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, name+"=") }); i >= 0 {
 		args[i] = tag
@@ -179,7 +179,7 @@ func withRemoteWrite(args []string, id string) []string {
 	return append(args, "--tag", tag)
 }
 
-// Output returns the location for shards that the overlay names, "" for none.
+// Output returns the location for shards in the overlay, "" for none.
 func (m *Manifests) Output() string {
 	args, _, _ := unstructured.NestedStringSlice(m.TestRun.Object, "spec", "args") // Render reports malformed arguments
 	for _, a := range args {

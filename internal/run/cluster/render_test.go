@@ -12,6 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
+// variable returns the values of a variable of a pod.
 func variable(t *testing.T, m *Manifests, pod, name string) (values []string) {
 	t.Helper()
 	list, _, err := unstructured.NestedSlice(m.TestRun.Object, "spec", pod, "env")
@@ -45,7 +46,7 @@ func jobOf(p plan.Plan, shards string, token bool) Job {
 	return job
 }
 
-// The overlays' settings are settings of a soak: none of them may reach the script of another suite.
+// The settings in the overlays are those of a soak. None of them may reach the script of another suite.
 func TestSuiteHasItsScriptAndSettings(t *testing.T) {
 	t.Parallel()
 	m := buildOverlay(t, "local")
@@ -123,11 +124,12 @@ func TestPodsGetTheModuleOfTheUser(t *testing.T) {
 			entries, _, err := unstructured.NestedSlice(m.TestRun.Object, "spec", pod, list)
 			require.NoError(t, err)
 			assert.Contains(t, entries, want, pod)
-			assert.Len(t, entries, 2, "/tmp is there as well")
+			assert.Len(t, entries, 2, "the overlay mounts /tmp")
 		}
 	}
 }
 
+// memory returns the memory request or limit of the runners.
 func memory(t *testing.T, m *Manifests, kind string) string {
 	t.Helper()
 	text, _, err := unstructured.NestedString(m.TestRun.Object, "spec", "runner", "resources", kind, "memory")
@@ -149,7 +151,7 @@ func TestMemoryRequestGrowsWithThePlan(t *testing.T) {
 	assert.Equal(t, "858Mi", memory(t, m, "requests"))
 }
 
-// The scale overlay also works without soak: its figures are the ones that soak would fill in.
+// The overlay scale also works without soak, so it has the memory that soak would set.
 func TestScaleOverlayFitsItsPlan(t *testing.T) {
 	t.Parallel()
 	m := buildOverlay(t, "scale")
@@ -169,21 +171,21 @@ func TestNewBackendHasThePlannedInterval(t *testing.T) {
 	m := buildOverlay(t, "local")
 	p := testPlan()
 	p.NoopInterval = 2
-	url, err := m.FreshBackend(p)
+	url, err := m.RenewBackend(p)
 	require.NoError(t, err)
 	assert.Equal(t, "http://backend.sse-soak.svc:8080", url)
 	backend := m.find("Deployment", "backend")
 	id, _, err := unstructured.NestedString(backend.Object, "spec", "template", "metadata", "annotations", "sse-soak/testid")
 	require.NoError(t, err)
-	assert.Equal(t, "t", id, "another pod for each run")
+	assert.Equal(t, "t", id, "each run replaces the pod")
 	containers, _, err := unstructured.NestedSlice(backend.Object, "spec", "template", "spec", "containers")
 	require.NoError(t, err)
 	env := containers[0].(map[string]any)["env"]
 	assert.Contains(t, env, map[string]any{"name": "NOOP_INTERVAL", "value": "2"})
 	assert.NotContains(t, env, map[string]any{"name": "NOOP_INTERVAL", "value": "15"})
-	url, err = buildOverlay(t, "aws").FreshBackend(p)
+	url, err = buildOverlay(t, "aws").RenewBackend(p)
 	require.NoError(t, err)
-	assert.Empty(t, url, "there the service is somewhere else")
+	assert.Empty(t, url, "the overlay aws has no backend")
 }
 
 func TestRunWithItsOwnTargetAppliesNoBackend(t *testing.T) {
@@ -201,12 +203,12 @@ func TestRunWithItsOwnTargetAppliesNoBackend(t *testing.T) {
 func TestRunnersHaveLenientProbes(t *testing.T) {
 	t.Parallel()
 	eachOverlay(t, func(t *testing.T, m *Manifests) {
-		for probe, least := range map[string]int64{"livenessProbe": 600, "readinessProbe": 600} {
+		for probe, minimum := range map[string]int64{"livenessProbe": 600, "readinessProbe": 600} {
 			p, found, err := unstructured.NestedMap(m.TestRun.Object, "spec", "runner", probe)
 			require.NoError(t, err)
 			require.True(t, found, probe)
 			assert.Contains(t, p, "tcpSocket", probe)
-			assert.GreaterOrEqual(t, p["periodSeconds"].(int64)*p["failureThreshold"].(int64), least, probe)
+			assert.GreaterOrEqual(t, p["periodSeconds"].(int64)*p["failureThreshold"].(int64), minimum, probe)
 		}
 	})
 }

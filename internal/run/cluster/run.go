@@ -32,14 +32,14 @@ type Run struct {
 	apis      []*runnerAPI
 
 	mu     sync.Mutex
-	pods   []string // of the runners, "" for none that answers
+	pods   []string // names of the running pods, by runner; "": the runner has none
 	counts []shard.Progress
 	phase  Phase
 
 	started chan struct{}
 }
 
-// Follow prepares to follow the run of a plan. The logs of its pods are stored in dir.
+// Follow returns the run of a plan, for Wait. The logs of its pods are stored in dir.
 func Follow(c *Client, namespace string, p plan.Plan, l Limits, dir string) *Run {
 	r := &Run{
 		client: c, namespace: namespace, name: Name(p.TestID), limits: l,
@@ -59,8 +59,8 @@ func Follow(c *Client, namespace string, p plan.Plan, l Limits, dir string) *Run
 	return r
 }
 
-// Wait follows the run until it has ended, cannot complete, or ctx ends. It calls report with news. The error is
-// ErrLost, or that of ctx.
+// Wait follows the run until it has ended, cannot complete, or ctx ends. It calls report with each change. The error is ErrLost or
+// that of ctx.
 func (r *Run) Wait(ctx context.Context, report func(string)) error {
 	watchCtx, stop := context.WithCancel(ctx)
 	var helpers sync.WaitGroup
@@ -107,8 +107,8 @@ func (r *Run) Wait(ctx context.Context, report func(string)) error {
 	}
 }
 
-// poll takes a snapshot. Once the starter has ended it also checks whether each k6 is still paused, until all run. It
-// looks up the reasons of problems.
+// poll takes a snapshot with the reasons of problems. After the end of the starter, and until all runners run, the snapshot also has
+// which runners are paused.
 func (r *Run) poll(ctx context.Context) (Snapshot, error) {
 	known := r.watch.knownNames()
 	s, err := r.client.Snapshot(ctx, r.namespace, r.name, len(r.apis))
@@ -118,7 +118,7 @@ func (r *Run) poll(ctx context.Context) (Snapshot, error) {
 	r.watch.fill(&s, known)
 	r.recordPods(s)
 	r.logs.follow(r.name, s)
-	if r.tracker.Phase() < Running && isComplete(s.Starter.Job) {
+	if r.tracker.phase < Running && isComplete(s.Starter.Job) {
 		_ = r.eachRunner(ctx, func(ctx context.Context, i int) error {
 			paused, err := r.apis[i].isPaused(ctx)
 			if err == nil {
@@ -146,6 +146,7 @@ func (r *Run) eachRunner(ctx context.Context, do func(ctx context.Context, i int
 	return group.Wait()
 }
 
+// recordPods stores the names of the running pods.
 func (r *Run) recordPods(s Snapshot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -163,13 +164,14 @@ func (r *Run) pod(i int) string {
 	return r.pods[i]
 }
 
+// setPhase copies the phase of the tracker, which only Wait uses, and closes started when all runners have started.
 func (r *Run) setPhase() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.phase < Running && r.tracker.Phase() == Running {
+	if r.phase < Running && r.tracker.phase == Running {
 		close(r.started)
 	}
-	r.phase = r.tracker.Phase()
+	r.phase = r.tracker.phase
 }
 
 // Started returns a channel that is closed when all runners have started.
@@ -178,13 +180,14 @@ func (r *Run) Started() <-chan struct{} { return r.started }
 // countInterval is the time between two readings of k6's counters.
 const countInterval = 5 * time.Second
 
+// count reads the counters of all runners until ctx ends.
 func (r *Run) count(ctx context.Context) {
 	tick := time.NewTicker(countInterval)
 	defer tick.Stop()
 	for {
 		if r.Phase() == Running {
 			_ = r.eachRunner(ctx, func(ctx context.Context, i int) error {
-				if n, err := r.apis[i].count(ctx); err == nil { // for display only; the last value stays visible
+				if n, err := r.apis[i].count(ctx); err == nil { // for display only: after an error the last value stays
 					r.mu.Lock()
 					r.counts[i] = n
 					r.mu.Unlock()
@@ -223,7 +226,7 @@ func (r *Run) Progress() (sum shard.Progress, lateness *shard.Histogram) {
 	return sum, shard.NewHistogram()
 }
 
-// Stop makes all runners end in order: each closes its streams and still writes its shard.
+// Stop has all runners close their streams, write their shards and end.
 func (r *Run) Stop(ctx context.Context) error {
 	return r.eachRunner(ctx, func(ctx context.Context, i int) error {
 		if err := r.apis[i].stop(ctx); err != nil {

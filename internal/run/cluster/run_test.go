@@ -5,7 +5,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,18 +39,14 @@ func (s *newsRecorder) record(news string) {
 	s.texts = append(s.texts, news)
 }
 
-func (s *newsRecorder) contains(t *testing.T, text string) {
+// await waits for news with a prefix.
+func (s *newsRecorder) await(t *testing.T, prefix string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		for _, n := range s.texts {
-			if n == text || len(n) >= len(text) && n[:len(text)] == text {
-				return true
-			}
-		}
-		return false
-	}, testTimeout, time.Millisecond, "%s", text)
+		return slices.ContainsFunc(s.texts, func(text string) bool { return strings.HasPrefix(text, prefix) })
+	}, testTimeout, time.Millisecond, "%s", prefix)
 }
 
 // startWait waits for a run in the background.
@@ -76,22 +75,22 @@ func TestFollowFromTheFirstPodToTheLast(t *testing.T) {
 	news, done := startWait(t.Context(), r)
 	w.show(t, snapshot("initializing"))
 	w.show(t, snapshot("creating"))
-	news.contains(t, "the script is valid")
+	news.await(t, "the script is valid")
 	w.show(t, snapshot("starting"))
-	news.contains(t, "3 runners are ready on 1 nodes")
-	w.show(t, snapshot("running")) // the cluster shows no difference: only k6's API does
+	news.await(t, "3 runners are ready on 1 nodes")
+	w.show(t, snapshot("running")) // to the cluster a paused runner runs; only k6's API shows the difference
 	select {
 	case <-r.Started():
 		require.Fail(t, "a paused runner has not started")
 	case <-time.After(50 * time.Millisecond):
 	}
 	w.k6.pause(false)
-	news.contains(t, "all runners have started")
+	news.await(t, "all runners have started")
 	require.Eventually(t, func() bool {
 		n, _ := r.Progress()
 		return assert.ObjectsAreEqual(shard.Progress{Open: 1200, Opened: 1200, Counts: ledger.Counts{Received: 3702, Lost: 3}}, n)
 	}, testTimeout, time.Millisecond)
-	w.show(t, snapshot("over"))
+	w.show(t, snapshot("finished"))
 	require.NoError(t, awaitEnd(t, done))
 	r.Close()
 	assert.Empty(t, r.Ends())
@@ -112,8 +111,8 @@ func TestLostRunnerIsReportedDuringTheRun(t *testing.T) {
 	s := snapshot("running")
 	s.Runners[1] = part(runName+"-2", batchv1.JobFailed, setExited(137, "OOMKilled"))
 	w.show(t, s)
-	news.contains(t, "runner 2 of 3 (pod soak-t-2-x7 on node node-a): it ran out of memory")
-	s = snapshot("over")
+	news.await(t, "runner 2 of 3 (pod soak-t-2-x7 on node node-a): it ran out of memory")
+	s = snapshot("finished")
 	s.Runners[1] = Part{}
 	w.show(t, s)
 	require.NoError(t, awaitEnd(t, done))
@@ -136,9 +135,9 @@ func TestPodDeletedBetweenPollsIsExplained(t *testing.T) {
 	require.NoError(t, w.typed.Tracker().Update(pods, pod(runName+"-1", setDrained, setExited(105, "Error")), "ns"))
 	require.NoError(t, w.typed.Tracker().Delete(pods, "ns", runName+"-1-x7"))
 	require.NoError(t, w.typed.Tracker().Delete(pods, "ns", runName+"-2-x7"))
-	news.contains(t, "runner 1 of 3 (pod soak-t-1-x7 on node node-a): it was evicted: EvictionByEvictionAPI: Eviction API: evicting (exit code 105)")
-	news.contains(t, "runner 2 of 3 (pod soak-t-2-x7 on node node-a): its pod was deleted at ")
-	s := snapshot("over")
+	news.await(t, "runner 1 of 3 (pod soak-t-1-x7 on node node-a): it was evicted: EvictionByEvictionAPI: Eviction API: evicting (exit code 105)")
+	news.await(t, "runner 2 of 3 (pod soak-t-2-x7 on node node-a): its pod was deleted at ")
+	s := snapshot("finished")
 	s.Runners[0], s.Runners[1] = Part{}, Part{}
 	w.show(t, s)
 	require.NoError(t, awaitEnd(t, done))
@@ -173,10 +172,9 @@ func TestLostConnectionIsRetriedUntilATimeout(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newFakeCluster(t)
-			var disconnected sync.Map
+			var disconnected atomic.Bool
 			w.typed.PrependReactor("list", "jobs", func(clienttesting.Action) (bool, runtime.Object, error) {
-				_, lost := disconnected.Load("cut")
-				return lost, nil, errors.New("connection refused")
+				return disconnected.Load(), nil, errors.New("connection refused")
 			})
 			limits := testLimits()
 			if !recovers {
@@ -186,16 +184,16 @@ func TestLostConnectionIsRetriedUntilATimeout(t *testing.T) {
 			w.show(t, snapshot("running"))
 			news, done := startWait(t.Context(), r)
 			<-r.Started()
-			disconnected.Store("cut", true)
-			news.contains(t, "the cluster does not answer (read the Jobs: connection refused); the run continues")
+			disconnected.Store(true)
+			news.await(t, "the cluster does not answer (read the Jobs: connection refused); the run continues")
 			if !recovers {
 				require.ErrorIs(t, awaitEnd(t, done), ErrLost)
 				r.Close()
 				return
 			}
-			w.show(t, snapshot("over"))
-			disconnected.Delete("cut")
-			news.contains(t, "the cluster answers again")
+			w.show(t, snapshot("finished"))
+			disconnected.Store(false)
+			news.await(t, "the cluster answers again")
 			require.NoError(t, awaitEnd(t, done))
 			r.Close()
 			assert.Empty(t, r.Ends())
@@ -218,7 +216,7 @@ func TestRunnersStopInOrder(t *testing.T) {
 	assert.Equal(t, 3, w.k6.stopped)
 	w.k6.mu.Unlock()
 	_, done = startWait(t.Context(), r)
-	w.show(t, snapshot("over"))
+	w.show(t, snapshot("finished"))
 	require.NoError(t, awaitEnd(t, done))
 	r.Close()
 }

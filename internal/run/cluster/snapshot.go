@@ -24,8 +24,8 @@ const pollInterval = 2 * time.Second
 // A Snapshot is the state of a run in the cluster at one moment.
 type Snapshot struct {
 	At          time.Time
-	Deleted     bool   // there is no TestRun any more
-	Stage       string // as the operator reports it; no result depends on it
+	Deleted     bool   // the TestRun no longer exists
+	Stage       string // stage that the operator reports; "error" ends the run
 	Initializer Part
 	Starter     Part
 	Runners     []Part // by index, from 0 for runner 1
@@ -35,10 +35,10 @@ type Snapshot struct {
 type Part struct {
 	Job    *batchv1.Job
 	Pod    *corev1.Pod
-	Last   *corev1.Pod // the last known state of a pod that is gone; nil: unknown
+	Last   *corev1.Pod // last known state of a pod that no longer exists; nil: unknown
 	Paused *bool       // whether k6 waits to be started; nil: unknown
-	Events []string    // the last events of the cluster; only looked up in case of trouble
-	Log    string      // the last error that it printed; only looked up when it failed
+	Events []string    // events of Job and pod, oldest first; only of parts with a problem
+	Log    string      // last error in the output; only of failed parts
 }
 
 // Snapshot returns a snapshot of a run.
@@ -52,7 +52,7 @@ func (c *Client) Snapshot(ctx context.Context, namespace, name string, runners i
 	case err != nil:
 		return s, fmt.Errorf("read the TestRun: %w", err)
 	default:
-		s.Stage, _, _ = unstructured.NestedString(run.Object, "status", "stage") // "" until the operator has handled it
+		s.Stage, _, _ = unstructured.NestedString(run.Object, "status", "stage") // "" until the operator has processed the TestRun
 	}
 	s.Runners = make([]Part, runners)
 	options := metav1.ListOptions{LabelSelector: selector(name)}
@@ -78,7 +78,7 @@ func (c *Client) Snapshot(ctx context.Context, namespace, name string, runners i
 	return s, nil
 }
 
-// part returns the part of a Job in the snapshot, nil if it is not one of the run's.
+// part returns the part of a Job in the snapshot, nil for a Job of another run.
 func (s *Snapshot) part(run, job string) *Part {
 	switch suffix, _ := strings.CutPrefix(job, run+"-"); suffix {
 	case "initializer":
@@ -95,8 +95,7 @@ func (s *Snapshot) part(run, job string) *Part {
 	return nil
 }
 
-// explain looks up the events and the container log of a part in trouble. They are for messages only: if that fails,
-// the part remains unchanged.
+// explain adds the events and the last output to a part with a problem. They are for messages only, so explain ignores errors.
 func (c *Client) explain(ctx context.Context, namespace string, p *Part) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -115,7 +114,7 @@ func (c *Client) explain(ctx context.Context, namespace string, p *Part) {
 		slices.SortFunc(list.Items, func(a, b corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
 		for _, e := range list.Items {
 			isRelevant := e.Type == corev1.EventTypeWarning || e.Reason == "Killing"
-			if e.InvolvedObject.Name == name && isRelevant && !strings.HasPrefix(e.Message, "Readiness probe") { // which ends no runner
+			if e.InvolvedObject.Name == name && isRelevant && !strings.HasPrefix(e.Message, "Readiness probe") { // a failed probe of this kind ends no runner
 				p.Events = append(p.Events, e.Reason+": "+e.Message)
 			}
 		}
@@ -128,8 +127,8 @@ func (c *Client) explain(ctx context.Context, namespace string, p *Part) {
 	}
 }
 
-// lastOutput returns the last error in the log of a container, or its last line; "" if the node no longer has the log, which the API
-// server reports in its place.
+// lastOutput returns the last error in the log of a container, or its last line. It returns "" if the API server returned an error
+// message in place of the log, because the node no longer has it.
 func lastOutput(log string) string {
 	if strings.HasPrefix(log, "unable to retrieve container logs") {
 		return ""

@@ -6,8 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Suspects returns at most five parts that the next Advance may report as stuck. The caller looks up their events and
-// logs.
+// Suspects returns at most five parts that the next Advance may report as failed or stuck. The caller adds their events and logs.
 func (m *Tracker) Suspects(s Snapshot) (out []*Part) {
 	const maxSuspects = 5
 	late := s.At.Sub(m.since) > m.limit()

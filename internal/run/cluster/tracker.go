@@ -18,7 +18,7 @@ const (
 	Creating                  // the runners are scheduled, and wait paused
 	Starting                  // the starter unpauses them
 	Running
-	Ended // every runner has ended, one way or another
+	Ended // every runner has finished or failed
 )
 
 func (p Phase) String() string {
@@ -27,11 +27,11 @@ func (p Phase) String() string {
 
 // Limits are the maximum durations of the phases.
 type Limits struct {
-	Start        time.Duration // each of initializer, runners and starter
-	Patient      bool          // the user chose Start: a permanent cause is reported and does not end the run
-	Run          time.Duration // from the start to the end of the last runner
-	Unreachable  time.Duration // how long the API server may be unreachable before soak gives up
-	PollInterval time.Duration // between two polls of the cluster
+	Start         time.Duration // each of initializer, runners and starter
+	ExplicitStart bool          // the user chose Start: a permanent cause is reported and does not end the run
+	Run           time.Duration // from the start to the end of the last runner
+	Unreachable   time.Duration // how long the API server may be unreachable before soak gives up
+	PollInterval  time.Duration // between two polls of the cluster
 }
 
 // DefaultLimits returns the limits for runners that run for some time. They leave time for pulling images, adding
@@ -41,8 +41,7 @@ func DefaultLimits(length time.Duration) Limits {
 	return Limits{Start: 10 * time.Minute, Run: length + ending, Unreachable: 5 * time.Minute, PollInterval: pollInterval}
 }
 
-// A Tracker turns snapshots into phases, news and problems. It depends only on snapshots, not on its own history, so one
-// that attaches in the middle of a run reaches the same result.
+// A Tracker derives phases, news and problems from snapshots. A tracker that starts in the middle of a run reaches the same phase.
 type Tracker struct {
 	limits  Limits
 	phase   Phase
@@ -59,7 +58,7 @@ type Tracker struct {
 	news         []string
 }
 
-// A runner is the known state of a runner, also when the cluster has forgotten it.
+// A runner is the last known state of a runner. It remains after the cluster has deleted the pod.
 type runner struct {
 	pod      *corev1.Pod
 	hasEnded bool
@@ -70,9 +69,6 @@ type runner struct {
 func newTracker(runners int, l Limits, now time.Time) *Tracker {
 	return &Tracker{limits: l, since: now, runners: make([]runner, runners)}
 }
-
-// Phase returns the phase of the run.
-func (m *Tracker) Phase() Phase { return m.phase }
 
 // IsDone reports whether the run has finished.
 func (m *Tracker) IsDone() bool { return m.phase == Ended || m.Failed }
@@ -146,7 +142,7 @@ func (p *Part) details() string {
 	return text
 }
 
-// checkStart ends the run if it cannot start any more.
+// checkStart ends the run if it can no longer start.
 func (m *Tracker) checkStart(s Snapshot) {
 	if m.phase >= Running || m.Failed {
 		return
@@ -170,7 +166,7 @@ func (m *Tracker) checkStart(s Snapshot) {
 		return
 	}
 	for i := range m.runners {
-		// After a late attach some runners may have finished. A runner that failed before the start stops all others.
+		// After an attach late in the run, some runners may have finished. A runner that fails before the start prevents the others.
 		if r := &m.runners[i]; r.hasEnded && r.trouble != "" && !m.isStarted(s) {
 			m.fail("runner %d ended before all had started, so the operator starts no runner", i+1)
 			return
@@ -178,7 +174,7 @@ func (m *Tracker) checkStart(s Snapshot) {
 	}
 }
 
-// isStarted reports whether the starter finished.
+// isStarted reports whether the starter has finished.
 func (m *Tracker) isStarted(s Snapshot) bool { return isComplete(s.Starter.Job) }
 
 // next returns the phase in the snapshot.
@@ -210,6 +206,7 @@ func (m *Tracker) next(s Snapshot) Phase {
 	return Initializing
 }
 
+// enterPhase returns the news of the next phase.
 func (m *Tracker) enterPhase(next Phase, s Snapshot) string {
 	duration := s.At.Sub(m.since).Round(time.Second)
 	switch next {
@@ -230,6 +227,7 @@ func (m *Tracker) enterPhase(next Phase, s Snapshot) string {
 	return "all runners have ended"
 }
 
+// limit returns the time limit of the current phase.
 func (m *Tracker) limit() time.Duration {
 	if m.phase == Running {
 		return m.limits.Run
@@ -242,6 +240,7 @@ func (m *Tracker) recordEnd(runner int, format string, args ...any) {
 	m.Ends = append(m.Ends, shard.RunnerEnd{Runner: runner, Text: fmt.Sprintf(format, args...)})
 }
 
+// fail records why the run cannot finish.
 func (m *Tracker) fail(format string, args ...any) {
 	m.recordEnd(0, format, args...)
 	m.Failed = true

@@ -27,11 +27,11 @@ func TestRunPassesThroughItsPhases(t *testing.T) {
 		name string
 		want Phase
 	}{
-		{"made", Initializing}, {"initializing", Initializing}, {"creating", Creating}, {"starting", Starting},
-		{"unpausing", Starting}, {"running", Running}, {"over", Ended},
+		{"new", Initializing}, {"initializing", Initializing}, {"creating", Creating}, {"starting", Starting},
+		{"unpausing", Starting}, {"running", Running}, {"finished", Ended},
 	} {
 		advance(m, step.name)
-		assert.Equal(t, step.want, m.Phase(), step.name)
+		assert.Equal(t, step.want, m.phase, step.name)
 	}
 	assert.True(t, m.IsDone())
 	assert.Empty(t, m.Ends)
@@ -39,10 +39,10 @@ func TestRunPassesThroughItsPhases(t *testing.T) {
 
 func TestAttachAtAnyTime(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]Phase{"initializing": Initializing, "creating": Creating, "unpausing": Starting, "running": Running, "over": Ended} {
+	for name, want := range map[string]Phase{"initializing": Initializing, "creating": Creating, "unpausing": Starting, "running": Running, "finished": Ended} {
 		m := newTracker(3, testLimits(), noon)
 		advance(m, name)
-		assert.Equal(t, want, m.Phase(), name)
+		assert.Equal(t, want, m.phase, name)
 		assert.Empty(t, m.Ends, name)
 	}
 }
@@ -52,17 +52,17 @@ func TestFailedThresholdIsNotALostRunner(t *testing.T) {
 	t.Parallel()
 	m := newTracker(3, testLimits(), noon)
 	advance(m, "running")
-	s := snapshot("over")
+	s := snapshot("finished")
 	s.Runners[0] = part(runName+"-1", batchv1.JobFailed, setExited(runners.ThresholdsFailed, "Error"))
 	m.Advance(s)
-	assert.Equal(t, Ended, m.Phase())
+	assert.Equal(t, Ended, m.phase)
 	assert.Empty(t, m.Ends)
 }
 
-// Two soaks may be attached to one run: the first to finish removes the pods, between two polls of the other.
+// Two soaks may be attached to one run. The first to finish removes the pods between two polls of the other.
 func TestRemovalAfterTheEndIsNotALostRunner(t *testing.T) {
 	t.Parallel()
-	for name, removed := range map[string][]func(*corev1.Pod){
+	for name, changes := range map[string][]func(*corev1.Pod){
 		"deleted":                     {setExited(0, "Completed"), setDeleting},
 		"drained":                     {setExited(0, "Completed"), setDrained},
 		"deleted, a threshold failed": {setExited(runners.ThresholdsFailed, "Error"), setDeleting},
@@ -71,10 +71,10 @@ func TestRemovalAfterTheEndIsNotALostRunner(t *testing.T) {
 		advance(m, "running")
 		s := Snapshot{At: noon, Deleted: true, Runners: make([]Part, 3)}
 		for i := range s.Runners {
-			s.Runners[i].Last = pod(fmt.Sprintf("%s-%d", runName, i+1), removed...)
+			s.Runners[i].Last = pod(fmt.Sprintf("%s-%d", runName, i+1), changes...)
 		}
 		m.Advance(s)
-		assert.Equal(t, Ended, m.Phase(), name)
+		assert.Equal(t, Ended, m.phase, name)
 		assert.Empty(t, m.Ends, name)
 	}
 }
@@ -108,14 +108,14 @@ func TestLostRunnerHasPodNodeAndReason(t *testing.T) {
 				s := snapshot("running")
 				s.Runners[1] = p
 				m.Advance(s)
-				assert.Equal(t, Running, m.Phase(), "the other runners continue")
+				assert.Equal(t, Running, m.phase, "the other runners continue")
 			}
 			assert.Equal(t, []shard.RunnerEnd{{Runner: 2, Text: runner + c.want}}, m.Ends)
 			assert.False(t, m.Failed)
-			s := snapshot("over")
+			s := snapshot("finished")
 			s.Runners[1] = Part{}
 			m.Advance(s)
-			assert.Equal(t, Ended, m.Phase())
+			assert.Equal(t, Ended, m.phase)
 			assert.Len(t, m.Ends, 1, "a loss is reported once")
 		})
 	}
@@ -144,8 +144,8 @@ func TestRunThatCannotStartTimesOut(t *testing.T) {
 		change func(*Snapshot)
 		want   string
 	}{
-		"the operator sleeps": {"made", late, `the k6-operator has not processed the TestRun; check that it runs: kubectl get pods -n k6-operator-system`},
-		"the operator refuses": {"made", func(s *Snapshot) { s.Stage = "error" },
+		"the operator does nothing": {"new", late, `the k6-operator has not processed the TestRun; check that it runs: kubectl get pods -n k6-operator-system`},
+		"the operator rejects the TestRun": {"new", func(s *Snapshot) { s.Stage = "error" },
 			"the operator rejected the TestRun (stage error); see its log"},
 		"the script is wrong": {"initializing", func(s *Snapshot) {
 			s.Initializer = part(runName+"-initializer", batchv1.JobFailed, setExited(1, "Error"))
@@ -197,7 +197,7 @@ func TestRunThatDoesNotEndTimesOut(t *testing.T) {
 	t.Parallel()
 	m := newTracker(3, testLimits(), noon)
 	advance(m, "running")
-	s := snapshot("over")
+	s := snapshot("finished")
 	s.Runners[2] = snapshot("running").Runners[2]
 	s.At = noon.Add(11 * time.Minute)
 	m.Advance(s)

@@ -39,6 +39,7 @@ func (w *podWatch) follow(ctx context.Context, first watch.Interface, pause time
 	}
 }
 
+// read notes the events of a watch until it ends or ctx ends.
 func (w *podWatch) read(ctx context.Context, from watch.Interface) {
 	defer from.Stop()
 	for {
@@ -56,6 +57,7 @@ func (w *podWatch) read(ctx context.Context, from watch.Interface) {
 	}
 }
 
+// note stores the state of a pod. A deleted pod without a time of deletion gets the current time.
 func (w *podWatch) note(pod *corev1.Pod, deleted bool) {
 	if deleted && pod.DeletionTimestamp == nil {
 		now := metav1.Now()
@@ -73,8 +75,8 @@ func (w *podWatch) knownNames() []string {
 	return slices.Collect(maps.Keys(w.last))
 }
 
-// fill sets the last state of parts whose pod no longer exists, for the Jobs that were known before the snapshot. A
-// pod of another Job may have been created since.
+// fill sets the last state of parts whose pod no longer exists, for the Jobs that were known before the snapshot. The pod of any other
+// Job may have been created after the snapshot.
 func (w *podWatch) fill(s *Snapshot, known []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
