@@ -4,22 +4,22 @@ import (
 	"bytes"
 )
 
-// A Block is the text between two blank lines of a stream. Its slices are read during a call, and not kept; a [Reading] points into
-// them.
+// A Block is the text between two blank lines of a stream. Functions do not keep its slices, but a [Reading] points into them.
 type Block struct {
-	Event                      []byte // of the last event line; empty: none
-	Data                       []byte // data lines, joined by one LF
-	Comment                    []byte // comment lines, each without its colon and one space, joined by one LF
-	ID                         []byte // of this block
+	Event                      []byte // value of the last event line; empty: none
+	Data                       []byte // data lines, joined by LF
+	Comment                    []byte // comment lines without the colon and one space, joined by LF
+	ID                         []byte // value of the last id line of this block
 	HasData, HasComment, HasID bool
 }
 
 // A matcher matches blocks that have all of its fields.
 type matcher struct {
 	event, data, comment *string
-	onlyComments         bool // a block of comments alone, with any text
+	onlyComments         bool // the block consists of comments, with any text
 }
 
+// empty reports whether the matcher has no fields. Such a matcher matches no block.
 func (m *matcher) empty() bool {
 	return m.event == nil && m.data == nil && m.comment == nil && !m.onlyComments
 }
@@ -40,18 +40,13 @@ func (m *matcher) matches(b *Block) bool {
 	return true
 }
 
-func (m *matcher) equals(o *matcher) bool {
-	equal := func(a, b *string) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
-	return m.onlyComments == o.onlyComments && equal(m.event, o.event) && equal(m.data, o.data) && equal(m.comment, o.comment)
-}
-
-// HeartbeatIsComment reports whether heartbeats are blocks of comments alone, or single comment lines.
+// HeartbeatIsComment reports whether heartbeats are blocks that consist of comments, or single comment lines.
 func (s *Service) HeartbeatIsComment() bool { return s.heartbeat.onlyComments }
 
-// unnamed is the name of an event without a name in descriptions and browsers.
+// unnamed is the name of an event without an event line, in descriptions and in browsers.
 const unnamed = "message"
 
-// EventName returns the name of the event as a description has it.
+// EventName returns the name of the event; message if the block has no event line.
 func (b *Block) EventName() string {
 	if len(b.Event) == 0 {
 		return unnamed
@@ -59,7 +54,7 @@ func (b *Block) EventName() string {
 	return string(b.Event)
 }
 
-// isEvent compares the name of an event without copying it.
+// isEvent reports whether an event, which may have no event line, has a name. It does not copy the name.
 func isEvent(name []byte, want string) bool {
 	if len(name) == 0 {
 		return want == unnamed
@@ -73,7 +68,7 @@ type Kind int
 // The kinds of blocks.
 const (
 	Other      Kind = iota // neither message nor heartbeat
-	Heartbeat              // keeps a stream alive, and is never a message
+	Heartbeat              // keeps a stream alive
 	Delivery               // a message of this run
 	Gap                    // the service announces missing messages (resume.gap)
 	Foreign                // a message with the marker of another publisher
@@ -96,16 +91,15 @@ type Reading struct {
 	// ID is the position after this message that a client sends to resume, with resume.id only. It points into the block.
 	ID []byte
 
-	// Print is the fingerprint of a message with message.same.
+	// Print is the fingerprint of a message, with message.same only.
 	Print uint64
 
 	HasSeq, HasSentAt bool
-	// OtherID reports that message.every is set and the id that message.seq names does not count 1, 2, 3 …: the interval
-	// decides, so the message is intact.
+	// OtherID reports that message.every is set and the id is not a number from 1 on. Such a message is intact and counted by interval.
 	OtherID bool
 	// Err is the reason why a message does not match the description: ErrMissing or ErrNumber (of its number), ErrJSON, ErrData,
-	// ErrSum or ErrMarker; nil: it matches. Such a message is corrupted, except that one without a number (ErrMissing) may still be
-	// counted by interval. If the description has a checksum, a missing number is ErrSum.
+	// ErrSum or ErrMarker; nil: it matches. A message with an error is corrupted, except that a message without a number (ErrMissing) may
+	// be counted by interval. If the description has a checksum, a missing number is ErrSum.
 	Err error
 }
 
@@ -114,17 +108,16 @@ type Reader struct {
 	service *Service
 	run     string
 	marker  []byte
-	sum     uint32 // of the marker
-	family  []byte // prefix of the markers of all topics of the run; nil: streams may receive other topics
+	sum     uint32 // markerSum of the marker
+	family  []byte // common prefix of the markers of all topics of the run; nil: streams may receive other topics
 }
 
-// Reader returns a reader for a run with a marker. If the marker is empty, messages of every run count.
+// Reader returns a reader for a run with a marker. If the marker is empty, the reader accepts the messages of all runs.
 func (s *Service) Reader(run string) *Reader {
 	return &Reader{s, run, []byte(run), markerSum([]byte(run)), nil}
 }
 
-// WithFamily makes the reader distinguish messages of other topics of the run, whose markers begin with the same
-// text.
+// WithFamily makes the reader distinguish messages of other topics of the run, whose markers have the same prefix.
 func (r *Reader) WithFamily(family string) *Reader {
 	if s := r.service; s.Publish != nil && s.Publish.Uses(Topic) && !s.HasURL {
 		r.family = []byte(family)
@@ -177,7 +170,7 @@ func (r *Reader) Read(b *Block) (out Reading) {
 	return out
 }
 
-// otherNumber reads the id of an event that is not a message. With message.every and ids of the stream it uses a number too.
+// otherNumber reads the id of an event that is not a message. With message.every and numbers in ids such an event has a number too.
 func (m *Message) otherNumber(b *Block, out *Reading) {
 	if m.Interval > 0 && m.seq.from == fromID {
 		if v, ok := m.seq.find(b, nil); ok {
@@ -186,7 +179,7 @@ func (m *Message) otherNumber(b *Block, out *Reading) {
 	}
 }
 
-// hasName reports whether messages have an event name.
+// hasName reports whether message.event allows the name of an event.
 func (m *Message) hasName(event []byte) bool {
 	for _, name := range m.event {
 		if isEvent(event, name) {
@@ -196,13 +189,13 @@ func (m *Message) hasName(event []byte) bool {
 	return m.event == nil
 }
 
-// classifyOwner returns whether a block is a message of this run, of another run (Foreign), or has no marker: Unmarked if message.event names
-// its event, otherwise Other.
-// Invalid JSON that contains the marker of this run, or half of it, is a corrupted message of this run.
+// classifyOwner returns the kind of a block by its marker: Delivery for a message of this run, Foreign for a message of another run. A
+// block without a marker is Unmarked if message.event names its event, otherwise Other. Invalid JSON that contains the marker of this
+// run, or half of it, is a corrupted message of this run.
 func (r *Reader) classifyOwner(b *Block, d *document, valid bool) (kind Kind, marker value) {
 	s := r.service
 	if s.Message.marker.from == fromJSON && !valid {
-		if r.run == "" || r.containsSum(b.Data) {
+		if r.run == "" || r.containsMarker(b.Data) {
 			return Delivery, marker
 		}
 		return s.Message.withoutMarker(), marker
@@ -219,7 +212,7 @@ func (r *Reader) classifyOwner(b *Block, d *document, valid bool) (kind Kind, ma
 	return Foreign, marker
 }
 
-// withoutMarker returns the kind of an event that fits message.event and has no marker.
+// withoutMarker returns the kind of an event that message.event allows and that has no marker.
 func (m *Message) withoutMarker() Kind {
 	if m.event != nil {
 		return Unmarked
@@ -227,8 +220,8 @@ func (m *Message) withoutMarker() Kind {
 	return Other
 }
 
-// containsSum reports whether invalid JSON contains the marker of this run, or half of it: the marker may be the corrupted part.
-func (r *Reader) containsSum(data []byte) bool {
+// containsMarker reports whether invalid JSON contains the marker of this run, or half of it: the marker may be the corrupted part.
+func (r *Reader) containsMarker(data []byte) bool {
 	half := len(r.marker) / 2
 	return bytes.Contains(data, r.marker) || half >= 4 && (bytes.Contains(data, r.marker[:half]) || bytes.Contains(data, r.marker[half:]))
 }
@@ -266,7 +259,7 @@ func (s *Service) read(b *Block, d *document, out *Reading) (m checksumInput) {
 	return m
 }
 
-// Client returns the value for the second request ({client}), if the block is the one that this request waits for.
+// Client returns {client} from a block. ok is false if the block does not have it, or is not the event of connect.then.
 func (s *Service) Client(b *Block) (client string, ok bool) {
 	if s.SecondRequest == nil && s.client.from == fromNowhere || s.SecondRequest != nil && !isEvent(b.Event, s.SecondRequest.Event) {
 		return "", false

@@ -1,6 +1,8 @@
 package service
 
-// contradictions reports fields that are valid by themselves and contradict each other.
+import "reflect"
+
+// contradictions reports valid fields that contradict each other.
 func (p *parser) contradictions(root *fields) {
 	p.interval(root)
 	p.notFinite(root)
@@ -8,13 +10,13 @@ func (p *parser) contradictions(root *fields) {
 	if n := root.valueNode("publish"); n != nil && n.kind == kindObject && root.valueNode("message") != nil {
 		p.publisher(root, n)
 	} else if s.Message.Summed && n == nil {
-		p.found.add(root.position("message"), "message.sum is the checksum that publish sends as {sum}, and there is no publish")
+		p.found.add(root.position("message"), "message.sum requires publish, which sends the checksum as {sum}; remove message.sum, or add publish")
 	}
 	if s.heartbeat.empty() {
 		return
 	}
 	at := root.position("heartbeat")
-	if s.heartbeat.equals(&s.gap) {
+	if reflect.DeepEqual(s.heartbeat, s.gap) {
 		p.found.add(at, "heartbeat and resume.gap are equal; a block cannot match both")
 	}
 	if s.heartbeat.event != nil && s.heartbeat.data == nil && s.heartbeat.comment == nil {
@@ -29,7 +31,7 @@ func (p *parser) contradictions(root *fields) {
 	}
 }
 
-// interval rejects message.every if messages are counted by number, as those of a topic are.
+// interval rejects message.every for numbers of a topic.
 func (p *parser) interval(root *fields) {
 	if m := &p.service.Message; m.Interval > 0 && m.Numbered && m.PerTopic {
 		p.found.add(root.position("message"), "message.every cannot be combined with numbers of a topic, where each gap is a loss; remove message.every")
@@ -40,28 +42,28 @@ func (p *parser) interval(root *fields) {
 func (p *parser) publisher(root *fields, n *node) {
 	s := p.service
 	switch {
-	case p.unclear:
+	case p.isUnclear:
 		return
 	case !s.Message.Numbered:
-		p.found.add(n.at, "publish numbers its messages: message.seq must name its place, such as 'json:$.seq'")
+		p.found.add(n.at, "publish requires message.seq; set it to the place of the number, such as 'json:$.seq'")
 	case !s.Publish.Uses(Seq):
-		p.found.add(n.at, "publish sends no {seq}: the number that message.seq finds must be in its url, headers or body")
+		p.found.add(n.at, "publish must send {seq} in its url, headers or body, because message.seq reads it")
 	case !s.Message.PerTopic:
-		p.found.add(root.position("message"), "message.per is 'stream', and publish numbers by topic; remove message.per")
+		p.found.add(root.position("message"), "message.per must be 'topic' with publish, which numbers the messages of each topic; remove message.per")
 	}
 	if s.Message.Marked && !s.Publish.Uses(Run) {
-		p.found.add(n.at, "publish sends no {run}: the marker that message.run finds must be in its url, headers or body")
+		p.found.add(n.at, "publish must send {run} in its url, headers or body, because message.run reads it")
 	}
 	if s.Publish.Uses(Padding) && !s.Publish.Body.Uses(Padding) {
-		p.found.add(n.at, "publish sends {padding} in its url or headers: it is many KB, which only fit into publish.body")
+		p.found.add(n.at, "publish must not send {padding} in its url or headers, which are too small for it; put it into publish.body")
 	}
 	p.sum(root, n)
-	asks := s.HasURL || s.Connect.Uses(Topic) || s.SecondRequest != nil && s.SecondRequest.Uses(Topic)
-	switch sends := s.Publish.Uses(Topic); {
-	case sends && !asks:
-		p.found.add(root.position("connect"), "connect has no {topic}, but publish sends one: a stream must name its topic")
-	case !sends && asks && !s.HasURL:
-		p.found.add(n.at, "publish sends no {topic}, but connect has one: a message must name its topic")
+	subscribes := s.HasURL || s.Connect.Uses(Topic) || s.SecondRequest != nil && s.SecondRequest.Uses(Topic)
+	switch publishes := s.Publish.Uses(Topic); {
+	case publishes && !subscribes:
+		p.found.add(root.position("connect"), "publish has {topic}, but connect does not; add {topic} to connect")
+	case !publishes && subscribes && !s.HasURL:
+		p.found.add(n.at, "connect has {topic}, but publish does not; add {topic} to publish")
 	}
 }
 
@@ -73,17 +75,17 @@ func (p *parser) sum(root *fields, n *node) {
 	case !sends && !s.Message.Summed:
 		return
 	case !sends:
-		p.found.add(n.at, "publish sends no {sum}: the checksum that message.sum finds must be in its url, headers or body")
+		p.found.add(n.at, "publish must send {sum} in its url, headers or body, because message.sum reads it")
 	case !s.Message.Summed:
-		p.found.add(root.position("message"), "publish sends a {sum}: message.sum must name its place, such as 'json:$.sum'")
+		p.found.add(root.position("message"), "publish sends {sum}, which requires message.sum; set it to the place of the checksum, such as 'json:$.sum'")
 	}
 	if !s.Message.Marked {
-		p.found.add(root.position("message"), "{sum} is the checksum of marker, number and time: message.run must name the place of the marker, such as 'json:$.run'")
+		p.found.add(root.position("message"), "{sum} includes the marker, which requires message.run; set it to the place of the marker, such as 'json:$.run'")
 	}
 	if !s.Message.Timed {
-		p.found.add(root.position("message"), "{sum} is the checksum of marker, number and time: message.sentAt must name the place of the time, such as 'json:$.t'")
+		p.found.add(root.position("message"), "{sum} includes the time, which requires message.sentAt; set it to the place of the time, such as 'json:$.t'")
 	} else if !s.Publish.Uses(SentAt) {
-		p.found.add(n.at, "publish sends no {sentAt}: the time in {sum} must be in its url, headers or body")
+		p.found.add(n.at, "publish must send {sentAt} in its url, headers or body, because {sum} includes the time")
 	}
 }
 
@@ -95,17 +97,17 @@ func (p *parser) notFinite(root *fields) {
 	}
 	for _, name := range []string{"publish", "resume"} {
 		if root.valueNode(name) != nil {
-			p.found.add(root.position(name), "%s is for endless streams, and end.by is 'event'; remove it", name)
+			p.found.add(root.position(name), "%s cannot be combined with end.by: 'event'; remove it", name)
 		}
 	}
 	m := &s.Message
 	if m.Marked || m.Timed || m.Summed || m.Interval > 0 || m.data != nil {
-		p.found.add(root.position("message"), "message.run, sentAt, sum, data and every are for endless streams, and end.by is 'event'; remove them")
+		p.found.add(root.position("message"), "message.run, sentAt, sum, data and every cannot be combined with end.by: 'event'; remove them")
 	}
 	if m.AnyOrder || m.AtLeastOnce {
-		p.found.add(root.position("message"), "message.order and delivery are for endless streams, and end.by is 'event'; remove them: each chunk must arrive once and in order")
+		p.found.add(root.position("message"), "message.order and delivery cannot be combined with end.by: 'event', because each chunk must arrive once and in order; remove them")
 	}
 	if s.SecondRequest != nil {
-		p.found.add(root.position("connect"), "connect.then is for endless streams, and end.by is 'event'; remove it")
+		p.found.add(root.position("connect"), "connect.then cannot be combined with end.by: 'event'; remove it")
 	}
 }

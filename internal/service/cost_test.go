@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// cases returns blocks, as a soak of each service reads them.
-func cases(t testing.TB) map[string]func() {
+// costCases returns functions that read a block of a service, or fill the templates of a request.
+func costCases(t testing.TB) map[string]func() {
 	const run = "run-1234567890"
 	summed := `"sum":"` + checksum(run) + `"}`
 	small := `{"run":"run-1234567890","seq":17,"t":1732250000000000,"text":"` + strings.Repeat("x", 19) + `",` + summed
@@ -34,9 +34,9 @@ func cases(t testing.TB) map[string]func() {
 	other := strings.NewReplacer("run-1", "run-2", checksum(run), checksum("run-2234567890"))
 	reading("json foreign", "nchan", newBlock("", "1732250000:0", other.Replace(small)), Foreign)
 	reading("json foreign, escaped", "nchan", newBlock("", "1732250000:0", strings.Replace(other.Replace(small), "run-2", `run\u002d2`, 1)), Foreign)
-	reading("json changed", "nchan", newBlock("", "1732250000:0", strings.Replace(small, "17,", "18,", 1)), Delivery)
-	reading("json written anew", "nchan", newBlock("", "1732250000:0", strings.Replace(small, "1732250000000000", "1.73225e+15", 1)), Delivery)
-	reading("json cut", "nchan", newBlock("", "1732250000:0", small[:60]), Delivery)
+	reading("json with another number", "nchan", newBlock("", "1732250000:0", strings.Replace(small, "17,", "18,", 1)), Delivery)
+	reading("json with an exponent", "nchan", newBlock("", "1732250000:0", strings.Replace(small, "1732250000000000", "1.73225e+15", 1)), Delivery)
+	reading("json truncated", "nchan", newBlock("", "1732250000:0", small[:60]), Delivery)
 	reading("escaped key", "nchan", newBlock("", "1732250000:0", strings.Replace(small, `"seq"`, `"\u0073eq"`, 1)), Delivery)
 	reading("heartbeat", "nchan", &Block{Event: []byte("ping")}, Heartbeat)
 	reading("tags", "ntfy", newBlock("", "", `{"id":"SLiKI64DOt","time":1732250000,"event":"message","topic":"t","message":"soak","tags":["run-1234567890","17","1732250000000000","`+checksum(run)+`"]}`), Delivery)
@@ -63,15 +63,15 @@ func cases(t testing.TB) map[string]func() {
 	return out
 }
 
-// The number of allocations of a message does not depend on its size: one for its JSON, one for each expression, and several for each name or
-// value with escapes and each number with an exponent.
+// The number of allocations per message does not depend on its size. It is one for the JSON, one for each expression, and several for
+// each name or value with escapes and for each number with an exponent.
 func TestAllocationsPerMessage(t *testing.T) {
-	for name, run := range cases(t) {
+	for name, run := range costCases(t) {
 		limit := 16.0
 		if name == "a request of the publisher" {
 			limit = 18 // 17 with -race, when regexp cannot reuse memory
 		}
-		if strings.Contains(name, "escape") || strings.Contains(name, "written anew") {
+		if strings.Contains(name, "escape") || strings.Contains(name, "exponent") {
 			limit = 40
 		}
 		require.LessOrEqual(t, testing.AllocsPerRun(200, run), limit, name)
@@ -80,7 +80,7 @@ func TestAllocationsPerMessage(t *testing.T) {
 
 // BenchmarkRead measures the cost per block: its kind, marker, number and time.
 func BenchmarkRead(b *testing.B) {
-	for name, run := range cases(b) {
+	for name, run := range costCases(b) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
@@ -90,8 +90,8 @@ func BenchmarkRead(b *testing.B) {
 	}
 }
 
-// All streams of a runner read one service concurrently.
-func TestReadersShareNothingThatChanges(t *testing.T) {
+// The streams of a runner use one service concurrently.
+func TestConcurrentReadersAreIndependent(t *testing.T) {
 	s, err := Parse([]byte(`{"name":"x","connect":{"url":"{base}"},"message":{"seq":"id:(?:a|b)+([0-9]+)","run":"json:$.run"}}`))
 	require.NoError(t, err)
 	var all sync.WaitGroup

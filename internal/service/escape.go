@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// An escape is the way in which a text becomes part of another: in a JSON string, then in a URL or a form; or in a
-// header.
+// An escape is the set of escapings for the place of a text: in a JSON string, then in a URL or a form; or in a header.
 type escape struct{ json, url, header bool }
 
 func (e escape) append(dst []byte, text string) []byte {
@@ -32,16 +31,16 @@ func withoutControl(c rune) rune {
 	return c
 }
 
-// escapeJSON returns a text as it is between the quotes of a JSON string.
+// escapeJSON returns a text as the content of a JSON string, without the quotes.
 func escapeJSON(text string) string {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(text) // a string never fails
+	_ = encoder.Encode(text) // encoding a string never fails
 	return strings.TrimSuffix(strings.TrimPrefix(out.String(), `"`), "\"\n")
 }
 
-// allowedInURL reports whether a URL can contain a byte unescaped: the delimiters ?, & and = are the author's own.
+// allowedInURL reports whether a byte in the text of a template needs no escape in a URL. The author writes delimiters such as ? and &.
 func allowedInURL(b byte) bool {
 	return b < 0x80 && (strings.IndexByte(":/?@!$&'()*+,;=%", b) >= 0 || url.QueryEscape(string(rune(b))) == string(rune(b)))
 }

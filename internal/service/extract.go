@@ -22,10 +22,11 @@ var (
 // An extractor finds one value in a block.
 type extractor struct {
 	from    source
-	pattern *regexp.Regexp // nil: all of it
-	path    int            // index of the path, of fromJSON
+	pattern *regexp.Regexp // its group is the value; nil: the whole text is
+	path    int            // index of the path, for fromJSON
 }
 
+// A source is the part of a block in which an extractor searches.
 type source int
 
 const (
@@ -38,7 +39,7 @@ const (
 
 const sources = "id, id:REGEX, json:$.path, data, data:REGEX, comment or comment:REGEX"
 
-// parseExtractor parses id, json:$.path and so on. It adds a path to paths.
+// parseExtractor parses the place of a value, such as id or json:$.path. It adds a JSON path to paths.
 func parseExtractor(text string, paths *[][]segment) (e extractor, err error) {
 	kind, rest, hasMore := strings.Cut(text, ":")
 	switch kind {
@@ -68,8 +69,8 @@ func parseExtractor(text string, paths *[][]segment) (e extractor, err error) {
 // A value is the result of an extractor.
 type value struct {
 	text    []byte // part of the block, unless decoded
-	scalar  bool   // a text or a number, not another value of JSON
-	decoded bool   // text differs from the JSON string in the block, which has escapes or broken UTF-8
+	scalar  bool   // text is a text or a number, not another JSON value
+	decoded bool   // text differs from the JSON string in the block, which has escapes or invalid UTF-8
 }
 
 // find returns the value in a block, or in the JSON of its data.

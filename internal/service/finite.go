@@ -10,41 +10,41 @@ import (
 // A Finite describes responses that end with a terminal event (end.by: 'event').
 type Finite struct {
 	done, failed, incomplete []condition
-	content                  []extractor // the first that is found in a block is its content; nil: the data of every event
+	content                  []extractor // the first match in a block is its content; nil: the content is the data of every event
 	total                    chunkTotal
 }
 
-// A chunkTotal describes how a service states the size of its own answer.
+// A chunkTotal describes how a service states totals of its response (end.stated).
 type chunkTotal struct {
-	event, subject *string   // the event that states it, and the events that it is about; nil: any
+	event, subject *string   // name of the event that contains the totals, and of the events that they count; nil: any
 	text, chunks   extractor // the whole text, and the number of chunks
-	tokens         extractor // at least as many as chunks
+	tokens         extractor // the number of tokens, which is at least the number of chunks
 }
 
-// A condition is a block, or a value in its JSON.
+// A condition matches a block, a value in its JSON, or both.
 type condition struct {
 	block  matcher
-	inJSON bool
-	path   int     // of Service.paths
-	value  *string // the value as text; nil: any but null and false
+	inJSON bool    // path must have a value
+	path   int     // index in Service.paths
+	value  *string // required value as text; nil: any value except null and false
 }
 
 // A Chunk is the content of one block of a response.
 type Chunk struct {
-	// Done, Failed and Incomplete report whether the block is a terminal event, reports an error, or that the answer was cut short.
-	// A terminal event may have content too.
+	// Done reports whether the block is a terminal event, Failed whether it reports an error, Incomplete whether it reports that the
+	// response stops early. A terminal event may have content too.
 	Done, Failed, Incomplete bool
 	Heartbeat                bool
-	// Content reports whether the block carries a part of the answer. Text is that part if it is text, valid until the block is read
-	// again.
+	// Content reports whether the block has a part of the response's content. Text is that part if it is a text; it is valid until the
+	// next call for this block.
 	Content bool
 	Text    []byte
 	// Seq is the number of the block in its response, if HasSeq.
 	Seq    int64
 	HasSeq bool
-	// IsStated reports whether the content is of those that the service makes a statement about. StatedText is the whole text of those
-	// since the last statement, if HasStatedText; StatedChunks their number, if HasStatedChunks. StatedTokens is the number of tokens of
-	// the answer, if HasStatedTokens.
+	// IsStated reports whether the stated totals include this chunk. StatedText is the text of all such chunks since the last total, if
+	// HasStatedText; StatedChunks is their number, if HasStatedChunks. StatedTokens is the number of tokens of the response, if
+	// HasStatedTokens.
 	IsStated        bool
 	StatedText      []byte
 	StatedChunks    int64
@@ -52,8 +52,8 @@ type Chunk struct {
 	HasStatedChunks bool
 	StatedTokens    int64
 	HasStatedTokens bool
-	// Err is ErrJSON, ErrNumber or ErrUTF8 if the block does not match the description, and ErrNoData if it would end the response, but
-	// is no event.
+	// Err is ErrJSON, ErrNumber or ErrUTF8 if the block does not match the description. It is ErrNoData if the block has the name of a
+	// terminal event, but no data, so it is not an event.
 	Err error
 }
 
@@ -100,14 +100,14 @@ func (s *Service) ReadChunk(b *Block) (c Chunk) {
 	return c
 }
 
-// needsJSON reports whether each message is JSON: its number or its content is a value in it.
+// needsJSON reports whether each message must be JSON because its number or its content is a JSON value.
 func (s *Service) needsJSON() bool {
 	isJSON := func(e extractor) bool { return e.from == fromJSON }
 	content := s.Finite.content
 	return isJSON(s.Message.seq) || len(content) > 0 && !slices.ContainsFunc(content, func(e extractor) bool { return !isJSON(e) })
 }
 
-// read reads the size that the service states in its own answer.
+// read reads the totals that a block states.
 func (s *chunkTotal) read(b *Block, d *document, c *Chunk) {
 	if s.event != nil && !isEvent(b.Event, *s.event) {
 		return
@@ -123,7 +123,7 @@ func (s *chunkTotal) read(b *Block, d *document, c *Chunk) {
 	}
 }
 
-// contentOf returns the content that message.content names. An empty text or list is none.
+// contentOf returns the content that message.content names. An empty text, object or list is not content.
 func (f *Finite) contentOf(b *Block, d *document) (found bool, text []byte) {
 	for i := range f.content {
 		v, ok := f.content[i].find(b, d)
@@ -144,6 +144,7 @@ func emptyJSON(text []byte) bool {
 	return len(trimmed) == 0 || string(trimmed) == "false"
 }
 
+// anyMatches reports whether a block meets one of several conditions.
 func anyMatches(all []condition, b *Block, d *document, valid bool) bool {
 	for i := range all {
 		if all[i].matches(b, d, valid) {
@@ -170,7 +171,7 @@ func (c *condition) matches(b *Block, d *document, valid bool) bool {
 	return ok && string(v.text) == *c.value
 }
 
-// finite parses what ends a response.
+// finite parses the fields of end for end.by: 'event'.
 func (p *parser) finite(end *fields) {
 	s := p.service
 	f := s.Finite
@@ -185,12 +186,12 @@ func (p *parser) finite(end *fields) {
 		f.total.chunks = p.extractor(total.valueNode("chunks"), "end.stated.chunks", &s.paths)
 		f.total.tokens = p.extractor(total.valueNode("tokens"), "end.stated.tokens", &s.paths)
 		if total.valueNode("text") == nil && total.valueNode("chunks") == nil && total.valueNode("tokens") == nil {
-			p.found.add(total.node.at, "end.stated needs text, chunks or tokens: where the service states its whole text, or how many chunks or tokens it sent")
+			p.found.add(total.node.at, "end.stated needs text, chunks or tokens, the places of the whole text and of the numbers of chunks and tokens")
 		}
 	}
 }
 
-// conditions parses one condition or a list of them, of which one has to be met.
+// conditions parses one condition or a list of alternative conditions.
 func (p *parser) conditions(n *node, path string) (out []condition) {
 	if n == nil {
 		return nil
@@ -227,17 +228,17 @@ func (p *parser) condition(n *node, path string) (c condition) {
 	switch {
 	case wanted == nil:
 	case inJSON == nil:
-		p.found.add(wanted.at, "%s.is is the value at %[1]s.json, which is missing; add it, such as json: '$.type'", path)
+		p.found.add(wanted.at, "%s.is requires %[1]s.json; add it, such as json: '$.type'", path)
 	case wanted.kind == kindList || wanted.kind == kindObject:
 		p.found.add(wanted.at, "%s.is must be text, a number or true, got %s", path, wanted.kind)
 	default:
-		text := fmt.Sprint(wanted.value) // as in JSON, a text without its quotes
+		text := fmt.Sprint(wanted.value) // a text has no quotes; numbers and booleans are as in JSON
 		c.value = &text
 	}
 	return c
 }
 
-// contents parses message.content: one place of a value, or several, of which the first that is found counts.
+// contents parses message.content: one place or a list of places, of which the first match is used.
 func (p *parser) contents(n *node) (out []extractor) {
 	if n == nil {
 		return nil
@@ -252,13 +253,13 @@ func (p *parser) contents(n *node) (out []extractor) {
 	return out
 }
 
-// States reports whether the service states its whole text, or the number of its chunks.
+// States reports whether the service states the whole text of a response, or its number of chunks.
 func (f *Finite) States() bool {
 	return f.total.text.from != fromNowhere || f.total.chunks.from != fromNowhere
 }
 
-// ClientHeader returns the header of a response whose value the next request of its client has as {client}; "" for none.
+// ClientHeader returns the header of a response that is {client} in the next request of its client, or "".
 func (s *Service) ClientHeader() string { return s.clientHeader }
 
-// DefaultPrompt returns the prompt of a request if the user has none. The numbered model reads the id in its first line.
+// DefaultPrompt returns the prompt of a request if the user set none. The numbered model reads the id in the first line.
 func DefaultPrompt(id string) string { return "soak id=" + id + "\nWrite a short story." }

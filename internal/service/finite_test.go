@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each block is what a server of that API sends.
+// The blocks are from servers of each API.
 func TestReadChunk(t *testing.T) {
 	for _, c := range []struct {
 		service, event, data string
@@ -62,12 +62,11 @@ func TestReadChunkOfADescriptionWithoutContent(t *testing.T) {
 	require.Equal(t, Chunk{Content: true, IsStated: true, HasSeq: true}, s.ReadChunk(newBlock("piece", "", `{"n":0}`)))
 	require.Equal(t, Chunk{Done: true}, s.ReadChunk(newBlock("finished", "", `{}`)))
 	require.Equal(t, Chunk{Heartbeat: true}, s.ReadChunk(&Block{Comment: []byte("x"), HasComment: true}))
-	require.Equal(t, Chunk{Heartbeat: true}, s.ReadChunk(&Block{Event: []byte("piece")}), "no data: no event")
+	require.Equal(t, Chunk{Heartbeat: true}, s.ReadChunk(&Block{Event: []byte("piece")}), "a block without data is not an event")
 	require.Equal(t, Chunk{Heartbeat: true, Err: ErrNoData}, s.ReadChunk(&Block{Event: []byte("finished")}))
 	require.Equal(t, Chunk{Content: true, Err: ErrUTF8}, s.ReadChunk(newBlock("piece", "", "{\"n\":1,\"text\":\"\xc3\"}")))
 }
 
-// Other events may have a value at the path of the number, such as a total.
 func TestReadChunkReadsStatedTokens(t *testing.T) {
 	s, err := Parse([]byte(`{"name":"x","connect":{"url":"{base}"},"message":{"per":"request","content":"json:$.choices[0].delta.content"},
 		"end":{"by":"event","done":{"data":"[DONE]"},"stated":{"tokens":"json:$.usage.completion_tokens"}}}`))
@@ -77,7 +76,8 @@ func TestReadChunkReadsStatedTokens(t *testing.T) {
 	require.False(t, s.Finite.States(), "tokens state neither the text nor the chunks")
 }
 
-func TestReadChunkReadsNumbersOfMessagesAlone(t *testing.T) {
+// Other events may have a value at the path of the number, such as a total.
+func TestReadChunkReadsNumbersOfMessagesOnly(t *testing.T) {
 	s, err := Parse([]byte(`{"name":"x","connect":{"url":"{base}"},"message":{"event":"piece","seq":"json:$.n"},"end":{"by":"event","done":{"event":"finished"}}}`))
 	require.NoError(t, err)
 	require.Equal(t, Chunk{}, s.ReadChunk(newBlock("status", "", `{"n":0}`)))
@@ -85,7 +85,7 @@ func TestReadChunkReadsNumbersOfMessagesAlone(t *testing.T) {
 	require.Equal(t, Chunk{}, s.ReadChunk(newBlock("status", "", `ready`)))
 }
 
-// These fields would have no effect.
+// These fields would have no effect on finite responses.
 func TestParseRefusesOrderAndDeliveryOfFiniteMessages(t *testing.T) {
 	for _, field := range []string{`"order":"any"`, `"delivery":"at-least-once"`} {
 		_, err := Parse([]byte(`{"name":"x","connect":{"url":"{base}"},"message":{"per":"request",` + field + `},"end":{"by":"event","done":{"event":"finished"}}}`))
@@ -132,5 +132,5 @@ func TestParseAcceptsAValueForTheNextRequest(t *testing.T) {
 	_, err = describe("header:a b", finite)
 	require.ErrorContains(t, err, `connect.client must have the name of a header after header:, got "header:a b"`)
 	_, err = describe("json:$.id", `{"by":"client"}`)
-	require.ErrorContains(t, err, "write connect.then.client")
+	require.ErrorContains(t, err, "use connect.then.client")
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// maxDepth limits the nesting of a payload. Deeper ones count as malformed: each level needs stack.
+// maxDepth limits the nesting of a payload, because each level needs stack. A deeper payload counts as malformed.
 const maxDepth = 1000
 
-// maxPaths is the number of paths that one description can have.
+// maxPaths is the maximum number of paths in a description.
 const maxPaths = 24
 
 // A document is the payload of a block as JSON.
@@ -24,25 +24,25 @@ type document struct {
 	found [maxPaths]gjson.Result // value at each path
 }
 
-// documents reuses documents: they are large, and each message needs one.
+// documents is a pool, because documents are large and each message needs one.
 var documents = sync.Pool{New: func() any { return new(document) }}
 
 // parse parses the data of a block if the description has paths. The caller returns the document to the pool after
 // its last use.
 func (s *Service) parse(data []byte) (d *document, valid bool) {
-	d = documents.Get().(*document) // only these are put there
+	d = documents.Get().(*document) // the pool contains no other type
 	clear(d.found[:len(s.paths)])
 	return d, len(s.branches) == 0 || parseJSON(d, data, s.branches)
 }
 
-// A branch is a step of one or more paths: paths of one description have steps in common, and each value is visited once.
+// A branch is a step that one or more paths have in common, so each value is visited once.
 type branch struct {
 	segment
 	paths []int // paths that end here
 	below []branch
 }
 
-// branches returns the paths of a description as a tree.
+// branches returns the tree of the paths of a description.
 func branches(paths [][]segment) (out []branch) {
 	for number, path := range paths {
 		at := &out
@@ -61,19 +61,18 @@ func branches(paths [][]segment) (out []branch) {
 	return out
 }
 
-// parseJSON looks up paths in a payload, and reports whether the payload is valid JSON. It walks the members itself: a path
-// of gjson has wildcards and queries, and gjson finds the first member of a name, but the last one counts in browsers and in
-// encoding/json.
+// parseJSON looks up paths in a payload, and reports whether the payload is valid JSON. It does not use paths of gjson, which have
+// wildcards and queries. Of several members with one name gjson finds the first, but browsers and encoding/json use the last.
 func parseJSON(d *document, data []byte, paths []branch) (ok bool) {
 	if !validJSON(data) {
 		return false
 	}
 	d.data = data
-	d.visit(gjson.Parse(unsafe.String(unsafe.SliceData(data), len(data))), paths) // #nosec G103 -- what is found is used while data lasts
+	d.visit(gjson.Parse(unsafe.String(unsafe.SliceData(data), len(data))), paths) // #nosec G103 -- the results are not used after data
 	return true
 }
 
-// visit notes the values to which paths lead from another value.
+// visit notes the values below a value to which paths lead.
 func (d *document) visit(from gjson.Result, paths []branch) {
 	forEach(from, func(key, value gjson.Result) {
 		for i := range paths {
@@ -163,8 +162,7 @@ func (d *document) value(path int) (v value, ok bool) {
 	return value{text: raw}, true
 }
 
-// unquote returns the text of a valid JSON string. Broken UTF-8 and half a surrogate pair become U+FFFD, which
-// gjson does not do.
+// unquote returns the text of a valid JSON string. It replaces invalid UTF-8 and lone surrogates with U+FFFD, unlike gjson.
 func unquote(raw string) string {
 	text := raw[1 : len(raw)-1]
 	if strings.IndexByte(text, '\\') < 0 && utf8.ValidString(text) {

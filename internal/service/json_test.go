@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// find looks up a path in a payload, and returns the value as JSON; "" for nothing.
+// find looks up a path in a payload. It returns the value with its kind, or "" for a missing value.
 func find(t testing.TB, data, path string) string {
 	t.Helper()
 	steps, err := parsePath(path)
@@ -51,7 +51,7 @@ func TestPathsFindValues(t *testing.T) {
 	}
 }
 
-// Names have no wildcards, modifiers, queries or escapes, which paths of gjson have.
+// The paths of gjson have wildcards, modifiers, queries and escapes; the paths of a description do not.
 func TestNamesInPathsAreLiteral(t *testing.T) {
 	const data = `{"abc":1,"list":[{"x":1},{"x":2}],"a.b":2,"@this":3,"#":4,"?":5,"|":6,"a\\":7,"!\"x\"":8,"0":9,"{a,b}":10}`
 	for path, want := range map[string]string{
@@ -91,7 +91,7 @@ func TestNestingIsBounded(t *testing.T) {
 	require.False(t, validJSON(bytes.Repeat([]byte(`{"a":`), 1<<18)))
 }
 
-// lookUp follows the same path in the value that encoding/json decoded.
+// lookUp follows a path in a value that encoding/json decoded.
 func lookUp(v any, steps []segment) (any, bool) {
 	for _, step := range steps {
 		switch in := v.(type) {
@@ -113,7 +113,7 @@ func lookUp(v any, steps []segment) (any, bool) {
 	return v, true
 }
 
-// requireSame compares the evaluator with encoding/json.
+// requireSame compares parseJSON with encoding/json.
 func requireSame(t *testing.T, data []byte, path string, steps []segment) {
 	t.Helper()
 	d := new(document)
@@ -161,7 +161,7 @@ func FuzzPath(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte, path string) {
-		steps, err := parsePath(strings.ToValidUTF8(path, "\ufffd")) // as a description's JSON has it
+		steps, err := parsePath(strings.ToValidUTF8(path, "\ufffd")) // descriptions are valid UTF-8
 		if err == nil {
 			requireSame(t, data, path, steps)
 		}
@@ -177,8 +177,7 @@ func TestStringsAreDecoded(t *testing.T) {
 	}
 }
 
-// Paths with steps in common are looked up together.
-func TestPathsInCommon(t *testing.T) {
+func TestPathsWithCommonSteps(t *testing.T) {
 	var paths [][]segment
 	for _, text := range []string{"$.a.b", "$.a", "$.a.c[1]", "$.d", "$.a.b"} {
 		steps, err := parsePath(text)
@@ -191,5 +190,5 @@ func TestPathsInCommon(t *testing.T) {
 		require.Equal(t, want, d.found[i].Raw)
 	}
 	require.True(t, parseJSON(d, []byte(`{"a":{"b":2},"a":0}`), branches(paths)))
-	require.Empty(t, d.found[0].Raw, "of the member that does not count")
+	require.Empty(t, d.found[0].Raw, "the value is in the first member a, but the last member counts")
 }

@@ -11,13 +11,13 @@ import (
 // A segment is one step of a path: to the member of an object, or to an item of a list.
 type segment struct {
 	key   string
-	index int // −1: key
+	index int // −1: the segment has a key
 }
 
 // maxSegments limits the steps of a path.
 const maxSegments = 16
 
-// parsePath parses a path of $.name, $[0] and $['name']. Other parts of JSONPath are errors: a path leads to one value.
+// parsePath parses a path of the steps .name, [0] and ['name'] after $. Other parts of JSONPath are errors: a path leads to one value.
 func parsePath(text string) ([]segment, error) {
 	rest, ok := strings.CutPrefix(text, "$")
 	if !ok {
@@ -40,17 +40,16 @@ func parsePath(text string) ([]segment, error) {
 	return out, nil
 }
 
-// addPath adds a path to those of a description unless it is one of them, and returns its place.
+// addPath adds a path to the paths of a description unless they contain it, and returns its index.
 func addPath(paths *[][]segment, path []segment) int {
-	for i := range *paths {
-		if slices.Equal((*paths)[i], path) {
-			return i
-		}
+	if i := slices.IndexFunc(*paths, func(p []segment) bool { return slices.Equal(p, path) }); i >= 0 {
+		return i
 	}
 	*paths = append(*paths, path)
 	return len(*paths) - 1
 }
 
+// parseSegment parses the first step of a path.
 func parseSegment(text string) (s segment, rest string, err error) {
 	switch {
 	case strings.HasPrefix(text, ".."), strings.Contains(text, "*"):

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A service announces by a header that it could not resume from the requested id.
+// A service may announce in a header of the response that it could not resume from the requested id.
 func TestGapInAHeader(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

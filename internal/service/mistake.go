@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Mistakes are the errors of a description: one sentence each, in the order of the description.
+// Mistakes are the errors of a description, one sentence each, in the order of its fields.
 type Mistakes []string
 
 func (m Mistakes) Error() string { return strings.Join(m, "\n") }
@@ -24,7 +24,7 @@ func (m *mistakes) add(at int64, format string, args ...any) {
 	*m = append(*m, mistake{at, oneLine(fmt.Sprintf(format, args...))})
 }
 
-// oneLine quotes control characters, which names in a description may have, as Go does.
+// oneLine replaces control characters with Go's escapes: names in a description may contain them.
 func oneLine(text string) string {
 	var out strings.Builder
 	for _, r := range text {
@@ -38,7 +38,7 @@ func oneLine(text string) string {
 	return out.String()
 }
 
-// sentences returns all sentences in the order of the description.
+// sentences returns all sentences in the order of the fields.
 func (m mistakes) sentences() Mistakes {
 	slices.SortStableFunc(m, func(a, b mistake) int { return int(a.at - b.at) })
 	var out Mistakes
@@ -48,7 +48,7 @@ func (m mistakes) sentences() Mistakes {
 	return out
 }
 
-// Nearest returns the name that the author most likely meant; "": none is similar.
+// Nearest returns the most similar of several names, or "" if none is similar.
 func Nearest(name string, names []string) string {
 	best, least := "", 1+len(name)/2
 	for _, n := range names {
@@ -59,7 +59,7 @@ func Nearest(name string, names []string) string {
 	return best
 }
 
-// distance returns the number of letters to insert, delete, change or swap with their neighbour.
+// distance returns the edit distance of two texts. An edit inserts, deletes or changes a letter, or swaps two neighbours.
 func distance(a, b string) int {
 	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {
@@ -83,10 +83,10 @@ func distance(a, b string) int {
 	return last[len(b)]
 }
 
-// joinWithOr lists names as a sentence does.
-func joinWithOr(names []string, last string) string {
-	if len(names) < 2 {
-		return strings.Join(names, "")
+// enumerate joins names, with another separator before the last one.
+func enumerate(names []string, separator, last string) string {
+	if len(names) == 1 {
+		return names[0]
 	}
-	return strings.Join(names[:len(names)-1], ", ") + " " + last + " " + names[len(names)-1]
+	return strings.Join(names[:len(names)-1], separator) + last + names[len(names)-1]
 }

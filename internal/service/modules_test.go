@@ -24,7 +24,7 @@ func exportedDescription(t testing.TB, file string) []byte {
 	return module.Evaluate(t, string(text))
 }
 
-// load compiles one of load-tests/services.
+// load compiles a module of load-tests/services.
 func load(t testing.TB, name string) *Service {
 	t.Helper()
 	s, err := Parse(exportedDescription(t, filepath.Join(modules, name+".js")))
@@ -50,7 +50,7 @@ func TestEachModuleCompiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := load(t, name)
 			require.Len(t, s.Hash(), 64)
-			require.Empty(t, hashes[s.Hash()], "another service with this hash")
+			require.Empty(t, hashes[s.Hash()], "two services must not have the same hash")
 			hashes[s.Hash()] = name
 		})
 	}
@@ -140,12 +140,12 @@ func checksum(run string) string {
 	return fmt.Sprintf("%08x", crc32.Checksum([]byte(run+"\x0017\x001732250000000000"), crc32.MakeTable(crc32.Castagnoli)))
 }
 
-// newBlock returns a block as a service sends it.
+// newBlock returns a block with data. An empty event or id means that the block has no such line.
 func newBlock(event, id, data string) *Block {
 	return &Block{Event: []byte(event), ID: []byte(id), HasID: id != "", Data: []byte(data), HasData: true}
 }
 
-// The blocks of each service (from its source, as the module states), and their kinds.
+// The blocks are from the source of each service, which its module names.
 func TestBlocksOfServices(t *testing.T) {
 	const at = 1732250000000000
 	noop := newBlock("", "17", "0")
@@ -156,18 +156,18 @@ func TestBlocksOfServices(t *testing.T) {
 		block         *Block
 		want          Reading
 	}{
-		{"ours", "noop", noop, Reading{Kind: Delivery, Seq: 17, HasSeq: true, SentAt: at, HasSentAt: true}},
+		{"with id and time", "noop", noop, Reading{Kind: Delivery, Seq: 17, HasSeq: true, SentAt: at, HasSentAt: true}},
 		{"bare", "noop", newBlock("", "", "0"), Reading{Kind: Delivery, Err: ErrMissing}},
 		{"changed", "noop", newBlock("", "17", "1"), Reading{Kind: Delivery, Seq: 17, HasSeq: true, Err: ErrData}},
-		{"id", "noop", newBlock("", "x", "0"), Reading{Kind: Delivery, OtherID: true}},
+		{"text as id", "noop", newBlock("", "x", "0"), Reading{Kind: Delivery, OtherID: true}},
 		{"zero", "noop", newBlock("", "0", "0"), Reading{Kind: Delivery, OtherID: true}},
 		{"empty id", "noop", &Block{Data: []byte("0"), HasData: true, HasID: true}, Reading{Kind: Delivery}},
 		{"named", "noop", newBlock("news", "18", "x"), Reading{Seq: 18, HasSeq: true}},
 		{"ping", "nchan", &Block{Event: []byte("ping")}, Reading{Kind: Heartbeat}},
 		{"message", "nchan", newBlock("", "1732250000:3", `{"run":"r1","seq":17,"t":1732250000000000,"sum":"`+checksum("r1")+`"}`), Reading{Kind: Delivery, Seq: 17, HasSeq: true, SentAt: at, HasSentAt: true}},
 		{"another run", "nchan", newBlock("", "1:3", `{"run":"r2","seq":17,"t":1732250000000000,"sum":"`+checksum("r2")+`"}`), Reading{Kind: Foreign}},
-		{"somebody", "nchan", newBlock("", "1:3", `hello`), Reading{}},
-		{"cut", "nchan", newBlock("", "1:3", `{"run":"r1","seq":17,"t":17322500000`), Reading{Kind: Delivery, Err: ErrJSON}},
+		{"another publisher", "nchan", newBlock("", "1:3", `hello`), Reading{}},
+		{"truncated", "nchan", newBlock("", "1:3", `{"run":"r1","seq":17,"t":17322500000`), Reading{Kind: Delivery, Err: ErrJSON}},
 		{"no number", "nchan", newBlock("", "1:3", `{"run":"r1","seq":"x","t":1732250000000000,"sum":"`+checksum("r1")+`"}`), Reading{Kind: Delivery, Err: ErrNumber, SentAt: at, HasSentAt: true}},
 		{"heartbeat", "mercure", comment, Reading{Kind: Heartbeat}},
 		{"keep-alive", "django-eventstream", newBlock("keep-alive", "", ""), Reading{Kind: Heartbeat}},
@@ -184,7 +184,7 @@ func TestBlocksOfServices(t *testing.T) {
 		{"message", "ntfy", newBlock("", "", `{"id":"SLiKI64DOt","time":1732250000,"event":"message","topic":"t","message":"soak","tags":["r1","17","1732250000000000","`+checksum("r1")+`"]}`), Reading{Kind: Delivery, Seq: 17, HasSeq: true, SentAt: at, HasSentAt: true, ID: []byte("SLiKI64DOt")}},
 		{"any", "sse", newBlock("x", "y", "z"), Reading{Kind: Delivery}},
 		{"comment", "sse", comment, Reading{Kind: Heartbeat}},
-		{"a comment in an event", "sse", noop, Reading{Kind: Delivery}},
+		{"an event with a comment", "sse", noop, Reading{Kind: Delivery}},
 	} {
 		t.Run(c.service+"/"+c.name, func(t *testing.T) {
 			require.Equal(t, c.want, load(t, c.service).Reader("r1").Read(c.block))
@@ -192,7 +192,7 @@ func TestBlocksOfServices(t *testing.T) {
 	}
 }
 
-func TestSecondRequestGetsItsID(t *testing.T) {
+func TestClientOfTheSecondRequest(t *testing.T) {
 	s := load(t, "pocketbase")
 	client, ok := s.Client(newBlock("PB_CONNECT", "c1", `{"clientId":"a\"b\u00e9\ud83d\ude00"}`))
 	require.True(t, ok)

@@ -13,19 +13,21 @@ const maxDescriptionDepth = 32
 
 // A node is a JSON value of a description.
 type node struct {
-	at      int64 // offset of its end in the description, which sorts the errors
+	at      int64 // offset of the end of the value in the description; it determines the order of the errors
 	value   any   // nil, bool, json.Number or string
 	members []member
 	items   []*node
 	kind    kind
 }
 
+// A member is a name with its value in an object.
 type member struct {
 	name string
 	at   int64
 	node *node
 }
 
+// A kind is the type of a JSON value, as an error names it.
 type kind string
 
 const (
@@ -57,7 +59,7 @@ func read(text []byte) (*node, error) {
 
 func readNode(decoder *json.Decoder, depth int) (*node, error) {
 	if depth > maxDescriptionDepth {
-		return nil, fmt.Errorf("it has more than %d levels", maxDescriptionDepth)
+		return nil, fmt.Errorf("nested more than %d levels deep", maxDescriptionDepth)
 	}
 	token, err := decoder.Token()
 	if err != nil {

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// NoopName is the name of the service that a run without a description tests.
+// NoopName is the name of the default service.
 const NoopName = "noop"
 
-// MatchesBackend reports whether the backend of this repository speaks the protocol of the service. Such a target has a version,
-// a ledger, broadcasts and a gauge of its open streams.
+// MatchesBackend reports whether the backend of this repository implements the protocol of the service. Such a target may also have a
+// version, a ledger, broadcasts and a gauge of its open streams.
 func (s *Service) MatchesBackend() bool { return s.Name == NoopName }
 
-// MeasuresSilence reports whether the longest silence of each stream is measured. On noop streams it would be the largest gap
-// between two messages, which is measured anyway, and cost memory per stream.
+// MeasuresSilence reports whether the longest silence of each stream is measured. On noop streams the largest gap between two messages
+// is equal to it and measured anyway, so a second value per stream would only use memory.
 func (s *Service) MeasuresSilence() bool { return s.Name != NoopName }
 
-// BuiltIn returns the description of a service that is part of this program: ok is false if the name is that of a module. The
-// default is noop.
+// BuiltIn returns the description of a service that is part of this program. An empty name is noop. ok is false if the name is that of
+// a module.
 func BuiltIn(name string, interval time.Duration) (s *Service, ok bool) {
 	if name != "" && name != NoopName {
 		return nil, false
@@ -25,7 +25,7 @@ func BuiltIn(name string, interval time.Duration) (s *Service, ok bool) {
 	return Noop(interval), true
 }
 
-// Noop returns the description of the original protocol with a noop every interval. load-tests/services/noop.js is the same one
+// Noop returns the description of the original protocol with one noop per interval. load-tests/services/noop.js is the same description
 // for scripts.
 func Noop(interval time.Duration) *Service {
 	s, err := Parse([]byte(`{

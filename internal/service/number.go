@@ -19,7 +19,7 @@ func parseDecimal(text []byte) (*big.Rat, bool) {
 	return new(big.Rat).SetString(string(text))
 }
 
-// parseSeq parses the number of a message: whole, from 0 on.
+// parseSeq parses the number of a message: an integer of at least 0.
 func parseSeq(text []byte) (int64, bool) {
 	if n, ok := parseDigits(text); ok {
 		return n, true
@@ -31,13 +31,13 @@ func parseSeq(text []byte) (int64, bool) {
 	return d.Num().Int64(), true
 }
 
-// parseTime parses a time as microseconds since 1970: a date of RFC 3339, or a number of seconds, milliseconds, microseconds or
-// nanoseconds since then. The size of a number shows its unit, from 1973 to 5138.
+// parseTime returns a time in microseconds since 1970. The text is a date of RFC 3339, or a number of seconds, milliseconds, microseconds
+// or nanoseconds since 1970, from 1973 to 5138. The size of a number determines its unit.
 func parseTime(text []byte) (int64, bool) {
 	if len(text) > 10 && text[4] == '-' && text[7] == '-' {
 		return parseDate(string(text))
 	}
-	if n, ok := parseDigits(text); ok { // without an allocation, for most services send this
+	if n, ok := parseDigits(text); ok { // most services send digits, which need no allocation
 		micros, units := timeUnit(n)
 		return n * micros / units, micros > 0
 	}
@@ -54,8 +54,8 @@ func parseTime(text []byte) (int64, bool) {
 	return new(big.Int).Quo(d.Num(), d.Denom()).Int64(), micros > 0
 }
 
-// timeUnit returns how many microseconds correspond to how many units of a time since 1970. It returns 0 microseconds for a
-// number that is too small for a time.
+// timeUnit returns the unit of a number that is a time since 1970, as a fraction: one unit is micros/units microseconds. It returns 0
+// microseconds for a number that is too small for a time.
 func timeUnit(n int64) (micros, units int64) {
 	switch {
 	case n < 1e8:
@@ -70,13 +70,13 @@ func timeUnit(n int64) (micros, units int64) {
 	return 1, 1e3
 }
 
-// parseDate parses 2006-01-02T15:04:05.999Z, with an offset instead of Z and a space instead of T.
+// parseDate parses a date such as 2006-01-02T15:04:05.999Z. It may have an offset instead of Z, and a space instead of T.
 func parseDate(text string) (int64, bool) {
 	t, err := time.Parse(time.RFC3339, strings.Replace(strings.ToUpper(text), " ", "T", 1))
 	return t.UnixMicro(), err == nil
 }
 
-// parseID parses a number from 1 on that consists of digits only.
+// parseID parses a number of at least 1 that consists of digits only.
 func parseID(text []byte) (int64, bool) {
 	n, ok := parseDigits(text)
 	return n, ok && n > 0

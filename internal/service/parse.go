@@ -48,13 +48,14 @@ func digest(description []byte) (string, error) {
 type parser struct {
 	service *Service
 	found   mistakes
-	// unclear: the requests of connect or publish have mistakes, so that their placeholders are not compared.
-	unclear bool
+	// isUnclear reports that connect or publish has mistakes, so their placeholders are not compared.
+	isUnclear bool
 }
 
 // nameOfService matches the name of a service, which is part of file names and reports.
 var nameOfService = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
+// root parses the whole description.
 func (p *parser) root(n *node) {
 	s := p.service
 	f := p.fields(n, "", "name", "token", "url", "body", "connect", "heartbeat", "message", "end", "resume", "publish")
@@ -68,7 +69,7 @@ func (p *parser) root(n *node) {
 	p.token(f.valueNode("token"))
 	s.HasURL = p.function(f.valueNode("url"), "url")
 	if s.HasBody = p.function(f.valueNode("body"), "body"); s.HasBody && !endsByEvent(f) {
-		p.found.add(f.position("body"), "body(n) is of requests whose responses end by themselves, and end.by is not 'event'; write connect.body")
+		p.found.add(f.position("body"), "body(n) requires end.by: 'event'; use connect.body")
 	}
 	before := len(p.found)
 	p.connect(f)
@@ -82,11 +83,11 @@ func (p *parser) root(n *node) {
 	if paths := len(s.paths); paths > maxPaths {
 		p.found.add(n.at, "the description has %d JSON paths, the maximum is %d", paths, maxPaths)
 	}
-	p.unclear = connected > before || len(p.found) > resumed
+	p.isUnclear = connected > before || len(p.found) > resumed
 	p.contradictions(f)
 }
 
-// token parses token, which is a function or the name of a variable.
+// token parses token: a function, or the name of an environment variable.
 func (p *parser) token(n *node) {
 	if n != nil && n.kind == kindText {
 		variables := []string{"SUBSCRIBE_TOKEN", "BACKEND_TOKEN"}
@@ -96,7 +97,7 @@ func (p *parser) token(n *node) {
 	p.service.HasToken = p.function(n, "token")
 }
 
-// connect parses the request of a stream, and the one that follows it.
+// connect parses the request that opens a stream, and the second request.
 func (p *parser) connect(root *fields) {
 	n := root.need(p, "connect", "how a stream is opened, such as { url: '{base}/events' }")
 	f := p.fields(n, "connect", "method", "url", "headers", "body", "client", "then", "maxEventSize")
@@ -112,7 +113,7 @@ func (p *parser) connect(root *fields) {
 			p.clientOf(f.valueNode("client"))
 		}
 	} else if client := f.valueNode("client"); client != nil {
-		p.found.add(client.at, "connect.client is of requests whose responses end by themselves, and end.by is not 'event'; write connect.then.client")
+		p.found.add(client.at, "connect.client requires end.by: 'event'; use connect.then.client")
 	}
 	p.request(f, &s.Connect, requestRules{method: "GET", fields: known, noURL: s.HasURL, noBody: s.HasBody})
 	s.Connect.OK = []int{200}
@@ -135,7 +136,7 @@ func (p *parser) connect(root *fields) {
 	p.request(t, &s.SecondRequest.Request, requestRules{method: "POST", fields: known})
 }
 
-// clientOf parses connect.client: a header of the response, or a value in its first event that has one.
+// clientOf parses connect.client: a header of the response, or a place in its events.
 func (p *parser) clientOf(n *node) {
 	text, _ := n.value.(string)
 	name, isHeader := strings.CutPrefix(text, "header:")
@@ -168,7 +169,7 @@ func (p *parser) matcher(f *fields, path string) (m matcher) {
 		if !m.onlyComments {
 			p.found.add(c.at, "%s.comment must be true or text, got false; remove it", path)
 		} else if m.event != nil || m.data != nil {
-			p.found.add(c.at, "%s.comment: true means a block of nothing but comments, which has no event and no data", path)
+			p.found.add(c.at, "%s.comment: true matches only blocks without event and data; remove event and data", path)
 		}
 	} else if c != nil && c.kind != kindText {
 		p.found.add(c.at, "%s.comment must be true (any comment) or the text of the comment, got %s", path, c.kind)
@@ -201,7 +202,7 @@ func (p *parser) message(root *fields) {
 	if finite {
 		p.service.Finite = &Finite{content: p.contents(f.valueNode("content"))}
 	} else if c := f.valueNode("content"); c != nil {
-		p.found.add(c.at, "message.content is of responses that end by themselves, and end.by is not 'event'")
+		p.found.add(c.at, "message.content requires end.by: 'event'; remove it")
 	}
 	m.seq = p.extractor(f.valueNode("seq"), "message.seq", paths)
 	m.marker = p.extractor(f.valueNode("run"), "message.run", paths)
@@ -213,7 +214,7 @@ func (p *parser) message(root *fields) {
 	m.data = p.optional(f.valueNode("data"), "message.data")
 	m.PerTopic = p.choice(f.valueNode("per"), "message.per", "stream", "topic", "request") == 1
 	if per := f.valueNode("per"); per != nil && finite != (per.value == "request") {
-		p.found.add(per.at, "message.per is 'request' with end.by: 'event', and with no other end")
+		p.found.add(per.at, "message.per must be 'request' if end.by is 'event', and not otherwise, got '%v'", per.value)
 	}
 	if f.valueNode("per") == nil {
 		m.PerTopic = root.valueNode("publish") != nil
@@ -256,18 +257,18 @@ func (p *parser) end(root *fields) {
 	} else {
 		for _, name := range []string{"done", "failed", "incomplete", "stated"} {
 			if f.valueNode(name) != nil && by != nil && len(p.found) == before {
-				p.found.add(f.position(name), "end.%s is of responses that end by themselves, and end.by is not 'event'", name)
+				p.found.add(f.position(name), "end.%s requires end.by: 'event'; remove it", name)
 			}
 		}
 	}
-	valid := by != nil && len(p.found) == before // otherwise the fields that depend on it are not checked
+	valid := by != nil && len(p.found) == before // without a valid end.by the fields that depend on it are not checked
 	if e.By == ByRequest {
 		e.Request = &Request{}
 		p.request(f, e.Request, requestRules{method: "DELETE", fields: []Field{Base, Topic, N, ID, Run, Token}})
 	}
 	for _, name := range []string{"method", "url", "headers", "body", "ok"} {
 		if f.valueNode(name) != nil && e.By != ByRequest && valid {
-			p.found.add(f.position(name), "end.%s is of a request, and end.by is not 'request'", name)
+			p.found.add(f.position(name), "end.%s requires end.by: 'request'; remove it", name)
 		}
 	}
 	switch lifetime := f.valueNode("lifetime"); {
@@ -276,7 +277,7 @@ func (p *parser) end(root *fields) {
 	case lifetime == nil:
 	case e.By != ByServer:
 		if valid {
-			p.found.add(f.position("lifetime"), "end.lifetime is of streams that the server ends, and end.by is not 'server'")
+			p.found.add(f.position("lifetime"), "end.lifetime requires end.by: 'server'; remove it")
 		}
 	case lifetime.kind == kindList && len(lifetime.items) == 2:
 		e.Shortest = p.seconds(lifetime.items[0], "end.lifetime[0]")
@@ -300,7 +301,7 @@ func (p *parser) resume(root *fields) {
 	n := root.valueNode("resume")
 	f := p.fields(n, "resume", "by", "id", "gap")
 	if f == nil {
-		r.Header = n == nil // the default of the standard
+		r.Header = n == nil // Last-Event-ID is the default, as in the standard
 		return
 	}
 	by := f.need(p, "by", "'header', 'none' or { query: 'NAME' }")
@@ -357,7 +358,7 @@ func (p *parser) publish(root *fields) {
 	p.request(f, p.service.Publish, requestRules{method: "POST", fields: []Field{Base, Topic, Run, Seq, SentAt, Sum, Padding, Token}, byPublisher: true})
 }
 
-// bytes parses a size; 0 if there is none.
+// bytes parses a number of bytes. It returns 0 for a missing field.
 func (p *parser) bytes(n *node, path string) int {
 	if n == nil {
 		return 0
@@ -374,7 +375,7 @@ func (p *parser) bytes(n *node, path string) int {
 	return int(size)
 }
 
-// seconds parses a time.
+// seconds parses a duration. It returns 0 for a missing field.
 func (p *parser) seconds(n *node, path string) time.Duration {
 	if n == nil {
 		return 0

@@ -7,13 +7,13 @@ import (
 
 // fields are the members of an object in a description, by name.
 type fields struct {
-	path     string
+	path     string // of the object; "": the whole description
 	node     *node
 	byName   map[string]member
-	reported map[string]bool // fields with a mistake already: null, or a misspelt name
+	reported map[string]bool // fields with a reported mistake: null, or a misspelt name
 }
 
-// fields parses an object; nil: there is none.
+// fields parses an object with known fields. It returns nil if n is nil or not an object.
 func (p *parser) fields(n *node, path string, known ...string) *fields {
 	if n == nil {
 		return nil
@@ -22,7 +22,7 @@ func (p *parser) fields(n *node, path string, known ...string) *fields {
 		if path == "" {
 			path = "a description"
 		}
-		p.found.add(n.at, "%s must be an object with %s, got %s", path, joinWithOr(known, "or"), n.kind)
+		p.found.add(n.at, "%s must be an object with %s, got %s", path, enumerate(known, ", ", " or "), n.kind)
 		return nil
 	}
 	f := &fields{path: path, node: n, byName: map[string]member{}, reported: map[string]bool{}}
@@ -34,7 +34,7 @@ func (p *parser) fields(n *node, path string, known ...string) *fields {
 			if suggestion != "" {
 				suggestion = ": did you mean " + f.qualifiedName(suggestion) + "?"
 			}
-			p.found.add(m.at, "%s is unknown%s (known: %s)", full, suggestion, joinWithOr(known, "and"))
+			p.found.add(m.at, "%s is unknown%s (known: %s)", full, suggestion, enumerate(known, ", ", " and "))
 			continue
 		}
 		if _, duplicate := f.byName[m.name]; duplicate {
@@ -50,6 +50,7 @@ func (p *parser) fields(n *node, path string, known ...string) *fields {
 	return f
 }
 
+// qualifiedName returns the name of a field with the path of its object, such as message.seq.
 func (f *fields) qualifiedName(name string) string {
 	if f.path == "" {
 		return name
@@ -57,15 +58,15 @@ func (f *fields) qualifiedName(name string) string {
 	return f.path + "." + name
 }
 
-// valueNode returns the value of a field; nil: it is missing.
+// valueNode returns the value of a field, or nil if the field is missing.
 func (f *fields) valueNode(name string) *node { return f.byName[name].node }
 
-// states reports whether any of the fields is present, or is misspelt.
+// states reports whether any of the fields is present or has a reported mistake.
 func (f *fields) states(names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return f.valueNode(name) != nil || f.reported[name] })
 }
 
-// need returns the value of a required field. purpose describes it in the error.
+// need returns the value of a required field. purpose describes the field in the error.
 func (f *fields) need(p *parser, name, purpose string) *node {
 	n := f.valueNode(name)
 	if n == nil && !f.reported[name] {
@@ -74,7 +75,7 @@ func (f *fields) need(p *parser, name, purpose string) *node {
 	return n
 }
 
-// position returns the position of a field.
+// position returns the position of a field, or of the object if the field is missing.
 func (f *fields) position(name string) int64 {
 	if m, ok := f.byName[name]; ok {
 		return m.node.at
@@ -82,7 +83,7 @@ func (f *fields) position(name string) int64 {
 	return f.node.at
 }
 
-// text parses a text; false: there is none.
+// text parses a text. It returns false if n is nil or not a text.
 func (p *parser) text(n *node, path string) (string, bool) {
 	if n == nil {
 		return "", false
@@ -91,14 +92,14 @@ func (p *parser) text(n *node, path string) (string, bool) {
 	if !ok {
 		hint := ""
 		if n.kind == kindBool {
-			hint = " (functions are token(), url(n) and body(n) alone)"
+			hint = " (only token, url and body can be functions)"
 		}
 		p.found.add(n.at, "%s must be text, got %s%s", path, n.kind, hint)
 	}
 	return text, ok
 }
 
-// optional parses a text that may be empty; nil: there is none.
+// optional parses a text that may be empty. It returns nil if n is nil or not a text.
 func (p *parser) optional(n *node, path string) *string {
 	if text, ok := p.text(n, path); ok {
 		return &text
@@ -128,7 +129,7 @@ func (p *parser) names(n *node, path string) (out []string) {
 	return out
 }
 
-// choice parses one of several words, and returns its index; 0 if there is none.
+// choice parses one of several words, and returns its index. It returns 0 for a missing or invalid field.
 func (p *parser) choice(n *node, path string, words ...string) int {
 	if n == nil {
 		return 0
@@ -136,7 +137,7 @@ func (p *parser) choice(n *node, path string, words ...string) int {
 	if i := slices.Index(words, fmt.Sprint(n.value)); i >= 0 && n.kind == kindText {
 		return i
 	}
-	all := joinWithOr(quoteAll(words), "or")
+	all := "'" + enumerate(words, "', '", "' or '") + "'"
 	if n.kind == kindText {
 		p.found.add(n.at, "%s must be %s, got %q", path, all, n.value)
 	} else {
@@ -145,14 +146,7 @@ func (p *parser) choice(n *node, path string, words ...string) int {
 	return 0
 }
 
-func quoteAll(words []string) (out []string) {
-	for _, w := range words {
-		out = append(out, "'"+w+"'")
-	}
-	return out
-}
-
-// function reports whether there is a function.
+// function reports whether a field is a function, which is true in the JSON.
 func (p *parser) function(n *node, name string) bool {
 	if n == nil {
 		return false

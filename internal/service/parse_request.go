@@ -10,7 +10,7 @@ import (
 // requestRules are the rules for one kind of request.
 type requestRules struct {
 	method      string  // default
-	fields      []Field // placeholders that it may have
+	fields      []Field // allowed placeholders
 	noURL       bool    // a function returns the URL
 	noBody      bool    // a function returns the body
 	byPublisher bool    // {token} is PUBLISH_TOKEN
@@ -82,7 +82,7 @@ func (p *parser) headers(f *fields, r *Request, rules requestRules) {
 	}
 }
 
-// body parses the body. Its language is that of the Content-Type; without one, the first letter shows whether it is JSON.
+// body parses the body. The Content-Type states its language. Without a Content-Type, a body that begins like an object or a list is JSON.
 func (p *parser) body(f *fields, r *Request, rules requestRules) {
 	n := f.valueNode("body")
 	if n == nil {
@@ -112,7 +112,7 @@ func (p *parser) body(f *fields, r *Request, rules requestRules) {
 		case strings.HasPrefix(kind, "application/x-www-form-urlencoded"):
 			l = ofForm
 		}
-	} else if start := strings.TrimSpace(text); strings.HasPrefix(start, "[") || strings.HasPrefix(start, "{") && !placeholder.MatchString(start) {
+	} else if isJSON(strings.TrimSpace(text)) {
 		l = ofJSON
 		r.Headers = append(r.Headers, Header{"Content-Type", Template{[]part{{literal: "application/json"}}}})
 	}
@@ -141,7 +141,7 @@ func (p *parser) statuses(f *fields, r *Request) {
 	}
 }
 
-// template compiles a text; a mistake in it names the field.
+// template compiles the text of a field.
 func (p *parser) template(n *node, name, text string, l language, rules requestRules) Template {
 	t := compileTemplate(text, l, rules.fields, func(format string, args ...any) {
 		p.found.add(n.at, "%s: "+format, append([]any{name}, args...)...)

@@ -16,9 +16,9 @@ import (
 	"github.com/sse-soak/sse-soak/test/module"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "update the golden files")
 
-// check returns the mistakes of a description; nil without any.
+// check returns the mistakes of a description, or nil.
 func check(description []byte) Mistakes {
 	_, err := Parse(description)
 	if mistakes := (Mistakes)(nil); errors.As(err, &mistakes) {
@@ -30,7 +30,7 @@ func check(description []byte) Mistakes {
 	return nil
 }
 
-// fullDescription is a description with every field.
+// fullDescription has every field of endless streams.
 const fullDescription = `{
   "name": "mine", "token": true,
   "connect": { "maxEventSize": 4000000, "method": "POST", "url": "{base}/s/{topic}?n={n}&id={id}", "headers": { "Authorization": "Bearer {token}", "Accept": "text/event-stream" },
@@ -67,8 +67,7 @@ func TestDefaultsOfADescription(t *testing.T) {
 	require.True(t, s.HasURL && len(s.Connect.URL.parts) == 0)
 }
 
-// Each file in testdata has descriptions, one per line or more, separated by blank lines; the golden file of the same
-// name has the messages about each.
+// testdata/mistakes.txt has descriptions, separated by blank lines. The golden file lists the mistakes of each.
 func TestInvalidDescriptions(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("testdata", "mistakes.txt"))
 	require.NoError(t, err)
@@ -93,7 +92,7 @@ func TestInvalidDescriptions(t *testing.T) {
 	require.Equal(t, string(want), out.String())
 }
 
-// In a valid description, a misspelt field or a field of another type is the only mistake, and is reported by name.
+// In an otherwise valid description, a misspelt field and a field of another type are reported by name.
 func TestEachFieldIsChecked(t *testing.T) {
 	var paths []string
 	var walk func(path string, v any)
@@ -178,7 +177,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// docs/services.md shows a description and the errors of wrong ones: both are correct.
+// The first code block of docs/services.md must compile, and the second must have errors of the golden file.
 func TestDescriptionsOfThePageCompile(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "services.md"))
 	require.NoError(t, err)

@@ -7,7 +7,7 @@ import (
 	"regexp/syntax"
 )
 
-// maxInstructions limits a compiled expression: a search needs at most that many steps per character.
+// maxInstructions limits a compiled expression, and so the steps of a search per character.
 const maxInstructions = 1000
 
 // compilePattern compiles an expression that has one group.

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// requireAsRegexp compares a pattern with package regexp.
+// requireAsRegexp compares findGroup with package regexp.
 func requireAsRegexp(t *testing.T, expression, text string) {
 	t.Helper()
 	p, err := compilePattern(expression)
@@ -31,7 +31,7 @@ var expressions = []string{
 	`(x)?y`, `(|a)+`, `(é+)`, `[^0-9](\d{2,3})`, `()`, `(?:(a)|b)+`, `\A(\d*)\z`, `(.)`,
 }
 
-func TestPatternsFindWhatRegexpDoes(t *testing.T) {
+func TestPatternsMatchLikeRegexp(t *testing.T) {
 	for _, expression := range expressions {
 		for _, text := range []string{
 			"", "17", "1732250000:17", "topic-1-17", "seq=17 seq=18", "x\nxy\nseq=5", "abcd", "aaab", "y", "xy", "ab", "éé é", "a\nb", "\xff17", "12 345", "Seq=a_1", "- -9", "ba",

@@ -12,21 +12,21 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// A Service is a description, checked and compiled.
+// A Service is a compiled description.
 type Service struct {
 	Name string
-	// HasToken, HasURL and HasBody report whether the module has the functions token(), url(n) and body(n). They run in JavaScript,
-	// once per attempt to connect: token() returns Values.Token, the others URL and body of stream n instead of those of Connect.
+	// HasToken, HasURL and HasBody report whether the module has the functions token(), url(n) and body(n). These run in JavaScript, once
+	// per attempt to connect. token() returns Values.Token; url(n) and body(n) replace the URL and the body of Connect for stream n.
 	HasToken, HasURL, HasBody bool
-	// TokenVariable is the environment variable that Values.Token is read from; "" if token is a function or missing.
+	// TokenVariable is the environment variable that contains Values.Token; "" if token is a function or missing.
 	TokenVariable string
 
-	Connect Request // of a stream; its URL is empty with HasURL
+	Connect Request // opens a stream; its URL is empty with HasURL
 	// MaxEventSize limits a line, and the data of an event, in bytes; 0: 1 MiB.
 	MaxEventSize  int
-	SecondRequest *SecondRequest // the second request that a stream needs; nil for none
+	SecondRequest *SecondRequest // nil: streams need no second request
 
-	HeartbeatEvery time.Duration // longest time between two heartbeats; 0: not described
+	HeartbeatEvery time.Duration // longest time between two heartbeats; 0: unknown
 	Message        Message
 	End            End
 	Resume         Resume
@@ -34,31 +34,30 @@ type Service struct {
 	Publish        *Request // nil: the run cannot publish to the service
 
 	heartbeat, gap matcher
-	client         extractor // {client}, of clientPaths
-	clientHeader   string    // {client}, if it is a header of the response
-	resumeID       extractor // Reading.ID
+	client         extractor // finds {client}, with clientPaths
+	clientHeader   string    // header of the response that contains {client}; "": none
+	resumeID       extractor // finds Reading.ID
 	paths          [][]segment
-	branches       []branch // of paths
+	branches       []branch // tree of paths
 	clientPaths    [][]segment
 	hash           string
-	source         []byte // the description
+	source         []byte // JSON of the description
 }
 
-// A Request is an HTTP request as templates.
+// A Request is a template of an HTTP request.
 type Request struct {
 	Method  string
 	URL     Template
 	Headers []Header
 	Body    Template
-	// OK lists the statuses that confirm the request; 200 for the request of a stream.
-	OK []int
+	OK      []int // statuses that confirm the request
 }
 
-// Variable returns the environment variable that holds the token of a trial: the one that token names, or SUBSCRIBE_TOKEN.
+// Variable returns the environment variable that contains the token of a trial: TokenVariable, or SUBSCRIBE_TOKEN.
 func (s *Service) Variable() string { return cmp.Or(s.TokenVariable, "SUBSCRIBE_TOKEN") }
 
-// Route returns the method and the path of the request with its placeholders, such as "GET /event/connect". It names the request
-// in metrics and reports. It is "" for no request; the path is url(n) if that function returns it.
+// Route returns the method and the path of the request with its placeholders, such as "GET /event/connect", for metrics and reports. It
+// returns "" for a nil request. The path is "url(n)" if that function returns the URL.
 func (r *Request) Route() string {
 	if r == nil {
 		return ""
@@ -75,7 +74,7 @@ func (r *Request) Accepts(status int) bool {
 	return slices.Contains(r.OK, status)
 }
 
-// Marks reports whether messages or requests carry the marker of the run.
+// Marks reports whether messages or requests contain the marker of the run.
 func (s *Service) Marks() bool {
 	if s.Message.Marked || s.Connect.Uses(Run) {
 		return true
@@ -83,12 +82,12 @@ func (s *Service) Marks() bool {
 	return s.Publish != nil && s.Publish.Uses(Run) || s.End.Request != nil && s.End.Request.Uses(Run) || s.SecondRequest != nil && s.SecondRequest.Uses(Run)
 }
 
-// Uses reports whether the request has a placeholder.
+// Uses reports whether the request has a placeholder for the field.
 func (r *Request) Uses(f Field) bool {
 	return r.URL.Uses(f) || r.Body.Uses(f) || slices.ContainsFunc(r.Headers, func(h Header) bool { return h.Value.Uses(f) })
 }
 
-// FilledHeaders yields the name and value of each header that is sent.
+// FilledHeaders yields the name and the value of each header that is not omitted.
 func (r *Request) FilledHeaders(v *Values) iter.Seq2[string, string] {
 	return func(yield func(name, value string) bool) {
 		for _, h := range r.Headers {
@@ -101,17 +100,17 @@ func (r *Request) FilledHeaders(v *Values) iter.Seq2[string, string] {
 
 // A Header is a header of a request.
 type Header struct {
-	Name  string // as the description has it
+	Name  string // spelt as in the description
 	Value Template
 }
 
-// Omitted reports whether the header is not sent: it carries a token or the value of an earlier response, and there is none.
+// Omitted reports whether the header is not sent because its token, or its value of an earlier response, is empty.
 func (h Header) Omitted(v *Values) bool {
 	return v.Token == "" && h.Value.Uses(Token) || v.Client == "" && h.Value.Uses(Client)
 }
 
-// A SecondRequest is a request that a stream needs before messages arrive. It is sent at the first block with Event,
-// with the value that [Service.Client] finds in that block.
+// A SecondRequest is a request that a stream needs before messages arrive. It is sent after the first block with Event. {client} is the
+// value that [Service.Client] finds in that block.
 type SecondRequest struct {
 	Event string
 	Request
@@ -121,18 +120,17 @@ type SecondRequest struct {
 type Message struct {
 	Noun      string // word for a message in reports: message or noop
 	Unchecked bool   // messages are not checked by number, interval or publisher
-	Numbered  bool   // each has a number
-	Marked    bool   // each has the marker of the run
-	Timed     bool   // each has the time at which it was sent
-	Summed    bool   // each has a checksum of marker, number and time
+	Numbered  bool   // each message has a number
+	Marked    bool   // each message has the marker of the run
+	Timed     bool   // each message has the time at which it was sent
+	Summed    bool   // each message has a checksum of marker, number and time
 	Shared    bool   // all streams of a topic receive the same messages, and are compared with each other
 	// PerTopic reports whether the streams of a topic receive the same numbers. Otherwise each stream has its own numbers, which
 	// continue when it reconnects.
 	PerTopic bool
-	// AnyOrder and AtLeastOnce report whether the service may reorder messages, and deliver one twice. These are not findings
-	// then.
+	// AnyOrder and AtLeastOnce report whether reordered messages, and duplicates, are allowed.
 	AnyOrder, AtLeastOnce bool
-	// Interval is the time after which the next message is due; 0: none is due by interval.
+	// Interval is the time between two messages; 0: messages have no interval.
 	Interval time.Duration
 
 	event                  []string // nil: any
@@ -141,7 +139,7 @@ type Message struct {
 	content                extractor // of Shared
 }
 
-// Data returns the data that each message has; "" if the description has no message.data.
+// Data returns message.data, the data of each message; "" if the description has none.
 func (m *Message) Data() string {
 	if m.data == nil {
 		return ""
@@ -152,19 +150,19 @@ func (m *Message) Data() string {
 // An Ending is the way in which a stream ends.
 type Ending int
 
-// The client closes a stream, or requests its end; or the server ends it after a lifetime, or with a terminal event.
+// The ways in which a stream ends.
 const (
-	ByClient Ending = iota
-	ByRequest
-	ByServer
-	ByEvent
+	ByClient  Ending = iota // the client closes it
+	ByRequest               // the client requests its end
+	ByServer                // the server ends it after a lifetime
+	ByEvent                 // the server ends it with a terminal event
 )
 
 // An End describes how a stream ends.
 type End struct {
 	By      Ending
-	Request *Request // of ByRequest
-	// Shortest and Longest are the lifetime of a stream with ByServer. The client may end it earlier.
+	Request *Request // for ByRequest
+	// Shortest and Longest are the range of lifetimes for ByServer. The client may end a stream earlier.
 	Shortest, Longest time.Duration
 }
 
@@ -178,10 +176,11 @@ type Resume struct {
 	SendsReadingID bool
 }
 
-// AnotherID is the GapValue of a service that names the id after which it resumes: another id than the requested one is a gap.
+// AnotherID is the GapValue of a service whose response names the id after which it resumes. Any id except the requested one announces
+// missing messages.
 const AnotherID = "{other}"
 
-// Missed reports whether a header of the response to a client that requested to resume after an id announces missing messages.
+// Missed reports whether a response announces missing messages. requested is the id after which the client resumes.
 func (r *Resume) Missed(header http.Header, requested []byte) bool {
 	if r.GapHeader == "" {
 		return false
@@ -196,7 +195,7 @@ func (r *Resume) Missed(header http.Header, requested []byte) bool {
 // Resumes reports whether a client can resume after the last message of the previous stream.
 func (r *Resume) Resumes() bool { return r.Header || r.Query != "" }
 
-// String returns how a client sends its position.
+// String names the header or parameter in which a client sends its position.
 func (r *Resume) String() string {
 	switch {
 	case r.Header:
@@ -207,7 +206,7 @@ func (r *Resume) String() string {
 	return "none"
 }
 
-// Gap describes how the service announces missing messages; "": it does not.
+// Gap describes how the service announces missing messages. It returns "" if the service does not announce them.
 func (s *Service) Gap() string {
 	m := &s.gap
 	for _, by := range []struct {
@@ -232,6 +231,6 @@ func (s *Service) Gap() string {
 // Hash returns the SHA-256 of the description in hex. It does not depend on the order of fields and on white space.
 func (s *Service) Hash() string { return s.hash }
 
-// Source returns the JSON of a field of the description, such as message.seq, for sentences that quote it; "": the description does
-// not have it.
+// Source returns the JSON of a field of the description, such as message.seq, for sentences that quote it. It returns "" if the
+// description does not have the field.
 func (s *Service) Source(field string) string { return gjson.GetBytes(s.source, field).Raw }

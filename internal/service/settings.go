@@ -10,14 +10,14 @@ import (
 // idleIntervals is the number of intervals without data after which a client closes a stream.
 const idleIntervals = 2.5
 
-// FiniteSuite is the suite that soaks responses that end by themselves.
+// FiniteSuite is the suite for responses that end with a terminal event.
 const FiniteSuite = "finite"
 
-// minIdle is the shortest idle timeout of a run that publishes: nothing is published in its first and last seconds.
+// minIdle is the shortest idle timeout of a run that publishes, because it publishes nothing in its first and last seconds.
 const minIdle = 10 * time.Second
 
-// Complete sets what follows from the description: the interval between two messages of a stream, and whether clients reconnect.
-// It returns an error if the plan publishes to a service without publish, or if nothing else makes the service send.
+// Complete sets the values of a plan that follow from the description: the interval between two messages of a stream, and whether clients
+// reconnect. It returns an error if plan and description do not fit: finite or endless streams, with or without a publisher.
 func (s *Service) Complete(p *plan.Plan) error {
 	explicit := p.Topics > 0 || p.PublishRate > 0
 	switch finite := p.Suite == FiniteSuite; {
@@ -32,15 +32,15 @@ func (s *Service) Complete(p *plan.Plan) error {
 	case explicit && s.Publish == nil:
 		return fmt.Errorf("TOPICS and PUBLISH_RATE need publish in the description of %s, got %d and %v; add publish to it, or remove both", s.Name, p.Topics, p.PublishRate)
 	case !explicit && s.Publish != nil && s.Message.Interval == 0:
-		return fmt.Errorf("%s delivers what is published to it; set TOPICS and PUBLISH_RATE, such as TOPICS=5 PUBLISH_RATE=2, or remove publish from the description if others publish", s.Name)
+		return fmt.Errorf("%s delivers only published messages; set TOPICS and PUBLISH_RATE, such as TOPICS=5 PUBLISH_RATE=2, or remove publish from the description if another program publishes", s.Name)
 	}
 	p.NoopInterval = s.interval(p)
 	p.Reconnect = p.Reconnect || s.End.By == ByServer || p.TokenTTL > 0
 	return nil
 }
 
-// interval returns the seconds between two messages of a stream: by what the run publishes, else by message.every, else by
-// heartbeat.every if nothing is counted by number. Without any of them no run is too short.
+// interval returns the seconds between two messages of a stream. They follow from the publish rate, from message.every, or from
+// heartbeat.every if messages are neither numbered nor compared. The default is the interval of the plan, at most half of the run.
 func (s *Service) interval(p *plan.Plan) float64 {
 	switch {
 	case p.Published():

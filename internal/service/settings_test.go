@@ -23,7 +23,7 @@ func TestIntervalAndIdleTimeout(t *testing.T) {
 		interval float64
 		idle     time.Duration
 	}{
-		{publishing, plan.Plan{Topics: 5, PublishRate: 2}, 2.5, 10 * time.Second}, // nothing is published at first and at last
+		{publishing, plan.Plan{Topics: 5, PublishRate: 2}, 2.5, 10 * time.Second}, // at least minIdle
 		{publishing, plan.Plan{Topics: 10, PublishRate: 2}, 5, 12500 * time.Millisecond},
 		{`"heartbeat": {"comment": true, "every": 30}, ` + publishing, plan.Plan{Topics: 5, PublishRate: 2}, 2.5, 75 * time.Second},
 		{`"message": {"every": 20}`, plan.Plan{NoopInterval: 7}, 20, 50 * time.Second},
@@ -43,6 +43,7 @@ func TestIntervalAndIdleTimeout(t *testing.T) {
 	}
 }
 
+// descriptionOf returns the service of a description with additional fields.
 func descriptionOf(t *testing.T, parts string) *Service {
 	t.Helper()
 	s, err := Parse(fmt.Appendf(nil, `{"name": "mine", "connect": {"url": "{base}"}, %s}`, parts))
@@ -69,5 +70,5 @@ func TestPublishSettingsMustFitTheDescription(t *testing.T) {
 	t.Parallel()
 	err := descriptionOf(t, numberedMessages).Complete(&plan.Plan{Topics: 5, PublishRate: 2})
 	require.ErrorContains(t, err, "TOPICS and PUBLISH_RATE need publish in the description of mine, got 5 and 2")
-	require.ErrorContains(t, descriptionOf(t, publishing).Complete(&plan.Plan{}), "mine delivers what is published to it; set TOPICS and PUBLISH_RATE")
+	require.ErrorContains(t, descriptionOf(t, publishing).Complete(&plan.Plan{}), "mine delivers only published messages; set TOPICS and PUBLISH_RATE")
 }

@@ -13,7 +13,7 @@ func (p *parser) parseShared(f *fields) {
 	m.Shared = true
 	switch {
 	case p.service.Finite != nil:
-		p.found.add(n.at, "message.same is for endless streams, and end.by is 'event'; remove it")
+		p.found.add(n.at, "message.same cannot be combined with end.by: 'event'; remove it")
 	case m.content.from == fromComment:
 		p.found.add(n.at, "message.same must be data, id, json:$.path, data:REGEX or id:REGEX")
 	case m.Numbered:
@@ -27,8 +27,8 @@ func (p *parser) parseShared(f *fields) {
 	m.PerTopic = true
 }
 
-// print returns the fingerprint of a message: of the name of its event, and of the part that is the same for all streams. ok is false
-// if it does not have that part.
+// print returns the fingerprint of a message: a hash of the event name and of the part that message.same names. ok is false if the
+// message does not have that part.
 func (m *Message) print(b *Block, d *document) (sum uint64, ok bool) {
 	v, ok := m.content.find(b, d)
 	if !ok {

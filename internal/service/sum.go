@@ -6,15 +6,15 @@ import (
 	"strconv"
 )
 
-// The checksum of a message is the CRC-32C of its marker, its number and the time at which it was sent (whole microseconds), as
-// texts with a NUL between them, written as 8 hexadecimal digits in lower case. It covers the values: a service may write the
-// number as 1.7e1 when it delivers a message.
+// The checksum of a message is the CRC-32C of its marker, its number and the time at which it was sent (whole microseconds), as texts
+// with a NUL between them, written as 8 hexadecimal digits in lower case. It covers the values, not their notation: a service may
+// deliver the number 17 as 1.7e1.
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 var nul = []byte{0}
 
-// markerSum returns the beginning of the checksum: that of the marker.
+// markerSum returns the checksum of the marker, which messageSum continues.
 func markerSum(marker []byte) uint32 {
 	return crc32.Update(crc32.Checksum(marker, castagnoli), castagnoli, nul)
 }
@@ -29,7 +29,7 @@ func appendSum(dst []byte, v *Values) []byte {
 	return fmt.Appendf(dst, "%08x", messageSum(markerSum([]byte(v.Run)), v.Seq, v.SentAt))
 }
 
-// parseSum parses a checksum, exactly as appendSum writes it.
+// parseSum parses a checksum in the format of appendSum.
 func parseSum(text []byte) (sum uint32, ok bool) {
 	n, err := strconv.ParseUint(string(text), 16, 32)
 	return uint32(n), err == nil && fmt.Sprintf("%08x", n) == string(text)
@@ -42,18 +42,18 @@ type checksumInput struct {
 	present   bool
 }
 
-// fits reports whether the checksum is that of number and time after that marker.
+// fits reports whether the checksum matches a marker (as markerSum), the number and the time.
 func (m *checksumInput) fits(marker uint32, reading *Reading) bool {
 	if !m.present || !reading.HasSeq || !reading.HasSentAt {
 		return false
 	}
-	// Mostly number and time arrive as they were published.
+	// In most messages number and time have the notation in which they were published.
 	crc := crc32.Update(crc32.Update(marker, castagnoli, m.seq.text), castagnoli, nul)
 	return crc32.Update(crc, castagnoli, m.sent.text) == m.sum || messageSum(marker, reading.Seq, reading.SentAt) == m.sum
 }
 
-// verify compares a message with its checksum. kind follows from the marker, which may itself be corrupted: a message of another run
-// has the checksum of that run, or none.
+// verify compares a message with its checksum, and returns its kind. The argument kind follows from the marker, which may be corrupted: a
+// message of another run has a checksum with the marker of that run, or no checksum.
 func (r *Reader) verify(kind Kind, marker value, m *checksumInput, out *Reading) Kind {
 	switch {
 	case kind == Delivery && r.run == "" && m.fits(markerSum(marker.text), out),
@@ -66,7 +66,7 @@ func (r *Reader) verify(kind Kind, marker value, m *checksumInput, out *Reading)
 		return Delivery
 	}
 	if out.Err == nil || out.Err == ErrMissing {
-		out.Err = ErrSum // ErrMissing would be counted by interval
+		out.Err = ErrSum // a message with ErrMissing would be counted by interval
 	}
 	return Delivery
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const described = `{"name":"x","connect":{"url":"{base}/{topic}"},
+const summedDescription = `{"name":"x","connect":{"url":"{base}/{topic}"},
   "message":{"seq":"json:$.seq","run":"json:$.run","sentAt":"json:$.t","sum":"json:$.sum"},
   "publish":{"url":"{base}/{topic}","body":"{\"run\":\"{run}\",\"seq\":{seq},\"t\":{sentAt},\"sum\":\"{sum}\"}"}}`
 
 func summedService(t testing.TB) *Service {
 	t.Helper()
-	s, err := Parse([]byte(described))
+	s, err := Parse([]byte(summedDescription))
 	require.NoError(t, err)
 	require.True(t, s.Message.Summed)
 	return s
@@ -28,7 +28,7 @@ func publishedBody(s *Service, run string, seq, sentAt int64) []byte {
 	return s.Publish.Body.Append(nil, &Values{Run: run, Seq: seq, SentAt: sentAt})
 }
 
-// Whichever byte of a message is changed to whatever: it is never of others, and never counted with another number.
+// If any byte of a message changes to any other value, the message is never foreign, and is never counted with another number.
 func TestChangedMessageIsCorrupted(t *testing.T) {
 	s := summedService(t)
 	const run, seq, at = "20260722-0615-ab12cd", 108, 1732250000123456
@@ -72,31 +72,31 @@ func TestChecksumDecidesTheKind(t *testing.T) {
 		name, data string
 		want       Reading
 	}{
-		{"as it was published", message("r1", seq, at, checksum("r1")), good},
-		{"written anew, as numbers that may have a fraction", message("r1", "1.7e1", "1.73225e+15", checksum("r1")), good},
-		{"written anew, as texts", message("r1", `"17"`, `"1732250000000000.0"`, checksum("r1")), good},
+		{"unchanged", message("r1", seq, at, checksum("r1")), good},
+		{"numbers in exponential notation", message("r1", "1.7e1", "1.73225e+15", checksum("r1")), good},
+		{"numbers as texts", message("r1", `"17"`, `"1732250000000000.0"`, checksum("r1")), good},
 		{"with a date", message("r1", seq, `"2024-11-22T04:33:20.000000Z"`, checksum("r1")), good},
 		{"another number", message("r1", "17", at, checksum("r2")), bad},
 		{"no checksum", none, bad},
-		{"no text", strings.Replace(message("r1", seq, at, "x"), `"x"`, "[]", 1), bad},
-		{"capitals", message("r1", seq, at, strings.ToUpper(checksum("r1"))), bad},
-		{"too long", message("r1", seq, at, "0"+checksum("r1")), bad},
+		{"checksum that is a list", strings.Replace(message("r1", seq, at, "x"), `"x"`, "[]", 1), bad},
+		{"checksum in capitals", message("r1", seq, at, strings.ToUpper(checksum("r1"))), bad},
+		{"checksum of nine digits", message("r1", seq, at, "0"+checksum("r1")), bad},
 		{"no number", strings.Replace(message("r1", seq, at, checksum("r1")), "seq", "sex", 1), unnumbered},
 		{"no marker", strings.Replace(message("r1", seq, at, checksum("r1")), "run", "rum", 1), marker},
 		{"another run's", message("r2", seq, at, checksum("r2")), Reading{Kind: Foreign}},
 		{"another run's, escaped", strings.Replace(message("r2", seq, at, checksum("r2")), "r2", `r\u0032`, 1), Reading{Kind: Foreign}},
-		{"somebody's without a checksum", strings.Replace(none, "r1", "r2", 1), Reading{Kind: Foreign}},
-		{"our marker was changed", message("r2", seq, at, checksum("r1")), marker},
+		{"another run's without a checksum", strings.Replace(none, "r1", "r2", 1), Reading{Kind: Foreign}},
+		{"changed marker", message("r2", seq, at, checksum("r1")), marker},
 		{"a message without a marker", `{"seq":17,"t":1732250000000000,"sum":"00000000"}`, Reading{}},
 	} {
 		require.Equal(t, c.want, s.Reader("r1").Read(newBlock("", "", c.data)), c.name)
 	}
-	// Without a marker to expect the checksum is that of the marker that is there.
+	// A reader without a marker verifies the checksum with the marker of the message.
 	require.Equal(t, good, s.Reader("").Read(newBlock("", "", message("r2", seq, at, checksum("r2")))))
 	require.Equal(t, bad, s.Reader("").Read(newBlock("", "", message("r2", seq, at, checksum("r1")))))
 }
 
-// A marker that broke the JSON is still recognized as ours.
+// A message whose marker is half destroyed, with its JSON, is still a message of this run.
 func TestHalfAMarkerInBrokenJSON(t *testing.T) {
 	reader := summedService(t).Reader("run-1234567890")
 	for data, want := range map[string]Kind{
@@ -106,8 +106,8 @@ func TestHalfAMarkerInBrokenJSON(t *testing.T) {
 	}
 }
 
-// FuzzSum checks that a published message is read with its values, also if a service encodes it again, and that a
-// changed one is not recognized as another one.
+// FuzzSum checks that a published message is read with its values, also if a service encodes it again. It also checks that a changed
+// message is not read with other values.
 func FuzzSum(f *testing.F) {
 	f.Add("run-1", int64(17), int64(1732250000000000), uint16(20), byte('x'), uint16(3), byte(0))
 	f.Add("r\"\n😀", int64(1)<<62, int64(1e14), uint16(0), byte(1), uint16(0), byte(1))
@@ -124,7 +124,7 @@ func FuzzSum(f *testing.F) {
 
 		var any map[string]any
 		require.NoError(t, json.Unmarshal(original, &any))
-		encoded, err := json.Marshal(any) // numbers are float64 then, as in PocketBase
+		encoded, err := json.Marshal(any) // the numbers are float64, as in PocketBase
 		require.NoError(t, err)
 		if seq < 1<<53 && sentAt < 1<<53 {
 			require.Equal(t, good, reader.Read(&Block{Data: encoded, HasData: true}), "%s", encoded)
@@ -145,10 +145,10 @@ func TestMessageOfAnotherTopicIsMisrouted(t *testing.T) {
 		name, description string
 		want              Kind
 	}{
-		{"asked for by topic", `{"name":"x","connect":{"url":"{base}/{topic}"},` + message + `,"publish":{"url":"{base}/{topic}","body":"{\"seq\":{seq},\"run\":\"{run}\"}"}}`, OtherTopic},
-		{"one stream of everything", `{"name":"x","connect":{"url":"{base}"},` + message + `,"publish":{"url":"{base}","body":"{\"seq\":{seq},\"run\":\"{run}\"}"}}`, Foreign},
-		{"a URL of its own", `{"name":"x","url":true,"connect":{},` + message + `,"publish":{"url":"{base}/{topic}","body":"{\"seq\":{seq},\"run\":\"{run}\"}"}}`, Foreign},
-		{"nothing is published", `{"name":"x","connect":{"url":"{base}/{topic}"},` + message + `}`, Foreign},
+		{"subscription to a topic", `{"name":"x","connect":{"url":"{base}/{topic}"},` + message + `,"publish":{"url":"{base}/{topic}","body":"{\"seq\":{seq},\"run\":\"{run}\"}"}}`, OtherTopic},
+		{"subscription to all topics", `{"name":"x","connect":{"url":"{base}"},` + message + `,"publish":{"url":"{base}","body":"{\"seq\":{seq},\"run\":\"{run}\"}"}}`, Foreign},
+		{"URL from a function", `{"name":"x","url":true,"connect":{},` + message + `,"publish":{"url":"{base}/{topic}","body":"{\"seq\":{seq},\"run\":\"{run}\"}"}}`, Foreign},
+		{"no publish", `{"name":"x","connect":{"url":"{base}/{topic}"},` + message + `}`, Foreign},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, err := Parse([]byte(c.description))

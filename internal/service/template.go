@@ -10,25 +10,25 @@ import (
 // A Field is the value of a placeholder.
 type Field int
 
-// The fields of placeholders; docs/services.md lists those of each request.
+// The fields of placeholders. docs/services.md lists the placeholders of each request.
 const (
 	Base    Field = iota // URL of the service, without a slash at its end
 	Topic                // name of the topic
 	N                    // number of the stream, from 0
 	ID                   // name of the stream, unique in the run
-	Run                  // the run's marker
+	Run                  // marker of the run
 	Seq                  // number of the message in its topic, from 1
-	SentAt               // when the message is sent, microseconds since 1970
-	Token                // of token(), or PUBLISH_TOKEN for the publisher
+	SentAt               // time at which the message is sent, in microseconds since 1970
+	Token                // return value of token(), or PUBLISH_TOKEN for the publisher
 	Client               // value from the first block of a stream, for the second request
 	Sum                  // checksum of Run, Seq and SentAt
-	Padding              // fills a message up to the size that the plan sets; often ""
+	Padding              // text that extends a message to the size in the plan; often ""
 	Prompt               // text for the request of a finite response
 )
 
 var fieldNames = []string{"base", "topic", "n", "id", "run", "seq", "sentAt", "token", "client", "sum", "padding", "prompt"}
 
-// Values are the values of placeholders. They are escaped for their place, so any text is safe there.
+// Values are the values of placeholders. Templates escape them for their place, so any text is safe.
 type Values struct {
 	Base, Topic, ID, Run, Token, Client, Padding, Prompt string
 	N, Seq, SentAt                                       int64
@@ -78,7 +78,7 @@ type part struct {
 	escape  escape
 }
 
-// Uses reports whether the template has a placeholder.
+// Uses reports whether the template has a placeholder for the field.
 func (t Template) Uses(f Field) bool {
 	for _, p := range t.parts {
 		if p.literal == "" && p.field == f {
@@ -88,7 +88,7 @@ func (t Template) Uses(f Field) bool {
 	return false
 }
 
-// String returns the text with its placeholders.
+// String returns the text with its placeholders as {name}.
 func (t Template) String() string {
 	var text strings.Builder
 	for _, p := range t.parts {
@@ -101,7 +101,7 @@ func (t Template) String() string {
 	return text.String()
 }
 
-// Append appends the text, filled and escaped.
+// Append appends the text with escaped values in its placeholders.
 func (t Template) Append(dst []byte, v *Values) []byte {
 	for i := range t.parts {
 		switch p := &t.parts[i]; {
@@ -118,7 +118,7 @@ func (t Template) Append(dst []byte, v *Values) []byte {
 	return dst
 }
 
-// A language is the language of a template.
+// A language is the syntax of the text of a template.
 type language int
 
 const (
@@ -129,32 +129,32 @@ const (
 	ofJSON
 )
 
-// placeholder matches {name}. In JSON a quote or a closing brace follows an opening one.
+// placeholder matches {name}. It does not match JSON, where a quote or a closing brace follows an opening brace.
 var placeholder = regexp.MustCompile(`^\{([A-Za-z][A-Za-z0-9_]*)\}`)
 
 // A compiler compiles one text into a template.
 type compiler struct {
 	language language
-	fields   []Field // of this request
+	fields   []Field // allowed in this request
 	out      Template
 	literal  []byte
 	fail     func(format string, args ...any)
 
-	inQuery bool   // after the ? of a URL
-	json    bool   // in JSON: the whole text, or one parameter
-	quoted  bool   // in a string of that JSON
-	sample  []byte // that JSON with examples as values
-	place   string // the place of that JSON, for errors
+	inQuery bool   // the position is after the ? of a URL, or in a form
+	json    bool   // the position is in JSON: the whole text, or one parameter
+	quoted  bool   // the position is in a string of that JSON
+	sample  []byte // that JSON with sample values
+	place   string // name of that JSON in errors
 }
 
-// compileTemplate compiles a text. It passes each error to fail, as the end of a sentence.
+// compileTemplate compiles a text. It passes each error to fail.
 func compileTemplate(text string, l language, fields []Field, fail func(format string, args ...any)) Template {
 	c := compiler{language: l, fields: fields, fail: fail}
 	if l == ofForm {
 		c.inQuery = true
 	}
 	if l == ofJSON {
-		c.json, c.place = true, "it"
+		c.json, c.place = true, "the text"
 	}
 	for i := 0; i < len(text); {
 		if found := placeholder.FindString(text[i:]); found != "" && !(c.json && c.quoted && c.isEscaped(text[:i])) {
@@ -175,6 +175,7 @@ func (c *compiler) isEscaped(text string) bool {
 	return (len(text)-len(strings.TrimRight(text, `\`)))%2 == 1
 }
 
+// flush adds the collected literal to the template.
 func (c *compiler) flush() {
 	if len(c.literal) > 0 {
 		c.out.parts = append(c.out.parts, part{literal: string(c.literal)})
@@ -200,9 +201,10 @@ func (c *compiler) placeholder(name string) {
 	c.sample = append(c.sample, '1')
 }
 
+// field compiles a placeholder of a known name.
 func (c *compiler) field(f Field) {
 	if c.json && !c.quoted && !f.numeric() {
-		c.fail("{%s} is text: in JSON it stands in quotes", fieldNames[f])
+		c.fail("{%s} is text, which must be in quotes in JSON", fieldNames[f])
 	}
 	e := escape{url: c.language == ofForm || c.language == ofURL, json: c.json, header: c.language == ofHeader}
 	if c.language == ofURL && f == Base && len(c.out.parts) == 0 && len(c.literal) == 0 {
@@ -218,7 +220,7 @@ func (c *compiler) character(text string, i int) {
 	ch := text[i]
 	if c.language != ofURL && c.language != ofForm {
 		if c.language == ofHeader && (ch < ' ' && ch != '\t' || ch == 0x7f) {
-			c.fail("a header has no line breaks and no other control characters")
+			c.fail("control characters, such as line breaks, are not allowed in a header; remove them")
 		}
 		c.track(text, i)
 		c.literal = append(c.literal, ch)
@@ -228,14 +230,14 @@ func (c *compiler) character(text string, i int) {
 	case ch == '&' && c.inQuery:
 		c.endJSON()
 	case ch == '#' && c.language == ofURL && !c.json:
-		c.fail("a URL of a request has no fragment (#); in a value it is %%23")
+		c.fail("a fragment (#) is not allowed in the URL of a request; remove it, or write %%23 in a value")
 	case ch == '%' && !hexadecimal(text[i+1:]):
-		c.fail("%% is followed by two digits; a percent sign is %%25")
+		c.fail("%% must be followed by two hexadecimal digits; write %%25 for a percent sign")
 	case ch == '?' && c.language == ofURL && !c.inQuery:
 		c.inQuery = true
-	case ch == '=' && c.inQuery && !c.json && c.begins(text[i+1:]):
+	case ch == '=' && c.inQuery && !c.json && isJSON(text[i+1:]):
 		c.literal = append(c.literal, ch)
-		c.json, c.quoted, c.sample, c.place = true, false, nil, "the value behind "+lastName(text[:i])+"="
+		c.json, c.quoted, c.sample, c.place = true, false, nil, "the value of "+lastName(text[:i])
 		return
 	}
 	c.track(text, i)
@@ -247,15 +249,15 @@ func (c *compiler) character(text string, i int) {
 	}
 }
 
-// begins reports whether a value is JSON: an object or a list.
-func (c *compiler) begins(value string) bool {
+// isJSON reports whether a value begins like an object or a list, and not with a placeholder.
+func isJSON(value string) bool {
 	return strings.HasPrefix(value, "[") || strings.HasPrefix(value, "{") && !placeholder.MatchString(value)
 }
 
-// lastName returns the name of the parameter that text ends with.
+// lastName returns the name of the last parameter of a query or a form.
 func lastName(text string) string { return text[1+strings.LastIndexAny(text, "?&"):] }
 
-// track follows quotes in JSON.
+// track adds the character at text[i] to the sample, and records whether it begins or ends a string.
 func (c *compiler) track(text string, i int) {
 	if !c.json {
 		return
@@ -266,17 +268,18 @@ func (c *compiler) track(text string, i int) {
 	c.sample = append(c.sample, text[i])
 }
 
-// endJSON checks the JSON that ends here.
+// endJSON checks the sample of the JSON that ends at this position.
 func (c *compiler) endJSON() {
 	if !c.json {
 		return
 	}
 	if !validJSON(c.sample) {
-		c.fail("with sample values, %s is not JSON", c.place)
+		c.fail("%s is not JSON with sample values for its placeholders", c.place)
 	}
 	c.json, c.quoted = false, false
 }
 
+// hexadecimal reports whether a text begins with two hexadecimal digits.
 func hexadecimal(text string) bool {
 	for i := range 2 {
 		if i >= len(text) || !strings.ContainsRune("0123456789abcdefABCDEF", rune(text[i])) {

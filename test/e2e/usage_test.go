@@ -58,7 +58,7 @@ func TestUsageErrors(t *testing.T) {
 		"end":         {[]string{"run", "--end-timeout", "-1"}, "END_TIMEOUT must be positive seconds up to a year, or 0 (the default), got -1"},
 		"service":     {serviceFlags("nchann", "5"), `SERVICE must be the path of a .js file, or one of a2a, ag-ui, anthropic-messages, centrifugo,`},
 		"no file":     {serviceFlags("nosuch/mine.js", "5"), "nosuch/mine.js\"."},
-		"no topics":   {[]string{"run", "--service", "nchan", "--backend-url", "http://127.0.0.1:1"}, "nchan delivers what is published to it; set TOPICS and PUBLISH_RATE"},
+		"no topics":   {[]string{"run", "--service", "nchan", "--backend-url", "http://127.0.0.1:1"}, "nchan delivers only published messages; set TOPICS and PUBLISH_RATE"},
 		"no publish":  {serviceFlags("sse", "5"), "TOPICS and PUBLISH_RATE need publish in the description of sse, got 5 and 2"},
 		"mistakes":    {serviceFlags("testdata/mistaken.js", "5"), "connect.url: unknown placeholder {tpoic}: did you mean {topic}?"},
 		"topics":      {serviceFlags("nchan", "5000"), "TOPICS must be at most CONNECTIONS, got 5000 and 1200"},

@@ -308,14 +308,14 @@ func TestProbeErrors(t *testing.T) {
 		{Config{URL: base + "/nothing"}, "GET " + base + "/nothing answered 404 Not Found (404 page not found): give the URL of an event stream"},
 		{Config{URL: "http://127.0.0.1:1/x"}, "GET http://127.0.0.1:1/x: nothing listens there (connection refused)"},
 		{Config{URL: other + "/sub/{topic}", Publish: publishRequest}, "POST " + other + "/pub/soak-probe answered 401 Unauthorized (may you?); pass its credentials, such as --publish-header 'Authorization: Bearer {token}' with PUBLISH_TOKEN set"},
-		{Config{URL: other + "/sub/t", Publish: publishRequest}, "wrong: connect has no {topic}, but publish sends one: a stream must name its topic"},
+		{Config{URL: other + "/sub/t", Publish: publishRequest}, "wrong: publish has {topic}, but connect does not; add {topic} to connect"},
 		{Config{URL: other + "/sub/{tpoic}"}, "wrong: connect.url: unknown placeholder {tpoic}: did you mean {topic}? (known: {base}, {topic}, {n}, {id}, {run}, {token})"},
 		{Config{URL: "localhost:8080"}, `wrong: the URL of the stream must begin with http:// or https:// and have a host, got "localhost:8080"`},
 		{Config{URL: "http://a:b@x/"}, "wrong: the URL of the stream must not contain a user, because it becomes part of the description; pass --header 'Authorization: Basic …'"},
 		{Config{URL: "http://x/", Connect: Request{Headers: []string{"X"}}}, `wrong: a header must have the form 'Name: value', got "X"`},
 		{Config{URL: "http://x/", Connect: Request{Headers: []string{"Authorization: a", "Cookie: b"}}}, "wrong: a request must have at most one secret in its headers and URL, because a description has one {token} for each request"},
 		{Config{URL: "http://x/", Publish: Request{Body: "{seq}"}}, "wrong: --publish-url is missing; set it to the URL of the request"},
-		{Config{URL: "http://x/", Publish: Request{URL: "{base}/x", Body: "hello"}}, "wrong: publish sends no {seq}: the number that message.seq finds must be in its url, headers or body"},
+		{Config{URL: "http://x/", Publish: Request{URL: "{base}/x", Body: "hello"}}, "wrong: publish must send {seq} in its url, headers or body, because message.seq reads it"},
 	} {
 		c.give.Streams, c.give.Length, c.give.Pace = 2, 20*time.Second, 10*time.Millisecond
 		c.give.UsageError = func(err error) error { return fmt.Errorf("wrong: %w", err) }
