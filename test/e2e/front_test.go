@@ -20,7 +20,7 @@ import (
 func TestServiceEndsStreamsSlowly(t *testing.T) {
 	t.Parallel()
 	spec := bareService(time.Second)
-	spec.Ends = 5 * time.Second
+	spec.EndWait = 5 * time.Second
 	_, url := startFake(t, spec, fakeservice.Strike{})
 	args := []string{"--backend-url", url, "--connections", "6", "--seconds", "9", "--noop-interval", "1"}
 	t.Run("within END_TIMEOUT", func(t *testing.T) {

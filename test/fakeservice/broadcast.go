@@ -18,22 +18,23 @@ const (
 )
 
 const (
-	fillerKB  = 60 // size of a broadcast
-	usualRoom = 8  // maximum number of messages queued for a client
+	fillerKB  = 60 // size of a broadcast in KiB
+	queueSize = 8  // maximum number of broadcasts queued for a client
 )
 
-// enter registers a stream for broadcasts, within their limit.
+// enter registers a stream for broadcasts.
 func (s *Service) enter(st *noopStream) {
-	room := usualRoom
+	size := queueSize
 	if s.Slow == SlowKeep {
-		room = 1 << 12
+		size = 1 << 12
 	}
-	st.inbox, st.cut = make(chan string, room), make(chan struct{})
+	st.inbox, st.cut = make(chan string, size), make(chan struct{})
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	s.inboxes[st] = true
 }
 
+// leave removes a stream from those that receive broadcasts.
 func (s *Service) leave(st *noopStream) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -91,7 +92,7 @@ func (s *Service) handleFullQueue(r *http.Request, st *noopStream, text string) 
 	case SlowWait:
 		select {
 		case st.inbox <- text:
-		case <-st.ClientGone:
+		case <-st.ClientDone:
 		case <-r.Context().Done():
 		}
 	case SlowCut, SlowLose:

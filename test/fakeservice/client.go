@@ -7,23 +7,23 @@ type Client struct {
 	ID             string
 	EndRequestedAt time.Time // time of the first request to end a stream
 	Spans          []OpenSpan
-	Open           *Stream // nil: none is open
+	Open           *Stream // the open stream; nil: none
 }
 
 // An OpenSpan is the time span in which a stream was open.
 type OpenSpan struct {
 	From, To  time.Time // To is zero while the stream is open
 	EndReason string    // how the stream ended; "" while it is open
-	Resumed   bool      // it continues the previous stream, or would if the service had not reset the client's id
-	WithID    bool      // its client sent the id of the last message that it received
-	Reported  bool      // when it reconnected, the client reported how much it had read
+	Resumed   bool      // the stream continues the previous one, or would if the service had not reset the client's id
+	WithID    bool      // the client sent the id of its last message in the request
+	Reported  bool      // the client reported in its next request how much of the stream it had read
 }
 
-// How a stream ended.
+// Values of OpenSpan.EndReason.
 const (
-	EndClient    = "client"   // the client closed it
-	EndRequested = "asked"    // the service ended it, because the client requested that
-	EndInOrder   = "in order" // the service ended it
+	EndClient    = "client"    // the client closed it
+	EndRequested = "requested" // the service ended it on request of the client
+	EndInOrder   = "in order"  // the service ended it
 	EndReset     = "reset"
 )
 

@@ -8,31 +8,31 @@ type Noop struct {
 	Number       uint64 // from 1, without gaps, in the order in which noops are due
 	Due          time.Time
 	At           time.Time // when it was last written; zero: never
-	Copies       int
+	Copies       int       // how often it was written
 	Corrupt      bool
-	Overtaken    bool
+	Overtaken    bool // a later noop was written before it
 	Unserved     bool // the service made no noop for this slot, and used no number
-	Disconnected bool // it was due while the client was disconnected
-	OtherEvent   bool // it had another event name, so it was no noop
+	Disconnected bool // the client was disconnected when the noop was due
+	OtherEvent   bool // it had another event name, so clients do not count it as a noop
 }
 
-// Lost reports whether the noop did not reach a client that was disconnected at that time.
+// Lost reports whether the noop did not reach the client, whose connection the wire cut at the given time (zero: never).
 func (n *Noop) Lost(cut time.Time) bool {
 	return n.At.IsZero() || n.OtherEvent || !cut.IsZero() && n.At.After(cut)
 }
 
-// A Device is the record of one client id: the messages to the client, and how its streams ended. The lock of the
-// service guards it.
+// A Device is the record of one client of a Service: its noops, and how its streams ended. The lock of the service
+// guards it.
 type Device struct {
 	Client
 	First          time.Time // when slot 1 was due
-	CutAt          time.Time // from this time on, the wire dropped everything
+	CutAt          time.Time // time from which the wire dropped all noops; zero: never
 	disconnectedAt time.Time // when the wire cut the client's connection
 	Noops          []Noop
-	numbers        uint64
+	numbers        uint64 // number of the last noop
 }
 
-// add records a noop, and assigns its number.
+// add records a noop, assigns its number, and returns its index.
 func (d *Device) add(n Noop) int {
 	if !n.Unserved {
 		d.numbers++
@@ -42,7 +42,7 @@ func (d *Device) add(n Noop) int {
 	return len(d.Noops) - 1
 }
 
-// cutAfter records that no noop after the given one arrives.
+// cutAfter records that the wire drops all noops after the first ones.
 func (d *Device) cutAfter(noops int) {
 	d.CutAt = d.Spans[0].From
 	if noops > 0 {
@@ -63,8 +63,8 @@ func (d *Device) markLost() {
 // isDisconnected reports whether the client lost its last stream before the service noticed.
 func (d *Device) isDisconnected() bool { return d.disconnectedAt.After(d.Last().From) }
 
-// EndedOnRequest reports whether the last stream was open when its end was requested. A client may request the end of
-// a stream that it has already closed or lost; a proxy may not report that to the service.
+// EndedOnRequest reports whether the last stream was open when its end was requested. A client may also request the end
+// of a stream that it has closed or lost, because a proxy may not report that to the service.
 func (d *Device) EndedOnRequest() bool {
 	closed := d.Last().To
 	return !d.isDisconnected() && !d.EndRequestedAt.IsZero() && (closed.IsZero() || d.EndRequestedAt.Before(closed))

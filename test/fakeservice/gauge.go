@@ -16,7 +16,7 @@ const (
 	GaugeFixed  = "fixed"  // a constant
 )
 
-// metrics serves the gauge, and the same metrics of streams and noops as our backend.
+// metrics serves the gauge, the queued bytes, and the metrics of streams and noops of bin/backend.
 func (s *Service) metrics(w http.ResponseWriter, _ *http.Request) {
 	opened, open := s.DeviceCounts()
 	value := map[string]int{

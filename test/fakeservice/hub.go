@@ -16,23 +16,23 @@ import (
 // A Hub is a service with topics. GET /sub/TOPIC opens an event stream, and POST /pub/TOPIC publishes its body as a
 // message. With RequireJoin a stream carries no messages before POST /join with {"client":…,"topic":…}.
 type Hub struct {
-	Preamble          string        // start of each stream, as text on the wire
-	Heartbeat         string        // as it is sent, such as ":\n" or "event: ping\n\n"
-	HeartbeatInterval time.Duration // between two heartbeats
-	WhenSilent        bool          // messages delay the next heartbeat, too
+	Preamble          string        // text on the wire at the start of each stream
+	Heartbeat         string        // text on the wire, such as ":\n" or "event: ping\n\n"
+	HeartbeatInterval time.Duration // time between two heartbeats; 0: no heartbeats
+	WhenSilent        bool          // a heartbeat is also delayed by messages
 
 	ID    func(n int) string          // id of the nth message of the hub; nil: messages have no id
 	Event string                      // event name of messages
 	Wrap  func(payload string) string // data of a message; nil: the published text
 
 	Generate         func(stream, n int) string // nth block of a stream, from 1, as text on the wire
-	GenerateInterval time.Duration
+	GenerateInterval time.Duration              // time between two of these blocks; 0: none
 
 	History   bool                                  // Last-Event-ID replays the messages since then
 	Replay    func(all []string, from int) []string // with History: the replayed messages of a topic, as text on the wire; nil: all[from:]
 	Newcomers bool                                  // a stream without Last-Event-ID receives all messages
-	GapEvent  string                                // text on the wire if Last-Event-ID is unknown
-	GapHeader string                                // response header Last-Event-ID if the request's is unknown
+	GapEvent  string                                // text on the wire after an unknown Last-Event-ID
+	GapHeader string                                // response header Last-Event-ID after an unknown one
 
 	Lifetime    time.Duration                                      // time after which the hub ends a stream; 0: no limit
 	Gzip        time.Duration                                      // delay between compression and flush; 0: no compression
@@ -40,29 +40,30 @@ type Hub struct {
 	PubToken    string                                             // bearer token that publishing needs; "": none
 	Allow       func(r *http.Request) (until time.Time, err error) // returns when the hub ends the stream (zero: never), or why it is refused
 	OK          int                                                // status code of a successful publish; 0: 200
-	Lose        func(topic string, payload string) bool
-	RequireJoin bool
+	Lose        func(topic string, payload string) bool            // reports whether the hub loses a message; nil: none
+	RequireJoin bool                                               // a stream must join a topic by a second request
 
 	LateHeaders bool // the service sends the headers of a stream with its first event
 
 	URL string // set by Start
 
 	Server
-	streamCount int
-	peak        int
-	n           int
-	streams     map[*hubStream]bool
-	history     []hubMessage
+	streamCount  int // streams opened so far
+	peak         int
+	messageCount int
+	streams      map[*hubStream]bool
+	history      []hubMessage
 }
 
+// A hubMessage is a published message as text on the wire.
 type hubMessage struct{ topic, id, text string }
 
 // A hubStream is one stream of a hub.
 type hubStream struct {
 	*Stream
-	topic  string
-	gzip   *gzip.Writer // nil: the stream is not compressed
-	beatAt time.Time    // time of the last heartbeat, or of the last message with WhenSilent
+	topic       string
+	gzip        *gzip.Writer // nil: the stream is not compressed
+	heartbeatAt time.Time    // time of the last heartbeat, or of the last message with WhenSilent
 }
 
 // Start serves the hub until the test ends, and returns it.
@@ -81,7 +82,7 @@ func (h *Hub) Start(t interface {
 	return h
 }
 
-// StreamCounts returns the number of streams opened so far, and the largest number open at a time.
+// StreamCounts returns the number of streams opened so far, and the highest number of streams open at a time.
 func (h *Hub) StreamCounts() (all, peak int) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
@@ -125,13 +126,13 @@ func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *Hub) Publish(topic, payload string) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
-	h.n++
+	h.messageCount++
 	m := hubMessage{topic: topic}
 	if h.Event != "" {
 		m.text = "event: " + h.Event + "\n"
 	}
 	if h.ID != nil {
-		m.id = h.ID(h.n)
+		m.id = h.ID(h.messageCount)
 		m.text += "id: " + m.id + "\n"
 	}
 	if h.Lose != nil && h.Lose(topic, payload) {
@@ -160,7 +161,7 @@ func (h *Hub) send(topic, text string) {
 					return ErrOver
 				}
 				if h.WhenSilent {
-					s.beatAt = time.Now()
+					s.heartbeatAt = time.Now()
 				}
 				return s.write(text)
 			})
@@ -168,6 +169,7 @@ func (h *Hub) send(topic, text string) {
 	}
 }
 
+// join subscribes a stream to a topic.
 func (h *Hub) join(w http.ResponseWriter, r *http.Request) {
 	var form struct{ Client, Topic string }
 	_ = json.NewDecoder(r.Body).Decode(&form)
@@ -231,7 +233,7 @@ func (h *Hub) remove(s *hubStream) {
 func (h *Hub) stream(w http.ResponseWriter, r *http.Request, topic string, until time.Time) {
 	h.Handlers.Add(1)
 	defer h.Handlers.Done()
-	s := &hubStream{Stream: h.NewStream(Format{}, w, r), topic: topic, beatAt: time.Now()}
+	s := &hubStream{Stream: h.NewStream(Format{}, w, r), topic: topic, heartbeatAt: time.Now()}
 	if s.EndAt = until; h.Lifetime > 0 && until.IsZero() {
 		s.EndAt = time.Now().Add(h.Lifetime)
 	}
@@ -253,11 +255,11 @@ func (h *Hub) stream(w http.ResponseWriter, r *http.Request, topic string, until
 		_ = s.flush()
 	}
 	if h.HeartbeatInterval > 0 {
-		s.Repeat(func() time.Duration { return h.HeartbeatInterval - time.Since(s.beatAt) }, func() error {
-			if time.Since(s.beatAt) < h.HeartbeatInterval {
+		s.Repeat(func() time.Duration { return h.HeartbeatInterval - time.Since(s.heartbeatAt) }, func() error {
+			if time.Since(s.heartbeatAt) < h.HeartbeatInterval {
 				return nil
 			}
-			s.beatAt = time.Now()
+			s.heartbeatAt = time.Now()
 			return s.write(h.Heartbeat)
 		})
 	}
@@ -269,7 +271,7 @@ func (h *Hub) stream(w http.ResponseWriter, r *http.Request, topic string, until
 	s.Run()
 }
 
-// every calls write once per interval; 0: never.
+// every queues write once per interval; 0: never.
 func (s *hubStream) every(interval time.Duration, write func() error) {
 	if interval > 0 {
 		s.Repeat(func() time.Duration { return interval }, write)

@@ -12,8 +12,8 @@ type block struct {
 	write func(due time.Time) error
 }
 
-// Queue adds a block, and write is called when it is due. Blocks queued with inOrder do not overtake each other.
-// The stream ends if write returns ErrOver.
+// Queue adds a block. The stream calls write when the block is due, and ends if write returns ErrOver. Blocks queued
+// with inOrder do not overtake each other.
 func (s *Stream) Queue(due time.Time, inOrder bool, write func(due time.Time) error) {
 	s.queue.Lock()
 	if inOrder {
@@ -40,7 +40,7 @@ func (s *Stream) Repeat(pause func() time.Duration, write func() error) {
 	})
 }
 
-// Run writes queued blocks until the stream ends. It returns how the stream ended.
+// Run writes queued blocks until the stream ends. It returns the reason of the end.
 func (s *Stream) Run() (end string) {
 	for {
 		due := s.nextDue()
@@ -65,7 +65,7 @@ func (s *Stream) Run() (end string) {
 	}
 }
 
-// pause waits until a time, or until the stream is over.
+// pause waits until a time. It returns ErrOver if the stream ends before.
 func (s *Stream) pause(until time.Time) (err error) {
 	for err == nil && time.Now().Before(until) {
 		_, err = s.Wait(until, nil)
@@ -83,6 +83,7 @@ func (s *Stream) nextDue() (due time.Time) {
 	return due
 }
 
+// dequeue removes and returns the first block.
 func (s *Stream) dequeue() block {
 	s.queue.Lock()
 	defer s.queue.Unlock()

@@ -10,7 +10,7 @@ import (
 // Times at which the first noop of a stream is due.
 const (
 	PhaseStart   = "start"   // when the client connects
-	PhaseConnect = "connect" // an interval after the client connects
+	PhaseConnect = "connect" // one interval after the client connects
 	PhaseWall    = "wall"    // when the wall clock is a multiple of the interval
 	PhaseRandom  = "random"  // within the first interval
 )

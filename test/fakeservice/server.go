@@ -17,7 +17,7 @@ import (
 
 // A Server serves the streams of one fake service.
 type Server struct {
-	Late     lateness
+	Lateness lateness
 	Mu       sync.Mutex     // guards the records of the service
 	Handlers sync.WaitGroup // handlers of streams
 	Stopped  chan struct{}  // closed when the server stops
@@ -43,14 +43,14 @@ func (s *Server) Stop() {
 	s.Handlers.Wait()
 }
 
-// A lateness is the longest time, in nanoseconds, by which a message was sent after it was due. It shows whether this program was
-// saturated.
+// A lateness is the longest delay, in nanoseconds, between the due time of a message and its sending. A long delay shows
+// that this process was saturated.
 type lateness struct{ atomic.Int64 }
 
 // Record records that a message due at the given time is sent now.
 func (l *lateness) Record(due time.Time) {
-	late := int64(time.Since(due))
-	for past := l.Load(); late > past && !l.CompareAndSwap(past, late); past = l.Load() {
+	delay := int64(time.Since(due))
+	for longest := l.Load(); delay > longest && !l.CompareAndSwap(longest, delay); longest = l.Load() {
 	}
 }
 
@@ -72,7 +72,7 @@ func (s *Server) EndStream(w http.ResponseWriter, r *http.Request, c *Client, ne
 type Format struct {
 	Lines   string // line ending; "": LF
 	BOM     bool
-	Framing string // chunks, split (each event in several chunks), close (ends with the connection); "": chunks, and the connection stays open
+	Framing string // chunks, split (each event in several chunks), close (the body ends with the connection); "": chunks, and the connection is reused
 	Retry   int    // retry field in milliseconds; 0: none
 }
 
@@ -81,17 +81,17 @@ type Stream struct {
 	Format
 	W             http.ResponseWriter
 	conn          *http.ResponseController
-	ClientGone    <-chan struct{} // closed when the client has disconnected
+	ClientDone    <-chan struct{} // closed when the client has disconnected
 	serverStopped <-chan struct{} // closed when the server stops
 	wake          chan struct{}   // receives when a block was queued
-	inbox         chan string     // texts to send unchanged; nil: none
+	inbox         chan string     // broadcasts to send; nil: none
 	cut           chan struct{}   // closed when the service disconnects the client; nil: never
 	Ended         chan struct{}   // closed when the stream must end
 	EndReason     string          // how the stream must end; "" while Ended is open
 	EndAt         time.Time       // time at which the service ends the stream; zero: never
 	EndDelay      time.Duration   // how long the service takes to end the stream on request
 	http2         bool
-	held          []func() error // functions that write the messages held back until the next one
+	delayed       []func() error // functions that write messages after the next one
 
 	queue   sync.Mutex // guards the fields below
 	blocks  []block    // sorted by due time
@@ -101,7 +101,7 @@ type Stream struct {
 // NewStream returns the stream that answers a request.
 func (s *Server) NewStream(f Format, w http.ResponseWriter, r *http.Request) *Stream {
 	return &Stream{
-		Format: f, W: w, conn: http.NewResponseController(w), ClientGone: r.Context().Done(), serverStopped: s.Stopped,
+		Format: f, W: w, conn: http.NewResponseController(w), ClientDone: r.Context().Done(), serverStopped: s.Stopped,
 		wake: make(chan struct{}, 1), Ended: make(chan struct{}), http2: r.ProtoMajor == 2,
 	}
 }
@@ -114,11 +114,11 @@ func (s *Stream) Finish(end string) {
 	}
 }
 
-// ErrOver ends a stream that a fault has ended, or whose client has disconnected.
+// ErrOver is returned when a fault has ended a stream, or its client has disconnected.
 var ErrOver = errors.New("the stream is over")
 
-// Wait waits until a time (zero: no limit), or until the stream is woken. ended reports whether end was closed before; a nil end is
-// never closed.
+// Wait waits until a time (zero: no limit), or until a block is queued. ended reports whether end was closed meanwhile.
+// A nil end is never closed.
 func (s *Stream) Wait(until time.Time, end <-chan struct{}) (ended bool, err error) {
 	var timer <-chan time.Time
 	if !until.IsZero() {
@@ -134,7 +134,7 @@ func (s *Stream) Wait(until time.Time, end <-chan struct{}) (ended bool, err err
 			return false, nil
 		case <-end:
 			return true, nil
-		case <-s.ClientGone:
+		case <-s.ClientDone:
 			return false, ErrOver
 		case <-s.serverStopped:
 			return false, ErrOver

@@ -22,23 +22,23 @@ type ServiceSpec struct {
 	IDs      string // numbers, none, or a key of ForeignIDs
 	Ledger   bool   // serves GET /event/ledger
 	Resume   bool   // replays the noops that a client missed while it was disconnected
-	Seam     int    `json:",omitempty"` // number of noops that a replay starts too late
+	Seam     int    `json:",omitempty"` // number of noops by which a replay starts too late
 	Format
-	Comments     bool          // the service sends a comment between noops
-	Ends         time.Duration `json:",omitempty"` // how long the service takes to end a stream on request; it sends nothing meanwhile
-	EndsLate     bool          // ends a stream at its next tick
+	Comments     bool          // sends a comment before each noop
+	EndWait      time.Duration `json:",omitempty"` // time without noops before the service ends a stream on request
+	EndsLate     bool          // ends a stream on request only when its next noop is due
 	MeanLifetime time.Duration `json:",omitempty"` // mean lifetime of a stream, which the service then ends; 0: until its end is requested
 	NewSchedule  bool          `json:",omitempty"` // each stream has a new schedule, and no noop is due between two streams
-	Nginx        bool          // nginx is in front of the service
+	Nginx        bool          // nginx runs in front of the service
 	Slow         string        `json:",omitempty"` // effect of broadcasts on clients that do not read; "": the service has no broadcasts
 	Stamp        time.Duration `json:",omitempty"` // delay between the request for a broadcast and its timestamp
 	Gauge        string        `json:",omitempty"` // value of the gauge of open streams
 	AckTimeout   time.Duration `json:",omitempty"` // maximum time that sent data may stay unacknowledged; 0: the system's default
-	HTTP2        int           `json:",omitempty"` // maximum streams per HTTP/2 connection; 0: HTTP/1.1 only
+	HTTP2        int           `json:",omitempty"` // maximum number of streams per HTTP/2 connection; 0: HTTP/1.1 only
 	TLS          *tls.Config   `json:"-"`          // lists the protocol "h2" for HTTP/2; nil: no TLS, HTTP/2 by prior knowledge
 
-	// Each of these is nil if the service does not have it.
-	Admit  func(id string, connects int) (status int) `json:"-"` // status for a client's nth connect, from 1; 0: opens a stream, even a second one
+	// Each of these functions may be nil.
+	Admit  func(id string, connects int) (status int) `json:"-"` // returns the status of the nth connect of all clients, from 1; 0: opens a stream, even a second one of the client
 	Text   func(id string, slot int) string           `json:"-"` // returns a noop as text on the wire
 	Copies func(id string, broadcast int) int         `json:"-"` // returns how often the nth broadcast, from 1, is sent to a client
 }
@@ -55,16 +55,16 @@ type Service struct {
 	ServiceSpec
 	Server
 	strike  Strike
-	global  atomic.Uint64
-	sent    atomic.Uint64 // noops sent
+	global  atomic.Uint64 // last id of the ids "global"
+	sent    atomic.Uint64 // number of noops sent
 	Devices map[string]*Device
-	inboxes map[*noopStream]bool
-	began   time.Time // the first connect
+	inboxes map[*noopStream]bool // streams that receive broadcasts
 
+	firstConnect         time.Time
 	connects, broadcasts int
 }
 
-// StartService listens on each of the listeners.
+// StartService starts a service on each of the listeners.
 func StartService(spec ServiceSpec, strike Strike, listeners ...net.Listener) *Service {
 	s := &Service{ServiceSpec: spec, strike: strike, Devices: map[string]*Device{}, inboxes: map[*noopStream]bool{}}
 	mux := http.NewServeMux()
@@ -92,8 +92,8 @@ func StartService(spec ServiceSpec, strike Strike, listeners ...net.Listener) *S
 	return s
 }
 
-// New returns the spec of a correct service: numbered noops at an interval, a ledger, and at most `streams` streams
-// per HTTP/2 connection (0: HTTP/1.1 only). phase is one of the Phase constants.
+// New returns the spec of a correct service with numbered noops and a ledger. streams is the maximum number of streams
+// per HTTP/2 connection (0: HTTP/1.1 only).
 func New(interval time.Duration, phase string, streams int) ServiceSpec {
 	return ServiceSpec{
 		IDs: IDsNumbers, Ledger: true, Format: Format{Lines: "\n", Framing: "chunks"}, Schedule: Schedule{Factor: 1, Interval: interval, Phase: phase}, HTTP2: streams,
@@ -108,8 +108,8 @@ func (s *Service) device(id string) *Device {
 	return s.Devices[id]
 }
 
-// DeviceCounts returns how many devices have ever had a stream, and how many have one now.
-func (s *Service) DeviceCounts() (total, now int) {
+// DeviceCounts returns the number of clients that have had a stream, and the number of those with an open stream.
+func (s *Service) DeviceCounts() (total, open int) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	for _, d := range s.Devices {
@@ -117,10 +117,10 @@ func (s *Service) DeviceCounts() (total, now int) {
 			total++
 		}
 		if d.Open != nil {
-			now++
+			open++
 		}
 	}
-	return total, now
+	return total, open
 }
 
 func (s *Service) forceDisconnect(w http.ResponseWriter, r *http.Request) {
@@ -130,6 +130,7 @@ func (s *Service) forceDisconnect(w http.ResponseWriter, r *http.Request) {
 	s.EndStream(w, r, &d.Client, s.strike.NeverEnds && s.strike.Matches(d.ID))
 }
 
+// ledger serves the number of noops per client.
 func (s *Service) ledger(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	out := json.NewEncoder(w)
@@ -145,7 +146,7 @@ func (s *Service) ledger(w http.ResponseWriter, r *http.Request) {
 
 // connect opens a stream, unless the fault requires another response.
 func (s *Service) connect(w http.ResponseWriter, r *http.Request) {
-	if strings.HasPrefix(r.URL.Query().Get("id"), "trial-") { // the trial of `soak run` before the load: no faults, no record
+	if strings.HasPrefix(r.URL.Query().Get("id"), "trial-") { // a trial of soak before the run; it is not recorded
 		w.Header().Set("Content-Type", "text/event-stream")
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
@@ -154,10 +155,10 @@ func (s *Service) connect(w http.ResponseWriter, r *http.Request) {
 	s.Mu.Lock()
 	d := s.device(r.URL.Query().Get("id"))
 	conflict, first := d.Open != nil, len(d.Spans) == 0
-	if s.began.IsZero() {
-		s.began = time.Now()
+	if s.firstConnect.IsZero() {
+		s.firstConnect = time.Now()
 	}
-	since := time.Since(s.began)
+	since := time.Since(s.firstConnect)
 	s.connects++
 	connects := s.connects
 	s.Mu.Unlock()

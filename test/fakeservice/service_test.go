@@ -71,7 +71,7 @@ func TestRecordMatchesTheStreams(t *testing.T) {
 		{"", "1 2 3 4 5 6", "000000", nil},
 		{ActLose, "1 2 4 5 6", "00000", []uint64{3}},
 		{ActRepeat, "1 2 3 3 4 5 6", "0000000", nil},
-		{ActHold, "1 2 4 3 5 6", "000000", nil},
+		{ActSwap, "1 2 4 3 5 6", "000000", nil},
 		{ActCorrupt, "1 2 3 4 5 6", "001000", nil},
 		{ActSkip, "1 2 3 4 5 6", "000000", []uint64{0}},
 	} {

@@ -15,7 +15,7 @@ type noopStream struct {
 	device *Device
 }
 
-// run serves the stream until it is over. When the handler returns, the server completes the body.
+// run serves the stream until it ends.
 func (s *noopStream) run(lastEventID string) {
 	s.begin()
 	defer s.close()
@@ -26,8 +26,8 @@ func (s *noopStream) run(lastEventID string) {
 	}
 	for slot := s.resumeSlot(lastEventID); ; slot++ {
 		due := s.due(slot)
-		if over := s.endsBefore(slot, due); !over.IsZero() {
-			_, _ = s.Wait(over, s.Ended)
+		if end := s.endBefore(slot, due); !end.IsZero() {
+			_, _ = s.Wait(end, s.Ended)
 			return
 		}
 		ended, err := s.Wait(due, s.Ended)
@@ -38,8 +38,8 @@ func (s *noopStream) run(lastEventID string) {
 			if !time.Now().Before(due) && s.serve(slot, due) != nil { // a noop that is due precedes the end
 				return
 			}
-			_ = s.release()
-			_, _ = s.Wait(time.Now().Add(s.Ends), nil)
+			_ = s.writeDelayed()
+			_, _ = s.Wait(time.Now().Add(s.EndWait), nil)
 			if s.EndsLate {
 				_, _ = s.Wait(due, nil)
 			}
@@ -74,9 +74,9 @@ func (s *noopStream) begin() {
 	}
 }
 
-// endsBefore returns when the service ends the stream if that is before the noop of a slot, otherwise zero. If noops
+// endBefore returns when the service ends the stream if that is before the noop of a slot, otherwise zero. If noops
 // have no numbers, the stream ends right after a noop, so that a client that reconnects at once misses none.
-func (s *noopStream) endsBefore(slot int, due time.Time) time.Time {
+func (s *noopStream) endBefore(slot int, due time.Time) time.Time {
 	switch {
 	case s.EndAt.IsZero() || !s.EndAt.Before(due):
 		return time.Time{}
@@ -88,7 +88,7 @@ func (s *noopStream) endsBefore(slot int, due time.Time) time.Time {
 	return s.due(slot - 1).Add(s.Schedule.Interval / 10)
 }
 
-// close records that the stream is over.
+// close records the end of the stream.
 func (s *noopStream) close() {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -124,27 +124,27 @@ func (s *noopStream) resumeSlot(lastEventID string) int {
 	return slot
 }
 
-// serve makes the noop of a slot, and applies the fault to it.
+// serve records and writes the noop of a slot, and applies the fault to it.
 func (s *noopStream) serve(slot int, due time.Time) error {
 	s.Mu.Lock()
-	act := s.strike.actionFor(s.device, &s.Schedule, slot)
-	i := s.device.add(Noop{Slot: slot, Due: due, Unserved: act == ActSkip, Corrupt: act == ActCorrupt, OtherEvent: act == ActNamed})
+	action := s.strike.actionFor(s.device, &s.Schedule, slot)
+	i := s.device.add(Noop{Slot: slot, Due: due, Unserved: action == ActSkip, Corrupt: action == ActCorrupt, OtherEvent: action == ActNamed})
 	s.Mu.Unlock()
-	switch act {
+	switch action {
 	case "":
-		s.Late.Record(due)
+		s.Lateness.Record(due)
 	case ActQuiet:
 		return s.Write(": still here\n")
 	}
-	err := s.Apply(act, s.strike.Wait, func() string { return s.frame(i) }, func() error {
-		if act == ActHold {
+	err := s.Apply(action, s.strike.Wait, func() string { return s.frame(i) }, func() error {
+		if action == ActSwap {
 			s.Mu.Lock()
 			s.device.Noops[i].Overtaken = i < len(s.device.Noops)-1
 			s.Mu.Unlock()
 		}
 		return s.writeNoop(i)
 	})
-	switch act {
+	switch action {
 	case ActReset:
 		Reset(s.W)
 	case ActTruncate:
@@ -153,10 +153,10 @@ func (s *noopStream) serve(slot int, due time.Time) error {
 	return err
 }
 
-// writeNoop writes a noop.
+// writeNoop writes noop i of the device.
 func (s *noopStream) writeNoop(i int) error {
 	if s.Comments {
-		if err := s.Write(": between\n"); err != nil {
+		if err := s.Write(": a comment\n"); err != nil {
 			return err
 		}
 	}

@@ -1,52 +1,53 @@
 package fakeservice
 
 import (
+	"io"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 )
 
 // Effects of a fault on a message of a stream.
 const (
-	ActLose     = "lose"
-	ActRepeat   = "repeat"
-	ActAgain    = "again" // the message is repeated after the next one
-	ActHold     = "hold"  // the message is held back until the next one has been written
-	ActDelay    = "delay"
-	ActClose    = "close"    // the stream ends instead
-	ActReset    = "reset"    // the connection ends with a TCP RST instead
-	ActTruncate = "truncate" // the stream ends in the middle of the message
+	ActLose        = "lose"
+	ActRepeat      = "repeat"
+	ActRepeatLater = "again" // the message is repeated after the next one
+	ActSwap        = "hold"  // the message is written after the next one
+	ActDelay       = "delay"
+	ActClose       = "close"    // the stream ends instead
+	ActReset       = "reset"    // the connection ends with a TCP RST instead
+	ActTruncate    = "truncate" // the stream ends in the middle of the message
 )
 
 // Other effects of a fault on a noop.
 const (
-	ActSkip    = "skip"  // no noop is made for the slot, and no number is used
-	ActQuiet   = "quiet" // a comment is written instead
-	ActCorrupt = "corrupt"
-	ActNamed   = "named" // the noop has another event name
+	ActSkip    = "skip"    // no noop is made for the slot, and no number is used
+	ActQuiet   = "quiet"   // a comment is written instead
+	ActCorrupt = "corrupt" // the noop has other data
+	ActNamed   = "named"   // the noop has another event name
 )
 
 // A Fault changes messages of some streams. The zero value is no fault.
 type Fault struct {
 	Action    string
-	Devices   []string // none: all
-	From      int      // number of the first message
-	Count     int      // number of messages; 0: all that follow
-	Wait      time.Duration
-	NeverEnds bool // streams do not end on request
+	Devices   []string      // affected clients; none: all
+	From      int           // number of the first affected message
+	Count     int           // number of affected messages; 0: all from From
+	Wait      time.Duration // delay of ActDelay
+	NeverEnds bool          // streams do not end on request
 }
 
 // Matches reports whether the fault affects the streams of a client id.
 func (f *Fault) Matches(id string) bool { return len(f.Devices) == 0 || slices.Contains(f.Devices, id) }
 
-// Apply writes a message with the effect of a fault, and then the messages that were held back until it.
+// Apply writes a message with the effect of a fault, and then the messages that must follow it. text returns the message
+// for ActTruncate.
 func (s *Stream) Apply(action string, wait time.Duration, text func() string, write func() error) error {
 	switch action {
 	case ActLose, ActSkip:
 		return nil
-	case ActHold:
-		s.held = append(s.held, write)
+	case ActSwap:
+		s.delayed = append(s.delayed, write)
 		return nil
 	case ActDelay:
 		if err := s.pause(time.Now().Add(wait)); err != nil {
@@ -66,41 +67,41 @@ func (s *Stream) Apply(action string, wait time.Duration, text func() string, wr
 	if err := write(); err != nil {
 		return err
 	}
-	err := s.release()
-	if action == ActAgain {
-		s.held = append(s.held, write)
+	err := s.writeDelayed()
+	if action == ActRepeatLater {
+		s.delayed = append(s.delayed, write)
 	}
 	return err
 }
 
-// release writes the messages that were held back.
-func (s *Stream) release() error {
-	for _, write := range s.held {
+// writeDelayed writes the messages that faults delayed until after the next one.
+func (s *Stream) writeDelayed() error {
+	for _, write := range s.delayed {
 		if err := write(); err != nil {
 			return err
 		}
 	}
-	s.held = nil
+	s.delayed = nil
 	return nil
 }
 
-// Covers reports whether the fault affects the message with that number.
+// Covers reports whether the fault affects the message with the number n.
 func (f *Fault) Covers(n int) bool { return n >= f.From && (f.Count == 0 || n < f.From+f.Count) }
 
 // Special values of Fault.From, which is otherwise a number from 1.
 const (
 	EveryNoop  = 0
-	LastNoop   = -1 // the last one before the end of the stream is requested
+	LastNoop   = -1 // the last noop before the client requests the end of the stream
 	LastButOne = -2
 )
 
 // A Strike is a fault of the service. The zero value is no fault.
 type Strike struct {
 	Fault
-	Hold time.Duration // planned length of a stream, which determines its last noop
+	Hold time.Duration // planned duration of a stream, which determines its last noop
 
 	Status      int           // status of the response to a connect; 200: with another content type
-	Duration    time.Duration // of the strike, from the start of the service; 0: unlimited
+	Duration    time.Duration // duration of Status and HeaderDelay, from the first connect; 0: unlimited
 	OnReconnect bool          // Status applies only to clients that reconnect
 	EndIn       time.Duration // age at which the first stream ends, plus up to Within
 	Within      time.Duration
@@ -124,7 +125,7 @@ func (s *Strike) actionFor(d *Device, schedule *Schedule, slot int) string {
 	return f.Action
 }
 
-// answers reports whether the fault responded to the request instead of opening a stream.
+// answers delays a connect, and responds with Status instead of opening a stream. It reports whether it responded.
 func (s *Strike) answers(w http.ResponseWriter, r *http.Request, id string, first bool, since time.Duration) bool {
 	if !s.Matches(id) || s.Duration > 0 && since > s.Duration || s.OnReconnect && first {
 		return false
@@ -141,6 +142,6 @@ func (s *Strike) answers(w http.ResponseWriter, r *http.Request, id string, firs
 		w.Header().Set("Content-Type", "text/html")
 	}
 	w.WriteHeader(s.Status)
-	_, _ = w.Write([]byte(strings.Repeat("no ", 3)))
+	_, _ = io.WriteString(w, "refused")
 	return true
 }

@@ -10,8 +10,8 @@ import (
 const (
 	WireReset    = "reset"    // a TCP reset, between two noops
 	WireMidFrame = "midframe" // the connection ends within a noop
-	WireVanish   = "vanish"   // the connection stays open, and nothing passes
-	WirePause    = "pause"    // everything is delayed for a while, and then arrives at once
+	WireVanish   = "vanish"   // the connection stays open without data
+	WirePause    = "pause"    // all data is delayed for a while, and then arrives at once
 	WireDribble  = "dribble"  // each byte is sent separately
 	WireMerge    = "merge"    // several writes become one
 )
@@ -25,7 +25,7 @@ var wireFaults = map[string]faulty.Kind{
 type WireSpec struct {
 	Action  string
 	Devices []string
-	Noop    int           // the effect follows this noop of the first stream that reaches it; midframe: is within this noop
+	Noop    int           // noop that the effect follows, once per client; midframe: noop that the effect truncates
 	Delay   time.Duration // delay of the effect after the noop; pause: length of the pause
 }
 

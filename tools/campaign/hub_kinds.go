@@ -52,8 +52,8 @@ var publishedKinds = []kind{
 		strikeHub(r, sc, fakeservice.ActLose)
 	}},
 	{publishedGroup, "message repeated", expectOrder(fakeservice.ActRepeat)},
-	{publishedGroup, "message repeated later", expectOrder(fakeservice.ActAgain)},
-	{publishedGroup, "messages swapped", expectOrder(fakeservice.ActHold)},
+	{publishedGroup, "message repeated later", expectOrder(fakeservice.ActRepeatLater)},
+	{publishedGroup, "messages swapped", expectOrder(fakeservice.ActSwap)},
 	{publishedGroup, "message delayed", func(r *rand.Rand, sc *scenario) {
 		sc.Hub.Timed, sc.Hub.Delay, sc.Hub.Slow, sc.Plan.LateMS, sc.Plan.MaxLate = true, 0, 0, 800, 0
 		expectOrder(fakeservice.ActDelay)(r, sc)

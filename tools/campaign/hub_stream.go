@@ -24,7 +24,7 @@ type hubStream struct {
 func (f *hubStream) enqueue(due time.Time, write func() error) {
 	f.Queue(due, f.Order == "", func(due time.Time) error {
 		if f.fault.Action != fakeservice.ActDelay {
-			f.Late.Record(due)
+			f.Lateness.Record(due)
 		}
 		if f.muted {
 			return nil
@@ -200,7 +200,7 @@ func (f *hubStream) awaitSecondRequest() bool {
 	select {
 	case <-joined:
 		return true
-	case <-f.ClientGone:
+	case <-f.ClientDone:
 		return false
 	}
 }

@@ -40,7 +40,7 @@ var soakKinds = []kind{
 	{"service", "duplicate all", func(_ *rand.Rand, sc *scenario) {
 		sc.Strike = fakeservice.Strike{Fault: fakeservice.Fault{Action: fakeservice.ActRepeat, From: fakeservice.EveryNoop}}
 	}},
-	{"service", "swap", combine(numberNoops, strikeMiddle(fakeservice.ActHold, 1))},
+	{"service", "swap", combine(numberNoops, strikeMiddle(fakeservice.ActSwap, 1))},
 	{"service", "corrupt", strikeMiddle(fakeservice.ActCorrupt, 1)},
 	{"service", "corrupt all", func(_ *rand.Rand, sc *scenario) {
 		sc.Strike = fakeservice.Strike{Fault: fakeservice.Fault{Action: fakeservice.ActCorrupt, From: fakeservice.EveryNoop}}

@@ -80,7 +80,7 @@ func (r *run) lateness() time.Duration {
 	if r.server == nil {
 		return 0
 	}
-	return time.Duration(r.server.Late.Load())
+	return time.Duration(r.server.Lateness.Load())
 }
 
 // start starts the service.

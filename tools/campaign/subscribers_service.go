@@ -82,7 +82,7 @@ func (f *feedService) enqueue(t *priceTopic, s *priceStream, n int, delay time.D
 		delay += f.Lag
 	}
 	s.Queue(time.Now().Add(delay), true, func(due time.Time) error {
-		f.Late.Record(due)
+		f.Lateness.Record(due)
 		return s.Write(f.block(t, s, n))
 	})
 }

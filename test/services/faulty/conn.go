@@ -17,6 +17,7 @@ func (l slowListener) Accept() (net.Conn, error) {
 	return slowConn{c}, nil
 }
 
+// A slowConn writes each byte separately.
 type slowConn struct{ net.Conn }
 
 func (c slowConn) Write(p []byte) (n int, err error) {
@@ -28,7 +29,7 @@ func (c slowConn) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// A mergedConn merges the bytes that arrive within a short time after the first ones.
+// A mergedConn returns the bytes that arrive within 30 ms by one Read.
 type mergedConn struct{ net.Conn }
 
 func dialMerged(ctx context.Context, network, address string) (net.Conn, error) {

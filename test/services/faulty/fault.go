@@ -9,7 +9,7 @@ import (
 type Kind int
 
 const (
-	// Lose keeps a message back for good.
+	// Lose drops the message.
 	Lose Kind = iota + 1
 	// Repeat sends the message twice in a row.
 	Repeat
@@ -19,11 +19,11 @@ const (
 	NoNumber
 	// OtherDigit adds two to the last digit of the message's number, modulo ten.
 	OtherDigit
-	// OtherMarker changes the last letter of the run's marker.
+	// OtherMarker changes the last character of the run's marker.
 	OtherMarker
 	// OtherTime adds two to the last digit of the message's timestamp, modulo ten.
 	OtherTime
-	// Garble makes the JSON around the number malformed.
+	// Garble makes the JSON of the message malformed, at its number.
 	Garble
 	// Reset ends the stream with a TCP reset instead of sending the message.
 	Reset
@@ -35,9 +35,9 @@ const (
 	ResetAfter
 	// Truncate closes the connection in the middle of the message.
 	Truncate
-	// Vanish sends the message and then nothing, but leaves the connection open.
+	// Vanish sends the message and nothing after it, but leaves the connection open.
 	Vanish
-	// Pause delays the message, and all that follow, by Wait.
+	// Pause delays the message and all later ones by Wait.
 	Pause
 )
 
@@ -68,6 +68,7 @@ type Fault struct {
 	Number int64
 	// Once limits the fault to the first stream that it affects.
 	Once bool
+	// Wait is the delay of ResetAfter and Pause.
 	Wait time.Duration
 }
 
@@ -102,11 +103,11 @@ type PublishFault struct {
 	Status int
 	// From is the first affected request, from 1; 0: the first.
 	From int
-	// Count is the number of affected requests; 0: all from From on.
+	// Count is the number of affected requests; 0: all later ones.
 	Count int
 }
 
-// An Action is one effect that the proxy applied.
+// An Action is the record of one effect.
 type Action struct {
 	At time.Time
 	// Fault is the effect on a stream, Publish the effect on a publish request.

@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// Patterns for the number, the run's marker and the send time in messages of our descriptions.
+// Patterns for the number, the run's marker and the send time in messages of load-tests/services.
 var (
 	numberField = regexp.MustCompile(`"seq":\s*([0-9]+)`)
 	markerField = regexp.MustCompile(`"run":\s*"([^"]+)"`)
@@ -39,7 +39,7 @@ func topicOf(text string) string {
 	return topicName.FindString(text)
 }
 
-// changeMessage returns a message with another number, marker or time, or without a number.
+// changeMessage returns a message in which the fault has changed the number, the marker or the time.
 func changeMessage(kind Kind, message []byte) []byte {
 	field := numberField
 	switch kind {

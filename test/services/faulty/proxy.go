@@ -1,8 +1,7 @@
 // Package faulty is a proxy between an SSE service and its clients. It forwards every byte unchanged and immediately,
 // except for its faults: it loses, repeats, swaps or changes one message of a stream, or ends the stream at that
-// message; it refuses publish requests, or does not respond to them. It records its faults.
-//
-// Tests compare these records with the findings of a run.
+// message; it refuses publish requests, or does not respond to them. It records each effect, so that tests can compare
+// the records with the findings of a run.
 package faulty
 
 import (
@@ -25,7 +24,7 @@ import (
 // Options configure a proxy.
 type Options struct {
 	// Marker is a text that occurs in every message and nowhere else, such as the run's marker (MARKER). "" means `"run":`,
-	// which occurs in the messages of our descriptions.
+	// which occurs in the messages of load-tests/services.
 	Marker  string
 	Faults  []Fault
 	Publish []PublishFault
@@ -42,12 +41,12 @@ type Proxy struct {
 
 	options Options
 	server  *http.Server
-	ended   chan struct{}
+	done    chan struct{}
 
 	mutex        sync.Mutex   // guards the fields below
-	struck       map[int]bool // faults with Once that have affected a stream, by index
+	used         map[int]bool // faults with Once that have affected a stream, by index
 	streams      int
-	places       map[string]int // number of streams by topic
+	topicStreams map[string]int // number of streams so far, by topic
 	publishCount int
 	messageCount int
 	actions      []Action
@@ -55,7 +54,7 @@ type Proxy struct {
 
 // Start starts a proxy on this machine in front of the service at a URL.
 func Start(service string, o Options) (*Proxy, error) {
-	to, err := url.Parse(service)
+	target, err := url.Parse(service)
 	if err != nil {
 		return nil, fmt.Errorf("start the proxy: %w", err)
 	}
@@ -66,7 +65,7 @@ func Start(service string, o Options) (*Proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start the proxy: %w", err)
 	}
-	p := &Proxy{URL: "http://" + l.Addr().String(), options: o, places: map[string]int{}, struck: map[int]bool{}, ended: make(chan struct{})}
+	p := &Proxy{URL: "http://" + l.Addr().String(), options: o, topicStreams: map[string]int{}, used: map[int]bool{}, done: make(chan struct{})}
 	if o.ByteByByte {
 		l = slowListener{l}
 	}
@@ -74,8 +73,8 @@ func Start(service string, o Options) (*Proxy, error) {
 	if o.Merged {
 		transport.DialContext = dialMerged
 	}
-	through := &httputil.ReverseProxy{
-		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(to) },
+	forwarder := &httputil.ReverseProxy{
+		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:      transport,
 		FlushInterval:  -1,
 		ModifyResponse: p.response,
@@ -84,14 +83,14 @@ func Start(service string, o Options) (*Proxy, error) {
 		ErrorLog:     log.New(io.Discard, "", 0),
 	}
 	p.server = &http.Server{
-		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.serve(w, r, through) }),
+		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.serve(w, r, forwarder) }),
 		ConnContext:       func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
 		ReadHeaderTimeout: time.Minute,
 		ErrorLog:          log.New(io.Discard, "", 0),
 	}
 	go func() {
 		_ = p.server.Serve(l)
-		close(p.ended)
+		close(p.done)
 	}()
 	return p, nil
 }
@@ -99,7 +98,7 @@ func Start(service string, o Options) (*Proxy, error) {
 // Stop ends the proxy and all its connections.
 func (p *Proxy) Stop() {
 	_ = p.server.Close()
-	<-p.ended
+	<-p.done
 }
 
 // Actions returns the actions so far.
@@ -137,36 +136,37 @@ func (p *Proxy) countMessage() {
 	p.messageCount++
 }
 
-func (p *Proxy) record(d Action) {
+func (p *Proxy) record(a Action) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	p.actions = append(p.actions, d)
+	p.actions = append(p.actions, a)
 	if p.options.OnAction != nil {
-		p.options.OnAction(d)
+		p.options.OnAction(a)
 	}
 }
 
-// first reports whether the fault with that index has not affected a stream yet, and records that it has now.
-func (p *Proxy) first(fault int) bool {
+// use records that the fault with an index affects a stream, and reports whether this is its first stream.
+func (p *Proxy) use(fault int) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	struck := p.struck[fault]
-	p.struck[fault] = true
-	return !struck
+	again := p.used[fault]
+	p.used[fault] = true
+	return !again
 }
 
-// place returns the position of a new stream among the streams of its topic.
-func (p *Proxy) place(topic string) int {
+// topicPosition counts a new stream of a topic, and returns its position among the streams of the topic.
+func (p *Proxy) topicPosition(topic string) int {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	p.places[topic]++
-	return p.places[topic]
+	p.topicStreams[topic]++
+	return p.topicStreams[topic]
 }
 
-// A cutKey marks the context of a request whose response is withheld from the publisher.
+// A cutKey is the key that marks the context of a publish request whose response the proxy withholds.
 type cutKey struct{}
 
-func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, through http.Handler) {
+// serve forwards a request, unless a fault applies to it.
+func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, forwarder http.Handler) {
 	if r.Method == http.MethodPost || r.Method == http.MethodPut {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -186,7 +186,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, through http.Handl
 			}
 		}
 	}
-	through.ServeHTTP(w, r)
+	forwarder.ServeHTTP(w, r)
 }
 
 // publish counts a publish request, and returns the fault that applies to it.
@@ -208,7 +208,7 @@ func (p *Proxy) publish(r *http.Request, body []byte) PublishFault {
 	return PublishFault{}
 }
 
-var errWithheld = errors.New("the proxy keeps this answer")
+var errWithheld = errors.New("the proxy withholds this response")
 
 // response applies the faults to the response of the service.
 func (p *Proxy) response(r *http.Response) error {
@@ -219,12 +219,12 @@ func (p *Proxy) response(r *http.Response) error {
 		return nil
 	}
 	s := &stream{
-		proxy: p, from: r.Body, conn: connOf(r.Request), path: r.Request.URL.RequestURI(), chunk: make([]byte, 4096),
-		gone: r.Request.Context().Done(), client: r.Request.URL.Query().Get("id"),
+		proxy: p, body: r.Body, conn: connOf(r.Request), path: r.Request.URL.RequestURI(), chunk: make([]byte, 4096),
+		disconnected: r.Request.Context().Done(), client: r.Request.URL.Query().Get("id"),
 	}
 	s.topic = topicOf(s.path)
 	if s.topic != "" {
-		s.place = p.place(s.topic)
+		s.topicPosition = p.topicPosition(s.topic)
 	}
 	p.mutex.Lock()
 	p.streams++

@@ -44,7 +44,7 @@ func proxy(t *testing.T, service string, o faulty.Options) *faulty.Proxy {
 type subscriber struct {
 	mutex sync.Mutex
 	text  strings.Builder
-	ended error
+	err   error
 }
 
 func subscribe(t *testing.T, p *faulty.Proxy, topic string) *subscriber {
@@ -60,7 +60,7 @@ func subscribe(t *testing.T, p *faulty.Proxy, topic string) *subscriber {
 		_, err := io.Copy(s, response.Body)
 		s.mutex.Lock()
 		defer s.mutex.Unlock()
-		s.ended = cmp.Or(err, io.EOF)
+		s.err = cmp.Or(err, io.EOF)
 	}()
 	return s
 }
@@ -80,18 +80,18 @@ func (s *subscriber) received() string {
 func (s *subscriber) end() error {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	return s.ended
+	return s.err
 }
 
 func (s *subscriber) requireText(t *testing.T, want string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return len(s.received()) >= len(want) }, deadline, time.Millisecond, "not there: %q", want)
+	require.Eventually(t, func() bool { return len(s.received()) >= len(want) }, deadline, time.Millisecond, "the stream must contain %q", want)
 	require.Equal(t, want, s.received())
 }
 
-const last = ": last\n" // marks the end: nothing is in flight after it
+const endComment = ": last\n" // follows the last message
 
-func TestCuts(t *testing.T) {
+func TestFaultsThatEndStreams(t *testing.T) {
 	for _, c := range []struct {
 		kind faulty.Kind
 		want error
@@ -111,7 +111,7 @@ func TestCuts(t *testing.T) {
 			require.Equal(t, message(1)+c.rest, s.received())
 			require.Len(t, p.Actions(), 1)
 			require.Equal(t, int64(2), p.Actions()[0].Number)
-			// The client reconnects. That opens another stream, which the fault does not affect.
+			// The fault does not affect the stream of a client that reconnects.
 			s = subscribe(t, p, "a-topic-1")
 			h.Send("a-topic-1", message(4)+message(5))
 			s.requireText(t, message(4)+message(5))
@@ -127,27 +127,27 @@ func TestFaultSelection(t *testing.T) {
 		{Kind: faulty.Lose, Topic: "soak-topic-2", Number: 9},
 		{Kind: faulty.Lose, Topic: "soak-topic-4"},
 	}})
-	otherClient := subscribe(t, p, "soak-topic-0")
+	otherTopic := subscribe(t, p, "soak-topic-0")
 	first, second := subscribe(t, p, "soak-topic-1"), subscribe(t, p, "soak-topic-1")
 	named := []*subscriber{subscribe(t, p, "soak-topic-2"), subscribe(t, p, "soak-topic-2")}
-	inside := subscribe(t, p, "any")
+	topicInData := subscribe(t, p, "any")
 	for _, topic := range []string{"soak-topic-0", "soak-topic-1"} {
-		h.Send(topic, "data: no message\n\n"+message(1)+last)
+		h.Send(topic, "data: no message\n\n"+message(1)+endComment)
 	}
 	const record = `data: {"record":{"topic":"soak-topic-4","run":"r1","seq":5}}` + "\n\n"
-	h.Send("soak-topic-2", message(8)+message(9)+message(10)+last)
-	h.Send("any", record+record+last)
-	otherClient.requireText(t, "data: no message\n\n"+message(1)+last)
-	first.requireText(t, "data: no message\n\n"+message(1)+last)
-	second.requireText(t, "data: no message\n\n"+last)
+	h.Send("soak-topic-2", message(8)+message(9)+message(10)+endComment)
+	h.Send("any", record+record+endComment)
+	otherTopic.requireText(t, "data: no message\n\n"+message(1)+endComment)
+	first.requireText(t, "data: no message\n\n"+message(1)+endComment)
+	second.requireText(t, "data: no message\n\n"+endComment)
 	for _, s := range named {
-		s.requireText(t, message(8)+message(10)+last)
+		s.requireText(t, message(8)+message(10)+endComment)
 	}
-	inside.requireText(t, record+last)
+	topicInData.requireText(t, record+endComment)
 	require.Len(t, p.Actions(), 4)
 }
 
-// If the service ends a stream, the proxy ends it in the same way, after everything that was in flight.
+// If the service ends a stream, the proxy forwards all that it has received, and ends the stream in the same way.
 func TestStreamEnd(t *testing.T) {
 	h, p := serve(t, faulty.Options{Faults: []faulty.Fault{{Kind: faulty.Swap}}})
 	s := subscribe(t, p, "a")
@@ -178,26 +178,26 @@ func publish(t *testing.T, p *faulty.Proxy, path, body string) int {
 
 func TestPublisherFaults(t *testing.T) {
 	for _, c := range []struct {
-		name  string
-		fault faulty.PublishFault
-		want  []int
-		came  int
+		name      string
+		fault     faulty.PublishFault
+		want      []int
+		delivered int
 	}{
 		{"none", faulty.PublishFault{}, []int{201, 201, 201, 201}, 4},
 		{"401", faulty.PublishFault{Kind: faulty.Refuse, Status: 401}, []int{401, 401, 401, 401}, 0},
-		{"503, then not any more", faulty.PublishFault{Kind: faulty.Refuse, Status: 503, From: 2, Count: 2}, []int{201, 503, 503, 201}, 2},
-		{"cut off", faulty.PublishFault{Kind: faulty.CutBefore, From: 3}, []int{201, 201, 0, 0}, 2},
-		{"no answer", faulty.PublishFault{Kind: faulty.CutAfter, From: 2, Count: 1}, []int{201, 0, 201, 201}, 4},
+		{"two requests answered with 503", faulty.PublishFault{Kind: faulty.Refuse, Status: 503, From: 2, Count: 2}, []int{201, 503, 503, 201}, 2},
+		{"connection closed before the service", faulty.PublishFault{Kind: faulty.CutBefore, From: 3}, []int{201, 201, 0, 0}, 2},
+		{"connection closed after the service", faulty.PublishFault{Kind: faulty.CutAfter, From: 2, Count: 1}, []int{201, 0, 201, 201}, 4},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var came atomic.Int32
-			h := &fakeservice.Hub{OK: http.StatusCreated, Lose: func(string, string) bool { came.Add(1); return true }}
+			var delivered atomic.Int32
+			h := &fakeservice.Hub{OK: http.StatusCreated, Lose: func(string, string) bool { delivered.Add(1); return true }}
 			o := faulty.Options{}
 			if c.fault.Kind != 0 {
 				o.Publish = []faulty.PublishFault{c.fault}
 			}
 			p := proxy(t, h.Start(t).URL, o)
-			require.Equal(t, http.StatusNotFound, publish(t, p, "/join", `{"client":"x"}`), "it is not a message")
+			require.Equal(t, http.StatusNotFound, publish(t, p, "/join", `{"client":"x"}`), "a request without a message must not be affected")
 			var numbers []int64
 			for i, want := range c.want {
 				require.Equal(t, want, publish(t, p, "/pub/soak-topic-1", fmt.Sprintf(`{"run":"r1","seq":%d}`, i+1)), "request %d", i+1)
@@ -205,21 +205,21 @@ func TestPublisherFaults(t *testing.T) {
 					numbers = append(numbers, int64(i+1))
 				}
 			}
-			require.EqualValues(t, c.came, came.Load())
+			require.EqualValues(t, c.delivered, delivered.Load())
 			require.Equal(t, len(c.want), p.PublishCount())
 			var actionNumbers []int64
-			for _, d := range p.Actions() {
-				require.Equal(t, c.fault.Kind, d.Publish)
-				require.Equal(t, "soak-topic-1", d.Topic)
-				actionNumbers = append(actionNumbers, d.Number)
+			for _, a := range p.Actions() {
+				require.Equal(t, c.fault.Kind, a.Publish)
+				require.Equal(t, "soak-topic-1", a.Topic)
+				actionNumbers = append(actionNumbers, a.Number)
 			}
 			require.Equal(t, numbers, actionNumbers)
 		})
 	}
 }
 
-// Like Mercure: topic and data in a form.
-func TestPublisherSendsForms(t *testing.T) {
+// Publishers of Mercure send the topic and the data in a form.
+func TestFaultOfAPublishedForm(t *testing.T) {
 	_, p := serve(t, faulty.Options{Publish: []faulty.PublishFault{{Kind: faulty.Refuse, Status: 401}}})
 	require.Equal(t, 401, publish(t, p, "/pub/x", "topic=soak-topic-7&data=%7B%22run%22:%22r1%22,%22seq%22:12%7D"))
 	require.Len(t, p.Actions(), 1)

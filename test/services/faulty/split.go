@@ -7,10 +7,10 @@ import "bytes"
 type splitter struct {
 	rest  []byte // an incomplete line or block
 	lines int    // number of bytes of rest that are complete lines
-	last  byte   // last byte of each line; 0: not known yet
+	last  byte   // last byte of each line; 0: unknown
 }
 
-// lastOfLine returns the last byte of lines, or 0 until it is known: the byte after a first \r decides.
+// lastOfLine returns the last byte of each line, or 0 if rest is too short: after \r it depends on the next byte.
 func (s *splitter) lastOfLine() byte {
 	switch i := bytes.IndexAny(s.rest, "\r\n"); {
 	case i < 0 || s.rest[i] == '\r' && i == len(s.rest)-1:
@@ -22,30 +22,30 @@ func (s *splitter) lastOfLine() byte {
 }
 
 // add appends bytes, and calls emit for each complete block, including the blank line at its end. A comment before the
-// first field of a block, and a blank line after a blank line, are emitted separately and at once, because a heartbeat
-// may consist of only that. A part is valid until emit returns.
+// first field of a block is a part of its own, and so is a blank line after a blank line, because a heartbeat may consist
+// of such a line. A part is valid until emit returns.
 func (s *splitter) add(p []byte, emit func(part []byte)) {
 	s.rest = append(s.rest, p...)
 	if s.last == 0 {
 		s.last = s.lastOfLine()
 	}
-	begin := 0
+	start := 0
 	for s.last != 0 {
 		end := bytes.IndexByte(s.rest[s.lines:], s.last)
 		if end < 0 {
 			break
 		}
 		line := s.rest[s.lines : s.lines+end+1]
-		first := s.lines == begin
+		first := s.lines == start
 		s.lines += len(line)
 		blank := len(bytes.TrimRight(line, "\r\n")) == 0
 		if blank || first && line[0] == ':' {
-			emit(s.rest[begin:s.lines])
-			begin = s.lines
+			emit(s.rest[start:s.lines])
+			start = s.lines
 		}
 	}
-	s.rest = append(s.rest[:0], s.rest[begin:]...)
-	s.lines -= begin
+	s.rest = append(s.rest[:0], s.rest[start:]...)
+	s.lines -= start
 }
 
 // end returns the incomplete last part of the stream.

@@ -14,56 +14,56 @@ var errCut = errors.New("the proxy cut this stream")
 
 // A stream is the body of an event stream to a subscriber.
 type stream struct {
-	proxy  *Proxy
-	from   io.ReadCloser
-	conn   net.Conn        // connection to the subscriber
-	gone   <-chan struct{} // closed when the subscriber has disconnected
-	number int             // position among all streams
-	path   string
-	client string
-	topic  string
-	place  int // position among the streams of the topic; 0 until the topic is known
+	proxy         *Proxy
+	body          io.ReadCloser
+	conn          net.Conn        // connection to the subscriber
+	disconnected  <-chan struct{} // closed when the subscriber has disconnected
+	number        int             // position among all streams
+	path          string
+	client        string
+	topic         string
+	topicPosition int // position among the streams of the topic; 0 until the topic is known
 
-	split    splitter
-	messages int
-	withheld []byte // swapped message, to be sent after the next one
-	swapped  Action
-	ready    []byte // bytes for Read to return
-	chunk    []byte
-	ended    error  // error for Read to return after ready
-	then     func() // called when all of ready has been read
+	split      splitter
+	messages   int
+	swapped    []byte // message to be sent after the next one; nil: none
+	swapAction Action // record of the swap
+	output     []byte // bytes for Read to return
+	chunk      []byte
+	endErr     error  // error for Read to return after output
+	afterRead  func() // called when all of output has been read; nil: nothing
 }
 
 // Read returns blocks and comments as soon as they are complete.
 func (s *stream) Read(p []byte) (int, error) {
-	for len(s.ready) == 0 {
-		if s.then != nil {
-			s.then()
+	for len(s.output) == 0 {
+		if s.afterRead != nil {
+			s.afterRead()
 		}
-		if s.ended != nil {
-			return 0, s.ended
+		if s.endErr != nil {
+			return 0, s.endErr
 		}
-		n, err := s.from.Read(s.chunk)
-		s.split.add(s.chunk[:n], s.part)
-		if err != nil && s.ended == nil {
-			s.ready = append(append(s.ready, s.withheld...), s.split.end()...)
-			s.ended = err
+		n, err := s.body.Read(s.chunk)
+		s.split.add(s.chunk[:n], s.forward)
+		if err != nil && s.endErr == nil {
+			s.output = append(append(s.output, s.swapped...), s.split.end()...)
+			s.endErr = err
 		}
 	}
-	n := copy(p, s.ready)
-	s.ready = append(s.ready[:0], s.ready[n:]...)
+	n := copy(p, s.output)
+	s.output = append(s.output[:0], s.output[n:]...)
 	return n, nil
 }
 
-func (s *stream) Close() error { return s.from.Close() }
+func (s *stream) Close() error { return s.body.Close() }
 
-// part sends a block, or applies a fault to it.
-func (s *stream) part(part []byte) {
-	if s.ended != nil {
+// forward sends a part, or applies a fault to it.
+func (s *stream) forward(part []byte) {
+	if s.endErr != nil {
 		return
 	}
 	if !bytes.Contains(part, []byte(s.proxy.options.Marker)) {
-		s.ready = append(s.ready, part...)
+		s.output = append(s.output, part...)
 		return
 	}
 	s.messages++
@@ -71,8 +71,8 @@ func (s *stream) part(part []byte) {
 	if s.topic == "" {
 		s.topic = topicOf(string(part))
 	}
-	if s.place == 0 && s.topic != "" {
-		s.place = s.proxy.place(s.topic)
+	if s.topicPosition == 0 && s.topic != "" {
+		s.topicPosition = s.proxy.topicPosition(s.topic)
 	}
 	n := number(part)
 	fault := s.fault(n)
@@ -80,28 +80,28 @@ func (s *stream) part(part []byte) {
 	action := Action{
 		At: time.Now(), Fault: kind, Topic: s.topic, Number: n, Stream: s.number, Path: s.path, Client: s.client, Message: s.messages,
 	}
-	if s.withheld != nil { // this message is the other half of a swap; no other fault applies to it
-		s.ready = append(append(s.ready, part...), s.withheld...)
-		s.withheld = nil
-		s.swapped.Next = action.Number
-		s.proxy.record(s.swapped)
+	if s.swapped != nil { // this message completes a swap; no other fault applies to it
+		s.output = append(append(s.output, part...), s.swapped...)
+		s.swapped = nil
+		s.swapAction.Next = action.Number
+		s.proxy.record(s.swapAction)
 		return
 	}
 	switch kind {
 	case Lose:
 	case Repeat:
-		s.ready = append(append(s.ready, part...), part...)
+		s.output = append(append(s.output, part...), part...)
 	case Swap:
-		s.withheld, s.swapped = slices.Clone(part), action
+		s.swapped, s.swapAction = slices.Clone(part), action
 		return // recorded when the swap is complete
 	case NoNumber, OtherDigit, OtherMarker, OtherTime, Garble:
-		s.ready = append(s.ready, changeMessage(kind, part)...)
+		s.output = append(s.output, changeMessage(kind, part)...)
 	case Reset:
 		s.reset()
 	case ResetAfter:
-		s.ready = append(s.ready, part...)
-		s.ended = errCut
-		s.then = func() {
+		s.output = append(s.output, part...)
+		s.endErr = errCut
+		s.afterRead = func() {
 			s.pause(fault.Wait)
 			s.reset()
 			action.At = time.Now()
@@ -109,21 +109,21 @@ func (s *stream) part(part []byte) {
 		}
 		return
 	case Truncate:
-		s.ready = append(s.ready, part[:len(part)/2]...)
-		s.ended = errCut
+		s.output = append(s.output, part[:len(part)/2]...)
+		s.endErr = errCut
 	case Vanish:
-		s.ready = append(s.ready, part...)
-		s.ended = errCut
-		s.then = func() { <-s.gone }
+		s.output = append(s.output, part...)
+		s.endErr = errCut
+		s.afterRead = func() { <-s.disconnected }
 	case Pause:
 		s.pause(fault.Wait)
-		s.ready = append(s.ready, part...)
+		s.output = append(s.output, part...)
 	case Close:
-		s.ended = errCut
+		s.endErr = errCut
 	case End:
-		s.ended = io.EOF
+		s.endErr = io.EOF
 	default:
-		s.ready = append(s.ready, part...)
+		s.output = append(s.output, part...)
 		return
 	}
 	s.proxy.record(action)
@@ -134,14 +134,14 @@ func (s *stream) reset() {
 	if tcp, ok := s.conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
 	}
-	s.ended = errCut
+	s.endErr = errCut
 }
 
 // pause waits, unless the subscriber disconnects.
 func (s *stream) pause(d time.Duration) {
 	select {
 	case <-time.After(d):
-	case <-s.gone:
+	case <-s.disconnected:
 	}
 }
 
@@ -151,18 +151,18 @@ func (s *stream) fault(n int64) Fault {
 		if f.Client != "" && f.Client != s.client {
 			continue
 		}
-		place := s.number
+		topicPosition := s.number
 		if f.Topic != "" {
 			if f.Topic != s.topic {
 				continue
 			}
-			place = s.place
+			topicPosition = s.topicPosition
 		}
-		concerned := max(1, f.Message) == s.messages
+		selected := max(1, f.Message) == s.messages
 		if f.Number != 0 {
-			concerned = f.Number == n
+			selected = f.Number == n
 		}
-		if concerned && (f.Stream == 0 || f.Stream == place) && (!f.Once || s.proxy.first(i)) {
+		if selected && (f.Stream == 0 || f.Stream == topicPosition) && (!f.Once || s.proxy.use(i)) {
 			return f
 		}
 	}
