@@ -21,7 +21,7 @@ type actionLog struct {
 	copier sync.WaitGroup
 
 	mu       sync.Mutex
-	offset   int64          // the offset in raw up to which bytes are read
+	offset   int64          // number of bytes of raw that are read
 	redacted *secret.Writer // writes to out, without secrets
 	end      []byte         // the end of the log
 	err      error
@@ -61,7 +61,7 @@ func openActionLog(path string, secrets *secret.Values) (*actionLog, error) {
 	return l, nil
 }
 
-// copy copies the output since the last call. It holds back an end that may contain a part of a secret.
+// copy copies the output since the last call, except for an end that may be a part of a secret.
 func (l *actionLog) copy() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,6 +87,7 @@ func (l *actionLog) write(text []byte) (int, error) {
 	return l.out.Write(text)
 }
 
+// A writerFunc is a function as an io.Writer.
 type writerFunc func(p []byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }

@@ -49,6 +49,7 @@ func (s *session) runActions(ctx, force context.Context, started <-chan struct{}
 	return out
 }
 
+// runAction waits for the time of an action, runs it, and waits for its background processes.
 func (s *session) runAction(ctx, force context.Context, start time.Time, a plan.Action) verdict.ActionResult {
 	result := verdict.ActionResult{Action: s.redactedAction(a), ExitCode: -1}
 	select {
@@ -101,7 +102,7 @@ func (s *session) runAction(ctx, force context.Context, start time.Time, a plan.
 	case <-p.Done():
 	case <-ctx.Done():
 		select {
-		case <-p.Done(): // it ended at the same moment
+		case <-p.Done(): // it ended at the same time as the run
 		default:
 			p.StopGroup(force, syscall.SIGTERM, actionGrace)
 			result.Problem = "it was stopped when the run ended"

@@ -218,13 +218,13 @@ func TestActionsAreValidatedBeforeTheStart(t *testing.T) {
 	c := r.config
 	c.At = []string{"60: true"}
 	require.ErrorContains(t, newSession(c).complete(time.Now()), `--at must begin with a time after the start, such as 60s, 1m30s or 2h, got "60"`)
-	r.config.At = []string{"15s late: touch " + filepath.Join(r.folder, "acted")} // streams end 5 s before the end of the 20 s
+	r.config.At = []string{"15s late: touch " + filepath.Join(r.folder, "output")} // streams end 5 s before the end of the 20 s
 	_, _, err := drivers["local"](t, r)
 	require.ErrorAs(t, err, &UsageError{})
 	require.ErrorContains(t, err, "the action late must start before 15s, when the streams end, got 15s")
 	require.Empty(t, r.pids())
 	require.NoDirExists(t, filepath.Join(r.config.Out, "t"))
-	require.Equal(t, plan.Action{Name: "late", At: 15 * time.Second, Command: "touch " + filepath.Join(r.folder, "acted")}, r.session(r.config).actions[0])
+	require.Equal(t, plan.Action{Name: "late", At: 15 * time.Second, Command: "touch " + filepath.Join(r.folder, "output")}, r.session(r.config).actions[0])
 }
 
 // A lostRun loses the connection to its runners after its action.
@@ -269,9 +269,7 @@ func TestActionsSurviveALostConnection(t *testing.T) {
 	require.NoError(t, err)
 	r.awaitRunners(t)
 	r.release()
-	attached := newSession(Config{Local: r.config.Local, Plan: plan.Plan{TestID: "t"}, Stdout: &bytes.Buffer{}, Kubernetes: Kubernetes{Namespace: namespace, StartTimeout: time.Minute}})
-	attached.driver = &attachedDriver{kubernetes{session: attached, client: d.client, pollInterval: 5 * time.Millisecond}}
-	outcome, err := attached.run(r.graceful, r.force)
+	outcome, err := r.attachTo(d).run(r.graceful, r.force)
 	require.NoError(t, err)
 	v := r.verdict(t)
 	require.Equal(t, verdict.Invalid, outcome, "%v", v.Reasons)

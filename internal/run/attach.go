@@ -15,7 +15,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Attach follows a run whose soak process ended, by its test id, to its verdict: on this machine if OUT has its folder, else on Kubernetes.
+// Attach follows the run of a soak process that has ended to its verdict. The run is on this machine if its runners have pipes in OUT,
+// and otherwise on Kubernetes.
 func Attach(ctx context.Context, c Config) (verdict.Outcome, error) {
 	c.On = "k8s"
 	if _, err := os.Stat(runners.PipePath(filepath.Join(c.Out, c.Plan.TestID), 1)); err == nil {

@@ -16,12 +16,11 @@ import (
 	"github.com/sse-soak/sse-soak/internal/run/runners"
 	"github.com/sse-soak/sse-soak/internal/run/target"
 	"github.com/sse-soak/sse-soak/internal/shard"
-	"github.com/sse-soak/sse-soak/internal/shard/store"
 	"github.com/sse-soak/sse-soak/internal/suite"
 )
 
-// runnersSurvive reports whether the runners continue if soak is killed. They do not if soak started their target,
-// which ends with soak, or if the run has actions, which only soak can run.
+// runnersSurvive reports whether the runners continue if soak is killed. They end with soak if soak started their target, which ends
+// too, or if the run has actions, which only soak can run.
 func (d *local) runnersSurvive() bool {
 	return d.part == 0 && !d.ownTarget && d.Suite.Plan.DeclaredLoad && d.Suite.InPlan() == "" && len(d.actions) == 0
 }
@@ -46,9 +45,7 @@ func (d *reattachedDriver) check(ctx context.Context) (err error) {
 	if d.Plan, err = d.dir.Plan(); err != nil {
 		return UsageError{fmt.Errorf("attach to %s: %w", d.dir.Relative(), err)}
 	}
-	if d.location = d.dir.Path(results.ShardsDir); d.Shards != "" {
-		d.location = store.Join(d.Shards, d.Plan.TestID)
-	}
+	d.location = d.shardsLocation(d.dir)
 	if d.Suite, err = suite.ByName(d.Plan); err != nil {
 		return err
 	}
@@ -65,9 +62,9 @@ func (d *reattachedDriver) check(ctx context.Context) (err error) {
 	return errors.Join(err, d.find(ctx))
 }
 
-// find looks for the runners of the run: some still run, others ended early or finished.
+// find attaches to the runners that still run, and reads the last shards of the others.
 func (d *reattachedDriver) find(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(withProgress(ctx), claimWithin)
+	ctx, cancel := context.WithTimeout(withProgress(ctx), claimTimeout)
 	defer cancel()
 	d.group = new(runners.Group)
 	for i := 1; i <= d.Plan.Runners; i++ {
@@ -102,8 +99,7 @@ func (d *reattachedDriver) prepare(context.Context) (err error) {
 	return nil
 }
 
-// restartControl serves the reference target of the control group again, at the same address if that is free. The
-// previous one ended with the soak that started it.
+// restartControl starts a reference target of the control group at the address of the previous one, which ended with its soak.
 func (d *reattachedDriver) restartControl() {
 	reference, err := url.Parse(d.Plan.ControlURL)
 	if err != nil || d.Self == "" || reference.Host == "" {
@@ -118,7 +114,7 @@ func (d *reattachedDriver) restartControl() {
 // start replaces the runners that ended early. If one cannot be replaced, the verdict depends on MIN_COVERAGE.
 func (d *reattachedDriver) start(_ context.Context, r round) (roundRun, error) {
 	for _, last := range d.unfinished {
-		config := d.runnersOf(r)
+		config := d.runnerConfig(r)
 		replacement, seconds, err := d.remaining(last, d.location, time.Now())
 		if err != nil {
 			d.warn(err.Error())

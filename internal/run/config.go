@@ -43,7 +43,7 @@ type Config struct {
 	CI         ci.Targets // which CI systems get the verdict
 	Look       report.Look
 
-	OpenURL func(url string) error // opens a page in a browser; nil: soak opens none
+	OpenURL func(url string) error // opens a page in a browser; nil: the page is not opened
 
 	Self      string    // path of soak, which serves the control group's reference target; "": soak serves none
 	Version   string    // of soak
@@ -149,7 +149,7 @@ func (s *session) trust() error {
 	return proxy.Trust(s.CA, s.Insecure)
 }
 
-// checkURLs normalizes the URLs, because a merge compares them as text.
+// checkURLs checks and normalizes the URLs, because a merge compares them as text.
 func (s *session) checkURLs() (err error) {
 	normalize := plan.NormalURLs
 	if !s.Suite.Plan.DeclaredLoad && s.Plan.BackendURL != "" {
@@ -161,6 +161,7 @@ func (s *session) checkURLs() (err error) {
 	return err
 }
 
+// checkBackends checks --backends and the number of services.
 func (s *session) checkBackends() error {
 	switch {
 	case len(s.Plan.BackendURLs()) > 1 && s.On == "k8s":

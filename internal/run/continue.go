@@ -22,18 +22,14 @@ type replacedRunner struct {
 	startUS int64 // start of the first of the replaced runners
 }
 
-// replace finds the last shard of the runner with the index of this part, and shortens the plan to the remaining
-// time. If there is no shard, the runner starts from the beginning, so a pod or a systemd unit can repeat one
-// command.
+// replace finds the last shard of the runner that this part replaces (--continue), and shortens the plan to the remaining time. If
+// there is no shard, the runner starts from the beginning, so a pod or a systemd unit can repeat one command.
 func (s *session) replace(ctx context.Context, now time.Time) error {
 	if !s.Continue {
 		return nil
 	}
-	location := results.Dir(filepath.Join(s.Out, s.Plan.TestID)).Path(results.ShardsDir)
-	if s.Shards != "" {
-		location = store.Join(s.Shards, s.Plan.TestID)
-	}
-	ctx, cancel := context.WithTimeout(withProgress(ctx), claimWithin)
+	location := s.shardsLocation(results.Dir(filepath.Join(s.Out, s.Plan.TestID)))
+	ctx, cancel := context.WithTimeout(withProgress(ctx), claimTimeout)
 	defer cancel()
 	last, err := lastShard(ctx, location, s.part)
 	if err != nil {
@@ -77,18 +73,14 @@ func (s *session) remaining(last *shard.Shard, location string, now time.Time) (
 	return replacedRunner{seconds: s.Plan.Seconds, startUS: last.Runner.FirstStartUS()}, seconds, nil
 }
 
-// lastShard returns the shard with the latest start of the runner with this index, nil if there is none.
+// lastShard returns the shard of the runner with an index at a location, as findShard does.
 func lastShard(ctx context.Context, location string, index int) (last *shard.Shard, err error) {
 	shards, err := store.Open(ctx, location)
 	if err != nil {
 		return nil, err
 	}
 	defer shards.Close()
-	err = eachShard(ctx, shards, index, func(_ string, candidate *shard.Shard) {
-		if last == nil || candidate.Runner.StartedUS > last.Runner.StartedUS {
-			last = candidate
-		}
-	})
+	_, last, err = findShard(ctx, shards, index, "")
 	if errors.Is(err, os.ErrNotExist) { // the folder of a run that has not started
 		err = nil
 	}

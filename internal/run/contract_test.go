@@ -32,7 +32,7 @@ import (
 type rig struct {
 	config          Config
 	k6              string
-	folder          string // where the runners show that they run
+	folder          string // where each runner records its start
 	service         *httptest.Server
 	graceful, force context.Context
 	stop, kill      func()
@@ -56,16 +56,11 @@ func withDrivers(t *testing.T, test func(*testing.T, *rig, driverOfRig), names .
 
 // drivers lists all ways to run the runners of a rig.
 var drivers = map[string]driverOfRig{
-	"local": func(t *testing.T, r *rig) (verdict.Outcome, results.Run, error) {
-		t.Helper()
-		outcome, err := r.session(r.config).run(r.graceful, r.force)
-		return outcome, r.record(t, results.RunFile), err
-	},
+	"local": driveLocal,
 	"local with a bucket": func(t *testing.T, r *rig) (verdict.Outcome, results.Run, error) {
 		t.Helper()
 		r.config.Shards = bucket(t)
-		outcome, err := r.session(r.config).run(r.graceful, r.force)
-		return outcome, r.record(t, results.RunFile), err
+		return driveLocal(t, r)
 	},
 	"parts": func(t *testing.T, r *rig) (outcome verdict.Outcome, record results.Run, err error) {
 		t.Helper()
@@ -74,7 +69,7 @@ var drivers = map[string]driverOfRig{
 			c := r.config
 			c.Runner, c.Stdout = fmt.Sprintf("%d/2", k), &bytes.Buffer{}
 			if k > 1 {
-				c.At = nil // only one part gets them
+				c.At = nil // only one part has the actions
 			}
 			parts.Go(func() { _, _ = r.session(c).run(r.graceful, r.force) })
 		}
@@ -97,6 +92,12 @@ var drivers = map[string]driverOfRig{
 		assert.Equal(t, d.created, operator.deleted)
 		return outcome, r.record(t, results.RunFile), err
 	},
+}
+
+func driveLocal(t *testing.T, r *rig) (verdict.Outcome, results.Run, error) {
+	t.Helper()
+	outcome, err := r.session(r.config).run(r.graceful, r.force)
+	return outcome, r.record(t, results.RunFile), err
 }
 
 func newRig(t *testing.T, script string) *rig {
@@ -244,7 +245,7 @@ func TestDriversRunSuites(t *testing.T) {
 	})
 }
 
-// A suite with the plan of a soak runs its own script under every driver, with that plan. The fake runners cut nothing.
+// A suite with the plan of a soak runs its own script under every driver, with that plan. The fake runners disconnect no streams.
 func TestDriversRunSuitesWithASoakPlan(t *testing.T) {
 	t.Parallel()
 	withDrivers(t, func(t *testing.T, r *rig, drive driverOfRig) {
@@ -273,15 +274,23 @@ func TestAttach(t *testing.T) {
 	r.awaitRunners(t)
 	r.release()
 	r.config.Out = t.TempDir()
-	attached := newSession(Config{Local: r.config.Local, Plan: plan.Plan{TestID: "t"}, Stdout: &bytes.Buffer{}, Kubernetes: Kubernetes{Namespace: namespace, StartTimeout: time.Minute}})
-	attached.driver = &attachedDriver{kubernetes{session: attached, client: d.client, pollInterval: 5 * time.Millisecond}}
-	outcome, err := attached.run(r.graceful, r.force)
+	outcome, err := r.attachTo(d).run(r.graceful, r.force)
 	require.NoError(t, err)
 	assert.Equal(t, verdict.Pass, outcome, "%v", r.verdict(t).Reasons)
 	assert.True(t, operator.deleted)
 }
 
-// Invalid settings are reported before anything is written.
+// attachTo returns a session that attaches to the run of a driver.
+func (r *rig) attachTo(d *kubernetes) *session {
+	s := newSession(Config{
+		Local: r.config.Local, Plan: plan.Plan{TestID: "t"}, Stdout: &bytes.Buffer{},
+		Kubernetes: Kubernetes{Namespace: namespace, StartTimeout: time.Minute},
+	})
+	s.driver = &attachedDriver{kubernetes{session: s, client: d.client, pollInterval: 5 * time.Millisecond}}
+	return s
+}
+
+// Invalid settings are reported before any file is written.
 func TestFailedStartLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for name, drive := range drivers {
@@ -322,7 +331,7 @@ func TestRunIsAnnounced(t *testing.T) {
 	assert.Contains(t, output, "report.html")
 }
 
-// The name is chosen before longer steps, such as the trial of a description.
+// The test id is chosen before long steps such as the trial of a description, so another run may create its folder first.
 func TestRunsOfTheSameSecondHaveSeparateFolders(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")

@@ -38,7 +38,7 @@ type driver interface {
 type round struct {
 	dir    results.Dir // for logs and shards
 	shards string      // location that the runners write their shards to
-	// settings are those that only the script of the suite has; env has further variables of the runners.
+	// settings has the settings that only the script of the suite has; env has further variables of the runners.
 	settings, env map[string]string
 }
 
@@ -46,9 +46,9 @@ type round struct {
 type roundRun interface {
 	// Started returns a channel that is closed when all runners have started.
 	Started() <-chan struct{}
-	// Wait returns when all runners have ended. When graceful ends it interrupts them: each closes its streams and
-	// still writes its shard. When force ends it does not wait for that. An error means that the connection to them
-	// was lost, and that they continue.
+	// Wait returns when all runners have ended. When graceful ends, Wait interrupts the runners: each closes its streams and
+	// writes its shard. When force ends, Wait does not wait for the shards. An error means that the connection to the
+	// runners was lost, and that they continue.
 	Wait(graceful, force context.Context) error
 	// Progress returns the counts of all runners so far, for display: no verdict is based on it.
 	Progress() (shard.Progress, *shard.Histogram)

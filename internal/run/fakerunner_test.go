@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintf(w, `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{},"values":[[%s,"1"]]}]}}`, r.FormValue("start"))
 	}))
 	_ = os.Setenv("PROMETHEUS_URL", prometheus.URL)
-	target.ReadyWithin = 3 * time.Second
+	target.ReadyTimeout = 3 * time.Second
 	code := m.Run()
 	prometheus.Close()
 	os.Exit(code)

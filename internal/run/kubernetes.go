@@ -34,15 +34,15 @@ type Kubernetes struct {
 type kubernetes struct {
 	*session
 	client         *cluster.Client
-	manifests      *cluster.Manifests // nil: the run exists already
-	module         string             // source of the description that the pods do not have; "": they have it
-	remoteWrite    map[string]string  // k6's variables for the Prometheus that the runners write to; nil: to none
+	manifests      *cluster.Manifests // nil: the TestRun exists already
+	module         string             // source of a description that is a file of the user; "": the image has the description
+	remoteWrite    map[string]string  // k6's variables for the Prometheus that the runners write to; nil: none
 	namespace      string
 	backend        *cluster.WatchedPod // the target's pod, nil if it is not in the cluster
 	pollInterval   time.Duration       // between two polls of the cluster; 0: the default
 	reachable      bool                // the target answered this machine before the run
-	created        bool
-	startReference bool // the reference target of the control group is made with the run
+	created        bool                // start has created the TestRun, or it existed already
+	startReference bool                // start creates the reference target of the control group
 	connectionLost bool
 	closers        []func()
 }
@@ -76,7 +76,7 @@ func (d *kubernetes) check(ctx context.Context) (err error) {
 	if d.manifests, err = buildOverlay(d.Overlay); err != nil {
 		return err
 	}
-	if d.Suite.Declares() || d.isModule { // inspected here, before there are pods
+	if d.Suite.Declares() || d.isModule { // this machine loads the script before pods exist
 		if err := d.findScript(); err != nil {
 			return err
 		}
@@ -100,7 +100,7 @@ func (d *kubernetes) start(ctx context.Context, r round) (roundRun, error) {
 		tokens := d.tokens(d.targets[0].Token)
 		maps.Copy(tokens, d.remoteWrite)
 		job := cluster.Job{Plan: d.Plan, Shards: r.shards, Secrets: tokens, Module: d.module, Write: d.remoteWrite != nil, Settings: r.settings, Env: r.env, Length: d.needs.Duration}
-		if d.Suite.Plan.Profiles != nil { // its script, in addition to that of the overlay
+		if d.Suite.Plan.Profiles != nil { // the suite has its own script
 			job.Script = d.Suite.Script
 		}
 		if !d.Suite.Plan.DeclaredLoad {
@@ -171,22 +171,22 @@ func (f *followedRun) Wait(graceful, force context.Context) error {
 	ctx, cancel := context.WithTimeout(force, stopGrace)
 	defer cancel()
 	if err = f.Stop(ctx); err != nil {
-		d.warn(err.Error()) // their last files are collected anyway
+		d.warn(err.Error()) // their shards are collected in any case
 	} else if err = f.Run.Wait(ctx, d.report); err != nil && force.Err() == nil {
 		d.warn("some runners did not end in time after the request to end")
 	}
 	return nil
 }
 
-// targetState opens a new connection to the target: the connection from before the run may be broken, without any
-// fault of the target.
+// targetState opens a new connection to the target, because a connection from before the run may have failed without a fault of the
+// target.
 func (d *kubernetes) targetState(ctx context.Context) (failures []verdict.Failure, unreachable []string) {
 	if d.backend != nil {
 		if text, at := d.client.Restarts(ctx, d.backend); text != "" {
 			failures = append(failures, verdict.FailureAt(at, text))
 		}
 	}
-	waitCtx, cancel := context.WithTimeout(ctx, target.ReadyWithin)
+	waitCtx, cancel := context.WithTimeout(ctx, target.ReadyTimeout)
 	defer cancel()
 	err := d.reachTarget(ctx)
 	var unready cluster.NotReadyError
@@ -233,6 +233,7 @@ func (d *kubernetes) close(context.Context) {
 	}
 }
 
+// report prints a message with the time.
 func (d *kubernetes) report(news string) {
 	fmt.Fprintln(stderr, time.Now().UTC().Format(time.TimeOnly), news)
 }

@@ -1,7 +1,6 @@
 package run
 
 import (
-	"bytes"
 	"context"
 	"sync"
 	"time"
@@ -13,8 +12,8 @@ import (
 // checkpointPoll is the time between two readings of the checkpoints in a bucket.
 const checkpointPoll = 10 * time.Second
 
-// checkpoints reads the progress of suites that make requests from the checkpoints in the bucket, because their
-// runners aggregate no metrics for k6's REST API. It is for display; no verdict depends on it.
+// checkpoints has the progress of a suite that makes requests, from the checkpoints in the bucket. The runners of such a suite
+// aggregate no metrics for k6's REST API. The progress is for display; no verdict depends on it.
 type checkpoints struct {
 	open     func(ctx context.Context) (store.Store, error)
 	onReport func(index int, p *shard.Progress)
@@ -24,7 +23,7 @@ type checkpoints struct {
 	last map[int]shard.Progress // by runner
 }
 
-// follow reads the checkpoints until ctx ends. Reading uses at most a part of maxPollShare of a core.
+// follow reads the checkpoints until ctx ends. Reading uses at most 1/pauseFactor of a core.
 func (c *checkpoints) follow(ctx context.Context) {
 	var from store.Store
 	interval := c.poll
@@ -45,31 +44,13 @@ func (c *checkpoints) follow(ctx context.Context) {
 			_ = from.Close()
 			from = nil
 		}
-		interval = max(c.poll, maxPollShare*time.Since(start))
+		interval = max(c.poll, pauseFactor*time.Since(start))
 	}
 }
 
+// read notes the progress in each checkpoint.
 func (c *checkpoints) read(ctx context.Context, from store.Store) error {
-	names, err := from.Names(ctx)
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		index, ok := shard.IndexOf(name)
-		if !ok {
-			continue
-		}
-		data, err := from.Get(ctx, name)
-		if err != nil {
-			return err
-		}
-		s, err := shard.Read(bytes.NewReader(data))
-		if err != nil {
-			return err
-		}
-		c.note(index, s.RequestProgress())
-	}
-	return nil
+	return eachShard(ctx, from, 0, func(_ string, s *shard.Shard) { c.note(s.Runner.Index, s.RequestProgress()) })
 }
 
 // note records the progress of a runner, and calls onReport with it and its new buckets.

@@ -20,7 +20,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/suite"
 )
 
-// buildOverlay builds an overlay, which is given by its name or path.
+// buildOverlay builds the overlay with a name or path.
 func buildOverlay(overlay string) (*cluster.Manifests, error) {
 	if info, err := os.Stat(overlay); err == nil && info.IsDir() {
 		return cluster.Build(overlay)
@@ -32,7 +32,7 @@ func buildOverlay(overlay string) (*cluster.Manifests, error) {
 	return cluster.Build(filepath.Dir(file))
 }
 
-// prepare prepares the cluster for a TestRun: the objects of the overlay, a restarted backend, a reachable bucket.
+// prepare applies the overlay, with a new backend if the plan has no URL, and checks that target and bucket are reachable.
 func (d *kubernetes) prepare(ctx context.Context) (err error) {
 	m := d.manifests
 	d.namespace = m.TestRun.GetNamespace()
@@ -67,7 +67,7 @@ func (d *kubernetes) prepare(ctx context.Context) (err error) {
 	}
 	err = d.targets.Probe(ctx, d.interval)
 	if err != nil && d.backend != nil {
-		return err // if only the cluster reaches the target, the runners report the error
+		return err // for a target outside of the cluster, the runners report the error
 	}
 	d.reachable = err == nil
 	return d.claim(ctx, false)
@@ -90,8 +90,8 @@ func (d *kubernetes) readModule() error {
 	return nil
 }
 
-// chooseBackend sets the URL of the target: the one of the plan, or that of a restarted backend of the overlay. A restart
-// disconnects the streams of any other run, so it is refused if there is one.
+// chooseBackend sets the URL of the target: the one of the plan, or that of a new backend of the overlay. A new backend disconnects the
+// streams of any other run, so chooseBackend returns an error if there is one.
 func (d *kubernetes) chooseBackend(ctx context.Context) (err error) {
 	if d.Plan.BackendURL == "" {
 		p := d.Plan
@@ -137,8 +137,8 @@ func (d *kubernetes) apply(ctx context.Context) error {
 	return nil
 }
 
-// checkOperator warns if the k6-operator is another release than the tested one. If it cannot be read, the run
-// continues. The service account soak has no permission in the namespace of the operator and needs none.
+// checkOperator warns if the k6-operator is another release than the tested one. An unknown version does not prevent the run, because
+// the service account soak has no permission in the namespace of the operator.
 func (d *kubernetes) checkOperator(ctx context.Context) {
 	version, warning, err := d.client.Operator(ctx)
 	switch {
@@ -209,8 +209,8 @@ func clusterBucket(location string) (service cluster.Service, rebase func(addres
 	}, ok
 }
 
-// liveCommand returns the command that shows a run from its shards. For a bucket in the cluster, a command that
-// forwards the port of the bucket precedes it.
+// liveCommand returns the command that shows a run from its shards. For a bucket in the cluster, it also returns the command that
+// forwards the port of the bucket.
 func liveCommand(location string) string {
 	service, rebase, ok := clusterBucket(location)
 	if !ok {

@@ -12,8 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/run/target"
 )
 
-// saveLedger stores the target's own ledger of this run's streams. Without it the verdict is based on message numbers
-// and times, and states that. Our own backend always has one, so there a missing ledger makes the run invalid.
+// saveLedger stores the target's own ledger of this run's streams. Without a ledger the verdict is based on message numbers and times,
+// and states that. A backend that soak started always has a ledger, so a missing one makes the run invalid.
 func (s *session) saveLedger(ctx context.Context) {
 	var found bool
 	var readErr error
@@ -35,11 +35,11 @@ func (s *session) saveLedger(ctx context.Context) {
 	}
 }
 
-// cancelWithin is the time after the run in which the model may still notice that clients have left.
-const cancelWithin = 5 * time.Second
+// cancelTimeout is how long after the run the model may detect that clients have disconnected.
+const cancelTimeout = 5 * time.Second
 
-// saveModelLedger stores the ledger of the numbered model that is the target, or is behind it, if the run abandons
-// requests. It waits for a few seconds until the model has noticed all cancellations.
+// saveModelLedger stores the ledger of the numbered model that is the target, or is behind it, if the run abandons requests. It waits
+// up to cancelTimeout until the model has recorded all cancellations.
 func (s *session) saveModelLedger(ctx context.Context) {
 	modelURL := s.setting("MODEL_URL", "")
 	if s.setting("ABANDON", "0") == "0" {
@@ -49,10 +49,10 @@ func (s *session) saveModelLedger(ctx context.Context) {
 	if modelURL != "" {
 		model = target.Remote(modelURL, "")
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*cancelWithin)
+	ctx, cancel := context.WithTimeout(ctx, 2*cancelTimeout)
 	defer cancel()
 	var text bytes.Buffer
-	for deadline := time.Now().Add(cancelWithin); ; {
+	for deadline := time.Now().Add(cancelTimeout); ; {
 		text.Reset()
 		found, err := model.ModelLedger(ctx, s.Plan.Marker+"-", &text)
 		switch {
@@ -68,7 +68,7 @@ func (s *session) saveModelLedger(ctx context.Context) {
 			break
 		}
 		select {
-		case <-time.After(cancelWithin / 10):
+		case <-time.After(cancelTimeout / 10):
 		case <-ctx.Done():
 		}
 	}

@@ -52,7 +52,7 @@ func offerLive(stdout io.Writer, url string, open func(string) error) {
 	}
 	fmt.Fprintf(stdout, "live   %s%s\n", url, hint)
 	if interactive {
-		go onEnter(func() { // ends with the program: a read of the terminal cannot be ended
+		go onEnter(func() { // ends with the program, because a read of the terminal cannot be interrupted
 			if err := open(url); err != nil {
 				printMessage(fmt.Sprintf("no browser could be started (%v); open %s", err, url))
 			}
@@ -67,14 +67,14 @@ func (s *session) stage(word, sentence string) {
 	}
 }
 
-// hide closes the live page after its viewers have loaded the report, if there is one. A Ctrl-C ends that wait.
+// hide closes the live page after its viewers have loaded the report, if there is one. A Ctrl-C ends the wait for them.
 func (s *session) hide(graceful, force context.Context) {
 	if s.page == nil {
 		return
 	}
 	defer s.page.tick.Stop()
 	report, err := safefile.Read(s.dir.Path(results.PageFile), safefile.Document)
-	if err != nil || s.part > 0 { // a part has no verdict, and the report in its folder may be of an earlier merge
+	if err != nil || s.part > 0 { // a part has no verdict; a report in its folder would be that of an earlier merge
 		s.page.server.Close()
 		return
 	}

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/term"
 )
 
-// canReadKeys reports whether a user at a terminal may press keys for this program. A background process that reads
-// would be stopped: that signal is ignored, and the read ends with an error then.
+// canReadKeys reports whether a user at a terminal can press keys for this program. It ignores SIGTTIN, which would stop the process if
+// it reads in the background; the read then returns an error.
 func canReadKeys() bool {
 	fd := int(os.Stdin.Fd())
 	if !term.IsTerminal(fd) || !term.IsTerminal(int(os.Stderr.Fd())) {
@@ -27,7 +27,7 @@ func canReadKeys() bool {
 	return true
 }
 
-// onEnter calls open for each line that is typed, until there is no more.
+// onEnter calls open for each line of standard input until its end.
 func onEnter(open func()) {
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		open()

@@ -23,11 +23,11 @@ import (
 // A local driver runs the runners as processes of this machine, and also the target, unless it runs elsewhere.
 type local struct {
 	*session
-	targetCores, runnerCores process.Cores
-	control                  *process.Process // serves the control group's reference target; nil: not served here
+	targetCores, runnerCores process.Cores    // reserved cores; empty: all
+	control                  *process.Process // process of the control group's reference target; nil: not on this machine
 }
 
-// Assumptions for the target of a suite, which starts before its script declares the streams.
+// Settings of a target that starts before the script of the suite declares its streams.
 const (
 	unplannedConnections = 8192
 	unplannedInterval    = 15 * time.Second
@@ -65,7 +65,7 @@ func (d *local) check(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// services returns the services that this machine's runners connect to.
+// services describes the services of the runners on this machine.
 func (d *local) services() preflight.Services {
 	if d.Plan.BackendURL == "" {
 		return preflight.Services{Count: d.Backends, Local: true, Proxied: !d.NoNginx}
@@ -114,7 +114,7 @@ func (d *local) createFolder(ctx context.Context) (err error) {
 		d.dir, err = results.Join(d.Out, d.Plan.TestID, d.part)
 	} else {
 		d.dir, err = results.Create(d.Out, d.Plan.TestID)
-		for d.generatedID && d.Shards == "" && errors.Is(err, fs.ErrExist) { // another run began in the same second
+		for d.generatedID && d.Shards == "" && errors.Is(err, fs.ErrExist) { // another run started in the same second
 			d.Plan.TestID = results.NewTestID(d.Out, time.Now())
 			if d.Plan.Marker != "" {
 				d.setMarker()
@@ -188,13 +188,13 @@ func (d *local) start(_ context.Context, r round) (roundRun, error) {
 	if d.certificates != "" {
 		maps.Copy(r.env, d.targets[0].RunnerEnv(d.certificates))
 	}
-	config := d.runnersOf(r)
+	config := d.runnerConfig(r)
 	config.Survive = d.runnersSurvive()
 	return runners.Start(config)
 }
 
-// runnersOf returns the configuration of the runners of a round.
-func (d *local) runnersOf(r round) runners.Config {
+// runnerConfig returns the configuration of the runners of a round.
+func (d *local) runnerConfig(r round) runners.Config {
 	return runners.Config{
 		K6: d.k6, Script: d.script, Plan: d.Plan, Index: d.part, Token: d.targets[0].Token,
 		Dir: string(r.dir), Shards: r.shards, Settings: r.settings, Env: r.env, OnRetry: printMessage, OnReport: d.watch.Add, Cores: d.runnerCores,

@@ -23,9 +23,9 @@ import (
 // the memory; a million connections need two thirds of the limit.
 const mergeMemory = 400 << 20
 
-// Merge makes the verdict of the shards in a folder, or in a bucket, from which they are fetched to out first. It
-// writes the reports into the same folder, and the verdict in words to stdout. expect is the required number of
-// laptops, or of runners if the run has a plan; 0: the number in an existing verdict, or any number.
+// Merge makes the verdict of the shards at a location. It copies shards in a bucket to a folder in out first. It writes the reports
+// into the folder of the shards, and the verdict in words to stdout. expect is the required number of laptops, or of runners if the
+// run has a plan; 0: the number in an existing verdict, or any number.
 func Merge(location, out string, expect int, stdout io.Writer, look report.Look, targets ci.Targets) (verdict.Outcome, error) {
 	return reportToCI(targets, stdout, func(t *ci.Reporter) (verdict.Outcome, error) { return merge(location, out, expect, stdout, look, t) })
 }
@@ -62,7 +62,7 @@ func fetchRun(location, out string) (d results.Dir, problems []string, err error
 	if folder, ok := from.(store.Folder); ok {
 		return results.Dir(folder), nil, nil
 	}
-	ctx, cancel := context.WithTimeout(withProgress(ctx), fetchWithin)
+	ctx, cancel := context.WithTimeout(withProgress(ctx), fetchTimeout)
 	defer cancel()
 	reportedAt := time.Now()
 	return results.Fetch(ctx, from, out, func(done, total int) {
@@ -74,7 +74,7 @@ func fetchRun(location, out string) (d results.Dir, problems []string, err error
 }
 
 // Judge makes the verdict of a run from its files, and every report. baseline is the run to compare with, "" for the
-// last one that passed; expect is that of Merge; problems make the files incomplete.
+// last one that passed; expect is as in Merge; problems make the verdict invalid.
 func Judge(d, baseline results.Dir, expect int, problems ...string) (*verdict.Verdict, error) {
 	debug.SetMemoryLimit(mergeMemory)
 	v, m, err := d.JudgeExpecting(expect, problems...)
@@ -96,9 +96,8 @@ func reportError(d results.Dir, v *verdict.Verdict, err error) error {
 // List updates the page of all runs, if the folder above the run has such a page.
 func List(d results.Dir) { list(d, "") }
 
-// list writes the page of all runs, if the run is in out or the folder above it has such a page already; a run that
-// was copied elsewhere gets none. An error becomes a warning, because the verdict exists. page is the path of that
-// page, "" without one.
+// list writes the page of all runs and returns its path, if the run is in out, or the folder above the run already has such a page.
+// Otherwise it returns "". An error becomes a warning, because the verdict exists.
 func list(d results.Dir, out string) (page string) {
 	folder := filepath.Dir(resolveLink(string(d)))
 	if (out == "" || resolveLink(out) != folder) && !results.HasHistory(folder) {
@@ -111,7 +110,7 @@ func list(d results.Dir, out string) (page string) {
 	return filepath.Join(folder, results.HistoryFile)
 }
 
-// resolveLink returns a path without links, for a path such as results/latest.
+// resolveLink resolves the links of a path, such as results/latest.
 func resolveLink(path string) string {
 	if resolved, err := filepath.Abs(path); err == nil {
 		path = resolved

@@ -20,19 +20,19 @@ import (
 
 // A meter samples CPU and memory of target and host, and keeps the last sample for the progress line.
 type meter struct {
-	targets                   target.Targets // all metrics of these are sampled
+	targets                   target.Targets // targets with the metrics of our backend
 	gaugeTargets              target.Targets // the targets with a gauge of the service
 	path                      string
 	interval                  time.Duration
-	serviceCores, runnerCores []int                                  // reserved for each; none: they share all
-	gauge                     string                                 // of the service, in addition to the usual ones; "": none
-	onSample                  func(resources.Sample)                 // gets each sample, too; may be nil
-	logs                      map[*target.Local]*resources.LogReader // of nginx
-	lookups                   *resources.Lookups                     // of the target's name; nil: it has none, or a proxy looks it up
-	listeners                 map[*target.Target]*resources.Listener // of targets at a loopback address that soak did not start
+	serviceCores, runnerCores []int                                  // reserved cores; empty: service and runners share all
+	gauge                     string                                 // gauge of the service that the suite watches; "": none
+	onSample                  func(resources.Sample)                 // is called with each sample; may be nil
+	logs                      map[*target.Local]*resources.LogReader // readers of nginx's error logs
+	lookups                   *resources.Lookups                     // lookups of the target's name; nil: no name, or a proxy looks it up
+	listeners                 map[*target.Target]*resources.Listener // processes of targets at a loopback address that soak did not start
 	reportsCPU                map[*target.Target]bool                // targets whose metrics page has reported their CPU
 	firstSample               chan struct{}                          // closed after the first sample
-	start                     time.Time                              // samples are timed from here by the monotonic clock, so a stepped wall clock leaves no gap
+	start                     time.Time                              // times of samples are monotonic from here, so steps of the wall clock leave no gap
 
 	mu        sync.Mutex
 	last      resources.Sample
@@ -40,11 +40,14 @@ type meter struct {
 	lastError string
 }
 
-// newMeter returns a meter of all processes of the target and of its cluster: the first of each with its nginx. For a
-// service with another protocol than our backend's, it samples only the host and the named gauge.
+// newMeter returns a meter of the target and of the cluster that the suite compares with it. For a service with another protocol than
+// our backend's, the meter samples only the host and the gauge.
 func newMeter(s *session) *meter {
-	m := &meter{lookups: s.lookups(), path: s.dir.Path(results.ResourcesFile), interval: cmp.Or(s.Suite.Sampling.Interval, time.Second), gauge: s.gauge(), firstSample: make(chan struct{}), start: time.Now(), serviceCores: s.record.ServiceCores, runnerCores: s.record.RunnerCores}
-	m.gaugeTargets = s.targets
+	m := &meter{
+		lookups: s.lookups(), path: s.dir.Path(results.ResourcesFile), interval: cmp.Or(s.Suite.Sampling.Interval, time.Second),
+		gauge: s.gauge(), gaugeTargets: s.targets, firstSample: make(chan struct{}), start: time.Now(),
+		serviceCores: s.record.ServiceCores, runnerCores: s.record.RunnerCores,
+	}
 	if model := s.setting("MODEL_URL", ""); s.Suite.Target.Kind == suite.Model && model != "" { // the target is a gateway
 		m.gaugeTargets = target.Targets{target.Remote(model, "")}
 	}
@@ -76,6 +79,7 @@ func (s *session) lookups() *resources.Lookups {
 	return resources.LookupsOf(s.Plan.BackendURLs()[0])
 }
 
+// run writes a sample per interval to the file at path until ctx ends, and a last one.
 func (m *meter) run(ctx context.Context) {
 	markSampled := sync.OnceFunc(func() { close(m.firstSample) })
 	defer markSampled()
@@ -115,8 +119,8 @@ func (m *meter) run(ctx context.Context) {
 	}
 }
 
-// sample samples the target, if it responds within the time, and this host. A broken target does not respond, and
-// then the values of the host matter most.
+// sample samples this host, and the target if it responds within timeout. If the target is broken, the values of the host are the most
+// important ones.
 func (m *meter) sample(ctx context.Context, timeout time.Duration) (s resources.Sample) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -150,9 +154,8 @@ func (m *meter) sample(ctx context.Context, timeout time.Duration) (s resources.
 	return s
 }
 
-// sampleListeners adds the system's counts for the processes of a target that soak did not start. visible reports
-// whether the target's own metrics have its CPU time. Once they have had it, the system's count of CPU time is no
-// longer used, because the two differ.
+// sampleListeners adds the system's counts for the processes of a target that soak did not start. visible reports whether the target's
+// own metrics have its CPU time. After the first such sample, sampleListeners omits the system's CPU time, because the two differ.
 func (m *meter) sampleListeners(s *resources.Sample, t *target.Target, visible bool) {
 	pids := m.listeners[t].PIDs()
 	s.FromService(pids, 0)
@@ -202,6 +205,7 @@ func (m *meter) note(err error) {
 	m.lastError = err.Error()
 }
 
+// warnings returns the last error as a warning, if there was one.
 func (m *meter) warnings() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

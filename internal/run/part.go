@@ -22,18 +22,21 @@ func (d *part) judge(graceful, force context.Context) (verdict.Outcome, error) {
 	if err := s.deliver(graceful, force); err != nil {
 		return "", err
 	}
-	ctx, cancel := storageContext(graceful, force, deliverWithin)
+	ctx, cancel := storageContext(graceful, force, deliverTimeout)
 	defer cancel()
 	shards, err := store.Open(ctx, s.location)
 	if err != nil {
 		return "", err
 	}
 	defer shards.Close()
-	name, shardData, err := findShard(ctx, shards, s.part, s.Plan.RunID)
+	name, last, err := findShard(ctx, shards, s.part, s.Plan.RunID)
+	if err == nil && last == nil {
+		err = fmt.Errorf("runner %d left no shard in %s", s.part, shards.At(""))
+	}
 	if err != nil {
 		return "", err
 	}
-	outcome := s.reportPart(shardData)
+	outcome := s.reportPart(last)
 	from := s.location
 	if s.Shards == "" {
 		from = s.dir.Relative()
@@ -43,43 +46,42 @@ func (d *part) judge(graceful, force context.Context) (verdict.Outcome, error) {
 	return outcome, nil
 }
 
-// findShard returns the shard of the runner with this index among those of all runs; the last one, if runners replaced each other.
-func findShard(ctx context.Context, shards store.Store, index int, runID string) (name string, shardData *shard.Shard, err error) {
-	err = eachShard(ctx, shards, index, func(n string, candidate *shard.Shard) {
-		if candidate.Runner.RunID == runID && (shardData == nil || candidate.Runner.StartedUS > shardData.Runner.StartedUS) {
-			name, shardData = n, candidate
+// findShard returns the shard with the latest start of the runner with an index; nil if there is none. A runner and its replacements
+// leave a shard each. runID is the id of the run; "": any.
+func findShard(ctx context.Context, shards store.Store, index int, runID string) (name string, last *shard.Shard, err error) {
+	err = eachShard(ctx, shards, index, func(candidateName string, candidate *shard.Shard) {
+		if (runID == "" || candidate.Runner.RunID == runID) && (last == nil || candidate.Runner.StartedUS > last.Runner.StartedUS) {
+			name, last = candidateName, candidate
 		}
 	})
-	if err == nil && shardData == nil {
-		err = fmt.Errorf("runner %d left no shard in %s", index, shards.At(""))
-	}
-	return name, shardData, err
+	return name, last, err
 }
 
-// eachShard calls read with each shard of the runner with this index, of all runs.
+// eachShard calls read with each shard of the runner with an index, of all runs; index 0: of all runners.
 func eachShard(ctx context.Context, shards store.Store, index int, read func(name string, s *shard.Shard)) error {
 	names, err := shards.Names(ctx)
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		if shardIndex, ok := shard.IndexOf(name); !ok || shardIndex != index {
+		runner, ok := shard.IndexOf(name)
+		if !ok || index > 0 && runner != index {
 			continue
 		}
 		data, err := shards.Get(ctx, name)
 		if err != nil {
-			return fmt.Errorf("read the shard of runner %d: %w", index, err)
+			return fmt.Errorf("read the shard of runner %d: %w", runner, err)
 		}
 		s, err := shard.Read(bytes.NewReader(data))
 		if err != nil {
-			return fmt.Errorf("read the shard of runner %d, %s: %w", index, shards.At(name), err)
+			return fmt.Errorf("read the shard of runner %d, %s: %w", runner, shards.At(name), err)
 		}
 		read(name, s)
 	}
 	return nil
 }
 
-// reportPart prints the counts of this machine. The outcome is that of this part alone.
+// reportPart prints the counts of the shard of this part, and returns the outcome of this part alone.
 func (s *session) reportPart(result *shard.Shard) verdict.Outcome {
 	var sum shard.Progress
 	outcome := verdict.Pass

@@ -25,9 +25,9 @@ func TestPartHasItsShareOfThePlan(t *testing.T) {
 	s = partOf("1/3")
 	require.NoError(t, s.parsePart())
 	require.Equal(t, []int{1, 3}, []int{s.localPlan().Runners, s.localPlan().Connections})
-	whole := partOf("")
-	require.NoError(t, whole.parsePart())
-	require.Equal(t, whole.Plan, whole.localPlan())
+	s = partOf("")
+	require.NoError(t, s.parsePart())
+	require.Equal(t, s.Plan, s.localPlan(), "without --runner")
 }
 
 func TestInvalidPartsAreRejected(t *testing.T) {

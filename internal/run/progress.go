@@ -25,8 +25,8 @@ type display struct {
 	terminal bool
 	total    time.Duration // approximate length of the run
 	started  time.Time
-	line     func() string // of all runners
-	full     *fullDisplay  // nil: only that line
+	line     func() string // returns the line of all runners
+	full     *fullDisplay  // nil: only the line of all runners
 }
 
 func (s *session) display(group roundRun, m *meter) *display {

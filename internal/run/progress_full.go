@@ -12,13 +12,13 @@ import (
 	"github.com/sse-soak/sse-soak/internal/run/live"
 )
 
-// A fullDisplay has the part of --progress full beyond the line of all runners: a line for each runner, and findings.
+// A fullDisplay has the additional lines of --progress full: one for each runner, and one for each finding.
 type fullDisplay struct {
 	watch         *live.Watch
 	runners       []int
 	noun          string // the word for messages
-	nextFinding   int    // the first finding that is not written yet
-	unlistedCount int    // findings that were only counted, as already written
+	nextFinding   int    // number of the first finding that is not written yet
+	unlistedCount int    // number of unlisted findings that is written already
 }
 
 // runnersHere returns the indices of the runners of this session.
@@ -66,7 +66,7 @@ func (f *fullDisplay) writeFindings(out io.Writer) {
 	var lines strings.Builder
 	for _, finding := range findings {
 		if finding.Runner == 0 {
-			continue // this session has printed it
+			continue // warn or runAction has printed it
 		}
 		fmt.Fprintf(&lines, "%s %s\n", finding.At.UTC().Format(time.TimeOnly), finding.Sentence())
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/results"
 )
 
-// prometheusTimeout limits how long PROMETHEUS_URL may need: the ledger of the target is requested after it.
+// prometheusTimeout is the time limit for all queries, because the ledger of the target is read after them.
 const prometheusTimeout = 15 * time.Second
 
 // queryPrometheus replaces soak's samples of the target by those of PROMETHEUS_URL, if it responds and has the
@@ -53,8 +53,8 @@ func (s *session) queryPrometheus(graceful, force context.Context, started time.
 	s.record.ResourcesFrom = from
 }
 
-// queryMachines stores the counters and notices of AWS that PROMETHEUS_URL has of the machines of the run, those of
-// the target among them. A Prometheus without any leaves no file.
+// queryMachines stores the records of all machines, including the target's, that the Prometheus at address watched. It writes no file
+// if there are none.
 func (s *session) queryMachines(ctx context.Context, address string, started time.Time) {
 	machines, err := resources.MachinesFromPrometheus(ctx, address, started, time.Now(), s.Plan.LateLimit())
 	if err == nil && len(machines) > 0 {

@@ -12,7 +12,7 @@ import (
 // findProxies records the proxies of the runners on this machine, and warns about each, because they are a part of
 // the measured system.
 func (s *session) findProxies() error {
-	if s.Suite.Target.Kind == suite.MutualTLS { // it measures handshakes with the server: they go directly
+	if s.Suite.Target.Kind == suite.MutualTLS { // such handshakes never use a proxy
 		return nil
 	}
 	for _, target := range append(s.Plan.BackendURLs(), s.ClusterURL) {

@@ -20,9 +20,9 @@ func (s *session) rounds(graceful, force context.Context) error {
 	if s.page != nil {
 		meter.onSample = s.page.view.Sample
 	}
-	if s.part <= 1 { // of several machines only the first samples the target
+	if s.part <= 1 { // of several parts only the first samples the target
 		watcher.Go(func() { meter.run(watchCtx) })
-		s.reportWait("sampling the target", func() { <-meter.firstSample }) // before the first stream opens: suites compare with it
+		s.reportWait("sampling the target", func() { <-meter.firstSample }) // suites compare later samples with the first one
 	}
 	defer func() {
 		stop()
@@ -91,15 +91,15 @@ func (s *session) hold(graceful, force context.Context, r round, m *meter) error
 	watcher.Go(func() { watchWrites(watchCtx, r.dir) })
 	cancelStage := context.AfterFunc(graceful, func() { s.stage("STOPPING", "stopping the run before its end") })
 	defer cancelStage()
-	actionCtx, stopActing := context.WithCancel(graceful) // a Ctrl-C ends the actions at once
-	if len(s.actions) > 0 && r.dir == s.dir {             // only in the first of several rounds
+	actionCtx, stopActions := context.WithCancel(graceful) // a Ctrl-C ends the actions at once
+	if len(s.actions) > 0 && r.dir == s.dir {              // only in the first of several rounds
 		watcher.Go(func() { s.record.Actions = s.runActions(actionCtx, force, group.Started()) })
 	}
 	err = group.Wait(graceful, force)
-	stopActing()
+	stopActions()
 	stop()
 	watcher.Wait()
-	if err != nil && len(s.record.Actions) > 0 { // the run continues elsewhere, and must be judged with the actions on it
+	if err != nil && len(s.record.Actions) > 0 { // the run continues in the cluster, and its later verdict needs the actions
 		err = errors.Join(err, s.dir.WriteJSON(results.RunName(s.part), s.record))
 	}
 	if err != nil {
@@ -115,7 +115,7 @@ func (s *session) hold(graceful, force context.Context, r round, m *meter) error
 	return nil
 }
 
-// stopEnd returns the end that a signal to `soak run` caused: of the run, or of the runner that is a part of it.
+// stopEnd returns the end of the run, or of this part of it, after a signal to `soak run`.
 func (s *session) stopEnd() shard.RunnerEnd {
 	subject := "the run"
 	if s.part > 0 {

@@ -20,7 +20,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// chooseService sets the description if it is built in; otherwise the script loads it from a module.
+// chooseService sets the description if it is built in. The script loads any other description from a module.
 func (s *session) chooseService() {
 	desc, ok := service.BuiltIn(s.Plan.Service, s.Plan.Interval())
 	if s.isModule = !ok; ok {
@@ -28,23 +28,19 @@ func (s *session) chooseService() {
 	}
 }
 
+// setService sets the description of the service.
 func (s *session) setService(desc *service.Service) {
 	s.desc, s.service = desc, shard.ServiceOf(desc)
 }
 
 // completeService fills in the settings of a service that do not depend on its description.
-func (s *session) completeService() (err error) {
+func (s *session) completeService() error {
 	p := &s.Plan
-	if err := s.checkServiceName(); err != nil {
+	if err := s.completeServiceName(); err != nil {
 		return err
 	}
 	if p.BackendURL == "" {
 		return fmt.Errorf("BACKEND_URL is missing: soak starts only its own backend; set it to the URL of %s", p.ServiceName())
-	}
-	if plan.IsServiceFile(p.Service) {
-		if p.Service, err = filepath.Abs(p.Service); err != nil {
-			return err
-		}
 	}
 	if p.Topics == 0 && p.PublishRate > 0 {
 		p.Topics = len(p.TopicNames)
@@ -59,13 +55,10 @@ func (s *session) completeService() (err error) {
 // script.
 func (s *session) completeFinite() (err error) {
 	s.Plan.Service, s.isModule = s.setting("SERVICE", "openai-chat"), true
-	if err := s.checkServiceName(); err != nil {
+	if err := s.completeServiceName(); err != nil {
 		return err
 	}
 	if plan.IsServiceFile(s.Plan.Service) {
-		if s.Plan.Service, err = filepath.Abs(s.Plan.Service); err != nil {
-			return err
-		}
 		s.set("SERVICE", s.Plan.Service)
 	}
 	if prompts := s.setting("PROMPTS", ""); prompts != "" { // a script has another working directory
@@ -95,11 +88,15 @@ func (s *session) set(name, value string) {
 	s.Settings = append(s.Settings, name+"="+value)
 }
 
-// checkServiceName returns an error with a suggestion if load-tests/services has no module of that name. A script of the user may
-// have modules of its own.
-func (s *session) checkServiceName() error {
+// completeServiceName makes the path of a module absolute. It returns an error with a suggestion for any other name that has no module
+// in load-tests/services, unless the user's script may have that module.
+func (s *session) completeServiceName() (err error) {
 	name := s.Plan.Service
-	if plan.IsServiceFile(name) || s.Script != "" || s.script != "" {
+	if plan.IsServiceFile(name) {
+		s.Plan.Service, err = filepath.Abs(name)
+		return err
+	}
+	if s.Script != "" || s.script != "" {
 		return nil
 	}
 	noop, err := Script("load-tests", "services", plan.NoopService+".js")
@@ -121,8 +118,8 @@ func (s *session) checkServiceName() error {
 	return fmt.Errorf("SERVICE must be the path of a .js file, or one of %[2]s, got %[1]q%[3]s", name, strings.Join(names, ", "), hint)
 }
 
-// checkService calls Suite.Check before the description is read. If the run publishes nothing, the description has
-// the interval, so a very short one replaces it until then.
+// checkService calls Suite.Check before the description is read. If the run publishes nothing, the description sets the interval, so
+// the check uses a very short one.
 func (s *session) checkService() error {
 	p := s.Plan
 	if !p.Published() {
@@ -131,8 +128,8 @@ func (s *session) checkService() error {
 	return s.Suite.Check(p)
 }
 
-// setMarker sets the marker of the messages of this run. It is random, except for parts of a run on several machines,
-// which must have the same one.
+// setMarker sets the marker of the messages of this run: the test id with a random suffix. The parts of a run on several machines must
+// have the same marker, so they have no suffix.
 func (s *session) setMarker() {
 	s.Plan.Marker = s.Plan.TestID
 	if s.part == 0 {
@@ -198,7 +195,7 @@ func (s *session) intervalText() string { return verdict.IntervalText(&s.Plan, &
 // tokens returns the secrets that pods get, by variable. Processes of this machine inherit theirs.
 func (s *session) tokens(backend string) map[string]string {
 	secrets := map[string]string{"BACKEND_TOKEN": backend}
-	if s.isModule { // it may read them
+	if s.isModule { // the module may read the other tokens
 		for _, name := range []string{"PUBLISH_TOKEN", "SUBSCRIBE_TOKEN"} {
 			secrets[name] = os.Getenv(name)
 		}

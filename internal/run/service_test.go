@@ -136,12 +136,12 @@ func TestPublishedSoakIsComplete(t *testing.T) {
 	t.Parallel()
 	p := plan.Default()
 	p.Service, p.BackendURL, p.Connections, p.Seconds, p.Topics, p.PublishRate, p.ConnectionsPerVU = "../nchan.js", "http://h", 100, 30, 5, 2, 0
-	whole := newSession(Config{Suite: suite.Default(), Plan: p, Local: plan.DefaultLocal(), Backends: 1})
-	require.NoError(t, whole.complete(time.Now()))
-	require.InDelta(t, 2.5, whole.Plan.NoopInterval, 0)
-	require.True(t, filepath.IsAbs(whole.Plan.Service))
-	require.Regexp(t, "^"+whole.Plan.TestID+"-[0-9a-f]{6}$", whole.Plan.Marker)
-	require.Zero(t, whole.interval, "only our backend must have the interval of the plan")
+	s := newSession(Config{Suite: suite.Default(), Plan: p, Local: plan.DefaultLocal(), Backends: 1})
+	require.NoError(t, s.complete(time.Now()))
+	require.InDelta(t, 2.5, s.Plan.NoopInterval, 0)
+	require.True(t, filepath.IsAbs(s.Plan.Service))
+	require.Regexp(t, "^"+s.Plan.TestID+"-[0-9a-f]{6}$", s.Plan.Marker)
+	require.Zero(t, s.interval, "only our backend must have the interval of the plan")
 
 	p.TestID = "t"
 	part := newSession(Config{Suite: suite.Default(), Plan: p, Local: plan.DefaultLocal(), Backends: 1, Runner: "2/2"})

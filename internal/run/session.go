@@ -1,5 +1,5 @@
 // Package run runs one session of any suite: check → start → hold → collect → judge. A driver starts the runners
-// (processes of this machine, one of several machines, Kubernetes); all else is the same for each.
+// (processes of this machine, one of several machines, Kubernetes); everything else is the same for all drivers.
 package run
 
 import (
@@ -54,18 +54,18 @@ type session struct {
 	dir           results.Dir
 	location      string // of this run's shards
 	targets       target.Targets
-	cluster       *target.Target // that the suite compares with, or nil
+	cluster       *target.Target // the cluster with which the suite compares the target; nil: none
 	headerPrinted bool           // the header line was printed
 	ownTarget     bool           // the target is our backend, started for this run
 	hasShards     bool           // the shards of the run are in its folder
 	record        results.Run    // the observations of this session, for run.json
-	ci            *ci.Reporter   // gets the verdict; may be nil
+	ci            *ci.Reporter   // reports the verdict; may be nil
 	watch         *live.Watch    // the reports of the runners, for display
 	page          *livePage      // nil: there is none
 }
 
-// Run runs a session with the settings of c. An error means that there is no verdict, and that no process runs any
-// more unless the error states it. The first Ctrl-C stops the runners in order, a second one ends everything at once.
+// Run runs a session with the settings of c. After an error there is no verdict, and all processes have ended unless the error states
+// otherwise. The first Ctrl-C stops the runners in order, a second one ends everything at once.
 func Run(ctx context.Context, c Config) (verdict.Outcome, error) {
 	return reportToCI(c.CI, c.Stdout, func(t *ci.Reporter) (verdict.Outcome, error) {
 		s := newSession(c)
@@ -119,7 +119,7 @@ func (s *session) run(graceful, force context.Context) (outcome verdict.Outcome,
 	}
 	s.announce()
 	defer s.driver.close(force)
-	err = s.withProgressReports("waiting for the service", func() error { return s.tryService(graceful) }) // a service that does not fit leaves no folder of a run
+	err = s.withProgressReports("waiting for the service", func() error { return s.tryService(graceful) }) // before prepare, so that an unsuitable service leaves no folder
 	if err == nil {
 		err = s.withProgressReports("preparing the target", func() error { return s.driver.prepare(graceful) })
 	}
@@ -182,8 +182,8 @@ func (s *session) findScript() (err error) {
 // unusedURL is the URL that a script gets while no target runs yet.
 const unusedURL = "http://127.0.0.1:1"
 
-// inspect sets the requirements of the script: from the plan if the suite has one, else by loading the script, which
-// also rejects invalid settings. The script loads a description that is a module.
+// inspect sets the requirements of the script: from the plan if the suite has one, else from the script itself. Loading the script also
+// detects invalid settings, and loads a description that is a module.
 func (s *session) inspect(ctx context.Context) (err error) {
 	switch {
 	case s.isModule:
@@ -225,7 +225,7 @@ func (s *session) planNeeds() {
 	s.needs = runners.Requirements{VUs: p.Iterations(), Duration: time.Duration(p.Seconds)*time.Second + p.Teardown()}
 }
 
-// settings returns the settings that only the script of the suite has. extra are those of a further round.
+// settings returns the settings that only the script of the suite has. extra has the settings of a further round.
 func (s *session) settings(extra map[string]string) map[string]string {
 	values := map[string]string{}
 	names := []string{"PROFILE"}
@@ -254,8 +254,8 @@ func (s *session) settings(extra map[string]string) map[string]string {
 	return values
 }
 
-// environment returns the variables of k6 that every runner gets. Without summary and thresholds k6 aggregates no
-// metrics, which saves the memory of one value per request; but on Kubernetes its aggregates are the progress.
+// environment returns the variables of k6 that every runner gets. Without summary and thresholds k6 aggregates no metrics, which saves
+// the memory of one value per request. On Kubernetes, the progress of streams comes from these aggregates.
 func (s *session) environment() map[string]string {
 	env := map[string]string{}
 	if s.Suite.Declares() {

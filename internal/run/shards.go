@@ -16,19 +16,18 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard/store"
 )
 
-// How long to wait for the location of the shards: before the load, to fetch all shards at the end, the same after an
-// interrupted run, and to deliver the files of this machine.
+// Time limits for access to the location of the shards.
 const (
-	claimWithin       = 30 * time.Second
-	fetchWithin       = 15 * time.Minute
-	interruptedWithin = 10 * time.Second
-	deliverWithin     = 3 * time.Minute
+	claimTimeout       = 30 * time.Second // before the load
+	fetchTimeout       = 15 * time.Minute // to fetch all shards after the run
+	deliverTimeout     = 3 * time.Minute  // to upload the files of this machine after the run
+	interruptedTimeout = 10 * time.Second // for either after an interrupted run
 )
 
 // printMessage prints a message on the terminal, outside of progress and verdict.
 func printMessage(sentence string) { fmt.Fprintln(stderr, "soak:", sentence) }
 
-// withProgress returns a context in which stores report their retries, each at most once in a while.
+// withProgress returns a context in which stores report their retries, at most once per reportEvery and cause.
 func withProgress(ctx context.Context) context.Context {
 	const reportEvery = 10 * time.Second
 	var mu sync.Mutex
@@ -44,19 +43,18 @@ func withProgress(ctx context.Context) context.Context {
 }
 
 // storageContext returns the context for access to the location of the shards after the run: it ends at the first
-// Ctrl-C or, if that already ended the run, after interruptedWithin.
+// Ctrl-C or, if that already ended the run, after interruptedTimeout.
 func storageContext(graceful, force context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	if graceful.Err() != nil {
-		graceful, limit = force, interruptedWithin
+		graceful, limit = force, interruptedTimeout
 	}
 	return context.WithTimeout(withProgress(graceful), limit)
 }
 
-// claim checks before the load that shards can be read from their location and, if this machine writes there too,
-// that they can be written, by writing the manifest. It returns an error for a location with shards of an earlier
-// run, which a merge would mix with those of this one.
+// claim checks before the load that this machine can read shards at their location. With write it also writes the manifest there, and
+// reads it back. It returns an error for a location with shards of an earlier run, which a merge would mix with the new ones.
 func (s *session) claim(ctx context.Context, write bool) error {
-	ctx, cancel := context.WithTimeout(withProgress(ctx), claimWithin)
+	ctx, cancel := context.WithTimeout(withProgress(ctx), claimTimeout)
 	defer cancel()
 	open := s.driver.openShards
 	if write {
@@ -97,24 +95,24 @@ func (s *session) claim(ctx context.Context, write bool) error {
 	return nil
 }
 
-// manifest lists the files that a verdict of this run needs. The ledger is one of them only if our own backend sends the
-// noops: another service may have none.
+// manifest lists the files that a verdict of this run needs. It includes the ledger only if soak started the backend, because another
+// service may have none.
 func (s *session) manifest() results.Manifest {
 	return results.NewManifest(s.part, s.Plan.RunID, s.Suite.Target.Streams && s.ownTarget, &s.record)
 }
 
-// collect fetches the shards of a whole run to its folder, if they are elsewhere. It tries several times, since the
-// network may fail; shards that it cannot fetch make the verdict invalid.
+// collect fetches the shards of a whole run to its folder, if they are elsewhere. It makes several attempts, because the network may
+// fail. Shards that it cannot fetch make the verdict invalid.
 func (s *session) collect(graceful, force context.Context) {
 	if s.Shards == "" {
 		s.hasShards = true
 		return
 	}
-	ctx, cancel := storageContext(graceful, force, fetchWithin)
+	ctx, cancel := storageContext(graceful, force, fetchTimeout)
 	defer cancel()
 	const attempts = 3
 	for n := 1; ; n++ {
-		err := s.fetch(ctx, fetchWithin/attempts)
+		err := s.fetch(ctx, fetchTimeout/attempts)
 		if s.hasShards = err == nil; s.hasShards {
 			return
 		}
@@ -124,6 +122,14 @@ func (s *session) collect(graceful, force context.Context) {
 		}
 		printMessage(fmt.Sprintf("%v; trying again", err))
 	}
+}
+
+// shardsLocation returns the location of the shards of a run with a folder.
+func (s *session) shardsLocation(d results.Dir) string {
+	if s.Shards != "" {
+		return store.Join(s.Shards, s.Plan.TestID)
+	}
+	return d.Path(results.ShardsDir)
 }
 
 func (s *session) fetch(ctx context.Context, limit time.Duration) error {
@@ -136,12 +142,12 @@ func (s *session) fetch(ctx context.Context, limit time.Duration) error {
 	return errors.Join(s.dir.FetchShards(ctx, from), from.Close())
 }
 
-// deliver copies the other files that a verdict needs to the shards, if those are not in the folder of the run.
+// deliver copies manifest and evidence of this machine to the location of the shards, if that is not the folder of the run.
 func (s *session) deliver(graceful, force context.Context) error {
 	if s.Shards == "" {
 		return nil
 	}
-	ctx, cancel := storageContext(graceful, force, deliverWithin)
+	ctx, cancel := storageContext(graceful, force, deliverTimeout)
 	defer cancel()
 	to, err := store.Open(ctx, s.location)
 	if err != nil {

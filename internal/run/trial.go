@@ -143,7 +143,7 @@ const (
 // tryNoop opens one stream by the noop protocol. It does not wait for a noop: noops that are missing are a failure of the service.
 func (s *session) tryNoop(ctx context.Context, targets target.Targets) error {
 	c := s.trialOf(s.desc)
-	c.ID = "trial-" + shard.NewProcess() // an id with the prefix of the run would be in the backend's ledger of it
+	c.ID = "trial-" + shard.NewProcess() // the backend's ledger of the run would include an id with the run's prefix
 	if strings.HasPrefix(c.ID, s.Plan.Prefix) {
 		c.ID = "_" + c.ID
 	}
@@ -168,13 +168,12 @@ func (s *session) tryNoop(ctx context.Context, targets target.Targets) error {
 		err, plan.NoopService, s.Plan.BackendURLs()[0])
 }
 
-// reportWait is withProgressReports for a function without an error.
+// reportWait is like withProgressReports, for a function that returns no error.
 func (s *session) reportWait(activity string, f func()) {
 	_ = s.withProgressReports(activity, func() error { f(); return nil })
 }
 
-// withProgressReports runs f and prints every 3 s that the run still waits for it. The driver of Kubernetes prints
-// its own progress.
+// withProgressReports runs f, and prints the activity and its duration every 3 s. The driver of Kubernetes prints its own progress.
 func (s *session) withProgressReports(activity string, f func() error) error {
 	const interval = 3 * time.Second
 	if s.On != "local" {

@@ -22,18 +22,19 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Intervals between two polls of the files of a remote run: a poll of a folder costs little, one of a bucket its
-// requests. Reading them uses at most a twentieth of a core.
+// Intervals between two polls of the files of a remote run. A bucket is polled less often, because its requests cost money.
 const (
 	folderInterval = 5 * time.Second
 	bucketInterval = 15 * time.Second
-	maxPollShare   = 20
 )
+
+// pauseFactor is the minimum pause after a poll, in durations of the poll. Polling therefore uses at most 1/20 of a core.
+const pauseFactor = 20
 
 // A WatchConfig selects a run on other machines to show.
 type WatchConfig struct {
-	Location string // of its shards, or its folder
-	Address  string // to show it at; "": a free port of this machine
+	Location string // of the run's shards, or its folder
+	Address  string // of the page; "": a free port of this machine
 	OpenURL  func(url string) error
 	Stdout   io.Writer
 	Interval time.Duration // between two polls; 0: the default of the location
@@ -85,7 +86,7 @@ type remoteRun struct {
 	from        store.Store
 	dir         results.Dir // "": the files are fetched to scratch
 	scratch     string
-	stamp       string // of the files on the page
+	stamp       string // stamp of the files that the page shows
 	warnedEmpty bool   // a warning about an empty location was printed
 }
 
@@ -121,7 +122,7 @@ func (e *remoteRun) reportLocation(path string) string {
 
 // follow polls the files until the run has ended, and returns the path of its report; "" when ctx ends.
 func (e *remoteRun) follow(ctx context.Context) string {
-	end := time.Now() // or later
+	end := time.Now() // last time at which a runner had not ended
 	for {
 		start := time.Now()
 		err := e.poll(ctx)
@@ -134,7 +135,7 @@ func (e *remoteRun) follow(ctx context.Context) string {
 		case err != nil:
 			e.page.SetNotice(err.Error() + "; trying again")
 		case e.page.Ended() && e.dir == "":
-			if path, complete, err := e.judge(); err == nil && (complete || time.Since(end) > cmp.Or(10*e.Interval, deliverWithin)) {
+			if path, complete, err := e.judge(); err == nil && (complete || time.Since(end) > cmp.Or(10*e.Interval, deliverTimeout)) {
 				return path
 			}
 			e.page.SetNotice("all runners have ended; counters of their machines follow")
@@ -151,7 +152,7 @@ func (e *remoteRun) follow(ctx context.Context) string {
 		select {
 		case <-ctx.Done():
 			return ""
-		case <-time.After(max(interval, maxPollShare*time.Since(start))):
+		case <-time.After(max(interval, pauseFactor*time.Since(start))):
 		}
 	}
 }
@@ -168,7 +169,7 @@ func (e *remoteRun) report() string {
 	return path
 }
 
-// poll shows the current content of the files. A missing file is not an error.
+// poll shows the current content of the files. An empty folder is not an error.
 func (e *remoteRun) poll(ctx context.Context) error {
 	dir := e.dir
 	if dir == "" {
@@ -222,8 +223,8 @@ func stampOf(dir results.Dir) (stamp string) {
 	return stamp
 }
 
-// judge makes verdict and report of the fetched files, in their folder, for the page only. complete is false if files
-// that are uploaded after the shards may be missing.
+// judge makes verdict and report of the fetched files, in the folder of these copies. complete is false for an invalid verdict: files
+// that soak uploads after the shards may be missing.
 func (e *remoteRun) judge() (path string, complete bool, err error) {
 	dirs, err := filepath.Glob(filepath.Join(e.scratch, "*", results.ShardsDir))
 	if err != nil || len(dirs) != 1 {

@@ -12,11 +12,11 @@ import (
 	"github.com/sse-soak/sse-soak/internal/safefile"
 )
 
-// failedWrites names the runners whose metrics did not reach their Prometheus, according to the runners' logs in a
-// folder; "" if there are none.
+// failedWrites returns a sentence about metrics that did not reach Prometheus, from the logs of the runners in a folder; "" if there
+// are none.
 func failedWrites(dir results.Dir) string {
-	logs, _ := filepath.Glob(dir.Path("k6-runner-*.log")) // no pattern of ours is malformed
-	writes, failing, reason := 0, 0, ""
+	logs, _ := filepath.Glob(dir.Path("k6-runner-*.log")) // the pattern is valid
+	writes, failedRunners, reason := 0, 0, ""
 	for _, path := range logs {
 		log, err := safefile.Open(path, safefile.Table)
 		if err != nil {
@@ -25,14 +25,14 @@ func failedWrites(dir results.Dir) string {
 		count, last := runners.FailedWrites(log)
 		_ = log.Close()
 		if count > 0 {
-			writes, failing, reason = writes+count, failing+1, last
+			writes, failedRunners, reason = writes+count, failedRunners+1, last
 		}
 	}
 	if writes == 0 {
 		return ""
 	}
 	return fmt.Sprintf("%s of %s to Prometheus failed (the last: %s): the dashboards of this run have gaps; the verdict does not depend on them",
-		format.Count(writes, "remote write"), format.Count(failing, "runner"), reason)
+		format.Count(writes, "remote write"), format.Count(failedRunners, "runner"), reason)
 }
 
 // writesInterval is the time between two reads of the logs.

@@ -90,7 +90,7 @@ type health struct {
 // health returns what /healthz reports; a zero value if the target is not our backend. It does not wait for the body of any other
 // target, which may be an event stream.
 func (t *Target) health(ctx context.Context) (h health, err error) {
-	ctx, cancel := context.WithTimeout(ctx, ReadyWithin)
+	ctx, cancel := context.WithTimeout(ctx, ReadyTimeout)
 	defer cancel()
 	resp, err := t.get(ctx, "/healthz")
 	if err != nil {
@@ -122,13 +122,13 @@ func (t *Target) Probe(ctx context.Context, interval time.Duration) error {
 	return nil
 }
 
-// ReadyWithin is how long a target may take to answer. Tests shorten it.
-var ReadyWithin = 10 * time.Second
+// ReadyTimeout is how long a target may take to answer. Tests shorten it.
+var ReadyTimeout = 10 * time.Second
 
 // Ready waits until the target answers, for some seconds at most. Our own backend must report that it is ready; for
 // another service any response is enough.
 func (t *Target) Ready(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, ReadyWithin)
+	ctx, cancel := context.WithTimeout(ctx, ReadyTimeout)
 	defer cancel()
 	if t.Local != nil {
 		return t.Local.ready(ctx)
